@@ -1,0 +1,17 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+namespace ringwise {
+
+/// Nanoseconds on the monotonic clock.
+inline int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+inline constexpr int64_t kMillisecond = 1'000'000;
+inline constexpr int64_t kMicrosecond = 1'000;
+
+}  // namespace ringwise

@@ -1,0 +1,15 @@
+# ringwise_addon(name sources…): a Node addon `name.node` on top of ringwise_<name>_core.
+function(ringwise_addon name)
+  file(GLOB sources CONFIGURE_DEPENDS ${ARGN})
+  set(target ringwise_${name})
+  add_library(${target} SHARED ${sources})
+  set_target_properties(${target} PROPERTIES PREFIX "" SUFFIX ".node" OUTPUT_NAME ${name})
+  target_include_directories(${target} SYSTEM PRIVATE ${CMAKE_JS_INC})
+  target_link_libraries(${target} PRIVATE ${CMAKE_JS_LIB} ringwise_${name}_core)
+  target_compile_definitions(${target} PRIVATE NAPI_VERSION=9 NODE_ADDON_API_CPP_EXCEPTIONS)
+  if(UNIX AND NOT APPLE)
+    # libstdc++ inside, so that the addon does not depend on the version that the host has.
+    target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc -Wl,--exclude-libs,ALL
+                        -Wl,--gc-sections -s)
+  endif()
+endfunction()

@@ -1,0 +1,38 @@
+# RINGWISE_CUDA: AUTO builds the CUDA kernels when a working nvcc is found, ON demands it, OFF never.
+set(RINGWISE_CUDA "AUTO" CACHE STRING "Build CUDA kernels: AUTO, ON or OFF")
+if(DEFINED ENV{RINGWISE_CUDA})
+  set(RINGWISE_CUDA "$ENV{RINGWISE_CUDA}")
+endif()
+set(RINGWISE_HAVE_CUDA OFF)
+if(NOT CMAKE_CUDA_COMPILER)
+  unset(CMAKE_CUDA_COMPILER CACHE) # forget a cached NOTFOUND: CUDA may have been installed since
+endif()
+if(NOT RINGWISE_NVCC)
+  unset(RINGWISE_NVCC CACHE)
+endif()
+
+if(NOT RINGWISE_CUDA STREQUAL "OFF")
+  # nvcc is often not on PATH. CUDACXX, not CMAKE_CUDA_COMPILER: with the latter check_language() skips its test,
+  # and a broken nvcc would be fatal even in AUTO.
+  if(NOT DEFINED CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
+    find_program(RINGWISE_NVCC nvcc HINTS "$ENV{CUDA_HOME}/bin" "$ENV{CUDA_PATH}/bin" /usr/local/cuda/bin)
+    if(RINGWISE_NVCC)
+      set(ENV{CUDACXX} "${RINGWISE_NVCC}")
+    endif()
+  endif()
+  if(NOT CMAKE_CUDA_ARCHITECTURES) # before enable_language(CUDA)
+    set(CMAKE_CUDA_ARCHITECTURES "80-real;90-real;100-real;100-virtual")
+  endif()
+  include(CheckLanguage)
+  check_language(CUDA)
+  if(CMAKE_CUDA_COMPILER)
+    enable_language(CUDA)
+    set(CMAKE_CUDA_STANDARD 17) # CMake 3.25 knows no CUDA20 for nvcc
+    set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
+    set(RINGWISE_HAVE_CUDA ON)
+    add_compile_options($<$<COMPILE_LANGUAGE:CUDA>:--compress-mode=size>)
+  elseif(RINGWISE_CUDA STREQUAL "ON")
+    message(FATAL_ERROR "RINGWISE_CUDA=ON but no working nvcc was found")
+  endif()
+endif()
+message(STATUS "ringwise: CUDA ${RINGWISE_HAVE_CUDA} ${CMAKE_CUDA_COMPILER_VERSION}")

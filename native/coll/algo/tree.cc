@@ -1,0 +1,32 @@
+// Binomial tree (see Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH",
+// 2005). With ranks counted from the root, rank v gets the buffer from v without its lowest set bit, and passes it
+// to v + 2^j for every j below that bit, the largest first.
+#include "coll/algo/algorithms.h"
+
+namespace ringwise::coll {
+
+void tree_broadcast(const Op& op, int rank, int size, Schedule& schedule) {
+  const int v = (rank - op.root + size) % size;
+  const auto real = [&](int virtual_rank) { return (virtual_rank + op.root) % size; };
+  const auto meet = [&](int peer) {
+    schedule.greets.push_back(peer);
+    schedule.greeted_by.push_back(peer);
+  };
+
+  int bit = 1;
+  while (bit < size && (v & bit) == 0) bit <<= 1;  // the lowest set bit of v; for the root the first power ≥ size
+  const Piece input{Place::Input, 0, op.count};
+  const Piece output{Place::Output, 0, op.count};
+  if (v != 0) {
+    const int parent = real(v - bit);
+    meet(parent);
+    schedule.exchange(-1, {}, parent, output, Take::Store);
+  }
+  for (int j = bit >> 1; j > 0; j >>= 1) {
+    if (v + j >= size) continue;
+    meet(real(v + j));
+    schedule.exchange(real(v + j), input, -1, {}, Take::Store);
+  }
+}
+
+}  // namespace ringwise::coll

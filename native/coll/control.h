@@ -1,0 +1,71 @@
+// The control connections of a group: who is alive, doorbells, poison, and questions to ranks that are late. Frames
+// are tiny; data never travels here. Used by whoever owns the engine, except `wait_idle` and `wake`.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "coll/failure.h"
+#include "coll/signature.h"
+#include "coll/transport/shm_link.h"
+
+namespace ringwise::coll {
+
+/// What a late rank answers: what it runs, or ran last.
+struct Activity {
+  bool running = false;
+  bool any = false;  // false: it has not started an operation yet
+  Signature signature{};
+};
+
+/// What the control connections tell the group; called from `poll`.
+class ControlEvents {
+ public:
+  virtual ~ControlEvents() = default;
+  virtual void on_poison(int peer, Failure failure) = 0;
+  virtual void on_left(int peer) = 0;                      // it has closed the group
+  virtual void on_dead(int peer, const char* reason) = 0;  // its connection ended without a goodbye
+  virtual void on_question(int peer, const Signature& signature) = 0;
+  virtual void on_activity(int peer, const Activity& activity) = 0;
+};
+
+class Control final : public ShmLink::Doorbell {
+ public:
+  /// Takes the connections (by rank, empty at the own one). `data` are descriptors that also end a sleep in `wait`.
+  Control(std::vector<Fd> connections, const std::vector<int>& data, int wake);
+
+  void ring(int peer) override;
+  void poison(const Failure& failure);
+  void ask(int peer, const Signature& signature);
+  void answer(int peer, const Activity& activity);
+  void say_goodbye();
+
+  /// Handles what has arrived, without waiting.
+  void poll(ControlEvents& events);
+  /// Sleeps until something happens on a control or data connection, `wake` is written, or the time is over.
+  void wait(int64_t timeout_ns);
+  /// The same without the data connections: for a lane that has nothing to do. Any thread.
+  void wait_idle();
+
+ private:
+  struct Peer {
+    Fd fd;
+    std::vector<char> inbox;  // bytes of an incomplete frame
+  };
+  enum class Kind : uint16_t { Doorbell, Poison, Goodbye, Question, Activity };
+
+  void send(int peer, Kind kind, const void* payload, size_t bytes);
+  void read(int peer, ControlEvents& events);
+  void dispatch(int peer, Kind kind, const char* payload, size_t bytes, ControlEvents& events);
+  void drop(int peer);
+  void reject(int peer, ControlEvents& events);
+
+  std::vector<Peer> peers_;
+  Fd control_poll_;  // epoll over the control connections and `wake`
+  Fd all_poll_;      // epoll over control_poll_ and the data connections
+};
+
+}  // namespace ringwise::coll

@@ -1,0 +1,187 @@
+#include "coll/reduce.h"
+
+#include <cstring>
+#include <type_traits>
+
+#include "base/half.h"
+
+namespace ringwise::coll {
+
+namespace {
+
+template <class T>
+struct Stored {  // how T is loaded and in which type it is accumulated
+  using Acc = T;
+  static T load(T value) { return value; }
+  static T store(T value) { return value; }
+};
+template <>
+struct Stored<Half> {
+  using Acc = float;
+  static float load(Half value) { return to_float(value); }
+  static Half store(float value) { return to_half(value); }
+};
+template <>
+struct Stored<BFloat> {
+  using Acc = float;
+  static float load(BFloat value) { return to_float(value); }
+  static BFloat store(float value) { return to_bfloat(value); }
+};
+
+// Integers wrap: the arithmetic runs in the unsigned type of at least int's width, where overflow is defined.
+template <class T, bool = std::is_integral_v<T>>
+struct Wrapping {
+  using type = T;
+};
+template <class T>
+struct Wrapping<T, true> {
+  using type = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
+};
+
+struct Add {
+  template <class T>
+  static T apply(T a, T b) {
+    using W = typename Wrapping<T>::type;
+    return static_cast<T>(static_cast<W>(a) + static_cast<W>(b));
+  }
+};
+struct Multiply {
+  template <class T>
+  static T apply(T a, T b) {
+    using W = typename Wrapping<T>::type;
+    return static_cast<T>(static_cast<W>(a) * static_cast<W>(b));
+  }
+};
+struct Minimum {
+  template <class T>
+  static T apply(T a, T b) {
+    if constexpr (std::is_floating_point_v<T>) return a != a ? a : (b != b ? b : (b < a ? b : a));
+    return b < a ? b : a;
+  }
+};
+struct Maximum {
+  template <class T>
+  static T apply(T a, T b) {
+    if constexpr (std::is_floating_point_v<T>) return a != a ? a : (b != b ? b : (a < b ? b : a));
+    return a < b ? b : a;
+  }
+};
+struct And {
+  template <class T>
+  static T apply(T a, T b) {
+    return static_cast<T>(a & b);
+  }
+};
+struct Or {
+  template <class T>
+  static T apply(T a, T b) {
+    return static_cast<T>(a | b);
+  }
+};
+struct Xor {
+  template <class T>
+  static T apply(T a, T b) {
+    return static_cast<T>(a ^ b);
+  }
+};
+
+template <class T, class F>
+void combine(std::byte* accumulator, const std::byte* input, size_t count) {
+  using S = Stored<T>;
+  auto* acc = reinterpret_cast<typename S::Acc*>(accumulator);
+  const auto* in = reinterpret_cast<const T*>(input);
+  for (size_t i = 0; i < count; ++i) acc[i] = F::apply(acc[i], static_cast<typename S::Acc>(S::load(in[i])));
+}
+
+template <class T>
+void accumulate_as(ReduceOp op, std::byte* acc, const std::byte* in, size_t count) {
+  switch (op) {
+    case ReduceOp::Sum:
+    case ReduceOp::Avg:
+    case ReduceOp::PremulSum:
+      return combine<T, Add>(acc, in, count);
+    case ReduceOp::Prod:
+      return combine<T, Multiply>(acc, in, count);
+    case ReduceOp::Min:
+      return combine<T, Minimum>(acc, in, count);
+    case ReduceOp::Max:
+      return combine<T, Maximum>(acc, in, count);
+    default:
+      break;
+  }
+  if constexpr (std::is_integral_v<T>) {
+    if (op == ReduceOp::Band) return combine<T, And>(acc, in, count);
+    if (op == ReduceOp::Bor) return combine<T, Or>(acc, in, count);
+    if (op == ReduceOp::Bxor) return combine<T, Xor>(acc, in, count);
+  }
+}
+
+/// Calls `f` with a value of the C++ type of `dtype`.
+template <class F>
+void with_type(DType dtype, F&& f) {
+  switch (dtype) {
+    case DType::Float32: return f(float{});
+    case DType::Float64: return f(double{});
+    case DType::Float16: return f(Half{});
+    case DType::BFloat16: return f(BFloat{});
+    case DType::Int8: return f(int8_t{});
+    case DType::Int16: return f(int16_t{});
+    case DType::Int32: return f(int32_t{});
+    case DType::Int64: return f(int64_t{});
+    case DType::UInt8:
+    case DType::Bool: return f(uint8_t{});
+    case DType::UInt16: return f(uint16_t{});
+    case DType::UInt32: return f(uint32_t{});
+    case DType::UInt64: return f(uint64_t{});
+  }
+}
+
+template <class T>
+constexpr bool is_float = std::is_floating_point_v<typename Stored<T>::Acc>;
+
+}  // namespace
+
+void widen(DType dtype, std::byte* accumulator, const std::byte* input, size_t count) {
+  if (!is_half(dtype)) {
+    std::memcpy(accumulator, input, count * byte_size(dtype));
+    return;
+  }
+  with_type(dtype, [&]<class T>(T) {
+    auto* acc = reinterpret_cast<typename Stored<T>::Acc*>(accumulator);
+    const auto* in = reinterpret_cast<const T*>(input);
+    for (size_t i = 0; i < count; ++i) acc[i] = Stored<T>::load(in[i]);
+  });
+}
+
+void accumulate(DType dtype, ReduceOp op, std::byte* accumulator, const std::byte* input, size_t count) {
+  with_type(dtype, [&]<class T>(T) { accumulate_as<T>(op, accumulator, input, count); });
+}
+
+void narrow(DType dtype, ReduceOp op, int size, std::byte* output, const std::byte* accumulator, size_t count) {
+  if (op != ReduceOp::Avg && !is_half(dtype)) {
+    std::memcpy(output, accumulator, count * byte_size(dtype));
+    return;
+  }
+  with_type(dtype, [&]<class T>(T) {
+    if constexpr (is_float<T>) {
+      using Acc = typename Stored<T>::Acc;
+      const Acc divisor = op == ReduceOp::Avg ? static_cast<Acc>(size) : Acc{1};
+      auto* out = reinterpret_cast<T*>(output);
+      const auto* acc = reinterpret_cast<const Acc*>(accumulator);
+      for (size_t i = 0; i < count; ++i) out[i] = Stored<T>::store(acc[i] / divisor);
+    }
+  });
+}
+
+void scale(DType dtype, double factor, std::byte* output, const std::byte* input, size_t count) {
+  with_type(dtype, [&]<class T>(T) {
+    if constexpr (is_float<T>) {
+      using Acc = typename Stored<T>::Acc;
+      auto* out = reinterpret_cast<T*>(output);
+      const auto* in = reinterpret_cast<const T*>(input);
+      for (size_t i = 0; i < count; ++i) out[i] = Stored<T>::store(Stored<T>::load(in[i]) * static_cast<Acc>(factor));
+    }
+  });
+}
+
+}  // namespace ringwise::coll

@@ -1,0 +1,362 @@
+#include "coll/transport/bootstrap.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <map>
+#include <system_error>
+
+#include "base/clock.h"
+#include "coll/failure.h"
+
+namespace ringwise::coll {
+
+namespace {
+
+enum class Purpose : uint8_t { Control, Data };
+
+struct Hello {
+  uint32_t magic;
+  uint8_t version;
+  Purpose purpose;
+  uint8_t reserved[2];
+  int32_t from;
+  int32_t to;
+  Proof proof;
+};
+static_assert(sizeof(Hello) == 48);
+
+constexpr uint32_t kMagic = 0x48475752;  // "RWGH"
+constexpr uint8_t kVersion = 1;
+constexpr int kBacklog = 4096;
+// How long a stranger may hold a connection open before it has introduced itself.
+constexpr int64_t kHelloNs = 5'000 * kMillisecond;
+
+[[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
+
+bool equal_in_constant_time(const Proof& a, const Proof& b) {
+  uint8_t difference = 0;
+  for (size_t i = 0; i < a.size(); ++i) difference |= static_cast<uint8_t>(a[i] ^ b[i]);
+  return difference == 0;
+}
+
+struct Address {
+  sockaddr_storage storage{};
+  socklen_t length = 0;
+  sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
+};
+
+Address tcp_address(const std::string& host, uint16_t port) {
+  addrinfo hints{};
+  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found) != 0) {
+    throw std::system_error(EINVAL, std::generic_category(), "\"" + host + "\" is not an IP address");
+  }
+  Address address;
+  address.length = found->ai_addrlen;
+  std::memcpy(&address.storage, found->ai_addr, found->ai_addrlen);
+  freeaddrinfo(found);
+  return address;
+}
+
+Address unix_address(const std::string& name) {
+  Address address;
+  auto* un = reinterpret_cast<sockaddr_un*>(&address.storage);
+  un->sun_family = AF_UNIX;
+  const size_t length = std::min(name.size(), sizeof(un->sun_path) - 1);
+  std::memcpy(un->sun_path + 1, name.data(), length);  // abstract: the first byte stays zero
+  address.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
+  return address;
+}
+
+void tune_tcp(int fd) {
+  const int on = 1, idle = 5, interval = 2, count = 3, unacknowledged_ms = 15'000;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  // A host that vanished without a word is noticed within some seconds.
+  setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
+  setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unacknowledged_ms, sizeof unacknowledged_ms);
+}
+
+/// One rank's way through the meeting. Waiting always goes through poll with the deadline and `wake`.
+class Meeting {
+ public:
+  Meeting(const Listener& listener, int rank, const std::vector<PeerAddress>& peers, int64_t deadline_ns, int wake)
+      : listener_(listener), rank_(rank), deadline_ns_(deadline_ns), wake_(wake) {
+    for (const auto& peer : peers) peers_[peer.rank] = peer;
+    const size_t size = peers.size() + 1;
+    connections_.control.resize(size);
+    connections_.data.resize(size);
+  }
+
+  Connections run() {
+    // Lower ranks are up the chain: each waits only for ranks below it, then accepts, so nobody waits in a circle.
+    for (auto& [rank, peer] : peers_) {
+      if (rank >= rank_) continue;
+      connections_.control[rank] = connect_to(peer, Purpose::Control);
+      if (!peer.local) connections_.data[rank] = connect_to(peer, Purpose::Data);
+    }
+    accept_higher_ranks();
+    share_segment();
+    return std::move(connections_);
+  }
+
+ private:
+  /// Waits until `fd` is ready for `events`. `missing` is whose fault it is when the deadline comes first.
+  void await(int fd, short events, const std::vector<int>& missing) {
+    pollfd fds[2] = {{fd, events, 0}, {wake_, POLLIN, 0}};
+    for (;;) {
+      const int64_t left = deadline_ns_ - now_ns();
+      if (left <= 0) throw timeout(missing);
+      const int ready = poll(fds, 2, static_cast<int>(left / kMillisecond) + 1);
+      if (ready < 0 && errno != EINTR) fail("poll");
+      if (fds[1].revents != 0) throw Failure(FailureCode::Closed, rank_, {rank_}, "the group was closed while it was connecting");
+      if (fds[0].revents != 0) return;
+    }
+  }
+
+  Failure timeout(const std::vector<int>& missing) const {
+    std::string names;
+    for (const int rank : missing) names += (names.empty() ? "" : ", ") + std::to_string(rank);
+    return {FailureCode::Timeout, rank_, missing, "no connection with rank" + std::string(missing.size() == 1 ? " " : "s ") + names};
+  }
+
+  void write_all(int fd, const void* data, size_t bytes, int peer) {
+    const auto* at = static_cast<const char*>(data);
+    while (bytes > 0) {
+      const ssize_t sent = ::send(fd, at, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (sent >= 0) {
+        at += sent;
+        bytes -= static_cast<size_t>(sent);
+      } else if (errno == EAGAIN || errno == EINTR) {
+        await(fd, POLLOUT, {peer});
+      } else {
+        throw lost(peer);
+      }
+    }
+  }
+
+  void read_all(int fd, void* data, size_t bytes, int peer) {
+    auto* at = static_cast<char*>(data);
+    while (bytes > 0) {
+      const ssize_t got = ::recv(fd, at, bytes, MSG_DONTWAIT);
+      if (got > 0) {
+        at += got;
+        bytes -= static_cast<size_t>(got);
+      } else if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
+        await(fd, POLLIN, {peer});
+      } else {
+        throw lost(peer);
+      }
+    }
+  }
+
+  Failure lost(int peer) const {
+    return {FailureCode::PeerLost, rank_, {peer},
+            "lost rank " + std::to_string(peer) + " while connecting (it ended, or refused this rank's proof of the job secret)"};
+  }
+
+  Fd connect_to(const PeerAddress& peer, Purpose purpose) {
+    Address address = peer.local ? unix_address(peer.unix_name) : tcp_address(peer.host, peer.port);
+    Fd fd;
+    for (;;) {
+      fd = Fd(socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+      if (!fd) fail("socket");
+      if (connect(fd.get(), address.get(), address.length) == 0) break;
+      if (errno == EINPROGRESS) {
+        await(fd.get(), POLLOUT, {peer.rank});
+        int error = 0;
+        socklen_t length = sizeof error;
+        getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &length);
+        if (error == 0) break;
+        errno = error;
+      }
+      // A full backlog refuses (tcp) or says EAGAIN (unix); anything else may pass as well: the deadline decides.
+      if (now_ns() > deadline_ns_) throw timeout({peer.rank});
+      pollfd pause{wake_, POLLIN, 0};
+      if (poll(&pause, 1, 5) > 0) await(wake_, POLLIN, {});
+    }
+    if (!peer.local) tune_tcp(fd.get());
+    const Hello hello{kMagic, kVersion, purpose, {}, rank_, peer.rank, peer.mine};
+    write_all(fd.get(), &hello, sizeof hello, peer.rank);
+    Hello answer;
+    read_all(fd.get(), &answer, sizeof answer, peer.rank);
+    if (answer.magic != kMagic || !equal_in_constant_time(answer.proof, peer.theirs)) {
+      throw Failure(FailureCode::PeerLost, rank_, {peer.rank},
+                    "rank " + std::to_string(peer.rank) + " could not prove that it knows the job secret");
+    }
+    return fd;
+  }
+
+  /// A connection that has not introduced itself completely.
+  struct Stranger {
+    Fd fd;
+    int64_t deadline_ns;
+    size_t got = 0;
+    Hello hello;
+    bool local;
+  };
+
+  std::vector<int> missing() const {
+    std::vector<int> ranks;
+    for (const auto& [rank, peer] : peers_) {
+      if (rank > rank_ && (!connections_.control[rank] || (!peer.local && !connections_.data[rank]))) ranks.push_back(rank);
+    }
+    return ranks;
+  }
+
+  void accept_higher_ranks() {
+    std::vector<Stranger> strangers;
+    for (std::vector<int> absent = missing(); !absent.empty(); absent = missing()) {
+      std::vector<pollfd> fds{{wake_, POLLIN, 0}, {listener_.unix_descriptor(), POLLIN, 0}, {listener_.tcp_descriptor(), POLLIN, 0}};
+      for (const auto& stranger : strangers) fds.push_back({stranger.fd.get(), POLLIN, 0});
+      const int64_t left = deadline_ns_ - now_ns();
+      if (left <= 0) throw timeout(absent);
+      poll(fds.data(), fds.size(), static_cast<int>(std::min<int64_t>(left / kMillisecond + 1, 1000)));
+      if (fds[0].revents != 0) throw Failure(FailureCode::Closed, rank_, {rank_}, "the group was closed while it was connecting");
+      const int64_t now = now_ns();
+      for (size_t i = strangers.size(); i-- > 0;) {
+        if ((fds[3 + i].revents != 0 && introduced(strangers[i])) || now > strangers[i].deadline_ns) {
+          strangers.erase(strangers.begin() + static_cast<std::ptrdiff_t>(i));
+        }
+      }
+      for (int i = 1; i <= 2; ++i) {
+        if (fds[i].revents == 0) continue;
+        Fd fd(accept4(fds[i].fd, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+        if (fd) strangers.push_back({std::move(fd), now + kHelloNs, 0, {}, i == 1});
+      }
+    }
+  }
+
+  /// Reads on; true when the stranger is no longer one: taken in, or turned away.
+  bool introduced(Stranger& stranger) {
+    auto* at = reinterpret_cast<char*>(&stranger.hello) + stranger.got;
+    const ssize_t got = ::recv(stranger.fd.get(), at, sizeof(Hello) - stranger.got, MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+    if (got <= 0) return true;
+    stranger.got += static_cast<size_t>(got);
+    if (stranger.got < sizeof(Hello)) return false;
+    const Hello& hello = stranger.hello;
+    const auto peer = peers_.find(hello.from);
+    if (hello.magic != kMagic || hello.version != kVersion || hello.to != rank_ || hello.from <= rank_ ||
+        peer == peers_.end() || !equal_in_constant_time(hello.proof, peer->second.theirs)) {
+      return true;
+    }
+    const bool data = hello.purpose == Purpose::Data;
+    if (stranger.local != peer->second.local || (data && stranger.local)) return true;
+    Fd& place = data ? connections_.data[hello.from] : connections_.control[hello.from];
+    if (place) return true;
+    if (!stranger.local) tune_tcp(stranger.fd.get());
+    const Hello answer{kMagic, kVersion, hello.purpose, {}, rank_, hello.from, peer->second.mine};
+    write_all(stranger.fd.get(), &answer, sizeof answer, hello.from);
+    place = std::move(stranger.fd);
+    return true;
+  }
+
+  void share_segment() {
+    auto& locals = connections_.local_ranks;
+    locals.push_back(rank_);
+    for (const auto& [rank, peer] : peers_) {
+      if (peer.local) locals.push_back(rank);
+    }
+    std::sort(locals.begin(), locals.end());
+    const int count = static_cast<int>(locals.size());
+    if (count == 1) return;
+    if (locals.front() != rank_) {
+      connections_.segment = Segment::attach(receive_descriptor(locals.front()), count);
+      return;
+    }
+    connections_.segment = Segment::create(count);
+    for (const int rank : locals) {
+      if (rank != rank_) send_descriptor(rank, connections_.segment.descriptor());
+    }
+  }
+
+  void send_descriptor(int peer, int descriptor) {
+    char byte = 'S';
+    iovec part{&byte, 1};
+    alignas(cmsghdr) char space[CMSG_SPACE(sizeof(int))] = {};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = space;
+    message.msg_controllen = sizeof space;
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(header), &descriptor, sizeof(int));
+    if (sendmsg(connections_.control[peer].get(), &message, MSG_NOSIGNAL) != 1) throw lost(peer);
+  }
+
+  Fd receive_descriptor(int peer) {
+    const int fd = connections_.control[peer].get();
+    await(fd, POLLIN, {peer});
+    char byte = 0;
+    iovec part{&byte, 1};
+    alignas(cmsghdr) char space[CMSG_SPACE(sizeof(int))] = {};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = space;
+    message.msg_controllen = sizeof space;
+    if (recvmsg(fd, &message, MSG_CMSG_CLOEXEC) != 1) throw lost(peer);
+    const cmsghdr* header = CMSG_FIRSTHDR(&message);
+    if (header == nullptr || header->cmsg_type != SCM_RIGHTS) throw lost(peer);
+    int descriptor = -1;
+    std::memcpy(&descriptor, CMSG_DATA(header), sizeof(int));
+    return Fd(descriptor);
+  }
+
+  const Listener& listener_;
+  int rank_;
+  std::map<int, PeerAddress> peers_;
+  int64_t deadline_ns_;
+  int wake_;
+  Connections connections_;
+};
+
+}  // namespace
+
+Listener::Listener(const std::string& host) {
+  uint8_t random[16];
+  if (getrandom(random, sizeof random, 0) != sizeof random) fail("getrandom");
+  unix_name_ = "ringwise-";
+  for (const uint8_t byte : random) {
+    unix_name_ += "0123456789abcdef"[byte >> 4];
+    unix_name_ += "0123456789abcdef"[byte & 15];
+  }
+  unix_ = Fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  Address address = unix_address(unix_name_);
+  if (!unix_ || bind(unix_.get(), address.get(), address.length) != 0 || listen(unix_.get(), kBacklog) != 0) fail("listening on a unix socket");
+
+  address = tcp_address(host, 0);
+  tcp_ = Fd(socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!tcp_ || bind(tcp_.get(), address.get(), address.length) != 0 || listen(tcp_.get(), kBacklog) != 0) {
+    throw std::system_error(errno, std::generic_category(), "listening on " + host);
+  }
+  if (getsockname(tcp_.get(), address.get(), &address.length) != 0) fail("getsockname");
+  port_ = ntohs(address.storage.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6*>(address.get())->sin6_port
+                                                      : reinterpret_cast<sockaddr_in*>(address.get())->sin_port);
+}
+
+Connections connect_all(const Listener& listener, int rank, const std::vector<PeerAddress>& peers, int64_t deadline_ns,
+                        int wake) {
+  return Meeting(listener, rank, peers, deadline_ns, wake).run();
+}
+
+}  // namespace ringwise::coll

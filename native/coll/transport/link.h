@@ -1,0 +1,35 @@
+// A link carries bytes to and from one peer: two independent, ordered, flow-controlled streams. Nothing blocks:
+// each call moves what can be moved now. Used by one thread at a time, the one that owns the engine.
+//
+// The engine pads every message to kAlign bytes. So on links that hand out their own memory (peek), an element
+// never straddles the wrap-around of a ring.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+namespace ringwise::coll {
+
+inline constexpr size_t kAlign = 64;
+
+class Link {
+ public:
+  virtual ~Link() = default;
+
+  /// Takes as many of the bytes as there is room for; returns how many.
+  virtual size_t send(const std::byte* data, size_t bytes) = 0;
+
+  /// Moves up to `bytes` arrived bytes to `data`; returns how many.
+  virtual size_t receive(std::byte* data, size_t bytes) = 0;
+
+  /// The next arrived bytes, at most `bytes` of them, in the link's memory; valid until consume or receive.
+  virtual std::span<const std::byte> peek(size_t bytes) = 0;
+
+  /// Drops bytes that peek returned.
+  virtual void consume(size_t bytes) = 0;
+
+  /// File descriptor that becomes readable or writable with the link, or -1 (then the peer rings the doorbell).
+  virtual int descriptor() const { return -1; }
+};
+
+}  // namespace ringwise::coll

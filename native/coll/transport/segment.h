@@ -1,0 +1,39 @@
+// The shared memory of the ranks of one host: a sleeping word per rank, a ring per ordered pair. It is an anonymous
+// memory file that travels as a file descriptor, so it never has a name, and goes when the last process does.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+
+#include "base/fd.h"
+#include "coll/transport/shm_link.h"
+
+namespace ringwise::coll {
+
+class Segment {
+ public:
+  /// Makes a zeroed segment for `ranks` ranks. Throws std::system_error.
+  static Segment create(int ranks);
+  /// Maps one that another rank made. Takes the descriptor; throws std::system_error when it is not a segment.
+  static Segment attach(Fd file, int ranks);
+
+  Segment() = default;
+  Segment(Segment&& other) noexcept;
+  Segment& operator=(Segment&& other) noexcept;
+  ~Segment();
+
+  int descriptor() const { return file_.get(); }
+  size_t ring_capacity() const;
+  /// Indices count the ranks of this host.
+  ShmRing* ring(int from, int to) const;
+  std::atomic<uint32_t>* sleeping(int index) const;
+
+ private:
+  void map();
+
+  Fd file_;
+  int ranks_ = 0;
+  std::byte* memory_ = nullptr;  // mapped shared; unmapped by the destructor
+};
+
+}  // namespace ringwise::coll

@@ -1,0 +1,65 @@
+#include "coll/transport/tcp_link.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include "coll/failure.h"
+
+namespace ringwise::coll {
+
+namespace {
+constexpr size_t kStaging = 256 * 1024;
+
+Failure lost(int rank, int peer, const char* why) {
+  return {FailureCode::PeerLost, rank, {peer}, "lost rank " + std::to_string(peer) + " (tcp: " + why + ")"};
+}
+}  // namespace
+
+TcpLink::TcpLink(Fd socket, int rank, int peer)
+    : socket_(std::move(socket)), rank_(rank), peer_(peer), staging_(kStaging) {}
+
+size_t TcpLink::send(const std::byte* data, size_t bytes) {
+  const ssize_t sent = ::send(socket_.get(), data, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (sent >= 0) return static_cast<size_t>(sent);
+  if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return 0;
+  throw lost(rank_, peer_, std::strerror(errno));
+}
+
+size_t TcpLink::read_some(std::byte* data, size_t bytes) {
+  if (ended_) return 0;
+  const ssize_t got = ::recv(socket_.get(), data, bytes, MSG_DONTWAIT);
+  if (got > 0) return static_cast<size_t>(got);
+  if (got == 0) {
+    ended_ = true;  // whether that is a loss is decided by the control connection
+    return 0;
+  }
+  if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return 0;
+  throw lost(rank_, peer_, std::strerror(errno));
+}
+
+std::span<const std::byte> TcpLink::peek(size_t bytes) {
+  // Keep at least a whole element contiguous: a rest shorter than kAlign moves to the front before more is read.
+  if (end_ - begin_ < std::min(bytes, kAlign)) {
+    std::memmove(staging_.data(), staging_.data() + begin_, end_ - begin_);
+    end_ -= begin_;
+    begin_ = 0;
+    end_ += read_some(staging_.data() + end_, kStaging - end_);
+  }
+  return {staging_.data() + begin_, std::min(bytes, end_ - begin_)};
+}
+
+void TcpLink::consume(size_t bytes) { begin_ += bytes; }
+
+size_t TcpLink::receive(std::byte* data, size_t bytes) {
+  if (begin_ == end_) return read_some(data, bytes);
+  const size_t moved = std::min(bytes, end_ - begin_);
+  std::memcpy(data, staging_.data() + begin_, moved);
+  begin_ += moved;
+  return moved;
+}
+
+}  // namespace ringwise::coll

@@ -1,0 +1,34 @@
+// Bytes to and from a rank of another host over one connected, non-blocking TCP socket.
+#pragma once
+
+#include <vector>
+
+#include "base/fd.h"
+#include "coll/transport/link.h"
+
+namespace ringwise::coll {
+
+class TcpLink final : public Link {
+ public:
+  /// Owns the socket. `rank` and `peer` are for error texts.
+  TcpLink(Fd socket, int rank, int peer);
+
+  size_t send(const std::byte* data, size_t bytes) override;
+  size_t receive(std::byte* data, size_t bytes) override;
+  std::span<const std::byte> peek(size_t bytes) override;
+  void consume(size_t bytes) override;
+  int descriptor() const override { return socket_.get(); }
+
+ private:
+  size_t read_some(std::byte* data, size_t bytes);
+
+  Fd socket_;
+  int rank_;
+  int peer_;
+  bool ended_ = false;             // the peer has closed its side; bytes that came before it are still delivered
+  std::vector<std::byte> staging_;  // what peek hands out: [begin_, end_)
+  size_t begin_ = 0;
+  size_t end_ = 0;
+};
+
+}  // namespace ringwise::coll

@@ -1,0 +1,216 @@
+// coll.node: the host backend for JavaScript. One exported class, HostGroup; see packages/collectives/src/native.ts
+// for its typed surface. Everything here runs on the JavaScript thread, except `notify`.
+#include <napi.h>
+
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <system_error>
+#include <vector>
+
+#include "coll/host_group.h"
+
+namespace ringwise::node {
+
+namespace {
+
+using coll::Ended;
+using coll::Failure;
+using coll::Op;
+
+constexpr int64_t kNsPerMs = 1'000'000;
+
+/// { code, origin, peers, text }, or null.
+napi_value to_js(Napi::Env env, const std::shared_ptr<const Failure>& failure) {
+  if (!failure) return env.Null();
+  auto object = Napi::Object::New(env);
+  auto peers = Napi::Array::New(env, failure->peers.size());
+  for (size_t i = 0; i < failure->peers.size(); ++i) peers.Set(static_cast<uint32_t>(i), failure->peers[i]);
+  object.Set("code", static_cast<int>(failure->code));
+  object.Set("origin", failure->origin);
+  object.Set("peers", peers);
+  object.Set("text", failure->text);
+  return object;
+}
+
+class HostGroup final : public Napi::ObjectWrap<HostGroup> {
+ public:
+  static Napi::Function define(Napi::Env env) {
+    return DefineClass(env, "HostGroup",
+                       {InstanceMethod<&HostGroup::connect>("connect"), InstanceMethod<&HostGroup::start>("start"),
+                        InstanceMethod<&HostGroup::run>("run"), InstanceMethod<&HostGroup::wait>("wait"),
+                        InstanceMethod<&HostGroup::abort>("abort"), InstanceMethod<&HostGroup::close>("close"),
+                        InstanceMethod<&HostGroup::destroy>("destroy"),
+                        InstanceAccessor<&HostGroup::unix_name>("unixName"), InstanceAccessor<&HostGroup::port>("port")});
+  }
+
+  /// (rank, size, host, settle: (id, failure) => void)
+  explicit HostGroup(const Napi::CallbackInfo& info) : Napi::ObjectWrap<HostGroup>(info) {
+    const Napi::Env env = info.Env();
+    settle_ = Napi::Persistent(info[3].As<Napi::Function>());
+    auto name = Napi::String::New(env, "ringwise-lane");
+    if (napi_create_threadsafe_function(env, nullptr, nullptr, name, 0, 1, nullptr, nullptr, this, &HostGroup::on_notify,
+                                        &notify_) != napi_ok) {
+      throw Napi::Error::New(env, "napi_create_threadsafe_function failed");
+    }
+    napi_unref_threadsafe_function(env, notify_);
+    try {
+      group_ = std::make_unique<coll::HostGroup>(info[0].ToNumber().Int32Value(), info[1].ToNumber().Int32Value(),
+                                                 info[2].ToString().Utf8Value(), [this] { notify(); });
+    } catch (const std::system_error& error) {
+      throw Napi::Error::New(env, error.what());
+    }
+    // The environment may end while operations are pending (process.exit, a terminated worker).
+    napi_add_env_cleanup_hook(env, &HostGroup::on_environment_end, this);
+  }
+
+  ~HostGroup() override {
+    napi_remove_env_cleanup_hook(Env(), &HostGroup::on_environment_end, this);
+    end_lane();
+  }
+
+ private:
+  static void on_environment_end(void* self) { static_cast<HostGroup*>(self)->end_lane(); }
+
+  /// Joins the lane. After it nobody calls `notify`, so the thread-safe function may go.
+  void end_lane() {
+    group_.reset();
+    if (notify_ != nullptr) napi_release_threadsafe_function(std::exchange(notify_, nullptr), napi_tsfn_abort);
+  }
+
+  // Lane thread: no Napi here but the thread-safe function. One wake-up serves all that has ended until it runs.
+  void notify() {
+    if (!notified_.exchange(true)) napi_call_threadsafe_function(notify_, nullptr, napi_tsfn_nonblocking);
+  }
+
+  static void on_notify(napi_env env, napi_value, void* context, void*) {
+    if (env == nullptr) return;  // the environment is going
+    auto* self = static_cast<HostGroup*>(context);
+    self->notified_ = false;
+    self->settle_ended(Napi::Env(env));
+  }
+
+  void settle_ended(Napi::Env env) {
+    if (!group_) return;
+    Napi::HandleScope scope(env);
+    group_->take_ended(ended_);
+    const std::vector<Ended> ended = std::move(ended_);  // a callback may come back here
+    for (const Ended& one : ended) {
+      if (--pending_ == 0) napi_unref_threadsafe_function(env, notify_);
+      settle_.Call({Napi::Number::New(env, static_cast<double>(one.id)), to_js(env, one.failure)});
+    }
+  }
+
+  /// Counts an operation whose end will come through `settle`; the event loop stays alive for it.
+  Napi::Value expect(Napi::Env env, uint64_t id) {
+    if (pending_++ == 0) napi_ref_threadsafe_function(env, notify_);
+    return Napi::Number::New(env, static_cast<double>(id));
+  }
+
+  coll::HostGroup& group(Napi::Env env) {
+    if (!group_) throw Napi::Error::New(env, "the native group is gone");
+    return *group_;
+  }
+
+  static std::byte* memory(const Napi::CallbackInfo& info, size_t index) {
+    if (!info[index].IsTypedArray()) return nullptr;
+    void* data = nullptr;
+    if (napi_get_typedarray_info(info.Env(), info[index], nullptr, nullptr, &data, nullptr, nullptr) != napi_ok) return nullptr;
+    return static_cast<std::byte*>(data);
+  }
+
+  /// (verb, dtype, reduce, root, seq, count, timeoutMs, factor, input, output)
+  static Op read_op(const Napi::CallbackInfo& info) {
+    const auto integer = [&](size_t i) {
+      int64_t value = 0;
+      napi_get_value_int64(info.Env(), info[i], &value);
+      return value;
+    };
+    Op op;
+    op.verb = static_cast<coll::Verb>(integer(0));
+    op.dtype = static_cast<DType>(integer(1));
+    op.reduce = static_cast<coll::ReduceOp>(integer(2));
+    op.root = static_cast<int>(integer(3));
+    op.seq = static_cast<uint64_t>(integer(4));
+    op.count = static_cast<uint64_t>(integer(5));
+    op.timeout_ns = integer(6) * kNsPerMs;
+    napi_get_value_double(info.Env(), info[7], &op.factor);
+    op.input = memory(info, 8);
+    op.output = memory(info, 9);
+    return op;
+  }
+
+  Napi::Value start(const Napi::CallbackInfo& info) {
+    return expect(info.Env(), group(info.Env()).start(read_op(info)));
+  }
+
+  Napi::Value run(const Napi::CallbackInfo& info) { return {info.Env(), to_js(info.Env(), group(info.Env()).run(read_op(info)))}; }
+
+  /// (id): blocks; has settled everything that ended until then when it returns.
+  void wait(const Napi::CallbackInfo& info) {
+    group(info.Env()).wait(static_cast<uint64_t>(info[0].ToNumber().Int64Value()));
+    settle_ended(info.Env());
+  }
+
+  void abort(const Napi::CallbackInfo& info) { group(info.Env()).abort(info[0].ToString().Utf8Value()); }
+
+  Napi::Value close(const Napi::CallbackInfo& info) { return expect(info.Env(), group(info.Env()).close()); }
+
+  void destroy(const Napi::CallbackInfo& info) {
+    if (pending_ > 0) napi_unref_threadsafe_function(info.Env(), notify_);
+    pending_ = 0;
+    end_lane();
+  }
+
+  /// (peers: { rank, local, unixName, host, port, mine, theirs }[], timeoutMs)
+  Napi::Value connect(const Napi::CallbackInfo& info) {
+    const auto list = info[0].As<Napi::Array>();
+    std::vector<coll::PeerAddress> peers;
+    for (uint32_t i = 0; i < list.Length(); ++i) {
+      const auto entry = list.Get(i).As<Napi::Object>();
+      coll::PeerAddress peer;
+      peer.rank = entry.Get("rank").ToNumber().Int32Value();
+      peer.local = entry.Get("local").ToBoolean().Value();
+      peer.unix_name = entry.Get("unixName").ToString().Utf8Value();
+      peer.host = entry.Get("host").ToString().Utf8Value();
+      peer.port = static_cast<uint16_t>(entry.Get("port").ToNumber().Uint32Value());
+      copy_proof(info.Env(), entry.Get("mine"), peer.mine);
+      copy_proof(info.Env(), entry.Get("theirs"), peer.theirs);
+      peers.push_back(std::move(peer));
+    }
+    const int64_t timeout_ns = info[1].ToNumber().Int64Value() * kNsPerMs;
+    return expect(info.Env(), group(info.Env()).connect(std::move(peers), timeout_ns));
+  }
+
+  static void copy_proof(Napi::Env env, const Napi::Value& value, coll::Proof& proof) {
+    const auto bytes = value.As<Napi::Uint8Array>();
+    if (bytes.ElementLength() != proof.size()) throw Napi::TypeError::New(env, "a proof has 32 bytes");
+    std::memcpy(proof.data(), bytes.Data(), proof.size());
+  }
+
+  Napi::Value unix_name(const Napi::CallbackInfo& info) {
+    return Napi::String::New(info.Env(), group(info.Env()).listener().unix_name());
+  }
+
+  Napi::Value port(const Napi::CallbackInfo& info) {
+    return Napi::Number::New(info.Env(), group(info.Env()).listener().port());
+  }
+
+  Napi::FunctionReference settle_;               // JavaScript thread
+  napi_threadsafe_function notify_ = nullptr;    // called by the lane; released after the lane has ended
+  std::atomic<bool> notified_{false};            // both threads
+  int pending_ = 0;                              // JavaScript thread; operations not settled yet
+  std::vector<Ended> ended_;                     // JavaScript thread; kept for its memory
+  std::unique_ptr<coll::HostGroup> group_;       // JavaScript thread; its lane calls notify until it is destroyed
+};
+
+Napi::Object initialise(Napi::Env env, Napi::Object exports) {
+  exports.Set("HostGroup", HostGroup::define(env));
+  return exports;
+}
+
+}  // namespace
+
+NODE_API_MODULE(coll, initialise)
+
+}  // namespace ringwise::node

@@ -1,0 +1,201 @@
+#include "test/check.h"
+#include "test/ranks.h"
+
+#include "base/clock.h"
+
+using namespace ringwise;
+using namespace ringwise::test;
+using coll::FailureCode;
+using coll::ReduceOp;
+using coll::Verb;
+
+namespace {
+
+const std::pair<const char*, std::function<int(int)>> kPlacements[] = {
+    {"one host", one_host}, {"a host each", own_host}, {"two per host", two_per_host}};
+
+Op transfer(Verb verb, std::vector<float>& data, int peer, uint64_t seq) {
+  Op op;
+  op.verb = verb;
+  op.dtype = DType::Float32;
+  op.root = peer;
+  op.seq = seq;
+  op.count = data.size();
+  op.input = op.output = reinterpret_cast<std::byte*>(data.data());
+  op.timeout_ns = kTimeout;
+  return op;
+}
+
+}  // namespace
+
+TEST("all-reduce is exact for sizes around every boundary") {
+  for (const auto& [name, place] : kPlacements) {
+    for (const int size : {2, 3, 4}) {
+      with_ranks(size, place, [&](Rank& rank) {
+        uint64_t seq = 0;
+        for (const size_t count : {0, 1, 2, 3, 15, 16, 17, 511, 512, 513, 1000, 100003}) {
+          std::vector<float> data(count);
+          for (size_t i = 0; i < count; ++i) data[i] = static_cast<float>((i + rank.rank) % 17);
+          CHECK_EQ(rank.run(all_reduce(data, DType::Float32, seq++)), "");
+          int wrong = 0;
+          for (size_t i = 0; i < count; ++i) {
+            float expected = 0;
+            for (int r = 0; r < size; ++r) expected += static_cast<float>((i + r) % 17);
+            wrong += data[i] != expected;
+          }
+          CHECK_EQ(wrong, 0);
+        }
+      });
+    }
+  }
+}
+
+TEST("broadcast, all-gather and reduce-scatter move what they should") {
+  for (const auto& [name, place] : kPlacements) {
+    with_ranks(4, place, [&](Rank& rank) {
+      const size_t count = 70'001;
+      for (int root = 0; root < 4; ++root) {
+        std::vector<float> data(count, rank.rank == root ? 42.f + root : -1.f);
+        Op op = all_reduce(data, DType::Float32, root);
+        op.verb = Verb::Broadcast;
+        op.root = root;
+        CHECK_EQ(rank.run(op), "");
+        CHECK(std::all_of(data.begin(), data.end(), [&](float x) { return x == 42.f + root; }));
+      }
+      std::vector<float> input(count, static_cast<float>(rank.rank)), output(count * 4);
+      Op gather = all_reduce(input, DType::Float32, 4);
+      gather.verb = Verb::AllGather;
+      gather.output = reinterpret_cast<std::byte*>(output.data());
+      CHECK_EQ(rank.run(gather), "");
+      for (int r = 0; r < 4; ++r) CHECK_EQ(output[count * r + count - 1], static_cast<float>(r));
+
+      std::vector<float> part(count);
+      Op scatter = all_reduce(output, DType::Float32, 5);
+      scatter.verb = Verb::ReduceScatter;
+      scatter.count = count;
+      scatter.output = reinterpret_cast<std::byte*>(part.data());
+      CHECK_EQ(rank.run(scatter), "");
+      CHECK(std::all_of(part.begin(), part.end(), [&](float x) { return x == 4.f * rank.rank; }));
+    });
+  }
+}
+
+TEST("sends and receives of both directions run side by side") {
+  for (const auto& [name, place] : kPlacements) {
+    with_ranks(2, place, [&](Rank& rank) {
+      const int peer = 1 - rank.rank;
+      const size_t count = 3'000'000;  // far more than the links hold
+      std::vector<float> out(count, static_cast<float>(rank.rank)), in(count, -1.f);
+      const auto sent = rank.group->start(transfer(Verb::Send, out, peer, 0));
+      const auto received = rank.group->start(transfer(Verb::Recv, in, peer, 0));
+      rank.group->wait(sent);
+      rank.group->wait(received);
+      CHECK_EQ(in[count - 1], static_cast<float>(peer));
+      CHECK_EQ(in[0], static_cast<float>(peer));
+    });
+  }
+}
+
+TEST("queued and inline operations keep their order") {
+  with_ranks(3, one_host, [&](Rank& rank) {
+    std::vector<float> data(5000, 1.f);
+    for (uint64_t seq = 0; seq < 200; ++seq) {
+      std::fill(data.begin(), data.end(), 1.f);
+      if (seq % 3 == 0) {
+        CHECK_EQ(rank.run(all_reduce(data, DType::Float32, seq)), "");
+      } else {
+        CHECK(rank.finish(rank.group->start(all_reduce(data, DType::Float32, seq))) == nullptr);
+      }
+      CHECK_EQ(data[4999], 3.f);
+    }
+  });
+}
+
+TEST("ranks that disagree are told so on both sides, and keep their data") {
+  for (const auto& [name, place] : kPlacements) {
+    with_ranks(2, place, [&](Rank& rank) {
+      std::vector<float> data(rank.rank == 0 ? 100 : 101, 7.f);
+      const std::string text = rank.run(all_reduce(data, DType::Float32, 0));
+      CHECK_EQ(text, "rank 0 called allReduce sum 100 × float32 (seq 0) but rank 1 called allReduce sum 101 × float32 "
+                     "(seq 0)");
+      CHECK_EQ(data[0], 7.f);
+      CHECK_EQ(rank.run(barrier(1)), text);
+    });
+  }
+}
+
+TEST("ranks that silently wait for each other in different operations find out") {
+  with_ranks(4, one_host, [&](Rank& rank) {
+    // Roots 0 and 1 have different trees: some pairs never exchange a message.
+    std::vector<float> data(1000, 1.f);
+    Op op = all_reduce(data, DType::Float32, 0);
+    op.verb = Verb::Broadcast;
+    op.root = rank.rank % 2;
+    auto failure = rank.group->run(op);
+    if (!failure) failure = rank.group->run(barrier(1));
+    CHECK(failure != nullptr && failure->code == FailureCode::Mismatch);
+  });
+}
+
+TEST("a rank that never comes is named at the deadline, with what it does instead") {
+  std::atomic<int> passed{0};
+  with_ranks(3, one_host, [&](Rank& rank) {
+    Op op = barrier(0);
+    if (rank.rank == 2) {
+      while (passed < 2) std::this_thread::yield();
+      CHECK(rank.group->run(op)->code == FailureCode::Timeout);  // poisoned by the others
+      return;
+    }
+    op.timeout_ns = 200 * kMillisecond;
+    const auto failure = rank.group->run(op);
+    CHECK(failure->code == FailureCode::Timeout);
+    CHECK_EQ(failure->peers.size(), 1u);
+    CHECK_EQ(failure->peers[0], 2);
+    CHECK(failure->text.find("rank 2 has not started any operation") != std::string::npos);
+    ++passed;
+  });
+}
+
+TEST("a lost rank is noticed at once by everybody, also while they sleep") {
+  for (const auto& [name, place] : kPlacements) {
+    with_ranks(3, place, [&](Rank& rank) {
+      CHECK_EQ(rank.run(barrier(0)), "");
+      if (rank.rank == 1) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        rank.group.reset();  // no goodbye
+        return;
+      }
+      const int64_t start = now_ns();
+      const auto failure = rank.group->run(barrier(1));
+      CHECK(failure->code == FailureCode::PeerLost);
+      CHECK_EQ(failure->peers[0], 1);
+      CHECK(now_ns() - start < 1'000 * kMillisecond);
+    });
+  }
+}
+
+TEST("abort reaches all ranks; close after use ends quietly") {
+  with_ranks(3, one_host, [&](Rank& rank) {
+    if (rank.rank == 0) {
+      const auto pending = rank.group->start(barrier(0));
+      rank.group->abort("enough");
+      CHECK(rank.finish(pending)->text == "enough");
+    } else {
+      CHECK_EQ(rank.run(barrier(0)), "enough");
+    }
+    CHECK(rank.finish(rank.group->close()) == nullptr);
+  });
+  with_ranks(4, two_per_host, [&](Rank& rank) {
+    CHECK_EQ(rank.run(barrier(0)), "");
+    CHECK(rank.finish(rank.group->close()) == nullptr);
+  });
+}
+
+TEST("a group can go while an operation is pending") {
+  with_ranks(2, one_host, [&](Rank& rank) {
+    if (rank.rank == 0) rank.group->start(barrier(0));
+    rank.group.reset();
+  });
+}
+
+int main() { return run_all(); }

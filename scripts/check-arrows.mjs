@@ -1,0 +1,116 @@
+// The dependency arrows of the house, checked: TypeScript imports, package.json, C++ includes.
+// ARCHITECTURE.md draws them; the tables below are what is enforced.
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+
+/** Which of our packages the sources of a package may import. Tests and devDependencies may also use `testOnly`. */
+const allowed = {
+  store: [],
+  collectives: ['store'],
+  ddp: ['collectives'],
+  tensor: [],
+  data: [],
+  launch: ['store'],
+  testing: ['store'],
+  ringwise: ['collectives', 'data', 'ddp', 'launch', 'store', 'tensor'],
+};
+const testOnly = { collectives: ['testing'], ddp: ['testing', 'tensor', 'store'], ringwise: ['testing'] };
+
+/** Which folders of native/ a folder may include from. `test` sees everything. */
+const includes = {
+  base: ['base'],
+  coll: ['base', 'coll'],
+  tensor: ['base', 'tensor'],
+  node: ['base', 'coll', 'tensor'],
+};
+
+function* walk(folder) {
+  for (const entry of readdirSync(folder, { withFileTypes: true })) {
+    if (['node_modules', 'dist'].includes(entry.name) || entry.name.startsWith('build')) continue;
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) yield* walk(path);
+    else yield path;
+  }
+}
+
+function nameOf(specifier) {
+  const match = /^(?:@ringwise\/([a-z]+)|(ringwise))(?:\/|$)/.exec(specifier);
+  return match ? (match[1] ?? match[2]) : null;
+}
+
+function* importsOf(path) {
+  const text = readFileSync(path, 'utf8');
+  for (const [, specifier] of text.matchAll(/(?:\bfrom\s*|\bimport\s*\(?\s*)'([^']+)'/g)) yield specifier;
+}
+
+function checkPackage(root, name, violations) {
+  const folder = join(root, 'packages', name);
+  const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+  const runtime = allowed[name];
+  const all = [...runtime, ...(testOnly[name] ?? [])];
+  const declared = (field) =>
+    Object.keys(manifest[field] ?? {})
+      .map(nameOf)
+      .filter((n) => n && n !== 'native');
+  for (const target of [...declared('dependencies'), ...declared('peerDependencies')]) {
+    if (!runtime.includes(target)) violations.push(`packages/${name}/package.json depends on ${target}`);
+  }
+  for (const target of declared('devDependencies')) {
+    if (!all.includes(target))
+      violations.push(`packages/${name}/package.json depends on ${target} for development`);
+  }
+  for (const path of walk(folder)) {
+    if (!/\.[cm]?[jt]s$/.test(path)) continue;
+    const inner = relative(folder, path);
+    const may = inner.startsWith('test') ? all : runtime;
+    for (const specifier of importsOf(path)) {
+      const target = nameOf(specifier);
+      const own = target === name || (target === null && !specifier.startsWith('.'));
+      if (own) continue;
+      if (target === null) {
+        const escapes = relative(folder, join(dirname(path), specifier)).startsWith('..');
+        if (escapes) violations.push(`packages/${name}/${inner} imports ${specifier}, outside its package`);
+      } else if (target !== 'native' && !may.includes(target)) {
+        violations.push(`packages/${name}/${inner} imports ${target}`);
+      }
+    }
+  }
+}
+
+function checkNative(root, violations) {
+  const native = join(root, 'native');
+  for (const [folder, may] of Object.entries(includes)) {
+    for (const path of walk(join(native, folder))) {
+      if (!/\.(h|cc|cu)$/.test(path)) continue;
+      const inner = relative(native, path);
+      for (const [, quoted, angled] of readFileSync(path, 'utf8').matchAll(
+        /^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)/gm,
+      )) {
+        const target = quoted?.split('/')[0];
+        if (target && includes[target] && !may.includes(target))
+          violations.push(`native/${inner} includes ${quoted}`);
+        if (/napi|node_api/.test(angled ?? quoted) && folder !== 'node') {
+          violations.push(`native/${inner} includes ${angled ?? quoted}: only native/node may see Node`);
+        }
+        if (/^(cuda|nccl)/.test(angled ?? '') && !/^(tensor\/cuda|coll\/nccl)\//.test(inner)) {
+          violations.push(`native/${inner} includes ${angled}: only */cuda and nccl may see CUDA`);
+        }
+      }
+    }
+  }
+}
+
+/** All violations of the arrows in the tree at `root`, one line each. */
+export function violationsIn(root) {
+  const violations = [];
+  for (const name of Object.keys(allowed)) checkPackage(root, name, violations);
+  checkNative(root, violations);
+  return violations;
+}
+
+if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) {
+  const violations = violationsIn(fileURLToPath(new URL('..', import.meta.url)));
+  for (const violation of violations) console.error(`check-arrows: ${violation}`);
+  if (violations.length > 0) process.exit(1);
+}

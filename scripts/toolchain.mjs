@@ -1,0 +1,39 @@
+// Writes a fingerprint of everything outside the repository that decides what the native build produces
+// (compiler, CMake, nvcc). The build cache hashes the file, so installing nvcc later rebuilds the addons.
+import { spawnSync } from 'node:child_process';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+
+function version(command) {
+  const result = spawnSync(command, ['--version'], { encoding: 'utf8' });
+  if (result.status !== 0) return null;
+  const lines = result.stdout.split('\n').filter((line) => /\d/.test(line));
+  return (command.endsWith('nvcc') ? lines.at(-1) : lines[0]) ?? null;
+}
+
+const { CXX, CUDACXX, CUDA_HOME, RINGWISE_CUDA } = process.env;
+const nvccs = [CUDACXX, CUDA_HOME && `${CUDA_HOME}/bin/nvcc`, '/usr/local/cuda/bin/nvcc', 'nvcc'];
+const compiler = version(CXX ?? 'c++');
+const cmake = version('cmake');
+
+if (!compiler || !cmake) {
+  const missing = [!compiler && 'a C++20 compiler (g++ or clang++)', !cmake && 'CMake 3.22 or newer']
+    .filter(Boolean)
+    .join(' and ');
+  console.error(`ringwise: building the native addons needs ${missing}.`);
+  console.error('  Debian, Ubuntu: sudo apt-get install g++ cmake    Fedora: sudo dnf install gcc-c++ cmake');
+  process.exit(1);
+}
+
+const fingerprint = JSON.stringify(
+  {
+    platform: `${process.platform}-${process.arch}`,
+    compiler,
+    cmake,
+    nvcc: nvccs.filter(Boolean).map(version).find(Boolean) ?? null,
+    RINGWISE_CUDA: RINGWISE_CUDA ?? 'AUTO',
+  },
+  null,
+  2,
+);
+const file = new URL('../native/.toolchain', import.meta.url);
+if (!existsSync(file) || readFileSync(file, 'utf8') !== fingerprint) writeFileSync(file, fingerprint);
