@@ -1,0 +1,55 @@
+import { checkInteger } from './check.ts';
+import type { Indices } from './dataset.ts';
+import { noState } from './errors.ts';
+import { inBatches } from './in-batches.ts';
+import { isResumable, type Resumable, type Sampler, type SamplerState } from './sampler.ts';
+
+/** Which samples form each batch. */
+export interface BatchSource extends Iterable<Indices> {
+  /** Batches of one pass, where known. */
+  readonly length?: number;
+}
+
+/** Cuts a sampler's indices into batches of `batchSize`; the last one may be shorter, or is dropped. */
+export class BatchSampler implements BatchSource, Resumable {
+  readonly #sampler: Sampler;
+  readonly #batchSize: number;
+  readonly #dropLast: boolean;
+
+  constructor(
+    sampler: Sampler,
+    batchSize: number,
+    { dropLast = false }: { readonly dropLast?: boolean } = {},
+  ) {
+    checkInteger('BatchSampler: batchSize', batchSize, 1);
+    this.#sampler = sampler;
+    this.#batchSize = batchSize;
+    this.#dropLast = dropLast;
+  }
+
+  get length(): number {
+    const batches = this.#sampler.length / this.#batchSize;
+    return this.#dropLast ? Math.floor(batches) : Math.ceil(batches);
+  }
+
+  [Symbol.iterator](): Generator<number[], void, undefined> {
+    return inBatches(this.#sampler, this.#batchSize, this.#dropLast);
+  }
+
+  advance(count: number): void {
+    if (isResumable(this.#sampler)) this.#sampler.advance(count);
+  }
+
+  state(): SamplerState {
+    return this.#resumable().state();
+  }
+
+  load(state: SamplerState): void {
+    this.#resumable().load(state);
+  }
+
+  #resumable(): Resumable {
+    if (!isResumable(this.#sampler)) throw noState('its sampler');
+    return this.#sampler;
+  }
+}

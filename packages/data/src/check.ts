@@ -1,0 +1,20 @@
+// Argument checks that several files share.
+
+import { emptyDataset, outOfRange } from './errors.ts';
+
+export function checkInteger(
+  what: string,
+  value: number,
+  least: number,
+  most = Number.MAX_SAFE_INTEGER,
+): void {
+  if (Number.isSafeInteger(value) && value >= least && value <= most) return;
+  const range = most === Number.MAX_SAFE_INTEGER ? `of at least ${least}` : `from ${least} to ${most}`;
+  throw outOfRange(what, `an integer ${range}`, value);
+}
+
+/** For samplers: an index is an int32, and an empty data set is a mistake best told at once. */
+export function checkLength(sampler: string, length: number): void {
+  if (length === 0) throw emptyDataset(sampler);
+  checkInteger(`${sampler}: length`, length, 1, 2 ** 31 - 1);
+}

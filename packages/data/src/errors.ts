@@ -1,0 +1,217 @@
+// Every message of the package. An error that a data set, sampler or collate of the caller throws is passed on as it is.
+
+export type DataErrorCode =
+  | 'ERR_DATA_ARGUMENT'
+  | 'ERR_DATA_INDEX'
+  | 'ERR_DATA_COLLATE'
+  | 'ERR_DATA_LENGTH'
+  | 'ERR_DATA_ASYNC'
+  | 'ERR_DATA_STATE'
+  | 'ERR_DATA_IDX'
+  | 'ERR_DATA_NOT_FOUND';
+
+const brand = Symbol.for('ringwise.DataError');
+
+/** Any error of this package; `code` is stable, the sentence is for people. */
+export class DataError extends Error {
+  readonly code: DataErrorCode;
+  readonly [brand] = true;
+
+  constructor(code: DataErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'DataError';
+    this.code = code;
+  }
+
+  /** Like `instanceof`, also when the package is installed twice. */
+  static isInstance(value: unknown): value is DataError {
+    return typeof value === 'object' && value !== null && brand in value;
+  }
+}
+
+function shapeText(shape: readonly number[]): string {
+  return `[${shape.join(', ')}]`;
+}
+
+export function outOfRange(what: string, expected: string, got: unknown): DataError {
+  return new DataError('ERR_DATA_ARGUMENT', `${what}: expected ${expected}, got ${String(got)}.`);
+}
+
+export function emptyDataset(sampler: string): DataError {
+  return new DataError(
+    'ERR_DATA_ARGUMENT',
+    `${sampler}: nothing to sample from; expected a length of at least 1, got 0. Is the data set empty?`,
+  );
+}
+
+export function excludes(option: string, others: readonly string[], why: string): DataError {
+  return new DataError(
+    'ERR_DATA_ARGUMENT',
+    `DataLoader: ${option} was given together with ${others.join(' and ')}; expected one or the other. ${why}`,
+  );
+}
+
+export function fieldSize(
+  field: string,
+  length: number,
+  shape: readonly number[],
+  samples: number,
+): DataError {
+  return new DataError(
+    'ERR_DATA_ARGUMENT',
+    `ArrayDataset: field "${field}" has ${length} elements with ${shapeText(shape)} per sample; ` +
+      `expected ${samples} samples as in the first field. Every field needs one entry per sample.`,
+  );
+}
+
+export function fieldShape(field: string, length: number, shape: readonly number[]): DataError {
+  return new DataError(
+    'ERR_DATA_ARGUMENT',
+    `ArrayDataset: field "${field}" has ${length} elements; expected a multiple of the product of its shape ` +
+      `per sample, got ${shapeText(shape)}. The shape leaves out the number of samples.`,
+  );
+}
+
+export function noFields(): DataError {
+  return new DataError('ERR_DATA_ARGUMENT', 'ArrayDataset: expected at least one field, got none.');
+}
+
+export function badIndex(dataset: string, index: unknown, length: number): DataError {
+  return new DataError(
+    'ERR_DATA_INDEX',
+    `${dataset}: index ${String(index)} is outside the data set; expected an integer from 0 to ${length - 1}. ` +
+      'A sampler made for another data set gives such indices.',
+  );
+}
+
+export function notCollatable(path: string, got: string): DataError {
+  return new DataError(
+    'ERR_DATA_COLLATE',
+    `collate: ${path} cannot become part of a batch; expected a number, bigint, boolean, string, typed array, ` +
+      `{ data, shape }, array or plain object, got ${got}. Pass your own collate to the DataLoader.`,
+  );
+}
+
+export function unequalSamples(path: string, first: string, position: number, other: string): DataError {
+  return new DataError(
+    'ERR_DATA_COLLATE',
+    `collate: ${path} differs between samples 0 and ${position} of the batch; expected ${first}, got ${other}. ` +
+      'Make all samples equal in size, or pass your own collate that pads them.',
+  );
+}
+
+export function emptyBatch(): DataError {
+  return new DataError('ERR_DATA_COLLATE', 'collate: expected at least one sample, got none.');
+}
+
+export function notDataset(): DataError {
+  return new DataError(
+    'ERR_DATA_ARGUMENT',
+    'DataLoader: the first argument is no data set; expected an array, an object with length and get, or an iterable.',
+  );
+}
+
+export function noLength(what: string): DataError {
+  return new DataError(
+    'ERR_DATA_LENGTH',
+    `DataLoader.length: ${what} has no length, so the number of batches is known only after a pass. ` +
+      'Count the batches instead.',
+  );
+}
+
+export function notSynchronous(what: string): DataError {
+  return new DataError(
+    'ERR_DATA_ASYNC',
+    `DataLoader: ${what} is asynchronous, so a plain for…of cannot read it. Use for await…of.`,
+  );
+}
+
+export function noState(what: string): DataError {
+  return new DataError(
+    'ERR_DATA_STATE',
+    `DataLoader: ${what} does not know its place in an epoch; expected a sampler with state and load, ` +
+      'such as SequentialSampler, RandomSampler or DistributedSampler.',
+  );
+}
+
+export function badState(sampler: string, what: string, expected: unknown, got: unknown): DataError {
+  return new DataError(
+    'ERR_DATA_STATE',
+    `${sampler}.load: ${what} of the state does not fit; expected ${String(expected)}, got ${String(got)}. ` +
+      'A state resumes the same data set with the same kind of sampler; world size and batch size may differ.',
+  );
+}
+
+function badIdx(file: string, what: string, next: string, cause?: unknown): DataError {
+  return new DataError(
+    'ERR_DATA_IDX',
+    `readIdx: ${what} (${file}). ${next}`,
+    cause === undefined ? {} : { cause },
+  );
+}
+
+export function notIdx(file: string, magic: string): DataError {
+  const expected = '0000 and a type code (08, 09, 0b, 0c, 0d or 0e)';
+  return badIdx(
+    file,
+    `not an IDX file; expected it to begin with ${expected}, got ${magic}`,
+    'Is it another format?',
+  );
+}
+
+export function idxDimensions(file: string, most: number, got: number): DataError {
+  return badIdx(
+    file,
+    `too many dimensions; expected at most ${most}, got ${got}`,
+    'The header is likely damaged.',
+  );
+}
+
+export function idxTooLarge(
+  file: string,
+  maxBytes: number,
+  bytes: bigint,
+  shape: readonly number[],
+): DataError {
+  return badIdx(
+    file,
+    `too large; expected at most ${maxBytes} bytes (maxBytes), got a header for ${bytes}, ${shapeText(shape)}`,
+    'Raise maxBytes if you trust the file.',
+  );
+}
+
+export function idxTruncated(file: string, what: string, expected: number, got: number): DataError {
+  return badIdx(file, `truncated; expected ${expected} bytes for ${what}, got ${got}`, 'Get the file again.');
+}
+
+export function idxTrailing(file: string, what: string, expected: number, got: string): DataError {
+  return badIdx(
+    file,
+    `trailing bytes; expected ${expected} bytes for ${what}, got ${got}`,
+    'Header and data do not belong together.',
+  );
+}
+
+export function idxGzip(file: string, inflatedBytes: number, cause: unknown): DataError {
+  return badIdx(
+    file,
+    `gzip data is damaged or truncated; expected a complete stream, got ${inflatedBytes} bytes out of it`,
+    'Get the file again.',
+    cause,
+  );
+}
+
+export function notWritable(file: string, what: string, expected: string, got: string): DataError {
+  return new DataError('ERR_DATA_IDX', `writeIdx: ${what}; expected ${expected}, got ${got} (${file}).`);
+}
+
+export function noMnistFile(folder: string, names: readonly string[]): DataError {
+  return new DataError(
+    'ERR_DATA_NOT_FOUND',
+    `loadMnist: found none of ${names.join(', ')} (${folder}). Name the folder that holds the four IDX files.`,
+  );
+}
+
+export function badMnist(file: string, expected: string, got: string): DataError {
+  return new DataError('ERR_DATA_IDX', `loadMnist: expected ${expected}, got ${got} (${file}).`);
+}

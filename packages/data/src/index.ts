@@ -1,0 +1,19 @@
+export { ArrayDataset, type ArrayField, type FieldArrays } from './array-dataset.ts';
+export { BatchSampler, type BatchSource } from './batch-sampler.ts';
+export { type Collated, defaultCollate } from './collate.ts';
+export { DataLoader } from './data-loader.ts';
+export { type Dataset, type Indices, type IterableDataset, mapDataset, Subset } from './dataset.ts';
+export { DistributedSampler, type DistributedSamplerOptions } from './distributed-sampler.ts';
+export { DataError, type DataErrorCode } from './errors.ts';
+export type { CollateOption, DataLoaderOptions } from './loader-options.ts';
+export { type NormalizeOptions, normalize } from './normalize.ts';
+export { randperm } from './random.ts';
+export type { Resumable, Sampler, SamplerState } from './sampler.ts';
+export {
+  RandomSampler,
+  SequentialSampler,
+  SubsetRandomSampler,
+  WeightedRandomSampler,
+  type WeightedRandomSamplerOptions,
+} from './samplers.ts';
+export type { NdArray, TypedArray } from './typed-array.ts';

@@ -1,0 +1,66 @@
+// What a DataLoader may be told, and what excludes what (as in PyTorch).
+
+import { BatchSampler, type BatchSource } from './batch-sampler.ts';
+import { checkInteger } from './check.ts';
+import { excludes } from './errors.ts';
+import type { MaybePromise } from './maybe-promise.ts';
+import type { Sampler } from './sampler.ts';
+import { RandomSampler, SequentialSampler } from './samplers.ts';
+
+export interface DataLoaderOptions {
+  /** Samples per batch. Default 1. */
+  readonly batchSize?: number;
+  /** Leave out the last batch if it is not full. Default false. */
+  readonly dropLast?: boolean;
+  /** A new order in every pass. Default false. For several ranks use a DistributedSampler instead. */
+  readonly shuffle?: boolean;
+  /** Of `shuffle`. Default 0: every run sees the same orders. */
+  readonly seed?: number;
+  /** Which samples, in which order; excludes `shuffle` and `seed`. */
+  readonly sampler?: Sampler;
+  /** Which samples form each batch; excludes all of the above. */
+  readonly batchSampler?: BatchSource;
+  /** Batches that an asynchronous data set loads ahead of the one asked for. Default 2. */
+  readonly prefetch?: number;
+}
+
+/** Makes a batch of samples in the place of `defaultCollate` or of the data set's own `getBatch`. */
+export interface CollateOption<T, B> {
+  readonly collate: (samples: T[]) => MaybePromise<B>;
+}
+
+export function mapBatches(length: number, options: DataLoaderOptions): BatchSource {
+  const { batchSize = 1, dropLast = false, shuffle = false, seed = 0, sampler, batchSampler } = options;
+  if (batchSampler) {
+    refuse(
+      options,
+      'batchSampler',
+      ['batchSize', 'dropLast', 'shuffle', 'seed', 'sampler'],
+      'It makes whole batches.',
+    );
+    return batchSampler;
+  }
+  if (sampler) {
+    refuse(options, 'sampler', ['shuffle', 'seed'], 'The sampler decides the order; give the seed to it.');
+  }
+  const order = sampler ?? (shuffle ? new RandomSampler(length, { seed }) : new SequentialSampler(length));
+  return new BatchSampler(order, batchSize, { dropLast });
+}
+
+export function streamBatching(options: DataLoaderOptions): { batchSize: number; dropLast: boolean } {
+  const { batchSize = 1, dropLast = false } = options;
+  const why = 'An iterable data set decides its own order.';
+  refuse(options, 'an iterable data set', ['shuffle', 'seed', 'sampler', 'batchSampler'], why);
+  checkInteger('DataLoader: batchSize', batchSize, 1);
+  return { batchSize, dropLast };
+}
+
+function refuse(
+  options: DataLoaderOptions,
+  given: string,
+  excluded: readonly (keyof DataLoaderOptions)[],
+  why: string,
+): void {
+  const also = excluded.filter((name) => options[name] !== undefined && options[name] !== false);
+  if (also.length > 0) throw excludes(given, also, why);
+}
