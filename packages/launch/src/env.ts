@@ -1,0 +1,48 @@
+// The environment contract: what every rank is told, under torchrun's names, so that a script written for either
+// launcher reads the same variables. RINGWISE_SECRET lets the rank prove to the store that it belongs to the job.
+
+/** Where one rank sits in its job. A group is one launcher, that is one host. */
+export interface Placement {
+  readonly rank: number;
+  readonly localRank: number;
+  readonly worldSize: number;
+  readonly localWorldSize: number;
+  readonly groupRank: number;
+  readonly groupWorldSize: number;
+}
+
+/** What all ranks of a job share. The store listens on masterAddr:masterPort; ranks connect and never bind it. */
+export interface Rendezvous {
+  readonly runId: string;
+  readonly masterAddr: string;
+  readonly masterPort: number;
+  readonly secret: string;
+}
+
+/** The variables of one rank. */
+export function rankEnvironment(place: Placement, rendezvous: Rendezvous): Record<string, string> {
+  return {
+    RANK: `${place.rank}`,
+    LOCAL_RANK: `${place.localRank}`,
+    WORLD_SIZE: `${place.worldSize}`,
+    LOCAL_WORLD_SIZE: `${place.localWorldSize}`,
+    GROUP_RANK: `${place.groupRank}`,
+    GROUP_WORLD_SIZE: `${place.groupWorldSize}`,
+    ROLE_NAME: 'default',
+    ROLE_RANK: `${place.rank}`,
+    ROLE_WORLD_SIZE: `${place.worldSize}`,
+    MASTER_ADDR: rendezvous.masterAddr,
+    MASTER_PORT: `${rendezvous.masterPort}`,
+    TORCHELASTIC_RUN_ID: rendezvous.runId,
+    TORCHELASTIC_RESTART_COUNT: '0',
+    TORCHELASTIC_MAX_RESTARTS: '0',
+    TORCHELASTIC_USE_AGENT_STORE: 'True',
+    RINGWISE_RUN_ID: rendezvous.runId,
+    RINGWISE_SECRET: rendezvous.secret,
+  };
+}
+
+/** Threads per rank for OpenMP and what follows its variable, so that the ranks of a host share its cores. */
+export function ompThreads(cores: number, nproc: number): string {
+  return `${Math.max(1, Math.floor(cores / nproc))}`;
+}

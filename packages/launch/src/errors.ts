@@ -1,0 +1,135 @@
+// Every error of this package, and all their messages. Shape of a message:
+// "<object>: <what happened>; <expected and got>. <next step>".
+
+import { inspect } from 'node:util';
+
+const mark = Symbol.for('ringwise.LaunchError');
+
+export type LaunchErrorCode =
+  | 'ERR_LAUNCH_ARGUMENT'
+  | 'ERR_LAUNCH_NO_SHELL'
+  | 'ERR_LAUNCH_NO_TYPESCRIPT'
+  | 'ERR_LAUNCH_PLATFORM'
+  | 'ERR_LAUNCH_RANK_FAILED'
+  | 'ERR_LAUNCH_SCRIPT'
+  | 'ERR_LAUNCH_STORE'
+  | 'ERR_LAUNCH_TIMEOUT';
+
+interface Details {
+  readonly cause?: unknown;
+  readonly rank?: number;
+  readonly exitCode?: number | null;
+  readonly signal?: NodeJS.Signals | null;
+}
+
+/** What spawn() rejects with. Branch on `code`; the text is for people. */
+export class LaunchError extends Error {
+  override readonly name = 'LaunchError';
+  readonly code: LaunchErrorCode;
+  /** The rank that failed first; null when no single rank is to blame. */
+  readonly rank: number | null;
+  /** The exit code of that rank; null if a signal ended it. */
+  readonly exitCode: number | null;
+  /** The signal that ended that rank, or null. */
+  readonly signal: NodeJS.Signals | null;
+  readonly [mark] = true;
+
+  constructor(code: LaunchErrorCode, message: string, details: Details = {}) {
+    super(message, 'cause' in details ? { cause: details.cause } : undefined);
+    this.code = code;
+    this.rank = details.rank ?? null;
+    this.exitCode = details.exitCode ?? null;
+    this.signal = details.signal ?? null;
+  }
+
+  /** Like instanceof, but also true when the package is installed twice. */
+  static isInstance(value: unknown): value is LaunchError {
+    return typeof value === 'object' && value !== null && mark in value;
+  }
+}
+
+export const badArgument = (verb: string, name: string, expected: string, got: unknown, cause?: unknown) =>
+  new LaunchError(
+    'ERR_LAUNCH_ARGUMENT',
+    `${verb}: ${name} expects ${expected}, got ${inspect(got)}.`,
+    cause === undefined ? {} : { cause },
+  );
+
+export const unknownWord = (verb: string, kind: string, word: string, nearest: string | undefined) =>
+  new LaunchError(
+    'ERR_LAUNCH_ARGUMENT',
+    `${verb}: unknown ${kind} ${word}${nearest ? `; did you mean ${nearest}?` : '.'} See ${verb} --help.`,
+  );
+
+export const missingValue = (flag: string, value: string) =>
+  new LaunchError('ERR_LAUNCH_ARGUMENT', `ringwise run: ${flag} needs a value; expected ${flag} ${value}.`);
+
+export const unexpectedValue = (flag: string, value: string) =>
+  new LaunchError('ERR_LAUNCH_ARGUMENT', `ringwise run: ${flag} takes no value, got ${inspect(value)}.`);
+
+export const notYet = (what: string) =>
+  new LaunchError('ERR_LAUNCH_ARGUMENT', `ringwise: this version does not have ${what} yet.`);
+
+export const noScript = () =>
+  new LaunchError(
+    'ERR_LAUNCH_ARGUMENT',
+    'ringwise run: no script given; expected ringwise run [flags] script [arguments of the script].',
+  );
+
+export const noGpu = () =>
+  new LaunchError(
+    'ERR_LAUNCH_ARGUMENT',
+    'ringwise run: --nproc-per-node gpu found no /dev/nvidia<N>; expected at least one GPU. ' +
+      'Give a number, or use auto to fall back to the CPU cores.',
+  );
+
+export const scriptNotFound = (verb: string, file: string) =>
+  new LaunchError(
+    'ERR_LAUNCH_SCRIPT',
+    `${verb}: no file ${file}; expected a .js, .mjs, .cjs or .ts file. Nothing was started.`,
+  );
+
+export const noTypeScript = (file: string) =>
+  new LaunchError(
+    'ERR_LAUNCH_NO_TYPESCRIPT',
+    `Node ${process.versions.node} cannot run ${file} by itself; expected Node 22.18 or newer for plain .ts, ` +
+      'or tsx beside the script. Run: npm install --save-dev tsx',
+  );
+
+export const unsupportedPlatform = () =>
+  new LaunchError(
+    'ERR_LAUNCH_PLATFORM',
+    `launch: ${process.platform} is not supported yet; expected Linux or macOS (or WSL on Windows).`,
+  );
+
+export const noShell = (cause: unknown) =>
+  new LaunchError(
+    'ERR_LAUNCH_NO_SHELL',
+    'launch: could not start /bin/sh, which ends the ranks if this process is killed. Install a POSIX shell there.',
+    { cause },
+  );
+
+export const storeFailed = (host: string, port: number, cause: unknown) =>
+  new LaunchError(
+    'ERR_LAUNCH_STORE',
+    isInUse(cause)
+      ? `ringwise run: port ${port} of ${host} is in use. Give another --master-port, or none: then a free one is taken.`
+      : `ringwise run: could not host the store on ${host} port ${port}: ${(cause as Error).message}`,
+    { cause },
+  );
+
+export const timedOut = (timeoutMs: number) =>
+  new LaunchError(
+    'ERR_LAUNCH_TIMEOUT',
+    `spawn: the ranks were stopped after ${timeoutMs} ms, their timeoutMs; expected all to return by then.`,
+  );
+
+export const rankFailed = (report: string, details: Details) =>
+  new LaunchError('ERR_LAUNCH_RANK_FAILED', report, details);
+
+function isInUse(error: unknown): boolean {
+  for (let e = error as NodeJS.ErrnoException | undefined; e; e = e.cause as typeof e) {
+    if (e.code === 'EADDRINUSE') return true;
+  }
+  return false;
+}

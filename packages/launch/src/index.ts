@@ -1,0 +1,2 @@
+export { LaunchError, type LaunchErrorCode } from './errors.ts';
+export { type SpawnOptions, spawn } from './spawn.ts';

@@ -1,0 +1,66 @@
+// What the ranks print, on one terminal: every line gets its rank's prefix and leaves whole, so that lines of
+// several ranks never mix. A line without an end is held until the rest of it arrives or the stream ends. A rank is
+// read no faster than the terminal takes it.
+
+import type { Readable } from 'node:stream';
+
+/** Writes whole lines. If it returns a promise, the caller writes no more until that resolves. */
+export type Write = (stream: 'stdout' | 'stderr', text: string) => Promise<void> | null;
+
+const tailLines = 50;
+/** Longer lines are cut, so that a rank that never ends its line cannot fill the memory. */
+const maxLineLength = 1 << 20;
+
+/** The output of one rank. */
+export class RankOutput {
+  /** The last lines, of both streams in order of arrival. */
+  readonly tail: string[] = [];
+  readonly #prefix: string;
+  readonly #write: Write;
+  #heldStreams = 0;
+  #releasedMs = 0; // when the last stream was read again, on the clock of performance.now()
+
+  constructor(rank: number, write: Write) {
+    this.#prefix = `[${rank}] `;
+    this.#write = write;
+  }
+
+  copy(source: Readable, stream: 'stdout' | 'stderr'): void {
+    let partial = '';
+    source.setEncoding('utf8');
+    source.on('data', (chunk: string) => {
+      const lines = (partial + chunk).split('\n');
+      partial = lines.pop()!;
+      if (partial.length > maxLineLength) {
+        lines.push(partial);
+        partial = '';
+      }
+      const full = this.#emit(stream, lines);
+      if (full) void this.#hold(source, full);
+    });
+    source.on('close', () => {
+      if (partial) this.#emit(stream, [partial]);
+    });
+  }
+
+  /** Whether the terminal has held up nothing for so long that all must have been read that was there to read. */
+  isIdle(forMs: number): boolean {
+    return this.#heldStreams === 0 && performance.now() - this.#releasedMs >= forMs;
+  }
+
+  #emit(stream: 'stdout' | 'stderr', lines: readonly string[]): Promise<void> | null {
+    if (lines.length === 0) return null;
+    this.tail.push(...lines.slice(-tailLines));
+    this.tail.splice(0, this.tail.length - tailLines);
+    return this.#write(stream, lines.map((line) => `${this.#prefix}${line}\n`).join(''));
+  }
+
+  async #hold(source: Readable, full: Promise<void>): Promise<void> {
+    source.pause();
+    this.#heldStreams++;
+    await full;
+    this.#heldStreams--;
+    this.#releasedMs = performance.now();
+    source.resume();
+  }
+}

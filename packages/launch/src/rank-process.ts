@@ -1,0 +1,154 @@
+// One rank: a process that leads its own group, so that signals reach whatever it started, and a terminal's
+// Ctrl-C reaches only the launcher. When the leader ends, the rest of its group is killed.
+
+import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import type { Readable } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
+import { LAST_WORDS_FD, type LastWords, parseLastWords, reportError } from './last-words.ts';
+import type { LifeLine } from './life-line.ts';
+import { RankOutput, type Write } from './output.ts';
+import type { RankSpec } from './plan.ts';
+
+/** Resolves to the same file from src/ and from dist/: node can load only the built one. */
+const preload = new URL('../dist/rank.js', import.meta.url).href;
+const wordsFd = 3;
+/** How long the pipes of an ended rank are read on: a process that left its group may hold them open for ever. */
+const drainMs = 500;
+
+export interface RankOptions {
+  /** Receives the prefixed lines; without it the rank writes to this process's stdout and stderr directly. */
+  readonly write?: Write;
+  /** Given, the rank has a message channel, and its process is handed over as soon as it runs. */
+  readonly connect?: (rank: number, child: ChildProcess) => void;
+}
+
+/** How a rank ended. */
+export interface RankOutcome {
+  readonly rank: number;
+  /** Undefined if it could not be started. */
+  readonly pid: number | undefined;
+  readonly exitCode: number | null;
+  readonly signal: NodeJS.Signals | null;
+  /** When it failed, on the clock of process.hrtime; null if it ended well or only obeyed a stop. */
+  readonly failedNs: bigint | null;
+  readonly lastWords: LastWords | null;
+  /** Its last lines of output. */
+  readonly tail: readonly string[];
+}
+
+export interface RankProcess {
+  /** Never rejects. */
+  readonly outcome: Promise<RankOutcome>;
+  /** Signals the whole group; an end after that is no failure. Does nothing once the rank has ended. */
+  readonly stop: (signal: NodeJS.Signals) => void;
+}
+
+/** `onFailure` is called as soon as the rank fails by itself; its outcome waits until its output has been read. */
+export function startRank(
+  spec: RankSpec,
+  lifeLine: LifeLine,
+  options: RankOptions,
+  onFailure: () => void,
+): RankProcess {
+  let child: ChildProcess;
+  try {
+    child = spawnNode(spec, options);
+  } catch (error) {
+    // Most failures to start arrive as an event; without memory for a process, spawn throws.
+    return neverStarted(spec.rank, Promise.resolve(error), onFailure);
+  }
+  const { pid } = child;
+  if (pid === undefined) {
+    const failure = new Promise((resolve) => child.once('error', resolve));
+    return neverStarted(spec.rank, failure, onFailure);
+  }
+  lifeLine.add(pid);
+  let stoppedNs: bigint | null = null;
+  let hasEnded = false;
+  child.once('exit', (exitCode) => {
+    hasEnded = true;
+    signalGroup(pid, 'SIGKILL');
+    lifeLine.remove(pid);
+    if (exitCode !== 0 && stoppedNs === null) onFailure();
+  });
+  options.connect?.(spec.rank, child);
+  return {
+    outcome: follow(spec.rank, child, options.write, () => stoppedNs),
+    stop: (signal) => {
+      if (hasEnded) return;
+      stoppedNs ??= process.hrtime.bigint();
+      signalGroup(pid, signal);
+    },
+  };
+}
+
+function spawnNode(spec: RankSpec, { write, connect }: RankOptions): ChildProcess {
+  const output = write ? 'pipe' : 'inherit';
+  const stdio: StdioOptions = ['ignore', output, output, 'pipe'];
+  if (connect) stdio.push('ipc');
+  const flags = ['--enable-source-maps', '--import', preload, ...spec.execArgv];
+  return spawn(process.execPath, [...flags, spec.file, ...spec.args], {
+    env: { ...spec.env, [LAST_WORDS_FD]: `${wordsFd}` },
+    stdio,
+    detached: true,
+    serialization: 'advanced',
+  });
+}
+
+/** Reads what the rank says until it has ended. */
+async function follow(
+  rank: number,
+  child: ChildProcess,
+  write: Write | undefined,
+  stoppedNs: () => bigint | null,
+): Promise<RankOutcome> {
+  const output = write ? new RankOutput(rank, write) : null;
+  output?.copy(child.stdout!, 'stdout');
+  output?.copy(child.stderr!, 'stderr');
+  let said = '';
+  const words = child.stdio[wordsFd] as Readable;
+  words.setEncoding('utf8').on('data', (text: string) => {
+    said += text;
+  });
+  const closed = once(child, 'close');
+  const disconnected = child.connected ? once(child, 'disconnect') : null;
+  const [exitCode, signal] = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null];
+  const endedNs = process.hrtime.bigint();
+  await Promise.race([closed, idle(output)]);
+  // Only the rank itself held the other end of its channel, so this comes, after the last message.
+  await disconnected;
+  for (const stream of child.stdio) stream?.destroy();
+
+  const lastWords = parseLastWords(said);
+  const sinceNs = lastWords?.timeNs ?? endedNs;
+  const stopNs = stoppedNs();
+  const failed = exitCode !== 0 && (stopNs === null || sinceNs < stopNs);
+  const failedNs = failed ? sinceNs : null;
+  return { rank, pid: child.pid, exitCode, signal, failedNs, lastWords, tail: output?.tail ?? [] };
+}
+
+/** Resolves when the pipes of an ended rank have given nothing for drainMs, although they were read. */
+async function idle(output: RankOutput | null): Promise<void> {
+  do {
+    await delay(drainMs, undefined, { ref: false });
+  } while (output && !output.isIdle(drainMs));
+}
+
+function neverStarted(rank: number, failure: Promise<unknown>, onFailure: () => void): RankProcess {
+  const outcome = failure.then((error): RankOutcome => {
+    onFailure();
+    const timeNs = process.hrtime.bigint();
+    const lastWords = { timeNs, error: reportError(error) };
+    return { rank, pid: undefined, exitCode: null, signal: null, failedNs: timeNs, lastWords, tail: [] };
+  });
+  return { outcome, stop: () => {} };
+}
+
+function signalGroup(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(-pid, signal);
+  } catch {
+    // The group is gone; on macOS also while its last member is a zombie.
+  }
+}

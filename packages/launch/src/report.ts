@@ -1,0 +1,97 @@
+// Which rank is to blame, and the block that says so. The first failure that is not secondary is the root cause;
+// the clock is the host's monotonic one, read in the rank when it caught the error, else here when it ended.
+
+import { constants, hostname } from 'node:os';
+import { isAbsolute, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { JobResult } from './agent.ts';
+import { isSecondary, type ReportedError } from './last-words.ts';
+import type { RankOutcome } from './rank-process.ts';
+
+/** Without last words the output is the only witness; its end is enough, the whole has been on the terminal. */
+const reportedLines = 10;
+
+/** The rank that failed first on its own account; else the first that failed; null if none did. */
+export function rootCause(outcomes: readonly RankOutcome[]): RankOutcome | null {
+  const failed = outcomes
+    .filter((outcome) => outcome.failedNs !== null)
+    .sort((a, b) => (a.failedNs! < b.failedNs! ? -1 : 1));
+  return failed.find(({ lastWords }) => !lastWords || !isSecondary(lastWords.error)) ?? failed[0] ?? null;
+}
+
+/** The launcher's exit code: 0, the root cause's own, or 128 + the number of a signal. */
+export function exitCodeOf(result: JobResult): number {
+  const root = rootCause(result.outcomes);
+  const signal = root ? root.signal : result.interruptedBy;
+  if (signal) return 128 + constants.signals[signal];
+  return root ? (root.exitCode ?? 1) : 0;
+}
+
+/** The root-cause block, without a final line break. */
+export function failureReport(result: JobResult, root: RankOutcome): string {
+  const { outcomes, startedNs } = result;
+  const seconds = (Number(root.failedNs! - startedNs) / 1e9).toFixed(1);
+  const stopped = outcomes.filter(
+    (outcome) => outcome !== root && outcome.failedNs === null && outcome.exitCode !== 0,
+  );
+  const lines = [
+    `rank ${root.rank} of ${outcomes.length} failed (${ending(root)}) after ${seconds} s` +
+      `${stopped.length ? `; ${ranksOf(stopped)} ${stopped.length > 1 ? 'were' : 'was'} stopped` : ''}.`,
+  ];
+  if (root.lastWords) lines.push(...errorLines(root.lastWords.error));
+  if (root.signal === 'SIGKILL') {
+    lines.push('  The launcher did not send it; the kernel does when memory runs out (see dmesg).');
+  }
+  if (root.pid) lines.push(`  pid ${root.pid} on ${hostname()}`);
+  if (!root.lastWords && root.tail.length > 0) {
+    lines.push(`  last output of rank ${root.rank}:`);
+    lines.push(...root.tail.slice(-reportedLines).map((line) => `    ${line}`));
+  }
+  for (const [said, ranks] of grouped(outcomes.filter((outcome) => outcome !== root))) {
+    lines.push(`  ${ranksOf(ranks)} ${said}`);
+  }
+  return lines.join('\n');
+}
+
+function ending({ exitCode, signal, pid }: RankOutcome): string {
+  if (pid === undefined) return 'could not be started';
+  return signal ?? `exit code ${exitCode}`;
+}
+
+function errorLines(error: ReportedError): string[] {
+  const at = firstUserFrame(error.stack);
+  const [first, ...rest] = `${error.name}: ${error.message}`.split('\n');
+  const lines = [`  ${first}${at ? `   ${at}` : ''}`, ...rest.map((line) => `  ${line}`)];
+  if (error.cause) lines.push(`  caused by ${error.cause.name}: ${error.cause.message.split('\n')[0]}`);
+  return lines;
+}
+
+/** "train.ts:88": the innermost frame outside node and node_modules, relative to the working directory. */
+export function firstUserFrame(stack: string): string | null {
+  for (const line of stack.split('\n')) {
+    const match = /^\s+at (?:async )?(?:.*\()?((?:file:\/\/)?\/.*):(\d+):\d+\)?$/.exec(line);
+    if (!match || match[1]!.includes('/node_modules/')) continue;
+    const file = match[1]!.startsWith('file:') ? fileURLToPath(match[1]!) : match[1]!;
+    const near = relative('', file);
+    return `${near.startsWith('..') || isAbsolute(near) ? file : near}:${match[2]}`;
+  }
+  return null;
+}
+
+/** What the other ranks had to say, with the ranks that said it. */
+function grouped(others: readonly RankOutcome[]): Map<string, RankOutcome[]> {
+  const groups = new Map<string, RankOutcome[]>();
+  for (const outcome of others) {
+    const error = outcome.lastWords?.error;
+    if (!error && outcome.failedNs === null) continue;
+    const said = error
+      ? `reported ${error.fields.code ?? `${error.name}: ${error.message}`}`
+      : `ended with ${ending(outcome)}`;
+    groups.set(said, [...(groups.get(said) ?? []), outcome]);
+  }
+  return groups;
+}
+
+function ranksOf(outcomes: readonly RankOutcome[]): string {
+  return `rank${outcomes.length > 1 ? 's' : ''} ${outcomes.map(({ rank }) => rank).join(', ')}`;
+}

@@ -1,0 +1,169 @@
+import { hostname } from 'node:os';
+import { describe, expect, it } from 'vitest';
+import {
+  isSecondary,
+  parseLastWords,
+  type ReportedError,
+  reportError,
+  reviveError,
+} from '../src/last-words.ts';
+import type { RankOutcome } from '../src/rank-process.ts';
+import { exitCodeOf, failureReport, firstUserFrame, rootCause } from '../src/report.ts';
+
+const secondary = Object.assign(new Error('lost rank 2'), { code: 'ERR_COLL_PEER_LOST', secondary: true });
+
+function outcome(rank: number, given: Partial<RankOutcome> = {}): RankOutcome {
+  return {
+    rank,
+    pid: 100 + rank,
+    exitCode: 0,
+    signal: null,
+    failedNs: null,
+    lastWords: null,
+    tail: [],
+    ...given,
+  };
+}
+
+function thrown(rank: number, timeNs: bigint, error: unknown, given: Partial<RankOutcome> = {}): RankOutcome {
+  const lastWords = { timeNs, error: { ...reportError(error), stack: '' } };
+  return outcome(rank, { exitCode: 1, failedNs: timeNs, lastWords, ...given });
+}
+
+const stopped = (rank: number) => outcome(rank, { exitCode: null, signal: 'SIGTERM' });
+const result = (...outcomes: RankOutcome[]) => ({ outcomes, interruptedBy: null, startedNs: 0n });
+
+describe('rootCause', () => {
+  it('is null when no rank failed, even if all were stopped', () => {
+    expect(rootCause([outcome(0), stopped(1)])).toBeNull();
+  });
+
+  it('is the first failure in time, not in rank', () => {
+    expect(rootCause([thrown(0, 9n, 'late'), thrown(1, 5n, 'early')])?.rank).toBe(1);
+  });
+
+  it('is never a rank that failed only because a peer did, while there is another', () => {
+    const killed = outcome(2, { exitCode: null, signal: 'SIGKILL', failedNs: 9n });
+    expect(rootCause([thrown(0, 1n, secondary), thrown(1, 2n, secondary), killed])?.rank).toBe(2);
+  });
+
+  it('sees through errors that wrap a secondary one', () => {
+    const wrapped = new Error('step failed', { cause: secondary });
+    expect(rootCause([thrown(0, 1n, wrapped), thrown(1, 2n, new Error('mine'))])?.rank).toBe(1);
+  });
+
+  it('is the first secondary failure when there is no other', () => {
+    expect(rootCause([thrown(0, 4n, secondary), thrown(1, 3n, secondary)])?.rank).toBe(1);
+  });
+});
+
+describe('exitCodeOf', () => {
+  it('is that of the root cause, 128 + n for a signal', () => {
+    expect(exitCodeOf(result(outcome(0)))).toBe(0);
+    expect(exitCodeOf(result(outcome(0, { exitCode: 7, failedNs: 1n }), stopped(1)))).toBe(7);
+    expect(exitCodeOf(result(outcome(0, { exitCode: null, signal: 'SIGSEGV', failedNs: 1n })))).toBe(139);
+    expect(exitCodeOf({ ...result(stopped(0)), interruptedBy: 'SIGINT' })).toBe(130);
+  });
+});
+
+describe('failureReport', () => {
+  it('names rank, error, process, and what the others said', () => {
+    const root = thrown(2, 12_400_000_000n, new RangeError('token 50304 is outside\nthe vocabulary'));
+    const others = [thrown(0, 13_000_000_000n, secondary), thrown(1, 13_000_000_000n, secondary), stopped(3)];
+    expect(failureReport(result(...others, root), root)).toBe(
+      [
+        'rank 2 of 4 failed (exit code 1) after 12.4 s; rank 3 was stopped.',
+        '  RangeError: token 50304 is outside',
+        '  the vocabulary',
+        `  pid 102 on ${hostname()}`,
+        '  ranks 0, 1 reported ERR_COLL_PEER_LOST',
+      ].join('\n'),
+    );
+  });
+
+  it('shows the end of the output of a rank that died without a word', () => {
+    const tail = Array.from({ length: 50 }, (_, i) => `line ${i}`);
+    const root = outcome(0, { exitCode: null, signal: 'SIGKILL', failedNs: 100_000_000n, tail });
+    expect(failureReport(result(root, stopped(1), stopped(2)), root)).toBe(
+      [
+        'rank 0 of 3 failed (SIGKILL) after 0.1 s; ranks 1, 2 were stopped.',
+        '  The launcher did not send it; the kernel does when memory runs out (see dmesg).',
+        `  pid 100 on ${hostname()}`,
+        '  last output of rank 0:',
+        ...tail.slice(-10).map((line) => `    ${line}`),
+      ].join('\n'),
+    );
+  });
+
+  it('tells how other ranks failed that said nothing', () => {
+    const root = outcome(0, { exitCode: 3, failedNs: 1n });
+    const other = outcome(1, { exitCode: 4, failedNs: 2n });
+    expect(failureReport(result(root, other), root)).toContain('  rank 1 ended with exit code 4');
+  });
+});
+
+describe('firstUserFrame', () => {
+  it('skips node and node_modules', () => {
+    const stack = [
+      'Error: x',
+      '    at node:internal/timers:1:2',
+      '    at step (file:///somewhere/node_modules/lib/index.js:10:3)',
+      '    at async Promise.all (index 0)',
+      `    at async train (file://${process.cwd()}/my%20src/train.ts:88:5)`,
+      '    at file:///elsewhere/main.mjs:1:1',
+    ].join('\n');
+    expect(firstUserFrame(stack)).toBe('my src/train.ts:88');
+    expect(firstUserFrame('Error: x\n    at /elsewhere/(a)/main.cjs:3:1')).toBe('/elsewhere/(a)/main.cjs:3');
+    expect(firstUserFrame('Error: x\n    at async file:///elsewhere/main.mjs:3:1')).toBe(
+      '/elsewhere/main.mjs:3',
+    );
+    expect(firstUserFrame('Error: x\n    at node:fs:1:2')).toBeNull();
+  });
+});
+
+describe('last words', () => {
+  const overTheWire = (error: unknown) => JSON.parse(JSON.stringify(reportError(error))) as ReportedError;
+
+  it('carry an error with its fields and causes', () => {
+    const cause = new TypeError('inner');
+    const error = Object.assign(new RangeError('outer', { cause }), {
+      code: 'ERR_X',
+      peers: [1, 2],
+      handle: () => 1,
+    });
+    const revived = reviveError(overTheWire(error)) as typeof error;
+    expect(revived).toMatchObject({ name: 'RangeError', message: 'outer', code: 'ERR_X', peers: [1, 2] });
+    expect(revived.stack).toBe(error.stack);
+    expect(revived.cause).toMatchObject({ name: 'TypeError', message: 'inner', stack: cause.stack });
+    expect(revived).not.toHaveProperty('handle');
+  });
+
+  it('read code and secondary from getters', () => {
+    class Lost extends Error {
+      get code() {
+        return 'ERR_LOST';
+      }
+      get secondary() {
+        return true;
+      }
+    }
+    const reported = overTheWire(new Lost('x'));
+    expect(reported.fields.code).toBe('ERR_LOST');
+    expect(isSecondary(reported)).toBe(true);
+  });
+
+  it('take what is thrown without being an error, and endless chains of causes', () => {
+    expect(overTheWire({ reason: 'none' }).message).toBe("{ reason: 'none' }");
+    const loop = new Error('loop');
+    loop.cause = loop;
+    expect(overTheWire(loop).cause?.cause?.message).toBe('loop');
+  });
+
+  it('are the last complete line', () => {
+    const line = (timeNs: string) => `${JSON.stringify({ timeNs, error: reportError('x') })}\n`;
+    expect(parseLastWords(`${line('1')}${line('2')}`)?.timeNs).toBe(2n);
+    expect(parseLastWords('{"timeNs":')).toBeNull();
+    expect(parseLastWords('')).toBeNull();
+    expect(parseLastWords('not ours\n')).toBeNull();
+  });
+});
