@@ -113,6 +113,11 @@ void Control::send(int peer, Kind kind, const void* payload, size_t bytes) {
 
 void Control::ring(int peer) { send(peer, Kind::Doorbell, nullptr, 0); }
 
+void Control::report(int peer, const Failure& failure) {
+  const std::string payload = encode(failure);
+  send(peer, Kind::Report, payload.data(), payload.size());
+}
+
 void Control::poison(const Failure& failure) {
   const std::string payload = encode(failure);
   for (size_t peer = 0; peer < peers_.size(); ++peer) send(static_cast<int>(peer), Kind::Poison, payload.data(), payload.size());
@@ -189,9 +194,11 @@ void Control::dispatch(int peer, Kind kind, const char* payload, size_t bytes, C
       return;  // its arrival was the message
     case Kind::Goodbye:
       return events.on_left(peer);
+    case Kind::Report:
     case Kind::Poison: {
       auto failure = decode(payload, bytes);
-      return failure ? events.on_poison(peer, std::move(*failure)) : reject(peer, events);
+      if (!failure) return reject(peer, events);
+      return kind == Kind::Poison ? events.on_poison(peer, std::move(*failure)) : events.on_report(peer, std::move(*failure));
     }
     case Kind::Question: {
       Signature signature;

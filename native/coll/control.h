@@ -25,7 +25,8 @@ struct Activity {
 class ControlEvents {
  public:
   virtual ~ControlEvents() = default;
-  virtual void on_poison(int peer, Failure failure) = 0;
+  virtual void on_report(int peer, Failure failure) = 0;   // it noticed a failure; this rank is to decide
+  virtual void on_poison(int peer, Failure failure) = 0;   // it has decided
   virtual void on_left(int peer) = 0;                      // it has closed the group
   virtual void on_dead(int peer, const char* reason) = 0;  // its connection ended without a goodbye
   virtual void on_question(int peer, const Signature& signature) = 0;
@@ -38,6 +39,7 @@ class Control final : public ShmLink::Doorbell {
   Control(std::vector<Fd> connections, const std::vector<int>& data, int wake);
 
   void ring(int peer) override;
+  void report(int peer, const Failure& failure);
   void poison(const Failure& failure);
   void ask(int peer, const Signature& signature);
   void answer(int peer, const Activity& activity);
@@ -55,7 +57,7 @@ class Control final : public ShmLink::Doorbell {
     Fd fd;
     std::vector<char> inbox;  // bytes of an incomplete frame
   };
-  enum class Kind : uint16_t { Doorbell, Poison, Goodbye, Question, Activity };
+  enum class Kind : uint16_t { Doorbell, Report, Poison, Goodbye, Question, Activity };
 
   void send(int peer, Kind kind, const void* payload, size_t bytes);
   void read(int peer, ControlEvents& events);

@@ -25,6 +25,9 @@ constexpr int kInlineYields = 200;
 constexpr int64_t kFirstQuestionNs = 20 * kMillisecond;
 constexpr int64_t kNextQuestionNs = 1'000 * kMillisecond;
 
+// How long the lowest rank may take to say which failure was the first.
+constexpr int64_t kVerdictNs = 250 * kMillisecond;
+
 constexpr size_t kHistory = 256;
 
 void pause_cpu() {
@@ -180,9 +183,9 @@ void HostGroup::meet(const std::vector<PeerAddress>& peers, int64_t deadline_ns)
   try {
     build_links(connect_all(listener_, rank_, peers, deadline_ns, wake_.get()));
   } catch (const Failure& failure) {
-    fail(failure, false);
+    poison(failure);
   } catch (const std::system_error& error) {
-    fail({FailureCode::System, rank_, {rank_}, std::string("connecting: ") + error.what()}, false);
+    poison({FailureCode::System, rank_, {rank_}, std::string("connecting: ") + error.what()});
   }
 }
 
@@ -203,6 +206,7 @@ void HostGroup::build_links(Connections connections) {
   };
   const int me = index_of(rank_);
   my_sleeping_ = segment_.sleeping(me);
+  alarm_ = segment_.alarm();
   for (const int rank : locals) {
     if (rank == rank_) continue;
     const int peer = index_of(rank);
@@ -250,6 +254,7 @@ void HostGroup::pump(bool inline_run) {
   Idle idle_state;
   while (!stop_) {
     try {
+      if (report_) await_verdict();
       const bool admitted = !inline_run && admit();
       if (running_.empty()) return;
       if (advance_all() || admitted) {
@@ -258,9 +263,9 @@ void HostGroup::pump(bool inline_run) {
       }
       idle(idle_state, inline_run);
     } catch (const Failure& failure) {
-      fail(failure, true);
+      report(failure);
     } catch (const std::exception& error) {
-      fail({FailureCode::System, rank_, {rank_}, error.what()}, true);
+      report({FailureCode::System, rank_, {rank_}, error.what()});
     }
   }
 }
@@ -301,7 +306,8 @@ void HostGroup::begin(const Op& op, bool inline_run) {
   Running& running = *running_.back();
   running.inline_run = inline_run;
   running.execution.begin(op, rank_, size_);
-  if (poison_) return fail(*poison_, false);
+  if (alarm_ != nullptr && alarm_->load(std::memory_order_relaxed) != 0) control_->poll(*this);
+  if (poison_) return end_everything();
   // A message to a rank that is gone would be lost without a word. Whoever waits for such a rank finds out itself.
   if (op.verb == Verb::Send && peer_states_[op.root].liveness != Liveness::Alive) throw gone(op.root, running.execution);
   last_ = {true, true, running.execution.signature()};
@@ -347,7 +353,8 @@ void HostGroup::idle(Idle& idle, bool inline_run) {
     idle.next_question_ns = now + std::min(kFirstQuestionNs, running_.front()->execution.op().timeout_ns / 4);
   }
   control_->poll(*this);
-  if (running_.empty()) return;  // a poison frame has ended everything
+  // What a rank sent before it left or died still counts, so look once more after the news.
+  if (advance_all() || running_.empty()) return;
   check_waiting(idle, now);
   int64_t until = idle.next_question_ns;
   for (const auto& running : running_) until = std::min(until, running->execution.op().deadline_ns);
@@ -377,7 +384,7 @@ void HostGroup::check_waiting(Idle& idle, int64_t now) {
     const Execution& execution = running->execution;
     execution.waiting_for(waiting);
     for (const int peer : waiting) {
-      if (peer_states_[peer].liveness != Liveness::Alive) throw gone(peer, execution);
+      if (peer_states_[peer].liveness != Liveness::Alive && links_[peer]->ended()) throw gone(peer, execution);
       if (ask) control_->ask(peer, execution.signature());
     }
     if (now >= execution.op().deadline_ns) throw timeout_failure(execution, waiting, now);
@@ -412,16 +419,46 @@ Failure HostGroup::timeout_failure(const Execution& execution, const std::vector
   return {FailureCode::Timeout, rank_, waiting, text};
 }
 
-/// Ends everything with the group's first failure; `tell` says it to all ranks.
-void HostGroup::fail(Failure failure, bool tell) {
-  if (!poison_) {
-    auto poison = std::make_shared<const Failure>(std::move(failure));
-    {
-      std::lock_guard lock(mutex_);
-      poison_ = poison;
-    }
-    if (tell) control_->poison(*poison);
+/// Several ranks may notice a failure at once, each in its own way, but all are to report the same root cause. So a
+/// failure is reported to the lowest rank that is there; that one takes the first report and tells everybody.
+void HostGroup::report(Failure failure) {
+  if (poison_) return end_everything();
+  const auto is_here = [&](const PeerState& peer) { return peer.liveness == Liveness::Alive; };
+  const auto lowest = std::find_if(peer_states_.begin(), peer_states_.begin() + rank_, is_here) - peer_states_.begin();
+  if (lowest == rank_) return decide(std::move(failure));
+  control_->report(static_cast<int>(lowest), failure);
+  report_ = std::move(failure);
+  verdict_deadline_ns_ = now_ns() + kVerdictNs;
+}
+
+/// Nothing moves until the group knows what has happened to it.
+void HostGroup::await_verdict() {
+  while (!poison_ && !stop_) {
+    control_->poll(*this);
+    const int64_t left = verdict_deadline_ns_ - now_ns();
+    if (left <= 0) decide(*report_);  // the other rank is stuck: do without it
+    if (!poison_) control_->wait(left);
   }
+  report_.reset();
+}
+
+void HostGroup::decide(Failure failure) {
+  control_->poison(failure);
+  if (alarm_ != nullptr) alarm_->store(1);
+  poison(std::move(failure));
+}
+
+/// The group's root cause, for good.
+void HostGroup::poison(Failure failure) {
+  if (!poison_) {
+    auto cause = std::make_shared<const Failure>(std::move(failure));
+    std::lock_guard lock(mutex_);
+    poison_ = std::move(cause);
+  }
+  end_everything();
+}
+
+void HostGroup::end_everything() {
   std::vector<uint64_t> ids;
   for (auto& running : running_) {
     if (!running->inline_run) ids.push_back(running->execution.op().id);
@@ -438,7 +475,11 @@ void HostGroup::fail(Failure failure, bool tell) {
 
 void HostGroup::remember(const Signature& signature) { history_[signature.seq % kHistory] = signature; }
 
-void HostGroup::on_poison(int, Failure failure) { fail(std::move(failure), false); }
+void HostGroup::on_report(int, Failure failure) {
+  if (!poison_) decide(std::move(failure));
+}
+
+void HostGroup::on_poison(int, Failure failure) { poison(std::move(failure)); }
 
 void HostGroup::on_left(int peer) { peer_states_[peer].liveness = Liveness::Left; }
 
@@ -447,6 +488,7 @@ void HostGroup::on_dead(int peer, const char* reason) {
   if (state.liveness != Liveness::Alive) return;
   state.liveness = Liveness::Dead;
   state.reason = reason;
+  if (report_) report(*report_);  // it may have been the one to decide
 }
 
 /// A late rank's question: it names the operation that it is in. If this rank ran another one at that place of the
@@ -455,7 +497,7 @@ void HostGroup::on_question(int peer, const Signature& signature) {
   const Signature& mine = history_[signature.seq % kHistory];
   const bool collective = signature.verb != static_cast<uint8_t>(Verb::Send);
   if (collective && mine.magic == signature.magic && mine.seq == signature.seq && !same(mine, signature)) {
-    return fail(disagreement(rank_, mine, peer, signature), true);
+    return report(disagreement(rank_, mine, peer, signature));
   }
   control_->answer(peer, last_);
 }

@@ -88,11 +88,16 @@ class HostGroup final : private ControlEvents {
   void check_waiting(Idle& idle, int64_t now);
   void begin(const Op& op, bool inline_run);
   void finish(size_t index);
-  void fail(Failure failure, bool tell);
+  void report(Failure failure);
+  void await_verdict();
+  void decide(Failure failure);
+  void poison(Failure failure);
+  void end_everything();
   Failure gone(int peer, const Execution& execution) const;
   Failure timeout_failure(const Execution& execution, const std::vector<int>& waiting, int64_t now) const;
   void remember(const Signature& signature);
 
+  void on_report(int peer, Failure failure) override;
   void on_poison(int peer, Failure failure) override;
   void on_left(int peer) override;
   void on_dead(int peer, const char* reason) override;
@@ -116,12 +121,15 @@ class HostGroup final : private ControlEvents {
   Segment segment_;                                      // engine; outlives links_
   Links links_;                                          // engine
   std::atomic<uint32_t>* my_sleeping_ = nullptr;         // in segment_, null without one
+  std::atomic<uint32_t>* alarm_ = nullptr;               // the same
   std::vector<PeerState> peer_states_;                   // engine
   std::vector<std::unique_ptr<Running>> running_;        // engine; either one collective, or sends and receives
   std::vector<std::unique_ptr<Running>> spare_;          // engine; kept for reuse
   std::vector<Signature> history_;                       // engine; the last collectives by seq modulo its size
   Activity last_;                                        // engine; what this rank runs or ran last
   bool inline_done_ = false;                             // engine
+  std::optional<Failure> report_;                        // engine; noticed here, not decided yet
+  int64_t verdict_deadline_ns_ = 0;                      // engine
   std::shared_ptr<const Failure> poison_;                // written once by the engine's holder, under mutex_
 
   std::mutex mutex_;

@@ -124,16 +124,27 @@ TEST("ranks that disagree are told so on both sides, and keep their data") {
   }
 }
 
-TEST("ranks that silently wait for each other in different operations find out") {
+TEST("ranks that name different roots find out, all in the same words") {
+  std::string texts[4];
   with_ranks(4, one_host, [&](Rank& rank) {
-    // Roots 0 and 1 have different trees: some pairs never exchange a message.
     std::vector<float> data(1000, 1.f);
     Op op = all_reduce(data, DType::Float32, 0);
     op.verb = Verb::Broadcast;
     op.root = rank.rank % 2;
-    auto failure = rank.group->run(op);
-    if (!failure) failure = rank.group->run(barrier(1));
+    const auto failure = rank.group->run(op);
     CHECK(failure != nullptr && failure->code == FailureCode::Mismatch);
+    if (failure) texts[rank.rank] = failure->text;
+  });
+  for (const auto& text : texts) CHECK_EQ(text, texts[0]);
+}
+
+TEST("a rank that waits in silence asks, and learns that the other is elsewhere") {
+  with_ranks(2, one_host, [&](Rank& rank) {
+    // Rank 0 has finished a send that stands where rank 1 expects a broadcast from it: nothing more will come.
+    std::vector<float> data(8, 1.f);
+    Op op = rank.rank == 0 ? transfer(Verb::Send, data, 1, 0) : all_reduce(data, DType::Float32, 0);
+    const auto failure = rank.group->run(op);
+    if (rank.rank == 1) CHECK(failure != nullptr && failure->code == FailureCode::Mismatch);
   });
 }
 
@@ -143,7 +154,8 @@ TEST("a rank that never comes is named at the deadline, with what it does instea
     Op op = barrier(0);
     if (rank.rank == 2) {
       while (passed < 2) std::this_thread::yield();
-      CHECK(rank.group->run(op)->code == FailureCode::Timeout);  // poisoned by the others
+      const auto failure = rank.group->run(op);
+      CHECK(failure != nullptr && failure->code == FailureCode::Timeout);  // what the others have decided
       return;
     }
     op.timeout_ns = 200 * kMillisecond;
@@ -176,13 +188,11 @@ TEST("a lost rank is noticed at once by everybody, also while they sleep") {
 
 TEST("abort reaches all ranks; close after use ends quietly") {
   with_ranks(3, one_host, [&](Rank& rank) {
-    if (rank.rank == 0) {
-      const auto pending = rank.group->start(barrier(0));
-      rank.group->abort("enough");
-      CHECK(rank.finish(pending)->text == "enough");
-    } else {
-      CHECK_EQ(rank.run(barrier(0)), "enough");
-    }
+    std::vector<float> never(1);
+    const auto pending = rank.group->start(transfer(Verb::Recv, never, (rank.rank + 1) % 3, 0));
+    if (rank.rank == 0) rank.group->abort("enough");
+    CHECK(rank.finish(pending)->text == "enough");
+    CHECK_EQ(rank.run(barrier(0)), "enough");
     CHECK(rank.finish(rank.group->close()) == nullptr);
   });
   with_ranks(4, two_per_host, [&](Rank& rank) {

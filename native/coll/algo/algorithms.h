@@ -18,7 +18,7 @@ void direct_reduce_scatter(const Op& op, int rank, int size, Schedule& schedule)
 /// In step k rank r sends its input to r+k and takes that of r−k. n−1 steps, (n−1) inputs.
 void direct_all_gather(const Op& op, int rank, int size, Schedule& schedule);
 
-/// Binomial tree from the root. ⌈log2 n⌉ steps, S bytes in, up to ⌈log2 n⌉·S out.
+/// Binomial tree from the root. ⌈log2 n⌉ steps, S bytes in, up to ⌈log2 n⌉·S out, n−1 signatures.
 void tree_broadcast(const Op& op, int rank, int size, Schedule& schedule);
 
 /// Nobody passes before everybody's signature has come. 1 step, n−1 signatures.

@@ -8,24 +8,18 @@ namespace ringwise::coll {
 void tree_broadcast(const Op& op, int rank, int size, Schedule& schedule) {
   const int v = (rank - op.root + size) % size;
   const auto real = [&](int virtual_rank) { return (virtual_rank + op.root) % size; };
-  const auto meet = [&](int peer) {
-    schedule.greets.push_back(peer);
-    schedule.greeted_by.push_back(peer);
-  };
 
+  // Ranks that name different roots have different trees, and some would never hear of each other in them.
+  greet_everyone(rank, size, schedule);
   int bit = 1;
   while (bit < size && (v & bit) == 0) bit <<= 1;  // the lowest set bit of v; for the root the first power ≥ size
   const Piece input{Place::Input, 0, op.count};
   const Piece output{Place::Output, 0, op.count};
   if (v != 0) {
-    const int parent = real(v - bit);
-    meet(parent);
-    schedule.exchange(-1, {}, parent, output, Take::Store);
+    schedule.exchange(-1, {}, real(v - bit), output, Take::Store);
   }
   for (int j = bit >> 1; j > 0; j >>= 1) {
-    if (v + j >= size) continue;
-    meet(real(v + j));
-    schedule.exchange(real(v + j), input, -1, {}, Take::Store);
+    if (v + j < size) schedule.exchange(real(v + j), input, -1, {}, Take::Store);
   }
 }
 

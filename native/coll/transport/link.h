@@ -28,8 +28,8 @@ class Link {
   /// Drops bytes that peek returned.
   virtual void consume(size_t bytes) = 0;
 
-  /// File descriptor that becomes readable or writable with the link, or -1 (then the peer rings the doorbell).
-  virtual int descriptor() const { return -1; }
+  /// Of a peer that is known to be gone: whether all it sent has been received.
+  virtual bool ended() const = 0;
 };
 
 }  // namespace ringwise::coll

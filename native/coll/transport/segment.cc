@@ -11,7 +11,9 @@ namespace ringwise::coll {
 
 namespace {
 
-constexpr size_t kSlot = 128;  // one sleeping word per pair of cache lines
+constexpr size_t kSlot = 128;  // a word per pair of cache lines: the sleeping words, then the alarm
+
+size_t header_bytes(int ranks) { return kSlot * (ranks + 1); }
 
 // Rings shrink with the number of ranks: n² of them exist, and a ring that fits the cache is the faster one.
 size_t capacity_for(int ranks) {
@@ -21,7 +23,7 @@ size_t capacity_for(int ranks) {
 }
 
 size_t bytes_for(int ranks) {
-  return kSlot * ranks + static_cast<size_t>(ranks) * ranks * (sizeof(ShmRing) + capacity_for(ranks));
+  return header_bytes(ranks) + static_cast<size_t>(ranks) * ranks * (sizeof(ShmRing) + capacity_for(ranks));
 }
 
 [[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
@@ -83,11 +85,15 @@ size_t Segment::ring_capacity() const { return capacity_for(ranks_); }
 
 ShmRing* Segment::ring(int from, int to) const {
   const size_t index = static_cast<size_t>(from) * ranks_ + to;
-  return reinterpret_cast<ShmRing*>(memory_ + kSlot * ranks_ + index * (sizeof(ShmRing) + ring_capacity()));
+  return reinterpret_cast<ShmRing*>(memory_ + header_bytes(ranks_) + index * (sizeof(ShmRing) + ring_capacity()));
 }
 
 std::atomic<uint32_t>* Segment::sleeping(int index) const {
   return reinterpret_cast<std::atomic<uint32_t>*>(memory_ + kSlot * index);
+}
+
+std::atomic<uint32_t>* Segment::alarm() const {
+  return reinterpret_cast<std::atomic<uint32_t>*>(memory_ + kSlot * ranks_);
 }
 
 }  // namespace ringwise::coll

@@ -27,6 +27,8 @@ class Segment {
   /// Indices count the ranks of this host.
   ShmRing* ring(int from, int to) const;
   std::atomic<uint32_t>* sleeping(int index) const;
+  /// Not zero once a rank of this host knows that the group has failed: the news itself may still be on its way.
+  std::atomic<uint32_t>* alarm() const;
 
  private:
   void map();

@@ -1,0 +1,102 @@
+#include "coll/reduce.h"
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "base/half.h"
+#include "test/check.h"
+
+using namespace ringwise;
+using namespace ringwise::test;
+using coll::ReduceOp;
+
+namespace {
+
+template <class T>
+std::byte* bytes(std::vector<T>& data) {
+  return reinterpret_cast<std::byte*>(data.data());
+}
+
+/// What the reduction over two ranks makes of a and b.
+template <class T>
+T reduce_pair(DType dtype, ReduceOp op, T a, T b) {
+  std::vector<T> left{a}, right{b}, out{T{}};
+  alignas(8) std::byte accumulator[8];
+  coll::widen(dtype, accumulator, bytes(left), 1);
+  coll::accumulate(dtype, op, accumulator, bytes(right), 1);
+  coll::narrow(dtype, op, 2, bytes(out), accumulator, 1);
+  return out[0];
+}
+
+}  // namespace
+
+TEST("every float16 survives the way to float32 and back") {
+  int wrong = 0;
+  for (uint32_t bits = 0; bits < 0x10000; ++bits) {
+    const Half half{static_cast<uint16_t>(bits)};
+    const float value = to_float(half);
+    if (std::isnan(value)) {
+      wrong += !std::isnan(to_float(to_half(value)));
+    } else {
+      wrong += to_half(value).bits != half.bits;
+    }
+  }
+  CHECK_EQ(wrong, 0);
+}
+
+TEST("float16 rounds to nearest even, overflows to infinity, keeps subnormals") {
+  CHECK_EQ(to_half(1.f).bits, 0x3c00);
+  CHECK_EQ(to_half(2049.f).bits, to_half(2048.f).bits);  // a tie goes to the even neighbour
+  CHECK_EQ(to_half(2051.f).bits, to_half(2052.f).bits);
+  CHECK_EQ(to_half(65504.f).bits, 0x7bff);
+  CHECK_EQ(to_half(65519.f).bits, 0x7bff);
+  CHECK_EQ(to_half(65520.f).bits, 0x7c00);
+  CHECK_EQ(to_half(0x1p-24f).bits, 1);
+  CHECK_EQ(to_half(0x1p-25f).bits, 0);
+  CHECK_EQ(to_half(-0.f).bits, 0x8000);
+}
+
+TEST("bfloat16 rounds to nearest even and keeps NaN") {
+  CHECK_EQ(to_bfloat(1.f).bits, 0x3f80);
+  CHECK_EQ(to_bfloat(1.00390625f).bits, 0x3f80);  // halfway: even
+  CHECK_EQ(to_bfloat(1.01171875f).bits, 0x3f82);
+  CHECK(std::isnan(to_float(to_bfloat(std::numeric_limits<float>::quiet_NaN()))));
+}
+
+TEST("integers wrap, and narrow ones do not overflow on the way") {
+  CHECK_EQ(reduce_pair<int8_t>(DType::Int8, ReduceOp::Sum, 127, 1), int8_t{-128});
+  CHECK_EQ(reduce_pair<uint16_t>(DType::UInt16, ReduceOp::Prod, 65535, 65535), uint16_t{1});
+  CHECK_EQ(reduce_pair<int64_t>(DType::Int64, ReduceOp::Sum, std::numeric_limits<int64_t>::max(), 1),
+           std::numeric_limits<int64_t>::min());
+  CHECK_EQ(reduce_pair<int32_t>(DType::Int32, ReduceOp::Min, -5, 3), -5);
+  CHECK_EQ(reduce_pair<uint32_t>(DType::UInt32, ReduceOp::Max, 0x80000000u, 1u), 0x80000000u);
+}
+
+TEST("bitwise operations work on integers and on bool") {
+  CHECK_EQ(reduce_pair<uint8_t>(DType::Bool, ReduceOp::Bor, 0, 1), uint8_t{1});
+  CHECK_EQ(reduce_pair<uint8_t>(DType::Bool, ReduceOp::Bxor, 1, 1), uint8_t{0});
+  CHECK_EQ(reduce_pair<uint64_t>(DType::UInt64, ReduceOp::Band, 0xff00ff00ull, 0x0ff00ff0ull), 0x0f000f00ull);
+}
+
+TEST("min and max return NaN when either side is one") {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  CHECK(std::isnan(reduce_pair<float>(DType::Float32, ReduceOp::Min, nan, 1)));
+  CHECK(std::isnan(reduce_pair<float>(DType::Float32, ReduceOp::Max, 1, nan)));
+  CHECK_EQ(reduce_pair<double>(DType::Float64, ReduceOp::Max, 1, 2), 2.0);
+}
+
+TEST("halves accumulate in float32: avg does not overflow on the way") {
+  const Half large = to_half(60000.f);
+  const Half mean = reduce_pair<Half>(DType::Float16, ReduceOp::Avg, large, large);
+  CHECK_EQ(to_float(mean), to_float(large));
+}
+
+TEST("premulSum scales before it adds") {
+  std::vector<float> in{1, 2, 3}, out(3);
+  coll::scale(DType::Float32, 0.5, bytes(out), bytes(in), 3);
+  CHECK_EQ(out[2], 1.5f);
+}
+
+int main() { return run_all(); }

@@ -1,0 +1,186 @@
+// What a collective may read and write: one flat, contiguous piece of memory with an element type.
+import { byteSize, type DType, dtypes } from './dtype.ts';
+import {
+  badCarrier,
+  CollectiveError,
+  detachedBuffer,
+  type Failure,
+  notABuffer,
+  unknownDtype,
+  wrongElementSize,
+} from './errors.ts';
+
+export type DeviceKind = 'cpu' | 'cuda';
+
+export interface Device {
+  readonly kind: DeviceKind;
+  readonly index: number;
+}
+
+/** A flat, contiguous piece of memory. Whoever made it owns it; a running operation only borrows it. */
+export interface BufferView {
+  readonly dtype: DType;
+  /** Elements, not bytes. */
+  readonly count: number;
+  readonly device: Device;
+  /** Memory that JavaScript can see, or null. */
+  readonly host: ArrayBufferView | null;
+  /** Memory that it cannot see (a DLPack-style handle), or null where `host` is set. */
+  readonly handle: object | null;
+}
+
+/**
+ * The buffer protocol. An object with this member takes part in collectives without importing anything of ours:
+ * `[Symbol.for('ringwise.buffer')]()` returns a BufferView of its memory.
+ */
+export const bufferSymbol: unique symbol = Symbol.for('ringwise.buffer') as never;
+
+export interface BufferCarrier {
+  readonly [bufferSymbol]: () => BufferView;
+}
+
+export type TypedArray =
+  | Float32Array
+  | Float64Array
+  | Int8Array
+  | Int16Array
+  | Int32Array
+  | BigInt64Array
+  | Uint8Array
+  | Uint8ClampedArray
+  | Uint16Array
+  | Uint32Array
+  | BigUint64Array;
+
+/** Memory with a stated element type: float16 and bfloat16 in a Uint16Array, bool in a Uint8Array. */
+export interface TypedBuffer {
+  readonly data: TypedArray;
+  readonly dtype: DType;
+}
+
+/** What the verbs take. */
+export type BufferLike = TypedArray | TypedBuffer | BufferCarrier;
+
+const hostDevice: Device = Object.freeze({ kind: 'cpu', index: 0 });
+
+// By tag and not by instanceof, so that arrays of another realm (a vm context, a test runner) count too.
+const dtypeOfTag: Readonly<Record<string, DType>> = {
+  Float32Array: 'float32',
+  Float64Array: 'float64',
+  Float16Array: 'float16',
+  Int8Array: 'int8',
+  Int16Array: 'int16',
+  Int32Array: 'int32',
+  BigInt64Array: 'int64',
+  Uint8Array: 'uint8',
+  Uint8ClampedArray: 'uint8',
+  Uint16Array: 'uint16',
+  Uint32Array: 'uint32',
+  BigUint64Array: 'uint64',
+};
+
+/** The memory of anything that the verbs take; throws ERR_COLL_INVALID for everything else. Copies nothing. */
+export function asBuffer(value: BufferLike, verb = 'asBuffer'): BufferView {
+  if (value instanceof Float32Array) return viewOf(value, 'float32', verb);
+  if (ArrayBuffer.isView(value)) {
+    const dtype = dtypeOfTag[value[Symbol.toStringTag]];
+    if (dtype !== undefined) return viewOf(value, dtype, verb);
+  } else if (typeof value === 'object' && value !== null) {
+    if (bufferSymbol in value) return checkedView(value[bufferSymbol](), verb);
+    if ('data' in value && 'dtype' in value) return viewOfTyped(value, verb);
+  }
+  return refuse(describe(value, verb));
+}
+
+function viewOf(array: TypedArray, dtype: DType, verb: string): BufferView {
+  const count = array.length;
+  if (count === 0 && isDetached(array.buffer)) return refuse(detachedBuffer(verb));
+  return { dtype, count, device: hostDevice, host: array, handle: null };
+}
+
+function viewOfTyped({ data, dtype }: TypedBuffer, verb: string): BufferView {
+  if (!dtypes.includes(dtype)) return refuse(unknownDtype(verb, String(dtype), dtypes));
+  if (!ArrayBuffer.isView(data) || !('BYTES_PER_ELEMENT' in data)) {
+    return refuse(notABuffer(verb, `{ data, dtype } whose data is ${kindOf(data)}`));
+  }
+  const expected = byteSize(dtype);
+  if (data.BYTES_PER_ELEMENT !== expected) {
+    return refuse(wrongElementSize(verb, dtype, expected, data.BYTES_PER_ELEMENT));
+  }
+  return viewOf(data, dtype, verb);
+}
+
+/** Foreign objects are checked once here: a wrong length would let native code run over the end. */
+function checkedView(view: BufferView, verb: string): BufferView {
+  const fault = faultOf(view);
+  return fault === null ? view : refuse(badCarrier(verb, fault));
+}
+
+function faultOf(view: BufferView): string | null {
+  if (typeof view !== 'object' || view === null) return `got ${kindOf(view)}`;
+  if (!dtypes.includes(view.dtype)) return `unknown dtype ${String(view.dtype)}`;
+  if (!Number.isSafeInteger(view.count) || view.count < 0) return `count is ${String(view.count)}`;
+  if (typeof view.device?.kind !== 'string') return 'it has no device';
+  if (view.host === null) return view.handle === null ? 'it has neither host nor handle' : null;
+  if (!ArrayBuffer.isView(view.host)) return `host is ${kindOf(view.host)}`;
+  const bytes = view.count * byteSize(view.dtype);
+  if (view.host.byteLength !== bytes) return `expected ${bytes} bytes, host has ${view.host.byteLength}`;
+  return view.host.byteOffset % byteSize(view.dtype) === 0 ? null : 'host does not start at a whole element';
+}
+
+// ArrayBuffer.prototype.detached is missing on Node 20.
+function isDetached(memory: ArrayBufferLike): boolean {
+  try {
+    new Uint8Array(memory);
+    return false;
+  } catch {
+    return true;
+  }
+}
+
+function refuse(failure: Failure): never {
+  throw new CollectiveError(failure, null);
+}
+
+function describe(value: unknown, verb: string): Failure {
+  if (Array.isArray(value)) return notABuffer(verb, 'a plain array', 'Use Float32Array.from(array).');
+  if (value instanceof DataView)
+    return notABuffer(verb, 'a DataView', 'It has no element type: wrap its buffer.');
+  return notABuffer(verb, kindOf(value));
+}
+
+function kindOf(value: unknown): string {
+  if (value === null || typeof value !== 'object') return value === null ? 'null' : typeof value;
+  return `an object (${value.constructor?.name ?? 'without a prototype'})`;
+}
+
+const arrayOf = {
+  float32: Float32Array,
+  float64: Float64Array,
+  float16: Uint16Array,
+  bfloat16: Uint16Array,
+  int8: Int8Array,
+  int16: Int16Array,
+  int32: Int32Array,
+  int64: BigInt64Array,
+  uint8: Uint8Array,
+  uint16: Uint16Array,
+  uint32: Uint32Array,
+  uint64: BigUint64Array,
+  bool: Uint8Array,
+} as const satisfies Record<DType, new (count: number) => TypedArray>;
+
+/** The typed array that holds elements of a dtype. */
+export type ArrayOf<D extends DType> = InstanceType<(typeof arrayOf)[D]>;
+
+/** New, zeroed memory of this process. */
+export function allocHost<D extends DType>(count: number, dtype: D): BufferView & { readonly dtype: D } {
+  return { dtype, count, device: hostDevice, host: new arrayOf[dtype](count), handle: null };
+}
+
+/** The elements of host memory; float16 and bfloat16 as their bits. Shares the memory of `view`. */
+export function elementsOf<D extends DType>(view: BufferView & { readonly dtype: D }): ArrayOf<D> {
+  const { host, dtype, count } = view;
+  if (host === null) throw new Error('bug: elementsOf needs host memory; please report it.');
+  return new arrayOf[dtype](host.buffer as ArrayBuffer, host.byteOffset, count) as ArrayOf<D>;
+}

@@ -1,0 +1,40 @@
+// Element types. float16 and bfloat16 have no typed array on every supported Node, so they travel as
+// { data: Uint16Array, dtype }; bool is one byte per element, 0 or 1.
+
+export const dtypes = [
+  'float32',
+  'float64',
+  'float16',
+  'bfloat16',
+  'int8',
+  'int16',
+  'int32',
+  'int64',
+  'uint8',
+  'uint16',
+  'uint32',
+  'uint64',
+  'bool',
+] as const;
+
+export type DType = (typeof dtypes)[number];
+
+const bytesOf: Record<DType, number> = {
+  float32: 4,
+  float64: 8,
+  float16: 2,
+  bfloat16: 2,
+  int8: 1,
+  int16: 2,
+  int32: 4,
+  int64: 8,
+  uint8: 1,
+  uint16: 2,
+  uint32: 4,
+  uint64: 8,
+  bool: 1,
+};
+
+export function byteSize(dtype: DType): number {
+  return bytesOf[dtype];
+}

@@ -1,0 +1,166 @@
+// Which launcher started this process, and as which rank. The first row of the table whose mark is set decides, and
+// all values come from that row: nested launchers (mpirun inside a Slurm job) must not be mixed. A value counts only
+// if it is a plain whole number. Without a launcher a process is alone; a world larger than 1 is never guessed.
+
+export type Env = Readonly<Record<string, string | undefined>>;
+
+export type Via =
+  | 'torchrun'
+  | 'env'
+  | 'openmpi'
+  | 'mvapich2'
+  | 'slurm'
+  | 'pals'
+  | 'flux'
+  | 'lsf-jsrun'
+  | 'pmi';
+
+/** What a launcher tells one process. Null where it does not tell. */
+export interface Launched {
+  readonly via: Via;
+  readonly rank: number;
+  readonly size: number | null;
+  readonly localRank: number | null;
+  readonly localSize: number | null;
+  readonly nodeRank: number | null;
+  /** How often the job has been restarted. */
+  readonly restart: number;
+  readonly masterHost: string | null;
+  readonly masterPort: number | null;
+  /** The launcher serves a store at the master's port already: connect, never bind. */
+  readonly isStoreServed: boolean;
+}
+
+/** The launcher's values, or null where there is none. MASTER_ADDR and MASTER_PORT go before its own master. */
+export function detectLauncher(env: Env): Launched | null {
+  const found = torchrun(env) ?? openmpi(env) ?? mvapich2(env) ?? slurm(env) ?? others(env);
+  if (found === null) return null;
+  return {
+    localRank: null,
+    localSize: null,
+    nodeRank: null,
+    restart: 0,
+    isStoreServed: false,
+    ...found,
+    masterHost: env.MASTER_ADDR || found.masterHost || null,
+    masterPort: whole(env.MASTER_PORT) ?? found.masterPort ?? null,
+  };
+}
+
+type Row = Partial<Launched> & Pick<Launched, 'via' | 'rank' | 'size'>;
+
+function torchrun(env: Env): Row | null {
+  const rank = whole(env.RANK);
+  const size = whole(env.WORLD_SIZE);
+  if (rank === null || size === null) return null;
+  return {
+    via: env.TORCHELASTIC_RUN_ID ? 'torchrun' : 'env',
+    rank,
+    size,
+    localRank: whole(env.LOCAL_RANK),
+    localSize: whole(env.LOCAL_WORLD_SIZE),
+    nodeRank: whole(env.GROUP_RANK) ?? whole(env.NODE_RANK),
+    restart: whole(env.TORCHELASTIC_RESTART_COUNT) ?? 0,
+    isStoreServed: env.TORCHELASTIC_USE_AGENT_STORE === 'True',
+  };
+}
+
+function openmpi(env: Env): Row | null {
+  const row = prefixed(env, 'openmpi', 'OMPI_COMM_WORLD');
+  if (row === null) return null;
+  const host = /tcp:\/\/([^,:;]+)/.exec(env.OMPI_MCA_orte_hnp_uri ?? '')?.[1] ?? null;
+  const job = whole(env.OMPI_MCA_ess_base_jobid);
+  return { ...row, masterHost: host, masterPort: job === null ? null : portOfJob(job >>> 12) };
+}
+
+function mvapich2(env: Env): Row | null {
+  return prefixed(env, 'mvapich2', 'MV2_COMM_WORLD');
+}
+
+function prefixed(env: Env, via: Via, prefix: string): Row | null {
+  const rank = whole(env[`${prefix}_RANK`]);
+  if (rank === null) return null;
+  return {
+    via,
+    rank,
+    size: whole(env[`${prefix}_SIZE`]),
+    localRank: whole(env[`${prefix}_LOCAL_RANK`]),
+    localSize: whole(env[`${prefix}_LOCAL_SIZE`]),
+  };
+}
+
+// The body of an sbatch script and a salloc shell have SLURM_PROCID too, but only a step has SLURM_STEP_ID. In a step
+// smaller than the job, the variables without STEP still describe the job.
+function slurm(env: Env): Row | null {
+  const rank = whole(env.SLURM_PROCID);
+  if (rank === null || whole(env.SLURM_STEP_ID) === null) return null;
+  const node = whole(env.SLURM_NODEID);
+  const tasks = env.SLURM_STEP_TASKS_PER_NODE ?? env.SLURM_TASKS_PER_NODE;
+  const job = whole(env.SLURM_JOB_ID);
+  return {
+    via: 'slurm',
+    rank,
+    size: whole(env.SLURM_STEP_NUM_TASKS) ?? whole(env.SLURM_NTASKS),
+    localRank: whole(env.SLURM_LOCALID),
+    localSize: tasks === undefined || node === null ? null : (tasksPerNode(tasks)[node] ?? null),
+    nodeRank: node,
+    masterHost: firstHost(env.SLURM_STEP_NODELIST ?? env.SLURM_NODELIST ?? ''),
+    masterPort: job === null ? null : portOfJob(job),
+  };
+}
+
+function others(env: Env): Row | null {
+  const pals = whole(env.PALS_RANKID);
+  if (pals !== null) {
+    return {
+      via: 'pals',
+      rank: pals,
+      size: whole(env.PMI_SIZE) ?? whole(env.PALS_SIZE),
+      localRank: whole(env.PALS_LOCAL_RANKID),
+      localSize: whole(env.PALS_LOCAL_SIZE),
+    };
+  }
+  const flux = whole(env.FLUX_TASK_RANK);
+  if (flux !== null) {
+    return {
+      via: 'flux',
+      rank: flux,
+      size: whole(env.FLUX_JOB_SIZE),
+      localRank: whole(env.FLUX_TASK_LOCAL_ID),
+    };
+  }
+  const jsrun = prefixed(env, 'lsf-jsrun', 'JSM_NAMESPACE');
+  if (jsrun !== null) return { ...jsrun, localSize: null };
+  const pmi = whole(env.PMI_RANK);
+  if (pmi === null) return null;
+  return {
+    via: 'pmi',
+    rank: pmi,
+    size: whole(env.PMI_SIZE),
+    localRank: whole(env.MPI_LOCALRANKID) ?? whole(env.PMI_LOCAL_RANK),
+    localSize: whole(env.MPI_LOCALNRANKS) ?? whole(env.PMI_LOCAL_SIZE),
+  };
+}
+
+function whole(text: string | undefined): number | null {
+  return text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : null;
+}
+
+/** The same port on all ranks of a job, above Linux's range for outgoing connections (the rule of JAX). */
+function portOfJob(job: number): number {
+  return 61440 + (job % 4096);
+}
+
+/** "n[01-12],x" gives "n01". */
+function firstHost(list: string): string | null {
+  const parts = /^([^[,]+)(?:\[(\d+))?/.exec(list);
+  return parts === null ? null : `${parts[1]}${parts[2] ?? ''}`;
+}
+
+/** "2(x3),1" gives 2, 2, 2, 1. */
+function tasksPerNode(text: string): number[] {
+  return text.split(',').flatMap((part) => {
+    const [, tasks, times = '1'] = /^(\d+)(?:\(x(\d+)\))?$/.exec(part) ?? [];
+    return tasks === undefined ? [] : new Array<number>(Number(times)).fill(Number(tasks));
+  });
+}

@@ -1,0 +1,369 @@
+// Every message of this package. A Failure is what went wrong, told to all ranks as plain data; a CollectiveError
+// is that failure as one rank reports it. Backends send a Failure to their peers and each rank builds its own
+// error from it, so that all ranks of a group name the same root cause.
+import type { ReduceOp } from './backend.ts';
+import type { DType } from './dtype.ts';
+
+export type CollectiveCode =
+  | 'ERR_COLL_TIMEOUT'
+  | 'ERR_COLL_PEER_LOST'
+  | 'ERR_COLL_MISMATCH'
+  | 'ERR_COLL_ABORTED'
+  | 'ERR_COLL_CLOSED'
+  | 'ERR_COLL_INVALID'
+  | 'ERR_COLL_UNSUPPORTED'
+  | 'ERR_COLL_INIT'
+  | 'ERR_COLL_SYSTEM';
+
+/** What went wrong, the same on all ranks. */
+export interface Failure {
+  readonly code: CollectiveCode;
+  /** The verb (or 'init', 'abort', 'alloc') that failed first. */
+  readonly verb: string;
+  /** Its position in the group's (for send and recv the pair's) sequence, or null where it has none. */
+  readonly seq: number | null;
+  /** The ranks that the failure names: missing, lost, disagreeing, or the one that aborted. */
+  readonly peers: readonly number[];
+  /** The middle of the sentence: no verb, no group, no full stop. */
+  readonly what: string;
+  /** What to do about it; by default a sentence that depends on the code. */
+  readonly next?: string;
+}
+
+/** Where an error is reported. */
+export interface Site {
+  readonly group: string;
+  readonly rank: number;
+  readonly size: number;
+}
+
+const marker = Symbol.for('ringwise.CollectiveError');
+
+const nextSteps: Partial<Record<CollectiveCode, string>> = {
+  ERR_COLL_TIMEOUT: 'A rank may be stuck or may have skipped this call.',
+  ERR_COLL_MISMATCH: 'All ranks must make the same calls in the same order.',
+};
+
+/** The error of every verb and of init(). Compare `code`; use `CollectiveError.is` rather than instanceof. */
+export class CollectiveError extends Error implements Failure {
+  readonly code: CollectiveCode;
+  readonly verb: string;
+  readonly seq: number | null;
+  readonly peers: readonly number[];
+  readonly what: string;
+  readonly group: string | null;
+  /** The rank that reports the error; null when the error came before the rank was known. */
+  readonly rank: number | null;
+  readonly size: number | null;
+  /** True when this rank failed only because another did; the root cause is then reported elsewhere. */
+  readonly secondary: boolean;
+
+  constructor(failure: Failure, site: Site | null, options?: ErrorOptions) {
+    const next = failure.next ?? nextSteps[failure.code];
+    super(`${failure.verb}: ${failure.what}${where(failure, site)}${next ? `. ${next}` : '.'}`, options);
+    this.name = 'CollectiveError';
+    this.code = failure.code;
+    this.verb = failure.verb;
+    this.seq = failure.seq;
+    this.peers = failure.peers;
+    this.what = failure.what;
+    this.group = site?.group ?? null;
+    this.rank = site?.rank ?? null;
+    this.size = site?.size ?? null;
+    this.secondary =
+      (this.code === 'ERR_COLL_PEER_LOST' || this.code === 'ERR_COLL_ABORTED') &&
+      !(site !== null && failure.peers.includes(site.rank));
+    Object.defineProperty(this, marker, { value: true });
+  }
+
+  /** Whether `error` is one of ours, also when it comes from another copy of this package. */
+  static is(error: unknown): error is CollectiveError {
+    return typeof error === 'object' && error !== null && marker in error;
+  }
+}
+
+function where(failure: Failure, site: Site | null): string {
+  if (site === null) return '';
+  const seq = failure.seq === null ? '' : `, seq ${failure.seq}`;
+  return ` (group "${site.group}", rank ${site.rank} of ${site.size}${seq})`;
+}
+
+/** "rank 2", "ranks 2, 5"; long lists are cut after eight. */
+export function rankList(ranks: readonly number[]): string {
+  const shown = ranks.slice(0, 8).join(', ');
+  const more = ranks.length > 8 ? ` and ${ranks.length - 8} more` : '';
+  return `${ranks.length === 1 ? 'rank' : 'ranks'} ${shown}${more}`;
+}
+
+// Failures of a running group, told to all ranks.
+
+export function timedOut(verb: string, seq: number, missing: readonly number[], timeoutMs: number): Failure {
+  const what = `no answer from ${rankList(missing)} within ${timeoutMs} ms`;
+  return { code: 'ERR_COLL_TIMEOUT', verb, seq, peers: missing, what };
+}
+
+export function peerLost(verb: string, seq: number | null, peer: number, detail: string): Failure {
+  return { code: 'ERR_COLL_PEER_LOST', verb, seq, peers: [peer], what: `lost rank ${peer} (${detail})` };
+}
+
+/** Two ranks and the operations that they called (see signature.ts). */
+export function mismatch(
+  verb: string,
+  seq: number,
+  one: { readonly rank: number; readonly signature: string },
+  other: { readonly rank: number; readonly signature: string },
+): Failure {
+  const what = `rank ${one.rank} called ${one.signature} but rank ${other.rank} called ${other.signature}`;
+  const peers = [one.rank, other.rank].sort((a, b) => a - b);
+  return { code: 'ERR_COLL_MISMATCH', verb, seq, peers, what };
+}
+
+export function aborted(rank: number, reason: string): Failure {
+  const what = `rank ${rank} aborted the group: ${reason}`;
+  return { code: 'ERR_COLL_ABORTED', verb: 'abort', seq: null, peers: [rank], what };
+}
+
+export function systemFailure(verb: string, seq: number | null, detail: string): Failure {
+  return { code: 'ERR_COLL_SYSTEM', verb, seq, peers: [], what: detail };
+}
+
+/** A call on a group that failed before: same code and peers, the first error as its cause. */
+export function failedEarlier(verb: string, first: CollectiveError): Failure {
+  const what = `the group failed earlier, ${first.verb}: ${first.what}`;
+  return {
+    code: first.code,
+    verb,
+    seq: null,
+    peers: first.peers,
+    what,
+    next: 'Make a new group with init().',
+  };
+}
+
+export function groupClosed(verb: string): Failure {
+  return local('ERR_COLL_CLOSED', verb, 'the group is closed');
+}
+
+// Arguments. Nothing has been sent, so these do not poison the group.
+
+function local(code: CollectiveCode, verb: string, what: string, next?: string): Failure {
+  return { code, verb, seq: null, peers: [], what, ...(next === undefined ? {} : { next }) };
+}
+
+function invalid(verb: string, what: string, next?: string): Failure {
+  return local('ERR_COLL_INVALID', verb, what, next);
+}
+
+const accepted =
+  'a typed array, { data, dtype } for float16, bfloat16 and bool, or an object with a Symbol.for("ringwise.buffer") member';
+
+export function notABuffer(verb: string, got: string, next?: string): Failure {
+  return invalid(verb, `cannot use ${got} as a buffer; expected ${accepted}`, next);
+}
+
+export function detachedBuffer(verb: string): Failure {
+  return invalid(verb, 'the buffer is detached', 'Its memory was transferred to another thread or freed.');
+}
+
+export function unknownDtype(verb: string, got: string, known: readonly DType[]): Failure {
+  return invalid(verb, `unknown dtype ${got}; expected one of ${known.join(', ')}`);
+}
+
+export function wrongElementSize(verb: string, dtype: DType, expected: number, got: number): Failure {
+  return invalid(verb, `data does not hold ${dtype}; expected ${expected} bytes per element, got ${got}`);
+}
+
+export function badCarrier(verb: string, fault: string): Failure {
+  return invalid(verb, `the object's "ringwise.buffer" member returned no valid BufferView: ${fault}`);
+}
+
+export function unknownOp(verb: string, op: string, known: readonly ReduceOp[]): Failure {
+  return invalid(verb, `unknown op '${op}'; expected one of ${known.join(', ')}`);
+}
+
+export function opNotDefined(
+  verb: string,
+  op: ReduceOp,
+  dtype: DType,
+  supported: readonly ReduceOp[],
+): Failure {
+  const instead = op === 'avg' && supported.includes('sum') ? "; use 'sum' and divide" : '';
+  const list = supported.length === 0 ? 'none' : supported.join(', ');
+  return local(
+    'ERR_COLL_UNSUPPORTED',
+    verb,
+    `'${op}' is not defined for ${dtype}${instead}`,
+    `Supported on ${dtype}: ${list}.`,
+  );
+}
+
+export function factorMissing(verb: string, got: string): Failure {
+  return invalid(verb, `op 'premulSum' needs this rank's factor; expected a number, got ${got}`);
+}
+
+export function factorUnused(verb: string, op: ReduceOp): Failure {
+  return invalid(verb, `'factor' has no meaning for op '${op}'; it belongs to 'premulSum'`);
+}
+
+export function badRank(verb: string, name: 'root' | 'peer', got: string, size: number): Failure {
+  return invalid(verb, `${name} is not a rank of the group; expected 0 to ${size - 1}, got ${got}`);
+}
+
+export function selfPeer(verb: string, rank: number): Failure {
+  return invalid(verb, `rank ${rank} is this rank itself; expected another one`, 'Copy the memory instead.');
+}
+
+export function dtypesDiffer(verb: string, input: DType, output: DType): Failure {
+  return invalid(verb, `input and output differ in dtype; expected ${input} for both, output is ${output}`);
+}
+
+export function wrongCount(verb: string, larger: 'input' | 'output', expected: number, got: number): Failure {
+  return invalid(verb, `${larger} has the wrong length; expected ${expected} elements, got ${got}`);
+}
+
+export function buffersOverlap(verb: string): Failure {
+  return invalid(
+    verb,
+    'input and output share memory; expected two separate buffers',
+    'Copy the input first.',
+  );
+}
+
+export function badTimeout(verb: string, got: string): Failure {
+  return invalid(verb, `timeoutMs is not usable; expected 1 to 2147483647 milliseconds, got ${got}`);
+}
+
+export function badAllocCount(got: string): Failure {
+  return invalid('alloc', `count is not usable; expected a whole number of elements, got ${got}`);
+}
+
+export function backendNameTaken(name: string): Failure {
+  return invalid('registerBackend', `there is a backend named '${name}' already; expected a new name`);
+}
+
+function unsupported(verb: string, what: string, next?: string): Failure {
+  return local('ERR_COLL_UNSUPPORTED', verb, what, next);
+}
+
+export function verbNotSupported(verb: string, backend: string, verbs: readonly string[]): Failure {
+  return unsupported(verb, `the ${backend} backend does not have it`, `It has: ${verbs.join(', ')}.`);
+}
+
+export function deviceNotSupported(verb: string, backend: string, got: string, devices: string): Failure {
+  return unsupported(verb, `the ${backend} backend cannot reach ${got} memory; expected ${devices}`);
+}
+
+export function cannotBlock(verb: string, backend: string): Failure {
+  return unsupported(
+    verb,
+    `the ${backend} backend may not block this thread`,
+    'Await the asynchronous form.',
+  );
+}
+
+export function memoryNotVisible(backend: string): Failure {
+  return unsupported('alloc', `memory of the ${backend} backend is not visible to JavaScript`);
+}
+
+// init()
+
+/** Any failure of init() that the functions below do not cover; `what` is built by them only. */
+function init(what: string, next?: string, peers: readonly number[] = []): Failure {
+  return { ...local('ERR_COLL_INIT', 'init', what, next), peers };
+}
+
+export function ranksMissing(missing: readonly number[], size: number, timeoutMs: number): Failure {
+  return init(
+    `${rankList(missing)} of ${size} did not arrive within ${timeoutMs} ms`,
+    'Were they started, and do they use the same store and the same number of init() calls?',
+    missing,
+  );
+}
+
+export function rankTwice(rank: number): Failure {
+  const next = 'Two processes have the same rank, or the store holds the keys of an earlier run.';
+  return init(`rank ${rank} has arrived already; expected every rank once`, next, [rank]);
+}
+
+export function arrivedLate(rank: number): Failure {
+  return init(`rank ${rank} arrived after the others had given up waiting`, 'Start all ranks together.');
+}
+
+export function settingsDiffer(
+  name: string,
+  mine: { readonly rank: number; readonly value: string },
+  theirs: { readonly rank: number; readonly value: string },
+): Failure {
+  const what = `rank ${theirs.rank} was started with ${name} ${theirs.value} but rank ${mine.rank} with ${mine.value}`;
+  return init(what, undefined, [theirs.rank]);
+}
+
+export function rankOutOfRange(rank: number, size: number, from: string): Failure {
+  const shown = (value: number) => (Number.isNaN(value) ? 'none' : value);
+  return init(
+    `rank and size do not fit (from ${from}); expected 0 <= rank < size, got rank ${shown(rank)}, size ${shown(size)}`,
+  );
+}
+
+export function noLauncher(): Failure {
+  return init(
+    'env:// found no launcher in the environment; expected RANK and WORLD_SIZE, or the variables of srun or mpirun',
+    'Start the script with `npx ringwise run`, or pass rank, size and url.',
+  );
+}
+
+export function masterUnknown(name: 'MASTER_ADDR' | 'MASTER_PORT', via: string): Failure {
+  return init(
+    `${name} is not set and ${via} does not tell where rank 0 is`,
+    `Set ${name} to the same value for all ranks.`,
+  );
+}
+
+export function badUrl(url: string, expected: string): Failure {
+  return init(`cannot use url '${url}'; expected ${expected}`);
+}
+
+export function storeAndUrl(): Failure {
+  return init('store and url are both given; expected one of them');
+}
+
+export function rankUnknown(): Failure {
+  return init('rank and size are unknown; expected both, as options, in the url or from a launcher');
+}
+
+export function cannotHost(host: string, port: number, reason: string): Failure {
+  return init(
+    `rank 0 cannot host the store at ${host}:${port} (${reason})`,
+    'An earlier run may hold the port: choose another MASTER_PORT. Several hosts also need a common RINGWISE_SECRET.',
+  );
+}
+
+export function storeFailed(reason: string): Failure {
+  return init(`the store failed (${reason})`);
+}
+
+export function unknownBackend(name: string, known: readonly string[]): Failure {
+  return init(`no backend named '${name}'; expected auto, ${known.join(', ')}`, 'See registerBackend().');
+}
+
+export function backendNotLoaded(name: string, detail: string): Failure {
+  return init(`the ${name} backend cannot be loaded: ${detail}`);
+}
+
+export function nativeMissing(platform: string, tried: readonly string[]): Failure {
+  const what = `there is no native addon for ${platform} (tried ${tried.join('; ')})`;
+  const next = platform.startsWith('win32')
+    ? 'Windows is not supported yet.'
+    : `Install @ringwise/native-${platform}, or build it: npm run build in a checkout of ringwise.`;
+  return init(what, next);
+}
+
+/** A failure as the native backend tells it: its text is the middle of the sentence. */
+export function hostFailure(
+  code: CollectiveCode,
+  verb: string,
+  seq: number | null,
+  failure: { readonly peers: readonly number[]; readonly text: string },
+): Failure {
+  return { code, verb, seq, peers: failure.peers, what: failure.text };
+}

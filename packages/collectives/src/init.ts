@@ -1,0 +1,45 @@
+// init(): from options and environment to a group that can communicate.
+//
+//   plan      who am I, and where do we meet                      init-plan.ts
+//   gather    open the store, wait for all ranks, compare notes    gather.ts
+//   backend   swaps addresses through the store and connects       registry.ts
+import { PrefixStore, StoreError } from '@ringwise/store';
+import type { Backend } from './backend.ts';
+import { CollectiveError, type Site, storeFailed } from './errors.ts';
+import { gather } from './gather.ts';
+import { Group } from './group.ts';
+import { type InitOptions, type Plan, planInit } from './init-plan.ts';
+import { findBackend } from './registry.ts';
+
+/**
+ * Joins the group of all ranks. Collective; resolves when this rank can communicate with all others. Without options
+ * everything comes from the launcher's environment; a process without a launcher is a group of one.
+ * Rejects with ERR_COLL_INIT, naming the ranks that did not arrive within `timeoutMs`.
+ */
+export async function init(options: InitOptions = {}): Promise<Group> {
+  const plan = planInit(options, process.env);
+  const site = { group: plan.name, rank: plan.rank, size: plan.size };
+  try {
+    return await join(plan, site);
+  } catch (error) {
+    if (!StoreError.isInstance(error)) throw error;
+    throw new CollectiveError(storeFailed(error.message), site, { cause: error });
+  }
+}
+
+async function join(plan: Plan, site: Site): Promise<Group> {
+  const { name, rank, size, timeoutMs, secret } = plan;
+  const factory = await findBackend(plan.backend);
+  const { store, leave, ...neighbours } = await gather(plan, site);
+  let backend: Backend;
+  try {
+    const own = new PrefixStore('backend', store);
+    backend = await factory({ store: own, rank, size, ...neighbours, group: name, timeoutMs, secret });
+  } catch (error) {
+    await leave(true);
+    throw error;
+  }
+  const onClose = () => leave(group.failure === null);
+  const group: Group = new Group(backend, { name, timeoutMs, onClose });
+  return group;
+}

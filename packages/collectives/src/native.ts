@@ -1,0 +1,85 @@
+// The typed surface of the native addon, and where it is found. Nothing else knows the addon.
+import { createRequire } from 'node:module';
+import { CollectiveError, nativeMissing } from './errors.ts';
+
+/** How an operation failed: `code` and the verb lists index the tables in backends/host.ts. */
+export interface NativeFailure {
+  readonly code: number;
+  /** The rank that noticed it first. */
+  readonly origin: number;
+  readonly peers: number[];
+  readonly text: string;
+}
+
+export interface NativePeer {
+  readonly rank: number;
+  /** On this host: reached by unix socket and shared memory. */
+  readonly local: boolean;
+  readonly unixName: string;
+  /** Numeric IP address, and the port that the peer listens on. */
+  readonly host: string;
+  readonly port: number;
+  /** 32 bytes that this rank shows to the peer, and that it expects from it. */
+  readonly mine: Uint8Array;
+  readonly theirs: Uint8Array;
+}
+
+type Memory = NodeJS.TypedArray | null;
+/** verb, dtype, reduce, root, seq, count, timeoutMs, factor, input, output */
+export type NativeOperation = [
+  number,
+  number,
+  number,
+  number,
+  number,
+  number,
+  number,
+  number,
+  Memory,
+  Memory,
+];
+
+/** One rank's end of a group. Listens from construction on. All methods belong to the JavaScript thread. */
+export interface NativeGroup {
+  readonly unixName: string;
+  readonly port: number;
+  /** Meets all peers on the lane; returns an id that `settle` will be called with. */
+  readonly connect: (peers: readonly NativePeer[], timeoutMs: number) => number;
+  /** Queues an operation; returns its id. The caller keeps the memory alive until it has settled. */
+  readonly start: (...operation: NativeOperation) => number;
+  /** Runs an operation to its end; null on success. Does not call `settle` for it. */
+  readonly run: (...operation: NativeOperation) => NativeFailure | null;
+  /** Blocks until the operation has ended, then calls `settle` for all that have. */
+  readonly wait: (id: number) => void;
+  readonly abort: (text: string) => void;
+  /** Says goodbye once everything pending has ended; returns an id that `settle` will be called with. */
+  readonly close: () => number;
+  /** Frees threads, sockets and memory. What is pending never settles. */
+  readonly destroy: () => void;
+}
+
+export interface NativeAddon {
+  readonly HostGroup: new (
+    rank: number,
+    size: number,
+    host: string,
+    settle: (id: number, failure: NativeFailure | null) => void,
+  ) => NativeGroup;
+}
+
+/** Loads coll.node: from the folder RINGWISE_NATIVE_PATH, or from this platform's package. */
+export function loadNative(): NativeAddon {
+  const platform = `${process.platform}-${process.arch}`;
+  const require = createRequire(import.meta.url);
+  const folder = process.env.RINGWISE_NATIVE_PATH;
+  const tried: string[] = [];
+  for (const path of [folder && `${folder}/coll.node`, `@ringwise/native-${platform}/coll.node`]) {
+    if (!path) continue;
+    try {
+      return require(path) as NativeAddon;
+    } catch (error) {
+      tried.push(`${path} (${(error as Error).message.split('\n')[0]})`);
+    }
+  }
+  throw new CollectiveError(nativeMissing(platform, tried), null);
+}

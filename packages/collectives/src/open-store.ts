@@ -1,0 +1,99 @@
+// The store in which the ranks meet, opened the way the plan says, and closed again with the group.
+import {
+  FileStore,
+  MemoryStore,
+  type Store,
+  type StoreServer,
+  serveStoreInWorker,
+  TcpStore,
+} from '@ringwise/store';
+import { CollectiveError, cannotHost } from './errors.ts';
+import type { Place } from './init-plan.ts';
+
+export interface OpenStore {
+  readonly store: Store;
+  /** A rank of the job hosts the store, so it must not go before the others have what they need. */
+  readonly isHosted: boolean;
+  /** Closes what was opened here. */
+  readonly close: () => Promise<void>;
+}
+
+export async function openStore(place: Place, rank: number, timeoutMs: number): Promise<OpenStore> {
+  switch (place.kind) {
+    case 'nowhere': {
+      const store = new MemoryStore();
+      return { store, isHosted: false, close: () => store.close() };
+    }
+    case 'store':
+      return { store: place.store, isHosted: false, close: async () => {} };
+    case 'file': {
+      const store = await FileStore.open(place.directory, { timeoutMs });
+      return { store, isHosted: false, close: () => store.close() };
+    }
+    case 'tcp':
+      return rank === 0 && !place.isServed ? host(place, timeoutMs) : connect(place, timeoutMs);
+  }
+}
+
+type Tcp = Extract<Place, { kind: 'tcp' }>;
+
+async function connect(place: Tcp, timeoutMs: number): Promise<OpenStore> {
+  const { host, port, secret, isServed } = place;
+  const store = await TcpStore.connect({ host, port, timeoutMs, ...(secret === null ? {} : { secret }) });
+  return { store, isHosted: !isServed, close: () => store.close() };
+}
+
+interface Hosted {
+  readonly server: Promise<StoreServer>;
+  groups: number;
+}
+
+// Servers of this process by address. Groups that are open at the same time share one.
+const hosted = new Map<string, Hosted>();
+const closing = new Map<string, Promise<void>>();
+
+async function host(place: Tcp, timeoutMs: number): Promise<OpenStore> {
+  const key = `${place.host}:${place.port}`;
+  await closing.get(key);
+  const entry = hosted.get(key) ?? { server: serve(place), groups: 0 };
+  hosted.set(key, entry);
+  entry.groups++;
+  const release = async () => {
+    if (--entry.groups > 0) return;
+    hosted.delete(key);
+    const ended = entry.server.then(
+      (server) => server.close(),
+      () => {},
+    );
+    closing.set(key, ended);
+    await ended;
+    closing.delete(key);
+  };
+  try {
+    const { host: bound, port } = await entry.server;
+    const wildcards: Record<string, string> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
+    const client = await connect({ ...place, host: wildcards[bound] ?? bound, port }, timeoutMs);
+    const close = async () => {
+      await client.close();
+      await release();
+    };
+    return { ...client, close };
+  } catch (error) {
+    await release();
+    throw error;
+  }
+}
+
+async function serve({ host, port, secret }: Tcp): Promise<StoreServer> {
+  // A host's own name often resolves to loopback (127.0.1.1), where no other host could connect.
+  const isLoopback = host === 'localhost' || host === '::1' || host.startsWith('127.');
+  const all = host.includes(':') ? '::' : '0.0.0.0';
+  try {
+    return await serveStoreInWorker(
+      secret === null ? { host, port } : { host: isLoopback ? host : all, port, secret },
+    );
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new CollectiveError(cannotHost(host, port, reason), null, { cause });
+  }
+}

@@ -1,0 +1,103 @@
+// Scenarios in which ranks disagree, stay away, leave or give up. The odd one is always the last rank.
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Group } from '../group.ts';
+import { errorOf, type PlainError } from './outcome.ts';
+
+export type MismatchKind = 'count' | 'dtype' | 'op' | 'verb' | 'root' | 'pair';
+
+export interface Failed {
+  /** What the operation failed with. */
+  readonly error: PlainError | null;
+  /** What a call after it failed with. */
+  readonly later: PlainError | null;
+  /** Whether this rank's memory is as it was. */
+  readonly isUntouched: boolean;
+}
+
+/** The last rank calls something else than the others. */
+export async function mismatch(group: Group, kind: MismatchKind): Promise<Failed> {
+  const isOdd = group.rank === group.size - 1;
+  const buffer = new Float32Array(5000).fill(group.rank + 1);
+  const error = await errorOf(() => disagree(group, kind, isOdd, buffer));
+  const later = await errorOf(() => group.barrier());
+  return { error, later, isUntouched: buffer.every((x) => x === group.rank + 1) };
+}
+
+function disagree(group: Group, kind: MismatchKind, isOdd: boolean, buffer: Float32Array): PromiseLike<void> {
+  const { rank, size } = group;
+  switch (kind) {
+    case 'count':
+      return group.allReduce(isOdd ? buffer.subarray(0, 4999) : buffer);
+    case 'dtype':
+      return group.allReduce(isOdd ? { data: new Int32Array(buffer.buffer), dtype: 'int32' } : buffer);
+    case 'op':
+      return group.allReduce(buffer, { op: isOdd ? 'max' : 'sum' });
+    case 'verb':
+      return isOdd ? group.broadcast(buffer) : group.allReduce(buffer);
+    case 'root':
+      return group.broadcast(buffer, { root: isOdd ? size - 1 : 0 });
+    case 'pair':
+      if (isOdd) return group.recv(buffer.subarray(0, 4999), 0);
+      return rank === 0 ? group.send(buffer, size - 1) : group.barrier();
+  }
+}
+
+/** Rank 0 aborts while the others wait for it. */
+export async function abortByRank0(group: Group): Promise<Failed> {
+  const buffer = new Float32Array(100).fill(1);
+  const error = await errorOf(() => {
+    if (group.rank === 0) return group.abort(new Error('out of patience'));
+    return group.allReduce(buffer);
+  });
+  const later = await errorOf(() => group.barrier());
+  return { error, later, isUntouched: buffer.every((x) => x === 1) };
+}
+
+/** The last rank comes to a barrier long after its deadline on the others, which is `timeoutMs`. */
+export async function lateRank(group: Group, timeoutMs: number, mode: 'async' | 'sync'): Promise<Failed> {
+  await group.barrier();
+  const error = await errorOf(async () => {
+    if (group.rank === group.size - 1) await sleep(4 * timeoutMs);
+    return mode === 'sync' ? group.barrierSync({ timeoutMs }) : group.barrier({ timeoutMs });
+  });
+  const later = await errorOf(() => group.barrier());
+  return { error, later, isUntouched: true };
+}
+
+/** The last rank closes the group while the others wait for it. */
+export async function earlyClose(group: Group): Promise<PlainError | null> {
+  if (group.rank === group.size - 1) {
+    await group.close();
+    return null;
+  }
+  return await errorOf(() => group.barrier());
+}
+
+export interface Closed {
+  /** What the pending operations failed with. */
+  readonly errors: readonly PlainError[];
+  readonly isRight: boolean;
+  readonly areDone: boolean;
+  readonly later: PlainError | null;
+  readonly laterSync: PlainError | null;
+}
+
+/** All ranks close while operations are pending: these end well, later calls fail. Closing twice is allowed. */
+export async function closePending(group: Group): Promise<Closed> {
+  const buffers = [1, 1000, 100_000].map((count) => new Float32Array(count).fill(2));
+  const works = buffers.map((buffer) => group.allReduce(buffer));
+  const closed = group.close();
+  const later = await errorOf(() => group.barrier());
+  const laterSync = await errorOf(() => group.barrierSync());
+  await closed;
+  const areDone = works.every((work) => work.done);
+  await group.close();
+  const errors = await Promise.all(works.map((work) => errorOf(() => work)));
+  return {
+    errors: errors.filter((error) => error !== null),
+    isRight: buffers.every((buffer) => buffer.every((x) => x === 2 * group.size)),
+    areDone,
+    later,
+    laterSync,
+  };
+}

@@ -1,0 +1,151 @@
+import { describe, expect, it } from 'vitest';
+import * as errors from '../src/errors.ts';
+import { CollectiveError, type Failure } from '../src/errors.ts';
+
+const site = { group: 'dp', rank: 0, size: 8 };
+const first = new CollectiveError(errors.timedOut('barrier', 12, [2, 5], 30_000), site);
+
+// Every function of errors.ts that builds a failure, with arguments.
+const failures: Record<string, Failure> = {
+  timedOut: errors.timedOut('barrier', 12, [2, 5], 30_000),
+  peerLost: errors.peerLost('allReduce', 9, 2, 'tcp 10.0.0.7:40112: connection reset'),
+  mismatch: errors.mismatch(
+    'allReduce',
+    117,
+    { rank: 3, signature: 'allReduce sum 4096 × float16' },
+    { rank: 0, signature: 'allReduce sum 4096 × float32' },
+  ),
+  aborted: errors.aborted(1, 'loss is NaN'),
+  systemFailure: errors.systemFailure('allReduce', 4, 'mmap: cannot allocate memory'),
+  hostFailure: errors.hostFailure('ERR_COLL_SYSTEM', 'barrier', 3, {
+    peers: [1],
+    text: 'epoll failed on rank 1',
+  }),
+  failedEarlier: errors.failedEarlier('allReduce', first),
+  groupClosed: errors.groupClosed('send'),
+  notABuffer: errors.notABuffer('allReduce', 'a plain array', 'Use Float32Array.from(array).'),
+  detachedBuffer: errors.detachedBuffer('recv'),
+  unknownDtype: errors.unknownDtype('alloc', 'float8', ['float32', 'float16']),
+  wrongElementSize: errors.wrongElementSize('allReduce', 'float16', 2, 4),
+  badCarrier: errors.badCarrier('allReduce', 'count is -1'),
+  unknownOp: errors.unknownOp('allReduce', 'mean', ['sum', 'avg']),
+  opNotDefined: errors.opNotDefined('allReduce', 'avg', 'int32', ['sum', 'min', 'max', 'prod']),
+  factorMissing: errors.factorMissing('allReduce', 'NaN'),
+  factorUnused: errors.factorUnused('allReduce', 'sum'),
+  badRank: errors.badRank('broadcast', 'root', '8', 8),
+  selfPeer: errors.selfPeer('send', 0),
+  dtypesDiffer: errors.dtypesDiffer('allGather', 'float32', 'int32'),
+  wrongCount: errors.wrongCount('allGather', 'output', 80, 10),
+  buffersOverlap: errors.buffersOverlap('reduceScatter'),
+  badTimeout: errors.badTimeout('barrier', '0'),
+  badAllocCount: errors.badAllocCount('1.5'),
+  backendNameTaken: errors.backendNameTaken('host'),
+  verbNotSupported: errors.verbNotSupported('send', 'solo', ['allReduce', 'barrier']),
+  deviceNotSupported: errors.deviceNotSupported('allReduce', 'host', 'cuda:0', 'cpu'),
+  cannotBlock: errors.cannotBlock('barrier', 'loopback'),
+  memoryNotVisible: errors.memoryNotVisible('nccl'),
+  ranksMissing: errors.ranksMissing([2, 3], 4, 30_000),
+  rankTwice: errors.rankTwice(1),
+  arrivedLate: errors.arrivedLate(2),
+  settingsDiffer: errors.settingsDiffer('size', { rank: 0, value: '2' }, { rank: 1, value: '4' }),
+  rankOutOfRange: errors.rankOutOfRange(4, Number.NaN, 'url'),
+  noLauncher: errors.noLauncher(),
+  masterUnknown: errors.masterUnknown('MASTER_PORT', 'pmi'),
+  badUrl: errors.badUrl('http://x', 'env://, tcp://host:port or file:///directory'),
+  storeAndUrl: errors.storeAndUrl(),
+  rankUnknown: errors.rankUnknown(),
+  cannotHost: errors.cannotHost('127.0.0.1', 29500, 'port 29500 is in use'),
+  storeFailed: errors.storeFailed('connect: no store answered within 100 ms'),
+  unknownBackend: errors.unknownBackend('gloo', ['solo', 'host']),
+  nativeMissing: errors.nativeMissing('linux-x64', ['coll.node (not found)']),
+  backendNotLoaded: errors.backendNotLoaded('host', 'no addon'),
+};
+
+describe('errors', () => {
+  it('are sentences with what happened, where, and what to do', () => {
+    const messages = Object.values(failures).map((failure) => new CollectiveError(failure, site).message);
+    expect(`\n${messages.join('\n')}\n`).toMatchInlineSnapshot(`
+      "
+      barrier: no answer from ranks 2, 5 within 30000 ms (group "dp", rank 0 of 8, seq 12). A rank may be stuck or may have skipped this call.
+      allReduce: lost rank 2 (tcp 10.0.0.7:40112: connection reset) (group "dp", rank 0 of 8, seq 9).
+      allReduce: rank 3 called allReduce sum 4096 × float16 but rank 0 called allReduce sum 4096 × float32 (group "dp", rank 0 of 8, seq 117). All ranks must make the same calls in the same order.
+      abort: rank 1 aborted the group: loss is NaN (group "dp", rank 0 of 8).
+      allReduce: mmap: cannot allocate memory (group "dp", rank 0 of 8, seq 4).
+      barrier: epoll failed on rank 1 (group "dp", rank 0 of 8, seq 3).
+      allReduce: the group failed earlier, barrier: no answer from ranks 2, 5 within 30000 ms (group "dp", rank 0 of 8). Make a new group with init().
+      send: the group is closed (group "dp", rank 0 of 8).
+      allReduce: cannot use a plain array as a buffer; expected a typed array, { data, dtype } for float16, bfloat16 and bool, or an object with a Symbol.for("ringwise.buffer") member (group "dp", rank 0 of 8). Use Float32Array.from(array).
+      recv: the buffer is detached (group "dp", rank 0 of 8). Its memory was transferred to another thread or freed.
+      alloc: unknown dtype float8; expected one of float32, float16 (group "dp", rank 0 of 8).
+      allReduce: data does not hold float16; expected 2 bytes per element, got 4 (group "dp", rank 0 of 8).
+      allReduce: the object's "ringwise.buffer" member returned no valid BufferView: count is -1 (group "dp", rank 0 of 8).
+      allReduce: unknown op 'mean'; expected one of sum, avg (group "dp", rank 0 of 8).
+      allReduce: 'avg' is not defined for int32; use 'sum' and divide (group "dp", rank 0 of 8). Supported on int32: sum, min, max, prod.
+      allReduce: op 'premulSum' needs this rank's factor; expected a number, got NaN (group "dp", rank 0 of 8).
+      allReduce: 'factor' has no meaning for op 'sum'; it belongs to 'premulSum' (group "dp", rank 0 of 8).
+      broadcast: root is not a rank of the group; expected 0 to 7, got 8 (group "dp", rank 0 of 8).
+      send: rank 0 is this rank itself; expected another one (group "dp", rank 0 of 8). Copy the memory instead.
+      allGather: input and output differ in dtype; expected float32 for both, output is int32 (group "dp", rank 0 of 8).
+      allGather: output has the wrong length; expected 80 elements, got 10 (group "dp", rank 0 of 8).
+      reduceScatter: input and output share memory; expected two separate buffers (group "dp", rank 0 of 8). Copy the input first.
+      barrier: timeoutMs is not usable; expected 1 to 2147483647 milliseconds, got 0 (group "dp", rank 0 of 8).
+      alloc: count is not usable; expected a whole number of elements, got 1.5 (group "dp", rank 0 of 8).
+      registerBackend: there is a backend named 'host' already; expected a new name (group "dp", rank 0 of 8).
+      send: the solo backend does not have it (group "dp", rank 0 of 8). It has: allReduce, barrier.
+      allReduce: the host backend cannot reach cuda:0 memory; expected cpu (group "dp", rank 0 of 8).
+      barrier: the loopback backend may not block this thread (group "dp", rank 0 of 8). Await the asynchronous form.
+      alloc: memory of the nccl backend is not visible to JavaScript (group "dp", rank 0 of 8).
+      init: ranks 2, 3 of 4 did not arrive within 30000 ms (group "dp", rank 0 of 8). Were they started, and do they use the same store and the same number of init() calls?
+      init: rank 1 has arrived already; expected every rank once (group "dp", rank 0 of 8). Two processes have the same rank, or the store holds the keys of an earlier run.
+      init: rank 2 arrived after the others had given up waiting (group "dp", rank 0 of 8). Start all ranks together.
+      init: rank 1 was started with size 4 but rank 0 with 2 (group "dp", rank 0 of 8).
+      init: rank and size do not fit (from url); expected 0 <= rank < size, got rank 4, size none (group "dp", rank 0 of 8).
+      init: env:// found no launcher in the environment; expected RANK and WORLD_SIZE, or the variables of srun or mpirun (group "dp", rank 0 of 8). Start the script with \`npx ringwise run\`, or pass rank, size and url.
+      init: MASTER_PORT is not set and pmi does not tell where rank 0 is (group "dp", rank 0 of 8). Set MASTER_PORT to the same value for all ranks.
+      init: cannot use url 'http://x'; expected env://, tcp://host:port or file:///directory (group "dp", rank 0 of 8).
+      init: store and url are both given; expected one of them (group "dp", rank 0 of 8).
+      init: rank and size are unknown; expected both, as options, in the url or from a launcher (group "dp", rank 0 of 8).
+      init: rank 0 cannot host the store at 127.0.0.1:29500 (port 29500 is in use) (group "dp", rank 0 of 8). An earlier run may hold the port: choose another MASTER_PORT. Several hosts also need a common RINGWISE_SECRET.
+      init: the store failed (connect: no store answered within 100 ms) (group "dp", rank 0 of 8).
+      init: no backend named 'gloo'; expected auto, solo, host (group "dp", rank 0 of 8). See registerBackend().
+      init: there is no native addon for linux-x64 (tried coll.node (not found)) (group "dp", rank 0 of 8). Install @ringwise/native-linux-x64, or build it: npm run build in a checkout of ringwise.
+      init: the host backend cannot be loaded: no addon (group "dp", rank 0 of 8).
+      "
+    `);
+  });
+
+  it('leave out where they come from when that is not known yet', () => {
+    const error = new CollectiveError(errors.noLauncher(), null);
+    expect(error.message).not.toContain('rank 0');
+    expect([error.group, error.rank, error.size]).toEqual([null, null, null]);
+  });
+
+  it('cut long lists of ranks', () => {
+    const ranks = Array.from({ length: 20 }, (_, rank) => rank);
+    expect(errors.rankList(ranks)).toBe('ranks 0, 1, 2, 3, 4, 5, 6, 7 and 12 more');
+  });
+
+  it('are secondary where another rank failed first', () => {
+    const isSecondary = (failure: Failure) => new CollectiveError(failure, site).secondary;
+    expect(isSecondary(errors.peerLost('barrier', 1, 2, 'gone'))).toBe(true);
+    expect(isSecondary(errors.aborted(2, 'x'))).toBe(true);
+    expect(isSecondary(errors.aborted(0, 'x'))).toBe(false);
+    expect(isSecondary(errors.timedOut('barrier', 1, [2], 10))).toBe(false);
+  });
+
+  it('are recognised across copies of the package, and nothing else is', () => {
+    const foreign = { [Symbol.for('ringwise.CollectiveError')]: true };
+    expect([first, foreign, new Error('x'), null, 'ERR_COLL_TIMEOUT'].map(CollectiveError.is)).toEqual([
+      true,
+      true,
+      false,
+      false,
+      false,
+    ]);
+  });
+
+  it('every message builder is in the list above', () => {
+    const builders = Object.keys(errors).filter((name) => !['CollectiveError', 'rankList'].includes(name));
+    expect(Object.keys(failures).sort()).toEqual(builders.sort());
+  });
+});

@@ -1,0 +1,236 @@
+import { describe, expect, it } from 'vitest';
+import { solo } from '../src/backends/solo.ts';
+import {
+  type Backend,
+  bufferSymbol,
+  CollectiveError,
+  dtypes,
+  Group,
+  loopback,
+  loopbackGroups,
+} from '../src/index.ts';
+
+const f32 = (...values: number[]) => Float32Array.from(values);
+const soloGroup = () => new Group(solo(), { name: 'solo', timeoutMs: 1_000 });
+
+const failureOf = async (call: () => PromiseLike<void> | void): Promise<CollectiveError> => {
+  try {
+    await call();
+  } catch (error) {
+    if (CollectiveError.is(error)) return error;
+    throw error;
+  }
+  throw new Error('the call did not fail');
+};
+
+describe('arguments', () => {
+  const [group] = loopbackGroups(4) as [Group];
+  const other = f32(1, 2);
+  // Each is refused for the reason that its name gives; the messages are in errors.test.ts.
+  const refused: Record<string, [code: string, text: string, call: (group: Group) => PromiseLike<void>]> = {
+    buffer: ['INVALID', 'cannot use a plain array', (g) => g.allReduce([1, 2] as never)],
+    op: ['INVALID', "unknown op 'mean'", (g) => g.allReduce(other, { op: 'mean' as never })],
+    'op on dtype': [
+      'UNSUPPORTED',
+      "'avg' is not defined",
+      (g) => g.allReduce(new Int32Array(2), { op: 'avg' }),
+    ],
+    factor: ['INVALID', "needs this rank's factor", (g) => g.allReduce(other, { op: 'premulSum' })],
+    'factor without premulSum': [
+      'INVALID',
+      "'factor' has no meaning",
+      (g) => g.allReduce(other, { factor: 2 }),
+    ],
+    root: ['INVALID', 'root is not a rank', (g) => g.broadcast(other, { root: 4 })],
+    'fraction as root': ['INVALID', 'root is not a rank', (g) => g.broadcast(other, { root: 0.5 })],
+    peer: ['INVALID', 'peer is not a rank', (g) => g.send(other, -1)],
+    'itself as peer': ['INVALID', 'is this rank itself', (g) => g.recv(other, 0)],
+    'output dtype': ['INVALID', 'output is int32', (g) => g.allGather(other, new Int32Array(8))],
+    'output length': [
+      'INVALID',
+      'output has the wrong length; expected 8',
+      (g) => g.allGather(other, f32(1)),
+    ],
+    'input length': [
+      'INVALID',
+      'input has the wrong length; expected 8',
+      (g) => g.reduceScatter(f32(1), other),
+    ],
+    overlap: [
+      'INVALID',
+      'share memory',
+      (g) => {
+        const whole = new Float32Array(8);
+        return g.allGather(whole.subarray(0, 2), whole);
+      },
+    ],
+    timeout: ['INVALID', 'timeoutMs is not usable', (g) => g.barrier({ timeoutMs: 0 })],
+    device: [
+      'UNSUPPORTED',
+      'cannot reach cuda:0 memory',
+      (g) => {
+        const device = { kind: 'cuda', index: 0 } as const;
+        const view = { dtype: 'float32', count: 1, device, host: null, handle: {} } as const;
+        return g.allReduce({ [bufferSymbol]: () => view });
+      },
+    ],
+  };
+
+  it.each(Object.entries(refused))('refuses a wrong %s', async (_, [code, text, call]) => {
+    const error = await failureOf(() => call(group));
+    expect([error.code, error.message.includes(text)]).toEqual([`ERR_COLL_${code}`, true]);
+  });
+
+  it('may be wrong without harm: nothing was sent, no number was used', async () => {
+    const groups = loopbackGroups(2);
+    for (let i = 0; i < 3; i++) await failureOf(() => (groups[0] as Group).broadcast(other, { root: 9 }));
+    await failureOf(() => (groups[0] as Group).send(other, 0));
+    const works = groups.map((each) => each.allReduce(f32(1)));
+    await Promise.all(works);
+    expect(works.map(({ seq }) => seq)).toEqual([0, 0]);
+    expect(groups.map(({ failure }) => failure)).toEqual([null, null]);
+  });
+
+  it('of adjacent memory are no overlap', async () => {
+    const whole = f32(5, 0);
+    await soloGroup().allGather(whole.subarray(0, 1), whole.subarray(1, 2));
+    expect([...whole]).toEqual([5, 5]);
+  });
+
+  it('throw from the Sync form and reject from the plain one', async () => {
+    const solitary = soloGroup();
+    expect(() => solitary.allReduceSync(new Int8Array(1), { op: 'avg' })).toThrow(
+      "'avg' is not defined for int8",
+    );
+    const work = solitary.allReduce(new Int8Array(1), { op: 'avg' });
+    expect([work.done, work.seq]).toEqual([true, -1]);
+    await expect(work).rejects.toThrow("'avg' is not defined for int8");
+    expect(() => work.fence()).toThrow("'avg' is not defined for int8");
+  });
+
+  it('are refused where the backend lacks the verb or may not block', async () => {
+    const noPeers = await failureOf(() => soloGroup().send(other, 1));
+    expect([noPeers.code, noPeers.message]).toEqual([
+      'ERR_COLL_UNSUPPORTED',
+      'send: the solo backend does not have it (group "solo", rank 0 of 1). ' +
+        'It has: allReduce, broadcast, allGather, reduceScatter, barrier.',
+    ]);
+    expect(() => group.barrierSync()).toThrow('barrier: the loopback backend may not block this thread');
+  });
+});
+
+describe('numbers', () => {
+  it('count collectives together, and sends and receives by peer', async () => {
+    const [a, b, c] = loopbackGroups(3) as [Group, Group, Group];
+    const all = () => [a, b, c].map((group) => group.barrier());
+    const works = [...all(), a.send(f32(1), 1), a.send(f32(1), 1), a.send(f32(1), 2), ...all()];
+    works.push(b.recv(f32(0), 0), b.recv(f32(0), 0), c.recv(f32(0), 0));
+    await Promise.all(works);
+    expect(works.map(({ seq }) => seq)).toEqual([0, 0, 0, 0, 1, 0, 1, 1, 1, 0, 1, 0]);
+  });
+});
+
+describe('the first error', () => {
+  it('stays the cause of every later one, and keeps its code and peers', async () => {
+    const groups = loopbackGroups(2) as [Group, Group];
+    const pending = groups[0].allReduce(f32(1));
+    const error = await failureOf(() => groups[0].barrier({ timeoutMs: 20 }));
+    expect([error.code, error.peers, groups[0].failure]).toEqual(['ERR_COLL_TIMEOUT', [1], error]);
+    expect(await failureOf(() => pending)).toBe(error);
+    for (const call of [
+      () => groups[0].barrier(),
+      () => groups[0].broadcast(f32(1)),
+      () => groups[0].send(f32(1), 1),
+    ]) {
+      const later = await failureOf(call);
+      expect([later.code, later.peers, later.cause]).toEqual([error.code, error.peers, error]);
+    }
+    expect(() => groups[0].alloc(1)).toThrow(
+      'alloc: the group failed earlier, barrier: no answer from rank 1',
+    );
+  });
+
+  it('takes a backend that throws something else for a system error', async () => {
+    const fail = () => {
+      throw new RangeError('out of range');
+    };
+    const broken: Backend = { ...solo(), start: fail, run: fail };
+    for (const verb of ['barrier', 'barrierSync'] as const) {
+      const group = new Group(broken, { name: 'broken', timeoutMs: 1_000 });
+      const error = await failureOf(() => group[verb]());
+      expect([error.code, error.cause]).toEqual(['ERR_COLL_SYSTEM', new RangeError('out of range')]);
+      expect((await failureOf(() => group.barrierSync())).cause).toBe(error);
+    }
+  });
+
+  it('comes from abort() with its reason, once', async () => {
+    const groups = loopbackGroups(2) as [Group, Group];
+    const reason = new Error('loss is NaN');
+    groups[1].abort(reason);
+    groups[1].abort('again');
+    const [far, near] = await Promise.all(groups.map((group) => failureOf(() => group.barrier())));
+    expect([near?.cause, near?.secondary]).toEqual([groups[1].failure, false]);
+    expect(groups[1].failure?.cause).toBe(reason);
+    expect(groups[1].failure?.what).toBe('rank 1 aborted the group: loss is NaN');
+    expect([far?.what, far?.secondary]).toEqual(['rank 1 aborted the group: loss is NaN', true]);
+  });
+});
+
+describe('a deadline', () => {
+  it('is the group’s, unless the call has its own', async () => {
+    const [group] = loopback(2).map((backend) => new Group(backend, { name: 'g', timeoutMs: 30 })) as [Group];
+    expect((await failureOf(() => group.barrier())).what).toBe('no answer from rank 1 within 30 ms');
+    const [own] = loopbackGroups(2) as [Group];
+    expect((await failureOf(() => own.barrier({ timeoutMs: 20 }))).what).toBe(
+      'no answer from rank 1 within 20 ms',
+    );
+  });
+
+  it('of a receive names the sender', async () => {
+    const groups = loopbackGroups(3) as [Group, Group, Group];
+    const error = await failureOf(() => groups[2].recv(f32(1), 1, { timeoutMs: 20 }));
+    expect([error.verb, error.seq, error.peers]).toEqual(['recv', 0, [1]]);
+  });
+});
+
+describe('close', () => {
+  it('is run by `await using`', async () => {
+    const group = soloGroup();
+    {
+      await using inner = group;
+      await inner.barrier();
+    }
+    expect(group.isClosed).toBe(true);
+    expect((await failureOf(() => group.barrier())).code).toBe('ERR_COLL_CLOSED');
+  });
+
+  it('runs its hook once, also when the backend cannot leave', async () => {
+    let closes = 0;
+    const backend = { ...solo(), close: () => Promise.reject(new Error('stuck')) };
+    const onClose = async () => {
+      closes++;
+    };
+    const group = new Group(backend, { name: 'x', timeoutMs: 1_000, onClose });
+    await expect(group.close()).rejects.toThrow('stuck');
+    await expect(group.close()).rejects.toThrow('stuck');
+    expect(closes).toBe(1);
+  });
+});
+
+describe('alloc', () => {
+  it('gives a typed array, or { data, dtype } where there is none', () => {
+    const group = soloGroup();
+    const floats: Float32Array = group.alloc(3);
+    const halves: { data: Uint16Array; dtype: 'bfloat16' } = group.alloc(2, 'bfloat16');
+    expect([floats, halves, group.alloc(1, 'int64')]).toEqual([
+      new Float32Array(3),
+      { data: new Uint16Array(2), dtype: 'bfloat16' },
+      new BigInt64Array(1),
+    ]);
+    for (const dtype of dtypes) group.alloc(0, dtype);
+    expect(() => group.alloc(-1)).toThrow(
+      'alloc: count is not usable; expected a whole number of elements, got -1',
+    );
+    expect(() => group.alloc(1, 'float8' as never)).toThrow('alloc: unknown dtype float8');
+  });
+});

@@ -1,0 +1,82 @@
+// What the ranks of host.test.ts run, each in a process of its own.
+import { deserialize, serialize } from 'node:v8';
+import { TcpStore } from '@ringwise/store';
+import { init } from '../src/index.ts';
+import { runScenario, type ScenarioName } from '../src/testing.ts';
+
+/** Runs the scenarios that the test puts into its store, each in a new group, until it puts null. */
+export async function serveScenarios(rank: number, port: number): Promise<void> {
+  const control = await TcpStore.connect({ host: '127.0.0.1', port });
+  for (let n = 0; ; n++) {
+    const command = deserialize(await control.get(`command/${n}`)) as [ScenarioName, unknown[]] | null;
+    if (command === null) break;
+    const group = await init({ backend: 'host' });
+    const outcome = await runScenario(group, ...command);
+    await group.close();
+    await control.set(`outcome/${n}/${rank}`, serialize(outcome));
+  }
+  await control.close();
+}
+
+/** Joins, says that it is ready, and stays in the operation that the test interrupts. */
+export async function allReduceForever(rank: number, port: number, sync: boolean): Promise<void> {
+  const group = await init();
+  const x = new Float32Array(1 << 18).fill(rank);
+  await group.barrier();
+  const control = await TcpStore.connect({ host: '127.0.0.1', port });
+  await control.add('ready', 1);
+  for (;;) {
+    if (sync) group.allReduceSync(x);
+    else await group.allReduce(x);
+  }
+}
+
+/** Rank 1 comes late to the barrier; the others count the turns of their event loop meanwhile. */
+export async function idleInBarrier(rank: number): Promise<number> {
+  await using group = await init();
+  let turns = 0;
+  const timer = setInterval(() => turns++, 5);
+  if (rank === 1) await new Promise((resolve) => setTimeout(resolve, 500));
+  await group.barrier();
+  clearInterval(timer);
+  return turns;
+}
+
+/** Nothing but the pending barrier keeps this process alive. */
+export async function onlyTheBarrier(rank: number): Promise<string> {
+  await using group = await init();
+  if (rank === 1) await new Promise((resolve) => setTimeout(resolve, 300));
+  await group.barrier();
+  return 'passed';
+}
+
+/** Ends the process in the middle of an operation that can never end. */
+export async function exitWhilePending(rank: number, code: number): Promise<void> {
+  const group = await init();
+  if (rank === 0) {
+    void group.recv(new Float32Array(1), 1);
+    process.exit(code);
+  }
+  await group.recv(new Float32Array(1), 0);
+}
+
+/** The script ends without close(): the process must end by itself all the same. */
+export async function endWithoutClose(_rank: number): Promise<string> {
+  const group = await init();
+  const x = new Float32Array([1]);
+  await group.allReduce(x);
+  return `sum ${x[0]}`;
+}
+
+/** Two groups side by side, and one after the other. */
+export async function severalGroups(rank: number): Promise<number[]> {
+  const first = await init({ name: 'first' });
+  const second = await init({ name: 'second' });
+  const x = new Float32Array([rank + 1]);
+  const y = new Float32Array([10 * (rank + 1)]);
+  await Promise.all([second.allReduce(y), first.allReduce(x)]);
+  await first.close();
+  await second.allReduce(y);
+  await second.close();
+  return [x[0]!, y[0]!];
+}

@@ -1,0 +1,83 @@
+// Connects to a store server: retries with growing, jittered pauses until a deadline, proves the secret, and makes
+// sure that the other end is a store.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Connection } from './connection.ts';
+import { timerMs } from './deadline.ts';
+import { notAStore, notConnected, StoreError, secretUnknown } from './errors.ts';
+import { introduce, readFirstEcho, type Secret } from './handshake.ts';
+import { pingRequest, typeByte, validateMagic } from './wire.ts';
+
+export interface Address {
+  readonly host: string;
+  readonly port: number;
+  readonly secret: Secret | undefined;
+}
+
+const firstPauseMs = 20;
+const longestPauseMs = 1_000;
+// A proxy whose target is still starting hangs up for a while; a server that speaks another protocol, for ever.
+const hangUpsUntilRefusal = 8;
+
+/** Rejects with ERR_STORE_CONNECT at the deadline, ERR_STORE_AUTH, ERR_STORE_PROTOCOL, or the signal's reason. */
+export async function dial(
+  address: Address,
+  timeoutMs: number,
+  signals: readonly (AbortSignal | undefined)[],
+): Promise<Connection> {
+  const where = whereIs(address);
+  const deadline = new AbortController();
+  const timer = setTimeout(() => deadline.abort(), timerMs(timeoutMs));
+  const signal = AbortSignal.any([deadline.signal, ...signals.filter((each) => each !== undefined)]);
+  let hangUps = 0;
+  let last: unknown = 'no answer';
+  try {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await attemptOnce(address, where, signal);
+      } catch (error) {
+        for (const each of signals) each?.throwIfAborted();
+        if (deadline.signal.aborted) throw notConnected(where, timeoutMs, attempt, last);
+        if (isFinal(error)) throw error;
+        last = error;
+        // Lost: the connection stood and was ended by the other side.
+        if (StoreError.isInstance(error) && ++hangUps === hangUpsUntilRefusal) {
+          throw address.secret === undefined ? notAStore(where, error) : secretUnknown(where, error);
+        }
+        const pauseMs = Math.min(firstPauseMs * 2 ** (attempt - 1), longestPauseMs);
+        await sleep(pauseMs * (0.5 + Math.random() / 2), undefined, { signal }).catch(() => {});
+      }
+    }
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+export function whereIs(address: { readonly host: string; readonly port: number }): string {
+  const host = address.host.includes(':') ? `[${address.host}]` : address.host;
+  return `tcp ${host}:${address.port}`;
+}
+
+async function attemptOnce(address: Address, where: string, signal: AbortSignal): Promise<Connection> {
+  const connection = await Connection.open(address.host, address.port, where, signal);
+  const abort = () => connection.end(signal.reason);
+  signal.addEventListener('abort', abort);
+  try {
+    signal.throwIfAborted();
+    if (address.secret !== undefined) {
+      await introduce(address.secret, where, (bytes, reply) => connection.request(bytes, reply));
+    }
+    const greeting = Buffer.concat([typeByte('validate'), validateMagic, pingRequest]);
+    await connection.request(greeting, readFirstEcho(where));
+    return connection;
+  } catch (error) {
+    connection.end(error as Error);
+    throw error;
+  } finally {
+    signal.removeEventListener('abort', abort);
+  }
+}
+
+function isFinal(error: unknown): boolean {
+  return StoreError.isInstance(error) && error.code !== 'ERR_STORE_LOST';
+}

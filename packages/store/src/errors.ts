@@ -1,0 +1,220 @@
+// Every error of this package, and all their messages. Shape of a message:
+// "<verb>: <what happened>; <expected and got> (<where>). <next step>".
+
+const mark = Symbol.for('ringwise.StoreError');
+
+export type StoreErrorCode =
+  | 'ERR_STORE_ARGUMENT'
+  | 'ERR_STORE_AUTH'
+  | 'ERR_STORE_CLOSED'
+  | 'ERR_STORE_CONNECT'
+  | 'ERR_STORE_FILE'
+  | 'ERR_STORE_LISTEN'
+  | 'ERR_STORE_LOST'
+  | 'ERR_STORE_PROTOCOL'
+  | 'ERR_STORE_STALE'
+  | 'ERR_STORE_TIMEOUT'
+  | 'ERR_STORE_VALUE';
+
+/** What every call of this package rejects with. Branch on `code`; the text is for people. */
+export class StoreError extends Error {
+  override readonly name = 'StoreError';
+  readonly code: StoreErrorCode;
+  /** With ERR_STORE_TIMEOUT: the keys that were still missing. */
+  declare readonly keys?: readonly string[];
+
+  constructor(
+    code: StoreErrorCode,
+    message: string,
+    details: { keys?: readonly string[]; cause?: unknown } = {},
+  ) {
+    super(message, 'cause' in details ? { cause: details.cause } : undefined);
+    this.code = code;
+    if (details.keys) this.keys = details.keys;
+  }
+
+  get [mark](): true {
+    return true;
+  }
+
+  /** Like instanceof, but also true when the package is installed twice. */
+  static isInstance(value: unknown): value is StoreError {
+    return typeof value === 'object' && value !== null && mark in value;
+  }
+}
+
+export const badArgument = (verb: string, expected: string, got: unknown) =>
+  new StoreError('ERR_STORE_ARGUMENT', `${verb}: expected ${expected}, got ${shown(got)}.`);
+
+export const tooLarge = (verb: string, what: string, limit: number, bytes: number) =>
+  new StoreError(
+    'ERR_STORE_ARGUMENT',
+    `${verb}: ${what} has ${bytes} bytes; expected at most ${limit}. ` +
+      'A store carries addresses and counters; send data with a collective.',
+  );
+
+export const notANumber = (key: string) =>
+  new StoreError(
+    'ERR_STORE_VALUE',
+    `add: the value under ${shown(key)} is no 64-bit decimal number. Use add() only on keys written by add().`,
+  );
+
+export const outOfRange = (verb: string, value: bigint) =>
+  new StoreError(
+    'ERR_STORE_VALUE',
+    `${verb}: the counter is ${value}, which a JavaScript number cannot hold exactly; expected a safe integer.`,
+  );
+
+export const missingKeys = (
+  verb: string,
+  where: string,
+  timeoutMs: number,
+  missing: readonly string[],
+  wanted: number,
+) =>
+  new StoreError(
+    'ERR_STORE_TIMEOUT',
+    `${verb}: waited ${timeoutMs} ms; missing ${missing.length} of ${wanted} keys: ${listed(missing)} (${where}). ` +
+      'The rank that sets a missing key may be stuck, dead or not started.',
+    { keys: missing },
+  );
+
+export const unanswered = (verb: string, where: string, timeoutMs: number, keys: readonly string[] = []) =>
+  new StoreError(
+    'ERR_STORE_TIMEOUT',
+    `${verb}: the server did not answer within ${timeoutMs} ms (${where})` +
+      `${keys.length > 0 ? `; keys: ${listed(keys)}` : ''}. Its process may be stopped or the network cut.`,
+    { keys },
+  );
+
+export const closed = (where: string) =>
+  new StoreError(
+    'ERR_STORE_CLOSED',
+    `store: this client was closed (${where}). Calls must end before close().`,
+  );
+
+export const lost = (where: string, cause: unknown) =>
+  new StoreError(
+    'ERR_STORE_LOST',
+    `store: lost the connection to the server (${where}: ${reason(cause)}). ` +
+      'The process that hosts the store has probably ended; look at its output first.',
+    { cause },
+  );
+
+export const directoryGone = (directory: string, cause: unknown) =>
+  new StoreError(
+    'ERR_STORE_LOST',
+    `store: the directory was removed while the store was in use (file ${directory}). Remove it only after the run.`,
+    { cause },
+  );
+
+export const notConnected = (where: string, timeoutMs: number, attempts: number, cause: unknown) =>
+  new StoreError(
+    'ERR_STORE_CONNECT',
+    `connect: no store answered within ${timeoutMs} ms; ${attempts} attempts, the last: ${reason(cause)} (${where}). ` +
+      'Check that the process that hosts the store runs, and that MASTER_ADDR and MASTER_PORT name it.',
+    { cause },
+  );
+
+export const notAStore = (where: string, cause: unknown) =>
+  new StoreError(
+    'ERR_STORE_PROTOCOL',
+    `connect: the server ended the connection instead of answering a ping (${where}: ${reason(cause)}). ` +
+      'Expected a ringwise store or the TCPStore of torch 2.4 or newer.',
+    { cause },
+  );
+
+export const malformed = (what: string, got: unknown) =>
+  new StoreError(
+    'ERR_STORE_PROTOCOL',
+    `store: malformed ${what}, got ${shown(got)}. The peer speaks another protocol.`,
+  );
+
+export const secretNeeded = (where: string) =>
+  new StoreError(
+    'ERR_STORE_AUTH',
+    `connect: the store asks for a secret and this client has none (${where}). ` +
+      'Start the rank with the launcher, or give the job its RINGWISE_SECRET.',
+  );
+
+export const secretDiffers = (where: string) =>
+  new StoreError(
+    'ERR_STORE_AUTH',
+    `connect: the store and this client have different secrets (${where}). ` +
+      'Give all processes of the job the same RINGWISE_SECRET; the address may also belong to another job.',
+  );
+
+export const secretUnknown = (where: string, cause?: unknown) =>
+  new StoreError(
+    'ERR_STORE_AUTH',
+    `connect: the server cannot prove that it knows the secret (${where}). ` +
+      'It was started without one, or is no ringwise store. Start it with the same secret.',
+    { cause },
+  );
+
+export const openToAll = (host: string) =>
+  new StoreError(
+    'ERR_STORE_LISTEN',
+    `serveStore: refuses to listen on ${host} without a secret, because whoever reaches the port could steer the job. ` +
+      'Pass a secret, or listen on 127.0.0.1.',
+  );
+
+export const cannotListen = (host: string, port: number, cause: NodeJS.ErrnoException) =>
+  new StoreError(
+    'ERR_STORE_LISTEN',
+    cause.code === 'EADDRINUSE'
+      ? `serveStore: port ${port} is in use on ${host}. Pass port 0 to get a free one and read it from the result.`
+      : `serveStore: cannot listen on ${host}:${port} (${reason(cause)}).`,
+    { cause },
+  );
+
+/** A warning: the server dropped one client for a fault of its own and serves the others. */
+export const serverBug = (cause: unknown) =>
+  new Error('bug: the store server failed on a request and dropped the client. Please report this.', {
+    cause,
+  });
+
+export const workerFailed = (cause: unknown) =>
+  new StoreError(
+    'ERR_STORE_LISTEN',
+    `serveStoreInWorker: the worker ended before it listened (${reason(cause)}).`,
+    { cause },
+  );
+
+export const staleDirectory = (directory: string, expected: string, found: string, createdAt: string) =>
+  new StoreError(
+    'ERR_STORE_STALE',
+    `open: the directory belongs to another run; expected run ${shown(expected)}, got ${shown(found)} ` +
+      `created ${createdAt} (file ${directory}). Remove the directory or choose another.`,
+  );
+
+export const fileFailed = (directory: string, cause: unknown) =>
+  new StoreError(
+    'ERR_STORE_FILE',
+    `store: cannot read or write the directory (file ${directory}: ${reason(cause)}). ` +
+      'FileStore needs a writable file system with hard links.',
+    { cause },
+  );
+
+function reason(cause: unknown): string {
+  if (cause instanceof Error)
+    return 'code' in cause && !cause.message.includes(String(cause.code))
+      ? `${cause.code} ${cause.message}`
+      : cause.message;
+  return String(cause);
+}
+
+function shown(value: unknown): string {
+  if (typeof value === 'string')
+    return value.length > 80 ? `${JSON.stringify(value.slice(0, 80))}…` : JSON.stringify(value);
+  if (typeof value === 'object' && value !== null) return value.constructor?.name ?? 'object';
+  return String(value);
+}
+
+function listed(keys: readonly string[]): string {
+  const named = keys
+    .slice(0, 8)
+    .map((key) => shown(key))
+    .join(', ');
+  return keys.length > 8 ? `${named} and ${keys.length - 8} more` : named;
+}

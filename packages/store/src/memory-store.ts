@@ -1,0 +1,36 @@
+// A store inside one process: the reference for the others, and enough for tests and for groups of one process.
+
+import { KeySpace } from './key-space.ts';
+import type { Operation } from './operations.ts';
+import { SpaceWaits } from './space-waits.ts';
+import { StoreClient, type Wait } from './store-client.ts';
+
+export class MemoryStore extends StoreClient {
+  #space = new KeySpace();
+  #waits = new SpaceWaits(this.#space, 'memory');
+
+  constructor(options: { readonly timeoutMs?: number } = {}) {
+    super(options.timeoutMs);
+  }
+
+  /** Another client of the same keys, with a close() of its own. */
+  clone(): MemoryStore {
+    const other = new MemoryStore({ timeoutMs: this.timeoutMs });
+    other.#space = this.#space;
+    other.#waits = new SpaceWaits(this.#space, 'memory');
+    return other;
+  }
+
+  protected async send<T>(_verb: string, operation: Operation<T>): Promise<T> {
+    this.#waits.throwIfEnded();
+    return operation.run(this.#space);
+  }
+
+  protected async whenPresent<T>(wait: Wait, then: Operation<T>): Promise<T> {
+    return await this.#waits.run(wait, then);
+  }
+
+  async close(): Promise<void> {
+    this.#waits.end();
+  }
+}

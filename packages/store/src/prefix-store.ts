@@ -1,0 +1,94 @@
+import { badArgument, closed } from './errors.ts';
+import type { Store, WaitOptions } from './store.ts';
+
+/**
+ * A view of a store in which key `k` stands for `prefix/k`, as TCPStore's PrefixStore has it. numKeys() counts the
+ * whole store. close() ends the view only; the store belongs to whoever made it.
+ */
+export class PrefixStore implements Store {
+  readonly timeoutMs: number;
+  readonly #prefix: string;
+  readonly #store: Store;
+  readonly #ended = new AbortController();
+
+  constructor(prefix: string, store: Store) {
+    if (typeof prefix !== 'string') throw badArgument('PrefixStore', 'prefix to be a string', prefix);
+    this.timeoutMs = store.timeoutMs;
+    this.#prefix = prefix;
+    this.#store = store;
+  }
+
+  async set(key: string, value: Uint8Array | string): Promise<void> {
+    await this.#open.set(this.#key('set', key), value);
+  }
+
+  async get(key: string, options?: WaitOptions): Promise<Uint8Array> {
+    return await this.#open.get(this.#key('get', key), this.#waitOptions(options));
+  }
+
+  async add(key: string, amount: number): Promise<number> {
+    return await this.#open.add(this.#key('add', key), amount);
+  }
+
+  async compareSet(
+    key: string,
+    expected: Uint8Array | string,
+    desired: Uint8Array | string,
+  ): Promise<Uint8Array> {
+    return await this.#open.compareSet(this.#key('compareSet', key), expected, desired);
+  }
+
+  async wait(keys: readonly string[], options?: WaitOptions): Promise<void> {
+    await this.#open.wait(this.#keys('wait', keys), this.#waitOptions(options));
+  }
+
+  async check(keys: readonly string[]): Promise<boolean> {
+    return await this.#open.check(this.#keys('check', keys));
+  }
+
+  async delete(key: string): Promise<boolean> {
+    return await this.#open.delete(this.#key('delete', key));
+  }
+
+  async numKeys(): Promise<number> {
+    return await this.#open.numKeys();
+  }
+
+  async append(key: string, value: Uint8Array | string): Promise<void> {
+    await this.#open.append(this.#key('append', key), value);
+  }
+
+  async multiGet(keys: readonly string[], options?: WaitOptions): Promise<Uint8Array[]> {
+    return await this.#open.multiGet(this.#keys('multiGet', keys), this.#waitOptions(options));
+  }
+
+  async multiSet(entries: ReadonlyMap<string, Uint8Array | string>): Promise<void> {
+    const pairs = [...entries].map(([key, value]) => [this.#key('multiSet', key), value] as const);
+    await this.#open.multiSet(new Map(pairs));
+  }
+
+  async close(): Promise<void> {
+    this.#ended.abort(closed(`prefix ${this.#prefix}`));
+  }
+
+  get #open(): Store {
+    this.#ended.signal.throwIfAborted();
+    return this.#store;
+  }
+
+  #key(verb: string, key: string): string {
+    if (typeof key !== 'string' || key === '') throw badArgument(verb, 'a key to be a non-empty string', key);
+    return `${this.#prefix}/${key}`;
+  }
+
+  #keys(verb: string, keys: readonly string[]): string[] {
+    if (!Array.isArray(keys)) throw badArgument(verb, 'an array of keys', keys);
+    return keys.map((key) => this.#key(verb, key));
+  }
+
+  /** close() ends pending waits through their signal. */
+  #waitOptions(options: WaitOptions = {}): WaitOptions {
+    const signals = options.signal ? [options.signal, this.#ended.signal] : [this.#ended.signal];
+    return { ...options, signal: AbortSignal.any(signals) };
+  }
+}

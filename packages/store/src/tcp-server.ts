@@ -1,0 +1,64 @@
+// The server behind TcpStore. It speaks the protocol of torch's TCPStore, both the current numbering and that of
+// torch 1.13, so Python processes can be its clients too, as long as it has no secret.
+
+import { lookup } from 'node:dns/promises';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { cannotListen, openToAll } from './errors.ts';
+import { checkSecret, type Secret } from './handshake.ts';
+import { KeySpace } from './key-space.ts';
+import { serveSession } from './session.ts';
+
+export interface ServeStoreOptions {
+  /** Address to listen on. Default: 127.0.0.1. Anything but loopback needs a secret. */
+  readonly host?: string;
+  /** Default: 0, a free port, to be read from the result. */
+  readonly port?: number;
+  /** Clients must prove that they know it. Use at least 16 random bytes; torch's own clients cannot. */
+  readonly secret?: Secret;
+}
+
+export interface StoreServer {
+  /** The address listened on. */
+  readonly host: string;
+  readonly port: number;
+  /** Ends all connections and frees the port. The keys are gone. */
+  readonly close: () => Promise<void>;
+}
+
+// All ranks connect in the same moment; the kernel lowers this to its own limit.
+const backlog = 4096;
+
+/** Serves one new, empty store from this thread. Rejects with ERR_STORE_LISTEN when it cannot listen. */
+export async function serveStore(options: ServeStoreOptions = {}): Promise<StoreServer> {
+  const { host = '127.0.0.1', port = 0, secret } = options;
+  checkSecret('serveStore', secret);
+  const space = new KeySpace();
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+    serveSession(socket, space, secret);
+  });
+  await new Promise<void>((resolve, reject) => {
+    const fail = (cause: NodeJS.ErrnoException) => reject(cannotListen(host, port, cause));
+    server.on('error', fail); // stays: a failed accept() must not end the process
+    lookup(host).then(({ address }) => {
+      if (secret === undefined && !isLoopback(address)) reject(openToAll(host));
+      else server.listen({ host: address, port, backlog }, resolve);
+    }, fail);
+  });
+  const bound = server.address() as AddressInfo;
+  return {
+    host: bound.address,
+    port: bound.port,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        for (const socket of sockets) socket.destroy();
+      }),
+  };
+}
+
+function isLoopback(address: string): boolean {
+  return address.startsWith('127.') || address === '::1' || address.startsWith('::ffff:127.');
+}

@@ -1,0 +1,11 @@
+export {
+  type ExactBuffer,
+  type ExactDType,
+  type ExactOp,
+  exactDTypes,
+  exactInput,
+  expectedReduce,
+  toNumbers,
+} from './exact.ts';
+export { type RankError, type RankResult, values } from './results.ts';
+export { type RankOptions, type RunningRanks, startRanks, withRanks } from './start-ranks.ts';

@@ -1,0 +1,62 @@
+// The program of a rank's process: takes its call from the parent, makes it, reports what came of it, and ends when
+// nothing keeps the process alive.
+
+import { Worker } from 'node:worker_threads';
+import type { RankError } from './results.ts';
+
+export interface RankCall {
+  readonly moduleUrl: string;
+  readonly name: string;
+  readonly args: readonly unknown[];
+}
+
+export type RankReport =
+  | { readonly kind: 'ok'; readonly value: unknown }
+  | { readonly kind: 'error'; readonly error: RankError };
+
+// Without a parent there is nobody to report to. A thread watches, since the main thread may be stuck in native code.
+const watchParent = `
+  const parent = process.ppid;
+  setInterval(() => { if (process.ppid !== parent) process.kill(process.pid, 'SIGKILL'); }, 250);
+`;
+
+async function run({ moduleUrl, name, args }: RankCall): Promise<RankReport> {
+  try {
+    const module = await import(moduleUrl);
+    const call = module[name];
+    if (typeof call !== 'function') throw new TypeError(`${moduleUrl} exports no function "${name}"`);
+    const value = await call(Number(process.env.RANK), ...args);
+    structuredClone(value); // throws here what would fail on the way
+    return { kind: 'ok', value };
+  } catch (error) {
+    process.exitCode = 1;
+    return { kind: 'error', error: portable(error) };
+  }
+}
+
+/** Structured clone keeps only the text of an error; this keeps its own fields too. */
+function portable(error: unknown): RankError {
+  if (!(error instanceof Error)) return { name: typeof error, message: String(error), stack: '' };
+  const fields = Object.entries(error).map(([name, field]) => [name, cloned(field)]);
+  return {
+    ...Object.fromEntries(fields),
+    name: error.name,
+    message: error.message,
+    stack: error.stack ?? '',
+    ...(error.cause !== undefined && { cause: portable(error.cause) }),
+  };
+}
+
+function cloned(field: unknown): unknown {
+  if (field instanceof Error) return portable(field);
+  try {
+    return structuredClone(field);
+  } catch {
+    return String(field);
+  }
+}
+
+new Worker(watchParent, { eval: true, execArgv: [] }).unref();
+process.once('message', (call: RankCall) => {
+  void run(call).then((report) => process.send!(report));
+});

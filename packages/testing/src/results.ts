@@ -1,0 +1,45 @@
+/** What became of an error on its way between processes: its text, stack and own enumerable fields. */
+export interface RankError {
+  readonly name: string;
+  readonly message: string;
+  readonly stack: string;
+  readonly code?: unknown;
+  readonly cause?: unknown;
+  readonly [field: string]: unknown;
+}
+
+export interface RankResult {
+  readonly rank: number;
+  readonly pid: number;
+  /**
+   * ok: the function returned and the process ended by itself with exit code 0. error: the function threw.
+   * exited: the process ended without an answer, or badly after it. timed-out: it was killed at the time limit.
+   */
+  readonly status: 'ok' | 'error' | 'exited' | 'timed-out';
+  /** What the function returned, by structured clone. Present whenever it returned, whatever the status. */
+  readonly value?: unknown;
+  readonly error?: RankError;
+  readonly exitCode: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+  /** When the function returned or threw, or else when the process ended; on the caller's performance.now() clock. */
+  readonly endedAtMs: number;
+}
+
+/** The values of all ranks, in rank order. Throws one error that tells what each failed rank said. */
+export function values<T = unknown>(results: readonly RankResult[]): T[] {
+  const failed = results.filter((result) => result.status !== 'ok');
+  if (failed.length > 0) {
+    throw new Error(
+      `${failed.length} of ${results.length} ranks failed.\n${failed.map(described).join('\n')}`,
+    );
+  }
+  return results.map((result) => result.value as T);
+}
+
+function described({ rank, pid, status, error, exitCode, signal, stderr }: RankResult): string {
+  const end = signal === null ? `exit code ${exitCode}` : signal;
+  const lines = [`rank ${rank} (pid ${pid}): ${status}, ${end}`, error?.stack ?? '', stderr.trimEnd()];
+  return lines.filter((line) => line !== '').join('\n');
+}

@@ -1,0 +1,171 @@
+// Runs one function in several real processes that see the environment of a launched job, with a store to meet at.
+// Each rank leads a process group of its own, so that what it starts can be ended with it.
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { createRequire } from 'node:module';
+import { fileURLToPath } from 'node:url';
+import { serveStore } from '@ringwise/store';
+import { type Job, rankEnvironment } from './environment.ts';
+import type { RankCall, RankReport } from './rank-main.ts';
+import type { RankResult } from './results.ts';
+
+export interface RankOptions {
+  /** Passed on after the rank, by structured clone. */
+  readonly args?: readonly unknown[];
+  /** Added to the environment of all ranks. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** All ranks that still run are killed then. Default: 25,000, below the usual limit of a test. */
+  readonly timeoutMs?: number;
+  /** The secret of the store. Default: a random one; false: none. */
+  readonly secret?: string | false;
+  /** Flags for node, such as --expose-gc. */
+  readonly execArgv?: readonly string[];
+}
+
+export interface RunningRanks {
+  readonly pids: readonly number[];
+  /** Sends a signal, by default SIGKILL, to one rank. */
+  readonly kill: (rank: number, signal?: NodeJS.Signals) => void;
+  /** In rank order, when all processes have ended. Never rejects because of a rank. */
+  readonly results: Promise<RankResult[]>;
+}
+
+// Longer output of a rank keeps its end.
+const maxOutputChars = 1 << 20;
+
+/**
+ * Starts `size` processes that import the module at `moduleUrl` (TypeScript or JavaScript) and call its export
+ * `name` as `name(rank, ...args)`. A rank ends by itself once nothing keeps it alive.
+ */
+export async function startRanks(
+  size: number,
+  moduleUrl: URL | string,
+  name: string,
+  options: RankOptions = {},
+): Promise<RunningRanks> {
+  const { args = [], env = {}, timeoutMs = 25_000, execArgv = [] } = options;
+  const secret = options.secret ?? randomBytes(16).toString('hex');
+  const server = await serveStore(secret === false ? {} : { secret });
+  const job: Job = {
+    size,
+    port: server.port,
+    runId: randomBytes(8).toString('hex'),
+    secret: secret === false ? undefined : secret,
+  };
+  const call: RankCall = { moduleUrl: String(moduleUrl), name, args };
+  const ranks = Array.from(
+    { length: size },
+    (_, rank) => new Rank(rank, call, rankEnvironment(rank, job, env), execArgv),
+  );
+  const timer = setTimeout(() => {
+    for (const rank of ranks) rank.timeOut();
+  }, timeoutMs);
+  const results = Promise.all(ranks.map((rank) => rank.result)).finally(async () => {
+    clearTimeout(timer);
+    await server.close();
+  });
+  return {
+    pids: ranks.map((rank) => rank.pid),
+    kill: (rank, signal = 'SIGKILL') => ranks[rank]!.kill(signal),
+    results,
+  };
+}
+
+/** startRanks() for tests that only look at the outcome. */
+export async function withRanks(
+  size: number,
+  moduleUrl: URL | string,
+  name: string,
+  options: RankOptions = {},
+): Promise<RankResult[]> {
+  const { results } = await startRanks(size, moduleUrl, name, options);
+  return await results;
+}
+
+class Rank {
+  readonly result: Promise<RankResult>;
+  readonly #rank: number;
+  readonly #child: ChildProcess;
+  #report: RankReport | undefined;
+  #endedAtMs = 0;
+  #isTimedOut = false;
+  #stdout = '';
+  #stderr = '';
+
+  constructor(rank: number, call: RankCall, env: NodeJS.ProcessEnv, execArgv: readonly string[]) {
+    this.#rank = rank;
+    // In this package's own tests this module is TypeScript, and so is the one beside it.
+    const main = new URL(
+      import.meta.url.endsWith('.ts') ? './rank-main.ts' : './rank-main.js',
+      import.meta.url,
+    );
+    const typescript = createRequire(import.meta.url).resolve('tsx');
+    this.#child = spawn(process.execPath, [...execArgv, '--import', typescript, fileURLToPath(main)], {
+      env,
+      detached: true,
+      serialization: 'advanced',
+      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+    });
+    this.#child.stdout!.setEncoding('utf8').on('data', (text: string) => {
+      this.#stdout = (this.#stdout + text).slice(-maxOutputChars);
+    });
+    this.#child.stderr!.setEncoding('utf8').on('data', (text: string) => {
+      this.#stderr = (this.#stderr + text).slice(-maxOutputChars);
+    });
+    this.#child.on('message', (report: RankReport) => {
+      this.#report = report;
+      this.#endedAtMs = performance.now();
+    });
+    // A rank that dies before it reads its call breaks the channel; its end tells the rest.
+    this.#child.send(call, () => {});
+    this.result = new Promise((resolve) => {
+      this.#child.on('error', (error) => {
+        this.#stderr += String(error);
+        if (this.#child.pid === undefined) resolve(this.#outcome(null, null));
+      });
+      // What the rank has started must not outlive it, and may hold its output open.
+      this.#child.on('exit', () => this.#killGroup());
+      this.#child.on('close', (exitCode, signal) => resolve(this.#outcome(exitCode, signal)));
+    });
+  }
+
+  get pid(): number {
+    return this.#child.pid ?? 0;
+  }
+
+  kill(signal: NodeJS.Signals): void {
+    this.#child.kill(signal);
+  }
+
+  timeOut(): void {
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
+    this.#isTimedOut = true;
+    this.#killGroup();
+  }
+
+  #killGroup(): void {
+    try {
+      process.kill(-this.pid, 'SIGKILL');
+    } catch {
+      // The group is empty.
+    }
+  }
+
+  #outcome(exitCode: number | null, signal: NodeJS.Signals | null): RankResult {
+    const report = this.#report;
+    const isGoodEnd = exitCode === 0 || report?.kind === 'error';
+    return {
+      rank: this.#rank,
+      pid: this.pid,
+      status: this.#isTimedOut ? 'timed-out' : report && isGoodEnd ? report.kind : 'exited',
+      ...(report?.kind === 'ok' && { value: report.value }),
+      ...(report?.kind === 'error' && { error: report.error }),
+      exitCode,
+      signal,
+      stdout: this.#stdout,
+      stderr: this.#stderr,
+      endedAtMs: report ? this.#endedAtMs : performance.now(),
+    };
+  }
+}
