@@ -1,0 +1,19 @@
+// Every rank contributes one number; all get the sum. Then the ranks print in order, with a barrier between.
+//
+//   npx ringwise run --standalone --nproc-per-node 4 examples/all-reduce.ts
+//
+// Claim: the sum of 1 … n arrives on every rank, also without a launcher, where n is 1.
+import { init } from '@ringwise/collectives';
+
+await using group = await init();
+
+const x = new Float32Array([group.rank + 1]);
+await group.allReduce(x, { op: 'sum' });
+
+for (let rank = 0; rank < group.size; rank++) {
+  if (rank === group.rank) console.log(`rank ${rank} of ${group.size} has ${x[0]}`);
+  await group.barrier();
+}
+
+const expected = (group.size * (group.size + 1)) / 2;
+if (x[0] !== expected) throw new Error(`expected the sum ${expected}, got ${x[0]}`);

@@ -1,0 +1,132 @@
+// Every message of this package. Sentences that concern several ranks are built from data that all ranks hold, so
+// that all ranks throw the same one.
+
+export type DdpErrorCode =
+  | 'ERR_DDP_INVALID'
+  | 'ERR_DDP_MISMATCH'
+  | 'ERR_DDP_NOT_IN_SYNC'
+  | 'ERR_DDP_UNUSED'
+  | 'ERR_DDP_READY_TWICE'
+  | 'ERR_DDP_UNFINISHED'
+  | 'ERR_DDP_CLOSED';
+
+const marker = Symbol.for('ringwise.DdpError');
+
+export interface DdpErrorDetails {
+  /** Names of the parameters concerned. */
+  readonly params?: readonly string[];
+  /** Ranks concerned, where some differ from rank 0 or one is at fault. */
+  readonly ranks?: readonly number[];
+}
+
+export class DdpError extends Error {
+  override readonly name = 'DdpError';
+  readonly code: DdpErrorCode;
+  readonly params: readonly string[];
+  readonly ranks: readonly number[];
+
+  constructor(code: DdpErrorCode, message: string, details: DdpErrorDetails = {}) {
+    super(message);
+    this.code = code;
+    this.params = details.params ?? [];
+    this.ranks = details.ranks ?? [];
+    Object.defineProperty(this, marker, { value: true });
+  }
+
+  /** Whether `error` is one of ours, also when it comes from another copy of this package. */
+  static is(error: unknown): error is DdpError {
+    return typeof error === 'object' && error !== null && marker in error;
+  }
+}
+
+export function invalidArgument(what: string, expected: string, got: string): DdpError {
+  return new DdpError('ERR_DDP_INVALID', `${what}: expected ${expected}, got ${got}.`);
+}
+
+export function notParams(): DdpError {
+  const expected = 'a model with a Symbol.for("ringwise.gradParams") member, or a list of parameters';
+  return invalidArgument('ddp', expected, 'an object that is neither');
+}
+
+export function noParams(): DdpError {
+  return invalidArgument('ddp', 'at least one parameter', 'none');
+}
+
+export function duplicateName(name: string): DdpError {
+  const message = `ddp: two parameters are named "${name}"; expected names that are unique in the model. A parameter that is used in two places must be listed once.`;
+  return new DdpError('ERR_DDP_INVALID', message, { params: [name] });
+}
+
+export function unreachableMemory(name: string, device: string): DdpError {
+  const message = `assertInSync: "${name}" is in ${device} memory, which JavaScript cannot read; expected host memory. Pass copies.`;
+  return new DdpError('ERR_DDP_INVALID', message, { params: [name] });
+}
+
+export function noForward(): DdpError {
+  return invalidArgument('forward', 'a model with a forward method as the first argument of ddp()', 'none');
+}
+
+/** `values[r]` is what rank r has at the position; equal texts are equal parameters. */
+export function paramsDiffer(position: number, name: string, values: readonly string[]): DdpError {
+  const message = `ddp: parameter lists differ at position ${position}: ${byRank(values)}. Build the same model on all ranks, with parameters in the same order.`;
+  return new DdpError('ERR_DDP_MISMATCH', message, { params: [name], ranks: oddRanks(values) });
+}
+
+export function plansDiffer(values: readonly string[]): DdpError {
+  const message = `ddp: bucket layouts differ between ranks: ${byRank(values)}. Pass the same bucketBytes and firstBucketBytes on all ranks, and spread the model over devices in the same way.`;
+  return new DdpError('ERR_DDP_MISMATCH', message, { ranks: oddRanks(values) });
+}
+
+export function notInSync(name: string, values: readonly string[]): DdpError {
+  const message = `assertInSync: parameter "${name}" differs between ranks: ${byRank(values)}. Check that every rank takes the same optimizer steps and that nothing but gradients averaged by ddp changes the parameters.`;
+  return new DdpError('ERR_DDP_NOT_IN_SYNC', message, { params: [name], ranks: oddRanks(values) });
+}
+
+export function unusedParams(names: readonly string[], total: number, rank: number): DdpError {
+  const message = `backward: ${names.length} of ${total} parameters got no gradient on rank ${rank}: ${list(names)}. Use them in the loss, or pass { unused: 'zero' } to ddp() so that they count as zero.`;
+  return new DdpError('ERR_DDP_UNUSED', message, { params: names, ranks: [rank] });
+}
+
+export function gradMissing(name: string, rank: number): DdpError {
+  const message = `backward: "${name}" got no gradient on rank ${rank} and has no memory to receive the average of the other ranks. Give its autograd a bindGrad, or keep its gradient allocated.`;
+  return new DdpError('ERR_DDP_UNUSED', message, { params: [name], ranks: [rank] });
+}
+
+export function readyTwice(name: string, rank: number): DdpError {
+  const message = `backward: the gradient of "${name}" was reported ready twice in one backward on rank ${rank}; expected once, when it is final. Run one backward at a time, await finish() after each if the autograd does not tell when it ends, and do not go on after one that threw.`;
+  return new DdpError('ERR_DDP_READY_TWICE', message, { params: [name], ranks: [rank] });
+}
+
+export function unfinished(where: string, rank: number): DdpError {
+  const message = `${where}: the gradients of the last backward are not averaged yet on rank ${rank}. Call await model.finish() after backward and before optimizer.step().`;
+  return new DdpError('ERR_DDP_UNFINISHED', message, { ranks: [rank] });
+}
+
+export function closed(where: string): DdpError {
+  return new DdpError(
+    'ERR_DDP_CLOSED',
+    `${where}: this model was closed; its gradients are no longer averaged.`,
+  );
+}
+
+/** `ranks 0, 1 have X; rank 2 has Y` */
+function byRank(values: readonly string[]): string {
+  return [...new Set(values)]
+    .map((value) => {
+      const ranks = [...values.keys()].filter((rank) => values[rank] === value);
+      return ranks.length === 1 ? `rank ${ranks[0]} has ${value}` : `ranks ${ranks.join(', ')} have ${value}`;
+    })
+    .join('; ');
+}
+
+/** The ranks whose value is not rank 0's. */
+function oddRanks(values: readonly string[]): number[] {
+  return [...values.keys()].filter((rank) => values[rank] !== values[0]);
+}
+
+function list(names: readonly string[]): string {
+  const shown = names.slice(0, 10).map((name) => `"${name}"`);
+  return names.length > shown.length
+    ? `${shown.join(', ')} and ${names.length - shown.length} more`
+    : shown.join(', ');
+}

@@ -1,0 +1,50 @@
+// All that DDP needs to know about an autograd. Nothing here mentions a tensor: any engine whose parameters can
+// show their memory and tell when a gradient is final can be made data-parallel. Errors that `ready` and `done`
+// throw are meant for whoever called backward: let them through.
+import type { BufferView } from '@ringwise/collectives';
+import { notParams } from './errors.ts';
+
+/** One trainable parameter. */
+export interface GradParam {
+  /** Unique in the model, equal on all ranks. */
+  readonly name: string;
+  /** The parameter's memory. Rank 0's copy is broadcast once, when ddp() is called. */
+  readonly value: BufferView;
+  /** The gradient's memory, or null while there is none. Same dtype and count as `value`. */
+  readonly grad: BufferView | null;
+  /** Calls `ready` once per backward, when this gradient is final. Returns a function that unsubscribes. */
+  readonly onGradReady: (ready: () => void) => () => void;
+  /**
+   * Moves the gradient into `bucket`, with its value, or zero while there is none. It lives there from then on:
+   * nothing is copied, and clearing it fills it with zero. Optional.
+   */
+  readonly bindGrad?: (bucket: BufferView) => void;
+  /**
+   * Calls `done` at the end of every backward that reached this parameter's engine, after the last `ready`.
+   * Returns a function that unsubscribes. Optional: without it, the training loop calls `finish()` itself. The
+   * parameters of a model share an engine, so ddp() listens to the first that has it.
+   */
+  readonly onBackwardEnd?: (done: () => void) => () => void;
+}
+
+declare global {
+  // Declarations of this interface merge, so that packages which do not import each other agree on the type of the
+  // symbol as they do on its value.
+  interface RingwiseSymbols {
+    readonly gradParams: unique symbol;
+  }
+}
+
+/** The protocol by which a model offers its parameters: `[Symbol.for('ringwise.gradParams')]()`. */
+export const gradParamsSymbol: RingwiseSymbols['gradParams'] = Symbol.for('ringwise.gradParams') as never;
+
+export interface GradParamSource {
+  readonly [gradParamsSymbol]: () => Iterable<GradParam>;
+}
+
+/** The parameters of a model, or those in a list. */
+export function paramsOf<P>(source: { readonly [gradParamsSymbol]: () => Iterable<P> } | Iterable<P>): P[] {
+  if (gradParamsSymbol in source) return [...source[gradParamsSymbol]()];
+  if (Symbol.iterator in source) return [...source];
+  throw notParams();
+}

@@ -1,0 +1,66 @@
+// Compares gradients with central differences. The output is projected on fixed random weights in float64, so that
+// one backward per call and two forwards per element are enough, and sums add no rounding of their own.
+import { noGrad, scope } from '../context.ts';
+import { fromHost } from '../creation.ts';
+import { gradMismatch } from '../errors.ts';
+import { generator } from '../random.ts';
+import type { Tensor } from '../tensor.ts';
+
+export interface GradCheckOptions {
+  /** Step of the differences. Default 1e-2: float32 has seven digits. */
+  readonly epsilon?: number;
+  /** Allowed error, absolute and relative to the gradient. Default 2e-3. */
+  readonly tolerance?: number;
+}
+
+/**
+ * Checks backward of `fn` with respect to every element of every input that requires a gradient; throws
+ * ERR_TENSOR_GRAD_CHECK for the first that differs. `fn` must be deterministic and smooth around the inputs.
+ * Gradients of the inputs are dropped.
+ */
+export function gradCheck(
+  fn: (...inputs: Tensor[]) => Tensor,
+  inputs: readonly Tensor[],
+  options: GradCheckOptions = {},
+): void {
+  const { epsilon = 1e-2, tolerance = 2e-3 } = options;
+  const weights = analyticGradients(fn, inputs);
+  const projected = (): number =>
+    scope(() => {
+      const out = noGrad(() => fn(...inputs)).dataSync() as Float32Array;
+      return out.reduce((total, value, i) => total + value * weights[i]!, 0);
+    });
+
+  for (const [input, tensor] of inputs.entries()) {
+    if (!tensor.requiresGrad) continue;
+    const values = tensor.dataSync() as Float32Array;
+    const grads = tensor.grad!.dataSync() as Float32Array;
+    for (let index = 0; index < values.length; index++) {
+      const original = values[index]!;
+      values[index] = original + epsilon;
+      const right = values[index]!;
+      const above = projected();
+      values[index] = original - epsilon;
+      const left = values[index]!;
+      const below = projected();
+      values[index] = original;
+      const numeric = (above - below) / (right - left);
+      const analytic = grads[index]!;
+      const allowed = tolerance * (1 + Math.abs(numeric));
+      if (!(Math.abs(numeric - analytic) <= allowed)) throw gradMismatch({ input, index, analytic, numeric });
+    }
+    tensor.zeroGrad();
+  }
+}
+
+/** Fills the inputs' gradients and returns the weights that the output was projected on. */
+function analyticGradients(fn: (...inputs: Tensor[]) => Tensor, inputs: readonly Tensor[]): Float32Array {
+  for (const tensor of inputs) if (tensor.requiresGrad) tensor.zeroGrad();
+  return scope(() => {
+    const out = fn(...inputs);
+    const weights = new Float32Array(out.count);
+    generator(1).uniform(weights, 0.5, 1.5);
+    out.backward(fromHost(weights, out.shape));
+    return weights;
+  });
+}

@@ -1,0 +1,113 @@
+// One recorded operation: what its gradient reads, where it sends its results, and how to compute them.
+//
+// Lifetime: saved memory is held by reference count, so disposing a tensor does not pull memory from under the tape.
+// It is given back when backward has run the node, or when nobody can run it any more: its output is disposed and
+// no recorded operation used that output (`refs`).
+import { kernels } from '../backends/index.ts';
+import { isGradEnabled } from '../context.ts';
+import type { Memory } from '../kernels.ts';
+import { allocate, type Storage } from '../storage.ts';
+import type { Tensor } from '../tensor.ts';
+import { GradTarget } from './target.ts';
+
+/** Sends the gradient of the output on to the inputs. Gives every input that has a target exactly one contribution. */
+export type Backward = (grad: Storage) => void;
+
+const nothing: readonly never[] = [];
+let lastSeq = 0;
+
+export class Node extends GradTarget {
+  override readonly isLeaf = false;
+  /** Grows with time, so an operation has a larger number than all that it depends on. */
+  readonly seq = ++lastSeq;
+  readonly name: string;
+  readonly output: Tensor;
+  inputs: readonly (GradTarget | null)[];
+  /** Null once the node has been run and its memory given back. */
+  backward: Backward | null;
+  #saved: readonly Storage[];
+  /** The output, and each node that uses it. */
+  #refs = 1;
+
+  constructor(
+    name: string,
+    output: Tensor,
+    inputs: readonly (GradTarget | null)[],
+    saved: readonly Storage[],
+    backward: Backward,
+  ) {
+    super(output.count);
+    this.name = name;
+    this.output = output;
+    this.inputs = inputs;
+    this.#saved = saved;
+    this.backward = backward;
+    for (let i = 0; i < saved.length; i++) saved[i]!.retain();
+    for (let i = 0; i < inputs.length; i++) {
+      const input = inputs[i];
+      if (input instanceof Node) input.#refs++;
+    }
+  }
+
+  override open(): Memory {
+    // Memory that is shared is somebody else's gradient too: add to a copy.
+    if (this.grad !== null && this.grad.refs > 1) {
+      const own = allocate('float32', this.count);
+      kernels().copy(own.memory, this.grad.memory);
+      this.grad.release();
+      this.grad = own;
+    }
+    return super.open();
+  }
+
+  override share(contribution: Storage): void {
+    if (this.grad === null) this.grad = contribution.retain();
+    else kernels().axpy(this.open(), contribution.memory, 1);
+    this.close();
+  }
+
+  protected override contributed(): void {}
+
+  dropGrad(): void {
+    this.grad?.release();
+    this.grad = null;
+    this.isFilled = false;
+  }
+
+  /** Gives saved memory back. The node cannot run again. */
+  clear(): void {
+    for (const storage of this.#saved) storage.release();
+    this.#saved = nothing;
+    this.inputs = nothing;
+    this.backward = null;
+  }
+
+  /** The output is disposed. Clears this node, and those before it, if nothing can reach them any more. */
+  outputDisposed(): void {
+    const unreachable: Node[] = [];
+    if (--this.#refs === 0) unreachable.push(this);
+    for (let node = unreachable.pop(); node !== undefined; node = unreachable.pop()) {
+      for (const input of node.inputs) {
+        if (input instanceof Node && --input.#refs === 0) unreachable.push(input);
+      }
+      node.clear();
+    }
+  }
+}
+
+/** Whether an operation on `a` (and `b`, `c`) is to be recorded. */
+export function isRecording(a: Tensor, b?: Tensor | null, c?: Tensor | null): boolean {
+  return (a.target !== null || (b ?? a).target !== null || (c ?? a).target !== null) && isGradEnabled();
+}
+
+/** Puts `output` on the tape. `saved` is what `backward` reads; `inputs` are the targets it contributes to. */
+export function record(
+  name: string,
+  output: Tensor,
+  inputs: readonly (GradTarget | null)[],
+  saved: readonly Storage[],
+  backward: Backward,
+): Tensor {
+  output.target = new Node(name, output, inputs, saved, backward);
+  return output;
+}

@@ -1,0 +1,56 @@
+// Where the gradient of one tensor is collected during backward. Contributions arrive one by one, from each place
+// where the tensor was used: the first is written, the others are added.
+//
+// An op's gradient reports each contribution in one of three ways:
+//  - open() … close(): the kernel writes or adds (isFilled says which) in the gradient's own memory;
+//  - begin() … end(s): the kernel cannot add, so it writes to s, which is the gradient's memory or a temporary;
+//  - share(s): the contribution is already there, in memory that others may hold too.
+import { kernels } from '../backends/index.ts';
+import type { Memory } from '../kernels.ts';
+import { allocate, type Storage } from '../storage.ts';
+
+export abstract class GradTarget {
+  /** Whether the gradient stays after backward. */
+  abstract readonly isLeaf: boolean;
+  /** Elements of the tensor and of its gradient. */
+  readonly count: number;
+  grad: Storage | null = null;
+  /** False: the next contribution is written over whatever is in `grad`. */
+  isFilled = false;
+  /** The backward that saw this target last. */
+  visit = 0;
+
+  constructor(count: number) {
+    this.count = count;
+  }
+
+  /** Takes a contribution that others may hold too, and that nobody changes any more. */
+  abstract share(contribution: Storage): void;
+
+  /** Called after each contribution. */
+  protected abstract contributed(): void;
+
+  open(): Memory {
+    this.grad ??= allocate('float32', this.count);
+    return this.grad.memory;
+  }
+
+  close(): void {
+    this.isFilled = true;
+    this.contributed();
+  }
+
+  begin(): Storage {
+    if (this.isFilled) return allocate('float32', this.count);
+    this.open();
+    return this.grad!;
+  }
+
+  end(contribution: Storage): void {
+    if (contribution !== this.grad) {
+      kernels().axpy(this.open(), contribution.memory, 1);
+      contribution.release();
+    }
+    this.close();
+  }
+}

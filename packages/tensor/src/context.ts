@@ -1,0 +1,109 @@
+// What applies to the code that runs now: the scope that owns new tensors, and whether operations are recorded for
+// backward. Both follow asynchronous functions across `await` (AsyncLocalStorage), so overlapping tasks do not
+// disturb each other. While no scope and no noGrad is active, nothing is looked up.
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { Tensor } from './tensor.ts';
+
+interface Scope {
+  readonly parent: Scope | null;
+  /** Null once the scope has ended; a task that outlives it puts its tensors into the parent. */
+  tensors: Tensor[] | null;
+}
+
+interface Context {
+  readonly scope: Scope | null;
+  readonly gradEnabled: boolean;
+}
+
+const outside: Context = { scope: null, gradEnabled: true };
+const contexts = new AsyncLocalStorage<Context>();
+let activeContexts = 0;
+
+const current = (): Context => (activeContexts === 0 ? outside : (contexts.getStore() ?? outside));
+
+/** Whether operations are recorded for backward. */
+export const isGradEnabled = (): boolean => current().gradEnabled;
+
+function openScope(): Scope | null {
+  let scope = current().scope;
+  while (scope !== null && scope.tensors === null) scope = scope.parent;
+  return scope;
+}
+
+/** Hands a new tensor to the innermost open scope. */
+export function track(tensor: Tensor): void {
+  if (activeContexts !== 0) openScope()?.tensors?.push(tensor);
+}
+
+/** Runs `fn` in a context, and `end` with its result when it is done, now or after its promise. */
+function within<T>(context: Context, fn: () => T, end: (result: unknown) => void): T {
+  activeContexts++;
+  const leave = (result: unknown): void => {
+    activeContexts--;
+    end(result);
+  };
+  let result: T;
+  try {
+    result = contexts.run(context, fn);
+  } catch (error) {
+    leave(undefined);
+    throw error;
+  }
+  if (!(result instanceof Promise)) {
+    leave(result);
+    return result;
+  }
+  const settled = result.then(
+    (value: unknown) => {
+      leave(value);
+      return value;
+    },
+    (error: unknown) => {
+      leave(undefined);
+      throw error;
+    },
+  );
+  return settled as T;
+}
+
+/**
+ * Runs `fn` and disposes every tensor that was created inside, except those that it returns (also inside arrays and
+ * plain objects) and those marked by `keep`. `fn` may be async: the scope then ends with its promise. Scopes nest;
+ * a returned tensor belongs to the outer scope. Parameters, gradients and optimiser state are never disposed.
+ */
+export function scope<T>(fn: () => T): T {
+  const { gradEnabled } = current();
+  const parent = openScope();
+  const own: Scope = { parent, tensors: [] };
+  return within({ scope: own, gradEnabled }, fn, (result) => {
+    const created = own.tensors!;
+    own.tensors = null;
+    const returned = new Set<unknown>();
+    collectTensors(result, returned);
+    for (const tensor of created) {
+      if (tensor.isKept) continue;
+      if (!returned.has(tensor)) tensor.dispose();
+      else parent?.tensors?.push(tensor);
+    }
+  });
+}
+
+/** Runs `fn` without recording operations for backward; also across the awaits of an async `fn`. */
+export function noGrad<T>(fn: () => T): T {
+  return within({ scope: current().scope, gradEnabled: false }, fn, () => {});
+}
+
+/** Takes a tensor out of the care of scopes and of backward: it lives until dispose() or the collector. */
+export function keep<T extends Tensor>(tensor: T): T {
+  tensor.isKept = true;
+  return tensor;
+}
+
+/** Adds everything that `value` holds, by way of arrays and plain objects, to `found`. */
+function collectTensors(value: unknown, found: Set<unknown>): void {
+  if (typeof value !== 'object' || value === null || found.has(value)) return;
+  found.add(value);
+  const isPlain = Object.getPrototypeOf(value) === Object.prototype || Object.getPrototypeOf(value) === null;
+  if (Array.isArray(value) || isPlain)
+    for (const member of Object.values(value)) collectTensors(member, found);
+}

@@ -1,0 +1,234 @@
+// Every message of this package. A message says what was asked, what was found, and what to do next.
+import type { DType } from './kernels.ts';
+
+export type TensorErrorCode =
+  | 'ERR_TENSOR_ARGUMENT'
+  | 'ERR_TENSOR_AUTOGRAD'
+  | 'ERR_TENSOR_DISPOSED'
+  | 'ERR_TENSOR_DTYPE'
+  | 'ERR_TENSOR_GRAD_CHECK'
+  | 'ERR_TENSOR_KERNELS'
+  | 'ERR_TENSOR_LABEL'
+  | 'ERR_TENSOR_SAFETENSORS'
+  | 'ERR_TENSOR_SHAPE'
+  | 'ERR_TENSOR_STATE_DICT';
+
+/** Everything that this package throws on purpose; `code` is stable, the text is not. */
+export class TensorError extends Error {
+  override readonly name = 'TensorError';
+  readonly code: TensorErrorCode;
+
+  constructor(code: TensorErrorCode, message: string, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.code = code;
+  }
+}
+
+type Shape = readonly number[];
+const show = (shape: Shape): string => `[${shape.join(', ')}]`;
+
+const argument = (message: string): TensorError => new TensorError('ERR_TENSOR_ARGUMENT', message);
+const shapeError = (message: string): TensorError => new TensorError('ERR_TENSOR_SHAPE', message);
+const dtypeError = (message: string): TensorError => new TensorError('ERR_TENSOR_DTYPE', message);
+const autograd = (message: string): TensorError => new TensorError('ERR_TENSOR_AUTOGRAD', message);
+
+// Kernels.
+
+/** `tried`: one entry per path, with the reason why it did not load. */
+export const nativeKernelsMissing = (
+  platform: string,
+  tried: readonly string[],
+  cause?: unknown,
+): TensorError =>
+  new TensorError(
+    'ERR_TENSOR_KERNELS',
+    `native kernels: no addon loaded for ${platform}; tried ${tried.join('; ')}. ` +
+      'Install the platform package (optional dependencies must not be omitted), ' +
+      'or set RINGWISE_KERNELS=reference for the slow TypeScript kernels.',
+    cause,
+  );
+
+export const unknownKernels = (value: string): TensorError =>
+  new TensorError(
+    'ERR_TENSOR_KERNELS',
+    `RINGWISE_KERNELS: expected 'native' or 'reference', got '${value}'. Unset it to take native kernels where they load.`,
+  );
+
+export const unknownCpuLevel = (value: string, known: readonly string[]): TensorError =>
+  new TensorError(
+    'ERR_TENSOR_KERNELS',
+    `RINGWISE_CPU: expected ${known.join(', ')}, got '${value}'. Unset it to take the best that this CPU has.`,
+  );
+
+// Memory.
+
+export const disposed = (shape: Shape): TensorError =>
+  new TensorError(
+    'ERR_TENSOR_DISPOSED',
+    `tensor ${show(shape)}: used after it was disposed by dispose(), by the end of a scope, or by a backward that had ` +
+      'it as an intermediate result. Read it before, or call keep(tensor).',
+  );
+
+// Shapes.
+
+export const badShape = (op: string, shape: Shape): TensorError =>
+  shapeError(`${op}: expected sizes that are integers ≥ 0, got ${show(shape)}.`);
+
+export const broadcastFailed = (op: string, a: Shape, b: Shape): TensorError =>
+  shapeError(
+    `${op}: cannot broadcast ${show(a)} with ${show(b)}; aligned at the end, sizes must be equal or 1. Use reshape or unsqueeze.`,
+  );
+
+export const badDim = (op: string, dim: number, rank: number): TensorError =>
+  shapeError(`${op}: expected a dimension from ${-rank} to ${rank - 1}, got ${dim}.`);
+
+export const cannotReshape = (from: Shape, to: Shape): TensorError =>
+  shapeError(`reshape: cannot make ${show(to)} of ${show(from)}; the number of elements must stay the same.`);
+
+export const needsRank = (op: string, rank: number, shape: Shape): TensorError =>
+  shapeError(`${op}: expected ${rank} dimensions, got shape ${show(shape)}.`);
+
+export const notSizeOne = (dim: number, shape: Shape): TensorError =>
+  shapeError(`squeeze: expected size 1 in dimension ${dim}, got shape ${show(shape)}.`);
+
+export const emptyReduction = (op: string, shape: Shape): TensorError =>
+  shapeError(`${op}: nothing to choose from, as a dimension of ${show(shape)} that is reduced has size 0.`);
+
+export const badMatmul = (a: Shape, b: Shape): TensorError =>
+  shapeError(
+    `matmul: cannot multiply ${show(a)} by ${show(b)}; expected [m, k] and [k, n], where either may be a vector [k].`,
+  );
+
+export const badLinear = (x: Shape, w: Shape, b: Shape | null): TensorError =>
+  shapeError(
+    `linear: expected x [..., in], w [out, in] and b [out], got x ${show(x)}, w ${show(w)}, b ${b ? show(b) : 'null'}.`,
+  );
+
+export const wrongCount = (op: string, shape: Shape, count: number): TensorError =>
+  shapeError(`${op}: expected as many elements as shape ${show(shape)} has, got ${count}.`);
+
+export const raggedData = (first: Shape, other: Shape): TensorError =>
+  shapeError(`tensor: nested arrays differ in shape: ${show(first)} beside ${show(other)}.`);
+
+export const notOneElement = (what: string, shape: Shape): TensorError =>
+  shapeError(`${what}: expected one element, got shape ${show(shape)}. Use toArray() or dataSync().`);
+
+// Dtypes.
+
+export const needsFloat = (op: string, dtype: DType): TensorError =>
+  dtypeError(`${op}: expected float32, got ${dtype}. Use .to('float32').`);
+
+export const onlyFloatGrad = (dtype: DType): TensorError =>
+  dtypeError(`gradient: expected float32, got ${dtype}. Only float32 tensors have gradients.`);
+
+export const unknownDtype = (op: string, dtype: unknown): TensorError =>
+  dtypeError(`${op}: expected dtype float32, int32 or int64, got ${dtype}.`);
+
+// Arguments.
+
+export const badHostArray = (array: unknown): TensorError =>
+  argument(
+    `fromHost: expected a Float32Array, Int32Array or BigInt64Array, got ${
+      ArrayBuffer.isView(array) ? array.constructor.name : typeof array
+    }. Use tensor(), which copies and converts.`,
+  );
+
+export const unknownData = (data: unknown): TensorError =>
+  argument(`tensor: expected a number, nested arrays of numbers or a typed array, got ${typeof data}.`);
+
+export const badArange = (start: number, end: number, step: number): TensorError =>
+  argument(`arange: expected finite numbers and a step that is not 0, got ${start}, ${end}, ${step}.`);
+
+export const badSeed = (seed: number): TensorError =>
+  argument(`manualSeed: expected an integer from 0 to 2^53 − 1, got ${seed}.`);
+
+export const badState = (offset: number): TensorError =>
+  argument(`setState: expected an offset that is an integer ≥ 0, got ${offset}.`);
+
+export const badReduction = (op: string, reduction: unknown): TensorError =>
+  argument(`${op}: expected reduction 'mean', 'sum' or 'none', got '${reduction}'.`);
+
+export const unsafeInteger = (value: bigint): TensorError =>
+  argument(`item: ${value} does not fit into a number without loss. Read it from dataSync().`);
+
+// Losses.
+
+export const badLabels = (op: string, scores: Shape, labels: Shape): TensorError =>
+  shapeError(
+    `${op}: expected scores [rows, classes] and labels [rows], got ${show(scores)} and ${show(labels)}.`,
+  );
+
+export const badLabelDtype = (op: string, dtype: DType): TensorError =>
+  dtypeError(`${op}: expected labels of int32 or int64, got ${dtype}. Use labels.to('int32').`);
+
+export const labelOutOfRange = (
+  op: string,
+  label: number | bigint,
+  row: number,
+  classes: number,
+): TensorError =>
+  new TensorError(
+    'ERR_TENSOR_LABEL',
+    `${op}: label ${label} in row ${row} is out of range; expected 0 to ${classes - 1} for ${classes} classes.`,
+  );
+
+export const lossShapes = (op: string, prediction: Shape, target: Shape): TensorError =>
+  shapeError(`${op}: expected equal shapes, got ${show(prediction)} and ${show(target)}. Use reshape.`);
+
+// Autograd.
+
+export const noGraph = (): TensorError =>
+  autograd(
+    'backward: the tensor depends on nothing that requires a gradient. Set requiresGrad on a tensor it is made of, and do not compute it inside noGrad.',
+  );
+
+export const notScalarLoss = (shape: Shape): TensorError =>
+  autograd(
+    `backward: expected a tensor with one element, got shape ${show(shape)}. Reduce it, or pass its gradient.`,
+  );
+
+export const gradientShape = (gradient: Shape, tensor: Shape): TensorError =>
+  autograd(`backward: expected a gradient of shape ${show(tensor)}, got ${show(gradient)}.`);
+
+export const graphUsedTwice = (name: string): TensorError =>
+  autograd(
+    `backward: the graph was freed by an earlier backward (reached '${name}'). Pass { retainGraph: true } to the earlier one, or compute the loss again.`,
+  );
+
+export const notALeaf = (what: string): TensorError =>
+  autograd(
+    `${what}: expected a tensor that requires a gradient and was not made by an operation. Use a parameter, or detach().`,
+  );
+
+export const badBoundGrad = (count: number, array: unknown): TensorError => {
+  const got = ArrayBuffer.isView(array)
+    ? `${array.constructor.name} of ${(array as Float32Array).length}`
+    : typeof array;
+  return autograd(`bindGrad: expected a Float32Array of ${count}, got ${got}.`);
+};
+
+export interface GradMismatch {
+  readonly input: number;
+  readonly index: number;
+  readonly analytic: number;
+  readonly numeric: number;
+}
+
+export const gradMismatch = ({ input, index, analytic, numeric }: GradMismatch): TensorError =>
+  new TensorError(
+    'ERR_TENSOR_GRAD_CHECK',
+    `gradCheck: gradient of input ${input} at element ${index} is ${analytic}, but finite differences give ${numeric}.`,
+  );
+
+// Modules and optimisers.
+
+export const badStateDict = (problems: readonly string[]): TensorError =>
+  new TensorError('ERR_TENSOR_STATE_DICT', `loadStateDict: ${problems.join('; ')}. Nothing was changed.`);
+
+export const badOption = (what: string, expected: string, value: unknown): TensorError =>
+  argument(`${what}: expected ${expected}, got ${value}.`);
+
+// safetensors.
+
+export const badSafetensors = (path: string, problem: string, cause?: unknown): TensorError =>
+  new TensorError('ERR_TENSOR_SAFETENSORS', `safetensors: ${path}: ${problem}.`, cause);

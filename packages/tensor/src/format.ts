@@ -1,0 +1,97 @@
+// Prints tensors as PyTorch does: four digits, one width for all numbers, scientific where the range asks for it,
+// and only the edges of large tensors.
+import type { HostArray } from './kernels.ts';
+import { stridesOf } from './shape.ts';
+import type { Tensor } from './tensor.ts';
+
+const lineWidth = 80;
+const edgeItems = 3;
+const summaryThreshold = 1000;
+const prefix = 'tensor(';
+
+type Cell = (value: number | bigint) => string;
+
+const scientific = (value: number): string => {
+  const [digits, exponent] = value.toExponential(4).split('e') as [string, string];
+  return `${digits}e${exponent[0]}${exponent.slice(1).padStart(2, '0')}`;
+};
+
+const nonFinite = (value: number): string => (Number.isNaN(value) ? 'nan' : value > 0 ? 'inf' : '-inf');
+
+/** How one float is written, given all floats that will be shown. */
+function floatStyle(shown: readonly number[]): (value: number) => string {
+  const sizes = shown.filter((x) => Number.isFinite(x) && x !== 0).map(Math.abs);
+  const largest = sizes.reduce((a, b) => Math.max(a, b), 0);
+  const smallest = sizes.reduce((a, b) => Math.min(a, b), Infinity);
+  const isWhole = sizes.every(Number.isInteger);
+  const isWide = largest / smallest > 1000 || largest > 1e8 || (!isWhole && smallest < 1e-4);
+  if (sizes.length > 0 && isWide) return scientific;
+  return isWhole ? (value) => `${value.toFixed(0)}.` : (value) => value.toFixed(4);
+}
+
+function cellFormat(shown: readonly (number | bigint)[]): Cell {
+  const floats = shown.filter((value): value is number => typeof value === 'number');
+  const style = floatStyle(floats);
+  const text: Cell = (value) => {
+    if (typeof value === 'bigint') return `${value}`;
+    if (!Number.isFinite(value)) return nonFinite(value);
+    return Object.is(value, -0) ? `-${style(0)}` : style(value);
+  };
+  // PyTorch does not look at zeros, NaN and infinities for the width.
+  const sized = shown.filter((value) => typeof value === 'bigint' || (Number.isFinite(value) && value !== 0));
+  const width = sized.reduce<number>((most, value) => Math.max(most, text(value).length), 1);
+  return (value) => text(value).padStart(width);
+}
+
+/** Positions that are shown along a dimension; null stands for the dots. */
+function shownPositions(size: number, isSummary: boolean): (number | null)[] {
+  const all = Array.from({ length: size }, (_, i) => i);
+  if (!isSummary || size <= 2 * edgeItems) return all;
+  return [...all.slice(0, edgeItems), null, ...all.slice(-edgeItems)];
+}
+
+function render(host: HostArray, shape: readonly number[], isInteger: boolean): string {
+  const strides = stridesOf(shape);
+  const isSummary = host.length > summaryThreshold;
+  const positions = shape.map((size) => shownPositions(size, isSummary));
+  const value = (at: number): number | bigint => (isInteger ? BigInt(host[at]!) : host[at]!);
+
+  let shownAt = [0];
+  for (const [d, shown] of positions.entries()) {
+    shownAt = shownAt.flatMap((at) => shown.flatMap((i) => (i === null ? [] : [at + i * strides[d]!])));
+  }
+  const cell = cellFormat(shownAt.map(value));
+
+  const row = (at: number, indent: number): string => {
+    const cells = positions[shape.length - 1]!.map((i) => (i === null ? ' ...' : cell(value(at + i))));
+    const perLine = Math.max(1, Math.floor((lineWidth - indent) / (cell(value(at)).length + 2)));
+    const lines: string[] = [];
+    for (let i = 0; i < cells.length; i += perLine) lines.push(cells.slice(i, i + perLine).join(', '));
+    return `[${lines.join(`,\n${' '.repeat(indent + 1)}`)}]`;
+  };
+  const nest = (dim: number, at: number, indent: number): string => {
+    if (dim === shape.length) return cell(value(at));
+    if (dim === shape.length - 1) return row(at, indent);
+    const parts = positions[dim]!.map((i) =>
+      i === null ? '...' : nest(dim + 1, at + i * strides[dim]!, indent + 1),
+    );
+    const gap = `,${'\n'.repeat(shape.length - dim - 1)}${' '.repeat(indent + 1)}`;
+    return `[${parts.join(gap)}]`;
+  };
+  return nest(0, 0, prefix.length);
+}
+
+export function formatTensor(tensor: Tensor): string {
+  const { shape, dtype, target, memory } = tensor;
+  const notes: string[] = [];
+  if (tensor.count === 0 && shape.length !== 1) notes.push(`shape=[${shape.join(', ')}]`);
+  if (dtype === 'int32') notes.push('dtype=int32');
+  if (target !== null) notes.push(target.isLeaf ? 'requiresGrad=true' : `gradFn=<${target.name}>`);
+  let text = prefix + (tensor.count === 0 ? '[]' : render(memory.host, shape, dtype !== 'float32'));
+  for (const note of notes) {
+    const lastLine = text.slice(text.lastIndexOf('\n') + 1);
+    const fits = lastLine.length + note.length + 3 <= lineWidth;
+    text += fits ? `, ${note}` : `,\n${' '.repeat(prefix.length)}${note}`;
+  }
+  return `${text})`;
+}

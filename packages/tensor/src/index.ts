@@ -1,0 +1,28 @@
+export { onBackwardEnd } from './autograd/backward.ts';
+export { type GradCheckOptions, gradCheck } from './autograd/check.ts';
+export { kernelsName } from './backends/index.ts';
+export { isGradEnabled, keep, noGrad, scope } from './context.ts';
+export {
+  arange,
+  type CreationOptions,
+  fromHost,
+  full,
+  type NestedData,
+  ones,
+  onesLike,
+  type RandomOptions,
+  rand,
+  randn,
+  type TypedArray,
+  tensor,
+  zeros,
+  zerosLike,
+} from './creation.ts';
+export { TensorError, type TensorErrorCode } from './errors.ts';
+export type { DType, HostArray } from './kernels.ts';
+export * from './ops/index.ts';
+export type { BufferView, GradParam } from './protocol.ts';
+export { Generator, type GeneratorState, generator, manualSeed } from './random.ts';
+export type { Shape } from './shape.ts';
+export { emptyCache, type MemoryUse, memory } from './storage.ts';
+export { type NestedNumbers, type Operand, Tensor } from './tensor.ts';

@@ -1,0 +1,35 @@
+// A module's parameters as distributed training sees them, by shape and without importing it.
+import { onBackwardEnd } from '../autograd/backward.ts';
+import { type BufferView, bufferSymbol, type GradParam } from '../protocol.ts';
+import type { Tensor } from '../tensor.ts';
+
+class TensorGradParam implements GradParam {
+  readonly name: string;
+  readonly #tensor: Tensor;
+  readonly onGradReady: (ready: () => void) => () => void;
+  readonly bindGrad: (bucket: { readonly host: ArrayBufferView | null }) => void;
+  readonly onBackwardEnd = onBackwardEnd;
+
+  constructor(name: string, tensor: Tensor) {
+    this.name = name;
+    this.#tensor = tensor;
+    this.onGradReady = (ready) => tensor.onGradReady(ready);
+    // Tensor.bindGrad refuses anything but a Float32Array of the right size.
+    this.bindGrad = (bucket) => tensor.bindGrad(bucket.host as Float32Array);
+  }
+
+  get value(): BufferView {
+    return this.#tensor[bufferSymbol]();
+  }
+
+  get grad(): BufferView | null {
+    return this.#tensor.grad?.[bufferSymbol]() ?? null;
+  }
+}
+
+/** One GradParam for each parameter that requires a gradient. */
+export function gradParams(named: Iterable<[name: string, parameter: Tensor]>): GradParam[] {
+  return Array.from(named)
+    .filter(([, parameter]) => parameter.requiresGrad)
+    .map(([name, parameter]) => new TensorGradParam(name, parameter));
+}

@@ -1,0 +1,15 @@
+// Which tensors are parameters: those that a module trains, saves and loads, also while they are frozen.
+import { keep } from '../context.ts';
+import { Tensor } from '../tensor.ts';
+
+const parameters = new WeakSet<Tensor>();
+
+/** Makes `tensor` a parameter: it requires a gradient, and neither scopes nor backward dispose it. */
+export function parameter(tensor: Tensor): Tensor {
+  tensor.requiresGrad = true;
+  parameters.add(keep(tensor));
+  return tensor;
+}
+
+export const isParameter = (value: unknown): value is Tensor =>
+  value instanceof Tensor && parameters.has(value);

@@ -1,0 +1,2 @@
+export { Optimizer, type OptimizerState } from './optimizer.ts';
+export { SGD, type SGDOptions } from './sgd.ts';

@@ -1,0 +1,126 @@
+// The header of a safetensors file: a JSON object of name → { dtype, shape, data_offsets }, padded with spaces to
+// 8 bytes and preceded by its length as u64, little endian. Offsets count from the end of the header; together the
+// tensors cover the rest of the file without gaps or overlaps. A header comes from outside: nothing in it is
+// believed before it has been checked.
+import type { DType } from '../kernels.ts';
+import { countOf } from '../shape.ts';
+import type { Tensor } from '../tensor.ts';
+
+/** The format's own limit. */
+export const maxHeaderBytes = 100_000_000;
+const metadataKey = '__metadata__';
+
+const dtypeOf: Readonly<Record<string, DType>> = { F32: 'float32', I32: 'int32', I64: 'int64' };
+const codeOf: Readonly<Record<DType, string>> = { float32: 'F32', int32: 'I32', int64: 'I64' };
+const bytesOf = (dtype: DType): number => (dtype === 'int64' ? 8 : 4);
+
+export interface Entry {
+  readonly name: string;
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+  /** Bytes from the end of the header. */
+  readonly begin: number;
+  readonly end: number;
+}
+
+export interface Header {
+  readonly entries: readonly Entry[];
+  readonly metadata: Readonly<Record<string, string>>;
+}
+
+/** What is wrong with a header, as the end of a sentence. */
+export class HeaderProblem extends Error {}
+
+function check(isTrue: boolean, problem: string): asserts isTrue {
+  if (!isTrue) throw new HeaderProblem(problem);
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const isSize = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
+
+function parseEntry(name: string, value: unknown, dataBytes: number): Entry {
+  check(isObject(value), `tensor "${name}" is not described by an object`);
+  const { dtype: code, shape, data_offsets: offsets } = value;
+  const supported = Object.keys(dtypeOf);
+  check(
+    typeof code === 'string' && supported.includes(code),
+    `tensor "${name}" has dtype ${JSON.stringify(code)}; supported are ${supported.join(', ')}`,
+  );
+  check(
+    Array.isArray(shape) && shape.every(isSize),
+    `tensor "${name}" has shape ${JSON.stringify(shape)}; expected sizes that are integers ≥ 0`,
+  );
+  check(
+    Array.isArray(offsets) && offsets.length === 2 && offsets.every(isSize),
+    `tensor "${name}" has data_offsets ${JSON.stringify(offsets)}; expected two integers ≥ 0`,
+  );
+  const [begin, end] = offsets as [number, number];
+  check(
+    begin <= end && end <= dataBytes,
+    `tensor "${name}" lies at ${begin} to ${end}, outside the ${dataBytes} bytes of data (is the file truncated?)`,
+  );
+  const dtype = dtypeOf[code]!;
+  const bytes = countOf(shape) * bytesOf(dtype);
+  check(
+    bytes === end - begin,
+    `tensor "${name}" with ${code} ${JSON.stringify(shape)} needs ${bytes} bytes, but data_offsets hold ${end - begin}`,
+  );
+  return { name, dtype, shape, begin, end };
+}
+
+function parseMetadata(value: unknown): Record<string, string> {
+  if (value === undefined) return {};
+  const isText = isObject(value) && Object.values(value).every((text) => typeof text === 'string');
+  check(isText, `${metadataKey} is not an object of strings`);
+  return value as Record<string, string>;
+}
+
+/** `dataBytes`: what the file holds after the header. Throws HeaderProblem. Entries come back in file order. */
+export function parseHeader(text: string, dataBytes: number): Header {
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch (error) {
+    throw new HeaderProblem(`the header is not JSON (${(error as Error).message})`, { cause: error });
+  }
+  check(isObject(json), 'the header is not a JSON object');
+  const entries = Object.entries(json)
+    .filter(([name]) => name !== metadataKey)
+    .map(([name, value]) => parseEntry(name, value, dataBytes))
+    .sort((a, b) => a.begin - b.begin || a.end - b.end);
+  let covered = 0;
+  for (const { name, begin, end } of entries) {
+    check(begin >= covered, `tensor "${name}" at ${begin} overlaps the one before, which ends at ${covered}`);
+    check(begin === covered, `${begin - covered} bytes before tensor "${name}" belong to no tensor`);
+    covered = end;
+  }
+  check(covered === dataBytes, `${dataBytes - covered} bytes at the end belong to no tensor`);
+  return { entries, metadata: parseMetadata(json[metadataKey]) };
+}
+
+/** Wider dtypes first, so that every tensor is aligned; then by name. */
+export function planEntries(tensors: Readonly<Record<string, Tensor>>): Entry[] {
+  let offset = 0;
+  return Object.entries(tensors)
+    .sort(([a, x], [b, y]) => bytesOf(y.dtype) - bytesOf(x.dtype) || (a < b ? -1 : 1))
+    .map(([name, { dtype, shape, count }]) => {
+      const begin = offset;
+      offset += count * bytesOf(dtype);
+      return { name, dtype, shape, begin, end: offset };
+    });
+}
+
+/** The length and the header, ready to be written. */
+export function encodeHeader(entries: readonly Entry[], metadata?: Readonly<Record<string, string>>): Buffer {
+  const json: [string, unknown][] = metadata ? [[metadataKey, metadata]] : [];
+  for (const { name, dtype, shape, begin, end } of entries) {
+    json.push([name, { dtype: codeOf[dtype], shape, data_offsets: [begin, end] }]);
+  }
+  const text = Buffer.from(JSON.stringify(Object.fromEntries(json)));
+  const bytes = Buffer.alloc(8 + Math.ceil(text.length / 8) * 8, ' ');
+  bytes.writeBigUInt64LE(BigInt(bytes.length - 8));
+  text.copy(bytes, 8);
+  return bytes;
+}

@@ -1,0 +1,130 @@
+// Memory that tensors, saved values of the tape and gradients share by counting references. Memory that nobody
+// holds any more goes to a free list by exact size, because a training loop asks for the same sizes again and
+// again; the list never holds more bytes than were in use at the peak.
+//
+// A Storage object lives as long as its Memory: the free list keeps the object, so that registering with the
+// collector is paid once per piece of memory and not once per operation.
+import { kernels } from './backends/index.ts';
+import type { DType, HostArray, Memory } from './kernels.ts';
+
+let liveCount = 0;
+let liveBytes = 0;
+let peakBytes = 0;
+let cachedBytes = 0;
+
+const bytesOf = (memory: Memory): number => memory.count * (memory.dtype === 'int64' ? 8 : 4);
+
+// Holds the memory and not the storage, which would keep it alive for ever.
+const collected = new FinalizationRegistry<Memory>((memory) => {
+  liveCount--;
+  liveBytes -= bytesOf(memory);
+  kernels().free(memory);
+});
+
+export class Storage {
+  readonly memory: Memory;
+  readonly isAdopted: boolean;
+  /** Tensors and tape entries that hold this memory. At 0 it may be given to somebody else at once. */
+  refs = 1;
+
+  constructor(memory: Memory, isAdopted: boolean) {
+    this.memory = memory;
+    this.isAdopted = isAdopted;
+    collected.register(this, memory, this);
+  }
+
+  retain(): this {
+    this.refs++;
+    return this;
+  }
+
+  release(): void {
+    if (--this.refs > 0) return;
+    const { memory } = this;
+    const bytes = bytesOf(memory);
+    liveCount--;
+    liveBytes -= bytes;
+    if (this.isAdopted) destroy(this);
+    else cache(this, bytes);
+  }
+}
+
+const freeLists: Record<DType, Map<number, Storage[]>> = {
+  float32: new Map(),
+  int32: new Map(),
+  int64: new Map(),
+};
+
+function destroy(storage: Storage): void {
+  collected.unregister(storage);
+  kernels().free(storage.memory);
+}
+
+function cache(storage: Storage, bytes: number): void {
+  if (cachedBytes + bytes > peakBytes) emptyCache();
+  const { dtype, count } = storage.memory;
+  const list = freeLists[dtype].get(count);
+  if (list) list.push(storage);
+  else freeLists[dtype].set(count, [storage]);
+  cachedBytes += bytes;
+}
+
+function countLive(bytes: number): void {
+  liveCount++;
+  liveBytes += bytes;
+  if (liveBytes > peakBytes) peakBytes = liveBytes;
+}
+
+/** Memory with one reference and whatever was in it before. */
+export function allocate(dtype: DType, count: number): Storage {
+  const cached = freeLists[dtype].get(count)?.pop();
+  if (cached) {
+    const bytes = bytesOf(cached.memory);
+    cachedBytes -= bytes;
+    cached.refs = 1;
+    countLive(bytes);
+    return cached;
+  }
+  const storage = new Storage(kernels().alloc(dtype, count), false);
+  countLive(bytesOf(storage.memory));
+  return storage;
+}
+
+/** Memory over an array that the caller owns; it is never reused for anything else. */
+export function adopt(array: HostArray): Storage {
+  const storage = new Storage(kernels().adopt(array), true);
+  countLive(bytesOf(storage.memory));
+  return storage;
+}
+
+const keptAlive = new WeakMap<HostArray, Storage>();
+
+/** The memory as a new typed array, which keeps the collector away from the storage. */
+export function hostView(storage: Storage): HostArray {
+  const view = storage.memory.host.subarray();
+  keptAlive.set(view, storage);
+  return view;
+}
+
+export interface MemoryUse {
+  /** Pieces of memory in use. Views of one piece count once. */
+  readonly tensors: number;
+  /** Bytes in use. */
+  readonly bytes: number;
+  /** The most bytes that were in use at once. */
+  readonly peakBytes: number;
+  /** Bytes kept for reuse, not counted in `bytes`. */
+  readonly cachedBytes: number;
+}
+
+/** Tensor memory of this process, counted exactly. */
+export const memory = (): MemoryUse => ({ tensors: liveCount, bytes: liveBytes, peakBytes, cachedBytes });
+
+/** Gives memory that is kept for reuse back to the system. */
+export function emptyCache(): void {
+  for (const lists of Object.values(freeLists)) {
+    for (const list of lists.values()) for (const storage of list) destroy(storage);
+    lists.clear();
+  }
+  cachedBytes = 0;
+}

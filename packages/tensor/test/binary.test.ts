@@ -1,0 +1,119 @@
+import { describe, expect, test } from 'vitest';
+import {
+  add,
+  div,
+  eq,
+  generator,
+  gradCheck,
+  gt,
+  lt,
+  matmul,
+  mul,
+  type Operand,
+  randn,
+  sub,
+  type Tensor,
+  tensor,
+} from '../src/index.ts';
+import { codeOf } from './code-of.ts';
+
+const numeric: [
+  name: string,
+  op: (a: Operand, b: Operand) => Tensor,
+  want: (a: number, b: number) => number,
+][] = [
+  ['add', add, (a, b) => a + b],
+  ['sub', sub, (a, b) => a - b],
+  ['mul', mul, (a, b) => a * b],
+  ['div', div, (a, b) => a / b],
+  ['eq', eq, (a, b) => Number(a === b)],
+  ['lt', lt, (a, b) => Number(a < b)],
+  ['gt', gt, (a, b) => Number(a > b)],
+];
+
+describe.each(numeric)('%s', (_, op, want) => {
+  test('computes each element, and broadcasts as NumPy does', () => {
+    const a = [
+      [1, 2, -4],
+      [0.5, 8, 16],
+    ];
+    const row = [2, 2, 4];
+    expect(op(tensor(a), tensor(a)).toArray()).toEqual(a.map((r) => r.map((x) => want(x, x))));
+    expect(op(tensor(a), tensor(row)).toArray()).toEqual(a.map((r) => r.map((x, c) => want(x, row[c]!))));
+    expect(op(tensor(row), tensor(a)).toArray()).toEqual(a.map((r) => r.map((x, c) => want(row[c]!, x))));
+    const column = op(tensor([[1], [2]]), tensor([4, 2, 1]));
+    expect(column.toArray()).toEqual([1, 2].map((x) => [4, 2, 1].map((y) => want(x, y))));
+    expect(op(tensor([]), tensor(3)).shape).toEqual([0]);
+  });
+
+  test('takes a number on either side', () => {
+    expect(op(tensor([1, 2, 4]), 2).toArray()).toEqual([1, 2, 4].map((x) => want(x, 2)));
+    expect(op(2, tensor([1, 2, 4])).toArray()).toEqual([1, 2, 4].map((x) => want(2, x)));
+    expect(op(6, 2).item()).toBe(want(6, 2));
+  });
+
+  test('refuses shapes that do not broadcast', () => {
+    expect(codeOf(() => op(tensor([1, 2]), tensor([1, 2, 3])))).toBe('ERR_TENSOR_SHAPE');
+  });
+});
+
+describe.each(numeric.slice(0, 4))('gradient of %s', (_, op) => {
+  const from = generator(3);
+  const leaf = (shape: number[]): Tensor => {
+    const values = randn(shape, { generator: from });
+    // Away from zero, for division.
+    return tensor(
+      (values.dataSync() as Float32Array).map((x) => x + Math.sign(x)),
+      { shape, requiresGrad: true },
+    );
+  };
+  test.each([
+    [[4], [4]],
+    [[2, 3], [3]],
+    [[3], [2, 3]],
+    [
+      [2, 1, 3],
+      [4, 1],
+    ],
+    [[], [2, 2]],
+    [
+      [1, 3],
+      [2, 3],
+    ],
+    [[1, 1], [3]],
+  ])('with shapes %j and %j', (a, b) => {
+    gradCheck((x, y) => op(x!, y!), [leaf(a), leaf(b)]);
+  });
+
+  test('with a number on either side, and with the same tensor on both', () => {
+    gradCheck((x) => op(x!, 3), [leaf([3])]);
+    gradCheck((x) => op(3, x!), [leaf([3])]);
+    gradCheck((x) => op(x!, x!), [leaf([3])]);
+  });
+});
+
+describe('dtypes', () => {
+  test('the wider dtype wins: int32, int64, float32', () => {
+    const [i32, i64, f32] = (['int32', 'int64', 'float32'] as const).map((dtype) =>
+      tensor([1, 7], { dtype }),
+    );
+    expect(add(i32!, i32!).dtype).toBe('int32');
+    expect(add(i32!, i64!).dtype).toBe('int64');
+    expect(mul(f32!, i64!).dtype).toBe('float32');
+    expect(mul(f32!, i64!).toArray()).toEqual([1, 49]);
+    expect(eq(i32!, i64!).toArray()).toEqual([1, 1]);
+  });
+
+  test('a whole number keeps integers, a fraction and a division make float32', () => {
+    const a = tensor([1, 3], { dtype: 'int64' });
+    expect(add(a, 2).dtype).toBe('int64');
+    expect(add(a, 0.5).toArray()).toEqual([1.5, 3.5]);
+    expect(div(a, 2)).toMatchObject({ dtype: 'float32' });
+    expect(div(a, 2).toArray()).toEqual([0.5, 1.5]);
+  });
+
+  test('matmul refuses integers and says what to do', () => {
+    const a = tensor([[1]], { dtype: 'int32' });
+    expect(() => matmul(a, a)).toThrow(/expected float32, got int32. Use .to\('float32'\)/);
+  });
+});

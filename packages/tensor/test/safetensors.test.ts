@@ -1,0 +1,200 @@
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { memory, rand, type Tensor, TensorError, tensor, zeros } from '../src/index.ts';
+import { Linear } from '../src/nn/index.ts';
+import { loadSafetensors, safetensorsMetadata, saveSafetensors } from '../src/safetensors/index.ts';
+
+let directory: string;
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'ringwise-safetensors-'));
+});
+afterAll(() => rm(directory, { recursive: true }));
+
+const file = (name: string): string => join(directory, name);
+
+/** A file with any header text and any data. */
+async function handmade(header: unknown, data: number | Buffer, headerBytes?: bigint): Promise<string> {
+  const text = Buffer.from(typeof header === 'string' ? header : JSON.stringify(header));
+  const length = Buffer.alloc(8);
+  length.writeBigUInt64LE(headerBytes ?? BigInt(text.length));
+  const path = file('handmade.safetensors');
+  await writeFile(path, Buffer.concat([length, text, typeof data === 'number' ? Buffer.alloc(data) : data]));
+  return path;
+}
+
+async function failure(promise: Promise<unknown>): Promise<TensorError> {
+  const error = await promise.then(
+    () => null,
+    (reason: unknown) => reason,
+  );
+  expect(error).toBeInstanceOf(TensorError);
+  expect((error as TensorError).code).toBe('ERR_TENSOR_SAFETENSORS');
+  return error as TensorError;
+}
+
+describe('a round trip', () => {
+  test('keeps values, shapes, dtypes and metadata', async () => {
+    const path = file('all.safetensors');
+    const tensors: Record<string, Tensor> = {
+      weights: rand([3, 5]),
+      scalar: tensor(2.5),
+      labels: tensor([1n, -(2n ** 60n)]),
+      counts: tensor([1, -2, 3], { dtype: 'int32' }),
+      empty: zeros([0, 4]),
+      'a "quoted" näme': tensor([NaN, Infinity, -0]),
+    };
+    await saveSafetensors(path, tensors, { epoch: '3' });
+    const loaded = await loadSafetensors(path);
+    expect(Object.keys(loaded).sort()).toEqual(Object.keys(tensors).sort());
+    for (const [name, { shape, dtype }] of Object.entries(tensors)) {
+      expect(loaded[name]).toMatchObject({ shape, dtype });
+      expect(loaded[name]!.dataSync()).toEqual(tensors[name]!.dataSync());
+    }
+    expect(await safetensorsMetadata(path)).toEqual({ epoch: '3' });
+    await saveSafetensors(path, {});
+    expect(await loadSafetensors(path)).toEqual({});
+    expect(await safetensorsMetadata(path)).toEqual({});
+  });
+
+  test('carries a model', async () => {
+    const path = file('model.safetensors');
+    const [a, b] = [new Linear(3, 2), new Linear(3, 2)];
+    await saveSafetensors(path, a.stateDict());
+    b.loadStateDict(await loadSafetensors(path));
+    expect(b.weight.toArray()).toEqual(a.weight.toArray());
+  });
+});
+
+describe('the file', () => {
+  test('has an aligned, space-padded header and wider dtypes first, then names in order', async () => {
+    const path = file('layout.safetensors');
+    await saveSafetensors(path, { b: tensor([1]), a: tensor([2]), z: tensor([3n]) });
+    const bytes = await readFile(path);
+    const headerBytes = Number(bytes.readBigUInt64LE());
+    expect(headerBytes % 8).toBe(0);
+    const text = bytes.subarray(8, 8 + headerBytes).toString();
+    expect(text).toMatch(/^\{.*\} *$/);
+    expect(JSON.parse(text)).toEqual({
+      z: { dtype: 'I64', shape: [1], data_offsets: [0, 8] },
+      a: { dtype: 'F32', shape: [1], data_offsets: [8, 12] },
+      b: { dtype: 'F32', shape: [1], data_offsets: [12, 16] },
+    });
+    expect([bytes.readFloatLE(8 + headerBytes + 8), bytes.length]).toEqual([2, 8 + headerBytes + 16]);
+  });
+
+  test('appears complete or not at all, and nothing else is left in its folder', async () => {
+    const path = file('atomic.safetensors');
+    await saveSafetensors(path, { a: tensor([1]) });
+    const gone = zeros([1]);
+    gone.dispose();
+    await expect(saveSafetensors(path, { a: gone })).rejects.toMatchObject({ code: 'ERR_TENSOR_DISPOSED' });
+    await failure(saveSafetensors(join(directory, 'no', 'such', 'folder'), { a: tensor([1]) }));
+    await failure(saveSafetensors(path, { __metadata__: tensor([1]) }));
+    expect((await loadSafetensors(path)).a!.item()).toBe(1);
+    expect((await readdir(directory)).filter((name) => name.endsWith('.tmp'))).toEqual([]);
+  });
+
+  test('of others may be in any order and unaligned', async () => {
+    const data = Buffer.alloc(12);
+    data.writeFloatLE(1.5, 0);
+    data.writeBigInt64LE(7n, 4);
+    const header = {
+      second: { dtype: 'I64', shape: [1], data_offsets: [4, 12] },
+      first: { dtype: 'F32', shape: [], data_offsets: [0, 4] },
+    };
+    const loaded = await loadSafetensors(await handmade(`${JSON.stringify(header)} `, data));
+    expect([loaded.first!.item(), loaded.second!.toArray()]).toEqual([1.5, [7]]);
+  });
+});
+
+describe('a file that is wrong is refused with its name, the tensor and the reason', () => {
+  const f32 = (shape: unknown, ...offsets: unknown[]): object => ({
+    dtype: 'F32',
+    shape,
+    data_offsets: offsets,
+  });
+
+  test.each<[reason: string, header: unknown, data: number, message: string]>([
+    ['no JSON', '{"a":', 0, 'the header is not JSON'],
+    ['no object', '[]', 0, 'the header is not a JSON object'],
+    ['odd entry', { a: 5 }, 0, 'tensor "a" is not described by an object'],
+    [
+      'unknown dtype',
+      { a: { dtype: 'BF16', shape: [1], data_offsets: [0, 2] } },
+      2,
+      'tensor "a" has dtype "BF16"; supported are F32, I32, I64',
+    ],
+    ['missing dtype', { a: { shape: [1], data_offsets: [0, 4] } }, 4, 'tensor "a" has dtype undefined'],
+    [
+      'inherited dtype',
+      { a: { dtype: 'toString', shape: [1], data_offsets: [0, 4] } },
+      4,
+      'has dtype "toString"',
+    ],
+    ['negative size', { a: f32([-1], 0, 4) }, 4, 'tensor "a" has shape [-1]'],
+    ['fractional size', { a: f32([0.5], 0, 4) }, 4, 'tensor "a" has shape [0.5]'],
+    ['no shape', { a: f32('4', 0, 4) }, 4, 'tensor "a" has shape "4"'],
+    ['odd offsets', { a: f32([1], 0) }, 4, 'tensor "a" has data_offsets [0]'],
+    ['reversed offsets', { a: f32([1], 4, 0) }, 4, 'tensor "a" lies at 4 to 0, outside the 4 bytes of data'],
+    ['offsets outside', { a: f32([2], 0, 8) }, 4, 'tensor "a" lies at 0 to 8, outside the 4 bytes of data'],
+    [
+      'wrong size',
+      { a: f32([3], 0, 8) },
+      8,
+      'tensor "a" with F32 [3] needs 12 bytes, but data_offsets hold 8',
+    ],
+    ['huge shape', { a: f32([2 ** 40, 2 ** 40], 0, 8) }, 8, 'needs 4.835703278458517e+24 bytes'],
+    [
+      'overlap',
+      { a: f32([2], 0, 8), b: f32([1], 4, 8) },
+      8,
+      'tensor "b" at 4 overlaps the one before, which ends at 8',
+    ],
+    ['gap', { a: f32([1], 0, 4), b: f32([1], 8, 12) }, 12, '4 bytes before tensor "b" belong to no tensor'],
+    ['rest', { a: f32([1], 0, 4) }, 7, '3 bytes at the end belong to no tensor'],
+    ['odd metadata', { __metadata__: { a: 1 } }, 0, '__metadata__ is not an object of strings'],
+  ])('%s', async (_, header, data, message) => {
+    const before = memory();
+    const path = await handmade(header, data);
+    const error = await failure(loadSafetensors(path));
+    expect(error.message).toContain(`safetensors: ${path}: `);
+    expect(error.message).toContain(message);
+    expect(memory()).toEqual(before);
+  });
+
+  test('a header length that cannot be', async () => {
+    for (const headerBytes of [2n ** 63n, 100_000_001n, 3n]) {
+      const error = await failure(loadSafetensors(await handmade('{}', 0, headerBytes)));
+      expect(error.message).toContain(`the header claims ${headerBytes} bytes, but at most 2 are possible`);
+    }
+  });
+
+  test('bytes that are not UTF-8', async () => {
+    const path = await handmade('{}', 0);
+    const bytes = await readFile(path);
+    bytes[8] = 0xff;
+    await writeFile(path, bytes);
+    expect((await failure(loadSafetensors(path))).message).toContain('the header is not UTF-8');
+  });
+
+  test('a file that ends early, at any byte', async () => {
+    const path = file('whole.safetensors');
+    await saveSafetensors(path, { a: tensor([1, 2, 3]) });
+    const bytes = await readFile(path);
+    const cut = file('cut.safetensors');
+    for (let length = 0; length < bytes.length; length++) {
+      await writeFile(cut, bytes.subarray(0, length));
+      await failure(loadSafetensors(cut));
+    }
+    await failure(loadSafetensors(file('missing.safetensors')));
+  });
+
+  test('a name that objects treat specially is only a name', async () => {
+    const text = '{"__proto__":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}';
+    const loaded = await loadSafetensors(await handmade(text, 4));
+    expect(Object.keys(loaded)).toEqual(['__proto__']);
+    expect(Object.getPrototypeOf(loaded)).toBe(Object.prototype);
+  });
+});
