@@ -29,11 +29,18 @@ export interface BufferView {
   readonly handle: object | null;
 }
 
+// Declared in the global scope, where the declarations of all packages merge: so a tensor's symbol is this one to
+// the type checker too, although neither package imports the other.
+declare global {
+  interface RingwiseSymbols {
+    readonly buffer: unique symbol;
+  }
+}
 /**
  * The buffer protocol. An object with this member takes part in collectives without importing anything of ours:
  * `[Symbol.for('ringwise.buffer')]()` returns a BufferView of its memory.
  */
-export const bufferSymbol: unique symbol = Symbol.for('ringwise.buffer') as never;
+export const bufferSymbol: RingwiseSymbols['buffer'] = Symbol.for('ringwise.buffer') as never;
 
 export interface BufferCarrier {
   readonly [bufferSymbol]: () => BufferView;

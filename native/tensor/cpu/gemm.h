@@ -1,0 +1,184 @@
+// Matrix product in the manner of BLIS (Van Zee and van de Geijn, "BLIS: A Framework for Rapidly Instantiating BLAS
+// Functionality", 2015). k is cut into blocks; a block of B is packed into panels of kTileCols columns, a block of A
+// into tiles of kTileRows rows, and every pair of a tile and a panel is one call of the tile kernel. A panel stays in
+// the L1 cache while the tiles of a block, which stay in L2, pass by it. Included only by level.h.
+//
+// Packing reads and writes all of an operand, which only pays when it is used often. So:
+//  - few rows times a transposed B (a layer's forward pass: weights are stored [out, in]): the transposed product is
+//    computed, with the weights, read in place, in the role of A, and the tiles of C are turned on the way out;
+//  - few columns: A is read in place.
+namespace ringwise::tensor::RINGWISE_LEVEL {
+
+constexpr size_t kBlockK = 400;
+constexpr size_t kBlockTiles = 16;       // tiles in a block of A
+constexpr size_t kWidePanels = 64;       // panels in a block of B when several blocks of A pass by it
+constexpr size_t kNarrowPanels = 4;      // when only one does: packed just before they are read
+constexpr size_t kMostColsInPlace = 256;  // columns of B up to which A is read in place
+constexpr size_t kMostRowsTurned = 128;    // rows of A up to which the transposed product is computed
+
+struct Range {
+  size_t begin, size;
+};
+
+// [0, total) in ceil(total / most) parts of nearly equal size.
+struct Split {
+  size_t total, parts, longest;
+  Split(size_t total, size_t most)
+      : total(total), parts((total + most - 1) / most), longest((total + parts - 1) / parts) {}
+  Range operator[](size_t i) const {
+    const size_t begin = i * total / parts;
+    return {begin, (i + 1) * total / parts - begin};
+  }
+};
+
+// Packing space of one thread, grown to what its products need, freed when the thread ends.
+class PackBuffer {
+ public:
+  float* reserve(size_t count) {
+    count += kPackSlack;
+    if (count > capacity_) {
+      capacity_ = 0;
+      data_.reset();
+      data_.reset(static_cast<float*>(::operator new(count * sizeof(float), std::align_val_t{64})));
+      capacity_ = count;
+    }
+    return data_.get();
+  }
+
+ private:
+  struct Free {
+    void operator()(float* p) const { ::operator delete(p, std::align_val_t{64}); }
+  };
+  std::unique_ptr<float, Free> data_;
+  size_t capacity_ = 0;
+};
+
+// A or B: `outer` counts its rows or columns, `p` runs along k.
+struct Operand {
+  const float* data;
+  size_t step;      // from one stored row to the next
+  bool k_is_inner;  // stored with k running fastest
+  const float* at(size_t outer, size_t p) const { return data + (k_is_inner ? outer * step + p : p * step + outer); }
+  void pack(float* out, size_t width, Range outer, Range k) const {
+    const float* from = at(outer.begin, k.begin);
+    if (k_is_inner) pack_columns(out, width, from, step, outer.size, k.size);
+    else pack_rows(out, width, from, step, outer.size, k.size);
+  }
+};
+
+struct Product {
+  Operand a, b;
+  size_t m, n, k;
+  bool a_in_place;
+  bool is_turned;  // C is stored [n, m]
+  float* c;
+  bool accumulate;
+};
+
+inline size_t panel_width(size_t cols) { return cols <= kLanes ? kLanes : kTileCols; }
+
+// Writes rows × cols of `tile` (rows of kTileCols floats) to c[col * step + row].
+inline void write_turned(float* c, size_t step, const float* tile, size_t rows, size_t cols, bool accumulate) {
+  for (size_t r = 0; r < rows; r += kLanes) {
+    const size_t high = std::min<size_t>(rows - r, kLanes);
+    for (size_t j = 0; j < cols; j += kLanes) {
+      Vec block[kLanes] = {};
+      for (size_t i = 0; i < high; i++) block[i] = load(tile + (r + i) * kTileCols + j);
+      transpose(block);
+      const size_t wide = std::min<size_t>(cols - j, kLanes);
+      for (size_t i = 0; i < wide; i++) {
+        float* to = c + (j + i) * step + r;
+        store_partial(to, accumulate ? load_partial(to, high) + block[i] : block[i], high);
+      }
+    }
+  }
+}
+
+// Rows of C, with the same rows of A as the tile kernel reads them.
+struct TileRows {
+  size_t row, rows;
+  const float* a;
+  size_t a_row, a_step;
+};
+
+// The tiles of one block of A, rows `ms` and `ks` of k, packed one behind the other unless A is read in place.
+inline size_t make_tiles(const Product& x, Range ms, Range ks, float* pack, bool is_packed, TileRows* tiles) {
+  const Split split(ms.size, kTileRows);
+  for (size_t i = 0; i < split.parts; i++) {
+    const Range rows{ms.begin + split[i].begin, split[i].size};
+    if (x.a_in_place) {
+      tiles[i] = {rows.begin, rows.size, x.a.at(rows.begin, ks.begin), x.a.k_is_inner ? x.a.step : 1,
+                  x.a.k_is_inner ? 1 : x.a.step};
+      continue;
+    }
+    if (!is_packed) x.a.pack(pack, rows.size, rows, ks);
+    tiles[i] = {rows.begin, rows.size, pack, 1, rows.size};
+    pack += rows.size * ks.size;
+  }
+  return split.parts;
+}
+
+// All tiles of a block against one panel: columns [col, col + cols), packed to whole vectors.
+inline void multiply_panel(const Product& x, const TileRows* tiles, size_t tile_count, const float* panel, size_t col,
+                           size_t cols, size_t k, bool accumulate) {
+  alignas(64) float turned[kTileRows * kTileCols];
+  const size_t width = panel_width(cols);
+  Tile tile;
+  tile.b = panel;
+  tile.b_step = width;
+  tile.c = turned;
+  tile.c_row = x.is_turned ? kTileCols : x.n;
+  tile.cols = x.is_turned ? width : cols;
+  tile.k = k;
+  tile.accumulate = accumulate && !x.is_turned;
+  for (size_t i = 0; i < tile_count; i++) {
+    const TileRows& t = tiles[i];
+    tile.a = t.a;
+    tile.a_row = t.a_row;
+    tile.a_step = t.a_step;
+    if (!x.is_turned) tile.c = x.c + t.row * x.n + col;
+    kTileKernels[width / kLanes - 1][t.a_row == 1][t.rows - 1](tile);
+    if (x.is_turned) write_turned(x.c + col * x.m + t.row, x.m, turned, t.rows, cols, accumulate);
+  }
+}
+
+inline void multiply(const Product& x) {
+  thread_local PackBuffer a_buffer, b_buffer;
+  const Split k_blocks(x.k, kBlockK), m_blocks(x.m, kBlockTiles * kTileRows);
+  const size_t n_most = (m_blocks.parts == 1 ? kNarrowPanels : kWidePanels) * kTileCols;
+  float* a_pack = x.a_in_place ? nullptr : a_buffer.reserve(m_blocks.longest * k_blocks.longest);
+  float* b_pack = b_buffer.reserve(std::min(x.n + kTileCols, n_most) * k_blocks.longest);
+  TileRows tiles[kBlockTiles];
+
+  for (size_t kb = 0; kb < k_blocks.parts; kb++) {
+    const Range ks = k_blocks[kb];
+    for (size_t n_begin = 0; n_begin < x.n; n_begin += n_most) {
+      const size_t n_size = std::min(x.n - n_begin, n_most);
+      for (size_t mb = 0; mb < m_blocks.parts; mb++) {
+        const bool is_packed = m_blocks.parts == 1 && n_begin > 0;
+        const size_t tile_count = make_tiles(x, m_blocks[mb], ks, a_pack, is_packed, tiles);
+        for (size_t j = 0; j < n_size; j += kTileCols) {
+          const size_t cols = std::min<size_t>(n_size - j, kTileCols);
+          float* panel = b_pack + j * ks.size;
+          if (mb == 0) x.b.pack(panel, panel_width(cols), {n_begin + j, cols}, ks);
+          multiply_panel(x, tiles, tile_count, panel, n_begin + j, cols, ks.size, x.accumulate || kb > 0);
+        }
+      }
+    }
+  }
+}
+
+void matmul(float* c, const float* a_data, const float* b_data, size_t m, size_t n, size_t k, bool trans_a,
+            bool trans_b, bool accumulate) {
+  if (m == 0 || n == 0) return;
+  if (k == 0) {
+    if (!accumulate) std::memset(c, 0, m * n * sizeof(float));
+    return;
+  }
+  const Operand a{a_data, trans_a ? m : k, !trans_a}, b{b_data, trans_b ? k : n, trans_b};
+  if (trans_b && !trans_a && (m <= kThinRows || n <= kThinCols)) multiply_dots(c, a_data, b_data, m, n, k, accumulate);
+  else if (trans_b && m <= kMostRowsTurned) multiply({b, a, n, m, k, true, true, c, accumulate});
+  else multiply({a, b, m, n, k, n <= kMostColsInPlace, false, c, accumulate});
+}
+
+}  // namespace ringwise::tensor::RINGWISE_LEVEL

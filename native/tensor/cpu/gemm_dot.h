@@ -1,0 +1,62 @@
+// A · Bᵀ when both operands are stored with k running fastest and one of them is thin: every element of C is a dot
+// product of two contiguous rows, and nothing is packed. A block of R × S dot products shares its loads.
+// Included only by level.h.
+namespace ringwise::tensor::RINGWISE_LEVEL {
+
+constexpr int kDotRows = kLanes == 16 ? 4 : 3;  // kDotRows × kDotCols accumulators
+constexpr int kDotCols = 4;
+constexpr size_t kThinRows = 4;   // most rows of A …
+constexpr size_t kThinCols = 32;  // … or of B for which this beats packing
+
+// The sums over the lanes of four vectors.
+inline void sum_lanes_of_four(const Vec* v, float* sums) {
+  constexpr auto lanes = std::make_index_sequence<kLanes>{};
+  const Vec ab = unpack<1, false>(v[0], v[1], lanes) + unpack<1, true>(v[0], v[1], lanes);
+  const Vec cd = unpack<1, false>(v[2], v[3], lanes) + unpack<1, true>(v[2], v[3], lanes);
+  const Vec quarters = unpack<2, false>(ab, cd, lanes) + unpack<2, true>(ab, cd, lanes);
+  for (int i = 0; i < 4; i++) {
+    sums[i] = quarters[i];
+    for (int q = 4; q < kLanes; q += 4) sums[i] += quarters[q + i];
+  }
+}
+
+// c[r * c_step + s] (+)= row r of a · row s of b, for R × S rows of k floats.
+template <int R, int S>
+void dot_block(float* c, size_t c_step, const float* a, const float* b, size_t k, bool accumulate) {
+  Vec sum[R * kDotCols];
+  unrolled<R * kDotCols>([&](auto i) RINGWISE_INLINE { sum[i] = Vec{}; });
+  for_each_vec(k, [&](size_t p, auto io) RINGWISE_INLINE {
+    Vec row[S];
+    unrolled<S>([&](auto s) RINGWISE_INLINE { row[s] = io.load(b + s * k + p); });
+    unrolled<R>([&](auto r) RINGWISE_INLINE {
+      const Vec value = io.load(a + r * k + p);
+      unrolled<S>([&](auto s) RINGWISE_INLINE { sum[r * kDotCols + s] += value * row[s]; });
+    });
+  });
+  unrolled<R>([&](auto r) RINGWISE_INLINE {
+    float sums[kDotCols];
+    sum_lanes_of_four(sum + r * kDotCols, sums);
+    for (int s = 0; s < S; s++) c[r * c_step + s] = accumulate ? c[r * c_step + s] + sums[s] : sums[s];
+  });
+}
+
+using DotBlock = void (*)(float*, size_t, const float*, const float*, size_t, bool);
+
+template <int R>
+constexpr std::array<DotBlock, kDotCols> kDotBlocksOf = {&dot_block<R, 1>, &dot_block<R, 2>, &dot_block<R, 3>,
+                                                         &dot_block<R, 4>};
+// kDotBlocks[R - 1][S - 1]
+constexpr std::array<DotBlock, kDotCols> kDotBlocks[] = {kDotBlocksOf<1>, kDotBlocksOf<2>, kDotBlocksOf<3>,
+                                                         kDotBlocksOf<4>};
+
+inline void multiply_dots(float* c, const float* a, const float* b, size_t m, size_t n, size_t k, bool accumulate) {
+  for (size_t j = 0; j < n; j += kDotCols) {
+    const size_t cols = std::min<size_t>(n - j, kDotCols);
+    for (size_t i = 0; i < m; i += kDotRows) {
+      const size_t rows = std::min<size_t>(m - i, kDotRows);
+      kDotBlocks[rows - 1][cols - 1](c + i * n + j, n, a + i * k, b + j * k, k, accumulate);
+    }
+  }
+}
+
+}  // namespace ringwise::tensor::RINGWISE_LEVEL

@@ -1,0 +1,94 @@
+// The inner kernel of the matrix product: a tile of C, R rows by V vectors, stays in registers while the k loop
+// adds outer products of a column of A and a row of B. Included only by level.h.
+namespace ringwise::tensor::RINGWISE_LEVEL {
+
+#if RINGWISE_VECTOR_BYTES == 64
+constexpr int kTileRows = 12;  // 24 of 32 registers hold C
+#elif RINGWISE_VECTOR_BYTES == 32
+constexpr int kTileRows = 6;  // 12 of 16
+#elif defined(__aarch64__)
+constexpr int kTileRows = 10;  // 20 of 32
+#else
+constexpr int kTileRows = 4;  // 8 of 16
+#endif
+constexpr int kTileVecs = 2;
+constexpr int kTileCols = kTileVecs * kLanes;
+constexpr int kPrefetchSteps = 8;  // rows of B fetched ahead, from L2 into L1
+
+// Where a tile reads and writes. Element (r, p) of A is a[r * a_row + p * a_step], row p of B starts at
+// b + p * b_step and is V whole vectors long. Only `cols` columns of C are written, V vectors at most.
+struct Tile {
+  const float* a;
+  size_t a_row;
+  size_t a_step;
+  const float* b;
+  size_t b_step;
+  float* c;
+  size_t c_row;
+  size_t cols;
+  size_t k;
+  bool accumulate;
+};
+
+// kUnitRow: a_row is 1, so that one pointer and constant offsets reach a whole column of A.
+template <int R, int V, bool kUnitRow>
+void tile_kernel(const Tile& t) {
+  const size_t a_row = kUnitRow ? 1 : t.a_row, c_row = t.c_row;
+  const size_t a_step = t.a_step, b_step = t.b_step, k = t.k;
+  const size_t last = t.cols - (V - 1) * kLanes;  // columns of the last vector
+  const bool accumulate = t.accumulate;
+  const float* a = t.a;
+  const float* b = t.b;
+  float* const c = t.c;
+
+  // C arrives while the loop runs.
+  for (int r = 0; r < R; r++) {
+    for (int v = 0; v < V; v++) __builtin_prefetch(c + r * c_row + v * kLanes, 1);
+  }
+  Vec sum[R * V];
+  unrolled<R * V>([&](auto i) RINGWISE_INLINE { sum[i] = Vec{}; });
+#pragma GCC unroll 4
+  for (size_t p = 0; p < k; p++) {
+    Vec row[V];
+    unrolled<V>([&](auto v) RINGWISE_INLINE {
+      row[v] = load(b + v * kLanes);
+      if constexpr (v * kLanes % 16 == 0) __builtin_prefetch(b + kPrefetchSteps * b_step + v * kLanes);
+    });
+    unrolled<R>([&](auto r) RINGWISE_INLINE {
+      const Vec value = splat(a[r * a_row]);
+      unrolled<V>([&](auto v) RINGWISE_INLINE { sum[r * V + v] += value * row[v]; });
+    });
+    a += a_step;
+    b += b_step;
+  }
+
+  const auto write = [&](auto is_whole, auto is_sum) RINGWISE_INLINE {
+    unrolled<R * V>([&](auto i) RINGWISE_INLINE {
+      float* to = c + i / V * c_row + i % V * kLanes;
+      if constexpr (is_whole || i % V != V - 1) {
+        store(to, is_sum ? load(to) + sum[i] : sum[i]);
+      } else {
+        store_partial(to, is_sum ? load_partial(to, last) + sum[i] : sum[i], last);
+      }
+    });
+  };
+  constexpr std::true_type yes;
+  constexpr std::false_type no;
+  if (last == kLanes) accumulate ? write(yes, yes) : write(yes, no);
+  else accumulate ? write(no, yes) : write(no, no);
+}
+
+using TileKernel = void (*)(const Tile&);
+
+template <int V, bool kUnitRow, size_t... R>
+constexpr std::array<TileKernel, sizeof...(R)> tile_kernels(std::index_sequence<R...>) {
+  return {&tile_kernel<static_cast<int>(R) + 1, V, kUnitRow>...};
+}
+
+// kTileKernels[V - 1][a_row == 1][R - 1]
+constexpr std::array<TileKernel, kTileRows> kTileKernels[kTileVecs][2] = {
+    {tile_kernels<1, false>(std::make_index_sequence<kTileRows>{}), tile_kernels<1, true>(std::make_index_sequence<kTileRows>{})},
+    {tile_kernels<2, false>(std::make_index_sequence<kTileRows>{}), tile_kernels<2, true>(std::make_index_sequence<kTileRows>{})},
+};
+
+}  // namespace ringwise::tensor::RINGWISE_LEVEL

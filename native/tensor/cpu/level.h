@@ -1,0 +1,42 @@
+// Every kernel once, at one instruction set. level_<name>.cc defines RINGWISE_LEVEL (a namespace) and
+// RINGWISE_VECTOR_BYTES, switches the compiler to that instruction set and includes this file; the library headers
+// come before that switch (level_headers.h), so that nothing from them is compiled for a CPU that may be absent.
+#include "tensor/cpu/simd.h"
+#include "tensor/cpu/transpose.h"
+#include "tensor/cpu/math.h"
+#include "tensor/cpu/walk.h"
+#include "tensor/cpu/movement.h"
+#include "tensor/cpu/elementwise.h"
+#include "tensor/cpu/reduce.h"
+#include "tensor/cpu/softmax.h"
+#include "tensor/cpu/gemm_kernel.h"
+#include "tensor/cpu/gemm_pack.h"
+#include "tensor/cpu/gemm_dot.h"
+#include "tensor/cpu/gemm.h"
+#include "tensor/cpu/sgd.h"
+
+namespace ringwise::tensor::RINGWISE_LEVEL {
+
+constexpr Kernels make_kernels(CpuLevel level, const char* name) {
+  Kernels k{};
+  k.level = level;
+  k.name = name;
+  k.fill = &fill;
+  k.copy = &copy;
+  k.strided = &strided;
+  k.unary = &unary;
+  k.binary = &binary;
+  k.affine = &affine;
+  k.axpy = &axpy;
+  k.reduce = &reduce;
+  k.argmax = &argmax;
+  k.matmul = &matmul;
+  k.log_softmax = &log_softmax;
+  k.log_softmax_grad = &log_softmax_grad;
+  k.nll = &nll;
+  k.nll_grad = &nll_grad;
+  k.sgd = &sgd;
+  return k;
+}
+
+}  // namespace ringwise::tensor::RINGWISE_LEVEL

@@ -1,0 +1,69 @@
+// exp, log, tanh and the logistic function of whole vectors: polynomials after range reduction (W. J. Cody and
+// W. Waite, "Software Manual for the Elementary Functions", 1980; coefficients as in the Cephes library's single
+// precision functions). Relative errors stay below 2e-7; infinities, NaN and subnormal results come out as the C
+// library's do. Included only by level.h.
+namespace ringwise::tensor::RINGWISE_LEVEL {
+
+// Horner's scheme, highest coefficient first.
+template <class... Rest>
+RINGWISE_INLINE inline Vec polynomial(Vec x, float first, Rest... rest) {
+  Vec sum = splat(first);
+  ((sum = sum * x + splat(rest)), ...);
+  return sum;
+}
+
+// 2^n for n in [-126, 127].
+inline Vec power_of_two(IntVec n) { return from_bits((n + splat_int(127)) << 23); }
+
+inline Vec exp_vec(Vec x) {
+  // Outside of these bounds the result is infinite or 0. Comparisons with NaN are false, so NaN passes.
+  x = x > splat(89.0f) ? splat(89.0f) : x;
+  x = x < splat(-104.0f) ? splat(-104.0f) : x;
+  // n = x / ln 2, rounded to an integer by adding and subtracting 1.5 * 2^23.
+  const Vec magic = splat(12582912.0f);
+  const Vec shifted = x * splat(1.44269504088896341f) + magic;
+  const Vec n = shifted - magic;
+  const Vec r = x - n * splat(0.693359375f) - n * splat(-2.12194440e-4f);
+  const Vec tail = polynomial(r, 1.9875691500e-4f, 1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f,
+                              1.6666665459e-1f, 5.0000001201e-1f);
+  const Vec value = tail * r * r + r + splat(1.0f);
+  // 2^n in two factors, so that subnormal results are reached step by step.
+  const IntVec whole = bits(shifted) - bits(magic), half = whole >> 1;
+  return value * power_of_two(half) * power_of_two(whole - half);
+}
+
+inline Vec log_vec(Vec x) {
+  // Subnormal arguments are scaled up first. x = m * 2^e with m in [sqrt(1/2), sqrt(2)).
+  const IntVec is_small = x < splat(1.17549435e-38f);
+  const Vec scaled = is_small ? x * splat(8388608.0f) : x;
+  const IntVec offset = (bits(scaled) & splat_int(INT32_MAX)) - splat_int(0x3f3504f3);  // sqrt(1/2)
+  const IntVec exponent = (offset >> 23) - (is_small & splat_int(23));
+  const Vec m = from_bits((offset & splat_int(0x007fffff)) + splat_int(0x3f3504f3));
+  const Vec e = __builtin_convertvector(exponent, Vec);
+  const Vec f = m - splat(1.0f);
+  const Vec tail = polynomial(f, 7.0376836292e-2f, -1.1514610310e-1f, 1.1676998740e-1f, -1.2420140846e-1f,
+                              1.4249322787e-1f, -1.6668057665e-1f, 2.0000714765e-1f, -2.4999993993e-1f,
+                              3.3333331174e-1f);
+  const Vec square = f * f;
+  const Vec low = tail * f * square + e * splat(-2.12194440e-4f) - splat(0.5f) * square;
+  const Vec value = low + f + e * splat(0.693359375f);
+  const Vec infinity = splat(__builtin_inff());
+  const Vec edge = x == splat(0.0f) ? -infinity : x == infinity ? infinity : splat(__builtin_nanf(""));
+  return (x > splat(0.0f)) & (x < infinity) ? value : edge;
+}
+
+inline Vec sigmoid_vec(Vec x) { return splat(1.0f) / (splat(1.0f) + exp_vec(-x)); }
+
+inline Vec tanh_vec(Vec x) {
+  const IntVec sign = bits(x) & splat_int(INT32_MIN);
+  const Vec size = from_bits(bits(x) & splat_int(INT32_MAX));
+  // Near 0 a polynomial; elsewhere 1 - 2 / (e^2x + 1), which would cancel there.
+  const Vec square = x * x;
+  const Vec tail = polynomial(square, -5.70498872745e-3f, 2.06390887954e-2f, -5.37397155531e-2f, 1.33314422036e-1f,
+                              -3.33332819422e-1f);
+  const Vec near = tail * square * x + x;
+  const Vec far = splat(1.0f) - splat(2.0f) / (exp_vec(size + size) + splat(1.0f));
+  return size < splat(0.625f) ? near : from_bits(bits(far) | sign);
+}
+
+}  // namespace ringwise::tensor::RINGWISE_LEVEL

@@ -1,0 +1,28 @@
+#include <cuda_runtime.h>
+
+#include "tensor/cuda/device.h"
+
+namespace ringwise::tensor {
+
+CudaInfo cuda_info() {
+  CudaInfo info{true, {}, ""};
+  int count = 0;
+  // Without a driver this answers "driver version is insufficient": every failure means no devices.
+  cudaError_t status = cudaGetDeviceCount(&count);
+  for (int i = 0; i < count && status == cudaSuccess; i++) {
+    cudaDeviceProp properties;
+    status = cudaGetDeviceProperties(&properties, i);
+    if (status != cudaSuccess) break;
+    info.devices.push_back({properties.name, properties.totalGlobalMem, properties.major, properties.minor});
+  }
+  if (status != cudaSuccess) {
+    info.devices.clear();
+    info.reason = cudaGetErrorString(status);
+    cudaGetLastError();  // errors stick to the thread otherwise
+  } else if (count == 0) {
+    info.reason = "the driver reports no devices";
+  }
+  return info;
+}
+
+}  // namespace ringwise::tensor

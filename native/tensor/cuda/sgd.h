@@ -1,0 +1,15 @@
+// The optimiser step of cpu/sgd.h, fused into one kernel. C++17, because nvcc includes it.
+#pragma once
+
+#include <cstddef>
+
+#include "tensor/kernels.h"
+
+namespace ringwise::tensor {
+
+/// Updates param, and velocity unless it is null, in device memory, in order on `stream` (a cudaStream_t; null is the
+/// default stream). Returns at once: null, or the text of the error that kept the kernel from starting.
+const char* sgd_cuda(float* param, const float* grad, float* velocity, const SgdOptions& options, size_t count,
+                     void* stream);
+
+}  // namespace ringwise::tensor
