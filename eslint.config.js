@@ -11,6 +11,7 @@ export default tseslint.config(
       '**/*.mjs',
       '**/*.config.ts',
       'native/build*/**',
+      'scripts/test/fixtures/**',
     ],
   },
   {

@@ -22,7 +22,7 @@ const includes = {
   base: ['base'],
   coll: ['base', 'coll'],
   tensor: ['base', 'tensor'],
-  node: ['base', 'coll', 'tensor'],
+  node: ['base', 'coll', 'tensor', 'node'],
 };
 
 function* walk(folder) {

@@ -20,12 +20,12 @@ export async function* prefetched<B>(
         started.push(start(pass));
       }
       const loaded = await started[0];
-      started.shift();
+      void started.shift();
       if (loaded === undefined) return;
       yield loaded;
     }
   } finally {
-    await Promise.allSettled(started);
+    await Promise.allSettled(started.filter(isPromise));
     await pass.close();
   }
 }
@@ -34,7 +34,7 @@ function start<B>(pass: Pass<B>): MaybePromise<Loaded<B> | undefined> {
   try {
     const loaded = pass.next();
     // Not lost, only not "unhandled": whoever takes it in its turn gets the error.
-    if (isPromise(loaded)) loaded.catch(() => {});
+    if (isPromise(loaded)) void loaded.catch(() => {});
     return loaded;
   } catch (error) {
     const failed = Promise.reject(error);

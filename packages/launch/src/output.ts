@@ -39,7 +39,7 @@ export class RankOutput {
       if (full) void this.#hold(source, full);
     });
     source.on('close', () => {
-      if (partial) this.#emit(stream, [partial]);
+      if (partial) void this.#emit(stream, [partial]);
     });
   }
 

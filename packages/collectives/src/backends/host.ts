@@ -5,7 +5,7 @@ import { createHmac, randomBytes } from 'node:crypto';
 import type { Backend, Operation, ReduceOp, Running, Settle, Verb } from '../backend.ts';
 import { allocHost, type BufferView } from '../buffer.ts';
 import { dtypes } from '../dtype.ts';
-import { type CollectiveCode, CollectiveError, hostFailure, systemFailure } from '../errors.ts';
+import { type CollectiveCode, CollectiveError, hostFailure } from '../errors.ts';
 import {
   loadNative,
   type NativeFailure,

@@ -24,12 +24,13 @@ export interface CudaInfo {
 export interface NativeAddon {
   /** Where shapes and strides travel: rank, shape, then the strides of each input. */
   readonly scratch: Float64Array;
-  /** Null where the runtime forbids ArrayBuffers over foreign memory. */
-  readonly alloc: (dtype: number, count: number) => { handle: number; buffer: ArrayBuffer } | null;
+  /** Bytes from the start of a buffer to where memory is aligned best. */
+  readonly padding: (buffer: ArrayBuffer) => number;
+  /** Names the memory of an array, and keeps the array alive until `free`. */
   readonly adopt: (array: HostArray) => number;
   readonly free: (handle: number) => void;
-  /** Handles in use, and memory that is held by a handle or by an ArrayBuffer that the collector has not taken. */
-  readonly memory: () => { handles: number; pieces: number; bytes: number };
+  /** What has been adopted and not freed. */
+  readonly memory: () => { handles: number; bytes: number };
   /** Takes the kernels of this level (0 baseline, 1 avx2, 2 avx512) or of the best below; returns their name. */
   readonly useCpu: (cap: number) => string;
   readonly cudaInfo: () => CudaInfo;
@@ -54,21 +55,9 @@ export interface NativeAddon {
     flags: number,
   ) => void;
   readonly logSoftmax: (out: number, a: number, rows: number, cols: number) => void;
-  readonly logSoftmaxGrad: (
-    gradIn: number,
-    gradOut: number,
-    out: number,
-    rows: number,
-    cols: number,
-  ) => void;
+  readonly logSoftmaxGrad: (gradIn: number, gradOut: number, out: number, rows: number, cols: number) => void;
   readonly nll: (losses: number, logProbs: number, labels: number, rows: number, cols: number) => void;
-  readonly nllGrad: (
-    gradIn: number,
-    gradLosses: number,
-    labels: number,
-    rows: number,
-    cols: number,
-  ) => void;
+  readonly nllGrad: (gradIn: number, gradLosses: number, labels: number, rows: number, cols: number) => void;
   /** velocity: 0 for none. flags: 1 nesterov, 2 first. */
   readonly sgd: (
     param: number,
@@ -85,7 +74,8 @@ export interface NativeAddon {
 /** Loads tensor.node: from the folder RINGWISE_NATIVE_PATH, or from this platform's package. */
 export function loadAddon(): NativeAddon {
   const platform = `${process.platform}-${process.arch}`;
-  if (process.platform === 'win32') throw nativeKernelsMissing(platform, ['nothing (Windows is not supported yet)']);
+  if (process.platform === 'win32')
+    throw nativeKernelsMissing(platform, ['nothing (Windows is not supported yet)']);
   const require = createRequire(import.meta.url);
   const folder = process.env.RINGWISE_NATIVE_PATH;
   const tried: string[] = [];

@@ -1,5 +1,6 @@
 // The kernels in C++ (native/tensor), called with integer handles and plain numbers. Every worker thread that uses
 // tensors has its own instance of the addon.
+import { markAsUntransferable } from 'node:worker_threads';
 import { unknownCpuLevel } from '../errors.ts';
 import type { BinaryOp, DType, HostArray, Kernels, Memory, ReduceOp, UnaryOp } from '../kernels.ts';
 import { type CudaInfo, loadAddon, type NativeAddon } from './native-addon.ts';
@@ -27,10 +28,15 @@ function adopt(addon: NativeAddon, host: HostArray): Memory {
   return { dtype: dtypeOf(host), count: host.length, handle: addon.adopt(host), host };
 }
 
+/** Space to move the first element to a multiple of 64 bytes. */
+const alignmentBytes = 64;
+
 function alloc(addon: NativeAddon, dtype: DType, count: number): Memory {
-  const made = addon.alloc(dtypes[dtype], count);
-  if (made === null) return adopt(addon, new arrays[dtype](count));
-  return { dtype, count, handle: made.handle, host: new arrays[dtype](made.buffer) };
+  const array = arrays[dtype];
+  const buffer = new ArrayBuffer(count * array.BYTES_PER_ELEMENT + alignmentBytes);
+  // A transfer would take the memory away from under its handle.
+  markAsUntransferable(buffer);
+  return adopt(addon, new array(buffer, addon.padding(buffer), count));
 }
 
 /** Writes `values` behind each other from `at` on; returns the end. */
