@@ -1,12 +1,3 @@
-import { defineConfig } from 'vitest/config';
+import { project } from '../vitest.base.ts';
 
-export default defineConfig({
-  test: {
-    name: 'examples',
-    include: ['test/**/*.test.ts'],
-    pool: 'forks',
-    fileParallelism: false,
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
-  },
-});
+export default project('examples', 120_000);

@@ -1,12 +1,3 @@
-import { defineConfig } from 'vitest/config';
+import { project } from '../vitest.base.ts';
 
-export default defineConfig({
-  test: {
-    name: 'scripts',
-    include: ['test/**/*.test.ts'],
-    pool: 'forks',
-    fileParallelism: false,
-    testTimeout: 600_000,
-    hookTimeout: 600_000,
-  },
-});
+export default project('scripts', 300_000);

@@ -1,12 +1,3 @@
-import { defineConfig } from 'vitest/config';
+import { project } from '../../vitest.base.ts';
 
-export default defineConfig({
-  test: {
-    name: 'launch',
-    include: ['test/**/*.test.ts'],
-    pool: 'forks',
-    fileParallelism: false,
-    testTimeout: 30_000,
-    hookTimeout: 30_000,
-  },
-});
+export default project('launch');

@@ -1,16 +1,9 @@
 import { defineConfig } from 'tsup';
+import { library } from '../../tsup.base.ts';
 
-export default defineConfig({
-  entry: {
+export default defineConfig(
+  library({
     index: 'src/index.ts',
     'rank-main': 'src/rank-main.ts',
-  },
-  format: ['esm'],
-  target: 'node20',
-  platform: 'node',
-  // tsup passes baseUrl to the declaration build, which TypeScript 6 calls deprecated.
-  dts: { compilerOptions: { ignoreDeprecations: '6.0' } },
-  sourcemap: true,
-  clean: true,
-  splitting: true,
-});
+  }),
+);
