@@ -109,6 +109,8 @@ void Control::send(int peer, Kind kind, const void* payload, size_t bytes) {
       return;  // a broken connection is reported by its reading side
     }
   }
+  // The peer has not read for a second. The rest of a frame that has begun cannot follow later, between others.
+  if (left > 0 && at != frame) ::shutdown(peers_[peer].fd.get(), SHUT_RDWR);
 }
 
 void Control::ring(int peer) { send(peer, Kind::Doorbell, nullptr, 0); }

@@ -1,5 +1,6 @@
 #include "coll/host_group.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/eventfd.h>
@@ -15,11 +16,14 @@ namespace ringwise::coll {
 
 namespace {
 
-// Without progress, the engine first spins, then yields, then sleeps in the kernel. The lane shares its core with
-// the program that it serves, so it gives up sooner than a caller who waits anyway.
+// Without progress, the engine first spins, then yields, then sleeps in the kernel. A lane that shares its core with
+// a program that computes gives up soon; where the program waits anyway, nothing is lost by staying awake, and a
+// wake-up that may cost a scheduler tick is saved.
 constexpr int kSpins = 200;
-constexpr int kLaneYields = 4;
-constexpr int kInlineYields = 200;
+constexpr int kBusyYields = 4;
+constexpr int kWaitingYields = 2000;
+// On a crowded machine a single yield takes a scheduler slice of everybody else: nobody hears of a lost rank meanwhile.
+constexpr int64_t kAwakeNs = 10 * kMillisecond;
 
 // A rank that has been waiting this long asks the others what they are doing.
 constexpr int64_t kFirstQuestionNs = 20 * kMillisecond;
@@ -104,8 +108,7 @@ std::shared_ptr<const Failure> HostGroup::run(Op op) {
       if (poison_) return poison_;
       op.deadline_ns = now_ns() + op.timeout_ns;
       inline_done_ = false;
-      begin(op, true);
-      pump(true);
+      pump(&op);
       return inline_done_ ? nullptr : poison_;
     }
   }
@@ -184,9 +187,10 @@ void HostGroup::meet(const std::vector<PeerAddress>& peers, int64_t deadline_ns)
     build_links(connect_all(listener_, rank_, peers, deadline_ns, wake_.get()));
   } catch (const Failure& failure) {
     poison(failure);
-  } catch (const std::system_error& error) {
+  } catch (const std::exception& error) {
     poison({FailureCode::System, rank_, {rank_}, std::string("connecting: ") + error.what()});
   }
+  listener_.close();
 }
 
 void HostGroup::build_links(Connections connections) {
@@ -220,7 +224,7 @@ void HostGroup::lane_main() {
     {
       std::lock_guard engine(engine_);
       if (control_) control_->poll(*this);
-      pump(false);
+      pump(nullptr);
       std::unique_lock lock(mutex_);
       if (closing_id_ != 0 && queue_.empty() && !abort_text_) {
         const uint64_t id = std::exchange(closing_id_, 0);
@@ -237,9 +241,8 @@ void HostGroup::lane_main() {
       if (control_) {
         control_->wait_idle();
       } else {  // never connected: only requests and the end can come
-        uint64_t count;
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        (void)!::read(wake_.get(), &count, sizeof count);
+        pollfd wake{wake_.get(), POLLIN, 0};
+        ::poll(&wake, 1, -1);
       }
     }
     lane_sleeps_ = false;
@@ -250,11 +253,14 @@ void HostGroup::lane_main() {
 
 // ------------------------------------------------------------------------------------------------ engine
 
-void HostGroup::pump(bool inline_run) {
+/// Runs until nothing is running any more: what the queue admits, or `inline_op` alone.
+void HostGroup::pump(const Op* inline_op) {
+  const bool inline_run = inline_op != nullptr;
   Idle idle_state;
   while (!stop_) {
     try {
       if (report_) await_verdict();
+      if (inline_op != nullptr) begin(*std::exchange(inline_op, nullptr), true);
       const bool admitted = !inline_run && admit();
       if (running_.empty()) return;
       if (advance_all() || admitted) {
@@ -272,31 +278,39 @@ void HostGroup::pump(bool inline_run) {
 
 /// Moves operations from the queue into the running set, as far as their order allows; true if any moved.
 bool HostGroup::admit() {
-  if (!has_requests_.load(std::memory_order_relaxed)) return false;
+  if (!has_requests_.load(std::memory_order_relaxed) && !look_again_) return false;
   bool moved = false;
   std::unique_lock lock(mutex_);
+  has_requests_ = look_again_ = false;
   if (abort_text_) {
     const std::string text = *std::exchange(abort_text_, std::nullopt);
     lock.unlock();
     throw Failure(FailureCode::Aborted, rank_, {rank_}, text);
   }
-  while (!queue_.empty()) {
-    const Op& op = queue_.front();
-    // A collective runs alone; sends and receives run side by side, but one at a time in a pair's direction.
-    const bool clash = std::any_of(running_.begin(), running_.end(), [&](const auto& other) {
-      const Op& with = other->execution.op();
-      return !op.is_point_to_point() || !with.is_point_to_point() || (with.verb == op.verb && with.root == op.root);
-    });
-    if (clash) break;
-    const Op next = op;
-    queue_.pop_front();
+  for (size_t i = 0; i < queue_.size();) {
+    const Op op = queue_[i];
+    if (must_wait(op, i)) {
+      if (!op.is_point_to_point()) break;
+      ++i;  // those behind it may be what its peer waits for
+      continue;
+    }
+    queue_.erase(queue_.begin() + static_cast<std::ptrdiff_t>(i));
     lock.unlock();
     moved = true;
-    begin(next, false);
+    begin(op, false);
     lock.lock();
   }
-  has_requests_ = !queue_.empty() || closing_id_ != 0 || abort_text_.has_value();
   return moved;
+}
+
+/// A collective runs alone; sends and receives run side by side, but one at a time in a pair's direction. `before` is
+/// how many of the queue stay in front of the operation. Called with mutex_.
+bool HostGroup::must_wait(const Op& op, size_t before) const {
+  const auto clashes = [&](const Op& other) {
+    return !op.is_point_to_point() || !other.is_point_to_point() || (other.verb == op.verb && other.root == op.root);
+  };
+  return std::any_of(running_.begin(), running_.end(), [&](const auto& one) { return clashes(one->execution.op()); }) ||
+         std::any_of(queue_.begin(), queue_.begin() + static_cast<std::ptrdiff_t>(before), clashes);
 }
 
 void HostGroup::begin(const Op& op, bool inline_run) {
@@ -332,6 +346,7 @@ void HostGroup::finish(size_t index) {
   auto running = std::move(running_[index]);
   running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(index));
   last_.running = !running_.empty();
+  look_again_ = true;
   if (running->inline_run) {
     inline_done_ = true;
   } else {
@@ -343,22 +358,32 @@ void HostGroup::finish(size_t index) {
 void HostGroup::idle(Idle& idle, bool inline_run) {
   ++idle.rounds;
   if (idle.rounds <= kSpins) return pause_cpu();
-  if (idle.rounds <= kSpins + (inline_run ? kInlineYields : kLaneYields)) {
-    sched_yield();
-    return;
-  }
   const int64_t now = now_ns();
   if (idle.since_ns == 0) {
     idle.since_ns = now;
     idle.next_question_ns = now + std::min(kFirstQuestionNs, running_.front()->execution.op().timeout_ns / 4);
   }
+  const bool program_waits = inline_run || waiters_.load(std::memory_order_relaxed) > 0;
+  const int yields = program_waits ? kWaitingYields : kBusyYields;
+  if (idle.rounds <= kSpins + yields && now - idle.since_ns < kAwakeNs) {
+    sched_yield();
+    return;
+  }
   control_->poll(*this);
   // What a rank sent before it left or died still counts, so look once more after the news.
   if (advance_all() || running_.empty()) return;
-  check_waiting(idle, now);
-  int64_t until = idle.next_question_ns;
-  for (const auto& running : running_) until = std::min(until, running->execution.op().deadline_ns);
-  sleep(until, inline_run);
+  const int64_t deadline_ns = earliest_deadline();
+  check_waiting(idle, now, deadline_ns);
+  sleep(std::min(idle.next_question_ns, deadline_ns), inline_run);
+}
+
+/// Of everything pending: an operation in the queue is not to be late because of one that runs.
+int64_t HostGroup::earliest_deadline() {
+  int64_t earliest = running_.front()->execution.op().deadline_ns;
+  for (const auto& running : running_) earliest = std::min(earliest, running->execution.op().deadline_ns);
+  std::lock_guard lock(mutex_);
+  for (const Op& op : queue_) earliest = std::min(earliest, op.deadline_ns);
+  return earliest;
 }
 
 /// Announces the sleep, looks once more, sleeps. Returns at once when there was something to do.
@@ -376,7 +401,7 @@ void HostGroup::sleep(int64_t until_ns, bool inline_run) {
 }
 
 /// Looks for reasons why the ranks that are waited for will not come: dead, gone, somewhere else, too late.
-void HostGroup::check_waiting(Idle& idle, int64_t now) {
+void HostGroup::check_waiting(Idle& idle, int64_t now, int64_t deadline_ns) {
   const bool ask = now >= idle.next_question_ns;
   if (ask) idle.next_question_ns = now + kNextQuestionNs;
   std::vector<int> waiting;
@@ -389,6 +414,11 @@ void HostGroup::check_waiting(Idle& idle, int64_t now) {
     }
     if (now >= execution.op().deadline_ns) throw timeout_failure(execution, waiting, now);
   }
+  if (now < deadline_ns) return;
+  // An operation in the queue is late, and the first that runs is what it waits for.
+  const Execution& first = running_.front()->execution;
+  first.waiting_for(waiting);
+  throw timeout_failure(first, waiting, now);
 }
 
 Failure HostGroup::gone(int peer, const Execution& execution) const {

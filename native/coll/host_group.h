@@ -80,12 +80,14 @@ class HostGroup final : private ControlEvents {
   void build_links(Connections connections);
 
   // Engine: the holder of `engine_` only.
-  void pump(bool inline_run);
+  void pump(const Op* inline_op);
   bool admit();
+  bool must_wait(const Op& op, size_t before) const;
   bool advance_all();
   void idle(Idle& idle, bool inline_run);
   void sleep(int64_t until_ns, bool inline_run);
-  void check_waiting(Idle& idle, int64_t now);
+  void check_waiting(Idle& idle, int64_t now, int64_t deadline_ns);
+  int64_t earliest_deadline();
   void begin(const Op& op, bool inline_run);
   void finish(size_t index);
   void report(Failure failure);
@@ -112,7 +114,7 @@ class HostGroup final : private ControlEvents {
 
   const int rank_;
   const int size_;
-  const Listener listener_;
+  Listener listener_;  // open until everybody has come; its descriptors belong to the lane
   const std::function<void()> notify_;
   Fd wake_;  // eventfd: ends the lane's sleep
 
@@ -128,6 +130,7 @@ class HostGroup final : private ControlEvents {
   std::vector<Signature> history_;                       // engine; the last collectives by seq modulo its size
   Activity last_;                                        // engine; what this rank runs or ran last
   bool inline_done_ = false;                             // engine
+  bool look_again_ = false;                              // engine; something ended that the queue may have waited for
   std::optional<Failure> report_;                        // engine; noticed here, not decided yet
   int64_t verdict_deadline_ns_ = 0;                      // engine
   std::shared_ptr<const Failure> poison_;                // written once by the engine's holder, under mutex_
@@ -139,10 +142,10 @@ class HostGroup final : private ControlEvents {
   uint64_t next_id_ = 1;                                 // mutex_
   uint64_t closing_id_ = 0;                              // mutex_; not zero once close has been called
   std::optional<std::string> abort_text_;                // mutex_; to be handled by the lane
-  int waiters_ = 0;                                      // mutex_
 
-  std::atomic<bool> has_requests_{false};  // the queue, closing_id_ or abort_text_ has something for the lane
+  std::atomic<bool> has_requests_{false};  // the queue, closing_id_ or abort_text_ has something the lane has not seen
   std::atomic<bool> lane_sleeps_{false};
+  std::atomic<int> waiters_{0};  // threads in `wait`; counted under mutex_, read by the lane
   std::atomic<bool> stop_{false};
   std::thread lane_;  // last member: joined before anything it uses goes
 };

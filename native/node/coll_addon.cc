@@ -1,5 +1,6 @@
 // coll.node: the host backend for JavaScript. One exported class, HostGroup; see packages/collectives/src/native.ts
 // for its typed surface. Everything here runs on the JavaScript thread, except `notify`.
+#define NODE_ADDON_API_CPP_EXCEPTIONS_ALL  // also std::exception, such as no memory, becomes a JavaScript error
 #include <napi.h>
 
 #include <atomic>

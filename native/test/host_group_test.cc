@@ -96,6 +96,30 @@ TEST("sends and receives of both directions run side by side") {
   }
 }
 
+TEST("several sends and receives of both directions run side by side, each direction in order") {
+  for (const auto& [name, place] : kPlacements) {
+    with_ranks(2, place, [&](Rank& rank) {
+      const int peer = 1 - rank.rank;
+      const size_t count = 1'000'000;  // more than the links hold
+      std::vector<std::vector<float>> out, in(3, std::vector<float>(count, -1.f));
+      for (int i = 0; i < 3; ++i) out.emplace_back(count, static_cast<float>(10 * rank.rank + i));
+      std::vector<uint64_t> pending;
+      for (int i = 0; i < 3; ++i) pending.push_back(rank.group->start(transfer(Verb::Send, out[i], peer, i)));
+      for (int i = 0; i < 3; ++i) pending.push_back(rank.group->start(transfer(Verb::Recv, in[i], peer, i)));
+      pending.push_back(rank.group->start(barrier(0)));
+      for (const auto id : pending) rank.group->wait(id);
+      std::vector<coll::Ended> ended;
+      rank.group->take_ended(ended);
+      for (const auto& one : ended) CHECK(one.failure == nullptr);
+      CHECK_EQ(ended.back().id, pending.back());
+      for (int i = 0; i < 3; ++i) {
+        CHECK_EQ(in[i][0], static_cast<float>(10 * peer + i));
+        CHECK_EQ(in[i][count - 1], static_cast<float>(10 * peer + i));
+      }
+    });
+  }
+}
+
 TEST("queued and inline operations keep their order") {
   with_ranks(3, one_host, [&](Rank& rank) {
     std::vector<float> data(5000, 1.f);

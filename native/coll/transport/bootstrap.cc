@@ -39,8 +39,10 @@ static_assert(sizeof(Hello) == 48);
 constexpr uint32_t kMagic = 0x48475752;  // "RWGH"
 constexpr uint8_t kVersion = 1;
 constexpr int kBacklog = 4096;
-// How long a stranger may hold a connection open before it has introduced itself.
+// How long a stranger may hold a connection open before it has introduced itself, and how many may at once: the
+// oldest goes first, since ranks introduce themselves as soon as they are connected.
 constexpr int64_t kHelloNs = 5'000 * kMillisecond;
+constexpr size_t kMaxStrangers = 256;
 
 [[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
 
@@ -237,7 +239,9 @@ class Meeting {
       for (int i = 1; i <= 2; ++i) {
         if (fds[i].revents == 0) continue;
         Fd fd(accept4(fds[i].fd, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-        if (fd) strangers.push_back({std::move(fd), now + kHelloNs, 0, {}, i == 1});
+        if (!fd) continue;
+        if (strangers.size() == kMaxStrangers) strangers.erase(strangers.begin());
+        strangers.push_back({std::move(fd), now + kHelloNs, 0, {}, i == 1});
       }
     }
   }

@@ -40,6 +40,12 @@ class Listener {
   int unix_descriptor() const { return unix_.get(); }
   int tcp_descriptor() const { return tcp_.get(); }
 
+  /// Ends listening; names and ports stay readable. From then on strangers are refused by the kernel.
+  void close() {
+    unix_.reset();
+    tcp_.reset();
+  }
+
  private:
   std::string unix_name_;
   uint16_t port_ = 0;

@@ -28,7 +28,8 @@ class Link {
   /// Drops bytes that peek returned.
   virtual void consume(size_t bytes) = 0;
 
-  /// Of a peer that is known to be gone: whether all it sent has been received.
+  /// Of a peer that is known to be gone, after calls that moved nothing: whether nothing more will come. What is left
+  /// then is the beginning of something that was cut off.
   virtual bool ended() const = 0;
 };
 

@@ -40,7 +40,7 @@ class ShmLink final : public Link {
   size_t receive(std::byte* data, size_t bytes) override;
   std::span<const std::byte> peek(size_t bytes) override;
   void consume(size_t bytes) override;
-  bool ended() const override { return in_->head.load() == in_->tail.load(); }
+  bool ended() const override { return true; }  // what it wrote to memory was there before the news of its end
 
  private:
   void wake_peer();

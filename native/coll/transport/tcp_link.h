@@ -17,7 +17,7 @@ class TcpLink final : public Link {
   size_t receive(std::byte* data, size_t bytes) override;
   std::span<const std::byte> peek(size_t bytes) override;
   void consume(size_t bytes) override;
-  bool ended() const override { return ended_ && begin_ == end_; }
+  bool ended() const override { return ended_; }
 
  private:
   size_t read_some(std::byte* data, size_t bytes);

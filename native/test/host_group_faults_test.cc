@@ -1,0 +1,271 @@
+// What other ranks, dying ranks and strangers can do to a group, down to bytes on its sockets.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <ctime>
+
+#include "base/clock.h"
+#include "test/check.h"
+#include "test/ranks.h"
+
+using namespace ringwise;
+using namespace ringwise::test;
+using coll::FailureCode;
+using coll::Verb;
+
+namespace {
+
+Op transfer(Verb verb, std::vector<float>& data, int peer) {
+  Op op = all_reduce(data, DType::Float32, 0);
+  op.verb = verb;
+  op.root = peer;
+  return op;
+}
+
+int64_t processor_ns() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return time.tv_sec * 1'000'000'000LL + time.tv_nsec;
+}
+
+void pause_ms(int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
+
+/// The 48 bytes that open every connection; see transport/bootstrap.cc.
+struct Hello {
+  uint32_t magic = 0x48475752;
+  uint8_t version = 1;
+  uint8_t purpose;  // 0 control, 1 data
+  uint8_t reserved[2]{};
+  int32_t from;
+  int32_t to;
+  coll::Proof proof;
+};
+
+Fd dial(uint16_t port) {
+  Fd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return {};
+  return fd;
+}
+
+void write_all(const Fd& fd, const void* bytes, size_t count) {
+  CHECK_EQ(::send(fd.get(), bytes, count, MSG_NOSIGNAL), static_cast<ssize_t>(count));
+}
+
+/// Waits for `expected` bytes or the end of the connection; returns how many came.
+size_t read_all(const Fd& fd, char* bytes, size_t expected) {
+  size_t count = 0;
+  while (count < expected) {
+    const ssize_t got = ::recv(fd.get(), bytes + count, expected - count, 0);
+    if (got <= 0) break;
+    count += static_cast<size_t>(got);
+  }
+  return count;
+}
+
+/// A connection as rank 1 of 2 makes it to rank 0.
+Fd connect_as_rank_1(uint16_t port, bool data) {
+  Fd fd = dial(port);
+  const Hello hello{.purpose = static_cast<uint8_t>(data), .from = 1, .to = 0, .proof = proof(1, 0)};
+  write_all(fd, &hello, sizeof hello);
+  char answer[sizeof hello];
+  CHECK_EQ(read_all(fd, answer, sizeof answer), sizeof answer);
+  return fd;
+}
+
+coll::PeerAddress remote(const HostGroup& group, int self, int peer) {
+  return {peer, false, "", "127.0.0.1", group.listener().port(), proof(self, peer), proof(peer, self)};
+}
+
+/// A connected pair of TCP sockets whose buffers are as small as the system allows.
+std::pair<Fd, Fd> narrow_pair() {
+  Fd listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int small = 1;
+  setsockopt(listener.get(), SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+  setsockopt(listener.get(), SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  CHECK_EQ(bind(listener.get(), reinterpret_cast<sockaddr*>(&address), length), 0);
+  CHECK_EQ(listen(listener.get(), 1), 0);
+  getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &length);
+  Fd one = dial(ntohs(address.sin_port));
+  Fd other(accept(listener.get(), nullptr, nullptr));
+  return {std::move(one), std::move(other)};
+}
+
+struct DeathsOnly : coll::ControlEvents {
+  std::vector<int> dead;
+  void on_report(int, coll::Failure) override {}
+  void on_poison(int, coll::Failure) override {}
+  void on_left(int) override {}
+  void on_dead(int peer, const char*) override { dead.push_back(peer); }
+  void on_question(int, const coll::Signature&) override {}
+  void on_activity(int, const coll::Activity&) override {}
+};
+
+}  // namespace
+
+TEST("a lane that waits with operations in its queue leaves the processor alone") {
+  with_ranks(2, one_host, [](Rank& rank) {
+    if (rank.rank == 0) {
+      const auto first = rank.group->start(barrier(0));
+      const auto second = rank.group->start(barrier(1));
+      pause_ms(100);
+      const int64_t before = processor_ns();
+      pause_ms(300);
+      CHECK(processor_ns() - before < 100 * kMillisecond);
+      rank.group->wait(first);
+      rank.group->wait(second);
+    } else {
+      pause_ms(600);
+      CHECK_EQ(rank.run(barrier(0)), "");
+      CHECK_EQ(rank.run(barrier(1)), "");
+    }
+  });
+}
+
+TEST("an operation in the queue is not late because of one that runs") {
+  std::atomic<bool> failed{false};
+  with_ranks(2, one_host, [&](Rank& rank) {
+    if (rank.rank == 1) {
+      while (!failed) std::this_thread::yield();
+      return;
+    }
+    std::vector<float> never(1);
+    rank.group->start(transfer(Verb::Recv, never, 1));
+    Op late = barrier(0);
+    late.timeout_ns = 200 * kMillisecond;
+    const int64_t start = now_ns();
+    const auto failure = rank.group->run(late);
+    CHECK(failure != nullptr && failure->code == FailureCode::Timeout);
+    CHECK(failure != nullptr && failure->peers == std::vector<int>{1});
+    CHECK(now_ns() - start < 5'000 * kMillisecond);
+    failed = true;
+  });
+}
+
+TEST("sending to a rank that is known to be lost fails on the calling thread") {
+  with_ranks(2, own_host, [](Rank& rank) {
+    if (rank.rank == 1) return rank.group.reset();
+    const auto failure = rank.group->run(barrier(0));
+    CHECK(failure != nullptr && failure->code == FailureCode::PeerLost);
+    std::vector<float> data(8);
+    CHECK_EQ(rank.run(transfer(Verb::Send, data, 1)), failure ? failure->text : "");
+  });
+  with_ranks(2, own_host, [](Rank& rank) {
+    if (rank.rank == 1) return rank.group.reset();
+    pause_ms(300);  // long enough for the idle lane to hear of it: the send is then the first to report it
+    std::vector<float> data(8);
+    const auto failure = rank.group->run(transfer(Verb::Send, data, 1));
+    CHECK(failure != nullptr && failure->code == FailureCode::PeerLost);
+  });
+}
+
+TEST("a lost rank is noticed on a crowded machine too") {
+  std::atomic<bool> over{false};
+  std::vector<std::thread> crowd;
+  for (unsigned i = 0; i < 2 * std::thread::hardware_concurrency(); ++i) {
+    crowd.emplace_back([&] {
+      while (!over) continue;
+    });
+  }
+  with_ranks(3, two_per_host, [](Rank& rank) {
+    CHECK_EQ(rank.run(barrier(0)), "");
+    if (rank.rank == 1) return rank.group.reset();
+    const int64_t start = now_ns();
+    const auto failure = rank.group->run(barrier(1));
+    CHECK(failure != nullptr && failure->code == FailureCode::PeerLost);
+    CHECK(now_ns() - start < 1'500 * kMillisecond);
+  });
+  over = true;
+  for (auto& thread : crowd) thread.join();
+}
+
+TEST("what a rank had begun to send when it was lost is no reason to wait for the rest") {
+  HostGroup group(0, 2, "127.0.0.1", [] {});
+  const auto connecting = group.connect({remote(group, 0, 1)}, kTimeout);
+  Fd control = connect_as_rank_1(group.listener().port(), false);
+  Fd data = connect_as_rank_1(group.listener().port(), true);
+  group.wait(connecting);
+  const auto waiting = group.start(barrier(0));
+  char signature[64];
+  CHECK_EQ(read_all(data, signature, sizeof signature), sizeof signature);
+  write_all(data, signature, 20);
+  const int64_t start = now_ns();
+  data.reset();
+  control.reset();
+  group.wait(waiting);
+  CHECK(now_ns() - start < 1'000 * kMillisecond);
+  std::vector<coll::Ended> ended;
+  group.take_ended(ended);
+  CHECK_EQ(ended.size(), 2u);
+  CHECK(ended.back().failure && ended.back().failure->code == FailureCode::PeerLost);
+}
+
+TEST("strangers can neither keep a group from meeting nor come in later") {
+  HostGroup zero(0, 2, "127.0.0.1", [] {}), one(1, 2, "127.0.0.1", [] {});
+  const uint16_t port = zero.listener().port();
+  std::vector<Fd> strangers;
+  for (int i = 0; i < 600; ++i) {
+    Fd fd = dial(port);
+    if (!fd) break;  // out of descriptors
+    const Hello hello{.purpose = static_cast<uint8_t>(i), .from = 1, .to = 0, .proof = proof(i % 7, 5)};
+    std::string junk(1000, static_cast<char>(i));
+    if (i % 4 == 1) write_all(fd, &hello, sizeof hello);
+    if (i % 4 == 2) write_all(fd, &hello, sizeof hello / 2);
+    if (i % 4 == 3) write_all(fd, junk.data(), junk.size());
+    strangers.push_back(std::move(fd));
+  }
+  const auto meeting = zero.connect({remote(one, 0, 1)}, kTimeout);
+  const auto meeting_too = one.connect({remote(zero, 1, 0)}, kTimeout);
+  zero.wait(meeting);
+  one.wait(meeting_too);
+  std::thread other([&] { CHECK(one.run(barrier(0)) == nullptr); });
+  CHECK(zero.run(barrier(0)) == nullptr);
+  other.join();
+  CHECK(!dial(port));
+  CHECK_EQ(errno, ECONNREFUSED);
+}
+
+TEST("a group can go while it connects with ranks that never come") {
+  for (const int self : {0, 1}) {
+    HostGroup absent(1 - self, 2, "127.0.0.1", [] {});
+    auto group = std::make_unique<HostGroup>(self, 2, "127.0.0.1", [] {});
+    group->connect({remote(absent, self, 1 - self)}, kTimeout);
+    pause_ms(20);
+    const int64_t start = now_ns();
+    group.reset();
+    CHECK(now_ns() - start < 1'000 * kMillisecond);
+  }
+}
+
+TEST("a frame that cannot be sent whole ends the connection, so that no half of one is read as another") {
+  auto [near, far] = narrow_pair();
+  Fd wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  std::vector<Fd> connections(2);
+  connections[1] = std::move(near);
+  coll::Control control(std::move(connections), {}, wake.get());
+  const coll::Failure failure(FailureCode::Aborted, 0, {0}, std::string(1999, 'x'));
+  DeathsOnly events;
+  size_t frames = 0;
+  for (; events.dead.empty() && frames < 10'000; ++frames) {
+    control.report(1, failure);  // the other end does not read
+    control.poll(events);
+  }
+  CHECK_EQ(events.dead.size(), 1u);
+  std::vector<char> received(frames * 4096);
+  pollfd ready{far.get(), POLLIN, 0};
+  CHECK_EQ(::poll(&ready, 1, 5'000), 1);
+  CHECK(read_all(far, received.data(), received.size()) < received.size());  // it ended
+}
+
+int main() { return run_all(); }
