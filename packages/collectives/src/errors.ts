@@ -334,7 +334,14 @@ export function rankUnknown(): Failure {
 export function cannotHost(host: string, port: number, reason: string): Failure {
   return init(
     `rank 0 cannot host the store at ${host}:${port} (${reason})`,
-    'An earlier run may hold the port: choose another MASTER_PORT. Several hosts also need a common RINGWISE_SECRET.',
+    'An earlier run may hold the port: choose another MASTER_PORT.',
+  );
+}
+
+export function secretMissing(host: string, port: number): Failure {
+  return init(
+    `the store at ${host}:${port} can be reached from other hosts, and there is no secret`,
+    'Set RINGWISE_SECRET to the same long random text for all ranks.',
   );
 }
 

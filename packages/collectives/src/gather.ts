@@ -1,6 +1,7 @@
 // All ranks of a job find each other in the store, compare their settings, and get a part of it for their group.
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { PrefixStore, type Store, StoreError } from '@ringwise/store';
 import { hostId } from './backends/host-address.ts';
 import { CollectiveError, rankTwice, type Site, settingsDiffer } from './errors.ts';
@@ -119,13 +120,19 @@ async function claimRank(run: Store, site: Site): Promise<void> {
 
 /** Rank 0 goes after the others, so that nobody loses the store while it is in use; but it does not wait for long. */
 async function sayGoodbye(store: Store, rank: number, present: number, isPolite: boolean): Promise<void> {
-  try {
-    if ((await store.add('goodbyes', 1)) >= present) await store.set('all gone', '');
-    if (rank === 0 && isPolite) await store.wait(['all gone'], { timeoutMs: graceMs });
-  } catch (error) {
-    // At the deadline, or when the store has gone, there is nobody left to wait for.
-    if (!StoreError.isInstance(error)) throw error;
-  }
+  const goodbye = async () => {
+    try {
+      if ((await store.add('goodbyes', 1)) >= present) await store.set('all gone', '');
+      if (rank === 0 && isPolite) await store.wait(['all gone'], { timeoutMs: graceMs });
+    } catch (error) {
+      // At the deadline, or when the store has gone, there is nobody left to wait for.
+      if (!StoreError.isInstance(error)) throw error;
+    }
+  };
+  // The network may be what has failed: then the store answers at its own deadline only.
+  const timer = new AbortController();
+  const grace = sleep(graceMs, undefined, { signal: timer.signal }).catch(() => {});
+  await Promise.race([goodbye(), grace]).finally(() => timer.abort());
 }
 
 function leftMs(deadline: number): number {

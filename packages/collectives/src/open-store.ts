@@ -1,4 +1,5 @@
 // The store in which the ranks meet, opened the way the plan says, and closed again with the group.
+import { lookup } from 'node:dns/promises';
 import {
   FileStore,
   MemoryStore,
@@ -7,7 +8,8 @@ import {
   serveStoreInWorker,
   TcpStore,
 } from '@ringwise/store';
-import { CollectiveError, cannotHost } from './errors.ts';
+import { isLoopback } from './backends/host-address.ts';
+import { CollectiveError, cannotHost, secretMissing } from './errors.ts';
 import type { Place } from './init-plan.ts';
 
 export interface OpenStore {
@@ -31,11 +33,19 @@ export async function openStore(place: Place, rank: number, timeoutMs: number): 
       return { store, isHosted: false, close: () => store.close() };
     }
     case 'tcp':
+      await checkSecret(place);
       return rank === 0 && !place.isServed ? host(place, timeoutMs) : connect(place, timeoutMs);
   }
 }
 
 type Tcp = Extract<Place, { kind: 'tcp' }>;
+
+/** Rank 0 serves other hosts only with a secret. All ranks say so, rather than wait for a store that never opens. */
+async function checkSecret({ host, port, secret, isServed }: Tcp): Promise<void> {
+  if (isServed || secret !== null) return;
+  const { address } = await lookup(host).catch(() => ({ address: host }));
+  if (!isLoopback(address)) throw new CollectiveError(secretMissing(host, port), null);
+}
 
 async function connect(place: Tcp, timeoutMs: number): Promise<OpenStore> {
   const { host, port, secret, isServed } = place;

@@ -54,6 +54,7 @@ const failures: Record<string, Failure> = {
   badUrl: errors.badUrl('http://x', 'env://, tcp://host:port or file:///directory'),
   storeAndUrl: errors.storeAndUrl(),
   rankUnknown: errors.rankUnknown(),
+  secretMissing: errors.secretMissing('node-a', 29500),
   cannotHost: errors.cannotHost('127.0.0.1', 29500, 'port 29500 is in use'),
   storeFailed: errors.storeFailed('connect: no store answered within 100 ms'),
   unknownBackend: errors.unknownBackend('gloo', ['solo', 'host']),
@@ -105,7 +106,8 @@ describe('errors', () => {
       init: cannot use url 'http://x'; expected env://, tcp://host:port or file:///directory (group "dp", rank 0 of 8).
       init: store and url are both given; expected one of them (group "dp", rank 0 of 8).
       init: rank and size are unknown; expected both, as options, in the url or from a launcher (group "dp", rank 0 of 8).
-      init: rank 0 cannot host the store at 127.0.0.1:29500 (port 29500 is in use) (group "dp", rank 0 of 8). An earlier run may hold the port: choose another MASTER_PORT. Several hosts also need a common RINGWISE_SECRET.
+      init: the store at node-a:29500 can be reached from other hosts, and there is no secret (group "dp", rank 0 of 8). Set RINGWISE_SECRET to the same long random text for all ranks.
+      init: rank 0 cannot host the store at 127.0.0.1:29500 (port 29500 is in use) (group "dp", rank 0 of 8). An earlier run may hold the port: choose another MASTER_PORT.
       init: the store failed (connect: no store answered within 100 ms) (group "dp", rank 0 of 8).
       init: no backend named 'gloo'; expected auto, solo, host (group "dp", rank 0 of 8). See registerBackend().
       init: there is no native addon for linux-x64 (tried coll.node (not found)) (group "dp", rank 0 of 8). Install @ringwise/native-linux-x64, or build it: npm run build in a checkout of ringwise.

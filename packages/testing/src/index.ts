@@ -7,5 +7,6 @@ export {
   expectedReduce,
   toNumbers,
 } from './exact.ts';
+export { canMakeNamespaces, type Host, type Hosts, makeHosts, type StartOptions } from './namespaces.ts';
 export { type RankError, type RankResult, values } from './results.ts';
 export { type RankOptions, type RunningRanks, startRanks, withRanks } from './start-ranks.ts';

@@ -3,7 +3,7 @@ import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { readFileSync, statSync } from 'node:fs';
 import { isIP } from 'node:net';
-import { hostname } from 'node:os';
+import { hostname, networkInterfaces } from 'node:os';
 
 /**
  * Equal for two processes exactly if they can meet through unix sockets and shared memory: same boot of the same
@@ -18,8 +18,24 @@ export function hostId(): string {
   }
 }
 
-/** The local address of the interface that routes to `target`. Sends nothing: connecting UDP only picks a route. */
+/**
+ * The address at which other hosts reach this one: that of the interface that routes to `target`. Where the name says
+ * nothing, it is the first interface that leads out: a name may be known to other hosts only, and on `target` itself
+ * it often means loopback, such as 127.0.1.1.
+ */
 export async function addressTowards(target: string): Promise<string> {
+  const address = await sourceTowards(target).catch(() => loopback);
+  return isLoopback(address) ? (firstOutward() ?? address) : address;
+}
+
+const loopback = '127.0.0.1';
+
+export function isLoopback(address: string): boolean {
+  return address === '::1' || address.startsWith('127.') || address.startsWith('::ffff:127.');
+}
+
+/** Sends nothing: connecting UDP only picks a route. */
+async function sourceTowards(target: string): Promise<string> {
   const socket = createSocket(isIP(target) === 6 ? 'udp6' : 'udp4');
   try {
     socket.connect(9, target);
@@ -28,4 +44,13 @@ export async function addressTowards(target: string): Promise<string> {
   } finally {
     socket.close();
   }
+}
+
+function firstOutward(): string | undefined {
+  const all = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
+  // An IPv6 address with a scope is known on its own link only.
+  const outward = all.filter(
+    ({ internal, family, ...rest }) => !internal && !(family === 'IPv6' && rest.scopeid),
+  );
+  return (outward.find(({ family }) => family === 'IPv4') ?? outward[0])?.address;
 }
