@@ -1,5 +1,10 @@
 // tensor.node: memory and kernels for JavaScript. Its typed surface is NativeAddon in
-// packages/tensor/src/backends/native.ts. Everything here runs on the JavaScript thread of one environment.
+// packages/tensor/src/backends/native-addon.ts. Everything here runs on the JavaScript thread of one environment.
+//
+// Memory is that of typed arrays, allocated by JavaScript: the collector counts it, a typed array that somebody still
+// holds stays valid when its tensor is freed, and nothing waits for a finalizer (those of external ArrayBuffers run
+// on a later turn of the event loop, which a synchronous training loop never reaches). A handle keeps its array
+// alive, so the address that the table holds is good until `free`.
 #include <napi.h>
 
 #include <memory>
@@ -15,19 +20,21 @@ namespace {
 
 using tensor::Block;
 
+constexpr uintptr_t kAlignment = 64;  // a cache line, and the widest vector
+
 DType dtype_of(napi_typedarray_type type) {
   switch (type) {
     case napi_float32_array: return DType::Float32;
     case napi_int32_array: return DType::Int32;
     case napi_bigint64_array: return DType::Int64;
-    default: throw std::invalid_argument("adopt: expected a Float32Array, Int32Array or BigInt64Array");
+    default: throw std::invalid_argument("adopt: expected a Float32Array, Int32Array or BigInt64Array.");
   }
 }
 
 class TensorAddon final : public Napi::Addon<TensorAddon> {
  public:
   TensorAddon(Napi::Env env, Napi::Object exports) {
-    DefineAddon(exports, {InstanceMethod<&TensorAddon::alloc>("alloc"), InstanceMethod<&TensorAddon::adopt>("adopt"),
+    DefineAddon(exports, {InstanceMethod<&TensorAddon::padding>("padding"), InstanceMethod<&TensorAddon::adopt>("adopt"),
                           InstanceMethod<&TensorAddon::free>("free"), InstanceMethod<&TensorAddon::memory>("memory"),
                           InstanceMethod<&TensorAddon::use_cpu>("useCpu"),
                           InstanceMethod<&TensorAddon::cuda_info>("cudaInfo")});
@@ -39,46 +46,26 @@ class TensorAddon final : public Napi::Addon<TensorAddon> {
   }
 
  private:
-  /// (dtype, count) → { handle, buffer }, or null where the runtime forbids external buffers.
-  Napi::Value alloc(const Napi::CallbackInfo& info) {
-    return guarded(info, [&] {
-      const auto dtype = static_cast<DType>(info[0].As<Napi::Number>().Int32Value());
-      const auto count = static_cast<size_t>(info[1].As<Napi::Number>().Int64Value());
-      const size_t bytes = area(count, byte_size(dtype));
-      auto keeper = tensor::allocate(bytes, state_.memory);
-      void* const data = keeper.get();
-      // The ArrayBuffer's own share of the bytes. V8 counts them as long as it lives.
-      auto lent = std::make_unique<std::shared_ptr<void>>(keeper);
-      napi_value buffer;
-      const napi_status status = napi_create_external_arraybuffer(
-          info.Env(), data, bytes,
-          [](napi_env, void*, void* share) { delete static_cast<std::shared_ptr<void>*>(share); }, lent.get(), &buffer);
-      if (status == napi_no_external_buffers_allowed) return info.Env().Null();
-      if (status != napi_ok) throw Napi::Error::New(info.Env());
-      lent.release();
-      auto result = Napi::Object::New(info.Env());
-      result.Set("handle", state_.blocks.add({std::move(keeper), data, dtype, count}));
-      result.Set("buffer", Napi::Value(info.Env(), buffer));
-      return result.As<Napi::Value>();
-    });
+  /// (ArrayBuffer) → bytes from its start to the next multiple of kAlignment in memory.
+  Napi::Value padding(const Napi::CallbackInfo& info) {
+    const auto address = reinterpret_cast<uintptr_t>(info[0].As<Napi::ArrayBuffer>().Data());
+    return Napi::Number::New(info.Env(), static_cast<double>((kAlignment - address % kAlignment) % kAlignment));
   }
 
-  /// (typed array) → handle. Holds the array until free.
+  /// (typed array) → handle. Keeps the array until `free`; its buffer must be neither transferred nor resized.
   Napi::Value adopt(const Napi::CallbackInfo& info) {
     return guarded(info, [&] {
-      const auto array = info[0].As<Napi::TypedArray>();
-      napi_typedarray_type type;
-      void* data;
-      if (napi_get_typedarray_info(info.Env(), array, &type, nullptr, &data, nullptr, nullptr) != napi_ok) {
-        throw Napi::Error::New(info.Env());
-      }
-      auto keeper = std::make_shared<Napi::Reference<Napi::TypedArray>>(Napi::Persistent(array));
-      const Block block{std::move(keeper), data, dtype_of(type), array.ElementLength()};
-      return Napi::Number::New(info.Env(), state_.blocks.add(block)).As<Napi::Value>();
+      napi_typedarray_type type = napi_uint8_array;
+      size_t count = 0;
+      void* data = nullptr;
+      napi_get_typedarray_info(info.Env(), info[0], &type, &count, &data, nullptr, nullptr);  // fails for others
+      const DType dtype = dtype_of(type);
+      auto keeper = std::make_shared<Napi::ObjectReference>(Napi::Persistent(info[0].As<Napi::Object>()));
+      return Napi::Number::New(info.Env(), state_.blocks.add({std::move(keeper), data, dtype, count})).As<Napi::Value>();
     });
   }
 
-  /// (handle): memory that JavaScript still sees stays until the collector takes its last view.
+  /// (handle)
   Napi::Value free(const Napi::CallbackInfo& info) {
     return guarded(info, [&] {
       if (!state_.blocks.remove(info[0].As<Napi::Number>().Int32Value())) {
@@ -88,12 +75,11 @@ class TensorAddon final : public Napi::Addon<TensorAddon> {
     });
   }
 
-  /// () → { handles, pieces, bytes }: handles in use, and memory that is held by a handle or by an ArrayBuffer.
+  /// () → { handles, bytes } that have not been freed.
   Napi::Value memory(const Napi::CallbackInfo& info) {
     auto result = Napi::Object::New(info.Env());
     result.Set("handles", static_cast<double>(state_.blocks.size()));
-    result.Set("pieces", static_cast<double>(state_.memory->pieces));
-    result.Set("bytes", static_cast<double>(state_.memory->bytes));
+    result.Set("bytes", static_cast<double>(state_.blocks.bytes()));
     return result;
   }
 

@@ -5,8 +5,8 @@
 
 #include <node_api.h>
 
-#include <cmath>
 #include <cstdint>
+#include <new>
 #include <stdexcept>
 #include <string>
 
@@ -50,7 +50,7 @@ class Call {
   /// The memory that argument i names.
   const tensor::Block& block(size_t i) const {
     const tensor::Block* block = state_->blocks.find(integer(i));
-    if (block == nullptr) wrong(i, "memory that has not been freed");
+    if (block == nullptr) wrong(i, "memory in use");
     return *block;
   }
   /// Its data, which must be `count` elements at least, of this type.
@@ -62,13 +62,23 @@ class Call {
     return found.data;
   }
 
+  /// Labels, one per row, in either integer type.
+  const tensor::Block& labels(size_t i, size_t rows) const {
+    const tensor::Block& found = block(i);
+    data(i, found.dtype == DType::Int32 ? DType::Int32 : DType::Int64, rows);
+    return found;
+  }
+
   /// Reads rank, shape and the strides of N inputs from the scratch array.
   template <int N>
   tensor::Walk<N> walk() const {
     tensor::Walk<N> walk;
     const double* next = state_->scratch;
     walk.rank = static_cast<int>(*next++);
-    if (walk.rank < 0 || walk.rank > tensor::kMaxRank) throw std::out_of_range("kernel call: rank out of range");
+    if (walk.rank < 0 || walk.rank > tensor::kMaxRank) {
+      throw std::out_of_range("kernel call: expected at most " + std::to_string(tensor::kMaxRank) +
+                              " dimensions, got " + std::to_string(walk.rank) + ".");
+    }
     for (int d = 0; d < walk.rank; d++) walk.shape[d] = static_cast<size_t>(*next++);
     for (int i = 0; i < N; i++) {
       for (int d = 0; d < walk.rank; d++) walk.strides[i][d] = static_cast<ptrdiff_t>(*next++);
@@ -99,6 +109,8 @@ napi_value entry(napi_env env, napi_callback_info info) {
   try {
     Call call(env, info);
     body(call);
+  } catch (const std::bad_alloc&) {
+    napi_throw_error(env, "ERR_TENSOR_KERNELS", "kernel call: not enough memory to work in.");
   } catch (const std::exception& error) {
     napi_throw_error(env, "ERR_TENSOR_KERNELS", error.what());
   }

@@ -1,4 +1,5 @@
-// The kernels as JavaScript calls them. Argument lists: NativeAddon in packages/tensor/src/backends/native.ts.
+// The kernels as JavaScript calls them. Their argument lists are NativeAddon's in
+// packages/tensor/src/backends/native-addon.ts.
 #include "node/tensor_call.h"
 
 namespace ringwise::node {
@@ -8,13 +9,15 @@ namespace {
 using tensor::Block;
 using tensor::Walk;
 
-/// Elements of a walk's output, and whether every element that input i reads lies in [0, count).
+/// Elements of a walk's output.
 template <int N>
 size_t walk_count(const Walk<N>& walk) {
   size_t count = 1;
   for (int d = 0; d < walk.rank; d++) count = area(count, walk.shape[d]);
   return count;
 }
+
+/// Throws unless everything that input i of the walk reads lies in [0, count).
 template <int N>
 void check_reach(const Walk<N>& walk, int i, size_t offset, size_t count) {
   if (walk_count(walk) == 0) return;
@@ -112,17 +115,15 @@ void log_softmax_grad(Call& call) {
 }
 
 void nll(Call& call) {
-  const Block& labels = call.block(2);
   const size_t rows = call.size(3), cols = call.size(4);
-  call.kernels().nll(call.floats(0, rows), call.floats(1, area(rows, cols)), labels.dtype,
-                     call.data(2, labels.dtype, rows), rows, cols);
+  const Block& labels = call.labels(2, rows);
+  call.kernels().nll(call.floats(0, rows), call.floats(1, area(rows, cols)), labels.dtype, labels.data, rows, cols);
 }
 
 void nll_grad(Call& call) {
-  const Block& labels = call.block(2);
   const size_t rows = call.size(3), cols = call.size(4);
-  call.kernels().nll_grad(call.floats(0, area(rows, cols)), call.floats(1, rows), labels.dtype,
-                          call.data(2, labels.dtype, rows), rows, cols);
+  const Block& labels = call.labels(2, rows);
+  call.kernels().nll_grad(call.floats(0, area(rows, cols)), call.floats(1, rows), labels.dtype, labels.data, rows, cols);
 }
 
 void sgd(Call& call) {

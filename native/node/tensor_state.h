@@ -1,21 +1,17 @@
 // What one environment (the main thread or a worker thread) has of this addon. Each loads its own instance, and
-// everything here is touched on its JavaScript thread only. Freed by Node when the environment ends; bytes that an
-// ArrayBuffer still lends out then outlive it, because they are shared (see tensor/memory.h).
+// everything here is touched on its JavaScript thread only. Freed by Node when the environment ends.
 #pragma once
 
 #include <napi.h>
 
-#include <memory>
-
+#include "tensor/block_table.h"
 #include "tensor/kernels.h"
-#include "tensor/memory.h"
 
 namespace ringwise::node {
 
 struct TensorState {
   const tensor::Kernels* kernels = &tensor::kernels_for(tensor::CpuLevel::Avx512);
   tensor::BlockTable blocks;
-  std::shared_ptr<tensor::MemoryCount> memory = std::make_shared<tensor::MemoryCount>();
   // Shapes and strides travel in this array, so that no call creates objects: rank, shape, then strides by input.
   Napi::ObjectReference scratch_owner;
   const double* scratch = nullptr;

@@ -5,7 +5,7 @@
 namespace ringwise::tensor {
 
 CpuLevel best_cpu_level() {
-#if defined(__x86_64__)
+#if defined(RINGWISE_X86_LEVELS)
   __builtin_cpu_init();
   const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   const bool has_avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
@@ -18,7 +18,7 @@ CpuLevel best_cpu_level() {
 
 const Kernels& kernels_for(CpuLevel cap) {
   switch (std::min(cap, best_cpu_level())) {
-#if defined(__x86_64__)
+#if defined(RINGWISE_X86_LEVELS)
     case CpuLevel::Avx512: return kAvx512Kernels;
     case CpuLevel::Avx2: return kAvx2Kernels;
 #endif

@@ -21,12 +21,13 @@ enum class CpuLevel : int { Baseline, Avx2, Avx512 };
 
 constexpr int kMaxRank = 16;
 
-/// A dense output of this shape, walked beside N strided inputs. Strides count elements; 0 broadcasts.
+/// A dense output of this shape, walked beside N strided inputs. Strides count elements; 0 broadcasts. Only the
+/// first `rank` entries are set.
 template <int N>
 struct Walk {
   int rank = 0;
-  size_t shape[kMaxRank] = {};
-  ptrdiff_t strides[N][kMaxRank] = {};
+  size_t shape[kMaxRank];
+  ptrdiff_t strides[N][kMaxRank];
 };
 
 struct SgdOptions {

@@ -6,15 +6,16 @@
 // Packing reads and writes all of an operand, which only pays when it is used often. So:
 //  - few rows times a transposed B (a layer's forward pass: weights are stored [out, in]): the transposed product is
 //    computed, with the weights, read in place, in the role of A, and the tiles of C are turned on the way out;
-//  - few columns: A is read in place.
+//  - few columns and an A that is not transposed: A is read in place (a transposed one would touch a new page at
+//    every step).
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
 constexpr size_t kBlockK = 400;
-constexpr size_t kBlockTiles = 16;       // tiles in a block of A
-constexpr size_t kWidePanels = 64;       // panels in a block of B when several blocks of A pass by it
-constexpr size_t kNarrowPanels = 4;      // when only one does: packed just before they are read
-constexpr size_t kMostColsInPlace = 256;  // columns of B up to which A is read in place
-constexpr size_t kMostRowsTurned = 128;    // rows of A up to which the transposed product is computed
+constexpr size_t kBlockTiles = 16;        // tiles in a block of A
+constexpr size_t kWidePanels = 64;        // panels in a block of B when several blocks of A pass by it
+constexpr size_t kNarrowPanels = 4;       // when only one does: packed just before they are read
+constexpr size_t kMostColsInPlace = 128;  // columns of B up to which A is read in place
+constexpr size_t kMostRowsTurned = 128;   // rows of A up to which the transposed product is computed
 
 struct Range {
   size_t begin, size;
@@ -77,7 +78,19 @@ struct Product {
 
 inline size_t panel_width(size_t cols) { return cols <= kLanes ? kLanes : kTileCols; }
 
-// Writes rows × cols of `tile` (rows of kTileCols floats) to c[col * step + row].
+// Adds `tile`, rows of kTileCols floats, to c[row * step + col] or overwrites it.
+inline void write_part(float* c, size_t step, const float* tile, size_t rows, size_t cols, bool accumulate) {
+  for (size_t r = 0; r < rows; r++) {
+    for (size_t j = 0; j < cols; j += kLanes) {
+      float* to = c + r * step + j;
+      const size_t count = std::min<size_t>(cols - j, kLanes);
+      const Vec sum = load(tile + r * kTileCols + j);
+      store_some(to, accumulate ? load_some(to, count) + sum : sum, count);
+    }
+  }
+}
+
+// The same to c[col * step + row].
 inline void write_turned(float* c, size_t step, const float* tile, size_t rows, size_t cols, bool accumulate) {
   for (size_t r = 0; r < rows; r += kLanes) {
     const size_t high = std::min<size_t>(rows - r, kLanes);
@@ -88,7 +101,7 @@ inline void write_turned(float* c, size_t step, const float* tile, size_t rows, 
       const size_t wide = std::min<size_t>(cols - j, kLanes);
       for (size_t i = 0; i < wide; i++) {
         float* to = c + (j + i) * step + r;
-        store_partial(to, accumulate ? load_partial(to, high) + block[i] : block[i], high);
+        store_some(to, accumulate ? load_some(to, high) + block[i] : block[i], high);
       }
     }
   }
@@ -118,27 +131,29 @@ inline size_t make_tiles(const Product& x, Range ms, Range ks, float* pack, bool
   return split.parts;
 }
 
-// All tiles of a block against one panel: columns [col, col + cols), packed to whole vectors.
+// All tiles of a block against one panel: columns [col, col + cols), packed to whole vectors. Tiles that do not fit
+// into C as they are, at its right edge or turned, go through a buffer.
 inline void multiply_panel(const Product& x, const TileRows* tiles, size_t tile_count, const float* panel, size_t col,
                            size_t cols, size_t k, bool accumulate) {
-  alignas(64) float turned[kTileRows * kTileCols];
+  alignas(64) float buffer[kTileRows * kTileCols];
   const size_t width = panel_width(cols);
+  const bool is_direct = !x.is_turned && cols == width;
   Tile tile;
   tile.b = panel;
   tile.b_step = width;
-  tile.c = turned;
-  tile.c_row = x.is_turned ? kTileCols : x.n;
-  tile.cols = x.is_turned ? width : cols;
+  tile.c = buffer;
+  tile.c_row = is_direct ? x.n : kTileCols;
   tile.k = k;
-  tile.accumulate = accumulate && !x.is_turned;
+  tile.accumulate = accumulate && is_direct;
   for (size_t i = 0; i < tile_count; i++) {
     const TileRows& t = tiles[i];
     tile.a = t.a;
     tile.a_row = t.a_row;
     tile.a_step = t.a_step;
-    if (!x.is_turned) tile.c = x.c + t.row * x.n + col;
+    if (is_direct) tile.c = x.c + t.row * x.n + col;
     kTileKernels[width / kLanes - 1][t.a_row == 1][t.rows - 1](tile);
-    if (x.is_turned) write_turned(x.c + col * x.m + t.row, x.m, turned, t.rows, cols, accumulate);
+    if (x.is_turned) write_turned(x.c + col * x.m + t.row, x.m, buffer, t.rows, cols, accumulate);
+    else if (!is_direct) write_part(x.c + t.row * x.n + col, x.n, buffer, t.rows, cols, accumulate);
   }
 }
 
@@ -178,7 +193,7 @@ void matmul(float* c, const float* a_data, const float* b_data, size_t m, size_t
   const Operand a{a_data, trans_a ? m : k, !trans_a}, b{b_data, trans_b ? k : n, trans_b};
   if (trans_b && !trans_a && (m <= kThinRows || n <= kThinCols)) multiply_dots(c, a_data, b_data, m, n, k, accumulate);
   else if (trans_b && m <= kMostRowsTurned) multiply({b, a, n, m, k, true, true, c, accumulate});
-  else multiply({a, b, m, n, k, n <= kMostColsInPlace, false, c, accumulate});
+  else multiply({a, b, m, n, k, !trans_a && n <= kMostColsInPlace, false, c, accumulate});
 }
 
 }  // namespace ringwise::tensor::RINGWISE_LEVEL

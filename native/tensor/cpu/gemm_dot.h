@@ -42,12 +42,16 @@ void dot_block(float* c, size_t c_step, const float* a, const float* b, size_t k
 
 using DotBlock = void (*)(float*, size_t, const float*, const float*, size_t, bool);
 
-template <int R>
-constexpr std::array<DotBlock, kDotCols> kDotBlocksOf = {&dot_block<R, 1>, &dot_block<R, 2>, &dot_block<R, 3>,
-                                                         &dot_block<R, 4>};
+template <int R, size_t... S>
+constexpr std::array<DotBlock, kDotCols> dot_blocks_of(std::index_sequence<S...>) {
+  return {&dot_block<R, static_cast<int>(S) + 1>...};
+}
+template <size_t... R>
+constexpr std::array<std::array<DotBlock, kDotCols>, kDotRows> dot_blocks(std::index_sequence<R...>) {
+  return {dot_blocks_of<static_cast<int>(R) + 1>(std::make_index_sequence<kDotCols>{})...};
+}
 // kDotBlocks[R - 1][S - 1]
-constexpr std::array<DotBlock, kDotCols> kDotBlocks[] = {kDotBlocksOf<1>, kDotBlocksOf<2>, kDotBlocksOf<3>,
-                                                         kDotBlocksOf<4>};
+constexpr auto kDotBlocks = dot_blocks(std::make_index_sequence<kDotRows>{});
 
 inline void multiply_dots(float* c, const float* a, const float* b, size_t m, size_t n, size_t k, bool accumulate) {
   for (size_t j = 0; j < n; j += kDotCols) {

@@ -15,8 +15,8 @@ constexpr int kTileVecs = 2;
 constexpr int kTileCols = kTileVecs * kLanes;
 constexpr int kPrefetchSteps = 8;  // rows of B fetched ahead, from L2 into L1
 
-// Where a tile reads and writes. Element (r, p) of A is a[r * a_row + p * a_step], row p of B starts at
-// b + p * b_step and is V whole vectors long. Only `cols` columns of C are written, V vectors at most.
+// What a tile kernel reads and writes. Element (r, p) of A is a[r * a_row + p * a_step]; row p of B starts at
+// b + p * b_step and row r of C at c + r * c_row, both V whole vectors long.
 struct Tile {
   const float* a;
   size_t a_row;
@@ -25,7 +25,6 @@ struct Tile {
   size_t b_step;
   float* c;
   size_t c_row;
-  size_t cols;
   size_t k;
   bool accumulate;
 };
@@ -35,11 +34,10 @@ template <int R, int V, bool kUnitRow>
 void tile_kernel(const Tile& t) {
   const size_t a_row = kUnitRow ? 1 : t.a_row, c_row = t.c_row;
   const size_t a_step = t.a_step, b_step = t.b_step, k = t.k;
-  const size_t last = t.cols - (V - 1) * kLanes;  // columns of the last vector
   const bool accumulate = t.accumulate;
   const float* a = t.a;
   const float* b = t.b;
-  float* const c = t.c;
+  float* c = t.c;
 
   // C arrives while the loop runs.
   for (int r = 0; r < R; r++) {
@@ -61,21 +59,13 @@ void tile_kernel(const Tile& t) {
     a += a_step;
     b += b_step;
   }
-
-  const auto write = [&](auto is_whole, auto is_sum) RINGWISE_INLINE {
-    unrolled<R * V>([&](auto i) RINGWISE_INLINE {
-      float* to = c + i / V * c_row + i % V * kLanes;
-      if constexpr (is_whole || i % V != V - 1) {
-        store(to, is_sum ? load(to) + sum[i] : sum[i]);
-      } else {
-        store_partial(to, is_sum ? load_partial(to, last) + sum[i] : sum[i], last);
-      }
+  unrolled<R>([&](auto r) RINGWISE_INLINE {
+    unrolled<V>([&](auto v) RINGWISE_INLINE {
+      float* to = c + v * kLanes;
+      store(to, accumulate ? load(to) + sum[r * V + v] : sum[r * V + v]);
     });
-  };
-  constexpr std::true_type yes;
-  constexpr std::false_type no;
-  if (last == kLanes) accumulate ? write(yes, yes) : write(yes, no);
-  else accumulate ? write(no, yes) : write(no, no);
+    c += c_row;
+  });
 }
 
 using TileKernel = void (*)(const Tile&);

@@ -26,7 +26,7 @@ inline void pack_columns(float* out, size_t width, const float* a, size_t step, 
       Vec rows[kLanes] = {};
       for (size_t r = 0; r < here; r++) {
         const float* source = a + (j + r) * step + p;
-        rows[r] = steps == kLanes ? load(source) : load_partial(source, steps);
+        rows[r] = load_some(source, steps);
       }
       transpose(rows);
       for (size_t s = 0; s < steps; s++) {

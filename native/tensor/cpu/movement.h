@@ -56,16 +56,21 @@ void copy(DType to, void* out, DType from, const void* a, size_t count) {
   }
 }
 
-// out[r, c] = a[r + c * step], the transpose of rows that lie `step` apart, in squares that stay in registers.
+// out[r, c] = a[r + c * step], the transpose of rows that lie `step` apart, in squares that stay in registers. Strips
+// of a cache line's width are done together, so that a line is fetched once.
 inline void transpose_floats(float* out, const float* a, size_t rows, size_t cols, size_t step) {
-  for (size_t r = 0; r < rows; r += kLanes) {
-    const size_t high = std::min<size_t>(rows - r, kLanes);
+  constexpr size_t kLineFloats = 16;
+  for (size_t strip = 0; strip < rows; strip += kLineFloats) {
+    const size_t strip_end = std::min(rows, strip + kLineFloats);
     for (size_t c = 0; c < cols; c += kLanes) {
       const size_t wide = std::min<size_t>(cols - c, kLanes);
-      Vec block[kLanes] = {};
-      for (size_t i = 0; i < wide; i++) block[i] = load_partial(a + (c + i) * step + r, high);
-      transpose(block);
-      for (size_t i = 0; i < high; i++) store_partial(out + (r + i) * cols + c, block[i], wide);
+      for (size_t r = strip; r < strip_end; r += kLanes) {
+        const size_t high = std::min<size_t>(strip_end - r, kLanes);
+        Vec block[kLanes] = {};
+        for (size_t i = 0; i < wide; i++) block[i] = load_some(a + (c + i) * step + r, high);
+        transpose(block);
+        for (size_t i = 0; i < high; i++) store_some(out + (r + i) * cols + c, block[i], wide);
+      }
     }
   }
 }

@@ -52,13 +52,12 @@ inline float sum_run(const float* a, size_t count) {
 }
 
 inline float max_run(const float* a, size_t count) {
-  const float least = -__builtin_inff();
-  Vec best = splat(least);
+  constexpr float kLeast = -std::numeric_limits<float>::infinity();
+  Vec best = splat(kLeast);
   size_t i = 0;
   for (; i + kLanes <= count; i += kLanes) best = max_vec(best, load(a + i));
-  float result = max_lanes(best);
-  for (; i < count; i++) result = (a[i] > result || a[i] != a[i]) ? a[i] : result;
-  return result;
+  if (i < count) best = max_vec(best, load_partial(a + i, count - i, kLeast));
+  return over_lanes(best, [](auto x, auto y) RINGWISE_INLINE { return max_vec(x, y); });
 }
 
 // out[i] = sum over s of a[s * inner + i].
@@ -77,7 +76,7 @@ inline void sum_columns(float* out, const float* a, size_t size, size_t inner) {
 
 inline void max_columns(float* out, const float* a, size_t size, size_t inner) {
   for_each_vec(inner, [&](size_t i, auto io) RINGWISE_INLINE {
-    Vec best = splat(-__builtin_inff());
+    Vec best = splat(-std::numeric_limits<float>::infinity());
     for (size_t s = 0; s < size; s++) best = max_vec(best, io.load(a + s * inner + i));
     io.store(out + i, best);
   });

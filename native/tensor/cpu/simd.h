@@ -19,28 +19,32 @@ inline void store(float* p, Vec v) { *reinterpret_cast<UnalignedVec*>(p) = v; }
 inline IntVec bits(Vec v) { return reinterpret_cast<IntVec>(v); }
 inline Vec from_bits(IntVec v) { return reinterpret_cast<Vec>(v); }
 
-// The first `count` (1 … kLanes) floats; memory behind them is not touched, lanes behind them are 0.
-inline Vec load_partial(const float* p, size_t count);
-inline void store_partial(float* p, Vec v, size_t count);
-inline Vec sqrt_vec(Vec v);
-
+// load_partial and store_partial move the first `count` (1 … kLanes) floats and do not touch memory behind them. The
+// other lanes of a loaded vector are `rest`.
 #if RINGWISE_VECTOR_BYTES == 64
 inline __mmask16 lane_mask(size_t count) { return static_cast<__mmask16>((1u << count) - 1); }
-inline Vec load_partial(const float* p, size_t count) { return _mm512_maskz_loadu_ps(lane_mask(count), p); }
+inline Vec load_partial(const float* p, size_t count, float rest = 0) {
+  return _mm512_mask_loadu_ps(splat(rest), lane_mask(count), p);
+}
 inline void store_partial(float* p, Vec v, size_t count) { _mm512_mask_storeu_ps(p, lane_mask(count), v); }
 // The masked form, because gcc warns about the undefined pass-through operand inside the plain one.
 inline Vec sqrt_vec(Vec v) { return _mm512_mask_sqrt_ps(v, lane_mask(kLanes), v); }
 #elif RINGWISE_VECTOR_BYTES == 32
-inline __m256i lane_mask(size_t count) {
+inline IntVec lane_mask(size_t count) {
   const IntVec lane = {0, 1, 2, 3, 4, 5, 6, 7};
-  return reinterpret_cast<__m256i>(lane < splat_int(static_cast<int32_t>(count)));
+  return lane < splat_int(static_cast<int32_t>(count));
 }
-inline Vec load_partial(const float* p, size_t count) { return _mm256_maskload_ps(p, lane_mask(count)); }
-inline void store_partial(float* p, Vec v, size_t count) { _mm256_maskstore_ps(p, lane_mask(count), v); }
+inline Vec load_partial(const float* p, size_t count, float rest = 0) {
+  const IntVec mask = lane_mask(count);
+  return mask ? Vec(_mm256_maskload_ps(p, reinterpret_cast<__m256i>(mask))) : splat(rest);
+}
+inline void store_partial(float* p, Vec v, size_t count) {
+  _mm256_maskstore_ps(p, reinterpret_cast<__m256i>(lane_mask(count)), v);
+}
 inline Vec sqrt_vec(Vec v) { return _mm256_sqrt_ps(v); }
 #else
-inline Vec load_partial(const float* p, size_t count) {
-  Vec v = {};
+inline Vec load_partial(const float* p, size_t count, float rest = 0) {
+  Vec v = splat(rest);
   for (size_t i = 0; i < count; i++) v[i] = p[i];
   return v;
 }
@@ -57,23 +61,31 @@ inline Vec sqrt_vec(Vec v) {
 }
 #endif
 
+inline Vec load_some(const float* p, size_t count) { return count == kLanes ? load(p) : load_partial(p, count); }
+inline void store_some(float* p, Vec v, size_t count) {
+  if (count == kLanes) store(p, v);
+  else store_partial(p, v, count);
+}
+
 // Selections that let NaN through, from either side.
 inline Vec max_vec(Vec a, Vec b) { return ((a > b) | (a != a)) ? a : b; }
 inline Vec min_vec(Vec a, Vec b) { return ((a < b) | (a != a)) ? a : b; }
 
-// Sum and maximum over the lanes, halving, so that the order is fixed.
-inline float sum_lanes(Vec v) {
-  float lanes[kLanes];
-  __builtin_memcpy(lanes, &v, sizeof v);
-  for (int half = kLanes / 2; half > 0; half /= 2) {
-    for (int i = 0; i < half; i++) lanes[i] += lanes[i + half];
-  }
-  return lanes[0];
+// v with its lanes moved down by kBy, around the end.
+template <int kBy, size_t... I>
+inline Vec rotated(Vec v, std::index_sequence<I...>) {
+  return __builtin_shufflevector(v, v, ((static_cast<int>(I) + kBy) % kLanes)...);
 }
-inline float max_lanes(Vec v) {
-  float best = v[0];
-  for (int i = 1; i < kLanes; i++) best = (v[i] > best || v[i] != v[i]) ? v[i] : best;
-  return best;
+
+// Combines all lanes, always in the same order: halves, then halves of these.
+template <class Combine>
+RINGWISE_INLINE inline float over_lanes(Vec v, Combine combine) {
+  constexpr auto lanes = std::make_index_sequence<kLanes>{};
+  if constexpr (kLanes > 8) v = combine(v, rotated<8>(v, lanes));
+  if constexpr (kLanes > 4) v = combine(v, rotated<4>(v, lanes));
+  v = combine(v, rotated<2>(v, lanes));
+  v = combine(v, rotated<1>(v, lanes));
+  return v[0];
 }
 
 // body(i) for i = 0 … N - 1, each a constant: arrays indexed with it live in registers.

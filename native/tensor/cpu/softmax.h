@@ -3,18 +3,15 @@ namespace ringwise::tensor::RINGWISE_LEVEL {
 
 void log_softmax(float* out, const float* a, size_t rows, size_t cols) {
   for (size_t r = 0; r < rows; r++, out += cols, a += cols) {
-    const float largest = max_run(a, cols);
-    const Vec shift = splat(largest);
+    const Vec shift = splat(max_run(a, cols));
     Vec sums = {};
     size_t i = 0;
     for (; i + kLanes <= cols; i += kLanes) sums += exp_vec(load(a + i) - shift);
-    float sum = sum_lanes(sums);
-    if (i < cols) {
-      float rest[kLanes];
-      store(rest, exp_vec(load_partial(a + i, cols - i) - shift));
-      for (size_t j = 0; j < cols - i; j++) sum += rest[j];
-    }
-    const Vec norm = splat(std::log(sum));
+    // Lanes behind the end add exp(-inf), which is 0.
+    constexpr float kNothing = -std::numeric_limits<float>::infinity();
+    if (i < cols) sums += exp_vec(load_partial(a + i, cols - i, kNothing) - shift);
+    const float sum = over_lanes(sums, [](auto x, auto y) RINGWISE_INLINE { return x + y; });
+    const Vec norm = log_vec(splat(sum));
     for_each_vec(cols, [&](size_t c, auto io) RINGWISE_INLINE { io.store(out + c, io.load(a + c) - shift - norm); });
   }
 }

@@ -7,7 +7,7 @@ namespace ringwise::tensor {
 CudaInfo cuda_info() {
   CudaInfo info{true, {}, ""};
   int count = 0;
-  // Without a driver this answers "driver version is insufficient": every failure means no devices.
+  // Every failure means no devices; without a driver it is "driver version is insufficient".
   cudaError_t status = cudaGetDeviceCount(&count);
   for (int i = 0; i < count && status == cudaSuccess; i++) {
     cudaDeviceProp properties;
@@ -16,8 +16,10 @@ CudaInfo cuda_info() {
     info.devices.push_back({properties.name, properties.totalGlobalMem, properties.major, properties.minor});
   }
   if (status != cudaSuccess) {
+    int driver = 0;
     info.devices.clear();
-    info.reason = cudaGetErrorString(status);
+    cudaDriverGetVersion(&driver);  // 0 without a driver
+    info.reason = driver == 0 ? "no CUDA driver is installed (libcuda.so.1)" : cudaGetErrorString(status);
     cudaGetLastError();  // errors stick to the thread otherwise
   } else if (count == 0) {
     info.reason = "the driver reports no devices";

@@ -1,5 +1,5 @@
-// What CUDA there is. Both answers come from the same function: device.cu is compiled where nvcc was found, no_cuda.cc
-// elsewhere, so that no caller asks how the addon was built. C++17, because nvcc includes it.
+// What CUDA there is. device.cu is compiled where nvcc was found and no_cuda.cc elsewhere, so no caller asks how the
+// addon was built. C++17, because nvcc includes it.
 #pragma once
 
 #include <cstdint>

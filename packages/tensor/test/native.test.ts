@@ -1,15 +1,244 @@
-import { afterAll, beforeAll, describe } from 'vitest';
-import { loadNativeKernels } from '../src/backends/native.ts';
+import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { Worker } from 'node:worker_threads';
+import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import { cudaInfo, loadNativeKernels } from '../src/backends/native.ts';
+import { loadAddon } from '../src/backends/native-addon.ts';
+import type { HostArray, Kernels } from '../src/kernels.ts';
 import { kernelsContract } from './kernels-contract.ts';
 
-describe.each(['baseline', 'avx2', 'avx512'])('RINGWISE_CPU=%s', (level) => {
-  const before = process.env.RINGWISE_CPU;
+const require = createRequire(import.meta.url);
+const addonPath = require.resolve(`@ringwise/native-${process.platform}-${process.arch}/tensor.node`);
+
+const levels = ['baseline', 'avx2', 'avx512'];
+const best = levels.indexOf(loadAddon().useCpu(levels.length - 1));
+
+for (const [i, level] of levels.entries()) {
+  if (i > best) test.skip(`${level}: this CPU does not have it`, () => {});
+  else {
+    kernelsContract(`native ${level}`, () => {
+      vi.stubEnv('RINGWISE_CPU', level);
+      const kernels = loadNativeKernels();
+      vi.unstubAllEnvs();
+      return kernels;
+    });
+  }
+}
+
+setFlagsFromString('--expose-gc');
+const collect = runInNewContext('gc') as () => void;
+
+describe('native memory', () => {
+  let k: Kernels;
   beforeAll(() => {
-    process.env.RINGWISE_CPU = level;
+    k = loadNativeKernels();
   });
-  afterAll(() => {
-    if (before === undefined) delete process.env.RINGWISE_CPU;
-    else process.env.RINGWISE_CPU = before;
+
+  test('starts at a multiple of 64 bytes', () => {
+    for (const count of [0, 1, 1000, 1 << 20]) {
+      const memory = k.alloc('float32', count);
+      expect(memory.host.byteOffset).toBe(loadAddon().padding(memory.host.buffer as ArrayBuffer));
+      k.free(memory);
+    }
   });
-  kernelsContract('native', loadNativeKernels);
+
+  test('an array that is still held keeps its values when its memory is freed and the collector runs', () => {
+    const held: HostArray[] = [];
+    for (let i = 0; i < 200; i++) {
+      const memory = k.alloc('float32', 10_000);
+      k.fill(memory, i);
+      if (i % 10 === 0) held.push(memory.host);
+      k.free(memory);
+      if (i % 50 === 0) collect();
+    }
+    collect();
+    for (const [i, host] of held.entries()) {
+      expect(host.every((x: number | bigint) => x === i * 10)).toBe(true);
+    }
+  });
+
+  test('memory that only its handle holds survives the collector', () => {
+    const { handle } = k.adopt(new Float32Array(1000).fill(7));
+    for (let i = 0; i < 20; i++) {
+      new Float32Array(1000).fill(i);
+      collect();
+    }
+    const out = k.alloc('float32', 1000);
+    loadAddon().copy(out.handle, handle);
+    expect(out.host.every((x: number | bigint) => x === 7)).toBe(true);
+    k.free(out);
+    loadAddon().free(handle);
+  });
+
+  test('a loop that never yields does not pile up memory that it has freed', () => {
+    const megabytes = (): number => process.memoryUsage.rss() / 2 ** 20;
+    const before = megabytes();
+    for (let i = 0; i < 400; i++) {
+      const memory = k.alloc('float32', 1 << 20);
+      k.fill(memory, i);
+      k.free(memory);
+    }
+    // 1600 MB were asked for.
+    expect(megabytes() - before).toBeLessThan(400);
+  });
+
+  test('counts what has not been freed', () => {
+    const before = loadAddon().memory();
+    const [a, b] = [k.alloc('float32', 100), k.alloc('int64', 10)];
+    expect(loadAddon().memory()).toEqual({ handles: before.handles + 2, bytes: before.bytes + 480 });
+    k.free(a);
+    k.free(b);
+    expect(loadAddon().memory()).toEqual(before);
+  });
+
+  test('computes in a SharedArrayBuffer', () => {
+    const shared = new Float32Array(new SharedArrayBuffer(400));
+    const memory = k.adopt(shared as unknown as Float32Array);
+    k.fill(memory, 3);
+    expect(shared.every((x) => x === 3)).toBe(true);
+    k.free(memory);
+  });
+
+  test('memory that has been freed, is too small or of another type is refused, not touched', () => {
+    const [a, b, c] = [k.alloc('float32', 4), k.alloc('float32', 4), k.alloc('int32', 4)];
+    k.free(a);
+    for (const call of [
+      () => k.unary('neg', b, a),
+      () => k.free(a),
+      () => k.matmul(b, b, b, 3, 3, 1, false, false, false),
+      () => k.unary('neg', b, c),
+      () => k.strided(b, b, [2, 2], [3, 3], 0),
+      () => k.binary('add', b, b, b, [4], [1], [2]),
+    ]) {
+      expect(call).toThrow(expect.objectContaining({ code: 'ERR_TENSOR_KERNELS' }));
+    }
+    k.free(b);
+    k.free(c);
+  });
+});
+
+describe('worker threads', () => {
+  /** Multiplies and leaves the memory alive; reports the product and how much memory its instance has. */
+  const source = `
+    const { parentPort, workerData: { addonPath, a, b, m, n, k } } = require('node:worker_threads');
+    const addon = require(addonPath);
+    const c = new Float32Array(m * n);
+    const handles = [c, a, b].map(addon.adopt);
+    for (let i = 0; i < 50; i++) addon.matmul(...handles, m, n, k, 0);
+    parentPort.postMessage({ product: c, memory: addon.memory() });
+  `;
+  const sizes = { m: 37, n: 65, k: 500 };
+  const random = (count: number): Float32Array =>
+    Float32Array.from({ length: count }, () => Math.random() - 0.5);
+
+  test('each has its own instance, computes the same bits, and may end with memory in use', async () => {
+    const { m, n, k } = sizes;
+    const [a, b] = [random(m * k), random(k * n)];
+    const main = loadNativeKernels();
+    const out = main.alloc('float32', m * n);
+    main.matmul(out, main.adopt(a), main.adopt(b), m, n, k, false, false, false);
+    const results = await Promise.all(
+      Array.from({ length: 3 }, () => {
+        const worker = new Worker(source, { eval: true, workerData: { addonPath, a, b, ...sizes } });
+        let message: { product: Float32Array; memory: object };
+        worker.on('message', (value) => {
+          message = value;
+        });
+        return new Promise<typeof message>((resolve, reject) => {
+          worker.on('error', reject);
+          worker.on('exit', (code) => (code === 0 ? resolve(message) : reject(new Error(`exit ${code}`))));
+        });
+      }),
+    );
+    for (const { product, memory } of results) {
+      expect(product).toEqual(new Float32Array(out.host as Float32Array));
+      expect(memory).toEqual({ handles: 3, bytes: 4 * (m * n + m * k + k * n) });
+    }
+  });
+
+  test('one that is ended in the middle of its work leaves the others alone', async () => {
+    const busy = `
+      const { parentPort, workerData: { addonPath } } = require('node:worker_threads');
+      const addon = require(addonPath);
+      const handles = [0, 1, 2].map(() => addon.adopt(new Float32Array(200 * 200)));
+      parentPort.postMessage('busy');
+      for (;;) addon.matmul(...handles, 200, 200, 200, 0);
+    `;
+    const worker = new Worker(busy, { eval: true, workerData: { addonPath } });
+    await new Promise((resolve) => worker.once('message', resolve));
+    await worker.terminate();
+    const k = loadNativeKernels();
+    const memory = k.alloc('float32', 100);
+    k.fill(memory, 5);
+    expect(memory.host[99]).toBe(5);
+    k.free(memory);
+  });
+});
+
+describe('loading', () => {
+  const { platform, arch } = process;
+  let folder = '';
+  const inFolder = (): string => {
+    folder = mkdtempSync(join(tmpdir(), 'ringwise-native-'));
+    vi.stubEnv('RINGWISE_NATIVE_PATH', folder);
+    return join(folder, 'tensor.node');
+  };
+  afterEach(() => {
+    vi.unstubAllEnvs();
+    Object.defineProperty(process, 'platform', { value: platform });
+    Object.defineProperty(process, 'arch', { value: arch });
+    if (folder) rmSync(folder, { recursive: true });
+    folder = '';
+  });
+
+  test('looks into RINGWISE_NATIVE_PATH first', () => {
+    const path = inFolder();
+    copyFileSync(addonPath, path);
+    loadAddon();
+    expect(require.cache[path]?.loaded).toBe(true);
+  });
+
+  test('says every place where it looked, why that failed, and what to do', () => {
+    const path = inFolder();
+    writeFileSync(path, 'not an addon');
+    Object.defineProperty(process, 'arch', { value: 'pdp11' });
+    let message = '';
+    try {
+      loadNativeKernels();
+    } catch (error) {
+      expect(error).toMatchObject({ code: 'ERR_TENSOR_KERNELS' });
+      ({ message } = error as Error);
+    }
+    expect(message).toContain(`${platform}-pdp11`);
+    expect(message).toContain(`${path} (`);
+    expect(message).toContain(`@ringwise/native-${platform}-pdp11/tensor.node (Cannot find module`);
+    expect(message).toContain('RINGWISE_KERNELS=reference');
+  });
+
+  test('says that Windows is not supported yet', () => {
+    Object.defineProperty(process, 'platform', { value: 'win32' });
+    expect(() => loadNativeKernels()).toThrow(/Windows is not supported yet/);
+  });
+
+  test('an unknown RINGWISE_CPU is a sentence', () => {
+    vi.stubEnv('RINGWISE_CPU', 'sse9');
+    expect(() => loadNativeKernels()).toThrow("RINGWISE_CPU: expected baseline, avx2, avx512, got 'sse9'");
+  });
+
+  test('cudaInfo answers with devices, or with the reason why there are none', () => {
+    const info = cudaInfo();
+    expect(info.count).toBe(info.devices.length);
+    if (info.count === 0) expect(info.reason).not.toBe('');
+    for (const device of info.devices) {
+      expect(device).toEqual({
+        name: expect.stringMatching(/./),
+        memoryBytes: expect.any(Number),
+        computeCapability: expect.stringMatching(/^\d+\.\d+$/),
+      });
+    }
+  });
 });

@@ -20,7 +20,7 @@ export interface CudaInfo {
   readonly reason: string;
 }
 
-/** Memory is named by handles, dtypes and operations by the numbers in native.ts. Every `out` comes first. */
+/** Memory is named by handles, operations by their numbers in native.ts. */
 export interface NativeAddon {
   /** Where shapes and strides travel: rank, shape, then the strides of each input. */
   readonly scratch: Float64Array;

@@ -5,8 +5,7 @@ import { unknownCpuLevel } from '../errors.ts';
 import type { BinaryOp, DType, HostArray, Kernels, Memory, ReduceOp, UnaryOp } from '../kernels.ts';
 import { type CudaInfo, loadAddon, type NativeAddon } from './native-addon.ts';
 
-// The numbers of native/base/dtype.h and, by position, of native/tensor/kernels.h.
-const dtypes: Record<DType, number> = { float32: 0, int32: 6, int64: 7 };
+// Numbered as in native/tensor/kernels.h.
 const unaries = numbered<UnaryOp>(['neg', 'exp', 'log', 'sqrt', 'square', 'abs', 'relu', 'sigmoid', 'tanh']);
 const binaries = numbered<BinaryOp>([
   ...(['add', 'sub', 'mul', 'div', 'max', 'min', 'eq', 'lt'] as const),

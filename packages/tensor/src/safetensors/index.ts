@@ -102,7 +102,7 @@ async function readHeader(path: string, file: FileHandle): Promise<{ header: Hea
   if (headerBytes > mostBytes) {
     throw badSafetensors(
       path,
-      `the header claims ${headerBytes} bytes, but at most ${mostBytes} are possible; is this a safetensors file?`,
+      `the header claims ${headerBytes} bytes, but at most ${mostBytes} are possible (is this a safetensors file?)`,
     );
   }
   const text = Buffer.alloc(Number(headerBytes));

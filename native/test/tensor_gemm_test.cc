@@ -1,0 +1,83 @@
+// The matrix product at every instruction set, with whole numbers, so that the right answer is exact.
+#include "tensor_oracle.h"
+
+using namespace ringwise;
+using test::all_levels;
+using test::Guarded;
+using test::whole_numbers;
+
+namespace {
+
+struct Shape {
+  size_t m, n, k;
+};
+
+std::vector<float> transposed(const std::vector<float>& a, size_t rows, size_t cols) {
+  std::vector<float> result(a.size());
+  for (size_t r = 0; r < rows; r++) {
+    for (size_t c = 0; c < cols; c++) result[c * rows + r] = a[r * cols + c];
+  }
+  return result;
+}
+
+/// Number of wrong elements over all transposes, with and without accumulation.
+size_t wrong(const tensor::Kernels& kernels, Shape s) {
+  const auto a = whole_numbers(s.m * s.k, 1), b = whole_numbers(s.k * s.n, 2), start = whole_numbers(s.m * s.n, 3);
+  const Guarded operands_a[] = {Guarded(a), Guarded(transposed(a, s.m, s.k))};
+  const Guarded operands_b[] = {Guarded(b), Guarded(transposed(b, s.k, s.n))};
+  std::vector<float> product(s.m * s.n);
+  for (size_t i = 0; i < s.m; i++) {
+    for (size_t p = 0; p < s.k; p++) {
+      for (size_t j = 0; j < s.n; j++) product[i * s.n + j] += a[i * s.k + p] * b[p * s.n + j];
+    }
+  }
+  size_t count = 0;
+  for (int flags = 0; flags < 8; flags++) {
+    const bool trans_a = flags & 1, trans_b = flags & 2, accumulate = flags & 4;
+    // NaN shows up in the result if it is read without accumulation.
+    const Guarded c(accumulate ? start : std::vector<float>(s.m * s.n, NAN));
+    kernels.matmul(c.data(), operands_a[trans_a].data(), operands_b[trans_b].data(), s.m, s.n, s.k, trans_a, trans_b,
+                   accumulate);
+    for (size_t i = 0; i < s.m * s.n; i++) count += !(c.data()[i] == product[i] + (accumulate ? start[i] : 0));
+  }
+  return count;
+}
+
+}  // namespace
+
+TEST("matmul is exact for all small sizes, around every tile edge") {
+  for (const auto* kernels : all_levels()) {
+    for (const size_t m : {0, 1, 2, 5, 6, 7, 12, 13, 25}) {
+      for (const size_t n : {0, 1, 4, 7, 15, 16, 17, 31, 33, 65}) {
+        for (const size_t k : {0, 1, 3, 16, 17, 40}) {
+          const size_t count = wrong(*kernels, {m, n, k});
+          if (count != 0) test::fail(kernels->name, __LINE__, test::differ("m, n", m, n) + test::differ("; k, wrong", k, count));
+        }
+      }
+    }
+  }
+}
+
+TEST("matmul is exact where k, rows and columns are cut into blocks") {
+  // 400 steps of k, 64 to 192 rows and 512 to 2048 columns make a block, by instruction set; above 256 columns A is
+  // packed, up to 128 rows the transposed product is taken.
+  const Shape shapes[] = {{7, 33, 401},  {3, 40, 1201}, {200, 65, 33},  {129, 300, 70},
+                          {33, 2100, 9}, {300, 530, 5}, {128, 260, 45}, {130, 20, 410}};
+  for (const auto* kernels : all_levels()) {
+    for (const Shape& s : shapes) CHECK_EQ(wrong(*kernels, s), 0u);
+  }
+}
+
+TEST("matmul gives the same bits every time, whatever ran before") {
+  const size_t m = 37, n = 83, k = 450;
+  const auto a = test::noise(m * k, 1), b = test::noise(k * n, 2);
+  for (const auto* kernels : all_levels()) {
+    std::vector<float> first(m * n), again(m * n);
+    kernels->matmul(first.data(), a.data(), b.data(), m, n, k, false, false, false);
+    CHECK_EQ(wrong(*kernels, {13, 700, 20}), 0u);
+    kernels->matmul(again.data(), a.data(), b.data(), m, n, k, false, false, false);
+    CHECK(first == again);
+  }
+}
+
+int main() { return test::run_all(); }
