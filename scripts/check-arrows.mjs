@@ -34,6 +34,9 @@ function* walk(folder) {
   }
 }
 
+/** Settings at the root that the configuration files of all packages extend. */
+const sharedSettings = ['tsup.base.ts', 'vitest.base.ts'];
+
 function nameOf(specifier) {
   const match = /^(?:@ringwise\/([a-z]+)|(ringwise))(?:\/|$)/.exec(specifier);
   return match ? (match[1] ?? match[2]) : null;
@@ -69,8 +72,11 @@ function checkPackage(root, name, violations) {
       const own = target === name || (target === null && !specifier.startsWith('.'));
       if (own) continue;
       if (target === null) {
-        const escapes = relative(folder, join(dirname(path), specifier)).startsWith('..');
-        if (escapes) violations.push(`packages/${name}/${inner} imports ${specifier}, outside its package`);
+        const imported = join(dirname(path), specifier);
+        const isSettings = inner.endsWith('.config.ts') && sharedSettings.includes(relative(root, imported));
+        const escapes = relative(folder, imported).startsWith('..');
+        if (escapes && !isSettings)
+          violations.push(`packages/${name}/${inner} imports ${specifier}, outside its package`);
       } else if (target !== 'native' && !may.includes(target)) {
         violations.push(`packages/${name}/${inner} imports ${target}`);
       }

@@ -15,12 +15,15 @@ const brand = Symbol.for('ringwise.DataError');
 /** Any error of this package; `code` is stable, the sentence is for people. */
 export class DataError extends Error {
   readonly code: DataErrorCode;
-  readonly [brand] = true;
 
   constructor(code: DataErrorCode, message: string, options?: ErrorOptions) {
     super(message, options);
     this.name = 'DataError';
     this.code = code;
+  }
+
+  get [brand](): true {
+    return true;
   }
 
   /** Like `instanceof`, also when the package is installed twice. */

@@ -32,7 +32,6 @@ export class LaunchError extends Error {
   readonly exitCode: number | null;
   /** The signal that ended that rank, or null. */
   readonly signal: NodeJS.Signals | null;
-  readonly [mark] = true;
 
   constructor(code: LaunchErrorCode, message: string, details: Details = {}) {
     super(message, 'cause' in details ? { cause: details.cause } : undefined);
@@ -40,6 +39,10 @@ export class LaunchError extends Error {
     this.rank = details.rank ?? null;
     this.exitCode = details.exitCode ?? null;
     this.signal = details.signal ?? null;
+  }
+
+  get [mark](): true {
+    return true;
   }
 
   /** Like instanceof, but also true when the package is installed twice. */

@@ -78,12 +78,13 @@ export function firstUserFrame(stack: string): string | null {
   return null;
 }
 
-/** What the other ranks had to say, with the ranks that said it. */
+/** What became of the other ranks, with the ranks that share it; without those that were stopped. */
 function grouped(others: readonly RankOutcome[]): Map<string, RankOutcome[]> {
   const groups = new Map<string, RankOutcome[]>();
   for (const outcome of others) {
     const error = outcome.lastWords?.error;
-    if (!error && outcome.failedNs === null) continue;
+    const wasStopped = outcome.failedNs === null && outcome.exitCode !== 0;
+    if (!error && wasStopped) continue;
     const said = error
       ? `reported ${error.fields.code ?? `${error.name}: ${error.message}`}`
       : `ended with ${ending(outcome)}`;

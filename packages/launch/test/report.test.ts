@@ -100,6 +100,13 @@ describe('failureReport', () => {
     const other = outcome(1, { exitCode: 4, failedNs: 2n });
     expect(failureReport(result(root, other), root)).toContain('  rank 1 ended with exit code 4');
   });
+
+  it('tells which ranks had ended well, as they may be what the others lost', () => {
+    const root = thrown(1, 1n, secondary);
+    expect(failureReport(result(outcome(0), root, stopped(2)), root)).toMatch(
+      /\n {2}rank 0 ended with exit code 0$/,
+    );
+  });
 });
 
 describe('firstUserFrame', () => {

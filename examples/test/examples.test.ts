@@ -1,0 +1,115 @@
+// Each example as its first lines say that it is run. Its claim is that it ends with exit code 0.
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { loadSafetensors } from '@ringwise/tensor/safetensors';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { example, ringwise, run, tsx } from './run.ts';
+
+const realMnist = fileURLToPath(new URL('../../../shared/data/mnist', import.meta.url));
+
+/** What the example's last line tells, as JSON behind the prefix of rank 0. */
+function summaryOf(stdout: string): Record<string, unknown> {
+  const last = stdout.trimEnd().split('\n').at(-1)!;
+  expect(last).toMatch(/^\[0\] \{/);
+  return JSON.parse(last.slice('[0] '.length)) as Record<string, unknown>;
+}
+
+describe('all-reduce.ts', () => {
+  it.each([1, 4])('gives the sum to all of %i ranks, which print in order', async (size) => {
+    const argv = [ringwise, 'run', '--standalone', '--nproc-per-node', `${size}`, example('all-reduce.ts')];
+    const sum = (size * (size + 1)) / 2;
+    const lines = Array.from({ length: size }, (_, rank) => `[${rank}] rank ${rank} of ${size} has ${sum}\n`);
+    expect(await run(argv)).toEqual({ exitCode: 0, stdout: lines.join(''), stderr: '' });
+  });
+
+  it('needs no launcher', async () => {
+    const stdout = 'rank 0 of 1 has 1\n';
+    expect(await run([tsx, example('all-reduce.ts')])).toEqual({ exitCode: 0, stdout, stderr: '' });
+  });
+});
+
+describe('mnist.ts', () => {
+  const mnist = [ringwise, 'run', example('mnist.ts'), '--json'];
+
+  it('learns to read drawn digits', async () => {
+    const { exitCode, stdout, stderr } = await run([...mnist, '--epochs', '2']);
+    expect(stderr).toBe('');
+    const { accuracy, ...rest } = summaryOf(stdout);
+    expect(accuracy).toBeGreaterThanOrEqual(0.9);
+    expect(rest).toEqual({ worldSize: 1, samplesPerSecond: expect.any(Number), seconds: expect.any(Number) });
+    expect(exitCode).toBe(0);
+  });
+
+  it('fails if it has not learned', async () => {
+    const { exitCode, stdout, stderr } = await run([...mnist, '--epochs', '0']);
+    expect(summaryOf(stdout).accuracy).toBeLessThan(0.5);
+    expect(stderr).toContain('Error: expected an accuracy of at least 0.9, got 0.');
+    expect(exitCode).toBe(1);
+  });
+});
+
+it(`mnist-ddp.ts learns to read ${existsSync(realMnist) ? 'real' : 'drawn'} digits on two ranks that stay in sync`, async () => {
+  const argv = [ringwise, 'run', '--nproc-per-node', '2', example('mnist-ddp.ts'), '--json', '--epochs', '4'];
+  const data = existsSync(realMnist) ? ['--data', realMnist] : [];
+  const { exitCode, stdout, stderr } = await run([...argv, ...data]);
+  expect(stderr).toBe('');
+  // Only rank 0 speaks.
+  expect(stdout.split('\n').filter((line) => line !== '' && !line.startsWith('[0] '))).toEqual([]);
+  const losses = [...stdout.matchAll(/loss ([\d.]+)/g)].map(([, loss]) => Number(loss));
+  expect(losses.at(-1)).toBeLessThan(losses[0]! / 2);
+  expect(stdout).toContain('replicas in sync: 2 ranks hold the same bits');
+  const { accuracy, samplesPerSecond, seconds, ...rest } = summaryOf(stdout);
+  expect(accuracy).toBeGreaterThanOrEqual(0.9);
+  expect(samplesPerSecond).toBeCloseTo((8000 * 4) / (seconds as number), -1);
+  expect(rest).toEqual({ worldSize: 2, inSync: true });
+  expect(exitCode).toBe(0);
+});
+
+describe('multigpu.ts', () => {
+  let folder: string;
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'ringwise-examples-'));
+  });
+  afterEach(() => rmSync(folder, { recursive: true }));
+
+  it('starts its ranks itself, prints the lines of the tutorial, and writes a checkpoint', async () => {
+    const argv = [tsx, example('multigpu.ts'), '2', '1', '--nprocs', '2', '--samples', '4096'];
+    const { exitCode, stdout, stderr } = await run(argv, folder);
+    expect(stderr).toBe('');
+    const lines = stdout.trimEnd().split('\n');
+    const [, first, last] = /^loss ([\d.]+) → ([\d.]+)$/.exec(lines.pop()!)!.map(Number);
+    expect(last).toBeLessThan(first!);
+    expect(lines.sort()).toEqual([
+      'Epoch 0 | Training checkpoint saved at checkpoint.safetensors',
+      'Epoch 1 | Training checkpoint saved at checkpoint.safetensors',
+      '[GPU0] Epoch 0 | Batchsize: 32 | Steps: 64',
+      '[GPU0] Epoch 1 | Batchsize: 32 | Steps: 64',
+      '[GPU1] Epoch 0 | Batchsize: 32 | Steps: 64',
+      '[GPU1] Epoch 1 | Batchsize: 32 | Steps: 64',
+    ]);
+    expect(exitCode).toBe(0);
+
+    const tensors = await loadSafetensors(join(folder, 'checkpoint.safetensors'));
+    const shapes = Object.entries(tensors).map(([name, { shape }]) => [name, [...shape]]);
+    expect(Object.fromEntries(shapes)).toEqual({
+      '0.weight': [512, 784],
+      '0.bias': [512],
+      '2.weight': [512, 512],
+      '2.bias': [512],
+      '4.weight': [10, 512],
+      '4.bias': [10],
+    });
+    for (const tensor of Object.values(tensors)) {
+      expect((tensor.dataSync() as Float32Array).every(Number.isFinite)).toBe(true);
+      tensor.dispose();
+    }
+  });
+
+  it('says how it is used', async () => {
+    const { exitCode, stderr } = await run([tsx, example('multigpu.ts')], folder);
+    expect(stderr).toContain('usage: multigpu.ts TOTAL_EPOCHS SAVE_EVERY [--batch_size N]');
+    expect(exitCode).toBe(1);
+  });
+});
