@@ -427,14 +427,14 @@ Failure HostGroup::gone(int peer, const Execution& execution) const {
   return {FailureCode::PeerLost, rank_, {peer},
           state.liveness == Liveness::Dead
               ? "lost " + name + " (" + state.reason + ")"
-              : name + " has closed the group, but rank " + std::to_string(rank_) + " still needs it for " + describe(execution.signature())};
+              : name + " has closed the group, but rank " + std::to_string(rank_) + " still needs it for " + describe(execution.signature(), rank_)};
 }
 
 Failure HostGroup::timeout_failure(const Execution& execution, const std::vector<int>& waiting, int64_t now) const {
   const Op& op = execution.op();
-  std::string text = "no answer from " + rank_list(waiting) + " within " +
-                     std::to_string((now - op.deadline_ns + op.timeout_ns) / kMillisecond) + " ms in " +
-                     describe(execution.signature());
+  const int64_t waited = std::min(now - op.deadline_ns, int64_t{0}) + op.timeout_ns;  // at most what was asked for
+  std::string text = "no answer from " + rank_list(waiting) + " within " + std::to_string(waited / kMillisecond) +
+                     " ms in " + describe(execution.signature(), rank_);
   for (const int peer : waiting) {
     const auto& activity = peer_states_[peer].activity;
     text += "; rank " + std::to_string(peer);
@@ -443,7 +443,7 @@ Failure HostGroup::timeout_failure(const Execution& execution, const std::vector
     } else if (!activity->any) {
       text += " has not started any operation";
     } else {
-      text += (activity->running ? " is in " : " is idle since ") + describe(activity->signature);
+      text += (activity->running ? " is in " : " is idle since ") + describe(activity->signature, peer);
     }
   }
   return {FailureCode::Timeout, rank_, waiting, text};

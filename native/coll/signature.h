@@ -16,8 +16,8 @@ struct alignas(64) Signature {
   uint8_t verb;  // send for both ends of a pair
   uint8_t dtype;
   uint8_t reduce;
-  int32_t root;  // broadcast: the root; send: the receiver; otherwise -1
-  uint32_t reserved;
+  int32_t root;    // broadcast: the root; send: the receiver; otherwise -1
+  int32_t source;  // send: the sender; otherwise -1
   uint64_t seq;
   uint64_t count;
   uint8_t padding[32];
@@ -29,8 +29,8 @@ Signature signature_of(const Op& op, int rank);
 
 bool same(const Signature& a, const Signature& b);
 
-/// "allReduce sum 4096 × float32", or a note that the bytes are no signature at all.
-std::string describe(const Signature& signature);
+/// What `rank` called: "allReduce sum 4096 × float32 (seq 7)", or a note that the bytes are no signature at all.
+std::string describe(const Signature& signature, int rank);
 
 /// Says that two ranks run different operations; the same text on both sides.
 Failure disagreement(int rank, const Signature& mine, int peer, const Signature& theirs);

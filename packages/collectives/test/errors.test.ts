@@ -68,7 +68,7 @@ describe('errors', () => {
     expect(`\n${messages.join('\n')}\n`).toMatchInlineSnapshot(`
       "
       barrier: no answer from ranks 2, 5 within 30000 ms (group "dp", rank 0 of 8, seq 12). A rank may be stuck or may have skipped this call.
-      allReduce: lost rank 2 (tcp 10.0.0.7:40112: connection reset) (group "dp", rank 0 of 8, seq 9).
+      allReduce: lost rank 2 (tcp 10.0.0.7:40112: connection reset) (group "dp", rank 0 of 8, seq 9). See what that rank printed last; if it ended well, it made fewer calls than the others.
       allReduce: rank 3 called allReduce sum 4096 × float16 but rank 0 called allReduce sum 4096 × float32 (group "dp", rank 0 of 8, seq 117). All ranks must make the same calls in the same order.
       abort: rank 1 aborted the group: loss is NaN (group "dp", rank 0 of 8).
       allReduce: mmap: cannot allocate memory (group "dp", rank 0 of 8, seq 4).

@@ -66,16 +66,21 @@ function errorLines(error: ReportedError): string[] {
   return lines;
 }
 
-/** "train.ts:88": the innermost frame outside node and node_modules, relative to the working directory. */
+/**
+ * "train.ts:88": the innermost frame outside node and node_modules, relative to the working directory. What was built
+ * into a `dist` folder is the user's own at most when nothing else is.
+ */
 export function firstUserFrame(stack: string): string | null {
-  for (const line of stack.split('\n')) {
+  const frames = stack.split('\n').flatMap((line) => {
     const match = /^\s+at (?:async )?(?:.*\()?((?:file:\/\/)?\/.*):(\d+):\d+\)?$/.exec(line);
-    if (!match || match[1]!.includes('/node_modules/')) continue;
+    if (!match || match[1]!.includes('/node_modules/')) return [];
     const file = match[1]!.startsWith('file:') ? fileURLToPath(match[1]!) : match[1]!;
-    const near = relative('', file);
-    return `${near.startsWith('..') || isAbsolute(near) ? file : near}:${match[2]}`;
-  }
-  return null;
+    return [{ file, line: match[2] }];
+  });
+  const frame = frames.find(({ file }) => !file.includes('/dist/')) ?? frames[0];
+  if (!frame) return null;
+  const near = relative('', frame.file);
+  return `${near.startsWith('..') || isAbsolute(near) ? frame.file : near}:${frame.line}`;
 }
 
 /** What became of the other ranks, with the ranks that share it; without those that were stopped. */

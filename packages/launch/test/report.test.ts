@@ -126,6 +126,14 @@ describe('firstUserFrame', () => {
     );
     expect(firstUserFrame('Error: x\n    at node:fs:1:2')).toBeNull();
   });
+
+  it('takes built code only where there is no other', () => {
+    const built = '    at run (file:///elsewhere/dist/index.js:10:3)';
+    expect(firstUserFrame(`Error: x\n${built}\n    at file:///elsewhere/train.ts:7:1`)).toBe(
+      '/elsewhere/train.ts:7',
+    );
+    expect(firstUserFrame(`Error: x\n${built}`)).toBe('/elsewhere/dist/index.js:10');
+  });
 });
 
 describe('last words', () => {
