@@ -18,6 +18,8 @@ export interface Gathering {
   readonly localRank: number;
   readonly localSize: number;
   readonly masterHost: string;
+  /** By rank: what names the host that it is on. */
+  readonly hosts: readonly string[];
   /** Closes what was opened. If this rank hosts the store and `isPolite`, it lets the others go first. */
   readonly leave: (isPolite: boolean) => Promise<void>;
 }
@@ -25,14 +27,16 @@ export interface Gathering {
 export async function gather(plan: Plan, site: Site): Promise<Gathering> {
   const deadline = performance.now() + plan.timeoutMs;
   for (;;) {
-    const open = await openStore(plan.place, plan.rank, leftMs(deadline));
+    let open: OpenStore | undefined;
     try {
+      open = await openStore(plan.place, plan.rank, leftMs(deadline));
       return await gatherIn(open, plan, site, deadline);
     } catch (error) {
-      await open.close();
+      await open?.close();
       // Rank 0 may just be closing the store of an earlier group; it opens a new one when it comes here.
+      const isHosted = plan.place.kind === 'tcp' && !plan.place.isServed;
       const isLost = StoreError.isInstance(error) && error.code === 'ERR_STORE_LOST';
-      if (!isLost || !open.isHosted || performance.now() > deadline) throw error;
+      if (!isLost || !isHosted || performance.now() > deadline) throw error;
     }
   }
 }
@@ -52,12 +56,14 @@ async function gatherIn(open: OpenStore, plan: Plan, site: Site, deadline: numbe
     const store = new PrefixStore(`${name}/${attempt}`, run);
     const cards = await swapCards(open, store, mine, site, deadline);
     if (cards === null) continue; // the others have given up this attempt and are in a later one
-    const onThisHost = cards.flatMap((card, other) => (card[3] === mine[3] ? [other] : []));
+    const hosts = cards.map((card) => card[3]);
+    const onThisHost = [...hosts.keys()].filter((other) => hosts[other] === mine[3]);
     return {
       store,
       localRank: plan.localRank ?? onThisHost.indexOf(rank),
       localSize: plan.localSize ?? onThisHost.length,
       masterHost: place.kind === 'tcp' ? place.host : (cards[0] as Card)[4],
+      hosts,
       leave: async (isPolite) => {
         if (open.isHosted) await sayGoodbye(store, rank, size, isPolite);
         await open.close();
