@@ -22,6 +22,7 @@ const includes = {
   base: ['base'],
   coll: ['base', 'coll'],
   tensor: ['base', 'tensor'],
+  capi: ['base', 'coll', 'capi'],
   node: ['base', 'coll', 'tensor', 'node'],
 };
 

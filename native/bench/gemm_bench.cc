@@ -110,7 +110,7 @@ int main(int count, char** arguments) {
       return 1;
     }
   }
-  for (int level = static_cast<int>(tensor::best_cpu_level()); level >= 0; level--) {
+  for (int level = static_cast<int>(best_cpu_level()); level >= 0; level--) {
     const tensor::Kernels& kernels = tensor::kernels_for(static_cast<tensor::CpuLevel>(level));
     if (count > 2 && std::strcmp(arguments[2], kernels.name) != 0) continue;
     for (const Shape& shape : kShapes) measure(kernels, shape, other);

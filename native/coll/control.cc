@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -73,7 +74,8 @@ struct ActivityFrame {
 }  // namespace
 
 Control::Control(std::vector<Fd> connections, const std::vector<int>& data, int wake)
-    : control_poll_(make_poller()), all_poll_(make_poller()) {
+    : timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)), control_poll_(make_poller()), all_poll_(make_poller()) {
+  if (!timer_) throw std::system_error(errno, std::generic_category(), "timerfd_create");
   peers_.resize(connections.size());
   for (size_t rank = 0; rank < connections.size(); ++rank) {
     if (!connections[rank]) continue;
@@ -81,6 +83,7 @@ Control::Control(std::vector<Fd> connections, const std::vector<int>& data, int 
     peers_[rank].fd = std::move(connections[rank]);
   }
   watch(control_poll_.get(), wake, EPOLLIN, -1);
+  watch(control_poll_.get(), timer_.get(), EPOLLIN | EPOLLET, -1);  // nobody reads it
   watch(all_poll_.get(), control_poll_.get(), EPOLLIN, -1);
   // Edge-triggered: the engine has tried every link before it sleeps, so only what comes after that matters.
   for (const int fd : data) watch(all_poll_.get(), fd, EPOLLIN | EPOLLOUT | EPOLLET, -1);
@@ -223,9 +226,15 @@ void Control::wait(int64_t timeout_ns) {
   epoll_wait(all_poll_.get(), ready, 8, timeout_ms);
 }
 
-void Control::wait_idle() {
+void Control::wait_idle(int64_t timeout_ns) {
   epoll_event ready[8];
-  epoll_wait(control_poll_.get(), ready, 8, 1000);
+  epoll_wait(control_poll_.get(), ready, 8, static_cast<int>((timeout_ns + kMillisecond - 1) / kMillisecond));
+}
+
+void Control::set_timer(int64_t ns) {
+  itimerspec time{};
+  time.it_value.tv_nsec = ns;
+  timerfd_settime(timer_.get(), 0, &time, nullptr);
 }
 
 }  // namespace ringwise::coll

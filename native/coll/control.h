@@ -49,8 +49,10 @@ class Control final : public ShmLink::Doorbell {
   void poll(ControlEvents& events);
   /// Sleeps until something happens on a control or data connection, `wake` is written, or the time is over.
   void wait(int64_t timeout_ns);
-  /// The same without the data connections: for a lane that has nothing to do. Any thread.
-  void wait_idle();
+  /// The same without the data connections, for a lane that has nothing to do, and until the timer. Any thread.
+  void wait_idle(int64_t timeout_ns);
+  /// Ends wait_idle in `ns` nanoseconds, less than a second. Any thread.
+  void set_timer(int64_t ns);
 
  private:
   struct Peer {
@@ -66,7 +68,8 @@ class Control final : public ShmLink::Doorbell {
   void reject(int peer, ControlEvents& events);
 
   std::vector<Peer> peers_;
-  Fd control_poll_;  // epoll over the control connections and `wake`
+  Fd timer_;
+  Fd control_poll_;  // epoll over the control connections, `wake` and timer_
   Fd all_poll_;      // epoll over control_poll_ and the data connections
 };
 

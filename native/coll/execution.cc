@@ -1,10 +1,11 @@
 #include "coll/execution.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 
 #include "coll/failure.h"
-#include "coll/reduce.h"
+#include "coll/reduce/reduce.h"
 
 namespace ringwise::coll {
 
@@ -16,36 +17,48 @@ size_t padded(size_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
 
 }  // namespace
 
-void Execution::begin(const Op& op, int rank, int size) {
+void Execution::begin(const Op& op, const Topology& topology, const Algorithm& algorithm) {
   op_ = op;
-  rank_ = rank;
-  size_ = size;
+  rank_ = topology.rank;
+  size_ = topology.size();
   element_ = byte_size(op.dtype);
-  signature_ = signature_of(op, rank);
-  plan(op, rank, size, schedule_);
+  accumulator_ = byte_size(accumulator_of(op.dtype));
+  algorithm_ = algorithm.name;
+  signature_ = signature_of(op, rank_, size_);
+  signature_.algorithm = static_cast<uint8_t>(number_of(op.verb, algorithm));
+  schedule_.clear();
+  algorithm.plan(op, topology, schedule_);
   if (scratch_memory_.size() < schedule_.scratch_bytes + kAlign) scratch_memory_.resize(schedule_.scratch_bytes + kAlign);
   const auto address = reinterpret_cast<uintptr_t>(scratch_memory_.data());
   scratch_ = scratch_memory_.data() + (kAlign - address % kAlign) % kAlign;
-  greet_index_ = greet_offset_ = heard_count_ = step_ = pushed_ = pulled_ = 0;
+  greet_index_ = greet_offset_ = heard_count_ = send_ = pushed_ = step_ = pulled_ = 0;
   heard_.assign(schedule_.greeted_by.size(), 0);
+  // The rank that gets the first message is greeted last, so that the message can go with the greeting.
+  if (schedule_.sends.empty()) return;
+  auto& greets = schedule_.greets;
+  const auto first = std::find(greets.begin(), greets.end(), schedule_.sends.front().to);
+  if (first != greets.end()) std::iter_swap(first, greets.end() - 1);
 }
 
 bool Execution::done() const {
-  return step_ == schedule_.steps.size() && greet_index_ == schedule_.greets.size() && heard_all();
+  return send_ == schedule_.sends.size() && step_ == schedule_.steps.size() && greet_index_ == schedule_.greets.size() && heard_all();
 }
 
 bool Execution::advance(Links& links) {
   bool moved = greet(links);
+  if (greets_with_message()) moved |= run_send(links);  // before a disagreement ends all
   moved |= hear_greetings(links);
-  while (step_ < schedule_.steps.size() && run_step(links)) moved = true;
+  while (static_cast<int>(run_send(links)) | static_cast<int>(run_step(links))) moved = true;
   return moved;
 }
 
 bool Execution::greet(Links& links) {
   bool moved = false;
-  while (greet_index_ < schedule_.greets.size()) {
-    const auto* bytes = reinterpret_cast<const std::byte*>(&signature_);
-    Link& link = *links[schedule_.greets[greet_index_]];
+  while (greet_index_ < schedule_.greets.size() && !greets_with_message()) {
+    const int peer = schedule_.greets[greet_index_];
+    const Signature greeting = greeting_to(signature_, op_, peer);
+    const auto* bytes = reinterpret_cast<const std::byte*>(&greeting);
+    Link& link = *links[peer];
     const size_t sent = link.send(bytes + greet_offset_, sizeof(Signature) - greet_offset_);
     if (sent == 0) break;
     moved = true;
@@ -58,6 +71,13 @@ bool Execution::greet(Links& links) {
   return moved;
 }
 
+/// The next greeting is the last, and the first message may go with it.
+bool Execution::greets_with_message() const {
+  if (send_ > 0 || schedule_.sends.empty() || greet_index_ + 1 != schedule_.greets.size()) return false;
+  const Send& send = schedule_.sends.front();
+  return send.to == schedule_.greets.back() && step_ >= send.after;
+}
+
 bool Execution::hear_greetings(Links& links) {
   if (heard_all()) return false;
   bool moved = false;
@@ -68,7 +88,8 @@ bool Execution::hear_greetings(Links& links) {
     if (bytes.size() < sizeof(Signature)) continue;
     Signature theirs;
     std::memcpy(&theirs, bytes.data(), sizeof(Signature));
-    if (!same(theirs, signature_)) throw disagreement(rank_, signature_, peer, theirs);
+    const Signature expected = greeting_from(signature_, op_, peer);
+    if (!same(theirs, expected)) throw disagreement(rank_, expected, peer, theirs);
     links[peer]->consume(sizeof(Signature));
     heard_[i] = 1;
     ++heard_count_;
@@ -77,58 +98,77 @@ bool Execution::hear_greetings(Links& links) {
   return moved;
 }
 
-/// True if the current step moved anything or ended.
+/// True if the current send moved or ended.
+bool Execution::run_send(Links& links) {
+  if (send_ == schedule_.sends.size() || (greet_index_ < schedule_.greets.size() && !greets_with_message())) return false;
+  const Send& send = schedule_.sends[send_];
+  if (step_ < send.after || !push(send, *links[send.to])) return false;
+  if (pushed_ == padded_bytes(send.piece)) {
+    pushed_ = 0;
+    ++send_;
+  }
+  return true;
+}
+
+/// True if the current step moved or ended.
 bool Execution::run_step(Links& links) {
+  if (step_ == schedule_.steps.size()) return false;
   const Step& step = schedule_.steps[step_];
-  if (step.local != Local::None) {
-    if (step.target.place == Place::Output && !heard_all()) return false;
+  if (send_ < step.after) return false;
+  if (step.from < 0) {
+    if (step.piece.place == Place::Output && !heard_all()) return false;
     work(step);
     ++step_;
     return true;
   }
-  bool moved = false;
-  if (step.to >= 0 && greet_index_ == schedule_.greets.size()) moved |= push(step, *links[step.to]);
-  if (step.from >= 0 && heard_all()) moved |= pull(step, *links[step.from]);
-  const bool pushed_all = step.to < 0 || pushed_ == padded(step.outgoing.count * element_);
-  const bool pulled_all = step.from < 0 || pulled_ == padded(step.incoming.count * element_);
-  if (pushed_all && pulled_all) {
-    pushed_ = pulled_ = 0;
+  if (!heard_all() || !pull(step, *links[step.from])) return false;
+  if (pulled_ == padded_bytes(step.piece)) {
+    pulled_ = 0;
     ++step_;
-    return true;
   }
+  return true;
+}
+
+/// One portion at a time, so that a send takes turns with the current step.
+bool Execution::push(const Send& send, Link& link) {
+  const size_t payload = send.piece.count * width(send.piece);
+  const bool greets = greet_index_ < schedule_.greets.size();
+  Signature greeting;
+  Link::Part parts[3];
+  if (greets) {
+    greeting = greeting_to(signature_, op_, send.to);
+    parts[0] = Link::Part(reinterpret_cast<const std::byte*>(&greeting), sizeof greeting).subspan(greet_offset_);
+  }
+  if (pushed_ < payload) parts[1] = {at(send.piece) + pushed_, payload - pushed_};
+  parts[2] = {kZeros, padded(payload) - std::max(payload, pushed_)};
+  size_t sent = link.send(parts);
+  const bool moved = sent > 0;
+  if (greets) {
+    const size_t of_greeting = std::min(sent, parts[0].size());
+    greet_offset_ += of_greeting;
+    sent -= of_greeting;
+    if (greet_offset_ == sizeof greeting) {
+      greet_offset_ = 0;
+      ++greet_index_;
+    }
+  }
+  pushed_ += sent;
   return moved;
 }
 
-bool Execution::push(const Step& step, Link& link) {
-  const size_t payload = step.outgoing.count * element_;
-  const size_t before = pushed_;
-  while (pushed_ < payload) {
-    const size_t sent = link.send(at(step.outgoing) + pushed_, payload - pushed_);
-    if (sent == 0) return pushed_ != before;
-    pushed_ += sent;
-    if (step.from >= 0) return true;  // take turns with the incoming message
-  }
-  while (pushed_ < padded(payload)) {
-    const size_t sent = link.send(kZeros, padded(payload) - pushed_);
-    if (sent == 0) break;
-    pushed_ += sent;
-  }
-  return pushed_ != before;
-}
-
 bool Execution::pull(const Step& step, Link& link) {
-  const size_t payload = step.incoming.count * element_;
+  const size_t element = width(step.piece);
+  const size_t payload = step.piece.count * element;
   const size_t before = pulled_;
   if (pulled_ < payload && step.take == Take::Store) {
-    pulled_ += link.receive(at(step.incoming) + pulled_, payload - pulled_);
+    pulled_ += link.receive(at(step.piece) + pulled_, payload - pulled_);
   } else if (pulled_ < payload) {
-    const auto bytes = link.peek(payload - pulled_);
-    const size_t count = bytes.size() / element_;
-    const size_t accumulator = byte_size(accumulator_of(op_.dtype));
+    const auto bytes = link.peek(std::min(payload, may_pull(step)) - pulled_);
+    const size_t count = bytes.size() / element;
     if (count > 0) {
-      accumulate(op_.dtype, op_.reduce, at(step.incoming) + pulled_ / element_ * accumulator, bytes.data(), count);
-      link.consume(count * element_);
-      pulled_ += count * element_;
+      take(step, bytes, count);
+      link.consume(count * element);
+      pulled_ += count * element;
     }
   }
   while (pulled_ >= payload && pulled_ < padded(payload)) {
@@ -140,8 +180,24 @@ bool Execution::pull(const Step& step, Link& link) {
   return pulled_ != before;
 }
 
+/// How far the message may come in before it overtakes the send that it trails.
+size_t Execution::may_pull(const Step& step) const {
+  if (!step.trails || send_ > step.after) return SIZE_MAX;
+  return std::max(pushed_, pulled_);
+}
+
+void Execution::take(const Step& step, std::span<const std::byte> bytes, size_t count) {
+  const DType dtype = step.piece.wide ? accumulator_of(op_.dtype) : op_.dtype;
+  const size_t first = pulled_ / width(step.piece);
+  std::byte* target = at(step.piece) + first * accumulator_;
+  if (step.take == Take::Accumulate) return accumulate(dtype, op_.reduce, target, bytes.data(), count);
+  const std::byte* source = at(step.source) + first * width(step.source);
+  const bool append = step.take == Take::Append;
+  reduce_kernels().join(dtype, op_.reduce, target, append ? source : bytes.data(), append ? bytes.data() : source, count);
+}
+
 void Execution::work(const Step& step) {
-  std::byte* target = at(step.target);
+  std::byte* target = at(step.piece);
   const std::byte* source = at(step.source);
   const size_t count = step.source.count;
   switch (step.local) {
@@ -173,6 +229,10 @@ std::byte* Execution::at(const Piece& piece) const {
   return scratch_ + piece.offset;
 }
 
+size_t Execution::width(const Piece& message) const { return message.wide ? accumulator_ : element_; }
+
+size_t Execution::padded_bytes(const Piece& message) const { return padded(message.count * width(message)); }
+
 void Execution::waiting_for(std::vector<int>& ranks) const {
   ranks.clear();
   const auto add = [&](int rank) {
@@ -182,10 +242,9 @@ void Execution::waiting_for(std::vector<int>& ranks) const {
   for (size_t i = 0; i < heard_.size(); ++i) {
     if (!heard_[i]) add(schedule_.greeted_by[i]);
   }
-  if (step_ < schedule_.steps.size() && ranks.empty()) {
-    const Step& step = schedule_.steps[step_];
-    if (step.to >= 0 && pushed_ < padded(step.outgoing.count * element_)) add(step.to);
-    if (step.from >= 0 && pulled_ < padded(step.incoming.count * element_)) add(step.from);
+  if (ranks.empty()) {
+    if (send_ < schedule_.sends.size() && step_ >= schedule_.sends[send_].after) add(schedule_.sends[send_].to);
+    if (step_ < schedule_.steps.size()) add(schedule_.steps[step_].from);
   }
   std::sort(ranks.begin(), ranks.end());
 }

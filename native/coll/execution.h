@@ -1,11 +1,13 @@
 // Carries out one schedule over the links, a bit at a time: advance() moves what can be moved and never waits.
-// First the greetings, then the steps in order. Outgoing data may overtake the incoming greetings; incoming data
-// and everything that writes the caller's output wait until all greetings have come and agree.
+// First the greetings, then the sends and the steps side by side. Outgoing data may overtake the incoming greetings;
+// incoming data and everything that writes the caller's output wait until all greetings have come and agree.
 #pragma once
 
 #include <memory>
+#include <span>
 #include <vector>
 
+#include "coll/choose.h"
 #include "coll/schedule.h"
 #include "coll/signature.h"
 #include "coll/transport/link.h"
@@ -17,33 +19,44 @@ using Links = std::vector<std::unique_ptr<Link>>;
 
 class Execution {
  public:
-  /// Plans `op` for `rank` of `size`. The object is reused: in a steady loop nothing is allocated here.
-  void begin(const Op& op, int rank, int size);
+  /// Plans `op` by `algorithm`. The object is reused: in a steady loop nothing is allocated here.
+  void begin(const Op& op, const Topology& topology, const Algorithm& algorithm);
 
   /// Moves what can be moved now; true if anything was. Throws Failure when ranks disagree.
   bool advance(Links& links);
 
   bool done() const;
   const Op& op() const { return op_; }
+  Op& op() { return op_; }
   const Signature& signature() const { return signature_; }
+  /// The name of the algorithm.
+  const char* algorithm() const { return algorithm_; }
 
   /// The ranks whose action this one waits for, each once.
   void waiting_for(std::vector<int>& ranks) const;
 
  private:
   bool greet(Links& links);
+  bool greets_with_message() const;
   bool hear_greetings(Links& links);
   bool heard_all() const { return heard_count_ == schedule_.greeted_by.size(); }
+  bool run_send(Links& links);
   bool run_step(Links& links);
-  bool push(const Step& step, Link& link);
+  bool push(const Send& send, Link& link);
   bool pull(const Step& step, Link& link);
+  size_t may_pull(const Step& step) const;
+  void take(const Step& step, std::span<const std::byte> bytes, size_t count);
   void work(const Step& step);
   std::byte* at(const Piece& piece) const;
+  size_t width(const Piece& message) const;
+  size_t padded_bytes(const Piece& message) const;
 
   Op op_;
   int rank_ = 0;
   int size_ = 1;
-  size_t element_ = 1;  // bytes
+  size_t element_ = 1;      // bytes
+  size_t accumulator_ = 1;  // the same
+  const char* algorithm_ = "";
   Signature signature_{};
   Schedule schedule_;
   std::vector<std::byte> scratch_memory_;
@@ -53,9 +66,10 @@ class Execution {
   size_t greet_offset_ = 0;   // bytes of the one under way
   std::vector<char> heard_;   // by index in schedule_.greeted_by
   size_t heard_count_ = 0;
+  size_t send_ = 0;
+  size_t pushed_ = 0;         // bytes of the current send, padding included
   size_t step_ = 0;
-  size_t pushed_ = 0;         // bytes of the current step's outgoing message, padding included
-  size_t pulled_ = 0;
+  size_t pulled_ = 0;         // bytes of the current step's message, padding included
 };
 
 }  // namespace ringwise::coll

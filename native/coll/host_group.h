@@ -16,8 +16,11 @@
 #include <thread>
 #include <vector>
 
+#include "base/clock.h"
+#include "coll/board/board_execution.h"
 #include "coll/control.h"
 #include "coll/execution.h"
+#include "coll/p2p.h"
 #include "coll/transport/bootstrap.h"
 
 namespace ringwise::coll {
@@ -26,6 +29,7 @@ namespace ringwise::coll {
 struct Ended {
   uint64_t id;
   std::shared_ptr<const Failure> failure;
+  int source = -1;  // of a receive that ended well: the sender
 };
 
 class HostGroup final : private ControlEvents {
@@ -37,14 +41,25 @@ class HostGroup final : private ControlEvents {
 
   const Listener& listener() const { return listener_; }
 
+  /// Memory for buffers that the ranks of this host work on in place; null where there is none. For the owner's thread,
+  /// after the group has connected. It may outlive the group.
+  const std::shared_ptr<Arena>& arena() const { return place_.arena; }
+
   /// Starts the lane and lets it connect with all peers. Ends like an operation. Called once.
   uint64_t connect(std::vector<PeerAddress> peers, int64_t timeout_ns);
 
-  /// Queues an operation; returns its id. Never blocks.
-  uint64_t start(Op op);
+  /// When an operation that was started goes on by itself. `Later`: the caller will `wait` for it or `urge`; on a host
+  /// without idle cores the lane leaves it alone until then, or looks after it now and then.
+  enum class Progress { AtOnce, Later };
 
-  /// Runs an operation to its end on the calling thread; null on success.
-  std::shared_ptr<const Failure> run(Op op);
+  /// Queues an operation; returns its id. Never blocks.
+  uint64_t start(Op op, Progress progress = Progress::AtOnce);
+
+  /// Somebody waits for what has been started, but not in `wait`.
+  void urge();
+
+  /// Runs an operation to its end on the calling thread; null on success. For a receive, `source` is set to the sender.
+  std::shared_ptr<const Failure> run(Op op, int* source = nullptr);
 
   /// Blocks until the operation has ended. Its `Ended` is still to be taken.
   void wait(uint64_t id);
@@ -60,8 +75,29 @@ class HostGroup final : private ControlEvents {
 
  private:
   struct Running {
-    Execution execution;
-    bool inline_run = false;  // by `run`, which takes its end from inline_done_
+    Execution over_links;
+    BoardExecution* on_board = nullptr;  // null for an operation over links
+    bool active = false;
+    bool inline_run = false;             // by `run`, which takes its end from inline_done_
+
+    /// Lets the others know of it, without moving much data.
+    void announce(Links& links) {
+      if (on_board != nullptr) on_board->announce();
+      else over_links.advance(links);
+    }
+    /// Of an operation whose deadline has not been set.
+    void start_clock() {
+      Op& started = on_board != nullptr ? on_board->op() : over_links.op();
+      if (started.deadline_ns == 0) started.deadline_ns = now_ns() + started.timeout_ns;
+    }
+    bool advance(Links& links) { return on_board != nullptr ? on_board->advance() : over_links.advance(links); }
+    bool done() const { return on_board != nullptr ? on_board->done() : over_links.done(); }
+    const Op& op() const { return on_board != nullptr ? on_board->op() : over_links.op(); }
+    const Signature& signature() const { return on_board != nullptr ? on_board->signature() : over_links.signature(); }
+    void waiting_for(std::vector<int>& ranks) const {
+      if (on_board != nullptr) on_board->waiting_for(ranks);
+      else over_links.waiting_for(ranks);
+    }
   };
   enum class Liveness : uint8_t { Alive, Left, Dead };
   struct PeerState {
@@ -75,29 +111,42 @@ class HostGroup final : private ControlEvents {
     int64_t next_question_ns = 0;
   };
 
+  enum class Who { Lane, Waiter, Caller };
+
   void lane_main();
+  void wait_for_wake(int timeout_ms);
+  bool leave();
   void meet(const std::vector<PeerAddress>& peers, int64_t deadline_ns);
   void build_links(Connections connections);
 
   // Engine: the holder of `engine_` only.
-  void pump(const Op* inline_op);
+  void pump(Who who, const Op* op = nullptr);
+  void drive(std::unique_lock<std::mutex>& engine, Who who, const Op* op = nullptr);
+  bool nudge();
+  bool run_on_board(const Op& op);
   bool admit();
-  bool must_wait(const Op& op, size_t before) const;
   bool advance_all();
-  void idle(Idle& idle, bool inline_run);
-  void sleep(int64_t until_ns, bool inline_run);
+  void idle(Idle& idle, Who who);
+  void spread_out();
+  void spread_from_others(int64_t yielded_ns);
+  void sleep(int64_t until_ns, Who who);
   void check_waiting(Idle& idle, int64_t now, int64_t deadline_ns);
+  void check(const Op& op, const Signature& signature, const std::vector<int>& waiting, bool ask, int64_t now) const;
   int64_t earliest_deadline();
+  bool busy() const { return running_.active || (p2p_ && !p2p_->pending().empty()); }
   void begin(const Op& op, bool inline_run);
-  void finish(size_t index);
+  void begin_collective(const Op& op, bool inline_run);
+  void finish_collective();
+  void finish_p2p(const PointToPoint::Pending& pending);
   void report(Failure failure);
   void await_verdict();
   void decide(Failure failure);
   void poison(Failure failure);
   void end_everything();
-  Failure gone(int peer, const Execution& execution) const;
-  Failure timeout_failure(const Execution& execution, const std::vector<int>& waiting, int64_t now) const;
+  Failure gone(int peer, const Signature& signature) const;
+  Failure timeout_failure(const Op& op, const Signature& signature, const std::vector<int>& waiting, int64_t now) const;
   void remember(const Signature& signature);
+  Activity activity() const;
 
   void on_report(int peer, Failure failure) override;
   void on_poison(int peer, Failure failure) override;
@@ -108,9 +157,9 @@ class HostGroup final : private ControlEvents {
 
   // Any thread.
   uint64_t enqueue(Op op);
-  void end(uint64_t id, std::shared_ptr<const Failure> failure);
+  void end(uint64_t id, std::shared_ptr<const Failure> failure, int source = -1);
   void wake_lane();
-  bool has_work();
+  bool has_ended(uint64_t id);
 
   const int rank_;
   const int size_;
@@ -122,14 +171,26 @@ class HostGroup final : private ControlEvents {
   std::unique_ptr<Control> control_;                     // engine; null until connected
   Segment segment_;                                      // engine; outlives links_
   Links links_;                                          // engine
+  std::unique_ptr<Hosts> hosts_;                         // engine; null until connected
+  Choices choices_;                                      // engine
+  BoardPlace place_;                                     // engine; without a board unless all ranks are on one host
+  std::unique_ptr<BoardExecution> board_;                // engine; null without a board
   std::atomic<uint32_t>* my_sleeping_ = nullptr;         // in segment_, null without one
   std::atomic<uint32_t>* alarm_ = nullptr;               // the same
   std::vector<PeerState> peer_states_;                   // engine
-  std::vector<std::unique_ptr<Running>> running_;        // engine; either one collective, or sends and receives
-  std::vector<std::unique_ptr<Running>> spare_;          // engine; kept for reuse
+  Running running_;                                      // engine; the collective, if one is active
+  std::unique_ptr<PointToPoint> p2p_;                    // engine; null until connected
   std::vector<Signature> history_;                       // engine; the last collectives by seq modulo its size
-  Activity last_;                                        // engine; what this rank runs or ran last
+  Activity last_;                                        // engine; what this rank began last, unless on the board
+  bool last_on_board_ = false;                           // engine
+  unsigned yields_ = 0;                                  // engine; so far
   bool inline_done_ = false;                             // engine
+  uint64_t driven_id_ = 0;                               // engine; the operation that `wait` drives, 0 when it has ended
+  bool crowded_ = false;                                 // written, like the next, before the group is connected
+  int long_yields_ = 0;                                  // engine; in a row
+  int64_t next_move_ns_ = 0;                             // engine; to another core
+  bool has_core_each_ = false;                           // the ranks of this host
+  int inline_source_ = -1;                               // engine; of a receive that has ended
   bool look_again_ = false;                              // engine; something ended that the queue may have waited for
   std::optional<Failure> report_;                        // engine; noticed here, not decided yet
   int64_t verdict_deadline_ns_ = 0;                      // engine
@@ -137,7 +198,8 @@ class HostGroup final : private ControlEvents {
 
   std::mutex mutex_;
   std::condition_variable ended_condition_;
-  std::deque<Op> queue_;                                 // mutex_
+  std::deque<Op> queue_;                                 // mutex_; collectives, which run one after another
+  std::deque<Op> p2p_queue_;                             // mutex_; sends and receives, which only wait for the engine
   std::vector<Ended> ended_;                             // mutex_; not taken yet
   uint64_t next_id_ = 1;                                 // mutex_
   uint64_t closing_id_ = 0;                              // mutex_; not zero once close has been called
@@ -145,7 +207,10 @@ class HostGroup final : private ControlEvents {
 
   std::atomic<bool> has_requests_{false};  // the queue, closing_id_ or abort_text_ has something the lane has not seen
   std::atomic<bool> lane_sleeps_{false};
-  std::atomic<int> waiters_{0};  // threads in `wait`; counted under mutex_, read by the lane
+  std::atomic<bool> lane_timer_set_{false};  // it will look after what is pending by itself
+  std::atomic<bool> urged_{false};
+  std::atomic<int> drivers_{0};  // threads that pump, or are about to, in the lane's place
+  int waiters_ = 0;                          // mutex_; threads in `wait` that the lane has to wake
   std::atomic<bool> stop_{false};
   std::thread lane_;  // last member: joined before anything it uses goes
 };

@@ -1,5 +1,5 @@
-// One operation of a group, as the lane runs it. Plain data: the caller owns `input` and `output` and keeps them
-// alive until the operation has settled.
+// One operation of a group, as the lane runs it. Plain data: the caller owns the memory that it points to and keeps
+// it alive until the operation has ended.
 #pragma once
 
 #include <cstddef>
@@ -10,22 +10,38 @@
 namespace ringwise::coll {
 
 /// Orders of Verb and ReduceOp are the wire format's and those of the lists in backends/host.ts.
-enum class Verb : uint8_t { AllReduce, Broadcast, AllGather, ReduceScatter, Send, Recv, Barrier };
+enum class Verb : uint8_t {
+  AllReduce,
+  Broadcast,
+  AllGather,
+  ReduceScatter,
+  Send,
+  Recv,
+  Barrier,
+  Reduce,
+  Gather,
+  Scatter,
+  AllToAll
+};
 enum class ReduceOp : uint8_t { Sum, Avg, Prod, Min, Max, Band, Bor, Bxor, PremulSum };
 
-inline constexpr int kVerbCount = 7;
+inline constexpr int kVerbCount = 11;
 inline constexpr int kReduceOpCount = 9;
 
 struct Op {
   Verb verb = Verb::Barrier;
   DType dtype = DType::UInt8;
   ReduceOp reduce = ReduceOp::Sum;
-  int root = 0;              // broadcast: the root; send and recv: the peer
+  int root = 0;              // of broadcast, reduce, gather and scatter; send and recv: the peer, -1 for any sender
+  int tag = 0;               // send and recv; a collective on many buffers packed into one: a digest of their lengths
   uint64_t seq = 0;          // collectives: position in the group; send and recv: position in the pair's direction
-  uint64_t count = 0;        // elements: of the buffer; of the input for allGather; of the output for reduceScatter
+  uint64_t count = 0;        // elements: of the buffer; of the input for allGather and gather; of the output for
+                             // reduceScatter and scatter; of one part for allToAll
   double factor = 1;         // premulSum
   const std::byte* input = nullptr;   // equals output for verbs that work in place
   std::byte* output = nullptr;
+  const size_t* counts = nullptr;       // by rank, where parts differ: their elements; allToAll: what this rank sends
+  const size_t* recv_counts = nullptr;  // by rank, for allToAll with counts: what this rank receives
   int64_t timeout_ns = 0;
   int64_t deadline_ns = 0;   // set when the operation is handed to the group
   uint64_t id = 0;

@@ -1,42 +1,46 @@
 #include "coll/schedule.h"
 
-#include "coll/algo/algorithms.h"
+#include <algorithm>
 
 namespace ringwise::coll {
-
-namespace {
-// Up to here one message to every rank costs less than two phases over parts of the buffer.
-constexpr size_t kOneShotBytes = 2048;
-}  // namespace
 
 void Schedule::clear() {
   greets.clear();
   greeted_by.clear();
+  sends.clear();
   steps.clear();
   scratch_bytes = 0;
 }
 
 void Schedule::exchange(int to, Piece outgoing, int from, Piece incoming, Take take) {
-  Step step;
-  if (outgoing.count > 0) {
-    step.to = to;
-    step.outgoing = outgoing;
-  }
-  if (incoming.count > 0) {
-    step.from = from;
-    step.incoming = incoming;
-    step.take = take;
-  }
-  if (step.to >= 0 || step.from >= 0) steps.push_back(step);
+  const size_t sends_before = sends.size();
+  send(to, outgoing, steps.size());
+  const size_t steps_before = steps.size();
+  receive(from, incoming, take, sends_before, outgoing);
+  if (steps.size() > steps_before) steps.back().trails = take == Take::Append || take == Take::Prepend;
 }
 
-void Schedule::work(Local local, Piece target, Piece source) {
+void Schedule::work(Local local, Piece target, Piece source, size_t after) {
   if (source.count == 0) return;
-  Step step;
+  Step& step = steps.emplace_back();
   step.local = local;
-  step.target = target;
+  step.piece = target;
   step.source = source;
-  steps.push_back(step);
+  step.after = after;
+}
+
+void Schedule::send(int to, Piece piece, size_t after) {
+  if (piece.count > 0) sends.push_back({to, piece, after});
+}
+
+void Schedule::receive(int from, Piece piece, Take take, size_t after, Piece source) {
+  if (piece.count == 0) return;
+  Step& step = steps.emplace_back();
+  step.from = from;
+  step.take = take;
+  step.piece = piece;
+  step.source = source;
+  step.after = after;
 }
 
 size_t Schedule::scratch(size_t bytes) {
@@ -45,27 +49,17 @@ size_t Schedule::scratch(size_t bytes) {
   return offset;
 }
 
-void plan(const Op& op, int rank, int size, Schedule& schedule) {
-  schedule.clear();
-  switch (op.verb) {
-    case Verb::AllReduce:
-      if (op.count * byte_size(op.dtype) <= kOneShotBytes) return one_shot_all_reduce(op, rank, size, schedule);
-      return two_shot_all_reduce(op, rank, size, schedule);
-    case Verb::ReduceScatter:
-      return direct_reduce_scatter(op, rank, size, schedule);
-    case Verb::AllGather:
-      return direct_all_gather(op, rank, size, schedule);
-    case Verb::Broadcast:
-      return tree_broadcast(op, rank, size, schedule);
-    case Verb::Barrier:
-      return greeting_barrier(op, rank, size, schedule);
-    case Verb::Send:
-      schedule.greets.push_back(op.root);
-      return schedule.exchange(op.root, {Place::Input, 0, op.count}, -1, {}, Take::Store);
-    case Verb::Recv:
-      schedule.greeted_by.push_back(op.root);
-      return schedule.exchange(-1, {}, op.root, {Place::Output, 0, op.count}, Take::Store);
-  }
+void Schedule::greet_partners() {
+  const auto collect = [](std::vector<int>& ranks, const auto& list, auto rank_of) {
+    for (const auto& entry : list) {
+      const int rank = rank_of(entry);
+      if (rank >= 0 && (ranks.empty() || ranks.back() != rank)) ranks.push_back(rank);
+    }
+    std::sort(ranks.begin(), ranks.end());
+    ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  };
+  collect(greets, sends, [](const Send& send) { return send.to; });
+  collect(greeted_by, steps, [](const Step& step) { return step.from; });
 }
 
 }  // namespace ringwise::coll

@@ -1,9 +1,11 @@
-// What one rank does for one operation: a list of steps over named pieces of memory. Planning is pure (a function
-// of rank, size, root and count); carrying it out is Execution's job. So the same plans can run over shared
-// memory, sockets, or a simulated network.
+// What one rank does for one operation: two lists that run side by side, each in its order. `sends` are messages out;
+// `steps` are messages in, and local work. Every entry says how far the other list must be before it may begin. So a
+// plan waits only for what it needs, and a link can be kept full in both directions. exchange() and work() wait for
+// everything planned before them, which is always right; send(), receive() and their `after` are for plans that do better.
 //
-// A step moves at most one message out and one message in, at the same time, then does its local work. Steps run
-// strictly in order. Both ends of a message plan it with the same number of bytes; empty messages are not sent.
+// Planning is pure (a function of rank, size and operation); carrying it out is Execution's job. So the same plans can
+// run over shared memory, sockets, or a simulated network. Both ends of a message plan it with the same number of
+// bytes, and the messages of a pair in the same order; empty ones are not sent.
 #pragma once
 
 #include <cstddef>
@@ -16,46 +18,61 @@ namespace ringwise::coll {
 
 enum class Place : uint8_t { Input, Output, Scratch };
 
-/// `count` elements at `offset` (in bytes) of a place. Elements are of the operation's dtype, except where a step
-/// says that a piece of scratch holds accumulators.
+/// `count` elements at `offset` (in bytes) of a place. Elements are of the operation's dtype, except for accumulators,
+/// which lie in scratch: the target of Widen and of everything that accumulates, and the source of Narrow.
 struct Piece {
   Place place = Place::Input;
   size_t offset = 0;
   size_t count = 0;
+  bool wide = false;  // of a message: its elements are accumulators
 };
 
-/// What happens with arriving elements: stored as they are, or folded into accumulators.
-enum class Take : uint8_t { Store, Accumulate };
+/// What becomes of an arriving message: stored as it is, folded into accumulators (piece = piece ∘ message), or
+/// combined with the step's source into the piece, in either order (source ∘ message, message ∘ source).
+enum class Take : uint8_t { Store, Accumulate, Append, Prepend };
 
 /// Work without communication. Accumulators are the left operand or the source where the name says so.
 enum class Local : uint8_t { None, Copy, Scale, Widen, Accumulate, Narrow };
 
-struct Step {
+struct Send {
   int to = -1;
-  Piece outgoing;
-  int from = -1;
-  Piece incoming;
+  Piece piece;
+  size_t after = 0;  // steps that must have ended before it leaves
+};
+
+struct Step {
+  int from = -1;              // a message in; otherwise local work
   Take take = Take::Store;
   Local local = Local::None;
-  Piece target;  // of the local work
+  Piece piece;                // where the message or the result of the work goes
   Piece source;
+  size_t after = 0;           // sends that must have left before it begins
+  bool trails = false;        // the send after those writes the same memory out: stay behind it, byte by byte
 };
 
 struct Schedule {
   std::vector<int> greets;     // ranks that get this rank's signature before anything else
   std::vector<int> greeted_by; // ranks whose signature must have come, and agree, before any buffer is touched
+  std::vector<Send> sends;
   std::vector<Step> steps;
   size_t scratch_bytes = 0;
 
   /// Empties the schedule and keeps its memory, so that a steady loop allocates nothing.
   void clear();
+  /// A message out and one in at the same time, after everything before. For Append and Prepend the source is what is sent.
   void exchange(int to, Piece outgoing, int from, Piece incoming, Take take);
-  void work(Local local, Piece target, Piece source);
+  /// Local work after everything before, or after the steps before and the first `after` sends.
+  void work(Local local, Piece target, Piece source) { work(local, target, source, sends.size()); }
+  void work(Local local, Piece target, Piece source, size_t after);
+  /// A message out, after the first `after` steps.
+  void send(int to, Piece piece, size_t after);
+  /// A message in, after the steps before and the first `after` sends. `source` is for Append and Prepend.
+  void receive(int from, Piece piece, Take take, size_t after, Piece source = {});
   /// Reserves aligned scratch; returns its offset.
   size_t scratch(size_t bytes);
+  /// Greets those that get a message, and waits for the greetings of those that send one. Enough where nothing is
+  /// written to the output before every rank has, directly or through others, had a part in it: then all agree.
+  void greet_partners();
 };
-
-/// Plans `op` for `rank` of `size`, choosing the algorithm.
-void plan(const Op& op, int rank, int size, Schedule& schedule);
 
 }  // namespace ringwise::coll

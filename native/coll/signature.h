@@ -16,23 +16,36 @@ struct alignas(64) Signature {
   uint8_t verb;  // send for both ends of a pair
   uint8_t dtype;
   uint8_t reduce;
-  int32_t root;    // broadcast: the root; send: the receiver; otherwise -1
-  int32_t source;  // send: the sender; otherwise -1
+  int32_t root;    // broadcast, reduce, gather, scatter: the root; send: the receiver; otherwise -1
+  int32_t source;  // send: the sender, -1 in a receive from any rank; otherwise -1
   uint64_t seq;
-  uint64_t count;
-  uint8_t padding[32];
+  uint64_t count;  // where parts differ: of all parts together; allToAll: of the part that goes to the addressee
+  uint32_t parts;  // where parts differ: a hash of their sizes; otherwise 0
+  int32_t tag;     // as in Op
+  uint8_t algorithm;  // over links: the number among the verb's algorithms (see choose.h); otherwise 0
+  uint8_t padding[23];
 };
 static_assert(sizeof(Signature) == 64);
 
-/// The signature of `op` as rank `rank` runs it.
-Signature signature_of(const Op& op, int rank);
+/// "allReduce"
+const char* name_of(Verb verb);
+
+/// The signature of `op` as rank `rank` of `size` runs it. For allToAll, without any part's count.
+Signature signature_of(const Op& op, int rank, int size);
+
+/// `signature` as `peer` is greeted with it, and as its greeting has to be. Only allToAll differs between peers.
+Signature greeting_to(const Signature& signature, const Op& op, int peer);
+Signature greeting_from(const Signature& signature, const Op& op, int peer);
+
+/// Whether `signature` can be the header of a message from rank `from` to rank `to`.
+bool is_message(const Signature& signature, int from, int to);
 
 bool same(const Signature& a, const Signature& b);
 
 /// What `rank` called: "allReduce sum 4096 × float32 (seq 7)", or a note that the bytes are no signature at all.
 std::string describe(const Signature& signature, int rank);
 
-/// Says that two ranks run different operations; the same text on both sides.
+/// Says that two ranks run different operations; the same text on both sides. `mine` is what `peer` should have sent.
 Failure disagreement(int rank, const Signature& mine, int peer, const Signature& theirs);
 
 }  // namespace ringwise::coll

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <memory>
 #include <system_error>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "coll/host_group.h"
@@ -20,6 +22,12 @@ using coll::Failure;
 using coll::Op;
 
 constexpr int64_t kNsPerMs = 1'000'000;
+
+/// Elements per rank, as operations point to them; empty where JavaScript passed null.
+struct Counts {
+  std::vector<size_t> counts;
+  std::vector<size_t> recv_counts;
+};
 
 /// { code, origin, peers, text }, or null.
 napi_value to_js(Napi::Env env, const std::shared_ptr<const Failure>& failure) {
@@ -40,12 +48,13 @@ class HostGroup final : public Napi::ObjectWrap<HostGroup> {
     return DefineClass(env, "HostGroup",
                        {InstanceMethod<&HostGroup::connect>("connect"), InstanceMethod<&HostGroup::start>("start"),
                         InstanceMethod<&HostGroup::run>("run"), InstanceMethod<&HostGroup::wait>("wait"),
+                        InstanceMethod<&HostGroup::urge>("urge"), InstanceMethod<&HostGroup::alloc>("alloc"),
                         InstanceMethod<&HostGroup::abort>("abort"), InstanceMethod<&HostGroup::close>("close"),
                         InstanceMethod<&HostGroup::destroy>("destroy"),
                         InstanceAccessor<&HostGroup::unix_name>("unixName"), InstanceAccessor<&HostGroup::port>("port")});
   }
 
-  /// (rank, size, host, settle: (id, failure) => void)
+  /// (rank, size, host, settle: (id, failure, source) => void)
   explicit HostGroup(const Napi::CallbackInfo& info) : Napi::ObjectWrap<HostGroup>(info) {
     const Napi::Env env = info.Env();
     settle_ = Napi::Persistent(info[3].As<Napi::Function>());
@@ -98,7 +107,8 @@ class HostGroup final : public Napi::ObjectWrap<HostGroup> {
     const std::vector<Ended> ended = std::move(ended_);  // a callback may come back here
     for (const Ended& one : ended) {
       if (--pending_ == 0) napi_unref_threadsafe_function(env, notify_);
-      settle_.Call({Napi::Number::New(env, static_cast<double>(one.id)), to_js(env, one.failure)});
+      if (!counts_.empty()) counts_.erase(one.id);
+      settle_.Call({Napi::Number::New(env, static_cast<double>(one.id)), to_js(env, one.failure), Napi::Number::New(env, one.source)});
     }
   }
 
@@ -120,8 +130,15 @@ class HostGroup final : public Napi::ObjectWrap<HostGroup> {
     return static_cast<std::byte*>(data);
   }
 
-  /// (verb, dtype, reduce, root, seq, count, timeoutMs, factor, input, output)
-  static Op read_op(const Napi::CallbackInfo& info) {
+  static void read_counts(const Napi::CallbackInfo& info, size_t index, std::vector<size_t>& counts) {
+    if (!info[index].IsTypedArray()) return;
+    const auto array = info[index].As<Napi::Float64Array>();
+    for (size_t i = 0; i < array.ElementLength(); ++i) counts.push_back(static_cast<size_t>(array[i]));
+  }
+
+  /// (verb, dtype, reduce, root, tag, seq, count, timeoutMs, factor, input, output, counts, recvCounts). The operation
+  /// points into `counts`.
+  static Op read_op(const Napi::CallbackInfo& info, Counts& counts) {
     const auto integer = [&](size_t i) {
       int64_t value = 0;
       napi_get_value_int64(info.Env(), info[i], &value);
@@ -132,25 +149,59 @@ class HostGroup final : public Napi::ObjectWrap<HostGroup> {
     op.dtype = static_cast<DType>(integer(1));
     op.reduce = static_cast<coll::ReduceOp>(integer(2));
     op.root = static_cast<int>(integer(3));
-    op.seq = static_cast<uint64_t>(integer(4));
-    op.count = static_cast<uint64_t>(integer(5));
-    op.timeout_ns = integer(6) * kNsPerMs;
-    napi_get_value_double(info.Env(), info[7], &op.factor);
-    op.input = memory(info, 8);
-    op.output = memory(info, 9);
+    op.tag = static_cast<int>(integer(4));
+    op.seq = static_cast<uint64_t>(integer(5));
+    op.count = static_cast<uint64_t>(integer(6));
+    op.timeout_ns = integer(7) * kNsPerMs;
+    napi_get_value_double(info.Env(), info[8], &op.factor);
+    op.input = memory(info, 9);
+    op.output = memory(info, 10);
+    read_counts(info, 11, counts.counts);
+    read_counts(info, 12, counts.recv_counts);
+    if (!counts.counts.empty()) op.counts = counts.counts.data();
+    if (!counts.recv_counts.empty()) op.recv_counts = counts.recv_counts.data();
     return op;
   }
 
   Napi::Value start(const Napi::CallbackInfo& info) {
-    return expect(info.Env(), group(info.Env()).start(read_op(info)));
+    Counts counts;
+    const uint64_t id = group(info.Env()).start(read_op(info, counts), coll::HostGroup::Progress::Later);
+    if (!counts.counts.empty()) counts_.emplace(id, std::move(counts));  // moved vectors keep their memory in place
+    return expect(info.Env(), id);
   }
 
-  Napi::Value run(const Napi::CallbackInfo& info) { return {info.Env(), to_js(info.Env(), group(info.Env()).run(read_op(info)))}; }
+  /// The failure; or null, or the sender's rank for a receive.
+  Napi::Value run(const Napi::CallbackInfo& info) {
+    Counts counts;
+    int source = -1;
+    const auto failure = group(info.Env()).run(read_op(info, counts), &source);
+    if (!failure && source >= 0) return Napi::Number::New(info.Env(), source);
+    return {info.Env(), to_js(info.Env(), failure)};
+  }
 
   /// (id): blocks; has settled everything that ended until then when it returns.
   void wait(const Napi::CallbackInfo& info) {
     group(info.Env()).wait(static_cast<uint64_t>(info[0].ToNumber().Int64Value()));
     settle_ended(info.Env());
+  }
+
+  void urge(const Napi::CallbackInfo& info) { group(info.Env()).urge(); }
+
+  /// (bytes): zeroed memory that all ranks of the host reach; null where there is none.
+  Napi::Value alloc(const Napi::CallbackInfo& info) {
+    const std::shared_ptr<coll::Arena> arena = group(info.Env()).arena();
+    if (!arena) return info.Env().Null();
+    const auto bytes = static_cast<size_t>(info[0].ToNumber().Int64Value());
+    std::byte* block;
+    try {
+      block = arena->allocate(bytes);
+    } catch (const std::system_error& error) {
+      throw Napi::Error::New(info.Env(), error.what());
+    }
+    // The finalizer runs on this thread, possibly after the group has gone.
+    return Napi::ArrayBuffer::New(info.Env(), block, bytes, [arena](Napi::Env, void* data) {
+      arena->release(static_cast<std::byte*>(data));
+    });
   }
 
   void abort(const Napi::CallbackInfo& info) { group(info.Env()).abort(info[0].ToString().Utf8Value()); }
@@ -202,6 +253,7 @@ class HostGroup final : public Napi::ObjectWrap<HostGroup> {
   std::atomic<bool> notified_{false};            // both threads
   int pending_ = 0;                              // JavaScript thread; operations not settled yet
   std::vector<Ended> ended_;                     // JavaScript thread; kept for its memory
+  std::unordered_map<uint64_t, Counts> counts_;  // JavaScript thread; of operations not settled yet, by id
   std::unique_ptr<coll::HostGroup> group_;       // JavaScript thread; its lane calls notify until it is destroyed
 };
 

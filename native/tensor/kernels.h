@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "base/dtype.h"
+#include "base/target.h"
 
 namespace ringwise::tensor {
 
@@ -17,7 +18,7 @@ namespace ringwise::tensor {
 enum class UnaryOp : int { Neg, Exp, Log, Sqrt, Square, Abs, Relu, Sigmoid, Tanh };
 enum class BinaryOp : int { Add, Sub, Mul, Div, Max, Min, Eq, Lt, ReluGrad, SigmoidGrad, TanhGrad };
 enum class ReduceOp : int { Sum, Max };
-enum class CpuLevel : int { Baseline, Avx2, Avx512 };
+using ringwise::CpuLevel;
 
 constexpr int kMaxRank = 16;
 
@@ -71,8 +72,6 @@ struct Kernels {
   void (*sgd)(float* param, const float* grad, float* velocity, const SgdOptions&, size_t count);
 };
 
-/// The highest level that this CPU has.
-CpuLevel best_cpu_level();
 /// The table of `cap`, or of the best level where the CPU has less.
 const Kernels& kernels_for(CpuLevel cap);
 

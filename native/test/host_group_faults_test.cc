@@ -34,14 +34,15 @@ int64_t processor_ns() {
 
 void pause_ms(int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
 
-/// The 48 bytes that open every connection; see transport/bootstrap.cc.
+/// The 52 bytes that open every connection; see transport/bootstrap.cc.
 struct Hello {
   uint32_t magic = 0x48475752;
   uint8_t version = 1;
-  uint8_t purpose;  // 0 control, 1 data
+  uint8_t purpose;  // 0 control, 1 data of collectives, 2 sends and receives
   uint8_t reserved[2]{};
   int32_t from;
   int32_t to;
+  int32_t host;
   coll::Proof proof;
 };
 
@@ -71,9 +72,9 @@ size_t read_all(const Fd& fd, char* bytes, size_t expected) {
 }
 
 /// A connection as rank 1 of 2 makes it to rank 0.
-Fd connect_as_rank_1(uint16_t port, bool data) {
+Fd connect_as_rank_1(uint16_t port, uint8_t purpose) {
   Fd fd = dial(port);
-  const Hello hello{.purpose = static_cast<uint8_t>(data), .from = 1, .to = 0, .proof = proof(1, 0)};
+  const Hello hello{.purpose = purpose, .from = 1, .to = 0, .host = 1, .proof = proof(1, 0)};
   write_all(fd, &hello, sizeof hello);
   char answer[sizeof hello];
   CHECK_EQ(read_all(fd, answer, sizeof answer), sizeof answer);
@@ -140,9 +141,8 @@ TEST("an operation in the queue is not late because of one that runs") {
       while (!failed) std::this_thread::yield();
       return;
     }
-    std::vector<float> never(1);
-    rank.group->start(transfer(Verb::Recv, never, 1));
-    Op late = barrier(0);
+    rank.group->start(barrier(0));
+    Op late = barrier(1);
     late.timeout_ns = 200 * kMillisecond;
     const int64_t start = now_ns();
     const auto failure = rank.group->run(late);
@@ -193,8 +193,9 @@ TEST("a lost rank is noticed on a crowded machine too") {
 TEST("what a rank had begun to send when it was lost is no reason to wait for the rest") {
   HostGroup group(0, 2, "127.0.0.1", [] {});
   const auto connecting = group.connect({remote(group, 0, 1)}, kTimeout);
-  Fd control = connect_as_rank_1(group.listener().port(), false);
-  Fd data = connect_as_rank_1(group.listener().port(), true);
+  Fd control = connect_as_rank_1(group.listener().port(), 0);
+  Fd data = connect_as_rank_1(group.listener().port(), 1);
+  Fd messages = connect_as_rank_1(group.listener().port(), 2);
   group.wait(connecting);
   const auto waiting = group.start(barrier(0));
   char signature[64];
@@ -218,7 +219,7 @@ TEST("strangers can neither keep a group from meeting nor come in later") {
   for (int i = 0; i < 600; ++i) {
     Fd fd = dial(port);
     if (!fd) break;  // out of descriptors
-    const Hello hello{.purpose = static_cast<uint8_t>(i), .from = 1, .to = 0, .proof = proof(i % 7, 5)};
+    const Hello hello{.purpose = static_cast<uint8_t>(i), .from = 1, .to = 0, .host = 1, .proof = proof(i % 7, 5)};
     std::string junk(1000, static_cast<char>(i));
     if (i % 4 == 1) write_all(fd, &hello, sizeof hello);
     if (i % 4 == 2) write_all(fd, &hello, sizeof hello / 2);

@@ -1,4 +1,4 @@
-#include "coll/reduce.h"
+#include "coll/reduce/reduce.h"
 
 #include <cmath>
 #include <cstdint>

@@ -18,7 +18,7 @@ namespace ringwise::test {
 
 inline std::vector<const tensor::Kernels*> all_levels() {
   std::vector<const tensor::Kernels*> all;
-  for (int level = 0; level <= static_cast<int>(tensor::best_cpu_level()); level++) {
+  for (int level = 0; level <= static_cast<int>(best_cpu_level()); level++) {
     all.push_back(&tensor::kernels_for(static_cast<tensor::CpuLevel>(level)));
   }
   return all;

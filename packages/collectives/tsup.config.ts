@@ -5,5 +5,7 @@ export default defineConfig(
   library({
     index: 'src/index.ts',
     testing: 'src/testing.ts',
+    bench: 'src/bench.ts',
+    'bench-rank': 'src/bench/rank.ts',
   }),
 );

@@ -1,25 +1,35 @@
-// The algorithms, one file each. Every function appends to an empty schedule what `rank` of `size` has to do.
-// Costs are given per rank for n ranks and a buffer of S bytes.
+// The algorithms, one file each, where the sources and costs are: per rank, for n ranks and a buffer of S bytes.
+// Every function appends to an empty schedule what `rank` of `size` has to do.
 #pragma once
 
 #include "coll/schedule.h"
+#include "coll/topology.h"
 
 namespace ringwise::coll {
 
-/// Everybody sends everything to everybody, then reduces in rank order. 1 step, (n−1)·S bytes.
-void one_shot_all_reduce(const Op& op, int rank, int size, Schedule& schedule);
+/// All-reduce among a team of at least two: `sums` is what this rank brings, `output` where the result goes. Nothing is
+/// written to the output before every rank of the team has had a part in it. (One-shot: `sums` must not be wide.)
+using TeamAllReduce = void(const Op& op, Piece sums, Piece output, const Team& team, Schedule& schedule);
+TeamAllReduce one_shot_all_reduce, two_shot_all_reduce, ring_all_reduce, tree_all_reduce;
+TeamAllReduce recursive_doubling_all_reduce, halving_doubling_all_reduce;
 
-/// Reduce-scatter, then all-gather, both by direct exchange. 2(n−1) steps, 2·S·(n−1)/n bytes.
-void two_shot_all_reduce(const Op& op, int rank, int size, Schedule& schedule);
+/// The same for the whole group, host by host.
+void hierarchical_all_reduce(const Op& op, Piece sums, Piece output, const Topology& topology, Schedule& schedule);
 
-/// In step k rank r sends part r+k to its owner and folds in its own part from r−k. n−1 steps, S·(n−1)/n bytes.
 void direct_reduce_scatter(const Op& op, int rank, int size, Schedule& schedule);
-
-/// In step k rank r sends its input to r+k and takes that of r−k. n−1 steps, (n−1) inputs.
 void direct_all_gather(const Op& op, int rank, int size, Schedule& schedule);
+void bruck_all_gather(const Op& op, int rank, int size, Schedule& schedule);
+void pairwise_all_to_all(const Op& op, int rank, int size, Schedule& schedule);
+void bruck_all_to_all(const Op& op, int rank, int size, Schedule& schedule);
 
-/// Binomial tree from the root. ⌈log2 n⌉ steps, S bytes in, up to ⌈log2 n⌉·S out, n−1 signatures.
 void tree_broadcast(const Op& op, int rank, int size, Schedule& schedule);
+void chain_broadcast(const Op& op, int rank, int size, Schedule& schedule);
+void tree_reduce(const Op& op, int rank, int size, Schedule& schedule);
+void two_shot_reduce(const Op& op, int rank, int size, Schedule& schedule);
+void direct_gather(const Op& op, int rank, int size, Schedule& schedule);
+void tree_gather(const Op& op, int rank, int size, Schedule& schedule);
+void direct_scatter(const Op& op, int rank, int size, Schedule& schedule);
+void tree_scatter(const Op& op, int rank, int size, Schedule& schedule);
 
 /// Nobody passes before everybody's signature has come. 1 step, n−1 signatures.
 void greeting_barrier(const Op& op, int rank, int size, Schedule& schedule);

@@ -23,7 +23,7 @@ namespace ringwise::coll {
 
 namespace {
 
-enum class Purpose : uint8_t { Control, Data };
+enum class Purpose : uint8_t { Control, Data, PointToPoint };
 
 struct Hello {
   uint32_t magic;
@@ -32,9 +32,10 @@ struct Hello {
   uint8_t reserved[2];
   int32_t from;
   int32_t to;
+  int32_t host;  // the lowest rank on the sender's host
   Proof proof;
 };
-static_assert(sizeof(Hello) == 48);
+static_assert(sizeof(Hello) == 52);
 
 constexpr uint32_t kMagic = 0x48475752;  // "RWGH"
 constexpr uint8_t kVersion = 1;
@@ -103,6 +104,12 @@ class Meeting {
     const size_t size = peers.size() + 1;
     connections_.control.resize(size);
     connections_.data.resize(size);
+    connections_.p2p.resize(size);
+    host_ = rank;
+    for (const auto& peer : peers) {
+      if (peer.local) host_ = std::min(host_, peer.rank);
+    }
+    connections_.hosts.assign(size, host_);
   }
 
   Connections run() {
@@ -110,7 +117,9 @@ class Meeting {
     for (auto& [rank, peer] : peers_) {
       if (rank >= rank_) continue;
       connections_.control[rank] = connect_to(peer, Purpose::Control);
-      if (!peer.local) connections_.data[rank] = connect_to(peer, Purpose::Data);
+      if (peer.local) continue;
+      connections_.data[rank] = connect_to(peer, Purpose::Data);
+      connections_.p2p[rank] = connect_to(peer, Purpose::PointToPoint);
     }
     accept_higher_ranks();
     share_segment();
@@ -193,7 +202,7 @@ class Meeting {
       if (poll(&pause, 1, 5) > 0) await(wake_, POLLIN, {});
     }
     if (!peer.local) tune_tcp(fd.get());
-    const Hello hello{kMagic, kVersion, purpose, {}, rank_, peer.rank, peer.mine};
+    const Hello hello{kMagic, kVersion, purpose, {}, rank_, peer.rank, host_, peer.mine};
     write_all(fd.get(), &hello, sizeof hello, peer.rank);
     Hello answer;
     read_all(fd.get(), &answer, sizeof answer, peer.rank);
@@ -201,6 +210,7 @@ class Meeting {
       throw Failure(FailureCode::PeerLost, rank_, {peer.rank},
                     "rank " + std::to_string(peer.rank) + " could not prove that it knows the job secret");
     }
+    connections_.hosts[peer.rank] = answer.host;
     return fd;
   }
 
@@ -216,7 +226,8 @@ class Meeting {
   std::vector<int> missing() const {
     std::vector<int> ranks;
     for (const auto& [rank, peer] : peers_) {
-      if (rank > rank_ && (!connections_.control[rank] || (!peer.local && !connections_.data[rank]))) ranks.push_back(rank);
+      const bool all = connections_.control[rank] && (peer.local || (connections_.data[rank] && connections_.p2p[rank]));
+      if (rank > rank_ && !all) ranks.push_back(rank);
     }
     return ranks;
   }
@@ -260,12 +271,15 @@ class Meeting {
         peer == peers_.end() || !equal_in_constant_time(hello.proof, peer->second.theirs)) {
       return true;
     }
-    const bool data = hello.purpose == Purpose::Data;
-    if (stranger.local != peer->second.local || (data && stranger.local)) return true;
-    Fd& place = data ? connections_.data[hello.from] : connections_.control[hello.from];
-    if (place) return true;
+    if (stranger.local != peer->second.local || (stranger.local && hello.purpose != Purpose::Control)) return true;
+    auto* places = hello.purpose == Purpose::Control  ? &connections_.control
+                   : hello.purpose == Purpose::Data ? &connections_.data
+                                                    : &connections_.p2p;
+    if (hello.purpose > Purpose::PointToPoint || (*places)[hello.from]) return true;
+    Fd& place = (*places)[hello.from];
     if (!stranger.local) tune_tcp(stranger.fd.get());
-    const Hello answer{kMagic, kVersion, hello.purpose, {}, rank_, hello.from, peer->second.mine};
+    connections_.hosts[hello.from] = hello.host;
+    const Hello answer{kMagic, kVersion, hello.purpose, {}, rank_, hello.from, host_, peer->second.mine};
     write_all(stranger.fd.get(), &answer, sizeof answer, hello.from);
     place = std::move(stranger.fd);
     return true;
@@ -280,16 +294,37 @@ class Meeting {
     std::sort(locals.begin(), locals.end());
     const int count = static_cast<int>(locals.size());
     if (count == 1) return;
+    const bool one_host = locals.size() == peers_.size() + 1;
     if (locals.front() != rank_) {
       connections_.segment = Segment::attach(receive_descriptor(locals.front()), count);
-      return;
+      if (one_host) connections_.board = Board::attach(receive_descriptor(locals.front()), count);
+    } else {
+      connections_.segment = Segment::create(count);
+      if (one_host) connections_.board = Board::create(count);
+      for (const int rank : locals) {
+        if (rank == rank_) continue;
+        send_descriptor(rank, connections_.segment.descriptor());
+        if (one_host) send_descriptor(rank, connections_.board.descriptor());
+      }
     }
-    connections_.segment = Segment::create(count);
-    for (const int rank : locals) {
-      if (rank != rank_) send_descriptor(rank, connections_.segment.descriptor());
-    }
+    if (one_host) share_arenas();
   }
 
+  /// A rank that has no arena says so by a message without a descriptor; then the group does without.
+  void share_arenas() {
+    connections_.arena = Arena::create();
+    connections_.arenas = PeerArenas(static_cast<int>(connections_.local_ranks.size()));
+    for (const auto& [rank, peer] : peers_) send_descriptor(rank, connections_.arena ? connections_.arena->descriptor() : -1);
+    bool everybody = connections_.arena != nullptr;
+    for (const auto& [rank, peer] : peers_) {
+      const Fd file = receive_descriptor(rank);
+      everybody = everybody && file;
+      if (everybody) connections_.arenas.attach(rank, file);
+    }
+    if (!everybody) connections_.arena.reset();
+  }
+
+  /// −1 for none.
   void send_descriptor(int peer, int descriptor) {
     char byte = 'S';
     iovec part{&byte, 1};
@@ -297,13 +332,15 @@ class Meeting {
     msghdr message{};
     message.msg_iov = &part;
     message.msg_iovlen = 1;
-    message.msg_control = space;
-    message.msg_controllen = sizeof space;
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(header), &descriptor, sizeof(int));
+    if (descriptor >= 0) {
+      message.msg_control = space;
+      message.msg_controllen = sizeof space;
+      cmsghdr* header = CMSG_FIRSTHDR(&message);
+      header->cmsg_level = SOL_SOCKET;
+      header->cmsg_type = SCM_RIGHTS;
+      header->cmsg_len = CMSG_LEN(sizeof(int));
+      std::memcpy(CMSG_DATA(header), &descriptor, sizeof(int));
+    }
     if (sendmsg(connections_.control[peer].get(), &message, MSG_NOSIGNAL) != 1) throw lost(peer);
   }
 
@@ -320,7 +357,7 @@ class Meeting {
     message.msg_controllen = sizeof space;
     if (recvmsg(fd, &message, MSG_CMSG_CLOEXEC) != 1) throw lost(peer);
     const cmsghdr* header = CMSG_FIRSTHDR(&message);
-    if (header == nullptr || header->cmsg_type != SCM_RIGHTS) throw lost(peer);
+    if (header == nullptr || header->cmsg_type != SCM_RIGHTS) return Fd();
     int descriptor = -1;
     std::memcpy(&descriptor, CMSG_DATA(header), sizeof(int));
     return Fd(descriptor);
@@ -328,6 +365,7 @@ class Meeting {
 
   const Listener& listener_;
   int rank_;
+  int host_;  // the lowest rank on this host
   std::map<int, PeerAddress> peers_;
   int64_t deadline_ns_;
   int wake_;

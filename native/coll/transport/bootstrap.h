@@ -1,7 +1,7 @@
 // How the ranks of a group find each other: every rank listens, tells its address to the others (by a store, which
 // is the caller's business), and connects to all lower ranks. Every pair gets a control connection (a unix socket
-// inside a host, TCP between hosts), pairs on different hosts also a data connection. The lowest rank of a host
-// makes its shared memory and passes it on.
+// inside a host, TCP between hosts), pairs on different hosts also one for the data of collectives and one for sends
+// and receives. The lowest rank of a host makes its shared memory and passes it on. When all are on one host, every rank passes its arena to the others.
 //
 // Whoever connects proves first that it knows the group's secrets: 32 bytes that both sides derived from the job
 // secret and both ranks' nonces. Nothing else is parsed before that.
@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "coll/board/arena.h"
+#include "coll/board/board.h"
 #include "coll/transport/segment.h"
 
 namespace ringwise::coll {
@@ -53,12 +55,17 @@ class Listener {
   Fd tcp_;
 };
 
-/// By rank of the group; entries of the own rank, and data connections inside a host, are empty.
+/// By rank of the group; entries of the own rank, and of ranks on this host except for `control`, are empty.
 struct Connections {
   std::vector<Fd> control;
   std::vector<Fd> data;
+  std::vector<Fd> p2p;
   std::vector<int> local_ranks;  // ascending, this rank included
+  std::vector<int> hosts;        // the lowest rank on the host of every rank
   Segment segment;               // empty where this rank is alone on its host
+  Board board;                   // empty unless all ranks are on one host; so are the arenas
+  std::shared_ptr<Arena> arena;  // this rank's; null also where the address space is limited
+  PeerArenas arenas{0};
 };
 
 /// Connects `rank` with all `peers`; blocks. Throws Failure at the deadline, naming who did not come, and when

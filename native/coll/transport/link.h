@@ -19,6 +19,20 @@ class Link {
   /// Takes as many of the bytes as there is room for; returns how many.
   virtual size_t send(const std::byte* data, size_t bytes) = 0;
 
+  /// The same for bytes that lie in several places, at most kParts, and follow each other: where a call costs much, all
+  /// at once.
+  using Part = std::span<const std::byte>;
+  static constexpr size_t kParts = 3;
+  virtual size_t send(std::span<const Part> parts) {
+    size_t sent = 0;
+    for (const Part& part : parts) {
+      const size_t taken = part.empty() ? 0 : send(part.data(), part.size());
+      sent += taken;
+      if (taken < part.size()) break;
+    }
+    return sent;
+  }
+
   /// Moves up to `bytes` arrived bytes to `data`; returns how many.
   virtual size_t receive(std::byte* data, size_t bytes) = 0;
 

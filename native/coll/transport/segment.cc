@@ -16,14 +16,18 @@ constexpr size_t kSlot = 128;  // a word per pair of cache lines: the sleeping w
 size_t header_bytes(int ranks) { return kSlot * (ranks + 1); }
 
 // Rings shrink with the number of ranks: n² of them exist, and a ring that fits the cache is the faster one.
-size_t capacity_for(int ranks) {
-  if (ranks <= 4) return 512 * 1024;
-  if (ranks <= 16) return 128 * 1024;
-  return 32 * 1024;
+size_t capacity_for(int ranks, Channel channel) {
+  const size_t of_collectives = (ranks <= 4 ? 512 : ranks <= 16 ? 128 : 32) * 1024;
+  return channel == Channel::Collectives ? of_collectives : of_collectives / 2;
+}
+
+/// Of all pairs' rings of a channel.
+size_t rings_bytes(int ranks, Channel channel) {
+  return static_cast<size_t>(ranks) * ranks * (sizeof(ShmRing) + capacity_for(ranks, channel));
 }
 
 size_t bytes_for(int ranks) {
-  return header_bytes(ranks) + static_cast<size_t>(ranks) * ranks * (sizeof(ShmRing) + capacity_for(ranks));
+  return header_bytes(ranks) + rings_bytes(ranks, Channel::Collectives) + rings_bytes(ranks, Channel::PointToPoint);
 }
 
 [[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
@@ -81,11 +85,12 @@ Segment::~Segment() {
   if (memory_ != nullptr) munmap(memory_, bytes_for(ranks_));
 }
 
-size_t Segment::ring_capacity() const { return capacity_for(ranks_); }
+size_t Segment::capacity(Channel channel) const { return capacity_for(ranks_, channel); }
 
-ShmRing* Segment::ring(int from, int to) const {
-  const size_t index = static_cast<size_t>(from) * ranks_ + to;
-  return reinterpret_cast<ShmRing*>(memory_ + header_bytes(ranks_) + index * (sizeof(ShmRing) + ring_capacity()));
+ShmRing* Segment::ring(Channel channel, int from, int to) const {
+  size_t offset = header_bytes(ranks_) + (static_cast<size_t>(from) * ranks_ + to) * (sizeof(ShmRing) + capacity(channel));
+  if (channel == Channel::PointToPoint) offset += rings_bytes(ranks_, Channel::Collectives);
+  return reinterpret_cast<ShmRing*>(memory_ + offset);
 }
 
 std::atomic<uint32_t>* Segment::sleeping(int index) const {

@@ -1,4 +1,4 @@
-// The shared memory of the ranks of one host: a sleeping word per rank, a ring per ordered pair. It is an anonymous
+// The shared memory of the ranks of one host: a sleeping word per rank, two rings per ordered pair. It is an anonymous
 // memory file that travels as a file descriptor, so it never has a name, and goes when the last process does.
 #pragma once
 
@@ -9,6 +9,9 @@
 #include "coll/transport/shm_link.h"
 
 namespace ringwise::coll {
+
+/// Which of a pair's rings: that of collectives, or that of sends and receives.
+enum class Channel : uint8_t { Collectives, PointToPoint };
 
 class Segment {
  public:
@@ -23,9 +26,10 @@ class Segment {
   ~Segment();
 
   int descriptor() const { return file_.get(); }
-  size_t ring_capacity() const;
+  /// Bytes in a ring.
+  size_t capacity(Channel channel) const;
   /// Indices count the ranks of this host.
-  ShmRing* ring(int from, int to) const;
+  ShmRing* ring(Channel channel, int from, int to) const;
   std::atomic<uint32_t>* sleeping(int index) const;
   /// Not zero once a rank of this host knows that the group has failed: the news itself may still be on its way.
   std::atomic<uint32_t>* alarm() const;

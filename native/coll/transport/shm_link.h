@@ -36,6 +36,7 @@ class ShmLink final : public Link {
           Doorbell* doorbell)
       : out_(outgoing), in_(incoming), capacity_(capacity), peer_sleeping_(peer_sleeping), peer_(peer), doorbell_(doorbell) {}
 
+  using Link::send;
   size_t send(const std::byte* data, size_t bytes) override;
   size_t receive(std::byte* data, size_t bytes) override;
   std::span<const std::byte> peek(size_t bytes) override;

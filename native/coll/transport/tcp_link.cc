@@ -1,6 +1,7 @@
 #include "coll/transport/tcp_link.h"
 
 #include <sys/socket.h>
+#include <sys/uio.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -13,6 +14,9 @@ namespace ringwise::coll {
 
 namespace {
 constexpr size_t kStaging = 256 * 1024;
+// What one call gives to the kernel: little enough that the sums of what was sent find it in the cache, and that this
+// rank soon gets to receiving again.
+constexpr size_t kPortion = 128 * 1024;
 
 Failure lost(int rank, int peer, const char* why) {
   return {FailureCode::PeerLost, rank, {peer}, "lost rank " + std::to_string(peer) + " (tcp: " + why + ")"};
@@ -23,7 +27,22 @@ TcpLink::TcpLink(Fd socket, int rank, int peer)
     : socket_(std::move(socket)), rank_(rank), peer_(peer), staging_(kStaging) {}
 
 size_t TcpLink::send(const std::byte* data, size_t bytes) {
-  const ssize_t sent = ::send(socket_.get(), data, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
+  const Part part(data, bytes);
+  return send({&part, 1});
+}
+
+size_t TcpLink::send(std::span<const Part> parts) {
+  iovec places[kParts];
+  msghdr message{};
+  message.msg_iov = places;
+  size_t left = kPortion;
+  for (const Part& part : parts) {
+    const size_t bytes = std::min(part.size(), left);
+    if (bytes > 0) places[message.msg_iovlen++] = {const_cast<std::byte*>(part.data()), bytes};
+    left -= bytes;
+    if (bytes < part.size()) break;
+  }
+  const ssize_t sent = ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
   if (sent >= 0) return static_cast<size_t>(sent);
   if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return 0;
   throw lost(rank_, peer_, std::strerror(errno));

@@ -14,6 +14,7 @@ class TcpLink final : public Link {
   TcpLink(Fd socket, int rank, int peer);
 
   size_t send(const std::byte* data, size_t bytes) override;
+  size_t send(std::span<const Part> parts) override;
   size_t receive(std::byte* data, size_t bytes) override;
   std::span<const std::byte> peek(size_t bytes) override;
   void consume(size_t bytes) override;

@@ -1,14 +1,16 @@
 // What the author of a backend writes. `Group` has checked every argument before a backend sees an operation:
-// shapes fit, dtype, op and device are in `supports`, roots and peers are ranks of the group.
+// shapes fit, dtype, op and device are in `supports`, roots and peers are ranks of the group. Lists, many buffers in
+// one call, objects, monitoredBarrier and subgroups are made of these operations by the group.
 //
 // The promises that the contract suite (testing.ts) holds every backend to:
-//  - operations on one group run in call order, except that sends and receives with no collective between them run
-//    together; starting one never blocks JavaScript;
+//  - collectives on one group run in call order; starting one never blocks JavaScript;
+//  - sends and receives are no part of that order: they run beside collectives. A receive takes the first message
+//    that fits its sender and tag; messages of one sender with one tag are received in the order of the sends;
 //  - buffers are borrowed from start until settle, and read or written by nobody else;
 //  - results are bitwise equal on all ranks, and from run to run at the same size;
 //  - integers wrap; NaN on any rank makes min and max NaN;
-//  - ranks that disagree about an operation are told so, on both sides, before a buffer is touched (a rank that only
-//    sends may be told at its next call);
+//  - ranks that disagree about an operation (its signature, see signature.ts) are told so, on both sides, before a
+//    buffer is touched (a rank that only sends may be told at its next call);
 //  - after the first error, every pending and later operation on every rank settles with the same root cause;
 //  - a lost rank is noticed at once, a missing one at the deadline, and the error names it;
 //  - size 1 works, count 0 works, close during an operation never crashes.
@@ -19,64 +21,127 @@ import type { CollectiveError } from './errors.ts';
 export type ReduceOp = 'sum' | 'avg' | 'prod' | 'min' | 'max' | 'band' | 'bor' | 'bxor' | 'premulSum';
 
 interface Common {
-  /** Position in the group's sequence; for send and recv, in that pair's own sequence. */
+  /** Position among the group's collectives; of a message: among this rank's sends to (receives from) that peer. */
   readonly seq: number;
   /** Milliseconds from the start of the operation until it fails with ERR_COLL_TIMEOUT. */
   readonly timeoutMs: number;
 }
-
-/** `buffer` is both input and result, on every rank. */
-export interface AllReduce extends Common {
-  readonly verb: 'allReduce';
-  readonly buffer: BufferView;
+interface Collective extends Common {
+  /**
+   * Tells lists of buffers that were packed into one apart: a digest of their lengths, up to 2^31 - 1; 0 where
+   * nothing is packed. Part of the signature.
+   */
+  readonly packing: number;
+}
+interface Reduction {
   readonly op: ReduceOp;
   /** This rank's factor for 'premulSum', otherwise 1. */
   readonly factor: number;
 }
+interface Parted {
+  /** Elements of each rank's part; null where all parts have the same length. The same on all ranks. */
+  readonly counts: readonly number[] | null;
+}
+
+/** `buffer` is both input and result, on every rank. */
+export interface AllReduce extends Collective, Reduction {
+  readonly verb: 'allReduce';
+  readonly buffer: BufferView;
+}
+/** `buffer` is the input, and on `root` the result; elsewhere it is not modified. */
+export interface Reduce extends Collective, Reduction {
+  readonly verb: 'reduce';
+  readonly buffer: BufferView;
+  readonly root: number;
+}
 /** `buffer` of `root` is copied into everyone's. */
-export interface Broadcast extends Common {
+export interface Broadcast extends Collective {
   readonly verb: 'broadcast';
   readonly buffer: BufferView;
   readonly root: number;
 }
-/** `output` holds size × input.count elements: rank r's input lands at r × input.count. */
-export interface AllGather extends Common {
+/** `output` holds all ranks' inputs, one after the other. */
+export interface AllGather extends Collective, Parted {
   readonly verb: 'allGather';
   readonly input: BufferView;
   readonly output: BufferView;
 }
-/** `input` holds size × output.count elements; rank r receives the reduced part r. `input` is not modified. */
-export interface ReduceScatter extends Common {
+/** Like allGather, but only `root` has an `output`. */
+export interface Gather extends Collective, Parted {
+  readonly verb: 'gather';
+  readonly input: BufferView;
+  readonly output: BufferView | null;
+  readonly root: number;
+}
+/** The parts of the root's `input` go to the ranks in order; only `root` has an `input`. */
+export interface Scatter extends Collective, Parted {
+  readonly verb: 'scatter';
+  readonly input: BufferView | null;
+  readonly output: BufferView;
+  readonly root: number;
+}
+/** `input` holds a part for each rank; rank r receives the reduction of all parts r. `input` is not modified. */
+export interface ReduceScatter extends Collective, Reduction, Parted {
   readonly verb: 'reduceScatter';
   readonly input: BufferView;
   readonly output: BufferView;
-  readonly op: ReduceOp;
-  readonly factor: number;
+}
+/**
+ * Part r of `input` goes to rank r; part r of `output` comes from rank r. Without counts all parts of this rank have
+ * the same length. Lengths are no part of the signature: what a rank sends to another must be what that one expects.
+ */
+export interface AllToAll extends Collective {
+  readonly verb: 'allToAll';
+  readonly input: BufferView;
+  readonly output: BufferView;
+  /** Both or neither. */
+  readonly sendCounts: readonly number[] | null;
+  readonly recvCounts: readonly number[] | null;
+}
+export interface Barrier extends Collective {
+  readonly verb: 'barrier';
 }
 export interface Send extends Common {
   readonly verb: 'send';
   readonly buffer: BufferView;
   readonly peer: number;
+  /** 0 to 2^31 - 1. */
+  readonly tag: number;
 }
+/** Settles with the sender's rank. A message of another count or dtype is a mismatch. */
 export interface Recv extends Common {
   readonly verb: 'recv';
   readonly buffer: BufferView;
+  /** -1: whoever sends first. */
   readonly peer: number;
-}
-export interface Barrier extends Common {
-  readonly verb: 'barrier';
+  readonly tag: number;
 }
 
-export type Operation = AllReduce | Broadcast | AllGather | ReduceScatter | Send | Recv | Barrier;
+export type CollectiveOperation =
+  | AllReduce
+  | Reduce
+  | Broadcast
+  | AllGather
+  | Gather
+  | Scatter
+  | ReduceScatter
+  | AllToAll
+  | Barrier;
+export type Operation = CollectiveOperation | Send | Recv;
 export type Verb = Operation['verb'];
 
-/** Called once per operation, on the JavaScript thread, never from inside `start`. */
-export type Settle = (error?: CollectiveError) => void;
+/**
+ * Called once per operation, on the JavaScript thread, never from inside `start`. `source` is the sender's rank of a
+ * recv that ended well.
+ */
+export type Settle = (error?: CollectiveError, source?: number) => void;
 
 /** A running operation, as the backend knows it. */
 export interface Running {
   /** Blocks the calling thread until the operation has ended; its `settle` has been called when this returns. */
   readonly wait: () => void;
+  /** Somebody awaits it, so it has to go on by itself. A backend may leave it alone until then. */
+  readonly urge?: () => void;
 }
 
 export interface Supports {
@@ -96,8 +161,11 @@ export interface Backend {
   readonly supports: Supports;
   /** Starts an operation and returns at once. `null` where `supports.sync` is false. */
   readonly start: (operation: Operation, settle: Settle) => Running | null;
-  /** Runs an operation to its end on the calling thread, after all that were started before; throws its error. */
-  readonly run: (operation: Operation) => void;
+  /**
+   * Runs an operation to its end on the calling thread, a collective after all that were started before; throws its
+   * error. Returns the sender's rank of a recv. Never called where `supports.sync` is false.
+   */
+  readonly run: (operation: Operation) => number | undefined;
   /**
    * Memory on this backend's device that collectives reach without a copy where they can. Zeroed. Host memory is a
    * typed array of the dtype: Uint16Array for float16 and bfloat16, Uint8Array for bool.

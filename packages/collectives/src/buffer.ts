@@ -181,8 +181,14 @@ const arrayOf = {
 export type ArrayOf<D extends DType> = InstanceType<(typeof arrayOf)[D]>;
 
 /** New, zeroed memory of this process. */
-export function allocHost<D extends DType>(count: number, dtype: D): BufferView & { readonly dtype: D } {
-  return { dtype, count, device: hostDevice, host: new arrayOf[dtype](count), handle: null };
+export function allocHost<D extends DType>(
+  count: number,
+  dtype: D,
+  memory: (bytes: number) => ArrayBuffer | null = () => null,
+): BufferView & { readonly dtype: D } {
+  const shared = memory(count * byteSize(dtype));
+  const host = shared === null ? new arrayOf[dtype](count) : new arrayOf[dtype](shared, 0, count);
+  return { dtype, count, device: hostDevice, host, handle: null };
 }
 
 /** The elements of host memory; float16 and bfloat16 as their bits. Shares the memory of `view`. */

@@ -1,8 +1,9 @@
 // What `Group` checks before a backend sees an operation. Each function returns the failure to report, or null:
 // nothing is thrown here and nothing allocated while the arguments are right, because every call passes by.
-import type { Operation, ReduceOp, Supports, Verb } from './backend.ts';
+import type { AllToAll, Operation, ReduceOp, Supports, Verb } from './backend.ts';
 import type { BufferView } from './buffer.ts';
 import {
+  badCounts,
   badRank,
   badTimeout,
   buffersOverlap,
@@ -11,7 +12,11 @@ import {
   type Failure,
   factorMissing,
   factorUnused,
+  notDivisible,
+  oneOfCounts,
   opNotDefined,
+  ownCountsDiffer,
+  rootOnly,
   selfPeer,
   unknownOp,
   verbNotSupported,
@@ -39,20 +44,40 @@ export function faultOf(group: Checked, operation: Operation): Failure | null {
         deviceFault(group, verb, operation.buffer) ??
         reduceFault(group, verb, operation.op, operation.factor, operation.buffer)
       );
+    case 'reduce':
+      return (
+        deviceFault(group, verb, operation.buffer) ??
+        rankFault(group, verb, 'root', operation.root) ??
+        reduceFault(group, verb, operation.op, operation.factor, operation.buffer)
+      );
     case 'broadcast':
       return deviceFault(group, verb, operation.buffer) ?? rankFault(group, verb, 'root', operation.root);
     case 'allGather':
-      return pairFault(group, verb, operation.input, operation.output, 'output');
+      return partsFault(group, verb, operation.input, operation.output, 'output', operation.counts);
+    case 'gather':
+      return (
+        rankFault(group, verb, 'root', operation.root) ??
+        rootFault(group, verb, 'output', operation.root, operation.output) ??
+        partsFault(group, verb, operation.input, operation.output, 'output', operation.counts)
+      );
+    case 'scatter':
+      return (
+        rankFault(group, verb, 'root', operation.root) ??
+        rootFault(group, verb, 'input', operation.root, operation.input) ??
+        partsFault(group, verb, operation.output, operation.input, 'input', operation.counts)
+      );
     case 'reduceScatter':
       return (
-        pairFault(group, verb, operation.output, operation.input, 'input') ??
+        partsFault(group, verb, operation.output, operation.input, 'input', operation.counts) ??
         reduceFault(group, verb, operation.op, operation.factor, operation.input)
       );
+    case 'allToAll':
+      return allToAllFault(group, operation);
     case 'send':
     case 'recv':
       return (
         deviceFault(group, verb, operation.buffer) ??
-        rankFault(group, verb, 'peer', operation.peer) ??
+        (verb === 'recv' && operation.peer === -1 ? null : rankFault(group, verb, 'peer', operation.peer)) ??
         (operation.peer === group.rank ? selfPeer(verb, group.rank) : null)
       );
     case 'barrier':
@@ -82,8 +107,9 @@ function reduceFault(
 }
 
 function deviceFault({ supports, backend }: Checked, verb: Verb, { device }: BufferView): Failure | null {
-  if (supports.devices.includes(device.kind)) return null;
-  return deviceNotSupported(verb, backend, `${device.kind}:${device.index}`, supports.devices.join(', '));
+  const { devices } = supports;
+  if (devices[0] === device.kind || devices.includes(device.kind)) return null;
+  return deviceNotSupported(verb, backend, `${device.kind}:${device.index}`, devices.join(', '));
 }
 
 function rankFault({ size }: Checked, verb: Verb, name: 'root' | 'peer', value: number): Failure | null {
@@ -91,24 +117,75 @@ function rankFault({ size }: Checked, verb: Verb, name: 'root' | 'peer', value: 
   return badRank(verb, name, String(value), size);
 }
 
-/** One buffer of a part and one of `size` parts; `larger` says what the caller calls the second. */
-function pairFault(
+function rootFault(
+  { rank }: Checked,
+  verb: Verb,
+  side: 'input' | 'output',
+  root: number,
+  whole: BufferView | null,
+): Failure | null {
+  return (whole !== null) === (rank === root) ? null : rootOnly(verb, side, root, rank === root);
+}
+
+/** This rank's part, and the whole of all parts where it has one; `side` says what the caller calls the whole. */
+function partsFault(
   group: Checked,
   verb: Verb,
   part: BufferView,
-  whole: BufferView,
-  larger: 'input' | 'output',
+  whole: BufferView | null,
+  side: 'input' | 'output',
+  counts: readonly number[] | null,
 ): Failure | null {
-  const fault = deviceFault(group, verb, part) ?? deviceFault(group, verb, whole);
+  const otherSide = side === 'output' ? 'input' : 'output';
+  const fault = deviceFault(group, verb, part) ?? countsFault(group, verb, 'counts', counts);
   if (fault !== null) return fault;
-  if (part.dtype !== whole.dtype) {
-    return larger === 'output'
-      ? dtypesDiffer(verb, part.dtype, whole.dtype)
-      : dtypesDiffer(verb, whole.dtype, part.dtype);
+  if (counts !== null && part.count !== counts[group.rank])
+    return wrongCount(verb, otherSide, counts[group.rank] as number, part.count);
+  if (whole === null) return null;
+  const [input, output] = side === 'output' ? [part, whole] : [whole, part];
+  const expected = counts === null ? group.size * part.count : sum(counts);
+  return (
+    pairFault(group, verb, input, output) ??
+    (whole.count === expected ? null : wrongCount(verb, side, expected, whole.count))
+  );
+}
+
+function allToAllFault(group: Checked, operation: AllToAll): Failure | null {
+  const { verb, input, output, sendCounts, recvCounts } = operation;
+  const fault = pairFault(group, verb, input, output);
+  if (fault !== null) return fault;
+  if (sendCounts === null && recvCounts === null) {
+    if (input.count !== output.count) return wrongCount(verb, 'output', input.count, output.count);
+    return input.count % group.size === 0 ? null : notDivisible(verb, input.count, group.size);
   }
-  const expected = group.size * part.count;
-  if (whole.count !== expected) return wrongCount(verb, larger, expected, whole.count);
-  return overlap(part, whole) ? buffersOverlap(verb) : null;
+  if (sendCounts === null || recvCounts === null) return oneOfCounts(verb);
+  const badCounts =
+    countsFault(group, verb, 'sendCounts', sendCounts) ?? countsFault(group, verb, 'recvCounts', recvCounts);
+  if (badCounts !== null) return badCounts;
+  if (input.count !== sum(sendCounts)) return wrongCount(verb, 'input', sum(sendCounts), input.count);
+  if (output.count !== sum(recvCounts)) return wrongCount(verb, 'output', sum(recvCounts), output.count);
+  const [sends, receives] = [sendCounts[group.rank] as number, recvCounts[group.rank] as number];
+  return sends === receives ? null : ownCountsDiffer(verb, group.rank, sends, receives);
+}
+
+function countsFault(
+  { size }: Checked,
+  verb: Verb,
+  name: string,
+  counts: readonly number[] | null,
+): Failure | null {
+  if (counts === null) return null;
+  if (counts.length === size && counts.every((count) => Number.isSafeInteger(count) && count >= 0))
+    return null;
+  return badCounts(verb, name, size, `[${counts.join(', ')}]`);
+}
+
+/** Two buffers of one operation. */
+function pairFault(group: Checked, verb: Verb, input: BufferView, output: BufferView): Failure | null {
+  const fault = deviceFault(group, verb, input) ?? deviceFault(group, verb, output);
+  if (fault !== null) return fault;
+  if (input.dtype !== output.dtype) return dtypesDiffer(verb, input.dtype, output.dtype);
+  return overlap(input, output) ? buffersOverlap(verb) : null;
 }
 
 function overlap(a: BufferView, b: BufferView): boolean {
@@ -118,4 +195,8 @@ function overlap(a: BufferView, b: BufferView): boolean {
   const aEnd = a.host.byteOffset + a.host.byteLength;
   const bEnd = b.host.byteOffset + b.host.byteLength;
   return a.host.byteOffset < bEnd && b.host.byteOffset < aEnd;
+}
+
+function sum(counts: readonly number[]): number {
+  return counts.reduce((total, count) => total + count, 0);
 }

@@ -219,8 +219,147 @@ export function dtypesDiffer(verb: string, input: DType, output: DType): Failure
   return invalid(verb, `input and output differ in dtype; expected ${input} for both, output is ${output}`);
 }
 
-export function wrongCount(verb: string, larger: 'input' | 'output', expected: number, got: number): Failure {
-  return invalid(verb, `${larger} has the wrong length; expected ${expected} elements, got ${got}`);
+type Side = 'input' | 'output';
+
+export function wrongCount(verb: string, side: Side, expected: number, got: number): Failure {
+  return invalid(verb, `${side} has the wrong length; expected ${expected} elements, got ${got}`);
+}
+
+export function notDivisible(verb: string, count: number, size: number): Failure {
+  return invalid(
+    verb,
+    `${count} elements cannot be split evenly; expected a multiple of ${size}`,
+    'Pass sendCounts and recvCounts for parts of different lengths.',
+  );
+}
+
+export function badCounts(verb: string, name: string, size: number, got: string): Failure {
+  return invalid(verb, `${name} is not usable; expected a length for each of ${size} ranks, got ${got}`);
+}
+
+export function oneOfCounts(verb: string): Failure {
+  return invalid(verb, 'of sendCounts and recvCounts only one is given; expected both or neither');
+}
+
+export function ownCountsDiffer(verb: string, rank: number, sends: number, receives: number): Failure {
+  return invalid(
+    verb,
+    `counts differ for rank ${rank} itself; it sends ${sends} elements and expects ${receives}`,
+  );
+}
+
+export function rootOnly(verb: string, side: Side, root: number, isRoot: boolean): Failure {
+  const what = isRoot ? `the root needs an ${side}` : `only the root, rank ${root}, has an ${side}`;
+  return invalid(verb, `${what}; expected ${isRoot ? 'a buffer, got null' : 'null, got a buffer'}`);
+}
+
+export function wrongListLength(verb: string, side: Side, size: number, got: number): Failure {
+  return invalid(
+    verb,
+    `${side} is a list of the wrong length; expected a part for each of ${size} ranks, got ${got}`,
+  );
+}
+
+export function wrongListPart(
+  verb: string,
+  side: Side,
+  rank: number,
+  expected: number,
+  got: number,
+): Failure {
+  return invalid(
+    verb,
+    `${side} has the wrong length for rank ${rank}; expected ${expected} elements, got ${got}`,
+    'Where parts differ, pass the same `counts` on all ranks.',
+  );
+}
+
+export function listLengthsDiffer(verb: string, expected: number, got: number): Failure {
+  return invalid(
+    verb,
+    `input and output are lists of different lengths; expected ${expected} buffers, got ${got}`,
+  );
+}
+
+export function listDtypesDiffer(verb: string, side: Side, got: readonly DType[]): Failure {
+  return invalid(verb, `the parts of ${side} differ in dtype; expected one for all, got ${got.join(', ')}`);
+}
+
+export function listMemoryHidden(verb: string, side: Side): Failure {
+  return invalid(
+    verb,
+    `${side} is a list of memory that JavaScript cannot see; expected one buffer`,
+    'Only host memory can be copied to and from a list.',
+  );
+}
+
+export function oneList(verb: string): Failure {
+  return invalid(verb, 'of input and output only one is a list; expected two lists or two buffers');
+}
+
+export function countsOfLists(verb: string): Failure {
+  return invalid(
+    verb,
+    'lists and counts are both given; expected one of them: lists have lengths of their own',
+  );
+}
+
+export function countsOfMany(verb: string): Failure {
+  return invalid(
+    verb,
+    "'counts' has no meaning for many buffers in one call; expected one input and one output",
+  );
+}
+
+export function badTag(verb: string, got: string, max: number): Failure {
+  return invalid(verb, `tag is not usable; expected 0 to ${max}, got ${got}`);
+}
+
+export function notCloneable(verb: string, reason: string): Failure {
+  return invalid(
+    verb,
+    `the value cannot be sent: ${withoutStop(reason)}`,
+    'Send what structured clone takes: data, no functions.',
+  );
+}
+
+export function objectTooLarge(verb: string, bytes: number, max: number): Failure {
+  return invalid(
+    verb,
+    `the objects are too large; expected at most ${max} bytes together, got ${bytes}`,
+    'Send large data as typed arrays.',
+  );
+}
+
+export function unreadableObject(verb: string, reason: string): Failure {
+  return invalid(
+    verb,
+    `what arrived is no object that this rank can read: ${withoutStop(reason)}`,
+    'Do all ranks run the same version of Node?',
+  );
+}
+
+function withoutStop(sentence: string): string {
+  return sentence.replace(/\.$/, '');
+}
+
+export function missingValues(verb: string, size: number, got: number | undefined): Failure {
+  return invalid(verb, `the root has ${got ?? 'no'} values; expected one for each of ${size} ranks`);
+}
+
+export function badColor(got: string): Failure {
+  return invalid('split', `color is not usable; expected a whole number, or null for no group, got ${got}`);
+}
+
+export function badKey(got: string): Failure {
+  return invalid('split', `key is not usable; expected a number, got ${got}`);
+}
+
+export function badMembers(size: number, got: string): Failure {
+  return invalid(
+    'subgroup',
+    `the list of ranks is not usable; expected different ranks from 0 to ${size - 1}, got ${got}`,
+  );
 }
 
 export function buffersOverlap(verb: string): Failure {
@@ -241,6 +380,15 @@ export function badAllocCount(got: string): Failure {
 
 export function backendNameTaken(name: string): Failure {
   return invalid('registerBackend', `there is a backend named '${name}' already; expected a new name`);
+}
+
+export function noSubgroups(verb: string): Failure {
+  return local(
+    'ERR_COLL_UNSUPPORTED',
+    verb,
+    'this group cannot have subgroups; it was made without the `subgroups` option',
+    'Groups of init() and loopbackGroups() can.',
+  );
 }
 
 function unsupported(verb: string, what: string, next?: string): Failure {

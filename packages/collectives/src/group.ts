@@ -1,45 +1,54 @@
-// A group of ranks and the verbs on it: the only place where arguments are checked. Each verb exists twice, like
-// Node's fs: the plain form starts the operation and returns a Work, the Sync form blocks until it has ended.
+// A group of ranks and the verbs on it. Each verb exists twice, like Node's fs: the plain form starts the operation
+// and returns a Work, the Sync form blocks until it has ended. What a verb does with its arguments is in verbs/, how
+// a call runs in calls.ts.
 //
 // An argument error is reported before anything is sent, so it does not harm the group: the Sync form throws it,
 // the plain form returns a Work that rejects with it. Every other error poisons the group for good.
-import type { Backend, Operation, ReduceOp, Supports, Verb } from './backend.ts';
-import { type ArrayOf, asBuffer, type BufferLike } from './buffer.ts';
-import { type Checked, faultOf } from './check.ts';
+import type { Backend, Supports } from './backend.ts';
+import type { ArrayOf, BufferLike } from './buffer.ts';
+import { Calls } from './calls.ts';
 import { type DType, dtypes } from './dtype.ts';
 import {
   aborted,
   badAllocCount,
-  CollectiveError,
-  cannotBlock,
-  type Failure,
-  failedEarlier,
-  groupClosed,
+  type CollectiveError,
   memoryNotVisible,
-  systemFailure,
+  noSubgroups,
   unknownDtype,
 } from './errors.ts';
-import { Work } from './work.ts';
+import type {
+  AllToAllOptions,
+  Buffers,
+  CallOptions,
+  CountsOptions,
+  Message,
+  MessageOptions,
+  Received,
+  ReduceOptions,
+  RootOptions,
+  Source,
+  SubgroupOptions,
+} from './options.ts';
+import type { Steps } from './steps.ts';
+import { membersByColor, membersByList, nameOf, type Subgroups } from './subgroups.ts';
+import { allToAll } from './verbs/all-to-all.ts';
+import { batch, recv, send } from './verbs/messages.ts';
+import { monitoredBarrier } from './verbs/monitored-barrier.ts';
+import * as objects from './verbs/objects.ts';
+import { allGather, gather, reduceScatter, scatter } from './verbs/parts.ts';
+import { allReduce, barrier, broadcast, reduce } from './verbs/reduce.ts';
+import type { Work } from './work.ts';
 
-export interface CallOptions {
-  /** Milliseconds until the operation fails with ERR_COLL_TIMEOUT. Default: the group's. */
-  readonly timeoutMs?: number;
-}
-export interface ReduceOptions extends CallOptions {
-  /** Default 'sum'. The same on all ranks. */
-  readonly op?: ReduceOp;
-  /** What this rank's elements are multiplied by; for 'premulSum' only. */
-  readonly factor?: number;
-}
-export interface BroadcastOptions extends CallOptions {
-  /** The rank whose buffer is sent to all. Default 0. */
-  readonly root?: number;
-}
+export type { ReduceOptions } from './options.ts';
 
 export interface GroupOptions {
   /** Appears in error messages. */
   readonly name: string;
   readonly timeoutMs: number;
+  /** The rank that each rank has in the outermost group. Default: the same. */
+  readonly ranks?: readonly number[];
+  /** Makes backends for subgroups. Without it split() and subgroup() are refused. */
+  readonly subgroups?: Subgroups;
   /** Runs once, after the backend has left the group. */
   readonly onClose?: () => Promise<void>;
 }
@@ -49,138 +58,268 @@ export type Allocated<D extends DType> = D extends 'float16' | 'bfloat16' | 'boo
   ? { readonly data: ArrayOf<D>; readonly dtype: D }
   : ArrayOf<D>;
 
-const none: CallOptions & ReduceOptions & BroadcastOptions = Object.freeze({});
+const none = Object.freeze({});
 
 /**
- * All ranks make the same calls in the same order. Buffers belong to the group from the call until the operation
- * has ended: do not write to them, do not read results, do not transfer them. Two pending operations must not share
- * memory. Operations run in call order; only sends and receives with no collective between them run together, so
- * that every rank may start both directions and then await them.
+ * All ranks make the same calls in the same order; messages may come in any order. Buffers belong to the group from
+ * the call until the operation has ended: do not write to them, do not read results, do not transfer them. Two
+ * pending operations must not share memory. Collectives run in call order; messages run beside them.
+ *
+ * Where a verb takes `Buffers`, it takes one buffer, or a list of them that travel in one call.
  */
-export class Group implements Checked {
+export class Group {
   readonly name: string;
   readonly rank: number;
   readonly size: number;
+  /** The rank that each rank has in the outermost group, of which this is a part of a part. */
+  readonly ranks: readonly number[];
   /** Name of the backend, such as 'host'. */
   readonly backend: string;
   readonly supports: Supports;
   /** Default deadline of the operations, in milliseconds. */
   readonly timeoutMs: number;
-  readonly #backend: Backend;
-  readonly #onClose: (() => Promise<void>) | undefined;
-  // Operations so far: collectives, and those to and from each rank.
-  #collectives = 0;
-  readonly #sends: number[];
-  readonly #recvs: number[];
-  #failure: CollectiveError | null = null;
+  readonly #calls: Calls;
+  readonly #options: GroupOptions;
+  readonly #children = new Set<Group>();
+  /** Calls of split() and subgroup() so far: the same on all ranks. */
+  #subgroups = 0;
   #closing: Promise<void> | null = null;
 
   constructor(backend: Backend, options: GroupOptions) {
     this.name = options.name;
     this.rank = backend.rank;
     this.size = backend.size;
+    this.ranks = options.ranks ?? Array.from({ length: backend.size }, (_, rank) => rank);
     this.backend = backend.name;
     this.supports = backend.supports;
     this.timeoutMs = options.timeoutMs;
-    this.#backend = backend;
-    this.#onClose = options.onClose;
-    this.#sends = new Array<number>(backend.size).fill(0);
-    this.#recvs = new Array<number>(backend.size).fill(0);
+    this.#calls = new Calls(backend, options.name, options.timeoutMs);
+    this.#options = options;
   }
 
   /** The first error, after which every call fails; null while the group works. */
   get failure(): CollectiveError | null {
-    return this.#failure;
+    return this.#calls.failure;
   }
 
   get isClosed(): boolean {
     return this.#closing !== null;
   }
 
-  /** Replaces `buffer` on every rank by the reduction of all ranks' buffers. */
-  allReduce(buffer: BufferLike, options: ReduceOptions = none): Work {
-    return this.#start('allReduce', () => this.#allReduce(buffer, options));
+  /** Replaces `buffers` on every rank by the reduction of all ranks' buffers. */
+  allReduce(buffers: Buffers, options: ReduceOptions = none): Work {
+    return this.#calls.start('allReduce', () => allReduce(this.#calls, buffers, options));
   }
-  allReduceSync(buffer: BufferLike, options: ReduceOptions = none): void {
-    this.#checkBlocking('allReduce');
-    this.#run(this.#allReduce(buffer, options));
-  }
-
-  /** Copies the root's `buffer` into that of every other rank. */
-  broadcast(buffer: BufferLike, options: BroadcastOptions = none): Work {
-    return this.#start('broadcast', () => this.#broadcast(buffer, options));
-  }
-  broadcastSync(buffer: BufferLike, options: BroadcastOptions = none): void {
-    this.#checkBlocking('broadcast');
-    this.#run(this.#broadcast(buffer, options));
+  allReduceSync(buffers: Buffers, options: ReduceOptions = none): void {
+    const calls = this.#calls.blocking('allReduce');
+    calls.run('allReduce', allReduce(calls, buffers, options));
   }
 
-  /** Writes all ranks' `input`, in rank order, to `output`, which is `size` times as long and separate memory. */
-  allGather(input: BufferLike, output: BufferLike, options: CallOptions = none): Work {
-    return this.#start('allGather', () => this.#allGather(input, output, options));
+  /** Replaces the root's `buffers` by the reduction of all ranks' buffers; those of other ranks stay as they are. */
+  reduce(buffers: Buffers, options: ReduceOptions & RootOptions = none): Work {
+    return this.#calls.start('reduce', () => reduce(this.#calls, buffers, options));
   }
-  allGatherSync(input: BufferLike, output: BufferLike, options: CallOptions = none): void {
-    this.#checkBlocking('allGather');
-    this.#run(this.#allGather(input, output, options));
-  }
-
-  /** Reduces all ranks' `input`, cuts the result into `size` parts, and writes part `rank` to `output`. */
-  reduceScatter(input: BufferLike, output: BufferLike, options: ReduceOptions = none): Work {
-    return this.#start('reduceScatter', () => this.#reduceScatter(input, output, options));
-  }
-  reduceScatterSync(input: BufferLike, output: BufferLike, options: ReduceOptions = none): void {
-    this.#checkBlocking('reduceScatter');
-    this.#run(this.#reduceScatter(input, output, options));
+  reduceSync(buffers: Buffers, options: ReduceOptions & RootOptions = none): void {
+    const calls = this.#calls.blocking('reduce');
+    calls.run('reduce', reduce(calls, buffers, options));
   }
 
-  /** Sends to one rank, which must call recv() with the same count and dtype. May end before it does. */
-  send(buffer: BufferLike, to: number, options: CallOptions = none): Work {
-    return this.#start('send', () => this.#pair('send', buffer, to, options));
+  /** Copies the root's `buffers` into those of every other rank. */
+  broadcast(buffers: Buffers, options: RootOptions = none): Work {
+    return this.#calls.start('broadcast', () => broadcast(this.#calls, buffers, options));
   }
-  sendSync(buffer: BufferLike, to: number, options: CallOptions = none): void {
-    this.#checkBlocking('send');
-    this.#run(this.#pair('send', buffer, to, options));
+  broadcastSync(buffers: Buffers, options: RootOptions = none): void {
+    const calls = this.#calls.blocking('broadcast');
+    calls.run('broadcast', broadcast(calls, buffers, options));
   }
 
-  /** Receives what rank `from` sends to this rank. */
-  recv(buffer: BufferLike, from: number, options: CallOptions = none): Work {
-    return this.#start('recv', () => this.#pair('recv', buffer, from, options));
+  /**
+   * Writes all ranks' `input`, in rank order, to `output`: separate memory, `size` times as long, or a list with a
+   * buffer for each rank. Many buffers in one call: lists of inputs and of outputs.
+   */
+  allGather(input: Buffers, output: Buffers, options: CountsOptions = none): Work {
+    return this.#calls.start('allGather', () => allGather(this.#calls, input, output, options));
   }
-  recvSync(buffer: BufferLike, from: number, options: CallOptions = none): void {
-    this.#checkBlocking('recv');
-    this.#run(this.#pair('recv', buffer, from, options));
+  allGatherSync(input: Buffers, output: Buffers, options: CountsOptions = none): void {
+    const calls = this.#calls.blocking('allGather');
+    calls.run('allGather', allGather(calls, input, output, options));
+  }
+
+  /** Like allGather, but only the root has an `output`; the others pass null. */
+  gather(input: Buffers, output: Buffers | null, options: RootOptions & CountsOptions = none): Work {
+    return this.#calls.start('gather', () => gather(this.#calls, input, output, options));
+  }
+  gatherSync(input: Buffers, output: Buffers | null, options: RootOptions & CountsOptions = none): void {
+    const calls = this.#calls.blocking('gather');
+    calls.run('gather', gather(calls, input, output, options));
+  }
+
+  /** Cuts the root's `input` into a part for each rank, and writes part `rank` to `output`. The others pass null. */
+  scatter(input: Buffers | null, output: Buffers, options: RootOptions & CountsOptions = none): Work {
+    return this.#calls.start('scatter', () => scatter(this.#calls, input, output, options));
+  }
+  scatterSync(input: Buffers | null, output: Buffers, options: RootOptions & CountsOptions = none): void {
+    const calls = this.#calls.blocking('scatter');
+    calls.run('scatter', scatter(calls, input, output, options));
+  }
+
+  /** Reduces all ranks' `input`, cuts the result into a part for each rank, and writes part `rank` to `output`. */
+  reduceScatter(input: Buffers, output: Buffers, options: ReduceOptions & CountsOptions = none): Work {
+    return this.#calls.start('reduceScatter', () => reduceScatter(this.#calls, input, output, options));
+  }
+  reduceScatterSync(input: Buffers, output: Buffers, options: ReduceOptions & CountsOptions = none): void {
+    const calls = this.#calls.blocking('reduceScatter');
+    calls.run('reduceScatter', reduceScatter(calls, input, output, options));
+  }
+
+  /** Sends part r of `input` to rank r, and writes what rank r sends to part r of `output`. Buffers, or lists of parts. */
+  allToAll(input: Buffers, output: Buffers, options: AllToAllOptions = none): Work {
+    return this.#calls.start('allToAll', () => allToAll(this.#calls, input, output, options));
+  }
+  allToAllSync(input: Buffers, output: Buffers, options: AllToAllOptions = none): void {
+    const calls = this.#calls.blocking('allToAll');
+    calls.run('allToAll', allToAll(calls, input, output, options));
+  }
+
+  /** Sends to one rank, which must call recv() with the same tag, count and dtype. May end before it does. */
+  send(buffer: BufferLike, to: number, options: MessageOptions = none): Work {
+    return this.#calls.start('send', () => send(this.#calls, buffer, to, options));
+  }
+  sendSync(buffer: BufferLike, to: number, options: MessageOptions = none): void {
+    const calls = this.#calls.blocking('send');
+    calls.run('send', send(calls, buffer, to, options));
+  }
+
+  /** Receives the first message with that tag from `from`, or from anySource. Gives the sender's rank. */
+  recv(buffer: BufferLike, from: Source, options: MessageOptions = none): Work<number> {
+    return this.#calls.start('recv', () => recv(this.#calls, buffer, from, options));
+  }
+  recvSync(buffer: BufferLike, from: Source, options: MessageOptions = none): number {
+    const calls = this.#calls.blocking('recv');
+    return calls.run('recv', recv(calls, buffer, from, options));
+  }
+
+  /** Starts several sends and receives together. Gives the rank of the other side of each. */
+  batch(messages: readonly Message[], options: CallOptions = none): Work<number[]> {
+    return this.#calls.start('batch', () => batch(this.#calls, messages, options));
+  }
+  batchSync(messages: readonly Message[], options: CallOptions = none): number[] {
+    const calls = this.#calls.blocking('batch');
+    return calls.run('batch', batch(calls, messages, options));
   }
 
   /** Ends when every rank has called it. */
   barrier(options: CallOptions = none): Work {
-    return this.#start('barrier', () => this.#barrier(options));
+    return this.#calls.start('barrier', () => barrier(this.#calls, options));
   }
   barrierSync(options: CallOptions = none): void {
-    this.#checkBlocking('barrier');
-    this.#run(this.#barrier(options));
+    const calls = this.#calls.blocking('barrier');
+    calls.run('barrier', barrier(calls, options));
+  }
+
+  /**
+   * A slower barrier whose error names all ranks that have not come, on every rank that has. Like every timeout it
+   * poisons the group.
+   */
+  monitoredBarrier(options: CallOptions = none): Work {
+    return this.#calls.start('monitoredBarrier', () => monitoredBarrier(this.#calls, options));
+  }
+  monitoredBarrierSync(options: CallOptions = none): void {
+    const calls = this.#calls.blocking('monitoredBarrier');
+    calls.run('monitoredBarrier', monitoredBarrier(calls, options));
+  }
+
+  // The object forms: anything that structured clone takes, up to 1 GiB. Every rank gets a copy.
+
+  /** Gives the root's `value` to every rank; that of other ranks is not looked at. */
+  broadcastObject<T>(value: T | undefined, options: RootOptions = none): Work<T> {
+    return this.#calls.start('broadcastObject', () => objects.broadcastObject(this.#calls, value, options));
+  }
+  broadcastObjectSync<T>(value: T | undefined, options: RootOptions = none): T {
+    const calls = this.#calls.blocking('broadcastObject');
+    return calls.run('broadcastObject', objects.broadcastObject(calls, value, options));
+  }
+
+  /** Gives all ranks' values, in rank order, to every rank. */
+  allGatherObject<T>(value: T, options: CallOptions = none): Work<T[]> {
+    return this.#calls.start('allGatherObject', () => objects.allGatherObject(this.#calls, value, options));
+  }
+  allGatherObjectSync<T>(value: T, options: CallOptions = none): T[] {
+    const calls = this.#calls.blocking('allGatherObject');
+    return calls.run('allGatherObject', objects.allGatherObject(calls, value, options));
+  }
+
+  /** Gives all ranks' values to the root, and null to the others. */
+  gatherObject<T>(value: T, options: RootOptions = none): Work<T[] | null> {
+    return this.#calls.start('gatherObject', () => objects.gatherObject(this.#calls, value, options));
+  }
+  gatherObjectSync<T>(value: T, options: RootOptions = none): T[] | null {
+    const calls = this.#calls.blocking('gatherObject');
+    return calls.run('gatherObject', objects.gatherObject(calls, value, options));
+  }
+
+  /** Gives value r of the root's list to rank r; the list of other ranks is not looked at. */
+  scatterObject<T>(values: readonly T[] | null, options: RootOptions = none): Work<T> {
+    return this.#calls.start('scatterObject', () => objects.scatterObject(this.#calls, values, options));
+  }
+  scatterObjectSync<T>(values: readonly T[] | null, options: RootOptions = none): T {
+    const calls = this.#calls.blocking('scatterObject');
+    return calls.run('scatterObject', objects.scatterObject(calls, values, options));
+  }
+
+  /** Sends a value to one rank, which must call recvObject() with the same tag. */
+  sendObject<T>(value: T, to: number, options: MessageOptions = none): Work {
+    return this.#calls.start('sendObject', () => objects.sendObject(this.#calls, value, to, options));
+  }
+  sendObjectSync<T>(value: T, to: number, options: MessageOptions = none): void {
+    const calls = this.#calls.blocking('sendObject');
+    calls.run('sendObject', objects.sendObject(calls, value, to, options));
+  }
+
+  /** Receives the first object with that tag from `from`, or from anySource. */
+  recvObject<T>(from: Source, options: MessageOptions = none): Work<Received<T>> {
+    return this.#calls.start('recvObject', () => objects.recvObject<T>(this.#calls, from, options));
+  }
+  recvObjectSync<T>(from: Source, options: MessageOptions = none): Received<T> {
+    const calls = this.#calls.blocking('recvObject');
+    return calls.run('recvObject', objects.recvObject<T>(calls, from, options));
+  }
+
+  /**
+   * Makes a group of the ranks that give the same `color`, ordered by `key` and then by rank; null for a rank whose
+   * color is null. Collective over this group. Closing this group closes it too.
+   */
+  split(color: number | null, key = this.rank, options: SubgroupOptions = none): Promise<Group | null> {
+    return this.#subgroup('split', options, (calls) => membersByColor(calls, color, key));
+  }
+
+  /** Makes a group of these ranks, in this order; null for the others. Collective over this group, like split(). */
+  subgroup(ranks: readonly number[], options: SubgroupOptions = none): Promise<Group | null> {
+    return this.#subgroup('subgroup', options, (calls) => membersByList(calls, ranks));
   }
 
   /** Zeroed memory that the backend reaches without a copy where it can. Not collective. */
   alloc<D extends DType = 'float32'>(count: number, dtype: D = 'float32' as D): Allocated<D> {
-    this.#checkOpen('alloc');
-    if (!Number.isSafeInteger(count) || count < 0) throw this.#error(badAllocCount(String(count)));
-    if (!dtypes.includes(dtype)) throw this.#error(unknownDtype('alloc', String(dtype), dtypes));
-    const { host: data } = this.#backend.alloc(count, dtype);
-    if (data === null) throw this.#error(memoryNotVisible(this.backend));
+    const calls = this.#calls;
+    calls.checkOpen('alloc');
+    if (!Number.isSafeInteger(count) || count < 0) throw calls.error(badAllocCount(String(count)));
+    if (!dtypes.includes(dtype)) throw calls.error(unknownDtype('alloc', String(dtype), dtypes));
+    const { host: data } = calls.alloc(count, dtype);
+    if (data === null) throw calls.error(memoryNotVisible(this.backend));
     const isPlain = dtype !== 'float16' && dtype !== 'bfloat16' && dtype !== 'bool';
     return (isPlain ? data : { data, dtype }) as Allocated<D>;
   }
 
-  /** Fails everything pending and later on all ranks with ERR_COLL_ABORTED. Does not block. */
+  /** Fails everything pending and later on all ranks with ERR_COLL_ABORTED, also in this rank's subgroups. */
   abort(reason: unknown = 'no reason given'): void {
-    if (this.#failure !== null || this.isClosed) return;
+    for (const child of this.#children) child.abort(reason);
+    if (this.failure !== null || this.isClosed) return;
     const isError = reason instanceof Error;
     const failure = aborted(this.rank, isError ? reason.message : String(reason));
-    this.#failure = this.#error(failure, isError ? { cause: reason } : undefined);
-    this.#backend.abort(this.#failure);
+    this.#calls.abort(this.#calls.error(failure, isError ? { cause: reason } : undefined));
   }
 
-  /** Waits until what is pending has ended, well or badly, then leaves the group. Later calls fail. Idempotent. */
+  /** Closes the subgroups, waits until what is pending has ended, then leaves. Later calls fail. Idempotent. */
   close(): Promise<void> {
     this.#closing ??= this.#leave();
     return this.#closing;
@@ -191,133 +330,37 @@ export class Group implements Checked {
   }
 
   async #leave(): Promise<void> {
+    this.#calls.shut();
     try {
-      await this.#backend.close();
+      await Promise.all([...this.#children].map((child) => child.close()));
+      await this.#calls.leave();
     } finally {
-      await this.#onClose?.();
+      await this.#options.onClose?.();
     }
   }
 
-  // The builders check the group first and the arguments second, and number the operation last: a call that is
-  // refused takes no number.
-
-  #allReduce(like: BufferLike, options: ReduceOptions): Operation {
-    this.#checkOpen('allReduce');
-    const buffer = asBuffer(like, 'allReduce');
-    const { timeoutMs = this.timeoutMs, op = 'sum' } = options;
-    const factor = options.factor ?? defaultFactor(op);
-    return this.#accept({ verb: 'allReduce', seq: this.#collectives, timeoutMs, buffer, op, factor });
-  }
-
-  #broadcast(like: BufferLike, options: BroadcastOptions): Operation {
-    this.#checkOpen('broadcast');
-    const buffer = asBuffer(like, 'broadcast');
-    const { timeoutMs = this.timeoutMs, root = 0 } = options;
-    return this.#accept({ verb: 'broadcast', seq: this.#collectives, timeoutMs, buffer, root });
-  }
-
-  #allGather(from: BufferLike, to: BufferLike, options: CallOptions): Operation {
-    this.#checkOpen('allGather');
-    const input = asBuffer(from, 'allGather');
-    const output = asBuffer(to, 'allGather');
-    const { timeoutMs = this.timeoutMs } = options;
-    return this.#accept({ verb: 'allGather', seq: this.#collectives, timeoutMs, input, output });
-  }
-
-  #reduceScatter(from: BufferLike, to: BufferLike, options: ReduceOptions): Operation {
-    this.#checkOpen('reduceScatter');
-    const input = asBuffer(from, 'reduceScatter');
-    const output = asBuffer(to, 'reduceScatter');
-    const { timeoutMs = this.timeoutMs, op = 'sum' } = options;
-    const factor = options.factor ?? defaultFactor(op);
-    return this.#accept({
-      verb: 'reduceScatter',
-      seq: this.#collectives,
-      timeoutMs,
-      input,
-      output,
-      op,
-      factor,
+  async #subgroup(
+    verb: 'split' | 'subgroup',
+    options: SubgroupOptions,
+    build: (calls: Calls) => Steps<number[] | null>,
+  ): Promise<Group | null> {
+    const calls = this.#calls;
+    let index = 0;
+    const members = await calls.start(verb, () => {
+      if (this.#options.subgroups === undefined) throw calls.error(noSubgroups(verb));
+      const steps = build(calls);
+      index = this.#subgroups++;
+      return steps;
     });
+    const make = this.#options.subgroups;
+    if (members === null || make === undefined) return null;
+    const { name = nameOf(this.name, members), timeoutMs = this.timeoutMs } = options;
+    const { backend, subgroups } = await make({ members, key: `${index}/${members[0]}`, name, timeoutMs });
+    const ranks = members.map((member) => this.ranks[member] as number);
+    const onClose = async () => void this.#children.delete(child);
+    const child: Group = new Group(backend, { name, timeoutMs, ranks, subgroups, onClose });
+    this.#children.add(child);
+    if (this.isClosed) await child.close();
+    return child;
   }
-
-  #barrier(options: CallOptions): Operation {
-    this.#checkOpen('barrier');
-    const { timeoutMs = this.timeoutMs } = options;
-    return this.#accept({ verb: 'barrier', seq: this.#collectives, timeoutMs });
-  }
-
-  #accept(operation: Operation): Operation {
-    const fault = faultOf(this, operation);
-    if (fault !== null) throw this.#error(fault);
-    this.#collectives++;
-    return operation;
-  }
-
-  #pair(verb: 'send' | 'recv', like: BufferLike, peer: number, options: CallOptions): Operation {
-    this.#checkOpen(verb);
-    const buffer = asBuffer(like, verb);
-    const counts = verb === 'send' ? this.#sends : this.#recvs;
-    const seq = counts[peer] ?? 0;
-    const operation: Operation = { verb, seq, timeoutMs: options.timeoutMs ?? this.timeoutMs, buffer, peer };
-    const fault = faultOf(this, operation);
-    if (fault !== null) throw this.#error(fault);
-    counts[peer] = seq + 1;
-    return operation;
-  }
-
-  #start(verb: Verb, build: () => Operation): Work {
-    let operation: Operation;
-    try {
-      operation = build();
-    } catch (error) {
-      return new Work(verb, -1, this, (settle) => {
-        settle(error as CollectiveError);
-        return null;
-      });
-    }
-    return new Work(verb, operation.seq, this, (settle) => {
-      try {
-        return this.#backend.start(operation, (error) => settle(error && this.#poison(error)));
-      } catch (error) {
-        settle(this.#poison(error));
-        return null;
-      }
-    });
-  }
-
-  #run(operation: Operation): void {
-    try {
-      this.#backend.run(operation);
-    } catch (error) {
-      throw this.#poison(error);
-    }
-  }
-
-  #poison(error: unknown): CollectiveError {
-    const known = CollectiveError.is(error)
-      ? error
-      : this.#error(systemFailure('backend', null, String(error)), { cause: error });
-    this.#failure ??= known;
-    return known;
-  }
-
-  #checkOpen(verb: string): void {
-    if (this.#closing !== null) throw this.#error(groupClosed(verb));
-    if (this.#failure !== null)
-      throw this.#error(failedEarlier(verb, this.#failure), { cause: this.#failure });
-  }
-
-  #checkBlocking(verb: Verb): void {
-    if (!this.supports.sync) throw this.#error(cannotBlock(verb, this.backend));
-  }
-
-  #error(failure: Failure, options?: ErrorOptions): CollectiveError {
-    return new CollectiveError(failure, { group: this.name, rank: this.rank, size: this.size }, options);
-  }
-}
-
-// NaN where the caller must state one; see check.ts.
-function defaultFactor(op: ReduceOp): number {
-  return op === 'premulSum' ? Number.NaN : 1;
 }

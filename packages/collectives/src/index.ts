@@ -26,18 +26,26 @@ export {
   systemFailure,
   timedOut,
 } from './errors.ts';
-export {
-  type Allocated,
-  type BroadcastOptions,
-  type CallOptions,
-  Group,
-  type GroupOptions,
-  type ReduceOptions,
-} from './group.ts';
+export { type Allocated, Group, type GroupOptions } from './group.ts';
 export { init } from './init.ts';
 export type { InitOptions } from './init-plan.ts';
+export {
+  type AllToAllOptions,
+  anySource,
+  type Buffers,
+  type CallOptions,
+  type CountsOptions,
+  type Message,
+  type MessageOptions,
+  type Received,
+  type ReduceOptions,
+  type RootOptions,
+  type Source,
+  type SubgroupOptions,
+} from './options.ts';
 export { isReducible, reduceOps } from './reduce-ops.ts';
 export { type BackendContext, type BackendFactory, registerBackend } from './registry.ts';
 export { exchange } from './rendezvous.ts';
 export { shapeOf, signatureOf } from './signature.ts';
+export type { SubgroupRequest, Subgroups } from './subgroups.ts';
 export type { Work } from './work.ts';

@@ -9,7 +9,8 @@ import { CollectiveError, type Site, storeFailed } from './errors.ts';
 import { gather } from './gather.ts';
 import { Group } from './group.ts';
 import { type InitOptions, type Plan, planInit } from './init-plan.ts';
-import { findBackend } from './registry.ts';
+import { type BackendContext, type BackendFactory, findBackend } from './registry.ts';
+import type { Subgroups } from './subgroups.ts';
 
 /**
  * Joins the group of all ranks. Collective; resolves when this rank can communicate with all others. Without options
@@ -30,16 +31,41 @@ export async function init(options: InitOptions = {}): Promise<Group> {
 async function join(plan: Plan, site: Site): Promise<Group> {
   const { name, rank, size, timeoutMs, secret } = plan;
   const factory = await findBackend(plan.backend);
-  const { store, leave, ...neighbours } = await gather(plan, site);
+  const { store, leave, hosts, ...neighbours } = await gather(plan, site);
+  const context = { store, rank, size, ...neighbours, group: name, timeoutMs, secret };
   let backend: Backend;
   try {
-    const own = new PrefixStore('backend', store);
-    backend = await factory({ store: own, rank, size, ...neighbours, group: name, timeoutMs, secret });
+    backend = await makeBackend(factory, context);
   } catch (error) {
     await leave(true);
     throw error;
   }
+  const subgroups = subgroupsOf(factory, context, hosts);
   const onClose = () => leave(group.failure === null);
-  const group: Group = new Group(backend, { name, timeoutMs, onClose });
+  const group: Group = new Group(backend, { name, timeoutMs, subgroups, onClose });
   return group;
+}
+
+function makeBackend(factory: BackendFactory, context: BackendContext): Promise<Backend> {
+  return factory({ ...context, store: new PrefixStore('backend', context.store) });
+}
+
+/** A subgroup meets in a part of its parent's store and is connected by a backend of its own. */
+function subgroupsOf(factory: BackendFactory, parent: BackendContext, hosts: readonly string[]): Subgroups {
+  return async ({ members, key, name, timeoutMs }) => {
+    const here = members.filter((member) => hosts[member] === hosts[parent.rank]);
+    const context = {
+      ...parent,
+      store: new PrefixStore(`subgroup/${key}`, parent.store),
+      rank: members.indexOf(parent.rank),
+      size: members.length,
+      localRank: here.indexOf(parent.rank),
+      localSize: here.length,
+      group: name,
+      timeoutMs,
+    };
+    const backend = await makeBackend(factory, context);
+    const memberHosts = members.map((member) => hosts[member] as string);
+    return { backend, subgroups: subgroupsOf(factory, context, memberHosts) };
+  };
 }

@@ -25,18 +25,26 @@ export interface NativePeer {
 }
 
 type Memory = NodeJS.TypedArray | null;
-/** verb, dtype, reduce, root, seq, count, timeoutMs, factor, input, output */
+
+/** One operation, in the order that the addon reads it. The fields are those of Op in native/coll/op.h. */
 export type NativeOperation = [
-  number,
-  number,
-  number,
-  number,
-  number,
-  number,
-  number,
-  number,
-  Memory,
-  Memory,
+  verb: number,
+  dtype: number,
+  reduce: number,
+  /** Of broadcast, reduce, gather and scatter; send and recv: the peer, -1 for any sender. */
+  root: number,
+  /** send and recv; collectives: a digest of what was packed into their buffers, 0 for nothing. */
+  tag: number,
+  seq: number,
+  count: number,
+  timeoutMs: number,
+  factor: number,
+  input: Memory,
+  output: Memory,
+  /** Elements by rank where parts differ; allToAll: what this rank sends to each. Copied at the call. */
+  counts: Float64Array | null,
+  /** allToAll with counts: what this rank receives from each. */
+  recvCounts: Float64Array | null,
 ];
 
 /** One rank's end of a group. Listens from construction on. All methods belong to the JavaScript thread. */
@@ -47,10 +55,14 @@ export interface NativeGroup {
   readonly connect: (peers: readonly NativePeer[], timeoutMs: number) => number;
   /** Queues an operation; returns its id. The caller keeps the memory alive until it has settled. */
   readonly start: (...operation: NativeOperation) => number;
-  /** Runs an operation to its end; null on success. Does not call `settle` for it. */
-  readonly run: (...operation: NativeOperation) => NativeFailure | null;
+  /** Runs an operation to its end; the sender's rank for a recv, else null. Does not call `settle` for it. */
+  readonly run: (...operation: NativeOperation) => NativeFailure | number | null;
   /** Blocks until the operation has ended, then calls `settle` for all that have. */
   readonly wait: (id: number) => void;
+  /** What has been started goes on by itself from now on, without wait(). */
+  readonly urge: () => void;
+  /** Zeroed memory that all ranks of the host reach; null where there is none. Freed with the last array on it. */
+  readonly alloc: (bytes: number) => ArrayBuffer | null;
   readonly abort: (text: string) => void;
   /** Says goodbye once everything pending has ended; returns an id that `settle` will be called with. */
   readonly close: () => number;
@@ -63,7 +75,8 @@ export interface NativeAddon {
     rank: number,
     size: number,
     host: string,
-    settle: (id: number, failure: NativeFailure | null) => void,
+    /** `source`: the sender's rank for a recv that ended well, else -1. */
+    settle: (id: number, failure: NativeFailure | null, source: number) => void,
   ) => NativeGroup;
 }
 

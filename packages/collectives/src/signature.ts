@@ -4,25 +4,53 @@ import type { BufferView } from './buffer.ts';
 
 /** "allReduce sum 4096 × float32", "broadcast 3 × int8 from rank 0", "barrier". Equal text, equal operation. */
 export function signatureOf(operation: Operation): string {
+  const text = callOf(operation);
+  // Of lists that were packed: equal totals, but other lengths.
+  return 'packing' in operation && operation.packing !== 0
+    ? `${text} as list ${operation.packing.toString(16)}`
+    : text;
+}
+
+function callOf(operation: Operation): string {
+  const { verb } = operation;
   switch (operation.verb) {
     case 'allReduce':
-      return `allReduce ${operation.op} ${shapeOf(operation.buffer)}`;
+      return `${verb} ${operation.op} ${shapeOf(operation.buffer)}`;
+    case 'reduce':
+      return `${verb} ${operation.op} ${shapeOf(operation.buffer)} to rank ${operation.root}`;
     case 'broadcast':
-      return `broadcast ${shapeOf(operation.buffer)} from rank ${operation.root}`;
+      return `${verb} ${shapeOf(operation.buffer)} from rank ${operation.root}`;
     case 'allGather':
-      return `allGather ${shapeOf(operation.input)}`;
+      return `${verb} ${partsOf(operation.input, operation.counts)}`;
+    case 'gather':
+      return `${verb} ${partsOf(operation.input, operation.counts)} to rank ${operation.root}`;
+    case 'scatter':
+      return `${verb} ${partsOf(operation.output, operation.counts)} from rank ${operation.root}`;
     case 'reduceScatter':
-      return `reduceScatter ${operation.op} ${shapeOf(operation.output)}`;
+      return `${verb} ${operation.op} ${partsOf(operation.output, operation.counts)}`;
+    case 'allToAll':
+      // Lengths may differ from rank to rank; they are compared pair by pair.
+      return `${verb} ${operation.input.dtype}`;
     case 'send':
-      return `send ${shapeOf(operation.buffer)} to rank ${operation.peer}`;
-    case 'recv':
-      return `recv ${shapeOf(operation.buffer)} from rank ${operation.peer}`;
+      return `${verb} ${shapeOf(operation.buffer)} to rank ${operation.peer}${tagOf(operation.tag)}`;
+    case 'recv': {
+      const from = operation.peer < 0 ? 'any rank' : `rank ${operation.peer}`;
+      return `${verb} ${shapeOf(operation.buffer)} from ${from}${tagOf(operation.tag)}`;
+    }
     case 'barrier':
-      return 'barrier';
+      return verb;
   }
 }
 
 /** "4096 × float32". A send and its recv must agree in this part. */
 export function shapeOf(buffer: BufferView): string {
   return `${buffer.count} × ${buffer.dtype}`;
+}
+
+function partsOf(part: BufferView, counts: readonly number[] | null): string {
+  return counts === null ? shapeOf(part) : `${counts.join('+')} × ${part.dtype}`;
+}
+
+function tagOf(tag: number): string {
+  return tag === 0 ? '' : ` with tag ${tag}`;
 }

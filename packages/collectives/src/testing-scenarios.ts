@@ -1,25 +1,53 @@
 // The scenarios of the contract suite by name. Each runs on every rank of a group and returns plain data, so that a
 // backend of several processes can run them by name in its children.
 import type { Group } from './group.ts';
-import { exactMessages, exactMoves, exactReductions } from './testing/exact.ts';
-import { abortByRank0, closePending, earlyClose, lateRank, mismatch } from './testing/failures.ts';
+import { exactMoves, exactReductions } from './testing/exact.ts';
+import { abortByRank0, closePending, earlyClose, lateRank, manyLate, mismatch } from './testing/failures.ts';
+import { manyBuffers, manyIsFew } from './testing/many.ts';
+import {
+  batches,
+  exactMessages,
+  fromAnySource,
+  messagesBesideCollectives,
+  taggedMessages,
+} from './testing/messages.ts';
+import { objectForms, objectMessages, objectsBeforeSync, objectsInOrder } from './testing/objects.ts';
 import { allocated, digests, manyPending, nanWins, syncAfterAsync } from './testing/order.ts';
 import { type Outcome, plainError } from './testing/outcome.ts';
+import { unevenParts } from './testing/parts.ts';
+import { randomPrograms } from './testing/run-program.ts';
+import { splitGroups, subgroupFails, subgroupMismatch } from './testing/subgroups.ts';
 
 export const scenarios = {
   abortByRank0,
   allocated,
+  batches,
   closePending,
   digests,
   earlyClose,
   exactMessages,
   exactMoves,
   exactReductions,
+  fromAnySource,
   lateRank,
+  manyBuffers,
+  manyIsFew,
+  manyLate,
   manyPending,
+  messagesBesideCollectives,
   mismatch,
   nanWins,
+  objectForms,
+  objectMessages,
+  objectsBeforeSync,
+  objectsInOrder,
+  randomPrograms,
+  splitGroups,
+  subgroupFails,
+  subgroupMismatch,
   syncAfterAsync,
+  taggedMessages,
+  unevenParts,
 } as const;
 
 export type ScenarioName = keyof typeof scenarios;

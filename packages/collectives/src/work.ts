@@ -1,7 +1,7 @@
-// A running operation as its caller sees it: a thenable that begins to be a promise only when somebody asks.
-// A failure that nobody awaits therefore never becomes an unhandled rejection; it poisons the group, and the
-// next call on the group reports it.
-import type { Running, Settle, Verb } from './backend.ts';
+// A running call as its caller sees it: a thenable that begins to be a promise only when somebody asks. A failure
+// that nobody awaits therefore never becomes an unhandled rejection; it poisons the group, and the next call on the
+// group reports it.
+import type { Running } from './backend.ts';
 import { CollectiveError, cannotBlock } from './errors.ts';
 
 /** The part of a group that a Work names in its own errors. */
@@ -12,57 +12,70 @@ export interface WorkOwner {
   readonly backend: string;
 }
 
-export class Work implements PromiseLike<void> {
-  readonly verb: Verb;
-  /** Position in the group's sequence; for send and recv in that pair's. -1 if the call was refused. */
+/** Called once, with the error or with the value. */
+export type Finish<T> = (error?: CollectiveError, value?: T) => void;
+
+/** `T` is what awaiting it gives: the sender's rank for recv(), the object for the object forms, else nothing. */
+export class Work<T = void> implements PromiseLike<T> {
+  /** The name of the call, such as 'allReduce'. */
+  readonly verb: string;
+  /**
+   * Position of its first operation among the group's collectives; for send and recv among those to or from that
+   * peer. -1 if the call was refused.
+   */
   readonly seq: number;
   readonly #owner: WorkOwner;
   readonly #running: Running | null;
   #ended = false;
   #error: CollectiveError | undefined;
-  #promise: Promise<void> | undefined;
-  #finish: Settle | undefined;
+  #value: T | undefined;
+  #promise: Promise<T> | undefined;
+  #finish: (() => void) | undefined;
 
-  /** `start` begins the operation; it may call `settle` at once only to refuse it. */
-  constructor(verb: Verb, seq: number, owner: WorkOwner, start: (settle: Settle) => Running | null) {
+  /** `start` begins the call; it may finish at once only to refuse it, or where there is nothing to do. */
+  constructor(verb: string, seq: number, owner: WorkOwner, start: (finish: Finish<T>) => Running | null) {
     this.verb = verb;
     this.seq = seq;
     this.#owner = owner;
-    this.#running = start((error) => {
+    this.#running = start((error, value) => {
       this.#ended = true;
       this.#error = error;
-      this.#finish?.(error);
+      this.#value = value;
+      this.#finish?.();
     });
   }
 
-  /** Whether the operation has ended, well or badly. Does not block. */
+  /** Whether the call has ended, well or badly. Does not block. */
   get done(): boolean {
     return this.#ended;
   }
 
-  /** Blocks this thread until the operation has ended; throws its error. ERR_COLL_UNSUPPORTED if it may not block. */
-  fence(): void {
+  /**
+   * Blocks this thread until the call has ended, and returns its value; throws its error. ERR_COLL_UNSUPPORTED if
+   * the backend may not block.
+   */
+  fence(): T {
     if (!this.#ended) {
       if (this.#running === null) throw this.#cannotBlock();
       this.#running.wait();
     }
     if (this.#error !== undefined) throw this.#error;
+    return this.#value as T;
   }
 
   // biome-ignore lint/suspicious/noThenProperty: a Work is awaited like a promise
-  then<A = void, B = never>(
-    // biome-ignore lint/suspicious/noConfusingVoidType: as in PromiseLike<void>, so that `await` gives void
-    onDone?: ((nothing: void) => A | PromiseLike<A>) | null,
+  then<A = T, B = never>(
+    onDone?: ((value: T) => A | PromiseLike<A>) | null,
     onError?: ((error: CollectiveError) => B | PromiseLike<B>) | null,
   ): Promise<A | B> {
     return this.#asPromise().then(onDone, onError);
   }
 
-  catch<B = never>(onError?: ((error: CollectiveError) => B | PromiseLike<B>) | null) {
+  catch<B = never>(onError?: ((error: CollectiveError) => B | PromiseLike<B>) | null): Promise<T | B> {
     return this.#asPromise().catch(onError);
   }
 
-  finally(onEnd?: (() => void) | null): Promise<void> {
+  finally(onEnd?: (() => void) | null): Promise<T> {
     return this.#asPromise().finally(onEnd);
   }
 
@@ -71,10 +84,11 @@ export class Work implements PromiseLike<void> {
     return new CollectiveError(cannotBlock('fence', backend), { group, rank, size });
   }
 
-  #asPromise(): Promise<void> {
+  #asPromise(): Promise<T> {
     this.#promise ??= new Promise((resolve, reject) => {
-      this.#finish = (error) => (error === undefined ? resolve() : reject(error));
-      if (this.#ended) this.#finish(this.#error);
+      this.#finish = () => (this.#error === undefined ? resolve(this.#value as T) : reject(this.#error));
+      if (this.#ended) this.#finish();
+      else this.#running?.urge?.();
     });
     return this.#promise;
   }

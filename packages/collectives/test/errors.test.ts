@@ -36,6 +36,28 @@ const failures: Record<string, Failure> = {
   selfPeer: errors.selfPeer('send', 0),
   dtypesDiffer: errors.dtypesDiffer('allGather', 'float32', 'int32'),
   wrongCount: errors.wrongCount('allGather', 'output', 80, 10),
+  notDivisible: errors.notDivisible('allToAll', 10, 4),
+  badCounts: errors.badCounts('gather', 'counts', 3, '[1, -1]'),
+  oneOfCounts: errors.oneOfCounts('allToAll'),
+  ownCountsDiffer: errors.ownCountsDiffer('allToAll', 2, 3, 4),
+  rootOnly: errors.rootOnly('gather', 'output', 1, false),
+  wrongListLength: errors.wrongListLength('allGather', 'output', 4, 3),
+  wrongListPart: errors.wrongListPart('scatter', 'input', 2, 10, 11),
+  listLengthsDiffer: errors.listLengthsDiffer('allGather', 3, 2),
+  listDtypesDiffer: errors.listDtypesDiffer('allGather', 'output', ['float32', 'int8']),
+  listMemoryHidden: errors.listMemoryHidden('allGather', 'output'),
+  oneList: errors.oneList('allToAll'),
+  countsOfLists: errors.countsOfLists('allToAll'),
+  countsOfMany: errors.countsOfMany('allGather'),
+  badTag: errors.badTag('send', '-1', 536_870_911),
+  notCloneable: errors.notCloneable('sendObject', '() => {} could not be cloned.'),
+  objectTooLarge: errors.objectTooLarge('gatherObject', 2 ** 31, 2 ** 30),
+  unreadableObject: errors.unreadableObject('recvObject', 'Unable to deserialize cloned data.'),
+  missingValues: errors.missingValues('scatterObject', 4, undefined),
+  badColor: errors.badColor('0.5'),
+  badKey: errors.badKey('NaN'),
+  badMembers: errors.badMembers(4, '[0, 0]'),
+  noSubgroups: errors.noSubgroups('split'),
   buffersOverlap: errors.buffersOverlap('reduceScatter'),
   badTimeout: errors.badTimeout('barrier', '0'),
   badAllocCount: errors.badAllocCount('1.5'),
@@ -88,6 +110,28 @@ describe('errors', () => {
       send: rank 0 is this rank itself; expected another one (group "dp", rank 0 of 8). Copy the memory instead.
       allGather: input and output differ in dtype; expected float32 for both, output is int32 (group "dp", rank 0 of 8).
       allGather: output has the wrong length; expected 80 elements, got 10 (group "dp", rank 0 of 8).
+      allToAll: 10 elements cannot be split evenly; expected a multiple of 4 (group "dp", rank 0 of 8). Pass sendCounts and recvCounts for parts of different lengths.
+      gather: counts is not usable; expected a length for each of 3 ranks, got [1, -1] (group "dp", rank 0 of 8).
+      allToAll: of sendCounts and recvCounts only one is given; expected both or neither (group "dp", rank 0 of 8).
+      allToAll: counts differ for rank 2 itself; it sends 3 elements and expects 4 (group "dp", rank 0 of 8).
+      gather: only the root, rank 1, has an output; expected null, got a buffer (group "dp", rank 0 of 8).
+      allGather: output is a list of the wrong length; expected a part for each of 4 ranks, got 3 (group "dp", rank 0 of 8).
+      scatter: input has the wrong length for rank 2; expected 10 elements, got 11 (group "dp", rank 0 of 8). Where parts differ, pass the same \`counts\` on all ranks.
+      allGather: input and output are lists of different lengths; expected 3 buffers, got 2 (group "dp", rank 0 of 8).
+      allGather: the parts of output differ in dtype; expected one for all, got float32, int8 (group "dp", rank 0 of 8).
+      allGather: output is a list of memory that JavaScript cannot see; expected one buffer (group "dp", rank 0 of 8). Only host memory can be copied to and from a list.
+      allToAll: of input and output only one is a list; expected two lists or two buffers (group "dp", rank 0 of 8).
+      allToAll: lists and counts are both given; expected one of them: lists have lengths of their own (group "dp", rank 0 of 8).
+      allGather: 'counts' has no meaning for many buffers in one call; expected one input and one output (group "dp", rank 0 of 8).
+      send: tag is not usable; expected 0 to 536870911, got -1 (group "dp", rank 0 of 8).
+      sendObject: the value cannot be sent: () => {} could not be cloned (group "dp", rank 0 of 8). Send what structured clone takes: data, no functions.
+      gatherObject: the objects are too large; expected at most 1073741824 bytes together, got 2147483648 (group "dp", rank 0 of 8). Send large data as typed arrays.
+      recvObject: what arrived is no object that this rank can read: Unable to deserialize cloned data (group "dp", rank 0 of 8). Do all ranks run the same version of Node?
+      scatterObject: the root has no values; expected one for each of 4 ranks (group "dp", rank 0 of 8).
+      split: color is not usable; expected a whole number, or null for no group, got 0.5 (group "dp", rank 0 of 8).
+      split: key is not usable; expected a number, got NaN (group "dp", rank 0 of 8).
+      subgroup: the list of ranks is not usable; expected different ranks from 0 to 3, got [0, 0] (group "dp", rank 0 of 8).
+      split: this group cannot have subgroups; it was made without the \`subgroups\` option (group "dp", rank 0 of 8). Groups of init() and loopbackGroups() can.
       reduceScatter: input and output share memory; expected two separate buffers (group "dp", rank 0 of 8). Copy the input first.
       barrier: timeoutMs is not usable; expected 1 to 2147483647 milliseconds, got 0 (group "dp", rank 0 of 8).
       alloc: count is not usable; expected a whole number of elements, got 1.5 (group "dp", rank 0 of 8).

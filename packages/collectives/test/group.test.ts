@@ -8,12 +8,13 @@ import {
   Group,
   loopback,
   loopbackGroups,
+  type Work,
 } from '../src/index.ts';
 
 const f32 = (...values: number[]) => Float32Array.from(values);
 const soloGroup = () => new Group(solo(), { name: 'solo', timeoutMs: 1_000 });
 
-const failureOf = async (call: () => PromiseLike<void> | void): Promise<CollectiveError> => {
+const failureOf = async (call: () => unknown): Promise<CollectiveError> => {
   try {
     await call();
   } catch (error) {
@@ -27,54 +28,131 @@ describe('arguments', () => {
   const [group] = loopbackGroups(4) as [Group];
   const other = f32(1, 2);
   // Each is refused for the reason that its name gives; the messages are in errors.test.ts.
-  const refused: Record<string, [code: string, text: string, call: (group: Group) => PromiseLike<void>]> = {
-    buffer: ['INVALID', 'cannot use a plain array', (g) => g.allReduce([1, 2] as never)],
-    op: ['INVALID', "unknown op 'mean'", (g) => g.allReduce(other, { op: 'mean' as never })],
-    'op on dtype': [
-      'UNSUPPORTED',
-      "'avg' is not defined",
-      (g) => g.allReduce(new Int32Array(2), { op: 'avg' }),
-    ],
-    factor: ['INVALID', "needs this rank's factor", (g) => g.allReduce(other, { op: 'premulSum' })],
-    'factor without premulSum': [
-      'INVALID',
-      "'factor' has no meaning",
-      (g) => g.allReduce(other, { factor: 2 }),
-    ],
-    root: ['INVALID', 'root is not a rank', (g) => g.broadcast(other, { root: 4 })],
-    'fraction as root': ['INVALID', 'root is not a rank', (g) => g.broadcast(other, { root: 0.5 })],
-    peer: ['INVALID', 'peer is not a rank', (g) => g.send(other, -1)],
-    'itself as peer': ['INVALID', 'is this rank itself', (g) => g.recv(other, 0)],
-    'output dtype': ['INVALID', 'output is int32', (g) => g.allGather(other, new Int32Array(8))],
-    'output length': [
-      'INVALID',
-      'output has the wrong length; expected 8',
-      (g) => g.allGather(other, f32(1)),
-    ],
-    'input length': [
-      'INVALID',
-      'input has the wrong length; expected 8',
-      (g) => g.reduceScatter(f32(1), other),
-    ],
-    overlap: [
-      'INVALID',
-      'share memory',
-      (g) => {
-        const whole = new Float32Array(8);
-        return g.allGather(whole.subarray(0, 2), whole);
-      },
-    ],
-    timeout: ['INVALID', 'timeoutMs is not usable', (g) => g.barrier({ timeoutMs: 0 })],
-    device: [
-      'UNSUPPORTED',
-      'cannot reach cuda:0 memory',
-      (g) => {
-        const device = { kind: 'cuda', index: 0 } as const;
-        const view = { dtype: 'float32', count: 1, device, host: null, handle: {} } as const;
-        return g.allReduce({ [bufferSymbol]: () => view });
-      },
-    ],
-  };
+  const refused: Record<string, [code: string, text: string, call: (group: Group) => PromiseLike<unknown>]> =
+    {
+      buffer: ['INVALID', 'cannot use a plain array', (g) => g.allReduce([1, 2] as never)],
+      op: ['INVALID', "unknown op 'mean'", (g) => g.allReduce(other, { op: 'mean' as never })],
+      'op on dtype': [
+        'UNSUPPORTED',
+        "'avg' is not defined",
+        (g) => g.allReduce(new Int32Array(2), { op: 'avg' }),
+      ],
+      factor: ['INVALID', "needs this rank's factor", (g) => g.allReduce(other, { op: 'premulSum' })],
+      'factor without premulSum': [
+        'INVALID',
+        "'factor' has no meaning",
+        (g) => g.allReduce(other, { factor: 2 }),
+      ],
+      root: ['INVALID', 'root is not a rank', (g) => g.broadcast(other, { root: 4 })],
+      'fraction as root': ['INVALID', 'root is not a rank', (g) => g.broadcast(other, { root: 0.5 })],
+      peer: ['INVALID', 'peer is not a rank', (g) => g.send(other, -1)],
+      '-1 as peer': [
+        'INVALID',
+        'peer is not a rank of the group; expected 0 to 3, got -1',
+        (g) => g.recv(other, -1),
+      ],
+      'itself as peer': ['INVALID', 'is this rank itself', (g) => g.recv(other, 0)],
+      tag: ['INVALID', 'tag is not usable', (g) => g.send(other, 1, { tag: 2 ** 29 })],
+      'message of a batch': ['INVALID', 'peer is not a rank', (g) => g.batch([{ send: other, to: 4 }])],
+      'output dtype': ['INVALID', 'output is int32', (g) => g.allGather(other, new Int32Array(8))],
+      'output length': [
+        'INVALID',
+        'output has the wrong length; expected 8',
+        (g) => g.allGather(other, f32(1)),
+      ],
+      'input length': [
+        'INVALID',
+        'input has the wrong length; expected 8',
+        (g) => g.reduceScatter(f32(1), other),
+      ],
+      'output of gather on the root': ['INVALID', 'the root needs an output', (g) => g.gather(other, null)],
+      'output of gather elsewhere': [
+        'INVALID',
+        'only the root, rank 1, has an output',
+        (g) => g.gather(other, f32(...Array(8)), { root: 1 }),
+      ],
+      'input of scatter elsewhere': [
+        'INVALID',
+        'only the root, rank 1, has an input',
+        (g) => g.scatter(f32(...Array(8)), other, { root: 1 }),
+      ],
+      counts: [
+        'INVALID',
+        'counts is not usable; expected a length for each of 4 ranks, got [1, 2]',
+        (g) => g.allGather(other, f32(1, 2, 3), { counts: [1, 2] }),
+      ],
+      'own part': [
+        'INVALID',
+        'input has the wrong length; expected 1 elements, got 2',
+        (g) => g.allGather(other, new Float32Array(10), { counts: [1, 2, 3, 4] }),
+      ],
+      'whole of parts': [
+        'INVALID',
+        'input has the wrong length; expected 11',
+        (g) => g.reduceScatter(new Float32Array(10), other, { counts: [2, 2, 3, 4] }),
+      ],
+      'list length': [
+        'INVALID',
+        'a part for each of 4 ranks, got 2',
+        (g) => g.allGather(other, [f32(1, 2), f32(1, 2)]),
+      ],
+      'list part': [
+        'INVALID',
+        'output has the wrong length for rank 2; expected 2 elements, got 3',
+        (g) => g.gather(other, [f32(1, 2), f32(1, 2), f32(1, 2, 3), f32(1, 2)]),
+      ],
+      'dtype in a list': [
+        'INVALID',
+        'the parts of output differ in dtype',
+        (g) => g.allGather(other, [f32(1, 2), f32(1, 2), f32(1, 2), new Int32Array(2)]),
+      ],
+      'plain array in the place of a list': [
+        'INVALID',
+        'cannot use a plain array as a buffer',
+        (g) => g.broadcast([1, 2] as never),
+      ],
+      'member of many': [
+        'INVALID',
+        'output has the wrong length; expected 8',
+        (g) => g.allGather([other, other], [new Float32Array(8), f32(1)]),
+      ],
+      'number of many': ['INVALID', 'lists of different lengths', (g) => g.allGather([other], [])],
+      'counts of many': [
+        'INVALID',
+        "'counts' has no meaning",
+        (g) => g.allGather([other], [other], { counts: [1] }),
+      ],
+      'length of allToAll': ['INVALID', 'cannot be split evenly', (g) => g.allToAll(other, f32(1, 2))],
+      'counts of allToAll': [
+        'INVALID',
+        'only one is given',
+        (g) => g.allToAll(other, f32(1, 2), { sendCounts: [] }),
+      ],
+      'own counts of allToAll': [
+        'INVALID',
+        'counts differ for rank 0 itself',
+        (g) => g.allToAll(other, f32(1), { sendCounts: [2, 0, 0, 0], recvCounts: [1, 0, 0, 0] }),
+      ],
+      'list and buffer': ['INVALID', 'only one is a list', (g) => g.allToAll([other], other)],
+      overlap: [
+        'INVALID',
+        'share memory',
+        (g) => {
+          const whole = new Float32Array(8);
+          return g.allGather(whole.subarray(0, 2), whole);
+        },
+      ],
+      timeout: ['INVALID', 'timeoutMs is not usable', (g) => g.barrier({ timeoutMs: 0 })],
+      device: [
+        'UNSUPPORTED',
+        'cannot reach cuda:0 memory',
+        (g) => {
+          const device = { kind: 'cuda', index: 0 } as const;
+          const view = { dtype: 'float32', count: 1, device, host: null, handle: {} } as const;
+          return g.allReduce({ [bufferSymbol]: () => view });
+        },
+      ],
+    };
 
   it.each(Object.entries(refused))('refuses a wrong %s', async (_, [code, text, call]) => {
     const error = await failureOf(() => call(group));
@@ -85,6 +163,8 @@ describe('arguments', () => {
     const groups = loopbackGroups(2);
     for (let i = 0; i < 3; i++) await failureOf(() => (groups[0] as Group).broadcast(other, { root: 9 }));
     await failureOf(() => (groups[0] as Group).send(other, 0));
+    await failureOf(() => (groups[0] as Group).allReduce([other, new Int8Array(1)], { op: 'avg' }));
+    await failureOf(() => (groups[0] as Group).allGatherObject(() => {}));
     const works = groups.map((each) => each.allReduce(f32(1)));
     await Promise.all(works);
     expect(works.map(({ seq }) => seq)).toEqual([0, 0]);
@@ -113,7 +193,7 @@ describe('arguments', () => {
     expect([noPeers.code, noPeers.message]).toEqual([
       'ERR_COLL_UNSUPPORTED',
       'send: the solo backend does not have it (group "solo", rank 0 of 1). ' +
-        'It has: allReduce, broadcast, allGather, reduceScatter, barrier.',
+        'It has: allReduce, reduce, broadcast, allGather, gather, scatter, reduceScatter, allToAll, barrier.',
     ]);
     expect(() => group.barrierSync()).toThrow('barrier: the loopback backend may not block this thread');
   });
@@ -123,7 +203,13 @@ describe('numbers', () => {
   it('count collectives together, and sends and receives by peer', async () => {
     const [a, b, c] = loopbackGroups(3) as [Group, Group, Group];
     const all = () => [a, b, c].map((group) => group.barrier());
-    const works = [...all(), a.send(f32(1), 1), a.send(f32(1), 1), a.send(f32(1), 2), ...all()];
+    const works: Work<unknown>[] = [
+      ...all(),
+      a.send(f32(1), 1),
+      a.send(f32(1), 1),
+      a.send(f32(1), 2),
+      ...all(),
+    ];
     works.push(b.recv(f32(0), 0), b.recv(f32(0), 0), c.recv(f32(0), 0));
     await Promise.all(works);
     expect(works.map(({ seq }) => seq)).toEqual([0, 0, 0, 0, 1, 0, 1, 1, 1, 0, 1, 0]);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { loopbackGroups } from '../src/index.ts';
-import { backendContract, runScenario } from '../src/testing.ts';
+import { backendContract, blockingTests, runScenario } from '../src/testing.ts';
 
 backendContract({ describe, it, expect }, 'loopback', {
   run: async (size, scenario, args) => {
@@ -9,17 +9,5 @@ backendContract({ describe, it, expect }, 'loopback', {
     await Promise.all(groups.map((group) => group.close()));
     return outcomes;
   },
-  skip: [
-    {
-      reason: 'all ranks share one thread, which must not block',
-      tests: [
-        'reduces every dtype with every op exactly, Sync',
-        'broadcasts and gathers every dtype exactly, Sync',
-        'sends and receives exactly, Sync',
-        'names the rank that never came when the time is over, Sync',
-        'runs Sync calls and fences after what was started before',
-        'gives the same bits through the Sync verbs',
-      ],
-    },
-  ],
+  skip: [{ reason: 'all ranks share one thread, which must not block', tests: blockingTests }],
 });

@@ -27,6 +27,10 @@ const verbs: readonly Verb[] = [
   'send',
   'recv',
   'barrier',
+  'reduce',
+  'gather',
+  'scatter',
+  'allToAll',
 ];
 const ops: readonly ReduceOp[] = ['sum', 'avg', 'prod', 'min', 'max', 'band', 'bor', 'bxor', 'premulSum'];
 const codes: readonly CollectiveCode[] = [
@@ -72,10 +76,11 @@ export const hostBackend: BackendFactory = async (context) => {
       rank: context.rank,
       size: context.size,
     });
-  const native = new HostGroup(context.rank, context.size, host, (id, failure) => {
+  const native = new HostGroup(context.rank, context.size, host, (id, failure, source) => {
     const { operation, settle } = pending.get(id)!;
     pending.delete(id);
-    settle(failure === null ? undefined : errorOf(failure, operation));
+    if (failure !== null) settle(errorOf(failure, operation));
+    else settle(undefined, source < 0 ? undefined : source);
   });
   try {
     const peers = await meet(context, native, host);
@@ -93,14 +98,18 @@ function hostBackendOf(
   pending: Map<number, Pending>,
   errorOf: (failure: NativeFailure, operation: Pending['operation']) => CollectiveError,
 ): Backend {
+  const startNative: Submit<number> = native.start.bind(native);
+  const runNative: Submit<NativeFailure | number | null> = native.run.bind(native);
   const start = (operation: Operation, settle: Settle): Running => {
-    const id = native.start(...encode(operation));
+    const id = submit(operation, context, startNative);
     pending.set(id, { operation, settle });
-    return { wait: () => native.wait(id) };
+    return { wait: () => native.wait(id), urge: native.urge.bind(native) };
   };
-  const run = (operation: Operation): void => {
-    const failure = native.run(...encode(operation));
-    if (failure !== null) throw errorOf(failure, operation);
+  const run = (operation: Operation): number | undefined => {
+    const outcome = submit(operation, context, runNative);
+    if (outcome === null) return undefined;
+    if (typeof outcome === 'number') return outcome;
+    throw errorOf(outcome, operation);
   };
   let closing: Promise<void> | undefined;
   const close = () => {
@@ -115,7 +124,8 @@ function hostBackendOf(
     supports: { devices: ['cpu'], verbs, sync: true, reduces: isReducible },
     start,
     run,
-    alloc: allocHost,
+    // Less than a page is copied faster than it is shared.
+    alloc: (count, dtype) => allocHost(count, dtype, (bytes) => (bytes < 4096 ? null : native.alloc(bytes))),
     abort: (cause) => native.abort(cause.what),
     close,
   };
@@ -154,60 +164,127 @@ async function meet(context: BackendContext, native: NativeGroup, host: string):
   );
 }
 
-function encode(operation: Operation): NativeOperation {
-  const { verb, seq, timeoutMs } = operation;
-  const code = verbIndex[verb];
+type Submit<R> = (...operation: NativeOperation) => R;
+
+/** Calls `native` with the operation as numbers and memory. */
+function submit<R>(operation: Operation, { rank, size }: BackendContext, native: Submit<R>): R {
+  const { seq, timeoutMs } = operation;
+  const verb = verbIndex[operation.verb];
   switch (operation.verb) {
     case 'allReduce': {
-      const { buffer, op, factor } = operation;
-      const memory = memoryOf(buffer);
-      return [
-        code,
-        dtypeIndex[buffer.dtype],
-        opIndex[op],
+      const { buffer, op, factor, packing } = operation;
+      const [dtype, reduce, memory] = [dtypeIndex[buffer.dtype], opIndex[op], memoryOf(buffer)];
+      return native(
+        verb,
+        dtype,
+        reduce,
         0,
+        packing,
         seq,
         buffer.count,
         timeoutMs,
         factor,
         memory,
         memory,
-      ];
+        null,
+        null,
+      );
+    }
+    case 'reduce': {
+      const { buffer, op, factor, packing, root } = operation;
+      const [dtype, reduce, input] = [dtypeIndex[buffer.dtype], opIndex[op], memoryOf(buffer)];
+      const output = rank === root ? input : null;
+      return native(
+        verb,
+        dtype,
+        reduce,
+        root,
+        packing,
+        seq,
+        buffer.count,
+        timeoutMs,
+        factor,
+        input,
+        output,
+        null,
+        null,
+      );
+    }
+    case 'broadcast': {
+      const { buffer, packing, root } = operation;
+      const [dtype, memory] = [dtypeIndex[buffer.dtype], memoryOf(buffer)];
+      return native(
+        verb,
+        dtype,
+        0,
+        root,
+        packing,
+        seq,
+        buffer.count,
+        timeoutMs,
+        1,
+        memory,
+        memory,
+        null,
+        null,
+      );
+    }
+    case 'allGather':
+    case 'gather': {
+      const { input, output, packing } = operation;
+      const root = operation.verb === 'gather' ? operation.root : 0;
+      const [dtype, counts] = [dtypeIndex[input.dtype], countsOf(operation.counts)];
+      const [from, to] = [memoryOf(input), memoryOf(output)];
+      return native(verb, dtype, 0, root, packing, seq, input.count, timeoutMs, 1, from, to, counts, null);
+    }
+    case 'scatter': {
+      const { input, output, packing, root } = operation;
+      const [dtype, counts] = [dtypeIndex[output.dtype], countsOf(operation.counts)];
+      const [from, to] = [memoryOf(input), memoryOf(output)];
+      return native(verb, dtype, 0, root, packing, seq, output.count, timeoutMs, 1, from, to, counts, null);
     }
     case 'reduceScatter': {
-      const { input, output, op, factor } = operation;
-      const dtype = dtypeIndex[input.dtype];
-      return [
-        code,
+      const { input, output, op, factor, packing } = operation;
+      const [dtype, reduce, counts] = [dtypeIndex[input.dtype], opIndex[op], countsOf(operation.counts)];
+      const [from, to] = [memoryOf(input), memoryOf(output)];
+      return native(
+        verb,
         dtype,
-        opIndex[op],
+        reduce,
         0,
+        packing,
         seq,
         output.count,
         timeoutMs,
         factor,
-        memoryOf(input),
-        memoryOf(output),
-      ];
+        from,
+        to,
+        counts,
+        null,
+      );
     }
-    case 'allGather': {
-      const { input, output } = operation;
-      const dtype = dtypeIndex[input.dtype];
-      return [code, dtype, 0, 0, seq, input.count, timeoutMs, 1, memoryOf(input), memoryOf(output)];
+    case 'allToAll': {
+      const { input, output, packing } = operation;
+      const [counts, recvCounts] = [countsOf(operation.sendCounts), countsOf(operation.recvCounts)];
+      const [dtype, count] = [dtypeIndex[input.dtype], counts === null ? input.count / size : 0];
+      const [from, to] = [memoryOf(input), memoryOf(output)];
+      return native(verb, dtype, 0, 0, packing, seq, count, timeoutMs, 1, from, to, counts, recvCounts);
     }
-    case 'broadcast':
     case 'send':
     case 'recv': {
-      const { buffer } = operation;
-      const root = operation.verb === 'broadcast' ? operation.root : operation.peer;
-      const memory = memoryOf(buffer);
-      return [code, dtypeIndex[buffer.dtype], 0, root, seq, buffer.count, timeoutMs, 1, memory, memory];
+      const { buffer, peer, tag } = operation;
+      const [dtype, memory] = [dtypeIndex[buffer.dtype], memoryOf(buffer)];
+      return native(verb, dtype, 0, peer, tag, seq, buffer.count, timeoutMs, 1, memory, memory, null, null);
     }
     case 'barrier':
-      return [code, 0, 0, 0, seq, 0, timeoutMs, 1, null, null];
+      return native(verb, 0, 0, 0, operation.packing, seq, 0, timeoutMs, 1, null, null, null, null);
   }
 }
 
-function memoryOf(view: BufferView): NodeJS.TypedArray {
-  return view.host as NodeJS.TypedArray; // the group admits devices: ['cpu'] only, which have host memory
+function memoryOf(view: BufferView | null): NodeJS.TypedArray | null {
+  return view && (view.host as NodeJS.TypedArray); // the group admits devices: ['cpu'] only, which have host memory
+}
+
+function countsOf(counts: readonly number[] | null): Float64Array | null {
+  return counts && Float64Array.from(counts);
 }

@@ -1,27 +1,34 @@
 // N ranks in one process and on one thread, in pure TypeScript: the reference that every other backend is held to.
 // All ranks share a hub. An operation is queued until its peers have called theirs; then the signatures are compared
 // and the memory is written, all in one go. The thread must not block, so there are no Sync verbs here.
-import type {
-  AllGather,
-  AllReduce,
-  Backend,
-  Broadcast,
-  Operation,
-  Recv,
-  ReduceScatter,
-  Send,
-  Settle,
-} from '../backend.ts';
-import { allocHost, type BufferView, elementsOf } from '../buffer.ts';
+import type { AllToAll, Backend, Operation, Recv, Send, Settle, Verb } from '../backend.ts';
+import { allocHost, elementsOf } from '../buffer.ts';
 import { CollectiveError, type Failure, mismatch, peerLost, timedOut } from '../errors.ts';
 import { Group } from '../group.ts';
 import { isReducible } from '../reduce-ops.ts';
 import { shapeOf, signatureOf } from '../signature.ts';
-import { reduce, write } from './arithmetic.ts';
+import type { Subgroups } from '../subgroups.ts';
+import { write } from './arithmetic.ts';
+import { execute, expectedFrom, sentTo } from './execute.ts';
+import { Mailbox } from './mailbox.ts';
 
-interface Entry {
+const verbs: readonly Verb[] = [
+  'allReduce',
+  'reduce',
+  'broadcast',
+  'allGather',
+  'gather',
+  'scatter',
+  'reduceScatter',
+  'allToAll',
+  'barrier',
+  'send',
+  'recv',
+];
+
+interface Entry<O extends Operation = Operation> {
   readonly rank: number;
-  readonly operation: Operation;
+  readonly operation: O;
   readonly settle: Settle;
   readonly timer: NodeJS.Timeout;
 }
@@ -31,8 +38,8 @@ type Side = { readonly rank: number; readonly signature: string };
 interface RankState {
   /** Collectives that this rank has called and that have not been executed, in call order. */
   readonly collectives: Entry[];
-  /** How many collectives it has called in all. */
-  called: number;
+  /** The number of the last collective that it has called; -1 before the first. */
+  last: number;
   /** Everything that has not settled. */
   readonly pending: Set<Entry>;
   readonly onIdle: (() => void)[];
@@ -48,12 +55,7 @@ export function loopback(size: number, name = 'loopback'): Backend[] {
     name: 'loopback',
     rank,
     size,
-    supports: {
-      devices: ['cpu'],
-      verbs: ['allReduce', 'broadcast', 'allGather', 'reduceScatter', 'send', 'recv', 'barrier'],
-      sync: false,
-      reduces: isReducible,
-    },
+    supports: { devices: ['cpu'], verbs, sync: false, reduces: isReducible },
     start: (operation, settle) => {
       hub.enter(rank, operation, settle);
       return null;
@@ -70,15 +72,27 @@ export function loopback(size: number, name = 'loopback'): Backend[] {
 /** Groups of `size` ranks in this process, in rank order: for tests and for trying things out. */
 export function loopbackGroups(size: number, options: { name?: string; timeoutMs?: number } = {}): Group[] {
   const { name = 'loopback', timeoutMs = 300_000 } = options;
-  return loopback(size, name).map((backend) => new Group(backend, { name, timeoutMs }));
+  const made = new Map<string, Backend[]>();
+  return loopback(size, name).map(
+    (backend, rank) => new Group(backend, { name, timeoutMs, subgroups: subgroupsOf(rank, '', made) }),
+  );
+}
+
+/** `made` has the backends of all subgroups, by path; the first member that comes makes them for all. */
+function subgroupsOf(rank: number, path: string, made: Map<string, Backend[]>): Subgroups {
+  return async ({ members, key, name }) => {
+    const own = members.indexOf(rank);
+    const place = `${path}/${key}`;
+    if (!made.has(place)) made.set(place, loopback(members.length, name));
+    return { backend: made.get(place)![own] as Backend, subgroups: subgroupsOf(own, place, made) };
+  };
 }
 
 class Hub {
   readonly #size: number;
   readonly #name: string;
   readonly #ranks: RankState[];
-  /** Sends and receives by sender and receiver, in call order. */
-  readonly #pairs = new Map<string, { readonly sends: Entry[]; readonly recvs: Entry[] }>();
+  readonly #mailbox = new Mailbox<Entry<Send>, Entry<Recv>>();
   #failure: Failure | null = null;
   #isScheduled = false;
 
@@ -87,7 +101,7 @@ class Hub {
     this.#name = name;
     this.#ranks = Array.from({ length: size }, () => ({
       collectives: [],
-      called: 0,
+      last: -1,
       pending: new Set(),
       onIdle: [],
       hasLeft: false,
@@ -100,18 +114,19 @@ class Hub {
     const timer = setTimeout(() => this.#expire(entry), operation.timeoutMs);
     const entry: Entry = { rank, operation, settle, timer };
     state.pending.add(entry);
-    if (operation.verb === 'send') this.#pairOf(rank, operation.peer).sends.push(entry);
-    else if (operation.verb === 'recv') this.#pairOf(operation.peer, rank).recvs.push(entry);
+    if (operation.verb === 'send') this.#mailbox.send(entry as Entry<Send>);
+    else if (operation.verb === 'recv') this.#mailbox.recv(entry as Entry<Recv>);
     else {
       state.collectives.push(entry);
-      state.called++;
+      state.last = operation.seq;
     }
     this.#schedule();
   }
 
   abort(rank: number, cause: CollectiveError): void {
-    if (this.#failure !== null) return;
-    (this.#ranks[rank] as RankState).error = cause;
+    const state = this.#ranks[rank] as RankState;
+    if (this.#failure !== null || state.hasLeft) return;
+    state.error = cause;
     this.#fail(cause);
   }
 
@@ -136,28 +151,23 @@ class Hub {
   #advance(): void {
     while (this.#ranks.every(({ collectives }) => collectives.length > 0)) {
       const entries = this.#ranks.map(({ collectives }) => collectives[0] as Entry);
-      if (!this.#agree(entries, signatureOf)) return;
+      if (!this.#agree(entries, signatureOf) || !this.#agreeInPairs(entries)) return;
       for (const { collectives } of this.#ranks) collectives.shift();
-      executeCollective(entries.map(({ operation }) => operation));
+      execute(entries.map(({ operation }) => operation));
       for (const entry of entries) this.#end(entry);
     }
-    for (const { sends, recvs } of this.#pairs.values()) {
-      while (sends.length > 0 && recvs.length > 0) {
-        const entries = [sends[0] as Entry, recvs[0] as Entry];
-        if (!this.#agree(entries, (operation) => shapeOf((operation as Send | Recv).buffer))) return;
-        sends.shift();
-        recvs.shift();
-        const [from, to] = entries.map(({ operation }) => (operation as Send | Recv).buffer);
-        write(to as BufferView, elementsOf(from as BufferView));
-        for (const entry of entries) this.#end(entry);
-      }
+    for (const [send, recv] of this.#mailbox.pairs()) {
+      if (!this.#agree<Send | Recv>([send, recv], ({ buffer }) => shapeOf(buffer))) return;
+      write(recv.operation.buffer, elementsOf(send.operation.buffer));
+      this.#end(send);
+      this.#end(recv, undefined, send.rank);
     }
     this.#noticeLoss();
   }
 
   /** Fails the group if two of these operations that should be the same differ in what `key` says of them. */
-  #agree(entries: readonly Entry[], key: (operation: Operation) => string): boolean {
-    const first = entries[0] as Entry;
+  #agree<O extends Operation>(entries: readonly Entry<O>[], key: (operation: O) => string): boolean {
+    const first = entries[0] as Entry<O>;
     const other = entries.find(({ operation }) => key(operation) !== key(first.operation));
     if (other === undefined) return true;
     const [one, two] = [other, first].map(({ rank, operation }) => ({
@@ -168,16 +178,37 @@ class Hub {
     return false;
   }
 
+  /** What one rank of an allToAll sends to another is what that one expects. */
+  #agreeInPairs(entries: readonly Entry[]): boolean {
+    if (entries[0]?.operation.verb !== 'allToAll') return true;
+    for (const { rank: to, operation } of entries as readonly Entry<AllToAll>[]) {
+      for (const { rank: from, operation: sender } of entries as readonly Entry<AllToAll>[]) {
+        const [sends, expects] = [sentTo(to, this.#size, sender), expectedFrom(from, this.#size, operation)];
+        if (sends === expects) continue;
+        const { verb, seq, input } = operation;
+        const one = { rank: from, signature: `${verb} with ${sends} × ${input.dtype} for rank ${to}` };
+        const two = { rank: to, signature: `${verb} with ${expects} × ${input.dtype} from rank ${from}` };
+        this.#fail(mismatch(verb, seq, one, two));
+        return false;
+      }
+    }
+    return true;
+  }
+
   /** Fails the group if an operation waits for a rank that has left. */
   #noticeLoss(): void {
     const isLost = (rank: number) => this.#ranks[rank]?.hasLeft === true;
-    const stuck = this.#ranks
-      .flatMap(({ pending }) => [...pending])
-      .find((e) => this.#missing(e).some(isLost));
-    if (stuck === undefined) return;
-    const { verb, seq } = stuck.operation;
-    const lost = this.#missing(stuck).find(isLost) as number;
-    this.#fail(peerLost(verb, seq, lost, 'it has closed the group'));
+    if (![...this.#ranks.keys()].some(isLost)) return;
+    for (const entry of this.#ranks.flatMap(({ pending }) => [...pending])) {
+      const missing = this.#missing(entry);
+      // From any rank: one that is still there will do.
+      const isStuck = isFromAny(entry.operation) ? missing.every(isLost) : missing.some(isLost);
+      const lost = missing.find(isLost);
+      if (!isStuck || lost === undefined) continue;
+      const { verb, seq } = entry.operation;
+      this.#fail(peerLost(verb, seq, lost, 'it has closed the group'));
+      return;
+    }
   }
 
   #expire(entry: Entry): void {
@@ -186,15 +217,17 @@ class Hub {
   }
 
   /** The ranks that have not called the operation which `entry` waits for. */
-  #missing({ operation }: Entry): number[] {
-    if (operation.verb === 'send' || operation.verb === 'recv') return [operation.peer];
-    return this.#ranks.flatMap(({ called }, rank) => (called <= operation.seq ? [rank] : []));
+  #missing({ rank, operation }: Entry): number[] {
+    const { verb, seq } = operation;
+    if (isFromAny(operation)) return [...this.#ranks.keys()].filter((other) => other !== rank);
+    if (verb === 'send' || verb === 'recv') return [(operation as Send | Recv).peer];
+    return this.#ranks.flatMap(({ last }, other) => (last < seq ? [other] : []));
   }
 
   /** The first failure stays; every pending and later operation settles with it. */
   #fail(failure: Failure): void {
     this.#failure ??= failure;
-    this.#pairs.clear();
+    this.#mailbox.clear();
     for (const [rank, state] of this.#ranks.entries()) {
       state.collectives.length = 0;
       const site = { group: this.#name, rank, size: this.#size };
@@ -203,57 +236,15 @@ class Hub {
     }
   }
 
-  #end(entry: Entry, error?: CollectiveError): void {
+  #end(entry: Entry, error?: CollectiveError, source?: number): void {
     const { pending, onIdle } = this.#ranks[entry.rank] as RankState;
     clearTimeout(entry.timer);
     pending.delete(entry);
-    entry.settle(error);
+    entry.settle(error, source);
     if (pending.size === 0) for (const resolve of onIdle.splice(0)) resolve();
-  }
-
-  #pairOf(from: number, to: number): { readonly sends: Entry[]; readonly recvs: Entry[] } {
-    const key = `${from}>${to}`;
-    const pair = this.#pairs.get(key) ?? { sends: [], recvs: [] };
-    this.#pairs.set(key, pair);
-    return pair;
   }
 }
 
-/** All ranks' parts of one collective, in rank order. They agree in everything but memory and factor. */
-function executeCollective(operations: readonly Operation[]): void {
-  const first = operations[0] as Operation;
-  switch (first.verb) {
-    case 'allReduce': {
-      const all = operations as AllReduce[];
-      const result = reduce(first.op, all);
-      for (const { buffer } of all) write(buffer, result);
-      break;
-    }
-    case 'broadcast': {
-      const all = operations as Broadcast[];
-      const source = elementsOf((all[first.root] as Broadcast).buffer);
-      for (const [rank, { buffer }] of all.entries()) if (rank !== first.root) write(buffer, source);
-      break;
-    }
-    case 'allGather': {
-      const all = operations as AllGather[];
-      for (const { output } of all) {
-        const elements = elementsOf(output);
-        for (const [rank, { input }] of all.entries())
-          elements.set(elementsOf(input) as never, rank * input.count);
-      }
-      break;
-    }
-    case 'reduceScatter': {
-      const all = operations as ReduceScatter[];
-      const result = reduce(
-        first.op,
-        all.map(({ input, factor }) => ({ buffer: input, factor })),
-      );
-      for (const [rank, { output }] of all.entries()) {
-        write(output, result.subarray(rank * output.count, (rank + 1) * output.count));
-      }
-      break;
-    }
-  }
+function isFromAny(operation: Operation): boolean {
+  return operation.verb === 'recv' && operation.peer === -1;
 }

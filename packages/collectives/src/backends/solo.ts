@@ -1,9 +1,10 @@
-// The group of one rank: every verb copies or does nothing. A script written for many ranks runs on it unchanged.
+// The group of one rank: every verb copies or does nothing. A script written for many ranks runs on it unchanged,
+// except that there is nobody to exchange messages with.
 import type { Backend, Operation, Running, Settle } from '../backend.ts';
-import { allocHost, elementsOf } from '../buffer.ts';
+import { allocHost } from '../buffer.ts';
 import { isReducible } from '../reduce-ops.ts';
 import type { BackendFactory } from '../registry.ts';
-import { reduce, write } from './arithmetic.ts';
+import { execute } from './execute.ts';
 
 export function solo(): Backend {
   return {
@@ -13,12 +14,22 @@ export function solo(): Backend {
     size: 1,
     supports: {
       devices: ['cpu'],
-      verbs: ['allReduce', 'broadcast', 'allGather', 'reduceScatter', 'barrier'],
+      verbs: [
+        'allReduce',
+        'reduce',
+        'broadcast',
+        'allGather',
+        'gather',
+        'scatter',
+        'reduceScatter',
+        'allToAll',
+        'barrier',
+      ],
       sync: true,
       reduces: isReducible,
     },
     start,
-    run: execute,
+    run,
     alloc: allocHost,
     abort: () => {},
     close: async () => {},
@@ -28,7 +39,7 @@ export function solo(): Backend {
 export const soloBackend: BackendFactory = async () => solo();
 
 function start(operation: Operation, settle: Settle): Running {
-  execute(operation);
+  run(operation);
   let isSettled = false;
   const wait = () => {
     if (!isSettled) settle();
@@ -38,16 +49,8 @@ function start(operation: Operation, settle: Settle): Running {
   return { wait };
 }
 
-function execute(operation: Operation): void {
-  switch (operation.verb) {
-    case 'allReduce':
-      if (operation.op === 'premulSum') write(operation.buffer, reduce('premulSum', [operation]));
-      break;
-    case 'allGather':
-      write(operation.output, elementsOf(operation.input));
-      break;
-    case 'reduceScatter':
-      write(operation.output, reduce(operation.op, [{ buffer: operation.input, factor: operation.factor }]));
-      break;
-  }
+function run(operation: Operation): undefined {
+  // What one rank reduces in place stays as it is; only a factor changes it.
+  const isUnchanged = operation.verb === 'allReduce' || operation.verb === 'reduce';
+  if (!isUnchanged || operation.op === 'premulSum') execute([operation]);
 }

@@ -1,9 +1,30 @@
 // Scenarios in which ranks disagree, stay away, leave or give up. The odd one is always the last rank.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Group } from '../group.ts';
+import { anySource } from '../options.ts';
+import { invoke, type Mode } from './invoke.ts';
 import { errorOf, type PlainError } from './outcome.ts';
 
-export type MismatchKind = 'count' | 'dtype' | 'op' | 'verb' | 'root' | 'pair';
+export const mismatchKinds = [
+  'count',
+  'dtype',
+  'op',
+  'verb',
+  'root',
+  'root of reduce',
+  'root of gather',
+  'root of scatter',
+  'counts',
+  'counts of gather',
+  'counts of reduceScatter',
+  'counts of allToAll',
+  'list',
+  'object and buffer',
+  'pair',
+  'dtype of pair',
+  'pair from any',
+] as const;
+export type MismatchKind = (typeof mismatchKinds)[number];
 
 export interface Failed {
   /** What the operation failed with. */
@@ -23,7 +44,12 @@ export async function mismatch(group: Group, kind: MismatchKind): Promise<Failed
   return { error, later, isUntouched: buffer.every((x) => x === group.rank + 1) };
 }
 
-function disagree(group: Group, kind: MismatchKind, isOdd: boolean, buffer: Float32Array): PromiseLike<void> {
+function disagree(
+  group: Group,
+  kind: MismatchKind,
+  isOdd: boolean,
+  buffer: Float32Array,
+): PromiseLike<unknown> {
   const { rank, size } = group;
   switch (kind) {
     case 'count':
@@ -36,9 +62,52 @@ function disagree(group: Group, kind: MismatchKind, isOdd: boolean, buffer: Floa
       return isOdd ? group.broadcast(buffer) : group.allReduce(buffer);
     case 'root':
       return group.broadcast(buffer, { root: isOdd ? size - 1 : 0 });
+    case 'root of reduce':
+      return group.reduce(buffer, { root: isOdd ? size - 1 : 0 });
+    case 'root of gather':
+    case 'root of scatter': {
+      const root = isOdd ? size - 1 : 0;
+      const whole = rank === root ? new Float32Array(buffer.length * size) : null;
+      const options = { root };
+      return kind === 'root of gather'
+        ? group.gather(buffer, whole, options)
+        : group.scatter(whole, buffer, options);
+    }
+    case 'counts':
+    case 'counts of gather':
+    case 'counts of reduceScatter': {
+      // The odd one is wrong about the part of rank 0.
+      const counts = new Array<number>(size).fill(1000);
+      counts[0] = isOdd ? 10 : 20;
+      const part = buffer.subarray(0, counts[rank]);
+      const whole = new Float32Array(counts.reduce((sum, count) => sum + count));
+      if (kind === 'counts') return group.allGather(part, whole, { counts });
+      if (kind === 'counts of reduceScatter') return group.reduceScatter(whole, part, { counts });
+      return group.gather(part, rank === 0 ? whole : null, { counts });
+    }
+    case 'counts of allToAll': {
+      // All send each other 100 elements, but the odd one expects 50 of rank 0.
+      const sendCounts = new Array<number>(size).fill(100);
+      const recvCounts = sendCounts.map((count, from) => (isOdd && from === 0 ? 50 : count));
+      const output = new Float32Array(recvCounts.reduce((sum, count) => sum + count));
+      return group.allToAll(buffer.subarray(0, 100 * size), output, { sendCounts, recvCounts });
+    }
+    case 'list': {
+      // As long together.
+      const cut = isOdd ? 3 : 5;
+      return group.allReduce([buffer.subarray(0, cut), buffer.subarray(cut, 8)]);
+    }
+    case 'object and buffer':
+      return isOdd ? group.broadcast(buffer) : group.allGatherObject('x'.repeat(100));
     case 'pair':
       if (isOdd) return group.recv(buffer.subarray(0, 4999), 0);
       return rank === 0 ? group.send(buffer, size - 1) : group.barrier();
+    case 'dtype of pair':
+      if (isOdd) return group.recv(new Int32Array(buffer.buffer), 0);
+      return rank === 0 ? group.send(buffer, size - 1) : group.barrier();
+    case 'pair from any':
+      if (isOdd) return group.recv(buffer.subarray(1), anySource, { tag: 5 });
+      return rank === 0 ? group.send(buffer, size - 1, { tag: 5 }) : group.barrier();
   }
 }
 
@@ -54,11 +123,22 @@ export async function abortByRank0(group: Group): Promise<Failed> {
 }
 
 /** The last rank comes to a barrier long after its deadline on the others, which is `timeoutMs`. */
-export async function lateRank(group: Group, timeoutMs: number, mode: 'async' | 'sync'): Promise<Failed> {
+export async function lateRank(group: Group, timeoutMs: number, mode: Mode): Promise<Failed> {
   await group.barrier();
   const error = await errorOf(async () => {
     if (group.rank === group.size - 1) await sleep(4 * timeoutMs);
-    return mode === 'sync' ? group.barrierSync({ timeoutMs }) : group.barrier({ timeoutMs });
+    return invoke(group, mode, 'barrier', { timeoutMs });
+  });
+  const later = await errorOf(() => group.barrier());
+  return { error, later, isUntouched: true };
+}
+
+/** All but rank 0 and rank 1 stay away from a monitoredBarrier until its deadline is long over. */
+export async function manyLate(group: Group, timeoutMs: number, mode: Mode): Promise<Failed> {
+  await group.barrier();
+  const error = await errorOf(async () => {
+    if (group.rank > 1) await sleep(4 * timeoutMs);
+    return invoke(group, mode, 'monitoredBarrier', { timeoutMs });
   });
   const later = await errorOf(() => group.barrier());
   return { error, later, isUntouched: true };

@@ -48,7 +48,7 @@ function reducedAt(op: ReduceOp, dtype: DType, i: number, size: number): number 
 }
 
 /** The elements that represent `value`: numbers, bits of a half, or a bigint. */
-function encode(dtype: DType, value: number): number | bigint {
+export function encode(dtype: DType, value: number): number | bigint {
   if (dtype === 'int64' || dtype === 'uint64') return BigInt(value);
   if (dtype === 'float16') return toFloat16(value);
   return dtype === 'bfloat16' ? toBfloat16(value) : value;

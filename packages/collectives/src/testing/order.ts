@@ -5,8 +5,9 @@ import { dtypes } from '../dtype.ts';
 import type { Allocated, Group } from '../group.ts';
 import { toBfloat16, toFloat16 } from '../half.ts';
 import type { Work } from '../work.ts';
-import type { Mode, Report } from './exact.ts';
 import { firstWrong, guarded, inputPattern, randomFloats, reducedPattern } from './inputs.ts';
+import type { Mode } from './invoke.ts';
+import type { Report } from './report.ts';
 
 /** A hundred operations of mixed verbs and lengths are started without awaiting any; all end in call order. */
 export async function manyPending(group: Group): Promise<Report> {

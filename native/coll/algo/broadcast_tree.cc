@@ -1,6 +1,6 @@
 // Binomial tree (see Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH",
 // 2005). With ranks counted from the root, rank v gets the buffer from v without its lowest set bit, and passes it
-// to v + 2^j for every j below that bit, the largest first.
+// to v + 2^j for every j below that bit, the largest first. ⌈log2 n⌉ steps, S bytes in, up to ⌈log2 n⌉·S out.
 #include "coll/algo/algorithms.h"
 
 namespace ringwise::coll {

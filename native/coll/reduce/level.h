@@ -1,13 +1,7 @@
-#include "coll/reduce.h"
+// The kernels of one instruction set; included by level_<name>.cc with RINGWISE_LEVEL set. No include guard, no
+// includes: see level_headers.h.
 
-#include <cstring>
-#include <type_traits>
-
-#include "base/half.h"
-
-namespace ringwise::coll {
-
-namespace {
+namespace ringwise::coll::RINGWISE_LEVEL {
 
 template <class T>
 struct Stored {  // how T is loaded and in which type it is accumulated
@@ -85,34 +79,22 @@ struct Xor {
   }
 };
 
+/// Calls `f` with the operation; those that a type has not are refused long before.
 template <class T, class F>
-void combine(std::byte* accumulator, const std::byte* input, size_t count) {
-  using S = Stored<T>;
-  auto* acc = reinterpret_cast<typename S::Acc*>(accumulator);
-  const auto* in = reinterpret_cast<const T*>(input);
-  for (size_t i = 0; i < count; ++i) acc[i] = F::apply(acc[i], static_cast<typename S::Acc>(S::load(in[i])));
-}
-
-template <class T>
-void accumulate_as(ReduceOp op, std::byte* acc, const std::byte* in, size_t count) {
+void with_operation(ReduceOp op, F&& f) {
   switch (op) {
     case ReduceOp::Sum:
     case ReduceOp::Avg:
-    case ReduceOp::PremulSum:
-      return combine<T, Add>(acc, in, count);
-    case ReduceOp::Prod:
-      return combine<T, Multiply>(acc, in, count);
-    case ReduceOp::Min:
-      return combine<T, Minimum>(acc, in, count);
-    case ReduceOp::Max:
-      return combine<T, Maximum>(acc, in, count);
-    default:
-      break;
+    case ReduceOp::PremulSum: return f(Add{});
+    case ReduceOp::Prod: return f(Multiply{});
+    case ReduceOp::Min: return f(Minimum{});
+    case ReduceOp::Max: return f(Maximum{});
+    default: break;
   }
   if constexpr (std::is_integral_v<T>) {
-    if (op == ReduceOp::Band) return combine<T, And>(acc, in, count);
-    if (op == ReduceOp::Bor) return combine<T, Or>(acc, in, count);
-    if (op == ReduceOp::Bxor) return combine<T, Xor>(acc, in, count);
+    if (op == ReduceOp::Band) return f(And{});
+    if (op == ReduceOp::Bor) return f(Or{});
+    if (op == ReduceOp::Bxor) return f(Xor{});
   }
 }
 
@@ -139,8 +121,6 @@ void with_type(DType dtype, F&& f) {
 template <class T>
 constexpr bool is_float = std::is_floating_point_v<typename Stored<T>::Acc>;
 
-}  // namespace
-
 void widen(DType dtype, std::byte* accumulator, const std::byte* input, size_t count) {
   if (!is_half(dtype)) {
     std::memcpy(accumulator, input, count * byte_size(dtype));
@@ -153,13 +133,53 @@ void widen(DType dtype, std::byte* accumulator, const std::byte* input, size_t c
   });
 }
 
+// Both loops read and write the same index only, so the arrays may be equal, and the compiler may use vectors.
 void accumulate(DType dtype, ReduceOp op, std::byte* accumulator, const std::byte* input, size_t count) {
-  with_type(dtype, [&]<class T>(T) { accumulate_as<T>(op, accumulator, input, count); });
+  with_type(dtype, [&]<class T>(T) {
+    with_operation<T>(op, [&]<class F>(F) {
+      using S = Stored<T>;
+      auto* acc = reinterpret_cast<typename S::Acc*>(accumulator);
+      const auto* in = reinterpret_cast<const T*>(input);
+      RINGWISE_SAME_INDEX
+      for (size_t i = 0; i < count; ++i) acc[i] = F::apply(acc[i], static_cast<typename S::Acc>(S::load(in[i])));
+    });
+  });
+}
+
+void join(DType dtype, ReduceOp op, std::byte* accumulator, const std::byte* a, const std::byte* b, size_t count) {
+  with_type(dtype, [&]<class T>(T) {
+    with_operation<T>(op, [&]<class F>(F) {
+      using S = Stored<T>;
+      auto* acc = reinterpret_cast<typename S::Acc*>(accumulator);
+      const auto* left = reinterpret_cast<const T*>(a);
+      const auto* right = reinterpret_cast<const T*>(b);
+      RINGWISE_SAME_INDEX
+      for (size_t i = 0; i < count; ++i) {
+        acc[i] = F::apply(static_cast<typename S::Acc>(S::load(left[i])), static_cast<typename S::Acc>(S::load(right[i])));
+      }
+    });
+  });
+}
+
+void join_twice(DType dtype, ReduceOp op, std::byte* first, std::byte* second, const std::byte* a, const std::byte* b,
+                size_t count) {
+  with_type(dtype, [&]<class T>(T) {
+    with_operation<T>(op, [&]<class F>(F) {
+      if constexpr (std::is_same_v<T, typename Stored<T>::Acc>) {
+        auto* one = reinterpret_cast<T*>(first);
+        auto* two = reinterpret_cast<T*>(second);
+        const auto* left = reinterpret_cast<const T*>(a);
+        const auto* right = reinterpret_cast<const T*>(b);
+        RINGWISE_SAME_INDEX
+        for (size_t i = 0; i < count; ++i) one[i] = two[i] = F::apply(left[i], right[i]);
+      }
+    });
+  });
 }
 
 void narrow(DType dtype, ReduceOp op, int size, std::byte* output, const std::byte* accumulator, size_t count) {
   if (op != ReduceOp::Avg && !is_half(dtype)) {
-    std::memcpy(output, accumulator, count * byte_size(dtype));
+    if (output != accumulator) std::memcpy(output, accumulator, count * byte_size(dtype));
     return;
   }
   with_type(dtype, [&]<class T>(T) {
@@ -168,6 +188,7 @@ void narrow(DType dtype, ReduceOp op, int size, std::byte* output, const std::by
       const Acc divisor = op == ReduceOp::Avg ? static_cast<Acc>(size) : Acc{1};
       auto* out = reinterpret_cast<T*>(output);
       const auto* acc = reinterpret_cast<const Acc*>(accumulator);
+      RINGWISE_SAME_INDEX
       for (size_t i = 0; i < count; ++i) out[i] = Stored<T>::store(acc[i] / divisor);
     }
   });
@@ -184,4 +205,6 @@ void scale(DType dtype, double factor, std::byte* output, const std::byte* input
   });
 }
 
-}  // namespace ringwise::coll
+constexpr ReduceKernels kKernels{widen, accumulate, join, join_twice, narrow, scale};
+
+}  // namespace ringwise::coll::RINGWISE_LEVEL

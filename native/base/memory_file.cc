@@ -1,0 +1,47 @@
+#include "base/memory_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <system_error>
+
+namespace ringwise {
+
+namespace {
+
+[[noreturn]] void fail(const char* what, int error = errno) {
+  throw std::system_error(error, std::generic_category(), what);
+}
+
+}  // namespace
+
+Fd make_memory_file(const char* name, size_t bytes, bool sparse) {
+  Fd file(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!file) fail("memfd_create");
+  const int error = sparse ? (ftruncate(file.get(), static_cast<off_t>(bytes)) == 0 ? 0 : errno)
+                           : posix_fallocate(file.get(), 0, static_cast<off_t>(bytes));
+  if (error != 0) fail("reserving shared memory", error);
+  if (fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0) fail("sealing shared memory");
+  return file;
+}
+
+void check_memory_file(const Fd& file, size_t bytes) {
+  struct stat status {};
+  if (fstat(file.get(), &status) != 0) fail("fstat of shared memory");
+  const int seals = fcntl(file.get(), F_GET_SEALS);
+  if (static_cast<size_t>(status.st_size) != bytes || seals < 0 || !(seals & F_SEAL_SHRINK)) {
+    fail("shared memory of an unexpected size", EINVAL);
+  }
+}
+
+std::byte* map_memory_file(const Fd& file, size_t bytes) {
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file.get(), 0);
+  if (memory == MAP_FAILED) fail("mapping shared memory");
+  return static_cast<std::byte*>(memory);
+}
+
+void unmap(std::byte* memory, size_t bytes) noexcept { munmap(memory, bytes); }
+
+}  // namespace ringwise

@@ -1,0 +1,88 @@
+#include "capi/card.h"
+
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <fstream>
+#include <system_error>
+
+#include "capi/errors.h"
+
+namespace ringwise::capi {
+
+namespace {
+
+constexpr uint32_t kMagic = 0x43475752;  // "RWGC"
+constexpr uint32_t kVersion = 1;
+
+/// Equal for two processes exactly if they can meet through unix sockets and shared memory: the same boot of the same
+/// machine, the same network namespace.
+std::string host_id() {
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  struct stat space{};
+  if (!boot.empty() && ::stat("/proc/self/ns/net", &space) == 0) return boot + "/" + std::to_string(space.st_ino);
+  char name[HOST_NAME_MAX + 1] = {};
+  if (::gethostname(name, sizeof name - 1) != 0) throw std::system_error(errno, std::generic_category(), "gethostname");
+  return name;
+}
+
+template <size_t n>
+void copy(char (&target)[n], const std::string& text) {
+  std::memcpy(target, text.c_str(), std::min(text.size(), n - 1));
+}
+
+bool is_loopback(const std::string& host) {
+  return host == "::1" || host.starts_with("127.") || host.starts_with("::ffff:127.");
+}
+
+}  // namespace
+
+Card make_card(int rank, int size, const std::string& host, const coll::Listener& listener) {
+  Card card{};
+  card.magic = kMagic;
+  card.version = kVersion;
+  card.rank = rank;
+  card.size = size;
+  card.port = listener.port();
+  if (getrandom(card.token.data(), card.token.size(), 0) != static_cast<ssize_t>(card.token.size())) {
+    throw std::system_error(errno, std::generic_category(), "getrandom");
+  }
+  copy(card.host_id, host_id());
+  copy(card.unix_name, listener.unix_name());
+  copy(card.host, host);
+  return card;
+}
+
+std::vector<coll::PeerAddress> peers_of(int rank, std::vector<Card>& cards) {
+  const int size = static_cast<int>(cards.size());
+  for (int place = 0; place < size; ++place) {
+    Card& card = cards[place];
+    if (card.magic != kMagic || card.version != kVersion) throw blob_unreadable(place);
+    if (card.rank != place || card.size != size) throw blob_of_other_rank(place, card.rank, card.size, size);
+    for (char* end : {std::end(card.host_id), std::end(card.unix_name), std::end(card.host)}) end[-1] = 0;
+  }
+  const auto same_host = [](const Card& a, const Card& b) { return std::strcmp(a.host_id, b.host_id) == 0; };
+  const auto on_first = [&](const Card& card) { return same_host(card, cards[0]); };
+  const bool one_host = std::all_of(cards.begin(), cards.end(), on_first);
+  std::vector<coll::PeerAddress> peers;
+  for (const Card& card : cards) {
+    if (!one_host && is_loopback(card.host)) throw unreachable(card.rank, card.host);  // all ranks see it, none waits
+    if (card.rank == rank) continue;
+    peers.push_back({.rank = card.rank,
+                     .local = same_host(card, cards[rank]),
+                     .unix_name = card.unix_name,
+                     .host = card.host,
+                     .port = static_cast<uint16_t>(card.port),
+                     .mine = cards[rank].token,
+                     .theirs = card.token});
+  }
+  return peers;
+}
+
+}  // namespace ringwise::capi

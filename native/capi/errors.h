@@ -1,0 +1,49 @@
+// Every message of the C ABI that is not the group's own failure. A Refused is thrown inside the library and becomes a
+// negative status at its boundary.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "base/dtype.h"
+#include "coll/failure.h"
+#include "coll/op.h"
+
+namespace ringwise::capi {
+
+struct Refused {
+  int status;        // a ringwise_status
+  std::string text;  // the middle of the sentence: no function, no rank, no full stop
+};
+
+Refused bad_rank_or_size(int rank, int size);
+Refused bad_options_size(size_t expected, size_t got);
+Refused bad_timeout(int64_t got);
+Refused bad_listen_host(const char* got);
+Refused no_exchange();
+Refused exchange_failed(int returned);
+Refused blob_unreadable(int rank);
+Refused blob_of_other_rank(int place, int rank, int size, int expected_size);
+Refused unreachable(int rank, const std::string& host);
+Refused bad_dtype(int got);
+Refused bad_reduce_op(int got);
+Refused not_reducible(coll::ReduceOp op, DType dtype);
+Refused bad_peer(const char* name, int got, int size);
+Refused own_rank(int rank);
+Refused bad_tag(int got);
+Refused null_memory(const char* name);
+Refused overlapping();
+Refused too_large(size_t count);
+Refused own_count(int rank, size_t expected, size_t got);
+Refused one_of_two_counts();
+Refused unknown_operation(uint64_t operation);
+Refused foreign_memory();
+Refused never_created();
+Refused null_pointer(const char* name);
+Refused closed();
+
+/// The whole sentence: `function: what (rank r of n). Next step.`
+std::string sentence(const char* function, const std::string& what, int rank, int size, int status);
+
+}  // namespace ringwise::capi

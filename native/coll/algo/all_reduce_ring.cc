@@ -1,0 +1,104 @@
+// Ring all-reduce (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", 2009).
+// The buffer is cut into one part per place. The sum of part c begins at place c and goes round the circle, every place
+// adding its own; after n−1 steps it is complete at place c−1, and goes round once more as a result. Every rank talks
+// to its two neighbours only, so hosts that stand in a row share no link with anybody.
+//
+// Parts travel in segments: while the last of one arrives, the first is already on its way again. With m segments of
+// time t and latency a: (2(n−1)−1)·max(m·t, a+t) + m·t + a; so latency is paid once where a part takes longer than it.
+// 2(n−1) steps, 2·S·(n−1)/n bytes.
+#include <algorithm>
+
+#include "coll/algo/algorithms.h"
+#include "coll/algo/parts.h"
+#include "coll/algo/sums.h"
+
+namespace ringwise::coll {
+
+namespace {
+
+constexpr size_t kSegment = 128 * 1024;  // bytes
+
+/// Entries of one of the schedule's lists, the same number for each segment of a part.
+struct Run {
+  size_t begin = 0;
+  size_t segments = 0;
+  size_t each = 1;
+  /// How far the list is when segment `i` is done.
+  size_t end_of(size_t i) const { return segments == 0 ? begin : begin + (std::min(i, segments - 1) + 1) * each; }
+};
+
+/// Plans the steps around the circle: in each, this rank sends one part and takes in the next.
+class Circle {
+ public:
+  Circle(const Op& op, const Team& team, Schedule& schedule)
+      : op_(op), to_(team.after(1)), from_(team.before(1)), schedule_(schedule), came_{schedule.steps.size()} {}
+
+  /// Passes on the part that came in the step before, each segment as soon as it is there.
+  void send(Piece part) {
+    left_before_ = left_;
+    left_ = {schedule_.sends.size(), segments(part)};
+    for (size_t i = 0; i < segments(part); ++i) schedule_.send(to_, segment(part, i), came_.end_of(i));
+  }
+
+  /// Takes in partial sums and adds `mine`. Two rooms for sums serve in turn: what is in this one is what was sent in
+  /// the step before, and must have left. Complete sums become the `output`.
+  void add(Piece room, Piece mine, const Piece* output) {
+    came_ = {schedule_.steps.size(), segments(room)};
+    for (size_t i = 0; i < segments(room); ++i) {
+      schedule_.receive(from_, segment(room, i), Take::Prepend, left_before_.end_of(i), segment(mine, i));
+      if (output != nullptr) finish(op_, segment(*output, i), segment(room, i), schedule_, 0);
+    }
+    if (segments(room) > 0) came_.each = (schedule_.steps.size() - came_.begin) / segments(room);
+  }
+
+  /// Takes in a result.
+  void store(Piece part) {
+    came_ = {schedule_.steps.size(), segments(part)};
+    for (size_t i = 0; i < segments(part); ++i) schedule_.receive(from_, segment(part, i), Take::Store, 0);
+  }
+
+ private:
+  size_t elements() const { return kSegment / byte_size(op_.dtype); }
+  size_t segments(Piece part) const { return (part.count + elements() - 1) / elements(); }
+  Piece segment(Piece part, size_t i) const { return slice(op_, part, i * elements(), elements()); }
+
+  const Op& op_;
+  int to_;
+  int from_;
+  Schedule& schedule_;
+  Run came_;         // of schedule_.steps: the part that came in last
+  Run left_;         // of schedule_.sends: the part that was sent last, and the one before
+  Run left_before_;
+};
+
+}  // namespace
+
+void ring_all_reduce(const Op& op, Piece sums, Piece output, const Team& team, Schedule& schedule) {
+  const int n = team.size;
+  const auto place = [&](int steps_back) { return (team.place - steps_back + 2 * n) % n; };
+  sums = widened(op, sums, schedule);
+  const Parts inputs = Parts::cut(sums, op.dtype, n);
+  const Parts outputs = Parts::cut(output, op.dtype, n);
+  Piece rooms[2];
+  for (int i = 0; i < std::min(2, n - 2); ++i) rooms[i] = scratch_sums(op, inputs.of(0).count, schedule);
+
+  Circle circle(op, team, schedule);
+  Piece part = inputs.of(team.place);
+  for (int k = 1; k < n; ++k) {
+    const Piece mine = inputs.of(place(k));
+    const bool complete = k == n - 1;
+    const Piece output_part = outputs.of(place(k));
+    const Piece room = complete ? room_for_sums(op, output_part, schedule) : slice(op, rooms[(k - 1) % 2], 0, mine.count);
+    circle.send(part);
+    circle.add(room, mine, complete ? &output_part : nullptr);
+    part = room;
+  }
+  part = outputs.of(place(n - 1));
+  for (int k = 0; k < n - 1; ++k) {
+    circle.send(part);
+    part = outputs.of(place(k));
+    circle.store(part);
+  }
+}
+
+}  // namespace ringwise::coll

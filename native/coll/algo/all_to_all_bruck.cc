@@ -1,0 +1,43 @@
+// Bruck's all-to-all (Bruck, Ho, Kipnis, Upfal, Weathersby 1997), for small even parts. Every part travels by the
+// binary digits of its distance: in round k each rank passes on to r+2^k all parts that have bit k in the distance they
+// still have to go from where they began. ⌈log2 n⌉ steps of n/2 parts: ⌈log2 n⌉·S/2 bytes for an input of S, where
+// direct exchange needs n−1 steps but sends every part once.
+#include <algorithm>
+
+#include "coll/algo/algorithms.h"
+
+namespace ringwise::coll {
+
+void bruck_all_to_all(const Op& op, int rank, int size, Schedule& schedule) {
+  const size_t bytes = op.count * byte_size(op.dtype);
+  const auto parts = [&](size_t base, int first, int count) { return Piece{Place::Scratch, base + first * bytes, count * op.count}; };
+  // By distance: the parts for r, r+1, …; as they are replaced, the parts that came over that distance.
+  const size_t turned = schedule.scratch(size * bytes);
+  const size_t outgoing = schedule.scratch(size * bytes), incoming = schedule.scratch(size * bytes);
+
+  schedule.work(Local::Copy, parts(turned, 0, size - rank), {Place::Input, rank * bytes, (size - rank) * op.count});
+  schedule.work(Local::Copy, parts(turned, size - rank, rank), {Place::Input, 0, rank * op.count});
+  for (int bit = 1; bit < size; bit *= 2) {
+    int moving = 0;
+    for (int first = bit; first < size; first += 2 * bit) {
+      const int count = std::min(bit, size - first);
+      schedule.work(Local::Copy, parts(outgoing, moving, count), parts(turned, first, count));
+      moving += count;
+    }
+    schedule.exchange((rank + bit) % size, parts(outgoing, 0, moving), (rank - bit + size) % size, parts(incoming, 0, moving), Take::Store);
+    moving = 0;
+    for (int first = bit; first < size; first += 2 * bit) {
+      const int count = std::min(bit, size - first);
+      schedule.work(Local::Copy, parts(turned, first, count), parts(incoming, moving, count));
+      moving += count;
+    }
+  }
+  for (int distance = 0; distance < size; ++distance) {
+    const int from = (rank - distance + size) % size;
+    schedule.work(Local::Copy, {Place::Output, from * bytes, op.count}, parts(turned, distance, 1));
+  }
+  if (op.count == 0) return greet_everyone(rank, size, schedule);
+  schedule.greet_partners();
+}
+
+}  // namespace ringwise::coll

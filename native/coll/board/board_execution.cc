@@ -1,0 +1,281 @@
+#include "coll/board/board_execution.h"
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+
+#include "coll/reduce/reduce.h"
+
+namespace ringwise::coll {
+
+namespace {
+
+// More than this is on its way at once in no processor.
+constexpr size_t kPrefetchBytes = 2048;
+
+/// A multilinear hash (Carter and Wegman, 1979) over the eight words of a signature, with odd factors.
+uint64_t digest_of(const Signature& signature) {
+  constexpr uint64_t kFactors[] = {0x9e3779b97f4a7c15, 0xbf58476d1ce4e5b9, 0x94d049bb133111eb, 0xff51afd7ed558ccd,
+                                   0xc4ceb9fe1a85ec53, 0xd6e8feb86659fd93, 0xa0761d6478bd642f, 0xe7037ed1a0b428db};
+  uint64_t words[sizeof(Signature) / sizeof(uint64_t)];
+  std::memcpy(words, &signature, sizeof words);
+  uint64_t digest = 0;
+  for (size_t i = 0; i < std::size(words); ++i) digest += (words[i] ^ (words[i] >> 32)) * kFactors[i];
+  return digest ^ (digest >> 29);
+}
+
+}  // namespace
+
+BoardExecution::BoardExecution(BoardPlace& place, int rank)
+    : place_(place), board_(place.board), rank_(rank), size_(place.board.ranks()), sources_(size_), outputs_(size_), probe_(std::make_unique<uint64_t>()) {}
+
+void BoardExecution::begin(const Op& op) {
+  op_ = op;
+  element_ = byte_size(op.dtype);
+  if (unverified_) previous_ = signature_, previous_digest_ = digest_;
+  signature_ = signature_of(op_, rank_, size_);
+  digest_ = digest_of(signature_);
+  plan();
+  if (method_ == Method::Move && board_.member(rank_).reads == 0) probe_memory();
+  where_ = choose_where();
+  phase_ = Phase::Post;
+  // Posts are used again after two operations: whoever still reads the one before the last keeps everybody waiting.
+  expect(Word::Stamp, number_, everybody());
+}
+
+void BoardExecution::announce() {
+  if (phase_ != Phase::Post || !wait_over()) return;
+  if (unverified_) {  // the posts of the last operation are all there by now
+    for (int peer = 0; peer < size_; ++peer) {
+      const Post& post = board_.post(peer, number_);
+      if (peer != rank_ && post.digest != previous_digest_) throw disagreement(rank_, previous_, peer, post.signature);
+    }
+  }
+  ++number_;
+  post();
+  phase_ = Phase::Meet;
+  const Ranks meet = to_meet();
+  unverified_ = meet.last - meet.first < size_;
+  expect(Word::Stamp, number_, meet);
+}
+
+bool BoardExecution::advance() {
+  bool moved = false;
+  if (phase_ == Phase::Post) {
+    announce();
+    if (phase_ == Phase::Post) return false;
+    moved = true;
+  }
+  if (phase_ == Phase::Meet) {
+    if (!wait_over()) return moved;
+    for (int peer = wait_ranks_.first; peer < wait_ranks_.last; ++peer) verify(peer);
+    phase_ = start() ? Phase::Done : Phase::Run;
+    return true;
+  }
+  if (phase_ == Phase::Run) {
+    while (wait_over()) {
+      moved = true;
+      program_.resume();
+      if (program_.ended()) {
+        phase_ = Phase::Done;
+        break;
+      }
+    }
+  }
+  return moved;
+}
+
+/// Everybody whose data this rank takes has posted the same call. True if that was all there is to do.
+bool BoardExecution::start() {
+  program_.reset();  // the next one takes its place in frame_
+  switch (method_) {
+    case Method::Barrier:
+      return true;
+    case Method::OneShot:
+      if (op_.verb == Verb::Reduce && rank_ != op_.root) return true;
+      if (op_.verb == Verb::AllReduce && op_.count * element_ > sizeof(Post::data)) {
+        if (all_in_arenas()) {
+          program_ = in_place();
+          return program_.ended();
+        }
+        const auto late = [&](int rank) { return where_of(rank) == Where::Arena; };
+        for (int rank = 0; rank < size_; ++rank) {
+          if (!late(rank)) continue;
+          program_ = late_one_shot();
+          return program_.ended();
+        }
+      }
+      reduce_whole();
+      return true;
+    case Method::TwoShot:
+      program_ = all_in_arenas() ? in_place() : two_shot();
+      return program_.ended();
+    case Method::Move:
+      program_ = move();
+      return program_.ended();
+  }
+  return true;
+}
+
+void BoardExecution::post() {
+  Post& post = board_.post(rank_, number_);
+  post.signature = signature_;
+  post.digest = digest_;
+  post.where = where_;
+  switch (where_) {
+    case Where::Post:
+      if (method_ != Method::Barrier && takers().last > takers().first) copy_in(post.data, offer(takers().first));
+      break;
+    case Where::Slot:
+      stage(0);
+      break;
+    case Where::Arena:
+      post.offset = *place_.arena->offset_of(op_.input, 0);
+      break;
+    case Where::Memory:
+      post.offset = reinterpret_cast<uintptr_t>(op_.input);
+      break;
+    case Where::Chunks:
+      break;
+  }
+  if (op_.verb == Verb::AllToAll) {  // every pair compares what one sends with what the other expects
+    for (int rank = 0; rank < size_; ++rank) {
+      sizes_of(rank_)[rank] = {parts_[rank].bytes / element_, received_[rank].bytes / element_};
+    }
+  }
+  post.stamp.store(number_);
+  wake();
+  // While this rank waits, its next post and slot can come back from those that have read them.
+  __builtin_prefetch(&board_.post(rank_, number_ + 1), 1);
+  if (where_ != Where::Slot || by_part_) return;
+  const std::byte* next = board_.slot(rank_, number_ + 1, 0);
+  const size_t bytes = std::min(offered_whole(rank_), kPrefetchBytes);
+  for (size_t line = 0; line < bytes; line += 64) __builtin_prefetch(next + line, 1);
+}
+
+void BoardExecution::verify(int peer) const {
+  if (peer == rank_) return;
+  const Post& post = board_.post(peer, number_);
+  if (op_.verb != Verb::AllToAll || post.signature.verb != signature_.verb) {
+    if (post.digest != digest_) throw disagreement(rank_, signature_, peer, post.signature);
+    return;
+  }
+  const Sizes theirs = sizes_of(peer)[rank_], mine = sizes_of(rank_)[peer];
+  Signature ours = signature_, other = post.signature;
+  ours.count = mine.received;
+  other.count = theirs.sent;
+  if (!same(ours, other)) throw disagreement(rank_, ours, peer, other);
+  ours.count = mine.sent;
+  other.count = theirs.received;
+  if (same(ours, other)) return;
+  Failure failure = disagreement(peer, other, rank_, ours);
+  failure.origin = rank_;
+  throw failure;
+}
+
+/// Of allToAll: what `rank` sends to each rank and expects from it, in elements.
+BoardExecution::Sizes* BoardExecution::sizes_of(int rank) const {
+  return reinterpret_cast<Sizes*>(board_.result(rank, number_, 0));  // free, as nothing is reduced
+}
+
+/// Lays out one chunk of what this rank offers.
+void BoardExecution::stage(size_t chunk) {
+  std::byte* slot = board_.slot(rank_, number_, chunk);
+  if (!by_part_) return copy_in(slot, chunk_of(offer(takers().first), chunk));
+  // This rank reads its own part from its input, unless that still has to be multiplied.
+  const bool own = op_.reduce == ReduceOp::PremulSum && method_ != Method::Move;
+  for (int taker = 0; taker < size_; ++taker) {
+    if (taker == rank_ && !own) continue;
+    copy_in(slot + chunk_bytes_ * static_cast<size_t>(taker), chunk_of(parts_[taker], chunk));
+  }
+}
+
+void BoardExecution::copy_in(std::byte* to, const Part& from) const {
+  if (op_.reduce == ReduceOp::PremulSum && method_ != Method::Move) {
+    scale(op_.dtype, op_.factor, to, op_.input + from.offset, from.bytes / element_);
+  } else if (from.bytes > 0) {
+    std::memcpy(to, op_.input + from.offset, from.bytes);
+  }
+}
+
+/// What `source` has laid out for this rank, or for everybody. For reductions also this rank's own.
+const std::byte* BoardExecution::data_of(int source, size_t chunk) const {
+  const size_t offset = by_part_ ? chunk_bytes_ * static_cast<size_t>(rank_) : 0;
+  switch (where_of(source)) {
+    case Where::Post:
+      return board_.post(source, number_).data;
+    case Where::Slot:
+      return board_.slot(source, number_, 0) + offset;
+    case Where::Chunks:
+      return board_.slot(source, number_, chunk) + offset;
+    case Where::Memory:  // not by this way: see take
+    case Where::Arena:
+      break;
+  }
+  const std::byte* memory = place_.arenas.memory(source) + board_.post(source, number_).offset;
+  return memory + chunk_of(offered_by(source), chunk).offset;
+}
+
+// ------------------------------------------------------------------------------------------------ waiting
+
+bool BoardExecution::Wait::await_ready() const {
+  execution.expect(word, value, ranks);
+  return execution.wait_over();
+}
+
+BoardExecution::Wait BoardExecution::reached(Counter counter, size_t chunks, Ranks ranks) {
+  const Word word = counter == Counter::Staged ? Word::Staged : counter == Counter::Reduced ? Word::Reduced : Word::Taken;
+  if (chunks == 0) ranks = {};  // nothing to wait for: a rank counts from its first chunk on
+  return {*this, word, Board::mark(number_, chunks), ranks};
+}
+
+void BoardExecution::expect(Word word, uint64_t value, Ranks ranks) {
+  wait_word_ = word;
+  wait_value_ = value;
+  wait_ranks_ = ranks;
+  wait_next_ = ranks.first;
+}
+
+bool BoardExecution::wait_over() {
+  while (wait_next_ < wait_ranks_.last) {
+    if (wait_next_ != rank_ && word_of(wait_next_) < wait_value_) return false;
+    ++wait_next_;
+  }
+  return true;
+}
+
+uint64_t BoardExecution::word_of(int rank) const {
+  switch (wait_word_) {
+    case Word::Stamp:
+      return board_.post(rank, wait_value_).stamp.load();
+    case Word::Staged:
+      return board_.counter(rank, Counter::Staged).load();
+    case Word::Reduced:
+      return board_.counter(rank, Counter::Reduced).load();
+    case Word::Taken:
+      break;
+  }
+  return board_.counter(rank, Counter::Taken).load();
+}
+
+void BoardExecution::waiting_for(std::vector<int>& ranks) const {
+  ranks.clear();
+  for (int rank = wait_next_; rank < wait_ranks_.last; ++rank) {
+    if (rank != rank_ && word_of(rank) < wait_value_) ranks.push_back(rank);
+  }
+}
+
+void BoardExecution::publish(Counter counter, size_t chunks) {
+  board_.counter(rank_, counter).store(Board::mark(number_, chunks));
+  wake();
+}
+
+void BoardExecution::wake() {
+  for (int rank = 0; rank < size_; ++rank) {
+    if (rank == rank_) continue;
+    std::atomic<uint32_t>& sleeping = *place_.sleeping[rank];
+    if (sleeping.load() != 0 && sleeping.exchange(0) != 0) place_.doorbell->ring(rank);
+  }
+}
+
+}  // namespace ringwise::coll

@@ -1,0 +1,13 @@
+// The kernels for processors with the AVX-512 of the first server chips that had it (F, BW, DQ, VL).
+#include "coll/reduce/level_headers.h"
+
+#if defined(__x86_64__)
+RINGWISE_TARGET_BEGIN("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")
+#define RINGWISE_LEVEL avx512
+#include "coll/reduce/level.h"
+RINGWISE_TARGET_END
+
+namespace ringwise::coll {
+extern const ReduceKernels kAvx512Reduce = avx512::kKernels;
+}
+#endif

@@ -1,0 +1,16 @@
+// What the kernels use of the libraries, included before a file is switched to another instruction set.
+#pragma once
+
+#include <cstring>
+#include <type_traits>
+
+#include "base/half.h"
+#include "base/target.h"
+#include "coll/reduce/reduce.h"
+
+// Before a loop whose arrays are equal or apart, never shifted against each other.
+#if defined(__clang__)
+#define RINGWISE_SAME_INDEX _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define RINGWISE_SAME_INDEX _Pragma("GCC ivdep")
+#endif

@@ -1,0 +1,46 @@
+// Elementwise arithmetic of reductions. Halves are accumulated in float32; every other type in itself.
+// Integer sums and products wrap; min and max return NaN when either side is NaN.
+//
+// The work is done by one table of functions per instruction set (level.h); the best one that the processor has is
+// taken when the library is loaded. All give the same bits.
+#pragma once
+
+#include <cstddef>
+
+#include "base/target.h"
+#include "coll/op.h"
+
+namespace ringwise::coll {
+
+/// Element type of the accumulator for a reduction over `dtype`.
+constexpr DType accumulator_of(DType dtype) { return is_half(dtype) ? DType::Float32 : dtype; }
+
+struct ReduceKernels {
+  /// accumulator[i] = input[i]
+  void (*widen)(DType, std::byte* accumulator, const std::byte* input, size_t count);
+  /// accumulator[i] = accumulator[i] ∘ input[i]; avg and premulSum add.
+  void (*accumulate)(DType, ReduceOp, std::byte* accumulator, const std::byte* input, size_t count);
+  /// accumulator[i] = a[i] ∘ b[i]; `accumulator` may be one of both, except for halves.
+  void (*join)(DType, ReduceOp, std::byte* accumulator, const std::byte* a, const std::byte* b, size_t count);
+  /// first[i] = second[i] = a[i] ∘ b[i]; not for halves and avg. Either may be one of both.
+  void (*join_twice)(DType, ReduceOp, std::byte* first, std::byte* second, const std::byte* a, const std::byte* b, size_t count);
+  /// output[i] = accumulator[i], divided by `size` for avg. `output` may be the accumulator, except for halves.
+  void (*narrow)(DType, ReduceOp, int size, std::byte* output, const std::byte* accumulator, size_t count);
+  /// output[i] = input[i] × factor, for floating types.
+  void (*scale)(DType, double factor, std::byte* output, const std::byte* input, size_t count);
+};
+
+/// The table of `cap`, or of the best level where the processor has less.
+const ReduceKernels& reduce_kernels(CpuLevel cap = CpuLevel::Avx512);
+
+void widen(DType dtype, std::byte* accumulator, const std::byte* input, size_t count);
+void accumulate(DType dtype, ReduceOp op, std::byte* accumulator, const std::byte* input, size_t count);
+void narrow(DType dtype, ReduceOp op, int size, std::byte* output, const std::byte* accumulator, size_t count);
+void scale(DType dtype, double factor, std::byte* output, const std::byte* input, size_t count);
+
+/// Reduces `size` sources, in their order, into every one of `output_count` outputs. Outputs may be sources, never
+/// parts of them. Each element passes through the cache once.
+void combine(DType dtype, ReduceOp op, const std::byte* const* sources, int size, std::byte* const* outputs,
+             int output_count, size_t count);
+
+}  // namespace ringwise::coll

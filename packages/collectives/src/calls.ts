@@ -1,0 +1,279 @@
+// The calls on one group, from the checked operation to its end. Every operation passes #begin or #run, and every
+// error #poison. The verbs (verbs/) turn arguments into operations; Group offers them.
+//
+// A call of several steps starts its next operations when the first have ended. Collectives that are called meanwhile
+// would get between them, on each rank at another place: so they wait in a queue until all of the earlier call has
+// been started. Messages never wait.
+import type {
+  Backend,
+  CollectiveOperation,
+  Operation,
+  Recv,
+  Running,
+  Send,
+  Settle,
+  Supports,
+} from './backend.ts';
+import { type Checked, faultOf } from './check.ts';
+import {
+  type CollectiveCode,
+  CollectiveError,
+  cannotBlock,
+  type Failure,
+  failedEarlier,
+  groupClosed,
+  systemFailure,
+} from './errors.ts';
+import { type Call, isMessage, isOperation, Progress, type Starter, type Steps } from './steps.ts';
+import { Work } from './work.ts';
+
+/** A call of several operations, whatever its value. */
+type Waiting = Pick<Progress<never>, 'isStarted' | 'isAllStarted' | 'hasEnded' | 'start' | 'urge' | 'wait'>;
+
+export class Calls implements Checked {
+  readonly name: string;
+  readonly rank: number;
+  readonly size: number;
+  readonly backend: string;
+  readonly supports: Supports;
+  readonly timeoutMs: number;
+  readonly #backend: Backend;
+  /** Collectives so far: the number of the next one. */
+  #seq = 0;
+  /** Messages so far, by peer; those from any rank at the end. */
+  readonly #sends: number[];
+  readonly #recvs: number[];
+  #objects = 0;
+  #failure: CollectiveError | null = null;
+  #isClosed = false;
+  /** Calls of collectives that are not all started, or wait for such a call. */
+  readonly #queue: Waiting[] = [];
+  #isPumping = false;
+  /** Calls of several operations that have not ended. */
+  readonly #several = new Set<Waiting>();
+  readonly #onIdle: (() => void)[] = [];
+
+  constructor(backend: Backend, name: string, timeoutMs: number) {
+    this.name = name;
+    this.rank = backend.rank;
+    this.size = backend.size;
+    this.backend = backend.name;
+    this.supports = backend.supports;
+    this.timeoutMs = timeoutMs;
+    this.#backend = backend;
+    this.#sends = new Array<number>(backend.size + 1).fill(0);
+    this.#recvs = new Array<number>(backend.size + 1).fill(0);
+  }
+
+  get failure(): CollectiveError | null {
+    return this.#failure;
+  }
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  // For the verbs: a call checks the group, then its arguments, and numbers its operations last. So a call that is
+  // refused takes no number.
+
+  /** The number of the next collective. */
+  get seq(): number {
+    return this.#seq;
+  }
+
+  /** Checks a collective and counts it as called. */
+  accept<O extends CollectiveOperation>(operation: O): O {
+    this.check(operation);
+    this.#seq++;
+    return operation;
+  }
+
+  acceptMessage<O extends Send | Recv>(operation: O): O {
+    this.check(operation);
+    const { verb, peer } = operation;
+    (verb === 'send' ? this.#sends : this.#recvs)[peer < 0 ? this.size : peer]!++;
+    return operation;
+  }
+
+  /** Takes the number of a collective that is to follow in a later step. */
+  reserve(): number {
+    return this.#seq++;
+  }
+
+  /** Throws what is wrong with an operation. */
+  check(operation: Operation): void {
+    const fault = faultOf(this, operation);
+    if (fault !== null) throw this.error(fault);
+  }
+
+  /** The number of the next message to or from that peer; -1 is any. */
+  messageSeq(verb: 'send' | 'recv', peer: number): number {
+    return (verb === 'send' ? this.#sends : this.#recvs)[peer < 0 ? this.size : peer] ?? 0;
+  }
+
+  /** Numbers the objects that this rank sends. */
+  nextObject(): number {
+    return this.#objects++;
+  }
+
+  checkOpen(verb: string): void {
+    if (this.#isClosed) throw this.error(groupClosed(verb));
+    if (this.#failure !== null)
+      throw this.error(failedEarlier(verb, this.#failure), { cause: this.#failure });
+  }
+
+  error(failure: Failure, options?: ErrorOptions): CollectiveError {
+    return new CollectiveError(failure, { group: this.name, rank: this.rank, size: this.size }, options);
+  }
+
+  // For the group.
+
+  /** Starts a call and returns at once. An argument error comes from awaiting the Work. */
+  start<T>(name: string, build: () => Call<T>): Work<T> {
+    let call: Call<T>;
+    try {
+      this.checkOpen(name);
+      call = build();
+    } catch (error) {
+      return new Work(name, -1, this, (finish) => {
+        finish(error as CollectiveError);
+        return null;
+      });
+    }
+    return this.#launch(name, call);
+  }
+
+  /** Before a Sync call is built: whether there may be one. */
+  blocking(name: string): this {
+    if (!this.supports.sync) throw this.error(cannotBlock(name, this.backend));
+    this.checkOpen(name);
+    return this;
+  }
+
+  /** Runs a call to its end on this thread. */
+  run<T>(name: string, call: Call<T>): T {
+    if (isOperation(call)) return this.#runOne(call, name) as T;
+    const [operation] = call.operations;
+    if (operation === undefined || call.operations.length > 1 || 'more' in call) {
+      return this.#launch(name, call).fence();
+    }
+    return call.finish([this.#runOne(operation, name)]);
+  }
+
+  /** Fails everything pending and later, here with `cause`. */
+  abort(cause: CollectiveError): void {
+    this.#failure ??= cause;
+    this.#backend.abort(cause);
+  }
+
+  /** From now on every call is refused. */
+  shut(): void {
+    this.#isClosed = true;
+  }
+
+  /** Waits for what is pending, then leaves the group. */
+  async leave(): Promise<void> {
+    for (const call of this.#several) call.urge();
+    if (this.#several.size > 0) await new Promise<void>((resolve) => this.#onIdle.push(resolve));
+    await this.#backend.close();
+  }
+
+  alloc: Backend['alloc'] = (count, dtype) => this.#backend.alloc(count, dtype);
+
+  #launch<T>(name: string, call: Call<T>): Work<T> {
+    if (!isOperation(call)) return this.#launchSteps(name, call);
+    if (this.#queue.length > 0 && !isMessage(call.verb)) {
+      return this.#launchSteps(name, { operations: [call], finish: ([source]) => source as T });
+    }
+    return new Work(name, call.seq, this, (finish) =>
+      this.#begin(call, name, finish as (error?: CollectiveError, source?: number) => void),
+    );
+  }
+
+  #launchSteps<T>(name: string, steps: Steps<T>): Work<T> {
+    return new Work(name, steps.operations[0]?.seq ?? -1, this, (finish) => {
+      const progress: Progress<T> = new Progress(name, steps, this.#starter, (error, value) => {
+        this.#several.delete(progress);
+        finish(error, value);
+        if (this.#several.size === 0) for (const resolve of this.#onIdle.splice(0)) resolve();
+      });
+      this.#several.add(progress);
+      if (steps.operations.every(({ verb }) => isMessage(verb))) {
+        progress.start();
+      } else {
+        this.#queue.push(progress);
+        this.#pump();
+      }
+      return this.supports.sync
+        ? { wait: () => this.#waitFor(progress), urge: () => this.#urge(progress) }
+        : null;
+    });
+  }
+
+  readonly #starter: Starter = {
+    begin: (operation, name, settle) => this.#begin(operation, name, settle),
+    failed: (error) => (CollectiveError.is(error) && harmless.has(error.code) ? error : this.#poison(error)),
+    allStarted: () => this.#pump(),
+  };
+
+  /** Starts what waits in the queue, up to the first call that cannot start all of its operations yet. */
+  #pump(): void {
+    if (this.#isPumping) return;
+    this.#isPumping = true;
+    for (let head = this.#queue[0]; head !== undefined; head = this.#queue[0]) {
+      if (!head.isStarted) head.start();
+      if (!head.isAllStarted) break;
+      this.#queue.shift();
+    }
+    this.#isPumping = false;
+  }
+
+  #waitFor(progress: Waiting): void {
+    while (!progress.hasEnded) (progress.isStarted ? progress : this.#queue[0])?.wait();
+  }
+
+  /** It needs those in the queue before it to go on, too. */
+  #urge(progress: Waiting): void {
+    for (const earlier of this.#queue) earlier.urge();
+    progress.urge();
+  }
+
+  #begin(operation: Operation, name: string, settle: Settle): Running | null {
+    try {
+      return this.#backend.start(operation, (error, source) =>
+        settle(error && this.#poison(error, operation, name), source),
+      );
+    } catch (error) {
+      settle(this.#poison(error));
+      return null;
+    }
+  }
+
+  #runOne(operation: Operation, name: string): number | undefined {
+    if (!isMessage(operation.verb)) while (this.#queue.length > 0) this.#queue[0]?.wait();
+    try {
+      return this.#backend.run(operation);
+    } catch (error) {
+      throw this.#poison(error, operation, name);
+    }
+  }
+
+  /** The error of an operation that is part of a call bears the name of the call. */
+  #poison(error: unknown, operation?: Operation, name?: string): CollectiveError {
+    let known = CollectiveError.is(error)
+      ? error
+      : this.error(systemFailure('backend', null, String(error)), { cause: error });
+    if (name !== undefined && name !== operation?.verb && isOf(known, operation)) {
+      const { code, seq, peers, what, cause } = known;
+      known = this.error({ code, verb: name, seq, peers, what }, cause === undefined ? undefined : { cause });
+    }
+    this.#failure ??= known;
+    return known;
+  }
+}
+
+/** About this rank's arguments, or about data that all ranks have exchanged well. */
+const harmless: ReadonlySet<CollectiveCode> = new Set(['ERR_COLL_INVALID', 'ERR_COLL_UNSUPPORTED']);
+
+function isOf(error: CollectiveError, operation: Operation | undefined): boolean {
+  return error.verb === operation?.verb && error.seq === operation.seq;
+}

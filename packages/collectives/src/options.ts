@@ -1,0 +1,59 @@
+// What the verbs take besides buffers.
+import type { ReduceOp } from './backend.ts';
+import type { BufferLike } from './buffer.ts';
+
+/** One buffer, or several that travel in one call. */
+export type Buffers = BufferLike | readonly BufferLike[];
+
+/** Given to recv(): takes the message of whoever sends first. */
+export const anySource: unique symbol = Symbol.for('ringwise.anySource');
+/** A rank, or anySource. */
+export type Source = number | typeof anySource;
+
+export interface CallOptions {
+  /** Milliseconds until the operation fails with ERR_COLL_TIMEOUT. Default: the group's. */
+  readonly timeoutMs?: number;
+}
+export interface ReduceOptions extends CallOptions {
+  /** Default 'sum'. The same on all ranks. */
+  readonly op?: ReduceOp;
+  /** What this rank's elements are multiplied by; for 'premulSum' only. */
+  readonly factor?: number;
+}
+export interface RootOptions extends CallOptions {
+  /** The rank that sends to, or receives from, all. Default 0. The same on all ranks. */
+  readonly root?: number;
+}
+export interface CountsOptions extends CallOptions {
+  /** Elements of each rank's part, where they differ. The same on all ranks. */
+  readonly counts?: readonly number[];
+}
+export interface AllToAllOptions extends CallOptions {
+  /** Elements that this rank sends to each rank, where they differ; with `recvCounts`. */
+  readonly sendCounts?: readonly number[];
+  /** Elements that this rank receives from each rank: what that one's `sendCounts` say of this rank. */
+  readonly recvCounts?: readonly number[];
+}
+export interface MessageOptions extends CallOptions {
+  /** A receive takes messages of its own tag only. 0 to 2^29 - 1; default 0. */
+  readonly tag?: number;
+}
+
+/** A message of a batch(). */
+export type Message =
+  | { readonly send: BufferLike; readonly to: number; readonly tag?: number }
+  | { readonly recv: BufferLike; readonly from: Source; readonly tag?: number };
+
+/** What recvObject() gives. */
+export interface Received<T> {
+  readonly value: T;
+  /** The sender's rank. */
+  readonly source: number;
+}
+
+export interface SubgroupOptions {
+  /** Appears in error messages. Default: the parent's name and the ranks there, such as "world[0,2]". */
+  readonly name?: string;
+  /** Default deadline of the operations, in milliseconds. Default: the parent's. */
+  readonly timeoutMs?: number;
+}

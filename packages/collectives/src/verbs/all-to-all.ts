@@ -1,0 +1,35 @@
+// allToAll: a part for each rank, a part from each rank. Both sides are one buffer, or both are lists of parts.
+import type { AllToAll } from '../backend.ts';
+import { asBuffer } from '../buffer.ts';
+import type { Calls } from '../calls.ts';
+import { countsOfLists, oneList } from '../errors.ts';
+import type { AllToAllOptions, Buffers } from '../options.ts';
+import { allocPacked, type Packed, pack, unpack } from '../pack.ts';
+import type { Call } from '../steps.ts';
+import { isList, listOf } from './list.ts';
+
+export function allToAll(calls: Calls, from: Buffers, to: Buffers, options: AllToAllOptions): Call<void> {
+  const { timeoutMs = calls.timeoutMs, sendCounts = null, recvCounts = null } = options;
+  const common = { verb: 'allToAll', seq: calls.seq, timeoutMs, packing: 0 } as const;
+  if (!isList(from) && !isList(to)) {
+    const [input, output] = [asBuffer(from, 'allToAll'), asBuffer(to, 'allToAll')];
+    return calls.accept<AllToAll>({ ...common, input, output, sendCounts, recvCounts });
+  }
+  if (!isList(from) || !isList(to)) throw calls.error(oneList('allToAll'));
+  if (sendCounts !== null || recvCounts !== null) throw calls.error(countsOfLists('allToAll'));
+  const input = allocPacked(listOf(calls, 'allToAll', 'input', from));
+  const output = allocPacked(listOf(calls, 'allToAll', 'output', to));
+  const operation = calls.accept<AllToAll>({
+    ...common,
+    input: input.whole,
+    output: output.whole,
+    sendCounts: lengthsOf(input),
+    recvCounts: lengthsOf(output),
+  });
+  pack(input);
+  return { operations: [operation], finish: () => unpack(output) };
+}
+
+function lengthsOf({ members }: Packed): number[] {
+  return members.map(({ count }) => count);
+}

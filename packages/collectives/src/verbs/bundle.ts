@@ -1,0 +1,58 @@
+// Many buffers in one call. Small ones of one dtype are packed into one operation, large ones have their own; all are
+// started together. Every rank comes to the same operations, because they depend on lengths and dtypes only.
+import type { CollectiveOperation } from '../backend.ts';
+import type { BufferView } from '../buffer.ts';
+import type { Calls } from '../calls.ts';
+import { listLengthsDiffer } from '../errors.ts';
+import { allocPacked, bundlesOf, type Packed, pack, packingOf, unpack } from '../pack.ts';
+import type { Steps } from '../steps.ts';
+
+/** What one buffer of the operation is to this rank, for each of the many. */
+export interface Role {
+  readonly views: readonly BufferView[];
+  /** Parts in each buffer: 1, or one for each rank. */
+  readonly blocks: number;
+  readonly isRead: boolean;
+  readonly isWritten: boolean;
+}
+
+/** Builds one operation; `views` has a buffer for each role. */
+export type OperationOf = (
+  views: readonly (BufferView | null)[],
+  seq: number,
+  packing: number,
+) => CollectiveOperation;
+
+/** `parts` decides what travels together; a role is null where this rank has no such buffer. */
+export function bundled(
+  calls: Calls,
+  verb: string,
+  parts: readonly BufferView[],
+  roles: readonly (Role | null)[],
+  operationOf: OperationOf,
+): Steps<void> {
+  for (const role of roles) {
+    if (role !== null && role.views.length !== parts.length)
+      throw calls.error(listLengthsDiffer(verb, parts.length, role.views.length));
+  }
+  const viewsAt = (index: number) => roles.map((role) => role?.views[index] ?? null);
+  for (const index of parts.keys()) calls.check(operationOf(viewsAt(index), calls.seq, 0));
+
+  const results: Packed[] = [];
+  const operations = bundlesOf(parts).map((indexes) => {
+    if (indexes.length === 1) return calls.accept(operationOf(viewsAt(indexes[0] as number), calls.seq, 0));
+    const views = roles.map((role) => {
+      if (role === null) return null;
+      const packed = allocPacked(
+        indexes.map((index) => role.views[index] as BufferView),
+        role.blocks,
+      );
+      if (role.isRead) pack(packed);
+      if (role.isWritten) results.push(packed);
+      return packed.whole;
+    });
+    const packing = packingOf(indexes.map((index) => parts[index] as BufferView));
+    return calls.accept(operationOf(views, calls.seq, packing));
+  });
+  return { operations, finish: () => results.forEach(unpack) };
+}

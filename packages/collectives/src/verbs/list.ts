@@ -1,0 +1,40 @@
+// Arguments that are lists of buffers.
+import { asBuffer, type BufferLike, type BufferView } from '../buffer.ts';
+import type { Calls } from '../calls.ts';
+import { type Failure, listDtypesDiffer, listMemoryHidden, wrongListLength } from '../errors.ts';
+import type { Buffers } from '../options.ts';
+
+export function isList(buffers: Buffers): buffers is readonly BufferLike[] {
+  return Array.isArray(buffers);
+}
+
+/** The members of a list. An array of numbers is refused as what it is. */
+export function viewsOf(list: readonly BufferLike[], verb: string): BufferView[] {
+  if (list.some((member) => typeof member === 'number')) asBuffer(list as never, verb);
+  return list.map((member) => asBuffer(member, verb));
+}
+
+/** The members of a list with a part for each rank, which can be packed into one buffer. */
+export function listOf(
+  calls: Calls,
+  verb: string,
+  side: 'input' | 'output',
+  list: readonly BufferLike[],
+): BufferView[] {
+  const members = viewsOf(list, verb);
+  const fault = listFault(calls.size, verb, side, members);
+  if (fault !== null) throw calls.error(fault);
+  return members;
+}
+
+function listFault(
+  size: number,
+  verb: string,
+  side: 'input' | 'output',
+  members: readonly BufferView[],
+): Failure | null {
+  if (members.length !== size) return wrongListLength(verb, side, size, members.length);
+  if (members.some(({ host }) => host === null)) return listMemoryHidden(verb, side);
+  const dtypes = new Set(members.map(({ dtype }) => dtype));
+  return dtypes.size > 1 ? listDtypesDiffer(verb, side, [...dtypes]) : null;
+}

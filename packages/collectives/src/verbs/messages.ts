@@ -1,0 +1,57 @@
+// send, recv and batch: from one rank to another.
+import type { Recv, Send } from '../backend.ts';
+import { asBuffer, type BufferLike } from '../buffer.ts';
+import type { Calls } from '../calls.ts';
+import { badRank, badTag } from '../errors.ts';
+import { anySource, type CallOptions, type Message, type MessageOptions, type Source } from '../options.ts';
+import type { LastStep } from '../steps.ts';
+
+/** Tags above belong to the object forms. */
+export const maxTag = 2 ** 29 - 1;
+
+export function send(calls: Calls, buffer: BufferLike, to: number, options: MessageOptions): Send {
+  return calls.acceptMessage(sendOf(calls, buffer, to, options));
+}
+
+export function recv(calls: Calls, buffer: BufferLike, from: Source, options: MessageOptions): Recv {
+  return calls.acceptMessage(recvOf(calls, buffer, from, options));
+}
+
+/** Gives the rank of the other side of each message. */
+export function batch(calls: Calls, messages: readonly Message[], options: CallOptions): LastStep<number[]> {
+  const operationOf = (message: Message) => {
+    const { tag = 0 } = message;
+    if ('send' in message) return sendOf(calls, message.send, message.to, { ...options, tag });
+    return recvOf(calls, message.recv, message.from, { ...options, tag });
+  };
+  for (const message of messages) calls.check(operationOf(message));
+  const operations = messages.map((message) => calls.acceptMessage(operationOf(message)));
+  return { operations, finish: (sources) => operations.map(({ peer }, index) => sources[index] ?? peer) };
+}
+
+function sendOf(calls: Calls, like: BufferLike, peer: number, options: MessageOptions): Send {
+  const buffer = asBuffer(like, 'send');
+  const { timeoutMs = calls.timeoutMs } = options;
+  const tag = tagOf(calls, 'send', options);
+  return { verb: 'send', seq: calls.messageSeq('send', peer), timeoutMs, buffer, peer, tag };
+}
+
+function recvOf(calls: Calls, like: BufferLike, from: Source, options: MessageOptions): Recv {
+  const buffer = asBuffer(like, 'recv');
+  const { timeoutMs = calls.timeoutMs } = options;
+  const tag = tagOf(calls, 'recv', options);
+  const peer = peerOf(calls, 'recv', from);
+  return { verb: 'recv', seq: calls.messageSeq('recv', peer), timeoutMs, buffer, peer, tag };
+}
+
+/** As operations name it: -1 is any rank. A caller's own -1 must not become that. */
+export function peerOf(calls: Calls, verb: string, from: Source): number {
+  if (from === anySource) return -1;
+  if (from >= 0) return from;
+  throw calls.error(badRank(verb, 'peer', String(from), calls.size));
+}
+
+export function tagOf(calls: Calls, verb: string, { tag = 0 }: MessageOptions): number {
+  if (Number.isInteger(tag) && tag >= 0 && tag <= maxTag) return tag;
+  throw calls.error(badTag(verb, String(tag), maxTag));
+}

@@ -1,0 +1,146 @@
+// allGather, gather, scatter, reduceScatter: each rank's part on one side, the whole of all parts on the other. The
+// whole is one buffer, or a list of parts; with many buffers in one call both sides are lists of buffers.
+import type { AllGather, CollectiveOperation, Gather, ReduceScatter, Scatter } from '../backend.ts';
+import { asBuffer, type BufferView } from '../buffer.ts';
+import type { Calls } from '../calls.ts';
+import { countsOfMany, wrongListPart } from '../errors.ts';
+import type { Buffers, CountsOptions, ReduceOptions, RootOptions } from '../options.ts';
+import { allocPacked, type Packed, pack, unpack } from '../pack.ts';
+import type { Call } from '../steps.ts';
+import { bundled } from './bundle.ts';
+import { isList, listOf, viewsOf } from './list.ts';
+import { defaultFactor } from './reduce.ts';
+
+type Counts = readonly number[] | null;
+
+export function allGather(calls: Calls, from: Buffers, to: Buffers, options: CountsOptions): Call<void> {
+  const { timeoutMs = calls.timeoutMs, counts } = options;
+  const operationOf: OperationOf = (input, output, counts, seq, packing): AllGather => {
+    return { verb: 'allGather', seq, timeoutMs, packing, input, output: output as BufferView, counts };
+  };
+  return parted(calls, 'allGather', { part: from, whole: to, joins: true, counts }, operationOf);
+}
+
+export function gather(
+  calls: Calls,
+  from: Buffers,
+  to: Buffers | null,
+  options: RootOptions & CountsOptions,
+): Call<void> {
+  const { timeoutMs = calls.timeoutMs, root = 0, counts } = options;
+  const operationOf: OperationOf = (input, output, counts, seq, packing): Gather => {
+    return { verb: 'gather', seq, timeoutMs, packing, input, output, counts, root };
+  };
+  return parted(calls, 'gather', { part: from, whole: to, joins: true, counts }, operationOf);
+}
+
+export function scatter(
+  calls: Calls,
+  from: Buffers | null,
+  to: Buffers,
+  options: RootOptions & CountsOptions,
+): Call<void> {
+  const { timeoutMs = calls.timeoutMs, root = 0, counts } = options;
+  const operationOf: OperationOf = (output, input, counts, seq, packing): Scatter => {
+    return { verb: 'scatter', seq, timeoutMs, packing, input, output, counts, root };
+  };
+  return parted(calls, 'scatter', { part: to, whole: from, joins: false, counts }, operationOf);
+}
+
+export function reduceScatter(
+  calls: Calls,
+  from: Buffers,
+  to: Buffers,
+  options: ReduceOptions & CountsOptions,
+): Call<void> {
+  const { timeoutMs = calls.timeoutMs, op = 'sum', counts } = options;
+  const factor = options.factor ?? defaultFactor(op);
+  const operationOf: OperationOf = (output, whole, counts, seq, packing): ReduceScatter => {
+    const input = whole as BufferView;
+    return { verb: 'reduceScatter', seq, timeoutMs, packing, input, output, counts, op, factor };
+  };
+  return parted(calls, 'reduceScatter', { part: to, whole: from, joins: false, counts }, operationOf);
+}
+
+type OperationOf = (
+  part: BufferView,
+  whole: BufferView | null,
+  counts: Counts,
+  seq: number,
+  packing: number,
+) => CollectiveOperation;
+
+interface Sides {
+  readonly part: Buffers;
+  /** Null on ranks that have none. */
+  readonly whole: Buffers | null;
+  /** Whether parts become a whole, or a whole becomes parts. */
+  readonly joins: boolean;
+  readonly counts: readonly number[] | undefined;
+}
+
+function parted(
+  calls: Calls,
+  verb: CollectiveOperation['verb'],
+  sides: Sides,
+  operationOf: OperationOf,
+): Call<void> {
+  const { part: parts, whole, joins } = sides;
+  if (isList(parts)) return many(calls, verb, sides, parts, operationOf);
+  const part = asBuffer(parts, verb);
+  if (whole === null || !isList(whole)) {
+    const view = whole === null ? null : asBuffer(whole, verb);
+    return calls.accept(operationOf(part, view, countsOf(sides.counts), calls.seq, 0));
+  }
+  const side = joins ? 'output' : 'input';
+  const list = allocPacked(listOf(calls, verb, side, whole));
+  // Where only the root has the list, the other ranks cannot know that its parts differ.
+  const isEverywhere = verb === 'allGather' || verb === 'reduceScatter';
+  const counts = countsOf(
+    sides.counts ?? (isEverywhere ? list.members.map(({ count }) => count) : undefined),
+  );
+  const operation = operationOf(part, list.whole, counts, calls.seq, 0);
+  checkList(calls, verb, side, list, counts, part.count);
+  calls.accept(operation);
+  if (joins) return { operations: [operation], finish: () => unpack(list) };
+  pack(list);
+  return operation;
+}
+
+/** Null where all are the same. */
+function countsOf(counts: readonly number[] | undefined): Counts {
+  return counts?.some((count) => count !== counts[0]) ? counts : null;
+}
+
+function checkList(
+  calls: Calls,
+  verb: string,
+  side: 'input' | 'output',
+  { members }: Packed,
+  counts: Counts,
+  partCount: number,
+): void {
+  const expectedOf = (rank: number) => counts?.[rank] ?? partCount;
+  const wrong = members.findIndex(({ count }, rank) => count !== expectedOf(rank));
+  if (wrong < 0) return;
+  throw calls.error(wrongListPart(verb, side, wrong, expectedOf(wrong), members[wrong]!.count));
+}
+
+function many(
+  calls: Calls,
+  verb: CollectiveOperation['verb'],
+  { whole, joins, counts }: Sides,
+  list: Parameters<typeof viewsOf>[0],
+  operationOf: OperationOf,
+): Call<void> {
+  if (counts !== undefined) throw calls.error(countsOfMany(verb));
+  const parts = viewsOf(list, verb);
+  const wholes = whole === null ? null : viewsOf(isList(whole) ? whole : [whole], verb);
+  const roles = [
+    { views: parts, blocks: 1, isRead: joins, isWritten: !joins },
+    wholes && { views: wholes, blocks: calls.size, isRead: !joins, isWritten: joins },
+  ];
+  return bundled(calls, verb, parts, roles, ([part, whole], seq, packing) =>
+    operationOf(part as BufferView, whole ?? null, null, seq, packing),
+  );
+}

@@ -1,0 +1,77 @@
+// allReduce, reduce, broadcast: one buffer on each rank, in place, or a list of them. And barrier.
+import type { AllReduce, Barrier, Broadcast, Reduce, ReduceOp } from '../backend.ts';
+import { asBuffer, type BufferView } from '../buffer.ts';
+import type { Calls } from '../calls.ts';
+import type { Buffers, CallOptions, ReduceOptions, RootOptions } from '../options.ts';
+import type { Call } from '../steps.ts';
+import { bundled } from './bundle.ts';
+import { isList, viewsOf } from './list.ts';
+
+export function allReduce(calls: Calls, buffers: Buffers, options: ReduceOptions): Call<void> {
+  const { timeoutMs = calls.timeoutMs, op = 'sum' } = options;
+  const factor = options.factor ?? defaultFactor(op);
+  if (!isList(buffers)) {
+    const buffer = asBuffer(buffers, 'allReduce');
+    return calls.accept<AllReduce>({
+      verb: 'allReduce',
+      seq: calls.seq,
+      timeoutMs,
+      packing: 0,
+      buffer,
+      op,
+      factor,
+    });
+  }
+  return inPlace(
+    calls,
+    'allReduce',
+    buffers,
+    { isRead: true, isWritten: true },
+    (buffer, seq, packing): AllReduce => {
+      return { verb: 'allReduce', seq, timeoutMs, packing, buffer, op, factor };
+    },
+  );
+}
+
+export function reduce(calls: Calls, buffers: Buffers, options: ReduceOptions & RootOptions): Call<void> {
+  const { timeoutMs = calls.timeoutMs, op = 'sum', root = 0 } = options;
+  const factor = options.factor ?? defaultFactor(op);
+  const operationOf = (buffer: BufferView, seq: number, packing: number): Reduce => {
+    return { verb: 'reduce', seq, timeoutMs, packing, buffer, op, factor, root };
+  };
+  const access = { isRead: true, isWritten: root === calls.rank };
+  if (isList(buffers)) return inPlace(calls, 'reduce', buffers, access, operationOf);
+  return calls.accept(operationOf(asBuffer(buffers, 'reduce'), calls.seq, 0));
+}
+
+export function broadcast(calls: Calls, buffers: Buffers, options: RootOptions): Call<void> {
+  const { timeoutMs = calls.timeoutMs, root = 0 } = options;
+  const operationOf = (buffer: BufferView, seq: number, packing: number): Broadcast => {
+    return { verb: 'broadcast', seq, timeoutMs, packing, buffer, root };
+  };
+  const access = { isRead: root === calls.rank, isWritten: root !== calls.rank };
+  if (isList(buffers)) return inPlace(calls, 'broadcast', buffers, access, operationOf);
+  return calls.accept(operationOf(asBuffer(buffers, 'broadcast'), calls.seq, 0));
+}
+
+export function barrier(calls: Calls, { timeoutMs = calls.timeoutMs }: CallOptions): Barrier {
+  return calls.accept({ verb: 'barrier', seq: calls.seq, timeoutMs, packing: 0 });
+}
+
+/** NaN where the caller must state one; see check.ts. */
+export function defaultFactor(op: ReduceOp): number {
+  return op === 'premulSum' ? Number.NaN : 1;
+}
+
+function inPlace<O extends AllReduce | Reduce | Broadcast>(
+  calls: Calls,
+  verb: O['verb'],
+  buffers: Parameters<typeof viewsOf>[0],
+  access: { readonly isRead: boolean; readonly isWritten: boolean },
+  operationOf: (buffer: BufferView, seq: number, packing: number) => O,
+): Call<void> {
+  const views = viewsOf(buffers, verb);
+  return bundled(calls, verb, views, [{ views, blocks: 1, ...access }], ([buffer], seq, packing) =>
+    operationOf(buffer as BufferView, seq, packing),
+  );
+}
