@@ -1,6 +1,7 @@
 // The command. Importing this file runs it, with the arguments of the process.
 
 import { readFileSync } from 'node:fs';
+import { runCompanion } from './companion.ts';
 import { LaunchError, notYet, unknownWord } from './errors.ts';
 import { mainHelp } from './flags.ts';
 import { nearest } from './nearest.ts';
@@ -26,13 +27,19 @@ async function main(): Promise<number> {
       process.stdout.write(`${version()}\n`);
       return 0;
     case 'bench':
+      return await runCompanion(command, '@ringwise/collectives', argv);
     case 'doctor':
       throw notYet(`the command ${command}`);
     case undefined:
       process.stderr.write(mainHelp);
       return 2;
     default:
-      throw unknownWord('ringwise', 'command', command, nearest(command, ['run', '--help', '--version']));
+      throw unknownWord(
+        'ringwise',
+        'command',
+        command,
+        nearest(command, ['run', 'bench', '--help', '--version']),
+      );
   }
 }
 

@@ -7,6 +7,7 @@ const mark = Symbol.for('ringwise.LaunchError');
 
 export type LaunchErrorCode =
   | 'ERR_LAUNCH_ARGUMENT'
+  | 'ERR_LAUNCH_NOT_INSTALLED'
   | 'ERR_LAUNCH_NO_SHELL'
   | 'ERR_LAUNCH_NO_TYPESCRIPT'
   | 'ERR_LAUNCH_PLATFORM'
@@ -73,16 +74,23 @@ export const unexpectedValue = (flag: string, value: string) =>
 export const notYet = (what: string) =>
   new LaunchError('ERR_LAUNCH_ARGUMENT', `ringwise: this version does not have ${what} yet.`);
 
+export const notInstalled = (command: string, packageName: string) =>
+  new LaunchError(
+    'ERR_LAUNCH_NOT_INSTALLED',
+    `${command}: this command belongs to ${packageName}, which is not installed here or is too old. ` +
+      `Run: npm install ${packageName}`,
+  );
+
 export const noScript = () =>
   new LaunchError(
     'ERR_LAUNCH_ARGUMENT',
     'ringwise run: no script given; expected ringwise run [flags] script [arguments of the script].',
   );
 
-export const noGpu = () =>
+export const noGpu = (command: string) =>
   new LaunchError(
     'ERR_LAUNCH_ARGUMENT',
-    'ringwise run: --nproc-per-node gpu found no /dev/nvidia<N>; expected at least one GPU. ' +
+    `${command}: --nproc-per-node gpu found no /dev/nvidia<N>; expected at least one GPU. ` +
       'Give a number, or use auto to fall back to the CPU cores.',
   );
 

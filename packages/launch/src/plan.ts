@@ -25,21 +25,16 @@ export interface RankSpec extends Program {
 }
 
 /** How many ranks `--nproc-per-node` means here: a number, cpu, gpu, or auto (the GPUs, else the cores). */
-export function rankCount(text: string, machine: Machine): number {
+export function rankCount(command: string, text: string, machine: Machine): number {
   if (text === 'cpu') return machine.cores;
   if (text === 'auto') return machine.gpus || machine.cores;
   if (text === 'gpu') {
-    if (machine.gpus === 0) throw noGpu();
+    if (machine.gpus === 0) throw noGpu(command);
     return machine.gpus;
   }
   const count = Number(text);
   if (!/^\d+$/.test(text) || count < 1 || count > 65536) {
-    throw badArgument(
-      'ringwise run',
-      '--nproc-per-node',
-      'a whole number from 1 to 65536, auto, cpu or gpu',
-      text,
-    );
+    throw badArgument(command, '--nproc-per-node', 'a whole number from 1 to 65536, auto, cpu or gpu', text);
   }
   return count;
 }

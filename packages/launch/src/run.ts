@@ -1,10 +1,12 @@
-// `ringwise run`: arguments in, exit code out. With cli.ts the only place that writes to the terminal.
+// `ringwise run`: arguments in, exit code out. With cli.ts the only place that writes to the terminal. runScript() is
+// the part of it that other commands share.
 
 import { resolve } from 'node:path';
 import { type Job, type JobResult, startJob } from './agent.ts';
 import { parseRun, type RunOptions } from './args.ts';
 import { runHelp } from './flags.ts';
 import { thisMachine } from './machine.ts';
+import type { Write } from './output.ts';
 import { planRanks, rankCount } from './plan.ts';
 import { hostRendezvous } from './rendezvous.ts';
 import { exitCodeOf, failureReport, rootCause } from './report.ts';
@@ -18,22 +20,30 @@ export async function run(argv: readonly string[]): Promise<number> {
     process.stdout.write(runHelp);
     return 0;
   }
-  const result = await runJob(options);
+  return await runScript('ringwise run', options, terminal());
+}
+
+/**
+ * Runs the ranks of a script to their end, explains a failure, and returns the exit code. Takes over the process's
+ * signals. Without `write` the ranks print to this process's stdout and stderr themselves, lines unmarked.
+ */
+export async function runScript(command: string, options: RunOptions, write?: Write): Promise<number> {
+  const result = await runJob(command, options, write);
   explain(result);
   return exitCodeOf(result);
 }
 
-async function runJob(options: RunOptions): Promise<JobResult> {
+async function runJob(command: string, options: RunOptions, write: Write | undefined): Promise<JobResult> {
   const machine = thisMachine();
-  const nproc = rankCount(options.nprocPerNode, machine);
+  const nproc = rankCount(command, options.nprocPerNode, machine);
   const file = resolve(options.script);
-  const execArgv = execArgvFor('ringwise run', file);
+  const execArgv = execArgvFor(command, file);
   const rendezvous = await hostRendezvous(options.masterAddr, options.masterPort, options.runId);
   try {
     const program = { execArgv, file, args: options.scriptArgs, env: rankColors(process.env) };
     const job = await startJob(planRanks(nproc, program, rendezvous, machine), {
       shutdownTimeoutMs: options.shutdownTimeoutMs,
-      write: terminal(),
+      ...(write && { write }),
     });
     passOnSignals(job);
     return await job.done;

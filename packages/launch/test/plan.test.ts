@@ -18,15 +18,17 @@ describe('rankCount', () => {
     ['auto', { cores: 8, gpus: 2 }, 2],
     ['auto', { cores: 8, gpus: 0 }, 8],
   ])('%s on %j is %i', (text, on, count) => {
-    expect(rankCount(text, on)).toBe(count);
+    expect(rankCount('ringwise run', text, on)).toBe(count);
   });
 
   it.each(['0', '-1', '1.5', '2x', '', 'all', '65537'])('refuses %j', (text) => {
-    expect(() => rankCount(text, machine)).toThrow('--nproc-per-node expects a whole number from 1 to 65536');
+    expect(() => rankCount('ringwise run', text, machine)).toThrow(
+      '--nproc-per-node expects a whole number from 1 to 65536',
+    );
   });
 
   it('refuses gpu without one', () => {
-    expect(() => rankCount('gpu', machine)).toThrow('at least one GPU');
+    expect(() => rankCount('ringwise bench', 'gpu', machine)).toThrow(/^ringwise bench: .*at least one GPU/);
   });
 });
 

@@ -1,0 +1,115 @@
+// Us and the peers, interleaved in one run: every contender measures a few sizes, then the next one does, round after
+// round, so that all of them see the same machine. Prints a table of times and ratios for each verb and number of ranks.
+//
+//   npx tsx bench/peers.ts [--verb all-reduce,all-gather] [--ranks 2,4] [--min 4] [--max 268435456] [--repeats 3]
+//                          [--seconds 0.2] [--only c,js,openmpi] [--json] [--through CMD]
+//   npx tsx bench/peers.ts --hosts 2 [--link plain,1g,wan] …      between two hosts: network namespaces, needs root
+//
+// Peers that are not installed are named with the package that they need. --through starts every command through
+// another, such as taskset or a lock; without it each waits for a quiet moment. docs/performance.md says how to read
+// the table.
+import { parseArgs } from 'node:util';
+import { build, nativeBuildFolder } from './peers/build.ts';
+import { type Case, type Contender, type Found, findContenders } from './peers/contenders.ts';
+import { findBetween, type LinkName, links, makeLink } from './peers/hosts.ts';
+import { measure, type Surroundings } from './peers/measure.ts';
+import { remember, rowsOf, type Samples, tableOf } from './peers/table.ts';
+
+const { values } = parseArgs({
+  options: {
+    verb: { type: 'string', default: 'all-reduce' },
+    ranks: { type: 'string', default: '2' },
+    min: { type: 'string', default: '4' },
+    max: { type: 'string', default: `${256 << 20}` },
+    repeats: { type: 'string', default: '3' },
+    seconds: { type: 'string', default: '0.2' },
+    only: { type: 'string' },
+    json: { type: 'boolean', default: false },
+    through: { type: 'string', default: '' },
+    hosts: { type: 'string', default: '1' },
+    link: { type: 'string', default: links.join(',') },
+    'native-build': { type: 'string', default: nativeBuildFolder },
+  },
+});
+const limits = await build('limits');
+const around: Surroundings = {
+  limits: 'path' in limits ? limits.path : null,
+  through: values.through.split(' ').filter(Boolean),
+  // What the commands are started through may wait for its turn.
+  timeoutMs: values.through === '' ? 120_000 : 3_600_000,
+};
+let isGood = true;
+// The exit handlers end what runs.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
+
+if (values.hosts === '1') await compareAll(await findContenders(values['native-build']), {});
+else {
+  for (const link of values.link.split(',') as LinkName[]) {
+    const made = await makeLink(link);
+    try {
+      await compareAll(await findBetween(made), { link });
+    } finally {
+      await made.close();
+    }
+  }
+}
+process.exitCode = isGood ? 0 : 1;
+
+/** All verbs and numbers of ranks; `where` goes into what is printed. */
+async function compareAll(found: Found, where: { readonly link?: LinkName }): Promise<void> {
+  for (const reason of found.missing) console.error(`left out: ${reason}`);
+  const only = values.only?.split(',');
+  const contenders = found.contenders.filter(({ name }) => !only || only.includes(name));
+  for (const ranks of values.ranks.split(',').map(Number)) {
+    for (const verb of values.verb.split(',')) {
+      const rows = rowsOf(await compare(verb, ranks, contenders), contenders);
+      isGood &&= rows.every(({ wrong }) => wrong === 0);
+      if (values.json) for (const row of rows) console.log(JSON.stringify({ ...where, verb, ranks, ...row }));
+      else {
+        const title = `${verb}, ${ranks} ranks${where.link ? `, two hosts, link ${where.link}` : ''}`;
+        console.log(`\n${title}\n\n${tableOf(rows, contenders)}`);
+      }
+    }
+  }
+}
+
+async function compare(verb: string, ranks: number, contenders: readonly Contender[]): Promise<Samples> {
+  const all: Samples = new Map();
+  const failed = new Set<Contender>();
+  for (let repeat = 0; repeat < Number(values.repeats); repeat++) {
+    for (const range of pieces(Number(values.min), Number(values.max))) {
+      const test: Case = { verb, ranks, ...range, seconds: Number(values.seconds) };
+      // Another order in every round: whoever comes after a large one finds other caches.
+      for (const i of contenders.keys()) {
+        const contender = contenders[(i + repeat) % contenders.length]!;
+        if (failed.has(contender)) continue;
+        progress(`${verb}, ${ranks} ranks, round ${repeat + 1}: ${contender.name} from ${range.min} B`);
+        const outcome = await measure(contender, test, around);
+        progress('');
+        if (outcome === null) continue;
+        if ('samples' in outcome) remember(all, contender.name, outcome.samples);
+        else {
+          failed.add(contender);
+          console.error(`failed: ${outcome.failure}`);
+        }
+      }
+    }
+  }
+  return all;
+}
+
+/** The sizes in pieces of some seconds each: small, medium, and then one by one. */
+function pieces(min: number, max: number): { readonly min: number; readonly max: number }[] {
+  const bounds = [1 << 10, 64 << 10, 4 << 20];
+  const result: { min: number; max: number }[] = [];
+  for (let bytes = min; bytes <= max; bytes *= 4) {
+    const last = result.at(-1);
+    if (last && bounds.some((bound) => last.min <= bound && bytes <= bound)) last.max = bytes;
+    else result.push({ min: bytes, max: bytes });
+  }
+  return result;
+}
+
+function progress(text: string): void {
+  if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
+}

@@ -1,0 +1,92 @@
+// Compiles the programs that are measured, into bench/build. What a peer needs and is not installed is no error: its
+// programs are left out, with the name of the package.
+import { execFile } from 'node:child_process';
+import { existsSync, mkdirSync, statSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+const folder = fileURLToPath(new URL('..', import.meta.url));
+const root = fileURLToPath(new URL('../..', import.meta.url));
+export const launcher = `${root}packages/ringwise/bin/ringwise.js`;
+/** What every rank of `ringwise bench` runs. */
+export const benchRank = `${root}packages/collectives/dist/bench-rank.js`;
+
+/** A path, or why there is none and what to install. */
+export type Program = { readonly path: string } | { readonly missing: string };
+
+const fast = ['-O3', '-march=native', '-w'];
+const recipes = {
+  limits: { compiler: 'cc', source: 'limits.c', flags: fast, packages: 'gcc libc6-dev' },
+  link: { compiler: 'cc', source: 'link.c', flags: ['-O2', '-pthread'], packages: 'gcc libc6-dev' },
+  openmpi: {
+    compiler: 'mpicc.openmpi',
+    source: 'mpi.c',
+    flags: fast,
+    packages: 'openmpi-bin libopenmpi-dev',
+  },
+  mpich: { compiler: 'mpicc.mpich', source: 'mpi.c', flags: fast, packages: 'mpich libmpich-dev' },
+  gloo: {
+    compiler: 'c++',
+    source: 'gloo.cc',
+    flags: [...fast, '-std=c++17', '-lgloo', '-pthread'],
+    packages: 'g++ libgloo-dev',
+  },
+} as const;
+
+/** The program of that name, compiled unless it is newer than its sources. */
+export async function build(name: keyof typeof recipes): Promise<Program> {
+  const { compiler, source, flags, packages } = recipes[name];
+  const path = `${folder}build/${name}`;
+  const sources = [`${folder}peers/${source}`, `${folder}peers/harness.h`];
+  const newest = Math.max(...sources.map((file) => statSync(file).mtimeMs));
+  if (existsSync(path) && statSync(path).mtimeMs > newest) return { path };
+  mkdirSync(`${folder}build`, { recursive: true });
+  try {
+    await run(compiler, ['-o', path, sources[0]!, ...flags]);
+    return { path };
+  } catch (error) {
+    const { code, stderr } = error as NodeJS.ErrnoException & { stderr?: string };
+    const why = code === 'ENOENT' ? `no ${compiler}` : firstError(stderr ?? '');
+    return { missing: `apt-get install ${packages} (${why})` };
+  }
+}
+
+/** A python3 that has torch. */
+export async function findTorch(): Promise<Program> {
+  for (const path of ['python3', '/usr/bin/python3']) {
+    try {
+      await run(path, ['-c', 'import torch.distributed']);
+      return { path };
+    } catch {
+      // Not this one.
+    }
+  }
+  return { missing: 'apt-get install python3-torch libopenblas0-pthread (no python3 with torch)' };
+}
+
+/** A program of this folder that needs no compiler. */
+export const source = (name: string) => `${folder}peers/${name}`;
+
+/** The collectives without Node: native/bench/collectives_bench.cc. The first build takes minutes. */
+export async function buildNative(buildFolder: string): Promise<Program> {
+  const options = ['-DRINGWISE_TESTS=ON', '-DRINGWISE_CUDA=OFF', '-DCMAKE_BUILD_TYPE=Release'];
+  try {
+    await run('cmake', ['-S', `${root}native`, '-B', buildFolder, ...options]);
+    await run('cmake', ['--build', buildFolder, '--target', 'collectives_bench', '--parallel', '2'], {
+      maxBuffer: 1 << 26,
+    });
+    return { path: `${buildFolder}/bench/collectives_bench` };
+  } catch (error) {
+    const { code, stderr } = error as NodeJS.ErrnoException & { stderr?: string };
+    if (code === 'ENOENT') return { missing: 'apt-get install cmake g++ (no cmake)' };
+    return { missing: `it does not build (${firstError(stderr ?? '')})` };
+  }
+}
+
+export const nativeBuildFolder = `${root}native/build-bench`;
+
+function firstError(text: string): string {
+  const lines = text.split('\n');
+  return (lines.find((line) => /error/i.test(line)) ?? lines[0] ?? 'failed').trim();
+}

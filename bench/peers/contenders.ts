@@ -1,0 +1,147 @@
+// Who is measured on one host, and with which command. Each runs as its user would start it, with default settings.
+import { build, buildNative, findTorch, launcher, type Program, source } from './build.ts';
+import { together } from './together.ts';
+
+/** What one command is to measure. */
+export interface Case {
+  /** As `ringwise bench` names it. */
+  readonly verb: string;
+  readonly ranks: number;
+  /** Bytes; every size is 4 times the one before. */
+  readonly min: number;
+  readonly max: number;
+  readonly seconds: number;
+}
+
+export interface Contender {
+  readonly name: string;
+  readonly kind: 'ours' | 'peer' | 'limit';
+  /**
+   * The command, which prints a line of JSON for each size; null if this one does not do that. `folder` is empty,
+   * and removed after the command has ended.
+   */
+  readonly argv: (test: Case, folder: string) => readonly string[] | null;
+}
+
+export interface Found {
+  readonly contenders: readonly Contender[];
+  /** What is not installed, and what to install: "gloo: apt-get install …". */
+  readonly missing: readonly string[];
+}
+
+type Argv = (path: string, test: Case, folder: string) => readonly string[] | null;
+
+/** A program and the commands in which it is measured, by name. */
+export interface Entry {
+  readonly program: Program;
+  readonly kind: Contender['kind'];
+  readonly commands: Readonly<Record<string, Argv>>;
+}
+
+export function sorted(entries: readonly Entry[]): Found {
+  const contenders: Contender[] = [];
+  const missing: string[] = [];
+  for (const { program, kind, commands } of entries) {
+    for (const [name, argv] of Object.entries(commands)) {
+      if ('missing' in program) missing.push(`${name}: ${program.missing}`);
+      else contenders.push({ name, kind, argv: (test, folder) => argv(program.path, test, folder) });
+    }
+  }
+  return { contenders, missing };
+}
+
+/** Everything that can be measured on this host; compiles what is not yet compiled. */
+export async function findContenders(nativeFolder: string): Promise<Found> {
+  // It measures collectives only, and a barrier as often as there are sizes.
+  const native = (path: string, test: Case, ...more: string[]) =>
+    test.verb === 'send-recv'
+      ? null
+      : [
+          ...[path, '--ranks', `${test.ranks}`, ...more],
+          ...flags({
+            ...test,
+            verb: test.verb.replaceAll('-', '_'),
+            max: hasSizes(test) ? test.max : test.min,
+          }),
+        ];
+  const bench = (path: string, { verb, ranks, min, max, seconds }: Case) => [
+    ...[process.execPath, path, 'bench', verb, '--nproc-per-node', `${ranks}`, '--json'],
+    ...['--min', `${min}`, '--max', `${max}`, '--seconds', `${seconds}`],
+  ];
+  const limit = (what: string) => (path: string, test: Case) =>
+    test.verb === 'all-reduce' && test.ranks === 2 ? [path, what, ...flags(test)] : null;
+  return sorted([
+    {
+      program: await buildNative(nativeFolder),
+      kind: 'ours',
+      commands: {
+        c: (path, test) => native(path, test),
+        'c-alloc': (path, test) => (hasSizes(test) ? native(path, test, '--alloc') : null),
+      },
+    },
+    {
+      program: { path: launcher },
+      kind: 'ours',
+      commands: {
+        js: (path, test) => [...bench(path, test), '--sync'],
+        'js-async': (path, test) => [...bench(path, test), '--async'],
+      },
+    },
+    {
+      program: await build('openmpi'),
+      kind: 'peer',
+      commands: {
+        openmpi: (path, test) => [
+          ...['mpirun.openmpi', '--oversubscribe', '-np', `${test.ranks}`, path, ...flags(test)],
+        ],
+      },
+    },
+    {
+      program: await build('mpich'),
+      kind: 'peer',
+      commands: {
+        mpich: (path, test) => ['mpiexec.mpich', '-np', `${test.ranks}`, path, ...flags(test)],
+      },
+    },
+    {
+      program: await build('gloo'),
+      kind: 'peer',
+      commands: {
+        gloo: (path, test, folder) => [
+          ...[path, '--ranks', `${test.ranks}`, '--store', folder, ...flags(test)],
+        ],
+      },
+    },
+    {
+      program: await findTorch(),
+      kind: 'peer',
+      commands: {
+        torch: (path, test, folder) =>
+          hasTorch(test) ? together(each(test.ranks, (rank) => torch(path, test, rank, folder, 'lo'))) : null,
+      },
+    },
+    {
+      program: await build('limits'),
+      kind: 'limit',
+      commands: { 'limit-staged': limit('staged'), 'limit-shared': limit('shared') },
+    },
+  ]);
+}
+
+const hasSizes = ({ verb }: Case) => verb !== 'barrier';
+
+/** Its Gloo backend has no reduce-scatter, and torch_gloo.py no send-recv. */
+export const hasTorch = ({ verb }: Case) => !['reduce-scatter', 'send-recv'].includes(verb);
+
+export function torch(path: string, test: Case, rank: number, folder: string, device: string): string[] {
+  const place = ['--ranks', `${test.ranks}`, '--rank', `${rank}`, '--store', folder, '--iface', device];
+  return [path, source('torch_gloo.py'), ...place, ...flags(test)];
+}
+
+const each = <T>(count: number, make: (index: number) => T) =>
+  Array.from({ length: count }, (_, i) => make(i));
+
+/** The flags that all programs of this folder understand. */
+export function flags({ verb, min, max, seconds }: Case): string[] {
+  return ['--verb', verb, '--min', `${min}`, '--max', `${max}`, '--factor', '4', '--seconds', `${seconds}`];
+}

@@ -1,0 +1,111 @@
+// From the samples of all runs to medians, ratios, and a table.
+import type { Contender } from './contenders.ts';
+import type { Sample } from './measure.ts';
+
+/** All runs of one verb on one number of ranks: by contender, then by size. */
+export type Samples = Map<string, Map<number, Sample[]>>;
+
+export function remember(all: Samples, name: string, samples: readonly Sample[]): void {
+  const bySize = all.get(name) ?? new Map<number, Sample[]>();
+  for (const sample of samples) {
+    bySize.set(sample.bytes, [...(bySize.get(sample.bytes) ?? []), sample]);
+  }
+  all.set(name, bySize);
+}
+
+/** One size. */
+export interface Row {
+  readonly bytes: number;
+  /** Median over the runs of each contender's p50, in microseconds. */
+  readonly p50Us: Readonly<Record<string, number>>;
+  /** The fastest peer's time over ours: above 1 we are faster. */
+  readonly speedup: Readonly<Record<string, number>>;
+  readonly bestPeer: string | null;
+  /** The limit's time over ours: the share of what the machine allows. */
+  readonly ofLimit: Readonly<Record<string, number>>;
+  readonly wrong: number;
+  /** Least and greatest cost of a hop before the runs. */
+  readonly hopNs: readonly [number, number] | null;
+}
+
+export function rowsOf(all: Samples, contenders: readonly Contender[]): Row[] {
+  const sizes = new Set([...all.values()].flatMap((bySize) => [...bySize.keys()]));
+  return [...sizes].sort((a, b) => a - b).map((bytes) => rowOf(all, contenders, bytes));
+}
+
+/** What is held against which limit. */
+const limitOf: Readonly<Record<string, string>> = { c: 'limit-staged', 'c-alloc': 'limit-shared' };
+
+function rowOf(all: Samples, contenders: readonly Contender[], bytes: number): Row {
+  const p50Us: Record<string, number> = {};
+  const samples: Sample[] = [];
+  for (const { name } of contenders) {
+    const own = all.get(name)?.get(bytes);
+    if (own === undefined) continue;
+    p50Us[name] = median(own.map((sample) => sample.p50Us));
+    samples.push(...own);
+  }
+  const named = (kind: Contender['kind']) =>
+    contenders.filter((c) => c.kind === kind && p50Us[c.name] !== undefined).map(({ name }) => name);
+  const bestPeer = named('peer').sort((a, b) => p50Us[a]! - p50Us[b]!)[0] ?? null;
+  const ratio = (of: (name: string) => string | null | undefined) =>
+    Object.fromEntries(
+      named('ours').flatMap((name) => {
+        const other = of(name);
+        return other && p50Us[other] !== undefined ? [[name, p50Us[other] / p50Us[name]!]] : [];
+      }),
+    );
+  const hops = samples.flatMap(({ hopNs }) => (hopNs === null ? [] : [hopNs]));
+  return {
+    bytes,
+    p50Us,
+    speedup: ratio(() => bestPeer),
+    bestPeer,
+    ofLimit: ratio((name) => limitOf[name]),
+    wrong: samples.reduce((sum, { wrong }) => sum + wrong, 0),
+    hopNs: hops.length ? [Math.min(...hops), Math.max(...hops)] : null,
+  };
+}
+
+/** A Markdown table: microseconds, and behind the times of ours "× best peer" and "% of the limit". */
+export function tableOf(rows: readonly Row[], contenders: readonly Contender[]): string {
+  const names = contenders.map(({ name }) => name).filter((name) => rows.some((row) => row.p50Us[name]));
+  const cells = rows.map((row) => [
+    sizeName(row.bytes),
+    ...names.map((name) => cellOf(row, name)),
+    row.hopNs ? row.hopNs.map((ns) => ns.toFixed(0)).join('–') : '',
+    ...(row.wrong ? [`${row.wrong} WRONG`] : ['']),
+  ]);
+  const head = ['size', ...names, 'hop ns', ''];
+  const widths = head.map((title, i) => Math.max(title.length, 3, ...cells.map((row) => row[i]!.length)));
+  const line = (row: readonly string[]) =>
+    `| ${row.map((cell, i) => cell.padStart(widths[i]!)).join(' | ')} |`;
+  return [line(head), line(widths.map((width) => `${'-'.repeat(width - 1)}:`)), ...cells.map(line)].join(
+    '\n',
+  );
+}
+
+function cellOf(row: Row, name: string): string {
+  const us = row.p50Us[name];
+  if (us === undefined) return '';
+  const notes = [
+    ...(row.speedup[name] !== undefined ? [`${significant(row.speedup[name])}×`] : []),
+    ...(row.ofLimit[name] !== undefined ? [`${Math.round(row.ofLimit[name] * 100)} %`] : []),
+  ];
+  return `${significant(us)}${row.bestPeer === name ? '*' : ''}${notes.length ? ` (${notes.join(', ')})` : ''}`;
+}
+
+function significant(value: number): string {
+  return value >= 100 ? Math.round(value).toLocaleString('en') : value.toPrecision(value < 0.1 ? 2 : 3);
+}
+
+function sizeName(bytes: number): string {
+  const power = bytes < 1024 ? 0 : bytes < 1024 ** 2 ? 1 : bytes < 1024 ** 3 ? 2 : 3;
+  return `${Number((bytes / 1024 ** power).toFixed(1))} ${['B', 'KiB', 'MiB', 'GiB'][power]}`;
+}
+
+function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const half = sorted.length >> 1;
+  return sorted.length % 2 ? sorted[half]! : (sorted[half - 1]! + sorted[half]!) / 2;
+}

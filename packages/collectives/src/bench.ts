@@ -1,0 +1,29 @@
+// `ringwise bench`: the module that the launcher looks for. It reads the arguments and has the launcher start the ranks;
+// what they do is in bench/rank.ts. Under another launcher the same program takes the same arguments:
+//
+//   srun node node_modules/@ringwise/collectives/dist/bench-rank.js all-reduce --json
+import { fileURLToPath } from 'node:url';
+import { help } from './bench/help.ts';
+import { parseBench, UsageError } from './bench/options.ts';
+
+/** What the launcher can do: run a script on the ranks of this host, and tell the exit code. */
+export interface Launcher {
+  readonly runRanks: (nprocPerNode: string, file: string, args: readonly string[]) => Promise<number>;
+}
+
+/** Resolves to the same file from src/ and from dist/: node can load only the built one. */
+const program = fileURLToPath(new URL('../dist/bench-rank.js', import.meta.url));
+
+/** Runs the command and returns its exit code: 0, 2 for a wrong argument, or that of the rank that failed first. */
+export async function command(argv: readonly string[], launcher: Launcher): Promise<number> {
+  try {
+    const options = parseBench(argv);
+    if (options !== 'help') return await launcher.runRanks(options.nprocPerNode, program, argv);
+    process.stdout.write(help());
+    return 0;
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    process.stderr.write(`${error.message}\n`);
+    return 2;
+  }
+}

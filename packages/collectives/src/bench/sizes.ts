@@ -1,0 +1,29 @@
+// Sizes as people write them, and the sizes that a run goes through.
+
+const units = ['', 'K', 'M', 'G'];
+
+/** Bytes of '4', '64K', '16M' or '1G'; null for anything else. */
+export function parseBytes(text: string): number | null {
+  const match = /^(\d+)([KMG]?)(?:i?B)?$/i.exec(text);
+  if (!match) return null;
+  const bytes = Number(match[1]) * 1024 ** units.indexOf(match[2]!.toUpperCase());
+  return Number.isSafeInteger(bytes) && bytes > 0 ? bytes : null;
+}
+
+export interface SizeRange {
+  readonly min: number;
+  readonly max: number;
+  readonly factor: number;
+}
+
+/**
+ * Counts of elements per part: each size in bytes, rounded down to whole elements in each of `parts` parts, at least
+ * one; sizes that become equal by that come once.
+ */
+export function partCounts({ min, max, factor }: SizeRange, parts: number, elementBytes: number): number[] {
+  const counts = new Set<number>();
+  for (let bytes = min; bytes <= max; bytes *= factor) {
+    counts.add(Math.max(1, Math.floor(bytes / (parts * elementBytes))));
+  }
+  return [...counts];
+}

@@ -1,0 +1,60 @@
+// Commands that another package brings: `ringwise bench` is the module @ringwise/collectives/bench. Such a package is
+// looked for when its command is called, so that this one depends on none of them. The command gets what only the
+// launcher can do; the two sides agree by shape.
+
+import { realpathSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { notInstalled } from './errors.ts';
+import { runScript } from './run.ts';
+
+/** What the command may ask for. */
+export interface Launcher {
+  /**
+   * Runs a .js file on `nprocPerNode` ranks (a number, auto, cpu, gpu) of this host and returns the exit code. The
+   * ranks print to this process's stdout and stderr; a failure has been explained there.
+   */
+  readonly runRanks: (nprocPerNode: string, file: string, args: readonly string[]) => Promise<number>;
+}
+
+/** What its module exports. */
+interface Companion {
+  readonly command: (argv: readonly string[], launcher: Launcher) => Promise<number>;
+}
+
+/** Runs `ringwise <name>` and returns its exit code; throws ERR_LAUNCH_NOT_INSTALLED without the package. */
+export async function runCompanion(
+  name: string,
+  packageName: string,
+  argv: readonly string[],
+): Promise<number> {
+  const title = `ringwise ${name}`;
+  const file = find(`${packageName}/${name}`);
+  if (file === null) throw notInstalled(title, packageName);
+  const { command } = (await import(pathToFileURL(file).href)) as Companion;
+  return await command(argv, {
+    runRanks: (nprocPerNode, script, scriptArgs) =>
+      runScript(title, {
+        script,
+        scriptArgs,
+        nprocPerNode,
+        masterAddr: '127.0.0.1',
+        masterPort: 0,
+        runId: undefined,
+        shutdownTimeoutMs: 30_000,
+      }),
+  });
+}
+
+/** First the user's project, then the package whose command was called, which may be the umbrella. */
+function find(module: string): string | null {
+  for (const base of [join(process.cwd(), 'package.json'), realpathSync(process.argv[1]!)]) {
+    try {
+      return createRequire(base).resolve(module);
+    } catch {
+      // Not there.
+    }
+  }
+  return null;
+}
