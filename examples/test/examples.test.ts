@@ -30,6 +30,77 @@ describe('all-reduce.ts', () => {
   });
 });
 
+/** The lines of stdout of `size` ranks, after checking that all went well. */
+async function linesOf(name: string, size: number): Promise<string[]> {
+  const argv = [ringwise, 'run', '--standalone', '--nproc-per-node', `${size}`, example(name)];
+  const { exitCode, stdout, stderr } = await run(argv);
+  expect(stderr).toBe('');
+  expect(exitCode).toBe(0);
+  return stdout.trimEnd().split('\n');
+}
+
+describe('all-gather.ts', () => {
+  it('gives all parts to all of 3 ranks, in a list and of different lengths', async () => {
+    const all = '[1,2] [3,4] [5,6], and 0,1,1,2,2,2';
+    expect(await linesOf('all-gather.ts', 3)).toEqual(
+      [0, 1, 2].map((rank) => `[${rank}] rank ${rank} has ${all}`),
+    );
+  });
+
+  it('runs on one rank', async () => {
+    expect(await linesOf('all-gather.ts', 1)).toEqual(['[0] rank 0 has [1,2], and 0']);
+  });
+});
+
+describe('gather.ts', () => {
+  it('gives the table and the reports to the root only', async () => {
+    expect((await linesOf('gather.ts', 3)).sort()).toEqual([
+      '[0] rank 0: table null, no reports',
+      '[1] rank 1: table null, no reports',
+      '[2] rank 2: table 0,0,1,1,2,4, 3 reports',
+    ]);
+  });
+});
+
+describe('coalesced.ts', () => {
+  it('needs one operation for 200 buffers', async () => {
+    const lines = (await linesOf('coalesced.ts', 2)).map((line) => line.replace(/ +\d+ µs$/, ''));
+    const report = [
+      'oneByOne     200 operations',
+      'joinedByHand   1 operations',
+      'inOneCall      1 operations',
+    ];
+    expect(lines).toEqual(
+      [0, 1].flatMap((rank) => [`[${rank}] rank ${rank}`, ...report.map((line) => `[${rank}]   ${line}`)]),
+    );
+  });
+});
+
+describe('ring-vs-parameter-server.ts', () => {
+  it('moves the bytes of the formulas', async () => {
+    const moved = (await linesOf('ring-vs-parameter-server.ts', 3)).map((line) =>
+      line.replace(/ +[\d.]+ K .*$/, ''),
+    );
+    expect(moved).toEqual([
+      '[0] N = 2  parameterServer',
+      '[0] N = 2  ring',
+      '[0] N = 3  parameterServer',
+      '[0] N = 3  ring',
+    ]);
+  });
+});
+
+describe('pipeline.ts', () => {
+  it.each([
+    [1, '1 stages with 4 layers'],
+    [3, '3 stages with 1 + 1 + 2 layers'],
+  ])('trains on %i ranks as one process does', async (size, stages) => {
+    const [first, losses, verdict] = await linesOf('pipeline.ts', size);
+    expect([first, verdict]).toEqual([`[0] ${stages}`, '[0] the same bits as in one process']);
+    expect(losses).toMatch(/^\[0\] loss \d\.\d{4} → \d\.\d{4}$/);
+  });
+});
+
 describe('mnist.ts', () => {
   const mnist = [ringwise, 'run', example('mnist.ts'), '--json'];
 
