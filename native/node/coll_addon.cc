@@ -54,10 +54,13 @@ class HostGroup final : public Napi::ObjectWrap<HostGroup> {
                         InstanceAccessor<&HostGroup::unix_name>("unixName"), InstanceAccessor<&HostGroup::port>("port")});
   }
 
-  /// (rank, size, host, settle: (id, failure, source) => void)
+  /// (rank, size, host, call: Float64Array, settle: (id, failure, source) => void)
   explicit HostGroup(const Napi::CallbackInfo& info) : Napi::ObjectWrap<HostGroup>(info) {
     const Napi::Env env = info.Env();
-    settle_ = Napi::Persistent(info[3].As<Napi::Function>());
+    const auto call = info[3].As<Napi::Float64Array>();
+    call_memory_ = Napi::Persistent(call.As<Napi::Object>());
+    call_ = call.Data();
+    settle_ = Napi::Persistent(info[4].As<Napi::Function>());
     auto name = Napi::String::New(env, "ringwise-lane");
     if (napi_create_threadsafe_function(env, nullptr, nullptr, name, 0, 1, nullptr, nullptr, this, &HostGroup::on_notify,
                                         &notify_) != napi_ok) {
@@ -124,8 +127,7 @@ class HostGroup final : public Napi::ObjectWrap<HostGroup> {
   }
 
   static std::byte* memory(const Napi::CallbackInfo& info, size_t index) {
-    if (!info[index].IsTypedArray()) return nullptr;
-    void* data = nullptr;
+    void* data = nullptr;  // stays so for null, which is no typed array
     if (napi_get_typedarray_info(info.Env(), info[index], nullptr, nullptr, &data, nullptr, nullptr) != napi_ok) return nullptr;
     return static_cast<std::byte*>(data);
   }
@@ -136,28 +138,23 @@ class HostGroup final : public Napi::ObjectWrap<HostGroup> {
     for (size_t i = 0; i < array.ElementLength(); ++i) counts.push_back(static_cast<size_t>(array[i]));
   }
 
-  /// (verb, dtype, reduce, root, tag, seq, count, timeoutMs, factor, input, output, counts, recvCounts). The operation
-  /// points into `counts`.
-  static Op read_op(const Napi::CallbackInfo& info, Counts& counts) {
-    const auto integer = [&](size_t i) {
-      int64_t value = 0;
-      napi_get_value_int64(info.Env(), info[i], &value);
-      return value;
-    };
+  /// (input, output, counts, recvCounts), and the numbers in `call_`. The operation points into `counts`.
+  Op read_op(const Napi::CallbackInfo& info, Counts& counts) const {
     Op op;
-    op.verb = static_cast<coll::Verb>(integer(0));
-    op.dtype = static_cast<DType>(integer(1));
-    op.reduce = static_cast<coll::ReduceOp>(integer(2));
-    op.root = static_cast<int>(integer(3));
-    op.tag = static_cast<int>(integer(4));
-    op.seq = static_cast<uint64_t>(integer(5));
-    op.count = static_cast<uint64_t>(integer(6));
-    op.timeout_ns = integer(7) * kNsPerMs;
-    napi_get_value_double(info.Env(), info[8], &op.factor);
-    op.input = memory(info, 9);
-    op.output = memory(info, 10);
-    read_counts(info, 11, counts.counts);
-    read_counts(info, 12, counts.recv_counts);
+    op.verb = static_cast<coll::Verb>(call_[0]);
+    op.dtype = static_cast<DType>(call_[1]);
+    op.reduce = static_cast<coll::ReduceOp>(call_[2]);
+    op.root = static_cast<int>(call_[3]);
+    op.tag = static_cast<int>(call_[4]);
+    op.seq = static_cast<uint64_t>(call_[5]);
+    op.count = static_cast<uint64_t>(call_[6]);
+    op.timeout_ns = static_cast<int64_t>(call_[7] * kNsPerMs);
+    op.factor = call_[8];
+    std::byte* const input = memory(info, 0);
+    op.input = input;
+    op.output = call_[9] != 0 ? input : memory(info, 1);
+    read_counts(info, 2, counts.counts);
+    read_counts(info, 3, counts.recv_counts);
     if (!counts.counts.empty()) op.counts = counts.counts.data();
     if (!counts.recv_counts.empty()) op.recv_counts = counts.recv_counts.data();
     return op;
@@ -248,6 +245,8 @@ class HostGroup final : public Napi::ObjectWrap<HostGroup> {
     return Napi::Number::New(info.Env(), group(info.Env()).listener().port());
   }
 
+  Napi::ObjectReference call_memory_;            // keeps what call_ points to
+  const double* call_ = nullptr;                 // JavaScript thread; the next operation, by NativeField
   Napi::FunctionReference settle_;               // JavaScript thread
   napi_threadsafe_function notify_ = nullptr;    // called by the lane; released after the lane has ended
   std::atomic<bool> notified_{false};            // both threads

@@ -24,24 +24,30 @@ export interface NativePeer {
   readonly theirs: Uint8Array;
 }
 
-type Memory = NodeJS.TypedArray | null;
-
-/** One operation, in the order that the addon reads it. The fields are those of Op in native/coll/op.h. */
-export type NativeOperation = [
-  verb: number,
-  dtype: number,
-  reduce: number,
+/** Where the numbers of an operation are in the array that it is handed over with. They are those of Op in native/coll/op.h. */
+export const NativeField = {
+  verb: 0,
+  dtype: 1,
+  reduce: 2,
   /** Of broadcast, reduce, gather and scatter; send and recv: the peer, -1 for any sender. */
-  root: number,
+  root: 3,
   /** send and recv; collectives: a digest of what was packed into their buffers, 0 for nothing. */
-  tag: number,
-  seq: number,
-  count: number,
-  timeoutMs: number,
-  factor: number,
-  input: Memory,
-  output: Memory,
-  /** Elements by rank where parts differ; allToAll: what this rank sends to each. Copied at the call. */
+  tag: 4,
+  seq: 5,
+  count: 6,
+  timeoutMs: 7,
+  factor: 8,
+  /** 1: the output is the input. */
+  inPlace: 9,
+} as const;
+export const nativeFields = 10;
+
+/** The memory of an operation. Counts are copied at the call. */
+export type NativeMemory = [
+  input: NodeJS.TypedArray | null,
+  /** null for what works in place. */
+  output: NodeJS.TypedArray | null,
+  /** Elements by rank where parts differ; allToAll: what this rank sends to each. */
   counts: Float64Array | null,
   /** allToAll with counts: what this rank receives from each. */
   recvCounts: Float64Array | null,
@@ -53,10 +59,10 @@ export interface NativeGroup {
   readonly port: number;
   /** Meets all peers on the lane; returns an id that `settle` will be called with. */
   readonly connect: (peers: readonly NativePeer[], timeoutMs: number) => number;
-  /** Queues an operation; returns its id. The caller keeps the memory alive until it has settled. */
-  readonly start: (...operation: NativeOperation) => number;
-  /** Runs an operation to its end; the sender's rank for a recv, else null. Does not call `settle` for it. */
-  readonly run: (...operation: NativeOperation) => NativeFailure | number | null;
+  /** Queues the operation in `call`; returns its id. The caller keeps the memory alive until it has settled. */
+  readonly start: (...memory: NativeMemory) => number;
+  /** Runs the operation in `call` to its end; the sender's rank for a recv, else null. Does not call `settle` for it. */
+  readonly run: (...memory: NativeMemory) => NativeFailure | number | null;
   /** Blocks until the operation has ended, then calls `settle` for all that have. */
   readonly wait: (id: number) => void;
   /** What has been started goes on by itself from now on, without wait(). */
@@ -75,6 +81,8 @@ export interface NativeAddon {
     rank: number,
     size: number,
     host: string,
+    /** The numbers of the operation that the next start() or run() is about, by NativeField. Read at that call. */
+    call: Float64Array,
     /** `source`: the sender's rank for a recv that ended well, else -1. */
     settle: (id: number, failure: NativeFailure | null, source: number) => void,
   ) => NativeGroup;

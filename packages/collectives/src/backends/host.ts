@@ -3,15 +3,17 @@
 // errors. The design is at the top of native/coll/host_group.h.
 import { createHmac, randomBytes } from 'node:crypto';
 import type { Backend, Operation, ReduceOp, Running, Settle, Verb } from '../backend.ts';
-import { allocHost, type BufferView } from '../buffer.ts';
+import { allocHost, asBuffer, type BufferView } from '../buffer.ts';
 import { dtypes } from '../dtype.ts';
 import { type CollectiveCode, CollectiveError, hostFailure } from '../errors.ts';
 import {
   loadNative,
   type NativeFailure,
+  NativeField,
   type NativeGroup,
-  type NativeOperation,
+  type NativeMemory,
   type NativePeer,
+  nativeFields,
 } from '../native.ts';
 import { isReducible } from '../reduce-ops.ts';
 import type { BackendContext, BackendFactory } from '../registry.ts';
@@ -49,6 +51,9 @@ function indexOf<T extends string>(names: readonly T[]): Record<T, number> {
   return Object.fromEntries(names.map((name, index) => [name, index])) as Record<T, number>;
 }
 
+/** What a barrier moves. */
+const nothing = asBuffer(new Uint8Array(0));
+
 /** What a rank tells the others about itself. */
 interface Card {
   readonly hostId: string;
@@ -69,6 +74,7 @@ export const hostBackend: BackendFactory = async (context) => {
   const isOneHost = context.localSize === context.size;
   const host = isOneHost ? '127.0.0.1' : await addressTowards(context.masterHost);
   const { HostGroup } = loadNative();
+  const call = new Float64Array(nativeFields);
   const pending = new Map<number, Pending>();
   const errorOf = (failure: NativeFailure, { verb, seq }: Pending['operation']) =>
     new CollectiveError(hostFailure(codes[failure.code]!, verb, seq, failure), {
@@ -76,7 +82,7 @@ export const hostBackend: BackendFactory = async (context) => {
       rank: context.rank,
       size: context.size,
     });
-  const native = new HostGroup(context.rank, context.size, host, (id, failure, source) => {
+  const native = new HostGroup(context.rank, context.size, host, call, (id, failure, source) => {
     const { operation, settle } = pending.get(id)!;
     pending.delete(id);
     if (failure !== null) settle(errorOf(failure, operation));
@@ -89,24 +95,25 @@ export const hostBackend: BackendFactory = async (context) => {
     native.destroy();
     throw error;
   }
-  return hostBackendOf(context, native, pending, errorOf);
+  return hostBackendOf(context, native, call, pending, errorOf);
 };
 
 function hostBackendOf(
   context: BackendContext,
   native: NativeGroup,
+  call: Float64Array,
   pending: Map<number, Pending>,
   errorOf: (failure: NativeFailure, operation: Pending['operation']) => CollectiveError,
 ): Backend {
   const startNative: Submit<number> = native.start.bind(native);
   const runNative: Submit<NativeFailure | number | null> = native.run.bind(native);
   const start = (operation: Operation, settle: Settle): Running => {
-    const id = submit(operation, context, startNative);
+    const id = submit(operation, call, startNative, context);
     pending.set(id, { operation, settle });
     return { wait: () => native.wait(id), urge: native.urge.bind(native) };
   };
   const run = (operation: Operation): number | undefined => {
-    const outcome = submit(operation, context, runNative);
+    const outcome = submit(operation, call, runNative, context);
     if (outcome === null) return undefined;
     if (typeof outcome === 'number') return outcome;
     throw errorOf(outcome, operation);
@@ -164,125 +171,87 @@ async function meet(context: BackendContext, native: NativeGroup, host: string):
   );
 }
 
-type Submit<R> = (...operation: NativeOperation) => R;
+type Memory = NodeJS.TypedArray | null;
+type Submit<R> = (...memory: NativeMemory) => R;
 
-/** Calls `native` with the operation as numbers and memory. */
-function submit<R>(operation: Operation, { rank, size }: BackendContext, native: Submit<R>): R {
-  const { seq, timeoutMs } = operation;
-  const verb = verbIndex[operation.verb];
+/** Hands an operation to `native`: its memory as arguments, the rest as numbers in `call`. */
+function submit<R>(operation: Operation, call: Float64Array, native: Submit<R>, context: BackendContext): R {
+  const { verb } = operation;
+  call[NativeField.verb] = verbIndex[verb];
+  call[NativeField.seq] = operation.seq;
+  call[NativeField.timeoutMs] = operation.timeoutMs;
   switch (operation.verb) {
     case 'allReduce': {
-      const { buffer, op, factor, packing } = operation;
-      const [dtype, reduce, memory] = [dtypeIndex[buffer.dtype], opIndex[op], memoryOf(buffer)];
-      return native(
-        verb,
-        dtype,
-        reduce,
-        0,
-        packing,
-        seq,
-        buffer.count,
-        timeoutMs,
-        factor,
-        memory,
-        memory,
-        null,
-        null,
-      );
+      const memory = describe(call, operation.buffer, operation.packing, 0);
+      reduceBy(call, operation);
+      call[NativeField.inPlace] = 1;
+      return native(memory, null, null, null);
     }
     case 'reduce': {
-      const { buffer, op, factor, packing, root } = operation;
-      const [dtype, reduce, input] = [dtypeIndex[buffer.dtype], opIndex[op], memoryOf(buffer)];
-      const output = rank === root ? input : null;
-      return native(
-        verb,
-        dtype,
-        reduce,
-        root,
-        packing,
-        seq,
-        buffer.count,
-        timeoutMs,
-        factor,
-        input,
-        output,
-        null,
-        null,
-      );
+      const memory = describe(call, operation.buffer, operation.packing, operation.root);
+      reduceBy(call, operation);
+      if (context.rank === operation.root) call[NativeField.inPlace] = 1;
+      return native(memory, null, null, null);
     }
     case 'broadcast': {
-      const { buffer, packing, root } = operation;
-      const [dtype, memory] = [dtypeIndex[buffer.dtype], memoryOf(buffer)];
-      return native(
-        verb,
-        dtype,
-        0,
-        root,
-        packing,
-        seq,
-        buffer.count,
-        timeoutMs,
-        1,
-        memory,
-        memory,
-        null,
-        null,
-      );
+      const memory = describe(call, operation.buffer, operation.packing, operation.root);
+      call[NativeField.inPlace] = 1;
+      return native(memory, null, null, null);
     }
-    case 'allGather':
+    case 'allGather': {
+      const from = describe(call, operation.input, operation.packing, 0);
+      return native(from, memoryOf(operation.output), countsOf(operation.counts), null);
+    }
     case 'gather': {
-      const { input, output, packing } = operation;
-      const root = operation.verb === 'gather' ? operation.root : 0;
-      const [dtype, counts] = [dtypeIndex[input.dtype], countsOf(operation.counts)];
-      const [from, to] = [memoryOf(input), memoryOf(output)];
-      return native(verb, dtype, 0, root, packing, seq, input.count, timeoutMs, 1, from, to, counts, null);
+      const from = describe(call, operation.input, operation.packing, operation.root);
+      return native(from, memoryOf(operation.output), countsOf(operation.counts), null);
     }
     case 'scatter': {
-      const { input, output, packing, root } = operation;
-      const [dtype, counts] = [dtypeIndex[output.dtype], countsOf(operation.counts)];
-      const [from, to] = [memoryOf(input), memoryOf(output)];
-      return native(verb, dtype, 0, root, packing, seq, output.count, timeoutMs, 1, from, to, counts, null);
+      const to = describe(call, operation.output, operation.packing, operation.root);
+      return native(memoryOf(operation.input), to, countsOf(operation.counts), null);
     }
     case 'reduceScatter': {
-      const { input, output, op, factor, packing } = operation;
-      const [dtype, reduce, counts] = [dtypeIndex[input.dtype], opIndex[op], countsOf(operation.counts)];
-      const [from, to] = [memoryOf(input), memoryOf(output)];
-      return native(
-        verb,
-        dtype,
-        reduce,
-        0,
-        packing,
-        seq,
-        output.count,
-        timeoutMs,
-        factor,
-        from,
-        to,
-        counts,
-        null,
-      );
+      const to = describe(call, operation.output, operation.packing, 0);
+      reduceBy(call, operation);
+      return native(memoryOf(operation.input), to, countsOf(operation.counts), null);
     }
     case 'allToAll': {
-      const { input, output, packing } = operation;
-      const [counts, recvCounts] = [countsOf(operation.sendCounts), countsOf(operation.recvCounts)];
-      const [dtype, count] = [dtypeIndex[input.dtype], counts === null ? input.count / size : 0];
-      const [from, to] = [memoryOf(input), memoryOf(output)];
-      return native(verb, dtype, 0, 0, packing, seq, count, timeoutMs, 1, from, to, counts, recvCounts);
+      const { input, output, packing, sendCounts, recvCounts } = operation;
+      const from = describe(call, input, packing, 0);
+      call[NativeField.count] = sendCounts === null ? input.count / context.size : 0;
+      return native(from, memoryOf(output), countsOf(sendCounts), countsOf(recvCounts));
     }
     case 'send':
     case 'recv': {
-      const { buffer, peer, tag } = operation;
-      const [dtype, memory] = [dtypeIndex[buffer.dtype], memoryOf(buffer)];
-      return native(verb, dtype, 0, peer, tag, seq, buffer.count, timeoutMs, 1, memory, memory, null, null);
+      const memory = describe(call, operation.buffer, operation.tag, operation.peer);
+      call[NativeField.inPlace] = 1;
+      return native(memory, null, null, null);
     }
     case 'barrier':
-      return native(verb, 0, 0, 0, operation.packing, seq, 0, timeoutMs, 1, null, null, null, null);
+      describe(call, nothing, operation.packing, 0);
+      return native(null, null, null, null);
   }
 }
 
-function memoryOf(view: BufferView | null): NodeJS.TypedArray | null {
-  return view && (view.host as NodeJS.TypedArray); // the group admits devices: ['cpu'] only, which have host memory
+/** Returns the memory of the view that `count` and `dtype` are of. */
+function describe(call: Float64Array, view: BufferView, tag: number, root: number): Memory {
+  call[NativeField.dtype] = dtypeIndex[view.dtype];
+  call[NativeField.count] = view.count;
+  call[NativeField.tag] = tag;
+  call[NativeField.root] = root;
+  call[NativeField.reduce] = 0;
+  call[NativeField.factor] = 1;
+  call[NativeField.inPlace] = 0;
+  return memoryOf(view);
+}
+
+function reduceBy(call: Float64Array, { op, factor }: { readonly op: ReduceOp; readonly factor: number }) {
+  call[NativeField.reduce] = opIndex[op];
+  call[NativeField.factor] = factor;
+}
+
+function memoryOf(view: BufferView | null): Memory {
+  return view && (view.host as Memory); // the group admits devices: ['cpu'] only, which have host memory
 }
 
 function countsOf(counts: readonly number[] | null): Float64Array | null {
