@@ -150,7 +150,7 @@ void Control::drop(int peer) {
 
 void Control::reject(int peer, ControlEvents& events) {
   drop(peer);
-  events.on_dead(peer, "it sent something that is no ringwise frame");
+  events.on_garbage(peer);
 }
 
 void Control::poll(ControlEvents& events) {
@@ -207,17 +207,18 @@ void Control::dispatch(int peer, Kind kind, const char* payload, size_t bytes, C
     }
     case Kind::Question: {
       Signature signature;
-      if (bytes != sizeof signature) return;
+      if (bytes != sizeof signature) return reject(peer, events);
       std::memcpy(&signature, payload, sizeof signature);
       return events.on_question(peer, signature);
     }
     case Kind::Activity: {
       ActivityFrame frame;
-      if (bytes != sizeof frame) return;
+      if (bytes != sizeof frame) return reject(peer, events);
       std::memcpy(&frame, payload, sizeof frame);
       return events.on_activity(peer, {frame.running != 0, frame.any != 0, frame.signature});
     }
   }
+  reject(peer, events);
 }
 
 void Control::wait(int64_t timeout_ns) {

@@ -29,6 +29,7 @@ class ControlEvents {
   virtual void on_poison(int peer, Failure failure) = 0;   // it has decided
   virtual void on_left(int peer) = 0;                      // it has closed the group
   virtual void on_dead(int peer, const char* reason) = 0;  // its connection ended without a goodbye
+  virtual void on_garbage(int peer) = 0;                   // it sent what is no frame; its connection has been closed
   virtual void on_question(int peer, const Signature& signature) = 0;
   virtual void on_activity(int peer, const Activity& activity) = 0;
 };

@@ -620,6 +620,7 @@ void HostGroup::check_waiting(Idle& idle, int64_t now, int64_t deadline_ns) {
 void HostGroup::check(const Op& op, const Signature& signature, const std::vector<int>& waiting, bool ask, int64_t now) const {
   const auto lost = [&](int peer) {
     if (peer_states_[peer].liveness == Liveness::Alive) return false;
+    if (!peer_states_[peer].is_trusted) return true;
     if (op.is_point_to_point()) return op.verb == Verb::Send || p2p_->ended(peer);
     return links_[peer]->ended();
   };
@@ -739,6 +740,11 @@ void HostGroup::on_dead(int peer, const char* reason) {
   state.liveness = Liveness::Dead;
   state.reason = reason;
   if (report_) report(*report_);  // it may have been the one to decide
+}
+
+void HostGroup::on_garbage(int peer) {
+  peer_states_[peer].is_trusted = false;
+  on_dead(peer, "it sent something that is no ringwise frame");
 }
 
 /// What this rank is in, a collective first; otherwise what it began last.

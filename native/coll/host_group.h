@@ -103,6 +103,7 @@ class HostGroup final : private ControlEvents {
   struct PeerState {
     Liveness liveness = Liveness::Alive;
     std::string reason;
+    bool is_trusted = true;            // what it has sent still counts, though it may be dead
     std::optional<Activity> activity;  // its last answer
   };
   struct Idle {  // how long the engine has been without progress
@@ -152,6 +153,7 @@ class HostGroup final : private ControlEvents {
   void on_poison(int peer, Failure failure) override;
   void on_left(int peer) override;
   void on_dead(int peer, const char* reason) override;
+  void on_garbage(int peer) override;
   void on_question(int peer, const Signature& signature) override;
   void on_activity(int peer, const Activity& activity) override;
 

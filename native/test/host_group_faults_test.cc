@@ -109,6 +109,7 @@ struct DeathsOnly : coll::ControlEvents {
   void on_poison(int, coll::Failure) override {}
   void on_left(int) override {}
   void on_dead(int peer, const char*) override { dead.push_back(peer); }
+  void on_garbage(int peer) override { dead.push_back(peer); }
   void on_question(int, const coll::Signature&) override {}
   void on_activity(int, const coll::Activity&) override {}
 };
@@ -210,6 +211,49 @@ TEST("what a rank had begun to send when it was lost is no reason to wait for th
   group.take_ended(ended);
   CHECK_EQ(ended.size(), 2u);
   CHECK(ended.back().failure && ended.back().failure->code == FailureCode::PeerLost);
+}
+
+TEST("a rank that sends what is no frame, half a frame, or too long a one is lost to the others, with the reason") {
+  const auto frame = [](uint16_t kind, uint16_t bytes, size_t sent) {
+    std::string text(4 + sent, '\x5a');
+    std::memcpy(text.data(), &kind, 2);
+    std::memcpy(text.data() + 2, &bytes, 2);
+    return text;
+  };
+  const struct {
+    std::string bytes;
+    bool on_data, ends;
+    const char* text;
+  } cases[] = {
+      {frame(1, 65'000, 100), false, false, "lost rank 1 (it sent something that is no ringwise frame)"},   // too long
+      {frame(77, 0, 0), false, false, "lost rank 1 (it sent something that is no ringwise frame)"},         // no such kind
+      {frame(4, 10, 10), false, false, "lost rank 1 (it sent something that is no ringwise frame)"},        // a question of 10 bytes
+      {frame(1, 3, 3), false, false, "lost rank 1 (it sent something that is no ringwise frame)"},          // a failure of 3 bytes
+      {frame(2, 2'000, 7), false, true, "lost rank 1 (its connection closed)"},                             // half a frame
+      {std::string(64, '\x5a'), true, false, "rank 0 called barrier (seq 0) but rank 1 called something that is no ringwise operation"},
+      {std::string(20, '\x5a'), true, true, "lost rank 1 (its connection closed)"},
+  };
+  for (const auto& one : cases) {
+    HostGroup group(0, 2, "127.0.0.1", [] {});
+    const auto connecting = group.connect({remote(group, 0, 1)}, kTimeout);
+    Fd control = connect_as_rank_1(group.listener().port(), 0);
+    Fd data = connect_as_rank_1(group.listener().port(), 1);
+    Fd messages = connect_as_rank_1(group.listener().port(), 2);
+    group.wait(connecting);
+    const auto waiting = group.start(barrier(0));
+    write_all(one.on_data ? data : control, one.bytes.data(), one.bytes.size());
+    if (one.ends) {
+      data.reset();
+      control.reset();
+    }
+    const int64_t start = now_ns();
+    group.wait(waiting);
+    CHECK(now_ns() - start < 1'000 * kMillisecond);
+    std::vector<coll::Ended> ended;
+    group.take_ended(ended);
+    CHECK_EQ(ended.size(), 2u);
+    CHECK_EQ(ended.back().failure ? ended.back().failure->text : "", one.text);
+  }
 }
 
 TEST("strangers can neither keep a group from meeting nor come in later") {

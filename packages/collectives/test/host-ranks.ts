@@ -3,6 +3,7 @@ import { deserialize, serialize } from 'node:v8';
 import { TcpStore } from '@ringwise/store';
 import { init } from '../src/index.ts';
 import { runScenario, type ScenarioName } from '../src/testing.ts';
+import { type CallName, calls } from './calls.ts';
 
 /** Runs the scenarios that the test puts into its store, each in a new group, until it puts null. */
 export async function serveScenarios(rank: number, port: number): Promise<void> {
@@ -18,16 +19,20 @@ export async function serveScenarios(rank: number, port: number): Promise<void> 
   await control.close();
 }
 
-/** Joins, says that it is ready, and stays in the operation that the test interrupts. */
-export async function allReduceForever(rank: number, port: number, sync: boolean): Promise<void> {
-  const group = await init();
-  const x = new Float32Array(1 << 18).fill(rank);
-  await group.barrier();
+/** Joins, says that it is ready, and calls `name` until the test interrupts it. */
+export async function callForever(
+  _rank: number,
+  port: number,
+  name: CallName,
+  sync: boolean,
+  timeoutMs: number,
+): Promise<void> {
+  const world = await init();
+  const group = (await world.subgroup([0, 1, 2], { timeoutMs }))!;
   const control = await TcpStore.connect({ host: '127.0.0.1', port });
-  await control.add('ready', 1);
-  for (;;) {
-    if (sync) group.allReduceSync(x);
-    else await group.allReduce(x);
+  for (let n = 0; ; n++) {
+    await calls[name](group, sync);
+    if (n === 2) await control.add('ready', 1);
   }
 }
 

@@ -1,5 +1,5 @@
 import { type StoreServer, serveStore, TcpStore } from '@ringwise/store';
-import { startRanks, values, withRanks } from '@ringwise/testing';
+import { values, withRanks } from '@ringwise/testing';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { backendContract } from '../src/testing.ts';
 import { Pool } from './pool.ts';
@@ -29,21 +29,6 @@ describe('a process with a group on the host backend', () => {
     await control.close();
     await server.close();
   });
-
-  for (const sync of [false, true]) {
-    it(`is told at once, and by name, when another is killed${sync ? ', also while it blocks' : ''}`, async () => {
-      const ranks = await startRanks(3, module, 'allReduceForever', { args: [server.port, sync] });
-      while ((await control.add('ready', 0)) < 3) await new Promise((resolve) => setTimeout(resolve, 5));
-      const killedAtMs = performance.now();
-      ranks.kill(1);
-      const [first, killed, last] = await ranks.results;
-      expect(killed!.signal).toBe('SIGKILL');
-      for (const survivor of [first!, last!]) {
-        expect(survivor.error).toMatchObject({ code: 'ERR_COLL_PEER_LOST', peers: [1], secondary: true });
-        expect(survivor.endedAtMs - killedAtMs).toBeLessThan(1_000);
-      }
-    });
-  }
 
   it('keeps its event loop turning while it waits in a barrier', async () => {
     const turns = values<number>(await withRanks(2, module, 'idleInBarrier'));

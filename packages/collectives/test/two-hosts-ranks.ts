@@ -7,6 +7,7 @@ import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { hostBackend } from '../src/backends/host.ts';
 import { CollectiveError, type Group, init, registerBackend } from '../src/index.ts';
+import { type CallName, calls } from './calls.ts';
 
 function say(line: object): void {
   process.stdout.write(`${JSON.stringify(line)}\n`);
@@ -131,12 +132,13 @@ async function disagree(group: Group): Promise<void> {
 }
 
 /** Works until the test interrupts it. */
-async function forever(group: Group, sync: boolean, timeoutMs: number): Promise<void> {
-  const call = caller(group, sync);
-  const x = new Float32Array(1 << 18).fill(group.rank);
-  await group.barrier();
-  say({ event: 'working' });
-  for (;;) await call('allReduce', x, { op: 'max', timeoutMs });
+async function forever(group: Group, name: CallName, sync: boolean, timeoutMs: number): Promise<void> {
+  const everybody = Array.from({ length: group.size }, (_, rank) => rank);
+  const work = (await group.subgroup(everybody, { timeoutMs }))!;
+  for (let n = 0; ; n++) {
+    await calls[name](work, sync);
+    if (n === 1) say({ event: 'working' });
+  }
 }
 
 async function sum(group: Group): Promise<number> {

@@ -6,6 +6,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { canMakeNamespaces, type Host, type Hosts, makeHosts } from '@ringwise/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { callNames } from './calls.ts';
 
 const program = fileURLToPath(new URL('./two-hosts-ranks.ts', import.meta.url));
 const typescript = createRequire(import.meta.url).resolve('tsx');
@@ -146,9 +147,10 @@ describe.skipIf(reason !== null)(`two hosts${reason === null ? '' : ` (skipped: 
     for (const { error } of outcomes) expect(error!.what).toBe(first!.error!.what);
   });
 
-  for (const sync of [false, true]) {
-    it(`hear at once of a rank that is killed${sync ? ' while they block' : ''}`, async () => {
-      const ranks = startRanks(2, 'forever', [sync, 20_000]);
+  it.each(callNames.map((name, n) => [name, n % 2 === 1] as const))(
+    'hear at once of a rank that is killed in the middle of %s (sync: %s)',
+    async (name, sync) => {
+      const ranks = startRanks(2, 'forever', [name, sync, 20_000]);
       await Promise.all(ranks.map((rank) => rank.says('working')));
       const killedAtMs = performance.now();
       ranks[3]!.signal('SIGKILL');
@@ -158,10 +160,12 @@ describe.skipIf(reason !== null)(`two hosts${reason === null ? '' : ` (skipped: 
         expect(error).toMatchObject({ code: 'ERR_COLL_PEER_LOST', peers: [3], secondary: true });
         expect(atMs - killedAtMs).toBeLessThan(1_000);
       }
-    });
+    },
+  );
 
+  for (const sync of [false, true]) {
     it(`report a dead network at the deadline${sync ? ', also while they block' : ''}`, async () => {
-      const ranks = startRanks(2, 'forever', [sync, 3_000]);
+      const ranks = startRanks(2, 'forever', ['allReduce', sync, 3_000]);
       await Promise.all(ranks.map((rank) => rank.says('working')));
       await once(made.start(made.hosts[1]!, ['ip', 'link', 'set', 'eth0', 'down']), 'exit');
       const cutAtMs = performance.now();
