@@ -23,6 +23,7 @@ const includes = {
   coll: ['base', 'coll'],
   tensor: ['base', 'tensor'],
   capi: ['base', 'coll', 'capi'],
+  sim: ['base', 'coll', 'sim'],
   node: ['base', 'coll', 'tensor', 'node'],
 };
 

@@ -31,38 +31,41 @@ struct Run {
 class Circle {
  public:
   Circle(const Op& op, const Team& team, Schedule& schedule)
-      : op_(op), to_(team.after(1)), from_(team.before(1)), schedule_(schedule), came_{schedule.steps.size()} {}
+      : op_(op), elements_(kSegment / byte_size(op.dtype)), to_(team.after(1)), from_(team.before(1)), schedule_(schedule),
+        came_{schedule.steps.size()} {}
 
   /// Passes on the part that came in the step before, each segment as soon as it is there.
   void send(Piece part) {
     left_before_ = left_;
     left_ = {schedule_.sends.size(), segments(part)};
-    for (size_t i = 0; i < segments(part); ++i) schedule_.send(to_, segment(part, i), came_.end_of(i));
+    for (size_t i = 0; i < left_.segments; ++i) schedule_.send(to_, segment(part, i), came_.end_of(i));
   }
 
   /// Takes in partial sums and adds `mine`. Two rooms for sums serve in turn: what is in this one is what was sent in
   /// the step before, and must have left. Complete sums become the `output`.
   void add(Piece room, Piece mine, const Piece* output) {
     came_ = {schedule_.steps.size(), segments(room)};
-    for (size_t i = 0; i < segments(room); ++i) {
+    for (size_t i = 0; i < came_.segments; ++i) {
       schedule_.receive(from_, segment(room, i), Take::Prepend, left_before_.end_of(i), segment(mine, i));
       if (output != nullptr) finish(op_, segment(*output, i), segment(room, i), schedule_, 0);
     }
-    if (segments(room) > 0) came_.each = (schedule_.steps.size() - came_.begin) / segments(room);
+    if (output != nullptr && came_.segments > 0) came_.each = (schedule_.steps.size() - came_.begin) / came_.segments;
   }
 
   /// Takes in a result.
   void store(Piece part) {
     came_ = {schedule_.steps.size(), segments(part)};
-    for (size_t i = 0; i < segments(part); ++i) schedule_.receive(from_, segment(part, i), Take::Store, 0);
+    for (size_t i = 0; i < came_.segments; ++i) schedule_.receive(from_, segment(part, i), Take::Store, 0);
   }
 
  private:
-  size_t elements() const { return kSegment / byte_size(op_.dtype); }
-  size_t segments(Piece part) const { return (part.count + elements() - 1) / elements(); }
-  Piece segment(Piece part, size_t i) const { return slice(op_, part, i * elements(), elements()); }
+  size_t segments(const Piece& part) const { return (part.count + elements_ - 1) / elements_; }
+  Piece segment(const Piece& part, size_t i) const {
+    return part.count <= elements_ ? part : slice(op_, part, i * elements_, elements_);
+  }
 
   const Op& op_;
+  size_t elements_;  // of a segment
   int to_;
   int from_;
   Schedule& schedule_;
