@@ -1,4 +1,5 @@
 export type { Backend, Operation, ReduceOp, Running, Settle, Supports, Verb } from './backend.ts';
+export { bytesWritten } from './backends/execute.ts';
 export { loopback, loopbackGroups } from './backends/loopback.ts';
 export {
   allocHost,

@@ -54,6 +54,18 @@ export function execute(operations: readonly Operation[]): void {
   }
 }
 
+/**
+ * The host memory that an operation may write on this rank; nothing for a send or a barrier. A backend that has an
+ * operation carried out elsewhere brings these bytes back.
+ */
+export function bytesWritten(operation: Operation): Uint8Array {
+  let view: BufferView | null = null;
+  if ('output' in operation) view = operation.output;
+  else if ('buffer' in operation && operation.verb !== 'send') view = operation.buffer;
+  const { buffer, byteOffset, byteLength } = view?.host ?? new Uint8Array(0);
+  return new Uint8Array(buffer, byteOffset, byteLength);
+}
+
 /** How many elements of an allToAll go to that rank of `size`. */
 export function sentTo(rank: number, size: number, { input, sendCounts }: AllToAll): number {
   return sendCounts?.[rank] ?? input.count / size;
