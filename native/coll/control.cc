@@ -65,11 +65,35 @@ std::optional<Failure> decode(const char* at, size_t bytes) {
   return Failure(static_cast<FailureCode>(code), origin, std::move(peers), std::string(at, end));
 }
 
+constexpr size_t kMaxText = 512;
+
+/// Before the name and the details.
 struct ActivityFrame {
-  uint8_t running;
-  uint8_t any;
-  Signature signature;
+  int64_t for_ns;
+  uint64_t begun;
+  uint16_t name_bytes;
+  uint8_t kind;
 };
+
+std::string encode(const Activity& activity) {
+  const std::string name = activity.name.substr(0, kMaxText);
+  ActivityFrame frame{};
+  frame.for_ns = activity.for_ns;
+  frame.begun = activity.begun;
+  frame.name_bytes = static_cast<uint16_t>(name.size());
+  frame.kind = static_cast<uint8_t>(activity.kind);
+  return std::string(reinterpret_cast<const char*>(&frame), sizeof frame) + name + activity.details.substr(0, kMaxText);
+}
+
+std::optional<Activity> decode_activity(const char* at, size_t bytes) {
+  ActivityFrame frame;
+  if (bytes < sizeof frame) return std::nullopt;
+  std::memcpy(&frame, at, sizeof frame);
+  const std::string text(at + sizeof frame, bytes - sizeof frame);
+  if (frame.kind > static_cast<uint8_t>(Activity::Kind::Idle) || frame.name_bytes > text.size()) return std::nullopt;
+  return Activity{static_cast<Activity::Kind>(frame.kind), frame.for_ns, frame.begun, text.substr(0, frame.name_bytes),
+                  text.substr(frame.name_bytes)};
+}
 
 }  // namespace
 
@@ -131,11 +155,8 @@ void Control::poison(const Failure& failure) {
 void Control::ask(int peer, const Signature& signature) { send(peer, Kind::Question, &signature, sizeof signature); }
 
 void Control::answer(int peer, const Activity& activity) {
-  ActivityFrame frame{};
-  frame.running = activity.running;
-  frame.any = activity.any;
-  frame.signature = activity.signature;
-  send(peer, Kind::Activity, &frame, sizeof frame);
+  const std::string payload = encode(activity);
+  send(peer, Kind::Activity, payload.data(), payload.size());
 }
 
 void Control::say_goodbye() {
@@ -212,10 +233,8 @@ void Control::dispatch(int peer, Kind kind, const char* payload, size_t bytes, C
       return events.on_question(peer, signature);
     }
     case Kind::Activity: {
-      ActivityFrame frame;
-      if (bytes != sizeof frame) return reject(peer, events);
-      std::memcpy(&frame, payload, sizeof frame);
-      return events.on_activity(peer, {frame.running != 0, frame.any != 0, frame.signature});
+      const auto activity = decode_activity(payload, bytes);
+      return activity ? events.on_activity(peer, *activity) : reject(peer, events);
     }
   }
   reject(peer, events);

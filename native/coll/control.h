@@ -14,11 +14,15 @@
 
 namespace ringwise::coll {
 
-/// What a late rank answers: what it runs, or ran last.
+/// What a rank answers that is waited for.
 struct Activity {
-  bool running = false;
-  bool any = false;  // false: it has not started an operation yet
-  Signature signature{};
+  enum class Kind : uint8_t { Nothing, Running, Idle };
+
+  Kind kind = Kind::Nothing;  // Nothing: it has not started an operation yet
+  int64_t for_ns = 0;         // how long it has been in the operation, or idle since its end
+  uint64_t begun = 0;         // collectives that it has begun
+  std::string name;           // of the operation, such as "barrier #4820"
+  std::string details;        // more about it; may be empty
 };
 
 /// What the control connections tell the group; called from `poll`.

@@ -19,7 +19,10 @@
 #include "base/clock.h"
 #include "coll/board/board_execution.h"
 #include "coll/control.h"
+#include "coll/core_sharing.h"
+#include "coll/diagnosis.h"
 #include "coll/execution.h"
+#include "coll/flight_recorder.h"
 #include "coll/p2p.h"
 #include "coll/transport/bootstrap.h"
 
@@ -40,6 +43,13 @@ class HostGroup final : private ControlEvents {
   ~HostGroup() override;
 
   const Listener& listener() const { return listener_; }
+
+  /// What this rank has called last, and what became of it. Any thread may read it at any time.
+  const FlightRecorder& flight() const { return flight_; }
+
+  /// `where` says at which place of its program the owner's thread is. It is called on that thread, inside `start` and
+  /// `run`: when `run` has to wait for long, and otherwise so seldom that it takes a twentieth of the time at most.
+  void locate_calls_by(std::function<std::string()> where);
 
   /// Memory for buffers that the ranks of this host work on in place; null where there is none. For the owner's thread,
   /// after the group has connected. It may outlive the group.
@@ -87,24 +97,18 @@ class HostGroup final : private ControlEvents {
     }
     /// Of an operation whose deadline has not been set.
     void start_clock() {
-      Op& started = on_board != nullptr ? on_board->op() : over_links.op();
-      if (started.deadline_ns == 0) started.deadline_ns = now_ns() + started.timeout_ns;
+      if (op().deadline_ns == 0) op().deadline_ns = now_ns() + op().timeout_ns;
     }
     bool advance(Links& links) { return on_board != nullptr ? on_board->advance() : over_links.advance(links); }
     bool done() const { return on_board != nullptr ? on_board->done() : over_links.done(); }
+    const char* algorithm() const { return on_board != nullptr ? on_board->algorithm() : over_links.algorithm(); }
+    Op& op() { return on_board != nullptr ? on_board->op() : over_links.op(); }
     const Op& op() const { return on_board != nullptr ? on_board->op() : over_links.op(); }
     const Signature& signature() const { return on_board != nullptr ? on_board->signature() : over_links.signature(); }
     void waiting_for(std::vector<int>& ranks) const {
       if (on_board != nullptr) on_board->waiting_for(ranks);
       else over_links.waiting_for(ranks);
     }
-  };
-  enum class Liveness : uint8_t { Alive, Left, Dead };
-  struct PeerState {
-    Liveness liveness = Liveness::Alive;
-    std::string reason;
-    bool is_trusted = true;            // what it has sent still counts, though it may be dead
-    std::optional<Activity> activity;  // its last answer
   };
   struct Idle {  // how long the engine has been without progress
     int rounds = 0;
@@ -113,6 +117,8 @@ class HostGroup final : private ControlEvents {
   };
 
   enum class Who { Lane, Waiter, Caller };
+
+  static constexpr int kSpins = 200;  // before a thread that waits does anything else
 
   void lane_main();
   void wait_for_wake(int timeout_ms);
@@ -124,15 +130,14 @@ class HostGroup final : private ControlEvents {
   void pump(Who who, const Op* op = nullptr);
   void drive(std::unique_lock<std::mutex>& engine, Who who, const Op* op = nullptr);
   bool nudge();
-  bool run_on_board(const Op& op);
+  bool run_on_board(Op& op);
   bool admit();
   bool advance_all();
   void idle(Idle& idle, Who who);
-  void spread_out();
-  void spread_from_others(int64_t yielded_ns);
   void sleep(int64_t until_ns, Who who);
-  void check_waiting(Idle& idle, int64_t now, int64_t deadline_ns);
-  void check(const Op& op, const Signature& signature, const std::vector<int>& waiting, bool ask, int64_t now) const;
+  void check_waiting(Idle& idle, Who who, int64_t now, int64_t deadline_ns);
+  void check(const Op& op, const Signature& signature, const std::vector<int>& waiting) const;
+  void ask(const Op& op, const Signature& signature, const std::vector<int>& waiting, int64_t now);
   int64_t earliest_deadline();
   bool busy() const { return running_.active || (p2p_ && !p2p_->pending().empty()); }
   void begin(const Op& op, bool inline_run);
@@ -144,10 +149,6 @@ class HostGroup final : private ControlEvents {
   void decide(Failure failure);
   void poison(Failure failure);
   void end_everything();
-  Failure gone(int peer, const Signature& signature) const;
-  Failure timeout_failure(const Op& op, const Signature& signature, const std::vector<int>& waiting, int64_t now) const;
-  void remember(const Signature& signature);
-  Activity activity() const;
 
   void on_report(int peer, Failure failure) override;
   void on_poison(int peer, Failure failure) override;
@@ -157,8 +158,14 @@ class HostGroup final : private ControlEvents {
   void on_question(int peer, const Signature& signature) override;
   void on_activity(int peer, const Activity& activity) override;
 
+  // Owner's thread.
+  void enqueue(Op& op);
+  void locate(uint32_t record);
+  void locate_if_due(uint32_t record, int64_t now) {
+    if (now >= next_site_ns_) locate(record);
+  }
+
   // Any thread.
-  uint64_t enqueue(Op op);
   void end(uint64_t id, std::shared_ptr<const Failure> failure, int source = -1);
   void wake_lane();
   bool has_ended(uint64_t id);
@@ -168,6 +175,11 @@ class HostGroup final : private ControlEvents {
   Listener listener_;  // open until everybody has come; its descriptors belong to the lane
   const std::function<void()> notify_;
   Fd wake_;  // eventfd: ends the lane's sleep
+  FlightRecorder flight_;
+
+  std::function<std::string()> where_;  // owner's thread; may be empty
+  int64_t next_site_ns_;                // owner's thread; when `where_` may be called again
+  uint32_t blocking_ = 0;               // owner's thread; the record of the operation that `run` runs
 
   std::mutex engine_;
   std::unique_ptr<Control> control_;                     // engine; null until connected
@@ -179,18 +191,14 @@ class HostGroup final : private ControlEvents {
   std::unique_ptr<BoardExecution> board_;                // engine; null without a board
   std::atomic<uint32_t>* my_sleeping_ = nullptr;         // in segment_, null without one
   std::atomic<uint32_t>* alarm_ = nullptr;               // the same
-  std::vector<PeerState> peer_states_;                   // engine
+  Diagnosis diagnosis_;                                  // engine
   Running running_;                                      // engine; the collective, if one is active
   std::unique_ptr<PointToPoint> p2p_;                    // engine; null until connected
-  std::vector<Signature> history_;                       // engine; the last collectives by seq modulo its size
-  Activity last_;                                        // engine; what this rank began last, unless on the board
-  bool last_on_board_ = false;                           // engine
-  unsigned yields_ = 0;                                  // engine; so far
+  uint64_t begun_ = 0;                                   // engine; collectives so far
+  CoreSharing sharing_;                                  // engine
   bool inline_done_ = false;                             // engine
   uint64_t driven_id_ = 0;                               // engine; the operation that `wait` drives, 0 when it has ended
   bool crowded_ = false;                                 // written, like the next, before the group is connected
-  int long_yields_ = 0;                                  // engine; in a row
-  int64_t next_move_ns_ = 0;                             // engine; to another core
   bool has_core_each_ = false;                           // the ranks of this host
   int inline_source_ = -1;                               // engine; of a receive that has ended
   bool look_again_ = false;                              // engine; something ended that the queue may have waited for

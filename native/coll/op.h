@@ -28,6 +28,13 @@ enum class ReduceOp : uint8_t { Sum, Avg, Prod, Min, Max, Band, Bor, Bxor, Premu
 inline constexpr int kVerbCount = 11;
 inline constexpr int kReduceOpCount = 9;
 
+constexpr bool reduces(Verb verb) {
+  return verb == Verb::AllReduce || verb == Verb::ReduceScatter || verb == Verb::Reduce;
+}
+constexpr bool has_root(Verb verb) {
+  return verb == Verb::Broadcast || verb == Verb::Reduce || verb == Verb::Gather || verb == Verb::Scatter;
+}
+
 struct Op {
   Verb verb = Verb::Barrier;
   DType dtype = DType::UInt8;
@@ -45,6 +52,7 @@ struct Op {
   int64_t timeout_ns = 0;
   int64_t deadline_ns = 0;   // set when the operation is handed to the group
   uint64_t id = 0;
+  uint32_t record = 0;       // its place in the flight recorder
 
   bool is_point_to_point() const { return verb == Verb::Send || verb == Verb::Recv; }
 };

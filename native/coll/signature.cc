@@ -17,12 +17,6 @@ constexpr const char* kVerbs[kVerbCount] = {"allReduce", "broadcast", "allGather
                                             "barrier",   "reduce",    "gather",    "scatter",       "allToAll"};
 constexpr const char* kOps[kReduceOpCount] = {"sum", "avg", "prod", "min", "max", "band", "bor", "bxor", "premulSum"};
 
-bool reduces(Verb verb) { return verb == Verb::AllReduce || verb == Verb::ReduceScatter || verb == Verb::Reduce; }
-
-bool has_root(Verb verb) {
-  return verb == Verb::Broadcast || verb == Verb::Reduce || verb == Verb::Gather || verb == Verb::Scatter;
-}
-
 /// FNV-1a, never 0.
 uint32_t hash_of(const size_t* counts, int size) {
   uint64_t hash = 0xcbf29ce484222325;
@@ -52,6 +46,8 @@ std::string describe_part(const Signature& s, const char* direction, int other) 
 }  // namespace
 
 const char* name_of(Verb verb) { return kVerbs[static_cast<int>(verb)]; }
+
+const char* name_of(ReduceOp reduce) { return kOps[static_cast<int>(reduce)]; }
 
 Signature signature_of(const Op& op, int rank, int size) {
   Signature signature{};

@@ -29,6 +29,8 @@ static_assert(sizeof(Signature) == 64);
 
 /// "allReduce"
 const char* name_of(Verb verb);
+/// "sum"
+const char* name_of(ReduceOp reduce);
 
 /// The signature of `op` as rank `rank` of `size` runs it. For allToAll, without any part's count.
 Signature signature_of(const Op& op, int rank, int size);

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstring>
 #include <memory>
+#include <string>
 #include <system_error>
 #include <unordered_map>
 #include <utility>
@@ -54,13 +55,14 @@ class HostGroup final : public Napi::ObjectWrap<HostGroup> {
                         InstanceAccessor<&HostGroup::unix_name>("unixName"), InstanceAccessor<&HostGroup::port>("port")});
   }
 
-  /// (rank, size, host, call: Float64Array, settle: (id, failure, source) => void)
+  /// (rank, size, host, call: Float64Array, settle: (id, failure, source) => void, where: () => string)
   explicit HostGroup(const Napi::CallbackInfo& info) : Napi::ObjectWrap<HostGroup>(info) {
     const Napi::Env env = info.Env();
     const auto call = info[3].As<Napi::Float64Array>();
     call_memory_ = Napi::Persistent(call.As<Napi::Object>());
     call_ = call.Data();
     settle_ = Napi::Persistent(info[4].As<Napi::Function>());
+    where_ = Napi::Persistent(info[5].As<Napi::Function>());
     auto name = Napi::String::New(env, "ringwise-lane");
     if (napi_create_threadsafe_function(env, nullptr, nullptr, name, 0, 1, nullptr, nullptr, this, &HostGroup::on_notify,
                                         &notify_) != napi_ok) {
@@ -73,6 +75,7 @@ class HostGroup final : public Napi::ObjectWrap<HostGroup> {
     } catch (const std::system_error& error) {
       throw Napi::Error::New(env, error.what());
     }
+    group_->locate_calls_by([this] { return call_site(); });
     // The environment may end while operations are pending (process.exit, a terminated worker).
     napi_add_env_cleanup_hook(env, &HostGroup::on_environment_end, this);
   }
@@ -84,6 +87,16 @@ class HostGroup final : public Napi::ObjectWrap<HostGroup> {
 
  private:
   static void on_environment_end(void* self) { static_cast<HostGroup*>(self)->end_lane(); }
+
+  /// Called inside `start` and `run`. The engine may be held, so nothing may go out from here but the text.
+  std::string call_site() {
+    try {
+      Napi::HandleScope scope(Env());
+      return where_.Call({}).As<Napi::String>().Utf8Value();
+    } catch (const Napi::Error&) {  // the environment is going
+      return {};
+    }
+  }
 
   /// Joins the lane. After it nobody calls `notify`, so the thread-safe function may go.
   void end_lane() {
@@ -248,6 +261,7 @@ class HostGroup final : public Napi::ObjectWrap<HostGroup> {
   Napi::ObjectReference call_memory_;            // keeps what call_ points to
   const double* call_ = nullptr;                 // JavaScript thread; the next operation, by NativeField
   Napi::FunctionReference settle_;               // JavaScript thread
+  Napi::FunctionReference where_;                // JavaScript thread
   napi_threadsafe_function notify_ = nullptr;    // called by the lane; released after the lane has ended
   std::atomic<bool> notified_{false};            // both threads
   int pending_ = 0;                              // JavaScript thread; operations not settled yet

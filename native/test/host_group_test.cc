@@ -135,8 +135,8 @@ TEST("a rank that waits in silence asks, and says where the other is") {
     }
     Op op = all_reduce(data, DType::Float32, 0);
     op.timeout_ns = 300 * kMillisecond;
-    CHECK_EQ(rank.run(op), "no answer from rank 0 within 300 ms in allReduce sum 8 × float32 (seq 0); rank 0 is idle since "
-                           "send 8 × float32 to rank 1");
+    CHECK_EQ(without_times(rank.run(op)), "rank 0 never entered allReduce #0 (8 × float32) within 300 ms; it is idle since T, "
+                                          "after send #0 (8 × float32 to rank 1)");
     failed = true;
   });
 }
@@ -156,8 +156,39 @@ TEST("a rank that never comes is named at the deadline, with what it does instea
     CHECK(failure->code == FailureCode::Timeout);
     CHECK_EQ(failure->peers.size(), 1u);
     CHECK_EQ(failure->peers[0], 2);
-    CHECK(failure->text.find("rank 2 has not started any operation") != std::string::npos);
+    CHECK_EQ(failure->text, "rank 2 never entered barrier #0 within 200 ms; it has not started any operation");
     ++passed;
+  });
+}
+
+TEST("whoever waits for a rank that waits itself names the one that never came") {
+  std::atomic<int> failed{0};
+  with_ranks(4, own_host, [&](Rank& rank) {
+    CHECK_EQ(rank.run(barrier(0)), "");
+    Op op = barrier(1);
+    op.timeout_ns = 400 * kMillisecond;
+    if (rank.rank == 3) {
+      while (failed < 3) std::this_thread::yield();
+      CHECK(rank.group->run(op) != nullptr);  // what the others have decided
+      return;
+    }
+    if (rank.rank == 1) {  // waits elsewhere, for longer: it has not entered the barrier either
+      std::vector<float> data(2);
+      Op receive;
+      receive.verb = Verb::Recv;
+      receive.dtype = DType::Float32;
+      receive.count = 2;
+      receive.root = 3;
+      receive.output = reinterpret_cast<std::byte*>(data.data());
+      receive.timeout_ns = kTimeout;
+      const auto failure = rank.group->run(receive);
+      CHECK(failure != nullptr && failure->peers == (std::vector<int>{1, 3}));
+    } else {
+      CHECK_EQ(without_times(rank.run(op)),
+               "ranks 1, 3 never entered barrier #1 within 400 ms; rank 1 is in recv #0 since T (2 × float32 from rank 3); "
+               "rank 3 is idle since T, after barrier #0");
+    }
+    ++failed;
   });
 }
 

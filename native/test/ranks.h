@@ -5,6 +5,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <regex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -37,6 +38,11 @@ struct Rank {
     return nullptr;
   }
 };
+
+/// "since 0.3 s" becomes "since T".
+inline std::string without_times(const std::string& text) {
+  return std::regex_replace(text, std::regex("[0-9]+\\.[0-9] s\\b"), "T");
+}
 
 inline coll::Proof proof(int from, int to) {
   coll::Proof bytes{};

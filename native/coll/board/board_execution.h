@@ -45,6 +45,8 @@ class BoardExecution {
   const Op& op() const { return op_; }
   Op& op() { return op_; }
   const Signature& signature() const { return signature_; }
+  /// How the operation is carried out; a literal.
+  const char* algorithm() const;
 
   /// The ranks whose action this one waits for, each once.
   void waiting_for(std::vector<int>& ranks) const;

@@ -64,6 +64,20 @@ void BoardExecution::plan() {
   chunk_bytes_ = round_down(board_.slot_bytes() / static_cast<size_t>(size_));
 }
 
+const char* BoardExecution::algorithm() const {
+  switch (method_) {
+    case Method::Barrier:
+      return "board barrier";
+    case Method::OneShot:
+      return "board one-shot";
+    case Method::TwoShot:
+      return "board two-shot";
+    case Method::Move:
+      break;
+  }
+  return "board move";
+}
+
 /// Parts of `count` elements each, or of `counts`, one behind the other.
 void BoardExecution::cut(std::vector<Part>& parts, size_t count, const size_t* counts) const {
   parts.resize(size_);

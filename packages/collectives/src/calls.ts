@@ -14,6 +14,7 @@ import type {
   Settle,
   Supports,
 } from './backend.ts';
+import { callSite, entering, inCallAt } from './call-site.ts';
 import { type Checked, faultOf } from './check.ts';
 import {
   type CollectiveCode,
@@ -38,6 +39,8 @@ export class Calls implements Checked {
   readonly supports: Supports;
   readonly timeoutMs: number;
   readonly #backend: Backend;
+  /** Has a method for every call, which is where the stack of its caller begins. */
+  readonly #caller: object;
   /** Collectives so far: the number of the next one. */
   #seq = 0;
   /** Messages so far, by peer; those from any rank at the end. */
@@ -53,7 +56,7 @@ export class Calls implements Checked {
   readonly #several = new Set<Waiting>();
   readonly #onIdle: (() => void)[] = [];
 
-  constructor(backend: Backend, name: string, timeoutMs: number) {
+  constructor(backend: Backend, name: string, timeoutMs: number, caller: object) {
     this.name = name;
     this.rank = backend.rank;
     this.size = backend.size;
@@ -61,6 +64,7 @@ export class Calls implements Checked {
     this.supports = backend.supports;
     this.timeoutMs = timeoutMs;
     this.#backend = backend;
+    this.#caller = caller;
     this.#sends = new Array<number>(backend.size + 1).fill(0);
     this.#recvs = new Array<number>(backend.size + 1).fill(0);
   }
@@ -130,6 +134,7 @@ export class Calls implements Checked {
   /** Starts a call and returns at once. An argument error comes from awaiting the Work. */
   start<T>(name: string, build: () => Call<T>): Work<T> {
     let call: Call<T>;
+    entering(this.#caller, name, false);
     try {
       this.checkOpen(name);
       call = build();
@@ -146,6 +151,7 @@ export class Calls implements Checked {
   blocking(name: string): this {
     if (!this.supports.sync) throw this.error(cannotBlock(name, this.backend));
     this.checkOpen(name);
+    entering(this.#caller, name, true);
     return this;
   }
 
@@ -190,8 +196,14 @@ export class Calls implements Checked {
   }
 
   #launchSteps<T>(name: string, steps: Steps<T>): Work<T> {
+    // What is started later has no caller on the stack.
+    const site = 'more' in steps || this.#queue.length > 0 ? callSite() : null;
+    const starter: Starter = {
+      ...this.#starter,
+      begin: (operation, name, settle) => inCallAt(site, () => this.#begin(operation, name, settle)),
+    };
     return new Work(name, steps.operations[0]?.seq ?? -1, this, (finish) => {
-      const progress: Progress<T> = new Progress(name, steps, this.#starter, (error, value) => {
+      const progress: Progress<T> = new Progress(name, steps, starter, (error, value) => {
         this.#several.delete(progress);
         finish(error, value);
         if (this.#several.size === 0) for (const resolve of this.#onIdle.splice(0)) resolve();
@@ -209,8 +221,7 @@ export class Calls implements Checked {
     });
   }
 
-  readonly #starter: Starter = {
-    begin: (operation, name, settle) => this.#begin(operation, name, settle),
+  readonly #starter: Omit<Starter, 'begin'> = {
     failed: (error) => (CollectiveError.is(error) && harmless.has(error.code) ? error : this.#poison(error)),
     allStarted: () => this.#pump(),
   };

@@ -93,7 +93,7 @@ export class Group {
     this.backend = backend.name;
     this.supports = backend.supports;
     this.timeoutMs = options.timeoutMs;
-    this.#calls = new Calls(backend, options.name, options.timeoutMs);
+    this.#calls = new Calls(backend, options.name, options.timeoutMs, this);
     this.#options = options;
   }
 

@@ -85,6 +85,8 @@ export interface NativeAddon {
     call: Float64Array,
     /** `source`: the sender's rank for a recv that ended well, else -1. */
     settle: (id: number, failure: NativeFailure | null, source: number) => void,
+    /** Where in the program this thread is: called inside start() and run(), seldom. Must not touch the group. */
+    where: () => string,
   ) => NativeGroup;
 }
 

@@ -49,7 +49,8 @@ describe.each(callNames)('in the middle of %s', (name) => {
     await expect.poll(() => others.some(isAlive), { timeout: 10_000, interval: 10 }).toBe(false);
     ranks.kill(victim, 'SIGCONT');
     const results = await ranks.results;
-    for (const { error } of results) expect(error).toMatchObject({ code: 'ERR_COLL_TIMEOUT' });
+    for (const { error } of results)
+      expect(error).toMatchObject({ code: 'ERR_COLL_TIMEOUT', peers: [victim] });
     for (const survivor of results.filter((_, rank) => rank !== victim))
       expect(survivor.endedAtMs - stoppedAtMs).toBeLessThan(timeoutMs + 1_500);
   });

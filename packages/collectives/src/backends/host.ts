@@ -4,6 +4,7 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import type { Backend, Operation, ReduceOp, Running, Settle, Verb } from '../backend.ts';
 import { allocHost, asBuffer, type BufferView } from '../buffer.ts';
+import { callSite } from '../call-site.ts';
 import { dtypes } from '../dtype.ts';
 import { type CollectiveCode, CollectiveError, hostFailure } from '../errors.ts';
 import {
@@ -82,12 +83,13 @@ export const hostBackend: BackendFactory = async (context) => {
       rank: context.rank,
       size: context.size,
     });
-  const native = new HostGroup(context.rank, context.size, host, call, (id, failure, source) => {
+  const onEnd = (id: number, failure: NativeFailure | null, source: number) => {
     const { operation, settle } = pending.get(id)!;
     pending.delete(id);
     if (failure !== null) settle(errorOf(failure, operation));
     else settle(undefined, source < 0 ? undefined : source);
-  });
+  };
+  const native = new HostGroup(context.rank, context.size, host, call, onEnd, callSite);
   try {
     const peers = await meet(context, native, host);
     await ended(pending, native.connect(peers, context.timeoutMs), 'init');

@@ -1,0 +1,125 @@
+#include "coll/flight_recorder.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "coll/signature.h"
+
+namespace ringwise::coll {
+
+namespace {
+
+// A program has few lines that call us; one that makes up code as it goes is not to fill the memory.
+constexpr size_t kMaxSites = 4096;
+constexpr size_t kMaxSiteBytes = 160;
+
+}  // namespace
+
+FlightRecorder::FlightRecorder(int ranks) : ranks_(ranks), slots_(std::make_unique<Slot[]>(kEntries)) {}
+
+uint32_t FlightRecorder::enter(const Op& op, int64_t now) {
+  ++number_;
+  uint32_t tried = 0;
+  while (!has_ended(slots_[next_])) {
+    if (++tried == kEntries) return 0;
+    next_ = next_ + 1 < kEntries ? next_ + 1 : 0;
+  }
+  Slot& slot = slots_[next_];
+  next_ = next_ + 1 < kEntries ? next_ + 1 : 0;
+  const auto put = [](auto& member, auto value) { member.store(value, std::memory_order_release); };
+  slot.number.store(0, std::memory_order_relaxed);
+  put(slot.seq, op.seq);
+  put(slot.count, op.counts == nullptr ? op.count : std::accumulate(op.counts, op.counts + ranks_, uint64_t{0}));
+  put(slot.queued_ns, now);
+  put(slot.started_ns, int64_t{0});
+  put(slot.ended_ns, int64_t{0});
+  put(slot.algorithm, static_cast<const char*>(nullptr));
+  put(slot.root, op.root);
+  put(slot.tag, op.tag);
+  put(slot.site, uint32_t{0});
+  put(slot.verb, static_cast<uint8_t>(op.verb));
+  put(slot.dtype, static_cast<uint8_t>(op.dtype));
+  put(slot.reduce, static_cast<uint8_t>(op.reduce));
+  put(slot.state, static_cast<uint8_t>(FlightEntry::State::Queued));
+  put(slot.number, number_);
+  return static_cast<uint32_t>(&slot - slots_.get()) + 1;
+}
+
+void FlightRecorder::locate(uint32_t place, const std::string& site) {
+  if (place == 0 || site.empty()) return;
+  auto known = site_numbers_.find(site);
+  if (known == site_numbers_.end()) {
+    if (site_numbers_.size() == kMaxSites) return;
+    std::lock_guard lock(sites_mutex_);
+    sites_.push_back(site.substr(0, kMaxSiteBytes));
+    known = site_numbers_.emplace(site, static_cast<uint32_t>(sites_.size())).first;
+  }
+  at(place).site.store(known->second, std::memory_order_release);
+}
+
+bool FlightRecorder::read(uint32_t place, FlightEntry& entry) const {
+  if (place == 0) return false;
+  const Slot& slot = at(place);
+  const auto get = [](const auto& member) { return member.load(std::memory_order_acquire); };
+  const uint64_t number = get(slot.number);
+  if (number == 0) return false;
+  entry.number = number - 1;
+  entry.seq = get(slot.seq);
+  entry.count = get(slot.count);
+  entry.queued_ns = get(slot.queued_ns);
+  entry.started_ns = get(slot.started_ns);
+  entry.ended_ns = get(slot.ended_ns);
+  entry.algorithm = get(slot.algorithm);
+  entry.root = get(slot.root);
+  entry.tag = get(slot.tag);
+  entry.verb = static_cast<Verb>(get(slot.verb));
+  entry.dtype = static_cast<DType>(get(slot.dtype));
+  entry.reduce = static_cast<ReduceOp>(get(slot.reduce));
+  entry.state = static_cast<FlightEntry::State>(get(slot.state));
+  const uint32_t site = get(slot.site);
+  if (get(slot.number) != number) return false;
+  entry.site.clear();
+  if (site == 0) return true;
+  std::lock_guard lock(sites_mutex_);
+  entry.site = sites_[site - 1];
+  return true;
+}
+
+std::vector<FlightEntry> FlightRecorder::entries() const {
+  std::vector<FlightEntry> entries;
+  entries.reserve(kEntries);
+  FlightEntry entry;
+  for (uint32_t place = 1; place <= kEntries; ++place) {
+    if (read(place, entry)) entries.push_back(entry);
+  }
+  std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) { return a.number < b.number; });
+  return entries;
+}
+
+std::string name_of(const FlightEntry& entry) { return std::string(name_of(entry.verb)) + " #" + std::to_string(entry.seq); }
+
+std::string details_of(const FlightEntry& entry) {
+  std::string text;
+  if (entry.verb != Verb::Barrier) {
+    if (reduces(entry.verb) && entry.reduce != ReduceOp::Sum) text.append(name_of(entry.reduce)).append(" of ");
+    text.append(std::to_string(entry.count)).append(" × ").append(name_of(entry.dtype));
+    const bool from = entry.verb == Verb::Broadcast || entry.verb == Verb::Scatter || entry.verb == Verb::Recv;
+    if (entry.verb == Verb::Recv && entry.root < 0) {
+      text.append(" from any rank");
+    } else if (has_root(entry.verb) || entry.verb == Verb::Send || entry.verb == Verb::Recv) {
+      text.append(from ? " from rank " : " to rank ").append(std::to_string(entry.root));
+    }
+    if ((entry.verb == Verb::Send || entry.verb == Verb::Recv) && entry.tag != 0) {
+      text.append(" with tag ").append(std::to_string(entry.tag));
+    }
+  }
+  if (!entry.site.empty()) text.append(text.empty() ? "" : ", ").append(entry.site);
+  return text;
+}
+
+const char* name_of(FlightEntry::State state) {
+  constexpr const char* kNames[] = {"queued", "running", "done", "failed"};
+  return kNames[static_cast<int>(state)];
+}
+
+}  // namespace ringwise::coll

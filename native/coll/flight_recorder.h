@@ -1,0 +1,128 @@
+// What the last operations of one rank were, and what became of them. Always on; a fixed ring.
+//
+// Threads. The owner's thread enters operations, one at a time; the engine's holder says when they start and end; any
+// thread reads, without stopping anybody: so the record can be read while the program hangs. An operation that has not
+// ended keeps its place, and the ring goes around it.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "coll/op.h"
+
+namespace ringwise::coll {
+
+/// An operation as it was when the record was read. Times are nanoseconds of the monotonic clock, 0: not yet.
+struct FlightEntry {
+  enum class State : uint8_t { Queued, Running, Done, Failed };
+
+  uint64_t number = 0;  // how many this rank had called before
+  Verb verb = Verb::Barrier;
+  DType dtype = DType::UInt8;
+  ReduceOp reduce = ReduceOp::Sum;
+  State state = State::Queued;
+  int root = 0;  // as in Op; of a receive from any rank that has ended: the sender
+  int tag = 0;
+  uint64_t seq = 0;
+  uint64_t count = 0;  // as in Op; of all parts together where they differ
+  int64_t queued_ns = 0;
+  int64_t started_ns = 0;
+  int64_t ended_ns = 0;
+  const char* algorithm = nullptr;  // a literal; null: not known
+  std::string site;                 // where the program called it; empty: not known
+
+  uint64_t bytes() const { return count * byte_size(dtype); }
+};
+
+class FlightRecorder {
+ public:
+  static constexpr uint32_t kEntries = 1024;
+
+  explicit FlightRecorder(int ranks);
+
+  // Owner's thread.
+
+  /// Enters an operation, with `now` as the time of the call. Returns its place; 0, which stands for none everywhere,
+  /// when the ring is full of operations that have not ended.
+  uint32_t enter(const Op& op, int64_t now);
+  /// Says where the program called it. Until the next one is entered, also of an operation that has ended.
+  void locate(uint32_t place, const std::string& site);
+  bool is_located(uint32_t place) const { return place == 0 || at(place).site.load(std::memory_order_relaxed) != 0; }
+
+  // The engine's holder.
+
+  void start(uint32_t place, const char* algorithm, int64_t now) {
+    if (place == 0) return;
+    Slot& slot = at(place);
+    slot.algorithm.store(algorithm, std::memory_order_relaxed);
+    slot.started_ns.store(now, std::memory_order_relaxed);
+    slot.state.store(static_cast<uint8_t>(FlightEntry::State::Running), std::memory_order_relaxed);
+  }
+  /// `source` is a receive's sender. After this the place may be given to another operation.
+  void end(uint32_t place, bool well, int64_t now, int source = -1) {
+    if (place == 0) return;
+    Slot& slot = at(place);
+    if (source >= 0) slot.root.store(source, std::memory_order_relaxed);
+    slot.ended_ns.store(now, std::memory_order_relaxed);
+    last_ended_.store(place, std::memory_order_relaxed);
+    slot.state.store(static_cast<uint8_t>(well ? FlightEntry::State::Done : FlightEntry::State::Failed), std::memory_order_release);
+  }
+
+  // Any thread.
+
+  /// In the order of the calls.
+  std::vector<FlightEntry> entries() const;
+  /// False when there is none, or its place is just given to another operation.
+  bool read(uint32_t place, FlightEntry& entry) const;
+  /// The operation that ended last; 0 if none has.
+  uint32_t last_ended() const { return last_ended_.load(std::memory_order_relaxed); }
+
+ private:
+  /// All members are atomic, so that reading while somebody writes gives old or new values. `number` is 0 while the
+  /// others change hands; those who read see it change, because all that is stored after it is stored in order.
+  struct Slot {
+    std::atomic<uint64_t> number{0};  // from 1
+    std::atomic<uint64_t> seq{0};
+    std::atomic<uint64_t> count{0};
+    std::atomic<int64_t> queued_ns{0};
+    std::atomic<int64_t> started_ns{0};
+    std::atomic<int64_t> ended_ns{0};
+    std::atomic<const char*> algorithm{nullptr};
+    std::atomic<int32_t> root{0};
+    std::atomic<int32_t> tag{0};
+    std::atomic<uint32_t> site{0};  // 1 + index in sites_
+    std::atomic<uint8_t> verb{0};
+    std::atomic<uint8_t> dtype{0};
+    std::atomic<uint8_t> reduce{0};
+    std::atomic<uint8_t> state{static_cast<uint8_t>(FlightEntry::State::Done)};
+  };
+
+  Slot& at(uint32_t place) const { return slots_[place - 1]; }
+  static bool has_ended(const Slot& slot) { return slot.state.load(std::memory_order_acquire) >= static_cast<uint8_t>(FlightEntry::State::Done); }
+
+  const int ranks_;
+  const std::unique_ptr<Slot[]> slots_;
+  uint32_t next_ = 0;    // owner's thread; the slot to try first
+  uint64_t number_ = 0;  // owner's thread; operations so far
+  std::atomic<uint32_t> last_ended_{0};
+
+  mutable std::mutex sites_mutex_;
+  std::vector<std::string> sites_;                         // sites_mutex_
+  std::unordered_map<std::string, uint32_t> site_numbers_; // owner's thread; 1 + index in sites_
+};
+
+/// "allReduce #4821"
+std::string name_of(const FlightEntry& entry);
+/// "max of 128 × float32 from rank 0, train.ts:57"; empty where there is nothing to say.
+std::string details_of(const FlightEntry& entry);
+/// "done"
+const char* name_of(FlightEntry::State state);
+
+}  // namespace ringwise::coll

@@ -1,0 +1,149 @@
+#include "coll/flight_recorder.h"
+
+#include <atomic>
+#include <thread>
+
+#include "check.h"
+#include "ranks.h"
+
+using namespace ringwise;
+using namespace ringwise::test;
+using coll::FlightEntry;
+using coll::FlightRecorder;
+using coll::Verb;
+using State = coll::FlightEntry::State;
+
+namespace {
+
+Op op_of(uint64_t seq) {
+  Op op;
+  op.verb = Verb::AllReduce;
+  op.dtype = DType::Float64;
+  op.seq = seq;
+  op.count = 10 * seq;
+  return op;
+}
+
+}  // namespace
+
+TEST("the last operations are kept, in the order of the calls") {
+  FlightRecorder flight(2);
+  const uint64_t calls = 3 * FlightRecorder::kEntries + 7;
+  for (uint64_t seq = 0; seq < calls; ++seq) {
+    const uint32_t place = flight.enter(op_of(seq), 100 + static_cast<int64_t>(seq));
+    flight.start(place, "ring", 200);
+    flight.end(place, seq % 2 == 0, 300);
+  }
+  const auto entries = flight.entries();
+  CHECK_EQ(entries.size(), size_t{FlightRecorder::kEntries});
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const uint64_t seq = calls - FlightRecorder::kEntries + i;
+    CHECK_EQ(entries[i].number, seq);
+    CHECK_EQ(entries[i].seq, seq);
+    CHECK_EQ(entries[i].bytes(), 80 * seq);
+    CHECK_EQ(entries[i].queued_ns, 100 + static_cast<int64_t>(seq));
+    CHECK_EQ(std::string(entries[i].algorithm), "ring");
+    CHECK(entries[i].state == (seq % 2 == 0 ? State::Done : State::Failed));
+  }
+}
+
+TEST("what has not ended is kept for as long as it takes, and the ring goes around it") {
+  FlightRecorder flight(2);
+  flight.locate(flight.enter(op_of(0), 1), "train.ts:1");
+  for (uint64_t seq = 1; seq <= 2 * FlightRecorder::kEntries; ++seq) flight.end(flight.enter(op_of(seq), 2), true, 3);
+  const auto entries = flight.entries();
+  CHECK_EQ(entries.size(), size_t{FlightRecorder::kEntries});
+  CHECK(entries[0].number == 0 && entries[0].state == State::Queued && entries[0].site == "train.ts:1");
+  CHECK_EQ(entries[1].number, uint64_t{FlightRecorder::kEntries} + 2);
+}
+
+TEST("a ring full of pending operations leaves out new ones, until one has ended") {
+  FlightRecorder flight(2);
+  const uint32_t first = flight.enter(op_of(0), 1);
+  for (uint64_t seq = 1; seq < FlightRecorder::kEntries; ++seq) CHECK(flight.enter(op_of(seq), 1) != 0);
+  CHECK_EQ(flight.enter(op_of(5000), 1), 0u);
+  flight.start(0, "ring", 1);  // none: nothing happens
+  flight.end(0, true, 1);
+  flight.end(first, true, 2);
+  CHECK_EQ(flight.enter(op_of(5001), 1), first);
+  CHECK_EQ(flight.entries().back().seq, 5001u);
+}
+
+TEST("an entry that is read while others are written is one that there was") {
+  FlightRecorder flight(2);
+  std::atomic<bool> stop{false};
+  std::thread reader([&] {
+    while (!stop) {
+      for (const FlightEntry& entry : flight.entries()) {
+        CHECK_EQ(entry.seq, entry.number);
+        CHECK_EQ(entry.count, 10 * entry.number);
+        CHECK_EQ(entry.queued_ns, static_cast<int64_t>(entry.number) + 1);
+      }
+    }
+  });
+  for (uint64_t seq = 0; seq < 100'000; ++seq) {
+    const uint32_t place = flight.enter(op_of(seq), static_cast<int64_t>(seq) + 1);
+    if (seq % 3 == 0) flight.locate(place, "train.ts:" + std::to_string(seq % 7));
+    flight.start(place, "ring", 1);
+    flight.end(place, true, 2);
+  }
+  stop = true;
+  reader.join();
+}
+
+TEST("the record says what became of calls of every kind, and by which algorithm") {
+  for (const auto place : {one_host, own_host}) {
+    with_ranks(2, place, [&](Rank& rank) {
+      rank.group->locate_calls_by([] { return std::string("here:1"); });
+      std::vector<float> data(4, 1.f);
+      CHECK_EQ(rank.run(all_reduce(data, DType::Float32, 0)), "");
+      CHECK(rank.finish(rank.group->start(all_reduce(data, DType::Float32, 1))) == nullptr);
+      Op message;
+      message.verb = rank.rank == 0 ? Verb::Send : Verb::Recv;
+      message.dtype = DType::Float32;
+      message.root = rank.rank == 0 ? 1 : -1;
+      message.count = 4;
+      message.input = message.output = reinterpret_cast<std::byte*>(data.data());
+      message.timeout_ns = kTimeout;
+      CHECK_EQ(rank.run(message), "");
+      Op other = all_reduce(data, DType::Float32, 2);
+      other.count = rank.rank == 0 ? 4 : 3;
+      CHECK(rank.run(other) != "");
+      const auto entries = rank.group->flight().entries();
+      CHECK_EQ(entries.size(), 4u);
+      for (size_t i = 0; i < 4; ++i) {
+        const FlightEntry& entry = entries[i];
+        CHECK(entry.state == (i < 3 ? State::Done : State::Failed));
+        CHECK(entry.queued_ns > 0 && entry.queued_ns <= entry.started_ns && entry.started_ns <= entry.ended_ns);
+        CHECK(entry.algorithm != nullptr);
+      }
+      CHECK_EQ(entries[0].site, "here:1");
+      CHECK(entries[2].verb == message.verb && entries[2].root == 1 - rank.rank);
+      CHECK_EQ(std::string(entries[2].algorithm), "message");
+      CHECK_EQ(std::string(entries[0].algorithm), place == one_host ? "board one-shot" : "recursive-doubling");
+    });
+  }
+}
+
+TEST("a blocking call that waits for long says where the program is") {
+  std::atomic<bool> failed{false};
+  with_ranks(2, one_host, [&](Rank& rank) {
+    CHECK_EQ(rank.run(barrier(0)), "");
+    rank.group->locate_calls_by([&] { return "train.ts:" + std::to_string(rank.rank); });
+    if (rank.rank == 1) {
+      Op receive;
+      receive.verb = Verb::Recv;
+      receive.timeout_ns = kTimeout;
+      CHECK(rank.group->run(receive) != nullptr);
+      failed = true;
+      return;
+    }
+    Op op = barrier(1);
+    op.timeout_ns = 300'000'000;
+    CHECK_EQ(without_times(rank.run(op)), "rank 1 never entered barrier #1 (train.ts:0) within 300 ms; it is in recv #0 since T "
+                                          "(0 × uint8 from rank 0, train.ts:1)");
+    while (!failed) std::this_thread::yield();
+  });
+}
+
+int main() { return run_all(); }
