@@ -13,6 +13,11 @@ namespace {
 constexpr size_t kMaxSites = 4096;
 constexpr size_t kMaxSiteBytes = 160;
 
+uint64_t count_of(const Op& op, int ranks) {
+  if (op.counts != nullptr) return std::accumulate(op.counts, op.counts + ranks, uint64_t{0});
+  return op.verb == Verb::AllToAll ? op.count * static_cast<uint64_t>(ranks) : op.count;
+}
+
 }  // namespace
 
 FlightRecorder::FlightRecorder(int ranks) : ranks_(ranks), slots_(std::make_unique<Slot[]>(kEntries)) {}
@@ -29,7 +34,7 @@ uint32_t FlightRecorder::enter(const Op& op, int64_t now) {
   const auto put = [](auto& member, auto value) { member.store(value, std::memory_order_release); };
   slot.number.store(0, std::memory_order_relaxed);
   put(slot.seq, op.seq);
-  put(slot.count, op.counts == nullptr ? op.count : std::accumulate(op.counts, op.counts + ranks_, uint64_t{0}));
+  put(slot.count, count_of(op, ranks_));
   put(slot.queued_ns, now);
   put(slot.started_ns, int64_t{0});
   put(slot.ended_ns, int64_t{0});

@@ -31,7 +31,7 @@ struct FlightEntry {
   int root = 0;  // as in Op; of a receive from any rank that has ended: the sender
   int tag = 0;
   uint64_t seq = 0;
-  uint64_t count = 0;  // as in Op; of all parts together where they differ
+  uint64_t count = 0;  // as in Op; of all parts together where they differ, and for allToAll
   int64_t queued_ns = 0;
   int64_t started_ns = 0;
   int64_t ended_ns = 0;

@@ -22,6 +22,7 @@
 #include "coll/core_sharing.h"
 #include "coll/diagnosis.h"
 #include "coll/execution.h"
+#include "coll/flight_dump.h"
 #include "coll/flight_recorder.h"
 #include "coll/p2p.h"
 #include "coll/transport/bootstrap.h"
@@ -46,6 +47,9 @@ class HostGroup final : private ControlEvents {
 
   /// What this rank has called last, and what became of it. Any thread may read it at any time.
   const FlightRecorder& flight() const { return flight_; }
+
+  /// Writes the record to a file when the group fails or the process gets SIGUSR2; see FlightDump. Before `connect`.
+  void dump_flight_to(std::string path, std::string head) { dump_.emplace(flight_, std::move(path), std::move(head)); }
 
   /// `where` says at which place of its program the owner's thread is. It is called on that thread, inside `start` and
   /// `run`: when `run` has to wait for long, and otherwise so seldom that it takes a twentieth of the time at most.
@@ -176,6 +180,7 @@ class HostGroup final : private ControlEvents {
   const std::function<void()> notify_;
   Fd wake_;  // eventfd: ends the lane's sleep
   FlightRecorder flight_;
+  std::optional<FlightDump> dump_;  // not written to once the lane runs
 
   std::function<std::string()> where_;  // owner's thread; may be empty
   int64_t next_site_ns_;                // owner's thread; when `where_` may be called again

@@ -283,11 +283,13 @@ void HostGroup::decide(Failure failure) {
 
 /// The group's root cause, for good.
 void HostGroup::poison(Failure failure) {
-  if (!poison_) {
-    auto cause = std::make_shared<const Failure>(std::move(failure));
+  if (poison_) return end_everything();
+  auto cause = std::make_shared<const Failure>(std::move(failure));
+  {
     std::lock_guard lock(mutex_);
-    poison_ = std::move(cause);
+    poison_ = cause;
   }
+  if (dump_) dump_->write(cause->text);  // before the program hears of it, and perhaps ends
   end_everything();
 }
 

@@ -50,7 +50,8 @@ class HostGroup final : public Napi::ObjectWrap<HostGroup> {
                        {InstanceMethod<&HostGroup::connect>("connect"), InstanceMethod<&HostGroup::start>("start"),
                         InstanceMethod<&HostGroup::run>("run"), InstanceMethod<&HostGroup::wait>("wait"),
                         InstanceMethod<&HostGroup::urge>("urge"), InstanceMethod<&HostGroup::alloc>("alloc"),
-                        InstanceMethod<&HostGroup::abort>("abort"), InstanceMethod<&HostGroup::close>("close"),
+                        InstanceMethod<&HostGroup::flight_record>("flightRecord"),
+                        InstanceMethod<&HostGroup::dump_flight_to>("dumpFlightTo"), InstanceMethod<&HostGroup::abort>("abort"), InstanceMethod<&HostGroup::close>("close"),
                         InstanceMethod<&HostGroup::destroy>("destroy"),
                         InstanceAccessor<&HostGroup::unix_name>("unixName"), InstanceAccessor<&HostGroup::port>("port")});
   }
@@ -212,6 +213,20 @@ class HostGroup final : public Napi::ObjectWrap<HostGroup> {
     return Napi::ArrayBuffer::New(info.Env(), block, bytes, [arena](Napi::Env, void* data) {
       arena->release(static_cast<std::byte*>(data));
     });
+  }
+
+  /// The entries as JSON.
+  Napi::Value flight_record(const Napi::CallbackInfo& info) {
+    return Napi::String::New(info.Env(), coll::to_json(group(info.Env()).flight().entries()));
+  }
+
+  /// (path, head)
+  void dump_flight_to(const Napi::CallbackInfo& info) {
+    try {
+      group(info.Env()).dump_flight_to(info[0].ToString().Utf8Value(), info[1].ToString().Utf8Value());
+    } catch (const std::system_error& error) {
+      throw Napi::Error::New(info.Env(), error.what());
+    }
   }
 
   void abort(const Napi::CallbackInfo& info) { group(info.Env()).abort(info[0].ToString().Utf8Value()); }

@@ -17,6 +17,7 @@
 import type { BufferView, DeviceKind } from './buffer.ts';
 import type { DType } from './dtype.ts';
 import type { CollectiveError } from './errors.ts';
+import type { FlightEntry } from './flight-recorder.ts';
 
 export type ReduceOp = 'sum' | 'avg' | 'prod' | 'min' | 'max' | 'band' | 'bor' | 'bxor' | 'premulSum';
 
@@ -171,6 +172,8 @@ export interface Backend {
    * typed array of the dtype: Uint16Array for float16 and bfloat16, Uint8Array for bool.
    */
   readonly alloc: (count: number, dtype: DType) => BufferView;
+  /** What this rank has called last, in order. A backend without it gets a record of its group's. */
+  readonly flightRecord?: () => readonly FlightEntry[];
   /** Ends everything pending on all ranks; the others report the same `code`, `peers` and `what` as `cause`. */
   readonly abort: (cause: CollectiveError) => void;
   /** Waits for what is pending, then leaves. Idempotent. */

@@ -25,6 +25,7 @@ import {
   groupClosed,
   systemFailure,
 } from './errors.ts';
+import { type FlightEntry, FlightRecorder } from './flight-recorder.ts';
 import { type Call, isMessage, isOperation, Progress, type Starter, type Steps } from './steps.ts';
 import { Work } from './work.ts';
 
@@ -41,6 +42,8 @@ export class Calls implements Checked {
   readonly #backend: Backend;
   /** Has a method for every call, which is where the stack of its caller begins. */
   readonly #caller: object;
+  /** Null where the backend has one. */
+  readonly #recorder: FlightRecorder | null;
   /** Collectives so far: the number of the next one. */
   #seq = 0;
   /** Messages so far, by peer; those from any rank at the end. */
@@ -65,6 +68,7 @@ export class Calls implements Checked {
     this.timeoutMs = timeoutMs;
     this.#backend = backend;
     this.#caller = caller;
+    this.#recorder = backend.flightRecord === undefined ? new FlightRecorder() : null;
     this.#sends = new Array<number>(backend.size + 1).fill(0);
     this.#recvs = new Array<number>(backend.size + 1).fill(0);
   }
@@ -183,6 +187,10 @@ export class Calls implements Checked {
     await this.#backend.close();
   }
 
+  flightRecord(): readonly FlightEntry[] {
+    return this.#recorder?.entries() ?? this.#backend.flightRecord?.() ?? [];
+  }
+
   alloc: Backend['alloc'] = (count, dtype) => this.#backend.alloc(count, dtype);
 
   #launch<T>(name: string, call: Call<T>): Work<T> {
@@ -249,11 +257,14 @@ export class Calls implements Checked {
   }
 
   #begin(operation: Operation, name: string, settle: Settle): Running | null {
+    const record = this.#recorder?.enter(operation);
     try {
-      return this.#backend.start(operation, (error, source) =>
-        settle(error && this.#poison(error, operation, name), source),
-      );
+      return this.#backend.start(operation, (error, source) => {
+        record?.(error, source);
+        settle(error && this.#poison(error, operation, name), source);
+      });
     } catch (error) {
+      record?.(error);
       settle(this.#poison(error));
       return null;
     }
@@ -261,9 +272,13 @@ export class Calls implements Checked {
 
   #runOne(operation: Operation, name: string): number | undefined {
     if (!isMessage(operation.verb)) while (this.#queue.length > 0) this.#queue[0]?.wait();
+    const record = this.#recorder?.enter(operation);
     try {
-      return this.#backend.run(operation);
+      const source = this.#backend.run(operation);
+      record?.(undefined, source);
+      return source;
     } catch (error) {
+      record?.(error);
       throw this.#poison(error, operation, name);
     }
   }

@@ -524,3 +524,14 @@ export function hostFailure(
 ): Failure {
   return { code, verb, seq, peers: failure.peers, what: failure.text };
 }
+
+/** The same, where flight records are written to `directory`. */
+export function withFlightRecords(failure: Failure, directory: string): Failure {
+  const next = failure.next ?? nextSteps[failure.code];
+  return { ...failure, next: `${next ? `${next} ` : ''}Flight records of its ranks are in ${directory}.` };
+}
+
+export function flightFolderNotUsable(directory: string, reason: string): Failure {
+  const what = `cannot write to the folder ${directory}, where RINGWISE_FLIGHT_DIR wants flight records: ${reason}`;
+  return local('ERR_COLL_INIT', 'init', what, 'Set it to a folder that all ranks may write to.');
+}

@@ -16,6 +16,7 @@ import {
   noSubgroups,
   unknownDtype,
 } from './errors.ts';
+import type { FlightEntry } from './flight-recorder.ts';
 import type {
   AllToAllOptions,
   Buffers,
@@ -104,6 +105,20 @@ export class Group {
 
   get isClosed(): boolean {
     return this.#closing !== null;
+  }
+
+  /**
+   * What this rank has called last on this group, in order, and what became of it: the last 1,024 operations on the
+   * host backend, where what has not ended is kept for longer, and 256 on others. Not collective, does not block; also
+   * after a failure or close().
+   */
+  flightRecord(): readonly FlightEntry[] {
+    return this.#calls.flightRecord();
+  }
+
+  /** What carried out the last operation that ended well, such as 'board one-shot'; null where nobody tells. */
+  get lastAlgorithm(): string | null {
+    return this.flightRecord().findLast(({ state }) => state === 'done')?.algorithm ?? null;
   }
 
   /** Replaces `buffers` on every rank by the reduction of all ranks' buffers. */

@@ -27,6 +27,7 @@ export {
   systemFailure,
   timedOut,
 } from './errors.ts';
+export type { FlightEntry } from './flight-recorder.ts';
 export { type Allocated, Group, type GroupOptions } from './group.ts';
 export { init } from './init.ts';
 export type { InitOptions } from './init-plan.ts';

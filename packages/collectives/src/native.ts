@@ -69,6 +69,13 @@ export interface NativeGroup {
   readonly urge: () => void;
   /** Zeroed memory that all ranks of the host reach; null where there is none. Freed with the last array on it. */
   readonly alloc: (bytes: number) => ArrayBuffer | null;
+  /** FlightEntry[] as JSON. */
+  readonly flightRecord: () => string;
+  /**
+   * Writes the record to the file when the group fails and when the process gets SIGUSR2. `head` is JSON, an object
+   * that goes in front. To be called before connect().
+   */
+  readonly dumpFlightTo: (path: string, head: string) => void;
   readonly abort: (text: string) => void;
   /** Says goodbye once everything pending has ended; returns an id that `settle` will be called with. */
   readonly close: () => number;

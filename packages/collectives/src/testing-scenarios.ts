@@ -3,6 +3,7 @@
 import type { Group } from './group.ts';
 import { exactMoves, exactReductions } from './testing/exact.ts';
 import { abortByRank0, closePending, earlyClose, lateRank, manyLate, mismatch } from './testing/failures.ts';
+import { keepsRecord, recordsFailure } from './testing/flight.ts';
 import { manyBuffers, manyIsFew } from './testing/many.ts';
 import {
   batches,
@@ -29,6 +30,7 @@ export const scenarios = {
   exactMoves,
   exactReductions,
   fromAnySource,
+  keepsRecord,
   lateRank,
   manyBuffers,
   manyIsFew,
@@ -42,6 +44,7 @@ export const scenarios = {
   objectsBeforeSync,
   objectsInOrder,
   randomPrograms,
+  recordsFailure,
   splitGroups,
   subgroupFails,
   subgroupMismatch,

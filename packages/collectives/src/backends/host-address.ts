@@ -11,11 +11,23 @@ import { hostname, networkInterfaces } from 'node:os';
  */
 export function hostId(): string {
   try {
-    const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
-    return `${boot}/${statSync('/proc/self/ns/net').ino}`;
+    return `${bootId()}/${statSync('/proc/self/ns/net').ino}`;
   } catch {
     return hostname();
   }
+}
+
+/** Equal for two processes if their monotonic clocks show the same. */
+export function clockId(): string {
+  try {
+    return bootId();
+  } catch {
+    return hostname();
+  }
+}
+
+function bootId(): string {
+  return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
 }
 
 /**

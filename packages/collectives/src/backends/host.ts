@@ -2,11 +2,21 @@
 // This file is the glue: it exchanges addresses, hands operations over as numbers, and turns native failures into
 // errors. The design is at the top of native/coll/host_group.h.
 import { createHmac, randomBytes } from 'node:crypto';
+import { accessSync, constants, mkdirSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
 import type { Backend, Operation, ReduceOp, Running, Settle, Verb } from '../backend.ts';
 import { allocHost, asBuffer, type BufferView } from '../buffer.ts';
 import { callSite } from '../call-site.ts';
 import { dtypes } from '../dtype.ts';
-import { type CollectiveCode, CollectiveError, hostFailure } from '../errors.ts';
+import {
+  type CollectiveCode,
+  CollectiveError,
+  flightFolderNotUsable,
+  hostFailure,
+  withFlightRecords,
+} from '../errors.ts';
+import type { FlightEntry } from '../flight-recorder.ts';
 import {
   loadNative,
   type NativeFailure,
@@ -19,7 +29,7 @@ import {
 import { isReducible } from '../reduce-ops.ts';
 import type { BackendContext, BackendFactory } from '../registry.ts';
 import { exchange } from '../rendezvous.ts';
-import { addressTowards, hostId } from './host-address.ts';
+import { addressTowards, clockId, hostId } from './host-address.ts';
 
 // The orders are those of the enums in native/coll/op.h and failure.h.
 const verbs: readonly Verb[] = [
@@ -77,12 +87,13 @@ export const hostBackend: BackendFactory = async (context) => {
   const { HostGroup } = loadNative();
   const call = new Float64Array(nativeFields);
   const pending = new Map<number, Pending>();
-  const errorOf = (failure: NativeFailure, { verb, seq }: Pending['operation']) =>
-    new CollectiveError(hostFailure(codes[failure.code]!, verb, seq, failure), {
-      group: context.group,
-      rank: context.rank,
-      size: context.size,
-    });
+  const { group, rank, size } = context;
+  const flightFolder = process.env.RINGWISE_FLIGHT_DIR || null;
+  const errorOf = (failure: NativeFailure, { verb, seq }: Pending['operation']) => {
+    const told = hostFailure(codes[failure.code]!, verb, seq, failure);
+    const known = flightFolder === null ? told : withFlightRecords(told, flightFolder);
+    return new CollectiveError(known, { group, rank, size });
+  };
   const onEnd = (id: number, failure: NativeFailure | null, source: number) => {
     const { operation, settle } = pending.get(id)!;
     pending.delete(id);
@@ -91,6 +102,7 @@ export const hostBackend: BackendFactory = async (context) => {
   };
   const native = new HostGroup(context.rank, context.size, host, call, onEnd, callSite);
   try {
+    if (flightFolder !== null) dumpFlight(native, flightFolder, context);
     const peers = await meet(context, native, host);
     await ended(pending, native.connect(peers, context.timeoutMs), 'init');
   } catch (error) {
@@ -121,8 +133,12 @@ function hostBackendOf(
     throw errorOf(outcome, operation);
   };
   let closing: Promise<void> | undefined;
+  let lastRecord: string | undefined;
   const close = () => {
-    closing ??= ended(pending, native.close(), 'close').finally(() => native.destroy());
+    closing ??= ended(pending, native.close(), 'close').finally(() => {
+      lastRecord = native.flightRecord();
+      native.destroy();
+    });
     return closing;
   };
   return {
@@ -135,6 +151,7 @@ function hostBackendOf(
     run,
     // Less than a page is copied faster than it is shared.
     alloc: (count, dtype) => allocHost(count, dtype, (bytes) => (bytes < 4096 ? null : native.alloc(bytes))),
+    flightRecord: () => JSON.parse(lastRecord ?? native.flightRecord()) as FlightEntry[],
     abort: (cause) => native.abort(cause.what),
     close,
   };
@@ -171,6 +188,34 @@ async function meet(context: BackendContext, native: NativeGroup, host: string):
           },
         ],
   );
+}
+
+/** The groups of this process that may write their record; a name for the files. */
+let dumped = 0;
+
+function dumpFlight(native: NativeGroup, folder: string, { group, rank, size }: BackendContext): void {
+  const head = {
+    ringwise: 'flight record',
+    group,
+    rank,
+    size,
+    host: hostname(),
+    clock: clockId(),
+    pid: process.pid,
+  };
+  const name = group.replace(/[^\w.-]+/g, '_');
+  const file = join(folder, `ringwise-${name}-rank${rank}-${process.pid}-${dumped++}.json`);
+  try {
+    mkdirSync(folder, { recursive: true });
+    accessSync(folder, constants.W_OK);
+    native.dumpFlightTo(file, JSON.stringify(head));
+  } catch (cause) {
+    throw new CollectiveError(
+      flightFolderNotUsable(folder, (cause as Error).message),
+      { group, rank, size },
+      { cause },
+    );
+  }
 }
 
 type Memory = NodeJS.TypedArray | null;

@@ -72,7 +72,7 @@ async function runSize(
   overwrite(asBuffer(input), 0);
   const timing = await measure(group, caller, options.seconds, isFirst);
   wrong += await check();
-  const { lastAlgorithm: algorithm = null } = group as { readonly lastAlgorithm?: string | null };
+  const algorithm = group.lastAlgorithm;
 
   const total = Float64Array.of(wrong);
   await group.allReduce(total);

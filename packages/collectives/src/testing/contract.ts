@@ -28,6 +28,7 @@ const exact: readonly (readonly [name: string, from: number, scenario: ScenarioN
   ['runs messages beside collectives', 2, 'messagesBesideCollectives'],
   ['runs object forms in call order', 1, 'objectsInOrder'],
   ['splits groups, also in groups', 1, 'splitGroups'],
+  ['keeps a record of what was called', 1, 'keepsRecord'],
 ];
 
 /** The same in both forms of the verbs. */
@@ -48,6 +49,16 @@ export const contract: readonly ContractTest[] = [
   ...exact.map(([name, from, scenario]) => faultless(name, from, scenario)),
   faultless('runs Sync calls and fences after what was started before', 1, 'syncAfterAsync'),
   faultless('runs Sync calls and fences after object forms', 1, 'objectsBeforeSync'),
+  {
+    name: 'records what has not ended, and what failed',
+    from: 2,
+    body: async (run, size, expect) => {
+      const states = valuesOf<string[]>(await run('recordsFailure'), expect);
+      for (const [before, after] of states.slice(0, size - 1)) {
+        expect([before === 'queued' || before === 'running', after]).toEqual([true, 'failed']);
+      }
+    },
+  },
   {
     name: 'gives the same bits on all ranks and in every run',
     from: 1,
