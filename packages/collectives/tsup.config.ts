@@ -6,6 +6,7 @@ export default defineConfig(
     index: 'src/index.ts',
     testing: 'src/testing.ts',
     bench: 'src/bench.ts',
+    flight: 'src/flight.ts',
     'bench-rank': 'src/bench/rank.ts',
   }),
 );

@@ -27,6 +27,7 @@ async function main(): Promise<number> {
       process.stdout.write(`${version()}\n`);
       return 0;
     case 'bench':
+    case 'flight':
       return await runCompanion(command, '@ringwise/collectives', argv);
     case 'doctor':
       throw notYet(`the command ${command}`);
@@ -38,7 +39,7 @@ async function main(): Promise<number> {
         'ringwise',
         'command',
         command,
-        nearest(command, ['run', 'bench', '--help', '--version']),
+        nearest(command, ['run', 'bench', 'flight', '--help', '--version']),
       );
   }
 }

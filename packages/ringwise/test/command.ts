@@ -37,11 +37,17 @@ afterEach(async () => {
 });
 
 /** `ringwise run` of a script, in fixtures/ unless the path is absolute. */
-export function startJob(nproc: number, script: string, args: readonly string[] = []): Job {
+export function startJob(
+  nproc: number,
+  script: string,
+  args: readonly string[] = [],
+  env: Readonly<Record<string, string>> = {},
+): Job {
   const runId = randomUUID();
   const flags = ['--standalone', '--rdzv-id', runId, '--nproc-per-node', `${nproc}`];
   const child = spawn(process.execPath, [command, 'run', ...flags, script, ...args], {
     cwd: fixtures,
+    env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const out = { stdout: '', stderr: '' };

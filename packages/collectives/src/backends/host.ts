@@ -202,6 +202,7 @@ function dumpFlight(native: NativeGroup, folder: string, { group, rank, size }: 
     host: hostname(),
     clock: clockId(),
     pid: process.pid,
+    index: dumped,
   };
   const name = group.replace(/[^\w.-]+/g, '_');
   const file = join(folder, `ringwise-${name}-rank${rank}-${process.pid}-${dumped++}.json`);

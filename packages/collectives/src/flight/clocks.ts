@@ -1,0 +1,46 @@
+// One time for all records. Monotonic clocks of one host show the same; those of different hosts are brought together
+// by collectives that end everywhere at about the same moment, because every rank waits for every other one.
+import type { FlightEntry } from '../flight-recorder.ts';
+import type { FlightDump } from './dump.ts';
+
+const meetings: ReadonlySet<string> = new Set([
+  'allReduce',
+  'allGather',
+  'reduceScatter',
+  'allToAll',
+  'barrier',
+]);
+
+/** By clock: milliseconds to add, so that all show the time of the first dump's. */
+export function offsetsOf(dumps: readonly FlightDump[]): Map<string, number> {
+  const reference = dumps[0] as FlightDump;
+  const offsets = new Map([[reference.clock, 0]]);
+  const ends = new Map<string, Map<string, number>>();
+  for (const dump of dumps) {
+    const ofClock = ends.get(dump.clock) ?? new Map<string, number>();
+    ends.set(dump.clock, ofClock);
+    for (const entry of dump.entries) {
+      if (entry.endedMs === null || entry.state !== 'done' || !meetings.has(entry.verb)) continue;
+      const key = `${dump.group} ${entry.seq}`;
+      ofClock.set(key, Math.min(ofClock.get(key) ?? Infinity, entry.endedMs));
+    }
+  }
+  const there = ends.get(reference.clock) as Map<string, number>;
+  for (const dump of dumps) {
+    if (offsets.has(dump.clock)) continue;
+    const here = ends.get(dump.clock) as Map<string, number>;
+    const gaps = [...here].flatMap(([key, endedMs]) => (there.has(key) ? [there.get(key)! - endedMs] : []));
+    const byWall = dump.unixMs - dump.nowMs - (reference.unixMs - reference.nowMs);
+    offsets.set(dump.clock, median(gaps) ?? byWall);
+  }
+  return offsets;
+}
+
+function median(values: number[]): number | undefined {
+  return values.sort((a, b) => a - b)[values.length >> 1];
+}
+
+/** When an operation ended, or until when it is known to have gone on. */
+export function endOf(entry: FlightEntry, dump: FlightDump): number {
+  return entry.endedMs ?? dump.nowMs;
+}

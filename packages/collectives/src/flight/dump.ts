@@ -1,0 +1,58 @@
+// Flight records as the ranks have written them: one file for each group of each process.
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import type { FlightEntry } from '../flight-recorder.ts';
+
+export interface FlightDump {
+  readonly ringwise: 'flight record';
+  readonly group: string;
+  readonly rank: number;
+  readonly size: number;
+  readonly host: string;
+  /** Equal where the monotonic clocks show the same. */
+  readonly clock: string;
+  readonly pid: number;
+  /** How many groups this process had made before. */
+  readonly index: number;
+  /** What it was written for: 'SIGUSR2', or the error. */
+  readonly reason: string;
+  /** When it was written, by the monotonic clock and by that on the wall. */
+  readonly nowMs: number;
+  readonly unixMs: number;
+  readonly entries: readonly FlightEntry[];
+}
+
+/** The user can put it right; the message says how. */
+export class UsageError extends Error {}
+
+/** Reads files, and all .json files of folders. Throws UsageError. */
+export function readDumps(paths: readonly string[]): FlightDump[] {
+  const dumps = paths.flatMap(filesOf).map(readDump);
+  if (dumps.length === 0) throw usage(`no flight records in ${paths.join(', ')}`);
+  return dumps;
+}
+
+function filesOf(path: string): string[] {
+  try {
+    if (!statSync(path).isDirectory()) return [path];
+    const names = readdirSync(path).filter((name) => name.endsWith('.json'));
+    return names.sort().map((name) => join(path, name));
+  } catch (error) {
+    throw usage((error as Error).message);
+  }
+}
+
+function readDump(file: string): FlightDump {
+  let dump: Partial<FlightDump> | null;
+  try {
+    dump = JSON.parse(readFileSync(file, 'utf8')) as Partial<FlightDump> | null;
+  } catch (error) {
+    throw usage(`${file} cannot be read (${(error as Error).message})`);
+  }
+  if (dump?.ringwise !== 'flight record') throw usage(`${file} is no flight record`);
+  return dump as FlightDump;
+}
+
+export function usage(what: string): UsageError {
+  return new UsageError(`ringwise flight: ${what}. See ringwise flight --help.`);
+}
