@@ -47,7 +47,7 @@ else {
   for (const link of values.link.split(',') as LinkName[]) {
     const made = await makeLink(link);
     try {
-      await compareAll(await findBetween(made), { link });
+      await compareAll(await findBetween(made, values['native-build']), { link });
     } finally {
       await made.close();
     }

@@ -50,20 +50,21 @@ export function sorted(entries: readonly Entry[]): Found {
   return { contenders, missing };
 }
 
+/** The command of collectives_bench, which measures collectives only, and a barrier as often as there are sizes. */
+export const native = (path: string, test: Case, ...more: string[]): string[] | null =>
+  test.verb === 'send-recv'
+    ? null
+    : [
+        ...[path, '--ranks', `${test.ranks}`, ...more],
+        ...flags({
+          ...test,
+          verb: test.verb.replaceAll('-', '_'),
+          max: hasSizes(test) ? test.max : test.min,
+        }),
+      ];
+
 /** Everything that can be measured on this host; compiles what is not yet compiled. */
 export async function findContenders(nativeFolder: string): Promise<Found> {
-  // It measures collectives only, and a barrier as often as there are sizes.
-  const native = (path: string, test: Case, ...more: string[]) =>
-    test.verb === 'send-recv'
-      ? null
-      : [
-          ...[path, '--ranks', `${test.ranks}`, ...more],
-          ...flags({
-            ...test,
-            verb: test.verb.replaceAll('-', '_'),
-            max: hasSizes(test) ? test.max : test.min,
-          }),
-        ];
   const bench = (path: string, { verb, ranks, min, max, seconds }: Case) => [
     ...[process.execPath, path, 'bench', verb, '--nproc-per-node', `${ranks}`, '--json'],
     ...['--min', `${min}`, '--max', `${max}`, '--seconds', `${seconds}`],

@@ -4,8 +4,8 @@ import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { canMakeNamespaces, makeHosts } from '@ringwise/testing';
-import { benchRank, build, findTorch } from './build.ts';
-import { type Case, type Found, flags, hasTorch, sorted, torch } from './contenders.ts';
+import { benchRank, build, buildNative, findTorch } from './build.ts';
+import { type Case, type Found, flags, hasTorch, native, sorted, torch } from './contenders.ts';
 import { line, together } from './together.ts';
 
 /** plain: a veth pair. 1g: the same, shaped to 1 Gbit/s. wan: 1 ms each way and 1 Gbit/s. */
@@ -73,30 +73,39 @@ async function makeWan(a: string, b: string, close: () => Promise<void>): Promis
 }
 
 /** Everything that can be measured between two hosts. */
-export async function findBetween({ ends, interface: device }: Linked): Promise<Found> {
+export async function findBetween({ ends, interface: device }: Linked, nativeFolder: string): Promise<Found> {
   const bench =
-    (form: string, variables: Record<string, string> = {}) =>
+    (form: string) =>
     (path: string, { verb, ranks, min, max, seconds }: Case) =>
       spread(ends, ranks, (rank) => [
-        ...['env', ...assignments({ ...rankVariables(rank, ranks, ends[0].address), ...variables })],
+        ...['env', ...assignments(rankVariables(rank, ranks, ends[0].address))],
         ...[process.execPath, path, verb, '--json', form],
         ...['--min', `${min}`, '--max', `${max}`, '--seconds', `${seconds}`],
       ]);
+  /** Forks its ranks and puts them on the hosts itself. */
+  const places = [
+    '--netns',
+    ends.map(({ name }) => name).join(),
+    '--addresses',
+    ends.map(({ address }) => address).join(),
+  ];
+  const placed = (path: string, test: Case) =>
+    native(path, test, '--per-host', `${test.ranks / ends.length}`, ...places);
   /** As if all ranks were on hosts of their own. */
   const flat = (algorithm: string) => (path: string, test: Case) =>
     test.verb === 'all-reduce' && test.ranks > ends.length
-      ? bench('--sync', { RINGWISE_ALGO_ALLREDUCE: algorithm })(path, test)
+      ? ['env', `RINGWISE_ALGO_ALLREDUCE=${algorithm}`, ...placed(path, test)!]
       : null;
   return sorted([
     {
+      program: await buildNative(nativeFolder),
+      kind: 'ours',
+      commands: { c: placed, 'c-ring': flat('ring'), 'c-two-shot': flat('two-shot') },
+    },
+    {
       program: { path: benchRank },
       kind: 'ours',
-      commands: {
-        js: bench('--sync'),
-        'js-async': bench('--async'),
-        'js-ring': flat('ring'),
-        'js-two-shot': flat('two-shot'),
-      },
+      commands: { js: bench('--sync'), 'js-async': bench('--async') },
     },
     {
       program: await build('openmpi'),
