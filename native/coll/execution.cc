@@ -4,12 +4,16 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/clock.h"
 #include "coll/failure.h"
 #include "coll/reduce/reduce.h"
 
 namespace ringwise::coll {
 
 namespace {
+
+// Of shorter messages nobody asks how long they take.
+constexpr size_t kTimedBytes = 32 * 1024;
 
 constexpr std::byte kZeros[kAlign] = {};
 
@@ -177,7 +181,19 @@ bool Execution::pull(const Step& step, Link& link) {
     pulled_ += bytes.size();
     link.consume(bytes.size());
   }
+  if (before == 0 && pulled_ > 0 && payload - pulled_ >= kTimedBytes) {
+    pull_begin_ns_ = now_ns();
+    pull_begin_ = pulled_;
+  }
   return pulled_ != before;
+}
+
+int64_t Execution::rest_ns() const {
+  if (step_ == schedule_.steps.size() || pulled_ == 0) return 0;
+  const Step& step = schedule_.steps[step_];
+  const size_t bytes = step.piece.count * width(step.piece);
+  if (bytes < pull_begin_ + kTimedBytes || pulled_ <= pull_begin_ || pulled_ >= bytes) return 0;
+  return (now_ns() - pull_begin_ns_) * static_cast<int64_t>(bytes - pulled_) / static_cast<int64_t>(pulled_ - pull_begin_);
 }
 
 /// How far the message may come in before it overtakes the send that it trails.

@@ -32,6 +32,9 @@ class Execution {
   /// The name of the algorithm.
   const char* algorithm() const { return algorithm_; }
 
+  /// How long the rest of the message that is coming in will take at the rate of what came so far; 0 without one.
+  int64_t rest_ns() const;
+
   /// The ranks whose action this one waits for, each once.
   void waiting_for(std::vector<int>& ranks) const;
 
@@ -70,6 +73,8 @@ class Execution {
   size_t pushed_ = 0;         // bytes of the current send, padding included
   size_t step_ = 0;
   size_t pulled_ = 0;         // bytes of the current step's message, padding included
+  int64_t pull_begin_ns_ = 0; // when the first of them came
+  size_t pull_begin_ = 0;     // and how many they were
 };
 
 }  // namespace ringwise::coll

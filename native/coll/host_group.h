@@ -138,6 +138,7 @@ class HostGroup final : private ControlEvents {
   bool admit();
   bool advance_all();
   void idle(Idle& idle, Who who);
+  bool nap();
   void sleep(int64_t until_ns, Who who);
   void check_waiting(Idle& idle, Who who, int64_t now, int64_t deadline_ns);
   void check(const Op& op, const Signature& signature, const std::vector<int>& waiting) const;

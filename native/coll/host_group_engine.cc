@@ -2,6 +2,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <ctime>
 #include <limits>
 
 #include "base/clock.h"
@@ -21,6 +22,11 @@ constexpr int kWaitingYields = 2000;
 constexpr int64_t kAwakeNs = 10 * kMillisecond;
 // What has not come from another host after this long will take a while, and the kernel may need the core to bring it.
 constexpr int64_t kAwakeForLinksNs = 200'000;
+
+// How long to look away from a message that will take at least so long, and how often in a row before somebody asks.
+constexpr int64_t kNapNs = 50'000;
+constexpr int64_t kNapRestNs = 400'000;
+constexpr int kNaps = 20;
 
 // A rank that has been waiting this long asks the others what they are doing.
 constexpr int64_t kFirstQuestionNs = 20 * kMillisecond;
@@ -136,11 +142,11 @@ bool HostGroup::advance_all() {
 
 void HostGroup::finish_collective() {
   running_.active = false;
-  look_again_ = true;
   flight_.end(running_.op().record, true, now_ns());
   if (running_.inline_run) {
-    inline_done_ = true;
+    inline_done_ = true;  // nothing was queued before it began, and what was since has set has_requests_
   } else {
+    look_again_ = true;
     end(running_.op().id, nullptr);
   }
 }
@@ -158,6 +164,7 @@ void HostGroup::finish_p2p(const PointToPoint::Pending& pending) {
 
 void HostGroup::idle(Idle& idle, Who who) {
   ++idle.rounds;
+  if (idle.rounds <= kNaps && nap()) return;
   const int spins = has_core_each_ ? kSpins : 0;  // where ranks share a core, the others cannot answer meanwhile
   if (idle.rounds <= spins) return pause_cpu();
   const int64_t now = now_ns();
@@ -179,6 +186,15 @@ void HostGroup::idle(Idle& idle, Who who) {
   const int64_t deadline_ns = earliest_deadline();
   check_waiting(idle, who, now, deadline_ns);
   sleep(std::min(idle.next_question_ns, deadline_ns), who);
+}
+
+/// While a long message comes in over a slow network, whoever looks for every packet of it only takes the core away from
+/// those who bring them.
+bool HostGroup::nap() {
+  if (board_ || !running_.active || !p2p_->pending().empty() || running_.over_links.rest_ns() < kNapRestNs) return false;
+  const timespec time{0, kNapNs};
+  nanosleep(&time, nullptr);
+  return true;
 }
 
 /// Of everything pending: an operation in the queue is not to be late because of one that runs.
