@@ -46,8 +46,10 @@ function installBench(where: string, says: string): void {
 
 function ringwise(...args: string[]) {
   const bin = join(tools, 'node_modules/@ringwise/launch/bin/ringwise.js');
+  const { NODE_PATH: _ofThisWorkspace, ...env } = process.env;
   const { status, stdout, stderr } = spawnSync(process.execPath, [bin, ...args], {
     cwd: project,
+    env,
     encoding: 'utf8',
     timeout: 20_000,
   });
