@@ -111,6 +111,7 @@ bool BoardExecution::start() {
       program_ = all_in_arenas() ? in_place() : two_shot();
       return program_.ended();
     case Method::Move:
+      if (move_at_once()) return true;
       program_ = move();
       return program_.ended();
   }

@@ -129,6 +129,7 @@ class BoardExecution {
   Program in_place();
 
   // board_move.cc
+  bool move_at_once();
   Program move();
   void take(int source, size_t chunk);
   void take_own();

@@ -58,6 +58,20 @@ bool BoardExecution::others_can_read() const {
   return true;
 }
 
+/// Where everything is there with the posts, and nobody waits for what this rank has taken. False if it is not so.
+bool BoardExecution::move_at_once() {
+  const auto is_there = [&](int rank) { return where_of(rank) == Where::Post || where_of(rank) == Where::Slot; };
+  if (!is_there(rank_)) return false;
+  for (int source = 0; source < size_; ++source) {
+    if (takes_from(source) && !is_there(source)) return false;
+  }
+  take_own();
+  for (int source = 0; source < size_; ++source) {
+    if (takes_from(source)) take(source, 0);
+  }
+  return true;
+}
+
 Program BoardExecution::move() {
   take_own();
   size_t incoming = 0;  // chunks
