@@ -13,7 +13,7 @@ export const help = `npx tsx bench/simulate.ts [options]
   --gbit G            of a host's port (10)           --inside-gbit G          of a rank's memory (80)
   --pod-hosts H       hosts per pod (0: no pods)      --pod-gbit G             between a pod and the rest
   --greetings         with the 64 bytes that ranks send to those they talk to first; formulas have none
-  --check-ranks N     check with real data up to N ranks (256)
+  --check-ranks N     check with real data up to N ranks (128)
   --max-messages M    leave out what takes more messages, or joins a tenth as many pairs of ranks (600000000)
   --chosen            only what the library would choose, against the best for these ranks and bytes
   --svg FILE          draw time against ranks, simulated (marks) and by formula (lines)

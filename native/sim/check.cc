@@ -11,7 +11,7 @@ namespace {
 
 using coll::Verb;
 
-constexpr size_t kLinkBytes = 256;
+constexpr size_t kLinkBytes = 1024;
 constexpr int kRoot = 0;
 
 /// Element i of what `rank` brings.
