@@ -106,6 +106,7 @@ export function drawLogPlot(plot: Plot): string {
   const size = `width="${columns * width}" height="${head + rows * height}"`;
   return (
     `<svg xmlns="http://www.w3.org/2000/svg" ${size} font-family="sans-serif" font-size="11">\n` +
+    `<title>${escapeText(plot.title)}</title>\n` +
     `<rect width="100%" height="100%" fill="#fff"/>\n${parts.join('\n')}\n</svg>\n`
   );
 }
