@@ -1,9 +1,18 @@
 #include "coll/flight_recorder.h"
 
+#include <signal.h>
+#include <unistd.h>
+
 #include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <thread>
 
 #include "check.h"
+#include "coll/flight_dump.h"
 #include "ranks.h"
 
 using namespace ringwise;
@@ -23,6 +32,33 @@ Op op_of(uint64_t seq) {
   op.count = 10 * seq;
   return op;
 }
+
+/// A new folder; removed with what is in `path`.
+struct Folder {
+  std::string name = "/tmp/ringwise-flight-XXXXXX";
+  std::string path;
+  Folder() {
+    CHECK(mkdtemp(name.data()) != nullptr);
+    path = name + "/record.json";
+  }
+  ~Folder() {
+    std::remove(path.c_str());
+    rmdir(name.c_str());
+  }
+};
+
+/// What is in the file once there is one; "" if none comes.
+std::string await_file(const std::string& path) {
+  for (int tries = 0; tries < 5000; ++tries) {
+    std::ifstream file(path);
+    if (file) return {std::istreambuf_iterator<char>(file), {}};
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return "";
+}
+
+std::atomic<int> seen{0};
+void count_signal(int) { ++seen; }
 
 }  // namespace
 
@@ -144,6 +180,53 @@ TEST("a blocking call that waits for long says where the program is") {
                                           "(0 × uint8 from rank 0, train.ts:1)");
     while (!failed) std::this_thread::yield();
   });
+}
+
+TEST("a record is written when the signal comes, and the signal is given back") {
+  struct sigaction mine{}, now{};
+  mine.sa_handler = count_signal;
+  sigaction(SIGUSR2, &mine, nullptr);
+  {
+    FlightRecorder flight(2);
+    flight.locate(flight.enter(op_of(3), 1'500'000), "a\"b\\c\n.ts:1");
+    const Folder first, second;
+    const coll::FlightDump one(flight, first.path, "{\"rank\":0}"), other(flight, second.path, "{\"rank\":1}");
+    seen = 0;
+    raise(SIGUSR2);
+    CHECK_EQ(seen.load(), 1);  // whoever had the signal before
+    const std::string json = await_file(first.path);
+    CHECK_EQ(json.find("{\"rank\":0,\"reason\":\"SIGUSR2\",\"nowMs\":"), 0u);
+    CHECK(json.find("\"entries\":[\n{\"number\":0,\"verb\":\"allReduce\",\"seq\":3,\"dtype\":\"float64\",\"count\":30,\"bytes\":240,"
+                    "\"op\":\"sum\",\"root\":null,\"peer\":null,\"tag\":null,\"state\":\"queued\",\"queuedMs\":1.500000,"
+                    "\"startedMs\":null,\"endedMs\":null,\"algorithm\":null,\"callSite\":\"a\\\"b\\\\c .ts:1\"}\n]}") != std::string::npos);
+    CHECK_EQ(await_file(second.path).substr(0, 10), "{\"rank\":1,");
+  }
+  sigaction(SIGUSR2, nullptr, &now);
+  CHECK(now.sa_handler == count_signal);
+  signal(SIGUSR2, SIG_DFL);
+}
+
+TEST("a failure writes the record before anybody hears of it") {
+  const Folder folders[2];
+  std::vector<std::unique_ptr<HostGroup>> groups;
+  for (int rank = 0; rank < 2; ++rank) {
+    groups.push_back(std::make_unique<HostGroup>(rank, 2, "127.0.0.1", [] {}));
+    groups[rank]->dump_flight_to(folders[rank].path, "{}");
+  }
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank] {
+      const auto& listener = groups[1 - rank]->listener();
+      const coll::PeerAddress peer{1 - rank, true, listener.unix_name(), "127.0.0.1", listener.port(), proof(rank, 1 - rank), proof(1 - rank, rank)};
+      groups[rank]->wait(groups[rank]->connect({peer}, kTimeout));
+      std::vector<float> data(rank + 1);
+      CHECK(groups[rank]->run(all_reduce(data, DType::Float32, 0)) != nullptr);
+      const std::string json = await_file(folders[rank].path);
+      CHECK(json.find("\"reason\":\"rank 0 called allReduce sum 1 × float32 (seq 0) but rank 1 called") != std::string::npos);
+      CHECK(json.find("\"state\":\"running\"") != std::string::npos);
+    });
+  }
+  for (auto& thread : threads) thread.join();
 }
 
 int main() { return run_all(); }

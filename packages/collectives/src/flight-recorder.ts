@@ -30,7 +30,7 @@ export interface FlightEntry {
   readonly endedMs: number | null;
   /** What carried it out, such as 'board one-shot' or 'ring'; null where the backend does not tell. */
   readonly algorithm: string | null;
-  /** Where the program called it, such as 'train.ts:57'; null where that is not known, see docs/debugging.md. */
+  /** Where the program called it, such as 'train.ts:57'; null of calls that follow too fast to find them all. */
   readonly callSite: string | null;
 }
 

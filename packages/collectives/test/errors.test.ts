@@ -66,6 +66,8 @@ const failures: Record<string, Failure> = {
   deviceNotSupported: errors.deviceNotSupported('allReduce', 'host', 'cuda:0', 'cpu'),
   cannotBlock: errors.cannotBlock('barrier', 'loopback'),
   memoryNotVisible: errors.memoryNotVisible('nccl'),
+  withFlightRecords: errors.withFlightRecords(errors.timedOut('barrier', 12, [2], 1000), '/var/flight'),
+  flightFolderNotUsable: errors.flightFolderNotUsable('/flight', 'permission denied'),
   ranksMissing: errors.ranksMissing([2, 3], 4, 30_000),
   rankTwice: errors.rankTwice(1),
   arrivedLate: errors.arrivedLate(2),
@@ -140,6 +142,8 @@ describe('errors', () => {
       allReduce: the host backend cannot reach cuda:0 memory; expected cpu (group "dp", rank 0 of 8).
       barrier: the loopback backend may not block this thread (group "dp", rank 0 of 8). Await the asynchronous form.
       alloc: memory of the nccl backend is not visible to JavaScript (group "dp", rank 0 of 8).
+      barrier: no answer from rank 2 within 1000 ms (group "dp", rank 0 of 8, seq 12). A rank may be stuck or may have skipped this call. Flight records of its ranks are in /var/flight.
+      init: cannot write to the folder /flight, where RINGWISE_FLIGHT_DIR wants flight records: permission denied (group "dp", rank 0 of 8). Set it to a folder that all ranks may write to.
       init: ranks 2, 3 of 4 did not arrive within 30000 ms (group "dp", rank 0 of 8). Were they started, and do they use the same store and the same number of init() calls?
       init: rank 1 has arrived already; expected every rank once (group "dp", rank 0 of 8). Two processes have the same rank, or the store holds the keys of an earlier run.
       init: rank 2 arrived after the others had given up waiting (group "dp", rank 0 of 8). Start all ranks together.
