@@ -25,7 +25,8 @@ inline BFloat to_bfloat(float value) {
 inline float to_float(Half value) {
   const uint32_t sign = static_cast<uint32_t>(value.bits & 0x8000u) << 16;
   const uint32_t rest = value.bits & 0x7fffu;
-  if (rest >= 0x7c00u) return std::bit_cast<float>(sign | 0x7f800000u | ((rest & 0x3ffu) << 13));  // inf, NaN
+  if (rest == 0x7c00u) return std::bit_cast<float>(sign | 0x7f800000u);
+  if (rest > 0x7c00u) return std::bit_cast<float>(sign | 0x7fc00000u | ((rest & 0x3ffu) << 13));  // NaN, made quiet
   if (rest < 0x400u) {  // zero and subnormals: rest × 2^-24 is exact in float32
     const float magnitude = static_cast<float>(rest) * 0x1p-24f;
     return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(magnitude));

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "coll/host_group.h"
+#include "node/coll_grid.h"
 
 namespace ringwise::node {
 
@@ -287,6 +288,7 @@ class HostGroup final : public Napi::ObjectWrap<HostGroup> {
 
 Napi::Object initialise(Napi::Env env, Napi::Object exports) {
   exports.Set("HostGroup", HostGroup::define(env));
+  exports.Set("grid", define_grid(env));
   return exports;
 }
 

@@ -1,5 +1,6 @@
 #include "coll/reduce/reduce.h"
 
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -97,6 +98,67 @@ TEST("premulSum scales before it adds") {
   std::vector<float> in{1, 2, 3}, out(3);
   coll::scale(DType::Float32, 0.5, bytes(out), bytes(in), 3);
   CHECK_EQ(out[2], 1.5f);
+}
+
+TEST("every level converts all bit patterns of float16 as one element alone") {
+  constexpr size_t kCount = 0x10000;
+  std::vector<uint16_t> halves(kCount), back(kCount);
+  for (size_t i = 0; i < kCount; ++i) halves[i] = static_cast<uint16_t>(i);
+  for (const CpuLevel level : {CpuLevel::Baseline, CpuLevel::Avx2, CpuLevel::Avx512}) {
+    const auto& kernels = coll::reduce_kernels(level);
+    std::vector<float> floats(kCount);
+    kernels.widen(DType::Float16, bytes(floats), bytes(halves), kCount);
+    int wrong = 0;
+    for (size_t i = 0; i < kCount; ++i) {
+      wrong += std::bit_cast<uint32_t>(floats[i]) != std::bit_cast<uint32_t>(to_float(Half{halves[i]}));
+    }
+    CHECK_EQ(wrong, 0);
+    kernels.narrow(DType::Float16, ReduceOp::Sum, 1, bytes(back), bytes(floats), kCount);
+    for (size_t i = 0; i < kCount; ++i) wrong += back[i] != to_half(floats[i]).bits;
+    CHECK_EQ(wrong, 0);
+  }
+}
+
+TEST("every level rounds floats to float16 as one element alone") {
+  constexpr size_t kCount = 0x10000;
+  std::vector<float> floats(kCount);
+  std::vector<uint16_t> halves(kCount);
+  for (const uint32_t low : {0u, 1u, 0x0fffu, 0x1000u, 0x1001u, 0x8000u, 0xffffu}) {  // ties, and both sides of them
+    for (size_t i = 0; i < kCount; ++i) floats[i] = std::bit_cast<float>(static_cast<uint32_t>(i << 16) | low);
+    for (const CpuLevel level : {CpuLevel::Baseline, CpuLevel::Avx2, CpuLevel::Avx512}) {
+      coll::reduce_kernels(level).narrow(DType::Float16, ReduceOp::Sum, 1, bytes(halves), bytes(floats), kCount);
+      int wrong = 0;
+      for (size_t i = 0; i < kCount; ++i) wrong += halves[i] != to_half(floats[i]).bits;
+      CHECK_EQ(wrong, 0);
+    }
+  }
+}
+
+TEST("every level reduces halves to the same bits, also at lengths that no vector divides") {
+  for (const DType dtype : {DType::Float16, DType::BFloat16}) {
+    for (const size_t count : {size_t{1}, size_t{7}, size_t{513}, size_t{5000}}) {
+      std::vector<uint16_t> a(count), b(count);
+      for (size_t i = 0; i < count; ++i) {
+        a[i] = static_cast<uint16_t>(i * 40503u);
+        b[i] = static_cast<uint16_t>(i * 30011u + 77);
+      }
+      const auto result_of = [&](CpuLevel level, ReduceOp op) {
+        const auto& kernels = coll::reduce_kernels(level);
+        std::vector<float> sums(count);
+        std::vector<uint16_t> result(count);
+        kernels.join(dtype, op, bytes(sums), bytes(a), bytes(b), count);
+        kernels.accumulate(dtype, op, bytes(sums), bytes(b), count);
+        kernels.narrow(dtype, op, 3, bytes(result), bytes(sums), count);
+        kernels.scale(dtype, 0.3, bytes(result), bytes(result), count);
+        return result;
+      };
+      for (const ReduceOp op : {ReduceOp::Sum, ReduceOp::Avg, ReduceOp::Prod, ReduceOp::Max}) {
+        const auto expected = result_of(CpuLevel::Baseline, op);
+        CHECK(result_of(CpuLevel::Avx2, op) == expected);
+        CHECK(result_of(CpuLevel::Avx512, op) == expected);
+      }
+    }
+  }
 }
 
 int main() { return run_all(); }

@@ -121,6 +121,74 @@ void with_type(DType dtype, F&& f) {
 template <class T>
 constexpr bool is_float = std::is_floating_point_v<typename Stored<T>::Acc>;
 
+// float16 is converted by instructions of its own, in pieces that stay in the first-level cache; the loops of all other
+// types convert on the way.
+constexpr size_t kPiece = 512;
+
+void to_floats(const Half* halves, float* floats, size_t count) {
+  size_t i = 0;
+#if defined(RINGWISE_HAS_F16C)
+  for (; i + 8 <= count; i += 8) {
+    _mm256_storeu_ps(floats + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(halves + i))));
+  }
+#endif
+  for (; i < count; ++i) floats[i] = to_float(halves[i]);
+}
+
+void to_halves(const float* floats, Half* halves, size_t count) {
+  size_t i = 0;
+#if defined(RINGWISE_HAS_F16C)
+  for (; i + 8 <= count; i += 8) {
+    const __m256 eight = _mm256_loadu_ps(floats + i);
+    // The processor keeps the payload of a NaN, to_half does not.
+    if (_mm256_movemask_ps(_mm256_cmp_ps(eight, eight, _CMP_UNORD_Q)) != 0) {
+      for (size_t j = i; j < i + 8; ++j) halves[j] = to_half(floats[j]);
+    } else {
+      const __m128i rounded = _mm256_cvtps_ph(eight, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(halves + i), rounded);
+    }
+  }
+#endif
+  for (; i < count; ++i) halves[i] = to_half(floats[i]);
+}
+
+/// As it is accumulated.
+template <class T>
+auto loaded(T value) {
+  return Stored<T>::load(value);
+}
+
+/// Calls f(start, values, count) with all elements at once; those of float16 in pieces, as floats.
+template <class T, class F>
+void each_piece(const T* elements, size_t count, F&& f) {
+  if constexpr (!std::is_same_v<T, Half>) {
+    f(size_t{0}, elements, count);
+  } else {
+    float values[kPiece];
+    for (size_t start = 0; start < count; start += kPiece) {
+      const size_t piece = std::min(kPiece, count - start);
+      to_floats(elements + start, values, piece);
+      f(start, static_cast<const float*>(values), piece);
+    }
+  }
+}
+
+/// output[i] = value_of(i), rounded to T
+template <class T, class F>
+void store_each(T* output, size_t count, F&& value_of) {
+  if constexpr (!std::is_same_v<T, Half>) {
+    RINGWISE_SAME_INDEX
+    for (size_t i = 0; i < count; ++i) output[i] = Stored<T>::store(value_of(i));
+  } else {
+    float values[kPiece];
+    for (size_t start = 0; start < count; start += kPiece) {
+      const size_t piece = std::min(kPiece, count - start);
+      for (size_t i = 0; i < piece; ++i) values[i] = value_of(start + i);
+      to_halves(values, output + start, piece);
+    }
+  }
+}
+
 void widen(DType dtype, std::byte* accumulator, const std::byte* input, size_t count) {
   if (!is_half(dtype)) {
     std::memcpy(accumulator, input, count * byte_size(dtype));
@@ -129,7 +197,8 @@ void widen(DType dtype, std::byte* accumulator, const std::byte* input, size_t c
   with_type(dtype, [&]<class T>(T) {
     auto* acc = reinterpret_cast<typename Stored<T>::Acc*>(accumulator);
     const auto* in = reinterpret_cast<const T*>(input);
-    for (size_t i = 0; i < count; ++i) acc[i] = Stored<T>::load(in[i]);
+    if constexpr (std::is_same_v<T, Half>) return to_floats(in, acc, count);
+    for (size_t i = 0; i < count; ++i) acc[i] = loaded(in[i]);
   });
 }
 
@@ -137,11 +206,11 @@ void widen(DType dtype, std::byte* accumulator, const std::byte* input, size_t c
 void accumulate(DType dtype, ReduceOp op, std::byte* accumulator, const std::byte* input, size_t count) {
   with_type(dtype, [&]<class T>(T) {
     with_operation<T>(op, [&]<class F>(F) {
-      using S = Stored<T>;
-      auto* acc = reinterpret_cast<typename S::Acc*>(accumulator);
-      const auto* in = reinterpret_cast<const T*>(input);
-      RINGWISE_SAME_INDEX
-      for (size_t i = 0; i < count; ++i) acc[i] = F::apply(acc[i], static_cast<typename S::Acc>(S::load(in[i])));
+      auto* acc = reinterpret_cast<typename Stored<T>::Acc*>(accumulator);
+      each_piece(reinterpret_cast<const T*>(input), count, [&](size_t start, const auto* in, size_t piece) {
+        RINGWISE_SAME_INDEX
+        for (size_t i = 0; i < piece; ++i) acc[start + i] = F::apply(acc[start + i], loaded(in[i]));
+      });
     });
   });
 }
@@ -149,14 +218,14 @@ void accumulate(DType dtype, ReduceOp op, std::byte* accumulator, const std::byt
 void join(DType dtype, ReduceOp op, std::byte* accumulator, const std::byte* a, const std::byte* b, size_t count) {
   with_type(dtype, [&]<class T>(T) {
     with_operation<T>(op, [&]<class F>(F) {
-      using S = Stored<T>;
-      auto* acc = reinterpret_cast<typename S::Acc*>(accumulator);
-      const auto* left = reinterpret_cast<const T*>(a);
-      const auto* right = reinterpret_cast<const T*>(b);
-      RINGWISE_SAME_INDEX
-      for (size_t i = 0; i < count; ++i) {
-        acc[i] = F::apply(static_cast<typename S::Acc>(S::load(left[i])), static_cast<typename S::Acc>(S::load(right[i])));
-      }
+      auto* acc = reinterpret_cast<typename Stored<T>::Acc*>(accumulator);
+      const auto* others = reinterpret_cast<const T*>(b);
+      each_piece(reinterpret_cast<const T*>(a), count, [&](size_t start, const auto* left, size_t piece) {
+        each_piece(others + start, piece, [&](size_t, const auto* right, size_t) {
+          RINGWISE_SAME_INDEX
+          for (size_t i = 0; i < piece; ++i) acc[start + i] = F::apply(loaded(left[i]), loaded(right[i]));
+        });
+      });
     });
   });
 }
@@ -186,10 +255,8 @@ void narrow(DType dtype, ReduceOp op, int size, std::byte* output, const std::by
     if constexpr (is_float<T>) {
       using Acc = typename Stored<T>::Acc;
       const Acc divisor = op == ReduceOp::Avg ? static_cast<Acc>(size) : Acc{1};
-      auto* out = reinterpret_cast<T*>(output);
       const auto* acc = reinterpret_cast<const Acc*>(accumulator);
-      RINGWISE_SAME_INDEX
-      for (size_t i = 0; i < count; ++i) out[i] = Stored<T>::store(acc[i] / divisor);
+      store_each(reinterpret_cast<T*>(output), count, [&](size_t i) { return acc[i] / divisor; });
     }
   });
 }
@@ -199,8 +266,9 @@ void scale(DType dtype, double factor, std::byte* output, const std::byte* input
     if constexpr (is_float<T>) {
       using Acc = typename Stored<T>::Acc;
       auto* out = reinterpret_cast<T*>(output);
-      const auto* in = reinterpret_cast<const T*>(input);
-      for (size_t i = 0; i < count; ++i) out[i] = Stored<T>::store(Stored<T>::load(in[i]) * static_cast<Acc>(factor));
+      each_piece(reinterpret_cast<const T*>(input), count, [&](size_t start, const auto* in, size_t piece) {
+        store_each(out + start, piece, [&](size_t i) { return loaded(in[i]) * static_cast<Acc>(factor); });
+      });
     }
   });
 }

@@ -3,11 +3,14 @@
 
 #if defined(__x86_64__)
 RINGWISE_TARGET_BEGIN("avx2,fma,f16c")
+#define RINGWISE_HAS_F16C
 #define RINGWISE_LEVEL avx2
 #include "coll/reduce/level.h"
+#include "coll/reduce/grid_level.h"
 RINGWISE_TARGET_END
 
 namespace ringwise::coll {
 extern const ReduceKernels kAvx2Reduce = avx2::kKernels;
+extern const GridKernels kAvx2Grid = avx2::kGridKernels;
 }
 #endif

@@ -3,7 +3,9 @@
 
 #define RINGWISE_LEVEL baseline
 #include "coll/reduce/level.h"
+#include "coll/reduce/grid_level.h"
 
 namespace ringwise::coll {
 extern const ReduceKernels kBaselineReduce = baseline::kKernels;
+extern const GridKernels kBaselineGrid = baseline::kGridKernels;
 }

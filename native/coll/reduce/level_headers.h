@@ -1,11 +1,20 @@
 // What the kernels use of the libraries, included before a file is switched to another instruction set.
 #pragma once
 
+#include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <type_traits>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 #include "base/half.h"
 #include "base/target.h"
+#include "coll/reduce/grid.h"
 #include "coll/reduce/reduce.h"
 
 // Before a loop whose arrays are equal or apart, never shifted against each other.

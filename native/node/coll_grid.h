@@ -1,0 +1,10 @@
+// The arithmetic of reproducible sums for JavaScript: { raise, add, finish }, see coll/reduce/grid.h.
+#pragma once
+
+#include <napi.h>
+
+namespace ringwise::node {
+
+Napi::Object define_grid(Napi::Env env);
+
+}  // namespace ringwise::node
