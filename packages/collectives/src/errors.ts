@@ -311,6 +311,14 @@ export function countsOfMany(verb: string): Failure {
   );
 }
 
+export function reproducibleList(verb: string): Failure {
+  return invalid(
+    verb,
+    'a reproducible reduction has one buffer; expected no list',
+    'Its bits do not depend on the cuts: one call for each buffer gives the same.',
+  );
+}
+
 export function badTag(verb: string, got: string, max: number): Failure {
   return invalid(verb, `tag is not usable; expected 0 to ${max}, got ${got}`);
 }
@@ -393,6 +401,22 @@ export function noSubgroups(verb: string): Failure {
 
 function unsupported(verb: string, what: string, next?: string): Failure {
   return local('ERR_COLL_UNSUPPORTED', verb, what, next);
+}
+
+export function notReproducible(verb: string, op: ReduceOp, dtype: DType, known: readonly DType[]): Failure {
+  return unsupported(
+    verb,
+    `there is no reproducible '${op}' of ${dtype}; expected 'sum' or 'avg' of ${known.join(', ')}`,
+    'Integers, and min and max, have the same bits in any order anyway.',
+  );
+}
+
+export function reproducibleHidden(verb: string): Failure {
+  return unsupported(verb, 'a reproducible reduction needs memory that JavaScript can see');
+}
+
+export function tooManyAddends(verb: string, got: number, max: number): Failure {
+  return unsupported(verb, `too many addends for a reproducible sum; expected at most ${max}, got ${got}`);
 }
 
 export function verbNotSupported(verb: string, backend: string, verbs: readonly string[]): Failure {

@@ -178,11 +178,18 @@ export class Group {
     calls.run('scatter', scatter(calls, input, output, options));
   }
 
-  /** Reduces all ranks' `input`, cuts the result into a part for each rank, and writes part `rank` to `output`. */
-  reduceScatter(input: Buffers, output: Buffers, options: ReduceOptions & CountsOptions = none): Work {
+  /**
+   * Reduces all ranks' `input`, cuts the result into a part for each rank, and writes part `rank` to `output`. `input` is
+   * null only with `contributions`.
+   */
+  reduceScatter(input: Buffers | null, output: Buffers, options: ReduceOptions & CountsOptions = none): Work {
     return this.#calls.start('reduceScatter', () => reduceScatter(this.#calls, input, output, options));
   }
-  reduceScatterSync(input: Buffers, output: Buffers, options: ReduceOptions & CountsOptions = none): void {
+  reduceScatterSync(
+    input: Buffers | null,
+    output: Buffers,
+    options: ReduceOptions & CountsOptions = none,
+  ): void {
     const calls = this.#calls.blocking('reduceScatter');
     calls.run('reduceScatter', reduceScatter(calls, input, output, options));
   }

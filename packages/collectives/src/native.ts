@@ -83,7 +83,22 @@ export interface NativeGroup {
   readonly destroy: () => void;
 }
 
+/** The kernels of reproducible/grid.ts; a dtype is its index in dtypes. */
+export interface NativeGrid {
+  readonly raise: (dtype: number, input: Memory, exponents: Memory) => void;
+  readonly add: (dtype: number, input: Memory, exponents: Memory, words: Memory) => void;
+  readonly finish: (
+    dtype: number,
+    words: Memory,
+    exponents: Memory,
+    addends: number,
+    divisor: number,
+    output: Memory,
+  ) => void;
+}
+
 export interface NativeAddon {
+  readonly grid: NativeGrid;
   readonly HostGroup: new (
     rank: number,
     size: number,

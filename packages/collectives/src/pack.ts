@@ -66,11 +66,16 @@ export function bundlesOf(parts: readonly BufferView[]): readonly (readonly numb
   return bundles;
 }
 
-/** Tells lists of equally many elements apart, as an operation's `packing`: FNV-1a over the lengths, never 0. */
+/** Tells lists of equally many elements apart, as an operation's `packing`. */
 export function packingOf(parts: readonly BufferView[]): number {
+  return digestOf(parts.map(({ count }) => count));
+}
+
+/** FNV-1a over integers below 2^48, for an operation's `packing`; never 0. */
+export function digestOf(integers: readonly number[]): number {
   let hash = 0x811c9dc5;
-  for (const { count } of parts) {
-    for (let rest = count, byte = 0; byte < 6; byte++, rest = Math.floor(rest / 256)) {
+  for (const integer of integers) {
+    for (let rest = integer, byte = 0; byte < 6; byte++, rest = Math.floor(rest / 256)) {
       hash = Math.imul(hash ^ (rest % 256), 0x01000193);
     }
   }

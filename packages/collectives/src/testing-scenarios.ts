@@ -16,6 +16,7 @@ import { objectForms, objectMessages, objectsBeforeSync, objectsInOrder } from '
 import { allocated, digests, manyPending, nanWins, syncAfterAsync } from './testing/order.ts';
 import { type Outcome, plainError } from './testing/outcome.ts';
 import { unevenParts } from './testing/parts.ts';
+import { reproducibleDigests, reproducibleSums } from './testing/reproducible.ts';
 import { randomPrograms } from './testing/run-program.ts';
 import { splitGroups, subgroupFails, subgroupMismatch } from './testing/subgroups.ts';
 
@@ -45,6 +46,8 @@ export const scenarios = {
   objectsInOrder,
   randomPrograms,
   recordsFailure,
+  reproducibleDigests,
+  reproducibleSums,
   splitGroups,
   subgroupFails,
   subgroupMismatch,

@@ -49,6 +49,10 @@ const failures: Record<string, Failure> = {
   oneList: errors.oneList('allToAll'),
   countsOfLists: errors.countsOfLists('allToAll'),
   countsOfMany: errors.countsOfMany('allGather'),
+  notReproducible: errors.notReproducible('reduce', 'prod', 'float32', ['float32', 'float64']),
+  reproducibleHidden: errors.reproducibleHidden('allReduce'),
+  reproducibleList: errors.reproducibleList('allReduce'),
+  tooManyAddends: errors.tooManyAddends('allReduce', 2_000_000, 1_048_576),
   badTag: errors.badTag('send', '-1', 536_870_911),
   notCloneable: errors.notCloneable('sendObject', '() => {} could not be cloned.'),
   objectTooLarge: errors.objectTooLarge('gatherObject', 2 ** 31, 2 ** 30),
@@ -125,6 +129,10 @@ describe('errors', () => {
       allToAll: of input and output only one is a list; expected two lists or two buffers (group "dp", rank 0 of 8).
       allToAll: lists and counts are both given; expected one of them: lists have lengths of their own (group "dp", rank 0 of 8).
       allGather: 'counts' has no meaning for many buffers in one call; expected one input and one output (group "dp", rank 0 of 8).
+      reduce: there is no reproducible 'prod' of float32; expected 'sum' or 'avg' of float32, float64 (group "dp", rank 0 of 8). Integers, and min and max, have the same bits in any order anyway.
+      allReduce: a reproducible reduction needs memory that JavaScript can see (group "dp", rank 0 of 8).
+      allReduce: a reproducible reduction has one buffer; expected no list (group "dp", rank 0 of 8). Its bits do not depend on the cuts: one call for each buffer gives the same.
+      allReduce: too many addends for a reproducible sum; expected at most 1048576, got 2000000 (group "dp", rank 0 of 8).
       send: tag is not usable; expected 0 to 536870911, got -1 (group "dp", rank 0 of 8).
       sendObject: the value cannot be sent: () => {} could not be cloned (group "dp", rank 0 of 8). Send what structured clone takes: data, no functions.
       gatherObject: the objects are too large; expected at most 1073741824 bytes together, got 2147483648 (group "dp", rank 0 of 8). Send large data as typed arrays.

@@ -37,6 +37,7 @@ const exactInBothForms: typeof exact = [
   ['moves every dtype exactly', 1, 'exactMoves'],
   ['takes parts of different lengths, and lists of parts', 1, 'unevenParts'],
   ['takes many buffers in one call', 1, 'manyBuffers'],
+  ['sums floats reproducibly', 1, 'reproducibleSums'],
   ['sends and receives exactly', 2, 'exactMessages'],
   ['receives from any rank', 2, 'fromAnySource'],
   ['sends and receives many messages in one call', 2, 'batches'],

@@ -19,6 +19,8 @@ export const mismatchKinds = [
   'counts of reduceScatter',
   'counts of allToAll',
   'list',
+  'reproducibility',
+  'op of a reproducible sum',
   'object and buffer',
   'pair',
   'dtype of pair',
@@ -97,6 +99,10 @@ function disagree(
       const cut = isOdd ? 3 : 5;
       return group.allReduce([buffer.subarray(0, cut), buffer.subarray(cut, 8)]);
     }
+    case 'reproducibility':
+      return group.allReduce(buffer, { reproducible: isOdd });
+    case 'op of a reproducible sum':
+      return group.allReduce(buffer, { reproducible: true, op: isOdd ? 'avg' : 'sum' });
     case 'object and buffer':
       return isOdd ? group.broadcast(buffer) : group.allGatherObject('x'.repeat(100));
     case 'pair':

@@ -10,6 +10,7 @@ import type { Call } from '../steps.ts';
 import { bundled } from './bundle.ts';
 import { isList, listOf, viewsOf } from './list.ts';
 import { defaultFactor } from './reduce.ts';
+import { isReproducible, reproducibleReduceScatter } from './reproducible.ts';
 
 type Counts = readonly number[] | null;
 
@@ -49,16 +50,19 @@ export function scatter(
 
 export function reduceScatter(
   calls: Calls,
-  from: Buffers,
+  from: Buffers | null,
   to: Buffers,
   options: ReduceOptions & CountsOptions,
 ): Call<void> {
+  if (isReproducible(options))
+    return reproducibleReduceScatter(calls, from, to, countsOf(options.counts), options);
   const { timeoutMs = calls.timeoutMs, op = 'sum', counts } = options;
   const factor = options.factor ?? defaultFactor(op);
   const operationOf: OperationOf = (output, whole, counts, seq, packing): ReduceScatter => {
     const input = whole as BufferView;
     return { verb: 'reduceScatter', seq, timeoutMs, packing, input, output, counts, op, factor };
   };
+  if (from === null) asBuffer(from as never, 'reduceScatter'); // refuses it
   return parted(calls, 'reduceScatter', { part: to, whole: from, joins: false, counts }, operationOf);
 }
 

@@ -2,26 +2,23 @@
 import type { AllReduce, Barrier, Broadcast, Reduce, ReduceOp } from '../backend.ts';
 import { asBuffer, type BufferView } from '../buffer.ts';
 import type { Calls } from '../calls.ts';
+import { reproducibleList } from '../errors.ts';
 import type { Buffers, CallOptions, ReduceOptions, RootOptions } from '../options.ts';
 import type { Call } from '../steps.ts';
 import { bundled } from './bundle.ts';
 import { isList, viewsOf } from './list.ts';
+import { isReproducible, reproducibleReduce } from './reproducible.ts';
 
 export function allReduce(calls: Calls, buffers: Buffers, options: ReduceOptions): Call<void> {
   const { timeoutMs = calls.timeoutMs, op = 'sum' } = options;
   const factor = options.factor ?? defaultFactor(op);
   if (!isList(buffers)) {
     const buffer = asBuffer(buffers, 'allReduce');
-    return calls.accept<AllReduce>({
-      verb: 'allReduce',
-      seq: calls.seq,
-      timeoutMs,
-      packing: 0,
-      buffer,
-      op,
-      factor,
-    });
+    const { seq } = calls;
+    const plain: AllReduce = { verb: 'allReduce', seq, timeoutMs, packing: 0, buffer, op, factor };
+    return isReproducible(options) ? reproducibleReduce(calls, plain, options) : calls.accept(plain);
   }
+  if (isReproducible(options)) throw calls.error(reproducibleList('allReduce'));
   return inPlace(
     calls,
     'allReduce',
@@ -39,9 +36,13 @@ export function reduce(calls: Calls, buffers: Buffers, options: ReduceOptions & 
   const operationOf = (buffer: BufferView, seq: number, packing: number): Reduce => {
     return { verb: 'reduce', seq, timeoutMs, packing, buffer, op, factor, root };
   };
+  if (!isList(buffers)) {
+    const plain = operationOf(asBuffer(buffers, 'reduce'), calls.seq, 0);
+    return isReproducible(options) ? reproducibleReduce(calls, plain, options) : calls.accept(plain);
+  }
+  if (isReproducible(options)) throw calls.error(reproducibleList('reduce'));
   const access = { isRead: true, isWritten: root === calls.rank };
-  if (isList(buffers)) return inPlace(calls, 'reduce', buffers, access, operationOf);
-  return calls.accept(operationOf(asBuffer(buffers, 'reduce'), calls.seq, 0));
+  return inPlace(calls, 'reduce', buffers, access, operationOf);
 }
 
 export function broadcast(calls: Calls, buffers: Buffers, options: RootOptions): Call<void> {

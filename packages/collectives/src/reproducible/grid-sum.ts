@@ -1,0 +1,71 @@
+// One rank's part of a reproducible sum: its addends, cut into blocks, one for each part of the result. A block has
+// the words of its elements, and one more for the number of addends.
+import { type ArrayOf, allocHost, type BufferView, elementsOf } from '../buffer.ts';
+import { type Exponents, exponentDtype, type SummableDType, wordsOf } from './grid.ts';
+import { gridKernels } from './kernels.ts';
+
+export class GridSum {
+  readonly #dtype: SummableDType;
+  readonly #inputs: readonly ArrayOf<SummableDType>[];
+  readonly #blocks: readonly number[];
+  /** Of all elements; those of all ranks, once they have been reduced by max. */
+  readonly exponents: BufferView;
+  /** int64; to be reduced by sum. */
+  readonly words: BufferView;
+
+  /** Each input has as many elements as all blocks together. Copies nothing. */
+  constructor(dtype: SummableDType, inputs: readonly BufferView[], blocks: readonly number[]) {
+    this.#dtype = dtype;
+    this.#inputs = inputs.map(valuesOf);
+    this.#blocks = blocks;
+    const count = blocks.reduce((all, block) => all + block, 0);
+    this.exponents = allocHost(count, exponentDtype(dtype));
+    this.words = allocHost(wordsOf(dtype, count) + blocks.length, 'int64');
+  }
+
+  raise(): void {
+    const exponents = elementsOf(this.exponents) as Exponents;
+    const kernels = gridKernels();
+    for (const input of this.#inputs) kernels.raise(this.#dtype, input, exponents);
+  }
+
+  /** Once the exponents are those of all ranks. */
+  add(): void {
+    const words = elementsOf(this.words) as BigInt64Array;
+    const kernels = gridKernels();
+    let end = 0;
+    for (const [start, count, exponents] of this.#eachBlock()) {
+      const begin = end;
+      end += wordsOf(this.#dtype, count) + 1;
+      const own = words.subarray(begin, end);
+      for (const input of this.#inputs)
+        kernels.add(this.#dtype, input.subarray(start, start + count), exponents, own);
+      own[own.length - 1] = BigInt(this.#inputs.length);
+    }
+  }
+
+  /** Rounds the sums of one block to `output`, unless there are too many addends. Returns how many there are. */
+  finish(block: number, output: BufferView, sums: BufferView, op: 'sum' | 'avg', maxAddends: number): number {
+    const words = elementsOf(sums) as BigInt64Array;
+    const addends = Number(words.at(-1));
+    const [, , exponents] = [...this.#eachBlock()][block]!;
+    const divisor = op === 'avg' ? addends : 1;
+    if (addends <= maxAddends)
+      gridKernels().finish(this.#dtype, words, exponents, addends, divisor, valuesOf(output));
+    return addends;
+  }
+
+  /** Where a block starts, how many elements it has, and their exponents. */
+  *#eachBlock(): Generator<readonly [number, number, Exponents]> {
+    const exponents = elementsOf(this.exponents) as Exponents;
+    let start = 0;
+    for (const count of this.#blocks) {
+      yield [start, count, exponents.subarray(start, start + count)];
+      start += count;
+    }
+  }
+}
+
+function valuesOf(view: BufferView): ArrayOf<SummableDType> {
+  return elementsOf(view as BufferView & { readonly dtype: SummableDType });
+}

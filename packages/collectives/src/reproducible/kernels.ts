@@ -1,0 +1,28 @@
+// Which kernels do the arithmetic: the native ones where they can be loaded. Both give the same bits.
+import { dtypes } from '../dtype.ts';
+import { CollectiveError } from '../errors.ts';
+import { loadNative } from '../native.ts';
+import type { GridKernels } from './grid.ts';
+import { referenceKernels } from './reference.ts';
+
+let kernels: GridKernels | undefined;
+
+export function gridKernels(): GridKernels {
+  kernels ??= nativeKernels() ?? referenceKernels;
+  return kernels;
+}
+
+/** Null where there is no addon for this platform. */
+export function nativeKernels(): GridKernels | null {
+  try {
+    const { grid } = loadNative();
+    return {
+      raise: (dtype, input, exponents) => grid.raise(dtypes.indexOf(dtype), input, exponents),
+      add: (dtype, input, exponents, words) => grid.add(dtypes.indexOf(dtype), input, exponents, words),
+      finish: (dtype, ...rest) => grid.finish(dtypes.indexOf(dtype), ...rest),
+    };
+  } catch (error) {
+    if (CollectiveError.is(error)) return null;
+    throw error;
+  }
+}

@@ -1,0 +1,120 @@
+// allReduce, reduce and reduceScatter whose result does not depend on how the addends are dealt to ranks: see
+// reproducible/grid.ts. Two operations: the largest exponent of every element, then the sum of the integers.
+import type { AllReduce, Reduce, ReduceScatter } from '../backend.ts';
+import { allocHost, asBuffer, type BufferView } from '../buffer.ts';
+import type { Calls } from '../calls.ts';
+import { dtypes } from '../dtype.ts';
+import {
+  dtypesDiffer,
+  notReproducible,
+  reproducibleHidden,
+  reproducibleList,
+  tooManyAddends,
+  wrongCount,
+} from '../errors.ts';
+import type { Buffers, ReduceOptions } from '../options.ts';
+import { digestOf } from '../pack.ts';
+import { reduceOps } from '../reduce-ops.ts';
+import { maxAddends, type SummableDType, summableDtypes, wordsOf } from '../reproducible/grid.ts';
+import { GridSum } from '../reproducible/grid-sum.ts';
+import type { EarlierStep } from '../steps.ts';
+import { isList } from './list.ts';
+
+type Reduction = AllReduce | Reduce | ReduceScatter;
+
+export function isReproducible({ reproducible, contributions }: ReduceOptions): boolean {
+  return reproducible === true || contributions !== undefined;
+}
+
+/** `plain` is the operation that it would be otherwise. */
+export function reproducibleReduce(
+  calls: Calls,
+  plain: AllReduce | Reduce,
+  { contributions }: ReduceOptions,
+): EarlierStep<void> {
+  const { verb, buffer } = plain;
+  calls.check(plain);
+  const inputs = contributions?.map((contribution) => asBuffer(contribution, verb)) ?? [buffer];
+  for (const { dtype, count } of inputs) {
+    if (dtype !== buffer.dtype) throw calls.error(dtypesDiffer(verb, dtype, buffer.dtype));
+    if (count !== buffer.count) throw calls.error(wrongCount(verb, 'input', buffer.count, count));
+  }
+  const grid = gridOf(calls, plain, inputs, buffer, [buffer.count]);
+  const hasResult = verb === 'allReduce' || plain.root === calls.rank;
+  const second = { ...plain, op: 'sum', buffer: grid.words } as const;
+  return steps(calls, plain, grid, second, grid.words, hasResult ? [0, buffer] : null);
+}
+
+export function reproducibleReduceScatter(
+  calls: Calls,
+  from: Buffers | null,
+  to: Buffers,
+  counts: readonly number[] | null,
+  { op = 'sum', factor = 1, contributions, timeoutMs = calls.timeoutMs }: ReduceOptions,
+): EarlierStep<void> {
+  const verb = 'reduceScatter';
+  if (isList(to) || (from !== null && isList(from))) throw calls.error(reproducibleList(verb));
+  const output = asBuffer(to, verb);
+  const inputs = (contributions ?? [from as never]).map((input) => asBuffer(input, verb));
+  const blocks = counts ?? new Array<number>(calls.size).fill(output.count);
+  const all = blocks.reduce((sum, count) => sum + count, 0);
+  const common = { verb, seq: calls.seq, timeoutMs, packing: 0, output, counts, op, factor } as const;
+  const plain: ReduceScatter = { ...common, input: { ...output, count: all, host: new Uint8Array() } };
+  for (const input of [plain.input, ...inputs]) calls.check({ ...plain, input });
+  const grid = gridOf(calls, plain, inputs, output, blocks);
+  const sums = allocHost(wordsOf(output.dtype, output.count) + 1, 'int64');
+  const lengths = counts?.map((count) => wordsOf(output.dtype, count) + 1) ?? null;
+  const second: ReduceScatter = { ...plain, op: 'sum', input: grid.words, output: sums, counts: lengths };
+  return steps(calls, plain, grid, second, sums, [calls.rank, output]);
+}
+
+function gridOf(
+  calls: Calls,
+  { verb, op }: Reduction,
+  inputs: readonly BufferView[],
+  output: BufferView,
+  blocks: readonly number[],
+): GridSum {
+  const { dtype } = output;
+  if ((op !== 'sum' && op !== 'avg') || !summableDtypes.includes(dtype as SummableDType))
+    throw calls.error(notReproducible(verb, op, dtype, summableDtypes));
+  if ([output, ...inputs].some(({ host }) => host === null)) throw calls.error(reproducibleHidden(verb));
+  return new GridSum(dtype as SummableDType, inputs, blocks);
+}
+
+/** `result`: which block of `sums` becomes what, on the ranks that get one. */
+function steps(
+  calls: Calls,
+  { verb, op, seq, timeoutMs, ...plain }: Reduction,
+  grid: GridSum,
+  second: Reduction,
+  sums: BufferView,
+  result: readonly [block: number, output: BufferView] | null,
+): EarlierStep<void> {
+  // The operations are the same for all dtypes, for sum and avg, and the first one for all verbs and roots.
+  const output = 'output' in plain ? plain.output : plain.buffer;
+  const root = 'root' in plain ? plain.root : 0;
+  const counts = 'counts' in plain ? (plain.counts ?? []) : [];
+  const kind = [verb.length, dtypes.indexOf(output.dtype), reduceOps.indexOf(op), root, ...counts];
+  const common = { timeoutMs, packing: digestOf(kind), factor: 1 };
+  calls.check(second);
+  const first = calls.accept<AllReduce>({
+    ...common,
+    verb: 'allReduce',
+    seq,
+    op: 'max',
+    buffer: grid.exponents,
+  });
+  const operation = { ...second, ...common, seq: calls.reserve() };
+  grid.raise();
+  const more = () => {
+    grid.add();
+    return { operations: [operation], finish };
+  };
+  const finish = () => {
+    if (result === null) return;
+    const addends = grid.finish(...result, sums, op as 'sum' | 'avg', maxAddends);
+    if (addends > maxAddends) throw calls.error(tooManyAddends(verb, addends, maxAddends));
+  };
+  return { operations: [first], more };
+}

@@ -1,0 +1,8 @@
+// What the ranks of reproducible.test.ts run, each in a process of its own.
+import { init } from '../src/index.ts';
+import { reproducibleDigests } from '../src/testing/reproducible.ts';
+
+export async function digests(_rank: number): Promise<string[]> {
+  await using group = await init({ backend: 'host' });
+  return await reproducibleDigests(group);
+}
