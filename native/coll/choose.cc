@@ -14,21 +14,6 @@ namespace ringwise::coll {
 
 namespace {
 
-// What a link between hosts carries in the time of its latency: 10 to 100 KiB on real ones. Below, a second message costs
-// more than sending everything to everybody.
-constexpr size_t kLatencyBytes = 16 * 1024;
-// Every message costs its sender about a tenth of the latency. With more ranks, algorithms with few messages win.
-constexpr int kManyRanks = 32;
-// One message of this size costs about as much as a message.
-constexpr size_t kSmallBytes = 2 * 1024;
-// Buffers of this size fill a core's cache.
-constexpr size_t kCacheBytes = 1024 * 1024;
-// From here on bytes count more than steps: of a broadcast or reduce, and of the mean part of a gather or scatter.
-constexpr size_t kLargeBytes = 64 * 1024;
-constexpr size_t kLargePartBytes = 8 * 1024;
-// Up to here the root of a gather or scatter reaches every rank in about as many steps as a tree has.
-constexpr int kFewRanks = 4;
-
 template <TeamAllReduce* all_reduce>
 void among_everyone(const Op& op, const Topology& topology, Schedule& schedule) {
   const Piece output{Place::Output, 0, op.count};
@@ -92,65 +77,19 @@ constexpr Algorithm kAllToAll[] = {{"direct", by_rank<pairwise_all_to_all>}, {"b
 constexpr std::span<const Algorithm> kAlgorithms[kVerbCount] = {
     kAllReduce, kBroadcast, kAllGather, kReduceScatter, kSend, kRecv, kBarrier, kReduce, kGather, kScatter, kAllToAll};
 
-/// Bytes of the buffer that has a part of every rank.
-size_t bytes_of_parts(const Op& op, int size) {
-  const size_t elements = op.counts != nullptr ? std::accumulate(op.counts, op.counts + size, size_t{0}) : op.count * size;
-  return elements * byte_size(op.dtype);
-}
-
-/// The one of this name; checked by the compiler.
-template <size_t N>
-consteval const Algorithm* named(const Algorithm (&list)[N], std::string_view name) {
-  for (const Algorithm& algorithm : list) {
-    if (algorithm.name == name) return &algorithm;
-  }
-  throw "no such algorithm";
-}
-
-/// The best all-reduce of `n` ranks that have links of one kind with each other. `wide` where sums of several ranks are
-/// twice as long on their way as what is summed.
-const Algorithm* best_all_reduce(size_t bytes, size_t n, bool wide) {
-  if (n > kManyRanks) {
-    return bytes <= kSmallBytes ? named(kAllReduce, "recursive-doubling") : named(kAllReduce, "halving-doubling");
-  }
-  if (n == 2 && (!wide || bytes <= kSmallBytes)) {
-    // One exchange of everything is as many bytes as two of halves, and half the latency. But between sizes where latency
-    // counts and those that fit no cache anyway, a rank that only sums half of them is the faster one.
-    const bool halves = bytes >= kCacheBytes / 2 && bytes < 8 * kCacheBytes;
-    return halves ? named(kAllReduce, "ring") : named(kAllReduce, "recursive-doubling");
-  }
-  // One-shot: latency + (n−1)·S. Two-shot: 2·latency + 2·S·(n−1)/n.
-  if (bytes * (n - 1) * (n - 2) <= kLatencyBytes * n && bytes <= kLatencyBytes) return named(kAllReduce, "one-shot");
-  return named(kAllReduce, "two-shot");
-}
-
-const Algorithm* best_all_reduce(const Op& op, const Topology& topology) {
-  const size_t bytes = op.count * byte_size(op.dtype);
-  const Hosts& hosts = *topology.hosts;
-  const bool several_each = hosts.count() > 1 && hosts.count() < hosts.size();
-  if (several_each && bytes > kSmallBytes) return named(kAllReduce, "hierarchical");
-  return best_all_reduce(bytes, static_cast<size_t>(topology.size()), is_half(op.dtype));
-}
-
-const Algorithm* best(const Op& op, const Topology& topology) {
-  const int size = topology.size();
-  const size_t bytes = op.count * byte_size(op.dtype);
-  const bool large = size > 2 && bytes >= kLargeBytes;
-  const bool many_small = size > kManyRanks && bytes <= kSmallBytes;
-  const bool reach_each = size <= kFewRanks || bytes_of_parts(op, size) >= kLargePartBytes * size;
-  switch (op.verb) {
-    case Verb::AllReduce: return best_all_reduce(op, topology);
-    case Verb::Broadcast: return large ? named(kBroadcast, "chain") : named(kBroadcast, "tree");
-    case Verb::Reduce: return large ? named(kReduce, "two-shot") : named(kReduce, "tree");
-    case Verb::Gather: return reach_each ? named(kGather, "direct") : named(kGather, "tree");
-    case Verb::Scatter: return reach_each ? named(kScatter, "direct") : named(kScatter, "tree");
-    case Verb::AllGather: return many_small ? named(kAllGather, "bruck") : named(kAllGather, "direct");
-    case Verb::AllToAll: return many_small && has_even_parts(op, topology) ? named(kAllToAll, "bruck") : named(kAllToAll, "direct");
-    default: return &algorithms_of(op.verb).front();
-  }
+/// As rules count them: of the buffer or, where every rank has a part, of one on average.
+size_t bytes_of(const Op& op, int size) {
+  if (op.counts == nullptr || op.verb == Verb::AllToAll) return op.count * byte_size(op.dtype);
+  return std::accumulate(op.counts, op.counts + size, size_t{0}) * byte_size(op.dtype) / static_cast<size_t>(size);
 }
 
 }  // namespace
+
+std::string names_of_algorithms(Verb verb) {
+  std::string names;
+  for (const Algorithm& algorithm : algorithms_of(verb)) names += (names.empty() ? "" : ", ") + std::string(algorithm.name);
+  return names;
+}
 
 std::span<const Algorithm> algorithms_of(Verb verb) { return kAlgorithms[static_cast<int>(verb)]; }
 
@@ -165,6 +104,7 @@ int number_of(Verb verb, const Algorithm& algorithm) { return static_cast<int>(&
 
 Choices Choices::from_environment() {
   Choices choices;
+  choices.tuning_ = Tuning::from_environment();
   for (int verb = 0; verb < kVerbCount; ++verb) {
     std::string variable = std::string("RINGWISE_ALGO_") + name_of(static_cast<Verb>(verb));
     std::transform(variable.begin() + 14, variable.end(), variable.begin() + 14, [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
@@ -172,22 +112,28 @@ Choices Choices::from_environment() {
     if (name == nullptr || *name == '\0') continue;
     choices.forced_[verb] = find_algorithm(static_cast<Verb>(verb), name);
     if (choices.forced_[verb] != nullptr) continue;
-    std::string known;
-    for (const Algorithm& algorithm : kAlgorithms[verb]) known += (known.empty() ? "" : ", ") + std::string(algorithm.name);
-    throw std::invalid_argument(variable + ": there is no algorithm \"" + name + "\"; expected one of " + known);
+    throw std::invalid_argument(variable + ": there is no algorithm \"" + name + "\"; expected one of " +
+                                names_of_algorithms(static_cast<Verb>(verb)));
   }
   return choices;
 }
 
 const Algorithm& Choices::choose(const Op& op, const Topology& topology) const {
   const Algorithm* forced = forced_[static_cast<int>(op.verb)];
-  return forced != nullptr && forced->fits(op, topology) ? *forced : *best(op, topology);
+  const auto fits = [&](const Algorithm& algorithm) { return algorithm.fits(op, topology); };
+  if (forced != nullptr && fits(*forced)) return *forced;
+  const Hosts& hosts = *topology.hosts;
+  const bool several_each = hosts.count() > 1 && hosts.count() < hosts.size();
+  const Algorithm* best =
+      topology.rules().find({op.verb, is_half(op.dtype), several_each, hosts.size(), bytes_of(op, hosts.size())}, fits);
+  return best != nullptr ? *best : algorithms_of(op.verb).front();
 }
 
-TeamAllReduce* between_hosts(const Op& op, size_t bytes, int hosts) {
-  const Algorithm* algorithm = best_all_reduce(bytes, static_cast<size_t>(hosts), is_half(op.dtype));
-  const bool takes_sums = algorithm != named(kAllReduce, "one-shot") || !is_half(op.dtype);
-  return takes_sums ? algorithm->among : two_shot_all_reduce;
+TeamAllReduce* between_hosts(const Op& op, size_t bytes, const Topology& topology) {
+  const auto takes_sums = [&](const Algorithm& algorithm) {
+    return algorithm.among != nullptr && (algorithm.among != one_shot_all_reduce || !is_half(op.dtype));
+  };
+  return topology.rules().find({Verb::AllReduce, is_half(op.dtype), false, topology.hosts->count(), bytes}, takes_sums)->among;
 }
 
 }  // namespace ringwise::coll

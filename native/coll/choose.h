@@ -1,6 +1,6 @@
-// Which algorithm carries out an operation over links: by verb, bytes, ranks and hosts, by thresholds that were measured
-// or, for many hosts, simulated (docs/performance.md). RINGWISE_ALGO_<VERB>, as RINGWISE_ALGO_ALLREDUCE=ring, takes the
-// choice away; all ranks must say the same, which their signatures check.
+// Which algorithm carries out an operation over links: by verb, bytes, ranks and hosts, as the rules of tuning.h say.
+// RINGWISE_ALGO_<VERB>, as RINGWISE_ALGO_ALLREDUCE=ring, takes the choice away. All ranks must say the same, and have the
+// same rules, which their signatures check.
 #pragma once
 
 #include <array>
@@ -10,6 +10,7 @@
 #include "coll/algo/algorithms.h"
 #include "coll/schedule.h"
 #include "coll/topology.h"
+#include "coll/tuning.h"
 
 namespace ringwise::coll {
 
@@ -25,6 +26,8 @@ struct Algorithm {
 std::span<const Algorithm> algorithms_of(Verb verb);
 /// Null where the verb has none of this name.
 const Algorithm* find_algorithm(Verb verb, std::string_view name);
+/// "two-shot, one-shot, …"
+std::string names_of_algorithms(Verb verb);
 /// 1 for the verb's first one, and so on: for signatures.
 int number_of(Verb verb, const Algorithm& algorithm);
 
@@ -32,18 +35,20 @@ int number_of(Verb verb, const Algorithm& algorithm);
 class Choices {
  public:
   Choices() = default;
-  /// Reads RINGWISE_ALGO_<VERB>. Throws std::invalid_argument with the known names.
+  /// Reads RINGWISE_ALGO_<VERB> and RINGWISE_TUNING. Throws std::invalid_argument with a sentence.
   static Choices from_environment();
 
   bool has(Verb verb) const { return forced_[static_cast<int>(verb)] != nullptr; }
-  /// The user's algorithm for `op` where it fits; otherwise the best.
+  const Tuning& tuning() const { return tuning_; }
+  /// The user's algorithm for `op` where it fits; otherwise the best by the topology's rules.
   const Algorithm& choose(const Op& op, const Topology& topology) const;
 
  private:
   std::array<const Algorithm*, kVerbCount> forced_{};
+  Tuning tuning_ = Tuning::built_in();
 };
 
-/// The all-reduce of `bytes` among one rank of each of `hosts` hosts.
-TeamAllReduce* between_hosts(const Op& op, size_t bytes, int hosts);
+/// The all-reduce of `bytes` among one rank of each host.
+TeamAllReduce* between_hosts(const Op& op, size_t bytes, const Topology& topology);
 
 }  // namespace ringwise::coll

@@ -30,6 +30,7 @@ void Execution::begin(const Op& op, const Topology& topology, const Algorithm& a
   algorithm_ = algorithm.name;
   signature_ = signature_of(op, rank_, size_);
   signature_.algorithm = static_cast<uint8_t>(number_of(op.verb, algorithm));
+  signature_.tuning = topology.rules().digest();
   schedule_.clear();
   algorithm.plan(op, topology, schedule_);
   if (scratch_memory_.size() < schedule_.scratch_bytes + kAlign) scratch_memory_.resize(schedule_.scratch_bytes + kAlign);

@@ -122,7 +122,7 @@ void HostGroup::begin_collective(const Op& op, bool inline_run) {
   running_.on_board = choices_.has(op.verb) ? nullptr : board_.get();
   begun_ = op.seq + 1;
   if (running_.on_board != nullptr) return board_->begin(op);  // which shows the signature to the others
-  const Topology topology{rank_, hosts_.get()};
+  const Topology topology{rank_, hosts_.get(), &choices_.tuning()};
   running_.over_links.begin(op, topology, choices_.choose(op, topology));
   diagnosis_.remember(running_.signature());
 }

@@ -32,10 +32,11 @@ std::string hex(uint32_t number) {
   return digits;
 }
 
-/// " by ring", for ranks that differ in that.
+/// " by ring", for ranks that differ in that or in the rules that it follows from.
 std::string by_algorithm(const Signature& s) {
   const auto known = algorithms_of(static_cast<Verb>(s.verb));
-  return s.algorithm == 0 || s.algorithm > known.size() ? "" : std::string(" by ") + known[s.algorithm - 1].name;
+  std::string text = s.algorithm == 0 || s.algorithm > known.size() ? "" : std::string(" by ") + known[s.algorithm - 1].name;
+  return s.tuning == 0 ? text : text + " with RINGWISE_TUNING " + hex(s.tuning);
 }
 
 /// "allToAll 3 × int32 for rank 1 (seq 7)"
@@ -128,6 +129,7 @@ Failure disagreement(int rank, const Signature& mine, int peer, const Signature&
   if (peer < rank) return disagreement(peer, theirs, rank, mine);
   likewise = mine;
   likewise.algorithm = theirs.algorithm;
+  likewise.tuning = theirs.tuning;
   const bool by = same(likewise, theirs);
   return {FailureCode::Mismatch, rank, {rank, peer},
           "rank " + std::to_string(rank) + " called " + describe(mine, rank) + (by ? by_algorithm(mine) : "") +

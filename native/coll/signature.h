@@ -23,7 +23,9 @@ struct alignas(64) Signature {
   uint32_t parts;  // where parts differ: a hash of their sizes; otherwise 0
   int32_t tag;     // as in Op
   uint8_t algorithm;  // over links: the number among the verb's algorithms (see choose.h); otherwise 0
-  uint8_t padding[23];
+  uint8_t padding[3];
+  uint32_t tuning;    // over links: the digest of the rules that RINGWISE_TUNING gives (see tuning.h)
+  uint8_t more_padding[16];
 };
 static_assert(sizeof(Signature) == 64);
 

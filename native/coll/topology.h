@@ -4,6 +4,8 @@
 
 #include <vector>
 
+#include "coll/tuning.h"
+
 namespace ringwise::coll {
 
 /// Some ranks of a group in a fixed order, seen by one of them. Does not own the list.
@@ -42,10 +44,13 @@ class Hosts {
   std::vector<std::vector<int>> columns_;  // by place, in order of the hosts
 };
 
-/// A group as one of its ranks sees it. Does not own the hosts.
+/// A group as one of its ranks sees it. Owns nothing.
 struct Topology {
   int rank = 0;
   const Hosts* hosts = nullptr;
+  const Tuning* tuning = nullptr;  // null for the built-in rules
+
+  const Tuning& rules() const { return tuning != nullptr ? *tuning : Tuning::built_in(); }
 
   int size() const { return hosts->size(); }
   Team everyone() const { return hosts->everyone(rank); }

@@ -286,9 +286,20 @@ class HostGroup final : public Napi::ObjectWrap<HostGroup> {
   std::unique_ptr<coll::HostGroup> group_;       // JavaScript thread; its lane calls notify until it is destroyed
 };
 
+/// (verb) => names of the algorithms between hosts, the first of which fits everywhere.
+Napi::Value algorithms(const Napi::CallbackInfo& info) {
+  const uint32_t verb = info[0].As<Napi::Number>().Uint32Value();
+  auto names = Napi::Array::New(info.Env());
+  if (verb >= static_cast<uint32_t>(coll::kVerbCount)) return names;
+  uint32_t count = 0;
+  for (const coll::Algorithm& algorithm : coll::algorithms_of(static_cast<coll::Verb>(verb))) names.Set(count++, algorithm.name);
+  return names;
+}
+
 Napi::Object initialise(Napi::Env env, Napi::Object exports) {
   exports.Set("HostGroup", HostGroup::define(env));
   exports.Set("grid", define_grid(env));
+  exports.Set("algorithms", Napi::Function::New<algorithms>(env, "algorithms"));
   return exports;
 }
 

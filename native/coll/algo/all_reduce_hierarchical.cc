@@ -26,7 +26,7 @@ void hierarchical_all_reduce(const Op& op, Piece sums, Piece output, const Topol
     part = widened(op, inputs.of(host.place), schedule);  // as the sums of other hosts are
   }
   if (host.place < columns) {
-    const auto all_reduce = between_hosts(op, mine.count * byte_size(op.dtype), topology.hosts->count());
+    const auto all_reduce = between_hosts(op, mine.count * byte_size(op.dtype), topology);
     all_reduce(op, part, mine, topology.column(), schedule);
   }
   spread_from_owners(outputs, host, schedule);

@@ -110,6 +110,8 @@ export interface NativeAddon {
     /** Where in the program this thread is: called inside start() and run(), seldom. Must not touch the group. */
     where: () => string,
   ) => NativeGroup;
+  /** The names of a verb's algorithms between hosts; the first fits everywhere. */
+  readonly algorithms: (verb: number) => string[];
 }
 
 /** Loads coll.node: from the folder RINGWISE_NATIVE_PATH, or from this platform's package. */

@@ -5,6 +5,7 @@ import { parseBench, UsageError } from '../src/bench/options.ts';
 import { countWrong, fill } from '../src/bench/patterns.ts';
 import { type Row, run } from '../src/bench/run.ts';
 import { parseBytes, partCounts } from '../src/bench/sizes.ts';
+import { rulesOf, sizesOf, tune } from '../src/bench/tune.ts';
 import { benchVerbs } from '../src/bench/verbs.ts';
 import { allocHost, type Backend, byteSize, dtypes, Group, loopback, loopbackGroups } from '../src/index.ts';
 
@@ -173,4 +174,36 @@ it('ends on all ranks when rank 0 has no reader any more', async () => {
   );
   expect(counts).toEqual([2, 2]);
   await Promise.all(groups.map((group) => group.close()));
+});
+
+describe('tuning', () => {
+  const row = (bytes: number, p50Us: number): Row => ({
+    ...{ bytes, count: bytes / 4, p50Us, meanUs: p50Us, iters: 7, wrong: 0, algorithm: null },
+  });
+
+  it('takes the median of the rounds, and changes its choice only for something faster', () => {
+    const all = new Map([
+      ['tree', [row(8, 10), row(32, 20), row(128, 40), row(8, 900), row(32, 20), row(128, 40)]],
+      ['ring', [row(8, 12), row(32, 19.9), row(128, 30), row(8, 12), row(32, 19.9), row(128, 30)]],
+    ]);
+    all.get('tree')!.push(row(8, 10), row(32, 20), row(128, 40));
+    all.get('ring')!.push(row(8, 12), row(32, 19.9), row(128, 30));
+    const sizes = sizesOf(all, 2);
+    expect(sizes).toEqual([
+      { bytes: 4, p50Us: { tree: 10, ring: 12 }, best: 'tree' },
+      { bytes: 16, p50Us: { tree: 20, ring: 19.9 }, best: 'tree' },
+      { bytes: 64, p50Us: { tree: 40, ring: 30 }, best: 'ring' },
+    ]);
+    expect(rulesOf(sizes, ['allGather', 'full', 'flat', '2'])).toEqual([
+      'allGather full flat 2 32 tree',
+      'allGather full flat 2 * ring',
+    ]);
+  });
+
+  it('needs several hosts', async () => {
+    const groups = loopbackGroups(2);
+    const tunings = groups.map((group) => tune(group, optionsOf('all-reduce', '--tune'), ['a', 'b']));
+    for (const tuning of tunings) await expect(tuning).rejects.toThrow(/all ranks are on one host/);
+    for (const group of groups) await group.close();
+  });
 });

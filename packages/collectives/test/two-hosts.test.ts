@@ -1,7 +1,10 @@
 // The host backend across hosts: real network namespaces, one process per rank, no launcher.
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { canMakeNamespaces, type Host, type Hosts, makeHosts } from '@ringwise/testing';
@@ -224,5 +227,49 @@ describe.skipIf(reason !== null)(`two hosts${reason === null ? '' : ` (skipped: 
     // Many systems resolve a host's own name to 127.0.1.1. In capitals, localhost is a name like any other.
     const ranks = startRanks(2, 'sum', [], (host) => (host === 0 ? { MASTER_ADDR: 'LOCALHOST' } : {}));
     expect(await valuesOf(ranks)).toEqual([6, 6, 6, 6]);
+  });
+
+  describe('with rules of their own', () => {
+    let folder: string;
+    beforeEach(() => {
+      folder = mkdtempSync(join(tmpdir(), 'ringwise-tuning-'));
+    });
+    afterEach(() => rmSync(folder, { recursive: true }));
+
+    function rules(name: string, text: string): Readonly<Record<string, string>> {
+      const path = join(folder, name);
+      writeFileSync(path, text);
+      return { RINGWISE_TUNING: path };
+    }
+
+    it('follow them', async () => {
+      const env = rules('rules', 'allReduce * hosts 4 * ring\nbroadcast * * * 1K chain\n');
+      const ranks = startRanks(2, 'verbs', [[1, 1000, 70_001], false], () => env);
+      expect(await valuesOf(ranks)).toEqual([[], [], [], []]);
+    });
+
+    it('are told when the rules differ', async () => {
+      const same = rules('same', 'allReduce * hosts 4 * ring');
+      const other = rules('other', 'allReduce * hosts 4 * ring\nallReduce * flat 2 * tree');
+      const outcomes = await outcomesOf(startRanks(2, 'sum', [], (host) => (host === 0 ? same : other)));
+      for (const { error } of outcomes) {
+        expect(error).toMatchObject({
+          code: 'ERR_COLL_MISMATCH',
+          what: expect.stringMatching(
+            /by ring with RINGWISE_TUNING [0-9a-f]+ but .* by ring with RINGWISE_TUNING/,
+          ),
+        });
+      }
+    });
+
+    it('are told what is wrong in them', async () => {
+      const env = rules('rules', '# mine\nallReduce * * 4 * rang\n');
+      const outcomes = await outcomesOf(startRanks(1, 'sum', [], () => env));
+      for (const { error } of outcomes) {
+        expect(error!.message).toMatch(
+          /rules, line 2: allReduce's algorithm: expected one of .*, got "rang"/,
+        );
+      }
+    });
   });
 });

@@ -65,6 +65,11 @@ function indexOf<T extends string>(names: readonly T[]): Record<T, number> {
 /** What a barrier moves. */
 const nothing = asBuffer(new Uint8Array(0));
 
+/** The names of a verb's algorithms between hosts; the first fits everywhere. */
+export function algorithmsOf(verb: Verb): readonly string[] {
+  return loadNative().algorithms(verbIndex[verb]);
+}
+
 /** What a rank tells the others about itself. */
 interface Card {
   readonly hostId: string;

@@ -26,6 +26,7 @@ ${rows([
   ['--alloc', 'buffers from group.alloc() instead of plain typed arrays'],
   ['--seconds S', 'time for the calls of one size [0.3]'],
   ['--json', 'one line of JSON for each size, and nothing else'],
+  ['--tune', 'between hosts: every algorithm in turn, and rules for a file that RINGWISE_TUNING names'],
   ['-h, --help', ''],
 ])}
 

@@ -26,6 +26,8 @@ export interface BenchOptions {
   /** Time for the calls of one size. */
   readonly seconds: number;
   readonly json: boolean;
+  /** Every algorithm of the verb in turn, and rules for RINGWISE_TUNING. */
+  readonly tune: boolean;
 }
 
 const flags = {
@@ -41,6 +43,7 @@ const flags = {
   alloc: { type: 'boolean', default: false },
   seconds: { type: 'string', default: '0.3' },
   json: { type: 'boolean', default: false },
+  tune: { type: 'boolean', default: false },
   help: { type: 'boolean', short: 'h', default: false },
 } as const satisfies ParseArgsConfig['options'];
 
@@ -67,6 +70,7 @@ export function parseBench(argv: readonly string[]): BenchOptions | 'help' {
     alloc: values.alloc,
     seconds: numberOf('--seconds', values.seconds, 0.001, 3600),
     json: values.json,
+    tune: values.tune,
   };
 }
 
