@@ -3,6 +3,7 @@
 // counts. Every size is checked before and after it is timed.
 //
 //   collectives_bench --ranks 2 --verb all_reduce --min 4 --max 268435456 --factor 4 [--alloc] [--seconds 0.3] [--pin]
+//                     [--wire bfloat16]
 //                     [--per-host 1 [--netns nsA,nsB --addresses 10.77.0.1,10.77.0.2]]
 //
 // --per-host puts the ranks on hosts of so many each, which talk TCP over loopback, or, with --netns, between network
@@ -43,6 +44,7 @@ struct Options {
   std::string verb = "all_reduce";
   size_t min = 4, max = 256 << 20, factor = 4;
   bool alloc = false, pin = false;
+  coll::Wire wire = coll::Wire::Full;
   double seconds = 0.3;
   int per_host = kMaxRanks;
   std::vector<std::string> netns, addresses;  // by host; empty for the loopback address
@@ -105,6 +107,7 @@ class Bench {
     const size_t all = std::max<size_t>(1, bytes / sizeof(float));
     op_.verb = plan_.verb;
     op_.dtype = DType::Float32;
+    op_.wire = options_.wire;
     op_.count = plan_.count(all, options_.ranks);
     if (op_.count == 0 && plan_.verb != Verb::Barrier) return;
     op_.timeout_ns = 60'000 * kMillisecond;
@@ -168,8 +171,11 @@ class Bench {
     return static_cast<double>(slowest) * 1e-6;
   }
 
-  /// Numbers that float32 adds without rounding, different in every place of the array and on every rank.
-  static float value(int rank, size_t i) { return static_cast<float>((i * 7 + static_cast<size_t>(rank) * 131) % 1021); }
+  /// Numbers that are added, and sent, without rounding; different in every place of the array and on every rank.
+  float value(int rank, size_t i) const {
+    const size_t range = options_.wire == coll::Wire::Full ? 1021 : 61;
+    return static_cast<float>((i * 7 + static_cast<size_t>(rank) * 131) % range);
+  }
 
   int check(size_t all) {
     const int n = options_.ranks;
@@ -305,6 +311,7 @@ Options parse(int argc, char** argv) {
     else if (name == "--factor") options.factor = std::strtoull(next(), nullptr, 10);
     else if (name == "--seconds") options.seconds = std::atof(next());
     else if (name == "--alloc") options.alloc = true;
+    else if (name == "--wire") options.wire = std::string(next()) == "bfloat16" ? coll::Wire::BFloat16 : coll::Wire::Full;
     else if (name == "--pin") options.pin = true;
     else if (name == "--per-host") options.per_host = std::max(1, std::atoi(next()));
     else if (name == "--netns") options.netns = split(next());

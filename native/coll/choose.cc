@@ -77,6 +77,15 @@ constexpr Algorithm kAllToAll[] = {{"direct", by_rank<pairwise_all_to_all>}, {"b
 constexpr std::span<const Algorithm> kAlgorithms[kVerbCount] = {
     kAllReduce, kBroadcast, kAllGather, kReduceScatter, kSend, kRecv, kBarrier, kReduce, kGather, kScatter, kAllToAll};
 
+/// The one of this name; checked by the compiler.
+template <size_t N>
+consteval const Algorithm* named(const Algorithm (&list)[N], std::string_view name) {
+  for (const Algorithm& algorithm : list) {
+    if (algorithm.name == name) return &algorithm;
+  }
+  throw "no such algorithm";
+}
+
 /// As rules count them: of the buffer or, where every rank has a part, of one on average.
 size_t bytes_of(const Op& op, int size) {
   if (op.counts == nullptr || op.verb == Verb::AllToAll) return op.count * byte_size(op.dtype);
@@ -119,6 +128,7 @@ Choices Choices::from_environment() {
 }
 
 const Algorithm& Choices::choose(const Op& op, const Topology& topology) const {
+  if (op.wire != Wire::Full && has_hosts(op, topology)) return *named(kAllReduce, "hierarchical");
   const Algorithm* forced = forced_[static_cast<int>(op.verb)];
   const auto fits = [&](const Algorithm& algorithm) { return algorithm.fits(op, topology); };
   if (forced != nullptr && fits(*forced)) return *forced;
@@ -130,6 +140,7 @@ const Algorithm& Choices::choose(const Op& op, const Topology& topology) const {
 }
 
 TeamAllReduce* between_hosts(const Op& op, size_t bytes, const Topology& topology) {
+  if (op.wire != Wire::Full) return compressed_all_reduce;
   const auto takes_sums = [&](const Algorithm& algorithm) {
     return algorithm.among != nullptr && (algorithm.among != one_shot_all_reduce || !is_half(op.dtype));
   };

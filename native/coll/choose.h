@@ -40,7 +40,8 @@ class Choices {
 
   bool has(Verb verb) const { return forced_[static_cast<int>(verb)] != nullptr; }
   const Tuning& tuning() const { return tuning_; }
-  /// The user's algorithm for `op` where it fits; otherwise the best by the topology's rules.
+  /// The user's algorithm for `op` where it fits; otherwise the best by the topology's rules. Between hosts a wire that
+  /// is not full leaves no choice.
   const Algorithm& choose(const Op& op, const Topology& topology) const;
 
  private:

@@ -204,7 +204,7 @@ size_t Execution::may_pull(const Step& step) const {
 }
 
 void Execution::take(const Step& step, std::span<const std::byte> bytes, size_t count) {
-  const DType dtype = step.piece.wide ? accumulator_of(op_.dtype) : op_.dtype;
+  const DType dtype = step.piece.half ? DType::BFloat16 : step.piece.wide ? accumulator_of(op_.dtype) : op_.dtype;
   const size_t first = pulled_ / width(step.piece);
   std::byte* target = at(step.piece) + first * accumulator_;
   if (step.take == Take::Accumulate) return accumulate(dtype, op_.reduce, target, bytes.data(), count);
@@ -231,6 +231,12 @@ void Execution::work(const Step& step) {
       return accumulate(op_.dtype, op_.reduce, target, source, count);
     case Local::Narrow:
       return narrow(op_.dtype, op_.reduce, size_, target, source, count);
+    case Local::Compress:
+      return narrow(DType::BFloat16, ReduceOp::Sum, 1, target, source, count);
+    case Local::CompressResult:
+      return narrow(DType::BFloat16, op_.reduce, size_, target, source, count);
+    case Local::Expand:
+      return widen(DType::BFloat16, target, source, count);
   }
 }
 
@@ -246,7 +252,10 @@ std::byte* Execution::at(const Piece& piece) const {
   return scratch_ + piece.offset;
 }
 
-size_t Execution::width(const Piece& message) const { return message.wide ? accumulator_ : element_; }
+size_t Execution::width(const Piece& message) const {
+  if (message.half) return byte_size(DType::BFloat16);
+  return message.wide ? accumulator_ : element_;
+}
 
 size_t Execution::padded_bytes(const Piece& message) const { return padded(message.count * width(message)); }
 

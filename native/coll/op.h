@@ -24,6 +24,8 @@ enum class Verb : uint8_t {
   AllToAll
 };
 enum class ReduceOp : uint8_t { Sum, Avg, Prod, Min, Max, Band, Bor, Bxor, PremulSum };
+/// What an all-reduce of float32, sum or avg, sends between hosts: the values, or the values rounded to bfloat16.
+enum class Wire : uint8_t { Full, BFloat16 };
 
 inline constexpr int kVerbCount = 11;
 inline constexpr int kReduceOpCount = 9;
@@ -39,6 +41,7 @@ struct Op {
   Verb verb = Verb::Barrier;
   DType dtype = DType::UInt8;
   ReduceOp reduce = ReduceOp::Sum;
+  Wire wire = Wire::Full;
   int root = 0;              // of broadcast, reduce, gather and scatter; send and recv: the peer, -1 for any sender
   int tag = 0;               // send and recv; a collective on many buffers packed into one: a digest of their lengths
   uint64_t seq = 0;          // collectives: position in the group; send and recv: position in the pair's direction

@@ -25,14 +25,16 @@ struct Piece {
   size_t offset = 0;
   size_t count = 0;
   bool wide = false;  // of a message: its elements are accumulators
+  bool half = false;  // its elements are bfloat16, whatever the operation's are
 };
 
 /// What becomes of an arriving message: stored as it is, folded into accumulators (piece = piece ∘ message), or
 /// combined with the step's source into the piece, in either order (source ∘ message, message ∘ source).
 enum class Take : uint8_t { Store, Accumulate, Append, Prepend };
 
-/// Work without communication. Accumulators are the left operand or the source where the name says so.
-enum class Local : uint8_t { None, Copy, Scale, Widen, Accumulate, Narrow };
+/// Work without communication. Accumulators are the left operand or the source where the name says so. Compress and
+/// CompressResult, which also divides for avg, round float32 to a piece of halves; Expand is the way back.
+enum class Local : uint8_t { None, Copy, Scale, Widen, Accumulate, Narrow, Compress, CompressResult, Expand };
 
 struct Send {
   int to = -1;

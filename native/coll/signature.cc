@@ -60,6 +60,7 @@ Signature signature_of(const Op& op, int rank, int size) {
   signature.root = has_root(op.verb) || op.verb == Verb::Send ? op.root : op.verb == Verb::Recv ? rank : -1;
   signature.source = op.verb == Verb::Send ? rank : op.verb == Verb::Recv ? op.root : -1;
   signature.tag = op.tag;
+  signature.wire = static_cast<uint8_t>(op.wire);
   signature.seq = op.seq;
   if (op.verb == Verb::AllToAll) return signature;
   signature.count = op.count;
@@ -102,6 +103,7 @@ std::string describe(const Signature& s, int rank) {
     if (verb != Verb::AllToAll) add(" ", s.count);
     text.append(verb != Verb::AllToAll ? " × " : " ").append(name_of(static_cast<DType>(s.dtype)));
   }
+  if (s.wire != 0) text.append(" over bfloat16");
   if (s.parts != 0) text.append(" in uneven parts ").append(hex(s.parts));
   if (has_root(verb)) add(verb == Verb::Broadcast || verb == Verb::Scatter ? " from rank " : " to rank ", s.root);
   if (verb == Verb::Send) {

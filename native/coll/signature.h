@@ -23,7 +23,8 @@ struct alignas(64) Signature {
   uint32_t parts;  // where parts differ: a hash of their sizes; otherwise 0
   int32_t tag;     // as in Op
   uint8_t algorithm;  // over links: the number among the verb's algorithms (see choose.h); otherwise 0
-  uint8_t padding[3];
+  uint8_t wire;
+  uint8_t padding[2];
   uint32_t tuning;    // over links: the digest of the rules that RINGWISE_TUNING gives (see tuning.h)
   uint8_t more_padding[16];
 };

@@ -170,6 +170,7 @@ class HostGroup final : public Napi::ObjectWrap<HostGroup> {
     op.output = call_[9] != 0 ? input : memory(info, 1);
     read_counts(info, 2, counts.counts);
     read_counts(info, 3, counts.recv_counts);
+    if (op.verb == coll::Verb::AllReduce) op.wire = static_cast<coll::Wire>(call_[10]);
     if (!counts.counts.empty()) op.counts = counts.counts.data();
     if (!counts.recv_counts.empty()) op.recv_counts = counts.recv_counts.data();
     return op;

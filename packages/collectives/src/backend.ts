@@ -21,6 +21,9 @@ import type { FlightEntry } from './flight-recorder.ts';
 
 export type ReduceOp = 'sum' | 'avg' | 'prod' | 'min' | 'max' | 'band' | 'bor' | 'bxor' | 'premulSum';
 
+/** What of an operation travels between hosts: the values, or the values rounded to that type. */
+export type Wire = 'full' | 'bfloat16';
+
 interface Common {
   /** Position among the group's collectives; of a message: among this rank's sends to (receives from) that peer. */
   readonly seq: number;
@@ -48,6 +51,8 @@ interface Parted {
 export interface AllReduce extends Collective, Reduction {
   readonly verb: 'allReduce';
   readonly buffer: BufferView;
+  /** Not 'full' only for sum and avg of float32. Part of the signature. A backend within one host need not heed it. */
+  readonly wire: Wire;
 }
 /** `buffer` is the input, and on `root` the result; elsewhere it is not modified. */
 export interface Reduce extends Collective, Reduction {

@@ -1,6 +1,6 @@
 // What `Group` checks before a backend sees an operation. Each function returns the failure to report, or null:
 // nothing is thrown here and nothing allocated while the arguments are right, because every call passes by.
-import type { AllToAll, Operation, ReduceOp, Supports, Verb } from './backend.ts';
+import type { AllReduce, AllToAll, Operation, ReduceOp, Supports, Verb } from './backend.ts';
 import type { BufferView } from './buffer.ts';
 import {
   badCounts,
@@ -19,7 +19,9 @@ import {
   rootOnly,
   selfPeer,
   unknownOp,
+  unknownWire,
   verbNotSupported,
+  wireUnused,
   wrongCount,
 } from './errors.ts';
 import { reduceOps } from './reduce-ops.ts';
@@ -42,7 +44,8 @@ export function faultOf(group: Checked, operation: Operation): Failure | null {
     case 'allReduce':
       return (
         deviceFault(group, verb, operation.buffer) ??
-        reduceFault(group, verb, operation.op, operation.factor, operation.buffer)
+        reduceFault(group, verb, operation.op, operation.factor, operation.buffer) ??
+        wireFault(operation)
       );
     case 'reduce':
       return (
@@ -104,6 +107,13 @@ function reduceFault(
   }
   if (op === 'premulSum') return Number.isNaN(Number(factor)) ? factorMissing(verb, String(factor)) : null;
   return factor === 1 ? null : factorUnused(verb, op);
+}
+
+function wireFault({ verb, wire, op, buffer }: AllReduce): Failure | null {
+  if (wire === 'full') return null;
+  if (wire !== 'bfloat16') return unknownWire(verb, String(wire));
+  const fits = buffer.dtype === 'float32' && (op === 'sum' || op === 'avg');
+  return fits ? null : wireUnused(verb, wire, op, buffer.dtype);
 }
 
 function deviceFault({ supports, backend }: Checked, verb: Verb, { device }: BufferView): Failure | null {

@@ -207,6 +207,14 @@ export function factorUnused(verb: string, op: ReduceOp): Failure {
   return invalid(verb, `'factor' has no meaning for op '${op}'; it belongs to 'premulSum'`);
 }
 
+export function unknownWire(verb: string, got: string): Failure {
+  return invalid(verb, `there is no wire '${got}'; expected 'full' or 'bfloat16'`);
+}
+
+export function wireUnused(verb: string, wire: string, op: ReduceOp, dtype: string): Failure {
+  return invalid(verb, `wire '${wire}' is for sum and avg of float32, got ${op} of ${dtype}`);
+}
+
 export function badRank(verb: string, name: 'root' | 'peer', got: string, size: number): Failure {
   return invalid(verb, `${name} is not a rank of the group; expected 0 to ${size - 1}, got ${got}`);
 }
@@ -308,6 +316,14 @@ export function countsOfMany(verb: string): Failure {
   return invalid(
     verb,
     "'counts' has no meaning for many buffers in one call; expected one input and one output",
+  );
+}
+
+export function reproducibleWire(verb: string, wire: string): Failure {
+  return invalid(
+    verb,
+    `reproducible sums travel as integers; expected no wire, got '${wire}'`,
+    'Leave one of the two out.',
   );
 }
 

@@ -18,6 +18,7 @@ import {
 } from './errors.ts';
 import type { FlightEntry } from './flight-recorder.ts';
 import type {
+  AllReduceOptions,
   AllToAllOptions,
   Buffers,
   CallOptions,
@@ -122,10 +123,10 @@ export class Group {
   }
 
   /** Replaces `buffers` on every rank by the reduction of all ranks' buffers. */
-  allReduce(buffers: Buffers, options: ReduceOptions = none): Work {
+  allReduce(buffers: Buffers, options: AllReduceOptions = none): Work {
     return this.#calls.start('allReduce', () => allReduce(this.#calls, buffers, options));
   }
-  allReduceSync(buffers: Buffers, options: ReduceOptions = none): void {
+  allReduceSync(buffers: Buffers, options: AllReduceOptions = none): void {
     const calls = this.#calls.blocking('allReduce');
     calls.run('allReduce', allReduce(calls, buffers, options));
   }

@@ -1,4 +1,4 @@
-export type { Backend, Operation, ReduceOp, Running, Settle, Supports, Verb } from './backend.ts';
+export type { Backend, Operation, ReduceOp, Running, Settle, Supports, Verb, Wire } from './backend.ts';
 export { bytesWritten } from './backends/execute.ts';
 export { loopback, loopbackGroups } from './backends/loopback.ts';
 export {
@@ -32,6 +32,7 @@ export { type Allocated, Group, type GroupOptions } from './group.ts';
 export { init } from './init.ts';
 export type { InitOptions } from './init-plan.ts';
 export {
+  type AllReduceOptions,
   type AllToAllOptions,
   anySource,
   type Buffers,

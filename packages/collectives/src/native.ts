@@ -39,14 +39,18 @@ export const NativeField = {
   factor: 8,
   /** 1: the output is the input. */
   inPlace: 9,
+  /** allReduce: 0 for full, 1 for bfloat16. */
+  wire: 10,
 } as const;
-export const nativeFields = 10;
+export const nativeFields = 11;
+
+type Memory = NodeJS.TypedArray | null;
 
 /** The memory of an operation. Counts are copied at the call. */
 export type NativeMemory = [
-  input: NodeJS.TypedArray | null,
+  input: Memory,
   /** null for what works in place. */
-  output: NodeJS.TypedArray | null,
+  output: Memory,
   /** Elements by rank where parts differ; allToAll: what this rank sends to each. */
   counts: Float64Array | null,
   /** allToAll with counts: what this rank receives from each. */

@@ -1,5 +1,5 @@
 // What the verbs take besides buffers.
-import type { ReduceOp } from './backend.ts';
+import type { ReduceOp, Wire } from './backend.ts';
 import type { BufferLike } from './buffer.ts';
 
 /** One buffer, or several that travel in one call. */
@@ -30,6 +30,13 @@ export interface ReduceOptions extends CallOptions {
    * number of all addends.
    */
   readonly contributions?: readonly BufferLike[];
+}
+export interface AllReduceOptions extends ReduceOptions {
+  /**
+   * 'bfloat16' halves what travels between hosts, for sum and avg of float32: every rank's values (inside a host, their
+   * sums) and the result are rounded to 8 bits of precision. Default 'full'. The same on all ranks.
+   */
+  readonly wire?: Wire;
 }
 export interface RootOptions extends CallOptions {
   /** The rank that sends to, or receives from, all. Default 0. The same on all ranks. */

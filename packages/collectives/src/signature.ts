@@ -15,7 +15,7 @@ function callOf(operation: Operation): string {
   const { verb } = operation;
   switch (operation.verb) {
     case 'allReduce':
-      return `${verb} ${operation.op} ${shapeOf(operation.buffer)}`;
+      return `${verb} ${operation.op} ${shapeOf(operation.buffer)}${operation.wire === 'full' ? '' : ` over ${operation.wire}`}`;
     case 'reduce':
       return `${verb} ${operation.op} ${shapeOf(operation.buffer)} to rank ${operation.root}`;
     case 'broadcast':

@@ -52,6 +52,9 @@ const failures: Record<string, Failure> = {
   notReproducible: errors.notReproducible('reduce', 'prod', 'float32', ['float32', 'float64']),
   reproducibleHidden: errors.reproducibleHidden('allReduce'),
   reproducibleList: errors.reproducibleList('allReduce'),
+  reproducibleWire: errors.reproducibleWire('allReduce', 'bfloat16'),
+  unknownWire: errors.unknownWire('allReduce', 'int4'),
+  wireUnused: errors.wireUnused('allReduce', 'bfloat16', 'max', 'float64'),
   tooManyAddends: errors.tooManyAddends('allReduce', 2_000_000, 1_048_576),
   badTag: errors.badTag('send', '-1', 536_870_911),
   notCloneable: errors.notCloneable('sendObject', '() => {} could not be cloned.'),
@@ -132,6 +135,9 @@ describe('errors', () => {
       reduce: there is no reproducible 'prod' of float32; expected 'sum' or 'avg' of float32, float64 (group "dp", rank 0 of 8). Integers, and min and max, have the same bits in any order anyway.
       allReduce: a reproducible reduction needs memory that JavaScript can see (group "dp", rank 0 of 8).
       allReduce: a reproducible reduction has one buffer; expected no list (group "dp", rank 0 of 8). Its bits do not depend on the cuts: one call for each buffer gives the same.
+      allReduce: reproducible sums travel as integers; expected no wire, got 'bfloat16' (group "dp", rank 0 of 8). Leave one of the two out.
+      allReduce: there is no wire 'int4'; expected 'full' or 'bfloat16' (group "dp", rank 0 of 8).
+      allReduce: wire 'bfloat16' is for sum and avg of float32, got max of float64 (group "dp", rank 0 of 8).
       allReduce: too many addends for a reproducible sum; expected at most 1048576, got 2000000 (group "dp", rank 0 of 8).
       send: tag is not usable; expected 0 to 536870911, got -1 (group "dp", rank 0 of 8).
       sendObject: the value cannot be sent: () => {} could not be cloned (group "dp", rank 0 of 8). Send what structured clone takes: data, no functions.

@@ -43,6 +43,21 @@ describe('arguments', () => {
         "'factor' has no meaning",
         (g) => g.allReduce(other, { factor: 2 }),
       ],
+      wire: [
+        'INVALID',
+        "there is no wire 'int4'; expected 'full' or 'bfloat16'",
+        (g) => g.allReduce(other, { wire: 'int4' as never }),
+      ],
+      'wire for max': [
+        'INVALID',
+        "wire 'bfloat16' is for sum and avg of float32, got max of float32",
+        (g) => g.allReduce(other, { op: 'max', wire: 'bfloat16' }),
+      ],
+      'wire for float64': [
+        'INVALID',
+        'got sum of float64',
+        (g) => g.allReduce(new Float64Array(2), { wire: 'bfloat16' }),
+      ],
       root: ['INVALID', 'root is not a rank', (g) => g.broadcast(other, { root: 4 })],
       'fraction as root': ['INVALID', 'root is not a rank', (g) => g.broadcast(other, { root: 0.5 })],
       peer: ['INVALID', 'peer is not a rank', (g) => g.send(other, -1)],

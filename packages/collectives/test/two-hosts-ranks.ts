@@ -126,6 +126,27 @@ async function floats(group: Group, counts: number[]): Promise<string[]> {
   return digests;
 }
 
+/** Averages values that bfloat16 does not have; returns the largest error, and the bits. */
+async function wire(group: Group, count: number, sync: boolean): Promise<[error: number, digest: string]> {
+  const value = (rank: number, i: number) => Math.sin(i * 0.37 + rank);
+  const x = Float32Array.from({ length: count }, (_, i) => value(group.rank, i));
+  const options = { op: 'avg', wire: 'bfloat16' } as const;
+  if (sync) group.allReduceSync(x, options);
+  else await group.allReduce(x, options);
+  let error = 0;
+  for (let i = 0; i < count; i++) {
+    let sum = 0;
+    for (let rank = 0; rank < group.size; rank++) sum += value(rank, i);
+    error = Math.max(error, Math.abs(x[i]! - sum / group.size));
+  }
+  return [error, createHash('sha256').update(new Uint8Array(x.buffer)).digest('hex')];
+}
+
+/** Rank 3 has another wire than the others. */
+async function wires(group: Group): Promise<void> {
+  await group.allReduce(new Float32Array(1000), { wire: group.rank === 3 ? 'bfloat16' : 'full' });
+}
+
 /** Rank 3 calls something else than the others. */
 async function disagree(group: Group): Promise<void> {
   await group.allReduce(new Float32Array(group.rank === 3 ? 1001 : 1000));
@@ -150,6 +171,8 @@ async function sum(group: Group): Promise<number> {
 const tasks: Record<string, (group: Group, ...args: never[]) => Promise<unknown>> = {
   verbs,
   floats,
+  wire,
+  wires,
   disagree,
   forever,
   sum,

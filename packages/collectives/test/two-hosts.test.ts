@@ -140,6 +140,25 @@ describe.skipIf(reason !== null)(`two hosts${reason === null ? '' : ` (skipped: 
     for (const others of digests) expect(others).toEqual(digests[0]);
   });
 
+  for (const sync of [false, true]) {
+    it(`may send averages rounded to bfloat16${sync ? ', also while they block' : ''}`, async () => {
+      const ranks = await valuesOf(startRanks(2, 'wire', [300_001, sync]));
+      const [[error, digest]] = ranks as [[number, string]];
+      expect(error).toBeGreaterThan(1e-4); // full precision would be 1e-7
+      expect(error).toBeLessThan(2 ** -7);
+      for (const other of ranks) expect(other).toEqual([error, digest]);
+    });
+  }
+
+  it('are told when a rank rounds and others do not', async () => {
+    for (const { error } of await outcomesOf(startRanks(2, 'wires'))) {
+      expect(error).toMatchObject({
+        code: 'ERR_COLL_MISMATCH',
+        what: expect.stringContaining('rank 3 called allReduce sum 1000 × float32 over bfloat16 (seq 0)'),
+      });
+    }
+  });
+
   it('are all told when a rank calls something else', async () => {
     const outcomes = await outcomesOf(startRanks(2, 'disagree'));
     const [first] = outcomes;

@@ -238,6 +238,7 @@ function submit<R>(operation: Operation, call: Float64Array, native: Submit<R>, 
       const memory = describe(call, operation.buffer, operation.packing, 0);
       reduceBy(call, operation);
       call[NativeField.inPlace] = 1;
+      call[NativeField.wire] = operation.wire === 'full' ? 0 : 1;
       return native(memory, null, null, null);
     }
     case 'reduce': {

@@ -2,20 +2,21 @@
 import type { AllReduce, Barrier, Broadcast, Reduce, ReduceOp } from '../backend.ts';
 import { asBuffer, type BufferView } from '../buffer.ts';
 import type { Calls } from '../calls.ts';
-import { reproducibleList } from '../errors.ts';
-import type { Buffers, CallOptions, ReduceOptions, RootOptions } from '../options.ts';
+import { reproducibleList, reproducibleWire } from '../errors.ts';
+import type { AllReduceOptions, Buffers, CallOptions, ReduceOptions, RootOptions } from '../options.ts';
 import type { Call } from '../steps.ts';
 import { bundled } from './bundle.ts';
 import { isList, viewsOf } from './list.ts';
 import { isReproducible, reproducibleReduce } from './reproducible.ts';
 
-export function allReduce(calls: Calls, buffers: Buffers, options: ReduceOptions): Call<void> {
-  const { timeoutMs = calls.timeoutMs, op = 'sum' } = options;
+export function allReduce(calls: Calls, buffers: Buffers, options: AllReduceOptions): Call<void> {
+  const { timeoutMs = calls.timeoutMs, op = 'sum', wire = 'full' } = options;
   const factor = options.factor ?? defaultFactor(op);
   if (!isList(buffers)) {
     const buffer = asBuffer(buffers, 'allReduce');
     const { seq } = calls;
-    const plain: AllReduce = { verb: 'allReduce', seq, timeoutMs, packing: 0, buffer, op, factor };
+    if (isReproducible(options) && wire !== 'full') throw calls.error(reproducibleWire('allReduce', wire));
+    const plain: AllReduce = { verb: 'allReduce', seq, timeoutMs, packing: 0, buffer, op, factor, wire };
     return isReproducible(options) ? reproducibleReduce(calls, plain, options) : calls.accept(plain);
   }
   if (isReproducible(options)) throw calls.error(reproducibleList('allReduce'));
@@ -25,7 +26,7 @@ export function allReduce(calls: Calls, buffers: Buffers, options: ReduceOptions
     buffers,
     { isRead: true, isWritten: true },
     (buffer, seq, packing): AllReduce => {
-      return { verb: 'allReduce', seq, timeoutMs, packing, buffer, op, factor };
+      return { verb: 'allReduce', seq, timeoutMs, packing, buffer, op, factor, wire };
     },
   );
 }

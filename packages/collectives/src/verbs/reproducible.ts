@@ -104,6 +104,7 @@ function steps(
     seq,
     op: 'max',
     buffer: grid.exponents,
+    wire: 'full',
   });
   const operation = { ...second, ...common, seq: calls.reserve() };
   grid.raise();
