@@ -22,7 +22,7 @@ uint64_t count_of(const Op& op, int ranks) {
 
 FlightRecorder::FlightRecorder(int ranks) : ranks_(ranks), slots_(std::make_unique<Slot[]>(kEntries)) {}
 
-uint32_t FlightRecorder::enter(const Op& op, int64_t now) {
+uint32_t FlightRecorder::enter(const Op& op, const char* algorithm) {
   ++number_;
   uint32_t tried = 0;
   while (!has_ended(slots_[next_])) {
@@ -35,17 +35,18 @@ uint32_t FlightRecorder::enter(const Op& op, int64_t now) {
   slot.number.store(0, std::memory_order_relaxed);
   put(slot.seq, op.seq);
   put(slot.count, count_of(op, ranks_));
-  put(slot.queued_ns, now);
-  put(slot.started_ns, int64_t{0});
-  put(slot.ended_ns, int64_t{0});
-  put(slot.algorithm, static_cast<const char*>(nullptr));
+  const int64_t now = clock_.now();
+  put(slot.queued, now);
+  put(slot.started, algorithm == nullptr ? 0 : now);
+  put(slot.ended, int64_t{0});
+  put(slot.algorithm, algorithm);
   put(slot.root, op.root);
   put(slot.tag, op.tag);
   put(slot.site, uint32_t{0});
   put(slot.verb, static_cast<uint8_t>(op.verb));
   put(slot.dtype, static_cast<uint8_t>(op.dtype));
   put(slot.reduce, static_cast<uint8_t>(op.reduce));
-  put(slot.state, static_cast<uint8_t>(FlightEntry::State::Queued));
+  put(slot.state, static_cast<uint8_t>(algorithm == nullptr ? FlightEntry::State::Queued : FlightEntry::State::Running));
   put(slot.number, number_);
   return static_cast<uint32_t>(&slot - slots_.get()) + 1;
 }
@@ -62,18 +63,20 @@ void FlightRecorder::locate(uint32_t place, const std::string& site) {
   at(place).site.store(known->second, std::memory_order_release);
 }
 
-bool FlightRecorder::read(uint32_t place, FlightEntry& entry) const {
-  if (place == 0) return false;
+bool FlightRecorder::read(uint32_t place, FlightEntry& entry) const { return place != 0 && read(place, entry, clock_.scale()); }
+
+bool FlightRecorder::read(uint32_t place, FlightEntry& entry, const TickClock::Scale& scale) const {
   const Slot& slot = at(place);
   const auto get = [](const auto& member) { return member.load(std::memory_order_acquire); };
+  const auto ns_of = [&](int64_t ticks) { return ticks == 0 ? 0 : scale.ns_of(ticks); };
   const uint64_t number = get(slot.number);
   if (number == 0) return false;
   entry.number = number - 1;
   entry.seq = get(slot.seq);
   entry.count = get(slot.count);
-  entry.queued_ns = get(slot.queued_ns);
-  entry.started_ns = get(slot.started_ns);
-  entry.ended_ns = get(slot.ended_ns);
+  entry.queued_ns = ns_of(get(slot.queued));
+  entry.started_ns = ns_of(get(slot.started));
+  entry.ended_ns = ns_of(get(slot.ended));
   entry.algorithm = get(slot.algorithm);
   entry.root = get(slot.root);
   entry.tag = get(slot.tag);
@@ -94,8 +97,9 @@ std::vector<FlightEntry> FlightRecorder::entries() const {
   std::vector<FlightEntry> entries;
   entries.reserve(kEntries);
   FlightEntry entry;
+  const TickClock::Scale scale = clock_.scale();
   for (uint32_t place = 1; place <= kEntries; ++place) {
-    if (read(place, entry)) entries.push_back(entry);
+    if (read(place, entry, scale)) entries.push_back(entry);
   }
   std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) { return a.number < b.number; });
   return entries;

@@ -15,6 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/tick_clock.h"
 #include "coll/op.h"
 
 namespace ringwise::coll {
@@ -49,34 +50,38 @@ class FlightRecorder {
 
   // Owner's thread.
 
-  /// Enters an operation, with `now` as the time of the call. Returns its place; 0, which stands for none everywhere,
-  /// when the ring is full of operations that have not ended.
-  uint32_t enter(const Op& op, int64_t now);
+  /// Enters an operation that is called now. Returns its place; 0, which stands for none everywhere, when the ring is
+  /// full of operations that have not ended. With an algorithm it has started, too.
+  uint32_t enter(const Op& op, const char* algorithm = nullptr);
   /// Says where the program called it. Until the next one is entered, also of an operation that has ended.
   void locate(uint32_t place, const std::string& site);
   bool is_located(uint32_t place) const { return place == 0 || at(place).site.load(std::memory_order_relaxed) != 0; }
 
   // The engine's holder.
 
-  void start(uint32_t place, const char* algorithm, int64_t now) {
+  void start(uint32_t place, const char* algorithm) {
     if (place == 0) return;
     Slot& slot = at(place);
     slot.algorithm.store(algorithm, std::memory_order_relaxed);
-    slot.started_ns.store(now, std::memory_order_relaxed);
+    slot.started.store(clock_.now(), std::memory_order_relaxed);
     slot.state.store(static_cast<uint8_t>(FlightEntry::State::Running), std::memory_order_relaxed);
   }
-  /// `source` is a receive's sender. After this the place may be given to another operation.
-  void end(uint32_t place, bool well, int64_t now, int source = -1) {
-    if (place == 0) return;
+  /// `source` is a receive's sender. After this the place may be given to another operation. Returns the time, by
+  /// `clock`.
+  int64_t end(uint32_t place, bool well, int source = -1) {
+    const int64_t now = clock_.now();
+    if (place == 0) return now;
     Slot& slot = at(place);
     if (source >= 0) slot.root.store(source, std::memory_order_relaxed);
-    slot.ended_ns.store(now, std::memory_order_relaxed);
+    slot.ended.store(now, std::memory_order_relaxed);
     last_ended_.store(place, std::memory_order_relaxed);
     slot.state.store(static_cast<uint8_t>(well ? FlightEntry::State::Done : FlightEntry::State::Failed), std::memory_order_release);
+    return now;
   }
 
   // Any thread.
 
+  const TickClock& clock() const { return clock_; }
   /// In the order of the calls.
   std::vector<FlightEntry> entries() const;
   /// False when there is none, or its place is just given to another operation.
@@ -91,9 +96,9 @@ class FlightRecorder {
     std::atomic<uint64_t> number{0};  // from 1
     std::atomic<uint64_t> seq{0};
     std::atomic<uint64_t> count{0};
-    std::atomic<int64_t> queued_ns{0};
-    std::atomic<int64_t> started_ns{0};
-    std::atomic<int64_t> ended_ns{0};
+    std::atomic<int64_t> queued{0};  // by clock_, like the next two
+    std::atomic<int64_t> started{0};
+    std::atomic<int64_t> ended{0};
     std::atomic<const char*> algorithm{nullptr};
     std::atomic<int32_t> root{0};
     std::atomic<int32_t> tag{0};
@@ -104,10 +109,12 @@ class FlightRecorder {
     std::atomic<uint8_t> state{static_cast<uint8_t>(FlightEntry::State::Done)};
   };
 
+  bool read(uint32_t place, FlightEntry& entry, const TickClock::Scale& scale) const;
   Slot& at(uint32_t place) const { return slots_[place - 1]; }
   static bool has_ended(const Slot& slot) { return slot.state.load(std::memory_order_acquire) >= static_cast<uint8_t>(FlightEntry::State::Done); }
 
   const int ranks_;
+  const TickClock clock_;
   const std::unique_ptr<Slot[]> slots_;
   uint32_t next_ = 0;    // owner's thread; the slot to try first
   uint64_t number_ = 0;  // owner's thread; operations so far

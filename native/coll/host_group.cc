@@ -40,7 +40,7 @@ constexpr int64_t kMaxSiteNs = 100'000;
 
 HostGroup::HostGroup(int rank, int size, const std::string& host, std::function<void()> notify)
     : rank_(rank), size_(size), listener_(host), notify_(std::move(notify)), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      flight_(size), next_site_ns_(std::numeric_limits<int64_t>::max()), diagnosis_(rank, size, flight_) {
+      flight_(size), next_site_(std::numeric_limits<int64_t>::max()), diagnosis_(rank, size, flight_) {
   if (!wake_) throw std::system_error(errno, std::generic_category(), "eventfd");
 }
 
@@ -74,7 +74,7 @@ uint64_t HostGroup::connect(std::vector<PeerAddress> peers, int64_t timeout_ns) 
 
 void HostGroup::locate_calls_by(std::function<std::string()> where) {
   where_ = std::move(where);
-  next_site_ns_ = 0;
+  next_site_ = 0;
 }
 
 void HostGroup::locate(uint32_t record) {
@@ -84,12 +84,12 @@ void HostGroup::locate(uint32_t record) {
   const int64_t after = now_ns();
   const int64_t paid_ns = std::max(next_site_ns_ + kSiteAverageNs, after) + kSiteShare * std::min(after - before, kMaxSiteNs);
   next_site_ns_ = paid_ns - kSiteAverageNs;
+  next_site_ = flight_.clock().scale().ticks_of(next_site_ns_);
 }
 
 void HostGroup::enqueue(Op& op) {
-  const int64_t now = now_ns();
-  op.deadline_ns = now + op.timeout_ns;
-  op.record = flight_.enter(op, now);
+  op.deadline_ns = now_ns() + op.timeout_ns;
+  op.record = flight_.enter(op);
   std::lock_guard lock(mutex_);
   op.id = next_id_++;
   (op.is_point_to_point() ? p2p_queue_ : queue_).push_back(op);
@@ -99,7 +99,7 @@ void HostGroup::enqueue(Op& op) {
 uint64_t HostGroup::start(Op op, Progress progress) {
   enqueue(op);
   if (progress == Progress::AtOnce || !crowded_ || !nudge()) wake_lane();
-  locate_if_due(op.record, op.deadline_ns - op.timeout_ns);
+  locate_if_due(op.record, flight_.clock().now());
   return op.id;
 }
 
@@ -145,14 +145,13 @@ std::shared_ptr<const Failure> HostGroup::run(Op op, int* source) {
       if (running_.active) {
         running_.start_clock();
       } else if (op.record == 0) {
-        const int64_t now = now_ns();
-        op.deadline_ns = now + op.timeout_ns;
-        op.record = flight_.enter(op, now);
+        op.deadline_ns = now_ns() + op.timeout_ns;
+        op.record = flight_.enter(op);
       }
       blocking_ = op.record;
       drive(engine, Who::Caller, running_.active ? nullptr : &op);
       blocking_ = 0;
-      locate_if_due(op.record, now_ns());
+      locate_if_due(op.record, flight_.clock().now());
       if (source != nullptr) *source = inline_source_;
       return inline_done_ ? nullptr : poison_;
     }
@@ -163,7 +162,7 @@ std::shared_ptr<const Failure> HostGroup::run(Op op, int* source) {
   blocking_ = op.record;
   wait(id);
   blocking_ = 0;
-  locate_if_due(op.record, now_ns());
+  locate_if_due(op.record, flight_.clock().now());
   std::lock_guard lock(mutex_);
   const auto found = std::find_if(ended_.begin(), ended_.end(), [&](const Ended& e) { return e.id == id; });
   auto failure = std::move(found->failure);
@@ -179,18 +178,12 @@ bool HostGroup::run_on_board(Op& op) {
   try {
     begin_collective(op, true);
     board_->announce();  // so that nobody waits for what comes next
-    const int64_t now = now_ns();
-    op.record = running_.op().record = flight_.enter(op, now);
-    flight_.start(op.record, board_->algorithm(), now);
+    op.record = running_.op().record = flight_.enter(op, board_->algorithm());
     for (int i = 0; i < (has_core_each_ ? kSpins : 1); ++i) {
       board_->advance();
       if (running_.done()) {
         running_.active = false;
-        // Reading the clock takes as long as a part of a small operation: one that ends this soon does so, as far as
-        // the record goes, when it began.
-        const int64_t end = i < kTightSpins ? now : now_ns();
-        flight_.end(op.record, true, end);
-        locate_if_due(op.record, end);
+        locate_if_due(op.record, flight_.end(op.record, true));
         return true;
       }
       if (i > kTightSpins) pause_cpu();

@@ -166,8 +166,9 @@ class HostGroup final : private ControlEvents {
   // Owner's thread.
   void enqueue(Op& op);
   void locate(uint32_t record);
+  /// `now` by the recorder's clock.
   void locate_if_due(uint32_t record, int64_t now) {
-    if (now >= next_site_ns_) locate(record);
+    if (now >= next_site_) locate(record);
   }
 
   // Any thread.
@@ -184,7 +185,8 @@ class HostGroup final : private ControlEvents {
   std::optional<FlightDump> dump_;  // not written to once the lane runs
 
   std::function<std::string()> where_;  // owner's thread; may be empty
-  int64_t next_site_ns_;                // owner's thread; when `where_` may be called again
+  int64_t next_site_;                   // owner's thread; when `where_` may be called again, by the recorder's clock
+  int64_t next_site_ns_ = 0;            // owner's thread; the same by the monotonic clock
   uint32_t blocking_ = 0;               // owner's thread; the record of the operation that `run` runs
 
   std::mutex engine_;

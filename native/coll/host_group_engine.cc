@@ -101,16 +101,16 @@ bool HostGroup::admit() {
 void HostGroup::begin(const Op& op, bool inline_run) {
   if (alarm_ != nullptr && alarm_->load(std::memory_order_relaxed) != 0) control_->poll(*this);
   if (poison_) {
-    flight_.end(op.record, false, now_ns());
+    flight_.end(op.record, false);
     if (!inline_run) end(op.id, poison_);
     return;
   }
   if (!op.is_point_to_point()) {
     begin_collective(op, inline_run);
-    flight_.start(op.record, running_.algorithm(), now_ns());
+    flight_.start(op.record, running_.algorithm());
     return;
   }
-  flight_.start(op.record, "message", now_ns());
+  flight_.start(op.record, "message");
   p2p_->post(op, inline_run);
   // A message to a rank that is gone would be lost without a word. Whoever waits for such a rank finds out itself.
   if (op.verb == Verb::Send && !diagnosis_.is_here(op.root)) throw diagnosis_.gone(op.root, signature_of(op, rank_, size_));
@@ -142,7 +142,7 @@ bool HostGroup::advance_all() {
 
 void HostGroup::finish_collective() {
   running_.active = false;
-  flight_.end(running_.op().record, true, now_ns());
+  flight_.end(running_.op().record, true);
   if (running_.inline_run) {
     inline_done_ = true;  // nothing was queued before it began, and what was since has set has_requests_
   } else {
@@ -153,7 +153,7 @@ void HostGroup::finish_collective() {
 
 void HostGroup::finish_p2p(const PointToPoint::Pending& pending) {
   const int source = pending.op.verb == Verb::Recv ? pending.peer : -1;
-  flight_.end(pending.op.record, true, now_ns(), source);
+  flight_.end(pending.op.record, true, source);
   if (pending.inline_run) {
     inline_done_ = true;
     inline_source_ = source;
@@ -311,8 +311,8 @@ void HostGroup::poison(Failure failure) {
 
 void HostGroup::end_everything() {
   std::vector<uint64_t> ids;
-  const auto fail = [&, now = now_ns()](const Op& op, bool inline_run) {
-    flight_.end(op.record, false, now);
+  const auto fail = [&](const Op& op, bool inline_run) {
+    flight_.end(op.record, false);
     if (!inline_run) ids.push_back(op.id);
   };
   if (std::exchange(running_.active, false)) fail(running_.op(), running_.inline_run);

@@ -64,20 +64,24 @@ void count_signal(int) { ++seen; }
 
 TEST("the last operations are kept, in the order of the calls") {
   FlightRecorder flight(2);
+  const int64_t begin = now_ns();
   const uint64_t calls = 3 * FlightRecorder::kEntries + 7;
   for (uint64_t seq = 0; seq < calls; ++seq) {
-    const uint32_t place = flight.enter(op_of(seq), 100 + static_cast<int64_t>(seq));
-    flight.start(place, "ring", 200);
-    flight.end(place, seq % 2 == 0, 300);
+    const uint32_t place = flight.enter(op_of(seq));
+    flight.start(place, "ring");
+    flight.end(place, seq % 2 == 0);
   }
   const auto entries = flight.entries();
   CHECK_EQ(entries.size(), size_t{FlightRecorder::kEntries});
+  // Where the recorder's clock has just been started, it may be off by what reading it takes.
+  CHECK(entries.front().queued_ns > begin - 1'000'000 && entries.back().ended_ns < now_ns() + 1'000'000);
   for (size_t i = 0; i < entries.size(); ++i) {
     const uint64_t seq = calls - FlightRecorder::kEntries + i;
     CHECK_EQ(entries[i].number, seq);
     CHECK_EQ(entries[i].seq, seq);
     CHECK_EQ(entries[i].bytes(), 80 * seq);
-    CHECK_EQ(entries[i].queued_ns, 100 + static_cast<int64_t>(seq));
+    CHECK(entries[i].queued_ns <= entries[i].started_ns && entries[i].started_ns <= entries[i].ended_ns);
+    CHECK(i == 0 || entries[i - 1].ended_ns <= entries[i].queued_ns);
     CHECK_EQ(std::string(entries[i].algorithm), "ring");
     CHECK(entries[i].state == (seq % 2 == 0 ? State::Done : State::Failed));
   }
@@ -85,8 +89,8 @@ TEST("the last operations are kept, in the order of the calls") {
 
 TEST("what has not ended is kept for as long as it takes, and the ring goes around it") {
   FlightRecorder flight(2);
-  flight.locate(flight.enter(op_of(0), 1), "train.ts:1");
-  for (uint64_t seq = 1; seq <= 2 * FlightRecorder::kEntries; ++seq) flight.end(flight.enter(op_of(seq), 2), true, 3);
+  flight.locate(flight.enter(op_of(0)), "train.ts:1");
+  for (uint64_t seq = 1; seq <= 2 * FlightRecorder::kEntries; ++seq) flight.end(flight.enter(op_of(seq)), true);
   const auto entries = flight.entries();
   CHECK_EQ(entries.size(), size_t{FlightRecorder::kEntries});
   CHECK(entries[0].number == 0 && entries[0].state == State::Queued && entries[0].site == "train.ts:1");
@@ -95,13 +99,13 @@ TEST("what has not ended is kept for as long as it takes, and the ring goes arou
 
 TEST("a ring full of pending operations leaves out new ones, until one has ended") {
   FlightRecorder flight(2);
-  const uint32_t first = flight.enter(op_of(0), 1);
-  for (uint64_t seq = 1; seq < FlightRecorder::kEntries; ++seq) CHECK(flight.enter(op_of(seq), 1) != 0);
-  CHECK_EQ(flight.enter(op_of(5000), 1), 0u);
-  flight.start(0, "ring", 1);  // none: nothing happens
-  flight.end(0, true, 1);
-  flight.end(first, true, 2);
-  CHECK_EQ(flight.enter(op_of(5001), 1), first);
+  const uint32_t first = flight.enter(op_of(0));
+  for (uint64_t seq = 1; seq < FlightRecorder::kEntries; ++seq) CHECK(flight.enter(op_of(seq)) != 0);
+  CHECK_EQ(flight.enter(op_of(5000)), 0u);
+  flight.start(0, "ring");  // none: nothing happens
+  flight.end(0, true);
+  flight.end(first, true);
+  CHECK_EQ(flight.enter(op_of(5001)), first);
   CHECK_EQ(flight.entries().back().seq, 5001u);
 }
 
@@ -113,15 +117,14 @@ TEST("an entry that is read while others are written is one that there was") {
       for (const FlightEntry& entry : flight.entries()) {
         CHECK_EQ(entry.seq, entry.number);
         CHECK_EQ(entry.count, 10 * entry.number);
-        CHECK_EQ(entry.queued_ns, static_cast<int64_t>(entry.number) + 1);
       }
     }
   });
   for (uint64_t seq = 0; seq < 100'000; ++seq) {
-    const uint32_t place = flight.enter(op_of(seq), static_cast<int64_t>(seq) + 1);
+    const uint32_t place = flight.enter(op_of(seq));
     if (seq % 3 == 0) flight.locate(place, "train.ts:" + std::to_string(seq % 7));
-    flight.start(place, "ring", 1);
-    flight.end(place, true, 2);
+    flight.start(place, "ring");
+    flight.end(place, true);
   }
   stop = true;
   reader.join();
@@ -188,7 +191,7 @@ TEST("a record is written when the signal comes, and the signal is given back") 
   sigaction(SIGUSR2, &mine, nullptr);
   {
     FlightRecorder flight(2);
-    flight.locate(flight.enter(op_of(3), 1'500'000), "a\"b\\c\n.ts:1");
+    flight.locate(flight.enter(op_of(3)), "a\"b\\c\n.ts:1");
     const Folder first, second;
     const coll::FlightDump one(flight, first.path, "{\"rank\":0}"), other(flight, second.path, "{\"rank\":1}");
     seen = 0;
@@ -197,8 +200,8 @@ TEST("a record is written when the signal comes, and the signal is given back") 
     const std::string json = await_file(first.path);
     CHECK_EQ(json.find("{\"rank\":0,\"reason\":\"SIGUSR2\",\"nowMs\":"), 0u);
     CHECK(json.find("\"entries\":[\n{\"number\":0,\"verb\":\"allReduce\",\"seq\":3,\"dtype\":\"float64\",\"count\":30,\"bytes\":240,"
-                    "\"op\":\"sum\",\"root\":null,\"peer\":null,\"tag\":null,\"state\":\"queued\",\"queuedMs\":1.500000,"
-                    "\"startedMs\":null,\"endedMs\":null,\"algorithm\":null,\"callSite\":\"a\\\"b\\\\c .ts:1\"}\n]}") != std::string::npos);
+                    "\"op\":\"sum\",\"root\":null,\"peer\":null,\"tag\":null,\"state\":\"queued\",\"queuedMs\":") != std::string::npos);
+    CHECK(json.find("\"startedMs\":null,\"endedMs\":null,\"algorithm\":null,\"callSite\":\"a\\\"b\\\\c .ts:1\"}\n]}") != std::string::npos);
     CHECK_EQ(await_file(second.path).substr(0, 10), "{\"rank\":1,");
   }
   sigaction(SIGUSR2, nullptr, &now);
