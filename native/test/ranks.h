@@ -5,7 +5,6 @@
 #include <cstring>
 #include <functional>
 #include <memory>
-#include <regex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -40,8 +39,15 @@ struct Rank {
 };
 
 /// "since 0.3 s" becomes "since T".
-inline std::string without_times(const std::string& text) {
-  return std::regex_replace(text, std::regex("[0-9]+\\.[0-9] s\\b"), "T");
+inline std::string without_times(std::string text) {
+  for (size_t at = text.find(" s"); at != std::string::npos; at = text.find(" s", at + 1)) {
+    if (at < 3 || text[at - 2] != '.') continue;
+    const size_t begin = text.find_last_not_of("0123456789.", at - 1) + 1;
+    text.erase(begin + 1, at + 1 - begin);
+    text[begin] = 'T';
+    at = begin;
+  }
+  return text;
 }
 
 inline coll::Proof proof(int from, int to) {
