@@ -106,7 +106,8 @@ TEST("a ring full of pending operations leaves out new ones, until one has ended
   flight.end(0, true);
   flight.end(first, true);
   CHECK_EQ(flight.enter(op_of(5001)), first);
-  CHECK_EQ(flight.entries().back().seq, 5001u);
+  const auto entries = flight.entries();
+  CHECK_EQ(entries.back().seq, 5001u);
 }
 
 TEST("an entry that is read while others are written is one that there was") {
