@@ -12,8 +12,9 @@ namespace ringwise::coll {
 
 namespace {
 
-// Of shorter messages nobody asks how long they take.
+// Of shorter messages, or those that bring more in a microsecond, nobody asks how long they take.
 constexpr size_t kTimedBytes = 32 * 1024;
+constexpr int64_t kFastBytes = 300;
 
 constexpr std::byte kZeros[kAlign] = {};
 
@@ -194,7 +195,8 @@ int64_t Execution::rest_ns() const {
   const Step& step = schedule_.steps[step_];
   const size_t bytes = step.piece.count * width(step.piece);
   if (bytes < pull_begin_ + kTimedBytes || pulled_ <= pull_begin_ || pulled_ >= bytes) return 0;
-  return (now_ns() - pull_begin_ns_) * static_cast<int64_t>(bytes - pulled_) / static_cast<int64_t>(pulled_ - pull_begin_);
+  const int64_t so_far_ns = now_ns() - pull_begin_ns_, came = static_cast<int64_t>(pulled_ - pull_begin_);
+  return so_far_ns * kFastBytes < came * 1'000 ? 0 : so_far_ns * static_cast<int64_t>(bytes - pulled_) / came;
 }
 
 /// How far the message may come in before it overtakes the send that it trails.

@@ -32,7 +32,8 @@ class Execution {
   /// The name of the algorithm.
   const char* algorithm() const { return algorithm_; }
 
-  /// How long the rest of the message that is coming in will take at the rate of what came so far; 0 without one.
+  /// How long the rest of the message that is coming in will take at the rate of what came so far; 0 without one, or if
+  /// that is more than some Gbit/s.
   int64_t rest_ns() const;
 
   /// The ranks whose action this one waits for, each once.
