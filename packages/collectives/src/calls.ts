@@ -26,6 +26,7 @@ import {
   systemFailure,
 } from './errors.ts';
 import { type FlightEntry, FlightRecorder } from './flight-recorder.ts';
+import { Scratch } from './reproducible/scratch.ts';
 import { type Call, isMessage, isOperation, Progress, type Starter, type Steps } from './steps.ts';
 import { Work } from './work.ts';
 
@@ -39,6 +40,7 @@ export class Calls implements Checked {
   readonly backend: string;
   readonly supports: Supports;
   readonly timeoutMs: number;
+  readonly scratch: Scratch;
   readonly #backend: Backend;
   /** Has a method for every call, which is where the stack of its caller begins. */
   readonly #caller: object;
@@ -66,6 +68,7 @@ export class Calls implements Checked {
     this.backend = backend.name;
     this.supports = backend.supports;
     this.timeoutMs = timeoutMs;
+    this.scratch = new Scratch(backend.alloc);
     this.#backend = backend;
     this.#caller = caller;
     this.#recorder = backend.flightRecord === undefined ? new FlightRecorder() : null;

@@ -1,8 +1,9 @@
 // One rank's part of a reproducible sum: its addends, cut into blocks, one for each part of the result. A block has
 // the words of its elements, and one more for the number of addends.
-import { type ArrayOf, allocHost, type BufferView, elementsOf } from '../buffer.ts';
+import { type ArrayOf, type BufferView, elementsOf } from '../buffer.ts';
 import { type Exponents, exponentDtype, type SummableDType, wordsOf } from './grid.ts';
 import { gridKernels } from './kernels.ts';
+import type { Scratch } from './scratch.ts';
 
 export class GridSum {
   readonly #dtype: SummableDType;
@@ -14,13 +15,18 @@ export class GridSum {
   readonly words: BufferView;
 
   /** Each input has as many elements as all blocks together. Copies nothing. */
-  constructor(dtype: SummableDType, inputs: readonly BufferView[], blocks: readonly number[]) {
+  constructor(
+    dtype: SummableDType,
+    inputs: readonly BufferView[],
+    blocks: readonly number[],
+    scratch: Scratch,
+  ) {
     this.#dtype = dtype;
     this.#inputs = inputs.map(valuesOf);
     this.#blocks = blocks;
     const count = blocks.reduce((all, block) => all + block, 0);
-    this.exponents = allocHost(count, exponentDtype(dtype));
-    this.words = allocHost(wordsOf(dtype, count) + blocks.length, 'int64');
+    this.exponents = scratch.take(count, exponentDtype(dtype));
+    this.words = scratch.take(wordsOf(dtype, count) + blocks.length, 'int64');
   }
 
   raise(): void {

@@ -6,6 +6,7 @@ import type { Group } from '../group.ts';
 import { toBfloat16, toFloat16 } from '../half.ts';
 import { maxAddends, type SummableDType, summableDtypes } from '../reproducible/grid.ts';
 import { GridSum } from '../reproducible/grid-sum.ts';
+import { Scratch } from '../reproducible/scratch.ts';
 import { randomFloats } from './inputs.ts';
 import { invoke, type Mode } from './invoke.ts';
 import { expect, newReport, type Report } from './report.ts';
@@ -29,7 +30,7 @@ function shard(dtype: SummableDType, seed: number, count: number): BufferView {
 /** What one rank makes of all inputs. */
 function expected(dtype: SummableDType, inputs: readonly BufferView[], op: 'sum' | 'avg'): Uint8Array {
   const count = inputs[0]?.count ?? 0;
-  const grid = new GridSum(dtype, inputs, [count]);
+  const grid = new GridSum(dtype, inputs, [count], new Scratch(allocHost));
   grid.raise();
   grid.add();
   const output = allocHost(count, dtype);

@@ -1,7 +1,7 @@
 // allReduce, reduce and reduceScatter whose result does not depend on how the addends are dealt to ranks: see
 // reproducible/grid.ts. Two operations: the largest exponent of every element, then the sum of the integers.
 import type { AllReduce, Reduce, ReduceScatter } from '../backend.ts';
-import { allocHost, asBuffer, type BufferView } from '../buffer.ts';
+import { asBuffer, type BufferView } from '../buffer.ts';
 import type { Calls } from '../calls.ts';
 import { dtypes } from '../dtype.ts';
 import {
@@ -62,7 +62,7 @@ export function reproducibleReduceScatter(
   const plain: ReduceScatter = { ...common, input: { ...output, count: all, host: new Uint8Array() } };
   for (const input of [plain.input, ...inputs]) calls.check({ ...plain, input });
   const grid = gridOf(calls, plain, inputs, output, blocks);
-  const sums = allocHost(wordsOf(output.dtype, output.count) + 1, 'int64');
+  const sums = calls.scratch.take(wordsOf(output.dtype, output.count) + 1, 'int64');
   const lengths = counts?.map((count) => wordsOf(output.dtype, count) + 1) ?? null;
   const second: ReduceScatter = { ...plain, op: 'sum', input: grid.words, output: sums, counts: lengths };
   return steps(calls, plain, grid, second, sums, [calls.rank, output]);
@@ -79,7 +79,7 @@ function gridOf(
   if ((op !== 'sum' && op !== 'avg') || !summableDtypes.includes(dtype as SummableDType))
     throw calls.error(notReproducible(verb, op, dtype, summableDtypes));
   if ([output, ...inputs].some(({ host }) => host === null)) throw calls.error(reproducibleHidden(verb));
-  return new GridSum(dtype as SummableDType, inputs, blocks);
+  return new GridSum(dtype as SummableDType, inputs, blocks, calls.scratch);
 }
 
 /** `result`: which block of `sums` becomes what, on the ranks that get one. */
@@ -113,8 +113,8 @@ function steps(
     return { operations: [operation], finish };
   };
   const finish = () => {
-    if (result === null) return;
-    const addends = grid.finish(...result, sums, op as 'sum' | 'avg', maxAddends);
+    const addends = result === null ? 0 : grid.finish(...result, sums, op as 'sum' | 'avg', maxAddends);
+    for (const view of new Set([sums, grid.words, grid.exponents])) calls.scratch.give(view);
     if (addends > maxAddends) throw calls.error(tooManyAddends(verb, addends, maxAddends));
   };
   return { operations: [first], more };
