@@ -33,7 +33,8 @@ export const referenceKernels: GridKernels = {
     const halves = halvesOf(words);
     const count = exponents.length;
     for (let i = 0; i < count; i++) {
-      const [value, exponent] = [values[i]!, exponents[i]!];
+      const value = values[i]!;
+      const exponent = exponents[i]!;
       if (exponent === 0) addTo(halves, i, Object.is(value, -0) ? 1 : 0);
       else if (exponent === special) addTo(halves, i, codeOf(value));
       else {
@@ -51,7 +52,9 @@ export const referenceKernels: GridKernels = {
     const count = exponents.length;
     const store = storeOf(dtype, output);
     for (let i = 0; i < count; i++) {
-      const [high, low, exponent] = [halves[2 * i + 1]!, halves[2 * i]! >>> 0, exponents[i]!];
+      const high = halves[2 * i + 1]!;
+      const low = halves[2 * i]! >>> 0;
+      const exponent = exponents[i]!;
       if (exponent === 0) store(i, low > 0 && low === addends ? -0 : 0);
       else if (exponent === special) store(i, specialOf(high, low));
       else {
@@ -105,11 +108,13 @@ function toOdd(high: number, low: number): number {
 
 /** The value of an upper and a lower word in steps of the lower one, rounded once. */
 function sumOf(halves: Int32Array, upper: number, lower: number): number {
-  const [lowerHigh, lowerLow] = [halves[2 * lower + 1]!, halves[2 * lower]! >>> 0];
+  const lowerHigh = halves[2 * lower + 1]!;
+  const lowerLow = halves[2 * lower]! >>> 0;
   const rest = (lowerHigh & 0x3ff) * two32 + lowerLow; // the lower word modulo 2^42, and what carries:
   const low = (halves[2 * upper]! >>> 0) + (lowerHigh >> 10);
   const carry = Math.floor(low / two32);
-  const [high, kept] = [halves[2 * upper + 1]! + carry, low - carry * two32];
+  const high = halves[2 * upper + 1]! + carry;
+  const kept = low - carry * two32;
   // Two exact parts: of the upper word all but 11 bits, and these with the rest.
   return (high * 2 ** 21 + (kept >>> 11)) * 2 ** 53 + ((kept & 0x7ff) * 2 ** 42 + rest);
 }
