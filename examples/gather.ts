@@ -1,5 +1,5 @@
-// One rank collects what all have: numbers in one buffer, or any values as objects. The others get nothing, and pass
-// null where the root passes its output.
+// One rank collects what all have: numbers in a list of buffers, or any values as objects. The others get nothing,
+// and pass null where the root passes its output.
 //
 //   npx ringwise run --standalone --nproc-per-node 4 examples/gather.ts
 //
@@ -12,7 +12,7 @@ const root = size - 1;
 const isRoot = rank === root;
 
 const squares = Float64Array.of(rank, rank ** 2);
-const table = isRoot ? new Float64Array(2 * size) : null;
+const table = isRoot ? Array.from({ length: size }, () => new Float64Array(2)) : null; // or one buffer of 2 * size
 await group.gather(squares, table, { root });
 
 const reports = await group.gatherObject({ rank, pid: process.pid, node: process.version }, { root });
