@@ -145,14 +145,12 @@ BoardExecution::Ranks BoardExecution::takers() const {
   }
 }
 
-/// Whose posts this rank waits for before it goes on: of those that it takes from. With the others it has to agree, too,
-/// but that is seen one operation later.
+/// Whose posts this rank waits for before it goes on: those of everybody, if it writes anything.
 BoardExecution::Ranks BoardExecution::to_meet() const {
   const bool is_root = rank_ == op_.root;
   switch (op_.verb) {
     case Verb::Broadcast:
-    case Verb::Scatter:
-      return is_root ? Ranks{} : only(op_.root);
+      return is_root ? Ranks{} : everybody();
     case Verb::Gather:
       return is_root ? everybody() : Ranks{};
     case Verb::Reduce:
