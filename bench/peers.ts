@@ -1,13 +1,6 @@
 // Us and the peers, interleaved in one run: every contender measures a few sizes, then the next one does, round after
 // round, so that all of them see the same machine. Prints a table of times and ratios for each verb and number of ranks.
-//
-//   npx tsx bench/peers.ts [--verb all-reduce,all-gather] [--ranks 2,4] [--min 4] [--max 268435456] [--repeats 3]
-//                          [--seconds 0.2] [--only c,js,openmpi] [--json] [--through CMD]
-//   npx tsx bench/peers.ts --hosts 2 [--link plain,1g,wan] …      between two hosts: network namespaces, needs root
-//
-// Peers that are not installed are named with the package that they need. --through starts every command through
-// another, such as taskset or a lock; without it each waits for a quiet moment. docs/performance.md says how to read
-// the table.
+// --help lists the options; docs/performance.md says how to read the table.
 import { parseArgs } from 'node:util';
 import { build, nativeBuildFolder } from './peers/build.ts';
 import { type Case, type Contender, type Found, findContenders } from './peers/contenders.ts';
@@ -15,22 +8,26 @@ import { findBetween, type LinkName, links, makeLink } from './peers/hosts.ts';
 import { measure, type Surroundings } from './peers/measure.ts';
 import { remember, rowsOf, type Samples, tableOf } from './peers/table.ts';
 
-const { values } = parseArgs({
-  options: {
-    verb: { type: 'string', default: 'all-reduce' },
-    ranks: { type: 'string', default: '2' },
-    min: { type: 'string', default: '4' },
-    max: { type: 'string', default: `${256 << 20}` },
-    repeats: { type: 'string', default: '3' },
-    seconds: { type: 'string', default: '0.2' },
-    only: { type: 'string' },
-    json: { type: 'boolean', default: false },
-    through: { type: 'string', default: '' },
-    hosts: { type: 'string', default: '1' },
-    link: { type: 'string', default: links.join(',') },
-    'native-build': { type: 'string', default: nativeBuildFolder },
-  },
-});
+const help = `npx tsx bench/peers.ts [options]          the ranks of one host
+npx tsx bench/peers.ts --hosts 2 [options]  two hosts: network namespaces, needs root
+
+  --verb A,B      all-reduce, broadcast, all-gather, reduce-scatter, all-to-all, gather (all-reduce)
+  --ranks N,M     numbers of ranks (2)
+  --min BYTES     smallest and largest size; sizes grow by factors of 4 (4)
+  --max BYTES     (268435456)
+  --repeats R     rounds; the table has medians over them (3)
+  --seconds S     per size and round (0.2)
+  --only A,B      some contenders, such as c,js,openmpi (all that are installed; the others are named)
+  --link A,B      with --hosts 2: ${links.join(', ')} (all)
+  --json          a JSON line per row instead of a table
+  --through CMD   start every command through another, such as taskset; without it each waits for a quiet moment
+  --native-build FOLDER   where CMake has built native/, for our C program`;
+
+const { values } = readOptions();
+if (values.help) {
+  console.log(help);
+  process.exit();
+}
 const limits = await build('limits');
 const around: Surroundings = {
   limits: 'path' in limits ? limits.path : null,
@@ -54,6 +51,31 @@ else {
   }
 }
 process.exitCode = isGood ? 0 : 1;
+
+function readOptions() {
+  try {
+    return parseArgs({
+      options: {
+        help: { type: 'boolean', default: false },
+        verb: { type: 'string', default: 'all-reduce' },
+        ranks: { type: 'string', default: '2' },
+        min: { type: 'string', default: '4' },
+        max: { type: 'string', default: `${256 << 20}` },
+        repeats: { type: 'string', default: '3' },
+        seconds: { type: 'string', default: '0.2' },
+        only: { type: 'string' },
+        json: { type: 'boolean', default: false },
+        through: { type: 'string', default: '' },
+        hosts: { type: 'string', default: '1' },
+        link: { type: 'string', default: links.join(',') },
+        'native-build': { type: 'string', default: nativeBuildFolder },
+      },
+    });
+  } catch (error) {
+    console.error(`peers: ${(error as Error).message.replace(/\.?$/, '.')} --help lists the options.`);
+    process.exit(2);
+  }
+}
 
 /** All verbs and numbers of ranks; `where` goes into what is printed. */
 async function compareAll(found: Found, where: { readonly link?: LinkName }): Promise<void> {

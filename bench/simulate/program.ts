@@ -1,6 +1,5 @@
 // native/sim's program: built where it is not up to date, and what it prints.
 import { spawn, spawnSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
@@ -55,7 +54,7 @@ function cmake(args: readonly string[]): void {
 function build(): string {
   const native = fileURLToPath(new URL('../../native', import.meta.url));
   const folder = `${native}/build-tests`;
-  if (!existsSync(`${folder}/CMakeCache.txt`)) cmake(['-S', native, '-B', folder, '-DRINGWISE_TESTS=ON']);
+  cmake(['-S', native, '-B', folder, '-DRINGWISE_TESTS=ON']); // also where an older tree has been built in it
   cmake(['--build', folder, '--target', 'simulate', '--parallel', '2']);
   return `${folder}/sim/simulate`;
 }

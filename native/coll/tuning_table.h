@@ -3,17 +3,17 @@
 //
 //   npx tsx bench/peers.ts --hosts 2 --link plain,1g,wan --ranks 2,4
 //
-// Those for more follow from what a link costs: a latency a, a time per byte, and for every message about a tenth of a at
-// its sender. One-shot: a + (n−1)·S. Two-shot: 2·a + 2·S·(n−1)/n. In the time of its latency a link carries 10 to 100 KiB.
-// With more than 32 ranks, algorithms with few messages win.
+// Those for more come from the simulated network (docs/simulation.md, "What the choice costs"), as one table for two
+// networks that carry about 30 KB in the time of a latency:
+//
+//   npx tsx bench/simulate.ts --chosen --greetings --latency-us 25 --overhead-us 2.5 --gbit 10    (and 2, 0.2, 100)
 #pragma once
 
 namespace ringwise::coll {
 
 inline constexpr char kTuningTable[] = R"(
 # verb       type  layout  ranks  bytes  algorithm
-allReduce    *     hosts   2-32   2K     one-shot
-allReduce    *     hosts   33-    2K     recursive-doubling
+allReduce    *     hosts   2-4    2K     one-shot
 allReduce    *     hosts   *      *      hierarchical
 
 # Two ranks: one exchange of everything is as many bytes as two of halves, and half the latency. But between sizes where
@@ -25,29 +25,51 @@ allReduce    full  flat    2      511K   recursive-doubling
 allReduce    full  flat    2      8191K  ring
 allReduce    full  flat    2      *      recursive-doubling
 
-allReduce    *     flat    3      16K    one-shot
-allReduce    *     flat    4      10K    one-shot
-allReduce    *     flat    5-6    4K     one-shot
-allReduce    *     flat    7-8    3K     one-shot
-allReduce    *     flat    9-11   2000   one-shot
-allReduce    *     flat    12-16  1248   one-shot
-allReduce    *     flat    17-32  564    one-shot
-allReduce    *     flat    33-    2K     recursive-doubling
-allReduce    *     flat    33-    *      halving-doubling
-allReduce    *     flat    *      *      two-shot
+allReduce    *     flat    3      32K    one-shot
+allReduce    *     flat    4      21K    one-shot
+allReduce    *     flat    5      13K    one-shot
+allReduce    *     flat    6      9K     one-shot
+allReduce    *     flat    7-8    6K     one-shot
+allReduce    *     flat    9-11   4K     one-shot
+allReduce    *     flat    12-15  2700   one-shot
+allReduce    *     flat    16-    32K    recursive-doubling
+
+# Where ranks are no power of two, halving-doubling sends everything twice more.
+allReduce    *     flat    32       *      halving-doubling
+allReduce    *     flat    33-63    240K   halving-doubling
+allReduce    *     flat    64       *      halving-doubling
+allReduce    *     flat    65-127   480K   halving-doubling
+allReduce    *     flat    128      *      halving-doubling
+allReduce    *     flat    129-255  960K   halving-doubling
+allReduce    *     flat    256      *      halving-doubling
+allReduce    *     flat    257-511  1900K  halving-doubling
+allReduce    *     flat    512      *      halving-doubling
+allReduce    *     flat    513-1023 3800K  halving-doubling
+allReduce    *     flat    1024-    *      halving-doubling
+allReduce    *     flat    *        *      two-shot
+
+# A chain fills n-1 hops before the last rank has anything: 160 KiB·(n-2) / (⌈log2 n⌉-1).
+broadcast    *     *       3      160K   tree
+broadcast    *     *       4-5    320K   tree
+broadcast    *     *       6-8    400K   tree
+broadcast    *     *       9-16   600K   tree
+broadcast    *     *       17-32  1M     tree
+broadcast    *     *       33-128 2M     tree
+broadcast    *     *       129-   8M     tree
+broadcast    *     *       3-     *      chain
 
 # From here on bytes count more than steps.
-broadcast    *     *       3-     65535  tree
-broadcast    *     *       3-     *      chain
-reduce       *     *       3-     65535  tree
-reduce       *     *       3-     *      two-shot
+reduce       *     *       3-100   65535  tree
+reduce       *     *       101-512 192K   tree
+reduce       *     *       513-    640K   tree
+reduce       *     *       3-      *      two-shot
 
-# The root reaches up to 4 ranks in about as many steps as a tree has.
-gather       *     *       5-     8191   tree
-scatter      *     *       5-     8191   tree
+# The root reaches up to 32 ranks in no more time than a tree takes.
+gather       *     *       33-    8191   tree
+scatter      *     *       33-    8191   tree
 
-allGather    *     *       33-    2K     bruck
-allToAll     *     *       33-    2K     bruck
+allGather    *     *       33-    16K    bruck
+allToAll     *     *       33-    1K     bruck
 )";
 
 }  // namespace ringwise::coll

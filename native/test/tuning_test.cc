@@ -46,8 +46,8 @@ TEST("the built-in rules choose by bytes, ranks, hosts and type") {
   CHECK(chosen(all_reduce(1024), shared) == "one-shot");
   CHECK(chosen(all_reduce(1 << 20), shared) == "hierarchical");
   CHECK(chosen(all_reduce(1 << 20), one) == "two-shot");
-  CHECK(chosen({.verb = Verb::Broadcast, .count = 65535}, many) == "tree");
-  CHECK(chosen({.verb = Verb::Broadcast, .count = 65536}, many) == "chain");
+  CHECK(chosen({.verb = Verb::Broadcast, .count = 2 << 20}, many) == "tree");
+  CHECK(chosen({.verb = Verb::Broadcast, .count = (2 << 20) + 1}, many) == "chain");
   CHECK(chosen({.verb = Verb::Broadcast, .count = 65536}, two) == "tree");
   CHECK(chosen({.verb = Verb::Barrier}, many) == "direct");
 }
