@@ -4,25 +4,14 @@
 import { findSourceMap } from 'node:module';
 import { basename, dirname, isAbsolute, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { allVerbs } from './all-verbs.ts';
 
 // As many as lie between a call in a hook of an autograd and the line that ran it.
 const maxFrames = 16;
 const maxLength = 120;
 
 /** What the backend's verbs are called: the record has these names anyway. */
-const plainVerbs: ReadonlySet<string> = new Set([
-  'allReduce',
-  'broadcast',
-  'allGather',
-  'reduceScatter',
-  'send',
-  'recv',
-  'barrier',
-  'reduce',
-  'gather',
-  'scatter',
-  'allToAll',
-]);
+const plainVerbs: ReadonlySet<string> = new Set(allVerbs);
 
 // The call that this thread is in, or was in last.
 let caller: object = {};

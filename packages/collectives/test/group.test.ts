@@ -208,7 +208,7 @@ describe('arguments', () => {
     expect([noPeers.code, noPeers.message]).toEqual([
       'ERR_COLL_UNSUPPORTED',
       'send: the solo backend does not have it (group "solo", rank 0 of 1). ' +
-        'It has: allReduce, reduce, broadcast, allGather, gather, scatter, reduceScatter, allToAll, barrier.',
+        'It has: allReduce, broadcast, allGather, reduceScatter, barrier, reduce, gather, scatter, allToAll.',
     ]);
     expect(() => group.barrierSync()).toThrow('barrier: the loopback backend may not block this thread');
   });

@@ -5,6 +5,7 @@ import { createHmac, randomBytes } from 'node:crypto';
 import { accessSync, constants, mkdirSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
+import { allVerbs } from '../all-verbs.ts';
 import type { Backend, Operation, ReduceOp, Running, Settle, Verb } from '../backend.ts';
 import { allocHost, asBuffer, type BufferView } from '../buffer.ts';
 import { callSite } from '../call-site.ts';
@@ -31,20 +32,7 @@ import type { BackendContext, BackendFactory } from '../registry.ts';
 import { exchange } from '../rendezvous.ts';
 import { addressTowards, clockId, hostId } from './host-address.ts';
 
-// The orders are those of the enums in native/coll/op.h and failure.h.
-const verbs: readonly Verb[] = [
-  'allReduce',
-  'broadcast',
-  'allGather',
-  'reduceScatter',
-  'send',
-  'recv',
-  'barrier',
-  'reduce',
-  'gather',
-  'scatter',
-  'allToAll',
-];
+// The orders are those of the enums in native/coll/op.h and failure.h; so is that of allVerbs.
 const ops: readonly ReduceOp[] = ['sum', 'avg', 'prod', 'min', 'max', 'band', 'bor', 'bxor', 'premulSum'];
 const codes: readonly CollectiveCode[] = [
   'ERR_COLL_TIMEOUT',
@@ -54,7 +42,7 @@ const codes: readonly CollectiveCode[] = [
   'ERR_COLL_CLOSED',
   'ERR_COLL_SYSTEM',
 ];
-const verbIndex = indexOf(verbs);
+const verbIndex = indexOf(allVerbs);
 const opIndex = indexOf(ops);
 const dtypeIndex = indexOf(dtypes);
 
@@ -151,7 +139,7 @@ function hostBackendOf(
     name: 'host',
     rank: context.rank,
     size: context.size,
-    supports: { devices: ['cpu'], verbs, sync: true, reduces: isReducible },
+    supports: { devices: ['cpu'], verbs: allVerbs, sync: true, reduces: isReducible },
     start,
     run,
     // Less than a page is copied faster than it is shared.

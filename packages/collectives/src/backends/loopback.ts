@@ -1,7 +1,8 @@
 // N ranks in one process and on one thread, in pure TypeScript: the reference that every other backend is held to.
 // All ranks share a hub. An operation is queued until its peers have called theirs; then the signatures are compared
 // and the memory is written, all in one go. The thread must not block, so there are no Sync verbs here.
-import type { AllToAll, Backend, Operation, Recv, Send, Settle, Verb } from '../backend.ts';
+import { allVerbs } from '../all-verbs.ts';
+import type { AllToAll, Backend, Operation, Recv, Send, Settle } from '../backend.ts';
 import { allocHost, elementsOf } from '../buffer.ts';
 import { CollectiveError, type Failure, mismatch, peerLost, timedOut } from '../errors.ts';
 import { Group } from '../group.ts';
@@ -11,20 +12,6 @@ import type { Subgroups } from '../subgroups.ts';
 import { write } from './arithmetic.ts';
 import { execute, expectedFrom, sentTo } from './execute.ts';
 import { Mailbox } from './mailbox.ts';
-
-const verbs: readonly Verb[] = [
-  'allReduce',
-  'reduce',
-  'broadcast',
-  'allGather',
-  'gather',
-  'scatter',
-  'reduceScatter',
-  'allToAll',
-  'barrier',
-  'send',
-  'recv',
-];
 
 interface Entry<O extends Operation = Operation> {
   readonly rank: number;
@@ -55,7 +42,7 @@ export function loopback(size: number, name = 'loopback'): Backend[] {
     name: 'loopback',
     rank,
     size,
-    supports: { devices: ['cpu'], verbs, sync: false, reduces: isReducible },
+    supports: { devices: ['cpu'], verbs: allVerbs, sync: false, reduces: isReducible },
     start: (operation, settle) => {
       hub.enter(rank, operation, settle);
       return null;

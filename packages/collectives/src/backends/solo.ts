@@ -1,5 +1,6 @@
 // The group of one rank: every verb copies or does nothing. A script written for many ranks runs on it unchanged,
 // except that there is nobody to exchange messages with.
+import { allVerbs } from '../all-verbs.ts';
 import type { Backend, Operation, Running, Settle } from '../backend.ts';
 import { allocHost } from '../buffer.ts';
 import { isReducible } from '../reduce-ops.ts';
@@ -14,17 +15,7 @@ export function solo(): Backend {
     size: 1,
     supports: {
       devices: ['cpu'],
-      verbs: [
-        'allReduce',
-        'reduce',
-        'broadcast',
-        'allGather',
-        'gather',
-        'scatter',
-        'reduceScatter',
-        'allToAll',
-        'barrier',
-      ],
+      verbs: allVerbs.filter((verb) => verb !== 'send' && verb !== 'recv'),
       sync: true,
       reduces: isReducible,
     },
