@@ -164,7 +164,7 @@ std::shared_ptr<const Failure> HostGroup::run(Op op, int* source) {
   blocking_ = 0;
   locate_if_due(op.record, flight_.clock().now());
   std::lock_guard lock(mutex_);
-  const auto found = std::find_if(ended_.begin(), ended_.end(), [&](const Ended& e) { return e.id == id; });
+  const auto found = find_ended(id);
   auto failure = std::move(found->failure);
   if (source != nullptr) *source = found->source;
   ended_.erase(found);
@@ -211,15 +211,19 @@ void HostGroup::wait(uint64_t id) {
     // What is left is the lane's: connecting and closing.
     std::unique_lock lock(mutex_);
     ++waiters_;
-    const auto ended = [&] { return std::any_of(ended_.begin(), ended_.end(), [&](const Ended& e) { return e.id == id; }); };
-    ended_condition_.wait(lock, ended);
+    ended_condition_.wait(lock, [&] { return find_ended(id) != ended_.end(); });
     --waiters_;
   }
 }
 
 bool HostGroup::has_ended(uint64_t id) {
   std::lock_guard lock(mutex_);
-  return std::any_of(ended_.begin(), ended_.end(), [&](const Ended& e) { return e.id == id; });
+  return find_ended(id) != ended_.end();
+}
+
+/// For the holder of `mutex_`.
+std::vector<Ended>::iterator HostGroup::find_ended(uint64_t id) {
+  return std::find_if(ended_.begin(), ended_.end(), [&](const Ended& e) { return e.id == id; });
 }
 
 /// Pumps in the lane's place, then leaves the engine to the lane.

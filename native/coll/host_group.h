@@ -175,6 +175,7 @@ class HostGroup final : private ControlEvents {
   void end(uint64_t id, std::shared_ptr<const Failure> failure, int source = -1);
   void wake_lane();
   bool has_ended(uint64_t id);
+  std::vector<Ended>::iterator find_ended(uint64_t id);
 
   const int rank_;
   const int size_;

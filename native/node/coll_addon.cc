@@ -25,6 +25,9 @@ using coll::Op;
 
 constexpr int64_t kNsPerMs = 1'000'000;
 
+/// Where the numbers of an operation are: NativeField of packages/collectives/src/native.ts.
+enum Field : size_t { kVerb, kDType, kReduce, kRoot, kTag, kSeq, kCount, kTimeoutMs, kFactor, kInPlace, kWire };
+
 /// Elements per rank, as operations point to them; empty where JavaScript passed null.
 struct Counts {
   std::vector<size_t> counts;
@@ -156,21 +159,21 @@ class HostGroup final : public Napi::ObjectWrap<HostGroup> {
   /// (input, output, counts, recvCounts), and the numbers in `call_`. The operation points into `counts`.
   Op read_op(const Napi::CallbackInfo& info, Counts& counts) const {
     Op op;
-    op.verb = static_cast<coll::Verb>(call_[0]);
-    op.dtype = static_cast<DType>(call_[1]);
-    op.reduce = static_cast<coll::ReduceOp>(call_[2]);
-    op.root = static_cast<int>(call_[3]);
-    op.tag = static_cast<int>(call_[4]);
-    op.seq = static_cast<uint64_t>(call_[5]);
-    op.count = static_cast<uint64_t>(call_[6]);
-    op.timeout_ns = static_cast<int64_t>(call_[7] * kNsPerMs);
-    op.factor = call_[8];
+    op.verb = static_cast<coll::Verb>(call_[kVerb]);
+    op.dtype = static_cast<DType>(call_[kDType]);
+    op.reduce = static_cast<coll::ReduceOp>(call_[kReduce]);
+    op.root = static_cast<int>(call_[kRoot]);
+    op.tag = static_cast<int>(call_[kTag]);
+    op.seq = static_cast<uint64_t>(call_[kSeq]);
+    op.count = static_cast<uint64_t>(call_[kCount]);
+    op.timeout_ns = static_cast<int64_t>(call_[kTimeoutMs] * kNsPerMs);
+    op.factor = call_[kFactor];
     std::byte* const input = memory(info, 0);
     op.input = input;
-    op.output = call_[9] != 0 ? input : memory(info, 1);
+    op.output = call_[kInPlace] != 0 ? input : memory(info, 1);
     read_counts(info, 2, counts.counts);
     read_counts(info, 3, counts.recv_counts);
-    if (op.verb == coll::Verb::AllReduce) op.wire = static_cast<coll::Wire>(call_[10]);
+    if (op.verb == coll::Verb::AllReduce) op.wire = static_cast<coll::Wire>(call_[kWire]);
     if (!counts.counts.empty()) op.counts = counts.counts.data();
     if (!counts.recv_counts.empty()) op.recv_counts = counts.recv_counts.data();
     return op;

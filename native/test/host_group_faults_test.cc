@@ -85,6 +85,37 @@ coll::PeerAddress remote(const HostGroup& group, int self, int peer) {
   return {peer, false, "", "127.0.0.1", group.listener().port(), proof(self, peer), proof(peer, self)};
 }
 
+/// Rank 0 of 2, and the connections of a rank 1 whose bytes are the test's own.
+struct WithoutRank1 {
+  HostGroup group{0, 2, "127.0.0.1", [] {}};
+  Fd control, data, messages;
+
+  WithoutRank1() {
+    const auto connecting = group.connect({remote(group, 0, 1)}, kTimeout);
+    control = connect_as_rank_1(group.listener().port(), 0);
+    data = connect_as_rank_1(group.listener().port(), 1);
+    messages = connect_as_rank_1(group.listener().port(), 2);
+    group.wait(connecting);
+  }
+
+  /// Not closed: what rank 0 sent and nobody read would make that a reset.
+  void end() {
+    shutdown(data.get(), SHUT_WR);
+    shutdown(control.get(), SHUT_WR);
+  }
+
+  /// How `id`, started right after the connection, ends within a second.
+  coll::Ended end_of(uint64_t id) {
+    const int64_t start = now_ns();
+    group.wait(id);
+    CHECK(now_ns() - start < 1'000 * kMillisecond);
+    std::vector<coll::Ended> ended;
+    group.take_ended(ended);
+    CHECK_EQ(ended.size(), 2u);
+    return ended.back();
+  }
+};
+
 /// A connected pair of TCP sockets whose buffers are as small as the system allows.
 std::pair<Fd, Fd> narrow_pair() {
   Fd listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -192,25 +223,14 @@ TEST("a lost rank is noticed on a crowded machine too") {
 }
 
 TEST("what a rank had begun to send when it was lost is no reason to wait for the rest") {
-  HostGroup group(0, 2, "127.0.0.1", [] {});
-  const auto connecting = group.connect({remote(group, 0, 1)}, kTimeout);
-  Fd control = connect_as_rank_1(group.listener().port(), 0);
-  Fd data = connect_as_rank_1(group.listener().port(), 1);
-  Fd messages = connect_as_rank_1(group.listener().port(), 2);
-  group.wait(connecting);
-  const auto waiting = group.start(barrier(0));
+  WithoutRank1 zero;
+  const auto waiting = zero.group.start(barrier(0));
   char signature[64];
-  CHECK_EQ(read_all(data, signature, sizeof signature), sizeof signature);
-  write_all(data, signature, 20);
-  const int64_t start = now_ns();
-  data.reset();
-  control.reset();
-  group.wait(waiting);
-  CHECK(now_ns() - start < 1'000 * kMillisecond);
-  std::vector<coll::Ended> ended;
-  group.take_ended(ended);
-  CHECK_EQ(ended.size(), 2u);
-  CHECK(ended.back().failure && ended.back().failure->code == FailureCode::PeerLost);
+  CHECK_EQ(read_all(zero.data, signature, sizeof signature), sizeof signature);
+  write_all(zero.data, signature, 20);
+  zero.end();
+  const auto failure = zero.end_of(waiting).failure;
+  CHECK(failure && failure->code == FailureCode::PeerLost);
 }
 
 TEST("a rank that sends what is no frame, half a frame, or too long a one is lost to the others, with the reason") {
@@ -234,25 +254,12 @@ TEST("a rank that sends what is no frame, half a frame, or too long a one is los
       {std::string(20, '\x5a'), true, true, "lost rank 1 (its connection closed)"},
   };
   for (const auto& one : cases) {
-    HostGroup group(0, 2, "127.0.0.1", [] {});
-    const auto connecting = group.connect({remote(group, 0, 1)}, kTimeout);
-    Fd control = connect_as_rank_1(group.listener().port(), 0);
-    Fd data = connect_as_rank_1(group.listener().port(), 1);
-    Fd messages = connect_as_rank_1(group.listener().port(), 2);
-    group.wait(connecting);
-    const auto waiting = group.start(barrier(0));
-    write_all(one.on_data ? data : control, one.bytes.data(), one.bytes.size());
-    if (one.ends) {
-      data.reset();
-      control.reset();
-    }
-    const int64_t start = now_ns();
-    group.wait(waiting);
-    CHECK(now_ns() - start < 1'000 * kMillisecond);
-    std::vector<coll::Ended> ended;
-    group.take_ended(ended);
-    CHECK_EQ(ended.size(), 2u);
-    CHECK_EQ(ended.back().failure ? ended.back().failure->text : "", one.text);
+    WithoutRank1 zero;
+    const auto waiting = zero.group.start(barrier(0));
+    write_all(one.on_data ? zero.data : zero.control, one.bytes.data(), one.bytes.size());
+    if (one.ends) zero.end();
+    const auto failure = zero.end_of(waiting).failure;
+    CHECK_EQ(failure ? failure->text : "", one.text);
   }
 }
 

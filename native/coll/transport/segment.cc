@@ -1,11 +1,8 @@
 #include "coll/transport/segment.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
+#include <utility>
 
-#include <cerrno>
-#include <system_error>
+#include "base/memory_file.h"
 
 namespace ringwise::coll {
 
@@ -30,22 +27,12 @@ size_t bytes_for(int ranks) {
   return header_bytes(ranks) + rings_bytes(ranks, Channel::Collectives) + rings_bytes(ranks, Channel::PointToPoint);
 }
 
-[[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
-
 }  // namespace
 
 Segment Segment::create(int ranks) {
   Segment segment;
   segment.ranks_ = ranks;
-  segment.file_ = Fd(memfd_create("ringwise", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!segment.file_) fail("memfd_create");
-  // Reserved now, so that a host without memory says so here and not by a bus error later.
-  const int error = posix_fallocate(segment.file_.get(), 0, static_cast<off_t>(bytes_for(ranks)));
-  if (error != 0) {
-    errno = error;
-    fail("reserving shared memory");
-  }
-  if (fcntl(segment.file_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0) fail("sealing shared memory");
+  segment.file_ = make_memory_file("ringwise", bytes_for(ranks));
   segment.map();
   return segment;
 }
@@ -54,22 +41,12 @@ Segment Segment::attach(Fd file, int ranks) {
   Segment segment;
   segment.ranks_ = ranks;
   segment.file_ = std::move(file);
-  struct stat status {};
-  if (fstat(segment.file_.get(), &status) != 0) fail("fstat of shared memory");
-  const int seals = fcntl(segment.file_.get(), F_GET_SEALS);
-  if (static_cast<size_t>(status.st_size) != bytes_for(ranks) || seals < 0 || !(seals & F_SEAL_SHRINK)) {
-    errno = EINVAL;
-    fail("shared memory of an unexpected size");
-  }
+  check_memory_file(segment.file_, bytes_for(ranks));
   segment.map();
   return segment;
 }
 
-void Segment::map() {
-  void* memory = mmap(nullptr, bytes_for(ranks_), PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), 0);
-  if (memory == MAP_FAILED) fail("mapping shared memory");
-  memory_ = static_cast<std::byte*>(memory);
-}
+void Segment::map() { memory_ = map_memory_file(file_, bytes_for(ranks_)); }
 
 Segment::Segment(Segment&& other) noexcept
     : file_(std::move(other.file_)), ranks_(other.ranks_), memory_(std::exchange(other.memory_, nullptr)) {}
@@ -82,7 +59,7 @@ Segment& Segment::operator=(Segment&& other) noexcept {
 }
 
 Segment::~Segment() {
-  if (memory_ != nullptr) munmap(memory_, bytes_for(ranks_));
+  if (memory_ != nullptr) unmap(memory_, bytes_for(ranks_));
 }
 
 size_t Segment::capacity(Channel channel) const { return capacity_for(ranks_, channel); }

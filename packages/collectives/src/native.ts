@@ -24,7 +24,7 @@ export interface NativePeer {
   readonly theirs: Uint8Array;
 }
 
-/** Where the numbers of an operation are in the array that it is handed over with. They are those of Op in native/coll/op.h. */
+/** Where the numbers of an operation are in the array that it is handed over with. They are those of Op in native/coll/op.h; the order is that of Field in native/node/coll_addon.cc. */
 export const NativeField = {
   verb: 0,
   dtype: 1,

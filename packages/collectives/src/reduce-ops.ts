@@ -3,6 +3,7 @@
 import type { ReduceOp } from './backend.ts';
 import type { DType } from './dtype.ts';
 
+/** The order is that of the enum in native/coll/op.h. */
 export const reduceOps = ['sum', 'avg', 'prod', 'min', 'max', 'band', 'bor', 'bxor', 'premulSum'] as const;
 
 type Ops = Readonly<Partial<Record<ReduceOp, true>>>;

@@ -1,6 +1,5 @@
-import { type StoreServer, serveStore, TcpStore } from '@ringwise/store';
 import { values, withRanks } from '@ringwise/testing';
-import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { backendContract } from '../src/testing.ts';
 import { Pool } from './pool.ts';
 
@@ -19,17 +18,6 @@ backendContract({ describe, it, expect }, 'host', {
 });
 
 describe('a process with a group on the host backend', () => {
-  let server: StoreServer;
-  let control: TcpStore;
-  beforeEach(async () => {
-    server = await serveStore();
-    control = await TcpStore.connect({ host: server.host, port: server.port });
-  });
-  afterEach(async () => {
-    await control.close();
-    await server.close();
-  });
-
   it('keeps its event loop turning while it waits in a barrier', async () => {
     const turns = values<number>(await withRanks(2, module, 'idleInBarrier'));
     expect(turns[0]).toBeGreaterThan(20);

@@ -27,13 +27,12 @@ import {
   type NativePeer,
   nativeFields,
 } from '../native.ts';
-import { isReducible } from '../reduce-ops.ts';
+import { isReducible, reduceOps } from '../reduce-ops.ts';
 import type { BackendContext, BackendFactory } from '../registry.ts';
 import { exchange } from '../rendezvous.ts';
 import { addressTowards, clockId, hostId } from './host-address.ts';
 
-// The orders are those of the enums in native/coll/op.h and failure.h; so is that of allVerbs.
-const ops: readonly ReduceOp[] = ['sum', 'avg', 'prod', 'min', 'max', 'band', 'bor', 'bxor', 'premulSum'];
+// In the order of the enum in native/coll/failure.h. The lists of verbs, ops and dtypes have that of their enums, too.
 const codes: readonly CollectiveCode[] = [
   'ERR_COLL_TIMEOUT',
   'ERR_COLL_PEER_LOST',
@@ -43,7 +42,7 @@ const codes: readonly CollectiveCode[] = [
   'ERR_COLL_SYSTEM',
 ];
 const verbIndex = indexOf(allVerbs);
-const opIndex = indexOf(ops);
+const opIndex = indexOf(reduceOps);
 const dtypeIndex = indexOf(dtypes);
 
 function indexOf<T extends string>(names: readonly T[]): Record<T, number> {
