@@ -15,6 +15,10 @@ constexpr size_t kMaxNamed = 8;
 // An answer that is not older says what a new one would.
 constexpr int64_t kFreshNs = 50 * kMillisecond;
 
+// A rank's connections end within moments of each other, after what it has sent. One that ended while the other neither
+// ends nor brings anything for so long was cut on the way, and the rank cannot be reached any more.
+constexpr int64_t kCutNs = 500 * kMillisecond;
+
 std::string rank_list(const std::vector<int>& ranks) {
   std::string text = ranks.size() == 1 ? "rank " : "ranks ";
   for (size_t i = 0; i < std::min(ranks.size(), kMaxNamed); ++i) text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
@@ -59,6 +63,19 @@ bool Diagnosis::died(int peer, const char* reason) {
 bool Diagnosis::distrusted(int peer, const char* reason) {
   peers_[peer].is_trusted = false;
   return died(peer, reason);
+}
+
+bool Diagnosis::is_lost(int peer, bool has_link_ended, int64_t idle_since_ns, int64_t now, int64_t& look_again_ns) {
+  Peer& state = peers_[peer];
+  const bool is_gone = !is_here(peer);
+  if (is_gone && !state.is_trusted) return true;
+  if (is_gone == has_link_ended) return is_gone;
+  if (state.liveness == Liveness::Left) return false;  // nothing is wrong: the rest is on its way
+  if (state.parted_ns == 0) state.parted_ns = now;
+  const int64_t cut_ns = std::max(state.parted_ns, idle_since_ns) + kCutNs;
+  if (now >= cut_ns) return true;
+  look_again_ns = std::min(look_again_ns, cut_ns);
+  return false;
 }
 
 void Diagnosis::answered(int peer, const Activity& activity, int64_t now) {
@@ -117,8 +134,8 @@ Failure Diagnosis::gone(int peer, const Signature& signature) const {
   const Peer& state = peers_[peer];
   const std::string name = "rank " + std::to_string(peer);
   return {FailureCode::PeerLost, rank_, {peer},
-          state.liveness == Liveness::Dead
-              ? "lost " + name + " (" + state.reason + ")"
+          state.liveness != Liveness::Left
+              ? "lost " + name + " (" + (state.reason.empty() ? "its connection closed" : state.reason) + ")"
               : name + " has closed the group, but rank " + std::to_string(rank_) + " still needs it for " + describe(signature, rank_)};
 }
 

@@ -28,9 +28,11 @@ class Diagnosis {
   bool died(int peer, const char* reason);
   /// Its connection is fine, but it cannot be understood: also what it has sent before does not count. False as above.
   bool distrusted(int peer, const char* reason);
-  bool is_trusted(int peer) const { return peers_[peer].is_trusted; }
   void answered(int peer, const Activity& activity, int64_t now);
   bool is_here(int peer) const { return peers_[peer].liveness == Liveness::Alive; }
+  /// Whether nothing more will come from a rank that this one has waited for since `idle_since_ns`. `has_link_ended`: its
+  /// link has no more to give. `look_again_ns` becomes earlier where the answer may change by itself.
+  bool is_lost(int peer, bool has_link_ended, int64_t idle_since_ns, int64_t now, int64_t& look_again_ns);
   /// The lowest rank that is here, this one included.
   int lowest_here() const;
 
@@ -56,6 +58,7 @@ class Diagnosis {
     Liveness liveness = Liveness::Alive;
     std::string reason;
     bool is_trusted = true;
+    int64_t parted_ns = 0;  // when one of its connections was first seen to have ended without the other; 0: never
     std::optional<Activity> activity;  // its last answer
     int64_t answered_ns = 0;
     int64_t asked_ns = 0;  // 0: no question is unanswered

@@ -141,7 +141,7 @@ class HostGroup final : private ControlEvents {
   bool nap();
   void sleep(int64_t until_ns, Who who);
   void check_waiting(Idle& idle, Who who, int64_t now, int64_t deadline_ns);
-  void check(const Op& op, const Signature& signature, const std::vector<int>& waiting) const;
+  void check(const Op& op, const Signature& signature, const std::vector<int>& waiting, Idle& idle, int64_t now);
   void ask(const Op& op, const Signature& signature, const std::vector<int>& waiting, int64_t now);
   int64_t earliest_deadline();
   bool busy() const { return running_.active || (p2p_ && !p2p_->pending().empty()); }

@@ -229,7 +229,7 @@ void HostGroup::check_waiting(Idle& idle, Who who, int64_t now, int64_t deadline
   idle.next_question_ns = is_question_due ? now + kNextQuestionNs : idle.next_question_ns;
   std::vector<int> waiting;
   const auto look = [&](const Op& op, const Signature& signature) {
-    check(op, signature, waiting);
+    check(op, signature, waiting, idle, now);
     if (is_question_due) ask(op, signature, waiting, now);
     if (now >= op.deadline_ns) throw diagnosis_.late(op, waiting, now);
     if (now < last_question_ns(op)) idle.next_question_ns = std::min(idle.next_question_ns, last_question_ns(op));
@@ -246,12 +246,13 @@ void HostGroup::check_waiting(Idle& idle, Who who, int64_t now, int64_t deadline
 }
 
 /// Throws if a rank that is waited for is gone.
-void HostGroup::check(const Op& op, const Signature& signature, const std::vector<int>& waiting) const {
+void HostGroup::check(const Op& op, const Signature& signature, const std::vector<int>& waiting, Idle& idle, int64_t now) {
   const auto lost = [&](int peer) {
-    if (diagnosis_.is_here(peer)) return false;
-    if (!diagnosis_.is_trusted(peer)) return true;
-    if (op.is_point_to_point()) return op.verb == Verb::Send || p2p_->ended(peer);
-    return links_[peer]->ended();
+    const bool is_here = diagnosis_.is_here(peer);
+    if (!is_here && op.verb == Verb::Send) return true;
+    const bool is_local = hosts_->host_of(peer) == hosts_->host_of(rank_);  // shared memory ends with its rank
+    const bool has_ended = op.is_point_to_point() ? p2p_->ended(peer) : links_[peer]->ended();
+    return diagnosis_.is_lost(peer, is_local ? !is_here : has_ended, idle.since_ns, now, idle.next_question_ns);
   };
   // A receive from any rank waits for all others, and it is enough that one is left.
   if (op.verb != Verb::Recv || waiting.size() == 1) {

@@ -263,6 +263,18 @@ TEST("a rank that sends what is no frame, half a frame, or too long a one is los
   }
 }
 
+TEST("one connection of a rank that is cut loses the rank, with the reason") {
+  for (Fd WithoutRank1::* cut : {&WithoutRank1::control, &WithoutRank1::data}) {
+    WithoutRank1 zero;
+    const auto waiting = zero.group.start(barrier(0));
+    const linger at_once{.l_onoff = 1, .l_linger = 0};  // the system then sends a reset instead of the end
+    CHECK_EQ(setsockopt((zero.*cut).get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once), 0);
+    (zero.*cut).reset();
+    const auto failure = zero.end_of(waiting).failure;
+    CHECK(failure && failure->code == FailureCode::PeerLost && failure->peers == std::vector<int>{1});
+  }
+}
+
 TEST("strangers can neither keep a group from meeting nor come in later") {
   HostGroup zero(0, 2, "127.0.0.1", [] {}), one(1, 2, "127.0.0.1", [] {});
   const uint16_t port = zero.listener().port();

@@ -203,6 +203,15 @@ describe.skipIf(reason !== null)(`two hosts${reason === null ? '' : ` (skipped: 
     });
   }
 
+  it('notice that the other host has vanished, long before the deadline', { timeout: 60_000 }, async () => {
+    const ranks = startRanks(1, 'forever', ['allReduce', false, 40_000]);
+    await Promise.all(ranks.map((rank) => rank.says('working')));
+    await once(made.start(made.hosts[1]!, ['ip', 'link', 'set', 'eth0', 'down']), 'exit');
+    ranks[1]!.signal('SIGKILL'); // its connections end without a word: nothing gets out
+    const [survivor] = await outcomesOf(ranks);
+    expect(survivor!.error).toMatchObject({ code: 'ERR_COLL_PEER_LOST', peers: [1] });
+  });
+
   it('say what to do when they have no secret', async () => {
     const startedAtMs = performance.now();
     for (const { error, atMs } of await outcomesOf(
