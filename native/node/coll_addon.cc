@@ -52,7 +52,7 @@ class HostGroup final : public Napi::ObjectWrap<HostGroup> {
   static Napi::Function define(Napi::Env env) {
     return DefineClass(env, "HostGroup",
                        {InstanceMethod<&HostGroup::connect>("connect"), InstanceMethod<&HostGroup::start>("start"),
-                        InstanceMethod<&HostGroup::run>("run"), InstanceMethod<&HostGroup::wait>("wait"),
+                        InstanceMethod<&HostGroup::wait>("wait"),
                         InstanceMethod<&HostGroup::urge>("urge"), InstanceMethod<&HostGroup::alloc>("alloc"),
                         InstanceMethod<&HostGroup::flight_record>("flightRecord"),
                         InstanceMethod<&HostGroup::dump_flight_to>("dumpFlightTo"), InstanceMethod<&HostGroup::abort>("abort"), InstanceMethod<&HostGroup::close>("close"),
@@ -81,6 +81,9 @@ class HostGroup final : public Napi::ObjectWrap<HostGroup> {
       throw Napi::Error::New(env, error.what());
     }
     group_->locate_calls_by([this] { return call_site(); });
+    // A method would look for its object in each call, at the price of half a small operation. The function must not be
+    // called when the object is gone; callers hold it with `bind`.
+    info.This().As<Napi::Object>().Set("run", Napi::Function::New<&HostGroup::run_of>(env, "run", this));
     // The environment may end while operations are pending (process.exit, a terminated worker).
     napi_add_env_cleanup_hook(env, &HostGroup::on_environment_end, this);
   }
@@ -151,12 +154,12 @@ class HostGroup final : public Napi::ObjectWrap<HostGroup> {
   }
 
   static void read_counts(const Napi::CallbackInfo& info, size_t index, std::vector<size_t>& counts) {
-    if (!info[index].IsTypedArray()) return;
+    if (index >= info.Length() || !info[index].IsTypedArray()) return;
     const auto array = info[index].As<Napi::Float64Array>();
     for (size_t i = 0; i < array.ElementLength(); ++i) counts.push_back(static_cast<size_t>(array[i]));
   }
 
-  /// (input, output, counts, recvCounts), and the numbers in `call_`. The operation points into `counts`.
+  /// (input, output?, counts?, recvCounts?), and the numbers in `call_`. The operation points into `counts`.
   Op read_op(const Napi::CallbackInfo& info, Counts& counts) const {
     Op op;
     op.verb = static_cast<coll::Verb>(call_[kVerb]);
@@ -185,6 +188,8 @@ class HostGroup final : public Napi::ObjectWrap<HostGroup> {
     if (!counts.counts.empty()) counts_.emplace(id, std::move(counts));  // moved vectors keep their memory in place
     return expect(info.Env(), id);
   }
+
+  static Napi::Value run_of(const Napi::CallbackInfo& info) { return static_cast<HostGroup*>(info.Data())->run(info); }
 
   /// The failure; or null, or the sender's rank for a receive.
   Napi::Value run(const Napi::CallbackInfo& info) {

@@ -50,11 +50,11 @@ type Memory = NodeJS.TypedArray | null;
 export type NativeMemory = [
   input: Memory,
   /** null for what works in place. */
-  output: Memory,
+  output?: Memory,
   /** Elements by rank where parts differ; allToAll: what this rank sends to each. */
-  counts: Float64Array | null,
+  counts?: Float64Array | null,
   /** allToAll with counts: what this rank receives from each. */
-  recvCounts: Float64Array | null,
+  recvCounts?: Float64Array | null,
 ];
 
 /** One rank's end of a group. Listens from construction on. All methods belong to the JavaScript thread. */

@@ -226,18 +226,18 @@ function submit<R>(operation: Operation, call: Float64Array, native: Submit<R>, 
       reduceBy(call, operation);
       call[NativeField.inPlace] = 1;
       call[NativeField.wire] = operation.wire === 'full' ? 0 : 1;
-      return native(memory, null, null, null);
+      return native(memory);
     }
     case 'reduce': {
       const memory = describe(call, operation.buffer, operation.packing, operation.root);
       reduceBy(call, operation);
       if (context.rank === operation.root) call[NativeField.inPlace] = 1;
-      return native(memory, null, null, null);
+      return native(memory);
     }
     case 'broadcast': {
       const memory = describe(call, operation.buffer, operation.packing, operation.root);
       call[NativeField.inPlace] = 1;
-      return native(memory, null, null, null);
+      return native(memory);
     }
     case 'allGather': {
       const from = describe(call, operation.input, operation.packing, 0);
@@ -266,11 +266,11 @@ function submit<R>(operation: Operation, call: Float64Array, native: Submit<R>, 
     case 'recv': {
       const memory = describe(call, operation.buffer, operation.tag, operation.peer);
       call[NativeField.inPlace] = 1;
-      return native(memory, null, null, null);
+      return native(memory);
     }
     case 'barrier':
       describe(call, nothing, operation.packing, 0);
-      return native(null, null, null, null);
+      return native(null);
   }
 }
 
