@@ -3,7 +3,7 @@
 // counts. Every size is checked before and after it is timed.
 //
 //   collectives_bench --ranks 2 --verb all_reduce --min 4 --max 268435456 --factor 4 [--alloc] [--seconds 0.3] [--pin]
-//                     [--wire bfloat16]
+//                     [--wire bfloat16|int8 [--residual]]
 //                     [--per-host 1 [--netns nsA,nsB --addresses 10.77.0.1,10.77.0.2]]
 //
 // --per-host puts the ranks on hosts of so many each, which talk TCP over loopback, or, with --netns, between network
@@ -29,6 +29,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "coll/host_group.h"
+#include "coll/wire.h"
 
 using namespace ringwise;
 using coll::HostGroup;
@@ -43,7 +44,7 @@ struct Options {
   int ranks = 2;
   std::string verb = "all_reduce";
   size_t min = 4, max = 256 << 20, factor = 4;
-  bool alloc = false, pin = false;
+  bool alloc = false, pin = false, residual = false;
   coll::Wire wire = coll::Wire::Full;
   double seconds = 0.3;
   int per_host = kMaxRanks;
@@ -108,6 +109,8 @@ class Bench {
     op_.verb = plan_.verb;
     op_.dtype = DType::Float32;
     op_.wire = options_.wire;
+    residual_.assign(options_.residual ? all : 0, 0);
+    op_.residual = options_.residual ? residual_.data() : nullptr;
     op_.count = plan_.count(all, options_.ranks);
     if (op_.count == 0 && plan_.verb != Verb::Barrier) return;
     op_.timeout_ns = 60'000 * kMillisecond;
@@ -171,9 +174,10 @@ class Bench {
     return static_cast<double>(slowest) * 1e-6;
   }
 
-  /// Numbers that are added, and sent, without rounding; different in every place of the array and on every rank.
+  /// Numbers that are added, and sent, without rounding; different in every place of the array and on every rank. Those
+  /// for a wire add up to 127 at most.
   float value(int rank, size_t i) const {
-    const size_t range = options_.wire == coll::Wire::Full ? 1021 : 61;
+    const size_t range = options_.wire == coll::Wire::Full ? 1021 : 127 / static_cast<size_t>(options_.ranks) + 1;
     return static_cast<float>((i * 7 + static_cast<size_t>(rank) * 131) % range);
   }
 
@@ -252,6 +256,7 @@ class Bench {
   Op op_;
   std::unique_ptr<float, Free> private_[2];
   std::byte* held_[2] = {};  // in the arena
+  std::vector<float> residual_;
   float* input_ = nullptr;
   float* output_ = nullptr;
 };
@@ -299,6 +304,14 @@ int run_rank(const Options& options, Shared& shared, int rank) {
   return 0;
 }
 
+coll::Wire wire_of(const std::string& name) {
+  for (int wire = 0; wire < coll::kWireCount; ++wire) {
+    if (name == coll::name_of(static_cast<coll::Wire>(wire))) return static_cast<coll::Wire>(wire);
+  }
+  std::fprintf(stderr, "collectives_bench: no wire %s\n", name.c_str());
+  std::exit(2);
+}
+
 Options parse(int argc, char** argv) {
   Options options;
   for (int i = 1; i < argc; ++i) {
@@ -311,15 +324,17 @@ Options parse(int argc, char** argv) {
     else if (name == "--factor") options.factor = std::strtoull(next(), nullptr, 10);
     else if (name == "--seconds") options.seconds = std::atof(next());
     else if (name == "--alloc") options.alloc = true;
-    else if (name == "--wire") options.wire = std::string(next()) == "bfloat16" ? coll::Wire::BFloat16 : coll::Wire::Full;
+    else if (name == "--wire") options.wire = wire_of(next());
+    else if (name == "--residual") options.residual = true;
     else if (name == "--pin") options.pin = true;
     else if (name == "--per-host") options.per_host = std::max(1, std::atoi(next()));
     else if (name == "--netns") options.netns = split(next());
     else if (name == "--addresses") options.addresses = split(next());
     else std::fprintf(stderr, "collectives_bench: unknown option %s\n", name.c_str()), std::exit(2);
   }
-  if (options.ranks < 1 || options.ranks > kMaxRanks || options.factor < 2 || plans().count(options.verb) == 0) {
-    std::fprintf(stderr, "collectives_bench: 1 to %d ranks, a factor of at least 2, and one of the verbs of the C ABI\n", kMaxRanks);
+  if (options.ranks < 1 || options.ranks > kMaxRanks || options.factor < 2 || plans().count(options.verb) == 0 ||
+      (options.residual && options.wire != coll::Wire::Int8)) {
+    std::fprintf(stderr, "collectives_bench: 1 to %d ranks, a factor of at least 2, one of the verbs of the C ABI, a residual with --wire int8 only\n", kMaxRanks);
     std::exit(2);
   }
   return options;

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "coll/failure.h"
 #include "coll/reduce/reduce.h"
+#include "coll/wire.h"
 
 namespace ringwise::coll {
 
@@ -122,7 +123,7 @@ bool Execution::run_step(Links& links) {
   const Step& step = schedule_.steps[step_];
   if (send_ < step.after) return false;
   if (step.from < 0) {
-    if (step.piece.place == Place::Output && !heard_all()) return false;
+    if (step.piece.place != Place::Scratch && !heard_all()) return false;
     work(step);
     ++step_;
     return true;
@@ -206,7 +207,7 @@ size_t Execution::may_pull(const Step& step) const {
 }
 
 void Execution::take(const Step& step, std::span<const std::byte> bytes, size_t count) {
-  const DType dtype = step.piece.half ? DType::BFloat16 : step.piece.wide ? accumulator_of(op_.dtype) : op_.dtype;
+  const DType dtype = step.piece.wide ? accumulator_of(op_.dtype) : op_.dtype;
   const size_t first = pulled_ / width(step.piece);
   std::byte* target = at(step.piece) + first * accumulator_;
   if (step.take == Take::Accumulate) return accumulate(dtype, op_.reduce, target, bytes.data(), count);
@@ -233,12 +234,14 @@ void Execution::work(const Step& step) {
       return accumulate(op_.dtype, op_.reduce, target, source, count);
     case Local::Narrow:
       return narrow(op_.dtype, op_.reduce, size_, target, source, count);
-    case Local::Compress:
-      return narrow(DType::BFloat16, ReduceOp::Sum, 1, target, source, count);
-    case Local::CompressResult:
-      return narrow(DType::BFloat16, op_.reduce, size_, target, source, count);
-    case Local::Expand:
-      return widen(DType::BFloat16, target, source, count);
+    case Local::Pack:
+      return pack(op_.wire, source, step.residual.count > 0 ? at(step.residual) : nullptr, target, count);
+    case Local::KeepLoss:
+      return keep_loss(source, target, count);
+    case Local::AddPacked:
+      return add_packed(op_.wire, source, target, step.piece.count);
+    case Local::Unpack:
+      return unpack(op_.wire, source, op_.reduce == ReduceOp::Avg ? size_ : 1, target, step.piece.count);
   }
 }
 
@@ -248,6 +251,8 @@ std::byte* Execution::at(const Piece& piece) const {
       return const_cast<std::byte*>(op_.input) + piece.offset;  // only ever a source
     case Place::Output:
       return op_.output + piece.offset;
+    case Place::Residual:
+      return reinterpret_cast<std::byte*>(op_.residual) + piece.offset;
     case Place::Scratch:
       break;
   }
@@ -255,7 +260,6 @@ std::byte* Execution::at(const Piece& piece) const {
 }
 
 size_t Execution::width(const Piece& message) const {
-  if (message.half) return byte_size(DType::BFloat16);
   return message.wide ? accumulator_ : element_;
 }
 

@@ -24,11 +24,12 @@ enum class Verb : uint8_t {
   AllToAll
 };
 enum class ReduceOp : uint8_t { Sum, Avg, Prod, Min, Max, Band, Bor, Bxor, PremulSum };
-/// What an all-reduce of float32, sum or avg, sends between hosts: the values, or the values rounded to bfloat16.
-enum class Wire : uint8_t { Full, BFloat16 };
+/// What an all-reduce of float32, sum or avg, sends between hosts: the values, or the values rounded (see wire.h).
+enum class Wire : uint8_t { Full, BFloat16, Int8 };
 
 inline constexpr int kVerbCount = 11;
 inline constexpr int kReduceOpCount = 9;
+inline constexpr int kWireCount = 3;
 
 constexpr bool reduces(Verb verb) {
   return verb == Verb::AllReduce || verb == Verb::ReduceScatter || verb == Verb::Reduce;
@@ -50,6 +51,7 @@ struct Op {
   double factor = 1;         // premulSum
   const std::byte* input = nullptr;   // equals output for verbs that work in place
   std::byte* output = nullptr;
+  float* residual = nullptr;          // Wire::Int8, may be null: as many elements as the buffer, see wire.h
   const size_t* counts = nullptr;       // by rank, where parts differ: their elements; allToAll: what this rank sends
   const size_t* recv_counts = nullptr;  // by rank, for allToAll with counts: what this rank receives
   int64_t timeout_ns = 0;

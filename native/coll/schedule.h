@@ -16,7 +16,7 @@
 
 namespace ringwise::coll {
 
-enum class Place : uint8_t { Input, Output, Scratch };
+enum class Place : uint8_t { Input, Output, Residual, Scratch };
 
 /// `count` elements at `offset` (in bytes) of a place. Elements are of the operation's dtype, except for accumulators,
 /// which lie in scratch: the target of Widen and of everything that accumulates, and the source of Narrow.
@@ -25,16 +25,15 @@ struct Piece {
   size_t offset = 0;
   size_t count = 0;
   bool wide = false;  // of a message: its elements are accumulators
-  bool half = false;  // its elements are bfloat16, whatever the operation's are
 };
 
 /// What becomes of an arriving message: stored as it is, folded into accumulators (piece = piece ∘ message), or
 /// combined with the step's source into the piece, in either order (source ∘ message, message ∘ source).
 enum class Take : uint8_t { Store, Accumulate, Append, Prepend };
 
-/// Work without communication. Accumulators are the left operand or the source where the name says so. Compress and
-/// CompressResult, which also divides for avg, round float32 to a piece of halves; Expand is the way back.
-enum class Local : uint8_t { None, Copy, Scale, Widen, Accumulate, Narrow, Compress, CompressResult, Expand };
+/// Work without communication. Accumulators are the left operand or the source where the name says so. The last four are
+/// the functions of wire.h; a packed piece is counted in elements of the operation all the same.
+enum class Local : uint8_t { None, Copy, Scale, Widen, Accumulate, Narrow, Pack, KeepLoss, AddPacked, Unpack };
 
 struct Send {
   int to = -1;
@@ -48,6 +47,7 @@ struct Step {
   Local local = Local::None;
   Piece piece;                // where the message or the result of the work goes
   Piece source;
+  Piece residual;             // of Pack; empty for none
   size_t after = 0;           // sends that must have left before it begins
   bool trails = false;        // the send after those writes the same memory out: stay behind it, byte by byte
 };

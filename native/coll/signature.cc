@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "coll/choose.h"
+#include "coll/wire.h"
 
 namespace ringwise::coll {
 
@@ -103,7 +104,7 @@ std::string describe(const Signature& s, int rank) {
     if (verb != Verb::AllToAll) add(" ", s.count);
     text.append(verb != Verb::AllToAll ? " × " : " ").append(name_of(static_cast<DType>(s.dtype)));
   }
-  if (s.wire != 0) text.append(" over bfloat16");
+  if (s.wire != 0 && s.wire < kWireCount) text.append(" over ").append(name_of(static_cast<Wire>(s.wire)));
   if (s.parts != 0) text.append(" in uneven parts ").append(hex(s.parts));
   if (has_root(verb)) add(verb == Verb::Broadcast || verb == Verb::Scatter ? " from rank " : " to rank ", s.root);
   if (verb == Verb::Send) {

@@ -12,7 +12,7 @@ namespace ringwise::coll {
 using TeamAllReduce = void(const Op& op, Piece sums, Piece output, const Team& team, Schedule& schedule);
 TeamAllReduce one_shot_all_reduce, two_shot_all_reduce, ring_all_reduce, tree_all_reduce;
 TeamAllReduce recursive_doubling_all_reduce, halving_doubling_all_reduce;
-/// The same for operations with a wire of bfloat16.
+/// The same for operations whose wire is not full.
 TeamAllReduce compressed_all_reduce;
 
 /// The same for the whole group, host by host.

@@ -25,7 +25,7 @@ Parts Parts::cut(Piece whole, DType dtype, int size) {
   const size_t per_line = 64 / byte_size(dtype);
   Parts parts;
   parts.base_ = whole;
-  parts.element_ = byte_size(whole.half ? DType::BFloat16 : whole.wide ? accumulator_of(dtype) : dtype);
+  parts.element_ = byte_size(whole.wide ? accumulator_of(dtype) : dtype);
   parts.part_ = ((whole.count + size - 1) / size + per_line - 1) / per_line * per_line;
   parts.total_ = whole.count;
   return parts;
@@ -37,7 +37,7 @@ size_t Parts::begin_of(int rank) const {
 
 Piece Parts::range(int begin, int end) const {
   const size_t first = begin_of(begin);
-  return {base_.place, base_.offset + first * element_, begin_of(end) - first, base_.wide, base_.half};
+  return {base_.place, base_.offset + first * element_, begin_of(end) - first, base_.wide};
 }
 
 Parts Parts::moved(Piece to, int first) const {

@@ -4,8 +4,10 @@
 #define RINGWISE_LEVEL baseline
 #include "coll/reduce/level.h"
 #include "coll/reduce/grid_level.h"
+#include "coll/reduce/int8_level.h"
 
 namespace ringwise::coll {
 extern const ReduceKernels kBaselineReduce = baseline::kKernels;
 extern const GridKernels kBaselineGrid = baseline::kGridKernels;
+extern const Int8Kernels kBaselineInt8 = baseline::kInt8Kernels;
 }

@@ -15,6 +15,7 @@
 #include "base/half.h"
 #include "base/target.h"
 #include "coll/reduce/grid.h"
+#include "coll/reduce/int8.h"
 #include "coll/reduce/reduce.h"
 
 // Before a loop whose arrays are equal or apart, never shifted against each other.
