@@ -159,7 +159,7 @@ class HostGroup final : public Napi::ObjectWrap<HostGroup> {
     for (size_t i = 0; i < array.ElementLength(); ++i) counts.push_back(static_cast<size_t>(array[i]));
   }
 
-  /// (input, output?, counts?, recvCounts?), and the numbers in `call_`. The operation points into `counts`.
+  /// (input, output?, counts?, recvCounts?, residual?), and the numbers in `call_`. The operation points into `counts`.
   Op read_op(const Napi::CallbackInfo& info, Counts& counts) const {
     Op op;
     op.verb = static_cast<coll::Verb>(call_[kVerb]);
@@ -177,6 +177,7 @@ class HostGroup final : public Napi::ObjectWrap<HostGroup> {
     read_counts(info, 2, counts.counts);
     read_counts(info, 3, counts.recv_counts);
     if (op.verb == coll::Verb::AllReduce) op.wire = static_cast<coll::Wire>(call_[kWire]);
+    if (op.wire == coll::Wire::Int8) op.residual = reinterpret_cast<float*>(memory(info, 4));
     if (!counts.counts.empty()) op.counts = counts.counts.data();
     if (!counts.recv_counts.empty()) op.recv_counts = counts.recv_counts.data();
     return op;

@@ -21,8 +21,8 @@ import type { FlightEntry } from './flight-recorder.ts';
 
 export type ReduceOp = 'sum' | 'avg' | 'prod' | 'min' | 'max' | 'band' | 'bor' | 'bxor' | 'premulSum';
 
-/** What of an operation travels between hosts: the values, or the values rounded to that type. */
-export type Wire = 'full' | 'bfloat16';
+/** What of an operation travels between hosts: the values, or the values rounded to that type (int8: with scales). */
+export type Wire = 'full' | 'bfloat16' | 'int8';
 
 interface Common {
   /** Position among the group's collectives; of a message: among this rank's sends to (receives from) that peer. */
@@ -53,6 +53,11 @@ export interface AllReduce extends Collective, Reduction {
   readonly buffer: BufferView;
   /** Not 'full' only for sum and avg of float32. Part of the signature. A backend within one host need not heed it. */
   readonly wire: Wire;
+  /**
+   * Only for wire 'int8', or null: float32, as long as `buffer`. Added to what is rounded, and overwritten with what
+   * rounding has lost. No part of the signature; left alone by a backend that does not heed the wire.
+   */
+  readonly residual: BufferView | null;
 }
 /** `buffer` is the input, and on `root` the result; elsewhere it is not modified. */
 export interface Reduce extends Collective, Reduction {

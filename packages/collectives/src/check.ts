@@ -16,6 +16,8 @@ import {
   oneOfCounts,
   opNotDefined,
   ownCountsDiffer,
+  residualOverlaps,
+  residualUnused,
   rootOnly,
   selfPeer,
   unknownOp,
@@ -23,6 +25,7 @@ import {
   verbNotSupported,
   wireUnused,
   wrongCount,
+  wrongResidual,
 } from './errors.ts';
 import { reduceOps } from './reduce-ops.ts';
 
@@ -45,7 +48,7 @@ export function faultOf(group: Checked, operation: Operation): Failure | null {
       return (
         deviceFault(group, verb, operation.buffer) ??
         reduceFault(group, verb, operation.op, operation.factor, operation.buffer) ??
-        wireFault(operation)
+        wireFault(group, operation)
       );
     case 'reduce':
       return (
@@ -109,11 +112,17 @@ function reduceFault(
   return factor === 1 ? null : factorUnused(verb, op);
 }
 
-function wireFault({ verb, wire, op, buffer }: AllReduce): Failure | null {
-  if (wire === 'full') return null;
-  if (wire !== 'bfloat16') return unknownWire(verb, String(wire));
-  const fits = buffer.dtype === 'float32' && (op === 'sum' || op === 'avg');
-  return fits ? null : wireUnused(verb, wire, op, buffer.dtype);
+function wireFault(group: Checked, { verb, wire, op, buffer, residual }: AllReduce): Failure | null {
+  if (wire !== 'full') {
+    if (wire !== 'bfloat16' && wire !== 'int8') return unknownWire(verb, String(wire));
+    const fits = buffer.dtype === 'float32' && (op === 'sum' || op === 'avg');
+    if (!fits) return wireUnused(verb, wire, op, buffer.dtype);
+  }
+  if (residual === null) return null;
+  if (wire !== 'int8') return residualUnused(verb, wire);
+  if (residual.dtype !== 'float32' || residual.count !== buffer.count)
+    return wrongResidual(verb, buffer.count, residual.count, residual.dtype);
+  return deviceFault(group, verb, residual) ?? (overlap(buffer, residual) ? residualOverlaps(verb) : null);
 }
 
 function deviceFault({ supports, backend }: Checked, verb: Verb, { device }: BufferView): Failure | null {

@@ -208,11 +208,34 @@ export function factorUnused(verb: string, op: ReduceOp): Failure {
 }
 
 export function unknownWire(verb: string, got: string): Failure {
-  return invalid(verb, `there is no wire '${got}'; expected 'full' or 'bfloat16'`);
+  return invalid(verb, `there is no wire '${got}'; expected 'full', 'bfloat16' or 'int8'`);
 }
 
 export function wireUnused(verb: string, wire: string, op: ReduceOp, dtype: string): Failure {
   return invalid(verb, `wire '${wire}' is for sum and avg of float32, got ${op} of ${dtype}`);
+}
+
+export function residualUnused(verb: string, wire: string): Failure {
+  return invalid(verb, `a residual is what wire 'int8' has lost; expected that wire, got '${wire}'`);
+}
+
+export function wrongResidual(verb: string, expected: number, got: number, dtype: DType): Failure {
+  return invalid(
+    verb,
+    `the residual does not fit the buffer; expected ${expected} × float32, got ${got} × ${dtype}`,
+  );
+}
+
+export function residualOverlaps(verb: string): Failure {
+  return invalid(
+    verb,
+    'the residual shares memory with the buffer; expected memory of its own',
+    'Keep a Float32Array of zeros for each buffer.',
+  );
+}
+
+export function residualOfList(verb: string): Failure {
+  return invalid(verb, 'a residual belongs to one buffer; expected no list', 'Call once for each buffer.');
 }
 
 export function badRank(verb: string, name: 'root' | 'peer', got: string, size: number): Failure {

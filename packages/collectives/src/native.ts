@@ -39,7 +39,7 @@ export const NativeField = {
   factor: 8,
   /** 1: the output is the input. */
   inPlace: 9,
-  /** allReduce: 0 for full, 1 for bfloat16. */
+  /** allReduce: the index in wires of backends/host.ts. */
   wire: 10,
 } as const;
 export const nativeFields = 11;
@@ -55,6 +55,8 @@ export type NativeMemory = [
   counts?: Float64Array | null,
   /** allToAll with counts: what this rank receives from each. */
   recvCounts?: Float64Array | null,
+  /** allReduce by wire int8, where it has one. */
+  residual?: Memory,
 ];
 
 /** One rank's end of a group. Listens from construction on. All methods belong to the JavaScript thread. */

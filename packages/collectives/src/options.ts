@@ -33,10 +33,17 @@ export interface ReduceOptions extends CallOptions {
 }
 export interface AllReduceOptions extends ReduceOptions {
   /**
-   * 'bfloat16' halves what travels between hosts, for sum and avg of float32: every rank's values (inside a host, their
-   * sums) and the result are rounded to 8 bits of precision. Default 'full'. The same on all ranks.
+   * What travels between hosts, for sum and avg of float32: every rank's values (inside a host, their sums) and the
+   * result are rounded. 'bfloat16': to 8 bits of precision, half the bytes. 'int8': in blocks of 32, each element to
+   * 1/127 of the block's largest or better, a quarter of the bytes. Default 'full'. The same on all ranks.
    */
   readonly wire?: Wire;
+  /**
+   * Error feedback, for wire 'int8' and one buffer: a Float32Array of the same length, zeros at first, one for each
+   * buffer that is reduced again and again. What rounding loses stays in it, and is added the next time. The caller's
+   * own; read and written until the operation has settled. Default: none.
+   */
+  readonly residual?: BufferLike;
 }
 export interface RootOptions extends CallOptions {
   /** The rank that sends to, or receives from, all. Default 0. The same on all ranks. */

@@ -19,6 +19,7 @@ import { unevenParts } from './testing/parts.ts';
 import { reproducibleDigests, reproducibleSums } from './testing/reproducible.ts';
 import { randomPrograms } from './testing/run-program.ts';
 import { splitGroups, subgroupFails, subgroupMismatch } from './testing/subgroups.ts';
+import { sumsByWire } from './testing/wires.ts';
 
 export const scenarios = {
   abortByRank0,
@@ -51,6 +52,7 @@ export const scenarios = {
   splitGroups,
   subgroupFails,
   subgroupMismatch,
+  sumsByWire,
   syncAfterAsync,
   taggedMessages,
   unevenParts,

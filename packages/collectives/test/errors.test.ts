@@ -54,6 +54,10 @@ const failures: Record<string, Failure> = {
   reproducibleList: errors.reproducibleList('allReduce'),
   reproducibleWire: errors.reproducibleWire('allReduce', 'bfloat16'),
   unknownWire: errors.unknownWire('allReduce', 'int4'),
+  residualUnused: errors.residualUnused('allReduce', 'bfloat16'),
+  residualOfList: errors.residualOfList('allReduce'),
+  residualOverlaps: errors.residualOverlaps('allReduce'),
+  wrongResidual: errors.wrongResidual('allReduce', 100, 99, 'float64'),
   wireUnused: errors.wireUnused('allReduce', 'bfloat16', 'max', 'float64'),
   tooManyAddends: errors.tooManyAddends('allReduce', 2_000_000, 1_048_576),
   badTag: errors.badTag('send', '-1', 536_870_911),
@@ -136,7 +140,11 @@ describe('errors', () => {
       allReduce: a reproducible reduction needs memory that JavaScript can see (group "dp", rank 0 of 8).
       allReduce: a reproducible reduction has one buffer; expected no list (group "dp", rank 0 of 8). Its bits do not depend on the cuts: one call for each buffer gives the same.
       allReduce: reproducible sums travel as integers; expected no wire, got 'bfloat16' (group "dp", rank 0 of 8). Leave one of the two out.
-      allReduce: there is no wire 'int4'; expected 'full' or 'bfloat16' (group "dp", rank 0 of 8).
+      allReduce: there is no wire 'int4'; expected 'full', 'bfloat16' or 'int8' (group "dp", rank 0 of 8).
+      allReduce: a residual is what wire 'int8' has lost; expected that wire, got 'bfloat16' (group "dp", rank 0 of 8).
+      allReduce: a residual belongs to one buffer; expected no list (group "dp", rank 0 of 8). Call once for each buffer.
+      allReduce: the residual shares memory with the buffer; expected memory of its own (group "dp", rank 0 of 8). Keep a Float32Array of zeros for each buffer.
+      allReduce: the residual does not fit the buffer; expected 100 × float32, got 99 × float64 (group "dp", rank 0 of 8).
       allReduce: wire 'bfloat16' is for sum and avg of float32, got max of float64 (group "dp", rank 0 of 8).
       allReduce: too many addends for a reproducible sum; expected at most 1048576, got 2000000 (group "dp", rank 0 of 8).
       send: tag is not usable; expected 0 to 536870911, got -1 (group "dp", rank 0 of 8).

@@ -45,7 +45,7 @@ describe('arguments', () => {
       ],
       wire: [
         'INVALID',
-        "there is no wire 'int4'; expected 'full' or 'bfloat16'",
+        "there is no wire 'int4'; expected 'full', 'bfloat16' or 'int8'",
         (g) => g.allReduce(other, { wire: 'int4' as never }),
       ],
       'wire for max': [
@@ -57,6 +57,41 @@ describe('arguments', () => {
         'INVALID',
         'got sum of float64',
         (g) => g.allReduce(new Float64Array(2), { wire: 'bfloat16' }),
+      ],
+      'wire int8 for max': [
+        'INVALID',
+        "wire 'int8' is for sum and avg of float32, got max of float32",
+        (g) => g.allReduce(other, { op: 'max', wire: 'int8' }),
+      ],
+      'residual without int8': [
+        'INVALID',
+        "expected that wire, got 'bfloat16'",
+        (g) => g.allReduce(other, { wire: 'bfloat16', residual: f32(0, 0) }),
+      ],
+      'residual of a reproducible sum': [
+        'INVALID',
+        "expected that wire, got 'full'",
+        (g) => g.allReduce(other, { reproducible: true, residual: f32(0, 0) }),
+      ],
+      'length of the residual': [
+        'INVALID',
+        'expected 2 × float32, got 1 × float32',
+        (g) => g.allReduce(other, { wire: 'int8', residual: f32(0) }),
+      ],
+      'type of the residual': [
+        'INVALID',
+        'got 2 × float64',
+        (g) => g.allReduce(other, { wire: 'int8', residual: new Float64Array(2) }),
+      ],
+      'buffer as its residual': [
+        'INVALID',
+        'the residual shares memory with the buffer',
+        (g) => g.allReduce(other, { wire: 'int8', residual: other }),
+      ],
+      'residual of a list': [
+        'INVALID',
+        'a residual belongs to one buffer',
+        (g) => g.allReduce([other, f32(1)], { wire: 'int8', residual: f32(0, 0, 0) }),
       ],
       root: ['INVALID', 'root is not a rank', (g) => g.broadcast(other, { root: 4 })],
       'fraction as root': ['INVALID', 'root is not a rank', (g) => g.broadcast(other, { root: 0.5 })],

@@ -126,11 +126,18 @@ async function floats(group: Group, counts: number[]): Promise<string[]> {
   return digests;
 }
 
-/** Averages values that bfloat16 does not have; returns the largest error, and the bits. */
-async function wire(group: Group, count: number, sync: boolean): Promise<[error: number, digest: string]> {
+type Rounded = 'bfloat16' | 'int8';
+
+/** Averages values that the wire does not have; returns the largest error, and the bits. */
+async function wire(
+  group: Group,
+  wire: Rounded,
+  count: number,
+  sync: boolean,
+): Promise<[error: number, digest: string]> {
   const value = (rank: number, i: number) => Math.sin(i * 0.37 + rank);
   const x = Float32Array.from({ length: count }, (_, i) => value(group.rank, i));
-  const options = { op: 'avg', wire: 'bfloat16' } as const;
+  const options = { op: 'avg', wire } as const;
   if (sync) group.allReduceSync(x, options);
   else await group.allReduce(x, options);
   let error = 0;
@@ -144,7 +151,40 @@ async function wire(group: Group, count: number, sync: boolean): Promise<[error:
 
 /** Rank 3 has another wire than the others. */
 async function wires(group: Group): Promise<void> {
-  await group.allReduce(new Float32Array(1000), { wire: group.rank === 3 ? 'bfloat16' : 'full' });
+  await group.allReduce(new Float32Array(1000), { wire: group.rank === 3 ? 'int8' : 'bfloat16' });
+}
+
+/** Reduces `inputs[step][rank]` by int8, step by step; returns the results and the last residual. */
+async function feedback(
+  group: Group,
+  inputs: number[][][],
+  sync: boolean,
+): Promise<{ results: number[][]; residual: number[] }> {
+  const residual = new Float32Array(inputs[0]![0]!.length);
+  const results: number[][] = [];
+  for (const input of inputs) {
+    const x = Float32Array.from(input[group.rank]!);
+    if (sync) group.allReduceSync(x, { wire: 'int8', residual });
+    else await group.allReduce(x, { wire: 'int8', residual });
+    results.push([...x]);
+  }
+  return { results, residual: [...residual] };
+}
+
+/**
+ * Gradient descent towards ones, by the average of both ranks' gradients. That of the first weight has noise two hundred
+ * times as large as the others' gradients. Returns how far the farthest of the others ends from 1.
+ */
+async function descent(group: Group, hasResidual: boolean): Promise<number> {
+  const [weights, gradient, residual] = [new Float32Array(32), new Float32Array(32), new Float32Array(32)];
+  const options = { op: 'avg', wire: 'int8', ...(hasResidual ? { residual } : {}) } as const;
+  for (let step = 0; step < 1000; step++) {
+    for (let i = 0; i < 32; i++) gradient[i] = 0.1 * (weights[i]! - 1);
+    gradient[0]! += step % 2 === 0 ? 20 : -20;
+    await group.allReduce(gradient, options);
+    for (let i = 0; i < 32; i++) weights[i]! -= 0.1 * gradient[i]!;
+  }
+  return weights.slice(1).reduce((most, weight) => Math.max(most, Math.abs(weight - 1)), 0);
 }
 
 /** Rank 3 calls something else than the others. */
@@ -173,6 +213,8 @@ const tasks: Record<string, (group: Group, ...args: never[]) => Promise<unknown>
   floats,
   wire,
   wires,
+  feedback,
+  descent,
   disagree,
   forever,
   sum,

@@ -10,6 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { canMakeNamespaces, type Host, type Hosts, makeHosts } from '@ringwise/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { callNames } from './calls.ts';
+import { allReduceByInt8 } from './int8-reference.ts';
 
 const program = fileURLToPath(new URL('./two-hosts-ranks.ts', import.meta.url));
 const typescript = createRequire(import.meta.url).resolve('tsx');
@@ -140,21 +141,52 @@ describe.skipIf(reason !== null)(`two hosts${reason === null ? '' : ` (skipped: 
     for (const others of digests) expect(others).toEqual(digests[0]);
   });
 
-  for (const sync of [false, true]) {
-    it(`may send averages rounded to bfloat16${sync ? ', also while they block' : ''}`, async () => {
-      const ranks = await valuesOf(startRanks(2, 'wire', [300_001, sync]));
-      const [[error, digest]] = ranks as [[number, string]];
-      expect(error).toBeGreaterThan(1e-4); // full precision would be 1e-7
-      expect(error).toBeLessThan(2 ** -7);
-      for (const other of ranks) expect(other).toEqual([error, digest]);
-    });
-  }
+  it.each([
+    ['bfloat16', false, 1e-4, 2 ** -7],
+    ['bfloat16', true, 1e-4, 2 ** -7],
+    ['int8', false, 1e-3, 2 ** -5],
+    ['int8', true, 1e-3, 2 ** -5],
+  ])('may send averages rounded to %s (sync: %s)', async (wire, sync, least, most) => {
+    const ranks = await valuesOf(startRanks(2, 'wire', [wire, 300_001, sync]));
+    const [[error, digest]] = ranks as [[number, string]];
+    expect(error).toBeGreaterThan(least); // full precision would be 1e-7
+    expect(error).toBeLessThan(most);
+    for (const other of ranks) expect(other).toEqual([error, digest]);
+  });
 
-  it('are told when a rank rounds and others do not', async () => {
+  it.each([false, true])(
+    'keep what int8 loses, bit by bit as the reference does (sync: %s)',
+    async (sync) => {
+      const inputs = Array.from({ length: 3 }, (_, step) =>
+        Array.from({ length: 2 }, (_, rank) =>
+          Array.from({ length: 1001 }, (_, i) => Math.fround(Math.sin(i * i + step + 5 * rank) ** 9)),
+        ),
+      );
+      const residuals = [0, 1].map(() => new Float32Array(1001));
+      const results = inputs.map((input) => {
+        const buffers = input.map((values) => Float32Array.from(values));
+        allReduceByInt8(buffers, residuals);
+        return [...buffers[0]!];
+      });
+      const ranks = await valuesOf(startRanks(1, 'feedback', [inputs, sync]));
+      expect(ranks).toEqual(residuals.map((residual) => ({ results, residual: [...residual] })));
+    },
+  );
+
+  it('learn what is small beside what is large by int8 with error feedback, and not without', async () => {
+    const [fed] = (await valuesOf(startRanks(1, 'descent', [true]))) as number[];
+    expect(fed).toBeLessThan(0.05);
+    const [starved] = (await valuesOf(startRanks(1, 'descent', [false]))) as number[];
+    expect(starved).toBeGreaterThan(0.9);
+  });
+
+  it('are told when ranks round differently', async () => {
     for (const { error } of await outcomesOf(startRanks(2, 'wires'))) {
       expect(error).toMatchObject({
         code: 'ERR_COLL_MISMATCH',
-        what: expect.stringContaining('rank 3 called allReduce sum 1000 × float32 over bfloat16 (seq 0)'),
+        what: expect.stringMatching(
+          /over bfloat16 \(seq 0\) but rank 3 called allReduce sum 1000 × float32 over int8 \(seq 0\)/,
+        ),
       });
     }
   });

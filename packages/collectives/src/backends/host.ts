@@ -6,7 +6,7 @@ import { accessSync, constants, mkdirSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { allVerbs } from '../all-verbs.ts';
-import type { Backend, Operation, ReduceOp, Running, Settle, Verb } from '../backend.ts';
+import type { Backend, Operation, ReduceOp, Running, Settle, Verb, Wire } from '../backend.ts';
 import { allocHost, asBuffer, type BufferView } from '../buffer.ts';
 import { callSite } from '../call-site.ts';
 import { dtypes } from '../dtype.ts';
@@ -32,7 +32,7 @@ import type { BackendContext, BackendFactory } from '../registry.ts';
 import { exchange } from '../rendezvous.ts';
 import { addressTowards, clockId, hostId } from './host-address.ts';
 
-// In the order of the enum in native/coll/failure.h. The lists of verbs, ops and dtypes have that of their enums, too.
+// In the order of the enum in native/coll/failure.h. The lists of verbs, ops, dtypes and wires have that of their enums, too.
 const codes: readonly CollectiveCode[] = [
   'ERR_COLL_TIMEOUT',
   'ERR_COLL_PEER_LOST',
@@ -44,6 +44,8 @@ const codes: readonly CollectiveCode[] = [
 const verbIndex = indexOf(allVerbs);
 const opIndex = indexOf(reduceOps);
 const dtypeIndex = indexOf(dtypes);
+const wires: readonly Wire[] = ['full', 'bfloat16', 'int8'];
+const wireIndex = indexOf(wires);
 
 function indexOf<T extends string>(names: readonly T[]): Record<T, number> {
   return Object.fromEntries(names.map((name, index) => [name, index])) as Record<T, number>;
@@ -225,8 +227,9 @@ function submit<R>(operation: Operation, call: Float64Array, native: Submit<R>, 
       const memory = describe(call, operation.buffer, operation.packing, 0);
       reduceBy(call, operation);
       call[NativeField.inPlace] = 1;
-      call[NativeField.wire] = operation.wire === 'full' ? 0 : 1;
-      return native(memory);
+      call[NativeField.wire] = wireIndex[operation.wire];
+      if (operation.residual === null) return native(memory);
+      return native(memory, null, null, null, memoryOf(operation.residual));
     }
     case 'reduce': {
       const memory = describe(call, operation.buffer, operation.packing, operation.root);

@@ -38,6 +38,7 @@ const exactInBothForms: typeof exact = [
   ['takes parts of different lengths, and lists of parts', 1, 'unevenParts'],
   ['takes many buffers in one call', 1, 'manyBuffers'],
   ['sums floats reproducibly', 1, 'reproducibleSums'],
+  ['sums by every wire, and loses nothing with error feedback', 1, 'sumsByWire'],
   ['sends and receives exactly', 2, 'exactMessages'],
   ['receives from any rank', 2, 'fromAnySource'],
   ['sends and receives many messages in one call', 2, 'batches'],

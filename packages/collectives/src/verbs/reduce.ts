@@ -2,7 +2,7 @@
 import type { AllReduce, Barrier, Broadcast, Reduce, ReduceOp } from '../backend.ts';
 import { asBuffer, type BufferView } from '../buffer.ts';
 import type { Calls } from '../calls.ts';
-import { reproducibleList, reproducibleWire } from '../errors.ts';
+import { reproducibleList, reproducibleWire, residualOfList, residualUnused } from '../errors.ts';
 import type { AllReduceOptions, Buffers, CallOptions, ReduceOptions, RootOptions } from '../options.ts';
 import type { Call } from '../steps.ts';
 import { bundled } from './bundle.ts';
@@ -15,18 +15,33 @@ export function allReduce(calls: Calls, buffers: Buffers, options: AllReduceOpti
   if (!isList(buffers)) {
     const buffer = asBuffer(buffers, 'allReduce');
     const { seq } = calls;
-    if (isReproducible(options) && wire !== 'full') throw calls.error(reproducibleWire('allReduce', wire));
-    const plain: AllReduce = { verb: 'allReduce', seq, timeoutMs, packing: 0, buffer, op, factor, wire };
+    const residual = options.residual === undefined ? null : asBuffer(options.residual, 'allReduce');
+    if (isReproducible(options)) {
+      if (wire !== 'full') throw calls.error(reproducibleWire('allReduce', wire));
+      if (residual !== null) throw calls.error(residualUnused('allReduce', wire));
+    }
+    const plain: AllReduce = {
+      verb: 'allReduce',
+      seq,
+      timeoutMs,
+      packing: 0,
+      buffer,
+      op,
+      factor,
+      wire,
+      residual,
+    };
     return isReproducible(options) ? reproducibleReduce(calls, plain, options) : calls.accept(plain);
   }
   if (isReproducible(options)) throw calls.error(reproducibleList('allReduce'));
+  if (options.residual !== undefined) throw calls.error(residualOfList('allReduce'));
   return inPlace(
     calls,
     'allReduce',
     buffers,
     { isRead: true, isWritten: true },
     (buffer, seq, packing): AllReduce => {
-      return { verb: 'allReduce', seq, timeoutMs, packing, buffer, op, factor, wire };
+      return { verb: 'allReduce', seq, timeoutMs, packing, buffer, op, factor, wire, residual: null };
     },
   );
 }

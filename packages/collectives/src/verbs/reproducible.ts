@@ -105,6 +105,7 @@ function steps(
     op: 'max',
     buffer: grid.exponents,
     wire: 'full',
+    residual: null,
   });
   const operation = { ...second, ...common, seq: calls.reserve() };
   grid.raise();
