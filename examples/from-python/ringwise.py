@@ -16,10 +16,11 @@ import pathlib
 import platform
 import time
 
-_VERSION = 0x00010000  # RINGWISE_ABI_VERSION of the header that this file follows
+_VERSION = 0x00010001  # RINGWISE_ABI_VERSION of the header that this file follows
 ANY_RANK = -1
 
 _OPS = {name: n for n, name in enumerate("sum avg prod min max band bor bxor premul_sum".split())}
+_WIRES = {"full": 0, "bfloat16": 1, "int8": 2}
 _NAMES = "float32 float64 float16 bfloat16 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool"
 _DTYPES = {name: n for n, name in enumerate(_NAMES.split())}
 _TYPES = {"<f4": "float32", "<f8": "float64", "<f2": "float16", "|b1": "bool", "|i1": "int8", "|u1": "uint8"}
@@ -84,6 +85,7 @@ def _load():
         "test": [group, ctypes.c_uint64],
         "wait": [group, ctypes.c_uint64],
         "all_reduce": [group, memory, count, number, number, factor, operation],
+        "all_reduce_wire": [group, memory, count, number, number, number, memory, operation],
         "reduce": [group, memory, count, number, number, factor, number, operation],
         "broadcast": [group, memory, count, number, number, operation],
         "all_gather": [group, memory, memory, count, memory, number, operation],
@@ -222,6 +224,14 @@ class Group:
 
     def all_reduce(self, buffer, op="sum", factor=1.0, wait=True):
         return self._in_place(wait, "all_reduce", buffer, _OPS[op], factor)
+
+    def all_reduce_wire(self, buffer, wire, residual=None, op="sum", wait=True):
+        """`residual` is what wire int8 keeps from call to call: float32 like the buffer, zeros at first."""
+        b, r = _Buffer(buffer, written=True), _Buffer(residual, written=True)
+        if residual is not None and (r.count, r.dtype) != (b.count, _DTYPES["float32"]):
+            raise ValueError(f"all_reduce_wire: expected a residual of {b.count} × float32, got {r.count} elements")
+        rest = b.address, b.count, b.dtype, _OPS[op], _WIRES[wire], r.address
+        return self._call(wait, "all_reduce_wire", (b, r), *rest)
 
     def reduce(self, buffer, root=0, op="sum", factor=1.0, wait=True):
         return self._in_place(wait, "reduce", buffer, _OPS[op], factor, root)

@@ -43,6 +43,14 @@ ReduceOp checked_reduce_op(int op, DType dtype) {
   return static_cast<ReduceOp>(op);
 }
 
+coll::Wire checked_wire(int number, ReduceOp op, DType dtype) {
+  if (number < 0 || number >= coll::kWireCount) throw bad_wire(number);
+  const auto wire = static_cast<coll::Wire>(number);
+  const bool fits = wire == coll::Wire::Full || dtype == DType::Float32;
+  if (!fits || (op != ReduceOp::Sum && op != ReduceOp::Avg)) throw wire_unused(wire, op, dtype);
+  return wire;
+}
+
 void check_root(int root, int size) {
   if (root < 0 || root >= size) throw bad_peer("root", root, size);
 }
@@ -85,10 +93,11 @@ std::byte* checked_memory(const char* name, void* memory, size_t count) {
   return static_cast<std::byte*>(memory);
 }
 
-void check_separate(const void* input, size_t input_bytes, const void* output, size_t output_bytes) {
-  if (input_bytes == 0 || output_bytes == 0) return;
-  const auto in = reinterpret_cast<uintptr_t>(input), out = reinterpret_cast<uintptr_t>(output);
-  if (in < out + output_bytes && out < in + input_bytes) throw overlapping();
+void check_separate(const char* name, const void* memory, size_t bytes, const char* other_name, const void* other,
+                    size_t other_bytes) {
+  if (bytes == 0 || other_bytes == 0) return;
+  const auto one = reinterpret_cast<uintptr_t>(memory), two = reinterpret_cast<uintptr_t>(other);
+  if (one < two + other_bytes && two < one + bytes) throw overlapping(name, other_name);
 }
 
 }  // namespace ringwise::capi

@@ -13,6 +13,9 @@ DType checked_dtype(int dtype);
 /// Also that `op` means something on `dtype`.
 coll::ReduceOp checked_reduce_op(int op, DType dtype);
 
+/// Also that it takes `op` of `dtype`.
+coll::Wire checked_wire(int wire, coll::ReduceOp op, DType dtype);
+
 void check_root(int root, int size);
 void check_peer(int peer, int rank, int size);
 void check_tag(int tag);
@@ -27,6 +30,8 @@ size_t total_of(const std::vector<size_t>& parts, size_t count, int size, DType 
 const std::byte* checked_memory(const char* name, const void* memory, size_t count);
 std::byte* checked_memory(const char* name, void* memory, size_t count);
 
-void check_separate(const void* input, size_t input_bytes, const void* output, size_t output_bytes);
+/// Two buffers of one call.
+void check_separate(const char* name, const void* memory, size_t bytes, const char* other_name, const void* other,
+                    size_t other_bytes);
 
 }  // namespace ringwise::capi

@@ -11,6 +11,9 @@ constexpr const char* kReduceOps[coll::kReduceOpCount] = {"RINGWISE_SUM",  "RING
                                                           "RINGWISE_MIN",  "RINGWISE_MAX", "RINGWISE_BAND",
                                                           "RINGWISE_BOR",  "RINGWISE_BXOR", "RINGWISE_PREMUL_SUM"};
 
+// In the order of ringwise_wire.
+constexpr const char* kWires[coll::kWireCount] = {"RINGWISE_WIRE_FULL", "RINGWISE_WIRE_BFLOAT16", "RINGWISE_WIRE_INT8"};
+
 Refused invalid(std::string text) { return {RINGWISE_INVALID, std::move(text)}; }
 Refused exchange(std::string text) { return {RINGWISE_EXCHANGE, std::move(text)}; }
 template <class T>
@@ -60,6 +63,17 @@ Refused bad_reduce_op(int got) {
 Refused not_reducible(coll::ReduceOp op, DType dtype) {
   return invalid(std::string(kReduceOps[static_cast<int>(op)]) + " is not defined for " + name_of(dtype));
 }
+Refused bad_wire(int got) {
+  return invalid("wire is not a ringwise_wire; expected 0 to " + str(coll::kWireCount - 1) + ", got " + str(got));
+}
+Refused wire_unused(coll::Wire wire, coll::ReduceOp op, DType dtype) {
+  const char* types = wire == coll::Wire::Full ? "" : " of float32";
+  return invalid(std::string(kWires[static_cast<int>(wire)]) + " is for RINGWISE_SUM and RINGWISE_AVG" + types +
+                 "; got " + kReduceOps[static_cast<int>(op)] + " of " + name_of(dtype));
+}
+Refused residual_unused(coll::Wire wire) {
+  return invalid(std::string("residual is for RINGWISE_WIRE_INT8; expected NULL for ") + kWires[static_cast<int>(wire)]);
+}
 Refused bad_peer(const char* name, int got, int size) {
   return invalid(std::string(name) + " is not a rank of the group; expected 0 to " + str(size - 1) + ", got " +
                  str(got));
@@ -67,7 +81,9 @@ Refused bad_peer(const char* name, int got, int size) {
 Refused own_rank(int rank) { return invalid("peer " + str(rank) + " is this rank itself; expected another one"); }
 Refused bad_tag(int got) { return invalid("tag is not usable; expected 0 to 2147483647, got " + str(got)); }
 Refused null_memory(const char* name) { return invalid(std::string(name) + " is NULL but has elements"); }
-Refused overlapping() { return invalid("input and output share memory; expected two separate buffers"); }
+Refused overlapping(const char* name, const char* other) {
+  return invalid(std::string(name) + " and " + other + " share memory; expected two separate buffers");
+}
 Refused too_large(size_t count) { return invalid("no memory holds that many elements: " + str(count)); }
 Refused own_count(int rank, size_t expected, size_t got) {
   return invalid("count is not this rank's in counts; expected counts[" + str(rank) + "] = " + str(expected) +

@@ -7,6 +7,7 @@ using ringwise::DType;
 using ringwise::coll::Op;
 using ringwise::coll::ReduceOp;
 using ringwise::coll::Verb;
+using ringwise::coll::Wire;
 using namespace ringwise::capi;
 
 // The numbers of the ABI are those of the native enums, for good: their order is fixed by the wire format too.
@@ -35,6 +36,10 @@ SAME(RINGWISE_BOR, ReduceOp::Bor);
 SAME(RINGWISE_BXOR, ReduceOp::Bxor);
 SAME(RINGWISE_PREMUL_SUM, ReduceOp::PremulSum);
 SAME(RINGWISE_PREMUL_SUM + 1, ringwise::coll::kReduceOpCount);
+SAME(RINGWISE_WIRE_FULL, Wire::Full);
+SAME(RINGWISE_WIRE_BFLOAT16, Wire::BFloat16);
+SAME(RINGWISE_WIRE_INT8, Wire::Int8);
+SAME(RINGWISE_WIRE_INT8 + 1, ringwise::coll::kWireCount);
 
 namespace {
 
@@ -89,7 +94,7 @@ struct Parted {
 void set_memory(Op& op, const void* input, size_t input_count, void* output, size_t output_count) {
   op.input = checked_memory("input", input, input_count);
   op.output = checked_memory("output", output, output_count);
-  check_separate(input, input_count * byte_size(op.dtype), output, output_count * byte_size(op.dtype));
+  check_separate("input", input, input_count * byte_size(op.dtype), "output", output, output_count * byte_size(op.dtype));
 }
 
 }  // namespace
@@ -101,6 +106,20 @@ int ringwise_all_reduce(ringwise_group* group, void* buffer, size_t count, int d
   return verb(group, __func__, operation, [&] {
     Call call = in_place(Verb::AllReduce, buffer, count, dtype);
     set_reduction(call.op, op, factor);
+    return call;
+  });
+}
+
+int ringwise_all_reduce_wire(ringwise_group* group, void* buffer, size_t count, int dtype, int op, int wire,
+                             float* residual, ringwise_operation* operation) {
+  return verb(group, __func__, operation, [&] {
+    Call call = in_place(Verb::AllReduce, buffer, count, dtype);
+    set_reduction(call.op, op, 1);
+    call.op.wire = checked_wire(wire, call.op.reduce, call.op.dtype);
+    if (residual == nullptr) return call;
+    if (call.op.wire != Wire::Int8) throw residual_unused(call.op.wire);
+    check_separate("buffer", buffer, count * sizeof(float), "residual", residual, count * sizeof(float));
+    call.op.residual = residual;
     return call;
   });
 }

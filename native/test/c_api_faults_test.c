@@ -43,6 +43,13 @@ static void refused_body(struct rank *self) {
   REFUSED(ringwise_all_reduce(group, a, 1, F32, RINGWISE_BOR, 1, NULL), "RINGWISE_BOR is not defined for float32");
   REFUSED(ringwise_all_reduce(group, NULL, 1, F32, SUM, 1, NULL), "buffer is NULL but has elements");
   REFUSED(ringwise_all_reduce(group, a, SIZE_MAX / 2, F32, SUM, 1, NULL), "no memory holds that many elements");
+  REFUSED(ringwise_all_reduce_wire(group, a, 1, F32, SUM, 3, NULL, NULL), "wire is not a ringwise_wire; expected 0 to 2");
+  REFUSED(ringwise_all_reduce_wire(group, a, 1, F32, RINGWISE_MAX, RINGWISE_WIRE_INT8, NULL, NULL),
+          "RINGWISE_WIRE_INT8 is for RINGWISE_SUM and RINGWISE_AVG of float32; got RINGWISE_MAX of float32");
+  REFUSED(ringwise_all_reduce_wire(group, a, 1, RINGWISE_FLOAT64, SUM, RINGWISE_WIRE_BFLOAT16, NULL, NULL), "of float64");
+  REFUSED(ringwise_all_reduce_wire(group, a, 1, F32, RINGWISE_MAX, RINGWISE_WIRE_FULL, NULL, NULL), "RINGWISE_MAX");
+  REFUSED(ringwise_all_reduce_wire(group, a, 1, F32, SUM, RINGWISE_WIRE_BFLOAT16, b, id), "residual is for RINGWISE_WIRE_INT8");
+  REFUSED(ringwise_all_reduce_wire(group, a, 4, F32, SUM, RINGWISE_WIRE_INT8, a + 3, id), "buffer and residual share memory");
   REFUSED(ringwise_broadcast(group, a, 1, F32, 2, NULL), "root is not a rank of the group; expected 0 to 1, got 2");
   REFUSED(ringwise_reduce(group, a, 1, F32, SUM, 1, -1, NULL), "root is not a rank");
   REFUSED(ringwise_all_gather(group, a, a + 3, 4, NULL, F32, NULL), "input and output share memory");

@@ -14,6 +14,15 @@ static void in_place_verbs(ringwise_group *group, struct rank *self, int form) {
     FINISHED(group, form, ringwise_all_reduce(group, data, n, f32, RINGWISE_SUM, 1, operation));
     CHECK(wrong(data, -1, size, 0, n) == 0);
     free(data);
+    for (int wire = RINGWISE_WIRE_FULL; wire <= RINGWISE_WIRE_INT8; ++wire) {
+      float *residual = wire == RINGWISE_WIRE_INT8 ? calloc(n + 1, sizeof *residual) : NULL;
+      data = input_of(rank, 0, n);
+      FINISHED(group, form, ringwise_all_reduce_wire(group, data, n, f32, RINGWISE_SUM, wire, residual, operation));
+      CHECK(wrong(data, -1, size, 0, n) == 0);
+      for (size_t i = 0; residual != NULL && i < n; ++i) CHECK(residual[i] == 0);
+      free(residual);
+      free(data);
+    }
     for (int root = 0; root < size; ++root) {
       data = input_of(rank, 0, n);
       FINISHED(group, form, ringwise_broadcast(group, data, n, f32, root, operation));

@@ -50,6 +50,46 @@ TEST("all-reduce is exact for sizes around every boundary") {
   }
 }
 
+TEST("an all-reduce by another wire is exact for what fits, and off by what the residuals hold otherwise") {
+  for (const auto& [name, place] : kPlacements) {
+    std::vector<std::vector<float>> residuals(4);
+    std::vector<float> delivered, expected;
+    with_ranks(4, place, [&](Rank& rank) {
+      uint64_t seq = 0;
+      for (const size_t count : {1, 33, 1000, 150'001}) {
+        for (const coll::Wire wire : {coll::Wire::BFloat16, coll::Wire::Int8}) {
+          std::vector<float> data(count);
+          for (size_t i = 0; i < count; ++i) data[i] = static_cast<float>((i + rank.rank) % 17);
+          Op op = all_reduce(data, DType::Float32, seq++);
+          op.wire = wire;
+          CHECK_EQ(rank.run(op), "");
+          int wrong = 0;
+          for (size_t i = 0; i < count; ++i) {
+            float sum = 0;
+            for (int r = 0; r < 4; ++r) sum += static_cast<float>((i + r) % 17);
+            wrong += data[i] != sum;
+          }
+          CHECK_EQ(wrong, 0);
+        }
+      }
+      std::vector<float> data(1000, 0.1f), residual(1000);
+      for (size_t i = 0; i < data.size(); ++i) data[i] += 0.001f * static_cast<float>(i);
+      if (rank.rank == 0) expected = data;
+      Op op = all_reduce(data, DType::Float32, seq++);
+      op.wire = coll::Wire::Int8;
+      op.residual = residual.data();
+      CHECK_EQ(rank.run(op), "");
+      residuals[rank.rank] = residual;
+      if (rank.rank == 0) delivered = data;
+    });
+    for (size_t i = 0; i < 1000; ++i) {
+      float together = delivered[i];
+      for (const auto& residual : residuals) together += residual[i];
+      CHECK(std::abs(together - 4 * expected[i]) < 1e-5f);
+    }
+  }
+}
+
 TEST("broadcast, all-gather and reduce-scatter move what they should") {
   for (const auto& [name, place] : kPlacements) {
     with_ranks(4, place, [&](Rank& rank) {

@@ -38,7 +38,7 @@ extern "C" {
 
 /* The version of this header: major << 16 | minor. A program runs with a library of the same major version and at
  * least the program's minor version. A new minor version adds; a new major version changes or removes. */
-#define RINGWISE_ABI_VERSION 0x00010000u
+#define RINGWISE_ABI_VERSION 0x00010001u
 
 /* The version of the library that is running. */
 uint32_t ringwise_abi_version(void);
@@ -95,6 +95,10 @@ enum ringwise_reduce_op {
   RINGWISE_BXOR = 7,
   RINGWISE_PREMUL_SUM = 8 /* the sum of factor × buffer; every rank has a factor of its own */
 };
+
+/* What an all-reduce sends between hosts: the values; rounded to bfloat16, half of the bytes; or in blocks of 32 bytes
+ * with a power of two as their scale, a quarter, where a block with a NaN or an infinity arrives as 32 NaN. Since 1.1. */
+enum ringwise_wire { RINGWISE_WIRE_FULL = 0, RINGWISE_WIRE_BFLOAT16 = 1, RINGWISE_WIRE_INT8 = 2 };
 
 /* A receive from whichever rank sends first. */
 #define RINGWISE_ANY_RANK (-1)
@@ -171,7 +175,15 @@ int ringwise_free(ringwise_group *group, void *memory);
 int ringwise_all_reduce(ringwise_group *group, void *buffer, size_t count, int dtype, int op, double factor,
                         ringwise_operation *operation);
 
-/* The same on `root` only; the buffers of the others are read and stay as they are. */
+/* The same for RINGWISE_SUM and RINGWISE_AVG, and, by another `wire` (a ringwise_wire) than the full one, for
+ * RINGWISE_FLOAT32: every rank's values (inside a host, their sums) are rounded before they leave the host, and so is the
+ * result; all ranks get the same bits. `residual`, for RINGWISE_WIRE_INT8 or NULL: `count` elements, zeros at first, one
+ * array for each buffer that is reduced again and again. It is added to what is rounded, and then holds what that has
+ * lost; it is used like the buffer. In a group of one host nothing is rounded and the residual stays as it is. Since 1.1. */
+int ringwise_all_reduce_wire(ringwise_group *group, void *buffer, size_t count, int dtype, int op, int wire,
+                             float *residual, ringwise_operation *operation);
+
+/* buffer = the reduction of all ranks' buffers, on `root` only; those of the others are read and stay as they are. */
 int ringwise_reduce(ringwise_group *group, void *buffer, size_t count, int dtype, int op, double factor, int root,
                     ringwise_operation *operation);
 
