@@ -38,7 +38,7 @@ def rank_main(rank, size, folder):
         all_have_torch = numpy.array([importlib.util.find_spec("torch") is not None], dtype=numpy.int32)
         group.all_reduce(all_have_torch, op="min")
         more = with_torch(group) if all_have_torch[0] else ""
-    print(f"rank {rank} of {size} has the sum of {size} numpy arrays{more}")
+    sys.stdout.write(f"rank {rank} of {size} has the sum of {size} numpy arrays{more}\n")  # at once, beside the others'
 
 
 def main():

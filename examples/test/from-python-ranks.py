@@ -57,6 +57,15 @@ def in_place(group, wait):
     x = numpy.full((2, 3), 1.0)
     done(group.all_reduce(x, op="premul_sum", factor=rank + 0.5, wait=wait))
     same(x, numpy.full((2, 3), size * (size - 1) / 2 + size * 0.5))
+    for wire in ("full", "bfloat16", "int8"):
+        x = given(rank, 5, numpy.float32)  # sums below 128: no wire rounds them
+        done(group.all_reduce_wire(x, wire, op="avg", wait=wait))
+        same(x, everyone(5, numpy.float32).sum(axis=0) / numpy.float32(size))
+    values = [numpy.sin(numpy.arange(1000) + r, dtype=numpy.float32) for r in range(size)]
+    x, residual = values[rank].copy(), numpy.zeros(1000, numpy.float32)
+    done(group.all_reduce_wire(x, "int8", residual, wait=wait))
+    group.all_reduce(residual)
+    assert numpy.abs(x + residual - sum(values)).max() < 1e-5, "results and residuals are not the values"
     for root in range(size):
         x = given(rank, 4)
         done(group.broadcast(x, root, wait=wait))
