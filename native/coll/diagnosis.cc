@@ -56,6 +56,7 @@ Diagnosis::Diagnosis(int rank, int size, const FlightRecorder& flight)
 bool Diagnosis::died(int peer, const char* reason) {
   if (!is_here(peer)) return false;
   peers_[peer].liveness = Liveness::Dead;
+  is_complete_ = false;
   peers_[peer].reason = reason;
   return true;
 }

@@ -23,13 +23,17 @@ class Diagnosis {
   Diagnosis(int rank, int size, const FlightRecorder& flight);
 
   // What is heard of the others.
-  void left(int peer) { peers_[peer].liveness = Liveness::Left; }
+  void left(int peer) {
+    peers_[peer].liveness = Liveness::Left;
+    is_complete_ = false;
+  }
   /// False if it was known to be gone.
   bool died(int peer, const char* reason);
   /// Its connection is fine, but it cannot be understood: also what it has sent before does not count. False as above.
   bool distrusted(int peer, const char* reason);
   void answered(int peer, const Activity& activity, int64_t now);
   bool is_here(int peer) const { return peers_[peer].liveness == Liveness::Alive; }
+  bool is_everyone_here() const { return is_complete_; }
   /// Whether nothing more will come from a rank that this one has waited for since `idle_since_ns`. `has_link_ended`: its
   /// link has no more to give. `look_again_ns` becomes earlier where the answer may change by itself.
   bool is_lost(int peer, bool has_link_ended, int64_t idle_since_ns, int64_t now, int64_t& look_again_ns);
@@ -70,6 +74,7 @@ class Diagnosis {
   const int rank_;
   const FlightRecorder& flight_;
   std::vector<Peer> peers_;         // by rank
+  bool is_complete_ = true;         // all of them are here
   std::vector<Signature> history_;  // the last collectives over links, by seq modulo its size
 };
 

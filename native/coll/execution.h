@@ -1,6 +1,8 @@
 // Carries out one schedule over the links, a bit at a time: advance() moves what can be moved and never waits.
 // First the greetings, then the sends and the steps side by side. Outgoing data may overtake the incoming greetings;
-// incoming data and everything that writes the caller's output wait until all greetings have come and agree.
+// incoming data and everything that writes the caller's output wait until all greetings have come and agree. A rank
+// that only sends need not wait for them at all: it is done before, and compares them in later operations. To such a
+// rank those that only receive answer late, several operations at once.
 #pragma once
 
 #include <memory>
@@ -8,6 +10,8 @@
 #include <vector>
 
 #include "coll/choose.h"
+#include "coll/held_greetings.h"
+#include "coll/owed_greetings.h"
 #include "coll/schedule.h"
 #include "coll/signature.h"
 #include "coll/transport/link.h"
@@ -19,13 +23,23 @@ using Links = std::vector<std::unique_ptr<Link>>;
 
 class Execution {
  public:
-  /// Plans `op` by `algorithm`. The object is reused: in a steady loop nothing is allocated here.
-  void begin(const Op& op, const Topology& topology, const Algorithm& algorithm);
+  /// Plans `op` by `algorithm`. The object is reused: in a steady loop nothing is allocated here. With `may_run_ahead` it
+  /// is done before the others have come to it, where this rank only sends little, and what it says may be kept back,
+  /// where it only receives; then it stays with the same links.
+  void begin(const Op& op, const Topology& topology, const Algorithm& algorithm, bool may_run_ahead = false);
 
   /// Moves what can be moved now; true if anything was. Throws Failure when ranks disagree.
   bool advance(Links& links);
 
   bool done() const;
+  /// Whether it ends without waiting for the others.
+  bool runs_ahead() const { return runs_ahead_; }
+  /// Says what has been kept back, as far as there is room; of an operation under way, in the next `advance`.
+  void speak_up(Links& links);
+  /// What it still has to say of operations that are done.
+  const HeldGreetings& held() const { return held_; }
+  /// What they still have to say of this operation and of those before it.
+  OwedGreetings& owed() { return owed_; }
   const Op& op() const { return op_; }
   Op& op() { return op_; }
   const Signature& signature() const { return signature_; }
@@ -43,6 +57,10 @@ class Execution {
   bool greet(Links& links);
   bool greets_with_message() const;
   bool hear_greetings(Links& links);
+  void find_role(bool may_run_ahead);
+  bool run_ahead(Links& links);
+  Signature greeting_for(int peer) const;
+  void greet_late(int peer, bool is_ahead, Link& link);
   bool heard_all() const { return heard_count_ == schedule_.greeted_by.size(); }
   bool run_send(Links& links);
   bool run_step(Links& links);
@@ -70,6 +88,11 @@ class Execution {
   size_t greet_offset_ = 0;   // bytes of the one under way
   std::vector<char> heard_;   // by index in schedule_.greeted_by
   size_t heard_count_ = 0;
+  bool runs_ahead_ = false;
+  OwedGreetings owed_;
+  HeldGreetings held_;
+  std::vector<int> late_;              // ranks that this one does not greet before it has heard them
+  std::vector<uint8_t> ahead_in_;      // by rank: the verb in which it ran ahead when it was last heard, or kVerbCount
   size_t send_ = 0;
   size_t pushed_ = 0;         // bytes of the current send, padding included
   size_t step_ = 0;

@@ -353,7 +353,7 @@ void HostGroup::lane_main() {
       std::lock_guard engine(engine_);
       if (control_) control_->poll(*this);
       pump(Who::Lane);
-      left_over = busy();
+      left_over = speak_up() || busy();
       if (!left_over) urged_ = false;
       if (leave()) return;
     }
@@ -382,10 +382,16 @@ void HostGroup::wait_for_wake(int timeout_ms) {
 
 /// Says goodbye, if the group is to be closed and nothing is left to do. True if the lane has ended.
 bool HostGroup::leave() {
+  const auto may_leave = [&] {
+    std::lock_guard lock(mutex_);
+    return closing_id_ != 0 && !busy() && queue_.empty() && p2p_queue_.empty() && !abort_text_;
+  };
+  if (!may_leave()) return false;
+  settle();
+  if (!may_leave()) return false;
   uint64_t id;
   {
     std::lock_guard lock(mutex_);
-    if (closing_id_ == 0 || busy() || !queue_.empty() || !p2p_queue_.empty() || abort_text_) return false;
     id = std::exchange(closing_id_, 0);
   }
   if (control_) control_->say_goodbye();

@@ -148,7 +148,11 @@ class HostGroup final : private ControlEvents {
   void begin(const Op& op, bool inline_run);
   void begin_collective(const Op& op, bool inline_run);
   void finish_collective();
+  void look_up();
+  bool speak_up();
+  void settle();
   void finish_p2p(const PointToPoint::Pending& pending);
+  Failure reason_of(const Failure& failure);
   void report(Failure failure);
   void await_verdict();
   void decide(Failure failure);
@@ -211,6 +215,7 @@ class HostGroup final : private ControlEvents {
   bool has_core_each_ = false;                           // the ranks of this host
   int inline_source_ = -1;                               // engine; of a receive that has ended
   bool look_again_ = false;                              // engine; something ended that the queue may have waited for
+  int64_t looked_up_ns_ = 0;                             // engine; when look_up did so
   std::optional<Failure> report_;                        // engine; noticed here, not decided yet
   int64_t verdict_deadline_ns_ = 0;                      // engine
   std::shared_ptr<const Failure> poison_;                // written once by the engine's holder, under mutex_

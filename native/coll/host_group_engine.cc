@@ -34,6 +34,11 @@ constexpr int64_t kNextQuestionNs = 1'000 * kMillisecond;
 // And everybody, this long before the deadline or after half of the time: so what it reports is no older.
 constexpr int64_t kLastQuestionNs = 200 * kMillisecond;
 
+// How often a rank that only sends looks whether the others are there, and how long one that only receives keeps back
+// what it has to say.
+constexpr int64_t kLookUpNs = 1 * kMillisecond;
+constexpr int64_t kSpeakUpNs = 1 * kMillisecond;
+
 // How long the lowest rank may take to say which failure was the first.
 constexpr int64_t kVerdictNs = 250 * kMillisecond;
 
@@ -68,11 +73,20 @@ void HostGroup::pump(Who who, const Op* op) {
         idle(idle_state, who);
       }
     } catch (const Failure& failure) {
-      report(failure);
+      report(reason_of(failure));
     } catch (const std::exception& error) {
       report({FailureCode::System, rank_, {rank_}, error.what()});
     }
   }
+}
+
+/// A link that breaks in a send may be the first news of a rank that has closed the group: then that is what is told.
+Failure HostGroup::reason_of(const Failure& failure) {
+  const bool is_news = failure.code == FailureCode::PeerLost && running_.active && diagnosis_.is_here(failure.peers.front());
+  if (!is_news) return failure;
+  control_->poll(*this);
+  const int peer = failure.peers.front();
+  return running_.active && !diagnosis_.is_here(peer) ? diagnosis_.gone(peer, running_.signature()) : failure;
 }
 
 /// Begins what may begin: all sends and receives, and a collective where none is active. True if there was anything.
@@ -123,7 +137,7 @@ void HostGroup::begin_collective(const Op& op, bool inline_run) {
   begun_ = op.seq + 1;
   if (running_.on_board != nullptr) return board_->begin(op);  // which shows the signature to the others
   const Topology topology{rank_, hosts_.get(), &choices_.tuning()};
-  running_.over_links.begin(op, topology, choices_.choose(op, topology));
+  running_.over_links.begin(op, topology, choices_.choose(op, topology), diagnosis_.is_everyone_here());
   diagnosis_.remember(running_.signature());
 }
 
@@ -148,6 +162,42 @@ void HostGroup::finish_collective() {
   } else {
     look_again_ = true;
     end(running_.op().id, nullptr);
+  }
+  if (running_.on_board != nullptr) return;
+  if (running_.over_links.runs_ahead()) look_up();
+  if (running_.over_links.held().any() && !lane_timer_set_.exchange(true)) control_->set_timer(kSpeakUpNs);
+}
+
+/// A rank that only sends never waits: so now and then it looks whether the others are still there.
+void HostGroup::look_up() {
+  const int64_t now = now_ns();
+  if (now - looked_up_ns_ < kLookUpNs) return;
+  looked_up_ns_ = now;
+  control_->poll(*this);
+}
+
+/// Says what has been kept back, when nothing else is to be done. True if that is to be tried again.
+bool HostGroup::speak_up() {
+  if (poison_) return false;
+  running_.over_links.speak_up(links_);
+  return running_.over_links.held().any();
+}
+
+/// Waits for what the others still have to say of operations in which this rank only sent, as long as they may take for
+/// it. A socket that is closed before that cuts off what it sent last.
+void HostGroup::settle() {
+  auto& owed = running_.over_links.owed();
+  while (owed.any() && !poison_ && !stop_ && !has_requests_ && now_ns() < owed.deadline_ns()) {
+    try {
+      control_->poll(*this);
+      for (int peer = 0; peer < size_; ++peer) {
+        if (owed.from(peer) > 0 && !owed.settle(rank_, peer, *links_[peer]) && !diagnosis_.is_here(peer)) owed.forget(peer);
+      }
+      if (owed.any()) control_->wait(kMillisecond);
+    } catch (const Failure& failure) {
+      report(failure);
+      if (report_) await_verdict();
+    }
   }
 }
 
@@ -181,6 +231,7 @@ void HostGroup::idle(Idle& idle, Who who) {
     return;
   }
   control_->poll(*this);
+  speak_up();
   // What a rank sent before it left or died still counts, so look once more after the news.
   if (advance_all() || !busy()) return;
   const int64_t deadline_ns = earliest_deadline();

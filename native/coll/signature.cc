@@ -89,7 +89,11 @@ bool is_message(const Signature& s, int from, int to) {
          s.root == to && s.count <= kMaxCount;
 }
 
-bool same(const Signature& a, const Signature& b) { return std::memcmp(&a, &b, sizeof(Signature)) == 0; }
+bool same(const Signature& a, const Signature& b) {
+  Signature likewise = a;
+  likewise.runs_ahead = b.runs_ahead;
+  return std::memcmp(&likewise, &b, sizeof(Signature)) == 0;
+}
 
 std::string describe(const Signature& s, int rank) {
   if (s.magic != kMagic || s.verb >= kVerbCount || s.dtype >= kDTypeCount || s.reduce >= kReduceOpCount) {

@@ -24,7 +24,8 @@ struct alignas(64) Signature {
   int32_t tag;     // as in Op
   uint8_t algorithm;  // over links: the number among the verb's algorithms (see choose.h); otherwise 0
   uint8_t wire;
-  uint8_t padding[2];
+  uint8_t runs_ahead; // of a greeting over links: its sender does not wait for the answer; not compared
+  uint8_t padding;
   uint32_t tuning;    // over links: the digest of the rules that RINGWISE_TUNING gives (see tuning.h)
   uint8_t more_padding[16];
 };
@@ -45,6 +46,7 @@ Signature greeting_from(const Signature& signature, const Op& op, int peer);
 /// Whether `signature` can be the header of a message from rank `from` to rank `to`.
 bool is_message(const Signature& signature, int from, int to);
 
+/// Whether both are of the same operation.
 bool same(const Signature& a, const Signature& b);
 
 /// What `rank` called: "allReduce sum 4096 × float32 (seq 7)", or a note that the bytes are no signature at all.
