@@ -61,6 +61,7 @@ class Execution {
   bool run_ahead(Links& links);
   Signature greeting_for(int peer) const;
   void greet_late(int peer, bool is_ahead, Link& link);
+  void say_held(int peer, Link& link);
   bool heard_all() const { return heard_count_ == schedule_.greeted_by.size(); }
   bool run_send(Links& links);
   bool run_step(Links& links);

@@ -188,16 +188,17 @@ bool HostGroup::speak_up() {
 void HostGroup::settle() {
   auto& owed = running_.over_links.owed();
   while (owed.any() && !poison_ && !stop_ && !has_requests_ && now_ns() < owed.deadline_ns()) {
-    try {
-      control_->poll(*this);
-      for (int peer = 0; peer < size_; ++peer) {
+    control_->poll(*this);
+    for (int peer = 0; peer < size_; ++peer) {
+      try {
         if (owed.from(peer) > 0 && !owed.settle(rank_, peer, *links_[peer]) && !diagnosis_.is_here(peer)) owed.forget(peer);
+      } catch (const Failure& failure) {
+        owed.forget(peer);
+        if (failure.code == FailureCode::Mismatch) report(failure);  // nobody needs a rank that is lost any more
       }
-      if (owed.any()) control_->wait(kMillisecond);
-    } catch (const Failure& failure) {
-      report(failure);
-      if (report_) await_verdict();
     }
+    if (report_) await_verdict();
+    if (owed.any()) control_->wait(kMillisecond);
   }
 }
 
