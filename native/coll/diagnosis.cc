@@ -9,7 +9,7 @@ namespace ringwise::coll {
 
 namespace {
 
-constexpr size_t kHistory = 256;
+constexpr size_t kHistory = 1024;  // more than a rank runs ahead of another one
 constexpr size_t kMaxNamed = 8;
 
 // An answer that is not older says what a new one would.

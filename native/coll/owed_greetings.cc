@@ -7,8 +7,13 @@ namespace ringwise::coll {
 
 void OwedGreetings::add(int peer, const Signature& expected, int64_t deadline_ns) {
   Peer& state = peers_[peer];
-  if (state.ring.empty()) state.ring.resize(kPerPeer);
-  state.ring[(state.first + state.count) % kPerPeer] = expected;
+  auto& ring = state.ring;
+  if (state.count == ring.size()) {
+    std::rotate(ring.begin(), ring.begin() + static_cast<std::ptrdiff_t>(state.first), ring.end());
+    state.first = 0;
+    ring.resize(std::max<size_t>(16, 2 * ring.size()));
+  }
+  ring[(state.first + state.count) % ring.size()] = expected;
   ++state.count;
   ++total_;
   deadline_ns_ = std::max(deadline_ns_, deadline_ns);
@@ -24,7 +29,7 @@ bool OwedGreetings::settle(int rank, int peer, Link& link) {
     const Signature& expected = state.ring[state.first];
     if (!same(theirs, expected)) throw disagreement(rank, expected, peer, theirs);
     link.consume(sizeof theirs);
-    state.first = (state.first + 1) % kPerPeer;
+    state.first = (state.first + 1) % state.ring.size();
     --state.count;
     --total_;
   }

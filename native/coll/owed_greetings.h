@@ -16,9 +16,9 @@ namespace ringwise::coll {
 
 class OwedGreetings {
  public:
-  /// So many of each rank: a sender is never further ahead. They are 8 KiB, for which every link has room, so that nobody
+  /// So many of each rank: a sender is never further ahead. They are 32 KiB, for which every link has room, so that nobody
   /// is held up by what this rank has not read yet.
-  static constexpr size_t kPerPeer = 128;
+  static constexpr size_t kPerPeer = 512;
 
   /// Before anything else; keeps what is owed.
   void resize(int ranks) { peers_.resize(ranks); }
@@ -37,7 +37,7 @@ class OwedGreetings {
 
  private:
   struct Peer {
-    std::vector<Signature> ring;  // kPerPeer, once anything has been owed
+    std::vector<Signature> ring;  // grows as far as is needed
     size_t first = 0;
     size_t count = 0;
   };
