@@ -168,9 +168,15 @@ TEST("close waits until what was sent has been asked for, but not for those who 
     if (rank.rank == 0) is_closed = true;
   });
   const int64_t start = now_ns();
+  std::atomic<bool> is_sent{false};
   with_ranks(2, own_host, [&](Rank& rank) {
     std::vector<float> data(100);
-    if (rank.rank == 0) CHECK_EQ(rank.run(broadcast(data, 0)), "");
+    if (rank.rank == 0) {
+      CHECK_EQ(rank.run(broadcast(data, 0)), "");
+      is_sent = true;
+    } else {
+      await(is_sent);  // and never asks for it
+    }
     CHECK(rank.finish(rank.group->close()) == nullptr);
   });
   CHECK(now_ns() - start < kTimeout / 2);
