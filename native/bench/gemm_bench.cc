@@ -73,7 +73,9 @@ void measure(const tensor::Kernels& kernels, const Shape& s, Sgemm other) {
   const Matrix a(s.m, s.k), b(s.k, s.n);
   Matrix c(s.m, s.n), d(s.m, s.n);
   const auto ours = [&] {
-    kernels.matmul(c.data.get(), a.data.get(), b.data.get(), s.m, s.n, s.k, s.trans_a, s.trans_b, false);
+    const auto m = static_cast<size_t>(s.m), n = static_cast<size_t>(s.n), k = static_cast<size_t>(s.k);
+    kernels.matmul(c.data.get(), a.data.get(), b.data.get(),
+                   {m, n, k, s.trans_a ? m : k, s.trans_b ? k : n, s.trans_a, s.trans_b, false});
   };
   const auto theirs = [&] {
     constexpr int kRowMajor = 101, kPlain = 111, kTransposed = 112;

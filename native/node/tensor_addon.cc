@@ -22,12 +22,18 @@ using tensor::Block;
 
 constexpr uintptr_t kAlignment = 64;  // a cache line, and the widest vector
 
-DType dtype_of(napi_typedarray_type type) {
-  switch (type) {
-    case napi_float32_array: return DType::Float32;
-    case napi_int32_array: return DType::Int32;
-    case napi_bigint64_array: return DType::Int64;
-    default: throw std::invalid_argument("adopt: expected a Float32Array, Int32Array or BigInt64Array.");
+/// Whether a typed array has elements of the size of `dtype`, and of a kind that can hold them.
+bool holds(napi_typedarray_type type, DType dtype) {
+  switch (dtype) {
+    case DType::Float32: return type == napi_float32_array;
+    case DType::Float64: return type == napi_float64_array;
+    case DType::Float16:
+    case DType::BFloat16: return type == napi_uint16_array;
+    case DType::Int32: return type == napi_int32_array;
+    case DType::Int64: return type == napi_bigint64_array;
+    case DType::UInt8:
+    case DType::Bool: return type == napi_uint8_array;
+    default: return false;
   }
 }
 
@@ -52,14 +58,15 @@ class TensorAddon final : public Napi::Addon<TensorAddon> {
     return Napi::Number::New(info.Env(), static_cast<double>((kAlignment - address % kAlignment) % kAlignment));
   }
 
-  /// (typed array) → handle. Keeps the array until `free`; its buffer must be neither transferred nor resized.
+  /// (typed array, dtype) → handle. Keeps the array until `free`; its buffer must be neither transferred nor resized.
   Napi::Value adopt(const Napi::CallbackInfo& info) {
     return guarded(info, [&] {
       napi_typedarray_type type = napi_uint8_array;
       size_t count = 0;
       void* data = nullptr;
       napi_get_typedarray_info(info.Env(), info[0], &type, &count, &data, nullptr, nullptr);  // fails for others
-      const DType dtype = dtype_of(type);
+      const auto dtype = static_cast<DType>(info[1].As<Napi::Number>().Int32Value());
+      if (!holds(type, dtype)) throw std::invalid_argument("adopt: the array does not hold elements of this dtype.");
       auto keeper = std::make_shared<Napi::ObjectReference>(Napi::Persistent(info[0].As<Napi::Object>()));
       return Napi::Number::New(info.Env(), state_.blocks.add({std::move(keeper), data, dtype, count})).As<Napi::Value>();
     });

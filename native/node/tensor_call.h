@@ -1,10 +1,12 @@
 // One call from JavaScript into a kernel, by the plain Node-API: it costs about 10 ns and 3 ns an argument, where the
-// object wrappers would cost several times that. Arguments are numbers from backends/native.ts. Sizes are checked
-// against the memory that the handles name, because a wrong one would corrupt memory far away from its cause.
+// object wrappers would cost several times that. Operands, shapes and strides come in the scratch array
+// (tensor_state.h), sizes and flags as arguments; backends/native.ts writes both. Sizes are checked against the memory
+// that the handles name, because a wrong one would corrupt memory far away from its cause.
 #pragma once
 
 #include <node_api.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <new>
 #include <stdexcept>
@@ -47,52 +49,78 @@ class Call {
   }
   bool flag(size_t i) const { return integer(i) != 0; }
 
-  /// The memory that argument i names.
+  /// Whether there is an operand i that lies in memory.
+  bool has(size_t i) const { return handle(i) != 0; }
+  /// The memory that operand i lies in.
   const tensor::Block& block(size_t i) const {
-    const tensor::Block* block = state_->blocks.find(integer(i));
+    const tensor::Block* block = state_->blocks.find(handle(i));
     if (block == nullptr) wrong(i, "memory in use");
     return *block;
   }
-  /// Its data, which must be `count` elements at least, of this type.
-  float* floats(size_t i, size_t count) const { return static_cast<float*>(data(i, DType::Float32, count)); }
-  void* data(size_t i, DType dtype, size_t count) const {
+  /// `count` dense elements of operand i, which must be of this type.
+  void* dense(size_t i, DType dtype, size_t count) const {
     const tensor::Block& found = block(i);
     if (found.dtype != dtype) wrong(i, name_of(dtype));
-    if (count > found.count) throw std::out_of_range(too_small(i, count, found.count));
-    return found.data;
+    const double begin = state_->scratch[2 * i + 1];
+    if (!(begin >= 0) || begin + static_cast<double>(count) > static_cast<double>(found.count)) {
+      throw std::out_of_range(too_small(i, count, found.count));
+    }
+    return static_cast<char*>(found.data) + static_cast<size_t>(begin) * byte_size(dtype);
   }
+  float* floats(size_t i, size_t count) const { return static_cast<float*>(dense(i, DType::Float32, count)); }
+  int64_t* indices(size_t i, size_t count) const { return static_cast<int64_t*>(dense(i, DType::Int64, count)); }
 
-  /// Labels, one per row, in either integer type.
-  const tensor::Block& labels(size_t i, size_t rows) const {
-    const tensor::Block& found = block(i);
-    data(i, found.dtype == DType::Int32 ? DType::Int32 : DType::Int64, rows);
-    return found;
-  }
-
-  /// Reads rank, shape and the strides of N inputs from the scratch array.
-  template <int N>
-  tensor::Walk<N> walk() const {
-    tensor::Walk<N> walk;
-    const double* next = state_->scratch;
+  /// The first `operands` operands as the shape in the scratch array sees them; what they reach is checked.
+  tensor::Walk walk(int operands) const {
+    tensor::Walk walk;
+    const double* next = state_->scratch + 2 * tensor::kMaxOperands;
     walk.rank = static_cast<int>(*next++);
+    walk.operands = operands;
     if (walk.rank < 0 || walk.rank > tensor::kMaxRank) {
       throw std::out_of_range("kernel call: expected at most " + std::to_string(tensor::kMaxRank) +
                               " dimensions, got " + std::to_string(walk.rank) + ".");
     }
     for (int d = 0; d < walk.rank; d++) walk.shape[d] = static_cast<size_t>(*next++);
-    for (int i = 0; i < N; i++) {
-      for (int d = 0; d < walk.rank; d++) walk.strides[i][d] = static_cast<ptrdiff_t>(*next++);
-    }
+    for (int i = 0; i < operands; i++, next += walk.rank) place(walk, i, next);
     return walk;
   }
 
  private:
+  int32_t handle(size_t i) const { return static_cast<int32_t>(state_->scratch[2 * i]); }
+
+  void place(tensor::Walk& walk, int i, const double* strides) const {
+    tensor::Operand& operand = walk.operand[i];
+    const double* begin = state_->scratch + 2 * i + 1;
+    if (i > 0 && !has(i)) {  // a number: the same everywhere
+      operand.dtype = DType::Float64;
+      operand.data = reinterpret_cast<char*>(const_cast<double*>(begin));
+      std::fill_n(operand.strides, walk.rank, 0);
+      return;
+    }
+    const tensor::Block& found = block(i);
+    double lowest = *begin, highest = *begin;
+    bool is_empty = false;
+    for (int d = 0; d < walk.rank; d++) {
+      operand.strides[d] = static_cast<ptrdiff_t>(strides[d]);
+      const double reach = (static_cast<double>(walk.shape[d]) - 1) * strides[d];
+      (reach < 0 ? lowest : highest) += reach;
+      is_empty |= walk.shape[d] == 0;
+    }
+    if (!is_empty && !(lowest >= 0 && highest < static_cast<double>(found.count))) {
+      throw std::out_of_range("kernel call: strides reach outside of operand " + std::to_string(i) +
+                              ". This is a bug in @ringwise/tensor.");
+    }
+    operand.dtype = found.dtype;
+    operand.data = static_cast<char*>(found.data);
+    if (!is_empty) operand.data += static_cast<size_t>(*begin) * byte_size(found.dtype);
+  }
+
   [[noreturn]] void wrong(size_t i, const char* expected) const {
-    throw std::invalid_argument("kernel call: argument " + std::to_string(i) + " is not " + expected +
+    throw std::invalid_argument("kernel call: argument or operand " + std::to_string(i) + " is not " + expected +
                                 ". This is a bug in @ringwise/tensor.");
   }
   static std::string too_small(size_t i, size_t expected, size_t got) {
-    return "kernel call: argument " + std::to_string(i) + " is too small; expected at least " +
+    return "kernel call: operand " + std::to_string(i) + " is too small; expected at least " +
            std::to_string(expected) + " elements, got " + std::to_string(got) + ". This is a bug in @ringwise/tensor.";
   }
 

@@ -1,143 +1,182 @@
-// The kernels as JavaScript calls them. Their argument lists are NativeAddon's in
+// The kernels as JavaScript calls them, with operands in the scratch array. Argument lists are NativeAddon's in
 // packages/tensor/src/backends/native-addon.ts.
+#include <algorithm>
+#include <stdexcept>
+
 #include "node/tensor_call.h"
 
 namespace ringwise::node {
 
 namespace {
 
-using tensor::Block;
 using tensor::Walk;
 
-/// Elements of a walk's output.
-template <int N>
-size_t walk_count(const Walk<N>& walk) {
-  size_t count = 1;
-  for (int d = 0; d < walk.rank; d++) count = area(count, walk.shape[d]);
-  return count;
+/// Dtypes travel by their number in base/dtype.h.
+DType dtype_at(Call& call, size_t i) { return static_cast<DType>(call.integer(i)); }
+
+/// (op, compute, number of operands)
+void map(Call& call) {
+  const int op = call.integer(0);
+  if (op < 0 || op >= static_cast<int>(tensor::MapOp::Count)) throw std::invalid_argument("map: unknown operation.");
+  call.kernels().map(static_cast<tensor::MapOp>(op), dtype_at(call, 1), call.walk(std::clamp(call.integer(2), 2, 4)));
 }
 
-/// Throws unless everything that input i of the walk reads lies in [0, count).
-template <int N>
-void check_reach(const Walk<N>& walk, int i, size_t offset, size_t count) {
-  if (walk_count(walk) == 0) return;
-  double lowest = static_cast<double>(offset), highest = lowest;
-  for (int d = 0; d < walk.rank; d++) {
-    const double reach = static_cast<double>(walk.shape[d] - 1) * static_cast<double>(walk.strides[i][d]);
-    (reach < 0 ? lowest : highest) += reach;
-  }
-  if (lowest < 0 || highest >= static_cast<double>(count)) {
-    throw std::out_of_range("kernel call: strides reach outside of the memory. This is a bug in @ringwise/tensor.");
-  }
+/// ()
+void copy(Call& call) { call.kernels().copy(call.walk(2)); }
+
+/// (op)
+void reduce(Call& call) { call.kernels().reduce(static_cast<tensor::ReduceOp>(call.integer(0)), call.walk(2)); }
+
+/// (is maximum)
+void arg_reduce(Call& call) {
+  const Walk walk = call.walk(2);
+  if (walk.operand[0].dtype != DType::Int64) throw std::invalid_argument("argReduce: the output is not int64.");
+  call.kernels().arg_reduce(call.flag(0), walk);
 }
 
-void fill(Call& call) {
-  const Block& out = call.block(0);
-  call.kernels().fill(out.dtype, out.data, call.number(1), out.count);
-}
+/// Elements of a stored matrix, from its first to its last.
+size_t span(size_t rows, size_t cols, size_t step) { return area(rows - 1, step) + cols; }
 
-void copy(Call& call) {
-  const Block& out = call.block(0);
-  const Block& a = call.block(1);
-  call.data(1, a.dtype, out.count);
-  call.kernels().copy(out.dtype, out.data, a.dtype, a.data, out.count);
-}
-
-void strided(Call& call) {
-  const Block& a = call.block(1);
-  const size_t offset = call.size(2);
-  const Walk<1> walk = call.walk<1>();
-  void* out = call.data(0, a.dtype, walk_count(walk));
-  check_reach(walk, 0, offset, a.count);
-  const size_t bytes = byte_size(a.dtype);
-  call.kernels().strided(bytes, out, static_cast<const char*>(a.data) + offset * bytes, walk);
-}
-
-void unary(Call& call) {
-  const Block& out = call.block(1);
-  call.kernels().unary(static_cast<tensor::UnaryOp>(call.integer(0)), call.floats(1, 0), call.floats(2, out.count),
-                       out.count);
-}
-
-void binary(Call& call) {
-  const Block& a = call.block(2);
-  const Walk<2> walk = call.walk<2>();
-  void* out = call.data(1, a.dtype, walk_count(walk));
-  const void* b = call.data(3, a.dtype, 0);
-  check_reach(walk, 0, 0, a.count);
-  check_reach(walk, 1, 0, call.block(3).count);
-  call.kernels().binary(static_cast<tensor::BinaryOp>(call.integer(0)), a.dtype, out, a.data, b, walk);
-}
-
-void affine(Call& call) {
-  const size_t count = call.block(0).count;
-  call.kernels().affine(call.floats(0, 0), call.floats(1, count), static_cast<float>(call.number(2)),
-                        static_cast<float>(call.number(3)), count);
-}
-
-void axpy(Call& call) {
-  const size_t count = call.block(0).count;
-  call.kernels().axpy(call.floats(0, 0), call.floats(1, count), static_cast<float>(call.number(2)), count);
-}
-
-void reduce(Call& call) {
-  const Block& a = call.block(2);
-  const size_t outer = call.size(3), size = call.size(4), inner = call.size(5);
-  void* out = call.data(1, a.dtype, area(outer, inner));
-  call.data(2, a.dtype, area(area(outer, size), inner));
-  call.kernels().reduce(static_cast<tensor::ReduceOp>(call.integer(0)), a.dtype, out, a.data, outer, size, inner);
-}
-
-void argmax(Call& call) {
-  const Block& a = call.block(1);
-  const size_t outer = call.size(2), size = call.size(3), inner = call.size(4);
-  auto* out = static_cast<int32_t*>(call.data(0, DType::Int32, area(outer, inner)));
-  call.data(1, a.dtype, area(area(outer, size), inner));
-  call.kernels().argmax(a.dtype, out, a.data, outer, size, inner);
-}
-
+/// (m, n, k, step of A, step of B, flags: transA 1, transB 2, accumulate 4), none of the sizes 0. One product for each
+/// index of the walk, which says where its matrices begin.
 void matmul(Call& call) {
-  const size_t m = call.size(3), n = call.size(4), k = call.size(5);
-  // Bits: transA, transB, accumulate.
-  const int flags = call.integer(6);
-  call.kernels().matmul(call.floats(0, area(m, n)), call.floats(1, area(m, k)), call.floats(2, area(k, n)), m, n, k,
-                        flags & 1, flags & 2, flags & 4);
+  const int flags = call.integer(5);
+  const tensor::MatmulSizes x{call.size(0),     call.size(1),     call.size(2),    call.size(3), call.size(4),
+                              (flags & 1) != 0, (flags & 2) != 0, (flags & 4) != 0};
+  Walk walk = call.walk(3);
+  if (x.m == 0 || x.n == 0 || x.k == 0 || walk.rank == tensor::kMaxRank) throw std::invalid_argument("matmul: bad sizes.");
+  const DType dtype = walk.operand[0].dtype;
+  size_t counts[] = {area(x.m, x.n), x.trans_a ? span(x.k, x.m, x.a_step) : span(x.m, x.k, x.a_step),
+                     x.trans_b ? span(x.n, x.k, x.b_step) : span(x.k, x.n, x.b_step)};
+  for (size_t i = 0; i < 3; i++) {
+    for (int d = 0; d < walk.rank; d++) {
+      if (walk.shape[d] == 0) return;
+      ptrdiff_t& stride = walk.operand[i].strides[d];
+      if (stride < 0) throw std::invalid_argument("matmul: a stride between matrices is negative.");
+      counts[i] += area(walk.shape[d] - 1, static_cast<size_t>(stride));
+      stride *= static_cast<ptrdiff_t>(byte_size(dtype));
+    }
+    call.dense(i, dtype, counts[i]);
+    walk.operand[i].strides[walk.rank] = 0;
+  }
+  walk.shape[walk.rank++] = 1;
+  for_each_row(walk, [&](char* const* at) {
+    if (dtype == DType::Float32) {
+      call.kernels().matmul(reinterpret_cast<float*>(at[0]), reinterpret_cast<float*>(at[1]),
+                            reinterpret_cast<float*>(at[2]), x);
+    } else if (dtype == DType::Float64) {
+      call.kernels().matmul_double(reinterpret_cast<double*>(at[0]), reinterpret_cast<double*>(at[1]),
+                                   reinterpret_cast<double*>(at[2]), x);
+    }
+  });
 }
 
+/// The dtype of operand 0, where a kernel takes float32 and float64.
+DType float_of(Call& call) {
+  return call.block(0).dtype == DType::Float64 ? DType::Float64 : DType::Float32;
+}
+
+/// (rows, cols)
 void log_softmax(Call& call) {
-  const size_t rows = call.size(2), cols = call.size(3), count = area(rows, cols);
-  call.kernels().log_softmax(call.floats(0, count), call.floats(1, count), rows, cols);
+  const size_t rows = call.size(0), cols = call.size(1), count = area(rows, cols);
+  const DType dtype = float_of(call);
+  call.kernels().log_softmax(dtype, call.dense(0, dtype, count), call.dense(1, dtype, count), rows, cols);
 }
 
+/// (rows, cols)
 void log_softmax_grad(Call& call) {
-  const size_t rows = call.size(3), cols = call.size(4), count = area(rows, cols);
-  call.kernels().log_softmax_grad(call.floats(0, count), call.floats(1, count), call.floats(2, count), rows, cols);
+  const size_t rows = call.size(0), cols = call.size(1), count = area(rows, cols);
+  const DType dtype = float_of(call);
+  call.kernels().log_softmax_grad(dtype, call.dense(0, dtype, count), call.dense(1, dtype, count),
+                                  call.dense(2, dtype, count), rows, cols);
 }
 
+/// Labels may be of either integer type.
+DType label_of(Call& call) { return call.block(2).dtype == DType::Int32 ? DType::Int32 : DType::Int64; }
+
+/// (rows, cols)
 void nll(Call& call) {
-  const size_t rows = call.size(3), cols = call.size(4);
-  const Block& labels = call.labels(2, rows);
-  call.kernels().nll(call.floats(0, rows), call.floats(1, area(rows, cols)), labels.dtype, labels.data, rows, cols);
+  const size_t rows = call.size(0), cols = call.size(1);
+  const DType dtype = float_of(call), label = label_of(call);
+  call.kernels().nll(dtype, call.dense(0, dtype, rows), call.dense(1, dtype, area(rows, cols)), label,
+                     call.dense(2, label, rows), rows, cols);
 }
 
+/// (rows, cols)
 void nll_grad(Call& call) {
-  const size_t rows = call.size(3), cols = call.size(4);
-  const Block& labels = call.labels(2, rows);
-  call.kernels().nll_grad(call.floats(0, area(rows, cols)), call.floats(1, rows), labels.dtype, labels.data, rows, cols);
+  const size_t rows = call.size(0), cols = call.size(1);
+  const DType dtype = float_of(call), label = label_of(call);
+  call.kernels().nll_grad(dtype, call.dense(0, dtype, area(rows, cols)), call.dense(1, dtype, rows), label,
+                          call.dense(2, label, rows), rows, cols);
 }
 
+tensor::LookupSizes lookup_sizes(Call& call) {
+  return {call.size(0), call.size(1), call.size(2), call.size(3), call.flag(4)};
+}
+size_t long_count(const tensor::LookupSizes& x) { return area(area(x.outer, x.size), x.inner); }
+size_t short_count(const tensor::LookupSizes& x) { return area(area(x.outer, x.count), x.inner); }
+const int64_t* index_of(Call& call, const tensor::LookupSizes& x) {
+  const size_t count = x.per_element ? short_count(x) : x.count;
+  const int64_t* index = call.indices(2, count);
+  for (size_t i = 0; i < count; i++) {
+    if (index[i] < 0 || static_cast<size_t>(index[i]) >= x.size) throw std::out_of_range("lookup: an index is out of range.");
+  }
+  return index;
+}
+
+/// (outer, count, size, inner, one index per element)
+void lookup(Call& call) {
+  const auto x = lookup_sizes(call);
+  const DType dtype = call.block(0).dtype;
+  call.kernels().lookup(dtype, call.dense(0, dtype, short_count(x)), call.dense(1, dtype, long_count(x)),
+                        index_of(call, x), x);
+}
+
+/// (outer, count, size, inner, one index per element)
+void scatter_add(Call& call) {
+  const auto x = lookup_sizes(call);
+  const DType dtype = call.block(0).dtype;
+  call.kernels().scatter_add(dtype, call.dense(0, dtype, long_count(x)), call.dense(1, dtype, short_count(x)),
+                             index_of(call, x), x);
+}
+
+/// (outer, size, inner, from the end)
+void cumsum(Call& call) {
+  const size_t outer = call.size(0), size = call.size(1), inner = call.size(2), count = area(area(outer, size), inner);
+  const DType dtype = call.block(0).dtype;
+  call.kernels().cumsum(dtype, call.dense(0, dtype, count), call.dense(1, dtype, count), outer, size, inner,
+                        call.flag(3));
+}
+
+/// (rows, cols, how many of each row, descending); operands: values, indices, input
+void sort(Call& call) {
+  const size_t rows = call.size(0), cols = call.size(1), count = std::min(call.size(2), cols);
+  const DType dtype = call.block(0).dtype;
+  call.kernels().sort(dtype, call.dense(0, dtype, area(rows, count)), call.indices(1, area(rows, count)),
+                      call.dense(2, dtype, area(rows, cols)), rows, cols, count, call.flag(3));
+}
+
+/// (batch, rows, cols, diagonal, upper)
+void triangle(Call& call) {
+  const size_t batch = call.size(0), rows = call.size(1), cols = call.size(2), count = area(area(batch, rows), cols);
+  const DType dtype = call.block(0).dtype;
+  call.kernels().triangle(dtype, call.dense(0, dtype, count), call.dense(1, dtype, count), batch, rows, cols,
+                          call.integer(3), call.flag(4));
+}
+
+/// (count, lr, momentum, dampening, weight decay, flags: nesterov 1, first 2); operands: parameter, gradient, velocity,
+/// which may be absent
 void sgd(Call& call) {
-  const size_t count = call.block(0).count;
-  // Handle 0 stands for no velocity.
-  float* velocity = call.integer(2) == 0 ? nullptr : call.floats(2, count);
+  const size_t count = call.size(0);
   tensor::SgdOptions options;
-  options.lr = static_cast<float>(call.number(3));
-  options.momentum = static_cast<float>(call.number(4));
-  options.dampening = static_cast<float>(call.number(5));
-  options.weight_decay = static_cast<float>(call.number(6));
-  options.nesterov = call.integer(7) & 1;
-  options.first = call.integer(7) & 2;
-  call.kernels().sgd(call.floats(0, 0), call.floats(1, count), velocity, options, count);
+  options.lr = static_cast<float>(call.number(1));
+  options.momentum = static_cast<float>(call.number(2));
+  options.dampening = static_cast<float>(call.number(3));
+  options.weight_decay = static_cast<float>(call.number(4));
+  options.nesterov = call.integer(5) & 1;
+  options.first = call.integer(5) & 2;
+  call.kernels().sgd(call.floats(0, count), call.floats(1, count), call.has(2) ? call.floats(2, count) : nullptr, options,
+                     count);
 }
 
 }  // namespace
@@ -150,20 +189,20 @@ void define_kernels(napi_env env, napi_value exports, TensorState* state) {
       throw Napi::Error::New(env);
     }
   };
-  define("fill", &entry<fill>);
+  define("map", &entry<map>);
   define("copy", &entry<copy>);
-  define("strided", &entry<strided>);
-  define("unary", &entry<unary>);
-  define("binary", &entry<binary>);
-  define("affine", &entry<affine>);
-  define("axpy", &entry<axpy>);
   define("reduce", &entry<reduce>);
-  define("argmax", &entry<argmax>);
+  define("argReduce", &entry<arg_reduce>);
   define("matmul", &entry<matmul>);
   define("logSoftmax", &entry<log_softmax>);
   define("logSoftmaxGrad", &entry<log_softmax_grad>);
   define("nll", &entry<nll>);
   define("nllGrad", &entry<nll_grad>);
+  define("lookup", &entry<lookup>);
+  define("scatterAdd", &entry<scatter_add>);
+  define("cumsum", &entry<cumsum>);
+  define("sort", &entry<sort>);
+  define("triangle", &entry<triangle>);
   define("sgd", &entry<sgd>);
 }
 

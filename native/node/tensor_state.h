@@ -12,11 +12,12 @@ namespace ringwise::node {
 struct TensorState {
   const tensor::Kernels* kernels = &tensor::kernels_for(tensor::CpuLevel::Avx512);
   tensor::BlockTable blocks;
-  // Shapes and strides travel in this array, so that no call creates objects: rank, shape, then strides by input.
+  // Operands travel in this array, so that no call creates objects: for each a handle and where it begins (handle 0: a
+  // number, and its value), then rank, shape, and the strides of each operand.
   Napi::ObjectReference scratch_owner;
   const double* scratch = nullptr;
 };
 
-constexpr size_t kScratchCount = 1 + 3 * tensor::kMaxRank;
+constexpr size_t kScratchCount = 2 * tensor::kMaxOperands + 1 + (1 + tensor::kMaxOperands) * tensor::kMaxRank;
 
 }  // namespace ringwise::node

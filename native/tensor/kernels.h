@@ -1,9 +1,14 @@
-// What the CPU can compute on flat memory, without Node. One table of functions per instruction set; the addon
-// picks one when it loads, tests walk through all of them. Of the dtypes, tensors have float32, int32 and int64.
+// What the CPU can compute, without Node. One table of functions per instruction set; the addon picks one when it
+// loads, tests walk through all of them. Tensors have the dtypes float32, float64, float16, bfloat16, int32, int64,
+// uint8 and bool.
 //
-// Sizes are elements. Nothing here checks arguments: the TypeScript ops have done so. `out` may be equal to an
-// input of an elementwise kernel (`strided` inputs excepted) but never overlaps one partly. Every kernel gives the
-// same bits for the same inputs at the same level. Only `matmul` allocates (packing buffers, kept per thread).
+// Three types compute: float (for float32, float16 and bfloat16), double (float64) and int64_t (integers and bool).
+// Operands of any dtype are converted when they are read and when they are written, tile by tile (cpu/tile.h), so an
+// operation is written once per computing type and knows neither dtypes nor strides.
+//
+// Sizes are elements. Nothing here checks arguments: the TypeScript ops have done so. An output may be equal to an
+// input of `map`, but never overlaps one partly. Every kernel gives the same bits for the same inputs at the same
+// level. Only `matmul` (packing buffers, kept per thread) and `sort` allocate.
 #pragma once
 
 #include <cstddef>
@@ -11,25 +16,21 @@
 
 #include "base/dtype.h"
 #include "base/target.h"
+#include "tensor/walk.h"
 
 namespace ringwise::tensor {
 
-// The order of these is part of the addon's interface; backends/native.ts has the same.
-enum class UnaryOp : int { Neg, Exp, Log, Sqrt, Square, Abs, Relu, Sigmoid, Tanh };
-enum class BinaryOp : int { Add, Sub, Mul, Div, Max, Min, Eq, Lt, ReluGrad, SigmoidGrad, TanhGrad };
-enum class ReduceOp : int { Sum, Max };
-using ringwise::CpuLevel;
-
-constexpr int kMaxRank = 16;
-
-/// A dense output of this shape, walked beside N strided inputs. Strides count elements; 0 broadcasts. Only the
-/// first `rank` entries are set.
-template <int N>
-struct Walk {
-  int rank = 0;
-  size_t shape[kMaxRank];
-  ptrdiff_t strides[N][kMaxRank];
+// The order of these is part of the addon's interface; packages/tensor/src/kernels.ts has the same.
+enum class MapOp : int {
+  Neg, Abs, Sign, Exp, Log, Sqrt, Rsqrt, Square, Sin, Cos, Tanh, Sigmoid, Relu, Erf, Gelu, Silu, Floor, Ceil, Round, Trunc,
+  LogicalNot,
+  Add, Sub, Mul, Div, Pow, Max, Min, Eq, Ne, Lt, Le, LogicalAnd, LogicalOr, LogicalXor,
+  ReluGrad, SigmoidGrad, TanhGrad, GeluGrad, SiluGrad,
+  Where, MulAdd, Clamp, InRange,
+  Count,
 };
+enum class ReduceOp : int { Sum, Mean, Prod, Max, Min };
+using ringwise::CpuLevel;
 
 struct SgdOptions {
   float lr = 0;
@@ -40,33 +41,58 @@ struct SgdOptions {
   bool first = false;  // the velocity becomes the gradient instead of being decayed
 };
 
+/// One matrix product. Steps count elements from one stored row to the next.
+struct MatmulSizes {
+  size_t m, n, k;
+  size_t a_step, b_step;
+  bool trans_a, trans_b, accumulate;
+};
+
+/// A dense tensor seen as [outer, size, inner], with the elements along `size` being looked up: [outer, count, inner].
+struct LookupSizes {
+  size_t outer, count, size, inner;
+  bool per_element;  // the index has the shape of the result; otherwise it is [count]
+};
+
 struct Kernels {
   CpuLevel level;
   const char* name;
 
-  void (*fill)(DType, void* out, double value, size_t count);
-  void (*copy)(DType to, void* out, DType from, const void* a, size_t count);
-  void (*strided)(size_t element_bytes, void* out, const void* a, const Walk<1>&);
+  /// Operand 0 = op(operands 1 …), computed in the type that serves `compute`.
+  void (*map)(MapOp, DType compute, const Walk&);
+  /// Operand 0 = operand 1, converted: floats to integers towards zero, anything but zero to true.
+  void (*copy)(const Walk&);
 
-  void (*unary)(UnaryOp, float* out, const float* a, size_t count);
-  void (*binary)(BinaryOp, DType, void* out, const void* a, const void* b, const Walk<2>&);
-  void (*affine)(float* out, const float* a, float scale, float shift, size_t count);
-  void (*axpy)(float* out, const float* a, float scale, size_t count);
+  /// Operand 0 is dense over the dimensions that are kept, with stride 0 along those that are reduced. Over nothing a
+  /// sum is 0, a product 1, a mean NaN, a maximum the least value.
+  void (*reduce)(ReduceOp, const Walk&);
+  /// As reduce, into int64: the position of the first extreme among those reduced, NaN being the most extreme.
+  void (*arg_reduce)(bool is_max, const Walk&);
 
-  /// [outer, size, inner] -> [outer, inner]. Over size 0 a sum is 0 and a maximum the least value of the dtype.
-  void (*reduce)(ReduceOp, DType, void* out, const void* a, size_t outer, size_t size, size_t inner);
-  /// Index of the first maximum, NaN being the largest; size is not 0.
-  void (*argmax)(DType, int32_t* out, const void* a, size_t outer, size_t size, size_t inner);
+  /// c[m,n] = op(A)[m,k] op(B)[k,n], plus c when `accumulate`; c is dense. A transposed operand is stored [k,m] or [n,k].
+  void (*matmul)(float* c, const float* a, const float* b, const MatmulSizes&);
+  void (*matmul_double)(double* c, const double* a, const double* b, const MatmulSizes&);
 
-  /// c[m,n] = op(A)[m,k] op(B)[k,n], plus c when `accumulate`. Row-major; a transposed operand is stored [k,m] or [n,k].
-  void (*matmul)(float* c, const float* a, const float* b, size_t m, size_t n, size_t k, bool trans_a, bool trans_b,
-                 bool accumulate);
-
-  void (*log_softmax)(float* out, const float* a, size_t rows, size_t cols);
-  void (*log_softmax_grad)(float* grad_in, const float* grad_out, const float* out, size_t rows, size_t cols);
+  /// Row by row over dense float32 or float64.
+  void (*log_softmax)(DType, void* out, const void* a, size_t rows, size_t cols);
+  void (*log_softmax_grad)(DType, void* grad_in, const void* grad_out, const void* out, size_t rows, size_t cols);
   /// Labels are int32 or int64 and inside [0, cols).
-  void (*nll)(float* losses, const float* log_probs, DType, const void* labels, size_t rows, size_t cols);
-  void (*nll_grad)(float* grad_in, const float* grad_losses, DType, const void* labels, size_t rows, size_t cols);
+  void (*nll)(DType, void* losses, const void* log_probs, DType label, const void* labels, size_t rows, size_t cols);
+  void (*nll_grad)(DType, void* grad_in, const void* grad_losses, DType label, const void* labels, size_t rows,
+                   size_t cols);
+
+  /// out = the elements of a that int64 indices name along `size`.
+  void (*lookup)(DType, void* out, const void* a, const int64_t* index, const LookupSizes&);
+  /// The way back: adds a[outer, count, inner] to the elements of out[outer, size, inner] that the indices name.
+  void (*scatter_add)(DType, void* out, const void* a, const int64_t* index, const LookupSizes&);
+
+  /// Dense [outer, size, inner] -> running sums along size, from the end when `reverse`.
+  void (*cumsum)(DType, void* out, const void* a, size_t outer, size_t size, size_t inner, bool reverse);
+  /// The first `count` of each sorted row, and where they stood. Stable; NaN counts as the largest.
+  void (*sort)(DType, void* values, int64_t* indices, const void* a, size_t rows, size_t cols, size_t count,
+               bool descending);
+  /// Dense [batch, rows, cols] with zeros above (below, when `upper`) the given diagonal.
+  void (*triangle)(DType, void* out, const void* a, size_t batch, size_t rows, size_t cols, int64_t diagonal, bool upper);
 
   /// velocity is null without momentum.
   void (*sgd)(float* param, const float* grad, float* velocity, const SgdOptions&, size_t count);

@@ -20,11 +20,24 @@ std::vector<float> transposed(const std::vector<float>& a, size_t rows, size_t c
   return result;
 }
 
+/// The matrix with `gap` elements of no meaning between its rows.
+std::vector<float> spread(const std::vector<float>& a, size_t rows, size_t cols, size_t gap) {
+  std::vector<float> result(a.empty() ? 0 : (rows - 1) * (cols + gap) + cols, NAN);
+  for (size_t r = 0; r < rows; r++) {
+    for (size_t c = 0; c < cols; c++) result[r * (cols + gap) + c] = a[r * cols + c];
+  }
+  return result;
+}
+
+tensor::MatmulSizes sizes(Shape s, bool trans_a = false, bool trans_b = false, bool accumulate = false, size_t gap = 0) {
+  return {s.m, s.n, s.k, (trans_a ? s.m : s.k) + gap, (trans_b ? s.k : s.n) + gap, trans_a, trans_b, accumulate};
+}
+
 /// Number of wrong elements over all transposes, with and without accumulation.
-size_t wrong(const tensor::Kernels& kernels, Shape s) {
+size_t wrong(const tensor::Kernels& kernels, Shape s, size_t gap = 0) {
   const auto a = whole_numbers(s.m * s.k, 1), b = whole_numbers(s.k * s.n, 2), start = whole_numbers(s.m * s.n, 3);
-  const Guarded operands_a[] = {Guarded(a), Guarded(transposed(a, s.m, s.k))};
-  const Guarded operands_b[] = {Guarded(b), Guarded(transposed(b, s.k, s.n))};
+  const Guarded operands_a[] = {Guarded(spread(a, s.m, s.k, gap)), Guarded(spread(transposed(a, s.m, s.k), s.k, s.m, gap))};
+  const Guarded operands_b[] = {Guarded(spread(b, s.k, s.n, gap)), Guarded(spread(transposed(b, s.k, s.n), s.n, s.k, gap))};
   std::vector<float> product(s.m * s.n);
   for (size_t i = 0; i < s.m; i++) {
     for (size_t p = 0; p < s.k; p++) {
@@ -36,8 +49,8 @@ size_t wrong(const tensor::Kernels& kernels, Shape s) {
     const bool trans_a = flags & 1, trans_b = flags & 2, accumulate = flags & 4;
     // NaN shows up in the result if it is read without accumulation.
     const Guarded c(accumulate ? start : std::vector<float>(s.m * s.n, NAN));
-    kernels.matmul(c.data(), operands_a[trans_a].data(), operands_b[trans_b].data(), s.m, s.n, s.k, trans_a, trans_b,
-                   accumulate);
+    kernels.matmul(c.data(), operands_a[trans_a].data(), operands_b[trans_b].data(),
+                   sizes(s, trans_a, trans_b, accumulate, gap));
     for (size_t i = 0; i < s.m * s.n; i++) count += !(c.data()[i] == product[i] + (accumulate ? start[i] : 0));
   }
   return count;
@@ -68,14 +81,21 @@ TEST("matmul is exact where k, rows and columns are cut into blocks") {
   }
 }
 
+TEST("matmul is exact where the rows of its operands lie apart, and reads nothing between them") {
+  const Shape shapes[] = {{1, 17, 5}, {3, 40, 33}, {13, 31, 17}, {33, 65, 40}, {129, 140, 9}, {140, 20, 410}};
+  for (const auto* kernels : all_levels()) {
+    for (const Shape& s : shapes) CHECK_EQ(wrong(*kernels, s, 3), 0u);
+  }
+}
+
 TEST("matmul gives the same bits every time, whatever ran before") {
   const size_t m = 37, n = 83, k = 450;
   const auto a = test::noise(m * k, 1), b = test::noise(k * n, 2);
   for (const auto* kernels : all_levels()) {
     std::vector<float> first(m * n), again(m * n);
-    kernels->matmul(first.data(), a.data(), b.data(), m, n, k, false, false, false);
+    kernels->matmul(first.data(), a.data(), b.data(), sizes({m, n, k}));
     CHECK_EQ(wrong(*kernels, {13, 700, 20}), 0u);
-    kernels->matmul(again.data(), a.data(), b.data(), m, n, k, false, false, false);
+    kernels->matmul(again.data(), a.data(), b.data(), sizes({m, n, k}));
     CHECK(first == again);
   }
 }

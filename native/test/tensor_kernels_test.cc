@@ -2,15 +2,16 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/half.h"
 #include "tensor_oracle.h"
 
 using namespace ringwise;
-using tensor::BinaryOp;
 using tensor::Kernels;
+using tensor::MapOp;
 using tensor::ReduceOp;
-using tensor::UnaryOp;
 using tensor::Walk;
 using test::all_levels;
+using test::Guarded;
 using test::noise;
 
 namespace {
@@ -26,9 +27,31 @@ double ulps(float got, double want) {
   return std::fabs(got - want) / unit;
 }
 
-double worst(const Kernels& kernels, UnaryOp op, double (*exact)(double), const std::vector<float>& inputs) {
+/// Memory and the strides in which a walk sees it.
+struct View {
+  const void* data;
+  DType dtype;
+  std::vector<ptrdiff_t> strides;
+};
+
+Walk walk_of(std::vector<size_t> shape, std::vector<View> views) {
+  Walk walk;
+  walk.rank = static_cast<int>(shape.size());
+  walk.operands = static_cast<int>(views.size());
+  std::copy(shape.begin(), shape.end(), walk.shape);
+  for (size_t i = 0; i < views.size(); i++) {
+    walk.operand[i].data = static_cast<char*>(const_cast<void*>(views[i].data));
+    walk.operand[i].dtype = views[i].dtype;
+    std::copy(views[i].strides.begin(), views[i].strides.end(), walk.operand[i].strides);
+  }
+  return walk;
+}
+
+View floats(const float* data, std::vector<ptrdiff_t> strides = {1}) { return {data, DType::Float32, strides}; }
+
+double worst(const Kernels& kernels, MapOp op, double (*exact)(double), const std::vector<float>& inputs) {
   std::vector<float> out(inputs.size());
-  kernels.unary(op, out.data(), inputs.data(), inputs.size());
+  kernels.map(op, DType::Float32, walk_of({inputs.size()}, {floats(out.data()), floats(inputs.data())}));
   double most = 0;
   for (size_t i = 0; i < inputs.size(); i++) most = std::max(most, ulps(out[i], exact(inputs[i])));
   return most;
@@ -41,77 +64,85 @@ std::vector<float> sweep(float low, float high) {
   return inputs;
 }
 
-template <int N>
-Walk<N> walk_of(std::initializer_list<size_t> shape, std::initializer_list<std::initializer_list<ptrdiff_t>> strides) {
-  Walk<N> walk;
-  walk.rank = static_cast<int>(shape.size());
-  std::copy(shape.begin(), shape.end(), walk.shape);
-  int i = 0;
-  for (const auto& input : strides) std::copy(input.begin(), input.end(), walk.strides[i++]);
-  return walk;
-}
-
-/// Where input i of a walk reads for each element of the output.
-template <int N>
-std::vector<size_t> reads(const Walk<N>& walk, int i) {
+/// Where a walk with these strides goes.
+std::vector<size_t> places(const std::vector<size_t>& shape, const std::vector<ptrdiff_t>& strides) {
   std::vector<size_t> all{0};
-  for (int d = 0; d < walk.rank; d++) {
+  for (size_t d = 0; d < shape.size(); d++) {
     std::vector<size_t> next;
     for (const size_t at : all) {
-      for (size_t j = 0; j < walk.shape[d]; j++) next.push_back(at + j * static_cast<size_t>(walk.strides[i][d]));
+      for (size_t j = 0; j < shape[d]; j++) next.push_back(at + j * static_cast<size_t>(strides[d]));
     }
     all = next;
   }
   return all;
 }
 
+std::vector<ptrdiff_t> dense(const std::vector<size_t>& shape) {
+  std::vector<ptrdiff_t> strides(shape.size());
+  ptrdiff_t stride = 1;
+  for (size_t d = shape.size(); d-- > 0; stride *= static_cast<ptrdiff_t>(shape[d])) strides[d] = stride;
+  return strides;
+}
+
 }  // namespace
 
-TEST("exp, log, tanh and sigmoid are within 2.5 units in the last place, and right at the edges") {
+TEST("exp, log, tanh, sigmoid and erf are within a few units in the last place, and right at the edges") {
   for (const auto* k : all_levels()) {
-    CHECK(worst(*k, UnaryOp::Exp, [](double x) { return std::exp(x); }, sweep(-87, 88.7f)) < 2.5);
-    CHECK(worst(*k, UnaryOp::Log, [](double x) { return std::log(x); }, sweep(1e-3f, 50)) < 2.5);
-    CHECK(worst(*k, UnaryOp::Log, [](double x) { return std::log(x); }, sweep(1e-45f, 1e-37f)) < 2.5);
-    CHECK(worst(*k, UnaryOp::Tanh, [](double x) { return std::tanh(x); }, sweep(-10, 10)) < 2.5);
-    CHECK(worst(*k, UnaryOp::Sigmoid, [](double x) { return 1 / (1 + std::exp(-x)); }, sweep(-80, 80)) < 4);
+    CHECK(worst(*k, MapOp::Exp, [](double x) { return std::exp(x); }, sweep(-87, 88.7f)) < 2.5);
+    CHECK(worst(*k, MapOp::Log, [](double x) { return std::log(x); }, sweep(1e-3f, 50)) < 2.5);
+    CHECK(worst(*k, MapOp::Log, [](double x) { return std::log(x); }, sweep(1e-45f, 1e-37f)) < 2.5);
+    CHECK(worst(*k, MapOp::Tanh, [](double x) { return std::tanh(x); }, sweep(-10, 10)) < 2.5);
+    CHECK(worst(*k, MapOp::Sigmoid, [](double x) { return 1 / (1 + std::exp(-x)); }, sweep(-80, 80)) < 4);
+    CHECK(worst(*k, MapOp::Erf, [](double x) { return std::erf(x); }, sweep(-6, 6)) < 4);
     std::vector<float> tiny{-88, -90, -100, -103, -103.9f, -104, -110, -1000}, out(tiny.size());
-    k->unary(UnaryOp::Exp, out.data(), tiny.data(), tiny.size());
+    k->map(MapOp::Exp, DType::Float32, walk_of({tiny.size()}, {floats(out.data()), floats(tiny.data())}));
     for (size_t i = 0; i < tiny.size(); i++) CHECK_NEAR(out[i], std::exp(static_cast<double>(tiny[i])), 1.5e-45);
   }
 }
 
 TEST("an element's result does not depend on where in the array it stands") {
-  const auto values = noise(200);
+  const auto values = noise(1200);
   for (const auto* k : all_levels()) {
-    for (int op = 0; op <= static_cast<int>(UnaryOp::Tanh); op++) {
+    for (int op = 0; op <= static_cast<int>(MapOp::LogicalNot); op++) {
       std::vector<float> all(values.size()), part(values.size() - 13);
-      k->unary(static_cast<UnaryOp>(op), all.data(), values.data(), values.size());
-      k->unary(static_cast<UnaryOp>(op), part.data(), values.data() + 13, part.size());
+      const auto map = [&](std::vector<float>& out, const float* in) {
+        k->map(static_cast<MapOp>(op), DType::Float32, walk_of({out.size()}, {floats(out.data()), floats(in)}));
+      };
+      map(all, values.data());
+      map(part, values.data() + 13);
       for (size_t i = 0; i < part.size(); i++) CHECK(part[i] == all[i + 13] || part[i] != part[i]);
     }
   }
 }
 
-TEST("binary operations follow any strides") {
-  const auto a = noise(400, 2), b = noise(400, 3);
-  const Walk<2> walks[] = {
-      walk_of<2>({}, {{}, {}}),
-      walk_of<2>({33}, {{1}, {0}}),
-      walk_of<2>({33}, {{0}, {1}}),
-      walk_of<2>({33}, {{3}, {2}}),
-      walk_of<2>({5, 17}, {{17, 1}, {0, 1}}),
-      walk_of<2>({5, 17}, {{17, 1}, {1, 0}}),
-      walk_of<2>({5, 17}, {{1, 5}, {17, 1}}),
-      walk_of<2>({3, 1, 4, 6}, {{24, 99, 6, 1}, {6, 0, 0, 1}}),
-      walk_of<2>({2, 3, 4, 5}, {{1, 2, 6, 24}, {60, 0, 5, 1}}),
-      walk_of<2>({4, 0, 3}, {{3, 3, 1}, {0, 0, 0}}),
+TEST("operations follow any strides, and stay inside of their operands") {
+  struct Case {
+    std::vector<size_t> shape;
+    std::vector<ptrdiff_t> a, b;
   };
+  const Case cases[] = {{{}, {}, {}},
+                        {{33}, {1}, {0}},
+                        {{33}, {0}, {1}},
+                        {{1033}, {3}, {2}},
+                        {{5, 17}, {17, 1}, {0, 1}},
+                        {{5, 17}, {17, 1}, {1, 0}},
+                        {{5, 17}, {1, 5}, {17, 1}},
+                        {{3, 1, 4, 6}, {24, 99, 6, 1}, {6, 0, 0, 1}},
+                        {{2, 3, 4, 5}, {1, 2, 6, 24}, {60, 0, 5, 1}},
+                        {{4, 0, 3}, {3, 3, 1}, {0, 0, 0}}};
   for (const auto* k : all_levels()) {
-    for (const auto& walk : walks) {
-      const auto from_a = reads(walk, 0), from_b = reads(walk, 1);
-      std::vector<float> out(from_a.size());
-      k->binary(BinaryOp::Sub, DType::Float32, out.data(), a.data(), b.data(), walk);
-      for (size_t i = 0; i < out.size(); i++) CHECK_EQ(out[i], a[from_a[i]] - b[from_b[i]]);
+    for (const auto& [shape, a_strides, b_strides] : cases) {
+      const auto from_a = places(shape, a_strides), from_b = places(shape, b_strides);
+      const size_t count = from_a.size();
+      const size_t a_count = count ? *std::max_element(from_a.begin(), from_a.end()) + 1 : 0;
+      const size_t b_count = count ? *std::max_element(from_b.begin(), from_b.end()) + 1 : 0;
+      const auto a = noise(a_count, 2), b = noise(b_count, 3);
+      const Guarded left(a), right(b), out(std::vector<float>(count, NAN));
+      k->map(MapOp::Sub, DType::Float32,
+             walk_of(shape, {floats(out.data(), dense(shape)), floats(left.data(), a_strides), floats(right.data(), b_strides)}));
+      for (size_t i = 0; i < count; i++) CHECK_EQ(out.data()[i], a[from_a[i]] - b[from_b[i]]);
+      k->copy(walk_of(shape, {floats(out.data(), dense(shape)), floats(left.data(), a_strides)}));
+      for (size_t i = 0; i < count; i++) CHECK_EQ(out.data()[i], a[from_a[i]]);
     }
   }
 }
@@ -120,37 +151,34 @@ TEST("integers wrap around and convert towards zero") {
   for (const auto* k : all_levels()) {
     const std::vector<int32_t> a{INT32_MAX, 65537, -5}, b{1, 65537, 3};
     std::vector<int32_t> out(3);
-    k->binary(BinaryOp::Add, DType::Int32, out.data(), a.data(), b.data(), walk_of<2>({3}, {{1}, {1}}));
+    const Walk walk =
+        walk_of({3}, {{out.data(), DType::Int32, {1}}, {a.data(), DType::Int32, {1}}, {b.data(), DType::Int32, {1}}});
+    k->map(MapOp::Add, DType::Int32, walk);
     CHECK((out == std::vector<int32_t>{INT32_MIN, 131074, -2}));
-    k->binary(BinaryOp::Mul, DType::Int32, out.data(), a.data(), b.data(), walk_of<2>({3}, {{1}, {1}}));
+    k->map(MapOp::Mul, DType::Int32, walk);
     CHECK((out == std::vector<int32_t>{INT32_MAX, 131073, -15}));
-    const std::vector<float> floats{1.9f, -1.9f, 3e9f, -3e9f, NAN};
+    const std::vector<float> from{1.9f, -1.9f, 3e9f, -3e9f, NAN};
     std::vector<int32_t> narrow(5);
     std::vector<int64_t> wide(5);
-    k->copy(DType::Int32, narrow.data(), DType::Float32, floats.data(), 5);
-    k->copy(DType::Int64, wide.data(), DType::Float32, floats.data(), 5);
+    k->copy(walk_of({5}, {{narrow.data(), DType::Int32, {1}}, floats(from.data())}));
+    k->copy(walk_of({5}, {{wide.data(), DType::Int64, {1}}, floats(from.data())}));
     CHECK((narrow == std::vector<int32_t>{1, -1, INT32_MIN, INT32_MIN, INT32_MIN}));
     CHECK((wide == std::vector<int64_t>{1, -1, 3000000000, -3000000000, INT64_MIN}));
   }
 }
 
-TEST("strided gathers any layout in both element sizes") {
-  const auto a = noise(1400);
-  std::vector<double> wide(a.begin(), a.end());
-  const Walk<1> walks[] = {walk_of<1>({700}, {{2}}),          walk_of<1>({35, 40}, {{1, 35}}),
-                           walk_of<1>({40, 35}, {{1, 40}}),   walk_of<1>({3, 50}, {{0, 7}}),
-                           walk_of<1>({7, 8, 9}, {{1, 7, 56}}), walk_of<1>({20, 3, 20}, {{3, 1, 60}}),
-                           walk_of<1>({}, {{}}),              walk_of<1>({0, 5}, {{5, 1}})};
+TEST("float16 and bfloat16 read and write every pattern as base/half.h does") {
   for (const auto* k : all_levels()) {
-    for (const auto& walk : walks) {
-      const auto from = reads(walk, 0);
-      std::vector<float> out(from.size());
-      std::vector<double> wide_out(from.size());
-      k->strided(4, out.data(), a.data(), walk);
-      k->strided(8, wide_out.data(), wide.data(), walk);
-      for (size_t i = 0; i < from.size(); i++) {
-        CHECK_EQ(out[i], a[from[i]]);
-        CHECK_EQ(wide_out[i], wide[from[i]]);
+    for (const DType dtype : {DType::Float16, DType::BFloat16}) {
+      std::vector<uint16_t> bits(65536), back(65536);
+      std::vector<float> values(65536);
+      for (size_t i = 0; i < bits.size(); i++) bits[i] = static_cast<uint16_t>(i);
+      k->copy(walk_of({65536}, {floats(values.data()), {bits.data(), dtype, {1}}}));
+      k->copy(walk_of({65536}, {{back.data(), dtype, {1}}, floats(values.data())}));
+      for (size_t i = 0; i < bits.size(); i++) {
+        const float want = dtype == DType::Float16 ? to_float(Half{bits[i]}) : to_float(BFloat{bits[i]});
+        CHECK(values[i] == want || (values[i] != values[i] && want != want));
+        CHECK(back[i] == bits[i] || want != want);
       }
     }
   }
@@ -160,31 +188,59 @@ TEST("reductions over the middle") {
   for (const auto* k : all_levels()) {
     for (const size_t outer : {1, 3}) {
       for (const size_t size : kSizes) {
-        for (const size_t inner : {1, 5, 17, 64}) {
+        for (const size_t inner : {1, 5, 17, 64, 700}) {
           const auto a = noise(outer * size * inner);
+          const Guarded in(a);
           std::vector<float> sum(outer * inner), most(outer * inner);
-          std::vector<int32_t> at(outer * inner);
-          k->reduce(ReduceOp::Sum, DType::Float32, sum.data(), a.data(), outer, size, inner);
-          k->reduce(ReduceOp::Max, DType::Float32, most.data(), a.data(), outer, size, inner);
-          if (size > 0) k->argmax(DType::Float32, at.data(), a.data(), outer, size, inner);
+          std::vector<int64_t> at(outer * inner);
+          const auto over_middle = [&](const void* out, DType dtype) {
+            const auto step = static_cast<ptrdiff_t>(inner);
+            return walk_of({outer, size, inner},
+                           {{out, dtype, {step, 0, 1}}, floats(in.data(), {step * static_cast<ptrdiff_t>(size), step, 1})});
+          };
+          k->reduce(ReduceOp::Sum, over_middle(sum.data(), DType::Float32));
+          k->reduce(ReduceOp::Max, over_middle(most.data(), DType::Float32));
+          if (size > 0) k->arg_reduce(true, over_middle(at.data(), DType::Int64));
           for (size_t i = 0; i < outer * inner; i++) {
             double total = 0, magnitude = 0;
             float best = -kInf;
-            int32_t best_at = 0;
+            int64_t best_at = 0;
             for (size_t s = 0; s < size; s++) {
               const float value = a[(i / inner * size + s) * inner + i % inner];
               total += value;
               magnitude += std::fabs(value);
-              if (value > best) best_at = static_cast<int32_t>(s);
+              if (value > best) best_at = static_cast<int64_t>(s);
               best = std::max(best, value);
             }
             CHECK_NEAR(sum[i], total, 1e-6 * magnitude);
             CHECK_EQ(most[i], best);
-            CHECK_EQ(at[i], best_at);
+            if (size > 0) CHECK_EQ(at[i], best_at);
           }
         }
       }
     }
+  }
+}
+
+TEST("lookups, sums into places, running sums, sorting and triangles stay inside of their operands") {
+  for (const auto* k : all_levels()) {
+    const tensor::LookupSizes rows{2, 3, 5, 7, false};
+    const std::vector<int64_t> index{4, 0, 4};
+    const auto a = noise(70);
+    const Guarded in(a), out(std::vector<float>(42, NAN)), total(std::vector<float>(70, 0.0f));
+    k->lookup(DType::Float32, out.data(), in.data(), index.data(), rows);
+    for (size_t i = 0; i < 42; i++) {
+      CHECK_EQ(out.data()[i], a[(i / 21 * 5 + static_cast<size_t>(index[i / 7 % 3])) * 7 + i % 7]);
+    }
+    k->scatter_add(DType::Float32, total.data(), out.data(), index.data(), rows);
+    for (size_t i = 0; i < 70; i++) CHECK_EQ(total.data()[i], a[i] * (i / 7 % 5 == 4 ? 2 : i / 7 % 5 == 0 ? 1 : 0));
+    k->cumsum(DType::Float32, total.data(), in.data(), 2, 5, 7, false);
+    CHECK_NEAR(total.data()[34], a[6] + a[13] + a[20] + a[27] + a[34], 1e-6);
+    std::vector<int64_t> order(20);
+    k->sort(DType::Float32, out.data(), order.data(), in.data(), 10, 7, 2, true);
+    for (size_t r = 0; r < 10; r++) CHECK_EQ(out.data()[2 * r], *std::max_element(&a[7 * r], &a[7 * r] + 7));
+    k->triangle(DType::Float32, total.data(), in.data(), 2, 5, 7, -1, false);
+    for (size_t i = 0; i < 70; i++) CHECK_EQ(total.data()[i], i % 7 < i / 7 % 5 ? a[i] : 0);
   }
 }
 
@@ -196,8 +252,8 @@ TEST("log-softmax and its gradient, row by row") {
       for (float& value : a) value *= 20;
       const auto grad = noise(rows * cols, 4);
       std::vector<float> out(rows * cols), grad_in(rows * cols);
-      k->log_softmax(out.data(), a.data(), rows, cols);
-      k->log_softmax_grad(grad_in.data(), grad.data(), out.data(), rows, cols);
+      k->log_softmax(DType::Float32, out.data(), a.data(), rows, cols);
+      k->log_softmax_grad(DType::Float32, grad_in.data(), grad.data(), out.data(), rows, cols);
       for (size_t r = 0; r < rows; r++) {
         double sum = 0, grad_sum = 0;
         const float most = cols ? *std::max_element(&a[r * cols], &a[r * cols] + cols) : 0;
@@ -220,9 +276,9 @@ TEST("losses pick the label's column in both integer types") {
   const std::vector<int64_t> wide{2, 0, 3};
   for (const auto* k : all_levels()) {
     std::vector<float> losses(3), grad(12, 7.0f);
-    k->nll(losses.data(), a.data(), DType::Int32, narrow.data(), 3, 4);
+    k->nll(DType::Float32, losses.data(), a.data(), DType::Int32, narrow.data(), 3, 4);
     CHECK((losses == std::vector<float>{-a[2], -a[4], -a[11]}));
-    k->nll_grad(grad.data(), losses.data(), DType::Int64, wide.data(), 3, 4);
+    k->nll_grad(DType::Float32, grad.data(), losses.data(), DType::Int64, wide.data(), 3, 4);
     for (size_t i = 0; i < 12; i++) CHECK_EQ(grad[i], i == 2 ? a[2] : i == 4 ? a[4] : i == 11 ? a[11] : 0.0f);
   }
 }

@@ -55,7 +55,7 @@ class PackBuffer {
 };
 
 // A or B: `outer` counts its rows or columns, `p` runs along k.
-struct Operand {
+struct Matrix {
   const float* data;
   size_t step;      // from one stored row to the next
   bool k_is_inner;  // stored with k running fastest
@@ -68,7 +68,7 @@ struct Operand {
 };
 
 struct Product {
-  Operand a, b;
+  Matrix a, b;
   size_t m, n, k;
   bool a_in_place;
   bool is_turned;  // C is stored [n, m]
@@ -183,17 +183,30 @@ inline void multiply(const Product& x) {
   }
 }
 
-void matmul(float* c, const float* a_data, const float* b_data, size_t m, size_t n, size_t k, bool trans_a,
-            bool trans_b, bool accumulate) {
+void matmul(float* c, const float* a_data, const float* b_data, const MatmulSizes& x) {
+  const auto& [m, n, k, a_step, b_step, trans_a, trans_b, accumulate] = x;
   if (m == 0 || n == 0) return;
   if (k == 0) {
     if (!accumulate) std::memset(c, 0, m * n * sizeof(float));
     return;
   }
-  const Operand a{a_data, trans_a ? m : k, !trans_a}, b{b_data, trans_b ? k : n, trans_b};
-  if (trans_b && !trans_a && (m <= kThinRows || n <= kThinCols)) multiply_dots(c, a_data, b_data, m, n, k, accumulate);
+  const Matrix a{a_data, a_step, !trans_a}, b{b_data, b_step, trans_b};
+  const bool are_rows = trans_b && !trans_a && a_step == k && b_step == k;
+  if (are_rows && (m <= kThinRows || n <= kThinCols)) multiply_dots(c, a_data, b_data, m, n, k, accumulate);
   else if (trans_b && m <= kMostRowsTurned) multiply({b, a, n, m, k, true, true, c, accumulate});
   else multiply({a, b, m, n, k, !trans_a && n <= kMostColsInPlace, false, c, accumulate});
+}
+
+// Rows of B times elements of A, which the compiler turns into vectors.
+void matmul_double(double* c, const double* a, const double* b, const MatmulSizes& x) {
+  if (!x.accumulate) std::fill_n(c, x.m * x.n, 0.0);
+  for (size_t i = 0; i < x.m; i++, c += x.n) {
+    for (size_t p = 0; p < x.k; p++) {
+      const double value = a[x.trans_a ? p * x.a_step + i : i * x.a_step + p];
+      if (x.trans_b) for (size_t j = 0; j < x.n; j++) c[j] += value * b[j * x.b_step + p];
+      else for (size_t j = 0; j < x.n; j++) c[j] += value * b[p * x.b_step + j];
+    }
+  }
 }
 
 }  // namespace ringwise::tensor::RINGWISE_LEVEL

@@ -4,10 +4,13 @@
 #include "tensor/cpu/simd.h"
 #include "tensor/cpu/transpose.h"
 #include "tensor/cpu/math.h"
-#include "tensor/cpu/walk.h"
+#include "tensor/cpu/functions.h"
+#include "tensor/cpu/tile.h"
 #include "tensor/cpu/movement.h"
-#include "tensor/cpu/elementwise.h"
+#include "tensor/cpu/map.h"
 #include "tensor/cpu/reduce.h"
+#include "tensor/cpu/lookup.h"
+#include "tensor/cpu/order.h"
 #include "tensor/cpu/softmax.h"
 #include "tensor/cpu/gemm_kernel.h"
 #include "tensor/cpu/gemm_pack.h"
@@ -21,20 +24,21 @@ constexpr Kernels make_kernels(CpuLevel level, const char* name) {
   Kernels k{};
   k.level = level;
   k.name = name;
-  k.fill = &fill;
+  k.map = &map;
   k.copy = &copy;
-  k.strided = &strided;
-  k.unary = &unary;
-  k.binary = &binary;
-  k.affine = &affine;
-  k.axpy = &axpy;
   k.reduce = &reduce;
-  k.argmax = &argmax;
+  k.arg_reduce = &arg_reduce;
   k.matmul = &matmul;
+  k.matmul_double = &matmul_double;
   k.log_softmax = &log_softmax;
   k.log_softmax_grad = &log_softmax_grad;
   k.nll = &nll;
   k.nll_grad = &nll_grad;
+  k.lookup = &lookup;
+  k.scatter_add = &scatter_add;
+  k.cumsum = &cumsum;
+  k.sort = &sort;
+  k.triangle = &triangle;
   k.sgd = &sgd;
   return k;
 }

@@ -2,7 +2,7 @@
 #include "tensor/cpu/level_headers.h"
 
 #if defined(__x86_64__)
-RINGWISE_TARGET_BEGIN("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")
+RINGWISE_TARGET_BEGIN("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")
 #define RINGWISE_LEVEL avx512
 #define RINGWISE_VECTOR_BYTES 64
 #include "tensor/cpu/level.h"

@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
+#include <initializer_list>
 #include <limits>
 #include <memory>
 #include <new>
@@ -16,5 +19,6 @@
 #include <immintrin.h>
 #endif
 
+#include "base/half.h"
 #include "base/target.h"
 #include "tensor/cpu/levels.h"

@@ -1,4 +1,4 @@
-// exp, log, tanh and the logistic function of whole vectors: polynomials after range reduction (W. J. Cody and
+// exp, log, tanh and erf of whole vectors: polynomials after range reduction (W. J. Cody and
 // W. Waite, "Software Manual for the Elementary Functions", 1980; coefficients as in the Cephes library's single
 // precision functions). Relative errors stay below 2e-7; infinities, NaN and subnormal results come out as the C
 // library's do. Included only by level.h.
@@ -55,8 +55,6 @@ inline Vec log_vec(Vec x) {
   return is_regular ? value : edge;
 }
 
-inline Vec sigmoid_vec(Vec x) { return splat(1.0f) / (splat(1.0f) + exp_vec(-x)); }
-
 inline Vec tanh_vec(Vec x) {
   const IntVec sign = bits(x) & splat_int(INT32_MIN);
   const Vec size = from_bits(bits(x) & splat_int(INT32_MAX));
@@ -67,6 +65,28 @@ inline Vec tanh_vec(Vec x) {
   const Vec near = tail * square * x + x;
   const Vec far = splat(1.0f) - splat(2.0f) / (exp_vec(size + size) + splat(1.0f));
   return size < splat(0.625f) ? near : from_bits(bits(far) | sign);
+}
+
+inline Vec erf_vec(Vec x) {
+  const IntVec sign = bits(x) & splat_int(INT32_MIN);
+  const Vec size = from_bits(bits(x) & splat_int(INT32_MAX));
+  const Vec square = x * x;
+  const Vec near = x * polynomial(square, 7.853861353153693e-5f, -8.010193625184903e-4f, 5.188327685732524e-3f,
+                                  -2.685381193529856e-2f, 1.128358514861418e-1f, -3.761262582423300e-1f,
+                                  1.128379165726710f);
+  // Beyond 1, 1 - erfc; beyond 4 that is 1 in float32.
+  const Vec within = size > splat(4.0f) ? splat(4.0f) : size < splat(1.0f) ? splat(1.0f) : size;
+  const Vec q = splat(1.0f) / within;
+  const Vec y = q * q;
+  const Vec low = polynomial(y, 2.326819970068386e-2f, -1.387039388740657e-1f, 3.687424674597105e-1f,
+                             -5.824733027278666e-1f, 6.210004621745983e-1f, -4.944515323274145e-1f,
+                             3.404879937665872e-1f, -2.741127028184656e-1f, 5.638259427386472e-1f);
+  const Vec high = polynomial(y, -1.047766399936249e+1f, 1.297719955372516e+1f, -7.495518717768503f,
+                              2.921019019210786f, -1.015265279202700f, 4.218463358204948e-1f, -2.820767439740514e-1f,
+                              5.641895067754075e-1f);
+  const Vec far = splat(1.0f) - exp_vec(-within * within) * q * (within < splat(2.0f) ? low : high);
+  // NaN is neither: the polynomial passes it on.
+  return size >= splat(1.0f) ? from_bits(bits(far) | sign) : near;
 }
 
 }  // namespace ringwise::tensor::RINGWISE_LEVEL

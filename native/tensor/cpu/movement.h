@@ -1,64 +1,9 @@
-// Filling, converting and gathering. Included only by level.h.
+// Copies between any dtypes and strides. Included only by level.h.
 namespace ringwise::tensor::RINGWISE_LEVEL {
-
-template <class T>
-void fill_elements(void* out, T value, size_t count) {
-  std::fill_n(static_cast<T*>(out), count, value);
-}
-
-// Towards zero; what does not fit, and NaN, becomes the least value, as the x86 instructions have it.
-template <class To, class From>
-inline To convert(From value) {
-  if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
-    constexpr From kLimit = -static_cast<From>(std::numeric_limits<To>::min());
-    return value >= -kLimit && value < kLimit ? static_cast<To>(value) : std::numeric_limits<To>::min();
-  } else {
-    return static_cast<To>(value);
-  }
-}
-
-void fill(DType dtype, void* out, double value, size_t count) {
-  switch (dtype) {
-    case DType::Float32: return fill_elements(out, static_cast<float>(value), count);
-    case DType::Int32: return fill_elements(out, convert<int32_t>(value), count);
-    case DType::Int64: return fill_elements(out, convert<int64_t>(value), count);
-    default: return;  // tensors have no other dtype
-  }
-}
-
-template <class To, class From>
-void convert_all(void* out, const void* a, size_t count) {
-  const From* from = static_cast<const From*>(a);
-  To* to = static_cast<To*>(out);
-  for (size_t i = 0; i < count; i++) to[i] = convert<To>(from[i]);
-}
-
-template <class To>
-void convert_from(DType dtype, void* out, const void* a, size_t count) {
-  switch (dtype) {
-    case DType::Float32: return convert_all<To, float>(out, a, count);
-    case DType::Int32: return convert_all<To, int32_t>(out, a, count);
-    case DType::Int64: return convert_all<To, int64_t>(out, a, count);
-    default: return;  // tensors have no other dtype
-  }
-}
-
-void copy(DType to, void* out, DType from, const void* a, size_t count) {
-  if (to == from) {
-    if (count > 0) std::memmove(out, a, count * byte_size(to));
-    return;
-  }
-  switch (to) {
-    case DType::Float32: return convert_from<float>(from, out, a, count);
-    case DType::Int32: return convert_from<int32_t>(from, out, a, count);
-    case DType::Int64: return convert_from<int64_t>(from, out, a, count);
-    default: return;  // tensors have no other dtype
-  }
-}
 
 // out[r, c] = a[r + c * step], the transpose of rows that lie `step` apart, in squares that stay in registers. Strips
 // of a cache line's width are done together, so that a line is fetched once.
-inline void transpose_floats(float* out, const float* a, size_t rows, size_t cols, size_t step) {
+inline void transpose_floats(float* out, size_t out_step, const float* a, size_t rows, size_t cols, size_t step) {
   constexpr size_t kLineFloats = 16;
   for (size_t strip = 0; strip < rows; strip += kLineFloats) {
     const size_t strip_end = std::min(rows, strip + kLineFloats);
@@ -69,39 +14,93 @@ inline void transpose_floats(float* out, const float* a, size_t rows, size_t col
         Vec block[kLanes] = {};
         for (size_t i = 0; i < wide; i++) block[i] = load_some(a + (c + i) * step + r, high);
         transpose(block);
-        for (size_t i = 0; i < high; i++) store_some(out + (r + i) * cols + c, block[i], wide);
+        for (size_t i = 0; i < high; i++) store_some(out + (r + i) * out_step + c, block[i], wide);
       }
     }
   }
 }
 
 template <class T>
-void gather(T* out, const T* a, const Walk<1>& walk) {
+void move_rows(const Walk& walk) {
   const int inner = walk.rank - 1;
   const size_t count = walk.shape[inner];
-  const ptrdiff_t stride = walk.strides[0][inner];
-  for_each_row(walk, [&](size_t at, const ptrdiff_t* from) {
-    const T* source = a + from[0];
-    if (stride == 1) {
-      std::memcpy(out + at, source, count * sizeof(T));
+  const ptrdiff_t to_stride = walk.operand[0].strides[inner], from_stride = walk.operand[1].strides[inner];
+  for_each_row(walk, [&](char* const* at) {
+    char* to = at[0];
+    const char* from = at[1];
+    if (to_stride == sizeof(T) && from_stride == sizeof(T)) {
+      std::memmove(to, from, count * sizeof(T));
+    } else if (to_stride == sizeof(T) && from_stride == 0) {
+      std::fill_n(reinterpret_cast<T*>(to), count, *reinterpret_cast<const T*>(from));
     } else {
-      for (size_t i = 0; i < count; i++) out[at + i] = source[static_cast<ptrdiff_t>(i) * stride];
+      for (size_t i = 0; i < count; i++, to += to_stride, from += from_stride) {
+        *reinterpret_cast<T*>(to) = *reinterpret_cast<const T*>(from);
+      }
     }
   });
 }
 
-void strided(size_t element_bytes, void* out, const void* a, const Walk<1>& walk) {
-  const Walk<1> simple = simplified(walk);
-  const bool is_transpose = simple.rank == 2 && simple.strides[0][0] == 1 && simple.strides[0][1] > 1;
-  if (element_bytes == sizeof(float) && is_transpose) {
-    // Bits are only moved, so 4-byte integers may pass as floats.
-    transpose_floats(static_cast<float*>(out), static_cast<const float*>(a), simple.shape[0], simple.shape[1],
-                     static_cast<size_t>(simple.strides[0][1]));
-  } else if (element_bytes == sizeof(uint32_t)) {
-    gather(static_cast<uint32_t*>(out), static_cast<const uint32_t*>(a), simple);
-  } else {
-    gather(static_cast<uint64_t*>(out), static_cast<const uint64_t*>(a), simple);
+// Whether the two innermost dimensions of 4-byte elements are a transpose into dense rows.
+inline bool is_transpose(const Walk& walk) {
+  if (walk.rank < 2 || byte_size(walk.operand[0].dtype) != sizeof(float)) return false;
+  const ptrdiff_t* to = walk.operand[0].strides + walk.rank - 2;
+  const ptrdiff_t* from = walk.operand[1].strides + walk.rank - 2;
+  constexpr ptrdiff_t kFloat = sizeof(float);
+  return to[1] == kFloat && to[0] > 0 && from[0] == kFloat && from[1] > 0;
+}
+
+// Bits are only moved, so 4-byte integers may pass as floats.
+inline void move_transposed(const Walk& walk) {
+  const int outer = walk.rank - 2;
+  Walk matrices = walk;  // each row of this walk is a matrix
+  matrices.rank = outer + 1;
+  matrices.shape[outer] = 1;
+  for_each_row(matrices, [&](char* const* at) {
+    transpose_floats(reinterpret_cast<float*>(at[0]), static_cast<size_t>(walk.operand[0].strides[outer]) / sizeof(float),
+                     reinterpret_cast<const float*>(at[1]), walk.shape[outer], walk.shape[outer + 1],
+                     static_cast<size_t>(walk.operand[1].strides[outer + 1]) / sizeof(float));
+  });
+}
+
+inline void move(const Walk& walk) {
+  if (is_transpose(walk)) return move_transposed(walk);
+  switch (byte_size(walk.operand[0].dtype)) {
+    case 1: return move_rows<uint8_t>(walk);
+    case 2: return move_rows<uint16_t>(walk);
+    case 4: return move_rows<uint32_t>(walk);
+    default: return move_rows<uint64_t>(walk);
   }
+}
+
+// Every integer fits into what computes for either side: float64 counts to 2^53, and what is larger is rounded once.
+inline DType converting_type(DType to, DType from) {
+  const bool is_wide = to == DType::Float64 || from == DType::Float64;
+  const auto is_integer = [](DType dtype) { return dtype >= DType::Int8; };
+  if (is_integer(to) && is_integer(from)) return DType::Int64;
+  return is_wide ? DType::Float64 : DType::Float32;
+}
+
+template <class T>
+void convert_rows(const Walk& walk) {
+  const int inner = walk.rank - 1;
+  const size_t length = walk.shape[inner];
+  const Operand &out = walk.operand[0], &from = walk.operand[1];
+  RowReader<T> a(from, from.strides[inner]);
+  const WriteTile<T> write = writer<T>(out.dtype);
+  for_each_row(walk, [&](char* const* at) {
+    for (size_t i = 0; i < length; i += kTile) {
+      const size_t count = std::min(length - i, kTile);
+      const T* tile = a.tile(at[1], i, count);
+      write(at[0] + static_cast<ptrdiff_t>(i) * out.strides[inner], out.strides[inner], tile, count);
+    }
+  });
+}
+
+void copy(const Walk& walk) {
+  const Walk simple = simplified(walk);
+  const DType to = simple.operand[0].dtype, from = simple.operand[1].dtype;
+  if (to == from) return move(simple);
+  with_compute(converting_type(to, from), [&](auto type) { convert_rows<decltype(type)>(simple); });
 }
 
 }  // namespace ringwise::tensor::RINGWISE_LEVEL

@@ -1,7 +1,9 @@
-// Sums and maxima over the middle of [outer, size, inner]. Included only by level.h.
+// Reductions over any dimensions of any strides. Included only by level.h.
 //
-// Float sums are taken in short blocks whose totals are added in float64, so that long sums keep their digits. The
-// order of additions depends on the sizes alone.
+// The dimensions that are kept are those along which the output moves. Either the innermost reduced dimension is read
+// in runs, each combined into one number, or the innermost kept dimension is read in rows, combined elementwise: what
+// lies densest in memory decides. Float sums and products are taken in float64 (runs of float32 in short blocks first),
+// so that long ones keep their digits; the order depends on shape and strides alone.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
 constexpr size_t kSumBlock = 8;  // vectors that are added in float32
@@ -15,17 +17,11 @@ class WideSum {
     low_ += __builtin_convertvector(half[0], DoubleVec);
     high_ += __builtin_convertvector(half[1], DoubleVec);
   }
-  Vec rounded() const {
-    const HalfVec half[2] = {__builtin_convertvector(low_, HalfVec), __builtin_convertvector(high_, HalfVec)};
-    Vec v;
-    __builtin_memcpy(&v, half, sizeof v);
-    return v;
-  }
-  float total() const {
+  double total() const {
     const DoubleVec both = low_ + high_;
     double sum = 0;
     for (int i = 0; i < kLanes / 2; i++) sum += both[i];
-    return static_cast<float>(sum);
+    return sum;
   }
 
  private:
@@ -35,7 +31,7 @@ class WideSum {
 };
 
 // Sum of a contiguous run.
-inline float sum_run(const float* a, size_t count) {
+inline double sum_run(const float* a, size_t count) {
   constexpr size_t kBlock = kSumBlock * kLanes;
   WideSum total;
   size_t i = 0;
@@ -60,89 +56,226 @@ inline float max_run(const float* a, size_t count) {
   return over_lanes(best, [](auto x, auto y) RINGWISE_INLINE { return max_vec(x, y); });
 }
 
-// out[i] = sum over s of a[s * inner + i].
-inline void sum_columns(float* out, const float* a, size_t size, size_t inner) {
-  for_each_vec(inner, [&](size_t i, auto io) RINGWISE_INLINE {
-    WideSum total;
-    for (size_t begin = 0; begin < size; begin += kSumBlock) {
-      const size_t end = std::min(size, begin + kSumBlock);
-      Vec block = {};
-      for (size_t s = begin; s < end; s++) block += io.load(a + s * inner + i);
-      total.add(block);
+template <class T>
+using SumOf = std::conditional_t<std::is_same_v<T, int64_t>, uint64_t, double>;
+
+// Each reduction: what it gathers in, what it starts from, how one more element is taken, and a run of them.
+template <class T>
+struct Sum {
+  using Total = SumOf<T>;
+  static Total start() { return 0; }
+  static Total take(Total total, T value) { return total + static_cast<Total>(value); }
+  static Total run(Total total, const T* values, size_t count) {
+    if constexpr (std::is_same_v<T, float>) return total + sum_run(values, count);
+    for (size_t i = 0; i < count; i++) total = take(total, values[i]);
+    return total;
+  }
+};
+template <class T>
+struct Prod {
+  using Total = SumOf<T>;
+  static Total start() { return 1; }
+  static Total take(Total total, T value) { return total * static_cast<Total>(value); }
+  static Total run(Total total, const T* values, size_t count) {
+    for (size_t i = 0; i < count; i++) total = take(total, values[i]);
+    return total;
+  }
+};
+template <class T, bool kIsMax>
+struct Extreme {
+  using Total = T;
+  static T start() {
+    using Limits = std::numeric_limits<T>;
+    if constexpr (Limits::has_infinity) return kIsMax ? -Limits::infinity() : Limits::infinity();
+    else return kIsMax ? Limits::min() : Limits::max();
+  }
+  static T take(T best, T value) {
+    return ((kIsMax ? value > best : value < best) | (value != value)) ? value : best;
+  }
+  static T run(T best, const T* values, size_t count) {
+    if constexpr (std::is_same_v<T, float> && kIsMax) return take(best, max_run(values, count));
+    for (size_t i = 0; i < count; i++) best = take(best, values[i]);
+    return best;
+  }
+};
+
+// A simplified walk, taken apart: `kept` walks over output and input, `reduced` over the input alone.
+struct ReduceWalks {
+  Walk kept, reduced;
+  size_t count = 1;  // elements of the input for each of the output
+};
+
+inline void append(Walk& walk, const Walk& from, int d, std::initializer_list<int> operands) {
+  walk.shape[walk.rank] = from.shape[d];
+  int to = 0;
+  for (const int i : operands) walk.operand[to++].strides[walk.rank] = from.operand[i].strides[d];
+  walk.rank++;
+}
+
+inline ReduceWalks split(const Walk& walk) {
+  const Walk simple = simplified(walk);
+  ReduceWalks result;
+  result.kept.operands = 2;
+  result.kept.operand[0] = simple.operand[0];
+  result.kept.operand[1] = simple.operand[1];
+  result.reduced.operands = 1;
+  result.reduced.operand[0] = simple.operand[1];
+  for (int d = 0; d < simple.rank; d++) {
+    if (simple.operand[0].strides[d] != 0) {
+      append(result.kept, simple, d, {0, 1});
+    } else {
+      append(result.reduced, simple, d, {1});
+      result.count *= simple.shape[d];
     }
-    io.store(out + i, total.rounded());
+  }
+  const auto never_empty = [](Walk& walk) {
+    if (walk.rank > 0) return;
+    walk.rank = 1;
+    walk.shape[0] = 1;
+    for (int i = 0; i < walk.operands; i++) walk.operand[i].strides[0] = 0;
+  };
+  never_empty(result.kept);
+  never_empty(result.reduced);
+  return result;
+}
+
+// Calls body(out, in) for every element that is kept.
+template <class Body>
+inline void for_each_kept(const Walk& kept, Body body) {
+  const int inner = kept.rank - 1;
+  for_each_row(kept, [&](char* const* at) {
+    for (size_t i = 0; i < kept.shape[inner]; i++) {
+      const auto step = static_cast<ptrdiff_t>(i);
+      body(at[0] + step * kept.operand[0].strides[inner], at[1] + step * kept.operand[1].strides[inner]);
+    }
   });
 }
 
-inline void max_columns(float* out, const float* a, size_t size, size_t inner) {
-  for_each_vec(inner, [&](size_t i, auto io) RINGWISE_INLINE {
-    Vec best = splat(-std::numeric_limits<float>::infinity());
-    for (size_t s = 0; s < size; s++) best = max_vec(best, io.load(a + s * inner + i));
-    io.store(out + i, best);
+template <class T, class Op>
+inline T finished(typename Op::Total total, size_t count, bool is_mean) {
+  return static_cast<T>(is_mean ? total / static_cast<typename Op::Total>(count) : total);
+}
+
+template <class T, class Op>
+void reduce_runs(const ReduceWalks& walks, bool is_mean) {
+  const int inner = walks.reduced.rank - 1;
+  const size_t length = walks.reduced.shape[inner];
+  RowReader<T> reader(walks.reduced.operand[0], walks.reduced.operand[0].strides[inner]);
+  const WriteTile<T> write = writer<T>(walks.kept.operand[0].dtype);
+  Walk reduced = walks.reduced;
+  for_each_kept(walks.kept, [&](char* out, char* in) {
+    auto total = Op::start();
+    reduced.operand[0].data = in;
+    for_each_row(reduced, [&](char* const* at) {
+      for (size_t i = 0; i < length; i += kTile) {
+        const size_t count = std::min(length - i, kTile);
+        total = Op::run(total, reader.tile(at[0], i, count), count);
+      }
+    });
+    const T result = finished<T, Op>(total, walks.count, is_mean);
+    write(out, sizeof(T), &result, 1);
   });
 }
 
-void reduce_floats(ReduceOp op, float* out, const float* a, size_t outer, size_t size, size_t inner) {
-  const bool is_sum = op == ReduceOp::Sum;
-  for (size_t o = 0; o < outer; o++) {
-    const float* from = a + o * size * inner;
-    if (inner == 1) out[o] = is_sum ? sum_run(from, size) : max_run(from, size);
-    else if (is_sum) sum_columns(out + o * inner, from, size, inner);
-    else max_columns(out + o * inner, from, size, inner);
-  }
-}
-
-// Sums wrap around.
-template <class T>
-void reduce_integers(ReduceOp op, T* out, const T* a, size_t outer, size_t size, size_t inner) {
-  using U = std::make_unsigned_t<T>;
-  for (size_t o = 0; o < outer; o++) {
-    for (size_t i = 0; i < inner; i++) {
-      T result = op == ReduceOp::Sum ? 0 : std::numeric_limits<T>::min();
-      for (size_t s = 0; s < size; s++) {
-        const T value = a[(o * size + s) * inner + i];
-        result = op == ReduceOp::Sum ? static_cast<T>(static_cast<U>(result) + static_cast<U>(value))
-                                      : std::max(result, value);
-      }
-      out[o * inner + i] = result;
+// Totals of one row of outputs. Rows of the input arrive one by one; float sums of a few rows are added up in float32.
+template <class T, class Op>
+void reduce_rows(const ReduceWalks& walks, bool is_mean) {
+  constexpr bool kInBlocks = std::is_same_v<Op, Sum<float>>;
+  const int inner = walks.kept.rank - 1;
+  const size_t length = walks.kept.shape[inner];
+  RowReader<T> reader(walks.kept.operand[1], walks.kept.operand[1].strides[inner]);
+  const WriteTile<T> write = writer<T>(walks.kept.operand[0].dtype);
+  Walk reduced = walks.reduced;
+  append(reduced, walks.kept, inner, {1});  // so that a row of this walk is a row of outputs
+  alignas(64) typename Op::Total totals[kTile];
+  alignas(64) T block[kTile];
+  for_each_row(walks.kept, [&](char* const* kept) {
+    for (size_t begin = 0; begin < length; begin += kTile) {
+      const size_t count = std::min(length - begin, kTile);
+      std::fill_n(totals, count, Op::start());
+      size_t in_block = 0;
+      const auto add_block = [&] {
+        for (size_t i = 0; i < count; i++) totals[i] = Op::take(totals[i], block[i]);
+        in_block = 0;
+      };
+      reduced.operand[0].data = kept[1];
+      for_each_row(reduced, [&](char* const* at) {
+        const T* row = reader.tile(at[0], begin, count);
+        if constexpr (kInBlocks) {
+          if (in_block == 0) std::copy_n(row, count, block);
+          else for (size_t i = 0; i < count; i++) block[i] += row[i];
+          if (++in_block == kSumBlock) add_block();
+        } else {
+          for (size_t i = 0; i < count; i++) totals[i] = Op::take(totals[i], row[i]);
+        }
+      });
+      if (in_block > 0) add_block();
+      for (size_t i = 0; i < count; i++) block[i] = finished<T, Op>(totals[i], walks.count, is_mean);
+      write(kept[0] + static_cast<ptrdiff_t>(begin) * walks.kept.operand[0].strides[inner],
+            walks.kept.operand[0].strides[inner], block, count);
     }
-  }
+  });
 }
 
-void reduce(ReduceOp op, DType dtype, void* out, const void* a, size_t outer, size_t size, size_t inner) {
-  switch (dtype) {
-    case DType::Float32:
-      return reduce_floats(op, static_cast<float*>(out), static_cast<const float*>(a), outer, size, inner);
-    case DType::Int32:
-      return reduce_integers(op, static_cast<int32_t*>(out), static_cast<const int32_t*>(a), outer, size, inner);
-    case DType::Int64:
-      return reduce_integers(op, static_cast<int64_t*>(out), static_cast<const int64_t*>(a), outer, size, inner);
-    default: return;
-  }
+template <class T, class Op>
+void reduce_with(const Walk& walk, bool is_mean = false) {
+  const ReduceWalks walks = split(walk);
+  const int kept = walks.kept.rank - 1, reduced = walks.reduced.rank - 1;
+  const bool is_row = walks.kept.shape[kept] > 1 && std::abs(walks.kept.operand[1].strides[kept]) <
+                                                       std::abs(walks.reduced.operand[0].strides[reduced]);
+  if (is_row) reduce_rows<T, Op>(walks, is_mean);
+  else reduce_runs<T, Op>(walks, is_mean);
 }
 
-template <class T>
-void argmax_of(int32_t* out, const T* a, size_t outer, size_t size, size_t inner) {
-  for (size_t o = 0; o < outer; o++) {
-    for (size_t i = 0; i < inner; i++) {
-      const T* column = a + o * size * inner + i;
-      size_t best = 0;
-      for (size_t s = 1; s < size && column[best * inner] == column[best * inner]; s++) {
-        const T value = column[s * inner];
-        if (value > column[best * inner] || value != value) best = s;
-      }
-      out[o * inner + i] = static_cast<int32_t>(best);
+// Sums of integers are taken in the output's type: a mean is a float.
+void reduce(ReduceOp op, const Walk& walk) {
+  const DType in = walk.operand[1].dtype;
+  const bool is_sum = op == ReduceOp::Sum || op == ReduceOp::Mean || op == ReduceOp::Prod;
+  with_compute(is_sum ? converting_type(walk.operand[0].dtype, in) : in, [&](auto type) {
+    using T = decltype(type);
+    switch (op) {
+      case ReduceOp::Sum: return reduce_with<T, Sum<T>>(walk);
+      case ReduceOp::Mean: return reduce_with<T, Sum<T>>(walk, true);
+      case ReduceOp::Prod: return reduce_with<T, Prod<T>>(walk);
+      case ReduceOp::Max: return reduce_with<T, Extreme<T, true>>(walk);
+      case ReduceOp::Min: return reduce_with<T, Extreme<T, false>>(walk);
     }
-  }
+  });
 }
 
-void argmax(DType dtype, int32_t* out, const void* a, size_t outer, size_t size, size_t inner) {
-  switch (dtype) {
-    case DType::Float32: return argmax_of(out, static_cast<const float*>(a), outer, size, inner);
-    case DType::Int32: return argmax_of(out, static_cast<const int32_t*>(a), outer, size, inner);
-    case DType::Int64: return argmax_of(out, static_cast<const int64_t*>(a), outer, size, inner);
-    default: return;  // tensors have no other dtype
-  }
+template <class T, bool kIsMax>
+void find_extremes(const Walk& walk) {
+  const ReduceWalks walks = split(walk);
+  const int inner = walks.reduced.rank - 1;
+  const size_t length = walks.reduced.shape[inner];
+  RowReader<T> reader(walks.reduced.operand[0], walks.reduced.operand[0].strides[inner]);
+  Walk reduced = walks.reduced;
+  for_each_kept(walks.kept, [&](char* out, char* in) {
+    T best{};
+    int64_t found = -1, seen = 0;
+    reduced.operand[0].data = in;
+    for_each_row(reduced, [&](char* const* at) {
+      for (size_t begin = 0; begin < length; begin += kTile) {
+        const size_t count = std::min(length - begin, kTile);
+        const T* tile = reader.tile(at[0], begin, count);
+        for (size_t i = 0; i < count; i++, seen++) {
+          const bool is_better = kIsMax ? tile[i] > best : tile[i] < best;
+          if (found >= 0 && (best != best || (!is_better && tile[i] == tile[i]))) continue;
+          best = tile[i];
+          found = seen;
+        }
+      }
+    });
+    *reinterpret_cast<int64_t*>(out) = found;
+  });
+}
+
+void arg_reduce(bool is_max, const Walk& walk) {
+  with_compute(walk.operand[1].dtype, [&](auto type) {
+    using T = decltype(type);
+    if (is_max) find_extremes<T, true>(walk);
+    else find_extremes<T, false>(walk);
+  });
 }
 
 }  // namespace ringwise::tensor::RINGWISE_LEVEL

@@ -1,7 +1,7 @@
 // Log-softmax, its gradient and the negative log-likelihood, row by row. Included only by level.h.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
-void log_softmax(float* out, const float* a, size_t rows, size_t cols) {
+void log_softmax_rows(float* out, const float* a, size_t rows, size_t cols) {
   for (size_t r = 0; r < rows; r++, out += cols, a += cols) {
     const Vec shift = splat(max_run(a, cols));
     Vec sums = {};
@@ -16,34 +16,88 @@ void log_softmax(float* out, const float* a, size_t rows, size_t cols) {
   }
 }
 
-void log_softmax_grad(float* grad_in, const float* grad_out, const float* out, size_t rows, size_t cols) {
+void log_softmax_rows(double* out, const double* a, size_t rows, size_t cols) {
+  for (size_t r = 0; r < rows; r++, out += cols, a += cols) {
+    const double shift = Extreme<double, true>::run(-std::numeric_limits<double>::infinity(), a, cols);
+    double sum = 0;
+    for (size_t c = 0; c < cols; c++) sum += std::exp(a[c] - shift);
+    const double norm = std::log(sum);
+    for (size_t c = 0; c < cols; c++) out[c] = a[c] - shift - norm;
+  }
+}
+
+void log_softmax_grad_rows(float* grad_in, const float* grad_out, const float* out, size_t rows, size_t cols) {
   for (size_t r = 0; r < rows; r++, grad_in += cols, grad_out += cols, out += cols) {
-    const Vec sum = splat(sum_run(grad_out, cols));
+    const Vec sum = splat(static_cast<float>(sum_run(grad_out, cols)));
     for_each_vec(cols, [&](size_t c, auto io) RINGWISE_INLINE {
       io.store(grad_in + c, io.load(grad_out + c) - exp_vec(io.load(out + c)) * sum);
     });
   }
 }
 
-template <class Label>
-void nll_of(float* losses, const float* log_probs, const Label* labels, size_t rows, size_t cols) {
+void log_softmax_grad_rows(double* grad_in, const double* grad_out, const double* out, size_t rows, size_t cols) {
+  for (size_t r = 0; r < rows; r++, grad_in += cols, grad_out += cols, out += cols) {
+    const double sum = Sum<double>::run(0, grad_out, cols);
+    for (size_t c = 0; c < cols; c++) grad_in[c] = grad_out[c] - std::exp(out[c]) * sum;
+  }
+}
+
+template <class T, class Label>
+void nll_rows(T* losses, const T* log_probs, const Label* labels, size_t rows, size_t cols) {
   for (size_t r = 0; r < rows; r++) losses[r] = -log_probs[r * cols + static_cast<size_t>(labels[r])];
 }
 
-template <class Label>
-void nll_grad_of(float* grad_in, const float* grad_losses, const Label* labels, size_t rows, size_t cols) {
-  std::fill_n(grad_in, rows * cols, 0.0f);
+template <class T, class Label>
+void nll_grad_rows(T* grad_in, const T* grad_losses, const Label* labels, size_t rows, size_t cols) {
+  std::fill_n(grad_in, rows * cols, T{});
   for (size_t r = 0; r < rows; r++) grad_in[r * cols + static_cast<size_t>(labels[r])] = -grad_losses[r];
 }
 
-void nll(float* losses, const float* log_probs, DType dtype, const void* labels, size_t rows, size_t cols) {
-  if (dtype == DType::Int32) nll_of(losses, log_probs, static_cast<const int32_t*>(labels), rows, cols);
-  else nll_of(losses, log_probs, static_cast<const int64_t*>(labels), rows, cols);
+template <class Use>
+inline void with_float(DType dtype, Use use) {
+  if (dtype == DType::Float64) use(double{});
+  else use(float{});
 }
 
-void nll_grad(float* grad_in, const float* grad_losses, DType dtype, const void* labels, size_t rows, size_t cols) {
-  if (dtype == DType::Int32) nll_grad_of(grad_in, grad_losses, static_cast<const int32_t*>(labels), rows, cols);
-  else nll_grad_of(grad_in, grad_losses, static_cast<const int64_t*>(labels), rows, cols);
+template <class Use>
+inline void with_label(DType dtype, Use use) {
+  if (dtype == DType::Int64) use(int64_t{});
+  else use(int32_t{});
+}
+
+void log_softmax(DType dtype, void* out, const void* a, size_t rows, size_t cols) {
+  with_float(dtype, [&](auto type) {
+    using T = decltype(type);
+    log_softmax_rows(static_cast<T*>(out), static_cast<const T*>(a), rows, cols);
+  });
+}
+
+void log_softmax_grad(DType dtype, void* grad_in, const void* grad_out, const void* out, size_t rows, size_t cols) {
+  with_float(dtype, [&](auto type) {
+    using T = decltype(type);
+    log_softmax_grad_rows(static_cast<T*>(grad_in), static_cast<const T*>(grad_out), static_cast<const T*>(out), rows, cols);
+  });
+}
+
+void nll(DType dtype, void* losses, const void* log_probs, DType label, const void* labels, size_t rows, size_t cols) {
+  with_float(dtype, [&](auto type) {
+    using T = decltype(type);
+    with_label(label, [&](auto index) {
+      nll_rows(static_cast<T*>(losses), static_cast<const T*>(log_probs), static_cast<const decltype(index)*>(labels), rows,
+               cols);
+    });
+  });
+}
+
+void nll_grad(DType dtype, void* grad_in, const void* grad_losses, DType label, const void* labels, size_t rows,
+              size_t cols) {
+  with_float(dtype, [&](auto type) {
+    using T = decltype(type);
+    with_label(label, [&](auto index) {
+      nll_grad_rows(static_cast<T*>(grad_in), static_cast<const T*>(grad_losses),
+                    static_cast<const decltype(index)*>(labels), rows, cols);
+    });
+  });
 }
 
 }  // namespace ringwise::tensor::RINGWISE_LEVEL

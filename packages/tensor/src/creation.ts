@@ -1,7 +1,9 @@
 // Tensors from numbers. A tensor made here belongs to the scope that is open.
 import { kernels } from './backends/index.ts';
+import { type DType, dtypeInfo, dtypeOfArray, type HostArray } from './dtype.ts';
+import { type Value, writer } from './element.ts';
 import { badArange, badHostArray, raggedData, unknownData, unknownDtype, wrongCount } from './errors.ts';
-import type { DType, HostArray } from './kernels.ts';
+import type { Memory } from './kernels.ts';
 import { defaultGenerator, type Generator } from './random.ts';
 import { checkedShape, countOf, type Shape } from './shape.ts';
 import { adopt } from './storage.ts';
@@ -19,16 +21,16 @@ export type TypedArray =
   | Uint32Array
   | BigInt64Array
   | BigUint64Array;
-export type NestedData = number | bigint | readonly NestedData[];
+export type NestedData = number | bigint | boolean | readonly NestedData[];
 
 export interface CreationOptions {
   readonly dtype?: DType;
-  /** Records operations on the tensor, so that backward fills its `grad`. float32 only. */
+  /** Records operations on the tensor, so that backward fills its `grad`. Floating dtypes only. */
   readonly requiresGrad?: boolean;
 }
 
 function checkedDtype(op: string, dtype: DType): DType {
-  if (dtype === 'float32' || dtype === 'int32' || dtype === 'int64') return dtype;
+  if (Object.hasOwn(dtypeInfo, dtype)) return dtype;
   throw unknownDtype(op, dtype);
 }
 
@@ -41,31 +43,39 @@ function finish(tensor: Tensor, options: CreationOptions): Tensor {
 const isTypedArray = (data: unknown): data is TypedArray =>
   ArrayBuffer.isView(data) && !(data instanceof DataView);
 
+/** A Uint16Array holds integers here; that it may hold float16 only fromHost is told. */
 function naturalDtype(data: TypedArray): DType {
-  if (data instanceof Float32Array || data instanceof Float64Array) return 'float32';
-  const isWide =
-    data instanceof BigInt64Array || data instanceof BigUint64Array || data instanceof Uint32Array;
-  return isWide ? 'int64' : 'int32';
+  if (data instanceof Uint8ClampedArray) return 'uint8';
+  if (data instanceof BigUint64Array || data instanceof Uint32Array) return 'int64';
+  return data instanceof Uint16Array ? 'int32' : (dtypeOfArray(data) ?? 'int32');
 }
 
-/** Writes numbers into memory of `dtype`, converting each as `to` does: fractions are cut. */
-function write(host: HostArray, data: ArrayLike<number | bigint>): void {
-  if (host.constructor === data.constructor) {
-    (host as Float32Array).set(data as Float32Array);
-  } else if (host instanceof BigInt64Array) {
-    for (let i = 0; i < host.length; i++) {
-      const value = data[i]!;
-      host[i] = typeof value === 'bigint' ? value : BigInt(Math.trunc(value));
-    }
-  } else {
-    for (let i = 0; i < host.length; i++) host[i] = Number(data[i]);
+/** Writes numbers into memory, converting each as `to` does: fractions are cut. */
+function write(memory: Memory, data: ArrayLike<Value>, dtype: DType): void {
+  if (memory.dtype === dtype && memory.host.constructor === data.constructor) {
+    (memory.host as Float32Array).set(data as Float32Array);
+    return;
   }
+  const put = writer(memory);
+  for (let i = 0; i < data.length; i++) put(i, data[i]!);
+}
+
+interface Flat {
+  readonly values: Value[];
+  /** What the elements are, the widest of them. */
+  dtype: DType;
 }
 
 /** Flattens nested arrays into `flat` and returns their shape. */
-function flattenNested(data: unknown, flat: (number | bigint)[]): number[] {
+function flattenNested(data: unknown, flat: Flat): number[] {
+  if (typeof data === 'boolean') {
+    flat.values.push(Number(data));
+    return [];
+  }
   if (typeof data === 'number' || typeof data === 'bigint') {
-    flat.push(data);
+    if (typeof data === 'bigint') flat.dtype = 'int64';
+    else if (flat.dtype === 'bool') flat.dtype = 'float32';
+    flat.values.push(data);
     return [];
   }
   if (!Array.isArray(data)) throw unknownData(data);
@@ -81,52 +91,50 @@ function flattenNested(data: unknown, flat: (number | bigint)[]): number[] {
 }
 
 /**
- * A tensor with a copy of `data`: a number, nested arrays of numbers, or a typed array. Without `dtype`, numbers and
- * float arrays become float32, bigints, Uint32Array and BigInt arrays int64, other integer arrays int32.
+ * A tensor with a copy of `data`: a number or boolean, nested arrays of them, or a typed array. Without `dtype`, numbers
+ * become float32, bigints int64, booleans bool; a typed array keeps its dtype, where there is one, or gets a wider one.
  */
 export function tensor(
   data: NestedData | TypedArray,
   options: CreationOptions & { readonly shape?: Shape } = {},
 ): Tensor {
-  let flat: ArrayLike<number | bigint>;
-  let shape: Shape;
-  let dtype: DType;
-  if (isTypedArray(data)) {
-    flat = data;
-    shape = [data.length];
-    dtype = naturalDtype(data);
-  } else {
-    const values: (number | bigint)[] = [];
-    shape = flattenNested(data, values);
-    flat = values;
-    dtype = values.some((value) => typeof value === 'bigint') ? 'int64' : 'float32';
-  }
+  const flat: Flat = { values: [], dtype: 'bool' };
+  const isArray = isTypedArray(data);
+  let shape: Shape = isArray ? [data.length] : flattenNested(data, flat);
+  const values = isArray ? data : flat.values;
+  const found = isArray ? naturalDtype(data) : values.length === 0 ? 'float32' : flat.dtype;
   if (options.shape) {
     shape = checkedShape('tensor', options.shape);
-    if (countOf(shape) !== flat.length) throw wrongCount('tensor', shape, flat.length);
+    if (countOf(shape) !== values.length) throw wrongCount('tensor', shape, values.length);
   }
-  const out = empty(checkedDtype('tensor', options.dtype ?? dtype), shape);
-  write(out.memory.host, flat);
+  const out = empty(checkedDtype('tensor', options.dtype ?? found), shape);
+  write(out.memory, values, found);
   return finish(out, options);
 }
 
 /**
  * A tensor over the memory of `array`, without a copy: writes on either side are seen by the other. The caller keeps
- * the array valid (and must not transfer its buffer) until the tensor is disposed.
+ * the array valid (and must not transfer its buffer) until the tensor is disposed. `dtype` says what the bits are where
+ * the array does not: bfloat16 in a Uint16Array (which holds float16 otherwise), bool in a Uint8Array.
  */
-export function fromHost(array: HostArray, shape: Shape = [array.length]): Tensor {
-  const isSupported =
-    array instanceof Float32Array || array instanceof Int32Array || array instanceof BigInt64Array;
-  if (!isSupported) throw badHostArray(array);
+export function fromHost(
+  array: HostArray,
+  shape: Shape = [array.length],
+  options: { readonly dtype?: DType } = {},
+): Tensor {
+  const dtype = options.dtype ?? dtypeOfArray(array);
+  if (dtype === undefined || !(array instanceof dtypeInfo[checkedDtype('fromHost', dtype)].array)) {
+    throw badHostArray(array, dtype);
+  }
   const own = checkedShape('fromHost', shape);
   if (countOf(own) !== array.length) throw wrongCount('fromHost', own, array.length);
-  return created(adopt(array), own);
+  return created(adopt(dtype, array), own);
 }
 
 /** Every element is `value`. */
 export function full(shape: Shape, value: number, options: CreationOptions = {}): Tensor {
   const out = empty(checkedDtype('full', options.dtype ?? 'float32'), checkedShape('full', shape));
-  kernels().fill(out.memory, value);
+  kernels().copy(out.shape, out.strided, value);
   return finish(out, options);
 }
 
@@ -146,7 +154,7 @@ export function arange(start: number, end?: number, step = 1, options: CreationO
   if (!Number.isSafeInteger(count)) throw badArange(from, end ?? start, step);
   return tensor(
     Float64Array.from({ length: count }, (_, i) => from + i * step),
-    options,
+    { dtype: 'float32', ...options },
   );
 }
 

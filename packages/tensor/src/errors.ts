@@ -1,5 +1,5 @@
 // Every message of this package. A message says what was asked, what was found, and what to do next.
-import type { DType } from './kernels.ts';
+import { type DType, dtypes } from './dtype.ts';
 
 export type TensorErrorCode =
   | 'ERR_TENSOR_ARGUMENT'
@@ -79,6 +79,11 @@ export const broadcastFailed = (op: string, a: Shape, b: Shape): TensorError =>
     `${op}: cannot broadcast ${show(a)} with ${show(b)}; aligned at the end, sizes must be equal or 1. Use reshape or unsqueeze.`,
   );
 
+export const cannotStretchInto = (op: string, from: Shape, into: Shape): TensorError =>
+  shapeError(
+    `${op}: cannot stretch ${show(from)} to ${show(into)}, the shape of the tensor that is changed.`,
+  );
+
 export const badDim = (op: string, dim: number, rank: number): TensorError =>
   shapeError(`${op}: expected a dimension from ${-rank} to ${rank - 1}, got ${dim}.`);
 
@@ -88,6 +93,44 @@ export const cannotReshape = (from: Shape, to: Shape): TensorError =>
 export const needsRank = (op: string, rank: number, shape: Shape): TensorError =>
   shapeError(`${op}: expected ${rank} dimensions, got shape ${show(shape)}.`);
 
+export const badExpand = (from: Shape, to: Shape): TensorError =>
+  shapeError(
+    `expand: cannot stretch ${show(from)} to ${show(to)}; aligned at the end, sizes must be equal, or 1 in the tensor. −1 keeps a size.`,
+  );
+
+export const cannotView = (from: Shape, to: Shape): TensorError =>
+  shapeError(
+    `view: no strides give ${show(to)} over the memory of ${show(from)}, which is not dense. Use reshape, which copies, or contiguous() first.`,
+  );
+
+export const badPermutation = (dims: Shape, rank: number): TensorError =>
+  shapeError(`permute: expected each dimension from 0 to ${rank - 1} once, got ${show(dims)}.`);
+
+export const badRange = (op: string, dim: number, start: number, length: number, size: number): TensorError =>
+  shapeError(
+    `${op}: ${length} elements from ${start} on do not lie inside dimension ${dim}, which has size ${size}.`,
+  );
+
+export const badIndex = (op: string, index: number, dim: number, size: number): TensorError =>
+  shapeError(`${op}: index ${index} is out of range for dimension ${dim} of size ${size}.`);
+
+export const tooManyIndices = (count: number, shape: Shape): TensorError =>
+  shapeError(`at: ${count} indices for shape ${show(shape)}.`);
+
+export const badSizes = (op: string, sizes: Shape, size: number): TensorError =>
+  shapeError(`${op}: expected sizes ≥ 0 that add up to ${size}, got ${show(sizes)}.`);
+
+export const joinShapes = (op: string, first: Shape, other: Shape): TensorError =>
+  shapeError(
+    `${op}: expected equal sizes in all other dimensions, got ${show(first)} beside ${show(other)}.`,
+  );
+
+export const lookupShapes = (op: string, shape: Shape, index: Shape): TensorError =>
+  shapeError(`${op}: an index of shape ${show(index)} does not fit into shape ${show(shape)}.`);
+
+export const differentShapes = (op: string, a: Shape, b: Shape): TensorError =>
+  shapeError(`${op}: expected equal shapes, got ${show(a)} and ${show(b)}.`);
+
 export const notSizeOne = (dim: number, shape: Shape): TensorError =>
   shapeError(`squeeze: expected size 1 in dimension ${dim}, got shape ${show(shape)}.`);
 
@@ -96,7 +139,7 @@ export const emptyReduction = (op: string, shape: Shape): TensorError =>
 
 export const badMatmul = (a: Shape, b: Shape): TensorError =>
   shapeError(
-    `matmul: cannot multiply ${show(a)} by ${show(b)}; expected [m, k] and [k, n], where either may be a vector [k].`,
+    `matmul: cannot multiply ${show(a)} by ${show(b)}; expected [..., m, k] and [..., k, n], where either may be a vector [k].`,
   );
 
 export const badLinear = (x: Shape, w: Shape, b: Shape | null): TensorError =>
@@ -116,25 +159,47 @@ export const notOneElement = (what: string, shape: Shape): TensorError =>
 // Dtypes.
 
 export const needsFloat = (op: string, dtype: DType): TensorError =>
-  dtypeError(`${op}: expected float32, got ${dtype}. Use .to('float32').`);
+  dtypeError(`${op}: expected a floating dtype, got ${dtype}. Use .to('float32').`);
 
 export const onlyFloatGrad = (dtype: DType): TensorError =>
-  dtypeError(`gradient: expected float32, got ${dtype}. Only float32 tensors have gradients.`);
+  dtypeError(`gradient: expected a floating dtype, got ${dtype}. Only floating tensors have gradients.`);
+
+export const gradDtype = (gradient: DType, tensor: DType): TensorError =>
+  dtypeError(`backward: expected a gradient of ${tensor}, got ${gradient}. Use .to('${tensor}').`);
 
 export const unknownDtype = (op: string, dtype: unknown): TensorError =>
-  dtypeError(`${op}: expected dtype float32, int32 or int64, got ${dtype}.`);
+  dtypeError(`${op}: expected dtype ${dtypes.join(', ')}, got ${dtype}.`);
+
+export const mixedDtypes = (op: string, a: DType, b: DType): TensorError =>
+  dtypeError(`${op}: expected one dtype, got ${a} and ${b}. Use .to().`);
+
+export const needsMask = (op: string, dtype: DType): TensorError =>
+  dtypeError(`${op}: expected a mask of bool, got ${dtype}. Compare, or use .to('bool').`);
+
+export const needsIndex = (op: string, dtype: DType): TensorError =>
+  dtypeError(`${op}: expected indices of int32 or int64, got ${dtype}. Use .to('int64').`);
 
 // Arguments.
 
-export const badHostArray = (array: unknown): TensorError =>
+export const badHostArray = (array: unknown, dtype: DType | undefined): TensorError =>
   argument(
-    `fromHost: expected a Float32Array, Int32Array or BigInt64Array, got ${
-      ArrayBuffer.isView(array) ? array.constructor.name : typeof array
+    `fromHost: ${ArrayBuffer.isView(array) ? array.constructor.name : typeof array} does not hold ${
+      dtype ?? 'elements of a dtype'
     }. Use tensor(), which copies and converts.`,
   );
 
+export const notDense = (shape: Shape): TensorError =>
+  argument(
+    `buffer: the tensor ${show(shape)} does not lie dense in memory. Use contiguous(), which copies, and copy the result back.`,
+  );
+
+export const indexOutOfRange = (op: string, index: number | bigint, at: number, size: number): TensorError =>
+  argument(`${op}: index ${index} at position ${at} is out of range; expected 0 to ${size - 1}.`);
+
 export const unknownData = (data: unknown): TensorError =>
-  argument(`tensor: expected a number, nested arrays of numbers or a typed array, got ${typeof data}.`);
+  argument(
+    `tensor: expected a number, a boolean, nested arrays of these or a typed array, got ${typeof data}.`,
+  );
 
 export const badArange = (start: number, end: number, step: number): TensorError =>
   argument(`arange: expected finite numbers and a step that is not 0, got ${start}, ${end}, ${step}.`);
@@ -195,16 +260,26 @@ export const graphUsedTwice = (name: string): TensorError =>
     `backward: the graph was freed by an earlier backward (reached '${name}'). Pass { retainGraph: true } to the earlier one, or compute the loss again.`,
   );
 
+export const savedValueChanged = (name: string): TensorError =>
+  autograd(
+    `backward: a value that '${name}' saved was changed in place afterwards. Change it after backward, or clone() it first.`,
+  );
+
+export const recordedInPlace = (op: string): TensorError =>
+  autograd(
+    `${op}: cannot change a tensor in place while operations on it are recorded. Use noGrad, or the operation without underscore.`,
+  );
+
 export const notALeaf = (what: string): TensorError =>
   autograd(
     `${what}: expected a tensor that requires a gradient and was not made by an operation. Use a parameter, or detach().`,
   );
 
-export const badBoundGrad = (count: number, array: unknown): TensorError => {
+export const badBoundGrad = (count: number, dtype: DType, array: unknown): TensorError => {
   const got = ArrayBuffer.isView(array)
     ? `${array.constructor.name} of ${(array as Float32Array).length}`
     : typeof array;
-  return autograd(`bindGrad: expected a Float32Array of ${count}, got ${got}.`);
+  return autograd(`bindGrad: expected an array of ${count} elements of ${dtype}, got ${got}.`);
 };
 
 export interface GradMismatch {

@@ -1,15 +1,15 @@
 // Prints tensors as PyTorch does: four digits, one width for all numbers, scientific where the range asks for it,
 // and only the edges of large tensors.
-import type { HostArray } from './kernels.ts';
-import { stridesOf } from './shape.ts';
-import type { Tensor } from './tensor.ts';
+import { type DType, isFloat } from './dtype.ts';
+import { reader, type Value } from './element.ts';
+import type { TensorCore } from './tensor-core.ts';
 
 const lineWidth = 80;
 const edgeItems = 3;
 const summaryThreshold = 1000;
 const prefix = 'tensor(';
 
-type Cell = (value: number | bigint) => string;
+type Cell = (value: Value | boolean) => string;
 
 const scientific = (value: number): string => {
   const [digits, exponent] = value.toExponential(4).split('e') as [string, string];
@@ -29,16 +29,16 @@ function floatStyle(shown: readonly number[]): (value: number) => string {
   return isWhole ? (value) => `${value.toFixed(0)}.` : (value) => value.toFixed(4);
 }
 
-function cellFormat(shown: readonly (number | bigint)[]): Cell {
+function cellFormat(shown: readonly (Value | boolean)[]): Cell {
   const floats = shown.filter((value): value is number => typeof value === 'number');
   const style = floatStyle(floats);
   const text: Cell = (value) => {
-    if (typeof value === 'bigint') return `${value}`;
+    if (typeof value !== 'number') return `${value}`;
     if (!Number.isFinite(value)) return nonFinite(value);
     return Object.is(value, -0) ? `-${style(0)}` : style(value);
   };
   // PyTorch does not look at zeros, NaN and infinities for the width.
-  const sized = shown.filter((value) => typeof value === 'bigint' || (Number.isFinite(value) && value !== 0));
+  const sized = shown.filter((value) => typeof value !== 'number' || (Number.isFinite(value) && value !== 0));
   const width = sized.reduce<number>((most, value) => Math.max(most, text(value).length), 1);
   return (value) => text(value).padStart(width);
 }
@@ -50,20 +50,25 @@ function shownPositions(size: number, isSummary: boolean): (number | null)[] {
   return [...all.slice(0, edgeItems), null, ...all.slice(-edgeItems)];
 }
 
-function render(host: HostArray, shape: readonly number[], isInteger: boolean): string {
-  const strides = stridesOf(shape);
-  const isSummary = host.length > summaryThreshold;
+function render({ shape, strides, offset, count, dtype, memory }: TensorCore): string {
+  const isSummary = count > summaryThreshold;
+  const read = reader(memory);
   const positions = shape.map((size) => shownPositions(size, isSummary));
-  const value = (at: number): number | bigint => (isInteger ? BigInt(host[at]!) : host[at]!);
+  const value = (at: number): Value | boolean => {
+    if (dtype === 'bool') return read(at) === 1;
+    return isFloat(dtype) ? read(at) : BigInt(read(at));
+  };
 
-  let shownAt = [0];
+  let shownAt = [offset];
   for (const [d, shown] of positions.entries()) {
     shownAt = shownAt.flatMap((at) => shown.flatMap((i) => (i === null ? [] : [at + i * strides[d]!])));
   }
   const cell = cellFormat(shownAt.map(value));
 
   const row = (at: number, indent: number): string => {
-    const cells = positions[shape.length - 1]!.map((i) => (i === null ? ' ...' : cell(value(at + i))));
+    const cells = positions[shape.length - 1]!.map((i) =>
+      i === null ? ' ...' : cell(value(at + i * strides[shape.length - 1]!)),
+    );
     const perLine = Math.max(1, Math.floor((lineWidth - indent) / (cell(value(at)).length + 2)));
     const lines: string[] = [];
     for (let i = 0; i < cells.length; i += perLine) lines.push(cells.slice(i, i + perLine).join(', '));
@@ -78,16 +83,19 @@ function render(host: HostArray, shape: readonly number[], isInteger: boolean): 
     const gap = `,${'\n'.repeat(shape.length - dim - 1)}${' '.repeat(indent + 1)}`;
     return `[${parts.join(gap)}]`;
   };
-  return nest(0, 0, prefix.length);
+  return nest(0, offset, prefix.length);
 }
 
-export function formatTensor(tensor: Tensor): string {
-  const { shape, dtype, target, memory } = tensor;
+/** Dtypes that the digits tell. */
+const isPlain = (dtype: DType): boolean => dtype === 'float32' || dtype === 'int64' || dtype === 'bool';
+
+export function formatTensor(tensor: TensorCore): string {
+  const { shape, dtype, target } = tensor;
   const notes: string[] = [];
   if (tensor.count === 0 && shape.length !== 1) notes.push(`shape=[${shape.join(', ')}]`);
-  if (dtype === 'int32') notes.push('dtype=int32');
+  if (!isPlain(dtype)) notes.push(`dtype=${dtype}`);
   if (target !== null) notes.push(target.isLeaf ? 'requiresGrad=true' : `gradFn=<${target.name}>`);
-  let text = prefix + (tensor.count === 0 ? '[]' : render(memory.host, shape, dtype !== 'float32'));
+  let text = prefix + (tensor.count === 0 ? '[]' : render(tensor));
   for (const note of notes) {
     const lastLine = text.slice(text.lastIndexOf('\n') + 1);
     const fits = lastLine.length + note.length + 3 <= lineWidth;

@@ -18,11 +18,12 @@ export {
   zeros,
   zerosLike,
 } from './creation.ts';
+export { type DType, type HostArray, promoteTypes, resultType } from './dtype.ts';
 export { TensorError, type TensorErrorCode } from './errors.ts';
-export type { DType, HostArray } from './kernels.ts';
 export * from './ops/index.ts';
 export type { BufferView, GradParam } from './protocol.ts';
 export { Generator, type GeneratorState, generator, manualSeed } from './random.ts';
 export type { Shape } from './shape.ts';
 export { emptyCache, type MemoryUse, memory } from './storage.ts';
-export { type NestedNumbers, type Operand, Tensor } from './tensor.ts';
+export { type Operand, Tensor } from './tensor.ts';
+export type { NestedNumbers } from './tensor-core.ts';

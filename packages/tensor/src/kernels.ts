@@ -1,37 +1,99 @@
 // The contract between tensors and the code that computes. `reference` is slow, complete TypeScript and defines
 // what is right; `native` is C++. One suite (test/kernels-contract.ts) runs against both.
 //
-// A kernel sees flat memory, shapes and strides; it never allocates, never sees a Tensor and never throws for
-// sizes: ops check shapes before they call. `out` never overlaps an input unless a kernel says that it may.
-
-export type DType = 'float32' | 'int32' | 'int64';
-export type HostArray = Float32Array | Int32Array | BigInt64Array;
+// A kernel sees memory, shapes and strides; it never allocates memory of tensors, never sees a Tensor and never throws
+// for sizes: ops check shapes before they call. There are few kernels: broadcasting is a stride of 0, a slice is an
+// offset, a transpose is an order of strides, and conversion between dtypes happens when an element is read or
+// written. So an elementwise op is one expression in a kernel set, for all dtypes and all layouts.
+//
+// `out` may be an input of `map` and `copy` where both lie the same way; otherwise it overlaps no input.
+import type { DType, HostArray } from './dtype.ts';
 
 /** A piece of memory of a kernel set. Freed by `Kernels.free`, once, by whoever holds the last reference. */
 export interface Memory {
   readonly dtype: DType;
   /** Elements. */
   readonly count: number;
-  /** Names the memory inside its kernel set; an integer, so that calls into native code stay cheap. */
+  /** Names the memory inside its kernel set; an integer ≥ 1, so that calls into native code stay cheap. */
   readonly handle: number;
   /** The same memory as JavaScript sees it. Not to be touched after `free`. */
   readonly host: HostArray;
 }
 
-export type UnaryOp = 'neg' | 'exp' | 'log' | 'sqrt' | 'square' | 'abs' | 'relu' | 'sigmoid' | 'tanh';
-export type BinaryOp =
-  | 'add'
-  | 'sub'
-  | 'mul'
-  | 'div'
-  | 'max'
-  | 'min'
-  | 'eq'
-  | 'lt'
-  | 'reluGrad'
-  | 'sigmoidGrad'
-  | 'tanhGrad';
-export type ReduceOp = 'sum' | 'max';
+/** Where the elements of a call's shape lie. */
+export interface Strided {
+  readonly memory: Memory;
+  /** The first element. */
+  readonly offset: number;
+  /** Elements from one index to the next, by dimension; 0 broadcasts. Null: dense in the shape of the call. */
+  readonly strides: readonly number[] | null;
+}
+
+/** What a kernel reads: elements, or a number that stands for all of them. */
+export type Input = Strided | number;
+
+/**
+ * Elementwise operations. Comparisons and logic give 1 or 0; NaN propagates through all others. xGrad(g, v) is the
+ * gradient of x's input, with g that of its output and v the output (relu, sigmoid, tanh) or the input (gelu, silu).
+ * where(c, a, b), mulAdd(a, b, c) = a·b + c, clamp(a, low, high), inRange(a, low, high). Integers wrap around; the
+ * operations of `floatMapOps` are not defined on them. The order is that of MapOp in native/tensor/kernels.h.
+ */
+export const mapOps = [
+  ...([
+    'neg',
+    'abs',
+    'sign',
+    'exp',
+    'log',
+    'sqrt',
+    'rsqrt',
+    'square',
+    'sin',
+    'cos',
+    'tanh',
+    'sigmoid',
+  ] as const),
+  ...(['relu', 'erf', 'gelu', 'silu', 'floor', 'ceil', 'round', 'trunc', 'logicalNot'] as const),
+  ...(['add', 'sub', 'mul', 'div', 'pow', 'max', 'min', 'eq', 'ne', 'lt', 'le'] as const),
+  ...(['logicalAnd', 'logicalOr', 'logicalXor'] as const),
+  ...(['reluGrad', 'sigmoidGrad', 'tanhGrad', 'geluGrad', 'siluGrad'] as const),
+  ...(['where', 'mulAdd', 'clamp', 'inRange'] as const),
+] as const;
+export type MapOp = (typeof mapOps)[number];
+
+export const floatMapOps: ReadonlySet<MapOp> = new Set([
+  ...(['exp', 'log', 'sqrt', 'rsqrt', 'sin', 'cos', 'tanh', 'sigmoid', 'erf', 'gelu', 'silu'] as const),
+  ...(['floor', 'ceil', 'round', 'trunc', 'div', 'sigmoidGrad', 'tanhGrad', 'geluGrad', 'siluGrad'] as const),
+]);
+
+/** The order is that of ReduceOp in native/tensor/kernels.h. */
+export const reduceOps = ['sum', 'mean', 'prod', 'max', 'min'] as const;
+export type ReduceOp = (typeof reduceOps)[number];
+
+/** Matrices are row-major; steps count elements from one stored row to the next. */
+export interface MatmulSizes {
+  readonly m: number;
+  readonly n: number;
+  readonly k: number;
+  readonly aStep: number;
+  readonly bStep: number;
+  /** A is stored [k, m]. */
+  readonly transA: boolean;
+  /** B is stored [n, k]. */
+  readonly transB: boolean;
+  /** Adds to what is in `out`. */
+  readonly accumulate: boolean;
+}
+
+/** A dense tensor as [outer, size, inner]; indices name positions along `size`, `count` of them. */
+export interface LookupSizes {
+  readonly outer: number;
+  readonly count: number;
+  readonly size: number;
+  readonly inner: number;
+  /** Whether the index is [outer, count, inner]; otherwise it is [count]. */
+  readonly perElement: boolean;
+}
 
 export interface SgdOptions {
   readonly lr: number;
@@ -43,78 +105,103 @@ export interface SgdOptions {
   readonly first: boolean;
 }
 
+type Shape = readonly number[];
+
 export interface Kernels {
   readonly name: 'reference' | 'native';
 
   // Memory. `alloc` does not clear. `adopt` wraps an array that somebody else owns and keeps it alive until free.
   readonly alloc: (dtype: DType, count: number) => Memory;
-  readonly adopt: (array: HostArray) => Memory;
+  readonly adopt: (dtype: DType, array: HostArray) => Memory;
   readonly free: (memory: Memory) => void;
 
-  // Movement. `copy` converts between dtypes (towards zero; equal counts); `strided` writes a[strides] densely
-  // (transpose, broadcast), in any dtype.
-  readonly fill: (out: Memory, value: number) => void;
-  readonly copy: (out: Memory, a: Memory) => void;
-  readonly strided: (
-    out: Memory,
-    a: Memory,
-    shape: readonly number[],
-    strides: readonly number[],
-    offset: number,
+  // Any dtypes, any strides.
+  /** out = op(a, b, c), computed in `compute` (float16 and bfloat16 in float32), rounded once when it is stored. */
+  readonly map: (
+    op: MapOp,
+    compute: DType,
+    shape: Shape,
+    out: Strided,
+    a: Input,
+    b?: Input,
+    c?: Input,
   ) => void;
+  /** out = a. Floats become integers towards zero; anything but 0 becomes true. */
+  readonly copy: (shape: Shape, out: Strided, a: Input) => void;
+  /** `shape` is a's. out is dense over the dimensions that are kept and has stride 0 along those that are reduced. Over
+   *  nothing a sum is 0, a product 1, a mean NaN, a maximum −∞ (integers: their least value). NaN propagates. */
+  readonly reduce: (op: ReduceOp, shape: Shape, out: Strided, a: Strided) => void;
+  /** As reduce, into int64: the position, among the elements that are reduced, of the first extreme. NaN counts as
+   *  the most extreme. Nothing is reduced over size 0. */
+  readonly argReduce: (op: 'max' | 'min', shape: Shape, out: Strided, a: Strided) => void;
 
-  // Elementwise, float32 unless said otherwise. `out` may be `a` (or `b` where its strides are dense).
-  // NaN propagates through everything but eq and lt, which give 0; relu, max and min propagate it too.
-  readonly unary: (op: UnaryOp, out: Memory, a: Memory) => void;
-  /** out is dense in `shape`; strides count elements, 0 broadcasts. add, sub, mul, max, min, eq, lt take int32 and
-   *  int64 too (arithmetic wraps); eq and lt write 1 or 0 in the dtype of the inputs. xGrad(a, b): a = gradient of
-   *  the output, b = the output of the forward op; writes the gradient of the input. reluGrad is b <= 0 ? 0 : a. */
-  readonly binary: (
-    op: BinaryOp,
-    out: Memory,
-    a: Memory,
-    b: Memory,
-    shape: readonly number[],
-    aStrides: readonly number[],
-    bStrides: readonly number[],
-  ) => void;
-  /** out = a × scale + shift. */
-  readonly affine: (out: Memory, a: Memory, scale: number, shift: number) => void;
-  /** out += a × scale; dense, same count. */
-  readonly axpy: (out: Memory, a: Memory, scale: number) => void;
+  /** out[m, n] = op(A)[m, k] · op(B)[k, n] for each index of the batch `shape`; strides and offsets say where its
+   *  matrices begin. All float32 or all float64. No size is 0; out is dense. */
+  readonly matmul: (shape: Shape, out: Strided, a: Strided, b: Strided, sizes: MatmulSizes) => void;
 
-  // Reductions over the middle of a, seen as [outer, size, inner] → [outer, inner]. `reduce` takes every dtype;
-  // over size 0 a sum is 0 and a float32 maximum −Infinity.
-  readonly reduce: (op: ReduceOp, out: Memory, a: Memory, outer: number, size: number, inner: number) => void;
-  /** Index of the first maximum; NaN counts as the largest. `a` of every dtype, `out` is int32; size is not 0. */
-  readonly argmax: (out: Memory, a: Memory, outer: number, size: number, inner: number) => void;
-
-  /**
-   * out[m,n] = op(A)[m,k] · op(B)[k,n] (+ out when accumulate). Row-major; transA means that A is stored [k,m],
-   * transB that B is stored [n,k]. Float32.
-   */
-  readonly matmul: (
-    out: Memory,
-    a: Memory,
-    b: Memory,
-    m: number,
-    n: number,
-    k: number,
-    transA: boolean,
-    transB: boolean,
-    accumulate: boolean,
-  ) => void;
-
-  // Softmax family, row by row over [rows, cols].
-  readonly logSoftmax: (out: Memory, a: Memory, rows: number, cols: number) => void;
+  // Dense operands (their strides are null), float32 or float64: the softmax family, row by row over [rows, cols].
+  readonly logSoftmax: (out: Strided, a: Strided, rows: number, cols: number) => void;
   /** gradIn = gradOut − softmax · Σ gradOut, with `out` the forward's log-softmax. */
-  readonly logSoftmaxGrad: (gradIn: Memory, gradOut: Memory, out: Memory, rows: number, cols: number) => void;
+  readonly logSoftmaxGrad: (
+    gradIn: Strided,
+    gradOut: Strided,
+    out: Strided,
+    rows: number,
+    cols: number,
+  ) => void;
   /** losses[r] = −logProbs[r, labels[r]]; labels int32 or int64, checked by the op. */
-  readonly nll: (losses: Memory, logProbs: Memory, labels: Memory, rows: number, cols: number) => void;
+  readonly nll: (losses: Strided, logProbs: Strided, labels: Strided, rows: number, cols: number) => void;
   /** gradIn[r, c] = −gradLosses[r] where c is the label, else 0. */
-  readonly nllGrad: (gradIn: Memory, gradLosses: Memory, labels: Memory, rows: number, cols: number) => void;
+  readonly nllGrad: (
+    gradIn: Strided,
+    gradLosses: Strided,
+    labels: Strided,
+    rows: number,
+    cols: number,
+  ) => void;
 
-  // Optimiser. Updates param (and velocity, null without momentum) in place. The order of operations is
-  // torch.optim.SGD's.
-  readonly sgd: (param: Memory, grad: Memory, velocity: Memory | null, options: SgdOptions) => void;
+  // Dense operands of any dtype.
+  /** out[o, j, i] = a[o, index, i]; the index is int64 and inside [0, size). */
+  readonly lookup: (out: Strided, a: Strided, index: Strided, sizes: LookupSizes) => void;
+  /** out[o, index, i] += a[o, j, i]. */
+  readonly scatterAdd: (out: Strided, a: Strided, index: Strided, sizes: LookupSizes) => void;
+  /** Running sums along the middle of [outer, size, inner]; from the end when `reverse`. */
+  readonly cumsum: (
+    out: Strided,
+    a: Strided,
+    outer: number,
+    size: number,
+    inner: number,
+    reverse: boolean,
+  ) => void;
+  /** The first `count` of each sorted row, and (int64) where they stood. Stable; NaN counts as the largest. */
+  readonly sort: (
+    values: Strided,
+    indices: Strided,
+    a: Strided,
+    rows: number,
+    cols: number,
+    count: number,
+    descending: boolean,
+  ) => void;
+  /** [batch, rows, cols] with zeros above the diagonal (0 the main one, 1 the one above it); below it when `upper`. */
+  readonly triangle: (
+    out: Strided,
+    a: Strided,
+    batch: number,
+    rows: number,
+    cols: number,
+    diagonal: number,
+    upper: boolean,
+  ) => void;
+
+  // Optimiser. Updates param (and velocity, null without momentum) in place; dense float32 of `count` elements. The
+  // order of operations is torch.optim.SGD's.
+  readonly sgd: (
+    param: Strided,
+    grad: Strided,
+    velocity: Strided | null,
+    count: number,
+    options: SgdOptions,
+  ) => void;
 }

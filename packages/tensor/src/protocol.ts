@@ -1,6 +1,6 @@
 // How tensors and modules offer themselves to other packages: by well-known symbols and by shape, so that neither
 // side imports the other. The types repeat what @ringwise/collectives and @ringwise/ddp declare.
-import type { DType, HostArray } from './kernels.ts';
+import type { DType, HostArray } from './dtype.ts';
 
 // Declared globally, so that these keys and those of the other packages are one type although nobody imports them.
 declare global {

@@ -1,5 +1,4 @@
-// Shapes, strides and the plan of a reduction. Pure arithmetic: no memory, no tensors. All tensors are dense and
-// row-major; strides (in elements, 0 = broadcast) exist only between an op and its kernel.
+// Shapes, and which dimensions an argument names. Pure arithmetic: no memory, no tensors.
 import { badDim, badShape, broadcastFailed } from './errors.ts';
 
 export type Shape = readonly number[];
@@ -46,16 +45,16 @@ export function broadcastShapes(op: string, a: Shape, b: Shape): Shape {
   return shape;
 }
 
-/** Strides that read a dense tensor of shape `from` as if it had shape `to`. */
-export function broadcastStrides(from: Shape, to: Shape): number[] {
-  const strides = new Array<number>(to.length).fill(0);
+/** Strides that read elements of shape `from` as if they had shape `to`. `strides`: null if they are dense. */
+export function broadcastStrides(from: Shape, strides: readonly number[] | null, to: Shape): number[] {
+  const result = new Array<number>(to.length).fill(0);
   let stride = 1;
   for (let d = 1; d <= from.length; d++) {
     const size = from[from.length - d]!;
-    if (size !== 1) strides[to.length - d] = stride;
+    if (size !== 1) result[to.length - d] = strides === null ? stride : strides[from.length - d]!;
     stride *= size;
   }
-  return strides;
+  return result;
 }
 
 /** A dimension counted from the front; negative ones count from the end. */
@@ -73,36 +72,7 @@ export function dimMask(op: string, dims: number | readonly number[] | undefined
   return mask;
 }
 
-/** Which dimensions of `to` an input of shape `from` was stretched along. */
-export function stretchedMask(from: Shape, to: Shape): boolean[] {
-  const missing = to.length - from.length;
-  return to.map((size, d) => size !== 1 && (d < missing || from[d - missing] === 1));
-}
-
 /** `shape` with the masked dimensions as 1, or without them. */
 export function reducedShape(shape: Shape, mask: readonly boolean[], keepDim: boolean): Shape {
   return keepDim ? shape.map((size, d) => (mask[d] ? 1 : size)) : shape.filter((_, d) => !mask[d]);
-}
-
-/** One call of a reducing kernel: [outer, size, inner] → [outer, inner]. */
-export interface ReduceStep {
-  readonly outer: number;
-  readonly size: number;
-  readonly inner: number;
-}
-
-/** The kernel calls that reduce the masked dimensions: one for each run of neighbours, the last run first. */
-export function planReduce(shape: Shape, mask: readonly boolean[]): ReduceStep[] {
-  const steps: ReduceStep[] = [];
-  let inner = 1;
-  for (let d = shape.length - 1; d >= 0; d--) {
-    if (!mask[d]) {
-      inner *= shape[d]!;
-      continue;
-    }
-    let size = shape[d]!;
-    while (d > 0 && mask[d - 1]) size *= shape[--d]!;
-    steps.push({ outer: countOf(shape.slice(0, d)), size, inner });
-  }
-  return steps;
 }

@@ -5,14 +5,15 @@
 // A Storage object lives as long as its Memory: the free list keeps the object, so that registering with the
 // collector is paid once per piece of memory and not once per operation.
 import { kernels } from './backends/index.ts';
-import type { DType, HostArray, Memory } from './kernels.ts';
+import { type DType, dtypes, bytesOf as elementBytes, type HostArray } from './dtype.ts';
+import type { Memory, Strided } from './kernels.ts';
 
 let liveCount = 0;
 let liveBytes = 0;
 let peakBytes = 0;
 let cachedBytes = 0;
 
-const bytesOf = (memory: Memory): number => memory.count * (memory.dtype === 'int64' ? 8 : 4);
+const bytesOf = (memory: Memory): number => memory.count * elementBytes(memory.dtype);
 
 // Holds the memory and not the storage, which would keep it alive for ever.
 const collected = new FinalizationRegistry<Memory>((memory) => {
@@ -23,12 +24,17 @@ const collected = new FinalizationRegistry<Memory>((memory) => {
 
 export class Storage {
   readonly memory: Memory;
+  /** All of it, one element behind the other: what kernels take. */
+  readonly dense: Strided;
   readonly isAdopted: boolean;
+  /** Counts what was written in place, so that backward notices when a value that it saved is no longer there. */
+  version = 0;
   /** Tensors and tape entries that hold this memory. At 0 it may be given to somebody else at once. */
   refs = 1;
 
   constructor(memory: Memory, isAdopted: boolean) {
     this.memory = memory;
+    this.dense = { memory, offset: 0, strides: null };
     this.isAdopted = isAdopted;
     collected.register(this, memory, this);
   }
@@ -49,11 +55,10 @@ export class Storage {
   }
 }
 
-const freeLists: Record<DType, Map<number, Storage[]>> = {
-  float32: new Map(),
-  int32: new Map(),
-  int64: new Map(),
-};
+const freeLists = Object.fromEntries(dtypes.map((dtype) => [dtype, new Map()])) as Record<
+  DType,
+  Map<number, Storage[]>
+>;
 
 function destroy(storage: Storage): void {
   collected.unregister(storage);
@@ -91,17 +96,17 @@ export function allocate(dtype: DType, count: number): Storage {
 }
 
 /** Memory over an array that the caller owns; it is never reused for anything else. */
-export function adopt(array: HostArray): Storage {
-  const storage = new Storage(kernels().adopt(array), true);
+export function adopt(dtype: DType, array: HostArray): Storage {
+  const storage = new Storage(kernels().adopt(dtype, array), true);
   countLive(bytesOf(storage.memory));
   return storage;
 }
 
 const keptAlive = new WeakMap<HostArray, Storage>();
 
-/** The memory as a new typed array, which keeps the collector away from the storage. */
-export function hostView(storage: Storage): HostArray {
-  const view = storage.memory.host.subarray();
+/** `count` elements from `offset` as a new typed array, which keeps the collector away from the storage. */
+export function hostView(storage: Storage, offset: number, count: number): HostArray {
+  const view = storage.memory.host.subarray(offset, offset + count);
   keptAlive.set(view, storage);
   return view;
 }

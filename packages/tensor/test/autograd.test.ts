@@ -239,7 +239,7 @@ describe('bindGrad', () => {
   test('refuses memory of another size or type, and tensors without a gradient of their own', () => {
     const x = leaf([1, 2]);
     expect(() => x.bindGrad(new Float32Array(3))).toThrow(
-      'expected a Float32Array of 2, got Float32Array of 3',
+      'expected an array of 2 elements of float32, got Float32Array of 3',
     );
     expect(codeOf(() => x.bindGrad(new Int32Array(2) as never))).toBe('ERR_TENSOR_AUTOGRAD');
     expect(codeOf(() => relu(x).bindGrad(new Float32Array(2)))).toBe('ERR_TENSOR_AUTOGRAD');

@@ -114,6 +114,6 @@ describe('dtypes', () => {
 
   test('matmul refuses integers and says what to do', () => {
     const a = tensor([[1]], { dtype: 'int32' });
-    expect(() => matmul(a, a)).toThrow(/expected float32, got int32. Use .to\('float32'\)/);
+    expect(() => matmul(a, a)).toThrow(/expected a floating dtype, got int32. Use .to\('float32'\)/);
   });
 });

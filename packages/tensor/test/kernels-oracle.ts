@@ -1,10 +1,19 @@
 // What the contract suite compares kernels with: inputs, tolerances, and each operation once more in float64.
 import { expect } from 'vitest';
-import type { BinaryOp, DType, HostArray, SgdOptions, UnaryOp } from '../src/kernels.ts';
+import { type DType, dtypeInfo, type HostArray } from '../src/dtype.ts';
+import { reader, writer } from '../src/element.ts';
+import type { MapOp, Memory, SgdOptions } from '../src/kernels.ts';
 
+export { dtypes } from '../src/dtype.ts';
+export const floatTypes: DType[] = ['float32', 'float64', 'float16', 'bfloat16'];
 export const sizes = [0, 1, 2, 3, 7, 8, 9, 15, 17, 31, 33, 65, 200, 1000, 4099];
-export const dtypes: DType[] = ['float32', 'int32', 'int64'];
 export const special = [NaN, Infinity, -Infinity, 0, -0, 1, -1, 100, -100, 1e-38, 3e38];
+
+/** The rounding error that a result may have, relative to the largest of 1 and its size. */
+export const tolerances: Readonly<Record<DType, number>> = {
+  ...{ float32: 3e-6, float64: 1e-12, float16: 1.1e-3, bfloat16: 8.5e-3 },
+  ...{ int32: 0, int64: 0, uint8: 0, bool: 0 },
+};
 
 /** Numbers in [-2, 2) with no pattern that a wrong stride could hide behind. */
 export function noise(count: number, seed = 1): number[] {
@@ -18,16 +27,28 @@ export const integers = (count: number, seed = 1): number[] =>
   noise(count, seed).map((x) => Math.trunc(x * 50));
 
 export function hostOf(dtype: DType, values: readonly number[]): HostArray {
-  if (dtype === 'float32') return Float32Array.from(values);
-  if (dtype === 'int32') return Int32Array.from(values);
-  return BigInt64Array.from(values, (value) => BigInt(value));
+  const host = new dtypeInfo[dtype].array(values.length);
+  const put = writer({ dtype, host });
+  for (const [i, value] of values.entries()) put(i, value);
+  return host;
 }
 
 export const list = (host: HostArray): (number | bigint)[] => Array.from<number | bigint>(host as never);
-export const numbers = (host: HostArray): number[] => list(host).map(Number);
+/** All elements as numbers. */
+export function numbers(memory: Pick<Memory, 'dtype' | 'host'>): number[] {
+  const read = reader(memory);
+  return Array.from({ length: memory.host.length }, (_, i) => Number(read(i)));
+}
+/** What is left of a value that is stored in `dtype`. */
+export const stored = (dtype: DType, values: readonly number[]): number[] =>
+  numbers({ dtype, host: hostOf(dtype, values) });
 
 /** Within `tolerance` relative to max(1, |want|); NaN and infinities must be the same. */
-export function expectClose(got: HostArray | number[], want: readonly number[], tolerance = 2e-6): void {
+export function expectClose(
+  got: ArrayLike<number | bigint>,
+  want: readonly number[],
+  tolerance = 3e-6,
+): void {
   expect(got.length).toBe(want.length);
   for (const [i, expected] of want.entries()) {
     const actual = Number(got[i]);
@@ -40,42 +61,87 @@ export function expectClose(got: HostArray | number[], want: readonly number[], 
 
 export const product = (shape: readonly number[]): number => shape.reduce((a, b) => a * b, 1);
 
-export const unaries: Record<UnaryOp, (x: number) => number> = {
+/** By Simpson's rule: slow, and unlike any of the ways in which kernels compute it. */
+function erf64(x: number): number {
+  if (Math.abs(x) > 7) return Math.sign(x);
+  const end = Math.abs(x);
+  const steps = 2000;
+  let sum = 0;
+  for (let i = 0; i <= steps; i++) {
+    sum += (i === 0 || i === steps ? 1 : i % 2 === 1 ? 4 : 2) * Math.exp(-(((end * i) / steps) ** 2));
+  }
+  const value = Math.sign(x) * (2 / Math.sqrt(Math.PI)) * (end / steps / 3) * sum;
+  return Number.isNaN(x) ? NaN : value;
+}
+const logistic = (x: number): number => 1 / (1 + Math.exp(-x));
+const cdf = (x: number): number => 0.5 + 0.5 * erf64(x / Math.sqrt(2));
+const derivative = (f: (x: number) => number, x: number): number => (f(x + 1e-5) - f(x - 1e-5)) / 2e-5;
+
+export const unaries = {
   neg: (x) => -x,
+  abs: (x) => Math.abs(x),
+  sign: (x) => (x > 0 ? 1 : x < 0 ? -1 : x),
   exp: (x) => Math.exp(x),
   log: (x) => Math.log(x),
   sqrt: (x) => Math.sqrt(x),
+  rsqrt: (x) => 1 / Math.sqrt(x),
   square: (x) => x ** 2,
-  abs: (x) => Math.abs(x),
-  relu: (x) => Math.max(0, x),
-  sigmoid: (x) => 1 / (1 + Math.exp(-x)),
+  sin: (x) => Math.sin(x),
+  cos: (x) => Math.cos(x),
   tanh: (x) => Math.tanh(x),
-};
-export const binaries: Record<BinaryOp, (a: number, b: number) => number> = {
+  sigmoid: logistic,
+  relu: (x) => Math.max(0, x),
+  erf: erf64,
+  gelu: (x) => x * cdf(x),
+  silu: (x) => x * logistic(x),
+  floor: (x) => Math.floor(x),
+  ceil: (x) => Math.ceil(x),
+  round: (x) => (Math.abs(x % 1) === 0.5 ? 2 * Math.round(x / 2) : Math.round(x)),
+  trunc: (x) => Math.trunc(x),
+  logicalNot: (x) => Number(x === 0),
+} satisfies Partial<Record<MapOp, (x: number) => number>>;
+export const binaries = {
   add: (a, b) => a + b,
   sub: (a, b) => a - b,
   mul: (a, b) => a * b,
   div: (a, b) => a / b,
+  pow: (a, b) => a ** b,
   max: (a, b) => Math.max(a, b),
   min: (a, b) => Math.min(a, b),
   eq: (a, b) => Number(a === b),
+  ne: (a, b) => Number(a !== b),
   lt: (a, b) => Number(a < b),
+  le: (a, b) => Number(a <= b),
+  logicalAnd: (a, b) => Number(a !== 0 && b !== 0),
+  logicalOr: (a, b) => Number(a !== 0 || b !== 0),
+  logicalXor: (a, b) => Number((a !== 0) !== (b !== 0)),
   reluGrad: (grad, out) => (out <= 0 ? 0 : grad),
   sigmoidGrad: (grad, out) => grad * out * (1 - out),
   tanhGrad: (grad, out) => grad * (1 - out ** 2),
-};
-export const integerBinaries: BinaryOp[] = ['add', 'sub', 'mul', 'max', 'min', 'eq', 'lt'];
+} satisfies Partial<Record<MapOp, (a: number, b: number) => number>>;
+/** Gradients that read the input, by finite differences; not for special values. */
+export const slopes = {
+  geluGrad: (grad, x) => grad * derivative(unaries.gelu, x),
+  siluGrad: (grad, x) => grad * derivative(unaries.silu, x),
+} satisfies Partial<Record<MapOp, (a: number, b: number) => number>>;
+export const ternaries = {
+  where: (c, a, b) => (c !== 0 ? a : b),
+  mulAdd: (a, b, c) => a * b + c,
+  clamp: (x, low, high) => Math.min(Math.max(x, low), high),
+  inRange: (x, low, high) => Number(x >= low && x <= high),
+} satisfies Partial<Record<MapOp, (a: number, b: number, c: number) => number>>;
 
 export const flags = [false, true].flatMap((transA) =>
   [false, true].flatMap((transB) => [false, true].map((accumulate) => [transA, transB, accumulate] as const)),
 );
 
-export function gather(
-  host: HostArray,
+/** The elements that a walk of these strides meets. */
+export function gather<T>(
+  host: ArrayLike<T>,
   shape: readonly number[],
   strides: readonly number[],
-  offset: number,
-): (number | bigint)[] {
+  offset = 0,
+): T[] {
   return Array.from({ length: product(shape) }, (_, flat) => {
     let rest = flat;
     let at = offset;

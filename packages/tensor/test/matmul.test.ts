@@ -50,9 +50,9 @@ describe('matmul', () => {
     gradCheck((x, y) => matmul(matmul(x!, y!), y!), [leaf(2, 3), leaf(3, 3)]);
   });
 
-  test('refuses shapes that do not fit, and more than two dimensions', () => {
+  test('refuses shapes that do not fit', () => {
     expect(() => matmul(zeros([2, 3]), zeros([2, 3]))).toThrow('matmul: cannot multiply [2, 3] by [2, 3]');
-    expect(codeOf(() => matmul(zeros([1, 2, 3]), zeros([3, 1])))).toBe('ERR_TENSOR_SHAPE');
+    expect(codeOf(() => matmul(zeros([2, 2, 3]), zeros([3, 3, 1])))).toBe('ERR_TENSOR_SHAPE');
   });
 });
 

@@ -8,7 +8,8 @@ import { Worker } from 'node:worker_threads';
 import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { cudaInfo, loadNativeKernels } from '../src/backends/native.ts';
 import { loadAddon } from '../src/backends/native-addon.ts';
-import type { HostArray, Kernels } from '../src/kernels.ts';
+import type { HostArray } from '../src/dtype.ts';
+import type { Kernels, Memory, Strided } from '../src/kernels.ts';
 import { kernelsContract } from './kernels-contract.ts';
 
 const require = createRequire(import.meta.url);
@@ -27,6 +28,17 @@ for (const [i, level] of levels.entries()) {
       return kernels;
     });
   }
+}
+
+const dense = (memory: Memory): Strided => ({ memory, offset: 0, strides: null });
+const fill = (k: Kernels, memory: Memory, value: number): void =>
+  k.copy([memory.count], dense(memory), value);
+
+/** c[m, n] = a[m, k] · b[k, n] */
+function matmul(k: Kernels, c: Memory, a: Memory, b: Memory, m: number, n: number, inner: number): void {
+  const [out, left, right] = [c, a, b].map((memory) => ({ ...dense(memory), strides: [] }));
+  const steps = { aStep: inner, bStep: n, transA: false, transB: false, accumulate: false };
+  k.matmul([], out!, left!, right!, { m, n, k: inner, ...steps });
 }
 
 setFlagsFromString('--expose-gc');
@@ -50,7 +62,7 @@ describe('native memory', () => {
     const held: HostArray[] = [];
     for (let i = 0; i < 200; i++) {
       const memory = k.alloc('float32', 10_000);
-      k.fill(memory, i);
+      fill(k, memory, i);
       if (i % 10 === 0) held.push(memory.host);
       k.free(memory);
       if (i % 50 === 0) collect();
@@ -62,13 +74,13 @@ describe('native memory', () => {
   });
 
   test('memory that only its handle holds survives the collector', () => {
-    const { handle } = k.adopt(new Float32Array(1000).fill(7));
+    const { handle } = k.adopt('float32', new Float32Array(1000).fill(7));
     for (let i = 0; i < 20; i++) {
       new Float32Array(1000).fill(i);
       collect();
     }
     const out = k.alloc('float32', 1000);
-    loadAddon().copy(out.handle, handle);
+    k.copy([1000], dense(out), dense({ ...out, handle }));
     expect(out.host.every((x: number | bigint) => x === 7)).toBe(true);
     k.free(out);
     loadAddon().free(handle);
@@ -79,7 +91,7 @@ describe('native memory', () => {
     const before = megabytes();
     for (let i = 0; i < 400; i++) {
       const memory = k.alloc('float32', 1 << 20);
-      k.fill(memory, i);
+      fill(k, memory, i);
       k.free(memory);
     }
     // 1600 MB were asked for.
@@ -97,38 +109,56 @@ describe('native memory', () => {
 
   test('computes in a SharedArrayBuffer', () => {
     const shared = new Float32Array(new SharedArrayBuffer(400));
-    const memory = k.adopt(shared as unknown as Float32Array);
-    k.fill(memory, 3);
+    const memory = k.adopt('float32', shared as unknown as Float32Array);
+    fill(k, memory, 3);
     expect(shared.every((x) => x === 3)).toBe(true);
     k.free(memory);
   });
 
   test('memory that has been freed, is too small or of another type is refused, not touched', () => {
     const [a, b, c] = [k.alloc('float32', 4), k.alloc('float32', 4), k.alloc('int32', 4)];
+    const wrongIndex = k.adopt('int64', BigInt64Array.of(4n));
     k.free(a);
     for (const call of [
-      () => k.unary('neg', b, a),
       () => k.free(a),
-      () => k.matmul(b, b, b, 3, 3, 1, false, false, false),
-      () => k.unary('neg', b, c),
-      () => k.strided(b, b, [2, 2], [3, 3], 0),
-      () => k.binary('add', b, b, b, [4], [1], [2]),
+      () => k.copy([4], dense(b), dense(a)),
+      () => k.copy([5], dense(b), dense(b)),
+      () => k.copy([2, 2], dense(b), { ...dense(b), strides: [3, 3] }),
+      () => k.copy([2], dense(b), { ...dense(b), strides: [-1] }),
+      () => k.copy([4], { ...dense(b), offset: 1 }, 0),
+      () => k.map('add', 'float32', [4], dense(b), dense(b), { ...dense(b), strides: [2] }),
+      () => k.logSoftmax(dense(b), dense(c), 2, 2),
+      () => k.logSoftmax(dense(b), { ...dense(b), offset: 1 }, 2, 2),
+      () =>
+        k.lookup(dense(b), dense(b), dense(wrongIndex), {
+          outer: 1,
+          count: 1,
+          size: 4,
+          inner: 1,
+          perElement: false,
+        }),
+      () => matmul(k, b, b, b, 3, 3, 1),
+      () => matmul(k, b, b, c, 1, 1, 1),
     ]) {
       expect(call).toThrow(expect.objectContaining({ code: 'ERR_TENSOR_KERNELS' }));
     }
-    k.free(b);
-    k.free(c);
+    for (const memory of [b, c, wrongIndex]) k.free(memory);
   });
 });
 
 describe('worker threads', () => {
+  /** Writes three operands of one product to the scratch array: without a batch, from their beginning. */
+  const writes = `
+    const write = (addon, handles) => handles.forEach((handle, i) => addon.scratch.set([handle, 0], 2 * i));
+  `;
   /** Multiplies and leaves the memory alive; reports the product and how much memory its instance has. */
   const source = `
     const { parentPort, workerData: { addonPath, a, b, m, n, k } } = require('node:worker_threads');
     const addon = require(addonPath);
+    ${writes}
     const c = new Float32Array(m * n);
-    const handles = [c, a, b].map(addon.adopt);
-    for (let i = 0; i < 50; i++) addon.matmul(...handles, m, n, k, 0);
+    write(addon, [c, a, b].map((array) => addon.adopt(array, 0)));
+    for (let i = 0; i < 50; i++) addon.matmul(m, n, k, k, n, 0);
     parentPort.postMessage({ product: c, memory: addon.memory() });
   `;
   const sizes = { m: 37, n: 65, k: 500 };
@@ -140,7 +170,7 @@ describe('worker threads', () => {
     const [a, b] = [random(m * k), random(k * n)];
     const main = loadNativeKernels();
     const out = main.alloc('float32', m * n);
-    main.matmul(out, main.adopt(a), main.adopt(b), m, n, k, false, false, false);
+    matmul(main, out, main.adopt('float32', a), main.adopt('float32', b), m, n, k);
     const results = await Promise.all(
       Array.from({ length: 3 }, () => {
         const worker = new Worker(source, { eval: true, workerData: { addonPath, a, b, ...sizes } });
@@ -164,16 +194,17 @@ describe('worker threads', () => {
     const busy = `
       const { parentPort, workerData: { addonPath } } = require('node:worker_threads');
       const addon = require(addonPath);
-      const handles = [0, 1, 2].map(() => addon.adopt(new Float32Array(200 * 200)));
+      ${writes}
+      write(addon, [0, 1, 2].map(() => addon.adopt(new Float32Array(200 * 200), 0)));
       parentPort.postMessage('busy');
-      for (;;) addon.matmul(...handles, 200, 200, 200, 0);
+      for (;;) addon.matmul(200, 200, 200, 200, 200, 0);
     `;
     const worker = new Worker(busy, { eval: true, workerData: { addonPath } });
     await new Promise((resolve) => worker.once('message', resolve));
     await worker.terminate();
     const k = loadNativeKernels();
     const memory = k.alloc('float32', 100);
-    k.fill(memory, 5);
+    fill(k, memory, 5);
     expect(memory.host[99]).toBe(5);
     k.free(memory);
   });

@@ -98,7 +98,7 @@ describe('argmax', () => {
       [1, 9, 3],
       [7, 2, 7],
     ]);
-    expect(argmax(a)).toMatchObject({ dtype: 'int32', shape: [] });
+    expect(argmax(a)).toMatchObject({ dtype: 'int64', shape: [] });
     expect(argmax(a).item()).toBe(1);
     expect(argmax(a, 1).toArray()).toEqual([1, 0]);
     expect(argmax(a, 0).toArray()).toEqual([1, 0, 1]);

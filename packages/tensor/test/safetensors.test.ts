@@ -122,9 +122,9 @@ describe('a file that is wrong is refused with its name, the tensor and the reas
     ['odd entry', { a: 5 }, 0, 'tensor "a" is not described by an object'],
     [
       'unknown dtype',
-      { a: { dtype: 'BF16', shape: [1], data_offsets: [0, 2] } },
+      { a: { dtype: 'F8_E4M3', shape: [2], data_offsets: [0, 2] } },
       2,
-      'tensor "a" has dtype "BF16"; supported are F32, I32, I64',
+      'tensor "a" has dtype "F8_E4M3"; supported are F32, F64, F16, BF16',
     ],
     ['missing dtype', { a: { shape: [1], data_offsets: [0, 4] } }, 4, 'tensor "a" has dtype undefined'],
     [

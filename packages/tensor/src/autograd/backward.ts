@@ -47,7 +47,7 @@ function seed(root: GradTarget, gradient: Storage | null): void {
     return;
   }
   const ones = root.begin();
-  kernels().fill(ones.memory, 1);
+  kernels().copy([root.count], ones.dense, 1);
   root.end(ones);
 }
 
@@ -61,6 +61,7 @@ export function runBackward(root: Node | Leaf, gradient: Storage | null, retainG
     seed(root, gradient);
     try {
       for (const node of nodes) {
+        node.checkSaved();
         node.backward!(node.grad!);
         node.dropGrad();
         if (retainGraph) continue;

@@ -60,7 +60,7 @@ function analyticGradients(fn: (...inputs: Tensor[]) => Tensor, inputs: readonly
     const out = fn(...inputs);
     const weights = new Float32Array(out.count);
     generator(1).uniform(weights, 0.5, 1.5);
-    out.backward(fromHost(weights, out.shape));
+    out.backward(fromHost(weights, out.shape).to(out.dtype));
     return weights;
   });
 }

@@ -1,6 +1,7 @@
 // The gradient of a tensor that the user made: it stays after backward, may live in memory that somebody else owns
 // (a bucket of a reducer), and tells its listeners when it is final.
 import { kernels } from '../backends/index.ts';
+import type { HostArray } from '../dtype.ts';
 import { adopt, type Storage } from '../storage.ts';
 import { GradTarget } from './target.ts';
 
@@ -13,8 +14,8 @@ export class Leaf extends GradTarget {
 
   override share(contribution: Storage): void {
     // Copied: a gradient is changed in place later, and the contribution may be another gradient too.
-    if (this.isFilled) kernels().axpy(this.open(), contribution.memory, 1);
-    else kernels().copy(this.open(), contribution.memory);
+    if (this.isFilled) this.add(contribution);
+    else kernels().copy([this.count], this.open(), contribution.dense);
     this.close();
   }
 
@@ -30,10 +31,9 @@ export class Leaf extends GradTarget {
   }
 
   /** Moves the gradient into `array`, with its value. */
-  bind(array: Float32Array): void {
-    const bound = adopt(array);
-    if (this.grad !== null && this.isFilled) kernels().copy(bound.memory, this.grad.memory);
-    else kernels().fill(bound.memory, 0);
+  bind(array: HostArray): void {
+    const bound = adopt(this.dtype, array);
+    kernels().copy([this.count], bound.dense, this.grad !== null && this.isFilled ? this.grad.dense : 0);
     this.grad?.release();
     this.grad = bound;
     this.isBound = true;
@@ -41,7 +41,7 @@ export class Leaf extends GradTarget {
 
   /** Fills the gradient with zero; the next contribution is written over it instead of added. */
   zero(): void {
-    if (this.grad !== null) kernels().fill(this.grad.memory, 0);
+    if (this.grad !== null) kernels().copy([this.count], this.grad.dense, 0);
     this.isFilled = false;
   }
 

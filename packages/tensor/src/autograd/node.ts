@@ -5,7 +5,8 @@
 // no recorded operation used that output (`refs`).
 import { kernels } from '../backends/index.ts';
 import { isGradEnabled } from '../context.ts';
-import type { Memory } from '../kernels.ts';
+import { savedValueChanged } from '../errors.ts';
+import type { Strided } from '../kernels.ts';
 import { allocate, type Storage } from '../storage.ts';
 import type { Tensor } from '../tensor.ts';
 import { GradTarget } from './target.ts';
@@ -26,6 +27,8 @@ export class Node extends GradTarget {
   /** Null once the node has been run and its memory given back. */
   backward: Backward | null;
   #saved: readonly Storage[];
+  /** The sum of the versions of what is saved, which only grow. */
+  #version = 0;
   /** The output, and each node that uses it. */
   #refs = 1;
 
@@ -36,24 +39,24 @@ export class Node extends GradTarget {
     saved: readonly Storage[],
     backward: Backward,
   ) {
-    super(output.count);
+    super(output.dtype, output.count);
     this.name = name;
     this.output = output;
     this.inputs = inputs;
     this.#saved = saved;
     this.backward = backward;
-    for (let i = 0; i < saved.length; i++) saved[i]!.retain();
+    for (let i = 0; i < saved.length; i++) this.#version += saved[i]!.retain().version;
     for (let i = 0; i < inputs.length; i++) {
       const input = inputs[i];
       if (input instanceof Node) input.#refs++;
     }
   }
 
-  override open(): Memory {
+  override open(): Strided {
     // Memory that is shared is somebody else's gradient too: add to a copy.
     if (this.grad !== null && this.grad.refs > 1) {
-      const own = allocate('float32', this.count);
-      kernels().copy(own.memory, this.grad.memory);
+      const own = allocate(this.dtype, this.count);
+      kernels().copy([this.count], own.dense, this.grad.dense);
       this.grad.release();
       this.grad = own;
     }
@@ -61,9 +64,17 @@ export class Node extends GradTarget {
   }
 
   override share(contribution: Storage): void {
-    if (this.grad === null) this.grad = contribution.retain();
-    else kernels().axpy(this.open(), contribution.memory, 1);
+    if (this.grad !== null) this.add(contribution);
+    else if (contribution.memory.dtype === this.dtype) this.grad = contribution.retain();
+    else kernels().copy([this.count], this.open(), contribution.dense);
     this.close();
+  }
+
+  /** Throws if a value that the gradient reads is not the one that was saved. */
+  checkSaved(): void {
+    let version = 0;
+    for (let i = 0; i < this.#saved.length; i++) version += this.#saved[i]!.version;
+    if (version !== this.#version) throw savedValueChanged(this.name);
   }
 
   protected override contributed(): void {}

@@ -1,17 +1,20 @@
-// Where the gradient of one tensor is collected during backward. Contributions arrive one by one, from each place
-// where the tensor was used: the first is written, the others are added.
+// Where the gradient of one tensor is collected during backward: dense, in the tensor's shape and dtype, whatever the
+// strides of the tensor. Contributions arrive one by one, from each place where the tensor was used: the first is
+// written, the others are added.
 //
 // An op's gradient reports each contribution in one of three ways:
 //  - open() … close(): the kernel writes or adds (isFilled says which) in the gradient's own memory;
 //  - begin() … end(s): the kernel cannot add, so it writes to s, which is the gradient's memory or a temporary;
 //  - share(s): the contribution is already there, in memory that others may hold too.
 import { kernels } from '../backends/index.ts';
-import type { Memory } from '../kernels.ts';
+import type { DType } from '../dtype.ts';
+import type { Strided } from '../kernels.ts';
 import { allocate, type Storage } from '../storage.ts';
 
 export abstract class GradTarget {
   /** Whether the gradient stays after backward. */
   abstract readonly isLeaf: boolean;
+  readonly dtype: DType;
   /** Elements of the tensor and of its gradient. */
   readonly count: number;
   grad: Storage | null = null;
@@ -20,19 +23,20 @@ export abstract class GradTarget {
   /** The backward that saw this target last. */
   visit = 0;
 
-  constructor(count: number) {
+  constructor(dtype: DType, count: number) {
+    this.dtype = dtype;
     this.count = count;
   }
 
-  /** Takes a contribution that others may hold too, and that nobody changes any more. */
+  /** Takes a contribution of any dtype that others may hold too, and that nobody changes any more. */
   abstract share(contribution: Storage): void;
 
   /** Called after each contribution. */
   protected abstract contributed(): void;
 
-  open(): Memory {
-    this.grad ??= allocate('float32', this.count);
-    return this.grad.memory;
+  open(): Strided {
+    this.grad ??= allocate(this.dtype, this.count);
+    return this.grad.dense;
   }
 
   close(): void {
@@ -41,16 +45,21 @@ export abstract class GradTarget {
   }
 
   begin(): Storage {
-    if (this.isFilled) return allocate('float32', this.count);
+    if (this.isFilled) return allocate(this.dtype, this.count);
     this.open();
     return this.grad!;
   }
 
   end(contribution: Storage): void {
     if (contribution !== this.grad) {
-      kernels().axpy(this.open(), contribution.memory, 1);
+      this.add(contribution);
       contribution.release();
     }
     this.close();
+  }
+
+  protected add(contribution: Storage): void {
+    const own = this.open();
+    kernels().map('add', this.dtype, [this.count], own, own, contribution.dense);
   }
 }

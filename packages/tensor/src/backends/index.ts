@@ -3,7 +3,7 @@
 import { unknownKernels } from '../errors.ts';
 import type { Kernels } from '../kernels.ts';
 import { loadNativeKernels } from './native.ts';
-import { referenceKernels } from './reference.ts';
+import { referenceKernels } from './reference/index.ts';
 
 let chosen: Kernels | null = null;
 

@@ -1,8 +1,8 @@
 // The typed surface of the native addon, and where it is found. Nothing but native.ts knows the addon.
 import { createRequire } from 'node:module';
 import { resolve } from 'node:path';
+import type { HostArray } from '../dtype.ts';
 import { nativeKernelsMissing } from '../errors.ts';
-import type { HostArray } from '../kernels.ts';
 
 export interface CudaDevice {
   readonly name: string;
@@ -20,14 +20,15 @@ export interface CudaInfo {
   readonly reason: string;
 }
 
-/** Memory is named by handles, operations by their numbers in native.ts. */
+/** Memory is named by handles, dtypes and operations by numbers. Kernels take their operands from `scratch`. */
 export interface NativeAddon {
-  /** Where shapes and strides travel: rank, shape, then the strides of each input. */
+  /** For up to four operands a handle and an offset (handle 0: a number, and its value); then rank, shape and the
+   *  strides of each operand, where a kernel walks over them. */
   readonly scratch: Float64Array;
   /** Bytes from the start of a buffer to where memory is aligned best. */
   readonly padding: (buffer: ArrayBuffer) => number;
   /** Names the memory of an array, and keeps the array alive until `free`. */
-  readonly adopt: (array: HostArray) => number;
+  readonly adopt: (array: HostArray, dtype: number) => number;
   readonly free: (handle: number) => void;
   /** What has been adopted and not freed. */
   readonly memory: () => { handles: number; bytes: number };
@@ -35,34 +36,30 @@ export interface NativeAddon {
   readonly useCpu: (cap: number) => string;
   readonly cudaInfo: () => CudaInfo;
 
-  readonly fill: (out: number, value: number) => void;
-  readonly copy: (out: number, a: number) => void;
-  readonly strided: (out: number, a: number, offset: number) => void;
-  readonly unary: (op: number, out: number, a: number) => void;
-  readonly binary: (op: number, out: number, a: number, b: number) => void;
-  readonly affine: (out: number, a: number, scale: number, shift: number) => void;
-  readonly axpy: (out: number, a: number, scale: number) => void;
-  readonly reduce: (op: number, out: number, a: number, outer: number, size: number, inner: number) => void;
-  readonly argmax: (out: number, a: number, outer: number, size: number, inner: number) => void;
+  readonly map: (op: number, compute: number, operands: number) => void;
+  readonly copy: () => void;
+  readonly reduce: (op: number) => void;
+  readonly argReduce: (isMax: number) => void;
   /** flags: 1 transA, 2 transB, 4 accumulate. */
-  readonly matmul: (
-    out: number,
-    a: number,
-    b: number,
-    m: number,
-    n: number,
-    k: number,
-    flags: number,
+  readonly matmul: (m: number, n: number, k: number, aStep: number, bStep: number, flags: number) => void;
+  readonly logSoftmax: (rows: number, cols: number) => void;
+  readonly logSoftmaxGrad: (rows: number, cols: number) => void;
+  readonly nll: (rows: number, cols: number) => void;
+  readonly nllGrad: (rows: number, cols: number) => void;
+  readonly lookup: (outer: number, count: number, size: number, inner: number, perElement: number) => void;
+  readonly scatterAdd: (
+    outer: number,
+    count: number,
+    size: number,
+    inner: number,
+    perElement: number,
   ) => void;
-  readonly logSoftmax: (out: number, a: number, rows: number, cols: number) => void;
-  readonly logSoftmaxGrad: (gradIn: number, gradOut: number, out: number, rows: number, cols: number) => void;
-  readonly nll: (losses: number, logProbs: number, labels: number, rows: number, cols: number) => void;
-  readonly nllGrad: (gradIn: number, gradLosses: number, labels: number, rows: number, cols: number) => void;
-  /** velocity: 0 for none. flags: 1 nesterov, 2 first. */
+  readonly cumsum: (outer: number, size: number, inner: number, reverse: number) => void;
+  readonly sort: (rows: number, cols: number, count: number, descending: number) => void;
+  readonly triangle: (batch: number, rows: number, cols: number, diagonal: number, upper: number) => void;
+  /** flags: 1 nesterov, 2 first. */
   readonly sgd: (
-    param: number,
-    grad: number,
-    velocity: number,
+    count: number,
     lr: number,
     momentum: number,
     dampening: number,

@@ -1,107 +1,198 @@
 // The kernels in C++ (native/tensor), called with integer handles and plain numbers. Every worker thread that uses
 // tensors has its own instance of the addon.
 import { markAsUntransferable } from 'node:worker_threads';
+import { type DType, dtypeInfo, type HostArray } from '../dtype.ts';
 import { unknownCpuLevel } from '../errors.ts';
-import type { BinaryOp, DType, HostArray, Kernels, Memory, ReduceOp, UnaryOp } from '../kernels.ts';
+import {
+  type Input,
+  type Kernels,
+  type MapOp,
+  type Memory,
+  mapOps,
+  reduceOps,
+  type Strided,
+} from '../kernels.ts';
 import { type CudaInfo, loadAddon, type NativeAddon } from './native-addon.ts';
 
-// Numbered as in native/tensor/kernels.h.
-const unaries = numbered<UnaryOp>(['neg', 'exp', 'log', 'sqrt', 'square', 'abs', 'relu', 'sigmoid', 'tanh']);
-const binaries = numbered<BinaryOp>([
-  ...(['add', 'sub', 'mul', 'div', 'max', 'min', 'eq', 'lt'] as const),
-  ...(['reluGrad', 'sigmoidGrad', 'tanhGrad'] as const),
-]);
-const reductions = numbered<ReduceOp>(['sum', 'max']);
-const cpuLevels = ['baseline', 'avx2', 'avx512'];
-
-function numbered<Name extends string>(names: readonly Name[]): Record<Name, number> {
+function numbered<Name extends string>(names: readonly Name[]): Readonly<Record<Name, number>> {
   return Object.fromEntries(names.map((name, i) => [name, i])) as Record<Name, number>;
 }
 
-const arrays = { float32: Float32Array, int32: Int32Array, int64: BigInt64Array };
+const mapCodes: Readonly<Record<MapOp, number>> = numbered(mapOps);
+const reduceCodes = numbered(reduceOps);
+const cpuLevels = ['baseline', 'avx2', 'avx512'];
 
-const dtypeOf = (array: HostArray): DType =>
-  array instanceof Float32Array ? 'float32' : array instanceof Int32Array ? 'int32' : 'int64';
-
-function adopt(addon: NativeAddon, host: HostArray): Memory {
-  return { dtype: dtypeOf(host), count: host.length, handle: addon.adopt(host), host };
+function adopt(addon: NativeAddon, dtype: DType, host: HostArray): Memory {
+  return { dtype, count: host.length, handle: addon.adopt(host, dtypeInfo[dtype].code), host };
 }
 
 /** Space to move the first element to a multiple of 64 bytes. */
 const alignmentBytes = 64;
 
 function alloc(addon: NativeAddon, dtype: DType, count: number): Memory {
-  const array = arrays[dtype];
-  const buffer = new ArrayBuffer(count * array.BYTES_PER_ELEMENT + alignmentBytes);
+  const { array, bytes } = dtypeInfo[dtype];
+  const buffer = new ArrayBuffer(count * bytes + alignmentBytes);
   // A transfer would take the memory away from under its handle.
   markAsUntransferable(buffer);
-  return adopt(addon, new array(buffer, addon.padding(buffer), count));
+  return adopt(addon, dtype, new array(buffer, addon.padding(buffer), count));
 }
 
-/** Writes `values` behind each other from `at` on; returns the end. */
-function put(scratch: Float64Array, at: number, values: readonly number[]): number {
-  for (let i = 0; i < values.length; i++) scratch[at + i] = values[i]!;
-  return at + values.length;
+/** Where shape and strides begin in the scratch array, behind a pair of numbers for each operand. */
+const shapeAt = 8;
+
+/** Writes operands to the scratch array, which C++ reads; tensor_state.h has its layout. */
+class Writer {
+  readonly #scratch: Float64Array;
+  /** Where the strides of the next operand go. */
+  #at = 0;
+
+  constructor(scratch: Float64Array) {
+    this.#scratch = scratch;
+  }
+
+  /** Operand i: a handle and an offset, or no handle and a number. */
+  place(i: number, operand: Input): void {
+    const isNumber = typeof operand === 'number';
+    this.#scratch[2 * i] = isNumber ? 0 : operand.memory.handle;
+    this.#scratch[2 * i + 1] = isNumber ? operand : operand.offset;
+  }
+
+  dense(a: Strided, b: Strided, c: Input = 0): void {
+    this.place(0, a);
+    this.place(1, b);
+    this.place(2, c);
+  }
+
+  /** Starts a walk over operands of any strides. One whose operands are all dense has a single dimension. */
+  shape(shape: readonly number[], areDense: boolean): void {
+    const scratch = this.#scratch;
+    if (areDense) {
+      let count = 1;
+      for (let d = 0; d < shape.length; d++) count *= shape[d]!;
+      scratch[shapeAt] = 1;
+      scratch[shapeAt + 1] = count;
+      this.#at = shapeAt + 2;
+    } else {
+      scratch[shapeAt] = shape.length;
+      for (let d = 0; d < shape.length; d++) scratch[shapeAt + 1 + d] = shape[d]!;
+      this.#at = shapeAt + 1 + shape.length;
+    }
+  }
+
+  strided(i: number, operand: Input, shape: readonly number[], areDense: boolean): void {
+    this.place(i, operand);
+    const scratch = this.#scratch;
+    const at = this.#at;
+    if (areDense) {
+      scratch[at] = 1;
+      this.#at = at + 1;
+      return;
+    }
+    this.#at = at + shape.length;
+    if (typeof operand === 'number') return;
+    const { strides } = operand;
+    let stride = 1;
+    for (let d = shape.length - 1; d >= 0; d--) {
+      scratch[at + d] = strides === null ? stride : strides[d]!;
+      stride *= shape[d]!;
+    }
+  }
 }
+
+const isDense = (operand: Input): boolean => typeof operand === 'number' || operand.strides === null;
 
 function kernelsOf(addon: NativeAddon): Kernels {
-  const { scratch } = addon;
+  const writer = new Writer(addon.scratch);
+  const walk = (
+    shape: readonly number[],
+    out: Strided,
+    a: Input,
+    b: Input | undefined,
+    c: Input | undefined,
+  ): number => {
+    const areDense =
+      out.strides === null &&
+      isDense(a) &&
+      (b === undefined || isDense(b)) &&
+      (c === undefined || isDense(c));
+    writer.shape(shape, areDense);
+    writer.strided(0, out, shape, areDense);
+    writer.strided(1, a, shape, areDense);
+    if (b === undefined) return 2;
+    writer.strided(2, b, shape, areDense);
+    if (c === undefined) return 3;
+    writer.strided(3, c, shape, areDense);
+    return 4;
+  };
   return {
     name: 'native',
     alloc: (dtype, count) => alloc(addon, dtype, count),
-    adopt: (array) => adopt(addon, array),
+    adopt: (dtype, array) => adopt(addon, dtype, array),
     free: (memory) => addon.free(memory.handle),
 
-    fill: (out, value) => addon.fill(out.handle, value),
-    copy: (out, a) => addon.copy(out.handle, a.handle),
-    strided: (out, a, shape, strides, offset) => {
-      scratch[0] = shape.length;
-      put(scratch, put(scratch, 1, shape), strides);
-      addon.strided(out.handle, a.handle, offset);
+    map: (op, compute, shape, out, a, b, c) => {
+      const operands = walk(shape, out, a, b, c);
+      addon.map(mapCodes[op], dtypeInfo[compute].code, operands);
+    },
+    copy: (shape, out, a) => {
+      walk(shape, out, a, undefined, undefined);
+      addon.copy();
+    },
+    reduce: (op, shape, out, a) => {
+      walk(shape, out, a, undefined, undefined);
+      addon.reduce(reduceCodes[op]);
+    },
+    argReduce: (op, shape, out, a) => {
+      walk(shape, out, a, undefined, undefined);
+      addon.argReduce(op === 'max' ? 1 : 0);
+    },
+    matmul: (shape, out, a, b, { m, n, k, aStep, bStep, transA, transB, accumulate }) => {
+      walk(shape, out, a, b, undefined);
+      addon.matmul(m, n, k, aStep, bStep, (transA ? 1 : 0) | (transB ? 2 : 0) | (accumulate ? 4 : 0));
     },
 
-    unary: (op, out, a) => addon.unary(unaries[op], out.handle, a.handle),
-    binary: (op, out, a, b, shape, aStrides, bStrides) => {
-      scratch[0] = shape.length;
-      put(scratch, put(scratch, put(scratch, 1, shape), aStrides), bStrides);
-      addon.binary(binaries[op], out.handle, a.handle, b.handle);
+    logSoftmax: (out, a, rows, cols) => {
+      writer.dense(out, a);
+      addon.logSoftmax(rows, cols);
     },
-    affine: (out, a, scale, shift) => addon.affine(out.handle, a.handle, scale, shift),
-    axpy: (out, a, scale) => addon.axpy(out.handle, a.handle, scale),
+    logSoftmaxGrad: (gradIn, gradOut, out, rows, cols) => {
+      writer.dense(gradIn, gradOut, out);
+      addon.logSoftmaxGrad(rows, cols);
+    },
+    nll: (losses, logProbs, labels, rows, cols) => {
+      writer.dense(losses, logProbs, labels);
+      addon.nll(rows, cols);
+    },
+    nllGrad: (gradIn, gradLosses, labels, rows, cols) => {
+      writer.dense(gradIn, gradLosses, labels);
+      addon.nllGrad(rows, cols);
+    },
 
-    reduce: (op, out, a, outer, size, inner) =>
-      addon.reduce(reductions[op], out.handle, a.handle, outer, size, inner),
-    argmax: (out, a, outer, size, inner) => addon.argmax(out.handle, a.handle, outer, size, inner),
-    matmul: (out, a, b, m, n, k, transA, transB, accumulate) =>
-      addon.matmul(
-        out.handle,
-        a.handle,
-        b.handle,
-        m,
-        n,
-        k,
-        (transA ? 1 : 0) | (transB ? 2 : 0) | (accumulate ? 4 : 0),
-      ),
+    lookup: (out, a, index, { outer, count, size, inner, perElement }) => {
+      writer.dense(out, a, index);
+      addon.lookup(outer, count, size, inner, perElement ? 1 : 0);
+    },
+    scatterAdd: (out, a, index, { outer, count, size, inner, perElement }) => {
+      writer.dense(out, a, index);
+      addon.scatterAdd(outer, count, size, inner, perElement ? 1 : 0);
+    },
+    cumsum: (out, a, outer, size, inner, reverse) => {
+      writer.dense(out, a);
+      addon.cumsum(outer, size, inner, reverse ? 1 : 0);
+    },
+    sort: (values, indices, a, rows, cols, count, descending) => {
+      writer.dense(values, indices, a);
+      addon.sort(rows, cols, count, descending ? 1 : 0);
+    },
+    triangle: (out, a, batch, rows, cols, diagonal, upper) => {
+      writer.dense(out, a);
+      addon.triangle(batch, rows, cols, diagonal, upper ? 1 : 0);
+    },
 
-    logSoftmax: (out, a, rows, cols) => addon.logSoftmax(out.handle, a.handle, rows, cols),
-    logSoftmaxGrad: (gradIn, gradOut, out, rows, cols) =>
-      addon.logSoftmaxGrad(gradIn.handle, gradOut.handle, out.handle, rows, cols),
-    nll: (losses, logProbs, labels, rows, cols) =>
-      addon.nll(losses.handle, logProbs.handle, labels.handle, rows, cols),
-    nllGrad: (gradIn, gradLosses, labels, rows, cols) =>
-      addon.nllGrad(gradIn.handle, gradLosses.handle, labels.handle, rows, cols),
-
-    sgd: (param, grad, velocity, { lr, momentum, dampening, weightDecay, nesterov, first }) =>
-      addon.sgd(
-        param.handle,
-        grad.handle,
-        velocity?.handle ?? 0,
-        lr,
-        momentum,
-        dampening,
-        weightDecay,
-        (nesterov ? 1 : 0) | (first ? 2 : 0),
-      ),
+    sgd: (param, grad, velocity, count, { lr, momentum, dampening, weightDecay, nesterov, first }) => {
+      writer.dense(param, grad, velocity ?? 0);
+      addon.sgd(count, lr, momentum, dampening, weightDecay, (nesterov ? 1 : 0) | (first ? 2 : 0));
+    },
   };
 }
 

@@ -4,7 +4,8 @@ import { kernels } from '../backends/index.ts';
 import { badStateDict } from '../errors.ts';
 import { type GradParam, gradParamsSymbol } from '../protocol.ts';
 import { sameShape } from '../shape.ts';
-import type { Tensor, ZeroGradOptions } from '../tensor.ts';
+import type { Tensor } from '../tensor.ts';
+import type { ZeroGradOptions } from '../tensor-grad.ts';
 import { gradParams } from './grad-params.ts';
 import { isParameter } from './parameter.ts';
 
@@ -99,7 +100,7 @@ export abstract class Module {
     if (problems.length > 0) throw badStateDict(problems);
     for (const [name, parameter] of own) {
       const value = given.get(name);
-      if (value && value !== parameter) kernels().copy(parameter.memory, value.memory);
+      if (value && value !== parameter) kernels().copy(parameter.shape, parameter.strided, value.strided);
     }
   }
 

@@ -1,116 +1,164 @@
-// a op b with NumPy's broadcasting. An operand may be a number.
+// a op b with NumPy's broadcasting and PyTorch's type promotion. An operand may be a number. Nothing is copied to
+// bring operands together: kernels stretch and convert while they read.
 import { isRecording, record } from '../autograd/node.ts';
 import { kernels } from '../backends/index.ts';
-import type { Operand, Tensor } from '../tensor.ts';
-import { beginReduced, broadcast, endReduced, shareReduced, stretched } from './broadcast.ts';
-import { promoted } from './convert.ts';
+import { type DType, isFloat, resultType } from '../dtype.ts';
+import { floatMapOps, type Input, type MapOp, type Strided } from '../kernels.ts';
+import { broadcastShapes, broadcastStrides, type Shape, sameShape } from '../shape.ts';
+import { empty, type Operand, type Tensor } from '../tensor.ts';
+import { Calculation, contribute, shareReduced } from './gradient.ts';
 
-const isReady = (a: Operand, b: Operand): boolean =>
-  typeof a !== 'number' && typeof b !== 'number' && a.dtype === b.dtype;
-
-export function add(a: Operand, b: Operand): Tensor {
-  return isReady(a, b) ? addTensors(a as Tensor, b as Tensor) : promoted(a, b, null, addTensors);
+/** Writes the gradient of one operand, in the shape of the output. 'same': that of the output as it is. */
+type Contribution = 'same' | ((k: Calculation, into: Strided, grad: Strided, v: Values) => void);
+interface Values {
+  readonly a: Input;
+  readonly b: Input;
+  readonly out: Strided;
+}
+interface Rule {
+  readonly toA: Contribution;
+  readonly toB: Contribution;
+  /** What the contributions read. */
+  readonly saves: readonly (keyof Values)[];
 }
 
-function addTensors(a: Tensor, b: Tensor): Tensor {
-  const out = broadcast('add', 'add', a, b);
-  if (!isRecording(a, b)) return out;
-  const { target: toA, shape: aShape } = a;
-  const { target: toB, shape: bShape } = b;
-  const { shape } = out;
-  return record('add', out, [toA, toB], [], (grad) => {
-    if (toA) shareReduced(toA, grad, shape, aShape);
-    if (toB) shareReduced(toB, grad, shape, bShape);
-  });
+/** Half of the gradient goes to each side where both are equal. */
+const pick = (loses: (k: Calculation, into: Strided, v: Values) => void): Contribution => {
+  return (k, into, grad, v) => {
+    const isTie = k.temporary();
+    loses(k, into, v);
+    k.map('eq', isTie, v.a, v.b);
+    k.map('mulAdd', into, isTie, 0.5, into);
+    k.map('mul', into, into, grad);
+  };
+};
+const aIsLess = pick((k, into, { a, b }) => k.map('lt', into, a, b));
+const bIsLess = pick((k, into, { a, b }) => k.map('lt', into, b, a));
+
+const rules = {
+  add: { toA: 'same', toB: 'same', saves: [] },
+  sub: { toA: 'same', toB: (k, into, grad) => k.map('neg', into, grad), saves: [] },
+  mul: {
+    toA: (k, into, grad, { b }) => k.map('mul', into, grad, b),
+    toB: (k, into, grad, { a }) => k.map('mul', into, grad, a),
+    saves: ['a', 'b'],
+  },
+  div: {
+    toA: (k, into, grad, { b }) => k.map('div', into, grad, b),
+    // −grad × out ÷ b
+    toB: (k, into, grad, { b, out }) => {
+      k.map('mul', into, grad, out);
+      k.map('div', into, into, b);
+      k.map('neg', into, into);
+    },
+    saves: ['b', 'out'],
+  },
+  pow: {
+    // grad × b × a^(b − 1), and 0 where b is 0
+    toA: (k, into, grad, { a, b }) => {
+      const exponent = typeof b === 'number' ? b - 1 : k.temporary();
+      if (typeof exponent !== 'number') k.map('sub', exponent, b, 1);
+      k.map('pow', into, a, exponent);
+      k.map('mul', into, into, b);
+      k.map('where', into, b, into, 0);
+      k.map('mul', into, into, grad);
+    },
+    // grad × out × log a, and 0 where out is 0
+    toB: (k, into, grad, { a, out }) => {
+      k.map('log', into, a);
+      k.map('mul', into, into, out);
+      k.map('where', into, out, into, 0);
+      k.map('mul', into, into, grad);
+    },
+    saves: ['a', 'b', 'out'],
+  },
+  max: { toA: bIsLess, toB: aIsLess, saves: ['a', 'b'] },
+  min: { toA: aIsLess, toB: bIsLess, saves: ['a', 'b'] },
+} satisfies Partial<Record<MapOp, Rule>>;
+
+const isTensor = (operand: Operand): operand is Tensor => typeof operand !== 'number';
+const shapeOf = (operand: Operand): Shape => (isTensor(operand) ? operand.shape : []);
+
+/** An operand as a kernel reads it in `shape`. */
+export function stretched(operand: Operand, shape: Shape): Input {
+  if (!isTensor(operand)) return operand;
+  const { strided } = operand;
+  if (sameShape(operand.shape, shape)) return strided;
+  return { ...strided, strides: broadcastStrides(operand.shape, strided.strides, shape) };
 }
 
-export function sub(a: Operand, b: Operand): Tensor {
-  return isReady(a, b) ? subTensors(a as Tensor, b as Tensor) : promoted(a, b, null, subTensors);
+function jointShape(name: string, a: Operand, b: Operand): Shape {
+  const x = shapeOf(a);
+  const y = shapeOf(b);
+  return sameShape(x, y) ? x : broadcastShapes(name, x, y);
 }
 
-function subTensors(a: Tensor, b: Tensor): Tensor {
-  const out = broadcast('sub', 'sub', a, b);
-  if (!isRecording(a, b)) return out;
-  const { target: toA, shape: aShape } = a;
-  const { target: toB, shape: bShape } = b;
-  const { shape } = out;
-  return record('sub', out, [toA, toB], [], (grad) => {
-    if (toA) shareReduced(toA, grad, shape, aShape);
-    if (toB === null) return;
-    const negative = beginReduced(toB, shape, bShape);
-    kernels().unary('neg', negative.memory, grad.memory);
-    endReduced(toB, negative, shape, bShape);
-  });
+/** The dtype that an op computes in: that in which the operands meet, and a float where the op needs one. */
+export function computingType(op: MapOp, a: Operand, b: Operand): DType {
+  const dtype = isTensor(a) && isTensor(b) && a.dtype === b.dtype ? a.dtype : resultType(a, b);
+  return floatMapOps.has(op) && !isFloat(dtype) ? 'float32' : dtype;
 }
 
-export function mul(a: Operand, b: Operand): Tensor {
-  return isReady(a, b) ? mulTensors(a as Tensor, b as Tensor) : promoted(a, b, null, mulTensors);
-}
-
-function mulTensors(a: Tensor, b: Tensor): Tensor {
-  const out = broadcast('mul', 'mul', a, b);
-  if (!isRecording(a, b)) return out;
-  const { target: toA, shape: aShape } = a;
-  const { target: toB, shape: bShape } = b;
-  const { shape } = out;
-  const x = a.memory;
-  const y = b.memory;
-  return record('mul', out, [toA, toB], [a.storage, b.storage], (grad) => {
-    if (toA) {
-      const product = beginReduced(toA, shape, aShape);
-      stretched('mul', product.memory, shape, grad.memory, shape, y, bShape);
-      endReduced(toA, product, shape, aShape);
+function binary(name: string, op: keyof typeof rules, a: Operand, b: Operand): Tensor {
+  const shape = jointShape(name, a, b);
+  const dtype = computingType(op, a, b);
+  const out = empty(dtype, shape);
+  const values = { a: stretched(a, shape), b: stretched(b, shape), out: out.strided };
+  kernels().map(op, dtype, shape, values.out, values.a, values.b);
+  const left = isTensor(a) ? a : null;
+  const right = isTensor(b) ? b : null;
+  if (!isRecording(left ?? out, right)) return out;
+  const { toA, toB, saves }: Rule = rules[op];
+  const tensors = { a: left, b: right, out };
+  const saved = saves.flatMap((name) => tensors[name]?.storage ?? []);
+  const targets = [left?.target ?? null, right?.target ?? null] as const;
+  const shapes = [shapeOf(a), shapeOf(b)] as const;
+  return record(name, out, targets, saved, (grad) => {
+    for (const [i, contribution] of [toA, toB].entries()) {
+      const target = targets[i];
+      if (!target) continue;
+      if (contribution === 'same') {
+        shareReduced(target, grad, shape, shapes[i]!);
+        continue;
+      }
+      const k = new Calculation(dtype, shape);
+      contribute(target, k, shapes[i]!, (into) => contribution(k, into, grad.dense, values));
     }
-    if (toB) {
-      const product = beginReduced(toB, shape, bShape);
-      stretched('mul', product.memory, shape, grad.memory, shape, x, aShape);
-      endReduced(toB, product, shape, bShape);
-    }
   });
 }
 
+export const add = (a: Operand, b: Operand): Tensor => binary('add', 'add', a, b);
+export const sub = (a: Operand, b: Operand): Tensor => binary('sub', 'sub', a, b);
+export const mul = (a: Operand, b: Operand): Tensor => binary('mul', 'mul', a, b);
 /** True division: integers become float32. */
-export function div(a: Operand, b: Operand): Tensor {
-  const areFloats = isReady(a, b) && (a as Tensor).dtype === 'float32';
-  return areFloats ? divTensors(a as Tensor, b as Tensor) : promoted(a, b, 'float32', divTensors);
+export const div = (a: Operand, b: Operand): Tensor => binary('div', 'div', a, b);
+/** The larger of both, elementwise. Equal elements share the gradient. */
+export const maximum = (a: Operand, b: Operand): Tensor => binary('maximum', 'max', a, b);
+/** The smaller of both, elementwise. Equal elements share the gradient. */
+export const minimum = (a: Operand, b: Operand): Tensor => binary('minimum', 'min', a, b);
+/** a to the power of b. */
+export const pow = (a: Operand, b: Operand): Tensor => binary('pow', 'pow', a, b);
+
+/** A comparison or a logical operation: bool, without a gradient. */
+function test(name: string, op: MapOp, a: Operand, b: Operand): Tensor {
+  const shape = jointShape(name, a, b);
+  const out = empty('bool', shape);
+  kernels().map(op, computingType(op, a, b), shape, out.strided, stretched(a, shape), stretched(b, shape));
+  return out;
 }
 
-function divTensors(a: Tensor, b: Tensor): Tensor {
-  const out = broadcast('div', 'div', a, b);
-  if (!isRecording(a, b)) return out;
-  const { target: toA, shape: aShape } = a;
-  const { target: toB, shape: bShape } = b;
-  const { shape } = out;
-  const quotient = out.memory;
-  const divisor = b.memory;
-  return record('div', out, [toA, toB], [out.storage, b.storage], (grad) => {
-    if (toA) {
-      const share = beginReduced(toA, shape, aShape);
-      stretched('div', share.memory, shape, grad.memory, shape, divisor, bShape);
-      endReduced(toA, share, shape, aShape);
-    }
-    if (toB) {
-      // −grad × out ÷ b
-      const share = beginReduced(toB, shape, bShape);
-      stretched('mul', share.memory, shape, grad.memory, shape, quotient, shape);
-      stretched('div', share.memory, shape, share.memory, shape, divisor, bShape);
-      kernels().unary('neg', share.memory, share.memory);
-      endReduced(toB, share, shape, bShape);
-    }
-  });
-}
-
-/** 1 where a equals b, else 0, in the dtype of the operands. No gradient. */
-export function eq(a: Operand, b: Operand): Tensor {
-  return promoted(a, b, null, (x, y) => broadcast('eq', 'eq', x, y));
-}
-
-/** 1 where a < b, else 0, in the dtype of the operands. No gradient. */
-export function lt(a: Operand, b: Operand): Tensor {
-  return promoted(a, b, null, (x, y) => broadcast('lt', 'lt', x, y));
-}
-
-/** 1 where a > b, else 0, in the dtype of the operands. No gradient. */
-export function gt(a: Operand, b: Operand): Tensor {
-  return promoted(a, b, null, (x, y) => broadcast('gt', 'lt', y, x));
+export const eq = (a: Operand, b: Operand): Tensor => test('eq', 'eq', a, b);
+export const ne = (a: Operand, b: Operand): Tensor => test('ne', 'ne', a, b);
+export const lt = (a: Operand, b: Operand): Tensor => test('lt', 'lt', a, b);
+export const le = (a: Operand, b: Operand): Tensor => test('le', 'le', a, b);
+export const gt = (a: Operand, b: Operand): Tensor => test('gt', 'lt', b, a);
+export const ge = (a: Operand, b: Operand): Tensor => test('ge', 'le', b, a);
+export const logicalAnd = (a: Operand, b: Operand): Tensor => test('logicalAnd', 'logicalAnd', a, b);
+export const logicalOr = (a: Operand, b: Operand): Tensor => test('logicalOr', 'logicalOr', a, b);
+export const logicalXor = (a: Operand, b: Operand): Tensor => test('logicalXor', 'logicalXor', a, b);
+/** True where a is 0. */
+export function logicalNot(a: Tensor): Tensor {
+  const out = empty('bool', a.shape);
+  kernels().map('logicalNot', a.dtype, a.shape, out.strided, a.strided);
+  return out;
 }

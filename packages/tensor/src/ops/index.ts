@@ -1,8 +1,67 @@
-export { add, div, eq, gt, lt, mul, sub } from './binary.ts';
-export { clone, to } from './convert.ts';
+export {
+  add,
+  div,
+  eq,
+  ge,
+  gt,
+  le,
+  logicalAnd,
+  logicalNot,
+  logicalOr,
+  logicalXor,
+  lt,
+  maximum,
+  minimum,
+  mul,
+  ne,
+  pow,
+  sub,
+} from './binary.ts';
+export { clamp, maskedFill, where } from './choose.ts';
+export { clone, contiguous, to } from './convert.ts';
+export { add_, copy_, div_, fill_, mul_, sub_, zero_ } from './in-place.ts';
+export { at, type Index, type Range } from './indexing.ts';
+export { cat, chunk, split, stack } from './join.ts';
+export { linear } from './linear.ts';
+export { embedding, gather, indexSelect, oneHot, scatterAdd } from './lookup.ts';
 export { crossEntropy, type LossOptions, mseLoss, nllLoss, type Reduction } from './loss.ts';
-export { linear, matmul } from './matmul.ts';
-export { flatten, reshape, squeeze, t, transpose, unsqueeze } from './movement.ts';
-export { argmax, max, mean, sum } from './reduce.ts';
+export { matmul } from './matmul.ts';
+export { cumsum, type Sorted, sort, topk, tril, triu } from './order.ts';
+export { all, any, argmax, argmin, type Dims, max, mean, min, prod, sum } from './reduce.ts';
 export { logSoftmax, softmax } from './softmax.ts';
-export { abs, exp, log, neg, relu, sigmoid, sqrt, square, tanh } from './unary.ts';
+export { logSumExp, std, type VarianceOptions, variance } from './statistics.ts';
+export {
+  abs,
+  ceil,
+  cos,
+  erf,
+  exp,
+  floor,
+  gelu,
+  log,
+  neg,
+  relu,
+  round,
+  rsqrt,
+  sigmoid,
+  sign,
+  silu,
+  sin,
+  sqrt,
+  square,
+  tanh,
+  trunc,
+} from './unary.ts';
+export {
+  expand,
+  flatten,
+  narrow,
+  permute,
+  reshape,
+  select,
+  squeeze,
+  t,
+  transpose,
+  unsqueeze,
+  view,
+} from './views.ts';

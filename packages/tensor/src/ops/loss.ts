@@ -1,13 +1,15 @@
 // Losses. Labels are class numbers, int32 or int64; each is checked before a kernel sees it.
 import { isRecording, record } from '../autograd/node.ts';
 import { kernels } from '../backends/index.ts';
+import type { DType } from '../dtype.ts';
 import { badLabelDtype, badLabels, badReduction, labelOutOfRange, lossShapes } from '../errors.ts';
-import type { Memory } from '../kernels.ts';
+import type { Strided } from '../kernels.ts';
 import { sameShape } from '../shape.ts';
 import { allocate, type Storage } from '../storage.ts';
 import { created, empty, type Tensor } from '../tensor.ts';
 import { sub } from './binary.ts';
-import { requireFloat } from './convert.ts';
+import { contiguous, inFloat32, needsFloat32, requireFloat } from './convert.ts';
+import { checkIndices } from './lookup.ts';
 import { mean, sum } from './reduce.ts';
 import { square } from './unary.ts';
 
@@ -25,96 +27,106 @@ function checkedReduction(op: string, { reduction = 'mean' }: LossOptions): Redu
 
 function checkLabels(op: string, a: Tensor, labels: Tensor): void {
   requireFloat(op, a);
-  if (labels.dtype === 'float32') throw badLabelDtype(op, labels.dtype);
-  const rows = a.shape[0];
-  const classes = a.shape[1];
-  if (a.rank !== 2 || labels.rank !== 1 || labels.shape[0] !== rows)
-    throw badLabels(op, a.shape, labels.shape);
-  const { host } = labels.memory;
-  // int64 as two halves, low first, so that no BigInt is made per label.
-  const isWide = host instanceof BigInt64Array;
-  const words = isWide ? new Int32Array(host.buffer, host.byteOffset, host.length * 2) : host;
-  const step = isWide ? 2 : 1;
-  for (let r = 0; r < rows!; r++) {
-    const label = words[r * step] as number;
-    if (label < 0 || label >= classes! || (isWide && words[r * 2 + 1] !== 0)) {
-      throw labelOutOfRange(op, host[r]!, r, classes!);
-    }
+  if (labels.dtype !== 'int32' && labels.dtype !== 'int64') throw badLabelDtype(op, labels.dtype);
+  const fits = a.rank === 2 && labels.rank === 1 && labels.shape[0] === a.shape[0];
+  if (!fits) throw badLabels(op, a.shape, labels.shape);
+}
+
+/** Scores [rows, classes] and their labels, dense, with everything that the losses of rows share. */
+class Rows {
+  readonly #labels: Tensor;
+  readonly #dtype: DType;
+  readonly #reduction: Reduction;
+  readonly count: number;
+  readonly classes: number;
+  readonly labels: Strided;
+  readonly storage: Storage;
+
+  constructor(op: string, scores: Tensor, labels: Tensor, reduction: Reduction) {
+    this.#labels = contiguous(labels);
+    this.#dtype = scores.dtype;
+    this.#reduction = reduction;
+    [this.count, this.classes] = scores.shape as [number, number];
+    checkIndices(op, this.#labels, this.classes, labelOutOfRange);
+    this.labels = this.#labels.strided;
+    this.storage = this.#labels.storage;
   }
-}
 
-/** The gradient of each row's loss, given that of the reduced loss. */
-function rowGradients(grad: Storage, rows: number, reduction: Reduction): Storage {
-  if (reduction === 'none') return grad.retain();
-  const out = allocate('float32', rows);
-  kernels().strided(out.memory, grad.memory, [rows], [0], 0);
-  if (reduction === 'mean') kernels().affine(out.memory, out.memory, 1 / rows, 0);
-  return out;
-}
+  /** Gives back what was copied for kernels; the tape keeps what it needs. */
+  done(labels: Tensor): void {
+    if (this.#labels !== labels) this.#labels.dispose();
+  }
 
-function nllForward(logProbs: Memory, labels: Tensor, classes: number, reduction: Reduction): Tensor {
-  const k = kernels();
-  const rows = labels.count;
-  const losses = allocate('float32', rows);
-  k.nll(losses.memory, logProbs, labels.memory, rows, classes);
-  if (reduction === 'none') return created(losses, labels.shape);
-  const out = empty('float32', []);
-  k.reduce('sum', out.memory, losses.memory, 1, rows, 1);
-  if (reduction === 'mean') k.affine(out.memory, out.memory, 1 / rows, 0);
-  losses.release();
-  return out;
-}
+  loss(logProbs: Strided): Tensor {
+    const losses = allocate(this.#dtype, this.count);
+    kernels().nll(losses.dense, logProbs, this.labels, this.count, this.classes);
+    if (this.#reduction === 'none') return created(losses, [this.count]);
+    const out = empty(this.#dtype, []);
+    kernels().reduce(this.#reduction, [this.count], { ...out.strided, strides: [0] }, losses.dense);
+    losses.release();
+    return out;
+  }
 
-function nllGradient(
-  into: Memory,
-  grad: Storage,
-  labels: Memory,
-  classes: number,
-  reduction: Reduction,
-): void {
-  const perRow = rowGradients(grad, labels.count, reduction);
-  kernels().nllGrad(into, perRow.memory, labels, labels.count, classes);
-  perRow.release();
+  /** Writes the gradient of the log-probabilities, given that of the loss. */
+  gradient(into: Strided, grad: Storage): void {
+    if (this.#reduction === 'none') {
+      kernels().nllGrad(into, grad.dense, this.labels, this.count, this.classes);
+      return;
+    }
+    const perRow = allocate(this.#dtype, this.count);
+    const scale = this.#reduction === 'mean' ? 1 / this.count : 1;
+    kernels().map('mul', this.#dtype, [this.count], perRow.dense, { ...grad.dense, strides: [0] }, scale);
+    kernels().nllGrad(into, perRow.dense, this.labels, this.count, this.classes);
+    perRow.release();
+  }
 }
 
 /** Negative log-likelihood of log-probabilities [rows, classes] against labels [rows]. */
 export function nllLoss(logProbs: Tensor, labels: Tensor, options: LossOptions = {}): Tensor {
   checkLabels('nllLoss', logProbs, labels);
   const reduction = checkedReduction('nllLoss', options);
-  const classes = logProbs.shape[1]!;
-  const out = nllForward(logProbs.memory, labels, classes, reduction);
-  if (!isRecording(logProbs)) return out;
-  const target = logProbs.target!;
-  const wanted = labels.memory;
-  return record('nllLoss', out, [target], [labels.storage], (grad) => {
-    const into = target.begin();
-    nllGradient(into.memory, grad, wanted, classes, reduction);
-    target.end(into);
-  });
+  if (needsFloat32(logProbs)) return inFloat32(logProbs, (wide) => nllLoss(wide, labels, options));
+  const rows = new Rows('nllLoss', logProbs, labels, reduction);
+  const dense = contiguous(logProbs);
+  const out = rows.loss(dense.strided);
+  if (isRecording(dense)) {
+    const target = dense.target!;
+    record('nllLoss', out, [target], [rows.storage], (grad) => {
+      const into = target.begin();
+      rows.gradient(into.dense, grad);
+      target.end(into);
+    });
+  }
+  if (dense !== logProbs) dense.dispose();
+  rows.done(labels);
+  return out;
 }
 
 /** Cross entropy of logits [rows, classes] against labels [rows]: nllLoss of logSoftmax, in one step. */
 export function crossEntropy(logits: Tensor, labels: Tensor, options: LossOptions = {}): Tensor {
   checkLabels('crossEntropy', logits, labels);
   const reduction = checkedReduction('crossEntropy', options);
-  const rows = labels.count;
-  const classes = logits.shape[1]!;
-  const logProbs = allocate('float32', logits.count);
-  kernels().logSoftmax(logProbs.memory, logits.memory, rows, classes);
-  const out = nllForward(logProbs.memory, labels, classes, reduction);
-  if (isRecording(logits)) {
-    const target = logits.target!;
-    const wanted = labels.memory;
-    record('crossEntropy', out, [target], [logProbs, labels.storage], (grad) => {
-      const direct = allocate('float32', rows * classes);
-      nllGradient(direct.memory, grad, wanted, classes, reduction);
+  if (needsFloat32(logits)) return inFloat32(logits, (wide) => crossEntropy(wide, labels, options));
+  const rows = new Rows('crossEntropy', logits, labels, reduction);
+  const dense = contiguous(logits);
+  const { dtype, count } = dense;
+  const logProbs = allocate(dtype, count);
+  kernels().logSoftmax(logProbs.dense, dense.strided, rows.count, rows.classes);
+  const out = rows.loss(logProbs.dense);
+  if (isRecording(dense)) {
+    const target = dense.target!;
+    record('crossEntropy', out, [target], [logProbs, rows.storage], (grad) => {
+      const direct = allocate(dtype, count);
+      rows.gradient(direct.dense, grad);
       const into = target.begin();
-      kernels().logSoftmaxGrad(into.memory, direct.memory, logProbs.memory, rows, classes);
+      kernels().logSoftmaxGrad(into.dense, direct.dense, logProbs.dense, rows.count, rows.classes);
       target.end(into);
       direct.release();
     });
   }
   logProbs.release();
+  if (dense !== logits) dense.dispose();
+  rows.done(labels);
   return out;
 }
 

@@ -1,86 +1,175 @@
-// The matrix product, and linear layers. Gradients of matrices go straight into their own memory: the kernel adds.
-import { isRecording, record } from '../autograd/node.ts';
-import { kernels } from '../backends/index.ts';
-import { badLinear, badMatmul } from '../errors.ts';
-import { countOf } from '../shape.ts';
-import { empty, type Tensor } from '../tensor.ts';
-import { requireFloat } from './convert.ts';
+// Matrix products. A matrix may lie in memory row by row or column by column, with any distance between its rows, so
+// transposes and slices are multiplied as they lie. Gradients go straight into their own memory: the kernel adds.
 
-/** Matrix × matrix, matrix × vector, vector × matrix, or the dot product of two vectors. */
-export function matmul(a: Tensor, b: Tensor): Tensor {
-  requireFloat('matmul', a);
-  requireFloat('matmul', b);
-  const isRow = a.rank === 1;
-  const isColumn = b.rank === 1;
-  if ((!isRow && a.rank !== 2) || (!isColumn && b.rank !== 2)) throw badMatmul(a.shape, b.shape);
-  const m = isRow ? 1 : a.shape[0]!;
-  const k = a.shape[isRow ? 0 : 1]!;
-  const n = isColumn ? 1 : b.shape[1]!;
-  if (b.shape[0] !== k) throw badMatmul(a.shape, b.shape);
-  const out = empty('float32', isRow ? (isColumn ? [] : [n]) : isColumn ? [m] : [m, n]);
-  kernels().matmul(out.memory, a.memory, b.memory, m, n, k, false, false, false);
+import { isRecording, record } from '../autograd/node.ts';
+import type { GradTarget } from '../autograd/target.ts';
+import { kernels } from '../backends/index.ts';
+import { badMatmul, mixedDtypes } from '../errors.ts';
+import type { Strided } from '../kernels.ts';
+import { broadcastShapes, broadcastStrides, countOf, type Shape, sameShape, stridesOf } from '../shape.ts';
+import { allocate, type Storage } from '../storage.ts';
+import { empty, type Tensor } from '../tensor.ts';
+import { contiguous, inFloat32, needsFloat32, requireFloat, to } from './convert.ts';
+import { shareReduced } from './gradient.ts';
+import { reshape, squeeze, unsqueeze } from './views.ts';
+
+/** A batch of matrices in memory. */
+export interface Matrices {
+  readonly memory: Strided['memory'];
+  readonly offset: number;
+  /** From one matrix to the next, by dimension of the batch. */
+  readonly batch: readonly number[];
+  /** From one stored row to the next. */
+  readonly step: number;
+  /** Whether the stored rows are the columns. */
+  readonly isTransposed: boolean;
+}
+
+export const turned = (a: Matrices): Matrices => ({ ...a, isTransposed: !a.isTransposed });
+
+/** The last two dimensions as matrices, or null if neither lies dense. */
+export function matricesOf(a: Tensor): Matrices | null {
+  const { shape, strides, offset } = a.layout;
+  const [rows, cols] = shape.slice(-2) as [number, number];
+  const [rowStride, colStride] = strides.slice(-2) as [number, number];
+  const { memory } = a.strided;
+  const common = { memory, offset, batch: strides.slice(0, -2) };
+  if ((colStride === 1 || cols === 1) && (rowStride >= cols || rows === 1)) {
+    return { ...common, step: rows === 1 ? cols : rowStride, isTransposed: false };
+  }
+  if ((rowStride === 1 || rows === 1) && (colStride >= rows || cols === 1)) {
+    return { ...common, step: cols === 1 ? rows : colStride, isTransposed: true };
+  }
+  return null;
+}
+
+/** Dense matrices of this shape. */
+export function denseMatrices({ memory, offset }: Strided, shape: Shape): Matrices {
+  return {
+    memory,
+    offset,
+    batch: stridesOf(shape).slice(0, -2),
+    step: shape[shape.length - 1]!,
+    isTransposed: false,
+  };
+}
+
+/** out[..., m, n] (+)= a[..., m, k] · b[..., k, n]; out lies dense, a and b are stretched to its batch by their strides. */
+export function multiply(
+  batch: Shape,
+  out: Strided,
+  a: Matrices,
+  b: Matrices,
+  m: number,
+  n: number,
+  k: number,
+  accumulate: boolean,
+): void {
+  const count = countOf(batch) * m * n;
+  if (count === 0) return;
+  if (k === 0) {
+    if (!accumulate) kernels().copy([count], out, 0);
+    return;
+  }
+  const strides = stridesOf([...batch, m, n]).slice(0, -2);
+  const operand = ({ memory, offset, batch: own }: Matrices): Strided => ({ memory, offset, strides: own });
+  kernels().matmul(batch, { ...out, strides }, operand(a), operand(b), {
+    m,
+    n,
+    k,
+    aStep: a.step,
+    bStep: b.step,
+    transA: a.isTransposed,
+    transB: b.isTransposed,
+    accumulate,
+  });
+}
+
+/** Sends a gradient of matrices [..., rows, cols] to an input whose batch may have been stretched. */
+function sendMatrices(
+  target: GradTarget,
+  batch: Shape,
+  inputShape: Shape,
+  left: Matrices,
+  right: Matrices,
+  inner: number,
+): void {
+  const [rows, cols] = inputShape.slice(-2) as [number, number];
+  const shape = [...batch, rows, cols];
+  if (sameShape(shape, inputShape)) {
+    multiply(batch, target.open(), left, right, rows, cols, inner, target.isFilled);
+    target.close();
+    return;
+  }
+  const whole = allocate(target.dtype, countOf(shape));
+  multiply(batch, whole.dense, left, right, rows, cols, inner, false);
+  shareReduced(target, whole, shape, inputShape);
+  whole.release();
+}
+
+/** [..., m, k] · [..., k, n], with the dimensions in front broadcast. */
+function batched(a: Tensor, b: Tensor): Tensor {
+  const [m, k] = a.shape.slice(-2) as [number, number];
+  const n = b.shape[b.rank - 1]!;
+  const batch = broadcastShapes('matmul', a.shape.slice(0, -2), b.shape.slice(0, -2));
+  const stretch = (x: Matrices, { shape }: Tensor): Matrices => ({
+    ...x,
+    batch: broadcastStrides(shape.slice(0, -2), x.batch, batch),
+  });
+  const [left, right] = [matricesOf(a), matricesOf(b)];
+  if (left === null || right === null) {
+    const copies = [left ? a : contiguous(a), right ? b : contiguous(b)] as const;
+    const out = batched(...copies);
+    for (const [i, tensor] of [a, b].entries()) if (copies[i] !== tensor) copies[i]!.dispose();
+    return out;
+  }
+  const out = empty(a.dtype, [...batch, m, n]);
+  const [x, y] = [stretch(left, a), stretch(right, b)];
+  multiply(batch, out.strided, x, y, m, n, k, false);
   if (!isRecording(a, b)) return out;
-  const toA = a.target;
-  const toB = b.target;
-  const x = a.memory;
-  const y = b.memory;
-  return record('matmul', out, [toA, toB], [a.storage, b.storage], ({ memory: grad }) => {
-    if (toB) {
-      kernels().matmul(toB.open(), x, grad, k, n, m, true, false, toB.isFilled);
-      toB.close();
-    }
-    if (toA) {
-      kernels().matmul(toA.open(), grad, y, m, k, n, false, true, toA.isFilled);
-      toA.close();
-    }
+  const [toA, toB, aShape, bShape] = [a.target, b.target, a.shape, b.shape];
+  return record('matmul', out, [toA, toB], [a.storage, b.storage], (grad: Storage) => {
+    const g = denseMatrices(grad.dense, [...batch, m, n]);
+    if (toB) sendMatrices(toB, batch, bShape, turned(x), g, m);
+    if (toA) sendMatrices(toA, batch, aShape, g, turned(y), n);
   });
 }
 
 /**
- * x · wᵀ + b, with x [..., in], w [out, in] and b [out], if any. In backward the gradients of w and b are final
- * before that of x is computed, so that they can be sent while it is.
+ * Matrix × matrix over the last two dimensions; those in front are broadcast. A vector counts as a row on the left and
+ * as a column on the right.
  */
-export function linear(x: Tensor, w: Tensor, b: Tensor | null = null): Tensor {
-  const outSize = w.shape[0]!;
-  const inSize = w.shape[1]!;
-  checkLinear(x, w, b);
-  const rows = x.rank === 2 ? x.shape[0]! : countOf(x.shape.slice(0, -1));
-  const shape = x.rank === 2 ? [rows, outSize] : [...x.shape.slice(0, -1), outSize];
-  const out = empty('float32', shape);
-  const k = kernels();
-  k.matmul(out.memory, x.memory, w.memory, rows, outSize, inSize, false, true, false);
-  if (b) k.binary('add', out.memory, out.memory, b.memory, [rows, outSize], [outSize, 1], [0, 1]);
-  if (!isRecording(x, w, b)) return out;
-  const toX = x.target;
-  const toW = w.target;
-  const toB = b?.target ?? null;
-  const input = x.memory;
-  const weight = w.memory;
-  return record('linear', out, [toX, toW, toB], [x.storage, w.storage], ({ memory: grad }) => {
-    if (toB) {
-      const into = toB.begin();
-      kernels().reduce('sum', into.memory, grad, 1, rows, outSize);
-      toB.end(into);
-    }
-    if (toW) {
-      kernels().matmul(toW.open(), grad, input, outSize, inSize, rows, true, false, toW.isFilled);
-      toW.close();
-    }
-    if (toX) {
-      kernels().matmul(toX.open(), grad, weight, rows, inSize, outSize, false, false, toX.isFilled);
-      toX.close();
-    }
-  });
+export function matmul(a: Tensor, b: Tensor): Tensor {
+  requireFloat('matmul', a);
+  requireFloat('matmul', b);
+  if (a.dtype !== b.dtype) throw mixedDtypes('matmul', a.dtype, b.dtype);
+  const isInnerEqual = a.rank > 0 && b.rank > 0 && a.shape[a.rank - 1] === b.shape[Math.max(0, b.rank - 2)];
+  if (!isInnerEqual) throw badMatmul(a.shape, b.shape);
+  if (needsFloat32(a)) {
+    const wide = to(b, 'float32');
+    const out = inFloat32(a, (x) => matmul(x, wide));
+    wide.dispose();
+    return out;
+  }
+  if (a.rank === 1)
+    return through(unsqueeze(a, 0), (row) =>
+      through(matmul(row, b), (out) => squeeze(out, -2 + Number(b.rank === 1))),
+    );
+  if (b.rank === 1)
+    return through(unsqueeze(b, 1), (column) => through(matmul(a, column), (out) => squeeze(out, -1)));
+  // Many matrices times one are one tall matrix times it.
+  if (a.rank > 2 && b.rank === 2 && a.isContiguous) {
+    const rows = a.count === 0 ? 0 : a.count / a.shape[a.rank - 1]!;
+    return through(reshape(a, [rows, a.shape[a.rank - 1]!]), (tall) =>
+      through(batched(tall, b), (out) => reshape(out, [...a.shape.slice(0, -1), b.shape[1]!])),
+    );
+  }
+  return batched(a, b);
 }
 
-function checkLinear(x: Tensor, w: Tensor, b: Tensor | null): void {
-  requireFloat('linear', x);
-  requireFloat('linear', w);
-  if (b) requireFloat('linear', b);
-  const fits =
-    w.rank === 2 &&
-    x.rank > 0 &&
-    x.shape[x.rank - 1] === w.shape[1] &&
-    (b === null || (b.rank === 1 && b.shape[0] === w.shape[0]));
-  if (!fits) throw badLinear(x.shape, w.shape, b?.shape ?? null);
+/** op(a), after which `a` is not needed any more. */
+function through(a: Tensor, op: (a: Tensor) => Tensor): Tensor {
+  const out = op(a);
+  if (out !== a) a.dispose();
+  return out;
 }

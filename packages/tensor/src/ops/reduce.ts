@@ -1,114 +1,177 @@
-// Sums, means and maxima over dimensions; without dimensions over all.
+// Reductions over dimensions; without dimensions over all.
 import { isRecording, record } from '../autograd/node.ts';
 import { kernels } from '../backends/index.ts';
+import { type DType, isFloat } from '../dtype.ts';
 import { emptyReduction } from '../errors.ts';
-import type { Memory } from '../kernels.ts';
-import {
-  broadcastStrides,
-  checkedDim,
-  countOf,
-  dimMask,
-  planReduce,
-  reducedShape,
-  type Shape,
-} from '../shape.ts';
+import type { ReduceOp, Strided } from '../kernels.ts';
+import { keptStrides } from '../layout.ts';
+import { checkedDim, countOf, dimMask, reducedShape } from '../shape.ts';
 import { allocate } from '../storage.ts';
 import { empty, type Tensor } from '../tensor.ts';
-import { dense, reduceInto, stretched } from './broadcast.ts';
+import { eq, ne } from './binary.ts';
 import { requireFloat } from './convert.ts';
+import { Calculation, contribute } from './gradient.ts';
 
-type Dims = number | readonly number[];
+export type Dims = number | readonly number[];
 
 interface Reduced {
   readonly out: Tensor;
-  /** The result's shape with the reduced dimensions as 1. */
-  readonly keptShape: Shape;
-  /** Elements of `a` for each element of the result. */
+  /** The result's strides in the shape of the input. */
+  readonly strides: readonly number[];
+  /** Elements of the input for each element of the result. */
   readonly size: number;
 }
 
-function reduceForward(
-  name: 'sum' | 'max' | 'mean',
+function reduced(
+  name: string,
+  op: ReduceOp,
   a: Tensor,
+  dtype: DType,
   dims: Dims | undefined,
   keepDim: boolean,
 ): Reduced {
   const mask = dimMask(name, dims, a.rank);
-  const out = empty(a.dtype, reducedShape(a.shape, mask, keepDim));
-  const steps = planReduce(a.shape, mask);
-  if (steps.length === 0) kernels().copy(out.memory, a.memory);
-  else reduceInto(name === 'max' ? 'max' : 'sum', out.memory, a.memory, steps);
-  const size = countOf(a.shape.filter((_, d) => mask[d]));
-  return { out, keptShape: reducedShape(a.shape, mask, true), size };
+  const out = empty(dtype, reducedShape(a.shape, mask, keepDim));
+  const strides = keptStrides(a.shape, mask);
+  const size = reducedCount(name, a, dims);
+  if (size === 0 && (op === 'max' || op === 'min')) {
+    out.dispose();
+    throw emptyReduction(name, a.shape);
+  }
+  kernels().reduce(op, a.shape, { ...out.strided, strides }, a.strided);
+  return { out, strides, size };
 }
 
-/** into[shape] = a stretched from `keptShape`. */
-function expand(into: Memory, shape: Shape, a: Memory, keptShape: Shape): void {
-  kernels().strided(into, a, shape, broadcastStrides(keptShape, shape), 0);
-}
+/** Integers and bool are summed in int64. */
+const totalType = (dtype: DType): DType => (isFloat(dtype) ? dtype : 'int64');
 
 export function sum(a: Tensor, dims?: Dims, keepDim = false): Tensor {
-  const { out, keptShape } = reduceForward('sum', a, dims, keepDim);
+  const { out, strides } = reduced('sum', 'sum', a, totalType(a.dtype), dims, keepDim);
   if (!isRecording(a)) return out;
   const target = a.target!;
   const { shape } = a;
   return record('sum', out, [target], [], (grad) => {
     const into = target.begin();
-    expand(into.memory, shape, grad.memory, keptShape);
+    kernels().copy(shape, into.dense, { ...grad.dense, strides });
     target.end(into);
   });
 }
 
-/** Float32 only. The mean of nothing is NaN. */
+/** Floats only. The mean of nothing is NaN. */
 export function mean(a: Tensor, dims?: Dims, keepDim = false): Tensor {
   requireFloat('mean', a);
-  const { out, keptShape, size } = reduceForward('mean', a, dims, keepDim);
-  const scale = 1 / size;
-  kernels().affine(out.memory, out.memory, scale, 0);
+  const { out, strides, size } = reduced('mean', 'mean', a, a.dtype, dims, keepDim);
   if (!isRecording(a)) return out;
   const target = a.target!;
-  const { shape } = a;
+  const { shape, dtype } = a;
   return record('mean', out, [target], [], (grad) => {
     const into = target.begin();
-    expand(into.memory, shape, grad.memory, keptShape);
-    kernels().affine(into.memory, into.memory, scale, 0);
+    kernels().map('mul', dtype, shape, into.dense, { ...grad.dense, strides }, 1 / size);
     target.end(into);
   });
 }
 
 /** The values of the maxima. Equal maxima share the gradient evenly, as in torch.amax. */
-export function max(a: Tensor, dims?: Dims, keepDim = false): Tensor {
-  const reduced = dimMask('max', dims, a.rank);
-  if (a.shape.some((size, d) => size === 0 && reduced[d])) throw emptyReduction('max', a.shape);
-  const { out, keptShape } = reduceForward('max', a, dims, keepDim);
+export const max = (a: Tensor, dims?: Dims, keepDim = false): Tensor => extreme('max', a, dims, keepDim);
+/** The values of the minima. Equal minima share the gradient evenly, as in torch.amin. */
+export const min = (a: Tensor, dims?: Dims, keepDim = false): Tensor => extreme('min', a, dims, keepDim);
+
+function extreme(op: 'max' | 'min', a: Tensor, dims: Dims | undefined, keepDim: boolean): Tensor {
+  const { out, strides } = reduced(op, op, a, a.dtype, dims, keepDim);
   if (!isRecording(a)) return out;
   const target = a.target!;
-  const { shape } = a;
-  const x = a.memory;
-  const top = out.memory;
-  const steps = planReduce(shape, reduced);
-  return record('max', out, [target], [a.storage, out.storage], (grad) => {
-    const into = target.begin();
-    const share = allocate('float32', top.count);
-    stretched('eq', into.memory, shape, x, shape, top, keptShape);
-    if (steps.length === 0) kernels().fill(share.memory, 1);
-    else reduceInto('sum', share.memory, into.memory, steps);
-    dense('div', share.memory, grad.memory, share.memory);
-    stretched('mul', into.memory, shape, into.memory, shape, share.memory, keptShape);
+  const { shape, dtype, strided: values } = a;
+  const best = out.strided;
+  const { count } = out;
+  return record(op, out, [target], [a.storage, out.storage], (grad) => {
+    const k = new Calculation(dtype, shape);
+    const share = allocate(dtype, count);
+    const stretched = { ...share.dense, strides };
+    contribute(target, k, shape, (into) => {
+      k.map('eq', into, values, { ...best, strides });
+      kernels().reduce('sum', shape, stretched, into);
+      kernels().map('div', dtype, [count], share.dense, grad.dense, share.dense);
+      k.map('mul', into, into, stretched);
+    });
     share.release();
-    target.end(into);
   });
 }
 
-/** int32 index of the first maximum along `dim`; without `dim`, in the flattened tensor. NaN counts as the largest. */
-export function argmax(a: Tensor, dim?: number, keepDim = false): Tensor {
-  const at = dim === undefined ? null : checkedDim('argmax', dim, a.rank);
-  const size = at === null ? a.count : a.shape[at]!;
-  if (size === 0) throw emptyReduction('argmax', a.shape);
-  const mask = a.shape.map((_, d) => at === null || d === at);
-  const out = empty('int32', reducedShape(a.shape, mask, keepDim));
-  const outer = at === null ? 1 : countOf(a.shape.slice(0, at));
-  const inner = at === null ? 1 : countOf(a.shape.slice(at + 1));
-  kernels().argmax(out.memory, a.memory, outer, size, inner);
+/** The product. The gradient is right where elements are 0, too. */
+export function prod(a: Tensor, dims?: Dims, keepDim = false): Tensor {
+  const { out, strides } = reduced('prod', 'prod', a, totalType(a.dtype), dims, keepDim);
+  if (!isRecording(a)) return out;
+  const target = a.target!;
+  const { shape, dtype, strided: values } = a;
+  const { count } = out;
+  return record('prod', out, [target], [a.storage], (grad) => {
+    const k = new Calculation(dtype, shape);
+    contribute(target, k, shape, (into) => prodGradient(k, into, values, { ...grad.dense, strides }, count));
+  });
+}
+
+/**
+ * The product of the others: with zeros counted and replaced by 1, that product ÷ x where nothing is 0, the product
+ * itself for a single 0, and 0 for the rest.
+ */
+function prodGradient(k: Calculation, into: Strided, x: Strided, grad: Strided, count: number): void {
+  const isZero = k.temporary();
+  const nonzero = k.temporary();
+  const [product, zeros] = [allocate(k.dtype, count), allocate(k.dtype, count)];
+  const stretch = (storage: typeof product): Strided => ({ ...storage.dense, strides: grad.strides });
+  k.map('eq', isZero, x, 0);
+  k.map('where', nonzero, isZero, 1, x);
+  kernels().reduce('prod', k.shape, stretch(product), nonzero);
+  kernels().reduce('sum', k.shape, stretch(zeros), isZero);
+  // Zeros among the others: 0 lets the product through.
+  k.map('sub', isZero, stretch(zeros), isZero);
+  k.map('div', into, stretch(product), nonzero);
+  k.map('where', into, isZero, 0, into);
+  k.map('mul', into, into, grad);
+  product.release();
+  zeros.release();
+}
+
+/** Whether any element is not 0; bool. */
+export const any = (a: Tensor, dims?: Dims, keepDim = false): Tensor =>
+  counted('any', a, 'ne', ne, dims, keepDim);
+/** Whether no element is 0; bool. */
+export const all = (a: Tensor, dims?: Dims, keepDim = false): Tensor =>
+  counted('all', a, 'eq', eq, dims, keepDim);
+
+function counted(
+  name: string,
+  a: Tensor,
+  what: 'eq' | 'ne',
+  test: typeof eq,
+  dims: Dims | undefined,
+  keepDim: boolean,
+): Tensor {
+  const matches = test(a, 0);
+  const { out: count } = reduced(name, 'sum', matches, 'int64', dims, keepDim);
+  const out = what === 'ne' ? ne(count, 0) : eq(count, 0);
+  matches.dispose();
+  count.dispose();
   return out;
+}
+
+/** int64 index of the first maximum along `dim`; without `dim`, in the flattened tensor. NaN counts as the largest. */
+export const argmax = (a: Tensor, dim?: number, keepDim = false): Tensor => position('max', a, dim, keepDim);
+/** int64 index of the first minimum along `dim`; without `dim`, in the flattened tensor. NaN counts as the smallest. */
+export const argmin = (a: Tensor, dim?: number, keepDim = false): Tensor => position('min', a, dim, keepDim);
+
+function position(op: 'max' | 'min', a: Tensor, dim: number | undefined, keepDim: boolean): Tensor {
+  const name = `arg${op}`;
+  const at = dim === undefined ? null : checkedDim(name, dim, a.rank);
+  if ((at === null ? a.count : a.shape[at]) === 0) throw emptyReduction(name, a.shape);
+  const mask = a.shape.map((_, d) => at === null || d === at);
+  const out = empty('int64', reducedShape(a.shape, mask, keepDim));
+  kernels().argReduce(op, a.shape, { ...out.strided, strides: keptStrides(a.shape, mask) }, a.strided);
+  return out;
+}
+
+/** Elements of `a` for each element of a result that is reduced over `dims`. */
+export function reducedCount(name: string, a: Tensor, dims: Dims | undefined): number {
+  const mask = dimMask(name, dims, a.rank);
+  return countOf(a.shape.filter((_, d) => mask[d]));
 }

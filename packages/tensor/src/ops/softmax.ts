@@ -1,28 +1,34 @@
-// Softmax in logarithms, along the last dimension; other dimensions are transposed there and back.
+// Softmax in logarithms, along the last dimension; other dimensions are turned there and back.
 import { isRecording, record } from '../autograd/node.ts';
 import { kernels } from '../backends/index.ts';
 import { checkedDim } from '../shape.ts';
 import { empty, type Tensor } from '../tensor.ts';
-import { requireFloat } from './convert.ts';
-import { transpose } from './movement.ts';
+import { contiguous, inFloat32, needsFloat32, requireFloat } from './convert.ts';
 import { exp } from './unary.ts';
+import { transpose } from './views.ts';
 
+/** log softmax, without overflow. */
 export function logSoftmax(a: Tensor, dim = -1): Tensor {
   requireFloat('logSoftmax', a);
   const at = checkedDim('logSoftmax', dim, a.rank);
+  if (needsFloat32(a)) return inFloat32(a, (wide) => logSoftmax(wide, at));
   if (at !== a.rank - 1) return alongLast(a, at);
   const cols = a.shape[at]!;
   const rows = cols === 0 ? 0 : a.count / cols;
-  const out = empty('float32', a.shape);
-  kernels().logSoftmax(out.memory, a.memory, rows, cols);
-  if (!isRecording(a)) return out;
-  const target = a.target!;
-  const logProbs = out.memory;
-  return record('logSoftmax', out, [target], [out.storage], (grad) => {
-    const into = target.begin();
-    kernels().logSoftmaxGrad(into.memory, grad.memory, logProbs, rows, cols);
-    target.end(into);
-  });
+  const dense = contiguous(a);
+  const out = empty(a.dtype, a.shape);
+  kernels().logSoftmax(out.strided, dense.strided, rows, cols);
+  if (isRecording(dense)) {
+    const target = dense.target!;
+    const logProbs = out.strided;
+    record('logSoftmax', out, [target], [out.storage], (grad) => {
+      const into = target.begin();
+      kernels().logSoftmaxGrad(into.dense, grad.dense, logProbs, rows, cols);
+      target.end(into);
+    });
+  }
+  if (dense !== a) dense.dispose();
+  return out;
 }
 
 function alongLast(a: Tensor, dim: number): Tensor {
@@ -34,6 +40,7 @@ function alongLast(a: Tensor, dim: number): Tensor {
   return out;
 }
 
+/** Positive numbers that add up to 1 along `dim`: exp a ÷ Σ exp a. */
 export function softmax(a: Tensor, dim = -1): Tensor {
   const logProbs = logSoftmax(a, dim);
   const out = exp(logProbs);

@@ -1,78 +1,128 @@
-// Functions of one element. Each rule says what the gradient reads and writes grad × f′ into `into`.
+// Functions of one element. Each rule says what the gradient reads, and writes grad × f′ into `into`.
 import { isRecording, record } from '../autograd/node.ts';
 import { kernels } from '../backends/index.ts';
-import type { Memory, UnaryOp } from '../kernels.ts';
-import { allocate } from '../storage.ts';
+import { isFloat } from '../dtype.ts';
+import { floatMapOps, type MapOp, type Strided } from '../kernels.ts';
 import { empty, type Tensor } from '../tensor.ts';
-import { dense } from './broadcast.ts';
-import { requireFloat } from './convert.ts';
+import { Calculation, contribute } from './gradient.ts';
 
 interface Rule {
   readonly saves: 'input' | 'output' | 'nothing';
-  readonly gradient: (into: Memory, grad: Memory, saved: Memory) => void;
+  readonly gradient: (k: Calculation, into: Strided, grad: Strided, saved: Strided) => void;
 }
 
-const rules: Record<UnaryOp, Rule> = {
-  neg: { saves: 'nothing', gradient: (into, grad) => kernels().unary('neg', into, grad) },
-  exp: { saves: 'output', gradient: (into, grad, out) => dense('mul', into, grad, out) },
-  log: { saves: 'input', gradient: (into, grad, a) => dense('div', into, grad, a) },
+/** grad × f′, where one kernel does it all, from the input or the output. */
+const fused = (saves: 'input' | 'output', op: MapOp): Rule => ({
+  saves,
+  gradient: (k, into, grad, saved) => k.map(op, into, grad, saved),
+});
+
+/** Steps, and jumps between them: the gradient is 0 where there is one. */
+const flat: Rule = { saves: 'nothing', gradient: (k, into) => kernels().copy(k.shape, into, 0) };
+
+/** grad × factor × g(x) for a function g that is a kernel. */
+const scaled = (op: MapOp, factor: number): Rule => ({
+  saves: 'input',
+  gradient: (k, into, grad, x) => {
+    k.map(op, into, x);
+    k.map('mul', into, into, grad);
+    if (factor !== 1) k.map('mul', into, into, factor);
+  },
+});
+
+const rules = {
+  neg: { saves: 'nothing', gradient: (k, into, grad) => k.map('neg', into, grad) },
+  abs: scaled('sign', 1),
+  sign: flat,
+  exp: fused('output', 'mul'),
+  log: fused('input', 'div'),
   sqrt: {
     saves: 'output',
-    gradient: (into, grad, out) => {
-      dense('div', into, grad, out);
-      kernels().affine(into, into, 0.5, 0);
+    gradient: (k, into, grad, out) => {
+      k.map('div', into, grad, out);
+      k.map('mul', into, into, 0.5);
+    },
+  },
+  rsqrt: {
+    saves: 'output',
+    gradient: (k, into, grad, out) => {
+      k.map('square', into, out);
+      k.map('mul', into, into, out);
+      k.map('mul', into, into, grad);
+      k.map('mul', into, into, -0.5);
     },
   },
   square: {
     saves: 'input',
-    gradient: (into, grad, a) => {
-      dense('mul', into, grad, a);
-      kernels().affine(into, into, 2, 0);
+    gradient: (k, into, grad, x) => {
+      k.map('mul', into, grad, x);
+      k.map('mul', into, into, 2);
     },
   },
-  abs: { saves: 'input', gradient: absGradient },
-  relu: { saves: 'output', gradient: (into, grad, out) => dense('reluGrad', into, grad, out) },
-  sigmoid: { saves: 'output', gradient: (into, grad, out) => dense('sigmoidGrad', into, grad, out) },
-  tanh: { saves: 'output', gradient: (into, grad, out) => dense('tanhGrad', into, grad, out) },
-};
+  sin: scaled('cos', 1),
+  cos: scaled('sin', -1),
+  tanh: fused('output', 'tanhGrad'),
+  sigmoid: fused('output', 'sigmoidGrad'),
+  relu: fused('output', 'reluGrad'),
+  erf: {
+    saves: 'input',
+    gradient: (k, into, grad, x) => {
+      k.map('square', into, x);
+      k.map('neg', into, into);
+      k.map('exp', into, into);
+      k.map('mul', into, into, 2 / Math.sqrt(Math.PI));
+      k.map('mul', into, into, grad);
+    },
+  },
+  gelu: fused('input', 'geluGrad'),
+  silu: fused('input', 'siluGrad'),
+  floor: flat,
+  ceil: flat,
+  round: flat,
+  trunc: flat,
+} satisfies Partial<Record<MapOp, Rule>>;
 
-/** grad × sign(a), with sign(0) = 0. */
-function absGradient(into: Memory, grad: Memory, a: Memory): void {
-  const k = kernels();
-  const zero = allocate('float32', 1);
-  const isPositive = allocate('float32', a.count);
-  k.fill(zero.memory, 0);
-  k.binary('lt', isPositive.memory, zero.memory, a, [a.count], [0], [1]);
-  k.binary('lt', into, a, zero.memory, [a.count], [1], [0]);
-  dense('sub', into, isPositive.memory, into);
-  dense('mul', into, into, grad);
-  zero.release();
-  isPositive.release();
-}
-
-function unary(op: UnaryOp, a: Tensor): Tensor {
-  requireFloat(op, a);
-  const out = empty('float32', a.shape);
-  kernels().unary(op, out.memory, a.memory);
+/** On integers and bool, functions that are defined on floats alone compute in float32. */
+function unary(op: keyof typeof rules, a: Tensor): Tensor {
+  const dtype = floatMapOps.has(op) && !isFloat(a.dtype) ? 'float32' : a.dtype;
+  const out = empty(dtype, a.shape);
+  kernels().map(op, dtype, a.shape, out.strided, a.strided);
   if (!isRecording(a)) return out;
   const target = a.target!;
-  const { saves, gradient } = rules[op];
-  const saved = saves === 'input' ? a.storage : out.storage;
-  return record(op, out, [target], saves === 'nothing' ? [] : [saved], (grad) => {
-    const into = target.begin();
-    gradient(into.memory, grad.memory, saved.memory);
-    target.end(into);
+  const { saves, gradient }: Rule = rules[op];
+  const saved = saves === 'input' ? a : out;
+  const { shape } = a;
+  const values = saved.strided;
+  return record(op, out, [target], saves === 'nothing' ? [] : [saved.storage], (grad) => {
+    const k = new Calculation(dtype, shape);
+    contribute(target, k, shape, (into) => gradient(k, into, grad.dense, values));
   });
 }
 
 export const neg = (a: Tensor): Tensor => unary('neg', a);
+/** The gradient at 0 is 0. */
+export const abs = (a: Tensor): Tensor => unary('abs', a);
+export const sign = (a: Tensor): Tensor => unary('sign', a);
 export const exp = (a: Tensor): Tensor => unary('exp', a);
 export const log = (a: Tensor): Tensor => unary('log', a);
 export const sqrt = (a: Tensor): Tensor => unary('sqrt', a);
+/** 1 / √a. */
+export const rsqrt = (a: Tensor): Tensor => unary('rsqrt', a);
 export const square = (a: Tensor): Tensor => unary('square', a);
-/** The gradient at 0 is 0. */
-export const abs = (a: Tensor): Tensor => unary('abs', a);
+export const sin = (a: Tensor): Tensor => unary('sin', a);
+export const cos = (a: Tensor): Tensor => unary('cos', a);
+export const tanh = (a: Tensor): Tensor => unary('tanh', a);
+export const sigmoid = (a: Tensor): Tensor => unary('sigmoid', a);
 /** The gradient at 0 is 0. */
 export const relu = (a: Tensor): Tensor => unary('relu', a);
-export const sigmoid = (a: Tensor): Tensor => unary('sigmoid', a);
-export const tanh = (a: Tensor): Tensor => unary('tanh', a);
+export const erf = (a: Tensor): Tensor => unary('erf', a);
+/** a × Φ(a), with the exact distribution function. */
+export const gelu = (a: Tensor): Tensor => unary('gelu', a);
+/** a × sigmoid(a). */
+export const silu = (a: Tensor): Tensor => unary('silu', a);
+export const floor = (a: Tensor): Tensor => unary('floor', a);
+export const ceil = (a: Tensor): Tensor => unary('ceil', a);
+/** To the nearest integer, halves to the even one. */
+export const round = (a: Tensor): Tensor => unary('round', a);
+/** Towards zero. */
+export const trunc = (a: Tensor): Tensor => unary('trunc', a);

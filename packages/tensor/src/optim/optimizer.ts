@@ -1,6 +1,7 @@
 // What every optimiser does: it holds parameters, reads their gradients, changes their values in place.
 import { badOption } from '../errors.ts';
-import type { Tensor, ZeroGradOptions } from '../tensor.ts';
+import type { Tensor } from '../tensor.ts';
+import type { ZeroGradOptions } from '../tensor-grad.ts';
 
 export interface OptimizerState {
   /** Settings such as the learning rate; plain JSON. */

@@ -1,7 +1,7 @@
 // Stochastic gradient descent, with the numbers of torch.optim.SGD.
 import { kernels } from '../backends/index.ts';
 import { badOption, badStateDict } from '../errors.ts';
-import type { Memory } from '../kernels.ts';
+import type { Strided } from '../kernels.ts';
 import { sameShape } from '../shape.ts';
 import { allocate } from '../storage.ts';
 import { Tensor } from '../tensor.ts';
@@ -54,13 +54,14 @@ export class SGD extends Optimizer {
       if (!grad) continue;
       const isFirst = this.#velocities[i] === null;
       const velocity = momentum === 0 ? null : this.#velocity(i, param);
-      k.sgd(param.memory, grad.memory, velocity, isFirst ? firstStep : laterStep);
+      k.sgd(param.strided, grad.dense, velocity, param.count, isFirst ? firstStep : laterStep);
+      param.storage.version++;
     }
   }
 
-  #velocity(i: number, param: Tensor): Memory {
+  #velocity(i: number, param: Tensor): Strided {
     this.#velocities[i] ??= new Tensor(allocate('float32', param.count), param.shape);
-    return this.#velocities[i].memory;
+    return this.#velocities[i].strided;
   }
 
   /** Tensors are named "velocity.<position in params>". */
@@ -84,7 +85,7 @@ export class SGD extends Optimizer {
     this.#setOptions(state.options as unknown as SGDOptions);
     for (const [i, param] of this.params.entries()) {
       const saved = state.tensors[`velocity.${i}`];
-      if (saved) kernels().copy(this.#velocity(i, param), saved.memory);
+      if (saved) kernels().copy(param.shape, this.#velocity(i, param), saved.strided);
       else {
         this.#velocities[i]?.dispose();
         this.#velocities[i] = null;

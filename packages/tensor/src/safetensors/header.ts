@@ -2,7 +2,7 @@
 // 8 bytes and preceded by its length as u64, little endian. Offsets count from the end of the header; together the
 // tensors cover the rest of the file without gaps or overlaps. A header comes from outside: nothing in it is
 // believed before it has been checked.
-import type { DType } from '../kernels.ts';
+import { bytesOf, type DType, dtypes } from '../dtype.ts';
 import { countOf } from '../shape.ts';
 import type { Tensor } from '../tensor.ts';
 
@@ -10,9 +10,19 @@ import type { Tensor } from '../tensor.ts';
 export const maxHeaderBytes = 100_000_000;
 const metadataKey = '__metadata__';
 
-const dtypeOf: Readonly<Record<string, DType>> = { F32: 'float32', I32: 'int32', I64: 'int64' };
-const codeOf: Readonly<Record<DType, string>> = { float32: 'F32', int32: 'I32', int64: 'I64' };
-const bytesOf = (dtype: DType): number => (dtype === 'int64' ? 8 : 4);
+const codeOf: Readonly<Record<DType, string>> = {
+  float32: 'F32',
+  float64: 'F64',
+  float16: 'F16',
+  bfloat16: 'BF16',
+  int32: 'I32',
+  int64: 'I64',
+  uint8: 'U8',
+  bool: 'BOOL',
+};
+const dtypeOf: Readonly<Record<string, DType>> = Object.fromEntries(
+  dtypes.map((dtype) => [codeOf[dtype], dtype]),
+);
 
 export interface Entry {
   readonly name: string;

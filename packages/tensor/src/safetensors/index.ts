@@ -1,8 +1,9 @@
 // Reads and writes safetensors files, the format that PyTorch users exchange weights in.
 import { randomUUID } from 'node:crypto';
 import { type FileHandle, open, rename, rm } from 'node:fs/promises';
+import type { HostArray } from '../dtype.ts';
 import { badSafetensors } from '../errors.ts';
-import type { HostArray } from '../kernels.ts';
+
 import { empty, type Tensor } from '../tensor.ts';
 import {
   encodeHeader,

@@ -1,0 +1,59 @@
+// Elements named by indices, and sums back into them. Included only by level.h.
+namespace ringwise::tensor::RINGWISE_LEVEL {
+
+// Calls body(result, source, count) for every run of elements that one index names: offsets into [outer, count, inner]
+// and into [outer, size, inner], and the length of the run.
+template <class Body>
+inline void for_each_lookup(const int64_t* index, const LookupSizes& sizes, Body body) {
+  for (size_t o = 0; o < sizes.outer; o++) {
+    for (size_t j = 0; j < sizes.count; j++) {
+      const size_t to = (o * sizes.count + j) * sizes.inner, from = o * sizes.size;
+      if (!sizes.per_element) {
+        body(to, (from + static_cast<size_t>(index[j])) * sizes.inner, sizes.inner);
+        continue;
+      }
+      for (size_t i = 0; i < sizes.inner; i++) {
+        body(to + i, (from + static_cast<size_t>(index[to + i])) * sizes.inner + i, 1);
+      }
+    }
+  }
+}
+
+template <class T>
+void lookup_elements(T* out, const T* a, const int64_t* index, const LookupSizes& sizes) {
+  for_each_lookup(index, sizes, [&](size_t to, size_t from, size_t count) {
+    if (count == 1) out[to] = a[from];
+    else std::copy_n(a + from, count, out + to);
+  });
+}
+
+void lookup(DType dtype, void* out, const void* a, const int64_t* index, const LookupSizes& sizes) {
+  const auto as = [&](auto type) {
+    using T = decltype(type);
+    lookup_elements(static_cast<T*>(out), static_cast<const T*>(a), index, sizes);
+  };
+  switch (byte_size(dtype)) {
+    case 1: return as(uint8_t{});
+    case 2: return as(uint16_t{});
+    case 4: return as(uint32_t{});
+    default: return as(uint64_t{});
+  }
+}
+
+void scatter_add(DType dtype, void* out, const void* a, const int64_t* index, const LookupSizes& sizes) {
+  with_type(dtype, [&](auto type) {
+    using T = decltype(type);
+    T* to = static_cast<T*>(out);
+    const T* from = static_cast<const T*>(a);
+    for_each_lookup(index, sizes, [&](size_t at, size_t target, size_t count) {
+      with_compute(dtype, [&](auto compute) {
+        using C = decltype(compute);
+        for (size_t i = 0; i < count; i++) {
+          to[target + i] = write_as<T>(unwrap<C>(wrap(read_as<C>(to[target + i])) + wrap(read_as<C>(from[at + i]))));
+        }
+      });
+    });
+  });
+}
+
+}  // namespace ringwise::tensor::RINGWISE_LEVEL

@@ -1,0 +1,171 @@
+// Elementwise operations: each is one expression over a computing type, run on tiles that lie dense in the L1 cache.
+// Included only by level.h.
+namespace ringwise::tensor::RINGWISE_LEVEL {
+
+// Elements in steps of a register for floats, one by one for the other types (the compiler makes vectors of them).
+template <class T, class Body>
+RINGWISE_INLINE inline void for_each_element(size_t count, Body body) {
+  if constexpr (std::is_same_v<T, float>) {
+    for_each_vec(count, body);
+  } else {
+    struct One {
+      static T load(const T* p) { return *p; }
+      static void store(T* p, T value) { *p = value; }
+    };
+    for (size_t i = 0; i < count; i++) body(i, One{});
+  }
+}
+
+template <class T>
+using TileFunction = void (*)(T* out, const T* a, const T* b, const T* c, size_t count);
+
+template <class T, class Op>
+constexpr TileFunction<T> unary(Op) {
+  return [](T* out, const T* a, const T*, const T*, size_t count) {
+    for_each_element<T>(count, [&](size_t i, auto io) RINGWISE_INLINE { io.store(out + i, Op{}(io.load(a + i))); });
+  };
+}
+template <class T, class Op>
+constexpr TileFunction<T> binary(Op) {
+  return [](T* out, const T* a, const T* b, const T*, size_t count) {
+    for_each_element<T>(
+        count, [&](size_t i, auto io) RINGWISE_INLINE { io.store(out + i, Op{}(io.load(a + i), io.load(b + i))); });
+  };
+}
+template <class T, class Op>
+constexpr TileFunction<T> ternary(Op) {
+  return [](T* out, const T* a, const T* b, const T* c, size_t count) {
+    for_each_element<T>(count, [&](size_t i, auto io) RINGWISE_INLINE {
+      io.store(out + i, Op{}(io.load(a + i), io.load(b + i), io.load(c + i)));
+    });
+  };
+}
+
+// Defined for floating point alone.
+template <class T>
+TileFunction<T> float_function(MapOp op) {
+  switch (op) {
+    case MapOp::Exp: return unary<T>([](auto x) { return exp_of(x); });
+    case MapOp::Log: return unary<T>([](auto x) { return log_of(x); });
+    case MapOp::Sqrt: return unary<T>([](auto x) { return sqrt_of(x); });
+    case MapOp::Rsqrt: return unary<T>([](auto x) { return like(x, 1) / sqrt_of(x); });
+    case MapOp::Sin: return unary<T>([](auto x) { return by_lane(x, [](auto v) { return std::sin(v); }); });
+    case MapOp::Cos: return unary<T>([](auto x) { return by_lane(x, [](auto v) { return std::cos(v); }); });
+    case MapOp::Tanh: return unary<T>([](auto x) { return tanh_of(x); });
+    case MapOp::Sigmoid: return unary<T>([](auto x) { return sigmoid_of(x); });
+    case MapOp::Erf: return unary<T>([](auto x) { return erf_of(x); });
+    case MapOp::Gelu: return unary<T>([](auto x) { return x * normal_cdf(x); });
+    case MapOp::Silu: return unary<T>([](auto x) { return x * sigmoid_of(x); });
+    case MapOp::Floor: return unary<T>([](auto x) { return by_lane(x, [](auto v) { return std::floor(v); }); });
+    case MapOp::Ceil: return unary<T>([](auto x) { return by_lane(x, [](auto v) { return std::ceil(v); }); });
+    case MapOp::Round: return unary<T>([](auto x) { return by_lane(x, [](auto v) { return std::nearbyint(v); }); });
+    case MapOp::Trunc: return unary<T>([](auto x) { return by_lane(x, [](auto v) { return std::trunc(v); }); });
+    case MapOp::Div: return binary<T>([](auto x, auto y) { return x / y; });
+    case MapOp::SigmoidGrad: return binary<T>([](auto g, auto y) { return g * y * (like(y, 1) - y); });
+    case MapOp::TanhGrad: return binary<T>([](auto g, auto y) { return g * (like(y, 1) - y * y); });
+    case MapOp::GeluGrad: return binary<T>([](auto g, auto x) { return g * (normal_cdf(x) + x * normal_density(x)); });
+    case MapOp::SiluGrad:
+      return binary<T>([](auto g, auto x) {
+        const auto s = sigmoid_of(x);
+        return g * s * (like(x, 1) + x * (like(x, 1) - s));
+      });
+    default: return nullptr;
+  }
+}
+
+// Integers do their arithmetic unsigned, so that it wraps around.
+template <class T>
+inline auto wrap(T x) {
+  if constexpr (std::is_same_v<T, int64_t>) return static_cast<uint64_t>(x);
+  else return x;
+}
+template <class T, class U>
+inline T unwrap(U x) {
+  return static_cast<T>(x);
+}
+
+template <class T>
+TileFunction<T> any_function(MapOp op) {
+  constexpr auto one_if = [](auto x, auto condition) { return condition ? like(x, 1) : like(x, 0); };
+  using OneIf = decltype(one_if);
+  switch (op) {
+    case MapOp::Neg: return unary<T>([](auto x) { return unwrap<decltype(x)>(-wrap(x)); });
+    case MapOp::Abs: return unary<T>([](auto x) { return abs_of(x); });
+    case MapOp::Sign:
+      return unary<T>([](auto x) { return x > like(x, 0) ? like(x, 1) : x < like(x, 0) ? like(x, -1) : x; });
+    case MapOp::Square: return unary<T>([](auto x) { return unwrap<decltype(x)>(wrap(x) * wrap(x)); });
+    case MapOp::Relu: return unary<T>([](auto x) { return x < like(x, 0) ? like(x, 0) : x; });
+    case MapOp::LogicalNot: return unary<T>([](auto x) { return OneIf{}(x, x == like(x, 0)); });
+    case MapOp::Add: return binary<T>([](auto x, auto y) { return unwrap<decltype(x)>(wrap(x) + wrap(y)); });
+    case MapOp::Sub: return binary<T>([](auto x, auto y) { return unwrap<decltype(x)>(wrap(x) - wrap(y)); });
+    case MapOp::Mul: return binary<T>([](auto x, auto y) { return unwrap<decltype(x)>(wrap(x) * wrap(y)); });
+    case MapOp::Pow: return binary<T>([](auto x, auto y) { return pow_of(x, y); });
+    case MapOp::Max: return binary<T>([](auto x, auto y) { return max_of(x, y); });
+    case MapOp::Min: return binary<T>([](auto x, auto y) { return min_of(x, y); });
+    case MapOp::Eq: return binary<T>([](auto x, auto y) { return OneIf{}(x, x == y); });
+    case MapOp::Ne: return binary<T>([](auto x, auto y) { return OneIf{}(x, x != y); });
+    case MapOp::Lt: return binary<T>([](auto x, auto y) { return OneIf{}(x, x < y); });
+    case MapOp::Le: return binary<T>([](auto x, auto y) { return OneIf{}(x, x <= y); });
+    case MapOp::LogicalAnd:
+      return binary<T>([](auto x, auto y) { return OneIf{}(x, (x != like(x, 0)) & (y != like(x, 0))); });
+    case MapOp::LogicalOr:
+      return binary<T>([](auto x, auto y) { return OneIf{}(x, (x != like(x, 0)) | (y != like(x, 0))); });
+    case MapOp::LogicalXor:
+      return binary<T>([](auto x, auto y) { return OneIf{}(x, (x != like(x, 0)) ^ (y != like(x, 0))); });
+    case MapOp::ReluGrad: return binary<T>([](auto g, auto y) { return y <= like(y, 0) ? like(y, 0) : g; });
+    case MapOp::Where: return ternary<T>([](auto c, auto x, auto y) { return c != like(c, 0) ? x : y; });
+    case MapOp::MulAdd:
+      return ternary<T>([](auto x, auto y, auto z) { return unwrap<decltype(x)>(wrap(x) * wrap(y) + wrap(z)); });
+    // A NaN passes through either bound.
+    case MapOp::Clamp: return ternary<T>([](auto x, auto low, auto high) { return min_of(max_of(x, low), high); });
+    case MapOp::InRange:
+      return ternary<T>([](auto x, auto low, auto high) { return OneIf{}(x, (x >= low) & (x <= high)); });
+    default: return nullptr;
+  }
+}
+
+template <class T>
+TileFunction<T> function_of(MapOp op) {
+  const TileFunction<T> any = any_function<T>(op);
+  if constexpr (std::is_floating_point_v<T>) return any ? any : float_function<T>(op);
+  return any;
+}
+
+template <class T>
+void map_tiles(TileFunction<T> function, const Walk& walk) {
+  const int inner = walk.rank - 1;
+  const size_t length = walk.shape[inner];
+  const Operand& out = walk.operand[0];
+  const Operand& last = walk.operand[walk.operands - 1];
+  const ptrdiff_t out_stride = out.strides[inner];
+  const bool is_direct = out.dtype == dtype_of<T>() && out_stride == sizeof(T);
+  const WriteTile<T> write = writer<T>(out.dtype);
+  // Operands that are not there read as the last one, which costs nothing where it is dense.
+  const Operand& second = walk.operands > 2 ? walk.operand[2] : last;
+  const Operand& third = walk.operands > 3 ? walk.operand[3] : last;
+  RowReader<T> a(walk.operand[1], walk.operand[1].strides[inner]), b(second, second.strides[inner]),
+      c(third, third.strides[inner]);
+  alignas(64) T buffer[kTile];
+  for_each_row(walk, [&](char* const* at) {
+    for (size_t i = 0; i < length; i += kTile) {
+      const size_t count = std::min(length - i, kTile);
+      const T* x = a.tile(at[1], i, count);
+      const T* y = walk.operands > 2 ? b.tile(at[2], i, count) : nullptr;
+      const T* z = walk.operands > 3 ? c.tile(at[3], i, count) : nullptr;
+      char* to = at[0] + static_cast<ptrdiff_t>(i) * out_stride;
+      T* result = is_direct ? reinterpret_cast<T*>(to) : buffer;
+      function(result, x, y, z, count);
+      if (!is_direct) write(to, out_stride, result, count);
+    }
+  });
+}
+
+void map(MapOp op, DType compute, const Walk& walk) {
+  with_compute(compute, [&](auto type) {
+    using T = decltype(type);
+    const TileFunction<T> function = function_of<T>(op);
+    if (function) map_tiles<T>(function, simplified(walk));  // the ops ask for nothing that is not defined
+  });
+}
+
+}  // namespace ringwise::tensor::RINGWISE_LEVEL

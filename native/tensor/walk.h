@@ -1,0 +1,57 @@
+// A strided walk: one shape and, for each operand, where its elements lie. Operand 0 is written, the others are read.
+// Everything that a kernel does with strides it does through this: broadcasting is a stride of 0, a reduction is an
+// output whose stride is 0, a scalar is a float64 whose strides are all 0.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/dtype.h"
+
+namespace ringwise::tensor {
+
+constexpr int kMaxRank = 16;
+constexpr int kMaxOperands = 4;
+
+struct Operand {
+  char* data = nullptr;
+  DType dtype = DType::Float32;
+  ptrdiff_t strides[kMaxRank];  // elements; bytes in a simplified walk. Only the first `rank` are set
+};
+
+struct Walk {
+  int rank = 0;
+  int operands = 0;
+  size_t shape[kMaxRank];
+  Operand operand[kMaxOperands];
+};
+
+/// Drops dimensions of size 1, merges neighbours that lie one behind the other in every operand, and turns strides into
+/// bytes. The result has one dimension at least, and one of size 0 if there is nothing to do.
+Walk simplified(const Walk& walk);
+
+/// Calls row(data) for every index of all dimensions but the last; data[i] is where operand i's row begins.
+template <class Row>
+inline void for_each_row(const Walk& walk, Row row) {
+  for (int d = 0; d < walk.rank; d++) {
+    if (walk.shape[d] == 0) return;
+  }
+  char* data[kMaxOperands];
+  for (int i = 0; i < walk.operands; i++) data[i] = walk.operand[i].data;
+  size_t index[kMaxRank] = {};
+  for (;;) {
+    row(data);
+    int d = walk.rank - 2;
+    for (; d >= 0; d--) {
+      for (int i = 0; i < walk.operands; i++) data[i] += walk.operand[i].strides[d];
+      if (++index[d] < walk.shape[d]) break;
+      index[d] = 0;
+      for (int i = 0; i < walk.operands; i++) {
+        data[i] -= walk.operand[i].strides[d] * static_cast<ptrdiff_t>(walk.shape[d]);
+      }
+    }
+    if (d < 0) return;
+  }
+}
+
+}  // namespace ringwise::tensor

@@ -1,0 +1,38 @@
+// The kernels in plain TypeScript: slow, complete, and the definition of what is right.
+import { type DType, dtypeInfo, type HostArray } from '../../dtype.ts';
+import type { Kernels, Memory } from '../../kernels.ts';
+import { copy, map } from './map.ts';
+import { logSoftmax, logSoftmaxGrad, matmul, nll, nllGrad, sgd } from './matrices.ts';
+import { cumsum, lookup, scatterAdd, sort, triangle } from './order.ts';
+import { argReduce, reduce } from './reduce.ts';
+
+let lastHandle = 0;
+const wrap = (dtype: DType, host: HostArray): Memory => ({
+  dtype,
+  count: host.length,
+  handle: ++lastHandle,
+  host,
+});
+
+export const referenceKernels: Kernels = {
+  name: 'reference',
+  alloc: (dtype, count) => wrap(dtype, new dtypeInfo[dtype].array(count)),
+  adopt: wrap,
+  // The collector takes the array.
+  free: () => {},
+  map,
+  copy,
+  reduce,
+  argReduce,
+  matmul,
+  logSoftmax,
+  logSoftmaxGrad,
+  nll,
+  nllGrad,
+  lookup,
+  scatterAdd,
+  cumsum,
+  sort,
+  triangle,
+  sgd,
+};

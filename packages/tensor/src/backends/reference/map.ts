@@ -1,0 +1,152 @@
+// Elementwise operations, each as one expression: over numbers for floats, over bigints for integers and bool.
+import type { DType } from '../../dtype.ts';
+import { type Value, writer } from '../../element.ts';
+import type { Input, MapOp, Strided } from '../../kernels.ts';
+import { isInteger, offsets, readAll } from './access.ts';
+
+const { abs, cos, exp, sin, sqrt } = Math;
+
+/** The error function by its series, and far out by the continued fraction of its complement. */
+export function erf(x: number): number {
+  const size = abs(x);
+  if (Number.isNaN(x)) return NaN;
+  if (size > 6) return Math.sign(x);
+  if (size < 2.5) {
+    let term = x;
+    let sum = x;
+    for (let n = 1; abs(term) > 1e-18 * abs(sum); n++) {
+      term *= (-x * x) / n;
+      sum += term / (2 * n + 1);
+    }
+    return (2 / sqrt(Math.PI)) * sum;
+  }
+  let fraction = 0;
+  for (let n = 60; n > 0; n--) fraction = n / 2 / (size + fraction);
+  return Math.sign(x) * (1 - exp(-x * x) / sqrt(Math.PI) / (size + fraction));
+}
+
+const sigmoid = (x: number): number => 1 / (1 + exp(-x));
+const cdf = (x: number): number => 0.5 * (1 + erf(x / Math.SQRT2));
+const density = (x: number): number => exp((-x * x) / 2) / sqrt(2 * Math.PI);
+
+function roundToEven(x: number): number {
+  const floor = Math.floor(x);
+  if (x - floor !== 0.5) return Math.round(x);
+  return floor % 2 === 0 ? floor : floor + 1;
+}
+
+/** IEEE 754's pow, which JavaScript's is but for 1 to any power. */
+const pow = (x: number, y: number): number => (x === 1 ? 1 : x ** y);
+
+const min = (a: number, b: number): number => Math.min(a, b);
+const max = (a: number, b: number): number => Math.max(a, b);
+const oneIf = (condition: boolean): number => (condition ? 1 : 0);
+
+export const floatOps: Record<MapOp, (a: number, b: number, c: number) => number> = {
+  neg: (x) => -x,
+  abs,
+  sign: Math.sign,
+  exp,
+  log: Math.log,
+  sqrt,
+  rsqrt: (x) => 1 / sqrt(x),
+  square: (x) => x * x,
+  sin,
+  cos,
+  tanh: Math.tanh,
+  sigmoid,
+  relu: (x) => max(x, 0),
+  erf,
+  gelu: (x) => x * cdf(x),
+  silu: (x) => x * sigmoid(x),
+  floor: Math.floor,
+  ceil: Math.ceil,
+  round: roundToEven,
+  trunc: Math.trunc,
+  logicalNot: (x) => oneIf(x === 0),
+  add: (a, b) => a + b,
+  sub: (a, b) => a - b,
+  mul: (a, b) => a * b,
+  div: (a, b) => a / b,
+  pow,
+  max,
+  min,
+  eq: (a, b) => oneIf(a === b),
+  ne: (a, b) => oneIf(a !== b),
+  lt: (a, b) => oneIf(a < b),
+  le: (a, b) => oneIf(a <= b),
+  logicalAnd: (a, b) => oneIf(a !== 0 && b !== 0),
+  logicalOr: (a, b) => oneIf(a !== 0 || b !== 0),
+  logicalXor: (a, b) => oneIf((a !== 0) !== (b !== 0)),
+  reluGrad: (grad, out) => (out <= 0 ? 0 : grad),
+  sigmoidGrad: (grad, out) => grad * out * (1 - out),
+  tanhGrad: (grad, out) => grad * (1 - out * out),
+  geluGrad: (grad, x) => grad * (cdf(x) + x * density(x)),
+  siluGrad: (grad, x) => grad * sigmoid(x) * (1 + x * (1 - sigmoid(x))),
+  where: (c, a, b) => (c !== 0 ? a : b),
+  mulAdd: (a, b, c) => a * b + c,
+  clamp: (x, low, high) => min(max(x, low), high),
+  inRange: (x, low, high) => oneIf(x >= low && x <= high),
+};
+
+const largest = (a: bigint, b: bigint): bigint => (a > b ? a : b);
+const smallest = (a: bigint, b: bigint): bigint => (a < b ? a : b);
+const bit = (condition: boolean): bigint => (condition ? 1n : 0n);
+
+function integerPow(x: bigint, y: bigint): bigint {
+  if (y < 0n) return x === 1n ? 1n : x === -1n ? (y % 2n === 0n ? 1n : -1n) : 0n;
+  let result = 1n;
+  for (let power = x, rest = y; rest > 0n; rest >>= 1n) {
+    if (rest & 1n) result = BigInt.asIntN(64, result * power);
+    power = BigInt.asIntN(64, power * power);
+  }
+  return result;
+}
+
+export const integerOps: Partial<Record<MapOp, (a: bigint, b: bigint, c: bigint) => bigint>> = {
+  neg: (x) => -x,
+  abs: (x) => (x < 0n ? -x : x),
+  sign: (x) => bit(x > 0n) - bit(x < 0n),
+  square: (x) => x * x,
+  relu: (x) => largest(x, 0n),
+  logicalNot: (x) => bit(x === 0n),
+  add: (a, b) => a + b,
+  sub: (a, b) => a - b,
+  mul: (a, b) => a * b,
+  pow: integerPow,
+  max: largest,
+  min: smallest,
+  eq: (a, b) => bit(a === b),
+  ne: (a, b) => bit(a !== b),
+  lt: (a, b) => bit(a < b),
+  le: (a, b) => bit(a <= b),
+  logicalAnd: (a, b) => bit(a !== 0n && b !== 0n),
+  logicalOr: (a, b) => bit(a !== 0n || b !== 0n),
+  logicalXor: (a, b) => bit((a !== 0n) !== (b !== 0n)),
+  reluGrad: (grad, out) => (out <= 0n ? 0n : grad),
+  where: (c, a, b) => (c !== 0n ? a : b),
+  mulAdd: (a, b, c) => a * b + c,
+  clamp: (x, low, high) => smallest(largest(x, low), high),
+  inRange: (x, low, high) => bit(x >= low && x <= high),
+};
+
+export function map(
+  op: MapOp,
+  compute: DType,
+  shape: readonly number[],
+  out: Strided,
+  a: Input,
+  b: Input = 0,
+  c: Input = 0,
+): void {
+  const apply = (isInteger(compute) ? integerOps : floatOps)[op] as (a: Value, b: Value, c: Value) => Value;
+  const [left, right, third] = [a, b, c].map((input) => readAll(shape, input, compute));
+  const write = writer(out.memory);
+  for (const [i, at] of offsets(shape, out).entries()) write(at, apply(left![i]!, right![i]!, third![i]!));
+}
+
+export function copy(shape: readonly number[], out: Strided, a: Input): void {
+  const values = readAll(shape, a, typeof a === 'number' ? 'float64' : a.memory.dtype);
+  const write = writer(out.memory);
+  for (const [i, at] of offsets(shape, out).entries()) write(at, values[i]!);
+}

@@ -1,0 +1,104 @@
+// Matrix products, the softmax family and the optimiser step.
+import type { MatmulSizes, SgdOptions, Strided } from '../../kernels.ts';
+import { offsets } from './access.ts';
+
+type Floats = Float32Array | Float64Array;
+
+export function matmul(
+  shape: readonly number[],
+  out: Strided,
+  a: Strided,
+  b: Strided,
+  { m, n, k, aStep, bStep, transA, transB, accumulate }: MatmulSizes,
+): void {
+  const [to, left, right] = [out, a, b].map(({ memory }) => memory.host as Floats) as [
+    Floats,
+    Floats,
+    Floats,
+  ];
+  const [atA, atB] = [offsets(shape, a), offsets(shape, b)];
+  for (const [batch, at] of offsets(shape, out).entries()) {
+    for (let i = 0; i < m; i++) {
+      for (let j = 0; j < n; j++) {
+        let sum = accumulate ? to[at + i * n + j]! : 0;
+        for (let p = 0; p < k; p++) {
+          const x = left[atA[batch]! + (transA ? p * aStep + i : i * aStep + p)]!;
+          sum += x * right[atB[batch]! + (transB ? j * bStep + p : p * bStep + j)]!;
+        }
+        to[at + i * n + j] = sum;
+      }
+    }
+  }
+}
+
+/** Row `row` of a dense operand. */
+const rowOf = ({ memory, offset }: Strided, row: number, cols: number): Floats =>
+  (memory.host as Floats).subarray(offset + row * cols, offset + (row + 1) * cols);
+
+export function logSoftmax(out: Strided, a: Strided, rows: number, cols: number): void {
+  for (let r = 0; r < rows; r++) {
+    const from = rowOf(a, r, cols);
+    let max = -Infinity;
+    for (const x of from) max = Math.max(max, x);
+    let sum = 0;
+    for (const x of from) sum += Math.exp(x - max);
+    rowOf(out, r, cols).set(from.map((x) => x - max - Math.log(sum)));
+  }
+}
+
+export function logSoftmaxGrad(
+  gradIn: Strided,
+  gradOut: Strided,
+  out: Strided,
+  rows: number,
+  cols: number,
+): void {
+  for (let r = 0; r < rows; r++) {
+    const grad = rowOf(gradOut, r, cols);
+    const logProbs = rowOf(out, r, cols);
+    let sum = 0;
+    for (const g of grad) sum += g;
+    rowOf(gradIn, r, cols).set(grad.map((g, c) => g - Math.exp(logProbs[c]!) * sum));
+  }
+}
+
+const labelOf = ({ memory, offset }: Strided, row: number): number => Number(memory.host[offset + row]);
+
+export function nll(losses: Strided, logProbs: Strided, labels: Strided, rows: number, cols: number): void {
+  for (let r = 0; r < rows; r++) {
+    rowOf(losses, r, 1)[0] = -rowOf(logProbs, r, cols)[labelOf(labels, r)]!;
+  }
+}
+
+export function nllGrad(
+  gradIn: Strided,
+  gradLosses: Strided,
+  labels: Strided,
+  rows: number,
+  cols: number,
+): void {
+  for (let r = 0; r < rows; r++) {
+    const row = rowOf(gradIn, r, cols).fill(0);
+    row[labelOf(labels, r)] = -rowOf(gradLosses, r, 1)[0]!;
+  }
+}
+
+export function sgd(
+  param: Strided,
+  grad: Strided,
+  velocity: Strided | null,
+  count: number,
+  { lr, momentum, dampening, weightDecay, nesterov, first }: SgdOptions,
+): void {
+  const values = rowOf(param, 0, count);
+  const grads = rowOf(grad, 0, count);
+  const speeds = velocity && rowOf(velocity, 0, count);
+  for (let i = 0; i < count; i++) {
+    let step = grads[i]! + weightDecay * values[i]!;
+    if (speeds) {
+      speeds[i] = first ? step : momentum * speeds[i]! + (1 - dampening) * step;
+      step = nesterov ? step + momentum * speeds[i]! : speeds[i]!;
+    }
+    values[i] = values[i]! - lr * step;
+  }
+}

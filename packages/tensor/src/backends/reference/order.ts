@@ -1,0 +1,107 @@
+// What goes by positions: lookups by index, running sums, sorting, triangles.
+import { type DType, isFloat } from '../../dtype.ts';
+import { reader, type Value, writer } from '../../element.ts';
+import type { LookupSizes, Strided } from '../../kernels.ts';
+import { readerAs } from './access.ts';
+
+/** Calls body(position in [outer, count, inner], position in [outer, size, inner]) for every element. */
+function forEachLookup(
+  index: Strided,
+  { outer, count, size, inner, perElement }: LookupSizes,
+  body: (short: number, long: number) => void,
+): void {
+  for (let o = 0; o < outer; o++) {
+    for (let j = 0; j < count; j++) {
+      for (let i = 0; i < inner; i++) {
+        const short = (o * count + j) * inner + i;
+        const at = Number(index.memory.host[index.offset + (perElement ? short : j)]);
+        body(short, (o * size + at) * inner + i);
+      }
+    }
+  }
+}
+
+export function lookup(out: Strided, a: Strided, index: Strided, sizes: LookupSizes): void {
+  const [read, write] = [reader(a.memory), writer(out.memory)];
+  forEachLookup(index, sizes, (short, long) => write(out.offset + short, read(a.offset + long)));
+}
+
+const computing = (dtype: DType): DType => (isFloat(dtype) ? 'float64' : 'int64');
+
+export function scatterAdd(out: Strided, a: Strided, index: Strided, sizes: LookupSizes): void {
+  const compute = computing(out.memory.dtype);
+  const [read, total, write] = [
+    readerAs(a.memory, compute),
+    readerAs(out.memory, compute),
+    writer(out.memory),
+  ];
+  forEachLookup(index, sizes, (short, long) => {
+    const sum = (total(out.offset + long) as number) + (read(a.offset + short) as number);
+    write(out.offset + long, sum);
+  });
+}
+
+export function cumsum(
+  out: Strided,
+  a: Strided,
+  outer: number,
+  size: number,
+  inner: number,
+  reverse: boolean,
+): void {
+  const [read, write] = [readerAs(a.memory, computing(a.memory.dtype)), writer(out.memory)];
+  for (let o = 0; o < outer; o++) {
+    for (let i = 0; i < inner; i++) {
+      let total: Value = isFloat(a.memory.dtype) ? 0 : 0n;
+      for (let s = 0; s < size; s++) {
+        const at = (o * size + (reverse ? size - 1 - s : s)) * inner + i;
+        total = ((total as number) + (read(a.offset + at) as number)) as Value;
+        write(out.offset + at, total);
+      }
+    }
+  }
+}
+
+/** Ascending, NaN last. */
+function compare(a: Value, b: Value): number {
+  if (Number.isNaN(a) || Number.isNaN(b)) return Number(Number.isNaN(a)) - Number(Number.isNaN(b));
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+export function sort(
+  values: Strided,
+  indices: Strided,
+  a: Strided,
+  rows: number,
+  cols: number,
+  count: number,
+  descending: boolean,
+): void {
+  const [read, write, writeIndex] = [reader(a.memory), writer(values.memory), writer(indices.memory)];
+  for (let r = 0; r < rows; r++) {
+    const row = Array.from({ length: cols }, (_, c) => ({ value: read(a.offset + r * cols + c), at: c }));
+    row.sort((x, y) => (descending ? compare(y.value, x.value) : compare(x.value, y.value)));
+    for (const [i, { value, at }] of row.slice(0, count).entries()) {
+      write(values.offset + r * count + i, value);
+      writeIndex(indices.offset + r * count + i, at);
+    }
+  }
+}
+
+export function triangle(
+  out: Strided,
+  a: Strided,
+  batch: number,
+  rows: number,
+  cols: number,
+  diagonal: number,
+  upper: boolean,
+): void {
+  const [read, write] = [reader(a.memory), writer(out.memory)];
+  for (let i = 0; i < batch * rows * cols; i++) {
+    const row = Math.floor(i / cols) % rows;
+    const above = (i % cols) - row;
+    const isKept = upper ? above >= diagonal : above <= diagonal;
+    write(out.offset + i, isKept ? read(a.offset + i) : 0);
+  }
+}

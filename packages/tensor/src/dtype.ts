@@ -1,0 +1,87 @@
+// Element types: how they lie in memory, and which one results when two meet. The rules are PyTorch's.
+
+export type DType = 'float32' | 'float64' | 'float16' | 'bfloat16' | 'int32' | 'int64' | 'uint8' | 'bool';
+/** float16 and bfloat16 lie in a Uint16Array as bit patterns, bool in a Uint8Array as 0 and 1. */
+export type HostArray = Float32Array | Float64Array | Uint16Array | Int32Array | BigInt64Array | Uint8Array;
+
+interface HostArrayConstructor {
+  readonly BYTES_PER_ELEMENT: number;
+  new (count: number): HostArray;
+  new (buffer: ArrayBufferLike, byteOffset: number, count: number): HostArray;
+}
+
+interface DTypeInfo {
+  readonly bytes: number;
+  /** The number in native/base/dtype.h. */
+  readonly code: number;
+  readonly kind: 'bool' | 'integer' | 'float';
+  readonly array: HostArrayConstructor;
+}
+
+export const dtypeInfo: Readonly<Record<DType, DTypeInfo>> = {
+  float32: { bytes: 4, code: 0, kind: 'float', array: Float32Array },
+  float64: { bytes: 8, code: 1, kind: 'float', array: Float64Array },
+  float16: { bytes: 2, code: 2, kind: 'float', array: Uint16Array },
+  bfloat16: { bytes: 2, code: 3, kind: 'float', array: Uint16Array },
+  int32: { bytes: 4, code: 6, kind: 'integer', array: Int32Array },
+  int64: { bytes: 8, code: 7, kind: 'integer', array: BigInt64Array },
+  uint8: { bytes: 1, code: 8, kind: 'integer', array: Uint8Array },
+  bool: { bytes: 1, code: 12, kind: 'bool', array: Uint8Array },
+};
+
+export const dtypes = Object.keys(dtypeInfo) as readonly DType[];
+export const bytesOf = (dtype: DType): number => dtypeInfo[dtype].bytes;
+export const isFloat = (dtype: DType): boolean => dtypeInfo[dtype].kind === 'float';
+export const isHalf = (dtype: DType): boolean => dtype === 'float16' || dtype === 'bfloat16';
+
+/** The dtype of an array that somebody hands over without saying: of a Uint16Array float16, of a Uint8Array uint8. */
+export const dtypeOfArray = (array: unknown): DType | undefined =>
+  dtypes.find((dtype) => array instanceof dtypeInfo[dtype].array);
+
+/** Each takes in all before it, except that float16 and bfloat16 meet in float32. */
+const order: readonly DType[] = [
+  'bool',
+  'uint8',
+  'int32',
+  'int64',
+  'float16',
+  'bfloat16',
+  'float32',
+  'float64',
+];
+
+/** The smallest dtype that both convert to. */
+export function promoteTypes(a: DType, b: DType): DType {
+  if (a === b) return a;
+  if (isHalf(a) && isHalf(b)) return 'float32';
+  return order.indexOf(a) > order.indexOf(b) ? a : b;
+}
+
+/** What a tensor or a number brings to resultType. */
+export interface Typed {
+  readonly dtype: DType;
+  readonly rank: number;
+}
+
+const numberType = (value: number): DType => (Number.isInteger(value) ? 'int64' : 'float32');
+const kinds = ['bool', 'integer', 'float'];
+const kindRank = (dtype: DType): number => kinds.indexOf(dtypeInfo[dtype].kind);
+
+/**
+ * The dtype in which operands meet. Tensors with dimensions decide; tensors without, and then numbers, only count
+ * where they are of a higher kind (bool < integer < float). A number without a fraction is an integer.
+ */
+export function resultType(...operands: readonly (Typed | number)[]): DType {
+  let result: DType | null = null;
+  const take = (types: readonly DType[]): void => {
+    if (types.length === 0) return;
+    const type = types.reduce(promoteTypes);
+    if (result === null) result = type;
+    else if (kindRank(type) > kindRank(result)) result = promoteTypes(result, type);
+  };
+  const tensors = operands.filter((operand) => typeof operand !== 'number');
+  take(tensors.filter((operand) => operand.rank > 0).map((operand) => operand.dtype));
+  take(tensors.filter((operand) => operand.rank === 0).map((operand) => operand.dtype));
+  take(operands.filter((operand) => typeof operand === 'number').map(numberType));
+  return result ?? 'float32';
+}

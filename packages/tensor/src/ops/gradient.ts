@@ -1,0 +1,67 @@
+// What gradients of elementwise ops have in common: they are computed in the shape of the output, and summed over what
+// was stretched on the way to the input.
+import type { GradTarget } from '../autograd/target.ts';
+import { kernels } from '../backends/index.ts';
+import type { DType } from '../dtype.ts';
+import type { Input, MapOp, Strided } from '../kernels.ts';
+import { broadcastStrides, countOf, type Shape, sameShape } from '../shape.ts';
+import { allocate, type Storage } from '../storage.ts';
+
+/** Elementwise kernels in one shape and dtype, with temporaries that live until done(). */
+export class Calculation {
+  readonly #temporaries: Storage[] = [];
+  readonly dtype: DType;
+  readonly shape: Shape;
+
+  constructor(dtype: DType, shape: Shape) {
+    this.dtype = dtype;
+    this.shape = shape;
+  }
+
+  map(op: MapOp, out: Strided, a: Input, b?: Input, c?: Input): void {
+    kernels().map(op, this.dtype, this.shape, out, a, b, c);
+  }
+
+  temporary(): Strided {
+    const storage = allocate(this.dtype, countOf(this.shape));
+    this.#temporaries.push(storage);
+    return storage.dense;
+  }
+
+  done(): void {
+    for (const storage of this.#temporaries) storage.release();
+    this.#temporaries.length = 0;
+  }
+}
+
+/** Sends `grad`, dense in `shape`, to an input that was stretched from `inputShape`. */
+export function shareReduced(target: GradTarget, grad: Storage, shape: Shape, inputShape: Shape): void {
+  if (sameShape(shape, inputShape)) {
+    target.share(grad);
+    return;
+  }
+  const into = target.begin();
+  const out = { ...into.dense, strides: broadcastStrides(inputShape, null, shape) };
+  kernels().reduce('sum', shape, out, grad.dense);
+  target.end(into);
+}
+
+/** Computes a contribution in the calculation's shape by `write`, and sends it to an input of `inputShape`. */
+export function contribute(
+  target: GradTarget,
+  calculation: Calculation,
+  inputShape: Shape,
+  write: (into: Strided) => void,
+): void {
+  const { dtype, shape } = calculation;
+  const isDirect = sameShape(shape, inputShape);
+  const into = isDirect ? target.begin() : allocate(dtype, countOf(shape));
+  write(into.dense);
+  calculation.done();
+  if (isDirect) {
+    target.end(into);
+    return;
+  }
+  shareReduced(target, into, shape, inputShape);
+  into.release();
+}

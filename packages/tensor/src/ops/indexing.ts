@@ -1,0 +1,52 @@
+// at(): elements and parts by position, as PyTorch's x[...].
+import { badOption, tooManyIndices } from '../errors.ts';
+import { inserted, type Layout, narrowed, selected } from '../layout.ts';
+import type { Tensor } from '../tensor.ts';
+import { checkedIndex, part } from './views.ts';
+
+/**
+ * One entry of x.at(…): a position (negative ones count from the end), which drops the dimension; a range [start, end,
+ * step], where start and end may be null and step is at least 1; ':' for a whole dimension; '...' for as many whole
+ * dimensions as are left; null for a new dimension of size 1.
+ */
+export type Index = number | Range | ':' | '...' | null;
+export type Range = readonly [start: number | null, end?: number | null, step?: number];
+
+const takesDim = (index: Index): boolean => index !== '...' && index !== null;
+
+function clamped(value: number | null | undefined, otherwise: number, size: number): number {
+  const at = value ?? otherwise;
+  return Math.min(Math.max(at < 0 ? at + size : at, 0), size);
+}
+
+function applied(layout: Layout, dim: number, index: Index): Layout {
+  if (typeof index === 'number') return selected(layout, dim, checkedIndex('at', layout.shape, dim, index));
+  if (index === null) return inserted(layout, dim);
+  if (typeof index === 'string') return layout;
+  const size = layout.shape[dim]!;
+  const step = index[2] ?? 1;
+  const start = clamped(index[0], 0, size);
+  const end = clamped(index[1], size, size);
+  if (!Number.isInteger(step) || step < 1) throw badOption('at: step', 'an integer ≥ 1', step);
+  return narrowed(layout, dim, start, Math.max(0, Math.ceil((end - start) / step)), step);
+}
+
+/** The elements that `indices` name, sharing memory with `a`. Ranges are cut to the size, as slices are in Python. */
+export function at(a: Tensor, ...indices: readonly Index[]): Tensor {
+  const used = indices.filter(takesDim).length;
+  const dots = indices.indexOf('...');
+  if (used > a.rank || dots !== indices.lastIndexOf('...')) throw tooManyIndices(indices.length, a.shape);
+  return part('at', a, (whole) => {
+    let layout = whole;
+    let dim = 0;
+    for (const index of indices) {
+      if (index === '...') {
+        dim += whole.shape.length - used;
+        continue;
+      }
+      layout = applied(layout, dim, index);
+      if (typeof index !== 'number') dim++;
+    }
+    return layout;
+  });
+}

@@ -1,0 +1,159 @@
+// Elements and rows named by indices, and sums back into them. Indices are int32 or int64, and checked before a kernel
+// sees them; negative ones are refused, as in PyTorch.
+import { isRecording, record } from '../autograd/node.ts';
+import { kernels } from '../backends/index.ts';
+import { badOption, indexOutOfRange, lookupShapes, mixedDtypes, needsIndex, needsRank } from '../errors.ts';
+import type { LookupSizes, Strided } from '../kernels.ts';
+import { checkedDim, countOf, type Shape, sameShape } from '../shape.ts';
+import { empty, type Tensor } from '../tensor.ts';
+import { contiguous, to } from './convert.ts';
+import { narrow } from './views.ts';
+
+/** Throws unless all elements of `index` are in [0, size). It lies dense. */
+export function checkIndices(op: string, index: Tensor, size: number, complain = indexOutOfRange): void {
+  const { memory, offset } = index.strided;
+  const { host } = memory;
+  // int64 as two halves, low first, so that no BigInt is made per element.
+  const isWide = host instanceof BigInt64Array;
+  const words = isWide ? new Int32Array(host.buffer, host.byteOffset, host.length * 2) : host;
+  const step = isWide ? 2 : 1;
+  for (let i = 0; i < index.count; i++) {
+    const word = words[(offset + i) * step] as number;
+    const isInside = word >= 0 && word < size && (!isWide || words[(offset + i) * 2 + 1] === 0);
+    if (!isInside) throw complain(op, host[offset + i]!, i, size);
+  }
+}
+
+/** A checked dense int64 copy of an index, or the index itself. */
+function prepared(op: string, index: Tensor, size: number): Tensor {
+  if (index.dtype !== 'int32' && index.dtype !== 'int64') throw needsIndex(op, index.dtype);
+  const ready = contiguous(to(index, 'int64'));
+  checkIndices(op, ready, size);
+  return ready;
+}
+
+const sizesOf = (shape: Shape, dim: number, count: number, perElement: boolean): LookupSizes => ({
+  outer: countOf(shape.slice(0, dim)),
+  count,
+  size: shape[dim]!,
+  inner: countOf(shape.slice(dim + 1)),
+  perElement,
+});
+
+/** Looks `index` up in `a`, which is dense; backward adds the gradient to the places that were read. */
+function lookedUp(name: string, a: Tensor, index: Tensor, shape: Shape, sizes: LookupSizes): Tensor {
+  const out = empty(a.dtype, shape);
+  kernels().lookup(out.strided, a.strided, index.strided, sizes);
+  if (!isRecording(a)) return out;
+  const target = a.target!;
+  const places = index.strided;
+  return record(name, out, [target], [index.storage], (grad) => {
+    const into = target.open();
+    if (!target.isFilled) kernels().copy([target.count], into, 0);
+    kernels().scatterAdd(into, grad.dense, places, sizes);
+    target.close();
+  });
+}
+
+function disposeCopies(copies: readonly Tensor[], originals: readonly Tensor[]): void {
+  for (const copy of copies) if (!originals.includes(copy)) copy.dispose();
+}
+
+/** Slices of `a` along `dim`, in the order that `index` [count] names. */
+export function indexSelect(a: Tensor, dim: number, index: Tensor): Tensor {
+  const at = checkedDim('indexSelect', dim, a.rank);
+  if (index.rank !== 1) throw needsRank('indexSelect: index', 1, index.shape);
+  const places = prepared('indexSelect', index, a.shape[at]!);
+  const dense = contiguous(a);
+  const sizes = sizesOf(a.shape, at, index.count, false);
+  const out = lookedUp('indexSelect', dense, places, a.shape.with(at, index.count), sizes);
+  disposeCopies([places, dense], [index, a]);
+  return out;
+}
+
+/** Rows of `weight` [rows, width], one for each element of `index`: a tensor of shape [...index, width]. */
+export function embedding(index: Tensor, weight: Tensor): Tensor {
+  if (weight.rank !== 2) throw needsRank('embedding: weight', 2, weight.shape);
+  const places = prepared('embedding', index, weight.shape[0]!);
+  const dense = contiguous(weight);
+  const sizes = sizesOf(weight.shape, 0, index.count, false);
+  const out = lookedUp('embedding', dense, places, [...index.shape, weight.shape[1]!], sizes);
+  disposeCopies([places, dense], [index, weight]);
+  return out;
+}
+
+/** `a` cut to the size of `index` in all dimensions but `dim`, and dense. */
+function fitted(op: string, a: Tensor, dim: number, index: Tensor): Tensor {
+  const fits = a.rank === index.rank && a.shape.every((size, d) => d === dim || index.shape[d]! <= size);
+  if (!fits) throw lookupShapes(op, a.shape, index.shape);
+  let part = a;
+  for (const [d, size] of index.shape.entries()) {
+    if (d === dim || size === a.shape[d]) continue;
+    const smaller = narrow(part, d, 0, size);
+    if (part !== a) part.dispose();
+    part = smaller;
+  }
+  const dense = contiguous(part);
+  if (part !== a && dense !== part) part.dispose();
+  return dense;
+}
+
+/** out[i][j][k] = a[index[i][j][k]][j][k] for dim 0, and so on; out has the shape of `index`. */
+export function gather(a: Tensor, dim: number, index: Tensor): Tensor {
+  const at = checkedDim('gather', dim, a.rank);
+  const dense = fitted('gather', a, at, index);
+  const places = prepared('gather', index, a.shape[at]!);
+  const out = lookedUp(
+    'gather',
+    dense,
+    places,
+    index.shape,
+    sizesOf(dense.shape, at, index.shape[at]!, true),
+  );
+  disposeCopies([places, dense], [index, a]);
+  return out;
+}
+
+/** A copy of `a` with `source` added to the elements that `index` names along `dim`; both have one shape. */
+export function scatterAdd(a: Tensor, dim: number, index: Tensor, source: Tensor): Tensor {
+  const at = checkedDim('scatterAdd', dim, a.rank);
+  if (source.dtype !== a.dtype) throw mixedDtypes('scatterAdd', a.dtype, source.dtype);
+  const isFitting =
+    sameShape(index.shape, source.shape) && sameShape(index.shape.with(at, 0), a.shape.with(at, 0));
+  if (!isFitting) throw lookupShapes('scatterAdd', a.shape, index.shape);
+  const places = prepared('scatterAdd', index, a.shape[at]!);
+  const dense = contiguous(source);
+  const sizes = sizesOf(a.shape, at, index.shape[at]!, true);
+  const out = empty(a.dtype, a.shape);
+  kernels().copy(a.shape, out.strided, a.strided);
+  kernels().scatterAdd(out.strided, dense.strided, places.strided, sizes);
+  const [toA, toSource] = [a.target, source.target];
+  const where: Strided = places.strided;
+  if (isRecording(a, source)) {
+    record('scatterAdd', out, [toA, toSource], [places.storage], (grad) => {
+      if (toA) toA.share(grad);
+      if (!toSource) return;
+      const into = toSource.begin();
+      kernels().lookup(into.dense, grad.dense, where, sizes);
+      toSource.end(into);
+    });
+  }
+  disposeCopies([places, dense], [index, source]);
+  return out;
+}
+
+/** int64 zeros with a 1 at the position that each element of `labels` names, along a new last dimension. */
+export function oneHot(labels: Tensor, classes: number): Tensor {
+  if (!Number.isSafeInteger(classes) || classes < 1)
+    throw badOption('oneHot: classes', 'an integer ≥ 1', classes);
+  const places = prepared('oneHot', labels, classes);
+  const out = empty('int64', [...labels.shape, classes]);
+  const ones = empty('int64', labels.shape);
+  kernels().copy(out.shape, out.strided, 0);
+  kernels().copy(ones.shape, ones.strided, 1);
+  const sizes = { outer: labels.count, count: 1, size: classes, inner: 1, perElement: true };
+  kernels().scatterAdd(out.strided, ones.strided, places.strided, sizes);
+  ones.dispose();
+  disposeCopies([places], [labels]);
+  return out;
+}

@@ -1,0 +1,179 @@
+// Other shapes and parts of the same memory. A view is a function from layouts to layouts. Applied to the layout of the
+// tensor it gives the view; applied to the dense layout of the tensor's gradient it says where the view's gradient goes.
+
+import { isRecording, record } from '../autograd/node.ts';
+import type { GradTarget } from '../autograd/target.ts';
+import { kernels } from '../backends/index.ts';
+import {
+  badIndex,
+  badPermutation,
+  badRange,
+  cannotReshape,
+  cannotView,
+  needsRank,
+  notSizeOne,
+} from '../errors.ts';
+import {
+  denseLayout,
+  expanded,
+  inserted,
+  type Layout,
+  narrowed,
+  permuted,
+  reshaped,
+  selected,
+  without,
+} from '../layout.ts';
+import { checkedDim, countOf, type Shape } from '../shape.ts';
+import type { Storage } from '../storage.ts';
+import { type Tensor, viewOf } from '../tensor.ts';
+import { contiguous } from './convert.ts';
+
+/**
+ * How the elements of a view relate to those of the tensor: 'same', in the same order; 'permuted', all of them in
+ * another order; 'part', some of them; 'stretched', some of them several times.
+ */
+type Kind = 'same' | 'permuted' | 'part' | 'stretched';
+
+function sendBack(kind: Kind, target: GradTarget, grad: Storage, shape: Shape, region: Layout): void {
+  if (kind === 'same') {
+    target.share(grad);
+  } else if (kind === 'part') {
+    const into = target.open();
+    if (!target.isFilled) kernels().copy([target.count], into, 0);
+    const part = { memory: into.memory, offset: region.offset, strides: region.strides };
+    kernels().map('add', target.dtype, shape, part, part, grad.dense);
+    target.close();
+  } else {
+    const into = target.begin();
+    const all = { memory: into.memory, offset: region.offset, strides: region.strides };
+    if (kind === 'permuted') kernels().copy(shape, all, grad.dense);
+    else kernels().reduce('sum', shape, all, grad.dense);
+    target.end(into);
+  }
+}
+
+function derived(name: string, a: Tensor, kind: Kind, change: (layout: Layout) => Layout): Tensor {
+  const out = viewOf(a, change(a.layout));
+  if (!isRecording(a)) return out;
+  const target = a.target!;
+  const { shape } = a;
+  return record(name, out, [target], [], (grad) => {
+    // A view in the same order needs no layout, and has none where reshape needs strides.
+    const region = kind === 'same' ? denseLayout([]) : change(denseLayout(shape));
+    sendBack(kind, target, grad, out.shape, region);
+  });
+}
+
+/** Fills in the size that is −1. */
+function resolved(a: Tensor, shape: Shape): Shape {
+  const free = shape.indexOf(-1);
+  const own = [...shape];
+  if (free >= 0) {
+    own[free] = 1;
+    own[free] = a.count / countOf(own);
+  }
+  if (!own.every((size) => Number.isSafeInteger(size) && size >= 0) || countOf(own) !== a.count) {
+    throw cannotReshape(a.shape, shape);
+  }
+  return own;
+}
+
+function reshapedAs(name: string, a: Tensor, shape: Shape): Tensor {
+  const layout = reshaped(a.layout, shape);
+  if (layout !== null) return derived(name, a, 'same', () => layout);
+  const dense = contiguous(a);
+  const out = derived(name, dense, 'same', () => denseLayout(shape));
+  dense.dispose();
+  return out;
+}
+
+/** Shares memory with `a` where strides can say it, and copies where not. One size may be −1: what is left. */
+export const reshape = (a: Tensor, shape: Shape): Tensor => reshapedAs('reshape', a, resolved(a, shape));
+
+/** As reshape, but throws where it would have to copy. */
+export function view(a: Tensor, shape: Shape): Tensor {
+  const own = resolved(a, shape);
+  const layout = reshaped(a.layout, own);
+  if (layout === null) throw cannotView(a.shape, own);
+  return derived('view', a, 'same', () => layout);
+}
+
+/** Makes one dimension of startDim … endDim, as reshape does. */
+export function flatten(a: Tensor, startDim = 0, endDim = -1): Tensor {
+  if (a.rank === 0) return reshapedAs('flatten', a, [1]);
+  const start = checkedDim('flatten', startDim, a.rank);
+  const end = checkedDim('flatten', endDim, a.rank);
+  const merged = countOf(a.shape.slice(start, end + 1));
+  return reshapedAs('flatten', a, [...a.shape.slice(0, start), merged, ...a.shape.slice(end + 1)]);
+}
+
+/** Drops dimension `dim`, which must have size 1; without `dim`, all that have. Shares memory with `a`. */
+export function squeeze(a: Tensor, dim?: number): Tensor {
+  if (dim === undefined) {
+    const ones = a.shape.flatMap((size, d) => (size === 1 ? [d] : []));
+    return derived('squeeze', a, 'same', (layout) => ones.reduceRight(without, layout));
+  }
+  const at = checkedDim('squeeze', dim, a.rank);
+  if (a.shape[at] !== 1) throw notSizeOne(dim, a.shape);
+  return derived('squeeze', a, 'same', (layout) => without(layout, at));
+}
+
+/** Adds a dimension of size 1 before `dim`. Shares memory with `a`. */
+export function unsqueeze(a: Tensor, dim: number): Tensor {
+  const at = checkedDim('unsqueeze', dim, a.rank + 1);
+  return derived('unsqueeze', a, 'same', (layout) => inserted(layout, at));
+}
+
+/** The dimensions in another order. Shares memory with `a`. */
+export function permute(a: Tensor, dims: readonly number[]): Tensor {
+  const order = dims.map((dim) => checkedDim('permute', dim, a.rank));
+  if (order.length !== a.rank || new Set(order).size !== a.rank) throw badPermutation(dims, a.rank);
+  return derived('permute', a, 'permuted', (layout) => permuted(layout, order));
+}
+
+/** Swaps two dimensions. Shares memory with `a`. */
+export function transpose(a: Tensor, dim0: number, dim1: number): Tensor {
+  const from = checkedDim('transpose', dim0, a.rank);
+  const to = checkedDim('transpose', dim1, a.rank);
+  const order = a.shape.map((_, d) => (d === from ? to : d === to ? from : d));
+  return derived('transpose', a, 'permuted', (layout) => permuted(layout, order));
+}
+
+/** The transpose of a matrix. Shares memory with `a`. */
+export function t(a: Tensor): Tensor {
+  if (a.rank !== 2) throw needsRank('t', 2, a.shape);
+  return transpose(a, 0, 1);
+}
+
+/** Stretches dimensions of size 1, and adds dimensions in front. −1 keeps a size. Shares memory with `a`. */
+export const expand = (a: Tensor, shape: Shape): Tensor =>
+  derived('expand', a, 'stretched', (layout) => expanded(layout, shape));
+
+/** `length` elements of dimension `dim` from `start` on. Shares memory with `a`. */
+export function narrow(a: Tensor, dim: number, start: number, length: number): Tensor {
+  const at = checkedDim('narrow', dim, a.rank);
+  const size = a.shape[at]!;
+  const from = start < 0 ? start + size : start;
+  const isInside = Number.isInteger(from) && Number.isInteger(length) && from >= 0 && length >= 0;
+  if (!isInside || from + length > size) throw badRange('narrow', dim, start, length, size);
+  return derived('narrow', a, 'part', (layout) => narrowed(layout, at, from, length, 1));
+}
+
+/** One index of dimension `dim`, which goes away. Negative ones count from the end. Shares memory with `a`. */
+export function select(a: Tensor, dim: number, index: number): Tensor {
+  const at = checkedDim('select', dim, a.rank);
+  const from = checkedIndex('select', a.shape, at, index);
+  return derived('select', a, 'part', (layout) => selected(layout, at, from));
+}
+
+export function checkedIndex(op: string, shape: Shape, dim: number, index: number): number {
+  const size = shape[dim]!;
+  const at = index < 0 ? index + size : index;
+  if (!Number.isInteger(index) || at < 0 || at >= size) throw badIndex(op, index, dim, size);
+  return at;
+}
+
+/** A part of `a` that several steps lead to, as one view. */
+export const part = (name: string, a: Tensor, change: (layout: Layout) => Layout): Tensor =>
+  derived(name, a, 'part', change);

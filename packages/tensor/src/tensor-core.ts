@@ -1,0 +1,166 @@
+// What a tensor is: a piece of memory, and the layout in which its shape lies there. Views share memory by count
+// (storage.ts), so a view outlives the tensor that it was made from.
+//
+// Who frees: dispose() or `using`; the end of a scope; backward, for intermediate results; last the collector.
+import { inspect } from 'node:util';
+import { Leaf } from './autograd/leaf.ts';
+import type { Node } from './autograd/node.ts';
+import { kernels } from './backends/index.ts';
+import { type DType, dtypeInfo, type HostArray } from './dtype.ts';
+import { reader, type Value } from './element.ts';
+import { disposed, notDense, notOneElement, unsafeInteger } from './errors.ts';
+import { formatTensor } from './format.ts';
+import type { Memory, Strided } from './kernels.ts';
+import { isDense, type Layout } from './layout.ts';
+import { type BufferView, bufferSymbol, bufferView } from './protocol.ts';
+import { countOf, type Shape, stridesOf } from './shape.ts';
+import { adopt, hostView, type Storage } from './storage.ts';
+
+export type NestedNumbers = number | NestedNumbers[];
+
+export abstract class TensorCore {
+  readonly shape: Shape;
+  readonly dtype: DType;
+  /** Elements. */
+  readonly count: number;
+  /** Internal: set by keep(). */
+  isKept = false;
+  /** Internal: where the gradient goes; null when none is needed. */
+  target: Node | Leaf | null = null;
+  #storage: Storage | null;
+  #strided: Strided;
+
+  /** Internal: takes over one reference of `storage`. Without a layout the elements lie dense from its start on. */
+  constructor(storage: Storage, shape: Shape, layout?: Layout) {
+    const { memory, dense } = storage;
+    this.#storage = storage;
+    this.shape = shape;
+    this.dtype = memory.dtype;
+    this.count = countOf(shape);
+    this.#strided = dense;
+    if (layout) {
+      const strides = isDense(layout) ? null : layout.strides;
+      if (strides !== null || layout.offset !== 0) this.#strided = { memory, offset: layout.offset, strides };
+    }
+  }
+
+  /** Internal: throws after dispose. */
+  get storage(): Storage {
+    if (this.#storage === null) throw disposed(this.shape);
+    return this.#storage;
+  }
+
+  /** Internal: the elements as kernels take them. Throws after dispose. */
+  get strided(): Strided {
+    if (this.#storage === null) throw disposed(this.shape);
+    return this.#strided;
+  }
+
+  /** Internal: throws after dispose. */
+  get memory(): Memory {
+    return this.storage.memory;
+  }
+
+  /** Internal: throws after dispose. */
+  get layout(): Layout {
+    const { offset } = this.strided;
+    return { shape: this.shape, strides: this.strides, offset };
+  }
+
+  get rank(): number {
+    return this.shape.length;
+  }
+
+  /** Elements from one index to the next, by dimension. */
+  get strides(): readonly number[] {
+    return this.#strided.strides ?? stridesOf(this.shape);
+  }
+
+  /** Where the first element lies in the memory, in elements. */
+  get offset(): number {
+    return this.#strided.offset;
+  }
+
+  /** Whether the elements lie one behind the other in row-major order. */
+  get isContiguous(): boolean {
+    return this.#strided.strides === null;
+  }
+
+  get isDisposed(): boolean {
+    return this.#storage === null;
+  }
+
+  /** Gives the memory back, and the gradient. Does nothing the second time. A graph that uses the tensor lives on. */
+  dispose(): void {
+    const storage = this.#storage;
+    if (storage === null) return;
+    this.#storage = null;
+    storage.release();
+    if (this.target instanceof Leaf) this.dropGrad(this.target);
+    else this.target?.outputDisposed();
+  }
+
+  protected abstract dropGrad(leaf: Leaf): void;
+
+  [Symbol.dispose](): void {
+    this.dispose();
+  }
+
+  /** The only element, as a number. */
+  item(): number {
+    if (this.count !== 1) throw notOneElement('item', this.shape);
+    return toNumber(reader(this.memory)(this.offset));
+  }
+
+  /**
+   * The elements as a typed array: the tensor's own memory, where writes are seen by it, or a copy if it is not
+   * contiguous. float16 and bfloat16 come as bit patterns. Not to be used after dispose, or after a backward that frees it.
+   */
+  dataSync(): HostArray {
+    const { storage } = this;
+    if (this.isContiguous) return hostView(storage, this.offset, this.count);
+    const array = new dtypeInfo[this.dtype].array(this.count);
+    const copy = adopt(this.dtype, array);
+    kernels().copy(this.shape, copy.dense, this.strided);
+    copy.release();
+    return array;
+  }
+
+  /** As dataSync, once all computation of the tensor has ended. */
+  async data(): Promise<HostArray> {
+    return this.dataSync();
+  }
+
+  /** A copy as nested arrays; a number for shape []. Of bool, 1 and 0. */
+  toArray(): NestedNumbers {
+    const read = reader(this.memory);
+    const { strides } = this;
+    const nest = (dim: number, at: number): NestedNumbers => {
+      if (dim === this.shape.length) return toNumber(read(at));
+      return Array.from({ length: this.shape[dim]! }, (_, i) => nest(dim + 1, at + i * strides[dim]!));
+    };
+    return nest(0, this.offset);
+  }
+
+  toString(): string {
+    if (this.isDisposed) return `tensor(disposed, shape=[${this.shape.join(', ')}])`;
+    return formatTensor(this);
+  }
+
+  [inspect.custom](): string {
+    return this.toString();
+  }
+
+  /** The buffer protocol: the tensor can be handed to anything that takes it, such as a collective. It is contiguous. */
+  [bufferSymbol](): BufferView {
+    if (!this.isContiguous) throw notDense(this.shape);
+    return bufferView(this.dtype, this.dataSync());
+  }
+}
+
+function toNumber(value: Value): number {
+  if (typeof value === 'number') return value;
+  const number = Number(value);
+  if (!Number.isSafeInteger(number)) throw unsafeInteger(value);
+  return number;
+}

@@ -1,0 +1,130 @@
+// What a tensor has to do with gradients: whether it wants one, how it gets it, who hears of it.
+import { runBackward } from './autograd/backward.ts';
+import { Leaf } from './autograd/leaf.ts';
+import { kernels } from './backends/index.ts';
+import { dtypeInfo, type HostArray, isFloat } from './dtype.ts';
+import {
+  badBoundGrad,
+  gradDtype,
+  gradientShape,
+  noGraph,
+  notALeaf,
+  notScalarLoss,
+  onlyFloatGrad,
+} from './errors.ts';
+import { sameShape } from './shape.ts';
+import { allocate, type Storage } from './storage.ts';
+import type { Tensor } from './tensor.ts';
+import { TensorCore } from './tensor-core.ts';
+
+export interface ZeroGradOptions {
+  /** Default true. */
+  readonly setToNull?: boolean;
+}
+
+export abstract class GradTensor extends TensorCore {
+  #grad: Tensor | null = null;
+
+  /** A tensor of this shape over other memory, in nobody's care. Takes over one reference of `storage`. */
+  protected abstract over(storage: Storage): Tensor;
+
+  get requiresGrad(): boolean {
+    return this.target !== null;
+  }
+
+  /** May be set on tensors that no recorded operation made. false drops the gradient and its listeners. */
+  set requiresGrad(value: boolean) {
+    if (value === this.requiresGrad) return;
+    if (this.target !== null && !this.target.isLeaf) throw notALeaf('requiresGrad');
+    if (value && !isFloat(this.dtype)) throw onlyFloatGrad(this.dtype);
+    if (this.target instanceof Leaf) this.dropGrad(this.target);
+    this.target = value ? new Leaf(this.dtype, this.count) : null;
+  }
+
+  /** True for tensors that no recorded operation made: parameters and data. */
+  get isLeaf(): boolean {
+    return this.target?.isLeaf !== false;
+  }
+
+  /** The accumulated gradient, or null. It shares memory with what backward writes to. */
+  get grad(): Tensor | null {
+    const leaf = this.target;
+    if (!(leaf instanceof Leaf) || leaf.grad === null) return null;
+    if (this.#grad === null || this.#grad.isDisposed || this.#grad.storage !== leaf.grad) {
+      this.#grad = this.over(leaf.grad.retain());
+    }
+    return this.#grad;
+  }
+
+  /**
+   * Computes the gradient of this tensor for every leaf that it depends on, and adds it to theirs. `gradient` is the
+   * gradient of this tensor itself, 1 if it has one element. Frees the graph and its intermediate tensors (not this
+   * one, not those marked by keep) unless `retainGraph` is set.
+   */
+  backward(gradient?: GradTensor | null, options: { readonly retainGraph?: boolean } = {}): void {
+    if (this.target === null) throw noGraph();
+    if (gradient) {
+      if (!sameShape(gradient.shape, this.shape)) throw gradientShape(gradient.shape, this.shape);
+      if (gradient.dtype !== this.dtype) throw gradDtype(gradient.dtype, this.dtype);
+    } else if (this.count !== 1) {
+      throw notScalarLoss(this.shape);
+    }
+    const own = gradient ? denseStorage(gradient) : null;
+    try {
+      runBackward(this.target, own, options.retainGraph ?? false);
+    } finally {
+      own?.release();
+    }
+  }
+
+  /** Drops the gradient, or fills it with zero if setToNull is false. A bound gradient is always filled. */
+  zeroGrad(options: ZeroGradOptions = {}): void {
+    const leaf = this.#leaf('zeroGrad');
+    if (leaf.isBound || options.setToNull === false) leaf.zero();
+    else this.dropGrad(leaf);
+  }
+
+  /**
+   * Calls `ready` once per backward, when this gradient is final; backward goes on afterwards, so the tensor itself
+   * must not be changed yet. An error in `ready` leaves backward. Returns a function that unsubscribes.
+   */
+  onGradReady(ready: () => void): () => void {
+    return this.#leaf('onGradReady').onReady(ready);
+  }
+
+  /**
+   * Makes the gradient live in `array`, of the tensor's dtype, from now on, with the value that it has, or zero. Backward writes into it,
+   * zeroGrad fills it. The caller owns the array and may read and change it between backwards.
+   */
+  bindGrad(array: HostArray): void {
+    const leaf = this.#leaf('bindGrad');
+    const isFitting = array instanceof dtypeInfo[this.dtype].array && array.length === this.count;
+    if (!isFitting) throw badBoundGrad(this.count, this.dtype, array);
+    leaf.bind(array);
+    this.#forgetGrad();
+  }
+
+  #leaf(what: string): Leaf {
+    if (this.target instanceof Leaf) return this.target;
+    throw notALeaf(what);
+  }
+
+  protected override dropGrad(leaf: Leaf): void {
+    leaf.drop();
+    this.#forgetGrad();
+  }
+
+  #forgetGrad(): void {
+    if (this.#grad?.isKept === false) this.#grad.dispose();
+    this.#grad = null;
+  }
+}
+
+/** The elements in row-major order: the tensor's own memory where they lie like that, else a copy. One reference. */
+function denseStorage(tensor: TensorCore): Storage {
+  const { storage, strided, count } = tensor;
+  if (strided === storage.dense && storage.memory.count === count) return storage.retain();
+  const copy = allocate(tensor.dtype, count);
+  kernels().copy(tensor.shape, copy.dense, strided);
+  return copy;
+}

@@ -1,0 +1,43 @@
+// What the contract's tests work with: memory that is freed after each test, and operands over it.
+import { afterEach } from 'vitest';
+import type { DType } from '../../src/dtype.ts';
+import type { Kernels, Memory, Strided } from '../../src/kernels.ts';
+import { hostOf, numbers } from '../kernels-oracle.ts';
+
+export class Workbench {
+  kernels!: Kernels;
+  #memory: Memory[] = [];
+
+  constructor() {
+    afterEach(() => {
+      for (const memory of this.#memory) this.kernels.free(memory);
+      this.#memory = [];
+    });
+  }
+
+  /** Memory with these values. */
+  put(dtype: DType, values: readonly number[]): Strided {
+    const memory = this.kernels.alloc(dtype, values.length);
+    memory.host.set(hostOf(dtype, values) as never);
+    this.#memory.push(memory);
+    return { memory, offset: 0, strides: null };
+  }
+
+  floats(values: readonly number[]): Strided {
+    return this.put('float32', values);
+  }
+
+  /** Memory full of a value that no kernel may leave behind or read. */
+  dirty(count: number, dtype: DType = 'float32'): Strided {
+    return this.put(dtype, Array(count).fill(99));
+  }
+}
+
+/** Everything in an operand's memory, as numbers. */
+export const valuesOf = ({ memory }: Strided): number[] => numbers(memory);
+/** The same memory, read in another way. */
+export const walked = ({ memory }: Strided, strides: readonly number[], offset = 0): Strided => ({
+  memory,
+  offset,
+  strides,
+});
