@@ -8,14 +8,18 @@ import {
   gt,
   lt,
   matmul,
+  maximum,
+  minimum,
   mul,
   type Operand,
+  pow,
   randn,
   sub,
   type Tensor,
   tensor,
 } from '../src/index.ts';
 import { codeOf } from './code-of.ts';
+import { gradCheck64, leaf64 } from './leaf64.ts';
 
 const numeric: [
   name: string,
@@ -115,5 +119,54 @@ describe('dtypes', () => {
   test('matmul refuses integers and says what to do', () => {
     const a = tensor([[1]], { dtype: 'int32' });
     expect(() => matmul(a, a)).toThrow(/expected a floating dtype, got int32. Use .to\('float32'\)/);
+  });
+});
+
+describe('further operations', () => {
+  test('maximum, minimum and pow follow PyTorch', () => {
+    const a = tensor([1, 5, NaN]);
+    expect(a.maximum(3).toArray()).toEqual([3, 5, NaN]);
+    expect(a.minimum(tensor([0, 9, 9])).toArray()).toEqual([0, 5, NaN]);
+    expect(tensor([2, 3], { dtype: 'int32' }).pow(3).toArray()).toEqual([8, 27]);
+    expect(pow(2, tensor([0.5, -1])).toArray()).toEqual([Math.fround(Math.SQRT2), 0.5]);
+  });
+
+  test('have the right gradients, also shared at ties and at powers of 0', () => {
+    gradCheck64((x, y) => maximum(x!, y!).square(), [leaf64([2, 3]), leaf64([3], 2)]);
+    gradCheck64((x, y) => minimum(x!, y!.t()).square(), [leaf64([2, 3]), leaf64([3, 2], 2)]);
+    gradCheck64((x, y) => pow(x!.exp(), y!), [leaf64([2, 3]), leaf64([3], 2)]);
+    gradCheck64((x) => x!.pow(3), [leaf64([4])]);
+    gradCheck64((x) => pow(2.5, x!), [leaf64([4])]);
+    const x = tensor([0, 0, 2], { requiresGrad: true });
+    x.pow(tensor([0, 2, 1]))
+      .sum()
+      .backward();
+    expect(x.grad!.toArray()).toEqual([0, 0, 1]);
+    const tied = tensor([4, 1], { requiresGrad: true });
+    maximum(tied, tensor([4, 4]))
+      .sum()
+      .backward();
+    expect(tied.grad!.toArray()).toEqual([0.5, 0]);
+  });
+
+  test('comparisons and logic give bool', () => {
+    const [a, b] = [tensor([1, 2, 3]), tensor([3, 2, 1])];
+    const results = [
+      a.ne(b),
+      a.le(b),
+      a.ge(b),
+      a.gt(1).logicalAnd(b.gt(1)),
+      a.gt(2).logicalXor(b.gt(1)),
+      a.gt(2).logicalNot(),
+    ];
+    expect(results.map((result) => result.dtype)).toEqual(results.map(() => 'bool'));
+    expect(results.map((result) => result.toArray())).toEqual([
+      [1, 0, 1],
+      [1, 1, 0],
+      [0, 1, 1],
+      [0, 1, 0],
+      [1, 1, 1],
+      [1, 1, 0],
+    ]);
   });
 });

@@ -1,6 +1,17 @@
 import { describe, expect, test } from 'vitest';
-import { generator, gradCheck, linear, matmul, randn, type Tensor, tensor, zeros } from '../src/index.ts';
+import {
+  arange,
+  generator,
+  gradCheck,
+  linear,
+  matmul,
+  randn,
+  type Tensor,
+  tensor,
+  zeros,
+} from '../src/index.ts';
 import { codeOf } from './code-of.ts';
+import { gradCheck64, leaf64 } from './leaf64.ts';
 
 const from = generator(11);
 const leaf = (...shape: number[]): Tensor => randn(shape, { generator: from, requiresGrad: true });
@@ -77,5 +88,80 @@ describe('linear', () => {
   test('names all shapes when they do not fit', () => {
     expect(() => linear(zeros([2, 3]), zeros([4, 5]), zeros([4]))).toThrow('x [2, 3], w [4, 5], b [4]');
     expect(codeOf(() => linear(zeros([2, 3]), zeros([4, 3]), zeros([3])))).toBe('ERR_TENSOR_SHAPE');
+  });
+});
+
+describe('batched matmul', () => {
+  /** By plain loops, from nested arrays. */
+  const product = (a: number[][], b: number[][]): number[][] =>
+    a.map((row) => b[0]!.map((_, j) => row.reduce((sum, x, p) => sum + x * b[p]![j]!, 0)));
+
+  test('broadcasts the dimensions in front, and takes transposes and parts as they lie', () => {
+    const a = arange(48).reshape([2, 4, 6]).sub(20);
+    const b = arange(90).reshape([5, 3, 6]).sub(40);
+    const views: [Tensor, Tensor][] = [
+      [a.at(':', ':', [0, 3]).unsqueeze(1), b.at(':', ':', [3])],
+      [a.at(':', [1]).unsqueeze(1), b.transpose(1, 2)],
+      // No dimension of the second lies dense, so it is copied.
+      [a.transpose(1, 2).unsqueeze(1).at(':', ':', [2, 5]), arange(60).reshape([3, 4, 5]).permute([2, 1, 0])],
+    ];
+    for (const [x, y] of views) {
+      const got = matmul(x, y);
+      const [outer, inner] = got.shape as [number, number];
+      for (let i = 0; i < outer; i++) {
+        for (let j = 0; j < inner; j++) {
+          const left = x.at(i, 0).toArray() as number[][];
+          expect(got.at(i, j).toArray()).toEqual(product(left, y.at(j).toArray() as number[][]));
+        }
+      }
+    }
+  });
+
+  test('passes gradients on, summed over what was broadcast', () => {
+    const weights = leaf64([4, 2], 5);
+    gradCheck64((x, y) => matmul(x!, y!).square(), [leaf64([2, 3, 4]), weights]);
+    gradCheck64((x, y) => matmul(x!, y!).square(), [leaf64([2, 1, 3, 4]), leaf64([5, 4, 2], 2)]);
+    gradCheck64(
+      (x, y) => matmul(x!.transpose(0, 2), y!.t()).square(),
+      [leaf64([4, 3, 2]), leaf64([2, 4], 2)],
+    );
+    gradCheck64((x, y) => matmul(x!, y!).square(), [leaf64([4]), leaf64([3, 4, 2], 2)]);
+    gradCheck64((x, y) => matmul(x!, y!).square(), [leaf64([3, 2, 4]), leaf64([4], 2)]);
+    gradCheck64((x, y) => matmul(x!.expand([3, 2, 4]), y!).square(), [leaf64([2, 4]), leaf64([4, 3], 2)]);
+    gradCheck64(
+      (x, w, b) => linear(x!.transpose(0, 1), w!.t(), b!).square(),
+      [leaf64([4, 3]), leaf64([4, 2], 2), leaf64([2], 3)],
+    );
+  });
+
+  test('empty matrices and sums over nothing', () => {
+    expect(matmul(zeros([2, 0]), zeros([0, 3])).toArray()).toEqual([
+      [0, 0, 0],
+      [0, 0, 0],
+    ]);
+    expect(matmul(zeros([0, 2, 3]), zeros([3, 4])).shape).toEqual([0, 2, 4]);
+  });
+
+  test('halves multiply in float32 and keep their dtype and gradients', () => {
+    for (const dtype of ['float16', 'bfloat16'] as const) {
+      const x = tensor(
+        [
+          [1, 2],
+          [3, 4],
+        ],
+        { dtype, requiresGrad: true },
+      );
+      const y = matmul(x, x);
+      expect([y.dtype, y.toArray()]).toEqual([
+        dtype,
+        [
+          [7, 10],
+          [15, 22],
+        ],
+      ]);
+      linear(y, x).sum().backward();
+      expect(x.grad!.dtype).toBe(dtype);
+    }
+    expect(codeOf(() => matmul(zeros([1, 1]), zeros([1, 1], { dtype: 'float64' })))).toBe('ERR_TENSOR_DTYPE');
   });
 });

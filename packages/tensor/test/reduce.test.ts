@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import {
   arange,
   argmax,
+  full,
   generator,
   gradCheck,
   max,
@@ -13,6 +14,7 @@ import {
   zeros,
 } from '../src/index.ts';
 import { codeOf } from './code-of.ts';
+import { gradCheck64, leaf64 } from './leaf64.ts';
 
 const cube = (): Tensor => arange(24).reshape([2, 3, 4]);
 
@@ -120,5 +122,86 @@ describe('argmax', () => {
         .sum()
         .item(),
     ).toBe(1);
+  });
+});
+
+describe('further reductions', () => {
+  const x = tensor([
+    [2, 0, 3],
+    [4, 5, 0],
+  ]);
+
+  test('min, prod, any, all, argmin, variance, std and logSumExp', () => {
+    expect(x.min(1).toArray()).toEqual([0, 0]);
+    expect(x.prod(0).toArray()).toEqual([8, 0, 0]);
+    expect(x.any(0)).toMatchObject({ dtype: 'bool' });
+    expect(x.sub(2).all(1).toArray()).toEqual([0, 1]);
+    expect(x.narrow(0, 0, 0).any().item()).toBe(0);
+    expect(x.narrow(0, 0, 0).all().item()).toBe(1);
+    expect(x.argmin(1).toArray()).toEqual([1, 2]);
+    expect(x.variance(0).toArray()).toEqual([2, 12.5, 4.5]);
+    expect(x.variance(0, { correction: 0, keepDim: true }).toArray()).toEqual([[1, 6.25, 2.25]]);
+    expect(x.std(0).at(0).item()).toBeCloseTo(Math.SQRT2, 6);
+    expect(x.std(0, { correction: 2 }).at(1).item()).toBe(Infinity);
+    expect(x.add(1000).logSumExp(1).at(0).item()).toBeCloseTo(
+      1000 + Math.log(Math.exp(2) + 1 + Math.exp(3)),
+      3,
+    );
+    expect(
+      tensor([
+        [-Infinity, -Infinity],
+        [0, -Infinity],
+      ])
+        .logSumExp(1)
+        .toArray(),
+    ).toEqual([-Infinity, 0]);
+    expect(x.logSumExp([0, 1], true).shape).toEqual([1, 1]);
+  });
+
+  test('sums of integers and bool are int64; means need floats', () => {
+    const small = tensor([200, 100], { dtype: 'uint8' });
+    expect([small.sum().dtype, small.sum().item()]).toEqual(['int64', 300]);
+    expect(x.eq(0).sum().item()).toBe(2);
+    expect(codeOf(() => small.mean())).toBe('ERR_TENSOR_DTYPE');
+  });
+
+  test('reduce strided tensors over any dimensions, with the right gradient', () => {
+    for (const op of [
+      (y: Tensor) => y.sum([0, 2]),
+      (y: Tensor) => y.mean([-1], true),
+      (y: Tensor) => y.max([0, 1]),
+      (y: Tensor) => y.min(1, true),
+      (y: Tensor) => y.prod([1, 2]),
+      (y: Tensor) => y.variance([0, 1]),
+      (y: Tensor) => y.std(2, { correction: 0 }),
+      (y: Tensor) => y.logSumExp([0, 2]),
+    ]) {
+      gradCheck64((y) => op(y!.permute([2, 0, 1])).square(), [leaf64([2, 3, 4])]);
+      gradCheck64((y) => op(y!.at(':', [0, null, 2])).square(), [leaf64([2, 3, 4])]);
+    }
+  });
+
+  test('the gradient of a product is right beside zeros', () => {
+    const y = tensor(
+      [
+        [2, 3, 4],
+        [0, 3, 4],
+        [0, 3, 0],
+      ],
+      { requiresGrad: true },
+    );
+    y.prod(1).sum().backward();
+    expect(y.grad!.toArray()).toEqual([
+      [12, 8, 6],
+      [12, 0, 0],
+      [0, 0, 0],
+    ]);
+  });
+
+  test('halves accumulate in float32', () => {
+    for (const dtype of ['float16', 'bfloat16'] as const) {
+      expect(full([4096], 0.5, { dtype }).sum().item()).toBe(2048);
+      expect(full([300, 300], 4, { dtype }).mean().item()).toBe(4);
+    }
   });
 });

@@ -1,0 +1,12 @@
+// Gradients are compared in float64, where finite differences have many digits.
+import { generator, gradCheck, randn, type Shape, type Tensor } from '../src/index.ts';
+
+/** Normal numbers in float64 that require a gradient. */
+export function leaf64(shape: Shape, seed = 1): Tensor {
+  const leaf = randn(shape, { generator: generator(seed) }).to('float64');
+  leaf.requiresGrad = true;
+  return leaf;
+}
+
+export const gradCheck64 = (fn: (...inputs: Tensor[]) => Tensor, inputs: readonly Tensor[]): void =>
+  gradCheck(fn, inputs, { epsilon: 1e-5, tolerance: 1e-6 });

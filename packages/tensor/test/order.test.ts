@@ -1,0 +1,77 @@
+import { describe, expect, test } from 'vitest';
+import { arange, ones, tensor } from '../src/index.ts';
+import { codeOf } from './code-of.ts';
+import { gradCheck64, leaf64 } from './leaf64.ts';
+
+const a = tensor([
+  [3, 1, 2],
+  [1, NaN, -1],
+]);
+
+describe('sort and topk', () => {
+  test('order any dimension, with where each value stood', () => {
+    const { values, indices } = a.sort();
+    expect(values.toArray()).toEqual([
+      [1, 2, 3],
+      [-1, 1, NaN],
+    ]);
+    expect(indices.dtype).toBe('int64');
+    expect(indices.toArray()).toEqual([
+      [1, 2, 0],
+      [2, 0, 1],
+    ]);
+    expect(a.sort(0, { descending: true }).indices.toArray()).toEqual([
+      [0, 1, 0],
+      [1, 0, 1],
+    ]);
+    expect(a.topk(2).values.toArray()).toEqual([
+      [3, 2],
+      [NaN, 1],
+    ]);
+    expect(a.topk(1, 0, { largest: false }).values.toArray()).toEqual([[1, 1, -1]]);
+    expect(a.topk(0).values.shape).toEqual([2, 0]);
+    expect(codeOf(() => a.topk(4))).toBe('ERR_TENSOR_ARGUMENT');
+  });
+
+  test('send the gradient where the values came from', () => {
+    gradCheck64((x) => x!.sort(0, { descending: true }).values.square(), [leaf64([4, 3])]);
+    gradCheck64((x) => x!.t().topk(2).values.exp(), [leaf64([4, 3])]);
+  });
+});
+
+describe('cumsum', () => {
+  test('adds up along a dimension, integers in int64', () => {
+    expect(arange(6).reshape([2, 3]).cumsum(1).toArray()).toEqual([
+      [0, 1, 3],
+      [3, 7, 12],
+    ]);
+    const counts = ones([3], { dtype: 'bool' }).cumsum(0);
+    expect([counts.dtype, counts.toArray()]).toEqual(['int64', [1, 2, 3]]);
+  });
+
+  test('passes the gradient on', () => {
+    gradCheck64((x) => x!.cumsum(0).square(), [leaf64([3, 2])]);
+    gradCheck64((x) => x!.t().cumsum(0).square(), [leaf64([3, 2])]);
+  });
+});
+
+describe('tril and triu', () => {
+  test('leave one side of a diagonal, in every matrix of a batch', () => {
+    const square = ones([2, 3, 3]);
+    expect(square.tril().at(1).toArray()).toEqual([
+      [1, 0, 0],
+      [1, 1, 0],
+      [1, 1, 1],
+    ]);
+    expect(square.triu(1).at(0).toArray()).toEqual([
+      [0, 1, 1],
+      [0, 0, 1],
+      [0, 0, 0],
+    ]);
+    expect(codeOf(() => arange(3).tril())).toBe('ERR_TENSOR_SHAPE');
+  });
+
+  test('pass the gradient on', () => {
+    gradCheck64((x) => x!.tril(-1).square().add(x!.triu(1)), [leaf64([2, 3, 3])]);
+  });
+});
