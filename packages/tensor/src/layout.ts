@@ -1,6 +1,7 @@
 // Layouts: which element of a piece of memory each index means. A view is a function from layouts to layouts; the same
 // function, applied to the dense layout of a gradient, says where the gradient of the view belongs. Pure arithmetic.
 import { badExpand } from './errors.ts';
+import type { Strided } from './kernels.ts';
 import { type Shape, stridesOf } from './shape.ts';
 
 export interface Layout {
@@ -100,6 +101,13 @@ export function reshaped(layout: Layout, shape: Shape): Layout | null {
   }
   return { shape, strides, offset };
 }
+
+/** The same memory with other strides. (Copying an object by its members is fast; spreading it is not.) */
+export const withStrides = ({ memory, offset }: Strided, strides: readonly number[] | null): Strided => ({
+  memory,
+  offset,
+  strides,
+});
 
 /** Strides of a dense result in the shape that it was reduced from: 0 along the dimensions that are gone. */
 export function keptStrides(shape: Shape, isReduced: readonly boolean[]): number[] {

@@ -11,7 +11,7 @@ import { reader, type Value } from './element.ts';
 import { disposed, notDense, notOneElement, unsafeInteger } from './errors.ts';
 import { formatTensor } from './format.ts';
 import type { Memory, Strided } from './kernels.ts';
-import { isDense, type Layout } from './layout.ts';
+import type { Layout } from './layout.ts';
 import { type BufferView, bufferSymbol, bufferView } from './protocol.ts';
 import { countOf, type Shape, stridesOf } from './shape.ts';
 import { adopt, hostView, type Storage } from './storage.ts';
@@ -30,18 +30,13 @@ export abstract class TensorCore {
   #storage: Storage | null;
   #strided: Strided;
 
-  /** Internal: takes over one reference of `storage`. Without a layout the elements lie dense from its start on. */
-  constructor(storage: Storage, shape: Shape, layout?: Layout) {
-    const { memory, dense } = storage;
+  /** Internal: takes over one reference of `storage`. `strided`: where in it the elements lie; dense strides are null. */
+  constructor(storage: Storage, shape: Shape, strided: Strided = storage.dense) {
     this.#storage = storage;
+    this.#strided = strided;
     this.shape = shape;
-    this.dtype = memory.dtype;
+    this.dtype = storage.memory.dtype;
     this.count = countOf(shape);
-    this.#strided = dense;
-    if (layout) {
-      const strides = isDense(layout) ? null : layout.strides;
-      if (strides !== null || layout.offset !== 0) this.#strided = { memory, offset: layout.offset, strides };
-    }
   }
 
   /** Internal: throws after dispose. */

@@ -1,7 +1,8 @@
 // The tensor that users see: methods are thin; what they do is in ops/.
 import { track } from './context.ts';
 import type { DType } from './dtype.ts';
-import type { Layout } from './layout.ts';
+import type { Strided } from './kernels.ts';
+import { isDense, type Layout } from './layout.ts';
 import * as ops from './ops/index.ts';
 import { countOf, type Shape } from './shape.ts';
 import { allocate, type Storage } from './storage.ts';
@@ -17,7 +18,7 @@ export class Tensor extends GradTensor {
 
   /** The same memory without a graph. */
   detach(): Tensor {
-    return viewOf(this, this.layout);
+    return viewAs(this, this.shape, this.strided);
   }
 
   add(other: Operand): Tensor {
@@ -299,7 +300,15 @@ export function empty(dtype: DType, shape: Shape): Tensor {
 
 /** Internal: another layout over the same memory. */
 export function viewOf(a: Tensor, layout: Layout): Tensor {
-  const tensor = new Tensor(a.storage.retain(), layout.shape, layout);
+  const { storage } = a;
+  const strides = isDense(layout) ? null : layout.strides;
+  const strided = { memory: storage.memory, offset: layout.offset, strides };
+  return viewAs(a, layout.shape, strides === null && layout.offset === 0 ? storage.dense : strided);
+}
+
+/** Internal: the same memory under another shape, which the strides fit. */
+export function viewAs(a: Tensor, shape: Shape, strided: Strided): Tensor {
+  const tensor = new Tensor(a.storage.retain(), shape, strided);
   track(tensor);
   return tensor;
 }

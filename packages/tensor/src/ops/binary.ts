@@ -4,7 +4,9 @@ import { isRecording, record } from '../autograd/node.ts';
 import { kernels } from '../backends/index.ts';
 import { type DType, isFloat, resultType } from '../dtype.ts';
 import { floatMapOps, type Input, type MapOp, type Strided } from '../kernels.ts';
+import { withStrides } from '../layout.ts';
 import { broadcastShapes, broadcastStrides, type Shape, sameShape } from '../shape.ts';
+import type { Storage } from '../storage.ts';
 import { empty, type Operand, type Tensor } from '../tensor.ts';
 import { Calculation, contribute, shareReduced } from './gradient.ts';
 
@@ -18,8 +20,8 @@ interface Values {
 interface Rule {
   readonly toA: Contribution;
   readonly toB: Contribution;
-  /** What the contributions read. */
-  readonly saves: readonly (keyof Values)[];
+  /** Which of a, b and the output the contributions read. */
+  readonly saves: readonly ('a' | 'b' | 'out')[];
 }
 
 /** Half of the gradient goes to each side where both are equal. */
@@ -84,7 +86,7 @@ export function stretched(operand: Operand, shape: Shape): Input {
   if (!isTensor(operand)) return operand;
   const { strided } = operand;
   if (sameShape(operand.shape, shape)) return strided;
-  return { ...strided, strides: broadcastStrides(operand.shape, strided.strides, shape) };
+  return withStrides(strided, broadcastStrides(operand.shape, strided.strides, shape));
 }
 
 function jointShape(name: string, a: Operand, b: Operand): Shape {
@@ -93,9 +95,16 @@ function jointShape(name: string, a: Operand, b: Operand): Shape {
   return sameShape(x, y) ? x : broadcastShapes(name, x, y);
 }
 
+/** resultType, with a short way for a float and a number. */
+function jointType(a: Operand, b: Operand): DType {
+  const tensor = isTensor(a) ? a : b;
+  const isBesideNumber = !isTensor(a) || !isTensor(b);
+  return isBesideNumber && isTensor(tensor) && isFloat(tensor.dtype) ? tensor.dtype : resultType(a, b);
+}
+
 /** The dtype that an op computes in: that in which the operands meet, and a float where the op needs one. */
 export function computingType(op: MapOp, a: Operand, b: Operand): DType {
-  const dtype = isTensor(a) && isTensor(b) && a.dtype === b.dtype ? a.dtype : resultType(a, b);
+  const dtype = isTensor(a) && isTensor(b) && a.dtype === b.dtype ? a.dtype : jointType(a, b);
   return floatMapOps.has(op) && !isFloat(dtype) ? 'float32' : dtype;
 }
 
@@ -109,8 +118,10 @@ function binary(name: string, op: keyof typeof rules, a: Operand, b: Operand): T
   const right = isTensor(b) ? b : null;
   if (!isRecording(left ?? out, right)) return out;
   const { toA, toB, saves }: Rule = rules[op];
-  const tensors = { a: left, b: right, out };
-  const saved = saves.flatMap((name) => tensors[name]?.storage ?? []);
+  const saved: Storage[] = [];
+  if (left !== null && saves.includes('a')) saved.push(left.storage);
+  if (right !== null && saves.includes('b')) saved.push(right.storage);
+  if (saves.includes('out')) saved.push(out.storage);
   const targets = [left?.target ?? null, right?.target ?? null] as const;
   const shapes = [shapeOf(a), shapeOf(b)] as const;
   return record(name, out, targets, saved, (grad) => {

@@ -4,6 +4,7 @@ import type { GradTarget } from '../autograd/target.ts';
 import { kernels } from '../backends/index.ts';
 import type { DType } from '../dtype.ts';
 import type { Input, MapOp, Strided } from '../kernels.ts';
+import { withStrides } from '../layout.ts';
 import { broadcastStrides, countOf, type Shape, sameShape } from '../shape.ts';
 import { allocate, type Storage } from '../storage.ts';
 
@@ -41,7 +42,7 @@ export function shareReduced(target: GradTarget, grad: Storage, shape: Shape, in
     return;
   }
   const into = target.begin();
-  const out = { ...into.dense, strides: broadcastStrides(inputShape, null, shape) };
+  const out = withStrides(into.dense, broadcastStrides(inputShape, null, shape));
   kernels().reduce('sum', shape, out, grad.dense);
   target.end(into);
 }

@@ -2,6 +2,7 @@
 import { isRecording, record } from '../autograd/node.ts';
 import { kernels } from '../backends/index.ts';
 import { badLinear, mixedDtypes } from '../errors.ts';
+import { withStrides } from '../layout.ts';
 import { countOf } from '../shape.ts';
 import { empty, type Tensor } from '../tensor.ts';
 import { contiguous, needsFloat32, requireFloat, to } from './convert.ts';
@@ -21,10 +22,10 @@ export function linear(x: Tensor, w: Tensor, b: Tensor | null = null): Tensor {
   const out = empty(x.dtype, [...x.shape.slice(0, -1), outSize]);
   const { dtype } = out;
   const input = denseMatrices(dense.strided, [rows, inSize]);
-  const weight = matricesOf(weights)!;
+  const weight = matricesOf(weights, [])!;
   multiply([], out.strided, input, turned(weight), rows, outSize, inSize, false);
   if (b) {
-    const row = { ...b.strided, strides: [0, b.layout.strides[0]!] };
+    const row = withStrides(b.strided, [0, b.layout.strides[0]!]);
     kernels().map('add', dtype, [rows, outSize], out.strided, out.strided, row);
   }
   if (isRecording(dense, weights, b)) {
@@ -33,7 +34,7 @@ export function linear(x: Tensor, w: Tensor, b: Tensor | null = null): Tensor {
       const g = denseMatrices(grad.dense, [rows, outSize]);
       if (toB) {
         const into = toB.begin();
-        kernels().reduce('sum', [rows, outSize], { ...into.dense, strides: [0, 1] }, grad.dense);
+        kernels().reduce('sum', [rows, outSize], withStrides(into.dense, [0, 1]), grad.dense);
         toB.end(into);
       }
       if (toW) {

@@ -4,6 +4,7 @@ import { kernels } from '../backends/index.ts';
 import type { DType } from '../dtype.ts';
 import { badLabelDtype, badLabels, badReduction, labelOutOfRange, lossShapes } from '../errors.ts';
 import type { Strided } from '../kernels.ts';
+import { withStrides } from '../layout.ts';
 import { sameShape } from '../shape.ts';
 import { allocate, type Storage } from '../storage.ts';
 import { created, empty, type Tensor } from '../tensor.ts';
@@ -62,7 +63,7 @@ class Rows {
     kernels().nll(losses.dense, logProbs, this.labels, this.count, this.classes);
     if (this.#reduction === 'none') return created(losses, [this.count]);
     const out = empty(this.#dtype, []);
-    kernels().reduce(this.#reduction, [this.count], { ...out.strided, strides: [0] }, losses.dense);
+    kernels().reduce(this.#reduction, [this.count], withStrides(out.strided, [0]), losses.dense);
     losses.release();
     return out;
   }
@@ -75,7 +76,7 @@ class Rows {
     }
     const perRow = allocate(this.#dtype, this.count);
     const scale = this.#reduction === 'mean' ? 1 / this.count : 1;
-    kernels().map('mul', this.#dtype, [this.count], perRow.dense, { ...grad.dense, strides: [0] }, scale);
+    kernels().map('mul', this.#dtype, [this.count], perRow.dense, withStrides(grad.dense, [0]), scale);
     kernels().nllGrad(into, perRow.dense, this.labels, this.count, this.classes);
     perRow.release();
   }

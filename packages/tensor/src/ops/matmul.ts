@@ -6,6 +6,7 @@ import type { GradTarget } from '../autograd/target.ts';
 import { kernels } from '../backends/index.ts';
 import { badMatmul, mixedDtypes } from '../errors.ts';
 import type { Strided } from '../kernels.ts';
+import { withStrides } from '../layout.ts';
 import { broadcastShapes, broadcastStrides, countOf, type Shape, sameShape, stridesOf } from '../shape.ts';
 import { allocate, type Storage } from '../storage.ts';
 import { empty, type Tensor } from '../tensor.ts';
@@ -25,33 +26,36 @@ export interface Matrices {
   readonly isTransposed: boolean;
 }
 
-export const turned = (a: Matrices): Matrices => ({ ...a, isTransposed: !a.isTransposed });
+export const turned = ({ memory, offset, batch, step, isTransposed }: Matrices): Matrices => ({
+  memory,
+  offset,
+  batch,
+  step,
+  isTransposed: !isTransposed,
+});
 
-/** The last two dimensions as matrices, or null if neither lies dense. */
-export function matricesOf(a: Tensor): Matrices | null {
-  const { shape, strides, offset } = a.layout;
-  const [rows, cols] = shape.slice(-2) as [number, number];
-  const [rowStride, colStride] = strides.slice(-2) as [number, number];
-  const { memory } = a.strided;
-  const common = { memory, offset, batch: strides.slice(0, -2) };
-  if ((colStride === 1 || cols === 1) && (rowStride >= cols || rows === 1)) {
-    return { ...common, step: rows === 1 ? cols : rowStride, isTransposed: false };
-  }
-  if ((rowStride === 1 || rows === 1) && (colStride >= rows || cols === 1)) {
-    return { ...common, step: cols === 1 ? rows : colStride, isTransposed: true };
-  }
-  return null;
+/** The last two dimensions as matrices, or null if neither lies dense; the dimensions in front stretched to `batch`. */
+export function matricesOf(a: Tensor, batch: Shape): Matrices | null {
+  const { rank, shape, strides } = a;
+  const rows = shape[rank - 2]!;
+  const cols = shape[rank - 1]!;
+  const rowStride = strides[rank - 2]!;
+  const colStride = strides[rank - 1]!;
+  const isByRow = (colStride === 1 || cols === 1) && (rowStride >= cols || rows === 1);
+  const isByColumn = (rowStride === 1 || rows === 1) && (colStride >= rows || cols === 1);
+  if (!isByRow && !isByColumn) return null;
+  const { memory, offset } = a.strided;
+  const step = isByRow ? (rows === 1 ? cols : rowStride) : cols === 1 ? rows : colStride;
+  const own = batch.length === 0 ? none : broadcastStrides(shape.slice(0, -2), strides.slice(0, -2), batch);
+  return { memory, offset, batch: own, step, isTransposed: !isByRow };
 }
+
+const none: readonly number[] = [];
 
 /** Dense matrices of this shape. */
 export function denseMatrices({ memory, offset }: Strided, shape: Shape): Matrices {
-  return {
-    memory,
-    offset,
-    batch: stridesOf(shape).slice(0, -2),
-    step: shape[shape.length - 1]!,
-    isTransposed: false,
-  };
+  const batch = shape.length === 2 ? none : stridesOf(shape).slice(0, -2);
+  return { memory, offset, batch, step: shape[shape.length - 1]!, isTransposed: false };
 }
 
 /** out[..., m, n] (+)= a[..., m, k] · b[..., k, n]; out lies dense, a and b are stretched to its batch by their strides. */
@@ -71,9 +75,9 @@ export function multiply(
     if (!accumulate) kernels().copy([count], out, 0);
     return;
   }
-  const strides = stridesOf([...batch, m, n]).slice(0, -2);
+  const strides = batch.length === 0 ? none : stridesOf([...batch, m, n]).slice(0, -2);
   const operand = ({ memory, offset, batch: own }: Matrices): Strided => ({ memory, offset, strides: own });
-  kernels().matmul(batch, { ...out, strides }, operand(a), operand(b), {
+  kernels().matmul(batch, withStrides(out, strides), operand(a), operand(b), {
     m,
     n,
     k,
@@ -109,29 +113,27 @@ function sendMatrices(
 
 /** [..., m, k] · [..., k, n], with the dimensions in front broadcast. */
 function batched(a: Tensor, b: Tensor): Tensor {
-  const [m, k] = a.shape.slice(-2) as [number, number];
+  const m = a.shape[a.rank - 2]!;
+  const k = a.shape[a.rank - 1]!;
   const n = b.shape[b.rank - 1]!;
-  const batch = broadcastShapes('matmul', a.shape.slice(0, -2), b.shape.slice(0, -2));
-  const stretch = (x: Matrices, { shape }: Tensor): Matrices => ({
-    ...x,
-    batch: broadcastStrides(shape.slice(0, -2), x.batch, batch),
-  });
-  const [left, right] = [matricesOf(a), matricesOf(b)];
+  const isPlain = a.rank === 2 && b.rank === 2;
+  const batch = isPlain ? none : broadcastShapes('matmul', a.shape.slice(0, -2), b.shape.slice(0, -2));
+  const left = matricesOf(a, batch);
+  const right = matricesOf(b, batch);
   if (left === null || right === null) {
     const copies = [left ? a : contiguous(a), right ? b : contiguous(b)] as const;
     const out = batched(...copies);
     for (const [i, tensor] of [a, b].entries()) if (copies[i] !== tensor) copies[i]!.dispose();
     return out;
   }
-  const out = empty(a.dtype, [...batch, m, n]);
-  const [x, y] = [stretch(left, a), stretch(right, b)];
-  multiply(batch, out.strided, x, y, m, n, k, false);
+  const out = empty(a.dtype, isPlain ? [m, n] : [...batch, m, n]);
+  multiply(batch, out.strided, left, right, m, n, k, false);
   if (!isRecording(a, b)) return out;
   const [toA, toB, aShape, bShape] = [a.target, b.target, a.shape, b.shape];
   return record('matmul', out, [toA, toB], [a.storage, b.storage], (grad: Storage) => {
     const g = denseMatrices(grad.dense, [...batch, m, n]);
-    if (toB) sendMatrices(toB, batch, bShape, turned(x), g, m);
-    if (toA) sendMatrices(toA, batch, aShape, g, turned(y), n);
+    if (toB) sendMatrices(toB, batch, bShape, turned(left), g, m);
+    if (toA) sendMatrices(toA, batch, aShape, g, turned(right), n);
   });
 }
 

@@ -4,7 +4,7 @@ import { kernels } from '../backends/index.ts';
 import { type DType, isFloat } from '../dtype.ts';
 import { emptyReduction } from '../errors.ts';
 import type { ReduceOp, Strided } from '../kernels.ts';
-import { keptStrides } from '../layout.ts';
+import { keptStrides, withStrides } from '../layout.ts';
 import { checkedDim, countOf, dimMask, reducedShape } from '../shape.ts';
 import { allocate } from '../storage.ts';
 import { empty, type Tensor } from '../tensor.ts';
@@ -38,7 +38,7 @@ function reduced(
     out.dispose();
     throw emptyReduction(name, a.shape);
   }
-  kernels().reduce(op, a.shape, { ...out.strided, strides }, a.strided);
+  kernels().reduce(op, a.shape, withStrides(out.strided, strides), a.strided);
   return { out, strides, size };
 }
 
@@ -52,7 +52,7 @@ export function sum(a: Tensor, dims?: Dims, keepDim = false): Tensor {
   const { shape } = a;
   return record('sum', out, [target], [], (grad) => {
     const into = target.begin();
-    kernels().copy(shape, into.dense, { ...grad.dense, strides });
+    kernels().copy(shape, into.dense, withStrides(grad.dense, strides));
     target.end(into);
   });
 }
@@ -66,7 +66,7 @@ export function mean(a: Tensor, dims?: Dims, keepDim = false): Tensor {
   const { shape, dtype } = a;
   return record('mean', out, [target], [], (grad) => {
     const into = target.begin();
-    kernels().map('mul', dtype, shape, into.dense, { ...grad.dense, strides }, 1 / size);
+    kernels().map('mul', dtype, shape, into.dense, withStrides(grad.dense, strides), 1 / size);
     target.end(into);
   });
 }
@@ -86,9 +86,9 @@ function extreme(op: 'max' | 'min', a: Tensor, dims: Dims | undefined, keepDim: 
   return record(op, out, [target], [a.storage, out.storage], (grad) => {
     const k = new Calculation(dtype, shape);
     const share = allocate(dtype, count);
-    const stretched = { ...share.dense, strides };
+    const stretched = withStrides(share.dense, strides);
     contribute(target, k, shape, (into) => {
-      k.map('eq', into, values, { ...best, strides });
+      k.map('eq', into, values, withStrides(best, strides));
       kernels().reduce('sum', shape, stretched, into);
       kernels().map('div', dtype, [count], share.dense, grad.dense, share.dense);
       k.map('mul', into, into, stretched);
@@ -106,7 +106,9 @@ export function prod(a: Tensor, dims?: Dims, keepDim = false): Tensor {
   const { count } = out;
   return record('prod', out, [target], [a.storage], (grad) => {
     const k = new Calculation(dtype, shape);
-    contribute(target, k, shape, (into) => prodGradient(k, into, values, { ...grad.dense, strides }, count));
+    contribute(target, k, shape, (into) =>
+      prodGradient(k, into, values, withStrides(grad.dense, strides), count),
+    );
   });
 }
 
@@ -118,7 +120,7 @@ function prodGradient(k: Calculation, into: Strided, x: Strided, grad: Strided, 
   const isZero = k.temporary();
   const nonzero = k.temporary();
   const [product, zeros] = [allocate(k.dtype, count), allocate(k.dtype, count)];
-  const stretch = (storage: typeof product): Strided => ({ ...storage.dense, strides: grad.strides });
+  const stretch = (storage: typeof product): Strided => withStrides(storage.dense, grad.strides);
   k.map('eq', isZero, x, 0);
   k.map('where', nonzero, isZero, 1, x);
   kernels().reduce('prod', k.shape, stretch(product), nonzero);
@@ -166,7 +168,7 @@ function position(op: 'max' | 'min', a: Tensor, dim: number | undefined, keepDim
   if ((at === null ? a.count : a.shape[at]) === 0) throw emptyReduction(name, a.shape);
   const mask = a.shape.map((_, d) => at === null || d === at);
   const out = empty('int64', reducedShape(a.shape, mask, keepDim));
-  kernels().argReduce(op, a.shape, { ...out.strided, strides: keptStrides(a.shape, mask) }, a.strided);
+  kernels().argReduce(op, a.shape, withStrides(out.strided, keptStrides(a.shape, mask)), a.strided);
   return out;
 }
 

@@ -26,7 +26,7 @@ import {
 } from '../layout.ts';
 import { checkedDim, countOf, type Shape } from '../shape.ts';
 import type { Storage } from '../storage.ts';
-import { type Tensor, viewOf } from '../tensor.ts';
+import { type Tensor, viewAs, viewOf } from '../tensor.ts';
 import { contiguous } from './convert.ts';
 
 /**
@@ -36,9 +36,7 @@ import { contiguous } from './convert.ts';
 type Kind = 'same' | 'permuted' | 'part' | 'stretched';
 
 function sendBack(kind: Kind, target: GradTarget, grad: Storage, shape: Shape, region: Layout): void {
-  if (kind === 'same') {
-    target.share(grad);
-  } else if (kind === 'part') {
+  if (kind === 'part') {
     const into = target.open();
     if (!target.isFilled) kernels().copy([target.count], into, 0);
     const part = { memory: into.memory, offset: region.offset, strides: region.strides };
@@ -55,14 +53,20 @@ function sendBack(kind: Kind, target: GradTarget, grad: Storage, shape: Shape, r
 
 function derived(name: string, a: Tensor, kind: Kind, change: (layout: Layout) => Layout): Tensor {
   const out = viewOf(a, change(a.layout));
+  if (kind === 'same') return sharing(name, a, out);
   if (!isRecording(a)) return out;
   const target = a.target!;
   const { shape } = a;
   return record(name, out, [target], [], (grad) => {
-    // A view in the same order needs no layout, and has none where reshape needs strides.
-    const region = kind === 'same' ? denseLayout([]) : change(denseLayout(shape));
-    sendBack(kind, target, grad, out.shape, region);
+    sendBack(kind, target, grad, out.shape, change(denseLayout(shape)));
   });
+}
+
+/** Records `out`, whose elements are those of `a` in the same order. */
+function sharing(name: string, a: Tensor, out: Tensor): Tensor {
+  if (!isRecording(a)) return out;
+  const target = a.target!;
+  return record(name, out, [target], [], (grad) => target.share(grad));
 }
 
 /** Fills in the size that is −1. */
@@ -80,6 +84,8 @@ function resolved(a: Tensor, shape: Shape): Shape {
 }
 
 function reshapedAs(name: string, a: Tensor, shape: Shape): Tensor {
+  // Dense strides are dense in every shape.
+  if (a.isContiguous) return sharing(name, a, viewAs(a, shape, a.strided));
   const layout = reshaped(a.layout, shape);
   if (layout !== null) return derived(name, a, 'same', () => layout);
   const dense = contiguous(a);
