@@ -36,14 +36,14 @@ describe('ranks that hang', () => {
   it('write their records on SIGUSR2, also from inside a loop or a blocking call', async () => {
     const job = startJob(3, 'hangs.ts', ['60000'], { RINGWISE_FLIGHT_DIR: folder });
     const pids = await numbersFrom(job, 'pid', 3);
-    // The others are in the barrier, or about to be.
+    // The others are in the barrier, or about to be; where a blocking call was made is looked for when it takes long.
     await vi.waitFor(
       () => {
         for (const pid of pids.values()) process.kill(pid, 'SIGUSR2');
         expect(records()).toHaveLength(3);
         expect(
           readDumps([folder]).flatMap(({ entries }) =>
-            entries.filter(({ seq, verb }) => verb === 'barrier' && seq === 7),
+            entries.filter(({ seq, callSite }) => seq === 7 && callSite !== null),
           ),
         ).toHaveLength(2);
       },
