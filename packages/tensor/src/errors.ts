@@ -282,6 +282,11 @@ export const badBoundGrad = (count: number, dtype: DType, array: unknown): Tenso
   return autograd(`bindGrad: expected an array of ${count} elements of ${dtype}, got ${got}.`);
 };
 
+export const boundGrad = (): TensorError =>
+  autograd(
+    'to: the gradient of a parameter is bound to memory of another dtype. Convert the module before it is wrapped.',
+  );
+
 export interface GradMismatch {
   readonly input: number;
   readonly index: number;

@@ -7,6 +7,7 @@ declare global {
   interface RingwiseSymbols {
     readonly buffer: unique symbol;
     readonly gradParams: unique symbol;
+    readonly buffers: unique symbol;
   }
 }
 
@@ -14,6 +15,8 @@ declare global {
 export const bufferSymbol: RingwiseSymbols['buffer'] = Symbol.for('ringwise.buffer') as never;
 /** `[Symbol.for('ringwise.gradParams')]()` returns the trainable parameters of its object. */
 export const gradParamsSymbol: RingwiseSymbols['gradParams'] = Symbol.for('ringwise.gradParams') as never;
+/** `[Symbol.for('ringwise.buffers')]()` returns the memory that its object saves but does not train. */
+export const buffersSymbol: RingwiseSymbols['buffers'] = Symbol.for('ringwise.buffers') as never;
 
 /** A flat, contiguous piece of memory. */
 export interface BufferView {

@@ -95,6 +95,17 @@ export abstract class TensorCore {
     else this.target?.outputDisposed();
   }
 
+  /** Moves the tensor to other memory, dense and in its shape. Takes over one reference of `storage`. */
+  protected moveTo(storage: Storage): void {
+    const before = this.storage;
+    this.#storage = storage;
+    this.#strided = storage.dense;
+    (this as { dtype: DType }).dtype = storage.memory.dtype;
+    // A graph that saved the value cannot be run any more.
+    before.version++;
+    before.release();
+  }
+
   protected abstract dropGrad(leaf: Leaf): void;
 
   [Symbol.dispose](): void {

@@ -2,9 +2,10 @@
 import { runBackward } from './autograd/backward.ts';
 import { Leaf } from './autograd/leaf.ts';
 import { kernels } from './backends/index.ts';
-import { dtypeInfo, type HostArray, isFloat } from './dtype.ts';
+import { type DType, dtypeInfo, type HostArray, isFloat } from './dtype.ts';
 import {
   badBoundGrad,
+  boundGrad,
   gradDtype,
   gradientShape,
   noGraph,
@@ -12,7 +13,8 @@ import {
   notScalarLoss,
   onlyFloatGrad,
 } from './errors.ts';
-import { sameShape } from './shape.ts';
+import type { Strided } from './kernels.ts';
+import { countOf, type Shape, sameShape } from './shape.ts';
 import { allocate, type Storage } from './storage.ts';
 import type { Tensor } from './tensor.ts';
 import { TensorCore } from './tensor-core.ts';
@@ -104,6 +106,16 @@ export abstract class GradTensor extends TensorCore {
     this.#forgetGrad();
   }
 
+  /** Internal: gives this tensor, and its gradient, another floating dtype in place. */
+  convert(dtype: DType): void {
+    if (dtype === this.dtype) return;
+    const leaf = this.target === null ? null : this.#leaf('convert');
+    if (leaf?.isBound) throw boundGrad();
+    this.moveTo(convertedStorage(this.strided, this.shape, dtype));
+    leaf?.convert(dtype);
+    this.#forgetGrad();
+  }
+
   #leaf(what: string): Leaf {
     if (this.target instanceof Leaf) return this.target;
     throw notALeaf(what);
@@ -124,7 +136,11 @@ export abstract class GradTensor extends TensorCore {
 function denseStorage(tensor: TensorCore): Storage {
   const { storage, strided, count } = tensor;
   if (strided === storage.dense && storage.memory.count === count) return storage.retain();
-  const copy = allocate(tensor.dtype, count);
-  kernels().copy(tensor.shape, copy.dense, strided);
+  return convertedStorage(strided, tensor.shape, tensor.dtype);
+}
+
+function convertedStorage(strided: Strided, shape: Shape, dtype: DType): Storage {
+  const copy = allocate(dtype, countOf(shape));
+  kernels().copy(shape, copy.dense, strided);
   return copy;
 }

@@ -1,8 +1,8 @@
 // The gradient of a tensor that the user made: it stays after backward, may live in memory that somebody else owns
 // (a bucket of a reducer), and tells its listeners when it is final.
 import { kernels } from '../backends/index.ts';
-import type { HostArray } from '../dtype.ts';
-import { adopt, type Storage } from '../storage.ts';
+import type { DType, HostArray } from '../dtype.ts';
+import { adopt, allocate, type Storage } from '../storage.ts';
 import { GradTarget } from './target.ts';
 
 export class Leaf extends GradTarget {
@@ -37,6 +37,16 @@ export class Leaf extends GradTarget {
     this.grad?.release();
     this.grad = bound;
     this.isBound = true;
+  }
+
+  /** Gives the gradient another dtype, with its value. */
+  convert(dtype: DType): void {
+    this.dtype = dtype;
+    if (this.grad === null) return;
+    const converted = allocate(dtype, this.count);
+    kernels().copy([this.count], converted.dense, this.grad.dense);
+    this.grad.release();
+    this.grad = converted;
   }
 
   /** Fills the gradient with zero; the next contribution is written over it instead of added. */

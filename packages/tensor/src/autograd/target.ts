@@ -14,7 +14,8 @@ import { allocate, type Storage } from '../storage.ts';
 export abstract class GradTarget {
   /** Whether the gradient stays after backward. */
   abstract readonly isLeaf: boolean;
-  readonly dtype: DType;
+  /** Changes only where a module is converted. */
+  dtype: DType;
   /** Elements of the tensor and of its gradient. */
   readonly count: number;
   grad: Storage | null = null;

@@ -1,13 +1,22 @@
-// Module finds its parameters and sub-modules in its own fields, also inside arrays, and names them by their path
-// ("layers.0.weight"). A subclass assigns fields in its constructor and writes a forward method.
-import { kernels } from '../backends/index.ts';
-import { badStateDict } from '../errors.ts';
-import { type GradParam, gradParamsSymbol } from '../protocol.ts';
-import { sameShape } from '../shape.ts';
+// Module finds its parameters, buffers and sub-modules in its own fields, also inside arrays, and names them by their
+// path ("layers.0.weight"). A subclass assigns fields in its constructor and writes a forward method.
+import type { DType } from '../dtype.ts';
+import { isFloat } from '../dtype.ts';
+import { needsFloat } from '../errors.ts';
+import {
+  type BufferView,
+  bufferSymbol,
+  buffersSymbol,
+  type GradParam,
+  gradParamsSymbol,
+} from '../protocol.ts';
 import type { Tensor } from '../tensor.ts';
 import type { ZeroGradOptions } from '../tensor-grad.ts';
+import { isBuffer, isPersistent } from './buffer.ts';
 import { gradParams } from './grad-params.ts';
+import { addHook, addPreHook, type ForwardHook, type ForwardPreHook } from './hooks.ts';
 import { isParameter } from './parameter.ts';
+import { type LoadResult, loadInto, type StateDict } from './state-dict.ts';
 
 type Named<T> = [name: string, value: T];
 
@@ -16,16 +25,36 @@ export interface Layer extends Module {
   forward(input: Tensor): Tensor;
 }
 
+const isModule = (value: unknown): value is Module => value instanceof Module;
+
+/** Each value once, with its first name. */
+function unique<T>(named: Iterable<Named<T>>): Named<T>[] {
+  const first = new Map<T, string>();
+  for (const [name, value] of named) if (!first.has(value)) first.set(value, name);
+  return Array.from(first, ([value, name]) => [name, value]);
+}
+
+const values = <T>(named: readonly Named<T>[]): T[] => named.map(([, value]) => value);
+
 export abstract class Module {
   /** Whether the module trains (true) or is evaluated; see train() and eval(). */
   training = true;
 
-  /** The fields that are searched for parameters and modules. */
+  /** The fields that are searched for parameters, buffers and modules. */
   protected members(): Iterable<Named<unknown>> {
     return Object.entries(this);
   }
 
-  /** Direct and indirect members that `accept` takes, with their paths; modules inside modules are entered. */
+  /** What the fields hold, and the arrays in them. */
+  *#direct(): Generator<Named<unknown>> {
+    const visit = function* (name: string, value: unknown): Generator<Named<unknown>> {
+      if (Array.isArray(value)) for (const [i, item] of value.entries()) yield* visit(`${name}.${i}`, item);
+      else yield [name, value];
+    };
+    for (const [name, value] of this.members()) yield* visit(name, value);
+  }
+
+  /** Direct and indirect members that `accept` takes, with their paths. A module inside itself is not entered. */
   *#walk<T>(
     accept: (value: unknown) => value is T,
     prefix = '',
@@ -33,38 +62,96 @@ export abstract class Module {
   ): Generator<Named<T>> {
     if (path.includes(this)) return;
     const inside = [...path, this];
-    const visit = function* (name: string, value: unknown): Generator<Named<T>> {
-      if (accept(value)) yield [name, value];
-      if (value instanceof Module) yield* value.#walk(accept, `${name}.`, inside);
-      if (Array.isArray(value)) for (const [i, item] of value.entries()) yield* visit(`${name}.${i}`, item);
-    };
-    for (const [name, value] of this.members()) yield* visit(prefix + name, value);
+    for (const [name, value] of this.#direct()) {
+      if (accept(value)) yield [prefix + name, value];
+      if (isModule(value)) yield* value.#walk(accept, `${prefix}${name}.`, inside);
+    }
   }
 
   /** Every parameter once, with its first name, in the order of definition. */
   namedParameters(): Named<Tensor>[] {
-    const seen = new Set<Tensor>();
-    return Array.from(this.#walk(isParameter)).filter(([, parameter]) => {
-      const isNew = !seen.has(parameter);
-      seen.add(parameter);
-      return isNew;
-    });
+    return unique(this.#walk(isParameter));
   }
 
   parameters(): Tensor[] {
-    return this.namedParameters().map(([, parameter]) => parameter);
+    return values(this.namedParameters());
+  }
+
+  /** Every buffer once, also those that are not saved. */
+  namedBuffers(): Named<Tensor>[] {
+    return unique(this.#walk(isBuffer));
+  }
+
+  buffers(): Tensor[] {
+    return values(this.namedBuffers());
+  }
+
+  /** This module, under the name '', and every module below it, once. */
+  namedModules(): Named<Module>[] {
+    return unique([['', this], ...this.#walk(isModule)]);
+  }
+
+  modules(): Module[] {
+    return values(this.namedModules());
+  }
+
+  /** The modules in the fields of this one. */
+  namedChildren(): Named<Module>[] {
+    return unique(Array.from(this.#direct()).filter((entry): entry is Named<Module> => isModule(entry[1])));
+  }
+
+  children(): Module[] {
+    return values(this.namedChildren());
+  }
+
+  /** Calls `fn` once with every module: children in order, then the module that holds them. */
+  apply(fn: (module: Module) => void): this {
+    for (const module of this.#fromBelow(new Set())) fn(module);
+    return this;
+  }
+
+  *#fromBelow(seen: Set<Module>): Generator<Module> {
+    seen.add(this);
+    for (const child of this.children()) if (!seen.has(child)) yield* child.#fromBelow(seen);
+    yield this;
   }
 
   /** Sets `training` here and in all sub-modules. */
   train(mode = true): this {
-    this.training = mode;
-    const isModule = (value: unknown): value is Module => value instanceof Module;
-    for (const [, module] of this.#walk(isModule)) module.training = mode;
-    return this;
+    return this.apply((module) => {
+      module.training = mode;
+    });
   }
 
   eval(): this {
     return this.train(false);
+  }
+
+  /** Freezes all parameters (false) or trains them again. Freezing drops gradients and their listeners. */
+  requiresGrad_(mode = true): this {
+    for (const parameter of this.parameters()) parameter.requiresGrad = mode;
+    return this;
+  }
+
+  /**
+   * Converts floating parameters, their gradients and buffers in place, so that an optimiser that holds them goes on.
+   * Not while a gradient is bound (by DDP): convert first, then wrap.
+   */
+  to(dtype: DType): this {
+    if (!isFloat(dtype)) throw needsFloat('Module.to', dtype);
+    for (const tensor of [...this.parameters(), ...this.buffers()])
+      if (isFloat(tensor.dtype)) tensor.convert(dtype);
+    return this;
+  }
+
+  /** Runs `hook` before every forward of this module. Returns a function that removes it. */
+  registerForwardPreHook(hook: ForwardPreHook): () => void {
+    return addPreHook(this, hook);
+  }
+
+  /** Runs `hook` after every forward of this module. Returns a function that removes it. */
+  registerForwardHook(hook: ForwardHook): () => void {
+    return addHook(this, hook);
   }
 
   /** Drops all gradients, or fills them with zero; see Tensor.zeroGrad. */
@@ -72,40 +159,31 @@ export abstract class Module {
     for (const parameter of this.parameters()) if (parameter.requiresGrad) parameter.zeroGrad(options);
   }
 
-  /** The parameters by name: the tensors themselves, not copies. A shared parameter appears under each of its names. */
+  /**
+   * The parameters and persistent buffers by name: the tensors themselves, not copies. A shared parameter appears under
+   * each of its names.
+   */
   stateDict(): Record<string, Tensor> {
-    return Object.fromEntries(this.#walk(isParameter));
+    const isSaved = (value: unknown): value is Tensor =>
+      isParameter(value) || (isBuffer(value) && isPersistent(value));
+    return Object.fromEntries(this.#walk(isSaved));
   }
 
   /**
-   * Copies values into the parameters; `dict` stays the caller's. Everything is checked first: shapes, and with
+   * Copies values into parameters and buffers; `dict` stays the caller's. Everything is checked first: shapes, and with
    * `strict` (default) that no name is missing or unexpected.
    */
-  loadStateDict(dict: Readonly<Record<string, Tensor>>, options: { readonly strict?: boolean } = {}): void {
-    const own = new Map(this.#walk(isParameter));
-    const given = new Map(Object.entries(dict));
-    const problems: string[] = [];
-    if (options.strict ?? true) {
-      const missing = [...own.keys()].filter((name) => !given.has(name));
-      const unexpected = [...given.keys()].filter((name) => !own.has(name));
-      if (missing.length > 0) problems.push(`missing ${missing.join(', ')}`);
-      if (unexpected.length > 0) problems.push(`unexpected ${unexpected.join(', ')}`);
-    }
-    for (const [name, parameter] of own) {
-      const value = given.get(name);
-      if (value && !sameShape(value.shape, parameter.shape)) {
-        problems.push(`${name} expected [${parameter.shape.join(', ')}], got [${value.shape.join(', ')}]`);
-      }
-    }
-    if (problems.length > 0) throw badStateDict(problems);
-    for (const [name, parameter] of own) {
-      const value = given.get(name);
-      if (value && value !== parameter) kernels().copy(parameter.shape, parameter.strided, value.strided);
-    }
+  loadStateDict(dict: StateDict, options: { readonly strict?: boolean } = {}): LoadResult {
+    return loadInto(this.stateDict(), dict, options.strict ?? true);
   }
 
   /** The trainable parameters for distributed training; satisfies @ringwise/ddp's GradParam. */
   [gradParamsSymbol](): GradParam[] {
     return gradParams(this.namedParameters());
+  }
+
+  /** The memory of the buffers for distributed training, which sends them from one rank to all. */
+  [buffersSymbol](): { readonly name: string; readonly value: BufferView }[] {
+    return this.namedBuffers().map(([name, buffer]) => ({ name, value: buffer[bufferSymbol]() }));
   }
 }

@@ -1,0 +1,19 @@
+// Which tensors are buffers: what a module saves and loads but does not train, such as running means.
+import { keep } from '../context.ts';
+import { Tensor } from '../tensor.ts';
+
+export interface BufferOptions {
+  /** Whether the buffer is part of the state dict. Default true. */
+  readonly persistent?: boolean;
+}
+
+const buffers = new WeakMap<Tensor, boolean>();
+
+/** Makes `tensor` a buffer of the module that holds it in a field. Scopes and backward do not dispose it. */
+export function buffer(tensor: Tensor, options: BufferOptions = {}): Tensor {
+  buffers.set(keep(tensor), options.persistent ?? true);
+  return tensor;
+}
+
+export const isBuffer = (value: unknown): value is Tensor => value instanceof Tensor && buffers.has(value);
+export const isPersistent = (tensor: Tensor): boolean => buffers.get(tensor) === true;

@@ -1,0 +1,54 @@
+// What runs before and after a module's forward. A module with hooks gets a `forward` of its own, which calls them
+// around that of its class, so that modules without hooks pay nothing.
+import type { Module } from './module.ts';
+
+/** May return other arguments for forward, as an array. */
+export type ForwardPreHook = (module: Module, args: readonly unknown[]) => readonly unknown[] | undefined;
+/** May return another result for forward. */
+export type ForwardHook = (module: Module, args: readonly unknown[], output: unknown) => unknown;
+
+type Forward = (...args: unknown[]) => unknown;
+interface Hooked {
+  forward: Forward;
+}
+
+class Hooks {
+  readonly before = new Map<object, ForwardPreHook>();
+  readonly after = new Map<object, ForwardHook>();
+}
+const hooksOf = new WeakMap<Module, Hooks>();
+
+function hooksOn(module: Module): Hooks {
+  const found = hooksOf.get(module);
+  if (found) return found;
+  const hooks = new Hooks();
+  hooksOf.set(module, hooks);
+  const { forward } = module as unknown as Hooked;
+  const run: Forward = (...given) => {
+    let args: readonly unknown[] = given;
+    for (const hook of hooks.before.values()) args = hook(module, args) ?? args;
+    let output = forward.apply(module, [...args]);
+    for (const hook of hooks.after.values()) output = hook(module, args, output) ?? output;
+    return output;
+  };
+  // Not enumerable, so that it is no member.
+  Object.defineProperty(module, 'forward', { value: run, configurable: true, writable: true });
+  return hooks;
+}
+
+function add<Hook>(module: Module, list: (hooks: Hooks) => Map<object, Hook>, hook: Hook): () => void {
+  const hooks = hooksOn(module);
+  const key = {};
+  list(hooks).set(key, hook);
+  return () => {
+    list(hooks).delete(key);
+    if (hooks.before.size + hooks.after.size > 0 || hooksOf.get(module) !== hooks) return;
+    hooksOf.delete(module);
+    delete (module as unknown as Partial<Hooked>).forward;
+  };
+}
+
+export const addPreHook = (module: Module, hook: ForwardPreHook): (() => void) =>
+  add(module, (hooks) => hooks.before, hook);
+export const addHook = (module: Module, hook: ForwardHook): (() => void) =>
+  add(module, (hooks) => hooks.after, hook);
