@@ -40,10 +40,20 @@ std::string by_algorithm(const Signature& s) {
   return s.tuning == 0 ? text : text + " with RINGWISE_TUNING " + hex(s.tuning);
 }
 
-/// "allToAll 3 × int32 for rank 1 (seq 7)"
-std::string describe_part(const Signature& s, const char* direction, int other) {
-  return "allToAll " + std::to_string(s.count) + " × " + name_of(static_cast<DType>(s.dtype)) + direction +
-         std::to_string(other) + " (seq " + std::to_string(s.seq) + ")";
+/// "rank 0 called allToAll 3 × int32 for rank 1 (seq 7)"
+std::string describe_part(const Signature& s, int rank, uint64_t count, const char* direction, int other) {
+  return "rank " + std::to_string(rank) + " called allToAll " + std::to_string(count) + " × " + name_of(static_cast<DType>(s.dtype)) +
+         direction + std::to_string(other) + " (seq " + std::to_string(s.seq) + ")";
+}
+
+/// Of an allToAll: about the part that the lower rank sends, or the other one if they agree about that.
+Failure parts_disagreement(int rank, const Signature& mine, int peer, const Signature& theirs) {
+  const auto failure = [&](int from, uint64_t sent, int to, uint64_t expected) -> Failure {
+    return {FailureCode::Mismatch, std::min(from, to), {std::min(from, to), std::max(from, to)},
+            describe_part(mine, from, sent, " for rank ", to) + " but " + describe_part(mine, to, expected, " from rank ", from)};
+  };
+  const bool is_ours = mine.returned != theirs.returned && (mine.count == theirs.count || rank < peer);
+  return is_ours ? failure(rank, mine.returned, peer, theirs.returned) : failure(peer, theirs.count, rank, mine.count);
 }
 }  // namespace
 
@@ -74,13 +84,15 @@ Signature signature_of(const Op& op, int rank, int size) {
 
 Signature greeting_to(const Signature& signature, const Op& op, int peer) {
   Signature greeting = signature;
-  if (op.verb == Verb::AllToAll) greeting.count = op.counts != nullptr ? op.counts[peer] : op.count;
+  if (op.verb != Verb::AllToAll) return greeting;
+  greeting.count = op.counts != nullptr ? op.counts[peer] : op.count;
+  greeting.returned = op.recv_counts != nullptr ? op.recv_counts[peer] : op.count;
   return greeting;
 }
 
 Signature greeting_from(const Signature& signature, const Op& op, int peer) {
-  Signature greeting = signature;
-  if (op.verb == Verb::AllToAll) greeting.count = op.recv_counts != nullptr ? op.recv_counts[peer] : op.count;
+  Signature greeting = greeting_to(signature, op, peer);
+  if (op.verb == Verb::AllToAll) std::swap(greeting.count, greeting.returned);
   return greeting;
 }
 
@@ -128,11 +140,8 @@ std::string describe(const Signature& s, int rank) {
 Failure disagreement(int rank, const Signature& mine, int peer, const Signature& theirs) {
   Signature likewise = mine;
   likewise.count = theirs.count;
-  if (mine.verb == static_cast<uint8_t>(Verb::AllToAll) && same(likewise, theirs)) {
-    return {FailureCode::Mismatch, rank, {std::min(rank, peer), std::max(rank, peer)},
-            "rank " + std::to_string(peer) + " called " + describe_part(theirs, " for rank ", rank) + " but rank " +
-                std::to_string(rank) + " called " + describe_part(mine, " from rank ", peer)};
-  }
+  likewise.returned = theirs.returned;
+  if (mine.verb == static_cast<uint8_t>(Verb::AllToAll) && same(likewise, theirs)) return parts_disagreement(rank, mine, peer, theirs);
   if (peer < rank) return disagreement(peer, theirs, rank, mine);
   likewise = mine;
   likewise.algorithm = theirs.algorithm;

@@ -27,7 +27,8 @@ struct alignas(64) Signature {
   uint8_t runs_ahead; // of a greeting over links: its sender does not wait for the answer; not compared
   uint8_t padding;
   uint32_t tuning;    // over links: the digest of the rules that RINGWISE_TUNING gives (see tuning.h)
-  uint8_t more_padding[16];
+  uint64_t returned;  // allToAll: the count of the part that the addressee sends back; otherwise 0
+  uint8_t more_padding[8];
 };
 static_assert(sizeof(Signature) == 64);
 
