@@ -6,7 +6,8 @@ import { runScenario, type ScenarioName } from '../src/testing.ts';
 import { type CallName, calls } from './calls.ts';
 
 /** Runs the scenarios that the test puts into its store, each in a new group, until it puts null. */
-export async function serveScenarios(rank: number, port: number): Promise<void> {
+export async function serveScenarios(rank: number, port: number, areApart: boolean): Promise<void> {
+  if (areApart) process.env.RINGWISE_HOST_ID = `host of rank ${rank}`;
   const control = await TcpStore.connect({ host: '127.0.0.1', port });
   for (let n = 0; ; n++) {
     const command = deserialize(await control.get(`command/${n}`)) as [ScenarioName, unknown[]] | null;

@@ -5,17 +5,21 @@ import { Pool } from './pool.ts';
 
 const module = new URL('./host-ranks.ts', import.meta.url);
 
-const pools = new Map<number, Promise<Pool>>();
-afterAll(async () => {
-  for (const pool of pools.values()) await (await pool).end();
-});
-
-backendContract({ describe, it, expect }, 'host', {
-  run: async (size, scenario, args) => {
-    if (!pools.has(size)) pools.set(size, Pool.start(size));
-    return (await pools.get(size)!).run(scenario, args);
-  },
-});
+for (const [name, areApart] of [
+  ['host', false],
+  ['host, over TCP only', true],
+] as const) {
+  const pools = new Map<number, Promise<Pool>>();
+  backendContract({ describe, it, expect }, name, {
+    run: async (size, scenario, args) => {
+      if (!pools.has(size)) pools.set(size, Pool.start(size, areApart));
+      return (await pools.get(size)!).run(scenario, args);
+    },
+  });
+  afterAll(async () => {
+    for (const pool of pools.values()) await (await pool).end();
+  });
+}
 
 describe('a process with a group on the host backend', () => {
   it('keeps its event loop turning while it waits in a barrier', async () => {

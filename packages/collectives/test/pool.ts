@@ -20,10 +20,11 @@ export class Pool {
     this.#ranks = ranks;
   }
 
-  static async start(size: number): Promise<Pool> {
+  /** `areApart`: as if each were on a host of its own, so that they meet over TCP. */
+  static async start(size: number, areApart = false): Promise<Pool> {
     const server = await serveStore();
     const control = await TcpStore.connect({ host: server.host, port: server.port, timeoutMs: 30_000 });
-    const args = [server.port];
+    const args = [server.port, areApart];
     return new Pool(
       size,
       server,
