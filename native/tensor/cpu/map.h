@@ -160,11 +160,29 @@ void map_tiles(TileFunction<T> function, const Walk& walk) {
   });
 }
 
+// Whether every operand is one run of elements of the computing type, so that nothing has to be moved or converted.
+template <class T>
+bool is_one_run(const Walk& walk) {
+  if (walk.rank != 1) return false;
+  for (int i = 0; i < walk.operands; i++) {
+    if (walk.operand[i].dtype != dtype_of<T>() || walk.operand[i].strides[0] != 1) return false;
+  }
+  return true;
+}
+
+template <class T>
+void map_run(TileFunction<T> function, const Walk& walk) {
+  const auto data = [&](int i) { return i < walk.operands ? reinterpret_cast<T*>(walk.operand[i].data) : nullptr; };
+  function(data(0), data(1), data(2), data(3), walk.shape[0]);
+}
+
 void map(MapOp op, DType compute, const Walk& walk) {
   with_compute(compute, [&](auto type) {
     using T = decltype(type);
     const TileFunction<T> function = function_of<T>(op);
-    if (function) map_tiles<T>(function, simplified(walk));  // the ops ask for nothing that is not defined
+    if (!function) return;  // the ops ask for nothing that is not defined
+    if (is_one_run<T>(walk)) map_run<T>(function, walk);
+    else map_tiles<T>(function, simplified(walk));
   });
 }
 

@@ -19,7 +19,10 @@ const outside: Context = { scope: null, gradEnabled: true };
 const contexts = new AsyncLocalStorage<Context>();
 let activeContexts = 0;
 
-const current = (): Context => (activeContexts === 0 ? outside : (contexts.getStore() ?? outside));
+/** The context of the synchronous code that runs now; null in code that an await has resumed, which must look it up. */
+let entered: Context | null = null;
+
+const current = (): Context => (activeContexts === 0 ? outside : (entered ?? contexts.getStore() ?? outside));
 
 /** Whether operations are recorded for backward. */
 export const isGradEnabled = (): boolean => current().gradEnabled;
@@ -42,13 +45,17 @@ function within<T>(context: Context, fn: () => T, end: (result: unknown) => void
     activeContexts--;
     end(result);
   };
+  const before = entered;
+  entered = context;
   let result: T;
   try {
     result = contexts.run(context, fn);
   } catch (error) {
+    entered = before;
     leave(undefined);
     throw error;
   }
+  entered = before;
   if (!(result instanceof Promise)) {
     leave(result);
     return result;

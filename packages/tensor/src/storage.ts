@@ -26,16 +26,19 @@ export class Storage {
   readonly memory: Memory;
   /** All of it, one element behind the other: what kernels take. */
   readonly dense: Strided;
-  readonly isAdopted: boolean;
   /** Counts what was written in place, so that backward notices when a value that it saved is no longer there. */
   version = 0;
   /** Tensors and tape entries that hold this memory. At 0 it may be given to somebody else at once. */
   refs = 1;
+  readonly bytes: number;
+  /** Where it waits for reuse; null: it is adopted, and never reused. */
+  readonly #freeList: Storage[] | null;
 
-  constructor(memory: Memory, isAdopted: boolean) {
+  constructor(memory: Memory, freeList: Storage[] | null) {
     this.memory = memory;
     this.dense = { memory, offset: 0, strides: null };
-    this.isAdopted = isAdopted;
+    this.bytes = bytesOf(memory);
+    this.#freeList = freeList;
     collected.register(this, memory, this);
   }
 
@@ -46,32 +49,38 @@ export class Storage {
 
   release(): void {
     if (--this.refs > 0) return;
-    const { memory } = this;
-    const bytes = bytesOf(memory);
+    const { bytes } = this;
     liveCount--;
     liveBytes -= bytes;
-    if (this.isAdopted) destroy(this);
-    else cache(this, bytes);
+    if (this.#freeList === null) {
+      destroy(this);
+      return;
+    }
+    if (cachedBytes + bytes > peakBytes) emptyCache();
+    this.#freeList.push(this);
+    cachedBytes += bytes;
   }
 }
 
+/** By size. Lists stay when they are empty: storages in use know where they will go. */
 const freeLists = Object.fromEntries(dtypes.map((dtype) => [dtype, new Map()])) as Record<
   DType,
   Map<number, Storage[]>
 >;
 
+function freeListOf(dtype: DType, count: number): Storage[] {
+  const lists = freeLists[dtype];
+  let list = lists.get(count);
+  if (list === undefined) {
+    list = [];
+    lists.set(count, list);
+  }
+  return list;
+}
+
 function destroy(storage: Storage): void {
   collected.unregister(storage);
   kernels().free(storage.memory);
-}
-
-function cache(storage: Storage, bytes: number): void {
-  if (cachedBytes + bytes > peakBytes) emptyCache();
-  const { dtype, count } = storage.memory;
-  const list = freeLists[dtype].get(count);
-  if (list) list.push(storage);
-  else freeLists[dtype].set(count, [storage]);
-  cachedBytes += bytes;
 }
 
 function countLive(bytes: number): void {
@@ -82,23 +91,23 @@ function countLive(bytes: number): void {
 
 /** Memory with one reference and whatever was in it before. */
 export function allocate(dtype: DType, count: number): Storage {
-  const cached = freeLists[dtype].get(count)?.pop();
-  if (cached) {
-    const bytes = bytesOf(cached.memory);
-    cachedBytes -= bytes;
+  const freeList = freeListOf(dtype, count);
+  const cached = freeList.pop();
+  if (cached !== undefined) {
+    cachedBytes -= cached.bytes;
     cached.refs = 1;
-    countLive(bytes);
+    countLive(cached.bytes);
     return cached;
   }
-  const storage = new Storage(kernels().alloc(dtype, count), false);
-  countLive(bytesOf(storage.memory));
+  const storage = new Storage(kernels().alloc(dtype, count), freeList);
+  countLive(storage.bytes);
   return storage;
 }
 
 /** Memory over an array that the caller owns; it is never reused for anything else. */
 export function adopt(dtype: DType, array: HostArray): Storage {
-  const storage = new Storage(kernels().adopt(dtype, array), true);
-  countLive(bytesOf(storage.memory));
+  const storage = new Storage(kernels().adopt(dtype, array), null);
+  countLive(storage.bytes);
   return storage;
 }
 
@@ -128,8 +137,10 @@ export const memory = (): MemoryUse => ({ tensors: liveCount, bytes: liveBytes, 
 /** Gives memory that is kept for reuse back to the system. */
 export function emptyCache(): void {
   for (const lists of Object.values(freeLists)) {
-    for (const list of lists.values()) for (const storage of list) destroy(storage);
-    lists.clear();
+    for (const list of lists.values()) {
+      for (const storage of list) destroy(storage);
+      list.length = 0;
+    }
   }
   cachedBytes = 0;
 }

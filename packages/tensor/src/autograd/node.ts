@@ -87,7 +87,8 @@ export class Node extends GradTarget {
 
   /** Gives saved memory back. The node cannot run again. */
   clear(): void {
-    for (const storage of this.#saved) storage.release();
+    const saved = this.#saved;
+    for (let i = 0; i < saved.length; i++) saved[i]!.release();
     this.#saved = nothing;
     this.inputs = nothing;
     this.backward = null;
@@ -95,8 +96,8 @@ export class Node extends GradTarget {
 
   /** The output is disposed. Clears this node, and those before it, if nothing can reach them any more. */
   outputDisposed(): void {
-    const unreachable: Node[] = [];
-    if (--this.#refs === 0) unreachable.push(this);
+    if (--this.#refs > 0) return;
+    const unreachable: Node[] = [this];
     for (let node = unreachable.pop(); node !== undefined; node = unreachable.pop()) {
       for (const input of node.inputs) {
         if (input instanceof Node && --input.#refs === 0) unreachable.push(input);

@@ -52,9 +52,14 @@ class Writer {
 
   /** Operand i: a handle and an offset, or no handle and a number. */
   place(i: number, operand: Input): void {
-    const isNumber = typeof operand === 'number';
-    this.#scratch[2 * i] = isNumber ? 0 : operand.memory.handle;
-    this.#scratch[2 * i + 1] = isNumber ? operand : operand.offset;
+    const scratch = this.#scratch;
+    if (typeof operand === 'number') {
+      scratch[2 * i] = 0;
+      scratch[2 * i + 1] = operand;
+    } else {
+      scratch[2 * i] = operand.memory.handle;
+      scratch[2 * i + 1] = operand.offset;
+    }
   }
 
   dense(a: Strided, b: Strided, c: Input = 0): void {

@@ -1,6 +1,7 @@
 // a op b with NumPy's broadcasting and PyTorch's type promotion. An operand may be a number. Nothing is copied to
 // bring operands together: kernels stretch and convert while they read.
 import { isRecording, record } from '../autograd/node.ts';
+import type { GradTarget } from '../autograd/target.ts';
 import { kernels } from '../backends/index.ts';
 import { type DType, isFloat, resultType } from '../dtype.ts';
 import { floatMapOps, type Input, type MapOp, type Strided } from '../kernels.ts';
@@ -21,8 +22,14 @@ interface Rule {
   readonly toA: Contribution;
   readonly toB: Contribution;
   /** Which of a, b and the output the contributions read. */
-  readonly saves: readonly ('a' | 'b' | 'out')[];
+  readonly saves: { readonly a: boolean; readonly b: boolean; readonly out: boolean };
 }
+
+const saving = (...names: readonly ('a' | 'b' | 'out')[]): Rule['saves'] => ({
+  a: names.includes('a'),
+  b: names.includes('b'),
+  out: names.includes('out'),
+});
 
 /** Half of the gradient goes to each side where both are equal. */
 const pick = (loses: (k: Calculation, into: Strided, v: Values) => void): Contribution => {
@@ -38,12 +45,12 @@ const aIsLess = pick((k, into, { a, b }) => k.map('lt', into, a, b));
 const bIsLess = pick((k, into, { a, b }) => k.map('lt', into, b, a));
 
 const rules = {
-  add: { toA: 'same', toB: 'same', saves: [] },
-  sub: { toA: 'same', toB: (k, into, grad) => k.map('neg', into, grad), saves: [] },
+  add: { toA: 'same', toB: 'same', saves: saving() },
+  sub: { toA: 'same', toB: (k, into, grad) => k.map('neg', into, grad), saves: saving() },
   mul: {
     toA: (k, into, grad, { b }) => k.map('mul', into, grad, b),
     toB: (k, into, grad, { a }) => k.map('mul', into, grad, a),
-    saves: ['a', 'b'],
+    saves: saving('a', 'b'),
   },
   div: {
     toA: (k, into, grad, { b }) => k.map('div', into, grad, b),
@@ -53,7 +60,7 @@ const rules = {
       k.map('div', into, into, b);
       k.map('neg', into, into);
     },
-    saves: ['b', 'out'],
+    saves: saving('b', 'out'),
   },
   pow: {
     // grad × b × a^(b − 1), and 0 where b is 0
@@ -72,10 +79,10 @@ const rules = {
       k.map('where', into, out, into, 0);
       k.map('mul', into, into, grad);
     },
-    saves: ['a', 'b', 'out'],
+    saves: saving('a', 'b', 'out'),
   },
-  max: { toA: bIsLess, toB: aIsLess, saves: ['a', 'b'] },
-  min: { toA: aIsLess, toB: bIsLess, saves: ['a', 'b'] },
+  max: { toA: bIsLess, toB: aIsLess, saves: saving('a', 'b') },
+  min: { toA: aIsLess, toB: bIsLess, saves: saving('a', 'b') },
 } satisfies Partial<Record<MapOp, Rule>>;
 
 const isTensor = (operand: Operand): operand is Tensor => typeof operand !== 'number';
@@ -105,36 +112,52 @@ function jointType(a: Operand, b: Operand): DType {
 /** The dtype that an op computes in: that in which the operands meet, and a float where the op needs one. */
 export function computingType(op: MapOp, a: Operand, b: Operand): DType {
   const dtype = isTensor(a) && isTensor(b) && a.dtype === b.dtype ? a.dtype : jointType(a, b);
-  return floatMapOps.has(op) && !isFloat(dtype) ? 'float32' : dtype;
+  return !isFloat(dtype) && floatMapOps.has(op) ? 'float32' : dtype;
 }
 
 function binary(name: string, op: keyof typeof rules, a: Operand, b: Operand): Tensor {
   const shape = jointShape(name, a, b);
   const dtype = computingType(op, a, b);
   const out = empty(dtype, shape);
-  const values = { a: stretched(a, shape), b: stretched(b, shape), out: out.strided };
-  kernels().map(op, dtype, shape, values.out, values.a, values.b);
+  const x = stretched(a, shape);
+  const y = stretched(b, shape);
+  kernels().map(op, dtype, shape, out.strided, x, y);
+  const isRecorded = isRecording(isTensor(a) ? a : out, isTensor(b) ? b : null);
+  return isRecorded ? recorded(name, op, a, b, { a: x, b: y, out: out.strided }, out) : out;
+}
+
+// A function of its own: what its closure captures is then only allocated when it runs.
+function recorded(
+  name: string,
+  op: keyof typeof rules,
+  a: Operand,
+  b: Operand,
+  values: Values,
+  out: Tensor,
+): Tensor {
+  const { shape, dtype } = out;
   const left = isTensor(a) ? a : null;
   const right = isTensor(b) ? b : null;
-  if (!isRecording(left ?? out, right)) return out;
   const { toA, toB, saves }: Rule = rules[op];
   const saved: Storage[] = [];
-  if (left !== null && saves.includes('a')) saved.push(left.storage);
-  if (right !== null && saves.includes('b')) saved.push(right.storage);
-  if (saves.includes('out')) saved.push(out.storage);
-  const targets = [left?.target ?? null, right?.target ?? null] as const;
-  const shapes = [shapeOf(a), shapeOf(b)] as const;
-  return record(name, out, targets, saved, (grad) => {
-    for (const [i, contribution] of [toA, toB].entries()) {
-      const target = targets[i];
-      if (!target) continue;
-      if (contribution === 'same') {
-        shareReduced(target, grad, shape, shapes[i]!);
-        continue;
-      }
-      const k = new Calculation(dtype, shape);
-      contribute(target, k, shapes[i]!, (into) => contribution(k, into, grad.dense, values));
+  if (saves.a && left !== null) saved.push(left.storage);
+  if (saves.b && right !== null) saved.push(right.storage);
+  if (saves.out) saved.push(out.storage);
+  const leftTarget = left === null ? null : left.target;
+  const rightTarget = right === null ? null : right.target;
+  const leftShape = shapeOf(a);
+  const rightShape = shapeOf(b);
+  const send = (contribution: Contribution, target: GradTarget, inputShape: Shape, grad: Storage): void => {
+    if (contribution === 'same') {
+      shareReduced(target, grad, shape, inputShape);
+      return;
     }
+    const k = new Calculation(dtype, shape);
+    contribute(target, k, inputShape, (into) => contribution(k, into, grad.dense, values));
+  };
+  return record(name, out, [leftTarget, rightTarget], saved, (grad) => {
+    if (leftTarget !== null) send(toA, leftTarget, leftShape, grad);
+    if (rightTarget !== null) send(toB, rightTarget, rightShape, grad);
   });
 }
 

@@ -84,11 +84,16 @@ const rules = {
 
 /** On integers and bool, functions that are defined on floats alone compute in float32. */
 function unary(op: keyof typeof rules, a: Tensor): Tensor {
-  const dtype = floatMapOps.has(op) && !isFloat(a.dtype) ? 'float32' : a.dtype;
+  const dtype = !isFloat(a.dtype) && floatMapOps.has(op) ? 'float32' : a.dtype;
   const out = empty(dtype, a.shape);
   kernels().map(op, dtype, a.shape, out.strided, a.strided);
-  if (!isRecording(a)) return out;
+  return isRecording(a) ? recorded(op, a, out) : out;
+}
+
+// A function of its own: what its closure captures is then only allocated when it runs.
+function recorded(op: keyof typeof rules, a: Tensor, out: Tensor): Tensor {
   const target = a.target!;
+  const { dtype } = out;
   const { saves, gradient }: Rule = rules[op];
   const saved = saves === 'input' ? a : out;
   const { shape } = a;
