@@ -29,6 +29,7 @@ export {
 } from './errors.ts';
 export type { FlightEntry } from './flight-recorder.ts';
 export { type Allocated, Group, type GroupOptions } from './group.ts';
+export { fromBfloat16, fromFloat16, toBfloat16, toFloat16 } from './half.ts';
 export { init } from './init.ts';
 export type { InitOptions } from './init-plan.ts';
 export {

@@ -3,44 +3,81 @@
 import type { Group } from '@ringwise/collectives';
 import { differingTexts, firstDisagreement } from './compare.ts';
 import { closed, duplicateName, noForward, noParams, paramsDiffer, plansDiffer } from './errors.ts';
-import { type GradParam, type GradParamSource, paramsOf } from './grad-param.ts';
+import {
+  type GradParam,
+  type GradParamSource,
+  paramsOf,
+  type StateBuffer,
+  stateBuffersOf,
+} from './grad-param.ts';
+import { type JoinBody, join } from './join.ts';
 import { carrier } from './memory.ts';
 import { type DdpOptions, optionsOf } from './options.ts';
-import { type BucketPlan, type PlanLimits, planBuckets, planHash } from './plan.ts';
+import { type BucketPlan, planBuckets, planHash } from './plan.ts';
 import { Reducer } from './reducer.ts';
 
 type Forward<M> = M extends { readonly forward: infer F extends (...args: never[]) => unknown } ? F : never;
+
+/** A loss that can be multiplied, for averages with weights. */
+export interface WeightableLoss {
+  readonly mul: (weight: number) => { readonly backward: () => void };
+}
+
+/** What ddp() has found in a model. */
+interface Parts {
+  readonly params: readonly GradParam[];
+  readonly buffers: readonly StateBuffer[];
+}
 
 /** Made by ddp(). `M` is what was passed to it. */
 export class DistributedDataParallel<M = unknown> {
   /** What was passed to ddp(): the model itself, for saving and evaluation. */
   readonly module: M;
   readonly group: Group;
-  /** The buckets, in the order in which they are averaged. */
-  readonly plan: readonly BucketPlan[];
   /** Calls the model's forward. Throws ERR_DDP_UNFINISHED if finish() was forgotten. */
   readonly forward: Forward<M>;
+  readonly #parts: Parts;
   readonly #reducer: Reducer;
   #unsubscribe: (() => void)[] = [];
   #isClosed = false;
 
   /** Internal: allocates buckets and subscribes. Use ddp(). */
-  constructor(
-    module: M,
-    params: readonly GradParam[],
-    plan: readonly BucketPlan[],
-    options: Required<DdpOptions>,
-  ) {
-    const { group, unused } = options;
-    const reducer = new Reducer(params, plan, group, unused);
+  constructor(module: M, parts: Parts, plan: readonly BucketPlan[], options: Required<DdpOptions>) {
+    const { group, rebuild, broadcastBuffers } = options;
+    const { params } = parts;
+    const buffers = broadcastBuffers ? parts.buffers.map(({ value }) => value) : [];
+    const reducer = new Reducer(params, plan, group, {
+      ...options,
+      buffers,
+      rebuild: rebuild ? options : null,
+    });
     this.module = module;
     this.group = group;
-    this.plan = plan;
+    this.#parts = parts;
     this.#reducer = reducer;
     this.forward = ((...args: unknown[]) => this.#forward(args)) as unknown as Forward<M>;
     this.#unsubscribe = params.map((param, index) => param.onGradReady(() => reducer.ready(index)));
     const end = params.find((param) => param.onBackwardEnd)?.onBackwardEnd?.(() => reducer.backwardEnded());
     if (end) this.#unsubscribe.push(end);
+  }
+
+  /** The buckets, in the order in which they are averaged. */
+  get plan(): readonly BucketPlan[] {
+    return this.#reducer.plan;
+  }
+
+  /**
+   * Multiplies `loss` by `weight` and runs backward. Gradients become the average over all ranks with these weights:
+   * Σ weight·gradient / Σ weight. For batches or numbers of tokens that differ. Every rank calls it in a step, or none.
+   */
+  backward(loss: WeightableLoss, { weight }: { readonly weight: number }): void {
+    this.#reducer.addWeight(weight);
+    loss.mul(weight).backward();
+  }
+
+  /** For losses without `mul`: the loss of the next backward is multiplied by `weight` already; see backward(). */
+  addWeight(weight: number): void {
+    this.#reducer.addWeight(weight);
   }
 
   /**
@@ -49,6 +86,16 @@ export class DistributedDataParallel<M = unknown> {
    */
   noSync<T>(fn: () => T): T {
     return this.#reducer.noSync(fn);
+  }
+
+  /**
+   * Runs a training loop that may have more steps on some ranks than on others. Gradients are averages over the ranks that
+   * still have data; at the end all have the parameters of those that went on longest. Collective: every rank calls it,
+   * and inside it makes no calls on the group that the others would not answer. Returns what `loop` returns.
+   */
+  join<T>(loop: JoinBody<T>): Promise<T> {
+    const state = [...this.#parts.params, ...this.#parts.buffers].map(({ value }) => value);
+    return join(this.#reducer, this.group, state, loop);
   }
 
   /**
@@ -79,9 +126,10 @@ export class DistributedDataParallel<M = unknown> {
 }
 
 /**
- * Makes a model data-parallel: `source` is a model that offers its parameters (`Symbol.for('ringwise.gradParams')`), or
- * the parameters themselves. Collective; does not block. Checks that all ranks have the same parameters and options,
- * copies rank 0's values to all, and averages gradients in every backward from then on.
+ * Makes a model data-parallel: `source` is a model that offers its parameters (`Symbol.for('ringwise.gradParams')`) and
+ * state buffers (`Symbol.for('ringwise.buffers')`), or the parameters themselves. Collective; does not block. Checks
+ * that all ranks have the same ones and the same options, copies rank 0's values to all, and averages gradients in every
+ * backward from then on. Parameters that are frozen or unfrozen later need another ddp(), after close().
  */
 export async function ddp<M extends GradParamSource | Iterable<GradParam>>(
   source: M,
@@ -89,34 +137,44 @@ export async function ddp<M extends GradParamSource | Iterable<GradParam>>(
 ): Promise<DistributedDataParallel<M>> {
   const checked = optionsOf(options);
   const { group } = checked;
-  const params = paramsOf(source);
-  const plan = await agreeOnPlan(params, checked, group);
-  const works = params.map(({ value }) => group.broadcast(carrier(value), { root: 0 }));
-  for (const work of works) await work;
-  return new DistributedDataParallel(source, params, plan, checked);
+  const parts = { params: paramsOf(source), buffers: stateBuffersOf(source) };
+  const plan = await agreeOnPlan(parts, checked);
+  for (const { value } of [...parts.params, ...parts.buffers]) {
+    await group.broadcast(carrier(value), { root: 0 });
+  }
+  return new DistributedDataParallel(source, parts, plan, checked);
 }
 
 /** Throws on all ranks or on none. */
-async function agreeOnPlan(
-  params: readonly GradParam[],
-  limits: PlanLimits,
-  group: Group,
-): Promise<BucketPlan[]> {
-  const entries = params.map(({ name, value }) => [name, `[${value.dtype} × ${value.count}]`] as const);
+async function agreeOnPlan({ params, buffers }: Parts, options: Required<DdpOptions>): Promise<BucketPlan[]> {
+  const { group } = options;
+  const entries = [...params, ...buffers].map(
+    ({ name, value, shape = [value.count] }: StateBuffer & Partial<GradParam>) =>
+      [name, `[${value.dtype} × ${shape.join(' × ')}]`] as const,
+  );
   const difference = await firstDisagreement(group, entries);
   if (difference) throw paramsDiffer(difference.index, difference.name, difference.values);
   if (params.length === 0) throw noParams();
-  const names = params.map(({ name }) => name);
+  const names = entries.map(([name]) => name);
   const double = names.find((name, index) => names.indexOf(name) !== index);
   if (double !== undefined) throw duplicateName(double);
 
   const plan = planBuckets(
     params.map(({ value }) => value),
-    limits,
+    options,
   );
-  const { bucketBytes, firstBucketBytes } = limits;
-  const layout = `bucketBytes ${bucketBytes}, firstBucketBytes ${firstBucketBytes} (layout ${planHash(plan).slice(0, 16)})`;
-  const layouts = await differingTexts(group, layout);
+  const layouts = await differingTexts(group, settingsText(options, plan));
   if (layouts) throw plansDiffer(layouts);
   return plan;
+}
+
+/** All that ranks must agree on besides parameters. */
+function settingsText(options: Required<DdpOptions>, plan: readonly BucketPlan[]): string {
+  const { bucketBytes, firstBucketBytes, unused, rebuild, staticGraph, broadcastBuffers, hook } = options;
+  const flags = Object.entries({ rebuild, staticGraph, broadcastBuffers }).map(
+    ([name, on]) => `${name} ${on}`,
+  );
+  const limits = `bucketBytes ${bucketBytes}, firstBucketBytes ${firstBucketBytes}`;
+  const rest = [`unused ${unused}`, ...flags, `hook ${hook.name || 'anonymous'}`].join(', ');
+  return `${limits}, ${rest} (layout ${planHash(plan).slice(0, 16)})`;
 }

@@ -8,6 +8,7 @@ export type DdpErrorCode =
   | 'ERR_DDP_UNUSED'
   | 'ERR_DDP_READY_TWICE'
   | 'ERR_DDP_UNFINISHED'
+  | 'ERR_DDP_GRAPH'
   | 'ERR_DDP_CLOSED';
 
 const marker = Symbol.for('ringwise.DdpError');
@@ -73,7 +74,7 @@ export function paramsDiffer(position: number, name: string, values: readonly st
 }
 
 export function plansDiffer(values: readonly string[]): DdpError {
-  const message = `ddp: bucket layouts differ between ranks: ${byRank(values)}. Pass the same bucketBytes and firstBucketBytes on all ranks, and spread the model over devices in the same way.`;
+  const message = `ddp: bucket layouts differ between ranks: ${byRank(values)}. Pass the same options on all ranks, and spread the model over devices in the same way.`;
   return new DdpError('ERR_DDP_MISMATCH', message, { ranks: oddRanks(values) });
 }
 
@@ -83,7 +84,7 @@ export function notInSync(name: string, values: readonly string[]): DdpError {
 }
 
 export function unusedParams(names: readonly string[], total: number, rank: number): DdpError {
-  const message = `backward: ${names.length} of ${total} parameters got no gradient on rank ${rank}: ${list(names)}. Use them in the loss, or pass { unused: 'zero' } to ddp() so that they count as zero.`;
+  const message = `backward: ${names.length} of ${total} parameters got no gradient on rank ${rank}: ${list(names)}. Use them in the loss, or pass { unused: 'zero' } to ddp() so that they count as zero, or 'skip' to leave out what no rank uses.`;
   return new DdpError('ERR_DDP_UNUSED', message, { params: names, ranks: [rank] });
 }
 
@@ -97,8 +98,17 @@ export function readyTwice(name: string, rank: number): DdpError {
   return new DdpError('ERR_DDP_READY_TWICE', message, { params: [name], ranks: [rank] });
 }
 
+export function graphChanged(names: readonly string[], rank: number): DdpError {
+  const message = `backward: the graph is not that of the first backward on rank ${rank}: ${list(names)} got another number of gradients; expected the same parameters in every backward, as { staticGraph: true } promises. Leave that option out.`;
+  return new DdpError('ERR_DDP_GRAPH', message, { params: names, ranks: [rank] });
+}
+
+export function badWeight(weight: unknown): DdpError {
+  return invalidArgument('backward: weight', 'a finite number of at least 0', String(weight));
+}
+
 export function unfinished(where: string, rank: number): DdpError {
-  const message = `${where}: the gradients of the last backward are not averaged yet on rank ${rank}. Call await model.finish() after backward and before optimizer.step().`;
+  const message = `${where}: the gradients of the last backward are not averaged yet on rank ${rank}. Call await model.finish() after backward and before optimizer.step(); do not go on after a backward that threw.`;
   return new DdpError('ERR_DDP_UNFINISHED', message, { ranks: [rank] });
 }
 

@@ -12,6 +12,8 @@ export interface GradParam {
   readonly value: BufferView;
   /** The gradient's memory, or null while there is none. Same dtype and count as `value`. */
   readonly grad: BufferView | null;
+  /** Optional. Compared between ranks; communication hooks that work on matrices need it. */
+  readonly shape?: readonly number[];
   /** Calls `ready` once per backward, when this gradient is final. Returns a function that unsubscribes. */
   readonly onGradReady: (ready: () => void) => () => void;
   /**
@@ -19,6 +21,8 @@ export interface GradParam {
    * nothing is copied, and clearing it fills it with zero. Optional.
    */
   readonly bindGrad?: (bucket: BufferView) => void;
+  /** Forgets the gradient: `grad` is null until the next backward. Optional; for `unused: 'skip'`. */
+  readonly dropGrad?: () => void;
   /**
    * Calls `done` at the end of every backward that reached this parameter's engine, after the last `ready`.
    * Returns a function that unsubscribes. Optional: without it, the training loop calls `finish()` itself. The
@@ -32,14 +36,26 @@ declare global {
   // symbol as they do on its value.
   interface RingwiseSymbols {
     readonly gradParams: unique symbol;
+    readonly buffers: unique symbol;
   }
 }
 
 /** The protocol by which a model offers its parameters: `[Symbol.for('ringwise.gradParams')]()`. */
 export const gradParamsSymbol: RingwiseSymbols['gradParams'] = Symbol.for('ringwise.gradParams') as never;
 
+/** The protocol by which a model offers state without gradients: `[Symbol.for('ringwise.buffers')]()`. */
+export const buffersSymbol: RingwiseSymbols['buffers'] = Symbol.for('ringwise.buffers') as never;
+
+/** State that training changes without a gradient, such as running statistics. */
+export interface StateBuffer {
+  /** Unique in the model, equal on all ranks. */
+  readonly name: string;
+  readonly value: BufferView;
+}
+
 export interface GradParamSource {
   readonly [gradParamsSymbol]: () => Iterable<GradParam>;
+  readonly [buffersSymbol]?: () => Iterable<StateBuffer>;
 }
 
 /** The parameters of a model, or those in a list. */
@@ -47,4 +63,10 @@ export function paramsOf<P>(source: { readonly [gradParamsSymbol]: () => Iterabl
   if (gradParamsSymbol in source) return [...source[gradParamsSymbol]()];
   if (Symbol.iterator in source) return [...source];
   throw notParams();
+}
+
+/** The state buffers of a model; none for a list of parameters. */
+export function stateBuffersOf(source: object): StateBuffer[] {
+  const offer = (source as Partial<GradParamSource>)[buffersSymbol];
+  return offer === undefined ? [] : [...offer.call(source as GradParamSource)];
 }

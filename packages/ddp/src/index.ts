@@ -1,8 +1,15 @@
 export { averageGradients } from './average.ts';
 export type { BucketParam } from './bucket.ts';
-export { type DistributedDataParallel, ddp } from './ddp.ts';
+export { type DistributedDataParallel, ddp, type WeightableLoss } from './ddp.ts';
 export { DdpError, type DdpErrorCode } from './errors.ts';
-export { type GradParam, type GradParamSource, gradParamsSymbol } from './grad-param.ts';
+export {
+  buffersSymbol,
+  type GradParam,
+  type GradParamSource,
+  gradParamsSymbol,
+  type StateBuffer,
+} from './grad-param.ts';
+export { type BucketGradient, type CommHook, type GradBucket, plainHook } from './hook.ts';
 export { assertInSync, inSync } from './in-sync.ts';
 export type { DdpOptions } from './options.ts';
 export {
@@ -13,4 +20,4 @@ export {
   planHash,
   type Slot,
 } from './plan.ts';
-export { Reducer, type UnusedPolicy } from './reducer.ts';
+export { Reducer, type ReducerOptions, type UnusedPolicy } from './reducer.ts';

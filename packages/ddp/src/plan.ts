@@ -42,12 +42,22 @@ export interface BucketPlan {
 
 const slotBytes = 64; // one cache line; also what vector loads and copy engines like best
 
-/** Assigns every parameter to a bucket. Pure; buckets come in the order in which they should fill up. */
-export function planBuckets(params: readonly PlanParam[], limits: PlanLimits): BucketPlan[] {
+/**
+ * Assigns every parameter to a bucket. `order`: positions in `params` as their gradients are expected, by default from
+ * the last to the first. Pure; buckets come in the order in which they should fill up.
+ */
+export function planBuckets(
+  params: readonly PlanParam[],
+  limits: PlanLimits,
+  order: ArrayLike<number> = Array.from(params, (_, i) => params.length - 1 - i),
+): BucketPlan[] {
   const closed: Slot[][] = [];
   const open = new Map<string, Slot[]>();
   const seen = new Set<string>();
-  for (let i = params.length - 1; i >= 0; i--) {
+  const turn = new Uint32Array(params.length);
+  for (let at = 0; at < order.length; at++) {
+    const i = order[at]!;
+    turn[i] = at;
     const { dtype, count, device } = params[i]!;
     const key = `${device.kind}:${device.index} ${dtype}`;
     const slots = open.get(key) ?? [];
@@ -63,7 +73,7 @@ export function planBuckets(params: readonly PlanParam[], limits: PlanLimits): B
   }
   // A bucket is full when its last member is, so that member decides the position.
   return [...closed, ...open.values()]
-    .sort((a, b) => b.at(-1)!.param - a.at(-1)!.param)
+    .sort((a, b) => turn[a.at(-1)!.param]! - turn[b.at(-1)!.param]!)
     .map((slots) => {
       const { dtype, device } = params[slots[0]!.param]!;
       return { dtype, device, count: end(slots), slots };

@@ -2,58 +2,104 @@
 //
 //   idle ── first ready() ──▶ backward ── all ready, or end of backward ──▶ reducing ── all averaged ──▶ idle
 //
-// A full bucket is launched from inside backward, which goes on meanwhile. Buckets leave in index order even when a
-// later one is full first, because every rank must make the same calls in the same order. At the end of backward the
-// rest is launched. A group of one has no buckets; its gradients are averages already, but mistakes are reported as
-// in any group.
-import type { Group } from '@ringwise/collectives';
+// A full bucket is launched from inside backward, which goes on meanwhile. Every rank starts the same operations in the
+// same order: the roll call (with weights or joins), the buckets by index even when a later one is full first, and at
+// the end of backward the used parameters, the rest of the hooks, state buffers, the new layout. A group of one has no
+// buckets; its gradients are averages already, but mistakes are reported as in any group.
+import type { BufferView, Group } from '@ringwise/collectives';
 import { Bucket, type BucketParam } from './bucket.ts';
-import { gradMissing, readyTwice, unfinished, unusedParams } from './errors.ts';
-import type { BucketPlan } from './plan.ts';
+import { badWeight, gradMissing, readyTwice, unfinished, unusedParams } from './errors.ts';
+import { Firings } from './firings.ts';
+import { type CommHook, plainHook } from './hook.ts';
+import { carrier } from './memory.ts';
+import { type BucketPlan, type PlanLimits, type PlanParam, planBuckets } from './plan.ts';
+import { RollCall } from './roll-call.ts';
+import { divide } from './scale.ts';
+import { Timeline } from './timeline.ts';
+import { Usage } from './usage.ts';
+import { runAwaiting, runBlocking, type Works } from './works.ts';
 
-/** What to do about parameters that got no gradient in a backward. */
-export type UnusedPolicy = 'error' | 'zero';
+/** What to do about parameters that got no gradient in a backward; see DdpOptions. */
+export type UnusedPolicy = 'error' | 'zero' | 'skip';
+
+export interface ReducerOptions {
+  /** Default 'error'. */
+  readonly unused?: UnusedPolicy;
+  /** Default false. */
+  readonly staticGraph?: boolean;
+  /** Default: the average as it is. */
+  readonly hook?: CommHook;
+  /** Limits of the layout after the first backward; by default it stays. */
+  readonly rebuild?: PlanLimits | null;
+  /** Given to all ranks in every averaged backward, from the lowest rank that has data. */
+  readonly buffers?: readonly BufferView[];
+}
 
 export class Reducer {
+  readonly timeline = new Timeline();
   readonly #group: Group;
   readonly #params: readonly BucketParam[];
   readonly #unused: UnusedPolicy;
-  readonly #buckets: readonly Bucket[];
+  readonly #hook: CommHook;
+  readonly #buffers: readonly BufferView[];
+  readonly #usage: Usage;
+  readonly #firings: Firings | null;
+  #rebuildLimits: PlanLimits | null;
+  #plan: readonly BucketPlan[];
+  #buckets: readonly Bucket[] = [];
   /** By parameter: its bucket and its slot there. */
-  readonly #places: { readonly bucket: Bucket; readonly slot: number }[] = [];
+  #places: { readonly bucket: Bucket; readonly slot: number }[] = [];
   readonly #isReady: boolean[];
   #readyCount = 0;
   #launched = 0;
   #phase: 'idle' | 'backward' | 'reducing' = 'idle';
   #pauses = 0;
+  /** Of this rank since the last reduction; null where nobody has given one. */
+  #weight: number | null = null;
+  #isJoining = false;
+  #rollCall: RollCall | null = null;
+  /** The lowest of the ranks that had data in the last reduction with a roll call. */
+  #lastLive = 0;
 
   /** Allocates the buckets and binds gradients to them. `plan` is planBuckets(params), the same on all ranks. */
   constructor(
     params: readonly BucketParam[],
     plan: readonly BucketPlan[],
     group: Group,
-    unused: UnusedPolicy,
+    options: ReducerOptions = {},
   ) {
+    const { unused = 'error', staticGraph = false, hook = plainHook, rebuild = null, buffers = [] } = options;
     this.#group = group;
     this.#params = params;
     this.#unused = unused;
+    this.#hook = hook;
+    this.#buffers = buffers;
+    this.#rebuildLimits = rebuild;
     this.#isReady = params.map(() => false);
-    this.#buckets = group.size === 1 ? [] : plan.map((bucketPlan) => new Bucket(bucketPlan, params, group));
-    this.#buckets.forEach((bucket, index) => {
-      plan[index]!.slots.forEach(({ param }, slot) => {
-        this.#places[param] = { bucket, slot };
-      });
-    });
+    this.#usage = new Usage(params.length, group);
+    this.#firings = staticGraph ? new Firings(params, group.rank) : null;
+    this.#plan = plan;
+    this.#build();
+  }
+
+  /** The buckets, in the order in which they are averaged. */
+  get plan(): readonly BucketPlan[] {
+    return this.#plan;
   }
 
   /** The gradient of parameter `index` is final. Launches what is full; does not block. */
   ready(index: number): void {
+    this.#usage.mark(index);
     if (this.#pauses > 0) return;
-    if (this.#phase === 'reducing') this.#fail(unfinished('backward', this.#group.rank));
-    if (this.#isReady[index]) this.#fail(readyTwice(this.#params[index]!.name, this.#group.rank));
-    this.#collect(index);
-    this.#phase = this.#readyCount === this.#params.length ? 'reducing' : 'backward';
-    this.#launchFull();
+    this.#orFail(() => {
+      if (this.#phase === 'reducing') throw unfinished('backward', this.#group.rank);
+      if (this.#phase === 'idle') this.#begin();
+      if (this.#firings && !this.#firings.isLast(index)) return;
+      if (this.#isReady[index]) throw readyTwice(this.#params[index]!.name, this.#group.rank);
+      this.#collect(index);
+      if (this.#readyCount === this.#params.length) this.#phase = 'reducing';
+      this.#launchFull();
+    });
   }
 
   /**
@@ -62,24 +108,17 @@ export class Reducer {
    */
   backwardEnded(): void {
     if (this.#phase === 'idle') return;
-    if (this.#phase === 'backward') this.#launchRest();
+    this.#endBackward();
     if (!this.#group.supports.sync) return;
-    try {
-      for (const bucket of this.#buckets) bucket.fence();
-    } finally {
-      this.#reset();
-    }
+    this.#orFail(() => runBlocking(this.#settle()));
+    this.#reset();
   }
 
   /** Launches what is left and waits until all is averaged. Returns at once if nothing is under way. */
   async finish(): Promise<void> {
     if (this.#phase === 'idle') return;
-    if (this.#phase === 'backward') this.#launchRest();
-    try {
-      for (const bucket of this.#buckets) await bucket.settled();
-    } finally {
-      this.#reset();
-    }
+    this.#endBackward();
+    await this.#settled();
   }
 
   /** Runs `fn`, in which gradients accumulate on this rank only. The next backward after it averages their sum. */
@@ -101,41 +140,185 @@ export class Reducer {
     return result;
   }
 
+  /**
+   * The gradients of the next backward are multiplied by `weight` already: the reduction divides their sum over all
+   * ranks by the sum of the weights. Adds up over backwards inside noSync. Every rank calls it, or none.
+   */
+  addWeight(weight: number): void {
+    if (!(weight >= 0 && weight < Infinity)) throw badWeight(weight);
+    this.#weight = (this.#weight ?? 0) + weight;
+  }
+
+  /** From now on every reduction begins with a roll call, so that ranks may run out of data; see shadow(). */
+  beginJoin(): void {
+    this.checkIdle('join');
+    this.#isJoining = true;
+  }
+
+  /**
+   * This rank has no more data: it takes part in the reductions of the others, with weight 0, until none has any.
+   * Returns the lowest of the ranks that went on longest.
+   */
+  async shadow(): Promise<number> {
+    this.checkIdle('join');
+    for (;;) {
+      const call = new RollCall(this.#group, null);
+      await runAwaiting(call.settle());
+      if (call.firstLive === null) break;
+      this.#rollCall = call;
+      this.#usage.reset();
+      this.#phase = 'reducing';
+      this.timeline.begin();
+      for (const bucket of this.#buckets) bucket.collectNothing();
+      this.#orFail(() => this.#launchFull());
+      this.timeline.backwardEnded();
+      await this.#settled();
+    }
+    this.#isJoining = false;
+    return this.#lastLive;
+  }
+
   /** Throws if the gradients of an earlier backward still wait for finish(). */
   checkIdle(where: string): void {
     if (this.#phase !== 'idle') throw unfinished(where, this.#group.rank);
   }
 
+  #build(): void {
+    const { size } = this.#group;
+    this.#places = [];
+    this.#buckets =
+      size === 1
+        ? []
+        : this.#plan.map((_, i) => new Bucket(this.#plan, i, this.#params, this.#group, this.#hook));
+    this.#buckets.forEach((bucket, index) => {
+      this.#plan[index]!.slots.forEach(({ param }, slot) => {
+        this.#places[param] = { bucket, slot };
+      });
+    });
+  }
+
+  #begin(): void {
+    this.#phase = 'backward';
+    this.timeline.begin();
+    if (this.#isJoining || this.#weight !== null) {
+      this.#rollCall = new RollCall(this.#group, this.#weight ?? 1);
+    }
+    this.#firings?.begin();
+    if (this.#firings?.isKnown) for (const index of this.#firings.positions(false)) this.#collect(index);
+  }
+
   #collect(index: number): void {
     const param = this.#params[index]!;
-    if (!param.bindGrad && param.grad === null) this.#fail(gradMissing(param.name, this.#group.rank));
+    if (this.#unused !== 'skip' && !param.bindGrad && param.grad === null) {
+      throw gradMissing(param.name, this.#group.rank);
+    }
     this.#isReady[index] = true;
     this.#readyCount++;
+    this.timeline.arrived(index);
     const place = this.#places[index];
     place?.bucket.collect(place.slot);
   }
 
   #launchFull(): void {
-    while (this.#buckets[this.#launched]?.isFull) this.#buckets[this.#launched++]!.launch();
+    while (this.#buckets[this.#launched]?.isFull) {
+      this.timeline.launched(this.#buckets[this.#launched++]!.launch(this.#rollCall !== null));
+    }
   }
 
-  #launchRest(): void {
-    this.#contributeUnused();
-    this.#phase = 'reducing';
-    this.#launchFull();
+  #endBackward(): void {
+    this.timeline.backwardEnded();
+    if (this.#phase !== 'backward') return;
+    this.#orFail(() => {
+      if (this.#firings?.isKnown === false) {
+        for (const index of this.#firings.positions(true)) this.#collect(index);
+      }
+      this.#firings?.end();
+      this.#contributeUnused();
+      this.#phase = 'reducing';
+      this.#launchFull();
+    });
   }
 
   #contributeUnused(): void {
-    const unused = [...this.#params.keys()].filter((index) => !this.#isReady[index]);
+    const rest = [...this.#params.keys()].filter((index) => !this.#isReady[index]);
     if (this.#unused === 'error') {
-      const names = unused.map((index) => this.#params[index]!.name);
-      this.#fail(unusedParams(names, this.#params.length, this.#group.rank));
+      // What only backwards inside noSync have used is not in this one, but has a gradient.
+      const names = rest
+        .filter((index) => !this.#usage.isUsed(index))
+        .map((index) => this.#params[index]!.name);
+      if (names.length > 0) throw unusedParams(names, this.#params.length, this.#group.rank);
     }
-    for (const index of unused) this.#collect(index);
+    for (const index of rest) this.#collect(index);
   }
 
-  /** Peers wait for buckets that will never come, so the whole group is told. */
-  #fail(error: Error): never {
+  async #settled(): Promise<void> {
+    try {
+      await runAwaiting(this.#settle());
+    } catch (error) {
+      this.#fail(error);
+    }
+    this.#reset();
+  }
+
+  /** What remains when all buckets are launched. */
+  *#settle(): Works {
+    const isAlone = this.#group.size === 1;
+    const asksWhatIsUsed = this.#unused === 'skip' && !isAlone;
+    if (asksWhatIsUsed) yield* this.#usage.exchange();
+    let totalWeight: number | null = null;
+    if (this.#rollCall) {
+      yield* this.#rollCall.settle();
+      this.#lastLive = this.#rollCall.firstLive!;
+      totalWeight = this.#rollCall.totalWeight || 1; // all weights 0: so are all gradients
+    }
+    for (const bucket of this.#buckets) yield* bucket.settle(totalWeight);
+    if (isAlone && totalWeight !== null) {
+      for (const { grad } of this.#params) if (grad) divide(grad, totalWeight);
+    }
+    if (asksWhatIsUsed) this.#dropUnused();
+    const root = this.#rollCall?.firstLive ?? 0;
+    if (this.#buffers.length > 0) yield this.#group.broadcast(this.#buffers.map(carrier), { root });
+    if (this.#rebuildLimits && !isAlone) yield* this.#rebuild(this.#rebuildLimits, root);
+    this.timeline.done();
+  }
+
+  #dropUnused(): void {
+    for (const [index, param] of this.#params.entries()) {
+      if (this.#usage.isUsedAnywhere(index)) {
+        if (param.grad === null) throw gradMissing(param.name, this.#group.rank);
+        continue;
+      }
+      const { bucket, slot } = this.#places[index]!;
+      // Anything else is a gradient of earlier backwards, which the program has kept.
+      if (bucket.isZero(slot)) param.dropGrad?.();
+    }
+  }
+
+  *#rebuild(limits: PlanLimits, root: number): Works {
+    this.#rebuildLimits = null;
+    const params: PlanParam[] = [];
+    for (const { dtype, device, slots } of this.#plan) {
+      for (const { param, count } of slots) params[param] = { dtype, device, count };
+    }
+    // A rank that has no more data saw no gradients arrive; its own order is not looked at.
+    const order = new Uint32Array(params.length);
+    order.set(this.timeline.arrivals);
+    yield this.#group.broadcast(order, { root });
+    this.#plan = planBuckets(params, limits, order);
+    this.#build();
+  }
+
+  #orFail(run: () => void): void {
+    try {
+      run();
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  /** Peers wait for buckets that will never come, so the whole group is told (unless it has failed by itself). */
+  #fail(error: unknown): never {
+    this.timeline.drop();
     this.#reset();
     this.#group.abort(error);
     throw error;
@@ -143,9 +326,12 @@ export class Reducer {
 
   #reset(): void {
     for (const bucket of this.#buckets) bucket.reset();
+    this.#usage.reset();
     this.#isReady.fill(false);
     this.#readyCount = 0;
     this.#launched = 0;
+    this.#weight = null;
+    this.#rollCall = null;
     this.#phase = 'idle';
   }
 }

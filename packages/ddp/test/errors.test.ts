@@ -30,12 +30,12 @@ it('says what happened, what was expected, and what to do', () => {
       "ERR_DDP_INVALID ddp: two parameters are named "w"; expected names that are unique in the model. A parameter that is used in two places must be listed once.",
       "ERR_DDP_INVALID assertInSync: "w" is in cuda memory, which JavaScript cannot read; expected host memory. Pass copies.",
       "ERR_DDP_MISMATCH ddp: parameter lists differ at position 3: ranks 0, 1 have "w" [float32 × 2]; rank 2 has no parameter (3 in all). Build the same model on all ranks, with parameters in the same order.",
-      "ERR_DDP_MISMATCH ddp: bucket layouts differ between ranks: rank 0 has bucketBytes 1; rank 1 has bucketBytes 2. Pass the same bucketBytes and firstBucketBytes on all ranks, and spread the model over devices in the same way.",
+      "ERR_DDP_MISMATCH ddp: bucket layouts differ between ranks: rank 0 has bucketBytes 1; rank 1 has bucketBytes 2. Pass the same options on all ranks, and spread the model over devices in the same way.",
       "ERR_DDP_NOT_IN_SYNC assertInSync: parameter "w" differs between ranks: ranks 0, 2 have "w" (sha256 0a); rank 1 has "w" (sha256 0b). Check that every rank takes the same optimizer steps and that nothing but gradients averaged by ddp changes the parameters.",
-      "ERR_DDP_UNUSED backward: 12 of 20 parameters got no gradient on rank 2: "layer.0", "layer.1", "layer.2", "layer.3", "layer.4", "layer.5", "layer.6", "layer.7", "layer.8", "layer.9" and 2 more. Use them in the loss, or pass { unused: 'zero' } to ddp() so that they count as zero.",
+      "ERR_DDP_UNUSED backward: 12 of 20 parameters got no gradient on rank 2: "layer.0", "layer.1", "layer.2", "layer.3", "layer.4", "layer.5", "layer.6", "layer.7", "layer.8", "layer.9" and 2 more. Use them in the loss, or pass { unused: 'zero' } to ddp() so that they count as zero, or 'skip' to leave out what no rank uses.",
       "ERR_DDP_UNUSED backward: "w" got no gradient on rank 2 and has no memory to receive the average of the other ranks. Give its autograd a bindGrad, or keep its gradient allocated.",
       "ERR_DDP_READY_TWICE backward: the gradient of "w" was reported ready twice in one backward on rank 2; expected once, when it is final. Run one backward at a time, await finish() after each if the autograd does not tell when it ends, and do not go on after one that threw.",
-      "ERR_DDP_UNFINISHED forward: the gradients of the last backward are not averaged yet on rank 2. Call await model.finish() after backward and before optimizer.step().",
+      "ERR_DDP_UNFINISHED forward: the gradients of the last backward are not averaged yet on rank 2. Call await model.finish() after backward and before optimizer.step(); do not go on after a backward that threw.",
       "ERR_DDP_CLOSED forward: this model was closed; its gradients are no longer averaged.",
     ]
   `);

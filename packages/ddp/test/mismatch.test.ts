@@ -28,13 +28,15 @@ describe('ranks that differ', () => {
     const error = sameSentence(await start(4, (rank) => withExtra(rank === 2 ? 'bias' : 'scale', 3)));
     expect(error).toMatchObject({ code: 'ERR_DDP_MISMATCH', params: ['scale'], ranks: [2] });
     expect(error.message).toBe(
-      'ddp: parameter lists differ at position 6: ranks 0, 1, 3 have "scale" [float32 × 3]; rank 2 has "bias" [float32 × 3]. Build the same model on all ranks, with parameters in the same order.',
+      'ddp: parameter lists differ at position 6: ranks 0, 1, 3 have "scale" [float32 × 1 × 3]; rank 2 has "bias" [float32 × 1 × 3]. Build the same model on all ranks, with parameters in the same order.',
     );
   });
 
   it('in a shape throw one sentence with both sizes', async () => {
     const error = sameSentence(await start(2, (rank) => withExtra('scale', 3 + rank)));
-    expect(error.message).toContain('rank 0 has "scale" [float32 × 3]; rank 1 has "scale" [float32 × 4]');
+    expect(error.message).toContain(
+      'rank 0 has "scale" [float32 × 1 × 3]; rank 1 has "scale" [float32 × 1 × 4]',
+    );
   });
 
   it('in the number of parameters throw one sentence with both numbers', async () => {
@@ -42,7 +44,9 @@ describe('ranks that differ', () => {
       await start(2, (rank) => (rank === 0 ? new TinyMlp(1) : withExtra('scale', 3))),
     );
     expect(error).toMatchObject({ code: 'ERR_DDP_MISMATCH', params: ['scale'], ranks: [1] });
-    expect(error.message).toContain('rank 0 has no parameter (6 in all); rank 1 has "scale" [float32 × 3]');
+    expect(error.message).toContain(
+      'rank 0 has no parameter (6 in all); rank 1 has "scale" [float32 × 1 × 3]',
+    );
   });
 
   it('in the size of buckets throw one sentence with both sizes', async () => {
@@ -75,7 +79,9 @@ it('refuses what it cannot work with', async () => {
   expect(await message({})).toContain('a list of parameters');
   const net = new TinyMlp(1);
   expect(await message(net, { group: undefined })).toContain('ddp(model, { group })');
-  expect(await message(net, { unused: 'skip' })).toContain("unused: expected 'error' or 'zero', got skip");
+  expect(await message(net, { unused: 'maybe' })).toContain(
+    "unused: expected 'error', 'zero' or 'skip', got maybe",
+  );
   expect(await message(net, { bucketBytes: 0 })).toContain(
     'bucketBytes: expected a positive number of bytes',
   );

@@ -13,7 +13,10 @@ export interface Matrix {
 export interface Weight extends Matrix {
   readonly name: string;
   readonly hooks: Set<() => void>;
+  /** Of the last backwards. */
   hasGrad: boolean;
+  /** Whether it keeps a gradient without one. */
+  hasMemory: boolean;
 }
 
 export interface TinyOptions {
@@ -37,6 +40,7 @@ export class TinyAutograd {
   readonly weights: Weight[] = [];
   readonly #options: TinyOptions;
   readonly #endHooks = new Set<() => void>();
+  #weight = 1;
   #tape: { readonly inputs: readonly Matrix[]; readonly back: () => void }[] = [];
 
   constructor(options: TinyOptions = {}) {
@@ -44,8 +48,15 @@ export class TinyAutograd {
   }
 
   weight(name: string, rows: number, cols: number, valueAt: (index: number) => number): Weight {
+    const { binds = true } = this.#options;
     const data = Float32Array.from({ length: rows * cols }, (_, index) => valueAt(index));
-    const weight = { ...matrix(rows, cols, data), name, hooks: new Set<() => void>(), hasGrad: false };
+    const weight: Weight = {
+      ...matrix(rows, cols, data),
+      name,
+      hooks: new Set<() => void>(),
+      hasGrad: false,
+      hasMemory: binds,
+    };
     this.weights.push(weight);
     return weight;
   }
@@ -82,13 +93,16 @@ export class TinyAutograd {
   meanSquare(out: Matrix, target: Float32Array): number {
     const scale = 1 / target.length;
     const back = () => {
-      for (const [i, value] of out.data.entries()) out.grad[i]! += 2 * scale * (value - target[i]!);
+      for (const [i, value] of out.data.entries())
+        out.grad[i]! += this.#weight * 2 * scale * (value - target[i]!);
     };
     this.#tape.push({ inputs: [out], back });
     return out.data.reduce((sum, value, i) => sum + scale * (value - target[i]!) ** 2, 0);
   }
 
-  backward(): void {
+  /** Gradients of the loss times `weight`. */
+  backward(weight = 1): void {
+    this.#weight = weight;
     const tape = this.#tape.splice(0);
     const firstUse = new Map<Matrix, number>();
     tape.forEach(({ inputs }, at) => {
@@ -128,8 +142,9 @@ export class TinyAutograd {
     return this.weights.map((weight) => ({
       name: weight.name,
       value: viewOf(weight.data),
+      shape: [weight.rows, weight.cols],
       get grad() {
-        return weight.hasGrad || binds ? viewOf(weight.grad) : null;
+        return weight.hasGrad || weight.hasMemory ? viewOf(weight.grad) : null;
       },
       onGradReady: subscribe(weight.hooks),
       ...(binds && {
@@ -137,6 +152,11 @@ export class TinyAutograd {
           const bucket = host as Float32Array;
           bucket.set(weight.grad);
           weight.grad = bucket;
+          weight.hasMemory = true;
+        },
+        dropGrad: () => {
+          weight.grad = new Float32Array(weight.grad.length);
+          weight.hasMemory = false;
         },
       }),
       ...(tellsEnd && { onBackwardEnd: subscribe(this.#endHooks) }),

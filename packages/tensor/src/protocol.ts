@@ -37,9 +37,11 @@ export function bufferView(dtype: DType, host: HostArray): BufferView {
 /** One trainable parameter, as distributed training sees it. */
 export interface GradParam {
   readonly name: string;
+  readonly shape: readonly number[];
   readonly value: BufferView;
   readonly grad: BufferView | null;
   readonly onGradReady: (ready: () => void) => () => void;
   readonly bindGrad: (bucket: { readonly host: ArrayBufferView | null }) => void;
+  readonly dropGrad: () => void;
   readonly onBackwardEnd: (done: () => void) => () => void;
 }

@@ -116,6 +116,11 @@ export abstract class GradTensor extends TensorCore {
     this.#forgetGrad();
   }
 
+  /** Drops the gradient, also a bound one: backward makes memory of its own again. */
+  unbindGrad(): void {
+    this.dropGrad(this.#leaf('unbindGrad'));
+  }
+
   #leaf(what: string): Leaf {
     if (this.target instanceof Leaf) return this.target;
     throw notALeaf(what);

@@ -8,14 +8,20 @@ class TensorGradParam implements GradParam {
   readonly #tensor: Tensor;
   readonly onGradReady: (ready: () => void) => () => void;
   readonly bindGrad: (bucket: { readonly host: ArrayBufferView | null }) => void;
+  readonly dropGrad: () => void;
   readonly onBackwardEnd = onBackwardEnd;
 
   constructor(name: string, tensor: Tensor) {
     this.name = name;
     this.#tensor = tensor;
     this.onGradReady = (ready) => tensor.onGradReady(ready);
-    // Tensor.bindGrad refuses anything but a Float32Array of the right size.
+    this.dropGrad = () => tensor.unbindGrad();
+    // Tensor.bindGrad refuses an array of another type or size.
     this.bindGrad = (bucket) => tensor.bindGrad(bucket.host as Float32Array);
+  }
+
+  get shape(): readonly number[] {
+    return this.#tensor.shape;
   }
 
   get value(): BufferView {

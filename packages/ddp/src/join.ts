@@ -1,0 +1,27 @@
+// Uneven inputs: a rank whose loop has ended goes on answering the others, with gradients that do not count, until
+// nobody has data. Then all take over the state of those that went on longest, who hold the same bits.
+import type { BufferView, Group } from '@ringwise/collectives';
+import { carrier } from './memory.ts';
+import type { Reducer } from './reducer.ts';
+
+export type JoinBody<T> = () => T | Promise<T>;
+
+/** `state`: what training changes. */
+export async function join<T>(
+  reducer: Reducer,
+  group: Group,
+  state: readonly BufferView[],
+  loop: JoinBody<T>,
+): Promise<T> {
+  reducer.beginJoin();
+  let result: T;
+  try {
+    result = await loop();
+  } catch (error) {
+    group.abort(error); // the others would wait for this rank's next roll call
+    throw error;
+  }
+  const root = await reducer.shadow();
+  for (const value of state) await group.broadcast(carrier(value), { root });
+  return result;
+}
