@@ -52,23 +52,44 @@ class Call {
   /// Whether there is an operand i that lies in memory.
   bool has(size_t i) const { return handle(i) != 0; }
   /// The memory that operand i lies in.
-  const tensor::Block& block(size_t i) const {
-    const tensor::Block* block = state_->blocks.find(handle(i));
-    if (block == nullptr) wrong(i, "memory in use");
+  const tensor::Block& block(size_t i) const { return block_of(handle(i)); }
+  const tensor::Block& block_of(int32_t handle) const {
+    const tensor::Block* block = state_->blocks.find(handle);
+    if (block == nullptr) throw std::invalid_argument("kernel call: a handle names no memory in use. This is a bug in @ringwise/tensor.");
     return *block;
   }
+  /// Operand i, which is no memory.
+  double value(size_t i) const { return state_->scratch[2 * i + 1]; }
   /// `count` dense elements of operand i, which must be of this type.
   void* dense(size_t i, DType dtype, size_t count) const {
-    const tensor::Block& found = block(i);
-    if (found.dtype != dtype) wrong(i, name_of(dtype));
-    const double begin = state_->scratch[2 * i + 1];
+    return dense_at(handle(i), state_->scratch[2 * i + 1], dtype, count);
+  }
+  /// `count` dense elements of this memory, which must be of this type.
+  void* dense_at(int32_t handle, double begin, DType dtype, size_t count) const {
+    const tensor::Block& found = block_of(handle);
+    if (found.dtype != dtype) {
+      throw std::invalid_argument(std::string("kernel call: expected memory of ") + name_of(dtype) + ", got " +
+                                  name_of(found.dtype) + ". This is a bug in @ringwise/tensor.");
+    }
     if (!(begin >= 0) || begin + static_cast<double>(count) > static_cast<double>(found.count)) {
-      throw std::out_of_range(too_small(i, count, found.count));
+      throw std::out_of_range("kernel call: an operand is too small; expected at least " + std::to_string(count) +
+                              " elements, got " + std::to_string(found.count) + ". This is a bug in @ringwise/tensor.");
     }
     return static_cast<char*>(found.data) + static_cast<size_t>(begin) * byte_size(dtype);
   }
   float* floats(size_t i, size_t count) const { return static_cast<float*>(dense(i, DType::Float32, count)); }
   int64_t* indices(size_t i, size_t count) const { return static_cast<int64_t*>(dense(i, DType::Int64, count)); }
+
+  /// Argument i: a Float64Array with at least `count` numbers.
+  const double* numbers(size_t i, size_t count) const {
+    napi_typedarray_type type = napi_uint8_array;
+    size_t length = 0;
+    void* data = nullptr;
+    const bool is_array = i < count_ && napi_get_typedarray_info(env_, values_[i], &type, &length, &data, nullptr,
+                                                                 nullptr) == napi_ok;
+    if (!is_array || type != napi_float64_array || length < count) wrong(i, "a table of numbers");
+    return static_cast<const double*>(data);
+  }
 
   /// The first `operands` operands as the shape in the scratch array sees them; what they reach is checked.
   tensor::Walk walk(int operands) const {
@@ -119,11 +140,6 @@ class Call {
     throw std::invalid_argument("kernel call: argument or operand " + std::to_string(i) + " is not " + expected +
                                 ". This is a bug in @ringwise/tensor.");
   }
-  static std::string too_small(size_t i, size_t expected, size_t got) {
-    return "kernel call: operand " + std::to_string(i) + " is too small; expected at least " +
-           std::to_string(expected) + " elements, got " + std::to_string(got) + ". This is a bug in @ringwise/tensor.";
-  }
-
   napi_env env_;
   size_t count_ = kMostArguments;
   static constexpr size_t kMostArguments = 10;
@@ -145,7 +161,10 @@ napi_value entry(napi_env env, napi_callback_info info) {
   return nullptr;
 }
 
-/// Adds the kernel functions to `exports`.
+/// Adds one function to `exports`.
+void define_function(napi_env env, napi_value exports, TensorState* state, const char* name, napi_callback callback);
+/// Add the kernel functions to `exports`.
+void define_optimizer(napi_env env, napi_value exports, TensorState* state);
 void define_kernels(napi_env env, napi_value exports, TensorState* state);
 
 }  // namespace ringwise::node

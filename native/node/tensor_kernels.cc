@@ -164,30 +164,19 @@ void triangle(Call& call) {
                           call.integer(3), call.flag(4));
 }
 
-/// (count, lr, momentum, dampening, weight decay, flags: nesterov 1, first 2); operands: parameter, gradient, velocity,
-/// which may be absent
-void sgd(Call& call) {
-  const size_t count = call.size(0);
-  tensor::SgdOptions options;
-  options.lr = static_cast<float>(call.number(1));
-  options.momentum = static_cast<float>(call.number(2));
-  options.dampening = static_cast<float>(call.number(3));
-  options.weight_decay = static_cast<float>(call.number(4));
-  options.nesterov = call.integer(5) & 1;
-  options.first = call.integer(5) & 2;
-  call.kernels().sgd(call.floats(0, count), call.floats(1, count), call.has(2) ? call.floats(2, count) : nullptr, options,
-                     count);
-}
-
 }  // namespace
+
+void define_function(napi_env env, napi_value exports, TensorState* state, const char* name, napi_callback callback) {
+  napi_value function;
+  if (napi_create_function(env, name, NAPI_AUTO_LENGTH, callback, state, &function) != napi_ok ||
+      napi_set_named_property(env, exports, name, function) != napi_ok) {
+    throw Napi::Error::New(env);
+  }
+}
 
 void define_kernels(napi_env env, napi_value exports, TensorState* state) {
   const auto define = [&](const char* name, napi_callback callback) {
-    napi_value function;
-    if (napi_create_function(env, name, NAPI_AUTO_LENGTH, callback, state, &function) != napi_ok ||
-        napi_set_named_property(env, exports, name, function) != napi_ok) {
-      throw Napi::Error::New(env);
-    }
+    define_function(env, exports, state, name, callback);
   };
   define("map", &entry<map>);
   define("copy", &entry<copy>);
@@ -203,7 +192,6 @@ void define_kernels(napi_env env, napi_value exports, TensorState* state) {
   define("cumsum", &entry<cumsum>);
   define("sort", &entry<sort>);
   define("triangle", &entry<triangle>);
-  define("sgd", &entry<sgd>);
 }
 
 }  // namespace ringwise::node

@@ -16,6 +16,7 @@
 
 #include "base/dtype.h"
 #include "base/target.h"
+#include "tensor/optimizer.h"
 #include "tensor/walk.h"
 
 namespace ringwise::tensor {
@@ -31,15 +32,6 @@ enum class MapOp : int {
 };
 enum class ReduceOp : int { Sum, Mean, Prod, Max, Min };
 using ringwise::CpuLevel;
-
-struct SgdOptions {
-  float lr = 0;
-  float momentum = 0;
-  float dampening = 0;
-  float weight_decay = 0;
-  bool nesterov = false;
-  bool first = false;  // the velocity becomes the gradient instead of being decayed
-};
 
 /// One matrix product. Steps count elements from one stored row to the next.
 struct MatmulSizes {
@@ -94,8 +86,12 @@ struct Kernels {
   /// Dense [batch, rows, cols] with zeros above (below, when `upper`) the given diagonal.
   void (*triangle)(DType, void* out, const void* a, size_t batch, size_t rows, size_t cols, int64_t diagonal, bool upper);
 
-  /// velocity is null without momentum.
-  void (*sgd)(float* param, const float* grad, float* velocity, const SgdOptions&, size_t count);
+  /// One step of an optimiser for all tensors.
+  void (*optimize)(const OptimizerRule&, const OptimizerTensor*, size_t count);
+  /// The root of the sum of the squares of all elements of all `param`, summed in double.
+  double (*total_norm)(const OptimizerTensor*, size_t count);
+  /// Multiplies every `param`; returns whether everything was finite.
+  bool (*scale)(const OptimizerTensor*, size_t count, double factor);
 };
 
 /// The table of `cap`, or of the best level where the CPU has less.

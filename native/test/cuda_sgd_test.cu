@@ -7,6 +7,7 @@
 #include "check.h"
 #include "tensor/cuda/device.h"
 #include "tensor/cuda/sgd.h"
+#include "tensor/kernels.h"
 
 using namespace ringwise;
 
@@ -69,7 +70,15 @@ void three_steps(size_t count, size_t offset, const tensor::SgdOptions& base) {
     options.first = step == 0;
     const std::vector<float> grad = noise(count, 10 + step);
     const OnDevice device_grad(grad, offset);
-    cpu.sgd(param.data(), grad.data(), has_velocity ? velocity.data() : nullptr, options, count);
+    tensor::OptimizerRule rule;
+    rule.lr = base.lr;
+    rule.weight_decay = base.weight_decay;
+    rule.momentum = base.momentum;
+    rule.smoothing = base.dampening;
+    rule.variant = base.nesterov;
+    const tensor::OptimizerTensor tensor{DType::Float32, count, step + 1.0, param.data(), grad.data(),
+                                         {has_velocity ? velocity.data() : nullptr, nullptr, nullptr}};
+    cpu.optimize(rule, &tensor, 1);
     const char* error = tensor::sgd_cuda(device_param.data(), device_grad.data(),
                                          has_velocity ? device_velocity.data() : nullptr, options, count, nullptr);
     CHECK(error == nullptr);

@@ -283,38 +283,4 @@ TEST("losses pick the label's column in both integer types") {
   }
 }
 
-TEST("sgd takes the steps of torch.optim.SGD") {
-  tensor::SgdOptions options;
-  options.lr = 0.1f;
-  options.weight_decay = 0.01f;
-  for (const float momentum : {0.0f, 0.9f}) {
-    for (const bool nesterov : {false, true}) {
-      options.momentum = momentum;
-      options.nesterov = nesterov;
-      options.dampening = nesterov ? 0.0f : 0.3f;
-      for (const auto* k : all_levels()) {
-        for (const size_t count : kSizes) {
-          auto param = noise(count);
-          std::vector<float> velocity(count, NAN);
-          std::vector<double> want(param.begin(), param.end()), speed(count);
-          for (int step = 0; step < 3; step++) {
-            const auto grad = noise(count, 10 + step);
-            options.first = step == 0;
-            k->sgd(param.data(), grad.data(), momentum == 0 ? nullptr : velocity.data(), options, count);
-            for (size_t i = 0; i < count; i++) {
-              double g = grad[i] + 0.01 * want[i];
-              if (momentum != 0) {
-                speed[i] = step == 0 ? g : 0.9 * speed[i] + (nesterov ? 1.0 : 0.7) * g;
-                g = nesterov ? g + 0.9 * speed[i] : speed[i];
-              }
-              want[i] -= 0.1 * g;
-            }
-          }
-          for (size_t i = 0; i < count; i++) CHECK_NEAR(param[i], want[i], 1e-6);
-        }
-      }
-    }
-  }
-}
-
 int main() { return test::run_all(); }

@@ -16,7 +16,7 @@
 #include "tensor/cpu/gemm_pack.h"
 #include "tensor/cpu/gemm_dot.h"
 #include "tensor/cpu/gemm.h"
-#include "tensor/cpu/sgd.h"
+#include "tensor/cpu/optimizer.h"
 
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
@@ -39,7 +39,9 @@ constexpr Kernels make_kernels(CpuLevel level, const char* name) {
   k.cumsum = &cumsum;
   k.sort = &sort;
   k.triangle = &triangle;
-  k.sgd = &sgd;
+  k.optimize = &optimize;
+  k.total_norm = &total_norm;
+  k.scale = &scale;
   return k;
 }
 

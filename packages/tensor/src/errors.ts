@@ -305,6 +305,17 @@ export const gradMismatch = ({ input, index, analytic, numeric }: GradMismatch):
 export const badStateDict = (problems: readonly string[]): TensorError =>
   new TensorError('ERR_TENSOR_STATE_DICT', `loadStateDict: ${problems.join('; ')}. Nothing was changed.`);
 
+export const badOptimizerParam = (shape: Shape, dtype: DType, isDense: boolean): TensorError =>
+  dtypeError(
+    `optimizer: expected dense parameters of float32 or float64, got ${isDense ? '' : 'a strided '}${dtype} ${show(shape)}. ` +
+      'For 16 bits keep float32 parameters and use autocast.',
+  );
+
+export const nonfiniteNorm = (norm: number): TensorError =>
+  argument(
+    `clipGradNorm: the norm of the gradients is ${norm}. Lower the learning rate, or use detectAnomaly.`,
+  );
+
 export const badOption = (what: string, expected: string, value: unknown): TensorError =>
   argument(`${what}: expected ${expected}, got ${value}.`);
 

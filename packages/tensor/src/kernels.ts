@@ -95,14 +95,53 @@ export interface LookupSizes {
   readonly perElement: boolean;
 }
 
-export interface SgdOptions {
+/** What an optimiser does with every parameter; numbers and order of operations are those of torch.optim. */
+export type OptimizerRule = SgdRule | AdamRule | RmspropRule | LionRule;
+
+interface CommonRule {
   readonly lr: number;
+  readonly weightDecay: number;
+  /** Steps along the gradient instead of against it. */
+  readonly maximize: boolean;
+}
+/** States: the velocity, null without momentum. The first step sets it to the gradient. */
+export interface SgdRule extends CommonRule {
+  readonly kind: 'sgd';
   readonly momentum: number;
   readonly dampening: number;
-  readonly weightDecay: number;
   readonly nesterov: boolean;
-  /** True on the first step, when the velocity is set to the gradient instead of being decayed. */
-  readonly first: boolean;
+}
+/** States: mean, mean square, and the maximum of mean squares, null without amsgrad. */
+export interface AdamRule extends CommonRule {
+  readonly kind: 'adam';
+  readonly betas: readonly [number, number];
+  readonly epsilon: number;
+  /** Whether weights decay on their own (AdamW) and not by way of the gradient. */
+  readonly isDecoupled: boolean;
+}
+/** States: mean square; the velocity, null without momentum; the mean, null unless centered. */
+export interface RmspropRule extends CommonRule {
+  readonly kind: 'rmsprop';
+  readonly alpha: number;
+  readonly epsilon: number;
+  readonly momentum: number;
+  readonly centered: boolean;
+}
+/** States: the mean. */
+export interface LionRule extends CommonRule {
+  readonly kind: 'lion';
+  readonly betas: readonly [number, number];
+}
+
+/** A parameter with what belongs to it, all dense, of one dtype (float32 or float64) and of `count` elements. */
+export interface OptimizerTensor {
+  readonly param: Strided;
+  readonly grad: Strided;
+  /** Up to three; null where the rule needs none. Zeros before the first step. */
+  readonly states: readonly (Strided | null)[];
+  readonly count: number;
+  /** 1 in the parameter's first step. */
+  readonly steps: number;
 }
 
 type Shape = readonly number[];
@@ -195,13 +234,17 @@ export interface Kernels {
     upper: boolean,
   ) => void;
 
-  // Optimiser. Updates param (and velocity, null without momentum) in place; dense float32 of `count` elements. The
-  // order of operations is torch.optim.SGD's.
-  readonly sgd: (
-    param: Strided,
-    grad: Strided,
-    velocity: Strided | null,
-    count: number,
-    options: SgdOptions,
+  // Many tensors in one call, float32 or float64, dense.
+  /** One step of an optimiser: changes parameters and states. */
+  readonly optimize: (rule: OptimizerRule, tensors: readonly OptimizerTensor[]) => void;
+  /** out[0] (float32) = √Σ x² over all elements of all tensors. */
+  readonly totalNorm: (out: Strided, tensors: readonly Strided[], counts: readonly number[]) => void;
+  /** Multiplies every tensor by a number or by the float32 in memory. Anything that is not finite sets found[0], a
+   *  float32, to 1. */
+  readonly scale: (
+    tensors: readonly Strided[],
+    counts: readonly number[],
+    factor: Input,
+    found: Strided | null,
   ) => void;
 }

@@ -5,6 +5,7 @@ import type { Kernels } from '../src/kernels.ts';
 import { elementwiseContract } from './contract/elementwise.ts';
 import { matrixContract } from './contract/matrices.ts';
 import { memoryContract } from './contract/memory.ts';
+import { optimizerContract } from './contract/optimizer.ts';
 import { orderContract } from './contract/order.ts';
 import { reduceContract } from './contract/reduce.ts';
 import { Workbench } from './contract/workbench.ts';
@@ -22,6 +23,7 @@ export function kernelsContract(name: string, load: () => Kernels): void {
       reduceContract,
       matrixContract,
       orderContract,
+      optimizerContract,
     ]) {
       contract(bench);
     }

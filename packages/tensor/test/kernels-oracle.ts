@@ -2,7 +2,7 @@
 import { expect } from 'vitest';
 import { type DType, dtypeInfo, type HostArray } from '../src/dtype.ts';
 import { reader, writer } from '../src/element.ts';
-import type { MapOp, Memory, SgdOptions } from '../src/kernels.ts';
+import type { MapOp, Memory } from '../src/kernels.ts';
 
 export { dtypes } from '../src/dtype.ts';
 export const floatTypes: DType[] = ['float32', 'float64', 'float16', 'bfloat16'];
@@ -188,19 +188,4 @@ export function product64(
     }
   }
   return out;
-}
-
-/** One parameter through the formula in PyTorch's documentation of SGD. */
-export function sgd64(
-  cell: { value: number; speed: number },
-  grad: number,
-  options: Omit<SgdOptions, 'first'>,
-  isFirst: boolean,
-): void {
-  let g = grad + options.weightDecay * cell.value;
-  if (options.momentum !== 0) {
-    cell.speed = isFirst ? g : options.momentum * cell.speed + (1 - options.dampening) * g;
-    g = options.nesterov ? g + options.momentum * cell.speed : cell.speed;
-  }
-  cell.value -= options.lr * g;
 }

@@ -57,15 +57,21 @@ export interface NativeAddon {
   readonly cumsum: (outer: number, size: number, inner: number, reverse: number) => void;
   readonly sort: (rows: number, cols: number, count: number, descending: number) => void;
   readonly triangle: (batch: number, rows: number, cols: number, diagonal: number, upper: number) => void;
-  /** flags: 1 nesterov, 2 first. */
-  readonly sgd: (
-    count: number,
+  // `table`: rows of count, steps, then handle and offset of a parameter, its gradient and three states.
+  /** flags: 1 the rule's variant, 2 maximize. */
+  readonly optimize: (
+    table: Float64Array,
+    rows: number,
+    kind: number,
     lr: number,
-    momentum: number,
-    dampening: number,
     weightDecay: number,
+    momentum: number,
+    smoothing: number,
+    epsilon: number,
     flags: number,
   ) => void;
+  readonly totalNorm: (table: Float64Array, rows: number) => void;
+  readonly scale: (table: Float64Array, rows: number) => void;
 }
 
 /** Loads tensor.node: from the folder RINGWISE_NATIVE_PATH, or from this platform's package. */

@@ -13,6 +13,7 @@ import {
   type Strided,
 } from '../kernels.ts';
 import { type CudaInfo, loadAddon, type NativeAddon } from './native-addon.ts';
+import { optimizerKernels } from './native-optimizer.ts';
 
 function numbered<Name extends string>(names: readonly Name[]): Readonly<Record<Name, number>> {
   return Object.fromEntries(names.map((name, i) => [name, i])) as Record<Name, number>;
@@ -41,7 +42,7 @@ function alloc(addon: NativeAddon, dtype: DType, count: number): Memory {
 const shapeAt = 8;
 
 /** Writes operands to the scratch array, which C++ reads; tensor_state.h has its layout. */
-class Writer {
+export class Writer {
   readonly #scratch: Float64Array;
   /** Where the strides of the next operand go. */
   #at = 0;
@@ -194,10 +195,7 @@ function kernelsOf(addon: NativeAddon): Kernels {
       addon.triangle(batch, rows, cols, diagonal, upper ? 1 : 0);
     },
 
-    sgd: (param, grad, velocity, count, { lr, momentum, dampening, weightDecay, nesterov, first }) => {
-      writer.dense(param, grad, velocity ?? 0);
-      addon.sgd(count, lr, momentum, dampening, weightDecay, (nesterov ? 1 : 0) | (first ? 2 : 0));
-    },
+    ...optimizerKernels(addon, writer),
   };
 }
 

@@ -7,7 +7,6 @@ import {
   noise,
   product64,
   rowsOf,
-  sgd64,
   tolerances,
   transposed,
 } from '../kernels-oracle.ts';
@@ -170,39 +169,6 @@ export function matrixContract(bench: Workbench): void {
           const row = (i: number): number => Math.floor(i / cols);
           const want = logProbs.map((_, i) => (i % cols === labels[row(i)] ? -gradLosses[row(i)]! : 0));
           expect(valuesOf(gradIn)).toEqual(want);
-        }
-      }
-    });
-  });
-
-  describe('sgd', () => {
-    const base = { lr: 0.1, momentum: 0, dampening: 0, weightDecay: 0, nesterov: false };
-    test.each([
-      ['plain', base],
-      ['weight decay', { ...base, weightDecay: 0.01 }],
-      ['momentum', { ...base, momentum: 0.9 }],
-      ['momentum, dampening, weight decay', { ...base, momentum: 0.8, dampening: 0.3, weightDecay: 0.05 }],
-      ['nesterov', { ...base, momentum: 0.9, nesterov: true, weightDecay: 0.01 }],
-    ])('%s: three steps as torch.optim.SGD takes them', (_, options) => {
-      for (const count of [0, 1, 7, 33, 1000]) {
-        const start = noise(count);
-        const param = bench.floats(start);
-        const velocity = options.momentum === 0 ? null : bench.dirty(count);
-        const want = start.map((value) => ({ value, speed: 0 }));
-        for (let step = 0; step < 3; step++) {
-          const grads = noise(count, 20 + step);
-          bench.kernels.sgd(param, bench.floats(grads), velocity, count, { ...options, first: step === 0 });
-          for (const [i, cell] of want.entries()) sgd64(cell, grads[i]!, options, step === 0);
-        }
-        expectClose(
-          valuesOf(param),
-          want.map((cell) => cell.value),
-        );
-        if (velocity) {
-          expectClose(
-            valuesOf(velocity),
-            want.map((cell) => cell.speed),
-          );
         }
       }
     });

@@ -2,7 +2,8 @@
 import { type DType, dtypeInfo, type HostArray } from '../../dtype.ts';
 import type { Kernels, Memory } from '../../kernels.ts';
 import { copy, map } from './map.ts';
-import { logSoftmax, logSoftmaxGrad, matmul, nll, nllGrad, sgd } from './matrices.ts';
+import { logSoftmax, logSoftmaxGrad, matmul, nll, nllGrad } from './matrices.ts';
+import { optimize, scale, totalNorm } from './optimizer.ts';
 import { cumsum, lookup, scatterAdd, sort, triangle } from './order.ts';
 import { argReduce, reduce } from './reduce.ts';
 
@@ -34,5 +35,7 @@ export const referenceKernels: Kernels = {
   cumsum,
   sort,
   triangle,
-  sgd,
+  optimize,
+  totalNorm,
+  scale,
 };

@@ -1,5 +1,5 @@
-// Matrix products, the softmax family and the optimiser step.
-import type { MatmulSizes, SgdOptions, Strided } from '../../kernels.ts';
+// Matrix products and the softmax family.
+import type { MatmulSizes, Strided } from '../../kernels.ts';
 import { offsets } from './access.ts';
 
 type Floats = Float32Array | Float64Array;
@@ -80,25 +80,5 @@ export function nllGrad(
   for (let r = 0; r < rows; r++) {
     const row = rowOf(gradIn, r, cols).fill(0);
     row[labelOf(labels, r)] = -rowOf(gradLosses, r, 1)[0]!;
-  }
-}
-
-export function sgd(
-  param: Strided,
-  grad: Strided,
-  velocity: Strided | null,
-  count: number,
-  { lr, momentum, dampening, weightDecay, nesterov, first }: SgdOptions,
-): void {
-  const values = rowOf(param, 0, count);
-  const grads = rowOf(grad, 0, count);
-  const speeds = velocity && rowOf(velocity, 0, count);
-  for (let i = 0; i < count; i++) {
-    let step = grads[i]! + weightDecay * values[i]!;
-    if (speeds) {
-      speeds[i] = first ? step : momentum * speeds[i]! + (1 - dampening) * step;
-      step = nesterov ? step + momentum * speeds[i]! : speeds[i]!;
-    }
-    values[i] = values[i]! - lr * step;
   }
 }

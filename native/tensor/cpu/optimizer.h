@@ -1,0 +1,210 @@
+// Optimiser steps, in the order of operations of torch.optim. Every array is read and written once. A rule is written
+// once, for vectors of float and for single doubles. Included only by level.h.
+namespace ringwise::tensor::RINGWISE_LEVEL {
+
+inline Vec root(Vec v) { return sqrt_vec(v); }
+inline double root(double v) { return __builtin_sqrt(v); }
+inline Vec larger(Vec a, Vec b) { return max_vec(a, b); }
+inline double larger(double a, double b) { return a > b || a != a ? a : b; }
+
+/// How a rule moves over arrays of T: in values of type V.
+template <class T>
+struct Elements;
+
+template <>
+struct Elements<float> {
+  using V = Vec;
+  static V all(double value) { return splat(static_cast<float>(value)); }
+  template <class Body>
+  RINGWISE_INLINE static void each(size_t count, Body body) {
+    for_each_vec(count, body);
+  }
+};
+
+template <>
+struct Elements<double> {
+  using V = double;
+  struct One {
+    static double load(const double* p) { return *p; }
+    static void store(double* p, double v) { *p = v; }
+  };
+  static V all(double value) { return value; }
+  template <class Body>
+  RINGWISE_INLINE static void each(size_t count, Body body) {
+    for (size_t i = 0; i < count; i++) body(i, One{});
+  }
+};
+
+template <class T>
+struct Arrays {
+  explicit Arrays(const OptimizerTensor& t)
+      : param(static_cast<T*>(t.param)), grad(static_cast<const T*>(t.grad)), state{} {
+    for (size_t i = 0; i < kOptimizerStates; i++) state[i] = static_cast<T*>(t.state[i]);
+  }
+  T* param;
+  const T* grad;
+  T* state[kOptimizerStates];
+};
+
+template <class T>
+void step_sgd(const OptimizerRule& rule, const OptimizerTensor& t) {
+  using E = Elements<T>;
+  using V = typename E::V;
+  const Arrays<T> at(t);
+  const V lr = E::all(rule.lr), decay = E::all(rule.weight_decay), momentum = E::all(rule.momentum);
+  const V fresh = E::all(1 - rule.smoothing), direction = E::all(rule.maximize ? -1 : 1);
+  T* velocity = at.state[0];
+  const bool is_first = t.steps == 1;
+  E::each(t.count, [&](size_t i, auto io) RINGWISE_INLINE {
+    const V value = io.load(at.param + i);
+    V step = direction * io.load(at.grad + i) + decay * value;
+    if (velocity) {
+      const V speed = is_first ? step : momentum * io.load(velocity + i) + fresh * step;
+      io.store(velocity + i, speed);
+      step = rule.variant ? step + momentum * speed : speed;
+    }
+    io.store(at.param + i, value - lr * step);
+  });
+}
+
+template <class T>
+void step_adam(const OptimizerRule& rule, const OptimizerTensor& t) {
+  using E = Elements<T>;
+  using V = typename E::V;
+  const Arrays<T> at(t);
+  const V keep = E::all(rule.variant ? 1 - rule.lr * rule.weight_decay : 1);
+  const V decay = E::all(rule.variant ? 0 : rule.weight_decay), direction = E::all(rule.maximize ? -1 : 1);
+  const V fresh = E::all(1 - rule.momentum), old = E::all(rule.smoothing), fresh_square = E::all(1 - rule.smoothing);
+  const V size = E::all(rule.lr / (1 - __builtin_pow(rule.momentum, t.steps)));
+  const V correction = E::all(__builtin_sqrt(1 - __builtin_pow(rule.smoothing, t.steps))), epsilon = E::all(rule.epsilon);
+  T* most = at.state[2];
+  E::each(t.count, [&](size_t i, auto io) RINGWISE_INLINE {
+    V value = keep * io.load(at.param + i);
+    const V grad = direction * io.load(at.grad + i) + decay * value;
+    const V before = io.load(at.state[0] + i);
+    const V mean = before + fresh * (grad - before);
+    V square = old * io.load(at.state[1] + i) + fresh_square * grad * grad;
+    io.store(at.state[0] + i, mean);
+    io.store(at.state[1] + i, square);
+    if (most) {
+      square = larger(io.load(most + i), square);
+      io.store(most + i, square);
+    }
+    io.store(at.param + i, value - size * mean / (root(square) / correction + epsilon));
+  });
+}
+
+template <class T>
+void step_rmsprop(const OptimizerRule& rule, const OptimizerTensor& t) {
+  using E = Elements<T>;
+  using V = typename E::V;
+  const Arrays<T> at(t);
+  const V lr = E::all(rule.lr), decay = E::all(rule.weight_decay), momentum = E::all(rule.momentum);
+  const V old = E::all(rule.smoothing), fresh = E::all(1 - rule.smoothing), epsilon = E::all(rule.epsilon);
+  const V direction = E::all(rule.maximize ? -1 : 1);
+  T* velocity = at.state[1];
+  T* mean = at.state[2];
+  E::each(t.count, [&](size_t i, auto io) RINGWISE_INLINE {
+    const V value = io.load(at.param + i);
+    const V grad = direction * io.load(at.grad + i) + decay * value;
+    const V square = old * io.load(at.state[0] + i) + fresh * grad * grad;
+    io.store(at.state[0] + i, square);
+    V spread = square;
+    if (mean) {
+      const V before = io.load(mean + i), now = before + fresh * (grad - before);
+      io.store(mean + i, now);
+      spread = square - now * now;
+    }
+    V step = grad / (root(spread) + epsilon);
+    if (velocity) {
+      step = momentum * io.load(velocity + i) + step;
+      io.store(velocity + i, step);
+    }
+    io.store(at.param + i, value - lr * step);
+  });
+}
+
+template <class T>
+void step_lion(const OptimizerRule& rule, const OptimizerTensor& t) {
+  using E = Elements<T>;
+  using V = typename E::V;
+  const Arrays<T> at(t);
+  const V keep = E::all(1 - rule.lr * rule.weight_decay), lr = E::all(rule.lr), zero = E::all(0);
+  const V direction = E::all(rule.maximize ? -1 : 1);
+  const V beta = E::all(rule.momentum), rest = E::all(1 - rule.momentum);
+  const V old = E::all(rule.smoothing), fresh = E::all(1 - rule.smoothing);
+  E::each(t.count, [&](size_t i, auto io) RINGWISE_INLINE {
+    const V grad = direction * io.load(at.grad + i), mean = io.load(at.state[0] + i);
+    const V blend = beta * mean + rest * grad;
+    const V step = blend > zero ? lr : blend < zero ? -lr : blend;
+    io.store(at.param + i, keep * io.load(at.param + i) - step);
+    io.store(at.state[0] + i, old * mean + fresh * grad);
+  });
+}
+
+template <class T>
+void step_tensor(const OptimizerRule& rule, const OptimizerTensor& t) {
+  switch (rule.kind) {
+    case OptimizerKind::Sgd: return step_sgd<T>(rule, t);
+    case OptimizerKind::Adam: return step_adam<T>(rule, t);
+    case OptimizerKind::Rmsprop: return step_rmsprop<T>(rule, t);
+    default: return step_lion<T>(rule, t);
+  }
+}
+
+void optimize(const OptimizerRule& rule, const OptimizerTensor* tensors, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    if (tensors[i].dtype == DType::Float64) step_tensor<double>(rule, tensors[i]);
+    else step_tensor<float>(rule, tensors[i]);
+  }
+}
+
+template <class T>
+double sum_of_squares(const T* values, size_t count) {
+  // Four sums, so that an addition need not wait for the one before.
+  double sum[4] = {};
+  size_t i = 0;
+  for (; i + 4 <= count; i += 4) {
+    for (size_t j = 0; j < 4; j++) sum[j] += static_cast<double>(values[i + j]) * values[i + j];
+  }
+  for (; i < count; i++) sum[0] += static_cast<double>(values[i]) * values[i];
+  return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
+double total_norm(const OptimizerTensor* tensors, size_t count) {
+  double sum = 0;
+  for (size_t i = 0; i < count; i++) {
+    const OptimizerTensor& t = tensors[i];
+    sum += t.dtype == DType::Float64 ? sum_of_squares(static_cast<const double*>(t.param), t.count)
+                                     : sum_of_squares(static_cast<const float*>(t.param), t.count);
+  }
+  return __builtin_sqrt(sum);
+}
+
+/// Multiplies, and returns whether all values were finite before: 0 × NaN and 0 × ∞ are not 0.
+template <class T>
+bool scale_tensor(const OptimizerTensor& t, double factor) {
+  using E = Elements<T>;
+  using V = typename E::V;
+  T* values = static_cast<T*>(t.param);
+  const V by = E::all(factor), zero = E::all(0);
+  V odd = zero;
+  E::each(t.count, [&](size_t i, auto io) RINGWISE_INLINE {
+    const V value = io.load(values + i);
+    odd = odd + value * zero;
+    io.store(values + i, value * by);
+  });
+  if constexpr (sizeof(V) == sizeof(T)) return odd == 0;
+  else return over_lanes(odd, [](auto x, auto y) RINGWISE_INLINE { return x + y; }) == 0;
+}
+
+bool scale(const OptimizerTensor* tensors, size_t count, double factor) {
+  bool are_finite = true;
+  for (size_t i = 0; i < count; i++) {
+    are_finite &= tensors[i].dtype == DType::Float64 ? scale_tensor<double>(tensors[i], factor)
+                                                     : scale_tensor<float>(tensors[i], factor);
+  }
+  return are_finite;
+}
+
+}  // namespace ringwise::tensor::RINGWISE_LEVEL

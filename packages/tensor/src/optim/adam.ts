@@ -1,0 +1,68 @@
+// Adam and AdamW, with the numbers of torch.optim.
+import { badOption } from '../errors.ts';
+import type { AdamRule } from '../kernels.ts';
+import { KernelOptimizer } from './kernel-optimizer.ts';
+import { type AllOptions, checkedOption, checkedShare, type OptimizerParams } from './optimizer.ts';
+
+export interface AdamOptions {
+  /** Default 1e-3. */
+  readonly lr?: number;
+  /** How much of the mean and of the mean square stays in each step. Default [0.9, 0.999]. */
+  readonly betas?: readonly [number, number];
+  /** Default 1e-8. */
+  readonly eps?: number;
+  /** Default 0; AdamW 0.01. */
+  readonly weightDecay?: number;
+  /** Divides by the largest mean square so far. Default false. */
+  readonly amsgrad?: boolean;
+  /** Default false. */
+  readonly maximize?: boolean;
+}
+
+type Options = AllOptions<AdamOptions>;
+const defaults: Options = {
+  lr: 1e-3,
+  betas: [0.9, 0.999],
+  eps: 1e-8,
+  weightDecay: 0,
+  amsgrad: false,
+  maximize: false,
+};
+
+export function checkedBetas(betas: unknown): void {
+  if (!Array.isArray(betas) || betas.length !== 2) throw badOption('optimizer: betas', 'two numbers', betas);
+  for (const beta of betas) checkedShare('betas', beta as number);
+}
+
+/** Weight decay is added to the gradient. */
+export class Adam extends KernelOptimizer<Options> {
+  constructor(params: OptimizerParams<Options>, options: AdamOptions = {}) {
+    super(params, defaults, options);
+  }
+
+  protected check({ lr, betas, eps, weightDecay }: Options): void {
+    checkedOption('lr', lr);
+    checkedBetas(betas);
+    checkedOption('eps', eps);
+    checkedOption('weightDecay', weightDecay);
+  }
+
+  protected states({ amsgrad }: Options): readonly (string | null)[] {
+    return ['expAvg', 'expAvgSq', amsgrad ? 'maxExpAvgSq' : null];
+  }
+
+  protected rule({ lr, betas, eps, weightDecay, maximize }: Options): AdamRule {
+    return { kind: 'adam', lr, betas, epsilon: eps, weightDecay, maximize, isDecoupled: false };
+  }
+}
+
+/** Adam whose weights shrink by lr × weightDecay (default 0.01) in each step, whatever their gradients are. */
+export class AdamW extends Adam {
+  constructor(params: OptimizerParams<Options>, options: AdamOptions = {}) {
+    super(params, { ...options, weightDecay: options.weightDecay ?? 0.01 });
+  }
+
+  protected override rule(options: Options): AdamRule {
+    return { ...super.rule(options), isDecoupled: true };
+  }
+}

@@ -1,0 +1,69 @@
+// Limits on gradients, applied between backward and the optimiser's step.
+import { kernels } from '../backends/index.ts';
+import { noGrad, scope } from '../context.ts';
+import { badOption, nonfiniteNorm } from '../errors.ts';
+import { abs, clamp, max, pow, stack, sum } from '../ops/index.ts';
+import { empty, type Tensor } from '../tensor.ts';
+import { gradOf } from './optimizer.ts';
+
+export interface ClipOptions {
+  /** Default 2; Infinity takes the largest element. */
+  readonly normType?: number;
+  /** Throws if the norm is NaN or infinite. Default false. */
+  readonly errorIfNonfinite?: boolean;
+}
+
+const withGrad = (params: Iterable<Tensor>): Tensor[] => [...params].filter((param) => gradOf(param));
+
+function normOf(params: readonly Tensor[], normType: number): Tensor {
+  if (normType === 2) {
+    const out = empty('float32', []);
+    const grads = params.map((param) => gradOf(param)!.dense);
+    kernels().totalNorm(
+      out.strided,
+      grads,
+      params.map((param) => param.count),
+    );
+    return out;
+  }
+  if (params.length === 0) return empty('float32', []).zero_();
+  return scope(() => {
+    const grads = params.map((param) => abs(param.grad!).to('float32'));
+    if (normType === Infinity) return max(stack(grads.map((grad) => max(grad))));
+    return pow(sum(stack(grads.map((grad) => sum(pow(grad, normType))))), 1 / normType);
+  });
+}
+
+/**
+ * Scales all gradients down together so that their norm, as of one long vector, is at most `maxNorm`. Returns the norm
+ * before, a float32 tensor without dimensions.
+ */
+export function clipGradNorm(params: Iterable<Tensor>, maxNorm: number, options: ClipOptions = {}): Tensor {
+  const { normType = 2, errorIfNonfinite = false } = options;
+  if (!(maxNorm >= 0)) throw badOption('clipGradNorm: maxNorm', 'a number ≥ 0', maxNorm);
+  if (!(normType > 0)) throw badOption('clipGradNorm: normType', 'a number > 0', normType);
+  const own = withGrad(params);
+  return noGrad(() => {
+    const norm = normOf(own, normType);
+    if (errorIfNonfinite && !Number.isFinite(norm.item())) throw nonfiniteNorm(norm.item());
+    scope(() => {
+      const factor = clamp(norm.add(1e-6).pow(-1).mul(maxNorm), null, 1);
+      kernels().scale(
+        own.map((param) => gradOf(param)!.dense),
+        own.map((param) => param.count),
+        factor.strided,
+        null,
+      );
+    });
+    return norm;
+  });
+}
+
+/** Holds every element of every gradient between −limit and limit. */
+export function clipGradValue(params: Iterable<Tensor>, limit: number): void {
+  if (!(limit >= 0)) throw badOption('clipGradValue: limit', 'a number ≥ 0', limit);
+  for (const param of withGrad(params)) {
+    const grad = gradOf(param)!.dense;
+    kernels().map('clamp', param.dtype, [param.count], grad, grad, -limit, limit);
+  }
+}

@@ -1,0 +1,40 @@
+// Lion (Chen et al. 2023): every weight moves by lr, in the direction of a blend of gradient and mean. Half of Adam's
+// memory; its authors take a tenth to a third of Adam's learning rate, and more decay by the same factor.
+import type { LionRule } from '../kernels.ts';
+import { checkedBetas } from './adam.ts';
+import { KernelOptimizer } from './kernel-optimizer.ts';
+import { type AllOptions, checkedOption, type OptimizerParams } from './optimizer.ts';
+
+export interface LionOptions {
+  /** Default 1e-4. */
+  readonly lr?: number;
+  /** The share of the mean in the direction, and what stays of the mean in each step. Default [0.9, 0.99]. */
+  readonly betas?: readonly [number, number];
+  /** Weights shrink by lr × weightDecay in each step. Default 0. */
+  readonly weightDecay?: number;
+  /** Default false. */
+  readonly maximize?: boolean;
+}
+
+type Options = AllOptions<LionOptions>;
+const defaults: Options = { lr: 1e-4, betas: [0.9, 0.99], weightDecay: 0, maximize: false };
+
+export class Lion extends KernelOptimizer<Options> {
+  constructor(params: OptimizerParams<Options>, options: LionOptions = {}) {
+    super(params, defaults, options);
+  }
+
+  protected check({ lr, betas, weightDecay }: Options): void {
+    checkedOption('lr', lr);
+    checkedBetas(betas);
+    checkedOption('weightDecay', weightDecay);
+  }
+
+  protected states(): readonly (string | null)[] {
+    return ['expAvg'];
+  }
+
+  protected rule({ lr, betas, weightDecay, maximize }: Options): LionRule {
+    return { kind: 'lion', lr, betas, weightDecay, maximize };
+  }
+}

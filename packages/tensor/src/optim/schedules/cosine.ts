@@ -1,0 +1,58 @@
+// Schedules along half a cosine wave.
+import { type AnyOptimizer, checkedCount, LrSchedule } from './schedule.ts';
+
+/** From `high` at share 0 to `low` at share 1. */
+export const cosineBetween = (high: number, low: number, share: number): number =>
+  low + ((high - low) * (1 + Math.cos(Math.PI * share))) / 2;
+
+export interface CosineAnnealingLROptions {
+  /** Steps to the lowest rate; as many later it is back. */
+  readonly tMax: number;
+  /** The lowest rate. Default 0. */
+  readonly etaMin?: number;
+}
+
+export class CosineAnnealingLR extends LrSchedule {
+  readonly #tMax: number;
+  readonly #etaMin: number;
+
+  constructor(optimizer: AnyOptimizer, options: CosineAnnealingLROptions) {
+    super(optimizer);
+    this.#tMax = checkedCount('tMax', options.tMax);
+    this.#etaMin = options.etaMin ?? 0;
+    this.start();
+  }
+
+  protected lrAt(steps: number, initialLr: number): number {
+    return cosineBetween(initialLr, this.#etaMin, steps / this.#tMax);
+  }
+}
+
+export interface WarmupCosineLROptions {
+  readonly warmupSteps: number;
+  /** Steps of the warm-up and of the way down together. */
+  readonly totalSteps: number;
+  /** The lowest rate, as a share of the highest. Default 0.1. */
+  readonly minFactor?: number;
+}
+
+/** What GPTs are trained with: a straight way up, half a cosine down, then the lowest rate. */
+export class WarmupCosineLR extends LrSchedule {
+  readonly #warmup: number;
+  readonly #total: number;
+  readonly #minFactor: number;
+
+  constructor(optimizer: AnyOptimizer, options: WarmupCosineLROptions) {
+    super(optimizer);
+    this.#warmup = checkedCount('warmupSteps', options.warmupSteps, 0);
+    this.#total = checkedCount('totalSteps', options.totalSteps, this.#warmup + 1);
+    this.#minFactor = options.minFactor ?? 0.1;
+    this.start();
+  }
+
+  protected lrAt(steps: number, initialLr: number): number {
+    if (steps < this.#warmup) return (initialLr * (steps + 1)) / (this.#warmup + 1);
+    const share = Math.min(1, (steps - this.#warmup) / (this.#total - this.#warmup));
+    return cosineBetween(initialLr, initialLr * this.#minFactor, share);
+  }
+}

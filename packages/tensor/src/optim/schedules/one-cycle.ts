@@ -1,0 +1,100 @@
+// Smith's cycle: up to a high learning rate, down to a very low one, with momentum going the other way.
+import { badOption } from '../../errors.ts';
+import { cosineBetween } from './cosine.ts';
+import { type AnyGroup, type AnyOptimizer, checkedCount, LrSchedule } from './schedule.ts';
+
+export interface OneCycleLROptions {
+  /** The highest rate. */
+  readonly maxLr: number;
+  readonly totalSteps: number;
+  /** The share of steps on the way up. Default 0.3. */
+  readonly pctStart?: number;
+  /** Default 'cos'. */
+  readonly annealStrategy?: 'cos' | 'linear';
+  /** The first rate is maxLr ÷ this. Default 25. */
+  readonly divFactor?: number;
+  /** The last rate is the first ÷ this. Default 1e4. */
+  readonly finalDivFactor?: number;
+  /** Goes down to the first rate as slowly as up, and then to the last. Default false. */
+  readonly threePhase?: boolean;
+  /** Whether momentum (or the first beta) is ruled, too. Default true. */
+  readonly cycleMomentum?: boolean;
+  /** Default 0.85. */
+  readonly baseMomentum?: number;
+  /** Default 0.95. */
+  readonly maxMomentum?: number;
+}
+
+interface Phase {
+  /** The step at which it ends. */
+  readonly end: number;
+  readonly lr: readonly [from: number, to: number];
+  readonly momentum: readonly [from: number, to: number];
+}
+
+type Momentous = AnyGroup & { momentum?: number; betas?: readonly [number, number] };
+
+function phasesOf(options: Required<OneCycleLROptions>): Phase[] {
+  const { maxLr, totalSteps, pctStart, divFactor, finalDivFactor, threePhase } = options;
+  const first = maxLr / divFactor;
+  const last = first / finalDivFactor;
+  const low = options.baseMomentum;
+  const high = options.maxMomentum;
+  const top = pctStart * totalSteps - 1;
+  const up: Phase = { end: top, lr: [first, maxLr], momentum: [high, low] };
+  if (!threePhase) return [up, { end: totalSteps - 1, lr: [maxLr, last], momentum: [low, high] }];
+  return [
+    up,
+    { end: 2 * pctStart * totalSteps - 2, lr: [maxLr, first], momentum: [low, high] },
+    { end: totalSteps - 1, lr: [first, last], momentum: [high, high] },
+  ];
+}
+
+/** After `totalSteps` it stays at the lowest rate. */
+export class OneCycleLR extends LrSchedule {
+  readonly #phases: readonly Phase[];
+  readonly #between: typeof cosineBetween;
+  readonly #cyclesMomentum: boolean;
+
+  constructor(optimizer: AnyOptimizer, options: OneCycleLROptions) {
+    super(optimizer);
+    checkedCount('totalSteps', options.totalSteps);
+    const { pctStart = 0.3, annealStrategy = 'cos' } = options;
+    if (!(pctStart >= 0 && pctStart <= 1)) throw badOption('OneCycleLR: pctStart', 'a share', pctStart);
+    const all = {
+      ...{ divFactor: 25, finalDivFactor: 1e4, threePhase: false, cycleMomentum: true },
+      ...{ baseMomentum: 0.85, maxMomentum: 0.95 },
+      ...options,
+    };
+    this.#phases = phasesOf({ ...all, pctStart, annealStrategy });
+    this.#between =
+      annealStrategy === 'cos' ? cosineBetween : (from, to, share) => from + (to - from) * share;
+    this.#cyclesMomentum = all.cycleMomentum;
+    this.start();
+  }
+
+  #at(steps: number, what: 'lr' | 'momentum'): number {
+    let start = 0;
+    for (const phase of this.#phases) {
+      const [from, to] = phase[what];
+      if (steps <= phase.end) return this.#between(from, to, (steps - start) / (phase.end - start));
+      start = phase.end;
+    }
+    return this.#phases.at(-1)![what][1];
+  }
+
+  protected lrAt(steps: number): number {
+    return this.#at(steps, 'lr');
+  }
+
+  override setAt(steps: number): void {
+    super.setAt(steps);
+    if (!this.#cyclesMomentum) return;
+    const momentum = this.#at(steps, 'momentum');
+    for (const group of this.groups as readonly Momentous[]) {
+      if (group.betas) group.betas = [momentum, group.betas[1]];
+      else if (group.momentum !== undefined) group.momentum = momentum;
+      else throw badOption('OneCycleLR: cycleMomentum', 'an optimiser with momentum or betas', 'none');
+    }
+  }
+}

@@ -1,0 +1,47 @@
+// What an optimiser saves, and whether what was saved fits to another one.
+import { sameShape } from '../shape.ts';
+import type { Tensor } from '../tensor.ts';
+
+/** The options of a group, and the positions of its parameters; plain JSON. */
+export interface SavedGroup {
+  readonly params: readonly number[];
+  readonly [option: string]: unknown;
+}
+
+export interface OptimizerState {
+  readonly groups: readonly SavedGroup[];
+  /** Steps that each parameter has taken. */
+  readonly steps: readonly number[];
+  /** Memory of the past, by name; the tensors themselves, ready for saveSafetensors. */
+  readonly tensors: Readonly<Record<string, Tensor>>;
+}
+
+const show = (tensor: Tensor): string => `[${tensor.shape.join(', ')}]`;
+
+/** What keeps `state` from being loaded. `names`: what is remembered for each parameter. */
+export function checkState(
+  state: OptimizerState,
+  groups: readonly { readonly params: readonly Tensor[] }[],
+  params: readonly Tensor[],
+  names: readonly (readonly string[])[],
+): string[] {
+  const sizes = groups.map((group) => group.params.length);
+  const given = state.groups.map((group) => group.params.length);
+  if (sizes.join() !== given.join() || state.steps.length !== params.length) {
+    return [`expected groups of ${sizes.join(', ')} parameters, got ${given.join(', ')}`];
+  }
+  const problems: string[] = [];
+  for (const [name, tensor] of Object.entries(state.tensors)) {
+    const [, what, at] = /^(\w+)\.(\d+)$/.exec(name) ?? [];
+    const param = params[Number(at)];
+    if (!param || !names[Number(at)]!.includes(what!)) problems.push(`unexpected ${name}`);
+    else if (!sameShape(param.shape, tensor.shape)) {
+      problems.push(`${name} expected ${show(param)}, got ${show(tensor)}`);
+    }
+  }
+  const missing = names.flatMap((own, i) =>
+    state.steps[i] === 0 ? [] : own.map((what) => `${what}.${i}`).filter((name) => !(name in state.tensors)),
+  );
+  if (missing.length > 0) problems.push(`missing ${missing.join(', ')}`);
+  return problems;
+}
