@@ -7,9 +7,11 @@ import type { RankSpec } from './plan.ts';
 import { type RankOptions, type RankOutcome, startRank } from './rank-process.ts';
 
 /** After the first failure: long enough for peers to notice a closed connection and say so. */
-const settleMs = 500;
+export const settleMs = 500;
 
 export interface JobOptions extends RankOptions {
+  /** Called at the first failure of a rank, at once. */
+  readonly onFailure?: () => void;
   /** From the first signal to SIGKILL. */
   readonly shutdownTimeoutMs: number;
 }
@@ -25,6 +27,8 @@ export interface JobResult {
 export interface Job {
   /** Settles when every rank has ended. Never rejects. */
   readonly done: Promise<JobResult>;
+  /** Ends all ranks, if they are not ending already: this signal, and SIGKILL after the shutdown timeout. */
+  readonly stop: (signal: NodeJS.Signals) => void;
   /** Passes a signal to all ranks and lets them end; called while they are ending, it kills them. */
   readonly interrupt: (signal: NodeJS.Signals) => void;
 }
@@ -53,6 +57,7 @@ export async function startJob(specs: readonly RankSpec[], options: JobOptions):
   function settle(): void {
     if (hasFailed) return;
     hasFailed = true;
+    options.onFailure?.();
     if (!isStopping) timer = setTimeout(stop, settleMs, 'SIGTERM');
   }
 
@@ -65,6 +70,9 @@ export async function startJob(specs: readonly RankSpec[], options: JobOptions):
 
   return {
     done: watch(),
+    stop: (signal) => {
+      if (!isStopping) stop(signal);
+    },
     interrupt: (signal) => {
       if (isStopping) return kill();
       if (!hasFailed) interruptedBy = signal;

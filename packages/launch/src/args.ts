@@ -1,25 +1,15 @@
 // argv to options. Everything up to the first word that is no flag belongs to ringwise, everything from there on
 // to the script. A flag on the command line wins over its PET_ variable.
 
+import { constants } from 'node:os';
 import { parseArgs } from 'node:util';
 import * as errors from './errors.ts';
 import { flags, flagsToCome, variableOf } from './flags.ts';
+import { meetingOf } from './meeting-args.ts';
 import { nearest } from './nearest.ts';
-
-export interface RunOptions {
-  readonly script: string;
-  readonly scriptArgs: readonly string[];
-  /** As given: a number or auto, cpu, gpu. */
-  readonly nprocPerNode: string;
-  readonly masterAddr: string;
-  /** 0 takes a free one. */
-  readonly masterPort: number;
-  /** Undefined: make one up. */
-  readonly runId: string | undefined;
-  readonly shutdownTimeoutMs: number;
-}
-
-type Values = Map<string, string>;
+import { defaultSignals, type OutputOptions, type RunOptions } from './run-options.ts';
+import { streamsOf } from './std-streams.ts';
+import { isSwitchedOn, type Values, wholeNumber } from './values.ts';
 
 /** Reads the arguments of `ringwise run`; throws ERR_LAUNCH_ARGUMENT with a sentence for the user. */
 export function parseRun(argv: readonly string[], env: NodeJS.ProcessEnv): RunOptions | 'help' {
@@ -29,7 +19,10 @@ export function parseRun(argv: readonly string[], env: NodeJS.ProcessEnv): RunOp
   const { tokens } = parseArgs({
     args: dashed,
     options: Object.fromEntries(
-      flags.map((f) => [f.name, { type: f.value ? 'string' : 'boolean' }] as const),
+      flags.map((f) => [
+        f.name,
+        { type: f.value ? 'string' : 'boolean', ...(f.short && { short: f.short }) } as const,
+      ]),
     ),
     strict: false,
     allowPositionals: true,
@@ -37,7 +30,7 @@ export function parseRun(argv: readonly string[], env: NodeJS.ProcessEnv): RunOp
   });
   for (const token of tokens) {
     if (token.kind === 'positional') {
-      return toOptions(values, argv[token.index]!, argv.slice(token.index + 1));
+      return toOptions(values, argv[token.index]!, argv.slice(token.index + 1), env);
     }
     if (token.kind === 'option-terminator') continue;
     if (token.rawName === '-h' || token.rawName === '--help') return 'help';
@@ -46,8 +39,8 @@ export function parseRun(argv: readonly string[], env: NodeJS.ProcessEnv): RunOp
   throw errors.noScript();
 }
 
-function fromVariables(env: NodeJS.ProcessEnv): Values {
-  const values: Values = new Map();
+function fromVariables(env: NodeJS.ProcessEnv): Map<string, string> {
+  const values = new Map<string, string>();
   for (const { name } of flags) {
     const value = env[variableOf(name)];
     if (value !== undefined) values.set(name, value);
@@ -74,31 +67,57 @@ function checkedValue(name: string, rawName: string, value: string | undefined):
   return value;
 }
 
-function toOptions(values: Values, script: string, scriptArgs: readonly string[]): RunOptions {
-  const standalone = ['1', 'true'].includes((values.get('standalone') ?? '').toLowerCase());
-  if (!standalone) {
-    // 1:1 is torchrun's way to say "not elastic".
-    const nnodes = (values.get('nnodes') ?? '1').replace(/^(\d+):\1$/, '$1');
-    if (nnodes !== '1') throw errors.notYet(`jobs on several hosts (--nnodes ${nnodes})`);
-    wholeNumber(values, 'node-rank', '0', 0);
+function toOptions(
+  values: Values,
+  script: string,
+  scriptArgs: readonly string[],
+  env: NodeJS.ProcessEnv,
+): RunOptions {
+  const interval = values.get('monitor-interval');
+  if (interval !== undefined && !(Number(interval) > 0)) {
+    throw errors.badArgument('ringwise run', '--monitor-interval', 'seconds above 0', interval);
   }
   return {
     script,
     scriptArgs,
+    isProgram: isSwitchedOn(values, 'no-python'),
     nprocPerNode: values.get('nproc-per-node') ?? '1',
-    masterAddr: (standalone ? undefined : values.get('master-addr')) ?? '127.0.0.1',
-    masterPort: standalone ? 0 : wholeNumber(values, 'master-port', '0', 65535),
+    role: values.get('role') ?? 'default',
+    meeting: meetingOf(values, env),
     runId: values.get('rdzv-id'),
+    maxRestarts: wholeNumber(values, 'max-restarts', '0', 1_000_000),
     shutdownTimeoutMs: wholeNumber(values, 'shutdown-timeout', '30', 86_400) * 1000,
+    signals: signalsOf(values),
+    output: outputOf(values),
+    isDryRun: isSwitchedOn(values, 'dry-run'),
   };
 }
 
-function wholeNumber(values: Values, name: string, byDefault: string, max: number): number {
-  const text = values.get(name) ?? byDefault;
-  const number = Number(text);
-  if (!/^\d+$/.test(text) || number > max) {
-    const expected = max === 0 ? '0 with one host' : `a whole number from 0 to ${max}`;
-    throw errors.badArgument('ringwise run', `--${name}`, expected, text);
+function outputOf(values: Values): OutputOptions {
+  const filter = values.get('local-ranks-filter');
+  if (filter !== undefined && !/^\d+(,\d+)*$/.test(filter)) {
+    throw errors.badArgument('ringwise run', '--local-ranks-filter', 'local ranks such as 0,1', filter);
   }
-  return number;
+  return {
+    logDir: values.get('log-dir'),
+    redirects: streamsOf('redirects', values.get('redirects') ?? '0'),
+    tee: streamsOf('tee', values.get('tee') ?? '0'),
+    localRanks: filter === undefined ? null : new Set(filter.split(',').map(Number)),
+  };
+}
+
+function signalsOf(values: Values): readonly NodeJS.Signals[] {
+  const text = values.get('signals-to-handle');
+  if (text === undefined) return defaultSignals;
+  return text.split(',').map((name) => {
+    if (!(name in constants.signals) || ['SIGKILL', 'SIGSTOP'].includes(name)) {
+      throw errors.badArgument(
+        'ringwise run',
+        '--signals-to-handle',
+        'names of signals such as SIGTERM,SIGUSR1 (SIGKILL and SIGSTOP cannot be handled)',
+        name,
+      );
+    }
+    return name as NodeJS.Signals;
+  });
 }

@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { runCompanion } from './companion.ts';
 import { LaunchError, notYet, unknownWord } from './errors.ts';
-import { mainHelp } from './flags.ts';
+import { mainHelp } from './help.ts';
 import { nearest } from './nearest.ts';
 import { run } from './run.ts';
 import { flushOutput } from './terminal.ts';

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { notInstalled } from './errors.ts';
 import { runScript } from './run.ts';
+import { defaultSignals, oneHost, toTerminal } from './run-options.ts';
 
 /** What the command may ask for. */
 export interface Launcher {
@@ -38,11 +39,16 @@ export async function runCompanion(
       runScript(title, {
         script,
         scriptArgs,
+        isProgram: false,
         nprocPerNode,
-        masterAddr: '127.0.0.1',
-        masterPort: 0,
+        role: 'default',
+        meeting: oneHost,
         runId: undefined,
+        maxRestarts: 0,
         shutdownTimeoutMs: 30_000,
+        signals: defaultSignals,
+        output: toTerminal,
+        isDryRun: false,
       }),
   });
 }

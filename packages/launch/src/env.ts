@@ -16,11 +16,26 @@ export interface Rendezvous {
   readonly runId: string;
   readonly masterAddr: string;
   readonly masterPort: number;
+  /** Empty: the store asks for none, and is open to this host only. */
   readonly secret: string;
 }
 
+/** What else a rank is told. */
+export interface JobFacts {
+  readonly role: string;
+  /** How often all ranks have been started again, for whatever reason: each time they meet under other keys. */
+  readonly restartCount: number;
+  readonly maxRestarts: number;
+}
+
+export const firstStart: JobFacts = { role: 'default', restartCount: 0, maxRestarts: 0 };
+
 /** The variables of one rank. */
-export function rankEnvironment(place: Placement, rendezvous: Rendezvous): Record<string, string> {
+export function rankEnvironment(
+  place: Placement,
+  rendezvous: Rendezvous,
+  facts: JobFacts,
+): Record<string, string> {
   return {
     RANK: `${place.rank}`,
     LOCAL_RANK: `${place.localRank}`,
@@ -28,14 +43,14 @@ export function rankEnvironment(place: Placement, rendezvous: Rendezvous): Recor
     LOCAL_WORLD_SIZE: `${place.localWorldSize}`,
     GROUP_RANK: `${place.groupRank}`,
     GROUP_WORLD_SIZE: `${place.groupWorldSize}`,
-    ROLE_NAME: 'default',
+    ROLE_NAME: facts.role,
     ROLE_RANK: `${place.rank}`,
     ROLE_WORLD_SIZE: `${place.worldSize}`,
     MASTER_ADDR: rendezvous.masterAddr,
     MASTER_PORT: `${rendezvous.masterPort}`,
     TORCHELASTIC_RUN_ID: rendezvous.runId,
-    TORCHELASTIC_RESTART_COUNT: '0',
-    TORCHELASTIC_MAX_RESTARTS: '0',
+    TORCHELASTIC_RESTART_COUNT: `${facts.restartCount}`,
+    TORCHELASTIC_MAX_RESTARTS: `${facts.maxRestarts}`,
     TORCHELASTIC_USE_AGENT_STORE: 'True',
     RINGWISE_RUN_ID: rendezvous.runId,
     RINGWISE_SECRET: rendezvous.secret,

@@ -100,6 +100,56 @@ export const scriptNotFound = (verb: string, file: string) =>
     `${verb}: no file ${file}; expected a .js, .mjs, .cjs or .ts file. Nothing was started.`,
   );
 
+export const programNotFound = (verb: string, name: string) =>
+  new LaunchError(
+    'ERR_LAUNCH_SCRIPT',
+    `${verb}: no program ${name}; expected a file that may be executed${name.includes('/') ? '' : ', in a folder of PATH'}. ` +
+      'Nothing was started.',
+  );
+
+export const noLogDir = (flag: string) =>
+  new LaunchError(
+    'ERR_LAUNCH_ARGUMENT',
+    `ringwise run: ${flag} writes files; expected --log-dir DIR, which says where.`,
+  );
+
+export const noSecret = (host: string) =>
+  new LaunchError(
+    'ERR_LAUNCH_ARGUMENT',
+    `ringwise run: a job on several hosts, which meet at ${host}, needs a secret; expected RINGWISE_SECRET or ` +
+      'RINGWISE_SECRET_FILE on each of them. For example, once: openssl rand -hex 32',
+  );
+
+export const noSecretFile = (file: string, cause: unknown) =>
+  new LaunchError(
+    'ERR_LAUNCH_ARGUMENT',
+    `ringwise run: RINGWISE_SECRET_FILE names ${file}, which cannot be read or is empty.`,
+    { cause },
+  );
+
+export const anotherRun = (where: string, runId: string, found: string) =>
+  new LaunchError(
+    'ERR_LAUNCH_STORE',
+    `ringwise run: at ${where} hosts meet for another job; expected --rdzv-id ${runId}, got ${found}. ` +
+      'Give each job a port of its own.',
+  );
+
+export const noMeeting = (where: string, cause: unknown) =>
+  new LaunchError(
+    'ERR_LAUNCH_STORE',
+    `ringwise run: could not join the job at ${where}: ${(cause as Error).message} ` +
+      'Is the launcher running on that host, and is this the right address?',
+    { cause },
+  );
+
+export const storeLost = (where: string, cause: unknown) =>
+  new LaunchError(
+    'ERR_LAUNCH_STORE',
+    `ringwise run: lost the launcher at ${where}, which keeps the job's store: the job cannot go on. The ranks of this ` +
+      'host were stopped. Start it again on all hosts; training resumes from its last snapshot.',
+    { cause },
+  );
+
 export const noTypeScript = (file: string) =>
   new LaunchError(
     'ERR_LAUNCH_NO_TYPESCRIPT',

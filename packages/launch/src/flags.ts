@@ -2,74 +2,133 @@
 
 export interface Flag {
   readonly name: string;
+  readonly short?: string;
   /** How help names the value; absent for a switch. */
   readonly value?: string;
   readonly help: string;
 }
 
-export const flags: readonly Flag[] = [
+export interface FlagGroup {
+  readonly title: string;
+  readonly flags: readonly Flag[];
+}
+
+export const flagGroups: readonly FlagGroup[] = [
   {
-    name: 'nproc-per-node',
-    value: 'N',
-    help: 'ranks to start: a number, auto (GPUs, else cores), cpu, gpu [1]',
+    title: 'What to start on this host',
+    flags: [
+      {
+        name: 'nproc-per-node',
+        value: 'N',
+        help: 'ranks to start: a number, auto (GPUs, else cores), cpu, gpu [1]',
+      },
+      {
+        name: 'no-python',
+        help: 'the script is any program; it is looked for in PATH and run without node',
+      },
+      { name: 'role', value: 'NAME', help: 'what ROLE_NAME tells the ranks [default]' },
+      { name: 'dry-run', help: 'start nothing; print what each process would get' },
+    ],
   },
-  { name: 'standalone', help: 'one host and a free port, whatever the other flags say' },
-  { name: 'nnodes', value: 'N', help: 'hosts of the job; only 1 in this version [1]' },
-  { name: 'node-rank', value: 'R', help: 'index of this host [0]' },
-  { name: 'master-addr', value: 'HOST', help: 'address on which to host the store [127.0.0.1]' },
-  { name: 'master-port', value: 'PORT', help: 'its port [a free one]' },
-  { name: 'rdzv-id', value: 'ID', help: 'name of the run [random]' },
-  { name: 'shutdown-timeout', value: 'SECONDS', help: 'from SIGTERM to SIGKILL when ranks are stopped [30]' },
+  {
+    title: 'Several hosts: run the same command on each',
+    flags: [
+      { name: 'nnodes', value: 'N|MIN:MAX', help: 'hosts of the job; a range may grow and shrink [1]' },
+      {
+        name: 'rdzv-backend',
+        value: 'static|c10d',
+        help: 'static: hosts are numbered, host 0 is the master; c10d: any order [static]',
+      },
+      {
+        name: 'rdzv-endpoint',
+        value: 'HOST[:PORT]',
+        help: 'c10d: where hosts meet; the one with that address keeps the store [port 29400]',
+      },
+      {
+        name: 'rdzv-id',
+        value: 'ID',
+        help: 'name of the run, the same on all hosts [one host: random; several: none]',
+      },
+      {
+        name: 'rdzv-conf',
+        value: 'K=V,…',
+        help: 'join_timeout [600 s], last_call_timeout [30], keep_alive_interval [0.5], keep_alive_max_attempt [5], is_host',
+      },
+      {
+        name: 'node-rank',
+        value: 'R',
+        help: "static: index of this host [Slurm's or Kubernetes' index, else 0]",
+      },
+      { name: 'master-addr', value: 'HOST', help: 'static: address of host 0 [127.0.0.1]' },
+      { name: 'master-port', value: 'PORT', help: 'static: its port [one host: a free one; several: 29500]' },
+      { name: 'local-addr', value: 'HOST', help: 'how this host is named in reports [its host name]' },
+      { name: 'standalone', help: 'one host and a free port, whatever the other flags say' },
+    ],
+  },
+  {
+    title: 'When something fails',
+    flags: [
+      {
+        name: 'max-restarts',
+        value: 'N',
+        help: 'how often all ranks are started again after a failure or the loss of a host [0]',
+      },
+      {
+        name: 'monitor-interval',
+        value: 'SECONDS',
+        help: 'accepted for torchrun; the end of a rank is seen at once',
+      },
+      {
+        name: 'shutdown-timeout',
+        value: 'SECONDS',
+        help: 'from SIGTERM to SIGKILL when ranks are stopped [30]',
+      },
+      {
+        name: 'signals-to-handle',
+        value: 'S,…',
+        help: 'passed on to the ranks, which then end [SIGTERM,SIGINT,SIGHUP,SIGQUIT]',
+      },
+    ],
+  },
+  {
+    title: 'Output',
+    flags: [
+      { name: 'log-dir', value: 'DIR', help: 'where log and error files go' },
+      {
+        name: 'redirects',
+        short: 'r',
+        value: 'WHAT',
+        help: 'into files only: 0 nothing, 1 stdout, 2 stderr, 3 both; per local rank as 0:3,1:1 [0]',
+      },
+      {
+        name: 'tee',
+        short: 't',
+        value: 'WHAT',
+        help: 'into files and to the terminal; written as above [0]',
+      },
+      {
+        name: 'local-ranks-filter',
+        value: 'R,…',
+        help: 'local ranks whose lines reach the terminal [all]',
+      },
+    ],
+  },
 ];
+
+export const flags: readonly Flag[] = flagGroups.flatMap((group) => group.flags);
 
 /** What torchrun has and this version has not: named, so that nobody hunts for a typing error. */
 export const flagsToCome: readonly string[] = [
-  'rdzv-backend',
-  'rdzv-endpoint',
-  'rdzv-conf',
-  'max-restarts',
-  'monitor-interval',
   'start-method',
-  'role',
   'module',
-  'no-python',
   'run-path',
-  'log-dir',
-  'redirects',
-  'tee',
-  'local-ranks-filter',
   'duplicate-stdout-filters',
   'duplicate-stderr-filters',
-  'local-addr',
   'event-log-handler',
   'logs-specs',
   'numa-binding',
-  'signals-to-handle',
   'virtual-local-rank',
 ];
 
 /** PET_NPROC_PER_NODE for nproc-per-node. */
 export const variableOf = (flag: string) => `PET_${flag.toUpperCase().replaceAll('-', '_')}`;
-
-export const mainHelp = `ringwise: distributed training for Node.js
-
-  ringwise run [flags] script [arguments]   start the ranks of a script and watch them
-  ringwise run --help                       its flags
-  ringwise bench verb [flags]               measure a collective, such as all-reduce
-  ringwise flight path... > trace.json      what ranks did last, as a Chrome trace
-  ringwise bench --help                     verbs, flags, and what the columns mean
-  ringwise --version
-`;
-
-export const runHelp = `ringwise run [flags] script [arguments]
-
-Starts N processes of a .js or .ts script, with torchrun's variables (RANK, WORLD_SIZE, …). When one fails, the
-others are stopped and the first cause is reported. What follows the script belongs to the script.
-
-${flags.map(({ name, value, help }) => `  ${`--${name}${value ? ` ${value}` : ''}`.padEnd(28)}${help}`).join('\n')}
-  -h, --help
-
-Dashes or underscores; each flag also as a variable: --nproc-per-node 2 is PET_NPROC_PER_NODE=2.
-Flags for node itself: NODE_OPTIONS. Exit code: 0, that of the rank that failed first (128 + number for a
-signal), or 2 if nothing was started because of a wrong argument.
-`;

@@ -1,7 +1,9 @@
 // Options to processes: which ranks a host starts, and with what. Pure, so that every rule is a unit test.
 
-import { ompThreads, type Rendezvous, rankEnvironment } from './env.ts';
+import { firstStart, type JobFacts, ompThreads, type Rendezvous, rankEnvironment } from './env.ts';
 import { badArgument, noGpu } from './errors.ts';
+import type { RankStreams } from './output.ts';
+import type { Program } from './program.ts';
 
 /** What this host has. */
 export interface Machine {
@@ -9,20 +11,30 @@ export interface Machine {
   readonly gpus: number;
 }
 
-/** What to run on every rank. */
-export interface Program {
-  /** Flags of node itself. */
-  readonly execArgv: readonly string[];
-  readonly file: string;
-  readonly args: readonly string[];
-  /** Variables below the contract's own; OMP_NUM_THREADS is added if absent. */
-  readonly env: NodeJS.ProcessEnv;
-}
-
 /** One process to start. */
 export interface RankSpec extends Program {
   readonly rank: number;
+  /** Where its output goes; absent: all to the terminal. */
+  readonly streams?: RankStreams;
 }
+
+/** A host's part of the job. */
+export interface Share {
+  readonly nproc: number;
+  readonly firstRank: number;
+  readonly worldSize: number;
+  readonly groupRank: number;
+  readonly groupWorldSize: number;
+}
+
+/** All ranks on one host. */
+export const wholeJob = (nproc: number): Share => ({
+  nproc,
+  firstRank: 0,
+  worldSize: nproc,
+  groupRank: 0,
+  groupWorldSize: 1,
+});
 
 /** How many ranks `--nproc-per-node` means here: a number, cpu, gpu, or auto (the GPUs, else the cores). */
 export function rankCount(command: string, text: string, machine: Machine): number {
@@ -39,27 +51,26 @@ export function rankCount(command: string, text: string, machine: Machine): numb
   return count;
 }
 
-/** The ranks of a job on one host. */
+/** The ranks of one host. `extras` are variables and streams of a local rank. */
 export function planRanks(
-  nproc: number,
+  share: Share,
   program: Program,
   rendezvous: Rendezvous,
   machine: Machine,
+  facts: JobFacts = firstStart,
+  extras: (localRank: number) => { env?: Record<string, string>; streams?: RankStreams } = () => ({}),
 ): RankSpec[] {
+  const { nproc, firstRank, ...rest } = share;
   const OMP_NUM_THREADS = program.env.OMP_NUM_THREADS ?? ompThreads(machine.cores, nproc);
-  return Array.from({ length: nproc }, (_, rank) => {
-    const place = {
-      rank,
-      localRank: rank,
-      worldSize: nproc,
-      localWorldSize: nproc,
-      groupRank: 0,
-      groupWorldSize: 1,
-    };
+  return Array.from({ length: nproc }, (_, localRank) => {
+    const rank = firstRank + localRank;
+    const place = { ...rest, rank, localRank, localWorldSize: nproc };
+    const { env, streams } = extras(localRank);
     return {
       ...program,
       rank,
-      env: { ...program.env, OMP_NUM_THREADS, ...rankEnvironment(place, rendezvous) },
+      env: { ...program.env, OMP_NUM_THREADS, ...rankEnvironment(place, rendezvous, facts), ...env },
+      ...(streams && { streams }),
     };
   });
 }

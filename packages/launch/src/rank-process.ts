@@ -3,15 +3,16 @@
 
 import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { closeSync, openSync } from 'node:fs';
+import { hostname } from 'node:os';
 import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
+import { readErrorFile } from './error-file.ts';
 import { LAST_WORDS_FD, type LastWords, parseLastWords, reportError } from './last-words.ts';
 import type { LifeLine } from './life-line.ts';
-import { RankOutput, type Write } from './output.ts';
+import { RankOutput, type RankStreams, type Write } from './output.ts';
 import type { RankSpec } from './plan.ts';
 
-/** Resolves to the same file from src/ and from dist/: node can load only the built one. */
-const preload = new URL('../dist/rank.js', import.meta.url).href;
 const wordsFd = 3;
 /** How long the pipes of an ended rank are read on: a process that left its group may hold them open for ever. */
 const drainMs = 500;
@@ -19,6 +20,8 @@ const drainMs = 500;
 export interface RankOptions {
   /** Receives the prefixed lines; without it the rank writes to this process's stdout and stderr directly. */
   readonly write?: Write;
+  /** How reports call this host. Default: its host name. */
+  readonly host?: string;
   /** Given, the rank has a message channel, and its process is handed over as soon as it runs. */
   readonly connect?: (rank: number, child: ChildProcess) => void;
 }
@@ -26,6 +29,7 @@ export interface RankOptions {
 /** How a rank ended. */
 export interface RankOutcome {
   readonly rank: number;
+  readonly host: string;
   /** Undefined if it could not be started. */
   readonly pid: number | undefined;
   readonly exitCode: number | null;
@@ -35,6 +39,8 @@ export interface RankOutcome {
   readonly lastWords: LastWords | null;
   /** Its last lines of output. */
   readonly tail: readonly string[];
+  /** Where its output went besides, if anywhere. */
+  readonly logFile: string | null;
 }
 
 export interface RankProcess {
@@ -53,7 +59,7 @@ export function startRank(
 ): RankProcess {
   let child: ChildProcess;
   try {
-    child = spawnNode(spec, options);
+    child = spawnRank(spec, options);
   } catch (error) {
     // Most failures to start arrive as an event; without memory for a process, spawn throws.
     return neverStarted(spec.rank, Promise.resolve(error), onFailure);
@@ -74,7 +80,7 @@ export function startRank(
   });
   options.connect?.(spec.rank, child);
   return {
-    outcome: follow(spec.rank, child, options.write, () => stoppedNs),
+    outcome: follow(spec, child, options, () => stoppedNs),
     stop: (signal) => {
       if (hasEnded) return;
       stoppedNs ??= process.hrtime.bigint();
@@ -83,13 +89,13 @@ export function startRank(
   };
 }
 
-function spawnNode(spec: RankSpec, { write, connect }: RankOptions): ChildProcess {
+function spawnRank(spec: RankSpec, { write, connect }: RankOptions): ChildProcess {
   const output = write ? 'pipe' : 'inherit';
   const stdio: StdioOptions = ['ignore', output, output, 'pipe'];
   if (connect) stdio.push('ipc');
-  const flags = ['--enable-source-maps', '--import', preload, ...spec.execArgv];
-  return spawn(process.execPath, [...flags, spec.file, ...spec.args], {
-    env: { ...spec.env, [LAST_WORDS_FD]: `${wordsFd}` },
+  const [command, ...args] = spec.command as [string, ...string[]];
+  return spawn(command, [...args, ...spec.args], {
+    env: spec.isNode ? { ...spec.env, [LAST_WORDS_FD]: `${wordsFd}` } : spec.env,
     stdio,
     detached: true,
     serialization: 'advanced',
@@ -98,14 +104,14 @@ function spawnNode(spec: RankSpec, { write, connect }: RankOptions): ChildProces
 
 /** Reads what the rank says until it has ended. */
 async function follow(
-  rank: number,
+  spec: RankSpec,
   child: ChildProcess,
-  write: Write | undefined,
+  { write, host = hostname() }: RankOptions,
   stoppedNs: () => bigint | null,
 ): Promise<RankOutcome> {
+  const { rank, streams } = spec;
   const output = write ? new RankOutput(rank, write) : null;
-  output?.copy(child.stdout!, 'stdout');
-  output?.copy(child.stderr!, 'stderr');
+  const closeFiles = output ? copyStreams(output, child, streams) : () => {};
   let said = '';
   const words = child.stdio[wordsFd] as Readable;
   words.setEncoding('utf8').on('data', (text: string) => {
@@ -119,13 +125,30 @@ async function follow(
   // Only the rank itself held the other end of its channel, so this comes, after the last message.
   await disconnected;
   for (const stream of child.stdio) stream?.destroy();
+  closeFiles();
 
-  const lastWords = parseLastWords(said);
+  const lastWords = parseLastWords(said) ?? readErrorFile(spec.env.TORCHELASTIC_ERROR_FILE, endedNs);
   const sinceNs = lastWords?.timeNs ?? endedNs;
   const stopNs = stoppedNs();
   const failed = exitCode !== 0 && (stopNs === null || sinceNs < stopNs);
   const failedNs = failed ? sinceNs : null;
-  return { rank, pid: child.pid, exitCode, signal, failedNs, lastWords, tail: output?.tail ?? [] };
+  const logFile = streams?.stderr.file ?? streams?.stdout.file ?? null;
+  const tail = output?.tail ?? [];
+  return { rank, host, pid: child.pid, exitCode, signal, failedNs, lastWords, tail, logFile };
+}
+
+/** Returns what closes the files that it has opened. */
+function copyStreams(output: RankOutput, child: ChildProcess, streams: RankStreams | undefined): () => void {
+  const files: number[] = [];
+  for (const name of ['stdout', 'stderr'] as const) {
+    const { file = null, isShown = true } = streams?.[name] ?? {};
+    const fd = file === null ? null : openSync(file, 'a');
+    if (fd !== null) files.push(fd);
+    output.copy(child[name]!, name, fd, isShown);
+  }
+  return () => {
+    for (const fd of files) closeSync(fd);
+  };
 }
 
 /** Resolves when the pipes of an ended rank have given nothing for drainMs, although they were read. */
@@ -140,7 +163,9 @@ function neverStarted(rank: number, failure: Promise<unknown>, onFailure: () => 
     onFailure();
     const timeNs = process.hrtime.bigint();
     const lastWords = { timeNs, error: reportError(error) };
-    return { rank, pid: undefined, exitCode: null, signal: null, failedNs: timeNs, lastWords, tail: [] };
+    const host = hostname();
+    const ended = { exitCode: null, signal: null, failedNs: timeNs };
+    return { rank, host, pid: undefined, ...ended, lastWords, tail: [], logFile: null };
   });
   return { outcome, stop: () => {} };
 }

@@ -1,10 +1,12 @@
 // Loaded into every rank before the user's script (node --import). Elsewhere, for example in a worker thread or a
 // process that the script forks with the same flags, the variable is absent and nothing happens.
 
+import { recordErrors } from './error-file.ts';
 import { installLastWords, LAST_WORDS_FD } from './last-words.ts';
 
 const fd = process.env[LAST_WORDS_FD];
 if (fd) {
   delete process.env[LAST_WORDS_FD];
   installLastWords(Number(fd));
+  recordErrors();
 }

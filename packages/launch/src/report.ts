@@ -1,10 +1,9 @@
 // Which rank is to blame, and the block that says so. The first failure that is not secondary is the root cause;
 // the clock is the host's monotonic one, read in the rank when it caught the error, else here when it ended.
 
-import { constants, hostname } from 'node:os';
+import { constants } from 'node:os';
 import { isAbsolute, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { JobResult } from './agent.ts';
 import { isSecondary, type ReportedError } from './last-words.ts';
 import type { RankOutcome } from './rank-process.ts';
 
@@ -19,17 +18,19 @@ export function rootCause(outcomes: readonly RankOutcome[]): RankOutcome | null 
   return failed.find(({ lastWords }) => !lastWords || !isSecondary(lastWords.error)) ?? failed[0] ?? null;
 }
 
-/** The launcher's exit code: 0, the root cause's own, or 128 + the number of a signal. */
-export function exitCodeOf(result: JobResult): number {
-  const root = rootCause(result.outcomes);
-  const signal = root ? root.signal : result.interruptedBy;
-  if (signal) return 128 + constants.signals[signal];
-  return root ? (root.exitCode ?? 1) : 0;
+/** The launcher's exit code for a root cause: its own, or 128 + the number of a signal. */
+export function exitCodeOf(root: RankOutcome): number {
+  return root.signal ? exitCodeOfSignal(root.signal) : (root.exitCode ?? 1);
 }
 
+export const exitCodeOfSignal = (signal: NodeJS.Signals): number => 128 + constants.signals[signal];
+
 /** The root-cause block, without a final line break. */
-export function failureReport(result: JobResult, root: RankOutcome): string {
-  const { outcomes, startedNs } = result;
+export function failureReport(
+  outcomes: readonly RankOutcome[],
+  startedNs: bigint,
+  root: RankOutcome,
+): string {
   const seconds = (Number(root.failedNs! - startedNs) / 1e9).toFixed(1);
   const stopped = outcomes.filter(
     (outcome) => outcome !== root && outcome.failedNs === null && outcome.exitCode !== 0,
@@ -42,11 +43,12 @@ export function failureReport(result: JobResult, root: RankOutcome): string {
   if (root.signal === 'SIGKILL') {
     lines.push('  The launcher did not send it; the kernel does when memory runs out (see dmesg).');
   }
-  if (root.pid) lines.push(`  pid ${root.pid} on ${hostname()}`);
+  if (root.pid) lines.push(`  pid ${root.pid} on ${root.host}`);
   if (!root.lastWords && root.tail.length > 0) {
     lines.push(`  last output of rank ${root.rank}:`);
     lines.push(...root.tail.slice(-reportedLines).map((line) => `    ${line}`));
   }
+  if (root.logFile) lines.push(`  log: ${root.logFile}`);
   for (const [said, ranks] of grouped(outcomes.filter((outcome) => outcome !== root))) {
     lines.push(`  ${ranksOf(ranks)} ${said}`);
   }
@@ -77,10 +79,18 @@ export function firstUserFrame(stack: string): string | null {
     const file = match[1]!.startsWith('file:') ? fileURLToPath(match[1]!) : match[1]!;
     return [{ file, line: match[2] }];
   });
-  const frame = frames.find(({ file }) => !file.includes('/dist/')) ?? frames[0];
+  const frame = frames.find(({ file }) => !file.includes('/dist/')) ?? frames[0] ?? pythonFrame(stack);
   if (!frame) return null;
   const near = relative('', frame.file);
   return `${near.startsWith('..') || isAbsolute(near) ? frame.file : near}:${frame.line}`;
+}
+
+/** Python's innermost frame comes last. */
+function pythonFrame(stack: string): { file: string; line: string | undefined } | undefined {
+  const frames = [...stack.matchAll(/^\s*File "(\/[^"]+)", line (\d+)/gm)];
+  const own = frames.filter(([, file]) => !/\/(site|dist)-packages\//.test(file!));
+  const [, file, line] = own.at(-1) ?? frames.at(-1) ?? [];
+  return file === undefined ? undefined : { file, line };
 }
 
 /** What became of the other ranks, with the ranks that share it; without those that were stopped. */

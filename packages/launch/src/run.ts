@@ -1,16 +1,22 @@
 // `ringwise run`: arguments in, exit code out. With cli.ts the only place that writes to the terminal. runScript() is
 // the part of it that other commands share.
 
-import { resolve } from 'node:path';
-import { type Job, type JobResult, startJob } from './agent.ts';
-import { parseRun, type RunOptions } from './args.ts';
-import { runHelp } from './flags.ts';
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+import { type Job, settleMs, startJob } from './agent.ts';
+import { parseRun } from './args.ts';
+import { coordinate } from './coordinate.ts';
+import { describePlan } from './dry-run.ts';
+import { runHelp } from './help.ts';
+import { type LogFiles, openLogFiles } from './log-files.ts';
 import { thisMachine } from './machine.ts';
+import type { Member, StartOrder, Verdict } from './messages.ts';
 import type { Write } from './output.ts';
-import { planRanks, rankCount } from './plan.ts';
-import { hostRendezvous } from './rendezvous.ts';
-import { exitCodeOf, failureReport, rootCause } from './report.ts';
-import { execArgvFor } from './script.ts';
+import { type Machine, planRanks, rankCount } from './plan.ts';
+import { type Program, programOf } from './program.ts';
+import { type Meeting, openMeeting } from './rendezvous.ts';
+import type { RunOptions } from './run-options.ts';
+import { type Partaking, takePart } from './take-part.ts';
 import { terminal } from './terminal.ts';
 
 /** Runs the command and returns its exit code. Takes over the process's signals. */
@@ -23,33 +29,80 @@ export async function run(argv: readonly string[]): Promise<number> {
   return await runScript('ringwise run', options, terminal());
 }
 
+/** What one launcher works with, from the first check to the end of the job. */
+interface Work {
+  readonly options: RunOptions;
+  readonly machine: Machine;
+  readonly program: Program;
+  readonly member: Member;
+  readonly write: Write | undefined;
+}
+
 /**
  * Runs the ranks of a script to their end, explains a failure, and returns the exit code. Takes over the process's
  * signals. Without `write` the ranks print to this process's stdout and stderr themselves, lines unmarked.
  */
 export async function runScript(command: string, options: RunOptions, write?: Write): Promise<number> {
-  const result = await runJob(command, options, write);
-  explain(result);
-  return exitCodeOf(result);
-}
-
-async function runJob(command: string, options: RunOptions, write: Write | undefined): Promise<JobResult> {
+  const { script, isProgram, scriptArgs, meeting: where } = options;
   const machine = thisMachine();
   const nproc = rankCount(command, options.nprocPerNode, machine);
-  const file = resolve(options.script);
-  const execArgv = execArgvFor(command, file);
-  const rendezvous = await hostRendezvous(options.masterAddr, options.masterPort, options.runId);
-  try {
-    const program = { execArgv, file, args: options.scriptArgs, env: rankColors(process.env) };
-    const job = await startJob(planRanks(nproc, program, rendezvous, machine), {
-      shutdownTimeoutMs: options.shutdownTimeoutMs,
-      ...(write && { write }),
-    });
-    passOnSignals(job);
-    return await job.done;
-  } finally {
-    await rendezvous.close();
+  const program = programOf(command, script, isProgram, scriptArgs, rankColors(process.env));
+  const member = {
+    id: randomUUID(),
+    host: where.localName ?? hostname(),
+    nproc,
+    nodeRank: where.backend === 'static' && where.maxNodes > 1 ? where.nodeRank : null,
+  };
+  if (options.isDryRun) {
+    process.stdout.write(describePlan(options, nproc, program, machine));
+    return 0;
   }
+  const meeting = await openMeeting(where, options.runId, process.env);
+  const logs = openLogFiles(options.output, nproc, meeting.runId, program.isNode);
+  try {
+    const verdict = await takeWholePart({ options, machine, program, member, write }, meeting, logs);
+    explain(verdict, meeting.isHost || verdict.blamed === member.id);
+    return verdict.exitCode;
+  } finally {
+    logs.close();
+    await meeting.close();
+  }
+}
+
+async function takeWholePart(work: Work, meeting: Meeting, logs: LogFiles): Promise<Verdict> {
+  const { member, options } = work;
+  const { store, where, isHost } = meeting;
+  const { maxNodes, keepAliveMs: everyMs, keepAliveAttempts: attempts } = options.meeting;
+  const keepAlive = maxNodes > 1 ? { everyMs, attempts } : null;
+  const { maxRestarts } = options;
+  const coordination =
+    isHost && coordinate(store, { ...options.meeting, self: member.id, maxRestarts, settleMs }, keepAlive);
+  const start = (order: StartOrder, onFailure: () => void) =>
+    startRound(work, meeting, logs, order, onFailure);
+  const part = takePart({ member, store, where, keepAlive: isHost ? null : keepAlive, say, start });
+  passOnSignals(part, options.signals);
+  const verdict = await part.verdict;
+  if (coordination) await coordination.close();
+  return verdict;
+}
+
+function startRound(
+  { options, machine, program, member, write }: Work,
+  meeting: Meeting,
+  logs: LogFiles,
+  order: StartOrder,
+  onFailure: () => void,
+): Promise<Job> {
+  const { round, firstRank, worldSize, groupRank, groupWorldSize, why } = order;
+  if (why) {
+    const size = `${worldSize} rank${worldSize > 1 ? 's' : ''} on ${groupWorldSize} host${groupWorldSize > 1 ? 's' : ''}`;
+    say(`starting all ranks again, ${size}; ${why}`);
+  }
+  const share = { nproc: member.nproc, firstRank, worldSize, groupRank, groupWorldSize };
+  const facts = { role: options.role, restartCount: round, maxRestarts: options.maxRestarts };
+  const specs = planRanks(share, program, meeting, machine, facts, (local) => logs.forRank(round, local));
+  const { shutdownTimeoutMs } = options;
+  return startJob(specs, { shutdownTimeoutMs, host: member.host, onFailure, ...(write && { write }) });
 }
 
 // A rank prints into a pipe and so without colours; on a terminal it may use them all the same.
@@ -58,19 +111,21 @@ function rankColors(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return process.stdout.isTTY && !isDecided ? { ...env, FORCE_COLOR: '1' } : env;
 }
 
-function passOnSignals(job: Job): void {
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const) {
-    process.on(signal, () => job.interrupt(signal));
-  }
+function passOnSignals(part: Partaking, signals: readonly NodeJS.Signals[]): void {
+  for (const signal of signals) process.on(signal, () => part.interrupt(signal));
   // Whoever read our output has gone, as in `ringwise run … | head`.
   for (const stream of [process.stdout, process.stderr]) {
-    stream.once('error', () => job.interrupt('SIGTERM'));
+    stream.once('error', () => part.interrupt('SIGTERM'));
     stream.on('error', () => {});
   }
 }
 
-function explain(result: JobResult): void {
-  const root = rootCause(result.outcomes);
-  if (root) process.stderr.write(`ringwise: ${failureReport(result, root)}\n`);
-  else if (result.interruptedBy) process.stderr.write(`ringwise: stopped by ${result.interruptedBy}.\n`);
+/** The whole story is told where it happened and at host 0; its first line on the other hosts. */
+function explain({ text }: Verdict, isWhole: boolean): void {
+  if (text === null) return;
+  say(isWhole ? text : text.split('\n')[0]!);
+}
+
+function say(text: string): void {
+  process.stderr.write(`ringwise: ${text}\n`);
 }

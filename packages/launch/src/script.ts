@@ -5,9 +5,14 @@ import { createRequire } from 'node:module';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { noTypeScript, scriptNotFound } from './errors.ts';
 
+/** Throws if there is no such file. */
+export function scriptExists(verb: string, file: string): void {
+  if (!statSync(file, { throwIfNoEntry: false })?.isFile()) throw scriptNotFound(verb, file);
+}
+
 /** The flags of node that `file` (absolute) needs; throws if there is no such file or nothing that can run it. */
 export function execArgvFor(verb: string, file: string): string[] {
-  if (!statSync(file, { throwIfNoEntry: false })?.isFile()) throw scriptNotFound(verb, file);
+  scriptExists(verb, file);
   const stripsTypes = Boolean((process.features as { typescript?: unknown }).typescript);
   const needsTsx = /\.[jt]sx$/.test(file) || (/\.[cm]?ts$/.test(file) && !stripsTypes);
   if (!needsTsx) return [];

@@ -7,7 +7,8 @@ import { type JobResult, startJob } from './agent.ts';
 import { badArgument, rankFailed, timedOut } from './errors.ts';
 import { reviveError } from './last-words.ts';
 import { thisMachine } from './machine.ts';
-import { planRanks } from './plan.ts';
+import { planRanks, wholeJob } from './plan.ts';
+import { nodeProgram } from './program.ts';
 import { hostRendezvous } from './rendezvous.ts';
 import { failureReport, rootCause } from './report.ts';
 import { execArgvFor } from './script.ts';
@@ -49,9 +50,9 @@ export async function spawn<Result = unknown>(
   const execArgv = execArgvFor('spawn', fileURLToPath(url));
   const rendezvous = await hostRendezvous('127.0.0.1', 0);
   try {
-    const program = { execArgv, file: entry, args: [], env: { ...process.env, ...env } };
+    const program = nodeProgram(execArgv, entry, [], { ...process.env, ...env });
     const results = new Array<Result>(nprocs);
-    const job = await startJob(planRanks(nprocs, program, rendezvous, machine), {
+    const job = await startJob(planRanks(wholeJob(nprocs), program, rendezvous, machine), {
       shutdownTimeoutMs,
       connect: (rank, child) => {
         child.on('message', (reply) => {
@@ -108,5 +109,10 @@ function throwIfFailed(result: JobResult): void {
   if (!root) return;
   const { rank, exitCode, signal, lastWords } = root;
   const cause = lastWords ? { cause: reviveError(lastWords.error) } : {};
-  throw rankFailed(`spawn: ${failureReport(result, root)}`, { rank, exitCode, signal, ...cause });
+  throw rankFailed(`spawn: ${failureReport(result.outcomes, result.startedNs, root)}`, {
+    rank,
+    exitCode,
+    signal,
+    ...cause,
+  });
 }

@@ -1,4 +1,3 @@
-import { hostname } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import {
   isSecondary,
@@ -8,19 +7,21 @@ import {
   reviveError,
 } from '../src/last-words.ts';
 import type { RankOutcome } from '../src/rank-process.ts';
-import { exitCodeOf, failureReport, firstUserFrame, rootCause } from '../src/report.ts';
+import { exitCodeOf, exitCodeOfSignal, failureReport, firstUserFrame, rootCause } from '../src/report.ts';
 
 const secondary = Object.assign(new Error('lost rank 2'), { code: 'ERR_COLL_PEER_LOST', secondary: true });
 
 function outcome(rank: number, given: Partial<RankOutcome> = {}): RankOutcome {
   return {
     rank,
+    host: 'gpu-a',
     pid: 100 + rank,
     exitCode: 0,
     signal: null,
     failedNs: null,
     lastWords: null,
     tail: [],
+    logFile: null,
     ...given,
   };
 }
@@ -31,7 +32,7 @@ function thrown(rank: number, timeNs: bigint, error: unknown, given: Partial<Ran
 }
 
 const stopped = (rank: number) => outcome(rank, { exitCode: null, signal: 'SIGTERM' });
-const result = (...outcomes: RankOutcome[]) => ({ outcomes, interruptedBy: null, startedNs: 0n });
+const reportOf = (root: RankOutcome, ...outcomes: RankOutcome[]) => failureReport(outcomes, 0n, root);
 
 describe('rootCause', () => {
   it('is null when no rank failed, even if all were stopped', () => {
@@ -59,10 +60,10 @@ describe('rootCause', () => {
 
 describe('exitCodeOf', () => {
   it('is that of the root cause, 128 + n for a signal', () => {
-    expect(exitCodeOf(result(outcome(0)))).toBe(0);
-    expect(exitCodeOf(result(outcome(0, { exitCode: 7, failedNs: 1n }), stopped(1)))).toBe(7);
-    expect(exitCodeOf(result(outcome(0, { exitCode: null, signal: 'SIGSEGV', failedNs: 1n })))).toBe(139);
-    expect(exitCodeOf({ ...result(stopped(0)), interruptedBy: 'SIGINT' })).toBe(130);
+    expect(exitCodeOf(outcome(0, { exitCode: 7, failedNs: 1n }))).toBe(7);
+    expect(exitCodeOf(outcome(0, { exitCode: null, signal: 'SIGSEGV', failedNs: 1n }))).toBe(139);
+    expect(exitCodeOf(outcome(0, { exitCode: null, failedNs: 1n }))).toBe(1);
+    expect(exitCodeOfSignal('SIGINT')).toBe(130);
   });
 });
 
@@ -70,12 +71,12 @@ describe('failureReport', () => {
   it('names rank, error, process, and what the others said', () => {
     const root = thrown(2, 12_400_000_000n, new RangeError('token 50304 is outside\nthe vocabulary'));
     const others = [thrown(0, 13_000_000_000n, secondary), thrown(1, 13_000_000_000n, secondary), stopped(3)];
-    expect(failureReport(result(...others, root), root)).toBe(
+    expect(reportOf(root, ...others, root)).toBe(
       [
         'rank 2 of 4 failed (exit code 1) after 12.4 s; rank 3 was stopped.',
         '  RangeError: token 50304 is outside',
         '  the vocabulary',
-        `  pid 102 on ${hostname()}`,
+        `  pid 102 on gpu-a`,
         '  ranks 0, 1 reported ERR_COLL_PEER_LOST',
       ].join('\n'),
     );
@@ -84,11 +85,11 @@ describe('failureReport', () => {
   it('shows the end of the output of a rank that died without a word', () => {
     const tail = Array.from({ length: 50 }, (_, i) => `line ${i}`);
     const root = outcome(0, { exitCode: null, signal: 'SIGKILL', failedNs: 100_000_000n, tail });
-    expect(failureReport(result(root, stopped(1), stopped(2)), root)).toBe(
+    expect(reportOf(root, root, stopped(1), stopped(2))).toBe(
       [
         'rank 0 of 3 failed (SIGKILL) after 0.1 s; ranks 1, 2 were stopped.',
         '  The launcher did not send it; the kernel does when memory runs out (see dmesg).',
-        `  pid 100 on ${hostname()}`,
+        `  pid 100 on gpu-a`,
         '  last output of rank 0:',
         ...tail.slice(-10).map((line) => `    ${line}`),
       ].join('\n'),
@@ -98,14 +99,12 @@ describe('failureReport', () => {
   it('tells how other ranks failed that said nothing', () => {
     const root = outcome(0, { exitCode: 3, failedNs: 1n });
     const other = outcome(1, { exitCode: 4, failedNs: 2n });
-    expect(failureReport(result(root, other), root)).toContain('  rank 1 ended with exit code 4');
+    expect(reportOf(root, root, other)).toContain('  rank 1 ended with exit code 4');
   });
 
   it('tells which ranks had ended well, as they may be what the others lost', () => {
     const root = thrown(1, 1n, secondary);
-    expect(failureReport(result(outcome(0), root, stopped(2)), root)).toMatch(
-      /\n {2}rank 0 ended with exit code 0$/,
-    );
+    expect(reportOf(root, outcome(0), root, stopped(2))).toMatch(/\n {2}rank 0 ended with exit code 0$/);
   });
 });
 
@@ -125,6 +124,17 @@ describe('firstUserFrame', () => {
       '/elsewhere/main.mjs:3',
     );
     expect(firstUserFrame('Error: x\n    at node:fs:1:2')).toBeNull();
+  });
+
+  it("reads Python's stacks, innermost frame last", () => {
+    const stack = [
+      'Traceback (most recent call last):',
+      '  File "/elsewhere/train.py", line 12, in <module>',
+      '    main()',
+      '  File "/elsewhere/model.py", line 7, in main',
+      '  File "/usr/lib/python3/dist-packages/torch/nn.py", line 99, in forward',
+    ].join('\n');
+    expect(firstUserFrame(stack)).toBe('/elsewhere/model.py:7');
   });
 
   it('takes built code only where there is no other', () => {

@@ -1,0 +1,113 @@
+// Runs the coordinator on the launcher that keeps the store: reads reports, sends orders, and watches for launchers
+// that give no sign of life.
+
+import type { Store } from '@ringwise/store';
+import { Coordinator, type CoordinatorOptions } from './coordinator.ts';
+import { inbox, Outbox } from './mailbox.ts';
+import type { Order, Report } from './messages.ts';
+
+export const coordinatorBox = 'launch/coordinator';
+export const boxOf = (id: string) => `launch/to/${id}`;
+export const pulseOf = (id: string) => `launch/pulse/${id}`;
+
+export interface KeepAlive {
+  readonly everyMs: number;
+  /** A launcher that is silent for so many intervals is lost. */
+  readonly attempts: number;
+}
+
+export interface Coordination {
+  /** Waits, though not for long, until all launchers know how the job has ended. */
+  readonly close: () => Promise<void>;
+}
+
+/** `keepAlive` is null where there is only one launcher. Uses the store until closed, and leaves it open. */
+export function coordinate(
+  store: Store,
+  options: CoordinatorOptions,
+  keepAlive: KeepAlive | null,
+): Coordination {
+  const outbox = new Outbox(store);
+  const ended = new AbortController();
+  const coordinator = new Coordinator(options, clockMs(), (to, order) => void outbox.post(boxOf(to), order));
+  let timer: NodeJS.Timeout | undefined;
+
+  function rearm(): void {
+    clearTimeout(timer);
+    const inMs = coordinator.deadlineMs - clockMs();
+    if (inMs === Number.POSITIVE_INFINITY) return;
+    timer = setTimeout(
+      () => advance(() => coordinator.tick(clockMs())),
+      Math.max(1, Math.min(inMs, 2 ** 31 - 1)),
+    );
+  }
+
+  function advance(change: () => void): void {
+    change();
+    rearm();
+  }
+
+  async function read(): Promise<void> {
+    for await (const report of inbox<Report>(store, coordinatorBox, ended.signal)) {
+      if (report.kind === 'clock') {
+        const time: Order = { kind: 'time', ns: `${process.hrtime.bigint()}` };
+        void outbox.post(boxOf(report.id), time);
+      } else advance(() => coordinator.handle(report, clockMs()));
+      if (coordinator.isFinished && coordinator.present.length === 0) return;
+    }
+  }
+
+  const reading = read().catch(() => {});
+  const watching = keepAlive && watchPulses(store, keepAlive, coordinator, options.self, advance);
+  rearm();
+  return {
+    close: async () => {
+      const patience = setTimeout(() => ended.abort(), goodbyeMs);
+      await reading;
+      clearTimeout(patience);
+      clearTimeout(timer);
+      ended.abort();
+      clearInterval(watching ?? undefined);
+    },
+  };
+}
+
+/** How long the store stays for launchers that have not yet read how the job ended. */
+const goodbyeMs = 2_000;
+
+/** The clock of process.hrtime, in milliseconds: failures of ranks are compared with it. */
+function clockMs(): number {
+  return Number(process.hrtime.bigint()) / 1e6;
+}
+
+/** Counts, per launcher, the looks at its pulse that found it unchanged: so no clocks of two hosts are compared. */
+function watchPulses(
+  store: Store,
+  { everyMs, attempts }: KeepAlive,
+  coordinator: Coordinator,
+  self: string,
+  advance: (change: () => void) => void,
+): NodeJS.Timeout {
+  const seen = new Map<string, { pulse: number; misses: number }>();
+  let isLooking = false;
+  async function look(): Promise<void> {
+    for (const id of coordinator.present) {
+      if (id === self) continue; // it shares this process
+      const pulse = await store.add(pulseOf(id), 0);
+      const last = seen.get(id);
+      const misses = last?.pulse === pulse ? last.misses + 1 : 0;
+      seen.set(id, { pulse, misses });
+      if (misses >= attempts) advance(() => coordinator.lost(id, clockMs()));
+    }
+  }
+  return setInterval(() => {
+    if (isLooking) return;
+    isLooking = true;
+    // The store is this process's own; it only fails when it is being closed.
+    look()
+      .catch(() => {})
+      .finally(() => {
+        isLooking = false;
+      });
+  }, everyMs);
+}

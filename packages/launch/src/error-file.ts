@@ -1,0 +1,49 @@
+// torchrun's error files: how a rank that is not ours, or whose launcher is not ours, tells the error that ended it.
+// {"message": {"message": "ValueError: …", "extraInfo": {"py_callstack": "…", "timestamp": "<Unix seconds>"}}}
+
+import { readFileSync, writeFileSync } from 'node:fs';
+import { type LastWords, reportError } from './last-words.ts';
+
+/** Names the file in a rank's environment. */
+export const ERROR_FILE = 'TORCHELASTIC_ERROR_FILE';
+
+/** Writes the error that is about to end this process, for the launcher to show. */
+export function writeErrorFile(file: string, error: unknown): void {
+  const { name, message, stack } = reportError(error);
+  const extraInfo = { py_callstack: stack, timestamp: `${Math.floor(Date.now() / 1000)}` };
+  try {
+    writeFileSync(file, JSON.stringify({ message: { message: `${name}: ${message}`, extraInfo } }));
+  } catch {
+    // The folder is gone, and the launcher with it.
+  }
+}
+
+/** What a rank that has ended wrote; null if nothing that can be read. Its time is too coarse: `endedNs` counts. */
+export function readErrorFile(file: string | undefined, endedNs: bigint): LastWords | null {
+  if (file === undefined) return null;
+  try {
+    const { message } = JSON.parse(readFileSync(file, 'utf8')) as { message: unknown };
+    const { message: text, extraInfo } = (typeof message === 'string' ? { message } : message) as {
+      message: string;
+      extraInfo?: { py_callstack?: string };
+    };
+    const [, name = 'Error', rest = text] = /^([A-Za-z_][\w.]*): (.*)$/s.exec(text) ?? [];
+    const error = { name, message: rest, stack: `${extraInfo?.py_callstack ?? ''}`, fields: {}, cause: null };
+    return { timeNs: endedNs, error };
+  } catch {
+    return null;
+  }
+}
+
+let isRecording = false;
+
+/**
+ * From now on, an uncaught error of this process is written to the file that TORCHELASTIC_ERROR_FILE names, so that
+ * torchrun shows it with its stack. Does nothing without that variable, and nothing twice. Ranks of `ringwise run` need no call.
+ */
+export function recordErrors(): void {
+  const file = process.env[ERROR_FILE];
+  if (!file || isRecording) return;
+  isRecording = true;
+  process.on('uncaughtExceptionMonitor', (error) => writeErrorFile(file, error));
+}

@@ -1,0 +1,41 @@
+// What --help prints.
+
+import { type Flag, flagGroups } from './flags.ts';
+
+export const mainHelp = `ringwise: distributed training for Node.js
+
+  ringwise run [flags] script [arguments]   start the ranks of a script and watch them
+  ringwise run --help                       its flags
+  ringwise bench verb [flags]               measure a collective, such as all-reduce
+  ringwise flight path... > trace.json      what ranks did last, as a Chrome trace
+  ringwise bench --help                     verbs, flags, and what the columns mean
+  ringwise --version
+`;
+
+const lineOf = ({ name, short, value, help }: Flag) => {
+  const flag = `${short ? `-${short}, ` : ''}--${name}${value ? ` ${value}` : ''}`;
+  return `  ${flag.padEnd(28)}${flag.length > 27 ? `\n${' '.repeat(30)}` : ''}${help}`;
+};
+
+export const runHelp = `ringwise run [flags] script [arguments]
+
+Starts N processes ("ranks") of a .js, .ts or .py script. Each learns from variables such as RANK and WORLD_SIZE which
+one it is. When one fails, the others are stopped and the first cause is reported. What follows the script belongs to
+the script.
+
+  ringwise run --nproc-per-node 2 train.ts --lr 0.1                       two ranks on this host
+  ringwise run --nnodes 2 --nproc-per-node 2 --node-rank R \\
+               --master-addr gpu-a train.ts                               on each of two hosts, R = 0 and 1
+  ringwise run --nnodes 1:4 --max-restarts 3 --rdzv-backend c10d \\
+               --rdzv-endpoint gpu-a train.ts                             on up to four hosts that come and go
+
+Several hosts need one secret: export RINGWISE_SECRET on each, or RINGWISE_SECRET_FILE with the name of a file.
+
+${flagGroups.map(({ title, flags }) => `${title}\n${flags.map(lineOf).join('\n')}`).join('\n\n')}
+
+  -h, --help
+
+Dashes or underscores; each flag also as a variable: --nproc-per-node 2 is PET_NPROC_PER_NODE=2.
+Flags for node itself: NODE_OPTIONS. Exit code: 0, that of the rank that failed first (128 + number for a
+signal), or 2 if nothing was started because of a wrong argument.
+`;

@@ -1,0 +1,65 @@
+// What `ringwise run` starts for each rank: a file with its interpreter, or any program.
+
+import { accessSync, constants } from 'node:fs';
+import { delimiter, join, resolve } from 'node:path';
+import { programNotFound } from './errors.ts';
+import { execArgvFor, scriptExists } from './script.ts';
+
+export interface Program {
+  /** First the program that is started, then its arguments up to `args`. */
+  readonly command: readonly string[];
+  readonly args: readonly string[];
+  /** A rank that is node reports the error that ends it, through a pipe. */
+  readonly isNode: boolean;
+  /** Variables below the contract's own; OMP_NUM_THREADS is added if absent. */
+  readonly env: NodeJS.ProcessEnv;
+}
+
+/** Resolves to the same file from src/ and from dist/: node can load only the built one. */
+const preload = new URL('../dist/rank.js', import.meta.url).href;
+
+/** node with `file`, which reports its last words. */
+export function nodeProgram(
+  execArgv: readonly string[],
+  file: string,
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+): Program {
+  const command = [process.execPath, '--enable-source-maps', '--import', preload, ...execArgv, file];
+  return { command, args, isNode: true, env };
+}
+
+/** Throws ERR_LAUNCH_SCRIPT if there is no such file or program. PYTHON_EXEC names another Python, as for torchrun. */
+export function programOf(
+  verb: string,
+  script: string,
+  isProgram: boolean,
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+): Program {
+  if (isProgram) return { command: [found(verb, script, env)], args, isNode: false, env };
+  const file = resolve(script);
+  if (file.endsWith('.py')) {
+    scriptExists(verb, file);
+    return { command: [env.PYTHON_EXEC || 'python3', '-u', file], args, isNode: false, env };
+  }
+  return nodeProgram(execArgvFor(verb, file), file, args, env);
+}
+
+// Looked for here and not by each rank, so that a wrong name starts nothing.
+function found(verb: string, name: string, env: NodeJS.ProcessEnv): string {
+  const folders = name.includes('/') ? [''] : (env.PATH ?? '').split(delimiter);
+  const candidates = folders.map((folder) => (folder ? join(folder, name) : resolve(name)));
+  const file = candidates.find(isExecutable);
+  if (file === undefined) throw programNotFound(verb, name);
+  return file;
+}
+
+function isExecutable(file: string): boolean {
+  try {
+    accessSync(file, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
