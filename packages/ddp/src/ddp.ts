@@ -15,6 +15,9 @@ import { carrier } from './memory.ts';
 import { type DdpOptions, optionsOf } from './options.ts';
 import { type BucketPlan, planBuckets, planHash } from './plan.ts';
 import { Reducer } from './reducer.ts';
+import { type StepStatistics, statisticsOf } from './statistics.ts';
+import type { StepTimes } from './timeline.ts';
+import { type DdpTrace, gatherTrace } from './trace.ts';
 
 type Forward<M> = M extends { readonly forward: infer F extends (...args: never[]) => unknown } ? F : never;
 
@@ -106,6 +109,23 @@ export class DistributedDataParallel<M = unknown> {
     return this.#reducer.finish();
   }
 
+  /** The last averaged backward as this rank saw it, or null. Not collective; worked out when it is asked for. */
+  statistics(): StepStatistics | null {
+    const { last } = this.#reducer.timeline;
+    return last && this.#statisticsOf(last);
+  }
+
+  /**
+   * The last 64 averaged backwards of all ranks as one Chrome trace (JSON.stringify it; ui.perfetto.dev opens it), on one
+   * clock. Collective; rank 0 gets it, the others null.
+   */
+  trace(): Promise<DdpTrace | null> {
+    const steps = this.#reducer.timeline.steps.map((times) => {
+      return { beginMs: times.beginMs, statistics: this.#statisticsOf(times) };
+    });
+    return gatherTrace(steps, this.group);
+  }
+
   /** Stops averaging. Gradients stay where they are. Not collective. Idempotent. */
   close(): void {
     this.#isClosed = true;
@@ -114,6 +134,11 @@ export class DistributedDataParallel<M = unknown> {
 
   [Symbol.dispose](): void {
     this.close();
+  }
+
+  #statisticsOf(times: StepTimes): StepStatistics {
+    const names = this.#parts.params.map(({ name }) => name);
+    return statisticsOf(times, times.plan, names, this.group);
   }
 
   #forward(args: unknown[]): unknown {

@@ -10,6 +10,15 @@ export {
   type StateBuffer,
 } from './grad-param.ts';
 export { type BucketGradient, type CommHook, type GradBucket, plainHook } from './hook.ts';
+export { compressHook, type HalfType } from './hooks/compress.ts';
+export {
+  PeriodicAverager,
+  type PeriodicAveragerOptions,
+  type PostLocalSGDOptions,
+  postLocalSGDHook,
+} from './hooks/local-sgd.ts';
+export { type PowerSGDOptions, powerSGDHook } from './hooks/power-sgd.ts';
+export { wireHook } from './hooks/wire.ts';
 export { assertInSync, inSync } from './in-sync.ts';
 export type { DdpOptions } from './options.ts';
 export {
@@ -21,3 +30,5 @@ export {
   type Slot,
 } from './plan.ts';
 export { Reducer, type ReducerOptions, type UnusedPolicy } from './reducer.ts';
+export type { BucketStatistics, StepStatistics } from './statistics.ts';
+export type { DdpTrace, DdpTraceEvent } from './trace.ts';

@@ -168,7 +168,7 @@ export class Reducer {
       this.#rollCall = call;
       this.#usage.reset();
       this.#phase = 'reducing';
-      this.timeline.begin();
+      this.timeline.begin(this.#plan);
       for (const bucket of this.#buckets) bucket.collectNothing();
       this.#orFail(() => this.#launchFull());
       this.timeline.backwardEnded();
@@ -199,7 +199,7 @@ export class Reducer {
 
   #begin(): void {
     this.#phase = 'backward';
-    this.timeline.begin();
+    this.timeline.begin(this.#plan);
     if (this.#isJoining || this.#weight !== null) {
       this.#rollCall = new RollCall(this.#group, this.#weight ?? 1);
     }

@@ -1,12 +1,15 @@
 // When what happened in the last backwards, as this rank saw it: a few numbers a step, kept in a ring. What they mean is
 // worked out only when somebody asks (statistics.ts).
 
+import type { BucketPlan } from './plan.ts';
+
 /** Times are milliseconds of performance.now(). */
 export interface StepTimes {
   /** Averaged backwards of this model before this one. */
   readonly step: number;
   /** The first gradient was ready. */
   readonly beginMs: number;
+  readonly plan: readonly BucketPlan[];
   /** Positions of parameters and when their gradients were final, in order of arrival. */
   readonly arrivals: number[];
   readonly arrivalMs: number[];
@@ -26,12 +29,13 @@ export class Timeline {
   #step = 0;
   #now: StepTimes | null = null;
 
-  begin(): void {
+  begin(plan: readonly BucketPlan[]): void {
     const beginMs = performance.now();
     const [arrivals, arrivalMs, launchMs, seqs]: number[][] = [[], [], [], []];
     this.#now = {
       step: this.#step,
       beginMs,
+      plan,
       arrivals: arrivals!,
       arrivalMs: arrivalMs!,
       launchMs: launchMs!,

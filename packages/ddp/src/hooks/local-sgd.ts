@@ -1,0 +1,66 @@
+// Post-local SGD (Lin, Stich, Patel, Jaggi, 2020): after some steps gradients are averaged within a subgroup only, or not
+// at all, and now and then the parameters over all ranks.
+import type { Group } from '@ringwise/collectives';
+import { averageGradients } from '../average.ts';
+import { invalidArgument } from '../errors.ts';
+import { type GradParam, type GradParamSource, paramsOf } from '../grad-param.ts';
+import { type CommHook, plainHook } from '../hook.ts';
+import { carrier } from '../memory.ts';
+
+export interface PostLocalSGDOptions {
+  /** Averaged backwards over all ranks at first. */
+  readonly startStep: number;
+  /** Ranks that average among themselves later, such as those of a host. Default null: every rank on its own. */
+  readonly subgroup?: Group | null;
+}
+
+/** The hook; with a PeriodicAverager. Use one for one model. */
+export function postLocalSGDHook({ startStep, subgroup = null }: PostLocalSGDOptions): CommHook {
+  let step = 0;
+  return function* postLocalSGD(bucket, group) {
+    const isLocal = step >= startStep;
+    if (bucket.isLast) step++;
+    if (!isLocal) yield* plainHook(bucket, group);
+    else if (subgroup !== null) yield* plainHook(bucket, subgroup);
+  };
+}
+
+export interface PeriodicAveragerOptions {
+  /** Steps from one average to the next. */
+  readonly period: number;
+  /** Steps without an average at first. Default 0. */
+  readonly warmupSteps?: number;
+}
+
+/** Averages a model's parameters over all ranks now and then. */
+export class PeriodicAverager {
+  /** Calls of afterStep() so far. Save and restore it with the model. */
+  step = 0;
+  readonly #params: readonly Pick<GradParam, 'value'>[];
+  readonly #group: Group;
+  readonly #period: number;
+  readonly #warmupSteps: number;
+
+  constructor(
+    params: GradParamSource | Iterable<Pick<GradParam, 'value'>>,
+    group: Group,
+    { period, warmupSteps = 0 }: PeriodicAveragerOptions,
+  ) {
+    if (!(period >= 1)) throw invalidArgument('PeriodicAverager: period', 'at least 1', String(period));
+    this.#params = paramsOf<Pick<GradParam, 'value'>>(params);
+    this.#group = group;
+    this.#period = period;
+    this.#warmupSteps = warmupSteps;
+  }
+
+  /** After every optimizer step. Collective when it is time; tells whether it was. */
+  async afterStep(): Promise<boolean> {
+    const step = this.step++ - this.#warmupSteps;
+    if (step < 0 || step % this.#period !== 0) return false;
+    await averageGradients(
+      this.#params.map(({ value }) => carrier(value)),
+      this.#group,
+    );
+    return true;
+  }
+}

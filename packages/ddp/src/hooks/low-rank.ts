@@ -1,0 +1,81 @@
+// The matrices of PowerSGD: row-major, small enough in one dimension that plain loops do. Sums are float64, in a fixed
+// order, so that ranks with the same bits get the same bits.
+
+/** out (n × r) = a (n × m) · b (m × r) */
+export function multiply(a: Float32Array, b: Float32Array, out: Float32Array, n: number, m: number): void {
+  const r = out.length / n;
+  for (let i = 0; i < n; i++) {
+    for (let k = 0; k < r; k++) {
+      let sum = 0;
+      for (let j = 0; j < m; j++) sum += a[i * m + j]! * b[j * r + k]!;
+      out[i * r + k] = sum;
+    }
+  }
+}
+
+/** out (m × r) = aᵀ · b, of a (n × m) and b (n × r) */
+export function multiplyTransposed(
+  a: Float32Array,
+  b: Float32Array,
+  out: Float32Array,
+  n: number,
+  m: number,
+): void {
+  const r = out.length / m;
+  for (let j = 0; j < m; j++) {
+    for (let k = 0; k < r; k++) {
+      let sum = 0;
+      for (let i = 0; i < n; i++) sum += a[i * m + j]! * b[i * r + k]!;
+      out[j * r + k] = sum;
+    }
+  }
+}
+
+/** out (n × m) = p (n × r) · qᵀ, of q (m × r) */
+export function outer(p: Float32Array, q: Float32Array, out: Float32Array, n: number, m: number): void {
+  const r = p.length / n;
+  for (let i = 0; i < n; i++) {
+    for (let j = 0; j < m; j++) {
+      let sum = 0;
+      for (let k = 0; k < r; k++) sum += p[i * r + k]! * q[j * r + k]!;
+      out[i * m + j] = sum;
+    }
+  }
+}
+
+// A column that shrinks by more than this when the others are taken out of it is rounding noise.
+const noise = 1e-6;
+
+/**
+ * Makes the columns of p (n × r, r ≤ n) orthonormal: Gram–Schmidt, twice for each column. One that depends on those before
+ * it is replaced by a unit vector, so that it can take up something in the next step.
+ */
+export function orthonormalize(p: Float32Array, n: number): void {
+  const r = p.length / n;
+  for (let k = 0; k < r; k++) {
+    for (let unit = 0; !normalizeColumn(p, n, k) && unit < n; unit++) {
+      for (let i = 0; i < n; i++) p[i * r + k] = i === unit ? 1 : 0;
+    }
+  }
+}
+
+/** Column k, without what it has of those before it. False if nothing is left. */
+function normalizeColumn(p: Float32Array, n: number, k: number): boolean {
+  const r = p.length / n;
+  const dot = (a: number, b: number) => {
+    let sum = 0;
+    for (let i = 0; i < n; i++) sum += p[i * r + a]! * p[i * r + b]!;
+    return sum;
+  };
+  for (let pass = 0; pass < 2; pass++) {
+    const before = Math.sqrt(dot(k, k));
+    for (let l = 0; l < k; l++) {
+      const part = dot(k, l);
+      for (let i = 0; i < n; i++) p[i * r + k]! -= part * p[i * r + l]!;
+    }
+    const norm = Math.sqrt(dot(k, k));
+    if (!(norm > noise * before)) return false;
+    for (let i = 0; i < n; i++) p[i * r + k]! /= norm;
+  }
+  return true;
+}

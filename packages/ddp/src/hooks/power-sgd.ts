@@ -1,0 +1,108 @@
+// PowerSGD (Vogels, Karimireddy, Jaggi, 2019): a gradient that is a matrix M travels as two thin ones,
+//
+//   M += error;  P = mean(M·Q);  P orthonormal;  Q = mean(Mᵀ·P);  M̂ = P·Qᵀ;  error = M − M̂
+//
+// one step of a power iteration, which the next step's gradient goes on with (Q is kept). Vectors, and matrices that this
+// would hardly shrink, are averaged as they are.
+import { invalidArgument } from '../errors.ts';
+import { type CommHook, type GradBucket, plainHook } from '../hook.ts';
+import { multiply, multiplyTransposed, orthonormalize, outer } from './low-rank.ts';
+
+export interface PowerSGDOptions {
+  /** Columns of the thin matrices. Default 1. */
+  readonly rank?: number;
+  /** Averaged backwards without compression at first, at least 2, because buckets may be rebuilt. Default 1000. */
+  readonly startStep?: number;
+  /** A matrix is compressed if it shrinks by more than this factor. Default 2. */
+  readonly minCompression?: number;
+  /** Of the first Q. The same on all ranks. Default 0. */
+  readonly seed?: number;
+}
+
+interface Matrix {
+  readonly gradient: Float32Array;
+  readonly rows: number;
+  readonly cols: number;
+  readonly error: Float32Array;
+  readonly p: Float32Array;
+  readonly q: Float32Array;
+}
+
+/** A bucket, dealt out. The thin matrices lie side by side, so that they travel together. */
+interface Parts {
+  readonly matrices: readonly Matrix[];
+  readonly plain: readonly Float32Array[];
+  readonly allP: Float32Array;
+  readonly allQ: Float32Array;
+}
+
+/** The hook, for float32; other gradients travel as they are. Use one for one model: it keeps the errors of its buckets. */
+export function powerSGDHook(options: PowerSGDOptions = {}): CommHook {
+  const { startStep = 1000 } = options;
+  if (!(startStep >= 2)) throw invalidArgument('powerSGDHook: startStep', 'at least 2', String(startStep));
+  const partsOf = new WeakMap<GradBucket, Parts>();
+  let step = 0;
+  return function* powerSGD(bucket, group) {
+    const isPlain = step < startStep || bucket.dtype !== 'float32';
+    if (bucket.isLast) step++;
+    if (isPlain) return yield* plainHook(bucket, group);
+    const parts = partsOf.get(bucket) ?? dealOut(bucket, options);
+    partsOf.set(bucket, parts);
+    const { matrices, plain, allP, allQ } = parts;
+    for (const { gradient, error, p, q, rows, cols } of matrices) {
+      for (let i = 0; i < error.length; i++) gradient[i]! += error[i]!;
+      multiply(gradient, q, p, rows, cols);
+    }
+    const first = matrices.length > 0 ? [allP, ...plain] : plain;
+    if (first.length > 0) yield group.allReduce(first, { op: 'avg' });
+    if (matrices.length === 0) return;
+    for (const { gradient, p, q, rows, cols } of matrices) {
+      orthonormalize(p, rows);
+      multiplyTransposed(gradient, p, q, rows, cols);
+    }
+    yield group.allReduce(allQ, { op: 'avg' });
+    for (const { gradient, error, p, q, rows, cols } of matrices) {
+      error.set(gradient);
+      outer(p, q, gradient, rows, cols);
+      for (let i = 0; i < error.length; i++) error[i]! -= gradient[i]!;
+    }
+  };
+}
+
+function dealOut(bucket: GradBucket, { rank = 1, minCompression = 2, seed = 0 }: PowerSGDOptions): Parts {
+  const sizes = bucket.gradients.map(({ shape, data }) => {
+    const rows = shape.length < 2 ? 1 : shape[0]!;
+    const cols = data.length / rows;
+    const width = Math.min(rank, rows, cols);
+    return { data: data as Float32Array, rows, cols, width };
+  });
+  const isThin = ({ rows, cols, width }: (typeof sizes)[0]) =>
+    rows > 1 && (rows + cols) * width * minCompression < rows * cols;
+  const thin = sizes.filter(isThin);
+  const total = (side: 'rows' | 'cols') => thin.reduce((sum, size) => sum + size[side] * size.width, 0);
+  const allP = new Float32Array(total('rows'));
+  const allQ = new Float32Array(total('cols'));
+  fillNormal(allQ, seed + bucket.index);
+  let [atP, atQ] = [0, 0];
+  const matrices = thin.map(({ data, rows, cols, width }) => {
+    const p = allP.subarray(atP, atP + rows * width);
+    const q = allQ.subarray(atQ, atQ + cols * width);
+    atP += p.length;
+    atQ += q.length;
+    return { gradient: data, rows, cols, error: new Float32Array(data.length), p, q };
+  });
+  return { matrices, plain: sizes.filter((size) => !isThin(size)).map(({ data }) => data), allP, allQ };
+}
+
+/** Normal numbers by Box and Muller, from a linear congruential generator (constants of Numerical Recipes). */
+function fillNormal(out: Float32Array, seed: number): void {
+  let state = seed >>> 0;
+  const uniform = () => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return (state + 1) / 2 ** 32;
+  };
+  uniform();
+  for (let i = 0; i < out.length; i++) {
+    out[i] = Math.sqrt(-2 * Math.log(uniform())) * Math.cos(2 * Math.PI * uniform());
+  }
+}

@@ -1,0 +1,21 @@
+// Fewer bytes between hosts only, rounded natively; inside a host gradients are added as they are.
+import { type CommHook, type GradBucket, plainHook } from '../hook.ts';
+
+/**
+ * A hook that sends float32 gradients between hosts as 'bfloat16' (half the bytes) or 'int8' (a quarter; what rounding
+ * loses stays in a residual of each bucket and is added to the next step's gradients). Others travel as they are. Use
+ * one for one model.
+ */
+export function wireHook(wire: 'bfloat16' | 'int8'): CommHook {
+  const residuals = new WeakMap<GradBucket, Float32Array>();
+  return function* onWire(bucket, group) {
+    if (bucket.dtype !== 'float32') return yield* plainHook(bucket, group);
+    if (wire === 'bfloat16') {
+      yield group.allReduce(bucket, { op: 'avg', wire });
+      return;
+    }
+    const residual = residuals.get(bucket) ?? new Float32Array(bucket.data.length);
+    residuals.set(bucket, residual);
+    yield group.allReduce(bucket, { op: 'avg', wire, residual });
+  };
+}

@@ -1,0 +1,101 @@
+// The last steps of all ranks as one Chrome trace (chrome://tracing, ui.perfetto.dev): a process for each rank, with a
+// track for backward and the time that the program waited, and one for the buckets.
+//
+// One clock: processes of a host share the monotonic one. For other hosts, all ranks leave a barrier at about the same
+// moment, so the middle one of several differences is the offset.
+import { hostname } from 'node:os';
+import type { Group } from '@ringwise/collectives';
+import type { StepStatistics } from './statistics.ts';
+
+/** Of Chrome's trace event format, what is used here. Times are microseconds. */
+export interface DdpTraceEvent {
+  /** M: name of a process or track; X: something that lasts. */
+  readonly ph: 'M' | 'X';
+  readonly name: string;
+  readonly pid: number;
+  readonly tid: number;
+  readonly ts?: number;
+  readonly dur?: number;
+  readonly args?: Record<string, unknown>;
+}
+
+export interface DdpTrace {
+  readonly traceEvents: readonly DdpTraceEvent[];
+}
+
+/** A step and when it began, by performance.now(). */
+export interface TracedStep {
+  readonly beginMs: number;
+  readonly statistics: StepStatistics;
+}
+
+const backwardTrack = 0;
+const bucketTrack = 1;
+const barriers = 5;
+
+/** Collective. The trace on rank 0, null on the others. */
+export async function gatherTrace(steps: readonly TracedStep[], group: Group): Promise<DdpTrace | null> {
+  const meetings: number[] = [];
+  for (let i = 0; i < barriers; i++) {
+    await group.barrier();
+    meetings.push(clockMs());
+  }
+  const originMs = clockMs() - performance.now();
+  const ranks = await group.gatherObject({ host: hostname(), meetings, originMs, steps }, { root: 0 });
+  if (ranks === null) return null;
+  const [first] = ranks as [(typeof ranks)[0]];
+  const offsets = ranks.map(({ host, meetings }) =>
+    host === first.host ? 0 : median(meetings.map((ms, i) => first.meetings[i]! - ms)),
+  );
+  const traceEvents = ranks.flatMap(({ host, steps, originMs }, rank) => {
+    const toUs = (ms: number) => 1000 * (ms + originMs + offsets[rank]! - first.meetings[0]!);
+    return [...namesOf(rank, host), ...steps.flatMap((step) => eventsOf(rank, step, toUs))];
+  });
+  return { traceEvents };
+}
+
+/** Of the host's monotonic clock. */
+function clockMs(): number {
+  return Number(process.hrtime.bigint()) / 1e6;
+}
+
+function median(values: number[]): number {
+  return values.sort((a, b) => a - b)[values.length >> 1]!;
+}
+
+function namesOf(pid: number, host: string): DdpTraceEvent[] {
+  const name = (what: string, tid: number, text: string): DdpTraceEvent => {
+    return { ph: 'M', name: what, pid, tid, args: { name: text } };
+  };
+  return [
+    name('process_name', 0, `rank ${pid} (${host})`),
+    name('thread_name', backwardTrack, 'backward'),
+    name('thread_name', bucketTrack, 'buckets'),
+  ];
+}
+
+function eventsOf(
+  pid: number,
+  { beginMs, statistics }: TracedStep,
+  toUs: (ms: number) => number,
+): DdpTraceEvent[] {
+  const { step, backwardMs, exposedMs, arrivalOrder, buckets } = statistics;
+  const slice = (
+    tid: number,
+    name: string,
+    fromMs: number,
+    durationMs: number,
+    args: Record<string, unknown>,
+  ) => {
+    const ts = toUs(beginMs + fromMs);
+    return { ph: 'X', name, pid, tid, ts, dur: 1000 * durationMs, args } as const;
+  };
+  const endMs = backwardMs + exposedMs;
+  return [
+    slice(backwardTrack, `backward ${step}`, 0, backwardMs, { arrivalOrder }),
+    slice(backwardTrack, `wait ${step}`, backwardMs, exposedMs, {}),
+    ...buckets.map(({ index, launchedMs, communicationMs, ...args }) =>
+      slice(bucketTrack, `bucket ${index}`, launchedMs, communicationMs ?? endMs - launchedMs, args),
+    ),
+  ];
+}
