@@ -13,9 +13,10 @@ interface Scope {
 interface Context {
   readonly scope: Scope | null;
   readonly gradEnabled: boolean;
+  readonly detectsAnomaly: boolean;
 }
 
-const outside: Context = { scope: null, gradEnabled: true };
+const outside: Context = { scope: null, gradEnabled: true, detectsAnomaly: false };
 const contexts = new AsyncLocalStorage<Context>();
 let activeContexts = 0;
 
@@ -26,6 +27,9 @@ const current = (): Context => (activeContexts === 0 ? outside : (entered ?? con
 
 /** Whether operations are recorded for backward. */
 export const isGradEnabled = (): boolean => current().gradEnabled;
+
+/** Whether operations are checked for NaN and infinities; see detectAnomaly. */
+export const isDetectingAnomaly = (): boolean => current().detectsAnomaly;
 
 function openScope(): Scope | null {
   let scope = current().scope;
@@ -79,10 +83,9 @@ function within<T>(context: Context, fn: () => T, end: (result: unknown) => void
  * a returned tensor belongs to the outer scope. Parameters, gradients and optimiser state are never disposed.
  */
 export function scope<T>(fn: () => T): T {
-  const { gradEnabled } = current();
   const parent = openScope();
   const own: Scope = { parent, tensors: [] };
-  return within({ scope: own, gradEnabled }, fn, (result) => {
+  return within({ ...current(), scope: own }, fn, (result) => {
     const created = own.tensors!;
     own.tensors = null;
     const returned = new Set<unknown>();
@@ -95,10 +98,21 @@ export function scope<T>(fn: () => T): T {
   });
 }
 
+const withSetting = <T>(setting: Partial<Context>, fn: () => T): T =>
+  within({ ...current(), ...setting }, fn, () => {});
+
 /** Runs `fn` without recording operations for backward; also across the awaits of an async `fn`. */
-export function noGrad<T>(fn: () => T): T {
-  return within({ scope: current().scope, gradEnabled: false }, fn, () => {});
-}
+export const noGrad = <T>(fn: () => T): T => withSetting({ gradEnabled: false }, fn);
+
+/** Records operations again inside noGrad. */
+export const enableGrad = <T>(fn: () => T): T => withSetting({ gradEnabled: true }, fn);
+
+/**
+ * Runs `fn`, forwards and backward, and throws ERR_TENSOR_ANOMALY for the first operation whose result has a NaN or +∞, or
+ * whose gradient has one that is not finite. Names the operation and the place where it was called. Slow: each
+ * result is read twice.
+ */
+export const detectAnomaly = <T>(fn: () => T): T => withSetting({ detectsAnomaly: true }, fn);
 
 /** Takes a tensor out of the care of scopes and of backward: it lives until dispose() or the collector. */
 export function keep<T extends Tensor>(tensor: T): T {

@@ -2,6 +2,7 @@
 import { type DType, dtypes } from './dtype.ts';
 
 export type TensorErrorCode =
+  | 'ERR_TENSOR_ANOMALY'
   | 'ERR_TENSOR_ARGUMENT'
   | 'ERR_TENSOR_AUTOGRAD'
   | 'ERR_TENSOR_DISPOSED'
@@ -286,6 +287,47 @@ export const boundGrad = (): TensorError =>
   autograd(
     'to: the gradient of a parameter is bound to memory of another dtype. Convert the module before it is wrapped.',
   );
+
+export const needsGraph = (what: string): TensorError =>
+  autograd(
+    `${what}: expected a tensor that requires a gradient. Set requiresGrad, or compute it outside of noGrad.`,
+  );
+
+export const hookGradient = (what: string, got: string, expected: string): TensorError =>
+  autograd(`${what}: expected a gradient of ${expected}, got ${got}.`);
+
+export const gradientCount = (name: string, expected: number, got: number): TensorError =>
+  autograd(`${name}: expected a gradient, or null, for each of ${expected} inputs, got ${got}.`);
+
+export const unusedInput = (position: number): TensorError =>
+  autograd(
+    `grad: the outputs do not depend on input ${position}. Pass { allowUnused: true } to get null for it.`,
+  );
+
+export const checkpointChanged = (): TensorError =>
+  autograd(
+    'checkpoint: the function gave another shape, or no gradient, when it was run again. It must depend on its inputs, on parameters and on the default generator only.',
+  );
+
+/** Where an operation was called: the first place of the stack outside of this package's sources. */
+function callSite(site: Error): string {
+  const lines = (site.stack ?? '').split('\n').slice(1);
+  const ours = /[\\/]tensor[\\/](src|dist)[\\/]/;
+  return (lines.find((line) => !ours.test(line) && !line.includes('node:')) ?? lines.at(-1) ?? '').trim();
+}
+
+const anomaly = (what: string, value: number, shape: Shape, site: Error): TensorError =>
+  new TensorError(
+    'ERR_TENSOR_ANOMALY',
+    `detectAnomaly: ${what} has ${value} (result of shape ${show(shape)}, called ${callSite(site)}). Everything before it was finite.`,
+    site,
+  );
+
+export const anomalyForward = (op: string, value: number, shape: Shape, site: Error): TensorError =>
+  anomaly(`the result of '${op}'`, value, shape, site);
+
+export const anomalyBackward = (op: string, value: number, shape: Shape, site: Error): TensorError =>
+  anomaly(`what the gradient of '${op}' gave`, value, shape, site);
 
 export interface GradMismatch {
   readonly input: number;

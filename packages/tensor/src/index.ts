@@ -1,7 +1,10 @@
 export { onBackwardEnd } from './autograd/backward.ts';
 export { type GradCheckOptions, gradCheck } from './autograd/check.ts';
+export { checkpoint } from './autograd/checkpoint.ts';
+export { customFunction, type FunctionContext, type FunctionOptions } from './autograd/custom.ts';
+export { type GradOptions, grad } from './autograd/grad.ts';
 export { kernelsName } from './backends/index.ts';
-export { isGradEnabled, keep, noGrad, scope } from './context.ts';
+export { detectAnomaly, enableGrad, isGradEnabled, keep, noGrad, scope } from './context.ts';
 export {
   arange,
   type CreationOptions,

@@ -2,12 +2,15 @@
 import { runBackward } from './autograd/backward.ts';
 import { Leaf } from './autograd/leaf.ts';
 import { kernels } from './backends/index.ts';
+import { noGrad, track } from './context.ts';
 import { type DType, dtypeInfo, type HostArray, isFloat } from './dtype.ts';
 import {
   badBoundGrad,
   boundGrad,
   gradDtype,
   gradientShape,
+  hookGradient,
+  needsGraph,
   noGraph,
   notALeaf,
   notScalarLoss,
@@ -26,6 +29,8 @@ export interface ZeroGradOptions {
 
 export abstract class GradTensor extends TensorCore {
   #grad: Tensor | null = null;
+  /** The gradient of a tensor that an operation made, once retainGrad was called. */
+  #retained: Leaf | null = null;
 
   /** A tensor of this shape over other memory, in nobody's care. Takes over one reference of `storage`. */
   protected abstract over(storage: Storage): Tensor;
@@ -50,8 +55,8 @@ export abstract class GradTensor extends TensorCore {
 
   /** The accumulated gradient, or null. It shares memory with what backward writes to. */
   get grad(): Tensor | null {
-    const leaf = this.target;
-    if (!(leaf instanceof Leaf) || leaf.grad === null) return null;
+    const leaf = this.target instanceof Leaf ? this.target : this.#retained;
+    if (leaf === null || leaf.grad === null) return null;
     if (this.#grad === null || this.#grad.isDisposed || this.#grad.storage !== leaf.grad) {
       this.#grad = this.over(leaf.grad.retain());
     }
@@ -73,10 +78,38 @@ export abstract class GradTensor extends TensorCore {
     }
     const own = gradient ? denseStorage(gradient) : null;
     try {
-      runBackward(this.target, own, options.retainGraph ?? false);
+      runBackward([{ target: this.target, gradient: own }], options.retainGraph ?? false);
     } finally {
       own?.release();
     }
+  }
+
+  /**
+   * Calls `hook` in every backward with the gradient of this tensor, complete for that backward, before it goes on or is
+   * added to `grad`. What it returns takes its place; it must not write into the one that it got. Returns a function
+   * that removes the hook.
+   */
+  registerHook(hook: (grad: Tensor) => Tensor | undefined): () => void {
+    if (this.target === null) throw needsGraph('registerHook');
+    return this.target.addHook((grad) => {
+      const tensor = this.over(grad.retain());
+      track(tensor);
+      const other = noGrad(() => hook(tensor));
+      return other ? checkedGradient('registerHook', other, this) : null;
+    });
+  }
+
+  /** Keeps the gradient of a tensor that an operation made: backward adds it to `grad`, and does not dispose the tensor. */
+  retainGrad(): void {
+    if (this.target === null) throw needsGraph('retainGrad');
+    if (this.target.isLeaf || this.#retained !== null) return;
+    const retained = new Leaf(this.dtype, this.count);
+    this.#retained = retained;
+    this.isKept = true;
+    this.target.addHook((grad) => {
+      retained.share(grad);
+      return null;
+    });
   }
 
   /** Drops the gradient, or fills it with zero if setToNull is false. A bound gradient is always filled. */
@@ -131,14 +164,32 @@ export abstract class GradTensor extends TensorCore {
     this.#forgetGrad();
   }
 
+  override dispose(): void {
+    if (this.#retained !== null && !this.isDisposed) this.dropGrad(this.#retained);
+    super.dispose();
+  }
+
   #forgetGrad(): void {
     if (this.#grad?.isKept === false) this.#grad.dispose();
     this.#grad = null;
   }
 }
 
+/** The memory of a gradient that a user gave, if it fits to `tensor`. One reference. */
+export function checkedGradient(what: string, gradient: TensorCore, tensor: Typed): Storage {
+  const show = ({ dtype, shape }: Typed): string => `${dtype} [${shape.join(', ')}]`;
+  const fits = sameShape(gradient.shape, tensor.shape) && gradient.dtype === tensor.dtype;
+  if (!fits) throw hookGradient(what, show(gradient), show(tensor));
+  return denseStorage(gradient);
+}
+
+interface Typed {
+  readonly dtype: DType;
+  readonly shape: Shape;
+}
+
 /** The elements in row-major order: the tensor's own memory where they lie like that, else a copy. One reference. */
-function denseStorage(tensor: TensorCore): Storage {
+export function denseStorage(tensor: TensorCore): Storage {
   const { storage, strided, count } = tensor;
   if (strided === storage.dense && storage.memory.count === count) return storage.retain();
   return convertedStorage(strided, tensor.shape, tensor.dtype);

@@ -287,8 +287,8 @@ export class Tensor extends GradTensor {
 }
 
 /** Internal: a tensor that belongs to the scope that is open now. Takes over one reference of `storage`. */
-export function created(storage: Storage, shape: Shape): Tensor {
-  const tensor = new Tensor(storage, shape);
+export function created(storage: Storage, shape: Shape, strided: Strided = storage.dense): Tensor {
+  const tensor = new Tensor(storage, shape, strided);
   track(tensor);
   return tensor;
 }

@@ -1,13 +1,13 @@
 // Runs the tape backwards. Operations are numbered as they are recorded, so descending numbers are a reverse
 // topological order; the gradients of late layers are final before those of early layers are computed.
 import { kernels } from '../backends/index.ts';
-import { graphUsedTwice } from '../errors.ts';
 import type { Storage } from '../storage.ts';
+import { checkBackward } from './anomaly.ts';
 import { Leaf } from './leaf.ts';
 import { Node } from './node.ts';
+import { type Captures, Pass } from './pass.ts';
 import type { GradTarget } from './target.ts';
 
-let lastVisit = 0;
 const endListeners = new Set<() => void>();
 
 /**
@@ -20,59 +20,73 @@ export function onBackwardEnd(done: () => void): () => void {
   return () => void endListeners.delete(entry);
 }
 
-/** All nodes that `root` depends on, latest first. Tells each leaf how many contributions it will get. */
-function collect(root: Node): Node[] {
-  const visit = ++lastVisit;
-  const nodes = [root];
-  root.visit = visit;
-  for (let i = 0; i < nodes.length; i++) {
-    const node = nodes[i]!;
-    if (node.backward === null) throw graphUsedTwice(node.name);
-    for (const input of node.inputs) {
-      if (input instanceof Leaf) {
-        input.pending = input.visit === visit ? input.pending + 1 : 1;
-        input.visit = visit;
-      } else if (input instanceof Node && input.visit !== visit) {
-        input.visit = visit;
-        nodes.push(input);
-      }
-    }
-  }
-  return nodes.sort((a, b) => b.seq - a.seq);
+/** A tensor that backward starts from, and its gradient; null for 1. */
+export interface Root {
+  readonly target: GradTarget;
+  readonly gradient: Storage | null;
 }
 
-function seed(root: GradTarget, gradient: Storage | null): void {
+function seed({ target, gradient }: Root): void {
   if (gradient !== null) {
-    root.share(gradient);
+    target.share(gradient);
     return;
   }
-  const ones = root.begin();
-  kernels().copy([root.count], ones.dense, 1);
-  root.end(ones);
+  const ones = target.begin();
+  kernels().copy([target.count], ones.dense, 1);
+  target.end(ones);
 }
 
-/** `gradient`: that of the root, null for 1. */
-export function runBackward(root: Node | Leaf, gradient: Storage | null, retainGraph: boolean): void {
-  if (root instanceof Leaf) {
-    root.pending = 1;
-    seed(root, gradient);
-  } else {
-    const nodes = collect(root);
-    seed(root, gradient);
-    try {
-      for (const node of nodes) {
-        node.checkSaved();
-        node.backward!(node.grad!);
-        node.dropGrad();
-        if (retainGraph) continue;
-        node.clear();
-        // The value of an intermediate result is of no use any more, except to a user who said so.
-        if (node !== root && !node.output.isKept) node.output.dispose();
-      }
-    } finally {
-      // After an error: gradients that were on their way.
-      for (const node of nodes) node.dropGrad();
+/** Goes on over a graph that `node` has made just now, in place of its own contributions. */
+function enter(pass: Pass, node: Node, root: GradTarget): Node[] {
+  const nodes = pass.reach([root]);
+  root.share(node.grad!);
+  for (const input of node.inputs) if (input instanceof Leaf) input.contributed();
+  return nodes;
+}
+
+function runNodes(pass: Pass, nodes: Node[], roots: ReadonlySet<GradTarget>, retainGraph: boolean): void {
+  const entered = new Set<Node>();
+  for (let i = 0; i < nodes.length; i++) {
+    const node = nodes[i]!;
+    node.checkSaved();
+    node.runHooks();
+    pass.capture(node);
+    if (node.recompute !== null) {
+      const inner = enter(pass, node, node.recompute());
+      for (const each of inner) entered.add(each);
+      nodes.splice(i + 1, 0, ...inner);
+    } else {
+      node.backward!(node.grad!);
+      checkBackward(node);
     }
+    node.dropGrad();
+    if (retainGraph && !entered.has(node)) continue;
+    node.clear();
+    // The value of an intermediate result is of no use any more, except to a user who said so.
+    if (!roots.has(node) && !pass.isCaptured(node) && !node.output.isKept) node.output.dispose();
   }
-  for (const done of endListeners) done();
+}
+
+/** With `captures`, gradients are put there, and those of leaves stay what they are. */
+export function runBackward(
+  roots: readonly Root[],
+  retainGraph: boolean,
+  captures: Captures | null = null,
+): void {
+  const targets = new Set(roots.map(({ target }) => target));
+  const pass = new Pass(captures);
+  let isDone = false;
+  const nodes: Node[] = [];
+  try {
+    nodes.push(...pass.reach(targets));
+    for (const root of roots) seed(root);
+    runNodes(pass, nodes, targets, retainGraph);
+    isDone = true;
+  } finally {
+    // After an error: gradients that were on their way.
+    for (const node of nodes) node.dropGrad();
+    for (const root of targets) if (root instanceof Node) root.dropGrad();
+    pass.end(isDone);
+  }
+  if (captures === null) for (const done of endListeners) done();
 }

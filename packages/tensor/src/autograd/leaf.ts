@@ -11,6 +11,9 @@ export class Leaf extends GradTarget {
   /** Contributions that the running backward still owes. */
   pending = 0;
   readonly #ready = new Set<() => void>();
+  /** The gradient of earlier backwards, while that of the running one is collected on its own. */
+  #earlier: { readonly grad: Storage | null; readonly isFilled: boolean } | null = null;
+  #isCaptured = false;
 
   override share(contribution: Storage): void {
     // Copied: a gradient is changed in place later, and the contribution may be another gradient too.
@@ -19,8 +22,41 @@ export class Leaf extends GradTarget {
     this.close();
   }
 
-  protected override contributed(): void {
-    if (--this.pending === 0) for (const ready of this.#ready) ready();
+  /** Collects the gradient of a backward on its own: for hooks, or, when `isCaptured`, to be taken instead of added. */
+  setAside(isCaptured: boolean): void {
+    if (this.#earlier !== null) return;
+    this.#earlier = { grad: this.grad, isFilled: this.isFilled };
+    this.#isCaptured = isCaptured;
+    this.grad = null;
+    this.isFilled = false;
+  }
+
+  /** Ends setAside: drops what was collected and not added. */
+  restore(): void {
+    if (this.#earlier === null) return;
+    this.grad?.release();
+    ({ grad: this.grad, isFilled: this.isFilled } = this.#earlier);
+    this.#earlier = null;
+  }
+
+  /** Adds what was collected on its own to the gradient of earlier backwards. */
+  #merge(): void {
+    const own = this.grad!.retain();
+    this.restore();
+    if (this.isFilled) this.add(own);
+    else kernels().copy([this.count], this.open(), own.dense);
+    this.isFilled = true;
+    own.release();
+  }
+
+  /** One contribution less is to come; `close` calls it. */
+  override contributed(): void {
+    if (--this.pending > 0) return;
+    if (this.#earlier !== null && this.isFilled) {
+      this.runHooks();
+      if (!this.#isCaptured) this.#merge();
+    }
+    if (!this.#isCaptured || this.#earlier === null) for (const ready of this.#ready) ready();
   }
 
   onReady(ready: () => void): () => void {

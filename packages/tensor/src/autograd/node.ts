@@ -4,11 +4,12 @@
 // It is given back when backward has run the node, or when nobody can run it any more: its output is disposed and
 // no recorded operation used that output (`refs`).
 import { kernels } from '../backends/index.ts';
-import { isGradEnabled } from '../context.ts';
+import { isDetectingAnomaly, isGradEnabled } from '../context.ts';
 import { savedValueChanged } from '../errors.ts';
 import type { Strided } from '../kernels.ts';
 import { allocate, type Storage } from '../storage.ts';
 import type { Tensor } from '../tensor.ts';
+import { checkForward, siteOf } from './anomaly.ts';
 import { GradTarget } from './target.ts';
 
 /** Sends the gradient of the output on to the inputs. Gives every input that has a target exactly one contribution. */
@@ -17,15 +18,22 @@ export type Backward = (grad: Storage) => void;
 const nothing: readonly never[] = [];
 let lastSeq = 0;
 
+/** The number of the operation that was recorded last. */
+export const latestSeq = (): number => lastSeq;
+
 export class Node extends GradTarget {
   override readonly isLeaf = false;
   /** Grows with time, so an operation has a larger number than all that it depends on. */
   readonly seq = ++lastSeq;
   readonly name: string;
+  /** Where the operation was called; only recorded while anomalies are looked for. */
+  readonly site: Error | null;
   readonly output: Tensor;
   inputs: readonly (GradTarget | null)[];
   /** Null once the node has been run and its memory given back. */
   backward: Backward | null;
+  /** Makes a graph over which the gradient goes on to the same inputs, instead of by `backward`; returns its root. */
+  recompute: (() => GradTarget) | null = null;
   #saved: readonly Storage[];
   /** The sum of the versions of what is saved, which only grow. */
   #version = 0;
@@ -41,6 +49,7 @@ export class Node extends GradTarget {
   ) {
     super(output.dtype, output.count);
     this.name = name;
+    this.site = isDetectingAnomaly() ? siteOf(name) : null;
     this.output = output;
     this.inputs = inputs;
     this.#saved = saved;
@@ -77,7 +86,7 @@ export class Node extends GradTarget {
     if (version !== this.#version) throw savedValueChanged(this.name);
   }
 
-  protected override contributed(): void {}
+  override contributed(): void {}
 
   dropGrad(): void {
     this.grad?.release();
@@ -92,6 +101,7 @@ export class Node extends GradTarget {
     this.#saved = nothing;
     this.inputs = nothing;
     this.backward = null;
+    this.recompute = null;
   }
 
   /** The output is disposed. Clears this node, and those before it, if nothing can reach them any more. */
@@ -120,6 +130,8 @@ export function record(
   saved: readonly Storage[],
   backward: Backward,
 ): Tensor {
-  output.target = new Node(name, output, inputs, saved, backward);
+  const node = new Node(name, output, inputs, saved, backward);
+  output.target = node;
+  if (node.site !== null) checkForward(node);
   return output;
 }

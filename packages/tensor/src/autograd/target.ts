@@ -11,6 +11,9 @@ import type { DType } from '../dtype.ts';
 import type { Strided } from '../kernels.ts';
 import { allocate, type Storage } from '../storage.ts';
 
+/** Sees a complete gradient. May return one to take its place: dense, of the same dtype, one reference. */
+export type GradHook = (grad: Storage) => Storage | null;
+
 export abstract class GradTarget {
   /** Whether the gradient stays after backward. */
   abstract readonly isLeaf: boolean;
@@ -23,17 +26,40 @@ export abstract class GradTarget {
   isFilled = false;
   /** The backward that saw this target last. */
   visit = 0;
+  #hooks: Map<object, GradHook> | null = null;
 
   constructor(dtype: DType, count: number) {
     this.dtype = dtype;
     this.count = count;
   }
 
+  get hasHooks(): boolean {
+    return this.#hooks !== null && this.#hooks.size > 0;
+  }
+
+  /** Hooks run in the order in which they were added. Returns a function that removes the hook. */
+  addHook(hook: GradHook): () => void {
+    this.#hooks ??= new Map();
+    const key = {};
+    this.#hooks.set(key, hook);
+    return () => void this.#hooks!.delete(key);
+  }
+
+  runHooks(): void {
+    if (this.#hooks === null) return;
+    for (const hook of this.#hooks.values()) {
+      const other = hook(this.grad!);
+      if (other === null) continue;
+      this.grad!.release();
+      this.grad = other;
+    }
+  }
+
   /** Takes a contribution of any dtype that others may hold too, and that nobody changes any more. */
   abstract share(contribution: Storage): void;
 
   /** Called after each contribution. */
-  protected abstract contributed(): void;
+  abstract contributed(): void;
 
   open(): Strided {
     this.grad ??= allocate(this.dtype, this.count);

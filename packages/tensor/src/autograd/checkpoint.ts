@@ -1,0 +1,85 @@
+// Trades computing for memory: the intermediate results of a function are dropped after forward and computed again
+// when backward gets there. The graph of the second run takes the place of the checkpoint in the running backward, so
+// parameters inside get their contributions, and are ready, as if nothing had been dropped.
+import { enableGrad, isGradEnabled, scope } from '../context.ts';
+import { checkpointChanged } from '../errors.ts';
+import type { Strided } from '../kernels.ts';
+import { defaultGenerator } from '../random.ts';
+import { type Shape, sameShape } from '../shape.ts';
+import type { Storage } from '../storage.ts';
+import { created, type Tensor } from '../tensor.ts';
+import { latestSeq, Node, record } from './node.ts';
+import type { GradTarget } from './target.ts';
+
+interface SavedInput {
+  readonly storage: Storage;
+  readonly shape: Shape;
+  readonly strided: Strided;
+  readonly target: GradTarget | null;
+}
+
+const savedInput = ({ storage, shape, strided, target }: Tensor): SavedInput => ({
+  storage,
+  shape,
+  strided,
+  target,
+});
+
+/** The same values, over which gradients go on to the same target. */
+function revived({ storage, shape, strided, target }: SavedInput): Tensor {
+  const tensor = created(storage.retain(), shape, strided);
+  return target === null ? tensor : record('checkpoint', tensor, [target], [], (grad) => target.share(grad));
+}
+
+/** What the graph of `root` contributes to outside of itself: leaves, and operations before `seq`. */
+function borderOf(root: GradTarget, seq: number): GradTarget[] {
+  const seen = new Set<GradTarget>([root]);
+  const border: GradTarget[] = [];
+  for (const target of seen) {
+    if (target instanceof Node && target.seq > seq)
+      for (const input of target.inputs) input && seen.add(input);
+    else border.push(target);
+  }
+  return border;
+}
+
+/** Runs `fn` with the numbers of the default generator that it got the first time. */
+function withRandomState<T>(state: ReturnType<ReturnType<typeof defaultGenerator>['state']>, fn: () => T): T {
+  const generator = defaultGenerator();
+  const now = generator.state();
+  generator.setState(state);
+  try {
+    return fn();
+  } finally {
+    generator.setState(now);
+  }
+}
+
+/**
+ * fn(...inputs), whose intermediate results are not kept for backward but computed again there. `fn` gives one tensor, and must
+ * give the same again: it may use parameters and the default generator, whose state is restored for the second run.
+ */
+export function checkpoint<Inputs extends readonly Tensor[]>(
+  fn: (...inputs: Inputs) => Tensor,
+  ...inputs: Inputs
+): Tensor {
+  if (!isGradEnabled()) return fn(...inputs);
+  const state = defaultGenerator().state();
+  const seq = latestSeq();
+  return scope(() => {
+    const result = fn(...inputs);
+    if (result.target === null) return result;
+    const out = result.detach();
+    const saved = inputs.map(savedInput);
+    const storages = saved.map(({ storage }) => storage);
+    record('checkpoint', out, borderOf(result.target, seq), storages, () => {});
+    (out.target as Node).recompute = () => {
+      const again = withRandomState(state, () =>
+        scope(() => enableGrad(() => fn(...(saved.map(revived) as unknown as Inputs)))),
+      );
+      if (again.target === null || !sameShape(again.shape, out.shape)) throw checkpointChanged();
+      return again.target;
+    };
+    return out;
+  });
+}

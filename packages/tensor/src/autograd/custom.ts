@@ -1,0 +1,98 @@
+// Operations whose gradient the user writes.
+
+import { kernels } from '../backends/index.ts';
+import { isGradEnabled, noGrad, scope } from '../context.ts';
+import { gradientCount } from '../errors.ts';
+import type { Strided } from '../kernels.ts';
+import type { Shape } from '../shape.ts';
+import { allocate, type Storage } from '../storage.ts';
+import { created, Tensor } from '../tensor.ts';
+import { checkedGradient } from '../tensor-grad.ts';
+import { record } from './node.ts';
+
+interface Saved {
+  readonly storage: Storage;
+  readonly shape: Shape;
+  readonly strided: Strided;
+}
+
+/** Carries values from forward to backward. */
+export class FunctionContext {
+  #saved: readonly Saved[] = [];
+
+  /** Whether a gradient is wanted for each input; backward may give null for the others. */
+  readonly needsGrad: readonly boolean[];
+
+  /** Internal. */
+  constructor(needsGrad: readonly boolean[]) {
+    this.needsGrad = needsGrad;
+  }
+
+  /** Keeps tensors, inputs or others, for backward. To be called once, in forward. */
+  save(...tensors: readonly Tensor[]): void {
+    this.#saved = tensors.map(({ storage, shape, strided }) => ({ storage, shape, strided }));
+  }
+
+  /** What was saved. Only in backward. */
+  get saved(): readonly Tensor[] {
+    return this.#saved.map(({ storage, shape, strided }) => created(storage.retain(), shape, strided));
+  }
+
+  /** Internal: what the tape has to hold. */
+  storages(): Storage[] {
+    return this.#saved.map(({ storage }) => storage);
+  }
+}
+
+export interface FunctionOptions<Inputs extends readonly unknown[]> {
+  readonly name: string;
+  /** Computes the result; nothing in it is recorded. */
+  readonly forward: (context: FunctionContext, ...inputs: Inputs) => Tensor;
+  /** The gradient of each input, given that of the result; null stands for zero, and for inputs that are no tensors. */
+  readonly backward: (context: FunctionContext, grad: Tensor) => readonly (Tensor | null)[] | Tensor;
+}
+
+type Input = { readonly dtype: Tensor['dtype']; readonly shape: Shape; readonly target: Tensor['target'] };
+
+function send(name: string, inputs: readonly (Input | null)[], given: readonly (Tensor | null)[]): void {
+  if (given.length !== inputs.length) throw gradientCount(name, inputs.length, given.length);
+  for (const [i, input] of inputs.entries()) {
+    const target = input?.target;
+    if (!target) continue;
+    const gradient = given[i] ?? null;
+    const contribution = gradient
+      ? checkedGradient(name, gradient, input)
+      : allocate(target.dtype, target.count);
+    if (gradient === null) kernels().copy([target.count], contribution.dense, 0);
+    target.share(contribution);
+    contribution.release();
+  }
+}
+
+/** Makes an operation of its forward and its backward. Inputs may be tensors and anything else; the result is one tensor. */
+export function customFunction<Inputs extends readonly unknown[]>(
+  options: FunctionOptions<Inputs>,
+): (...inputs: Inputs) => Tensor {
+  const { name, forward, backward } = options;
+  return (...inputs) => {
+    const tensors = inputs.map((input) => (input instanceof Tensor ? input : null));
+    const needsGrad = tensors.map((tensor) => tensor?.requiresGrad === true);
+    const context = new FunctionContext(needsGrad);
+    return scope(() => {
+      const result = noGrad(() => forward(context, ...inputs));
+      const out = tensors.includes(result) ? result.detach() : result;
+      if (!isGradEnabled() || !needsGrad.includes(true)) return out;
+      const known = tensors.map((tensor): Input | null => {
+        return tensor && { dtype: tensor.dtype, shape: tensor.shape, target: tensor.target };
+      });
+      const targets = known.map((input) => input?.target ?? null);
+      return record(name, out, targets, context.storages(), (grad) => {
+        scope(() => {
+          const gradient = created(grad.retain(), out.shape);
+          const given = noGrad(() => backward(context, gradient));
+          send(name, known, given instanceof Tensor ? [given] : given);
+        });
+      });
+    });
+  };
+}

@@ -1,0 +1,68 @@
+// Gradients as results instead of in `grad`.
+import { gradDtype, gradientShape, needsGraph, notScalarLoss, unusedInput } from '../errors.ts';
+import { sameShape } from '../shape.ts';
+import { created, type Tensor } from '../tensor.ts';
+import { denseStorage } from '../tensor-grad.ts';
+import { type Root, runBackward } from './backward.ts';
+import type { Captures } from './pass.ts';
+
+export interface GradOptions {
+  /** The gradients of the outputs; 1 for those that are left out or null, which must have one element. */
+  readonly gradOutputs?: readonly (Tensor | null)[];
+  readonly retainGraph?: boolean;
+  /** Gives null for inputs that the outputs do not depend on. Default: throws. */
+  readonly allowUnused?: boolean;
+}
+
+const list = <T>(value: T | readonly T[]): readonly T[] => (Array.isArray(value) ? value : [value as T]);
+
+function rootOf(output: Tensor, gradient: Tensor | null): Root {
+  if (output.target === null) throw needsGraph('grad: outputs');
+  if (gradient === null) {
+    if (output.count !== 1) throw notScalarLoss(output.shape);
+    return { target: output.target, gradient: null };
+  }
+  if (!sameShape(gradient.shape, output.shape)) throw gradientShape(gradient.shape, output.shape);
+  if (gradient.dtype !== output.dtype) throw gradDtype(gradient.dtype, output.dtype);
+  return { target: output.target, gradient: denseStorage(gradient) };
+}
+
+/**
+ * The gradients of `inputs`, summed over `outputs`. Inputs may be leaves or results of operations. No tensor's `grad` is
+ * changed, and onGradReady and onBackwardEnd are silent; hooks of tensors run.
+ */
+export function grad(
+  outputs: Tensor | readonly Tensor[],
+  inputs: Tensor | readonly Tensor[],
+  options: GradOptions & { readonly allowUnused: true },
+): (Tensor | null)[];
+export function grad(
+  outputs: Tensor | readonly Tensor[],
+  inputs: Tensor | readonly Tensor[],
+  options?: GradOptions,
+): Tensor[];
+export function grad(
+  outputs: Tensor | readonly Tensor[],
+  inputs: Tensor | readonly Tensor[],
+  options: GradOptions = {},
+): (Tensor | null)[] {
+  const wanted = list(inputs);
+  const captures: Captures = new Map();
+  for (const input of wanted) {
+    if (input.target === null) throw needsGraph('grad: inputs');
+    captures.set(input.target, null);
+  }
+  const roots = list(outputs).map((output, i) => rootOf(output, options.gradOutputs?.[i] ?? null));
+  try {
+    runBackward(roots, options.retainGraph ?? false, captures);
+    return wanted.map((input, i) => {
+      const storage = captures.get(input.target!) ?? null;
+      if (storage !== null) return created(storage.retain(), input.shape);
+      if (options.allowUnused) return null;
+      throw unusedInput(i);
+    });
+  } finally {
+    for (const storage of captures.values()) storage?.release();
+    for (const root of roots) root.gradient?.release();
+  }
+}

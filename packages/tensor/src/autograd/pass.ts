@@ -1,0 +1,80 @@
+// What one backward goes over: which nodes, in which order, and which leaves wait for how many contributions.
+import { graphUsedTwice } from '../errors.ts';
+import type { Storage } from '../storage.ts';
+import { Leaf } from './leaf.ts';
+import { Node } from './node.ts';
+import type { GradTarget } from './target.ts';
+
+/** The targets whose gradients somebody wants, and the gradients once they are known: one reference each. */
+export type Captures = Map<GradTarget, Storage | null>;
+
+let lastVisit = 0;
+
+export class Pass {
+  readonly #visit = ++lastVisit;
+  readonly #captures: Captures | null;
+  readonly #leaves: Leaf[] = [];
+  /** With captures: what leads to one of them. */
+  readonly #needed = new Set<GradTarget>();
+
+  constructor(captures: Captures | null) {
+    this.#captures = captures;
+    for (const target of captures?.keys() ?? []) this.#needed.add(target);
+  }
+
+  isCaptured(node: Node): boolean {
+    return this.#captures?.has(node) === true;
+  }
+
+  /** Takes the gradient of a node, if somebody wants it. */
+  capture(node: Node): void {
+    if (this.isCaptured(node)) this.#captures!.set(node, node.grad!.retain());
+  }
+
+  /** All nodes to be run that `roots` depend on and that this pass does not have yet, latest first. */
+  reach(roots: Iterable<GradTarget>): Node[] {
+    const found: Node[] = [];
+    const visit = (target: GradTarget | null): void => {
+      if (!(target instanceof Node) || target.visit === this.#visit) return;
+      target.visit = this.#visit;
+      found.push(target);
+    };
+    for (const root of roots) {
+      visit(root);
+      if (root instanceof Leaf) this.#claim(root);
+    }
+    for (let i = 0; i < found.length; i++) {
+      const node = found[i]!;
+      if (node.backward === null) throw graphUsedTwice(node.name);
+      for (const input of node.inputs) visit(input);
+    }
+    const nodes = this.#onlyNeeded(found.sort((a, b) => b.seq - a.seq));
+    for (const { inputs } of nodes) for (const input of inputs) if (input instanceof Leaf) this.#claim(input);
+    return nodes;
+  }
+
+  #onlyNeeded(nodes: Node[]): Node[] {
+    if (this.#captures === null) return nodes;
+    for (const node of nodes.toReversed()) {
+      if (node.inputs.some((input) => input !== null && this.#needed.has(input))) this.#needed.add(node);
+    }
+    return nodes.filter((node) => this.#needed.has(node));
+  }
+
+  #claim(leaf: Leaf): void {
+    leaf.pending++;
+    if (leaf.visit === this.#visit) return;
+    leaf.visit = this.#visit;
+    this.#leaves.push(leaf);
+    if (this.#captures !== null || leaf.hasHooks) leaf.setAside(this.#captures !== null);
+  }
+
+  /** Hands over what was captured, and puts everything back that an error left behind. */
+  end(isDone: boolean): void {
+    for (const leaf of this.#leaves) {
+      if (!isDone) leaf.pending = 0;
+      if (isDone && leaf.isFilled && this.#captures?.has(leaf)) this.#captures.set(leaf, leaf.grad!.retain());
+      leaf.restore();
+    }
+  }
+}
