@@ -91,6 +91,13 @@ class Call {
     return static_cast<const double*>(data);
   }
 
+  /// Number i of the sizes that a call with more of them than arguments puts where a walk has its shape.
+  size_t listed(size_t i) const {
+    const double value = state_->scratch[2 * tensor::kMaxOperands + i];
+    if (!(value >= 0 && value <= 0x1p53)) wrong(i, "a size");
+    return static_cast<size_t>(value);
+  }
+
   /// The first `operands` operands as the shape in the scratch array sees them; what they reach is checked.
   tensor::Walk walk(int operands) const {
     tensor::Walk walk;
@@ -161,10 +168,16 @@ napi_value entry(napi_env env, napi_callback_info info) {
   return nullptr;
 }
 
+/// The dtype of operand 0, where a kernel takes float32 and float64.
+inline DType float_of(Call& call) {
+  return call.block(0).dtype == DType::Float64 ? DType::Float64 : DType::Float32;
+}
+
 /// Adds one function to `exports`.
 void define_function(napi_env env, napi_value exports, TensorState* state, const char* name, napi_callback callback);
 /// Add the kernel functions to `exports`.
 void define_optimizer(napi_env env, napi_value exports, TensorState* state);
 void define_kernels(napi_env env, napi_value exports, TensorState* state);
+void define_layers(napi_env env, napi_value exports, TensorState* state);
 
 }  // namespace ringwise::node

@@ -71,11 +71,6 @@ void matmul(Call& call) {
   });
 }
 
-/// The dtype of operand 0, where a kernel takes float32 and float64.
-DType float_of(Call& call) {
-  return call.block(0).dtype == DType::Float64 ? DType::Float64 : DType::Float32;
-}
-
 /// (rows, cols)
 void log_softmax(Call& call) {
   const size_t rows = call.size(0), cols = call.size(1), count = area(rows, cols);

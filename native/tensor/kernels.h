@@ -8,7 +8,8 @@
 //
 // Sizes are elements. Nothing here checks arguments: the TypeScript ops have done so. An output may be equal to an
 // input of `map`, but never overlaps one partly. Every kernel gives the same bits for the same inputs at the same
-// level. Only `matmul` (packing buffers, kept per thread) and `sort` allocate.
+// level. Only `matmul` and the convolutions (working space, kept per thread) and `sort`
+// allocate.
 #pragma once
 
 #include <cstddef>
@@ -44,6 +45,24 @@ struct MatmulSizes {
 struct LookupSizes {
   size_t outer, count, size, inner;
   bool per_element;  // the index has the shape of the result; otherwise it is [count]
+};
+
+/// A window that slides over planes [height, width]. Position (oy, ox) begins at row oy * stride_y - pad_top and column
+/// ox * stride_x - pad_left; its rows are dilation_y apart, its columns dilation_x.
+struct Window {
+  size_t height, width, out_height, out_width, kernel_height, kernel_width;
+  size_t stride_y, stride_x, dilation_y, dilation_x, pad_top, pad_left;
+};
+
+/// Dense x [batch, groups, in_channels, height, width], weight [groups, out_channels, in_channels, kernel_height,
+/// kernel_width] and out [batch, groups, out_channels, out_height, out_width].
+struct ConvSizes {
+  size_t batch, groups, in_channels, out_channels;  // channels of one group
+  Window window;
+};
+
+struct PoolSizes {
+  size_t planes, height, width, out_height, out_width;
 };
 
 struct Kernels {
@@ -85,6 +104,25 @@ struct Kernels {
                bool descending);
   /// Dense [batch, rows, cols] with zeros above (below, when `upper`) the given diagonal.
   void (*triangle)(DType, void* out, const void* a, size_t batch, size_t rows, size_t cols, int64_t diagonal, bool upper);
+
+  /// Dense float32 or float64. What a window covers outside of its plane counts as 0.
+  void (*conv2d)(DType, void* out, const void* x, const void* weight, const ConvSizes&);
+  void (*conv2d_grad_input)(DType, void* grad_x, const void* grad, const void* weight, const ConvSizes&, bool accumulate);
+  void (*conv2d_grad_weight)(DType, void* grad_weight, const void* grad, const void* x, const ConvSizes&, bool accumulate);
+
+  /// Dense float32 or float64 planes. The largest element under each window, and its position in the plane; padding is
+  /// never taken. NaN counts as the largest. A window that covers nothing gives -inf and position 0.
+  void (*max_pool)(DType, void* out, int64_t* positions, const void* a, size_t planes, const Window&);
+  /// Sums over boxes. `bins` has for each output row, then for each output column: begin, end and divisor.
+  void (*avg_pool)(DType, void* out, const void* a, const int64_t* bins, const PoolSizes&);
+  void (*avg_pool_grad)(DType, void* grad_in, const void* grad, const int64_t* bins, const PoolSizes&);
+
+  /// Dense float32 or float64 [outer, channels, inner]. out[2, channels]: the mean of each channel, and the sum of the
+  /// squared distances from it.
+  void (*channel_moments)(DType, void* out, const void* a, size_t outer, size_t channels, size_t inner);
+  /// out[2, channels]: the sum of `grad`, and of grad * (a - mean), with a mean for each channel.
+  void (*channel_grad_sums)(DType, void* out, const void* grad, const void* a, const void* mean, size_t outer,
+                            size_t channels, size_t inner);
 
   /// One step of an optimiser for all tensors.
   void (*optimize)(const OptimizerRule&, const OptimizerTensor*, size_t count);

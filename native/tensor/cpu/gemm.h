@@ -32,15 +32,16 @@ struct Split {
   }
 };
 
-// Packing space of one thread, grown to what its products need, freed when the thread ends.
+// Working space of one thread, grown to what its products need, freed when the thread ends.
+template <class T = float>
 class PackBuffer {
  public:
-  float* reserve(size_t count) {
+  T* reserve(size_t count) {
     count += kPackSlack;
     if (count > capacity_) {
       capacity_ = 0;
       data_.reset();
-      data_.reset(static_cast<float*>(::operator new(count * sizeof(float), std::align_val_t{64})));
+      data_.reset(static_cast<T*>(::operator new(count * sizeof(T), std::align_val_t{64})));
       capacity_ = count;
     }
     return data_.get();
@@ -48,9 +49,9 @@ class PackBuffer {
 
  private:
   struct Free {
-    void operator()(float* p) const { ::operator delete(p, std::align_val_t{64}); }
+    void operator()(T* p) const { ::operator delete(p, std::align_val_t{64}); }
   };
-  std::unique_ptr<float, Free> data_;
+  std::unique_ptr<T, Free> data_;
   size_t capacity_ = 0;
 };
 
@@ -67,8 +68,11 @@ struct Matrix {
   }
 };
 
+// B is a Matrix, or anything else that can pack its columns.
+template <class B>
 struct Product {
-  Matrix a, b;
+  Matrix a;
+  B b;
   size_t m, n, k;
   bool a_in_place;
   bool is_turned;  // C is stored [n, m]
@@ -115,7 +119,8 @@ struct TileRows {
 };
 
 // The tiles of one block of A, rows `ms` and `ks` of k, packed one behind the other unless A is read in place.
-inline size_t make_tiles(const Product& x, Range ms, Range ks, float* pack, bool is_packed, TileRows* tiles) {
+template <class B>
+inline size_t make_tiles(const Product<B>& x, Range ms, Range ks, float* pack, bool is_packed, TileRows* tiles) {
   const Split split(ms.size, kTileRows);
   for (size_t i = 0; i < split.parts; i++) {
     const Range rows{ms.begin + split[i].begin, split[i].size};
@@ -133,7 +138,8 @@ inline size_t make_tiles(const Product& x, Range ms, Range ks, float* pack, bool
 
 // All tiles of a block against one panel: columns [col, col + cols), packed to whole vectors. Tiles that do not fit
 // into C as they are, at its right edge or turned, go through a buffer.
-inline void multiply_panel(const Product& x, const TileRows* tiles, size_t tile_count, const float* panel, size_t col,
+template <class B>
+inline void multiply_panel(const Product<B>& x, const TileRows* tiles, size_t tile_count, const float* panel, size_t col,
                            size_t cols, size_t k, bool accumulate) {
   alignas(64) float buffer[kTileRows * kTileCols];
   const size_t width = panel_width(cols);
@@ -157,8 +163,9 @@ inline void multiply_panel(const Product& x, const TileRows* tiles, size_t tile_
   }
 }
 
-inline void multiply(const Product& x) {
-  thread_local PackBuffer a_buffer, b_buffer;
+template <class B>
+inline void multiply(const Product<B>& x) {
+  thread_local PackBuffer<> a_buffer, b_buffer;
   const Split k_blocks(x.k, kBlockK), m_blocks(x.m, kBlockTiles * kTileRows);
   const size_t n_most = (m_blocks.parts == 1 ? kNarrowPanels : kWidePanels) * kTileCols;
   float* a_pack = x.a_in_place ? nullptr : a_buffer.reserve(m_blocks.longest * k_blocks.longest);
@@ -193,8 +200,8 @@ void matmul(float* c, const float* a_data, const float* b_data, const MatmulSize
   const Matrix a{a_data, a_step, !trans_a}, b{b_data, b_step, trans_b};
   const bool are_rows = trans_b && !trans_a && a_step == k && b_step == k;
   if (are_rows && (m <= kThinRows || n <= kThinCols)) multiply_dots(c, a_data, b_data, m, n, k, accumulate);
-  else if (trans_b && m <= kMostRowsTurned) multiply({b, a, n, m, k, true, true, c, accumulate});
-  else multiply({a, b, m, n, k, !trans_a && n <= kMostColsInPlace, false, c, accumulate});
+  else if (trans_b && m <= kMostRowsTurned) multiply(Product<Matrix>{b, a, n, m, k, true, true, c, accumulate});
+  else multiply(Product<Matrix>{a, b, m, n, k, !trans_a && n <= kMostColsInPlace, false, c, accumulate});
 }
 
 // Rows of B times elements of A, which the compiler turns into vectors.

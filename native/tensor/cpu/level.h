@@ -16,6 +16,9 @@
 #include "tensor/cpu/gemm_pack.h"
 #include "tensor/cpu/gemm_dot.h"
 #include "tensor/cpu/gemm.h"
+#include "tensor/cpu/conv.h"
+#include "tensor/cpu/pool.h"
+#include "tensor/cpu/channels.h"
 #include "tensor/cpu/optimizer.h"
 
 namespace ringwise::tensor::RINGWISE_LEVEL {
@@ -39,6 +42,14 @@ constexpr Kernels make_kernels(CpuLevel level, const char* name) {
   k.cumsum = &cumsum;
   k.sort = &sort;
   k.triangle = &triangle;
+  k.conv2d = &conv2d;
+  k.conv2d_grad_input = &conv2d_grad_input;
+  k.conv2d_grad_weight = &conv2d_grad_weight;
+  k.max_pool = &max_pool;
+  k.avg_pool = &avg_pool;
+  k.avg_pool_grad = &avg_pool_grad;
+  k.channel_moments = &channel_moments;
+  k.channel_grad_sums = &channel_grad_sums;
   k.optimize = &optimize;
   k.total_norm = &total_norm;
   k.scale = &scale;

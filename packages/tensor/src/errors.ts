@@ -10,6 +10,7 @@ export type TensorErrorCode =
   | 'ERR_TENSOR_GRAD_CHECK'
   | 'ERR_TENSOR_KERNELS'
   | 'ERR_TENSOR_LABEL'
+  | 'ERR_TENSOR_NPY'
   | 'ERR_TENSOR_SAFETENSORS'
   | 'ERR_TENSOR_SHAPE'
   | 'ERR_TENSOR_STATE_DICT';
@@ -146,6 +147,34 @@ export const badMatmul = (a: Shape, b: Shape): TensorError =>
 export const badLinear = (x: Shape, w: Shape, b: Shape | null): TensorError =>
   shapeError(
     `linear: expected x [..., in], w [out, in] and b [out], got x ${show(x)}, w ${show(w)}, b ${b ? show(b) : 'null'}.`,
+  );
+
+export const badConv = (x: Shape, w: Shape, b: Shape | null, groups: number): TensorError =>
+  shapeError(
+    `conv2d: expected x [batch, in, height, width], w [out, in / ${groups}, kernel height, kernel width] and b [out], where in and out are multiples of groups ${groups}; got x ${show(x)}, w ${show(w)}, b ${b ? show(b) : 'null'}.`,
+  );
+
+export const windowTooLarge = (op: string, kernel: Shape, dilation: Shape, plane: Shape): TensorError =>
+  shapeError(
+    `${op}: a window of ${show(kernel)} with dilation ${show(dilation)} does not fit into the padded plane of ${show(plane)}. Pad more, or take a smaller window.`,
+  );
+
+export const badPlanes = (op: string, shape: Shape): TensorError =>
+  shapeError(
+    `${op}: expected [batch, channels, height, width] or [channels, height, width] with planes that are not empty, got ${show(shape)}.`,
+  );
+
+export const badChannels = (op: string, what: string, shape: Shape, channels: number): TensorError =>
+  shapeError(`${op}: expected ${what} of shape [${channels}], one for each channel, got ${show(shape)}.`);
+
+export const oneValuePerChannel = (shape: Shape): TensorError =>
+  shapeError(
+    `batchNorm: expected more than one value per channel to train on, got shape ${show(shape)}. Use eval(), or a larger batch.`,
+  );
+
+export const noRunningStatistics = (): TensorError =>
+  argument(
+    'batchNorm: no running statistics to normalise by. Pass { training: true }, which takes those of the batch.',
   );
 
 export const wrongCount = (op: string, shape: Shape, count: number): TensorError =>
@@ -361,7 +390,10 @@ export const nonfiniteNorm = (norm: number): TensorError =>
 export const badOption = (what: string, expected: string, value: unknown): TensorError =>
   argument(`${what}: expected ${expected}, got ${value}.`);
 
-// safetensors.
+// Files.
+
+export const badNpy = (path: string, problem: string, cause?: unknown): TensorError =>
+  new TensorError('ERR_TENSOR_NPY', `npy: ${path}: ${problem}.`, cause);
 
 export const badSafetensors = (path: string, problem: string, cause?: unknown): TensorError =>
   new TensorError('ERR_TENSOR_SAFETENSORS', `safetensors: ${path}: ${problem}.`, cause);

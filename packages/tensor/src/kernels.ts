@@ -8,6 +8,7 @@
 //
 // `out` may be an input of `map` and `copy` where both lie the same way; otherwise it overlaps no input.
 import type { DType, HostArray } from './dtype.ts';
+import type { LayerKernels } from './layer-kernels.ts';
 
 /** A piece of memory of a kernel set. Freed by `Kernels.free`, once, by whoever holds the last reference. */
 export interface Memory {
@@ -146,7 +147,7 @@ export interface OptimizerTensor {
 
 type Shape = readonly number[];
 
-export interface Kernels {
+export interface Kernels extends LayerKernels {
   readonly name: 'reference' | 'native';
 
   // Memory. `alloc` does not clear. `adopt` wraps an array that somebody else owns and keeps it alive until free.

@@ -3,6 +3,7 @@
 import { beforeAll, describe } from 'vitest';
 import type { Kernels } from '../src/kernels.ts';
 import { elementwiseContract } from './contract/elementwise.ts';
+import { layerContract } from './contract/layers.ts';
 import { matrixContract } from './contract/matrices.ts';
 import { memoryContract } from './contract/memory.ts';
 import { optimizerContract } from './contract/optimizer.ts';
@@ -22,6 +23,7 @@ export function kernelsContract(name: string, load: () => Kernels): void {
       elementwiseContract,
       reduceContract,
       matrixContract,
+      layerContract,
       orderContract,
       optimizerContract,
     ]) {

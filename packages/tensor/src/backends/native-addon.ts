@@ -3,6 +3,7 @@ import { createRequire } from 'node:module';
 import { resolve } from 'node:path';
 import type { HostArray } from '../dtype.ts';
 import { nativeKernelsMissing } from '../errors.ts';
+import type { NativeLayers } from './native-layers.ts';
 
 export interface CudaDevice {
   readonly name: string;
@@ -21,7 +22,7 @@ export interface CudaInfo {
 }
 
 /** Memory is named by handles, dtypes and operations by numbers. Kernels take their operands from `scratch`. */
-export interface NativeAddon {
+export interface NativeAddon extends NativeLayers {
   /** For up to four operands a handle and an offset (handle 0: a number, and its value); then rank, shape and the
    *  strides of each operand, where a kernel walks over them. */
   readonly scratch: Float64Array;

@@ -13,6 +13,7 @@ import {
   type Strided,
 } from '../kernels.ts';
 import { type CudaInfo, loadAddon, type NativeAddon } from './native-addon.ts';
+import { layerKernels } from './native-layers.ts';
 import { optimizerKernels } from './native-optimizer.ts';
 
 function numbered<Name extends string>(names: readonly Name[]): Readonly<Record<Name, number>> {
@@ -67,6 +68,11 @@ export class Writer {
     this.place(0, a);
     this.place(1, b);
     this.place(2, c);
+  }
+
+  /** A number at place `i` behind the operands, where other calls have the shape. */
+  list(i: number, value: number): void {
+    this.#scratch[shapeAt + i] = value;
   }
 
   /** Starts a walk over operands of any strides. One whose operands are all dense has a single dimension. */
@@ -195,6 +201,7 @@ function kernelsOf(addon: NativeAddon): Kernels {
       addon.triangle(batch, rows, cols, diagonal, upper ? 1 : 0);
     },
 
+    ...layerKernels(addon, writer),
     ...optimizerKernels(addon, writer),
   };
 }

@@ -8,7 +8,7 @@ import { Module } from './module.ts';
 import { parameter } from './parameter.ts';
 
 /** A parameter with values between −bound and bound from the default generator. */
-function uniformParameter(shape: readonly number[], count: number, bound: number): Tensor {
+export function uniformParameter(shape: readonly number[], count: number, bound: number): Tensor {
   const storage = allocate('float32', count);
   defaultGenerator().uniform(storage.memory.host as Float32Array, -bound, bound);
   return parameter(new Tensor(storage, shape));

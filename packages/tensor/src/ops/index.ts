@@ -1,3 +1,4 @@
+export { type BatchNormOptions, type BatchNormSync, batchNorm } from './batch-norm.ts';
 export {
   add,
   div,
@@ -18,6 +19,7 @@ export {
   sub,
 } from './binary.ts';
 export { clamp, maskedFill, where } from './choose.ts';
+export { type Conv1dOptions, type ConvOptions, conv1d, conv2d } from './conv.ts';
 export { clone, contiguous, to } from './convert.ts';
 export { add_, copy_, div_, fill_, mul_, sub_, zero_ } from './in-place.ts';
 export { at, type Index, type Range } from './indexing.ts';
@@ -27,6 +29,14 @@ export { embedding, gather, indexSelect, oneHot, scatterAdd } from './lookup.ts'
 export { crossEntropy, type LossOptions, mseLoss, nllLoss, type Reduction } from './loss.ts';
 export { matmul } from './matmul.ts';
 export { cumsum, type Sorted, sort, topk, tril, triu } from './order.ts';
+export {
+  type AvgPoolOptions,
+  adaptiveAvgPool2d,
+  avgPool2d,
+  type MaxPoolOptions,
+  maxPool2d,
+  type PoolOptions,
+} from './pool.ts';
 export { all, any, argmax, argmin, type Dims, max, mean, min, prod, sum } from './reduce.ts';
 export { logSoftmax, softmax } from './softmax.ts';
 export { logSumExp, std, type VarianceOptions, variance } from './statistics.ts';

@@ -1,6 +1,7 @@
 // The kernels in plain TypeScript: slow, complete, and the definition of what is right.
 import { type DType, dtypeInfo, type HostArray } from '../../dtype.ts';
 import type { Kernels, Memory } from '../../kernels.ts';
+import * as layers from './layers.ts';
 import { copy, map } from './map.ts';
 import { logSoftmax, logSoftmaxGrad, matmul, nll, nllGrad } from './matrices.ts';
 import { optimize, scale, totalNorm } from './optimizer.ts';
@@ -35,6 +36,7 @@ export const referenceKernels: Kernels = {
   cumsum,
   sort,
   triangle,
+  ...layers,
   optimize,
   totalNorm,
   scale,

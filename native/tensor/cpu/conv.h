@@ -1,0 +1,338 @@
+// Convolution as matrix products in which one operand, the pixels under each window, is never made: it is packed for the
+// tile kernel straight from a padded copy of one image, by a table of offsets for its columns and one for its rows.
+//
+//   out[co, pixel]   = weight[co, tap] · x[tap, pixel]
+//   grad_weight[co, tap] = grad[co, pixel] · x[pixel, tap], where the copy has its channels innermost, so that the taps of
+//                      one window row lie one behind the other
+//   grad_x[ci, pixel] = weight[ci, tap] · grad[tap, pixel], for each phase of the strides: pixels that lie a stride apart are
+//                      reached by the same taps
+//
+// Images and groups are done one by one. Included only by level.h.
+namespace ringwise::tensor::RINGWISE_LEVEL {
+
+// A matrix in pieces: element (j, p), with p along k, is data[outer[j] + inner[p]]. Up to kPackSlack floats behind any
+// element are read.
+struct Gathered {
+  const float* data;
+  const size_t* outer;
+  const size_t* inner;
+
+  void pack(float* out, size_t width, Range columns, Range k) const {
+    struct Run {
+      size_t to, from, count;
+    } runs[kTileCols];
+    size_t run_count = 0;
+    for (size_t j = 0; j < columns.size; j++) {
+      const size_t from = outer[columns.begin + j];
+      Run* last = runs + run_count - 1;
+      if (run_count > 0 && from == last->from + last->count) last->count++;
+      else runs[run_count++] = {j, from, 1};
+    }
+    for (size_t p = 0; p < k.size; p++, out += width) {
+      const float* from = data + inner[k.begin + p];
+      // Whole vectors: what is too much is written over by the next run, the next row, or is slack.
+      for (size_t r = 0; r < run_count; r++) {
+        const Run& run = runs[r];
+        for (size_t i = 0; i < run.count; i += kLanes) store(out + run.to + i, load(from + run.from + i));
+      }
+      for (size_t j = columns.size; j < width; j++) out[j] = 0;
+    }
+  }
+};
+
+// Planes with zeros around them: (top, left) of each is the plane's first element. What does not fit in is cut off.
+struct Padding {
+  size_t rows, cols, top, left;
+};
+
+inline Padding padding_of(const Window& w) {
+  return {(w.out_height - 1) * w.stride_y + (w.kernel_height - 1) * w.dilation_y + 1,
+          (w.out_width - 1) * w.stride_x + (w.kernel_width - 1) * w.dilation_x + 1, w.pad_top, w.pad_left};
+}
+
+// Calls row(y, count): row `top` + y of the padded plane has `count` elements of row y of the plane.
+template <class Row>
+inline void for_each_inside_row(const Padding& p, size_t height, size_t width, Row row) {
+  const size_t count = p.left < p.cols ? std::min(width, p.cols - p.left) : 0;
+  for (size_t y = 0; y < height && p.top + y < p.rows; y++) row(y, count);
+}
+
+inline void pad_planes(float* out, const float* planes, size_t channels, size_t height, size_t width, const Padding& p) {
+  std::memset(out, 0, channels * p.rows * p.cols * sizeof(float));
+  for (size_t c = 0; c < channels; c++, out += p.rows * p.cols, planes += height * width) {
+    for_each_inside_row(p, height, width, [&](size_t y, size_t count) {
+      std::memcpy(out + (p.top + y) * p.cols + p.left, planes + y * width, count * sizeof(float));
+    });
+  }
+}
+
+// The same as [rows, cols, channels].
+inline void pad_channels_last(float* out, const float* planes, size_t channels, size_t height, size_t width,
+                              const Padding& p) {
+  std::memset(out, 0, channels * p.rows * p.cols * sizeof(float));
+  for_each_inside_row(p, height, width, [&](size_t y, size_t count) {
+    transpose_floats(out + ((p.top + y) * p.cols + p.left) * channels, channels, planes + y * width, count, channels,
+                     height * width);
+  });
+}
+
+struct Axis {
+  size_t step, count;
+};
+
+// The offsets of all elements of [a, b, c], in row-major order.
+inline void fill_offsets(size_t* out, Axis a, Axis b, Axis c) {
+  for (size_t i = 0; i < a.count; i++) {
+    for (size_t j = 0; j < b.count; j++) {
+      for (size_t k = 0; k < c.count; k++) *out++ = i * a.step + j * b.step + k * c.step;
+    }
+  }
+}
+
+// Working space of one thread's convolutions.
+struct ConvSpace {
+  PackBuffer<float> image, weights, result;
+  PackBuffer<size_t> outer, inner;
+};
+inline ConvSpace& conv_space() {
+  thread_local ConvSpace space;
+  return space;
+}
+
+inline size_t taps_of(const ConvSizes& s) {
+  return s.in_channels * s.window.kernel_height * s.window.kernel_width;
+}
+
+void conv2d_floats(float* out, const float* x, const float* weight, const ConvSizes& s) {
+  const Window& w = s.window;
+  const Padding padded = padding_of(w);
+  const size_t taps = taps_of(s), pixels = w.out_height * w.out_width, plane = padded.rows * padded.cols;
+  ConvSpace& space = conv_space();
+  float* image = space.image.reserve(s.in_channels * plane);
+  size_t* outer = space.outer.reserve(pixels);
+  size_t* inner = space.inner.reserve(taps);
+  fill_offsets(outer, {0, 1}, {w.stride_y * padded.cols, w.out_height}, {w.stride_x, w.out_width});
+  fill_offsets(inner, {plane, s.in_channels}, {w.dilation_y * padded.cols, w.kernel_height}, {w.dilation_x, w.kernel_width});
+  for (size_t i = 0; i < s.batch * s.groups; i++) {
+    pad_planes(image, x + i * s.in_channels * w.height * w.width, s.in_channels, w.height, w.width, padded);
+    const Matrix weights{weight + i % s.groups * s.out_channels * taps, taps, true};
+    multiply(Product<Gathered>{weights, {image, outer, inner}, s.out_channels, pixels, taps, pixels <= kMostColsInPlace,
+                               false, out + i * s.out_channels * pixels, false});
+  }
+}
+
+// to[co, c, tap] (+)= from[co, tap, c]
+inline void add_channels_first(float* to, const float* from, size_t out_channels, size_t channels, size_t taps,
+                               bool accumulate) {
+  for (size_t co = 0; co < out_channels; co++, from += channels * taps) {
+    for (size_t c = 0; c < channels; c++) {
+      for (size_t t = 0; t < taps; t++, to++) *to = (accumulate ? *to : 0) + from[t * channels + c];
+    }
+  }
+}
+
+void conv2d_grad_weight_floats(float* grad_weight, const float* grad, const float* x, const ConvSizes& s, bool accumulate) {
+  const Window& w = s.window;
+  const Padding padded = padding_of(w);
+  const size_t taps = taps_of(s), pixels = w.out_height * w.out_width, channels = s.in_channels;
+  ConvSpace& space = conv_space();
+  float* image = space.image.reserve(channels * padded.rows * padded.cols);
+  float* sums = space.result.reserve(s.out_channels * taps);
+  size_t* outer = space.outer.reserve(taps);
+  size_t* inner = space.inner.reserve(pixels);
+  const size_t row = padded.cols * channels;
+  fill_offsets(outer, {w.dilation_y * row, w.kernel_height}, {w.dilation_x * channels, w.kernel_width}, {1, channels});
+  fill_offsets(inner, {0, 1}, {w.stride_y * row, w.out_height}, {w.stride_x * channels, w.out_width});
+  for (size_t g = 0; g < s.groups; g++) {
+    if (s.batch == 0) std::fill_n(sums, s.out_channels * taps, 0.0f);
+    for (size_t n = 0; n < s.batch; n++) {
+      const size_t i = n * s.groups + g;
+      pad_channels_last(image, x + i * channels * w.height * w.width, channels, w.height, w.width, padded);
+      const Matrix grads{grad + i * s.out_channels * pixels, pixels, true};
+      multiply(Product<Gathered>{grads, {image, outer, inner}, s.out_channels, taps, pixels, true, false, sums, n > 0});
+    }
+    add_channels_first(grad_weight + g * s.out_channels * taps, sums, s.out_channels, channels, taps / channels, accumulate);
+  }
+}
+
+// One axis of one phase of the input's gradient: pixels phase, phase + stride, … are reached through the taps
+// first, first + step, … of the kernel, and pixel i by tap t from position i + shift(t) of the output.
+struct PhaseAxis {
+  size_t phase, pixels;
+  size_t first, step, taps;
+  size_t base;  // shift of the first tap, in the padded output; each further tap is `back` less
+  size_t back;
+
+  // margin: zeros in front of the output, so that no position is negative.
+  PhaseAxis(size_t phase, size_t size, size_t kernel, size_t stride, size_t dilation, size_t pad, size_t margin)
+      : phase(phase), pixels((size - phase + stride - 1) / stride), first(0), step(1), taps(0), base(0), back(0) {
+    const auto fits = [&](size_t tap) { return (phase + pad + tap * dilation * (stride - 1)) % stride == 0; };
+    while (first < kernel && !fits(first)) first++;
+    if (first >= kernel) return;
+    while (step < stride && !fits(first + step)) step++;
+    taps = (kernel - first + step - 1) / step;
+    back = step * dilation / stride;
+    base = (phase + pad + margin * stride - first * dilation) / stride;
+  }
+};
+
+// to[(y * stride_y) , (x * stride_x)] (+)= from[y, x], for `channels` planes.
+inline void spread(float* to, const float* from, const ConvSizes& s, const PhaseAxis& ys, const PhaseAxis& xs,
+                   bool accumulate) {
+  const Window& w = s.window;
+  for (size_t c = 0; c < s.in_channels; c++, to += w.height * w.width) {
+    for (size_t y = 0; y < ys.pixels; y++) {
+      float* row = to + (ys.phase + y * w.stride_y) * w.width + xs.phase;
+      for (size_t x = 0; x < xs.pixels; x++, from++) row[x * w.stride_x] = (accumulate ? row[x * w.stride_x] : 0) + *from;
+    }
+  }
+}
+
+// to[ci, co, ky, kx] = weight[co, ci, ky, kx] for the taps of a phase.
+inline void phase_weights(float* to, const float* weight, const ConvSizes& s, const PhaseAxis& ys, const PhaseAxis& xs) {
+  const Window& w = s.window;
+  for (size_t ci = 0; ci < s.in_channels; ci++) {
+    for (size_t co = 0; co < s.out_channels; co++) {
+      const float* kernel = weight + (co * s.in_channels + ci) * w.kernel_height * w.kernel_width;
+      for (size_t y = 0; y < ys.taps; y++) {
+        const float* row = kernel + (ys.first + y * ys.step) * w.kernel_width;
+        for (size_t x = 0; x < xs.taps; x++) *to++ = row[xs.first + x * xs.step];
+      }
+    }
+  }
+}
+
+// All images of one group at one phase.
+inline void grad_input_phase(float* grad_x, const float* grad, const float* weight, const ConvSizes& s, size_t group,
+                             const PhaseAxis& ys, const PhaseAxis& xs, const Padding& padded, bool accumulate) {
+  const Window& w = s.window;
+  const size_t taps = s.out_channels * ys.taps * xs.taps, pixels = ys.pixels * xs.pixels, plane = padded.rows * padded.cols;
+  const size_t out_plane = w.out_height * w.out_width, in_plane = w.height * w.width;
+  const bool is_direct = w.stride_y == 1 && w.stride_x == 1;
+  ConvSpace& space = conv_space();
+  float* image = space.image.reserve(s.out_channels * plane);
+  float* weights = space.weights.reserve(s.in_channels * taps);
+  float* result = is_direct ? nullptr : space.result.reserve(s.in_channels * pixels);
+  size_t* outer = space.outer.reserve(pixels);
+  size_t* inner = space.inner.reserve(taps);
+  phase_weights(weights, weight + group * s.out_channels * taps_of(s), s, ys, xs);
+  fill_offsets(outer, {0, 1}, {padded.cols, ys.pixels}, {1, xs.pixels});
+  for (size_t co = 0, i = 0; co < s.out_channels; co++) {
+    for (size_t y = 0; y < ys.taps; y++) {
+      for (size_t x = 0; x < xs.taps; x++) {
+        inner[i++] = co * plane + (ys.base - y * ys.back) * padded.cols + xs.base - x * xs.back;
+      }
+    }
+  }
+  for (size_t n = 0; n < s.batch; n++) {
+    const size_t i = n * s.groups + group;
+    float* to = grad_x + i * s.in_channels * in_plane;
+    if (taps == 0) {
+      std::fill_n(result, s.in_channels * pixels, 0.0f);
+    } else {
+      pad_planes(image, grad + i * s.out_channels * out_plane, s.out_channels, w.out_height, w.out_width, padded);
+      multiply(Product<Gathered>{{weights, taps, true}, {image, outer, inner}, s.in_channels, pixels, taps,
+                                 pixels <= kMostColsInPlace, false, is_direct ? to : result, is_direct && accumulate});
+    }
+    if (!is_direct) spread(to, result, s, ys, xs, accumulate);
+  }
+}
+
+void conv2d_grad_input_floats(float* grad_x, const float* grad, const float* weight, const ConvSizes& s, bool accumulate) {
+  const Window& w = s.window;
+  // How far before its first position the output is asked for, and up to where.
+  const auto margin_of = [](size_t kernel, size_t dilation, size_t pad, size_t stride) {
+    const size_t reach = (kernel - 1) * dilation;
+    return reach > pad ? (reach - pad) / stride : 0;
+  };
+  Padding padded;
+  padded.top = margin_of(w.kernel_height, w.dilation_y, w.pad_top, w.stride_y);
+  padded.left = margin_of(w.kernel_width, w.dilation_x, w.pad_left, w.stride_x);
+  padded.rows = padded.top + (w.height - 1 + w.pad_top) / w.stride_y + 1;
+  padded.cols = padded.left + (w.width - 1 + w.pad_left) / w.stride_x + 1;
+  for (size_t group = 0; group < s.groups; group++) {
+    for (size_t y = 0; y < std::min(w.stride_y, w.height); y++) {
+      const PhaseAxis ys(y, w.height, w.kernel_height, w.stride_y, w.dilation_y, w.pad_top, padded.top);
+      for (size_t x = 0; x < std::min(w.stride_x, w.width); x++) {
+        const PhaseAxis xs(x, w.width, w.kernel_width, w.stride_x, w.dilation_x, w.pad_left, padded.left);
+        grad_input_phase(grad_x, grad, weight, s, group, ys, xs, padded, accumulate);
+      }
+    }
+  }
+}
+
+// Positions o of a window whose element at `tap` lies inside: begin to end.
+inline Range inside(size_t size, size_t out_size, size_t stride, size_t tap, size_t pad) {
+  const size_t begin = tap >= pad ? 0 : (pad - tap + stride - 1) / stride;
+  const size_t end = size + pad > tap ? std::min(out_size, (size + pad - tap - 1) / stride + 1) : 0;
+  return {begin, end > begin ? end - begin : 0};
+}
+
+// float64: calls row(weight, out, x, count, step) for every weight and every row of the output that it reaches: element j of
+// out meets x[j * step]. The arguments are offsets.
+template <class Row>
+inline void for_each_conv_row(const ConvSizes& s, Row row) {
+  const Window& w = s.window;
+  for (size_t i = 0; i < s.batch * s.groups; i++) {
+    for (size_t co = 0; co < s.out_channels; co++) {
+      size_t at = (i % s.groups * s.out_channels + co) * taps_of(s);
+      for (size_t ci = 0; ci < s.in_channels; ci++) {
+        for (size_t ky = 0; ky < w.kernel_height; ky++) {
+          const Range ys = inside(w.height, w.out_height, w.stride_y, ky * w.dilation_y, w.pad_top);
+          for (size_t kx = 0; kx < w.kernel_width; kx++, at++) {
+            const Range xs = inside(w.width, w.out_width, w.stride_x, kx * w.dilation_x, w.pad_left);
+            if (xs.size == 0) continue;
+            for (size_t oy = ys.begin; oy < ys.begin + ys.size; oy++) {
+              const size_t y = oy * w.stride_y + ky * w.dilation_y - w.pad_top;
+              const size_t x = xs.begin * w.stride_x + kx * w.dilation_x - w.pad_left;
+              row(at, ((i * s.out_channels + co) * w.out_height + oy) * w.out_width + xs.begin,
+                  ((i * s.in_channels + ci) * w.height + y) * w.width + x, xs.size, w.stride_x);
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+void conv2d(DType dtype, void* out, const void* x, const void* weight, const ConvSizes& s) {
+  if (dtype != DType::Float64) {
+    return conv2d_floats(static_cast<float*>(out), static_cast<const float*>(x), static_cast<const float*>(weight), s);
+  }
+  double* to = static_cast<double*>(out);
+  const double *from = static_cast<const double*>(x), *w = static_cast<const double*>(weight);
+  std::fill_n(to, s.batch * s.groups * s.out_channels * s.window.out_height * s.window.out_width, 0.0);
+  for_each_conv_row(s, [&](size_t at, size_t o, size_t i, size_t count, size_t step) {
+    for (size_t j = 0; j < count; j++) to[o + j] += w[at] * from[i + j * step];
+  });
+}
+
+void conv2d_grad_input(DType dtype, void* grad_x, const void* grad, const void* weight, const ConvSizes& s, bool accumulate) {
+  if (dtype != DType::Float64) {
+    return conv2d_grad_input_floats(static_cast<float*>(grad_x), static_cast<const float*>(grad),
+                                    static_cast<const float*>(weight), s, accumulate);
+  }
+  double* to = static_cast<double*>(grad_x);
+  const double *from = static_cast<const double*>(grad), *w = static_cast<const double*>(weight);
+  if (!accumulate) std::fill_n(to, s.batch * s.groups * s.in_channels * s.window.height * s.window.width, 0.0);
+  for_each_conv_row(s, [&](size_t at, size_t o, size_t i, size_t count, size_t step) {
+    for (size_t j = 0; j < count; j++) to[i + j * step] += w[at] * from[o + j];
+  });
+}
+
+void conv2d_grad_weight(DType dtype, void* grad_weight, const void* grad, const void* x, const ConvSizes& s, bool accumulate) {
+  if (dtype != DType::Float64) {
+    return conv2d_grad_weight_floats(static_cast<float*>(grad_weight), static_cast<const float*>(grad),
+                                     static_cast<const float*>(x), s, accumulate);
+  }
+  double* to = static_cast<double*>(grad_weight);
+  const double *g = static_cast<const double*>(grad), *from = static_cast<const double*>(x);
+  if (!accumulate) std::fill_n(to, s.groups * s.out_channels * taps_of(s), 0.0);
+  for_each_conv_row(s, [&](size_t at, size_t o, size_t i, size_t count, size_t step) {
+    double sum = 0;
+    for (size_t j = 0; j < count; j++) sum += g[o + j] * from[i + j * step];
+    to[at] += sum;
+  });
+}
+
+}  // namespace ringwise::tensor::RINGWISE_LEVEL

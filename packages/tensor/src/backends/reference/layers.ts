@@ -1,0 +1,197 @@
+// Convolution, pooling and sums by channel, one element after the other.
+import type { Strided } from '../../kernels.ts';
+import type { ConvSizes, PoolSizes, Window } from '../../window.ts';
+
+type Floats = Float32Array | Float64Array;
+
+/** `count` elements of a dense operand. */
+const floats = ({ memory, offset }: Strided, count: number): Floats =>
+  (memory.host as Floats).subarray(offset, offset + count);
+
+/** Calls tap(output position, input position in the plane) for all that lies under the window, row by row. */
+function forEachTap(w: Window, tap: (out: number, inside: number, kernel: number) => void): void {
+  for (let out = 0; out < w.outHeight * w.outWidth; out++) {
+    const top = Math.floor(out / w.outWidth) * w.strideY - w.padTop;
+    const left = (out % w.outWidth) * w.strideX - w.padLeft;
+    for (let kernel = 0; kernel < w.kernelHeight * w.kernelWidth; kernel++) {
+      const y = top + Math.floor(kernel / w.kernelWidth) * w.dilationY;
+      const x = left + (kernel % w.kernelWidth) * w.dilationX;
+      if (y >= 0 && y < w.height && x >= 0 && x < w.width) tap(out, y * w.width + x, kernel);
+    }
+  }
+}
+
+/** Calls product(element of x, of the weight, of the output) for every product that a convolution is made of. */
+function forEachProduct(
+  { batch, groups, inChannels, outChannels, window }: ConvSizes,
+  product: (x: number, weight: number, out: number) => void,
+): void {
+  const plane = window.height * window.width;
+  const outPlane = window.outHeight * window.outWidth;
+  const kernelSize = window.kernelHeight * window.kernelWidth;
+  for (let image = 0; image < batch * groups; image++) {
+    for (let co = 0; co < outChannels; co++) {
+      for (let ci = 0; ci < inChannels; ci++) {
+        const from = (image * inChannels + ci) * plane;
+        const weight = (((image % groups) * outChannels + co) * inChannels + ci) * kernelSize;
+        const to = (image * outChannels + co) * outPlane;
+        forEachTap(window, (out, inside, kernel) => product(from + inside, weight + kernel, to + out));
+      }
+    }
+  }
+}
+
+function counts({ batch, groups, inChannels, outChannels, window }: ConvSizes): [number, number, number] {
+  const weights = groups * outChannels * inChannels * window.kernelHeight * window.kernelWidth;
+  const images = batch * groups;
+  return [
+    images * inChannels * window.height * window.width,
+    weights,
+    images * outChannels * window.outHeight * window.outWidth,
+  ];
+}
+
+/** Sums in float64 that are rounded once. */
+function summed(out: Floats, accumulate: boolean, sum: (totals: Float64Array) => void): void {
+  const totals = accumulate ? Float64Array.from(out) : new Float64Array(out.length);
+  sum(totals);
+  out.set(totals);
+}
+
+export function conv2d(out: Strided, x: Strided, weight: Strided, sizes: ConvSizes): void {
+  const [xCount, weightCount, outCount] = counts(sizes);
+  const [from, w] = [floats(x, xCount), floats(weight, weightCount)];
+  summed(floats(out, outCount), false, (totals) =>
+    forEachProduct(sizes, (i, k, o) => {
+      totals[o]! += from[i]! * w[k]!;
+    }),
+  );
+}
+
+export function conv2dGradInput(
+  gradX: Strided,
+  grad: Strided,
+  weight: Strided,
+  sizes: ConvSizes,
+  accumulate: boolean,
+): void {
+  const [xCount, weightCount, outCount] = counts(sizes);
+  const [from, w] = [floats(grad, outCount), floats(weight, weightCount)];
+  summed(floats(gradX, xCount), accumulate, (totals) =>
+    forEachProduct(sizes, (i, k, o) => {
+      totals[i]! += from[o]! * w[k]!;
+    }),
+  );
+}
+
+export function conv2dGradWeight(
+  gradWeight: Strided,
+  grad: Strided,
+  x: Strided,
+  sizes: ConvSizes,
+  accumulate: boolean,
+): void {
+  const [xCount, weightCount, outCount] = counts(sizes);
+  const [from, g] = [floats(x, xCount), floats(grad, outCount)];
+  summed(floats(gradWeight, weightCount), accumulate, (totals) =>
+    forEachProduct(sizes, (i, k, o) => {
+      totals[k]! += from[i]! * g[o]!;
+    }),
+  );
+}
+
+export function maxPool(out: Strided, positions: Strided, a: Strided, planes: number, window: Window): void {
+  const plane = window.height * window.width;
+  const outPlane = window.outHeight * window.outWidth;
+  const [to, from] = [floats(out, planes * outPlane), floats(a, planes * plane)];
+  const where = (positions.memory.host as BigInt64Array).subarray(positions.offset);
+  to.fill(-Infinity);
+  for (let p = 0; p < planes; p++) {
+    const isSeen = new Array<boolean>(outPlane).fill(false);
+    where.fill(0n, p * outPlane, (p + 1) * outPlane);
+    forEachTap(window, (o, inside) => {
+      const at = p * outPlane + o;
+      const value = from[p * plane + inside]!;
+      if (isSeen[o] && !(value > to[at]!) && !Number.isNaN(value)) return;
+      isSeen[o] = true;
+      to[at] = value;
+      where[at] = BigInt(inside);
+    });
+  }
+}
+
+/** Calls cell(output element, input element, divisor) for every element of every box. */
+function forEachCell(
+  bins: Strided,
+  { planes, height, width, outHeight, outWidth }: PoolSizes,
+  cell: (out: number, inside: number, divisor: number) => void,
+): void {
+  const host = bins.memory.host as BigInt64Array;
+  const bin = (i: number): number[] => [0, 1, 2].map((j) => Number(host[bins.offset + 3 * i + j]));
+  for (let out = 0; out < planes * outHeight * outWidth; out++) {
+    const plane = Math.floor(out / (outHeight * outWidth)) * height * width;
+    const [top, bottom, rows] = bin(Math.floor(out / outWidth) % outHeight) as [number, number, number];
+    const [left, right, cols] = bin(outHeight + (out % outWidth)) as [number, number, number];
+    for (let y = top; y < bottom; y++) {
+      for (let x = left; x < right; x++) cell(out, plane + y * width + x, rows * cols);
+    }
+  }
+}
+
+export function avgPool(out: Strided, a: Strided, bins: Strided, sizes: PoolSizes): void {
+  const { planes, height, width, outHeight, outWidth } = sizes;
+  const from = floats(a, planes * height * width);
+  summed(floats(out, planes * outHeight * outWidth), false, (totals) =>
+    forEachCell(bins, sizes, (o, i, divisor) => {
+      totals[o]! += from[i]! / divisor;
+    }),
+  );
+}
+
+export function avgPoolGrad(gradIn: Strided, grad: Strided, bins: Strided, sizes: PoolSizes): void {
+  const { planes, height, width, outHeight, outWidth } = sizes;
+  const from = floats(grad, planes * outHeight * outWidth);
+  summed(floats(gradIn, planes * height * width), false, (totals) =>
+    forEachCell(bins, sizes, (o, i, divisor) => {
+      totals[i]! += from[o]! / divisor;
+    }),
+  );
+}
+
+export function channelMoments(
+  out: Strided,
+  a: Strided,
+  outer: number,
+  channels: number,
+  inner: number,
+): void {
+  const from = floats(a, outer * channels * inner);
+  const to = floats(out, 2 * channels);
+  const channel = (i: number): number => Math.floor(i / inner) % channels;
+  summed(to.subarray(0, channels), false, (means) => {
+    for (const [i, value] of from.entries()) means[channel(i)]! += value / (outer * inner);
+  });
+  summed(to.subarray(channels), false, (squares) => {
+    for (const [i, value] of from.entries()) squares[channel(i)]! += (value - to[channel(i)]!) ** 2;
+  });
+}
+
+export function channelGradSums(
+  out: Strided,
+  grad: Strided,
+  a: Strided,
+  mean: Strided,
+  outer: number,
+  channels: number,
+  inner: number,
+): void {
+  const count = outer * channels * inner;
+  const [from, means, grads] = [floats(a, count), floats(mean, channels), floats(grad, count)];
+  summed(floats(out, 2 * channels), false, (totals) => {
+    for (const [i, g] of grads.entries()) {
+      const c = Math.floor(i / inner) % channels;
+      totals[c]! += g;
+      totals[channels + c]! += g * (from[i]! - means[c]!);
+    }
+  });
+}

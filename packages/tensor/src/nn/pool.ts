@@ -1,0 +1,57 @@
+// Pooling, as layers.
+import {
+  type AvgPoolOptions,
+  adaptiveAvgPool2d,
+  avgPool2d,
+  type MaxPoolOptions,
+  maxPool2d,
+} from '../ops/index.ts';
+import type { Tensor } from '../tensor.ts';
+import type { Pair } from '../window.ts';
+import { Module } from './module.ts';
+
+/** The largest element under each window. */
+export class MaxPool2d extends Module {
+  readonly kernelSize: Pair;
+  readonly options: MaxPoolOptions;
+
+  constructor(kernelSize: Pair, options: MaxPoolOptions = {}) {
+    super();
+    this.kernelSize = kernelSize;
+    this.options = options;
+  }
+
+  forward(input: Tensor): Tensor {
+    return maxPool2d(input, this.kernelSize, this.options);
+  }
+}
+
+/** The mean under each window. */
+export class AvgPool2d extends Module {
+  readonly kernelSize: Pair;
+  readonly options: AvgPoolOptions;
+
+  constructor(kernelSize: Pair, options: AvgPoolOptions = {}) {
+    super();
+    this.kernelSize = kernelSize;
+    this.options = options;
+  }
+
+  forward(input: Tensor): Tensor {
+    return avgPool2d(input, this.kernelSize, this.options);
+  }
+}
+
+/** Means over as many boxes as `outputSize` says, whatever the size of the input. */
+export class AdaptiveAvgPool2d extends Module {
+  readonly outputSize: Pair;
+
+  constructor(outputSize: Pair) {
+    super();
+    this.outputSize = outputSize;
+  }
+
+  forward(input: Tensor): Tensor {
+    return adaptiveAvgPool2d(input, this.outputSize);
+  }
+}
