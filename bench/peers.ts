@@ -15,7 +15,8 @@ npx tsx bench/peers.ts --hosts 2 [options]  two hosts: network namespaces, needs
   --ranks N,M     numbers of ranks (2)
   --min BYTES     smallest and largest size; sizes grow by factors of 4 (4)
   --max BYTES     (268435456)
-  --repeats R     rounds; the table has medians over them (3)
+  --repeats R     rounds (3); the table has medians over them, of the median call; with --hosts 2 of the mean for
+                  the verbs in which a rank only sends: broadcast, gather
   --seconds S     per size and round (0.2)
   --only A,B      some contenders, such as c,js,openmpi (all that are installed; the others are named)
   --link A,B      with --hosts 2: ${links.join(', ')} (all)
@@ -32,6 +33,7 @@ const limits = await build('limits');
 const around: Surroundings = {
   limits: 'path' in limits ? limits.path : null,
   through: values.through.split(' ').filter(Boolean),
+  areHosts: values.hosts !== '1',
   // What the commands are started through may wait for its turn.
   timeoutMs: values.through === '' ? 120_000 : 3_600_000,
 };

@@ -16,8 +16,8 @@ export function remember(all: Samples, name: string, samples: readonly Sample[])
 /** One size. */
 export interface Row {
   readonly bytes: number;
-  /** Median over the runs of each contender's p50, in microseconds. */
-  readonly p50Us: Readonly<Record<string, number>>;
+  /** Median over the runs of each contender's time for a call, in microseconds. */
+  readonly us: Readonly<Record<string, number>>;
   /** The fastest peer's time over ours: above 1 we are faster. */
   readonly speedup: Readonly<Record<string, number>>;
   readonly bestPeer: string | null;
@@ -37,28 +37,28 @@ export function rowsOf(all: Samples, contenders: readonly Contender[]): Row[] {
 const limitOf: Readonly<Record<string, string>> = { c: 'limit-staged', 'c-alloc': 'limit-shared' };
 
 function rowOf(all: Samples, contenders: readonly Contender[], bytes: number): Row {
-  const p50Us: Record<string, number> = {};
+  const us: Record<string, number> = {};
   const samples: Sample[] = [];
   for (const { name } of contenders) {
     const own = all.get(name)?.get(bytes);
     if (own === undefined) continue;
-    p50Us[name] = median(own.map((sample) => sample.p50Us));
+    us[name] = median(own.map((sample) => sample.us));
     samples.push(...own);
   }
   const named = (kind: Contender['kind']) =>
-    contenders.filter((c) => c.kind === kind && p50Us[c.name] !== undefined).map(({ name }) => name);
-  const bestPeer = named('peer').sort((a, b) => p50Us[a]! - p50Us[b]!)[0] ?? null;
+    contenders.filter((c) => c.kind === kind && us[c.name] !== undefined).map(({ name }) => name);
+  const bestPeer = named('peer').sort((a, b) => us[a]! - us[b]!)[0] ?? null;
   const ratio = (of: (name: string) => string | null | undefined) =>
     Object.fromEntries(
       named('ours').flatMap((name) => {
         const other = of(name);
-        return other && p50Us[other] !== undefined ? [[name, p50Us[other] / p50Us[name]!]] : [];
+        return other && us[other] !== undefined ? [[name, us[other] / us[name]!]] : [];
       }),
     );
   const hops = samples.flatMap(({ hopNs }) => (hopNs === null ? [] : [hopNs]));
   return {
     bytes,
-    p50Us,
+    us,
     speedup: ratio(() => bestPeer),
     bestPeer,
     ofLimit: ratio((name) => limitOf[name]),
@@ -69,7 +69,7 @@ function rowOf(all: Samples, contenders: readonly Contender[], bytes: number): R
 
 /** A Markdown table: microseconds, and behind the times of ours "× best peer" and "% of the limit". */
 export function tableOf(rows: readonly Row[], contenders: readonly Contender[]): string {
-  const names = contenders.map(({ name }) => name).filter((name) => rows.some((row) => row.p50Us[name]));
+  const names = contenders.map(({ name }) => name).filter((name) => rows.some((row) => row.us[name]));
   const cells = rows.map((row) => [
     sizeName(row.bytes),
     ...names.map((name) => cellOf(row, name)),
@@ -86,7 +86,7 @@ export function tableOf(rows: readonly Row[], contenders: readonly Contender[]):
 }
 
 function cellOf(row: Row, name: string): string {
-  const us = row.p50Us[name];
+  const us = row.us[name];
   if (us === undefined) return '';
   const notes = [
     ...(row.speedup[name] !== undefined ? [`${significant(row.speedup[name])}×`] : []),

@@ -8,10 +8,7 @@ namespace ringwise::coll {
 
 namespace {
 
-static_assert(sizeof(Member) <= 128);
-
-constexpr size_t kLine = 128;  // pairs of cache lines travel together
-constexpr size_t kHeader = 2 * sizeof(Post) + (kCounters + 1) * kLine;
+constexpr size_t kPage = 4096;
 
 // All slots of a host together should stay in its caches.
 size_t slot_bytes_for(int ranks) {
@@ -22,18 +19,20 @@ size_t slot_bytes_for(int ranks) {
 
 }  // namespace
 
+Board::Board(Fd file, int ranks) : file_(std::move(file)), ranks_(ranks), slot_bytes_(slot_bytes_for(ranks)) {
+  constexpr size_t header = kPostBytes + (kCounters + 1) * kLine;
+  rank_bytes_ = (header + kPage - 1) / kPage * kPage + 4 * (slot_bytes_ + slot_bytes_ / 2);
+}
+
 Board Board::create(int ranks) {
-  Board board;
-  board.ranks_ = ranks;
+  Board board({}, ranks);
   board.file_ = make_memory_file("ringwise board", board.bytes());
   board.map();
   return board;
 }
 
 Board Board::attach(Fd file, int ranks) {
-  Board board;
-  board.ranks_ = ranks;
-  board.file_ = std::move(file);
+  Board board(std::move(file), ranks);
   check_memory_file(board.file_, board.bytes());
   board.map();
   return board;
@@ -42,47 +41,23 @@ Board Board::attach(Fd file, int ranks) {
 void Board::map() { memory_ = map_memory_file(file_, bytes()); }
 
 Board::Board(Board&& other) noexcept
-    : file_(std::move(other.file_)), ranks_(other.ranks_), memory_(std::exchange(other.memory_, nullptr)) {}
+    : file_(std::move(other.file_)),
+      ranks_(other.ranks_),
+      slot_bytes_(other.slot_bytes_),
+      rank_bytes_(other.rank_bytes_),
+      memory_(std::exchange(other.memory_, nullptr)) {}
 
 Board& Board::operator=(Board&& other) noexcept {
   std::swap(file_, other.file_);
   std::swap(ranks_, other.ranks_);
+  std::swap(slot_bytes_, other.slot_bytes_);
+  std::swap(rank_bytes_, other.rank_bytes_);
   std::swap(memory_, other.memory_);
   return *this;
 }
 
 Board::~Board() {
   if (memory_ != nullptr) unmap(memory_, bytes());
-}
-
-// Per rank: two posts, the counters, the member, then per operation and chunk (two of each) a slot and a result.
-
-size_t Board::slot_bytes() const { return slot_bytes_for(ranks_); }
-
-size_t Board::rank_bytes() const { return (kHeader + 4095) / 4096 * 4096 + 4 * (slot_bytes() + slot_bytes() / 2); }
-
-size_t Board::bytes() const { return rank_bytes() * static_cast<size_t>(ranks_); }
-
-Post& Board::post(int rank, uint64_t operation) const {
-  return *reinterpret_cast<Post*>(memory_ + rank_bytes() * rank + sizeof(Post) * (operation % 2));
-}
-
-std::atomic<uint64_t>& Board::counter(int rank, Counter counter) const {
-  std::byte* lines = memory_ + rank_bytes() * rank + 2 * sizeof(Post);
-  return *reinterpret_cast<std::atomic<uint64_t>*>(lines + kLine * static_cast<size_t>(counter));
-}
-
-Member& Board::member(int rank) const {
-  return *reinterpret_cast<Member*>(memory_ + rank_bytes() * rank + 2 * sizeof(Post) + kCounters * kLine);
-}
-
-std::byte* Board::slot(int rank, uint64_t operation, size_t chunk) const {
-  const size_t index = operation % 2 * 2 + chunk % 2;
-  return memory_ + rank_bytes() * (rank + 1) - (index + 1) * (slot_bytes() + slot_bytes() / 2);
-}
-
-std::byte* Board::result(int rank, uint64_t operation, size_t chunk) const {
-  return slot(rank, operation, chunk) + slot_bytes();
 }
 
 }  // namespace ringwise::coll

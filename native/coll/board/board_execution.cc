@@ -32,30 +32,28 @@ BoardExecution::BoardExecution(BoardPlace& place, int rank)
 void BoardExecution::begin(const Op& op) {
   op_ = op;
   element_ = byte_size(op.dtype);
-  if (unverified_) previous_ = signature_, previous_digest_ = digest_;
   signature_ = signature_of(op_, rank_, size_);
   digest_ = digest_of(signature_);
   plan();
   if (method_ == Method::Move && board_.member(rank_).reads == 0) probe_memory();
   where_ = choose_where();
   phase_ = Phase::Post;
-  // Posts are used again after two operations: whoever still reads the one before the last keeps everybody waiting.
-  expect(Word::Stamp, number_, everybody());
+  // Whoever still reads what lies where this operation has its place keeps everybody waiting; see Board.
+  const bool in_slots = where_ != Where::Post || op_.verb == Verb::AllToAll;
+  const uint64_t next = number_ + 1, ahead = in_slots ? 1 : kRunAhead;
+  expect(Word::Stamp, next > ahead ? next - ahead : 0, everybody());
 }
 
 void BoardExecution::announce() {
   if (phase_ != Phase::Post || !wait_over()) return;
-  if (unverified_) {  // the posts of the last operation are all there by now
-    for (int peer = 0; peer < size_; ++peer) {
-      const Post& post = board_.post(peer, number_);
-      if (peer != rank_ && post.digest != previous_digest_) throw disagreement(rank_, previous_, peer, post.signature);
-    }
-  }
+  verify_calls(wait_value_);
   ++number_;
   post();
   phase_ = Phase::Meet;
   const Ranks meet = to_meet();
-  unverified_ = meet.last - meet.first < size_;
+  if (meet.first == meet.last && number_ >= kRunAhead) {
+    for (int peer = 0; peer < size_; ++peer) __builtin_prefetch(&board_.post(peer, number_ + 1 - kRunAhead));
+  }
   expect(Word::Stamp, number_, meet);
 }
 
@@ -68,7 +66,11 @@ bool BoardExecution::advance() {
   }
   if (phase_ == Phase::Meet) {
     if (!wait_over()) return moved;
-    for (int peer = wait_ranks_.first; peer < wait_ranks_.last; ++peer) verify(peer);
+    if (wait_ranks_.last - wait_ranks_.first == size_) {
+      verify_calls(number_ - 1);
+      for (int peer = 0; peer < size_; ++peer) verify(peer);
+      verified_ = number_;
+    }
     phase_ = start() ? Phase::Done : Phase::Run;
     return true;
   }
@@ -122,10 +124,13 @@ void BoardExecution::post() {
   Post& post = board_.post(rank_, number_);
   post.signature = signature_;
   post.digest = digest_;
+  calls_[number_ % kPosts] = {signature_, digest_};
   post.where = where_;
   switch (where_) {
     case Where::Post:
-      if (method_ != Method::Barrier && takers().last > takers().first) copy_in(post.data, offer(takers().first));
+      if (method_ == Method::Barrier || takers().last == takers().first) break;
+      if (by_part_) lay_out(post.data + sizes_bytes(), post_stride(), 0);
+      else copy_in(post.data, offer(takers().first));
       break;
     case Where::Slot:
       stage(0);
@@ -154,6 +159,18 @@ void BoardExecution::post() {
   for (size_t line = 0; line < bytes; line += 64) __builtin_prefetch(next + line, 1);
 }
 
+/// Of operations that this rank went through without a look at all others, whose posts are there by now.
+void BoardExecution::verify_calls(uint64_t until) {
+  while (verified_ < until) {
+    const uint64_t number = ++verified_;
+    const Call& call = calls_[number % kPosts];
+    for (int peer = 0; peer < size_; ++peer) {
+      const Post& post = board_.post(peer, number);
+      if (peer != rank_ && post.digest != call.digest) throw disagreement(rank_, call.signature, peer, post.signature);
+    }
+  }
+}
+
 void BoardExecution::verify(int peer) const {
   if (peer == rank_) return;
   const Post& post = board_.post(peer, number_);
@@ -172,18 +189,24 @@ void BoardExecution::verify(int peer) const {
 
 /// Of allToAll: what `rank` sends to each rank and expects from it, in elements.
 BoardExecution::Sizes* BoardExecution::sizes_of(int rank) const {
-  return reinterpret_cast<Sizes*>(board_.result(rank, number_, 0));  // free, as nothing is reduced
+  const bool fits = sizes_bytes() <= sizeof(Post::data);  // results are free, as nothing is reduced
+  return reinterpret_cast<Sizes*>(fits ? board_.post(rank, number_).data : board_.result(rank, number_, 0));
 }
 
 /// Lays out one chunk of what this rank offers.
 void BoardExecution::stage(size_t chunk) {
   std::byte* slot = board_.slot(rank_, number_, chunk);
   if (!by_part_) return copy_in(slot, chunk_of(offer(takers().first), chunk));
+  lay_out(slot, chunk_bytes_, chunk);
+}
+
+/// A chunk of every taker's part, `stride` bytes apart.
+void BoardExecution::lay_out(std::byte* to, size_t stride, size_t chunk) {
   // This rank reads its own part from its input, unless that still has to be multiplied.
   const bool own = op_.reduce == ReduceOp::PremulSum && method_ != Method::Move;
   for (int taker = 0; taker < size_; ++taker) {
     if (taker == rank_ && !own) continue;
-    copy_in(slot + chunk_bytes_ * static_cast<size_t>(taker), chunk_of(parts_[taker], chunk));
+    copy_in(to + stride * static_cast<size_t>(taker), chunk_of(parts_[taker], chunk));
   }
 }
 
@@ -200,7 +223,7 @@ const std::byte* BoardExecution::data_of(int source, size_t chunk) const {
   const size_t offset = by_part_ ? chunk_bytes_ * static_cast<size_t>(rank_) : 0;
   switch (where_of(source)) {
     case Where::Post:
-      return board_.post(source, number_).data;
+      return board_.post(source, number_).data + (by_part_ ? sizes_bytes() + post_stride() * static_cast<size_t>(rank_) : 0);
     case Where::Slot:
       return board_.slot(source, number_, 0) + offset;
     case Where::Chunks:

@@ -8,6 +8,7 @@
 // the results are equal bit by bit.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -98,13 +99,17 @@ class BoardExecution {
   Part chunk_of(const Part& part, size_t chunk) const;
   size_t chunks(size_t bytes) const { return (bytes + chunk_bytes_ - 1) / chunk_bytes_; }
   size_t most_offered() const;
+  size_t post_stride() const;
+  size_t sizes_bytes() const { return op_.verb == Verb::AllToAll ? sizeof(Sizes) * static_cast<size_t>(size_) : 0; }
 
   // board_execution.cc
   void post();
   void verify(int peer) const;
+  void verify_calls(uint64_t until);
   Sizes* sizes_of(int rank) const;
   bool start();
   void stage(size_t chunk);
+  void lay_out(std::byte* to, size_t stride, size_t chunk);
   void copy_in(std::byte* to, const Part& from) const;
   const std::byte* data_of(int source, size_t chunk) const;
   Where where_of(int source) const { return source == rank_ ? where_ : board_.post(source, number_).where; }
@@ -146,10 +151,14 @@ class BoardExecution {
   Signature signature_{};
   uint64_t number_ = 0;  // of the operation on this board, from 1; equal on all ranks
   Phase phase_ = Phase::Done;
-  bool unverified_ = false;     // there are ranks whose post of the operation this one has not compared
   uint64_t digest_ = 0;
-  Signature previous_{};        // of the last operation, while it is unverified
-  uint64_t previous_digest_ = 0;
+  /// The last operations, by number as posts are: those up to `verified_` have been compared with every other rank's.
+  struct Call {
+    Signature signature;
+    uint64_t digest;
+  };
+  std::array<Call, kPosts> calls_{};
+  uint64_t verified_ = 0;
   Method method_ = Method::Barrier;
   Where where_ = Where::Post;   // this rank's data
   bool by_part_ = false;        // every taker gets another part; a slot is divided among them

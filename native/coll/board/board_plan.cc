@@ -108,11 +108,18 @@ size_t BoardExecution::most_offered() const {
   return most;
 }
 
+/// Of the post's data, what each taker's part has if they differ; whole words.
+size_t BoardExecution::post_stride() const {
+  const size_t used = sizes_bytes();
+  return used < sizeof(Post::data) ? (sizeof(Post::data) - used) / static_cast<size_t>(size_) / 8 * 8 : 0;
+}
+
 Where BoardExecution::choose_where() const {
   if (method_ == Method::Barrier || (!by_part_ && offered_whole(rank_) <= sizeof(Post::data))) return Where::Post;
   const Ranks ranks = takers();
   if (ranks.first == ranks.last) return Where::Post;
   const size_t most = most_offered();
+  if (method_ == Method::Move && most <= post_stride()) return Where::Post;
   const bool premultiplied = op_.reduce == ReduceOp::PremulSum && method_ != Method::Move;
   // A one-shot's buffers are overwritten while others may still read them, unless all of them are in arenas.
   const bool readable = op_.verb == Verb::AllReduce || method_ != Method::OneShot;
