@@ -50,6 +50,7 @@ class TensorAddon final : public Napi::Addon<TensorAddon> {
     exports.Set("scratch", scratch);
     define_kernels(env, exports, &state_);
     define_layers(env, exports, &state_);
+    define_nn_kernels(env, exports, &state_);
     define_optimizer(env, exports, &state_);
   }
 

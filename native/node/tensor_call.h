@@ -49,6 +49,9 @@ class Call {
   }
   bool flag(size_t i) const { return integer(i) != 0; }
 
+  /// A number that JavaScript wrote to the scratch array.
+  double scratch(size_t i) const { return state_->scratch[i]; }
+
   /// Whether there is an operand i that lies in memory.
   bool has(size_t i) const { return handle(i) != 0; }
   /// The memory that operand i lies in.
@@ -179,5 +182,6 @@ void define_function(napi_env env, napi_value exports, TensorState* state, const
 void define_optimizer(napi_env env, napi_value exports, TensorState* state);
 void define_kernels(napi_env env, napi_value exports, TensorState* state);
 void define_layers(napi_env env, napi_value exports, TensorState* state);
+void define_nn_kernels(napi_env env, napi_value exports, TensorState* state);
 
 }  // namespace ringwise::node

@@ -8,8 +8,7 @@
 //
 // Sizes are elements. Nothing here checks arguments: the TypeScript ops have done so. An output may be equal to an
 // input of `map`, but never overlaps one partly. Every kernel gives the same bits for the same inputs at the same
-// level. Only `matmul` and the convolutions (working space, kept per thread) and `sort`
-// allocate.
+// level. Only `matmul`, the convolutions and attention (working space, kept per thread) and `sort` allocate.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +16,9 @@
 
 #include "base/dtype.h"
 #include "base/target.h"
+#include "tensor/attention.h"
+#include "tensor/norm.h"
+#include "tensor/random.h"
 #include "tensor/optimizer.h"
 #include "tensor/walk.h"
 
@@ -123,6 +125,15 @@ struct Kernels {
   /// out[2, channels]: the sum of `grad`, and of grad * (a - mean), with a mean for each channel.
   void (*channel_grad_sums)(DType, void* out, const void* grad, const void* a, const void* mean, size_t outer,
                             size_t channels, size_t inner);
+
+  void (*norm)(DType, const Norm&);
+  void (*norm_grad)(DType, const NormGrad&);
+  void (*attention)(DType, const Attention&);
+  void (*attention_grad)(DType, const AttentionGrad&);
+
+  void (*random)(RandomKind, void* out, size_t count, const Stream&, double low, double high);
+  /// out[i] = 0 where word i of the stream is below p * 2^32, else a[i] / (1 - p). Dense float32 or float64; p < 1.
+  void (*dropout)(DType, void* out, const void* a, size_t count, double p, const Stream&);
 
   /// One step of an optimiser for all tensors.
   void (*optimize)(const OptimizerRule&, const OptimizerTensor*, size_t count);

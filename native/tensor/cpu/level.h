@@ -20,6 +20,11 @@
 #include "tensor/cpu/pool.h"
 #include "tensor/cpu/channels.h"
 #include "tensor/cpu/optimizer.h"
+#include "tensor/cpu/norm.h"
+#include "tensor/cpu/philox.h"
+#include "tensor/cpu/attention.h"
+#include "tensor/cpu/attention_grad.h"
+#include "tensor/cpu/attention_double.h"
 
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
@@ -53,6 +58,12 @@ constexpr Kernels make_kernels(CpuLevel level, const char* name) {
   k.optimize = &optimize;
   k.total_norm = &total_norm;
   k.scale = &scale;
+  k.norm = &norm;
+  k.norm_grad = &norm_grad;
+  k.attention = &attention;
+  k.attention_grad = &attention_grad;
+  k.random = &random;
+  k.dropout = &dropout;
   return k;
 }
 

@@ -4,7 +4,6 @@ import { type DType, dtypeInfo, dtypeOfArray, type HostArray } from './dtype.ts'
 import { type Value, writer } from './element.ts';
 import { badArange, badHostArray, raggedData, unknownData, unknownDtype, wrongCount } from './errors.ts';
 import type { Memory } from './kernels.ts';
-import { defaultGenerator, type Generator } from './random.ts';
 import { checkedShape, countOf, type Shape } from './shape.ts';
 import { adopt } from './storage.ts';
 import { created, empty, type Tensor } from './tensor.ts';
@@ -156,24 +155,4 @@ export function arange(start: number, end?: number, step = 1, options: CreationO
     Float64Array.from({ length: count }, (_, i) => from + i * step),
     { dtype: 'float32', ...options },
   );
-}
-
-export interface RandomOptions {
-  /** Default: the generator that manualSeed seeds. */
-  readonly generator?: Generator;
-  readonly requiresGrad?: boolean;
-}
-
-/** Uniform in [0, 1), float32. */
-export function rand(shape: Shape, options: RandomOptions = {}): Tensor {
-  const out = empty('float32', checkedShape('rand', shape));
-  (options.generator ?? defaultGenerator()).uniform(out.memory.host as Float32Array);
-  return finish(out, options);
-}
-
-/** Normal with mean 0 and variance 1, float32. */
-export function randn(shape: Shape, options: RandomOptions = {}): Tensor {
-  const out = empty('float32', checkedShape('randn', shape));
-  (options.generator ?? defaultGenerator()).normal(out.memory.host as Float32Array);
-  return finish(out, options);
 }

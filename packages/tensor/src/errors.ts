@@ -186,6 +186,26 @@ export const raggedData = (first: Shape, other: Shape): TensorError =>
 export const notOneElement = (what: string, shape: Shape): TensorError =>
   shapeError(`${what}: expected one element, got shape ${show(shape)}. Use toArray() or dataSync().`);
 
+export const badNormShape = (op: string, x: Shape, shape: Shape): TensorError =>
+  shapeError(
+    `${op}: expected an input whose last dimensions are the normalised shape ${show(shape)}, at least one and of no size 0, got ${show(x)}.`,
+  );
+
+export const badAttention = (op: string, q: Shape, k: Shape, v: Shape): TensorError =>
+  shapeError(
+    `${op}: expected q [..., queries, width], k [..., keys, width] and v [..., keys, any] with the same batch and heads in front, got q ${show(q)}, k ${show(k)}, v ${show(v)}. Use expand for shared heads.`,
+  );
+
+export const badAttentionMaskShape = (op: string, mask: Shape, full: Shape): TensorError =>
+  shapeError(
+    `${op}: cannot stretch a mask of shape ${show(mask)} to ${show(full)}, which is [batch, heads, queries, keys]; aligned at the end, sizes must be equal, or 1 in the mask.`,
+  );
+
+export const badPackedAttention = (shape: Shape, heads: number): TensorError =>
+  shapeError(
+    `selfAttention: expected qkv [..., time, 3 · channels] with channels that ${heads} heads share evenly, got ${show(shape)}.`,
+  );
+
 // Dtypes.
 
 export const needsFloat = (op: string, dtype: DType): TensorError =>
@@ -205,6 +225,9 @@ export const mixedDtypes = (op: string, a: DType, b: DType): TensorError =>
 
 export const needsMask = (op: string, dtype: DType): TensorError =>
   dtypeError(`${op}: expected a mask of bool, got ${dtype}. Compare, or use .to('bool').`);
+
+export const badAttentionMask = (op: string, mask: DType, dtype: DType): TensorError =>
+  dtypeError(`${op}: expected a mask of bool or ${dtype}, got ${mask}. Compare, or use .to('${dtype}').`);
 
 export const needsIndex = (op: string, dtype: DType): TensorError =>
   dtypeError(`${op}: expected indices of int32 or int64, got ${dtype}. Use .to('int64').`);
@@ -239,6 +262,11 @@ export const badSeed = (seed: number): TensorError =>
 
 export const badState = (offset: number): TensorError =>
   argument(`setState: expected an offset that is an integer ≥ 0, got ${offset}.`);
+
+export const badWeights = (needed: number, drawable: number): TensorError =>
+  argument(
+    `multinomial: expected finite weights ≥ 0 of which at least ${needed} are above 0 in each row, got a row with ${drawable}.`,
+  );
 
 export const badReduction = (op: string, reduction: unknown): TensorError =>
   argument(`${op}: expected reduction 'mean', 'sum' or 'none', got '${reduction}'.`);
@@ -294,6 +322,9 @@ export const savedValueChanged = (name: string): TensorError =>
   autograd(
     `backward: a value that '${name}' saved was changed in place afterwards. Change it after backward, or clone() it first.`,
   );
+
+export const maskGradient = (op: string): TensorError =>
+  autograd(`${op}: no gradient reaches the mask, and this one requires it. Use mask.detach().`);
 
 export const recordedInPlace = (op: string): TensorError =>
   autograd(

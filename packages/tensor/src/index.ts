@@ -13,9 +13,6 @@ export {
   type NestedData,
   ones,
   onesLike,
-  type RandomOptions,
-  rand,
-  randn,
   type TypedArray,
   tensor,
   zeros,
@@ -26,6 +23,17 @@ export { TensorError, type TensorErrorCode } from './errors.ts';
 export * from './ops/index.ts';
 export type { BufferView, GradParam } from './protocol.ts';
 export { Generator, type GeneratorState, generator, manualSeed } from './random.ts';
+export {
+  bernoulli,
+  type GeneratorOption,
+  type MultinomialOptions,
+  multinomial,
+  type RandomOptions,
+  rand,
+  randint,
+  randn,
+  randperm,
+} from './random-tensors.ts';
 export type { Shape } from './shape.ts';
 export { emptyCache, type MemoryUse, memory } from './storage.ts';
 export { type Operand, Tensor } from './tensor.ts';

@@ -145,6 +145,64 @@ export interface OptimizerTensor {
   readonly steps: number;
 }
 
+export interface NormSizes {
+  readonly rows: number;
+  readonly cols: number;
+  readonly eps: number;
+}
+
+/** What a kernel draws from: see docs/decisions/2026-11-21-random-stream.md. */
+export interface Stream {
+  readonly seed: number;
+  /** The first block of four words. */
+  readonly offset: number;
+}
+
+/**
+ * uniform: float32 in [low, high). normal: float32, mean 0 and variance 1. integers: int64 in [low, high), at most 2^32
+ * of them. bits: int64 in [0, 2^63). The order is that of RandomKind in native/tensor/random.h.
+ */
+export const randomKinds = ['uniform', 'normal', 'integers', 'bits'] as const;
+export type RandomKind = (typeof randomKinds)[number];
+
+export interface AttentionSizes {
+  readonly batch: number;
+  readonly heads: number;
+  readonly queries: number;
+  readonly keys: number;
+  /** Of queries and keys. */
+  readonly width: number;
+  /** Of values and results. */
+  readonly valueWidth: number;
+  readonly scale: number;
+  /** Query i sees keys 0 … i. */
+  readonly causal: boolean;
+  /** Probability, below 1, with which a probability is dropped; word ((b·heads + h)·queries + i)·keys + j decides. */
+  readonly dropout: number;
+  readonly stream: Stream;
+}
+
+/**
+ * Operands of one type, float32 or float64, with four strides: [batch, heads, rows, width], the last one 1; the mask is
+ * [batch, heads, queries, keys], of bool (false hides a key) or of the same type (added to the scores).
+ */
+export interface AttentionOperands {
+  readonly out: Strided;
+  /** Dense [batch, heads, queries]: log Σ exp(scores); ∞ where a query sees nothing, and out is 0. */
+  readonly lse: Strided;
+  readonly q: Strided;
+  readonly k: Strided;
+  readonly v: Strided;
+  readonly mask: Strided | null;
+}
+
+export interface AttentionGrads {
+  readonly gradOut: Strided;
+  readonly gradQ: Strided;
+  readonly gradK: Strided;
+  readonly gradV: Strided;
+}
+
 type Shape = readonly number[];
 
 export interface Kernels extends LayerKernels {
@@ -234,6 +292,51 @@ export interface Kernels extends LayerKernels {
     diagonal: number,
     upper: boolean,
   ) => void;
+
+  // Dense rows of one type, float32 or float64: normalisation. Without a mean it is that of the root mean square.
+  /** out = (a − mean) · rstd · gamma + beta, with 1 and 0 for a gamma and beta that are null. With an addend, a + addend
+   *  is normalised and written to `sum`. */
+  readonly norm: (
+    out: Strided,
+    mean: Strided | null,
+    rstd: Strided,
+    a: Strided,
+    plus: { readonly addend: Strided; readonly sum: Strided } | null,
+    gamma: Strided | null,
+    beta: Strided | null,
+    sizes: NormSizes,
+  ) => void;
+  /** Gradients for those of gradIn, gradGamma and gradBeta that are not null; added to gradIn when `accumulate`. */
+  readonly normGrad: (
+    gradIn: Strided | null,
+    gradGamma: Strided | null,
+    gradBeta: Strided | null,
+    gradOut: Strided,
+    a: Strided,
+    mean: Strided | null,
+    rstd: Strided,
+    gamma: Strided | null,
+    rows: number,
+    cols: number,
+    accumulate: boolean,
+  ) => void;
+
+  /** out = softmax(scale · q kᵀ + mask) v for each head, and lse. */
+  readonly attention: (operands: AttentionOperands, sizes: AttentionSizes) => void;
+  /** Writes gradQ, gradK and gradV; reads what the forward read and wrote. */
+  readonly attentionGrad: (grads: AttentionGrads, operands: AttentionOperands, sizes: AttentionSizes) => void;
+
+  /** Fills dense memory from a stream. */
+  readonly random: (
+    kind: RandomKind,
+    out: Strided,
+    count: number,
+    stream: Stream,
+    low: number,
+    high: number,
+  ) => void;
+  /** out[i] = 0 where word i of the stream is below ⌊p · 2^32⌋, else a[i] / (1 − p). Dense; p < 1. */
+  readonly dropout: (out: Strided, a: Strided, count: number, p: number, stream: Stream) => void;
 
   // Many tensors in one call, float32 or float64, dense.
   /** One step of an optimiser: changes parameters and states. */

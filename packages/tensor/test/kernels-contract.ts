@@ -2,12 +2,15 @@
 // kernels-oracle.ts. A kernel set's test file calls kernelsContract(name, load) and nothing else.
 import { beforeAll, describe } from 'vitest';
 import type { Kernels } from '../src/kernels.ts';
+import { attentionContract } from './contract/attention.ts';
 import { elementwiseContract } from './contract/elementwise.ts';
 import { layerContract } from './contract/layers.ts';
 import { matrixContract } from './contract/matrices.ts';
 import { memoryContract } from './contract/memory.ts';
+import { normContract } from './contract/norm.ts';
 import { optimizerContract } from './contract/optimizer.ts';
 import { orderContract } from './contract/order.ts';
+import { randomContract } from './contract/random.ts';
 import { reduceContract } from './contract/reduce.ts';
 import { Workbench } from './contract/workbench.ts';
 
@@ -26,6 +29,9 @@ export function kernelsContract(name: string, load: () => Kernels): void {
       layerContract,
       orderContract,
       optimizerContract,
+      normContract,
+      randomContract,
+      attentionContract,
     ]) {
       contract(bench);
     }

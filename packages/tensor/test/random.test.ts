@@ -1,5 +1,19 @@
 import { describe, expect, test } from 'vitest';
-import { Generator, generator, manualSeed, rand, randn } from '../src/index.ts';
+import {
+  bernoulli,
+  full,
+  Generator,
+  generator,
+  manualSeed,
+  multinomial,
+  rand,
+  randint,
+  randn,
+  randperm,
+  type Tensor,
+  tensor,
+  zeros,
+} from '../src/index.ts';
 import { philox4x32 } from '../src/philox.ts';
 import { codeOf } from './code-of.ts';
 
@@ -77,5 +91,79 @@ describe('Generator', () => {
     for (const seed of [-1, 0.5, NaN, 2 ** 53])
       expect(codeOf(() => generator(seed))).toBe('ERR_TENSOR_ARGUMENT');
     expect(codeOf(() => new Generator(1).setState({ seed: 1, offset: -1 }))).toBe('ERR_TENSOR_ARGUMENT');
+  });
+});
+
+const counted = (indices: Tensor, classes: number): number[] => {
+  const counts = Array<number>(classes).fill(0);
+  for (const index of indices.dataSync() as BigInt64Array) counts[Number(index)]!++;
+  return counts;
+};
+
+describe('discrete numbers', () => {
+  test('randint gives int64 in its range, each equally often', () => {
+    const out = randint(-2, 3, [100, 500], { generator: generator(2) });
+    expect([out.dtype, out.shape]).toEqual(['int64', [100, 500]]);
+    for (const count of counted(out.add(2), 5)) expect(count / 50_000).toBeCloseTo(0.2, 1);
+    for (const [low, high] of [
+      [1, 1],
+      [0, 0.5],
+      [0, 2 ** 33],
+    ] as const)
+      expect(codeOf(() => randint(low, high, [1]))).toBe('ERR_TENSOR_ARGUMENT');
+  });
+
+  test('randperm gives each number once, in another order from another seed', () => {
+    const order = (seed: number): bigint[] => [
+      ...(randperm(1000, { generator: generator(seed) }).dataSync() as BigInt64Array),
+    ];
+    const sorted = order(1).toSorted((a, b) => Number(a - b));
+    expect(sorted).toEqual(Array.from({ length: 1000 }, (_, i) => BigInt(i)));
+    expect(order(1)).toEqual(order(1));
+    expect(order(1)).not.toEqual(order(2));
+    expect(randperm(0).shape).toEqual([0]);
+    // Each number comes first equally often.
+    const firsts = Array<number>(4).fill(0);
+    const stream = generator(3);
+    for (let i = 0; i < 2000; i++) firsts[randperm(4, { generator: stream }).at(0).item()]!++;
+    for (const count of firsts) expect(count / 2000).toBeCloseTo(0.25, 1);
+  });
+
+  test('bernoulli draws 1 as often as its probability says', () => {
+    const p = tensor([0, 0.25, 1]).unsqueeze(1).expand([3, 20_000]);
+    const means = bernoulli(p, { generator: generator(4) })
+      .mean(1)
+      .dataSync();
+    expect(means[0]).toBe(0);
+    expect(means[1]).toBeCloseTo(0.25, 1);
+    expect(means[2]).toBe(1);
+    expect(bernoulli(full([2], 1, { dtype: 'float64' })).dtype).toBe('float64');
+  });
+
+  test.each([true, false])(
+    'multinomial draws in proportion to the weights, replacement %s',
+    (replacement) => {
+      const weights = tensor([1, 0, 2, 5]).expand([20_000, 4]);
+      const first = multinomial(weights, 1, { replacement, generator: generator(5) });
+      expect([first.dtype, first.shape]).toEqual(['int64', [20_000, 1]]);
+      const counts = counted(first, 4);
+      for (const [i, part] of [0.125, 0, 0.25, 0.625].entries())
+        expect(counts[i]! / 20_000).toBeCloseTo(part, 1);
+      expect(counts[1]).toBe(0);
+    },
+  );
+
+  test('multinomial without replacement draws each index once, and refuses what cannot be drawn', () => {
+    const drawn = multinomial(tensor([0.1, 3, 0, 2]), 3, {
+      generator: generator(6),
+    }).dataSync() as BigInt64Array;
+    expect([...drawn].toSorted()).toEqual([0n, 1n, 3n]);
+    expect(multinomial(tensor([0, 7]), 5, { replacement: true }).toArray()).toEqual([1, 1, 1, 1, 1]);
+    for (const weights of [tensor([0, 1]), tensor([1, -1, 1]), tensor([1, NaN, 1]), zeros([0])])
+      expect(() => multinomial(weights, 2)).toThrow(
+        'multinomial: expected finite weights ≥ 0 of which at least 2',
+      );
+    expect(codeOf(() => multinomial(zeros([2, 2, 2]), 1))).toBe('ERR_TENSOR_SHAPE');
+    expect(codeOf(() => multinomial(tensor([1]), 0))).toBe('ERR_TENSOR_ARGUMENT');
   });
 });

@@ -58,6 +58,23 @@ export interface NativeAddon extends NativeLayers {
   readonly cumsum: (outer: number, size: number, inner: number, reverse: number) => void;
   readonly sort: (rows: number, cols: number, count: number, descending: number) => void;
   readonly triangle: (batch: number, rows: number, cols: number, diagonal: number, upper: number) => void;
+  /** Operands: out, rstd, a, mean, addend, sum, gamma, beta. */
+  readonly norm: (rows: number, cols: number, eps: number) => void;
+  /** Operands: gradOut, rstd, a, mean, gamma, gradIn, gradGamma, gradBeta. */
+  readonly normGrad: (rows: number, cols: number, accumulate: number) => void;
+  /** Operands: out, lse, q, k, v, mask; for each four strides from scratch[20] on; sizes from scratch[60] on. */
+  readonly attention: () => void;
+  /** The same operands, and gradOut, gradQ, gradK, gradV. */
+  readonly attentionGrad: () => void;
+  readonly random: (
+    kind: number,
+    count: number,
+    seed: number,
+    offset: number,
+    low: number,
+    high: number,
+  ) => void;
+  readonly dropout: (count: number, p: number, seed: number, offset: number) => void;
   // `table`: rows of count, steps, then handle and offset of a parameter, its gradient and three states.
   /** flags: 1 the rule's variant, 2 maximize. */
   readonly optimize: (

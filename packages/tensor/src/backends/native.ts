@@ -14,6 +14,7 @@ import {
 } from '../kernels.ts';
 import { type CudaInfo, loadAddon, type NativeAddon } from './native-addon.ts';
 import { layerKernels } from './native-layers.ts';
+import { nnKernels } from './native-nn.ts';
 import { optimizerKernels } from './native-optimizer.ts';
 
 function numbered<Name extends string>(names: readonly Name[]): Readonly<Record<Name, number>> {
@@ -202,6 +203,7 @@ function kernelsOf(addon: NativeAddon): Kernels {
     },
 
     ...layerKernels(addon, writer),
+    ...nnKernels(addon),
     ...optimizerKernels(addon, writer),
   };
 }

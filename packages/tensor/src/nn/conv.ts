@@ -3,7 +3,7 @@ import { badOption } from '../errors.ts';
 import { type ConvOptions, conv2d } from '../ops/index.ts';
 import type { Tensor } from '../tensor.ts';
 import { type Pair, pairOf } from '../window.ts';
-import { uniformParameter } from './linear.ts';
+import { uniformParameter } from './init.ts';
 import { Module } from './module.ts';
 
 /**
@@ -31,8 +31,8 @@ export class Conv2d extends Module {
     const fanIn = (inChannels / groups) * high * wide;
     const bound = 1 / Math.sqrt(fanIn);
     const shape = [outChannels, inChannels / groups, high, wide];
-    this.weight = uniformParameter(shape, outChannels * fanIn, bound);
-    this.bias = bias ? uniformParameter([outChannels], outChannels, bound) : null;
+    this.weight = uniformParameter(shape, bound);
+    this.bias = bias ? uniformParameter([outChannels], bound) : null;
     this.options = { ...rest, groups };
   }
 

@@ -1,3 +1,4 @@
+export { type AttentionOptions, scaledDotProductAttention, selfAttention } from './attention.ts';
 export { type BatchNormOptions, type BatchNormSync, batchNorm } from './batch-norm.ts';
 export {
   add,
@@ -21,6 +22,7 @@ export {
 export { clamp, maskedFill, where } from './choose.ts';
 export { type Conv1dOptions, type ConvOptions, conv1d, conv2d } from './conv.ts';
 export { clone, contiguous, to } from './convert.ts';
+export { type DropoutOptions, dropout } from './dropout.ts';
 export { add_, copy_, div_, fill_, mul_, sub_, zero_ } from './in-place.ts';
 export { at, type Index, type Range } from './indexing.ts';
 export { cat, chunk, split, stack } from './join.ts';
@@ -28,6 +30,7 @@ export { linear } from './linear.ts';
 export { embedding, gather, indexSelect, oneHot, scatterAdd } from './lookup.ts';
 export { crossEntropy, type LossOptions, mseLoss, nllLoss, type Reduction } from './loss.ts';
 export { matmul } from './matmul.ts';
+export { addLayerNorm, type LayerNormOptions, layerNorm, type RmsNormOptions, rmsNorm } from './norm.ts';
 export { cumsum, type Sorted, sort, topk, tril, triu } from './order.ts';
 export {
   type AvgPoolOptions,

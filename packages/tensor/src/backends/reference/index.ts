@@ -1,11 +1,14 @@
 // The kernels in plain TypeScript: slow, complete, and the definition of what is right.
 import { type DType, dtypeInfo, type HostArray } from '../../dtype.ts';
 import type { Kernels, Memory } from '../../kernels.ts';
+import { attention, attentionGrad } from './attention.ts';
 import * as layers from './layers.ts';
 import { copy, map } from './map.ts';
 import { logSoftmax, logSoftmaxGrad, matmul, nll, nllGrad } from './matrices.ts';
+import { norm, normGrad } from './norm.ts';
 import { optimize, scale, totalNorm } from './optimizer.ts';
 import { cumsum, lookup, scatterAdd, sort, triangle } from './order.ts';
+import { dropout, random } from './random.ts';
 import { argReduce, reduce } from './reduce.ts';
 
 let lastHandle = 0;
@@ -37,6 +40,12 @@ export const referenceKernels: Kernels = {
   sort,
   triangle,
   ...layers,
+  norm,
+  normGrad,
+  attention,
+  attentionGrad,
+  random,
+  dropout,
   optimize,
   totalNorm,
   scale,

@@ -1,0 +1,22 @@
+// The stream of random numbers, specified in docs/decisions/2026-11-21-random-stream.md: word w of a stream is word
+// w % 4 of the Philox4x32-10 block `offset` + w / 4 under the key `seed`.
+#pragma once
+
+#include <cstdint>
+
+namespace ringwise::tensor {
+
+struct Stream {
+  uint64_t seed = 0;
+  uint64_t offset = 0;  // blocks of four words
+};
+
+// The order of these is part of the addon's interface; packages/tensor/src/kernels.ts has the same.
+enum class RandomKind : int {
+  Uniform,   // float32 in [low, high): one word each
+  Normal,    // float32, mean 0 and variance 1: two words for two
+  Integers,  // int64 in [low, high), at most 2^32 of them: one word each
+  Bits,      // int64 in [0, 2^63): two words each
+};
+
+}  // namespace ringwise::tensor

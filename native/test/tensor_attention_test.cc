@@ -1,0 +1,131 @@
+// Attention and normalisation in float32, at every instruction set, against the same in float64, with memory whose ends
+// are guarded. What is right in float64 is tested from TypeScript.
+#include <functional>
+#include <memory>
+
+#include "tensor_oracle.h"
+
+using namespace ringwise;
+using tensor::Attention;
+using tensor::AttentionGrad;
+using tensor::HeadRows;
+using tensor::Kernels;
+using test::all_levels;
+using test::Guarded;
+using test::noise;
+
+namespace {
+
+std::vector<double> wide(const std::vector<float>& values) { return {values.begin(), values.end()}; }
+
+void expect_close(const float* got, const std::vector<double>& want, double tolerance) {
+  for (size_t i = 0; i < want.size(); i++) {
+    CHECK(std::fabs(got[i] - want[i]) <= tolerance * std::max(1.0, std::fabs(want[i])));
+  }
+}
+
+/// Dense [batch, heads, rows, width].
+HeadRows rows_at(void* data, const Attention& x, size_t rows, size_t width) {
+  const auto step = static_cast<ptrdiff_t>(rows * width);
+  return {static_cast<char*>(data), static_cast<ptrdiff_t>(x.heads) * step, step, static_cast<ptrdiff_t>(width)};
+}
+
+/// Every operand in one type: q, k, v, out, lse, and the gradients of out, q, k, v.
+AttentionGrad call_with(const Attention& sizes, const std::function<void*(size_t i, size_t count)>& memory) {
+  AttentionGrad g{sizes, {}, {}, {}, {}};
+  Attention& x = g.forward;
+  const size_t all = x.batch * x.heads, q = x.queries * x.width, k = x.keys * x.width, v = x.keys * x.value_width,
+               out = x.queries * x.value_width;
+  x.q = rows_at(memory(0, all * q), x, x.queries, x.width);
+  x.k = rows_at(memory(1, all * k), x, x.keys, x.width);
+  x.v = rows_at(memory(2, all * v), x, x.keys, x.value_width);
+  x.out = rows_at(memory(3, all * out), x, x.queries, x.value_width);
+  x.lse = memory(4, all * x.queries);
+  g.grad_out = rows_at(memory(5, all * out), x, x.queries, x.value_width);
+  g.grad_q = rows_at(memory(6, all * q), x, x.queries, x.width);
+  g.grad_k = rows_at(memory(7, all * k), x, x.keys, x.width);
+  g.grad_v = rows_at(memory(8, all * v), x, x.keys, x.value_width);
+  return g;
+}
+
+void check_attention(const Kernels& kernels, const Attention& sizes) {
+  std::vector<std::vector<double>> exact;
+  const AttentionGrad want = call_with(sizes, [&](size_t i, size_t count) -> void* {
+    return exact.emplace_back(wide(noise(count, static_cast<uint32_t>(i)))).data();
+  });
+  kernels.attention(DType::Float64, want.forward);
+  kernels.attention_grad(DType::Float64, want);
+  std::vector<std::unique_ptr<Guarded>> guarded;
+  const AttentionGrad got = call_with(sizes, [&](size_t i, size_t count) -> void* {
+    return guarded.emplace_back(std::make_unique<Guarded>(noise(count, static_cast<uint32_t>(i))))->data();
+  });
+  kernels.attention(DType::Float32, got.forward);
+  kernels.attention_grad(DType::Float32, got);
+  for (size_t i = 0; i < exact.size(); i++) expect_close(guarded[i]->data(), exact[i], 2e-5);
+}
+
+void check_norm(const Kernels& kernels, size_t rows, size_t cols) {
+  const Guarded a(noise(rows * cols)), grad(noise(rows * cols, 2)), gamma(noise(cols, 3)), beta(noise(cols, 4)),
+      out(noise(rows * cols)), mean(noise(rows)), rstd(noise(rows)), grad_in(noise(rows * cols)), grad_gamma(noise(cols)),
+      grad_beta(noise(cols));
+  kernels.norm(DType::Float32, {rows, cols, 1e-5, out.data(), mean.data(), rstd.data(), a.data(), nullptr, nullptr,
+                                gamma.data(), beta.data()});
+  kernels.norm_grad(DType::Float32, {rows, cols, false, grad_in.data(), grad_gamma.data(), grad_beta.data(), grad.data(),
+                                     a.data(), mean.data(), rstd.data(), gamma.data()});
+  for (size_t r = 0; r < rows; r++) {
+    double sum = 0, grads = 0;
+    for (size_t c = 0; c < cols; c++) {
+      sum += (out.data()[r * cols + c] - beta.data()[c]) / gamma.data()[c];
+      grads += grad_in.data()[r * cols + c];
+    }
+    CHECK(std::fabs(sum) < 1e-3 * static_cast<double>(cols));
+    CHECK(std::fabs(grads) < 1e-3 * static_cast<double>(cols) * std::max(1.0f, rstd.data()[r]));
+  }
+}
+
+}  // namespace
+
+TEST("attention and its gradients in float32 are those in float64, and nothing behind an operand is touched") {
+  for (const Kernels* kernels : all_levels()) {
+    for (const size_t queries : {1, 9, 33, 70}) {
+      for (const size_t keys : {1, 40, 129}) {
+        for (const size_t width : {1, 7, 32}) {
+          Attention x{};
+          x.batch = 1;
+          x.heads = 2;
+          x.queries = queries;
+          x.keys = keys;
+          x.width = width;
+          x.value_width = width == 7 ? 18 : width;
+          x.scale = 0.4;
+          x.stream = {3, 4};
+          check_attention(*kernels, x);
+          x.causal = true;
+          check_attention(*kernels, x);
+          x.dropout = 0.25;
+          check_attention(*kernels, x);
+        }
+      }
+    }
+  }
+}
+
+TEST("normalised rows have mean 0, and shifting a row changes nothing") {
+  for (const Kernels* kernels : all_levels()) {
+    for (const size_t cols : {2, 15, 16, 33, 200}) check_norm(*kernels, 5, cols);
+  }
+}
+
+TEST("dropout and random fills write what they are asked for and no more") {
+  for (const Kernels* kernels : all_levels()) {
+    const Guarded values(noise(77)), out(noise(77));
+    kernels->dropout(DType::Float32, out.data(), values.data(), 77, 0.5, {1, 2});
+    for (int i = 0; i < 77; i++) CHECK(out.data()[i] == 0 || out.data()[i] == 2 * values.data()[i]);
+    for (const auto kind : {tensor::RandomKind::Uniform, tensor::RandomKind::Normal}) {
+      kernels->random(kind, out.data(), 77, {1, 2}, 0, 1);
+      for (int i = 0; i < 77; i++) CHECK(std::fabs(out.data()[i]) < 7);
+    }
+  }
+}
+
+int main() { return test::run_all(); }

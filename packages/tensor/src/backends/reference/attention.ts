@@ -1,0 +1,126 @@
+// Attention, query by query over whole rows of scores.
+import type { AttentionGrads, AttentionOperands, AttentionSizes, Strided } from '../../kernels.ts';
+import { keeping } from './random.ts';
+
+/** Element (b, h, row, d) of an operand with four strides. */
+const place = ({ strides, offset }: Strided, b: number, h: number, row: number, d: number): number =>
+  offset + b * strides![0]! + h * strides![1]! + row * strides![2]! + d * strides![3]!;
+
+const readAt = (operand: Strided, b: number, h: number, row: number, d: number): number =>
+  operand.memory.host[place(operand, b, h, row, d)] as number;
+
+interface Query {
+  readonly b: number;
+  readonly h: number;
+  readonly i: number;
+  /** Position in [batch, heads, queries]. */
+  readonly at: number;
+}
+
+function* queriesOf({ batch, heads, queries }: AttentionSizes): Generator<Query> {
+  let at = 0;
+  for (let b = 0; b < batch; b++) {
+    for (let h = 0; h < heads; h++) for (let i = 0; i < queries; i++) yield { b, h, i, at: at++ };
+  }
+}
+
+/** The scores of one query against the keys that it may see. */
+function scoresOf({ q, k, mask }: AttentionOperands, sizes: AttentionSizes, { b, h, i }: Query): number[] {
+  const seen = sizes.causal ? Math.min(sizes.keys, i + 1) : sizes.keys;
+  return Array.from({ length: seen }, (_, j) => {
+    let dot = 0;
+    for (let d = 0; d < sizes.width; d++) dot += readAt(q, b, h, i, d) * readAt(k, b, h, j, d);
+    const score = sizes.scale * dot;
+    if (mask === null) return score;
+    const value = readAt(mask, b, h, i, j);
+    if (mask.memory.dtype !== 'bool') return score + value;
+    return value === 0 ? -Infinity : score;
+  });
+}
+
+export function attention(operands: AttentionOperands, sizes: AttentionSizes): void {
+  const { out, lse, v } = operands;
+  const factor = keeping(sizes.dropout, sizes.stream);
+  for (const query of queriesOf(sizes)) {
+    const { b, h, i, at } = query;
+    const scores = scoresOf(operands, sizes, query);
+    const most = Math.max(...scores);
+    let total = 0;
+    for (const score of scores) total += Math.exp(score - most);
+    const isBlind = most === -Infinity;
+    lse.memory.host[lse.offset + at] = isBlind ? Infinity : most + Math.log(total);
+    for (let d = 0; d < sizes.valueWidth; d++) {
+      let sum = 0;
+      if (!isBlind) {
+        for (const [j, score] of scores.entries()) {
+          const p = Math.exp(score - most) / total;
+          sum += p * factor(at * sizes.keys + j) * readAt(v, b, h, j, d);
+        }
+      }
+      out.memory.host[place(out, b, h, i, d)] = sum;
+    }
+  }
+}
+
+/** Sums of one gradient in float64, written when all have come. */
+class Sums {
+  readonly #sums: Float64Array;
+  readonly #shape: readonly [number, number, number, number];
+
+  constructor({ batch, heads }: AttentionSizes, rows: number, width: number) {
+    this.#shape = [batch, heads, rows, width];
+    this.#sums = new Float64Array(batch * heads * rows * width);
+  }
+
+  add(b: number, h: number, row: number, d: number, value: number): void {
+    const [, heads, rows, width] = this.#shape;
+    this.#sums[((b * heads + h) * rows + row) * width + d]! += value;
+  }
+
+  write(to: Strided): void {
+    const [batch, heads, rows, width] = this.#shape;
+    let at = 0;
+    for (let b = 0; b < batch; b++)
+      for (let h = 0; h < heads; h++)
+        for (let row = 0; row < rows; row++)
+          for (let d = 0; d < width; d++) to.memory.host[place(to, b, h, row, d)] = this.#sums[at++]!;
+  }
+}
+
+export function attentionGrad(
+  { gradOut, gradQ, gradK, gradV }: AttentionGrads,
+  operands: AttentionOperands,
+  sizes: AttentionSizes,
+): void {
+  const { out, lse, q, k, v } = operands;
+  const { scale, queries, keys, width, valueWidth } = sizes;
+  const factor = keeping(sizes.dropout, sizes.stream);
+  const [toQ, toK, toV] = [
+    new Sums(sizes, queries, width),
+    new Sums(sizes, keys, width),
+    new Sums(sizes, keys, valueWidth),
+  ];
+  for (const query of queriesOf(sizes)) {
+    const { b, h, i, at } = query;
+    let mean = 0;
+    for (let d = 0; d < valueWidth; d++) mean += readAt(gradOut, b, h, i, d) * readAt(out, b, h, i, d);
+    for (const [j, score] of scoresOf(operands, sizes, query).entries()) {
+      const p = Math.exp(score - (lse.memory.host[lse.offset + at] as number));
+      const f = factor(at * keys + j);
+      let gradP = 0;
+      for (let d = 0; d < valueWidth; d++) {
+        const grad = readAt(gradOut, b, h, i, d);
+        gradP += grad * readAt(v, b, h, j, d);
+        toV.add(b, h, j, d, p * f * grad);
+      }
+      const slope = scale * p * (f * gradP - mean);
+      for (let d = 0; d < width; d++) {
+        toQ.add(b, h, i, d, slope * readAt(k, b, h, j, d));
+        toK.add(b, h, j, d, slope * readAt(q, b, h, i, d));
+      }
+    }
+  }
+  toQ.write(gradQ);
+  toK.write(gradK);
+  toV.write(gradV);
+}

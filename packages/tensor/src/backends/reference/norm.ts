@@ -1,0 +1,72 @@
+// Layer and root-mean-square normalisation, row by row.
+import type { NormSizes, Strided } from '../../kernels.ts';
+
+type Floats = Float32Array | Float64Array;
+
+const rowOf = ({ memory, offset }: Strided, row: number, cols: number): Floats =>
+  (memory.host as Floats).subarray(offset + row * cols, offset + (row + 1) * cols);
+const average = (values: readonly number[]): number => values.reduce((sum, x) => sum + x, 0) / values.length;
+
+export function norm(
+  out: Strided,
+  mean: Strided | null,
+  rstd: Strided,
+  a: Strided,
+  plus: { readonly addend: Strided; readonly sum: Strided } | null,
+  gamma: Strided | null,
+  beta: Strided | null,
+  { rows, cols, eps }: NormSizes,
+): void {
+  for (let r = 0; r < rows; r++) {
+    let row = rowOf(a, r, cols);
+    if (plus) {
+      const addend = rowOf(plus.addend, r, cols);
+      const sum = rowOf(plus.sum, r, cols);
+      sum.set(row.map((x, c) => x + addend[c]!));
+      row = sum;
+    }
+    const center = mean ? average([...row]) : 0;
+    const factor = 1 / Math.sqrt(average([...row].map((x) => (x - center) ** 2)) + eps);
+    if (mean) rowOf(mean, r, 1)[0] = center;
+    rowOf(rstd, r, 1)[0] = factor;
+    const scale = gamma && rowOf(gamma, 0, cols);
+    const shift = beta && rowOf(beta, 0, cols);
+    rowOf(out, r, cols).set(row.map((x, c) => (x - center) * factor * (scale?.[c] ?? 1) + (shift?.[c] ?? 0)));
+  }
+}
+
+export function normGrad(
+  gradIn: Strided | null,
+  gradGamma: Strided | null,
+  gradBeta: Strided | null,
+  gradOut: Strided,
+  a: Strided,
+  mean: Strided | null,
+  rstd: Strided,
+  gamma: Strided | null,
+  rows: number,
+  cols: number,
+  accumulate: boolean,
+): void {
+  const toGamma = new Float64Array(cols);
+  const toBeta = new Float64Array(cols);
+  const scale = gamma && rowOf(gamma, 0, cols);
+  for (let r = 0; r < rows; r++) {
+    const grad = rowOf(gradOut, r, cols);
+    const center = mean ? rowOf(mean, r, 1)[0]! : 0;
+    const factor = rowOf(rstd, r, 1)[0]!;
+    const y = Array.from(rowOf(a, r, cols), (x) => (x - center) * factor);
+    const scaled = Array.from(grad, (g, c) => g * (scale?.[c] ?? 1));
+    for (let c = 0; c < cols; c++) {
+      toGamma[c]! += grad[c]! * y[c]!;
+      toBeta[c]! += grad[c]!;
+    }
+    if (!gradIn) continue;
+    const flat = mean ? average(scaled) : 0;
+    const slope = average(scaled.map((g, c) => g * y[c]!));
+    const to = rowOf(gradIn, r, cols);
+    to.set(to.map((old, c) => factor * (scaled[c]! - flat - y[c]! * slope) + (accumulate ? old : 0)));
+  }
+  if (gradGamma) rowOf(gradGamma, 0, cols).set(toGamma);
+  if (gradBeta) rowOf(gradBeta, 0, cols).set(toBeta);
+}

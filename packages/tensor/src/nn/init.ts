@@ -1,0 +1,29 @@
+// Parameters with their first values, drawn from the default generator.
+import { kernels } from '../backends/index.ts';
+import type { RandomKind } from '../kernels.ts';
+import { defaultGenerator } from '../random.ts';
+import { countOf, type Shape } from '../shape.ts';
+import { allocate } from '../storage.ts';
+import { Tensor } from '../tensor.ts';
+import { parameter } from './parameter.ts';
+
+function drawnParameter(kind: RandomKind, shape: Shape, low: number, high: number): Tensor {
+  const count = countOf(shape);
+  const storage = allocate('float32', count);
+  kernels().random(kind, storage.dense, count, defaultGenerator().take(count), low, high);
+  return parameter(new Tensor(storage, shape));
+}
+
+/** Uniform between −bound and bound. */
+export const uniformParameter = (shape: Shape, bound: number): Tensor =>
+  drawnParameter('uniform', shape, -bound, bound);
+
+/** Normal with mean 0 and variance 1. */
+export const normalParameter = (shape: Shape): Tensor => drawnParameter('normal', shape, 0, 0);
+
+/** Every element is `value`. */
+export function constantParameter(shape: Shape, value: number): Tensor {
+  const storage = allocate('float32', countOf(shape));
+  kernels().copy(shape, storage.dense, value);
+  return parameter(new Tensor(storage, shape));
+}

@@ -1,0 +1,242 @@
+// Scaled dot-product attention in one kernel each way, without a matrix of queries × keys in memory. Heads are read and
+// written by strides, so those inside of a packed projection are not copied.
+import { isRecording, record } from '../autograd/node.ts';
+import type { GradTarget } from '../autograd/target.ts';
+import { kernels } from '../backends/index.ts';
+import {
+  badAttention,
+  badAttentionMask,
+  badAttentionMaskShape,
+  badOption,
+  badPackedAttention,
+  maskGradient,
+  mixedDtypes,
+} from '../errors.ts';
+import type { AttentionOperands, AttentionSizes, Strided } from '../kernels.ts';
+import { defaultGenerator, type Generator } from '../random.ts';
+import { broadcastStrides, countOf, type Shape, sameShape } from '../shape.ts';
+import { allocate, type Storage } from '../storage.ts';
+import { empty, type Tensor } from '../tensor.ts';
+import { contiguous, inFloat32, needsFloat32, requireFloat, to } from './convert.ts';
+
+export interface AttentionOptions {
+  /** Query i sees keys 0 … i. */
+  readonly causal?: boolean;
+  /** Multiplies the scores. Default 1 ÷ √width. */
+  readonly scale?: number;
+  /** Broadcast to [..., queries, keys]: bool, false hiding a key, or floats that are added to the scores. A query that
+   *  sees nothing gives 0. No gradient reaches the mask. */
+  readonly mask?: Tensor | null;
+  /** Probability with which a weight is dropped, below 1. */
+  readonly dropout?: number;
+  /** For dropout. Default: the generator that manualSeed seeds. */
+  readonly generator?: Generator;
+}
+
+type Sizes = Pick<AttentionSizes, 'batch' | 'heads' | 'queries' | 'keys' | 'width' | 'valueWidth'>;
+
+function sizesOf(op: string, sizes: Sizes, options: AttentionOptions): AttentionSizes {
+  const { causal = false, scale = 1 / Math.sqrt(sizes.width), dropout = 0 } = options;
+  if (!(dropout >= 0 && dropout < 1))
+    throw badOption(`${op}: dropout`, 'a probability from 0 to below 1', dropout);
+  if (!Number.isFinite(scale)) throw badOption(`${op}: scale`, 'a finite number', scale);
+  const words = sizes.batch * sizes.heads * sizes.queries * sizes.keys;
+  const stream = dropout > 0 ? (options.generator ?? defaultGenerator()).take(words) : { seed: 0, offset: 0 };
+  return { ...sizes, causal, scale, dropout, stream };
+}
+
+/** The mask as the kernel reads it, stretched to [batch, heads, queries, keys]. */
+function maskOf(op: string, a: Tensor, sizes: Sizes, { mask }: AttentionOptions): Tensor | null {
+  if (!mask) return null;
+  if (mask.target !== null && isRecording(mask)) throw maskGradient(op);
+  if (mask.dtype !== 'bool' && mask.dtype !== a.dtype) throw badAttentionMask(op, mask.dtype, a.dtype);
+  const full = [sizes.batch, sizes.heads, sizes.queries, sizes.keys];
+  const fits =
+    mask.rank <= 4 && mask.shape.every((size, d) => size === 1 || size === full[full.length - mask.rank + d]);
+  if (!fits) throw badAttentionMaskShape(op, mask.shape, full);
+  return mask.dtype === 'bool' ? mask : to(mask, needsFloat32(a) ? 'float32' : a.dtype);
+}
+
+const stridedMask = (mask: Tensor | null, { batch, heads, queries, keys }: Sizes): Strided | null =>
+  mask && {
+    memory: mask.memory,
+    offset: mask.offset,
+    strides: broadcastStrides(mask.shape, mask.strides, [batch, heads, queries, keys]),
+  };
+
+/** The rows of an operand with four strides: those of dimensions that are not there are 0. */
+function rowsOf({ shape, strides }: { shape: Shape; strides: Shape }, { memory, offset }: Strided): Strided {
+  const missing = 4 - shape.length;
+  const four = Array.from({ length: 4 }, (_, d) => (d < missing ? 0 : strides[d - missing]!));
+  four[3] = 1;
+  return { memory, offset, strides: four };
+}
+
+/** A tensor whose rows are dense. */
+const withDenseRows = (a: Tensor): Tensor =>
+  a.strides[a.rank - 1] === 1 || a.shape[a.rank - 1] === 1 ? a : contiguous(a);
+
+const denseRows = (shape: Shape, strided: Strided): Strided => {
+  const strides = [0, 0, shape[shape.length - 1]!, 1];
+  for (let d = 1; d >= 0; d--) strides[d] = strides[d + 1]! * (shape[shape.length - 3 + d] ?? 1);
+  return { memory: strided.memory, offset: strided.offset, strides };
+};
+
+/** Opens a gradient for each input; where two inputs are one tensor, or need none, with memory of its own. */
+function openGrads(targets: readonly (GradTarget | null)[], counts: readonly number[], a: Tensor): Storage[] {
+  return targets.map((target, i) =>
+    target && targets.indexOf(target) === i ? target.begin() : allocate(a.dtype, counts[i]!),
+  );
+}
+
+function closeGrads(targets: readonly (GradTarget | null)[], grads: readonly Storage[]): void {
+  for (const [i, target] of targets.entries()) {
+    if (target) target.end(grads[i]!);
+    else grads[i]!.release();
+  }
+}
+
+function checkOperands(op: string, q: Tensor, k: Tensor, v: Tensor): void {
+  for (const tensor of [q, k, v]) {
+    requireFloat(op, tensor);
+    if (tensor.dtype !== q.dtype) throw mixedDtypes(op, q.dtype, tensor.dtype);
+  }
+  const { rank } = q;
+  const lead = (a: Tensor): Shape => a.shape.slice(0, -2);
+  const fits =
+    rank >= 2 &&
+    rank <= 4 &&
+    [k, v].every((a) => a.rank === rank && sameShape(lead(a), lead(q))) &&
+    k.shape[rank - 1] === q.shape[rank - 1] &&
+    k.shape[rank - 2] === v.shape[rank - 2] &&
+    q.shape[rank - 1] !== 0;
+  if (!fits) throw badAttention(op, q.shape, k.shape, v.shape);
+}
+
+/**
+ * softmax(scale · q kᵀ + mask) v, for q [..., queries, width], k [..., keys, width] and v [..., keys, valueWidth]
+ * with up to two dimensions in front: batch and heads. Memory grows with queries + keys, not with their product.
+ */
+export function scaledDotProductAttention(
+  q: Tensor,
+  k: Tensor,
+  v: Tensor,
+  options: AttentionOptions = {},
+): Tensor {
+  const op = 'scaledDotProductAttention';
+  checkOperands(op, q, k, v);
+  const [queries, width] = q.shape.slice(-2) as [number, number];
+  const [keys, valueWidth] = v.shape.slice(-2) as [number, number];
+  const lead = q.shape.slice(0, -2);
+  const plain = {
+    ...{ batch: lead.length === 2 ? lead[0]! : 1, heads: lead.at(-1) ?? 1 },
+    ...{ queries, keys, width, valueWidth },
+  };
+  const mask = maskOf(op, q, plain, options);
+  const sizes = sizesOf(op, plain, options);
+  const wide = [q, k, v].map((a) => (needsFloat32(a) ? to(a, 'float32') : a));
+  const rows = wide.map(withDenseRows) as [Tensor, Tensor, Tensor];
+  const result = attended(op, rows, mask, sizes, [...lead, queries, valueWidth]);
+  const out = to(result, q.dtype);
+  const given = [q, k, v, options.mask, out];
+  for (const tensor of new Set([...wide, ...rows, mask, result])) {
+    if (tensor && !given.includes(tensor)) tensor.dispose();
+  }
+  return out;
+}
+
+function attended(
+  op: string,
+  [q, k, v]: readonly [Tensor, Tensor, Tensor],
+  mask: Tensor | null,
+  sizes: AttentionSizes,
+  shape: Shape,
+): Tensor {
+  const out = empty(q.dtype, shape);
+  const lse = allocate(q.dtype, sizes.batch * sizes.heads * sizes.queries);
+  const operands: AttentionOperands = {
+    out: denseRows(shape, out.strided),
+    lse: lse.dense,
+    q: rowsOf(q, q.strided),
+    k: rowsOf(k, k.strided),
+    v: rowsOf(v, v.strided),
+    mask: stridedMask(mask, sizes),
+  };
+  kernels().attention(operands, sizes);
+  if (isRecording(q, k, v)) {
+    const targets = [q.target, k.target, v.target];
+    const inputs = [q, k, v].map(({ shape: own, count }) => ({ shape: own, count }));
+    const saved = [q, k, v, out, ...(mask ? [mask] : [])].map((tensor) => tensor.storage);
+    record(op, out, targets, [...saved, lse], (grad) => {
+      const grads = openGrads(
+        targets,
+        inputs.map(({ count }) => count),
+        q,
+      );
+      const [gradQ, gradK, gradV] = grads.map((into, i) => denseRows(inputs[i]!.shape, into.dense));
+      const gradOut = denseRows(shape, grad.dense);
+      kernels().attentionGrad({ gradOut, gradQ: gradQ!, gradK: gradK!, gradV: gradV! }, operands, sizes);
+      closeGrads(targets, grads);
+    });
+  }
+  lse.release();
+  return out;
+}
+
+/** Where queries, keys (part 1) and values (part 2) of the heads lie in a dense [batch, time, 3 · channels]. */
+function packedRows({ memory, offset }: Strided, part: number, parts: number, sizes: Sizes): Strided {
+  const channels = sizes.heads * sizes.width;
+  const row = parts * channels;
+  return { memory, offset: offset + part * channels, strides: [sizes.queries * row, sizes.width, row, 1] };
+}
+
+/**
+ * scaledDotProductAttention of all heads of a packed projection qkv [..., time, 3 · channels], in which queries, keys
+ * and values lie one behind the other, each head after head. The result is [..., time, channels]; nothing is copied.
+ */
+export function selfAttention(qkv: Tensor, heads: number, options: AttentionOptions = {}): Tensor {
+  const op = 'selfAttention';
+  requireFloat(op, qkv);
+  const [time, packed] = qkv.shape.slice(-2) as [number, number];
+  const width = packed / 3 / heads;
+  const fits = qkv.rank >= 2 && Number.isInteger(width) && width > 0 && heads > 0 && Number.isInteger(heads);
+  if (!fits) throw badPackedAttention(qkv.shape, heads);
+  const batch = countOf(qkv.shape.slice(0, -2));
+  const plain = { batch, heads, queries: time, keys: time, width, valueWidth: width };
+  const mask = maskOf(op, qkv, plain, options);
+  const sizes = sizesOf(op, plain, options);
+  const run = (a: Tensor): Tensor => attendedPacked(op, a, mask, sizes);
+  const out = needsFloat32(qkv) ? inFloat32(qkv, run) : run(qkv);
+  if (mask && mask !== options.mask) mask.dispose();
+  return out;
+}
+
+function attendedPacked(op: string, qkv: Tensor, mask: Tensor | null, sizes: AttentionSizes): Tensor {
+  const dense = contiguous(qkv);
+  const out = empty(qkv.dtype, [...qkv.shape.slice(0, -1), sizes.heads * sizes.width]);
+  const lse = allocate(qkv.dtype, sizes.batch * sizes.heads * sizes.queries);
+  const [q, k, v] = [0, 1, 2].map((part) => packedRows(dense.strided, part, 3, sizes));
+  const operands: AttentionOperands = {
+    out: packedRows(out.strided, 0, 1, sizes),
+    lse: lse.dense,
+    q: q!,
+    k: k!,
+    v: v!,
+    mask: stridedMask(mask, sizes),
+  };
+  kernels().attention(operands, sizes);
+  if (isRecording(dense)) {
+    const target = dense.target!;
+    const saved = [dense, out, ...(mask ? [mask] : [])].map((tensor) => tensor.storage);
+    record(op, out, [target], [...saved, lse], (grad) => {
+      const into = target.begin();
+      const [gradQ, gradK, gradV] = [0, 1, 2].map((part) => packedRows(into.dense, part, 3, sizes));
+      const gradOut = packedRows(grad.dense, 0, 1, sizes);
+      kernels().attentionGrad({ gradOut, gradQ: gradQ!, gradK: gradK!, gradV: gradV! }, operands, sizes);
+      target.end(into);
+    });
+  }
+  lse.release();
+  if (dense !== qkv) dense.dispose();
+  return out;
+}

@@ -1,0 +1,181 @@
+// Layer and root-mean-square normalisation over the last dimensions, each forward and backward one kernel.
+import { isRecording, record } from '../autograd/node.ts';
+import { kernels } from '../backends/index.ts';
+import { type DType, isHalf } from '../dtype.ts';
+import { badNormShape, badOption, differentShapes, mixedDtypes } from '../errors.ts';
+import { countOf, type Shape, sameShape } from '../shape.ts';
+import { allocate } from '../storage.ts';
+import { empty, type Tensor } from '../tensor.ts';
+import { contiguous, requireFloat, to } from './convert.ts';
+
+export interface RmsNormOptions {
+  /** Scales the result; of the normalised shape. */
+  readonly weight?: Tensor | null;
+  /** Added to the mean square. Default: the smallest step from 1 of the dtype in which is computed. */
+  readonly eps?: number;
+}
+
+export interface LayerNormOptions {
+  /** Scales the result; of the normalised shape. */
+  readonly weight?: Tensor | null;
+  /** Added to the result; of the normalised shape. */
+  readonly bias?: Tensor | null;
+  /** Added to the variance. Default 1e-5. */
+  readonly eps?: number;
+}
+
+interface Call {
+  readonly name: string;
+  readonly shape: Shape;
+  readonly weight: Tensor | null;
+  readonly bias: Tensor | null;
+  readonly eps: number;
+  readonly hasMean: boolean;
+}
+
+function check({ name, shape, weight, bias, eps }: Call, x: Tensor, addend: Tensor | null): void {
+  requireFloat(name, x);
+  const cols = countOf(shape);
+  const fits = shape.length > 0 && cols > 0 && sameShape(x.shape.slice(-shape.length), shape);
+  if (!fits) throw badNormShape(name, x.shape, shape);
+  if (!(eps >= 0)) throw badOption(`${name}: eps`, 'a number ≥ 0', eps);
+  if (addend) {
+    if (!sameShape(addend.shape, x.shape)) throw differentShapes(name, x.shape, addend.shape);
+    if (addend.dtype !== x.dtype) throw mixedDtypes(name, x.dtype, addend.dtype);
+  }
+  for (const tensor of [weight, bias]) {
+    if (tensor === null) continue;
+    if (!sameShape(tensor.shape, shape)) throw differentShapes(name, shape, tensor.shape);
+    // As in PyTorch: parameters in float32 go with half inputs.
+    const isWider = isHalf(x.dtype) && tensor.dtype === 'float32';
+    if (tensor.dtype !== x.dtype && !isWider) throw mixedDtypes(name, x.dtype, tensor.dtype);
+  }
+}
+
+interface Normed {
+  readonly out: Tensor;
+  /** x + addend; x itself where there is none. */
+  readonly sum: Tensor;
+}
+
+function normalised(call: Call, x: Tensor, addend: Tensor | null): Normed {
+  check(call, x, addend);
+  return isHalf(x.dtype) ? inFloat32(call, x, addend) : computed(call, x, addend);
+}
+
+function inFloat32(call: Call, x: Tensor, addend: Tensor | null): Normed {
+  const wide = (a: Tensor | null): Tensor | null => a && to(a, 'float32');
+  const [input, other, weight, bias] = [x, addend, call.weight, call.bias].map(wide);
+  const result = computed({ ...call, weight: weight!, bias: bias! }, input!, other!);
+  const out = to(result.out, x.dtype);
+  const sum = addend ? to(result.sum, x.dtype) : x;
+  const originals = [x, addend, call.weight, call.bias];
+  for (const tensor of new Set([input, other, weight, bias, result.out, result.sum])) {
+    if (tensor && !originals.includes(tensor)) tensor.dispose();
+  }
+  return { out, sum };
+}
+
+/** x + addend as the kernel is to write it, on the tape as an addition. */
+function recordedSum(x: Tensor, addend: Tensor): Tensor {
+  const sum = empty(x.dtype, x.shape);
+  if (!isRecording(x, addend)) return sum;
+  const [toX, toAddend] = [x.target, addend.target];
+  return record('add', sum, [toX, toAddend], [], (grad) => {
+    toX?.share(grad);
+    toAddend?.share(grad);
+  });
+}
+
+function computed(
+  { name, shape, weight, bias, eps, hasMean }: Call,
+  x: Tensor,
+  addend: Tensor | null,
+): Normed {
+  const cols = countOf(shape);
+  const rows = x.count / cols;
+  const { dtype } = x;
+  const inputs = [x, addend, weight, bias];
+  const dense = inputs.map((tensor) => tensor && contiguous(tensor));
+  const [input, other, gamma, beta] = dense as [Tensor, Tensor | null, Tensor | null, Tensor | null];
+  const sum = other ? recordedSum(input, other) : input;
+  const out = empty(dtype, x.shape);
+  const mean = hasMean ? allocate(dtype, rows) : null;
+  const rstd = allocate(dtype, rows);
+  const toMean = mean?.dense ?? null;
+  const scale = gamma?.strided ?? null;
+  kernels().norm(
+    out.strided,
+    toMean,
+    rstd.dense,
+    input.strided,
+    other && { addend: other.strided, sum: sum.strided },
+    scale,
+    beta?.strided ?? null,
+    { rows, cols, eps },
+  );
+  if (isRecording(sum, gamma, beta)) {
+    const [toX, toGamma, toBeta] = [sum.target, gamma?.target ?? null, beta?.target ?? null];
+    const values = sum.strided;
+    const saved = [sum, gamma].flatMap((tensor) => (tensor ? [tensor.storage] : []));
+    record(name, out, [toX, toGamma, toBeta], [...saved, rstd, ...(mean ? [mean] : [])], (grad) => {
+      const forGamma = toGamma?.begin() ?? null;
+      const forBeta = toBeta?.begin() ?? null;
+      kernels().normGrad(
+        toX?.open() ?? null,
+        forGamma?.dense ?? null,
+        forBeta?.dense ?? null,
+        grad.dense,
+        values,
+        toMean,
+        rstd.dense,
+        scale,
+        rows,
+        cols,
+        toX?.isFilled ?? false,
+      );
+      if (toGamma) toGamma.end(forGamma!);
+      if (toBeta) toBeta.end(forBeta!);
+      if (toX) toX.close();
+    });
+  }
+  mean?.release();
+  rstd.release();
+  for (const [i, tensor] of dense.entries()) {
+    if (tensor && tensor !== inputs[i] && tensor !== sum) tensor.dispose();
+  }
+  return { out, sum };
+}
+
+/** A result without the dense copy of the input that it may have been made from. */
+function only({ out, sum }: Normed, x: Tensor): Tensor {
+  if (sum !== x) sum.dispose();
+  return out;
+}
+
+const layerCall = (name: string, shape: Shape, { weight, bias, eps = 1e-5 }: LayerNormOptions): Call => ({
+  ...{ name, shape, eps, weight: weight ?? null, bias: bias ?? null, hasMean: true },
+});
+
+/** (x − mean) ÷ √(variance + eps) · weight + bias, over the last dimensions, which have the given shape. */
+export const layerNorm = (x: Tensor, shape: Shape, options: LayerNormOptions = {}): Tensor =>
+  only(normalised(layerCall('layerNorm', shape, options), x, null), x);
+
+/** [x + residual, layerNorm(x + residual)] in one pass over memory. */
+export function addLayerNorm(
+  x: Tensor,
+  residual: Tensor,
+  shape: Shape,
+  options: LayerNormOptions = {},
+): [sum: Tensor, normed: Tensor] {
+  const { out, sum } = normalised(layerCall('addLayerNorm', shape, options), x, residual);
+  return [sum, out];
+}
+
+const epsilons: Readonly<Partial<Record<DType, number>>> = { float64: 2 ** -52 };
+
+/** x ÷ √(mean of squares + eps) · weight, over the last dimensions, which have the given shape. */
+export function rmsNorm(x: Tensor, shape: Shape, options: RmsNormOptions = {}): Tensor {
+  const { weight = null, eps = epsilons[x.dtype] ?? 2 ** -23 } = options;
+  return only(normalised({ name: 'rmsNorm', shape, weight, bias: null, eps, hasMean: false }, x, null), x);
+}
