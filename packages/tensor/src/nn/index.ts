@@ -1,11 +1,25 @@
+export {
+  Dropout,
+  GELU,
+  Identity,
+  LogSoftmax,
+  Sigmoid,
+  SiLU,
+  Softmax,
+  Tanh,
+} from './activations.ts';
+export { MultiHeadAttention, type MultiHeadAttentionOptions } from './attention.ts';
 export { BatchNorm, BatchNorm1d, BatchNorm2d, type BatchNormLayerOptions } from './batch-norm.ts';
 export { type BufferOptions, buffer } from './buffer.ts';
 export { ModuleDict, ModuleList, Sequential } from './containers.ts';
 export { Conv2d } from './conv.ts';
+export { Embedding, type EmbeddingOptions } from './embedding.ts';
 export type { ForwardHook, ForwardPreHook } from './hooks.ts';
 export { Flatten, ReLU } from './layers.ts';
 export { Linear } from './linear.ts';
 export { type Layer, Module } from './module.ts';
+export { LayerNorm, type LayerNormLayerOptions, RMSNorm } from './norm.ts';
 export { parameter } from './parameter.ts';
 export { AdaptiveAvgPool2d, AvgPool2d, MaxPool2d } from './pool.ts';
 export type { LoadResult, StateDict } from './state-dict.ts';
+export { TransformerBlock, type TransformerBlockOptions } from './transformer.ts';

@@ -1,0 +1,77 @@
+// Functions without parameters, as layers.
+
+import { checkProbability } from '../ops/dropout.ts';
+import { dropout, gelu, logSoftmax, sigmoid, silu, softmax, tanh } from '../ops/index.ts';
+import type { Tensor } from '../tensor.ts';
+import { Module } from './module.ts';
+
+export class GELU extends Module {
+  forward(input: Tensor): Tensor {
+    return gelu(input);
+  }
+}
+
+export class SiLU extends Module {
+  forward(input: Tensor): Tensor {
+    return silu(input);
+  }
+}
+
+export class Tanh extends Module {
+  forward(input: Tensor): Tensor {
+    return tanh(input);
+  }
+}
+
+export class Sigmoid extends Module {
+  forward(input: Tensor): Tensor {
+    return sigmoid(input);
+  }
+}
+
+export class Softmax extends Module {
+  readonly dim: number;
+
+  constructor(dim = -1) {
+    super();
+    this.dim = dim;
+  }
+
+  forward(input: Tensor): Tensor {
+    return softmax(input, this.dim);
+  }
+}
+
+export class LogSoftmax extends Module {
+  readonly dim: number;
+
+  constructor(dim = -1) {
+    super();
+    this.dim = dim;
+  }
+
+  forward(input: Tensor): Tensor {
+    return logSoftmax(input, this.dim);
+  }
+}
+
+export class Identity extends Module {
+  forward(input: Tensor): Tensor {
+    return input;
+  }
+}
+
+/** While training, makes each element 0 with probability p and divides the others by 1 − p. */
+export class Dropout extends Module {
+  readonly p: number;
+
+  constructor(p = 0.5) {
+    super();
+    checkProbability('Dropout: p', p);
+    this.p = p;
+  }
+
+  forward(input: Tensor): Tensor {
+    return dropout(input, this.p, { training: this.training });
+  }
+}
