@@ -11,5 +11,7 @@ function(ringwise_addon name)
     # libstdc++ inside, so that the addon does not depend on the version that the host has.
     target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc -Wl,--exclude-libs,ALL
                         -Wl,--gc-sections -s)
+    # Node unloads the addons of a worker thread with it; threads that the addon made may still sleep in its code.
+    target_link_options(${target} PRIVATE -Wl,-z,nodelete)
   endif()
 endfunction()

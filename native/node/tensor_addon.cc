@@ -43,6 +43,8 @@ class TensorAddon final : public Napi::Addon<TensorAddon> {
     DefineAddon(exports, {InstanceMethod<&TensorAddon::padding>("padding"), InstanceMethod<&TensorAddon::adopt>("adopt"),
                           InstanceMethod<&TensorAddon::free>("free"), InstanceMethod<&TensorAddon::memory>("memory"),
                           InstanceMethod<&TensorAddon::use_cpu>("useCpu"),
+                          InstanceMethod<&TensorAddon::num_threads>("numThreads"),
+                          InstanceMethod<&TensorAddon::set_num_threads>("setNumThreads"),
                           InstanceMethod<&TensorAddon::cuda_info>("cudaInfo")});
     const auto scratch = Napi::Float64Array::New(env, kScratchCount);
     state_.scratch = scratch.Data();
@@ -98,6 +100,15 @@ class TensorAddon final : public Napi::Addon<TensorAddon> {
     const auto cap = static_cast<tensor::CpuLevel>(info[0].As<Napi::Number>().Int32Value());
     state_.kernels = &tensor::kernels_for(cap);
     return Napi::String::New(info.Env(), state_.kernels->name);
+  }
+
+  /// () → threads that share a kernel
+  Napi::Value num_threads(const Napi::CallbackInfo& info) { return Napi::Number::New(info.Env(), tensor::thread_count()); }
+
+  /// (threads), for the whole process
+  Napi::Value set_num_threads(const Napi::CallbackInfo& info) {
+    tensor::set_thread_count(info[0].As<Napi::Number>().Int32Value());
+    return info.Env().Undefined();
   }
 
   /// () → { compiled, count, devices: [{ name, memoryBytes, computeCapability }], reason }

@@ -1,6 +1,7 @@
 // The kernels as JavaScript calls them, with operands in the scratch array. Argument lists are NativeAddon's in
 // packages/tensor/src/backends/native-addon.ts.
 #include <algorithm>
+#include <limits>
 #include <stdexcept>
 
 #include "node/tensor_call.h"
@@ -60,7 +61,11 @@ void matmul(Call& call) {
     walk.operand[i].strides[walk.rank] = 0;
   }
   walk.shape[walk.rank++] = 1;
-  for_each_row(walk, [&](char* const* at) {
+  // Threads share the batch where that is enough for all of them, and each product where it is not.
+  constexpr size_t kGrainProducts = size_t{1} << 20;
+  const size_t products = area(area(x.m, x.n), x.k);
+  const size_t grain = products < kGrainProducts ? kGrainProducts / products : std::numeric_limits<size_t>::max() / 2;
+  const auto multiply = [&](char* const* at) {
     if (dtype == DType::Float32) {
       call.kernels().matmul(reinterpret_cast<float*>(at[0]), reinterpret_cast<float*>(at[1]),
                             reinterpret_cast<float*>(at[2]), x);
@@ -68,7 +73,8 @@ void matmul(Call& call) {
       call.kernels().matmul_double(reinterpret_cast<double*>(at[0]), reinterpret_cast<double*>(at[1]),
                                    reinterpret_cast<double*>(at[2]), x);
     }
-  });
+  };
+  for_each_part_of(walk, grain, [&](const Walk& part) { for_each_row(part, multiply); });
 }
 
 /// (rows, cols)

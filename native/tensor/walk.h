@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "base/dtype.h"
+#include "tensor/threads.h"
 
 namespace ringwise::tensor {
 
@@ -52,6 +53,31 @@ inline void for_each_row(const Walk& walk, Row row) {
     }
     if (d < 0) return;
   }
+}
+
+/// Calls body(part) with parts of a walk that together are all of it, on several threads. Whoever writes must move along
+/// every dimension: parts then write to different elements. `grain`: elements that are worth a thread.
+template <class Body>
+inline void for_each_part_of(const Walk& walk, size_t grain, Body body) {
+  size_t count = 1;
+  int longest = 0;
+  for (int d = 0; d < walk.rank; d++) {
+    count *= walk.shape[d];
+    if (walk.shape[d] > walk.shape[longest]) longest = d;
+  }
+  const size_t parts = std::min(parts_of(count, grain), walk.shape[longest]);
+  if (parts <= 1) {
+    body(walk);
+    return;
+  }
+  const int cut = walk.shape[0] >= parts ? 0 : longest;
+  for_each_part(parts, [&](size_t i) {
+    Walk part = walk;
+    const size_t begin = walk.shape[cut] * i / parts, end = walk.shape[cut] * (i + 1) / parts;
+    part.shape[cut] = end - begin;
+    for (int j = 0; j < walk.operands; j++) part.operand[j].data += static_cast<ptrdiff_t>(begin) * walk.operand[j].strides[cut];
+    body(part);
+  });
 }
 
 }  // namespace ringwise::tensor

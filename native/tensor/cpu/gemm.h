@@ -78,6 +78,7 @@ struct Product {
   bool is_turned;  // C is stored [n, m]
   float* c;
   bool accumulate;
+  size_t c_step = is_turned ? m : n;  // from one stored row of C to the next
 };
 
 inline size_t panel_width(size_t cols) { return cols <= kLanes ? kLanes : kTileCols; }
@@ -148,7 +149,7 @@ inline void multiply_panel(const Product<B>& x, const TileRows* tiles, size_t ti
   tile.b = panel;
   tile.b_step = width;
   tile.c = buffer;
-  tile.c_row = is_direct ? x.n : kTileCols;
+  tile.c_row = is_direct ? x.c_step : kTileCols;
   tile.k = k;
   tile.accumulate = accumulate && is_direct;
   for (size_t i = 0; i < tile_count; i++) {
@@ -156,10 +157,10 @@ inline void multiply_panel(const Product<B>& x, const TileRows* tiles, size_t ti
     tile.a = t.a;
     tile.a_row = t.a_row;
     tile.a_step = t.a_step;
-    if (is_direct) tile.c = x.c + t.row * x.n + col;
+    if (is_direct) tile.c = x.c + t.row * x.c_step + col;
     kTileKernels[width / kLanes - 1][t.a_row == 1][t.rows - 1](tile);
-    if (x.is_turned) write_turned(x.c + col * x.m + t.row, x.m, buffer, t.rows, cols, accumulate);
-    else if (!is_direct) write_part(x.c + t.row * x.n + col, x.n, buffer, t.rows, cols, accumulate);
+    if (x.is_turned) write_turned(x.c + col * x.c_step + t.row, x.c_step, buffer, t.rows, cols, accumulate);
+    else if (!is_direct) write_part(x.c + t.row * x.c_step + col, x.c_step, buffer, t.rows, cols, accumulate);
   }
 }
 
@@ -190,6 +191,44 @@ inline void multiply(const Product<B>& x) {
   }
 }
 
+// Multiplications and additions that are worth another thread: about 20 µs.
+constexpr size_t kGrainProducts = size_t{1} << 20;
+
+// Units (tiles of rows, panels of columns) number i of `parts` nearly equal parts of [0, total).
+inline Range units_of(size_t total, size_t unit, size_t parts, size_t i) {
+  const size_t units = (total + unit - 1) / unit;
+  const size_t begin = std::min(total, units * i / parts * unit), end = std::min(total, units * (i + 1) / parts * unit);
+  return {begin, end - begin};
+}
+
+// These rows and columns of C.
+inline Product<Matrix> part_of(Product<Matrix> x, Range rows, Range cols) {
+  x.a.data = x.a.at(rows.begin, 0);
+  x.b.data = x.b.at(cols.begin, 0);
+  x.c += x.is_turned ? cols.begin * x.c_step + rows.begin : rows.begin * x.c_step + cols.begin;
+  x.m = rows.size;
+  x.n = cols.size;
+  return x;
+}
+
+// Threads share C in a grid of blocks. Each packs what it needs, so the grid is the one with the least packing. Every
+// element is summed up as it would be by one thread.
+inline void multiply_shared(const Product<Matrix>& x) {
+  const size_t parts = parts_of(x.m * x.n * x.k, kGrainProducts);
+  size_t grid_rows = 1;
+  for (size_t rows = 1; rows <= parts; rows++) {
+    const auto packed = [&](size_t r) { return r * x.n + parts / r * x.m; };
+    if (parts % rows == 0 && packed(rows) < packed(grid_rows)) grid_rows = rows;
+  }
+  const size_t grid_cols = parts / grid_rows;
+  if (parts == 1) return multiply(x);
+  for_each_part(parts, [&](size_t i) {
+    const Range rows = units_of(x.m, kTileRows, grid_rows, i / grid_cols);
+    const Range cols = units_of(x.n, kTileCols, grid_cols, i % grid_cols);
+    if (rows.size > 0 && cols.size > 0) multiply(part_of(x, rows, cols));
+  });
+}
+
 void matmul(float* c, const float* a_data, const float* b_data, const MatmulSizes& x) {
   const auto& [m, n, k, a_step, b_step, trans_a, trans_b, accumulate] = x;
   if (m == 0 || n == 0) return;
@@ -200,20 +239,26 @@ void matmul(float* c, const float* a_data, const float* b_data, const MatmulSize
   const Matrix a{a_data, a_step, !trans_a}, b{b_data, b_step, trans_b};
   const bool are_rows = trans_b && !trans_a && a_step == k && b_step == k;
   if (are_rows && (m <= kThinRows || n <= kThinCols)) multiply_dots(c, a_data, b_data, m, n, k, accumulate);
-  else if (trans_b && m <= kMostRowsTurned) multiply(Product<Matrix>{b, a, n, m, k, true, true, c, accumulate});
-  else multiply(Product<Matrix>{a, b, m, n, k, !trans_a && n <= kMostColsInPlace, false, c, accumulate});
+  else if (trans_b && m <= kMostRowsTurned) multiply_shared({b, a, n, m, k, true, true, c, accumulate});
+  else multiply_shared({a, b, m, n, k, !trans_a && n <= kMostColsInPlace, false, c, accumulate});
 }
 
 // Rows of B times elements of A, which the compiler turns into vectors.
-void matmul_double(double* c, const double* a, const double* b, const MatmulSizes& x) {
-  if (!x.accumulate) std::fill_n(c, x.m * x.n, 0.0);
-  for (size_t i = 0; i < x.m; i++, c += x.n) {
+void matmul_double_rows(double* c, const double* a, const double* b, const MatmulSizes& x, size_t first, size_t end) {
+  c += first * x.n;
+  if (!x.accumulate) std::fill_n(c, (end - first) * x.n, 0.0);
+  for (size_t i = first; i < end; i++, c += x.n) {
     for (size_t p = 0; p < x.k; p++) {
       const double value = a[x.trans_a ? p * x.a_step + i : i * x.a_step + p];
       if (x.trans_b) for (size_t j = 0; j < x.n; j++) c[j] += value * b[j * x.b_step + p];
       else for (size_t j = 0; j < x.n; j++) c[j] += value * b[p * x.b_step + j];
     }
   }
+}
+
+void matmul_double(double* c, const double* a, const double* b, const MatmulSizes& x) {
+  const size_t grain = kGrainProducts / 8 / std::max<size_t>(x.n * x.k, 1);
+  parallel_for(x.m, grain, [&](size_t begin, size_t end) { matmul_double_rows(c, a, b, x, begin, end); });
 }
 
 }  // namespace ringwise::tensor::RINGWISE_LEVEL

@@ -53,13 +53,30 @@ constexpr std::array<std::array<DotBlock, kDotCols>, kDotRows> dot_blocks(std::i
 // kDotBlocks[R - 1][S - 1]
 constexpr auto kDotBlocks = dot_blocks(std::make_index_sequence<kDotRows>{});
 
-inline void multiply_dots(float* c, const float* a, const float* b, size_t m, size_t n, size_t k, bool accumulate) {
+// Rows [0, m) and columns [0, n) of C, whose rows lie c_step apart.
+inline void multiply_dots_alone(float* c, size_t c_step, const float* a, const float* b, size_t m, size_t n, size_t k,
+                                bool accumulate) {
   for (size_t j = 0; j < n; j += kDotCols) {
     const size_t cols = std::min<size_t>(n - j, kDotCols);
     for (size_t i = 0; i < m; i += kDotRows) {
       const size_t rows = std::min<size_t>(m - i, kDotRows);
-      kDotBlocks[rows - 1][cols - 1](c + i * n + j, n, a + i * k, b + j * k, k, accumulate);
+      kDotBlocks[rows - 1][cols - 1](c + i * c_step + j, c_step, a + i * k, b + j * k, k, accumulate);
     }
+  }
+}
+
+// Threads share the operand that is not thin.
+inline void multiply_dots(float* c, const float* a, const float* b, size_t m, size_t n, size_t k, bool accumulate) {
+  constexpr size_t kGrainElements = 1 << 18;  // of the longer operand, which is read once
+  const size_t grain = kGrainElements / k + 1;
+  if (m > n) {
+    parallel_for(m, grain, [&](size_t begin, size_t end) {
+      multiply_dots_alone(c + begin * n, n, a + begin * k, b, end - begin, n, k, accumulate);
+    });
+  } else {
+    parallel_for(n, grain, [&](size_t begin, size_t end) {
+      multiply_dots_alone(c + begin, n, a, b + begin * k, m, end - begin, k, accumulate);
+    });
   }
 }
 

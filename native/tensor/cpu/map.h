@@ -173,7 +173,11 @@ bool is_one_run(const Walk& walk) {
 template <class T>
 void map_run(TileFunction<T> function, const Walk& walk) {
   const auto data = [&](int i) { return i < walk.operands ? reinterpret_cast<T*>(walk.operand[i].data) : nullptr; };
-  function(data(0), data(1), data(2), data(3), walk.shape[0]);
+  T* const out = data(0);
+  const T *a = data(1), *b = data(2), *c = data(3);
+  parallel_for(walk.shape[0], kGrain, [&](size_t begin, size_t end) {
+    function(out + begin, a + begin, b ? b + begin : nullptr, c ? c + begin : nullptr, end - begin);
+  });
 }
 
 void map(MapOp op, DType compute, const Walk& walk) {
@@ -182,7 +186,7 @@ void map(MapOp op, DType compute, const Walk& walk) {
     const TileFunction<T> function = function_of<T>(op);
     if (!function) return;  // the ops ask for nothing that is not defined
     if (is_one_run<T>(walk)) map_run<T>(function, walk);
-    else map_tiles<T>(function, simplified(walk));
+    else for_each_part_of(simplified(walk), kGrain, [&](const Walk& part) { map_tiles<T>(function, part); });
   });
 }
 

@@ -99,8 +99,10 @@ void convert_rows(const Walk& walk) {
 void copy(const Walk& walk) {
   const Walk simple = simplified(walk);
   const DType to = simple.operand[0].dtype, from = simple.operand[1].dtype;
-  if (to == from) return move(simple);
-  with_compute(converting_type(to, from), [&](auto type) { convert_rows<decltype(type)>(simple); });
+  for_each_part_of(simple, kGrain, [&](const Walk& part) {
+    if (to == from) return move(part);
+    with_compute(converting_type(to, from), [&](auto type) { convert_rows<decltype(type)>(part); });
+  });
 }
 
 }  // namespace ringwise::tensor::RINGWISE_LEVEL

@@ -223,8 +223,13 @@ void reduce_with(const Walk& walk, bool is_mean = false) {
   const int kept = walks.kept.rank - 1, reduced = walks.reduced.rank - 1;
   const bool is_row = walks.kept.shape[kept] > 1 && std::abs(walks.kept.operand[1].strides[kept]) <
                                                        std::abs(walks.reduced.operand[0].strides[reduced]);
-  if (is_row) reduce_rows<T, Op>(walks, is_mean);
-  else reduce_runs<T, Op>(walks, is_mean);
+  // Threads share the outputs. A single output is the work of one thread, so that no sum depends on their number.
+  const size_t grain = std::max<size_t>(kGrain / std::max<size_t>(walks.count, 1), 1);
+  for_each_part_of(walks.kept, grain, [&](const Walk& part) {
+    const ReduceWalks mine{part, walks.reduced, walks.count};
+    if (is_row) reduce_rows<T, Op>(mine, is_mean);
+    else reduce_runs<T, Op>(mine, is_mean);
+  });
 }
 
 // Sums of integers are taken in the output's type: a mean is a float.

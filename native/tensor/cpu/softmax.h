@@ -53,6 +53,13 @@ void nll_grad_rows(T* grad_in, const T* grad_losses, const Label* labels, size_t
   for (size_t r = 0; r < rows; r++) grad_in[r * cols + static_cast<size_t>(labels[r])] = -grad_losses[r];
 }
 
+// Threads share the rows: body(first row, rows). An element takes as long as a few of an addition.
+template <class Body>
+inline void for_row_blocks(size_t rows, size_t cols, Body body) {
+  const size_t grain = kGrain / 4 / std::max<size_t>(cols, 1);
+  parallel_for(rows, grain, [&](size_t begin, size_t end) { body(begin, end - begin); });
+}
+
 template <class Use>
 inline void with_float(DType dtype, Use use) {
   if (dtype == DType::Float64) use(double{});
@@ -68,14 +75,21 @@ inline void with_label(DType dtype, Use use) {
 void log_softmax(DType dtype, void* out, const void* a, size_t rows, size_t cols) {
   with_float(dtype, [&](auto type) {
     using T = decltype(type);
-    log_softmax_rows(static_cast<T*>(out), static_cast<const T*>(a), rows, cols);
+    for_row_blocks(rows, cols, [&](size_t first, size_t count) {
+      const size_t at = first * cols;
+      log_softmax_rows(static_cast<T*>(out) + at, static_cast<const T*>(a) + at, count, cols);
+    });
   });
 }
 
 void log_softmax_grad(DType dtype, void* grad_in, const void* grad_out, const void* out, size_t rows, size_t cols) {
   with_float(dtype, [&](auto type) {
     using T = decltype(type);
-    log_softmax_grad_rows(static_cast<T*>(grad_in), static_cast<const T*>(grad_out), static_cast<const T*>(out), rows, cols);
+    for_row_blocks(rows, cols, [&](size_t first, size_t count) {
+      const size_t at = first * cols;
+      log_softmax_grad_rows(static_cast<T*>(grad_in) + at, static_cast<const T*>(grad_out) + at,
+                            static_cast<const T*>(out) + at, count, cols);
+    });
   });
 }
 

@@ -3,6 +3,7 @@
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
 constexpr size_t kTile = 512;  // elements: four buffers stay in the L1 cache
+constexpr size_t kGrain = 1 << 16;  // elements that are worth another thread: tens of µs
 
 // Element types of memory. Half and BFloat are the bit patterns of base/half.h.
 struct Bool {

@@ -38,4 +38,5 @@ export type { Shape } from './shape.ts';
 export { emptyCache, type MemoryUse, memory } from './storage.ts';
 export { type Operand, Tensor } from './tensor.ts';
 export type { NestedNumbers } from './tensor-core.ts';
+export { getNumThreads, setNumThreads } from './threads.ts';
 export type { Pair } from './window.ts';

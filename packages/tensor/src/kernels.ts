@@ -213,6 +213,10 @@ export interface Kernels extends LayerKernels {
   readonly adopt: (dtype: DType, array: HostArray) => Memory;
   readonly free: (memory: Memory) => void;
 
+  /** Threads that share a kernel, the caller included; for the whole process. Results do not depend on it. */
+  readonly numThreads: () => number;
+  readonly setNumThreads: (count: number) => void;
+
   // Any dtypes, any strides.
   /** out = op(a, b, c), computed in `compute` (float16 and bfloat16 in float32), rounded once when it is stored. */
   readonly map: (

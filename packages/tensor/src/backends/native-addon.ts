@@ -35,6 +35,9 @@ export interface NativeAddon extends NativeLayers {
   readonly memory: () => { handles: number; bytes: number };
   /** Takes the kernels of this level (0 baseline, 1 avx2, 2 avx512) or of the best below; returns their name. */
   readonly useCpu: (cap: number) => string;
+  /** Threads that share a kernel; the setting is one for the whole process. */
+  readonly numThreads: () => number;
+  readonly setNumThreads: (count: number) => void;
   readonly cudaInfo: () => CudaInfo;
 
   readonly map: (op: number, compute: number, operands: number) => void;

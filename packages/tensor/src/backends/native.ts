@@ -142,6 +142,8 @@ function kernelsOf(addon: NativeAddon): Kernels {
     alloc: (dtype, count) => alloc(addon, dtype, count),
     adopt: (dtype, array) => adopt(addon, dtype, array),
     free: (memory) => addon.free(memory.handle),
+    numThreads: () => addon.numThreads(),
+    setNumThreads: (count) => addon.setNumThreads(count),
 
     map: (op, compute, shape, out, a, b, c) => {
       const operands = walk(shape, out, a, b, c);

@@ -25,6 +25,8 @@ export const referenceKernels: Kernels = {
   adopt: wrap,
   // The collector takes the array.
   free: () => {},
+  numThreads: () => 1,
+  setNumThreads: () => {},
   map,
   copy,
   reduce,

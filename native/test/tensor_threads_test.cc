@@ -1,0 +1,203 @@
+// The thread pool, and that kernels give the same bits for any number of threads. Also run under ThreadSanitizer.
+#include "tensor/threads.h"
+
+#include <atomic>
+#include <cstring>
+#include <numeric>
+#include <stdexcept>
+#include <thread>
+
+#include "tensor_oracle.h"
+
+using namespace ringwise;
+using tensor::MapOp;
+using tensor::ReduceOp;
+using tensor::Walk;
+using test::all_levels;
+using test::noise;
+
+namespace {
+
+/// Sets the number of threads for a scope.
+struct Threads {
+  explicit Threads(int count) : before(tensor::thread_count()) { tensor::set_thread_count(count); }
+  ~Threads() { tensor::set_thread_count(before); }
+  int before;
+};
+
+struct View {
+  const float* data;
+  std::vector<ptrdiff_t> strides;
+};
+
+Walk walk_of(std::vector<size_t> shape, std::vector<View> views) {
+  Walk walk;
+  walk.rank = static_cast<int>(shape.size());
+  walk.operands = static_cast<int>(views.size());
+  std::copy(shape.begin(), shape.end(), walk.shape);
+  for (size_t i = 0; i < views.size(); i++) {
+    walk.operand[i].data = reinterpret_cast<char*>(const_cast<float*>(views[i].data));
+    walk.operand[i].dtype = DType::Float32;
+    std::copy(views[i].strides.begin(), views[i].strides.end(), walk.operand[i].strides);
+  }
+  return walk;
+}
+
+/// Runs `kernel(out)` with one thread and with several: the bits must be the same.
+template <class Kernel>
+void check_same(const char* what, size_t count, Kernel kernel) {
+  std::vector<float> alone(count, 7), shared(count, 7);
+  {
+    Threads one(1);
+    kernel(alone.data());
+  }
+  for (const int threads : {2, 3, 8}) {
+    Threads several(threads);
+    kernel(shared.data());
+    if (std::memcmp(alone.data(), shared.data(), count * sizeof(float)) != 0) test::fail(what, threads, "differs from one thread");
+  }
+}
+
+}  // namespace
+
+TEST("every part runs once, whatever the number of threads") {
+  for (const int threads : {1, 2, 5}) {
+    Threads several(threads);
+    for (const size_t parts : {0, 1, 2, 7, 100}) {
+      std::vector<std::atomic<int>> runs(parts);
+      tensor::for_each_part(parts, [&](size_t i) { runs[i]++; });
+      for (const auto& count : runs) CHECK_EQ(count.load(), 1);
+    }
+  }
+}
+
+TEST("parallel_for covers its range once, and cuts nothing that is small") {
+  Threads four(4);
+  std::vector<int> seen(1000);
+  tensor::parallel_for(seen.size(), 100, [&](size_t begin, size_t end) {
+    for (size_t i = begin; i < end; i++) seen[i]++;
+  });
+  CHECK(seen == std::vector<int>(1000, 1));
+  int calls = 0;
+  tensor::parallel_for(199, 100, [&](size_t, size_t) { calls++; });
+  CHECK_EQ(calls, 1);
+}
+
+TEST("parts may have parts: those run on the thread that they are on") {
+  Threads three(3);
+  std::atomic<int> sum = 0;
+  tensor::for_each_part(6, [&](size_t) {
+    const auto self = std::this_thread::get_id();
+    tensor::for_each_part(5, [&](size_t i) { sum += std::this_thread::get_id() == self ? static_cast<int>(i) : 1000; });
+  });
+  CHECK_EQ(sum.load(), 6 * 10);
+}
+
+TEST("the exception of a part reaches the caller, and the pool goes on") {
+  Threads three(3);
+  for (int round = 0; round < 20; round++) {
+    bool thrown = false;
+    try {
+      tensor::for_each_part(9, [&](size_t i) { if (i == 4) throw std::bad_alloc(); });
+    } catch (const std::bad_alloc&) {
+      thrown = true;
+    }
+    CHECK(thrown);
+  }
+  std::atomic<int> count = 0;
+  tensor::for_each_part(9, [&](size_t) { count++; });
+  CHECK_EQ(count.load(), 9);
+}
+
+TEST("callers on several threads share one pool, while its size changes") {
+  Threads three(3);
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> callers;
+  for (int caller = 0; caller < 4; caller++) {
+    callers.emplace_back([&wrong, caller] {
+      for (int round = 0; round < 100; round++) {
+        if (caller == 0 && round % 10 == 0) tensor::set_thread_count(1 + round / 10 % 4);
+        std::atomic<size_t> sum = 0;
+        tensor::for_each_part(8, [&](size_t i) { sum += i; });
+        wrong += sum != 28;
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  CHECK_EQ(wrong.load(), 0);
+}
+
+TEST("the number of threads: OMP_NUM_THREADS, else the cores divided among the ranks of the host") {
+  using tensor::default_thread_count;
+  CHECK_EQ(default_thread_count(nullptr, nullptr, 8), 8);
+  CHECK_EQ(default_thread_count("3", nullptr, 8), 3);
+  CHECK_EQ(default_thread_count("4,2", "2", 8), 4);
+  CHECK_EQ(default_thread_count(nullptr, "2", 8), 4);
+  CHECK_EQ(default_thread_count(nullptr, "16", 8), 1);
+  CHECK_EQ(default_thread_count("", "", 0), 1);
+  CHECK_EQ(default_thread_count("-1", "x", 2), 2);
+  CHECK_EQ(default_thread_count("100000", nullptr, 2), tensor::kMostThreads);
+}
+
+TEST("elementwise kernels give the same bits for any number of threads") {
+  const size_t rows = 700, cols = 401;
+  const auto a = noise(rows * cols, 1), row = noise(cols, 2);
+  const auto step = static_cast<ptrdiff_t>(cols);
+  for (const auto* k : all_levels()) {
+    check_same("dense", rows * cols, [&](float* out) {
+      k->map(MapOp::Gelu, DType::Float32, walk_of({rows * cols}, {{out, {1}}, {a.data(), {1}}}));
+    });
+    check_same("broadcast", rows * cols, [&](float* out) {
+      k->map(MapOp::Add, DType::Float32,
+             walk_of({rows, cols}, {{out, {step, 1}}, {a.data(), {step, 1}}, {row.data(), {0, 1}}}));
+    });
+    check_same("transpose", rows * cols, [&](float* out) {
+      k->copy(walk_of({cols, rows}, {{out, {static_cast<ptrdiff_t>(rows), 1}}, {a.data(), {1, step}}}));
+    });
+  }
+}
+
+TEST("reductions and softmax give the same bits for any number of threads") {
+  const size_t rows = 700, cols = 401;
+  const auto a = noise(rows * cols, 1), g = noise(rows * cols, 2);
+  const auto step = static_cast<ptrdiff_t>(cols);
+  for (const auto* k : all_levels()) {
+    for (const ReduceOp op : {ReduceOp::Sum, ReduceOp::Max}) {
+      check_same("rows", rows, [&](float* out) {
+        k->reduce(op, walk_of({rows, cols}, {{out, {1, 0}}, {a.data(), {step, 1}}}));
+      });
+      check_same("columns", cols, [&](float* out) {
+        k->reduce(op, walk_of({rows, cols}, {{out, {0, 1}}, {a.data(), {step, 1}}}));
+      });
+      check_same("all", 1, [&](float* out) {
+        k->reduce(op, walk_of({rows, cols}, {{out, {0, 0}}, {a.data(), {step, 1}}}));
+      });
+    }
+    check_same("log softmax", rows * cols, [&](float* out) { k->log_softmax(DType::Float32, out, a.data(), rows, cols); });
+    check_same("its gradient", rows * cols, [&](float* out) {
+      k->log_softmax_grad(DType::Float32, out, g.data(), a.data(), rows, cols);
+    });
+  }
+}
+
+TEST("matrix products give the same bits for any number of threads") {
+  struct Shape {
+    size_t m, n, k;
+  };
+  const Shape shapes[] = {{32, 512, 784}, {512, 784, 32}, {300, 301, 302}, {2, 3000, 700}, {3000, 10, 128}, {130, 1000, 401}};
+  for (const auto* k : all_levels()) {
+    for (const Shape& s : shapes) {
+      const auto a = noise(s.m * s.k, 1), b = noise(s.k * s.n, 2);
+      for (int flags = 0; flags < 8; flags++) {
+        const bool trans_a = flags & 1, trans_b = flags & 2;
+        check_same("matmul", s.m * s.n, [&](float* c) {
+          std::fill_n(c, s.m * s.n, 7.0f);
+          k->matmul(c, a.data(), b.data(),
+                    {s.m, s.n, s.k, trans_a ? s.m : s.k, trans_b ? s.k : s.n, trans_a, trans_b, (flags & 4) != 0});
+        });
+      }
+    }
+  }
+}
+
+int main() { return test::run_all(); }
