@@ -7,11 +7,13 @@
 import { kernels } from './backends/index.ts';
 import { type DType, dtypes, bytesOf as elementBytes, type HostArray } from './dtype.ts';
 import type { Memory, Strided } from './kernels.ts';
+import { noteBirth, noteEnd } from './leaks.ts';
 
 let liveCount = 0;
 let liveBytes = 0;
 let peakBytes = 0;
 let cachedBytes = 0;
+let allocations = 0;
 
 const bytesOf = (memory: Memory): number => memory.count * elementBytes(memory.dtype);
 
@@ -19,6 +21,7 @@ const bytesOf = (memory: Memory): number => memory.count * elementBytes(memory.d
 const collected = new FinalizationRegistry<Memory>((memory) => {
   liveCount--;
   liveBytes -= bytesOf(memory);
+  noteEnd(memory);
   kernels().free(memory);
 });
 
@@ -52,6 +55,7 @@ export class Storage {
     const { bytes } = this;
     liveCount--;
     liveBytes -= bytes;
+    noteEnd(this.memory);
     if (this.#freeList === null) {
       destroy(this);
       return;
@@ -97,10 +101,13 @@ export function allocate(dtype: DType, count: number): Storage {
     cachedBytes -= cached.bytes;
     cached.refs = 1;
     countLive(cached.bytes);
+    noteBirth(cached.memory, cached.bytes);
     return cached;
   }
+  allocations++;
   const storage = new Storage(kernels().alloc(dtype, count), freeList);
   countLive(storage.bytes);
+  noteBirth(storage.memory, storage.bytes);
   return storage;
 }
 
@@ -108,6 +115,7 @@ export function allocate(dtype: DType, count: number): Storage {
 export function adopt(dtype: DType, array: HostArray): Storage {
   const storage = new Storage(kernels().adopt(dtype, array), null);
   countLive(storage.bytes);
+  noteBirth(storage.memory, storage.bytes);
   return storage;
 }
 
@@ -129,10 +137,12 @@ export interface MemoryUse {
   readonly peakBytes: number;
   /** Bytes kept for reuse, not counted in `bytes`. */
   readonly cachedBytes: number;
+  /** How often memory was asked of the system since the process began. A training loop soon asks for no more. */
+  readonly allocations: number;
 }
 
 /** Tensor memory of this process, counted exactly. */
-export const memory = (): MemoryUse => ({ tensors: liveCount, bytes: liveBytes, peakBytes, cachedBytes });
+export const memory = (): MemoryUse => ({ tensors: liveCount, bytes: liveBytes, peakBytes, cachedBytes, allocations });
 
 /** Gives memory that is kept for reuse back to the system. */
 export function emptyCache(): void {

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { afterAll, describe, expect, test } from 'vitest';
-import { fromHost, generator, getNumThreads, setNumThreads, type Tensor } from '../src/index.ts';
+import { fromHost, generator, getNumThreads, linear, setNumThreads, type Tensor } from '../src/index.ts';
 
 const atFirst = getNumThreads();
 afterAll(() => setNumThreads(atFirst));
@@ -48,13 +48,12 @@ describe('threads', () => {
       setNumThreads(threads);
       const [x, w, b] = [noise(64, 784), noise(512, 784), noise(512)];
       w.requiresGrad = true;
-      x.linear(w, b).gelu().softmax().sum().backward();
+      linear(x, w, b).gelu().softmax().sum().backward();
       const { buffer, byteOffset, byteLength } = w.grad!.dataSync();
       return new Uint8Array(buffer, byteOffset, byteLength).slice();
     };
     const alone = bitsWith(1);
-    expect(bitsWith(2)).toEqual(alone);
-    expect(bitsWith(5)).toEqual(alone);
+    for (const threads of [2, 5]) expect(Buffer.compare(bitsWith(threads), alone)).toBe(0);
   });
 
   const multiply = 't.matmul(t.ones([512, 512]), t.ones([512, 512]))';
@@ -73,6 +72,11 @@ describe('threads', () => {
         console.log(code);
       }
       console.log(${multiply}.sum().item());`;
-    expect((await run(program, { OMP_NUM_THREADS: '3' })).split('\n')).toEqual(['0', '0', '0', `${512 ** 3}`]);
+    expect((await run(program, { OMP_NUM_THREADS: '3' })).split('\n')).toEqual([
+      '0',
+      '0',
+      '0',
+      `${512 ** 3}`,
+    ]);
   });
 });
