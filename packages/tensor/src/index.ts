@@ -20,8 +20,8 @@ export {
 } from './creation.ts';
 export { type DType, type HostArray, promoteTypes, resultType } from './dtype.ts';
 export { TensorError, type TensorErrorCode } from './errors.ts';
-export * from './ops/index.ts';
 export { type Leak, leakReport, trackLeaks } from './leaks.ts';
+export * from './ops/index.ts';
 export type { BufferView, GradParam } from './protocol.ts';
 export { Generator, type GeneratorState, generator, manualSeed } from './random.ts';
 export {

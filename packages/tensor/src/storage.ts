@@ -142,7 +142,13 @@ export interface MemoryUse {
 }
 
 /** Tensor memory of this process, counted exactly. */
-export const memory = (): MemoryUse => ({ tensors: liveCount, bytes: liveBytes, peakBytes, cachedBytes, allocations });
+export const memory = (): MemoryUse => ({
+  tensors: liveCount,
+  bytes: liveBytes,
+  peakBytes,
+  cachedBytes,
+  allocations,
+});
 
 /** Gives memory that is kept for reuse back to the system. */
 export function emptyCache(): void {
