@@ -5,6 +5,7 @@ export default defineConfig(
   library({
     index: 'src/index.ts',
     'nn/index': 'src/nn/index.ts',
+    'npy/index': 'src/npy/index.ts',
     'optim/index': 'src/optim/index.ts',
     'safetensors/index': 'src/safetensors/index.ts',
   }),

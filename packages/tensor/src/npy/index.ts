@@ -1,0 +1,136 @@
+// Reads and writes NumPy's files: .npy holds one array, .npz a zip archive of them by name.
+import { type FileHandle, open } from 'node:fs/promises';
+import { bytesOf } from '../dtype.ts';
+import { badNpy } from '../errors.ts';
+import { bytesIn, readFully, replaceFile } from '../files.ts';
+import { contiguous } from '../ops/convert.ts';
+import { permute } from '../ops/views.ts';
+import { empty, type Tensor } from '../tensor.ts';
+import { check, encodeHeader, headerEnd, type NpyHeader, NpyProblem, parseHeader } from './header.ts';
+import { encodeArchive, readDirectory, readMember } from './zip.ts';
+
+/** Longest start of a file that says where its header ends. */
+const startBytes = 12;
+const suffix = '.npy';
+
+/** Runs `body`; what it finds wrong becomes a TensorError that names the file. */
+async function about<T>(path: string, doing: string, body: () => Promise<T>): Promise<T> {
+  try {
+    return await body();
+  } catch (error) {
+    if (error instanceof NpyProblem) throw badNpy(path, error.message);
+    throw badNpy(path, `could not be ${doing} (${(error as Error).message})`, error);
+  }
+}
+
+const pieces = (tensor: Tensor): Uint8Array[] => [
+  encodeHeader(tensor.dtype, tensor.shape),
+  bytesIn(tensor.dataSync()),
+];
+
+/** Writes one tensor, as a whole or not at all. It must not change until the promise settles. */
+export async function saveNpy(path: string, tensor: Tensor): Promise<void> {
+  await about(path, 'written', async () => replaceFile(path, pieces(tensor)));
+}
+
+export interface NpzOptions {
+  /** Deflates the arrays, as numpy.savez_compressed. Default false. */
+  readonly compress?: boolean;
+}
+
+/** Writes tensors by name, as a whole or not at all. They must not change until the promise settles. */
+export async function saveNpz(
+  path: string,
+  tensors: Readonly<Record<string, Tensor>>,
+  options: NpzOptions = {},
+): Promise<void> {
+  await about(path, 'written', async () => {
+    const contents = Object.entries(tensors).map(([name, tensor]) => ({
+      name: name + suffix,
+      pieces: pieces(tensor),
+    }));
+    await replaceFile(path, await encodeArchive(contents, options.compress ?? false));
+  });
+}
+
+/** A tensor of the shape and dtype of a header, filled by `fill`, in row-major order. */
+async function filled(header: NpyHeader, fill: (bytes: Uint8Array) => Promise<void>): Promise<Tensor> {
+  const { dtype, shape, isFortran, isBigEndian } = header;
+  const stored = empty(dtype, isFortran ? shape.toReversed() : shape);
+  const { host } = stored.memory;
+  const bytes = bytesIn(host);
+  try {
+    await fill(bytes);
+  } catch (error) {
+    stored.dispose();
+    throw error;
+  }
+  if (isBigEndian) swap(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length), bytesOf(dtype));
+  // Anything but 0 is true.
+  if (dtype === 'bool') for (let i = 0; i < bytes.length; i++) bytes[i] = bytes[i] === 0 ? 0 : 1;
+  if (!isFortran || shape.length < 2) return stored;
+  const turned = permute(stored, shape.map((_, d) => shape.length - 1 - d)); // biome-ignore format: one thing
+  const out = contiguous(turned);
+  stored.dispose();
+  if (out !== turned) turned.dispose();
+  return out;
+}
+
+function swap(bytes: Buffer, size: number): void {
+  if (size === 2) bytes.swap16();
+  if (size === 4) bytes.swap32();
+  if (size === 8) bytes.swap64();
+}
+
+async function withFile<T>(path: string, read: (file: FileHandle) => Promise<T>): Promise<T> {
+  return about(path, 'read', async () => {
+    const file = await open(path, 'r');
+    try {
+      return await read(file);
+    } finally {
+      await file.close();
+    }
+  });
+}
+
+/** Reads an array into memory of its own, in row-major order. It belongs to the scope that is open, or to the caller. */
+export async function loadNpy(path: string): Promise<Tensor> {
+  return withFile(path, async (file) => {
+    const { size } = await file.stat();
+    const read = async (into: Uint8Array, position: number): Promise<void> =>
+      check(await readFully(file, into, position), 'it is truncated');
+    const start = Buffer.alloc(Math.min(startBytes, size));
+    await read(start, 0);
+    const end = headerEnd(start);
+    check(end <= size, `the header should end at byte ${end}, but the file at ${size}`);
+    const text = Buffer.alloc(end);
+    await read(text, 0);
+    const header = parseHeader(text, size);
+    return filled(header, (bytes) => read(bytes, header.dataStart));
+  });
+}
+
+/** Reads all arrays of an archive by name. They belong to the scope that is open, or to the caller. */
+export async function loadNpz(path: string): Promise<Record<string, Tensor>> {
+  return withFile(path, async (file) => {
+    const tensors: [string, Tensor][] = [];
+    try {
+      for (const member of await readDirectory(file)) {
+        check(
+          member.name.endsWith(suffix),
+          `"${member.name}" is no array; expected names that end in ${suffix}`,
+        );
+        const content = await readMember(file, member);
+        const end = headerEnd(content);
+        check(end <= content.length, `the header of "${member.name}" is truncated`);
+        const header = parseHeader(content.subarray(0, end), content.length);
+        const tensor = await filled(header, async (bytes) => bytes.set(content.subarray(end)));
+        tensors.push([member.name.slice(0, -suffix.length), tensor]);
+      }
+    } catch (error) {
+      for (const [, tensor] of tensors) tensor.dispose();
+      throw error;
+    }
+    return Object.fromEntries(tensors);
+  });
+}

@@ -1,0 +1,130 @@
+// One open safetensors file, of which only what is asked for is read.
+import { type FileHandle, open } from 'node:fs/promises';
+import { bytesOf, type DType } from '../dtype.ts';
+import { badSafetensors, TensorError } from '../errors.ts';
+import { bytesIn, readFully } from '../files.ts';
+import { countOf, type Shape } from '../shape.ts';
+import { empty, type Tensor } from '../tensor.ts';
+import { type Entry, type Header, HeaderProblem, maxHeaderBytes, parseHeader } from './header.ts';
+
+/** What a file says about a tensor. */
+export interface TensorInfo {
+  readonly dtype: DType;
+  readonly shape: Shape;
+}
+
+/** Made by openSafetensors. Tensors that are read belong to the scope that is open, or to the caller. */
+export class SafetensorsFile {
+  readonly path: string;
+  readonly metadata: Readonly<Record<string, string>>;
+  /** Every tensor by name, in the order of the file. */
+  readonly tensors: ReadonlyMap<string, TensorInfo>;
+  readonly #entries: ReadonlyMap<string, Entry>;
+  readonly #file: FileHandle;
+  /** Bytes. */
+  readonly #dataStart: number;
+
+  /** Internal. */
+  constructor(path: string, file: FileHandle, { entries, metadata }: Header, dataStart: number) {
+    this.path = path;
+    this.metadata = metadata;
+    this.#entries = new Map(entries.map((entry) => [entry.name, entry]));
+    this.tensors = this.#entries;
+    this.#file = file;
+    this.#dataStart = dataStart;
+  }
+
+  #entry(name: string): Entry {
+    const entry = this.#entries.get(name);
+    if (entry) return entry;
+    throw badSafetensors(this.path, `has no tensor "${name}"; there are ${this.#entries.size} others`);
+  }
+
+  async #load({ name, dtype }: Entry, shape: Shape, begin: number): Promise<Tensor> {
+    const tensor = empty(dtype, shape);
+    try {
+      const bytes = bytesIn(tensor.memory.host);
+      if (!(await readFully(this.#file, bytes, this.#dataStart + begin)))
+        throw truncated(this.path, `tensor "${name}"`);
+      return tensor;
+    } catch (error) {
+      tensor.dispose();
+      throw error;
+    }
+  }
+
+  /** One tensor. */
+  async read(name: string): Promise<Tensor> {
+    const entry = this.#entry(name);
+    return this.#load(entry, entry.shape, entry.begin);
+  }
+
+  /** Indices `start` to `end` − 1 of the first dimension of one tensor. Nothing else of it is read. */
+  async readSlice(name: string, start: number, end: number): Promise<Tensor> {
+    const entry = this.#entry(name);
+    const [rows, ...rest] = entry.shape;
+    const isInside = Number.isSafeInteger(start) && Number.isSafeInteger(end) && 0 <= start && start <= end;
+    if (rows === undefined || !isInside || end > rows) {
+      const shape = `[${entry.shape.join(', ')}]`;
+      throw badSafetensors(
+        this.path,
+        `indices ${start} to ${end} do not lie in tensor "${name}" of shape ${shape}`,
+      );
+    }
+    const rowBytes = countOf(rest) * bytesOf(entry.dtype);
+    return this.#load(entry, [end - start, ...rest], entry.begin + start * rowBytes);
+  }
+
+  async close(): Promise<void> {
+    await this.#file.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+}
+
+/** Opens a file and reads its header. Close it when its tensors have been read. */
+export async function openSafetensors(path: string): Promise<SafetensorsFile> {
+  let file: FileHandle;
+  try {
+    file = await open(path, 'r');
+  } catch (error) {
+    throw badSafetensors(path, `could not be opened (${(error as Error).message})`, error);
+  }
+  try {
+    const { header, dataStart } = await readHeader(path, file);
+    return new SafetensorsFile(path, file, header, dataStart);
+  } catch (error) {
+    await file.close();
+    if (error instanceof TensorError) throw error;
+    throw badSafetensors(path, `could not be read (${(error as Error).message})`, error);
+  }
+}
+
+const truncated = (path: string, what: string): Error =>
+  badSafetensors(path, `ends inside ${what}; the file is truncated`);
+
+async function readHeader(path: string, file: FileHandle): Promise<{ header: Header; dataStart: number }> {
+  const { size } = await file.stat();
+  const prefix = Buffer.alloc(8);
+  if (!(await readFully(file, prefix, 0))) throw truncated(path, 'the header length');
+  const headerBytes = prefix.readBigUInt64LE();
+  const mostBytes = Math.min(maxHeaderBytes, size - 8);
+  if (headerBytes > mostBytes) {
+    throw badSafetensors(
+      path,
+      `the header claims ${headerBytes} bytes, but at most ${mostBytes} are possible (is this a safetensors file?)`,
+    );
+  }
+  const text = Buffer.alloc(Number(headerBytes));
+  if (!(await readFully(file, text, 8))) throw truncated(path, 'the header');
+  const dataStart = 8 + text.length;
+  try {
+    const decoded = new TextDecoder('utf-8', { fatal: true }).decode(text);
+    return { header: parseHeader(decoded, size - dataStart), dataStart };
+  } catch (error) {
+    if (error instanceof HeaderProblem) throw badSafetensors(path, error.message, error.cause);
+    throw badSafetensors(path, 'the header is not UTF-8', error);
+  }
+}
