@@ -90,6 +90,22 @@ describe('ring-vs-parameter-server.ts', () => {
   });
 });
 
+describe('cnn.ts', () => {
+  const accuracyFrom = async (...options: string[]): Promise<number> => {
+    const { exitCode, stdout, stderr } = await run([tsx, example('cnn.ts'), ...options]);
+    expect([exitCode, stderr]).toEqual([0, '']);
+    return Number(/accuracy (0\.\d+) on 2000 held-out digits, \1 after loading\n$/.exec(stdout)?.[1]);
+  };
+
+  it('learns to read drawn digits, and keeps what it learnt in a file', async () => {
+    expect(await accuracyFrom()).toBeGreaterThan(0.95);
+  });
+
+  it.runIf(existsSync(realMnist))('learns to read handwritten digits', async () => {
+    expect(await accuracyFrom('--data', realMnist)).toBeGreaterThan(0.95);
+  });
+});
+
 describe('pipeline.ts', () => {
   it.each([
     [1, '1 stages with 4 layers'],

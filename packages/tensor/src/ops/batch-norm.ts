@@ -71,7 +71,7 @@ interface Statistics {
   readonly sums: Storage;
   /** 1 / √(variance + eps). */
   readonly inverse: Storage;
-  /** Elements per channel, of all processes. */
+  /** Elements per channel, of all processes; 0 for running statistics, through which no gradient goes. */
   readonly count: number;
 }
 
@@ -197,41 +197,67 @@ function normalised(
   const dense = withStrides(out.strided, null);
   kernels().map('mulAdd', dtype, shape, dense, x.strided, perChannel(scale.dense), perChannel(shift.dense));
   shift.release();
-  if (isRecording(x, weight, bias)) {
-    const [toX, toWeight, toBias] = [x.target, weight?.target ?? null, bias?.target ?? null];
-    const input = x.strided;
-    record('batchNorm', out, [toX, toWeight, toBias], [x.storage, sums, inverse, scale], (grad) => {
-      const gradSums = allocate(dtype, 2 * channels);
-      const products = part(gradSums.dense, channels);
-      kernels().channelGradSums(gradSums.dense, grad.dense, input, mean, outer, channels, inner);
-      if (toBias) {
-        const into = toBias.begin();
-        kernels().copy(row, into.dense, part(gradSums.dense, 0));
-        toBias.end(into);
-      }
-      if (toWeight) {
-        const into = toWeight.begin();
-        kernels().map('mul', dtype, row, into.dense, products, inverse.dense);
-        toWeight.end(into);
-      }
-      if (toX) {
-        const into = toX.begin();
-        const factor = perChannel(scale.dense);
-        if (count > 0) {
-          if (sync) exchanged(gradSums, sync.gradSums);
-          const [slope, offset] = meanGradient(gradSums, mean, inverse, scale, count);
-          kernels().map('mulAdd', dtype, shape, into.dense, input, perChannel(slope), perChannel(offset));
-          kernels().map('mulAdd', dtype, shape, into.dense, grad.dense, factor, into.dense);
-        } else {
-          kernels().map('mul', dtype, shape, into.dense, grad.dense, factor);
-        }
-        toX.end(into);
-      }
-      gradSums.release();
-    });
-  }
+  const pass: Pass = {
+    extent: { outer, channels, inner },
+    statistics: { sums, inverse, count },
+    scale,
+    sync,
+  };
+  if (isRecording(x, weight, bias)) recorded(out, x, weight, bias, pass);
   for (const storage of [sums, inverse, scale]) storage.release();
   return out;
+}
+
+/** What backward needs of a forward pass. */
+interface Pass {
+  readonly extent: Extent;
+  readonly statistics: Statistics;
+  readonly scale: Storage;
+  readonly sync: BatchNormSync | null;
+}
+
+function recorded(
+  out: Tensor,
+  x: Tensor,
+  weight: Tensor | null,
+  bias: Tensor | null,
+  { extent: { outer, channels, inner }, statistics, scale, sync }: Pass,
+): void {
+  const { dtype } = x;
+  const { sums, inverse, count } = statistics;
+  const [toX, toWeight, toBias] = [x.target, weight?.target ?? null, bias?.target ?? null];
+  const row: Shape = [channels];
+  const shape: Shape = [outer, channels, inner];
+  const mean = part(sums.dense, 0);
+  const input = x.strided;
+  record('batchNorm', out, [toX, toWeight, toBias], [x.storage, sums, inverse, scale], (grad) => {
+    const gradSums = allocate(dtype, 2 * channels);
+    kernels().channelGradSums(gradSums.dense, grad.dense, input, mean, outer, channels, inner);
+    if (toBias) {
+      const into = toBias.begin();
+      kernels().copy(row, into.dense, part(gradSums.dense, 0));
+      toBias.end(into);
+    }
+    if (toWeight) {
+      const into = toWeight.begin();
+      kernels().map('mul', dtype, row, into.dense, part(gradSums.dense, channels), inverse.dense);
+      toWeight.end(into);
+    }
+    if (toX) {
+      const into = toX.begin();
+      const factor = perChannel(scale.dense);
+      if (count > 0) {
+        if (sync) exchanged(gradSums, sync.gradSums);
+        const [slope, offset] = meanGradient(gradSums, mean, inverse, scale, count);
+        kernels().map('mulAdd', dtype, shape, into.dense, input, perChannel(slope), perChannel(offset));
+        kernels().map('mulAdd', dtype, shape, into.dense, grad.dense, factor, into.dense);
+      } else {
+        kernels().map('mul', dtype, shape, into.dense, grad.dense, factor);
+      }
+      toX.end(into);
+    }
+    gradSums.release();
+  });
 }
 
 /**

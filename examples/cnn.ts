@@ -1,0 +1,110 @@
+// Trains a small convolutional network on digits, with batch norm, and saves it so that PyTorch can open it.
+//
+//   npx ringwise run examples/cnn.ts                 10,000 digits, drawn on the spot
+//   npx ringwise run examples/cnn.ts --data DIR      MNIST's t10k files, or a relative's
+//
+// Claim: after two passes over 8,000 digits it reads at least 95 of 100 that it has never seen, and so does a network that
+// loads what was saved, running statistics of batch norm included.
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { ArrayDataset, DataLoader, normalize, RandomSampler } from '@ringwise/data';
+import { loadMnist } from '@ringwise/data/idx';
+import { syntheticDigits } from '@ringwise/data/synthetic';
+import { crossEntropy, fromHost, manualSeed, noGrad, scope } from '@ringwise/tensor';
+import {
+  BatchNorm2d,
+  Conv2d,
+  Flatten,
+  type Layer,
+  Linear,
+  MaxPool2d,
+  ReLU,
+  Sequential,
+} from '@ringwise/tensor/nn';
+import { SGD } from '@ringwise/tensor/optim';
+import { loadSafetensors, saveSafetensors } from '@ringwise/tensor/safetensors';
+
+const { values: args } = parseArgs({
+  options: {
+    data: { type: 'string' },
+  },
+});
+const epochs = 2;
+
+// 8,000 digits to train on, the rest held out.
+const digits = args.data ? await loadMnist(args.data, { split: 'test' }) : syntheticDigits({ count: 10_000 });
+const pixels = normalize(digits.images.data, { mean: 0.12, std: 0.29 });
+const labels = Int32Array.from(digits.labels.data);
+const part = (from: number, to = labels.length) =>
+  new ArrayDataset({
+    image: { data: pixels.subarray(from * 784, to * 784), shape: [1, 28, 28] },
+    label: { data: labels.subarray(from, to), shape: [] },
+  });
+const [train, heldOut] = [part(0, 8_000), part(8_000)];
+
+/** Planes of 28 × 28 become 8 of 14 × 14, then 16 of 7 × 7. */
+const network = () =>
+  new Sequential(
+    new Conv2d(1, 8, 3, { padding: 'same', bias: false }),
+    new BatchNorm2d(8),
+    new ReLU(),
+    new MaxPool2d(2),
+    new Conv2d(8, 16, 3, { padding: 'same', bias: false }),
+    new BatchNorm2d(16),
+    new ReLU(),
+    new MaxPool2d(2),
+    new Flatten(),
+    new Linear(16 * 7 * 7, 10),
+  );
+
+/** The part of the held-out digits that `model` reads right. */
+function accuracyOf(model: Layer): number {
+  model.eval();
+  let correct = 0;
+  for (const { image, label } of new DataLoader(heldOut, { batchSize: 250 })) {
+    correct += scope(() => {
+      const guess = noGrad(() => model.forward(fromHost(image.data, image.shape)).argmax(1));
+      return guess.eq(fromHost(label.data)).sum().item();
+    });
+  }
+  return correct / heldOut.length;
+}
+
+manualSeed(1);
+const model = network();
+const optimizer = new SGD(model.parameters(), { lr: 0.05, momentum: 0.9 });
+const sampler = new RandomSampler(train.length);
+const loader = new DataLoader(train, { batchSize: 32, sampler });
+
+for (let epoch = 0; epoch < epochs; epoch++) {
+  sampler.setEpoch(epoch);
+  let step = 0;
+  for await (const { image, label } of loader) {
+    step++;
+    scope(() => {
+      const loss = crossEntropy(model.forward(fromHost(image.data, image.shape)), fromHost(label.data));
+      optimizer.zeroGrad();
+      loss.backward();
+      optimizer.step();
+      if (step % 50 === 0)
+        console.log(
+          `epoch ${epoch + 1}/${epochs}  step ${step}/${loader.length}  loss ${loss.item().toFixed(4)}`,
+        );
+    });
+  }
+}
+
+const accuracy = accuracyOf(model);
+const folder = await mkdtemp(join(tmpdir(), 'ringwise-cnn-'));
+await saveSafetensors(join(folder, 'cnn.safetensors'), model.stateDict());
+const loaded = network();
+loaded.loadStateDict(await loadSafetensors(join(folder, 'cnn.safetensors')));
+await rm(folder, { recursive: true });
+const again = accuracyOf(loaded);
+console.log(
+  `accuracy ${accuracy.toFixed(4)} on ${heldOut.length} held-out digits, ${again.toFixed(4)} after loading`,
+);
+if (accuracy < 0.95 || again !== accuracy)
+  throw new Error(`expected an accuracy of at least 0.95, twice: ${accuracy}, ${again}`);
