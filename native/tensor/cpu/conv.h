@@ -57,11 +57,23 @@ inline void for_each_inside_row(const Padding& p, size_t height, size_t width, R
   for (size_t y = 0; y < height && p.top + y < p.rows; y++) row(y, count);
 }
 
-inline void pad_planes(float* out, const float* planes, size_t channels, size_t height, size_t width, const Padding& p) {
-  std::memset(out, 0, channels * p.rows * p.cols * sizeof(float));
-  for (size_t c = 0; c < channels; c++, out += p.rows * p.cols, planes += height * width) {
+// As [channels, step, rows, columns of a part]: columns that lie `step` apart become neighbours.
+inline void pad_planes(float* out, const float* planes, size_t channels, size_t height, size_t width, const Padding& p,
+                       size_t step = 1) {
+  const size_t cols = (p.cols + step - 1) / step, part = p.rows * cols;
+  std::memset(out, 0, channels * step * part * sizeof(float));
+  for (size_t c = 0; c < channels; c++, out += step * part, planes += height * width) {
     for_each_inside_row(p, height, width, [&](size_t y, size_t count) {
-      std::memcpy(out + (p.top + y) * p.cols + p.left, planes + y * width, count * sizeof(float));
+      const float* from = planes + y * width;
+      float* to = out + (p.top + y) * cols;
+      if (step == 1) {
+        std::memcpy(to + p.left, from, count * sizeof(float));
+        return;
+      }
+      for (size_t first = 0; first < std::min(step, count); first++) {
+        float* next = to + (p.left + first) % step * part + (p.left + first) / step;
+        for (size_t x = first; x < count; x += step) *next++ = from[x];
+      }
     });
   }
 }
@@ -106,15 +118,19 @@ inline size_t taps_of(const ConvSizes& s) {
 void conv2d_floats(float* out, const float* x, const float* weight, const ConvSizes& s) {
   const Window& w = s.window;
   const Padding padded = padding_of(w);
-  const size_t taps = taps_of(s), pixels = w.out_height * w.out_width, plane = padded.rows * padded.cols;
+  const size_t taps = taps_of(s), pixels = w.out_height * w.out_width, step = w.stride_x;
+  const size_t cols = (padded.cols + step - 1) / step, part = padded.rows * cols;
   ConvSpace& space = conv_space();
-  float* image = space.image.reserve(s.in_channels * plane);
+  float* image = space.image.reserve(s.in_channels * step * part);
   size_t* outer = space.outer.reserve(pixels);
   size_t* inner = space.inner.reserve(taps);
-  fill_offsets(outer, {0, 1}, {w.stride_y * padded.cols, w.out_height}, {w.stride_x, w.out_width});
-  fill_offsets(inner, {plane, s.in_channels}, {w.dilation_y * padded.cols, w.kernel_height}, {w.dilation_x, w.kernel_width});
+  fill_offsets(outer, {0, 1}, {w.stride_y * cols, w.out_height}, {1, w.out_width});
+  for (size_t row = 0, i = 0; row < s.in_channels * w.kernel_height; row++) {
+    const size_t begin = row / w.kernel_height * step * part + row % w.kernel_height * w.dilation_y * cols;
+    for (size_t x = 0; x < w.kernel_width * w.dilation_x; x += w.dilation_x) inner[i++] = begin + x % step * part + x / step;
+  }
   for (size_t i = 0; i < s.batch * s.groups; i++) {
-    pad_planes(image, x + i * s.in_channels * w.height * w.width, s.in_channels, w.height, w.width, padded);
+    pad_planes(image, x + i * s.in_channels * w.height * w.width, s.in_channels, w.height, w.width, padded, step);
     const Matrix weights{weight + i % s.groups * s.out_channels * taps, taps, true};
     multiply(Product<Gathered>{weights, {image, outer, inner}, s.out_channels, pixels, taps, pixels <= kMostColsInPlace,
                                false, out + i * s.out_channels * pixels, false});

@@ -11,28 +11,36 @@ struct Taps {
   }
 };
 
+// One element of every window of a row: element j is from[j * step], at position first + j * step. Selections, because
+// branches here are mispredicted half of the time.
+template <class T>
+inline void take_larger(T* best, int64_t* positions, const T* from, size_t first, size_t step, size_t count) {
+  for (size_t j = 0; j < count; j++) {
+    const T value = from[j * step];
+    const bool is_better = (value > best[j]) | (value != value);
+    best[j] = is_better ? value : best[j];
+    positions[j] = is_better ? static_cast<int64_t>(first + j * step) : positions[j];
+  }
+}
+
+// Row by row, so that the windows of a row do not wait for each other.
 template <class T>
 void max_pool_planes(T* out, int64_t* positions, const T* a, size_t planes, const Window& w) {
-  const auto down = static_cast<ptrdiff_t>(w.dilation_y), right = static_cast<ptrdiff_t>(w.dilation_x);
-  const auto width = static_cast<ptrdiff_t>(w.width);
-  for (size_t plane = 0; plane < planes; plane++, a += w.height * w.width) {
-    for (size_t oy = 0; oy < w.out_height; oy++) {
-      const Taps ys(oy, w.height, w.kernel_height, w.stride_y, w.dilation_y, w.pad_top);
-      for (size_t ox = 0; ox < w.out_width; ox++) {
-        const Taps xs(ox, w.width, w.kernel_width, w.stride_x, w.dilation_x, w.pad_left);
-        T best = -std::numeric_limits<T>::infinity();
-        ptrdiff_t at = ys.begin < ys.end && xs.begin < xs.end ? ys.begin * width + xs.begin : 0;
-        for (ptrdiff_t y = ys.begin; y < ys.end; y += down) {
-          for (ptrdiff_t x = xs.begin; x < xs.end; x += right) {
-            const T value = a[y * width + x];
-            // Selections, because a branch here is mispredicted half of the time.
-            const bool is_better = (value > best) | (value != value);
-            best = is_better ? value : best;
-            at = is_better ? y * width + x : at;
-          }
-        }
-        *out++ = best;
-        *positions++ = at;
+  for (size_t row = 0; row < planes * w.out_height; row++, out += w.out_width, positions += w.out_width) {
+    const T* plane = a + row / w.out_height * w.height * w.width;
+    const Taps ys(row % w.out_height, w.height, w.kernel_height, w.stride_y, w.dilation_y, w.pad_top);
+    std::fill_n(out, w.out_width, -std::numeric_limits<T>::infinity());
+    for (size_t ox = 0; ox < w.out_width; ox++) {
+      const Taps xs(ox, w.width, w.kernel_width, w.stride_x, w.dilation_x, w.pad_left);
+      const bool is_inside = ys.begin < ys.end && xs.begin < xs.end;
+      positions[ox] = is_inside ? ys.begin * static_cast<ptrdiff_t>(w.width) + xs.begin : 0;
+    }
+    for (ptrdiff_t y = ys.begin; y < ys.end; y += static_cast<ptrdiff_t>(w.dilation_y)) {
+      for (size_t kx = 0; kx < w.kernel_width; kx++) {
+        const Range xs = inside(w.width, w.out_width, w.stride_x, kx * w.dilation_x, w.pad_left);
+        if (xs.size == 0) continue;
+        const size_t first = static_cast<size_t>(y) * w.width + xs.begin * w.stride_x + kx * w.dilation_x - w.pad_left;
+        take_larger(out + xs.begin, positions + xs.begin, plane + first, first, w.stride_x, xs.size);
       }
     }
   }
