@@ -156,7 +156,7 @@ export const badConv = (x: Shape, w: Shape, b: Shape | null, groups: number): Te
 
 export const windowTooLarge = (op: string, kernel: Shape, dilation: Shape, plane: Shape): TensorError =>
   shapeError(
-    `${op}: a window of ${show(kernel)} with dilation ${show(dilation)} does not fit into the padded plane of ${show(plane)}. Pad more, or take a smaller window.`,
+    `${op}: a window of ${show(kernel)} with dilation ${show(dilation)} does not fit into a plane of ${show(plane)} and its padding. Pad more, or take a smaller window.`,
   );
 
 export const badPlanes = (op: string, shape: Shape): TensorError =>

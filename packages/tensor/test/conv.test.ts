@@ -94,7 +94,7 @@ describe('conv2d', () => {
     expect(codeOf(() => conv2d(x, zeros([3, 2, 1, 1]), null, { groups: 2 }))).toBe('ERR_TENSOR_SHAPE');
     expect(codeOf(() => conv2d(zeros([4, 5, 5]), zeros([2, 4, 1, 1])))).toBe('ERR_TENSOR_SHAPE');
     expect(() => conv2d(x, zeros([1, 4, 3, 3]), null, { dilation: 3 })).toThrow(
-      'conv2d: a window of [3, 3] with dilation [3, 3] does not fit into the padded plane of [5, 5].',
+      'conv2d: a window of [3, 3] with dilation [3, 3] does not fit into a plane of [5, 5] and its padding.',
     );
     for (const options of [{ stride: 0 }, { padding: -1 }, { dilation: [1, 0.5] }, { groups: 0 }] as const)
       expect(codeOf(() => conv2d(x, zeros([1, 4, 1, 1]), null, options))).toBe('ERR_TENSOR_ARGUMENT');
