@@ -2,6 +2,7 @@
 // backward. Both follow asynchronous functions across `await` (AsyncLocalStorage), so overlapping tasks do not
 // disturb each other. While no scope and no noGrad is active, nothing is looked up.
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { badOption } from './errors.ts';
 import type { Tensor } from './tensor.ts';
 
 interface Scope {
@@ -14,9 +15,12 @@ interface Context {
   readonly scope: Scope | null;
   readonly gradEnabled: boolean;
   readonly detectsAnomaly: boolean;
+  readonly autocast: AutocastDType | null;
 }
 
-const outside: Context = { scope: null, gradEnabled: true, detectsAnomaly: false };
+export type AutocastDType = 'float16' | 'bfloat16';
+
+const outside: Context = { scope: null, gradEnabled: true, detectsAnomaly: false, autocast: null };
 const contexts = new AsyncLocalStorage<Context>();
 let activeContexts = 0;
 
@@ -30,6 +34,9 @@ export const isGradEnabled = (): boolean => current().gradEnabled;
 
 /** Whether operations are checked for NaN and infinities; see detectAnomaly. */
 export const isDetectingAnomaly = (): boolean => current().detectsAnomaly;
+
+/** The dtype that products run in; null where autocast is off. */
+export const autocastDtype = (): AutocastDType | null => current().autocast;
 
 function openScope(): Scope | null {
   let scope = current().scope;
@@ -113,6 +120,34 @@ export const enableGrad = <T>(fn: () => T): T => withSetting({ gradEnabled: true
  * result is read twice.
  */
 export const detectAnomaly = <T>(fn: () => T): T => withSetting({ detectsAnomaly: true }, fn);
+
+export interface AutocastOptions {
+  /** Default bfloat16. float16 needs a GradScaler. */
+  readonly dtype?: AutocastDType;
+  /** False switches it off inside another one. Default true. */
+  readonly enabled?: boolean;
+}
+
+/**
+ * Runs `fn`, the forward pass, in mixed precision: matrix products, linear layers, convolutions and attention convert what
+ * is float32 to 16 bits; exp, log, pow, softmax, norms, sums and losses convert to float32; the rest takes what it
+ * gets. Parameters stay float32, and so do their gradients. Backward and the optimiser run outside.
+ */
+export function autocast<T>(options: AutocastOptions, fn: () => T): T {
+  const { dtype = 'bfloat16', enabled = true } = options;
+  if (dtype !== 'float16' && dtype !== 'bfloat16')
+    throw badOption('autocast: dtype', 'float16 or bfloat16', dtype);
+  return withSetting({ autocast: enabled ? dtype : null }, fn);
+}
+
+/** Internal: as autocast({ enabled: false }). */
+export const withoutAutocast = <T>(fn: () => T): T => withSetting({ autocast: null }, fn);
+
+/** Internal: a function that runs others with the autocast of now. */
+export function keepingAutocast(): <T>(fn: () => T) => T {
+  const setting = { autocast: autocastDtype() };
+  return (fn) => withSetting(setting, fn);
+}
 
 /** Takes a tensor out of the care of scopes and of backward: it lives until dispose() or the collector. */
 export function keep<T extends Tensor>(tensor: T): T {

@@ -413,6 +413,12 @@ export const badOptimizerParam = (shape: Shape, dtype: DType, isDense: boolean):
       'For 16 bits keep float32 parameters and use autocast.',
   );
 
+export const scalerOrder = (call: string, when: string): TensorError =>
+  new TensorError(
+    'ERR_TENSOR_ARGUMENT',
+    `GradScaler: ${call} was called ${when}. Expected, for each step: scale, backward, unscale_ (if gradients are clipped), step, update.`,
+  );
+
 export const nonfiniteNorm = (norm: number): TensorError =>
   argument(
     `clipGradNorm: the norm of the gradients is ${norm}. Lower the learning rate, or use detectAnomaly.`,

@@ -4,7 +4,17 @@ export { checkpoint } from './autograd/checkpoint.ts';
 export { customFunction, type FunctionContext, type FunctionOptions } from './autograd/custom.ts';
 export { type GradOptions, grad } from './autograd/grad.ts';
 export { kernelsName } from './backends/index.ts';
-export { detectAnomaly, enableGrad, isGradEnabled, keep, noGrad, scope } from './context.ts';
+export {
+  type AutocastDType,
+  type AutocastOptions,
+  autocast,
+  detectAnomaly,
+  enableGrad,
+  isGradEnabled,
+  keep,
+  noGrad,
+  scope,
+} from './context.ts';
 export {
   arange,
   type CreationOptions,

@@ -1,7 +1,7 @@
 // Trades computing for memory: the intermediate results of a function are dropped after forward and computed again
 // when backward gets there. The graph of the second run takes the place of the checkpoint in the running backward, so
 // parameters inside get their contributions, and are ready, as if nothing had been dropped.
-import { enableGrad, isGradEnabled, scope } from '../context.ts';
+import { enableGrad, isGradEnabled, keepingAutocast, scope } from '../context.ts';
 import { checkpointChanged } from '../errors.ts';
 import type { Strided } from '../kernels.ts';
 import { defaultGenerator } from '../random.ts';
@@ -66,6 +66,7 @@ export function checkpoint<Inputs extends readonly Tensor[]>(
   if (!isGradEnabled()) return fn(...inputs);
   const state = defaultGenerator().state();
   const seq = latestSeq();
+  const asNow = keepingAutocast();
   return scope(() => {
     const result = fn(...inputs);
     if (result.target === null) return result;
@@ -75,7 +76,7 @@ export function checkpoint<Inputs extends readonly Tensor[]>(
     record('checkpoint', out, borderOf(result.target, seq), storages, () => {});
     (out.target as Node).recompute = () => {
       const again = withRandomState(state, () =>
-        scope(() => enableGrad(() => fn(...(saved.map(revived) as unknown as Inputs)))),
+        scope(() => asNow(() => enableGrad(() => fn(...(saved.map(revived) as unknown as Inputs))))),
       );
       if (again.target === null || !sameShape(again.shape, out.shape)) throw checkpointChanged();
       return again.target;

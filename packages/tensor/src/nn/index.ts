@@ -15,8 +15,22 @@ export { ModuleDict, ModuleList, Sequential } from './containers.ts';
 export { Conv2d } from './conv.ts';
 export { Embedding, type EmbeddingOptions } from './embedding.ts';
 export type { ForwardHook, ForwardPreHook } from './hooks.ts';
+export * as init from './initializers.ts';
 export { Flatten, ReLU } from './layers.ts';
 export { Linear } from './linear.ts';
+export {
+  BCELoss,
+  BCEWithLogitsLoss,
+  CosineEmbeddingLoss,
+  CosineSimilarity,
+  CrossEntropyLoss,
+  HuberLoss,
+  KLDivLoss,
+  L1Loss,
+  MSELoss,
+  NLLLoss,
+  SmoothL1Loss,
+} from './losses.ts';
 export { type Layer, Module } from './module.ts';
 export { LayerNorm, type LayerNormLayerOptions, RMSNorm } from './norm.ts';
 export { parameter } from './parameter.ts';

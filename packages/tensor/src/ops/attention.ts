@@ -17,6 +17,7 @@ import { defaultGenerator, type Generator } from '../random.ts';
 import { broadcastStrides, countOf, type Shape, sameShape } from '../shape.ts';
 import { allocate, type Storage } from '../storage.ts';
 import { empty, type Tensor } from '../tensor.ts';
+import { recast } from './autocast.ts';
 import { contiguous, inFloat32, needsFloat32, requireFloat, to } from './convert.ts';
 
 export interface AttentionOptions {
@@ -123,6 +124,8 @@ export function scaledDotProductAttention(
   v: Tensor,
   options: AttentionOptions = {},
 ): Tensor {
+  const lowered = recast('low', [q, k, v], (...t) => scaledDotProductAttention(t[0]!, t[1]!, t[2]!, options));
+  if (lowered) return lowered;
   const op = 'scaledDotProductAttention';
   checkOperands(op, q, k, v);
   const [queries, width] = q.shape.slice(-2) as [number, number];
@@ -195,6 +198,8 @@ function packedRows({ memory, offset }: Strided, part: number, parts: number, si
  * and values lie one behind the other, each head after head. The result is [..., time, channels]; nothing is copied.
  */
 export function selfAttention(qkv: Tensor, heads: number, options: AttentionOptions = {}): Tensor {
+  const lowered = recast('low', [qkv], (packed) => selfAttention(packed!, heads, options));
+  if (lowered) return lowered;
   const op = 'selfAttention';
   requireFloat(op, qkv);
   const [time, packed] = qkv.shape.slice(-2) as [number, number];

@@ -9,6 +9,7 @@ import { withStrides } from '../layout.ts';
 import { broadcastShapes, broadcastStrides, type Shape, sameShape } from '../shape.ts';
 import type { Storage } from '../storage.ts';
 import { empty, type Operand, type Tensor } from '../tensor.ts';
+import { recast } from './autocast.ts';
 import { Calculation, contribute, shareReduced } from './gradient.ts';
 
 /** Writes the gradient of one operand, in the shape of the output. 'same': that of the output as it is. */
@@ -171,7 +172,11 @@ export const maximum = (a: Operand, b: Operand): Tensor => binary('maximum', 'ma
 /** The smaller of both, elementwise. Equal elements share the gradient. */
 export const minimum = (a: Operand, b: Operand): Tensor => binary('minimum', 'min', a, b);
 /** a to the power of b. */
-export const pow = (a: Operand, b: Operand): Tensor => binary('pow', 'pow', a, b);
+export const pow = (a: Operand, b: Operand): Tensor => {
+  const tensors = [isTensor(a) ? a : null, isTensor(b) ? b : null] as const;
+  const raised = recast('float32', tensors, (x, y) => binary('pow', 'pow', x ?? a, y ?? b));
+  return raised ?? binary('pow', 'pow', a, b);
+};
 
 /** A comparison or a logical operation: bool, without a gradient. */
 function test(name: string, op: MapOp, a: Operand, b: Operand): Tensor {

@@ -28,7 +28,24 @@ export { at, type Index, type Range } from './indexing.ts';
 export { cat, chunk, split, stack } from './join.ts';
 export { linear } from './linear.ts';
 export { embedding, gather, indexSelect, oneHot, scatterAdd } from './lookup.ts';
-export { crossEntropy, type LossOptions, mseLoss, nllLoss, type Reduction } from './loss.ts';
+export { type ClassLossOptions, type CrossEntropyOptions, crossEntropy, nllLoss } from './loss.ts';
+export {
+  type BCELossOptions,
+  type BCEWithLogitsOptions,
+  bce,
+  bceWithLogits,
+  type CosineEmbeddingOptions,
+  cosineEmbeddingLoss,
+  cosineSimilarity,
+  type HuberLossOptions,
+  huberLoss,
+  type KLDivOptions,
+  klDiv,
+  l1Loss,
+  mseLoss,
+  type SmoothL1LossOptions,
+  smoothL1Loss,
+} from './loss-pairs.ts';
 export { matmul } from './matmul.ts';
 export { addLayerNorm, type LayerNormOptions, layerNorm, type RmsNormOptions, rmsNorm } from './norm.ts';
 export { cumsum, type Sorted, sort, topk, tril, triu } from './order.ts';
@@ -41,6 +58,7 @@ export {
   type PoolOptions,
 } from './pool.ts';
 export { all, any, argmax, argmin, type Dims, max, mean, min, prod, sum } from './reduce.ts';
+export type { LossOptions, Reduction } from './reduction.ts';
 export { logSoftmax, softmax } from './softmax.ts';
 export { logSumExp, std, type VarianceOptions, variance } from './statistics.ts';
 export {

@@ -5,6 +5,7 @@ import { badLinear, mixedDtypes } from '../errors.ts';
 import { withStrides } from '../layout.ts';
 import { countOf } from '../shape.ts';
 import { empty, type Tensor } from '../tensor.ts';
+import { recast } from './autocast.ts';
 import { contiguous, needsFloat32, requireFloat, to } from './convert.ts';
 import { denseMatrices, matricesOf, multiply, turned } from './matmul.ts';
 
@@ -13,6 +14,8 @@ import { denseMatrices, matricesOf, multiply, turned } from './matmul.ts';
  * before that of x is computed, so that they can be sent while it is.
  */
 export function linear(x: Tensor, w: Tensor, b: Tensor | null = null): Tensor {
+  const lowered = recast('low', [x, w, b], (...operands) => linear(operands[0]!, operands[1]!, operands[2]));
+  if (lowered) return lowered;
   checkLinear(x, w, b);
   if (needsFloat32(x)) return linearInFloat32(x, w, b);
   const [outSize, inSize] = w.shape as readonly [number, number];

@@ -1,35 +1,46 @@
 // Losses. Labels are class numbers, int32 or int64; each is checked before a kernel sees it.
 import { isRecording, record } from '../autograd/node.ts';
 import { kernels } from '../backends/index.ts';
-import type { DType } from '../dtype.ts';
-import { badLabelDtype, badLabels, badReduction, labelOutOfRange, lossShapes } from '../errors.ts';
+import { scope } from '../context.ts';
+import { type DType, isFloat } from '../dtype.ts';
+import { badLabelDtype, badLabels, labelOutOfRange } from '../errors.ts';
 import type { Strided } from '../kernels.ts';
 import { withStrides } from '../layout.ts';
 import { sameShape } from '../shape.ts';
 import { allocate, type Storage } from '../storage.ts';
 import { created, empty, type Tensor } from '../tensor.ts';
-import { sub } from './binary.ts';
+import { recast } from './autocast.ts';
 import { contiguous, inFloat32, needsFloat32, requireFloat } from './convert.ts';
 import { checkIndices } from './lookup.ts';
-import { mean, sum } from './reduce.ts';
-import { square } from './unary.ts';
+import { defaultIgnoreIndex, softCrossEntropy, weightedNll } from './loss-weighted.ts';
+import { checkedReduction, type LossOptions, type Reduction } from './reduction.ts';
+import { logSoftmax } from './softmax.ts';
 
-export type Reduction = 'mean' | 'sum' | 'none';
-
-export interface LossOptions {
-  /** 'mean' (default) over the examples, 'sum', or 'none' for one loss per example. */
-  readonly reduction?: Reduction;
+export interface ClassLossOptions extends LossOptions {
+  /** What a class counts [classes], for 'mean' too, which then divides by the sum of what the labels count. Default 1. */
+  readonly weight?: Tensor;
+  /** Rows with this label count nothing. Default −100. */
+  readonly ignoreIndex?: number;
 }
 
-function checkedReduction(op: string, { reduction = 'mean' }: LossOptions): Reduction {
-  if (reduction === 'mean' || reduction === 'sum' || reduction === 'none') return reduction;
-  throw badReduction(op, reduction);
+export interface CrossEntropyOptions extends ClassLossOptions {
+  /** The share of each label that is spread evenly over all classes. Default 0. */
+  readonly labelSmoothing?: number;
+}
+
+/** Whether every row counts alike, so that the kernel for that can be used. */
+function isPlain(a: Tensor, labels: Tensor, options: CrossEntropyOptions): boolean {
+  if (options.weight || options.labelSmoothing || a.rank !== 2 || labels.rank !== 1) return false;
+  const ignored = options.ignoreIndex ?? defaultIgnoreIndex;
+  const values = labels.dataSync();
+  if (values instanceof BigInt64Array) return !values.includes(BigInt(ignored));
+  return !(values as Int32Array).includes(ignored);
 }
 
 function checkLabels(op: string, a: Tensor, labels: Tensor): void {
   requireFloat(op, a);
   if (labels.dtype !== 'int32' && labels.dtype !== 'int64') throw badLabelDtype(op, labels.dtype);
-  const fits = a.rank === 2 && labels.rank === 1 && labels.shape[0] === a.shape[0];
+  const fits = a.rank >= 2 && sameShape(labels.shape, [a.shape[0]!, ...a.shape.slice(2)]);
   if (!fits) throw badLabels(op, a.shape, labels.shape);
 }
 
@@ -82,10 +93,16 @@ class Rows {
   }
 }
 
-/** Negative log-likelihood of log-probabilities [rows, classes] against labels [rows]. */
-export function nllLoss(logProbs: Tensor, labels: Tensor, options: LossOptions = {}): Tensor {
+/**
+ * Negative log-likelihood of log-probabilities [rows, classes] or [rows, classes, …] against labels [rows] or [rows, …].
+ */
+export function nllLoss(logProbs: Tensor, labels: Tensor, options: ClassLossOptions = {}): Tensor {
+  const raised = recast('float32', [logProbs], (wide) => nllLoss(wide!, labels, options));
+  if (raised) return raised;
   checkLabels('nllLoss', logProbs, labels);
   const reduction = checkedReduction('nllLoss', options);
+  if (!isPlain(logProbs, labels, options))
+    return weightedNll('nllLoss', logProbs, labels, reduction, options);
   if (needsFloat32(logProbs)) return inFloat32(logProbs, (wide) => nllLoss(wide, labels, options));
   const rows = new Rows('nllLoss', logProbs, labels, reduction);
   const dense = contiguous(logProbs);
@@ -103,10 +120,20 @@ export function nllLoss(logProbs: Tensor, labels: Tensor, options: LossOptions =
   return out;
 }
 
-/** Cross entropy of logits [rows, classes] against labels [rows]: nllLoss of logSoftmax, in one step. */
-export function crossEntropy(logits: Tensor, labels: Tensor, options: LossOptions = {}): Tensor {
-  checkLabels('crossEntropy', logits, labels);
+/**
+ * Cross entropy of logits [rows, classes] or [rows, classes, …] against labels [rows] or [rows, …]: nllLoss of logSoftmax.
+ * Floating labels in the shape of the logits are probabilities of classes.
+ */
+export function crossEntropy(logits: Tensor, labels: Tensor, options: CrossEntropyOptions = {}): Tensor {
+  const raised = recast('float32', [logits], (wide) => crossEntropy(wide!, labels, options));
+  if (raised) return raised;
   const reduction = checkedReduction('crossEntropy', options);
+  if (isFloat(labels.dtype) && sameShape(labels.shape, logits.shape))
+    return softCrossEntropy(logits, labels, reduction, options);
+  checkLabels('crossEntropy', logits, labels);
+  if (!isPlain(logits, labels, options)) {
+    return scope(() => weightedNll('crossEntropy', logSoftmax(logits, 1), labels, reduction, options));
+  }
   if (needsFloat32(logits)) return inFloat32(logits, (wide) => crossEntropy(wide, labels, options));
   const rows = new Rows('crossEntropy', logits, labels, reduction);
   const dense = contiguous(logits);
@@ -128,18 +155,5 @@ export function crossEntropy(logits: Tensor, labels: Tensor, options: LossOption
   logProbs.release();
   if (dense !== logits) dense.dispose();
   rows.done(labels);
-  return out;
-}
-
-/** Mean of squared differences of two tensors of one shape. */
-export function mseLoss(prediction: Tensor, target: Tensor, options: LossOptions = {}): Tensor {
-  if (!sameShape(prediction.shape, target.shape)) throw lossShapes('mseLoss', prediction.shape, target.shape);
-  const reduction = checkedReduction('mseLoss', options);
-  const difference = sub(prediction, target);
-  const squares = square(difference);
-  difference.dispose();
-  if (reduction === 'none') return squares;
-  const out = reduction === 'sum' ? sum(squares) : mean(squares);
-  squares.dispose();
   return out;
 }

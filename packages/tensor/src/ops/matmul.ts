@@ -10,6 +10,7 @@ import { withStrides } from '../layout.ts';
 import { broadcastShapes, broadcastStrides, countOf, type Shape, sameShape, stridesOf } from '../shape.ts';
 import { allocate, type Storage } from '../storage.ts';
 import { empty, type Tensor } from '../tensor.ts';
+import { recast } from './autocast.ts';
 import { contiguous, inFloat32, needsFloat32, requireFloat, to } from './convert.ts';
 import { shareReduced } from './gradient.ts';
 import { reshape, squeeze, unsqueeze } from './views.ts';
@@ -142,6 +143,8 @@ function batched(a: Tensor, b: Tensor): Tensor {
  * as a column on the right.
  */
 export function matmul(a: Tensor, b: Tensor): Tensor {
+  const lowered = recast('low', [a, b], (x, y) => matmul(x!, y!));
+  if (lowered) return lowered;
   requireFloat('matmul', a);
   requireFloat('matmul', b);
   if (a.dtype !== b.dtype) throw mixedDtypes('matmul', a.dtype, b.dtype);

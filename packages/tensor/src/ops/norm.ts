@@ -6,6 +6,7 @@ import { badNormShape, badOption, differentShapes, mixedDtypes } from '../errors
 import { countOf, type Shape, sameShape } from '../shape.ts';
 import { allocate } from '../storage.ts';
 import { empty, type Tensor } from '../tensor.ts';
+import { recast } from './autocast.ts';
 import { contiguous, requireFloat, to } from './convert.ts';
 
 export interface RmsNormOptions {
@@ -159,6 +160,7 @@ const layerCall = (name: string, shape: Shape, { weight, bias, eps = 1e-5 }: Lay
 
 /** (x − mean) ÷ √(variance + eps) · weight + bias, over the last dimensions, which have the given shape. */
 export const layerNorm = (x: Tensor, shape: Shape, options: LayerNormOptions = {}): Tensor =>
+  recast('float32', [x], (wide) => layerNorm(wide!, shape, options)) ??
   only(normalised(layerCall('layerNorm', shape, options), x, null), x);
 
 /** [x + residual, layerNorm(x + residual)] in one pass over memory. */
@@ -168,6 +170,8 @@ export function addLayerNorm(
   shape: Shape,
   options: LayerNormOptions = {},
 ): [sum: Tensor, normed: Tensor] {
+  const raised = recast('float32', [x, residual], (a, b) => addLayerNorm(a!, b!, shape, options));
+  if (raised) return raised;
   const { out, sum } = normalised(layerCall('addLayerNorm', shape, options), x, residual);
   return [sum, out];
 }
@@ -176,6 +180,8 @@ const epsilons: Readonly<Partial<Record<DType, number>>> = { float64: 2 ** -52 }
 
 /** x ÷ √(mean of squares + eps) · weight, over the last dimensions, which have the given shape. */
 export function rmsNorm(x: Tensor, shape: Shape, options: RmsNormOptions = {}): Tensor {
+  const raised = recast('float32', [x], (wide) => rmsNorm(wide!, shape, options));
+  if (raised) return raised;
   const { weight = null, eps = epsilons[x.dtype] ?? 2 ** -23 } = options;
   return only(normalised({ name: 'rmsNorm', shape, weight, bias: null, eps, hasMean: false }, x, null), x);
 }

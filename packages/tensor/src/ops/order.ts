@@ -5,12 +5,15 @@ import { isFloat } from '../dtype.ts';
 import { badOption, needsRank } from '../errors.ts';
 import { checkedDim, countOf } from '../shape.ts';
 import { empty, type Tensor } from '../tensor.ts';
+import { recast } from './autocast.ts';
 import { contiguous, to } from './convert.ts';
 import { gather } from './lookup.ts';
 import { transpose } from './views.ts';
 
 /** Running sums along `dim`. Integers and bool are summed in int64. */
 export function cumsum(a: Tensor, dim: number): Tensor {
+  const raised = recast('float32', [a], (wide) => cumsum(wide!, dim));
+  if (raised) return raised;
   const at = checkedDim('cumsum', dim, a.rank);
   const dense = contiguous(isFloat(a.dtype) ? a : to(a, 'int64'));
   const out = empty(dense.dtype, a.shape);

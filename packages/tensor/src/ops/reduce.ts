@@ -8,6 +8,7 @@ import { keptStrides, withStrides } from '../layout.ts';
 import { checkedDim, countOf, dimMask, reducedShape } from '../shape.ts';
 import { allocate } from '../storage.ts';
 import { empty, type Tensor } from '../tensor.ts';
+import { recast } from './autocast.ts';
 import { eq, ne } from './binary.ts';
 import { requireFloat } from './convert.ts';
 import { Calculation, contribute } from './gradient.ts';
@@ -46,6 +47,8 @@ function reduced(
 const totalType = (dtype: DType): DType => (isFloat(dtype) ? dtype : 'int64');
 
 export function sum(a: Tensor, dims?: Dims, keepDim = false): Tensor {
+  const raised = recast('float32', [a], (wide) => sum(wide!, dims, keepDim));
+  if (raised) return raised;
   const { out, strides } = reduced('sum', 'sum', a, totalType(a.dtype), dims, keepDim);
   if (!isRecording(a)) return out;
   const target = a.target!;
@@ -99,6 +102,8 @@ function extreme(op: 'max' | 'min', a: Tensor, dims: Dims | undefined, keepDim: 
 
 /** The product. The gradient is right where elements are 0, too. */
 export function prod(a: Tensor, dims?: Dims, keepDim = false): Tensor {
+  const raised = recast('float32', [a], (wide) => prod(wide!, dims, keepDim));
+  if (raised) return raised;
   const { out, strides } = reduced('prod', 'prod', a, totalType(a.dtype), dims, keepDim);
   if (!isRecording(a)) return out;
   const target = a.target!;

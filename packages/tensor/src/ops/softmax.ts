@@ -3,12 +3,15 @@ import { isRecording, record } from '../autograd/node.ts';
 import { kernels } from '../backends/index.ts';
 import { checkedDim } from '../shape.ts';
 import { empty, type Tensor } from '../tensor.ts';
+import { recast } from './autocast.ts';
 import { contiguous, inFloat32, needsFloat32, requireFloat } from './convert.ts';
 import { exp } from './unary.ts';
 import { transpose } from './views.ts';
 
 /** log softmax, without overflow. */
 export function logSoftmax(a: Tensor, dim = -1): Tensor {
+  const raised = recast('float32', [a], (wide) => logSoftmax(wide!, dim));
+  if (raised) return raised;
   requireFloat('logSoftmax', a);
   const at = checkedDim('logSoftmax', dim, a.rank);
   if (needsFloat32(a)) return inFloat32(a, (wide) => logSoftmax(wide, at));

@@ -4,6 +4,7 @@ import { kernels } from '../backends/index.ts';
 import { isFloat } from '../dtype.ts';
 import { floatMapOps, type MapOp, type Strided } from '../kernels.ts';
 import { empty, type Tensor } from '../tensor.ts';
+import { recast } from './autocast.ts';
 import { Calculation, contribute } from './gradient.ts';
 
 interface Rule {
@@ -104,15 +105,19 @@ function recorded(op: keyof typeof rules, a: Tensor, out: Tensor): Tensor {
   });
 }
 
+/** A function whose result may leave the range of float16. */
+const raised = (op: keyof typeof rules, a: Tensor): Tensor =>
+  recast('float32', [a], (wide) => unary(op, wide!)) ?? unary(op, a);
+
 export const neg = (a: Tensor): Tensor => unary('neg', a);
 /** The gradient at 0 is 0. */
 export const abs = (a: Tensor): Tensor => unary('abs', a);
 export const sign = (a: Tensor): Tensor => unary('sign', a);
-export const exp = (a: Tensor): Tensor => unary('exp', a);
-export const log = (a: Tensor): Tensor => unary('log', a);
+export const exp = (a: Tensor): Tensor => raised('exp', a);
+export const log = (a: Tensor): Tensor => raised('log', a);
 export const sqrt = (a: Tensor): Tensor => unary('sqrt', a);
 /** 1 / √a. */
-export const rsqrt = (a: Tensor): Tensor => unary('rsqrt', a);
+export const rsqrt = (a: Tensor): Tensor => raised('rsqrt', a);
 export const square = (a: Tensor): Tensor => unary('square', a);
 export const sin = (a: Tensor): Tensor => unary('sin', a);
 export const cos = (a: Tensor): Tensor => unary('cos', a);

@@ -1,5 +1,6 @@
 export { Adam, type AdamOptions, AdamW } from './adam.ts';
 export { type ClipOptions, clipGradNorm, clipGradValue } from './clip.ts';
+export { GradScaler, type GradScalerOptions, type GradScalerState } from './grad-scaler.ts';
 export { Lion, type LionOptions } from './lion.ts';
 export {
   type GroupOptions,

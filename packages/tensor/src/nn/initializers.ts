@@ -1,0 +1,196 @@
+// Starting values, written in place and not recorded. Names end in _, as those of all that writes; distributions and
+// defaults are torch.nn.init's.
+import { noGrad, scope } from '../context.ts';
+import { fromHost } from '../creation.ts';
+import { badOption, needsRank } from '../errors.ts';
+import { type RandomOptions, rand, randn } from '../random-tensors.ts';
+import { countOf, type Shape } from '../shape.ts';
+import type { Tensor } from '../tensor.ts';
+
+type Random = Pick<RandomOptions, 'generator'>;
+
+const written = (tensor: Tensor, values: () => Tensor | number): Tensor =>
+  noGrad(() => scope(() => tensor.copy_(values())));
+
+export const constant_ = (tensor: Tensor, value: number): Tensor => written(tensor, () => value);
+export const zeros_ = (tensor: Tensor): Tensor => constant_(tensor, 0);
+export const ones_ = (tensor: Tensor): Tensor => constant_(tensor, 1);
+
+/** Ones on the diagonal of a matrix, zeros elsewhere. */
+export function eye_(tensor: Tensor): Tensor {
+  const [rows, cols] = matrixOf('eye_', tensor.shape);
+  const values = new Float32Array(rows * cols);
+  for (let i = 0; i < Math.min(rows, cols); i++) values[i * cols + i] = 1;
+  return written(tensor, () => fromHost(values, [rows, cols]));
+}
+
+/** Between low (default 0) and high (default 1). */
+export const uniform_ = (tensor: Tensor, low = 0, high = 1, options: Random = {}): Tensor =>
+  written(tensor, () =>
+    rand(tensor.shape, options)
+      .mul(high - low)
+      .add(low),
+  );
+
+/** Mean 0 and standard deviation 1 by default. */
+export const normal_ = (tensor: Tensor, mean = 0, std = 1, options: Random = {}): Tensor =>
+  written(tensor, () => randn(tensor.shape, options).mul(std).add(mean));
+
+export interface TruncNormalOptions extends Random {
+  /** Default 0. */
+  readonly mean?: number;
+  /** Default 1. */
+  readonly std?: number;
+  /** The least value. Default −2. */
+  readonly low?: number;
+  /** The greatest value. Default 2. */
+  readonly high?: number;
+}
+
+/** Normal, with nothing outside of a range. */
+export function truncNormal_(tensor: Tensor, options: TruncNormalOptions = {}): Tensor {
+  const { mean = 0, std = 1, low = -2, high = 2 } = options;
+  if (!(std > 0)) throw badOption('truncNormal_: std', 'a number > 0', std);
+  const [from, to] = [distribution((low - mean) / std), distribution((high - mean) / std)];
+  return written(tensor, () => {
+    const shares = rand(tensor.shape, options).dataSync() as Float32Array;
+    const values = shares.map((share) => {
+      const value = mean + std * quantile(from + share * (to - from));
+      return Math.min(high, Math.max(low, value));
+    });
+    return fromHost(values, tensor.shape);
+  });
+}
+
+/** The share of a normal distribution below x. */
+function distribution(x: number): number {
+  // Integrates from 0 by Simpson's rule; more than enough for float32.
+  const steps = 2 * Math.ceil(50 * Math.min(Math.abs(x), 9)) + 2;
+  const end = Math.max(-9, Math.min(9, x));
+  const density = (t: number): number => Math.exp((-t * t) / 2) / Math.sqrt(2 * Math.PI);
+  let sum = density(0) + density(end);
+  for (let i = 1; i < steps; i++) sum += (i % 2 === 1 ? 4 : 2) * density((end * i) / steps);
+  return 0.5 + (sum * end) / steps / 3;
+}
+
+/** Where a share of a normal distribution lies below: Giles' inverse of the error function (2010), × √2. */
+function quantile(share: number): number {
+  const x = 2 * share - 1;
+  if (Math.abs(x) >= 1) return x * Infinity;
+  let w = -Math.log((1 - x) * (1 + x));
+  const isCentral = w < 5;
+  w = isCentral ? w - 2.5 : Math.sqrt(w) - 3;
+  const factors = isCentral ? central : tail;
+  return Math.SQRT2 * x * factors.reduce((sum, factor) => sum * w + factor, 0);
+}
+const central = [
+  ...[2.81022636e-8, 3.43273939e-7, -3.5233877e-6, -4.39150654e-6, 2.1858087e-4],
+  ...[-1.25372503e-3, -4.17768164e-3, 0.246640727, 1.50140941],
+];
+const tail = [
+  ...[-2.00214257e-4, 1.00950558e-4, 1.34934322e-3, -3.67342844e-3, 5.73950773e-3],
+  ...[-7.6224613e-3, 9.43887047e-3, 1.00167406, 2.83297682],
+];
+
+function matrixOf(op: string, shape: Shape): [rows: number, cols: number] {
+  if (shape.length < 2) throw needsRank(op, 2, shape);
+  return [shape[0]!, countOf(shape.slice(1))];
+}
+
+/** Inputs and outputs of one unit; the sizes behind the second are a kernel that both are multiplied by. */
+function fans(op: string, shape: Shape): { fanIn: number; fanOut: number } {
+  const [rows, cols] = matrixOf(op, shape);
+  return { fanIn: cols, fanOut: rows * countOf(shape.slice(2)) };
+}
+
+export type Nonlinearity = 'linear' | 'sigmoid' | 'tanh' | 'relu' | 'leakyRelu' | 'selu';
+
+/** The factor that keeps variances alike behind a nonlinearity. `slope`: that of leakyRelu below 0, default 0.01. */
+export function calculateGain(nonlinearity: Nonlinearity, slope = 0.01): number {
+  const gains = {
+    ...{ linear: 1, sigmoid: 1, tanh: 5 / 3, relu: Math.SQRT2, selu: 3 / 4 },
+    leakyRelu: Math.sqrt(2 / (1 + slope ** 2)),
+  };
+  const gain = gains[nonlinearity];
+  if (gain === undefined)
+    throw badOption('calculateGain: nonlinearity', Object.keys(gains).join(', '), nonlinearity);
+  return gain;
+}
+
+export interface XavierOptions extends Random {
+  /** Default 1. */
+  readonly gain?: number;
+}
+
+function xavierStd(op: string, tensor: Tensor, { gain = 1 }: XavierOptions): number {
+  const { fanIn, fanOut } = fans(op, tensor.shape);
+  return gain * Math.sqrt(2 / (fanIn + fanOut));
+}
+
+/** Glorot's: uniform in ±gain × √(6 ÷ (fanIn + fanOut)). */
+export function xavierUniform_(tensor: Tensor, options: XavierOptions = {}): Tensor {
+  const bound = Math.sqrt(3) * xavierStd('xavierUniform_', tensor, options);
+  return uniform_(tensor, -bound, bound, options);
+}
+
+/** Glorot's: normal with standard deviation gain × √(2 ÷ (fanIn + fanOut)). */
+export function xavierNormal_(tensor: Tensor, options: XavierOptions = {}): Tensor {
+  return normal_(tensor, 0, xavierStd('xavierNormal_', tensor, options), options);
+}
+
+export interface KaimingOptions extends Random {
+  /** The slope of leakyRelu below 0. Default 0. */
+  readonly a?: number;
+  /** Whether variances are kept forwards (default) or backwards. */
+  readonly mode?: 'fanIn' | 'fanOut';
+  /** Default 'leakyRelu'. */
+  readonly nonlinearity?: Nonlinearity;
+}
+
+function kaimingStd(op: string, tensor: Tensor, options: KaimingOptions): number {
+  const { a = 0, mode = 'fanIn', nonlinearity = 'leakyRelu' } = options;
+  return calculateGain(nonlinearity, a) / Math.sqrt(fans(op, tensor.shape)[mode]);
+}
+
+/** He's: uniform in ±gain × √(3 ÷ fan). */
+export function kaimingUniform_(tensor: Tensor, options: KaimingOptions = {}): Tensor {
+  const bound = Math.sqrt(3) * kaimingStd('kaimingUniform_', tensor, options);
+  return uniform_(tensor, -bound, bound, options);
+}
+
+/** He's: normal with standard deviation gain ÷ √fan. */
+export function kaimingNormal_(tensor: Tensor, options: KaimingOptions = {}): Tensor {
+  return normal_(tensor, 0, kaimingStd('kaimingNormal_', tensor, options), options);
+}
+
+/** A matrix whose rows (or columns, where there are fewer) are orthogonal and of length `gain` (default 1). */
+export function orthogonal_(tensor: Tensor, options: XavierOptions = {}): Tensor {
+  const [rows, cols] = matrixOf('orthogonal_', tensor.shape);
+  const isWide = rows <= cols;
+  const [count, size] = isWide ? [rows, cols] : [cols, rows];
+  return written(tensor, () => {
+    const noise = randn([count, size], options).dataSync();
+    const vectors = orthonormal(Float64Array.from(noise as Float32Array), count, size);
+    const matrix = fromHost(vectors, [count, size]).mul(options.gain ?? 1);
+    return (isWide ? matrix : matrix.t()).reshape(tensor.shape);
+  });
+}
+
+/** Takes off each vector what lies along those before, twice, as rounding leaves something the first time. */
+function orthonormal(values: Float64Array, count: number, size: number): Float64Array {
+  const vector = (i: number): Float64Array => values.subarray(i * size, (i + 1) * size);
+  const dot = (a: Float64Array, b: Float64Array): number => a.reduce((sum, x, i) => sum + x * b[i]!, 0);
+  for (let i = 0; i < count; i++) {
+    const own = vector(i);
+    for (let round = 0; round < 2; round++) {
+      for (let j = 0; j < i; j++) {
+        const other = vector(j);
+        const along = dot(own, other);
+        for (let c = 0; c < size; c++) own[c]! -= along * other[c]!;
+      }
+    }
+    const length = Math.sqrt(dot(own, own));
+    for (let c = 0; c < size; c++) own[c]! /= length;
+  }
+  return values;
+}

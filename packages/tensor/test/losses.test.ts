@@ -1,0 +1,246 @@
+import { describe, expect, test } from 'vitest';
+import {
+  bce,
+  bceWithLogits,
+  cosineEmbeddingLoss,
+  cosineSimilarity,
+  crossEntropy,
+  huberLoss,
+  klDiv,
+  l1Loss,
+  logSoftmax,
+  memory,
+  nllLoss,
+  scope,
+  sigmoid,
+  smoothL1Loss,
+  softmax,
+  type Tensor,
+  tensor,
+} from '../src/index.ts';
+import {
+  BCEWithLogitsLoss,
+  CosineEmbeddingLoss,
+  CosineSimilarity,
+  CrossEntropyLoss,
+  HuberLoss,
+  KLDivLoss,
+  L1Loss,
+  MSELoss,
+  NLLLoss,
+  SmoothL1Loss,
+} from '../src/nn/index.ts';
+import { codeOf } from './code-of.ts';
+import { gradCheck64, leaf64 } from './leaf64.ts';
+
+const labels = tensor([2n, 0n, -100n, 1n]);
+const weight = tensor([0.5, 1, 2], { dtype: 'float64' });
+
+/** Cross entropy row by row, as PyTorch's documentation defines it. */
+function byHand(
+  logits: number[][],
+  wanted: number[],
+  counts: number[],
+  smoothing: number,
+  ignored: number,
+): number {
+  let [total, divisor] = [0, 0];
+  for (const [r, row] of logits.entries()) {
+    if (wanted[r] === ignored) continue;
+    const sum = row.reduce((s, x) => s + Math.exp(x), 0);
+    const losses = row.map((x, c) => -counts[c]! * (x - Math.log(sum)));
+    const even = losses.reduce((s, x) => s + x, 0) / row.length;
+    total += (1 - smoothing) * losses[wanted[r]!]! + smoothing * even;
+    divisor += counts[wanted[r]!]!;
+  }
+  return total / divisor;
+}
+
+describe('crossEntropy', () => {
+  const logits = leaf64([4, 3]);
+  const values = logits.toArray() as number[][];
+
+  test('leaves out ignored rows, weighs classes, smooths labels', () => {
+    const wanted = [2, 0, -100, 1];
+    expect(crossEntropy(logits, labels).item()).toBeCloseTo(byHand(values, wanted, [1, 1, 1], 0, -100), 12);
+    expect(crossEntropy(logits, labels, { weight }).item()).toBeCloseTo(
+      byHand(values, wanted, [0.5, 1, 2], 0, -100),
+      12,
+    );
+    expect(crossEntropy(logits, labels, { weight, labelSmoothing: 0.2 }).item()).toBeCloseTo(
+      byHand(values, wanted, [0.5, 1, 2], 0.2, -100),
+      12,
+    );
+    const shifted = tensor([2, 0, 1, 1], { dtype: 'int32' });
+    expect(crossEntropy(logits, shifted, { ignoreIndex: 1, labelSmoothing: 0.3 }).item()).toBeCloseTo(
+      byHand(values, [2, 0, 1, 1], [1, 1, 1], 0.3, 1),
+      12,
+    );
+    expect((crossEntropy(logits, labels, { reduction: 'none' }).toArray() as number[])[2]).toBeCloseTo(0, 12);
+    expect(crossEntropy(logits, tensor([-100, -100, -100, -100], { dtype: 'int32' })).item()).toBeNaN();
+  });
+
+  test('takes more dimensions behind the classes', () => {
+    const wide = leaf64([2, 3, 4, 5]);
+    const many = tensor(
+      Float32Array.from({ length: 40 }, (_, i) => i % 3),
+      { shape: [2, 4, 5], dtype: 'int64' },
+    );
+    const rows = wide.permute([0, 2, 3, 1]).reshape([40, 3]);
+    expect(crossEntropy(wide, many).item()).toBeCloseTo(crossEntropy(rows, many.flatten()).item(), 12);
+    expect(nllLoss(logSoftmax(wide, 1), many, { reduction: 'none' }).shape).toEqual([2, 4, 5]);
+  });
+
+  test('takes probabilities of classes', () => {
+    const [soft] = [softmax(leaf64([4, 3], 9).detach())];
+    const oneHot = tensor([
+      [0, 0, 1],
+      [1, 0, 0],
+      [0, 1, 0],
+      [0, 1, 0],
+    ]).to('float64');
+    const hard = tensor([2n, 0n, 1n, 1n]);
+    expect(crossEntropy(logits, oneHot).item()).toBeCloseTo(crossEntropy(logits, hard).item(), 12);
+    expect(crossEntropy(logits, oneHot, { labelSmoothing: 0.1 }).item()).toBeCloseTo(
+      crossEntropy(logits, hard, { labelSmoothing: 0.1 }).item(),
+      12,
+    );
+    gradCheck64((x) => crossEntropy(x!, soft!, { weight, labelSmoothing: 0.1 }), [logits]);
+    expect(crossEntropy(logits, soft, { reduction: 'none' }).shape).toEqual([4]);
+  });
+
+  test.each(['mean', 'sum', 'none'] as const)('has the gradient of its values: %s', (reduction) => {
+    for (const options of [{}, { weight }, { weight, labelSmoothing: 0.2 }, { ignoreIndex: 0 }]) {
+      const given = 'ignoreIndex' in options ? tensor([2n, 0n, 1n, 1n]) : labels;
+      gradCheck64((x) => crossEntropy(x!, given, { ...options, reduction }), [logits]);
+      gradCheck64((x) => nllLoss(x!, given, { ...options, reduction }), [logits]);
+    }
+  });
+
+  test('refuses what does not fit', () => {
+    expect(codeOf(() => crossEntropy(logits, labels, { weight: tensor([1, 2]) }))).toBe('ERR_TENSOR_SHAPE');
+    expect(codeOf(() => crossEntropy(logits, labels, { labelSmoothing: 2 }))).toBe('ERR_TENSOR_ARGUMENT');
+    expect(codeOf(() => crossEntropy(logits, leaf64([4])))).toBe('ERR_TENSOR_DTYPE');
+    expect(codeOf(() => crossEntropy(logits, tensor([3n, 0n, -100n, 0n])))).toBe('ERR_TENSOR_ARGUMENT');
+  });
+});
+
+describe('losses of pairs', () => {
+  const [a, b] = [leaf64([3, 4], 1), leaf64([3, 4], 2)];
+  const share = (x: Tensor): Tensor => sigmoid(x);
+  const fixed = b.detach().clone();
+  const signs = tensor([1, -1, -1]);
+
+  test.each<[string, (x: Tensor, y: Tensor) => Tensor]>([
+    ['l1Loss', (x, y) => l1Loss(x, y)],
+    ['huberLoss', (x, y) => huberLoss(x, y, { delta: 0.7 })],
+    ['smoothL1Loss', (x, y) => smoothL1Loss(x, y, { beta: 0.6, reduction: 'none' })],
+    ['bce', (x, y) => bce(share(x), share(y), { weight: fixed.abs() })],
+    ['bceWithLogits', (x, y) => bceWithLogits(x, share(y), { posWeight: fixed.abs(), reduction: 'sum' })],
+    ['klDiv', (x, y) => klDiv(logSoftmax(x), softmax(y), { reduction: 'batchmean' })],
+    ['klDiv of logarithms', (x, y) => klDiv(logSoftmax(x), logSoftmax(y), { logTarget: true })],
+    ['cosineSimilarity', (x, y) => cosineSimilarity(x, y, 0)],
+    ['cosineEmbeddingLoss', (x, y) => cosineEmbeddingLoss(x, y, signs, { margin: -0.9 })],
+  ])('%s has the gradient of its values, on both sides', (_, loss) => {
+    gradCheck64((x, y) => loss(x!, y!), [a, b]);
+  });
+
+  test('have the values of their definitions', () => {
+    const [x, y] = [tensor([0, 3, -1]), tensor([0.5, 0, 1])];
+    expect(l1Loss(x, y).item()).toBeCloseTo(5.5 / 3, 6);
+    expect(huberLoss(x, y, { reduction: 'none', delta: 2 }).toArray()).toEqual([0.125, 4, 2]);
+    expect(smoothL1Loss(x, y, { reduction: 'none', beta: 2 }).toArray()).toEqual([0.0625, 2, 1]);
+    expect(smoothL1Loss(x, y, { beta: 0, reduction: 'sum' }).item()).toBe(5.5);
+    expect(
+      cosineSimilarity(
+        tensor([
+          [3, 4],
+          [0, 0],
+        ]),
+        tensor([
+          [4, 3],
+          [1, 0],
+        ]),
+      ).toArray(),
+    ).toEqual([expect.closeTo(0.96, 6), 0]);
+    expect(klDiv(tensor([Math.log(0.5), 0]), tensor([1, 0]), { reduction: 'sum' }).item()).toBeCloseTo(
+      Math.LN2,
+      6,
+    );
+  });
+
+  test('binary cross entropy stays finite where probabilities are 0 and 1', () => {
+    const p = tensor([0, 1, 1, 0.5], { requiresGrad: true });
+    const losses = bce(p, tensor([1, 0, 1, 1]), { reduction: 'none' });
+    expect(losses.toArray()).toEqual([100, 100, -0, expect.closeTo(Math.LN2, 6)]);
+    losses.sum().backward();
+    expect((p.grad!.toArray() as number[]).every((g) => Number.isFinite(g))).toBe(true);
+    const x = tensor([-200, 200, 0], { requiresGrad: true });
+    const stable = bceWithLogits(x, tensor([1, 1, 1]), { reduction: 'none' });
+    expect(stable.toArray()).toEqual([200, 0, expect.closeTo(Math.LN2, 6)]);
+    stable.sum().backward();
+    expect(x.grad!.toArray()).toEqual([-1, 0, -0.5]);
+  });
+
+  test('refuse operands that do not fit', () => {
+    expect(codeOf(() => l1Loss(a, tensor([1])))).toBe('ERR_TENSOR_SHAPE');
+    expect(codeOf(() => huberLoss(a, b, { delta: 0 }))).toBe('ERR_TENSOR_ARGUMENT');
+    expect(codeOf(() => smoothL1Loss(a, b, { beta: -1 }))).toBe('ERR_TENSOR_ARGUMENT');
+    expect(codeOf(() => bce(a, b, { reduction: 'all' as never }))).toBe('ERR_TENSOR_ARGUMENT');
+    expect(codeOf(() => cosineEmbeddingLoss(a, b, tensor([1])))).toBe('ERR_TENSOR_SHAPE');
+    expect(codeOf(() => l1Loss(tensor([1n]), tensor([1n])))).toBe('ERR_TENSOR_DTYPE');
+  });
+
+  test('dispose what they make on the way', () => {
+    const step = (): void =>
+      scope(() => {
+        bceWithLogits(a, share(b))
+          .add(crossEntropy(a, softmax(b).detach()))
+          .backward();
+      });
+    step();
+    const before = memory();
+    for (let i = 0; i < 5; i++) step();
+    expect(memory()).toEqual(before);
+    const loss = huberLoss(a, fixed);
+    loss.dispose();
+    expect(memory().tensors).toBe(before.tensors);
+  });
+});
+
+describe('losses as modules', () => {
+  const [a, b] = [leaf64([4, 3], 1), leaf64([4, 3], 2)];
+
+  test('give what the functions give', () => {
+    const signs = tensor([1, -1, 1, -1]);
+    const soft = softmax(b);
+    const pairs: [Tensor, Tensor][] = [
+      [new CrossEntropyLoss({ weight }).forward(a, labels), crossEntropy(a, labels, { weight })],
+      [new NLLLoss({ reduction: 'sum' }).forward(a, labels), nllLoss(a, labels, { reduction: 'sum' })],
+      [new L1Loss().forward(a, b), l1Loss(a, b)],
+      [new MSELoss({ reduction: 'sum' }).forward(a, b), a.sub(b).square().sum()],
+      [new HuberLoss({ delta: 0.5 }).forward(a, b), huberLoss(a, b, { delta: 0.5 })],
+      [new SmoothL1Loss({ beta: 0.5 }).forward(a, b), smoothL1Loss(a, b, { beta: 0.5 })],
+      [
+        new BCEWithLogitsLoss({ posWeight: weight }).forward(a, soft),
+        bceWithLogits(a, soft, { posWeight: weight }),
+      ],
+      [
+        new KLDivLoss({ reduction: 'batchmean' }).forward(a, soft),
+        klDiv(a, soft, { reduction: 'batchmean' }),
+      ],
+      [
+        new CosineEmbeddingLoss({ margin: 0.1 }).forward(a, b, signs),
+        cosineEmbeddingLoss(a, b, signs, { margin: 0.1 }),
+      ],
+      [new CosineSimilarity({ dim: 0 }).forward(a, b).sum(), cosineSimilarity(a, b, 0).sum()],
+    ];
+    for (const [module, fn] of pairs) expect(module.item()).toBe(fn.item());
+  });
+
+  test('save their weights as buffers', () => {
+    const loss = new BCEWithLogitsLoss({ weight: tensor([1]), posWeight: tensor([2]) });
+    expect(Object.keys(loss.stateDict())).toEqual(['weight', 'posWeight']);
+    expect(loss.parameters()).toEqual([]);
+  });
+});
