@@ -6,5 +6,6 @@ export default defineConfig(
     index: 'src/index.ts',
     idx: 'src/idx.ts',
     synthetic: 'src/synthetic.ts',
+    'worker-main': 'src/worker-main.ts',
   }),
 );

@@ -1,15 +1,24 @@
+import { asDataset, batchLoader } from './batch-loader.ts';
 import type { BatchSource } from './batch-sampler.ts';
 import { checkInteger } from './check.ts';
 import { type Collated, defaultCollate } from './collate.ts';
-import type { Dataset, Indices, IterableDataset } from './dataset.ts';
-import { noLength, noState, notDataset, notSynchronous } from './errors.ts';
-import { getSamples } from './get-samples.ts';
+import type { Dataset, IterableDataset } from './dataset.ts';
+import { originOf } from './dataset-module.ts';
+import { noLength, noOrigin, noState, notDataset, notSynchronous } from './errors.ts';
 import { inBatches, inBatchesAsync } from './in-batches.ts';
-import { type CollateOption, type DataLoaderOptions, mapBatches, streamBatching } from './loader-options.ts';
-import { isPromise, type MaybePromise } from './maybe-promise.ts';
+import {
+  type CollateOption,
+  type DataLoaderOptions,
+  mapBatches,
+  streamBatching,
+  workerOptions,
+} from './loader-options.ts';
+import { isPromise } from './maybe-promise.ts';
 import { openAsyncPass, openPass, type Pass } from './pass.ts';
 import { prefetched } from './prefetch.ts';
 import { isResumable, type Resumable, type SamplerState } from './sampler.ts';
+import { type LoaderStatistics, WaitTimes } from './wait-times.ts';
+import { WorkerPool } from './worker-pool.ts';
 
 /**
  * Batches of a data set, in passes: each `for await` is one. Where data set and collate are synchronous a plain
@@ -18,8 +27,10 @@ import { isResumable, type Resumable, type SamplerState } from './sampler.ts';
  */
 export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B>, Iterable<B> {
   readonly #open: () => Pass<B>;
-  readonly #batches: BatchSource | undefined; // undefined for a stream
+  #batches: BatchSource | undefined; // undefined for a stream
   readonly #prefetch: number;
+  readonly #waits = new WaitTimes();
+  #pool: WorkerPool | null = null;
 
   /** An array counts as a map-style data set. */
   constructor(
@@ -31,18 +42,13 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B>, Iterabl
     source: Dataset<T, B> | IterableDataset<T>,
     options: DataLoaderOptions & Partial<CollateOption<T, B>> = {},
   ) {
-    const { prefetch = 2, collate } = options;
+    const { prefetch = 2 } = options;
     checkInteger('DataLoader: prefetch', prefetch, 0);
-    this.#prefetch = prefetch;
+    const { numWorkers } = workerOptions(options);
+    this.#prefetch = prefetch * Math.max(numWorkers, 1);
     const dataset = asDataset(source);
-    if (dataset) {
-      const batches = mapBatches(dataset.length, options);
-      const load = batchLoader(dataset, collate);
-      this.#batches = batches;
-      this.#open = () => openPass(batches, load);
-    } else {
-      this.#open = streamOpener(source as IterableDataset<T>, options);
-    }
+    if (dataset) this.#batches = mapBatches(dataset.length, options);
+    this.#open = numWorkers > 0 ? this.#workerOpener(source, options) : this.#opener(source, options);
   }
 
   /** Batches of one whole pass; throws ERR_DATA_LENGTH where the data set is a stream. */
@@ -54,15 +60,21 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B>, Iterabl
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<B, void, undefined> {
+    let askedMs = performance.now();
     for await (const { batch, count } of prefetched(this.#open(), this.#prefetch)) {
       this.#advance(count);
+      const readyMs = performance.now();
       yield batch;
+      const doneMs = performance.now();
+      this.#waits.add(count, readyMs - askedMs, doneMs - readyMs);
+      askedMs = doneMs;
     }
   }
 
   /** Throws ERR_DATA_ASYNC at the first batch that is a promise. */
   *[Symbol.iterator](): Generator<B, void, undefined> {
     const pass = this.#open();
+    let askedMs = performance.now();
     try {
       for (;;) {
         const loaded = pass.next();
@@ -71,8 +83,13 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B>, Iterabl
           throw notSynchronous('the data set or collate');
         }
         if (loaded === undefined) return;
-        this.#advance(loaded.count);
-        yield loaded.batch;
+        const { batch, count } = loaded;
+        this.#advance(count);
+        const readyMs = performance.now();
+        yield batch;
+        const doneMs = performance.now();
+        this.#waits.add(count, readyMs - askedMs, doneMs - readyMs);
+        askedMs = doneMs;
       }
     } finally {
       const closed = pass.close();
@@ -90,6 +107,57 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B>, Iterabl
     this.#resumable().load(state);
   }
 
+  /** How long loops over this loader waited for batches, and how long they worked on them. */
+  statistics(): LoaderStatistics {
+    return this.#waits.statistics;
+  }
+
+  /** Ends the workers. Needed only to have their memory back: they do not keep the process alive. Idempotent. */
+  async close(): Promise<void> {
+    const pool = this.#pool;
+    this.#pool = null;
+    await pool?.close();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  #opener(
+    source: Dataset<T, B> | IterableDataset<T>,
+    options: DataLoaderOptions & Partial<CollateOption<T, B>>,
+  ): () => Pass<B> {
+    const ofModule = originOf(source)?.collate as CollateOption<T, B>['collate'] | undefined;
+    const collate = options.collate ?? ofModule;
+    const dataset = asDataset(source);
+    if (!dataset) return streamOpener(source as IterableDataset<T>, options, collate);
+    const load = batchLoader(dataset, collate);
+    return () => openPass(this.#batches!, load);
+  }
+
+  #workerOpener(source: object, options: DataLoaderOptions & Partial<CollateOption<T, B>>): () => Pass<B> {
+    const origin = originOf(source);
+    if (!origin) throw noOrigin();
+    const checked = workerOptions(options);
+    const { url, args } = origin;
+    const stream = this.#batches ? null : streamBatching(options);
+    return () => {
+      this.#pool ??= new WorkerPool({ url, args }, checked);
+      const pool = this.#pool;
+      const pass = stream
+        ? pool.stream<B>(stream.batchSize, stream.dropLast)
+        : openPass(this.#batches!, (indices) => pool.load<B>(indices));
+      if (checked.persistentWorkers) return pass;
+      return {
+        next: pass.next,
+        close: async () => {
+          await pass.close();
+          await this.close();
+        },
+      };
+    };
+  }
+
   #advance(count: number): void {
     if (this.#batches && isResumable(this.#batches)) this.#batches.advance(count);
   }
@@ -101,32 +169,15 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B>, Iterabl
   }
 }
 
-function asDataset<T, B>(source: Dataset<T, B> | IterableDataset<T>): Dataset<T, B> | undefined {
-  if (Array.isArray(source)) return { length: source.length, get: (index) => source[index] as T };
-  return 'get' in source && 'length' in source ? source : undefined;
-}
-
 function streamOpener<T, B>(
   stream: IterableDataset<T>,
-  options: DataLoaderOptions & Partial<CollateOption<T, B>>,
+  options: DataLoaderOptions,
+  collate: CollateOption<T, B>['collate'] = defaultCollate as (samples: T[]) => B,
 ): () => Pass<B> {
   const { batchSize, dropLast } = streamBatching(options);
-  const collate = options.collate ?? (defaultCollate as (samples: T[]) => B);
   if (Symbol.asyncIterator in stream) {
     return () => openAsyncPass(inBatchesAsync(stream, batchSize, dropLast), collate);
   }
   if (Symbol.iterator in stream) return () => openPass(inBatches(stream, batchSize, dropLast), collate);
   throw notDataset();
-}
-
-function batchLoader<T, B>(
-  dataset: Dataset<T, B>,
-  collate: ((samples: T[]) => MaybePromise<B>) | undefined,
-): (indices: Indices) => MaybePromise<B> {
-  if (dataset.getBatch && !collate) return (indices) => dataset.getBatch!(indices);
-  const make = collate ?? (defaultCollate as (samples: T[]) => B);
-  return (indices) => {
-    const samples = getSamples(dataset, indices);
-    return isPromise(samples) ? samples.then(make) : make(samples);
-  };
 }

@@ -7,6 +7,11 @@ export type DataErrorCode =
   | 'ERR_DATA_LENGTH'
   | 'ERR_DATA_ASYNC'
   | 'ERR_DATA_STATE'
+  | 'ERR_DATA_WORKER'
+  | 'ERR_DATA_TIMEOUT'
+  | 'ERR_DATA_MODULE'
+  | 'ERR_DATA_FILE'
+  | 'ERR_DATA_PEER'
   | 'ERR_DATA_IDX'
   | 'ERR_DATA_NOT_FOUND';
 
@@ -217,4 +222,45 @@ export function noMnistFile(folder: string, names: readonly string[]): DataError
 
 export function badMnist(file: string, expected: string, got: string): DataError {
   return new DataError('ERR_DATA_IDX', `loadMnist: expected ${expected}, got ${got} (${file}).`);
+}
+
+export function badModule(url: string, got: string): DataError {
+  return new DataError(
+    'ERR_DATA_MODULE',
+    `loadDataset: ${url} makes no data set; expected a default export that is a function and returns one, got ${got}.`,
+  );
+}
+
+export function noOrigin(): DataError {
+  return new DataError(
+    'ERR_DATA_ARGUMENT',
+    'DataLoader: numWorkers needs a data set that threads can make too; expected one from loadDataset(), got another. ' +
+      'Move it into a module: export default (args) => dataset.',
+  );
+}
+
+export function workerFailed(id: number, cause: unknown): DataError {
+  const error = new DataError(
+    'ERR_DATA_WORKER',
+    `DataLoader: worker ${id} failed: ${cause instanceof Error ? `${cause.name}: ${cause.message}` : String(cause)}`,
+    { cause },
+  );
+  // Where it happened is in the other thread.
+  if (cause instanceof Error && cause.stack)
+    error.stack = `${error.message}\n  in the worker: ${cause.stack}`;
+  return error;
+}
+
+export function workerEnded(id: number, exitCode: number): DataError {
+  return new DataError(
+    'ERR_DATA_WORKER',
+    `DataLoader: worker ${id} ended with exit code ${exitCode} before its batch was ready. The data set, or what it imports, called process.exit().`,
+  );
+}
+
+export function workerTimeout(id: number, timeoutMs: number): DataError {
+  return new DataError(
+    'ERR_DATA_TIMEOUT',
+    `DataLoader: no batch from worker ${id} within ${timeoutMs} ms. The data set may hang; raise timeoutMs if it is slow.`,
+  );
 }

@@ -3,6 +3,7 @@ export { BatchSampler, type BatchSource } from './batch-sampler.ts';
 export { type Collated, defaultCollate } from './collate.ts';
 export { DataLoader } from './data-loader.ts';
 export { type Dataset, type Indices, type IterableDataset, mapDataset, Subset } from './dataset.ts';
+export { type DatasetModule, loadDataset } from './dataset-module.ts';
 export { DistributedSampler, type DistributedSamplerOptions } from './distributed-sampler.ts';
 export { DataError, type DataErrorCode } from './errors.ts';
 export type { CollateOption, DataLoaderOptions } from './loader-options.ts';
@@ -17,3 +18,5 @@ export {
   type WeightedRandomSamplerOptions,
 } from './samplers.ts';
 export type { NdArray, TypedArray } from './typed-array.ts';
+export type { LoaderStatistics } from './wait-times.ts';
+export { type WorkerInfo, workerInfo } from './worker-info.ts';

@@ -22,6 +22,17 @@ export interface DataLoaderOptions {
   readonly batchSampler?: BatchSource;
   /** Batches that an asynchronous data set loads ahead of the one asked for. Default 2. */
   readonly prefetch?: number;
+  /**
+   * Threads that load and collate batches; the data set must come from loadDataset(). Each has its own copy of it, and
+   * `prefetch` batches under way. Default 0: this thread loads.
+   */
+  readonly numWorkers?: number;
+  /** Whether workers live on after a pass. Default true; starting one takes some 50 ms. */
+  readonly persistentWorkers?: boolean;
+  /** Worker i finds this + i in workerInfo(). Default 0. */
+  readonly workerSeed?: number;
+  /** Milliseconds until a batch of a worker that does not come is an error. Default 120,000. */
+  readonly timeoutMs?: number;
 }
 
 /** Makes a batch of samples in the place of `defaultCollate` or of the data set's own `getBatch`. */
@@ -53,6 +64,17 @@ export function streamBatching(options: DataLoaderOptions): { batchSize: number;
   refuse(options, 'an iterable data set', ['shuffle', 'seed', 'sampler', 'batchSampler'], why);
   checkInteger('DataLoader: batchSize', batchSize, 1);
   return { batchSize, dropLast };
+}
+
+export function workerOptions(options: DataLoaderOptions & { readonly collate?: unknown }) {
+  const { numWorkers = 0, persistentWorkers = true, workerSeed = 0, timeoutMs = 120_000 } = options;
+  checkInteger('DataLoader: numWorkers', numWorkers, 0, 1024);
+  checkInteger('DataLoader: workerSeed', workerSeed, 0);
+  checkInteger('DataLoader: timeoutMs', timeoutMs, 1);
+  if (numWorkers > 0 && options.collate) {
+    throw excludes('numWorkers', ['collate'], "Export it from the data set's module.");
+  }
+  return { numWorkers, persistentWorkers, workerSeed, timeoutMs };
 }
 
 function refuse(

@@ -1,0 +1,38 @@
+/** What a loop over a DataLoader waited for. */
+export interface LoaderStatistics {
+  readonly batches: number;
+  readonly samples: number;
+  /** Milliseconds that the loop waited for batches. */
+  readonly waitMs: number;
+  /** Milliseconds that it worked between one batch and the next. */
+  readonly workMs: number;
+  readonly longestWaitMs: number;
+}
+
+/** Counts for a loader. */
+export class WaitTimes {
+  #batches = 0;
+  #samples = 0;
+  #waitMs = 0;
+  #workMs = 0;
+  #longestWaitMs = 0;
+
+  /** A batch was asked for, was there, and was done with. */
+  add(samples: number, waitMs: number, workMs: number): void {
+    this.#batches++;
+    this.#samples += samples;
+    this.#waitMs += waitMs;
+    this.#workMs += workMs;
+    this.#longestWaitMs = Math.max(this.#longestWaitMs, waitMs);
+  }
+
+  get statistics(): LoaderStatistics {
+    return {
+      batches: this.#batches,
+      samples: this.#samples,
+      waitMs: this.#waitMs,
+      workMs: this.#workMs,
+      longestWaitMs: this.#longestWaitMs,
+    };
+  }
+}
