@@ -52,6 +52,28 @@ describe('all-gather.ts', () => {
   });
 });
 
+describe('own-autograd.ts', () => {
+  it.each([1, 3])('trains %i ranks as one process', async (size) => {
+    expect(await linesOf('own-autograd.ts', size)).toEqual([`[0] ${size} ranks: off by less than 1e-5`]);
+  });
+});
+
+describe('parameter-server.ts', () => {
+  const claims = (prefix: string, workers: number) =>
+    ['synchronous', 'asynchronous'].map(
+      (name) => `${prefix}${name}: ${workers} workers found the line to 0.01`,
+    );
+
+  it('trains with 3 workers', async () => {
+    expect(await linesOf('parameter-server.ts', 4)).toEqual(claims('[0] ', 3));
+  });
+
+  it('needs no launcher', async () => {
+    const stdout = `${claims('', 2).join('\n')}\n`;
+    expect(await run([tsx, example('parameter-server.ts')])).toEqual({ exitCode: 0, stdout, stderr: '' });
+  });
+});
+
 describe('gather.ts', () => {
   it('gives the table and the reports to the root only', async () => {
     expect((await linesOf('gather.ts', 3)).sort()).toEqual([
