@@ -62,6 +62,7 @@ export abstract class EpochSampler implements Sampler, Resumable {
 
   /** The order is drawn when the first index is asked for. */
   *[Symbol.iterator](): Generator<number, void, undefined> {
+    if (!this.#isPassAhead && !this.#advancesByItself && this.#seed !== null) warnOfRepetition(this);
     if (!this.#isPassAhead) this.setEpoch(this.#epoch + (this.#advancesByItself ? 1 : 0));
     this.#isPassAhead = false;
     const start = this.#consumed;
@@ -108,6 +109,18 @@ export abstract class EpochSampler implements Sampler, Resumable {
     const share = positions / this.#replicas;
     return this.#dropLast ? Math.floor(share) : Math.ceil(share);
   }
+}
+
+const warned = new WeakSet<EpochSampler>();
+
+/** Once a sampler. */
+function warnOfRepetition(sampler: EpochSampler): void {
+  if (warned.has(sampler)) return;
+  warned.add(sampler);
+  process.emitWarning(
+    `${sampler.constructor.name}: a second pass without setEpoch(epoch) has the same order as the first. Call it before each epoch.`,
+    { type: 'RingwiseWarning', code: 'RINGWISE_SET_EPOCH' },
+  );
 }
 
 function checkStateNumber(sampler: string, what: string, value: number, most: number): void {

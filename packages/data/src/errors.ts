@@ -10,8 +10,6 @@ export type DataErrorCode =
   | 'ERR_DATA_WORKER'
   | 'ERR_DATA_TIMEOUT'
   | 'ERR_DATA_MODULE'
-  | 'ERR_DATA_FILE'
-  | 'ERR_DATA_PEER'
   | 'ERR_DATA_IDX'
   | 'ERR_DATA_NOT_FOUND';
 

@@ -1,5 +1,8 @@
 // Worker threads. From the built package: a worker of Node 20 cannot run TypeScript.
 import { execFile } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 
@@ -163,9 +166,15 @@ it('does not keep the process alive between passes, but does while a batch is on
     let seen = 0;
     for await (const batch of new DataLoader(dataset, { numWorkers: 2 })) seen += batch.square.data[0];
     process.stdout.write(String(seen));`;
-  const args = ['--input-type=module', '-e', code];
-  const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 20_000 });
-  expect(stdout).toBe('3');
+  const folder = await mkdtemp(join(tmpdir(), 'ringwise-workers-'));
+  try {
+    const script = join(folder, 'script.mjs');
+    await writeFile(script, code);
+    const { stdout } = await promisify(execFile)(process.execPath, [script], { timeout: 20_000 });
+    expect(stdout).toBe('3');
+  } finally {
+    await rm(folder, { recursive: true });
+  }
 });
 
 it('tells how long the loop waited and worked', async () => {
