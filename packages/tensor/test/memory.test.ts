@@ -40,7 +40,7 @@ function training(makeOptimizer: (model: Sequential) => Optimizer): (steps: numb
 
 const state = () => {
   const { tensors, bytes, cachedBytes, allocations } = memory();
-  return { tensors, bytes, cachedBytes, allocations, ...loadAddon().memory() };
+  return { tensors, bytes, cachedBytes, allocations, native: loadAddon().memory() };
 };
 
 describe('a training loop', () => {
