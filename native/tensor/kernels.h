@@ -8,7 +8,8 @@
 //
 // Sizes are elements. Nothing here checks arguments: the TypeScript ops have done so. An output may be equal to an
 // input of `map`, but never overlaps one partly. Every kernel gives the same bits for the same inputs at the same
-// level. Only `matmul`, the convolutions and attention (working space, kept per thread) and `sort` allocate.
+// level, whatever the number of threads (threads.h). Only `matmul`, the convolutions and attention (working space, kept
+// per thread) and `sort` allocate.
 #pragma once
 
 #include <cstddef>
