@@ -9,6 +9,7 @@ export type DdpErrorCode =
   | 'ERR_DDP_READY_TWICE'
   | 'ERR_DDP_UNFINISHED'
   | 'ERR_DDP_GRAPH'
+  | 'ERR_DDP_SNAPSHOT'
   | 'ERR_DDP_CLOSED';
 
 const marker = Symbol.for('ringwise.DdpError');
@@ -18,6 +19,7 @@ export interface DdpErrorDetails {
   readonly params?: readonly string[];
   /** Ranks concerned, where some differ from rank 0 or one is at fault. */
   readonly ranks?: readonly number[];
+  readonly cause?: unknown;
 }
 
 export class DdpError extends Error {
@@ -27,7 +29,7 @@ export class DdpError extends Error {
   readonly ranks: readonly number[];
 
   constructor(code: DdpErrorCode, message: string, details: DdpErrorDetails = {}) {
-    super(message);
+    super(message, details.cause === undefined ? undefined : { cause: details.cause });
     this.code = code;
     this.params = details.params ?? [];
     this.ranks = details.ranks ?? [];
@@ -110,6 +112,33 @@ export function badWeight(weight: unknown): DdpError {
 export function unfinished(where: string, rank: number): DdpError {
   const message = `${where}: the gradients of the last backward are not averaged yet on rank ${rank}. Call await model.finish() after backward and before optimizer.step(); do not go on after a backward that threw.`;
   return new DdpError('ERR_DDP_UNFINISHED', message, { ranks: [rank] });
+}
+
+export function notModules(): DdpError {
+  return invalidArgument('convertSyncBatchNorm', 'a model with modules()', 'an object without');
+}
+
+export function cannotBlock(backend: string): DdpError {
+  const message = `convertSyncBatchNorm: the ${backend} backend may not block, but batch norms exchange in the middle of forward; expected one that may, such as host.`;
+  return new DdpError('ERR_DDP_INVALID', message);
+}
+
+export function notConsolidated(rank: number): DdpError {
+  const message = `stateDict: rank ${rank} has its own share of the optimizer's state only. Call await consolidateStateDict(${rank}) on all ranks before.`;
+  return new DdpError('ERR_DDP_INVALID', message, { ranks: [rank] });
+}
+
+export function notSavable(path: string, got: string): DdpError {
+  return invalidArgument(`saveSnapshot: ${path}`, 'JSON values, bigints, typed arrays or tensors', got);
+}
+
+export function badSnapshot(file: string, why: string): DdpError {
+  const message = `loadSnapshot: ${file} is damaged or no snapshot: ${why}. Use an earlier one.`;
+  return new DdpError('ERR_DDP_SNAPSHOT', message);
+}
+
+export function snapshotFailed(verb: string, file: string, why: string, cause: unknown): DdpError {
+  return new DdpError('ERR_DDP_SNAPSHOT', `${verb}: rank 0 failed on ${file}: ${why}`, { ranks: [0], cause });
 }
 
 export function closed(where: string): DdpError {

@@ -1,5 +1,6 @@
 export { averageGradients } from './average.ts';
 export type { BucketParam } from './bucket.ts';
+export { clipShardedGradients } from './clip.ts';
 export { type DistributedDataParallel, ddp, type WeightableLoss } from './ddp.ts';
 export { DdpError, type DdpErrorCode } from './errors.ts';
 export {
@@ -30,5 +31,20 @@ export {
   type Slot,
 } from './plan.ts';
 export { Reducer, type ReducerOptions, type UnusedPolicy } from './reducer.ts';
+export type { Revive, SnapshotTensor } from './snapshot/format.ts';
+export { type LoadSnapshotOptions, loadSnapshot, saveSnapshot } from './snapshot/snapshot.ts';
 export type { BucketStatistics, StepStatistics } from './statistics.ts';
+export {
+  type BatchNormExchange,
+  convertSyncBatchNorm,
+  exchangeOver,
+  type ModuleTree,
+} from './sync-batch-norm.ts';
 export type { DdpTrace, DdpTraceEvent } from './trace.ts';
+export {
+  type ConsolidatedState,
+  type SavedTensor,
+  type ShardOptimizer,
+  type ShardState,
+  ZeroRedundancyOptimizer,
+} from './zero.ts';

@@ -16,7 +16,7 @@ export interface StepTimes {
   /** By bucket: when it was launched, and the number of its first operation in the group, -1 if there was none. */
   readonly launchMs: number[];
   readonly seqs: number[];
-  /** Backward was over; from here on the program waits. */
+  /** Backward was over; from here on the program waits. 0 until then. */
   endMs: number;
   /** All gradients were averaged. */
   doneMs: number;
@@ -40,7 +40,7 @@ export class Timeline {
       arrivalMs: arrivalMs!,
       launchMs: launchMs!,
       seqs: seqs!,
-      endMs: beginMs,
+      endMs: 0,
       doneMs: beginMs,
     };
   }
@@ -55,8 +55,9 @@ export class Timeline {
     this.#now?.seqs.push(seq);
   }
 
+  /** The first call counts: finish() comes later than the end of backward. */
   backwardEnded(): void {
-    if (this.#now) this.#now.endMs = performance.now();
+    if (this.#now?.endMs === 0) this.#now.endMs = performance.now();
   }
 
   /** Of the step under way: positions of parameters in the order in which their gradients were final. */

@@ -22,6 +22,6 @@ for (const [size, apart] of [
       const difference = largestDifference(ranks[0]![name]!, alone(feature, size));
       expect({ name, isClose: difference < feature.tolerance, difference }).toMatchObject({ isClose: true });
     }
-    expect(ranks[0]!['the plain hook']).toEqual(ranks[0]!['nothing']);
-    if (apart) expect(ranks[0]!['a wire of int8']).not.toEqual(ranks[0]!['nothing']);
+    expect(ranks[0]!['the plain hook']).toEqual(ranks[0]!.nothing);
+    if (apart) expect(ranks[0]!['a wire of int8']).not.toEqual(ranks[0]!.nothing);
   });
