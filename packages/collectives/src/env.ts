@@ -5,6 +5,7 @@
 export type Env = Readonly<Record<string, string | undefined>>;
 
 export type Via =
+  | 'ringwise'
   | 'torchrun'
   | 'env'
   | 'openmpi'
@@ -54,7 +55,7 @@ function torchrun(env: Env): Row | null {
   const size = whole(env.WORLD_SIZE);
   if (rank === null || size === null) return null;
   return {
-    via: env.TORCHELASTIC_RUN_ID ? 'torchrun' : 'env',
+    via: env.RINGWISE_RUN_ID ? 'ringwise' : env.TORCHELASTIC_RUN_ID ? 'torchrun' : 'env',
     rank,
     size,
     localRank: whole(env.LOCAL_RANK),

@@ -8,6 +8,7 @@ import type { Backend, Supports } from './backend.ts';
 import type { ArrayOf, BufferLike } from './buffer.ts';
 import { Calls } from './calls.ts';
 import { type DType, dtypes } from './dtype.ts';
+import type { Via } from './env.ts';
 import {
   aborted,
   badAllocCount,
@@ -53,6 +54,7 @@ export interface GroupOptions {
   readonly subgroups?: Subgroups;
   /** Runs once, after the backend has left the group. */
   readonly onClose?: () => Promise<void>;
+  readonly via?: Via | null;
 }
 
 /** What alloc() returns: a typed array, or `{ data, dtype }` for the types that have none. */
@@ -75,6 +77,8 @@ export class Group {
   readonly size: number;
   /** The rank that each rank has in the outermost group, of which this is a part of a part. */
   readonly ranks: readonly number[];
+  /** The launcher that told this process its rank, such as 'slurm'; null where none did, and for a subgroup. */
+  readonly via: Via | null;
   /** Name of the backend, such as 'host'. */
   readonly backend: string;
   readonly supports: Supports;
@@ -92,6 +96,7 @@ export class Group {
     this.rank = backend.rank;
     this.size = backend.size;
     this.ranks = options.ranks ?? Array.from({ length: backend.size }, (_, rank) => rank);
+    this.via = options.via ?? null;
     this.backend = backend.name;
     this.supports = backend.supports;
     this.timeoutMs = options.timeoutMs;

@@ -2,7 +2,7 @@
 // come together from the first of: options, url, launcher.
 import { fileURLToPath } from 'node:url';
 import type { Store } from '@ringwise/store';
-import { detectLauncher, type Env, type Launched } from './env.ts';
+import { detectLauncher, type Env, type Launched, type Via } from './env.ts';
 import {
   badTimeout,
   badUrl,
@@ -48,6 +48,8 @@ export interface Plan {
   readonly name: string;
   readonly rank: number;
   readonly size: number;
+  /** The launcher that gave them; null where options or a URL did, or nobody. */
+  readonly via: Via | null;
   /** Null where no launcher tells; the ranks then count themselves by host. */
   readonly localRank: number | null;
   readonly localSize: number | null;
@@ -75,6 +77,7 @@ export function planInit(options: InitOptions, env: Env): Plan {
     name,
     rank,
     size,
+    via: isLaunched ? launched.via : null,
     localRank: isLaunched ? launched.localRank : null,
     localSize: isLaunched ? launched.localSize : null,
     backend: backend !== 'auto' ? backend : size === 1 ? 'solo' : 'host',

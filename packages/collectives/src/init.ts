@@ -29,7 +29,7 @@ export async function init(options: InitOptions = {}): Promise<Group> {
 }
 
 async function join(plan: Plan, site: Site): Promise<Group> {
-  const { name, rank, size, timeoutMs, secret } = plan;
+  const { name, rank, size, via, timeoutMs, secret } = plan;
   const factory = await findBackend(plan.backend);
   const { store, leave, hosts, ...neighbours } = await gather(plan, site);
   const context = { store, rank, size, ...neighbours, group: name, timeoutMs, secret };
@@ -42,7 +42,7 @@ async function join(plan: Plan, site: Site): Promise<Group> {
   }
   const subgroups = subgroupsOf(factory, context, hosts);
   const onClose = () => leave(group.failure === null);
-  const group: Group = new Group(backend, { name, timeoutMs, subgroups, onClose });
+  const group: Group = new Group(backend, { name, via, timeoutMs, subgroups, onClose });
   return group;
 }
 

@@ -39,6 +39,10 @@ const cases: Record<string, [env: Record<string, string>, expected: Launched | n
       isStoreServed: true,
     },
   ],
+  'ringwise run': [
+    { RANK: '0', WORLD_SIZE: '2', TORCHELASTIC_RUN_ID: 'x', RINGWISE_RUN_ID: 'x' },
+    { ...unknown, via: 'ringwise', rank: 0, size: 2 },
+  ],
   'variables set by hand': [
     { RANK: '0', WORLD_SIZE: '2', NODE_RANK: '1', TORCHELASTIC_USE_AGENT_STORE: 'False' },
     { ...unknown, via: 'env', rank: 0, size: 2, nodeRank: 1 },

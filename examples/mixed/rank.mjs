@@ -1,0 +1,10 @@
+// Ranks from 1 on: take a number from the job's store and put its square there.
+import { TcpStore } from '@ringwise/store';
+
+const { RANK, MASTER_ADDR: host, MASTER_PORT } = process.env;
+const store = await TcpStore.connect({ host, port: Number(MASTER_PORT), timeoutMs: 60_000 });
+const task = Number(Buffer.from(await store.get(`task/${RANK}`)).toString());
+await store.set(`answer/${RANK}`, String(task ** 2));
+await store.wait(['thanks']);
+console.log(`rank ${RANK} (Node) squared ${task}`);
+await store.close();
