@@ -1,0 +1,31 @@
+// The text to learn from: a file, or sentences with a grammar, which are the same from run to run.
+import { existsSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { generator, randint } from '@ringwise/tensor';
+
+const words = [
+  ['The', 'A', 'One', 'Every', 'My', 'Our', 'This', 'That'],
+  ['small', 'old', 'brave', 'quiet', 'yellow', 'clever', 'tired', 'happy'],
+  ['fox', 'sailor', 'king', 'baker', 'river', 'child', 'owl', 'neighbour'],
+  ['sees', 'follows', 'paints', 'remembers', 'likes', 'carries', 'hears', 'finds'],
+  ['the moon', 'a boat', 'two apples', 'the garden', 'a letter', 'the road', 'a song', 'the sea'],
+];
+
+/** `count` lines of five parts each. */
+function sentences(count: number): string {
+  const choices = randint(0, 8, [count, words.length], {
+    generator: generator(1),
+  }).dataSync() as BigInt64Array;
+  return Array.from({ length: count }, (_, i) => {
+    const parts = words.map((part, j) => part[Number(choices[i * words.length + j])]);
+    return `${parts.join(' ')}.\n`;
+  }).join('');
+}
+
+const shakespeare = fileURLToPath(new URL('../../../shared/data/tinyshakespeare.txt', import.meta.url));
+
+/** The text in `file`; without one Shakespeare where he lies beside the repository, and sentences elsewhere. */
+export function textFrom(file: string | undefined, wantsSentences: boolean): string {
+  const path = file ?? (!wantsSentences && existsSync(shakespeare) ? shakespeare : null);
+  return path === null ? sentences(4000) : readFileSync(path, 'utf8');
+}
