@@ -1,38 +1,78 @@
-# RINGWISE_CUDA: AUTO builds the CUDA kernels when a working nvcc is found, ON demands it, OFF never.
-set(RINGWISE_CUDA "AUTO" CACHE STRING "Build CUDA kernels: AUTO, ON or OFF")
+# CUDA kernels are compiled by nvcc when the addon is built, into one image per file of tensor/cuda/kernels, which
+# tensor/cuda/images.cc embeds. All else is plain C++: the driver is opened while the program runs.
+# RINGWISE_CUDA: AUTO compiles them when a working nvcc is found, ON demands it, OFF never.
+set(RINGWISE_CUDA "AUTO" CACHE STRING "Compile CUDA kernels: AUTO, ON or OFF")
 if(DEFINED ENV{RINGWISE_CUDA})
   set(RINGWISE_CUDA "$ENV{RINGWISE_CUDA}")
 endif()
+# Devices that have code of their own; the PTX of the first and the last serves all others.
+set(RINGWISE_CUDA_ARCHITECTURES "80;90;100;120" CACHE STRING "Compute capabilities to compile CUDA kernels for")
 set(RINGWISE_HAVE_CUDA OFF)
-if(NOT CMAKE_CUDA_COMPILER)
-  unset(CMAKE_CUDA_COMPILER CACHE) # forget a cached NOTFOUND: CUDA may have been installed since
-endif()
 if(NOT RINGWISE_NVCC)
-  unset(RINGWISE_NVCC CACHE)
+  unset(RINGWISE_NVCC CACHE) # forget a cached NOTFOUND: CUDA may have been installed since
 endif()
 
 if(NOT RINGWISE_CUDA STREQUAL "OFF")
-  # nvcc is often not on PATH. CUDACXX, not CMAKE_CUDA_COMPILER: with the latter check_language() skips its test,
-  # and a broken nvcc would be fatal even in AUTO.
-  if(NOT DEFINED CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
+  if(DEFINED ENV{CUDACXX})
+    set(RINGWISE_NVCC "$ENV{CUDACXX}")
+  else()
+    # nvcc is often not on PATH.
     find_program(RINGWISE_NVCC nvcc HINTS "$ENV{CUDA_HOME}/bin" "$ENV{CUDA_PATH}/bin" /usr/local/cuda/bin)
-    if(RINGWISE_NVCC)
-      set(ENV{CUDACXX} "${RINGWISE_NVCC}")
-    endif()
   endif()
-  if(NOT CMAKE_CUDA_ARCHITECTURES) # before enable_language(CUDA)
-    set(CMAKE_CUDA_ARCHITECTURES "80-real;90-real;100-real;100-virtual")
+  set(ringwise_code "")
+  if(RINGWISE_NVCC)
+    # What this nvcc knows: an older one lacks the newest architectures.
+    execute_process(COMMAND ${RINGWISE_NVCC} --list-gpu-code OUTPUT_VARIABLE ringwise_known ERROR_QUIET)
+    foreach(architecture ${RINGWISE_CUDA_ARCHITECTURES})
+      if(ringwise_known MATCHES "sm_${architecture}\n")
+        list(APPEND ringwise_code ${architecture})
+      endif()
+    endforeach()
   endif()
-  include(CheckLanguage)
-  check_language(CUDA)
-  if(CMAKE_CUDA_COMPILER)
-    enable_language(CUDA)
-    set(CMAKE_CUDA_STANDARD 17) # CMake 3.25 knows no CUDA20 for nvcc
-    set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
+  # The vendor's headers, which nothing but the comparison with our declarations reads.
+  get_filename_component(ringwise_nvcc_folder "${RINGWISE_NVCC}" REALPATH)
+  get_filename_component(ringwise_nvcc_folder "${ringwise_nvcc_folder}" DIRECTORY)
+  find_path(RINGWISE_CUDA_INCLUDE cuda.h HINTS "${ringwise_nvcc_folder}/../include" /usr/local/cuda/include)
+  if(ringwise_code)
     set(RINGWISE_HAVE_CUDA ON)
-    add_compile_options($<$<COMPILE_LANGUAGE:CUDA>:--compress-mode=size>)
   elseif(RINGWISE_CUDA STREQUAL "ON")
     message(FATAL_ERROR "RINGWISE_CUDA=ON but no working nvcc was found")
   endif()
 endif()
-message(STATUS "ringwise: CUDA ${RINGWISE_HAVE_CUDA} ${CMAKE_CUDA_COMPILER_VERSION}")
+
+if(RINGWISE_SANITIZE AND RINGWISE_HAVE_CUDA)
+  list(GET ringwise_code 0 ringwise_code) # sanitizers look at what runs on the CPU
+endif()
+if(RINGWISE_HAVE_CUDA)
+  list(GET ringwise_code 0 ringwise_first)
+  list(GET ringwise_code -1 ringwise_last)
+  set(ringwise_nvcc_options -std=c++20 -O3 --expt-relaxed-constexpr -fatbin)
+  execute_process(COMMAND ${RINGWISE_NVCC} --help OUTPUT_VARIABLE ringwise_help ERROR_QUIET)
+  if(ringwise_help MATCHES "compress-mode")
+    list(APPEND ringwise_nvcc_options --compress-mode=size)
+  endif()
+  foreach(architecture ${ringwise_code})
+    list(APPEND ringwise_nvcc_options -gencode arch=compute_${architecture},code=sm_${architecture})
+  endforeach()
+  foreach(architecture ${ringwise_first} ${ringwise_last})
+    list(APPEND ringwise_nvcc_options -gencode arch=compute_${architecture},code=compute_${architecture})
+  endforeach()
+  set(ringwise_images ${CMAKE_CURRENT_BINARY_DIR}/cuda-images)
+  file(MAKE_DIRECTORY ${ringwise_images})
+  file(GLOB ringwise_kernels CONFIGURE_DEPENDS tensor/cuda/kernels/*.cu)
+  file(GLOB ringwise_kernel_headers CONFIGURE_DEPENDS tensor/cuda/kernels/*.cuh)
+  set(ringwise_image_files "")
+  foreach(kernel ${ringwise_kernels})
+    get_filename_component(name ${kernel} NAME_WE)
+    add_custom_command(
+      OUTPUT ${ringwise_images}/${name}.fatbin
+      COMMAND ${RINGWISE_NVCC} ${ringwise_nvcc_options} -I${CMAKE_CURRENT_SOURCE_DIR} ${kernel} -o ${ringwise_images}/${name}.fatbin
+      DEPENDS ${kernel} ${ringwise_kernel_headers} ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/arguments.h
+              ${CMAKE_CURRENT_SOURCE_DIR}/tensor/kernels.h
+      COMMENT "CUDA kernels: ${name}" VERBATIM)
+    list(APPEND ringwise_image_files ${ringwise_images}/${name}.fatbin)
+  endforeach()
+  set_source_files_properties(tensor/cuda/images.cc PROPERTIES
+    OBJECT_DEPENDS "${ringwise_image_files}" COMPILE_DEFINITIONS "RINGWISE_IMAGE_FOLDER=\"${ringwise_images}\"")
+endif()
+message(STATUS "ringwise: CUDA ${RINGWISE_HAVE_CUDA} ${ringwise_code}")

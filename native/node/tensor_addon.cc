@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "node/tensor_call.h"
-#include "tensor/cuda/device.h"
+#include "node/tensor_cuda.h"
 
 namespace ringwise::node {
 
@@ -44,8 +44,7 @@ class TensorAddon final : public Napi::Addon<TensorAddon> {
                           InstanceMethod<&TensorAddon::free>("free"), InstanceMethod<&TensorAddon::memory>("memory"),
                           InstanceMethod<&TensorAddon::use_cpu>("useCpu"),
                           InstanceMethod<&TensorAddon::num_threads>("numThreads"),
-                          InstanceMethod<&TensorAddon::set_num_threads>("setNumThreads"),
-                          InstanceMethod<&TensorAddon::cuda_info>("cudaInfo")});
+                          InstanceMethod<&TensorAddon::set_num_threads>("setNumThreads")});
     const auto scratch = Napi::Float64Array::New(env, kScratchCount);
     state_.scratch = scratch.Data();
     state_.scratch_owner = Napi::Persistent(scratch.As<Napi::Object>());
@@ -54,6 +53,7 @@ class TensorAddon final : public Napi::Addon<TensorAddon> {
     define_layers(env, exports, &state_);
     define_nn_kernels(env, exports, &state_);
     define_optimizer(env, exports, &state_);
+    define_cuda(env, exports, &state_);
   }
 
  private:
@@ -109,29 +109,6 @@ class TensorAddon final : public Napi::Addon<TensorAddon> {
   Napi::Value set_num_threads(const Napi::CallbackInfo& info) {
     tensor::set_thread_count(info[0].As<Napi::Number>().Int32Value());
     return info.Env().Undefined();
-  }
-
-  /// () → { compiled, count, devices: [{ name, memoryBytes, computeCapability }], reason }
-  Napi::Value cuda_info(const Napi::CallbackInfo& info) {
-    return guarded(info, [&] {
-      const Napi::Env env = info.Env();
-      const tensor::CudaInfo cuda = tensor::cuda_info();
-      auto devices = Napi::Array::New(env, cuda.devices.size());
-      for (uint32_t i = 0; i < cuda.devices.size(); i++) {
-        const tensor::CudaDevice& found = cuda.devices[i];
-        auto device = Napi::Object::New(env);
-        device.Set("name", found.name);
-        device.Set("memoryBytes", static_cast<double>(found.memory_bytes));
-        device.Set("computeCapability", std::to_string(found.major) + "." + std::to_string(found.minor));
-        devices.Set(i, device);
-      }
-      auto result = Napi::Object::New(env);
-      result.Set("compiled", cuda.compiled);
-      result.Set("count", static_cast<double>(cuda.devices.size()));
-      result.Set("devices", devices);
-      result.Set("reason", cuda.reason);
-      return result.As<Napi::Value>();
-    });
   }
 
   /// Exceptions of the library as JavaScript errors; those of Node-API pass as they are.

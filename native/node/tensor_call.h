@@ -13,6 +13,8 @@
 #include <string>
 
 #include "node/tensor_state.h"
+#include "tensor/cuda/device.h"
+#include "tensor/cuda/kernels.h"
 
 namespace ringwise::node {
 
@@ -30,7 +32,15 @@ class Call {
     state_ = static_cast<TensorState*>(data);
   }
 
-  const tensor::Kernels& kernels() const { return *state_->kernels; }
+  /// The kernels of the device that operand 0 lies on, which the calling thread enters.
+  const tensor::Kernels& kernels() const { return kernels_on(device_of(0)); }
+  const tensor::Kernels& kernels_on(int device) const {
+    if (device < 0) return *state_->kernels;
+    tensor::cuda::Device::get(device).enter();
+    return tensor::cuda::kernels();
+  }
+  /// Whether the operands lie in host memory.
+  bool is_on_host() const { return device_of(0) < 0; }
 
   double number(size_t i) const {
     double value;
@@ -55,7 +65,11 @@ class Call {
   /// Whether there is an operand i that lies in memory.
   bool has(size_t i) const { return handle(i) != 0; }
   /// The memory that operand i lies in.
-  const tensor::Block& block(size_t i) const { return block_of(handle(i)); }
+  const tensor::Block& block(size_t i) const {
+    const tensor::Block& block = block_of(handle(i));
+    if (handle(0) != 0 && block.device != device_of(0)) apart(block.device, device_of(0));
+    return block;
+  }
   const tensor::Block& block_of(int32_t handle) const {
     const tensor::Block* block = state_->blocks.find(handle);
     if (block == nullptr) throw std::invalid_argument("kernel call: a handle names no memory in use. This is a bug in @ringwise/tensor.");
@@ -65,6 +79,7 @@ class Call {
   double value(size_t i) const { return state_->scratch[2 * i + 1]; }
   /// `count` dense elements of operand i, which must be of this type.
   void* dense(size_t i, DType dtype, size_t count) const {
+    block(i);
     return dense_at(handle(i), state_->scratch[2 * i + 1], dtype, count);
   }
   /// `count` dense elements of this memory, which must be of this type.
@@ -101,6 +116,11 @@ class Call {
     return static_cast<size_t>(value);
   }
 
+  [[noreturn]] void apart(int device, int other) const {
+    throw std::invalid_argument("kernel call: expected memory on one device, got " + tensor::cuda::name_of_device(device) +
+                                " and " + tensor::cuda::name_of_device(other) + ". Move one with to().");
+  }
+
   /// The first `operands` operands as the shape in the scratch array sees them; what they reach is checked.
   tensor::Walk walk(int operands) const {
     tensor::Walk walk;
@@ -118,12 +138,18 @@ class Call {
 
  private:
   int32_t handle(size_t i) const { return static_cast<int32_t>(state_->scratch[2 * i]); }
+  /// Of the memory of operand i; -1 for host memory.
+  int device_of(size_t i) const {
+    const tensor::Block* block = state_->blocks.find(handle(i));
+    return block == nullptr ? -1 : block->device;
+  }
 
   void place(tensor::Walk& walk, int i, const double* strides) const {
     tensor::Operand& operand = walk.operand[i];
     const double* begin = state_->scratch + 2 * i + 1;
     if (i > 0 && !has(i)) {  // a number: the same everywhere
       operand.dtype = DType::Float64;
+      operand.is_number = true;
       operand.data = reinterpret_cast<char*>(const_cast<double*>(begin));
       std::fill_n(operand.strides, walk.rank, 0);
       return;

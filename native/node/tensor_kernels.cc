@@ -61,6 +61,7 @@ void matmul(Call& call) {
     walk.operand[i].strides[walk.rank] = 0;
   }
   walk.shape[walk.rank++] = 1;
+  if (const auto whole = call.kernels().matmul_walk) return whole(walk, x);
   // Threads share the batch where that is enough for all of them, and each product where it is not.
   constexpr size_t kGrainProducts = size_t{1} << 20;
   const size_t products = area(area(x.m, x.n), x.k);
@@ -119,6 +120,7 @@ size_t short_count(const tensor::LookupSizes& x) { return area(area(x.outer, x.c
 const int64_t* index_of(Call& call, const tensor::LookupSizes& x) {
   const size_t count = x.per_element ? short_count(x) : x.count;
   const int64_t* index = call.indices(2, count);
+  if (!call.is_on_host()) return index;  // the kernels look at each themselves
   for (size_t i = 0; i < count; i++) {
     if (index[i] < 0 || static_cast<size_t>(index[i]) >= x.size) throw std::out_of_range("lookup: an index is out of range.");
   }

@@ -15,6 +15,7 @@ struct Block {
   void* data = nullptr;
   DType dtype = DType::Float32;
   size_t count = 0;  // elements
+  int device = -1;   // of CUDA; -1: host memory
 };
 
 class BlockTable {

@@ -86,6 +86,8 @@ struct Kernels {
   /// c[m,n] = op(A)[m,k] op(B)[k,n], plus c when `accumulate`; c is dense. A transposed operand is stored [k,m] or [n,k].
   void (*matmul)(float* c, const float* a, const float* b, const MatmulSizes&);
   void (*matmul_double)(double* c, const double* a, const double* b, const MatmulSizes&);
+  /// As those, for every index of a walk whose strides are bytes. Null where matrices are taken one by one.
+  void (*matmul_walk)(const Walk&, const MatmulSizes&);
 
   /// Row by row over dense float32 or float64.
   void (*log_softmax)(DType, void* out, const void* a, size_t rows, size_t cols);
@@ -142,6 +144,10 @@ struct Kernels {
   double (*total_norm)(const OptimizerTensor*, size_t count);
   /// Multiplies every `param`; returns whether everything was finite.
   bool (*scale)(const OptimizerTensor*, size_t count, double factor);
+  /// As those two where nobody waits for a result: it is written to the device later. Null on the CPU.
+  void (*start_total_norm)(const OptimizerTensor*, size_t count, float* norm);
+  /// Takes the factor from memory unless that is null; not_finite, which may be null, becomes 1 if anything was not.
+  void (*start_scale)(const OptimizerTensor*, size_t count, const float* factor, double number, float* not_finite);
 };
 
 /// The table of `cap`, or of the best level where the CPU has less.

@@ -9,6 +9,7 @@ Walk simplified(const Walk& walk) {
   for (int i = 0; i < walk.operands; i++) {
     result.operand[i].data = walk.operand[i].data;
     result.operand[i].dtype = walk.operand[i].dtype;
+    result.operand[i].is_number = walk.operand[i].is_number;
     element[i] = static_cast<ptrdiff_t>(byte_size(walk.operand[i].dtype));
   }
   const auto extends_last = [&](int d) {

@@ -17,6 +17,7 @@ constexpr int kMaxOperands = 4;
 struct Operand {
   char* data = nullptr;
   DType dtype = DType::Float32;
+  bool is_number = false;  // `data` is a float64 in host memory, also where the other operands lie on a device
   ptrdiff_t strides[kMaxRank];  // elements; bytes in a simplified walk. Only the first `rank` are set
 };
 

@@ -15,7 +15,7 @@ function buildAndRun(folder: string, sanitize: string): void {
       throw new Error(`${command} ${args.join(' ')} failed\n${stdout}\n${stderr}`);
     }
   };
-  const cuda = sanitize === '' ? 'AUTO' : 'OFF';
+  const cuda = sanitize === 'thread' ? 'OFF' : 'AUTO';
   const options = [`-DRINGWISE_SANITIZE=${sanitize}`, `-DRINGWISE_CUDA=${cuda}`, '-DRINGWISE_TESTS=ON'];
   run('cmake', ['-S', '.', '-B', folder, ...options]);
   run('cmake', ['--build', folder, '--parallel', '2']);

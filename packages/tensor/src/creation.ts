@@ -1,9 +1,11 @@
 // Tensors from numbers. A tensor made here belongs to the scope that is open.
 import { kernels } from './backends/index.ts';
+import { type DeviceName, deviceOf } from './device.ts';
 import { type DType, dtypeInfo, dtypeOfArray, type HostArray } from './dtype.ts';
 import { type Value, writer } from './element.ts';
 import { badArange, badHostArray, raggedData, unknownData, unknownDtype, wrongCount } from './errors.ts';
 import type { Memory } from './kernels.ts';
+import { to } from './ops/convert.ts';
 import { checkedShape, countOf, type Shape } from './shape.ts';
 import { adopt } from './storage.ts';
 import { created, empty, type Tensor } from './tensor.ts';
@@ -24,6 +26,8 @@ export type NestedData = number | bigint | boolean | readonly NestedData[];
 
 export interface CreationOptions {
   readonly dtype?: DType;
+  /** Default: 'cpu'. */
+  readonly device?: DeviceName;
   /** Records operations on the tensor, so that backward fills its `grad`. Floating dtypes only. */
   readonly requiresGrad?: boolean;
 }
@@ -33,10 +37,12 @@ function checkedDtype(op: string, dtype: DType): DType {
   throw unknownDtype(op, dtype);
 }
 
-/** Sets requiresGrad, which the tensor's own setter checks. */
-function finish(tensor: Tensor, options: CreationOptions): Tensor {
-  if (options.requiresGrad) tensor.requiresGrad = true;
-  return tensor;
+/** Moves the tensor to its device, and sets requiresGrad, which the tensor's own setter checks. */
+function finish(tensor: Tensor, options: Omit<CreationOptions, 'dtype'>): Tensor {
+  const out = to(tensor, options.device ?? 'cpu');
+  if (out !== tensor) tensor.dispose();
+  if (options.requiresGrad) out.requiresGrad = true;
+  return out;
 }
 
 const isTypedArray = (data: unknown): data is TypedArray =>
@@ -132,19 +138,21 @@ export function fromHost(
 
 /** Every element is `value`. */
 export function full(shape: Shape, value: number, options: CreationOptions = {}): Tensor {
-  const out = empty(checkedDtype('full', options.dtype ?? 'float32'), checkedShape('full', shape));
+  const dtype = checkedDtype('full', options.dtype ?? 'float32');
+  const out = empty(dtype, checkedShape('full', shape), deviceOf(options.device ?? 'cpu'));
   kernels().copy(out.shape, out.strided, value);
-  return finish(out, options);
+  if (options.requiresGrad) out.requiresGrad = true;
+  return out;
 }
 
 export const zeros = (shape: Shape, options: CreationOptions = {}): Tensor => full(shape, 0, options);
 export const ones = (shape: Shape, options: CreationOptions = {}): Tensor => full(shape, 1, options);
-/** Zeros in the shape and dtype of another tensor. */
+/** Zeros in the shape and dtype, and on the device, of another tensor. */
 export const zerosLike = (like: Tensor, options: CreationOptions = {}): Tensor =>
-  full(like.shape, 0, { dtype: like.dtype, ...options });
-/** Ones in the shape and dtype of another tensor. */
+  full(like.shape, 0, { dtype: like.dtype, device: like.device, ...options });
+/** Ones in the shape and dtype, and on the device, of another tensor. */
 export const onesLike = (like: Tensor, options: CreationOptions = {}): Tensor =>
-  full(like.shape, 1, { dtype: like.dtype, ...options });
+  full(like.shape, 1, { dtype: like.dtype, device: like.device, ...options });
 
 /** start, start + step, … below end. With one argument, from 0 to it. */
 export function arange(start: number, end?: number, step = 1, options: CreationOptions = {}): Tensor {

@@ -30,6 +30,7 @@ export const dtypeInfo: Readonly<Record<DType, DTypeInfo>> = {
 };
 
 export const dtypes = Object.keys(dtypeInfo) as readonly DType[];
+export const isDType = (name: string): name is DType => Object.hasOwn(dtypeInfo, name);
 export const bytesOf = (dtype: DType): number => dtypeInfo[dtype].bytes;
 export const isFloat = (dtype: DType): boolean => dtypeInfo[dtype].kind === 'float';
 export const isHalf = (dtype: DType): boolean => dtype === 'float16' || dtype === 'bfloat16';

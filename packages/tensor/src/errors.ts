@@ -5,11 +5,13 @@ export type TensorErrorCode =
   | 'ERR_TENSOR_ANOMALY'
   | 'ERR_TENSOR_ARGUMENT'
   | 'ERR_TENSOR_AUTOGRAD'
+  | 'ERR_TENSOR_DEVICE'
   | 'ERR_TENSOR_DISPOSED'
   | 'ERR_TENSOR_DTYPE'
   | 'ERR_TENSOR_GRAD_CHECK'
   | 'ERR_TENSOR_KERNELS'
   | 'ERR_TENSOR_LABEL'
+  | 'ERR_TENSOR_MEMORY'
   | 'ERR_TENSOR_NPY'
   | 'ERR_TENSOR_SAFETENSORS'
   | 'ERR_TENSOR_SHAPE'
@@ -62,7 +64,31 @@ export const unknownCpuLevel = (value: string, known: readonly string[]): Tensor
     `RINGWISE_CPU: expected ${known.join(', ')}, got '${value}'. Unset it to take the best that this CPU has.`,
   );
 
+// Devices.
+
+const deviceError = (message: string): TensorError => new TensorError('ERR_TENSOR_DEVICE', message);
+
+export const badDevice = (name: unknown): TensorError =>
+  deviceError(`device: expected 'cpu', 'cuda' or 'cuda:N', got '${name}'.`);
+
+export const differentDevices = (op: string, a: string, b: string): TensorError =>
+  deviceError(`${op}: expected tensors on one device, got ${a} and ${b}. Move one with to('${a}').`);
+
+export const notOnHost = (what: string, device: string): TensorError =>
+  deviceError(`${what}: expected a tensor in host memory, got one on ${device}. Use to('cpu').`);
+
+export const onlyOnHost = (device: string): TensorError =>
+  deviceError(
+    `reference kernels: expected device 'cpu', got '${device}'. Unset RINGWISE_KERNELS to take the native ones.`,
+  );
+
 // Memory.
+
+/** What the addon threw, as an error of this package. It says itself what happened; its code is one of ours. */
+export const fromAddon = (error: unknown): TensorError => {
+  const { code, message } = error as { code?: TensorErrorCode; message: string };
+  return new TensorError(code ?? 'ERR_TENSOR_KERNELS', message, error);
+};
 
 export const disposed = (shape: Shape): TensorError =>
   new TensorError(

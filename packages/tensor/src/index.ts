@@ -4,6 +4,7 @@ export { checkpoint } from './autograd/checkpoint.ts';
 export { customFunction, type FunctionContext, type FunctionOptions } from './autograd/custom.ts';
 export { type GradOptions, grad } from './autograd/grad.ts';
 export { kernelsName } from './backends/index.ts';
+export { type CudaDevice, type CudaInfo, cudaInfo } from './backends/native.ts';
 export {
   type AutocastDType,
   type AutocastOptions,
@@ -28,6 +29,7 @@ export {
   zeros,
   zerosLike,
 } from './creation.ts';
+export type { Device, DeviceName } from './device.ts';
 export { type DType, type HostArray, promoteTypes, resultType } from './dtype.ts';
 export { TensorError, type TensorErrorCode } from './errors.ts';
 export { type Leak, leakReport, trackLeaks } from './leaks.ts';
@@ -46,7 +48,7 @@ export {
   randperm,
 } from './random-tensors.ts';
 export type { Shape } from './shape.ts';
-export { emptyCache, type MemoryUse, memory } from './storage.ts';
+export { emptyCache, type MemoryUse, memory, synchronize } from './storage.ts';
 export { type Operand, Tensor } from './tensor.ts';
 export type { NestedNumbers } from './tensor-core.ts';
 export { getNumThreads, setNumThreads } from './threads.ts';

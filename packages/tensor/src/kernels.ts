@@ -7,6 +7,7 @@
 // written. So an elementwise op is one expression in a kernel set, for all dtypes and all layouts.
 //
 // `out` may be an input of `map` and `copy` where both lie the same way; otherwise it overlaps no input.
+import type { Device } from './device.ts';
 import type { DType, HostArray } from './dtype.ts';
 import type { LayerKernels } from './layer-kernels.ts';
 
@@ -17,7 +18,9 @@ export interface Memory {
   readonly count: number;
   /** Names the memory inside its kernel set; an integer ≥ 1, so that calls into native code stay cheap. */
   readonly handle: number;
-  /** The same memory as JavaScript sees it. Not to be touched after `free`. */
+  readonly device: Device;
+  /** The same memory as JavaScript sees it; of a CUDA device a copy, made when this is read. Not to be touched after
+   *  `free`. */
   readonly host: HostArray;
 }
 
@@ -208,10 +211,21 @@ type Shape = readonly number[];
 export interface Kernels extends LayerKernels {
   readonly name: 'reference' | 'native';
 
-  // Memory. `alloc` does not clear. `adopt` wraps an array that somebody else owns and keeps it alive until free.
-  readonly alloc: (dtype: DType, count: number) => Memory;
+  // Memory. `alloc` does not clear. `adopt` wraps an array that somebody else owns and keeps it alive until free. All
+  // operands of a call lie on one device, which computes; on CUDA a call returns when the work has been started.
+  readonly alloc: (dtype: DType, count: number, device?: Device) => Memory;
   readonly adopt: (dtype: DType, array: HostArray) => Memory;
   readonly free: (memory: Memory) => void;
+  /** Copies an array of the memory's dtype to the elements from `offset`. */
+  readonly write: (memory: Memory, offset: number, array: HostArray) => void;
+  /** Fills an array of the memory's dtype with the elements from `offset`, once they are computed. */
+  readonly read: (memory: Memory, offset: number, into: HostArray) => void;
+  /** As read, without blocking. The memory may be freed meanwhile. */
+  readonly readAsync: (memory: Memory, offset: number, into: HostArray) => Promise<void>;
+  /** Waits until everything that was started on the device has ended. */
+  readonly synchronize: (device: Device) => void;
+  /** Gives freed memory that is kept for reuse back to the device. */
+  readonly trim: (device: Device) => void;
 
   /** Threads that share a kernel, the caller included; for the whole process. Results do not depend on it. */
   readonly numThreads: () => number;

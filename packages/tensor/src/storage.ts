@@ -5,22 +5,80 @@
 // A Storage object lives as long as its Memory: the free list keeps the object, so that registering with the
 // collector is paid once per piece of memory and not once per operation.
 import { kernels } from './backends/index.ts';
+import { type Device, deviceOf } from './device.ts';
 import { type DType, dtypes, bytesOf as elementBytes, type HostArray } from './dtype.ts';
 import type { Memory, Strided } from './kernels.ts';
 import { noteBirth, noteEnd } from './leaks.ts';
 
-let liveCount = 0;
-let liveBytes = 0;
-let peakBytes = 0;
-let cachedBytes = 0;
-let allocations = 0;
+/** The memory of one device, counted exactly, and what waits there for reuse. */
+class Pool {
+  readonly device: Device;
+  liveCount = 0;
+  liveBytes = 0;
+  peakBytes = 0;
+  cachedBytes = 0;
+  /** How often memory was asked of the kernel set. */
+  allocations = 0;
+  /** By size. Lists stay when they are empty: storages in use know where they will go. */
+  readonly #freeLists = Object.fromEntries(dtypes.map((dtype) => [dtype, new Map()])) as Record<
+    DType,
+    Map<number, Storage[]>
+  >;
+
+  constructor(device: Device) {
+    this.device = device;
+  }
+
+  freeListOf(dtype: DType, count: number): Storage[] {
+    const lists = this.#freeLists[dtype];
+    let list = lists.get(count);
+    if (list === undefined) {
+      list = [];
+      lists.set(count, list);
+    }
+    return list;
+  }
+
+  countLive(bytes: number): void {
+    this.liveCount++;
+    this.liveBytes += bytes;
+    if (this.liveBytes > this.peakBytes) this.peakBytes = this.liveBytes;
+  }
+
+  countDead(bytes: number): void {
+    this.liveCount--;
+    this.liveBytes -= bytes;
+  }
+
+  empty(): void {
+    for (const lists of Object.values(this.#freeLists)) {
+      for (const list of lists.values()) {
+        for (const storage of list) destroy(storage);
+        list.length = 0;
+      }
+    }
+    this.cachedBytes = 0;
+  }
+}
+
+const hostPool = new Pool('cpu');
+const pools = new Map<Device, Pool>([['cpu', hostPool]]);
+
+function poolOf(device: Device): Pool {
+  if (device === 'cpu') return hostPool;
+  let pool = pools.get(device);
+  if (pool === undefined) {
+    pool = new Pool(device);
+    pools.set(device, pool);
+  }
+  return pool;
+}
 
 const bytesOf = (memory: Memory): number => memory.count * elementBytes(memory.dtype);
 
 // Holds the memory and not the storage, which would keep it alive for ever.
 const collected = new FinalizationRegistry<Memory>((memory) => {
-  liveCount--;
-  liveBytes -= bytesOf(memory);
+  poolOf(memory.device).countDead(bytesOf(memory));
   noteEnd(memory);
   kernels().free(memory);
 });
@@ -34,11 +92,13 @@ export class Storage {
   /** Tensors and tape entries that hold this memory. At 0 it may be given to somebody else at once. */
   refs = 1;
   readonly bytes: number;
+  readonly #pool: Pool;
   /** Where it waits for reuse; null: it is adopted, and never reused. */
   readonly #freeList: Storage[] | null;
 
-  constructor(memory: Memory, freeList: Storage[] | null) {
+  constructor(memory: Memory, pool: Pool, freeList: Storage[] | null) {
     this.memory = memory;
+    this.#pool = pool;
     this.dense = { memory, offset: 0, strides: null };
     this.bytes = bytesOf(memory);
     this.#freeList = freeList;
@@ -53,33 +113,17 @@ export class Storage {
   release(): void {
     if (--this.refs > 0) return;
     const { bytes } = this;
-    liveCount--;
-    liveBytes -= bytes;
+    const pool = this.#pool;
+    pool.countDead(bytes);
     noteEnd(this.memory);
     if (this.#freeList === null) {
       destroy(this);
       return;
     }
-    if (cachedBytes + bytes > peakBytes) emptyCache();
+    if (pool.cachedBytes + bytes > pool.peakBytes) pool.empty();
     this.#freeList.push(this);
-    cachedBytes += bytes;
+    pool.cachedBytes += bytes;
   }
-}
-
-/** By size. Lists stay when they are empty: storages in use know where they will go. */
-const freeLists = Object.fromEntries(dtypes.map((dtype) => [dtype, new Map()])) as Record<
-  DType,
-  Map<number, Storage[]>
->;
-
-function freeListOf(dtype: DType, count: number): Storage[] {
-  const lists = freeLists[dtype];
-  let list = lists.get(count);
-  if (list === undefined) {
-    list = [];
-    lists.set(count, list);
-  }
-  return list;
 }
 
 function destroy(storage: Storage): void {
@@ -87,34 +131,40 @@ function destroy(storage: Storage): void {
   kernels().free(storage.memory);
 }
 
-function countLive(bytes: number): void {
-  liveCount++;
-  liveBytes += bytes;
-  if (liveBytes > peakBytes) peakBytes = liveBytes;
+/** New memory. Where a device has not enough, what is cached there is given back first. */
+function take(dtype: DType, count: number, device: Device): Memory {
+  try {
+    return kernels().alloc(dtype, count, device);
+  } catch (error) {
+    if ((error as { code?: string }).code !== 'ERR_TENSOR_MEMORY') throw error;
+    emptyCache();
+    return kernels().alloc(dtype, count, device);
+  }
 }
 
 /** Memory with one reference and whatever was in it before. */
-export function allocate(dtype: DType, count: number): Storage {
-  const freeList = freeListOf(dtype, count);
+export function allocate(dtype: DType, count: number, device: Device = 'cpu'): Storage {
+  const pool = device === 'cpu' ? hostPool : poolOf(device);
+  const freeList = pool.freeListOf(dtype, count);
   const cached = freeList.pop();
   if (cached !== undefined) {
-    cachedBytes -= cached.bytes;
+    pool.cachedBytes -= cached.bytes;
     cached.refs = 1;
-    countLive(cached.bytes);
+    pool.countLive(cached.bytes);
     noteBirth(cached.memory, cached.bytes);
     return cached;
   }
-  allocations++;
-  const storage = new Storage(kernels().alloc(dtype, count), freeList);
-  countLive(storage.bytes);
+  pool.allocations++;
+  const storage = new Storage(take(dtype, count, device), pool, freeList);
+  pool.countLive(storage.bytes);
   noteBirth(storage.memory, storage.bytes);
   return storage;
 }
 
 /** Memory over an array that the caller owns; it is never reused for anything else. */
 export function adopt(dtype: DType, array: HostArray): Storage {
-  const storage = new Storage(kernels().adopt(dtype, array), null);
-  countLive(storage.bytes);
+  const storage = new Storage(kernels().adopt(dtype, array), hostPool, null);
+  hostPool.countLive(storage.bytes);
   noteBirth(storage.memory, storage.bytes);
   return storage;
 }
@@ -141,22 +191,20 @@ export interface MemoryUse {
   readonly allocations: number;
 }
 
-/** Tensor memory of this process, counted exactly. */
-export const memory = (): MemoryUse => ({
-  tensors: liveCount,
-  bytes: liveBytes,
-  peakBytes,
-  cachedBytes,
-  allocations,
-});
-
-/** Gives memory that is kept for reuse back to the system. */
-export function emptyCache(): void {
-  for (const lists of Object.values(freeLists)) {
-    for (const list of lists.values()) {
-      for (const storage of list) destroy(storage);
-      list.length = 0;
-    }
-  }
-  cachedBytes = 0;
+/** Tensor memory of this process on one device, by default the host, counted exactly. */
+export function memory(device = 'cpu'): MemoryUse {
+  const { liveCount, liveBytes, peakBytes, cachedBytes, allocations } = poolOf(deviceOf(device));
+  return { tensors: liveCount, bytes: liveBytes, peakBytes, cachedBytes, allocations };
 }
+
+/** Gives memory that is kept for reuse back to the system, on all devices. */
+export function emptyCache(): void {
+  for (const pool of pools.values()) {
+    pool.empty();
+    // A device that never gave memory may not be there.
+    if (pool !== hostPool && pool.peakBytes > 0) kernels().trim(pool.device);
+  }
+}
+
+/** Waits until everything that was started on a device has ended. Results are waited for where they are read, too. */
+export const synchronize = (device: string): void => kernels().synchronize(deviceOf(device));

@@ -6,15 +6,16 @@ import { inspect } from 'node:util';
 import { Leaf } from './autograd/leaf.ts';
 import type { Node } from './autograd/node.ts';
 import { kernels } from './backends/index.ts';
+import type { Device } from './device.ts';
 import { type DType, dtypeInfo, type HostArray } from './dtype.ts';
 import { reader, type Value } from './element.ts';
-import { disposed, notDense, notOneElement, unsafeInteger } from './errors.ts';
+import { disposed, notDense, notOneElement, notOnHost, unsafeInteger } from './errors.ts';
 import { formatTensor } from './format.ts';
 import type { Memory, Strided } from './kernels.ts';
 import type { Layout } from './layout.ts';
 import { type BufferView, bufferSymbol, bufferView } from './protocol.ts';
 import { countOf, type Shape, stridesOf } from './shape.ts';
-import { adopt, hostView, type Storage } from './storage.ts';
+import { adopt, allocate, hostView, type Storage } from './storage.ts';
 
 export type NestedNumbers = number | NestedNumbers[];
 
@@ -60,6 +61,11 @@ export abstract class TensorCore {
   get layout(): Layout {
     const { offset } = this.strided;
     return { shape: this.shape, strides: this.strides, offset };
+  }
+
+  /** Where the elements lie. Throws after dispose. */
+  get device(): Device {
+    return this.storage.memory.device;
   }
 
   get rank(): number {
@@ -115,17 +121,27 @@ export abstract class TensorCore {
   /** The only element, as a number. */
   item(): number {
     if (this.count !== 1) throw notOneElement('item', this.shape);
-    return toNumber(reader(this.memory)(this.offset));
+    const { memory } = this;
+    if (memory.device === 'cpu') return toNumber(reader(memory)(this.offset));
+    const host = new dtypeInfo[this.dtype].array(1);
+    kernels().read(memory, this.offset, host);
+    return toNumber(reader({ dtype: this.dtype, host })(0));
   }
 
   /**
    * The elements as a typed array: the tensor's own memory, where writes are seen by it, or a copy if it is not
-   * contiguous. float16 and bfloat16 come as bit patterns. Not to be used after dispose, or after a backward that frees it.
+   * contiguous or not in host memory. float16 and bfloat16 come as bit patterns. Not to be used after dispose, or after a backward that frees it.
    */
   dataSync(): HostArray {
     const { storage } = this;
-    if (this.isContiguous) return hostView(storage, this.offset, this.count);
+    if (this.isContiguous && this.device === 'cpu') return hostView(storage, this.offset, this.count);
     const array = new dtypeInfo[this.dtype].array(this.count);
+    if (this.device !== 'cpu') {
+      const dense = denseStorage(this);
+      kernels().read(dense.memory, dense === storage ? this.offset : 0, array);
+      dense.release();
+      return array;
+    }
     const copy = adopt(this.dtype, array);
     kernels().copy(this.shape, copy.dense, this.strided);
     copy.release();
@@ -134,7 +150,13 @@ export abstract class TensorCore {
 
   /** As dataSync, once all computation of the tensor has ended. */
   async data(): Promise<HostArray> {
-    return this.dataSync();
+    if (this.device === 'cpu') return this.dataSync();
+    const array = new dtypeInfo[this.dtype].array(this.count);
+    const dense = denseStorage(this);
+    const read = kernels().readAsync(dense.memory, dense === this.storage ? this.offset : 0, array);
+    dense.release();
+    await read;
+    return array;
   }
 
   /** A copy as nested arrays; a number for shape []. Of bool, 1 and 0. */
@@ -159,9 +181,18 @@ export abstract class TensorCore {
 
   /** The buffer protocol: the tensor can be handed to anything that takes it, such as a collective. It is contiguous. */
   [bufferSymbol](): BufferView {
+    if (this.device !== 'cpu') throw notOnHost('buffer', this.device);
     if (!this.isContiguous) throw notDense(this.shape);
     return bufferView(this.dtype, this.dataSync());
   }
+}
+
+/** The memory of a tensor whose elements lie one behind the other, or a copy that has them so. One reference. */
+function denseStorage(tensor: TensorCore): Storage {
+  if (tensor.isContiguous) return tensor.storage.retain();
+  const copy = allocate(tensor.dtype, tensor.count, tensor.device);
+  kernels().copy(tensor.shape, copy.dense, tensor.strided);
+  return copy;
 }
 
 function toNumber(value: Value): number {

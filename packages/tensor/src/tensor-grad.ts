@@ -1,26 +1,28 @@
 // What a tensor has to do with gradients: whether it wants one, how it gets it, who hears of it.
 import { runBackward } from './autograd/backward.ts';
 import { Leaf } from './autograd/leaf.ts';
-import { kernels } from './backends/index.ts';
 import { noGrad, track } from './context.ts';
+import type { Device } from './device.ts';
 import { type DType, dtypeInfo, type HostArray, isFloat } from './dtype.ts';
 import {
   badBoundGrad,
   boundGrad,
+  differentDevices,
   gradDtype,
   gradientShape,
   hookGradient,
   needsGraph,
   noGraph,
   notALeaf,
+  notOnHost,
   notScalarLoss,
   onlyFloatGrad,
 } from './errors.ts';
-import type { Strided } from './kernels.ts';
-import { countOf, type Shape, sameShape } from './shape.ts';
-import { allocate, type Storage } from './storage.ts';
+import { type Shape, sameShape } from './shape.ts';
+import type { Storage } from './storage.ts';
 import type { Tensor } from './tensor.ts';
 import { TensorCore } from './tensor-core.ts';
+import { transferred } from './transfer.ts';
 
 export interface ZeroGradOptions {
   /** Default true. */
@@ -45,7 +47,7 @@ export abstract class GradTensor extends TensorCore {
     if (this.target !== null && !this.target.isLeaf) throw notALeaf('requiresGrad');
     if (value && !isFloat(this.dtype)) throw onlyFloatGrad(this.dtype);
     if (this.target instanceof Leaf) this.dropGrad(this.target);
-    this.target = value ? new Leaf(this.dtype, this.count) : null;
+    this.target = value ? new Leaf(this.dtype, this.count, this.device) : null;
   }
 
   /** True for tensors that no recorded operation made: parameters and data. */
@@ -73,6 +75,7 @@ export abstract class GradTensor extends TensorCore {
     if (gradient) {
       if (!sameShape(gradient.shape, this.shape)) throw gradientShape(gradient.shape, this.shape);
       if (gradient.dtype !== this.dtype) throw gradDtype(gradient.dtype, this.dtype);
+      if (gradient.device !== this.device) throw differentDevices('backward', this.device, gradient.device);
     } else if (this.count !== 1) {
       throw notScalarLoss(this.shape);
     }
@@ -103,7 +106,7 @@ export abstract class GradTensor extends TensorCore {
   retainGrad(): void {
     if (this.target === null) throw needsGraph('retainGrad');
     if (this.target.isLeaf || this.#retained !== null) return;
-    const retained = new Leaf(this.dtype, this.count);
+    const retained = new Leaf(this.dtype, this.count, this.device);
     this.#retained = retained;
     this.isKept = true;
     this.target.addHook((grad) => {
@@ -135,17 +138,18 @@ export abstract class GradTensor extends TensorCore {
     const leaf = this.#leaf('bindGrad');
     const isFitting = array instanceof dtypeInfo[this.dtype].array && array.length === this.count;
     if (!isFitting) throw badBoundGrad(this.count, this.dtype, array);
+    if (this.device !== 'cpu') throw notOnHost('bindGrad', this.device);
     leaf.bind(array);
     this.#forgetGrad();
   }
 
-  /** Internal: gives this tensor, and its gradient, another floating dtype in place. */
-  convert(dtype: DType): void {
-    if (dtype === this.dtype) return;
+  /** Internal: gives this tensor, and its gradient, another floating dtype or device in place. */
+  convert(dtype: DType, device: Device = this.device): void {
+    if (dtype === this.dtype && device === this.device) return;
     const leaf = this.target === null ? null : this.#leaf('convert');
     if (leaf?.isBound) throw boundGrad();
-    this.moveTo(convertedStorage(this.strided, this.shape, dtype));
-    leaf?.convert(dtype);
+    this.moveTo(transferred(this.strided, this.shape, dtype, device));
+    leaf?.convert(dtype, device);
     this.#forgetGrad();
   }
 
@@ -192,11 +196,5 @@ interface Typed {
 export function denseStorage(tensor: TensorCore): Storage {
   const { storage, strided, count } = tensor;
   if (strided === storage.dense && storage.memory.count === count) return storage.retain();
-  return convertedStorage(strided, tensor.shape, tensor.dtype);
-}
-
-function convertedStorage(strided: Strided, shape: Shape, dtype: DType): Storage {
-  const copy = allocate(dtype, countOf(shape));
-  kernels().copy(shape, copy.dense, strided);
-  return copy;
+  return transferred(strided, tensor.shape, tensor.dtype, tensor.device);
 }

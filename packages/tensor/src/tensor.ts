@@ -1,5 +1,7 @@
 // The tensor that users see: methods are thin; what they do is in ops/.
+
 import { track } from './context.ts';
+import type { Device, DeviceName } from './device.ts';
 import type { DType } from './dtype.ts';
 import type { Strided } from './kernels.ts';
 import { isDense, type Layout } from './layout.ts';
@@ -259,8 +261,8 @@ export class Tensor extends GradTensor {
     return ops.contiguous(this);
   }
   /** A copy in another dtype, or this tensor if it has it. Floats are cut towards zero. */
-  to(dtype: DType): Tensor {
-    return ops.to(this, dtype);
+  to(target: DType | DeviceName): Tensor {
+    return ops.to(this, target);
   }
   /** In place; not recorded. */
   copy_(other: Operand): Tensor {
@@ -294,8 +296,8 @@ export function created(storage: Storage, shape: Shape, strided: Strided = stora
 }
 
 /** Internal: a tensor with memory that nobody has written yet. */
-export function empty(dtype: DType, shape: Shape): Tensor {
-  return created(allocate(dtype, countOf(shape)), shape);
+export function empty(dtype: DType, shape: Shape, device: Device = 'cpu'): Tensor {
+  return created(allocate(dtype, countOf(shape), device), shape);
 }
 
 /** Internal: another layout over the same memory. */

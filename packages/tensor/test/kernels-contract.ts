@@ -1,6 +1,7 @@
 // What every kernel set promises, kernel by kernel, against plain float64 arithmetic written a second time in
 // kernels-oracle.ts. A kernel set's test file calls kernelsContract(name, load) and nothing else.
 import { beforeAll, describe } from 'vitest';
+import type { Device } from '../src/device.ts';
 import type { Kernels } from '../src/kernels.ts';
 import { attentionContract } from './contract/attention.ts';
 import { elementwiseContract } from './contract/elementwise.ts';
@@ -14,10 +15,10 @@ import { randomContract } from './contract/random.ts';
 import { reduceContract } from './contract/reduce.ts';
 import { Workbench } from './contract/workbench.ts';
 
-/** Registers the suite; `load` is called once, inside it. */
-export function kernelsContract(name: string, load: () => Kernels): void {
+/** Registers the suite; `load` is called once, inside it. All memory lies on `device`. */
+export function kernelsContract(name: string, load: () => Kernels, device: Device = 'cpu'): void {
   describe(`${name} kernels`, () => {
-    const bench = new Workbench();
+    const bench = new Workbench(device);
     beforeAll(() => {
       bench.kernels = load();
     });

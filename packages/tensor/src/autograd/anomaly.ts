@@ -11,7 +11,7 @@ import type { Node } from './node.ts';
 /** NaN, +∞ or −∞ among the elements; the first two of them before the third. Null where all are finite. */
 function oddity(shape: readonly number[], values: Strided): number | null {
   const extreme = (op: 'max' | 'min'): number => {
-    const out = allocate('float64', 1);
+    const out = allocate('float64', 1, values.memory.device);
     kernels().reduce(
       op,
       shape,

@@ -62,7 +62,7 @@ function send(name: string, inputs: readonly (Input | null)[], given: readonly (
     const gradient = given[i] ?? null;
     const contribution = gradient
       ? checkedGradient(name, gradient, input)
-      : allocate(target.dtype, target.count);
+      : allocate(target.dtype, target.count, target.device);
     if (gradient === null) kernels().copy([target.count], contribution.dense, 0);
     target.share(contribution);
     contribution.release();

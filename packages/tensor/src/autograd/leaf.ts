@@ -1,8 +1,10 @@
 // The gradient of a tensor that the user made: it stays after backward, may live in memory that somebody else owns
 // (a bucket of a reducer), and tells its listeners when it is final.
 import { kernels } from '../backends/index.ts';
+import type { Device } from '../device.ts';
 import type { DType, HostArray } from '../dtype.ts';
-import { adopt, allocate, type Storage } from '../storage.ts';
+import { adopt, type Storage } from '../storage.ts';
+import { transferred } from '../transfer.ts';
 import { GradTarget } from './target.ts';
 
 export class Leaf extends GradTarget {
@@ -75,12 +77,12 @@ export class Leaf extends GradTarget {
     this.isBound = true;
   }
 
-  /** Gives the gradient another dtype, with its value. */
-  convert(dtype: DType): void {
+  /** Gives the gradient another dtype or device, with its value. */
+  convert(dtype: DType, device: Device): void {
     this.dtype = dtype;
+    this.device = device;
     if (this.grad === null) return;
-    const converted = allocate(dtype, this.count);
-    kernels().copy([this.count], converted.dense, this.grad.dense);
+    const converted = transferred(this.grad.dense, [this.count], dtype, device);
     this.grad.release();
     this.grad = converted;
   }

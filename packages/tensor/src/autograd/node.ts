@@ -47,7 +47,7 @@ export class Node extends GradTarget {
     saved: readonly Storage[],
     backward: Backward,
   ) {
-    super(output.dtype, output.count);
+    super(output.dtype, output.count, output.device);
     this.name = name;
     this.site = isDetectingAnomaly() ? siteOf(name) : null;
     this.output = output;
@@ -64,7 +64,7 @@ export class Node extends GradTarget {
   override open(): Strided {
     // Memory that is shared is somebody else's gradient too: add to a copy.
     if (this.grad !== null && this.grad.refs > 1) {
-      const own = allocate(this.dtype, this.count);
+      const own = allocate(this.dtype, this.count, this.device);
       kernels().copy([this.count], own.dense, this.grad.dense);
       this.grad.release();
       this.grad = own;

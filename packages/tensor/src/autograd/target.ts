@@ -7,6 +7,7 @@
 //  - begin() … end(s): the kernel cannot add, so it writes to s, which is the gradient's memory or a temporary;
 //  - share(s): the contribution is already there, in memory that others may hold too.
 import { kernels } from '../backends/index.ts';
+import type { Device } from '../device.ts';
 import type { DType } from '../dtype.ts';
 import type { Strided } from '../kernels.ts';
 import { allocate, type Storage } from '../storage.ts';
@@ -21,6 +22,8 @@ export abstract class GradTarget {
   dtype: DType;
   /** Elements of the tensor and of its gradient. */
   readonly count: number;
+  /** Changes only where a module is moved. */
+  device: Device;
   grad: Storage | null = null;
   /** False: the next contribution is written over whatever is in `grad`. */
   isFilled = false;
@@ -28,9 +31,10 @@ export abstract class GradTarget {
   visit = 0;
   #hooks: Map<object, GradHook> | null = null;
 
-  constructor(dtype: DType, count: number) {
+  constructor(dtype: DType, count: number, device: Device) {
     this.dtype = dtype;
     this.count = count;
+    this.device = device;
   }
 
   get hasHooks(): boolean {
@@ -62,7 +66,7 @@ export abstract class GradTarget {
   abstract contributed(): void;
 
   open(): Strided {
-    this.grad ??= allocate(this.dtype, this.count);
+    this.grad ??= allocate(this.dtype, this.count, this.device);
     return this.grad.dense;
   }
 
@@ -72,7 +76,7 @@ export abstract class GradTarget {
   }
 
   begin(): Storage {
-    if (this.isFilled) return allocate(this.dtype, this.count);
+    if (this.isFilled) return allocate(this.dtype, this.count, this.device);
     this.open();
     return this.grad!;
   }

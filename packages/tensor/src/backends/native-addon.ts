@@ -10,15 +10,31 @@ export interface CudaDevice {
   readonly memoryBytes: number;
   /** For example '9.0'. */
   readonly computeCapability: string;
+  readonly multiprocessors: number;
 }
 
 export interface CudaInfo {
   /** Whether the addon was built with CUDA kernels. */
   readonly compiled: boolean;
-  readonly count: number;
+  /** Where the driver (libcuda) was found; null when it was not. */
+  readonly driver: string | null;
+  /** The newest CUDA that the driver knows, for example '13.0'. */
+  readonly driverVersion: string | null;
   readonly devices: readonly CudaDevice[];
-  /** Why there are no devices; empty when there are some. */
+  /** Why there are no devices, with every path that was tried for the driver; empty when there are some. */
   readonly reason: string;
+}
+
+/** What the caching allocator of a device holds. */
+export interface CudaMemoryUse {
+  /** Bytes handed out. */
+  readonly live: number;
+  /** The most bytes that were handed out at once. */
+  readonly peak: number;
+  /** Bytes that are kept for reuse. */
+  readonly cached: number;
+  readonly pieces: number;
+  readonly segments: number;
 }
 
 /** Memory is named by handles, dtypes and operations by numbers. Kernels take their operands from `scratch`. */
@@ -38,7 +54,18 @@ export interface NativeAddon extends NativeLayers {
   /** Threads that share a kernel; the setting is one for the whole process. */
   readonly numThreads: () => number;
   readonly setNumThreads: (count: number) => void;
+  /** Loads the driver at the first call. */
   readonly cudaInfo: () => CudaInfo;
+  /** Memory of a device; its handle is freed like all others, and never blocks. */
+  readonly cudaAlloc: (device: number, dtype: number, count: number) => number;
+  /** Returns when the array may be changed. */
+  readonly cudaUpload: (handle: number, offset: number, array: HostArray) => void;
+  /** Waits for all that was started on the device before, as cudaSynchronize does. */
+  readonly cudaDownload: (handle: number, offset: number, array: HostArray) => void;
+  readonly cudaDownloadAsync: (handle: number, offset: number, array: HostArray) => Promise<HostArray>;
+  readonly cudaSynchronize: (device: number) => void;
+  readonly cudaMemory: (device: number) => CudaMemoryUse;
+  readonly cudaEmptyCache: (device: number) => void;
 
   readonly map: (op: number, compute: number, operands: number) => void;
   readonly copy: () => void;

@@ -1,8 +1,9 @@
 // The kernels in C++ (native/tensor), called with integer handles and plain numbers. Every worker thread that uses
 // tensors has its own instance of the addon.
 import { markAsUntransferable } from 'node:worker_threads';
+import { cudaIndex, type Device } from '../device.ts';
 import { type DType, dtypeInfo, type HostArray } from '../dtype.ts';
-import { unknownCpuLevel } from '../errors.ts';
+import { fromAddon, unknownCpuLevel } from '../errors.ts';
 import {
   type Input,
   type Kernels,
@@ -26,7 +27,38 @@ const reduceCodes = numbered(reduceOps);
 const cpuLevels = ['baseline', 'avx2', 'avx512'];
 
 function adopt(addon: NativeAddon, dtype: DType, host: HostArray): Memory {
-  return { dtype, count: host.length, handle: addon.adopt(host, dtypeInfo[dtype].code), host };
+  return { dtype, count: host.length, handle: addon.adopt(host, dtypeInfo[dtype].code), device: 'cpu', host };
+}
+
+/** Runs what may fail on a device for reasons that its caller cannot know. */
+function onDevice<T>(call: () => T): T {
+  try {
+    return call();
+  } catch (error) {
+    throw fromAddon(error);
+  }
+}
+
+class CudaMemory implements Memory {
+  readonly dtype: DType;
+  readonly count: number;
+  readonly handle: number;
+  readonly device: Device;
+  readonly #addon: NativeAddon;
+
+  constructor(addon: NativeAddon, dtype: DType, count: number, device: Device) {
+    this.dtype = dtype;
+    this.count = count;
+    this.handle = onDevice(() => addon.cudaAlloc(cudaIndex(device), dtypeInfo[dtype].code, count));
+    this.device = device;
+    this.#addon = addon;
+  }
+
+  get host(): HostArray {
+    const array = new dtypeInfo[this.dtype].array(this.count);
+    onDevice(() => this.#addon.cudaDownload(this.handle, 0, array));
+    return array;
+  }
 }
 
 /** Space to move the first element to a multiple of 64 bytes. */
@@ -139,11 +171,35 @@ function kernelsOf(addon: NativeAddon): Kernels {
   };
   return {
     name: 'native',
-    alloc: (dtype, count) => alloc(addon, dtype, count),
+    alloc: (dtype, count, device = 'cpu') =>
+      device === 'cpu' ? alloc(addon, dtype, count) : new CudaMemory(addon, dtype, count, device),
     adopt: (dtype, array) => adopt(addon, dtype, array),
     free: (memory) => addon.free(memory.handle),
     numThreads: () => addon.numThreads(),
     setNumThreads: (count) => addon.setNumThreads(count),
+    write: (memory, offset, array) => {
+      if (memory.device === 'cpu') memory.host.set(array as never, offset);
+      else onDevice(() => addon.cudaUpload(memory.handle, offset, array));
+    },
+    read: (memory, offset, into) => {
+      if (memory.device === 'cpu') into.set(memory.host.subarray(offset, offset + into.length) as never);
+      else onDevice(() => addon.cudaDownload(memory.handle, offset, into));
+    },
+    readAsync: async (memory, offset, into) => {
+      if (memory.device === 'cpu') into.set(memory.host.subarray(offset, offset + into.length) as never);
+      else {
+        const done = onDevice(() => addon.cudaDownloadAsync(memory.handle, offset, into));
+        await done.catch((error: unknown) => {
+          throw fromAddon(error);
+        });
+      }
+    },
+    synchronize: (device) => {
+      if (device !== 'cpu') onDevice(() => addon.cudaSynchronize(cudaIndex(device)));
+    },
+    trim: (device) => {
+      if (device !== 'cpu') onDevice(() => addon.cudaEmptyCache(cudaIndex(device)));
+    },
 
     map: (op, compute, shape, out, a, b, c) => {
       const operands = walk(shape, out, a, b, c);
@@ -225,4 +281,4 @@ export function loadNativeKernels(): Kernels {
 
 /** What CUDA devices there are, and why there are none. Loads the addon and, at the first call, the driver. */
 export const cudaInfo = (): CudaInfo => loadAddon().cudaInfo();
-export type { CudaDevice, CudaInfo } from './native-addon.ts';
+export type { CudaDevice, CudaInfo, CudaMemoryUse } from './native-addon.ts';

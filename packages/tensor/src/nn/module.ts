@@ -1,7 +1,7 @@
 // Module finds its parameters, buffers and sub-modules in its own fields, also inside arrays, and names them by their
 // path ("layers.0.weight"). A subclass assigns fields in its constructor and writes a forward method.
-import type { DType } from '../dtype.ts';
-import { isFloat } from '../dtype.ts';
+import { type DeviceName, deviceOf } from '../device.ts';
+import { type DType, isDType, isFloat } from '../dtype.ts';
 import { needsFloat } from '../errors.ts';
 import {
   type BufferView,
@@ -134,13 +134,19 @@ export abstract class Module {
   }
 
   /**
-   * Converts floating parameters, their gradients and buffers in place, so that an optimiser that holds them goes on.
-   * Not while a gradient is bound (by DDP): convert first, then wrap.
+   * Converts floating parameters, their gradients and buffers, or moves all to a device, in place, so that an optimiser
+   * that holds them goes on (its own state stays where it is: move first, then make it). Not while a gradient is bound (by DDP): convert first, then wrap.
    */
-  to(dtype: DType): this {
+  to(target: DType | DeviceName): this {
+    const all = [...this.parameters(), ...this.buffers()];
+    if (!isDType(target)) {
+      const device = deviceOf(target);
+      for (const tensor of all) tensor.convert(tensor.dtype, device);
+      return this;
+    }
+    const dtype = target;
     if (!isFloat(dtype)) throw needsFloat('Module.to', dtype);
-    for (const tensor of [...this.parameters(), ...this.buffers()])
-      if (isFloat(tensor.dtype)) tensor.convert(dtype);
+    for (const tensor of all) if (isFloat(tensor.dtype)) tensor.convert(dtype);
     return this;
   }
 

@@ -1,8 +1,8 @@
 // Loading values into the tensors of a module. Everything is checked before anything is written.
-import { kernels } from '../backends/index.ts';
 import { badStateDict } from '../errors.ts';
 import { sameShape } from '../shape.ts';
 import type { Tensor } from '../tensor.ts';
+import { copyInto } from '../transfer.ts';
 
 export type StateDict = Readonly<Record<string, Tensor>>;
 
@@ -28,7 +28,7 @@ export function loadInto(own: StateDict, dict: StateDict, strict: boolean): Load
   for (const [name, tensor] of shared) {
     const value = dict[name]!;
     if (value === tensor) continue;
-    kernels().copy(tensor.shape, tensor.strided, value.strided);
+    copyInto(tensor.strided, tensor.shape, value.strided);
     tensor.storage.version++;
   }
   return { missing, unexpected };

@@ -11,6 +11,7 @@ import { countOf, type Shape } from '../shape.ts';
 import { allocate, type Storage } from '../storage.ts';
 import { empty, Tensor } from '../tensor.ts';
 import { contiguous, inFloat32, needsFloat32, requireFloat } from './convert.ts';
+import { jointDevice } from './joint-device.ts';
 
 /** Makes one batch of those of many processes. Both are called by all processes, in the same order. */
 export interface BatchNormSync {
@@ -76,9 +77,9 @@ interface Statistics {
 }
 
 function batchStatistics(x: Tensor, e: Extent, eps: number, sync: BatchNormSync | null): Statistics {
-  const { dtype } = x;
+  const { dtype, device } = x;
   const { channels } = e;
-  const sums = allocate(dtype, 2 * channels + 1);
+  const sums = allocate(dtype, 2 * channels + 1, device);
   const total = part(sums.dense, 2 * channels);
   let count = e.outer * e.inner;
   kernels().channelMoments(sums.dense, x.strided, e.outer, channels, e.inner);
@@ -93,7 +94,7 @@ function batchStatistics(x: Tensor, e: Extent, eps: number, sync: BatchNormSync 
     sums.release();
     throw oneValuePerChannel(x.shape);
   }
-  const inverse = allocate(dtype, channels);
+  const inverse = allocate(dtype, channels, device);
   const squares = part(sums.dense, channels);
   kernels().map('mulAdd', dtype, [channels], inverse.dense, squares, 1 / count, eps);
   kernels().map('rsqrt', dtype, [channels], inverse.dense, inverse.dense);
@@ -102,8 +103,8 @@ function batchStatistics(x: Tensor, e: Extent, eps: number, sync: BatchNormSync 
 
 function runningStatistics(dtype: DType, mean: Tensor, variance: Tensor, eps: number): Statistics {
   const channels = mean.count;
-  const sums = allocate(dtype, channels);
-  const inverse = allocate(dtype, channels);
+  const sums = allocate(dtype, channels, mean.device);
+  const inverse = allocate(dtype, channels, mean.device);
   kernels().copy([channels], sums.dense, mean.strided);
   kernels().map('add', dtype, [channels], inverse.dense, variance.strided, eps);
   kernels().map('rsqrt', dtype, [channels], inverse.dense, inverse.dense);
@@ -184,16 +185,16 @@ function normalised(
   bias: Tensor | null,
   sync: BatchNormSync | null,
 ): Tensor {
-  const { dtype } = x;
+  const { dtype, device } = x;
   const shape: Shape = [outer, channels, inner];
   const row: Shape = [channels];
   const mean = part(sums.dense, 0);
-  const scale = allocate(dtype, channels);
-  const shift = allocate(dtype, channels);
+  const scale = allocate(dtype, channels, device);
+  const shift = allocate(dtype, channels, device);
   kernels().map('mul', dtype, row, scale.dense, inverse.dense, weight?.strided ?? 1);
   kernels().map('mul', dtype, row, shift.dense, mean, scale.dense);
   kernels().map('sub', dtype, row, shift.dense, bias?.strided ?? 0, shift.dense);
-  const out = empty(dtype, x.shape);
+  const out = empty(dtype, x.shape, jointDevice('batchNorm', x, weight, bias));
   const dense = withStrides(out.strided, null);
   kernels().map('mulAdd', dtype, shape, dense, x.strided, perChannel(scale.dense), perChannel(shift.dense));
   shift.release();
@@ -231,7 +232,7 @@ function recorded(
   const mean = part(sums.dense, 0);
   const input = x.strided;
   record('batchNorm', out, [toX, toWeight, toBias], [x.storage, sums, inverse, scale], (grad) => {
-    const gradSums = allocate(dtype, 2 * channels);
+    const gradSums = allocate(dtype, 2 * channels, grad.memory.device);
     kernels().channelGradSums(gradSums.dense, grad.dense, input, mean, outer, channels, inner);
     if (toBias) {
       const into = toBias.begin();
@@ -271,10 +272,10 @@ function meanGradient(
   scale: Storage,
   count: number,
 ): readonly [slope: Strided, offset: Strided] {
-  const { dtype } = mean.memory;
+  const { dtype, device } = mean.memory;
   const row: Shape = [scale.memory.count];
   const [offset, slope] = [part(gradSums.dense, 0), part(gradSums.dense, row[0]!)];
-  const shifted = allocate(dtype, row[0]!);
+  const shifted = allocate(dtype, row[0]!, device);
   kernels().map('mul', dtype, row, slope, slope, inverse.dense);
   kernels().map('mul', dtype, row, slope, slope, inverse.dense);
   for (const sum of [slope, offset]) {

@@ -11,6 +11,7 @@ import type { Storage } from '../storage.ts';
 import { empty, type Operand, type Tensor } from '../tensor.ts';
 import { recast } from './autocast.ts';
 import { Calculation, contribute, shareReduced } from './gradient.ts';
+import { jointDevice } from './joint-device.ts';
 
 /** Writes the gradient of one operand, in the shape of the output. 'same': that of the output as it is. */
 type Contribution = 'same' | ((k: Calculation, into: Strided, grad: Strided, v: Values) => void);
@@ -119,7 +120,7 @@ export function computingType(op: MapOp, a: Operand, b: Operand): DType {
 function binary(name: string, op: keyof typeof rules, a: Operand, b: Operand): Tensor {
   const shape = jointShape(name, a, b);
   const dtype = computingType(op, a, b);
-  const out = empty(dtype, shape);
+  const out = empty(dtype, shape, jointDevice(name, a, b));
   const x = stretched(a, shape);
   const y = stretched(b, shape);
   kernels().map(op, dtype, shape, out.strided, x, y);
@@ -153,7 +154,7 @@ function recorded(
       shareReduced(target, grad, shape, inputShape);
       return;
     }
-    const k = new Calculation(dtype, shape);
+    const k = new Calculation(dtype, shape, grad.memory.device);
     contribute(target, k, inputShape, (into) => contribution(k, into, grad.dense, values));
   };
   return record(name, out, [leftTarget, rightTarget], saved, (grad) => {
@@ -181,7 +182,7 @@ export const pow = (a: Operand, b: Operand): Tensor => {
 /** A comparison or a logical operation: bool, without a gradient. */
 function test(name: string, op: MapOp, a: Operand, b: Operand): Tensor {
   const shape = jointShape(name, a, b);
-  const out = empty('bool', shape);
+  const out = empty('bool', shape, jointDevice(name, a, b));
   kernels().map(op, computingType(op, a, b), shape, out.strided, stretched(a, shape), stretched(b, shape));
   return out;
 }
@@ -197,7 +198,7 @@ export const logicalOr = (a: Operand, b: Operand): Tensor => test('logicalOr', '
 export const logicalXor = (a: Operand, b: Operand): Tensor => test('logicalXor', 'logicalXor', a, b);
 /** True where a is 0. */
 export function logicalNot(a: Tensor): Tensor {
-  const out = empty('bool', a.shape);
+  const out = empty('bool', a.shape, a.device);
   kernels().map('logicalNot', a.dtype, a.shape, out.strided, a.strided);
   return out;
 }

@@ -7,6 +7,7 @@ import { broadcastShapes, type Shape } from '../shape.ts';
 import { empty, type Operand, type Tensor } from '../tensor.ts';
 import { stretched } from './binary.ts';
 import { Calculation, contribute } from './gradient.ts';
+import { jointDevice } from './joint-device.ts';
 
 const shapeOf = (operand: Operand): Shape => (typeof operand === 'number' ? [] : operand.shape);
 
@@ -24,7 +25,7 @@ function choose(name: string, mask: Tensor, a: Operand, b: Operand): Tensor {
   if (mask.dtype !== 'bool') throw needsMask(name, mask.dtype);
   const shape = broadcastShapes(name, mask.shape, broadcastShapes(name, shapeOf(a), shapeOf(b)));
   const dtype = resultType(a, b);
-  const out = empty(dtype, shape);
+  const out = empty(dtype, shape, jointDevice(name, mask, a, b));
   const isChosen = stretched(mask, shape);
   kernels().map('where', dtype, shape, out.strided, isChosen, stretched(a, shape), stretched(b, shape));
   const toA = typeof a === 'number' ? null : a.target;
@@ -32,7 +33,7 @@ function choose(name: string, mask: Tensor, a: Operand, b: Operand): Tensor {
   if (!isRecording(typeof a === 'number' ? out : a, typeof b === 'number' ? null : b)) return out;
   const [aShape, bShape] = [shapeOf(a), shapeOf(b)];
   return record(name, out, [toA, toB], [mask.storage], (grad) => {
-    const k = new Calculation(dtype, shape);
+    const k = new Calculation(dtype, shape, grad.memory.device);
     if (toA) contribute(toA, k, aShape, (into) => k.map('where', into, isChosen, grad.dense, 0));
     if (toB) contribute(toB, k, bShape, (into) => k.map('where', into, isChosen, 0, grad.dense));
   });
@@ -45,13 +46,13 @@ export function clamp(a: Tensor, low?: number | null, high?: number | null): Ten
   const bounds = [low ?? -most, high ?? most] as const;
   const dtype = resultType(a, ...(isFloat(a.dtype) ? [] : bounds));
   const { shape } = a;
-  const out = empty(dtype, shape);
+  const out = empty(dtype, shape, a.device);
   const values = a.strided;
   kernels().map('clamp', dtype, shape, out.strided, values, ...bounds);
   if (!isRecording(a)) return out;
   const target = a.target!;
   return record('clamp', out, [target], [a.storage], (grad) => {
-    const k = new Calculation(dtype, shape);
+    const k = new Calculation(dtype, shape, grad.memory.device);
     contribute(target, k, shape, (into) => {
       k.map('inRange', into, values, ...bounds);
       k.map('mul', into, into, grad.dense);

@@ -8,6 +8,7 @@ import { empty, type Tensor } from '../tensor.ts';
 import { type ConvSizes, type Pair, pairOf, windowOf } from '../window.ts';
 import { recast } from './autocast.ts';
 import { contiguous, needsFloat32, requireFloat, to } from './convert.ts';
+import { jointDevice } from './joint-device.ts';
 import { squeeze, unsqueeze } from './views.ts';
 
 export interface ConvOptions {
@@ -78,7 +79,11 @@ export function conv2d(x: Tensor, w: Tensor, b: Tensor | null = null, options: C
   const dense = contiguous(x);
   const weights = contiguous(w);
   const [input, weight] = [dense.strided, weights.strided];
-  const out = empty(x.dtype, [batch, outChannels, window.outHeight, window.outWidth]);
+  const out = empty(
+    x.dtype,
+    [batch, outChannels, window.outHeight, window.outWidth],
+    jointDevice('conv2d', x, w, b),
+  );
   const { dtype } = out;
   const byChannel = [batch, outChannels, window.outHeight * window.outWidth];
   kernels().conv2d(out.strided, input, weight, sizes);

@@ -1,12 +1,14 @@
 // Copies: in other memory, in another dtype, in dense order.
 import { isRecording, record } from '../autograd/node.ts';
 import { kernels } from '../backends/index.ts';
-import { type DType, isFloat, isHalf } from '../dtype.ts';
+import { type Device, type DeviceName, deviceOf } from '../device.ts';
+import { type DType, isDType, isFloat, isHalf } from '../dtype.ts';
 import { needsFloat } from '../errors.ts';
-import { empty, type Tensor } from '../tensor.ts';
+import { created, empty, type Tensor } from '../tensor.ts';
+import { transferred } from '../transfer.ts';
 
 function copied(name: string, a: Tensor, dtype: DType): Tensor {
-  const out = empty(dtype, a.shape);
+  const out = empty(dtype, a.shape, a.device);
   kernels().copy(a.shape, out.strided, a.strided);
   if (!isRecording(a) || !isFloat(dtype)) return out;
   const target = a.target!;
@@ -16,8 +18,26 @@ function copied(name: string, a: Tensor, dtype: DType): Tensor {
 /** A dense copy in memory of its own. */
 export const clone = (a: Tensor): Tensor => copied('clone', a, a.dtype);
 
-/** A copy in another dtype; the tensor itself if it has that dtype. Floats are cut towards zero. */
-export const to = (a: Tensor, dtype: DType): Tensor => (a.dtype === dtype ? a : copied('to', a, dtype));
+/**
+ * A copy in another dtype or on another device; the tensor itself if it is there. Floats are cut towards zero.
+ * Gradients take the way back.
+ */
+export function to(a: Tensor, target: DType | DeviceName): Tensor {
+  if (isDType(target)) return a.dtype === target ? a : copied('to', a, target);
+  const device = deviceOf(target);
+  return a.device === device ? a : moved(a, device);
+}
+
+function moved(a: Tensor, device: Device): Tensor {
+  const out = created(transferred(a.strided, a.shape, a.dtype, device), a.shape);
+  if (!isRecording(a)) return out;
+  const target = a.target!;
+  return record('to', out, [target], [], (grad) => {
+    const back = transferred(grad.dense, [grad.memory.count], grad.memory.dtype, target.device);
+    target.share(back);
+    back.release();
+  });
+}
 
 /** The tensor itself if its elements lie one behind the other in row-major order, else a copy. */
 export const contiguous = (a: Tensor): Tensor => (a.isContiguous ? a : copied('contiguous', a, a.dtype));

@@ -2,6 +2,7 @@
 // was stretched on the way to the input.
 import type { GradTarget } from '../autograd/target.ts';
 import { kernels } from '../backends/index.ts';
+import type { Device } from '../device.ts';
 import type { DType } from '../dtype.ts';
 import type { Input, MapOp, Strided } from '../kernels.ts';
 import { withStrides } from '../layout.ts';
@@ -13,10 +14,12 @@ export class Calculation {
   readonly #temporaries: Storage[] = [];
   readonly dtype: DType;
   readonly shape: Shape;
+  readonly device: Device;
 
-  constructor(dtype: DType, shape: Shape) {
+  constructor(dtype: DType, shape: Shape, device: Device) {
     this.dtype = dtype;
     this.shape = shape;
+    this.device = device;
   }
 
   map(op: MapOp, out: Strided, a: Input, b?: Input, c?: Input): void {
@@ -24,7 +27,7 @@ export class Calculation {
   }
 
   temporary(): Strided {
-    const storage = allocate(this.dtype, countOf(this.shape));
+    const storage = allocate(this.dtype, countOf(this.shape), this.device);
     this.#temporaries.push(storage);
     return storage.dense;
   }
@@ -54,9 +57,9 @@ export function contribute(
   inputShape: Shape,
   write: (into: Strided) => void,
 ): void {
-  const { dtype, shape } = calculation;
+  const { dtype, shape, device } = calculation;
   const isDirect = sameShape(shape, inputShape);
-  const into = isDirect ? target.begin() : allocate(dtype, countOf(shape));
+  const into = isDirect ? target.begin() : allocate(dtype, countOf(shape), device);
   write(into.dense);
   calculation.done();
   if (isDirect) {

@@ -6,7 +6,9 @@ import { kernels } from '../backends/index.ts';
 import { cannotStretchInto, recordedInPlace } from '../errors.ts';
 import { broadcastShapes, sameShape } from '../shape.ts';
 import type { Operand, Tensor } from '../tensor.ts';
+import { copyInto } from '../transfer.ts';
 import { computingType, stretched } from './binary.ts';
+import { jointDevice } from './joint-device.ts';
 
 function change(name: string, a: Tensor, operand: Operand, write: () => void): Tensor {
   if (isRecording(a, typeof operand === 'number' ? null : operand)) throw recordedInPlace(name);
@@ -20,13 +22,14 @@ function change(name: string, a: Tensor, operand: Operand, write: () => void): T
 
 /** Writes the values of another tensor, which is broadcast and converted. They must not overlap partly. */
 export const copy_ = (a: Tensor, from: Operand): Tensor =>
-  change('copy_', a, from, () => kernels().copy(a.shape, a.strided, stretched(from, a.shape)));
+  change('copy_', a, from, () => copyInto(a.strided, a.shape, stretched(from, a.shape)));
 
 export const fill_ = (a: Tensor, value: number): Tensor => copy_(a, value);
 export const zero_ = (a: Tensor): Tensor => copy_(a, 0);
 
 function combine(name: string, op: 'add' | 'sub' | 'mul' | 'div', a: Tensor, b: Operand): Tensor {
   return change(name, a, b, () => {
+    jointDevice(name, a, b);
     kernels().map(op, computingType(op, a, b), a.shape, a.strided, a.strided, stretched(b, a.shape));
   });
 }

@@ -8,6 +8,7 @@ import { denseLayout, narrowed } from '../layout.ts';
 import { checkedDim, type Shape, sameShape } from '../shape.ts';
 import type { Storage } from '../storage.ts';
 import { empty, type Tensor } from '../tensor.ts';
+import { jointDevice } from './joint-device.ts';
 import { narrow, unsqueeze } from './views.ts';
 
 /** The part of dense memory in `shape` that starts at `start` along `dim`. */
@@ -31,7 +32,9 @@ export function cat(tensors: readonly Tensor[], dim = 0): Tensor {
     return { start, shape: tensor.shape, target: tensor.target };
   });
   const shape = first.shape.with(at, total);
-  const out = empty(tensors.map((tensor) => tensor.dtype).reduce(promoteTypes), shape);
+  const dtype = tensors.map((tensor) => tensor.dtype).reduce(promoteTypes);
+  for (const tensor of tensors) jointDevice('cat', first, tensor);
+  const out = empty(dtype, shape, first.device);
   for (const [i, tensor] of tensors.entries()) {
     const into = region(out.storage, shape, at, parts[i]!.start, tensor.shape[at]!);
     kernels().copy(tensor.shape, into, tensor.strided);

@@ -7,6 +7,7 @@ import { countOf } from '../shape.ts';
 import { empty, type Tensor } from '../tensor.ts';
 import { recast } from './autocast.ts';
 import { contiguous, needsFloat32, requireFloat, to } from './convert.ts';
+import { jointDevice } from './joint-device.ts';
 import { denseMatrices, matricesOf, multiply, turned } from './matmul.ts';
 
 /**
@@ -22,7 +23,7 @@ export function linear(x: Tensor, w: Tensor, b: Tensor | null = null): Tensor {
   const dense = contiguous(x);
   const weights = contiguous(w);
   const rows = countOf(x.shape.slice(0, -1));
-  const out = empty(x.dtype, [...x.shape.slice(0, -1), outSize]);
+  const out = empty(x.dtype, [...x.shape.slice(0, -1), outSize], jointDevice('linear', x, w, b));
   const { dtype } = out;
   const input = denseMatrices(dense.strided, [rows, inSize]);
   const weight = matricesOf(weights, [])!;

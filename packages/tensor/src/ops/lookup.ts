@@ -7,11 +7,14 @@ import type { LookupSizes, Strided } from '../kernels.ts';
 import { checkedDim, countOf, type Shape, sameShape } from '../shape.ts';
 import { empty, type Tensor } from '../tensor.ts';
 import { contiguous, to } from './convert.ts';
+import { jointDevice } from './joint-device.ts';
 import { narrow } from './views.ts';
 
 /** Throws unless all elements of `index` are in [0, size). It lies dense. */
 export function checkIndices(op: string, index: Tensor, size: number, complain = indexOutOfRange): void {
   const { memory, offset } = index.strided;
+  // On a device the kernels look themselves, and what they find is thrown at the next wait.
+  if (memory.device !== 'cpu') return;
   const { host } = memory;
   // int64 as two halves, low first, so that no BigInt is made per element.
   const isWide = host instanceof BigInt64Array;
@@ -42,7 +45,7 @@ const sizesOf = (shape: Shape, dim: number, count: number, perElement: boolean):
 
 /** Looks `index` up in `a`, which is dense; backward adds the gradient to the places that were read. */
 function lookedUp(name: string, a: Tensor, index: Tensor, shape: Shape, sizes: LookupSizes): Tensor {
-  const out = empty(a.dtype, shape);
+  const out = empty(a.dtype, shape, jointDevice(name, a, index));
   kernels().lookup(out.strided, a.strided, index.strided, sizes);
   if (!isRecording(a)) return out;
   const target = a.target!;
@@ -124,7 +127,7 @@ export function scatterAdd(a: Tensor, dim: number, index: Tensor, source: Tensor
   const places = prepared('scatterAdd', index, a.shape[at]!);
   const dense = contiguous(source);
   const sizes = sizesOf(a.shape, at, index.shape[at]!, true);
-  const out = empty(a.dtype, a.shape);
+  const out = empty(a.dtype, a.shape, jointDevice('scatterAdd', a, index, source));
   kernels().copy(a.shape, out.strided, a.strided);
   kernels().scatterAdd(out.strided, dense.strided, places.strided, sizes);
   const [toA, toSource] = [a.target, source.target];
@@ -147,8 +150,8 @@ export function oneHot(labels: Tensor, classes: number): Tensor {
   if (!Number.isSafeInteger(classes) || classes < 1)
     throw badOption('oneHot: classes', 'an integer ≥ 1', classes);
   const places = prepared('oneHot', labels, classes);
-  const out = empty('int64', [...labels.shape, classes]);
-  const ones = empty('int64', labels.shape);
+  const out = empty('int64', [...labels.shape, classes], labels.device);
+  const ones = empty('int64', labels.shape, labels.device);
   kernels().copy(out.shape, out.strided, 0);
   kernels().copy(ones.shape, ones.strided, 1);
   const sizes = { outer: labels.count, count: 1, size: classes, inner: 1, perElement: true };

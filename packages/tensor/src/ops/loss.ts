@@ -2,6 +2,7 @@
 import { isRecording, record } from '../autograd/node.ts';
 import { kernels } from '../backends/index.ts';
 import { scope } from '../context.ts';
+import type { Device } from '../device.ts';
 import { type DType, isFloat } from '../dtype.ts';
 import { badLabelDtype, badLabels, labelOutOfRange } from '../errors.ts';
 import type { Strided } from '../kernels.ts';
@@ -11,6 +12,7 @@ import { allocate, type Storage } from '../storage.ts';
 import { created, empty, type Tensor } from '../tensor.ts';
 import { recast } from './autocast.ts';
 import { contiguous, inFloat32, needsFloat32, requireFloat } from './convert.ts';
+import { jointDevice } from './joint-device.ts';
 import { checkIndices } from './lookup.ts';
 import { defaultIgnoreIndex, softCrossEntropy, weightedNll } from './loss-weighted.ts';
 import { checkedReduction, type LossOptions, type Reduction } from './reduction.ts';
@@ -48,6 +50,7 @@ function checkLabels(op: string, a: Tensor, labels: Tensor): void {
 class Rows {
   readonly #labels: Tensor;
   readonly #dtype: DType;
+  readonly #device: Device;
   readonly #reduction: Reduction;
   readonly count: number;
   readonly classes: number;
@@ -57,6 +60,7 @@ class Rows {
   constructor(op: string, scores: Tensor, labels: Tensor, reduction: Reduction) {
     this.#labels = contiguous(labels);
     this.#dtype = scores.dtype;
+    this.#device = jointDevice(op, scores, labels);
     this.#reduction = reduction;
     [this.count, this.classes] = scores.shape as [number, number];
     checkIndices(op, this.#labels, this.classes, labelOutOfRange);
@@ -70,10 +74,10 @@ class Rows {
   }
 
   loss(logProbs: Strided): Tensor {
-    const losses = allocate(this.#dtype, this.count);
+    const losses = allocate(this.#dtype, this.count, this.#device);
     kernels().nll(losses.dense, logProbs, this.labels, this.count, this.classes);
     if (this.#reduction === 'none') return created(losses, [this.count]);
-    const out = empty(this.#dtype, []);
+    const out = empty(this.#dtype, [], this.#device);
     kernels().reduce(this.#reduction, [this.count], withStrides(out.strided, [0]), losses.dense);
     losses.release();
     return out;
@@ -85,7 +89,7 @@ class Rows {
       kernels().nllGrad(into, grad.dense, this.labels, this.count, this.classes);
       return;
     }
-    const perRow = allocate(this.#dtype, this.count);
+    const perRow = allocate(this.#dtype, this.count, this.#device);
     const scale = this.#reduction === 'mean' ? 1 / this.count : 1;
     kernels().map('mul', this.#dtype, [this.count], perRow.dense, withStrides(grad.dense, [0]), scale);
     kernels().nllGrad(into, perRow.dense, this.labels, this.count, this.classes);
@@ -137,14 +141,14 @@ export function crossEntropy(logits: Tensor, labels: Tensor, options: CrossEntro
   if (needsFloat32(logits)) return inFloat32(logits, (wide) => crossEntropy(wide, labels, options));
   const rows = new Rows('crossEntropy', logits, labels, reduction);
   const dense = contiguous(logits);
-  const { dtype, count } = dense;
-  const logProbs = allocate(dtype, count);
+  const { dtype, count, device } = dense;
+  const logProbs = allocate(dtype, count, device);
   kernels().logSoftmax(logProbs.dense, dense.strided, rows.count, rows.classes);
   const out = rows.loss(logProbs.dense);
   if (isRecording(dense)) {
     const target = dense.target!;
     record('crossEntropy', out, [target], [logProbs, rows.storage], (grad) => {
-      const direct = allocate(dtype, count);
+      const direct = allocate(dtype, count, device);
       rows.gradient(direct.dense, grad);
       const into = target.begin();
       kernels().logSoftmaxGrad(into.dense, direct.dense, logProbs.dense, rows.count, rows.classes);

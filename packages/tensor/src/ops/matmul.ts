@@ -13,6 +13,7 @@ import { empty, type Tensor } from '../tensor.ts';
 import { recast } from './autocast.ts';
 import { contiguous, inFloat32, needsFloat32, requireFloat, to } from './convert.ts';
 import { shareReduced } from './gradient.ts';
+import { jointDevice } from './joint-device.ts';
 import { reshape, squeeze, unsqueeze } from './views.ts';
 
 /** A batch of matrices in memory. */
@@ -106,7 +107,7 @@ function sendMatrices(
     target.close();
     return;
   }
-  const whole = allocate(target.dtype, countOf(shape));
+  const whole = allocate(target.dtype, countOf(shape), target.device);
   multiply(batch, whole.dense, left, right, rows, cols, inner, false);
   shareReduced(target, whole, shape, inputShape);
   whole.release();
@@ -127,7 +128,7 @@ function batched(a: Tensor, b: Tensor): Tensor {
     for (const [i, tensor] of [a, b].entries()) if (copies[i] !== tensor) copies[i]!.dispose();
     return out;
   }
-  const out = empty(a.dtype, isPlain ? [m, n] : [...batch, m, n]);
+  const out = empty(a.dtype, isPlain ? [m, n] : [...batch, m, n], jointDevice('matmul', a, b));
   multiply(batch, out.strided, left, right, m, n, k, false);
   if (!isRecording(a, b)) return out;
   const [toA, toB, aShape, bShape] = [a.target, b.target, a.shape, b.shape];

@@ -16,7 +16,7 @@ export function cumsum(a: Tensor, dim: number): Tensor {
   if (raised) return raised;
   const at = checkedDim('cumsum', dim, a.rank);
   const dense = contiguous(isFloat(a.dtype) ? a : to(a, 'int64'));
-  const out = empty(dense.dtype, a.shape);
+  const out = empty(dense.dtype, a.shape, a.device);
   const [outer, size, inner] = [countOf(a.shape.slice(0, at)), a.shape[at]!, countOf(a.shape.slice(at + 1))];
   kernels().cumsum(out.strided, dense.strided, outer, size, inner, false);
   if (dense !== a) dense.dispose();
@@ -55,7 +55,7 @@ function sorted(a: Tensor, dim: number, count: number, descending: boolean): Sor
   const rows = contiguous(turned);
   const cols = a.shape[dim]!;
   const shape = rows.shape.with(-1, count);
-  const [values, indices] = [empty(a.dtype, shape), empty('int64', shape)];
+  const [values, indices] = [empty(a.dtype, shape, a.device), empty('int64', shape, a.device)];
   const rowCount = cols === 0 ? 0 : a.count / cols;
   kernels().sort(values.strided, indices.strided, rows.strided, rowCount, cols, count, descending);
   const found = transpose(indices, dim, -1);
@@ -77,7 +77,7 @@ function triangle(name: string, a: Tensor, diagonal: number, upper: boolean): Te
   const [rows, cols] = a.shape.slice(-2) as [number, number];
   const batch = countOf(a.shape.slice(0, -2));
   const dense = contiguous(a);
-  const out = empty(a.dtype, a.shape);
+  const out = empty(a.dtype, a.shape, a.device);
   kernels().triangle(out.strided, dense.strided, batch, rows, cols, diagonal, upper);
   if (dense !== a) dense.dispose();
   if (!isRecording(a)) return out;

@@ -2,6 +2,7 @@
 // it is divided; all kinds of averaging differ in that table alone.
 import { isRecording, record } from '../autograd/node.ts';
 import { kernels } from '../backends/index.ts';
+import type { Device } from '../device.ts';
 import { badOption, badPlanes, windowTooLarge } from '../errors.ts';
 import { countOf } from '../shape.ts';
 import { allocate, type Storage } from '../storage.ts';
@@ -82,8 +83,8 @@ export function maxPool2d(x: Tensor, kernelSize: Pair, options: MaxPoolOptions =
   const front = x.shape.slice(0, -2);
   const planes = countOf(front);
   const dense = contiguous(x);
-  const out = empty(x.dtype, [...front, window.outHeight, window.outWidth]);
-  const positions = allocate('int64', out.count);
+  const out = empty(x.dtype, [...front, window.outHeight, window.outWidth], x.device);
+  const positions = allocate('int64', out.count, x.device);
   kernels().maxPool(out.strided, positions.dense, dense.strided, planes, window);
   if (isRecording(dense)) {
     const target = dense.target!;
@@ -109,9 +110,9 @@ export function maxPool2d(x: Tensor, kernelSize: Pair, options: MaxPoolOptions =
 type Bin = readonly [begin: number, end: number, divisor: number];
 
 /** Bins as kernels read them. */
-function stored(bins: readonly Bin[]): Storage {
-  const storage = allocate('int64', 3 * bins.length);
-  const host = storage.memory.host as BigInt64Array;
+function stored(bins: readonly Bin[], device: Device): Storage {
+  const storage = allocate('int64', 3 * bins.length, device);
+  const host = new BigInt64Array(3 * bins.length);
   // As pairs of 32 bits, low first: no BigInt is made.
   const words = new Int32Array(host.buffer, host.byteOffset, 2 * host.length);
   for (const [i, bin] of bins.entries()) {
@@ -120,6 +121,7 @@ function stored(bins: readonly Bin[]): Storage {
       words[2 * (3 * i + j) + 1] = 0;
     }
   }
+  kernels().write(storage.memory, 0, host);
   return storage;
 }
 
@@ -130,9 +132,9 @@ function averaged(op: string, x: Tensor, rows: readonly Bin[], cols: readonly Bi
   const [height, width] = x.shape.slice(-2) as [number, number];
   const [outHeight, outWidth] = [rows.length, cols.length];
   const sizes: PoolSizes = { planes: countOf(front), height, width, outHeight, outWidth };
-  const bins = stored([...rows, ...cols]);
+  const bins = stored([...rows, ...cols], x.device);
   const dense = contiguous(x);
-  const out = empty(x.dtype, [...front, outHeight, outWidth]);
+  const out = empty(x.dtype, [...front, outHeight, outWidth], x.device);
   kernels().avgPool(out.strided, dense.strided, bins.dense, sizes);
   if (isRecording(dense)) {
     const target = dense.target!;

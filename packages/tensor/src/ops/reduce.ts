@@ -32,7 +32,7 @@ function reduced(
   keepDim: boolean,
 ): Reduced {
   const mask = dimMask(name, dims, a.rank);
-  const out = empty(dtype, reducedShape(a.shape, mask, keepDim));
+  const out = empty(dtype, reducedShape(a.shape, mask, keepDim), a.device);
   const strides = keptStrides(a.shape, mask);
   const size = reducedCount(name, a, dims);
   if (size === 0 && (op === 'max' || op === 'min')) {
@@ -87,8 +87,8 @@ function extreme(op: 'max' | 'min', a: Tensor, dims: Dims | undefined, keepDim: 
   const best = out.strided;
   const { count } = out;
   return record(op, out, [target], [a.storage, out.storage], (grad) => {
-    const k = new Calculation(dtype, shape);
-    const share = allocate(dtype, count);
+    const k = new Calculation(dtype, shape, grad.memory.device);
+    const share = allocate(dtype, count, grad.memory.device);
     const stretched = withStrides(share.dense, strides);
     contribute(target, k, shape, (into) => {
       k.map('eq', into, values, withStrides(best, strides));
@@ -110,7 +110,7 @@ export function prod(a: Tensor, dims?: Dims, keepDim = false): Tensor {
   const { shape, dtype, strided: values } = a;
   const { count } = out;
   return record('prod', out, [target], [a.storage], (grad) => {
-    const k = new Calculation(dtype, shape);
+    const k = new Calculation(dtype, shape, grad.memory.device);
     contribute(target, k, shape, (into) =>
       prodGradient(k, into, values, withStrides(grad.dense, strides), count),
     );
@@ -124,7 +124,7 @@ export function prod(a: Tensor, dims?: Dims, keepDim = false): Tensor {
 function prodGradient(k: Calculation, into: Strided, x: Strided, grad: Strided, count: number): void {
   const isZero = k.temporary();
   const nonzero = k.temporary();
-  const [product, zeros] = [allocate(k.dtype, count), allocate(k.dtype, count)];
+  const [product, zeros] = [allocate(k.dtype, count, k.device), allocate(k.dtype, count, k.device)];
   const stretch = (storage: typeof product): Strided => withStrides(storage.dense, grad.strides);
   k.map('eq', isZero, x, 0);
   k.map('where', nonzero, isZero, 1, x);
@@ -172,7 +172,7 @@ function position(op: 'max' | 'min', a: Tensor, dim: number | undefined, keepDim
   const at = dim === undefined ? null : checkedDim(name, dim, a.rank);
   if ((at === null ? a.count : a.shape[at]) === 0) throw emptyReduction(name, a.shape);
   const mask = a.shape.map((_, d) => at === null || d === at);
-  const out = empty('int64', reducedShape(a.shape, mask, keepDim));
+  const out = empty('int64', reducedShape(a.shape, mask, keepDim), a.device);
   kernels().argReduce(op, a.shape, withStrides(out.strided, keptStrides(a.shape, mask)), a.strided);
   return out;
 }

@@ -19,7 +19,7 @@ export function logSoftmax(a: Tensor, dim = -1): Tensor {
   const cols = a.shape[at]!;
   const rows = cols === 0 ? 0 : a.count / cols;
   const dense = contiguous(a);
-  const out = empty(a.dtype, a.shape);
+  const out = empty(a.dtype, a.shape, a.device);
   kernels().logSoftmax(out.strided, dense.strided, rows, cols);
   if (isRecording(dense)) {
     const target = dense.target!;

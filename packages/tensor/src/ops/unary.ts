@@ -86,7 +86,7 @@ const rules = {
 /** On integers and bool, functions that are defined on floats alone compute in float32. */
 function unary(op: keyof typeof rules, a: Tensor): Tensor {
   const dtype = !isFloat(a.dtype) && floatMapOps.has(op) ? 'float32' : a.dtype;
-  const out = empty(dtype, a.shape);
+  const out = empty(dtype, a.shape, a.device);
   kernels().map(op, dtype, a.shape, out.strided, a.strided);
   return isRecording(a) ? recorded(op, a, out) : out;
 }
@@ -100,7 +100,7 @@ function recorded(op: keyof typeof rules, a: Tensor, out: Tensor): Tensor {
   const { shape } = a;
   const values = saved.strided;
   return record(op, out, [target], saves === 'nothing' ? [] : [saved.storage], (grad) => {
-    const k = new Calculation(dtype, shape);
+    const k = new Calculation(dtype, shape, grad.memory.device);
     contribute(target, k, shape, (into) => gradient(k, into, grad.dense, values));
   });
 }

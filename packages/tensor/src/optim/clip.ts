@@ -17,7 +17,7 @@ const withGrad = (params: Iterable<Tensor>): Tensor[] => [...params].filter((par
 
 function normOf(params: readonly Tensor[], normType: number): Tensor {
   if (normType === 2) {
-    const out = empty('float32', []);
+    const out = empty('float32', [], params[0]?.device);
     const grads = params.map((param) => gradOf(param)!.dense);
     kernels().totalNorm(
       out.strided,

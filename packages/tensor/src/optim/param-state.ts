@@ -3,20 +3,22 @@
 import { kernels } from '../backends/index.ts';
 import { allocate } from '../storage.ts';
 import { Tensor } from '../tensor.ts';
+import { copyInto } from '../transfer.ts';
 
 export class ParamState {
   steps = 0;
   readonly tensors = new Map<string, Tensor>();
 
-  /** The tensor of this name; zeros when it is asked for the first time. Follows the parameter to another dtype. */
+  /** The tensor of this name; zeros when it is asked for the first time. Follows the parameter to another dtype
+   *  or device. */
   tensor(name: string, param: Tensor): Tensor {
     let tensor = this.tensors.get(name);
     if (tensor === undefined) {
-      tensor = new Tensor(allocate(param.dtype, param.count), param.shape);
+      tensor = new Tensor(allocate(param.dtype, param.count, param.device), param.shape);
       kernels().copy(param.shape, tensor.strided, 0);
       this.tensors.set(name, tensor);
     }
-    tensor.convert(param.dtype);
+    tensor.convert(param.dtype, param.device);
     return tensor;
   }
 
@@ -30,7 +32,7 @@ export class ParamState {
     this.steps = steps;
     for (const name of new Set([...this.tensors.keys(), ...names])) {
       const from = saved(name);
-      if (from !== undefined) kernels().copy(param.shape, this.tensor(name, param).strided, from.strided);
+      if (from !== undefined) copyInto(this.tensor(name, param).strided, param.shape, from.strided);
       else {
         this.tensors.get(name)?.dispose();
         this.tensors.delete(name);

@@ -218,8 +218,7 @@ export function elementwiseContract(bench: Workbench): void {
       expect(valuesOf(out)).toEqual([-(2 ** 31), 131074]);
       bench.kernels.map('mul', 'int32', [2], out, a, b);
       expect(valuesOf(out)).toEqual([2 ** 31 - 1, 131073]);
-      const [x, wide] = [bench.put('int64', [0]), bench.dirty(1, 'int64')];
-      x.memory.host[0] = 2n ** 62n;
+      const [x, wide] = [bench.putArray('int64', BigInt64Array.of(2n ** 62n)), bench.dirty(1, 'int64')];
       bench.kernels.map('mul', 'int64', [1], wide, x, 3);
       expect(wide.memory.host[0]).toBe(BigInt.asIntN(64, 3n * 2n ** 62n));
       const small = bench.put('uint8', [200, 3]);

@@ -18,7 +18,7 @@ export function memoryContract(bench: Workbench): void {
   describe('memory', () => {
     test.each(dtypes)('alloc gives %s memory that JavaScript can read and write', (dtype) => {
       for (const count of sizes) {
-        const memory = bench.kernels.alloc(dtype, count);
+        const memory = bench.kernels.alloc(dtype, count, bench.device);
         expect(memory).toMatchObject({ dtype, count });
         expect(memory.host.constructor).toBe(hostOf(dtype, []).constructor);
         expect(memory.host.length).toBe(count);
@@ -33,18 +33,30 @@ export function memoryContract(bench: Workbench): void {
       for (const [i, operand] of all.entries()) expect(valuesOf(operand)).toEqual(Array(i).fill(i));
     });
 
-    test('adopt computes in the memory of the array that was given, also in the middle of a buffer', () => {
-      const whole = Float32Array.from(noise(32));
-      const want = Array.from(whole, (x, i) => (i >= 3 && i < 20 ? -x : x));
-      const memory = bench.kernels.adopt('float32', whole.subarray(3, 20));
-      expect(memory).toMatchObject({ dtype: 'float32', count: 17 });
-      const operand = { memory, offset: 0, strides: null };
-      bench.kernels.map('neg', 'float32', [17], operand, operand);
-      bench.kernels.free(memory);
-      expect(Array.from(whole)).toEqual(want);
+    test.each(dtypes)('write and read move any part of %s memory', (dtype) => {
+      const a = bench.put(dtype, Array(5000).fill(1));
+      bench.kernels.write(a.memory, 4000, hostOf(dtype, [0, 1, 0]));
+      const part = hostOf(dtype, Array(5).fill(9));
+      bench.kernels.read(a.memory, 3999, part);
+      expect(numbers({ dtype, host: part })).toEqual([1, 0, 1, 0, 1]);
+      bench.kernels.write(a.memory, 5000, hostOf(dtype, []));
     });
 
-    test.each(dtypes)('adopt takes an array of %s', (dtype) => {
+    test.skipIf(bench.device !== 'cpu')(
+      'adopt computes in the memory of the array that was given, also in the middle of a buffer',
+      () => {
+        const whole = Float32Array.from(noise(32));
+        const want = Array.from(whole, (x, i) => (i >= 3 && i < 20 ? -x : x));
+        const memory = bench.kernels.adopt('float32', whole.subarray(3, 20));
+        expect(memory).toMatchObject({ dtype: 'float32', count: 17 });
+        const operand = { memory, offset: 0, strides: null };
+        bench.kernels.map('neg', 'float32', [17], operand, operand);
+        bench.kernels.free(memory);
+        expect(Array.from(whole)).toEqual(want);
+      },
+    );
+
+    test.skipIf(bench.device !== 'cpu').each(dtypes)('adopt takes an array of %s', (dtype) => {
       const memory = bench.kernels.adopt(dtype, hostOf(dtype, [0, 1]));
       expect(memory).toMatchObject({ dtype, count: 2 });
       bench.kernels.free(memory);

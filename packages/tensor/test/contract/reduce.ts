@@ -121,8 +121,7 @@ export function reduceContract(bench: Workbench): void {
     });
 
     test('sums and products of integers wrap around in int64', () => {
-      const a = bench.put('int64', [0, 0, 0]);
-      a.memory.host.set([2n ** 62n, 2n ** 62n, 5n] as never);
+      const a = bench.putArray('int64', BigInt64Array.of(2n ** 62n, 2n ** 62n, 5n));
       const out = bench.dirty(1, 'int64');
       bench.kernels.reduce('sum', [3], walked(out, [0]), a);
       expect(out.memory.host[0]).toBe(BigInt.asIntN(64, 2n ** 63n + 5n));

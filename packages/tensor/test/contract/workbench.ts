@@ -1,14 +1,17 @@
 // What the contract's tests work with: memory that is freed after each test, and operands over it.
 import { afterEach } from 'vitest';
-import type { DType } from '../../src/dtype.ts';
+import type { Device } from '../../src/device.ts';
+import type { DType, HostArray } from '../../src/dtype.ts';
 import type { Kernels, Memory, Strided } from '../../src/kernels.ts';
 import { hostOf, numbers } from '../kernels-oracle.ts';
 
 export class Workbench {
   kernels!: Kernels;
+  readonly device: Device;
   #memory: Memory[] = [];
 
-  constructor() {
+  constructor(device: Device) {
+    this.device = device;
     afterEach(() => {
       for (const memory of this.#memory) this.kernels.free(memory);
       this.#memory = [];
@@ -17,8 +20,12 @@ export class Workbench {
 
   /** Memory with these values. */
   put(dtype: DType, values: readonly number[]): Strided {
-    const memory = this.kernels.alloc(dtype, values.length);
-    memory.host.set(hostOf(dtype, values) as never);
+    return this.putArray(dtype, hostOf(dtype, values));
+  }
+
+  putArray(dtype: DType, array: HostArray): Strided {
+    const memory = this.kernels.alloc(dtype, array.length, this.device);
+    this.kernels.write(memory, 0, array);
     this.#memory.push(memory);
     return { memory, offset: 0, strides: null };
   }

@@ -1,5 +1,6 @@
 // The kernels in plain TypeScript: slow, complete, and the definition of what is right.
 import { type DType, dtypeInfo, type HostArray } from '../../dtype.ts';
+import { onlyOnHost } from '../../errors.ts';
 import type { Kernels, Memory } from '../../kernels.ts';
 import { attention, attentionGrad } from './attention.ts';
 import * as layers from './layers.ts';
@@ -16,17 +17,27 @@ const wrap = (dtype: DType, host: HostArray): Memory => ({
   dtype,
   count: host.length,
   handle: ++lastHandle,
+  device: 'cpu',
   host,
 });
 
 export const referenceKernels: Kernels = {
   name: 'reference',
-  alloc: (dtype, count) => wrap(dtype, new dtypeInfo[dtype].array(count)),
+  alloc: (dtype, count, device = 'cpu') => {
+    if (device !== 'cpu') throw onlyOnHost(device);
+    return wrap(dtype, new dtypeInfo[dtype].array(count));
+  },
   adopt: wrap,
   // The collector takes the array.
   free: () => {},
   numThreads: () => 1,
   setNumThreads: () => {},
+  write: (memory, offset, array) => memory.host.set(array as never, offset),
+  read: (memory, offset, into) => into.set(memory.host.subarray(offset, offset + into.length) as never),
+  readAsync: async (memory, offset, into) =>
+    into.set(memory.host.subarray(offset, offset + into.length) as never),
+  synchronize: () => {},
+  trim: () => {},
   map,
   copy,
   reduce,

@@ -1,0 +1,97 @@
+#include "base/shared_library.h"
+
+#include <dlfcn.h>
+#include <glob.h>
+
+#include <cstdlib>
+
+namespace ringwise {
+
+namespace {
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+std::vector<std::string> matching(const std::string& pattern) {
+  glob_t found{};
+  std::vector<std::string> paths;
+  if (glob(pattern.c_str(), 0, nullptr, &found) == 0) paths.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+  globfree(&found);
+  return paths;
+}
+
+/// Folders to look into before the loader's own (`first`) and after them.
+struct Folders {
+  std::vector<std::string> first, last;
+};
+
+Folders folders_of(const LibraryPlaces& places) {
+  Folders folders;
+  if (places.wheel_folders.empty()) return folders;
+  const auto add_wheels = [&](std::vector<std::string>& to, const std::string& nvidia) {
+    for (const std::string& folder : places.wheel_folders) to.push_back(nvidia + "/" + folder);
+  };
+  const auto add_environment = [&](std::vector<std::string>& to, const std::string& root) {
+    for (const char* packages : {"site", "dist"}) {
+      for (const std::string& found : matching(root + "/lib/python3*/" + packages + "-packages/nvidia")) add_wheels(to, found);
+    }
+  };
+  if (const std::string path = variable("RINGWISE_NVIDIA_DIR"); !path.empty()) add_wheels(folders.first, path);
+  if (const std::string path = variable("VIRTUAL_ENV"); !path.empty()) add_environment(folders.first, path);
+  if (const std::string path = variable("CONDA_PREFIX"); !path.empty()) {
+    add_environment(folders.first, path);
+    folders.first.insert(folders.first.end(), {path + "/lib", path + "/targets/x86_64-linux/lib"});
+  }
+  for (const char* name : {"CUDA_HOME", "CUDA_PATH"}) {
+    if (const std::string path = variable(name); !path.empty()) folders.last.push_back(path + "/lib64");
+  }
+  folders.last.push_back("/usr/local/cuda/lib64");
+  for (const char* root : {"/usr/local", "/usr", "/opt/*"}) add_environment(folders.last, root);
+  return folders;
+}
+
+}  // namespace
+
+SharedLibrary::SharedLibrary(const LibraryPlaces& places) {
+  if (const std::string only = variable(places.variable); !only.empty()) {
+    open(only);
+    return;
+  }
+  for (const std::string& name : places.sonames) {
+    handle_ = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+    if (!handle_) continue;
+    path_ = name;
+    return;
+  }
+  const Folders folders = folders_of(places);
+  const auto open_in = [&](const std::vector<std::string>& all) {
+    for (const std::string& folder : all) {
+      for (const std::string& name : places.sonames) {
+        if (open(folder + "/" + name)) return true;
+      }
+    }
+    return false;
+  };
+  if (open_in(folders.first)) return;
+  for (const std::string& name : places.sonames) {
+    if (open(name)) return;
+  }
+  open_in(folders.last);
+}
+
+bool SharedLibrary::open(const std::string& path) {
+  handle_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle_) {
+    path_ = path;
+    return true;
+  }
+  const char* reason = dlerror();
+  tried_.push_back(reason ? reason : path);  // the loader's text begins with the path
+  return false;
+}
+
+void* SharedLibrary::symbol(const char* name) const { return handle_ ? dlsym(handle_, name) : nullptr; }
+
+}  // namespace ringwise

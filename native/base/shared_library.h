@@ -1,0 +1,40 @@
+// Libraries that are opened while the program runs, so that it starts where they are not installed. The vendors'
+// libraries hide in several places: Python wheels, conda, toolkits, the system's own folders. One search order serves all,
+// and whoever finds nothing is told every path that was tried.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace ringwise {
+
+struct LibraryPlaces {
+  const char* variable;              // environment variable with a path; when set, only that path is tried
+  std::vector<std::string> sonames;  // best first
+  // Folders below a `site-packages/nvidia`. Empty for libraries of the driver, which lie where the loader looks.
+  std::vector<std::string> wheel_folders;
+};
+
+class SharedLibrary {
+ public:
+  SharedLibrary() = default;
+  /// Opens the first of `places` that loads. It stays open until the process ends, because code of it may be running.
+  explicit SharedLibrary(const LibraryPlaces& places);
+
+  bool is_open() const { return handle_ != nullptr; }
+  /// Null when the library has no such symbol.
+  void* symbol(const char* name) const;
+  /// Where it was found; empty when it was not.
+  const std::string& path() const { return path_; }
+  /// Every path that did not load, with the reason, in the order in which they were tried.
+  const std::vector<std::string>& tried() const { return tried_; }
+
+ private:
+  bool open(const std::string& path);
+
+  void* handle_ = nullptr;
+  std::string path_;
+  std::vector<std::string> tried_;
+};
+
+}  // namespace ringwise

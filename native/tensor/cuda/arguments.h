@@ -1,0 +1,171 @@
+// What kernels are told: one plain block per launch, the same for the host that fills it and the device that reads it
+// (fixed widths, no pointers to host memory, less than the 4 KiB that every device takes). Strides are bytes unless
+// they say otherwise; dtypes are the numbers of base/dtype.h.
+#pragma once
+
+#include <cstdint>
+
+namespace ringwise::tensor::cuda {
+
+constexpr int kThreads = 256;  // of a block, in all kernels that do not say otherwise
+constexpr int kDims = 16;      // as kMaxRank
+
+/// Operation numbers beyond those of MapOp.
+constexpr int kIdentity = 1000;
+
+/// An operand whose elements lie one behind the other, or one element that stands for all.
+struct DenseOperand {
+  void* data;     // null: `number`
+  double number;
+  int32_t dtype;
+  int32_t step;   // 1, or 0 for one element
+};
+struct MapDenseArguments {
+  DenseOperand operand[4];
+  int64_t count;
+  int32_t op, operands;
+  int32_t is_vector;  // whether all data begins where four elements can be moved at once
+};
+
+struct StridedOperand {
+  void* data;
+  double number;
+  int32_t dtype, unused;
+  int64_t strides[kDims];
+};
+struct MapStridedArguments {
+  StridedOperand operand[4];
+  int64_t shape[kDims];
+  int64_t count;
+  int32_t op, operands, rank, unused;
+};
+
+struct ReduceArguments {
+  const void* in;
+  void* out;
+  int32_t in_dtype, out_dtype;
+  int32_t kept_rank, reduced_rank;
+  int64_t kept_shape[kDims], kept_in[kDims], kept_out[kDims];
+  int64_t reduced_shape[kDims], reduced_in[kDims];
+  int64_t kept_count, reduced_count;
+  int64_t chunk;         // elements that one block reduces; blockIdx.y says which
+  int64_t chunk_stride;  // from the result of one chunk to that of the next
+  int64_t divisor;       // of means
+  int32_t lanes;         // outputs that a block works on; a power of two up to kThreads
+  int32_t has_divisor;
+};
+
+struct SoftmaxArguments {
+  void* out;
+  const void *a, *b;  // b: the forward's output, of the gradient alone
+  int64_t rows, cols;
+};
+
+struct NllArguments {
+  void* out;
+  const void* in;
+  const void* labels;
+  int32_t* fault;
+  int64_t rows, cols;
+  int32_t is_long, unused;  // whether labels are int64
+};
+
+struct LookupArguments {
+  void* out;
+  const void* a;
+  const int64_t* index;
+  int32_t* fault;
+  int64_t outer, count, size, inner;
+  int32_t dtype, per_element;
+  int32_t slices, unused;  // threads that share the targets of a column
+};
+
+struct CumsumArguments {
+  void* out;
+  const void* a;
+  int64_t outer, size, inner;
+  int32_t dtype, reverse;
+};
+
+struct SortArguments {
+  void* values;
+  int64_t* indices;
+  const void* a;
+  int64_t rows, cols, count;
+  int32_t dtype, descending;
+};
+
+struct TriangleArguments {
+  void* out;
+  const void* a;
+  int64_t batch, rows, cols, diagonal;
+  int32_t bytes, upper;  // bytes of an element
+};
+
+struct MatmulArguments {
+  void* c;
+  const void *a, *b;
+  int64_t m, n, k;
+  int64_t a_step, b_step;  // elements
+  int64_t batch;           // matrices
+  int64_t shape[kDims], c_stride[kDims], a_stride[kDims], b_stride[kDims];
+  int32_t rank, trans_a, trans_b, accumulate;
+};
+
+/// As tensor::Window.
+struct WindowArguments {
+  int64_t height, width, out_height, out_width, kernel_height, kernel_width;
+  int64_t stride_y, stride_x, dilation_y, dilation_x, pad_top, pad_left;
+};
+struct ConvArguments {
+  void* out;
+  const void *a, *b;
+  int64_t batch, groups, in_channels, out_channels;
+  WindowArguments window;
+  int32_t accumulate, unused;
+};
+struct PoolArguments {
+  void* out;
+  int64_t* positions;   // of maxima
+  const void* a;
+  const int64_t* bins;  // of means; these use the sizes of the window alone
+  int64_t planes;
+  WindowArguments window;
+};
+struct ChannelArguments {
+  void* out;
+  const void *a, *b, *mean;
+  int64_t outer, channels, inner;
+};
+
+/// Many tensors in one launch: each has a range of blocks, and each block kOptimizerChunk elements of its tensor.
+constexpr int kOptimizerRows = 36;
+constexpr int64_t kOptimizerChunk = 4096;
+struct OptimizerRow {
+  void* param;
+  const void* grad;
+  void* state[3];
+  int64_t count;
+  int64_t first_block;
+  double size, correction;  // of Adam in this step: the learning rate, and the root that mean squares are divided by
+  int32_t is_first, is_vector;
+};
+struct OptimizerArguments {
+  OptimizerRow rows[kOptimizerRows];
+  double lr, weight_decay, momentum, smoothing, epsilon;
+  double number;        // the factor of scale
+  const float* factor;  // or where it lies; may be null
+  float* not_finite;    // of scale; may be null
+  double* partial;      // of norms: one sum for each block
+  int32_t row_count, kind, variant, maximize;
+};
+struct NormArguments {
+  const double* partial;
+  float* norm;
+  int64_t count;
+};
+
+/// What a kernel writes to `fault` where an index or a label lies outside.
+constexpr int32_t kLookupFault = 1, kLabelFault = 2;
+
+}  // namespace ringwise::tensor::cuda

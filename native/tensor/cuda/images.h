@@ -1,0 +1,47 @@
+// The compiled kernels: one image for each file of kernels/, which holds code for several architectures and is made
+// when the addon is built. images.cc embeds them where nvcc was found, no_images.cc has none.
+#pragma once
+
+namespace ringwise::tensor::cuda {
+
+enum class Image : int { Map, Reduce, Softmax, Order, Matmul, Optimizer, Layers, Count };
+
+/// Null when this build has no kernels.
+const void* image_of(Image image);
+
+inline bool has_kernels() { return image_of(Image::Map) != nullptr; }
+
+// Every kernel: its symbol, and the image that has it.
+#define RINGWISE_CUDA_KERNELS(X)                                                                                    \
+  X(map_dense_float, Map) X(map_dense_double, Map) X(map_dense_long, Map)                                           \
+  X(map_strided_float, Map) X(map_strided_double, Map) X(map_strided_long, Map)                                     \
+  X(reduce_sum_float, Reduce) X(reduce_sum_double, Reduce) X(reduce_sum_long, Reduce)                               \
+  X(reduce_prod_float, Reduce) X(reduce_prod_double, Reduce) X(reduce_prod_long, Reduce)                            \
+  X(reduce_max_float, Reduce) X(reduce_max_double, Reduce) X(reduce_max_long, Reduce)                               \
+  X(reduce_min_float, Reduce) X(reduce_min_double, Reduce) X(reduce_min_long, Reduce)                               \
+  X(arg_max_float, Reduce) X(arg_max_double, Reduce) X(arg_max_long, Reduce)                                        \
+  X(arg_min_float, Reduce) X(arg_min_double, Reduce) X(arg_min_long, Reduce)                                        \
+  X(log_softmax_float, Softmax) X(log_softmax_double, Softmax)                                                      \
+  X(log_softmax_grad_float, Softmax) X(log_softmax_grad_double, Softmax)                                            \
+  X(nll_float, Softmax) X(nll_double, Softmax) X(nll_grad_float, Softmax) X(nll_grad_double, Softmax)               \
+  X(lookup, Order) X(scatter_add, Order) X(cumsum, Order) X(sort, Order) X(triangle, Order)                         \
+  X(matmul_float, Matmul) X(matmul_double, Matmul)                                                                  \
+  X(optimize_float, Optimizer) X(optimize_double, Optimizer)                                                        \
+  X(squares_float, Optimizer) X(squares_double, Optimizer) X(root_of_sum, Optimizer)                                \
+  X(scale_float, Optimizer) X(scale_double, Optimizer)                                                              \
+  X(conv2d_float, Layers) X(conv2d_double, Layers)                                                                  \
+  X(conv2d_grad_input_float, Layers) X(conv2d_grad_input_double, Layers)                                            \
+  X(conv2d_grad_weight_float, Layers) X(conv2d_grad_weight_double, Layers)                                          \
+  X(max_pool_float, Layers) X(max_pool_double, Layers) X(avg_pool_float, Layers) X(avg_pool_double, Layers)         \
+  X(avg_pool_grad_float, Layers) X(avg_pool_grad_double, Layers)                                                    \
+  X(channel_moments_float, Layers) X(channel_moments_double, Layers)                                                \
+  X(channel_grad_sums_float, Layers) X(channel_grad_sums_double, Layers)
+
+enum class KernelId : int {
+#define RINGWISE_NAME(name, image) name,
+  RINGWISE_CUDA_KERNELS(RINGWISE_NAME)
+#undef RINGWISE_NAME
+  Count
+};
+
+}  // namespace ringwise::tensor::cuda

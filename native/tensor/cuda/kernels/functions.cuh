@@ -1,0 +1,133 @@
+// Elementwise operations over float, double and int64_t: the same expressions as cpu/map.h, on N values at a time so
+// that the switch over operations is taken once for all of them.
+#pragma once
+
+#include "tensor/cuda/kernels/element.cuh"
+#include "tensor/kernels.h"
+
+namespace ringwise::tensor::cuda {
+
+// Integers do their arithmetic unsigned, so that it wraps around.
+template <class T>
+__device__ inline auto wrap(T x) {
+  if constexpr (std::is_same_v<T, int64_t>) return static_cast<uint64_t>(x);
+  else return x;
+}
+
+template <class T>
+__device__ inline T max_of(T a, T b) { return (a > b) | (a != a) ? a : b; }
+template <class T>
+__device__ inline T min_of(T a, T b) { return (a < b) | (a != a) ? a : b; }
+
+template <class T>
+__device__ inline T pow_of(T x, T y) {
+  if constexpr (std::is_same_v<T, int64_t>) {
+    // By repeated squaring, wrapping around. A negative exponent leaves 1, -1 or 0.
+    if (y < 0) return x == 1 ? 1 : x == -1 ? (y % 2 ? -1 : 1) : 0;
+    uint64_t result = 1, power = static_cast<uint64_t>(x);
+    for (; y > 0; y >>= 1, power *= power) {
+      if (y & 1) result *= power;
+    }
+    return static_cast<T>(result);
+  } else {
+    return pow(x, y);
+  }
+}
+
+template <class T>
+__device__ inline T sigmoid_of(T x) { return T(1) / (T(1) + exp(-x)); }
+// The distribution function of the normal distribution, and its density.
+template <class T>
+__device__ inline T normal_cdf(T x) { return T(0.5) * (T(1) + erf(x * T(0.70710678118654752))); }
+template <class T>
+__device__ inline T normal_density(T x) { return T(0.39894228040143268) * exp(T(-0.5) * x * x); }
+
+template <class T, int N, class F>
+__device__ inline void unary(T* out, const T* a, F f) {
+#pragma unroll
+  for (int k = 0; k < N; k++) out[k] = f(a[k]);
+}
+template <class T, int N, class F>
+__device__ inline void binary(T* out, const T* a, const T* b, F f) {
+#pragma unroll
+  for (int k = 0; k < N; k++) out[k] = f(a[k], b[k]);
+}
+template <class T, int N, class F>
+__device__ inline void ternary(T* out, const T* a, const T* b, const T* c, F f) {
+#pragma unroll
+  for (int k = 0; k < N; k++) out[k] = f(a[k], b[k], c[k]);
+}
+
+/// Defined for floating point alone.
+template <class T, int N>
+__device__ inline void apply_float(int op, T* out, const T* a, const T* b) {
+  const auto one = [&](auto f) { unary<T, N>(out, a, f); };
+  const auto two = [&](auto f) { binary<T, N>(out, a, b, f); };
+  switch (static_cast<MapOp>(op)) {
+    case MapOp::Exp: return one([](T x) { return exp(x); });
+    case MapOp::Log: return one([](T x) { return log(x); });
+    case MapOp::Sqrt: return one([](T x) { return sqrt(x); });
+    case MapOp::Rsqrt: return one([](T x) { return T(1) / sqrt(x); });
+    case MapOp::Sin: return one([](T x) { return sin(x); });
+    case MapOp::Cos: return one([](T x) { return cos(x); });
+    case MapOp::Tanh: return one([](T x) { return tanh(x); });
+    case MapOp::Sigmoid: return one([](T x) { return sigmoid_of(x); });
+    case MapOp::Erf: return one([](T x) { return erf(x); });
+    case MapOp::Gelu: return one([](T x) { return x * normal_cdf(x); });
+    case MapOp::Silu: return one([](T x) { return x * sigmoid_of(x); });
+    case MapOp::Floor: return one([](T x) { return floor(x); });
+    case MapOp::Ceil: return one([](T x) { return ceil(x); });
+    case MapOp::Round: return one([](T x) { return rint(x); });
+    case MapOp::Trunc: return one([](T x) { return trunc(x); });
+    case MapOp::Div: return two([](T x, T y) { return x / y; });
+    case MapOp::SigmoidGrad: return two([](T g, T y) { return g * y * (T(1) - y); });
+    case MapOp::TanhGrad: return two([](T g, T y) { return g * (T(1) - y * y); });
+    case MapOp::GeluGrad: return two([](T g, T x) { return g * (normal_cdf(x) + x * normal_density(x)); });
+    case MapOp::SiluGrad:
+      return two([](T g, T x) {
+        const T s = sigmoid_of(x);
+        return g * s * (T(1) + x * (T(1) - s));
+      });
+    default: return;
+  }
+}
+
+/// out = op(a, b, c), value by value. `out` may be `a`.
+template <class T, int N>
+__device__ inline void apply(int op, T* out, const T* a, const T* b, const T* c) {
+  const auto one = [&](auto f) { unary<T, N>(out, a, f); };
+  const auto two = [&](auto f) { binary<T, N>(out, a, b, f); };
+  const auto three = [&](auto f) { ternary<T, N>(out, a, b, c, f); };
+  if (op == kIdentity) return one([](T x) { return x; });
+  switch (static_cast<MapOp>(op)) {
+    case MapOp::Neg: return one([](T x) { return static_cast<T>(-wrap(x)); });
+    case MapOp::Abs: return one([](T x) { return x < T(0) ? static_cast<T>(-wrap(x)) : x == T(0) ? T(0) : x; });
+    case MapOp::Sign: return one([](T x) { return x > T(0) ? T(1) : x < T(0) ? T(-1) : x; });
+    case MapOp::Square: return one([](T x) { return static_cast<T>(wrap(x) * wrap(x)); });
+    case MapOp::Relu: return one([](T x) { return x < T(0) ? T(0) : x; });
+    case MapOp::LogicalNot: return one([](T x) { return T(x == T(0)); });
+    case MapOp::Add: return two([](T x, T y) { return static_cast<T>(wrap(x) + wrap(y)); });
+    case MapOp::Sub: return two([](T x, T y) { return static_cast<T>(wrap(x) - wrap(y)); });
+    case MapOp::Mul: return two([](T x, T y) { return static_cast<T>(wrap(x) * wrap(y)); });
+    case MapOp::Pow: return two([](T x, T y) { return pow_of(x, y); });
+    case MapOp::Max: return two([](T x, T y) { return max_of(x, y); });
+    case MapOp::Min: return two([](T x, T y) { return min_of(x, y); });
+    case MapOp::Eq: return two([](T x, T y) { return T(x == y); });
+    case MapOp::Ne: return two([](T x, T y) { return T(x != y); });
+    case MapOp::Lt: return two([](T x, T y) { return T(x < y); });
+    case MapOp::Le: return two([](T x, T y) { return T(x <= y); });
+    case MapOp::LogicalAnd: return two([](T x, T y) { return T((x != T(0)) & (y != T(0))); });
+    case MapOp::LogicalOr: return two([](T x, T y) { return T((x != T(0)) | (y != T(0))); });
+    case MapOp::LogicalXor: return two([](T x, T y) { return T((x != T(0)) ^ (y != T(0))); });
+    case MapOp::ReluGrad: return two([](T g, T y) { return y <= T(0) ? T(0) : g; });
+    case MapOp::Where: return three([](T x, T y, T z) { return x != T(0) ? y : z; });
+    case MapOp::MulAdd: return three([](T x, T y, T z) { return static_cast<T>(wrap(x) * wrap(y) + wrap(z)); });
+    // A NaN passes through either bound.
+    case MapOp::Clamp: return three([](T x, T low, T high) { return min_of(max_of(x, low), high); });
+    case MapOp::InRange: return three([](T x, T low, T high) { return T((x >= low) & (x <= high)); });
+    default:
+      if constexpr (std::is_floating_point_v<T>) apply_float<T, N>(op, out, a, b);
+  }
+}
+
+}  // namespace ringwise::tensor::cuda

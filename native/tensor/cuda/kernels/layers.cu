@@ -1,0 +1,218 @@
+// Convolution, pooling and sums by channel, each element on its own: right for all shapes, and the way where no vendor
+// library is at hand. What a window covers outside of its plane counts as 0.
+#include "tensor/cuda/kernels/functions.cuh"
+
+namespace ringwise::tensor::cuda {
+
+/// Calls body(offset in the image's plane, offset in the kernel) for all that the window at (oy, ox) covers.
+template <class Body>
+__device__ inline void for_each_tap(const WindowArguments& w, int64_t oy, int64_t ox, Body body) {
+  for (int64_t ky = 0; ky < w.kernel_height; ky++) {
+    const int64_t y = oy * w.stride_y - w.pad_top + ky * w.dilation_y;
+    if (y < 0 || y >= w.height) continue;
+    for (int64_t kx = 0; kx < w.kernel_width; kx++) {
+      const int64_t x = ox * w.stride_x - w.pad_left + kx * w.dilation_x;
+      if (x >= 0 && x < w.width) body(y * w.width + x, ky * w.kernel_width + kx);
+    }
+  }
+}
+
+/// The output position whose window covers `at` by its tap k, or -1.
+__device__ inline int64_t covering(int64_t at, int64_t k, int64_t stride, int64_t dilation, int64_t pad, int64_t count) {
+  const int64_t begin = at + pad - k * dilation;
+  if (begin < 0 || begin % stride != 0) return -1;
+  return begin / stride < count ? begin / stride : -1;
+}
+
+/// One thread per element of the output.
+template <class T>
+__device__ void conv2d(const ConvArguments& c) {
+  const WindowArguments& w = c.window;
+  const int64_t area = w.out_height * w.out_width, plane = w.height * w.width, taps = w.kernel_height * w.kernel_width;
+  for_each_of_grid(c.batch * c.groups * c.out_channels * area, [&](int64_t i) {
+    const int64_t channel = i / area, at = i - channel * area, oy = at / w.out_width, ox = at - oy * w.out_width;
+    const int64_t image = channel / c.out_channels, group = image % c.groups;
+    const T* x = static_cast<const T*>(c.a) + image * c.in_channels * plane;
+    const T* weight = static_cast<const T*>(c.b) + (group * c.out_channels + channel % c.out_channels) * c.in_channels * taps;
+    T sum = 0;
+    for (int64_t in = 0; in < c.in_channels; in++) {
+      for_each_tap(w, oy, ox, [&](int64_t pixel, int64_t tap) { sum += x[in * plane + pixel] * weight[in * taps + tap]; });
+    }
+    static_cast<T*>(c.out)[i] = sum;
+  });
+}
+
+/// One thread per element of the input. a: the gradient of the output; b: the weight.
+template <class T>
+__device__ void conv2d_grad_input(const ConvArguments& c) {
+  const WindowArguments& w = c.window;
+  const int64_t area = w.out_height * w.out_width, plane = w.height * w.width, taps = w.kernel_height * w.kernel_width;
+  for_each_of_grid(c.batch * c.groups * c.in_channels * plane, [&](int64_t i) {
+    const int64_t channel = i / plane, at = i - channel * plane, y = at / w.width, x = at - y * w.width;
+    const int64_t image = channel / c.in_channels, in = channel - image * c.in_channels, group = image % c.groups;
+    const T* grad = static_cast<const T*>(c.a) + image * c.out_channels * area;
+    const T* weight = static_cast<const T*>(c.b) + group * c.out_channels * c.in_channels * taps + in * taps;
+    T sum = 0;
+    for (int64_t ky = 0; ky < w.kernel_height; ky++) {
+      const int64_t oy = covering(y, ky, w.stride_y, w.dilation_y, w.pad_top, w.out_height);
+      if (oy < 0) continue;
+      for (int64_t kx = 0; kx < w.kernel_width; kx++) {
+        const int64_t ox = covering(x, kx, w.stride_x, w.dilation_x, w.pad_left, w.out_width);
+        if (ox < 0) continue;
+        const int64_t pixel = oy * w.out_width + ox, tap = ky * w.kernel_width + kx;
+        for (int64_t o = 0; o < c.out_channels; o++) sum += grad[o * area + pixel] * weight[o * c.in_channels * taps + tap];
+      }
+    }
+    T& to = static_cast<T*>(c.out)[i];
+    to = c.accumulate ? to + sum : sum;
+  });
+}
+
+/// One block per element of the weight. a: the gradient of the output; b: the input.
+template <class T>
+__device__ void conv2d_grad_weight(const ConvArguments& c) {
+  __shared__ T shared[kThreads];
+  const WindowArguments& w = c.window;
+  const int64_t area = w.out_height * w.out_width, plane = w.height * w.width, taps = w.kernel_height * w.kernel_width;
+  const int64_t i = blockIdx.x, tap = i % taps, in = i / taps % c.in_channels, o = i / taps / c.in_channels % c.out_channels;
+  const int64_t group = i / taps / c.in_channels / c.out_channels, ky = tap / w.kernel_width, kx = tap % w.kernel_width;
+  T sum = 0;
+  for (int64_t at = threadIdx.x; at < c.batch * area; at += blockDim.x) {
+    const int64_t image = at / area * c.groups + group, pixel = at % area;
+    const int64_t y = pixel / w.out_width * w.stride_y - w.pad_top + ky * w.dilation_y;
+    const int64_t x = pixel % w.out_width * w.stride_x - w.pad_left + kx * w.dilation_x;
+    if (y < 0 || y >= w.height || x < 0 || x >= w.width) continue;
+    sum += static_cast<const T*>(c.a)[(image * c.out_channels + o) * area + pixel] *
+           static_cast<const T*>(c.b)[(image * c.in_channels + in) * plane + y * w.width + x];
+  }
+  sum = over_block(sum, shared, [](T a, T b) { return a + b; });
+  if (threadIdx.x == 0) {
+    T& to = static_cast<T*>(c.out)[i];
+    to = c.accumulate ? to + sum : sum;
+  }
+}
+
+/// One thread per window; of equal elements the first counts, and NaN is the largest.
+template <class T>
+__device__ void max_pool(const PoolArguments& p) {
+  const WindowArguments& w = p.window;
+  const int64_t area = w.out_height * w.out_width;
+  for_each_of_grid(p.planes * area, [&](int64_t i) {
+    const int64_t plane = i / area, at = i - plane * area;
+    const T* a = static_cast<const T*>(p.a) + plane * w.height * w.width;
+    T best = -std::numeric_limits<T>::infinity();
+    int64_t found = -1, first = -1;
+    for_each_tap(w, at / w.out_width, at % w.out_width, [&](int64_t pixel, int64_t) {
+      if (first < 0) first = pixel;
+      if ((a[pixel] > best) | (a[pixel] != a[pixel])) {
+        best = a[pixel];
+        found = pixel;
+      }
+    });
+    static_cast<T*>(p.out)[i] = best;
+    p.positions[i] = found >= 0 ? found : first >= 0 ? first : 0;
+  });
+}
+
+struct Bin {
+  int64_t begin, end, divisor;
+};
+
+template <class T>
+__device__ void avg_pool(const PoolArguments& p) {
+  const WindowArguments& w = p.window;
+  const Bin *rows = reinterpret_cast<const Bin*>(p.bins), *cols = rows + w.out_height;
+  const int64_t area = w.out_height * w.out_width;
+  for_each_of_grid(p.planes * area, [&](int64_t i) {
+    const int64_t plane = i / area, at = i - plane * area;
+    const Bin ys = rows[at / w.out_width], xs = cols[at % w.out_width];
+    const T* a = static_cast<const T*>(p.a) + plane * w.height * w.width;
+    double sum = 0;
+    for (int64_t y = ys.begin; y < ys.end; y++) {
+      for (int64_t x = xs.begin; x < xs.end; x++) sum += static_cast<double>(a[y * w.width + x]);
+    }
+    static_cast<T*>(p.out)[i] = static_cast<T>(sum / static_cast<double>(ys.divisor * xs.divisor));
+  });
+}
+
+/// One thread per element of the input, which looks for the boxes that cover it.
+template <class T>
+__device__ void avg_pool_grad(const PoolArguments& p) {
+  const WindowArguments& w = p.window;
+  const Bin *rows = reinterpret_cast<const Bin*>(p.bins), *cols = rows + w.out_height;
+  const int64_t plane_size = w.height * w.width, area = w.out_height * w.out_width;
+  for_each_of_grid(p.planes * plane_size, [&](int64_t i) {
+    const int64_t plane = i / plane_size, at = i - plane * plane_size, y = at / w.width, x = at - y * w.width;
+    const T* grad = static_cast<const T*>(p.a) + plane * area;
+    T sum = 0;
+    for (int64_t oy = 0; oy < w.out_height; oy++) {
+      if (y < rows[oy].begin || y >= rows[oy].end) continue;
+      for (int64_t ox = 0; ox < w.out_width; ox++) {
+        if (x < cols[ox].begin || x >= cols[ox].end) continue;
+        sum += grad[oy * w.out_width + ox] / static_cast<T>(rows[oy].divisor * cols[ox].divisor);
+      }
+    }
+    static_cast<T*>(p.out)[i] = sum;
+  });
+}
+
+/// The sum of term(offset) over all elements of the block's channel, for all threads.
+template <class Term>
+__device__ inline double channel_total(const ChannelArguments& c, double* shared, Term term) {
+  double sum = 0;
+  for (int64_t i = threadIdx.x; i < c.outer * c.inner; i += blockDim.x) {
+    const int64_t o = i / c.inner;
+    sum += term((o * c.channels + blockIdx.x) * c.inner + (i - o * c.inner));
+  }
+  return over_block(sum, shared, [](double a, double b) { return a + b; });
+}
+
+/// One block per channel.
+template <class T>
+__device__ void channel_moments(const ChannelArguments& c) {
+  __shared__ double shared[kThreads];
+  const T* a = static_cast<const T*>(c.a);
+  const int64_t count = c.outer * c.inner;
+  const double total = channel_total(c, shared, [&](int64_t i) { return static_cast<double>(a[i]); });
+  const T mean = static_cast<T>(total) / static_cast<T>(count > 0 ? count : 1);
+  const double squares = channel_total(c, shared, [&](int64_t i) {
+    const double distance = static_cast<double>(a[i] - mean);
+    return distance * distance;
+  });
+  if (threadIdx.x != 0) return;
+  static_cast<T*>(c.out)[blockIdx.x] = mean;
+  static_cast<T*>(c.out)[c.channels + blockIdx.x] = static_cast<T>(squares);
+}
+
+/// One block per channel. b: the gradient.
+template <class T>
+__device__ void channel_grad_sums(const ChannelArguments& c) {
+  __shared__ double shared[kThreads];
+  const T *a = static_cast<const T*>(c.a), *grad = static_cast<const T*>(c.b);
+  const T mean = static_cast<const T*>(c.mean)[blockIdx.x];
+  const double grads = channel_total(c, shared, [&](int64_t i) { return static_cast<double>(grad[i]); });
+  const double products = channel_total(
+      c, shared, [&](int64_t i) { return static_cast<double>(grad[i]) * static_cast<double>(a[i] - mean); });
+  if (threadIdx.x != 0) return;
+  static_cast<T*>(c.out)[blockIdx.x] = static_cast<T>(grads);
+  static_cast<T*>(c.out)[c.channels + blockIdx.x] = static_cast<T>(products);
+}
+
+RINGWISE_KERNEL(conv2d_float, ConvArguments) { conv2d<float>(arguments); }
+RINGWISE_KERNEL(conv2d_double, ConvArguments) { conv2d<double>(arguments); }
+RINGWISE_KERNEL(conv2d_grad_input_float, ConvArguments) { conv2d_grad_input<float>(arguments); }
+RINGWISE_KERNEL(conv2d_grad_input_double, ConvArguments) { conv2d_grad_input<double>(arguments); }
+RINGWISE_BLOCK_KERNEL(conv2d_grad_weight_float, ConvArguments) { conv2d_grad_weight<float>(arguments); }
+RINGWISE_BLOCK_KERNEL(conv2d_grad_weight_double, ConvArguments) { conv2d_grad_weight<double>(arguments); }
+RINGWISE_KERNEL(max_pool_float, PoolArguments) { max_pool<float>(arguments); }
+RINGWISE_KERNEL(max_pool_double, PoolArguments) { max_pool<double>(arguments); }
+RINGWISE_KERNEL(avg_pool_float, PoolArguments) { avg_pool<float>(arguments); }
+RINGWISE_KERNEL(avg_pool_double, PoolArguments) { avg_pool<double>(arguments); }
+RINGWISE_KERNEL(avg_pool_grad_float, PoolArguments) { avg_pool_grad<float>(arguments); }
+RINGWISE_KERNEL(avg_pool_grad_double, PoolArguments) { avg_pool_grad<double>(arguments); }
+RINGWISE_BLOCK_KERNEL(channel_moments_float, ChannelArguments) { channel_moments<float>(arguments); }
+RINGWISE_BLOCK_KERNEL(channel_moments_double, ChannelArguments) { channel_moments<double>(arguments); }
+RINGWISE_BLOCK_KERNEL(channel_grad_sums_float, ChannelArguments) { channel_grad_sums<float>(arguments); }
+RINGWISE_BLOCK_KERNEL(channel_grad_sums_double, ChannelArguments) { channel_grad_sums<double>(arguments); }
+
+}  // namespace ringwise::tensor::cuda

@@ -1,0 +1,180 @@
+// Optimiser steps over many tensors at once, in the order of operations of torch.optim, as cpu/optimizer.h; norms and
+// scaling of many tensors. Every array is read and written once.
+#include "tensor/cuda/kernels/functions.cuh"
+
+namespace ringwise::tensor::cuda {
+
+/// One element: its parameter, gradient and states. States that a rule does not have are neither read nor written.
+template <class T>
+struct Cell {
+  T param, grad, state[3];
+};
+
+template <class T>
+__device__ inline void sgd_step(const OptimizerArguments& x, const OptimizerRow& row, Cell<T>& at) {
+  T step = T(x.maximize ? -1 : 1) * at.grad + T(x.weight_decay) * at.param;
+  if (row.state[0]) {
+    const T speed = row.is_first ? step : T(x.momentum) * at.state[0] + T(1 - x.smoothing) * step;
+    at.state[0] = speed;
+    step = x.variant ? step + T(x.momentum) * speed : speed;
+  }
+  at.param -= T(x.lr) * step;
+}
+
+template <class T>
+__device__ inline void adam_step(const OptimizerArguments& x, const OptimizerRow& row, Cell<T>& at) {
+  const T value = T(x.variant ? 1 - x.lr * x.weight_decay : 1.0) * at.param;
+  const T grad = T(x.maximize ? -1 : 1) * at.grad + T(x.variant ? 0.0 : x.weight_decay) * value;
+  const T mean = at.state[0] + T(1 - x.momentum) * (grad - at.state[0]);
+  T square = T(x.smoothing) * at.state[1] + T(1 - x.smoothing) * grad * grad;
+  at.state[0] = mean;
+  at.state[1] = square;
+  if (row.state[2]) at.state[2] = square = max_of(at.state[2], square);
+  at.param = value - T(row.size) * mean / (sqrt(square) / T(row.correction) + T(x.epsilon));
+}
+
+template <class T>
+__device__ inline void rmsprop_step(const OptimizerArguments& x, const OptimizerRow& row, Cell<T>& at) {
+  const T grad = T(x.maximize ? -1 : 1) * at.grad + T(x.weight_decay) * at.param;
+  const T square = T(x.smoothing) * at.state[0] + T(1 - x.smoothing) * grad * grad;
+  at.state[0] = square;
+  T spread = square;
+  if (row.state[2]) {
+    const T now = at.state[2] + T(1 - x.smoothing) * (grad - at.state[2]);
+    at.state[2] = now;
+    spread = square - now * now;
+  }
+  T step = grad / (sqrt(spread) + T(x.epsilon));
+  if (row.state[1]) at.state[1] = step = T(x.momentum) * at.state[1] + step;
+  at.param -= T(x.lr) * step;
+}
+
+template <class T>
+__device__ inline void lion_step(const OptimizerArguments& x, Cell<T>& at) {
+  const T grad = T(x.maximize ? -1 : 1) * at.grad, mean = at.state[0];
+  const T blend = T(x.momentum) * mean + T(1 - x.momentum) * grad;
+  const T step = blend > T(0) ? T(x.lr) : blend < T(0) ? -T(x.lr) : blend;
+  at.param = T(1 - x.lr * x.weight_decay) * at.param - step;
+  at.state[0] = T(x.smoothing) * mean + T(1 - x.smoothing) * grad;
+}
+
+template <class T>
+__device__ inline void step_cell(const OptimizerArguments& x, const OptimizerRow& row, Cell<T>& at) {
+  switch (static_cast<OptimizerKind>(x.kind)) {
+    case OptimizerKind::Sgd: return sgd_step(x, row, at);
+    case OptimizerKind::Adam: return adam_step(x, row, at);
+    case OptimizerKind::Rmsprop: return rmsprop_step(x, row, at);
+    default: return lion_step(x, at);
+  }
+}
+
+/// Calls body(row, begin, n) for every group of up to four elements that this thread has of its block's chunk.
+template <class Body>
+__device__ inline void for_each_group(const OptimizerArguments& x, Body body) {
+  int own = 0;
+  while (own + 1 < x.row_count && x.rows[own + 1].first_block <= static_cast<int64_t>(blockIdx.x)) own++;
+  const OptimizerRow& row = x.rows[own];
+  const int64_t begin = (static_cast<int64_t>(blockIdx.x) - row.first_block) * kOptimizerChunk;
+  const int64_t end = begin + kOptimizerChunk < row.count ? begin + kOptimizerChunk : row.count;
+  for (int64_t i = begin + 4 * static_cast<int64_t>(threadIdx.x); i < end; i += 4 * static_cast<int64_t>(blockDim.x)) {
+    body(row, i, static_cast<int>(end - i < 4 ? end - i : 4));
+  }
+}
+
+template <class T>
+__device__ inline void load_group(T* values, const void* data, int64_t begin, int n, bool is_vector) {
+  const T* from = static_cast<const T*>(data) + begin;
+  if (is_vector && n == 4) {
+    const Pack<T> pack = *reinterpret_cast<const Pack<T>*>(from);
+    for (int k = 0; k < 4; k++) values[k] = pack.at[k];
+  } else {
+    for (int k = 0; k < 4; k++) values[k] = k < n ? from[k] : T(0);
+  }
+}
+
+template <class T>
+__device__ inline void store_group(const T* values, void* data, int64_t begin, int n, bool is_vector) {
+  T* to = static_cast<T*>(data) + begin;
+  if (is_vector && n == 4) {
+    Pack<T> pack;
+    for (int k = 0; k < 4; k++) pack.at[k] = values[k];
+    *reinterpret_cast<Pack<T>*>(to) = pack;
+  } else {
+    for (int k = 0; k < 4; k++) {
+      if (k < n) to[k] = values[k];
+    }
+  }
+}
+
+template <class T>
+__device__ void optimize(const OptimizerArguments& x) {
+  for_each_group(x, [&](const OptimizerRow& row, int64_t begin, int n) {
+    const bool is_vector = row.is_vector != 0;
+    T param[4], grad[4], state[3][4] = {};
+    load_group(param, row.param, begin, n, is_vector);
+    load_group(grad, row.grad, begin, n, is_vector);
+#pragma unroll
+    for (int s = 0; s < 3; s++) {
+      if (row.state[s]) load_group(state[s], row.state[s], begin, n, is_vector);
+    }
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+      Cell<T> at{param[k], grad[k], {state[0][k], state[1][k], state[2][k]}};
+      step_cell(x, row, at);
+      param[k] = at.param;
+      for (int s = 0; s < 3; s++) state[s][k] = at.state[s];
+    }
+    store_group(param, row.param, begin, n, is_vector);
+#pragma unroll
+    for (int s = 0; s < 3; s++) {
+      if (row.state[s]) store_group(state[s], row.state[s], begin, n, is_vector);
+    }
+  });
+}
+
+/// The sum of the squares of a block's chunk.
+template <class T>
+__device__ void squares(const OptimizerArguments& x) {
+  __shared__ double shared[kThreads];
+  double sum = 0;
+  for_each_group(x, [&](const OptimizerRow& row, int64_t begin, int n) {
+    T values[4];
+    load_group(values, row.param, begin, n, row.is_vector != 0);
+    for (int k = 0; k < 4; k++) sum += static_cast<double>(values[k]) * values[k];
+  });
+  sum = over_block(sum, shared, [](double a, double b) { return a + b; });
+  if (threadIdx.x == 0) x.partial[blockIdx.x] = sum;
+}
+
+template <class T>
+__device__ void scale(const OptimizerArguments& x) {
+  const T factor = x.factor ? static_cast<T>(*x.factor) : static_cast<T>(x.number);
+  for_each_group(x, [&](const OptimizerRow& row, int64_t begin, int n) {
+    T values[4], odd = 0;
+    load_group(values, row.param, begin, n, row.is_vector != 0);
+    for (int k = 0; k < 4; k++) {
+      odd += values[k] * T(0);  // 0 × NaN and 0 × ∞ are not 0
+      values[k] *= factor;
+    }
+    store_group(values, row.param, begin, n, row.is_vector != 0);
+    if (x.not_finite && !(odd == T(0))) *x.not_finite = 1;
+  });
+}
+
+RINGWISE_KERNEL(optimize_float, OptimizerArguments) { optimize<float>(arguments); }
+RINGWISE_KERNEL(optimize_double, OptimizerArguments) { optimize<double>(arguments); }
+RINGWISE_BLOCK_KERNEL(squares_float, OptimizerArguments) { squares<float>(arguments); }
+RINGWISE_BLOCK_KERNEL(squares_double, OptimizerArguments) { squares<double>(arguments); }
+RINGWISE_KERNEL(scale_float, OptimizerArguments) { scale<float>(arguments); }
+RINGWISE_KERNEL(scale_double, OptimizerArguments) { scale<double>(arguments); }
+
+/// One block: the root of all sums.
+RINGWISE_BLOCK_KERNEL(root_of_sum, NormArguments) {
+  __shared__ double shared[kThreads];
+  double sum = 0;
+  for (int64_t i = threadIdx.x; i < arguments.count; i += blockDim.x) sum += arguments.partial[i];
+  sum = over_block(sum, shared, [](double a, double b) { return a + b; });
+  if (threadIdx.x == 0) *arguments.norm = static_cast<float>(sqrt(sum));
+}
+
+}  // namespace ringwise::tensor::cuda

@@ -1,0 +1,134 @@
+// Elements named by indices, sums back into them, running sums, sorting, triangles.
+#include "tensor/cuda/kernels/functions.cuh"
+
+namespace ringwise::tensor::cuda {
+
+/// The computing type of a dtype, as a value.
+template <class Use>
+__device__ inline void with_compute(int dtype, Use use) {
+  switch (static_cast<DType>(dtype)) {
+    case DType::Float64: return use(double{});
+    case DType::Float32:
+    case DType::Float16:
+    case DType::BFloat16: return use(float{});
+    default: return use(int64_t{});
+  }
+}
+
+__device__ inline bool is_inside(const LookupArguments& x, int64_t index) {
+  if (index >= 0 && index < x.size) return true;
+  *x.fault = kLookupFault;
+  return false;
+}
+
+RINGWISE_KERNEL(lookup, LookupArguments) {
+  const LookupArguments& x = arguments;
+  for_each_of_grid(x.outer * x.count * x.inner, [&](int64_t to) {
+    const int64_t row = to / x.inner, i = to - row * x.inner, o = row / x.count, j = row - o * x.count;
+    const int64_t index = x.index[x.per_element ? to : j];
+    if (!is_inside(x, index)) return;
+    const int64_t from = (o * x.size + index) * x.inner + i;
+    with_type(x.dtype, [&](auto type) {
+      using E = decltype(type);
+      static_cast<E*>(x.out)[to] = static_cast<const E*>(x.a)[from];
+    });
+  });
+}
+
+/// Each thread walks through one column [outer, ·, inner] in order and adds what falls on its share of the targets, so
+/// that no two threads write the same element and sums come out the same every time.
+RINGWISE_KERNEL(scatter_add, LookupArguments) {
+  const LookupArguments& x = arguments;
+  for_each_of_grid(x.outer * x.inner * x.slices, [&](int64_t thread) {
+    const int64_t share = thread / x.inner, i = thread - share * x.inner;
+    const int64_t o = share / x.slices, slice = share - o * x.slices;
+    for (int64_t j = 0; j < x.count; j++) {
+      const int64_t from = (o * x.count + j) * x.inner + i;
+      const int64_t index = x.index[x.per_element ? from : j];
+      if (!is_inside(x, index) || index % x.slices != slice) continue;
+      const int64_t to = (o * x.size + index) * x.inner + i;
+      with_type(x.dtype, [&](auto type) {
+        using E = decltype(type);
+        E& total = static_cast<E*>(x.out)[to];
+        const E value = static_cast<const E*>(x.a)[from];
+        with_compute(x.dtype, [&](auto compute) {
+          using C = decltype(compute);
+          total = write_as<E>(static_cast<C>(wrap(read_as<C>(total)) + wrap(read_as<C>(value))));
+        });
+      });
+    }
+  });
+}
+
+/// Totals are kept in double, and of integers wrap around.
+RINGWISE_KERNEL(cumsum, CumsumArguments) {
+  const CumsumArguments& x = arguments;
+  for_each_of_grid(x.outer * x.inner, [&](int64_t column) {
+    const int64_t o = column / x.inner;
+    const int64_t begin = o * x.size * x.inner + (column - o * x.inner);
+    with_type(x.dtype, [&](auto type) {
+      using E = decltype(type);
+      with_compute(x.dtype, [&](auto compute) {
+        using C = decltype(compute);
+        std::conditional_t<std::is_same_v<C, int64_t>, uint64_t, double> total = 0;
+        for (int64_t s = 0; s < x.size; s++) {
+          const int64_t at = begin + (x.reverse ? x.size - 1 - s : s) * x.inner;
+          total += static_cast<decltype(total)>(read_as<C>(static_cast<const E*>(x.a)[at]));
+          static_cast<E*>(x.out)[at] = write_as<E>(static_cast<C>(total));
+        }
+      });
+    });
+  });
+}
+
+/// Whether x comes before y: by value, NaN being the largest, then by place.
+template <class T>
+__device__ inline bool is_before(T x, int64_t x_at, T y, int64_t y_at, bool descending) {
+  const bool is_less = y != y ? x == x : x < y;
+  const bool is_more = x != x ? y == y : x > y;
+  return is_less == is_more ? x_at < y_at : is_less != descending;
+}
+
+/// Each element counts those before it, and writes itself to that place: quadratic in the length of a row, but all
+/// elements at once.
+RINGWISE_KERNEL(sort, SortArguments) {
+  const SortArguments& x = arguments;
+  for_each_of_grid(x.rows * x.cols, [&](int64_t i) {
+    const int64_t row = i / x.cols, at = i - row * x.cols;
+    with_type(x.dtype, [&](auto type) {
+      using E = decltype(type);
+      const E* a = static_cast<const E*>(x.a) + row * x.cols;
+      with_compute(x.dtype, [&](auto compute) {
+        using C = decltype(compute);
+        const C own = read_as<C>(a[at]);
+        int64_t place = 0;
+        for (int64_t c = 0; c < x.cols && place < x.count; c++) {
+          if (is_before(read_as<C>(a[c]), c, own, at, x.descending != 0)) place++;
+        }
+        if (place >= x.count) return;
+        static_cast<E*>(x.values)[row * x.count + place] = a[at];
+        x.indices[row * x.count + place] = at;
+      });
+    });
+  });
+}
+
+template <class E>
+__device__ void triangle_of(const TriangleArguments& x) {
+  for_each_of_grid(x.batch * x.rows * x.cols, [&](int64_t i) {
+    const int64_t row = i / x.cols, distance = i - row * x.cols - row % x.rows;
+    const bool is_kept = x.upper ? distance >= x.diagonal : distance <= x.diagonal;
+    static_cast<E*>(x.out)[i] = is_kept ? static_cast<const E*>(x.a)[i] : E(0);
+  });
+}
+
+RINGWISE_KERNEL(triangle, TriangleArguments) {
+  switch (arguments.bytes) {
+    case 1: return triangle_of<uint8_t>(arguments);
+    case 2: return triangle_of<uint16_t>(arguments);
+    case 4: return triangle_of<uint32_t>(arguments);
+    default: return triangle_of<uint64_t>(arguments);
+  }
+}
+
+}  // namespace ringwise::tensor::cuda

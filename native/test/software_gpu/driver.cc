@@ -1,0 +1,200 @@
+// A CUDA driver whose two devices are the CPU: the functions of tensor/cuda/driver.h as a library that takes the place
+// of libcuda.so.1 (RINGWISE_LIBCUDA), and kernels.cc compiled for the CPU behind them. Everything above the driver and
+// every line of the kernels then runs in tests, also under sanitizers, where there is no GPU. What it cannot show: that
+// the kernels are right in parallel, how the real driver behaves, and how fast anything is.
+//
+// Work is done when it is started, so a stream is always idle. Memory is filled with ones before it is handed out: floats are NaN, and indices lie outside.
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "test/software_gpu/blocks.h"
+
+#define EXPORT extern "C" __attribute__((visibility("default"))) int
+
+namespace {
+
+using namespace ringwise::software_gpu;
+
+enum Status { kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kInvalidDevice = 101, kNoContext = 201, kNotFound = 500,
+              kIllegalAddress = 700, kLaunchFailed = 719 };
+constexpr int kDevices = 2;
+constexpr size_t kDeviceBytes = size_t{512} << 20, kAlignment = 512;
+
+std::mutex mutex;  // of all below
+struct Allocation {
+  size_t bytes;
+  int device;
+};
+std::map<unsigned long long, Allocation> memory;
+size_t used[kDevices];
+thread_local int current = -1;
+
+struct KernelEntry {
+  Body body;
+  int bytes;
+  bool waits;
+};
+
+int context_of(int device) { return device + 1; }
+
+/// Whether these bytes lie in one allocation.
+bool is_valid(unsigned long long address, size_t bytes) {
+  const std::lock_guard lock(mutex);
+  auto found = memory.upper_bound(address);
+  if (found == memory.begin()) return false;
+  --found;
+  return address - found->first <= found->second.bytes && bytes <= found->second.bytes - (address - found->first);
+}
+
+/// Runs work that a context is needed for.
+template <class Work>
+int submit(Work work) {
+  return current < 0 ? static_cast<int>(kNoContext) : work();
+}
+
+void* own_symbol(const std::string& name) {
+  static void* self = [] {
+    Dl_info info{};
+    dladdr(reinterpret_cast<void*>(&own_symbol), &info);
+    return dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD);
+  }();
+  return dlsym(self, name.c_str());
+}
+
+void* aligned(size_t bytes) {
+  void* data = std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
+  if (data) std::memset(data, 0xff, bytes);
+  return data;
+}
+
+}  // namespace
+
+EXPORT cuInit(unsigned) { return kSuccess; }
+EXPORT cuDriverGetVersion(int* version) { return *version = 13000, kSuccess; }
+EXPORT cuDeviceGetCount(int* count) { return *count = kDevices, kSuccess; }
+EXPORT cuDeviceGet(int* device, int index) {
+  if (index < 0 || index >= kDevices) return kInvalidDevice;
+  return *device = index, kSuccess;
+}
+EXPORT cuDeviceGetName(char* name, int bytes, int) {
+  std::strncpy(name, "software GPU", static_cast<size_t>(bytes));
+  return kSuccess;
+}
+EXPORT cuDeviceTotalMem_v2(size_t* bytes, int) { return *bytes = kDeviceBytes, kSuccess; }
+EXPORT cuDeviceGetAttribute(int* value, int attribute, int) {
+  *value = attribute == 75 ? 9 : attribute == 76 ? 0 : 2;  // compute capability 9.0, two multiprocessors
+  return kSuccess;
+}
+EXPORT cuGetErrorName(int status, const char** name) {
+  static const std::map<int, const char*> names = {
+      {kInvalidValue, "CUDA_ERROR_INVALID_VALUE"},     {kOutOfMemory, "CUDA_ERROR_OUT_OF_MEMORY"},
+      {kInvalidDevice, "CUDA_ERROR_INVALID_DEVICE"},   {kNoContext, "CUDA_ERROR_INVALID_CONTEXT"},
+      {kNotFound, "CUDA_ERROR_NOT_FOUND"},             {kIllegalAddress, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+      {kLaunchFailed, "CUDA_ERROR_LAUNCH_FAILED"},
+  };
+  const auto found = names.find(status);
+  if (found == names.end()) return kInvalidValue;
+  return *name = found->second, kSuccess;
+}
+EXPORT cuGetErrorString(int status, const char** text) { return cuGetErrorName(status, text); }
+
+EXPORT cuDevicePrimaryCtxRetain(void** context, int device) {
+  *context = reinterpret_cast<void*>(static_cast<intptr_t>(context_of(device)));
+  return kSuccess;
+}
+EXPORT cuCtxSetCurrent(void* context) {
+  current = static_cast<int>(reinterpret_cast<intptr_t>(context)) - 1;
+  return kSuccess;
+}
+
+EXPORT cuMemGetInfo_v2(size_t* free, size_t* total) {
+  if (current < 0) return kNoContext;
+  const std::lock_guard lock(mutex);
+  *free = kDeviceBytes - used[current];
+  *total = kDeviceBytes;
+  return kSuccess;
+}
+EXPORT cuMemAlloc_v2(unsigned long long* address, size_t bytes) {
+  if (current < 0) return kNoContext;
+  if (bytes == 0) return kInvalidValue;
+  const std::lock_guard lock(mutex);
+  if (bytes > kDeviceBytes - used[current]) return kOutOfMemory;
+  void* data = aligned(bytes);
+  if (!data) return kOutOfMemory;
+  used[current] += bytes;
+  *address = reinterpret_cast<unsigned long long>(data);
+  memory[*address] = {bytes, current};
+  return kSuccess;
+}
+EXPORT cuMemFree_v2(unsigned long long address) {
+  const std::lock_guard lock(mutex);
+  const auto found = memory.find(address);
+  if (found == memory.end()) return kInvalidValue;
+  used[found->second.device] -= found->second.bytes;
+  std::free(reinterpret_cast<void*>(address));
+  memory.erase(found);
+  return kSuccess;
+}
+EXPORT cuMemHostAlloc(void** data, size_t bytes, unsigned) { return (*data = aligned(bytes)) ? kSuccess : kOutOfMemory; }
+EXPORT cuMemFreeHost(void* data) { return std::free(data), kSuccess; }
+
+EXPORT cuMemcpyHtoDAsync_v2(unsigned long long to, const void* from, size_t bytes, void*) {
+  if (!is_valid(to, bytes)) return kIllegalAddress;
+  return submit([=] { return std::memcpy(reinterpret_cast<void*>(to), from, bytes), kSuccess; });
+}
+EXPORT cuMemcpyDtoHAsync_v2(void* to, unsigned long long from, size_t bytes, void*) {
+  if (!is_valid(from, bytes)) return kIllegalAddress;
+  return submit([=] { return std::memcpy(to, reinterpret_cast<const void*>(from), bytes), kSuccess; });
+}
+EXPORT cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, size_t bytes, void*) {
+  if (!is_valid(to, bytes) || !is_valid(from, bytes)) return kIllegalAddress;
+  return submit([=] {
+    return std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes), kSuccess;
+  });
+}
+
+EXPORT cuStreamCreate(void** stream, unsigned) { return *stream = new char, kSuccess; }
+EXPORT cuStreamSynchronize(void*) { return kSuccess; }
+EXPORT cuEventCreate(void** event, unsigned) { return *event = new char, kSuccess; }
+EXPORT cuEventRecord(void*, void*) { return kSuccess; }
+EXPORT cuEventSynchronize(void*) { return kSuccess; }
+EXPORT cuLaunchHostFunc(void*, void (*function)(void*), void* data) {
+  return submit([=] { return std::thread(function, data).detach(), kSuccess; });
+}
+
+EXPORT cuLibraryLoadData(void** library, const void* image, int*, void**, unsigned, int*, void**, unsigned) {
+  return *library = const_cast<void*>(image), kSuccess;
+}
+EXPORT cuLibraryGetKernel(void** kernel, void*, const char* name) {
+  const auto symbol = [&](const char* what) { return own_symbol("ringwise_" + std::string(what) + "_" + name); };
+  void* body = symbol("kernel");
+  if (!body) return kNotFound;
+  const auto number = [&](const char* what) { return reinterpret_cast<int (*)()>(symbol(what))(); };
+  *kernel = new KernelEntry{reinterpret_cast<Body>(body), number("bytes"), number("waits") != 0};
+  return kSuccess;
+}
+EXPORT cuLaunchKernel(void* kernel, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned threads_y,
+                      unsigned threads_z, unsigned, void*, void** parameters, void** extra) {
+  const auto* entry = static_cast<const KernelEntry*>(kernel);
+  const bool is_one_block = extra && !parameters && extra[0] == reinterpret_cast<void*>(1) &&
+                            extra[2] == reinterpret_cast<void*>(2) && extra[4] == nullptr;
+  if (!is_one_block || *static_cast<const size_t*>(extra[3]) != static_cast<size_t>(entry->bytes)) return kInvalidValue;
+  if (x == 0 || y == 0 || z == 0 || y > 65535 || z > 65535 || threads == 0 || threads > 1024 || threads_y != 1 ||
+      threads_z != 1) {
+    return kInvalidValue;
+  }
+  // The caller's block is read now, as by the driver.
+  std::vector<long double> arguments((static_cast<size_t>(entry->bytes) + sizeof(long double) - 1) / sizeof(long double));
+  std::memcpy(arguments.data(), extra[1], static_cast<size_t>(entry->bytes));
+  return submit([entry, x, y, z, threads, arguments = std::move(arguments)] {
+    return run_grid(entry->body, arguments.data(), {x, y, z}, {threads, 1, 1}, entry->waits) ? kSuccess : kLaunchFailed;
+  });
+}

@@ -1,0 +1,34 @@
+// The words of CUDA C++ that our kernels use, for a C++ compiler, so that the same sources run on the CPU in tests. Every
+// thread of a block is a function call, or a fiber where threads wait for each other (blocks.h).
+#pragma once
+
+#include <cstdint>
+
+namespace ringwise::software_gpu {
+
+struct Dimensions {
+  unsigned x = 1, y = 1, z = 1;
+};
+
+/// Waits for all threads of the block.
+void barrier();
+
+}  // namespace ringwise::software_gpu
+
+extern thread_local ringwise::software_gpu::Dimensions threadIdx, blockIdx, blockDim, gridDim;
+
+#define __device__
+#define __shared__ static thread_local
+#define __syncthreads() ringwise::software_gpu::barrier()
+
+// What a launch looks up by name: how to call a kernel, the size of its arguments, whether its threads wait.
+#define RINGWISE_SOFTWARE_KERNEL(name, Arguments, waits)                                                     \
+  static void name##_body(const Arguments& arguments);                                                       \
+  extern "C" __attribute__((visibility("default"))) void ringwise_kernel_##name(const void* arguments) {     \
+    name##_body(*static_cast<const Arguments*>(arguments));                                                  \
+  }                                                                                                          \
+  extern "C" __attribute__((visibility("default"))) int ringwise_bytes_##name() { return sizeof(Arguments); } \
+  extern "C" __attribute__((visibility("default"))) int ringwise_waits_##name() { return waits; }            \
+  static void name##_body(const Arguments& arguments)
+#define RINGWISE_KERNEL(name, Arguments) RINGWISE_SOFTWARE_KERNEL(name, Arguments, 0)
+#define RINGWISE_BLOCK_KERNEL(name, Arguments) RINGWISE_SOFTWARE_KERNEL(name, Arguments, 1)

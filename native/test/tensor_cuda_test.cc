@@ -1,0 +1,452 @@
+// CUDA kernels against those of the CPU on the same operands: random layouts, dtypes and sizes, each operand in an
+// allocation of its own size, so that a sanitizer (or compute-sanitizer on a GPU) sees every step outside. Runs on the software device of
+// software_gpu/, or with RINGWISE_TEST_GPU=1 on a GPU.
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <random>
+
+#include "base/half.h"
+#include "check.h"
+#include "tensor/cuda/device.h"
+#include "tensor/cuda/info.h"
+#include "tensor/cuda/kernels.h"
+
+using namespace ringwise;
+using namespace ringwise::tensor;
+
+namespace {
+
+std::mt19937 random_bits(11);
+size_t below(size_t limit) { return random_bits() % limit; }
+
+// Not before main, which says where the driver is.
+struct {
+  const cuda::Driver* operator->() const { return &cuda::driver(); }
+} d;
+const Kernels& cpu = kernels_for(CpuLevel::Baseline);
+constexpr DType kTypes[] = {DType::Float32, DType::Float64, DType::Float16, DType::BFloat16,
+                            DType::Int32,   DType::Int64,   DType::UInt8,   DType::Bool};
+
+double value_at(DType dtype, const void* data, size_t i) {
+  switch (dtype) {
+    case DType::Float32: return static_cast<const float*>(data)[i];
+    case DType::Float64: return static_cast<const double*>(data)[i];
+    case DType::Float16: return to_float(static_cast<const Half*>(data)[i]);
+    case DType::BFloat16: return to_float(static_cast<const BFloat*>(data)[i]);
+    case DType::Int32: return static_cast<const int32_t*>(data)[i];
+    case DType::Int64: return static_cast<double>(static_cast<const int64_t*>(data)[i]);
+    default: return static_cast<const uint8_t*>(data)[i];
+  }
+}
+void set(DType dtype, void* data, size_t i, double value) {
+  switch (dtype) {
+    case DType::Float32: static_cast<float*>(data)[i] = static_cast<float>(value); break;
+    case DType::Float64: static_cast<double*>(data)[i] = value; break;
+    case DType::Float16: static_cast<Half*>(data)[i] = to_half(static_cast<float>(value)); break;
+    case DType::BFloat16: static_cast<BFloat*>(data)[i] = to_bfloat(static_cast<float>(value)); break;
+    case DType::Int32: static_cast<int32_t*>(data)[i] = static_cast<int32_t>(value); break;
+    case DType::Int64: static_cast<int64_t*>(data)[i] = static_cast<int64_t>(value); break;
+    case DType::UInt8: static_cast<uint8_t*>(data)[i] = static_cast<uint8_t>(std::abs(value)); break;
+    default: static_cast<uint8_t*>(data)[i] = value > 0;
+  }
+}
+
+/// The same elements in host memory and in an allocation of their own on the device.
+class Twin {
+ public:
+  Twin(DType dtype, size_t count) : dtype_(dtype), count_(count), host_(count * byte_size(dtype) + 1) {
+    cuda::check(d->cuMemAlloc_v2(&device_, std::max<size_t>(count * byte_size(dtype), 1)), "cuMemAlloc");
+    for (size_t i = 0; i < count; i++) set(dtype, host_.data(), i, static_cast<double>(below(81)) / 8 - 5);
+    upload();
+  }
+  ~Twin() { d->cuMemFree_v2(device_); }
+  Twin(const Twin&) = delete;
+  Twin& operator=(const Twin&) = delete;
+
+  DType dtype() const { return dtype_; }
+  size_t count() const { return count_; }
+  template <class T = void>
+  T* host() { return reinterpret_cast<T*>(host_.data()); }
+  template <class T = void>
+  T* device() const { return reinterpret_cast<T*>(device_); }
+  void upload() { cuda::current_device().upload(device(), host_.data(), count_ * byte_size(dtype_)); }
+
+  /// What the device has against what the host has, relative to their size.
+  void compare(double tolerance, const std::string& what) {
+    std::vector<char> got(host_.size());
+    cuda::current_device().download(got.data(), device(), count_ * byte_size(dtype_));
+    for (size_t i = 0; i < count_; i++) {
+      const double x = value_at(dtype_, got.data(), i), y = value_at(dtype_, host_.data(), i);
+      if (x == y || (x != x && y != y)) continue;
+      if (std::abs(x - y) <= tolerance * std::max(1.0, std::abs(y))) continue;
+      test::fail(__FILE__, __LINE__, what + ": element " + std::to_string(i) + " is " + std::to_string(x) + ", not " + std::to_string(y));
+      return;
+    }
+  }
+
+ private:
+  DType dtype_;
+  size_t count_;
+  std::vector<char> host_;
+  cuda::DevicePointer device_ = 0;
+};
+
+double tolerance_of(DType dtype) {
+  return dtype == DType::Float16 ? 2e-3 : dtype == DType::BFloat16 ? 1.6e-2 : dtype == DType::Float64 ? 1e-12 : 4e-6;
+}
+
+/// A random view of a random shape into a piece of memory that it just fits, for host and device.
+struct View {
+  std::unique_ptr<Twin> twin;
+  Operand on_host, on_device;
+};
+View view_of(DType dtype, int rank, const size_t* shape, bool may_stretch) {
+  View view;
+  ptrdiff_t strides[kMaxRank];
+  size_t order[kMaxRank], step = 1 + below(2), gap = below(3);
+  for (int i = 0; i < rank; i++) order[i] = static_cast<size_t>(i);
+  if (below(2)) std::shuffle(order, order + rank, random_bits);
+  size_t last = gap;
+  for (int i = rank - 1; i >= 0; i--) {
+    const size_t dim = order[i];
+    const bool is_stretched = may_stretch && below(4) == 0;
+    strides[dim] = is_stretched ? 0 : static_cast<ptrdiff_t>(step);
+    if (!is_stretched && shape[dim] > 0) {
+      last += (shape[dim] - 1) * step;
+      step *= shape[dim];
+    }
+  }
+  view.twin = std::make_unique<Twin>(dtype, last + 1);
+  const auto place = [&](Operand& operand, char* data) {
+    operand.dtype = dtype;
+    operand.data = data + gap * byte_size(dtype);
+    std::copy_n(strides, rank, operand.strides);
+  };
+  place(view.on_host, view.twin->host<char>());
+  place(view.on_device, view.twin->device<char>());
+  return view;
+}
+
+struct Walks {
+  Walk on_host, on_device;
+  explicit Walks(int operands) {
+    on_host.operands = on_device.operands = operands;
+    on_host.rank = static_cast<int>(below(5));
+    for (int dim = 0; dim < on_host.rank; dim++) on_host.shape[dim] = below(40) == 0 ? 0 : 1 + below(9);
+    if (on_host.rank == 1) on_host.shape[0] *= 1 + below(300);
+    on_device.rank = on_host.rank;
+    std::copy_n(on_host.shape, kMaxRank, on_device.shape);
+  }
+  void place(int i, const View& view) {
+    on_host.operand[i] = view.on_host;
+    on_device.operand[i] = view.on_device;
+  }
+};
+
+/// Whether an operation is defined on floating point alone.
+bool needs_float(MapOp op) {
+  using enum MapOp;
+  for (const MapOp each : {Exp, Log, Sqrt, Rsqrt, Sin, Cos, Tanh, Sigmoid, Erf, Gelu, Silu, Floor, Ceil, Round, Trunc, Div,
+                           SigmoidGrad, TanhGrad, GeluGrad, SiluGrad}) {
+    if (op == each) return true;
+  }
+  return false;
+}
+bool is_float(DType dtype) { return dtype == DType::Float32 || dtype == DType::Float64 || is_half(dtype); }
+
+}  // namespace
+
+TEST("map gives what the CPU gives, for every operation, any dtypes and layouts") {
+  const Kernels& device = cuda::kernels();
+  for (int round = 0; round < 3000; round++) {
+    const auto op = static_cast<MapOp>(round % static_cast<int>(MapOp::Count));
+    const DType compute = kTypes[below(3) ? below(2) : below(8)];
+    // Integer powers grow beyond what a double tells apart.
+    if (!is_float(compute) && (needs_float(op) || op == MapOp::Pow)) continue;
+    const int operands = op >= MapOp::Where ? 4 : op >= MapOp::Add ? 3 : 2;
+    Walks walks(operands);
+    const DType to = is_float(compute) ? compute : DType::Int64;
+    View views[4];
+    double number = 1.5;
+    for (int i = 0; i < operands; i++) {
+      if (i > 0 && below(5) == 0) {
+        for (Walk* walk : {&walks.on_host, &walks.on_device}) {
+          walk->operand[i].data = reinterpret_cast<char*>(&number);
+          walk->operand[i].dtype = DType::Float64;
+          walk->operand[i].is_number = true;
+          std::fill_n(walk->operand[i].strides, kMaxRank, 0);
+        }
+        continue;
+      }
+      views[i] = view_of(i == 0 ? to : below(3) ? compute : kTypes[below(8)], walks.on_host.rank, walks.on_host.shape, i > 0);
+      walks.place(i, views[i]);
+    }
+    cpu.map(op, compute, walks.on_host);
+    device.map(op, compute, walks.on_device);
+    // The vector functions of the CPU and those of the device differ in the last digit.
+    views[0].twin->compare(10 * tolerance_of(to), "map " + std::to_string(static_cast<int>(op)) + " of " + name_of(compute));
+  }
+}
+
+TEST("copy converts between all dtypes and layouts as the CPU does") {
+  const Kernels& device = cuda::kernels();
+  for (int round = 0; round < 1500; round++) {
+    Walks walks(2);
+    const View out = view_of(kTypes[round % 8], walks.on_host.rank, walks.on_host.shape, false);
+    const View in = view_of(kTypes[round / 8 % 8], walks.on_host.rank, walks.on_host.shape, true);
+    walks.place(0, out);
+    walks.place(1, in);
+    cpu.copy(walks.on_host);
+    device.copy(walks.on_device);
+    out.twin->compare(0, "copy");
+  }
+}
+
+TEST("reductions over any dimensions, short and cut into chunks") {
+  const Kernels& device = cuda::kernels();
+  for (int round = 0; round < 1500; round++) {
+    Walks walks(2);
+    Walk& shape = walks.on_host;
+    const DType from = kTypes[below(8)];
+    const bool is_arg = round % 6 == 5;
+    const auto op = static_cast<ReduceOp>(round % 6 % 5);
+    bool is_empty = false;
+    for (int dim = 0; dim < shape.rank; dim++) is_empty |= shape.shape[dim] == 0;
+    if (is_empty && is_arg) continue;
+    if (shape.rank == 1 && below(2)) shape.shape[0] = walks.on_device.shape[0] = 5000 + below(20000);
+    if (op == ReduceOp::Prod && (!is_float(from) || is_half(from))) continue;
+    // A dense output over the dimensions that are kept.
+    ptrdiff_t strides[kMaxRank] = {};
+    size_t kept = 1;
+    for (int dim = shape.rank - 1; dim >= 0; dim--) {
+      if (below(2)) continue;
+      strides[dim] = static_cast<ptrdiff_t>(kept);
+      kept *= shape.shape[dim];
+    }
+    const bool is_sum = op == ReduceOp::Sum || op == ReduceOp::Mean;
+    const DType to = is_arg || (op == ReduceOp::Sum && !is_float(from)) ? DType::Int64
+                     : is_sum && !is_float(from)                        ? DType::Float32
+                                                                        : from;
+    const View in = view_of(from, shape.rank, shape.shape, true);
+    Twin out(to, kept);
+    walks.place(1, in);
+    for (Walk* walk : {&walks.on_host, &walks.on_device}) {
+      walk->operand[0].dtype = to;
+      walk->operand[0].data = walk == &shape ? out.host<char>() : out.device<char>();
+      std::copy_n(strides, kMaxRank, walk->operand[0].strides);
+    }
+    if (is_arg) {
+      cpu.arg_reduce(round % 2, walks.on_host);
+      device.arg_reduce(round % 2, walks.on_device);
+    } else {
+      cpu.reduce(op, walks.on_host);
+      device.reduce(op, walks.on_device);
+    }
+    out.compare(30 * tolerance_of(to), "reduce " + std::to_string(round % 6) + " of " + name_of(from));
+  }
+}
+
+TEST("matrix products, transposed, strided and in batches") {
+  const Kernels& device = cuda::kernels();
+  for (int round = 0; round < 60; round++) {
+    const size_t m = 1 + below(150), n = 1 + below(150), k = 1 + below(70), batch = 1 + below(3);
+    const bool trans_a = below(2), trans_b = below(2), accumulate = below(2);
+    const size_t a_step = (trans_a ? m : k) + below(3), b_step = (trans_b ? k : n) + below(3);
+    const size_t a_rows = trans_a ? k : m, b_rows = trans_b ? n : k;
+    const size_t a_last = (a_rows - 1) * a_step + (trans_a ? m : k), b_last = (b_rows - 1) * b_step + (trans_b ? k : n);
+    Twin c(DType::Float32, batch * m * n), a(DType::Float32, (batch - 1) * a_last + a_last), b(DType::Float32, b_last);
+    a.upload();
+    const MatmulSizes sizes{m, n, k, a_step, b_step, trans_a, trans_b, accumulate};
+    for (size_t i = 0; i < batch; i++) cpu.matmul(c.host<float>() + i * m * n, a.host<float>() + i * a_last, b.host<float>(), sizes);
+    Walk walk;
+    walk.rank = 1;
+    walk.operands = 3;
+    walk.shape[0] = batch;
+    const size_t steps[] = {m * n * sizeof(float), a_last * sizeof(float), 0};
+    char* const data[] = {c.device<char>(), a.device<char>(), b.device<char>()};
+    for (int i = 0; i < 3; i++) {
+      walk.operand[i].data = data[i];
+      walk.operand[i].strides[0] = static_cast<ptrdiff_t>(steps[i]);
+    }
+    device.matmul_walk(walk, sizes);
+    c.compare(1e-4, "matmul");
+  }
+}
+
+TEST("rows: softmax, its gradient, likelihoods, sorting, running sums, triangles") {
+  const Kernels& device = cuda::kernels();
+  for (const size_t cols : {1, 2, 31, 33, 256, 1000}) {
+    for (const DType dtype : {DType::Float32, DType::Float64}) {
+      const size_t rows = 1 + below(6), count = rows * cols;
+      Twin a(dtype, count), grad(dtype, count), out(dtype, count), into(dtype, count), labels(DType::Int64, rows), loss(dtype, rows);
+      for (size_t r = 0; r < rows; r++) labels.host<int64_t>()[r] = static_cast<int64_t>(below(cols));
+      labels.upload();
+      cpu.log_softmax(dtype, out.host(), a.host(), rows, cols);
+      device.log_softmax(dtype, out.device(), a.device(), rows, cols);
+      out.compare(4e-6, "log_softmax");
+      cpu.log_softmax_grad(dtype, into.host(), grad.host(), out.host(), rows, cols);
+      device.log_softmax_grad(dtype, into.device(), grad.device(), out.device(), rows, cols);
+      into.compare(1e-4, "log_softmax_grad");
+      cpu.nll(dtype, loss.host(), out.host(), DType::Int64, labels.host(), rows, cols);
+      device.nll(dtype, loss.device(), out.device(), DType::Int64, labels.device(), rows, cols);
+      loss.compare(4e-6, "nll");
+      cpu.nll_grad(dtype, into.host(), loss.host(), DType::Int64, labels.host(), rows, cols);
+      device.nll_grad(dtype, into.device(), loss.device(), DType::Int64, labels.device(), rows, cols);
+      into.compare(4e-6, "nll_grad");
+    }
+    for (const DType dtype : kTypes) {
+      const size_t rows = 1 + below(4), most = 1 + below(cols);
+      Twin a(dtype, rows * cols), sorted(dtype, rows * most), places(DType::Int64, rows * most), sums(dtype, rows * cols);
+      cpu.sort(dtype, sorted.host(), places.host<int64_t>(), a.host(), rows, cols, most, cols % 2);
+      device.sort(dtype, sorted.device(), places.device<int64_t>(), a.device(), rows, cols, most, cols % 2);
+      sorted.compare(0, "sort");
+      places.compare(0, "sort's indices");
+      cpu.cumsum(dtype, sums.host(), a.host(), 1, rows, cols, cols % 2);
+      device.cumsum(dtype, sums.device(), a.device(), 1, rows, cols, cols % 2);
+      sums.compare(0, "cumsum");
+      cpu.triangle(dtype, sums.host(), a.host(), 1, rows, cols, 1, cols % 2);
+      device.triangle(dtype, sums.device(), a.device(), 1, rows, cols, 1, cols % 2);
+      sums.compare(0, "triangle");
+    }
+  }
+}
+
+TEST("lookups and sums into places, in the same order as on the CPU") {
+  const Kernels& device = cuda::kernels();
+  for (int round = 0; round < 200; round++) {
+    const DType dtype = kTypes[round % 8];
+    const LookupSizes x{1 + below(3), 1 + below(20), 1 + below(9), 1 + below(9), round % 3 == 0};
+    const size_t shorter = x.outer * x.count * x.inner, longer = x.outer * x.size * x.inner;
+    Twin few(dtype, shorter), many(dtype, longer), index(DType::Int64, x.per_element ? shorter : x.count);
+    for (size_t i = 0; i < index.count(); i++) index.host<int64_t>()[i] = static_cast<int64_t>(below(x.size));
+    index.upload();
+    cpu.scatter_add(dtype, many.host(), few.host(), index.host<int64_t>(), x);
+    device.scatter_add(dtype, many.device(), few.device(), index.device<int64_t>(), x);
+    many.compare(0, "scatter_add");
+    cpu.lookup(dtype, few.host(), many.host(), index.host<int64_t>(), x);
+    device.lookup(dtype, few.device(), many.device(), index.device<int64_t>(), x);
+    few.compare(0, "lookup");
+  }
+}
+
+TEST("optimiser steps, norms and scaling of many tensors, at every alignment") {
+  const Kernels& device = cuda::kernels();
+  for (int round = 0; round < 24; round++) {
+    OptimizerRule rule;
+    rule.kind = static_cast<OptimizerKind>(round % 4);
+    rule.lr = 0.1;
+    rule.weight_decay = round % 3 ? 0.01 : 0;
+    rule.momentum = 0.9;
+    rule.smoothing = rule.kind == OptimizerKind::Sgd ? 0.1 : 0.95;
+    rule.epsilon = 1e-3;
+    rule.maximize = below(2);
+    rule.variant = below(2);
+    // More tensors than one launch takes.
+    std::vector<std::unique_ptr<Twin>> twins;
+    std::vector<OptimizerTensor> on_host, on_device;
+    Twin norm(DType::Float32, 1), odd(DType::Float32, 1);
+    for (int i = 0; i < 50; i++) {
+      const DType dtype = below(4) ? DType::Float32 : DType::Float64;
+      const size_t count = i == 7 ? 9001 : i == 8 ? 0 : below(40), offset = below(3) ? 0 : below(4);
+      OptimizerTensor host{dtype, count, 1.0 + round % 2, nullptr, nullptr, {}}, gpu = host;
+      const auto place = [&](auto& to_host, auto& to_gpu, bool is_square) {
+        twins.push_back(std::make_unique<Twin>(dtype, count + offset));
+        Twin& twin = *twins.back();
+        for (size_t k = 0; is_square && k < twin.count(); k++) set(dtype, twin.host(), k, 30 + static_cast<double>(below(9)));
+        twin.upload();
+        to_host = twin.host<char>() + offset * byte_size(dtype);
+        to_gpu = twin.device<char>() + offset * byte_size(dtype);
+      };
+      place(host.param, gpu.param, false);
+      place(host.grad, gpu.grad, false);
+      const bool is_optional[] = {rule.kind == OptimizerKind::Sgd, rule.kind != OptimizerKind::Adam, true};
+      for (size_t k = 0; k < kOptimizerStates; k++) {
+        const bool has_no_more = rule.kind == OptimizerKind::Lion && k > 0;
+        const bool is_square = (rule.kind == OptimizerKind::Adam && k > 0) || (rule.kind == OptimizerKind::Rmsprop && k == 0);
+        if (!has_no_more && (!is_optional[k] || below(2))) place(host.state[k], gpu.state[k], is_square);
+      }
+      on_host.push_back(host);
+      on_device.push_back(gpu);
+    }
+    cpu.optimize(rule, on_host.data(), on_host.size());
+    device.optimize(rule, on_device.data(), on_device.size());
+    for (const auto& twin : twins) twin->compare(4e-6, "optimize " + std::to_string(round % 4));
+    norm.host<float>()[0] = static_cast<float>(cpu.total_norm(on_host.data(), on_host.size()));
+    device.start_total_norm(on_device.data(), on_device.size(), norm.device<float>());
+    norm.compare(4e-6, "total_norm");
+    odd.host<float>()[0] = 0;
+    odd.upload();
+    const bool has_nan = round % 5 == 4;
+    if (has_nan) {
+      Twin nan(DType::Float32, 5);
+      nan.host<float>()[3] = -INFINITY;
+      nan.upload();
+      const OptimizerTensor alone{DType::Float32, 5, 1, nan.device(), nullptr, {}};
+      device.start_scale(&alone, 1, nullptr, 2, odd.device<float>());
+    } else {
+      CHECK(cpu.scale(on_host.data(), on_host.size(), static_cast<double>(norm.host<float>()[0])));
+      device.start_scale(on_device.data(), on_device.size(), norm.device<float>(), 0, odd.device<float>());
+      for (const auto& twin : twins) twin->compare(1e-5, "scale");
+    }
+    odd.host<float>()[0] = has_nan ? 1 : 0;
+    odd.compare(0, "what scale found");
+  }
+}
+
+TEST("an index or label outside is reported at the next wait, once, and nothing is written outside") {
+  cuda::Device& device = cuda::current_device();
+  Twin out(DType::Float32, 4), a(DType::Float32, 4), index(DType::Int64, 4), loss(DType::Float32, 1);
+  for (const int64_t bad : {int64_t{-1}, int64_t{4}, std::numeric_limits<int64_t>::max()}) {
+    index.host<int64_t>()[0] = bad;
+    for (int i = 1; i < 4; i++) index.host<int64_t>()[i] = i;
+    index.upload();
+    const LookupSizes x{1, 4, 4, 1, false};
+    const auto message = [&] {
+      try {
+        device.synchronize();
+      } catch (const std::out_of_range& error) {
+        return std::string(error.what()).substr(0, 48);
+      }
+      return std::string();
+    };
+    cuda::kernels().lookup(DType::Float32, out.device(), a.device(), index.device<int64_t>(), x);
+    CHECK_EQ(message(), "lookup: an index on cuda:0 was out of range in a");
+    cuda::kernels().scatter_add(DType::Float32, out.device(), a.device(), index.device<int64_t>(), x);
+    CHECK_EQ(message(), "lookup: an index on cuda:0 was out of range in a");
+    cuda::kernels().nll(DType::Float32, loss.device(), a.device(), DType::Int64, index.device(), 1, 4);
+    CHECK_EQ(message(), "loss: a label on cuda:0 was out of range in an e");
+    CHECK_EQ(message(), "");
+  }
+}
+
+TEST("copies larger than all pinned chunks arrive whole, in both directions") {
+  cuda::Device& device = cuda::current_device();
+  for (const size_t bytes : {size_t{1}, (size_t{1} << 20) - 1, (size_t{5} << 20) + 7}) {
+    std::vector<unsigned char> from(bytes), to(bytes);
+    for (size_t i = 0; i < bytes; i++) from[i] = static_cast<unsigned char>(i * 7 + i / 1000);
+    void* data = device.allocate(bytes);
+    device.upload(data, from.data(), bytes);
+    device.download(to.data(), data, bytes);
+    CHECK(from == to);
+    device.free(data);
+  }
+}
+
+int main() {
+#ifdef RINGWISE_SOFTWARE_CUDA
+  const char* gpu = std::getenv("RINGWISE_TEST_GPU");
+  if (!gpu || std::strcmp(gpu, "1") != 0) setenv("RINGWISE_LIBCUDA", RINGWISE_SOFTWARE_CUDA, 1);
+#endif
+  const cuda::Info info = cuda::info();
+  if (info.devices.empty()) {
+    std::printf("skipped %zu tests: %s\n", test::cases().size(), info.reason.c_str());
+    return 0;
+  }
+  std::printf("on %s\n", info.devices[0].name.c_str());
+  cuda::Device::get(0).enter();
+  return test::run_all();
+}

@@ -1,0 +1,22 @@
+// Operands of one operation lie on one device. Numbers lie on all.
+import type { Device } from '../device.ts';
+import { differentDevices } from '../errors.ts';
+import type { Operand } from '../tensor.ts';
+
+/** The device of the tensors among the operands, at least one of which is a tensor; throws where they differ. */
+export function jointDevice(
+  op: string,
+  a: Operand,
+  b: Operand | null = null,
+  c: Operand | null = null,
+): Device {
+  let device = typeof a === 'number' ? null : a.device;
+  if (b !== null && typeof b !== 'number') device = same(op, device, b.device);
+  if (c !== null && typeof c !== 'number') device = same(op, device, c.device);
+  return device ?? 'cpu';
+}
+
+function same(op: string, a: Device | null, b: Device): Device {
+  if (a !== null && a !== b) throw differentDevices(op, a, b);
+  return b;
+}

@@ -1,0 +1,43 @@
+// Elements in other memory: another dtype, another device, or only dense. A step through host memory where two devices
+// are involved; conversions happen on the device that the elements come from.
+import { kernels } from './backends/index.ts';
+import type { Device } from './device.ts';
+import { type DType, dtypeInfo } from './dtype.ts';
+import type { Input, Strided } from './kernels.ts';
+import { countOf, type Shape } from './shape.ts';
+import { allocate, type Storage } from './storage.ts';
+
+/** A dense copy with one reference. */
+export function transferred(from: Strided, shape: Shape, dtype: DType, device: Device): Storage {
+  const count = countOf(shape);
+  const source = from.memory.device;
+  if (source === device) {
+    const copy = allocate(dtype, count, device);
+    kernels().copy(shape, copy.dense, from);
+    return copy;
+  }
+  const isDense = from.strides === null && from.memory.dtype === dtype;
+  const dense = isDense ? null : transferred(from, shape, dtype, source);
+  const { memory, offset } = dense === null ? from : dense.dense;
+  const target = allocate(dtype, count, device);
+  if (source === 'cpu') kernels().write(target.memory, 0, memory.host.subarray(offset, offset + count));
+  else if (device === 'cpu') kernels().read(memory, offset, target.memory.host);
+  else {
+    const host = new dtypeInfo[dtype].array(count);
+    kernels().read(memory, offset, host);
+    kernels().write(target.memory, 0, host);
+  }
+  dense?.release();
+  return target;
+}
+
+/** Writes elements of one shape over others, converted, on any devices. */
+export function copyInto(into: Strided, shape: Shape, from: Input): void {
+  if (typeof from === 'number' || from.memory.device === into.memory.device) {
+    kernels().copy(shape, into, from);
+    return;
+  }
+  const near = transferred(from, shape, from.memory.dtype, into.memory.device);
+  kernels().copy(shape, into, near.dense);
+  near.release();
+}

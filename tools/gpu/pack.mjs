@@ -1,0 +1,96 @@
+// Packs what a GPU machine without Node needs to run the device tests and timings: node, the built addons and packages,
+// the sources and tests of @ringwise/tensor, and vitest with what it depends on.
+//   node tools/gpu/pack.mjs OUT.tar.xz      after `npm run build`; needs tar, xz and strip
+// There: tar xf OUT.tar.xz && bash ringwise-gpu/tools/gpu/go.sh RESULTS
+import { execFileSync } from 'node:child_process';
+import {
+  cpSync,
+  existsSync,
+  lstatSync,
+  mkdtempSync,
+  readdirSync,
+  realpathSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, relative, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const [out] = process.argv.slice(2);
+if (out === undefined) throw new Error('usage: node tools/gpu/pack.mjs OUT.tar.xz');
+
+const run = (command, args) =>
+  execFileSync(command, args, { cwd: root, encoding: 'utf8', maxBuffer: 1 << 26 });
+
+/** Every package of the store that `folders` (node_modules) reach, by the links that pnpm made. */
+function storeOf(folders) {
+  const found = new Set();
+  const visit = (modules) => {
+    if (!existsSync(modules)) return;
+    for (const entry of readdirSync(modules)) {
+      if (entry === '.bin' || entry === '.pnpm') continue;
+      const path = join(modules, entry);
+      if (entry.startsWith('@') && !lstatSync(path).isSymbolicLink()) visit(path);
+      else if (lstatSync(path).isSymbolicLink()) follow(realpathSync(path));
+    }
+  };
+  const follow = (target) => {
+    const at = target.lastIndexOf('/node_modules/');
+    const home = target.slice(0, at + '/node_modules'.length);
+    if (!home.includes('/.pnpm/') || found.has(home)) return;
+    found.add(home);
+    visit(home);
+  };
+  for (const folder of folders) follow(realpathSync(folder));
+  return [...found].map((home) => relative(root, home));
+}
+
+const platform = `${process.platform}-${process.arch}`;
+const store = storeOf([join(root, 'node_modules/vitest')]);
+const cppTest = 'native/build-tests/test/tensor_cuda_test';
+const files = [
+  ...run('git', [
+    'ls-files',
+    'packages/tensor',
+    'tools',
+    'native/npm',
+    'vitest.base.ts',
+    'tsconfig.base.json',
+    'package.json',
+  ])
+    .split('\n')
+    .filter(Boolean),
+  'node_modules/vitest',
+  ...store,
+  ...['packages/tensor/node_modules', 'packages/tensor/dist', `native/npm/${platform}/tensor.node`],
+  'native/build/Release/libsoftware_cuda.so',
+  cppTest,
+].filter((path) => existsSync(join(root, path)));
+
+const folder = mkdtempSync(join(tmpdir(), 'ringwise-pack-'));
+try {
+  const tree = join(folder, 'ringwise-gpu');
+  for (const path of new Set(files)) {
+    cpSync(join(root, path), join(tree, path), { recursive: true, verbatimSymlinks: true });
+  }
+  cpSync(process.execPath, join(tree, 'bin/node'));
+  run('strip', ['--strip-all', join(tree, 'bin/node')]);
+  execFileSync('tar', [
+    '-C',
+    folder,
+    '--owner=0',
+    '--group=0',
+    '-I',
+    'xz -T0 -6',
+    '-cf',
+    resolve(out),
+    'ringwise-gpu',
+  ]);
+} finally {
+  rmSync(folder, { recursive: true });
+}
+process.stdout.write(`${out}: ${(statSync(out).size / 2 ** 20).toFixed(1)} MiB, ${store.length} packages\n`);
+if (!existsSync(join(root, cppTest))) process.stdout.write(`left out: ${cppTest} (not built)\n`);
+process.stdout.write(`there: tar xf ${out} && bash ringwise-gpu/tools/gpu/go.sh RESULTS\n`);
