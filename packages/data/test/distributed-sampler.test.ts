@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { BatchSampler, DistributedSampler, type DistributedSamplerOptions, randperm } from '../src/index.ts';
 
 type Shared = Omit<DistributedSamplerOptions, 'replicas' | 'rank'>;
@@ -90,9 +90,12 @@ describe('DistributedSampler', () => {
   });
 
   it('repeats its order without setEpoch and changes it with', () => {
+    const warning = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
     const sampler = new DistributedSampler(100, { replicas: 2, rank: 0 });
     const first = [...sampler];
     expect([...sampler]).toEqual(first);
+    expect(warning).toHaveBeenCalledTimes(1);
+    warning.mockRestore();
     expect(sampler.epoch).toBe(0);
     sampler.setEpoch(1);
     expect(sampler.epoch).toBe(1);

@@ -81,6 +81,7 @@ describe('state and load', () => {
     expect(read(again!, Infinity)).toHaveLength(4);
     again!.sampler.setEpoch(1);
     expect(read(again!, Infinity)).toHaveLength(10);
+    again!.sampler.setEpoch(2);
     expect(read(again!, Infinity)).toHaveLength(10);
   });
 
