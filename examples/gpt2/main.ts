@@ -8,12 +8,12 @@
 // Claim: the loss on val.bin at the end is lower than at the start of the run.
 import { parseArgs } from 'node:util';
 import { init } from '@ringwise/collectives';
+import { TokenFile } from '@ringwise/data/tokens';
 import { ddp } from '@ringwise/ddp';
-import { fromHost, generator, manualSeed, noGrad, scope } from '@ringwise/tensor';
+import { fromHost, generator, manualSeed, noGrad, randint, scope } from '@ringwise/tensor';
 import { AdamW, clipGradNorm, WarmupCosineLR } from '@ringwise/tensor/optim';
 import { loadCheckpoint, saveCheckpoint } from './checkpoint.ts';
 import { decayGroups, Gpt2 } from './model.ts';
-import { TokenFile } from './tokens.ts';
 
 const text = (value: string) => ({ type: 'string', default: value }) as const;
 const { values: args } = parseArgs({
@@ -38,8 +38,8 @@ const [batch, context, steps] = [number('batch'), number('context'), number('ste
 await using group = args.ddp ? await init() : null;
 const { rank, size } = group ?? { rank: 0, size: 1 };
 const log = rank === 0 ? console.log : () => {};
-using train = new TokenFile(args.train);
-using val = new TokenFile(args.val);
+using train = new TokenFile(args.train, { block: context, stride: 1 });
+using val = new TokenFile(args.val, { block: context, stride: 1 });
 
 manualSeed(1);
 const model = new Gpt2({
@@ -60,8 +60,9 @@ const accumulate = Math.max(1, Math.floor(number('accumulate') / size));
 log(`${parameters.reduce((sum, { count }) => sum + count, 0)} parameters, from step ${first}, ${size} ranks`);
 
 function lossOn(file: TokenFile, generatorOfFile: typeof draws) {
-  const { x, y } = file.batch(batch, context, generatorOfFile);
-  return model.loss(fromHost(x, [batch, context]), fromHost(y, [batch, context]));
+  const starts = randint(0, file.length, [batch], { generator: generatorOfFile }).dataSync();
+  const { x, y } = file.getBatch(Array.from(starts, Number));
+  return model.loss(fromHost(x.data, x.shape), fromHost(y.data, y.shape));
 }
 
 /** The mean loss on the same batches of val.bin every time. */

@@ -1,5 +1,6 @@
+import { checkIndex } from './check.ts';
 import type { Dataset, Indices } from './dataset.ts';
-import { badIndex, fieldShape, fieldSize, noFields } from './errors.ts';
+import { fieldShape, fieldSize, noFields } from './errors.ts';
 import { allocateLike, elementCount, type NdArray, type TypedArray } from './typed-array.ts';
 
 /** One named column: all samples one after the other, and the shape of one of them (`[]` for a number each). */
@@ -55,9 +56,7 @@ export class ArrayDataset<F extends Record<string, ArrayField>>
   }
 
   #check(index: number): void {
-    if (!(Number.isInteger(index) && index >= 0 && index < this.length)) {
-      throw badIndex('ArrayDataset', index, this.length);
-    }
+    checkIndex('ArrayDataset', index, this.length);
   }
 }
 

@@ -1,6 +1,6 @@
 // Argument checks that several files share.
 
-import { emptyDataset, outOfRange } from './errors.ts';
+import { badIndex, emptyDataset, outOfRange } from './errors.ts';
 
 export function checkInteger(
   what: string,
@@ -17,4 +17,8 @@ export function checkInteger(
 export function checkLength(sampler: string, length: number): void {
   if (length === 0) throw emptyDataset(sampler);
   checkInteger(`${sampler}: length`, length, 1, 2 ** 31 - 1);
+}
+
+export function checkIndex(dataset: string, index: number, length: number): void {
+  if (!(Number.isInteger(index) && index >= 0 && index < length)) throw badIndex(dataset, index, length);
 }

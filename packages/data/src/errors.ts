@@ -11,6 +11,7 @@ export type DataErrorCode =
   | 'ERR_DATA_TIMEOUT'
   | 'ERR_DATA_MODULE'
   | 'ERR_DATA_IDX'
+  | 'ERR_DATA_FILE'
   | 'ERR_DATA_NOT_FOUND';
 
 const brand = Symbol.for('ringwise.DataError');
@@ -260,5 +261,48 @@ export function workerTimeout(id: number, timeoutMs: number): DataError {
   return new DataError(
     'ERR_DATA_TIMEOUT',
     `DataLoader: no batch from worker ${id} within ${timeoutMs} ms. The data set may hang; raise timeoutMs if it is slow.`,
+  );
+}
+
+export function closedFile(path: string): DataError {
+  return new DataError(
+    'ERR_DATA_FILE',
+    `read: the file was closed (${path}). Keep it open while a loader uses it.`,
+  );
+}
+
+export function fileShrank(path: string, expected: number, got: number): DataError {
+  return new DataError(
+    'ERR_DATA_FILE',
+    `read: expected ${expected} bytes, got ${got} (${path}). The file became shorter while it was open.`,
+  );
+}
+
+export function badTokenBytes(path: string, width: number, got: number): DataError {
+  return new DataError(
+    'ERR_DATA_FILE',
+    `TokenFile: expected a multiple of ${width} bytes, got ${got} (${path}). Is the dtype another one?`,
+  );
+}
+
+export function fewTokens(path: string, block: number, got: number): DataError {
+  return new DataError(
+    'ERR_DATA_FILE',
+    `TokenFile: expected at least ${block + 1} tokens for a block of ${block}, got ${got} (${path}). Take a smaller block.`,
+  );
+}
+
+export function badNpy(path: string, expected: string, got: string): DataError {
+  return new DataError(
+    'ERR_DATA_FILE',
+    `NpyFile: expected ${expected}, got ${got} (${path}). Write it with numpy.save, as one C-ordered array of numbers.`,
+  );
+}
+
+export function badJson(path: string, line: number, cause: unknown): DataError {
+  return new DataError(
+    'ERR_DATA_FILE',
+    `JSON lines: line ${line} is no JSON; expected one value per line, got ${(cause as Error).message} (${path}:${line}).`,
+    { cause },
   );
 }

@@ -1,7 +1,7 @@
 // The IDX format of the MNIST files: two zero bytes, one byte for the element type, one for the number of dimensions,
 // each dimension as a big-endian uint32, then the elements, big-endian, row-major. http://yann.lecun.com/exdb/mnist/
 
-import { endianness } from 'node:os';
+import { swapTo } from './byte-order.ts';
 import { idxDimensions, idxTooLarge, idxTrailing, idxTruncated, notIdx, notWritable } from './errors.ts';
 import { elementCount, type NdArray, typeName } from './typed-array.ts';
 
@@ -60,7 +60,7 @@ export function decodeIdx(bytes: Buffer, file: string, maxBytes: number): NdArra
   const memory = new ArrayBuffer(totalBytes - header.bytes);
   const elements = Buffer.from(memory);
   elements.set(bytes.subarray(header.bytes));
-  swapBigEndian(elements, type.bytes);
+  swapTo(elements, type.bytes, 'BE');
   return { data: type.view(memory), shape };
 }
 
@@ -88,14 +88,6 @@ export function encodeIdx({ data, shape }: NdArray<IdxArray>, file: string): Buf
   for (const [i, size] of shape.entries()) bytes.writeUInt32BE(size, 4 + 4 * i);
   const elements = bytes.subarray(headerBytes);
   elements.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
-  swapBigEndian(elements, type.bytes);
+  swapTo(elements, type.bytes, 'BE');
   return bytes;
-}
-
-/** Between big-endian and the order of this machine, in place; its own inverse. */
-function swapBigEndian(elements: Buffer, bytes: number): void {
-  if (endianness() === 'BE') return;
-  if (bytes === 2) elements.swap16();
-  if (bytes === 4) elements.swap32();
-  if (bytes === 8) elements.swap64();
 }

@@ -1,0 +1,114 @@
+// Files with one JSON value per line: streamed, or by number with an index of where the lines begin.
+// Lines end at \n alone (a \r before it is JSON's white space): JSON allows U+2028 within strings, so node:readline, which
+// ends a line there, would cut values in two.
+import { checkIndex } from './check.ts';
+import type { Dataset } from './dataset.ts';
+import { badJson } from './errors.ts';
+import { OpenFile } from './open-file.ts';
+
+const chunkBytes = 256 * 1024;
+const newline = 10;
+
+/** Each pass reads the file from its beginning, 256 KiB at a time, and closes it at its end. Synchronous. */
+export function jsonLines<T = unknown>(path: string): Iterable<T> {
+  return {
+    *[Symbol.iterator]() {
+      const file = new OpenFile(path);
+      try {
+        let number = 0;
+        for (const line of linesOf(file)) yield parse<T>(line, path, ++number);
+      } finally {
+        file.close();
+      }
+    },
+  };
+}
+
+/**
+ * Line i of the file is sample i. The constructor reads the file once; what stays in memory is 8 bytes a line.
+ * Synchronous. Owns an open file, until close().
+ */
+export class JsonLinesFile<T = unknown> implements Dataset<T> {
+  readonly length: number;
+  readonly #file: OpenFile;
+  /** Of each line, and of the end of the last. */
+  readonly #offsets: Float64Array;
+
+  constructor(path: string) {
+    this.#file = new OpenFile(path);
+    try {
+      this.#offsets = offsetsOf(this.#file);
+    } catch (error) {
+      this.close();
+      throw error;
+    }
+    this.length = this.#offsets.length - 1;
+  }
+
+  /** Throws ERR_DATA_FILE, which names the line, where that is no JSON. */
+  get(index: number): T {
+    checkIndex('JsonLinesFile', index, this.length);
+    const line = Buffer.allocUnsafe(this.#offsets[index + 1]! - this.#offsets[index]!);
+    this.#file.read(line, this.#offsets[index]!);
+    return parse<T>(line, this.#file.path, index + 1);
+  }
+
+  /** Idempotent. */
+  close(): void {
+    this.#file.close();
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
+}
+
+function parse<T>(line: Buffer, path: string, number: number): T {
+  try {
+    return JSON.parse(line.toString('utf8')) as T;
+  } catch (cause) {
+    throw badJson(path, number, cause);
+  }
+}
+
+function* chunksOf(file: OpenFile): Generator<Buffer, void, undefined> {
+  for (let at = 0; at < file.size; at += chunkBytes) {
+    const chunk = Buffer.allocUnsafe(Math.min(chunkBytes, file.size - at));
+    file.read(chunk, at);
+    yield chunk;
+  }
+}
+
+function* linesOf(file: OpenFile): Generator<Buffer, void, undefined> {
+  let parts: Buffer[] = []; // of a line that goes on in the next chunk
+  for (const chunk of chunksOf(file)) {
+    let from = 0;
+    for (let to = chunk.indexOf(newline); to >= 0; to = chunk.indexOf(newline, from)) {
+      yield Buffer.concat([...parts, chunk.subarray(from, to)]);
+      parts = [];
+      from = to + 1;
+    }
+    if (from < chunk.length) parts.push(chunk.subarray(from));
+  }
+  if (parts.length > 0) yield Buffer.concat(parts);
+}
+
+function offsetsOf(file: OpenFile): Float64Array {
+  let offsets = new Float64Array(1024);
+  let count = 1; // the first line begins at 0
+  let at = 0;
+  const add = (offset: number) => {
+    if (count === offsets.length) {
+      const larger = new Float64Array(2 * count);
+      larger.set(offsets);
+      offsets = larger;
+    }
+    offsets[count++] = offset;
+  };
+  for (const chunk of chunksOf(file)) {
+    for (let to = chunk.indexOf(newline); to >= 0; to = chunk.indexOf(newline, to + 1)) add(at + to + 1);
+    at += chunk.length;
+  }
+  if (offsets[count - 1] !== file.size) add(file.size);
+  return offsets.slice(0, count);
+}

@@ -1,0 +1,1 @@
+export { JsonLinesFile, jsonLines } from './json-lines.ts';

@@ -1,0 +1,1 @@
+export { NpyFile } from './npy-file.ts';

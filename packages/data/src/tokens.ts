@@ -1,0 +1,1 @@
+export { TokenFile, type TokenFileOptions, type TokenWindows } from './token-file.ts';
