@@ -55,10 +55,13 @@ export function randperm(length: number, seed: number): Int32Array {
   if (!Number.isInteger(length) || length < 0 || length >= permutationLimit) {
     throw outOfRange('randperm: length', `an integer from 0 to ${permutationLimit - 1}`, length);
   }
-  const random = new Mt19937(seed);
-  const order = identity(length);
-  for (let i = 0; i < length - 1; i++) {
-    const j = i + (random.uint32() % (length - i));
+  return shuffle(identity(length), new Mt19937(seed));
+}
+
+/** In place; returns `order`. */
+export function shuffle(order: Int32Array, random: Mt19937): Int32Array {
+  for (let i = 0; i < order.length - 1; i++) {
+    const j = i + (random.uint32() % (order.length - i));
     const picked = order[j]!;
     order[j] = order[i]!;
     order[i] = picked;

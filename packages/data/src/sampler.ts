@@ -14,6 +14,8 @@ export interface SamplerState {
   readonly consumed: number;
   /** Samples of an epoch over all ranks, to notice a state of another data set. */
   readonly length: number;
+  /** Samples that a LengthGroupedSampler keeps together. */
+  readonly groupSize?: number;
 }
 
 /** What a sampler needs so that a DataLoader over it can save and resume. */

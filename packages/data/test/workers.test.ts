@@ -86,7 +86,7 @@ it('moves memory that is whole, and copies parts of something larger', async () 
 });
 
 it('runs a stream in every worker, with the collate of its module', async () => {
-  const stream = await loadDataset<Iterable<number>>(fixture('stream'), 11);
+  const stream = await loadDataset<Iterable<number>>(fixture('stream'), { length: 11 });
   interface Sums {
     readonly samples: readonly number[];
     readonly sum: number;
@@ -100,6 +100,20 @@ it('runs a stream in every worker, with the collate of its module', async () => 
   }
   const [first] = (await collect(new DataLoader(stream, { batchSize: 11 }))) as unknown as Sums[];
   expect(first!.sum).toBe(55);
+});
+
+it.each([false, true])('shares a stream out over ranks and their workers, dropLast %s', async (dropLast) => {
+  const parts: number[][] = [];
+  for (const rank of [0, 1, 2]) {
+    const args = { length: 23, replicas: 3, rank, dropLast };
+    const stream = await loadDataset<Iterable<number>>(fixture('stream'), args);
+    await using loader = new DataLoader(stream, { batchSize: 2, numWorkers: 2 });
+    const batches = (await collect(loader)) as unknown as { readonly samples: readonly number[] }[];
+    parts.push(batches.flatMap(({ samples }) => [...samples]));
+  }
+  const all = Array.from({ length: dropLast ? 21 : 23 }, (_, i) => i);
+  expect(parts.flat().sort((a, b) => a - b)).toEqual(all);
+  expect(parts.map((part) => part.length)).toEqual(dropLast ? [7, 7, 7] : [8, 8, 7]);
 });
 
 it('ends its workers after each pass with persistentWorkers: false', async () => {
