@@ -10,6 +10,7 @@ export { DataError, type DataErrorCode } from './errors.ts';
 export { LengthGroupedSampler, type LengthGroupedSamplerOptions } from './length-grouped-sampler.ts';
 export type { CollateOption, DataLoaderOptions } from './loader-options.ts';
 export { type NormalizeOptions, normalize } from './normalize.ts';
+export { type ProgressOptions, type ProgressStream, progress } from './progress.ts';
 export { randperm } from './random.ts';
 export type { Resumable, Sampler, SamplerState } from './sampler.ts';
 export {
