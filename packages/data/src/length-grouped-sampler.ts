@@ -1,7 +1,7 @@
 // Batches of samples of similar length, so that padding them to the longest costs little. The order of an epoch is made of
 // groups, each of which becomes one step: one batch on every rank. So ranks also work equally long on a step.
 //
-// The samples are shuffled and cut into pools of 50 groups; each pool is sorted by length and cut into groups, and the
+// The samples are shuffled and cut into equal pools of at most 50 groups; each pool is sorted by length and cut into groups, and the
 // groups of all pools are shuffled. Pools keep chance in: which samples meet in a group differs between epochs.
 
 import { checkInteger, checkLength } from './check.ts';
@@ -70,10 +70,11 @@ export class LengthGroupedSampler extends EpochSampler {
     const size = this.#groupSize;
     const samples = shuffle(identity(lengths.length), random);
     const groups = Math.floor(samples.length / size);
-    const end = groups * size; // what is left fills no group, and stays at the end
-    for (let from = 0; from < end; from += groupsPerPool * size) {
-      const pool = samples.subarray(from, Math.min(from + groupsPerPool * size, end));
-      pool.sort((a, b) => lengths[b]! - lengths[a]!);
+    // What fills no group belongs to no pool, and stays at the end.
+    const pools = Math.ceil(groups / groupsPerPool);
+    const startOf = (pool: number) => Math.floor((pool * groups) / pools) * size;
+    for (let pool = 0; pool < pools; pool++) {
+      samples.subarray(startOf(pool), startOf(pool + 1)).sort((a, b) => lengths[b]! - lengths[a]!);
     }
     const order = samples.slice();
     for (const [to, from] of shuffle(identity(groups), random).entries()) {

@@ -48,6 +48,11 @@ describe('LengthGroupedSampler', () => {
     }
   });
 
+  it('makes no pool so small that its groups mix lengths', () => {
+    const sampler = new LengthGroupedSampler(lengths.slice(0, 51 * 8), { batchSize: 8 });
+    for (const batch of new BatchSampler(sampler, 8)) expect(spread(batch)).toBeLessThan(100);
+  });
+
   it('covers every sample once, padded from its own beginning or cut to equal shares', () => {
     for (const replicas of [1, 2, 3, 5]) {
       const padded = batchesOf({ batchSize: 4, replicas }).map((batches) => batches.flat());
