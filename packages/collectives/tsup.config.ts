@@ -7,6 +7,8 @@ export default defineConfig(
     testing: 'src/testing.ts',
     bench: 'src/bench.ts',
     flight: 'src/flight.ts',
+    doctor: 'src/doctor.ts',
+    'doctor-rank': 'src/doctor-rank.ts',
     'bench-rank': 'src/bench/rank.ts',
   }),
 );

@@ -4,6 +4,7 @@ import { library } from '../../tsup.base.ts';
 export default defineConfig(
   library({
     index: 'src/index.ts',
+    doctor: 'src/doctor.ts',
     'nn/index': 'src/nn/index.ts',
     'npy/index': 'src/npy/index.ts',
     'optim/index': 'src/optim/index.ts',

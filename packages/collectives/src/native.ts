@@ -120,8 +120,10 @@ export interface NativeAddon {
   readonly algorithms: (verb: number) => string[];
 }
 
-/** Loads coll.node: from the folder RINGWISE_NATIVE_PATH, or from this platform's package. */
-export function loadNative(): NativeAddon {
+export const loadNative = (): NativeAddon => findNative().addon;
+
+/** Loads coll.node: from the folder RINGWISE_NATIVE_PATH, or from this platform's package. `path` is where it was. */
+export function findNative(): { readonly addon: NativeAddon; readonly path: string } {
   const platform = `${process.platform}-${process.arch}`;
   const require = createRequire(import.meta.url);
   const folder = process.env.RINGWISE_NATIVE_PATH;
@@ -129,7 +131,7 @@ export function loadNative(): NativeAddon {
   for (const path of [folder && `${folder}/coll.node`, `@ringwise/native-${platform}/coll.node`]) {
     if (!path) continue;
     try {
-      return require(path) as NativeAddon;
+      return { addon: require(path) as NativeAddon, path: require.resolve(path) };
     } catch (error) {
       tried.push(`${path} (${(error as Error).message.split('\n')[0]})`);
     }

@@ -2,7 +2,8 @@
 
 import { readFileSync } from 'node:fs';
 import { runCompanion } from './companion.ts';
-import { LaunchError, notYet, unknownWord } from './errors.ts';
+import { doctor } from './doctor.ts';
+import { LaunchError, unknownWord } from './errors.ts';
 import { mainHelp } from './help.ts';
 import { nearest } from './nearest.ts';
 import { run } from './run.ts';
@@ -30,7 +31,7 @@ async function main(): Promise<number> {
     case 'flight':
       return await runCompanion(command, '@ringwise/collectives', argv);
     case 'doctor':
-      throw notYet(`the command ${command}`);
+      return await doctor(argv);
     case undefined:
       process.stderr.write(mainHelp);
       return 2;
@@ -39,7 +40,7 @@ async function main(): Promise<number> {
         'ringwise',
         'command',
         command,
-        nearest(command, ['run', 'bench', 'flight', '--help', '--version']),
+        nearest(command, ['run', 'bench', 'doctor', 'flight', '--help', '--version']),
       );
   }
 }

@@ -31,10 +31,9 @@ export async function runCompanion(
   argv: readonly string[],
 ): Promise<number> {
   const title = `ringwise ${name}`;
-  const file = find(`${packageName}/${name}`);
-  if (file === null) throw notInstalled(title, packageName);
-  const { command } = (await import(pathToFileURL(file).href)) as Companion;
-  return await command(argv, {
+  const companion = await loadCompanion<Companion>(name, packageName);
+  if (companion === null) throw notInstalled(title, packageName);
+  return await companion.command(argv, {
     runRanks: (nprocPerNode, script, scriptArgs) =>
       runScript(title, {
         script,
@@ -51,6 +50,12 @@ export async function runCompanion(
         isDryRun: false,
       }),
   });
+}
+
+/** The module `name` of a package; null where that is not installed or has no such module. */
+export async function loadCompanion<Module>(name: string, packageName: string): Promise<Module | null> {
+  const file = find(`${packageName}/${name}`);
+  return file === null ? null : ((await import(pathToFileURL(file).href)) as Module);
 }
 
 /** First the user's project, then the package whose command was called, which may be the umbrella. */

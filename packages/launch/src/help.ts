@@ -7,6 +7,7 @@ export const mainHelp = `ringwise: distributed training for Node.js
   ringwise run [flags] script [arguments]   start the ranks of a script and watch them
   ringwise run --help                       its flags
   ringwise bench verb [flags]               measure a collective, such as all-reduce
+  ringwise doctor [--json]                  what this host has, what is wrong, and how to mend it
   ringwise flight path... > trace.json      what ranks did last, as a Chrome trace
   ringwise bench --help                     verbs, flags, and what the columns mean
   ringwise --version

@@ -8,6 +8,9 @@ import { isSwitchedOn, type Values, wholeNumber } from './values.ts';
 const verb = 'ringwise run';
 const maxHosts = 65_536;
 
+/** Where several hosts meet unless told otherwise; as torchrun has it. */
+export const defaultPorts = { c10d: 29_400, static: 29_500 } as const;
+
 export function meetingOf(values: Values, env: NodeJS.ProcessEnv): MeetingOptions {
   const localName = values.get('local-addr');
   if (isSwitchedOn(values, 'standalone')) return { ...oneHost, localName };
@@ -59,7 +62,7 @@ function nodeRankOf(values: Values, env: NodeJS.ProcessEnv, hosts: number): numb
 
 function addressOf(values: Values, backend: 'static' | 'c10d', hosts: number) {
   const endpoint = values.get('rdzv-endpoint');
-  const byDefault = hosts === 1 ? 0 : backend === 'c10d' ? 29_400 : 29_500;
+  const byDefault = hosts === 1 ? 0 : defaultPorts[backend];
   if (endpoint) return parseEndpoint(endpoint, byDefault);
   if (backend === 'c10d' && hosts > 1) {
     throw badArgument(

@@ -2,9 +2,9 @@
 
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach } from 'vitest';
 
@@ -31,6 +31,7 @@ afterEach(async () => {
 /** Writes a file into this test's folder and returns its path. */
 export function script(name: string, source: string): string {
   const file = join(folder, name);
+  mkdirSync(dirname(file), { recursive: true });
   writeFileSync(file, source);
   return file;
 }

@@ -93,3 +93,15 @@ describe('ringwise bench', () => {
     expect(wrong.status).toBe(2);
   });
 });
+
+it('ringwise doctor does without the packages, and says what they bring', () => {
+  const { status, lines } = ringwise('doctor');
+  expect(lines.filter((line) => line.startsWith('note   @ringwise/'))).toEqual([
+    expect.stringMatching(
+      /collectives +not installed here, or too old; .*: npm install @ringwise\/collectives$/,
+    ),
+    expect.stringMatching(/tensor +not installed here, or too old; .*: npm install @ringwise\/tensor$/),
+  ]);
+  expect(lines).toContain('Nothing is wrong.');
+  expect(status).toBe(0);
+});

@@ -168,10 +168,10 @@ describe('ringwise', () => {
     expect(exitCode).toBe(0);
   });
 
-  it.each([
-    [['rnu'], 'ringwise: unknown command rnu; did you mean run? See ringwise --help.\n'],
-    [['doctor'], 'ringwise: this version does not have the command doctor yet.\n'],
-  ])('%j ends with a sentence and exit code 2', async (argv, sentence) => {
-    expect(await finished(argv)).toEqual({ exitCode: 2, stdout: '', stderr: sentence });
-  });
+  it.each([[['rnu'], 'ringwise: unknown command rnu; did you mean run? See ringwise --help.\n']])(
+    '%j ends with a sentence and exit code 2',
+    async (argv, sentence) => {
+      expect(await finished(argv)).toEqual({ exitCode: 2, stdout: '', stderr: sentence });
+    },
+  );
 });

@@ -122,8 +122,10 @@ export interface NativeAddon extends NativeLayers {
   readonly scale: (table: Float64Array, rows: number) => void;
 }
 
-/** Loads tensor.node: from the folder RINGWISE_NATIVE_PATH, or from this platform's package. */
-export function loadAddon(): NativeAddon {
+export const loadAddon = (): NativeAddon => findAddon().addon;
+
+/** Loads tensor.node: from the folder RINGWISE_NATIVE_PATH, or from this platform's package. `path` is where it was. */
+export function findAddon(): { readonly addon: NativeAddon; readonly path: string } {
   const platform = `${process.platform}-${process.arch}`;
   if (process.platform === 'win32')
     throw nativeKernelsMissing(platform, ['nothing (Windows is not supported yet)']);
@@ -134,7 +136,7 @@ export function loadAddon(): NativeAddon {
   for (const path of [folder && resolve(folder, 'tensor.node'), `@ringwise/native-${platform}/tensor.node`]) {
     if (!path) continue;
     try {
-      return require(path) as NativeAddon;
+      return { addon: require(path) as NativeAddon, path: require.resolve(path) };
     } catch (error) {
       cause ??= error;
       tried.push(`${path} (${(error as Error).message.split('\n')[0]})`);

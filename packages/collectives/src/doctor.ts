@@ -1,0 +1,107 @@
+// This package's part of `ringwise doctor`: the module that the launcher looks for. The addon, what init() would make
+// of the environment, shared memory, and two ranks that exchange something.
+import type { Env } from './env.ts';
+import { adviceOf, CollectiveError } from './errors.ts';
+import { planInit } from './init-plan.ts';
+import { findNative } from './native.ts';
+
+export interface Finding {
+  readonly name: string;
+  readonly state: 'ok' | 'note' | 'wrong';
+  readonly text: string;
+  /** What to do about it; of what is wrong. */
+  readonly fix?: string;
+}
+
+/** What the launcher can do: call a module's default export on ranks, and tell what it returned on each. */
+export interface Tools {
+  readonly spawn: (
+    module: URL,
+    options: { readonly nprocs: number; readonly timeoutMs: number },
+  ) => Promise<unknown[]>;
+}
+
+/** What the ranks measure. */
+export interface Exchange {
+  readonly backend: string;
+  readonly largeBytes: number;
+  readonly largeGBs: number;
+  readonly smallUs: number;
+  readonly wrong: number;
+}
+
+/** Resolves to the same file from src/ and from dist/: node can load only the built one. */
+const rankModule = new URL('../dist/doctor-rank.js', import.meta.url);
+const exchangeTimeoutMs = 60_000;
+
+export async function* examine({ spawn }: Tools): AsyncGenerator<Finding> {
+  yield launcherFinding(process.env);
+  yield memoryFinding();
+  const addon = addonFinding();
+  yield addon;
+  if (addon.state === 'ok') yield await exchangeFinding(spawn);
+}
+
+/** Whom init() would take this process for. */
+export function launcherFinding(env: Env): Finding {
+  const name = 'init()';
+  try {
+    const { rank, size, via, place } = planInit({}, env);
+    if (via === null) {
+      const half = (['RANK', 'WORLD_SIZE'] as const).filter((key) => env[key]);
+      if (half.length === 1) return halfSet(half[0]!);
+      return { name, state: 'ok', text: 'no launcher in the environment: ringwise run gives ranks theirs' };
+    }
+    const where = place.kind === 'tcp' ? `, which meet at ${place.host}:${place.port}` : '';
+    return { name, state: 'ok', text: `rank ${rank} of ${size} by ${via}${where}` };
+  } catch (error) {
+    if (!CollectiveError.is(error)) throw error;
+    const fix = adviceOf(error) || 'Put the variables of the launcher right, or unset them.';
+    return { name, state: 'wrong', text: error.what, fix };
+  }
+}
+
+function halfSet(key: string): Finding {
+  const text = `of RANK and WORLD_SIZE only ${key} is set, so that neither counts`;
+  const fix = 'Set both, or none and start the script with ringwise run.';
+  return { name: 'init()', state: 'wrong', text, fix };
+}
+
+function memoryFinding(): Finding {
+  const free = process.availableMemory();
+  const text = `${(free / 2 ** 30).toFixed(1)} GiB available`;
+  const shared =
+    process.platform === 'linux'
+      ? '; shared memory of ranks is taken from it, whatever the size of /dev/shm'
+      : '';
+  return { name: 'memory', state: 'ok', text: `${text}${shared}` };
+}
+
+function addonFinding(): Finding {
+  const name = 'coll.node';
+  try {
+    return { name, state: 'ok', text: findNative().path };
+  } catch (error) {
+    if (!CollectiveError.is(error)) throw error;
+    return { name, state: 'wrong', text: error.what, fix: adviceOf(error) };
+  }
+}
+
+async function exchangeFinding(spawn: Tools['spawn']): Promise<Finding> {
+  const name = 'two ranks';
+  try {
+    const options = { nprocs: 2, timeoutMs: exchangeTimeoutMs };
+    const [first, second] = (await spawn(rankModule, options)) as [Exchange, Exchange];
+    const { backend, largeBytes, largeGBs, smallUs } = first;
+    const wrong = first.wrong + second.wrong;
+    const text =
+      `allReduce by ${backend}: ${largeGBs.toFixed(2)} GB/s at ${largeBytes / 2 ** 20} MiB, ` +
+      `${smallUs.toFixed(1)} us at 4 bytes`;
+    if (wrong === 0) return { name, state: 'ok', text };
+    const fix = 'Look at ringwise bench all-reduce on this host; the memory or the addon is broken.';
+    return { name, state: 'wrong', text: `${text}; ${wrong} elements are wrong`, fix };
+  } catch (error) {
+    const fix = 'Put right what is wrong above, then see ringwise bench all-reduce.';
+    return { name, state: 'wrong', text: (error as Error).message, fix };
+  }
+}

@@ -1,0 +1,59 @@
+// This package's part of `ringwise doctor`: the module that the launcher looks for.
+import { existsSync, readdirSync } from 'node:fs';
+import { type CudaInfo, findAddon } from './backends/native-addon.ts';
+import { TensorError } from './errors.ts';
+
+export interface Finding {
+  readonly name: string;
+  readonly state: 'ok' | 'note' | 'wrong';
+  readonly text: string;
+  /** What to do about it; of what is wrong. */
+  readonly fix?: string;
+}
+
+/** Of useCpu(). */
+const bestLevel = 2;
+
+export async function* examine(): AsyncGenerator<Finding> {
+  const name = 'tensor.node';
+  try {
+    const { addon, path } = findAddon();
+    yield { name, state: 'ok', text: `${path}; best kernels of this CPU: ${addon.useCpu(bestLevel)}` };
+    yield cudaFinding(addon.cudaInfo(), hasDeviceFiles(), process.env.CUDA_VISIBLE_DEVICES);
+  } catch (error) {
+    if (!(error instanceof TensorError)) throw error;
+    const platform = `${process.platform}-${process.arch}`;
+    const fix = `Install @ringwise/native-${platform}, or build it: npm run build in a checkout of ringwise.`;
+    yield { name, state: 'wrong', text: error.message, fix };
+  }
+}
+
+/** Where there are GPUs, or so it seems, CUDA must find them, unless the user has hidden them. */
+export function cudaFinding(info: CudaInfo, hasDevices: boolean, visible: string | undefined): Finding {
+  const name = 'cuda';
+  const { compiled, driver, driverVersion, devices, reason } = info;
+  if (devices.length > 0) {
+    const list = devices.map(
+      (each, i) =>
+        `${i}: ${each.name}, ${(each.memoryBytes / 2 ** 30).toFixed(0)} GiB, ${each.computeCapability}`,
+    );
+    return { name, state: 'ok', text: [`driver ${driver}, CUDA ${driverVersion}`, ...list].join('\n') };
+  }
+  const isHidden = visible !== undefined && !visible.split(',').some((id) => /^(?!-1$)\S/.test(id.trim()));
+  if (!hasDevices || isHidden) return { name, state: 'note', text: `no GPUs: ${reason}` };
+  const fix = !compiled
+    ? 'Install an addon with CUDA kernels, or build it with the CUDA toolkit on the PATH.'
+    : driver === null
+      ? "Install the driver's libcuda, or give it to the container: --gpus all, NVIDIA_DRIVER_CAPABILITIES=compute,utility."
+      : 'See nvidia-smi: the driver must be at least as new as the CUDA above, and the devices be permitted here.';
+  return {
+    name,
+    state: 'wrong',
+    text: `there are /dev/nvidia files, but no GPU can be used: ${reason}`,
+    fix,
+  };
+}
+
+function hasDeviceFiles(): boolean {
+  return existsSync('/dev') && readdirSync('/dev').some((file) => /^nvidia\d+$/.test(file));
+}
