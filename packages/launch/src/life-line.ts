@@ -18,7 +18,8 @@ while read -r verb group <&3; do
       groups=$kept ;;
   esac
 done
-for g in $groups; do kill -9 "-$g"; done`;
+for g in $groups; do kill -9 "-$g"; done
+[ -z "$1" ] || rm -rf -- "$1"`;
 
 export interface LifeLine {
   /** From now on the process group `pid` dies with this process. */
@@ -29,9 +30,12 @@ export interface LifeLine {
   readonly close: () => void;
 }
 
-/** Starts the shell; rejects with ERR_LAUNCH_NO_SHELL if there is none. */
-export async function openLifeLine(): Promise<LifeLine> {
-  const shell = spawn('/bin/sh', ['-c', watch], {
+/**
+ * Starts the shell; rejects with ERR_LAUNCH_NO_SHELL if there is none. At the end, also at that of this process, it
+ * removes the folder `temporary`.
+ */
+export async function openLifeLine(temporary = ''): Promise<LifeLine> {
+  const shell = spawn('/bin/sh', ['-c', watch, 'sh', temporary], {
     cwd: '/',
     env: {},
     detached: true,

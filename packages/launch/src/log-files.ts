@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { ERROR_FILE } from './error-file.ts';
 import { noLogDir } from './errors.ts';
+import { openLifeLine } from './life-line.ts';
 import type { RankStreams } from './output.ts';
 import type { OutputOptions, Stream } from './run-options.ts';
 
@@ -21,12 +22,12 @@ export interface RankFiles {
   readonly streams?: RankStreams;
 }
 
-export function openLogFiles(
+export async function openLogFiles(
   options: OutputOptions,
   nproc: number,
   runId: string,
   isNode: boolean,
-): LogFiles {
+): Promise<LogFiles> {
   for (const flag of ['redirects', 'tee'] as const) {
     const isUsed = Array.from({ length: nproc }, (_, local) => options[flag](local)).some(
       ({ length }) => length > 0,
@@ -36,6 +37,7 @@ export function openLogFiles(
   const { logDir } = options;
   const isNeeded = logDir !== undefined || !isNode;
   const root = isNeeded ? makeRoot(logDir, runId) : null;
+  const temporary = root !== null && logDir === undefined ? await temporaryFolder(root) : null;
   return {
     forRank: (round, localRank) => {
       const folder = root && join(root, `attempt_${round}`, `${localRank}`);
@@ -45,10 +47,25 @@ export function openLogFiles(
         streams: streamsFor(options, localRank, folder),
       };
     },
-    close: () => {
-      if (root && logDir === undefined) rmSync(root, { recursive: true, force: true });
-    },
+    close: () => temporary?.remove(),
   };
+}
+
+/** A folder that is gone when this process is, even after SIGKILL. */
+async function temporaryFolder(folder: string): Promise<{ readonly remove: () => void }> {
+  const remove = () => rmSync(folder, { recursive: true, force: true });
+  try {
+    const lifeLine = await openLifeLine(folder);
+    return {
+      remove: () => {
+        remove();
+        lifeLine.close();
+      },
+    };
+  } catch (error) {
+    remove();
+    throw error;
+  }
 }
 
 function makeRoot(logDir: string | undefined, runId: string): string {

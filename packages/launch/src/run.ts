@@ -58,7 +58,7 @@ export async function runScript(command: string, options: RunOptions, write?: Wr
     return 0;
   }
   const meeting = await openMeeting(where, options.runId, process.env);
-  const logs = openLogFiles(options.output, nproc, meeting.runId, program.isNode);
+  const logs = await openLogFiles(options.output, nproc, meeting.runId, program.isNode);
   try {
     const verdict = await takeWholePart({ options, machine, program, member, write }, meeting, logs);
     explain(verdict, meeting.isHost || verdict.blamed === member.id);

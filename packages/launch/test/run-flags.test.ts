@@ -150,6 +150,16 @@ describe('other programs as ranks', () => {
     expect(existsSync(left)).toBe(false);
   });
 
+  it('leaves no folder when the command is killed', async () => {
+    const file = script('waits.sh', 'echo folder $TORCHELASTIC_ERROR_FILE; echo pid $$; sleep 60');
+    const { pid, out } = ringwise(['run', '--no-python', 'sh', file]);
+    await until('the rank runs', () => numbersAfter('pid', out.stdout).length === 1);
+    const folder = /folder (.*)\/attempt_0/.exec(out.stdout)![1]!;
+    expect(existsSync(folder)).toBe(true);
+    process.kill(pid, 'SIGKILL');
+    await until('the folder is gone', () => !existsSync(folder), 2000);
+  });
+
   it('writes such a file for a rank that is node', async () => {
     const file = script('throws.mjs', `throw new RangeError('token 50304');`);
     const logDir = join(dirname(file), 'logs');
@@ -209,7 +219,7 @@ describe('--dry-run', () => {
     });
     expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
     expect(stdout).toMatch(/^rank 2: .*node.* .*never\.mjs --lr 1\n/);
-    expect(stdout).toMatch(/\nrank 3: .*\n {2}RANK=3\n {2}LOCAL_RANK=1\n {2}WORLD_SIZE=4\n/);
+    expect(stdout).toMatch(/\nrank 3: .*\n(?: {2}\w+=.*\n)* {2}RANK=3\n {2}LOCAL_RANK=1\n {2}WORLD_SIZE=4\n/);
     expect(stdout).toContain('\n  MASTER_ADDR=gpu-a\n  MASTER_PORT=29500\n');
     expect(stdout).not.toContain('hush');
     expect(stdout).not.toContain('started');
