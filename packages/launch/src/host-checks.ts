@@ -10,7 +10,7 @@ import { defaultPorts } from './meeting-args.ts';
 
 /** The oldest Node that ringwise runs on: the `engines` of all its packages. */
 const oldest = [20, 19] as const;
-/** A rank and its launcher hold some ten files for each rank of the host. */
+/** The default of most systems. Below that somebody has lowered it, and jobs of many ranks run out of files. */
 const fewestFiles = 1024;
 const deadlineMs = 5000;
 
