@@ -1,7 +1,7 @@
 // This package's part of `ringwise doctor`: the module that the launcher looks for. The addon, what init() would make
 // of the environment, shared memory, and two ranks that exchange something.
 import type { Env } from './env.ts';
-import { adviceOf, CollectiveError } from './errors.ts';
+import { CollectiveError } from './errors.ts';
 import { planInit } from './init-plan.ts';
 import { findNative } from './native.ts';
 
@@ -104,4 +104,9 @@ async function exchangeFinding(spawn: Tools['spawn']): Promise<Finding> {
     const fix = 'Put right what is wrong above, then see ringwise bench all-reduce.';
     return { name, state: 'wrong', text: (error as Error).message, fix };
   }
+}
+
+/** What to do about an error that no group has reported: the end of its message. May be empty. */
+function adviceOf({ message, what }: CollectiveError): string {
+  return message.slice(message.indexOf(what) + what.length + 1).trim();
 }

@@ -84,11 +84,6 @@ export class CollectiveError extends Error implements Failure {
   }
 }
 
-/** What to do about an error that no group has reported: the end of its message. May be empty. */
-export function adviceOf({ message, what }: CollectiveError): string {
-  return message.slice(message.indexOf(what) + what.length + 1).trim();
-}
-
 function where(failure: Failure, site: Site | null): string {
   if (site === null) return '';
   const seq = failure.seq === null ? '' : `, seq ${failure.seq}`;
