@@ -194,7 +194,7 @@ describe('init that fails', () => {
       const place =
         by === 'store' ? { store: new MemoryStore() } : { url: `tcp://127.0.0.1:${await freePort()}` };
       const two = [0, 1].map((rank) =>
-        failureOf(init({ backend: 'hub', ...place, rank, size: 4, timeoutMs: 300 + 100 * rank })),
+        failureOf(init({ backend: 'hub', ...place, rank, size: 4, timeoutMs: 1_500 + 500 * rank })),
       );
       for (const [rank, error] of (await Promise.all(two)).entries()) {
         expect([error.code, error.peers, error.rank]).toEqual(['ERR_COLL_INIT', [2, 3], rank]);
