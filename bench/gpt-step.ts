@@ -6,18 +6,10 @@
 // Prints one JSON line: the median step and its parts in microseconds, and tokens per second. The text repeats a short
 // pattern, so the loss must fall; if it does not, the line says ok: false and the exit code is 1.
 import { parseArgs } from 'node:util';
-import {
-  arange,
-  crossEntropy,
-  fromHost,
-  kernelsName,
-  manualSeed,
-  memory,
-  scope,
-  type Tensor,
-} from '@ringwise/tensor';
+import { arange, crossEntropy, fromHost, manualSeed, type Tensor } from '@ringwise/tensor';
 import { Embedding, LayerNorm, Linear, Module, TransformerBlock } from '@ringwise/tensor/nn';
 import { AdamW } from '@ringwise/tensor/optim';
+import { measureTraining } from './training-step.ts';
 
 const number = (value: string) => ({ type: 'string', default: value }) as const;
 const { values } = parseArgs({
@@ -64,61 +56,26 @@ const model = new Gpt();
 const optimizer = new AdamW(model.parameters(), { lr: 3e-4, betas: [0.9, 0.95], weightDecay: 0.1 });
 const text = Int32Array.from({ length: 1 << 16 }, (_, i) => (i * i + (i >> 3)) % vocab);
 
-const now = (): number => Number(process.hrtime.bigint()) / 1000;
-const median = (times: number[]): number => times.toSorted((a, b) => a - b)[times.length >> 1]!;
-const parts = { forward: [], backward: [], optimizer: [], step: [] } as Record<string, number[]>;
-
-function step(i: number): number {
-  const start = now();
-  const inputs = new Int32Array(batch * time);
-  const labels = new Int32Array(batch * time);
-  for (let b = 0; b < batch; b++) {
-    const at = (i * batch + b) * 37;
-    for (let t = 0; t < time; t++) {
-      inputs[b * time + t] = text[(at + t) % text.length]!;
-      labels[b * time + t] = text[(at + t + 1) % text.length]!;
-    }
-  }
-  return scope(() => {
-    const logits = model.forward(fromHost(inputs, [batch, time]));
-    const loss = crossEntropy(logits.reshape([batch * time, vocab]), fromHost(labels));
-    const forward = now();
-    optimizer.zeroGrad();
-    loss.backward();
-    const backward = now();
-    optimizer.step();
-    const end = now();
-    parts.forward!.push(forward - start);
-    parts.backward!.push(backward - forward);
-    parts.optimizer!.push(end - backward);
-    parts.step!.push(end - start);
-    return loss.item();
-  });
-}
-
-const firstLoss = step(0);
-for (let i = 1; i < steps / 10; i++) step(i);
-for (const list of Object.values(parts)) list.length = 0;
-const begin = now();
-let lastLoss = firstLoss;
-for (let i = 0; i < steps; i++) lastLoss = step(i);
-const elapsedUs = now() - begin;
-
-const ok = lastLoss < firstLoss;
-const line = {
+measureTraining({
   bench: 'gpt-step',
-  kernels: kernelsName(),
-  ...{ batch, time, layers, width, heads, steps },
-  parameters: model.parameters().reduce((sum, { count }) => sum + count, 0),
-  stepUs: median(parts.step!),
-  forwardUs: median(parts.forward!),
-  backwardUs: median(parts.backward!),
-  optimizerUs: median(parts.optimizer!),
-  tokensPerSecond: (steps * batch * time * 1e6) / elapsedUs,
-  peakBytes: memory().peakBytes,
-  ...{ firstLoss, lastLoss, ok },
-};
-console.log(
-  JSON.stringify(line, (_, value) => (typeof value === 'number' ? Number(value.toPrecision(4)) : value)),
-);
-process.exitCode = ok ? 0 : 1;
+  about: {
+    ...{ batch, time, layers, width, heads },
+    parameters: model.parameters().reduce((sum, { count }) => sum + count, 0),
+  },
+  perStep: { tokensPerSecond: batch * time },
+  steps,
+  optimizer,
+  loss: (i) => {
+    const inputs = new Int32Array(batch * time);
+    const labels = new Int32Array(batch * time);
+    for (let b = 0; b < batch; b++) {
+      const at = (i * batch + b) * 37;
+      for (let t = 0; t < time; t++) {
+        inputs[b * time + t] = text[(at + t) % text.length]!;
+        labels[b * time + t] = text[(at + t + 1) % text.length]!;
+      }
+    }
+    const logits = model.forward(fromHost(inputs, [batch, time]));
+    return crossEntropy(logits.reshape([batch * time, vocab]), fromHost(labels));
+  },
+});

@@ -1,0 +1,71 @@
+// Times training steps of one model on one process, and prints them as a line of JSON: the median step and its parts in
+// microseconds. The data of a benchmark can be learned, so the loss must fall; if it does not, the line says ok: false
+// and the exit code is 1.
+import { kernelsName, memory, scope, type Tensor } from '@ringwise/tensor';
+import type { Optimizer } from '@ringwise/tensor/optim';
+
+export interface Training {
+  readonly optimizer: Optimizer;
+  /** Makes the inputs of step `i` and runs the forward pass. */
+  readonly loss: (i: number) => Tensor;
+  readonly steps: number;
+  /** What else the line says; `perStep` is what a step trains on, by the name of its rate. */
+  readonly bench: string;
+  readonly about: Readonly<Record<string, number>>;
+  readonly perStep: Readonly<Record<string, number>>;
+}
+
+const now = (): number => Number(process.hrtime.bigint()) / 1000;
+const median = (times: number[]): number => times.toSorted((a, b) => a - b)[times.length >> 1]!;
+
+export function measureTraining({ optimizer, loss, steps, bench, about, perStep }: Training): void {
+  const forwardUs: number[] = [];
+  const backwardUs: number[] = [];
+  const optimizerUs: number[] = [];
+  const stepUs: number[] = [];
+  const step = (i: number): number => {
+    const start = now();
+    return scope(() => {
+      const value = loss(i);
+      const forward = now();
+      optimizer.zeroGrad();
+      value.backward();
+      const backward = now();
+      optimizer.step();
+      const end = now();
+      forwardUs.push(forward - start);
+      backwardUs.push(backward - forward);
+      optimizerUs.push(end - backward);
+      stepUs.push(end - start);
+      return value.item();
+    });
+  };
+
+  const firstLoss = step(0);
+  for (let i = 1; i < steps / 10; i++) step(i);
+  for (const list of [forwardUs, backwardUs, optimizerUs, stepUs]) list.length = 0;
+  const begin = now();
+  let lastLoss = firstLoss;
+  for (let i = 0; i < steps; i++) lastLoss = step(i);
+  const elapsedUs = now() - begin;
+
+  const ok = lastLoss < firstLoss;
+  const rates = Object.entries(perStep).map(([name, count]) => [name, (steps * count * 1e6) / elapsedUs]);
+  const line = {
+    bench,
+    kernels: kernelsName(),
+    ...about,
+    steps,
+    stepUs: median(stepUs),
+    forwardUs: median(forwardUs),
+    backwardUs: median(backwardUs),
+    optimizerUs: median(optimizerUs),
+    ...Object.fromEntries(rates),
+    peakBytes: memory().peakBytes,
+    ...{ firstLoss, lastLoss, ok },
+  };
+  const short = (_: string, value: unknown) =>
+    typeof value === 'number' ? Number(value.toPrecision(4)) : value;
+  console.log(JSON.stringify(line, short));
+  process.exitCode = ok ? 0 : 1;
+}
