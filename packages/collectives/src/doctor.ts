@@ -56,7 +56,7 @@ export function launcherFinding(env: Env): Finding {
     return { name, state: 'ok', text: `rank ${rank} of ${size} by ${via}${where}` };
   } catch (error) {
     if (!CollectiveError.is(error)) throw error;
-    const fix = adviceOf(error) || 'Put the variables of the launcher right, or unset them.';
+    const fix = error.next ?? 'Put the variables of the launcher right, or unset them.';
     return { name, state: 'wrong', text: error.what, fix };
   }
 }
@@ -83,7 +83,7 @@ function addonFinding(): Finding {
     return { name, state: 'ok', text: findNative().path };
   } catch (error) {
     if (!CollectiveError.is(error)) throw error;
-    return { name, state: 'wrong', text: error.what, fix: adviceOf(error) };
+    return { name, state: 'wrong', text: error.what, fix: error.next ?? '' };
   }
 }
 
@@ -104,9 +104,4 @@ async function exchangeFinding(spawn: Tools['spawn']): Promise<Finding> {
     const fix = 'Put right what is wrong above, then see ringwise bench all-reduce.';
     return { name, state: 'wrong', text: (error as Error).message, fix };
   }
-}
-
-/** What to do about an error that no group has reported: the end of its message. May be empty. */
-function adviceOf({ message, what }: CollectiveError): string {
-  return message.slice(message.indexOf(what) + what.length + 1).trim();
 }

@@ -53,6 +53,7 @@ export class CollectiveError extends Error implements Failure {
   readonly seq: number | null;
   readonly peers: readonly number[];
   readonly what: string;
+  readonly next?: string;
   readonly group: string | null;
   /** The rank that reports the error; null when the error came before the rank was known. */
   readonly rank: number | null;
@@ -69,6 +70,7 @@ export class CollectiveError extends Error implements Failure {
     this.seq = failure.seq;
     this.peers = failure.peers;
     this.what = failure.what;
+    if (next !== undefined) this.next = next;
     this.group = site?.group ?? null;
     this.rank = site?.rank ?? null;
     this.size = site?.size ?? null;
