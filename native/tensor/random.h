@@ -9,6 +9,9 @@ namespace ringwise::tensor {
 struct Stream {
   uint64_t seed = 0;
   uint64_t offset = 0;  // blocks of four words
+  // Set while a step is captured (CUDA alone): device memory with the seed and the offset at which this run of the step
+  // begins. `seed` is not used then, and `offset` counts from there.
+  const double* live = nullptr;
 };
 
 // The order of these is part of the addon's interface; packages/tensor/src/kernels.ts has the same.

@@ -8,6 +8,11 @@
 #if __has_include(<cuda.h>)
 #include <cuda.h>
 
+#ifdef cuEventElapsedTime  // newer headers know the first version of it, which old drivers have too, by another name
+#undef cuEventElapsedTime
+extern "C" decltype(cuEventElapsedTime_v2) cuEventElapsedTime;
+#endif
+
 namespace {
 
 template <class A, class B>
@@ -38,7 +43,8 @@ RINGWISE_DRIVER_FUNCTIONS(COMPARE)
 namespace cuda = ringwise::tensor::cuda;
 static_assert(sizeof(cuda::DevicePointer) == sizeof(CUdeviceptr));
 static_assert(cuda::kSuccess == CUDA_SUCCESS && cuda::kOutOfMemory == CUDA_ERROR_OUT_OF_MEMORY);
-static_assert(cuda::kNoDevice == CUDA_ERROR_NO_DEVICE);
+static_assert(cuda::kNoDevice == CUDA_ERROR_NO_DEVICE && cuda::kNotReady == CUDA_ERROR_NOT_READY);
+static_assert(cuda::kCaptureRelaxed == CU_STREAM_CAPTURE_MODE_RELAXED);
 static_assert(cuda::kAttributeMajor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
 static_assert(cuda::kAttributeMinor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
 static_assert(cuda::kAttributeMultiprocessors == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);

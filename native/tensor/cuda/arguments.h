@@ -112,6 +112,12 @@ struct MatmulArguments {
   int32_t rank, trans_a, trans_b, accumulate;
 };
 
+/// As tensor::Stream: with `live`, the seed is live[0], and `offset` counts from block live[1].
+struct StreamArguments {
+  uint64_t seed, offset;
+  const double* live;
+};
+
 /// As tensor::Window.
 struct WindowArguments {
   int64_t height, width, out_height, out_width, kernel_height, kernel_width;

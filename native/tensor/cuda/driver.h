@@ -15,6 +15,8 @@ using DevicePointer = unsigned long long;
 using Context = struct ContextTag*;
 using Stream = struct StreamTag*;
 using Event = struct EventTag*;
+using Graph = struct GraphTag*;
+using GraphExec = struct GraphExecTag*;
 using Library = struct LibraryTag*;
 using Kernel = struct KernelTag*;
 using HostFunction = void (*)(void*);
@@ -41,10 +43,21 @@ using HostFunction = void (*)(void*);
   X(cuMemcpyDtoHAsync_v2, (void*, DevicePointer, size_t, Stream))                                             \
   X(cuMemcpyDtoDAsync_v2, (DevicePointer, DevicePointer, size_t, Stream))                                     \
   X(cuStreamCreate, (Stream*, unsigned))                                                                      \
+  X(cuStreamDestroy_v2, (Stream))                                                                             \
   X(cuStreamSynchronize, (Stream))                                                                            \
+  X(cuStreamWaitEvent, (Stream, Event, unsigned))                                                             \
   X(cuEventCreate, (Event*, unsigned))                                                                        \
   X(cuEventRecord, (Event, Stream))                                                                           \
   X(cuEventSynchronize, (Event))                                                                              \
+  X(cuEventQuery, (Event))                                                                                    \
+  X(cuEventElapsedTime, (float*, Event, Event))                                                               \
+  X(cuEventDestroy_v2, (Event))                                                                               \
+  X(cuStreamBeginCapture_v2, (Stream, int))                                                                   \
+  X(cuStreamEndCapture, (Stream, Graph*))                                                                     \
+  X(cuGraphInstantiateWithFlags, (GraphExec*, Graph, unsigned long long))                                     \
+  X(cuGraphDestroy, (Graph))                                                                                  \
+  X(cuGraphLaunch, (GraphExec, Stream))                                                                       \
+  X(cuGraphExecDestroy, (GraphExec))                                                                          \
   X(cuLaunchHostFunc, (Stream, HostFunction, void*))                                                          \
   X(cuLibraryLoadData, (Library*, const void*, int*, void**, unsigned, int*, void**, unsigned))               \
   X(cuLibraryGetKernel, (Kernel*, Library, const char*))                                                      \
@@ -52,7 +65,8 @@ using HostFunction = void (*)(void*);
                      void**, void**))
 
 // Numbers of cuda.h that are used here.
-constexpr int kSuccess = 0, kOutOfMemory = 2, kNoDevice = 100;
+constexpr int kSuccess = 0, kOutOfMemory = 2, kNoDevice = 100, kNotReady = 600;
+constexpr int kCaptureRelaxed = 2;  // memory may be allocated while work is recorded
 constexpr int kAttributeMajor = 75, kAttributeMinor = 76, kAttributeMultiprocessors = 16;
 constexpr unsigned kStreamNonBlocking = 1, kEventDisableTiming = 2;
 constexpr unsigned kHostPortable = 1, kHostMapped = 2;

@@ -3,7 +3,7 @@
 // every line of the kernels then runs in tests, also under sanitizers, where there is no GPU. What it cannot show: that
 // the kernels are right in parallel, how the real driver behaves, and how fast anything is.
 //
-// Work is done when it is started, so a stream is always idle. Memory is filled with ones before it is handed out: floats are NaN, and indices lie outside.
+// Memory is filled with ones before it is handed out: floats are NaN, and indices lie outside. When work runs: streams.h.
 #include <dlfcn.h>
 
 #include <cstdlib>
@@ -11,11 +11,11 @@
 #include <map>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "test/software_gpu/blocks.h"
+#include "test/software_gpu/streams.h"
 
 #define EXPORT extern "C" __attribute__((visibility("default"))) int
 
@@ -54,10 +54,9 @@ bool is_valid(unsigned long long address, size_t bytes) {
   return address - found->first <= found->second.bytes && bytes <= found->second.bytes - (address - found->first);
 }
 
-/// Runs work that a context is needed for.
-template <class Work>
-int submit(Work work) {
-  return current < 0 ? static_cast<int>(kNoContext) : work();
+/// Hands over work that a context is needed for.
+int start(void* stream, Work work) {
+  return current < 0 ? static_cast<int>(kNoContext) : submit(static_cast<SoftwareStream*>(stream), std::move(work));
 }
 
 void* own_symbol(const std::string& name) {
@@ -135,6 +134,7 @@ EXPORT cuMemAlloc_v2(unsigned long long* address, size_t bytes) {
   return kSuccess;
 }
 EXPORT cuMemFree_v2(unsigned long long address) {
+  synchronize_all();
   const std::lock_guard lock(mutex);
   const auto found = memory.find(address);
   if (found == memory.end()) return kInvalidValue;
@@ -144,31 +144,50 @@ EXPORT cuMemFree_v2(unsigned long long address) {
   return kSuccess;
 }
 EXPORT cuMemHostAlloc(void** data, size_t bytes, unsigned) { return (*data = aligned(bytes)) ? kSuccess : kOutOfMemory; }
-EXPORT cuMemFreeHost(void* data) { return std::free(data), kSuccess; }
+EXPORT cuMemFreeHost(void* data) { return synchronize_all(), std::free(data), kSuccess; }
 
-EXPORT cuMemcpyHtoDAsync_v2(unsigned long long to, const void* from, size_t bytes, void*) {
+EXPORT cuMemcpyHtoDAsync_v2(unsigned long long to, const void* from, size_t bytes, void* stream) {
   if (!is_valid(to, bytes)) return kIllegalAddress;
-  return submit([=] { return std::memcpy(reinterpret_cast<void*>(to), from, bytes), kSuccess; });
+  return start(stream, [=] { return std::memcpy(reinterpret_cast<void*>(to), from, bytes), kSuccess; });
 }
-EXPORT cuMemcpyDtoHAsync_v2(void* to, unsigned long long from, size_t bytes, void*) {
+EXPORT cuMemcpyDtoHAsync_v2(void* to, unsigned long long from, size_t bytes, void* stream) {
   if (!is_valid(from, bytes)) return kIllegalAddress;
-  return submit([=] { return std::memcpy(to, reinterpret_cast<const void*>(from), bytes), kSuccess; });
+  return start(stream, [=] { return std::memcpy(to, reinterpret_cast<const void*>(from), bytes), kSuccess; });
 }
-EXPORT cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, size_t bytes, void*) {
+EXPORT cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, size_t bytes, void* stream) {
   if (!is_valid(to, bytes) || !is_valid(from, bytes)) return kIllegalAddress;
-  return submit([=] {
+  return start(stream, [=] {
     return std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes), kSuccess;
   });
 }
 
-EXPORT cuStreamCreate(void** stream, unsigned) { return *stream = new char, kSuccess; }
-EXPORT cuStreamSynchronize(void*) { return kSuccess; }
-EXPORT cuEventCreate(void** event, unsigned) { return *event = new char, kSuccess; }
-EXPORT cuEventRecord(void*, void*) { return kSuccess; }
-EXPORT cuEventSynchronize(void*) { return kSuccess; }
-EXPORT cuLaunchHostFunc(void*, void (*function)(void*), void* data) {
-  return submit([=] { return std::thread(function, data).detach(), kSuccess; });
+EXPORT cuStreamCreate(SoftwareStream** stream, unsigned) { return *stream = create_stream(), kSuccess; }
+EXPORT cuStreamDestroy_v2(SoftwareStream* stream) { return destroy_stream(stream), kSuccess; }
+EXPORT cuStreamSynchronize(SoftwareStream* stream) { return synchronize(stream); }
+EXPORT cuStreamWaitEvent(SoftwareStream* stream, SoftwareEvent* event, unsigned) { return wait(stream, event); }
+EXPORT cuEventCreate(SoftwareEvent** event, unsigned) { return *event = new SoftwareEvent, kSuccess; }
+EXPORT cuEventDestroy_v2(SoftwareEvent* event) {
+  synchronize(event);  // its record may still be waiting for its turn
+  return delete event, kSuccess;
 }
+EXPORT cuEventRecord(SoftwareEvent* event, SoftwareStream* stream) { return record(event, stream); }
+EXPORT cuEventSynchronize(SoftwareEvent* event) { return synchronize(event); }
+EXPORT cuEventQuery(SoftwareEvent* event) { return query(event); }
+EXPORT cuEventElapsedTime(float* milliseconds, SoftwareEvent* from, SoftwareEvent* to) {
+  return *milliseconds = static_cast<float>(to->time_ms - from->time_ms), kSuccess;
+}
+EXPORT cuLaunchHostFunc(SoftwareStream* stream, void (*function)(void*), void* data) {
+  return current < 0 ? static_cast<int>(kNoContext) : call(stream, function, data);
+}
+
+EXPORT cuStreamBeginCapture_v2(SoftwareStream* stream, int) { return begin_capture(stream); }
+EXPORT cuStreamEndCapture(SoftwareStream* stream, Graph** graph) { return end_capture(stream, graph); }
+EXPORT cuGraphInstantiateWithFlags(std::vector<Work>** executable, Graph* graph, unsigned long long) {
+  return *executable = new std::vector<Work>(graph->nodes), kSuccess;
+}
+EXPORT cuGraphDestroy(Graph* graph) { return delete graph, kSuccess; }
+EXPORT cuGraphLaunch(const std::vector<Work>* executable, SoftwareStream* stream) { return launch(*executable, stream); }
+EXPORT cuGraphExecDestroy(std::vector<Work>* executable) { return delete executable, kSuccess; }
 
 EXPORT cuLibraryLoadData(void** library, const void* image, int*, void**, unsigned, int*, void**, unsigned) {
   return *library = const_cast<void*>(image), kSuccess;
@@ -182,7 +201,7 @@ EXPORT cuLibraryGetKernel(void** kernel, void*, const char* name) {
   return kSuccess;
 }
 EXPORT cuLaunchKernel(void* kernel, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned threads_y,
-                      unsigned threads_z, unsigned, void*, void** parameters, void** extra) {
+                      unsigned threads_z, unsigned, void* stream, void** parameters, void** extra) {
   const auto* entry = static_cast<const KernelEntry*>(kernel);
   const bool is_one_block = extra && !parameters && extra[0] == reinterpret_cast<void*>(1) &&
                             extra[2] == reinterpret_cast<void*>(2) && extra[4] == nullptr;
@@ -194,7 +213,7 @@ EXPORT cuLaunchKernel(void* kernel, unsigned x, unsigned y, unsigned z, unsigned
   // The caller's block is read now, as by the driver.
   std::vector<long double> arguments((static_cast<size_t>(entry->bytes) + sizeof(long double) - 1) / sizeof(long double));
   std::memcpy(arguments.data(), extra[1], static_cast<size_t>(entry->bytes));
-  return submit([entry, x, y, z, threads, arguments = std::move(arguments)] {
-    return run_grid(entry->body, arguments.data(), {x, y, z}, {threads, 1, 1}, entry->waits) ? kSuccess : kLaunchFailed;
+  return start(stream, [entry, x, y, z, threads, arguments = std::move(arguments)] {
+    return static_cast<int>(run_grid(entry->body, arguments.data(), {x, y, z}, {threads, 1, 1}, entry->waits) ? kSuccess : kLaunchFailed);
   });
 }
