@@ -7,5 +7,6 @@ export default defineConfig(
     cli: 'src/cli.ts',
     rank: 'src/rank.ts',
     'spawn-entry': 'src/spawn-entry.ts',
+    'thread-entry': 'src/thread-entry.ts',
   }),
 );

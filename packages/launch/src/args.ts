@@ -3,6 +3,7 @@
 
 import { constants } from 'node:os';
 import { parseArgs } from 'node:util';
+import { type BindingKind, bindingKinds } from './binding.ts';
 import * as errors from './errors.ts';
 import { flags, flagsToCome, variableOf } from './flags.ts';
 import { meetingOf } from './meeting-args.ts';
@@ -90,7 +91,17 @@ function toOptions(
     signals: signalsOf(values),
     output: outputOf(values),
     isDryRun: isSwitchedOn(values, 'dry-run'),
+    binding: bindingOf(values),
+    isLocalRankVirtual: isSwitchedOn(values, 'virtual-local-rank'),
   };
+}
+
+function bindingOf(values: Values): BindingKind | null {
+  const text = values.get('numa-binding');
+  if (text === undefined) return null;
+  const kind = bindingKinds.find((each) => each === text);
+  if (!kind) throw errors.badArgument('ringwise run', '--numa-binding', bindingKinds.join(', '), text);
+  return kind;
 }
 
 function outputOf(values: Values): OutputOptions {

@@ -48,6 +48,8 @@ export async function runCompanion(
         signals: defaultSignals,
         output: toTerminal,
         isDryRun: false,
+        binding: null,
+        isLocalRankVirtual: false,
       }),
   });
 }

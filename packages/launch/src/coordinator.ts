@@ -5,6 +5,8 @@
 //   gathering ──enough hosts──▶ running ──a rank fails, a host comes or goes──▶ stopping ──all have ended──▶ gathering
 //                                  └──all ranks ended well──▶ finished ◀──nothing left to try──┘
 
+import type { SettleTimes } from './agent.ts';
+import { isSecondary } from './last-words.ts';
 import { fromSent, type Member, type Order, type Report, type Verdict } from './messages.ts';
 import type { RankOutcome } from './rank-process.ts';
 import { exitCodeOf, exitCodeOfSignal, failureReport, rootCause } from './report.ts';
@@ -18,8 +20,7 @@ export interface CoordinatorOptions {
   readonly joinTimeoutMs: number;
   readonly lastCallMs: number;
   readonly maxRestarts: number;
-  /** From the first failure of a rank to the end of all others: time for them to report their own. */
-  readonly settleMs: number;
+  readonly settle: SettleTimes;
 }
 
 interface Host {
@@ -92,7 +93,7 @@ export class Coordinator {
       else this.#stop(nowMs);
     } else if (report.round === this.#round) {
       if (report.kind === 'ended') this.#ended(host, report.outcomes.map(fromSent), nowMs);
-      else this.#settle(nowMs);
+      else this.#settle(report.isSecondary, nowMs);
     }
   }
 
@@ -190,14 +191,16 @@ export class Coordinator {
   #ended(host: Host, outcomes: readonly RankOutcome[], nowMs: number): void {
     host.state = 'ended';
     host.outcomes = outcomes;
-    if (rootCause(outcomes)) this.#settle(nowMs);
+    const root = rootCause(outcomes);
+    if (root) this.#settle(root.lastWords !== null && isSecondary(root.lastWords.error), nowMs);
     this.#conclude(nowMs);
   }
 
   /** A rank has failed: the others have a moment to report their own failure. */
-  #settle(nowMs: number): void {
+  #settle(isEcho: boolean, nowMs: number): void {
     if (this.#phase !== 'running') return;
-    this.#deadlineMs = Math.min(this.#deadlineMs, nowMs + this.#options.settleMs);
+    const { echoMs, causeMs } = this.#options.settle;
+    this.#deadlineMs = Math.min(this.#deadlineMs, nowMs + (isEcho ? echoMs : causeMs));
   }
 
   #stop(nowMs: number): void {

@@ -1,7 +1,7 @@
 // --dry-run: what each process of this host would get, and nothing is started.
 
 import { firstStart } from './env.ts';
-import { type Machine, planRanks } from './plan.ts';
+import { type Machine, planRanks, type RankPlace } from './plan.ts';
 import type { Program } from './program.ts';
 import type { RunOptions } from './run-options.ts';
 
@@ -11,6 +11,7 @@ export function describePlan(
   nproc: number,
   program: Program,
   machine: Machine,
+  places: readonly RankPlace[],
 ): string {
   const { nodeRank, maxNodes, host, port } = meeting;
   const share = {
@@ -26,7 +27,8 @@ export function describePlan(
     masterPort: port,
     secret: '(secret)',
   };
-  const specs = planRanks(share, program, rendezvous, machine, { ...firstStart, role, maxRestarts });
+  const facts = { ...firstStart, role, maxRestarts };
+  const specs = planRanks(share, program, rendezvous, machine, facts, undefined, places);
   return specs
     .map(({ rank, command, args, env }) => {
       const changed = Object.entries(env).filter(([name, value]) => program.env[name] !== value);

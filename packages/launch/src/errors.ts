@@ -94,6 +94,20 @@ export const noGpu = (command: string) =>
       'Give a number, or use auto to fall back to the CPU cores.',
   );
 
+export const tooManyForCores = (ranks: number, cores: number) =>
+  new LaunchError(
+    'ERR_LAUNCH_ARGUMENT',
+    `ringwise run: --numa-binding exclusive has ${cores} core${cores === 1 ? '' : 's'} for ${ranks} ranks; expected at ` +
+      'least one each. Start fewer ranks, or let them share by --numa-binding node.',
+  );
+
+export const noBinding = (why: string) =>
+  new LaunchError(
+    'ERR_LAUNCH_ARGUMENT',
+    `ringwise run: --numa-binding needs the command taskset (package util-linux) and Linux; ${why}. Leave it out, or ` +
+      'install that.',
+  );
+
 export const scriptNotFound = (verb: string, file: string) =>
   new LaunchError(
     'ERR_LAUNCH_SCRIPT',

@@ -26,6 +26,15 @@ export const flagGroups: readonly FlagGroup[] = [
         name: 'no-python',
         help: 'the script is any program; it is looked for in PATH and run without node',
       },
+      {
+        name: 'numa-binding',
+        value: 'WHAT',
+        help: "processors of a rank: node or socket of its GPU, exclusive (its share of the node's cores), core-complex",
+      },
+      {
+        name: 'virtual-local-rank',
+        help: 'each rank sees LOCAL_RANK 0 and, by CUDA_VISIBLE_DEVICES, only its own GPU',
+      },
       { name: 'role', value: 'NAME', help: 'what ROLE_NAME tells the ranks [default]' },
       { name: 'dry-run', help: 'start nothing; print what each process would get' },
     ],
@@ -126,8 +135,6 @@ export const flagsToCome: readonly string[] = [
   'duplicate-stderr-filters',
   'event-log-handler',
   'logs-specs',
-  'numa-binding',
-  'virtual-local-rank',
 ];
 
 /** PET_NPROC_PER_NODE for nproc-per-node. */

@@ -19,7 +19,13 @@ export type Report =
   | { readonly kind: 'clock'; readonly id: string }
   | { readonly kind: 'join'; readonly member: Member }
   /** A rank there has failed; the others there have not ended yet. */
-  | { readonly kind: 'failing'; readonly id: string; readonly round: number }
+  | {
+      readonly kind: 'failing';
+      readonly id: string;
+      readonly round: number;
+      /** It says that a peer failed before it. */
+      readonly isSecondary: boolean;
+    }
   | {
       readonly kind: 'ended';
       readonly id: string;

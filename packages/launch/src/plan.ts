@@ -11,6 +11,19 @@ export interface Machine {
   readonly gpus: number;
 }
 
+/** What a local rank gets beyond its share. */
+export interface RankExtras {
+  readonly env?: Readonly<Record<string, string>>;
+  readonly streams?: RankStreams;
+}
+
+/** What a rank gets of its host; see placement.ts. */
+export interface RankPlace {
+  /** What starts its program, and binds it. */
+  readonly command: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+}
+
 /** One process to start. */
 export interface RankSpec extends Program {
   readonly rank: number;
@@ -51,14 +64,15 @@ export function rankCount(command: string, text: string, machine: Machine): numb
   return count;
 }
 
-/** The ranks of one host. `extras` are variables and streams of a local rank. */
+/** The ranks of one host. `extras` are variables and streams of a local rank, `places` what it gets of its host. */
 export function planRanks(
   share: Share,
   program: Program,
   rendezvous: Rendezvous,
   machine: Machine,
   facts: JobFacts = firstStart,
-  extras: (localRank: number) => { env?: Record<string, string>; streams?: RankStreams } = () => ({}),
+  extras: (localRank: number) => RankExtras = () => ({}),
+  places: readonly RankPlace[] = [],
 ): RankSpec[] {
   const { nproc, firstRank, ...rest } = share;
   const OMP_NUM_THREADS = program.env.OMP_NUM_THREADS ?? ompThreads(machine.cores, nproc);
@@ -66,10 +80,13 @@ export function planRanks(
     const rank = firstRank + localRank;
     const place = { ...rest, rank, localRank, localWorldSize: nproc };
     const { env, streams } = extras(localRank);
+    const own = places[localRank];
+    const contract = rankEnvironment(place, rendezvous, facts);
     return {
       ...program,
+      command: [...(own?.command ?? []), ...program.command],
       rank,
-      env: { ...program.env, OMP_NUM_THREADS, ...rankEnvironment(place, rendezvous, facts), ...env },
+      env: { ...program.env, OMP_NUM_THREADS, ...contract, ...own?.env, ...env },
       ...(streams && { streams }),
     };
   });

@@ -37,7 +37,11 @@ export function programOf(
   args: readonly string[],
   env: NodeJS.ProcessEnv,
 ): Program {
-  if (isProgram) return { command: [found(verb, script, env)], args, isNode: false, env };
+  if (isProgram) {
+    const file = findProgram(script, env);
+    if (file === null) throw programNotFound(verb, script);
+    return { command: [file], args, isNode: false, env };
+  }
   const file = resolve(script);
   if (file.endsWith('.py')) {
     scriptExists(verb, file);
@@ -46,13 +50,11 @@ export function programOf(
   return nodeProgram(execArgvFor(verb, file), file, args, env);
 }
 
-// Looked for here and not by each rank, so that a wrong name starts nothing.
-function found(verb: string, name: string, env: NodeJS.ProcessEnv): string {
+/** Looked for in PATH here and not by each rank, so that a wrong name starts nothing; null if there is none. */
+export function findProgram(name: string, env: NodeJS.ProcessEnv): string | null {
   const folders = name.includes('/') ? [''] : (env.PATH ?? '').split(delimiter);
   const candidates = folders.map((folder) => (folder ? join(folder, name) : resolve(name)));
-  const file = candidates.find(isExecutable);
-  if (file === undefined) throw programNotFound(verb, name);
-  return file;
+  return candidates.find(isExecutable) ?? null;
 }
 
 function isExecutable(file: string): boolean {

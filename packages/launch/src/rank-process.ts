@@ -8,7 +8,7 @@ import { hostname } from 'node:os';
 import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { readErrorFile } from './error-file.ts';
-import { LAST_WORDS_FD, type LastWords, parseLastWords, reportError } from './last-words.ts';
+import { isSecondary, LAST_WORDS_FD, type LastWords, parseLastWords, reportError } from './last-words.ts';
 import type { LifeLine } from './life-line.ts';
 import { RankOutput, type RankStreams, type Write } from './output.ts';
 import type { RankSpec } from './plan.ts';
@@ -16,6 +16,8 @@ import type { RankSpec } from './plan.ts';
 const wordsFd = 3;
 /** How long the pipes of an ended rank are read on: a process that left its group may hold them open for ever. */
 const drainMs = 500;
+/** How long a failed rank's last words are waited for. They are in the pipe when it ends. */
+const wordsMs = 200;
 
 export interface RankOptions {
   /** Receives the prefixed lines; without it the rank writes to this process's stdout and stderr directly. */
@@ -44,6 +46,8 @@ export interface RankOutcome {
 }
 
 export interface RankProcess {
+  /** Undefined if it could not be started. */
+  readonly pid: number | undefined;
   /** Never rejects. */
   readonly outcome: Promise<RankOutcome>;
   /** Signals the whole group; an end after that is no failure. Does nothing once the rank has ended. */
@@ -55,7 +59,7 @@ export function startRank(
   spec: RankSpec,
   lifeLine: LifeLine,
   options: RankOptions,
-  onFailure: () => void,
+  onFailure: (isSecondary: boolean) => void,
 ): RankProcess {
   let child: ChildProcess;
   try {
@@ -70,17 +74,23 @@ export function startRank(
     return neverStarted(spec.rank, failure, onFailure);
   }
   lifeLine.add(pid);
+  const words = readWords(child);
   let stoppedNs: bigint | null = null;
   let hasEnded = false;
   child.once('exit', (exitCode) => {
     hasEnded = true;
     signalGroup(pid, 'SIGKILL');
     lifeLine.remove(pid);
-    if (exitCode !== 0 && stoppedNs === null) onFailure();
+    if (exitCode === 0 || stoppedNs !== null) return;
+    void Promise.race([words.ended, delay(wordsMs, undefined, { ref: false })]).then(() => {
+      const said = parseLastWords(words.text());
+      onFailure(said !== null && isSecondary(said.error));
+    });
   });
   options.connect?.(spec.rank, child);
   return {
-    outcome: follow(spec, child, options, () => stoppedNs),
+    pid,
+    outcome: follow(spec, child, options, words, () => stoppedNs),
     stop: (signal) => {
       if (hasEnded) return;
       stoppedNs ??= process.hrtime.bigint();
@@ -102,21 +112,31 @@ function spawnRank(spec: RankSpec, { write, connect }: RankOptions): ChildProces
   });
 }
 
+interface Words {
+  readonly text: () => string;
+  readonly ended: Promise<unknown>;
+}
+
+function readWords(child: ChildProcess): Words {
+  let said = '';
+  const pipe = child.stdio[wordsFd] as Readable;
+  pipe.setEncoding('utf8').on('data', (text: string) => {
+    said += text;
+  });
+  return { text: () => said, ended: new Promise((resolve) => pipe.once('close', resolve)) };
+}
+
 /** Reads what the rank says until it has ended. */
 async function follow(
   spec: RankSpec,
   child: ChildProcess,
   { write, host = hostname() }: RankOptions,
+  words: Words,
   stoppedNs: () => bigint | null,
 ): Promise<RankOutcome> {
   const { rank, streams } = spec;
   const output = write ? new RankOutput(rank, write) : null;
   const closeFiles = output ? copyStreams(output, child, streams) : () => {};
-  let said = '';
-  const words = child.stdio[wordsFd] as Readable;
-  words.setEncoding('utf8').on('data', (text: string) => {
-    said += text;
-  });
   const closed = once(child, 'close');
   const disconnected = child.connected ? once(child, 'disconnect') : null;
   const [exitCode, signal] = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null];
@@ -127,7 +147,7 @@ async function follow(
   for (const stream of child.stdio) stream?.destroy();
   closeFiles();
 
-  const lastWords = parseLastWords(said) ?? readErrorFile(spec.env.TORCHELASTIC_ERROR_FILE, endedNs);
+  const lastWords = parseLastWords(words.text()) ?? readErrorFile(spec.env.TORCHELASTIC_ERROR_FILE, endedNs);
   const sinceNs = lastWords?.timeNs ?? endedNs;
   const stopNs = stoppedNs();
   const failed = exitCode !== 0 && (stopNs === null || sinceNs < stopNs);
@@ -158,16 +178,21 @@ async function idle(output: RankOutput | null): Promise<void> {
   } while (output && !output.isIdle(drainMs));
 }
 
-function neverStarted(rank: number, failure: Promise<unknown>, onFailure: () => void): RankProcess {
+/** A rank of which there is only the error. */
+export function neverStarted(
+  rank: number,
+  failure: Promise<unknown>,
+  onFailure: (isSecondary: boolean) => void,
+): RankProcess {
   const outcome = failure.then((error): RankOutcome => {
-    onFailure();
+    onFailure(false);
     const timeNs = process.hrtime.bigint();
     const lastWords = { timeNs, error: reportError(error) };
     const host = hostname();
     const ended = { exitCode: null, signal: null, failedNs: timeNs };
     return { rank, host, pid: undefined, ...ended, lastWords, tail: [], logFile: null };
   });
-  return { outcome, stop: () => {} };
+  return { pid: undefined, outcome, stop: () => {} };
 }
 
 function signalGroup(pid: number, signal: NodeJS.Signals): void {

@@ -1,5 +1,7 @@
 // What `ringwise run` was asked for, after checking. args.ts makes it.
 
+import type { BindingKind } from './binding.ts';
+
 /** Where the launchers of a job meet. */
 export interface MeetingOptions {
   readonly backend: 'static' | 'c10d';
@@ -52,6 +54,10 @@ export interface RunOptions {
   readonly signals: readonly NodeJS.Signals[];
   readonly output: OutputOptions;
   readonly isDryRun: boolean;
+  /** Null: ranks run wherever the system puts them. */
+  readonly binding: BindingKind | null;
+  /** Each rank sees only its own GPU, as number 0. */
+  readonly isLocalRankVirtual: boolean;
 }
 
 /** One host and a free port. */

@@ -3,7 +3,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
-import { type Job, settleMs, startJob } from './agent.ts';
+import { type Job, settleTimes, startJob } from './agent.ts';
 import { parseRun } from './args.ts';
 import { coordinate } from './coordinate.ts';
 import { describePlan } from './dry-run.ts';
@@ -12,7 +12,8 @@ import { type LogFiles, openLogFiles } from './log-files.ts';
 import { thisMachine } from './machine.ts';
 import type { Member, StartOrder, Verdict } from './messages.ts';
 import type { Write } from './output.ts';
-import { type Machine, planRanks, rankCount } from './plan.ts';
+import { placesOf } from './placement.ts';
+import { type Machine, planRanks, type RankPlace, rankCount } from './plan.ts';
 import { type Program, programOf } from './program.ts';
 import { type Meeting, openMeeting } from './rendezvous.ts';
 import type { RunOptions } from './run-options.ts';
@@ -35,6 +36,7 @@ interface Work {
   readonly machine: Machine;
   readonly program: Program;
   readonly member: Member;
+  readonly places: readonly RankPlace[];
   readonly write: Write | undefined;
 }
 
@@ -47,6 +49,7 @@ export async function runScript(command: string, options: RunOptions, write?: Wr
   const machine = thisMachine();
   const nproc = rankCount(command, options.nprocPerNode, machine);
   const program = programOf(command, script, isProgram, scriptArgs, rankColors(process.env));
+  const places = placesOf(options, nproc, process.env);
   const member = {
     id: randomUUID(),
     host: where.localName ?? hostname(),
@@ -54,13 +57,13 @@ export async function runScript(command: string, options: RunOptions, write?: Wr
     nodeRank: where.backend === 'static' && where.maxNodes > 1 ? where.nodeRank : null,
   };
   if (options.isDryRun) {
-    process.stdout.write(describePlan(options, nproc, program, machine));
+    process.stdout.write(describePlan(options, nproc, program, machine, places));
     return 0;
   }
   const meeting = await openMeeting(where, options.runId, process.env);
   const logs = await openLogFiles(options.output, nproc, meeting.runId, program.isNode);
   try {
-    const verdict = await takeWholePart({ options, machine, program, member, write }, meeting, logs);
+    const verdict = await takeWholePart({ options, machine, program, member, places, write }, meeting, logs);
     explain(verdict, meeting.isHost || verdict.blamed === member.id);
     return verdict.exitCode;
   } finally {
@@ -76,8 +79,9 @@ async function takeWholePart(work: Work, meeting: Meeting, logs: LogFiles): Prom
   const keepAlive = maxNodes > 1 ? { everyMs, attempts } : null;
   const { maxRestarts } = options;
   const coordination =
-    isHost && coordinate(store, { ...options.meeting, self: member.id, maxRestarts, settleMs }, keepAlive);
-  const start = (order: StartOrder, onFailure: () => void) =>
+    isHost &&
+    coordinate(store, { ...options.meeting, self: member.id, maxRestarts, settle: settleTimes }, keepAlive);
+  const start = (order: StartOrder, onFailure: (isSecondary: boolean) => void) =>
     startRound(work, meeting, logs, order, onFailure);
   const part = takePart({ member, store, where, keepAlive: isHost ? null : keepAlive, say, start });
   passOnSignals(part, options.signals);
@@ -87,11 +91,11 @@ async function takeWholePart(work: Work, meeting: Meeting, logs: LogFiles): Prom
 }
 
 function startRound(
-  { options, machine, program, member, write }: Work,
+  { options, machine, program, member, places, write }: Work,
   meeting: Meeting,
   logs: LogFiles,
   order: StartOrder,
-  onFailure: () => void,
+  onFailure: (isSecondary: boolean) => void,
 ): Promise<Job> {
   const { round, firstRank, worldSize, groupRank, groupWorldSize, why } = order;
   if (why) {
@@ -100,7 +104,8 @@ function startRound(
   }
   const share = { nproc: member.nproc, firstRank, worldSize, groupRank, groupWorldSize };
   const facts = { role: options.role, restartCount: round, maxRestarts: options.maxRestarts };
-  const specs = planRanks(share, program, meeting, machine, facts, (local) => logs.forRank(round, local));
+  const extras = (local: number) => logs.forRank(round, local);
+  const specs = planRanks(share, program, meeting, machine, facts, extras, places);
   const { shutdownTimeoutMs } = options;
   return startJob(specs, { shutdownTimeoutMs, host: member.host, onFailure, ...(write && { write }) });
 }

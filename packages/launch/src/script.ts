@@ -12,14 +12,27 @@ export function scriptExists(verb: string, file: string): void {
 
 /** The flags of node that `file` (absolute) needs; throws if there is no such file or nothing that can run it. */
 export function execArgvFor(verb: string, file: string): string[] {
+  const loader = loaderFor(verb, file, 'tsx');
+  return loader === null ? [] : ['--import', loader];
+}
+
+/** The modules whose register() a thread must call, in order, before it can import `file`. */
+export function registrarsFor(verb: string, file: string): readonly string[] {
+  const cjs = loaderFor(verb, file, 'tsx/cjs/api');
+  if (cjs === null) return [];
+  // require() finds the CommonJS twin, which cannot register for modules.
+  return [cjs, loaderFor(verb, file, 'tsx/esm/api')!.replace(/\.cjs$/, '.mjs')];
+}
+
+function loaderFor(verb: string, file: string, module: string): string | null {
   scriptExists(verb, file);
   const stripsTypes = Boolean((process.features as { typescript?: unknown }).typescript);
   const needsTsx = /\.[jt]sx$/.test(file) || (/\.[cm]?ts$/.test(file) && !stripsTypes);
-  if (!needsTsx) return [];
+  if (!needsTsx) return null;
   // The script's own tsx first: its version is the user's choice.
   for (const base of [file, fileURLToPath(import.meta.url)]) {
     try {
-      return ['--import', pathToFileURL(createRequire(base).resolve('tsx')).href];
+      return pathToFileURL(createRequire(base).resolve(module)).href;
     } catch {
       // Not installed there.
     }

@@ -3,22 +3,23 @@
 
 import { fileURLToPath } from 'node:url';
 import { serialize } from 'node:v8';
-import { type JobResult, startJob } from './agent.ts';
+import { type Job, type JobResult, startJob, watchRanks } from './agent.ts';
+import type { Call, Reply } from './call.ts';
 import { badArgument, rankFailed, timedOut } from './errors.ts';
 import { reviveError } from './last-words.ts';
 import { thisMachine } from './machine.ts';
-import { planRanks, wholeJob } from './plan.ts';
+import { planRanks, type RankSpec, wholeJob } from './plan.ts';
 import { nodeProgram } from './program.ts';
+import { startThread } from './rank-thread.ts';
 import { hostRendezvous } from './rendezvous.ts';
 import { failureReport, rootCause } from './report.ts';
-import { execArgvFor } from './script.ts';
-import type { Call, Reply } from './spawn-entry.ts';
+import { execArgvFor, registrarsFor } from './script.ts';
 
 /** Resolves to the same file from src/ and from dist/: node can load only the built one. */
 const entry = fileURLToPath(new URL('../dist/spawn-entry.js', import.meta.url));
 const shutdownTimeoutMs = 30_000;
 
-export interface SpawnOptions {
+export interface StartOptions {
   /** How many ranks. */
   readonly nprocs: number;
   /** Passed after the rank, by structured clone. */
@@ -27,8 +28,32 @@ export interface SpawnOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Which export of the module to call. Default: 'default'. */
   readonly exportName?: string;
+  /**
+   * Ranks are worker threads of this process instead of processes. They start sooner and may share memory; a native
+   * crash of one ends all, and to be stopped they get no SIGTERM. Default: false.
+   */
+  readonly threads?: boolean;
+}
+
+export interface SpawnOptions extends StartOptions {
   /** Stops the ranks after this time; ERR_LAUNCH_TIMEOUT. Default: no limit. */
   readonly timeoutMs?: number;
+}
+
+/** Ranks that have been started. */
+export interface StartedRanks<Result> {
+  /** By rank. Threads have this process's; undefined: it could not be started. */
+  readonly pids: readonly (number | undefined)[];
+  /**
+   * Waits for all ranks: resolves with what they returned, by rank, or rejects as spawn() does. With `timeoutMs` it
+   * resolves with null when that is over before, and the ranks go on.
+   */
+  readonly join: {
+    (): Promise<Result[]>;
+    (timeoutMs: number): Promise<Result[] | null>;
+  };
+  /** Ends all ranks: this signal, and SIGKILL when the shutdown timeout of 30 s is over; at once when called again. */
+  readonly stop: (signal?: NodeJS.Signals) => void;
 }
 
 /**
@@ -41,41 +66,94 @@ export async function spawn<Result = unknown>(
   module: URL | string,
   options: SpawnOptions,
 ): Promise<Result[]> {
-  const { nprocs, args = [], env = {}, exportName = 'default', timeoutMs } = options;
+  const { timeoutMs } = options;
+  if (timeoutMs === undefined) return await (await startProcesses<Result>(module, options)).join();
+  checkNumber('timeoutMs', timeoutMs, 2 ** 31 - 1);
+  const ranks = await startProcesses<Result>(module, options);
+  const results = await ranks.join(timeoutMs);
+  if (results) return results;
+  ranks.stop();
+  await ranks.join();
+  throw timedOut(timeoutMs);
+}
+
+/** spawn() without waiting: resolves as soon as the ranks have been started. */
+export async function startProcesses<Result = unknown>(
+  module: URL | string,
+  options: StartOptions,
+): Promise<StartedRanks<Result>> {
+  const { nprocs, args = [], env = {}, exportName = 'default', threads = false } = options;
   checkNumber('nprocs', nprocs, 65_536);
-  if (timeoutMs !== undefined) checkNumber('timeoutMs', timeoutMs, 2 ** 31 - 1);
-  checkArgs(args);
+  checkArgs(args, threads);
   const machine = thisMachine();
   const url = moduleUrl(module);
-  const execArgv = execArgvFor('spawn', fileURLToPath(url));
+  const file = fileURLToPath(url);
+  const execArgv = execArgvFor('spawn', file);
   const rendezvous = await hostRendezvous('127.0.0.1', 0);
+  const results = new Array<Result>(nprocs);
+  const take = (rank: number, { result }: Reply) => {
+    results[rank] = result as Result;
+  };
+  const callOf = (rank: number): Call => ({ url: url.href, exportName, args: [rank, ...args] });
   try {
     const program = nodeProgram(execArgv, entry, [], { ...process.env, ...env });
-    const results = new Array<Result>(nprocs);
-    const job = await startJob(planRanks(wholeJob(nprocs), program, rendezvous, machine), {
-      shutdownTimeoutMs,
-      connect: (rank, child) => {
-        child.on('message', (reply) => {
-          results[rank] = (reply as Reply).result as Result;
+    const specs = planRanks(wholeJob(nprocs), program, rendezvous, machine);
+    const job = threads
+      ? startThreads(specs, registrarsFor('spawn', file), callOf, take)
+      : await startJob(specs, {
+          shutdownTimeoutMs,
+          connect: (rank, child) => {
+            child.on('message', (reply) => take(rank, reply as Reply));
+            // A rank that died before it could take the call is reported by its exit.
+            child.send(callOf(rank), () => {});
+          },
         });
-        // A rank that died before it could take the call is reported by its exit.
-        child.send({ url: url.href, exportName, args: [rank, ...args] } satisfies Call, () => {});
-      },
-    });
-    let isTimeOver = false;
-    const timer =
-      timeoutMs &&
-      setTimeout(() => {
-        isTimeOver = true;
-        job.interrupt('SIGTERM');
-      }, timeoutMs);
-    const result = await job.done;
-    clearTimeout(timer);
-    throwIfFailed(result);
-    if (isTimeOver) throw timedOut(timeoutMs!);
-    return results;
-  } finally {
+    return handle(job, results, rendezvous.close);
+  } catch (error) {
     await rendezvous.close();
+    throw error;
+  }
+}
+
+function startThreads(
+  specs: readonly RankSpec[],
+  registrars: readonly string[],
+  callOf: (rank: number) => Call,
+  take: (rank: number, reply: Reply) => void,
+): Job {
+  const start = (onFailure: (isSecondary: boolean) => void) =>
+    specs.map((spec) =>
+      startThread(spec, registrars, callOf(spec.rank), (reply) => take(spec.rank, reply), onFailure),
+    );
+  return watchRanks(start, { shutdownTimeoutMs });
+}
+
+function handle<Result>(job: Job, results: Result[], close: () => Promise<void>): StartedRanks<Result> {
+  const ended = job.done.then(async (result) => {
+    await close();
+    return result;
+  });
+  async function join(): Promise<Result[]>;
+  async function join(timeoutMs: number): Promise<Result[] | null>;
+  async function join(timeoutMs?: number): Promise<Result[] | null> {
+    const result = timeoutMs === undefined ? await ended : await within(timeoutMs, ended);
+    if (result === null) return null;
+    throwIfFailed(result);
+    return results;
+  }
+  return { pids: job.pids, join, stop: (signal = 'SIGTERM') => job.interrupt(signal) };
+}
+
+/** Null when the time is over first. */
+async function within<T>(timeoutMs: number, promise: Promise<T>): Promise<T | null> {
+  let timer: NodeJS.Timeout | undefined;
+  const over = new Promise<null>((resolve) => {
+    timer = setTimeout(resolve, timeoutMs, null);
+  });
+  try {
+    return await Promise.race([promise, over]);
+  } finally {
+    clearTimeout(timer);
   }
 }
 
@@ -84,10 +162,11 @@ function checkNumber(name: string, value: number, max: number): void {
   throw badArgument('spawn', name, `a whole number from 1 to ${max}`, value);
 }
 
-// Before anything is started: sending would fail with some ranks running and others not.
-function checkArgs(args: readonly unknown[]): void {
+// Before anything is started: sending would fail with some ranks running and others not. Only threads share memory.
+function checkArgs(args: readonly unknown[], threads: boolean): void {
   try {
-    serialize(args);
+    if (threads) structuredClone(args);
+    else serialize(args);
   } catch (cause) {
     throw badArgument('spawn', 'args', 'values that structured clone can copy', args, cause);
   }

@@ -20,7 +20,7 @@ export interface Part {
   /** Tells the user something. */
   readonly say: (text: string) => void;
   /** Starts the ranks of this host; `onFailure` is called as soon as one of them fails. */
-  readonly start: (order: StartOrder, onFailure: () => void) => Promise<Job>;
+  readonly start: (order: StartOrder, onFailure: (isSecondary: boolean) => void) => Promise<Job>;
 }
 
 export interface Partaking {
@@ -61,7 +61,7 @@ export function takePart(part: Part): Partaking {
 
   async function startRound(order: StartOrder, offsetNs: bigint): Promise<void> {
     const { round } = order;
-    job = await part.start(order, () => tell({ kind: 'failing', id, round }));
+    job = await part.start(order, (isSecondary) => tell({ kind: 'failing', id, round, isSecondary }));
     if (stopping) job.interrupt(stopping);
     void job.done.then(({ outcomes }) =>
       tell({ kind: 'ended', id, round, outcomes: outcomes.map((each) => toSent(each, offsetNs)) }),

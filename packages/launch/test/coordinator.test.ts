@@ -12,7 +12,7 @@ const defaults: CoordinatorOptions = {
   joinTimeoutMs: 60_000,
   lastCallMs: 1_000,
   maxRestarts: 1,
-  settleMs: 500,
+  settle: { causeMs: 500, echoMs: 2_000 },
 };
 
 let nowMs: number;
@@ -144,7 +144,7 @@ describe('a job', () => {
   });
 
   it('gives the others a moment to report their own failure', () => {
-    coordinator.handle({ kind: 'failing', id: 'b', round: 1 }, nowMs);
+    coordinator.handle({ kind: 'failing', id: 'b', round: 1, isSecondary: false }, nowMs);
     wait(499);
     expect(sent()).toEqual([]);
     wait(1);
@@ -152,6 +152,15 @@ describe('a job', () => {
       ['a', 'stop'],
       ['b', 'stop'],
     ]);
+  });
+
+  it('waits longer while all that fails is the echo of something else', () => {
+    coordinator.handle({ kind: 'failing', id: 'b', round: 1, isSecondary: true }, nowMs);
+    wait(1_000);
+    expect(sent()).toEqual([]);
+    coordinator.handle({ kind: 'failing', id: 'a', round: 1, isSecondary: false }, nowMs);
+    wait(500);
+    expect(sent().map(([, { kind }]) => kind)).toEqual(['stop', 'stop']);
   });
 
   it('blames no rank for what followed from a stop', () => {
@@ -163,9 +172,9 @@ describe('a job', () => {
   });
 
   it('blames the host that was lost and not the ranks that noticed it', () => {
-    coordinator.handle({ kind: 'failing', id: 'a', round: 1 }, nowMs);
-    wait(500);
-    ended('a', 1, outcome(0, nowMs - 500, true), outcome(1, nowMs - 490, true));
+    coordinator.handle({ kind: 'failing', id: 'a', round: 1, isSecondary: true }, nowMs);
+    wait(2_000);
+    ended('a', 1, outcome(0, nowMs - 2_000, true), outcome(1, nowMs - 1_990, true));
     expect(starts()).toEqual([]);
     coordinator.lost('b', nowMs);
     const [[, again]] = sent().filter(([, { kind }]) => kind === 'start') as [[string, Order]];

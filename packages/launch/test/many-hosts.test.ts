@@ -26,7 +26,7 @@ it('meet, get their ranks, and learn that all is well', { timeout: 120_000 }, as
   const options = { self: 'host 0', minNodes: hosts, maxNodes: hosts, joinTimeoutMs: 60_000 };
   const coordination = coordinate(
     own,
-    { ...options, lastCallMs: 0, maxRestarts: 0, settleMs: 500 },
+    { ...options, lastCallMs: 0, maxRestarts: 0, settle: { causeMs: 500, echoMs: 2_000 } },
     keepAlive,
   );
   const started: StartOrder[] = [];
@@ -41,7 +41,7 @@ it('meet, get their ranks, and learn that all is well', { timeout: 120_000 }, as
       start: async (order) => {
         started.push(order);
         const done = Promise.resolve({ outcomes: [], interruptedBy: null, startedNs: 0n });
-        return { done, stop: () => {}, interrupt: () => {} };
+        return { pids: [], done, stop: () => {}, interrupt: () => {} };
       },
     });
     return await part.verdict;

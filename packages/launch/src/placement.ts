@@ -1,0 +1,45 @@
+// What each rank gets of its host: processors and a GPU. A rank is bound by the command taskset, which then becomes
+// the rank: so all its threads are, from the first one on.
+
+import { type BindingKind, bindRanks, coresOf } from './binding.ts';
+import { noBinding } from './errors.ts';
+import type { RankPlace } from './plan.ts';
+import { findProgram } from './program.ts';
+import type { RunOptions } from './run-options.ts';
+import { formatList, gpuNodes, readTopology } from './topology.ts';
+
+/** By local rank; empty where nothing was asked for. Throws ERR_LAUNCH_ARGUMENT where it cannot be done. */
+export function placesOf(
+  { binding, isLocalRankVirtual }: Pick<RunOptions, 'binding' | 'isLocalRankVirtual'>,
+  nproc: number,
+  env: NodeJS.ProcessEnv,
+): RankPlace[] {
+  if (binding === null && !isLocalRankVirtual) return [];
+  const bound = binding === null ? null : boundTo(binding, nproc, env);
+  const devices = env.CUDA_VISIBLE_DEVICES?.split(',');
+  return Array.from({ length: nproc }, (_, local) => {
+    const { command = [], threads } = bound?.[local] ?? {};
+    return {
+      command,
+      env: {
+        ...(threads && env.OMP_NUM_THREADS === undefined && { OMP_NUM_THREADS: threads }),
+        ...(isLocalRankVirtual && {
+          LOCAL_RANK: '0',
+          CUDA_VISIBLE_DEVICES: devices ? (devices[local] ?? '') : `${local}`,
+        }),
+      },
+    };
+  });
+}
+
+function boundTo(kind: BindingKind, nproc: number, env: NodeJS.ProcessEnv) {
+  const taskset = findProgram('taskset', env);
+  const processors = readTopology();
+  if (taskset === null) throw noBinding('there is no taskset in PATH');
+  if (processors.length === 0)
+    throw noBinding(`${process.platform} does not tell which processors may be used`);
+  return bindRanks(kind, processors, nproc, gpuNodes(env)).map((own) => ({
+    command: [taskset, '-c', formatList(own.map(({ id }) => id))],
+    threads: `${coresOf(own)}`,
+  }));
+}
