@@ -21,28 +21,39 @@ export function bindRanks(
     return near !== null && nodes.includes(near) ? near : nodes[Math.floor((local * nodes.length) / nproc)]!;
   });
   return homes.map((home, local) => {
-    const ofNode = processors.filter(({ node }) => node === home);
     const place = homes.slice(0, local).filter((other) => other === home).length;
     const sharers = homes.filter((other) => other === home).length;
-    switch (kind) {
-      case 'node':
-        return ofNode;
-      case 'socket': {
-        const { socket } = ofNode[0]!;
-        return processors.filter((processor) => processor.socket === socket);
-      }
-      case 'core-complex': {
-        const complexes = distinct(ofNode.map(({ complex }) => complex));
-        return ofNode.filter(({ complex }) => complex === complexes[place % complexes.length]);
-      }
-      case 'exclusive':
-        return share(ofNode, place, sharers);
-    }
+    return choices[kind](
+      processors.filter(({ node }) => node === home),
+      { place, sharers },
+      processors,
+    );
   });
 }
 
+/** The how-manieth of how many ranks with the same home. */
+interface Neighbours {
+  readonly place: number;
+  readonly sharers: number;
+}
+
+const choices: Readonly<
+  Record<
+    BindingKind,
+    (home: readonly Processor[], neighbours: Neighbours, all: readonly Processor[]) => Processor[]
+  >
+> = {
+  node: (home) => [...home],
+  socket: (home, _, all) => all.filter(({ socket }) => socket === home[0]!.socket),
+  'core-complex': (home, { place }) => {
+    const complexes = distinct(home.map(({ complex }) => complex));
+    return home.filter(({ complex }) => complex === complexes[place % complexes.length]);
+  },
+  exclusive: share,
+};
+
 /** Whole cores, as evenly as can be; the first sharers get those that are left over. */
-function share(processors: readonly Processor[], place: number, sharers: number): Processor[] {
+function share(processors: readonly Processor[], { place, sharers }: Neighbours): Processor[] {
   const cores = distinct(processors.map(({ core }) => core));
   if (cores.length < sharers) throw tooManyForCores(sharers, cores.length);
   const each = Math.floor(cores.length / sharers);

@@ -1,12 +1,10 @@
-// The command. Importing this file runs it, with the arguments of the process.
+// The command. Importing this file runs it, with the arguments of the process. Each command loads its own modules, as
+// they are what a start costs.
 
 import { readFileSync } from 'node:fs';
-import { runCompanion } from './companion.ts';
-import { doctor } from './doctor.ts';
 import { LaunchError, unknownWord } from './errors.ts';
 import { mainHelp } from './help.ts';
 import { nearest } from './nearest.ts';
-import { run } from './run.ts';
 import { flushOutput } from './terminal.ts';
 
 const [command, ...argv] = process.argv.slice(2);
@@ -19,7 +17,7 @@ process.exit(exitCode);
 async function main(): Promise<number> {
   switch (command) {
     case 'run':
-      return await run(argv);
+      return await (await import('./run.ts')).run(argv);
     case '--help':
     case '-h':
       process.stdout.write(mainHelp);
@@ -29,9 +27,9 @@ async function main(): Promise<number> {
       return 0;
     case 'bench':
     case 'flight':
-      return await runCompanion(command, '@ringwise/collectives', argv);
+      return await (await import('./companion.ts')).runCompanion(command, '@ringwise/collectives', argv);
     case 'doctor':
-      return await doctor(argv);
+      return await (await import('./doctor.ts')).doctor(argv);
     case undefined:
       process.stderr.write(mainHelp);
       return 2;

@@ -4,7 +4,7 @@
 import type { Store } from '@ringwise/store';
 import { Coordinator, type CoordinatorOptions } from './coordinator.ts';
 import { inbox, Outbox } from './mailbox.ts';
-import type { Order, Report } from './messages.ts';
+import { type Order, parseReport } from './messages.ts';
 
 export const coordinatorBox = 'launch/coordinator';
 export const boxOf = (id: string) => `launch/to/${id}`;
@@ -48,7 +48,7 @@ export function coordinate(
   }
 
   async function read(): Promise<void> {
-    for await (const report of inbox<Report>(store, coordinatorBox, ended.signal)) {
+    for await (const report of inbox(store, coordinatorBox, parseReport, ended.signal)) {
       if (report.kind === 'clock') {
         const time: Order = { kind: 'time', ns: `${process.hrtime.bigint()}` };
         void outbox.post(boxOf(report.id), time);

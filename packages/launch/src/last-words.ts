@@ -80,11 +80,21 @@ export function parseLastWords(text: string): LastWords | null {
   const line = text.split('\n').at(-2);
   if (!line) return null;
   try {
-    const { timeNs, error } = JSON.parse(line) as { timeNs: string; error: ReportedError };
-    return { timeNs: BigInt(timeNs), error };
+    const { timeNs, error } = JSON.parse(line) as { timeNs: string; error: unknown };
+    return isReportedError(error) ? { timeNs: BigInt(timeNs), error } : null;
   } catch {
     return null;
   }
+}
+
+/** Whether a value that came from another process is such an error. */
+export function isReportedError(value: unknown): value is ReportedError {
+  if (typeof value !== 'object' || value === null) return false;
+  const { name, message, stack, fields, cause } = value as Record<string, unknown>;
+  const isText = [name, message, stack].every((text) => typeof text === 'string');
+  return (
+    isText && typeof fields === 'object' && fields !== null && (cause === null || isReportedError(cause))
+  );
 }
 
 /** Whether the error, or one that caused it, says that it is only the echo of a peer's failure. */

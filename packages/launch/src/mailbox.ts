@@ -1,10 +1,15 @@
 // Messages through a store: a box is a counter and one key per message. Any number may post, one reads. What the
-// reader waits for is a key, so that news arrive at once and nobody polls.
+// reader waits for is a key, so that news arrive at once.
+//
+// Who is killed between counting and storing leaves a gap, before which the reader would wait for ever. So it gives up
+// a number that stays empty while later ones are given out, by a mark in its place; a poster that was only slow finds
+// the mark and takes another number. compareSet decides between the two.
 
-import type { Store } from '@ringwise/store';
+import { type Store, StoreError } from '@ringwise/store';
 
-/** The deadline of the reader: that of a job, which has none. */
-const foreverMs = 2 ** 31 - 1;
+/** How long a number may stay empty before the reader asks whether there is a gap. */
+const gapMs = 2_000;
+const givenUp = 'given up';
 
 /** Posts to boxes, one message after the other, in the order of the calls. */
 export class Outbox {
@@ -19,8 +24,12 @@ export class Outbox {
   readonly post = (box: string, message: unknown): Promise<void> => {
     this.#sent = this.#sent.then(async () => {
       try {
-        const number = await this.#store.add(`${box}/posted`, 1);
-        await this.#store.set(`${box}/${number}`, JSON.stringify(message));
+        const text = JSON.stringify(message);
+        for (;;) {
+          const number = await this.#store.add(`${box}/posted`, 1);
+          const stored = await this.#store.compareSet(`${box}/${number}`, '', text);
+          if (Buffer.from(stored).toString() !== givenUp) return;
+        }
       } catch {
         // See above.
       }
@@ -29,16 +38,38 @@ export class Outbox {
   };
 }
 
-/** The messages of a box, each removed as it is read. Ends by rejecting: with the signal's reason or the store's error. */
+/**
+ * The messages of a box, each removed as it is read; what `parse` does not know is left out. Ends by rejecting: with
+ * the signal's reason or the store's error.
+ */
 export async function* inbox<Message>(
   store: Store,
   box: string,
+  parse: (text: string) => Message | null,
   signal: AbortSignal,
 ): AsyncGenerator<Message, never> {
   for (let number = 1; ; number++) {
-    const key = `${box}/${number}`;
-    const bytes = await store.get(key, { timeoutMs: foreverMs, signal });
-    await store.delete(key);
-    yield JSON.parse(Buffer.from(bytes).toString()) as Message;
+    const text = await take(store, box, number, signal);
+    const message = text === null ? null : parse(text);
+    if (message !== null) yield message;
+  }
+}
+
+/** Null for a gap. */
+async function take(store: Store, box: string, number: number, signal: AbortSignal): Promise<string | null> {
+  const key = `${box}/${number}`;
+  for (;;) {
+    const bytes = await store.get(key, { timeoutMs: gapMs, signal }).catch((error: unknown) => {
+      if (StoreError.isInstance(error) && error.code === 'ERR_STORE_TIMEOUT') return null;
+      throw error;
+    });
+    if (bytes !== null) {
+      await store.delete(key);
+      return Buffer.from(bytes).toString();
+    }
+    if ((await store.add(`${box}/posted`, 0)) <= number) continue;
+    // The mark stays: the poster may look for it much later.
+    const stored = await store.compareSet(key, '', givenUp);
+    if (Buffer.from(stored).toString() === givenUp) return null;
   }
 }

@@ -1,7 +1,8 @@
 // What launchers and their coordinator tell each other. Everything is JSON: times of the monotonic clock travel as
 // decimal text, in nanoseconds.
 
-import type { LastWords } from './last-words.ts';
+import { constants } from 'node:os';
+import { isReportedError, type LastWords } from './last-words.ts';
 import type { RankOutcome } from './rank-process.ts';
 
 export interface Member {
@@ -94,4 +95,92 @@ export function fromSent(sent: SentOutcome): RankOutcome {
     failedNs: failedNs === null ? null : BigInt(failedNs),
     lastWords: lastWords && { timeNs: BigInt(lastWords.timeNs), error: lastWords.error },
   };
+}
+
+/** What a launcher has sent; null for anything else, which is ignored. */
+export function parseReport(text: string): Report | null {
+  const report = parseObject(text);
+  return report !== null && isReport(report) ? (report as unknown as Report) : null;
+}
+
+/** What the coordinator has sent; null for anything else. */
+export function parseOrder(text: string): Order | null {
+  const order = parseObject(text);
+  if (order === null) return null;
+  const isOrder = {
+    time: () => isDecimal(order.ns),
+    start: () =>
+      [order.round, order.groupRank, order.groupWorldSize, order.firstRank, order.worldSize].every(isCount) &&
+      isTextOrNull(order.why),
+    wait: () => typeof order.text === 'string',
+    stop: () => isCount(order.round),
+    finish: () =>
+      isObject(order.verdict) &&
+      Number.isInteger(order.verdict.exitCode) &&
+      isTextOrNull(order.verdict.text) &&
+      isTextOrNull(order.verdict.blamed),
+  };
+  return lookUp(isOrder, order.kind)?.() ? (order as unknown as Order) : null;
+}
+
+type Sent = Readonly<Record<string, unknown>>;
+
+function isReport(report: Sent): boolean {
+  const hasId = typeof report.id === 'string';
+  const isKind = {
+    clock: () => hasId,
+    bye: () => hasId,
+    join: () => isMember(report.member),
+    failing: () => hasId && isCount(report.round) && typeof report.isSecondary === 'boolean',
+    ended: () =>
+      hasId &&
+      isCount(report.round) &&
+      Array.isArray(report.outcomes) &&
+      report.outcomes.every((outcome) => isObject(outcome) && isOutcome(outcome)),
+    leaving: () => hasId && isSignal(report.signal),
+  };
+  return lookUp(isKind, report.kind)?.() ?? false;
+}
+
+function isMember(member: unknown): boolean {
+  if (!isObject(member)) return false;
+  const { id, host, nproc, nodeRank } = member;
+  const isText = typeof id === 'string' && typeof host === 'string';
+  return isText && isCount(nproc) && nproc > 0 && (nodeRank === null || isCount(nodeRank));
+}
+
+function isOutcome({ rank, host, pid, exitCode, signal, failedNs, lastWords, tail, logFile }: Sent): boolean {
+  return (
+    isCount(rank) &&
+    typeof host === 'string' &&
+    (pid === undefined || isCount(pid)) &&
+    (exitCode === null || Number.isInteger(exitCode)) &&
+    (signal === null || isSignal(signal)) &&
+    (failedNs === null || isDecimal(failedNs)) &&
+    (lastWords === null ||
+      (isObject(lastWords) && isDecimal(lastWords.timeNs) && isReportedError(lastWords.error))) &&
+    Array.isArray(tail) &&
+    tail.every((line) => typeof line === 'string') &&
+    isTextOrNull(logFile)
+  );
+}
+
+const isObject = (value: unknown): value is Sent =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
+const isDecimal = (value: unknown) => typeof value === 'string' && /^-?\d{1,19}$/.test(value);
+const isSignal = (value: unknown) => typeof value === 'string' && Object.hasOwn(constants.signals, value);
+const isTextOrNull = (value: unknown) => value === null || typeof value === 'string';
+
+function parseObject(text: string): Sent | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) ? value : null;
+  } catch {
+    return null;
+  }
+}
+
+function lookUp<T>(table: Readonly<Record<string, T>>, key: unknown): T | undefined {
+  return typeof key === 'string' && Object.hasOwn(table, key) ? table[key] : undefined;
 }

@@ -7,7 +7,15 @@ import { clockOffset, type Sample } from './clock-offset.ts';
 import { boxOf, coordinatorBox, type KeepAlive, pulseOf } from './coordinate.ts';
 import { storeLost } from './errors.ts';
 import { inbox, Outbox } from './mailbox.ts';
-import { type Member, type Order, type Report, type StartOrder, toSent, type Verdict } from './messages.ts';
+import {
+  type Member,
+  type Order,
+  parseOrder,
+  type Report,
+  type StartOrder,
+  toSent,
+  type Verdict,
+} from './messages.ts';
 
 export interface Part {
   readonly member: Member;
@@ -42,7 +50,7 @@ export function takePart(part: Part): Partaking {
   let stopping: NodeJS.Signals | null = null;
 
   async function follow(): Promise<Verdict> {
-    const orders = inbox<Order>(store, boxOf(id), lost.signal);
+    const orders = inbox(store, boxOf(id), parseOrder, lost.signal);
     const offsetNs = keepAlive ? await measureClock(tell, id, orders) : 0n;
     tell({ kind: 'join', member });
     for (;;) {

@@ -10,6 +10,7 @@ const failed = (exportName: string, nprocs = 2) =>
     () => null,
     (error: Error) => error,
   );
+const causeOf = (error: Error | null) => (error as Error).cause as Error;
 
 describe('threads as ranks', () => {
   it('sum, gather, share memory and pass messages as processes do', { timeout: 60_000 }, async () => {
@@ -32,7 +33,7 @@ describe('threads as ranks', () => {
       const error = await failed(name, 3);
       expect(error).toMatchObject({ code: 'ERR_LAUNCH_RANK_FAILED', rank: 1 });
       expect(error?.cause).toMatchObject({ name: 'RangeError', message: 'step 3' });
-      expect((error?.cause as Error).stack).toContain(fileURLToPath(ranks));
+      expect(causeOf(error).stack).toContain(fileURLToPath(ranks));
       expect(performance.now() - startMs).toBeLessThan(15_000);
     },
   );
