@@ -1,0 +1,44 @@
+// An elastic training job on two hosts, which is disturbed at random: ranks and launchers are killed, ranks are stopped,
+// a host is cut off. Nothing may be lost, and nothing may be left.
+//
+//   npx tsx bench/kills.ts [--kills 100] [--seed 1] [--loopback]
+//
+// The hosts are two network namespaces, which need root; with --loopback both are this one, and none is cut off. Tells
+// of each disturbance on stderr, and prints one JSON line; the exit code is 1 if a loss differs from the undisturbed
+// run's, or a process or file was left.
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { parseArgs } from 'node:util';
+import { disturbances, soak } from '../packages/ringwise/test/kill-soak.ts';
+import { randomOf } from '../packages/store/test/fuzz.ts';
+
+const { values } = parseArgs({
+  options: {
+    kills: { type: 'string', default: '100' },
+    seed: { type: 'string', default: '1' },
+    loopback: { type: 'boolean', default: false },
+  },
+});
+const random = randomOf(Number(values.seed));
+const kinds = disturbances.filter((what) => what !== 'cut' || !values.loopback);
+const plan = Array.from({ length: Number(values.kills) }, () => kinds[Math.floor(random() * kinds.length)]!);
+
+const server = createServer().listen(0, '127.0.0.1');
+await once(server, 'listening');
+const { port } = server.address() as { port: number };
+server.close();
+await once(server, 'close');
+
+const { recoveredMs, ...result } = await soak({
+  plan,
+  random,
+  namespaces: !values.loopback,
+  port,
+  onDisturbed: (index, what, ms) =>
+    console.error(`${index + 1}: ${what}, ${Math.round(ms)} ms until it went on`),
+});
+const ok = result.wrong.length === 0 && result.left.length === 0;
+const sorted = recoveredMs.sort((a, b) => a - b);
+const times = { medianMs: Math.round(sorted[sorted.length >> 1]!), maxMs: Math.round(sorted.at(-1)!) };
+console.log(JSON.stringify({ bench: 'kills', kills: plan.length, ...result, ...times, ok }));
+if (!ok) process.exitCode = 1;
