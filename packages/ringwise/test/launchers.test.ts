@@ -1,10 +1,11 @@
 // init() under launchers of others: the real ones, where they are installed.
 import { execFile, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { findSlurm, type Slurm, startSlurm } from './slurm.ts';
 
@@ -73,19 +74,32 @@ describe.skipIf(!mpich)(`under MPICH${missing(mpich)}`, () => {
   });
 });
 
-// Debian 12's torchrun 1.13 starts nothing under its own Python 3.11.
-const torch = has('torchrun', '--standalone', '--no_python', 'true') ? torchVersion() : null;
-function torchVersion(): string | null {
-  const code = 'import torch; print(torch.__version__)';
-  const found = ['/usr/bin/python3', 'python3'].map((python) =>
-    spawnSync(python, ['-c', code], { encoding: 'utf8' }),
-  );
-  return found.find(({ status }) => status === 0)?.stdout.trim() ?? null;
+// RINGWISE_TEST_TORCHRUN names the torchrun to use; otherwise that in PATH is tried. Debian 12's, of torch 1.13, starts
+// nothing under its own Python 3.11.
+const torchrun = [process.env.RINGWISE_TEST_TORCHRUN ?? '', 'torchrun'].find(
+  (name) => name && has(name, '--standalone', '--no_python', 'true'),
+);
+const torch = torchrun ? torchVersion(torchrun) : null;
+
+/** The Python that its first line names. */
+function pythonOf(command: string): string {
+  const path = command.includes('/')
+    ? command
+    : spawnSync('which', [command], { encoding: 'utf8' }).stdout.trim();
+  return /^#!\s*(\S+)/.exec(readFileSync(path, 'utf8'))?.[1] ?? 'python3';
+}
+
+function torchVersion(command: string): string {
+  const python = pythonOf(command);
+  return spawnSync(python, ['-c', 'import torch; print(torch.__version__)'], {
+    encoding: 'utf8',
+  }).stdout.trim();
 }
 describe.skipIf(torch === null)(`under torchrun ${torch ?? '(skipped: none that works)'}`, () => {
+  const run = (...argv: string[]) => said([torchrun!, '--standalone', ...argv]);
+
   it.skipIf(torch?.startsWith('1.'))("ranks meet in its agent's store", { timeout: 90_000 }, async () => {
-    const flags = ['--standalone', '--nproc_per_node', '2', '--no_python'];
-    const { ranks, text } = await said(['torchrun', ...flags, process.execPath, rank]);
+    const { ranks, text } = await run('--nproc_per_node', '2', '--no_python', process.execPath, rank);
     expect(ranks, text).toEqual(['torchrun,0,2,3', 'torchrun,1,2,3']);
   });
 
@@ -97,11 +111,46 @@ describe.skipIf(torch === null)(`under torchrun ${torch ?? '(skipped: none that 
        recordErrors();
        throw new RangeError('token 50304');`,
     );
-    const { text } = await said(['torchrun', '--standalone', '--no_python', process.execPath, file]);
+    const { text } = await run('--no_python', process.execPath, file);
     expect(text).toContain('RangeError: token 50304');
     expect(text).toMatch(/traceback : .*RangeError: token 50304/s);
     expect(text).toContain('fails.mjs:3');
   });
+
+  it.skipIf(torch?.startsWith('1.'))(
+    'ranks start again with it, under keys of their own',
+    { timeout: 90_000 },
+    async () => {
+      const file = join(folder, 'again.mjs');
+      writeFileSync(
+        file,
+        `import { init } from '${import.meta.resolve('@ringwise/collectives')}';
+       const round = process.env.TORCHELASTIC_RESTART_COUNT;
+       const group = await init({ timeoutMs: 20_000 });
+       const x = new Float64Array([group.rank + 1]);
+       await group.allReduce(x);
+       console.log('<' + [round, group.rank, x[0]].join() + '>');
+       if (round === '0' && group.rank === 1) process.exit(7);
+       await group.barrier();
+       await group.close();`,
+      );
+      const flags = ['--nproc_per_node', '2', '--max_restarts', '1', '--no_python'];
+      const { ranks, text } = await run(...flags, process.execPath, file);
+      expect(ranks, text).toEqual(['0,0,3', '0,1,3', '1,0,3', '1,1,3']);
+    },
+  );
+
+  it.skipIf(torch?.startsWith('1.'))(
+    'Python and Node ranks meet in one job',
+    { timeout: 90_000 },
+    async () => {
+      const mixed = fileURLToPath(new URL('../../../examples/mixed/rank.sh', import.meta.url));
+      const argv = [torchrun!, '--standalone', '--nproc_per_node', '3', '--no_python', 'sh', mixed];
+      const { text } = await said(argv, { PYTHON_EXEC: pythonOf(torchrun!) });
+      expect(text).toContain('rank 0 (Python) got [100, 400]');
+      expect(text).toContain('rank 2 (Node) squared 20');
+    },
+  );
 });
 
 const slurmPaths = findSlurm();
