@@ -1,8 +1,10 @@
-// How node runs a user's file: .js as it is, .ts by node's own type stripping where it has that, else by tsx.
+// How node runs a user's file: .js as it is, .ts by node's own type stripping where it has that and knows `using`, which
+// TypeScript has and Node before 24 has not; else by tsx.
 
 import { statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { Script } from 'node:vm';
 import { noTypeScript, scriptNotFound } from './errors.ts';
 
 /** Throws if there is no such file. */
@@ -26,9 +28,8 @@ export function registrarsFor(verb: string, file: string): readonly string[] {
 
 function loaderFor(verb: string, file: string, module: string): string | null {
   scriptExists(verb, file);
-  const stripsTypes = Boolean((process.features as { typescript?: unknown }).typescript);
-  const needsTsx = /\.[jt]sx$/.test(file) || (/\.[cm]?ts$/.test(file) && !stripsTypes);
-  if (!needsTsx) return null;
+  const isJsx = /\.[jt]sx$/.test(file);
+  if (!isJsx && (!/\.[cm]?ts$/.test(file) || (stripsTypes() && knowsUsing()))) return null;
   // The script's own tsx first: its version is the user's choice.
   for (const base of [file, fileURLToPath(import.meta.url)]) {
     try {
@@ -37,5 +38,19 @@ function loaderFor(verb: string, file: string, module: string): string | null {
       // Not installed there.
     }
   }
+  if (!isJsx && stripsTypes()) return null;
   throw noTypeScript(file);
+}
+
+function stripsTypes(): boolean {
+  return Boolean((process.features as { typescript?: unknown }).typescript);
+}
+
+function knowsUsing(): boolean {
+  try {
+    new Script('{ using resource = null; }');
+    return true;
+  } catch {
+    return false;
+  }
 }

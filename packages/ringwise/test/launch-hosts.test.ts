@@ -13,6 +13,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 const command = fileURLToPath(new URL('../bin/ringwise.js', import.meta.url));
 const elastic = fileURLToPath(new URL('../../../examples/elastic.ts', import.meta.url));
+const mnist = fileURLToPath(new URL('./fixtures/mnist-rank.ts', import.meta.url));
 const reason = canMakeNamespaces();
 
 interface Launcher {
@@ -35,17 +36,18 @@ describe.skipIf(reason !== null)(
       rmSync(folder, { recursive: true });
     });
 
-    /** A launcher on a host, for 2 ranks of examples/elastic.ts. Port 29400 is free in a new namespace. */
+    /** A launcher on a host, for 2 ranks of a script. Port 29400 is free in a new namespace. */
     function launch(
       node: number,
       nnodes: string,
       snapshot: string,
       flags: string[],
       args: string[],
+      script = elastic,
     ): Launcher {
       const endpoint = ['--rdzv-backend', 'c10d', '--rdzv-endpoint', made.hosts[0]!.address];
       const where = ['--nnodes', nnodes, ...endpoint, '--local-addr', `host-${node}`];
-      const argv = [command, 'run', ...where, '--nproc-per-node', '2', ...flags, elastic];
+      const argv = [command, 'run', ...where, '--nproc-per-node', '2', ...flags, script];
       const env = { PATH: process.env.PATH, HOME: process.env.HOME, RINGWISE_SECRET: 'of the test' };
       const snapshotFile = join(folder, snapshot);
       const child = made.start(
@@ -63,34 +65,35 @@ describe.skipIf(reason !== null)(
       return { child, out, exitCode };
     }
 
-    it('trains to the same parameters as one host with as many ranks', { timeout: 120_000 }, async () => {
-      const launchers = [0, 1].map((node) => launch(node, '2', 'two', [], ['--epochs', '5']));
-      const codes = await Promise.all(launchers.map(({ exitCode }) => exitCode));
-      expect(codes, launchers.map(({ out }) => out.text).join('\n')).toEqual([0, 0]);
-      const one = [
-        'run',
-        '--nproc-per-node',
-        '4',
-        elastic,
-        '--epochs',
-        '5',
-        '--snapshot',
-        join(folder, 'one'),
-      ];
-      expect(spawnSync(process.execPath, [command, ...one], { timeout: 60_000 }).status).toBe(0);
-      const [two, single] = await Promise.all(
-        ['two', 'one'].map((name) => loadSafetensors(join(folder, name))),
-      );
-      expect(Object.keys(two!)).toEqual(Object.keys(single!));
-      for (const [name, tensor] of Object.entries(two!)) {
-        const expected = single![name]!.dataSync() as Float32Array;
-        const worst = (tensor.dataSync() as Float32Array).reduce(
-          (most, value, index) => Math.max(most, Math.abs(value - expected[index]!)),
-          0,
+    const scripts: [string, string, string[]][] = [
+      ['a toy', elastic, ['--epochs', '5']],
+      ['MNIST', mnist, []],
+    ];
+    it.each(scripts)(
+      'trains %s to the same parameters as one host with as many ranks',
+      {
+        timeout: 180_000,
+      },
+      async (_, script, args) => {
+        const launchers = [0, 1].map((node) => launch(node, '2', 'two', [], args, script));
+        const codes = await Promise.all(launchers.map(({ exitCode }) => exitCode));
+        expect(codes, launchers.map(({ out }) => out.text).join('\n')).toEqual([0, 0]);
+        const one = ['run', '--nproc-per-node', '4', script, '--snapshot', join(folder, 'one'), ...args];
+        expect(spawnSync(process.execPath, [command, ...one], { timeout: 90_000 }).status).toBe(0);
+        const [two, single] = await Promise.all(
+          ['two', 'one'].map((name) => loadSafetensors(join(folder, name))),
         );
-        expect(worst, name).toBeLessThan(1e-5); // the hosts sum in another order
-      }
-    });
+        expect(Object.keys(two!)).toEqual(Object.keys(single!));
+        for (const [name, tensor] of Object.entries(two!)) {
+          const expected = single![name]!.dataSync() as Float32Array;
+          const worst = (tensor.dataSync() as Float32Array).reduce(
+            (most, value, index) => Math.max(most, Math.abs(value - expected[index]!)),
+            0,
+          );
+          expect(worst, name).toBeLessThan(1e-5); // the hosts sum in another order
+        }
+      },
+    );
 
     it('goes on alone when the other host is cut off, from the snapshot', { timeout: 120_000 }, async () => {
       const flags = ['--max-restarts', '1', '--rdzv-conf', 'last_call_timeout=60'];
