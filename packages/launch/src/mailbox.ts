@@ -58,18 +58,34 @@ export async function* inbox<Message>(
 /** Null for a gap. */
 async function take(store: Store, box: string, number: number, signal: AbortSignal): Promise<string | null> {
   const key = `${box}/${number}`;
+  const now = <T>(answer: Promise<T>) => unlessAborted(answer, signal);
   for (;;) {
     const bytes = await store.get(key, { timeoutMs: gapMs, signal }).catch((error: unknown) => {
       if (StoreError.isInstance(error) && error.code === 'ERR_STORE_TIMEOUT') return null;
       throw error;
     });
     if (bytes !== null) {
-      await store.delete(key);
+      await now(store.delete(key));
       return Buffer.from(bytes).toString();
     }
-    if ((await store.add(`${box}/posted`, 0)) <= number) continue;
+    if ((await now(store.add(`${box}/posted`, 0))) <= number) continue;
     // The mark stays: the poster may look for it much later.
-    const stored = await store.compareSet(key, '', givenUp);
+    const stored = await now(store.compareSet(key, '', givenUp));
     if (Buffer.from(stored).toString() === givenUp) return null;
+  }
+}
+
+/** What does not wait has no deadline, and a store that is cut off never answers. */
+async function unlessAborted<T>(answer: Promise<T>, signal: AbortSignal): Promise<T> {
+  let abort = () => {};
+  const aborted = new Promise<never>((_, reject) => {
+    abort = () => reject(signal.reason);
+    if (signal.aborted) abort();
+    signal.addEventListener('abort', abort);
+  });
+  try {
+    return await Promise.race([answer, aborted]);
+  } finally {
+    signal.removeEventListener('abort', abort);
   }
 }

@@ -251,11 +251,15 @@ function commandLine(pid: string): string {
   }
 }
 
-/** Where something of ours could be forgotten. */
+/** Where something of the job could be forgotten: shared memory, and the launcher's folders, which have the run's name. */
 function files(): string[] {
-  return ['/dev/shm', tmpdir()].flatMap((folder) =>
+  const named: [string, RegExp][] = [
+    ['/dev/shm', /ringwise/],
+    [tmpdir(), /^soak_/],
+  ];
+  return named.flatMap(([folder, mark]) =>
     readdirSync(folder)
-      .filter((name) => /ringwise|soak/.test(name) && !name.startsWith('ringwise-kills-'))
+      .filter((name) => mark.test(name))
       .map((name) => join(folder, name)),
   );
 }

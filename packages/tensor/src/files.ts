@@ -1,6 +1,8 @@
 // Files of tensors: complete reads, and writes that replace a file as a whole or not at all.
 import { randomUUID } from 'node:crypto';
-import { type FileHandle, open, rename, rm } from 'node:fs/promises';
+import { type FileHandle, open, readdir, rename, rm } from 'node:fs/promises';
+import { hostname } from 'node:os';
+import { basename, dirname, join } from 'node:path';
 import type { HostArray } from './dtype.ts';
 
 /** One read or write of the system takes less than 2 GiB. */
@@ -32,7 +34,7 @@ async function writeFully(file: FileHandle, bytes: Uint8Array): Promise<void> {
  * holds the old file or the complete new one.
  */
 export async function replaceFile(path: string, pieces: Iterable<Uint8Array>): Promise<void> {
-  const temporary = `${path}.${randomUUID()}.tmp`;
+  const temporary = `${path}.${hostname()}-${process.pid}-${randomUUID()}.tmp`;
   try {
     const file = await open(temporary, 'wx');
     try {
@@ -42,8 +44,27 @@ export async function replaceFile(path: string, pieces: Iterable<Uint8Array>): P
       await file.close();
     }
     await rename(temporary, path);
+    await removeLeftovers(path).catch(() => {});
   } catch (error) {
     await rm(temporary, { force: true });
     throw error;
+  }
+}
+
+/** Temporary files of processes of this host that were killed while they wrote to the same path. */
+async function removeLeftovers(path: string): Promise<void> {
+  const start = `${basename(path)}.${hostname()}-`;
+  for (const name of await readdir(dirname(path))) {
+    const pid = name.startsWith(start) ? /^(\d+)-.*\.tmp$/.exec(name.slice(start.length))?.[1] : undefined;
+    if (pid !== undefined && !isAlive(Number(pid))) await rm(join(dirname(path), name), { force: true });
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== 'ESRCH';
   }
 }

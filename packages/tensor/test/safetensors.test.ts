@@ -1,6 +1,7 @@
+import { spawnSync } from 'node:child_process';
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { hostname, tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { memory, rand, type Tensor, TensorError, tensor, zeros } from '../src/index.ts';
 import { Linear } from '../src/nn/index.ts';
@@ -94,6 +95,19 @@ describe('the file', () => {
     await failure(saveSafetensors(path, { __metadata__: tensor([1]) }));
     expect((await loadSafetensors(path)).a!.item()).toBe(1);
     expect((await readdir(directory)).filter((name) => name.endsWith('.tmp'))).toEqual([]);
+  });
+
+  test('takes away what a killed process has left of the same file, and nothing else', async () => {
+    const path = file('killed.safetensors');
+    const { pid: dead } = spawnSync(process.execPath, ['--version']);
+    const mine = `${path}.${hostname()}-${process.pid}-x.tmp`;
+    const elsewhere = `${path}.another-host-${dead}-x.tmp`;
+    for (const name of [`${path}.${hostname()}-${dead}-x.tmp`, mine, elsewhere])
+      await writeFile(name, 'half');
+    await saveSafetensors(path, { a: tensor([1]) });
+    const left = (await readdir(directory)).filter((name) => name.startsWith('killed.safetensors.'));
+    expect(left.sort()).toEqual([mine, elsewhere].map((name) => basename(name)).sort());
+    for (const name of [mine, elsewhere]) await rm(name);
   });
 
   test('of others may be in any order and unaligned', async () => {
