@@ -13,6 +13,7 @@
 #include <string>
 
 #include "node/tensor_state.h"
+#include "tensor/cuda/captured_step.h"
 #include "tensor/cuda/device.h"
 #include "tensor/cuda/kernels.h"
 
@@ -73,6 +74,7 @@ class Call {
   const tensor::Block& block_of(int32_t handle) const {
     const tensor::Block* block = state_->blocks.find(handle);
     if (block == nullptr) throw std::invalid_argument("kernel call: a handle names no memory in use. This is a bug in @ringwise/tensor.");
+    if (block->device >= 0) tensor::cuda::touch(*block);
     return *block;
   }
   /// Operand i, which is no memory.

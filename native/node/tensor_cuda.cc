@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "tensor/cuda/device.h"
+#include "node/tensor_guard.h"
 #include "tensor/cuda/info.h"
 
 namespace ringwise::node {
@@ -14,36 +14,7 @@ namespace {
 
 using tensor::Block;
 using tensor::cuda::Device;
-
-Napi::Error failure(Napi::Env env, const char* code, const char* message) {
-  Napi::Error result = Napi::Error::New(env, message);
-  result.Set("code", Napi::String::New(env, code));
-  return result;
-}
-
-/// Exceptions of the library as JavaScript errors; those of Node-API pass as they are.
-template <class Body>
-Napi::Value guarded(const Napi::CallbackInfo& info, Body body) {
-  try {
-    return body();
-  } catch (const Napi::Error&) {
-    throw;
-  } catch (const tensor::cuda::OutOfMemory& cause) {
-    throw failure(info.Env(), "ERR_TENSOR_MEMORY", cause.what());
-  } catch (const std::out_of_range& cause) {
-    throw failure(info.Env(), "ERR_TENSOR_ARGUMENT", cause.what());
-  } catch (const std::exception& cause) {
-    throw failure(info.Env(), "ERR_TENSOR_KERNELS", cause.what());
-  }
-}
-
-int32_t integer(const Napi::CallbackInfo& info, size_t i) { return info[i].As<Napi::Number>().Int32Value(); }
-
-Device& entered(int index) {
-  Device& device = Device::get(index);
-  device.enter();
-  return device;
-}
+using tensor::cuda::Piece;
 
 /// () → { compiled, driver, driverVersion, devices: [{ name, memoryBytes, computeCapability, multiprocessors }], reason }
 Napi::Value cuda_info(const Napi::CallbackInfo& info) {
@@ -83,11 +54,38 @@ Napi::Value cuda_alloc(const Napi::CallbackInfo& info) {
     const int64_t count = info[2].As<Napi::Number>().Int64Value();
     if (count < 0 || static_cast<uint64_t>(count) > SIZE_MAX / 16) throw std::invalid_argument("cuda: a count is out of range.");
     Device& device = entered(index);
-    void* data = device.allocate(static_cast<size_t>(count) * byte_size(dtype));
-    // Freeing never calls CUDA, so it may happen at any time.
-    std::shared_ptr<void> keeper(data, [&device](void* memory) { device.free(memory); });
-    const Block block{std::move(keeper), data, dtype, static_cast<size_t>(count), index};
+    auto piece = std::make_shared<Piece>(device, static_cast<size_t>(count) * byte_size(dtype));
+    void* data = piece->data();
+    const Block block{std::move(piece), data, dtype, static_cast<size_t>(count), index};
     return Napi::Number::New(info.Env(), state->blocks.add(block)).As<Napi::Value>();
+  });
+}
+
+/// (device, dtype, count, address, owner) → handle. The owner lives as long as anything works with the memory.
+Napi::Value cuda_adopt(const Napi::CallbackInfo& info) {
+  auto* state = static_cast<TensorState*>(info.Data());
+  return guarded(info, [&] {
+    const int index = integer(info, 0);
+    const auto dtype = static_cast<DType>(integer(info, 1));
+    const auto count = static_cast<size_t>(info[2].As<Napi::Number>().Int64Value());
+    bool is_exact = false;
+    auto* data = reinterpret_cast<void*>(info[3].As<Napi::BigInt>().Uint64Value(&is_exact));
+    if (!is_exact || reinterpret_cast<uintptr_t>(data) % byte_size(dtype) != 0) {
+      throw std::invalid_argument("cuda: the address is not one of an element.");
+    }
+    auto owner = std::make_shared<Napi::ObjectReference>(Napi::Persistent(info[4].As<Napi::Object>()));
+    const Block block{std::make_shared<Piece>(entered(index), data, std::move(owner)), data, dtype, count, index};
+    return Napi::Number::New(info.Env(), state->blocks.add(block)).As<Napi::Value>();
+  });
+}
+
+/// (handle) → where the memory begins
+Napi::Value cuda_address(const Napi::CallbackInfo& info) {
+  auto* state = static_cast<TensorState*>(info.Data());
+  return guarded(info, [&] {
+    const Block* block = state->blocks.find(integer(info, 0));
+    if (!block || block->device < 0) throw std::invalid_argument("cuda: the handle names no device memory. This is a bug in @ringwise/tensor.");
+    return Napi::BigInt::New(info.Env(), static_cast<uint64_t>(reinterpret_cast<uintptr_t>(block->data))).As<Napi::Value>();
   });
 }
 
@@ -112,15 +110,17 @@ Transfer transfer(const Napi::CallbackInfo& info) {
       count > block->count - static_cast<size_t>(offset)) {
     throw std::invalid_argument("cuda: the array does not fit the memory. This is a bug in @ringwise/tensor.");
   }
+  tensor::cuda::touch(*block);
   auto* host = static_cast<char*>(array.ArrayBuffer().Data()) + array.ByteOffset();
   return {entered(block->device), *block, static_cast<char*>(block->data) + static_cast<size_t>(offset) * size, host, count * size};
 }
 
-/// (handle, offset, array): returns when the array may be changed.
+/// (handle, offset, array, whether not to wait for earlier uploads): returns when the array may be changed.
 Napi::Value cuda_upload(const Napi::CallbackInfo& info) {
   return guarded(info, [&] {
     const Transfer t = transfer(info);
-    t.device.upload(t.on_device, t.on_host, t.bytes);
+    if (info[3].ToBoolean()) t.device.start_upload(t.on_device, t.on_host, t.bytes);
+    else t.device.upload(t.on_device, t.on_host, t.bytes);
     return info.Env().Undefined();
   });
 }
@@ -134,20 +134,16 @@ Napi::Value cuda_download(const Napi::CallbackInfo& info) {
   });
 }
 
-/// A download that JavaScript awaits. The driver's thread only rings; the rest happens on the JavaScript thread.
-struct PendingDownload {
+/// A download that JavaScript awaits.
+struct Download {
   Napi::Promise::Deferred deferred;
   Napi::Reference<Napi::TypedArray> array;
   std::shared_ptr<void> source;  // the device memory stays until it has been read
   Device& device;
   void* pinned;
   size_t bytes;
-  Napi::ThreadSafeFunction settled;
 
-  static void ring(void* data) { static_cast<PendingDownload*>(data)->settled.BlockingCall(); }
-
-  void settle(Napi::Env env) {
-    const std::unique_ptr<PendingDownload> self(this);
+  void operator()(Napi::Env env) {
     const auto target = array.Value();
     if (bytes > 0) std::memcpy(static_cast<char*>(target.ArrayBuffer().Data()) + target.ByteOffset(), pinned, bytes);
     device.pinned().free(pinned);
@@ -157,7 +153,6 @@ struct PendingDownload {
     } catch (const std::out_of_range& fault) {
       deferred.Reject(failure(env, "ERR_TENSOR_ARGUMENT", fault.what()).Value());
     }
-    settled.Release();
   }
 };
 
@@ -167,22 +162,17 @@ Napi::Value cuda_download_async(const Napi::CallbackInfo& info) {
     const Napi::Env env = info.Env();
     const Transfer t = transfer(info);
     void* pinned = t.device.pinned().allocate(t.bytes, 0);
-    std::unique_ptr<PendingDownload> pending(new PendingDownload{Napi::Promise::Deferred::New(env),
-                                                                 Napi::Persistent(info[2].As<Napi::TypedArray>()),
-                                                                 t.block.keeper, t.device, pinned, t.bytes, {}});
-    PendingDownload* raw = pending.get();
-    const auto settle = Napi::Function::New(env, [raw](const Napi::CallbackInfo& call) { raw->settle(call.Env()); });
-    pending->settled = Napi::ThreadSafeFunction::New(env, settle, "ringwise.download", 0, 1);
-    const Napi::Promise promise = pending->deferred.Promise();
+    const auto deferred = Napi::Promise::Deferred::New(env);
+    auto* bell = new Ring<Download>(
+        env, Download{deferred, Napi::Persistent(info[2].As<Napi::TypedArray>()), t.block.keeper, t.device, pinned, t.bytes});
     try {
-      t.device.start_download(pinned, t.on_device, t.bytes, &PendingDownload::ring, raw);
+      t.device.start_download(pinned, t.on_device, t.bytes, &Ring<Download>::ring, bell);
     } catch (...) {
-      pending->settled.Release();
+      bell->drop();
       t.device.pinned().free(pinned);
       throw;
     }
-    pending.release();
-    return static_cast<Napi::Value>(promise);
+    return static_cast<Napi::Value>(deferred.Promise());
   });
 }
 
@@ -194,16 +184,18 @@ Napi::Value cuda_synchronize(const Napi::CallbackInfo& info) {
   });
 }
 
-/// (device) → { live, peak, cached, pieces, segments }
+/// (device) → { live, peak, cached, pieces, segments, pinned }
 Napi::Value cuda_memory(const Napi::CallbackInfo& info) {
   return guarded(info, [&] {
-    const tensor::cuda::AllocatorUse use = entered(integer(info, 0)).memory().use();
+    Device& device = entered(integer(info, 0));
+    const tensor::cuda::AllocatorUse use = device.memory().use(), pinned = device.pinned().use();
     auto result = Napi::Object::New(info.Env());
     result.Set("live", static_cast<double>(use.live));
     result.Set("peak", static_cast<double>(use.peak));
     result.Set("cached", static_cast<double>(use.cached));
     result.Set("pieces", static_cast<double>(use.pieces));
     result.Set("segments", static_cast<double>(use.segments));
+    result.Set("pinned", static_cast<double>(pinned.live + pinned.cached));
     return result.As<Napi::Value>();
   });
 }
@@ -226,12 +218,16 @@ void define_cuda(Napi::Env env, Napi::Object exports, TensorState* state) {
   };
   define("cudaInfo", &cuda_info);
   define("cudaAlloc", &cuda_alloc);
+  define("cudaAdopt", &cuda_adopt);
+  define("cudaAddress", &cuda_address);
   define("cudaUpload", &cuda_upload);
   define("cudaDownload", &cuda_download);
   define("cudaDownloadAsync", &cuda_download_async);
   define("cudaSynchronize", &cuda_synchronize);
   define("cudaMemory", &cuda_memory);
   define("cudaEmptyCache", &cuda_empty_cache);
+  define_streams(env, exports, state);
+  define_steps(env, exports, state);
 }
 
 }  // namespace ringwise::node

@@ -53,12 +53,16 @@ void norm_grad(Call& call) {
   call.kernels().norm_grad(dtype, x);
 }
 
-tensor::Stream stream(double seed, double offset) {
+/// `live`: where a captured step has the seed and its first block; -1 outside of one.
+tensor::Stream stream(const Call& call, double seed, double offset, double live) {
   if (!(seed >= 0) || !(offset >= 0)) throw std::invalid_argument("random: seed or offset is negative.");
-  return {static_cast<uint64_t>(seed), static_cast<uint64_t>(offset)};
+  const int device = call.block(0).device;
+  const auto* step = live >= 0 && device >= 0 ? tensor::cuda::recorded_step(device) : nullptr;
+  return {static_cast<uint64_t>(seed), static_cast<uint64_t>(offset),
+          step ? step->address(static_cast<size_t>(live)) : nullptr};
 }
 
-/// (kind, count, seed, offset, low, high)
+/// (kind, count, seed, offset, low, high, live)
 void random(Call& call) {
   const auto kind = static_cast<tensor::RandomKind>(call.integer(0));
   const bool is_integer = kind == tensor::RandomKind::Integers || kind == tensor::RandomKind::Bits;
@@ -66,22 +70,23 @@ void random(Call& call) {
   const double low = call.number(4), high = call.number(5);
   if (is_integer && !(high - low >= 0 && high - low <= 4294967296.0)) throw std::invalid_argument("random: bad range.");
   void* out = call.dense(0, is_integer ? DType::Int64 : DType::Float32, count);
-  call.kernels().random(kind, out, count, stream(call.number(2), call.number(3)), low, high);
+  call.kernels().random(kind, out, count, stream(call, call.number(2), call.number(3), call.number(6)), low,
+                        high);
 }
 
-/// (count, p, seed, offset); operands: out, a
+/// (count, p, seed, offset, live); operands: out, a
 void dropout(Call& call) {
   const size_t count = call.size(0);
   const double p = call.number(1);
   if (!(p >= 0 && p < 1)) throw std::invalid_argument("dropout: p is not in [0, 1).");
   const DType dtype = float_of(call);
   call.kernels().dropout(dtype, call.dense(0, dtype, count), call.dense(1, dtype, count), count, p,
-                         stream(call.number(2), call.number(3)));
+                         stream(call, call.number(2), call.number(3), call.number(4)));
 }
 
 // Where strides and sizes of an attention lie in the scratch array.
 constexpr size_t kMostOperands = 10, kStridesAt = 2 * kMostOperands, kSizesAt = kStridesAt + 4 * kMostOperands;
-static_assert(kSizesAt + 11 <= kScratchCount);
+static_assert(kSizesAt + 12 <= kScratchCount);
 
 /// Operand i as four dimensions of this shape; what they reach is checked.
 struct Placed {
@@ -109,7 +114,7 @@ tensor::HeadRows head_rows(Call& call, size_t i, DType dtype, const tensor::Atte
 }
 
 /// Operands: out, log Σ exp, q, k, v, mask, which may be absent; sizes: batch, heads, queries, keys, width, width of
-/// values, scale, causal, dropout, seed, offset
+/// values, scale, causal, dropout, seed, offset, live
 tensor::Attention attention_of(Call& call, DType dtype) {
   const auto size = [&](size_t i) {
     const double value = call.scratch(kSizesAt + i);
@@ -127,7 +132,7 @@ tensor::Attention attention_of(Call& call, DType dtype) {
   x.causal = call.scratch(kSizesAt + 7) != 0;
   x.dropout = call.scratch(kSizesAt + 8);
   if (!(x.dropout >= 0 && x.dropout < 1)) throw std::invalid_argument("attention: dropout is not in [0, 1).");
-  x.stream = stream(call.scratch(kSizesAt + 9), call.scratch(kSizesAt + 10));
+  x.stream = stream(call, call.scratch(kSizesAt + 9), call.scratch(kSizesAt + 10), call.scratch(kSizesAt + 11));
   x.out = head_rows(call, 0, dtype, x, x.queries, x.value_width);
   x.lse = call.dense(1, dtype, area(area(x.batch, x.heads), x.queries));
   x.q = head_rows(call, 2, dtype, x, x.queries, x.width);

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <random>
 #include <string>
+#include <memory>
 #include <unordered_map>
 
 #include "check.h"
@@ -45,13 +46,13 @@ class PlainMemory final : public tensor::cuda::MemorySource {
 }  // namespace
 
 TEST("a loop that asks for the same sizes takes from the source once") {
-  PlainMemory source(256 * kMiB);
+  const auto source = std::make_shared<PlainMemory>(256 * kMiB);
   CachingAllocator allocator(source);
   for (int step = 0; step < 100; step++) {
     void* all[] = {allocator.allocate(100, 1), allocator.allocate(3 * kMiB, 1), allocator.allocate(30 * kMiB, 1)};
     for (void* data : all) CHECK(allocator.free(data));
   }
-  CHECK_EQ(source.gets, 3);
+  CHECK_EQ(source->gets, 3);
   const AllocatorUse use = allocator.use();
   CHECK_EQ(use.live, 0u);
   CHECK_EQ(use.pieces, 0u);
@@ -60,7 +61,7 @@ TEST("a loop that asks for the same sizes takes from the source once") {
 }
 
 TEST("a freed piece goes to its own stream only") {
-  PlainMemory source(256 * kMiB);
+  const auto source = std::make_shared<PlainMemory>(256 * kMiB);
   CachingAllocator allocator(source);
   void* first = allocator.allocate(4 * kMiB, 1);
   CHECK(allocator.free(first));
@@ -70,7 +71,7 @@ TEST("a freed piece goes to its own stream only") {
 }
 
 TEST("neighbours grow together again, in any order of freeing") {
-  PlainMemory source(20 * kMiB);
+  const auto source = std::make_shared<PlainMemory>(20 * kMiB);
   CachingAllocator allocator(source);
   const int orders[][4] = {{0, 1, 2, 3}, {3, 2, 1, 0}, {0, 2, 1, 3}, {1, 3, 0, 2}, {2, 0, 3, 1}};
   for (const auto& order : orders) {
@@ -81,25 +82,25 @@ TEST("neighbours grow together again, in any order of freeing") {
     CHECK(whole == parts[0]);
     CHECK(allocator.free(whole));
   }
-  CHECK_EQ(source.gets, 1);
+  CHECK_EQ(source->gets, 1);
 }
 
 TEST("what is not in use can be given back, and what is in use stays") {
-  PlainMemory source(256 * kMiB);
+  const auto source = std::make_shared<PlainMemory>(256 * kMiB);
   CachingAllocator allocator(source);
   void* kept = allocator.allocate(10, 0);
   CHECK(allocator.free(allocator.allocate(50 * kMiB, 0)));
   allocator.empty_cache();
   CHECK_EQ(allocator.use().segments, 1u);
-  CHECK_EQ(source.free_bytes(), 254 * kMiB);
+  CHECK_EQ(source->free_bytes(), 254 * kMiB);
   std::memset(kept, 1, 10);
   CHECK(allocator.free(kept));
   allocator.empty_cache();
-  CHECK_EQ(source.free_bytes(), 256 * kMiB);
+  CHECK_EQ(source->free_bytes(), 256 * kMiB);
 }
 
 TEST("gives back its cache before it reports that memory is short, in a sentence with all amounts") {
-  PlainMemory source(64 * kMiB);
+  const auto source = std::make_shared<PlainMemory>(64 * kMiB);
   CachingAllocator allocator(source);
   CHECK(allocator.free(allocator.allocate(40 * kMiB, 0)));
   void* data = allocator.allocate(60 * kMiB, 0);
@@ -117,14 +118,14 @@ TEST("gives back its cache before it reports that memory is short, in a sentence
 }
 
 TEST("takes a smaller segment where a roomy one does not fit") {
-  PlainMemory source(4 * kMiB);
+  const auto source = std::make_shared<PlainMemory>(4 * kMiB);
   CachingAllocator allocator(source);
   CHECK(allocator.free(allocator.allocate(3 * kMiB, 0)));
   CHECK_EQ(allocator.use().cached, 4 * kMiB);
 }
 
 TEST("refuses sizes beyond all memory and pointers that it did not hand out") {
-  PlainMemory source(4 * kMiB);
+  const auto source = std::make_shared<PlainMemory>(4 * kMiB);
   CachingAllocator allocator(source);
   bool threw = false;
   try {
@@ -141,7 +142,7 @@ TEST("refuses sizes beyond all memory and pointers that it did not hand out") {
 }
 
 TEST("no two pieces overlap and no byte is lost, whatever the order of calls") {
-  PlainMemory source(512 * kMiB);
+  const auto source = std::make_shared<PlainMemory>(512 * kMiB);
   CachingAllocator allocator(source);
   std::mt19937 random(7);
   struct Held {
@@ -170,7 +171,7 @@ TEST("no two pieces overlap and no byte is lost, whatever the order of calls") {
   allocator.empty_cache();
   CHECK_EQ(allocator.use().segments, 0u);
   CHECK_EQ(allocator.use().cached, 0u);
-  CHECK_EQ(source.free_bytes(), 512 * kMiB);
+  CHECK_EQ(source->free_bytes(), 512 * kMiB);
 }
 
 int main() { return test::run_all(); }

@@ -147,18 +147,21 @@ struct ChannelArguments {
 /// Many tensors in one launch: each has a range of blocks, and each block kOptimizerChunk elements of its tensor.
 constexpr int kOptimizerRows = 36;
 constexpr int64_t kOptimizerChunk = 4096;
+constexpr int kOptimizerNumbers = 5, kOptimizerRowNumbers = 3;
 struct OptimizerRow {
   void* param;
   const void* grad;
   void* state[3];
   int64_t count;
   int64_t first_block;
-  double size, correction;  // of Adam in this step: the learning rate, and the root that mean squares are divided by
-  int32_t is_first, is_vector;
+  // Of this step: Adam's learning rate and the root that mean squares are divided by; whether it is the first.
+  double numbers[kOptimizerRowNumbers];
+  int32_t is_vector, live_at;
 };
 struct OptimizerArguments {
   OptimizerRow rows[kOptimizerRows];
-  double lr, weight_decay, momentum, smoothing, epsilon;
+  double numbers[kOptimizerNumbers];  // learning rate, weight decay, momentum, smoothing, epsilon
+  const double* live;   // where these lie instead, and behind them at live_at those of each row; may be null
   double number;        // the factor of scale
   const float* factor;  // or where it lies; may be null
   float* not_finite;    // of scale; may be null

@@ -29,7 +29,7 @@ CachingAllocator::~CachingAllocator() {
   for (const Pool* pool : {&small_, &large_}) {
     for (const Piece* piece : pool->free) delete piece;
   }
-  for (void* segment : segments_) source_.put(segment);
+  for (void* segment : segments_) source_->put(segment);
 }
 
 void* CachingAllocator::allocate(size_t bytes, uint64_t stream) {
@@ -78,14 +78,14 @@ CachingAllocator::Piece* CachingAllocator::find(Pool& pool, size_t bytes, uint64
 CachingAllocator::Piece* CachingAllocator::segment(Pool& pool, size_t bytes, uint64_t stream) {
   const size_t whole = &pool == &small_ ? kStep : bytes <= kLargeSegment / 2 ? kLargeSegment : bytes;
   size_t got = whole;
-  void* data = source_.get(whole);
+  void* data = source_->get(whole);
   if (!data) {
     release_cached();
-    data = source_.get(whole);
+    data = source_->get(whole);
   }
   if (!data && whole != bytes && &pool == &large_) {
     got = bytes;
-    data = source_.get(bytes);
+    data = source_->get(bytes);
   }
   if (!data) out_of_memory(bytes);
   segments_.insert(data);
@@ -134,7 +134,7 @@ void CachingAllocator::release_cached() {
         continue;
       }
       at = pool->free.erase(at);
-      source_.put(piece->data);
+      source_->put(piece->data);
       segments_.erase(piece->data);
       use_.segments--;
       use_.cached -= piece->bytes;
@@ -154,9 +154,9 @@ AllocatorUse CachingAllocator::use() const {
 }
 
 void CachingAllocator::out_of_memory(size_t bytes) {
-  throw OutOfMemory("memory: not enough on " + source_.name() + "; asked for " + megabytes(bytes) + ", " +
+  throw OutOfMemory("memory: not enough on " + source_->name() + "; asked for " + megabytes(bytes) + ", " +
                     megabytes(use_.live) + " are live, " + megabytes(use_.cached) + " cached, " +
-                    megabytes(source_.free_bytes()) + " free. Use smaller batches, or dispose of tensors that are no longer needed.");
+                    megabytes(source_->free_bytes()) + " free. Use smaller batches, or dispose of tensors that are no longer needed.");
 }
 
 }  // namespace ringwise::tensor::cuda

@@ -7,11 +7,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <stdexcept>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 namespace ringwise::tensor::cuda {
 
@@ -43,7 +45,7 @@ class OutOfMemory : public std::runtime_error {
 
 class CachingAllocator {
  public:
-  explicit CachingAllocator(MemorySource& source) : source_(source) {}
+  explicit CachingAllocator(std::shared_ptr<MemorySource> source) : source_(std::move(source)) {}
   /// Gives everything back to the source, also what is still handed out.
   ~CachingAllocator();
   CachingAllocator(const CachingAllocator&) = delete;
@@ -87,7 +89,7 @@ class CachingAllocator {
   static constexpr size_t kGranule = 512, kSmall = size_t{1} << 20, kStep = size_t{2} << 20;
   static constexpr size_t kLargeSegment = size_t{20} << 20;  // for pieces up to half of it
 
-  MemorySource& source_;
+  const std::shared_ptr<MemorySource> source_;
   mutable std::mutex mutex_;
   Pool small_, large_;
   struct Used {

@@ -5,16 +5,20 @@
 #include <vector>
 
 #include "tensor/cuda/arguments.h"
+#include "tensor/cuda/captured_step.h"
 
 namespace ringwise::tensor::cuda {
 
 namespace {
 
 thread_local Device* entered = nullptr;
+thread_local Activity activities[kMostDevices];
 
 DevicePointer address(const void* data) { return reinterpret_cast<DevicePointer>(data); }
 
 }  // namespace
+
+Activity& activity_on(int device) { return activities[device]; }
 
 class Device::DeviceMemory final : public MemorySource {
  public:
@@ -57,15 +61,17 @@ Device::Device(int index) : index_(index), name_(name_of_device(index)) {
   check(d.cuDeviceGetAttribute(&multiprocessors_, kAttributeMultiprocessors, device), "cuDeviceGetAttribute");
   check(d.cuDevicePrimaryCtxRetain(&context_, device), "cuDevicePrimaryCtxRetain");
   check(d.cuCtxSetCurrent(context_), "cuCtxSetCurrent");
-  check(d.cuStreamCreate(&stream_, kStreamNonBlocking), "cuStreamCreate");
+  Stream main = nullptr;
+  check(d.cuStreamCreate(&main, kStreamNonBlocking), "cuStreamCreate");
+  streams_[0] = main;
   void* fault = nullptr;
   check(d.cuMemHostAlloc(&fault, sizeof *fault_, kHostPortable | kHostMapped), "cuMemHostAlloc");
   fault_ = static_cast<int32_t*>(fault);
   *fault_ = 0;
-  device_source_ = std::make_unique<DeviceMemory>(name_);
-  pinned_source_ = std::make_unique<PinnedMemory>();
-  memory_ = std::make_unique<CachingAllocator>(*device_source_);
-  pinned_ = std::make_unique<CachingAllocator>(*pinned_source_);
+  device_source_ = std::make_shared<DeviceMemory>(name_);
+  pinned_source_ = std::make_shared<PinnedMemory>();
+  memory_ = std::make_shared<CachingAllocator>(device_source_);
+  pinned_ = std::make_shared<CachingAllocator>(pinned_source_);
 }
 
 Device& Device::get(int index) {
@@ -75,7 +81,7 @@ Device& Device::get(int index) {
   const std::lock_guard lock(mutex);
   const Driver& d = driver();
   if (!has_kernels()) throw std::runtime_error("cuda: this build has no CUDA kernels; build it where nvcc is installed.");
-  if (index < 0 || index >= d.device_count) {
+  if (index < 0 || index >= std::min(d.device_count, kMostDevices)) {
     throw std::runtime_error("cuda:" + std::to_string(index) + ": there is no such device; " +
                              (d.reason.empty() ? std::to_string(d.device_count) + " were found" : d.reason) + ".");
   }
@@ -96,6 +102,80 @@ void Device::enter() {
 Device& current_device() {
   if (!entered) throw std::logic_error("cuda: no device has been entered. This is a bug in @ringwise/tensor.");
   return *entered;
+}
+
+WorkStream Device::work_stream() const {
+  const WorkStream& chosen = activities[index_].stream;
+  return chosen.handle ? chosen : WorkStream{streams_[0].load(std::memory_order_relaxed), 0};
+}
+
+uint32_t Device::make_stream() {
+  const std::lock_guard lock(stream_mutex_);
+  const uint32_t number = 1 + made_ % kMostStreams;
+  if (!streams_[number]) {
+    Stream stream = nullptr;
+    check(driver().cuStreamCreate(&stream, kStreamNonBlocking), "cuStreamCreate");
+    streams_[number] = stream;
+  }
+  made_++;
+  return number;
+}
+
+WorkStream Device::stream_of(uint32_t number) {
+  const Stream handle = number <= kMostStreams ? streams_[number].load() : nullptr;
+  if (!handle) throw std::invalid_argument("stream: there is none of this number on " + name_ + ". This is a bug in @ringwise/tensor.");
+  return {handle, number};
+}
+
+const std::shared_ptr<CachingAllocator>& Device::allocator() {
+  const Activity& now = activities[index_];
+  if (has_retired_.load(std::memory_order_relaxed) && !now.is_recording) reclaim();
+  return now.step ? now.step->memory() : memory_;
+}
+
+void Device::free(void* data) {
+  if (CapturedStep* step = activities[index_].step; step && step->memory()->free(data)) return;
+  memory_->free(data);
+}
+
+void Device::retire(std::shared_ptr<CachingAllocator> from, void* data, uint32_t streams) {
+  const std::lock_guard lock(retired_mutex_);
+  retired_.push_back({std::move(from), data, streams, {}});
+  has_retired_ = true;
+}
+
+Event Device::take_event() {
+  Event event = nullptr;
+  if (spare_events_.empty()) {
+    check(driver().cuEventCreate(&event, kEventDisableTiming), "cuEventCreate");
+  } else {
+    event = spare_events_.back();
+    spare_events_.pop_back();
+  }
+  return event;
+}
+
+/// Frees what has been retired and is used no more. Needs the device to be entered.
+void Device::reclaim() {
+  const std::lock_guard lock(retired_mutex_);
+  std::erase_if(retired_, [&](Retired& each) {
+    for (uint32_t number = 0; each.streams >> number != 0; number++) {
+      if ((each.streams >> number & 1) == 0) continue;
+      each.events.push_back(take_event());
+      check(driver().cuEventRecord(each.events.back(), stream_of(number).handle), "cuEventRecord");
+    }
+    each.streams = 0;
+    while (!each.events.empty()) {
+      const int status = driver().cuEventQuery(each.events.back());
+      if (status == kNotReady) return false;
+      check(status, "cuEventQuery");
+      spare_events_.push_back(each.events.back());
+      each.events.pop_back();
+    }
+    each.from->free(each.data);
+    return true;
+  });
+  has_retired_ = !retired_.empty();
 }
 
 Kernel Device::kernel_of(KernelId id) {
@@ -124,7 +204,7 @@ Kernel Device::kernel_of(KernelId id) {
 
 void Device::launch(KernelId id, Grid grid, int threads, const void* arguments, size_t bytes) {
   void* parameters[] = {kLaunchPointer, const_cast<void*>(arguments), kLaunchSize, &bytes, kLaunchEnd};
-  check(driver().cuLaunchKernel(kernel_of(id), grid.x, grid.y, grid.z, static_cast<unsigned>(threads), 1, 1, 0, stream_,
+  check(driver().cuLaunchKernel(kernel_of(id), grid.x, grid.y, grid.z, static_cast<unsigned>(threads), 1, 1, 0, stream(),
                                 nullptr, parameters),
         "cuLaunchKernel");
 }
@@ -134,7 +214,7 @@ Device::Slot& Device::next_slot() {
   Slot& slot = slots_[next_];
   next_ = (next_ + 1) % kSlots;
   if (!slot.data) {
-    slot.data = static_cast<char*>(pinned_->allocate(kChunk, kStreamNumber));
+    slot.data = static_cast<char*>(pinned_->allocate(kChunk, 0));
     check(driver().cuEventCreate(&slot.event, kEventDisableTiming), "cuEventCreate");
   } else {
     check(driver().cuEventSynchronize(slot.event), "cuEventSynchronize");
@@ -148,9 +228,21 @@ void Device::upload(void* to, const void* from, size_t bytes) {
     const size_t part = std::min(bytes - done, kChunk);
     Slot& slot = next_slot();
     std::memcpy(slot.data, static_cast<const char*>(from) + done, part);
-    check(driver().cuMemcpyHtoDAsync_v2(address(to) + done, slot.data, part, stream_), "cuMemcpyHtoDAsync");
-    check(driver().cuEventRecord(slot.event, stream_), "cuEventRecord");
+    check(driver().cuMemcpyHtoDAsync_v2(address(to) + done, slot.data, part, stream()), "cuMemcpyHtoDAsync");
+    check(driver().cuEventRecord(slot.event, stream()), "cuEventRecord");
   }
+}
+
+void Device::start_upload(void* to, const void* from, size_t bytes) {
+  if (bytes == 0) return;
+  if (has_retired_) reclaim();
+  void* staged = pinned_->allocate(bytes, 0);
+  std::memcpy(staged, from, bytes);
+  const WorkStream own = work_stream();
+  const int status = driver().cuMemcpyHtoDAsync_v2(address(to), staged, bytes, own.handle);
+  // The host writes to its next owner at once, not in the order of a stream.
+  retire(pinned_, staged, 1u << own.number);
+  check(status, "cuMemcpyHtoDAsync");
 }
 
 void Device::download(void* to, const void* from, size_t bytes) {
@@ -163,9 +255,9 @@ void Device::download(void* to, const void* from, size_t bytes) {
   while (done < chunks) {
     while (started < chunks && started - done < kSlots - 1) {
       Slot& slot = next_slot();
-      check(driver().cuMemcpyDtoHAsync_v2(slot.data, address(from) + started * kChunk, part(started), stream_),
+      check(driver().cuMemcpyDtoHAsync_v2(slot.data, address(from) + started * kChunk, part(started), stream()),
             "cuMemcpyDtoHAsync");
-      check(driver().cuEventRecord(slot.event, stream_), "cuEventRecord");
+      check(driver().cuEventRecord(slot.event, stream()), "cuEventRecord");
       waiting[started++ % kSlots] = &slot;
     }
     Slot& slot = *waiting[done % kSlots];
@@ -177,16 +269,23 @@ void Device::download(void* to, const void* from, size_t bytes) {
 }
 
 void Device::start_download(void* pinned, const void* from, size_t bytes, HostFunction done, void* data) {
-  if (bytes > 0) check(driver().cuMemcpyDtoHAsync_v2(pinned, address(from), bytes, stream_), "cuMemcpyDtoHAsync");
-  check(driver().cuLaunchHostFunc(stream_, done, data), "cuLaunchHostFunc");
+  if (bytes > 0) check(driver().cuMemcpyDtoHAsync_v2(pinned, address(from), bytes, stream()), "cuMemcpyDtoHAsync");
+  check(driver().cuLaunchHostFunc(stream(), done, data), "cuLaunchHostFunc");
 }
 
 void Device::copy(void* to, const void* from, size_t bytes) {
-  if (bytes > 0) check(driver().cuMemcpyDtoDAsync_v2(address(to), address(from), bytes, stream_), "cuMemcpyDtoDAsync");
+  if (bytes > 0) check(driver().cuMemcpyDtoDAsync_v2(address(to), address(from), bytes, stream()), "cuMemcpyDtoDAsync");
 }
 
 void Device::synchronize() {
-  check(driver().cuStreamSynchronize(stream_), "cuStreamSynchronize");
+  for (const auto& each : streams_) {
+    if (const Stream stream = each.load()) check(driver().cuStreamSynchronize(stream), "cuStreamSynchronize");
+  }
+  check_fault();
+}
+
+void Device::synchronize(uint32_t stream) {
+  check(driver().cuStreamSynchronize(stream_of(stream).handle), "cuStreamSynchronize");
   check_fault();
 }
 
@@ -197,6 +296,25 @@ void Device::check_fault() {
   throw std::out_of_range((fault == kLabelFault ? "loss: a label" : "lookup: an index") + std::string(" on ") + name_ +
                           " was out of range in an earlier operation, whose result is wrong. Check indices before they "
                           "are moved to the device.");
+}
+
+Piece::Piece(Device& device, size_t bytes)
+    : device_(device), from_(device.allocator()), own_(1u << device.work_stream().number) {
+  data_ = from_->allocate(bytes, device.work_stream().number);
+}
+
+Piece::~Piece() {
+  const uint32_t others = streams_ & ~own_;
+  if (!from_) return;
+  if (others == 0) from_->free(data_);
+  else device_.retire(std::move(from_), data_, others);
+}
+
+void touch(const Block& block) {
+  const Activity& now = activities[block.device];
+  auto* piece = static_cast<Piece*>(block.keeper.get());
+  if (!now.is_recording) piece->used_on(now.stream.number);
+  else if (piece->from() != now.step->memory().get()) now.step->hold(block.keeper);
 }
 
 }  // namespace ringwise::tensor::cuda

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "tensor/cuda/arguments.h"
+#include "tensor/cuda/captured_step.h"
 #include "tensor/cuda/device.h"
 
 namespace ringwise::tensor::cuda {
@@ -18,7 +19,6 @@ OptimizerRow row_of(const OptimizerTensor& t) {
   row.param = t.param;
   row.grad = t.grad;
   row.count = static_cast<int64_t>(t.count);
-  row.is_first = t.steps == 1;
   row.is_vector = 1;
   const auto look_at = [&](const void* data) {
     if (reinterpret_cast<uintptr_t>(data) % 16 != 0) row.is_vector = 0;
@@ -63,19 +63,32 @@ constexpr auto kNothing = [](auto&&...) {};
 
 }  // namespace
 
+std::vector<double> optimizer_numbers(const OptimizerRule& rule, const double* steps, size_t count) {
+  std::vector<double> numbers{rule.lr, rule.weight_decay, rule.momentum, rule.smoothing, rule.epsilon};
+  numbers.reserve(numbers.size() + kOptimizerRowNumbers * count);
+  for (size_t i = 0; i < count; i++) {
+    numbers.push_back(rule.lr / (1 - std::pow(rule.momentum, steps[i])));
+    numbers.push_back(std::sqrt(1 - std::pow(rule.smoothing, steps[i])));
+    numbers.push_back(steps[i] == 1);
+  }
+  return numbers;
+}
+
 void optimize(const OptimizerRule& rule, const OptimizerTensor* tensors, size_t count) {
   OptimizerArguments x{};
-  x.lr = rule.lr;
-  x.weight_decay = rule.weight_decay;
-  x.momentum = rule.momentum;
-  x.smoothing = rule.smoothing;
-  x.epsilon = rule.epsilon;
   x.kind = static_cast<int32_t>(rule.kind);
   x.variant = rule.variant;
   x.maximize = rule.maximize;
+  std::vector<double> steps(count);
+  for (size_t i = 0; i < count; i++) steps[i] = tensors[i].steps;
+  const std::vector<double> numbers = optimizer_numbers(rule, steps.data(), count);
+  std::copy_n(numbers.begin(), kOptimizerNumbers, x.numbers);
+  if (CapturedStep* step = recorded_step(current_device().index())) {
+    x.live = step->address(step->put(numbers.data(), numbers.size()));
+  }
   const auto complete = [&](OptimizerRow& row, const OptimizerTensor& t) {
-    row.size = rule.lr / (1 - std::pow(rule.momentum, t.steps));
-    row.correction = std::sqrt(1 - std::pow(rule.smoothing, t.steps));
+    row.live_at = static_cast<int32_t>(kOptimizerNumbers + kOptimizerRowNumbers * (&t - tensors));
+    std::copy_n(numbers.begin() + row.live_at, kOptimizerRowNumbers, row.numbers);
   };
   launch_rows(KernelId::optimize_float, DType::Float32, tensors, count, x, complete, kNothing);
   launch_rows(KernelId::optimize_double, DType::Float64, tensors, count, x, complete, kNothing);

@@ -2,10 +2,15 @@
 #pragma once
 
 #include <cstddef>
+#include <vector>
 
 #include "tensor/optimizer.h"
 
 namespace ringwise::tensor::cuda {
+
+/// What changes from step to step, as a captured step keeps it in device memory: kOptimizerNumbers of the rule, then
+/// kOptimizerRowNumbers for each tensor, of which `steps` says how often it has been changed, this time included.
+std::vector<double> optimizer_numbers(const OptimizerRule& rule, const double* steps, size_t count);
 
 // As the members of tensor::Kernels of these names.
 void optimize(const OptimizerRule& rule, const OptimizerTensor* tensors, size_t count);

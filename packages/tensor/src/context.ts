@@ -16,11 +16,19 @@ interface Context {
   readonly gradEnabled: boolean;
   readonly detectsAnomaly: boolean;
   readonly autocast: AutocastDType | null;
+  /** Numbers of the streams that were chosen, by device; null: none was. */
+  readonly streams: readonly number[] | null;
 }
 
 export type AutocastDType = 'float16' | 'bfloat16';
 
-const outside: Context = { scope: null, gradEnabled: true, detectsAnomaly: false, autocast: null };
+const outside: Context = {
+  scope: null,
+  gradEnabled: true,
+  detectsAnomaly: false,
+  autocast: null,
+  streams: null,
+};
 const contexts = new AsyncLocalStorage<Context>();
 let activeContexts = 0;
 
@@ -143,6 +151,10 @@ export function autocast<T>(options: AutocastOptions, fn: () => T): T {
 /** Internal: as autocast({ enabled: false }). */
 export const withoutAutocast = <T>(fn: () => T): T => withSetting({ autocast: null }, fn);
 
+/** Internal: see withStream. */
+export const withStreams = <T>(streams: readonly number[], fn: () => T): T => withSetting({ streams }, fn);
+export const chosenStreams = (): readonly number[] | null => current().streams;
+
 /** Internal: a function that runs others with the autocast of now. */
 export function keepingAutocast(): <T>(fn: () => T) => T {
   const setting = { autocast: autocastDtype() };
@@ -155,8 +167,8 @@ export function keep<T extends Tensor>(tensor: T): T {
   return tensor;
 }
 
-/** Adds everything that `value` holds, by way of arrays and plain objects, to `found`. */
-function collectTensors(value: unknown, found: Set<unknown>): void {
+/** Internal: adds everything that `value` holds, by way of arrays and plain objects, to `found`. */
+export function collectTensors(value: unknown, found: Set<unknown>): void {
   if (typeof value !== 'object' || value === null || found.has(value)) return;
   found.add(value);
   const isPlain = Object.getPrototypeOf(value) === Object.prototype || Object.getPrototypeOf(value) === null;

@@ -5,6 +5,7 @@ export type TensorErrorCode =
   | 'ERR_TENSOR_ANOMALY'
   | 'ERR_TENSOR_ARGUMENT'
   | 'ERR_TENSOR_AUTOGRAD'
+  | 'ERR_TENSOR_CAPTURE'
   | 'ERR_TENSOR_DEVICE'
   | 'ERR_TENSOR_DISPOSED'
   | 'ERR_TENSOR_DTYPE'
@@ -81,6 +82,36 @@ export const onlyOnHost = (device: string): TensorError =>
   deviceError(
     `reference kernels: expected device 'cpu', got '${device}'. Unset RINGWISE_KERNELS to take the native ones.`,
   );
+
+export const onlyOnCuda = (what: string): TensorError =>
+  deviceError(`${what}: expected a CUDA device, got 'cpu'.`);
+
+// Captured steps.
+
+const captureError = (message: string): TensorError => new TensorError('ERR_TENSOR_CAPTURE', message);
+
+export const notRecordable = (what: string, device: string): TensorError =>
+  captureError(
+    `compile: ${what} cannot be part of a step that is captured on ${device}; it would not happen again in later runs. Do it before or after the step, on its inputs or results.`,
+  );
+
+export const otherDeviceInStep = (device: string, captured: string): TensorError =>
+  captureError(
+    `compile: an operation on ${device} cannot be part of a step that is captured on ${captured}. Give its tensors to the step as inputs, or make them before.`,
+  );
+
+export const asyncStep = (): TensorError =>
+  captureError(
+    'compile: expected a function that returns when all is started, got one that returns a promise.',
+  );
+
+export const otherInput = (i: number, given: string, captured: string): TensorError =>
+  captureError(
+    `compile: input ${i} is ${given}, but the step was captured with ${captured}. Pad the batch, or compile a step for each shape.`,
+  );
+
+export const otherInputCount = (given: number, captured: number): TensorError =>
+  captureError(`compile: expected ${captured} inputs, as in the first call, got ${given}.`);
 
 // Memory.
 

@@ -5,6 +5,7 @@ export { customFunction, type FunctionContext, type FunctionOptions } from './au
 export { type GradOptions, grad } from './autograd/grad.ts';
 export { kernelsName } from './backends/index.ts';
 export { type CudaDevice, type CudaInfo, cudaInfo } from './backends/native.ts';
+export { type CompiledStep, type CompileOptions, compile } from './compile.ts';
 export {
   type AutocastDType,
   type AutocastOptions,
@@ -49,6 +50,7 @@ export {
 } from './random-tensors.ts';
 export type { Shape } from './shape.ts';
 export { emptyCache, type MemoryUse, memory, synchronize } from './storage.ts';
+export { CudaEvent, CudaStream, currentStream, withStream } from './streams.ts';
 export { type Operand, Tensor } from './tensor.ts';
 export type { NestedNumbers } from './tensor-core.ts';
 export { getNumThreads, setNumThreads } from './threads.ts';

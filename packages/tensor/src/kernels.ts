@@ -8,6 +8,7 @@
 //
 // `out` may be an input of `map` and `copy` where both lie the same way; otherwise it overlaps no input.
 import type { Device } from './device.ts';
+import type { DeviceControl } from './device-control.ts';
 import type { DType, HostArray } from './dtype.ts';
 import type { LayerKernels } from './layer-kernels.ts';
 
@@ -159,6 +160,8 @@ export interface Stream {
   readonly seed: number;
   /** The first block of four words. */
   readonly offset: number;
+  /** Of a captured step: where it keeps seed and first block of a run, from which `offset` counts. */
+  readonly live?: number;
 }
 
 /**
@@ -210,6 +213,9 @@ type Shape = readonly number[];
 
 export interface Kernels extends LayerKernels {
   readonly name: 'reference' | 'native';
+
+  /** Null: without CUDA devices. */
+  readonly cuda: DeviceControl | null;
 
   // Memory. `alloc` does not clear. `adopt` wraps an array that somebody else owns and keeps it alive until free. All
   // operands of a call lie on one device, which computes; on CUDA a call returns when the work has been started.

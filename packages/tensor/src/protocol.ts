@@ -23,15 +23,43 @@ export interface BufferView {
   readonly dtype: DType;
   /** Elements. */
   readonly count: number;
-  readonly device: { readonly kind: 'cpu'; readonly index: number };
-  readonly host: HostArray;
-  readonly handle: null;
+  readonly device: { readonly kind: 'cpu' | 'cuda'; readonly index: number };
+  /** Null for memory of a device. */
+  readonly host: HostArray | null;
+  /** Null for memory of the host. */
+  readonly handle: DeviceHandle | null;
+}
+
+/** Memory that JavaScript cannot see. */
+export interface DeviceHandle {
+  /** Of the first element, in the address space of the device. */
+  readonly address: bigint;
+  /** Whoever holds this keeps the memory from the collector. */
+  readonly owner: object;
 }
 
 const cpu = { kind: 'cpu', index: 0 } as const;
 
 export function bufferView(dtype: DType, host: HostArray): BufferView {
   return { dtype, count: host.length, device: cpu, host, handle: null };
+}
+
+export function deviceBufferView(
+  dtype: DType,
+  count: number,
+  index: number,
+  handle: DeviceHandle,
+): BufferView {
+  return { dtype, count, device: { kind: 'cuda', index }, host: null, handle };
+}
+
+/** Memory for a gradient: of the host an array, of a device a handle. */
+export interface GradMemory {
+  readonly host: ArrayBufferView | null;
+  readonly handle?: object | null;
+  readonly dtype?: string;
+  readonly count?: number;
+  readonly device?: { readonly kind: string; readonly index: number };
 }
 
 /** One trainable parameter, as distributed training sees it. */
@@ -41,7 +69,7 @@ export interface GradParam {
   readonly value: BufferView;
   readonly grad: BufferView | null;
   readonly onGradReady: (ready: () => void) => () => void;
-  readonly bindGrad: (bucket: { readonly host: ArrayBufferView | null }) => void;
+  readonly bindGrad: (bucket: GradMemory) => void;
   readonly dropGrad: () => void;
   readonly onBackwardEnd: (done: () => void) => () => void;
 }

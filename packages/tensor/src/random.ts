@@ -5,6 +5,7 @@ import { getRandomValues } from 'node:crypto';
 import { badSeed, badState } from './errors.ts';
 import type { Stream } from './kernels.ts';
 import { fillNormal, fillUniform } from './random-fill.ts';
+import { recording } from './recording.ts';
 
 export interface GeneratorState {
   readonly seed: number;
@@ -42,7 +43,8 @@ export class Generator {
 
   /** The position, which moves on by the blocks that hold `words` words: they are the caller's. */
   take(words: number): Stream {
-    const stream = this.state();
+    const recorded = recording()?.draw(this);
+    const stream = recorded ?? this.state();
     this.#offset += Math.ceil(words / 4);
     return stream;
   }

@@ -4,11 +4,13 @@
 //
 // A Storage object lives as long as its Memory: the free list keeps the object, so that registering with the
 // collector is paid once per piece of memory and not once per operation.
-import { kernels } from './backends/index.ts';
-import { type Device, deviceOf } from './device.ts';
+import { deviceControl, kernels } from './backends/index.ts';
+import { cudaIndex, type Device, deviceOf } from './device.ts';
 import { type DType, dtypes, bytesOf as elementBytes, type HostArray } from './dtype.ts';
+import { otherDeviceInStep } from './errors.ts';
 import type { Memory, Strided } from './kernels.ts';
 import { noteBirth, noteEnd } from './leaks.ts';
+import { recording } from './recording.ts';
 
 /** The memory of one device, counted exactly, and what waits there for reuse. */
 class Pool {
@@ -17,6 +19,8 @@ class Pool {
   liveBytes = 0;
   peakBytes = 0;
   cachedBytes = 0;
+  /** Whether memory goes back to the kernel set at once, which knows streams and captured steps. */
+  isDirect = false;
   /** How often memory was asked of the kernel set. */
   allocations = 0;
   /** By size. Lists stay when they are empty: storages in use know where they will go. */
@@ -116,7 +120,7 @@ export class Storage {
     const pool = this.#pool;
     pool.countDead(bytes);
     noteEnd(this.memory);
-    if (this.#freeList === null) {
+    if (this.#freeList === null || pool.isDirect) {
       destroy(this);
       return;
     }
@@ -136,7 +140,7 @@ function take(dtype: DType, count: number, device: Device): Memory {
   try {
     return kernels().alloc(dtype, count, device);
   } catch (error) {
-    if ((error as { code?: string }).code !== 'ERR_TENSOR_MEMORY') throw error;
+    if ((error as { code?: string }).code !== 'ERR_TENSOR_MEMORY' || recording() !== null) throw error;
     emptyCache();
     return kernels().alloc(dtype, count, device);
   }
@@ -144,6 +148,8 @@ function take(dtype: DType, count: number, device: Device): Memory {
 
 /** Memory with one reference and whatever was in it before. */
 export function allocate(dtype: DType, count: number, device: Device = 'cpu'): Storage {
+  const recorded = recording();
+  if (recorded !== null && recorded.device !== device) throw otherDeviceInStep(device, recorded.device);
   const pool = device === 'cpu' ? hostPool : poolOf(device);
   const freeList = pool.freeListOf(dtype, count);
   const cached = freeList.pop();
@@ -162,11 +168,23 @@ export function allocate(dtype: DType, count: number, device: Device = 'cpu'): S
 }
 
 /** Memory over an array that the caller owns; it is never reused for anything else. */
-export function adopt(dtype: DType, array: HostArray): Storage {
-  const storage = new Storage(kernels().adopt(dtype, array), hostPool, null);
-  hostPool.countLive(storage.bytes);
-  noteBirth(storage.memory, storage.bytes);
+export const adopt = (dtype: DType, array: HostArray): Storage => adoptMemory(kernels().adopt(dtype, array));
+
+/** Takes over memory that is never reused for anything else. */
+export function adoptMemory(memory: Memory): Storage {
+  const pool = poolOf(memory.device);
+  const storage = new Storage(memory, pool, null);
+  pool.countLive(storage.bytes);
+  noteBirth(memory, storage.bytes);
   return storage;
+}
+
+/** Internal: from now on, memory of the device goes back to the kernel set when it is freed. */
+export function useDirectly(device: Device): void {
+  const pool = poolOf(device);
+  if (pool.isDirect) return;
+  pool.isDirect = true;
+  pool.empty();
 }
 
 const keptAlive = new WeakMap<HostArray, Storage>();
@@ -189,12 +207,21 @@ export interface MemoryUse {
   readonly cachedBytes: number;
   /** How often memory was asked of the system since the process began. A training loop soon asks for no more. */
   readonly allocations: number;
+  /** Bytes that are held from the device, used or not; of the host what is in use and cached. */
+  readonly reservedBytes: number;
+  /** Bytes of host memory through which copies to and from the device go. */
+  readonly pinnedBytes: number;
 }
 
 /** Tensor memory of this process on one device, by default the host, counted exactly. */
 export function memory(device = 'cpu'): MemoryUse {
-  const { liveCount, liveBytes, peakBytes, cachedBytes, allocations } = poolOf(deviceOf(device));
-  return { tensors: liveCount, bytes: liveBytes, peakBytes, cachedBytes, allocations };
+  const pool = poolOf(deviceOf(device));
+  const { liveCount, liveBytes, peakBytes, cachedBytes, allocations } = pool;
+  const use = { tensors: liveCount, bytes: liveBytes, peakBytes, cachedBytes, allocations };
+  // A device that never gave memory may not be there.
+  if (pool === hostPool || peakBytes === 0)
+    return { ...use, reservedBytes: liveBytes + cachedBytes, pinnedBytes: 0 };
+  return { ...use, ...deviceControl().memoryUse(cudaIndex(pool.device)) };
 }
 
 /** Gives memory that is kept for reuse back to the system, on all devices. */

@@ -5,15 +5,16 @@
 import { inspect } from 'node:util';
 import { Leaf } from './autograd/leaf.ts';
 import type { Node } from './autograd/node.ts';
-import { kernels } from './backends/index.ts';
-import type { Device } from './device.ts';
+import { deviceControl, kernels } from './backends/index.ts';
+import { cudaIndex, type Device } from './device.ts';
 import { type DType, dtypeInfo, type HostArray } from './dtype.ts';
 import { reader, type Value } from './element.ts';
-import { disposed, notDense, notOneElement, notOnHost, unsafeInteger } from './errors.ts';
+import { disposed, notDense, notOneElement, unsafeInteger } from './errors.ts';
 import { formatTensor } from './format.ts';
 import type { Memory, Strided } from './kernels.ts';
 import type { Layout } from './layout.ts';
-import { type BufferView, bufferSymbol, bufferView } from './protocol.ts';
+import { type BufferView, bufferSymbol, bufferView, deviceBufferView } from './protocol.ts';
+import { refuseWhileRecording } from './recording.ts';
 import { countOf, type Shape, stridesOf } from './shape.ts';
 import { adopt, allocate, hostView, type Storage } from './storage.ts';
 
@@ -123,6 +124,7 @@ export abstract class TensorCore {
     if (this.count !== 1) throw notOneElement('item', this.shape);
     const { memory } = this;
     if (memory.device === 'cpu') return toNumber(reader(memory)(this.offset));
+    refuseWhileRecording('item()');
     const host = new dtypeInfo[this.dtype].array(1);
     kernels().read(memory, this.offset, host);
     return toNumber(reader({ dtype: this.dtype, host })(0));
@@ -135,6 +137,7 @@ export abstract class TensorCore {
   dataSync(): HostArray {
     const { storage } = this;
     if (this.isContiguous && this.device === 'cpu') return hostView(storage, this.offset, this.count);
+    refuseWhileRecording('dataSync()');
     const array = new dtypeInfo[this.dtype].array(this.count);
     if (this.device !== 'cpu') {
       const dense = denseStorage(this);
@@ -151,6 +154,7 @@ export abstract class TensorCore {
   /** As dataSync, once all computation of the tensor has ended. */
   async data(): Promise<HostArray> {
     if (this.device === 'cpu') return this.dataSync();
+    refuseWhileRecording('data()');
     const array = new dtypeInfo[this.dtype].array(this.count);
     const dense = denseStorage(this);
     const read = kernels().readAsync(dense.memory, dense === this.storage ? this.offset : 0, array);
@@ -161,6 +165,7 @@ export abstract class TensorCore {
 
   /** A copy as nested arrays; a number for shape []. Of bool, 1 and 0. */
   toArray(): NestedNumbers {
+    refuseWhileRecording('toArray()');
     const read = reader(this.memory);
     const { strides } = this;
     const nest = (dim: number, at: number): NestedNumbers => {
@@ -181,9 +186,10 @@ export abstract class TensorCore {
 
   /** The buffer protocol: the tensor can be handed to anything that takes it, such as a collective. It is contiguous. */
   [bufferSymbol](): BufferView {
-    if (this.device !== 'cpu') throw notOnHost('buffer', this.device);
     if (!this.isContiguous) throw notDense(this.shape);
-    return bufferView(this.dtype, this.dataSync());
+    if (this.device === 'cpu') return bufferView(this.dtype, this.dataSync());
+    const address = deviceControl().address(this.memory) + BigInt(this.offset * dtypeInfo[this.dtype].bytes);
+    return deviceBufferView(this.dtype, this.count, cudaIndex(this.device), { address, owner: this.storage });
   }
 }
 

@@ -1,6 +1,7 @@
 // What a tensor has to do with gradients: whether it wants one, how it gets it, who hears of it.
 import { runBackward } from './autograd/backward.ts';
 import { Leaf } from './autograd/leaf.ts';
+import { deviceControl } from './backends/index.ts';
 import { noGrad, track } from './context.ts';
 import type { Device } from './device.ts';
 import { type DType, dtypeInfo, type HostArray, isFloat } from './dtype.ts';
@@ -18,8 +19,9 @@ import {
   notScalarLoss,
   onlyFloatGrad,
 } from './errors.ts';
+import type { DeviceHandle, GradMemory } from './protocol.ts';
 import { type Shape, sameShape } from './shape.ts';
-import type { Storage } from './storage.ts';
+import { adopt, adoptMemory, type Storage } from './storage.ts';
 import type { Tensor } from './tensor.ts';
 import { TensorCore } from './tensor-core.ts';
 import { transferred } from './transfer.ts';
@@ -131,16 +133,32 @@ export abstract class GradTensor extends TensorCore {
   }
 
   /**
-   * Makes the gradient live in `array`, of the tensor's dtype, from now on, with the value that it has, or zero. Backward writes into it,
-   * zeroGrad fills it. The caller owns the array and may read and change it between backwards.
+   * Makes the gradient live in memory of the caller, of the tensor's dtype, from now on, with the value that it has, or zero: an
+   * array, or of a CUDA device a view with a handle. Backward writes into it, zeroGrad fills it. The caller may read and
+   * change it between backwards.
    */
-  bindGrad(array: HostArray): void {
+  bindGrad(memory: HostArray | GradMemory): void {
     const leaf = this.#leaf('bindGrad');
+    leaf.bind(ArrayBuffer.isView(memory) ? this.#boundArray(memory) : this.#boundHandle(memory));
+    this.#forgetGrad();
+  }
+
+  #boundArray(array: HostArray): Storage {
     const isFitting = array instanceof dtypeInfo[this.dtype].array && array.length === this.count;
     if (!isFitting) throw badBoundGrad(this.count, this.dtype, array);
     if (this.device !== 'cpu') throw notOnHost('bindGrad', this.device);
-    leaf.bind(array);
-    this.#forgetGrad();
+    return adopt(this.dtype, array);
+  }
+
+  #boundHandle(memory: GradMemory): Storage {
+    const { dtype, count, device, handle } = memory ?? {};
+    const address = (handle as Partial<DeviceHandle> | null | undefined)?.address;
+    const isFitting = dtype === this.dtype && count === this.count && typeof address === 'bigint';
+    if (!isFitting) throw badBoundGrad(this.count, this.dtype, memory);
+    const index = device?.index ?? -1;
+    const where = `${device?.kind}:${index}`;
+    if (where !== this.device) throw differentDevices('bindGrad', this.device, where);
+    return adoptMemory(deviceControl().adopt(index, this.dtype, count, address, handle!));
   }
 
   /** Internal: gives this tensor, and its gradient, another floating dtype or device in place. */

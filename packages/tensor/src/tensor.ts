@@ -261,8 +261,8 @@ export class Tensor extends GradTensor {
     return ops.contiguous(this);
   }
   /** A copy in another dtype, or this tensor if it has it. Floats are cut towards zero. */
-  to(target: DType | DeviceName): Tensor {
-    return ops.to(this, target);
+  to(target: DType | DeviceName, options?: ops.ToOptions): Tensor {
+    return ops.to(this, target, options);
   }
   /** In place; not recorded. */
   copy_(other: Operand): Tensor {

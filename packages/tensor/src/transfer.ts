@@ -1,14 +1,20 @@
 // Elements in other memory: another dtype, another device, or only dense. A step through host memory where two devices
 // are involved; conversions happen on the device that the elements come from.
-import { kernels } from './backends/index.ts';
+import { deviceControl, kernels } from './backends/index.ts';
 import type { Device } from './device.ts';
 import { type DType, dtypeInfo } from './dtype.ts';
 import type { Input, Strided } from './kernels.ts';
 import { countOf, type Shape } from './shape.ts';
 import { allocate, type Storage } from './storage.ts';
 
-/** A dense copy with one reference. */
-export function transferred(from: Strided, shape: Shape, dtype: DType, device: Device): Storage {
+/** A dense copy with one reference. `isDetached`: a copy to a device does not wait for those before it. */
+export function transferred(
+  from: Strided,
+  shape: Shape,
+  dtype: DType,
+  device: Device,
+  isDetached = false,
+): Storage {
   const count = countOf(shape);
   const source = from.memory.device;
   if (source === device) {
@@ -20,8 +26,11 @@ export function transferred(from: Strided, shape: Shape, dtype: DType, device: D
   const dense = isDense ? null : transferred(from, shape, dtype, source);
   const { memory, offset } = dense === null ? from : dense.dense;
   const target = allocate(dtype, count, device);
-  if (source === 'cpu') kernels().write(target.memory, 0, memory.host.subarray(offset, offset + count));
-  else if (device === 'cpu') kernels().read(memory, offset, target.memory.host);
+  if (source === 'cpu') {
+    const array = memory.host.subarray(offset, offset + count);
+    if (isDetached) deviceControl().startWrite(target.memory, 0, array);
+    else kernels().write(target.memory, 0, array);
+  } else if (device === 'cpu') kernels().read(memory, offset, target.memory.host);
   else {
     const host = new dtypeInfo[dtype].array(count);
     kernels().read(memory, offset, host);

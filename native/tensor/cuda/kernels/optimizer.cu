@@ -4,6 +4,18 @@
 
 namespace ringwise::tensor::cuda {
 
+/// What a step reads beside its tensors.
+struct Numbers {
+  double lr, weight_decay, momentum, smoothing, epsilon, size, correction;
+  bool is_first, variant, maximize;
+};
+
+__device__ inline Numbers numbers_of(const OptimizerArguments& x, const OptimizerRow& row) {
+  const double* rule = x.live ? x.live : x.numbers;
+  const double* own = x.live ? x.live + row.live_at : row.numbers;
+  return {rule[0], rule[1], rule[2], rule[3], rule[4], own[0], own[1], own[2] != 0, x.variant != 0, x.maximize != 0};
+}
+
 /// One element: its parameter, gradient and states. States that a rule does not have are neither read nor written.
 template <class T>
 struct Cell {
@@ -11,10 +23,10 @@ struct Cell {
 };
 
 template <class T>
-__device__ inline void sgd_step(const OptimizerArguments& x, const OptimizerRow& row, Cell<T>& at) {
+__device__ inline void sgd_step(const Numbers& x, const OptimizerRow& row, Cell<T>& at) {
   T step = T(x.maximize ? -1 : 1) * at.grad + T(x.weight_decay) * at.param;
   if (row.state[0]) {
-    const T speed = row.is_first ? step : T(x.momentum) * at.state[0] + T(1 - x.smoothing) * step;
+    const T speed = x.is_first ? step : T(x.momentum) * at.state[0] + T(1 - x.smoothing) * step;
     at.state[0] = speed;
     step = x.variant ? step + T(x.momentum) * speed : speed;
   }
@@ -22,7 +34,7 @@ __device__ inline void sgd_step(const OptimizerArguments& x, const OptimizerRow&
 }
 
 template <class T>
-__device__ inline void adam_step(const OptimizerArguments& x, const OptimizerRow& row, Cell<T>& at) {
+__device__ inline void adam_step(const Numbers& x, const OptimizerRow& row, Cell<T>& at) {
   const T value = T(x.variant ? 1 - x.lr * x.weight_decay : 1.0) * at.param;
   const T grad = T(x.maximize ? -1 : 1) * at.grad + T(x.variant ? 0.0 : x.weight_decay) * value;
   const T mean = at.state[0] + T(1 - x.momentum) * (grad - at.state[0]);
@@ -30,11 +42,11 @@ __device__ inline void adam_step(const OptimizerArguments& x, const OptimizerRow
   at.state[0] = mean;
   at.state[1] = square;
   if (row.state[2]) at.state[2] = square = max_of(at.state[2], square);
-  at.param = value - T(row.size) * mean / (sqrt(square) / T(row.correction) + T(x.epsilon));
+  at.param = value - T(x.size) * mean / (sqrt(square) / T(x.correction) + T(x.epsilon));
 }
 
 template <class T>
-__device__ inline void rmsprop_step(const OptimizerArguments& x, const OptimizerRow& row, Cell<T>& at) {
+__device__ inline void rmsprop_step(const Numbers& x, const OptimizerRow& row, Cell<T>& at) {
   const T grad = T(x.maximize ? -1 : 1) * at.grad + T(x.weight_decay) * at.param;
   const T square = T(x.smoothing) * at.state[0] + T(1 - x.smoothing) * grad * grad;
   at.state[0] = square;
@@ -50,7 +62,7 @@ __device__ inline void rmsprop_step(const OptimizerArguments& x, const Optimizer
 }
 
 template <class T>
-__device__ inline void lion_step(const OptimizerArguments& x, Cell<T>& at) {
+__device__ inline void lion_step(const Numbers& x, Cell<T>& at) {
   const T grad = T(x.maximize ? -1 : 1) * at.grad, mean = at.state[0];
   const T blend = T(x.momentum) * mean + T(1 - x.momentum) * grad;
   const T step = blend > T(0) ? T(x.lr) : blend < T(0) ? -T(x.lr) : blend;
@@ -59,8 +71,8 @@ __device__ inline void lion_step(const OptimizerArguments& x, Cell<T>& at) {
 }
 
 template <class T>
-__device__ inline void step_cell(const OptimizerArguments& x, const OptimizerRow& row, Cell<T>& at) {
-  switch (static_cast<OptimizerKind>(x.kind)) {
+__device__ inline void step_cell(OptimizerKind kind, const Numbers& x, const OptimizerRow& row, Cell<T>& at) {
+  switch (kind) {
     case OptimizerKind::Sgd: return sgd_step(x, row, at);
     case OptimizerKind::Adam: return adam_step(x, row, at);
     case OptimizerKind::Rmsprop: return rmsprop_step(x, row, at);
@@ -109,6 +121,7 @@ __device__ inline void store_group(const T* values, void* data, int64_t begin, i
 template <class T>
 __device__ void optimize(const OptimizerArguments& x) {
   for_each_group(x, [&](const OptimizerRow& row, int64_t begin, int n) {
+    const Numbers numbers = numbers_of(x, row);
     const bool is_vector = row.is_vector != 0;
     T param[4], grad[4], state[3][4] = {};
     load_group(param, row.param, begin, n, is_vector);
@@ -120,7 +133,7 @@ __device__ void optimize(const OptimizerArguments& x) {
 #pragma unroll
     for (int k = 0; k < 4; k++) {
       Cell<T> at{param[k], grad[k], {state[0][k], state[1][k], state[2][k]}};
-      step_cell(x, row, at);
+      step_cell(static_cast<OptimizerKind>(x.kind), numbers, row, at);
       param[k] = at.param;
       for (int s = 0; s < 3; s++) state[s][k] = at.state[s];
     }

@@ -2,8 +2,8 @@
 // (a bucket of a reducer), and tells its listeners when it is final.
 import { kernels } from '../backends/index.ts';
 import type { Device } from '../device.ts';
-import type { DType, HostArray } from '../dtype.ts';
-import { adopt, type Storage } from '../storage.ts';
+import type { DType } from '../dtype.ts';
+import type { Storage } from '../storage.ts';
 import { transferred } from '../transfer.ts';
 import { GradTarget } from './target.ts';
 
@@ -68,9 +68,8 @@ export class Leaf extends GradTarget {
     return () => void this.#ready.delete(entry);
   }
 
-  /** Moves the gradient into `array`, with its value. */
-  bind(array: HostArray): void {
-    const bound = adopt(this.dtype, array);
+  /** Moves the gradient into `bound`, with its value. Takes over one reference. */
+  bind(bound: Storage): void {
     kernels().copy([this.count], bound.dense, this.grad !== null && this.isFilled ? this.grad.dense : 0);
     this.grad?.release();
     this.grad = bound;

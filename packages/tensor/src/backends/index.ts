@@ -1,6 +1,7 @@
 // Which kernels compute. Chosen at first use, once per process: native where its addon loads, otherwise the
 // TypeScript reference with a warning, because it is slower by orders of magnitude.
-import { unknownKernels } from '../errors.ts';
+import type { DeviceControl } from '../device-control.ts';
+import { onlyOnHost, unknownKernels } from '../errors.ts';
 import type { Kernels } from '../kernels.ts';
 import { loadNativeKernels } from './native.ts';
 import { referenceKernels } from './reference/index.ts';
@@ -20,10 +21,25 @@ function choose(): Kernels {
   }
 }
 
+let prepare: (() => void) | null = null;
+
+/** Internal: runs before kernels are used, each time. */
+export function beforeKernels(run: () => void): void {
+  prepare = run;
+}
+
 /** The kernels of this process. RINGWISE_KERNELS=native|reference forces a set; native then throws if it cannot load. */
 export function kernels(): Kernels {
   chosen ??= choose();
+  if (prepare !== null) prepare();
   return chosen;
+}
+
+/** Streams, events and steps of CUDA devices. Throws ERR_TENSOR_DEVICE where the kernels have none. */
+export function deviceControl(): DeviceControl {
+  chosen ??= choose();
+  if (chosen.cuda === null) throw onlyOnHost('cuda');
+  return chosen.cuda;
 }
 
 /** Name of the kernels in use: 'native' or 'reference'. */

@@ -35,6 +35,8 @@ export interface CudaMemoryUse {
   readonly cached: number;
   readonly pieces: number;
   readonly segments: number;
+  /** Bytes of pinned host memory. */
+  readonly pinned: number;
 }
 
 /** Memory is named by handles, dtypes and operations by numbers. Kernels take their operands from `scratch`. */
@@ -58,14 +60,55 @@ export interface NativeAddon extends NativeLayers {
   readonly cudaInfo: () => CudaInfo;
   /** Memory of a device; its handle is freed like all others, and never blocks. */
   readonly cudaAlloc: (device: number, dtype: number, count: number) => number;
-  /** Returns when the array may be changed. */
-  readonly cudaUpload: (handle: number, offset: number, array: HostArray) => void;
+  /** Memory of somebody else: `owner` is kept as long as anything works with it. */
+  readonly cudaAdopt: (
+    device: number,
+    dtype: number,
+    count: number,
+    address: bigint,
+    owner: object,
+  ) => number;
+  readonly cudaAddress: (handle: number) => bigint;
+  /** Returns when the array may be changed. `isDetached`: without waiting for uploads before it. */
+  readonly cudaUpload: (handle: number, offset: number, array: HostArray, isDetached: boolean) => void;
   /** Waits for all that was started on the device before, as cudaSynchronize does. */
   readonly cudaDownload: (handle: number, offset: number, array: HostArray) => void;
   readonly cudaDownloadAsync: (handle: number, offset: number, array: HostArray) => Promise<HostArray>;
   readonly cudaSynchronize: (device: number) => void;
   readonly cudaMemory: (device: number) => CudaMemoryUse;
   readonly cudaEmptyCache: (device: number) => void;
+
+  // Streams are numbers of their device, 0 the main one; events and steps are objects.
+  readonly cudaMakeStream: (device: number) => number;
+  readonly cudaUseStream: (device: number, stream: number) => void;
+  readonly cudaStreamSynchronize: (device: number, stream: number) => void;
+  readonly cudaStreamDone: (device: number, stream: number) => Promise<void>;
+  readonly cudaStreamWait: (device: number, stream: number, event: object) => void;
+  readonly cudaStreamAddress: (device: number, stream: number) => bigint;
+  readonly cudaMakeEvent: (device: number) => object;
+  readonly cudaEventRecord: (event: object, stream: number) => void;
+  readonly cudaEventQuery: (event: object) => boolean;
+  readonly cudaEventSynchronize: (event: object) => void;
+  readonly cudaEventElapsed: (from: object, to: object) => number;
+  readonly cudaMakeStep: (device: number) => object;
+  readonly cudaStepDispose: (step: object) => void;
+  readonly cudaStepEnter: (step: object) => void;
+  readonly cudaStepLeave: (step: object) => void;
+  readonly cudaStepBegin: (step: object) => void;
+  readonly cudaStepEnd: (step: object) => void;
+  readonly cudaStepAbort: (step: object) => void;
+  readonly cudaStepRewind: (step: object) => void;
+  readonly cudaStepPut: (step: object, numbers: Float64Array) => number;
+  readonly cudaStepPutOptimizer: (
+    step: object,
+    steps: Float64Array,
+    lr: number,
+    weightDecay: number,
+    momentum: number,
+    smoothing: number,
+    epsilon: number,
+  ) => void;
+  readonly cudaStepLaunch: (step: object) => void;
 
   readonly map: (op: number, compute: number, operands: number) => void;
   readonly copy: () => void;
@@ -103,8 +146,10 @@ export interface NativeAddon extends NativeLayers {
     offset: number,
     low: number,
     high: number,
+    live: number,
   ) => void;
-  readonly dropout: (count: number, p: number, seed: number, offset: number) => void;
+  /** live: where a captured step has seed and first block; -1 outside of one. */
+  readonly dropout: (count: number, p: number, seed: number, offset: number, live: number) => void;
   // `table`: rows of count, steps, then handle and offset of a parameter, its gradient and three states.
   /** flags: 1 the rule's variant, 2 maximize. */
   readonly optimize: (

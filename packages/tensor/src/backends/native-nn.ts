@@ -49,6 +49,7 @@ export function nnKernels(addon: NativeAddon): NnKernels {
     scratch[sizesAt + 8] = dropout;
     scratch[sizesAt + 9] = stream.seed;
     scratch[sizesAt + 10] = stream.offset;
+    scratch[sizesAt + 11] = stream.live ?? -1;
   };
   return {
     norm: (out, mean, rstd, a, plus, gamma, beta, { rows, cols, eps }) => {
@@ -85,14 +86,14 @@ export function nnKernels(addon: NativeAddon): NnKernels {
       placeRows(9, gradV);
       addon.attentionGrad();
     },
-    random: (kind, out, count, { seed, offset }, low, high) => {
+    random: (kind, out, count, { seed, offset, live = -1 }, low, high) => {
       place(0, out);
-      addon.random(kindCodes[kind], count, seed, offset, low, high);
+      addon.random(kindCodes[kind], count, seed, offset, low, high, live);
     },
-    dropout: (out, a, count, p, { seed, offset }) => {
+    dropout: (out, a, count, p, { seed, offset, live = -1 }) => {
       place(0, out);
       place(1, a);
-      addon.dropout(count, p, seed, offset);
+      addon.dropout(count, p, seed, offset, live);
     },
   };
 }

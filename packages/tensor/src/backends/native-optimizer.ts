@@ -1,6 +1,7 @@
 // Kernels that take many tensors. They travel as rows of one table, which grows and stays, so that a step of a hundred
 // parameters is one call.
 import type { Kernels, OptimizerRule, OptimizerTensor, Strided } from '../kernels.ts';
+import type { OptimizerNumbers } from '../recording.ts';
 import type { Writer } from './native.ts';
 import type { NativeAddon } from './native-addon.ts';
 
@@ -19,6 +20,12 @@ function numbersOf(rule: OptimizerRule): [number, number, number, number, boolea
     case 'lion':
       return [3, rule.betas[0], rule.betas[1], 0, false];
   }
+}
+
+/** The numbers of a rule as a captured step keeps them. */
+export function optimizerNumbers(rule: OptimizerRule): Omit<OptimizerNumbers, 'steps'> {
+  const [, momentum, smoothing, epsilon] = numbersOf(rule);
+  return { lr: rule.lr, weightDecay: rule.weightDecay, momentum, smoothing, epsilon };
 }
 
 export function optimizerKernels(

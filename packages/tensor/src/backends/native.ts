@@ -1,7 +1,7 @@
 // The kernels in C++ (native/tensor), called with integer handles and plain numbers. Every worker thread that uses
 // tensors has its own instance of the addon.
 import { markAsUntransferable } from 'node:worker_threads';
-import { cudaIndex, type Device } from '../device.ts';
+import { cudaIndex } from '../device.ts';
 import { type DType, dtypeInfo, type HostArray } from '../dtype.ts';
 import { fromAddon, unknownCpuLevel } from '../errors.ts';
 import {
@@ -13,7 +13,9 @@ import {
   reduceOps,
   type Strided,
 } from '../kernels.ts';
+import { refuseWhileRecording } from '../recording.ts';
 import { type CudaInfo, loadAddon, type NativeAddon } from './native-addon.ts';
+import { allocCuda, cudaControl, onDevice } from './native-cuda.ts';
 import { layerKernels } from './native-layers.ts';
 import { nnKernels } from './native-nn.ts';
 import { optimizerKernels } from './native-optimizer.ts';
@@ -28,37 +30,6 @@ const cpuLevels = ['baseline', 'avx2', 'avx512'];
 
 function adopt(addon: NativeAddon, dtype: DType, host: HostArray): Memory {
   return { dtype, count: host.length, handle: addon.adopt(host, dtypeInfo[dtype].code), device: 'cpu', host };
-}
-
-/** Runs what may fail on a device for reasons that its caller cannot know. */
-function onDevice<T>(call: () => T): T {
-  try {
-    return call();
-  } catch (error) {
-    throw fromAddon(error);
-  }
-}
-
-class CudaMemory implements Memory {
-  readonly dtype: DType;
-  readonly count: number;
-  readonly handle: number;
-  readonly device: Device;
-  readonly #addon: NativeAddon;
-
-  constructor(addon: NativeAddon, dtype: DType, count: number, device: Device) {
-    this.dtype = dtype;
-    this.count = count;
-    this.handle = onDevice(() => addon.cudaAlloc(cudaIndex(device), dtypeInfo[dtype].code, count));
-    this.device = device;
-    this.#addon = addon;
-  }
-
-  get host(): HostArray {
-    const array = new dtypeInfo[this.dtype].array(this.count);
-    onDevice(() => this.#addon.cudaDownload(this.handle, 0, array));
-    return array;
-  }
 }
 
 /** Space to move the first element to a multiple of 64 bytes. */
@@ -172,20 +143,23 @@ function kernelsOf(addon: NativeAddon): Kernels {
   return {
     name: 'native',
     alloc: (dtype, count, device = 'cpu') =>
-      device === 'cpu' ? alloc(addon, dtype, count) : new CudaMemory(addon, dtype, count, device),
+      device === 'cpu' ? alloc(addon, dtype, count) : allocCuda(addon, dtype, count, device),
     adopt: (dtype, array) => adopt(addon, dtype, array),
     free: (memory) => addon.free(memory.handle),
     numThreads: () => addon.numThreads(),
     setNumThreads: (count) => addon.setNumThreads(count),
     write: (memory, offset, array) => {
+      refuseWhileRecording('a copy from host memory');
       if (memory.device === 'cpu') memory.host.set(array as never, offset);
-      else onDevice(() => addon.cudaUpload(memory.handle, offset, array));
+      else onDevice(() => addon.cudaUpload(memory.handle, offset, array, false));
     },
     read: (memory, offset, into) => {
+      refuseWhileRecording('a copy to host memory');
       if (memory.device === 'cpu') into.set(memory.host.subarray(offset, offset + into.length) as never);
       else onDevice(() => addon.cudaDownload(memory.handle, offset, into));
     },
     readAsync: async (memory, offset, into) => {
+      refuseWhileRecording('a copy to host memory');
       if (memory.device === 'cpu') into.set(memory.host.subarray(offset, offset + into.length) as never);
       else {
         const done = onDevice(() => addon.cudaDownloadAsync(memory.handle, offset, into));
@@ -195,9 +169,11 @@ function kernelsOf(addon: NativeAddon): Kernels {
       }
     },
     synchronize: (device) => {
+      refuseWhileRecording('synchronize');
       if (device !== 'cpu') onDevice(() => addon.cudaSynchronize(cudaIndex(device)));
     },
     trim: (device) => {
+      refuseWhileRecording('emptyCache');
       if (device !== 'cpu') onDevice(() => addon.cudaEmptyCache(cudaIndex(device)));
     },
 
@@ -260,6 +236,7 @@ function kernelsOf(addon: NativeAddon): Kernels {
       addon.triangle(batch, rows, cols, diagonal, upper ? 1 : 0);
     },
 
+    cuda: cudaControl(addon),
     ...layerKernels(addon, writer),
     ...nnKernels(addon),
     ...optimizerKernels(addon, writer),

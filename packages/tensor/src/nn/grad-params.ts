@@ -1,13 +1,14 @@
 // A module's parameters as distributed training sees them, by shape and without importing it.
 import { onBackwardEnd } from '../autograd/backward.ts';
-import { type BufferView, bufferSymbol, type GradParam } from '../protocol.ts';
+import type { HostArray } from '../dtype.ts';
+import { type BufferView, bufferSymbol, type GradMemory, type GradParam } from '../protocol.ts';
 import type { Tensor } from '../tensor.ts';
 
 class TensorGradParam implements GradParam {
   readonly name: string;
   readonly #tensor: Tensor;
   readonly onGradReady: (ready: () => void) => () => void;
-  readonly bindGrad: (bucket: { readonly host: ArrayBufferView | null }) => void;
+  readonly bindGrad: (bucket: GradMemory) => void;
   readonly dropGrad: () => void;
   readonly onBackwardEnd = onBackwardEnd;
 
@@ -16,8 +17,8 @@ class TensorGradParam implements GradParam {
     this.#tensor = tensor;
     this.onGradReady = (ready) => tensor.onGradReady(ready);
     this.dropGrad = () => tensor.unbindGrad();
-    // Tensor.bindGrad refuses an array of another type or size.
-    this.bindGrad = (bucket) => tensor.bindGrad(bucket.host as Float32Array);
+    // Tensor.bindGrad refuses memory of another type, size or device.
+    this.bindGrad = (bucket) => tensor.bindGrad((bucket.host as HostArray | null) ?? bucket);
   }
 
   get shape(): readonly number[] {

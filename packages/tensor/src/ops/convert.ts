@@ -15,6 +15,14 @@ function copied(name: string, a: Tensor, dtype: DType): Tensor {
   return record(name, out, [target], [], (grad) => target.share(grad));
 }
 
+export interface ToOptions {
+  /**
+   * From the CPU to a device: the elements are taken at once, through pinned memory of their size, and the copy is only
+   * started. Otherwise a copy may wait for large ones before it. Default false.
+   */
+  readonly nonBlocking?: boolean;
+}
+
 /** A dense copy in memory of its own. */
 export const clone = (a: Tensor): Tensor => copied('clone', a, a.dtype);
 
@@ -22,14 +30,14 @@ export const clone = (a: Tensor): Tensor => copied('clone', a, a.dtype);
  * A copy in another dtype or on another device; the tensor itself if it is there. Floats are cut towards zero.
  * Gradients take the way back.
  */
-export function to(a: Tensor, target: DType | DeviceName): Tensor {
+export function to(a: Tensor, target: DType | DeviceName, options: ToOptions = {}): Tensor {
   if (isDType(target)) return a.dtype === target ? a : copied('to', a, target);
   const device = deviceOf(target);
-  return a.device === device ? a : moved(a, device);
+  return a.device === device ? a : moved(a, device, options.nonBlocking ?? false);
 }
 
-function moved(a: Tensor, device: Device): Tensor {
-  const out = created(transferred(a.strided, a.shape, a.dtype, device), a.shape);
+function moved(a: Tensor, device: Device, isDetached: boolean): Tensor {
+  const out = created(transferred(a.strided, a.shape, a.dtype, device, isDetached), a.shape);
   if (!isRecording(a)) return out;
   const target = a.target!;
   return record('to', out, [target], [], (grad) => {

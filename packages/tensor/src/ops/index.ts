@@ -21,7 +21,7 @@ export {
 } from './binary.ts';
 export { clamp, maskedFill, where } from './choose.ts';
 export { type Conv1dOptions, type ConvOptions, conv1d, conv2d } from './conv.ts';
-export { clone, contiguous, to } from './convert.ts';
+export { clone, contiguous, type ToOptions, to } from './convert.ts';
 export { type DropoutOptions, dropout } from './dropout.ts';
 export { add_, copy_, div_, fill_, mul_, sub_, zero_ } from './in-place.ts';
 export { at, type Index, type Range } from './indexing.ts';

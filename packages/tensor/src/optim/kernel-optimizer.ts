@@ -1,10 +1,24 @@
 // Optimisers whose step is a kernel: one call for all parameters of a group.
 import { kernels } from '../backends/index.ts';
+import { optimizerNumbers } from '../backends/native-optimizer.ts';
 import { badOptimizerParam } from '../errors.ts';
 import type { OptimizerRule, OptimizerTensor } from '../kernels.ts';
+import { type Recording, recording } from '../recording.ts';
 import type { Storage } from '../storage.ts';
 import type { Tensor } from '../tensor.ts';
 import { gradOf, type LrOptions, Optimizer, type ParamGroup } from './optimizer.ts';
+import type { ParamState } from './param-state.ts';
+
+interface StepCount {
+  readonly state: ParamState;
+  readonly isCounted: boolean;
+}
+
+/** Counts a step. Returns how many there have been. */
+function advance({ state, isCounted }: StepCount): number {
+  if (isCounted) state.steps++;
+  return state.steps || 1;
+}
 
 export abstract class KernelOptimizer<O extends LrOptions> extends Optimizer<O> {
   /** What the kernel does under these options. */
@@ -24,23 +38,42 @@ export abstract class KernelOptimizer<O extends LrOptions> extends Optimizer<O> 
   #step(group: ParamGroup<O>): void {
     const names = this.states(group);
     const tensors: OptimizerTensor[] = [];
+    const counts: StepCount[] = [];
     for (const param of group.params) {
       const grad = gradOf(param);
       if (!grad) continue;
-      tensors.push(this.#row(param, grad, names));
+      const count = this.#countOf(param, names);
+      tensors.push(this.#row(param, grad, names, count));
+      counts.push(count);
       param.storage.version++;
     }
-    if (tensors.length > 0) kernels().optimize(this.rule(group), tensors);
+    if (tensors.length === 0) return;
+    const recorded = recording();
+    if (recorded !== null) this.#record(recorded, group, counts);
+    else for (const count of counts) advance(count);
+    kernels().optimize(this.rule(group), tensors);
   }
 
-  #row(param: Tensor, grad: Storage, names: readonly (string | null)[]): OptimizerTensor {
+  /** Lets every run of a captured step count, and read the options of the group. */
+  #record(recorded: Recording, group: ParamGroup<O>, counts: readonly StepCount[]): void {
+    const steps = new Float64Array(counts.length);
+    recorded.optimizes(() => {
+      for (let i = 0; i < counts.length; i++) steps[i] = advance(counts[i]!);
+      return { steps, ...optimizerNumbers(this.rule(group)) };
+    });
+  }
+
+  /** Only steps that something remembers count: the first one starts it. */
+  #countOf(param: Tensor, names: readonly (string | null)[]): StepCount {
+    return { state: this.stateOf(param), isCounted: names.some((name) => name !== null) };
+  }
+
+  #row(param: Tensor, grad: Storage, names: readonly (string | null)[], step: StepCount): OptimizerTensor {
     const { dtype, count, strided } = param;
     const isFitting = (dtype === 'float32' || dtype === 'float64') && param.isContiguous;
     if (!isFitting) throw badOptimizerParam(param.shape, dtype, param.isContiguous);
-    const state = this.stateOf(param);
-    const states = names.map((name) => name && state.tensor(name, param).strided);
-    // Only steps that something remembers count: the first one starts it.
-    if (states.some((tensor) => tensor)) state.steps++;
-    return { param: strided, grad: grad.dense, states: states as never, count, steps: state.steps || 1 };
+    const states = names.map((name) => name && step.state.tensor(name, param).strided);
+    const steps = step.isCounted ? step.state.steps + 1 : 1;
+    return { param: strided, grad: grad.dense, states: states as never, count, steps };
   }
 }

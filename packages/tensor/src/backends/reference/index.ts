@@ -23,6 +23,7 @@ const wrap = (dtype: DType, host: HostArray): Memory => ({
 
 export const referenceKernels: Kernels = {
   name: 'reference',
+  cuda: null,
   alloc: (dtype, count, device = 'cpu') => {
     if (device !== 'cpu') throw onlyOnHost(device);
     return wrap(dtype, new dtypeInfo[dtype].array(count));

@@ -1,0 +1,67 @@
+// What the functions of the device have in common: exceptions become JavaScript errors with codes.
+#pragma once
+
+#include <napi.h>
+
+#include <stdexcept>
+
+#include "tensor/cuda/device.h"
+
+namespace ringwise::node {
+
+inline Napi::Error failure(Napi::Env env, const char* code, const char* message) {
+  Napi::Error result = Napi::Error::New(env, message);
+  result.Set("code", Napi::String::New(env, code));
+  return result;
+}
+
+/// Exceptions of the library as JavaScript errors; those of Node-API pass as they are.
+template <class Body>
+Napi::Value guarded(const Napi::CallbackInfo& info, Body body) {
+  try {
+    return body();
+  } catch (const Napi::Error&) {
+    throw;
+  } catch (const tensor::cuda::OutOfMemory& cause) {
+    throw failure(info.Env(), "ERR_TENSOR_MEMORY", cause.what());
+  } catch (const std::out_of_range& cause) {
+    throw failure(info.Env(), "ERR_TENSOR_ARGUMENT", cause.what());
+  } catch (const std::exception& cause) {
+    throw failure(info.Env(), "ERR_TENSOR_KERNELS", cause.what());
+  }
+}
+
+inline int32_t integer(const Napi::CallbackInfo& info, size_t i) { return info[i].As<Napi::Number>().Int32Value(); }
+
+inline tensor::cuda::Device& entered(int index) {
+  tensor::cuda::Device& device = tensor::cuda::Device::get(index);
+  device.enter();
+  return device;
+}
+
+/// Settles a promise when the calling thread's stream has come here. The driver's thread only rings; `settle` runs on the
+/// JavaScript thread.
+template <class Settle>
+class Ring {
+ public:
+  static void ring(void* data) { static_cast<Ring*>(data)->bell_.BlockingCall(); }
+  Ring(Napi::Env env, Settle settle) : settle_(std::move(settle)) {
+    const auto run = Napi::Function::New(env, [this](const Napi::CallbackInfo& call) {
+      const std::unique_ptr<Ring> self(this);
+      settle_(call.Env());
+      bell_.Release();
+    });
+    bell_ = Napi::ThreadSafeFunction::New(env, run, "ringwise.device", 0, 1);
+  }
+  /// For one that will never ring.
+  void drop() {
+    bell_.Release();
+    delete this;
+  }
+
+ private:
+  Settle settle_;
+  Napi::ThreadSafeFunction bell_;
+};
+
+}  // namespace ringwise::node

@@ -1,0 +1,96 @@
+// The device control of the native kernels: the addon's functions, with this package's errors.
+import { cudaIndex, type Device } from '../device.ts';
+import type { DeviceControl } from '../device-control.ts';
+import { type DType, dtypeInfo, type HostArray } from '../dtype.ts';
+import { fromAddon } from '../errors.ts';
+import type { Memory } from '../kernels.ts';
+import { refuseWhileRecording } from '../recording.ts';
+import type { NativeAddon } from './native-addon.ts';
+
+/** Runs what may fail on a device for reasons that its caller cannot know. */
+export function onDevice<T>(call: () => T): T {
+  try {
+    return call();
+  } catch (error) {
+    throw fromAddon(error);
+  }
+}
+
+/** Memory of a device under a handle. */
+export class CudaMemory implements Memory {
+  readonly dtype: DType;
+  readonly count: number;
+  readonly handle: number;
+  readonly device: Device;
+  readonly #addon: NativeAddon;
+
+  constructor(addon: NativeAddon, dtype: DType, count: number, device: Device, handle: number) {
+    this.dtype = dtype;
+    this.count = count;
+    this.handle = handle;
+    this.device = device;
+    this.#addon = addon;
+  }
+
+  get host(): HostArray {
+    refuseWhileRecording('reading elements');
+    const array = new dtypeInfo[this.dtype].array(this.count);
+    onDevice(() => this.#addon.cudaDownload(this.handle, 0, array));
+    return array;
+  }
+}
+
+export function allocCuda(addon: NativeAddon, dtype: DType, count: number, device: Device): Memory {
+  const handle = onDevice(() => addon.cudaAlloc(cudaIndex(device), dtypeInfo[dtype].code, count));
+  return new CudaMemory(addon, dtype, count, device, handle);
+}
+
+/** A function of the addon whose errors are this package's. */
+const on =
+  <Arguments extends unknown[], Result>(call: (...given: Arguments) => Result) =>
+  (...given: Arguments): Result =>
+    onDevice(() => call(...given));
+
+export function cudaControl(addon: NativeAddon): DeviceControl {
+  return {
+    makeStream: on(addon.cudaMakeStream),
+    useStream: on(addon.cudaUseStream),
+    synchronizeStream: on(addon.cudaStreamSynchronize),
+    streamDone: (device, stream) =>
+      onDevice(() => addon.cudaStreamDone(device, stream)).catch((error: unknown) => {
+        throw fromAddon(error);
+      }),
+    waitForEvent: on(addon.cudaStreamWait),
+    streamAddress: on(addon.cudaStreamAddress),
+    makeEvent: on(addon.cudaMakeEvent),
+    recordEvent: on(addon.cudaEventRecord),
+    isReached: on(addon.cudaEventQuery),
+    synchronizeEvent: on(addon.cudaEventSynchronize),
+    elapsedMs: on(addon.cudaEventElapsed),
+    makeStep: on(addon.cudaMakeStep),
+    disposeStep: on(addon.cudaStepDispose),
+    enterStep: on(addon.cudaStepEnter),
+    leaveStep: on(addon.cudaStepLeave),
+    beginStep: on(addon.cudaStepBegin),
+    endStep: on(addon.cudaStepEnd),
+    abortStep: on(addon.cudaStepAbort),
+    rewindStep: on(addon.cudaStepRewind),
+    putNumbers: on(addon.cudaStepPut),
+    putOptimizer: (step, { steps, lr, weightDecay, momentum, smoothing, epsilon }) =>
+      onDevice(() => addon.cudaStepPutOptimizer(step, steps, lr, weightDecay, momentum, smoothing, epsilon)),
+    launchStep: on(addon.cudaStepLaunch),
+    memoryUse: (device) => {
+      const { live, cached, pinned } = onDevice(() => addon.cudaMemory(device));
+      return { reservedBytes: live + cached, pinnedBytes: pinned };
+    },
+    startWrite: (memory, offset, array) => {
+      refuseWhileRecording('a copy from host memory');
+      onDevice(() => addon.cudaUpload(memory.handle, offset, array as HostArray, true));
+    },
+    address: ({ handle }) => onDevice(() => addon.cudaAddress(handle)),
+    adopt: (device, dtype, count, address, owner) => {
+      const handle = onDevice(() => addon.cudaAdopt(device, dtypeInfo[dtype].code, count, address, owner));
+      return new CudaMemory(addon, dtype, count, `cuda:${device}`, handle);
+    },
+  };
+}

@@ -1,0 +1,213 @@
+// A whole step of training as one CUDA graph: forward, backward and optimiser are started as one piece, so the host costs
+// next to nothing. The first calls run as they are and warm up; the next one is recorded, and every call from then on
+// runs the recording. On the CPU every call just runs the function.
+//
+// What is recorded are kernels with their memory. JavaScript runs no more, so what depends on values, or happens on the
+// host, cannot be part of a step. Three things go on from run to run all the same: inputs, which are copied into fixed
+// tensors; optimiser steps, whose counters and options are read each time; and random numbers, which take their turn in
+// the stream of their generator.
+import { deviceControl } from './backends/index.ts';
+import { collectTensors, keep, scope } from './context.ts';
+import { cudaIndex, type Device, type DeviceName, deviceOf } from './device.ts';
+import { asyncStep, badOption, otherInput, otherInputCount } from './errors.ts';
+import type { Stream } from './kernels.ts';
+import type { Generator } from './random.ts';
+import { recording, whileRecording } from './recording.ts';
+import { sameShape } from './shape.ts';
+import { useDirectly } from './storage.ts';
+import { empty, Tensor } from './tensor.ts';
+import { copyInto } from './transfer.ts';
+
+export interface CompileOptions {
+  /** Default: the device of the first input that lies on a CUDA device, else the CPU. */
+  readonly device?: DeviceName;
+  /** Calls that run as they are before one is captured; at least 1. Default 2. */
+  readonly warmUps?: number;
+}
+
+/** A step that compile() made. Calling it returns when the work has been started. */
+export interface CompiledStep<Inputs extends readonly Tensor[], Result> {
+  (...inputs: Inputs): Result;
+  /** On CUDA, what the step reads: fixed tensors, made in the first call. Those given as they are need no copy. */
+  readonly inputs: readonly Tensor[];
+  /** Whether calls run a recording. */
+  readonly isCaptured: boolean;
+  /** Gives up the recording and its memory; results must not be used any more, nor the step be called. */
+  readonly dispose: () => void;
+  readonly [Symbol.dispose]: () => void;
+}
+
+/** How the numbers of a generator are found in a run. */
+interface Draw {
+  /** Where it stood when the recording began. */
+  readonly begin: number;
+  /** Where the step keeps its seed and position. */
+  readonly live: number;
+}
+
+class Step<Inputs extends readonly Tensor[], Result> {
+  readonly #fn: (...inputs: Inputs) => Result;
+  readonly #warmUps: number;
+  #device: Device | null;
+  #handle: object | null = null;
+  #calls = 0;
+  #result: { readonly value: Result } | null = null;
+  /** What each run does before it starts: it writes the numbers that change. */
+  readonly #preparations: (() => void)[] = [];
+  inputs: readonly Tensor[] = [];
+
+  constructor(fn: (...inputs: Inputs) => Result, { device, warmUps = 2 }: CompileOptions) {
+    if (!Number.isSafeInteger(warmUps) || warmUps < 1)
+      throw badOption('compile: warmUps', 'an integer ≥ 1', warmUps);
+    this.#fn = fn;
+    this.#warmUps = warmUps;
+    this.#device = device === undefined ? null : deviceOf(device);
+  }
+
+  get isCaptured(): boolean {
+    return this.#result !== null;
+  }
+
+  run(given: Inputs): Result {
+    this.#device ??= given.find((input) => input.device !== 'cpu')?.device ?? 'cpu';
+    const device = this.#device;
+    // Inside of another step this one becomes part of that.
+    if (device === 'cpu' || recording() !== null) return scope(() => this.#fn(...given));
+    this.#load(given, device);
+    if (this.#result === null) {
+      if (this.#calls++ < this.#warmUps) return this.#warmUp();
+      this.#result = { value: this.#capture(device) };
+    }
+    this.#start();
+    return this.#result.value;
+  }
+
+  dispose(): void {
+    if (this.#handle === null) return;
+    deviceControl().disposeStep(this.#handle);
+    for (const input of this.inputs) input.dispose();
+  }
+
+  /** Copies what was given to where the step reads it. */
+  #load(given: Inputs, device: Device): void {
+    if (this.#handle === null) {
+      useDirectly(device);
+      this.#handle = deviceControl().makeStep(cudaIndex(device));
+      this.inputs = given.map(({ dtype, shape }) => keep(empty(dtype, shape, device)));
+    }
+    if (given.length !== this.inputs.length) throw otherInputCount(given.length, this.inputs.length);
+    for (const [i, input] of this.inputs.entries()) {
+      const from = given[i]!;
+      if (from === input) continue;
+      if (from.dtype !== input.dtype || !sameShape(from.shape, input.shape))
+        throw otherInput(i, show(from), show(input));
+      const isPlain = from.device === 'cpu' && from.isContiguous;
+      if (isPlain) deviceControl().startWrite(input.memory, 0, from.dataSync());
+      else copyInto(input.strided, input.shape, from.strided);
+    }
+  }
+
+  #run(): Result {
+    const result = scope(() => this.#fn(...(this.inputs as unknown as Inputs)));
+    if (result instanceof Promise) throw asyncStep();
+    return result;
+  }
+
+  #warmUp(): Result {
+    const control = deviceControl();
+    control.enterStep(this.#handle!);
+    try {
+      return this.#run();
+    } finally {
+      control.leaveStep(this.#handle!);
+    }
+  }
+
+  #capture(device: Device): Result {
+    const control = deviceControl();
+    const handle = this.#handle!;
+    const draws = new Map<Generator, Draw>();
+    const recorded = {
+      device,
+      draw: (generator: Generator): Stream => this.#draw(draws, generator),
+      optimizes: (numbers: () => Parameters<typeof control.putOptimizer>[1]): void =>
+        void this.#preparations.push(() => control.putOptimizer(handle, numbers())),
+    };
+    control.beginStep(handle);
+    let result: Result;
+    try {
+      result = whileRecording(recorded, () => this.#run());
+    } catch (error) {
+      control.abortStep(handle);
+      this.#preparations.length = 0;
+      rewind(draws);
+      throw error;
+    }
+    const taken = rewind(draws);
+    for (const [generator, blocks] of taken) this.#advances.set(generator, blocks);
+    control.endStep(handle);
+    const tensors = new Set<unknown>();
+    collectTensors(result, tensors);
+    for (const tensor of tensors) if (tensor instanceof Tensor) keep(tensor);
+    return result;
+  }
+
+  /** Blocks that each run takes of a generator. */
+  readonly #advances = new Map<Generator, number>();
+
+  #draw(draws: Map<Generator, Draw>, generator: Generator): Stream {
+    const { seed, offset } = generator.state();
+    const control = deviceControl();
+    const handle = this.#handle!;
+    let draw = draws.get(generator);
+    if (draw === undefined) {
+      draw = { begin: offset, live: control.putNumbers(handle, Float64Array.of(seed, offset)) };
+      draws.set(generator, draw);
+      this.#preparations.push(() => {
+        const now = generator.state();
+        control.putNumbers(handle, Float64Array.of(now.seed, now.offset));
+        generator.setState({ seed: now.seed, offset: now.offset + this.#advances.get(generator)! });
+      });
+    }
+    return { seed, offset: offset - draw.begin, live: draw.live };
+  }
+
+  #start(): void {
+    const control = deviceControl();
+    control.rewindStep(this.#handle!);
+    for (const prepare of this.#preparations) prepare();
+    control.launchStep(this.#handle!);
+  }
+}
+
+const show = ({ dtype, shape }: Tensor): string => `${dtype} [${shape.join(', ')}]`;
+
+/** Takes generators back to where they stood, since nothing was drawn. Returns the blocks that each would have given. */
+function rewind(draws: ReadonlyMap<Generator, Draw>): Map<Generator, number> {
+  const taken = new Map<Generator, number>();
+  for (const [generator, { begin }] of draws) {
+    const { seed, offset } = generator.state();
+    taken.set(generator, offset - begin);
+    generator.setState({ seed, offset: begin });
+  }
+  return taken;
+}
+
+/**
+ * Makes one CUDA graph of a step, a function of tensors that gives tensors (alone, in arrays, in objects) or nothing. What it
+ * returns are the same tensors in every call, and the next call writes over them. Shapes and dtypes of inputs stay those of
+ * the first call. Throws ERR_TENSOR_CAPTURE for what cannot be captured, such as item(). On the CPU it runs as it is.
+ */
+export function compile<Inputs extends readonly Tensor[], Result>(
+  fn: (...inputs: Inputs) => Result,
+  options: CompileOptions = {},
+): CompiledStep<Inputs, Result> {
+  const step = new Step(fn, options);
+  const run = (...inputs: Inputs): Result => step.run(inputs);
+  return Object.defineProperties(run, {
+    inputs: { get: () => step.inputs },
+    isCaptured: { get: () => step.isCaptured },
+    dispose: { value: () => step.dispose() },
+    [Symbol.dispose]: { value: () => step.dispose() },
+  }) as CompiledStep<Inputs, Result>;
+}

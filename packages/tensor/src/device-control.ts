@@ -1,0 +1,52 @@
+// What a kernel set offers for CUDA devices beyond computing: streams, events, captured steps and memory of others. Devices
+// and streams are numbers; stream 0 is the main one of a device. Events and steps belong to the device they were made for.
+import type { DType } from './dtype.ts';
+import type { Memory } from './kernels.ts';
+import type { OptimizerNumbers } from './recording.ts';
+
+export interface DeviceMemoryUse {
+  /** Bytes that are held from the device, in use or not. */
+  readonly reservedBytes: number;
+  /** Bytes of host memory that are held for copies. */
+  readonly pinnedBytes: number;
+}
+
+export interface DeviceControl {
+  readonly makeStream: (device: number) => number;
+  /** What this thread starts from now on runs on the stream. */
+  readonly useStream: (device: number, stream: number) => void;
+  readonly synchronizeStream: (device: number, stream: number) => void;
+  readonly streamDone: (device: number, stream: number) => Promise<void>;
+  readonly waitForEvent: (device: number, stream: number, event: object) => void;
+  /** The driver's handle of a stream. */
+  readonly streamAddress: (device: number, stream: number) => bigint;
+
+  readonly makeEvent: (device: number) => object;
+  readonly recordEvent: (event: object, stream: number) => void;
+  readonly isReached: (event: object) => boolean;
+  readonly synchronizeEvent: (event: object) => void;
+  readonly elapsedMs: (from: object, to: object) => number;
+
+  readonly makeStep: (device: number) => object;
+  readonly disposeStep: (step: object) => void;
+  /** What runs between enter and leave takes memory of the step. */
+  readonly enterStep: (step: object) => void;
+  readonly leaveStep: (step: object) => void;
+  /** What is started between begin and end is recorded and does not run. */
+  readonly beginStep: (step: object) => void;
+  readonly endStep: (step: object) => void;
+  readonly abortStep: (step: object) => void;
+  /** Numbers of the next run go to their places from the first on. */
+  readonly rewindStep: (step: object) => void;
+  readonly putNumbers: (step: object, numbers: Float64Array) => number;
+  readonly putOptimizer: (step: object, numbers: OptimizerNumbers) => void;
+  readonly launchStep: (step: object) => void;
+
+  readonly memoryUse: (device: number) => DeviceMemoryUse;
+  /** As write, without waiting for writes before it. */
+  readonly startWrite: (memory: Memory, offset: number, array: ArrayBufferView) => void;
+  /** Where the memory lies on its device. */
+  readonly address: (memory: Memory) => bigint;
+  /** Memory of somebody else, whose `owner` is kept as long as anything works with it. */
+  readonly adopt: (device: number, dtype: DType, count: number, address: bigint, owner: object) => Memory;
+}
