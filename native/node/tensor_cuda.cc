@@ -6,6 +6,7 @@
 #include <string>
 
 #include "node/tensor_guard.h"
+#include "tensor/cuda/cublas_lt.h"
 #include "tensor/cuda/info.h"
 
 namespace ringwise::node {
@@ -176,6 +177,29 @@ Napi::Value cuda_download_async(const Napi::CallbackInfo& info) {
   });
 }
 
+/// () → [{ name, path, version, reason }]: the vendor's libraries, which are loaded now.
+Napi::Value cuda_libraries(const Napi::CallbackInfo& info) {
+  return guarded(info, [&] {
+    const Napi::Env env = info.Env();
+    const tensor::cuda::CublasLt& lt = tensor::cuda::cublas_lt();
+    auto library = Napi::Object::New(env);
+    library.Set("name", "cublasLt");
+    library.Set("path", lt.library.path());
+    const size_t version = lt.reason.empty() ? lt.cublasLtGetVersion() : 0;
+    library.Set("version", version == 0 ? "" : std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100));
+    library.Set("reason", lt.reason);
+    auto result = Napi::Array::New(env, 1);
+    result.Set(uint32_t{0}, library);
+    return result.As<Napi::Value>();
+  });
+}
+
+/// (allowed): whether float32 products may be computed in TF32.
+Napi::Value cuda_allow_tf32(const Napi::CallbackInfo& info) {
+  tensor::cuda::allow_tf32(info[0].ToBoolean());
+  return info.Env().Undefined();
+}
+
 /// (device): waits for all that was started.
 Napi::Value cuda_synchronize(const Napi::CallbackInfo& info) {
   return guarded(info, [&] {
@@ -184,7 +208,7 @@ Napi::Value cuda_synchronize(const Napi::CallbackInfo& info) {
   });
 }
 
-/// (device) → { live, peak, cached, pieces, segments, pinned }
+/// (device) → { live, peak, cached, pieces, segments, reserved, pinned }
 Napi::Value cuda_memory(const Napi::CallbackInfo& info) {
   return guarded(info, [&] {
     Device& device = entered(integer(info, 0));
@@ -195,6 +219,7 @@ Napi::Value cuda_memory(const Napi::CallbackInfo& info) {
     result.Set("cached", static_cast<double>(use.cached));
     result.Set("pieces", static_cast<double>(use.pieces));
     result.Set("segments", static_cast<double>(use.segments));
+    result.Set("reserved", static_cast<double>(device.reserved()));
     result.Set("pinned", static_cast<double>(pinned.live + pinned.cached));
     return result.As<Napi::Value>();
   });
@@ -217,6 +242,8 @@ void define_cuda(Napi::Env env, Napi::Object exports, TensorState* state) {
     exports.Set(name, Napi::Function::New(env, function, name, state));
   };
   define("cudaInfo", &cuda_info);
+  define("cudaLibraries", &cuda_libraries);
+  define("cudaAllowTf32", &cuda_allow_tf32);
   define("cudaAlloc", &cuda_alloc);
   define("cudaAdopt", &cuda_adopt);
   define("cudaAddress", &cuda_address);

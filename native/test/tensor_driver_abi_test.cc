@@ -1,8 +1,8 @@
 // The declarations of tensor/cuda/driver.h against the vendor's, where cuda.h is installed. All checks are made by the
-// compiler. Pointers may point to anything; everything else must agree in size and kind.
+// compiler.
 #include <cstdio>
-#include <type_traits>
 
+#include "abi.h"
 #include "tensor/cuda/driver.h"
 
 #if __has_include(<cuda.h>)
@@ -14,26 +14,6 @@ extern "C" decltype(cuEventElapsedTime_v2) cuEventElapsedTime;
 #endif
 
 namespace {
-
-template <class A, class B>
-constexpr bool is_same_argument() {
-  if constexpr (std::is_void_v<A> || std::is_void_v<B>) return std::is_void_v<A> == std::is_void_v<B>;
-  else if constexpr (std::is_pointer_v<A> || std::is_pointer_v<B>) return std::is_pointer_v<A> == std::is_pointer_v<B>;
-  else
-    return sizeof(A) == sizeof(B) && alignof(A) == alignof(B) && std::is_class_v<A> == std::is_class_v<B> &&
-           std::is_floating_point_v<A> == std::is_floating_point_v<B>;
-}
-
-template <class A, class B>
-struct Same : std::false_type {};
-template <class A, class... As, class B, class... Bs>
-struct Same<A (*)(As...), B (*)(Bs...)> {
-  static constexpr bool all() {
-    if constexpr (sizeof...(As) != sizeof...(Bs)) return false;
-    else return is_same_argument<A, B>() && (is_same_argument<As, Bs>() && ...);
-  }
-  static constexpr bool value = all();
-};
 
 using ringwise::tensor::cuda::Driver;
 #define COMPARE(name, arguments) \

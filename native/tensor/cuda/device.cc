@@ -1,7 +1,9 @@
 #include "tensor/cuda/device.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
+#include <unordered_map>
 #include <vector>
 
 #include "tensor/cuda/arguments.h"
@@ -28,10 +30,23 @@ class Device::DeviceMemory final : public MemorySource {
     const int status = driver().cuMemAlloc_v2(&data, bytes);
     if (status == kOutOfMemory) return nullptr;
     check(status, "cuMemAlloc");
+    const std::lock_guard lock(mutex_);
+    sizes_[reinterpret_cast<void*>(data)] = bytes;
+    held_ += bytes;
     return reinterpret_cast<void*>(data);
   }
   // Waits for the device, so nothing that runs loses its memory.
-  void put(void* segment) override { driver().cuMemFree_v2(address(segment)); }
+  void put(void* segment) override {
+    driver().cuMemFree_v2(address(segment));
+    const std::lock_guard lock(mutex_);
+    const auto found = sizes_.find(segment);
+    held_ -= found->second;
+    sizes_.erase(found);
+  }
+  size_t held() {
+    const std::lock_guard lock(mutex_);
+    return held_;
+  }
   size_t free_bytes() override {
     size_t free = 0, total = 0;
     driver().cuMemGetInfo_v2(&free, &total);
@@ -41,7 +56,13 @@ class Device::DeviceMemory final : public MemorySource {
 
  private:
   std::string name_;
+  std::mutex mutex_;
+  std::unordered_map<void*, size_t> sizes_;
+  size_t held_ = 0;
 };
+
+size_t Device::reserved() const { return device_source_->held(); }
+const std::shared_ptr<MemorySource> Device::source() const { return device_source_; }
 
 class Device::PinnedMemory final : public MemorySource {
  public:
@@ -155,26 +176,32 @@ Event Device::take_event() {
   return event;
 }
 
+/// Whether nothing uses it any more. What the driver complains about, now and later, stays retired.
+bool Device::is_over(Retired& each) {
+  for (; each.streams != 0; each.streams &= each.streams - 1) {
+    const Stream stream = streams_[static_cast<size_t>(std::countr_zero(each.streams))];
+    const Event event = take_event();
+    each.events.push_back(event);
+    check(driver().cuEventRecord(event, stream), "cuEventRecord");
+  }
+  for (; !each.events.empty(); each.events.pop_back()) {
+    const int status = driver().cuEventQuery(each.events.back());
+    if (status == kNotReady) return false;
+    check(status, "cuEventQuery");
+    spare_events_.push_back(each.events.back());
+  }
+  return true;
+}
+
 /// Frees what has been retired and is used no more. Needs the device to be entered.
 void Device::reclaim() {
   const std::lock_guard lock(retired_mutex_);
-  std::erase_if(retired_, [&](Retired& each) {
-    for (uint32_t number = 0; each.streams >> number != 0; number++) {
-      if ((each.streams >> number & 1) == 0) continue;
-      each.events.push_back(take_event());
-      check(driver().cuEventRecord(each.events.back(), stream_of(number).handle), "cuEventRecord");
-    }
-    each.streams = 0;
-    while (!each.events.empty()) {
-      const int status = driver().cuEventQuery(each.events.back());
-      if (status == kNotReady) return false;
-      check(status, "cuEventQuery");
-      spare_events_.push_back(each.events.back());
-      each.events.pop_back();
-    }
-    each.from->free(each.data);
-    return true;
-  });
+  for (size_t i = retired_.size(); i-- > 0;) {
+    if (!is_over(retired_[i])) continue;
+    retired_[i].from->free(retired_[i].data);
+    std::swap(retired_[i], retired_.back());
+    retired_.pop_back();
+  }
   has_retired_ = !retired_.empty();
 }
 

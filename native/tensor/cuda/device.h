@@ -61,7 +61,9 @@ class Device {
   WorkStream stream_of(uint32_t number);
   CachingAllocator& memory() { return *memory_; }
   CachingAllocator& pinned() { return *pinned_; }
-  const std::shared_ptr<MemorySource>& source() const { return device_source_; }
+  const std::shared_ptr<MemorySource> source() const;
+  /// Bytes that all allocators together hold from the driver.
+  size_t reserved() const;
 
   /// Memory for whatever the calling thread starts on its stream from now on. Throws OutOfMemory.
   void* allocate(size_t bytes) { return allocator()->allocate(bytes, work_stream().number); }
@@ -114,6 +116,7 @@ class Device {
   };
 
   explicit Device(int index);
+  bool is_over(Retired& each);
   void reclaim();
   Event take_event();
   void launch(KernelId kernel, Grid grid, int threads, const void* arguments, size_t bytes);
@@ -131,7 +134,8 @@ class Device {
   uint32_t made_ = 0;                                              // how many were asked for
   std::mutex stream_mutex_;
   int32_t* fault_ = nullptr;
-  std::shared_ptr<MemorySource> device_source_, pinned_source_;
+  std::shared_ptr<DeviceMemory> device_source_;
+  std::shared_ptr<MemorySource> pinned_source_;
   std::shared_ptr<CachingAllocator> memory_, pinned_;
 
   std::mutex retired_mutex_;

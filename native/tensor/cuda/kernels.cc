@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "tensor/cuda/cublas_lt.h"
 #include "tensor/cuda/launch.h"
 #include "tensor/cuda/layers.h"
 #include "tensor/cuda/optimizer.h"
@@ -171,6 +172,7 @@ void triangle(DType dtype, void* out, const void* a, size_t batch, size_t rows, 
 
 /// Strides of the walk are bytes, as the addon has made them; its operands are C, A, B.
 void matmul_walk(const Walk& walk, const MatmulSizes& sizes) {
+  if (multiply_by_library(walk, sizes)) return;
   constexpr size_t kTile = 64, kMostRows = 65535;
   const DType dtype = walk.operand[0].dtype;
   const auto bytes = static_cast<int64_t>(byte_size(dtype));

@@ -54,6 +54,8 @@ class Step<Inputs extends readonly Tensor[], Result> {
   #result: { readonly value: Result } | null = null;
   /** What each run does before it starts: it writes the numbers that change. */
   readonly #preparations: (() => void)[] = [];
+  /** Blocks that each run takes of a generator. */
+  readonly #advances = new Map<Generator, number>();
   inputs: readonly Tensor[] = [];
 
   constructor(fn: (...inputs: Inputs) => Result, { device, warmUps = 2 }: CompileOptions) {
@@ -133,27 +135,23 @@ class Step<Inputs extends readonly Tensor[], Result> {
       optimizes: (numbers: () => Parameters<typeof control.putOptimizer>[1]): void =>
         void this.#preparations.push(() => control.putOptimizer(handle, numbers())),
     };
+    this.#preparations.length = 0;
     control.beginStep(handle);
     let result: Result;
     try {
       result = whileRecording(recorded, () => this.#run());
     } catch (error) {
       control.abortStep(handle);
-      this.#preparations.length = 0;
       rewind(draws);
       throw error;
     }
-    const taken = rewind(draws);
-    for (const [generator, blocks] of taken) this.#advances.set(generator, blocks);
+    for (const [generator, blocks] of rewind(draws)) this.#advances.set(generator, blocks);
     control.endStep(handle);
     const tensors = new Set<unknown>();
     collectTensors(result, tensors);
     for (const tensor of tensors) if (tensor instanceof Tensor) keep(tensor);
     return result;
   }
-
-  /** Blocks that each run takes of a generator. */
-  readonly #advances = new Map<Generator, number>();
 
   #draw(draws: Map<Generator, Draw>, generator: Generator): Stream {
     const { seed, offset } = generator.state();

@@ -42,6 +42,8 @@ export interface DeviceControl {
   readonly putOptimizer: (step: object, numbers: OptimizerNumbers) => void;
   readonly launchStep: (step: object) => void;
 
+  /** Whether products of float32 may be computed in TF32, with factors of 10 bits. */
+  readonly allowTf32: (isAllowed: boolean) => void;
   readonly memoryUse: (device: number) => DeviceMemoryUse;
   /** As write, without waiting for writes before it. */
   readonly startWrite: (memory: Memory, offset: number, array: ArrayBufferView) => void;

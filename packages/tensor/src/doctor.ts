@@ -1,6 +1,7 @@
 // This package's part of `ringwise doctor`: the module that the launcher looks for.
 import { existsSync, readdirSync } from 'node:fs';
-import { type CudaInfo, findAddon } from './backends/native-addon.ts';
+import { type CudaInfo, type CudaLibrary, findAddon } from './backends/native-addon.ts';
+import { cudaInfoOf } from './backends/native-cuda.ts';
 import { TensorError } from './errors.ts';
 
 export interface Finding {
@@ -19,7 +20,9 @@ export async function* examine(): AsyncGenerator<Finding> {
   try {
     const { addon, path } = findAddon();
     yield { name, state: 'ok', text: `${path}; best kernels of this CPU: ${addon.useCpu(bestLevel)}` };
-    yield cudaFinding(addon.cudaInfo(), hasDeviceFiles(), process.env.CUDA_VISIBLE_DEVICES);
+    const info = cudaInfoOf(addon);
+    yield cudaFinding(info, hasDeviceFiles(), process.env.CUDA_VISIBLE_DEVICES);
+    if (info.devices.length > 0) yield librariesFinding(info.libraries);
   } catch (error) {
     if (!(error instanceof TensorError)) throw error;
     const platform = `${process.platform}-${process.arch}`;
@@ -29,7 +32,11 @@ export async function* examine(): AsyncGenerator<Finding> {
 }
 
 /** Where there are GPUs, or so it seems, CUDA must find them, unless the user has hidden them. */
-export function cudaFinding(info: CudaInfo, hasDevices: boolean, visible: string | undefined): Finding {
+export function cudaFinding(
+  info: Omit<CudaInfo, 'libraries'>,
+  hasDevices: boolean,
+  visible: string | undefined,
+): Finding {
   const name = 'cuda';
   const { compiled, driver, driverVersion, devices, reason } = info;
   if (devices.length > 0) {
@@ -52,6 +59,15 @@ export function cudaFinding(info: CudaInfo, hasDevices: boolean, visible: string
     text: `there are /dev/nvidia files, but no GPU can be used: ${reason}`,
     fix,
   };
+}
+
+/** Own kernels compute what a missing library would. */
+export function librariesFinding(libraries: readonly CudaLibrary[]): Finding {
+  const lines = libraries.map(({ name, path, version, reason }) =>
+    reason === '' ? `${name} ${version}: ${path}` : `${name}: ${reason}; own kernels are used`,
+  );
+  const isComplete = libraries.every(({ reason }) => reason === '');
+  return { name: 'cuda libraries', state: isComplete ? 'ok' : 'note', text: lines.join('\n') };
 }
 
 function hasDeviceFiles(): boolean {

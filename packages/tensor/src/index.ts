@@ -4,7 +4,7 @@ export { checkpoint } from './autograd/checkpoint.ts';
 export { customFunction, type FunctionContext, type FunctionOptions } from './autograd/custom.ts';
 export { type GradOptions, grad } from './autograd/grad.ts';
 export { kernelsName } from './backends/index.ts';
-export { type CudaDevice, type CudaInfo, cudaInfo } from './backends/native.ts';
+export { type CudaDevice, type CudaInfo, type CudaLibrary, cudaInfo } from './backends/native.ts';
 export { type CompiledStep, type CompileOptions, compile } from './compile.ts';
 export {
   type AutocastDType,
@@ -35,6 +35,7 @@ export { type DType, type HostArray, promoteTypes, resultType } from './dtype.ts
 export { TensorError, type TensorErrorCode } from './errors.ts';
 export { type Leak, leakReport, trackLeaks } from './leaks.ts';
 export * from './ops/index.ts';
+export { type MatmulPrecision, setFloat32MatmulPrecision } from './precision.ts';
 export type { BufferView, GradParam } from './protocol.ts';
 export { Generator, type GeneratorState, generator, manualSeed } from './random.ts';
 export {

@@ -3,7 +3,6 @@ import { describe, expect, test } from 'vitest';
 import {
   type CompiledStep,
   compile,
-  crossEntropy,
   dropout,
   generator,
   manualSeed,
@@ -16,7 +15,7 @@ import {
   type Tensor,
   tensor,
 } from '../src/index.ts';
-import { Linear, Module, ReLU, Sequential } from '../src/nn/index.ts';
+import { Linear, Module, ReLU } from '../src/nn/index.ts';
 import { Adam, clipGradNorm, Lion, type Optimizer, SGD } from '../src/optim/index.ts';
 import { codeOf } from './code-of.ts';
 import { cudaDevice } from './cuda-device.ts';
@@ -158,7 +157,7 @@ describe.skipIf(cudaDevice === null)(`compile on ${cudaDevice?.name}`, () => {
     synchronize(device);
     expect(total.item()).toBe(1 + 24 * 96);
     for (const other of others) {
-      expect(other.sum().item()).toBe(32);
+      expect(other.toArray()).toEqual(Array(32).fill(1));
       other.dispose();
     }
     for (let i = 0; i < 20; i++) step(x);
@@ -219,32 +218,6 @@ describe.skipIf(cudaDevice === null)(`compile on ${cudaDevice?.name}`, () => {
     expect(() => later(ones([1], { device }))).toThrow(
       /expected a function that returns when all is started/,
     );
-  });
-
-  test('a classifier with labels as an input', () => {
-    const losses = [false, true].map((isCompiled) => {
-      manualSeed(2);
-      const model = new Sequential(new Linear(8, 16), new ReLU(), new Linear(16, 4)).to(device);
-      const optimizer = new Adam(model.parameters(), { lr: 0.01 });
-      const step = (x: Tensor, y: Tensor): Tensor => {
-        optimizer.zeroGrad();
-        const loss = crossEntropy(model.forward(x), y);
-        loss.backward();
-        optimizer.step();
-        return loss;
-      };
-      const run = isCompiled ? compile(step) : step;
-      const random = generator(3);
-      return Array.from({ length: 6 }, (_, i) => {
-        const x = randn([5, 8], { generator: random }).to(device);
-        const y = tensor(
-          Int32Array.from({ length: 5 }, (_, k) => (i + k) % 4),
-          { device },
-        );
-        return run(x, y).item();
-      });
-    });
-    expect(losses[1]).toEqual(losses[0]);
   });
 });
 

@@ -1,6 +1,6 @@
 // This package's part of `ringwise doctor`: what it makes of what the driver tells.
 import { expect, it } from 'vitest';
-import { cudaFinding } from '../src/doctor.ts';
+import { cudaFinding, librariesFinding } from '../src/doctor.ts';
 
 const none = {
   compiled: true,
@@ -48,4 +48,18 @@ it.each([
       fix: expect.stringMatching(fix),
     });
   }
+});
+
+it('tells of each library where it is, or every path that was tried and what computes instead', () => {
+  const found = { name: 'cublasLt', path: '/lib/libcublasLt.so.13', version: '13.1', reason: '' };
+  const lost = { name: 'cublasLt', path: '', version: '', reason: 'not found: /a; /b' };
+  expect(librariesFinding([found])).toEqual({
+    name: 'cuda libraries',
+    state: 'ok',
+    text: 'cublasLt 13.1: /lib/libcublasLt.so.13',
+  });
+  expect(librariesFinding([lost])).toMatchObject({
+    state: 'note',
+    text: 'cublasLt: not found: /a; /b; own kernels are used',
+  });
 });

@@ -38,6 +38,7 @@ export function kernels(): Kernels {
 /** Streams, events and steps of CUDA devices. Throws ERR_TENSOR_DEVICE where the kernels have none. */
 export function deviceControl(): DeviceControl {
   chosen ??= choose();
+  if (prepare !== null) prepare();
   if (chosen.cuda === null) throw onlyOnHost('cuda');
   return chosen.cuda;
 }

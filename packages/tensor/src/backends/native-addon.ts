@@ -13,6 +13,17 @@ export interface CudaDevice {
   readonly multiprocessors: number;
 }
 
+/** A library of the vendor that computes where it is found. */
+export interface CudaLibrary {
+  readonly name: string;
+  /** Where it was found; empty when it was not. */
+  readonly path: string;
+  /** For example '13.1'; empty when it cannot be used. */
+  readonly version: string;
+  /** Why it cannot be used, with every path that was tried; empty when it can. */
+  readonly reason: string;
+}
+
 export interface CudaInfo {
   /** Whether the addon was built with CUDA kernels. */
   readonly compiled: boolean;
@@ -23,6 +34,8 @@ export interface CudaInfo {
   readonly devices: readonly CudaDevice[];
   /** Why there are no devices, with every path that was tried for the driver; empty when there are some. */
   readonly reason: string;
+  /** What is used beside the driver. They are loaded when this is read. */
+  readonly libraries: readonly CudaLibrary[];
 }
 
 /** What the caching allocator of a device holds. */
@@ -35,6 +48,8 @@ export interface CudaMemoryUse {
   readonly cached: number;
   readonly pieces: number;
   readonly segments: number;
+  /** Bytes that are held from the driver, those of captured steps included. */
+  readonly reserved: number;
   /** Bytes of pinned host memory. */
   readonly pinned: number;
 }
@@ -57,7 +72,10 @@ export interface NativeAddon extends NativeLayers {
   readonly numThreads: () => number;
   readonly setNumThreads: (count: number) => void;
   /** Loads the driver at the first call. */
-  readonly cudaInfo: () => CudaInfo;
+  readonly cudaInfo: () => Omit<CudaInfo, 'libraries'>;
+  readonly cudaLibraries: () => CudaLibrary[];
+  /** Whether float32 products may be computed in TF32. For the whole process. */
+  readonly cudaAllowTf32: (isAllowed: boolean) => void;
   /** Memory of a device; its handle is freed like all others, and never blocks. */
   readonly cudaAlloc: (device: number, dtype: number, count: number) => number;
   /** Memory of somebody else: `owner` is kept as long as anything works with it. */

@@ -5,7 +5,7 @@ import { type DType, dtypeInfo, type HostArray } from '../dtype.ts';
 import { fromAddon } from '../errors.ts';
 import type { Memory } from '../kernels.ts';
 import { refuseWhileRecording } from '../recording.ts';
-import type { NativeAddon } from './native-addon.ts';
+import type { CudaInfo, NativeAddon } from './native-addon.ts';
 
 /** Runs what may fail on a device for reasons that its caller cannot know. */
 export function onDevice<T>(call: () => T): T {
@@ -45,6 +45,14 @@ export function allocCuda(addon: NativeAddon, dtype: DType, count: number, devic
   return new CudaMemory(addon, dtype, count, device, handle);
 }
 
+/** What the addon finds; libraries are only loaded when they are asked for. */
+export const cudaInfoOf = (addon: NativeAddon): CudaInfo => ({
+  ...addon.cudaInfo(),
+  get libraries() {
+    return addon.cudaLibraries();
+  },
+});
+
 /** A function of the addon whose errors are this package's. */
 const on =
   <Arguments extends unknown[], Result>(call: (...given: Arguments) => Result) =>
@@ -79,9 +87,10 @@ export function cudaControl(addon: NativeAddon): DeviceControl {
     putOptimizer: (step, { steps, lr, weightDecay, momentum, smoothing, epsilon }) =>
       onDevice(() => addon.cudaStepPutOptimizer(step, steps, lr, weightDecay, momentum, smoothing, epsilon)),
     launchStep: on(addon.cudaStepLaunch),
+    allowTf32: (isAllowed) => addon.cudaAllowTf32(isAllowed),
     memoryUse: (device) => {
-      const { live, cached, pinned } = onDevice(() => addon.cudaMemory(device));
-      return { reservedBytes: live + cached, pinnedBytes: pinned };
+      const { reserved, pinned } = onDevice(() => addon.cudaMemory(device));
+      return { reservedBytes: reserved, pinnedBytes: pinned };
     },
     startWrite: (memory, offset, array) => {
       refuseWhileRecording('a copy from host memory');

@@ -15,7 +15,7 @@ import {
 } from '../kernels.ts';
 import { refuseWhileRecording } from '../recording.ts';
 import { type CudaInfo, loadAddon, type NativeAddon } from './native-addon.ts';
-import { allocCuda, cudaControl, onDevice } from './native-cuda.ts';
+import { allocCuda, cudaControl, cudaInfoOf, onDevice } from './native-cuda.ts';
 import { layerKernels } from './native-layers.ts';
 import { nnKernels } from './native-nn.ts';
 import { optimizerKernels } from './native-optimizer.ts';
@@ -257,5 +257,5 @@ export function loadNativeKernels(): Kernels {
 }
 
 /** What CUDA devices there are, and why there are none. Loads the addon and, at the first call, the driver. */
-export const cudaInfo = (): CudaInfo => loadAddon().cudaInfo();
-export type { CudaDevice, CudaInfo, CudaMemoryUse } from './native-addon.ts';
+export const cudaInfo = (): CudaInfo => cudaInfoOf(loadAddon());
+export type { CudaDevice, CudaInfo, CudaLibrary, CudaMemoryUse } from './native-addon.ts';

@@ -1,0 +1,110 @@
+// The functions of tensor/cuda/cublas_lt.h on the CPU: products as the library defines them, column by column, on the
+// streams of this device (RINGWISE_LIBCUBLASLT).
+#include <cstdint>
+#include <cstring>
+
+#include "test/software_gpu/streams.h"
+
+#define EXPORT extern "C" __attribute__((visibility("default"))) int
+
+namespace {
+
+using namespace ringwise::software_gpu;
+
+constexpr int kSuccess = 0, kInvalidValue = 7, kNotSupported = 15;
+
+struct Product {
+  int compute, type;
+  int32_t transpose[2] = {};
+};
+struct Layout {
+  int type;
+  uint64_t rows, cols;
+  int64_t step;
+  int32_t batch = 1;
+  int64_t stride = 0;
+};
+struct Choice {
+  uint64_t algorithm[8];
+  size_t workspace_bytes;
+  int status;
+  float waves;
+  int reserved[4];
+};
+
+/// Rows and columns of a factor as the product takes it.
+uint64_t rows_of(const Layout& layout, bool is_turned) { return is_turned ? layout.cols : layout.rows; }
+uint64_t cols_of(const Layout& layout, bool is_turned) { return is_turned ? layout.rows : layout.cols; }
+
+template <class T>
+void multiply(const Product& x, const Layout& la, const Layout& lb, const Layout& ld, T alpha, const T* a, const T* b,
+              T beta, T* d) {
+  const bool turn_a = x.transpose[0], turn_b = x.transpose[1];
+  for (int32_t i = 0; i < ld.batch; i++, a += la.stride, b += lb.stride, d += ld.stride) {
+    for (uint64_t col = 0; col < ld.cols; col++) {
+      for (uint64_t row = 0; row < ld.rows; row++) {
+        double sum = 0;
+        for (int64_t k = 0; k < static_cast<int64_t>(cols_of(la, turn_a)); k++) {
+          const auto r = static_cast<int64_t>(row), c = static_cast<int64_t>(col);
+          sum += static_cast<double>(turn_a ? a[r * la.step + k] : a[k * la.step + r]) *
+                 static_cast<double>(turn_b ? b[k * lb.step + c] : b[c * lb.step + k]);
+        }
+        T& to = d[static_cast<int64_t>(col) * ld.step + static_cast<int64_t>(row)];
+        to = static_cast<T>(static_cast<double>(alpha) * sum + (beta == 0 ? 0 : static_cast<double>(beta) * static_cast<double>(to)));
+      }
+    }
+  }
+}
+
+bool fits(const Product& x, const Layout& a, const Layout& b, const Layout& d) {
+  const auto is_wide = [](const Layout& layout) { return layout.step >= static_cast<int64_t>(layout.rows); };
+  return rows_of(a, x.transpose[0]) == d.rows && cols_of(b, x.transpose[1]) == d.cols &&
+         cols_of(a, x.transpose[0]) == rows_of(b, x.transpose[1]) && is_wide(a) && is_wide(b) && is_wide(d) &&
+         a.type == x.type && b.type == x.type && d.type == x.type && a.batch == d.batch && b.batch == d.batch;
+}
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) size_t cublasLtGetVersion() { return 130100; }
+EXPORT cublasLtCreate(void** handle) { return *handle = new char, kSuccess; }
+EXPORT cublasLtMatmulDescCreate(Product** product, int compute, int type) {
+  return *product = new Product{compute, type}, kSuccess;
+}
+EXPORT cublasLtMatmulDescSetAttribute(Product* product, int attribute, const void* value, size_t bytes) {
+  if ((attribute != 3 && attribute != 4) || bytes != sizeof(int32_t)) return kInvalidValue;
+  return std::memcpy(&product->transpose[attribute - 3], value, bytes), kSuccess;
+}
+EXPORT cublasLtMatmulDescDestroy(Product* product) { return delete product, kSuccess; }
+EXPORT cublasLtMatrixLayoutCreate(Layout** layout, int type, uint64_t rows, uint64_t cols, int64_t step) {
+  return *layout = new Layout{type, rows, cols, step}, kSuccess;
+}
+EXPORT cublasLtMatrixLayoutSetAttribute(Layout* layout, int attribute, const void* value, size_t bytes) {
+  if (attribute == 5 && bytes == sizeof layout->batch) return std::memcpy(&layout->batch, value, bytes), kSuccess;
+  if (attribute == 6 && bytes == sizeof layout->stride) return std::memcpy(&layout->stride, value, bytes), kSuccess;
+  return kInvalidValue;
+}
+EXPORT cublasLtMatrixLayoutDestroy(Layout* layout) { return delete layout, kSuccess; }
+EXPORT cublasLtMatmulPreferenceCreate(void** preference) { return *preference = new char, kSuccess; }
+EXPORT cublasLtMatmulPreferenceSetAttribute(void*, int, const void*, size_t) { return kSuccess; }
+EXPORT cublasLtMatmulPreferenceDestroy(char* preference) { return delete preference, kSuccess; }
+EXPORT cublasLtMatmulAlgoGetHeuristic(void*, const Product* x, const Layout* a, const Layout* b, const Layout* c,
+                                      const Layout* d, void*, int wanted, Choice* choice, int* found) {
+  *found = 0;
+  if (wanted < 1 || c != d || !fits(*x, *a, *b, *d)) return kNotSupported;
+  *choice = Choice{{}, 1024, 0, 1, {}};
+  return *found = 1, kSuccess;
+}
+EXPORT cublasLtMatmul(void*, const Product* x, const void* alpha, const void* a, const Layout* la, const void* b,
+                      const Layout* lb, const void* beta, const void* c, const Layout*, void* d, const Layout* ld,
+                      const void*, void* workspace, size_t bytes, SoftwareStream* stream) {
+  if (c != d || !workspace || bytes < 1024 || !fits(*x, *la, *lb, *ld)) return kInvalidValue;
+  const auto start = [&]<class T>(T) {
+    const T scale = *static_cast<const T*>(alpha), old = *static_cast<const T*>(beta);
+    return submit(stream, [=, product = *x, la = *la, lb = *lb, ld = *ld] {
+      std::memset(workspace, 0xff, bytes);
+      multiply(product, la, lb, ld, scale, static_cast<const T*>(a), static_cast<const T*>(b), old, static_cast<T*>(d));
+      return kSuccess;
+    });
+  };
+  return x->type == 1 ? start(double{}) : start(float{});
+}

@@ -1,0 +1,156 @@
+// Memory that several streams work with, and captured steps, on the software device (or a GPU with RINGWISE_TEST_GPU=1).
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "check.h"
+#include "tensor/cuda/captured_step.h"
+#include "tensor/cuda/info.h"
+#include "tensor/cuda/kernels.h"
+
+using namespace ringwise;
+using namespace ringwise::tensor;
+using cuda::Piece;
+
+namespace {
+
+constexpr size_t kCount = 1000;
+
+cuda::Device& device() {
+  cuda::Device& found = cuda::Device::get(0);
+  found.enter();
+  return found;
+}
+
+Block floats(size_t count = kCount) {
+  auto piece = std::make_shared<Piece>(device(), count * sizeof(float));
+  void* data = piece->data();
+  return {std::move(piece), data, DType::Float32, count, 0};
+}
+
+void work_on(uint32_t stream) { cuda::activity_on(0).stream = stream ? device().stream_of(stream) : cuda::WorkStream{}; }
+
+Operand dense(const Block& block) {
+  cuda::touch(block);
+  Operand operand{};
+  operand.data = static_cast<char*>(block.data);
+  operand.dtype = DType::Float32;
+  operand.strides[0] = 1;
+  return operand;
+}
+
+/// out = a + number
+void add(const Block& out, const Block& a, double number) {
+  Walk walk{};
+  walk.rank = 1;
+  walk.shape[0] = out.count;
+  walk.operands = 3;
+  walk.operand[0] = dense(out);
+  walk.operand[1] = dense(a);
+  walk.operand[2].dtype = DType::Float64;
+  walk.operand[2].is_number = true;
+  walk.operand[2].data = reinterpret_cast<char*>(&number);
+  cuda::kernels().map(MapOp::Add, DType::Float32, walk);
+}
+
+void fill(const Block& block, float value) {
+  const std::vector<float> values(block.count, value);
+  device().upload(block.data, values.data(), block.count * sizeof(float));
+}
+
+float first(const Block& block) {
+  std::vector<float> values(block.count);
+  device().download(values.data(), block.data, block.count * sizeof(float));
+  for (const float value : values) CHECK_EQ(value, values[0]);
+  return values[0];
+}
+
+}  // namespace
+
+TEST("memory comes back at once on its own stream, and after an event where another stream works with it") {
+  const uint32_t side = device().make_stream();
+  Block own = floats(), shared = floats(), out = floats();
+  fill(shared, 3);
+  device().synchronize();
+  const void* place = own.data;
+  own = {};
+  own = floats();
+  CHECK_EQ(own.data, place);
+  work_on(side);
+  add(out, shared, 1);
+  work_on(0);
+  shared = {};
+  const size_t held = device().memory().use().pieces;
+  std::vector<Block> others;
+  for (int i = 0; i < 4; i++) {
+    others.push_back(floats());
+    fill(others.back(), 9);
+  }
+  device().synchronize();
+  CHECK_EQ(first(out), 4.0f);
+  others.push_back(floats());  // looks for what has come back
+  CHECK_EQ(device().memory().use().pieces, held + others.size() - 1);
+}
+
+TEST("a step runs again and again with the numbers and the memory that are there then") {
+  cuda::CapturedStep step(device());
+  const Block total = floats();
+  Block constant = floats();
+  fill(total, 0);
+  fill(constant, 5);
+  step.begin();
+  {
+    const Block between = floats();
+    add(between, total, 1);
+    add(total, between, 1);
+    cuda::touch(constant);
+  }
+  const double number = 7;
+  const size_t at = step.put(&number, 1);
+  step.end();
+  CHECK_EQ(first(total), 0.0f);
+  void* place = constant.data;
+  constant = {};  // the step holds it
+  for (int run = 1; run <= 5; run++) {
+    step.rewind();
+    const double now = run;
+    CHECK_EQ(step.put(&now, 1), at);
+    step.launch();
+    const Block other = floats();
+    CHECK(other.data != place);
+    fill(other, -1);
+  }
+  CHECK_EQ(first(total), 10.0f);
+  double read = 0;
+  device().download(&read, step.address(at), sizeof read);
+  CHECK_EQ(read, 5.0);
+}
+
+TEST("what fails while a step is recorded leaves the thread as it was") {
+  cuda::CapturedStep step(device());
+  const Block x = floats();
+  fill(x, 2);
+  step.begin();
+  add(x, x, 1);
+  step.abort();
+  CHECK_EQ(first(x), 2.0f);
+  step.begin();
+  add(x, x, 1);
+  step.end();
+  step.launch();
+  CHECK_EQ(first(x), 3.0f);
+}
+
+int main() {
+#ifdef RINGWISE_SOFTWARE_CUDA
+  const char* gpu = std::getenv("RINGWISE_TEST_GPU");
+  if (!gpu || std::strcmp(gpu, "1") != 0) setenv("RINGWISE_LIBCUDA", RINGWISE_SOFTWARE_CUDA, 1);
+#endif
+  const cuda::Info info = cuda::info();
+  if (info.devices.empty()) {
+    std::printf("skipped %zu tests: %s\n", test::cases().size(), info.reason.c_str());
+    return 0;
+  }
+  return test::run_all();
+}
