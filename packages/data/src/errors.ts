@@ -12,7 +12,8 @@ export type DataErrorCode =
   | 'ERR_DATA_MODULE'
   | 'ERR_DATA_IDX'
   | 'ERR_DATA_FILE'
-  | 'ERR_DATA_NOT_FOUND';
+  | 'ERR_DATA_NOT_FOUND'
+  | 'ERR_DATA_PEER';
 
 const brand = Symbol.for('ringwise.DataError');
 
@@ -304,5 +305,29 @@ export function badJson(path: string, line: number, cause: unknown): DataError {
     'ERR_DATA_FILE',
     `JSON lines: line ${line} is no JSON; expected one value per line, got ${(cause as Error).message} (${path}:${line}).`,
     { cause },
+  );
+}
+
+export function noPeer(reader: string, name: string, cause: unknown): DataError {
+  const [reason] = (cause instanceof Error ? cause.message : String(cause)).trim().split('\n', 1);
+  return new DataError(
+    'ERR_DATA_PEER',
+    `${reader}: expected the package ${name}, got: ${reason}. Run npm install ${name}.`,
+    { cause },
+  );
+}
+
+/** A file that a reader cannot make sense of. `where` is the file, and the place in it where that is known. */
+export function badFile(
+  reader: string,
+  where: string,
+  [what, expected, got]: readonly [what: string, expected: string, got: string],
+  next: string,
+  cause?: unknown,
+): DataError {
+  return new DataError(
+    'ERR_DATA_FILE',
+    `${reader}: ${what}; expected ${expected}, got ${got} (${where}). ${next}`,
+    cause === undefined ? {} : { cause },
   );
 }

@@ -1,5 +1,6 @@
 export { ArrayDataset, type ArrayField, type FieldArrays } from './array-dataset.ts';
 export { BatchSampler, type BatchSource } from './batch-sampler.ts';
+export { BlockRandomSampler, type BlockRandomSamplerOptions } from './block-random-sampler.ts';
 export { type Collated, defaultCollate } from './collate.ts';
 export { concatDatasets } from './concat-datasets.ts';
 export { DataLoader } from './data-loader.ts';

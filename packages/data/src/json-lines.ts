@@ -4,9 +4,9 @@
 import { checkIndex } from './check.ts';
 import type { Dataset } from './dataset.ts';
 import { badJson } from './errors.ts';
+import { chunksOf, OffsetList } from './file-chunks.ts';
 import { OpenFile } from './open-file.ts';
 
-const chunkBytes = 256 * 1024;
 const newline = 10;
 
 /** Each pass reads the file from its beginning, 256 KiB at a time, and closes it at its end. Synchronous. */
@@ -71,14 +71,6 @@ function parse<T>(line: Buffer, path: string, number: number): T {
   }
 }
 
-function* chunksOf(file: OpenFile): Generator<Buffer, void, undefined> {
-  for (let at = 0; at < file.size; at += chunkBytes) {
-    const chunk = Buffer.allocUnsafe(Math.min(chunkBytes, file.size - at));
-    file.read(chunk, at);
-    yield chunk;
-  }
-}
-
 function* linesOf(file: OpenFile): Generator<Buffer, void, undefined> {
   let parts: Buffer[] = []; // of a line that goes on in the next chunk
   for (const chunk of chunksOf(file)) {
@@ -94,21 +86,17 @@ function* linesOf(file: OpenFile): Generator<Buffer, void, undefined> {
 }
 
 function offsetsOf(file: OpenFile): Float64Array {
-  let offsets = new Float64Array(1024);
-  let count = 1; // the first line begins at 0
+  const offsets = new OffsetList();
+  let last = 0;
   let at = 0;
-  const add = (offset: number) => {
-    if (count === offsets.length) {
-      const larger = new Float64Array(2 * count);
-      larger.set(offsets);
-      offsets = larger;
-    }
-    offsets[count++] = offset;
-  };
+  offsets.add(last);
   for (const chunk of chunksOf(file)) {
-    for (let to = chunk.indexOf(newline); to >= 0; to = chunk.indexOf(newline, to + 1)) add(at + to + 1);
+    for (let to = chunk.indexOf(newline); to >= 0; to = chunk.indexOf(newline, to + 1)) {
+      last = at + to + 1;
+      offsets.add(last);
+    }
     at += chunk.length;
   }
-  if (offsets[count - 1] !== file.size) add(file.size);
-  return offsets.slice(0, count);
+  if (last !== file.size) offsets.add(file.size);
+  return offsets.toArray();
 }

@@ -1,0 +1,1 @@
+export { type ImageBatch, ImageFolder, type ImageFolderOptions, type ImageSample } from './image-folder.ts';

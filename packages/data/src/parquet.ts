@@ -1,0 +1,1 @@
+export { ParquetFile, type ParquetOptions } from './parquet-file.ts';

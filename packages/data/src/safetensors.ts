@@ -1,0 +1,1 @@
+export { SafetensorsFile } from './safetensors-file.ts';
