@@ -58,6 +58,14 @@ describe('own-autograd.ts', () => {
   });
 });
 
+describe('tfjs/main.ts', () => {
+  it.each([1, 2])('trains %i ranks with model.fit() as one process', async (size) => {
+    const [losses, verdict] = await linesOf('tfjs/main.ts', size);
+    expect(losses).toMatch(/^\[0\] loss 2\.\d{3} /);
+    expect(verdict).toBe(`[0] ${size} ranks: the same bits on all, and the weights of one process to 1e-6`);
+  });
+});
+
 describe('parameter-server.ts', () => {
   const claims = (prefix: string, workers: number) =>
     ['synchronous', 'asynchronous'].map(

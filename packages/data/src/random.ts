@@ -61,7 +61,8 @@ export function randperm(length: number, seed: number): Int32Array {
 /** In place; returns `order`. */
 export function shuffle(order: Int32Array, random: Mt19937): Int32Array {
   for (let i = 0; i < order.length - 1; i++) {
-    const j = i + (random.uint32() % (order.length - i));
+    // Both operands as uint32, or V8 divides as float64, at half the speed.
+    const j = i + (random.uint32() % ((order.length - i) >>> 0));
     const picked = order[j]!;
     order[j] = order[i]!;
     order[i] = picked;

@@ -72,6 +72,32 @@ describe('state and load', () => {
     }
   });
 
+  it('cover an epoch exactly over many restarts, each at another world size', () => {
+    const length = 211;
+    const seen: number[] = [];
+    let state: SamplerState | null = null;
+    for (const [replicas, steps] of [
+      [4, 3],
+      [3, 5],
+      [7, 2],
+      [1, 4],
+      [2, 6],
+      [5, Infinity],
+    ] as const) {
+      const ranks = ranksOf(length, replicas, 3);
+      if (state) for (const { loader } of ranks) loader.load(state);
+      const parts = ranks.map((rank) => read(rank, steps));
+      expect(new Set(parts.map((part) => part.length)).size).toBe(1);
+      seen.push(...parts.flat());
+      const states: SamplerState[] = ranks.map(({ loader }) => loader.state());
+      for (const other of states) expect(other).toEqual(states[0]);
+      state = states[0]!;
+    }
+    expect(new Set(seen).size).toBe(length);
+    expect(seen.length - length).toBeLessThan(5); // the padding of the last part alone
+    expect(new Set(seen.slice(0, length)).size).toBe(length);
+  });
+
   it('leave the epochs after the resumed one whole', () => {
     const [rank] = ranksOf(10, 1, 3);
     read(rank!, 2);
