@@ -31,6 +31,8 @@ interface Row {
   readonly samples: number;
   /** Of the loader, without what the loop does. */
   readonly usPerSample: number;
+  /** Processor time of loader and loop together, which other programs on the machine change less; null beside steps. */
+  readonly cpuUsPerSample: number | null;
   /** Of the loop's time. */
   readonly waitPercent: number | null;
   readonly longestWaitMs: number;
@@ -38,7 +40,7 @@ interface Row {
 }
 
 function report(row: Row): void {
-  const { name, batchSize, samples, usPerSample, waitPercent, longestWaitMs, ok } = row;
+  const { name, batchSize, samples, usPerSample, cpuUsPerSample, waitPercent, longestWaitMs, ok } = row;
   if (!ok) process.exitCode = 1;
   if (values.json) {
     console.log(JSON.stringify({ bench: 'loader', stepMs, cores: availableParallelism(), ...row }));
@@ -49,6 +51,7 @@ function report(row: Row): void {
     String(batchSize).padStart(5),
     String(samples).padStart(9),
     usPerSample.toFixed(3).padStart(12),
+    (cpuUsPerSample === null ? '-' : cpuUsPerSample.toFixed(3)).padStart(13),
     (waitPercent === null ? '-' : waitPercent.toFixed(2)).padStart(7),
     longestWaitMs.toFixed(2).padStart(11),
     ok ? '   yes' : '    NO',
@@ -75,6 +78,7 @@ async function memory(): Promise<void> {
     const loader = new DataLoader<unknown, B>(data, { batchSize, sampler });
     const seen = new Uint8Array(length);
     const times: number[] = [];
+    const cpu = process.cpuUsage();
     for (let epoch = 0; epoch < 5; epoch++) {
       sampler.setEpoch(epoch);
       const { waitMs } = loader.statistics();
@@ -85,9 +89,20 @@ async function memory(): Promise<void> {
       times.push(loader.statistics().waitMs - waitMs);
     }
     const usPerSample = (times.sort((a, b) => a - b)[2]! * 1000) / length;
+    const { user, system } = process.cpuUsage(cpu);
+    const cpuUsPerSample = (user + system) / (5 * length);
     const { longestWaitMs } = loader.statistics();
     const ok = seen.every((count) => count === 5);
-    report({ name, batchSize, samples: length, usPerSample, waitPercent: null, longestWaitMs, ok });
+    report({
+      name,
+      batchSize,
+      samples: length,
+      usPerSample,
+      cpuUsPerSample,
+      waitPercent: null,
+      longestWaitMs,
+      ok,
+    });
   };
   await run('memory, before collate', numbers, (indices) => indices);
   await run('memory, one float gathered', new ArrayDataset({ x: column }), ({ x }) => x.data);
@@ -115,6 +130,7 @@ async function fed<B>(
     batchSize,
     samples,
     usPerSample: (waitMs * 1000) / samples,
+    cpuUsPerSample: null,
     waitPercent: (100 * waitMs) / (waitMs + workMs),
     longestWaitMs,
     ok: right === samples && samples === dataset.length,
@@ -206,7 +222,8 @@ function picture(side: number, shade: number): Promise<Buffer> {
 
 const folder = mkdtempSync(join(tmpdir(), 'bench-loader-'));
 try {
-  if (!values.json) console.log(`${'case'.padEnd(26)} batch   samples  us/sample  wait %  longest ms  right`);
+  if (!values.json)
+    console.log(`${'case'.padEnd(26)} batch   samples  us/sample cpu us/sample  wait %  longest ms  right`);
   const only = values.only.split(',');
   if (only.includes('memory')) await memory();
   if (only.includes('tokens')) await tokens(folder);
