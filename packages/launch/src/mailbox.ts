@@ -61,7 +61,10 @@ async function take(store: Store, box: string, number: number, signal: AbortSign
   const now = <T>(answer: Promise<T>) => unlessAborted(answer, signal);
   for (;;) {
     const bytes = await store.get(key, { timeoutMs: gapMs, signal }).catch((error: unknown) => {
-      if (StoreError.isInstance(error) && error.code === 'ERR_STORE_TIMEOUT') return null;
+      // A wait takes a connection of its own, which a busy store may not accept in time.
+      const isOver =
+        StoreError.isInstance(error) && ['ERR_STORE_TIMEOUT', 'ERR_STORE_CONNECT'].includes(error.code);
+      if (isOver) return null;
       throw error;
     });
     if (bytes !== null) {
