@@ -20,6 +20,8 @@ export interface BucketStatistics {
 export interface StepStatistics {
   /** Averaged backwards before it. */
   readonly step: number;
+  /** When the first gradient was ready, on the clock of performance.now(). */
+  readonly beganMs: number;
   /** From the first gradient to the end of backward. */
   readonly backwardMs: number;
   /** From the end of backward until all gradients were averaged: what the program waited. */
@@ -56,5 +58,6 @@ export function statisticsOf(
     };
   });
   const arrivalOrder = arrivals.map((param) => names[param]!);
-  return { step, backwardMs: since(endMs), exposedMs: doneMs - endMs, arrivalOrder, buckets };
+  const exposedMs = doneMs - endMs;
+  return { step, beganMs: beginMs, backwardMs: since(endMs), exposedMs, arrivalOrder, buckets };
 }

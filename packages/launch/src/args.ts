@@ -8,7 +8,7 @@ import * as errors from './errors.ts';
 import { flags, flagsToCome, variableOf } from './flags.ts';
 import { meetingOf } from './meeting-args.ts';
 import { nearest } from './nearest.ts';
-import { defaultSignals, type OutputOptions, type RunOptions } from './run-options.ts';
+import { defaultSignals, type LiveOptions, type OutputOptions, type RunOptions } from './run-options.ts';
 import { streamsOf } from './std-streams.ts';
 import { isSwitchedOn, type Values, wholeNumber } from './values.ts';
 
@@ -22,7 +22,10 @@ export function parseRun(argv: readonly string[], env: NodeJS.ProcessEnv): RunOp
     options: Object.fromEntries(
       flags.map((f) => [
         f.name,
-        { type: f.value ? 'string' : 'boolean', ...(f.short && { short: f.short }) } as const,
+        {
+          type: f.value && !f.isValueOptional ? 'string' : 'boolean',
+          ...(f.short && { short: f.short }),
+        } as const,
       ]),
     ),
     strict: false,
@@ -64,6 +67,7 @@ function checkedValue(name: string, rawName: string, value: string | undefined):
     if (value !== undefined) throw errors.unexpectedValue(rawName, value);
     return '1';
   }
+  if (value === undefined && flag.isValueOptional) return '1';
   if (value === undefined) throw errors.missingValue(rawName, flag.value);
   return value;
 }
@@ -90,6 +94,7 @@ function toOptions(
     shutdownTimeoutMs: wholeNumber(values, 'shutdown-timeout', '30', 86_400) * 1000,
     signals: signalsOf(values),
     output: outputOf(values),
+    live: liveOf(values),
     isDryRun: isSwitchedOn(values, 'dry-run'),
     binding: bindingOf(values),
     isLocalRankVirtual: isSwitchedOn(values, 'virtual-local-rank'),
@@ -102,6 +107,26 @@ function bindingOf(values: Values): BindingKind | null {
   const kind = bindingKinds.find((each) => each === text);
   if (!kind) throw errors.badArgument('ringwise run', '--numa-binding', bindingKinds.join(', '), text);
   return kind;
+}
+
+function liveOf(values: Values): LiveOptions {
+  return {
+    ui: uiOf(values),
+    metricsFile: values.get('metrics') ?? null,
+    tensorboardDir: values.get('tensorboard') ?? null,
+  };
+}
+
+function uiOf(values: Values): LiveOptions['ui'] {
+  const text = values.get('ui') ?? '';
+  if (['', '0', 'false'].includes(text.toLowerCase())) return null;
+  if (isSwitchedOn(values, 'ui')) return { host: '127.0.0.1', port: 0 };
+  const [, bracketed, name, port = '0'] = /^(?:\[([\da-f:]+)\]|([^:[\]]+))(?::(\d+))?$/i.exec(text) ?? [];
+  const host = bracketed ?? name;
+  if (host === undefined || /^\d+$/.test(host) || Number(port) > 65_535) {
+    throw errors.badArgument('ringwise run', '--ui', 'an address such as 127.0.0.1:8080', text);
+  }
+  return { host, port: Number(port) };
 }
 
 function outputOf(values: Values): OutputOptions {

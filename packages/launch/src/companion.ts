@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { notInstalled } from './errors.ts';
 import { runScript } from './run.ts';
-import { defaultSignals, oneHost, toTerminal } from './run-options.ts';
+import { defaultSignals, oneHost, toTerminal, unwatched } from './run-options.ts';
 
 /** What the command may ask for. */
 export interface Launcher {
@@ -47,6 +47,7 @@ export async function runCompanion(
         shutdownTimeoutMs: 30_000,
         signals: defaultSignals,
         output: toTerminal,
+        live: unwatched,
         isDryRun: false,
         binding: null,
         isLocalRankVirtual: false,

@@ -10,6 +10,7 @@ export type LaunchErrorCode =
   | 'ERR_LAUNCH_NOT_INSTALLED'
   | 'ERR_LAUNCH_NO_SHELL'
   | 'ERR_LAUNCH_NO_TYPESCRIPT'
+  | 'ERR_LAUNCH_PAGE'
   | 'ERR_LAUNCH_PLATFORM'
   | 'ERR_LAUNCH_RANK_FAILED'
   | 'ERR_LAUNCH_SCRIPT'
@@ -190,6 +191,14 @@ export const storeFailed = (host: string, port: number, cause: unknown) =>
     isInUse(cause)
       ? `ringwise run: port ${port} of ${host} is in use. Give another --master-port, or none: then a free one is taken.`
       : `ringwise run: could not host the store on ${host} port ${port}: ${(cause as Error).message}`,
+    { cause },
+  );
+
+export const pageFailed = (host: string, port: number, cause: unknown) =>
+  new LaunchError(
+    'ERR_LAUNCH_PAGE',
+    `ringwise run: could not serve the live page on ${host} port ${port}: ${(cause as Error).message}. ` +
+      'Give another --ui=HOST:PORT; port 0 takes a free one.',
     { cause },
   );
 

@@ -5,6 +5,8 @@ export interface Flag {
   readonly short?: string;
   /** How help names the value; absent for a switch. */
   readonly value?: string;
+  /** It may be left out, and is given as --name=value. */
+  readonly isValueOptional?: true;
   readonly help: string;
 }
 
@@ -119,6 +121,23 @@ export const flagGroups: readonly FlagGroup[] = [
         name: 'local-ranks-filter',
         value: 'R,…',
         help: 'local ranks whose lines reach the terminal [all]',
+      },
+    ],
+  },
+  {
+    title: 'What ranks report with reportMetrics(); on the host that keeps the store, for all hosts',
+    flags: [
+      {
+        name: 'ui',
+        value: 'HOST:PORT',
+        isValueOptional: true,
+        help: 'serve a live page while the job runs; its address is printed [127.0.0.1, a free port]',
+      },
+      { name: 'metrics', value: 'FILE', help: 'add every report to this file, a line of JSON each' },
+      {
+        name: 'tensorboard',
+        value: 'DIR',
+        help: "write TensorBoard's event files there, one folder per rank",
       },
     ],
   },

@@ -13,8 +13,9 @@ export const mainHelp = `ringwise: distributed training for Node.js
   ringwise --version
 `;
 
-const lineOf = ({ name, short, value, help }: Flag) => {
-  const flag = `${short ? `-${short}, ` : ''}--${name}${value ? ` ${value}` : ''}`;
+const lineOf = ({ name, short, value, isValueOptional, help }: Flag) => {
+  const shown = value && (isValueOptional ? `[=${value}]` : ` ${value}`);
+  const flag = `${short ? `-${short}, ` : ''}--${name}${shown ?? ''}`;
   return `  ${flag.padEnd(28)}${flag.length > 27 ? `\n${' '.repeat(30)}` : ''}${help}`;
 };
 

@@ -28,10 +28,12 @@ export class RankOutput {
   readonly tail: string[] = [];
   readonly #prefix: string;
   readonly #write: Write;
+  readonly #onLine: (line: string) => void;
   #heldStreams = 0;
   #releasedMs = 0; // when the last stream was read again, on the clock of performance.now()
 
-  constructor(rank: number, write: Write) {
+  constructor(rank: number, write: Write, onLine: (line: string) => void = () => {}) {
+    this.#onLine = onLine;
     this.#prefix = `[${rank}] `;
     this.#write = write;
   }
@@ -63,6 +65,7 @@ export class RankOutput {
 
   #emit(stream: 'stdout' | 'stderr', lines: readonly string[], isShown: boolean): Promise<void> | null {
     if (lines.length === 0) return null;
+    lines.forEach(this.#onLine);
     this.tail.push(...lines.slice(-tailLines));
     this.tail.splice(0, this.tail.length - tailLines);
     if (!isShown) return null;

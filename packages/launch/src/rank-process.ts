@@ -10,10 +10,14 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { readErrorFile } from './error-file.ts';
 import { isSecondary, LAST_WORDS_FD, type LastWords, parseLastWords, reportError } from './last-words.ts';
 import type { LifeLine } from './life-line.ts';
+import type { Observe } from './live/events.ts';
+import { METRICS_FD } from './live/rank-metrics.ts';
+import { readReports } from './live/read-reports.ts';
 import { RankOutput, type RankStreams, type Write } from './output.ts';
 import type { RankSpec } from './plan.ts';
 
 const wordsFd = 3;
+const metricsFd = 4;
 /** How long the pipes of an ended rank are read on: a process that left its group may hold them open for ever. */
 const drainMs = 500;
 /** How long a failed rank's last words are waited for. They are in the pipe when it ends. */
@@ -24,6 +28,8 @@ export interface RankOptions {
   readonly write?: Write;
   /** How reports call this host. Default: its host name. */
   readonly host?: string;
+  /** Told of all that becomes known of the rank; given, the rank can report metrics. */
+  readonly observe?: Observe;
   /** Given, the rank has a message channel, and its process is handed over as soon as it runs. */
   readonly connect?: (rank: number, child: ChildProcess) => void;
 }
@@ -75,6 +81,7 @@ export function startRank(
   }
   lifeLine.add(pid);
   const words = readWords(child);
+  options.observe?.({ kind: 'started', rank: spec.rank, host: options.host ?? hostname(), pid });
   let stoppedNs: bigint | null = null;
   let hasEnded = false;
   child.once('exit', (exitCode) => {
@@ -99,13 +106,17 @@ export function startRank(
   };
 }
 
-function spawnRank(spec: RankSpec, { write, connect }: RankOptions): ChildProcess {
+function spawnRank(spec: RankSpec, { write, connect, observe }: RankOptions): ChildProcess {
   const output = write ? 'pipe' : 'inherit';
-  const stdio: StdioOptions = ['ignore', output, output, 'pipe'];
+  const stdio: StdioOptions = ['ignore', output, output, 'pipe', observe ? 'pipe' : 'ignore'];
   if (connect) stdio.push('ipc');
   const [command, ...args] = spec.command as [string, ...string[]];
   return spawn(command, [...args, ...spec.args], {
-    env: spec.isNode ? { ...spec.env, [LAST_WORDS_FD]: `${wordsFd}` } : spec.env,
+    env: {
+      ...spec.env,
+      ...(spec.isNode && { [LAST_WORDS_FD]: `${wordsFd}` }),
+      ...(observe && { [METRICS_FD]: `${metricsFd}` }),
+    },
     stdio,
     detached: true,
     serialization: 'advanced',
@@ -130,12 +141,15 @@ function readWords(child: ChildProcess): Words {
 async function follow(
   spec: RankSpec,
   child: ChildProcess,
-  { write, host = hostname() }: RankOptions,
+  { write, observe, host = hostname() }: RankOptions,
   words: Words,
   stoppedNs: () => bigint | null,
 ): Promise<RankOutcome> {
   const { rank, streams } = spec;
-  const output = write ? new RankOutput(rank, write) : null;
+  const output = write
+    ? new RankOutput(rank, write, (text) => observe?.({ kind: 'line', rank, text }))
+    : null;
+  if (observe) readReports(child.stdio[metricsFd] as Readable, rank, observe);
   const closeFiles = output ? copyStreams(output, child, streams) : () => {};
   const closed = once(child, 'close');
   const disconnected = child.connected ? once(child, 'disconnect') : null;
@@ -152,6 +166,7 @@ async function follow(
   const stopNs = stoppedNs();
   const failed = exitCode !== 0 && (stopNs === null || sinceNs < stopNs);
   const failedNs = failed ? sinceNs : null;
+  observe?.({ kind: 'ended', rank, exitCode, signal, hasFailed: failed });
   const logFile = streams?.stderr.file ?? streams?.stdout.file ?? null;
   const tail = output?.tail ?? [];
   return { rank, host, pid: child.pid, exitCode, signal, failedNs, lastWords, tail, logFile };

@@ -3,10 +3,17 @@
 
 import { recordErrors } from './error-file.ts';
 import { installLastWords, LAST_WORDS_FD } from './last-words.ts';
+import { installMetrics, METRICS_FD } from './live/rank-metrics.ts';
 
 const fd = process.env[LAST_WORDS_FD];
 if (fd) {
   delete process.env[LAST_WORDS_FD];
   installLastWords(Number(fd));
   recordErrors();
+}
+
+const metricsFd = process.env[METRICS_FD];
+if (metricsFd) {
+  delete process.env[METRICS_FD];
+  installMetrics(Number(metricsFd));
 }

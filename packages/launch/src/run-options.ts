@@ -38,6 +38,16 @@ export interface OutputOptions {
   readonly localRanks: ReadonlySet<number> | null;
 }
 
+/** Who looks at the job besides the terminal. Only the launcher that keeps the store does anything about it. */
+export interface LiveOptions {
+  /** Where the live page is served; null: nowhere. Port 0 takes a free one. */
+  readonly ui: { readonly host: string; readonly port: number } | null;
+  /** Gets the reports of all ranks as lines of JSON. */
+  readonly metricsFile: string | null;
+  /** Gets a folder of TensorBoard event files for each rank. */
+  readonly tensorboardDir: string | null;
+}
+
 export interface RunOptions {
   readonly script: string;
   readonly scriptArgs: readonly string[];
@@ -53,6 +63,7 @@ export interface RunOptions {
   readonly shutdownTimeoutMs: number;
   readonly signals: readonly NodeJS.Signals[];
   readonly output: OutputOptions;
+  readonly live: LiveOptions;
   readonly isDryRun: boolean;
   /** Null: ranks run wherever the system puts them. */
   readonly binding: BindingKind | null;
@@ -85,5 +96,7 @@ export const toTerminal: OutputOptions = {
   tee: nothing,
   localRanks: null,
 };
+
+export const unwatched: LiveOptions = { ui: null, metricsFile: null, tensorboardDir: null };
 
 export const defaultSignals: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'];

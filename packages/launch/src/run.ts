@@ -8,6 +8,7 @@ import { parseRun } from './args.ts';
 import { coordinate } from './coordinate.ts';
 import { describePlan } from './dry-run.ts';
 import { runHelp } from './help.ts';
+import { type Monitor, openMonitor } from './live/monitor.ts';
 import { type LogFiles, openLogFiles } from './log-files.ts';
 import { thisMachine } from './machine.ts';
 import type { Member, StartOrder, Verdict } from './messages.ts';
@@ -17,7 +18,7 @@ import { type Machine, planRanks, type RankPlace, rankCount } from './plan.ts';
 import { type Program, programOf } from './program.ts';
 import { type Meeting, openMeeting } from './rendezvous.ts';
 import type { RunOptions } from './run-options.ts';
-import { type Partaking, takePart } from './take-part.ts';
+import { type Part, type Partaking, takePart } from './take-part.ts';
 import { terminal } from './terminal.ts';
 
 /** Runs the command and returns its exit code. Takes over the process's signals. */
@@ -37,7 +38,7 @@ interface Work {
   readonly program: Program;
   readonly member: Member;
   readonly places: readonly RankPlace[];
-  readonly write: Write | undefined;
+  readonly monitor: Monitor;
 }
 
 /**
@@ -61,19 +62,25 @@ export async function runScript(command: string, options: RunOptions, write?: Wr
     return 0;
   }
   const meeting = await openMeeting(where, options.runId, process.env);
-  const logs = await openLogFiles(options.output, nproc, meeting.runId, program.isNode);
+  let logs: LogFiles | undefined;
+  let monitor: Monitor | undefined;
   try {
-    const verdict = await takeWholePart({ options, machine, program, member, places, write }, meeting, logs);
-    explain(verdict, meeting.isHost || verdict.blamed === member.id);
+    logs = await openLogFiles(options.output, nproc, meeting.runId, program.isNode);
+    monitor = await openMonitor(options.live, meeting, [script, ...scriptArgs].join(' '), write);
+    const work = { options, machine, program, member, places, monitor };
+    const verdict = await takeWholePart(work, meeting, logs);
+    monitor.finish(verdict);
+    explain(verdict, meeting.isHost || verdict.blamed === member.id, monitor.say);
     return verdict.exitCode;
   } finally {
-    logs.close();
+    await monitor?.close();
+    logs?.close();
     await meeting.close();
   }
 }
 
 async function takeWholePart(work: Work, meeting: Meeting, logs: LogFiles): Promise<Verdict> {
-  const { member, options } = work;
+  const { member, options, monitor } = work;
   const { store, where, isHost } = meeting;
   const { maxNodes, keepAliveMs: everyMs, keepAliveAttempts: attempts } = options.meeting;
   const keepAlive = maxNodes > 1 ? { everyMs, attempts } : null;
@@ -81,8 +88,11 @@ async function takeWholePart(work: Work, meeting: Meeting, logs: LogFiles): Prom
   const coordination =
     isHost &&
     coordinate(store, { ...options.meeting, self: member.id, maxRestarts, settle: settleTimes }, keepAlive);
-  const start = (order: StartOrder, onFailure: (isSecondary: boolean) => void) =>
-    startRound(work, meeting, logs, order, onFailure);
+  const start: Part['start'] = (order, onFailure, clockOffsetNs) => {
+    monitor.startRound(order, clockOffsetNs);
+    return startRound(work, meeting, logs, order, onFailure);
+  };
+  const { say } = monitor;
   const part = takePart({ member, store, where, keepAlive: isHost ? null : keepAlive, say, start });
   passOnSignals(part, options.signals);
   const verdict = await part.verdict;
@@ -91,7 +101,7 @@ async function takeWholePart(work: Work, meeting: Meeting, logs: LogFiles): Prom
 }
 
 function startRound(
-  { options, machine, program, member, places, write }: Work,
+  { options, machine, program, member, places, monitor }: Work,
   meeting: Meeting,
   logs: LogFiles,
   order: StartOrder,
@@ -100,14 +110,16 @@ function startRound(
   const { round, firstRank, worldSize, groupRank, groupWorldSize, why } = order;
   if (why) {
     const size = `${worldSize} rank${worldSize > 1 ? 's' : ''} on ${groupWorldSize} host${groupWorldSize > 1 ? 's' : ''}`;
-    say(`starting all ranks again, ${size}; ${why}`);
+    monitor.say(`starting all ranks again, ${size}; ${why}`);
   }
   const share = { nproc: member.nproc, firstRank, worldSize, groupRank, groupWorldSize };
   const facts = { role: options.role, restartCount: round, maxRestarts: options.maxRestarts };
   const extras = (local: number) => logs.forRank(round, local);
   const specs = planRanks(share, program, meeting, machine, facts, extras, places);
   const { shutdownTimeoutMs } = options;
-  return startJob(specs, { shutdownTimeoutMs, host: member.host, onFailure, ...(write && { write }) });
+  const { write, observe } = monitor;
+  const looks = { ...(write && { write }), ...(observe && { observe }) };
+  return startJob(specs, { shutdownTimeoutMs, host: member.host, onFailure, ...looks });
 }
 
 // A rank prints into a pipe and so without colours; on a terminal it may use them all the same.
@@ -126,11 +138,7 @@ function passOnSignals(part: Partaking, signals: readonly NodeJS.Signals[]): voi
 }
 
 /** The whole story is told where it happened and at host 0; its first line on the other hosts. */
-function explain({ text }: Verdict, isWhole: boolean): void {
+function explain({ text }: Verdict, isWhole: boolean, say: Monitor['say']): void {
   if (text === null) return;
   say(isWhole ? text : text.split('\n')[0]!);
-}
-
-function say(text: string): void {
-  process.stderr.write(`ringwise: ${text}\n`);
 }

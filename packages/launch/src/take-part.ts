@@ -27,8 +27,15 @@ export interface Part {
   readonly keepAlive: KeepAlive | null;
   /** Tells the user something. */
   readonly say: (text: string) => void;
-  /** Starts the ranks of this host; `onFailure` is called as soon as one of them fails. */
-  readonly start: (order: StartOrder, onFailure: (isSecondary: boolean) => void) => Promise<Job>;
+  /**
+   * Starts the ranks of this host; `onFailure` is called as soon as one of them fails. The offset, added to this host's
+   * clock, gives that of the host with the store.
+   */
+  readonly start: (
+    order: StartOrder,
+    onFailure: (isSecondary: boolean) => void,
+    clockOffsetNs: bigint,
+  ) => Promise<Job>;
 }
 
 export interface Partaking {
@@ -69,7 +76,8 @@ export function takePart(part: Part): Partaking {
 
   async function startRound(order: StartOrder, offsetNs: bigint): Promise<void> {
     const { round } = order;
-    job = await part.start(order, (isSecondary) => tell({ kind: 'failing', id, round, isSecondary }));
+    const onFailure = (isSecondary: boolean) => tell({ kind: 'failing', id, round, isSecondary });
+    job = await part.start(order, onFailure, offsetNs);
     if (stopping) job.interrupt(stopping);
     void job.done.then(({ outcomes }) =>
       tell({ kind: 'ended', id, round, outcomes: outcomes.map((each) => toSent(each, offsetNs)) }),

@@ -1,0 +1,150 @@
+// What each rank did when, over its last steps: one row per rank. A step is what lies between two reports; where the
+// program passed the statistics of its step, backward, the wait for gradients, and the buckets under way are in it.
+
+const rowHeight = 26;
+const barHeight = 14;
+const bucketHeight = 4;
+const axisHeight = 20;
+const kept = 100;
+const patienceMs = 2_000;
+
+export class Timeline {
+  #canvas;
+  #note;
+  #select;
+  /** By rank, oldest first. */
+  #spans = new Map();
+  #ranks = [];
+
+  constructor(canvas, note, select) {
+    this.#canvas = canvas;
+    this.#note = note;
+    this.#select = select;
+    select.addEventListener('change', () => this.#draw());
+    new ResizeObserver(() => this.#draw()).observe(canvas.parentElement);
+    matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.#draw());
+  }
+
+  clear() {
+    this.#spans.clear();
+  }
+
+  add(spans, ranks) {
+    this.#ranks = ranks;
+    for (const span of spans) {
+      const own = this.#spans.get(span.rank) ?? [];
+      own.push(span);
+      if (own.length > kept) own.shift();
+      this.#spans.set(span.rank, own);
+    }
+    this.#draw();
+  }
+
+  #draw() {
+    const rows = this.#ranks.map(({ rank }) => ({ rank, spans: this.#spans.get(rank) ?? [] }));
+    const shown = this.#window();
+    const canvas = this.#canvas;
+    canvas.hidden = shown === null;
+    if (!shown) {
+      this.#note.textContent = 'Nothing to show until ranks have reported two steps.';
+      return;
+    }
+    const width = canvas.parentElement.clientWidth - paddingOf(canvas.parentElement);
+    const height = rows.length * rowHeight + axisHeight;
+    const scale = devicePixelRatio;
+    canvas.width = Math.round(width * scale);
+    canvas.height = Math.round(height * scale);
+    canvas.style.height = `${height}px`;
+    const pen = canvas.getContext('2d');
+    pen.scale(scale, scale);
+    const left = 34;
+    const right = 46;
+    const toX = (ms) => left + ((ms - shown.fromMs) / (shown.toMs - shown.fromMs)) * (width - left - right);
+    const colors = colorsOf();
+    drawAxis(pen, colors, shown, toX, rows.length * rowHeight);
+    for (const [index, row] of rows.entries())
+      drawRow(pen, colors, row, shown, index * rowHeight, toX, width);
+    const hasTiming = rows.some(({ spans }) => spans.some(({ timing }) => timing));
+    this.#note.textContent = hasTiming
+      ? 'On the right: the share of the time shown that the rank waited for gradients.'
+      : 'For backward and communication, report ddp: model.statistics() as well.';
+  }
+
+  /** The last steps that all ranks have reported; a rank that is silent does not hold up the others. Null without any. */
+  #window() {
+    const stepsOf = ({ rank }) => (this.#spans.get(rank) ?? []).filter(({ stepMs }) => stepMs !== null);
+    const live = this.#ranks.filter(({ silentMs }) => silentMs !== null && silentMs < patienceMs);
+    const steps = (live.length > 0 ? live : this.#ranks).map(stepsOf).filter(({ length }) => length > 0);
+    if (steps.length === 0) return null;
+    const slowest = steps.reduce((a, b) => (b.at(-1).atMs < a.at(-1).atMs ? b : a));
+    const first = slowest.at(-Math.min(Number(this.#select.value), slowest.length));
+    const fromMs = first.atMs - first.stepMs;
+    const toMs = slowest.at(-1).atMs;
+    return toMs > fromMs ? { fromMs, toMs } : null;
+  }
+}
+
+function drawRow(pen, colors, { rank, spans }, { fromMs, toMs }, top, toX, width) {
+  pen.fillStyle = colors.quiet;
+  pen.textAlign = 'right';
+  pen.fillText(`${rank}`, 26, top + barHeight / 2 + 4);
+  let waitedMs = 0;
+  let hasTiming = false;
+  const bar = (color, startMs, lengthMs, y, height) => {
+    const a = toX(Math.max(startMs, fromMs));
+    const b = toX(Math.min(startMs + lengthMs, toMs));
+    if (b <= a) return;
+    pen.fillStyle = color;
+    pen.fillRect(a, y, Math.max(b - a, 0.75), height);
+  };
+  for (const { atMs, stepMs, timing } of spans) {
+    if (atMs < fromMs || atMs - (stepMs ?? 0) > toMs) continue;
+    if (stepMs !== null) bar(colors.step, atMs - stepMs, stepMs, top + 2, barHeight);
+    if (timing) {
+      const startMs = atMs - timing.agoMs;
+      const endMs = startMs + timing.backwardMs;
+      bar(colors.backward, startMs, timing.backwardMs, top + 2, barHeight);
+      bar(colors.wait, endMs, timing.exposedMs, top + 2, barHeight);
+      for (const [launchedMs, lastedMs] of timing.buckets) {
+        bar(colors.bucket, startMs + launchedMs, lastedMs, top + 3 + barHeight, bucketHeight);
+      }
+      hasTiming = true;
+      waitedMs += Math.max(0, Math.min(endMs + timing.exposedMs, toMs) - Math.max(endMs, fromMs));
+    }
+    // A gap of one pixel keeps steps apart.
+    if (stepMs !== null) {
+      pen.fillStyle = colors.card;
+      pen.fillRect(toX(Math.max(fromMs, atMs - stepMs)) - 0.5, top + 2, 1, barHeight);
+    }
+  }
+  if (!hasTiming) return;
+  pen.fillStyle = colors.quiet;
+  pen.textAlign = 'right';
+  pen.fillText(`${((100 * waitedMs) / (toMs - fromMs)).toFixed(1)} %`, width, top + barHeight / 2 + 4);
+}
+
+function drawAxis(pen, colors, { fromMs, toMs }, toX, top) {
+  pen.font = '11px system-ui, sans-serif';
+  pen.textAlign = 'center';
+  const wanted = (toMs - fromMs) / 6;
+  const power = 10 ** Math.floor(Math.log10(wanted));
+  const every = [1, 2, 5, 10].map((factor) => factor * power).find((size) => size >= wanted);
+  for (let ms = 0; ms <= toMs - fromMs; ms += every) {
+    const x = toX(fromMs + ms);
+    pen.fillStyle = colors.line;
+    pen.fillRect(x, 0, 1, top);
+    pen.fillStyle = colors.quiet;
+    pen.fillText(ms === 0 ? '0 ms' : `${Number(ms.toPrecision(6))}`, x, top + 13);
+  }
+}
+
+function colorsOf() {
+  const style = getComputedStyle(document.documentElement);
+  const names = ['step', 'backward', 'wait', 'bucket', 'quiet', 'line', 'card'];
+  return Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
+}
+
+function paddingOf(element) {
+  const { paddingLeft, paddingRight } = getComputedStyle(element);
+  return Number.parseFloat(paddingLeft) + Number.parseFloat(paddingRight);
+}

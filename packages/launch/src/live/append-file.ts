@@ -1,0 +1,38 @@
+// A file that grows: what is added is gathered and written at once, at the latest when there is much of it.
+
+import { closeSync, writeSync } from 'node:fs';
+
+const gatheredBytes = 1 << 16;
+
+export class AppendFile {
+  readonly #fd: number;
+  #parts: Uint8Array[] = [];
+  #bytes = 0;
+
+  /** Owns the descriptor from here on. */
+  constructor(fd: number) {
+    this.#fd = fd;
+  }
+
+  add(part: Uint8Array): void {
+    this.#parts.push(part);
+    this.#bytes += part.length;
+    if (this.#bytes >= gatheredBytes) this.flush();
+  }
+
+  flush(): void {
+    if (this.#bytes === 0) return;
+    const all = Buffer.concat(this.#parts);
+    this.#parts = [];
+    this.#bytes = 0;
+    for (let at = 0; at < all.length; ) at += writeSync(this.#fd, all, at);
+  }
+
+  close(): void {
+    try {
+      this.flush();
+    } finally {
+      closeSync(this.#fd);
+    }
+  }
+}

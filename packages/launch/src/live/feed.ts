@@ -1,0 +1,116 @@
+// What the live page is told: everything at first, then what is new, in the same form. The page keeps no more than this
+// process does.
+
+import type { CurvePart } from './curve.ts';
+import type { JobView, LogLine, StepSpan } from './job-view.ts';
+import { Ring } from './ring.ts';
+
+export interface Job {
+  readonly title: string;
+  readonly worldSize: number;
+  readonly hosts: number;
+  readonly restarts: number;
+  readonly why: string | null;
+  readonly elapsedMs: number;
+  readonly step: number | null;
+  readonly loss: number | null;
+  readonly samplesPerSecond: number | null;
+  readonly end: { readonly exitCode: number; readonly text: string | null } | null;
+}
+
+export interface RankRow {
+  readonly rank: number;
+  readonly host: string;
+  readonly pid: number;
+  readonly state: string;
+  readonly ending: string;
+  readonly restarts: number;
+  readonly step: number | null;
+  /** Steps behind the most advanced rank. */
+  readonly behind: number | null;
+  /** Since its last report. */
+  readonly silentMs: number | null;
+  readonly memoryBytes: number | null;
+  readonly samplesPerSecond: number | null;
+}
+
+export interface Message {
+  /** Forget what you have. */
+  readonly isWhole: boolean;
+  readonly job: Job;
+  readonly ranks: readonly RankRow[];
+  readonly curves: Readonly<Record<string, CurvePart>>;
+  readonly lines: readonly LogLine[];
+  readonly spans: readonly StepSpan[];
+}
+
+const maxNewLines = 2_000;
+const maxNewSpans = 2_000;
+
+export class Feed {
+  readonly #view: JobView;
+  readonly #title: string;
+  readonly #newLines = new Ring<LogLine>(maxNewLines);
+  readonly #newSpans = new Ring<StepSpan>(maxNewSpans);
+
+  constructor(view: JobView, title: string) {
+    this.#view = view;
+    this.#title = title;
+    view.onLine = (line) => this.#newLines.push(line);
+    view.onSpan = (span) => this.#newSpans.push(span);
+  }
+
+  whole(nowMs: number): Message {
+    const ranks = [...this.#view.ranks.values()];
+    return {
+      ...this.#present(nowMs),
+      isWhole: true,
+      curves: Object.fromEntries([...this.#view.curves].map(([name, curve]) => [name, curve.read()])),
+      lines: ranks.flatMap(({ lines }) => lines.items).sort((a, b) => a.number - b.number),
+      spans: ranks.flatMap(({ spans }) => spans.items),
+    };
+  }
+
+  /** For readers that have got all of it and each change since. */
+  changes(nowMs: number): Message {
+    const lines = this.#newLines.items;
+    const spans = this.#newSpans.items;
+    this.#newLines.clear();
+    this.#newSpans.clear();
+    const curves = [...this.#view.curves].flatMap(([name, curve]): [string, CurvePart][] => {
+      const part = curve.takeChanges();
+      return part ? [[name, part]] : [];
+    });
+    return { ...this.#present(nowMs), isWhole: false, curves: Object.fromEntries(curves), lines, spans };
+  }
+
+  #present(nowMs: number): { readonly job: Job; readonly ranks: readonly RankRow[] } {
+    const view = this.#view;
+    const { worldSize, hosts, restarts, why, step, samplesPerSecond } = view;
+    const loss = finite(view.curves.get('loss')?.last);
+    const end = view.end && { exitCode: view.end.exitCode, text: view.end.text };
+    const elapsedMs = view.elapsedMs(nowMs);
+    const rows = [...view.ranks.values()].map(
+      (rank): RankRow => ({
+        rank: rank.rank,
+        host: rank.host,
+        pid: rank.pid,
+        state: rank.state,
+        ending: rank.ending,
+        restarts: rank.restarts,
+        step: rank.step,
+        behind: rank.step === null || step === null ? null : step - rank.step,
+        silentMs: rank.reportedMs === null || rank.state !== 'running' ? null : nowMs - rank.reportedMs,
+        memoryBytes: rank.memoryBytes,
+        samplesPerSecond: rank.meter.perSecond,
+      }),
+    );
+    const title = this.#title;
+    return {
+      job: { title, worldSize, hosts, restarts, why, elapsedMs, step, loss, samplesPerSecond, end },
+      ranks: rows.sort((a, b) => a.rank - b.rank),
+    };
+  }
+}
+
+const finite = (value: number | null | undefined) => (Number.isFinite(value) ? value! : null);

@@ -1,0 +1,195 @@
+// What is known of a running job, in bounded memory: the source of the status line, the live page and Prometheus'
+// text. Events go in; nothing is drawn or sent here.
+
+import { stripVTControlCharacters } from 'node:util';
+import { Curve } from './curve.ts';
+import type { RankEvent, SentReport, SentTiming } from './events.ts';
+import { Meter } from './meter.ts';
+import { Ring } from './ring.ts';
+
+export type RankState = 'running' | 'ended' | 'failed' | 'stopped';
+
+/** One step of a rank, for the timeline. Times are milliseconds since the job started. */
+export interface StepSpan {
+  readonly rank: number;
+  readonly step: number;
+  /** When the rank reported it. */
+  readonly atMs: number;
+  /** Since its report before that; null in the first. */
+  readonly stepMs: number | null;
+  readonly timing: SentTiming | null;
+}
+
+export interface LogLine {
+  readonly rank: number;
+  /** Lines of all ranks are numbered as they come. */
+  readonly number: number;
+  readonly text: string;
+}
+
+export interface RankView {
+  readonly rank: number;
+  host: string;
+  pid: number;
+  state: RankState;
+  /** Such as "exit code 1"; empty while it runs. */
+  ending: string;
+  /** How often it has been started again. */
+  restarts: number;
+  step: number | null;
+  reportedMs: number | null;
+  memoryBytes: number | null;
+  samples: number;
+  meter: Meter;
+  /** By name, what it reported last. */
+  readonly values: Map<string, number>;
+  readonly lines: Ring<LogLine>;
+  readonly spans: Ring<StepSpan>;
+}
+
+const maxCurves = 16;
+const keptLines = 200;
+const keptSpans = 100;
+const maxShownLine = 1_000;
+export const throughputCurve = 'samples/s';
+
+export class JobView {
+  readonly ranks = new Map<number, RankView>();
+  /** By name; x is the step, for throughput the seconds since the start. */
+  readonly curves = new Map<string, Curve>();
+  readonly #startedMs: number;
+  #lineCount = 0;
+  worldSize = 0;
+  hosts = 0;
+  restarts = 0;
+  /** Why the present ranks were started; null in the first round. */
+  why: string | null = null;
+  /** How it ended; null while it runs. */
+  end: { readonly exitCode: number; readonly text: string | null; readonly elapsedMs: number } | null = null;
+  /** Called with lines and steps as they come, for readers that want what is new. */
+  onLine: (line: LogLine) => void = () => {};
+  onSpan: (span: StepSpan) => void = () => {};
+
+  /** On the clock of process.hrtime, as all times that come in. */
+  constructor(startedMs: number) {
+    this.#startedMs = startedMs;
+  }
+
+  elapsedMs(nowMs: number): number {
+    return this.end?.elapsedMs ?? nowMs - this.#startedMs;
+  }
+
+  /** All ranks start, for the first time or again. */
+  startRound(worldSize: number, hosts: number, round: number, why: string | null): void {
+    Object.assign(this, { worldSize, hosts, restarts: round, why });
+    for (const rank of this.ranks.keys()) if (rank >= worldSize) this.ranks.delete(rank);
+    for (const [name, curve] of this.curves) if (name !== throughputCurve) curve.resume();
+  }
+
+  finish(exitCode: number, text: string | null, nowMs: number): void {
+    this.end = { exitCode, text, elapsedMs: this.elapsedMs(nowMs) };
+  }
+
+  handle(event: RankEvent): void {
+    if (event.kind === 'started') {
+      this.#started(event);
+      return;
+    }
+    const view = this.ranks.get(event.rank);
+    if (!view) return;
+    if (event.kind === 'report') this.#report(view, event.report);
+    else if (event.kind === 'memory') view.memoryBytes = event.bytes;
+    else if (event.kind === 'line') this.#line(view, event.text);
+    else {
+      const { exitCode, signal, hasFailed } = event;
+      view.state = exitCode === 0 ? 'ended' : hasFailed ? 'failed' : 'stopped';
+      view.ending = exitCode === 0 ? '' : (signal ?? `exit code ${exitCode}`);
+      view.meter = new Meter();
+    }
+  }
+
+  /** The most advanced step, null before the first report. */
+  get step(): number | null {
+    const steps = [...this.ranks.values()].flatMap(({ step }) => step ?? []);
+    return steps.length === 0 ? null : steps.reduce((a, b) => Math.max(a, b));
+  }
+
+  /** Of all ranks together; null until one has reported samples twice. */
+  get samplesPerSecond(): number | null {
+    const rates = [...this.ranks.values()].flatMap(({ meter }) => meter.perSecond ?? []);
+    return rates.length === 0 ? null : rates.reduce((a, b) => a + b);
+  }
+
+  /** Adds a point to the curve of throughput. */
+  sampleThroughput(nowMs: number): void {
+    const rate = this.samplesPerSecond;
+    if (rate !== null) this.#curve(throughputCurve)?.add(this.elapsedMs(nowMs) / 1000, rate);
+  }
+
+  #started({ rank, host, pid }: Extract<RankEvent, { kind: 'started' }>): void {
+    const known = this.ranks.get(rank);
+    const fresh = {
+      host,
+      pid,
+      state: 'running' as const,
+      ending: '',
+      reportedMs: null,
+      step: null,
+      memoryBytes: null,
+      meter: new Meter(),
+    };
+    if (known) Object.assign(known, fresh, { restarts: known.restarts + 1 });
+    else {
+      this.ranks.set(rank, {
+        ...fresh,
+        rank,
+        restarts: 0,
+        samples: 0,
+        values: new Map(),
+        lines: new Ring(keptLines),
+        spans: new Ring(keptSpans),
+      });
+    }
+  }
+
+  #report(view: RankView, { clockMs, step, values, timing }: SentReport): void {
+    const stepMs = view.reportedMs === null ? null : clockMs - view.reportedMs;
+    view.step = step;
+    view.reportedMs = clockMs;
+    for (const [name, sent] of Object.entries(values)) {
+      const value = Number(sent);
+      if (name === 'samples') {
+        if (!Number.isFinite(value)) continue;
+        view.samples += value;
+        view.meter.add(clockMs, value);
+        continue;
+      }
+      const curve = this.#curve(name);
+      if (!curve) continue;
+      view.values.set(name, value);
+      curve.add(step, value);
+    }
+    const span = { rank: view.rank, step, atMs: clockMs - this.#startedMs, stepMs, timing: timing ?? null };
+    view.spans.push(span);
+    this.onSpan(span);
+  }
+
+  #line(view: RankView, text: string): void {
+    const line = {
+      rank: view.rank,
+      number: this.#lineCount++,
+      text: stripVTControlCharacters(text).slice(0, maxShownLine),
+    };
+    view.lines.push(line);
+    this.onLine(line);
+  }
+
+  /** Null for more names than anybody looks at. */
+  #curve(name: string): Curve | null {
+    const known = this.curves.get(name);
+    if (known || this.curves.size >= maxCurves) return known ?? null;
+    const curve = new Curve(name === throughputCurve ? 0.5 : 1);
+    this.curves.set(name, curve);
+    return curve;
+  }
+}

@@ -1,0 +1,88 @@
+// The rank's end of the pipe on which metrics reach its launcher: lines of JSON. Reports are gathered for a moment, so
+// that a step of a millisecond does not pay for a system call. Writing never waits: what the pipe does not take is kept,
+// up to a limit, for the next attempt. No part of that needs the event loop, to which a program may never return.
+
+import { writeSync } from 'node:fs';
+import type { SentReport, SentTiming } from './events.ts';
+import { type Metrics, metricsSymbol, type Reporter, type StepTiming } from './report-metrics.ts';
+
+/** Names the pipe's number in a rank's environment. */
+export const METRICS_FD = 'RINGWISE_METRICS_FD';
+
+const gatherMs = 50;
+const maxKeptBytes = 1 << 20;
+const maxBuckets = 32;
+/** How long a rank that ends waits for a launcher that does not read. */
+const patienceMs = 200;
+
+/** From now on reportMetrics() writes to this pipe. */
+export function installMetrics(fd: number): void {
+  let lines = '';
+  let kept: Buffer = Buffer.alloc(0);
+  let isUnblocked = false;
+  let sentMs = Number.NEGATIVE_INFINITY;
+  let step = -1;
+  let timer: NodeJS.Timeout | undefined;
+
+  function flush(): void {
+    clearTimeout(timer);
+    timer = undefined;
+    sentMs = performance.now();
+    if (!isUnblocked) unblock(fd);
+    isUnblocked = true;
+    if (kept.length < maxKeptBytes) kept = Buffer.concat([kept, Buffer.from(lines)]);
+    lines = '';
+    try {
+      while (kept.length > 0) kept = kept.subarray(writeSync(fd, kept));
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') kept = Buffer.alloc(0);
+      else timer = setTimeout(flush, gatherMs).unref();
+    }
+  }
+
+  const report: Reporter = (metrics) => {
+    try {
+      step = typeof metrics.step === 'number' ? metrics.step : step + 1;
+      lines += `${JSON.stringify(toSent(metrics, step))}\n`;
+      if (performance.now() - sentMs >= gatherMs) flush();
+      else timer ??= setTimeout(flush, gatherMs).unref();
+    } catch {
+      // Training goes on without those who look at it.
+    }
+  };
+  Object.assign(globalThis, { [metricsSymbol]: report });
+  process.on('exit', () => {
+    if (!lines && kept.length === 0) return;
+    flush();
+    for (const endMs = sentMs + patienceMs; kept.length > 0 && performance.now() < endMs; flush()) sleep(5);
+  });
+}
+
+/** The descriptor of an open socket never blocks. Loaded only now, so that a rank that reports nothing starts without it. */
+function unblock(fd: number): void {
+  const { Socket } = process.getBuiltinModule('node:net');
+  new Socket({ fd, readable: false, writable: true }).unref();
+}
+
+function sleep(ms: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+}
+
+/** Numbers that JSON cannot hold travel as text. */
+function toSent(metrics: Metrics, step: number): SentReport {
+  const values: Record<string, number | string> = {};
+  for (const [name, value] of Object.entries(metrics)) {
+    if (typeof value !== 'number' || name === 'step') continue;
+    values[name] = Number.isFinite(value) ? value : `${value}`;
+  }
+  const clockMs = Number(process.hrtime.bigint()) / 1e6;
+  return { clockMs, step, values, ...(metrics.ddp && { timing: timingOf(metrics.ddp) }) };
+}
+
+function timingOf({ beganMs, backwardMs, exposedMs, buckets = [] }: StepTiming): SentTiming {
+  const agoMs = beganMs === undefined ? backwardMs + exposedMs : performance.now() - beganMs;
+  const sent = buckets
+    .slice(0, maxBuckets)
+    .map(({ launchedMs, communicationMs }) => [launchedMs, communicationMs ?? 0] as const);
+  return { agoMs, backwardMs, exposedMs, buckets: sent };
+}
