@@ -13,7 +13,7 @@ const gatherMs = 50;
 const maxKeptBytes = 1 << 20;
 const maxBuckets = 32;
 /** How long a rank that ends waits for a launcher that does not read. */
-const patienceMs = 200;
+const patienceMs = 2_000;
 
 /** From now on reportMetrics() writes to this pipe. */
 export function installMetrics(fd: number): void {
