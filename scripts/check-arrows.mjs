@@ -22,9 +22,10 @@ const includes = {
   base: ['base'],
   coll: ['base', 'coll'],
   tensor: ['base', 'tensor'],
+  mpi: ['base', 'coll', 'mpi'],
   capi: ['base', 'coll', 'capi'],
   sim: ['base', 'coll', 'sim'],
-  node: ['base', 'coll', 'tensor', 'node'],
+  node: ['base', 'coll', 'mpi', 'tensor', 'node'],
 };
 
 function* walk(folder) {

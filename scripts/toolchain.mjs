@@ -1,5 +1,5 @@
 // Writes a fingerprint of everything outside the repository that decides what the native build produces
-// (compiler, CMake, nvcc). The build cache hashes the file, so installing nvcc later rebuilds the addons.
+// (compiler, CMake, nvcc, MPI). The build cache hashes the file, so installing nvcc later rebuilds the addons.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 
@@ -10,7 +10,7 @@ function version(command) {
   return (command.endsWith('nvcc') ? lines.at(-1) : lines[0]) ?? null;
 }
 
-const { CXX, CUDACXX, CUDA_HOME, RINGWISE_CUDA } = process.env;
+const { CXX, CUDACXX, CUDA_HOME, RINGWISE_CUDA, RINGWISE_MPICC } = process.env;
 const nvccs = [CUDACXX, CUDA_HOME && `${CUDA_HOME}/bin/nvcc`, '/usr/local/cuda/bin/nvcc', 'nvcc'];
 const compiler = version(CXX ?? 'c++');
 const cmake = version('cmake');
@@ -24,12 +24,19 @@ if (!compiler || !cmake) {
   process.exit(1);
 }
 
+/** What the wrapper would run, which names the MPI that it compiles for. */
+function mpi(wrapper) {
+  const result = spawnSync(wrapper, ['-show'], { encoding: 'utf8' });
+  return result.status === 0 ? result.stdout.trim() : null;
+}
+
 const fingerprint = JSON.stringify(
   {
     platform: `${process.platform}-${process.arch}`,
     compiler,
     cmake,
     nvcc: nvccs.filter(Boolean).map(version).find(Boolean) ?? null,
+    mpi: (RINGWISE_MPICC ?? 'mpicc.openmpi,mpicc.mpich,mpicc').split(',').map(mpi),
     RINGWISE_CUDA: RINGWISE_CUDA ?? 'AUTO',
   },
   null,

@@ -1,11 +1,12 @@
-# ringwise_addon(name sources…): a Node addon `name.node` on top of ringwise_<name>_core.
+# ringwise_addon(name CORE core SOURCES sources…): a Node addon `name.node` on top of ringwise_<core>_core.
 function(ringwise_addon name)
-  file(GLOB sources CONFIGURE_DEPENDS ${ARGN})
+  cmake_parse_arguments(PARSE_ARGV 1 addon "" "CORE" "SOURCES")
+  file(GLOB sources CONFIGURE_DEPENDS ${addon_SOURCES})
   set(target ringwise_${name})
   add_library(${target} SHARED ${sources})
   set_target_properties(${target} PROPERTIES PREFIX "" SUFFIX ".node" OUTPUT_NAME ${name})
   target_include_directories(${target} SYSTEM PRIVATE ${CMAKE_JS_INC})
-  target_link_libraries(${target} PRIVATE ${CMAKE_JS_LIB} ringwise_${name}_core)
+  target_link_libraries(${target} PRIVATE ${CMAKE_JS_LIB} ringwise_${addon_CORE}_core)
   target_compile_definitions(${target} PRIVATE NAPI_VERSION=9 NODE_ADDON_API_CPP_EXCEPTIONS)
   if(UNIX AND NOT APPLE)
     # libstdc++ inside, so that the addon does not depend on the version that the host has.

@@ -580,6 +580,32 @@ export function nativeMissing(platform: string, tried: readonly string[]): Failu
   return init(what, next);
 }
 
+export function nativeMpiMissing(platform: string, tried: readonly string[]): Failure {
+  return init(
+    `the mpi backend is not there for ${platform} (tried ${tried.join('; ')})`,
+    `Install @ringwise/native-mpi-${platform} and the MPI library that mpirun belongs to; or build it where mpicc is: npm run build in a checkout of ringwise.`,
+  );
+}
+
+export function notOneWorld(sizes: readonly number[], version: string): Failure {
+  return init(
+    `the ranks do not share one MPI world of ${version}; expected all of them in one, got worlds of ${[...new Set(sizes)].join(', ')} processes`,
+    'Start the ranks by the mpirun or srun of that MPI. RINGWISE_MPI=openmpi or mpich says which one that is.',
+  );
+}
+
+export function unknownMpi(got: string): Failure {
+  return init(`RINGWISE_MPI names no MPI that ringwise knows; expected openmpi or mpich, got '${got}'`);
+}
+
+export function tooLongForMpi(verb: string, count: number): Failure {
+  return unsupported(
+    verb,
+    `${count} elements in parts are too many for MPI; expected at most 2147483647 for all ranks together`,
+    'Call it on pieces.',
+  );
+}
+
 /** A failure as the native backend tells it: its text is the middle of the sentence. */
 export function hostFailure(
   code: CollectiveCode,

@@ -23,7 +23,7 @@ export interface InitOptions {
   readonly store?: Store;
   /** 'env://', 'tcp://host:port?rank=0&size=2' (rank 0 hosts a store there) or 'file:///directory?rank=0&size=2'. */
   readonly url?: string;
-  /** A registered name, or 'auto' (default): 'solo' for one rank, 'host' for more. */
+  /** A registered name, or 'auto': 'solo' for one rank, 'host' for more. Default: RINGWISE_BACKEND, or 'auto'. */
   readonly backend?: string;
   /** Deadline of init() and default deadline of the operations. Default: RINGWISE_TIMEOUT_MS or 300,000 ms. */
   readonly timeoutMs?: number;
@@ -71,7 +71,7 @@ export function planInit(options: InitOptions, env: Env): Plan {
   if (!Number.isSafeInteger(rank) || !Number.isSafeInteger(size) || rank < 0 || rank >= size) {
     throw refused(rankOutOfRange(rank, size, from));
   }
-  const { name = 'world', backend = 'auto' } = options;
+  const { name = 'world', backend = env.RINGWISE_BACKEND || 'auto' } = options;
   const isLaunched = launched !== null && from === launched.via;
   return {
     name,

@@ -1,8 +1,8 @@
 // The typed surface of the native addon, and where it is found. Nothing else knows the addon.
 import { createRequire } from 'node:module';
-import { CollectiveError, nativeMissing } from './errors.ts';
+import { CollectiveError, nativeMissing, nativeMpiMissing } from './errors.ts';
 
-/** How an operation failed: `code` and the verb lists index the tables in backends/host.ts. */
+/** How an operation failed: `code` and the verb lists index the tables in backends/native-lane.ts. */
 export interface NativeFailure {
   readonly code: number;
   /** The rank that noticed it first. */
@@ -24,7 +24,7 @@ export interface NativePeer {
   readonly theirs: Uint8Array;
 }
 
-/** Where the numbers of an operation are in the array that it is handed over with. They are those of Op in native/coll/op.h; the order is that of Field in native/node/coll_addon.cc. */
+/** Where the numbers of an operation are in the array that it is handed over with. They are those of Op in native/coll/op.h; the order is that of Field in native/node/lane_object.h. */
 export const NativeField = {
   verb: 0,
   dtype: 1,
@@ -39,7 +39,7 @@ export const NativeField = {
   factor: 8,
   /** 1: the output is the input. */
   inPlace: 9,
-  /** allReduce: the index in wires of backends/host.ts. */
+  /** allReduce: the index in wires of backends/native-lane.ts. */
   wire: 10,
 } as const;
 export const nativeFields = 11;
@@ -59,20 +59,35 @@ export type NativeMemory = [
   residual?: Memory,
 ];
 
-/** One rank's end of a group. Listens from construction on. All methods belong to the JavaScript thread. */
-export interface NativeGroup {
-  readonly unixName: string;
-  readonly port: number;
-  /** Meets all peers on the lane; returns an id that `settle` will be called with. */
-  readonly connect: (peers: readonly NativePeer[], timeoutMs: number) => number;
+/** One rank's end of a group, and the thread that runs its operations. All methods belong to the JavaScript thread. */
+export interface NativeLane {
   /** Queues the operation in `call`; returns its id. The caller keeps the memory alive until it has settled. */
   readonly start: (...memory: NativeMemory) => number;
   /** Runs the operation in `call` to its end; the sender's rank for a recv, else null. Does not call `settle` for it. */
   readonly run: (...memory: NativeMemory) => NativeFailure | number | null;
   /** Blocks until the operation has ended, then calls `settle` for all that have. */
   readonly wait: (id: number) => void;
-  /** What has been started goes on by itself from now on, without wait(). */
-  readonly urge: () => void;
+  /** What has been started goes on by itself from now on, without wait(). Without it, it does so anyway. */
+  readonly urge?: () => void;
+  readonly abort: (text: string) => void;
+  /** Says goodbye once everything pending has ended; returns an id that `settle` will be called with. */
+  readonly close: () => number;
+  /** Frees threads, sockets and memory. What is pending never settles. */
+  readonly destroy: () => void;
+}
+
+/**
+ * `source`: the sender's rank for a recv that ended well, else -1. `isLent`: the operation failed, and its memory is
+ * used all the same, for ever.
+ */
+type NativeSettle = (id: number, failure: NativeFailure | null, source: number, isLent: boolean) => void;
+
+/** Of the host backend. Listens from construction on. */
+export interface NativeGroup extends NativeLane {
+  readonly unixName: string;
+  readonly port: number;
+  /** Meets all peers on the lane; returns an id that `settle` will be called with. */
+  readonly connect: (peers: readonly NativePeer[], timeoutMs: number) => number;
   /** Zeroed memory that all ranks of the host reach; null where there is none. Freed with the last array on it. */
   readonly alloc: (bytes: number) => ArrayBuffer | null;
   /** FlightEntry[] as JSON. */
@@ -82,11 +97,15 @@ export interface NativeGroup {
    * that goes in front. To be called before connect().
    */
   readonly dumpFlightTo: (path: string, head: string) => void;
-  readonly abort: (text: string) => void;
-  /** Says goodbye once everything pending has ended; returns an id that `settle` will be called with. */
-  readonly close: () => number;
-  /** Frees threads, sockets and memory. What is pending never settles. */
-  readonly destroy: () => void;
+}
+
+/** Of the mpi backend. */
+export interface NativeMpiGroup extends NativeLane {
+  /**
+   * Makes a communicator of these ranks of MPI's world, on the lane, which waits for all of them; returns an id that
+   * `settle` will be called with. `tag` tells groups apart that a process makes at the same time.
+   */
+  readonly connect: (members: readonly number[], tag: number) => number;
 }
 
 /** The kernels of reproducible/grid.ts; a dtype is its index in dtypes. */
@@ -111,8 +130,7 @@ export interface NativeAddon {
     host: string,
     /** The numbers of the operation that the next start() or run() is about, by NativeField. Read at that call. */
     call: Float64Array,
-    /** `source`: the sender's rank for a recv that ended well, else -1. */
-    settle: (id: number, failure: NativeFailure | null, source: number) => void,
+    settle: NativeSettle,
     /** Where in the program this thread is: called inside start() and run(), seldom. Must not touch the group. */
     where: () => string,
   ) => NativeGroup;
@@ -120,21 +138,62 @@ export interface NativeAddon {
   readonly algorithms: (verb: number) => string[];
 }
 
+/** mpi-openmpi.node and mpi-mpich.node. */
+export interface NativeMpi {
+  readonly MpiGroup: new (
+    rank: number,
+    size: number,
+    /** As for HostGroup. */
+    call: Float64Array,
+    settle: NativeSettle,
+  ) => NativeMpiGroup;
+  /**
+   * This process among all that were started together. Starts MPI, which waits until all of them do so. Throws where
+   * MPI cannot be used from several threads.
+   */
+  readonly world: () => { readonly rank: number; readonly size: number; readonly version: string };
+}
+
 export const loadNative = (): NativeAddon => findNative().addon;
 
 /** Loads coll.node: from the folder RINGWISE_NATIVE_PATH, or from this platform's package. `path` is where it was. */
 export function findNative(): { readonly addon: NativeAddon; readonly path: string } {
-  const platform = `${process.platform}-${process.arch}`;
+  const { addon, path, tried } = findAddon<NativeAddon>('coll', '');
+  if (addon === undefined) throw new CollectiveError(nativeMissing(platform, tried), null);
+  return { addon, path };
+}
+
+/** Loads the first of the addons for these implementations of MPI that can be loaded. */
+export function loadNativeMpi(kinds: readonly string[]): NativeMpi {
+  const tried: string[] = [];
+  for (const kind of kinds) {
+    const found = findAddon<NativeMpi>(`mpi-${kind}`, 'mpi-');
+    if (found.addon !== undefined) return found.addon;
+    tried.push(...found.tried);
+  }
+  throw new CollectiveError(nativeMpiMissing(platform, tried), null);
+}
+
+const platform = `${process.platform}-${process.arch}`;
+
+type Found<T> =
+  | { readonly addon: T; readonly path: string; readonly tried: readonly string[] }
+  | { readonly addon?: undefined; readonly path?: undefined; readonly tried: readonly string[] };
+
+function findAddon<T>(name: string, packagePrefix: string): Found<T> {
   const require = createRequire(import.meta.url);
   const folder = process.env.RINGWISE_NATIVE_PATH;
   const tried: string[] = [];
-  for (const path of [folder && `${folder}/coll.node`, `@ringwise/native-${platform}/coll.node`]) {
+  for (const path of [
+    folder && `${folder}/${name}.node`,
+    `@ringwise/native-${packagePrefix}${platform}/${name}.node`,
+  ]) {
     if (!path) continue;
     try {
-      return { addon: require(path) as NativeAddon, path: require.resolve(path) };
+      return { addon: require(path) as T, path: require.resolve(path), tried };
     } catch (error) {
       tried.push(`${path} (${(error as Error).message.split('\n')[0]})`);
     }
   }
-  throw new CollectiveError(nativeMissing(platform, tried), null);
+  return { tried };
 }

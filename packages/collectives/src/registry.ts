@@ -31,6 +31,7 @@ type Load = () => Promise<BackendFactory>;
 const builtIn = new Map<string, Load>([
   ['solo', async () => (await import('./backends/solo.ts')).soloBackend],
   ['host', async () => (await import('./backends/host.ts')).hostBackend],
+  ['mpi', async () => (await import('./backends/mpi.ts')).mpiBackend],
 ]);
 const registered = new Map<string, BackendFactory>();
 

@@ -93,6 +93,10 @@ const failures: Record<string, Failure> = {
   cannotHost: errors.cannotHost('127.0.0.1', 29500, 'port 29500 is in use'),
   storeFailed: errors.storeFailed('connect: no store answered within 100 ms'),
   unknownBackend: errors.unknownBackend('gloo', ['solo', 'host']),
+  nativeMpiMissing: errors.nativeMpiMissing('linux-x64', ['mpi-openmpi.node (not found)']),
+  notOneWorld: errors.notOneWorld([1, 1], 'Open MPI v4.1.4'),
+  unknownMpi: errors.unknownMpi('lam'),
+  tooLongForMpi: errors.tooLongForMpi('allGather', 2 ** 31),
   nativeMissing: errors.nativeMissing('linux-x64', ['coll.node (not found)']),
   backendNotLoaded: errors.backendNotLoaded('host', 'no addon'),
 };
@@ -180,6 +184,10 @@ describe('errors', () => {
       init: rank 0 cannot host the store at 127.0.0.1:29500 (port 29500 is in use) (group "dp", rank 0 of 8). An earlier run may hold the port: choose another MASTER_PORT.
       init: the store failed (connect: no store answered within 100 ms) (group "dp", rank 0 of 8).
       init: no backend named 'gloo'; expected auto, solo, host (group "dp", rank 0 of 8). See registerBackend().
+      init: the mpi backend is not there for linux-x64 (tried mpi-openmpi.node (not found)) (group "dp", rank 0 of 8). Install @ringwise/native-mpi-linux-x64 and the MPI library that mpirun belongs to; or build it where mpicc is: npm run build in a checkout of ringwise.
+      init: the ranks do not share one MPI world of Open MPI v4.1.4; expected all of them in one, got worlds of 1 processes (group "dp", rank 0 of 8). Start the ranks by the mpirun or srun of that MPI. RINGWISE_MPI=openmpi or mpich says which one that is.
+      init: RINGWISE_MPI names no MPI that ringwise knows; expected openmpi or mpich, got 'lam' (group "dp", rank 0 of 8).
+      allGather: 2147483648 elements in parts are too many for MPI; expected at most 2147483647 for all ranks together (group "dp", rank 0 of 8). Call it on pieces.
       init: there is no native addon for linux-x64 (tried coll.node (not found)) (group "dp", rank 0 of 8). Install @ringwise/native-linux-x64, or build it: npm run build in a checkout of ringwise.
       init: the host backend cannot be loaded: no addon (group "dp", rank 0 of 8).
       "

@@ -1,23 +1,13 @@
 // What the ranks of host.test.ts run, each in a process of its own.
-import { deserialize, serialize } from 'node:v8';
 import { TcpStore } from '@ringwise/store';
 import { init } from '../src/index.ts';
-import { runScenario, type ScenarioName } from '../src/testing.ts';
 import { type CallName, calls } from './calls.ts';
+import { serve } from './serve.ts';
 
-/** Runs the scenarios that the test puts into its store, each in a new group, until it puts null. */
+/** For Pool. `areApart`: as if each rank were on a host of its own, so that they meet over TCP. */
 export async function serveScenarios(rank: number, port: number, areApart: boolean): Promise<void> {
   if (areApart) process.env.RINGWISE_HOST_ID = `host of rank ${rank}`;
-  const control = await TcpStore.connect({ host: '127.0.0.1', port });
-  for (let n = 0; ; n++) {
-    const command = deserialize(await control.get(`command/${n}`)) as [ScenarioName, unknown[]] | null;
-    if (command === null) break;
-    const group = await init({ backend: 'host' });
-    const outcome = await runScenario(group, ...command);
-    await group.close();
-    await control.set(`outcome/${n}/${rank}`, serialize(outcome));
-  }
-  await control.close();
+  await serve(rank, port, () => init({ backend: 'host' }));
 }
 
 /** Joins, says that it is ready, and calls `name` until the test interrupts it. */

@@ -1,7 +1,7 @@
 import { values, withRanks } from '@ringwise/testing';
 import { afterAll, describe, expect, it } from 'vitest';
 import { backendContract } from '../src/testing.ts';
-import { Pool } from './pool.ts';
+import { hostRanks, Pool } from './pool.ts';
 
 const module = new URL('./host-ranks.ts', import.meta.url);
 
@@ -12,7 +12,7 @@ for (const [name, areApart] of [
   const pools = new Map<number, Promise<Pool>>();
   backendContract({ describe, it, expect }, name, {
     run: async (size, scenario, args) => {
-      if (!pools.has(size)) pools.set(size, Pool.start(size, areApart));
+      if (!pools.has(size)) pools.set(size, Pool.start(size, hostRanks(areApart)));
       return (await pools.get(size)!).run(scenario, args);
     },
   });

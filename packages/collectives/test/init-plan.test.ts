@@ -60,6 +60,12 @@ describe('planInit', () => {
     });
   });
 
+  it('takes the backend from options, then RINGWISE_BACKEND', () => {
+    const env = { ...launched, RINGWISE_BACKEND: 'mpi' };
+    expect(planInit({}, env).backend).toBe('mpi');
+    expect(planInit({ backend: 'auto' }, env).backend).toBe('host');
+  });
+
   it('takes rank and size from options, then the url, then the launcher', () => {
     const url = 'tcp://head:5000?rank=2&size=3';
     const of = ({ rank, size, localRank }: ReturnType<typeof planInit>) => [rank, size, localRank];

@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { loopbackGroups } from '../src/index.ts';
 import { randomProgram } from '../src/testing/random-program.ts';
 import { type Outcome, runScenario } from '../src/testing.ts';
-import { Pool } from './pool.ts';
+import { hostRanks, Pool } from './pool.ts';
 
 const programsPerGroup = 250;
 
@@ -51,7 +51,7 @@ describe('random programs on the host backend', () => {
   ])(
     'with %i ranks leave the bits that the reference leaves, %i times',
     async (size, programs) => {
-      const pool = await Pool.start(size);
+      const pool = await Pool.start(size, hostRanks());
       pools.push(pool);
       for (let seed = 0; seed < programs; seed += programsPerGroup) {
         const args = [seed, programsPerGroup];

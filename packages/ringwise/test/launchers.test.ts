@@ -2,6 +2,7 @@
 import { execFile, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -27,10 +28,10 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true }));
 
 /** Runs a command to its end; what the ranks said, sorted, and what else there was if it failed. */
-function said(argv: readonly string[], env: NodeJS.ProcessEnv = {}) {
+function said(argv: readonly string[], env: NodeJS.ProcessEnv = {}, timeout = 60_000) {
   return new Promise<{ ranks: string[]; text: string }>((resolve) => {
     const { NODE_OPTIONS: _, ...own } = process.env;
-    const options = { env: { ...own, ...env }, timeout: 60_000, killSignal: 'SIGKILL', cwd: folder } as const;
+    const options = { env: { ...own, ...env }, timeout, killSignal: 'SIGKILL', cwd: folder } as const;
     execFile(argv[0]!, argv.slice(1), options, (_error, stdout, stderr) => {
       const ranks = [...stdout.matchAll(/<(.*?)>/g)].map(([, line]) => line!).sort();
       resolve({ ranks, text: stdout + stderr });
@@ -50,6 +51,17 @@ async function freePort(): Promise<string> {
 const has = (command: string, ...args: string[]) => spawnSync(command, args).status === 0;
 const missing = (isThere: boolean) => (isThere ? '' : ' (skipped: not installed)');
 
+/** Whether the mpi backend was built for this MPI. */
+function hasMpi(kind: string): boolean {
+  const addon = `@ringwise/native-mpi-linux-${process.arch}/mpi-${kind}.node`;
+  try {
+    createRequire(import.meta.resolve('@ringwise/collectives')).resolve(addon);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 const openmpi = has('mpirun.openmpi', '--version');
 describe.skipIf(!openmpi)(`under Open MPI${missing(openmpi)}`, () => {
   it('ranks take their places from it', { timeout: 90_000 }, async () => {
@@ -57,6 +69,22 @@ describe.skipIf(!openmpi)(`under Open MPI${missing(openmpi)}`, () => {
     const { ranks, text } = await said(['mpirun.openmpi', ...flags, process.execPath, rank]);
     expect(ranks, text).toEqual(['openmpi,0,3,6', 'openmpi,1,3,6', 'openmpi,2,3,6']);
   });
+
+  const example = fileURLToPath(new URL('../../../examples/mnist-ddp.ts', import.meta.url));
+  it.skipIf(!hasMpi('openmpi'))(
+    'the example with DDP runs on the mpi backend',
+    { timeout: 180_000 },
+    async () => {
+      const flags = ['--allow-run-as-root', '--oversubscribe', '-n', '2'];
+      const argv = [process.execPath, '--import', import.meta.resolve('tsx'), example];
+      const { text } = await said(
+        ['mpirun.openmpi', ...flags, ...argv],
+        { RINGWISE_BACKEND: 'mpi' },
+        150_000,
+      );
+      expect(text).toContain('replicas in sync');
+    },
+  );
 });
 
 const mpich = has('mpiexec.mpich', '--version');
@@ -64,6 +92,12 @@ describe.skipIf(!mpich)(`under MPICH${missing(mpich)}`, () => {
   it('ranks take their places from it, and need only a port', { timeout: 90_000 }, async () => {
     const argv = ['mpiexec.mpich', '-n', '2', process.execPath, rank];
     const { ranks, text } = await said(argv, { MASTER_PORT: await freePort() });
+    expect(ranks, text).toEqual(['pmi,0,2,3', 'pmi,1,2,3']);
+  });
+
+  it.skipIf(!hasMpi('mpich'))("ranks can have MPI's own collectives", { timeout: 90_000 }, async () => {
+    const argv = ['mpiexec.mpich', '-n', '2', process.execPath, rank];
+    const { ranks, text } = await said(argv, { MASTER_PORT: await freePort(), RINGWISE_BACKEND: 'mpi' });
     expect(ranks, text).toEqual(['pmi,0,2,3', 'pmi,1,2,3']);
   });
 

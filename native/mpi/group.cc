@@ -1,0 +1,189 @@
+#include "mpi/group.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/pause.h"
+#include "mpi/library.h"
+
+namespace ringwise::mpi {
+
+using coll::Failure;
+using coll::FailureCode;
+using coll::Verb;
+
+namespace {
+
+constexpr int kSpins = 100;    // of a thread that waits, before it lets others run
+constexpr int kYields = 2000;  // before it sleeps
+constexpr auto kNap = std::chrono::microseconds(50);
+constexpr auto kListening = std::chrono::milliseconds(2);  // how often an idle lane looks for notices
+
+/// Asks again, ever less eagerly.
+void back_off(int& idle_rounds) {
+  ++idle_rounds;
+  if (idle_rounds < kSpins) pause_cpu();
+  else if (idle_rounds < kYields) std::this_thread::yield();
+  else std::this_thread::sleep_for(kNap);
+}
+
+}  // namespace
+
+MpiGroup::Running::Running(const coll::Op& op, MPI_Comm comm, int rank, int size, Outbox& outbox)
+    : op(op), agreement(coll::signature_of(op, rank, size), comm, rank, size, outbox) {}
+
+MpiGroup::MpiGroup(int rank, int size, std::function<void()> notify)
+    : rank_(rank), size_(size), notify_(std::move(notify)) {}
+
+MpiGroup::~MpiGroup() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wake_lane_.notify_one();
+  if (lane_.joinable()) lane_.join();
+  if (is_busy() && !poison_) give_up_order();
+  let_go_of_running();
+  if (has_left_) retire(std::move(channel_));
+}
+
+uint64_t MpiGroup::connect(std::vector<int> members, int tag) {
+  members_ = std::move(members);
+  tag_ = tag;
+  uint64_t id;
+  {
+    const std::lock_guard lock(mutex_);
+    id = next_id_++;
+  }
+  lane_ = std::thread([this, id] {
+    try {
+      const std::lock_guard engine(engine_);
+      channel_ = std::make_unique<Channel>(members_, tag_, rank_, [this](const coll::Op& op, int source) { end(op.id, nullptr, source); });
+    } catch (const Failure& failure) {
+      end(id, std::make_shared<const Failure>(failure));
+      return;
+    }
+    end(id, nullptr);
+    lane_main();
+  });
+  return id;
+}
+
+void MpiGroup::lane_main() {
+  int idle_rounds = 0;
+  for (;;) {
+    bool is_idle = false;
+    if (drivers_ == 0) {
+      const std::lock_guard engine(engine_);
+      idle_rounds = poll() ? 0 : idle_rounds;
+      is_idle = !is_busy() && !reported_ && !roll_call_;
+      if (is_idle && leave()) return;
+    } else {
+      is_idle = true;
+    }
+    if (is_idle) tend_retired();
+    std::unique_lock lock(mutex_);
+    if (stop_) return;
+    if (is_idle && requests_.empty() && !abort_text_) wake_lane_.wait_for(lock, kListening);
+    else if (lock.unlock(), !is_idle) back_off(idle_rounds);
+  }
+}
+
+/// Says goodbye if the owner has closed the group, which has nothing to do; true if it did.
+bool MpiGroup::leave() {
+  uint64_t id;
+  {
+    const std::lock_guard lock(mutex_);
+    if (closing_id_ == 0 || !requests_.empty() || abort_text_) return false;
+    id = std::exchange(closing_id_, 0);
+  }
+  if (!poison_) channel_->control->tell_others(Notice::Left, called_);
+  const int64_t deadline = now_ns() + 1000 * kMillisecond;
+  while (!channel_->outbox.is_empty() && now_ns() < deadline) {
+    channel_->outbox.advance();
+    std::this_thread::yield();
+  }
+  has_left_ = !poison_;
+  end(id, nullptr);
+  return true;
+}
+
+uint64_t MpiGroup::enqueue(coll::Op& op) {
+  op.deadline_ns = now_ns() + op.timeout_ns;
+  const std::lock_guard lock(mutex_);
+  op.id = next_id_++;
+  requests_.push_back(op);
+  return op.id;
+}
+
+uint64_t MpiGroup::start(coll::Op op) {
+  const uint64_t id = enqueue(op);
+  wake_lane_.notify_one();
+  return id;
+}
+
+Ended MpiGroup::run(coll::Op op) {
+  const uint64_t id = enqueue(op);
+  wait(id);
+  const std::lock_guard lock(mutex_);
+  const auto found = std::find_if(ended_.begin(), ended_.end(), [id](const Ended& one) { return one.id == id; });
+  Ended ended = std::move(*found);
+  ended_.erase(found);
+  return ended;
+}
+
+void MpiGroup::wait(uint64_t id) {
+  ++drivers_;
+  int idle_rounds = 0;
+  while (!has_ended(id)) {
+    bool moved;
+    {
+      const std::lock_guard engine(engine_);
+      moved = poll();
+    }
+    if (moved) idle_rounds = 0;
+    else back_off(idle_rounds);
+  }
+  --drivers_;
+}
+
+void MpiGroup::take_ended(std::vector<Ended>& ended) {
+  ended.clear();
+  const std::lock_guard lock(mutex_);
+  std::swap(ended, ended_);
+}
+
+void MpiGroup::abort(const std::string& text) {
+  {
+    const std::lock_guard lock(mutex_);
+    abort_text_ = text;
+  }
+  wake_lane_.notify_one();
+}
+
+uint64_t MpiGroup::close() {
+  uint64_t id;
+  {
+    const std::lock_guard lock(mutex_);
+    id = closing_id_ = next_id_++;
+  }
+  wake_lane_.notify_one();
+  return id;
+}
+
+void MpiGroup::end(uint64_t id, std::shared_ptr<const Failure> failure, int source, bool is_lent) {
+  {
+    const std::lock_guard lock(mutex_);
+    ended_.push_back({id, std::move(failure), source, is_lent});
+  }
+  notify_();
+}
+
+bool MpiGroup::has_ended(uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  return std::any_of(ended_.begin(), ended_.end(), [id](const Ended& one) { return one.id == id; });
+}
+
+}  // namespace ringwise::mpi

@@ -1,0 +1,276 @@
+// What the holder of the engine does: looks what has come, goes on with what can go on, and decides what went wrong.
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "base/clock.h"
+#include "mpi/group.h"
+
+namespace ringwise::mpi {
+
+using coll::Failure;
+using coll::FailureCode;
+using coll::Verb;
+
+namespace {
+
+constexpr int64_t kVerdictPatience = 2000 * kMillisecond;  // for the arbiter, roll call included
+constexpr int64_t kRollCallPatience = 500 * kMillisecond;
+
+/// "rank 2", "ranks 2, 5"
+std::string rank_list(const std::vector<int>& ranks) {
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (size_t i = 0; i < ranks.size(); ++i) text.append(i == 0 ? "" : ", ").append(std::to_string(ranks[i]));
+  return text;
+}
+
+Failure lost(int rank, int peer) { return {FailureCode::PeerLost, rank, {peer}, "lost rank " + std::to_string(peer) + " (it has closed the group)"}; }
+
+}  // namespace
+
+/// One look at everything; true if anything moved.
+bool MpiGroup::poll() {
+  bool moved = false;
+  try {
+    moved = channel_->outbox.advance() | take_requests() | listen();
+    const int64_t now = now_ns();
+    if (roll_call_) end_roll_call(now);
+    if (reported_ && !roll_call_ && !poison_ && now > verdict_deadline_ns_) pass_verdict(*reported_);
+    if (poison_) {
+      end_everything();
+    } else if (!reported_) {
+      // Nothing is touched any more once something is wrong.
+      moved |= channel_->mailbox->advance();
+      moved |= advance_collective();
+      if (!moved) check_losses();
+      if (!moved && !reported_) check_deadlines(now);
+    }
+  } catch (const Failure& failure) {
+    report(failure);
+    moved = true;
+  }
+  return moved;
+}
+
+bool MpiGroup::take_requests() {
+  std::deque<coll::Op> requests;
+  std::optional<std::string> abort_text;
+  {
+    const std::lock_guard lock(mutex_);
+    requests.swap(requests_);
+    abort_text.swap(abort_text_);
+  }
+  for (const coll::Op& op : requests) {
+    if (!op.is_point_to_point()) {
+      called_ = op.seq + 1;
+      queued_.push_back(op);
+    } else if (poison_ || reported_) {
+      queued_.push_back(op);  // never begins
+    } else {
+      channel_->mailbox->post(op);
+    }
+  }
+  if (abort_text && !poison_ && !reported_) report({FailureCode::Aborted, rank_, {rank_}, "rank " + std::to_string(rank_) + " aborted the group: " + *abort_text});
+  return !requests.empty();
+}
+
+bool MpiGroup::listen() {
+  bool heard_any = false;
+  while (const auto heard = channel_->control->hear()) {
+    heard_any = true;
+    const auto from = static_cast<size_t>(heard->from);
+    switch (heard->notice) {
+      case Notice::Left:
+        channel_->left[from] = heard->number;
+        break;
+      case Notice::Report:
+        if (poison_) channel_->control->tell(heard->from, Notice::Verdict, 0, poison_.get());  // it had not heard yet
+        else if (!roll_call_) decide(heard->failure, heard->number);
+        break;
+      case Notice::Verdict:
+        if (!poison_) poison(heard->failure);
+        break;
+      case Notice::Question:
+        channel_->control->tell(heard->from, Notice::Answer, called_);
+        break;
+      case Notice::Answer:
+        if (roll_call_) roll_call_->called[from] = heard->number;
+        break;
+    }
+  }
+  return heard_any;
+}
+
+bool MpiGroup::advance_collective() {
+  bool moved = false;
+  if (!running_) {
+    if (queued_.empty()) return false;
+    running_ = std::make_unique<Running>(queued_.front(), channel_->comm, rank_, size_, channel_->outbox);
+    queued_.pop_front();
+    moved = true;
+  }
+  Running& running = *running_;
+  moved |= running.agreement.advance();
+  if (!running.agreement.done()) return moved;
+  if (!running.transfer) {
+    if (running.op.verb == Verb::AllToAll && !compare_parts()) return moved;
+    running.transfer.emplace(channel_->comm, rank_, size_).begin(running.op);
+    moved = true;
+  }
+  moved |= running.transfer->advance();
+  if (running.transfer->done()) {
+    const uint64_t id = running.op.id;
+    running_.reset();
+    end(id, nullptr);
+  }
+  return moved;
+}
+
+/// Parts of an allToAll may have any lengths, but what a rank sends must be what the other expects. True when all agree.
+bool MpiGroup::compare_parts() {
+  Running& running = *running_;
+  const coll::Op& op = running.op;
+  if (running.sent.empty()) {
+    for (int peer = 0; peer < size_; ++peer) running.sent.push_back(op.counts != nullptr ? op.counts[peer] : op.count);
+    running.announced.resize(static_cast<size_t>(size_));
+    check(MPI_Ialltoall(running.sent.data(), 1, MPI_UINT64_T, running.announced.data(), 1, MPI_UINT64_T, channel_->comm, running.comparison.slot()), "MPI_Ialltoall");
+  }
+  if (!running.comparison.test()) return false;
+  if (running.has_compared) return running.is_content != 0;  // else somebody has reported it
+  running.has_compared = true;
+  const coll::Signature own = coll::signature_of(op, rank_, size_);
+  std::optional<Failure> wrong;
+  for (int peer = 0; peer < size_ && !wrong; ++peer) {
+    const coll::Signature mine = coll::greeting_from(own, op, peer);
+    coll::Signature theirs = mine;
+    theirs.count = running.announced[static_cast<size_t>(peer)];
+    if (mine.count != theirs.count) wrong = coll::disagreement(rank_, mine, peer, theirs);
+  }
+  running.is_content = wrong ? 0 : 1;
+  check(MPI_Iallreduce(MPI_IN_PLACE, &running.is_content, 1, MPI_INT, MPI_MIN, channel_->comm, running.comparison.slot()), "MPI_Iallreduce");
+  if (wrong) throw *wrong;
+  return false;
+}
+
+/// Whether what is pending needs a rank that has left without it. Called when nothing moves any more.
+void MpiGroup::check_losses() {
+  const auto has_left = [this](int peer) { return channel_->has_left(peer); };
+  for (const Mailbox::Pending& pending : channel_->mailbox->pending()) {
+    if (pending.is_moving) continue;
+    if (pending.peer >= 0) {
+      if (has_left(pending.peer)) return report(lost(rank_, pending.peer));
+      continue;
+    }
+    int here = 0;
+    for (int peer = 0; peer < size_; ++peer) here += peer != rank_ && !has_left(peer) ? 1 : 0;
+    if (here == 0 && size_ > 1) return report(lost(rank_, rank_ == 0 ? 1 : 0));
+  }
+  if (!running_ || running_->agreement.done()) return;
+  for (int peer = 0; peer < size_; ++peer) {
+    if (has_left(peer) && *channel_->left[static_cast<size_t>(peer)] <= running_->op.seq) return report(lost(rank_, peer));
+  }
+}
+
+void MpiGroup::check_deadlines(int64_t now) {
+  const auto late = [&](const coll::Op& op, std::vector<int> peers) -> Failure {
+    const std::string within = " within " + std::to_string(op.timeout_ns / kMillisecond) + " ms";
+    const std::string who = peers.empty() ? "" : " from " + rank_list(peers);
+    return {FailureCode::Timeout, rank_, std::move(peers), "no answer" + who + within};
+  };
+  for (const Mailbox::Pending& pending : channel_->mailbox->pending()) {
+    if (now < pending.op.deadline_ns) continue;
+    std::vector<int> peers;
+    if (pending.peer >= 0) peers.push_back(pending.peer);
+    else for (int peer = 0; peer < size_; ++peer) if (peer != rank_) peers.push_back(peer);
+    return report(late(pending.op, std::move(peers)));
+  }
+  if (running_ && now >= running_->op.deadline_ns) report(late(running_->op, {}), running_->op.seq + 1);
+}
+
+int MpiGroup::arbiter() const {
+  for (int rank = 0; rank < size_; ++rank) {
+    if (!channel_->has_left(rank)) return rank;
+  }
+  return rank_;
+}
+
+/// A failure that was noticed here. Nothing goes on until the verdict comes.
+void MpiGroup::report(Failure failure, uint64_t seq_plus_1) {
+  if (poison_ || reported_) return;
+  failure.origin = failure.origin < 0 ? rank_ : failure.origin;
+  reported_ = failure;
+  verdict_deadline_ns_ = now_ns() + kVerdictPatience;
+  if (arbiter() == rank_) decide(failure, seq_plus_1);
+  else channel_->control->tell(arbiter(), Notice::Report, seq_plus_1, &failure);
+}
+
+/// As the arbiter: passes on the first failure that it hears of, once it knows whom it is about.
+void MpiGroup::decide(const Failure& failure, uint64_t seq_plus_1) {
+  if (seq_plus_1 == 0) return pass_verdict(failure);
+  roll_call_ = RollCall{failure, seq_plus_1 - 1, std::vector<std::optional<uint64_t>>(static_cast<size_t>(size_)), now_ns() + kRollCallPatience};
+  roll_call_->called[static_cast<size_t>(rank_)] = called_;
+  for (int peer = 0; peer < size_; ++peer) {
+    const auto index = static_cast<size_t>(peer);
+    if (channel_->has_left(peer)) roll_call_->called[index] = channel_->left[index];
+    else if (peer != rank_) channel_->control->tell(peer, Notice::Question);
+  }
+}
+
+void MpiGroup::end_roll_call(int64_t now) {
+  const auto& called = roll_call_->called;
+  const bool have_all_answered = std::all_of(called.begin(), called.end(), [](const auto& one) { return one.has_value(); });
+  if (!have_all_answered && now < roll_call_->deadline_ns) return;
+  std::vector<int> silent;
+  std::vector<int> absent;
+  for (int rank = 0; rank < size_; ++rank) {
+    const auto& one = called[static_cast<size_t>(rank)];
+    if (!one) silent.push_back(rank);
+    else if (*one <= roll_call_->seq) absent.push_back(rank);
+  }
+  Failure failure = roll_call_->failure;
+  const std::string within = failure.text.substr(std::min(failure.text.size(), failure.text.find(" within ")));
+  if (!silent.empty()) failure.text = "no answer from " + rank_list(silent) + within;
+  else if (!absent.empty()) failure.text = rank_list(absent) + " did not call it" + within;
+  failure.peers = silent;
+  failure.peers.insert(failure.peers.end(), absent.begin(), absent.end());
+  std::sort(failure.peers.begin(), failure.peers.end());
+  roll_call_.reset();
+  pass_verdict(failure);
+}
+
+void MpiGroup::pass_verdict(const Failure& failure) {
+  channel_->control->tell_others(Notice::Verdict, 0, &failure);
+  poison(failure);
+}
+
+void MpiGroup::poison(const Failure& failure) {
+  poison_ = std::make_shared<const Failure>(failure);
+  roll_call_.reset();
+  reported_.reset();
+  end_everything();
+}
+
+/// Everything pending ends with the root cause; but the memory of what MPI has begun stays MPI's.
+void MpiGroup::end_everything() {
+  for (; !queued_.empty(); queued_.pop_front()) end(queued_.front().id, poison_);
+  if (running_) {
+    const uint64_t id = running_->op.id;
+    const bool is_lent = let_go_of_running();
+    end(id, poison_, -1, is_lent);
+  }
+  for (const auto& [op, is_moving] : channel_->mailbox->clear()) end(op.id, poison_, -1, is_moving);
+}
+
+/// Forgets the collective under way; true if MPI goes on using its memory. Then what MPI points to is never freed.
+bool MpiGroup::let_go_of_running() {
+  if (!running_) return false;
+  const bool is_lent = running_->transfer.has_value();
+  const bool is_compared = running_->comparison.is_active();
+  if (is_lent) running_->transfer->abandon();
+  if (is_compared) running_->comparison.abandon();
+  if (is_lent || is_compared) (void)running_.release();
+  running_.reset();
+  return is_lent;
+}
+
+}  // namespace ringwise::mpi

@@ -1,0 +1,71 @@
+#include "mpi/types.h"
+
+#include "mpi/library.h"
+
+namespace ringwise::mpi {
+
+namespace {
+
+/// x != x: NaN. Of min and max the one that has it wins.
+template <typename T, bool is_min>
+void extreme(void* in, void* inout, int* count, MPI_Datatype*) {
+  const T* const theirs = static_cast<const T*>(in);
+  T* const mine = static_cast<T*>(inout);
+  for (int i = 0; i < *count; ++i) {
+    const bool is_better = is_min ? theirs[i] < mine[i] : theirs[i] > mine[i];
+    if (is_better || theirs[i] != theirs[i]) mine[i] = theirs[i];
+  }
+}
+
+template <typename T, bool is_min>
+MPI_Op extreme_op() {
+  static const MPI_Op op = [] {
+    MPI_Op made = MPI_OP_NULL;
+    check(MPI_Op_create(extreme<T, is_min>, 1, &made), "MPI_Op_create");
+    return made;
+  }();
+  return op;
+}
+
+}  // namespace
+
+MPI_Datatype type_of(DType dtype) {
+  switch (dtype) {
+    case DType::Float64: return MPI_DOUBLE;
+    case DType::Int8: return MPI_INT8_T;
+    case DType::Int16: return MPI_INT16_T;
+    case DType::Int32: return MPI_INT32_T;
+    case DType::Int64: return MPI_INT64_T;
+    case DType::UInt8:
+    case DType::Bool: return MPI_UINT8_T;
+    case DType::UInt16: return MPI_UINT16_T;
+    case DType::UInt32: return MPI_UINT32_T;
+    case DType::UInt64: return MPI_UINT64_T;
+    default: return MPI_FLOAT;
+  }
+}
+
+MPI_Datatype mover_of(DType dtype) {
+  switch (byte_size(dtype)) {
+    case 1: return MPI_UINT8_T;
+    case 2: return MPI_UINT16_T;
+    case 4: return MPI_UINT32_T;
+    default: return MPI_UINT64_T;
+  }
+}
+
+MPI_Op op_of(coll::ReduceOp reduce, DType dtype) {
+  const bool is_double = dtype == DType::Float64;
+  const bool is_float = is_double || dtype == DType::Float32 || is_half(dtype);
+  switch (reduce) {
+    case coll::ReduceOp::Prod: return MPI_PROD;
+    case coll::ReduceOp::Min: return !is_float ? MPI_MIN : is_double ? extreme_op<double, true>() : extreme_op<float, true>();
+    case coll::ReduceOp::Max: return !is_float ? MPI_MAX : is_double ? extreme_op<double, false>() : extreme_op<float, false>();
+    case coll::ReduceOp::Band: return MPI_BAND;
+    case coll::ReduceOp::Bor: return MPI_BOR;
+    case coll::ReduceOp::Bxor: return MPI_BXOR;
+    default: return MPI_SUM;
+  }
+}
+
+}  // namespace ringwise::mpi

@@ -1,0 +1,20 @@
+// What MPI calls our element types and reductions.
+#pragma once
+
+#include <mpi.h>
+
+#include "coll/op.h"
+
+namespace ringwise::mpi {
+
+/// For reductions. Halves have none: they are reduced as float32.
+MPI_Datatype type_of(DType dtype);
+
+/// For moving: an element of as many bytes.
+MPI_Datatype mover_of(DType dtype);
+
+/// The built-in one where it has our meaning. Ours gives NaN for min and max where a rank has NaN. avg and premulSum
+/// are sums: the caller divides, or multiplies before.
+MPI_Op op_of(coll::ReduceOp reduce, DType dtype);
+
+}  // namespace ringwise::mpi

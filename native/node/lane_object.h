@@ -1,0 +1,190 @@
+// What the addons of the native backends have in common: a JavaScript object around a group that runs operations on a
+// thread of its own, the lane. Operations come as numbers in an array and memory as arguments; their ends go back
+// through one callback. See NativeLane in packages/collectives/src/native.ts for the typed surface.
+#pragma once
+
+#define NODE_ADDON_API_CPP_EXCEPTIONS_ALL  // also std::exception, such as no memory, becomes a JavaScript error
+#include <napi.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "coll/failure.h"
+#include "coll/op.h"
+
+namespace ringwise::node {
+
+/// Where the numbers of an operation are: NativeField of packages/collectives/src/native.ts.
+enum Field : size_t { kVerb, kDType, kReduce, kRoot, kTag, kSeq, kCount, kTimeoutMs, kFactor, kInPlace, kWire };
+
+/// Elements per rank, as operations point to them; empty where JavaScript passed null.
+struct Counts {
+  std::vector<size_t> counts;
+  std::vector<size_t> recv_counts;
+};
+
+/// { code, origin, peers, text }, or null.
+inline napi_value to_js(Napi::Env env, const std::shared_ptr<const coll::Failure>& failure) {
+  if (!failure) return env.Null();
+  auto object = Napi::Object::New(env);
+  auto peers = Napi::Array::New(env, failure->peers.size());
+  for (size_t i = 0; i < failure->peers.size(); ++i) peers.Set(static_cast<uint32_t>(i), failure->peers[i]);
+  object.Set("code", static_cast<int>(failure->code));
+  object.Set("origin", failure->origin);
+  object.Set("peers", peers);
+  object.Set("text", failure->text);
+  return object;
+}
+
+/// `Self` derives from it and sets `group_` up. `Group` has start, wait, take_ended, abort and close, as HostGroup has,
+/// and calls what it was made with, `[this] { notify(); }`, on its lane.
+template <class Self, class Group, class Ended>
+class LaneObject : public Napi::ObjectWrap<Self> {
+ protected:
+  using Base = Napi::ObjectWrap<Self>;
+
+  /// (call: Float64Array, settle: (id, failure, source, isLent) => void)
+  LaneObject(const Napi::CallbackInfo& info, const Napi::Value& call, const Napi::Value& settle) : Base(info) {
+    const Napi::Env env = info.Env();
+    const auto numbers = call.As<Napi::Float64Array>();
+    call_memory_ = Napi::Persistent(numbers.template As<Napi::Object>());
+    call_ = numbers.Data();
+    settle_ = Napi::Persistent(settle.As<Napi::Function>());
+    auto name = Napi::String::New(env, "ringwise-lane");
+    if (napi_create_threadsafe_function(env, nullptr, nullptr, name, 0, 1, nullptr, nullptr, this, &LaneObject::on_notify, &notify_) !=
+        napi_ok) {
+      throw Napi::Error::New(env, "napi_create_threadsafe_function failed");
+    }
+    napi_unref_threadsafe_function(env, notify_);
+    // The environment may end while operations are pending (process.exit, a terminated worker).
+    napi_add_env_cleanup_hook(env, &LaneObject::on_environment_end, this);
+  }
+
+  ~LaneObject() override {
+    napi_remove_env_cleanup_hook(this->Env(), &LaneObject::on_environment_end, this);
+    end_lane();
+  }
+
+  // Lane thread: no Napi here but the thread-safe function. One wake-up serves all that has ended until it runs.
+  void notify() {
+    if (!notified_.exchange(true)) napi_call_threadsafe_function(notify_, nullptr, napi_tsfn_nonblocking);
+  }
+
+  /// Counts an operation whose end will come through `settle`; the event loop stays alive for it.
+  Napi::Value expect(Napi::Env env, uint64_t id) {
+    if (pending_++ == 0) napi_ref_threadsafe_function(env, notify_);
+    return Napi::Number::New(env, static_cast<double>(id));
+  }
+
+  Group& group(Napi::Env env) {
+    if (!group_) throw Napi::Error::New(env, "the native group is gone");
+    return *group_;
+  }
+
+  static std::byte* memory(const Napi::CallbackInfo& info, size_t index) {
+    void* data = nullptr;  // stays so for null, which is no typed array
+    if (napi_get_typedarray_info(info.Env(), info[index], nullptr, nullptr, &data, nullptr, nullptr) != napi_ok) return nullptr;
+    return static_cast<std::byte*>(data);
+  }
+
+  /// (input, output?, counts?, recvCounts?, residual?), and the numbers in `call_`. The operation points into `counts`.
+  coll::Op read_op(const Napi::CallbackInfo& info, Counts& counts) const {
+    coll::Op op;
+    op.verb = static_cast<coll::Verb>(call_[kVerb]);
+    op.dtype = static_cast<DType>(call_[kDType]);
+    op.reduce = static_cast<coll::ReduceOp>(call_[kReduce]);
+    op.root = static_cast<int>(call_[kRoot]);
+    op.tag = static_cast<int>(call_[kTag]);
+    op.seq = static_cast<uint64_t>(call_[kSeq]);
+    op.count = static_cast<uint64_t>(call_[kCount]);
+    op.timeout_ns = static_cast<int64_t>(call_[kTimeoutMs] * kMillisecond);
+    op.factor = call_[kFactor];
+    std::byte* const input = memory(info, 0);
+    op.input = input;
+    op.output = call_[kInPlace] != 0 ? input : memory(info, 1);
+    read_counts(info, 2, counts.counts);
+    read_counts(info, 3, counts.recv_counts);
+    if (op.verb == coll::Verb::AllReduce) op.wire = static_cast<coll::Wire>(call_[kWire]);
+    if (op.wire == coll::Wire::Int8) op.residual = reinterpret_cast<float*>(memory(info, 4));
+    if (!counts.counts.empty()) op.counts = counts.counts.data();
+    if (!counts.recv_counts.empty()) op.recv_counts = counts.recv_counts.data();
+    return op;
+  }
+
+  /// Keeps the counts of a started operation, which it points to. Moved vectors keep their memory in place.
+  Napi::Value started(Napi::Env env, uint64_t id, Counts counts) {
+    if (!counts.counts.empty()) counts_.emplace(id, std::move(counts));
+    return expect(env, id);
+  }
+
+  /// (id): blocks; has settled everything that ended until then when it returns.
+  void wait(const Napi::CallbackInfo& info) {
+    group(info.Env()).wait(static_cast<uint64_t>(info[0].ToNumber().Int64Value()));
+    settle_ended(info.Env());
+  }
+
+  void abort(const Napi::CallbackInfo& info) { group(info.Env()).abort(info[0].ToString().Utf8Value()); }
+
+  Napi::Value close(const Napi::CallbackInfo& info) { return expect(info.Env(), group(info.Env()).close()); }
+
+  void destroy(const Napi::CallbackInfo& info) {
+    if (pending_ > 0) napi_unref_threadsafe_function(info.Env(), notify_);
+    pending_ = 0;
+    end_lane();
+  }
+
+  std::unique_ptr<Group> group_;  // JavaScript thread; its lane calls notify until it is destroyed
+
+ private:
+  static void on_environment_end(void* self) { static_cast<LaneObject*>(self)->end_lane(); }
+
+  /// Joins the lane. After it nobody calls `notify`, so the thread-safe function may go.
+  void end_lane() {
+    group_.reset();
+    if (notify_ != nullptr) napi_release_threadsafe_function(std::exchange(notify_, nullptr), napi_tsfn_abort);
+  }
+
+  static void on_notify(napi_env env, napi_value, void* context, void*) {
+    if (env == nullptr) return;  // the environment is going
+    auto* self = static_cast<LaneObject*>(context);
+    self->notified_ = false;
+    self->settle_ended(Napi::Env(env));
+  }
+
+  void settle_ended(Napi::Env env) {
+    if (!group_) return;
+    Napi::HandleScope scope(env);
+    group_->take_ended(ended_);
+    const std::vector<Ended> ended = std::move(ended_);  // a callback may come back here
+    for (const Ended& one : ended) {
+      if (--pending_ == 0) napi_unref_threadsafe_function(env, notify_);
+      if (!counts_.empty()) counts_.erase(one.id);
+      bool is_lent = false;
+      if constexpr (requires { one.is_lent; }) is_lent = one.is_lent;
+      settle_.Call({Napi::Number::New(env, static_cast<double>(one.id)), to_js(env, one.failure), Napi::Number::New(env, one.source),
+                    Napi::Boolean::New(env, is_lent)});
+    }
+  }
+
+  static void read_counts(const Napi::CallbackInfo& info, size_t index, std::vector<size_t>& counts) {
+    if (index >= info.Length() || !info[index].IsTypedArray()) return;
+    const auto array = info[index].As<Napi::Float64Array>();
+    for (size_t i = 0; i < array.ElementLength(); ++i) counts.push_back(static_cast<size_t>(array[i]));
+  }
+
+  Napi::ObjectReference call_memory_;            // keeps what call_ points to
+  const double* call_ = nullptr;                 // JavaScript thread; the next operation, by NativeField
+  Napi::FunctionReference settle_;               // JavaScript thread
+  napi_threadsafe_function notify_ = nullptr;    // called by the lane; released after the lane has ended
+  std::atomic<bool> notified_{false};            // both threads
+  int pending_ = 0;                              // JavaScript thread; operations not settled yet
+  std::vector<Ended> ended_;                     // JavaScript thread; kept for its memory
+  std::unordered_map<uint64_t, Counts> counts_;  // JavaScript thread; of operations not settled yet, by id
+};
+
+}  // namespace ringwise::node

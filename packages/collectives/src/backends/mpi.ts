@@ -1,0 +1,105 @@
+// The mpi backend: the collectives of the MPI that has started this process. What MPI does not do, agreeing about each
+// call, deadlines and one verdict for all, is added in native/mpi; its design is at the top of native/mpi/group.h.
+import { allVerbs } from '../all-verbs.ts';
+import type { Operation } from '../backend.ts';
+import { allocHost } from '../buffer.ts';
+import { CollectiveError, notOneWorld, tooLongForMpi, unknownMpi } from '../errors.ts';
+import { loadNativeMpi } from '../native.ts';
+import { isReducible } from '../reduce-ops.ts';
+import type { BackendContext, BackendFactory } from '../registry.ts';
+import { exchange } from '../rendezvous.ts';
+import { Lane } from './native-lane.ts';
+
+/** What a rank tells the others: its rank in MPI's world, how large that is, and rank 0 the tag of the new group. */
+type Card = readonly [rank: number, size: number, tag: number];
+
+/** Groups that this process has led; keeps the tags of those apart that are made at the same time. */
+let led = 0;
+
+export const mpiBackend: BackendFactory = async (context) => {
+  const { rank, size, group } = context;
+  const { MpiGroup, world } = loadNativeMpi(kindsOfMpi(process.env));
+  const cards = await meet(context, world());
+  const lane = new Lane(context);
+  const native = new MpiGroup(rank, size, lane.call, lane.onEnd);
+  const members = cards.map(([member]) => member);
+  try {
+    await lane.ended(native.connect(members, cards[0]![2]), 'init');
+  } catch (error) {
+    native.destroy();
+    throw error;
+  }
+  const { start, run } = lane.operate(native);
+  const site = { group, rank, size };
+  let closing: Promise<void> | undefined;
+  return {
+    contract: 1,
+    name: 'mpi',
+    rank,
+    size,
+    supports: { devices: ['cpu'], verbs: allVerbs, sync: true, reduces: isReducible },
+    start: (operation, settle) => {
+      refuseLong(operation, site);
+      return start(operation, settle);
+    },
+    run: (operation) => {
+      refuseLong(operation, site);
+      return run(operation);
+    },
+    alloc: allocHost,
+    abort: (cause) => native.abort(cause.what),
+    close: () => {
+      closing ??= lane.ended(native.close(), 'close').finally(() => native.destroy());
+      return closing;
+    },
+  };
+};
+
+/** The implementations of MPI to try, in order: the one whose mpirun has started this process, if it tells. */
+export function kindsOfMpi(env: Readonly<Record<string, string | undefined>>): readonly string[] {
+  const known = ['openmpi', 'mpich'];
+  const chosen = env.RINGWISE_MPI;
+  if (chosen && !known.includes(chosen)) throw new CollectiveError(unknownMpi(chosen), null);
+  if (chosen) return [chosen];
+  if (env.OMPI_COMM_WORLD_SIZE !== undefined || env.PMIX_RANK !== undefined) return ['openmpi'];
+  return env.PMI_SIZE !== undefined || env.PMI_RANK !== undefined ? ['mpich'] : known;
+}
+
+async function meet(
+  context: BackendContext,
+  world: { readonly rank: number; readonly size: number; readonly version: string },
+): Promise<readonly Card[]> {
+  const { store, rank, size, group, timeoutMs } = context;
+  // MPI promises tags up to 32767. Two groups that lead one another's members at the same time differ in their leader.
+  const mine: Card = [world.rank, world.size, (world.rank * 64 + (led++ % 64)) % 32_768];
+  const payloads = await exchange(store, rank, size, Buffer.from(JSON.stringify(mine)), timeoutMs);
+  const cards = payloads.map((bytes) => JSON.parse(Buffer.from(bytes).toString()) as Card);
+  const sizes = cards.map(([, worldSize]) => worldSize);
+  const isOneWorld = new Set(cards.map(([member]) => member)).size === size && new Set(sizes).size === 1;
+  if (isOneWorld) return cards;
+  throw new CollectiveError(notOneWorld(sizes, world.version), { group, rank, size });
+}
+
+/** The functions of MPI 3 that move parts count them in 32 bits. */
+function refuseLong(operation: Operation, site: { group: string; rank: number; size: number }): void {
+  const whole = wholeOf(operation, site.size);
+  if (whole > 0x7fffffff) throw new CollectiveError(tooLongForMpi(operation.verb, whole), site);
+}
+
+/** Elements of all parts together; the same on all ranks, but for allToAll. */
+function wholeOf(operation: Operation, size: number): number {
+  switch (operation.verb) {
+    case 'allGather':
+      return operation.output.count;
+    case 'gather':
+      return operation.counts?.reduce((sum, count) => sum + count) ?? operation.input.count * size;
+    case 'scatter':
+      return operation.counts?.reduce((sum, count) => sum + count) ?? operation.output.count * size;
+    case 'reduceScatter':
+      return operation.input.count;
+    case 'allToAll':
+      return Math.max(operation.input.count, operation.output.count);
+    default:
+      return 0;
+  }
+}

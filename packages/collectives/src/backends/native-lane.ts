@@ -1,0 +1,195 @@
+// Operations on their way to a native group and back: as numbers in an array and memory as arguments, and an end each
+// by one callback. What the backends in C++ have in common; native/node/lane_object.h is the other side.
+import { allVerbs } from '../all-verbs.ts';
+import type { Backend, Operation, ReduceOp, Running, Settle, Wire } from '../backend.ts';
+import { asBuffer, type BufferView } from '../buffer.ts';
+import { dtypes } from '../dtype.ts';
+import { type CollectiveCode, CollectiveError, type Failure, hostFailure } from '../errors.ts';
+import {
+  type NativeFailure,
+  NativeField,
+  type NativeLane,
+  type NativeMemory,
+  nativeFields,
+} from '../native.ts';
+import { reduceOps } from '../reduce-ops.ts';
+import type { BackendContext } from '../registry.ts';
+
+// In the order of the enum in native/coll/failure.h. The lists of verbs, ops, dtypes and wires have that of their enums, too.
+const codes: readonly CollectiveCode[] = [
+  'ERR_COLL_TIMEOUT',
+  'ERR_COLL_PEER_LOST',
+  'ERR_COLL_MISMATCH',
+  'ERR_COLL_ABORTED',
+  'ERR_COLL_CLOSED',
+  'ERR_COLL_SYSTEM',
+];
+export const verbIndex = indexOf(allVerbs);
+const opIndex = indexOf(reduceOps);
+const dtypeIndex = indexOf(dtypes);
+const wires: readonly Wire[] = ['full', 'bfloat16', 'int8'];
+const wireIndex = indexOf(wires);
+
+function indexOf<T extends string>(names: readonly T[]): Record<T, number> {
+  return Object.fromEntries(names.map((name, index) => [name, index])) as Record<T, number>;
+}
+
+/** What a barrier moves. */
+const nothing = asBuffer(new Uint8Array(0));
+
+/** An operation that has not settled. Holding `operation` keeps its buffers alive. */
+interface Pending {
+  readonly operation: { readonly verb: string; readonly seq: number | null };
+  readonly settle: Settle;
+}
+
+/** Memory that MPI goes on using after its operation has failed. It must outlive everything. */
+const lent: unknown[] = [];
+
+/** The JavaScript end of one native group. Made before the group, which gets `call` and `onEnd`. */
+export class Lane {
+  readonly call = new Float64Array(nativeFields);
+  readonly #context: BackendContext;
+  readonly #embellish: (failure: Failure) => Failure;
+  readonly #pending = new Map<number, Pending>();
+
+  /** `embellish` may add to what an error says. */
+  constructor(context: BackendContext, embellish: (failure: Failure) => Failure = (failure) => failure) {
+    this.#context = context;
+    this.#embellish = embellish;
+  }
+
+  /** For the native group to call when an operation has ended. */
+  readonly onEnd = (id: number, failure: NativeFailure | null, source: number, isLent: boolean): void => {
+    const { operation, settle } = this.#pending.get(id)!;
+    this.#pending.delete(id);
+    if (isLent) lent.push(operation);
+    if (failure !== null) settle(this.#errorOf(failure, operation));
+    else settle(undefined, source < 0 ? undefined : source);
+  };
+
+  /** Resolves when what `native` does under `id`, besides operations, has ended; rejects with its error. */
+  ended(id: number, verb: string): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const settle: Settle = (error) => (error === undefined ? resolve() : reject(error));
+      this.#pending.set(id, { operation: { verb, seq: null }, settle });
+    });
+  }
+
+  /** The members of a backend that are the same for all native groups. */
+  operate(native: NativeLane): Pick<Backend, 'start' | 'run'> {
+    const { call } = this;
+    const context = this.#context;
+    const startNative: Submit<number> = native.start.bind(native);
+    const runNative: Submit<NativeFailure | number | null> = native.run.bind(native);
+    const urge = native.urge?.bind(native);
+    return {
+      start: (operation, settle): Running => {
+        const id = submit(operation, call, startNative, context);
+        this.#pending.set(id, { operation, settle });
+        return { wait: () => native.wait(id), ...(urge && { urge }) };
+      },
+      run: (operation) => {
+        const outcome = submit(operation, call, runNative, context);
+        if (outcome === null) return undefined;
+        if (typeof outcome === 'number') return outcome;
+        throw this.#errorOf(outcome, operation);
+      },
+    };
+  }
+
+  #errorOf(failure: NativeFailure, { verb, seq }: Pending['operation']): CollectiveError {
+    const { group, rank, size } = this.#context;
+    const told = hostFailure(codes[failure.code]!, verb, seq, failure);
+    return new CollectiveError(this.#embellish(told), { group, rank, size });
+  }
+}
+
+type Memory = NodeJS.TypedArray | null;
+type Submit<R> = (...memory: NativeMemory) => R;
+
+/** Hands an operation to `native`: its memory as arguments, the rest as numbers in `call`. */
+function submit<R>(operation: Operation, call: Float64Array, native: Submit<R>, context: BackendContext): R {
+  const { verb } = operation;
+  call[NativeField.verb] = verbIndex[verb];
+  call[NativeField.seq] = operation.seq;
+  call[NativeField.timeoutMs] = operation.timeoutMs;
+  switch (operation.verb) {
+    case 'allReduce': {
+      const memory = describe(call, operation.buffer, operation.packing, 0);
+      reduceBy(call, operation);
+      call[NativeField.inPlace] = 1;
+      call[NativeField.wire] = wireIndex[operation.wire];
+      if (operation.residual === null) return native(memory);
+      return native(memory, null, null, null, memoryOf(operation.residual));
+    }
+    case 'reduce': {
+      const memory = describe(call, operation.buffer, operation.packing, operation.root);
+      reduceBy(call, operation);
+      if (context.rank === operation.root) call[NativeField.inPlace] = 1;
+      return native(memory);
+    }
+    case 'broadcast': {
+      const memory = describe(call, operation.buffer, operation.packing, operation.root);
+      call[NativeField.inPlace] = 1;
+      return native(memory);
+    }
+    case 'allGather': {
+      const from = describe(call, operation.input, operation.packing, 0);
+      return native(from, memoryOf(operation.output), countsOf(operation.counts), null);
+    }
+    case 'gather': {
+      const from = describe(call, operation.input, operation.packing, operation.root);
+      return native(from, memoryOf(operation.output), countsOf(operation.counts), null);
+    }
+    case 'scatter': {
+      const to = describe(call, operation.output, operation.packing, operation.root);
+      return native(memoryOf(operation.input), to, countsOf(operation.counts), null);
+    }
+    case 'reduceScatter': {
+      const to = describe(call, operation.output, operation.packing, 0);
+      reduceBy(call, operation);
+      return native(memoryOf(operation.input), to, countsOf(operation.counts), null);
+    }
+    case 'allToAll': {
+      const { input, output, packing, sendCounts, recvCounts } = operation;
+      const from = describe(call, input, packing, 0);
+      call[NativeField.count] = sendCounts === null ? input.count / context.size : 0;
+      return native(from, memoryOf(output), countsOf(sendCounts), countsOf(recvCounts));
+    }
+    case 'send':
+    case 'recv': {
+      const memory = describe(call, operation.buffer, operation.tag, operation.peer);
+      call[NativeField.inPlace] = 1;
+      return native(memory);
+    }
+    case 'barrier':
+      describe(call, nothing, operation.packing, 0);
+      return native(null);
+  }
+}
+
+/** Returns the memory of the view that `count` and `dtype` are of. */
+function describe(call: Float64Array, view: BufferView, tag: number, root: number): Memory {
+  call[NativeField.dtype] = dtypeIndex[view.dtype];
+  call[NativeField.count] = view.count;
+  call[NativeField.tag] = tag;
+  call[NativeField.root] = root;
+  call[NativeField.reduce] = 0;
+  call[NativeField.factor] = 1;
+  call[NativeField.inPlace] = 0;
+  return memoryOf(view);
+}
+
+function reduceBy(call: Float64Array, { op, factor }: { readonly op: ReduceOp; readonly factor: number }) {
+  call[NativeField.reduce] = opIndex[op];
+  call[NativeField.factor] = factor;
+}
+
+function memoryOf(view: BufferView | null): Memory {
+  return view && (view.host as Memory); // the group admits devices: ['cpu'] only, which have host memory
+}
+
+function countsOf(counts: readonly number[] | null): Float64Array | null {
+  return counts && Float64Array.from(counts);
+}

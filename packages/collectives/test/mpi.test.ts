@@ -1,0 +1,81 @@
+// The mpi backend under the real mpirun of every MPI that is installed here, and that was so when the addons were built.
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { kindsOfMpi } from '../src/backends/mpi.ts';
+import { backendContract } from '../src/testing.ts';
+import { Pool, type Starter } from './pool.ts';
+
+const tsx = import.meta.resolve('tsx');
+const oversubscribed = ['--allow-run-as-root', '--oversubscribe'];
+const launchers = [
+  ['Open MPI', 'openmpi', 'mpirun.openmpi', oversubscribed],
+  ['MPICH', 'mpich', 'mpiexec.mpich', []],
+] as const;
+
+const running = new Set<ChildProcess>();
+afterEach(() => {
+  for (const child of running) if (child.exitCode !== null) running.delete(child);
+});
+afterAll(() => {
+  for (const child of running) child.kill('SIGKILL');
+});
+
+/** Runs a script of this folder on `size` ranks. */
+function mpirun(command: string, flags: readonly string[], size: number, script: string, ...args: string[]) {
+  const path = fileURLToPath(new URL(script, import.meta.url));
+  const { NODE_OPTIONS: _, ...env } = process.env;
+  const argv = [...flags, '-n', `${size}`, process.execPath, '--import', tsx, path, ...args];
+  const child = spawn(command, argv, { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  running.add(child);
+  let text = '';
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (text += chunk));
+  const ended = once(child, 'close').then(([code]) => ({ code: code as number | null, text }));
+  return { child, ended };
+}
+
+for (const [name, kind, command, flags] of launchers) {
+  const isThere =
+    spawnSync(command, ['--version']).status === 0 &&
+    spawnSync(
+      process.execPath,
+      ['-e', `require('@ringwise/native-mpi-linux-${process.arch}/mpi-${kind}.node')`],
+      {
+        cwd: fileURLToPath(new URL('..', import.meta.url)),
+      },
+    ).status === 0;
+  const ranks: Starter = async (size, port) => {
+    const { ended } = mpirun(command, flags, size, './mpi-rank.ts', `${port}`);
+    return {
+      ended: ended.then(({ code, text }) => {
+        if (code !== 0) throw new Error(`${command} ended with ${code}: ${text}`);
+      }),
+    };
+  };
+  describe.skipIf(!isThere)(`${name}${isThere ? '' : ' (skipped: not installed)'}`, () => {
+    const pools = new Map<number, Promise<Pool>>();
+    backendContract({ describe, it, expect }, `mpi (${name})`, {
+      run: async (size, scenario, args) => {
+        if (!pools.has(size)) pools.set(size, Pool.start(size, ranks));
+        return (await pools.get(size)!).run(scenario, args);
+      },
+    });
+    afterAll(async () => {
+      for (const pool of pools.values()) await (await pool).end();
+    });
+  });
+}
+
+describe('which MPI the mpi backend takes', () => {
+  it('is the one whose launcher started the process', () => {
+    expect(kindsOfMpi({ OMPI_COMM_WORLD_SIZE: '2' })).toEqual(['openmpi']);
+    expect(kindsOfMpi({ PMI_SIZE: '2', PMI_RANK: '0' })).toEqual(['mpich']);
+    expect(kindsOfMpi({})).toEqual(['openmpi', 'mpich']);
+  });
+
+  it('is the one that RINGWISE_MPI names', () => {
+    expect(kindsOfMpi({ RINGWISE_MPI: 'mpich', OMPI_COMM_WORLD_SIZE: '2' })).toEqual(['mpich']);
+    expect(() => kindsOfMpi({ RINGWISE_MPI: 'lam' })).toThrow("expected openmpi or mpich, got 'lam'");
+  });
+});
