@@ -2,8 +2,10 @@
 
 #include <list>
 #include <mutex>
+#include <thread>
 #include <utility>
 
+#include "base/clock.h"
 #include "mpi/library.h"
 
 namespace ringwise::mpi {
@@ -65,6 +67,12 @@ void tend_retired() {
 }
 
 void forget_retired() {
+  const int64_t deadline = now_ns() + 1000 * kMillisecond;
+  const auto is_any = [] {
+    const std::lock_guard lock(mutex);
+    return !retired().empty();
+  };
+  for (; is_any() && now_ns() < deadline; std::this_thread::yield()) tend_retired();
   const std::lock_guard lock(mutex);
   retired().clear();
 }

@@ -39,7 +39,7 @@ void retire(std::unique_ptr<Channel> channel);
 /// Frees the communicators that all ranks have left. From any thread.
 void tend_retired();
 
-/// Listens to them no more: MPI is about to end.
+/// MPI is about to end: waits a moment for goodbyes that are still missing, then listens no more.
 void forget_retired();
 
 }  // namespace ringwise::mpi

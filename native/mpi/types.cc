@@ -1,5 +1,7 @@
 #include "mpi/types.h"
 
+#include <cstdint>
+
 #include "mpi/library.h"
 
 namespace ringwise::mpi {
@@ -25,6 +27,23 @@ MPI_Op extreme_op() {
     return made;
   }();
   return op;
+}
+
+template <bool is_min>
+MPI_Op extreme_op(DType dtype) {
+  switch (dtype) {
+    case DType::Float64: return extreme_op<double, is_min>();
+    case DType::Int8: return extreme_op<int8_t, is_min>();
+    case DType::Int16: return extreme_op<int16_t, is_min>();
+    case DType::Int32: return extreme_op<int32_t, is_min>();
+    case DType::Int64: return extreme_op<int64_t, is_min>();
+    case DType::UInt8:
+    case DType::Bool: return extreme_op<uint8_t, is_min>();
+    case DType::UInt16: return extreme_op<uint16_t, is_min>();
+    case DType::UInt32: return extreme_op<uint32_t, is_min>();
+    case DType::UInt64: return extreme_op<uint64_t, is_min>();
+    default: return extreme_op<float, is_min>();
+  }
 }
 
 }  // namespace
@@ -55,12 +74,10 @@ MPI_Datatype mover_of(DType dtype) {
 }
 
 MPI_Op op_of(coll::ReduceOp reduce, DType dtype) {
-  const bool is_double = dtype == DType::Float64;
-  const bool is_float = is_double || dtype == DType::Float32 || is_half(dtype);
   switch (reduce) {
     case coll::ReduceOp::Prod: return MPI_PROD;
-    case coll::ReduceOp::Min: return !is_float ? MPI_MIN : is_double ? extreme_op<double, true>() : extreme_op<float, true>();
-    case coll::ReduceOp::Max: return !is_float ? MPI_MAX : is_double ? extreme_op<double, false>() : extreme_op<float, false>();
+    case coll::ReduceOp::Min: return extreme_op<true>(dtype);
+    case coll::ReduceOp::Max: return extreme_op<false>(dtype);
     case coll::ReduceOp::Band: return MPI_BAND;
     case coll::ReduceOp::Bor: return MPI_BOR;
     case coll::ReduceOp::Bxor: return MPI_BXOR;

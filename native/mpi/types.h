@@ -13,8 +13,8 @@ MPI_Datatype type_of(DType dtype);
 /// For moving: an element of as many bytes.
 MPI_Datatype mover_of(DType dtype);
 
-/// The built-in one where it has our meaning. Ours gives NaN for min and max where a rank has NaN. avg and premulSum
-/// are sums: the caller divides, or multiplies before.
+/// The built-in one where it has our meaning. min and max are ours: they give NaN where a rank has NaN, and MPICH 4.0
+/// compares uint8 as if it had a sign. avg and premulSum are sums: the caller divides, or multiplies before.
 MPI_Op op_of(coll::ReduceOp reduce, DType dtype);
 
 }  // namespace ringwise::mpi
