@@ -13,11 +13,13 @@ struct TensorState {
   const tensor::Kernels* kernels = &tensor::kernels_for(tensor::CpuLevel::Avx512);
   tensor::BlockTable blocks;
   // Operands travel in this array, so that no call creates objects: for each a handle and where it begins (handle 0: a
-  // number, and its value), then rank, shape, and the strides of each operand.
+  // number, and its value), then rank, shape, and the strides of each operand, and last the numbers of the call.
   Napi::ObjectReference scratch_owner;
   const double* scratch = nullptr;
 };
 
-constexpr size_t kScratchCount = 2 * tensor::kMaxOperands + 1 + (1 + tensor::kMaxOperands) * tensor::kMaxRank;
+constexpr size_t kNumbersAt = 2 * tensor::kMaxOperands + 1 + (1 + tensor::kMaxOperands) * tensor::kMaxRank;
+constexpr size_t kMostNumbers = 8;
+constexpr size_t kScratchCount = kNumbersAt + kMostNumbers;
 
 }  // namespace ringwise::node

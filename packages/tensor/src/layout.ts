@@ -2,7 +2,7 @@
 // function, applied to the dense layout of a gradient, says where the gradient of the view belongs. Pure arithmetic.
 import { badExpand } from './errors.ts';
 import type { Strided } from './kernels.ts';
-import { type Shape, stridesOf } from './shape.ts';
+import { type Shape, stridesOf, zeros } from './shape.ts';
 
 export interface Layout {
   readonly shape: Shape;
@@ -111,7 +111,7 @@ export const withStrides = ({ memory, offset }: Strided, strides: readonly numbe
 
 /** Strides of a dense result in the shape that it was reduced from: 0 along the dimensions that are gone. */
 export function keptStrides(shape: Shape, isReduced: readonly boolean[]): number[] {
-  const strides = new Array<number>(shape.length).fill(0);
+  const strides = zeros(shape.length);
   let stride = 1;
   for (let d = shape.length - 1; d >= 0; d--) {
     if (isReduced[d]) continue;

@@ -16,8 +16,30 @@ export function sameShape(a: Shape, b: Shape): boolean {
   return true;
 }
 
+/** The elements of all dimensions but the last. */
+export function rowsOf(shape: Shape): number {
+  let rows = 1;
+  for (let d = 0; d < shape.length - 1; d++) rows *= shape[d]!;
+  return rows;
+}
+
+/** The shape with another size of the last dimension. */
+export function withLast(shape: Shape, size: number): Shape {
+  const result: number[] = [];
+  for (let d = 0; d < shape.length - 1; d++) result.push(shape[d]!);
+  result.push(size);
+  return result;
+}
+
+/** Array.fill, and indices outside of an array, cost more than the op they are computed for. */
+export function zeros(count: number): number[] {
+  const list: number[] = [];
+  for (let i = 0; i < count; i++) list.push(0);
+  return list;
+}
+
 export function stridesOf(shape: Shape): number[] {
-  const strides = new Array<number>(shape.length);
+  const strides = zeros(shape.length);
   let stride = 1;
   for (let d = shape.length - 1; d >= 0; d--) {
     strides[d] = stride;
@@ -28,30 +50,32 @@ export function stridesOf(shape: Shape): number[] {
 
 /** Returns a shape that a caller gave, as a copy of its own. */
 export function checkedShape(op: string, shape: Shape): Shape {
+  if (!Array.isArray(shape)) throw badShape(op, shape);
   for (const size of shape) if (!Number.isSafeInteger(size) || size < 0) throw badShape(op, shape);
   return [...shape];
 }
 
 /** NumPy's rule: sizes are aligned at the end; 1 stretches. */
 export function broadcastShapes(op: string, a: Shape, b: Shape): Shape {
-  const rank = Math.max(a.length, b.length);
-  const shape = new Array<number>(rank);
-  for (let d = 1; d <= rank; d++) {
-    const x = a[a.length - d] ?? 1;
-    const y = b[b.length - d] ?? 1;
-    if (x !== y && x !== 1 && y !== 1) throw broadcastFailed(op, a, b);
-    shape[rank - d] = x === 1 ? y : x;
+  const long = a.length >= b.length ? a : b;
+  const short = long === a ? b : a;
+  const shape = long.slice();
+  for (let d = short.length - 1, at = long.length - 1; d >= 0; d--, at--) {
+    const x = long[at]!;
+    const y = short[d]!;
+    if (x === 1) shape[at] = y;
+    else if (x !== y && y !== 1) throw broadcastFailed(op, a, b);
   }
   return shape;
 }
 
 /** Strides that read elements of shape `from` as if they had shape `to`. `strides`: null if they are dense. */
 export function broadcastStrides(from: Shape, strides: readonly number[] | null, to: Shape): number[] {
-  const result = new Array<number>(to.length).fill(0);
+  const result = zeros(to.length);
   let stride = 1;
-  for (let d = 1; d <= from.length; d++) {
-    const size = from[from.length - d]!;
-    if (size !== 1) result[to.length - d] = strides === null ? stride : strides[from.length - d]!;
+  for (let d = from.length - 1, at = to.length - 1; d >= 0; d--, at--) {
+    const size = from[d]!;
+    if (size !== 1) result[at] = strides === null ? stride : strides[d]!;
     stride *= size;
   }
   return result;
@@ -66,9 +90,13 @@ export function checkedDim(op: string, dim: number, rank: number): number {
 
 /** Which dimensions `dims` names; undefined names all. */
 export function dimMask(op: string, dims: number | readonly number[] | undefined, rank: number): boolean[] {
-  const mask = new Array<boolean>(rank).fill(dims === undefined);
+  const mask: boolean[] = [];
+  for (let d = 0; d < rank; d++) mask.push(dims === undefined);
   if (dims === undefined) return mask;
-  for (const dim of typeof dims === 'number' ? [dims] : dims) mask[checkedDim(op, dim, rank)] = true;
+  // As in PyTorch, a tensor without dimensions is reduced over its only element.
+  const named = typeof dims === 'number' ? [dims] : dims;
+  if (rank === 0 && named.every((dim) => dim === 0 || dim === -1)) return mask;
+  for (const dim of named) mask[checkedDim(op, dim, rank)] = true;
   return mask;
 }
 

@@ -21,36 +21,41 @@ import { adopt, allocate, hostView, type Storage } from './storage.ts';
 export type NestedNumbers = number | NestedNumbers[];
 
 export abstract class TensorCore {
-  readonly shape: Shape;
-  readonly dtype: DType;
+  // Fields are declared and then set by the constructor: in a class that others extend, V8 defines them in a function of
+  // their own, which takes longer than everything else that makes a tensor.
+  declare readonly shape: Shape;
+  declare readonly dtype: DType;
   /** Elements. */
-  readonly count: number;
+  declare readonly count: number;
   /** Internal: set by keep(). */
-  isKept = false;
+  declare isKept: boolean;
   /** Internal: where the gradient goes; null when none is needed. */
-  target: Node | Leaf | null = null;
-  #storage: Storage | null;
-  #strided: Strided;
+  declare target: Node | Leaf | null;
+  /** Null once disposed. */
+  declare private held: Storage | null;
+  declare private place: Strided;
 
   /** Internal: takes over one reference of `storage`. `strided`: where in it the elements lie; dense strides are null. */
   constructor(storage: Storage, shape: Shape, strided: Strided = storage.dense) {
-    this.#storage = storage;
-    this.#strided = strided;
+    this.held = storage;
+    this.place = strided;
     this.shape = shape;
     this.dtype = storage.memory.dtype;
     this.count = countOf(shape);
+    this.isKept = false;
+    this.target = null;
   }
 
   /** Internal: throws after dispose. */
   get storage(): Storage {
-    if (this.#storage === null) throw disposed(this.shape);
-    return this.#storage;
+    if (this.held === null) throw disposed(this.shape);
+    return this.held;
   }
 
   /** Internal: the elements as kernels take them. Throws after dispose. */
   get strided(): Strided {
-    if (this.#storage === null) throw disposed(this.shape);
-    return this.#strided;
+    if (this.held === null) throw disposed(this.shape);
+    return this.place;
   }
 
   /** Internal: throws after dispose. */
@@ -75,28 +80,28 @@ export abstract class TensorCore {
 
   /** Elements from one index to the next, by dimension. */
   get strides(): readonly number[] {
-    return this.#strided.strides ?? stridesOf(this.shape);
+    return this.place.strides ?? stridesOf(this.shape);
   }
 
   /** Where the first element lies in the memory, in elements. */
   get offset(): number {
-    return this.#strided.offset;
+    return this.place.offset;
   }
 
   /** Whether the elements lie one behind the other in row-major order. */
   get isContiguous(): boolean {
-    return this.#strided.strides === null;
+    return this.place.strides === null;
   }
 
   get isDisposed(): boolean {
-    return this.#storage === null;
+    return this.held === null;
   }
 
   /** Gives the memory back, and the gradient. Does nothing the second time. A graph that uses the tensor lives on. */
   dispose(): void {
-    const storage = this.#storage;
+    const storage = this.held;
     if (storage === null) return;
-    this.#storage = null;
+    this.held = null;
     storage.release();
     if (this.target instanceof Leaf) this.dropGrad(this.target);
     else this.target?.outputDisposed();
@@ -105,8 +110,8 @@ export abstract class TensorCore {
   /** Moves the tensor to other memory, dense and in its shape. Takes over one reference of `storage`. */
   protected moveTo(storage: Storage): void {
     const before = this.storage;
-    this.#storage = storage;
-    this.#strided = storage.dense;
+    this.held = storage;
+    this.place = storage.dense;
     (this as { dtype: DType }).dtype = storage.memory.dtype;
     // A graph that saved the value cannot be run any more.
     before.version++;

@@ -19,6 +19,7 @@ import {
   notScalarLoss,
   onlyFloatGrad,
 } from './errors.ts';
+import type { Strided } from './kernels.ts';
 import type { DeviceHandle, GradMemory } from './protocol.ts';
 import { type Shape, sameShape } from './shape.ts';
 import { adopt, adoptMemory, type Storage } from './storage.ts';
@@ -32,9 +33,15 @@ export interface ZeroGradOptions {
 }
 
 export abstract class GradTensor extends TensorCore {
-  #grad: Tensor | null = null;
+  declare private shownGrad: Tensor | null;
   /** The gradient of a tensor that an operation made, once retainGrad was called. */
-  #retained: Leaf | null = null;
+  declare private retained: Leaf | null;
+
+  constructor(storage: Storage, shape: Shape, strided: Strided = storage.dense) {
+    super(storage, shape, strided);
+    this.shownGrad = null;
+    this.retained = null;
+  }
 
   /** A tensor of this shape over other memory, in nobody's care. Takes over one reference of `storage`. */
   protected abstract over(storage: Storage): Tensor;
@@ -59,12 +66,12 @@ export abstract class GradTensor extends TensorCore {
 
   /** The accumulated gradient, or null. It shares memory with what backward writes to. */
   get grad(): Tensor | null {
-    const leaf = this.target instanceof Leaf ? this.target : this.#retained;
+    const leaf = this.target instanceof Leaf ? this.target : this.retained;
     if (leaf === null || leaf.grad === null) return null;
-    if (this.#grad === null || this.#grad.isDisposed || this.#grad.storage !== leaf.grad) {
-      this.#grad = this.over(leaf.grad.retain());
+    if (this.shownGrad === null || this.shownGrad.isDisposed || this.shownGrad.storage !== leaf.grad) {
+      this.shownGrad = this.over(leaf.grad.retain());
     }
-    return this.#grad;
+    return this.shownGrad;
   }
 
   /**
@@ -107,9 +114,9 @@ export abstract class GradTensor extends TensorCore {
   /** Keeps the gradient of a tensor that an operation made: backward adds it to `grad`, and does not dispose the tensor. */
   retainGrad(): void {
     if (this.target === null) throw needsGraph('retainGrad');
-    if (this.target.isLeaf || this.#retained !== null) return;
+    if (this.target.isLeaf || this.retained !== null) return;
     const retained = new Leaf(this.dtype, this.count, this.device);
-    this.#retained = retained;
+    this.retained = retained;
     this.isKept = true;
     this.target.addHook((grad) => {
       retained.share(grad);
@@ -187,13 +194,13 @@ export abstract class GradTensor extends TensorCore {
   }
 
   override dispose(): void {
-    if (this.#retained !== null && !this.isDisposed) this.dropGrad(this.#retained);
+    if (this.retained !== null && !this.isDisposed) this.dropGrad(this.retained);
     super.dispose();
   }
 
   #forgetGrad(): void {
-    if (this.#grad?.isKept === false) this.#grad.dispose();
-    this.#grad = null;
+    if (this.shownGrad?.isKept === false) this.shownGrad.dispose();
+    this.shownGrad = null;
   }
 }
 

@@ -8,7 +8,7 @@ import { transferred } from '../transfer.ts';
 import { GradTarget } from './target.ts';
 
 export class Leaf extends GradTarget {
-  override readonly isLeaf = true;
+  override readonly isLeaf = true as const;
   isBound = false;
   /** Contributions that the running backward still owes. */
   pending = 0;

@@ -22,23 +22,22 @@ let lastSeq = 0;
 export const latestSeq = (): number => lastSeq;
 
 export class Node extends GradTarget {
-  override readonly isLeaf = false;
   /** Grows with time, so an operation has a larger number than all that it depends on. */
-  readonly seq = ++lastSeq;
-  readonly name: string;
+  declare readonly seq: number;
+  declare readonly name: string;
   /** Where the operation was called; only recorded while anomalies are looked for. */
-  readonly site: Error | null;
-  readonly output: Tensor;
-  inputs: readonly (GradTarget | null)[];
+  declare readonly site: Error | null;
+  declare readonly output: Tensor;
+  declare inputs: readonly (GradTarget | null)[];
   /** Null once the node has been run and its memory given back. */
-  backward: Backward | null;
+  declare backward: Backward | null;
   /** Makes a graph over which the gradient goes on to the same inputs, instead of by `backward`; returns its root. */
-  recompute: (() => GradTarget) | null = null;
-  #saved: readonly Storage[];
+  declare recompute: (() => GradTarget) | null;
+  declare private saved: readonly Storage[];
   /** The sum of the versions of what is saved, which only grow. */
-  #version = 0;
+  declare private version: number;
   /** The output, and each node that uses it. */
-  #refs = 1;
+  declare private refs: number;
 
   constructor(
     name: string,
@@ -48,17 +47,26 @@ export class Node extends GradTarget {
     backward: Backward,
   ) {
     super(output.dtype, output.count, output.device);
+    this.seq = ++lastSeq;
+    this.recompute = null;
+    this.refs = 1;
     this.name = name;
     this.site = isDetectingAnomaly() ? siteOf(name) : null;
     this.output = output;
     this.inputs = inputs;
-    this.#saved = saved;
+    this.saved = saved;
     this.backward = backward;
-    for (let i = 0; i < saved.length; i++) this.#version += saved[i]!.retain().version;
+    let version = 0;
+    for (let i = 0; i < saved.length; i++) version += saved[i]!.retain().version;
+    this.version = version;
     for (let i = 0; i < inputs.length; i++) {
       const input = inputs[i];
-      if (input instanceof Node) input.#refs++;
+      if (input instanceof Node) input.refs++;
     }
+  }
+
+  override get isLeaf(): false {
+    return false;
   }
 
   override open(): Strided {
@@ -82,8 +90,8 @@ export class Node extends GradTarget {
   /** Throws if a value that the gradient reads is not the one that was saved. */
   checkSaved(): void {
     let version = 0;
-    for (let i = 0; i < this.#saved.length; i++) version += this.#saved[i]!.version;
-    if (version !== this.#version) throw savedValueChanged(this.name);
+    for (let i = 0; i < this.saved.length; i++) version += this.saved[i]!.version;
+    if (version !== this.version) throw savedValueChanged(this.name);
   }
 
   override contributed(): void {}
@@ -96,9 +104,9 @@ export class Node extends GradTarget {
 
   /** Gives saved memory back. The node cannot run again. */
   clear(): void {
-    const saved = this.#saved;
+    const saved = this.saved;
     for (let i = 0; i < saved.length; i++) saved[i]!.release();
-    this.#saved = nothing;
+    this.saved = nothing;
     this.inputs = nothing;
     this.backward = null;
     this.recompute = null;
@@ -106,11 +114,11 @@ export class Node extends GradTarget {
 
   /** The output is disposed. Clears this node, and those before it, if nothing can reach them any more. */
   outputDisposed(): void {
-    if (--this.#refs > 0) return;
+    if (--this.refs > 0) return;
     const unreachable: Node[] = [this];
     for (let node = unreachable.pop(); node !== undefined; node = unreachable.pop()) {
       for (const input of node.inputs) {
-        if (input instanceof Node && --input.#refs === 0) unreachable.push(input);
+        if (input instanceof Node && --input.refs === 0) unreachable.push(input);
       }
       node.clear();
     }

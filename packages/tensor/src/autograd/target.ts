@@ -16,42 +16,47 @@ import { allocate, type Storage } from '../storage.ts';
 export type GradHook = (grad: Storage) => Storage | null;
 
 export abstract class GradTarget {
+  // Declared and then set, as in TensorCore.
   /** Whether the gradient stays after backward. */
   abstract readonly isLeaf: boolean;
   /** Changes only where a module is converted. */
-  dtype: DType;
+  declare dtype: DType;
   /** Elements of the tensor and of its gradient. */
-  readonly count: number;
+  declare readonly count: number;
   /** Changes only where a module is moved. */
-  device: Device;
-  grad: Storage | null = null;
+  declare device: Device;
+  declare grad: Storage | null;
   /** False: the next contribution is written over whatever is in `grad`. */
-  isFilled = false;
+  declare isFilled: boolean;
   /** The backward that saw this target last. */
-  visit = 0;
-  #hooks: Map<object, GradHook> | null = null;
+  declare visit: number;
+  declare private hooks: Map<object, GradHook> | null;
 
   constructor(dtype: DType, count: number, device: Device) {
     this.dtype = dtype;
     this.count = count;
     this.device = device;
+    this.grad = null;
+    this.isFilled = false;
+    this.visit = 0;
+    this.hooks = null;
   }
 
   get hasHooks(): boolean {
-    return this.#hooks !== null && this.#hooks.size > 0;
+    return this.hooks !== null && this.hooks.size > 0;
   }
 
   /** Hooks run in the order in which they were added. Returns a function that removes the hook. */
   addHook(hook: GradHook): () => void {
-    this.#hooks ??= new Map();
+    this.hooks ??= new Map();
     const key = {};
-    this.#hooks.set(key, hook);
-    return () => void this.#hooks!.delete(key);
+    this.hooks.set(key, hook);
+    return () => void this.hooks!.delete(key);
   }
 
   runHooks(): void {
-    if (this.#hooks === null) return;
-    for (const hook of this.#hooks.values()) {
+    if (this.hooks === null) return;
+    for (const hook of this.hooks.values()) {
       const other = hook(this.grad!);
       if (other === null) continue;
       this.grad!.release();

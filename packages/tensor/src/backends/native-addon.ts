@@ -57,7 +57,7 @@ export interface CudaMemoryUse {
 /** Memory is named by handles, dtypes and operations by numbers. Kernels take their operands from `scratch`. */
 export interface NativeAddon extends NativeLayers {
   /** For up to four operands a handle and an offset (handle 0: a number, and its value); then rank, shape and the
-   *  strides of each operand, where a kernel walks over them. */
+   *  strides of each operand, where a kernel walks over them; last the numbers of calls without arguments. */
   readonly scratch: Float64Array;
   /** Bytes from the start of a buffer to where memory is aligned best. */
   readonly padding: (buffer: ArrayBuffer) => number;
@@ -128,12 +128,16 @@ export interface NativeAddon extends NativeLayers {
   ) => void;
   readonly cudaStepLaunch: (step: object) => void;
 
-  readonly map: (op: number, compute: number, operands: number) => void;
+  // These find their numbers in `scratch`: an argument costs more than the rest of what is done with it.
+  /** op, compute, operands. */
+  readonly map: () => void;
   readonly copy: () => void;
-  readonly reduce: (op: number) => void;
-  readonly argReduce: (isMax: number) => void;
-  /** flags: 1 transA, 2 transB, 4 accumulate. */
-  readonly matmul: (m: number, n: number, k: number, aStep: number, bStep: number, flags: number) => void;
+  /** op. */
+  readonly reduce: () => void;
+  /** isMax. */
+  readonly argReduce: () => void;
+  /** m, n, k, aStep, bStep, flags: 1 transA, 2 transB, 4 accumulate. */
+  readonly matmul: () => void;
   readonly logSoftmax: (rows: number, cols: number) => void;
   readonly logSoftmaxGrad: (rows: number, cols: number) => void;
   readonly nll: (rows: number, cols: number) => void;

@@ -45,6 +45,8 @@ function alloc(addon: NativeAddon, dtype: DType, count: number): Memory {
 
 /** Where shape and strides begin in the scratch array, behind a pair of numbers for each operand. */
 const shapeAt = 8;
+/** Where the numbers of a call begin, behind the most that a walk has: 1 + (1 + 4 operands) · 16 dimensions. */
+const numbersAt = shapeAt + 81;
 
 /** Writes operands to the scratch array, which C++ reads; tensor_state.h has its layout. */
 export class Writer {
@@ -72,6 +74,11 @@ export class Writer {
     this.place(0, a);
     this.place(1, b);
     this.place(2, c);
+  }
+
+  /** Number `i` of a call without arguments. */
+  number(i: number, value: number): void {
+    this.#scratch[numbersAt + i] = value;
   }
 
   /** A number at place `i` behind the operands, where other calls have the shape. */
@@ -178,8 +185,10 @@ function kernelsOf(addon: NativeAddon): Kernels {
     },
 
     map: (op, compute, shape, out, a, b, c) => {
-      const operands = walk(shape, out, a, b, c);
-      addon.map(mapCodes[op], dtypeInfo[compute].code, operands);
+      writer.number(2, walk(shape, out, a, b, c));
+      writer.number(0, mapCodes[op]);
+      writer.number(1, dtypeInfo[compute].code);
+      addon.map();
     },
     copy: (shape, out, a) => {
       walk(shape, out, a, undefined, undefined);
@@ -187,15 +196,23 @@ function kernelsOf(addon: NativeAddon): Kernels {
     },
     reduce: (op, shape, out, a) => {
       walk(shape, out, a, undefined, undefined);
-      addon.reduce(reduceCodes[op]);
+      writer.number(0, reduceCodes[op]);
+      addon.reduce();
     },
     argReduce: (op, shape, out, a) => {
       walk(shape, out, a, undefined, undefined);
-      addon.argReduce(op === 'max' ? 1 : 0);
+      writer.number(0, op === 'max' ? 1 : 0);
+      addon.argReduce();
     },
     matmul: (shape, out, a, b, { m, n, k, aStep, bStep, transA, transB, accumulate }) => {
       walk(shape, out, a, b, undefined);
-      addon.matmul(m, n, k, aStep, bStep, (transA ? 1 : 0) | (transB ? 2 : 0) | (accumulate ? 4 : 0));
+      writer.number(0, m);
+      writer.number(1, n);
+      writer.number(2, k);
+      writer.number(3, aStep);
+      writer.number(4, bStep);
+      writer.number(5, (transA ? 1 : 0) | (transB ? 2 : 0) | (accumulate ? 4 : 0));
+      addon.matmul();
     },
 
     logSoftmax: (out, a, rows, cols) => {

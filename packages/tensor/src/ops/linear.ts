@@ -3,12 +3,12 @@ import { isRecording, record } from '../autograd/node.ts';
 import { kernels } from '../backends/index.ts';
 import { badLinear, mixedDtypes } from '../errors.ts';
 import { withStrides } from '../layout.ts';
-import { countOf } from '../shape.ts';
+import { rowsOf, withLast } from '../shape.ts';
 import { empty, type Tensor } from '../tensor.ts';
 import { recast } from './autocast.ts';
 import { contiguous, needsFloat32, requireFloat, to } from './convert.ts';
 import { jointDevice } from './joint-device.ts';
-import { denseMatrices, matricesOf, multiply, turned } from './matmul.ts';
+import { denseMatrices, type Matrices, matricesOf, multiply, turned } from './matmul.ts';
 
 /**
  * x · wᵀ + b, with x [..., in], w [out, in] and b [out], if any. In backward the gradients of w and b are final
@@ -22,38 +22,53 @@ export function linear(x: Tensor, w: Tensor, b: Tensor | null = null): Tensor {
   const [outSize, inSize] = w.shape as readonly [number, number];
   const dense = contiguous(x);
   const weights = contiguous(w);
-  const rows = countOf(x.shape.slice(0, -1));
-  const out = empty(x.dtype, [...x.shape.slice(0, -1), outSize], jointDevice('linear', x, w, b));
+  const shape = withLast(x.shape, outSize);
+  const rows = rowsOf(x.shape);
+  const out = empty(x.dtype, shape, jointDevice('linear', x, w, b));
   const { dtype } = out;
   const input = denseMatrices(dense.strided, [rows, inSize]);
   const weight = matricesOf(weights, [])!;
   multiply([], out.strided, input, turned(weight), rows, outSize, inSize, false);
   if (b) {
-    const row = withStrides(b.strided, [0, b.layout.strides[0]!]);
+    const row = withStrides(b.strided, [0, b.strides[0]!]);
     kernels().map('add', dtype, [rows, outSize], out.strided, out.strided, row);
   }
-  if (isRecording(dense, weights, b)) {
-    const [toX, toW, toB] = [dense.target, weights.target, b?.target ?? null];
-    record('linear', out, [toX, toW, toB], [dense.storage, weights.storage], (grad) => {
-      const g = denseMatrices(grad.dense, [rows, outSize]);
-      if (toB) {
-        const into = toB.begin();
-        kernels().reduce('sum', [rows, outSize], withStrides(into.dense, [0, 1]), grad.dense);
-        toB.end(into);
-      }
-      if (toW) {
-        multiply([], toW.open(), turned(g), input, outSize, inSize, rows, toW.isFilled);
-        toW.close();
-      }
-      if (toX) {
-        multiply([], toX.open(), g, weight, rows, inSize, outSize, toX.isFilled);
-        toX.close();
-      }
-    });
-  }
+  if (isRecording(dense, weights, b)) recorded(out, dense, weights, b, input, weight);
   if (dense !== x) dense.dispose();
   if (weights !== w) weights.dispose();
   return out;
+}
+
+// A function of its own: what its closure captures is then only allocated when it runs.
+function recorded(
+  out: Tensor,
+  x: Tensor,
+  w: Tensor,
+  b: Tensor | null,
+  input: Matrices,
+  weight: Matrices,
+): void {
+  const [outSize, inSize] = w.shape as readonly [number, number];
+  const rows = rowsOf(x.shape);
+  const toX = x.target;
+  const toW = w.target;
+  const toB = b === null ? null : b.target;
+  record('linear', out, [toX, toW, toB], [x.storage, w.storage], (grad) => {
+    const g = denseMatrices(grad.dense, [rows, outSize]);
+    if (toB) {
+      const into = toB.begin();
+      kernels().reduce('sum', [rows, outSize], withStrides(into.dense, [0, 1]), grad.dense);
+      toB.end(into);
+    }
+    if (toW) {
+      multiply([], toW.open(), turned(g), input, outSize, inSize, rows, toW.isFilled);
+      toW.close();
+    }
+    if (toX) {
+      multiply([], toX.open(), g, weight, rows, inSize, outSize, toX.isFilled);
+      toX.close();
+    }
+  });
 }
 
 function linearInFloat32(x: Tensor, w: Tensor, b: Tensor | null): Tensor {
@@ -66,8 +81,8 @@ function linearInFloat32(x: Tensor, w: Tensor, b: Tensor | null): Tensor {
 
 function checkLinear(x: Tensor, w: Tensor, b: Tensor | null): void {
   requireFloat('linear', x);
-  for (const other of [w, b])
-    if (other && other.dtype !== x.dtype) throw mixedDtypes('linear', x.dtype, other.dtype);
+  if (w.dtype !== x.dtype) throw mixedDtypes('linear', x.dtype, w.dtype);
+  if (b !== null && b.dtype !== x.dtype) throw mixedDtypes('linear', x.dtype, b.dtype);
   const fits =
     w.rank === 2 &&
     x.rank > 0 &&

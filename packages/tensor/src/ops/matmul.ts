@@ -130,8 +130,14 @@ function batched(a: Tensor, b: Tensor): Tensor {
   }
   const out = empty(a.dtype, isPlain ? [m, n] : [...batch, m, n], jointDevice('matmul', a, b));
   multiply(batch, out.strided, left, right, m, n, k, false);
-  if (!isRecording(a, b)) return out;
+  return isRecording(a, b) ? recorded(out, a, b, batch, left, right) : out;
+}
+
+// A function of its own: what its closure captures is then only allocated when it runs.
+function recorded(out: Tensor, a: Tensor, b: Tensor, batch: Shape, left: Matrices, right: Matrices): Tensor {
   const [toA, toB, aShape, bShape] = [a.target, b.target, a.shape, b.shape];
+  const m = aShape[aShape.length - 2]!;
+  const n = bShape[bShape.length - 1]!;
   return record('matmul', out, [toA, toB], [a.storage, b.storage], (grad: Storage) => {
     const g = denseMatrices(grad.dense, [...batch, m, n]);
     if (toB) sendMatrices(toB, batch, bShape, turned(left), g, m);
