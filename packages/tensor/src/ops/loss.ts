@@ -1,19 +1,21 @@
-// Losses. Labels are class numbers, int32 or int64; each is checked before a kernel sees it.
+// Losses of classes. Labels are class numbers, int32 or int64; each is looked at once before a kernel sees it, on a device
+// by the kernel itself.
 import { isRecording, record } from '../autograd/node.ts';
 import { kernels } from '../backends/index.ts';
 import { scope } from '../context.ts';
 import type { Device } from '../device.ts';
 import { type DType, isFloat } from '../dtype.ts';
-import { badLabelDtype, badLabels, labelOutOfRange } from '../errors.ts';
+import { badLabelDtype, badLabels } from '../errors.ts';
 import type { Strided } from '../kernels.ts';
 import { withStrides } from '../layout.ts';
 import { sameShape } from '../shape.ts';
 import { allocate, type Storage } from '../storage.ts';
 import { created, empty, type Tensor } from '../tensor.ts';
+import { denseStorage } from '../tensor-grad.ts';
 import { recast } from './autocast.ts';
 import { contiguous, inFloat32, needsFloat32, requireFloat } from './convert.ts';
 import { jointDevice } from './joint-device.ts';
-import { checkIndices } from './lookup.ts';
+import { checkLabelValues } from './label-values.ts';
 import { defaultIgnoreIndex, softCrossEntropy, weightedNll } from './loss-weighted.ts';
 import { checkedReduction, type LossOptions, type Reduction } from './reduction.ts';
 import { logSoftmax } from './softmax.ts';
@@ -30,14 +32,9 @@ export interface CrossEntropyOptions extends ClassLossOptions {
   readonly labelSmoothing?: number;
 }
 
-/** Whether every row counts alike, so that the kernel for that can be used. */
-function isPlain(a: Tensor, labels: Tensor, options: CrossEntropyOptions): boolean {
-  if (options.weight || options.labelSmoothing || a.rank !== 2 || labels.rank !== 1) return false;
-  const ignored = options.ignoreIndex ?? defaultIgnoreIndex;
-  const values = labels.dataSync();
-  if (values instanceof BigInt64Array) return !values.includes(BigInt(ignored));
-  return !(values as Int32Array).includes(ignored);
-}
+/** Whether all classes count alike and there is one label a row, so that the kernels for that can be used. */
+const isPlain = (a: Tensor, options: CrossEntropyOptions): boolean =>
+  !options.weight && !options.labelSmoothing && a.rank === 2;
 
 function checkLabels(op: string, a: Tensor, labels: Tensor): void {
   requireFloat(op, a);
@@ -46,53 +43,102 @@ function checkLabels(op: string, a: Tensor, labels: Tensor): void {
   if (!fits) throw badLabels(op, a.shape, labels.shape);
 }
 
+/** Which rows count: 1 or 0 for each, and how many they are. */
+interface Counted {
+  readonly rows: Storage;
+  readonly total: Storage;
+}
+
 /** Scores [rows, classes] and their labels, dense, with everything that the losses of rows share. */
 class Rows {
-  readonly #labels: Tensor;
   readonly #dtype: DType;
   readonly #device: Device;
   readonly #reduction: Reduction;
   readonly count: number;
   readonly classes: number;
-  readonly labels: Strided;
-  readonly storage: Storage;
+  /** A class for each row: 0 where the label is ignored. */
+  readonly #labels: Storage;
+  /** Null where all rows count. */
+  readonly #counted: Counted | null;
 
-  constructor(op: string, scores: Tensor, labels: Tensor, reduction: Reduction) {
-    this.#labels = contiguous(labels);
+  constructor(op: string, scores: Tensor, labels: Tensor, reduction: Reduction, ignored: number) {
     this.#dtype = scores.dtype;
     this.#device = jointDevice(op, scores, labels);
     this.#reduction = reduction;
     [this.count, this.classes] = scores.shape as [number, number];
-    checkIndices(op, this.#labels, this.classes, labelOutOfRange);
-    this.labels = this.#labels.strided;
-    this.storage = this.#labels.storage;
+    const dense = denseStorage(labels);
+    // On a device nobody waits to look: rows may be ignored, and a label that is no class is thrown at the next wait.
+    let mayIgnore = true;
+    try {
+      if (this.#device === 'cpu') mayIgnore = checkLabelValues(op, dense.memory, this.classes, ignored);
+    } catch (error) {
+      dense.release();
+      throw error;
+    }
+    this.#counted = mayIgnore ? this.#count(dense, ignored) : null;
+    this.#labels = this.#counted === null ? dense : this.#known(dense, this.#counted);
   }
 
-  /** Gives back what was copied for kernels; the tape keeps what it needs. */
-  done(labels: Tensor): void {
-    if (this.#labels !== labels) this.#labels.dispose();
+  #count(labels: Storage, ignored: number): Counted {
+    const rows = this.#perRow();
+    const total = allocate(this.#dtype, 1, this.#device);
+    kernels().map('ne', labels.memory.dtype, [this.count], rows.dense, labels.dense, ignored);
+    kernels().reduce('sum', [this.count], withStrides(total.dense, [0]), rows.dense);
+    return { rows, total };
+  }
+
+  #known(labels: Storage, { rows }: Counted): Storage {
+    const { dtype } = labels.memory;
+    const known = allocate(dtype, this.count, this.#device);
+    kernels().map('where', dtype, [this.count], known.dense, rows.dense, labels.dense, 0);
+    labels.release();
+    return known;
+  }
+
+  #perRow(): Storage {
+    return allocate(this.#dtype, this.count, this.#device);
+  }
+
+  /** What the gradient reads. */
+  get saved(): Storage[] {
+    const counted = this.#counted;
+    return counted === null ? [this.#labels] : [this.#labels, counted.rows, counted.total];
+  }
+
+  /** The tape keeps what it needs. */
+  done(): void {
+    for (const storage of this.saved) storage.release();
   }
 
   loss(logProbs: Strided): Tensor {
-    const losses = allocate(this.#dtype, this.count, this.#device);
-    kernels().nll(losses.dense, logProbs, this.labels, this.count, this.classes);
+    const counted = this.#counted;
+    const losses = this.#perRow();
+    kernels().nll(losses.dense, logProbs, this.#labels.dense, this.count, this.classes);
+    if (counted !== null)
+      kernels().map('where', this.#dtype, [this.count], losses.dense, counted.rows.dense, losses.dense, 0);
     if (this.#reduction === 'none') return created(losses, [this.count]);
     const out = empty(this.#dtype, [], this.#device);
-    kernels().reduce(this.#reduction, [this.count], withStrides(out.strided, [0]), losses.dense);
+    const isMean = this.#reduction === 'mean';
+    const reduction = isMean && counted === null ? 'mean' : 'sum';
+    kernels().reduce(reduction, [this.count], withStrides(out.strided, [0]), losses.dense);
+    if (isMean && counted !== null)
+      kernels().map('div', this.#dtype, [], out.strided, out.strided, counted.total.dense);
     losses.release();
     return out;
   }
 
   /** Writes the gradient of the log-probabilities, given that of the loss. */
   gradient(into: Strided, grad: Storage): void {
-    if (this.#reduction === 'none') {
-      kernels().nllGrad(into, grad.dense, this.labels, this.count, this.classes);
-      return;
+    const counted = this.#counted;
+    const shape = [this.count];
+    const perRow = this.#perRow();
+    const own = this.#reduction === 'none' ? grad.dense : withStrides(grad.dense, [0]);
+    kernels().map('mul', this.#dtype, shape, perRow.dense, own, counted === null ? 1 : counted.rows.dense);
+    if (this.#reduction === 'mean') {
+      const total = counted === null ? this.count : withStrides(counted.total.dense, [0]);
+      kernels().map('div', this.#dtype, shape, perRow.dense, perRow.dense, total);
     }
-    const perRow = allocate(this.#dtype, this.count, this.#device);
-    const scale = this.#reduction === 'mean' ? 1 / this.count : 1;
-    kernels().map('mul', this.#dtype, [this.count], perRow.dense, withStrides(grad.dense, [0]), scale);
-    kernels().nllGrad(into, perRow.dense, this.labels, this.count, this.classes);
+    kernels().nllGrad(into, perRow.dense, this.#labels.dense, this.count, this.classes);
     perRow.release();
   }
 }
@@ -105,22 +151,22 @@ export function nllLoss(logProbs: Tensor, labels: Tensor, options: ClassLossOpti
   if (raised) return raised;
   checkLabels('nllLoss', logProbs, labels);
   const reduction = checkedReduction('nllLoss', options);
-  if (!isPlain(logProbs, labels, options))
-    return weightedNll('nllLoss', logProbs, labels, reduction, options);
+  if (!isPlain(logProbs, options)) return weightedNll('nllLoss', logProbs, labels, reduction, options);
   if (needsFloat32(logProbs)) return inFloat32(logProbs, (wide) => nllLoss(wide, labels, options));
-  const rows = new Rows('nllLoss', logProbs, labels, reduction);
+  const { ignoreIndex = defaultIgnoreIndex } = options;
+  const rows = new Rows('nllLoss', logProbs, labels, reduction, ignoreIndex);
   const dense = contiguous(logProbs);
   const out = rows.loss(dense.strided);
   if (isRecording(dense)) {
     const target = dense.target!;
-    record('nllLoss', out, [target], [rows.storage], (grad) => {
+    record('nllLoss', out, [target], rows.saved, (grad) => {
       const into = target.begin();
       rows.gradient(into.dense, grad);
       target.end(into);
     });
   }
   if (dense !== logProbs) dense.dispose();
-  rows.done(labels);
+  rows.done();
   return out;
 }
 
@@ -135,11 +181,12 @@ export function crossEntropy(logits: Tensor, labels: Tensor, options: CrossEntro
   if (isFloat(labels.dtype) && sameShape(labels.shape, logits.shape))
     return softCrossEntropy(logits, labels, reduction, options);
   checkLabels('crossEntropy', logits, labels);
-  if (!isPlain(logits, labels, options)) {
+  if (!isPlain(logits, options)) {
     return scope(() => weightedNll('crossEntropy', logSoftmax(logits, 1), labels, reduction, options));
   }
   if (needsFloat32(logits)) return inFloat32(logits, (wide) => crossEntropy(wide, labels, options));
-  const rows = new Rows('crossEntropy', logits, labels, reduction);
+  const { ignoreIndex = defaultIgnoreIndex } = options;
+  const rows = new Rows('crossEntropy', logits, labels, reduction, ignoreIndex);
   const dense = contiguous(logits);
   const { dtype, count, device } = dense;
   const logProbs = allocate(dtype, count, device);
@@ -147,7 +194,7 @@ export function crossEntropy(logits: Tensor, labels: Tensor, options: CrossEntro
   const out = rows.loss(logProbs.dense);
   if (isRecording(dense)) {
     const target = dense.target!;
-    record('crossEntropy', out, [target], [logProbs, rows.storage], (grad) => {
+    record('crossEntropy', out, [target], [logProbs, ...rows.saved], (grad) => {
       const direct = allocate(dtype, count, device);
       rows.gradient(direct.dense, grad);
       const into = target.begin();
@@ -158,6 +205,6 @@ export function crossEntropy(logits: Tensor, labels: Tensor, options: CrossEntro
   }
   logProbs.release();
   if (dense !== logits) dense.dispose();
-  rows.done(labels);
+  rows.done();
   return out;
 }
