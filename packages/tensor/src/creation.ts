@@ -3,7 +3,15 @@ import { kernels } from './backends/index.ts';
 import { type DeviceName, deviceOf } from './device.ts';
 import { type DType, dtypeInfo, dtypeOfArray, type HostArray } from './dtype.ts';
 import { type Value, writer } from './element.ts';
-import { badArange, badHostArray, raggedData, unknownData, unknownDtype, wrongCount } from './errors.ts';
+import {
+  badArange,
+  badHostArray,
+  badOption,
+  raggedData,
+  unknownData,
+  unknownDtype,
+  wrongCount,
+} from './errors.ts';
 import type { Memory } from './kernels.ts';
 import { to } from './ops/convert.ts';
 import { checkedShape, countOf, type Shape } from './shape.ts';
@@ -138,6 +146,7 @@ export function fromHost(
 
 /** Every element is `value`. */
 export function full(shape: Shape, value: number, options: CreationOptions = {}): Tensor {
+  if (typeof value !== 'number') throw badOption('full: value', 'a number', value);
   const dtype = checkedDtype('full', options.dtype ?? 'float32');
   const out = empty(dtype, checkedShape('full', shape), deviceOf(options.device ?? 'cpu'));
   kernels().copy(out.shape, out.strided, value);
@@ -163,4 +172,24 @@ export function arange(start: number, end?: number, step = 1, options: CreationO
     Float64Array.from({ length: count }, (_, i) => from + i * step),
     { dtype: 'float32', ...options },
   );
+}
+
+/** `count` numbers from `start` to `end`, both included, evenly apart. */
+export function linspace(start: number, end: number, count: number, options: CreationOptions = {}): Tensor {
+  if (!Number.isSafeInteger(count) || count < 0) throw badOption('linspace: count', 'an integer ≥ 0', count);
+  const step = count > 1 ? (end - start) / (count - 1) : 0;
+  // From the nearer end, so that the last one is `end` itself.
+  const at = (i: number): number => (2 * i < count ? start + i * step : end - (count - 1 - i) * step);
+  return tensor(
+    Float64Array.from({ length: count }, (_, i) => at(i)),
+    { dtype: 'float32', ...options },
+  );
+}
+
+/** The identity matrix [rows, cols]; square without `cols`. */
+export function eye(rows: number, cols = rows, options: CreationOptions = {}): Tensor {
+  const shape = checkedShape('eye', [rows, cols]);
+  const values = new Float64Array(countOf(shape));
+  for (let i = 0; i < Math.min(rows, cols); i++) values[i * cols + i] = 1;
+  return tensor(values, { dtype: 'float32', ...options, shape });
 }

@@ -131,7 +131,9 @@ export const disposed = (shape: Shape): TensorError =>
 // Shapes.
 
 export const badShape = (op: string, shape: Shape): TensorError =>
-  shapeError(`${op}: expected sizes that are integers ≥ 0, got ${show(shape)}.`);
+  shapeError(
+    `${op}: expected an array of sizes that are integers ≥ 0, got ${Array.isArray(shape) ? show(shape) : shape}.`,
+  );
 
 export const broadcastFailed = (op: string, a: Shape, b: Shape): TensorError =>
   shapeError(
@@ -143,8 +145,33 @@ export const cannotStretchInto = (op: string, from: Shape, into: Shape): TensorE
     `${op}: cannot stretch ${show(from)} to ${show(into)}, the shape of the tensor that is changed.`,
   );
 
+export const writtenTwice = (op: string, shape: Shape): TensorError =>
+  shapeError(
+    `${op}: elements of the tensor ${show(shape)} share memory, as those that expand() made; they cannot be written one by one. ` +
+      'Change a clone() of it.',
+  );
+
+export const floatIntoInteger = (op: string, from: DType, to: DType): TensorError =>
+  dtypeError(
+    `${op}: the result is ${from}, and the tensor is ${to}. Use the operation without underscore, or to().`,
+  );
+
+export const outOfHostMemory = (dtype: DType, count: number, cause: unknown): TensorError =>
+  new TensorError(
+    'ERR_TENSOR_MEMORY',
+    `tensor: no memory for ${count} elements of ${dtype} on the host. Dispose tensors, or make a smaller one.`,
+    cause,
+  );
+
+export const notATensor = (op: string, got: unknown): TensorError =>
+  argument(
+    `${op}: expected a tensor or a number, got ${got === null ? 'null' : Array.isArray(got) ? 'an array' : typeof got}.`,
+  );
+
 export const badDim = (op: string, dim: number, rank: number): TensorError =>
-  shapeError(`${op}: expected a dimension from ${-rank} to ${rank - 1}, got ${dim}.`);
+  rank === 0
+    ? shapeError(`${op}: dimension ${dim} of a tensor without dimensions. Use unsqueeze(0) first.`)
+    : shapeError(`${op}: expected a dimension from ${-rank} to ${rank - 1}, got ${dim}.`);
 
 export const cannotReshape = (from: Shape, to: Shape): TensorError =>
   shapeError(`reshape: cannot make ${show(to)} of ${show(from)}; the number of elements must stay the same.`);
@@ -313,6 +340,9 @@ export const unknownData = (data: unknown): TensorError =>
 
 export const badArange = (start: number, end: number, step: number): TensorError =>
   argument(`arange: expected finite numbers and a step that is not 0, got ${start}, ${end}, ${step}.`);
+
+export const badEinsum = (equation: string, expected: string): TensorError =>
+  shapeError(`einsum: expected ${expected}, got '${equation}'.`);
 
 export const badSeed = (seed: number): TensorError =>
   argument(`manualSeed: expected an integer from 0 to 2^53 − 1, got ${seed}.`);

@@ -20,8 +20,10 @@ export {
 export {
   arange,
   type CreationOptions,
+  eye,
   fromHost,
   full,
+  linspace,
   type NestedData,
   ones,
   onesLike,

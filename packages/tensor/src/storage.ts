@@ -7,7 +7,7 @@
 import { deviceControl, kernels } from './backends/index.ts';
 import { cudaIndex, type Device, deviceOf } from './device.ts';
 import { type DType, dtypes, bytesOf as elementBytes, type HostArray } from './dtype.ts';
-import { otherDeviceInStep } from './errors.ts';
+import { otherDeviceInStep, outOfHostMemory } from './errors.ts';
 import type { Memory, Strided } from './kernels.ts';
 import { noteBirth, noteEnd } from './leaks.ts';
 import { recording } from './recording.ts';
@@ -135,14 +135,23 @@ function destroy(storage: Storage): void {
   kernels().free(storage.memory);
 }
 
-/** New memory. Where a device has not enough, what is cached there is given back first. */
-function take(dtype: DType, count: number, device: Device): Memory {
+function taken(dtype: DType, count: number, device: Device): Memory {
   try {
     return kernels().alloc(dtype, count, device);
   } catch (error) {
+    // What an ArrayBuffer of a size that cannot be had throws.
+    throw error instanceof RangeError ? outOfHostMemory(dtype, count, error) : error;
+  }
+}
+
+/** New memory. Where a device has not enough, what is cached there is given back first. */
+function take(dtype: DType, count: number, device: Device): Memory {
+  try {
+    return taken(dtype, count, device);
+  } catch (error) {
     if ((error as { code?: string }).code !== 'ERR_TENSOR_MEMORY' || recording() !== null) throw error;
     emptyCache();
-    return kernels().alloc(dtype, count, device);
+    return taken(dtype, count, device);
   }
 }
 

@@ -186,6 +186,21 @@ export class Tensor extends GradTensor {
   chunk(chunks: number, dim = 0): Tensor[] {
     return ops.chunk(this, chunks, dim);
   }
+  unbind(dim = 0): Tensor[] {
+    return ops.unbind(this, dim);
+  }
+  unflatten(dim: number, sizes: Shape): Tensor {
+    return ops.unflatten(this, dim, sizes);
+  }
+  flip(dims: number | readonly number[]): Tensor {
+    return ops.flip(this, dims);
+  }
+  roll(shift: number, dim?: number): Tensor {
+    return ops.roll(this, shift, dim);
+  }
+  repeat(counts: Shape): Tensor {
+    return ops.repeat(this, counts);
+  }
   sum(dims?: ops.Dims, keepDim = false): Tensor {
     return ops.sum(this, dims, keepDim);
   }
@@ -212,6 +227,9 @@ export class Tensor extends GradTensor {
   }
   std(dims?: ops.Dims, options?: ops.VarianceOptions): Tensor {
     return ops.std(this, dims, options);
+  }
+  norm(dims?: ops.Dims, options?: ops.NormOptions): Tensor {
+    return ops.norm(this, dims, options);
   }
   argmax(dim?: number, keepDim = false): Tensor {
     return ops.argmax(this, dim, keepDim);

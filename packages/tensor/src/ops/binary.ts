@@ -4,11 +4,12 @@ import { isRecording, record } from '../autograd/node.ts';
 import type { GradTarget } from '../autograd/target.ts';
 import { kernels } from '../backends/index.ts';
 import { type DType, isFloat, resultType } from '../dtype.ts';
+import { notATensor } from '../errors.ts';
 import { floatMapOps, type Input, type MapOp, type Strided } from '../kernels.ts';
 import { withStrides } from '../layout.ts';
 import { broadcastShapes, broadcastStrides, type Shape, sameShape } from '../shape.ts';
 import type { Storage } from '../storage.ts';
-import { empty, type Operand, type Tensor } from '../tensor.ts';
+import { empty, type Operand, Tensor } from '../tensor.ts';
 import { recast } from './autocast.ts';
 import { Calculation, contribute, shareReduced } from './gradient.ts';
 import { jointDevice } from './joint-device.ts';
@@ -99,9 +100,11 @@ export function stretched(operand: Operand, shape: Shape): Input {
 }
 
 function jointShape(name: string, a: Operand, b: Operand): Shape {
-  const x = shapeOf(a);
-  const y = shapeOf(b);
-  return sameShape(x, y) ? x : broadcastShapes(name, x, y);
+  if (typeof a !== 'number' && !(a instanceof Tensor)) throw notATensor(name, a);
+  if (typeof b !== 'number' && !(b instanceof Tensor)) throw notATensor(name, b);
+  if (!isTensor(a)) return shapeOf(b);
+  if (!isTensor(b) || sameShape(a.shape, b.shape)) return a.shape;
+  return broadcastShapes(name, a.shape, b.shape);
 }
 
 /** resultType, with a short way for a float and a number. */

@@ -3,8 +3,8 @@ import { isRecording, record } from '../autograd/node.ts';
 import { kernels } from '../backends/index.ts';
 import { type Device, type DeviceName, deviceOf } from '../device.ts';
 import { type DType, isDType, isFloat, isHalf } from '../dtype.ts';
-import { needsFloat } from '../errors.ts';
-import { created, empty, type Tensor } from '../tensor.ts';
+import { needsFloat, notATensor } from '../errors.ts';
+import { created, empty, Tensor } from '../tensor.ts';
 import { transferred } from '../transfer.ts';
 
 function copied(name: string, a: Tensor, dtype: DType): Tensor {
@@ -52,6 +52,7 @@ export const contiguous = (a: Tensor): Tensor => (a.isContiguous ? a : copied('c
 
 /** Checks that an op that is defined on floats only gets one. */
 export function requireFloat(op: string, a: Tensor): void {
+  if (!(a instanceof Tensor)) throw notATensor(op, a);
   if (!isFloat(a.dtype)) throw needsFloat(op, a.dtype);
 }
 

@@ -3,34 +3,64 @@
 // value that it had saved and that has changed since.
 import { isRecording } from '../autograd/node.ts';
 import { kernels } from '../backends/index.ts';
-import { cannotStretchInto, recordedInPlace } from '../errors.ts';
+import { isFloat } from '../dtype.ts';
+import { cannotStretchInto, floatIntoInteger, recordedInPlace, writtenTwice } from '../errors.ts';
 import { broadcastShapes, sameShape } from '../shape.ts';
 import type { Operand, Tensor } from '../tensor.ts';
 import { copyInto } from '../transfer.ts';
 import { computingType, stretched } from './binary.ts';
+import { clone } from './convert.ts';
 import { jointDevice } from './joint-device.ts';
 
-function change(name: string, a: Tensor, operand: Operand, write: () => void): Tensor {
+/** Between which elements of its memory a tensor lies. */
+function extent(a: Tensor): [first: number, last: number] {
+  let [first, last] = [a.offset, a.offset];
+  for (const [d, stride] of a.strides.entries()) {
+    const reach = (a.shape[d]! - 1) * stride;
+    if (reach < 0) first += reach;
+    else last += reach;
+  }
+  return [first, last];
+}
+
+/** Whether `from` has elements that are gone when others of `a` have been written: same memory, another order. */
+function isOverwritten(a: Tensor, from: Tensor): boolean {
+  if (a.storage !== from.storage) return false;
+  const isSame =
+    a.offset === from.offset && sameShape(a.shape, from.shape) && sameShape(a.strides, from.strides);
+  const [first, last] = extent(a);
+  const [fromFirst, fromLast] = extent(from);
+  return !isSame && first <= fromLast && fromFirst <= last;
+}
+
+function change(name: string, a: Tensor, operand: Operand, write: (operand: Operand) => void): Tensor {
   if (isRecording(a, typeof operand === 'number' ? null : operand)) throw recordedInPlace(name);
   const shape = typeof operand === 'number' ? a.shape : operand.shape;
   if (!sameShape(broadcastShapes(name, a.shape, shape), a.shape))
     throw cannotStretchInto(name, shape, a.shape);
-  write();
+  if (a.strides.some((stride, d) => stride === 0 && a.shape[d]! > 1)) throw writtenTwice(name, a.shape);
+  if (typeof operand !== 'number' && isOverwritten(a, operand)) {
+    const copy = clone(operand);
+    write(copy);
+    copy.dispose();
+  } else write(operand);
   a.storage.version++;
   return a;
 }
 
-/** Writes the values of another tensor, which is broadcast and converted. They must not overlap partly. */
+/** Writes the values of another tensor, which is broadcast and converted. */
 export const copy_ = (a: Tensor, from: Operand): Tensor =>
-  change('copy_', a, from, () => copyInto(a.strided, a.shape, stretched(from, a.shape)));
+  change('copy_', a, from, (operand) => copyInto(a.strided, a.shape, stretched(operand, a.shape)));
 
 export const fill_ = (a: Tensor, value: number): Tensor => copy_(a, value);
 export const zero_ = (a: Tensor): Tensor => copy_(a, 0);
 
 function combine(name: string, op: 'add' | 'sub' | 'mul' | 'div', a: Tensor, b: Operand): Tensor {
-  return change(name, a, b, () => {
-    jointDevice(name, a, b);
-    kernels().map(op, computingType(op, a, b), a.shape, a.strided, a.strided, stretched(b, a.shape));
+  return change(name, a, b, (operand) => {
+    jointDevice(name, a, operand);
+    const dtype = computingType(op, a, operand);
+    if (isFloat(dtype) && !isFloat(a.dtype)) throw floatIntoInteger(name, dtype, a.dtype);
+    kernels().map(op, dtype, a.shape, a.strided, a.strided, stretched(operand, a.shape));
   });
 }
 

@@ -1,3 +1,4 @@
+export { elu, leakyRelu, softplus } from './activations.ts';
 export { type AttentionOptions, scaledDotProductAttention, selfAttention } from './attention.ts';
 export { type BatchNormOptions, type BatchNormSync, batchNorm } from './batch-norm.ts';
 export {
@@ -23,6 +24,7 @@ export { clamp, maskedFill, where } from './choose.ts';
 export { type Conv1dOptions, type ConvOptions, conv1d, conv2d } from './conv.ts';
 export { clone, contiguous, type ToOptions, to } from './convert.ts';
 export { type DropoutOptions, dropout } from './dropout.ts';
+export { einsum } from './einsum.ts';
 export { add_, copy_, div_, fill_, mul_, sub_, zero_ } from './in-place.ts';
 export { at, type Index, type Range } from './indexing.ts';
 export { cat, chunk, split, stack } from './join.ts';
@@ -57,10 +59,19 @@ export {
   maxPool2d,
   type PoolOptions,
 } from './pool.ts';
+export { flip, repeat, roll, unbind, unflatten } from './rearrange.ts';
 export { all, any, argmax, argmin, type Dims, max, mean, min, prod, sum } from './reduce.ts';
 export type { LossOptions, Reduction } from './reduction.ts';
 export { logSoftmax, softmax } from './softmax.ts';
-export { logSumExp, std, type VarianceOptions, variance } from './statistics.ts';
+export {
+  logSumExp,
+  type NormOptions,
+  norm,
+  std,
+  type VarianceOptions,
+  variance,
+  varMean,
+} from './statistics.ts';
 export {
   abs,
   ceil,

@@ -180,6 +180,10 @@ export function checkedIndex(op: string, shape: Shape, dim: number, index: numbe
   return at;
 }
 
+/** All of `a` in another order, as one view. */
+export const reordered = (name: string, a: Tensor, change: (layout: Layout) => Layout): Tensor =>
+  derived(name, a, 'permuted', change);
+
 /** A part of `a` that several steps lead to, as one view. */
 export const part = (name: string, a: Tensor, change: (layout: Layout) => Layout): Tensor =>
   derived(name, a, 'part', change);

@@ -118,6 +118,21 @@ OPS = {
     "cosineSimilarity": ([M, M], lambda x, y: F.cosine_similarity(x, y, 1)),
     "cosineEmbeddingLoss": (
         [M, M], lambda x, y: F.cosine_embedding_loss(x, y, torch.tensor([1, -1, -1]), margin=0.1)),
+    "crossEntropy ignoring": ([M], lambda x: F.cross_entropy(x, ignoring)),
+    "flip": ([[2, 3, 4]], lambda x: x.flip(0, 2)),
+    "roll": ([[2, 3, 4]], lambda x: x.roll(-3, 2)),
+    "roll flat": ([[2, 3, 4]], lambda x: x.roll(5)),
+    "repeat": ([M], lambda x: x.repeat(2, 1, 3)),
+    "unflatten": ([[3, 8]], lambda x: x.unflatten(1, (2, -1))),
+    "norm": ([M], lambda x: x.norm(dim=1)),
+    "norm 3": ([M], lambda x: x.norm(3, dim=0, keepdim=True)),
+    "norm inf": ([M], lambda x: x.norm(math.inf, dim=1)),
+    "varMean": ([M], lambda x: sum(torch.var_mean(x, 1))),
+    "einsum": ([[2, 3, 4], [2, 4, 5], [5]], lambda x, y, z: torch.einsum("bij,bjk,k->ib", x, y, z)),
+    "einsum implicit": ([[4, 3], [4, 2]], lambda x, y: torch.einsum("ba,bc", x, y)),
+    "leakyRelu": ([M], lambda x: F.leaky_relu(x, 0.2)),
+    "elu": ([M], lambda x: F.elu(x, 0.7)),
+    "softplus": ([M], F.softplus),
 }
 
 

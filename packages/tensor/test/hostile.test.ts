@@ -1,0 +1,144 @@
+// What a user may do wrong, and what lies at the edge: a sentence, or PyTorch's answer.
+import { describe, expect, test } from 'vitest';
+import {
+  add,
+  arange,
+  crossEntropy,
+  full,
+  linear,
+  matmul,
+  nllLoss,
+  ones,
+  type Tensor,
+  tensor,
+  zeros,
+} from '../src/index.ts';
+import { codeOf } from './code-of.ts';
+import { gradCheck64, leaf64 } from './leaf64.ts';
+
+describe('in place', () => {
+  test.each([5, 5000])('a source that overlaps is read before it is overwritten, %d elements', (count) => {
+    const values = Array.from({ length: count }, (_, i) => i);
+    const later = [1, count] as const;
+    const earlier = [0, count - 1] as const;
+    const moved = arange(count);
+    moved.at(later).copy_(moved.at(earlier));
+    expect(moved.toArray()).toEqual([0, ...values.slice(0, -1)]);
+    const summed = arange(count);
+    summed.at(later).add_(summed.at(earlier));
+    expect(summed.toArray()).toEqual(values.map((i) => (i === 0 ? 0 : 2 * i - 1)));
+  });
+
+  test('a tensor and its own transpose', () => {
+    const a = arange(4).reshape([2, 2]);
+    a.add_(a.t());
+    expect(a.toArray()).toEqual([
+      [0, 3],
+      [3, 6],
+    ]);
+  });
+
+  test('elements that share memory are not written one by one', () => {
+    expect(() => zeros([1]).expand([3]).add_(1)).toThrow(
+      'add_: elements of the tensor [3] share memory, as those that expand() made',
+    );
+    expect(zeros([1, 2]).expand([1, 2]).add_(1).toArray()).toEqual([[1, 1]]);
+  });
+
+  test('a fraction does not vanish in an integer', () => {
+    const a = tensor([1, 2], { dtype: 'int32' });
+    expect(() => a.add_(0.5)).toThrow('add_: the result is float32, and the tensor is int32.');
+    expect(codeOf(() => a.div_(2))).toBe('ERR_TENSOR_DTYPE');
+    expect(a.add_(1).toArray()).toEqual([2, 3]);
+  });
+});
+
+describe('what is no operand', () => {
+  test.each([
+    [undefined, 'undefined'],
+    [null, 'null'],
+    ['x', 'string'],
+    [[1, 2], 'an array'],
+    [1n, 'bigint'],
+  ])('%j is named', (value, name) => {
+    const wrong = value as unknown as Tensor;
+    const a = ones([2]);
+    for (const call of [() => add(a, wrong), () => add(wrong, a), () => a.eq(wrong)])
+      expect(call).toThrow(`expected a tensor or a number, got ${name}.`);
+    expect(() => matmul(wrong, a)).toThrow('matmul: expected a tensor');
+  });
+
+  test('shapes and values of other kinds', () => {
+    expect(() => zeros(3 as never)).toThrow('expected an array of sizes that are integers ≥ 0, got 3');
+    expect(() => full([1], '1' as never)).toThrow('full: value: expected a number, got 1');
+  });
+});
+
+describe('at the edge', () => {
+  test('memory that cannot be had is a sentence', () => {
+    expect(() => zeros([2 ** 45])).toThrow(
+      'tensor: no memory for 35184372088832 elements of float32 on the host',
+    );
+    expect(
+      codeOf(() =>
+        ones([1])
+          .expand([2 ** 45])
+          .clone(),
+      ),
+    ).toBe('ERR_TENSOR_MEMORY');
+  });
+
+  test('a tensor without dimensions is reduced over its only element', () => {
+    const a = tensor(5);
+    expect([a.sum(0), a.mean(-1), a.max([0])].map((each) => each.item())).toEqual([5, 5, 5]);
+    expect(() => a.sum(1)).toThrow('sum: dimension 1 of a tensor without dimensions');
+    expect(() => a.sort()).toThrow('Use unsqueeze(0) first');
+  });
+
+  test('products of nothing are zeros, and layers over nothing have shapes', () => {
+    expect(matmul(zeros([2, 0]), zeros([0, 2])).toArray()).toEqual([
+      [0, 0],
+      [0, 0],
+    ]);
+    expect(linear(zeros([2, 0]), zeros([3, 0]), ones([3])).toArray()).toEqual([
+      [1, 1, 1],
+      [1, 1, 1],
+    ]);
+    expect(linear(zeros([0, 3]), zeros([2, 3])).shape).toEqual([0, 2]);
+    expect(add(zeros([0, 1]), zeros([1, 5])).shape).toEqual([0, 5]);
+  });
+});
+
+describe('ignored labels', () => {
+  const labels = [2, -100, 0, 1];
+
+  test.each(['int32', 'int64'] as const)('count nothing, %s', (dtype) => {
+    const x = leaf64([4, 3]);
+    const ignoring = tensor(labels, { dtype });
+    const kept = x.detach().indexSelect(0, tensor([0n, 2n, 3n]));
+    const others = tensor([2, 0, 1], { dtype });
+    for (const reduction of ['mean', 'sum'] as const) {
+      const whole = crossEntropy(x, ignoring, { reduction });
+      expect(whole.item()).toBeCloseTo(crossEntropy(kept, others, { reduction }).item(), 12);
+    }
+    for (const reduction of ['mean', 'sum', 'none'] as const) {
+      gradCheck64((a) => crossEntropy(a!, ignoring, { reduction }), [x]);
+      gradCheck64((a) => nllLoss(a!, tensor([2, 1, 0, 1], { dtype }), { reduction, ignoreIndex: 1 }), [x]);
+    }
+  });
+
+  test('may be unreachable, or all there are', () => {
+    const x = tensor([
+      [-Infinity, 0],
+      [0, 0],
+    ]);
+    expect(nllLoss(x, tensor([-100, 1], { dtype: 'int32' })).item()).toBe(0);
+    expect(crossEntropy(x, tensor([-100, -100], { dtype: 'int32' })).item()).toBeNaN();
+    expect(() => crossEntropy(x, tensor([-100, 2], { dtype: 'int64' }))).toThrow(
+      'crossEntropy: label 2 in row 1 is out of range; expected 0 to 1 for 2 classes',
+    );
+    expect(codeOf(() => crossEntropy(x, tensor([-(2 ** 32) - 100, 0], { dtype: 'int64' })))).toBe(
+      'ERR_TENSOR_LABEL',
+    );
+  });
+});
