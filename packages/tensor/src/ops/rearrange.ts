@@ -63,7 +63,9 @@ export function unflatten(a: Tensor, dim: number, sizes: Shape): Tensor {
   const at = checkedDim('unflatten', dim, a.rank);
   const rest = countOf(sizes.filter((size) => size !== -1));
   const own = sizes.map((size) => (size === -1 ? a.shape[at]! / rest : size));
-  const fits = own.every((size) => Number.isSafeInteger(size) && size >= 0) && countOf(own) === a.shape[at];
+  const hasOneFree = sizes.indexOf(-1) === sizes.lastIndexOf(-1);
+  const areSizes = own.every((size) => Number.isSafeInteger(size) && size >= 0);
+  const fits = hasOneFree && areSizes && countOf(own) === a.shape[at];
   if (!fits) throw cannotReshape([a.shape[at]!], sizes);
   return reshape(a, [...a.shape.slice(0, at), ...own, ...a.shape.slice(at + 1)]);
 }
