@@ -14,18 +14,26 @@ void* dense_or_null(Call& call, size_t i, DType dtype, size_t count) {
   return call.has(i) ? call.dense(i, dtype, count) : nullptr;
 }
 
+/// The dtype of operand 0 as float_of has it; on a CUDA device halves too, which are computed in float32.
+DType stored_in(Call& call) {
+  const DType dtype = call.block(0).dtype;
+  return is_half(dtype) && !call.is_on_host() ? dtype : float_of(call);
+}
+/// The dtype of what belongs to a row of these.
+DType computed_in(DType stored) { return is_half(stored) ? DType::Float32 : stored; }
+
 /// (rows, cols, eps); operands: out, rstd, a, mean, addend, sum, gamma, beta, of which those from mean on may be absent
 void norm(Call& call) {
   tensor::Norm x{};
   x.rows = call.size(0);
   x.cols = call.size(1);
   x.eps = call.number(2);
-  const DType dtype = float_of(call);
+  const DType dtype = stored_in(call), row_type = computed_in(dtype);
   const size_t count = area(x.rows, x.cols);
   x.out = call.dense(0, dtype, count);
-  x.rstd = call.dense(1, dtype, x.rows);
+  x.rstd = call.dense(1, row_type, x.rows);
   x.a = call.dense(2, dtype, count);
-  x.mean = dense_or_null(call, 3, dtype, x.rows);
+  x.mean = dense_or_null(call, 3, row_type, x.rows);
   x.addend = dense_or_null(call, 4, dtype, count);
   if (x.addend) x.sum = call.dense(5, dtype, count);
   x.gamma = dense_or_null(call, 6, dtype, x.cols);
@@ -40,12 +48,12 @@ void norm_grad(Call& call) {
   x.rows = call.size(0);
   x.cols = call.size(1);
   x.accumulate = call.flag(2);
-  const DType dtype = float_of(call);
+  const DType dtype = stored_in(call), row_type = computed_in(dtype);
   const size_t count = area(x.rows, x.cols);
   x.grad_out = call.dense(0, dtype, count);
-  x.rstd = call.dense(1, dtype, x.rows);
+  x.rstd = call.dense(1, row_type, x.rows);
   x.a = call.dense(2, dtype, count);
-  x.mean = dense_or_null(call, 3, dtype, x.rows);
+  x.mean = dense_or_null(call, 3, row_type, x.rows);
   x.gamma = dense_or_null(call, 4, dtype, x.cols);
   x.grad_in = dense_or_null(call, 5, dtype, count);
   x.grad_gamma = dense_or_null(call, 6, dtype, x.cols);
@@ -79,7 +87,7 @@ void dropout(Call& call) {
   const size_t count = call.size(0);
   const double p = call.number(1);
   if (!(p >= 0 && p < 1)) throw std::invalid_argument("dropout: p is not in [0, 1).");
-  const DType dtype = float_of(call);
+  const DType dtype = stored_in(call);
   call.kernels().dropout(dtype, call.dense(0, dtype, count), call.dense(1, dtype, count), count, p,
                          stream(call, call.number(2), call.number(3), call.number(4)));
 }
@@ -134,7 +142,7 @@ tensor::Attention attention_of(Call& call, DType dtype) {
   if (!(x.dropout >= 0 && x.dropout < 1)) throw std::invalid_argument("attention: dropout is not in [0, 1).");
   x.stream = stream(call, call.scratch(kSizesAt + 9), call.scratch(kSizesAt + 10), call.scratch(kSizesAt + 11));
   x.out = head_rows(call, 0, dtype, x, x.queries, x.value_width);
-  x.lse = call.dense(1, dtype, area(area(x.batch, x.heads), x.queries));
+  x.lse = call.dense(1, computed_in(dtype), area(area(x.batch, x.heads), x.queries));
   x.q = head_rows(call, 2, dtype, x, x.queries, x.width);
   x.k = head_rows(call, 3, dtype, x, x.keys, x.width);
   x.v = head_rows(call, 4, dtype, x, x.keys, x.value_width);
@@ -152,13 +160,13 @@ tensor::Attention attention_of(Call& call, DType dtype) {
 
 /// ()
 void attention(Call& call) {
-  const DType dtype = float_of(call);
+  const DType dtype = stored_in(call);
   call.kernels().attention(dtype, attention_of(call, dtype));
 }
 
 /// (); operands as for attention, and the gradients of out, q, k, v
 void attention_grad(Call& call) {
-  const DType dtype = float_of(call);
+  const DType dtype = stored_in(call);
   tensor::AttentionGrad g{attention_of(call, dtype), {}, {}, {}, {}};
   const tensor::Attention& x = g.forward;
   g.grad_out = head_rows(call, 6, dtype, x, x.queries, x.value_width);

@@ -1,103 +1,14 @@
-// CUDA kernels against those of the CPU on the same operands: random layouts, dtypes and sizes, each operand in an
-// allocation of its own size, so that a sanitizer (or compute-sanitizer on a GPU) sees every step outside. Runs on the software device of
-// software_gpu/, or with RINGWISE_TEST_GPU=1 on a GPU.
-#include <algorithm>
-#include <cmath>
-#include <cstdlib>
-#include <cstring>
+// CUDA kernels against those of the CPU: elementwise operations, reductions, products, rows, lookups, optimisers, with
+// random layouts, dtypes and sizes; what kernels find out about indices; copies.
 #include <limits>
-#include <memory>
-#include <random>
 
-#include "base/half.h"
-#include "check.h"
-#include "tensor/cuda/device.h"
-#include "tensor/cuda/info.h"
-#include "tensor/cuda/kernels.h"
+#include "tensor_cuda_twin.h"
 
 using namespace ringwise;
 using namespace ringwise::tensor;
+using namespace ringwise::test;
 
 namespace {
-
-std::mt19937 random_bits(11);
-size_t below(size_t limit) { return random_bits() % limit; }
-
-// Not before main, which says where the driver is.
-struct {
-  const cuda::Driver* operator->() const { return &cuda::driver(); }
-} d;
-const Kernels& cpu = kernels_for(CpuLevel::Baseline);
-constexpr DType kTypes[] = {DType::Float32, DType::Float64, DType::Float16, DType::BFloat16,
-                            DType::Int32,   DType::Int64,   DType::UInt8,   DType::Bool};
-
-double value_at(DType dtype, const void* data, size_t i) {
-  switch (dtype) {
-    case DType::Float32: return static_cast<const float*>(data)[i];
-    case DType::Float64: return static_cast<const double*>(data)[i];
-    case DType::Float16: return to_float(static_cast<const Half*>(data)[i]);
-    case DType::BFloat16: return to_float(static_cast<const BFloat*>(data)[i]);
-    case DType::Int32: return static_cast<const int32_t*>(data)[i];
-    case DType::Int64: return static_cast<double>(static_cast<const int64_t*>(data)[i]);
-    default: return static_cast<const uint8_t*>(data)[i];
-  }
-}
-void set(DType dtype, void* data, size_t i, double value) {
-  switch (dtype) {
-    case DType::Float32: static_cast<float*>(data)[i] = static_cast<float>(value); break;
-    case DType::Float64: static_cast<double*>(data)[i] = value; break;
-    case DType::Float16: static_cast<Half*>(data)[i] = to_half(static_cast<float>(value)); break;
-    case DType::BFloat16: static_cast<BFloat*>(data)[i] = to_bfloat(static_cast<float>(value)); break;
-    case DType::Int32: static_cast<int32_t*>(data)[i] = static_cast<int32_t>(value); break;
-    case DType::Int64: static_cast<int64_t*>(data)[i] = static_cast<int64_t>(value); break;
-    case DType::UInt8: static_cast<uint8_t*>(data)[i] = static_cast<uint8_t>(std::abs(value)); break;
-    default: static_cast<uint8_t*>(data)[i] = value > 0;
-  }
-}
-
-/// The same elements in host memory and in an allocation of their own on the device.
-class Twin {
- public:
-  Twin(DType dtype, size_t count) : dtype_(dtype), count_(count), host_(count * byte_size(dtype) + 1) {
-    cuda::check(d->cuMemAlloc_v2(&device_, std::max<size_t>(count * byte_size(dtype), 1)), "cuMemAlloc");
-    for (size_t i = 0; i < count; i++) set(dtype, host_.data(), i, static_cast<double>(below(81)) / 8 - 5);
-    upload();
-  }
-  ~Twin() { d->cuMemFree_v2(device_); }
-  Twin(const Twin&) = delete;
-  Twin& operator=(const Twin&) = delete;
-
-  DType dtype() const { return dtype_; }
-  size_t count() const { return count_; }
-  template <class T = void>
-  T* host() { return reinterpret_cast<T*>(host_.data()); }
-  template <class T = void>
-  T* device() const { return reinterpret_cast<T*>(device_); }
-  void upload() { cuda::current_device().upload(device(), host_.data(), count_ * byte_size(dtype_)); }
-
-  /// What the device has against what the host has, relative to their size.
-  void compare(double tolerance, const std::string& what) {
-    std::vector<char> got(host_.size());
-    cuda::current_device().download(got.data(), device(), count_ * byte_size(dtype_));
-    for (size_t i = 0; i < count_; i++) {
-      const double x = value_at(dtype_, got.data(), i), y = value_at(dtype_, host_.data(), i);
-      if (x == y || (x != x && y != y)) continue;
-      if (std::abs(x - y) <= tolerance * std::max(1.0, std::abs(y))) continue;
-      test::fail(__FILE__, __LINE__, what + ": element " + std::to_string(i) + " is " + std::to_string(x) + ", not " + std::to_string(y));
-      return;
-    }
-  }
-
- private:
-  DType dtype_;
-  size_t count_;
-  std::vector<char> host_;
-  cuda::DevicePointer device_ = 0;
-};
-
-double tolerance_of(DType dtype) {
-  return dtype == DType::Float16 ? 2e-3 : dtype == DType::BFloat16 ? 1.6e-2 : dtype == DType::Float64 ? 1e-12 : 4e-6;
-}
 
 /// A random view of a random shape into a piece of memory that it just fits, for host and device.
 struct View {
@@ -436,17 +347,4 @@ TEST("copies larger than all pinned chunks arrive whole, in both directions") {
   }
 }
 
-int main() {
-#ifdef RINGWISE_SOFTWARE_CUDA
-  const char* gpu = std::getenv("RINGWISE_TEST_GPU");
-  if (!gpu || std::strcmp(gpu, "1") != 0) setenv("RINGWISE_LIBCUDA", RINGWISE_SOFTWARE_CUDA, 1);
-#endif
-  const cuda::Info info = cuda::info();
-  if (info.devices.empty()) {
-    std::printf("skipped %zu tests: %s\n", test::cases().size(), info.reason.c_str());
-    return 0;
-  }
-  std::printf("on %s\n", info.devices[0].name.c_str());
-  cuda::Device::get(0).enter();
-  return test::run_all();
-}
+int main() { return test::run_on_device(); }

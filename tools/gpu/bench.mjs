@@ -1,50 +1,149 @@
 // Timings of @ringwise/tensor on cuda:0, one JSON array on standard output: { name, us, unit, rate }. The names are those
-// of torch_bench.py.
+// of torch_bench.py. With --small every workload runs once at a small size, to see that it runs: no figures then.
 import {
+  addLayerNorm,
   crossEntropy,
+  dropout,
+  layerNorm,
   matmul,
   noGrad,
+  randint,
   randn,
+  scaledDotProductAttention,
   scope,
   synchronize,
-  tensor,
 } from '../../packages/tensor/dist/index.js';
-import { Linear, ReLU, Sequential } from '../../packages/tensor/dist/nn/index.js';
-import { SGD } from '../../packages/tensor/dist/optim/index.js';
+import {
+  BatchNorm2d,
+  Linear,
+  ReLU,
+  Sequential,
+  TransformerBlock,
+} from '../../packages/tensor/dist/nn/index.js';
+import { AdamW, SGD } from '../../packages/tensor/dist/optim/index.js';
 
 const device = 'cuda';
+const isSmall = process.argv.includes('--small');
 const rows = [];
+const size = (full, small) => (isSmall ? small : full);
 
 /** Microseconds per call: the median of 20 batches of `calls`, each waited for. */
 function time(name, calls, unit, work, fn) {
   const batch = () => {
     const start = process.hrtime.bigint();
     // What a scope returns would outlive it.
-    for (let i = 0; i < calls; i++) scope(() => void fn());
+    for (let i = 0; i < size(calls, 1); i++) scope(() => void fn());
     synchronize(device);
     return Number(process.hrtime.bigint() - start) / 1000 / calls;
   };
   batch();
+  if (isSmall) return void rows.push({ name });
   const us = Array.from({ length: 20 }, batch).sort((a, b) => a - b)[10];
   rows.push({ name, us, unit, rate: unit === '' ? null : work / us / 1e6 });
 }
 
+const random = (...shape) => randn(shape, { device });
+/** A leaf that gathers gradients. */
+const leaf = (dtype, ...shape) => {
+  const x = random(...shape)
+    .to(dtype)
+    .detach();
+  x.requiresGrad = true;
+  return x;
+};
+
+/** Backward into fresh gradients. */
+function backward(out, grad, leaves) {
+  out.backward(grad);
+  for (const x of leaves) x.grad = null;
+}
+
 noGrad(() => {
-  const n = 1 << 26;
-  const [a, b] = [randn([n]).to(device), randn([n]).to(device)];
+  const n = size(1 << 26, 1 << 10);
+  const [a, b] = [random(n), random(n)];
   time('add 64Mi float32', 10, 'TB/s', 12 * n, () => a.add(b));
   time('gelu 64Mi float32', 10, 'TB/s', 8 * n, () => a.gelu());
   time('sum 64Mi float32', 10, 'TB/s', 4 * n, () => a.sum());
-  time('transposed copy 8Ki x 8Ki float32', 10, 'TB/s', 8 * n, () =>
-    a.reshape([8192, 8192]).t().contiguous(),
+  time('dropout 64Mi float32', 10, 'TB/s', 8 * n, () => dropout(a, 0.1));
+  time('randn 64Mi float32', 10, 'TB/s', 4 * n, () => random(n));
+  const side = size(8192, 32);
+  time('transposed copy 8Ki x 8Ki float32', 10, 'TB/s', 8 * side ** 2, () =>
+    a
+      .narrow(0, 0, side ** 2)
+      .reshape([side, side])
+      .t()
+      .contiguous(),
   );
-  const small = randn([4, 4]).to(device);
-  time('add 4 x 4 float32', 1000, '', 0, () => small.add(small));
-  const x = randn([4096, 4096]).to(device);
-  time('matmul 4096^3 float32', 3, 'TFLOP/s', 2 * 4096 ** 3, () => matmul(x, x));
-  const logits = randn([8192, 4096]).to(device);
-  time('logSoftmax 8192 x 4096 float32', 10, 'TB/s', 8 * 8192 * 4096, () => logits.logSoftmax(1));
+  const tiny = random(4, 4);
+  time('add 4 x 4 float32', 1000, '', 0, () => tiny.add(tiny));
+  const m = size(4096, 64);
+  const x = random(m, m);
+  time('matmul 4096^3 float32', 3, 'TFLOP/s', 2 * m ** 3, () => matmul(x, x));
+  const [tokens, classes] = [size(8192, 8), size(4096, 64)];
+  const logits = random(tokens, classes);
+  time('logSoftmax 8192 x 4096 float32', 10, 'TB/s', 8 * tokens * classes, () => logits.logSoftmax(1));
 });
+
+// The rows of one GPT-2 layer: 768 wide, 12 heads of 64.
+const [batch, seq, width, heads] = size([16, 1024, 768, 12], [1, 16, 64, 1]);
+for (const dtype of ['float32', 'bfloat16']) {
+  const bytes = dtype === 'float32' ? 4 : 2;
+  const [x, y] = [leaf(dtype, batch * seq, width), leaf(dtype, batch * seq, width)];
+  const [weight, bias] = [leaf(dtype, width), leaf(dtype, width)];
+  const elements = batch * seq * width;
+  noGrad(() => {
+    time(`layerNorm 16Ki x 768 ${dtype}`, 10, 'TB/s', 2 * bytes * elements, () =>
+      layerNorm(x, [width], { weight, bias }),
+    );
+    time(`addLayerNorm 16Ki x 768 ${dtype}`, 10, 'TB/s', 4 * bytes * elements, () =>
+      addLayerNorm(x, y, [width], { weight, bias }),
+    );
+  });
+  const ones = random(batch * seq, width).to(dtype);
+  time(`layerNorm 16Ki x 768 ${dtype}, both ways`, 10, 'TB/s', 5 * bytes * elements, () =>
+    backward(layerNorm(x, [width], { weight, bias }), ones, [x, weight, bias]),
+  );
+  const [q, k, v] = [1, 2, 3].map(() => leaf(dtype, batch, heads, seq, width / heads));
+  // Half of the products, because of the causal mask.
+  const flops = 2 * batch * heads * seq ** 2 * (width / heads);
+  const grad = random(batch, heads, seq, width / heads).to(dtype);
+  noGrad(() => {
+    time(`attention 16 x 12 x 1024 x 64 causal ${dtype}`, 3, 'TFLOP/s', flops, () =>
+      scaledDotProductAttention(q, k, v, { causal: true }),
+    );
+  });
+  time(`attention 16 x 12 x 1024 x 64 causal ${dtype}, both ways`, 3, 'TFLOP/s', 3.5 * flops, () =>
+    backward(scaledDotProductAttention(q, k, v, { causal: true }), grad, [q, k, v]),
+  );
+}
+
+{
+  const [images, channels, high] = size([128, 64, 28], [2, 3, 4]);
+  const layer = new BatchNorm2d(channels).to(device);
+  const x = leaf('float32', images, channels, high, high);
+  const grad = random(images, channels, high, high);
+  time('batchNorm 128 x 64 x 28 x 28, both ways', 10, 'TB/s', 4 * 8 * x.count, () =>
+    backward(layer.forward(x), grad, [x, ...layer.parameters()]),
+  );
+  const [tokens, classes] = size([8192, 50304], [4, 64]);
+  const logits = leaf('float32', tokens, classes);
+  const labels = randint(0, classes, [tokens], { device });
+  time('crossEntropy 8192 x 50304 float32, both ways', 3, 'TB/s', 12 * tokens * classes, () =>
+    backward(crossEntropy(logits, labels), undefined, [logits]),
+  );
+  const block = new TransformerBlock(width, heads, { causal: true }).to(device);
+  const hidden = leaf('float32', size(8, 1), seq, width);
+  const ones = random(size(8, 1), seq, width);
+  time('transformer block 8 x 1024 x 768 float32, both ways', 3, '', 0, () =>
+    backward(block.forward(hidden), ones, [hidden, ...block.parameters()]),
+  );
+  const parameters = Array.from({ length: size(100, 2) }, () => leaf('float32', size(1 << 20, 64)));
+  for (const parameter of parameters) parameter.grad = random(parameter.count);
+  const optimizer = new AdamW(parameters, { lr: 1e-4 });
+  time('AdamW 100Mi float32', 10, 'TB/s', 28 * parameters.length * parameters[0].count, () =>
+    optimizer.step(),
+  );
+}
 
 const model = new Sequential(
   new Linear(784, 512),
@@ -54,11 +153,8 @@ const model = new Sequential(
   new Linear(512, 10),
 ).to(device);
 const optimizer = new SGD(model.parameters(), { lr: 0.01 });
-const x = randn([32, 784]).to(device);
-const y = tensor(
-  Int32Array.from({ length: 32 }, (_, i) => i % 10),
-  { device },
-);
+const x = random(32, 784);
+const y = randint(0, 10, [32], { device });
 time('MLP 784-512-512-10 step, batch 32, eager', 50, '', 0, () => {
   const loss = crossEntropy(model.forward(x), y);
   optimizer.zeroGrad();

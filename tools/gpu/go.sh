@@ -2,7 +2,7 @@
 # Runs on the machine that the archive of pack.mjs was unpacked on: all device tests, our timings, and the same workloads
 # in PyTorch where it is installed. Writes log files, results.json and results.md into the folder RESULTS.
 #   bash ringwise-gpu/tools/gpu/go.sh RESULTS
-# Without a GPU the device tests run on the software device, and timings are left out.
+# Without a GPU the tests run on the software device, and the timed workloads once, at small sizes and without figures.
 set -uo pipefail
 results=$(mkdir -p "${1:?usage: go.sh RESULTS}" && cd "$1" && pwd)
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -11,17 +11,22 @@ cd "$root" || exit 1
 cuda='require(`./native/npm/${process.platform}-${process.arch}/tensor.node`).cudaInfo()'
 node -e "console.log(JSON.stringify($cuda, null, 2))" | tee "$results/device.json"
 devices=$(node -p "$cuda.devices.length")
-[ "$devices" -gt 0 ] && export RINGWISE_TEST_GPU=1
+if [ "$devices" -gt 0 ]; then export RINGWISE_TEST_GPU=1
+else export RINGWISE_LIBCUDA=$root/native/build/Release/libsoftware_cuda.so; fi
 
 status=0
-if [ -x native/build-tests/test/tensor_cuda_test ]; then
-  timeout 300 native/build-tests/test/tensor_cuda_test 2>&1 | tee "$results/cpp.log" || status=1
-fi
-(cd packages/tensor && timeout 400 node "$root/node_modules/vitest/vitest.mjs" run test/cuda.test.ts test/cuda-kernels.test.ts \
+: > "$results/cpp.log"
+for program in native/build-tests/test/tensor_cuda*_test; do
+  [ -x "$program" ] || continue
+  (echo "$program" && timeout 120 "$program") 2>&1 | tee -a "$results/cpp.log" || status=1
+done
+(cd packages/tensor && timeout 400 node "$root/node_modules/vitest/vitest.mjs" run test/cuda \
   --reporter=default --reporter=json --outputFile.json="$results/tests.json") 2>&1 | tee "$results/tests.log" || status=1
 if [ "$devices" -gt 0 ]; then
-  timeout 120 node tools/gpu/bench.mjs > "$results/ringwise.json" || status=1
+  timeout 200 node tools/gpu/bench.mjs > "$results/ringwise.json" || status=1
   timeout 240 python3 tools/gpu/torch_bench.py > "$results/torch.json" || echo '[]' > "$results/torch.json"
+else
+  timeout 200 node tools/gpu/bench.mjs --small > "$results/small.json" || status=1
 fi
 node tools/gpu/report.mjs "$results"
 exit $status

@@ -49,7 +49,7 @@ function storeOf(folders) {
 
 const platform = `${process.platform}-${process.arch}`;
 const store = storeOf([join(root, 'node_modules/vitest')]);
-const cppTest = 'native/build-tests/test/tensor_cuda_test';
+const cppTests = ['tensor_cuda_test', 'tensor_cuda_nn_test'].map((name) => `native/build-tests/test/${name}`);
 const files = [
   ...run('git', [
     'ls-files',
@@ -66,7 +66,7 @@ const files = [
   ...store,
   ...['packages/tensor/node_modules', 'packages/tensor/dist', `native/npm/${platform}/tensor.node`],
   'native/build/Release/libsoftware_cuda.so',
-  cppTest,
+  ...cppTests,
 ].filter((path) => existsSync(join(root, path)));
 
 const folder = mkdtempSync(join(tmpdir(), 'ringwise-pack-'));
@@ -92,5 +92,6 @@ try {
   rmSync(folder, { recursive: true });
 }
 process.stdout.write(`${out}: ${(statSync(out).size / 2 ** 20).toFixed(1)} MiB, ${store.length} packages\n`);
-if (!existsSync(join(root, cppTest))) process.stdout.write(`left out: ${cppTest} (not built)\n`);
+for (const path of cppTests.filter((test) => !existsSync(join(root, test))))
+  process.stdout.write(`left out: ${path} (not built)\n`);
 process.stdout.write(`there: tar xf ${out} && bash ringwise-gpu/tools/gpu/go.sh RESULTS\n`);

@@ -15,6 +15,14 @@ const counts = tests && {
   failed: tests.numFailedTests,
   skipped: tests.numPendingTests,
 };
+/** The last line of each C++ program. */
+const log = join(folder, 'cpp.log');
+const programs = existsSync(log) ? readFileSync(log, 'utf8').matchAll(/^(\d+) passed, (\d+) failed$/gm) : [];
+const cpp = { passed: 0, failed: 0 };
+for (const [, passed, failed] of programs) {
+  cpp.passed += Number(passed);
+  cpp.failed += Number(failed);
+}
 const device = info.devices[0]?.name ?? 'none (software device)';
 const date = new Date().toISOString().slice(0, 10);
 const rows = ours.map((row) => {
@@ -23,7 +31,7 @@ const rows = ours.map((row) => {
 });
 writeFileSync(
   join(folder, 'results.json'),
-  `${JSON.stringify({ date, device, info, tests: counts, rows }, null, 2)}\n`,
+  `${JSON.stringify({ date, device, info, tests: counts, cpp, rows }, null, 2)}\n`,
 );
 
 const figure = (value, digits = 1) => (value === null ? '' : value.toFixed(digits));
@@ -32,7 +40,7 @@ const table = rows.map(
     `| ${name} | ${figure(us)} | ${rate === null ? '' : `${figure(rate, 2)} ${unit}`} | ${figure(torchUs)} | ${figure(ratio, 2)} |`,
 );
 const text = [
-  `${date}, ${device}. Device tests: ${counts ? `${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped` : 'did not run'}.`,
+  `${date}, ${device}. Device tests: ${counts ? `${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped` : 'did not run'}; in C++: ${cpp.passed} passed, ${cpp.failed} failed.`,
   '',
   ...(rows.length > 0
     ? ['| workload | µs | rate | PyTorch µs | PyTorch / ours |', '| --- | --- | --- | --- | --- |', ...table]

@@ -5,6 +5,7 @@ import time
 
 import torch
 from torch import nn
+from torch.nn import functional as F
 
 torch.manual_seed(1)
 device = "cuda"
@@ -24,12 +25,25 @@ def timed(name, calls, unit, work, fn):
     rows.append({"name": name, "us": us, "unit": unit, "rate": work / us / 1e6 if unit else None})
 
 
+def leaf(dtype, *shape):
+    return torch.randn(*shape, device=device).to(dtype).requires_grad_()
+
+
+def backward(out, grad, leaves):
+    """Backward into fresh gradients."""
+    out.backward(grad)
+    for x in leaves:
+        x.grad = None
+
+
 with torch.no_grad():
     n = 1 << 26
     a, b = torch.randn(n, device=device), torch.randn(n, device=device)
     timed("add 64Mi float32", 10, "TB/s", 12 * n, lambda: a.add(b))
-    timed("gelu 64Mi float32", 10, "TB/s", 8 * n, lambda: nn.functional.gelu(a))
+    timed("gelu 64Mi float32", 10, "TB/s", 8 * n, lambda: F.gelu(a))
     timed("sum 64Mi float32", 10, "TB/s", 4 * n, lambda: a.sum())
+    timed("dropout 64Mi float32", 10, "TB/s", 8 * n, lambda: F.dropout(a, 0.1))
+    timed("randn 64Mi float32", 10, "TB/s", 4 * n, lambda: torch.randn(n, device=device))
     timed("transposed copy 8Ki x 8Ki float32", 10, "TB/s", 8 * n, lambda: a.reshape(8192, 8192).t().contiguous())
     small = torch.randn(4, 4, device=device)
     timed("add 4 x 4 float32", 1000, "", 0, lambda: small.add(small))
@@ -38,6 +52,60 @@ with torch.no_grad():
     logits = torch.randn(8192, 4096, device=device)
     timed("logSoftmax 8192 x 4096 float32", 10, "TB/s", 8 * 8192 * 4096, lambda: logits.log_softmax(1))
 
+batch, seq, width, heads = 16, 1024, 768, 12
+for name, dtype, size in (("float32", torch.float32, 4), ("bfloat16", torch.bfloat16, 2)):
+    x, y = leaf(dtype, batch * seq, width), leaf(dtype, batch * seq, width)
+    weight, bias = leaf(dtype, width), leaf(dtype, width)
+    elements = batch * seq * width
+    ones = torch.randn(batch * seq, width, device=device).to(dtype)
+    with torch.no_grad():
+        timed(f"layerNorm 16Ki x 768 {name}", 10, "TB/s", 2 * size * elements, lambda: F.layer_norm(x, (width,), weight, bias))
+        timed(f"addLayerNorm 16Ki x 768 {name}", 10, "TB/s", 4 * size * elements, lambda: F.layer_norm(x + y, (width,), weight, bias))
+    timed(f"layerNorm 16Ki x 768 {name}, both ways", 10, "TB/s", 5 * size * elements,
+          lambda: backward(F.layer_norm(x, (width,), weight, bias), ones, (x, weight, bias)))
+    q, k, v = (leaf(dtype, batch, heads, seq, width // heads) for _ in range(3))
+    flops = 2 * batch * heads * seq**2 * (width // heads)
+    grad = torch.randn(batch, heads, seq, width // heads, device=device).to(dtype)
+    with torch.no_grad():
+        timed(f"attention 16 x 12 x 1024 x 64 causal {name}", 3, "TFLOP/s", flops,
+              lambda: F.scaled_dot_product_attention(q, k, v, is_causal=True))
+    timed(f"attention 16 x 12 x 1024 x 64 causal {name}, both ways", 3, "TFLOP/s", 3.5 * flops,
+          lambda: backward(F.scaled_dot_product_attention(q, k, v, is_causal=True), grad, (q, k, v)))
+
+layer = nn.BatchNorm2d(64).to(device)
+x, grad = leaf(torch.float32, 128, 64, 28, 28), torch.randn(128, 64, 28, 28, device=device)
+timed("batchNorm 128 x 64 x 28 x 28, both ways", 10, "TB/s", 4 * 8 * x.numel(),
+      lambda: backward(layer(x), grad, (x, *layer.parameters())))
+logits, labels = leaf(torch.float32, 8192, 50304), torch.randint(0, 50304, (8192,), device=device)
+timed("crossEntropy 8192 x 50304 float32, both ways", 3, "TB/s", 12 * 8192 * 50304,
+      lambda: backward(F.cross_entropy(logits, labels), None, (logits,)))
+
+
+class Block(nn.Module):
+    """As TransformerBlock of bench.mjs."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+
+    def forward(self, x):
+        q, k, v = (t.unflatten(-1, (heads, -1)).transpose(1, 2) for t in self.qkv(self.norm1(x)).chunk(3, -1))
+        attended = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(attended.transpose(1, 2).flatten(2))
+        return x + self.mlp(self.norm2(x))
+
+
+block, hidden, ones = Block().to(device), leaf(torch.float32, 8, seq, width), torch.randn(8, seq, width, device=device)
+timed("transformer block 8 x 1024 x 768 float32, both ways", 3, "", 0,
+      lambda: backward(block(hidden), ones, (hidden, *block.parameters())))
+parameters = [leaf(torch.float32, 1 << 20) for _ in range(100)]
+for parameter in parameters:
+    parameter.grad = torch.randn_like(parameter)
+adamw = torch.optim.AdamW(parameters, lr=1e-4, fused=True)
+timed("AdamW 100Mi float32", 10, "TB/s", 28 * 100 * (1 << 20), adamw.step)
+
 model = nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10)).to(device)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 x = torch.randn(32, 784, device=device)
@@ -45,7 +113,7 @@ y = torch.arange(32, device=device) % 10
 
 
 def step():
-    loss = nn.functional.cross_entropy(model(x), y)
+    loss = F.cross_entropy(model(x), y)
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()

@@ -144,6 +144,58 @@ struct ChannelArguments {
   int64_t outer, channels, inner;
 };
 
+struct RandomArguments {
+  void* out;
+  const void* a;     // of dropout
+  int64_t count;
+  StreamArguments stream;
+  double low, high;  // of uniform numbers and integers
+  double scale;      // of what dropout keeps
+  uint32_t limit;    // dropout: words below are dropped
+  int32_t is_vector;
+};
+
+/// Rows of `cols` dense elements, as tensor::Norm and tensor::NormGrad have them; what is optional may be null.
+struct RowNormArguments {
+  void *out, *mean, *rstd, *sum;
+  const void *a, *addend, *gamma, *beta;
+  int64_t rows, cols;
+  double eps;
+  int32_t is_vector, unused;  // whether four elements can be moved at once, in every row
+};
+struct RowNormGradArguments {
+  void *grad_in, *grad_gamma, *grad_beta;
+  const void *grad_out, *a, *mean, *rstd, *gamma;
+  void* partial;  // [chunks, 2, cols], where rows are cut into chunks
+  int64_t rows, cols;
+  int64_t chunk;  // rows of a chunk
+  int32_t chunks, accumulate, is_vector, unused;
+};
+
+/// As tensor::HeadRows and tensor::AttentionMask; steps in elements.
+struct HeadArguments {
+  void* data;
+  int64_t batch, head, row;
+};
+struct MaskArguments {
+  const void* data;
+  int64_t batch, head, row, col;
+};
+struct AttentionArguments {
+  HeadArguments q, k, v, out, grad_out, grad_q, grad_k, grad_v;
+  MaskArguments mask;
+  void* lse;   // [batch, heads, queries]
+  void* dots;  // the same: Σ grad_out · out, of the gradient alone
+  int64_t heads, queries, keys, width, value_width;
+  int64_t tiles;  // of queries, or of keys, in one head
+  StreamArguments stream;
+  double scale;
+  double keep;     // 1 / (1 - dropout)
+  uint32_t limit;  // words below are dropped; 0: no dropout
+  int32_t causal, is_bool_mask;
+  int32_t is_vector;  // whether four elements of a row can be moved at once
+};
+
 /// Many tensors in one launch: each has a range of blocks, and each block kOptimizerChunk elements of its tensor.
 constexpr int kOptimizerRows = 36;
 constexpr int64_t kOptimizerChunk = 4096;

@@ -4,12 +4,16 @@
 
 namespace ringwise::tensor::cuda {
 
-enum class Image : int { Map, Reduce, Softmax, Order, Matmul, Optimizer, Layers, Count };
+enum class Image : int { Map, Reduce, Softmax, Order, Matmul, Optimizer, Layers, Norm, Random, Attention, Count };
 
 /// Null when this build has no kernels.
 const void* image_of(Image image);
 
 inline bool has_kernels() { return image_of(Image::Map) != nullptr; }
+
+// A kernel for each type that it may be stored in.
+#define RINGWISE_CUDA_BY_STORED(X, name, image) \
+  X(name##_float, image) X(name##_double, image) X(name##_half, image) X(name##_bfloat, image)
 
 // Every kernel: its symbol, and the image that has it.
 #define RINGWISE_CUDA_KERNELS(X)                                                                                    \
@@ -35,7 +39,16 @@ inline bool has_kernels() { return image_of(Image::Map) != nullptr; }
   X(max_pool_float, Layers) X(max_pool_double, Layers) X(avg_pool_float, Layers) X(avg_pool_double, Layers)         \
   X(avg_pool_grad_float, Layers) X(avg_pool_grad_double, Layers)                                                    \
   X(channel_moments_float, Layers) X(channel_moments_double, Layers)                                                \
-  X(channel_grad_sums_float, Layers) X(channel_grad_sums_double, Layers)
+  X(channel_grad_sums_float, Layers) X(channel_grad_sums_double, Layers)                                            \
+  RINGWISE_CUDA_BY_STORED(X, norm_warp, Norm) RINGWISE_CUDA_BY_STORED(X, norm_block, Norm)                          \
+  RINGWISE_CUDA_BY_STORED(X, norm_long, Norm) RINGWISE_CUDA_BY_STORED(X, norm_grad_warp, Norm)                      \
+  RINGWISE_CUDA_BY_STORED(X, norm_grad_block, Norm) RINGWISE_CUDA_BY_STORED(X, norm_grad_long, Norm)                \
+  RINGWISE_CUDA_BY_STORED(X, norm_grad_columns, Norm) RINGWISE_CUDA_BY_STORED(X, norm_grad_chunks, Norm)            \
+  X(random_uniform, Random) X(random_normal, Random) X(random_integers, Random) X(random_bits, Random)              \
+  RINGWISE_CUDA_BY_STORED(X, dropout, Random)                                                                       \
+  RINGWISE_CUDA_BY_STORED(X, attention, Attention) RINGWISE_CUDA_BY_STORED(X, attention_dots, Attention)            \
+  RINGWISE_CUDA_BY_STORED(X, attention_grad_queries, Attention)                                                     \
+  RINGWISE_CUDA_BY_STORED(X, attention_grad_keys, Attention)
 
 enum class KernelId : int {
 #define RINGWISE_NAME(name, image) name,

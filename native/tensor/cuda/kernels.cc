@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <stdexcept>
-#include <string>
 
 #include "tensor/cuda/cublas_lt.h"
 #include "tensor/cuda/launch.h"
 #include "tensor/cuda/layers.h"
+#include "tensor/cuda/nn.h"
 #include "tensor/cuda/optimizer.h"
 #include "tensor/cuda/reduce.h"
 
@@ -204,20 +204,6 @@ void matmul_walk(const Walk& walk, const MatmulSizes& sizes) {
   current_device().launch(dtype == DType::Float64 ? KernelId::matmul_double : KernelId::matmul_float, grid, kThreads, x);
 }
 
-/// For kernels that the device does not have.
-[[noreturn]] void missing(const char* name) {
-  throw std::logic_error(std::string(name) + ": not available on CUDA yet. Move the operands with to('cpu').");
-}
-
-void add_missing(Kernels& k) {
-  k.norm = [](DType, const Norm&) { missing("norm"); };
-  k.norm_grad = [](DType, const NormGrad&) { missing("normGrad"); };
-  k.attention = [](DType, const Attention&) { missing("attention"); };
-  k.attention_grad = [](DType, const AttentionGrad&) { missing("attentionGrad"); };
-  k.random = [](RandomKind, void*, size_t, const tensor::Stream&, double, double) { missing("random"); };
-  k.dropout = [](DType, void*, const void*, size_t, double, const tensor::Stream&) { missing("dropout"); };
-}
-
 Kernels make_kernels() {
   Kernels k{};
   k.name = "cuda";
@@ -236,7 +222,9 @@ Kernels make_kernels() {
   k.sort = &sort;
   k.triangle = &triangle;
   add_layers(k);
-  add_missing(k);
+  add_norms(k);
+  add_random(k);
+  add_attention(k);
   k.optimize = &optimize;
   k.start_total_norm = &start_total_norm;
   k.start_scale = &start_scale;

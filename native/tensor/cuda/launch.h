@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <initializer_list>
 
+#include "base/dtype.h"
 #include "tensor/cuda/arguments.h"
 #include "tensor/cuda/device.h"
 
@@ -21,6 +23,26 @@ inline Grid grid_for(size_t count) {
 template <class Arguments>
 void launch_over(size_t count, KernelId kernel, const Arguments& arguments) {
   if (count > 0) current_device().launch(kernel, grid_for(count), kThreads, arguments);
+}
+
+/// One of four kernels, by what is stored.
+inline KernelId by_stored(DType dtype, KernelId of_float, KernelId of_double, KernelId of_half, KernelId of_bfloat) {
+  switch (dtype) {
+    case DType::Float64: return of_double;
+    case DType::Float16: return of_half;
+    case DType::BFloat16: return of_bfloat;
+    default: return of_float;
+  }
+}
+
+/// The four kernels of a name, as by_stored takes them.
+#define RINGWISE_STORED(name) KernelId::name##_float, KernelId::name##_double, KernelId::name##_half, KernelId::name##_bfloat
+
+/// Whether four elements can be moved at once at each of these places; null is no place.
+inline bool takes_packs(DType dtype, std::initializer_list<const void*> places) {
+  const size_t pack = std::min<size_t>(16, 4 * byte_size(dtype));
+  return std::all_of(places.begin(), places.end(),
+                     [&](const void* place) { return reinterpret_cast<uintptr_t>(place) % pack == 0; });
 }
 
 }  // namespace ringwise::tensor::cuda

@@ -1,12 +1,16 @@
 #include "test/software_gpu/blocks.h"
 
+#include <sys/mman.h>
 #include <ucontext.h>
+#include <unistd.h>
 
-#include <cstdlib>
-#include <memory>
+#include <algorithm>
+#include <cstring>
+#include <new>
 #include <vector>
 
 #if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
 
@@ -16,13 +20,45 @@ namespace ringwise::software_gpu {
 
 namespace {
 
-constexpr size_t kStackBytes = 128 << 10;
+constexpr size_t kStackBytes = 256 << 10, kWarp = 32;
+
+/// A stack below which a page without access lies: whoever runs out of it ends there, and not in a neighbour's.
+class Stack {
+ public:
+  Stack() : page_(static_cast<size_t>(sysconf(_SC_PAGESIZE))) {
+    void* base = mmap(nullptr, page_ + kStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (base == MAP_FAILED) throw std::bad_alloc();
+    base_ = static_cast<char*>(base);
+    mprotect(base_, page_, PROT_NONE);
+  }
+  ~Stack() {
+#if defined(__SANITIZE_ADDRESS__)
+    __asan_unpoison_memory_region(base_, page_ + kStackBytes);  // frames that were left lie there
+#endif
+    munmap(base_, page_ + kStackBytes);
+  }
+  Stack(const Stack&) = delete;
+  Stack& operator=(const Stack&) = delete;
+  char* begin() const { return base_ + page_; }
+
+ private:
+  size_t page_;
+  char* base_;
+};
+
+enum class State { Ready, AtWarp, AtBlock, Done };
 
 struct Fiber {
   ucontext_t context;  // where it starts
   void* place[5];      // where it goes on
-  std::unique_ptr<char[]> stack{new char[kStackBytes]};
-  bool is_started = false, is_done = false;
+  Stack stack;
+  bool is_started = false;
+  State state = State::Ready;
+};
+
+/// What the threads of a warp show each other: two values each, since the fastest may be one exchange ahead.
+struct Exchange {
+  char values[2][kWarp][8];
 };
 
 struct Block {
@@ -30,12 +66,17 @@ struct Block {
   const void* arguments = nullptr;
   bool waits = false;
   std::vector<Fiber> fibers;  // live from block to block
-  void* scheduler[5];         // where the scheduler goes on
-  size_t current = 0;
+  std::vector<Exchange> exchanges;
+  std::vector<unsigned> turns;  // exchanges that each thread has taken part in
+  void* scheduler[5];           // where the scheduler goes on
+  size_t current = 0, threads = 0;
   const void* scheduler_stack = nullptr;
   size_t scheduler_bytes = 0;
 };
 thread_local Block block;
+
+/// A thread waits in a kernel that is not declared to.
+struct Undeclared {};
 
 // The address sanitizer must be told whenever the stack changes.
 void before_switch([[maybe_unused]] void** save, [[maybe_unused]] const void* stack, [[maybe_unused]] size_t bytes) {
@@ -50,12 +91,13 @@ void after_switch([[maybe_unused]] void* save, [[maybe_unused]] bool is_fiber) {
 #endif
 }
 
-// Switches by the compiler's own jumps: swapcontext would ask the system for the signal mask each time.
-[[noreturn, gnu::noinline]] void jump(void** place) { __builtin_longjmp(place, 1); }
+// Switches by the compiler's own jumps: swapcontext would ask the system for the signal mask each time. Callers must
+// not know which registers these functions leave alone (noipa), because what runs in between leaves none.
+[[noreturn, gnu::noipa]] void jump(void** place) { __builtin_longjmp(place, 1); }
 
-[[gnu::noinline]] void to_scheduler(bool is_done) {
+[[gnu::noipa]] void to_scheduler(State state) {
   Fiber& fiber = block.fibers[block.current];
-  fiber.is_done = is_done;
+  fiber.state = state;
   void* save = nullptr;
   before_switch(&save, block.scheduler_stack, block.scheduler_bytes);
   if (__builtin_setjmp(fiber.place) == 0) jump(block.scheduler);
@@ -67,13 +109,13 @@ void run_fiber() {
   after_switch(nullptr, true);
   for (;;) {
     block.body(block.arguments);
-    to_scheduler(true);
+    to_scheduler(State::Done);
   }
 }
 
-[[gnu::noinline]] void resume(Fiber& fiber) {
+[[gnu::noipa]] void resume(Fiber& fiber) {
   void* save = nullptr;
-  before_switch(&save, fiber.stack.get(), kStackBytes);
+  before_switch(&save, fiber.stack.begin(), kStackBytes);
   if (__builtin_setjmp(block.scheduler) == 0) {
     if (fiber.is_started) jump(fiber.place);
     fiber.is_started = true;
@@ -87,41 +129,81 @@ void start(size_t threads) {
     block.fibers = std::vector<Fiber>(threads);
     for (Fiber& fiber : block.fibers) {
       getcontext(&fiber.context);
-      fiber.context.uc_stack.ss_sp = fiber.stack.get();
+      fiber.context.uc_stack.ss_sp = fiber.stack.begin();
       fiber.context.uc_stack.ss_size = kStackBytes;
       fiber.context.uc_link = nullptr;
       makecontext(&fiber.context, &run_fiber, 0);
     }
   }
-  for (size_t i = 0; i < threads; i++) block.fibers[i].is_done = false;
+  block.threads = threads;
+  block.exchanges.resize((threads + kWarp - 1) / kWarp);
+  block.turns.assign(threads, 0);
+  for (size_t i = 0; i < threads; i++) block.fibers[i].state = State::Ready;
+}
+
+/// Lets the threads of a warp run until none can go on without other warps.
+void run_warp(size_t begin, size_t end) {
+  for (;;) {
+    size_t waiting = 0;
+    for (size_t i = begin; i < end; i++) {
+      Fiber& fiber = block.fibers[i];
+      if (fiber.state == State::Ready) {
+        block.current = i;
+        threadIdx = {static_cast<unsigned>(i), 0, 0};
+        resume(fiber);
+      }
+      waiting += fiber.state == State::AtWarp;
+    }
+    if (waiting < end - begin) return;
+    for (size_t i = begin; i < end; i++) block.fibers[i].state = State::Ready;
+  }
 }
 
 /// Lets every thread run to its next barrier, again and again until all have ended.
 bool run_waiting(size_t threads) {
   start(threads);
   for (;;) {
-    size_t done = 0;
+    for (size_t begin = 0; begin < threads; begin += kWarp) run_warp(begin, std::min(begin + kWarp, threads));
+    size_t done = 0, waiting = 0;
     for (size_t i = 0; i < threads; i++) {
-      block.current = i;
-      threadIdx = {static_cast<unsigned>(i), 0, 0};
-      resume(block.fibers[i]);
-      done += block.fibers[i].is_done;
+      done += block.fibers[i].state == State::Done;
+      waiting += block.fibers[i].state == State::AtBlock;
     }
     if (done == threads) return true;
-    if (done == 0) continue;
-    block.fibers.clear();  // some have ended, and others wait for them in vain
-    return false;
+    if (waiting < threads) {
+      block.fibers.clear();  // some have ended or wait elsewhere, and others wait for them in vain
+      return false;
+    }
+    for (size_t i = 0; i < threads; i++) block.fibers[i].state = State::Ready;
   }
+}
+
+bool run_block(size_t threads) {
+  if (block.waits) return run_waiting(threads);
+  for (unsigned i = 0; i < threads; i++) {
+    threadIdx = {i, 0, 0};
+    block.body(block.arguments);
+  }
+  return true;
 }
 
 }  // namespace
 
 void barrier() {
-  if (!block.waits) std::abort();  // a kernel that waits must be declared as one
-  to_scheduler(false);
+  if (!block.waits) throw Undeclared{};
+  to_scheduler(State::AtBlock);
 }
 
-bool run_grid(Body body, const void* arguments, Dimensions grid, Dimensions size, bool waits) {
+void exchange(void* value, size_t bytes, unsigned lane_mask) {
+  if (!block.waits) throw Undeclared{};
+  const size_t lane = block.current % kWarp, other = lane ^ lane_mask;
+  auto& values = block.exchanges[block.current / kWarp].values[block.turns[block.current]++ % 2];
+  std::memcpy(values[lane], value, bytes);
+  to_scheduler(State::AtWarp);
+  std::memcpy(value, values[other], bytes);
+}
+
+bool run_grid(Body body, const void* arguments, Dimensions grid, Dimensions size, bool waits) try {
   block.body = body;
   block.arguments = arguments;
   block.waits = waits;
@@ -131,18 +213,13 @@ bool run_grid(Body body, const void* arguments, Dimensions grid, Dimensions size
     for (unsigned y = 0; y < grid.y; y++) {
       for (unsigned x = 0; x < grid.x; x++) {
         blockIdx = {x, y, z};
-        if (waits) {
-          if (!run_waiting(size.x)) return false;
-          continue;
-        }
-        for (unsigned i = 0; i < size.x; i++) {
-          threadIdx = {i, 0, 0};
-          body(arguments);
-        }
+        if (!run_block(size.x)) return false;
       }
     }
   }
   return true;
+} catch (const Undeclared&) {
+  return false;
 }
 
 }  // namespace ringwise::software_gpu

@@ -7,8 +7,8 @@ namespace ringwise::software_gpu {
 
 using Body = void (*)(const void* arguments);
 
-/// Whether all went well: false when the threads of a block did not meet at the same number of barriers. Without
-/// `waits` threads run one by one and must not meet any.
+/// Whether all went well: false when the threads of a block (for an exchange: of a warp) did not meet at the same
+/// barriers. Without `waits` threads run one by one, and it is false when one meets any.
 bool run_grid(Body body, const void* arguments, Dimensions grid, Dimensions block, bool waits);
 
 }  // namespace ringwise::software_gpu

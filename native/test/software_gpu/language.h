@@ -2,6 +2,7 @@
 // thread of a block is a function call, or a fiber where threads wait for each other (blocks.h).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace ringwise::software_gpu {
@@ -12,6 +13,8 @@ struct Dimensions {
 
 /// Waits for all threads of the block.
 void barrier();
+/// Waits for all threads of the warp, and swaps the value with the thread whose lane differs in these bits.
+void exchange(void* value, size_t bytes, unsigned lane_mask);
 
 }  // namespace ringwise::software_gpu
 
@@ -20,6 +23,13 @@ extern thread_local ringwise::software_gpu::Dimensions threadIdx, blockIdx, bloc
 #define __device__
 #define __shared__ static thread_local
 #define __syncthreads() ringwise::software_gpu::barrier()
+
+template <class T>
+T __shfl_xor_sync(unsigned, T value, int lane_mask) {
+  static_assert(sizeof(T) <= 8);
+  ringwise::software_gpu::exchange(&value, sizeof value, static_cast<unsigned>(lane_mask));
+  return value;
+}
 
 // What a launch looks up by name: how to call a kernel, the size of its arguments, whether its threads wait.
 #define RINGWISE_SOFTWARE_KERNEL(name, Arguments, waits)                                                     \
@@ -32,3 +42,4 @@ extern thread_local ringwise::software_gpu::Dimensions threadIdx, blockIdx, bloc
   static void name##_body(const Arguments& arguments)
 #define RINGWISE_KERNEL(name, Arguments) RINGWISE_SOFTWARE_KERNEL(name, Arguments, 0)
 #define RINGWISE_BLOCK_KERNEL(name, Arguments) RINGWISE_SOFTWARE_KERNEL(name, Arguments, 1)
+#define RINGWISE_TILE_KERNEL RINGWISE_BLOCK_KERNEL

@@ -42,6 +42,7 @@ export type { BufferView, GradParam } from './protocol.ts';
 export { Generator, type GeneratorState, generator, manualSeed } from './random.ts';
 export {
   bernoulli,
+  type DrawOptions,
   type GeneratorOption,
   type MultinomialOptions,
   multinomial,

@@ -317,6 +317,9 @@ export interface Kernels extends LayerKernels {
     upper: boolean,
   ) => void;
 
+  // Norms, attention and dropout take float16 and bfloat16 too on CUDA: they compute in float32, and mean, rstd and lse
+  // are float32 then.
+
   // Dense rows of one type, float32 or float64: normalisation. Without a mean it is that of the root mean square.
   /** out = (a − mean) · rstd · gamma + beta, with 1 and 0 for a gamma and beta that are null. With an addend, a + addend
    *  is normalised and written to `sum`. */

@@ -1,5 +1,6 @@
 // Tensors of random numbers. Everything is drawn from one stream (random.ts), so it is the same with every kernel set.
 import { kernels } from './backends/index.ts';
+import { type DeviceName, deviceOf } from './device.ts';
 import { badOption, badWeights, needsRank } from './errors.ts';
 import type { RandomKind } from './kernels.ts';
 import { requireFloat } from './ops/convert.ts';
@@ -13,13 +14,18 @@ export interface GeneratorOption {
   readonly generator?: Generator;
 }
 
-export interface RandomOptions extends GeneratorOption {
+export interface DrawOptions extends GeneratorOption {
+  /** Default: 'cpu'. The numbers are the same on every device. */
+  readonly device?: DeviceName;
+}
+
+export interface RandomOptions extends DrawOptions {
   readonly requiresGrad?: boolean;
 }
 
-function drawn(kind: RandomKind, shape: Shape, low: number, high: number, options: GeneratorOption): Tensor {
+function drawn(kind: RandomKind, shape: Shape, low: number, high: number, options: DrawOptions): Tensor {
   const isFloat = kind === 'uniform' || kind === 'normal';
-  const out = empty(isFloat ? 'float32' : 'int64', shape);
+  const out = empty(isFloat ? 'float32' : 'int64', shape, deviceOf(options.device ?? 'cpu'));
   const stream = (options.generator ?? defaultGenerator()).take(kind === 'bits' ? 2 * out.count : out.count);
   kernels().random(kind, out.strided, out.count, stream, low, high);
   return out;
@@ -39,7 +45,7 @@ export const randn = (shape: Shape, options: RandomOptions = {}): Tensor =>
   leaf(drawn('normal', checkedShape('randn', shape), 0, 0, options), options);
 
 /** int64, each of the integers low … high − 1 equally likely; there are at most 2^32 of them. */
-export function randint(low: number, high: number, shape: Shape, options: GeneratorOption = {}): Tensor {
+export function randint(low: number, high: number, shape: Shape, options: DrawOptions = {}): Tensor {
   const isRange =
     Number.isSafeInteger(low) && Number.isSafeInteger(high) && low < high && high - low <= 2 ** 32;
   if (!isRange)
@@ -48,7 +54,7 @@ export function randint(low: number, high: number, shape: Shape, options: Genera
 }
 
 /** int64: the numbers 0 … count − 1 in random order. */
-export function randperm(count: number, options: GeneratorOption = {}): Tensor {
+export function randperm(count: number, options: DrawOptions = {}): Tensor {
   const keys = drawn('bits', checkedShape('randperm', [count]), 0, 0, options);
   const { values, indices } = sort(keys);
   values.dispose();
@@ -59,7 +65,7 @@ export function randperm(count: number, options: GeneratorOption = {}): Tensor {
 /** 1 with the probability that the element of `probabilities` says, else 0; in its shape and dtype. */
 export function bernoulli(probabilities: Tensor, options: GeneratorOption = {}): Tensor {
   requireFloat('bernoulli', probabilities);
-  const uniform = drawn('uniform', probabilities.shape, 0, 1, options);
+  const uniform = drawn('uniform', probabilities.shape, 0, 1, { ...options, device: probabilities.device });
   const isDrawn = lt(uniform, probabilities);
   const out = to(isDrawn, probabilities.dtype);
   uniform.dispose();
@@ -96,7 +102,7 @@ export function multinomial(weights: Tensor, count: number, options: Multinomial
 
 /** The largest of weight ÷ Exp(1) are a draw in proportion to the weights, without replacement. */
 function without(weights: Tensor, count: number, options: GeneratorOption): Tensor {
-  const uniform = drawn('uniform', weights.shape, 0, 1, options);
+  const uniform = drawn('uniform', weights.shape, 0, 1, { ...options, device: weights.device });
   // In float64, from (0, 1): the middle of the 2^-24 that a word stands for.
   const steps = [(a: Tensor) => to(a, 'float64'), (a: Tensor) => add(a, 2 ** -25), log, neg];
   const waiting = steps.reduce((a, step) => {
@@ -135,5 +141,8 @@ function withReplacement(
     indices[i] = BigInt(at);
   }
   uniform.dispose();
-  return out;
+  if (weights.device === 'cpu') return out;
+  const there = to(out, weights.device);
+  out.dispose();
+  return there;
 }

@@ -15,14 +15,6 @@ import { randomContract } from './contract/random.ts';
 import { reduceContract } from './contract/reduce.ts';
 import { Workbench } from './contract/workbench.ts';
 
-/** What CUDA has no kernels for yet; and layers, which take minutes on the software device (cuda.test.ts trains them). */
-const notOnCuda: readonly ((bench: Workbench) => void)[] = [
-  layerContract,
-  normContract,
-  randomContract,
-  attentionContract,
-];
-
 /** Registers the suite; `load` is called once, inside it. All memory lies on `device`. */
 export function kernelsContract(name: string, load: () => Kernels, device: Device = 'cpu'): void {
   describe(`${name} kernels`, () => {
@@ -42,8 +34,7 @@ export function kernelsContract(name: string, load: () => Kernels, device: Devic
       randomContract,
       attentionContract,
     ]) {
-      if (device === 'cpu' || !notOnCuda.includes(contract)) contract(bench);
-      else describe.skip('not run on CUDA yet', () => contract(bench));
+      contract(bench);
     }
   });
 }

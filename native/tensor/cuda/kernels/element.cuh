@@ -1,9 +1,10 @@
 // Elements of any dtype as values of the three types that compute (kernels.h of native/tensor says which), one at a
 // time or four. Kernels include this and nothing of the host's tensor code.
 //
-// A kernel is RINGWISE_KERNEL(name, Arguments) { … }, one whose threads wait for each other RINGWISE_BLOCK_KERNEL. Both
-// have one parameter, `arguments`, and the symbol `name`. Without nvcc these two come from
-// test/software_gpu/language.h, together with the words of CUDA that are used here.
+// A kernel is RINGWISE_KERNEL(name, Arguments) { … }, one whose threads wait for each other RINGWISE_BLOCK_KERNEL; one
+// that would take more registers than two blocks of a multiprocessor have is RINGWISE_TILE_KERNEL. All have one
+// parameter, `arguments`, and the symbol `name`. Without nvcc they come from test/software_gpu/language.h, together
+// with the words of CUDA that are used here.
 #pragma once
 
 #include <math.h>
@@ -22,6 +23,8 @@
 #define RINGWISE_KERNEL(name, Arguments) \
   extern "C" __global__ void __launch_bounds__(256) name(const __grid_constant__ Arguments arguments)
 #define RINGWISE_BLOCK_KERNEL RINGWISE_KERNEL
+#define RINGWISE_TILE_KERNEL(name, Arguments) \
+  extern "C" __global__ void __launch_bounds__(256, 2) name(const __grid_constant__ Arguments arguments)
 #endif
 
 namespace ringwise::tensor::cuda {
@@ -108,35 +111,40 @@ struct alignas(sizeof(E) >= 4 ? 16 : 4 * sizeof(E)) Pack {
   E at[4];
 };
 
-/// Elements [begin, begin + n) of dense memory, n ≤ 4.
+/// n ≤ 4 elements; `is_vector`: where memory is aligned for packs.
+template <class T, class E>
+__device__ inline void read_four(T* values, const E* from, int n, bool is_vector) {
+  if (is_vector && n == 4) {
+    const Pack<E> pack = *reinterpret_cast<const Pack<E>*>(from);
+    for (int k = 0; k < 4; k++) values[k] = read_as<T>(pack.at[k]);
+  } else {
+    for (int k = 0; k < 4; k++) values[k] = k < n ? read_as<T>(from[k]) : T{};
+  }
+}
+template <class E, class T>
+__device__ inline void write_four(E* to, const T* values, int n, bool is_vector) {
+  if (is_vector && n == 4) {
+    Pack<E> pack;
+    for (int k = 0; k < 4; k++) pack.at[k] = write_as<E>(values[k]);
+    *reinterpret_cast<Pack<E>*>(to) = pack;
+  } else {
+    for (int k = 0; k < 4; k++) {
+      if (k < n) to[k] = write_as<E>(values[k]);
+    }
+  }
+}
+
+/// Elements [begin, begin + n) of dense memory of any dtype.
 template <class T>
 __device__ inline void load_four(T* values, int dtype, const void* data, int64_t begin, int n, bool is_vector) {
   with_type(dtype, [&](auto type) {
-    using E = decltype(type);
-    const E* from = static_cast<const E*>(data) + begin;
-    if (is_vector && n == 4) {
-      const Pack<E> pack = *reinterpret_cast<const Pack<E>*>(from);
-      for (int k = 0; k < 4; k++) values[k] = read_as<T>(pack.at[k]);
-    } else {
-      for (int k = 0; k < 4; k++) values[k] = k < n ? read_as<T>(from[k]) : T{};
-    }
+    read_four(values, static_cast<const decltype(type)*>(data) + begin, n, is_vector);
   });
 }
-
 template <class T>
 __device__ inline void store_four(const T* values, int dtype, void* data, int64_t begin, int n, bool is_vector) {
   with_type(dtype, [&](auto type) {
-    using E = decltype(type);
-    E* to = static_cast<E*>(data) + begin;
-    if (is_vector && n == 4) {
-      Pack<E> pack;
-      for (int k = 0; k < 4; k++) pack.at[k] = write_as<E>(values[k]);
-      *reinterpret_cast<Pack<E>*>(to) = pack;
-    } else {
-      for (int k = 0; k < 4; k++) {
-        if (k < n) to[k] = write_as<E>(values[k]);
-      }
-    }
+    write_four(static_cast<decltype(type)*>(data) + begin, values, n, is_vector);
   });
 }
 
@@ -172,18 +180,27 @@ __device__ inline void for_each_dimension(int64_t linear, int rank, const int64_
   }
 }
 
-/// All threads of the block, whose number is a power of two, get combine(v of all of them). `shared` has room for one
-/// value of each thread, and may be used again afterwards.
+constexpr int kWarp = 32;
+
+/// All threads of the warp get combine(v of all of them), the same bits; all must call it.
+template <class T, class Combine>
+__device__ inline T over_warp(T value, Combine combine) {
+#pragma unroll
+  for (int mask = kWarp / 2; mask > 0; mask /= 2) value = combine(value, __shfl_xor_sync(0xffffffffu, value, mask));
+  return value;
+}
+
+/// All threads of the block, which are whole warps, get combine(v of all of them). `shared` has room for one value of
+/// each warp, and may be used again afterwards.
 template <class T, class Combine>
 __device__ inline T over_block(T value, T* shared, Combine combine) {
-  const int thread = static_cast<int>(threadIdx.x);
-  shared[thread] = value;
+  const int thread = static_cast<int>(threadIdx.x), warps = static_cast<int>(blockDim.x) / kWarp;
+  value = over_warp(value, combine);
+  if (warps == 1) return value;
+  if (thread % kWarp == 0) shared[thread / kWarp] = value;
   __syncthreads();
-  for (int half = static_cast<int>(blockDim.x) / 2; half > 0; half /= 2) {
-    if (thread < half) shared[thread] = combine(shared[thread], shared[thread + half]);
-    __syncthreads();
-  }
-  const T total = shared[0];
+  T total = shared[0];
+  for (int warp = 1; warp < warps; warp++) total = combine(total, shared[warp]);
   __syncthreads();
   return total;
 }

@@ -3,6 +3,7 @@
 import { isRecording, record } from '../autograd/node.ts';
 import type { GradTarget } from '../autograd/target.ts';
 import { kernels } from '../backends/index.ts';
+import { type DType, isHalf } from '../dtype.ts';
 import {
   badAttention,
   badAttentionMask,
@@ -18,7 +19,8 @@ import { broadcastStrides, countOf, type Shape, sameShape } from '../shape.ts';
 import { allocate, type Storage } from '../storage.ts';
 import { empty, type Tensor } from '../tensor.ts';
 import { recast } from './autocast.ts';
-import { contiguous, inFloat32, needsFloat32, requireFloat, to } from './convert.ts';
+import { contiguous, inFloat32, needsFloat32OnCpu, requireFloat, to } from './convert.ts';
+import { jointDevice } from './joint-device.ts';
 
 export interface AttentionOptions {
   /** Query i sees keys 0 … i. */
@@ -55,7 +57,7 @@ function maskOf(op: string, a: Tensor, sizes: Sizes, { mask }: AttentionOptions)
   const fits =
     mask.rank <= 4 && mask.shape.every((size, d) => size === 1 || size === full[full.length - mask.rank + d]);
   if (!fits) throw badAttentionMaskShape(op, mask.shape, full);
-  return mask.dtype === 'bool' ? mask : to(mask, needsFloat32(a) ? 'float32' : a.dtype);
+  return mask.dtype === 'bool' ? mask : to(mask, needsFloat32OnCpu(a) ? 'float32' : a.dtype);
 }
 
 const stridedMask = (mask: Tensor | null, { batch, heads, queries, keys }: Sizes): Strided | null =>
@@ -86,7 +88,7 @@ const denseRows = (shape: Shape, strided: Strided): Strided => {
 /** Opens a gradient for each input; where two inputs are one tensor, or need none, with memory of its own. */
 function openGrads(targets: readonly (GradTarget | null)[], counts: readonly number[], a: Tensor): Storage[] {
   return targets.map((target, i) =>
-    target && targets.indexOf(target) === i ? target.begin() : allocate(a.dtype, counts[i]!),
+    target && targets.indexOf(target) === i ? target.begin() : allocate(a.dtype, counts[i]!, a.device),
   );
 }
 
@@ -137,7 +139,7 @@ export function scaledDotProductAttention(
   };
   const mask = maskOf(op, q, plain, options);
   const sizes = sizesOf(op, plain, options);
-  const wide = [q, k, v].map((a) => (needsFloat32(a) ? to(a, 'float32') : a));
+  const wide = [q, k, v].map((a) => (needsFloat32OnCpu(a) ? to(a, 'float32') : a));
   const rows = wide.map(withDenseRows) as [Tensor, Tensor, Tensor];
   const result = attended(op, rows, mask, sizes, [...lead, queries, valueWidth]);
   const out = to(result, q.dtype);
@@ -148,6 +150,8 @@ export function scaledDotProductAttention(
   return out;
 }
 
+const lseType = ({ dtype }: Tensor): DType => (isHalf(dtype) ? 'float32' : dtype);
+
 function attended(
   op: string,
   [q, k, v]: readonly [Tensor, Tensor, Tensor],
@@ -155,8 +159,9 @@ function attended(
   sizes: AttentionSizes,
   shape: Shape,
 ): Tensor {
-  const out = empty(q.dtype, shape);
-  const lse = allocate(q.dtype, sizes.batch * sizes.heads * sizes.queries);
+  const device = jointDevice(op, q, k, v, mask);
+  const out = empty(q.dtype, shape, device);
+  const lse = allocate(lseType(q), sizes.batch * sizes.heads * sizes.queries, device);
   const operands: AttentionOperands = {
     out: denseRows(shape, out.strided),
     lse: lse.dense,
@@ -211,15 +216,16 @@ export function selfAttention(qkv: Tensor, heads: number, options: AttentionOpti
   const mask = maskOf(op, qkv, plain, options);
   const sizes = sizesOf(op, plain, options);
   const run = (a: Tensor): Tensor => attendedPacked(op, a, mask, sizes);
-  const out = needsFloat32(qkv) ? inFloat32(qkv, run) : run(qkv);
+  const out = needsFloat32OnCpu(qkv) ? inFloat32(qkv, run) : run(qkv);
   if (mask && mask !== options.mask) mask.dispose();
   return out;
 }
 
 function attendedPacked(op: string, qkv: Tensor, mask: Tensor | null, sizes: AttentionSizes): Tensor {
   const dense = contiguous(qkv);
-  const out = empty(qkv.dtype, [...qkv.shape.slice(0, -1), sizes.heads * sizes.width]);
-  const lse = allocate(qkv.dtype, sizes.batch * sizes.heads * sizes.queries);
+  const device = jointDevice(op, qkv, mask);
+  const out = empty(qkv.dtype, [...qkv.shape.slice(0, -1), sizes.heads * sizes.width], device);
+  const lse = allocate(lseType(qkv), sizes.batch * sizes.heads * sizes.queries, device);
   const [q, k, v] = [0, 1, 2].map((part) => packedRows(dense.strided, part, 3, sizes));
   const operands: AttentionOperands = {
     out: packedRows(out.strided, 0, 1, sizes),

@@ -67,3 +67,5 @@ export function inFloat32(a: Tensor, op: (a: Tensor) => Tensor): Tensor {
 }
 
 export const needsFloat32 = (a: Tensor): boolean => isHalf(a.dtype);
+/** As needsFloat32, of ops whose CUDA kernels take halves. */
+export const needsFloat32OnCpu = (a: Tensor): boolean => isHalf(a.dtype) && a.device === 'cpu';

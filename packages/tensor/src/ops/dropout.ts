@@ -7,7 +7,7 @@ import type { Stream } from '../kernels.ts';
 import { defaultGenerator, type Generator } from '../random.ts';
 import { empty, type Tensor } from '../tensor.ts';
 import { mul } from './binary.ts';
-import { contiguous, inFloat32, needsFloat32, requireFloat } from './convert.ts';
+import { contiguous, inFloat32, needsFloat32OnCpu, requireFloat } from './convert.ts';
 
 export interface DropoutOptions {
   /** False: the tensor is returned as it is. Default true. */
@@ -28,13 +28,13 @@ export function dropout(x: Tensor, p = 0.5, options: DropoutOptions = {}): Tenso
   if (p === 0 || options.training === false) return x;
   if (p === 1) return mul(x, 0);
   const stream = (options.generator ?? defaultGenerator()).take(x.count);
-  return needsFloat32(x) ? inFloat32(x, (wide) => dropped(wide, p, stream)) : dropped(x, p, stream);
+  return needsFloat32OnCpu(x) ? inFloat32(x, (wide) => dropped(wide, p, stream)) : dropped(x, p, stream);
 }
 
 function dropped(x: Tensor, p: number, stream: Stream): Tensor {
   const { count } = x;
   const dense = contiguous(x);
-  const out = empty(x.dtype, x.shape);
+  const out = empty(x.dtype, x.shape, x.device);
   kernels().dropout(out.strided, dense.strided, count, p, stream);
   if (isRecording(dense)) {
     const target = dense.target!;

@@ -9,10 +9,12 @@ export function jointDevice(
   a: Operand,
   b: Operand | null = null,
   c: Operand | null = null,
+  d: Operand | null = null,
 ): Device {
   let device = typeof a === 'number' ? null : a.device;
   if (b !== null && typeof b !== 'number') device = same(op, device, b.device);
   if (c !== null && typeof c !== 'number') device = same(op, device, c.device);
+  if (d !== null && typeof d !== 'number') device = same(op, device, d.device);
   return device ?? 'cpu';
 }
 

@@ -7,7 +7,8 @@ import { countOf, type Shape, sameShape } from '../shape.ts';
 import { allocate } from '../storage.ts';
 import { empty, type Tensor } from '../tensor.ts';
 import { recast } from './autocast.ts';
-import { contiguous, requireFloat, to } from './convert.ts';
+import { contiguous, needsFloat32OnCpu, requireFloat, to } from './convert.ts';
+import { jointDevice } from './joint-device.ts';
 
 export interface RmsNormOptions {
   /** Scales the result; of the normalised shape. */
@@ -61,7 +62,9 @@ interface Normed {
 
 function normalised(call: Call, x: Tensor, addend: Tensor | null): Normed {
   check(call, x, addend);
-  return isHalf(x.dtype) ? inFloat32(call, x, addend) : computed(call, x, addend);
+  const { weight, bias } = call;
+  const isMixed = [weight, bias].some((tensor) => tensor !== null && tensor.dtype !== x.dtype);
+  return isMixed || needsFloat32OnCpu(x) ? inFloat32(call, x, addend) : computed(call, x, addend);
 }
 
 function inFloat32(call: Call, x: Tensor, addend: Tensor | null): Normed {
@@ -79,7 +82,7 @@ function inFloat32(call: Call, x: Tensor, addend: Tensor | null): Normed {
 
 /** x + addend as the kernel is to write it, on the tape as an addition. */
 function recordedSum(x: Tensor, addend: Tensor): Tensor {
-  const sum = empty(x.dtype, x.shape);
+  const sum = empty(x.dtype, x.shape, x.device);
   if (!isRecording(x, addend)) return sum;
   const [toX, toAddend] = [x.target, addend.target];
   return record('add', sum, [toX, toAddend], [], (grad) => {
@@ -97,12 +100,14 @@ function computed(
   const rows = x.count / cols;
   const { dtype } = x;
   const inputs = [x, addend, weight, bias];
+  const device = jointDevice(name, x, addend, weight, bias);
   const dense = inputs.map((tensor) => tensor && contiguous(tensor));
   const [input, other, gamma, beta] = dense as [Tensor, Tensor | null, Tensor | null, Tensor | null];
   const sum = other ? recordedSum(input, other) : input;
-  const out = empty(dtype, x.shape);
-  const mean = hasMean ? allocate(dtype, rows) : null;
-  const rstd = allocate(dtype, rows);
+  const out = empty(dtype, x.shape, device);
+  const rowType = isHalf(dtype) ? 'float32' : dtype;
+  const mean = hasMean ? allocate(rowType, rows, device) : null;
+  const rstd = allocate(rowType, rows, device);
   const toMean = mean?.dense ?? null;
   const scale = gamma?.strided ?? null;
   kernels().norm(

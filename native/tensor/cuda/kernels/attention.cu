@@ -1,0 +1,203 @@
+// Attention in tiles with an online softmax, so that no matrix of queries × keys is ever in memory (Dao et al.:
+// "FlashAttention", 2022; Dao: "FlashAttention-2", 2023). Right for all widths, masks and types, and the way where cuDNN
+// is not at hand; products are taken in float (of float64 in double), without tensor cores.
+//
+// Forward, a block has a tile of queries and goes through the keys. Backward there are two kernels, which compute the
+// probabilities again from log Σ exp: one goes through keys for a tile of queries, the other through queries for a
+// tile of keys. So each result has one writer, and sums the same order every time. blockIdx.y is the part of a head's
+// columns that a block writes; heads wider than a tile compute their scores once for each part.
+#include "tensor/cuda/kernels/attention.cuh"
+
+namespace ringwise::tensor::cuda {
+
+/// The head and the tile of a block. Causal: tiles with most work come first, which are the last of queries.
+struct Place {
+  int64_t b, h, head, tile;
+};
+__device__ inline Place place_of(const AttentionArguments& x, bool is_last_first) {
+  const int64_t head = blockIdx.x / x.tiles, tile = blockIdx.x - head * x.tiles;
+  return {head / x.heads, head % x.heads, head, is_last_first ? x.tiles - 1 - tile : tile};
+}
+
+/// What a query makes of the product of its row and a key's: -∞ where it does not see the key.
+template <class E, class T>
+__device__ inline T score_of(const AttentionArguments& x, const Place& at, int64_t query, int64_t key, T product) {
+  constexpr T kNever = -std::numeric_limits<T>::infinity();
+  if (key >= x.keys || (x.causal && key > query)) return kNever;
+  const T score = product * static_cast<T>(x.scale);
+  if (!x.mask.data || query >= x.queries) return score;
+  const int64_t place = at.b * x.mask.batch + at.h * x.mask.head + query * x.mask.row + key * x.mask.col;
+  if (x.is_bool_mask) return static_cast<const Bool*>(x.mask.data)[place].value ? score : kNever;
+  return score + read_as<T>(static_cast<const E*>(x.mask.data)[place]);
+}
+
+/// What dropout makes of the probabilities of a query for keys key … key + 3.
+template <class T>
+struct Factors {
+  T at[4];
+};
+template <class T>
+__device__ inline Factors<T> factors_of(const AttentionArguments& x, const Position& stream, const Place& at, int64_t query, int64_t key) {
+  const Words words = words_at(stream, static_cast<uint64_t>((at.head * x.queries + query) * x.keys + key));
+  Factors<T> factors;
+#pragma unroll
+  for (int i = 0; i < 4; i++) factors.at[i] = words.at[i] < x.limit ? T(0) : static_cast<T>(x.keep);
+  return factors;
+}
+
+/// log Σ exp of a query, or Σ grad_out · out. Behind the last query exp(score - ∞) is 0, and nothing is added.
+template <class T>
+__device__ inline T of_query(const void* values, const AttentionArguments& x, const Place& at, int64_t query, T outside) {
+  return query < x.queries ? static_cast<const T*>(values)[at.head * x.queries + query] : outside;
+}
+
+template <class E, class T>
+__device__ void attention(const AttentionArguments& x) {
+  __shared__ Tiles<T> tiles;
+  constexpr int kOwn = Tiles<T>::kOwn, kTile = Tiles<T>::kTile;
+  constexpr T kInfinity = std::numeric_limits<T>::infinity();
+  const bool is_vector = x.is_vector != 0;
+  const Place at = place_of(x, true);
+  const Position stream = position_of(x.stream);
+  const Rows<E> q = rows_of<E>(x.q, at.b, at.h, x.queries, x.width), k = rows_of<E>(x.k, at.b, at.h, x.keys, x.width);
+  const Rows<E> v = rows_of<E>(x.v, at.b, at.h, x.keys, x.value_width);
+  const int64_t begin = at.tile * kTile, col = static_cast<int64_t>(blockIdx.y) * kTile, first = begin + own_row<T>();
+  const int64_t seen = x.causal && begin + kTile < x.keys ? begin + kTile : x.keys;
+  Own<T> sums{}, scores;
+  T most[kOwn], total[kOwn] = {};
+  for (int r = 0; r < kOwn; r++) most[r] = -kInfinity;
+  for (int64_t key = 0; key < seen; key += kTile) {
+    multiply_rows(scores, tiles, q, begin, k, key, is_vector);
+    scores.each([&](int r, int s, T& score) { score = score_of<E>(x, at, first + r, key + own_col<T>() + s, score); });
+#pragma unroll
+    for (int r = 0; r < kOwn; r++) {
+      T high = most[r], part = 0;
+      for (int s = 0; s < kOwn; s++) high = max_of(high, scores.at[r][s]);
+      high = over_columns(high, [](T a, T b) { return max_of(a, b); });
+      // Where nothing has been seen, any finite shift leaves exp(-∞) = 0.
+      const T shift = high == -kInfinity ? T(0) : high, shrink = exp(most[r] - shift);
+      for (int s = 0; s < kOwn; s++) {
+        scores.at[r][s] = exp(scores.at[r][s] - shift);
+        part += scores.at[r][s];
+        sums.at[r][s] *= shrink;
+      }
+      total[r] = total[r] * shrink + over_columns(part, [](T a, T b) { return a + b; });
+      most[r] = high;
+      if (x.limit == 0) continue;
+      const Factors<T> factors = factors_of<T>(x, stream, at, first + r, key + own_col<T>());
+      for (int s = 0; s < kOwn; s++) scores.at[r][s] *= factors.at[s];
+    }
+    set_weights(tiles, scores);
+    weighted_sum(sums, tiles, v, key, col, is_vector);
+  }
+  sums.each([&](int r, int, T& sum) { sum = total[r] == T(0) ? T(0) : sum / total[r]; });
+  write_own(rows_of<E>(x.out, at.b, at.h, x.queries, x.value_width), sums, begin, col, is_vector);
+  if (own_col<T>() != 0 || blockIdx.y != 0) return;
+  for (int r = 0; r < kOwn; r++) {
+    if (first + r >= x.queries) break;
+    static_cast<T*>(x.lse)[at.head * x.queries + first + r] = total[r] == T(0) ? kInfinity : most[r] + log(total[r]);
+  }
+}
+
+/// Σ grad_out · out of each query: a warp has one.
+template <class E, class T>
+__device__ void attention_dots(const AttentionArguments& x) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarp, warps = static_cast<int>(blockDim.x) / kWarp;
+  const int64_t row = static_cast<int64_t>(blockIdx.x) * warps + threadIdx.x / kWarp;
+  const int64_t head = row / x.queries, i = row - head * x.queries, b = head / x.heads, h = head - b * x.heads;
+  const bool is_used = row < x.tiles * x.queries;  // tiles: heads of all batches here
+  T dot = 0;
+  if (is_used) {
+    const Rows<E> out = rows_of<E>(x.out, b, h, x.queries, x.value_width), grad = rows_of<E>(x.grad_out, b, h, x.queries, x.value_width);
+    for (int64_t d = lane; d < x.value_width; d += kWarp)
+      dot += read_as<T>(out.data[i * out.step + d]) * read_as<T>(grad.data[i * grad.step + d]);
+  }
+  dot = over_warp(dot, [](T p, T q) { return p + q; });
+  if (is_used && lane == 0) static_cast<T*>(x.dots)[row] = dot;
+}
+
+/// The gradient of a tile of queries.
+template <class E, class T>
+__device__ void attention_grad_queries(const AttentionArguments& x) {
+  __shared__ Tiles<T> tiles;
+  constexpr int kOwn = Tiles<T>::kOwn, kTile = Tiles<T>::kTile;
+  const bool is_vector = x.is_vector != 0;
+  const Place at = place_of(x, true);
+  const Position stream = position_of(x.stream);
+  const Rows<E> q = rows_of<E>(x.q, at.b, at.h, x.queries, x.width), k = rows_of<E>(x.k, at.b, at.h, x.keys, x.width);
+  const Rows<E> v = rows_of<E>(x.v, at.b, at.h, x.keys, x.value_width);
+  const Rows<E> grad = rows_of<E>(x.grad_out, at.b, at.h, x.queries, x.value_width);
+  const int64_t begin = at.tile * kTile, col = static_cast<int64_t>(blockIdx.y) * kTile, first = begin + own_row<T>();
+  const int64_t seen = x.causal && begin + kTile < x.keys ? begin + kTile : x.keys;
+  T lse[kOwn], dot[kOwn];
+  for (int r = 0; r < kOwn; r++) {
+    lse[r] = of_query<T>(x.lse, x, at, first + r, std::numeric_limits<T>::infinity());
+    dot[r] = of_query<T>(x.dots, x, at, first + r, T(0));
+  }
+  Own<T> sums{}, scores, slopes;
+  for (int64_t key = 0; key < seen; key += kTile) {
+    multiply_rows(scores, tiles, q, begin, k, key, is_vector);
+    multiply_rows(slopes, tiles, grad, begin, v, key, is_vector);
+#pragma unroll
+    for (int r = 0; r < kOwn; r++) {
+      Factors<T> factors{{1, 1, 1, 1}};
+      if (x.limit != 0) factors = factors_of<T>(x, stream, at, first + r, key + own_col<T>());
+      for (int s = 0; s < kOwn; s++) {
+        const T p = exp(score_of<E>(x, at, first + r, key + own_col<T>() + s, scores.at[r][s]) - lse[r]);
+        slopes.at[r][s] = static_cast<T>(x.scale) * p * (slopes.at[r][s] * factors.at[s] - dot[r]);
+      }
+    }
+    set_weights(tiles, slopes);
+    weighted_sum(sums, tiles, k, key, col, is_vector);
+  }
+  write_own(rows_of<E>(x.grad_q, at.b, at.h, x.queries, x.width), sums, begin, col, is_vector);
+}
+
+/// The gradients of a tile of keys and their values: rows of a tile are keys here, its columns queries.
+template <class E, class T>
+__device__ void attention_grad_keys(const AttentionArguments& x) {
+  __shared__ Tiles<T> tiles;
+  constexpr int kOwn = Tiles<T>::kOwn, kTile = Tiles<T>::kTile;
+  const bool is_vector = x.is_vector != 0;
+  const Place at = place_of(x, false);
+  const Position stream = position_of(x.stream);
+  const Rows<E> q = rows_of<E>(x.q, at.b, at.h, x.queries, x.width), k = rows_of<E>(x.k, at.b, at.h, x.keys, x.width);
+  const Rows<E> v = rows_of<E>(x.v, at.b, at.h, x.keys, x.value_width);
+  const Rows<E> grad = rows_of<E>(x.grad_out, at.b, at.h, x.queries, x.value_width);
+  const int64_t begin = at.tile * kTile, col = static_cast<int64_t>(blockIdx.y) * kTile, first = begin + own_row<T>();
+  Own<T> sums_k{}, sums_v{}, scores, slopes;
+  for (int64_t query = x.causal ? begin : 0; query < x.queries; query += kTile) {
+    multiply_rows(scores, tiles, k, begin, q, query, is_vector);
+    multiply_rows(slopes, tiles, v, begin, grad, query, is_vector);
+#pragma unroll
+    for (int s = 0; s < kOwn; s++) {
+      const int64_t i = query + own_col<T>() + s;
+      const T lse = of_query<T>(x.lse, x, at, i, std::numeric_limits<T>::infinity()), dot = of_query<T>(x.dots, x, at, i, T(0));
+      Factors<T> factors{{1, 1, 1, 1}};
+      if (x.limit != 0) factors = factors_of<T>(x, stream, at, i, first);
+      for (int r = 0; r < kOwn; r++) {
+        const T p = exp(score_of<E>(x, at, i, first + r, scores.at[r][s]) - lse);
+        scores.at[r][s] = p * factors.at[r];
+        slopes.at[r][s] = static_cast<T>(x.scale) * p * (slopes.at[r][s] * factors.at[r] - dot);
+      }
+    }
+    set_weights(tiles, scores);
+    weighted_sum(sums_v, tiles, grad, query, col, is_vector);
+    set_weights(tiles, slopes);
+    weighted_sum(sums_k, tiles, q, query, col, is_vector);
+  }
+  write_own(rows_of<E>(x.grad_k, at.b, at.h, x.keys, x.width), sums_k, begin, col, is_vector);
+  write_own(rows_of<E>(x.grad_v, at.b, at.h, x.keys, x.value_width), sums_v, begin, col, is_vector);
+}
+
+#define RINGWISE_ATTENTIONS(name, E, T)                                                                                  \
+  RINGWISE_TILE_KERNEL(attention_##name, AttentionArguments) { attention<E, T>(arguments); }                            \
+  RINGWISE_BLOCK_KERNEL(attention_dots_##name, AttentionArguments) { attention_dots<E, T>(arguments); }                  \
+  RINGWISE_TILE_KERNEL(attention_grad_queries_##name, AttentionArguments) { attention_grad_queries<E, T>(arguments); }  \
+  RINGWISE_TILE_KERNEL(attention_grad_keys_##name, AttentionArguments) { attention_grad_keys<E, T>(arguments); }
+RINGWISE_ATTENTIONS(float, float, float)
+RINGWISE_ATTENTIONS(double, double, double)
+RINGWISE_ATTENTIONS(half, Half, float)
+RINGWISE_ATTENTIONS(bfloat, BFloat, float)
+
+}  // namespace ringwise::tensor::cuda

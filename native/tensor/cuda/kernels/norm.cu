@@ -1,0 +1,212 @@
+// Layer and root-mean-square normalisation of rows and its gradients, as cpu/norm.h. A warp has a row, or a block where
+// rows are long; its threads keep what they have read in registers, so memory sees each operand once. Mean and variance
+// are taken in two passes over these.
+//
+// Sums over rows, the gradients of gamma and beta, are a kernel of their own: a block has 32 neighbouring columns and a
+// chunk of the rows, and a second launch adds the chunks in order.
+#include "tensor/cuda/kernels/element.cuh"
+
+namespace ringwise::tensor::cuda {
+
+constexpr int kPacks = 8;  // that a thread keeps of a row
+
+/// A row as `lanes` threads share it: thread `lane` has every lanes-th pack of four. With kIsKept its elements stay in
+/// registers, and the row must have at most 4 · kPacks · lanes; otherwise each pass reads them again.
+template <class T, bool kIsKept>
+struct Row {
+  int64_t cols;
+  int lane, lanes;
+  T kept[kIsKept ? kPacks : 1][4];
+
+  /// visit(pack of `kept`, first column, number of elements) for all that this thread has.
+  template <class Visit>
+  __device__ void each(Visit visit) {
+    if constexpr (kIsKept) {
+#pragma unroll
+      for (int p = 0; p < kPacks; p++) {
+        const int64_t begin = (static_cast<int64_t>(p) * lanes + lane) * 4;
+        if (begin < cols) visit(p, begin, static_cast<int>(cols - begin < 4 ? cols - begin : 4));
+      }
+    } else {
+      for (int64_t begin = lane * 4; begin < cols; begin += static_cast<int64_t>(lanes) * 4) {
+        visit(0, begin, static_cast<int>(cols - begin < 4 ? cols - begin : 4));
+      }
+    }
+  }
+};
+
+/// The sum over the threads of a row.
+template <bool kIsWarp, class T>
+__device__ inline T over_row(T value, T* shared) {
+  const auto add = [](T a, T b) { return a + b; };
+  if constexpr (kIsWarp) return over_warp(value, add);
+  else return over_block(value, shared, add);
+}
+
+/// body(row, first lane, lanes) for the rows of this thread's warp or block.
+template <bool kIsWarp, class Body>
+__device__ inline void for_each_row(int64_t rows, Body body) {
+  const int lanes = kIsWarp ? kWarp : static_cast<int>(blockDim.x), teams = static_cast<int>(blockDim.x) / lanes;
+  const int team = static_cast<int>(threadIdx.x) / lanes, lane = static_cast<int>(threadIdx.x) % lanes;
+  const int64_t step = static_cast<int64_t>(gridDim.x) * teams;
+  for (int64_t r = static_cast<int64_t>(blockIdx.x) * teams + team; r < rows; r += step) body(r, lane, lanes);
+}
+
+template <class E, class T, bool kIsWarp, bool kIsKept>
+__device__ void norm(const RowNormArguments& x) {
+  __shared__ T shared[kThreads / kWarp];
+  const bool is_vector = x.is_vector != 0;
+  const T count = static_cast<T>(x.cols);
+  const E *gamma = static_cast<const E*>(x.gamma), *beta = static_cast<const E*>(x.beta);
+  for_each_row<kIsWarp>(x.rows, [&](int64_t r, int lane, int lanes) {
+    const E* a = static_cast<const E*>(x.a) + r * x.cols;
+    E* out = static_cast<E*>(x.out) + r * x.cols;
+    E* sum = x.addend ? static_cast<E*>(x.sum) + r * x.cols : nullptr;
+    Row<T, kIsKept> row{x.cols, lane, lanes, {}};
+    const auto again = [&](int p, int64_t begin, int n) {
+      if constexpr (!kIsKept) read_four(row.kept[p], (sum ? sum : a) + begin, n, is_vector);
+    };
+    T total = 0;
+    row.each([&](int p, int64_t begin, int n) {
+      T* four = row.kept[p];
+      read_four(four, a + begin, n, is_vector);
+      if (sum) {
+        T other[4];
+        read_four(other, static_cast<const E*>(x.addend) + r * x.cols + begin, n, is_vector);
+        for (int k = 0; k < 4; k++) four[k] = read_as<T>(write_as<E>(four[k] + other[k]));
+        write_four(sum + begin, four, n, is_vector);
+      }
+      for (int k = 0; k < 4; k++) total += four[k];
+    });
+    const T mean = x.mean ? over_row<kIsWarp>(total, shared) / count : T(0);
+    T squares = 0;
+    row.each([&](int p, int64_t begin, int n) {
+      again(p, begin, n);
+      T* four = row.kept[p];
+      for (int k = 0; k < 4; k++) squares += k < n ? (four[k] - mean) * (four[k] - mean) : T(0);
+    });
+    const T rstd = T(1) / sqrt(over_row<kIsWarp>(squares, shared) / count + static_cast<T>(x.eps));
+    row.each([&](int p, int64_t begin, int n) {
+      again(p, begin, n);
+      T* four = row.kept[p];
+      T scale[4] = {1, 1, 1, 1}, shift[4] = {};
+      if (gamma) read_four(scale, gamma + begin, n, is_vector);
+      if (beta) read_four(shift, beta + begin, n, is_vector);
+      for (int k = 0; k < 4; k++) four[k] = (four[k] - mean) * rstd * scale[k] + shift[k];
+      write_four(out + begin, four, n, is_vector);
+    });
+    if (lane != 0) return;
+    if (x.mean) static_cast<T*>(x.mean)[r] = mean;
+    static_cast<T*>(x.rstd)[r] = rstd;
+  });
+}
+
+/// The gradient of the input. With y = (a - mean) * rstd and g = grad_out * gamma it is rstd * (g - avg(g) - y *
+/// avg(g * y)); without a mean the middle term is not there. y and g are what a thread keeps.
+template <class E, class T, bool kIsWarp, bool kIsKept>
+__device__ void norm_grad(const RowNormGradArguments& x) {
+  __shared__ T shared[kThreads / kWarp];
+  const bool is_vector = x.is_vector != 0;
+  const T count = static_cast<T>(x.cols);
+  for_each_row<kIsWarp>(x.rows, [&](int64_t r, int lane, int lanes) {
+    const E *a = static_cast<const E*>(x.a) + r * x.cols, *grad = static_cast<const E*>(x.grad_out) + r * x.cols;
+    E* to = static_cast<E*>(x.grad_in) + r * x.cols;
+    const T mean = x.mean ? static_cast<const T*>(x.mean)[r] : T(0), rstd = static_cast<const T*>(x.rstd)[r];
+    Row<T, kIsKept> normed{x.cols, lane, lanes, {}};
+    T scaled[kIsKept ? kPacks : 1][4];
+    const auto read = [&](int64_t begin, int n, T* y, T* g) {
+      read_four(y, a + begin, n, is_vector);
+      read_four(g, grad + begin, n, is_vector);
+      T scale[4] = {1, 1, 1, 1};
+      if (x.gamma) read_four(scale, static_cast<const E*>(x.gamma) + begin, n, is_vector);
+      for (int k = 0; k < 4; k++) {
+        y[k] = (y[k] - mean) * rstd;
+        g[k] *= scale[k];
+      }
+    };
+    T sum = 0, product = 0;
+    normed.each([&](int p, int64_t begin, int n) {
+      T *y = normed.kept[p], *g = scaled[p];
+      read(begin, n, y, g);
+      for (int k = 0; k < 4; k++) {
+        sum += g[k];
+        product += k < n ? g[k] * y[k] : T(0);
+      }
+    });
+    const T average = x.mean ? over_row<kIsWarp>(sum, shared) / count : T(0);
+    const T slope = over_row<kIsWarp>(product, shared) / count;
+    normed.each([&](int p, int64_t begin, int n) {
+      T *y = normed.kept[p], *g = scaled[p], before[4] = {};
+      if constexpr (!kIsKept) read(begin, n, y, g);
+      if (x.accumulate) read_four(before, to + begin, n, is_vector);
+      for (int k = 0; k < 4; k++) before[k] += rstd * (g[k] - average - y[k] * slope);
+      write_four(to + begin, before, n, is_vector);
+    });
+  });
+}
+
+/// Sums of grad_out * y and of grad_out over the rows of chunk blockIdx.y, for 32 columns: into `partial`, or into the
+/// results where there is one chunk.
+template <class E, class T>
+__device__ void norm_grad_columns(const RowNormGradArguments& x) {
+  __shared__ T shared[2][kThreads];
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % kWarp, way = thread / kWarp;
+  constexpr int kWays = kThreads / kWarp;
+  const int64_t col = static_cast<int64_t>(blockIdx.x) * kWarp + lane;
+  const int64_t begin = static_cast<int64_t>(blockIdx.y) * x.chunk;
+  const int64_t end = begin + x.chunk < x.rows ? begin + x.chunk : x.rows;
+  T products = 0, sums = 0;
+  for (int64_t r = begin + way; r < end && col < x.cols; r += kWays) {
+    const T g = read_as<T>(static_cast<const E*>(x.grad_out)[r * x.cols + col]);
+    const T mean = x.mean ? static_cast<const T*>(x.mean)[r] : T(0);
+    sums += g;
+    if (x.grad_gamma)
+      products += g * ((read_as<T>(static_cast<const E*>(x.a)[r * x.cols + col]) - mean) * static_cast<const T*>(x.rstd)[r]);
+  }
+  shared[0][thread] = products;
+  shared[1][thread] = sums;
+  __syncthreads();
+  if (way != 0 || col >= x.cols) return;
+  for (int w = 1; w < kWays; w++) {
+    products += shared[0][w * kWarp + lane];
+    sums += shared[1][w * kWarp + lane];
+  }
+  if (x.chunks > 1) {
+    T* to = static_cast<T*>(x.partial) + static_cast<int64_t>(blockIdx.y) * 2 * x.cols;
+    to[col] = products;
+    to[x.cols + col] = sums;
+    return;
+  }
+  if (x.grad_gamma) static_cast<E*>(x.grad_gamma)[col] = write_as<E>(products);
+  if (x.grad_beta) static_cast<E*>(x.grad_beta)[col] = write_as<E>(sums);
+}
+
+/// One thread per column.
+template <class E, class T>
+__device__ void norm_grad_chunks(const RowNormGradArguments& x) {
+  for_each_of_grid(x.cols, [&](int64_t col) {
+    T products = 0, sums = 0;
+    for (int64_t c = 0; c < x.chunks; c++) {
+      products += static_cast<const T*>(x.partial)[2 * c * x.cols + col];
+      sums += static_cast<const T*>(x.partial)[(2 * c + 1) * x.cols + col];
+    }
+    if (x.grad_gamma) static_cast<E*>(x.grad_gamma)[col] = write_as<E>(products);
+    if (x.grad_beta) static_cast<E*>(x.grad_beta)[col] = write_as<E>(sums);
+  });
+}
+
+#define RINGWISE_NORMS(name, E, T)                                                                                     \
+  RINGWISE_BLOCK_KERNEL(norm_warp_##name, RowNormArguments) { norm<E, T, true, true>(arguments); }                     \
+  RINGWISE_BLOCK_KERNEL(norm_block_##name, RowNormArguments) { norm<E, T, false, true>(arguments); }                   \
+  RINGWISE_BLOCK_KERNEL(norm_long_##name, RowNormArguments) { norm<E, T, false, false>(arguments); }                   \
+  RINGWISE_BLOCK_KERNEL(norm_grad_warp_##name, RowNormGradArguments) { norm_grad<E, T, true, true>(arguments); }       \
+  RINGWISE_BLOCK_KERNEL(norm_grad_block_##name, RowNormGradArguments) { norm_grad<E, T, false, true>(arguments); }     \
+  RINGWISE_BLOCK_KERNEL(norm_grad_long_##name, RowNormGradArguments) { norm_grad<E, T, false, false>(arguments); }     \
+  RINGWISE_BLOCK_KERNEL(norm_grad_columns_##name, RowNormGradArguments) { norm_grad_columns<E, T>(arguments); }        \
+  RINGWISE_KERNEL(norm_grad_chunks_##name, RowNormGradArguments) { norm_grad_chunks<E, T>(arguments); }
+RINGWISE_NORMS(float, float, float)
+RINGWISE_NORMS(double, double, double)
+RINGWISE_NORMS(half, Half, float)
+RINGWISE_NORMS(bfloat, BFloat, float)
+
+}  // namespace ringwise::tensor::cuda
