@@ -92,31 +92,33 @@ void after_switch([[maybe_unused]] void* save, [[maybe_unused]] bool is_fiber) {
 }
 
 // Switches by the compiler's own jumps: swapcontext would ask the system for the signal mask each time. Callers must
-// not know which registers these functions leave alone (noipa), because what runs in between leaves none.
+// not know which registers these functions leave alone (noipa), because what runs in between leaves none. The thread's block is
+// handed on, since thread-local memory of a library takes a call to find.
 [[noreturn, gnu::noipa]] void jump(void** place) { __builtin_longjmp(place, 1); }
 
-[[gnu::noipa]] void to_scheduler(State state) {
-  Fiber& fiber = block.fibers[block.current];
+[[gnu::noipa]] void to_scheduler(Block& own, State state) {
+  Fiber& fiber = own.fibers[own.current];
   fiber.state = state;
   void* save = nullptr;
-  before_switch(&save, block.scheduler_stack, block.scheduler_bytes);
-  if (__builtin_setjmp(fiber.place) == 0) jump(block.scheduler);
+  before_switch(&save, own.scheduler_stack, own.scheduler_bytes);
+  if (__builtin_setjmp(fiber.place) == 0) jump(own.scheduler);
   after_switch(save, true);
 }
 
 /// A fiber runs its thread of one block after the other.
 void run_fiber() {
   after_switch(nullptr, true);
+  Block& own = block;
   for (;;) {
-    block.body(block.arguments);
-    to_scheduler(State::Done);
+    own.body(own.arguments);
+    to_scheduler(own, State::Done);
   }
 }
 
-[[gnu::noipa]] void resume(Fiber& fiber) {
+[[gnu::noipa]] void resume(Block& own, Fiber& fiber) {
   void* save = nullptr;
   before_switch(&save, fiber.stack.begin(), kStackBytes);
-  if (__builtin_setjmp(block.scheduler) == 0) {
+  if (__builtin_setjmp(own.scheduler) == 0) {
     if (fiber.is_started) jump(fiber.place);
     fiber.is_started = true;
     setcontext(&fiber.context);
@@ -142,20 +144,21 @@ void start(size_t threads) {
 }
 
 /// Lets the threads of a warp run until none can go on without other warps.
-void run_warp(size_t begin, size_t end) {
+void run_warp(Block& own, size_t begin, size_t end) {
+  auto& index = threadIdx;
   for (;;) {
     size_t waiting = 0;
     for (size_t i = begin; i < end; i++) {
-      Fiber& fiber = block.fibers[i];
+      Fiber& fiber = own.fibers[i];
       if (fiber.state == State::Ready) {
-        block.current = i;
-        threadIdx = {static_cast<unsigned>(i), 0, 0};
-        resume(fiber);
+        own.current = i;
+        index = {static_cast<unsigned>(i), 0, 0};
+        resume(own, fiber);
       }
       waiting += fiber.state == State::AtWarp;
     }
     if (waiting < end - begin) return;
-    for (size_t i = begin; i < end; i++) block.fibers[i].state = State::Ready;
+    for (size_t i = begin; i < end; i++) own.fibers[i].state = State::Ready;
   }
 }
 
@@ -163,7 +166,7 @@ void run_warp(size_t begin, size_t end) {
 bool run_waiting(size_t threads) {
   start(threads);
   for (;;) {
-    for (size_t begin = 0; begin < threads; begin += kWarp) run_warp(begin, std::min(begin + kWarp, threads));
+    for (size_t begin = 0; begin < threads; begin += kWarp) run_warp(block, begin, std::min(begin + kWarp, threads));
     size_t done = 0, waiting = 0;
     for (size_t i = 0; i < threads; i++) {
       done += block.fibers[i].state == State::Done;
@@ -191,15 +194,16 @@ bool run_block(size_t threads) {
 
 void barrier() {
   if (!block.waits) throw Undeclared{};
-  to_scheduler(State::AtBlock);
+  to_scheduler(block, State::AtBlock);
 }
 
 void exchange(void* value, size_t bytes, unsigned lane_mask) {
-  if (!block.waits) throw Undeclared{};
-  const size_t lane = block.current % kWarp, other = lane ^ lane_mask;
-  auto& values = block.exchanges[block.current / kWarp].values[block.turns[block.current]++ % 2];
+  Block& own = block;
+  if (!own.waits) throw Undeclared{};
+  const size_t lane = own.current % kWarp, other = lane ^ lane_mask;
+  auto& values = own.exchanges[own.current / kWarp].values[own.turns[own.current]++ % 2];
   std::memcpy(values[lane], value, bytes);
-  to_scheduler(State::AtWarp);
+  to_scheduler(own, State::AtWarp);
   std::memcpy(value, values[other], bytes);
 }
 
