@@ -84,8 +84,8 @@ export class Bucket {
 
   /** Takes zeros for all members, on a rank that has no more data. */
   collectNothing(): void {
+    for (const slot of this.#members.keys()) this.collect(slot);
     clear(this.#buffer);
-    this.#pending = 0;
   }
 
   /**

@@ -18,7 +18,7 @@ export interface GradParam {
   readonly onGradReady: (ready: () => void) => () => void;
   /**
    * Moves the gradient into `bucket`, with its value, or zero while there is none. It lives there from then on:
-   * nothing is copied, and clearing it fills it with zero. Optional.
+   * nothing is copied. Once cleared it is zero for whoever reads `grad` before the next backward. Optional.
    */
   readonly bindGrad?: (bucket: BufferView) => void;
   /** Forgets the gradient: `grad` is null until the next backward. Optional; for `unused: 'skip'`. */

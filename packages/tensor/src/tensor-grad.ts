@@ -68,6 +68,7 @@ export abstract class GradTensor extends TensorCore {
   get grad(): Tensor | null {
     const leaf = this.target instanceof Leaf ? this.target : this.retained;
     if (leaf === null || leaf.grad === null) return null;
+    leaf.settle();
     if (this.shownGrad === null || this.shownGrad.isDisposed || this.shownGrad.storage !== leaf.grad) {
       this.shownGrad = this.over(leaf.grad.retain());
     }
@@ -124,11 +125,16 @@ export abstract class GradTensor extends TensorCore {
     });
   }
 
-  /** Drops the gradient, or fills it with zero if setToNull is false. A bound gradient is always filled. */
+  /**
+   * Drops the gradient, or fills it with zero if setToNull is false. A bound gradient stays where it is, and is zero when
+   * somebody reads `grad` before the next backward writes over it.
+   */
   zeroGrad(options: ZeroGradOptions = {}): void {
     const leaf = this.#leaf('zeroGrad');
-    if (leaf.isBound || options.setToNull === false) leaf.zero();
+    const isFilled = options.setToNull === false;
+    if (leaf.isBound || isFilled) leaf.empty();
     else this.dropGrad(leaf);
+    if (isFilled) leaf.settle();
   }
 
   /**
@@ -141,7 +147,7 @@ export abstract class GradTensor extends TensorCore {
 
   /**
    * Makes the gradient live in memory of the caller, of the tensor's dtype, from now on, with the value that it has, or zero: an
-   * array, or of a CUDA device a view with a handle. Backward writes into it, zeroGrad fills it. The caller may read and
+   * array, or of a CUDA device a view with a handle. Backward writes into it, zeroGrad leaves it there. The caller may read and
    * change it between backwards.
    */
   bindGrad(memory: HostArray | GradMemory): void {

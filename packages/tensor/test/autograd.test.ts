@@ -12,6 +12,7 @@ import {
   tensor,
   zeros,
 } from '../src/index.ts';
+import { SGD } from '../src/optim/index.ts';
 import { codeOf } from './code-of.ts';
 
 const leaf = (data: number[]): Tensor => tensor(data, { requiresGrad: true });
@@ -215,11 +216,45 @@ describe('bindGrad', () => {
     expect([...bucket]).toEqual([6, 6, 6, 9, 6]);
     expect(w.grad!.toArray()).toEqual([6, 6, 6]);
     w.zeroGrad();
-    b.zeroGrad({ setToNull: true });
+    b.zeroGrad({ setToNull: false });
+    expect([...bucket.subarray(3)]).toEqual([9, 0]);
+    expect(w.grad!.toArray()).toEqual([0, 0, 0]);
     expect([...bucket]).toEqual([0, 0, 0, 9, 0]);
     bucket.fill(100);
     w.sum().backward();
     expect([...bucket]).toEqual([1, 1, 1, 100, 100]);
+  });
+
+  test('once cleared, it is zero for an optimiser and for memory that takes its place', () => {
+    const bucket = new Float32Array([7, 7]);
+    const w = leaf([1, 2]);
+    w.bindGrad(bucket);
+    w.sum().backward();
+    w.zeroGrad();
+    new SGD([w], { lr: 1 }).step();
+    expect(w.toArray()).toEqual([1, 2]);
+    w.sum().backward();
+    w.zeroGrad();
+    const other = new Float32Array([5, 5]);
+    w.bindGrad(other);
+    expect([...other]).toEqual([0, 0]);
+  });
+
+  test('tells of the end of a backward that ran inside another one when both are over', () => {
+    const [outer, inner] = [leaf([1, 2]), leaf([3, 4])];
+    const events: string[] = [];
+    const stop = onBackwardEnd(() => events.push('end'));
+    outer.onGradReady(() => events.push('outer'));
+    inner.onGradReady(() => events.push('inner'));
+    const hidden = outer.mul(2);
+    const other = inner.sum();
+    hidden.registerHook(() => {
+      other.backward();
+      return undefined;
+    });
+    hidden.sum().backward();
+    stop();
+    expect(events).toEqual(['inner', 'outer', 'end']);
   });
 
   test.each(['linear', 'matmul'] as const)('%s writes and accumulates in it', (op) => {

@@ -12,7 +12,7 @@ const endListeners = new Set<() => void>();
 
 /**
  * Calls `done` after every backward of this process that ended without an error, also those that did not reach the
- * caller's parameters. Returns a function that unsubscribes.
+ * caller's parameters; where one runs inside another, in a hook, after the outer one. Returns a function that unsubscribes.
  */
 export function onBackwardEnd(done: () => void): () => void {
   const entry = (): void => done();
@@ -67,6 +67,10 @@ function runNodes(pass: Pass, nodes: Node[], roots: ReadonlySet<GradTarget>, ret
   }
 }
 
+/** Backwards that run, one inside the other, and whether one of them, without captures, has ended. */
+let depth = 0;
+let hasEnded = false;
+
 /** With `captures`, gradients are put there, and those of leaves stay what they are. */
 export function runBackward(
   roots: readonly Root[],
@@ -77,6 +81,7 @@ export function runBackward(
   const pass = new Pass(captures);
   let isDone = false;
   const nodes: Node[] = [];
+  depth++;
   try {
     nodes.push(...pass.reach(targets));
     for (const root of roots) seed(root);
@@ -87,6 +92,11 @@ export function runBackward(
     for (const node of nodes) node.dropGrad();
     for (const root of targets) if (root instanceof Node) root.dropGrad();
     pass.end(isDone);
+    depth--;
+    if (!isDone && depth === 0) hasEnded = false;
   }
-  if (captures === null) for (const done of endListeners) done();
+  if (captures === null) hasEnded = true;
+  if (depth > 0 || !hasEnded) return;
+  hasEnded = false;
+  for (const done of endListeners) done();
 }

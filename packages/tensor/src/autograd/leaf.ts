@@ -16,6 +16,8 @@ export class Leaf extends GradTarget {
   /** The gradient of earlier backwards, while that of the running one is collected on its own. */
   #earlier: { readonly grad: Storage | null; readonly isFilled: boolean } | null = null;
   #isCaptured = false;
+  /** Emptied, but what was there before is still in memory: filling it would be in vain if a contribution comes next. */
+  #isStale = false;
 
   override share(contribution: Storage): void {
     // Copied: a gradient is changed in place later, and the contribution may be another gradient too.
@@ -27,6 +29,7 @@ export class Leaf extends GradTarget {
   /** Collects the gradient of a backward on its own: for hooks, or, when `isCaptured`, to be taken instead of added. */
   setAside(isCaptured: boolean): void {
     if (this.#earlier !== null) return;
+    this.settle();
     this.#earlier = { grad: this.grad, isFilled: this.isFilled };
     this.#isCaptured = isCaptured;
     this.grad = null;
@@ -74,6 +77,7 @@ export class Leaf extends GradTarget {
     this.grad?.release();
     this.grad = bound;
     this.isBound = true;
+    this.#isStale = false;
   }
 
   /** Gives the gradient another dtype or device, with its value. */
@@ -86,10 +90,16 @@ export class Leaf extends GradTarget {
     this.grad = converted;
   }
 
-  /** Fills the gradient with zero; the next contribution is written over it instead of added. */
-  zero(): void {
-    if (this.grad !== null) kernels().copy([this.count], this.grad.dense, 0);
+  /** The next contribution is written over the gradient instead of added; until then it is zero from settle() on. */
+  empty(): void {
     this.isFilled = false;
+    this.#isStale = this.grad !== null;
+  }
+
+  /** Fills with zero what empty() has left; before anybody reads `grad`. */
+  settle(): void {
+    if (this.#isStale && !this.isFilled) kernels().copy([this.count], this.grad!.dense, 0);
+    this.#isStale = false;
   }
 
   drop(): void {
@@ -97,5 +107,6 @@ export class Leaf extends GradTarget {
     this.grad = null;
     this.isFilled = false;
     this.isBound = false;
+    this.#isStale = false;
   }
 }

@@ -1,6 +1,7 @@
 // What every optimiser does: it holds parameters in groups with options, reads their gradients, changes their values
 // in place, and saves what it remembers of the past.
 
+import { Leaf } from '../autograd/leaf.ts';
 import type { GradTarget } from '../autograd/target.ts';
 import { badOption, badStateDict } from '../errors.ts';
 import { Tensor } from '../tensor.ts';
@@ -141,7 +142,10 @@ export abstract class Optimizer<O extends LrOptions = LrOptions> {
 }
 
 /** The gradient of a parameter, where it has one. */
-export const gradOf = (param: Tensor): GradTarget['grad'] => param.target?.grad ?? null;
+export const gradOf = ({ target }: Tensor): GradTarget['grad'] => {
+  if (target instanceof Leaf) target.settle();
+  return target?.grad ?? null;
+};
 
 /** A number ≥ 0. */
 export function checkedOption(name: string, value: number): number {
