@@ -41,36 +41,47 @@ export function inCallAt<T>(site: string | null, begin: () => T): T {
 /** Where the call that this thread is in was made: "train.ts:57", or "batch at train.ts:57"; empty if nobody knows. */
 export function callSite(): string {
   if (known !== null) return known;
-  const frames = framesAbove((caller as Record<string, unknown>)[isSync ? `${method}Sync` : method]);
-  const place = placeOf(frames.find(({ file }) => !isOurs(file)) ?? frames[0]);
+  const place = placeOf(callerOf((caller as Record<string, unknown>)[isSync ? `${method}Sync` : method]));
   if (place === '') return '';
   return plainVerbs.has(method) ? place : `${method} at ${place}`;
 }
 
-interface Frame {
-  readonly file: string;
-  readonly line: number;
-  readonly column: number;
-}
-
-/** The frames of the program that has called `entry`; none if that is not running. */
-function framesAbove(entry: unknown): Frame[] {
-  if (typeof entry !== 'function') return [];
+/** The innermost frame of the program that has called `entry`, else the innermost of all; none if that is not running. */
+function callerOf(entry: unknown): NodeJS.CallSite | undefined {
+  if (typeof entry !== 'function') return undefined;
   const { stackTraceLimit, prepareStackTrace } = Error;
   const holder: { stack?: NodeJS.CallSite[] } = {};
   try {
     Error.stackTraceLimit = maxFrames;
     Error.prepareStackTrace = (_, sites) => sites;
     Error.captureStackTrace(holder, entry as (...args: never) => unknown);
-    return (holder.stack ?? []).flatMap((site) => {
-      const [name, line, column] = [site.getFileName(), site.getLineNumber(), site.getColumnNumber()];
-      if (!name || line === null || name.startsWith('node:')) return [];
-      return [{ file: pathOf(name), line, column: column ?? 1 }];
-    });
+    const sites = (holder.stack ?? []).filter((site) => sourceOf(site) !== null);
+    return sites.find((site) => !sourceOf(site)!.isOurs) ?? sites[0];
   } finally {
     Error.stackTraceLimit = stackTraceLimit;
     Error.prepareStackTrace = prepareStackTrace;
   }
+}
+
+interface Source {
+  readonly file: string;
+  readonly isOurs: boolean;
+}
+
+/** By the name that a frame gives: reading it as a URL takes longer than all else here. */
+const sources = new Map<string, Source | null>();
+
+/** The file of a frame; null for those of node itself. */
+function sourceOf(site: NodeJS.CallSite): Source | null {
+  const name = site.getFileName();
+  if (!name) return null;
+  let source = sources.get(name);
+  if (source === undefined) {
+    const file = pathOf(name);
+    source = name.startsWith('node:') ? null : { file, isOurs: isOurs(file) };
+    sources.set(name, source);
+  }
+  return source;
 }
 
 function pathOf(name: string): string {
@@ -90,20 +101,27 @@ function isOurs(file: string): boolean {
 
 const places = new Map<string, string>();
 
-function placeOf(frame: Frame | undefined): string {
-  if (frame === undefined) return '';
-  const { file, line, column } = frame;
+function placeOf(site: NodeJS.CallSite | undefined): string {
+  const [line, column] = [site?.getLineNumber(), site?.getColumnNumber()];
+  if (site === undefined || !line) return '';
+  const { file } = sourceOf(site)!;
   const key = `${file}:${line}:${column}`;
   let place = places.get(key);
   if (place === undefined) {
-    place = inSource(frame).slice(-maxLength);
+    place = inSource({ file, line, column: column ?? 1 }).slice(-maxLength);
     places.set(key, place);
   }
   return place;
 }
 
+interface Place {
+  readonly file: string;
+  readonly line: number;
+  readonly column: number;
+}
+
 /** Of a file that was compiled on the way here, the line in what it was compiled from. */
-function inSource({ file, line, column }: Frame): string {
+function inSource({ file, line, column }: Place): string {
   const entry = findSourceMap(file)?.findEntry(line - 1, column - 1);
   if (entry === undefined || !('originalSource' in entry)) return `${shortened(file)}:${line}`;
   return `${shortened(pathOf(entry.originalSource))}:${entry.originalLine + 1}`;

@@ -465,7 +465,11 @@ export function verbNotSupported(verb: string, backend: string, verbs: readonly 
 }
 
 export function deviceNotSupported(verb: string, backend: string, got: string, devices: string): Failure {
-  return unsupported(verb, `the ${backend} backend cannot reach ${got} memory; expected ${devices}`);
+  return unsupported(
+    verb,
+    `the ${backend} backend cannot reach ${got} memory; expected ${devices}`,
+    'Copy it to such memory first, or take a backend that reaches it.',
+  );
 }
 
 export function cannotBlock(verb: string, backend: string): Failure {

@@ -165,7 +165,7 @@ describe('errors', () => {
       alloc: count is not usable; expected a whole number of elements, got 1.5 (group "dp", rank 0 of 8).
       registerBackend: there is a backend named 'host' already; expected a new name (group "dp", rank 0 of 8).
       send: the solo backend does not have it (group "dp", rank 0 of 8). It has: allReduce, barrier.
-      allReduce: the host backend cannot reach cuda:0 memory; expected cpu (group "dp", rank 0 of 8).
+      allReduce: the host backend cannot reach cuda:0 memory; expected cpu (group "dp", rank 0 of 8). Copy it to such memory first, or take a backend that reaches it.
       barrier: the loopback backend may not block this thread (group "dp", rank 0 of 8). Await the asynchronous form.
       alloc: memory of the nccl backend is not visible to JavaScript (group "dp", rank 0 of 8).
       barrier: no answer from rank 2 within 1000 ms (group "dp", rank 0 of 8, seq 12). A rank may be stuck or may have skipped this call. Flight records of its ranks are in /var/flight.
