@@ -2,7 +2,15 @@
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fromHost, manualSeed, rand, scope, type Tensor } from '@ringwise/tensor';
+import {
+  fromHost,
+  type GeneratorState,
+  generator,
+  manualSeed,
+  rand,
+  scope,
+  type Tensor,
+} from '@ringwise/tensor';
 import { AdamW, type OptimizerState } from '@ringwise/tensor/optim';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { ddp, loadSnapshot, type SnapshotTensor, saveSnapshot } from '../src/index.ts';
@@ -82,9 +90,10 @@ interface Run {
   readonly optimizer: OptimizerState;
   /** Samples that all ranks together have taken. */
   readonly consumed: number;
+  readonly random: GeneratorState;
 }
 
-/** Two rounds of 24 samples, 12 a step; stops and saves after `stopAfter` of them, or goes on from where it stopped. */
+/** Two rounds of 24 samples, 12 a step, each at a learning rate that is drawn; stops and saves after `stopAfter` of them, or goes on from where it stopped. */
 function train(size: number, file: string, stopAfter = Infinity) {
   return onRanks(size, async (group) => {
     const net = makeNet(3);
@@ -95,13 +104,21 @@ function train(size: number, file: string, stopAfter = Infinity) {
       net.loadStateDict(run.model);
       optimizer.loadStateDict(run.optimizer);
     }
+    const random = generator(5);
+    if (run) random.setState(run.random);
+    const factor = new Float32Array(1);
     const share = 12 / size;
     for (let consumed = run?.consumed ?? 0; consumed < 48; consumed += 12) {
       if (consumed === stopAfter) {
-        const state = { model: net.stateDict(), optimizer: optimizer.stateDict(), consumed };
+        const state = {
+          ...{ model: net.stateDict(), optimizer: optimizer.stateDict() },
+          ...{ consumed, random: random.state() },
+        };
         await saveSnapshot(file, state, group);
         break;
       }
+      random.uniform(factor);
+      optimizer.lr = 0.01 * factor[0]!;
       optimizer.zeroGrad();
       scope(() => lossOf(model.forward, (consumed % 24) + group.rank * share, share).backward());
       await model.finish();

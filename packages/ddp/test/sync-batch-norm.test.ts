@@ -22,7 +22,7 @@ function alone(count: number): Float32Array {
 }
 
 describe('trains as one process on the joined batch, running statistics included', () => {
-  for (const counts of [[3], [3, 3], [1, 4], [2, 1, 3], [2, 2, 2, 2]])
+  for (const counts of [[3], [3, 3], [1, 4], [2, 1, 3], [2, 2, 2, 2], [3, 1, 4, 2]])
     it(`batches of ${counts.join(', ')}`, async () => {
       const ranks = values<Float32Array>(
         await withRanks(counts.length, fixture, 'trainCnn', { args: [counts] }),

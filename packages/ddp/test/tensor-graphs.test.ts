@@ -1,5 +1,5 @@
 // Graphs of @ringwise/tensor beyond one forward and one backward: gradients of two ranks are those of one process.
-import { crossEntropy, scope, type Tensor, tensor } from '@ringwise/tensor';
+import { checkpoint, crossEntropy, scope, type Tensor, tensor } from '@ringwise/tensor';
 import { buffer, Linear, Module } from '@ringwise/tensor/nn';
 import { describe, expect, it } from 'vitest';
 import { type DdpOptions, type DistributedDataParallel, ddp } from '../src/index.ts';
@@ -55,6 +55,26 @@ const steps: Record<string, Step> = {
       const [plain, more] = both.map((each) => lossOf(each, from, count));
       plain!.add(more!).backward();
     },
+  },
+  'a part that is computed again in backward': {
+    run: (net, _, from, count) => {
+      const again = (x: Tensor) => checkpoint((x: Tensor) => net.first.forward(x).tanh(), x);
+      lossOf((x) => net.second.forward(again(again(x))), from, count).backward();
+    },
+    options: { unused: 'skip', bucketBytes: 1 },
+  },
+  'a backward inside another one': {
+    run: (net, _, from, count) => {
+      const { x, y } = batch(from, count);
+      const hidden = net.second.forward(x).tanh();
+      const other = lossOf((x) => net.extra.forward(x), from, count);
+      hidden.registerHook(() => {
+        other.backward();
+        return undefined;
+      });
+      crossEntropy(hidden, y).backward();
+    },
+    options: { unused: 'skip', bucketBytes: 1 },
   },
   'a backward through a part of the model': {
     run: (net, _, from, count) => lossOf((x) => net.second.forward(x), from, count).backward(),
@@ -157,6 +177,49 @@ it('names a parameter that was frozen behind its back, and starts anew after clo
     code: 'ERR_DDP_UNUSED',
     params: ['second.weight', 'second.bias', 'extra.weight', 'extra.bias'],
   });
+});
+
+it('averages parameters of several dtypes, halves included, each in its own', async () => {
+  const run = async (size: number) =>
+    values(
+      await onRanks(size, async (group) => {
+        const net = new Net();
+        net.second.to('bfloat16');
+        const model = await ddp(net, { group, unused: 'skip' });
+        const { x, y } = batch((4 / size) * group.rank, 4 / size);
+        scope(() => {
+          const hidden = net.first.forward(x).tanh().to('bfloat16');
+          crossEntropy(net.second.forward(hidden).to('float32'), y).backward();
+        });
+        await model.finish();
+        return [net.first.weight, net.second.weight].map(({ grad }) => [grad!.dtype, grad!.toArray()]);
+      }),
+    );
+  const [alone] = await run(1);
+  const ranks = await run(2);
+  expect(alone!.map(([dtype]) => dtype)).toEqual(['float32', 'bfloat16']);
+  for (const rank of ranks) {
+    expect(rank).toEqual(ranks[0]);
+    const all = [rank, alone!].map((grads) => grads.flatMap(([, rows]) => (rows as number[][]).flat()));
+    expect(largestDifference(all[0]!, all[1]!)).toBeLessThan(2e-3);
+  }
+});
+
+it('a second backward through a freed graph says so, and the next step is averaged as always', async () => {
+  const ranks = values(
+    await onRanks(2, async (group) => {
+      const net = new Net();
+      const model = await ddp(net, { group, unused: 'skip' });
+      const loss = lossOf(model.forward, group.rank, 1);
+      loss.backward();
+      await model.finish();
+      expect(() => loss.backward()).toThrow('the graph was freed by an earlier backward');
+      net.zeroGrad();
+      await step(model, group.rank);
+      return gradients(net);
+    }),
+  );
+  expect(ranks[1]).toEqual(ranks[0]);
 });
 
 it('an error in a hook of the program leaves backward, and no later forward passes for averaged', async () => {
