@@ -3,11 +3,14 @@
 //   npx tsx examples/char-gpt/main.ts                  Shakespeare where ../shared/data has him, else made-up sentences
 //   npx tsx examples/char-gpt/main.ts --data FILE      any text
 //   npx tsx examples/char-gpt/main.ts --quick          a smaller model on made-up sentences, in seconds
+//   npx ringwise run --nproc-per-node 2 examples/char-gpt/main.ts      each batch shared out among two processes
 //
-// Claim: on text that it has not seen, its loss per character falls below 2.3 nats, with --quick below 1.6.
+// Claim: on text that it has not seen, its loss per character falls below 2.3 nats, with --quick below 1.6; and it learns
+// the same on any number of processes.
 import { parseArgs } from 'node:util';
+import { init } from '@ringwise/collectives';
+import { ddp } from '@ringwise/ddp';
 import {
-  arange,
   crossEntropy,
   fromHost,
   generator,
@@ -19,8 +22,8 @@ import {
   softmax,
   type Tensor,
 } from '@ringwise/tensor';
-import { Embedding, LayerNorm, Linear, Module, TransformerBlock } from '@ringwise/tensor/nn';
 import { AdamW, clipGradNorm, WarmupCosineLR } from '@ringwise/tensor/optim';
+import { Gpt } from './model.ts';
 import { textFrom } from './text.ts';
 
 const flag = { type: 'boolean', default: false } as const;
@@ -39,53 +42,40 @@ const size = args.quick
   : { layers: 4, width: 128, heads: 4, context: 128, batch: 16, steps: 600, goal: 2.3, lr: 1e-3 };
 const steps = args.steps ? Number(args.steps) : size.steps;
 
-class Gpt extends Module {
-  readonly characters = new Embedding(characters.length, size.width);
-  readonly places = new Embedding(size.context, size.width);
-  readonly blocks = Array.from(
-    { length: size.layers },
-    () => new TransformerBlock(size.width, size.heads, { causal: true }),
-  );
-  readonly norm = new LayerNorm(size.width);
-  readonly head = new Linear(size.width, characters.length, { bias: false });
-
-  /** Scores [rows · time, characters] of what comes next, for x [rows, time]. */
-  forward(x: Tensor): Tensor {
-    const places = arange(0, x.shape[1]!, 1, { dtype: 'int64' });
-    let hidden = this.characters.forward(x).add(this.places.forward(places));
-    for (const block of this.blocks) hidden = block.forward(hidden);
-    return this.head.forward(this.norm.forward(hidden)).reshape([-1, characters.length]);
-  }
-}
-
+await using group = await init();
 manualSeed(1);
-const model = new Gpt();
+const model = new Gpt({ ...size, characters: characters.length });
+const { forward } = await ddp(model, { group });
 const optimizer = new AdamW(model.parameters(), { lr: size.lr, betas: [0.9, 0.99], weightDecay: 0.1 });
 const schedule = new WarmupCosineLR(optimizer, { warmupSteps: Math.ceil(steps / 20), totalSteps: steps });
 
-/** The loss on random windows of tokens from … to. */
-function lossOn(from: number, to: number, draws = generator(7)): Tensor {
-  const { batch, context } = size;
-  const starts = randint(from, to - context, [batch], { generator: draws }).dataSync() as BigInt64Array;
+/** The loss on random windows of tokens from … to: all ranks draw the same batch, and each takes its rows. */
+function lossOn(from: number, to: number, draws = generator(7), ranks = 1, rank = 0): Tensor {
+  const { context } = size;
+  const batch = size.batch / ranks;
+  const drawn = randint(from, to - context, [size.batch], { generator: draws }).dataSync() as BigInt64Array;
+  const starts = drawn.subarray(rank * batch, (rank + 1) * batch);
   const [x, y] = [new Int32Array(batch * context), new Int32Array(batch * context)];
   for (const [row, start] of starts.entries()) {
     x.set(tokens.subarray(Number(start), Number(start) + context), row * context);
     y.set(tokens.subarray(Number(start) + 1, Number(start) + 1 + context), row * context);
   }
-  return crossEntropy(model.forward(fromHost(x, [batch, context])), fromHost(y));
+  return crossEntropy(forward(fromHost(x, [batch, context])), fromHost(y));
 }
 
+if (size.batch % group.size !== 0) throw new Error(`expected a number of ranks that divides ${size.batch}`);
+const log = group.rank === 0 ? console.log : () => {};
 const batches = generator(2);
 const begin = performance.now();
 for (let step = 1; step <= steps; step++) {
   scope(() => {
-    const loss = lossOn(0, split, batches);
+    const loss = lossOn(0, split, batches, group.size, group.rank);
     optimizer.zeroGrad();
     loss.backward();
     clipGradNorm(model.parameters(), 1);
     optimizer.step();
     schedule.step();
-    if (step % 50 === 0) console.log(`step ${step}/${steps}  loss ${loss.item().toFixed(3)}`);
+    if (step % 50 === 0) log(`step ${step}/${steps}  loss ${loss.item().toFixed(3)}`);
   });
 }
 const tokensPerSecond = Math.round((steps * size.batch * size.context * 1000) / (performance.now() - begin));
@@ -102,8 +92,8 @@ function write(prompt: string, count: number): string {
   }
   return written.map((number) => characters[number]).join('');
 }
-console.log(noGrad(() => write('\n', 300)));
+log(noGrad(() => write('\n', 300)));
 const heldOut = noGrad(() => scope(() => lossOn(split, tokens.length).item()));
-console.log(`loss ${heldOut.toFixed(3)} on text it has not seen, ${tokensPerSecond} characters/s`);
-if (args.json) console.log(JSON.stringify({ loss: heldOut, steps, tokensPerSecond }));
+log(`loss ${heldOut.toFixed(3)} on text it has not seen, ${tokensPerSecond} characters/s`);
+if (args.json) log(JSON.stringify({ loss: heldOut, steps, ranks: group.size, tokensPerSecond }));
 if (!(heldOut < size.goal)) throw new Error(`expected a loss below ${size.goal}, got ${heldOut}`);
