@@ -5,9 +5,9 @@
 // Prints one JSON line: the median step and its parts in microseconds, and samples per second. The labels follow from
 // the images, so the loss must fall; if it does not, the line says ok: false and the exit code is 1.
 import { parseArgs } from 'node:util';
-import { crossEntropy, fromHost, generator, manualSeed } from '@ringwise/tensor';
-import { Linear, ReLU, Sequential } from '@ringwise/tensor/nn';
+import { crossEntropy, fromHost, generator } from '@ringwise/tensor';
 import { SGD } from '@ringwise/tensor/optim';
+import { makeMlp } from './jobs/mlp.ts';
 import { measureTraining } from './training-step.ts';
 
 const { values } = parseArgs({ options: { steps: { type: 'string', default: '500' } } });
@@ -16,7 +16,6 @@ const batch = 32;
 const pixels = 784;
 const batches = 20;
 
-manualSeed(1);
 const images = new Float32Array(batches * batch * pixels);
 generator(2).uniform(images);
 const labels = new Int32Array(batches * batch);
@@ -26,13 +25,7 @@ for (let i = 0; i < labels.length; i++) {
   images.fill(1, i * pixels + (i % 10) * 70, i * pixels + (i % 10) * 70 + 70);
 }
 
-const model = new Sequential(
-  new Linear(pixels, 512),
-  new ReLU(),
-  new Linear(512, 512),
-  new ReLU(),
-  new Linear(512, 10),
-);
+const model = makeMlp();
 const optimizer = new SGD(model.parameters(), { lr: 0.01, momentum: 0.9 });
 
 measureTraining({

@@ -1,0 +1,142 @@
+// Data-parallel training against PyTorch's: the same start, the same batches, one thread a rank, in turns, in one run.
+//
+//   npx tsx bench/ddp-peers.ts [--job mlp,gpt] [--python /usr/bin/python3,venv/bin/python] [--rounds 3] [--ranks 2]
+//     [--batch 32] [--steps 400]
+//
+// Each round runs bench/ddp-step.ts on all ranks, on one, and then each python that has torch. A line per job: samples or
+// tokens per second of all ranks, medians of the rounds; `overPeer` = ours over the fastest peer's; `overAlone` = DDP over the
+// same processes that do not talk, ours and each peer's; `worldOne` = the step of one rank with DDP over the bare one;
+// `exposed` = the share of the step that the program waits for communication; `ok` = losses agree within 1e-3. Exits with
+// 1 where they do not.
+import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { gpt, gptSizes, gptText } from './jobs/gpt.ts';
+import { mlp, mlpData } from './jobs/mlp.ts';
+
+const { values } = parseArgs({
+  options: {
+    job: { type: 'string', default: 'mlp,gpt' },
+    python: { type: 'string', default: '/usr/bin/python3' },
+    rounds: { type: 'string', default: '3' },
+    ranks: { type: 'string', default: '2' },
+    batch: { type: 'string' },
+    steps: { type: 'string' },
+  },
+});
+
+interface Line {
+  readonly samplesPerSecond?: number;
+  readonly tokensPerSecond?: number;
+  readonly alone: number;
+  readonly ratio: number;
+  readonly stepUs: number;
+  readonly aloneStepUs: number;
+  readonly exposedUs?: number;
+  readonly losses: readonly number[];
+}
+interface Task {
+  readonly job: 'mlp' | 'gpt';
+  readonly batch: number;
+  readonly steps: number;
+  readonly warmup: number;
+}
+
+const jobs = { mlp, gpt };
+const ranks = Number(values.ranks);
+const median = (list: readonly number[]): number => list.toSorted((a, b) => a - b)[list.length >> 1]!;
+
+function runOurs({ job, batch, steps }: Task, processes: number): Line {
+  const launcher = ['ringwise', 'run', '--nproc-per-node', String(processes)];
+  const rank = join(import.meta.dirname, 'ddp-step.ts');
+  const args = [
+    ...launcher,
+    rank,
+    '--job',
+    job,
+    '--batch',
+    String(batch),
+    '--steps',
+    String(steps),
+    '--rounds',
+    '1',
+  ];
+  const out = execFileSync('npx', args, {
+    encoding: 'utf8',
+    timeout: 600_000,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  return JSON.parse(out.slice(out.indexOf('{'))) as Line;
+}
+
+function writeTask(folder: string, task: Task): void {
+  const { model, unitsPerSample, rate } = jobs[task.job];
+  const write = (name: string, data: Uint8Array | Int32Array | Float32Array): void =>
+    writeFileSync(join(folder, name), data);
+  const named = [...model().namedParameters()];
+  const weights = named.flatMap(([, parameter]) => [...(parameter.dataSync() as Float32Array)]);
+  write('weights', Float32Array.from(weights));
+  if (task.job === 'gpt') write('text', gptText(gptSizes.vocab));
+  else for (const [name, bytes] of Object.entries(mlpData())) write(name, bytes);
+  const parameters = named.map(([name]) => name);
+  const text = { ...task, ranks, rounds: 1, parameters, sizes: gptSizes, unitsPerSample, rate };
+  writeFileSync(join(folder, 'task.json'), JSON.stringify(text));
+}
+
+function runPeer(python: string, folder: string): Line {
+  const program = join(import.meta.dirname, 'peers', 'torch_ddp.py');
+  rmSync(join(folder, 'meeting'), { force: true });
+  return JSON.parse(execFileSync(python, [program, folder], { encoding: 'utf8', timeout: 600_000 })) as Line;
+}
+
+const agree = (a: readonly number[], b: readonly number[]): boolean =>
+  a.length === b.length && a.every((loss, i) => Math.abs(loss - b[i]!) < 1e-3);
+
+const pythons = values.python.split(',').filter((python) => {
+  const found = spawnSync(python, ['-c', 'import torch, numpy']).status === 0;
+  if (!found) console.error(`${python}: no torch or no numpy there, left out`);
+  return found;
+});
+for (const name of values.job.split(',') as Task['job'][]) {
+  const { batch, rate } = jobs[name];
+  const steps = Number(values.steps ?? (name === 'mlp' ? 400 : 20));
+  const task: Task = {
+    job: name,
+    batch: Number(values.batch ?? batch),
+    steps,
+    warmup: Math.max(20, steps >> 3),
+  };
+  const folder = mkdtempSync(join(tmpdir(), 'ddp-peers-'));
+  try {
+    writeTask(folder, task);
+    const [ours, single, theirs]: [Line[], Line[], Line[][]] = [[], [], pythons.map(() => [])];
+    for (let round = 0; round < Number(values.rounds); round++) {
+      ours.push(runOurs(task, ranks));
+      single.push(runOurs(task, 1));
+      for (const [i, python] of pythons.entries()) theirs[i]!.push(runPeer(python, folder));
+    }
+    const rateOf = (lines: readonly Line[]): number =>
+      median(lines.map((line) => line[rate as 'samplesPerSecond']!));
+    const peers = theirs.map(rateOf);
+    const ok = theirs.flat().every(({ losses }) => agree(losses, ours[0]!.losses));
+    if (!ok) process.exitCode = 1;
+    const line = {
+      ...{ job: name, ranks, batch: task.batch, unit: rate },
+      ours: rateOf(ours),
+      alone: median(ours.map(({ alone }) => alone)),
+      peers,
+      overPeer: peers.length === 0 ? null : rateOf(ours) / Math.max(...peers),
+      overAlone: [ours, ...theirs].map((lines) => median(lines.map(({ ratio }) => ratio))),
+      worldOne: median(single.map(({ stepUs, aloneStepUs }) => stepUs / aloneStepUs)),
+      exposed: median(ours.map(({ exposedUs, stepUs }) => exposedUs! / stepUs)),
+      ok,
+    };
+    const short = (_: string, value: unknown) =>
+      typeof value === 'number' ? Number(value.toPrecision(4)) : value;
+    console.log(JSON.stringify(line, short));
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}

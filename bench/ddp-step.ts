@@ -1,0 +1,104 @@
+// Training steps with DDP, in turns with the same steps of the same processes without it.
+//
+//   npx ringwise run --nproc-per-node 2 bench/ddp-step.ts [--job mlp|gpt] [--batch 32] [--steps 400] [--rounds 3]
+//
+// Rank 0 prints one JSON line: samples or tokens per second of all ranks together, with DDP and alone, and their ratio,
+// medians of the rounds; medians of rank 0's step, and of how long DDP let a rank wait for communication at the end of
+// backward, in microseconds; and every tenth loss of the warm-up, averaged over the ranks. Fails unless replicas end equal.
+import { parseArgs } from 'node:util';
+import { init } from '@ringwise/collectives';
+import { assertInSync, ddp } from '@ringwise/ddp';
+import { kernelsName, scope, type Tensor } from '@ringwise/tensor';
+import { gpt } from './jobs/gpt.ts';
+import { mlp } from './jobs/mlp.ts';
+
+const { values: args } = parseArgs({
+  options: {
+    job: { type: 'string', default: 'mlp' },
+    batch: { type: 'string' },
+    steps: { type: 'string', default: '400' },
+    rounds: { type: 'string', default: '3' },
+  },
+});
+const jobs = { mlp, gpt };
+const job = jobs[args.job as keyof typeof jobs];
+const batch = Number(args.batch ?? job.batch);
+const steps = Number(args.steps);
+
+await using group = await init();
+const nowUs = (): number => Number(process.hrtime.bigint()) / 1000;
+const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[values.length >> 1]!;
+
+class Contender {
+  readonly rates: number[] = [];
+  readonly stepUs: number[] = [];
+  readonly #optimizer: ReturnType<typeof job.optimizer>;
+  readonly #losses: ReturnType<typeof job.losses>;
+
+  constructor(parameters: Tensor[], forward: (x: Tensor) => Tensor) {
+    this.#optimizer = job.optimizer(parameters);
+    this.#losses = job.losses({ rank: group.rank, ranks: group.size, batch }, forward);
+  }
+
+  /** Returns every tenth loss; the rate is that of all ranks together. */
+  async run(count: number): Promise<number[]> {
+    const losses: number[] = [];
+    await group.barrier();
+    const begin = nowUs();
+    let before = begin;
+    for (let i = 0; i < count; i++) {
+      const loss = scope(() => {
+        const loss = (this.#losses.next().value as () => Tensor)();
+        this.#optimizer.zeroGrad();
+        loss.backward();
+        this.#optimizer.step();
+        return loss.item();
+      });
+      if (i % 10 === 0) losses.push(loss);
+      const now = nowUs();
+      this.stepUs.push(now - before);
+      before = now;
+    }
+    const rate = Float64Array.of((count * batch * job.unitsPerSample * 1e6) / (before - begin));
+    await group.allReduce(rate);
+    this.rates.push(rate[0]!);
+    return losses;
+  }
+}
+
+const [net, other] = [job.model(), job.model()];
+const model = await ddp(net, { group });
+const together = new Contender(net.parameters(), model.forward);
+const alone = new Contender(other.parameters(), (x) => other.forward(x));
+
+const warmup = Math.max(20, steps >> 3);
+const losses = Float64Array.from(await together.run(warmup));
+await group.allReduce(losses, { op: 'avg' });
+await alone.run(warmup);
+for (const { rates, stepUs } of [together, alone]) rates.length = stepUs.length = 0;
+for (let round = 0; round < Number(args.rounds); round++) {
+  for (const each of [together, alone]) await each.run(steps);
+}
+const trace = await model.trace();
+await assertInSync(net, group);
+
+if (trace !== null) {
+  const ofTrack = (kind: string) =>
+    trace.traceEvents.filter(({ name }) => name.startsWith(kind)).map(({ dur }) => dur!);
+  const line = {
+    bench: 'ddp-step',
+    kernels: kernelsName(),
+    job: args.job,
+    ...{ ranks: group.size, batch, steps },
+    [job.rate]: median(together.rates),
+    alone: median(alone.rates),
+    ratio: median(together.rates.map((rate, i) => rate / alone.rates[i]!)),
+    stepUs: median(together.stepUs),
+    aloneStepUs: median(alone.stepUs),
+    exposedUs: median(ofTrack('wait')),
+    losses: [...losses],
+  };
+  const short = (_: string, value: unknown) =>
+    typeof value === 'number' ? Number(value.toPrecision(6)) : value;
+  console.log(JSON.stringify(line, short));
+}
