@@ -5,7 +5,7 @@ import { alone, features, train } from './fixtures/features.ts';
 import { largestDifference, onRanks, values } from './ranks.ts';
 
 /** On 64 ranks what differs most from one rank to the next; the rest takes long there. */
-const many = [
+const many = ['nothing', 'PowerSGD', 'join', 'parameters that some ranks do not use'];
   'nothing',
   'the plain hook',
   'float16',
