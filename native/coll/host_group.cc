@@ -33,7 +33,7 @@ constexpr size_t kNudgeBytes = 64 * 1024;
 // Finding out where the program calls takes one part of the time in so many, on the average of this long: calls that
 // come in bursts are all found. What took long because files had to be read for it is not held against the next ones.
 constexpr int64_t kSiteShare = 100;
-constexpr int64_t kSiteAverageNs = 50 * kMillisecond;
+constexpr int64_t kSiteAverageNs = 250 * kMillisecond;
 constexpr int64_t kMaxSiteNs = 100'000;
 
 }  // namespace
