@@ -6,13 +6,6 @@ import { largestDifference, onRanks, values } from './ranks.ts';
 
 /** On 64 ranks what differs most from one rank to the next; the rest takes long there. */
 const many = ['nothing', 'PowerSGD', 'join', 'parameters that some ranks do not use'];
-  'nothing',
-  'the plain hook',
-  'float16',
-  'PowerSGD',
-  'join',
-  'parameters that some ranks do not use',
-];
 
 for (const [size, names] of [
   [8, Object.keys(features)],
