@@ -124,7 +124,7 @@ describe.skipIf(cudaDevice === null)(`gradients in memory of others on ${cudaDev
     expect(flat.toArray()).toEqual(Array.from({ length: total }, () => 4));
     step();
     expect(flat.toArray()).toEqual(Array.from({ length: total }, () => 8));
-    for (const parameter of layer.parameters()) parameter.zeroGrad();
+    for (const parameter of layer.parameters()) parameter.zeroGrad({ setToNull: false });
     expect(flat.sum().item()).toBe(0);
     expect(params[0]!.grad!.handle!.address).toBe(flat[bufferSymbol]().handle!.address);
     expect(params[0]!.value.device).toEqual({ kind: 'cuda', index: 0 });
