@@ -55,12 +55,12 @@ describe('in place', () => {
 
 describe('what is no operand', () => {
   test.each([
-    [undefined, 'undefined'],
-    [null, 'null'],
-    ['x', 'string'],
-    [[1, 2], 'an array'],
-    [1n, 'bigint'],
-  ])('%j is named', (value, name) => {
+    ['undefined', undefined],
+    ['null', null],
+    ['string', 'x'],
+    ['an array', [1, 2]],
+    ['bigint', 1n],
+  ])('%s is named', (name, value) => {
     const wrong = value as unknown as Tensor;
     const a = ones([2]);
     for (const call of [() => add(a, wrong), () => add(wrong, a), () => a.eq(wrong)])
