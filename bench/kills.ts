@@ -38,7 +38,7 @@ const { recoveredMs, ...result } = await soak({
     console.error(`${index + 1}: ${what}, ${Math.round(ms)} ms until it went on`),
 });
 const ok = result.wrong.length === 0 && result.left.length === 0;
-const sorted = recoveredMs.sort((a, b) => a - b);
+const sorted = [...recoveredMs].sort((a: number, b: number) => a - b);
 const times = { medianMs: Math.round(sorted[sorted.length >> 1]!), maxMs: Math.round(sorted.at(-1)!) };
 console.log(JSON.stringify({ bench: 'kills', kills: plan.length, ...result, ...times, ok }));
 if (!ok) process.exitCode = 1;
