@@ -231,8 +231,8 @@ describe('init that fails', () => {
   it('says so when ranks were started with different sizes or backends', async () => {
     const store = new MemoryStore();
     const errors = await Promise.all([
-      failureOf(init({ backend: 'hub', store, rank: 0, size: 2, timeoutMs: 300 })),
-      failureOf(init({ backend: 'host', store, rank: 1, size: 2, timeoutMs: 300 })),
+      failureOf(init({ backend: 'hub', store, rank: 0, size: 2, timeoutMs: 10_000 })),
+      failureOf(init({ backend: 'host', store, rank: 1, size: 2, timeoutMs: 10_000 })),
     ]);
     expect(errors[0].message).toMatch('rank 1 was started with backend host but rank 0 with hub');
     expect(errors[1].message).toMatch('rank 0 was started with backend hub but rank 1 with host');
@@ -258,7 +258,7 @@ describe('init that fails', () => {
   it('lists the backends when one is unknown', async () => {
     const error = await failureOf(init({ backend: 'gloo' }));
     expect(error.message).toBe(
-      "init: no backend named 'gloo'; expected auto, solo, host, hub. See registerBackend().",
+      "init: no backend named 'gloo'; expected auto, solo, host, mpi, hub. See registerBackend().",
     );
   });
 
