@@ -7,7 +7,7 @@ import { violationsIn } from '../check-arrows.mjs';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const packages = ['store', 'collectives', 'ddp', 'tensor', 'data', 'launch', 'testing', 'ringwise'];
-const folders = ['base', 'coll', 'sim', 'tensor', 'capi', 'node'];
+const folders = ['base', 'coll', 'mpi', 'sim', 'tensor', 'capi', 'node'];
 
 describe('the import arrows', () => {
   let tree = '';

@@ -28,6 +28,7 @@ function closureOf(name: string, seen = new Set<string>()): Set<string> {
   const manifest = JSON.parse(readFileSync(join(root, folderOf(name), 'package.json'), 'utf8')) as Manifest;
   const needs = { ...manifest.dependencies, ...manifest.optionalDependencies };
   for (const need of Object.keys(needs)) {
+    if (!need.startsWith('@ringwise/')) continue;
     const ours = need.replace('@ringwise/', '');
     if (!ours.startsWith('native-') || ours === platform) closureOf(ours, seen);
   }
