@@ -68,10 +68,9 @@ class MpiGroup {
     coll::Op op;
     Agreement agreement;
     std::optional<Transfer> transfer;
-    // allToAll: what each rank sends to this one, to be compared with what it expects, and whether all are content.
+    // allToAll: what each rank sends to this one, to be compared with what it expects; then all say that they are content.
     std::vector<uint64_t> sent, announced;
-    int is_content = 0;
-    bool has_compared = false;
+    std::optional<Agreement> contentment;
     Request comparison;  // last member: it uses those before it
   };
 

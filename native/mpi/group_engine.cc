@@ -135,21 +135,20 @@ bool MpiGroup::compare_parts() {
     running.announced.resize(static_cast<size_t>(size_));
     check(MPI_Ialltoall(running.sent.data(), 1, MPI_UINT64_T, running.announced.data(), 1, MPI_UINT64_T, channel_->comm, running.comparison.slot()), "MPI_Ialltoall");
   }
-  if (!running.comparison.test()) return false;
-  if (running.has_compared) return running.is_content != 0;  // else somebody has reported it
-  running.has_compared = true;
-  const coll::Signature own = coll::signature_of(op, rank_, size_);
-  std::optional<Failure> wrong;
-  for (int peer = 0; peer < size_ && !wrong; ++peer) {
-    const coll::Signature mine = coll::greeting_from(own, op, peer);
-    coll::Signature theirs = mine;
-    theirs.count = running.announced[static_cast<size_t>(peer)];
-    if (mine.count != theirs.count) wrong = coll::disagreement(rank_, mine, peer, theirs);
+  if (!running.contentment) {
+    if (!running.comparison.test()) return false;
+    const coll::Signature own = coll::signature_of(op, rank_, size_);
+    for (int peer = 0; peer < size_; ++peer) {
+      const coll::Signature mine = coll::greeting_from(own, op, peer);
+      coll::Signature theirs = mine;
+      theirs.count = running.announced[static_cast<size_t>(peer)];
+      if (mine.count != theirs.count) throw coll::disagreement(rank_, mine, peer, theirs);
+    }
+    // Whoever is not content never comes here, so that the others wait for the verdict.
+    running.contentment.emplace(own, channel_->comm, rank_, size_, channel_->outbox);
   }
-  running.is_content = wrong ? 0 : 1;
-  check(MPI_Iallreduce(MPI_IN_PLACE, &running.is_content, 1, MPI_INT, MPI_MIN, channel_->comm, running.comparison.slot()), "MPI_Iallreduce");
-  if (wrong) throw *wrong;
-  return false;
+  running.contentment->advance();
+  return running.contentment->done();
 }
 
 /// Whether what is pending needs a rank that has left without it. Called when nothing moves any more.

@@ -63,7 +63,7 @@ for (const [name, kind, command, flags] of launchers) {
     });
     afterAll(async () => {
       for (const pool of pools.values()) await (await pool).end();
-    });
+    }, 120_000); // MPI ends when all ranks do
   });
 }
 
