@@ -92,6 +92,12 @@ bool SharedLibrary::open(const std::string& path) {
   return false;
 }
 
+std::string SharedLibrary::failures() const {
+  std::string text;
+  for (const std::string& failure : tried_) text += (text.empty() ? "" : "; ") + failure;
+  return text;
+}
+
 void* SharedLibrary::symbol(const char* name) const { return handle_ ? dlsym(handle_, name) : nullptr; }
 
 }  // namespace ringwise

@@ -28,6 +28,8 @@ class SharedLibrary {
   const std::string& path() const { return path_; }
   /// Every path that did not load, with the reason, in the order in which they were tried.
   const std::vector<std::string>& tried() const { return tried_; }
+  /// The same as one text.
+  std::string failures() const;
 
  private:
   bool open(const std::string& path);

@@ -207,6 +207,12 @@ inline DType float_of(Call& call) {
   return call.block(0).dtype == DType::Float64 ? DType::Float64 : DType::Float32;
 }
 
+/// The dtype of operand 0 as float_of has it; on a CUDA device halves too, which are computed in float32.
+inline DType stored_in(Call& call) {
+  const DType dtype = call.block(0).dtype;
+  return is_half(dtype) && !call.is_on_host() ? dtype : float_of(call);
+}
+
 /// Adds one function to `exports`.
 void define_function(napi_env env, napi_value exports, TensorState* state, const char* name, napi_callback callback);
 /// Add the kernel functions to `exports`.

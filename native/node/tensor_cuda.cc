@@ -7,6 +7,7 @@
 
 #include "node/tensor_guard.h"
 #include "tensor/cuda/cublas_lt.h"
+#include "tensor/cuda/cudnn.h"
 #include "tensor/cuda/info.h"
 
 namespace ringwise::node {
@@ -181,15 +182,22 @@ Napi::Value cuda_download_async(const Napi::CallbackInfo& info) {
 Napi::Value cuda_libraries(const Napi::CallbackInfo& info) {
   return guarded(info, [&] {
     const Napi::Env env = info.Env();
+    auto result = Napi::Array::New(env);
+    const auto add = [&](const char* name, const SharedLibrary& found, const std::string& reason, const std::string& version) {
+      auto library = Napi::Object::New(env);
+      library.Set("name", name);
+      library.Set("path", found.path());
+      library.Set("version", version);
+      library.Set("reason", reason);
+      result.Set(result.Length(), library);
+    };
+    const auto dotted = [](size_t major, size_t minor) { return std::to_string(major) + "." + std::to_string(minor); };
     const tensor::cuda::CublasLt& lt = tensor::cuda::cublas_lt();
-    auto library = Napi::Object::New(env);
-    library.Set("name", "cublasLt");
-    library.Set("path", lt.library.path());
-    const size_t version = lt.reason.empty() ? lt.cublasLtGetVersion() : 0;
-    library.Set("version", version == 0 ? "" : std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100));
-    library.Set("reason", lt.reason);
-    auto result = Napi::Array::New(env, 1);
-    result.Set(uint32_t{0}, library);
+    const size_t lt_version = lt.reason.empty() ? lt.cublasLtGetVersion() : 0;
+    add("cublasLt", lt.library, lt.reason, lt_version == 0 ? "" : dotted(lt_version / 10000, lt_version / 100 % 100));
+    const tensor::cuda::Cudnn& dnn = tensor::cuda::cudnn();
+    const size_t dnn_version = dnn.reason.empty() ? dnn.cudnnGetVersion() : 0;
+    add("cuDNN", dnn.library, dnn.reason, dnn_version == 0 ? "" : dotted(dnn_version / 10000, dnn_version / 100 % 100));
     return result.As<Napi::Value>();
   });
 }
@@ -230,7 +238,7 @@ Napi::Value cuda_empty_cache(const Napi::CallbackInfo& info) {
   return guarded(info, [&] {
     Device& device = entered(integer(info, 0));
     device.synchronize();
-    device.memory().empty_cache();
+    device.empty_caches();
     return info.Env().Undefined();
   });
 }
@@ -253,6 +261,7 @@ void define_cuda(Napi::Env env, Napi::Object exports, TensorState* state) {
   define("cudaSynchronize", &cuda_synchronize);
   define("cudaMemory", &cuda_memory);
   define("cudaEmptyCache", &cuda_empty_cache);
+  define_pinned(env, exports, state);
   define_streams(env, exports, state);
   define_steps(env, exports, state);
 }

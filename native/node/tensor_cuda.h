@@ -9,6 +9,7 @@ namespace ringwise::node {
 
 /// Adds the functions to `exports`; `state` lives as long as the environment.
 void define_cuda(Napi::Env env, Napi::Object exports, TensorState* state);
+void define_pinned(Napi::Env env, Napi::Object exports, TensorState* state);
 void define_streams(Napi::Env env, Napi::Object exports, TensorState* state);
 void define_steps(Napi::Env env, Napi::Object exports, TensorState* state);
 

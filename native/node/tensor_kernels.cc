@@ -112,6 +112,46 @@ void nll_grad(Call& call) {
                           call.dense(2, label, rows), rows, cols);
 }
 
+/// (rows, cols, ignored label, smoothing); operands: an output, scores, labels, what is kept, weight, which may be absent
+tensor::CrossEntropy cross_entropy_of(Call& call, DType dtype) {
+  tensor::CrossEntropy x{};
+  x.rows = call.size(0);
+  x.cols = call.size(1);
+  const double ignored = call.number(2);
+  // No label that is ignored can be what int64 does not hold.
+  x.ignored = std::abs(ignored) < 0x1p63 ? static_cast<int64_t>(ignored) : std::numeric_limits<int64_t>::min();
+  x.smoothing = call.number(3);
+  x.label = label_of(call);
+  x.scores = call.dense(1, dtype, area(x.rows, x.cols));
+  x.labels = call.dense(2, x.label, x.rows);
+  x.kept = call.dense(3, dtype, area(2, x.rows));
+  if (call.has(4)) x.weight = call.dense(4, dtype, x.cols);
+  return x;
+}
+
+/// The first output: losses; operand 5, which may be absent: counts
+void cross_entropy(Call& call) {
+  const DType dtype = float_of(call);
+  tensor::CrossEntropy x = cross_entropy_of(call, dtype);
+  x.losses = call.dense(0, dtype, x.rows);
+  if (call.has(5)) x.counts = call.dense(5, dtype, x.rows);
+  call.kernels().cross_entropy(dtype, x);
+}
+
+/// (…, whether each row has a gradient of its own); the first output: gradient of the scores; operands 5 and 6: gradient of
+/// the losses, divisor
+void cross_entropy_grad(Call& call) {
+  const DType dtype = float_of(call);
+  tensor::CrossEntropyGrad g{};
+  g.forward = cross_entropy_of(call, dtype);
+  g.is_per_row = call.flag(4);
+  g.grad_scores = call.dense(0, dtype, area(g.forward.rows, g.forward.cols));
+  g.grad = call.dense(5, dtype, g.is_per_row ? g.forward.rows : 1);
+  if (call.has(6)) g.divisor = call.dense(6, dtype, 1);
+  g.number = call.value(6);
+  call.kernels().cross_entropy_grad(dtype, g);
+}
+
 tensor::LookupSizes lookup_sizes(Call& call) {
   return {call.size(0), call.size(1), call.size(2), call.size(3), call.flag(4)};
 }
@@ -190,6 +230,8 @@ void define_kernels(napi_env env, napi_value exports, TensorState* state) {
   define("logSoftmaxGrad", &entry<log_softmax_grad>);
   define("nll", &entry<nll>);
   define("nllGrad", &entry<nll_grad>);
+  define("crossEntropy", &entry<cross_entropy>);
+  define("crossEntropyGrad", &entry<cross_entropy_grad>);
   define("lookup", &entry<lookup>);
   define("scatterAdd", &entry<scatter_add>);
   define("cumsum", &entry<cumsum>);

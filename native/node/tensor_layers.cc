@@ -38,14 +38,14 @@ struct Conv {
 /// (); operands: output, input, weight
 void conv2d(Call& call) {
   const Conv c(call);
-  const DType dtype = float_of(call);
+  const DType dtype = stored_in(call);
   call.kernels().conv2d(dtype, call.dense(0, dtype, c.out), call.dense(1, dtype, c.x), call.dense(2, dtype, c.weight), c.s);
 }
 
 /// (accumulate); operands: gradient of the input, of the output, weight
 void conv2d_grad_input(Call& call) {
   const Conv c(call);
-  const DType dtype = float_of(call);
+  const DType dtype = stored_in(call);
   call.kernels().conv2d_grad_input(dtype, call.dense(0, dtype, c.x), call.dense(1, dtype, c.out),
                                    call.dense(2, dtype, c.weight), c.s, call.flag(0));
 }
@@ -53,7 +53,7 @@ void conv2d_grad_input(Call& call) {
 /// (accumulate); operands: gradient of the weight, of the output, input
 void conv2d_grad_weight(Call& call) {
   const Conv c(call);
-  const DType dtype = float_of(call);
+  const DType dtype = stored_in(call);
   call.kernels().conv2d_grad_weight(dtype, call.dense(0, dtype, c.weight), call.dense(1, dtype, c.out),
                                     call.dense(2, dtype, c.x), c.s, call.flag(0));
 }

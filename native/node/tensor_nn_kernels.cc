@@ -14,13 +14,22 @@ void* dense_or_null(Call& call, size_t i, DType dtype, size_t count) {
   return call.has(i) ? call.dense(i, dtype, count) : nullptr;
 }
 
-/// The dtype of operand 0 as float_of has it; on a CUDA device halves too, which are computed in float32.
-DType stored_in(Call& call) {
-  const DType dtype = call.block(0).dtype;
-  return is_half(dtype) && !call.is_on_host() ? dtype : float_of(call);
-}
 /// The dtype of what belongs to a row of these.
 DType computed_in(DType stored) { return is_half(stored) ? DType::Float32 : stored; }
+tensor::Activation activation_at(Call& call, size_t i) {
+  const int activation = call.integer(i);
+  if (activation < 0 || activation >= static_cast<int>(tensor::Activation::Count)) {
+    throw std::invalid_argument("linear: unknown activation.");
+  }
+  return static_cast<tensor::Activation>(activation);
+}
+
+/// A kernel that not every device has; its caller asks for the parts there.
+template <class Kernel>
+Kernel fused(Kernel kernel) {
+  if (kernel == nullptr) throw std::invalid_argument("linear: no fused kernel. This is a bug in @ringwise/tensor.");
+  return kernel;
+}
 
 /// (rows, cols, eps); operands: out, rstd, a, mean, addend, sum, gamma, beta, of which those from mean on may be absent
 void norm(Call& call) {
@@ -59,6 +68,37 @@ void norm_grad(Call& call) {
   x.grad_gamma = dense_or_null(call, 6, dtype, x.cols);
   x.grad_beta = dense_or_null(call, 7, dtype, x.cols);
   call.kernels().norm_grad(dtype, x);
+}
+
+/// (rows, outs, ins, activation); operands: out, x, w, bias, values before the activation; the last two may be absent
+void linear(Call& call) {
+  tensor::Linear x{};
+  x.rows = call.size(0);
+  x.outs = call.size(1);
+  x.ins = call.size(2);
+  x.activation = activation_at(call, 3);
+  const DType dtype = float_of(call);
+  x.out = call.dense(0, dtype, area(x.rows, x.outs));
+  x.x = call.dense(1, dtype, area(x.rows, x.ins));
+  x.w = call.dense(2, dtype, area(x.outs, x.ins));
+  x.bias = dense_or_null(call, 3, dtype, x.outs);
+  x.before = dense_or_null(call, 4, dtype, area(x.rows, x.outs));
+  fused(call.kernels().linear)(dtype, x);
+}
+
+/// (rows, outs, activation); operands: gradient before the activation, of the result, what was saved, gradient of the
+/// bias; the last may be absent
+void linear_grad(Call& call) {
+  tensor::LinearGrad x{};
+  x.rows = call.size(0);
+  x.outs = call.size(1);
+  x.activation = activation_at(call, 2);
+  const DType dtype = float_of(call);
+  x.grad_before = call.dense(0, dtype, area(x.rows, x.outs));
+  x.grad = call.dense(1, dtype, area(x.rows, x.outs));
+  x.saved = call.dense(2, dtype, area(x.rows, x.outs));
+  x.grad_bias = dense_or_null(call, 3, dtype, x.outs);
+  fused(call.kernels().linear_grad)(dtype, x);
 }
 
 /// `live`: where a captured step has the seed and its first block; -1 outside of one.
@@ -181,6 +221,8 @@ void attention_grad(Call& call) {
 void define_nn_kernels(napi_env env, napi_value exports, TensorState* state) {
   define_function(env, exports, state, "norm", &entry<norm>);
   define_function(env, exports, state, "normGrad", &entry<norm_grad>);
+  define_function(env, exports, state, "linear", &entry<linear>);
+  define_function(env, exports, state, "linearGrad", &entry<linear_grad>);
   define_function(env, exports, state, "random", &entry<random>);
   define_function(env, exports, state, "dropout", &entry<dropout>);
   define_function(env, exports, state, "attention", &entry<attention>);

@@ -18,6 +18,8 @@
 #include "base/dtype.h"
 #include "base/target.h"
 #include "tensor/attention.h"
+#include "tensor/cross_entropy.h"
+#include "tensor/linear.h"
 #include "tensor/norm.h"
 #include "tensor/random.h"
 #include "tensor/optimizer.h"
@@ -27,10 +29,10 @@ namespace ringwise::tensor {
 
 // The order of these is part of the addon's interface; packages/tensor/src/kernels.ts has the same.
 enum class MapOp : int {
-  Neg, Abs, Sign, Exp, Log, Sqrt, Rsqrt, Square, Sin, Cos, Tanh, Sigmoid, Relu, Erf, Gelu, Silu, Floor, Ceil, Round, Trunc,
+  Neg, Abs, Sign, Exp, Log, Sqrt, Rsqrt, Square, Sin, Cos, Tanh, Sigmoid, Relu, Erf, Gelu, GeluTanh, Silu, Floor, Ceil, Round, Trunc,
   LogicalNot,
   Add, Sub, Mul, Div, Pow, Max, Min, Eq, Ne, Lt, Le, LogicalAnd, LogicalOr, LogicalXor,
-  ReluGrad, SigmoidGrad, TanhGrad, GeluGrad, SiluGrad,
+  ReluGrad, SigmoidGrad, TanhGrad, GeluGrad, GeluTanhGrad, SiluGrad,
   Where, MulAdd, Clamp, InRange,
   Count,
 };
@@ -86,8 +88,13 @@ struct Kernels {
   /// c[m,n] = op(A)[m,k] op(B)[k,n], plus c when `accumulate`; c is dense. A transposed operand is stored [k,m] or [n,k].
   void (*matmul)(float* c, const float* a, const float* b, const MatmulSizes&);
   void (*matmul_double)(double* c, const double* a, const double* b, const MatmulSizes&);
-  /// As those, for every index of a walk whose strides are bytes. Null where matrices are taken one by one.
+  /// As those, for every index of a walk whose strides are bytes, and of float16 and bfloat16 too, summed in float32. Null
+  /// where matrices are taken one by one.
   void (*matmul_walk)(const Walk&, const MatmulSizes&);
+
+  /// Null where a layer is a product and elementwise operations.
+  void (*linear)(DType, const Linear&);
+  void (*linear_grad)(DType, const LinearGrad&);
 
   /// Row by row over dense float32 or float64.
   void (*log_softmax)(DType, void* out, const void* a, size_t rows, size_t cols);
@@ -96,6 +103,8 @@ struct Kernels {
   void (*nll)(DType, void* losses, const void* log_probs, DType label, const void* labels, size_t rows, size_t cols);
   void (*nll_grad)(DType, void* grad_in, const void* grad_losses, DType label, const void* labels, size_t rows,
                    size_t cols);
+  void (*cross_entropy)(DType, const CrossEntropy&);
+  void (*cross_entropy_grad)(DType, const CrossEntropyGrad&);
 
   /// out = the elements of a that int64 indices name along `size`.
   void (*lookup)(DType, void* out, const void* a, const int64_t* index, const LookupSizes&);
@@ -110,7 +119,7 @@ struct Kernels {
   /// Dense [batch, rows, cols] with zeros above (below, when `upper`) the given diagonal.
   void (*triangle)(DType, void* out, const void* a, size_t batch, size_t rows, size_t cols, int64_t diagonal, bool upper);
 
-  /// Dense float32 or float64. What a window covers outside of its plane counts as 0.
+  /// Dense float32 or float64; on CUDA also float16 or bfloat16, summed in float32. What a window covers outside of its plane counts as 0.
   void (*conv2d)(DType, void* out, const void* x, const void* weight, const ConvSizes&);
   void (*conv2d_grad_input)(DType, void* grad_x, const void* grad, const void* weight, const ConvSizes&, bool accumulate);
   void (*conv2d_grad_weight)(DType, void* grad_weight, const void* grad, const void* x, const ConvSizes&, bool accumulate);

@@ -161,4 +161,32 @@ TEST("every level reduces halves to the same bits, also at lengths that no vecto
   }
 }
 
+TEST("the average of two, into both of them at once, has the bits of a sum that is divided") {
+  std::vector<float> a{1.f, -0.f, 0x1p-149f, 0x1p-126f, 0x1.fffffep127f, 0x1.fffffep127f, 3.f, std::numeric_limits<float>::infinity()};
+  std::vector<float> b{2.f, -0.f, 0.f, 0x1p-149f, 0x1.fffffep127f, -1.f, 0x1p-24f, -1.f};
+  uint32_t state = 1;
+  while (a.size() < 1003) {  // no vector divides it
+    state = state * 1664525 + 1013904223;
+    a.push_back(static_cast<float>(static_cast<int32_t>(state)) * 0x1p-40f);
+    b.push_back(static_cast<float>(static_cast<int32_t>(state * 7)) * 0x1p-30f);
+  }
+  std::vector<float> expected(a.size());
+  for (size_t i = 0; i < a.size(); ++i) expected[i] = reduce_pair<float>(DType::Float32, ReduceOp::Avg, a[i], b[i]);
+  for (const CpuLevel level : {CpuLevel::Baseline, CpuLevel::Avx2, CpuLevel::Avx512}) {
+    auto first = a, second = b;
+    coll::reduce_kernels(level).join_twice(DType::Float32, ReduceOp::Avg, bytes(first), bytes(second), bytes(first), bytes(second), a.size());
+    int wrong = 0;
+    for (size_t i = 0; i < a.size(); ++i) {
+      wrong += std::bit_cast<uint32_t>(first[i]) != std::bit_cast<uint32_t>(expected[i]);
+      wrong += std::bit_cast<uint32_t>(second[i]) != std::bit_cast<uint32_t>(expected[i]);
+    }
+    CHECK_EQ(wrong, 0);
+  }
+  const std::byte* sources[] = {bytes(a), bytes(b)};
+  std::byte* outputs[] = {bytes(a), bytes(b)};
+  coll::combine(DType::Float32, ReduceOp::Avg, sources, 2, outputs, 2, a.size());
+  CHECK(a == b);
+  CHECK_EQ(a[1002], expected[1002]);
+}
+
 int main() { return run_all(); }

@@ -22,6 +22,9 @@ static_assert(sizeof(cuda::LtChoice) == sizeof(cublasLtMatmulHeuristicResult_t))
 static_assert(offsetof(cuda::LtChoice, workspace_bytes) == offsetof(cublasLtMatmulHeuristicResult_t, workspaceSize));
 static_assert(offsetof(cuda::LtChoice, status) == offsetof(cublasLtMatmulHeuristicResult_t, state));
 static_assert(cuda::kLtReal32 == CUDA_R_32F && cuda::kLtReal64 == CUDA_R_64F);
+static_assert(cuda::kLtReal16 == CUDA_R_16F && cuda::kLtBfloat16 == CUDA_R_16BF);
+static_assert(cuda::kLtReductions == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK);
+static_assert(cuda::kLtReduceInComputeType == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
 static_assert(cuda::kLtCompute32 == CUBLAS_COMPUTE_32F && cuda::kLtCompute64 == CUBLAS_COMPUTE_64F);
 static_assert(cuda::kLtComputeTf32 == CUBLAS_COMPUTE_32F_FAST_TF32 && CUBLAS_OP_N == 0 && CUBLAS_OP_T == 1);
 static_assert(cuda::kLtTransposeA == CUBLASLT_MATMUL_DESC_TRANSA && cuda::kLtTransposeB == CUBLASLT_MATMUL_DESC_TRANSB);

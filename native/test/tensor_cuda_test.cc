@@ -2,7 +2,7 @@
 // random layouts, dtypes and sizes; what kernels find out about indices; copies.
 #include <limits>
 
-#include "tensor_cuda_twin.h"
+#include "tensor_cuda_products.h"
 
 using namespace ringwise;
 using namespace ringwise::tensor;
@@ -61,8 +61,8 @@ struct Walks {
 /// Whether an operation is defined on floating point alone.
 bool needs_float(MapOp op) {
   using enum MapOp;
-  for (const MapOp each : {Exp, Log, Sqrt, Rsqrt, Sin, Cos, Tanh, Sigmoid, Erf, Gelu, Silu, Floor, Ceil, Round, Trunc, Div,
-                           SigmoidGrad, TanhGrad, GeluGrad, SiluGrad}) {
+  for (const MapOp each : {Exp, Log, Sqrt, Rsqrt, Sin, Cos, Tanh, Sigmoid, Erf, Gelu, GeluTanh, Silu, Floor, Ceil, Round, Trunc,
+                           Div, SigmoidGrad, TanhGrad, GeluGrad, GeluTanhGrad, SiluGrad}) {
     if (op == each) return true;
   }
   return false;
@@ -72,7 +72,7 @@ bool is_float(DType dtype) { return dtype == DType::Float32 || dtype == DType::F
 }  // namespace
 
 TEST("map gives what the CPU gives, for every operation, any dtypes and layouts") {
-  const Kernels& device = cuda::kernels();
+  const Kernels& device = gpu::kernels();
   for (int round = 0; round < 3000; round++) {
     const auto op = static_cast<MapOp>(round % static_cast<int>(MapOp::Count));
     const DType compute = kTypes[below(3) ? below(2) : below(8)];
@@ -104,7 +104,7 @@ TEST("map gives what the CPU gives, for every operation, any dtypes and layouts"
 }
 
 TEST("copy converts between all dtypes and layouts as the CPU does") {
-  const Kernels& device = cuda::kernels();
+  const Kernels& device = gpu::kernels();
   for (int round = 0; round < 1500; round++) {
     Walks walks(2);
     const View out = view_of(kTypes[round % 8], walks.on_host.rank, walks.on_host.shape, false);
@@ -118,7 +118,7 @@ TEST("copy converts between all dtypes and layouts as the CPU does") {
 }
 
 TEST("reductions over any dimensions, short and cut into chunks") {
-  const Kernels& device = cuda::kernels();
+  const Kernels& device = gpu::kernels();
   for (int round = 0; round < 1500; round++) {
     Walks walks(2);
     Walk& shape = walks.on_host;
@@ -161,35 +161,15 @@ TEST("reductions over any dimensions, short and cut into chunks") {
   }
 }
 
-TEST("matrix products, transposed, strided and in batches") {
-  const Kernels& device = cuda::kernels();
-  for (int round = 0; round < 60; round++) {
-    const size_t m = 1 + below(150), n = 1 + below(150), k = 1 + below(70), batch = 1 + below(3);
-    const bool trans_a = below(2), trans_b = below(2), accumulate = below(2);
-    const size_t a_step = (trans_a ? m : k) + below(3), b_step = (trans_b ? k : n) + below(3);
-    const size_t a_rows = trans_a ? k : m, b_rows = trans_b ? n : k;
-    const size_t a_last = (a_rows - 1) * a_step + (trans_a ? m : k), b_last = (b_rows - 1) * b_step + (trans_b ? k : n);
-    Twin c(DType::Float32, batch * m * n), a(DType::Float32, (batch - 1) * a_last + a_last), b(DType::Float32, b_last);
-    a.upload();
-    const MatmulSizes sizes{m, n, k, a_step, b_step, trans_a, trans_b, accumulate};
-    for (size_t i = 0; i < batch; i++) cpu.matmul(c.host<float>() + i * m * n, a.host<float>() + i * a_last, b.host<float>(), sizes);
-    Walk walk;
-    walk.rank = 1;
-    walk.operands = 3;
-    walk.shape[0] = batch;
-    const size_t steps[] = {m * n * sizeof(float), a_last * sizeof(float), 0};
-    char* const data[] = {c.device<char>(), a.device<char>(), b.device<char>()};
-    for (int i = 0; i < 3; i++) {
-      walk.operand[i].data = data[i];
-      walk.operand[i].strides[0] = static_cast<ptrdiff_t>(steps[i]);
-    }
-    device.matmul_walk(walk, sizes);
-    c.compare(1e-4, "matmul");
-  }
+TEST("matrix products, transposed, strided and in batches, by the own kernel") {
+  check_products(60, [](const Walk& walk, const MatmulSizes& sizes) {
+    gpu::kernels().matmul_walk(walk, sizes);
+    return true;
+  });
 }
 
 TEST("rows: softmax, its gradient, likelihoods, sorting, running sums, triangles") {
-  const Kernels& device = cuda::kernels();
+  const Kernels& device = gpu::kernels();
   for (const size_t cols : {1, 2, 31, 33, 256, 1000}) {
     for (const DType dtype : {DType::Float32, DType::Float64}) {
       const size_t rows = 1 + below(6), count = rows * cols;
@@ -208,6 +188,21 @@ TEST("rows: softmax, its gradient, likelihoods, sorting, running sums, triangles
       cpu.nll_grad(dtype, into.host(), loss.host(), DType::Int64, labels.host(), rows, cols);
       device.nll_grad(dtype, into.device(), loss.device(), DType::Int64, labels.device(), rows, cols);
       into.compare(4e-6, "nll_grad");
+      Twin kept(dtype, 2 * rows), counts(dtype, rows), weight(dtype, cols);
+      labels.host<int64_t>()[0] = -100;
+      labels.upload();
+      const double smoothing = cols % 2 ? 0.25 : 0;
+      const CrossEntropy on_host{rows,      cols,          a.host(),    DType::Int64, labels.host(), -100,
+                                 smoothing, weight.host(), kept.host(), loss.host(),  counts.host()};
+      const CrossEntropy on_device{rows,      cols,            a.device(),    DType::Int64,  labels.device(), -100,
+                                   smoothing, weight.device(), kept.device(), loss.device(), counts.device()};
+      cpu.cross_entropy(dtype, on_host);
+      device.cross_entropy(dtype, on_device);
+      loss.compare(2e-5, "cross_entropy");
+      counts.compare(0, "cross_entropy's counts");
+      device.cross_entropy_grad(dtype, {on_device, into.device(), grad.device(), true, nullptr, 1});
+      cpu.cross_entropy_grad(dtype, {on_host, into.host(), grad.host(), true, nullptr, 1});
+      into.compare(2e-5, "cross_entropy_grad");
     }
     for (const DType dtype : kTypes) {
       const size_t rows = 1 + below(4), most = 1 + below(cols);
@@ -227,7 +222,7 @@ TEST("rows: softmax, its gradient, likelihoods, sorting, running sums, triangles
 }
 
 TEST("lookups and sums into places, in the same order as on the CPU") {
-  const Kernels& device = cuda::kernels();
+  const Kernels& device = gpu::kernels();
   for (int round = 0; round < 200; round++) {
     const DType dtype = kTypes[round % 8];
     const LookupSizes x{1 + below(3), 1 + below(20), 1 + below(9), 1 + below(9), round % 3 == 0};
@@ -245,7 +240,7 @@ TEST("lookups and sums into places, in the same order as on the CPU") {
 }
 
 TEST("optimiser steps, norms and scaling of many tensors, at every alignment") {
-  const Kernels& device = cuda::kernels();
+  const Kernels& device = gpu::kernels();
   for (int round = 0; round < 24; round++) {
     OptimizerRule rule;
     rule.kind = static_cast<OptimizerKind>(round % 4);
@@ -309,7 +304,7 @@ TEST("optimiser steps, norms and scaling of many tensors, at every alignment") {
 }
 
 TEST("an index or label outside is reported at the next wait, once, and nothing is written outside") {
-  cuda::Device& device = cuda::current_device();
+  gpu::Device& device = gpu::current_device();
   Twin out(DType::Float32, 4), a(DType::Float32, 4), index(DType::Int64, 4), loss(DType::Float32, 1);
   for (const int64_t bad : {int64_t{-1}, int64_t{4}, std::numeric_limits<int64_t>::max()}) {
     index.host<int64_t>()[0] = bad;
@@ -324,18 +319,18 @@ TEST("an index or label outside is reported at the next wait, once, and nothing 
       }
       return std::string();
     };
-    cuda::kernels().lookup(DType::Float32, out.device(), a.device(), index.device<int64_t>(), x);
+    gpu::kernels().lookup(DType::Float32, out.device(), a.device(), index.device<int64_t>(), x);
     CHECK_EQ(message(), "lookup: an index on cuda:0 was out of range in a");
-    cuda::kernels().scatter_add(DType::Float32, out.device(), a.device(), index.device<int64_t>(), x);
+    gpu::kernels().scatter_add(DType::Float32, out.device(), a.device(), index.device<int64_t>(), x);
     CHECK_EQ(message(), "lookup: an index on cuda:0 was out of range in a");
-    cuda::kernels().nll(DType::Float32, loss.device(), a.device(), DType::Int64, index.device(), 1, 4);
+    gpu::kernels().nll(DType::Float32, loss.device(), a.device(), DType::Int64, index.device(), 1, 4);
     CHECK_EQ(message(), "loss: a label on cuda:0 was out of range in an e");
     CHECK_EQ(message(), "");
   }
 }
 
 TEST("copies larger than all pinned chunks arrive whole, in both directions") {
-  cuda::Device& device = cuda::current_device();
+  gpu::Device& device = gpu::current_device();
   for (const size_t bytes : {size_t{1}, (size_t{1} << 20) - 1, (size_t{5} << 20) + 7}) {
     std::vector<unsigned char> from(bytes), to(bytes);
     for (size_t i = 0; i < bytes; i++) from[i] = static_cast<unsigned char>(i * 7 + i / 1000);
@@ -347,4 +342,8 @@ TEST("copies larger than all pinned chunks arrive whole, in both directions") {
   }
 }
 
-int main() { return test::run_on_device(); }
+int main() {
+  // The library has a test of its own.
+  setenv("RINGWISE_LIBCUBLASLT", "none", 1);
+  return test::run_on_device();
+}

@@ -19,6 +19,7 @@
 namespace ringwise::test {
 
 using namespace ringwise::tensor;
+namespace gpu = tensor::cuda;  // beside ringwise::cuda, the driver
 
 inline std::mt19937 random_bits(11);
 inline size_t below(size_t limit) { return random_bits() % limit; }
@@ -55,11 +56,11 @@ inline void set(DType dtype, void* data, size_t i, double value) {
 class Twin {
  public:
   Twin(DType dtype, size_t count) : dtype_(dtype), count_(count), host_(count * byte_size(dtype) + 1) {
-    cuda::check(cuda::driver().cuMemAlloc_v2(&device_, std::max<size_t>(count * byte_size(dtype), 1)), "cuMemAlloc");
+    gpu::check(gpu::driver().cuMemAlloc_v2(&device_, std::max<size_t>(count * byte_size(dtype), 1)), "cuMemAlloc");
     for (size_t i = 0; i < count; i++) set(dtype, host_.data(), i, static_cast<double>(below(81)) / 8 - 5);
     upload();
   }
-  ~Twin() { cuda::driver().cuMemFree_v2(device_); }
+  ~Twin() { gpu::driver().cuMemFree_v2(device_); }
   Twin(const Twin&) = delete;
   Twin& operator=(const Twin&) = delete;
 
@@ -69,12 +70,12 @@ class Twin {
   T* host() { return reinterpret_cast<T*>(host_.data()); }
   template <class T = void>
   T* device() const { return reinterpret_cast<T*>(device_); }
-  void upload() { cuda::current_device().upload(device(), host_.data(), count_ * byte_size(dtype_)); }
+  void upload() { gpu::current_device().upload(device(), host_.data(), count_ * byte_size(dtype_)); }
 
   /// What the device has against what the host has, relative to their size.
   void compare(double tolerance, const std::string& what) {
     std::vector<char> got(host_.size());
-    cuda::current_device().download(got.data(), device(), count_ * byte_size(dtype_));
+    gpu::current_device().download(got.data(), device(), count_ * byte_size(dtype_));
     for (size_t i = 0; i < count_; i++) {
       const double x = value_at(dtype_, got.data(), i), y = value_at(dtype_, host_.data(), i);
       if (x == y || (x != x && y != y)) continue;
@@ -88,7 +89,41 @@ class Twin {
   DType dtype_;
   size_t count_;
   std::vector<char> host_;
-  cuda::DevicePointer device_ = 0;
+  gpu::DevicePointer device_ = 0;
+};
+
+constexpr DType kFloats[] = {DType::Float32, DType::Float64, DType::Float16, DType::BFloat16};
+inline DType computing(DType dtype) { return is_half(dtype) ? DType::Float32 : dtype; }
+
+/// A twin whose host side is what computes: of halves a float copy.
+class Wide {
+ public:
+  Wide(DType dtype, size_t count) : twin_(dtype, count) { widen(); }
+  /// Multiplies every element, on both sides.
+  Wide(DType dtype, size_t count, double factor) : twin_(dtype, count) {
+    for (size_t i = 0; i < count; i++) set(dtype, twin_.host(), i, factor * value_at(dtype, twin_.host(), i));
+    twin_.upload();
+    widen();
+  }
+  char* host() { return is_half(twin_.dtype()) ? reinterpret_cast<char*>(wide_.data()) : twin_.host<char>(); }
+  char* device() { return twin_.device<char>(); }
+  /// Afterwards the host side is rounded as the device's is.
+  void compare(double tolerance, const std::string& what) {
+    if (is_half(twin_.dtype())) {
+      for (size_t i = 0; i < wide_.size(); i++) set(twin_.dtype(), twin_.host(), i, static_cast<double>(wide_[i]));
+    }
+    twin_.compare(tolerance, what + " of " + name_of(twin_.dtype()));
+    widen();
+  }
+
+ private:
+  void widen() {
+    if (!is_half(twin_.dtype())) return;
+    wide_.resize(twin_.count());
+    for (size_t i = 0; i < wide_.size(); i++) wide_[i] = static_cast<float>(value_at(twin_.dtype(), twin_.host(), i));
+  }
+  Twin twin_;
+  std::vector<float> wide_;
 };
 
 inline double tolerance_of(DType dtype) {
@@ -96,19 +131,25 @@ inline double tolerance_of(DType dtype) {
 }
 
 /// main of a test program: all tests where there is a device, else a line that says why not. RINGWISE_LIBCUDA may name
-/// the software device at another place than where it was built.
-inline int run_on_device() {
+/// the software device at another place than where it was built; `with_libraries`: its functions are the vendor's
+/// libraries too.
+inline int run_on_device([[maybe_unused]] bool with_libraries = false) {
 #ifdef RINGWISE_SOFTWARE_CUDA
   const char* gpu = std::getenv("RINGWISE_TEST_GPU");
-  if (!gpu || std::strcmp(gpu, "1") != 0) setenv("RINGWISE_LIBCUDA", RINGWISE_SOFTWARE_CUDA, 0);
+  if (!gpu || std::strcmp(gpu, "1") != 0) {
+    setenv("RINGWISE_LIBCUDA", RINGWISE_SOFTWARE_CUDA, 0);
+    for (const char* library : {"RINGWISE_LIBCUBLASLT", "RINGWISE_LIBCUDNN"}) {
+      if (with_libraries) setenv(library, std::getenv("RINGWISE_LIBCUDA"), 1);
+    }
+  }
 #endif
-  const cuda::Info info = cuda::info();
+  const gpu::Info info = gpu::info();
   if (info.devices.empty()) {
     std::printf("skipped %zu tests: %s\n", cases().size(), info.reason.c_str());
     return 0;
   }
   std::printf("on %s\n", info.devices[0].name.c_str());
-  cuda::Device::get(0).enter();
+  gpu::Device::get(0).enter();
   return run_all();
 }
 

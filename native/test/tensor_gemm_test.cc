@@ -72,10 +72,10 @@ TEST("matmul is exact for all small sizes, around every tile edge") {
 }
 
 TEST("matmul is exact where k, rows and columns are cut into blocks") {
-  // 400 steps of k, 64 to 192 rows and 512 to 2048 columns make a block, by instruction set; above 256 columns A is
-  // packed, up to 128 rows the transposed product is taken.
+  // 400 steps of k, 64 to 192 rows and 512 to 2048 columns make a block, by instruction set; A is packed above 1024
+  // columns and where its rows lie 4 KiB apart, B above 64 rows; up to 128 rows the transposed product may be taken.
   const Shape shapes[] = {{7, 33, 401},  {3, 40, 1201}, {200, 65, 33},  {129, 300, 70},
-                          {33, 2100, 9}, {300, 530, 5}, {128, 260, 45}, {130, 20, 410}};
+                          {33, 2100, 9}, {300, 530, 5}, {128, 260, 45}, {130, 20, 410}, {150, 140, 1024}};
   for (const auto* kernels : all_levels()) {
     for (const Shape& s : shapes) CHECK_EQ(wrong(*kernels, s), 0u);
   }

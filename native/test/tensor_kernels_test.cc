@@ -4,15 +4,18 @@
 
 #include "base/half.h"
 #include "tensor_oracle.h"
+#include "tensor_walk.h"
 
 using namespace ringwise;
 using tensor::Kernels;
 using tensor::MapOp;
 using tensor::ReduceOp;
-using tensor::Walk;
 using test::all_levels;
+using test::floats;
 using test::Guarded;
 using test::noise;
+using test::View;
+using test::walk_of;
 
 namespace {
 
@@ -26,28 +29,6 @@ double ulps(float got, double want) {
   const double unit = std::fabs(std::nextafter(rounded, kInf) - static_cast<double>(rounded));
   return std::fabs(got - want) / unit;
 }
-
-/// Memory and the strides in which a walk sees it.
-struct View {
-  const void* data;
-  DType dtype;
-  std::vector<ptrdiff_t> strides;
-};
-
-Walk walk_of(std::vector<size_t> shape, std::vector<View> views) {
-  Walk walk;
-  walk.rank = static_cast<int>(shape.size());
-  walk.operands = static_cast<int>(views.size());
-  std::copy(shape.begin(), shape.end(), walk.shape);
-  for (size_t i = 0; i < views.size(); i++) {
-    walk.operand[i].data = static_cast<char*>(const_cast<void*>(views[i].data));
-    walk.operand[i].dtype = views[i].dtype;
-    std::copy(views[i].strides.begin(), views[i].strides.end(), walk.operand[i].strides);
-  }
-  return walk;
-}
-
-View floats(const float* data, std::vector<ptrdiff_t> strides = {1}) { return {data, DType::Float32, strides}; }
 
 double worst(const Kernels& kernels, MapOp op, double (*exact)(double), const std::vector<float>& inputs) {
   std::vector<float> out(inputs.size());
@@ -151,7 +132,7 @@ TEST("integers wrap around and convert towards zero") {
   for (const auto* k : all_levels()) {
     const std::vector<int32_t> a{INT32_MAX, 65537, -5}, b{1, 65537, 3};
     std::vector<int32_t> out(3);
-    const Walk walk =
+    const tensor::Walk walk =
         walk_of({3}, {{out.data(), DType::Int32, {1}}, {a.data(), DType::Int32, {1}}, {b.data(), DType::Int32, {1}}});
     k->map(MapOp::Add, DType::Int32, walk);
     CHECK((out == std::vector<int32_t>{INT32_MIN, 131074, -2}));
@@ -280,6 +261,41 @@ TEST("losses pick the label's column in both integer types") {
     CHECK((losses == std::vector<float>{-a[2], -a[4], -a[11]}));
     k->nll_grad(DType::Float32, grad.data(), losses.data(), DType::Int64, wide.data(), 3, 4);
     for (size_t i = 0; i < 12; i++) CHECK_EQ(grad[i], i == 2 ? a[2] : i == 4 ? a[4] : i == 11 ? a[11] : 0.0f);
+  }
+}
+
+TEST("cross entropy and its gradient, with ignored rows, weights and smoothing, inside their memory") {
+  for (const auto* k : all_levels()) {
+    for (const size_t cols : {1, 3, 16, 31, 70}) {
+      constexpr size_t kRows = 5;
+      constexpr int64_t kIgnored = -3;
+      const std::vector<float> a = noise(kRows * cols), weights(cols, 0.5f);
+      const Guarded scores(a), weight(weights), grad(noise(kRows));
+      const std::vector<int64_t> labels{0, static_cast<int64_t>(cols) - 1, kIgnored, static_cast<int64_t>(cols / 2), 0};
+      for (const double smoothing : {0.0, 0.3}) {
+        const Guarded kept(std::vector<float>(2 * kRows)), losses(std::vector<float>(kRows, NAN)),
+            counts(std::vector<float>(kRows, NAN)), into(std::vector<float>(kRows * cols, NAN));
+        const tensor::CrossEntropy x{kRows,     cols,          scores.data(), DType::Int64,  labels.data(), kIgnored,
+                                     smoothing, weight.data(), kept.data(),   losses.data(), counts.data()};
+        k->cross_entropy(DType::Float32, x);
+        k->cross_entropy_grad(DType::Float32, {x, into.data(), grad.data(), true, nullptr, 2});
+        for (size_t r = 0; r < kRows; r++) {
+          const bool is_ignored = labels[r] == kIgnored;
+          double sum = 0, loss = 0;
+          for (size_t c = 0; c < cols; c++) sum += std::exp(static_cast<double>(a[r * cols + c]));
+          for (size_t c = 0; c < cols; c++) {
+            const double log_prob = a[r * cols + c] - std::log(sum);
+            const double hit = labels[r] == static_cast<int64_t>(c) ? 1 - smoothing : 0;
+            const double target = is_ignored ? 0 : 0.5 * (hit + smoothing / static_cast<double>(cols));
+            loss -= target * log_prob;
+            const double want = is_ignored ? 0 : grad.data()[r] / 2 * (0.5 * std::exp(log_prob) - target);
+            CHECK_NEAR(into.data()[r * cols + c], want, 2e-6);
+          }
+          CHECK_NEAR(losses.data()[r], loss, 2e-5);
+          CHECK_EQ(counts.data()[r], is_ignored ? 0.0f : 0.5f);
+        }
+      }
+    }
   }
 }
 

@@ -11,14 +11,15 @@
 
 using namespace ringwise;
 using namespace ringwise::tensor;
-using cuda::Piece;
+namespace gpu = ringwise::tensor::cuda;
+using gpu::Piece;
 
 namespace {
 
 constexpr size_t kCount = 1000;
 
-cuda::Device& device() {
-  cuda::Device& found = cuda::Device::get(0);
+gpu::Device& device() {
+  gpu::Device& found = gpu::Device::get(0);
   found.enter();
   return found;
 }
@@ -29,10 +30,10 @@ Block floats(size_t count = kCount) {
   return {std::move(piece), data, DType::Float32, count, 0};
 }
 
-void work_on(uint32_t stream) { cuda::activity_on(0).stream = stream ? device().stream_of(stream) : cuda::WorkStream{}; }
+void work_on(uint32_t stream) { gpu::activity_on(0).stream = stream ? device().stream_of(stream) : gpu::WorkStream{}; }
 
 Operand dense(const Block& block) {
-  cuda::touch(block);
+  gpu::touch(block);
   Operand operand{};
   operand.data = static_cast<char*>(block.data);
   operand.dtype = DType::Float32;
@@ -51,7 +52,7 @@ void add(const Block& out, const Block& a, double number) {
   walk.operand[2].dtype = DType::Float64;
   walk.operand[2].is_number = true;
   walk.operand[2].data = reinterpret_cast<char*>(&number);
-  cuda::kernels().map(MapOp::Add, DType::Float32, walk);
+  gpu::kernels().map(MapOp::Add, DType::Float32, walk);
 }
 
 void fill(const Block& block, float value) {
@@ -94,7 +95,7 @@ TEST("memory comes back at once on its own stream, and after an event where anot
 }
 
 TEST("a step runs again and again with the numbers and the memory that are there then") {
-  cuda::CapturedStep step(device());
+  gpu::CapturedStep step(device());
   const Block total = floats();
   Block constant = floats();
   fill(total, 0);
@@ -104,7 +105,7 @@ TEST("a step runs again and again with the numbers and the memory that are there
     const Block between = floats();
     add(between, total, 1);
     add(total, between, 1);
-    cuda::touch(constant);
+    gpu::touch(constant);
   }
   const double number = 7;
   const size_t at = step.put(&number, 1);
@@ -128,7 +129,7 @@ TEST("a step runs again and again with the numbers and the memory that are there
 }
 
 TEST("what fails while a step is recorded leaves the thread as it was") {
-  cuda::CapturedStep step(device());
+  gpu::CapturedStep step(device());
   const Block x = floats();
   fill(x, 2);
   step.begin();
@@ -147,7 +148,7 @@ int main() {
   const char* gpu = std::getenv("RINGWISE_TEST_GPU");
   if (!gpu || std::strcmp(gpu, "1") != 0) setenv("RINGWISE_LIBCUDA", RINGWISE_SOFTWARE_CUDA, 1);
 #endif
-  const cuda::Info info = cuda::info();
+  const gpu::Info info = gpu::info();
   if (info.devices.empty()) {
     std::printf("skipped %zu tests: %s\n", test::cases().size(), info.reason.c_str());
     return 0;

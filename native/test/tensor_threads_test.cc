@@ -8,13 +8,16 @@
 #include <thread>
 
 #include "tensor_oracle.h"
+#include "tensor_walk.h"
 
 using namespace ringwise;
+using tensor::Activation;
 using tensor::MapOp;
 using tensor::ReduceOp;
-using tensor::Walk;
 using test::all_levels;
+using test::floats;
 using test::noise;
+using test::walk_of;
 
 namespace {
 
@@ -24,24 +27,6 @@ struct Threads {
   ~Threads() { tensor::set_thread_count(before); }
   int before;
 };
-
-struct View {
-  const float* data;
-  std::vector<ptrdiff_t> strides;
-};
-
-Walk walk_of(std::vector<size_t> shape, std::vector<View> views) {
-  Walk walk;
-  walk.rank = static_cast<int>(shape.size());
-  walk.operands = static_cast<int>(views.size());
-  std::copy(shape.begin(), shape.end(), walk.shape);
-  for (size_t i = 0; i < views.size(); i++) {
-    walk.operand[i].data = reinterpret_cast<char*>(const_cast<float*>(views[i].data));
-    walk.operand[i].dtype = DType::Float32;
-    std::copy(views[i].strides.begin(), views[i].strides.end(), walk.operand[i].strides);
-  }
-  return walk;
-}
 
 /// Runs `kernel(out)` with one thread and with several: the bits must be the same.
 template <class Kernel>
@@ -145,14 +130,14 @@ TEST("elementwise kernels give the same bits for any number of threads") {
   const auto step = static_cast<ptrdiff_t>(cols);
   for (const auto* k : all_levels()) {
     check_same("dense", rows * cols, [&](float* out) {
-      k->map(MapOp::Gelu, DType::Float32, walk_of({rows * cols}, {{out, {1}}, {a.data(), {1}}}));
+      k->map(MapOp::Gelu, DType::Float32, walk_of({rows * cols}, {floats(out, {1}), floats(a.data(), {1})}));
     });
     check_same("broadcast", rows * cols, [&](float* out) {
       k->map(MapOp::Add, DType::Float32,
-             walk_of({rows, cols}, {{out, {step, 1}}, {a.data(), {step, 1}}, {row.data(), {0, 1}}}));
+             walk_of({rows, cols}, {floats(out, {step, 1}), floats(a.data(), {step, 1}), floats(row.data(), {0, 1})}));
     });
     check_same("transpose", rows * cols, [&](float* out) {
-      k->copy(walk_of({cols, rows}, {{out, {static_cast<ptrdiff_t>(rows), 1}}, {a.data(), {1, step}}}));
+      k->copy(walk_of({cols, rows}, {floats(out, {static_cast<ptrdiff_t>(rows), 1}), floats(a.data(), {1, step})}));
     });
   }
 }
@@ -164,13 +149,13 @@ TEST("reductions and softmax give the same bits for any number of threads") {
   for (const auto* k : all_levels()) {
     for (const ReduceOp op : {ReduceOp::Sum, ReduceOp::Max}) {
       check_same("rows", rows, [&](float* out) {
-        k->reduce(op, walk_of({rows, cols}, {{out, {1, 0}}, {a.data(), {step, 1}}}));
+        k->reduce(op, walk_of({rows, cols}, {floats(out, {1, 0}), floats(a.data(), {step, 1})}));
       });
       check_same("columns", cols, [&](float* out) {
-        k->reduce(op, walk_of({rows, cols}, {{out, {0, 1}}, {a.data(), {step, 1}}}));
+        k->reduce(op, walk_of({rows, cols}, {floats(out, {0, 1}), floats(a.data(), {step, 1})}));
       });
       check_same("all", 1, [&](float* out) {
-        k->reduce(op, walk_of({rows, cols}, {{out, {0, 0}}, {a.data(), {step, 1}}}));
+        k->reduce(op, walk_of({rows, cols}, {floats(out, {0, 0}), floats(a.data(), {step, 1})}));
       });
     }
     check_same("log softmax", rows * cols, [&](float* out) { k->log_softmax(DType::Float32, out, a.data(), rows, cols); });
@@ -197,6 +182,92 @@ TEST("matrix products give the same bits for any number of threads") {
         });
       }
     }
+  }
+}
+
+TEST("linear layers give the same bits for any number of threads") {
+  const size_t rows = 200, outs = 300, ins = 150;
+  const auto x = noise(rows * ins, 1), w = noise(outs * ins, 2), bias = noise(outs, 3), grad = noise(rows * outs, 4);
+  for (const auto* k : all_levels()) {
+    for (const size_t some : {size_t{3}, size_t{100}, rows}) {
+      check_same("linear", 2 * some * outs, [&](float* out) {
+        k->linear(DType::Float32, {some, outs, ins, out, out + some * outs, x.data(), w.data(), bias.data(), Activation::Gelu});
+      });
+    }
+    check_same("its gradient", rows * outs + outs, [&](float* out) {
+      k->linear_grad(DType::Float32, {rows, outs, out, out + rows * outs, grad.data(), grad.data(), Activation::GeluTanh});
+    });
+  }
+}
+
+TEST("attention gives the same bits for any number of threads") {
+  const size_t heads = 3, length = 130, width = 40, count = 2 * heads * length * width;
+  const auto operand = noise(4 * count, 1);
+  const auto rows = [&](const float* data) {
+    const auto step = static_cast<ptrdiff_t>(length * width);
+    return tensor::HeadRows{reinterpret_cast<char*>(const_cast<float*>(data)), static_cast<ptrdiff_t>(heads) * step, step,
+                            static_cast<ptrdiff_t>(width)};
+  };
+  for (const auto* k : all_levels()) {
+    check_same("attention and its gradients", 5 * count, [&](float* out) {
+      std::vector<float> lse(2 * heads * length);
+      tensor::Attention x{2, heads, length, length, width, width, 0.2, true, 0.1, {1, 0}, {}, {}, {}, {}, lse.data(), {}};
+      x.q = rows(operand.data());
+      x.k = rows(operand.data() + count);
+      x.v = rows(operand.data() + 2 * count);
+      x.out = rows(out);
+      k->attention(DType::Float32, x);
+      std::copy(lse.begin(), lse.end(), out + 4 * count);
+      k->attention_grad(DType::Float32, {x, rows(operand.data() + 3 * count), rows(out + count), rows(out + 2 * count),
+                                         rows(out + 3 * count)});
+    });
+  }
+}
+
+TEST("convolutions give the same bits for any number of threads") {
+  // 18 × 18 with padding 1: 9 × 9 windows at stride 2.
+  for (const size_t stride : {size_t{1}, size_t{2}}) {
+    const size_t size = 18, out_size = (size + 2 - 3) / stride + 1;
+    const tensor::ConvSizes s{6, 2, 8, 12, {size, size, out_size, out_size, 3, 3, stride, stride, 1, 1, 1, 1}};
+    const size_t x_count = 6 * 2 * 8 * size * size, out_count = 6 * 2 * 12 * out_size * out_size, w_count = 2 * 12 * 8 * 9;
+    const auto x = noise(x_count, 1), weight = noise(w_count, 2), grad = noise(out_count, 3);
+    for (const auto* k : all_levels()) {
+      check_same("conv2d", out_count, [&](float* out) { k->conv2d(DType::Float32, out, x.data(), weight.data(), s); });
+      check_same("gradient of the input", x_count, [&](float* out) {
+        k->conv2d_grad_input(DType::Float32, out, grad.data(), weight.data(), s, false);
+      });
+      check_same("gradient of the weight", w_count, [&](float* out) {
+        k->conv2d_grad_weight(DType::Float32, out, grad.data(), x.data(), s, false);
+      });
+    }
+  }
+}
+
+TEST("optimisers give the same bits for any number of threads, and cut tensors anywhere") {
+  const size_t counts[] = {100'003, 1, 90'001, 17};
+  const size_t total = 100'003 + 1 + 90'001 + 17;
+  const auto params = noise(total, 1), grads = noise(total, 2);
+  for (const auto* k : all_levels()) {
+    check_same("adam", total, [&](float* out) {
+      std::copy(params.begin(), params.end(), out);
+      std::vector<float> mean(total), square(total);
+      std::vector<tensor::OptimizerTensor> tensors;
+      size_t at = 0;
+      for (const size_t count : counts) {
+        tensors.push_back({DType::Float32, count, 1, out + at, grads.data() + at, {mean.data() + at, square.data() + at, nullptr}});
+        at += count;
+      }
+      tensor::OptimizerRule rule;
+      rule.kind = tensor::OptimizerKind::Adam;
+      rule.lr = 0.01;
+      rule.momentum = 0.9;
+      rule.smoothing = 0.99;
+      rule.epsilon = 1e-8;
+      for (int step = 0; step < 2; step++) k->optimize(rule, tensors.data(), tensors.size());
+      CHECK(k->scale(tensors.data(), tensors.size(), 0.5));
+      out[total - 1] = INFINITY;
+      CHECK(!k->scale(tensors.data(), tensors.size(), 0.5));
+    });
   }
 }
 

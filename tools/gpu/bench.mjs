@@ -2,6 +2,8 @@
 // of torch_bench.py. With --small every workload runs once at a small size, to see that it runs: no figures then.
 import {
   addLayerNorm,
+  compile,
+  conv2d,
   crossEntropy,
   dropout,
   layerNorm,
@@ -55,7 +57,7 @@ const leaf = (dtype, ...shape) => {
 /** Backward into fresh gradients. */
 function backward(out, grad, leaves) {
   out.backward(grad);
-  for (const x of leaves) x.grad = null;
+  for (const x of leaves) x.zeroGrad();
 }
 
 noGrad(() => {
@@ -79,6 +81,10 @@ noGrad(() => {
   const m = size(4096, 64);
   const x = random(m, m);
   time('matmul 4096^3 float32', 3, 'TFLOP/s', 2 * m ** 3, () => matmul(x, x));
+  for (const dtype of ['float16', 'bfloat16']) {
+    const low = x.to(dtype);
+    time(`matmul 4096^3 ${dtype}`, 3, 'TFLOP/s', 2 * m ** 3, () => matmul(low, low));
+  }
   const [tokens, classes] = [size(8192, 8), size(4096, 64)];
   const logits = random(tokens, classes);
   time('logSoftmax 8192 x 4096 float32', 10, 'TB/s', 8 * tokens * classes, () => logits.logSoftmax(1));
@@ -117,6 +123,17 @@ for (const dtype of ['float32', 'bfloat16']) {
   );
 }
 
+for (const dtype of ['float32', 'bfloat16']) {
+  const [images, channels, high] = size([128, 64, 28], [2, 3, 4]);
+  const [x, w] = [leaf(dtype, images, channels, high, high), leaf(dtype, channels, channels, 3, 3)];
+  const b = leaf(dtype, channels);
+  const grad = random(images, channels, high, high).to(dtype);
+  const flops = 6 * x.count * channels * 9;
+  time(`conv2d 128 x 64 x 28 x 28, 64 of 3 x 3, ${dtype}, both ways`, 3, 'TFLOP/s', flops, () =>
+    backward(conv2d(x, w, b, { padding: 1 }), grad, [x, w, b]),
+  );
+}
+
 {
   const [images, channels, high] = size([128, 64, 28], [2, 3, 4]);
   const layer = new BatchNorm2d(channels).to(device);
@@ -138,7 +155,7 @@ for (const dtype of ['float32', 'bfloat16']) {
     backward(block.forward(hidden), ones, [hidden, ...block.parameters()]),
   );
   const parameters = Array.from({ length: size(100, 2) }, () => leaf('float32', size(1 << 20, 64)));
-  for (const parameter of parameters) parameter.grad = random(parameter.count);
+  for (const parameter of parameters) parameter.backward(random(parameter.count));
   const optimizer = new AdamW(parameters, { lr: 1e-4 });
   time('AdamW 100Mi float32', 10, 'TB/s', 28 * parameters.length * parameters[0].count, () =>
     optimizer.step(),
@@ -155,10 +172,14 @@ const model = new Sequential(
 const optimizer = new SGD(model.parameters(), { lr: 0.01 });
 const x = random(32, 784);
 const y = randint(0, 10, [32], { device });
-time('MLP 784-512-512-10 step, batch 32, eager', 50, '', 0, () => {
+const train = () => {
   const loss = crossEntropy(model.forward(x), y);
   optimizer.zeroGrad();
   loss.backward();
   optimizer.step();
-});
+};
+time('MLP 784-512-512-10 step, batch 32, eager', 50, '', 0, train);
+const step = compile(train, { device });
+for (let i = 0; i < 3; i++) step();
+time('MLP 784-512-512-10 step, batch 32, captured', 50, '', 0, step);
 process.stdout.write(JSON.stringify(rows));

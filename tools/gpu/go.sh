@@ -8,9 +8,14 @@ results=$(mkdir -p "${1:?usage: go.sh RESULTS}" && cd "$1" && pwd)
 root=$(cd "$(dirname "$0")/../.." && pwd)
 export PATH=$root/bin:$PATH
 cd "$root" || exit 1
-cuda='require(`./native/npm/${process.platform}-${process.arch}/tensor.node`).cudaInfo()'
-node -e "console.log(JSON.stringify($cuda, null, 2))" | tee "$results/device.json"
-devices=$(node -p "$cuda.devices.length")
+# The vendor's libraries often come as Python packages.
+if [ -z "${RINGWISE_NVIDIA_DIR:-}" ]; then
+  found=$(python3 -c 'import nvidia; print(list(nvidia.__path__)[0])' 2> /dev/null) && export RINGWISE_NVIDIA_DIR=$found
+fi
+addon='require(`./native/npm/${process.platform}-${process.arch}/tensor.node`)'
+node -e "const cuda = $addon; console.log(JSON.stringify({ ...cuda.cudaInfo(), libraries: cuda.cudaLibraries() }, null, 2))" \
+  | tee "$results/device.json"
+devices=$(node -p "$addon.cudaInfo().devices.length")
 if [ "$devices" -gt 0 ]; then export RINGWISE_TEST_GPU=1
 else export RINGWISE_LIBCUDA=$root/native/build/Release/libsoftware_cuda.so; fi
 
@@ -20,7 +25,7 @@ for program in native/build-tests/test/tensor_cuda*_test; do
   [ -x "$program" ] || continue
   (echo "$program" && timeout 120 "$program") 2>&1 | tee -a "$results/cpp.log" || status=1
 done
-(cd packages/tensor && timeout 400 node "$root/node_modules/vitest/vitest.mjs" run test/cuda \
+(cd packages/tensor && timeout 500 node "$root/node_modules/vitest/vitest.mjs" run test/cuda test/cublas test/cudnn test/compile test/streams \
   --reporter=default --reporter=json --outputFile.json="$results/tests.json") 2>&1 | tee "$results/tests.log" || status=1
 if [ "$devices" -gt 0 ]; then
   timeout 200 node tools/gpu/bench.mjs > "$results/ringwise.json" || status=1

@@ -1,5 +1,5 @@
 // Packs what a GPU machine without Node needs to run the device tests and timings: node, the built addons and packages,
-// the sources and tests of @ringwise/tensor, and vitest with what it depends on.
+// the sources and tests of @ringwise/tensor, vitest and tsx with what they depend on.
 //   node tools/gpu/pack.mjs OUT.tar.xz      after `npm run build`; needs tar, xz and strip
 // There: tar xf OUT.tar.xz && bash ringwise-gpu/tools/gpu/go.sh RESULTS
 import { execFileSync } from 'node:child_process';
@@ -48,8 +48,10 @@ function storeOf(folders) {
 }
 
 const platform = `${process.platform}-${process.arch}`;
-const store = storeOf([join(root, 'node_modules/vitest')]);
-const cppTests = ['tensor_cuda_test', 'tensor_cuda_nn_test'].map((name) => `native/build-tests/test/${name}`);
+const store = storeOf([join(root, 'node_modules/vitest'), join(root, 'node_modules/tsx')]);
+const cppTests = ['tensor_cuda_test', 'tensor_cuda_nn_test', 'tensor_cuda_library_test'].map(
+  (name) => `native/build-tests/test/${name}`,
+);
 const files = [
   ...run('git', [
     'ls-files',
@@ -63,6 +65,7 @@ const files = [
     .split('\n')
     .filter(Boolean),
   'node_modules/vitest',
+  'node_modules/tsx',
   ...store,
   ...['packages/tensor/node_modules', 'packages/tensor/dist', `native/npm/${platform}/tensor.node`],
   'native/build/Release/libsoftware_cuda.so',

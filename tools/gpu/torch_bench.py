@@ -8,6 +8,7 @@ from torch import nn
 from torch.nn import functional as F
 
 torch.manual_seed(1)
+torch.backends.cudnn.allow_tf32 = False
 device = "cuda"
 rows = []
 
@@ -49,6 +50,9 @@ with torch.no_grad():
     timed("add 4 x 4 float32", 1000, "", 0, lambda: small.add(small))
     x = torch.randn(4096, 4096, device=device)
     timed("matmul 4096^3 float32", 3, "TFLOP/s", 2 * 4096**3, lambda: x @ x)
+    for name, dtype in (("float16", torch.float16), ("bfloat16", torch.bfloat16)):
+        low = x.to(dtype)
+        timed(f"matmul 4096^3 {name}", 3, "TFLOP/s", 2 * 4096**3, lambda: low @ low)
     logits = torch.randn(8192, 4096, device=device)
     timed("logSoftmax 8192 x 4096 float32", 10, "TB/s", 8 * 8192 * 4096, lambda: logits.log_softmax(1))
 
@@ -71,6 +75,12 @@ for name, dtype, size in (("float32", torch.float32, 4), ("bfloat16", torch.bflo
               lambda: F.scaled_dot_product_attention(q, k, v, is_causal=True))
     timed(f"attention 16 x 12 x 1024 x 64 causal {name}, both ways", 3, "TFLOP/s", 3.5 * flops,
           lambda: backward(F.scaled_dot_product_attention(q, k, v, is_causal=True), grad, (q, k, v)))
+
+for name, dtype in (("float32", torch.float32), ("bfloat16", torch.bfloat16)):
+    x, w, b = leaf(dtype, 128, 64, 28, 28), leaf(dtype, 64, 64, 3, 3), leaf(dtype, 64)
+    grad = torch.randn(128, 64, 28, 28, device=device).to(dtype)
+    timed(f"conv2d 128 x 64 x 28 x 28, 64 of 3 x 3, {name}, both ways", 3, "TFLOP/s", 6 * 128 * 64 * 28 * 28 * 64 * 9,
+          lambda: backward(F.conv2d(x, w, b, padding=1), grad, (x, w, b)))
 
 layer = nn.BatchNorm2d(64).to(device)
 x, grad = leaf(torch.float32, 128, 64, 28, 28), torch.randn(128, 64, 28, 28, device=device)
@@ -120,4 +130,13 @@ def step():
 
 
 timed("MLP 784-512-512-10 step, batch 32, eager", 50, "", 0, step)
+side = torch.cuda.Stream()
+with torch.cuda.stream(side):
+    for _ in range(3):
+        step()
+torch.cuda.current_stream().wait_stream(side)
+graph = torch.cuda.CUDAGraph()
+with torch.cuda.graph(graph):
+    step()
+timed("MLP 784-512-512-10 step, batch 32, captured", 50, "", 0, graph.replay)
 print(json.dumps(rows))

@@ -172,41 +172,45 @@ inline void finish(const Attention& x, const Head& head, float* sums, size_t que
   write_turned(head.out + query * step, step, sums, x.value_width, queries, false);
 }
 
-inline void attend(const Attention& x, const Head& head, float* space) {
+// The block of queries that begins with query i.
+inline void attend(const Attention& x, const Head& head, size_t i, float* space) {
   float* queries = space;
   float* sums = queries + x.width * kQueries;
   float* scores = sums + x.value_width * kQueries;
   const size_t v_step = static_cast<size_t>(x.v.row);
-  for (size_t i = 0; i < x.queries; i += kQueries) {
-    const size_t count = std::min(x.queries - i, kQueries);
-    pack_lanes(queries, head.q, static_cast<size_t>(x.q.row), i, count, x.width, static_cast<float>(x.scale));
-    Running running;
-    for (int v = 0; v < kTileVecs; v++) {
-      running.most[v] = splat(-std::numeric_limits<float>::infinity());
-      running.total[v] = Vec{};
-    }
-    std::fill_n(sums, x.value_width * kQueries, 0.0f);
-    const size_t seen = keys_seen(x, i, count);
-    for (size_t j = 0; j < seen; j += kKeys) {
-      const Block block{i, count, j, std::min(seen - j, kKeys)};
-      score(scores, queries, x, head, block);
-      renormalise(scores, block.keys, sums, x.value_width, running);
-      if (x.dropout > 0) drop(scores, nullptr, x, head, block);
-      multiply_lanes(sums, head.v + j * v_step, 1, v_step, scores, x.value_width, block.keys, true);
-    }
-    finish(x, head, sums, i, count, running);
+  const size_t count = std::min(x.queries - i, kQueries);
+  pack_lanes(queries, head.q, static_cast<size_t>(x.q.row), i, count, x.width, static_cast<float>(x.scale));
+  Running running;
+  for (int v = 0; v < kTileVecs; v++) {
+    running.most[v] = splat(-std::numeric_limits<float>::infinity());
+    running.total[v] = Vec{};
   }
+  std::fill_n(sums, x.value_width * kQueries, 0.0f);
+  const size_t seen = keys_seen(x, i, count);
+  for (size_t j = 0; j < seen; j += kKeys) {
+    const Block block{i, count, j, std::min(seen - j, kKeys)};
+    score(scores, queries, x, head, block);
+    renormalise(scores, block.keys, sums, x.value_width, running);
+    if (x.dropout > 0) drop(scores, nullptr, x, head, block);
+    multiply_lanes(sums, head.v + j * v_step, 1, v_step, scores, x.value_width, block.keys, true);
+  }
+  finish(x, head, sums, i, count, running);
 }
 
 void attention_double(const Attention& x);
 
 void attention(DType dtype, const Attention& x) {
   if (dtype == DType::Float64) return attention_double(x);
-  thread_local PackBuffer buffer;
-  float* space = buffer.reserve((x.width + x.value_width + kKeys) * kQueries);
-  for (size_t b = 0; b < x.batch; b++) {
-    for (size_t h = 0; h < x.heads; h++) attend(x, head_of(x, b, h), space);
-  }
+  const size_t blocks = (x.queries + kQueries - 1) / kQueries;
+  const size_t products = kQueries * x.keys * (x.width + x.value_width);
+  parallel_for(x.batch * x.heads * blocks, kGrainProducts / (products + 1) + 1, [&](size_t begin, size_t end) {
+    thread_local PackBuffer buffer;
+    float* space = buffer.reserve((x.width + x.value_width + kKeys) * kQueries);
+    for (size_t i = begin; i < end; i++) {
+      const size_t head = i / blocks;
+      attend(x, head_of(x, head / x.heads, head % x.heads), i % blocks * kQueries, space);
+    }
+  });
 }
 
 }  // namespace ringwise::tensor::RINGWISE_LEVEL

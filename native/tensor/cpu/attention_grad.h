@@ -164,11 +164,14 @@ void attention_grad_double(const AttentionGrad& g);
 
 void attention_grad(DType dtype, const AttentionGrad& g) {
   if (dtype == DType::Float64) return attention_grad_double(g);
-  thread_local PackBuffer buffer;
-  float* space = buffer.reserve(GradSpace::count(g.forward));
-  for (size_t b = 0; b < g.forward.batch; b++) {
-    for (size_t h = 0; h < g.forward.heads; h++) attend_back(g, b, h, space);
-  }
+  const Attention& x = g.forward;
+  // Threads share heads: every query of a head adds to the gradients of the same keys.
+  const size_t products = 5 * x.queries * x.keys * x.width / (x.causal ? 2 : 1);
+  parallel_for(x.batch * x.heads, kGrainProducts / (products + 1) + 1, [&](size_t begin, size_t end) {
+    thread_local PackBuffer buffer;
+    float* space = buffer.reserve(GradSpace::count(x));
+    for (size_t i = begin; i < end; i++) attend_back(g, i / x.heads, i % x.heads, space);
+  });
 }
 
 }  // namespace ringwise::tensor::RINGWISE_LEVEL

@@ -7,7 +7,7 @@
 //   grad_x[ci, pixel] = weight[ci, tap] · grad[tap, pixel], for each phase of the strides: pixels that lie a stride apart are
 //                      reached by the same taps
 //
-// Images and groups are done one by one. Included only by level.h.
+// Threads share images, and in the weight's gradient output channels: every sum is one thread's. Included only by level.h.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
 // A matrix in pieces: element (j, p), with p along k, is data[outer[j] + inner[p]]. Up to kPackSlack floats behind any
@@ -17,7 +17,10 @@ struct Gathered {
   const size_t* outer;
   const size_t* inner;
 
-  void pack(float* out, size_t width, Range columns, Range k) const {
+  void pack(const Piece* pieces, size_t count, Range k) const {
+    for (size_t i = 0; i < count; i++) pack_piece(pieces[i].out, pieces[i].width, pieces[i].range, k);
+  }
+  void pack_piece(float* out, size_t width, Range columns, Range k) const {
     struct Run {
       size_t to, from, count;
     } runs[kTileCols];
@@ -111,6 +114,9 @@ inline ConvSpace& conv_space() {
   return space;
 }
 
+// Of these, as many as are worth a thread.
+inline size_t conv_grain(size_t products) { return kGrainProducts / (products + 1) + 1; }
+
 inline size_t taps_of(const ConvSizes& s) {
   return s.in_channels * s.window.kernel_height * s.window.kernel_width;
 }
@@ -121,7 +127,6 @@ void conv2d_floats(float* out, const float* x, const float* weight, const ConvSi
   const size_t taps = taps_of(s), pixels = w.out_height * w.out_width, step = w.stride_x;
   const size_t cols = (padded.cols + step - 1) / step, part = padded.rows * cols;
   ConvSpace& space = conv_space();
-  float* image = space.image.reserve(s.in_channels * step * part);
   size_t* outer = space.outer.reserve(pixels);
   size_t* inner = space.inner.reserve(taps);
   fill_offsets(outer, {0, 1}, {w.stride_y * cols, w.out_height}, {1, w.out_width});
@@ -129,12 +134,15 @@ void conv2d_floats(float* out, const float* x, const float* weight, const ConvSi
     const size_t begin = row / w.kernel_height * step * part + row % w.kernel_height * w.dilation_y * cols;
     for (size_t x = 0; x < w.kernel_width * w.dilation_x; x += w.dilation_x) inner[i++] = begin + x % step * part + x / step;
   }
-  for (size_t i = 0; i < s.batch * s.groups; i++) {
-    pad_planes(image, x + i * s.in_channels * w.height * w.width, s.in_channels, w.height, w.width, padded, step);
-    const Matrix weights{weight + i % s.groups * s.out_channels * taps, taps, true};
-    multiply(Product<Gathered>{weights, {image, outer, inner}, s.out_channels, pixels, taps, pixels <= kMostColsInPlace,
-                               false, out + i * s.out_channels * pixels, false});
-  }
+  parallel_for(s.batch * s.groups, conv_grain(s.out_channels * pixels * taps), [&](size_t begin, size_t end) {
+    float* image = conv_space().image.reserve(s.in_channels * step * part);
+    for (size_t i = begin; i < end; i++) {
+      pad_planes(image, x + i * s.in_channels * w.height * w.width, s.in_channels, w.height, w.width, padded, step);
+      const Matrix weights{weight + i % s.groups * s.out_channels * taps, taps, true};
+      multiply(Product<Gathered>{weights, {image, outer, inner}, s.out_channels, pixels, taps, pixels <= kFewColumns,
+                                 false, out + i * s.out_channels * pixels, false});
+    }
+  });
 }
 
 // to[co, c, tap] (+)= from[co, tap, c]
@@ -152,7 +160,6 @@ void conv2d_grad_weight_floats(float* grad_weight, const float* grad, const floa
   const Padding padded = padding_of(w);
   const size_t taps = taps_of(s), pixels = w.out_height * w.out_width, channels = s.in_channels;
   ConvSpace& space = conv_space();
-  float* image = space.image.reserve(channels * padded.rows * padded.cols);
   float* sums = space.result.reserve(s.out_channels * taps);
   size_t* outer = space.outer.reserve(taps);
   size_t* inner = space.inner.reserve(pixels);
@@ -161,12 +168,16 @@ void conv2d_grad_weight_floats(float* grad_weight, const float* grad, const floa
   fill_offsets(inner, {0, 1}, {w.stride_y * row, w.out_height}, {w.stride_x * channels, w.out_width});
   for (size_t g = 0; g < s.groups; g++) {
     if (s.batch == 0) std::fill_n(sums, s.out_channels * taps, 0.0f);
-    for (size_t n = 0; n < s.batch; n++) {
-      const size_t i = n * s.groups + g;
-      pad_channels_last(image, x + i * channels * w.height * w.width, channels, w.height, w.width, padded);
-      const Matrix grads{grad + i * s.out_channels * pixels, pixels, true};
-      multiply(Product<Gathered>{grads, {image, outer, inner}, s.out_channels, taps, pixels, true, false, sums, n > 0});
-    }
+    parallel_for(s.out_channels, conv_grain(s.batch * pixels * taps), [&](size_t begin, size_t end) {
+      float* image = conv_space().image.reserve(channels * padded.rows * padded.cols);
+      for (size_t n = 0; n < s.batch; n++) {
+        const size_t i = n * s.groups + g;
+        pad_channels_last(image, x + i * channels * w.height * w.width, channels, w.height, w.width, padded);
+        const Matrix grads{grad + (i * s.out_channels + begin) * pixels, pixels, true};
+        multiply(Product<Gathered>{grads, {image, outer, inner}, end - begin, taps, pixels, true, false, sums + begin * taps,
+                                   n > 0});
+      }
+    });
     add_channels_first(grad_weight + g * s.out_channels * taps, sums, s.out_channels, channels, taps / channels, accumulate);
   }
 }
@@ -226,9 +237,7 @@ inline void grad_input_phase(float* grad_x, const float* grad, const float* weig
   const size_t out_plane = w.out_height * w.out_width, in_plane = w.height * w.width;
   const bool is_direct = w.stride_y == 1 && w.stride_x == 1;
   ConvSpace& space = conv_space();
-  float* image = space.image.reserve(s.out_channels * plane);
   float* weights = space.weights.reserve(s.in_channels * taps);
-  float* result = is_direct ? nullptr : space.result.reserve(s.in_channels * pixels);
   size_t* outer = space.outer.reserve(pixels);
   size_t* inner = space.inner.reserve(taps);
   phase_weights(weights, weight + group * s.out_channels * taps_of(s), s, ys, xs);
@@ -240,18 +249,22 @@ inline void grad_input_phase(float* grad_x, const float* grad, const float* weig
       }
     }
   }
-  for (size_t n = 0; n < s.batch; n++) {
-    const size_t i = n * s.groups + group;
-    float* to = grad_x + i * s.in_channels * in_plane;
-    if (taps == 0) {
-      std::fill_n(result, s.in_channels * pixels, 0.0f);
-    } else {
-      pad_planes(image, grad + i * s.out_channels * out_plane, s.out_channels, w.out_height, w.out_width, padded);
-      multiply(Product<Gathered>{{weights, taps, true}, {image, outer, inner}, s.in_channels, pixels, taps,
-                                 pixels <= kMostColsInPlace, false, is_direct ? to : result, is_direct && accumulate});
+  parallel_for(s.batch, conv_grain(s.in_channels * pixels * taps), [&](size_t begin, size_t end) {
+    float* image = conv_space().image.reserve(s.out_channels * plane);
+    float* result = is_direct ? nullptr : conv_space().result.reserve(s.in_channels * pixels);
+    for (size_t n = begin; n < end; n++) {
+      const size_t i = n * s.groups + group;
+      float* to = grad_x + i * s.in_channels * in_plane;
+      if (taps == 0) {
+        std::fill_n(result, s.in_channels * pixels, 0.0f);
+      } else {
+        pad_planes(image, grad + i * s.out_channels * out_plane, s.out_channels, w.out_height, w.out_width, padded);
+        multiply(Product<Gathered>{{weights, taps, true}, {image, outer, inner}, s.in_channels, pixels, taps,
+                                   pixels <= kFewColumns, false, is_direct ? to : result, is_direct && accumulate});
+      }
+      if (!is_direct) spread(to, result, s, ys, xs, accumulate);
     }
-    if (!is_direct) spread(to, result, s, ys, xs, accumulate);
-  }
+  });
 }
 
 void conv2d_grad_input_floats(float* grad_x, const float* grad, const float* weight, const ConvSizes& s, bool accumulate) {

@@ -61,6 +61,17 @@ template <class T>
 inline T sigmoid_of(T x) {
   return like(x, 1) / (like(x, 1) + exp_of(-x));
 }
+// x (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2, with (1 + tanh(u)) / 2 = sigmoid(2u).
+template <class T>
+inline T gelu_tanh_gate(T x) {
+  return sigmoid_of(like(x, 1.5957691216057308) * x * (like(x, 1) + like(x, 0.044715) * x * x));
+}
+template <class T>
+inline T gelu_tanh_slope(T x) {
+  const T gate = gelu_tanh_gate(x);
+  const T inner = like(x, 1.5957691216057308) * (like(x, 1) + like(x, 3 * 0.044715) * x * x);
+  return gate + x * gate * (like(x, 1) - gate) * inner;
+}
 // The distribution function of the normal distribution, and its density.
 template <class T>
 inline T normal_cdf(T x) {

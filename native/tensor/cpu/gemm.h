@@ -1,25 +1,27 @@
 // Matrix product in the manner of BLIS (Van Zee and van de Geijn, "BLIS: A Framework for Rapidly Instantiating BLAS
 // Functionality", 2015). k is cut into blocks; a block of B is packed into panels of kTileCols columns, a block of A
-// into tiles of kTileRows rows, and every pair of a tile and a panel is one call of the tile kernel. A panel stays in
-// the L1 cache while the tiles of a block, which stay in L2, pass by it. Included only by level.h.
+// into tiles of kTileRows rows, and every pair of a tile and a panel is one call of the tile kernel. A few panels at a time
+// stay in the L2 cache while the tiles of a block pass by; a tile meets all of them, so C is written along its rows.
+// Included only by level.h.
 //
 // Packing reads and writes all of an operand, which only pays when it is used often. So:
 //  - few rows times a transposed B (a layer's forward pass: weights are stored [out, in]): the transposed product is
 //    computed, with the weights, read in place, in the role of A, and the tiles of C are turned on the way out;
-//  - few columns and an A that is not transposed: A is read in place (a transposed one would touch a new page at
-//    every step).
+//  - few rows and a B that is not transposed: B is read in place, but for the columns at its right edge;
+//  - an A that is not transposed, unless there are many columns: A is read in place (a transposed one would touch a new
+//    page at every step).
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
 constexpr size_t kBlockK = 400;
 constexpr size_t kBlockTiles = 16;        // tiles in a block of A
 constexpr size_t kWidePanels = 64;        // panels in a block of B when several blocks of A pass by it
-constexpr size_t kNarrowPanels = 4;       // when only one does: packed just before they are read
-constexpr size_t kMostColsInPlace = 128;  // columns of B up to which A is read in place
+constexpr size_t kPanelsAtOnce = 8;       // packed together
+constexpr size_t kNarrowPanels = 8;       // when only one does: packed just before they are read
+constexpr size_t kMostColsInPlace = 1024;  // columns of B up to which A is read in place, if its rows fall into …
+constexpr size_t kSameSetStep = 1024;      // … different sets of the L1 cache, which steps of 4 KiB do not
+constexpr size_t kFewColumns = 128;        // and up to which it is in any case
+constexpr size_t kMostRowsInPlace = 64;   // rows of A up to which B is read in place
 constexpr size_t kMostRowsTurned = 128;   // rows of A up to which the transposed product is computed
-
-struct Range {
-  size_t begin, size;
-};
 
 // [0, total) in ceil(total / most) parts of nearly equal size.
 struct Split {
@@ -61,10 +63,11 @@ struct Matrix {
   size_t step;      // from one stored row to the next
   bool k_is_inner;  // stored with k running fastest
   const float* at(size_t outer, size_t p) const { return data + (k_is_inner ? outer * step + p : p * step + outer); }
-  void pack(float* out, size_t width, Range outer, Range k) const {
-    const float* from = at(outer.begin, k.begin);
-    if (k_is_inner) pack_columns(out, width, from, step, outer.size, k.size);
-    else pack_rows(out, width, from, step, outer.size, k.size);
+  void pack(const Piece* pieces, size_t count, Range k) const {
+    if (!k_is_inner) return pack_rows(pieces, count, at(0, k.begin), step, k.size);
+    for (const Piece* piece = pieces; piece < pieces + count; piece++) {
+      pack_columns(piece->out, piece->width, at(piece->range.begin, k.begin), step, piece->range.size, k.size);
+    }
   }
 };
 
@@ -78,39 +81,11 @@ struct Product {
   bool is_turned;  // C is stored [n, m]
   float* c;
   bool accumulate;
+  Finish finish{};
   size_t c_step = is_turned ? m : n;  // from one stored row of C to the next
 };
 
 inline size_t panel_width(size_t cols) { return cols <= kLanes ? kLanes : kTileCols; }
-
-// Adds `tile`, rows of kTileCols floats, to c[row * step + col] or overwrites it.
-inline void write_part(float* c, size_t step, const float* tile, size_t rows, size_t cols, bool accumulate) {
-  for (size_t r = 0; r < rows; r++) {
-    for (size_t j = 0; j < cols; j += kLanes) {
-      float* to = c + r * step + j;
-      const size_t count = std::min<size_t>(cols - j, kLanes);
-      const Vec sum = load(tile + r * kTileCols + j);
-      store_some(to, accumulate ? load_some(to, count) + sum : sum, count);
-    }
-  }
-}
-
-// The same to c[col * step + row].
-inline void write_turned(float* c, size_t step, const float* tile, size_t rows, size_t cols, bool accumulate) {
-  for (size_t r = 0; r < rows; r += kLanes) {
-    const size_t high = std::min<size_t>(rows - r, kLanes);
-    for (size_t j = 0; j < cols; j += kLanes) {
-      Vec block[kLanes] = {};
-      for (size_t i = 0; i < high; i++) block[i] = load(tile + (r + i) * kTileCols + j);
-      transpose(block);
-      const size_t wide = std::min<size_t>(cols - j, kLanes);
-      for (size_t i = 0; i < wide; i++) {
-        float* to = c + (j + i) * step + r;
-        store_some(to, accumulate ? load_some(to, high) + block[i] : block[i], high);
-      }
-    }
-  }
-}
 
 // Rows of C, with the same rows of A as the tile kernel reads them.
 struct TileRows {
@@ -123,6 +98,7 @@ struct TileRows {
 template <class B>
 inline size_t make_tiles(const Product<B>& x, Range ms, Range ks, float* pack, bool is_packed, TileRows* tiles) {
   const Split split(ms.size, kTileRows);
+  Piece pieces[kBlockTiles];
   for (size_t i = 0; i < split.parts; i++) {
     const Range rows{ms.begin + split[i].begin, split[i].size};
     if (x.a_in_place) {
@@ -130,38 +106,61 @@ inline size_t make_tiles(const Product<B>& x, Range ms, Range ks, float* pack, b
                   x.a.k_is_inner ? 1 : x.a.step};
       continue;
     }
-    if (!is_packed) x.a.pack(pack, rows.size, rows, ks);
+    pieces[i] = {pack, rows.size, rows};
     tiles[i] = {rows.begin, rows.size, pack, 1, rows.size};
-    pack += rows.size * ks.size;
+    pack += rows.size * ks.size + kPackSlack;
   }
+  if (!x.a_in_place && !is_packed) x.a.pack(pieces, split.parts, ks);
   return split.parts;
 }
 
-// All tiles of a block against one panel: columns [col, col + cols), packed to whole vectors. Tiles that do not fit
-// into C as they are, at its right edge or turned, go through a buffer.
+// Columns of B as the tile kernel reads them: whole vectors, the rows `step` apart.
+struct Panel {
+  const float* data;
+  size_t step, col, cols;
+};
+
+// The panels of [begin, begin + cols), at most kPanelsAtOnce of them, packed one behind the other unless they are there
+// already or B is read in place.
 template <class B>
-inline void multiply_panel(const Product<B>& x, const TileRows* tiles, size_t tile_count, const float* panel, size_t col,
-                           size_t cols, size_t k, bool accumulate) {
+inline size_t make_panels(const Product<B>& x, Range columns, Range ks, float* pack, bool is_packed, Panel* panels) {
+  Piece pieces[kPanelsAtOnce];
+  size_t count = 0, packed = 0;
+  for (size_t j = 0; j < columns.size; j += kTileCols) {
+    const size_t col = columns.begin + j, cols = std::min<size_t>(columns.size - j, kTileCols), width = panel_width(cols);
+    if constexpr (std::is_same_v<B, Matrix>) {
+      if (!x.b.k_is_inner && cols == width && x.m <= kMostRowsInPlace) {
+        panels[count++] = {x.b.at(col, ks.begin), x.b.step, col, cols};
+        continue;
+      }
+    }
+    pieces[packed++] = {pack + j * ks.size, width, {col, cols}};
+    panels[count++] = {pack + j * ks.size, width, col, cols};
+  }
+  if (!is_packed) x.b.pack(pieces, packed, ks);
+  return count;
+}
+
+// The rows of a tile against one panel. What does not fit into C as it is, at its right edge or turned, goes through
+// a buffer.
+template <class B>
+inline void multiply_tile(const Product<B>& x, const TileRows& t, const Panel& panel, size_t k, bool accumulate) {
   alignas(64) float buffer[kTileRows * kTileCols];
+  const auto& [data, step, col, cols] = panel;
   const size_t width = panel_width(cols);
   const bool is_direct = !x.is_turned && cols == width;
-  Tile tile;
-  tile.b = panel;
-  tile.b_step = width;
-  tile.c = buffer;
-  tile.c_row = is_direct ? x.c_step : kTileCols;
-  tile.k = k;
-  tile.accumulate = accumulate && is_direct;
-  for (size_t i = 0; i < tile_count; i++) {
-    const TileRows& t = tiles[i];
-    tile.a = t.a;
-    tile.a_row = t.a_row;
-    tile.a_step = t.a_step;
-    if (is_direct) tile.c = x.c + t.row * x.c_step + col;
-    kTileKernels[width / kLanes - 1][t.a_row == 1][t.rows - 1](tile);
-    if (x.is_turned) write_turned(x.c + col * x.c_step + t.row, x.c_step, buffer, t.rows, cols, accumulate);
-    else if (!is_direct) write_part(x.c + t.row * x.c_step + col, x.c_step, buffer, t.rows, cols, accumulate);
-  }
+  float* c = is_direct ? x.c + t.row * x.c_step + col : buffer;
+  const Tile tile{t.a, t.a_row, t.a_step, data, step, c, is_direct ? x.c_step : kTileCols, k, accumulate && is_direct};
+  kTileKernels[width / kLanes - 1][t.a_row == 1][t.rows - 1](tile);
+  if (x.is_turned) write_turned(x.c + col * x.c_step + t.row, x.c_step, buffer, t.rows, cols, accumulate);
+  else if (!is_direct) write_part(x.c + t.row * x.c_step + col, x.c_step, buffer, t.rows, cols, accumulate);
+}
+
+// A block of C has its sums.
+template <class B>
+inline void finish_block(const Product<B>& x, Range rows, Range cols) {
+  const auto& [stored, dense] = x.is_turned ? std::pair(cols, rows) : std::pair(rows, cols);
+  finish_rows(x.finish, x.c, stored.begin * x.c_step + dense.begin, x.c_step, dense.begin, stored.size, dense.size);
 }
 
 template <class B>
@@ -169,9 +168,10 @@ inline void multiply(const Product<B>& x) {
   thread_local PackBuffer<> a_buffer, b_buffer;
   const Split k_blocks(x.k, kBlockK), m_blocks(x.m, kBlockTiles * kTileRows);
   const size_t n_most = (m_blocks.parts == 1 ? kNarrowPanels : kWidePanels) * kTileCols;
-  float* a_pack = x.a_in_place ? nullptr : a_buffer.reserve(m_blocks.longest * k_blocks.longest);
+  float* a_pack = x.a_in_place ? nullptr : a_buffer.reserve(m_blocks.longest * k_blocks.longest + kBlockTiles * kPackSlack);
   float* b_pack = b_buffer.reserve(std::min(x.n + kTileCols, n_most) * k_blocks.longest);
   TileRows tiles[kBlockTiles];
+  Panel panels[kPanelsAtOnce];
 
   for (size_t kb = 0; kb < k_blocks.parts; kb++) {
     const Range ks = k_blocks[kb];
@@ -180,11 +180,13 @@ inline void multiply(const Product<B>& x) {
       for (size_t mb = 0; mb < m_blocks.parts; mb++) {
         const bool is_packed = m_blocks.parts == 1 && n_begin > 0;
         const size_t tile_count = make_tiles(x, m_blocks[mb], ks, a_pack, is_packed, tiles);
-        for (size_t j = 0; j < n_size; j += kTileCols) {
-          const size_t cols = std::min<size_t>(n_size - j, kTileCols);
-          float* panel = b_pack + j * ks.size;
-          if (mb == 0) x.b.pack(panel, panel_width(cols), {n_begin + j, cols}, ks);
-          multiply_panel(x, tiles, tile_count, panel, n_begin + j, cols, ks.size, x.accumulate || kb > 0);
+        for (size_t j = 0; j < n_size; j += kPanelsAtOnce * kTileCols) {
+          const Range columns{n_begin + j, std::min<size_t>(n_size - j, kPanelsAtOnce * kTileCols)};
+          const size_t panel_count = make_panels(x, columns, ks, b_pack + j * ks.size, mb > 0, panels);
+          for (size_t t = 0; t < tile_count; t++) {
+            for (size_t i = 0; i < panel_count; i++) multiply_tile(x, tiles[t], panels[i], ks.size, x.accumulate || kb > 0);
+          }
+          if (kb + 1 == k_blocks.parts) finish_block(x, m_blocks[mb], columns);
         }
       }
     }
@@ -205,7 +207,10 @@ inline Range units_of(size_t total, size_t unit, size_t parts, size_t i) {
 inline Product<Matrix> part_of(Product<Matrix> x, Range rows, Range cols) {
   x.a.data = x.a.at(rows.begin, 0);
   x.b.data = x.b.at(cols.begin, 0);
-  x.c += x.is_turned ? cols.begin * x.c_step + rows.begin : rows.begin * x.c_step + cols.begin;
+  const auto& [stored, dense] = x.is_turned ? std::pair(cols, rows) : std::pair(rows, cols);
+  x.c += stored.begin * x.c_step + dense.begin;
+  if (x.finish.out) x.finish.out += stored.begin * x.c_step + dense.begin;
+  if (x.finish.bias) x.finish.bias += dense.begin;
   x.m = rows.size;
   x.n = cols.size;
   return x;
@@ -229,19 +234,22 @@ inline void multiply_shared(const Product<Matrix>& x) {
   });
 }
 
-void matmul(float* c, const float* a_data, const float* b_data, const MatmulSizes& x) {
+inline void multiply_matrices(float* c, const float* a_data, const float* b_data, const MatmulSizes& x, const Finish& finish) {
   const auto& [m, n, k, a_step, b_step, trans_a, trans_b, accumulate] = x;
   if (m == 0 || n == 0) return;
-  if (k == 0) {
-    if (!accumulate) std::memset(c, 0, m * n * sizeof(float));
-    return;
-  }
   const Matrix a{a_data, a_step, !trans_a}, b{b_data, b_step, trans_b};
   const bool are_rows = trans_b && !trans_a && a_step == k && b_step == k;
-  if (are_rows && (m <= kThinRows || n <= kThinCols)) multiply_dots(c, a_data, b_data, m, n, k, accumulate);
-  else if (trans_b && m <= kMostRowsTurned) multiply_shared({b, a, n, m, k, true, true, c, accumulate});
-  else multiply_shared({a, b, m, n, k, !trans_a && n <= kMostColsInPlace, false, c, accumulate});
+  if (k == 0 || (are_rows && (m <= kThinRows || n <= kThinCols))) {
+    if (k > 0) multiply_dots(c, a_data, b_data, m, n, k, accumulate);
+    else if (!accumulate) std::memset(c, 0, m * n * sizeof(float));
+    return finish_rows(finish, c, 0, n, 0, m, n);
+  }
+  if (trans_b && m <= kMostRowsTurned) return multiply_shared({b, a, n, m, k, true, true, c, accumulate, finish});
+  const bool a_in_place = !trans_a && n <= kMostColsInPlace && (n <= kFewColumns || a_step % kSameSetStep != 0);
+  multiply_shared({a, b, m, n, k, a_in_place, false, c, accumulate, finish});
 }
+
+void matmul(float* c, const float* a, const float* b, const MatmulSizes& x) { multiply_matrices(c, a, b, x, {}); }
 
 // Rows of B times elements of A, which the compiler turns into vectors.
 void matmul_double_rows(double* c, const double* a, const double* b, const MatmulSizes& x, size_t first, size_t end) {

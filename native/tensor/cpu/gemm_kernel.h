@@ -13,10 +13,11 @@ constexpr int kTileRows = 4;  // 8 of 16
 #endif
 constexpr int kTileVecs = 2;
 constexpr int kTileCols = kTileVecs * kLanes;
+constexpr size_t kShortLoop = 96;  // in which fetching ahead costs more than it saves
 constexpr int kPrefetchSteps = 8;  // rows of B fetched ahead, from L2 into L1
 
-// What a tile kernel reads and writes. Element (r, p) of A is a[r * a_row + p * a_step]; row p of B starts at
-// b + p * b_step and row r of C at c + r * c_row, both V whole vectors long.
+// What a tile kernel reads and writes. Element (r, p) of A is a[r * a_row + p * a_step], one of the two steps being 1;
+// row p of B starts at b + p * b_step and row r of C at c + r * c_row, both V whole vectors long.
 struct Tile {
   const float* a;
   size_t a_row;
@@ -29,19 +30,24 @@ struct Tile {
   bool accumulate;
 };
 
-// kUnitRow: a_row is 1, so that one pointer and constant offsets reach a whole column of A.
+// kUnitRow: a_row is 1, else a_step is. So constant offsets reach either a whole column of A or the next columns.
 template <int R, int V, bool kUnitRow>
 void tile_kernel(const Tile& t) {
+  constexpr int kNear = 3;  // rows that one pointer reaches: an address is a pointer plus 0, 1 or 2 times the step
+  constexpr int kPointers = kUnitRow ? 1 : (R + kNear - 1) / kNear;
   const size_t a_row = kUnitRow ? 1 : t.a_row, c_row = t.c_row;
-  const size_t a_step = t.a_step, b_step = t.b_step, k = t.k;
+  const size_t a_step = kUnitRow ? t.a_step : 1, b_step = t.b_step, k = t.k;
   const bool accumulate = t.accumulate;
-  const float* a = t.a;
+  const float* a[kPointers];
+  unrolled<kPointers>([&](auto i) RINGWISE_INLINE { a[i] = t.a + i * kNear * a_row; });
   const float* b = t.b;
   float* c = t.c;
 
   // C arrives while the loop runs.
-  for (int r = 0; r < R; r++) {
-    for (int v = 0; v < V; v++) __builtin_prefetch(c + r * c_row + v * kLanes, 1);
+  if (k > kShortLoop) {
+    for (int r = 0; r < R; r++) {
+      for (int v = 0; v < V; v++) __builtin_prefetch(c + r * c_row + v * kLanes, 1);
+    }
   }
   Vec sum[R * V];
   unrolled<R * V>([&](auto i) RINGWISE_INLINE { sum[i] = Vec{}; });
@@ -53,10 +59,10 @@ void tile_kernel(const Tile& t) {
       if constexpr (v * kLanes % 16 == 0) __builtin_prefetch(b + kPrefetchSteps * b_step + v * kLanes);
     });
     unrolled<R>([&](auto r) RINGWISE_INLINE {
-      const Vec value = splat(a[r * a_row]);
+      const Vec value = splat(kUnitRow ? a[0][r] : a[r / kNear][r % kNear * a_row]);
       unrolled<V>([&](auto v) RINGWISE_INLINE { sum[r * V + v] += value * row[v]; });
     });
-    a += a_step;
+    unrolled<kPointers>([&](auto i) RINGWISE_INLINE { a[i] += a_step; });
     b += b_step;
   }
   unrolled<R>([&](auto r) RINGWISE_INLINE {

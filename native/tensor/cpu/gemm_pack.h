@@ -2,17 +2,41 @@
 // Included only by level.h.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
+struct Range {
+  size_t begin, size;
+};
+
+// These rows of A, or columns of B, are packed to out[p * width + j]; 0 for the rest of `width`.
+struct Piece {
+  float* out;
+  size_t width;
+  Range range;
+};
+
 // A whole vector may be stored where fewer floats belong, as long as what follows is written later. Buffers end
 // with this many floats of slack.
 constexpr size_t kPackSlack = kLanes;
+constexpr size_t kPiecesAtOnce = 16;  // whose elements lie in one row of memory, and are read together
 
-// out[p * width + j] = a[p * step + j] for j < cols; 0 for the rest of `width`.
-inline void pack_rows(float* out, size_t width, const float* a, size_t step, size_t cols, size_t k) {
-  const size_t whole = cols / kLanes * kLanes, rest = cols - whole;
-  for (size_t p = 0; p < k; p++, out += width, a += step) {
-    for (size_t j = 0; j < whole; j += kLanes) store(out + j, load(a + j));
-    if (rest > 0) store(out + whole, load_partial(a + whole, rest));
-    for (size_t j = whole + (rest > 0 ? kLanes : 0); j < width; j += kLanes) store(out + j, Vec{});
+inline void pack_row(float* out, size_t width, const float* a, size_t cols) {
+  size_t j = 0;
+  for (; j + kLanes <= cols; j += kLanes) store(out + j, load(a + j));
+  if (j < cols) {
+    store(out + j, load_partial(a + j, cols - j));
+    j += kLanes;
+  }
+  for (; j < width; j += kLanes) store(out + j, Vec{});
+}
+
+// Element (j, p) of the operand is a[p * step + j].
+inline void pack_rows(const Piece* pieces, size_t count, const float* a, size_t step, size_t k) {
+  for (size_t first = 0; first < count; first += kPiecesAtOnce) {
+    const Piece* end = pieces + std::min(count, first + kPiecesAtOnce);
+    for (size_t p = 0; p < k; p++) {
+      for (const Piece* piece = pieces + first; piece < end; piece++) {
+        pack_row(piece->out + p * piece->width, piece->width, a + p * step + piece->range.begin, piece->range.size);
+      }
+    }
   }
 }
 
@@ -21,21 +45,30 @@ inline void pack_columns(float* out, size_t width, const float* a, size_t step, 
   for (size_t j = 0; j < width; j += kLanes) {
     const size_t here = cols > j ? std::min<size_t>(cols - j, kLanes) : 0;
     const size_t room = std::min<size_t>(width - j, kLanes);
-    for (size_t p = 0; p < k; p += kLanes) {
-      const size_t steps = std::min<size_t>(k - p, kLanes);
-      Vec rows[kLanes] = {};
-      for (size_t r = 0; r < here; r++) {
-        const float* source = a + (j + r) * step + p;
-        rows[r] = load_some(source, steps);
-      }
-      transpose(rows);
-      for (size_t s = 0; s < steps; s++) {
-        float* target = out + (p + s) * width + j;
-        // After the first group of columns, a whole vector would reach into the next step's finished first group.
-        if (j == 0 || room == kLanes) store(target, rows[s]);
-        else store_partial(target, rows[s], room);
-      }
+    // After the first group of columns, a whole vector would reach into the next step's finished first group.
+    const bool is_whole = j == 0 || room == kLanes;
+    // Beyond the last column it is read again, and not used.
+    const float* source[kLanes];
+    IntVec is_used;
+    for (size_t r = 0; r < kLanes; r++) {
+      source[r] = a + (here == 0 ? 0 : j + std::min(r, here - 1)) * step;
+      is_used[r] = r < here ? -1 : 0;
     }
+    const auto pack = [&](size_t p, size_t steps, auto read) RINGWISE_INLINE {
+      Vec rows[kLanes];
+      unrolled<kLanes>([&](auto r) RINGWISE_INLINE { rows[r] = read(source[r] + p); });
+      transpose(rows);
+      float* to = out + p * width + j;
+      unrolled<kLanes>([&](auto s) RINGWISE_INLINE {
+        if (s >= steps) return;
+        const Vec row = is_used ? rows[s] : Vec{};
+        if (is_whole) store(to + s * width, row);
+        else store_partial(to + s * width, row, room);
+      });
+    };
+    size_t p = 0;
+    for (; p + kLanes <= k; p += kLanes) pack(p, kLanes, [](const float* from) RINGWISE_INLINE { return load(from); });
+    if (p < k) pack(p, k - p, [&](const float* from) RINGWISE_INLINE { return load_partial(from, k - p); });
   }
 }
 

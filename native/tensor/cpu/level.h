@@ -12,10 +12,14 @@
 #include "tensor/cpu/lookup.h"
 #include "tensor/cpu/order.h"
 #include "tensor/cpu/softmax.h"
+#include "tensor/cpu/cross_entropy.h"
 #include "tensor/cpu/gemm_kernel.h"
 #include "tensor/cpu/gemm_pack.h"
+#include "tensor/cpu/activation.h"
 #include "tensor/cpu/gemm_dot.h"
+#include "tensor/cpu/gemm_store.h"
 #include "tensor/cpu/gemm.h"
+#include "tensor/cpu/linear.h"
 #include "tensor/cpu/conv.h"
 #include "tensor/cpu/pool.h"
 #include "tensor/cpu/channels.h"
@@ -38,10 +42,14 @@ constexpr Kernels make_kernels(CpuLevel level, const char* name) {
   k.arg_reduce = &arg_reduce;
   k.matmul = &matmul;
   k.matmul_double = &matmul_double;
+  k.linear = &linear;
+  k.linear_grad = &linear_grad;
   k.log_softmax = &log_softmax;
   k.log_softmax_grad = &log_softmax_grad;
   k.nll = &nll;
   k.nll_grad = &nll_grad;
+  k.cross_entropy = &cross_entropy;
+  k.cross_entropy_grad = &cross_entropy_grad;
   k.lookup = &lookup;
   k.scatter_add = &scatter_add;
   k.cumsum = &cumsum;

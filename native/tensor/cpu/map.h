@@ -55,6 +55,7 @@ TileFunction<T> float_function(MapOp op) {
     case MapOp::Sigmoid: return unary<T>([](auto x) { return sigmoid_of(x); });
     case MapOp::Erf: return unary<T>([](auto x) { return erf_of(x); });
     case MapOp::Gelu: return unary<T>([](auto x) { return x * normal_cdf(x); });
+    case MapOp::GeluTanh: return unary<T>([](auto x) { return x * gelu_tanh_gate(x); });
     case MapOp::Silu: return unary<T>([](auto x) { return x * sigmoid_of(x); });
     case MapOp::Floor: return unary<T>([](auto x) { return by_lane(x, [](auto v) { return std::floor(v); }); });
     case MapOp::Ceil: return unary<T>([](auto x) { return by_lane(x, [](auto v) { return std::ceil(v); }); });
@@ -64,6 +65,7 @@ TileFunction<T> float_function(MapOp op) {
     case MapOp::SigmoidGrad: return binary<T>([](auto g, auto y) { return g * y * (like(y, 1) - y); });
     case MapOp::TanhGrad: return binary<T>([](auto g, auto y) { return g * (like(y, 1) - y * y); });
     case MapOp::GeluGrad: return binary<T>([](auto g, auto x) { return g * (normal_cdf(x) + x * normal_density(x)); });
+    case MapOp::GeluTanhGrad: return binary<T>([](auto g, auto x) { return g * gelu_tanh_slope(x); });
     case MapOp::SiluGrad:
       return binary<T>([](auto g, auto x) {
         const auto s = sigmoid_of(x);

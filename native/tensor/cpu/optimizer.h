@@ -152,11 +152,34 @@ void step_tensor(const OptimizerRule& rule, const OptimizerTensor& t) {
   }
 }
 
+// Elements [begin, begin + count) of a tensor and of what belongs to it.
+inline OptimizerTensor piece_of(OptimizerTensor t, size_t begin, size_t count) {
+  const size_t bytes = begin * byte_size(t.dtype);
+  t.count = count;
+  t.param = static_cast<char*>(t.param) + bytes;
+  if (t.grad) t.grad = static_cast<const char*>(t.grad) + bytes;
+  for (void*& state : t.state) if (state) state = static_cast<char*>(state) + bytes;
+  return t;
+}
+
+// Calls body(piece) with pieces that cover all tensors, on several threads.
+template <class Body>
+void for_each_piece(const OptimizerTensor* tensors, size_t count, Body body) {
+  size_t total = 0;
+  for (size_t i = 0; i < count; i++) total += tensors[i].count;
+  parallel_for(total, kGrain, [&](size_t begin, size_t end) {
+    for (size_t i = 0, first = 0; i < count && first < end; first += tensors[i++].count) {
+      const size_t from = std::max(begin, first), to = std::min(end, first + tensors[i].count);
+      if (from < to) body(piece_of(tensors[i], from - first, to - from));
+    }
+  });
+}
+
 void optimize(const OptimizerRule& rule, const OptimizerTensor* tensors, size_t count) {
-  for (size_t i = 0; i < count; i++) {
-    if (tensors[i].dtype == DType::Float64) step_tensor<double>(rule, tensors[i]);
-    else step_tensor<float>(rule, tensors[i]);
-  }
+  for_each_piece(tensors, count, [&](const OptimizerTensor& t) {
+    if (t.dtype == DType::Float64) step_tensor<double>(rule, t);
+    else step_tensor<float>(rule, t);
+  });
 }
 
 template <class T>
@@ -199,12 +222,12 @@ bool scale_tensor(const OptimizerTensor& t, double factor) {
 }
 
 bool scale(const OptimizerTensor* tensors, size_t count, double factor) {
-  bool are_finite = true;
-  for (size_t i = 0; i < count; i++) {
-    are_finite &= tensors[i].dtype == DType::Float64 ? scale_tensor<double>(tensors[i], factor)
-                                                     : scale_tensor<float>(tensors[i], factor);
-  }
-  return are_finite;
+  std::atomic<bool> are_finite{true};
+  for_each_piece(tensors, count, [&](const OptimizerTensor& t) {
+    const bool is_finite = t.dtype == DType::Float64 ? scale_tensor<double>(t, factor) : scale_tensor<float>(t, factor);
+    if (!is_finite) are_finite.store(false, std::memory_order_relaxed);
+  });
+  return are_finite.load(std::memory_order_relaxed);
 }
 
 }  // namespace ringwise::tensor::RINGWISE_LEVEL

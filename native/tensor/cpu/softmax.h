@@ -1,28 +1,48 @@
-// Log-softmax, its gradient and the negative log-likelihood, row by row. Included only by level.h.
+// Log-softmax, its parts and its gradient, and the negative log-likelihood, row by row. Included only by level.h.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
-void log_softmax_rows(float* out, const float* a, size_t rows, size_t cols) {
-  for (size_t r = 0; r < rows; r++, out += cols, a += cols) {
-    const Vec shift = splat(max_run(a, cols));
-    Vec sums = {};
-    size_t i = 0;
-    for (; i + kLanes <= cols; i += kLanes) sums += exp_vec(load(a + i) - shift);
-    // Lanes behind the end add exp(-inf), which is 0.
-    constexpr float kNothing = -std::numeric_limits<float>::infinity();
-    if (i < cols) sums += exp_vec(load_partial(a + i, cols - i, kNothing) - shift);
-    const float sum = over_lanes(sums, [](auto x, auto y) RINGWISE_INLINE { return x + y; });
-    const Vec norm = log_vec(splat(sum));
-    for_each_vec(cols, [&](size_t c, auto io) RINGWISE_INLINE { io.store(out + c, io.load(a + c) - shift - norm); });
-  }
+inline float largest_score(const float* a, size_t cols) { return max_run(a, cols); }
+inline double largest_score(const double* a, size_t cols) {
+  return Extreme<double, true>::run(-std::numeric_limits<double>::infinity(), a, cols);
 }
 
-void log_softmax_rows(double* out, const double* a, size_t rows, size_t cols) {
+// Σ exp(a - shift)
+inline float exp_sum(const float* a, size_t cols, float largest) {
+  const Vec shift = splat(largest);
+  Vec sums = {};
+  size_t i = 0;
+  for (; i + kLanes <= cols; i += kLanes) sums += exp_vec(load(a + i) - shift);
+  // Lanes behind the end add exp(-inf), which is 0.
+  constexpr float kNothing = -std::numeric_limits<float>::infinity();
+  if (i < cols) sums += exp_vec(load_partial(a + i, cols - i, kNothing) - shift);
+  return over_lanes(sums, [](auto x, auto y) RINGWISE_INLINE { return x + y; });
+}
+inline double exp_sum(const double* a, size_t cols, double largest) {
+  double sum = 0;
+  for (size_t c = 0; c < cols; c++) sum += std::exp(a[c] - largest);
+  return sum;
+}
+
+inline float log_of(float x) { return log_vec(splat(x))[0]; }
+
+// out = scale · softmax(a), with kept = {largest score, log Σ exp(a - largest)}.
+inline void write_probabilities(float* out, const float* a, size_t cols, const float* kept, float scale) {
+  const Vec shift = splat(kept[0]), norm = splat(kept[1]), factor = splat(scale);
+  for_each_vec(cols, [&](size_t c, auto io) RINGWISE_INLINE {
+    io.store(out + c, exp_vec(io.load(a + c) - shift - norm) * factor);
+  });
+}
+inline void write_probabilities(double* out, const double* a, size_t cols, const double* kept, double scale) {
+  for (size_t c = 0; c < cols; c++) out[c] = std::exp(a[c] - kept[0] - kept[1]) * scale;
+}
+
+template <class T>
+void log_softmax_rows(T* out, const T* a, size_t rows, size_t cols) {
   for (size_t r = 0; r < rows; r++, out += cols, a += cols) {
-    const double shift = Extreme<double, true>::run(-std::numeric_limits<double>::infinity(), a, cols);
-    double sum = 0;
-    for (size_t c = 0; c < cols; c++) sum += std::exp(a[c] - shift);
-    const double norm = std::log(sum);
-    for (size_t c = 0; c < cols; c++) out[c] = a[c] - shift - norm;
+    const T largest = largest_score(a, cols), log_sum = log_of(exp_sum(a, cols, largest));
+    for_each_element<T>(cols, [&](size_t c, auto io) RINGWISE_INLINE {
+      io.store(out + c, io.load(a + c) - largest - log_sum);
+    });
   }
 }
 

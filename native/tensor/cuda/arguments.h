@@ -70,6 +70,18 @@ struct NllArguments {
   int32_t is_long, unused;  // whether labels are int64
 };
 
+struct CrossEntropyArguments {
+  void* out;  // losses, or the gradient of the scores
+  void* counts;
+  void* kept;
+  const void *scores, *labels, *weight;
+  const void *grad, *divisor;
+  int32_t* fault;
+  int64_t rows, cols, ignored;
+  double smoothing, number;
+  int32_t is_long, is_per_row;
+};
+
 struct LookupArguments {
   void* out;
   const void* a;

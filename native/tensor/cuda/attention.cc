@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "tensor/cuda/dnn_kernels.h"
 #include "tensor/cuda/launch.h"
 #include "tensor/cuda/nn.h"
 
@@ -51,6 +52,7 @@ void launch_tiles(KernelId kernel, DType dtype, AttentionArguments& x, size_t he
 }
 
 void attention(DType dtype, const Attention& a) {
+  if (attend_by_library(dtype, a)) return;
   AttentionArguments x = arguments_of(dtype, a);
   launch_tiles(by_stored(dtype, RINGWISE_STORED(attention)), dtype, x, a.batch * a.heads, a.queries, a.value_width);
 }
@@ -64,6 +66,7 @@ void launch_dots(DType dtype, AttentionArguments& x, size_t heads) {
 }
 
 void attention_grad(DType dtype, const AttentionGrad& g) {
+  if (attend_back_by_library(dtype, g)) return;
   const Attention& a = g.forward;
   AttentionArguments x = arguments_of(dtype, a);
   x.grad_out = head_of(g.grad_out);

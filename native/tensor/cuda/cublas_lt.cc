@@ -31,9 +31,7 @@ CublasLt load() {
   CublasLt lt;
   lt.library = SharedLibrary({"RINGWISE_LIBCUBLASLT", {"libcublasLt.so.13", "libcublasLt.so.12"}, {"cu13/lib", "cublas/lib"}});
   if (!lt.library.is_open()) {
-    lt.reason = "not found: ";
-    for (const std::string& failure : lt.library.tried()) lt.reason += failure + "; ";
-    lt.reason.resize(lt.reason.size() - 2);
+    lt.reason = "not found: " + lt.library.failures();
   } else if (const char* missing = bind(lt)) {
     lt.reason = lt.library.path() + " has no " + missing + "; version 12 or newer is needed";
   }
@@ -41,7 +39,7 @@ CublasLt load() {
 }
 
 /// Everything that a plan depends on.
-enum Field { kType, kM, kN, kK, kStepA, kStepB, kTransA, kTransB, kBatch, kStrideA, kStrideB, kStrideC, kAlignA, kAlignB, kAlignC, kFields };
+enum Field { kCompute, kStored, kM, kN, kK, kStepA, kStepB, kTransA, kTransB, kBatch, kStrideA, kStrideB, kStrideC, kAlignA, kAlignB, kAlignC, kFields };
 using Key = std::array<int64_t, kFields>;
 
 /// How the library does products of one kind. It thinks column by column, so it is given Cᵀ = Bᵀ · Aᵀ.
@@ -96,8 +94,8 @@ class Plans {
 
   bool make(Plan& plan, const Key& key) {
     const CublasLt& lt = cublas_lt();
-    const int type = key[kType] == kLtCompute64 ? kLtReal64 : kLtReal32;
-    bool is_good = lt.cublasLtMatmulDescCreate(&plan.product, static_cast<int>(key[kType]), type) == 0;
+    const auto type = static_cast<int>(key[kStored]), scale = type == kLtReal64 ? kLtReal64 : kLtReal32;
+    bool is_good = lt.cublasLtMatmulDescCreate(&plan.product, static_cast<int>(key[kCompute]), scale) == 0;
     const auto describe = [&](int attribute, int32_t value) {
       is_good = is_good && lt.cublasLtMatmulDescSetAttribute(plan.product, attribute, &value, sizeof value) == 0;
     };
@@ -119,6 +117,8 @@ class Plans {
     if (!is_good) return false;
     const size_t most = kMostWorkspace;
     lt.cublasLtMatmulPreferenceSetAttribute(preference, kLtMostWorkspace, &most, sizeof most);
+    // Parts of a long sum are added in float32, also where the result has 16 bits.
+    lt.cublasLtMatmulPreferenceSetAttribute(preference, kLtReductions, &kLtReduceInComputeType, sizeof kLtReduceInComputeType);
     const int64_t alignments[] = {key[kAlignB], key[kAlignA], key[kAlignC], key[kAlignC]};
     for (int i = 0; i < 4; i++) {
       const auto bytes = static_cast<uint32_t>(alignments[i]);
@@ -137,6 +137,15 @@ class Plans {
   std::map<Key, std::shared_ptr<const Plan>> plans_;
 };
 
+int stored_type(DType dtype) {
+  switch (dtype) {
+    case DType::Float64: return kLtReal64;
+    case DType::Float16: return kLtReal16;
+    case DType::BFloat16: return kLtBfloat16;
+    default: return kLtReal32;
+  }
+}
+
 /// The largest power of two up to 256 that every place of an operand is a multiple of.
 int64_t alignment(const Operand& operand, int rank) {
   uint64_t bits = reinterpret_cast<uintptr_t>(operand.data) | 256;
@@ -151,7 +160,10 @@ Key key_of(const Walk& walk, const MatmulSizes& x) {
   const int last = walk.rank - 1;
   const auto stride = [&](int i) { return walk.rank == 0 ? int64_t{0} : int64_t{walk.operand[i].strides[last] / bytes}; };
   Key key{};
-  key[kType] = dtype == DType::Float64 ? kLtCompute64 : is_tf32_allowed ? kLtComputeTf32 : kLtCompute32;
+  key[kCompute] = dtype == DType::Float64                      ? kLtCompute64
+                  : dtype == DType::Float32 && is_tf32_allowed ? kLtComputeTf32
+                                                               : kLtCompute32;
+  key[kStored] = stored_type(dtype);
   key[kM] = static_cast<int64_t>(x.m);
   key[kN] = static_cast<int64_t>(x.n);
   key[kK] = static_cast<int64_t>(x.k);
@@ -177,6 +189,7 @@ const CublasLt& cublas_lt() {
 }
 
 void allow_tf32(bool allowed) { is_tf32_allowed = allowed; }
+bool allows_tf32() { return is_tf32_allowed; }
 
 bool multiply_by_library(const Walk& walk, const MatmulSizes& sizes) {
   if (!cublas_lt().reason.empty() || (walk.rank > 0 && walk.shape[walk.rank - 1] > INT32_MAX)) return false;

@@ -49,11 +49,12 @@ struct LtChoice {
                      Stream))
 
 // Numbers of cublasLt.h and library_types.h that are used here.
-constexpr int kLtReal32 = 0, kLtReal64 = 1;
+constexpr int kLtReal32 = 0, kLtReal64 = 1, kLtReal16 = 2, kLtBfloat16 = 14;
 constexpr int kLtCompute32 = 68, kLtComputeTf32 = 77, kLtCompute64 = 70;
 constexpr int kLtTransposeA = 3, kLtTransposeB = 4;                        // attributes of a product
 constexpr int kLtBatchCount = 5, kLtBatchStride = 6;                       // of a layout
-constexpr int kLtMostWorkspace = 1, kLtAlignmentA = 5;                     // of a preference; B, C and D follow A
+constexpr int kLtMostWorkspace = 1, kLtReductions = 3, kLtAlignmentA = 5;  // of a preference; B, C and D follow A
+constexpr uint32_t kLtReduceInComputeType = 2;                             // among reductions
 
 struct CublasLt {
 #define RINGWISE_DECLARE(name, arguments) int(*name) arguments = nullptr;
@@ -68,8 +69,10 @@ struct CublasLt {
 /// Opened at the first call, in any thread. Never throws.
 const CublasLt& cublas_lt();
 
-/// Whether float32 factors may be rounded to TF32 (10 bits), which is several times as fast. Off at first; for the process.
+/// Whether float32 factors of products and convolutions may be rounded to TF32 (10 bits), which is several times as fast.
+/// Off at first; for the process.
 void allow_tf32(bool allowed);
+bool allows_tf32();
 
 /// As Kernels::matmul_walk. False when the library cannot do it, and nothing has been started.
 bool multiply_by_library(const Walk& walk, const MatmulSizes& sizes);

@@ -15,6 +15,7 @@ namespace {
 
 thread_local Device* entered = nullptr;
 thread_local Activity activities[kMostDevices];
+std::atomic<int> opened_last = -1;
 
 DevicePointer address(const void* data) { return reinterpret_cast<DevicePointer>(data); }
 
@@ -110,6 +111,7 @@ Device& Device::get(int index) {
   if (!devices[index]) {
     entered = nullptr;
     devices[index].reset(new Device(index));
+    opened_last = index;
   }
   return *devices[index];
 }
@@ -123,6 +125,12 @@ void Device::enter() {
 Device& current_device() {
   if (!entered) throw std::logic_error("cuda: no device has been entered. This is a bug in @ringwise/tensor.");
   return *entered;
+}
+
+Device& any_device() {
+  Device& device = entered ? *entered : Device::get(std::max(opened_last.load(), 0));
+  device.enter();
+  return device;
 }
 
 WorkStream Device::work_stream() const {
@@ -154,14 +162,25 @@ const std::shared_ptr<CachingAllocator>& Device::allocator() {
   return now.step ? now.step->memory() : memory_;
 }
 
+const std::shared_ptr<CachingAllocator>& Device::pinned_memory() {
+  if (has_retired_.load(std::memory_order_relaxed) && !activities[index_].is_recording) reclaim();
+  return pinned_;
+}
+
 void Device::free(void* data) {
   if (CapturedStep* step = activities[index_].step; step && step->memory()->free(data)) return;
   memory_->free(data);
 }
 
-void Device::retire(std::shared_ptr<CachingAllocator> from, void* data, uint32_t streams) {
+void Device::retire(std::shared_ptr<void> memory, uint32_t streams) {
   const std::lock_guard lock(retired_mutex_);
-  retired_.push_back({std::move(from), data, streams, {}});
+  retired_.push_back({std::move(memory), streams, {}});
+  has_retired_ = true;
+}
+
+void Device::retire(std::shared_ptr<void> memory, Event mark) {
+  const std::lock_guard lock(retired_mutex_);
+  retired_.push_back({std::move(memory), 0, {mark}});
   has_retired_ = true;
 }
 
@@ -174,6 +193,28 @@ Event Device::take_event() {
     spare_events_.pop_back();
   }
   return event;
+}
+
+Event Device::mark() {
+  const std::lock_guard lock(retired_mutex_);
+  const Event event = take_event();
+  check(driver().cuEventRecord(event, stream()), "cuEventRecord");
+  return event;
+}
+
+bool Device::is_passed(Event mark) {
+  const int status = driver().cuEventQuery(mark);
+  if (status == kNotReady) return false;
+  check(status, "cuEventQuery");
+  const std::lock_guard lock(retired_mutex_);
+  spare_events_.push_back(mark);
+  return true;
+}
+
+void Device::empty_caches() {
+  reclaim();
+  memory_->empty_cache();
+  pinned_->empty_cache();
 }
 
 /// Whether nothing uses it any more. What the driver complains about, now and later, stays retired.
@@ -198,7 +239,6 @@ void Device::reclaim() {
   const std::lock_guard lock(retired_mutex_);
   for (size_t i = retired_.size(); i-- > 0;) {
     if (!is_over(retired_[i])) continue;
-    retired_[i].from->free(retired_[i].data);
     std::swap(retired_[i], retired_.back());
     retired_.pop_back();
   }
@@ -262,13 +302,13 @@ void Device::upload(void* to, const void* from, size_t bytes) {
 
 void Device::start_upload(void* to, const void* from, size_t bytes) {
   if (bytes == 0) return;
-  if (has_retired_) reclaim();
-  void* staged = pinned_->allocate(bytes, 0);
-  std::memcpy(staged, from, bytes);
+  const auto pinned = pinned_memory();
+  const std::shared_ptr<void> staged(pinned->allocate(bytes, 0), [pinned](void* data) { pinned->free(data); });
+  std::memcpy(staged.get(), from, bytes);
   const WorkStream own = work_stream();
-  const int status = driver().cuMemcpyHtoDAsync_v2(address(to), staged, bytes, own.handle);
+  const int status = driver().cuMemcpyHtoDAsync_v2(address(to), staged.get(), bytes, own.handle);
   // The host writes to its next owner at once, not in the order of a stream.
-  retire(pinned_, staged, 1u << own.number);
+  retire(staged, 1u << own.number);
   check(status, "cuMemcpyHtoDAsync");
 }
 
@@ -334,7 +374,7 @@ Piece::~Piece() {
   const uint32_t others = streams_ & ~own_;
   if (!from_) return;
   if (others == 0) from_->free(data_);
-  else device_.retire(std::move(from_), data_, others);
+  else device_.retire(std::shared_ptr<void>(data_, [from = std::move(from_)](void* data) { from->free(data); }), others);
 }
 
 void touch(const Block& block) {

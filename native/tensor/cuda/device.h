@@ -61,6 +61,8 @@ class Device {
   WorkStream stream_of(uint32_t number);
   CachingAllocator& memory() { return *memory_; }
   CachingAllocator& pinned() { return *pinned_; }
+  /// For what copies work with after its owner has let go of it.
+  const std::shared_ptr<CachingAllocator>& pinned_memory();
   const std::shared_ptr<MemorySource> source() const;
   /// Bytes that all allocators together hold from the driver.
   size_t reserved() const;
@@ -71,8 +73,16 @@ class Device {
   void free(void* data);
   /// Where the calling thread gets memory.
   const std::shared_ptr<CachingAllocator>& allocator();
-  /// Frees memory once all that these streams (a bit for each) have been given by then has ended. Never calls the driver.
-  void retire(std::shared_ptr<CachingAllocator> from, void* data, uint32_t streams);
+  /// Lets go of memory once all that these streams (a bit for each) have been given by then has ended. Never calls the driver.
+  void retire(std::shared_ptr<void> memory, uint32_t streams);
+  /// The same, once this mark has been passed. Takes over the mark.
+  void retire(std::shared_ptr<void> memory, Event mark);
+  /// The place that the calling thread's stream has come to. Belongs to the caller, until is_passed() or retire() takes it.
+  Event mark();
+  /// Whether all before the mark has ended; the mark is gone then.
+  bool is_passed(Event mark);
+  /// Gives what is free back to the driver. Nothing may be running.
+  void empty_caches();
 
   /// Starts a kernel with one block of arguments. Returns at once.
   template <class Arguments>
@@ -109,8 +119,7 @@ class Device {
   class PinnedMemory;
 
   struct Retired {
-    std::shared_ptr<CachingAllocator> from;
-    void* data;
+    std::shared_ptr<void> memory;
     uint32_t streams;
     std::vector<Event> events;  // one for each stream, once the driver may be called
   };
@@ -157,6 +166,8 @@ inline std::string name_of_device(int index) { return index < 0 ? "cpu" : "cuda:
 
 /// The device that the calling thread has entered last.
 Device& current_device();
+/// That device; where there is none, one that is open already, or else the first. Enters it. Throws as get().
+Device& any_device();
 
 /// Device memory in use, and the streams that have worked with it. A Block of a device has one as its keeper.
 class Piece {

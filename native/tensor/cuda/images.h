@@ -28,14 +28,15 @@ inline bool has_kernels() { return image_of(Image::Map) != nullptr; }
   X(log_softmax_float, Softmax) X(log_softmax_double, Softmax)                                                      \
   X(log_softmax_grad_float, Softmax) X(log_softmax_grad_double, Softmax)                                            \
   X(nll_float, Softmax) X(nll_double, Softmax) X(nll_grad_float, Softmax) X(nll_grad_double, Softmax)               \
+  X(cross_entropy_float, Softmax) X(cross_entropy_double, Softmax)                                                  \
+  X(cross_entropy_grad_float, Softmax) X(cross_entropy_grad_double, Softmax)                                        \
   X(lookup, Order) X(scatter_add, Order) X(cumsum, Order) X(sort, Order) X(triangle, Order)                         \
-  X(matmul_float, Matmul) X(matmul_double, Matmul)                                                                  \
+  RINGWISE_CUDA_BY_STORED(X, matmul, Matmul)                                                                        \
   X(optimize_float, Optimizer) X(optimize_double, Optimizer)                                                        \
   X(squares_float, Optimizer) X(squares_double, Optimizer) X(root_of_sum, Optimizer)                                \
   X(scale_float, Optimizer) X(scale_double, Optimizer)                                                              \
-  X(conv2d_float, Layers) X(conv2d_double, Layers)                                                                  \
-  X(conv2d_grad_input_float, Layers) X(conv2d_grad_input_double, Layers)                                            \
-  X(conv2d_grad_weight_float, Layers) X(conv2d_grad_weight_double, Layers)                                          \
+  RINGWISE_CUDA_BY_STORED(X, conv2d, Layers) RINGWISE_CUDA_BY_STORED(X, conv2d_grad_input, Layers)                  \
+  RINGWISE_CUDA_BY_STORED(X, conv2d_grad_weight, Layers)                                                            \
   X(max_pool_float, Layers) X(max_pool_double, Layers) X(avg_pool_float, Layers) X(avg_pool_double, Layers)         \
   X(avg_pool_grad_float, Layers) X(avg_pool_grad_double, Layers)                                                    \
   X(channel_moments_float, Layers) X(channel_moments_double, Layers)                                                \

@@ -99,20 +99,22 @@ void copy(const Walk& walk) {
   map_simplified(kIdentity, converting_type(out.dtype, in.dtype), simple);
 }
 
-void softmax_rows(KernelId kernel, const SoftmaxArguments& x) {
-  if (x.rows == 0 || x.cols == 0) return;
+/// One block for each row.
+template <class Arguments>
+void softmax_rows(KernelId kernel, const Arguments& x) {
+  if (x.rows == 0) return;
   if (x.rows > INT32_MAX) throw std::invalid_argument("softmax: more than 2^31 rows do not fit into one launch.");
   current_device().launch(kernel, {static_cast<unsigned>(x.rows)}, block_threads(static_cast<size_t>(x.cols)), x);
 }
 
 void log_softmax(DType dtype, void* out, const void* a, size_t rows, size_t cols) {
   softmax_rows(dtype == DType::Float64 ? KernelId::log_softmax_double : KernelId::log_softmax_float,
-               {out, a, nullptr, static_cast<int64_t>(rows), static_cast<int64_t>(cols)});
+               SoftmaxArguments{out, a, nullptr, static_cast<int64_t>(rows), static_cast<int64_t>(cols)});
 }
 
 void log_softmax_grad(DType dtype, void* grad_in, const void* grad_out, const void* out, size_t rows, size_t cols) {
   softmax_rows(dtype == DType::Float64 ? KernelId::log_softmax_grad_double : KernelId::log_softmax_grad_float,
-               {grad_in, grad_out, out, static_cast<int64_t>(rows), static_cast<int64_t>(cols)});
+               SoftmaxArguments{grad_in, grad_out, out, static_cast<int64_t>(rows), static_cast<int64_t>(cols)});
 }
 
 NllArguments nll_arguments(void* out, const void* in, DType label, const void* labels, size_t rows, size_t cols) {
@@ -129,6 +131,38 @@ void nll_grad(DType dtype, void* grad_in, const void* grad_losses, DType label, 
               size_t cols) {
   launch_over(rows * cols, dtype == DType::Float64 ? KernelId::nll_grad_double : KernelId::nll_grad_float,
               nll_arguments(grad_in, grad_losses, label, labels, rows, cols));
+}
+
+CrossEntropyArguments cross_entropy_arguments(const CrossEntropy& x) {
+  CrossEntropyArguments arguments{};
+  arguments.out = x.losses;
+  arguments.counts = x.counts;
+  arguments.kept = x.kept;
+  arguments.scores = x.scores;
+  arguments.labels = x.labels;
+  arguments.weight = x.weight;
+  arguments.fault = current_device().fault();
+  arguments.rows = static_cast<int64_t>(x.rows);
+  arguments.cols = static_cast<int64_t>(x.cols);
+  arguments.ignored = x.ignored;
+  arguments.smoothing = x.smoothing;
+  arguments.is_long = x.label == DType::Int64;
+  return arguments;
+}
+
+void cross_entropy(DType dtype, const CrossEntropy& x) {
+  softmax_rows(dtype == DType::Float64 ? KernelId::cross_entropy_double : KernelId::cross_entropy_float,
+              cross_entropy_arguments(x));
+}
+
+void cross_entropy_grad(DType dtype, const CrossEntropyGrad& g) {
+  CrossEntropyArguments x = cross_entropy_arguments(g.forward);
+  x.out = g.grad_scores;
+  x.grad = g.grad;
+  x.divisor = g.divisor;
+  x.number = g.number;
+  x.is_per_row = g.is_per_row;
+  softmax_rows(dtype == DType::Float64 ? KernelId::cross_entropy_grad_double : KernelId::cross_entropy_grad_float, x);
 }
 
 LookupArguments lookup_arguments(DType dtype, void* out, const void* a, const int64_t* index, const LookupSizes& x) {
@@ -201,7 +235,7 @@ void matmul_walk(const Walk& walk, const MatmulSizes& sizes) {
   if (tiles_across > INT32_MAX) throw std::invalid_argument("matmul: the matrix has too many columns for one launch.");
   const Grid grid{static_cast<unsigned>(tiles_across), static_cast<unsigned>(std::min(tiles_down, kMostRows)),
                   static_cast<unsigned>(std::min(static_cast<size_t>(x.batch), kMostRows))};
-  current_device().launch(dtype == DType::Float64 ? KernelId::matmul_double : KernelId::matmul_float, grid, kThreads, x);
+  current_device().launch(by_stored(dtype, RINGWISE_STORED(matmul)), grid, kThreads, x);
 }
 
 Kernels make_kernels() {
@@ -216,6 +250,8 @@ Kernels make_kernels() {
   k.log_softmax_grad = &log_softmax_grad;
   k.nll = &nll;
   k.nll_grad = &nll_grad;
+  k.cross_entropy = &cross_entropy;
+  k.cross_entropy_grad = &cross_entropy_grad;
   k.lookup = &lookup;
   k.scatter_add = &scatter_add;
   k.cumsum = &cumsum;

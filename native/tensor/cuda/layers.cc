@@ -2,6 +2,7 @@
 
 #include <stdexcept>
 
+#include "tensor/cuda/dnn_kernels.h"
 #include "tensor/cuda/launch.h"
 
 namespace ringwise::tensor::cuda {
@@ -34,20 +35,23 @@ void launch_blocks(size_t count, size_t work, KernelId kernel, const Arguments& 
 }
 
 void conv2d(DType dtype, void* out, const void* x, const void* weight, const ConvSizes& s) {
+  if (convolve_by_library(Convolution::Forward, dtype, const_cast<void*>(x), const_cast<void*>(weight), out, s, false)) return;
   launch_over(images(s) * s.out_channels * s.window.out_height * s.window.out_width,
-              by_width(dtype, KernelId::conv2d_float, KernelId::conv2d_double), conv_of(out, x, weight, s, false));
+              by_stored(dtype, RINGWISE_STORED(conv2d)), conv_of(out, x, weight, s, false));
 }
 
 void conv2d_grad_input(DType dtype, void* grad_x, const void* grad, const void* weight, const ConvSizes& s, bool accumulate) {
+  if (convolve_by_library(Convolution::GradInput, dtype, grad_x, const_cast<void*>(weight), const_cast<void*>(grad), s, accumulate)) return;
   launch_over(images(s) * s.in_channels * s.window.height * s.window.width,
-              by_width(dtype, KernelId::conv2d_grad_input_float, KernelId::conv2d_grad_input_double),
+              by_stored(dtype, RINGWISE_STORED(conv2d_grad_input)),
               conv_of(grad_x, grad, weight, s, accumulate));
 }
 
 void conv2d_grad_weight(DType dtype, void* grad_weight, const void* grad, const void* x, const ConvSizes& s, bool accumulate) {
+  if (convolve_by_library(Convolution::GradWeight, dtype, const_cast<void*>(x), grad_weight, const_cast<void*>(grad), s, accumulate)) return;
   launch_blocks(s.groups * s.out_channels * s.in_channels * s.window.kernel_height * s.window.kernel_width,
                 s.batch * s.window.out_height * s.window.out_width,
-                by_width(dtype, KernelId::conv2d_grad_weight_float, KernelId::conv2d_grad_weight_double),
+                by_stored(dtype, RINGWISE_STORED(conv2d_grad_weight)),
                 conv_of(grad_weight, grad, x, s, accumulate));
 }
 

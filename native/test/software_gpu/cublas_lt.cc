@@ -3,15 +3,19 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/half.h"
 #include "test/software_gpu/streams.h"
 
 #define EXPORT extern "C" __attribute__((visibility("default"))) int
 
 namespace {
 
+using namespace ringwise;
 using namespace ringwise::software_gpu;
 
 constexpr int kSuccess = 0, kInvalidValue = 7, kNotSupported = 15;
+constexpr int kReal32 = 0, kReal64 = 1, kReal16 = 2, kBfloat16 = 14;
+constexpr int kCompute32 = 68, kCompute64 = 70, kComputeTf32 = 77;
 
 struct Product {
   int compute, type;
@@ -36,9 +40,18 @@ struct Choice {
 uint64_t rows_of(const Layout& layout, bool is_turned) { return is_turned ? layout.cols : layout.rows; }
 uint64_t cols_of(const Layout& layout, bool is_turned) { return is_turned ? layout.rows : layout.cols; }
 
+double value(float x) { return static_cast<double>(x); }
+double value(double x) { return x; }
+double value(Half x) { return static_cast<double>(to_float(x)); }
+double value(BFloat x) { return static_cast<double>(to_float(x)); }
+void put(float& to, double x) { to = static_cast<float>(x); }
+void put(double& to, double x) { to = x; }
+void put(Half& to, double x) { to = to_half(static_cast<float>(x)); }
+void put(BFloat& to, double x) { to = to_bfloat(static_cast<float>(x)); }
+
 template <class T>
-void multiply(const Product& x, const Layout& la, const Layout& lb, const Layout& ld, T alpha, const T* a, const T* b,
-              T beta, T* d) {
+void multiply(const Product& x, const Layout& la, const Layout& lb, const Layout& ld, double alpha, const T* a, const T* b,
+              double beta, T* d) {
   const bool turn_a = x.transpose[0], turn_b = x.transpose[1];
   for (int32_t i = 0; i < ld.batch; i++, a += la.stride, b += lb.stride, d += ld.stride) {
     for (uint64_t col = 0; col < ld.cols; col++) {
@@ -46,21 +59,25 @@ void multiply(const Product& x, const Layout& la, const Layout& lb, const Layout
         double sum = 0;
         for (int64_t k = 0; k < static_cast<int64_t>(cols_of(la, turn_a)); k++) {
           const auto r = static_cast<int64_t>(row), c = static_cast<int64_t>(col);
-          sum += static_cast<double>(turn_a ? a[r * la.step + k] : a[k * la.step + r]) *
-                 static_cast<double>(turn_b ? b[k * lb.step + c] : b[c * lb.step + k]);
+          sum += value(turn_a ? a[r * la.step + k] : a[k * la.step + r]) * value(turn_b ? b[k * lb.step + c] : b[c * lb.step + k]);
         }
         T& to = d[static_cast<int64_t>(col) * ld.step + static_cast<int64_t>(row)];
-        to = static_cast<T>(static_cast<double>(alpha) * sum + (beta == 0 ? 0 : static_cast<double>(beta) * static_cast<double>(to)));
+        put(to, alpha * sum + (beta == 0 ? 0 : beta * value(to)));
       }
     }
   }
 }
 
+/// The type that scales and sums, by what is stored.
+int scale_of(int stored) { return stored == kReal64 ? kReal64 : kReal32; }
+int compute_of(int stored) { return stored == kReal64 ? kCompute64 : kCompute32; }
+
 bool fits(const Product& x, const Layout& a, const Layout& b, const Layout& d) {
   const auto is_wide = [](const Layout& layout) { return layout.step >= static_cast<int64_t>(layout.rows); };
   return rows_of(a, x.transpose[0]) == d.rows && cols_of(b, x.transpose[1]) == d.cols &&
          cols_of(a, x.transpose[0]) == rows_of(b, x.transpose[1]) && is_wide(a) && is_wide(b) && is_wide(d) &&
-         a.type == x.type && b.type == x.type && d.type == x.type && a.batch == d.batch && b.batch == d.batch;
+         a.type == d.type && b.type == d.type && scale_of(d.type) == x.type &&
+         (x.compute == compute_of(d.type) || (x.compute == kComputeTf32 && d.type == kReal32)) && a.batch == d.batch && b.batch == d.batch;
 }
 
 }  // namespace
@@ -98,13 +115,18 @@ EXPORT cublasLtMatmul(void*, const Product* x, const void* alpha, const void* a,
                       const Layout* lb, const void* beta, const void* c, const Layout*, void* d, const Layout* ld,
                       const void*, void* workspace, size_t bytes, SoftwareStream* stream) {
   if (c != d || !workspace || bytes < 1024 || !fits(*x, *la, *lb, *ld)) return kInvalidValue;
+  const auto factor = [&](const void* at) { return x->type == kReal64 ? *static_cast<const double*>(at) : static_cast<double>(*static_cast<const float*>(at)); };
   const auto start = [&]<class T>(T) {
-    const T scale = *static_cast<const T*>(alpha), old = *static_cast<const T*>(beta);
-    return submit(stream, [=, product = *x, la = *la, lb = *lb, ld = *ld] {
+    return submit(stream, [=, scale = factor(alpha), old = factor(beta), product = *x, la = *la, lb = *lb, ld = *ld] {
       std::memset(workspace, 0xff, bytes);
       multiply(product, la, lb, ld, scale, static_cast<const T*>(a), static_cast<const T*>(b), old, static_cast<T*>(d));
       return kSuccess;
     });
   };
-  return x->type == 1 ? start(double{}) : start(float{});
+  switch (ld->type) {
+    case kReal64: return start(double{});
+    case kReal16: return start(Half{});
+    case kBfloat16: return start(BFloat{});
+    default: return start(float{});
+  }
 }

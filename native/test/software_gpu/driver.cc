@@ -1,4 +1,4 @@
-// A CUDA driver whose two devices are the CPU: the functions of tensor/cuda/driver.h as a library that takes the place
+// A CUDA driver whose two devices are the CPU: the functions of base/cuda_driver.h as a library that takes the place
 // of libcuda.so.1 (RINGWISE_LIBCUDA), and kernels.cc compiled for the CPU behind them. Everything above the driver and
 // every line of the kernels then runs in tests, also under sanitizers, where there is no GPU. What it cannot show: that
 // the kernels are right in parallel, how the real driver behaves, and how fast anything is.
@@ -113,6 +113,10 @@ EXPORT cuCtxSetCurrent(void* context) {
   current = static_cast<int>(reinterpret_cast<intptr_t>(context)) - 1;
   return kSuccess;
 }
+EXPORT cuCtxGetCurrent(void** context) {
+  *context = reinterpret_cast<void*>(static_cast<intptr_t>(current + 1));
+  return kSuccess;
+}
 
 EXPORT cuMemGetInfo_v2(size_t* free, size_t* total) {
   if (current < 0) return kNoContext;
@@ -145,6 +149,9 @@ EXPORT cuMemFree_v2(unsigned long long address) {
 }
 EXPORT cuMemHostAlloc(void** data, size_t bytes, unsigned) { return (*data = aligned(bytes)) ? kSuccess : kOutOfMemory; }
 EXPORT cuMemFreeHost(void* data) { return synchronize_all(), std::free(data), kSuccess; }
+
+EXPORT cuMemHostRegister_v2(void* data, size_t bytes, unsigned) { return data && bytes ? kSuccess : kInvalidValue; }
+EXPORT cuMemHostUnregister(void*) { return synchronize_all(), kSuccess; }
 
 EXPORT cuMemcpyHtoDAsync_v2(unsigned long long to, const void* from, size_t bytes, void* stream) {
   if (!is_valid(to, bytes)) return kIllegalAddress;

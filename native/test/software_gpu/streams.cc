@@ -4,6 +4,7 @@
 #include <mutex>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace ringwise::software_gpu {
 
@@ -19,15 +20,29 @@ std::vector<SoftwareStream*>& streams() {
   return all;
 }
 
-/// Executes until `position` has been reached.
+SoftwareStream* of(SoftwareStream* stream) {
+  static auto* const by_default = new SoftwareStream;
+  return stream ? stream : by_default;
+}
+
+/// Executes until `position` has been reached, or until work has to wait for another process.
 int run(SoftwareStream* stream, uint64_t position) {
   while (stream->executed < position) {
-    const Work work = std::move(stream->queue.front());
+    const int status = stream->queue.front()();
+    if (status == kAgain) return kAgain;
     stream->queue.pop_front();
     stream->executed++;
-    if (const int status = work()) stream->error = status;
+    if (status) stream->error = status;
   }
   return stream->error;
+}
+
+/// The same to the end. The mutex is free in between: others may have to go on.
+int finish(SoftwareStream* stream, uint64_t position) {
+  for (;; std::this_thread::yield()) {
+    const std::lock_guard lock(mutex);
+    if (const int status = run(stream, position); status != kAgain) return status;
+  }
 }
 
 /// Waiting is not allowed while work is recorded, and spoils the graph.
@@ -44,12 +59,12 @@ SoftwareStream* create_stream() {
 }
 
 void destroy_stream(SoftwareStream* stream) {
-  const std::lock_guard lock(mutex);
-  run(stream, stream->submitted);  // it stays: events may still name it
+  synchronize(stream);  // it stays: events may still name it
 }
 
 int submit(SoftwareStream* stream, Work work) {
   const std::lock_guard lock(mutex);
+  stream = of(stream);
   if (stream->graph) {
     stream->graph->nodes.push_back(std::move(work));
     return kSuccess;
@@ -60,18 +75,28 @@ int submit(SoftwareStream* stream, Work work) {
 }
 
 int synchronize(SoftwareStream* stream) {
-  const std::lock_guard lock(mutex);
-  if (stream->graph) return refused(stream->graph);
-  return run(stream, stream->submitted);
+  stream = of(stream);
+  uint64_t position;
+  {
+    const std::lock_guard lock(mutex);
+    if (stream->graph) return refused(stream->graph);
+    position = stream->submitted;
+  }
+  return finish(stream, position);
 }
 
 void synchronize_all() {
-  const std::lock_guard lock(mutex);
-  for (SoftwareStream* stream : std::vector(streams())) run(stream, stream->submitted);
+  std::vector<std::pair<SoftwareStream*, uint64_t>> all;
+  {
+    const std::lock_guard lock(mutex);
+    for (SoftwareStream* stream : streams()) all.emplace_back(stream, stream->submitted);
+  }
+  for (const auto& [stream, position] : all) finish(stream, position);
 }
 
 int record(SoftwareEvent* event, SoftwareStream* stream) {
   const std::lock_guard lock(mutex);
+  stream = of(stream);
   event->graph = stream->graph;
   event->was_asked = false;
   if (stream->graph) return kSuccess;  // what is recorded into a graph is in order
@@ -86,6 +111,7 @@ int record(SoftwareEvent* event, SoftwareStream* stream) {
 
 int wait(SoftwareStream* stream, const SoftwareEvent* event) {
   const std::lock_guard lock(mutex);
+  stream = of(stream);
   if (event->graph) {
     if (!stream->graph) {
       stream->graph = event->graph;
@@ -99,9 +125,12 @@ int wait(SoftwareStream* stream, const SoftwareEvent* event) {
 }
 
 int synchronize(SoftwareEvent* event) {
-  const std::lock_guard lock(mutex);
-  if (event->graph) return refused(event->graph);
-  return event->stream ? run(event->stream, event->position) : kSuccess;
+  {
+    const std::lock_guard lock(mutex);
+    if (event->graph) return refused(event->graph);
+    if (!event->stream) return kSuccess;
+  }
+  return finish(event->stream, event->position);
 }
 
 int query(SoftwareEvent* event) {
@@ -109,17 +138,16 @@ int query(SoftwareEvent* event) {
   if (event->graph) return refused(event->graph);
   if (!event->stream || event->stream->executed >= event->position) return kSuccess;
   if (!std::exchange(event->was_asked, true)) return kNotReady;
-  return run(event->stream, event->position);
+  const int status = run(event->stream, event->position);
+  return status == kAgain ? kNotReady : status;
 }
 
 int call(SoftwareStream* stream, void (*function)(void*), void* data) {
   const std::lock_guard lock(mutex);
+  stream = of(stream);
   if (stream->graph) return refused(stream->graph);
   std::thread([stream, function, data, position = stream->submitted] {
-    {
-      const std::lock_guard running(mutex);
-      run(stream, position);
-    }
+    finish(stream, position);
     function(data);
   }).detach();
   return kSuccess;

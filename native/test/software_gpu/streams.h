@@ -11,8 +11,9 @@
 
 namespace ringwise::software_gpu {
 
-/// Returns a status of the driver.
+/// Returns a status of the driver; or kAgain where it waits for another process, and is to be called once more.
 using Work = std::function<int()>;
+constexpr int kAgain = -1;
 
 struct Graph {
   std::vector<Work> nodes;
@@ -35,6 +36,7 @@ struct SoftwareEvent {
   bool was_asked = false;
 };
 
+// Of all below: a null stream is the default one.
 SoftwareStream* create_stream();
 void destroy_stream(SoftwareStream* stream);
 /// Takes a turn after all that the stream has, or becomes part of its graph.

@@ -7,6 +7,7 @@ import {
   badArange,
   badHostArray,
   badOption,
+  onlyPinnedOnHost,
   raggedData,
   unknownData,
   unknownDtype,
@@ -15,7 +16,7 @@ import {
 import type { Memory } from './kernels.ts';
 import { to } from './ops/convert.ts';
 import { checkedShape, countOf, type Shape } from './shape.ts';
-import { adopt } from './storage.ts';
+import { adopt, allocatePinned, pinnedArray } from './storage.ts';
 import { created, empty, type Tensor } from './tensor.ts';
 
 export type TypedArray =
@@ -36,6 +37,8 @@ export interface CreationOptions {
   readonly dtype?: DType;
   /** Default: 'cpu'. */
   readonly device?: DeviceName;
+  /** In host memory that CUDA devices copy from by themselves; excludes `device`. Default false. */
+  readonly pinMemory?: boolean;
   /** Records operations on the tensor, so that backward fills its `grad`. Floating dtypes only. */
   readonly requiresGrad?: boolean;
 }
@@ -51,6 +54,11 @@ function finish(tensor: Tensor, options: Omit<CreationOptions, 'dtype'>): Tensor
   if (out !== tensor) tensor.dispose();
   if (options.requiresGrad) out.requiresGrad = true;
   return out;
+}
+
+function emptyPinned(dtype: DType, shape: Shape, { device = 'cpu' }: CreationOptions): Tensor {
+  if (device !== 'cpu') throw onlyPinnedOnHost(device);
+  return created(allocatePinned(dtype, countOf(shape)), shape);
 }
 
 const isTypedArray = (data: unknown): data is TypedArray =>
@@ -120,7 +128,8 @@ export function tensor(
     shape = checkedShape('tensor', options.shape);
     if (countOf(shape) !== values.length) throw wrongCount('tensor', shape, values.length);
   }
-  const out = empty(checkedDtype('tensor', options.dtype ?? found), shape);
+  const dtype = checkedDtype('tensor', options.dtype ?? found);
+  const out = options.pinMemory ? emptyPinned(dtype, shape, options) : empty(dtype, shape);
   write(out.memory, values, found);
   return finish(out, options);
 }
@@ -144,11 +153,25 @@ export function fromHost(
   return created(adopt(dtype, array), own);
 }
 
+/**
+ * A copy of a typed array in pinned host memory; tensors of fromHost over it are pinned. It goes back to a cache when the
+ * collector has found the array and no copy works with it any more. A DataLoader takes this function as its `pinMemory`.
+ */
+export function pinArray<A extends TypedArray>(array: A): A {
+  const memory = pinnedArray('uint8', array.byteLength).buffer;
+  const Same = array.constructor as new (buffer: ArrayBufferLike, byteOffset: number, length: number) => A;
+  const pinned = new Same(memory, 0, array.length);
+  pinned.set(array as never);
+  return pinned;
+}
+
 /** Every element is `value`. */
 export function full(shape: Shape, value: number, options: CreationOptions = {}): Tensor {
   if (typeof value !== 'number') throw badOption('full: value', 'a number', value);
   const dtype = checkedDtype('full', options.dtype ?? 'float32');
-  const out = empty(dtype, checkedShape('full', shape), deviceOf(options.device ?? 'cpu'));
+  const own = checkedShape('full', shape);
+  const { device = 'cpu' } = options;
+  const out = options.pinMemory ? emptyPinned(dtype, own, options) : empty(dtype, own, deviceOf(device));
   kernels().copy(out.shape, out.strided, value);
   if (options.requiresGrad) out.requiresGrad = true;
   return out;

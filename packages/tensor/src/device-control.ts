@@ -45,8 +45,15 @@ export interface DeviceControl {
   /** Whether products of float32 may be computed in TF32, with factors of 10 bits. */
   readonly allowTf32: (isAllowed: boolean) => void;
   readonly memoryUse: (device: number) => DeviceMemoryUse;
-  /** As write, without waiting for writes before it. */
+  /** Host memory that devices copy to and from by themselves. Goes back to a cache once it is collected. */
+  readonly pin: (bytes: number) => ArrayBuffer;
+  readonly isPinned: (buffer: ArrayBufferLike) => boolean;
+  /** Whether no copy of startWrite or startRead works with this pinned memory. */
+  readonly isIdle: (pinned: ArrayBufferLike) => boolean;
+  /** As write, without waiting for writes before it; from pinned memory without taking the elements before it returns. */
   readonly startWrite: (memory: Memory, offset: number, array: ArrayBufferView) => void;
+  /** Fills an array of pinned memory with the elements from `offset`, in the order of the stream. */
+  readonly startRead: (memory: Memory, offset: number, pinned: ArrayBufferView) => void;
   /** Where the memory lies on its device. */
   readonly address: (memory: Memory) => bigint;
   /** Memory of somebody else, whose `owner` is kept as long as anything works with it. */

@@ -67,7 +67,8 @@ export const unknownCpuLevel = (value: string, known: readonly string[]): Tensor
 
 // Devices.
 
-const deviceError = (message: string): TensorError => new TensorError('ERR_TENSOR_DEVICE', message);
+const deviceError = (message: string, cause?: unknown): TensorError =>
+  new TensorError('ERR_TENSOR_DEVICE', message, cause);
 
 export const badDevice = (name: unknown): TensorError =>
   deviceError(`device: expected 'cpu', 'cuda' or 'cuda:N', got '${name}'.`);
@@ -85,6 +86,15 @@ export const onlyOnHost = (device: string): TensorError =>
 
 export const onlyOnCuda = (what: string): TensorError =>
   deviceError(`${what}: expected a CUDA device, got 'cpu'.`);
+
+export const onlyPinnedOnHost = (device: string): TensorError =>
+  deviceError(`pinMemory: expected a tensor in host memory, got one on ${device}. Use .to('cpu').`);
+
+export const nothingPins = (cause: unknown): TensorError =>
+  deviceError(
+    `pinMemory: expected a CUDA device, which pins memory of the host; ${(cause as Error).message}`,
+    cause,
+  );
 
 // Captured steps.
 
@@ -133,6 +143,11 @@ export const disposed = (shape: Shape): TensorError =>
 export const badShape = (op: string, shape: Shape): TensorError =>
   shapeError(
     `${op}: expected an array of sizes that are integers ≥ 0, got ${Array.isArray(shape) ? show(shape) : shape}.`,
+  );
+
+export const tooManyDims = (op: string, most: number, shape: Shape): TensorError =>
+  shapeError(
+    `${op}: expected at most ${most} dimensions, got ${shape.length}: ${show(shape)}. Flatten some of them.`,
   );
 
 export const broadcastFailed = (op: string, a: Shape, b: Shape): TensorError =>

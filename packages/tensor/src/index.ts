@@ -27,6 +27,7 @@ export {
   type NestedData,
   ones,
   onesLike,
+  pinArray,
   type TypedArray,
   tensor,
   zeros,

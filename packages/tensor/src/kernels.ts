@@ -11,6 +11,7 @@ import type { Device } from './device.ts';
 import type { DeviceControl } from './device-control.ts';
 import type { DType, HostArray } from './dtype.ts';
 import type { LayerKernels } from './layer-kernels.ts';
+import type { LossKernels } from './loss-kernels.ts';
 
 /** A piece of memory of a kernel set. Freed by `Kernels.free`, once, by whoever holds the last reference. */
 export interface Memory {
@@ -39,7 +40,8 @@ export type Input = Strided | number;
 
 /**
  * Elementwise operations. Comparisons and logic give 1 or 0; NaN propagates through all others. xGrad(g, v) is the
- * gradient of x's input, with g that of its output and v the output (relu, sigmoid, tanh) or the input (gelu, silu).
+ * gradient of x's input, with g that of its output and v the output (relu, sigmoid, tanh) or the input (gelu, silu). geluTanh is gelu with the
+ * distribution function approximated by a tanh.
  * where(c, a, b), mulAdd(a, b, c) = a·b + c, clamp(a, low, high), inRange(a, low, high). Integers wrap around; the
  * operations of `floatMapOps` are not defined on them. The order is that of MapOp in native/tensor/kernels.h.
  */
@@ -58,17 +60,41 @@ export const mapOps = [
     'tanh',
     'sigmoid',
   ] as const),
-  ...(['relu', 'erf', 'gelu', 'silu', 'floor', 'ceil', 'round', 'trunc', 'logicalNot'] as const),
+  ...(['relu', 'erf', 'gelu', 'geluTanh', 'silu', 'floor', 'ceil', 'round', 'trunc', 'logicalNot'] as const),
   ...(['add', 'sub', 'mul', 'div', 'pow', 'max', 'min', 'eq', 'ne', 'lt', 'le'] as const),
   ...(['logicalAnd', 'logicalOr', 'logicalXor'] as const),
-  ...(['reluGrad', 'sigmoidGrad', 'tanhGrad', 'geluGrad', 'siluGrad'] as const),
+  ...(['reluGrad', 'sigmoidGrad', 'tanhGrad', 'geluGrad', 'geluTanhGrad', 'siluGrad'] as const),
   ...(['where', 'mulAdd', 'clamp', 'inRange'] as const),
 ] as const;
 export type MapOp = (typeof mapOps)[number];
 
 export const floatMapOps: ReadonlySet<MapOp> = new Set([
-  ...(['exp', 'log', 'sqrt', 'rsqrt', 'sin', 'cos', 'tanh', 'sigmoid', 'erf', 'gelu', 'silu'] as const),
-  ...(['floor', 'ceil', 'round', 'trunc', 'div', 'sigmoidGrad', 'tanhGrad', 'geluGrad', 'siluGrad'] as const),
+  ...([
+    'exp',
+    'log',
+    'sqrt',
+    'rsqrt',
+    'sin',
+    'cos',
+    'tanh',
+    'sigmoid',
+    'erf',
+    'gelu',
+    'geluTanh',
+    'silu',
+  ] as const),
+  ...([
+    'floor',
+    'ceil',
+    'round',
+    'trunc',
+    'div',
+    'sigmoidGrad',
+    'tanhGrad',
+    'geluGrad',
+    'geluTanhGrad',
+  ] as const),
+  'siluGrad',
 ]);
 
 /** The order is that of ReduceOp in native/tensor/kernels.h. */
@@ -211,7 +237,7 @@ export interface AttentionGrads {
 
 type Shape = readonly number[];
 
-export interface Kernels extends LayerKernels {
+export interface Kernels extends LayerKernels, LossKernels {
   readonly name: 'reference' | 'native';
 
   /** Null: without CUDA devices. */
@@ -258,7 +284,8 @@ export interface Kernels extends LayerKernels {
   readonly argReduce: (op: 'max' | 'min', shape: Shape, out: Strided, a: Strided) => void;
 
   /** out[m, n] = op(A)[m, k] · op(B)[k, n] for each index of the batch `shape`; strides and offsets say where its
-   *  matrices begin. All float32 or all float64. No size is 0; out is dense. */
+   *  matrices begin. All float32 or all float64; on CUDA also float16 or bfloat16, summed in float32 and rounded once.
+   *  No size is 0; out is dense. */
   readonly matmul: (shape: Shape, out: Strided, a: Strided, b: Strided, sizes: MatmulSizes) => void;
 
   // Dense operands (their strides are null), float32 or float64: the softmax family, row by row over [rows, cols].

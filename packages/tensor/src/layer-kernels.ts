@@ -1,9 +1,41 @@
 // The part of the kernel contract that layers need beyond elementwise ops: convolution, pooling and sums by channel, over
-// dense operands of float32 or float64.
+// dense operands of float32 or float64; convolutions on CUDA also of float16 and bfloat16, summed in float32.
 import type { Strided } from './kernels.ts';
 import type { ConvSizes, PoolSizes, Window } from './window.ts';
 
+/** What a linear layer can end with. The order is that of Activation in native/tensor/linear.h. */
+export const activations = ['none', 'relu', 'gelu', 'geluTanh'] as const;
+export type Activation = (typeof activations)[number];
+
+/** x [rows, ins], w [outs, ins], bias [outs], out [rows, outs]. */
+export interface LinearSizes {
+  readonly rows: number;
+  readonly outs: number;
+  readonly ins: number;
+}
+
 export interface LayerKernels {
+  /** out = activation(x · wᵀ + bias); `before`, unless it is null, is what the activation was applied to. */
+  readonly linear: (
+    out: Strided,
+    before: Strided | null,
+    x: Strided,
+    w: Strided,
+    bias: Strided | null,
+    activation: Activation,
+    sizes: LinearSizes,
+  ) => void;
+  /** gradBefore = grad · activation′, and gradBias, unless it is null, its sums over the rows. `saved` is the result of
+   *  relu, and what gelu and geluTanh were applied to. */
+  readonly linearGrad: (
+    gradBefore: Strided,
+    gradBias: Strided | null,
+    grad: Strided,
+    saved: Strided,
+    activation: Exclude<Activation, 'none'>,
+    rows: number,
+    outs: number,
+  ) => void;
   /** What a window covers outside of its plane counts as 0. */
   readonly conv2d: (out: Strided, x: Strided, weight: Strided, sizes: ConvSizes) => void;
   /** Writes, or adds when `accumulate`. */

@@ -36,6 +36,8 @@ export interface DeviceHandle {
   readonly address: bigint;
   /** Whoever holds this keeps the memory from the collector. */
   readonly owner: object;
+  /** The CUstream that work on this memory is ordered on; absent or 0: the legacy default stream. */
+  readonly stream?: bigint;
 }
 
 const cpu = { kind: 'cpu', index: 0 } as const;

@@ -1,5 +1,5 @@
 // Shapes, and which dimensions an argument names. Pure arithmetic: no memory, no tensors.
-import { badDim, badShape, broadcastFailed } from './errors.ts';
+import { badDim, badShape, broadcastFailed, tooManyDims } from './errors.ts';
 
 export type Shape = readonly number[];
 
@@ -52,7 +52,15 @@ export function stridesOf(shape: Shape): number[] {
 export function checkedShape(op: string, shape: Shape): Shape {
   if (!Array.isArray(shape)) throw badShape(op, shape);
   for (const size of shape) if (!Number.isSafeInteger(size) || size < 0) throw badShape(op, shape);
+  checkRank(op, shape);
   return [...shape];
+}
+
+/** What kernels walk along; kMaxRank in native/tensor/walk.h. */
+const mostDims = 16;
+
+export function checkRank(op: string, shape: Shape): void {
+  if (shape.length > mostDims) throw tooManyDims(op, mostDims, shape);
 }
 
 /** NumPy's rule: sizes are aligned at the end; 1 stretches. */

@@ -6,11 +6,14 @@
 // collector is paid once per piece of memory and not once per operation.
 import { deviceControl, kernels } from './backends/index.ts';
 import { cudaIndex, type Device, deviceOf } from './device.ts';
-import { type DType, dtypes, bytesOf as elementBytes, type HostArray } from './dtype.ts';
+import { type DType, dtypeInfo, dtypes, bytesOf as elementBytes, type HostArray } from './dtype.ts';
 import { otherDeviceInStep, outOfHostMemory } from './errors.ts';
 import type { Memory, Strided } from './kernels.ts';
 import { noteBirth, noteEnd } from './leaks.ts';
 import { recording } from './recording.ts';
+
+const bySize = (): Record<DType, Map<number, Storage[]>> =>
+  Object.fromEntries(dtypes.map((dtype) => [dtype, new Map()])) as never;
 
 /** The memory of one device, counted exactly, and what waits there for reuse. */
 class Pool {
@@ -24,17 +27,16 @@ class Pool {
   /** How often memory was asked of the kernel set. */
   allocations = 0;
   /** By size. Lists stay when they are empty: storages in use know where they will go. */
-  readonly #freeLists = Object.fromEntries(dtypes.map((dtype) => [dtype, new Map()])) as Record<
-    DType,
-    Map<number, Storage[]>
-  >;
+  readonly #freeLists = bySize();
+  /** Of pinned memory, which copies may still work with. */
+  readonly #pinnedLists = bySize();
 
   constructor(device: Device) {
     this.device = device;
   }
 
-  freeListOf(dtype: DType, count: number): Storage[] {
-    const lists = this.#freeLists[dtype];
+  freeListOf(dtype: DType, count: number, isPinned = false): Storage[] {
+    const lists = (isPinned ? this.#pinnedLists : this.#freeLists)[dtype];
     let list = lists.get(count);
     if (list === undefined) {
       list = [];
@@ -55,7 +57,7 @@ class Pool {
   }
 
   empty(): void {
-    for (const lists of Object.values(this.#freeLists)) {
+    for (const lists of [...Object.values(this.#freeLists), ...Object.values(this.#pinnedLists)]) {
       for (const list of lists.values()) {
         for (const storage of list) destroy(storage);
         list.length = 0;
@@ -161,20 +163,41 @@ export function allocate(dtype: DType, count: number, device: Device = 'cpu'): S
   if (recorded !== null && recorded.device !== device) throw otherDeviceInStep(device, recorded.device);
   const pool = device === 'cpu' ? hostPool : poolOf(device);
   const freeList = pool.freeListOf(dtype, count);
-  const cached = freeList.pop();
-  if (cached !== undefined) {
-    pool.cachedBytes -= cached.bytes;
-    cached.refs = 1;
-    pool.countLive(cached.bytes);
-    noteBirth(cached.memory, cached.bytes);
-    return cached;
-  }
+  return reused(freeList.pop(), pool) ?? born(new Storage(take(dtype, count, device), pool, freeList), pool);
+}
+
+/** An array in pinned memory, which goes back to a cache when the collector finds it and no copy works with it. */
+export const pinnedArray = (dtype: DType, count: number): HostArray =>
+  new dtypeInfo[dtype].array(deviceControl().pin(count * elementBytes(dtype)), 0, count);
+
+/** As allocate, in host memory that devices copy to and from by themselves. Throws ERR_TENSOR_DEVICE without CUDA. */
+export function allocatePinned(dtype: DType, count: number): Storage {
+  const control = deviceControl();
+  const freeList = hostPool.freeListOf(dtype, count, true);
+  const idle = freeList.findIndex(({ memory }) => control.isIdle(memory.host.buffer));
+  if (idle >= 0) return reused(freeList.splice(idle, 1)[0], hostPool)!;
+  const memory = kernels().adopt(dtype, pinnedArray(dtype, count));
+  return born(new Storage(memory, hostPool, freeList), hostPool);
+}
+
+function reused(cached: Storage | undefined, pool: Pool): Storage | null {
+  if (cached === undefined) return null;
+  pool.cachedBytes -= cached.bytes;
+  cached.refs = 1;
+  pool.countLive(cached.bytes);
+  noteBirth(cached.memory, cached.bytes);
+  return cached;
+}
+
+function born(storage: Storage, pool: Pool): Storage {
   pool.allocations++;
-  const storage = new Storage(take(dtype, count, device), pool, freeList);
   pool.countLive(storage.bytes);
   noteBirth(storage.memory, storage.bytes);
   return storage;
 }
+
+export const isPinned = (memory: Memory): boolean =>
+  memory.device === 'cpu' && (kernels().cuda?.isPinned(memory.host.buffer) ?? false);
 
 /** Memory over an array that the caller owns; it is never reused for anything else. */
 export const adopt = (dtype: DType, array: HostArray): Storage => adoptMemory(kernels().adopt(dtype, array));

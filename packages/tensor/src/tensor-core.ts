@@ -6,6 +6,7 @@ import { inspect } from 'node:util';
 import { Leaf } from './autograd/leaf.ts';
 import type { Node } from './autograd/node.ts';
 import { deviceControl, kernels } from './backends/index.ts';
+import { chosenStreams } from './context.ts';
 import { cudaIndex, type Device } from './device.ts';
 import { type DType, dtypeInfo, type HostArray } from './dtype.ts';
 import { reader, type Value } from './element.ts';
@@ -16,7 +17,7 @@ import type { Layout } from './layout.ts';
 import { type BufferView, bufferSymbol, bufferView, deviceBufferView } from './protocol.ts';
 import { refuseWhileRecording } from './recording.ts';
 import { countOf, type Shape, stridesOf } from './shape.ts';
-import { adopt, allocate, hostView, type Storage } from './storage.ts';
+import { adopt, allocate, hostView, isPinned, type Storage } from './storage.ts';
 
 export type NestedNumbers = number | NestedNumbers[];
 
@@ -91,6 +92,11 @@ export abstract class TensorCore {
   /** Whether the elements lie one behind the other in row-major order. */
   get isContiguous(): boolean {
     return this.place.strides === null;
+  }
+
+  /** Whether the elements lie in host memory that CUDA devices copy to and from by themselves. */
+  get isPinned(): boolean {
+    return isPinned(this.memory);
   }
 
   get isDisposed(): boolean {
@@ -193,8 +199,11 @@ export abstract class TensorCore {
   [bufferSymbol](): BufferView {
     if (!this.isContiguous) throw notDense(this.shape);
     if (this.device === 'cpu') return bufferView(this.dtype, this.dataSync());
-    const address = deviceControl().address(this.memory) + BigInt(this.offset * dtypeInfo[this.dtype].bytes);
-    return deviceBufferView(this.dtype, this.count, cudaIndex(this.device), { address, owner: this.storage });
+    const index = cudaIndex(this.device);
+    const control = deviceControl();
+    const address = control.address(this.memory) + BigInt(this.offset * dtypeInfo[this.dtype].bytes);
+    const stream = control.streamAddress(index, chosenStreams()?.[index] ?? 0);
+    return deviceBufferView(this.dtype, this.count, index, { address, owner: this.storage, stream });
   }
 }
 

@@ -116,8 +116,8 @@ export class Tensor extends GradTensor {
   erf(): Tensor {
     return ops.erf(this);
   }
-  gelu(): Tensor {
-    return ops.gelu(this);
+  gelu(options?: ops.GeluOptions): Tensor {
+    return ops.gelu(this, options);
   }
   silu(): Tensor {
     return ops.silu(this);
@@ -281,6 +281,13 @@ export class Tensor extends GradTensor {
   /** A copy in another dtype, or this tensor if it has it. Floats are cut towards zero. */
   to(target: DType | DeviceName, options?: ops.ToOptions): Tensor {
     return ops.to(this, target, options);
+  }
+  /**
+   * A copy in pinned host memory, or this tensor if it lies there. From it `to('cuda', { nonBlocking: true })` only
+   * starts a copy. Throws ERR_TENSOR_DEVICE where there is no CUDA device.
+   */
+  pinMemory(): Tensor {
+    return ops.pinMemory(this);
   }
   /** In place; not recorded. */
   copy_(other: Operand): Tensor {

@@ -5,9 +5,9 @@ import type { Device } from './device.ts';
 import { type DType, dtypeInfo } from './dtype.ts';
 import type { Input, Strided } from './kernels.ts';
 import { countOf, type Shape } from './shape.ts';
-import { allocate, type Storage } from './storage.ts';
+import { allocate, allocatePinned, type Storage } from './storage.ts';
 
-/** A dense copy with one reference. `isDetached`: a copy to a device does not wait for those before it. */
+/** A dense copy with one reference. `isDetached`: a copy between host and device is only started. */
 export function transferred(
   from: Strided,
   shape: Shape,
@@ -25,12 +25,14 @@ export function transferred(
   const isDense = from.strides === null && from.memory.dtype === dtype;
   const dense = isDense ? null : transferred(from, shape, dtype, source);
   const { memory, offset } = dense === null ? from : dense.dense;
-  const target = allocate(dtype, count, device);
+  const isStarted = isDetached && device === 'cpu';
+  const target = isStarted ? allocatePinned(dtype, count) : allocate(dtype, count, device);
   if (source === 'cpu') {
     const array = memory.host.subarray(offset, offset + count);
     if (isDetached) deviceControl().startWrite(target.memory, 0, array);
     else kernels().write(target.memory, 0, array);
-  } else if (device === 'cpu') kernels().read(memory, offset, target.memory.host);
+  } else if (isStarted) deviceControl().startRead(memory, offset, target.memory.host);
+  else if (device === 'cpu') kernels().read(memory, offset, target.memory.host);
   else {
     const host = new dtypeInfo[dtype].array(count);
     kernels().read(memory, offset, host);

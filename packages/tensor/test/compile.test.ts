@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import {
   type CompiledStep,
   compile,
+  crossEntropy,
   dropout,
   generator,
   manualSeed,
@@ -92,17 +93,6 @@ function run(
   return { losses, params: net.parameters().map((each) => each.toArray()), state: optimizer.stateDict() };
 }
 
-// Kernels for random numbers may be missing on the device.
-const hasRandom = ((): boolean => {
-  if (cudaDevice === null) return false;
-  try {
-    dropout(ones([4], { device }), 0.5).dispose();
-    return true;
-  } catch {
-    return false;
-  }
-})();
-
 describe.skipIf(cudaDevice === null)(`compile on ${cudaDevice?.name}`, () => {
   test.each(Object.entries(makers))('replayed training is the eager one bit for bit, with %s', (_, make) => {
     const [eager, replayed] = [run(0, make, false), run(0, make, true)];
@@ -112,10 +102,33 @@ describe.skipIf(cudaDevice === null)(`compile on ${cudaDevice?.name}`, () => {
     expect(new Set(eager.losses).size).toBe(12);
   });
 
-  test.skipIf(!hasRandom)('so it is with dropout, and what draws between steps', () => {
+  test('so it is with dropout, and what draws between steps', () => {
     const [eager, replayed] = [run(0.5, makers.Adam!, false), run(0.5, makers.Adam!, true)];
     expect(replayed.losses).toEqual(eager.losses);
     expect(replayed.params).toEqual(eager.params);
+  });
+
+  test('so it is with labels, some of them ignored, weights of classes, smoothing, and dropout', () => {
+    const options = { labelSmoothing: 0.1, weight: tensor([1, 2, 0.5, 1], { device }) };
+    const losses = [false, true].map((isCompiled) => {
+      manualSeed(5);
+      const net = new Net(0.5).to(device);
+      const optimizer = new Adam(net.parameters(), { lr: 0.01 });
+      const train = (x: Tensor, labels: Tensor): Tensor => {
+        optimizer.zeroGrad();
+        const logits = net.forward(x);
+        const loss = crossEntropy(logits, labels).add(crossEntropy(logits, labels, options));
+        loss.backward();
+        optimizer.step();
+        return loss;
+      };
+      const step = isCompiled ? compile(train) : train;
+      return batches(device, 8).map(([x], i) =>
+        step(x, tensor([0, 1, -100, 3, i % 4, 2], { dtype: 'int64', device })).item(),
+      );
+    });
+    expect(losses[1]).toEqual(losses[0]);
+    expect(new Set(losses[0]).size).toBe(8);
   });
 
   test('inputs are fixed tensors, results are the same ones each time, from host memory too', () => {

@@ -4,8 +4,10 @@ import { beforeAll, describe } from 'vitest';
 import type { Device } from '../src/device.ts';
 import type { Kernels } from '../src/kernels.ts';
 import { attentionContract } from './contract/attention.ts';
+import { crossEntropyContract } from './contract/cross-entropy.ts';
 import { elementwiseContract } from './contract/elementwise.ts';
 import { layerContract } from './contract/layers.ts';
+import { linearContract } from './contract/linear.ts';
 import { matrixContract } from './contract/matrices.ts';
 import { memoryContract } from './contract/memory.ts';
 import { normContract } from './contract/norm.ts';
@@ -27,6 +29,8 @@ export function kernelsContract(name: string, load: () => Kernels, device: Devic
       elementwiseContract,
       reduceContract,
       matrixContract,
+      crossEntropyContract,
+      linearContract,
       layerContract,
       orderContract,
       optimizerContract,

@@ -93,6 +93,7 @@ export const unaries = {
   relu: (x) => Math.max(0, x),
   erf: erf64,
   gelu: (x) => x * cdf(x),
+  geluTanh: (x) => 0.5 * x * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3))),
   silu: (x) => x * logistic(x),
   floor: (x) => Math.floor(x),
   ceil: (x) => Math.ceil(x),
@@ -122,6 +123,7 @@ export const binaries = {
 /** Gradients that read the input, by finite differences; not for special values. */
 export const slopes = {
   geluGrad: (grad, x) => grad * derivative(unaries.gelu, x),
+  geluTanhGrad: (grad, x) => grad * derivative(unaries.geluTanh, x),
   siluGrad: (grad, x) => grad * derivative(unaries.silu, x),
 } satisfies Partial<Record<MapOp, (a: number, b: number) => number>>;
 export const ternaries = {

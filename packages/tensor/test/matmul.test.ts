@@ -85,6 +85,54 @@ describe('linear', () => {
     gradCheck((x, w) => linear(x!, w!, null), [leaf(...shape), leaf(4, 3)]);
   });
 
+  describe.each(['relu', 'gelu', 'geluTanh'] as const)('with %s', (activation) => {
+    const apart = (x: Tensor): Tensor =>
+      activation === 'relu' ? x.relu() : x.gelu({ approximate: activation === 'gelu' ? 'none' : 'tanh' });
+
+    test('equals the activation of its result, and so do the gradients', () => {
+      const [x, w, b] = [leaf(2, 5, 3), leaf(4, 3), leaf(4)];
+      const fused = linear(x, w, b, { activation });
+      const values = fused.toArray();
+      fused.square().sum().backward();
+      const grads = [x, w, b].map((each) => Array.from(each.grad!.dataSync(), Number));
+      for (const each of [x, w, b]) each.zeroGrad();
+      const out = apart(linear(x, w, b));
+      expect(values).toEqual(out.toArray());
+      out.square().sum().backward();
+      for (const [i, each] of [x, w, b].entries())
+        for (const [j, value] of each.grad!.dataSync().entries())
+          expect(grads[i]![j]).toBeCloseTo(Number(value), 4);
+    });
+
+    test('gradients by finite differences, in float64 too', () => {
+      gradCheck64(
+        (x, w, b) => linear(x!, w!, b!, { activation }),
+        [leaf64([3, 3]), leaf64([4, 3]), leaf64([4])],
+      );
+      gradCheck64((x, w) => linear(x!, w!, null, { activation }), [leaf64([2, 3]), leaf64([4, 3])]);
+    });
+
+    test('float16 computes in float32, and a bias may be strided', () => {
+      const x = leaf(2, 3);
+      const [w, wide] = [leaf(4, 3), leaf(4, 2)];
+      const b = wide.detach().select(1, 1);
+      const want = apart(x.matmul(w.t()).add(b));
+      const got = linear(x, w, b, { activation });
+      for (const [i, value] of got.dataSync().entries())
+        expect(value).toBeCloseTo(Number(want.dataSync()[i]), 5);
+      const half = linear(x.to('float16'), w.to('float16'), b.to('float16'), { activation });
+      expect(half.dtype).toBe('float16');
+      for (const [i, value] of half.to('float32').dataSync().entries())
+        expect(value).toBeCloseTo(Number(want.dataSync()[i]), 1);
+    });
+  });
+
+  test('refuses an activation that it does not know', () => {
+    const run = (): Tensor => linear(zeros([2, 3]), zeros([4, 3]), null, { activation: 'softmax' as 'relu' });
+    expect(run).toThrow('linear: activation');
+    expect(codeOf(run)).toBe('ERR_TENSOR_ARGUMENT');
+  });
+
   test('names all shapes when they do not fit', () => {
     expect(() => linear(zeros([2, 3]), zeros([4, 5]), zeros([4]))).toThrow('x [2, 3], w [4, 5], b [4]');
     expect(codeOf(() => linear(zeros([2, 3]), zeros([4, 3]), zeros([3])))).toBe('ERR_TENSOR_SHAPE');

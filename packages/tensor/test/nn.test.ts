@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { manualSeed, memory, relu, scope, type Tensor, tensor, zeros } from '../src/index.ts';
-import { Flatten, Linear, Module, parameter, ReLU, Sequential } from '../src/nn/index.ts';
+import { Flatten, GELU, Linear, Module, parameter, ReLU, Sequential } from '../src/nn/index.ts';
 import type { GradParam } from '../src/protocol.ts';
 import { codeOf } from './code-of.ts';
 
@@ -115,6 +115,24 @@ describe('layers', () => {
     const out = model.forward(zeros([5, 2, 3]));
     expect(out.shape).toEqual([5, 2]);
     expect(model.eval().layers.every((layer) => !layer.training)).toBe(true);
+  });
+
+  test('Sequential computes activations along with linear layers, and calls modules that have hooks', () => {
+    const layers = [
+      new Linear(3, 4),
+      new ReLU(),
+      new Linear(4, 4),
+      new GELU({ approximate: 'tanh' }),
+    ] as const;
+    const model = new Sequential(...layers);
+    const x = tensor([[0.5, -1, 2]]);
+    const want = layers.reduce<Tensor>((h, layer) => layer.forward(h), x).toArray();
+    expect(model.forward(x).toArray()).toEqual(want);
+    const seen: string[] = [];
+    for (const layer of layers)
+      layer.registerForwardHook((module) => void seen.push(module.constructor.name));
+    expect(model.forward(x).toArray()).toEqual(want);
+    expect(seen).toEqual(['Linear', 'ReLU', 'Linear', 'GELU']);
   });
 });
 

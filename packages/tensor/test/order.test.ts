@@ -39,6 +39,21 @@ describe('sort and topk', () => {
   });
 });
 
+test('a tensor without dimensions is a row of one element, as in PyTorch', () => {
+  const one = leaf64([]);
+  const value = one.item();
+  for (const dim of [0, -1]) {
+    expect([one.sort(dim).values.shape, one.sort(dim).indices.item()]).toEqual([[], 0]);
+    expect([one.topk(1, dim).values.shape, one.topk(1, dim).values.item()]).toEqual([[], value]);
+    expect([one.cumsum(dim).shape, one.cumsum(dim).item()]).toEqual([[], value]);
+    expect([one.softmax(dim).shape, one.softmax(dim).item()]).toEqual([[], 1]);
+    expect([one.argmax(dim).shape, one.argmax(dim).item()]).toEqual([[], 0]);
+  }
+  gradCheck64((x) => x!.cumsum(0).mul(x!.sort().values), [one]);
+  for (const op of [() => one.sort(1), () => one.cumsum(1), () => one.softmax(-2), () => one.argmax(1)])
+    expect(codeOf(op)).toBe('ERR_TENSOR_SHAPE');
+});
+
 describe('cumsum', () => {
   test('adds up along a dimension, integers in int64', () => {
     expect(arange(6).reshape([2, 3]).cumsum(1).toArray()).toEqual([

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { abs, gradCheck, relu, type Tensor, tensor } from '../src/index.ts';
+import { abs, gelu, gradCheck, relu, type Tensor, tensor } from '../src/index.ts';
 import * as ops from '../src/ops/index.ts';
 import { unaries } from './kernels-oracle.ts';
 
@@ -8,7 +8,10 @@ const signed = [-1.4, 0.6, -0.2, 2.2];
 const needPositive = ['log', 'sqrt', 'rsqrt'];
 const { logicalNot: _, ...functions } = unaries;
 
-const all: Readonly<Record<string, unknown>> = ops;
+const all: Readonly<Record<string, unknown>> = {
+  ...ops,
+  geluTanh: (a: Tensor) => gelu(a, { approximate: 'tanh' }),
+};
 
 describe.each(Object.entries(functions))('%s', (name, want) => {
   const op = all[name] as (a: Tensor) => Tensor;

@@ -224,6 +224,22 @@ describe('in place', () => {
   });
 });
 
+test('more than 16 dimensions are refused by whoever would make them', () => {
+  const most = zeros(new Array<number>(16).fill(1));
+  const many = new Array<number>(17).fill(1);
+  for (const op of [
+    () => zeros(many),
+    () => most.reshape(many),
+    () => most.view(many),
+    () => most.unsqueeze(0),
+    () => most.expand(many),
+    () => most.repeat(many),
+  ]) {
+    expect(op).toThrow(/^\w+: expected at most 16 dimensions, got 17: \[1, 1/);
+    expect(codeOf(op)).toBe('ERR_TENSOR_SHAPE');
+  }
+});
+
 describe('clone and to', () => {
   test('clone has memory of its own and passes the gradient on', () => {
     const a = arange(3);

@@ -36,6 +36,16 @@ __device__ inline T pow_of(T x, T y) {
 
 template <class T>
 __device__ inline T sigmoid_of(T x) { return T(1) / (T(1) + exp(-x)); }
+// x (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2, with (1 + tanh(u)) / 2 = sigmoid(2u).
+template <class T>
+__device__ inline T gelu_tanh_gate(T x) {
+  return sigmoid_of(T(1.5957691216057308) * x * (T(1) + T(0.044715) * x * x));
+}
+template <class T>
+__device__ inline T gelu_tanh_slope(T x) {
+  const T gate = gelu_tanh_gate(x);
+  return gate + x * gate * (T(1) - gate) * T(1.5957691216057308) * (T(1) + T(3 * 0.044715) * x * x);
+}
 // The distribution function of the normal distribution, and its density.
 template <class T>
 __device__ inline T normal_cdf(T x) { return T(0.5) * (T(1) + erf(x * T(0.70710678118654752))); }
@@ -74,6 +84,7 @@ __device__ inline void apply_float(int op, T* out, const T* a, const T* b) {
     case MapOp::Sigmoid: return one([](T x) { return sigmoid_of(x); });
     case MapOp::Erf: return one([](T x) { return erf(x); });
     case MapOp::Gelu: return one([](T x) { return x * normal_cdf(x); });
+    case MapOp::GeluTanh: return one([](T x) { return x * gelu_tanh_gate(x); });
     case MapOp::Silu: return one([](T x) { return x * sigmoid_of(x); });
     case MapOp::Floor: return one([](T x) { return floor(x); });
     case MapOp::Ceil: return one([](T x) { return ceil(x); });
@@ -83,6 +94,7 @@ __device__ inline void apply_float(int op, T* out, const T* a, const T* b) {
     case MapOp::SigmoidGrad: return two([](T g, T y) { return g * y * (T(1) - y); });
     case MapOp::TanhGrad: return two([](T g, T y) { return g * (T(1) - y * y); });
     case MapOp::GeluGrad: return two([](T g, T x) { return g * (normal_cdf(x) + x * normal_density(x)); });
+    case MapOp::GeluTanhGrad: return two([](T g, T x) { return g * gelu_tanh_slope(x); });
     case MapOp::SiluGrad:
       return two([](T g, T x) {
         const T s = sigmoid_of(x);

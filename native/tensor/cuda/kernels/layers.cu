@@ -24,34 +24,34 @@ __device__ inline int64_t covering(int64_t at, int64_t k, int64_t stride, int64_
   return begin / stride < count ? begin / stride : -1;
 }
 
-/// One thread per element of the output.
-template <class T>
+/// One thread per element of the output. Elements are stored as E and multiplied as T.
+template <class E, class T>
 __device__ void conv2d(const ConvArguments& c) {
   const WindowArguments& w = c.window;
   const int64_t area = w.out_height * w.out_width, plane = w.height * w.width, taps = w.kernel_height * w.kernel_width;
   for_each_of_grid(c.batch * c.groups * c.out_channels * area, [&](int64_t i) {
     const int64_t channel = i / area, at = i - channel * area, oy = at / w.out_width, ox = at - oy * w.out_width;
     const int64_t image = channel / c.out_channels, group = image % c.groups;
-    const T* x = static_cast<const T*>(c.a) + image * c.in_channels * plane;
-    const T* weight = static_cast<const T*>(c.b) + (group * c.out_channels + channel % c.out_channels) * c.in_channels * taps;
+    const E* x = static_cast<const E*>(c.a) + image * c.in_channels * plane;
+    const E* weight = static_cast<const E*>(c.b) + (group * c.out_channels + channel % c.out_channels) * c.in_channels * taps;
     T sum = 0;
     for (int64_t in = 0; in < c.in_channels; in++) {
-      for_each_tap(w, oy, ox, [&](int64_t pixel, int64_t tap) { sum += x[in * plane + pixel] * weight[in * taps + tap]; });
+      for_each_tap(w, oy, ox, [&](int64_t pixel, int64_t tap) { sum += read_as<T>(x[in * plane + pixel]) * read_as<T>(weight[in * taps + tap]); });
     }
-    static_cast<T*>(c.out)[i] = sum;
+    static_cast<E*>(c.out)[i] = write_as<E>(sum);
   });
 }
 
 /// One thread per element of the input. a: the gradient of the output; b: the weight.
-template <class T>
+template <class E, class T>
 __device__ void conv2d_grad_input(const ConvArguments& c) {
   const WindowArguments& w = c.window;
   const int64_t area = w.out_height * w.out_width, plane = w.height * w.width, taps = w.kernel_height * w.kernel_width;
   for_each_of_grid(c.batch * c.groups * c.in_channels * plane, [&](int64_t i) {
     const int64_t channel = i / plane, at = i - channel * plane, y = at / w.width, x = at - y * w.width;
     const int64_t image = channel / c.in_channels, in = channel - image * c.in_channels, group = image % c.groups;
-    const T* grad = static_cast<const T*>(c.a) + image * c.out_channels * area;
-    const T* weight = static_cast<const T*>(c.b) + group * c.out_channels * c.in_channels * taps + in * taps;
+    const E* grad = static_cast<const E*>(c.a) + image * c.out_channels * area;
+    const E* weight = static_cast<const E*>(c.b) + group * c.out_channels * c.in_channels * taps + in * taps;
     T sum = 0;
     for (int64_t ky = 0; ky < w.kernel_height; ky++) {
       const int64_t oy = covering(y, ky, w.stride_y, w.dilation_y, w.pad_top, w.out_height);
@@ -60,16 +60,16 @@ __device__ void conv2d_grad_input(const ConvArguments& c) {
         const int64_t ox = covering(x, kx, w.stride_x, w.dilation_x, w.pad_left, w.out_width);
         if (ox < 0) continue;
         const int64_t pixel = oy * w.out_width + ox, tap = ky * w.kernel_width + kx;
-        for (int64_t o = 0; o < c.out_channels; o++) sum += grad[o * area + pixel] * weight[o * c.in_channels * taps + tap];
+        for (int64_t o = 0; o < c.out_channels; o++) sum += read_as<T>(grad[o * area + pixel]) * read_as<T>(weight[o * c.in_channels * taps + tap]);
       }
     }
-    T& to = static_cast<T*>(c.out)[i];
-    to = c.accumulate ? to + sum : sum;
+    E& to = static_cast<E*>(c.out)[i];
+    to = write_as<E>(c.accumulate ? read_as<T>(to) + sum : sum);
   });
 }
 
 /// One block per element of the weight. a: the gradient of the output; b: the input.
-template <class T>
+template <class E, class T>
 __device__ void conv2d_grad_weight(const ConvArguments& c) {
   __shared__ T shared[kThreads];
   const WindowArguments& w = c.window;
@@ -82,13 +82,13 @@ __device__ void conv2d_grad_weight(const ConvArguments& c) {
     const int64_t y = pixel / w.out_width * w.stride_y - w.pad_top + ky * w.dilation_y;
     const int64_t x = pixel % w.out_width * w.stride_x - w.pad_left + kx * w.dilation_x;
     if (y < 0 || y >= w.height || x < 0 || x >= w.width) continue;
-    sum += static_cast<const T*>(c.a)[(image * c.out_channels + o) * area + pixel] *
-           static_cast<const T*>(c.b)[(image * c.in_channels + in) * plane + y * w.width + x];
+    sum += read_as<T>(static_cast<const E*>(c.a)[(image * c.out_channels + o) * area + pixel]) *
+           read_as<T>(static_cast<const E*>(c.b)[(image * c.in_channels + in) * plane + y * w.width + x]);
   }
   sum = over_block(sum, shared, [](T a, T b) { return a + b; });
   if (threadIdx.x == 0) {
-    T& to = static_cast<T*>(c.out)[i];
-    to = c.accumulate ? to + sum : sum;
+    E& to = static_cast<E*>(c.out)[i];
+    to = write_as<E>(c.accumulate ? read_as<T>(to) + sum : sum);
   }
 }
 
@@ -198,12 +198,15 @@ __device__ void channel_grad_sums(const ChannelArguments& c) {
   static_cast<T*>(c.out)[c.channels + blockIdx.x] = static_cast<T>(products);
 }
 
-RINGWISE_KERNEL(conv2d_float, ConvArguments) { conv2d<float>(arguments); }
-RINGWISE_KERNEL(conv2d_double, ConvArguments) { conv2d<double>(arguments); }
-RINGWISE_KERNEL(conv2d_grad_input_float, ConvArguments) { conv2d_grad_input<float>(arguments); }
-RINGWISE_KERNEL(conv2d_grad_input_double, ConvArguments) { conv2d_grad_input<double>(arguments); }
-RINGWISE_BLOCK_KERNEL(conv2d_grad_weight_float, ConvArguments) { conv2d_grad_weight<float>(arguments); }
-RINGWISE_BLOCK_KERNEL(conv2d_grad_weight_double, ConvArguments) { conv2d_grad_weight<double>(arguments); }
+#define CONVOLUTIONS(suffix, E, T)                                                                          \
+  RINGWISE_KERNEL(conv2d_##suffix, ConvArguments) { conv2d<E, T>(arguments); }                              \
+  RINGWISE_KERNEL(conv2d_grad_input_##suffix, ConvArguments) { conv2d_grad_input<E, T>(arguments); }        \
+  RINGWISE_BLOCK_KERNEL(conv2d_grad_weight_##suffix, ConvArguments) { conv2d_grad_weight<E, T>(arguments); }
+CONVOLUTIONS(float, float, float)
+CONVOLUTIONS(double, double, double)
+CONVOLUTIONS(half, Half, float)
+CONVOLUTIONS(bfloat, BFloat, float)
+
 RINGWISE_KERNEL(max_pool_float, PoolArguments) { max_pool<float>(arguments); }
 RINGWISE_KERNEL(max_pool_double, PoolArguments) { max_pool<double>(arguments); }
 RINGWISE_KERNEL(avg_pool_float, PoolArguments) { avg_pool<float>(arguments); }

@@ -8,14 +8,15 @@ constexpr int kTile = 64, kDeep = 16, kOwn = 4;  // kOwn² results for each of t
 static_assert((kTile / kOwn) * (kTile / kOwn) == kThreads && kTile * kDeep % kThreads == 0);
 
 /// Element (row, i) of a factor whose rows are the results' rows (or columns); 0 outside.
-template <class T>
-__device__ inline T factor(const T* data, int64_t row, int64_t i, int64_t rows, int64_t k, int64_t step, bool is_along_k) {
+template <class T, class E>
+__device__ inline T factor(const E* data, int64_t row, int64_t i, int64_t rows, int64_t k, int64_t step, bool is_along_k) {
   if (row >= rows || i >= k) return T(0);
-  return is_along_k ? data[row * step + i] : data[i * step + row];
+  return read_as<T>(is_along_k ? data[row * step + i] : data[i * step + row]);
 }
 
-template <class T>
-__device__ void multiply(const MatmulArguments& x, T* c, const T* a, const T* b, int64_t top, int64_t left) {
+/// Elements are stored as E and multiplied as T.
+template <class E, class T>
+__device__ void multiply(const MatmulArguments& x, E* c, const E* a, const E* b, int64_t top, int64_t left) {
   // One column more than is used, so that threads that write a column meet different banks.
   __shared__ T a_tile[kDeep][kTile + 1], b_tile[kDeep][kTile + 1];
   const int thread = static_cast<int>(threadIdx.x);
@@ -26,9 +27,9 @@ __device__ void multiply(const MatmulArguments& x, T* c, const T* a, const T* b,
     for (int e = thread; e < kTile * kDeep; e += kThreads) {
       // Neighbouring threads read along what lies dense in memory.
       const int a_row = a_along_k ? e / kDeep : e % kTile, a_i = a_along_k ? e % kDeep : e / kTile;
-      a_tile[a_i][a_row] = factor(a, top + a_row, begin + a_i, x.m, x.k, x.a_step, a_along_k);
+      a_tile[a_i][a_row] = factor<T>(a, top + a_row, begin + a_i, x.m, x.k, x.a_step, a_along_k);
       const int b_col = b_along_k ? e / kDeep : e % kTile, b_i = b_along_k ? e % kDeep : e / kTile;
-      b_tile[b_i][b_col] = factor(b, left + b_col, begin + b_i, x.n, x.k, x.b_step, b_along_k);
+      b_tile[b_i][b_col] = factor<T>(b, left + b_col, begin + b_i, x.n, x.k, x.b_step, b_along_k);
     }
     __syncthreads();
     // Zeros behind the end of k are not multiplied: the other factor may be infinite.
@@ -55,14 +56,14 @@ __device__ void multiply(const MatmulArguments& x, T* c, const T* a, const T* b,
     for (int s = 0; s < kOwn; s++) {
       const int64_t col = left + own_col + s;
       if (row >= x.m || col >= x.n) continue;
-      T& to = c[row * x.n + col];
-      to = x.accumulate ? to + total[r][s] : total[r][s];
+      E& to = c[row * x.n + col];
+      to = write_as<E>(x.accumulate ? read_as<T>(to) + total[r][s] : total[r][s]);
     }
   }
 }
 
 /// The grid is (columns of tiles, rows of tiles, matrices); where it is too small, blocks take several.
-template <class T>
+template <class E, class T>
 __device__ void matmul(const MatmulArguments& x) {
   for (int64_t matrix = blockIdx.z; matrix < x.batch; matrix += gridDim.z) {
     int64_t to = 0, a = 0, b = 0;
@@ -72,13 +73,15 @@ __device__ void matmul(const MatmulArguments& x) {
       b += index * x.b_stride[d];
     });
     for (int64_t top = static_cast<int64_t>(blockIdx.y) * kTile; top < x.m; top += static_cast<int64_t>(gridDim.y) * kTile) {
-      multiply<T>(x, static_cast<T*>(x.c) + to, static_cast<const T*>(x.a) + a, static_cast<const T*>(x.b) + b, top,
-                  static_cast<int64_t>(blockIdx.x) * kTile);
+      multiply<E, T>(x, static_cast<E*>(x.c) + to, static_cast<const E*>(x.a) + a, static_cast<const E*>(x.b) + b, top,
+                     static_cast<int64_t>(blockIdx.x) * kTile);
     }
   }
 }
 
-RINGWISE_BLOCK_KERNEL(matmul_float, MatmulArguments) { matmul<float>(arguments); }
-RINGWISE_BLOCK_KERNEL(matmul_double, MatmulArguments) { matmul<double>(arguments); }
+RINGWISE_BLOCK_KERNEL(matmul_float, MatmulArguments) { matmul<float, float>(arguments); }
+RINGWISE_BLOCK_KERNEL(matmul_double, MatmulArguments) { matmul<double, double>(arguments); }
+RINGWISE_BLOCK_KERNEL(matmul_half, MatmulArguments) { matmul<Half, float>(arguments); }
+RINGWISE_BLOCK_KERNEL(matmul_bfloat, MatmulArguments) { matmul<BFloat, float>(arguments); }
 
 }  // namespace ringwise::tensor::cuda

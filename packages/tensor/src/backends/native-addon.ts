@@ -89,6 +89,24 @@ export interface NativeAddon extends NativeLayers {
   readonly cudaAddress: (handle: number) => bigint;
   /** Returns when the array may be changed. `isDetached`: without waiting for uploads before it. */
   readonly cudaUpload: (handle: number, offset: number, array: HostArray, isDetached: boolean) => void;
+  /** Pinned memory, and the token that copies name it by. Either keeps it. */
+  readonly cudaPin: (bytes: number) => [ArrayBuffer, object];
+  readonly cudaPinnedIsIdle: (pinned: object) => boolean;
+  /** Offset of the device memory in elements, of pinned memory in bytes. */
+  readonly cudaStartUpload: (
+    handle: number,
+    offset: number,
+    pinned: object,
+    byteOffset: number,
+    bytes: number,
+  ) => void;
+  readonly cudaStartDownload: (
+    handle: number,
+    offset: number,
+    pinned: object,
+    byteOffset: number,
+    bytes: number,
+  ) => void;
   /** Waits for all that was started on the device before, as cudaSynchronize does. */
   readonly cudaDownload: (handle: number, offset: number, array: HostArray) => void;
   readonly cudaDownloadAsync: (handle: number, offset: number, array: HostArray) => Promise<HostArray>;
@@ -142,6 +160,16 @@ export interface NativeAddon extends NativeLayers {
   readonly logSoftmaxGrad: (rows: number, cols: number) => void;
   readonly nll: (rows: number, cols: number) => void;
   readonly nllGrad: (rows: number, cols: number) => void;
+  /** Operands: losses, scores, labels, kept, weight, counts. */
+  readonly crossEntropy: (rows: number, cols: number, ignoreIndex: number, smoothing: number) => void;
+  /** Operands: gradScores, scores, labels, kept, weight, grad, divisor. */
+  readonly crossEntropyGrad: (
+    rows: number,
+    cols: number,
+    ignoreIndex: number,
+    smoothing: number,
+    isPerRow: number,
+  ) => void;
   readonly lookup: (outer: number, count: number, size: number, inner: number, perElement: number) => void;
   readonly scatterAdd: (
     outer: number,
@@ -153,6 +181,10 @@ export interface NativeAddon extends NativeLayers {
   readonly cumsum: (outer: number, size: number, inner: number, reverse: number) => void;
   readonly sort: (rows: number, cols: number, count: number, descending: number) => void;
   readonly triangle: (batch: number, rows: number, cols: number, diagonal: number, upper: number) => void;
+  /** Operands: out, x, w, bias, before. */
+  readonly linear: (rows: number, outs: number, ins: number, activation: number) => void;
+  /** Operands: gradBefore, grad, saved, gradBias. */
+  readonly linearGrad: (rows: number, outs: number, activation: number) => void;
   /** Operands: out, rstd, a, mean, addend, sum, gamma, beta. */
   readonly norm: (rows: number, cols: number, eps: number) => void;
   /** Operands: gradOut, rstd, a, mean, gamma, gradIn, gradGamma, gradBeta. */

@@ -1,8 +1,9 @@
 // The device control of the native kernels: the addon's functions, with this package's errors.
+import { markAsUntransferable } from 'node:worker_threads';
 import { cudaIndex, type Device } from '../device.ts';
 import type { DeviceControl } from '../device-control.ts';
 import { type DType, dtypeInfo, type HostArray } from '../dtype.ts';
-import { fromAddon } from '../errors.ts';
+import { fromAddon, nothingPins } from '../errors.ts';
 import type { Memory } from '../kernels.ts';
 import { refuseWhileRecording } from '../recording.ts';
 import type { CudaInfo, NativeAddon } from './native-addon.ts';
@@ -59,7 +60,17 @@ const on =
   (...given: Arguments): Result =>
     onDevice(() => call(...given));
 
+function newPinned(addon: NativeAddon, bytes: number): [ArrayBuffer, object] {
+  try {
+    return addon.cudaPin(bytes);
+  } catch (error) {
+    const { code } = error as { readonly code?: string };
+    throw code === 'ERR_TENSOR_MEMORY' ? fromAddon(error) : nothingPins(error);
+  }
+}
+
 export function cudaControl(addon: NativeAddon): DeviceControl {
+  const pinned = new WeakMap<ArrayBufferLike, object>();
   return {
     makeStream: on(addon.cudaMakeStream),
     useStream: on(addon.cudaUseStream),
@@ -92,9 +103,32 @@ export function cudaControl(addon: NativeAddon): DeviceControl {
       const { reserved, pinned } = onDevice(() => addon.cudaMemory(device));
       return { reservedBytes: reserved, pinnedBytes: pinned };
     },
-    startWrite: (memory, offset, array) => {
+    pin: (bytes) => {
+      refuseWhileRecording('new pinned memory');
+      const [buffer, token] = newPinned(addon, Math.max(bytes, 1));
+      // A transfer would take the memory away from under copies that are under way.
+      markAsUntransferable(buffer);
+      pinned.set(buffer, token);
+      return buffer;
+    },
+    isPinned: (buffer) => pinned.has(buffer),
+    isIdle: (buffer) => {
+      const token = pinned.get(buffer);
+      return token === undefined || onDevice(() => addon.cudaPinnedIsIdle(token));
+    },
+    startWrite: ({ handle }, offset, array) => {
       refuseWhileRecording('a copy from host memory');
-      onDevice(() => addon.cudaUpload(memory.handle, offset, array as HostArray, true));
+      const token = pinned.get(array.buffer);
+      const { byteOffset, byteLength } = array;
+      onDevice(() =>
+        token === undefined
+          ? addon.cudaUpload(handle, offset, array as HostArray, true)
+          : addon.cudaStartUpload(handle, offset, token, byteOffset, byteLength),
+      );
+    },
+    startRead: ({ handle }, offset, { buffer, byteOffset, byteLength }) => {
+      refuseWhileRecording('a copy to host memory');
+      onDevice(() => addon.cudaStartDownload(handle, offset, pinned.get(buffer)!, byteOffset, byteLength));
     },
     address: ({ handle }) => onDevice(() => addon.cudaAddress(handle)),
     adopt: (device, dtype, count, address, owner) => {

@@ -46,7 +46,10 @@ function listConv(writer: Writer, { batch, groups, inChannels, outChannels, wind
   listWindow(writer, 4, window);
 }
 
-export function layerKernels(addon: NativeLayers, writer: Writer): LayerKernels {
+export function layerKernels(
+  addon: NativeLayers,
+  writer: Writer,
+): Omit<LayerKernels, 'linear' | 'linearGrad'> {
   return {
     conv2d: (out, x, weight, sizes) => {
       writer.dense(out, x, weight);

@@ -17,6 +17,8 @@ import { refuseWhileRecording } from '../recording.ts';
 import { type CudaInfo, loadAddon, type NativeAddon } from './native-addon.ts';
 import { allocCuda, cudaControl, cudaInfoOf, onDevice } from './native-cuda.ts';
 import { layerKernels } from './native-layers.ts';
+import { composedLinear, linearKernels } from './native-linear.ts';
+import { lossKernels } from './native-loss.ts';
 import { nnKernels } from './native-nn.ts';
 import { optimizerKernels } from './native-optimizer.ts';
 
@@ -147,7 +149,7 @@ function kernelsOf(addon: NativeAddon): Kernels {
     writer.strided(3, c, shape, areDense);
     return 4;
   };
-  return {
+  const kernels: Kernels = {
     name: 'native',
     alloc: (dtype, count, device = 'cpu') =>
       device === 'cpu' ? alloc(addon, dtype, count) : allocCuda(addon, dtype, count, device),
@@ -254,10 +256,16 @@ function kernelsOf(addon: NativeAddon): Kernels {
     },
 
     cuda: cudaControl(addon),
+    linear: (out, ...rest) => (out.memory.device === 'cpu' ? fused : composed).linear(out, ...rest),
+    linearGrad: (grad, ...rest) =>
+      (grad.memory.device === 'cpu' ? fused : composed).linearGrad(grad, ...rest),
     ...layerKernels(addon, writer),
+    ...lossKernels(addon),
     ...nnKernels(addon),
     ...optimizerKernels(addon, writer),
   };
+  const [fused, composed] = [linearKernels(addon), composedLinear(kernels)];
+  return kernels;
 }
 
 /**

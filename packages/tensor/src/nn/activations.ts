@@ -2,12 +2,20 @@
 
 import { checkProbability } from '../ops/dropout.ts';
 import { dropout, gelu, logSoftmax, sigmoid, silu, softmax, tanh } from '../ops/index.ts';
+import { type GeluOptions, isTanhGelu } from '../ops/unary.ts';
 import type { Tensor } from '../tensor.ts';
 import { Module } from './module.ts';
 
 export class GELU extends Module {
+  readonly approximate: 'none' | 'tanh';
+
+  constructor(options: GeluOptions = {}) {
+    super();
+    this.approximate = isTanhGelu('GELU', options) ? 'tanh' : 'none';
+  }
+
   forward(input: Tensor): Tensor {
-    return gelu(input);
+    return gelu(input, this);
   }
 }
 

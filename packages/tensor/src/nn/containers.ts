@@ -1,8 +1,23 @@
 // Modules in a row, in a list, by name.
+import type { LinearOptions } from '../ops/index.ts';
 import type { Tensor } from '../tensor.ts';
+import { GELU } from './activations.ts';
+import { ReLU } from './layers.ts';
+import { Linear } from './linear.ts';
 import { type Layer, Module } from './module.ts';
 
-/** Runs layers one after the other. Parameters are named as in PyTorch: "0.weight". */
+/** What a linear layer can compute along with its product. A module with hooks has a forward of its own. */
+function activationOf(layer: Layer | undefined): LinearOptions['activation'] {
+  if (layer instanceof ReLU && layer.forward === ReLU.prototype.forward) return 'relu';
+  if (layer instanceof GELU && layer.forward === GELU.prototype.forward)
+    return layer.approximate === 'tanh' ? 'geluTanh' : 'gelu';
+  return undefined;
+}
+
+/**
+ * Runs layers one after the other; a Linear and a ReLU or GELU behind it are one kernel. Parameters are named as in
+ * PyTorch: "0.weight".
+ */
 export class Sequential extends Module {
   readonly layers: readonly Layer[];
 
@@ -16,8 +31,18 @@ export class Sequential extends Module {
   }
 
   forward(input: Tensor): Tensor {
+    const { layers } = this;
     let output = input;
-    for (const layer of this.layers) output = layer.forward(output);
+    for (let i = 0; i < layers.length; i++) {
+      const layer = layers[i]!;
+      if (layer instanceof Linear && layer.forward === Linear.prototype.forward) {
+        const activation = activationOf(layers[i + 1]);
+        output = layer.forward(output, activation);
+        if (activation) i++;
+      } else {
+        output = layer.forward(output);
+      }
+    }
     return output;
   }
 }

@@ -1,6 +1,6 @@
 // A fully connected layer.
 import { badOption } from '../errors.ts';
-import { linear } from '../ops/index.ts';
+import { type LinearOptions, linear } from '../ops/index.ts';
 import type { Tensor } from '../tensor.ts';
 import { uniformParameter } from './init.ts';
 import { Module } from './module.ts';
@@ -23,7 +23,8 @@ export class Linear extends Module {
     this.bias = (options.bias ?? true) ? uniformParameter([outFeatures], bound) : null;
   }
 
-  forward(input: Tensor): Tensor {
-    return linear(input, this.weight, this.bias);
+  /** The activation, if any, is computed along with the product. */
+  forward(input: Tensor, activation?: LinearOptions['activation']): Tensor {
+    return linear(input, this.weight, this.bias, { activation: activation ?? 'none' });
   }
 }

@@ -7,7 +7,7 @@ import { withStrides } from '../layout.ts';
 import { empty, type Tensor } from '../tensor.ts';
 import { type ConvSizes, type Pair, pairOf, windowOf } from '../window.ts';
 import { recast } from './autocast.ts';
-import { contiguous, needsFloat32, requireFloat, to } from './convert.ts';
+import { contiguous, needsFloat32OnCpu, requireFloat, to } from './convert.ts';
 import { jointDevice } from './joint-device.ts';
 import { squeeze, unsqueeze } from './views.ts';
 
@@ -67,13 +67,13 @@ function checkedSizes(x: Tensor, w: Tensor, b: Tensor | null, options: ConvOptio
 
 /**
  * x [batch, in, height, width] with w [out, in / groups, kernel height, kernel width] and b [out], if any:
- * [batch, out, …]. float16 and bfloat16 are computed in float32.
+ * [batch, out, …]. float16 and bfloat16 are summed in float32.
  */
 export function conv2d(x: Tensor, w: Tensor, b: Tensor | null = null, options: ConvOptions = {}): Tensor {
   const lowered = recast('low', [x, w, b], (...wide) => conv2d(wide[0]!, wide[1]!, wide[2], options));
   if (lowered) return lowered;
   const sizes = checkedSizes(x, w, b, options);
-  if (needsFloat32(x)) return convInFloat32(x, w, b, options);
+  if (needsFloat32OnCpu(x)) return convInFloat32(x, w, b, options);
   const { batch, window } = sizes;
   const outChannels = w.shape[0]!;
   const dense = contiguous(x);

@@ -3,7 +3,8 @@ import { isRecording, record } from '../autograd/node.ts';
 import { kernels } from '../backends/index.ts';
 import { type Device, type DeviceName, deviceOf } from '../device.ts';
 import { type DType, isDType, isFloat, isHalf } from '../dtype.ts';
-import { needsFloat, notATensor } from '../errors.ts';
+import { needsFloat, notATensor, onlyPinnedOnHost } from '../errors.ts';
+import { allocatePinned } from '../storage.ts';
 import { created, empty, Tensor } from '../tensor.ts';
 import { transferred } from '../transfer.ts';
 
@@ -17,8 +18,10 @@ function copied(name: string, a: Tensor, dtype: DType): Tensor {
 
 export interface ToOptions {
   /**
-   * From the CPU to a device: the elements are taken at once, through pinned memory of their size, and the copy is only
-   * started. Otherwise a copy may wait for large ones before it. Default false.
+   * Only starts a copy between host and device. From pinned memory: its elements must not change until the copy has
+   * ended. From other memory of the host: they are taken at once, through pinned memory of their size. To the CPU: the
+   * result lies in pinned memory, and may be read once the stream has come there (see CudaEvent). Default false: a copy may
+   * wait for large ones before it.
    */
   readonly nonBlocking?: boolean;
 }
@@ -45,6 +48,17 @@ function moved(a: Tensor, device: Device, isDetached: boolean): Tensor {
     target.share(back);
     back.release();
   });
+}
+
+/** A copy in pinned memory; the tensor itself if it lies there. Gradients take the way back. */
+export function pinMemory(a: Tensor): Tensor {
+  if (a.device !== 'cpu') throw onlyPinnedOnHost(a.device);
+  if (a.isPinned) return a;
+  const out = created(allocatePinned(a.dtype, a.count), a.shape);
+  kernels().copy(a.shape, out.strided, a.strided);
+  if (!isRecording(a)) return out;
+  const target = a.target!;
+  return record('pinMemory', out, [target], [], (grad) => target.share(grad));
 }
 
 /** The tensor itself if its elements lie one behind the other in row-major order, else a copy. */

@@ -22,15 +22,16 @@ export {
 } from './binary.ts';
 export { clamp, maskedFill, where } from './choose.ts';
 export { type Conv1dOptions, type ConvOptions, conv1d, conv2d } from './conv.ts';
-export { clone, contiguous, type ToOptions, to } from './convert.ts';
+export { clone, contiguous, pinMemory, type ToOptions, to } from './convert.ts';
+export { type CrossEntropyOptions, crossEntropy } from './cross-entropy.ts';
 export { type DropoutOptions, dropout } from './dropout.ts';
 export { einsum } from './einsum.ts';
 export { add_, copy_, div_, fill_, mul_, sub_, zero_ } from './in-place.ts';
 export { at, type Index, type Range } from './indexing.ts';
 export { cat, chunk, split, stack } from './join.ts';
-export { linear } from './linear.ts';
+export { type LinearOptions, linear } from './linear.ts';
 export { embedding, gather, indexSelect, oneHot, scatterAdd } from './lookup.ts';
-export { type ClassLossOptions, type CrossEntropyOptions, crossEntropy, nllLoss } from './loss.ts';
+export { type ClassLossOptions, nllLoss } from './loss.ts';
 export {
   type BCELossOptions,
   type BCEWithLogitsOptions,
@@ -79,6 +80,7 @@ export {
   erf,
   exp,
   floor,
+  type GeluOptions,
   gelu,
   log,
   neg,

@@ -1,65 +1,102 @@
 // A fully connected layer in one op.
 import { isRecording, record } from '../autograd/node.ts';
 import { kernels } from '../backends/index.ts';
-import { badLinear, mixedDtypes } from '../errors.ts';
+import { badLinear, badOption, mixedDtypes } from '../errors.ts';
+import { type Activation, activations } from '../layer-kernels.ts';
 import { withStrides } from '../layout.ts';
 import { rowsOf, withLast } from '../shape.ts';
+import { allocate, type Storage } from '../storage.ts';
 import { empty, type Tensor } from '../tensor.ts';
 import { recast } from './autocast.ts';
-import { contiguous, needsFloat32, requireFloat, to } from './convert.ts';
+import { contiguous, needsFloat32OnCpu, requireFloat, to } from './convert.ts';
 import { jointDevice } from './joint-device.ts';
-import { denseMatrices, type Matrices, matricesOf, multiply, turned } from './matmul.ts';
+import { denseMatrices, matricesOf, multiply, turned } from './matmul.ts';
+
+export interface LinearOptions {
+  /** Applied to the result in the same kernel. Default 'none'. */
+  readonly activation?: Activation;
+}
 
 /**
- * x · wᵀ + b, with x [..., in], w [out, in] and b [out], if any. In backward the gradients of w and b are final
+ * activation(x · wᵀ + b), with x [..., in], w [out, in] and b [out], if any. In backward the gradients of w and b are final
  * before that of x is computed, so that they can be sent while it is.
  */
-export function linear(x: Tensor, w: Tensor, b: Tensor | null = null): Tensor {
-  const lowered = recast('low', [x, w, b], (...operands) => linear(operands[0]!, operands[1]!, operands[2]));
+export function linear(x: Tensor, w: Tensor, b: Tensor | null = null, options: LinearOptions = {}): Tensor {
+  const { activation = 'none' } = options;
+  const lowered = recast('low', [x, w, b], (...operands) =>
+    linear(operands[0]!, operands[1]!, operands[2], options),
+  );
   if (lowered) return lowered;
-  checkLinear(x, w, b);
-  if (needsFloat32(x)) return linearInFloat32(x, w, b);
+  checkLinear(x, w, b, activation);
+  if (needsFloat32OnCpu(x)) return linearInFloat32(x, w, b, options);
   const [outSize, inSize] = w.shape as readonly [number, number];
   const dense = contiguous(x);
   const weights = contiguous(w);
-  const shape = withLast(x.shape, outSize);
+  const bias = b && contiguous(b);
   const rows = rowsOf(x.shape);
-  const out = empty(x.dtype, shape, jointDevice('linear', x, w, b));
-  const { dtype } = out;
-  const input = denseMatrices(dense.strided, [rows, inSize]);
-  const weight = matricesOf(weights, [])!;
-  multiply([], out.strided, input, turned(weight), rows, outSize, inSize, false);
-  if (b) {
-    const row = withStrides(b.strided, [0, b.strides[0]!]);
-    kernels().map('add', dtype, [rows, outSize], out.strided, out.strided, row);
+  const out = empty(x.dtype, withLast(x.shape, outSize), jointDevice('linear', x, w, b));
+  const isRecorded = isRecording(dense, weights, b);
+  // relu's slope follows from its result; gelu's needs what it was applied to.
+  const before =
+    isRecorded && (activation === 'gelu' || activation === 'geluTanh')
+      ? allocate(out.dtype, out.count, out.device)
+      : null;
+  if (out.count > 0) {
+    const sizes = { rows, outs: outSize, ins: inSize };
+    kernels().linear(
+      out.strided,
+      before?.dense ?? null,
+      dense.strided,
+      weights.strided,
+      bias?.strided ?? null,
+      activation,
+      sizes,
+    );
   }
-  if (isRecording(dense, weights, b)) recorded(out, dense, weights, b, input, weight);
+  if (isRecorded) {
+    const saved = activation === 'none' ? null : (before ?? out.storage);
+    recordLinear(out, dense, weights, b, activation, saved, rows);
+  }
+  before?.release();
   if (dense !== x) dense.dispose();
   if (weights !== w) weights.dispose();
+  if (bias !== b) bias?.dispose();
   return out;
 }
 
 // A function of its own: what its closure captures is then only allocated when it runs.
-function recorded(
+function recordLinear(
   out: Tensor,
   x: Tensor,
   w: Tensor,
   b: Tensor | null,
-  input: Matrices,
-  weight: Matrices,
+  activation: Activation,
+  saved: Storage | null,
+  rows: number,
 ): void {
   const [outSize, inSize] = w.shape as readonly [number, number];
-  const rows = rowsOf(x.shape);
-  const toX = x.target;
-  const toW = w.target;
-  const toB = b === null ? null : b.target;
-  record('linear', out, [toX, toW, toB], [x.storage, w.storage], (grad) => {
-    const g = denseMatrices(grad.dense, [rows, outSize]);
-    if (toB) {
-      const into = toB.begin();
-      kernels().reduce('sum', [rows, outSize], withStrides(into.dense, [0, 1]), grad.dense);
-      toB.end(into);
-    }
+  const input = denseMatrices(x.strided, [rows, inSize]);
+  const weight = matricesOf(w, [])!;
+  const [toX, toW, toB] = [x.target, w.target, b?.target ?? null];
+  const reads = saved === null ? [x.storage, w.storage] : [x.storage, w.storage, saved];
+  record('linear', out, [toX, toW, toB], reads, (grad) => {
+    const own =
+      activation === 'none' ? null : allocate(grad.memory.dtype, rows * outSize, grad.memory.device);
+    const before = own ?? grad;
+    const bias = toB ? toB.begin() : null;
+    if (activation !== 'none')
+      kernels().linearGrad(
+        before.dense,
+        bias?.dense ?? null,
+        grad.dense,
+        saved!.dense,
+        activation,
+        rows,
+        outSize,
+      );
+    else if (bias) kernels().reduce('sum', [rows, outSize], withStrides(bias.dense, [0, 1]), grad.dense);
+    if (bias) toB!.end(bias);
+    const g = denseMatrices(before.dense, [rows, outSize]);
     if (toW) {
       multiply([], toW.open(), turned(g), input, outSize, inSize, rows, toW.isFilled);
       toW.close();
@@ -68,18 +105,21 @@ function recorded(
       multiply([], toX.open(), g, weight, rows, inSize, outSize, toX.isFilled);
       toX.close();
     }
+    own?.release();
   });
 }
 
-function linearInFloat32(x: Tensor, w: Tensor, b: Tensor | null): Tensor {
+function linearInFloat32(x: Tensor, w: Tensor, b: Tensor | null, options: LinearOptions): Tensor {
   const wide = [x, w, ...(b ? [b] : [])].map((tensor) => to(tensor, 'float32'));
-  const result = linear(wide[0]!, wide[1]!, wide[2] ?? null);
+  const result = linear(wide[0]!, wide[1]!, wide[2] ?? null, options);
   const out = to(result, x.dtype);
   for (const tensor of [...wide, result]) tensor.dispose();
   return out;
 }
 
-function checkLinear(x: Tensor, w: Tensor, b: Tensor | null): void {
+function checkLinear(x: Tensor, w: Tensor, b: Tensor | null, activation: Activation): void {
+  if (!activations.includes(activation))
+    throw badOption('linear: activation', `one of ${activations.join(', ')}`, activation);
   requireFloat('linear', x);
   if (w.dtype !== x.dtype) throw mixedDtypes('linear', x.dtype, w.dtype);
   if (b !== null && b.dtype !== x.dtype) throw mixedDtypes('linear', x.dtype, b.dtype);

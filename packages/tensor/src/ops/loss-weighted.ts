@@ -6,8 +6,9 @@ import type { Tensor } from '../tensor.ts';
 import { add, div, eq, mul } from './binary.ts';
 import { where } from './choose.ts';
 import { requireFloat, to } from './convert.ts';
+import type { CrossEntropyOptions } from './cross-entropy.ts';
 import { gather, indexSelect } from './lookup.ts';
-import type { CrossEntropyOptions } from './loss.ts';
+import type { ClassLossOptions } from './loss.ts';
 import { mean, sum } from './reduce.ts';
 import type { Reduction } from './reduction.ts';
 import { logSoftmax } from './softmax.ts';
@@ -16,48 +17,32 @@ import { flatten, reshape, squeeze, unsqueeze } from './views.ts';
 
 export const defaultIgnoreIndex = -100;
 
-function checkedSmoothing(op: string, { labelSmoothing = 0 }: CrossEntropyOptions): number {
+export function checkedSmoothing(op: string, { labelSmoothing = 0 }: CrossEntropyOptions): number {
   if (labelSmoothing >= 0 && labelSmoothing <= 1) return labelSmoothing;
   throw badOption(`${op}: labelSmoothing`, 'a number from 0 to 1', labelSmoothing);
 }
 
-/** The weights of classes in a shape that is broadcast over log-probabilities. */
-function alongClasses(op: string, weight: Tensor, a: Tensor): Tensor {
-  const shape = [a.shape[1]!];
-  if (!sameShape(weight.shape, shape)) throw lossShapes(`${op}: weight`, weight.shape, shape);
-  return reshape(weight, [...shape, ...a.shape.slice(2).map(() => 1)]);
-}
-
-/** −Σ over classes of log-probability × what the class counts. */
-function allClasses(op: string, logProbs: Tensor, weight: Tensor | undefined): Tensor {
-  const weighted = weight ? mul(logProbs, alongClasses(op, weight, logProbs)) : logProbs;
-  return neg(sum(weighted, 1));
+export function checkWeight(op: string, weight: Tensor | undefined, classes: number): void {
+  if (weight && !sameShape(weight.shape, [classes]))
+    throw lossShapes(`${op}: weight`, weight.shape, [classes]);
 }
 
 export function weightedNll(
-  op: string,
   logProbs: Tensor,
   labels: Tensor,
   reduction: Reduction,
-  options: CrossEntropyOptions,
+  { weight, ignoreIndex = defaultIgnoreIndex }: ClassLossOptions,
 ): Tensor {
-  const smoothing = checkedSmoothing(op, options);
-  const { weight, ignoreIndex = defaultIgnoreIndex } = options;
-  if (weight) alongClasses(op, weight, logProbs).dispose();
+  checkWeight('nllLoss', weight, logProbs.shape[1]!);
   return scope(() => {
     const isIgnored = eq(labels, ignoreIndex);
     const known = where(isIgnored, 0, labels);
     const picked = neg(squeeze(gather(logProbs, 1, unsqueeze(known, 1)), 1));
     const one = weight ? reshape(indexSelect(weight, 0, flatten(known)), labels.shape) : 1;
     const counts = to(where(isIgnored, 0, one), logProbs.dtype);
-    const total = (losses: Tensor): Tensor => {
-      if (reduction === 'none') return losses;
-      return reduction === 'sum' ? sum(losses) : div(sum(losses), sum(counts));
-    };
-    const loss = total(mul(picked, counts));
-    if (smoothing === 0) return loss;
-    const even = total(where(isIgnored, 0, allClasses(op, logProbs, weight)));
-    return add(mul(loss, 1 - smoothing), mul(even, smoothing / logProbs.shape[1]!));
+    const losses = mul(picked, counts);
+    if (reduction === 'none') return losses;
+    return reduction === 'sum' ? sum(losses) : div(sum(losses), sum(counts));
   });
 }
 
@@ -72,10 +57,14 @@ export function softCrossEntropy(
   requireFloat(op, logits);
   if (logits.rank < 2) throw lossShapes(op, logits.shape, target.shape);
   const smoothing = checkedSmoothing(op, options);
+  const { weight } = options;
+  const classes = logits.shape[1]!;
+  checkWeight(op, weight, classes);
   return scope(() => {
-    const spread = smoothing / logits.shape[1]!;
-    const soft = smoothing === 0 ? target : add(mul(target, 1 - smoothing), spread);
-    const losses = allClasses(op, mul(logSoftmax(logits, 1), soft), options.weight);
+    const soft = smoothing === 0 ? target : add(mul(target, 1 - smoothing), smoothing / classes);
+    const parts = mul(logSoftmax(logits, 1), soft);
+    const along = [classes, ...logits.shape.slice(2).map(() => 1)];
+    const losses = neg(sum(weight ? mul(parts, reshape(weight, along)) : parts, 1));
     if (reduction === 'none') return losses;
     return reduction === 'sum' ? sum(losses) : mean(losses);
   });

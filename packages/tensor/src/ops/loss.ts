@@ -1,10 +1,9 @@
-// Losses of classes. Labels are class numbers, int32 or int64; each is looked at once before a kernel sees it, on a device
-// by the kernel itself.
+// Losses of log-probabilities of classes. Labels are class numbers, int32 or int64; each is looked at once before a kernel
+// sees it, on a device by the kernel itself.
 import { isRecording, record } from '../autograd/node.ts';
 import { kernels } from '../backends/index.ts';
-import { scope } from '../context.ts';
 import type { Device } from '../device.ts';
-import { type DType, isFloat } from '../dtype.ts';
+import type { DType } from '../dtype.ts';
 import { badLabelDtype, badLabels } from '../errors.ts';
 import type { Strided } from '../kernels.ts';
 import { withStrides } from '../layout.ts';
@@ -16,9 +15,8 @@ import { recast } from './autocast.ts';
 import { contiguous, inFloat32, needsFloat32, requireFloat } from './convert.ts';
 import { jointDevice } from './joint-device.ts';
 import { checkLabelValues } from './label-values.ts';
-import { defaultIgnoreIndex, softCrossEntropy, weightedNll } from './loss-weighted.ts';
+import { defaultIgnoreIndex, weightedNll } from './loss-weighted.ts';
 import { checkedReduction, type LossOptions, type Reduction } from './reduction.ts';
-import { logSoftmax } from './softmax.ts';
 
 export interface ClassLossOptions extends LossOptions {
   /** What a class counts [classes], for 'mean' too, which then divides by the sum of what the labels count. Default 1. */
@@ -27,16 +25,10 @@ export interface ClassLossOptions extends LossOptions {
   readonly ignoreIndex?: number;
 }
 
-export interface CrossEntropyOptions extends ClassLossOptions {
-  /** The share of each label that is spread evenly over all classes. Default 0. */
-  readonly labelSmoothing?: number;
-}
-
 /** Whether all classes count alike and there is one label a row, so that the kernels for that can be used. */
-const isPlain = (a: Tensor, options: CrossEntropyOptions): boolean =>
-  !options.weight && !options.labelSmoothing && a.rank === 2;
+const isPlain = (a: Tensor, options: ClassLossOptions): boolean => !options.weight && a.rank === 2;
 
-function checkLabels(op: string, a: Tensor, labels: Tensor): void {
+export function checkLabels(op: string, a: Tensor, labels: Tensor): void {
   requireFloat(op, a);
   if (labels.dtype !== 'int32' && labels.dtype !== 'int64') throw badLabelDtype(op, labels.dtype);
   const fits = a.rank >= 2 && sameShape(labels.shape, [a.shape[0]!, ...a.shape.slice(2)]);
@@ -151,7 +143,7 @@ export function nllLoss(logProbs: Tensor, labels: Tensor, options: ClassLossOpti
   if (raised) return raised;
   checkLabels('nllLoss', logProbs, labels);
   const reduction = checkedReduction('nllLoss', options);
-  if (!isPlain(logProbs, options)) return weightedNll('nllLoss', logProbs, labels, reduction, options);
+  if (!isPlain(logProbs, options)) return weightedNll(logProbs, labels, reduction, options);
   if (needsFloat32(logProbs)) return inFloat32(logProbs, (wide) => nllLoss(wide, labels, options));
   const { ignoreIndex = defaultIgnoreIndex } = options;
   const rows = new Rows('nllLoss', logProbs, labels, reduction, ignoreIndex);
@@ -166,45 +158,6 @@ export function nllLoss(logProbs: Tensor, labels: Tensor, options: ClassLossOpti
     });
   }
   if (dense !== logProbs) dense.dispose();
-  rows.done();
-  return out;
-}
-
-/**
- * Cross entropy of logits [rows, classes] or [rows, classes, …] against labels [rows] or [rows, …]: nllLoss of logSoftmax.
- * Floating labels in the shape of the logits are probabilities of classes.
- */
-export function crossEntropy(logits: Tensor, labels: Tensor, options: CrossEntropyOptions = {}): Tensor {
-  const raised = recast('float32', [logits], (wide) => crossEntropy(wide!, labels, options));
-  if (raised) return raised;
-  const reduction = checkedReduction('crossEntropy', options);
-  if (isFloat(labels.dtype) && sameShape(labels.shape, logits.shape))
-    return softCrossEntropy(logits, labels, reduction, options);
-  checkLabels('crossEntropy', logits, labels);
-  if (!isPlain(logits, options)) {
-    return scope(() => weightedNll('crossEntropy', logSoftmax(logits, 1), labels, reduction, options));
-  }
-  if (needsFloat32(logits)) return inFloat32(logits, (wide) => crossEntropy(wide, labels, options));
-  const { ignoreIndex = defaultIgnoreIndex } = options;
-  const rows = new Rows('crossEntropy', logits, labels, reduction, ignoreIndex);
-  const dense = contiguous(logits);
-  const { dtype, count, device } = dense;
-  const logProbs = allocate(dtype, count, device);
-  kernels().logSoftmax(logProbs.dense, dense.strided, rows.count, rows.classes);
-  const out = rows.loss(logProbs.dense);
-  if (isRecording(dense)) {
-    const target = dense.target!;
-    record('crossEntropy', out, [target], [logProbs, ...rows.saved], (grad) => {
-      const direct = allocate(dtype, count, device);
-      rows.gradient(direct.dense, grad);
-      const into = target.begin();
-      kernels().logSoftmaxGrad(into.dense, direct.dense, logProbs.dense, rows.count, rows.classes);
-      target.end(into);
-      direct.release();
-    });
-  }
-  logProbs.release();
-  if (dense !== logits) dense.dispose();
   rows.done();
   return out;
 }

@@ -11,7 +11,7 @@ import { broadcastShapes, broadcastStrides, countOf, type Shape, sameShape, stri
 import { allocate, type Storage } from '../storage.ts';
 import { empty, type Tensor } from '../tensor.ts';
 import { recast } from './autocast.ts';
-import { contiguous, inFloat32, needsFloat32, requireFloat, to } from './convert.ts';
+import { contiguous, inFloat32, needsFloat32OnCpu, requireFloat, to } from './convert.ts';
 import { shareReduced } from './gradient.ts';
 import { jointDevice } from './joint-device.ts';
 import { reshape, squeeze, unsqueeze } from './views.ts';
@@ -157,7 +157,7 @@ export function matmul(a: Tensor, b: Tensor): Tensor {
   if (a.dtype !== b.dtype) throw mixedDtypes('matmul', a.dtype, b.dtype);
   const isInnerEqual = a.rank > 0 && b.rank > 0 && a.shape[a.rank - 1] === b.shape[Math.max(0, b.rank - 2)];
   if (!isInnerEqual) throw badMatmul(a.shape, b.shape);
-  if (needsFloat32(a)) {
+  if (needsFloat32OnCpu(a)) {
     const wide = to(b, 'float32');
     const out = inFloat32(a, (x) => matmul(x, wide));
     wide.dispose();

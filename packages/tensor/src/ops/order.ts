@@ -1,6 +1,7 @@
 // What goes along a dimension in order: running sums, sorting, triangles of matrices.
 import { isRecording, record } from '../autograd/node.ts';
 import { kernels } from '../backends/index.ts';
+import { scope } from '../context.ts';
 import { isFloat } from '../dtype.ts';
 import { badOption, needsRank } from '../errors.ts';
 import { checkedDim, countOf } from '../shape.ts';
@@ -8,12 +9,13 @@ import { empty, type Tensor } from '../tensor.ts';
 import { recast } from './autocast.ts';
 import { contiguous, to } from './convert.ts';
 import { gather } from './lookup.ts';
-import { transpose } from './views.ts';
+import { reshape, transpose } from './views.ts';
 
 /** Running sums along `dim`. Integers and bool are summed in int64. */
 export function cumsum(a: Tensor, dim: number): Tensor {
   const raised = recast('float32', [a], (wide) => cumsum(wide!, dim));
   if (raised) return raised;
+  if (a.rank === 0) return scope(() => reshape(cumsum(reshape(a, [1]), dim), []));
   const at = checkedDim('cumsum', dim, a.rank);
   const dense = contiguous(isFloat(a.dtype) ? a : to(a, 'int64'));
   const out = empty(dense.dtype, a.shape, a.device);
@@ -37,17 +39,29 @@ export interface Sorted {
 
 /** Sorted along `dim`. Equal elements keep their order; NaN counts as the largest. */
 export function sort(a: Tensor, dim = -1, options: { readonly descending?: boolean } = {}): Sorted {
+  if (a.rank === 0) return ofOne(a, (row) => sort(row, dim, options));
   const at = checkedDim('sort', dim, a.rank);
   return sorted(a, at, a.shape[at]!, options.descending ?? false);
 }
 
 /** The `k` largest (or smallest) elements along `dim`, in order. */
 export function topk(a: Tensor, k: number, dim = -1, options: { readonly largest?: boolean } = {}): Sorted {
+  if (a.rank === 0) return ofOne(a, (row) => topk(row, k, dim, options));
   const at = checkedDim('topk', dim, a.rank);
   const size = a.shape[at]!;
   if (!Number.isSafeInteger(k) || k < 0 || k > size)
     throw badOption('topk: k', `an integer from 0 to ${size}`, k);
   return sorted(a, at, k, options.largest ?? true);
+}
+
+/** As in PyTorch, a tensor without dimensions is a row of one element, and the result has none either. */
+function ofOne(a: Tensor, op: (row: Tensor) => Sorted): Sorted {
+  return scope(() => {
+    const { values, indices } = op(reshape(a, [1]));
+    return values.count === 0
+      ? { values, indices }
+      : { values: reshape(values, []), indices: reshape(indices, []) };
+  });
 }
 
 function sorted(a: Tensor, dim: number, count: number, descending: boolean): Sorted {

@@ -169,7 +169,8 @@ export const argmin = (a: Tensor, dim?: number, keepDim = false): Tensor => posi
 
 function position(op: 'max' | 'min', a: Tensor, dim: number | undefined, keepDim: boolean): Tensor {
   const name = `arg${op}`;
-  const at = dim === undefined ? null : checkedDim(name, dim, a.rank);
+  const isOne = a.rank === 0 && (dim === 0 || dim === -1);
+  const at = dim === undefined || isOne ? null : checkedDim(name, dim, a.rank);
   if ((at === null ? a.count : a.shape[at]) === 0) throw emptyReduction(name, a.shape);
   const mask = a.shape.map((_, d) => at === null || d === at);
   const out = empty('int64', reducedShape(a.shape, mask, keepDim), a.device);

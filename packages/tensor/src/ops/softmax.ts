@@ -1,18 +1,20 @@
 // Softmax in logarithms, along the last dimension; other dimensions are turned there and back.
 import { isRecording, record } from '../autograd/node.ts';
 import { kernels } from '../backends/index.ts';
+import { scope } from '../context.ts';
 import { checkedDim } from '../shape.ts';
 import { empty, type Tensor } from '../tensor.ts';
 import { recast } from './autocast.ts';
 import { contiguous, inFloat32, needsFloat32, requireFloat } from './convert.ts';
 import { exp } from './unary.ts';
-import { transpose } from './views.ts';
+import { reshape, transpose } from './views.ts';
 
 /** log softmax, without overflow. */
 export function logSoftmax(a: Tensor, dim = -1): Tensor {
   const raised = recast('float32', [a], (wide) => logSoftmax(wide!, dim));
   if (raised) return raised;
   requireFloat('logSoftmax', a);
+  if (a.rank === 0) return scope(() => reshape(logSoftmax(reshape(a, [1]), dim), []));
   const at = checkedDim('logSoftmax', dim, a.rank);
   if (needsFloat32(a)) return inFloat32(a, (wide) => logSoftmax(wide, at));
   if (at !== a.rank - 1) return alongLast(a, at);

@@ -2,6 +2,7 @@
 import { isRecording, record } from '../autograd/node.ts';
 import { kernels } from '../backends/index.ts';
 import { isFloat } from '../dtype.ts';
+import { badOption } from '../errors.ts';
 import { floatMapOps, type MapOp, type Strided } from '../kernels.ts';
 import { empty, type Tensor } from '../tensor.ts';
 import { recast } from './autocast.ts';
@@ -76,6 +77,7 @@ const rules = {
     },
   },
   gelu: fused('input', 'geluGrad'),
+  geluTanh: fused('input', 'geluTanhGrad'),
   silu: fused('input', 'siluGrad'),
   floor: flat,
   ceil: flat,
@@ -105,6 +107,16 @@ function recorded(op: keyof typeof rules, a: Tensor, out: Tensor): Tensor {
   });
 }
 
+export interface GeluOptions {
+  /** Default 'none'. */
+  readonly approximate?: 'none' | 'tanh';
+}
+export function isTanhGelu(op: string, { approximate = 'none' }: GeluOptions): boolean {
+  if (approximate !== 'none' && approximate !== 'tanh')
+    throw badOption(`${op}: approximate`, "'none' or 'tanh'", approximate);
+  return approximate === 'tanh';
+}
+
 /** A function whose result may leave the range of float16. */
 const raised = (op: keyof typeof rules, a: Tensor): Tensor =>
   recast('float32', [a], (wide) => unary(op, wide!)) ?? unary(op, a);
@@ -126,8 +138,10 @@ export const sigmoid = (a: Tensor): Tensor => unary('sigmoid', a);
 /** The gradient at 0 is 0. */
 export const relu = (a: Tensor): Tensor => unary('relu', a);
 export const erf = (a: Tensor): Tensor => unary('erf', a);
-/** a × Φ(a), with the exact distribution function. */
-export const gelu = (a: Tensor): Tensor => unary('gelu', a);
+/** a × Φ(a), with the exact distribution function, or with that approximated by a tanh (as GPT-2 has it). */
+export function gelu(a: Tensor, options: GeluOptions = {}): Tensor {
+  return unary(isTanhGelu('gelu', options) ? 'geluTanh' : 'gelu', a);
+}
 /** a × sigmoid(a). */
 export const silu = (a: Tensor): Tensor => unary('silu', a);
 export const floor = (a: Tensor): Tensor => unary('floor', a);

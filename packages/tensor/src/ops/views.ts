@@ -24,7 +24,7 @@ import {
   selected,
   without,
 } from '../layout.ts';
-import { checkedDim, countOf, type Shape } from '../shape.ts';
+import { checkedDim, checkRank, countOf, type Shape } from '../shape.ts';
 import type { Storage } from '../storage.ts';
 import { type Tensor, viewAs, viewOf } from '../tensor.ts';
 import { contiguous } from './convert.ts';
@@ -80,6 +80,7 @@ function resolved(a: Tensor, shape: Shape): Shape {
   if (!own.every((size) => Number.isSafeInteger(size) && size >= 0) || countOf(own) !== a.count) {
     throw cannotReshape(a.shape, shape);
   }
+  checkRank('reshape', own);
   return own;
 }
 
@@ -128,6 +129,7 @@ export function squeeze(a: Tensor, dim?: number): Tensor {
 /** Adds a dimension of size 1 before `dim`. Shares memory with `a`. */
 export function unsqueeze(a: Tensor, dim: number): Tensor {
   const at = checkedDim('unsqueeze', dim, a.rank + 1);
+  checkRank('unsqueeze', [1, ...a.shape]);
   return derived('unsqueeze', a, 'same', (layout) => inserted(layout, at));
 }
 
@@ -153,8 +155,10 @@ export function t(a: Tensor): Tensor {
 }
 
 /** Stretches dimensions of size 1, and adds dimensions in front. −1 keeps a size. Shares memory with `a`. */
-export const expand = (a: Tensor, shape: Shape): Tensor =>
-  derived('expand', a, 'stretched', (layout) => expanded(layout, shape));
+export function expand(a: Tensor, shape: Shape): Tensor {
+  checkRank('expand', shape);
+  return derived('expand', a, 'stretched', (layout) => expanded(layout, shape));
+}
 
 /** `length` elements of dimension `dim` from `start` on. Shares memory with `a`. */
 export function narrow(a: Tensor, dim: number, start: number, length: number): Tensor {

@@ -50,6 +50,7 @@ OPS = {
        "neg abs exp square sin cos tanh sigmoid relu erf floor ceil round trunc sign".split()},
     **{name: ([M], lambda x, f=getattr(torch, name): f(positive(x))) for name in "log sqrt rsqrt".split()},
     "gelu": ([M], F.gelu),
+    "gelu tanh": ([M], lambda x: F.gelu(x * 3, approximate="tanh")),
     "silu": ([M], F.silu),
     "clamp": ([M], lambda x: x.clamp(-0.5, 0.8)),
     "add": ([M, [4]], torch.add),

@@ -35,6 +35,7 @@ export const ops: Readonly<Record<string, Case>> = {
     Object.entries(ofPositive).map(([name, fn]): [string, Case] => [name, [[M], (x) => fn(positive(x))]]),
   ),
   gelu: [[M], (x) => t.gelu(x)],
+  'gelu tanh': [[M], (x) => t.gelu(x.mul(3), { approximate: 'tanh' })],
   silu: [[M], (x) => t.silu(x)],
   clamp: [[M], (x) => t.clamp(x, -0.5, 0.8)],
   add: [[M, [4]], t.add],

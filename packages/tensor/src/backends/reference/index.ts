@@ -3,7 +3,9 @@ import { type DType, dtypeInfo, type HostArray } from '../../dtype.ts';
 import { onlyOnHost } from '../../errors.ts';
 import type { Kernels, Memory } from '../../kernels.ts';
 import { attention, attentionGrad } from './attention.ts';
+import { crossEntropy, crossEntropyGrad } from './cross-entropy.ts';
 import * as layers from './layers.ts';
+import { linear, linearGrad } from './linear.ts';
 import { copy, map } from './map.ts';
 import { logSoftmax, logSoftmaxGrad, matmul, nll, nllGrad } from './matrices.ts';
 import { norm, normGrad } from './norm.ts';
@@ -44,10 +46,14 @@ export const referenceKernels: Kernels = {
   reduce,
   argReduce,
   matmul,
+  linear,
+  linearGrad,
   logSoftmax,
   logSoftmaxGrad,
   nll,
   nllGrad,
+  crossEntropy,
+  crossEntropyGrad,
   lookup,
   scatterAdd,
   cumsum,

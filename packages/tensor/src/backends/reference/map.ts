@@ -27,6 +27,10 @@ export function erf(x: number): number {
 
 const sigmoid = (x: number): number => 1 / (1 + exp(-x));
 const cdf = (x: number): number => 0.5 * (1 + erf(x / Math.SQRT2));
+/** (1 + tanh(u)) / 2 of gelu's approximation, and the slope of u. */
+const root = sqrt(2 / Math.PI);
+const tanhGate = (x: number): number => (1 + Math.tanh(root * (x + 0.044715 * x ** 3))) / 2;
+const tanhSlope = (x: number): number => root * (1 + 3 * 0.044715 * x * x);
 const density = (x: number): number => exp((-x * x) / 2) / sqrt(2 * Math.PI);
 
 function roundToEven(x: number): number {
@@ -58,6 +62,7 @@ export const floatOps: Record<MapOp, (a: number, b: number, c: number) => number
   relu: (x) => max(x, 0),
   erf,
   gelu: (x) => x * cdf(x),
+  geluTanh: (x) => x * tanhGate(x),
   silu: (x) => x * sigmoid(x),
   floor: Math.floor,
   ceil: Math.ceil,
@@ -82,6 +87,7 @@ export const floatOps: Record<MapOp, (a: number, b: number, c: number) => number
   sigmoidGrad: (grad, out) => grad * out * (1 - out),
   tanhGrad: (grad, out) => grad * (1 - out * out),
   geluGrad: (grad, x) => grad * (cdf(x) + x * density(x)),
+  geluTanhGrad: (grad, x) => grad * (tanhGate(x) + 2 * x * tanhGate(x) * (1 - tanhGate(x)) * tanhSlope(x)),
   siluGrad: (grad, x) => grad * sigmoid(x) * (1 + x * (1 - sigmoid(x))),
   where: (c, a, b) => (c !== 0 ? a : b),
   mulAdd: (a, b, c) => a * b + c,

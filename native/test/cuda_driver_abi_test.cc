@@ -1,9 +1,9 @@
-// The declarations of tensor/cuda/driver.h against the vendor's, where cuda.h is installed. All checks are made by the
+// The declarations of base/cuda_driver.h against the vendor's, where cuda.h is installed. All checks are made by the
 // compiler.
 #include <cstdio>
 
 #include "abi.h"
-#include "tensor/cuda/driver.h"
+#include "base/cuda_driver.h"
 
 #if __has_include(<cuda.h>)
 #include <cuda.h>
@@ -15,12 +15,12 @@ extern "C" decltype(cuEventElapsedTime_v2) cuEventElapsedTime;
 
 namespace {
 
-using ringwise::tensor::cuda::Driver;
+using ringwise::cuda::Driver;
 #define COMPARE(name, arguments) \
   static_assert(Same<decltype(Driver::name), decltype(&::name)>::value, #name " is not declared as in cuda.h");
 RINGWISE_DRIVER_FUNCTIONS(COMPARE)
 
-namespace cuda = ringwise::tensor::cuda;
+namespace cuda = ringwise::cuda;
 static_assert(sizeof(cuda::DevicePointer) == sizeof(CUdeviceptr));
 static_assert(cuda::kSuccess == CUDA_SUCCESS && cuda::kOutOfMemory == CUDA_ERROR_OUT_OF_MEMORY);
 static_assert(cuda::kNoDevice == CUDA_ERROR_NO_DEVICE && cuda::kNotReady == CUDA_ERROR_NOT_READY);

@@ -1,6 +1,6 @@
-#include "tensor/cuda/driver.h"
+#include "base/cuda_driver.h"
 
-namespace ringwise::tensor::cuda {
+namespace ringwise::cuda {
 
 namespace {
 
@@ -27,9 +27,7 @@ Driver load() {
   Driver d;
   d.library = SharedLibrary({"RINGWISE_LIBCUDA", {"libcuda.so.1"}, {}});
   if (!d.library.is_open()) {
-    d.reason = "no CUDA driver: ";
-    for (const std::string& failure : d.library.tried()) d.reason += failure + "; ";
-    d.reason.resize(d.reason.size() - 2);
+    d.reason = "no CUDA driver: " + d.library.failures();
     return d;
   }
   if (const char* missing = bind(d)) {
@@ -60,4 +58,4 @@ void check(int status, const char* what) {
   throw CudaError(status, std::string(what) + ": " + text_of(driver(), status));
 }
 
-}  // namespace ringwise::tensor::cuda
+}  // namespace ringwise::cuda

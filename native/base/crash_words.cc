@@ -1,0 +1,167 @@
+#include "base/crash_words.h"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <iterator>
+
+#include "base/clock.h"
+#include "base/text_line.h"
+
+#if __has_include(<execinfo.h>)
+#include <execinfo.h>
+#define RINGWISE_HAS_BACKTRACE 1
+#endif
+
+namespace ringwise {
+
+namespace {
+
+struct Crash {
+  int signal;
+  const char* name;
+  struct sigaction before;
+};
+Crash crashes[] = {{SIGSEGV, "SIGSEGV", {}}, {SIGBUS, "SIGBUS", {}}, {SIGILL, "SIGILL", {}}, {SIGFPE, "SIGFPE", {}}, {SIGABRT, "SIGABRT", {}}};
+
+constexpr unsigned kStackSeconds = 2;
+constexpr size_t kStackBytes = 256 << 10;  // the unwinder takes some kilobytes, the kernel's frame up to 12
+
+std::atomic_flag is_installed;
+int words_fd = -1;
+CrashWitness crash_witness = nullptr;
+std::atomic<long> speaker{0};  // thread that tells of its crash
+std::atomic<int> ending{0};    // its signal
+
+long thread_id() { return syscall(SYS_gettid); }
+
+bool is_default(const struct sigaction& action) { return (action.sa_flags & SA_SIGINFO) == 0 && action.sa_handler == SIG_DFL; }
+
+void set_default(int signal) {
+  struct sigaction none{};
+  none.sa_handler = SIG_DFL;
+  sigaction(signal, &none, nullptr);
+}
+
+/// Whether the program goes on: somebody who was here first has taken care of it. Node's handler gives up by putting
+/// back the default action, and raises the signal again, which waits until ours has returned.
+bool is_taken_care_of(const Crash& crash, siginfo_t* info, void* context) {
+  if (is_default(crash.before)) return false;
+  if ((crash.before.sa_flags & SA_SIGINFO) != 0) crash.before.sa_sigaction(crash.signal, info, context);
+  else crash.before.sa_handler(crash.signal);
+  struct sigaction now{};
+  sigaction(crash.signal, nullptr, &now);
+  return !is_default(now);
+}
+
+void write_words(const Crash& crash, const siginfo_t& info) {
+  char thread[16] = "";
+  prctl(PR_GET_NAME, thread);
+  for (char& c : thread) {
+    if (c == '"' || c == '\\' || (c != 0 && static_cast<unsigned char>(c) < 0x20)) c = '?';
+  }
+  TextLine line;
+  line << "{\"crash\":\"" << crash.name << "\",\"timeNs\":\"" << static_cast<uint64_t>(now_ns()) << "\",\"thread\":\"" << thread
+       << "\",\"tid\":" << static_cast<uint64_t>(thread_id());
+  // Positive: the processor or the kernel found a fault.
+  if (info.si_code > 0) (line << ",\"address\":\"").hex(reinterpret_cast<uint64_t>(info.si_addr)) << "\"";
+  else if (info.si_code == SI_USER && info.si_pid != getpid()) line << ",\"sender\":" << static_cast<uint64_t>(info.si_pid);
+  (line << "}").write_to(words_fd);
+}
+
+void* program_counter(const void* context) {
+  const mcontext_t& machine = static_cast<const ucontext_t*>(context)->uc_mcontext;
+#if defined(__x86_64__)
+  return reinterpret_cast<void*>(machine.gregs[REG_RIP]);
+#elif defined(__aarch64__)
+  return reinterpret_cast<void*>(machine.pc);
+#else
+  return nullptr;
+#endif
+}
+
+/// The unwinder may meet a lock that a crashed thread holds, or a stack that makes no sense.
+void on_hang(int) {
+  set_default(ending);
+  kill(getpid(), ending);
+}
+
+void write_stack(const void* context) {
+#ifdef RINGWISE_HAS_BACKTRACE
+  struct sigaction hang{};
+  hang.sa_handler = on_hang;
+  sigaction(SIGALRM, &hang, nullptr);
+  alarm(kStackSeconds);
+  void* frames[64];
+  const int count = backtrace(frames, std::size(frames));
+  int first = 0;  // below are the handler and its trampoline
+  while (first < count && frames[first] != program_counter(context)) ++first;
+  if (first == count) first = 0;
+  backtrace_symbols_fd(frames + first, count - first, words_fd);
+  alarm(0);
+#endif
+}
+
+void on_crash(int signal, siginfo_t* info, void* context) {
+  const int error = errno;
+  const Crash* crash = crashes;
+  while (crash->signal != signal) ++crash;
+  if (is_taken_care_of(*crash, info, context)) {
+    errno = error;
+    return;
+  }
+  long nobody = 0;
+  if (speaker.compare_exchange_strong(nobody, thread_id())) {
+    ending = signal;
+    write_words(*crash, *info);
+    if (crash_witness != nullptr) crash_witness(words_fd);
+    write_stack(context);
+  } else if (nobody != thread_id()) {
+    sleep(2 * kStackSeconds);  // the thread that crashed first ends the process
+  }
+  set_default(signal);
+  // A fault happens again as soon as we return. What was sent must be sent again; it is blocked until then.
+  if (info->si_code <= 0) raise(signal);
+  errno = error;
+}
+
+void give_signal_stack() {
+  stack_t stack{};
+  if (sigaltstack(nullptr, &stack) != 0 || (stack.ss_flags & SS_DISABLE) == 0) return;
+  void* memory = mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+  if (memory == MAP_FAILED) return;
+  stack = {};
+  stack.ss_sp = memory;
+  stack.ss_size = kStackBytes;
+  sigaltstack(&stack, nullptr);
+}
+
+}  // namespace
+
+void report_crashes_to(int fd, CrashWitness witness) {
+  if (is_installed.test_and_set()) return;
+  words_fd = fd;
+  crash_witness = witness;
+#ifdef RINGWISE_HAS_BACKTRACE
+  void* frame;
+  backtrace(&frame, 1);  // loads the unwinder, which a handler could not
+#endif
+  give_signal_stack();
+  struct sigaction mine{};
+  mine.sa_sigaction = on_crash;
+  mine.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  for (const Crash& crash : crashes) sigaddset(&mine.sa_mask, crash.signal);
+  for (Crash& crash : crashes) {
+    sigaction(crash.signal, nullptr, &crash.before);
+    const bool is_ignored = (crash.before.sa_flags & SA_SIGINFO) == 0 && crash.before.sa_handler == SIG_IGN;
+    if (!is_ignored) sigaction(crash.signal, &mine, nullptr);
+  }
+}
+
+}  // namespace ringwise

@@ -1,0 +1,105 @@
+// The CUDA driver (libcuda.so.1), opened when it is first asked for. The declarations are our own, so that neither
+// headers nor libraries of CUDA are needed to build or to run this; test/cuda_driver_abi_test.cc compares them with cuda.h
+// where that exists. Handles are pointers to types that nobody defines, enumerations are int.
+#pragma once
+
+#include <cstddef>
+#include <stdexcept>
+#include <string>
+
+#include "base/shared_library.h"
+
+namespace ringwise::cuda {
+
+using DevicePointer = unsigned long long;
+using Context = struct ContextTag*;
+using Stream = struct StreamTag*;
+using Event = struct EventTag*;
+using Graph = struct GraphTag*;
+using GraphExec = struct GraphExecTag*;
+using Library = struct LibraryTag*;
+using Kernel = struct KernelTag*;
+using HostFunction = void (*)(void*);
+
+// name, arguments. All return CUresult. Those with a suffix are what cuda.h names without it.
+#define RINGWISE_DRIVER_FUNCTIONS(X)                                                                          \
+  X(cuInit, (unsigned))                                                                                       \
+  X(cuDriverGetVersion, (int*))                                                                               \
+  X(cuGetErrorName, (int, const char**))                                                                      \
+  X(cuGetErrorString, (int, const char**))                                                                    \
+  X(cuDeviceGetCount, (int*))                                                                                 \
+  X(cuDeviceGet, (int*, int))                                                                                 \
+  X(cuDeviceGetName, (char*, int, int))                                                                       \
+  X(cuDeviceTotalMem_v2, (size_t*, int))                                                                      \
+  X(cuDeviceGetAttribute, (int*, int, int))                                                                   \
+  X(cuDevicePrimaryCtxRetain, (Context*, int))                                                                \
+  X(cuCtxGetCurrent, (Context*))                                                                              \
+  X(cuCtxSetCurrent, (Context))                                                                               \
+  X(cuMemGetInfo_v2, (size_t*, size_t*))                                                                      \
+  X(cuMemAlloc_v2, (DevicePointer*, size_t))                                                                  \
+  X(cuMemFree_v2, (DevicePointer))                                                                            \
+  X(cuMemHostAlloc, (void**, size_t, unsigned))                                                               \
+  X(cuMemFreeHost, (void*))                                                                                   \
+  X(cuMemHostRegister_v2, (void*, size_t, unsigned))                                                          \
+  X(cuMemHostUnregister, (void*))                                                                             \
+  X(cuMemcpyHtoDAsync_v2, (DevicePointer, const void*, size_t, Stream))                                       \
+  X(cuMemcpyDtoHAsync_v2, (void*, DevicePointer, size_t, Stream))                                             \
+  X(cuMemcpyDtoDAsync_v2, (DevicePointer, DevicePointer, size_t, Stream))                                     \
+  X(cuStreamCreate, (Stream*, unsigned))                                                                      \
+  X(cuStreamDestroy_v2, (Stream))                                                                             \
+  X(cuStreamSynchronize, (Stream))                                                                            \
+  X(cuStreamWaitEvent, (Stream, Event, unsigned))                                                             \
+  X(cuEventCreate, (Event*, unsigned))                                                                        \
+  X(cuEventRecord, (Event, Stream))                                                                           \
+  X(cuEventSynchronize, (Event))                                                                              \
+  X(cuEventQuery, (Event))                                                                                    \
+  X(cuEventElapsedTime, (float*, Event, Event))                                                               \
+  X(cuEventDestroy_v2, (Event))                                                                               \
+  X(cuStreamBeginCapture_v2, (Stream, int))                                                                   \
+  X(cuStreamEndCapture, (Stream, Graph*))                                                                     \
+  X(cuGraphInstantiateWithFlags, (GraphExec*, Graph, unsigned long long))                                     \
+  X(cuGraphDestroy, (Graph))                                                                                  \
+  X(cuGraphLaunch, (GraphExec, Stream))                                                                       \
+  X(cuGraphExecDestroy, (GraphExec))                                                                          \
+  X(cuLaunchHostFunc, (Stream, HostFunction, void*))                                                          \
+  X(cuLibraryLoadData, (Library*, const void*, int*, void**, unsigned, int*, void**, unsigned))               \
+  X(cuLibraryGetKernel, (Kernel*, Library, const char*))                                                      \
+  X(cuLaunchKernel, (Kernel, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Stream,    \
+                     void**, void**))
+
+// Numbers of cuda.h that are used here.
+constexpr int kSuccess = 0, kOutOfMemory = 2, kNoDevice = 100, kNotReady = 600;
+constexpr int kCaptureRelaxed = 2;  // memory may be allocated while work is recorded
+constexpr int kAttributeMajor = 75, kAttributeMinor = 76, kAttributeMultiprocessors = 16;
+constexpr unsigned kStreamNonBlocking = 1, kEventDisableTiming = 2;
+constexpr unsigned kHostPortable = 1, kHostMapped = 2;
+// What launch parameters in one block of memory are introduced by.
+inline void* const kLaunchPointer = reinterpret_cast<void*>(1);
+inline void* const kLaunchSize = reinterpret_cast<void*>(2);
+inline void* const kLaunchEnd = nullptr;
+
+struct Driver {
+#define RINGWISE_DECLARE(name, arguments) int(*name) arguments = nullptr;
+  RINGWISE_DRIVER_FUNCTIONS(RINGWISE_DECLARE)
+#undef RINGWISE_DECLARE
+
+  SharedLibrary library;
+  int version = 0;         // of CUDA that the driver knows: 13000 is 13.0
+  int device_count = 0;
+  std::string reason;      // why there are no devices; empty when there are some
+};
+
+/// The driver, opened and initialised at the first call, in any thread. Never throws.
+const Driver& driver();
+
+/// What the driver reported; `status` is its CUresult.
+class CudaError : public std::runtime_error {
+ public:
+  CudaError(int status, const std::string& message) : std::runtime_error(message), status(status) {}
+  const int status;
+};
+
+/// Throws a CudaError "<what>: <the driver's text>" unless `status` is success.
+void check(int status, const char* what);
+
+}  // namespace ringwise::cuda

@@ -1,0 +1,35 @@
+#include "tensor/cuda/cudnn.h"
+
+namespace ringwise::tensor::cuda {
+
+namespace {
+
+const char* bind(Cudnn& dnn) {
+#define RINGWISE_BIND(name, arguments)                                      \
+  dnn.name = reinterpret_cast<int(*) arguments>(dnn.library.symbol(#name)); \
+  if (!dnn.name) return #name;
+  RINGWISE_CUDNN_FUNCTIONS(RINGWISE_BIND)
+#undef RINGWISE_BIND
+  dnn.cudnnGetVersion = reinterpret_cast<size_t (*)()>(dnn.library.symbol("cudnnGetVersion"));
+  return dnn.cudnnGetVersion ? nullptr : "cudnnGetVersion";
+}
+
+Cudnn load() {
+  Cudnn dnn;
+  dnn.library = SharedLibrary({"RINGWISE_LIBCUDNN", {"libcudnn.so.9"}, {"cudnn/lib"}});
+  if (!dnn.library.is_open()) {
+    dnn.reason = "not found: " + dnn.library.failures();
+  } else if (const char* missing = bind(dnn)) {
+    dnn.reason = dnn.library.path() + " has no " + missing + "; version 9 is needed";
+  }
+  return dnn;
+}
+
+}  // namespace
+
+const Cudnn& cudnn() {
+  static const Cudnn loaded = load();
+  return loaded;
+}
+
+}  // namespace ringwise::tensor::cuda

@@ -1,0 +1,371 @@
+// libnccl on the software device: the functions of coll/nccl/library.h among processes of one machine, for tests. As of the
+// real one: what is called in a group runs together; operations of a communicator run in the order of their stream; nothing
+// compares what the ranks call; a rank that has died shows as an asynchronous error, and what waits for it goes on waiting
+// until the communicator is aborted. Nothing here is fast.
+//
+// Every two ranks of a communicator have a ring in memory that all have mapped: a file without a name that rank 0 holds
+// open, and whose path in /proc is the unique id.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/half.h"
+#include "test/software_gpu/streams.h"
+
+#define EXPORT extern "C" __attribute__((visibility("default"))) int
+
+namespace {
+
+using namespace ringwise::software_gpu;
+using ringwise::BFloat;
+using ringwise::Half;
+
+enum Result { kSuccess, kUnhandledCuda, kSystemError, kInternalError, kInvalidArgument, kInvalidUsage, kRemoteError, kInProgress };
+constexpr int kMostRanks = 8;
+constexpr size_t kRing = 16384;
+
+struct Ring {
+  std::atomic<uint64_t> written, read;  // bytes so far
+  char bytes[kRing];
+};
+struct Shared {
+  std::atomic<int> arrived, left;
+  std::atomic<int> pids[kMostRanks];
+  Ring rings[kMostRanks][kMostRanks];  // from, to
+};
+struct Id {
+  char path[128];
+};
+struct Config {
+  size_t size;
+  unsigned magic, version;
+  int blocking;
+};
+
+struct Software {
+  Shared* shared = nullptr;
+  int rank = 0, size = 0;
+  std::atomic<int> state{kInProgress};
+  std::atomic<bool> is_aborted{false};
+  std::string last_error;  // written before `state` becomes an error
+  std::vector<double> factors;
+
+  bool has_lost_a_rank() const {
+    for (int peer = 0; peer < size; ++peer) {
+      const int pid = shared->pids[peer];
+      if (pid != 0 && kill(pid, 0) != 0) return true;
+    }
+    return false;
+  }
+};
+using Handle = std::shared_ptr<Software>;  // communicators are pointers to one, which stay: work may still know them
+
+/// A piece on its way between this rank and another.
+struct Piece {
+  bool sends;
+  int peer;
+  char* data;
+  size_t bytes, done = 0;
+};
+
+/// What is called in one group.
+struct Batch {
+  Handle comm;
+  SoftwareStream* stream;
+  std::vector<Piece> pieces;                 // in order, by pair
+  std::vector<std::function<void()>> ends;   // when all have moved
+};
+
+void move(Shared& shared, Piece& piece, int rank) {
+  const bool sends = piece.sends;
+  Ring& ring = sends ? shared.rings[rank][piece.peer] : shared.rings[piece.peer][rank];
+  const uint64_t written = ring.written, read = ring.read;
+  const uint64_t place = sends ? read + kRing - written : written - read;
+  const size_t part = std::min<uint64_t>(piece.bytes - piece.done, place);
+  for (size_t i = 0; i < part; ++i) {
+    if (sends) ring.bytes[(written + i) % kRing] = piece.data[piece.done + i];
+    else piece.data[piece.done + i] = ring.bytes[(read + i) % kRing];
+  }
+  piece.done += part;
+  if (sends) ring.written = written + part;
+  else ring.read = read + part;
+}
+
+/// Moves what can be moved; true at the end. Of each pair and direction one piece after the other.
+bool advance(Batch& batch) {
+  Software& comm = *batch.comm;
+  bool is_done = true, is_busy[2][kMostRanks] = {};
+  for (Piece& piece : batch.pieces) {
+    bool& busy = is_busy[piece.sends][piece.peer];
+    if (busy) continue;
+    if (piece.done < piece.bytes) move(*comm.shared, piece, comm.rank);
+    if (piece.done < piece.bytes) busy = true, is_done = false;
+  }
+  return is_done;
+}
+
+int start(const std::shared_ptr<Batch>& batch) {
+  return submit(batch->stream, [batch, asked = 0]() mutable {
+    Software& comm = *batch->comm;
+    if (comm.is_aborted) return 0;
+    if (!advance(*batch)) {
+      if (++asked % 64 == 0 && comm.state == kSuccess && comm.has_lost_a_rank()) {
+        comm.last_error = "a process of the communicator has ended";
+        comm.state = kRemoteError;
+      }
+      return kAgain;
+    }
+    for (const auto& end : batch->ends) end();
+    return 0;
+  });
+}
+
+thread_local int depth = 0;
+thread_local std::vector<std::shared_ptr<Batch>> batches;  // of the open group
+
+std::shared_ptr<Batch> batch_of(const Handle& comm, SoftwareStream* stream) {
+  for (const auto& batch : batches) {
+    if (batch->comm == comm && batch->stream == stream) return batch;
+  }
+  return batches.emplace_back(std::make_shared<Batch>(Batch{comm, stream, {}, {}}));
+}
+
+int close_batches() {
+  for (const auto& batch : std::exchange(batches, {})) start(batch);
+  return kSuccess;
+}
+
+/// Adds to the open group, or makes one of its own.
+template <class Add>
+int call(void* comm, SoftwareStream* stream, const Add& add) {
+  const Handle& handle = *static_cast<Handle*>(comm);
+  if (handle->state != kSuccess) return handle->state == kInProgress ? kInvalidUsage : handle->state.load();
+  add(*batch_of(handle, stream), *handle);
+  return depth > 0 ? kSuccess : close_batches();
+}
+
+constexpr size_t kBytes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2};
+
+template <class T, class Load, class Store>
+void fold(char* into, const char* from, size_t count, int op, const Load& load, const Store& store) {
+  for (size_t i = 0; i < count; ++i) {
+    T a, b;
+    std::memcpy(&a, into + i * sizeof(T), sizeof(T));
+    std::memcpy(&b, from + i * sizeof(T), sizeof(T));
+    const auto x = load(a), y = load(b);
+    using Value = std::decay_t<decltype(x)>;
+    const T folded = store(op == 1 ? Value(x * y) : op == 2 ? (x > y ? x : y) : op == 3 ? (x < y ? x : y) : Value(x + y));
+    std::memcpy(into + i * sizeof(T), &folded, sizeof(T));
+  }
+}
+template <class T>
+void fold(char* into, const char* from, size_t count, int op) {
+  fold<T>(into, from, count, op, [](T x) { return x; }, [](auto x) { return static_cast<T>(x); });
+}
+void fold(char* into, const char* from, size_t count, int type, int op) {
+  switch (type) {
+    case 0: return fold<int8_t>(into, from, count, op);
+    case 1: return fold<uint8_t>(into, from, count, op);
+    case 2: return fold<int32_t>(into, from, count, op);
+    case 3: return fold<uint32_t>(into, from, count, op);
+    case 4: return fold<int64_t>(into, from, count, op);
+    case 5: return fold<uint64_t>(into, from, count, op);
+    case 6: return fold<Half>(into, from, count, op, [](Half x) { return to_float(x); }, [](float x) { return ringwise::to_half(x); });
+    case 7: return fold<float>(into, from, count, op);
+    case 8: return fold<double>(into, from, count, op);
+    default: return fold<BFloat>(into, from, count, op, [](BFloat x) { return to_float(x); }, [](float x) { return ringwise::to_bfloat(x); });
+  }
+}
+
+template <class T, class Load, class Store>
+void scale(char* data, size_t count, double factor, const Load& load, const Store& store) {
+  for (size_t i = 0; i < count; ++i) {
+    T x;
+    std::memcpy(&x, data + i * sizeof(T), sizeof(T));
+    x = store(load(x) * factor);
+    std::memcpy(data + i * sizeof(T), &x, sizeof(T));
+  }
+}
+void scale(char* data, size_t count, int type, double factor) {
+  const auto to_half = [](double x) { return ringwise::to_half(static_cast<float>(x)); };
+  const auto to_bfloat = [](double x) { return ringwise::to_bfloat(static_cast<float>(x)); };
+  if (type == 6) scale<Half>(data, count, factor, [](Half x) { return to_float(x); }, to_half);
+  if (type == 7) scale<float>(data, count, factor, [](float x) { return x; }, [](double x) { return static_cast<float>(x); });
+  if (type == 8) scale<double>(data, count, factor, [](double x) { return x; }, [](double x) { return x; });
+  if (type == 9) scale<BFloat>(data, count, factor, [](BFloat x) { return to_float(x); }, to_bfloat);
+}
+
+char* bytes(const void* data) { return static_cast<char*>(const_cast<void*>(data)); }
+
+/// Reduces what all ranks give, in the order of the ranks, to `root`'s output.
+void add_reduction(Batch& batch, Software& comm, const void* input, void* output, size_t count, int type, int op, int root) {
+  const size_t size = count * kBytes[type];
+  const double factor = op > 4 ? comm.factors[static_cast<size_t>(op - 5)] : 1;
+  // Data is read when its turn on the stream comes, so whoever folds applies the factor; it is sent with the data.
+  if (comm.rank != root) {
+    auto told = std::make_shared<double>(factor);
+    batch.pieces.push_back({true, root, reinterpret_cast<char*>(told.get()), sizeof factor});
+    batch.pieces.push_back({true, root, bytes(input), size});
+    batch.ends.push_back([told] {});
+    return;
+  }
+  struct Inputs {
+    std::vector<std::vector<char>> data;
+    std::vector<double> factors;
+  };
+  const auto inputs = std::make_shared<Inputs>();
+  inputs->data.resize(static_cast<size_t>(comm.size));
+  inputs->factors.assign(static_cast<size_t>(comm.size), factor);
+  for (int peer = 0; peer < comm.size; ++peer) {
+    const auto p = static_cast<size_t>(peer);
+    inputs->data[p].resize(size);
+    if (peer == root) continue;
+    batch.pieces.push_back({false, peer, reinterpret_cast<char*>(&inputs->factors[p]), sizeof factor});
+    batch.pieces.push_back({false, peer, inputs->data[p].data(), size});
+  }
+  batch.ends.push_back([inputs, input, output, count, type, op, size, own = static_cast<size_t>(root)] {
+    if (size == 0) return;
+    std::memcpy(inputs->data[own].data(), input, size);
+    const auto ranks = inputs->data.size();
+    for (size_t p = 0; p < ranks; ++p) {
+      if (op > 4) scale(inputs->data[p].data(), count, type, inputs->factors[p]);
+      if (p > 0) fold(inputs->data[0].data(), inputs->data[p].data(), count, type, op);
+    }
+    if (op == 4) scale(inputs->data[0].data(), count, type, 1.0 / static_cast<double>(ranks));
+    std::memcpy(output, inputs->data[0].data(), size);
+  });
+}
+
+void send_to_all(Batch& batch, Software& comm, const void* data, size_t size) {
+  for (int peer = 0; peer < comm.size; ++peer) {
+    if (peer != comm.rank) batch.pieces.push_back({true, peer, bytes(data), size});
+  }
+}
+
+}  // namespace
+
+EXPORT ncclGetVersion(int* version) { return *version = 22809, kSuccess; }
+extern "C" __attribute__((visibility("default"))) const char* ncclGetErrorString(int result) {
+  static const char* const texts[] = {"no error",         "unhandled cuda error", "unhandled system error", "internal error",
+                                      "invalid argument", "invalid usage",        "remote process exited or there was a network error",
+                                      "NCCL operation in progress"};
+  return texts[result];
+}
+extern "C" __attribute__((visibility("default"))) const char* ncclGetLastError(void* comm) {
+  return comm == nullptr ? "" : (*static_cast<Handle*>(comm))->last_error.c_str();
+}
+
+EXPORT ncclGetUniqueId(Id* id) {
+  const int file = memfd_create("software-nccl", MFD_CLOEXEC);
+  if (file < 0 || ftruncate(file, sizeof(Shared)) != 0) return kSystemError;
+  std::memset(id, 0, sizeof *id);
+  std::snprintf(id->path, sizeof id->path, "/proc/%d/fd/%d", getpid(), file);
+  return kSuccess;
+}
+
+EXPORT ncclCommInitRankConfig(void** comm, int size, Id id, int rank, const Config* config) {
+  if (size > kMostRanks || config->magic != 0xcafebeef || config->blocking != 0) return kInvalidArgument;
+  const int file = open(id.path, O_RDWR | O_CLOEXEC);
+  if (file < 0) return kSystemError;
+  void* const mapped = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  close(file);
+  if (mapped == MAP_FAILED) return kSystemError;
+  auto* const handle = new Handle(std::make_shared<Software>());
+  Software& made = **handle;
+  made.shared = static_cast<Shared*>(mapped);
+  made.rank = rank;
+  made.size = size;
+  made.shared->pids[rank] = getpid();
+  made.shared->arrived++;
+  std::thread([comm = *handle] {
+    while (comm->shared->arrived < comm->size && !comm->is_aborted) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (!comm->is_aborted) comm->state = kSuccess;
+  }).detach();
+  return *comm = handle, kInProgress;
+}
+
+EXPORT ncclCommGetAsyncError(void* comm, int* error) { return *error = (*static_cast<Handle*>(comm))->state, kSuccess; }
+EXPORT ncclCommFinalize(void* comm) {
+  Software& here = **static_cast<Handle*>(comm);
+  here.shared->pids[here.rank] = 0;  // whoever ends from now on has not died
+  return kSuccess;
+}
+EXPORT ncclCommAbort(void* comm) { return (*static_cast<Handle*>(comm))->is_aborted = true, kSuccess; }
+EXPORT ncclCommDestroy(void* comm) { return (*static_cast<Handle*>(comm))->is_aborted = true, kSuccess; }
+
+EXPORT ncclGroupStart() { return depth++, kSuccess; }
+EXPORT ncclGroupEnd() { return --depth > 0 ? static_cast<int>(kSuccess) : close_batches(); }
+
+EXPORT ncclRedOpCreatePreMulSum(int* op, const void* scalar, int type, int, void* comm) {
+  auto& factors = (*static_cast<Handle*>(comm))->factors;
+  double factor = 0;
+  if (type == 6) factor = to_float(*static_cast<const Half*>(scalar));
+  else if (type == 7) factor = *static_cast<const float*>(scalar);
+  else if (type == 8) factor = *static_cast<const double*>(scalar);
+  else if (type == 9) factor = to_float(*static_cast<const BFloat*>(scalar));
+  else return kInvalidArgument;
+  factors.push_back(factor);
+  return *op = static_cast<int>(factors.size()) + 4, kSuccess;
+}
+EXPORT ncclRedOpDestroy(int, void*) { return kSuccess; }
+
+EXPORT ncclReduce(const void* input, void* output, size_t count, int type, int op, int root, void* comm, SoftwareStream* stream) {
+  return call(comm, stream, [&](Batch& batch, Software& here) { add_reduction(batch, here, input, output, count, type, op, root); });
+}
+EXPORT ncclAllReduce(const void* input, void* output, size_t count, int type, int op, void* comm, SoftwareStream* stream) {
+  return call(comm, stream, [&](Batch& batch, Software& here) {
+    for (int root = 0; root < here.size; ++root) add_reduction(batch, here, input, output, count, type, op, root);
+  });
+}
+EXPORT ncclReduceScatter(const void* input, void* output, size_t count, int type, int op, void* comm, SoftwareStream* stream) {
+  return call(comm, stream, [&](Batch& batch, Software& here) {
+    for (int root = 0; root < here.size; ++root) {
+      add_reduction(batch, here, bytes(input) + static_cast<size_t>(root) * count * kBytes[type], output, count, type, op, root);
+    }
+  });
+}
+EXPORT ncclBroadcast(const void* input, void* output, size_t count, int type, int root, void* comm, SoftwareStream* stream) {
+  const size_t size = count * kBytes[type];
+  return call(comm, stream, [&](Batch& batch, Software& here) {
+    if (here.rank != root) return batch.pieces.push_back({false, root, bytes(output), size});
+    send_to_all(batch, here, input, size);
+    if (input != output && size > 0) batch.ends.push_back([=] { std::memmove(output, input, size); });
+  });
+}
+EXPORT ncclAllGather(const void* input, void* output, size_t count, int type, void* comm, SoftwareStream* stream) {
+  const size_t size = count * kBytes[type];
+  return call(comm, stream, [&](Batch& batch, Software& here) {
+    send_to_all(batch, here, input, size);
+    for (int peer = 0; peer < here.size; ++peer) {
+      char* const place = bytes(output) + static_cast<size_t>(peer) * size;
+      if (peer != here.rank) batch.pieces.push_back({false, peer, place, size});
+      else if (size > 0) batch.ends.push_back([=] { std::memmove(place, input, size); });
+    }
+  });
+}
+EXPORT ncclSend(const void* data, size_t count, int type, int peer, void* comm, SoftwareStream* stream) {
+  const size_t size = count * kBytes[type];
+  return call(comm, stream, [&](Batch& batch, Software&) {
+    batch.pieces.push_back({true, peer, bytes(data), size});
+  });
+}
+EXPORT ncclRecv(void* data, size_t count, int type, int peer, void* comm, SoftwareStream* stream) {
+  const size_t size = count * kBytes[type];
+  return call(comm, stream, [&](Batch& batch, Software&) {
+    batch.pieces.push_back({false, peer, bytes(data), size});
+  });
+}

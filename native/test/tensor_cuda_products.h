@@ -1,0 +1,60 @@
+// Matrix products of all stored types against sums in double, for whoever multiplies.
+#pragma once
+
+#include "tensor_cuda_twin.h"
+
+namespace ringwise::test {
+
+/// A walk over `batch` matrices; A has one for each, B one for all.
+inline Walk walk_of(size_t batch, const Twin& c, const Twin& a, const Twin& b) {
+  Walk walk;
+  walk.rank = 1;
+  walk.operands = 3;
+  walk.shape[0] = batch;
+  const size_t bytes = byte_size(c.dtype()), steps[] = {c.count() / batch * bytes, a.count() / batch * bytes, 0};
+  const Twin* const twins[] = {&c, &a, &b};
+  for (int i = 0; i < 3; i++) {
+    walk.operand[i].dtype = c.dtype();
+    walk.operand[i].data = twins[i]->device<char>();
+    walk.operand[i].strides[0] = static_cast<ptrdiff_t>(steps[i]);
+  }
+  return walk;
+}
+
+/// c = A · B, or added to c, in host memory.
+inline void multiply_on_host(size_t batch, Twin& c, Twin& a, Twin& b, const MatmulSizes& x) {
+  const size_t a_count = a.count() / batch, c_count = c.count() / batch;
+  for (size_t i = 0; i < batch; i++) {
+    for (size_t row = 0; row < x.m; row++) {
+      for (size_t col = 0; col < x.n; col++) {
+        const size_t at = i * c_count + row * x.n + col;
+        double sum = x.accumulate ? value_at(c.dtype(), c.host(), at) : 0;
+        for (size_t k = 0; k < x.k; k++) {
+          sum += value_at(a.dtype(), a.host(), i * a_count + (x.trans_a ? k * x.a_step + row : row * x.a_step + k)) *
+                 value_at(b.dtype(), b.host(), x.trans_b ? col * x.b_step + k : k * x.b_step + col);
+        }
+        set(c.dtype(), c.host(), at, sum);
+      }
+    }
+  }
+}
+
+/// Random sizes, steps, transposes and batches of every float type. `multiply` returns whether it did it.
+template <class Multiply>
+void check_products(int rounds, Multiply multiply) {
+  for (int round = 0; round < rounds; round++) {
+    const DType dtype = kFloats[round % 4];
+    const size_t m = 1 + below(100), n = 1 + below(100), k = 1 + below(70), batch = 1 + below(3);
+    const bool trans_a = below(2), trans_b = below(2), accumulate = below(2);
+    const size_t a_step = (trans_a ? m : k) + below(3), b_step = (trans_b ? k : n) + below(3);
+    const size_t a_last = ((trans_a ? k : m) - 1) * a_step + (trans_a ? m : k);
+    const size_t b_last = ((trans_b ? n : k) - 1) * b_step + (trans_b ? k : n);
+    Twin c(dtype, batch * m * n), a(dtype, batch * a_last), b(dtype, b_last);
+    const MatmulSizes sizes{m, n, k, a_step, b_step, trans_a, trans_b, accumulate};
+    multiply_on_host(batch, c, a, b, sizes);
+    CHECK(multiply(walk_of(batch, c, a, b), sizes));
+    c.compare(dtype == DType::Float32 ? 1e-4 : tolerance_of(dtype), std::string("matmul of ") + name_of(dtype));
+  }
+}
+
+}  // namespace ringwise::test

@@ -1,0 +1,126 @@
+// The declarations of tensor/cuda/cudnn.h against the vendor's, where cudnn_graph.h is installed, and against the library,
+// where it is found: its functions are there, and it plans our graphs for an H200 that it is only told of.
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "abi.h"
+#include "tensor/cuda/dnn_kernels.h"
+
+#if __has_include(<cudnn_graph.h>)
+#include <cudnn_graph.h>
+
+namespace {
+
+using ringwise::tensor::cuda::Cudnn;
+#define COMPARE(name, arguments) \
+  static_assert(Same<decltype(Cudnn::name), decltype(&::name)>::value, #name " is not declared as in cudnn_graph.h");
+RINGWISE_CUDNN_FUNCTIONS(COMPARE)
+static_assert(Same<decltype(Cudnn::cudnnGetVersion), decltype(&::cudnnGetVersion)>::value);
+#define COMPARE_NUMBER(name, value) static_assert(static_cast<int>(CUDNN_##name) == value, #name);
+RINGWISE_CUDNN_NUMBERS(COMPARE_NUMBER)
+
+constexpr int kHeader = CUDNN_VERSION;
+
+}  // namespace
+#else
+constexpr int kHeader = 0;
+#endif
+
+namespace {
+
+using namespace ringwise;
+using namespace ringwise::tensor;
+using namespace ringwise::tensor::cuda;
+
+constexpr char kH200[] =
+    R"({"cudaDeviceId": 0, "deviceName": "NVIDIA H200", "deviceVer": 900, "driverVer": 13000, "isTccDriver": 0,
+"l2CacheSize": 62914560, "maxCtasPerSM": 32, "maxRegistersPerSM": 65536, "maxSharedMemoryPerBlock": 49152,
+"maxSharedMemoryPerBlockOptin": 232448, "maxThreadsPerBlock": 1024, "maxThreadsPerSM": 2048, "memClockRateKHz": 3201000,
+"multiProcessorCount": 132, "pciDeviceId": 9013, "regsPerBlock": 65536, "reservedSharedMemoryPerBlock": 1024,
+"smClockRateKHz": 1980000, "smCountOrigin": 0, "supportCoopLaunch": 1, "totalGlobalMem": 150754820096, "warpSize": 32,
+"maxGridSize": [2147483647, 65535, 65535], "maxBlockSize": [1024, 1024, 64]})";
+
+/// A convolution of 3 × 3, or of 5 × 4 in two groups with steps and distances.
+ConvSizes sizes_of(bool is_odd) {
+  if (!is_odd) return {32, 1, 64, 128, {28, 28, 28, 28, 3, 3, 1, 1, 1, 1, 1, 1}};
+  return {8, 2, 16, 24, {30, 21, 14, 16, 5, 4, 2, 1, 1, 2, 1, 0}};
+}
+
+/// Prints what the library makes of a graph; returns whether it made a plan.
+bool is_planned(const char* what, const DnnGraph& graph, const DnnObject& device, DnnExactness exactness) {
+  try {
+    const DnnPlan plan = graph.plan(nullptr, &device, exactness);
+    std::printf("%s: planned, %zu bytes of workspace\n", what, plan.workspace_bytes());
+    return true;
+  } catch (const DnnRefusal& refusal) {
+    std::printf("%s: %s\n", what, refusal.what());
+    return false;
+  }
+}
+
+bool plans_convolutions(const DnnObject& device) {
+  bool is_good = true;
+  for (const DType dtype : {DType::Float32, DType::Float16, DType::BFloat16}) {
+    for (const bool is_odd : {false, true}) {
+      for (const Convolution kind : {Convolution::Forward, Convolution::GradInput, Convolution::GradWeight}) {
+        const std::string what = std::string("convolution ") + std::to_string(static_cast<int>(kind)) + " of " + name_of(dtype) + (is_odd ? ", in groups" : "");
+        is_good &= is_planned(what.c_str(), convolution_graph(kind, dtype, sizes_of(is_odd), {16, 16, 16}), device, {dtype != DType::Float32});
+      }
+    }
+  }
+  return is_good;
+}
+
+/// Heads of 64 inside of a packed projection, as in GPT-2.
+bool plans_attention(const DnnObject& device) {
+  // These kernels are compiled while they are planned, and the driver takes part.
+  if (!driver().reason.empty()) {
+    std::printf("attention: skipped, %s\n", driver().reason.c_str());
+    return true;
+  }
+  bool is_good = true;
+  for (const DType dtype : {DType::Float16, DType::BFloat16}) {
+    for (const bool causal : {true, false}) {
+      constexpr ptrdiff_t kHeads = 12, kWidth = 64, kTime = 1024, kRow = 3 * kHeads * kWidth;
+      Attention a{};
+      a.batch = 4, a.heads = kHeads, a.queries = a.keys = kTime, a.width = a.value_width = kWidth;
+      a.scale = 0.125, a.causal = causal;
+      const HeadRows packed{nullptr, kTime * kRow, kWidth, kRow}, single{nullptr, kTime * kRow / 3, kWidth, kRow / 3};
+      a.q = a.k = a.v = packed;
+      a.out = single;
+      const AttentionGrad grad{a, single, packed, packed, packed};
+      const std::string what = std::string("attention of ") + name_of(dtype) + (causal ? ", causal" : "");
+      is_good &= is_planned(what.c_str(), attention_graph(dtype, a), device, {true});
+      is_good &= is_planned((what + ", gradient").c_str(), attention_grad_graph(dtype, grad), device, {true});
+    }
+  }
+  return is_good;
+}
+
+}  // namespace
+
+int main() {
+  if (kHeader) std::printf("compared with cudnn_graph.h %d\n", kHeader);
+  else std::printf("declarations: skipped, cudnn_graph.h is not installed\n");
+  const Cudnn& dnn = cudnn();
+  if (!dnn.library.is_open()) {
+    std::printf("library: skipped, %s\n", dnn.reason.c_str());
+    return 0;
+  }
+  if (!dnn.reason.empty()) {
+    std::printf("%s\n", dnn.reason.c_str());
+    return 1;
+  }
+  std::printf("%s: version %zu\n", dnn.library.path().c_str(), dnn.cudnnGetVersion());
+  DnnObject device(dnn::BACKEND_DEVICEPROP_DESCRIPTOR);
+  device.set_values(dnn::ATTR_DEVICEPROP_JSON_REPRESENTATION, dnn::TYPE_CHAR, sizeof kH200, kH200);
+  try {
+    device.finish();
+  } catch (const DnnRefusal& refusal) {
+    std::printf("plans: skipped, this version knows no device that is not here: %s\n", refusal.what());
+    return 0;
+  }
+  const bool plans_all = plans_attention(device) & plans_convolutions(device);
+  return plans_all ? 0 : 1;
+}

@@ -1,0 +1,33 @@
+// Strided walks over float32 and other memory, written as lists.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "tensor/walk.h"
+
+namespace ringwise::test {
+
+/// Memory and the strides in which a walk sees it.
+struct View {
+  const void* data;
+  DType dtype;
+  std::vector<ptrdiff_t> strides;
+};
+
+inline View floats(const float* data, std::vector<ptrdiff_t> strides = {1}) { return {data, DType::Float32, strides}; }
+
+inline tensor::Walk walk_of(std::vector<size_t> shape, std::vector<View> views) {
+  tensor::Walk walk;
+  walk.rank = static_cast<int>(shape.size());
+  walk.operands = static_cast<int>(views.size());
+  std::copy(shape.begin(), shape.end(), walk.shape);
+  for (size_t i = 0; i < views.size(); i++) {
+    walk.operand[i].data = static_cast<char*>(const_cast<void*>(views[i].data));
+    walk.operand[i].dtype = views[i].dtype;
+    std::copy(views[i].strides.begin(), views[i].strides.end(), walk.operand[i].strides);
+  }
+  return walk;
+}
+
+}  // namespace ringwise::test
