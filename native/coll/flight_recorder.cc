@@ -11,7 +11,6 @@ namespace {
 
 // A program has few lines that call us; one that makes up code as it goes is not to fill the memory.
 constexpr size_t kMaxSites = 4096;
-constexpr size_t kMaxSiteBytes = 160;
 
 uint64_t count_of(const Op& op, int ranks) {
   if (op.counts != nullptr) return std::accumulate(op.counts, op.counts + ranks, uint64_t{0});
@@ -103,6 +102,27 @@ std::vector<FlightEntry> FlightRecorder::entries() const {
   }
   std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) { return a.number < b.number; });
   return entries;
+}
+
+bool FlightRecorder::last_called(Glance& last) const {
+  const Slot* slot = nullptr;
+  uint64_t number = 0;
+  for (uint32_t place = 1; place <= kEntries; ++place) {
+    const uint64_t found = at(place).number.load(std::memory_order_acquire);
+    if (found > number) {
+      number = found;
+      slot = &at(place);
+    }
+  }
+  if (slot == nullptr) return false;
+  last.verb = static_cast<Verb>(slot->verb.load(std::memory_order_relaxed));
+  last.seq = slot->seq.load(std::memory_order_relaxed);
+  last.state = static_cast<FlightEntry::State>(slot->state.load(std::memory_order_relaxed));
+  const uint32_t site = slot->site.load(std::memory_order_acquire);
+  if (site == 0 || !sites_mutex_.try_lock()) return true;
+  sites_[site - 1].copy(last.site, kMaxSiteBytes);
+  sites_mutex_.unlock();
+  return true;
 }
 
 std::string name_of(const FlightEntry& entry) { return std::string(name_of(entry.verb)) + " #" + std::to_string(entry.seq); }

@@ -45,6 +45,7 @@ struct FlightEntry {
 class FlightRecorder {
  public:
   static constexpr uint32_t kEntries = 1024;
+  static constexpr size_t kMaxSiteBytes = 160;
 
   explicit FlightRecorder(int ranks);
 
@@ -88,6 +89,17 @@ class FlightRecorder {
   bool read(uint32_t place, FlightEntry& entry) const;
   /// The operation that ended last; 0 if none has.
   uint32_t last_ended() const { return last_ended_.load(std::memory_order_relaxed); }
+
+  /// What fits on the stack of a signal handler.
+  struct Glance {
+    Verb verb = Verb::Barrier;
+    uint64_t seq = 0;
+    FlightEntry::State state = FlightEntry::State::Queued;
+    char site[kMaxSiteBytes + 1] = "";  // empty: not known, or the record was being written
+  };
+  /// The operation that was called last; false if there is none. Takes no lock and no memory, so it may be called in a
+  /// signal handler.
+  bool last_called(Glance& last) const;
 
  private:
   /// All members are atomic, so that reading while somebody writes gives old or new values. `number` is 0 while the

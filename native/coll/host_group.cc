@@ -252,6 +252,11 @@ void HostGroup::abort(const std::string& text) {
   wake_lane();
 }
 
+std::shared_ptr<const Failure> HostGroup::failure() {
+  std::lock_guard lock(mutex_);
+  return poison_;
+}
+
 uint64_t HostGroup::close() {
   uint64_t id;
   {

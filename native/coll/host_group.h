@@ -24,6 +24,7 @@
 #include "coll/execution.h"
 #include "coll/flight_dump.h"
 #include "coll/flight_recorder.h"
+#include "coll/last_calls.h"
 #include "coll/p2p.h"
 #include "coll/transport/bootstrap.h"
 
@@ -83,6 +84,9 @@ class HostGroup final : private ControlEvents {
 
   /// Fails everything pending, here and on all ranks.
   void abort(const std::string& text);
+
+  /// The root cause once the group has failed, or null. Any thread.
+  std::shared_ptr<const Failure> failure();
 
   /// Says goodbye once everything pending has ended, then ends the lane. Ends like an operation.
   uint64_t close();
@@ -187,6 +191,7 @@ class HostGroup final : private ControlEvents {
   const std::function<void()> notify_;
   Fd wake_;  // eventfd: ends the lane's sleep
   FlightRecorder flight_;
+  const LastCalls last_calls_{flight_, size_};
   std::optional<FlightDump> dump_;  // not written to once the lane runs
 
   std::function<std::string()> where_;  // owner's thread; may be empty

@@ -7,8 +7,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/crash_words.h"
 #include "coll/host_group.h"
+#include "node/coll_device.h"
 #include "node/coll_grid.h"
+#include "node/coll_nccl.h"
 #include "node/lane_object.h"
 
 namespace ringwise::node {
@@ -41,6 +44,11 @@ class HostGroup final : public LaneObject<HostGroup, coll::HostGroup, coll::Ende
     // A method would look for its object in each call, at the price of half a small operation. The function must not be
     // called when the object is gone; callers hold it with `bind`.
     info.This().As<Napi::Object>().Set("run", Napi::Function::New<&HostGroup::run_of>(env, "run", this));
+  }
+
+  /// See CauseOf.
+  static std::function<std::shared_ptr<const coll::Failure>()> cause_of(const Napi::Object& object) {
+    return [group = Unwrap(object)->group_.get()] { return group->failure(); };
   }
 
  private:
@@ -151,9 +159,15 @@ Napi::Value algorithms(const Napi::CallbackInfo& info) {
   return names;
 }
 
+/// (fd): crashes are told there.
+void report_crashes(const Napi::CallbackInfo& info) { report_crashes_to(info[0].As<Napi::Number>().Int32Value(), coll::write_last_calls); }
+
 Napi::Object initialise(Napi::Env env, Napi::Object exports) {
   exports.Set("HostGroup", HostGroup::define(env));
+  exports.Set("DeviceLane", define_device_lane(env));
   exports.Set("grid", define_grid(env));
+  exports.Set("reportCrashes", Napi::Function::New<report_crashes>(env, "reportCrashes"));
+  exports.Set("nccl", define_nccl(env, &HostGroup::cause_of));
   exports.Set("algorithms", Napi::Function::New<algorithms>(env, "algorithms"));
   return exports;
 }

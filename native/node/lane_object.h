@@ -20,7 +20,7 @@
 namespace ringwise::node {
 
 /// Where the numbers of an operation are: NativeField of packages/collectives/src/native.ts.
-enum Field : size_t { kVerb, kDType, kReduce, kRoot, kTag, kSeq, kCount, kTimeoutMs, kFactor, kInPlace, kWire };
+enum Field : size_t { kVerb, kDType, kReduce, kRoot, kTag, kSeq, kCount, kTimeoutMs, kFactor, kInPlace, kWire, kStream };
 
 /// Elements per rank, as operations point to them; empty where JavaScript passed null.
 struct Counts {
@@ -86,11 +86,17 @@ class LaneObject : public Napi::ObjectWrap<Self> {
     return *group_;
   }
 
+  /// Of a typed array; of a number, which is the address of a device's memory; null for null.
   static std::byte* memory(const Napi::CallbackInfo& info, size_t index) {
-    void* data = nullptr;  // stays so for null, which is no typed array
-    if (napi_get_typedarray_info(info.Env(), info[index], nullptr, nullptr, &data, nullptr, nullptr) != napi_ok) return nullptr;
-    return static_cast<std::byte*>(data);
+    void* data = nullptr;
+    if (napi_get_typedarray_info(info.Env(), info[index], nullptr, nullptr, &data, nullptr, nullptr) == napi_ok) return static_cast<std::byte*>(data);
+    int64_t address = 0;
+    if (napi_get_value_int64(info.Env(), info[index], &address) != napi_ok) return nullptr;
+    return reinterpret_cast<std::byte*>(address);
   }
+
+  /// The CUstream of the operation in `call_`.
+  uintptr_t stream() const { return static_cast<uintptr_t>(call_[kStream]); }
 
   /// (input, output?, counts?, recvCounts?, residual?), and the numbers in `call_`. The operation points into `counts`.
   coll::Op read_op(const Napi::CallbackInfo& info, Counts& counts) const {
@@ -138,6 +144,21 @@ class LaneObject : public Napi::ObjectWrap<Self> {
     end_lane();
   }
 
+  void settle_ended(Napi::Env env) {
+    if (!group_) return;
+    Napi::HandleScope scope(env);
+    group_->take_ended(ended_);
+    const std::vector<Ended> ended = std::move(ended_);  // a callback may come back here
+    for (const Ended& one : ended) {
+      if (--pending_ == 0) napi_unref_threadsafe_function(env, notify_);
+      if (!counts_.empty()) counts_.erase(one.id);
+      bool is_lent = false;
+      if constexpr (requires { one.is_lent; }) is_lent = one.is_lent;
+      settle_.Call({Napi::Number::New(env, static_cast<double>(one.id)), to_js(env, one.failure), Napi::Number::New(env, one.source),
+                    Napi::Boolean::New(env, is_lent)});
+    }
+  }
+
   std::unique_ptr<Group> group_;  // JavaScript thread; its lane calls notify until it is destroyed
 
  private:
@@ -154,21 +175,6 @@ class LaneObject : public Napi::ObjectWrap<Self> {
     auto* self = static_cast<LaneObject*>(context);
     self->notified_ = false;
     self->settle_ended(Napi::Env(env));
-  }
-
-  void settle_ended(Napi::Env env) {
-    if (!group_) return;
-    Napi::HandleScope scope(env);
-    group_->take_ended(ended_);
-    const std::vector<Ended> ended = std::move(ended_);  // a callback may come back here
-    for (const Ended& one : ended) {
-      if (--pending_ == 0) napi_unref_threadsafe_function(env, notify_);
-      if (!counts_.empty()) counts_.erase(one.id);
-      bool is_lent = false;
-      if constexpr (requires { one.is_lent; }) is_lent = one.is_lent;
-      settle_.Call({Napi::Number::New(env, static_cast<double>(one.id)), to_js(env, one.failure), Napi::Number::New(env, one.source),
-                    Napi::Boolean::New(env, is_lent)});
-    }
   }
 
   static void read_counts(const Napi::CallbackInfo& info, size_t index, std::vector<size_t>& counts) {

@@ -46,6 +46,12 @@ struct Multiply {
     return static_cast<T>(static_cast<W>(a) * static_cast<W>(b));
   }
 };
+struct Mean {  // of two
+  template <class T>
+  static T apply(T a, T b) {
+    return (a + b) / T{2};
+  }
+};
 struct Minimum {
   template <class T>
   static T apply(T a, T b) {
@@ -233,7 +239,7 @@ void join(DType dtype, ReduceOp op, std::byte* accumulator, const std::byte* a, 
 void join_twice(DType dtype, ReduceOp op, std::byte* first, std::byte* second, const std::byte* a, const std::byte* b,
                 size_t count) {
   with_type(dtype, [&]<class T>(T) {
-    with_operation<T>(op, [&]<class F>(F) {
+    const auto run = [&]<class F>(F) {
       if constexpr (std::is_same_v<T, typename Stored<T>::Acc>) {
         auto* one = reinterpret_cast<T*>(first);
         auto* two = reinterpret_cast<T*>(second);
@@ -242,7 +248,11 @@ void join_twice(DType dtype, ReduceOp op, std::byte* first, std::byte* second, c
         RINGWISE_SAME_INDEX
         for (size_t i = 0; i < count; ++i) one[i] = two[i] = F::apply(left[i], right[i]);
       }
-    });
+    };
+    if constexpr (std::is_floating_point_v<T>) {
+      if (op == ReduceOp::Avg) return run(Mean{});
+    }
+    with_operation<T>(op, run);
   });
 }
 

@@ -22,7 +22,7 @@ struct ReduceKernels {
   void (*accumulate)(DType, ReduceOp, std::byte* accumulator, const std::byte* input, size_t count);
   /// accumulator[i] = a[i] ∘ b[i]; `accumulator` may be one of both, except for halves.
   void (*join)(DType, ReduceOp, std::byte* accumulator, const std::byte* a, const std::byte* b, size_t count);
-  /// first[i] = second[i] = a[i] ∘ b[i]; not for halves and avg. Either may be one of both.
+  /// first[i] = second[i] = a[i] ∘ b[i], for avg the mean; not for halves. Either may be one of both.
   void (*join_twice)(DType, ReduceOp, std::byte* first, std::byte* second, const std::byte* a, const std::byte* b, size_t count);
   /// output[i] = accumulator[i], divided by `size` for avg. `output` may be the accumulator, except for halves.
   void (*narrow)(DType, ReduceOp, int size, std::byte* output, const std::byte* accumulator, size_t count);

@@ -151,6 +151,11 @@ export type Settle = (error?: CollectiveError, source?: number) => void;
 export interface Running {
   /** Blocks the calling thread until the operation has ended; its `settle` has been called when this returns. */
   readonly wait: () => void;
+  /**
+   * On a device: the stream of its memory waits for the operation, and this thread goes on. Absent where `wait` is the
+   * only way. If the operation has failed by then, its `settle` has been called.
+   */
+  readonly fence?: () => void;
   /** Somebody awaits it, so it has to go on by itself. A backend may leave it alone until then. */
   readonly urge?: () => void;
 }
@@ -160,8 +165,8 @@ export interface Supports {
   readonly verbs: readonly Verb[];
   /** Whether the calling thread may block: the Sync verbs and `Work.fence()`. */
   readonly sync: boolean;
-  /** Whether `op` is defined on `dtype`. */
-  readonly reduces: (op: ReduceOp, dtype: DType) => boolean;
+  /** Whether `op` is defined on `dtype`; of several kinds of devices, on this one (default 'cpu'). */
+  readonly reduces: (op: ReduceOp, dtype: DType, device?: DeviceKind) => boolean;
 }
 
 export interface Backend {
@@ -182,6 +187,8 @@ export interface Backend {
    * typed array of the dtype: Uint16Array for float16 and bfloat16, Uint8Array for bool.
    */
   readonly alloc: (count: number, dtype: DType) => BufferView;
+  /** The host backend's native group, for backends on top of it. */
+  readonly native?: object;
   /** What this rank has called last, in order. A backend without it gets a record of its group's. */
   readonly flightRecord?: () => readonly FlightEntry[];
   /** Ends everything pending on all ranks; the others report the same `code`, `peers` and `what` as `cause`. */

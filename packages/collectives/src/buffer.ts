@@ -4,6 +4,7 @@ import {
   badCarrier,
   CollectiveError,
   detachedBuffer,
+  elementsHidden,
   type Failure,
   notABuffer,
   unknownDtype,
@@ -25,8 +26,21 @@ export interface BufferView {
   readonly device: Device;
   /** Memory that JavaScript can see, or null. */
   readonly host: ArrayBufferView | null;
-  /** Memory that it cannot see (a DLPack-style handle), or null where `host` is set. */
-  readonly handle: object | null;
+  /** Memory that it cannot see, or null where `host` is set. */
+  readonly handle: DeviceHandle | null;
+}
+
+/** Memory of a CUDA device. */
+export interface DeviceHandle {
+  /** Of the first element, in the address space of the device. */
+  readonly address: bigint;
+  /** Keeps the memory from the collector as long as it is held. */
+  readonly owner: object;
+  /**
+   * The CUstream that the caller's work on this memory is ordered on; absent or 0: the legacy default stream. A
+   * collective waits for what that stream has been given, and `Work.fence()` makes the stream wait for the result.
+   */
+  readonly stream?: bigint;
 }
 
 // Declared in the global scope, where the declarations of all packages merge: so a tensor's symbol is this one to
@@ -128,11 +142,18 @@ function faultOf(view: BufferView): string | null {
   if (!dtypes.includes(view.dtype)) return `unknown dtype ${String(view.dtype)}`;
   if (!Number.isSafeInteger(view.count) || view.count < 0) return `count is ${String(view.count)}`;
   if (typeof view.device?.kind !== 'string') return 'it has no device';
-  if (view.host === null) return view.handle === null ? 'it has neither host nor handle' : null;
+  if (view.host === null) return handleFault(view.handle);
   if (!ArrayBuffer.isView(view.host)) return `host is ${kindOf(view.host)}`;
   const bytes = view.count * byteSize(view.dtype);
   if (view.host.byteLength !== bytes) return `expected ${bytes} bytes, host has ${view.host.byteLength}`;
   return view.host.byteOffset % byteSize(view.dtype) === 0 ? null : 'host does not start at a whole element';
+}
+
+function handleFault(handle: DeviceHandle | null): string | null {
+  if (handle === null) return 'it has neither host nor handle';
+  if (typeof handle.address !== 'bigint') return `the address of its handle is ${kindOf(handle.address)}`;
+  const { stream = 0n } = handle;
+  return typeof stream === 'bigint' ? null : `the stream of its handle is ${kindOf(stream)}`;
 }
 
 // ArrayBuffer.prototype.detached is missing on Node 20.
@@ -194,6 +215,6 @@ export function allocHost<D extends DType>(
 /** The elements of host memory; float16 and bfloat16 as their bits. Shares the memory of `view`. */
 export function elementsOf<D extends DType>(view: BufferView & { readonly dtype: D }): ArrayOf<D> {
   const { host, dtype, count } = view;
-  if (host === null) throw new Error('bug: elementsOf needs host memory; please report it.');
+  if (host === null) return refuse(elementsHidden(`${view.device.kind}:${view.device.index}`));
   return new arrayOf[dtype](host.buffer as ArrayBuffer, host.byteOffset, count) as ArrayOf<D>;
 }

@@ -97,15 +97,15 @@ function reduceFault(
   verb: Verb,
   op: ReduceOp,
   factor: number,
-  { dtype }: BufferView,
+  { dtype, device }: BufferView,
 ): Failure | null {
-  if (!supports.reduces(op, dtype)) {
+  if (!supports.reduces(op, dtype, device.kind)) {
     if (!reduceOps.includes(op)) return unknownOp(verb, String(op), reduceOps);
     return opNotDefined(
       verb,
       op,
       dtype,
-      reduceOps.filter((other) => supports.reduces(other, dtype)),
+      reduceOps.filter((other) => supports.reduces(other, dtype, device.kind)),
     );
   }
   if (op === 'premulSum') return Number.isNaN(Number(factor)) ? factorMissing(verb, String(factor)) : null;

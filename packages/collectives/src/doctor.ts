@@ -3,7 +3,7 @@
 import type { Env } from './env.ts';
 import { CollectiveError } from './errors.ts';
 import { planInit } from './init-plan.ts';
-import { findNative } from './native.ts';
+import { findNative, loadNative } from './native.ts';
 
 export interface Finding {
   readonly name: string;
@@ -39,7 +39,9 @@ export async function* examine({ spawn }: Tools): AsyncGenerator<Finding> {
   yield memoryFinding();
   const addon = addonFinding();
   yield addon;
-  if (addon.state === 'ok') yield await exchangeFinding(spawn);
+  if (addon.state !== 'ok') return;
+  yield ncclFinding();
+  yield await exchangeFinding(spawn);
 }
 
 /** Whom init() would take this process for. */
@@ -85,6 +87,16 @@ function addonFinding(): Finding {
     if (!CollectiveError.is(error)) throw error;
     return { name, state: 'wrong', text: error.what, fix: error.next ?? '' };
   }
+}
+
+/** What collectives on CUDA memory would use. A host without devices needs none. */
+function ncclFinding(): Finding {
+  const name = 'nccl';
+  const { devices, driver, library, version, reason } = loadNative().nccl.about();
+  if (driver) return { name, state: 'note', text: `not looked for: ${driver}` };
+  if (!reason) return { name, state: 'ok', text: `${version} (${library}) for ${devices} devices` };
+  const fix = 'Install NCCL 2.18 or newer, or set RINGWISE_LIBNCCL to its libnccl.so.2.';
+  return { name, state: 'wrong', text: reason, fix };
 }
 
 async function exchangeFinding(spawn: Tools['spawn']): Promise<Finding> {

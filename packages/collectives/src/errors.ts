@@ -1,4 +1,4 @@
-// Every message of this package. A Failure is what went wrong, told to all ranks as plain data; a CollectiveError
+// Every message of a group (those of init() are in init-errors.ts). A Failure is what went wrong, told to all ranks as plain data; a CollectiveError
 // is that failure as one rank reports it. Backends send a Failure to their peers and each rank builds its own
 // error from it, so that all ranks of a group name the same root cause.
 import type { ReduceOp } from './backend.ts';
@@ -150,7 +150,8 @@ export function groupClosed(verb: string): Failure {
 
 // Arguments. Nothing has been sent, so these do not poison the group.
 
-function local(code: CollectiveCode, verb: string, what: string, next?: string): Failure {
+/** A failure of this rank alone. */
+export function local(code: CollectiveCode, verb: string, what: string, next?: string): Failure {
   return { code, verb, seq: null, peers: [], what, ...(next === undefined ? {} : { next }) };
 }
 
@@ -440,6 +441,18 @@ export function noSubgroups(verb: string): Failure {
   );
 }
 
+export function noSurvivors(): Failure {
+  return unsupported(
+    'shrink',
+    'this group has no store in which its ranks could meet; groups of init() have one',
+  );
+}
+
+export function nobodyToLeave(got: string): Failure {
+  const next = 'Name the ranks to leave out in `without`; by default they are those that the failure names.';
+  return invalid('shrink', `it cannot tell who is lost; expected ranks of the group, got ${got}`, next);
+}
+
 function unsupported(verb: string, what: string, next?: string): Failure {
   return local('ERR_COLL_UNSUPPORTED', verb, what, next);
 }
@@ -472,6 +485,14 @@ export function deviceNotSupported(verb: string, backend: string, got: string, d
   );
 }
 
+export function elementsHidden(got: string): Failure {
+  return unsupported(
+    'elementsOf',
+    `expected memory that JavaScript can see, got that of ${got}`,
+    'Give one buffer in the place of a list of parts, or copy to host memory first.',
+  );
+}
+
 export function cannotBlock(verb: string, backend: string): Failure {
   return unsupported(
     verb,
@@ -484,124 +505,6 @@ export function memoryNotVisible(backend: string): Failure {
   return unsupported('alloc', `memory of the ${backend} backend is not visible to JavaScript`);
 }
 
-// init()
-
-/** Any failure of init() that the functions below do not cover; `what` is built by them only. */
-function init(what: string, next?: string, peers: readonly number[] = []): Failure {
-  return { ...local('ERR_COLL_INIT', 'init', what, next), peers };
-}
-
-export function ranksMissing(missing: readonly number[], size: number, timeoutMs: number): Failure {
-  return init(
-    `${rankList(missing)} of ${size} did not arrive within ${timeoutMs} ms`,
-    'Were they started, and do they use the same store and the same number of init() calls?',
-    missing,
-  );
-}
-
-export function rankTwice(rank: number): Failure {
-  const next = 'Two processes have the same rank, or the store holds the keys of an earlier run.';
-  return init(`rank ${rank} has arrived already; expected every rank once`, next, [rank]);
-}
-
-export function arrivedLate(rank: number): Failure {
-  return init(`rank ${rank} arrived after the others had given up waiting`, 'Start all ranks together.');
-}
-
-export function settingsDiffer(
-  name: string,
-  mine: { readonly rank: number; readonly value: string },
-  theirs: { readonly rank: number; readonly value: string },
-): Failure {
-  const what = `rank ${theirs.rank} was started with ${name} ${theirs.value} but rank ${mine.rank} with ${mine.value}`;
-  return init(what, undefined, [theirs.rank]);
-}
-
-export function rankOutOfRange(rank: number, size: number, from: string): Failure {
-  const shown = (value: number) => (Number.isNaN(value) ? 'none' : value);
-  return init(
-    `rank and size do not fit (from ${from}); expected 0 <= rank < size, got rank ${shown(rank)}, size ${shown(size)}`,
-  );
-}
-
-export function noLauncher(): Failure {
-  return init(
-    'env:// found no launcher in the environment; expected RANK and WORLD_SIZE, or the variables of srun or mpirun',
-    'Start the script with `npx ringwise run`, or pass rank, size and url.',
-  );
-}
-
-export function masterUnknown(name: 'MASTER_ADDR' | 'MASTER_PORT', via: string): Failure {
-  return init(
-    `${name} is not set and ${via} does not tell where rank 0 is`,
-    `Set ${name} to the same value for all ranks.`,
-  );
-}
-
-export function badUrl(url: string, expected: string): Failure {
-  return init(`cannot use url '${url}'; expected ${expected}`);
-}
-
-export function storeAndUrl(): Failure {
-  return init('store and url are both given; expected one of them');
-}
-
-export function rankUnknown(): Failure {
-  return init('rank and size are unknown; expected both, as options, in the url or from a launcher');
-}
-
-export function cannotHost(host: string, port: number, reason: string): Failure {
-  return init(
-    `rank 0 cannot host the store at ${host}:${port} (${reason})`,
-    'An earlier run may hold the port: choose another MASTER_PORT.',
-  );
-}
-
-export function secretMissing(host: string, port: number): Failure {
-  return init(
-    `the store at ${host}:${port} can be reached from other hosts, and there is no secret`,
-    'Set RINGWISE_SECRET to the same long random text for all ranks.',
-  );
-}
-
-export function storeFailed(reason: string): Failure {
-  return init(`the store failed (${reason})`);
-}
-
-export function unknownBackend(name: string, known: readonly string[]): Failure {
-  return init(`no backend named '${name}'; expected auto, ${known.join(', ')}`, 'See registerBackend().');
-}
-
-export function backendNotLoaded(name: string, detail: string): Failure {
-  return init(`the ${name} backend cannot be loaded: ${detail}`);
-}
-
-export function nativeMissing(platform: string, tried: readonly string[]): Failure {
-  const what = `there is no native addon for ${platform} (tried ${tried.join('; ')})`;
-  const next = platform.startsWith('win32')
-    ? 'Windows is not supported yet.'
-    : `Install @ringwise/native-${platform}, or build it: npm run build in a checkout of ringwise.`;
-  return init(what, next);
-}
-
-export function nativeMpiMissing(platform: string, tried: readonly string[]): Failure {
-  return init(
-    `the mpi backend is not there for ${platform} (tried ${tried.join('; ')})`,
-    `Install @ringwise/native-mpi-${platform} and the MPI library that mpirun belongs to; or build it where mpicc is: npm run build in a checkout of ringwise.`,
-  );
-}
-
-export function notOneWorld(sizes: readonly number[], version: string): Failure {
-  return init(
-    `the ranks do not share one MPI world of ${version}; expected all of them in one, got worlds of ${[...new Set(sizes)].join(', ')} processes`,
-    'Start the ranks by the mpirun or srun of that MPI. RINGWISE_MPI=openmpi or mpich says which one that is.',
-  );
-}
-
-export function unknownMpi(got: string): Failure {
-  return init(`RINGWISE_MPI names no MPI that ringwise knows; expected openmpi or mpich, got '${got}'`);
-}
-
 export function tooLongForMpi(verb: string, count: number): Failure {
   return unsupported(
     verb,
@@ -611,6 +514,10 @@ export function tooLongForMpi(verb: string, count: number): Failure {
 }
 
 /** A failure as the native backend tells it: its text is the middle of the sentence. */
+export function deviceFailed(verb: string, seq: number, reason: string): Failure {
+  return { code: 'ERR_COLL_SYSTEM', verb, seq, peers: [], what: `the CUDA device reported ${reason}` };
+}
+
 export function hostFailure(
   code: CollectiveCode,
   verb: string,
@@ -624,9 +531,4 @@ export function hostFailure(
 export function withFlightRecords(failure: Failure, directory: string): Failure {
   const next = failure.next ?? nextSteps[failure.code];
   return { ...failure, next: `${next ? `${next} ` : ''}Flight records of its ranks are in ${directory}.` };
-}
-
-export function flightFolderNotUsable(directory: string, reason: string): Failure {
-  const what = `cannot write to the folder ${directory}, where RINGWISE_FLIGHT_DIR wants flight records: ${reason}`;
-  return local('ERR_COLL_INIT', 'init', what, 'Set it to a folder that all ranks may write to.');
 }

@@ -13,8 +13,10 @@ import {
   aborted,
   badAllocCount,
   type CollectiveError,
+  groupClosed,
   memoryNotVisible,
   noSubgroups,
+  noSurvivors,
   unknownDtype,
 } from './errors.ts';
 import type { FlightEntry } from './flight-recorder.ts';
@@ -29,11 +31,13 @@ import type {
   Received,
   ReduceOptions,
   RootOptions,
+  ShrinkOptions,
   Source,
   SubgroupOptions,
 } from './options.ts';
 import type { Steps } from './steps.ts';
 import { membersByColor, membersByList, nameOf, type Subgroups } from './subgroups.ts';
+import { candidatesOf, type Survivors } from './survivors.ts';
 import { allToAll } from './verbs/all-to-all.ts';
 import { batch, recv, send } from './verbs/messages.ts';
 import { monitoredBarrier } from './verbs/monitored-barrier.ts';
@@ -52,6 +56,8 @@ export interface GroupOptions {
   readonly ranks?: readonly number[];
   /** Makes backends for subgroups. Without it split() and subgroup() are refused. */
   readonly subgroups?: Subgroups;
+  /** Agrees on who is left after a failure. Without it shrink() is refused. */
+  readonly survivors?: Survivors;
   /** Runs once, after the backend has left the group. */
   readonly onClose?: () => Promise<void>;
   readonly via?: Via | null;
@@ -89,6 +95,8 @@ export class Group {
   readonly #children = new Set<Group>();
   /** Calls of split() and subgroup() so far: the same on all ranks. */
   #subgroups = 0;
+  /** Calls of shrink() so far: the same on all survivors. */
+  #shrinks = 0;
   #closing: Promise<void> | null = null;
 
   constructor(backend: Backend, options: GroupOptions) {
@@ -326,6 +334,22 @@ export class Group {
     return this.#subgroup('subgroup', options, (calls) => membersByList(calls, ranks));
   }
 
+  /**
+   * Makes a group of the ranks that are left when this one has failed: they keep their order, and it works where others
+   * were lost. Collective over the survivors, which meet in the store that init() met in; it must have outlived the
+   * failure. Closing this group closes it too. ERR_COLL_INIT on a rank that the others have gone on without.
+   */
+  async shrink(options: ShrinkOptions = none): Promise<Group> {
+    const calls = this.#calls;
+    if (this.isClosed) throw calls.error(groupClosed('shrink'));
+    const { survivors } = this.#options;
+    if (survivors === undefined) throw calls.error(noSurvivors());
+    const candidates = candidatesOf(calls, options.without);
+    const attempt = this.#shrinks++;
+    const members = await survivors(candidates, attempt, options.waitMs ?? 10_000);
+    return this.#child(members, `shrunk/${attempt}`, options);
+  }
+
   /** Zeroed memory that the backend reaches without a copy where it can. Not collective. */
   alloc<D extends DType = 'float32'>(count: number, dtype: D = 'float32' as D): Allocated<D> {
     const calls = this.#calls;
@@ -380,13 +404,24 @@ export class Group {
       index = this.#subgroups++;
       return steps;
     });
-    const make = this.#options.subgroups;
-    if (members === null || make === undefined) return null;
+    return members && this.#child(members, `${index}/${members[0]}`, options);
+  }
+
+  /** `key`: no other child has it. */
+  async #child(members: readonly number[], key: string, options: SubgroupOptions): Promise<Group> {
     const { name = nameOf(this.name, members), timeoutMs = this.timeoutMs } = options;
-    const { backend, subgroups } = await make({ members, key: `${index}/${members[0]}`, name, timeoutMs });
+    const connected = await this.#options.subgroups!({ members, key, name, timeoutMs });
     const ranks = members.map((member) => this.ranks[member] as number);
     const onClose = async () => void this.#children.delete(child);
-    const child: Group = new Group(backend, { name, timeoutMs, ranks, subgroups, onClose });
+    const { backend, subgroups, survivors } = connected;
+    const child: Group = new Group(backend, {
+      name,
+      timeoutMs,
+      ranks,
+      subgroups,
+      ...(survivors && { survivors }),
+      onClose,
+    });
     this.#children.add(child);
     if (this.isClosed) await child.close();
     return child;

@@ -9,6 +9,7 @@ export {
   type BufferView,
   bufferSymbol,
   type Device,
+  type DeviceHandle,
   type DeviceKind,
   elementsOf,
   type TypedArray,
@@ -44,6 +45,7 @@ export {
   type Received,
   type ReduceOptions,
   type RootOptions,
+  type ShrinkOptions,
   type Source,
   type SubgroupOptions,
 } from './options.ts';
@@ -51,5 +53,6 @@ export { isReducible, reduceOps } from './reduce-ops.ts';
 export { type BackendContext, type BackendFactory, registerBackend } from './registry.ts';
 export { exchange } from './rendezvous.ts';
 export { shapeOf, signatureOf } from './signature.ts';
-export type { SubgroupRequest, Subgroups } from './subgroups.ts';
+export type { Connected, SubgroupRequest, Subgroups } from './subgroups.ts';
+export type { Survivors } from './survivors.ts';
 export type { Work } from './work.ts';

@@ -3,17 +3,15 @@
 import { fileURLToPath } from 'node:url';
 import type { Store } from '@ringwise/store';
 import { detectLauncher, type Env, type Launched, type Via } from './env.ts';
+import { badTimeout, CollectiveError, type Failure } from './errors.ts';
 import {
-  badTimeout,
   badUrl,
-  CollectiveError,
-  type Failure,
   masterUnknown,
   noLauncher,
   rankOutOfRange,
   rankUnknown,
   storeAndUrl,
-} from './errors.ts';
+} from './init-errors.ts';
 
 export interface InitOptions {
   /** This process's rank and the number of ranks; both or neither. Default: from the launcher. */
@@ -23,7 +21,10 @@ export interface InitOptions {
   readonly store?: Store;
   /** 'env://', 'tcp://host:port?rank=0&size=2' (rank 0 hosts a store there) or 'file:///directory?rank=0&size=2'. */
   readonly url?: string;
-  /** A registered name, or 'auto': 'solo' for one rank, 'host' for more. Default: RINGWISE_BACKEND, or 'auto'. */
+  /**
+   * A registered name, or 'auto': 'solo' for one rank; for more 'host', and by NCCL what is done on CUDA memory.
+   * Default: RINGWISE_BACKEND, or 'auto'.
+   */
   readonly backend?: string;
   /** Deadline of init() and default deadline of the operations. Default: RINGWISE_TIMEOUT_MS or 300,000 ms. */
   readonly timeoutMs?: number;
@@ -80,7 +81,7 @@ export function planInit(options: InitOptions, env: Env): Plan {
     via: isLaunched ? launched.via : null,
     localRank: isLaunched ? launched.localRank : null,
     localSize: isLaunched ? launched.localSize : null,
-    backend: backend !== 'auto' ? backend : size === 1 ? 'solo' : 'host',
+    backend: backend === 'auto' && size === 1 ? 'solo' : backend,
     place: size === 1 ? { kind: 'nowhere' } : placeOf(options, url, launched, size, env),
     runKey: `ringwise/${env.RINGWISE_RUN_ID || env.TORCHELASTIC_RUN_ID || 'run'}/${env.TORCHELASTIC_RESTART_COUNT || 0}`,
     secret: env.RINGWISE_SECRET || null,

@@ -5,12 +5,14 @@
 //   backend   swaps addresses through the store and connects       registry.ts
 import { PrefixStore, StoreError } from '@ringwise/store';
 import type { Backend } from './backend.ts';
-import { CollectiveError, type Site, storeFailed } from './errors.ts';
+import { CollectiveError, type Site } from './errors.ts';
 import { gather } from './gather.ts';
 import { Group } from './group.ts';
+import { storeFailed } from './init-errors.ts';
 import { type InitOptions, type Plan, planInit } from './init-plan.ts';
 import { type BackendContext, type BackendFactory, findBackend } from './registry.ts';
 import type { Subgroups } from './subgroups.ts';
+import { survivorsIn } from './survivors.ts';
 
 /**
  * Joins the group of all ranks. Collective; resolves when this rank can communicate with all others. Without options
@@ -41,8 +43,9 @@ async function join(plan: Plan, site: Site): Promise<Group> {
     throw error;
   }
   const subgroups = subgroupsOf(factory, context, hosts);
+  const survivors = survivorsIn(store, site);
   const onClose = () => leave(group.failure === null);
-  const group: Group = new Group(backend, { name, via, timeoutMs, subgroups, onClose });
+  const group: Group = new Group(backend, { name, via, timeoutMs, subgroups, survivors, onClose });
   return group;
 }
 
@@ -66,6 +69,7 @@ function subgroupsOf(factory: BackendFactory, parent: BackendContext, hosts: rea
     };
     const backend = await makeBackend(factory, context);
     const memberHosts = members.map((member) => hosts[member] as string);
-    return { backend, subgroups: subgroupsOf(factory, context, memberHosts) };
+    const survivors = survivorsIn(context.store, { group: name, rank: context.rank, size: context.size });
+    return { backend, subgroups: subgroupsOf(factory, context, memberHosts), survivors };
   };
 }

@@ -1,6 +1,7 @@
 // The typed surface of the native addon, and where it is found. Nothing else knows the addon.
 import { createRequire } from 'node:module';
-import { CollectiveError, nativeMissing, nativeMpiMissing } from './errors.ts';
+import { CollectiveError } from './errors.ts';
+import { nativeMissing, nativeMpiMissing } from './init-errors.ts';
 
 /** How an operation failed: `code` and the verb lists index the tables in backends/native-lane.ts. */
 export interface NativeFailure {
@@ -41,10 +42,13 @@ export const NativeField = {
   inPlace: 9,
   /** allReduce: the index in wires of backends/native-lane.ts. */
   wire: 10,
+  /** Of memory of a device: the CUstream that it is ordered on. */
+  stream: 11,
 } as const;
-export const nativeFields = 11;
+export const nativeFields = 12;
 
-type Memory = NodeJS.TypedArray | null;
+/** Of a device: the address. */
+type Memory = NodeJS.TypedArray | number | null;
 
 /** The memory of an operation. Counts are copied at the call. */
 export type NativeMemory = [
@@ -69,6 +73,8 @@ export interface NativeLane {
   readonly wait: (id: number) => void;
   /** What has been started goes on by itself from now on, without wait(). Without it, it does so anyway. */
   readonly urge?: () => void;
+  /** The stream of the operation's memory waits for it; calls `settle` for all that have ended. */
+  readonly fence?: (id: number) => void;
   readonly abort: (text: string) => void;
   /** Says goodbye once everything pending has ended; returns an id that `settle` will be called with. */
   readonly close: () => number;
@@ -108,6 +114,67 @@ export interface NativeMpiGroup extends NativeLane {
   readonly connect: (members: readonly number[], tag: number) => number;
 }
 
+/**
+ * Two streams of a CUDA device, down to slots of host memory and up from them, in the order of the calls. Throws what the
+ * driver reports, and for a device that is not there why.
+ */
+export interface NativeDeviceLane {
+  /** Whether the driver copies the slots without a step of its own. */
+  readonly isRegistered: boolean;
+  /** What is copied from now on comes after all that this CUstream has been given. */
+  readonly follow: (stream: bigint) => void;
+  /** What the CUstream is given from now on comes after all that has been sent up. */
+  readonly lead: (stream: bigint) => void;
+  /** What is sent down to the slot comes after what was sent up from it. */
+  readonly begin: (slot: number) => void;
+  /** Offset in the slot and length in bytes. */
+  readonly down: (slot: number, offset: number, address: bigint, bytes: number) => void;
+  /** Calls onLanding(id) once all that was sent down is there. Keeps the event loop alive until rest(). */
+  readonly land: (slot: number, id: number) => void;
+  /** Blocks until all that was sent down to the slot is there. */
+  readonly awaitLanding: (slot: number) => void;
+  readonly up: (slot: number, offset: number, address: bigint, bytes: number) => void;
+  /** After the last up() from the slot. */
+  readonly end: (slot: number) => void;
+  readonly rest: () => void;
+  /** Waits for both streams. Nothing may be called afterwards. */
+  readonly close: () => void;
+}
+
+/** Of the nccl backend. */
+export interface NativeNcclGroup extends NativeLane {
+  /** Makes the communicator; returns an id that `settle` will be called with. What is started before waits for it. */
+  readonly connect: (id: Uint8Array, timeoutMs: number) => number;
+  /** Ends everything on this rank; `code` as in NativeFailure. */
+  readonly fail: (code: number, peers: readonly number[], text: string) => void;
+}
+
+export interface NativeNccl {
+  readonly NcclGroup: new (
+    rank: number,
+    size: number,
+    /** Index of the CUDA device. */
+    device: number,
+    /** The HostGroup of the same ranks: when it fails, so does this one. To be destroyed after it. */
+    host: object,
+    call: Float64Array,
+    settle: NativeSettle,
+  ) => NativeNcclGroup;
+  /** What rank 0 gives to all for connect(): ncclUniqueId. Throws without the library. */
+  readonly makeId: () => Uint8Array;
+  /**
+   * Opens the driver, and the library where there are devices. `driver` and `reason`: why there is no device, why the
+   * library cannot be used; else empty.
+   */
+  readonly about: () => {
+    readonly devices: number;
+    readonly driver: string;
+    readonly library: string;
+    readonly version: string;
+    readonly reason: string;
+  };
+}
+
 /** The kernels of reproducible/grid.ts; a dtype is its index in dtypes. */
 export interface NativeGrid {
   readonly raise: (dtype: number, input: Memory, exponents: Memory) => void;
@@ -124,6 +191,13 @@ export interface NativeGrid {
 
 export interface NativeAddon {
   readonly grid: NativeGrid;
+  readonly DeviceLane: new (
+    device: number,
+    memory: Uint8Array,
+    slots: number,
+    onLanding: (id: number) => void,
+  ) => NativeDeviceLane;
+  readonly nccl: NativeNccl;
   readonly HostGroup: new (
     rank: number,
     size: number,
@@ -134,6 +208,8 @@ export interface NativeAddon {
     /** Where in the program this thread is: called inside start() and run(), seldom. Must not touch the group. */
     where: () => string,
   ) => NativeGroup;
+  /** From now on a crash of this process is told on this descriptor (native/base/crash_words.h). Once per process. */
+  readonly reportCrashes: (fd: number) => void;
   /** The names of a verb's algorithms between hosts; the first fits everywhere. */
   readonly algorithms: (verb: number) => string[];
 }
@@ -160,6 +236,7 @@ export const loadNative = (): NativeAddon => findNative().addon;
 export function findNative(): { readonly addon: NativeAddon; readonly path: string } {
   const { addon, path, tried } = findAddon<NativeAddon>('coll', '');
   if (addon === undefined) throw new CollectiveError(nativeMissing(platform, tried), null);
+  if (crashFd !== undefined) addon.reportCrashes(crashFd);
   return { addon, path };
 }
 
@@ -173,6 +250,9 @@ export function loadNativeMpi(kinds: readonly string[]): NativeMpi {
   }
   throw new CollectiveError(nativeMpiMissing(platform, tried), null);
 }
+
+/** Where the launcher of this process wants to hear of crashes. */
+const crashFd = (globalThis as { [crashSymbol: symbol]: number | undefined })[Symbol.for('ringwise.crashFd')];
 
 const platform = `${process.platform}-${process.arch}`;
 

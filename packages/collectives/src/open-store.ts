@@ -9,7 +9,8 @@ import {
   TcpStore,
 } from '@ringwise/store';
 import { isLoopback } from './backends/host-address.ts';
-import { CollectiveError, cannotHost, secretMissing } from './errors.ts';
+import { CollectiveError } from './errors.ts';
+import { cannotHost, secretMissing } from './init-errors.ts';
 import type { Place } from './init-plan.ts';
 
 export interface OpenStore {

@@ -82,3 +82,10 @@ export interface SubgroupOptions {
   /** Default deadline of the operations, in milliseconds. Default: the parent's. */
   readonly timeoutMs?: number;
 }
+
+export interface ShrinkOptions extends SubgroupOptions {
+  /** Ranks to leave out. Default: those that the group's failure names. */
+  readonly without?: readonly number[];
+  /** Milliseconds to wait for the other survivors; who has not come by then is left out too. Default 10,000. */
+  readonly waitMs?: number;
+}

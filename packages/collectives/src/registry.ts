@@ -2,7 +2,8 @@
 // native code.
 import type { Store } from '@ringwise/store';
 import type { Backend } from './backend.ts';
-import { backendNameTaken, backendNotLoaded, CollectiveError, unknownBackend } from './errors.ts';
+import { backendNameTaken, CollectiveError } from './errors.ts';
+import { backendNotLoaded, unknownBackend } from './init-errors.ts';
 
 /** What a factory gets. Everything in it is the same on all ranks, except rank, localRank and localSize. */
 export interface BackendContext {
@@ -31,8 +32,10 @@ type Load = () => Promise<BackendFactory>;
 const builtIn = new Map<string, Load>([
   ['solo', async () => (await import('./backends/solo.ts')).soloBackend],
   ['host', async () => (await import('./backends/host.ts')).hostBackend],
+  ['nccl', async () => (await import('./backends/nccl.ts')).ncclBackend],
   ['mpi', async () => (await import('./backends/mpi.ts')).mpiBackend],
 ]);
+const loadAuto: Load = async () => (await import('./backends/nccl.ts')).autoBackend;
 const registered = new Map<string, BackendFactory>();
 
 /** Makes a backend known to init({ backend: name }). Every rank must register it. The name must be new. */
@@ -47,7 +50,7 @@ export function registerBackend(name: string, factory: BackendFactory): void {
 export async function findBackend(name: string): Promise<BackendFactory> {
   const factory = registered.get(name);
   if (factory !== undefined) return factory;
-  const load = builtIn.get(name);
+  const load = name === 'auto' ? loadAuto : builtIn.get(name);
   if (load === undefined) {
     throw new CollectiveError(unknownBackend(name, [...builtIn.keys(), ...registered.keys()]), null);
   }

@@ -2,7 +2,8 @@
 // have met is decided once, in the store, by the first rank that either sees all payloads or gives up. So a rank that
 // comes late is told so; it never believes in peers that have gone.
 import type { Store } from '@ringwise/store';
-import { arrivedLate, CollectiveError, ranksMissing, rankTwice, type Site } from './errors.ts';
+import { CollectiveError, type Site } from './errors.ts';
+import { arrivedLate, ranksMissing, rankTwice } from './init-errors.ts';
 
 /**
  * Swaps one small payload between all ranks; returns all payloads in rank order. Collective. Once per store prefix:

@@ -4,6 +4,7 @@ import type { Backend } from './backend.ts';
 import type { Calls } from './calls.ts';
 import { badColor, badKey, badMembers, mismatch } from './errors.ts';
 import { mapSteps, type Steps } from './steps.ts';
+import type { Survivors } from './survivors.ts';
 import { allGatherObject } from './verbs/objects.ts';
 
 export interface SubgroupRequest {
@@ -16,9 +17,13 @@ export interface SubgroupRequest {
 }
 
 /** Makes this rank's backend for a subgroup, and what makes those of its subgroups. Collective over the members. */
-export type Subgroups = (
-  request: SubgroupRequest,
-) => Promise<{ readonly backend: Backend; readonly subgroups: Subgroups }>;
+export type Subgroups = (request: SubgroupRequest) => Promise<Connected>;
+
+export interface Connected {
+  readonly backend: Backend;
+  readonly subgroups: Subgroups;
+  readonly survivors?: Survivors;
+}
 
 /** What a rank tells the others; `call` must be the same on all ranks. */
 interface Entry {

@@ -51,13 +51,15 @@ export class Work<T = void> implements PromiseLike<T> {
   }
 
   /**
-   * Blocks this thread until the call has ended, and returns its value; throws its error. ERR_COLL_UNSUPPORTED if
-   * the backend may not block.
+   * Blocks this thread until the call has ended, and returns its value; throws its error. Of one operation on a device,
+   * the stream of its memory waits instead: what is started there next sees the result, and this thread goes on.
+   * ERR_COLL_UNSUPPORTED if the backend may not block.
    */
   fence(): T {
     if (!this.#ended) {
       if (this.#running === null) throw this.#cannotBlock();
-      this.#running.wait();
+      if (this.#running.fence !== undefined) this.#running.fence();
+      else this.#running.wait();
     }
     if (this.#error !== undefined) throw this.#error;
     return this.#value as T;

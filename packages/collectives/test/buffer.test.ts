@@ -69,7 +69,7 @@ describe('asBuffer', () => {
   it('takes whatever carries the buffer protocol, and checks what it says', () => {
     const view = allocHost(6, 'float64');
     expect(asBuffer({ [bufferSymbol]: () => view })).toBe(view);
-    const handle = {};
+    const handle = { address: 16n, owner: {}, stream: 0n };
     const device = { kind: 'cuda', index: 1 } as const;
     const remote = { dtype: 'float32', count: 2, device, host: null, handle } as const;
     expect(asBuffer({ [bufferSymbol]: () => remote })).toBe(remote);
@@ -78,6 +78,8 @@ describe('asBuffer', () => {
       { ...view, count: -1 },
       { ...view, dtype: 'float8' },
       { ...view, host: null },
+      { ...remote, handle: {} },
+      { ...remote, handle: { ...handle, stream: 7 } },
       { ...view, device: undefined },
       { ...view, count: 1, host: new Uint8Array(new ArrayBuffer(16), 4, 8) },
       undefined,
@@ -88,6 +90,8 @@ describe('asBuffer', () => {
         "allReduce: the object's "ringwise.buffer" member returned no valid BufferView: count is -1.",
         "allReduce: the object's "ringwise.buffer" member returned no valid BufferView: unknown dtype float8.",
         "allReduce: the object's "ringwise.buffer" member returned no valid BufferView: it has neither host nor handle.",
+        "allReduce: the object's "ringwise.buffer" member returned no valid BufferView: the address of its handle is undefined.",
+        "allReduce: the object's "ringwise.buffer" member returned no valid BufferView: the stream of its handle is number.",
         "allReduce: the object's "ringwise.buffer" member returned no valid BufferView: it has no device.",
         "allReduce: the object's "ringwise.buffer" member returned no valid BufferView: host does not start at a whole element.",
         "allReduce: the object's "ringwise.buffer" member returned no valid BufferView: got undefined.",

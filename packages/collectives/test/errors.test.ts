@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import * as errors from '../src/errors.ts';
 import { CollectiveError, type Failure } from '../src/errors.ts';
+import * as initErrors from '../src/init-errors.ts';
 
 const site = { group: 'dp', rank: 0, size: 8 };
 const first = new CollectiveError(errors.timedOut('barrier', 12, [2, 5], 30_000), site);
 
-// Every function of errors.ts that builds a failure, with arguments.
+// Every function of errors.ts and init-errors.ts that builds a failure, with arguments.
 const failures: Record<string, Failure> = {
   timedOut: errors.timedOut('barrier', 12, [2, 5], 30_000),
   peerLost: errors.peerLost('allReduce', 9, 2, 'tcp 10.0.0.7:40112: connection reset'),
@@ -21,6 +22,8 @@ const failures: Record<string, Failure> = {
     peers: [1],
     text: 'epoll failed on rank 1',
   }),
+  deviceFailed: errors.deviceFailed('allReduce', 4, 'cuMemcpyDtoHAsync: an illegal address'),
+  elementsHidden: errors.elementsHidden('cuda:0'),
   failedEarlier: errors.failedEarlier('allReduce', first),
   groupClosed: errors.groupClosed('send'),
   notABuffer: errors.notABuffer('allReduce', 'a plain array', 'Use Float32Array.from(array).'),
@@ -46,6 +49,8 @@ const failures: Record<string, Failure> = {
   listLengthsDiffer: errors.listLengthsDiffer('allGather', 3, 2),
   listDtypesDiffer: errors.listDtypesDiffer('allGather', 'output', ['float32', 'int8']),
   listMemoryHidden: errors.listMemoryHidden('allGather', 'output'),
+  noSurvivors: errors.noSurvivors(),
+  nobodyToLeave: errors.nobodyToLeave('[9]'),
   oneList: errors.oneList('allToAll'),
   countsOfLists: errors.countsOfLists('allToAll'),
   countsOfMany: errors.countsOfMany('allGather'),
@@ -78,27 +83,29 @@ const failures: Record<string, Failure> = {
   cannotBlock: errors.cannotBlock('barrier', 'loopback'),
   memoryNotVisible: errors.memoryNotVisible('nccl'),
   withFlightRecords: errors.withFlightRecords(errors.timedOut('barrier', 12, [2], 1000), '/var/flight'),
-  flightFolderNotUsable: errors.flightFolderNotUsable('/flight', 'permission denied'),
-  ranksMissing: errors.ranksMissing([2, 3], 4, 30_000),
-  rankTwice: errors.rankTwice(1),
-  arrivedLate: errors.arrivedLate(2),
-  settingsDiffer: errors.settingsDiffer('size', { rank: 0, value: '2' }, { rank: 1, value: '4' }),
-  rankOutOfRange: errors.rankOutOfRange(4, Number.NaN, 'url'),
-  noLauncher: errors.noLauncher(),
-  masterUnknown: errors.masterUnknown('MASTER_PORT', 'pmi'),
-  badUrl: errors.badUrl('http://x', 'env://, tcp://host:port or file:///directory'),
-  storeAndUrl: errors.storeAndUrl(),
-  rankUnknown: errors.rankUnknown(),
-  secretMissing: errors.secretMissing('node-a', 29500),
-  cannotHost: errors.cannotHost('127.0.0.1', 29500, 'port 29500 is in use'),
-  storeFailed: errors.storeFailed('connect: no store answered within 100 ms'),
-  unknownBackend: errors.unknownBackend('gloo', ['solo', 'host']),
-  nativeMpiMissing: errors.nativeMpiMissing('linux-x64', ['mpi-openmpi.node (not found)']),
-  notOneWorld: errors.notOneWorld([1, 1], 'Open MPI v4.1.4'),
-  unknownMpi: errors.unknownMpi('lam'),
+  flightFolderNotUsable: initErrors.flightFolderNotUsable('/flight', 'permission denied'),
+  ranksMissing: initErrors.ranksMissing([2, 3], 4, 30_000),
+  rankTwice: initErrors.rankTwice(1),
+  arrivedLate: initErrors.arrivedLate(2),
+  settingsDiffer: initErrors.settingsDiffer('size', { rank: 0, value: '2' }, { rank: 1, value: '4' }),
+  rankOutOfRange: initErrors.rankOutOfRange(4, Number.NaN, 'url'),
+  noLauncher: initErrors.noLauncher(),
+  masterUnknown: initErrors.masterUnknown('MASTER_PORT', 'pmi'),
+  badUrl: initErrors.badUrl('http://x', 'env://, tcp://host:port or file:///directory'),
+  storeAndUrl: initErrors.storeAndUrl(),
+  rankUnknown: initErrors.rankUnknown(),
+  secretMissing: initErrors.secretMissing('node-a', 29500),
+  cannotHost: initErrors.cannotHost('127.0.0.1', 29500, 'port 29500 is in use'),
+  storeFailed: initErrors.storeFailed('connect: no store answered within 100 ms'),
+  unknownBackend: initErrors.unknownBackend('gloo', ['solo', 'host']),
+  nativeMpiMissing: initErrors.nativeMpiMissing('linux-x64', ['mpi-openmpi.node (not found)']),
+  notOneWorld: initErrors.notOneWorld([1, 1], 'Open MPI v4.1.4'),
+  leftBehind: initErrors.leftBehind([0, 2]),
+  srunWithoutMpi: initErrors.srunWithoutMpi(),
+  unknownMpi: initErrors.unknownMpi('lam'),
   tooLongForMpi: errors.tooLongForMpi('allGather', 2 ** 31),
-  nativeMissing: errors.nativeMissing('linux-x64', ['coll.node (not found)']),
-  backendNotLoaded: errors.backendNotLoaded('host', 'no addon'),
+  nativeMissing: initErrors.nativeMissing('linux-x64', ['coll.node (not found)']),
+  backendNotLoaded: initErrors.backendNotLoaded('host', 'no addon'),
 };
 
 describe('errors', () => {
@@ -112,6 +119,8 @@ describe('errors', () => {
       abort: rank 1 aborted the group: loss is NaN (group "dp", rank 0 of 8).
       allReduce: mmap: cannot allocate memory (group "dp", rank 0 of 8, seq 4).
       barrier: epoll failed on rank 1 (group "dp", rank 0 of 8, seq 3).
+      allReduce: the CUDA device reported cuMemcpyDtoHAsync: an illegal address (group "dp", rank 0 of 8, seq 4).
+      elementsOf: expected memory that JavaScript can see, got that of cuda:0 (group "dp", rank 0 of 8). Give one buffer in the place of a list of parts, or copy to host memory first.
       allReduce: the group failed earlier, barrier: no answer from ranks 2, 5 within 30000 ms (group "dp", rank 0 of 8). Make a new group with init().
       send: the group is closed (group "dp", rank 0 of 8).
       allReduce: cannot use a plain array as a buffer; expected a typed array, { data, dtype } for float16, bfloat16 and bool, or an object with a Symbol.for("ringwise.buffer") member (group "dp", rank 0 of 8). Use Float32Array.from(array).
@@ -137,6 +146,8 @@ describe('errors', () => {
       allGather: input and output are lists of different lengths; expected 3 buffers, got 2 (group "dp", rank 0 of 8).
       allGather: the parts of output differ in dtype; expected one for all, got float32, int8 (group "dp", rank 0 of 8).
       allGather: output is a list of memory that JavaScript cannot see; expected one buffer (group "dp", rank 0 of 8). Only host memory can be copied to and from a list.
+      shrink: this group has no store in which its ranks could meet; groups of init() have one (group "dp", rank 0 of 8).
+      shrink: it cannot tell who is lost; expected ranks of the group, got [9] (group "dp", rank 0 of 8). Name the ranks to leave out in \`without\`; by default they are those that the failure names.
       allToAll: of input and output only one is a list; expected two lists or two buffers (group "dp", rank 0 of 8).
       allToAll: lists and counts are both given; expected one of them: lists have lengths of their own (group "dp", rank 0 of 8).
       allGather: 'counts' has no meaning for many buffers in one call; expected one input and one output (group "dp", rank 0 of 8).
@@ -186,6 +197,8 @@ describe('errors', () => {
       init: no backend named 'gloo'; expected auto, solo, host (group "dp", rank 0 of 8). See registerBackend().
       init: the mpi backend is not there for linux-x64 (tried mpi-openmpi.node (not found)) (group "dp", rank 0 of 8). Install @ringwise/native-mpi-linux-x64 and the MPI library that mpirun belongs to; or build it where mpicc is: npm run build in a checkout of ringwise.
       init: the ranks do not share one MPI world of Open MPI v4.1.4; expected all of them in one, got worlds of 1 processes (group "dp", rank 0 of 8). Start the ranks by the mpirun or srun of that MPI. RINGWISE_MPI=openmpi or mpich says which one that is.
+      shrink: the others go on without this rank, as ranks 0, 2 (group "dp", rank 0 of 8). It came too late, or was taken for lost: end it.
+      init: srun has started this process without an MPI (group "dp", rank 0 of 8). Call srun with --mpi=pmix (Open MPI) or --mpi=pmi2 (MPICH and its kin); srun --mpi=list tells which it has.
       init: RINGWISE_MPI names no MPI that ringwise knows; expected openmpi or mpich, got 'lam' (group "dp", rank 0 of 8).
       allGather: 2147483648 elements in parts are too many for MPI; expected at most 2147483647 for all ranks together (group "dp", rank 0 of 8). Call it on pieces.
       init: there is no native addon for linux-x64 (tried coll.node (not found)) (group "dp", rank 0 of 8). Install @ringwise/native-linux-x64, or build it: npm run build in a checkout of ringwise.
@@ -195,7 +208,7 @@ describe('errors', () => {
   });
 
   it('leave out where they come from when that is not known yet', () => {
-    const error = new CollectiveError(errors.noLauncher(), null);
+    const error = new CollectiveError(initErrors.noLauncher(), null);
     expect(error.message).not.toContain('rank 0');
     expect([error.group, error.rank, error.size]).toEqual([null, null, null]);
   });
@@ -225,7 +238,9 @@ describe('errors', () => {
   });
 
   it('every message builder is in the list above', () => {
-    const builders = Object.keys(errors).filter((name) => !['CollectiveError', 'rankList'].includes(name));
+    const builders = Object.keys({ ...errors, ...initErrors }).filter(
+      (name) => !['CollectiveError', 'local', 'rankList'].includes(name),
+    );
     expect(Object.keys(failures).sort()).toEqual(builders.sort());
   });
 });

@@ -198,7 +198,13 @@ describe('arguments', () => {
         'cannot reach cuda:0 memory',
         (g) => {
           const device = { kind: 'cuda', index: 0 } as const;
-          const view = { dtype: 'float32', count: 1, device, host: null, handle: {} } as const;
+          const view = {
+            dtype: 'float32',
+            count: 1,
+            device,
+            host: null,
+            handle: { address: 16n, owner: {} },
+          } as const;
           return g.allReduce({ [bufferSymbol]: () => view });
         },
       ],

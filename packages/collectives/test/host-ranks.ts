@@ -1,6 +1,6 @@
 // What the ranks of host.test.ts run, each in a process of its own.
 import { TcpStore } from '@ringwise/store';
-import { init } from '../src/index.ts';
+import { CollectiveError, init } from '../src/index.ts';
 import { type CallName, calls } from './calls.ts';
 import { serve } from './serve.ts';
 
@@ -75,4 +75,29 @@ export async function severalGroups(rank: number): Promise<number[]> {
   await second.allReduce(y);
   await second.close();
   return [x[0]!, y[0]!];
+}
+
+/** Works until some ranks are killed, and then goes on with those that are left. Their sum, and what they were called. */
+export async function shrinkAfterLoss(rank: number, port: number, waitMs: number) {
+  const group = await init();
+  const control = await TcpStore.connect({ host: '127.0.0.1', port });
+  const x = new Float32Array(1);
+  try {
+    for (let n = 0; ; n++) {
+      x[0] = 1;
+      await group.allReduce(x);
+      if (n === 2) await control.add('ready', 1);
+    }
+  } catch (error) {
+    if (!CollectiveError.is(error)) throw error;
+  }
+  const left = await group.shrink({ waitMs });
+  x[0] = rank + 1;
+  await left.allReduce(x);
+  const pair = await left.subgroup([0, 1]);
+  if (pair !== null) await pair.barrier();
+  const { name, ranks, rank: place } = left;
+  await group.close();
+  await control.close();
+  return { name, ranks, place, sum: x[0] };
 }

@@ -52,7 +52,7 @@ describe('planInit', () => {
       via: 'ringwise',
       localRank: 1,
       localSize: 2,
-      backend: 'host',
+      backend: 'auto',
       place: { kind: 'tcp', host: 'head', port: 5000, isServed: false, secret: 's3cret' },
       runKey: 'ringwise/a/3',
       secret: 's3cret',
@@ -63,7 +63,7 @@ describe('planInit', () => {
   it('takes the backend from options, then RINGWISE_BACKEND', () => {
     const env = { ...launched, RINGWISE_BACKEND: 'mpi' };
     expect(planInit({}, env).backend).toBe('mpi');
-    expect(planInit({ backend: 'auto' }, env).backend).toBe('host');
+    expect(planInit({ backend: 'auto' }, env).backend).toBe('auto');
   });
 
   it('takes rank and size from options, then the url, then the launcher', () => {

@@ -258,7 +258,7 @@ describe('init that fails', () => {
   it('lists the backends when one is unknown', async () => {
     const error = await failureOf(init({ backend: 'gloo' }));
     expect(error.message).toBe(
-      "init: no backend named 'gloo'; expected auto, solo, host, mpi, hub. See registerBackend().",
+      "init: no backend named 'gloo'; expected auto, solo, host, nccl, mpi, hub. See registerBackend().",
     );
   });
 

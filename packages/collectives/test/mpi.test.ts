@@ -72,6 +72,11 @@ describe('which MPI the mpi backend takes', () => {
     expect(kindsOfMpi({ OMPI_COMM_WORLD_SIZE: '2' })).toEqual(['openmpi']);
     expect(kindsOfMpi({ PMI_SIZE: '2', PMI_RANK: '0' })).toEqual(['mpich']);
     expect(kindsOfMpi({})).toEqual(['openmpi', 'mpich']);
+    expect(kindsOfMpi({ SLURM_PROCID: '0', PMIX_RANK: '0' })).toEqual(['openmpi']);
+    expect(kindsOfMpi({ SLURM_PROCID: '0', PMI_RANK: '0' })).toEqual(['mpich']);
+    expect(() => kindsOfMpi({ SLURM_PROCID: '0' })).toThrow(
+      'Call srun with --mpi=pmix (Open MPI) or --mpi=pmi2',
+    );
   });
 
   it('is the one that RINGWISE_MPI names', () => {

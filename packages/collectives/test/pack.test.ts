@@ -25,7 +25,7 @@ describe('bundles', () => {
   });
 
   it('leave memory alone that JavaScript cannot see', () => {
-    const hidden = { ...view(3), host: null, handle: {} };
+    const hidden = { ...view(3), host: null, handle: { address: 16n, owner: {} } };
     expect(bundlesOf([view(3), hidden, hidden, view(1)])).toEqual([[0, 3], [1], [2]]);
   });
 });

@@ -9,12 +9,15 @@ import { allVerbs } from '../all-verbs.ts';
 import type { Backend, Verb } from '../backend.ts';
 import { allocHost } from '../buffer.ts';
 import { callSite } from '../call-site.ts';
-import { CollectiveError, flightFolderNotUsable, withFlightRecords } from '../errors.ts';
+import { CollectiveError, withFlightRecords } from '../errors.ts';
 import type { FlightEntry } from '../flight-recorder.ts';
+import { flightFolderNotUsable } from '../init-errors.ts';
 import { loadNative, type NativeGroup, type NativePeer } from '../native.ts';
 import { isReducible } from '../reduce-ops.ts';
 import type { BackendContext, BackendFactory } from '../registry.ts';
 import { exchange } from '../rendezvous.ts';
+import type { OpenLane } from './device/slots.ts';
+import { Staging } from './device/staged.ts';
 import { addressTowards, clockId, hostId } from './host-address.ts';
 import { Lane, verbIndex } from './native-lane.ts';
 
@@ -56,19 +59,26 @@ export const hostBackend: BackendFactory = async (context) => {
 function hostBackendOf(context: BackendContext, native: NativeGroup, lane: Lane): Backend {
   let closing: Promise<void> | undefined;
   let lastRecord: string | undefined;
-  const close = () => {
-    closing ??= lane.ended(native.close(), 'close').finally(() => {
+  const leave = async () => {
+    await staging.close();
+    try {
+      await lane.ended(native.close(), 'close');
+    } finally {
       lastRecord = native.flightRecord();
       native.destroy();
-    });
+    }
+  };
+  const close = () => {
+    closing ??= leave();
     return closing;
   };
-  return {
+  const onHost: Backend = {
     contract: 1,
     name: 'host',
     rank: context.rank,
     size: context.size,
-    supports: { devices: ['cpu'], verbs: allVerbs, sync: true, reduces: isReducible },
+    supports: { devices: ['cpu', 'cuda'], verbs: allVerbs, sync: true, reduces: isReducible },
+    native,
     ...lane.operate(native),
     // Less than a page is copied faster than it is shared.
     alloc: (count, dtype) => allocHost(count, dtype, (bytes) => (bytes < 4096 ? null : native.alloc(bytes))),
@@ -76,6 +86,10 @@ function hostBackendOf(context: BackendContext, native: NativeGroup, lane: Lane)
     abort: (cause) => native.abort(cause.what),
     close,
   };
+  const { DeviceLane } = loadNative();
+  const open: OpenLane = (...given) => new DeviceLane(...given);
+  const staging = new Staging(onHost, open, (error, { verb, seq }) => lane.named(error, verb, seq));
+  return { ...onHost, start: staging.start, run: staging.run };
 }
 
 async function meet(context: BackendContext, native: NativeGroup, host: string): Promise<NativePeer[]> {

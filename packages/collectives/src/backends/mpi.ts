@@ -3,7 +3,8 @@
 import { allVerbs } from '../all-verbs.ts';
 import type { Operation } from '../backend.ts';
 import { allocHost } from '../buffer.ts';
-import { CollectiveError, notOneWorld, tooLongForMpi, unknownMpi } from '../errors.ts';
+import { CollectiveError, tooLongForMpi } from '../errors.ts';
+import { notOneWorld, srunWithoutMpi, unknownMpi } from '../init-errors.ts';
 import { loadNativeMpi } from '../native.ts';
 import { isReducible } from '../reduce-ops.ts';
 import type { BackendContext, BackendFactory } from '../registry.ts';
@@ -18,6 +19,10 @@ let led = 0;
 
 export const mpiBackend: BackendFactory = async (context) => {
   const { rank, size, group } = context;
+  // UCX, on which MPICH stands, patches brk and munmap of the process to keep a cache of registered memory. V8 maps its
+  // code right behind the heap of malloc, where the heap cannot grow; there the patched brk took memory away that was in
+  // use, in about one process of thirty.
+  process.env.UCX_MEM_EVENTS ??= 'n';
   const { MpiGroup, world } = loadNativeMpi(kindsOfMpi(process.env));
   const cards = await meet(context, world());
   const lane = new Lane(context);
@@ -55,14 +60,19 @@ export const mpiBackend: BackendFactory = async (context) => {
   };
 };
 
-/** The implementations of MPI to try, in order: the one whose mpirun has started this process, if it tells. */
+/** The implementations of MPI to try, in order: the one whose launcher has started this process, if it tells. */
 export function kindsOfMpi(env: Readonly<Record<string, string | undefined>>): readonly string[] {
   const known = ['openmpi', 'mpich'];
+  const has = (...names: readonly string[]) => names.some((name) => env[name] !== undefined);
   const chosen = env.RINGWISE_MPI;
   if (chosen && !known.includes(chosen)) throw new CollectiveError(unknownMpi(chosen), null);
+  const isOpenMpi = has('OMPI_COMM_WORLD_SIZE', 'PMIX_RANK');
+  const isMpich = has('PMI_SIZE', 'PMI_RANK');
+  // MPI_Init of Open MPI would end the process, and MPICH would take it for a world of one.
+  if (has('SLURM_PROCID') && !isOpenMpi && !isMpich) throw new CollectiveError(srunWithoutMpi(), null);
   if (chosen) return [chosen];
-  if (env.OMPI_COMM_WORLD_SIZE !== undefined || env.PMIX_RANK !== undefined) return ['openmpi'];
-  return env.PMI_SIZE !== undefined || env.PMI_RANK !== undefined ? ['mpich'] : known;
+  if (isOpenMpi) return ['openmpi'];
+  return isMpich ? ['mpich'] : known;
 }
 
 async function meet(

@@ -4,7 +4,7 @@ import { allVerbs } from '../all-verbs.ts';
 import type { Backend, Operation, ReduceOp, Running, Settle, Wire } from '../backend.ts';
 import { asBuffer, type BufferView } from '../buffer.ts';
 import { dtypes } from '../dtype.ts';
-import { type CollectiveCode, CollectiveError, type Failure, hostFailure } from '../errors.ts';
+import { type CollectiveCode, CollectiveError, deviceFailed, type Failure, hostFailure } from '../errors.ts';
 import {
   type NativeFailure,
   NativeField,
@@ -16,7 +16,7 @@ import { reduceOps } from '../reduce-ops.ts';
 import type { BackendContext } from '../registry.ts';
 
 // In the order of the enum in native/coll/failure.h. The lists of verbs, ops, dtypes and wires have that of their enums, too.
-const codes: readonly CollectiveCode[] = [
+export const codes: readonly CollectiveCode[] = [
   'ERR_COLL_TIMEOUT',
   'ERR_COLL_PEER_LOST',
   'ERR_COLL_MISMATCH',
@@ -83,11 +83,16 @@ export class Lane {
     const startNative: Submit<number> = native.start.bind(native);
     const runNative: Submit<NativeFailure | number | null> = native.run.bind(native);
     const urge = native.urge?.bind(native);
+    const fence = native.fence?.bind(native);
     return {
       start: (operation, settle): Running => {
         const id = submit(operation, call, startNative, context);
         this.#pending.set(id, { operation, settle });
-        return { wait: () => native.wait(id), ...(urge && { urge }) };
+        return {
+          wait: () => native.wait(id),
+          ...(urge && { urge }),
+          ...(fence && { fence: () => fence(id) }),
+        };
       },
       run: (operation) => {
         const outcome = submit(operation, call, runNative, context);
@@ -98,6 +103,16 @@ export class Lane {
     };
   }
 
+  /** An error of what an operation has become part by part, as that of the operation. */
+  named(error: unknown, verb: string, seq: number): CollectiveError {
+    if (CollectiveError.is(error) && error.verb === verb && error.seq === seq) return error;
+    const { group, rank, size } = this.#context;
+    const failure = CollectiveError.is(error)
+      ? { code: error.code, verb, seq, peers: error.peers, what: error.what }
+      : deviceFailed(verb, seq, (error as Error).message);
+    return new CollectiveError(failure, { group, rank, size }, { cause: error });
+  }
+
   #errorOf(failure: NativeFailure, { verb, seq }: Pending['operation']): CollectiveError {
     const { group, rank, size } = this.#context;
     const told = hostFailure(codes[failure.code]!, verb, seq, failure);
@@ -105,7 +120,7 @@ export class Lane {
   }
 }
 
-type Memory = NodeJS.TypedArray | null;
+type Memory = NodeJS.TypedArray | number | null;
 type Submit<R> = (...memory: NativeMemory) => R;
 
 /** Hands an operation to `native`: its memory as arguments, the rest as numbers in `call`. */
@@ -178,6 +193,7 @@ function describe(call: Float64Array, view: BufferView, tag: number, root: numbe
   call[NativeField.reduce] = 0;
   call[NativeField.factor] = 1;
   call[NativeField.inPlace] = 0;
+  call[NativeField.stream] = view.handle?.stream === undefined ? 0 : Number(view.handle.stream);
   return memoryOf(view);
 }
 
@@ -187,7 +203,8 @@ function reduceBy(call: Float64Array, { op, factor }: { readonly op: ReduceOp; r
 }
 
 function memoryOf(view: BufferView | null): Memory {
-  return view && (view.host as Memory); // the group admits devices: ['cpu'] only, which have host memory
+  if (view === null || view.handle === null) return view && (view.host as NodeJS.TypedArray);
+  return Number(view.handle.address); // below 2^53, as all addresses
 }
 
 function countsOf(counts: readonly number[] | null): Float64Array | null {

@@ -1,0 +1,218 @@
+#include "coll/nccl/group.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/clock.h"
+#include "coll/nccl/transfer.h"
+
+namespace ringwise::nccl {
+
+using coll::Failure;
+using coll::FailureCode;
+using cuda::driver;
+
+namespace {
+
+constexpr auto kPause = std::chrono::microseconds(50);  // of a thread that waits
+
+}  // namespace
+
+class NcclGroup::Entered {
+ public:
+  explicit Entered(const NcclGroup& group) {
+    driver().cuCtxGetCurrent(&before_);
+    if (before_ != group.context_) cuda::check(driver().cuCtxSetCurrent(group.context_), "cuCtxSetCurrent");
+    is_other_ = before_ != group.context_;
+  }
+  ~Entered() {
+    if (is_other_) driver().cuCtxSetCurrent(before_);
+  }
+  Entered(const Entered&) = delete;
+
+ private:
+  cuda::Context before_ = nullptr;
+  bool is_other_ = false;
+};
+
+NcclGroup::NcclGroup(int rank, int size, int device, std::function<std::shared_ptr<const Failure>()> cause, std::function<void()> notify)
+    : rank_(rank), size_(size), cause_(std::move(cause)), notify_(std::move(notify)) {
+  const cuda::Driver& d = driver();
+  if (!d.reason.empty()) throw system(d.reason);
+  if (!library().reason.empty()) throw system(library().reason);
+  int handle = 0;
+  cuda::check(d.cuDeviceGet(&handle, device), "cuDeviceGet");
+  cuda::check(d.cuDevicePrimaryCtxRetain(&context_, handle), "cuDevicePrimaryCtxRetain");
+  const Entered entered(*this);
+  cuda::check(d.cuStreamCreate(&stream_, cuda::kStreamNonBlocking), "cuStreamCreate");
+  lane_ = std::thread([this] { lane_main(); });
+}
+
+NcclGroup::~NcclGroup() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wake_lane_.notify_one();
+  if (lane_.joinable()) lane_.join();
+  const Entered entered(*this);
+  if (comm_ != nullptr) library().ncclCommAbort(comm_);
+  for (auto* entries : {&queue_, &running_}) {
+    for (const Entry& entry : *entries) spare_.insert(spare_.end(), {entry.ready, entry.done});
+  }
+  for (const cuda::Event event : spare_) {
+    if (event != nullptr) driver().cuEventDestroy_v2(event);
+  }
+  driver().cuStreamDestroy_v2(stream_);
+}
+
+UniqueId NcclGroup::make_id() {
+  if (!library().reason.empty()) throw Failure(FailureCode::System, -1, {}, library().reason);
+  UniqueId id{};
+  const int status = library().ncclGetUniqueId(&id);
+  if (status != kSuccess) throw Failure(FailureCode::System, -1, {}, "ncclGetUniqueId: " + text_of(status, nullptr));
+  return id;
+}
+
+uint64_t NcclGroup::connect(const UniqueId& id, int64_t timeout_ns) {
+  const std::lock_guard lock(mutex_);
+  const uint64_t connecting = next_id_++;
+  if (failure_) {  // the host group may have failed since it brought the id
+    end(connecting, failure_);
+  } else {
+    unique_id_ = id;
+    connect_deadline_ns_ = now_ns() + timeout_ns;
+    connecting_id_ = connecting;
+  }
+  wake_lane_.notify_one();
+  return connecting;
+}
+
+uint64_t NcclGroup::start(coll::Op op, cuda::Stream caller) {
+  const Entered entered(*this);
+  uint64_t id;
+  bool has_news;
+  {
+    const std::lock_guard lock(mutex_);
+    id = op.id = next_id_++;
+    op.deadline_ns = now_ns() + op.timeout_ns + kGrace;
+    if (failure_) {
+      end(id, failure_);
+    } else {
+      Entry entry{op, caller, take_event(), nullptr};
+      record(entry.ready, caller);
+      queue_.push_back(entry);
+      try {
+        launch();
+      } catch (const std::exception& error) {
+        suspect(error.what());
+      }
+    }
+    has_news = std::exchange(has_news_, false);
+  }
+  wake_lane_.notify_one();
+  if (has_news) notify_();
+  return id;
+}
+
+Ended NcclGroup::run(coll::Op op, cuda::Stream caller) {
+  const uint64_t id = start(op, caller);
+  wait(id);
+  const std::lock_guard lock(mutex_);
+  const auto found = std::find_if(ended_.begin(), ended_.end(), [id](const Ended& one) { return one.id == id; });
+  Ended ended = std::move(*found);
+  ended_.erase(found);
+  return ended;
+}
+
+void NcclGroup::fence(uint64_t id) {
+  const Entered entered(*this);
+  std::unique_lock lock(mutex_);
+  wait_until(lock, [this, id] { return is_launched(id) || has_ended(id); });
+  for (const Entry& entry : running_) {
+    if (entry.op.id == id) cuda::check(driver().cuStreamWaitEvent(entry.caller, entry.done, 0), "cuStreamWaitEvent");
+  }
+}
+
+void NcclGroup::wait(uint64_t id) {
+  const Entered entered(*this);
+  std::unique_lock lock(mutex_);
+  wait_until(lock, [this, id] { return has_ended(id); });
+}
+
+/// Looks after everything in the lane's place until then.
+void NcclGroup::wait_until(std::unique_lock<std::mutex>& lock, const std::function<bool()>& is_reached) {
+  for (int rounds = 0; !is_reached(); ++rounds) {
+    if (poll()) continue;
+    lock.unlock();
+    if (rounds < 200) std::this_thread::yield();
+    else std::this_thread::sleep_for(kPause);
+    lock.lock();
+  }
+}
+
+void NcclGroup::urge() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_urged_ = true;
+  }
+  wake_lane_.notify_one();
+}
+
+void NcclGroup::take_ended(std::vector<Ended>& ended) {
+  ended.clear();
+  const std::lock_guard lock(mutex_);
+  std::swap(ended, ended_);
+}
+
+void NcclGroup::fail(Failure failure) {
+  const Entered entered(*this);
+  {
+    const std::lock_guard lock(mutex_);
+    give_up(std::move(failure));
+    has_news_ = false;
+  }
+  notify_();
+}
+
+void NcclGroup::abort(const std::string& text) {
+  fail({FailureCode::Aborted, rank_, {rank_}, "rank " + std::to_string(rank_) + " aborted the group: " + text});
+}
+
+uint64_t NcclGroup::close() {
+  const std::lock_guard lock(mutex_);
+  closing_id_ = next_id_++;
+  wake_lane_.notify_one();
+  return closing_id_;
+}
+
+cuda::Event NcclGroup::take_event() {
+  if (!spare_.empty()) {
+    const cuda::Event event = spare_.back();
+    spare_.pop_back();
+    return event;
+  }
+  cuda::Event event = nullptr;
+  cuda::check(driver().cuEventCreate(&event, cuda::kEventDisableTiming), "cuEventCreate");
+  return event;
+}
+
+void NcclGroup::record(cuda::Event event, cuda::Stream stream) { cuda::check(driver().cuEventRecord(event, stream), "cuEventRecord"); }
+
+void NcclGroup::end(uint64_t id, std::shared_ptr<const Failure> failure) {
+  ended_.push_back({id, std::move(failure)});
+  has_news_ = true;
+}
+
+bool NcclGroup::has_ended(uint64_t id) const {
+  if (std::any_of(ended_.begin(), ended_.end(), [id](const Ended& one) { return one.id == id; })) return true;
+  const auto is_it = [id](const Entry& entry) { return entry.op.id == id; };
+  return std::none_of(queue_.begin(), queue_.end(), is_it) && std::none_of(running_.begin(), running_.end(), is_it);
+}
+
+bool NcclGroup::is_launched(uint64_t id) const {
+  return std::any_of(running_.begin(), running_.end(), [id](const Entry& entry) { return entry.op.id == id; });
+}
+
+}  // namespace ringwise::nccl

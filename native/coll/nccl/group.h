@@ -1,0 +1,132 @@
+// The nccl backend of one rank: operations on the memory of one device, in call order on a stream of the group's own.
+//
+// An operation waits, on the device, for what its caller's stream has been given by then, and the caller's stream waits for
+// the result where `fence` is called. So no thread waits for the device, except in `wait` and `run`. NCCL's calls do not
+// block either: a communicator that is busy connecting says so, and what it was given counts as launched when it has done.
+//
+// NCCL knows no deadlines, does not say who is missing, and hangs when a rank dies. The host group of the same ranks does
+// all that: JavaScript lets it run a small collective beside each of these (backends/nccl.ts), and whatever ends that group
+// ends this one. The watchdog is the lane: it looks for that, for NCCL's asynchronous errors and for deadlines; it reads what
+// NCCL noted last before it aborts the communicator, which frees the device.
+//
+// Threads. The owner's thread calls every public function; the lane is this class's own. All state is under `mutex_`, which
+// nobody holds for longer than NCCL's calls take. Nothing here knows Node; `notify` is called without the mutex.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "coll/failure.h"
+#include "coll/nccl/library.h"
+#include "coll/op.h"
+
+namespace ringwise::nccl {
+
+/// How an operation ended. `failure` is null on success.
+struct Ended {
+  uint64_t id;
+  std::shared_ptr<const coll::Failure> failure;
+  int source = -1;
+};
+
+/// How long the host group has to say who is missing, before what NCCL says counts: its failures and its own deadline.
+inline constexpr int64_t kGrace = 500 * kMillisecond;
+
+class NcclGroup {
+ public:
+  /// `cause` tells why the host group has failed, or null; any thread. Throws Failure where there is no device or library.
+  NcclGroup(int rank, int size, int device, std::function<std::shared_ptr<const coll::Failure>()> cause, std::function<void()> notify);
+  /// Ends the lane and aborts what is pending, which never ends.
+  ~NcclGroup();
+
+  /// What rank 0 gives to all ranks for connect.
+  static UniqueId make_id();
+
+  /// Makes the communicator, on the lane. Ends like an operation. Called once; operations may be started before.
+  uint64_t connect(const UniqueId& id, int64_t timeout_ns);
+
+  /// Hands an operation over; returns its id. `caller` is the stream that its memory is ordered on.
+  uint64_t start(coll::Op op, cuda::Stream caller);
+  /// Runs an operation to its end on the calling thread.
+  Ended run(coll::Op op, cuda::Stream caller);
+  /// Lets the caller's stream wait for the operation. Blocks only until NCCL has taken it.
+  void fence(uint64_t id);
+  /// Blocks until the operation has ended. Its `Ended` is still to be taken.
+  void wait(uint64_t id);
+  /// Somebody waits for what has been started, but not in `wait`.
+  void urge();
+  void take_ended(std::vector<Ended>& ended);
+  /// Fails everything pending and later, on this rank.
+  void fail(coll::Failure failure);
+  void abort(const std::string& text);
+  /// Leaves once everything pending has ended. Ends like an operation.
+  uint64_t close();
+
+ private:
+  struct Entry {
+    coll::Op op;
+    cuda::Stream caller;
+    cuda::Event ready;  // what the caller's stream had been given
+    cuda::Event done;
+  };
+  /// The context that a thread works in, put back at the end: the thread has other work on other devices.
+  class Entered;
+
+  void lane_main();
+  void make_communicator();
+  bool poll();
+  void launch();
+  void settle_launched();
+  void watch();
+  void suspect(const std::string& what);
+  void give_up(coll::Failure failure);
+  bool leave();
+  void finalize();
+  cuda::Event take_event();
+  void record(cuda::Event event, cuda::Stream stream);
+  void end(uint64_t id, std::shared_ptr<const coll::Failure> failure);
+  bool has_ended(uint64_t id) const;
+  bool is_launched(uint64_t id) const;
+  void wait_until(std::unique_lock<std::mutex>& lock, const std::function<bool()>& is_reached);
+  coll::Failure system(const std::string& what) const { return {coll::FailureCode::System, rank_, {}, what}; }
+
+  const int rank_;
+  const int size_;
+  const std::function<std::shared_ptr<const coll::Failure>()> cause_;
+  const std::function<void()> notify_;
+  cuda::Context context_ = nullptr;
+  cuda::Stream stream_ = nullptr;  // the group's own
+
+  std::mutex mutex_;
+  std::condition_variable wake_lane_;
+  std::optional<UniqueId> unique_id_;  // given, not used yet
+  uint64_t connecting_id_ = 0;         // not zero while the communicator is made
+  int64_t connect_deadline_ns_ = 0;
+  Comm comm_ = nullptr;
+  bool is_connected_ = false;
+  std::deque<Entry> queue_;            // not given to NCCL yet
+  bool is_launching_ = false;          // NCCL is busy with the first of queue_
+  std::deque<Entry> running_;          // in the order of the stream
+  std::vector<cuda::Event> spare_;     // events
+  std::vector<Ended> ended_;           // not taken yet
+  bool has_news_ = false;              // notify_ is due
+  std::optional<coll::Failure> suspicion_;  // a failure of NCCL's, until the host group tells whose fault it was
+  int64_t suspected_until_ns_ = 0;
+  std::shared_ptr<const coll::Failure> failure_;
+  uint64_t next_id_ = 1;
+  uint64_t closing_id_ = 0;
+  bool is_urged_ = false;
+  bool stop_ = false;
+  std::thread lane_;  // last member: joined before anything it uses goes
+};
+
+}  // namespace ringwise::nccl

@@ -1,0 +1,56 @@
+#include "coll/nccl/library.h"
+
+namespace ringwise::nccl {
+
+namespace {
+
+/// The first function that the library lacks, or null.
+const char* bind(Library& n) {
+#define RINGWISE_BIND(name, arguments)                               \
+  n.name = reinterpret_cast<int(*) arguments>(n.file.symbol(#name)); \
+  if (!n.name) return #name;
+  RINGWISE_NCCL_FUNCTIONS(RINGWISE_BIND)
+#undef RINGWISE_BIND
+  n.ncclGetErrorString = reinterpret_cast<const char* (*)(int)>(n.file.symbol("ncclGetErrorString"));
+  n.ncclGetLastError = reinterpret_cast<const char* (*)(Comm)>(n.file.symbol("ncclGetLastError"));
+  return !n.ncclGetErrorString ? "ncclGetErrorString" : !n.ncclGetLastError ? "ncclGetLastError" : nullptr;
+}
+
+Library load() {
+  Library n;
+  n.file = SharedLibrary({"RINGWISE_LIBNCCL", {"libnccl.so.2", "libnccl.so"}, {"nccl/lib"}});
+  if (!n.file.is_open()) {
+    n.reason = "libnccl was not found: ";
+    for (const std::string& failure : n.file.tried()) n.reason += failure + "; ";
+    n.reason.resize(n.reason.size() - 2);
+    return n;
+  }
+  const char* const missing = bind(n);
+  if (!missing && n.ncclGetVersion(&n.version) == kSuccess && n.version >= 21800) return n;
+  n.reason = n.file.path() + (missing ? std::string(" has no ") + missing : " is version " + version_text(n.version)) +
+             "; NCCL 2.18 or newer is needed";
+  return n;
+}
+
+}  // namespace
+
+const Library& library() {
+  static const Library loaded = load();
+  return loaded;
+}
+
+std::string version_text(int version) {
+  const int major = version / 10000, minor = version / 100 % 100, patch = version % 100;
+  return std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(patch);
+}
+
+std::string text_of(int result, Comm comm) {
+  const Library& n = library();
+  std::string text = n.ncclGetErrorString(result);
+  const char* const last = n.ncclGetLastError(comm);
+  if (last != nullptr && *last != '\0') text.append(" (").append(last).append(")");
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
+}
+
+}  // namespace ringwise::nccl

@@ -1,0 +1,158 @@
+#include "coll/nccl/transfer.h"
+
+#include <cstdint>
+#include <cstring>
+
+#include "base/half.h"
+
+namespace ringwise::nccl {
+
+namespace {
+
+using coll::Op;
+using coll::Verb;
+
+/// Of what is reduced. There are no numbers of 16 bits but halves; the group refuses them.
+int type_of(DType dtype) {
+  switch (dtype) {
+    case DType::Float64: return kFloat64;
+    case DType::Float16: return kFloat16;
+    case DType::BFloat16: return kBfloat16;
+    case DType::Int8: return kInt8;
+    case DType::Int32: return kInt32;
+    case DType::Int64: return kInt64;
+    case DType::UInt8:
+    case DType::Bool: return kUint8;
+    case DType::UInt32: return kUint32;
+    case DType::UInt64: return kUint64;
+    default: return kFloat32;
+  }
+}
+
+int op_of(coll::ReduceOp reduce) {
+  switch (reduce) {
+    case coll::ReduceOp::Avg: return kAvg;
+    case coll::ReduceOp::Prod: return kProd;
+    case coll::ReduceOp::Min: return kMin;
+    case coll::ReduceOp::Max: return kMax;
+    default: return kSum;
+  }
+}
+
+/// NCCL's number for the operation; for a factor, one that lives as long as this.
+class Reduction {
+ public:
+  Reduction(const Op& op, Comm comm) : comm_(comm), number_(op_of(op.reduce)) {
+    if (op.reduce != coll::ReduceOp::PremulSum) return;
+    const auto single = static_cast<float>(op.factor);
+    const Half half = to_half(single);
+    const BFloat bfloat = to_bfloat(single);
+    const void* factor = &single;
+    if (op.dtype == DType::Float64) factor = &op.factor;
+    if (op.dtype == DType::Float16) factor = &half;
+    if (op.dtype == DType::BFloat16) factor = &bfloat;
+    std::memcpy(scalar_, factor, byte_size(op.dtype));
+    status_ = library().ncclRedOpCreatePreMulSum(&number_, scalar_, type_of(op.dtype), kScalarOfHost, comm);
+    is_own_ = status_ == kSuccess;
+  }
+  ~Reduction() {
+    if (is_own_) library().ncclRedOpDestroy(number_, comm_);
+  }
+  Reduction(const Reduction&) = delete;
+
+  int status() const { return status_; }
+  int number() const { return number_; }
+
+ private:
+  Comm comm_;
+  int number_;
+  int status_ = kSuccess;
+  bool is_own_ = false;
+  alignas(8) char scalar_[8] = {};
+};
+
+/// Bytes, as NCCL moves them.
+struct Parts {
+  const Op& op;
+  const size_t* counts;
+  size_t bytes(int rank) const { return (counts != nullptr ? counts[rank] : op.count) * byte_size(op.dtype); }
+  size_t offset(int rank) const {
+    size_t sum = 0;
+    for (int before = 0; before < rank; ++before) sum += bytes(before);
+    return sum;
+  }
+};
+
+/// Calls `each(rank)` for all ranks as one operation of NCCL.
+template <class Each>
+int grouped(int size, const Each& each) {
+  const Library& n = library();
+  int status = n.ncclGroupStart();
+  for (int rank = 0; rank < size && status == kSuccess; ++rank) {
+    status = each(rank);
+    if (status == kInProgress) status = kSuccess;  // the end of the group tells
+  }
+  const int end = n.ncclGroupEnd();
+  return status == kSuccess ? end : status;
+}
+
+int reduce(const Op& op, Comm comm, int rank, int size, cuda::Stream stream) {
+  const Library& n = library();
+  const Reduction by(op, comm);
+  if (by.status() != kSuccess) return by.status();
+  const int type = type_of(op.dtype);
+  if (op.verb == Verb::AllReduce) return n.ncclAllReduce(op.input, op.output, op.count, type, by.number(), comm, stream);
+  if (op.verb == Verb::Reduce) return n.ncclReduce(op.input, op.output, op.count, type, by.number(), op.root, comm, stream);
+  if (op.counts == nullptr) return n.ncclReduceScatter(op.input, op.output, op.count, type, by.number(), comm, stream);
+  const Parts parts{op, op.counts};
+  return grouped(size, [&](int root) {
+    return n.ncclReduce(op.input + parts.offset(root), root == rank ? op.output : nullptr, op.counts[root], type, by.number(), root, comm, stream);
+  });
+}
+
+int all_gather(const Op& op, Comm comm, int rank, int size, cuda::Stream stream) {
+  const Library& n = library();
+  const Parts parts{op, op.counts};
+  if (op.counts == nullptr) return n.ncclAllGather(op.input, op.output, parts.bytes(rank), kInt8, comm, stream);
+  return grouped(size, [&](int root) {
+    std::byte* const place = op.output + parts.offset(root);
+    return n.ncclBroadcast(root == rank ? op.input : place, place, parts.bytes(root), kInt8, root, comm, stream);
+  });
+}
+
+/// Gather, scatter and all-to-all. A part of no bytes is sent by nobody, which both sides know.
+int exchange(const Op& op, Comm comm, int rank, int size, cuda::Stream stream) {
+  const Library& n = library();
+  const bool gathers = op.verb == Verb::Gather, scatters = op.verb == Verb::Scatter;
+  const Parts out{op, op.counts};
+  const Parts in{op, op.verb == Verb::AllToAll ? op.recv_counts : op.counts};
+  return grouped(size, [&](int peer) {
+    int status = kSuccess;
+    const bool sends = gathers ? peer == op.root : !scatters || rank == op.root;
+    const bool receives = gathers ? rank == op.root : !scatters || peer == op.root;
+    const size_t sent = out.bytes(gathers ? rank : peer), received = in.bytes(scatters ? rank : peer);
+    if (sends && sent > 0) status = n.ncclSend(op.input + (gathers ? 0 : out.offset(peer)), sent, kInt8, peer, comm, stream);
+    if (status != kSuccess && status != kInProgress) return status;
+    if (receives && received > 0) status = n.ncclRecv(op.output + (scatters ? 0 : in.offset(peer)), received, kInt8, peer, comm, stream);
+    return status;
+  });
+}
+
+}  // namespace
+
+int enqueue(const Op& op, Comm comm, int rank, int size, cuda::Stream stream) {
+  switch (op.verb) {
+    case Verb::AllReduce:
+    case Verb::Reduce:
+    case Verb::ReduceScatter: return reduce(op, comm, rank, size, stream);
+    case Verb::AllGather: return all_gather(op, comm, rank, size, stream);
+    case Verb::Broadcast:
+      return library().ncclBroadcast(op.input, op.output, op.count * byte_size(op.dtype), kInt8, op.root, comm, stream);
+    case Verb::Gather:
+    case Verb::Scatter:
+    case Verb::AllToAll: return exchange(op, comm, rank, size, stream);
+    default: return kSuccess;
+  }
+}
+
+}  // namespace ringwise::nccl

@@ -1,0 +1,185 @@
+// What the lane does, and a thread that waits in its place: hands operations to NCCL, looks which have ended, and what went
+// wrong. All under the group's mutex.
+#include <chrono>
+#include <stdexcept>
+#include <utility>
+
+#include "base/clock.h"
+#include "coll/nccl/group.h"
+#include "coll/nccl/transfer.h"
+
+namespace ringwise::nccl {
+
+using coll::Failure;
+using coll::FailureCode;
+using cuda::driver;
+
+namespace {
+
+// How often the lane looks: when somebody waits, when something is pending, and when nothing is.
+constexpr std::chrono::microseconds kUrgentLook{50}, kLook{1000}, kIdleLook{20'000};
+
+}  // namespace
+
+void NcclGroup::lane_main() {
+  driver().cuCtxSetCurrent(context_);
+  std::unique_lock lock(mutex_);
+  while (!stop_) {
+    bool moved = false;
+    try {
+      if (unique_id_ && !failure_) make_communicator();
+      moved = poll();
+    } catch (const std::exception& error) {
+      suspect(error.what());
+    }
+    const bool has_left = leave();
+    if (std::exchange(has_news_, false)) {
+      lock.unlock();
+      notify_();
+      lock.lock();
+    }
+    if (has_left) return;
+    const bool is_busy = !queue_.empty() || !running_.empty() || connecting_id_ != 0;
+    if (!is_busy) is_urged_ = false;
+    if (moved || stop_ || (closing_id_ != 0 && !is_busy)) continue;
+    if (is_busy && is_urged_) wake_lane_.wait_for(lock, kUrgentLook);
+    else wake_lane_.wait_for(lock, is_busy ? kLook : kIdleLook);
+  }
+}
+
+/// A communicator that does not block: while it connects it says that it is busy, and a deadline can end it.
+void NcclGroup::make_communicator() {
+  Config config;
+  const UniqueId id = *std::exchange(unique_id_, std::nullopt);
+  const int status = library().ncclCommInitRankConfig(&comm_, size_, id, rank_, &config);
+  if (status != kSuccess && status != kInProgress) throw std::runtime_error("ncclCommInitRankConfig: " + text_of(status, nullptr));
+}
+
+/// One look at everything; true if anything moved.
+bool NcclGroup::poll() {
+  if (failure_) return false;
+  const size_t before = queue_.size() + running_.size();
+  const bool was_connected = is_connected_;
+  try {
+    if (const auto cause = cause_()) throw Failure(*cause);
+    if (suspicion_) {
+      if (now_ns() < suspected_until_ns_) return false;
+      throw Failure(*suspicion_);
+    }
+    watch();
+    if (is_launching_) settle_launched();
+    launch();
+    while (!running_.empty()) {
+      const int status = driver().cuEventQuery(running_.front().done);
+      if (status == cuda::kNotReady) break;
+      cuda::check(status, "cuEventQuery");
+      const Entry entry = running_.front();
+      running_.pop_front();
+      spare_.insert(spare_.end(), {entry.ready, entry.done});
+      end(entry.op.id, nullptr);
+    }
+  } catch (const Failure& failure) {
+    give_up(failure);
+  } catch (const std::exception& error) {
+    suspect(error.what());
+  }
+  return before != queue_.size() + running_.size() || was_connected != is_connected_ || failure_;
+}
+
+/// Throws what NCCL has noticed by itself, and what is late.
+void NcclGroup::watch() {
+  const int64_t now = now_ns();
+  int state = kSuccess;
+  if (comm_ != nullptr) {
+    const int status = library().ncclCommGetAsyncError(comm_, &state);
+    if (status != kSuccess) state = status;
+    if (state != kSuccess && state != kInProgress) throw std::runtime_error("NCCL: " + text_of(state, comm_));
+  }
+  if (connecting_id_ != 0) {
+    if (comm_ != nullptr && state == kSuccess) {
+      is_connected_ = true;
+      end(std::exchange(connecting_id_, 0), nullptr);
+    } else if (now > connect_deadline_ns_) {
+      throw Failure(FailureCode::Timeout, rank_, {}, "NCCL has not connected the ranks in time");
+    }
+  }
+  for (const auto* entries : {&running_, &queue_}) {
+    if (entries->empty() || now <= entries->front().op.deadline_ns) continue;
+    const auto within = std::to_string(entries->front().op.timeout_ns / kMillisecond);
+    throw Failure(FailureCode::Timeout, rank_, {}, "all ranks have called it, but NCCL has not finished it within " + within + " ms");
+  }
+}
+
+/// Gives NCCL what waits, up to what it is busy with.
+void NcclGroup::launch() {
+  while (is_connected_ && !suspicion_ && !is_launching_ && !queue_.empty()) {
+    Entry& entry = queue_.front();
+    cuda::check(driver().cuStreamWaitEvent(stream_, entry.ready, 0), "cuStreamWaitEvent");
+    const int status = enqueue(entry.op, comm_, rank_, size_, stream_);
+    if (status != kSuccess && status != kInProgress) throw std::runtime_error("NCCL: " + text_of(status, comm_));
+    is_launching_ = true;
+    settle_launched();
+  }
+}
+
+/// What NCCL has taken is on the stream once it is no longer busy.
+void NcclGroup::settle_launched() {
+  int state = kSuccess;
+  library().ncclCommGetAsyncError(comm_, &state);
+  if (state != kSuccess) return;  // an error is thrown at the next look
+  Entry& entry = queue_.front();
+  if (entry.done == nullptr) entry.done = take_event();
+  record(entry.done, stream_);
+  running_.push_back(entry);
+  queue_.pop_front();
+  is_launching_ = false;
+}
+
+/// NCCL or the device has failed, which does not tell whose fault it was. The host group may know a moment later.
+void NcclGroup::suspect(const std::string& what) {
+  if (failure_ || suspicion_) return;
+  suspicion_ = system(what);
+  suspected_until_ns_ = now_ns() + kGrace;
+}
+
+/// Everything ends with this cause. The communicator is aborted, which ends its kernels: the device is free again.
+void NcclGroup::give_up(Failure failure) {
+  if (failure_) return;
+  if (failure.origin < 0) failure.origin = rank_;
+  failure_ = std::make_shared<const Failure>(std::move(failure));
+  if (comm_ != nullptr) library().ncclCommAbort(std::exchange(comm_, nullptr));
+  is_connected_ = is_launching_ = false;
+  unique_id_.reset();
+  if (connecting_id_ != 0) end(std::exchange(connecting_id_, 0), failure_);
+  for (auto* entries : {&running_, &queue_}) {
+    for (const Entry& entry : *entries) {
+      end(entry.op.id, failure_);
+      spare_.push_back(entry.ready);
+      if (entry.done != nullptr) spare_.push_back(entry.done);
+    }
+    entries->clear();
+  }
+}
+
+/// True once the owner has closed the group and nothing is left to do.
+bool NcclGroup::leave() {
+  if (closing_id_ == 0 || connecting_id_ != 0 || !queue_.empty() || !running_.empty()) return false;
+  if (comm_ != nullptr) finalize();
+  end(std::exchange(closing_id_, 0), nullptr);
+  return true;
+}
+
+/// NCCL's goodbye, which takes all ranks; a second of patience, for a rank may have ended without it.
+void NcclGroup::finalize() {
+  const int64_t deadline = now_ns() + 1000 * kMillisecond;
+  int state = library().ncclCommFinalize(comm_);
+  while (state == kInProgress && now_ns() < deadline && !stop_) {
+    std::this_thread::yield();
+    library().ncclCommGetAsyncError(comm_, &state);
+  }
+  const Comm comm = std::exchange(comm_, nullptr);
+  if (state == kSuccess) library().ncclCommDestroy(comm);
+  else library().ncclCommAbort(comm);
+}
+
+}  // namespace ringwise::nccl

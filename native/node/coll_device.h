@@ -1,0 +1,10 @@
+#pragma once
+
+#include <napi.h>
+
+namespace ringwise::node {
+
+/// The class DeviceLane: NativeDeviceLane of packages/collectives/src/native.ts.
+Napi::Function define_device_lane(Napi::Env env);
+
+}  // namespace ringwise::node

@@ -1,0 +1,117 @@
+#include "node/coll_nccl.h"
+
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "coll/nccl/group.h"
+#include "node/lane_object.h"
+
+namespace ringwise::node {
+
+namespace {
+
+CauseOf cause_of_host = nullptr;  // the same in all threads
+
+class NcclGroup final : public LaneObject<NcclGroup, nccl::NcclGroup, nccl::Ended> {
+ public:
+  static Napi::Function define(Napi::Env env) {
+    return DefineClass(env, "NcclGroup",
+                       {InstanceMethod("connect", &NcclGroup::connect), InstanceMethod("start", &NcclGroup::start),
+                        InstanceMethod("run", &NcclGroup::run), InstanceMethod("wait", &NcclGroup::wait),
+                        InstanceMethod("fence", &NcclGroup::fence), InstanceMethod("urge", &NcclGroup::urge),
+                        InstanceMethod("fail", &NcclGroup::fail), InstanceMethod("abort", &NcclGroup::abort),
+                        InstanceMethod("close", &NcclGroup::close), InstanceMethod("destroy", &NcclGroup::destroy)});
+  }
+
+  /// (rank, size, device, host: HostGroup, call: Float64Array, settle: (id, failure, source) => void)
+  explicit NcclGroup(const Napi::CallbackInfo& info) : LaneObject(info, info[4], info[5]) {
+    host_ = Napi::Persistent(info[3].As<Napi::Object>());
+    try {
+      group_ = std::make_unique<nccl::NcclGroup>(info[0].ToNumber().Int32Value(), info[1].ToNumber().Int32Value(),
+                                                 info[2].ToNumber().Int32Value(), cause_of_host(host_.Value()), [this] { notify(); });
+    } catch (const std::exception& error) {
+      throw Napi::Error::New(info.Env(), error.what());
+    }
+  }
+
+ private:
+  /// (id: Uint8Array, timeoutMs)
+  Napi::Value connect(const Napi::CallbackInfo& info) {
+    const auto bytes = info[0].As<Napi::Uint8Array>();
+    nccl::UniqueId id{};
+    if (bytes.ByteLength() != sizeof id) throw Napi::TypeError::New(info.Env(), "a unique id has 128 bytes");
+    std::memcpy(&id, bytes.Data(), sizeof id);
+    return expect(info.Env(), group(info.Env()).connect(id, info[1].ToNumber().Int64Value() * kMillisecond));
+  }
+
+  cuda::Stream caller() const { return reinterpret_cast<cuda::Stream>(stream()); }
+
+  Napi::Value start(const Napi::CallbackInfo& info) {
+    Counts counts;
+    const uint64_t id = group(info.Env()).start(read_op(info, counts), caller());
+    return started(info.Env(), id, std::move(counts));
+  }
+
+  /// The failure, or null.
+  Napi::Value run(const Napi::CallbackInfo& info) {
+    Counts counts;
+    return {info.Env(), to_js(info.Env(), group(info.Env()).run(read_op(info, counts), caller()).failure)};
+  }
+
+  /// (id): has settled everything that ended until then when it returns.
+  void fence(const Napi::CallbackInfo& info) {
+    group(info.Env()).fence(static_cast<uint64_t>(info[0].ToNumber().Int64Value()));
+    settle_ended(info.Env());
+  }
+
+  void urge(const Napi::CallbackInfo& info) { group(info.Env()).urge(); }
+
+  /// (code, peers, text)
+  void fail(const Napi::CallbackInfo& info) {
+    const auto list = info[1].As<Napi::Array>();
+    std::vector<int> peers;
+    for (uint32_t i = 0; i < list.Length(); ++i) peers.push_back(list.Get(i).ToNumber().Int32Value());
+    const auto code = static_cast<coll::FailureCode>(info[0].ToNumber().Int32Value());
+    group(info.Env()).fail({code, -1, std::move(peers), info[2].ToString().Utf8Value()});
+  }
+
+  Napi::ObjectReference host_;  // keeps the group alive that the lane looks at
+};
+
+Napi::Value make_id(const Napi::CallbackInfo& info) {
+  try {
+    const nccl::UniqueId id = nccl::NcclGroup::make_id();
+    auto bytes = Napi::Uint8Array::New(info.Env(), sizeof id);
+    std::memcpy(bytes.Data(), &id, sizeof id);
+    return bytes;
+  } catch (const coll::Failure& failure) {
+    throw Napi::Error::New(info.Env(), failure.text);
+  }
+}
+
+/// () => { devices, driver, library, version, reason }: opens the driver, and the library where there are devices.
+Napi::Value about(const Napi::CallbackInfo& info) {
+  auto object = Napi::Object::New(info.Env());
+  const cuda::Driver& driver = cuda::driver();
+  const bool has_devices = driver.device_count > 0;
+  object.Set("devices", driver.device_count);
+  object.Set("driver", driver.reason);
+  object.Set("library", has_devices ? nccl::library().file.path() : "");
+  object.Set("version", has_devices ? nccl::version_text(nccl::library().version) : "");
+  object.Set("reason", has_devices ? nccl::library().reason : "");
+  return object;
+}
+
+}  // namespace
+
+Napi::Object define_nccl(Napi::Env env, CauseOf cause_of) {
+  cause_of_host = cause_of;
+  auto object = Napi::Object::New(env);
+  object.Set("NcclGroup", NcclGroup::define(env));
+  object.Set("makeId", Napi::Function::New<make_id>(env, "makeId"));
+  object.Set("about", Napi::Function::New<about>(env, "about"));
+  return object;
+}
+
+}  // namespace ringwise::node

@@ -1,0 +1,252 @@
+// An operation on device memory as a list of the same operation on pieces that fit into a slot of host memory. All ranks
+// cut alike: the number of pieces follows from what they agree about. Messages and allToAll by counts, whose lengths
+// only two ranks agree about, are one piece.
+import type { Operation } from '../../backend.ts';
+import type { BufferView } from '../../buffer.ts';
+import { byteSize } from '../../dtype.ts';
+
+/** Bytes that go from a device to a slot and back. */
+export interface Move {
+  /** In the slot. */
+  readonly offset: number;
+  readonly address: bigint;
+  readonly bytes: number;
+  readonly isDown: boolean;
+  readonly isUp: boolean;
+}
+
+export interface Piece {
+  readonly moves: readonly Move[];
+  readonly operation: Operation;
+}
+
+type Way = 'down' | 'up' | 'both';
+const alignment = 64;
+
+/** Whether an operation touches memory of a device. Every operation passes by here. */
+export function needsDevice(operation: Operation): boolean {
+  switch (operation.verb) {
+    case 'barrier':
+      return false;
+    case 'allReduce':
+      return operation.buffer.handle !== null || isOnDevice(operation.residual);
+    case 'reduce':
+    case 'broadcast':
+    case 'send':
+    case 'recv':
+      return operation.buffer.handle !== null;
+    default:
+      return isOnDevice(operation.input) || isOnDevice(operation.output);
+  }
+}
+
+const isOnDevice = (view: BufferView | null | undefined): view is BufferView =>
+  view !== null && view !== undefined && view.handle !== null;
+
+/** The buffers of an operation that lie on a device. */
+export function deviceViews(operation: Operation): BufferView[] {
+  const { buffer, input, output, residual } = operation as {
+    readonly [name in 'buffer' | 'input' | 'output' | 'residual']?: BufferView | null;
+  };
+  return [buffer, input, output, residual].filter(isOnDevice);
+}
+
+/** Elements of each rank's part in a buffer. */
+type Parts = readonly number[];
+
+/** Lays the host side of one piece out. */
+class Layout {
+  readonly moves: Move[] = [];
+  readonly #slot: Uint8Array;
+  #end = 0;
+
+  constructor(slot: Uint8Array) {
+    this.#slot = slot;
+  }
+
+  /** Elements `start` to `start + size` of each part, one behind the other in host memory. */
+  take(view: BufferView, way: Way, parts: Parts, start: number, size: number): BufferView {
+    const bytes = byteSize(view.dtype);
+    const sizes = parts.map((part) => Math.max(0, Math.min(part - start, size)));
+    const count = sizes.reduce((sum, each) => sum + each, 0);
+    const begin = this.#end;
+    this.#end += Math.ceil((count * bytes) / alignment) * alignment;
+    let from = start;
+    let offset = begin;
+    for (const [i, part] of parts.entries()) {
+      const length = sizes[i]! * bytes;
+      if (length > 0) {
+        const address = view.handle!.address + BigInt(from * bytes);
+        this.moves.push({ offset, address, bytes: length, isDown: way !== 'up', isUp: way !== 'down' });
+      }
+      offset += length;
+      from += part;
+    }
+    const host = this.#slot.subarray(begin, begin + count * bytes);
+    return { dtype: view.dtype, count, device: { kind: 'cpu', index: 0 }, host, handle: null };
+  }
+}
+
+/** A view's part of a piece: on a device by way of the slot; host memory that is cut gives what lies there. */
+type Take = (view: BufferView, way: Way, parts: Parts) => BufferView;
+
+interface Extent {
+  /** Elements of the longest part. */
+  readonly longest: number;
+  /** Bytes of the slot that one element of every part takes. */
+  readonly bytesEach: number;
+}
+
+function extentOf(operation: Operation, size: number): Extent {
+  switch (operation.verb) {
+    case 'barrier':
+      return { longest: 0, bytesEach: 1 };
+    case 'allReduce':
+    case 'reduce':
+    case 'broadcast': {
+      const { dtype, count } = operation.buffer;
+      return { longest: count, bytesEach: byteSize(dtype) + ('residual' in operation ? 4 : 0) };
+    }
+    case 'send':
+    case 'recv':
+      return { longest: operation.buffer.count, bytesEach: byteSize(operation.buffer.dtype) };
+    case 'allToAll': {
+      const { input, output, sendCounts } = operation;
+      const bytes = byteSize(input.dtype);
+      if (sendCounts === null) return { longest: input.count / size, bytesEach: 2 * size * bytes };
+      // One piece: as if both sides were parts of one length.
+      return { longest: Math.max(input.count, output.count), bytesEach: 2 * bytes };
+    }
+    default: {
+      const one =
+        operation.verb === 'scatter' || operation.verb === 'reduceScatter'
+          ? operation.output
+          : operation.input;
+      const longest = operation.counts === null ? one.count : Math.max(0, ...operation.counts);
+      return { longest, bytesEach: (1 + size) * byteSize(one.dtype) };
+    }
+  }
+}
+
+/** Whether it can only be moved in one piece. */
+export const isWhole = (operation: Operation): boolean =>
+  operation.verb === 'send' ||
+  operation.verb === 'recv' ||
+  (operation.verb === 'allToAll' && operation.sendCounts !== null);
+
+/** Bytes of host memory that the whole operation takes at once. */
+export function wholeBytes(operation: Operation, size: number): number {
+  const { longest, bytesEach } = extentOf(operation, size);
+  return longest * bytesEach + 4 * alignment;
+}
+
+/** Elements of each part that a piece has. */
+function stepOf(operation: Operation, size: number, slotBytes: number): number {
+  const { longest, bytesEach } = extentOf(operation, size);
+  if (isWhole(operation)) return Math.max(1, longest);
+  return Math.max(1, Math.floor((slotBytes - 4 * alignment) / bytesEach));
+}
+
+export function countPieces(operation: Operation, size: number, slotBytes: number): number {
+  return Math.max(1, Math.ceil(extentOf(operation, size).longest / stepOf(operation, size, slotBytes)));
+}
+
+/** Piece `index` of an operation, in `slot`. */
+export function pieceOf(
+  operation: Operation,
+  rank: number,
+  size: number,
+  slot: Uint8Array,
+  index: number,
+): Piece {
+  const layout = new Layout(slot);
+  const step = stepOf(operation, size, slot.length);
+  const start = index * step;
+  const take: Take = (view, way, parts) =>
+    isOnDevice(view) ? layout.take(view, way, parts, start, step) : cutHost(view, parts, start, step);
+  const cut = cutBy(operation, rank, size, take, (counts) =>
+    counts.map((count) => Math.max(0, Math.min(count - start, step))),
+  );
+  return { moves: layout.moves, operation: cut };
+}
+
+/** Only whole parts and operations of one part can be cut in host memory without a copy; others lie on the device. */
+function cutHost(view: BufferView, parts: Parts, start: number, size: number): BufferView {
+  const longest = Math.max(0, ...parts);
+  if (start === 0 && longest <= size) return view;
+  if (parts.length > 1)
+    throw new RangeError('buffers on a host and on a device in one operation of many pieces');
+  const bytes = byteSize(view.dtype);
+  const count = Math.max(0, Math.min(view.count - start, size));
+  const { buffer, byteOffset } = view.host!;
+  return { ...view, count, host: new Uint8Array(buffer, byteOffset + start * bytes, count * bytes) };
+}
+
+function cutBy(
+  operation: Operation,
+  rank: number,
+  size: number,
+  take: Take,
+  cutCounts: (counts: readonly number[]) => readonly number[],
+): Operation {
+  const all = (count: number): Parts => new Array<number>(size).fill(count);
+  switch (operation.verb) {
+    case 'barrier':
+      return operation;
+    case 'allReduce': {
+      const { buffer, residual } = operation;
+      const whole = [buffer.count];
+      return {
+        ...operation,
+        buffer: take(buffer, 'both', whole),
+        residual: residual && take(residual, 'both', whole),
+      };
+    }
+    case 'reduce': {
+      const { buffer, root } = operation;
+      return { ...operation, buffer: take(buffer, rank === root ? 'both' : 'down', [buffer.count]) };
+    }
+    case 'broadcast': {
+      const { buffer, root } = operation;
+      return { ...operation, buffer: take(buffer, rank === root ? 'down' : 'up', [buffer.count]) };
+    }
+    case 'send':
+    case 'recv': {
+      const { buffer, verb } = operation;
+      return { ...operation, buffer: take(buffer, verb === 'send' ? 'down' : 'up', [buffer.count]) };
+    }
+    case 'allGather':
+    case 'gather': {
+      const { input, output, counts } = operation;
+      const parts = counts ?? all(input.count);
+      const cut = {
+        ...operation,
+        input: take(input, 'down', [input.count]),
+        output: output && take(output, 'up', parts),
+        counts: counts && cutCounts(counts),
+      };
+      return cut as Operation;
+    }
+    case 'scatter':
+    case 'reduceScatter': {
+      const { input, output, counts } = operation;
+      const parts = counts ?? all(output.count);
+      const cut = {
+        ...operation,
+        input: input && take(input, 'down', parts),
+        output: take(output, 'up', [output.count]),
+        counts: counts && cutCounts(counts),
+      };
+      return cut as Operation;
+    }
+    case 'allToAll': {
+      const { input, output, sendCounts } = operation;
+      const parts = (view: BufferView): Parts => (sendCounts ? [view.count] : all(view.count / size));
+      return {
+        ...operation,
+        input: take(input, 'down', parts(input)),
+        output: take(output, 'up', parts(output)),
+      };
+    }
+  }
+}

@@ -1,0 +1,79 @@
+// Slots of host memory that one device copies to and from, and where in them the pieces of a call are. One call at a time.
+import type { NativeDeviceLane } from '../../native.ts';
+import type { Move } from './pieces.ts';
+
+type OpenLane = (
+  device: number,
+  memory: Uint8Array,
+  slots: number,
+  onLanding: (id: number) => void,
+) => NativeDeviceLane;
+
+export class Slots {
+  readonly count: number;
+  /** Of each. */
+  readonly bytes: number;
+  readonly #memory: Uint8Array;
+  readonly #native: NativeDeviceLane;
+  #landed: ((pieces: number) => void) | null = null;
+  /** Numbers what goes down; those below `first` are of calls that are over. */
+  #id = 0;
+  #first = 0;
+
+  constructor(open: OpenLane, device: number, memory: Uint8Array, count: number) {
+    this.count = count;
+    this.bytes = memory.length / count;
+    this.#memory = memory;
+    this.#native = open(device, memory, count, (id) => {
+      if (id >= this.#first) this.#landed?.(id - this.#first + 1);
+    });
+  }
+
+  /** Begins a call; `landed` is told how many of its pieces have come down. */
+  take(landed: (pieces: number) => void): void {
+    this.#first = this.#id;
+    this.#landed = landed;
+  }
+
+  /** Ends the call. */
+  leave(): void {
+    this.#landed = null;
+    this.#native.rest();
+  }
+
+  memoryOf(slot: number): Uint8Array {
+    return this.#memory.subarray(slot * this.bytes, (slot + 1) * this.bytes);
+  }
+
+  follow(stream: bigint): void {
+    this.#native.follow(stream);
+  }
+
+  lead(stream: bigint): void {
+    this.#native.lead(stream);
+  }
+
+  /** Starts what a piece reads on its way, once the slot's last piece has gone up. */
+  down(slot: number, moves: readonly Move[]): void {
+    this.#native.begin(slot);
+    for (const { offset, address, bytes, isDown } of moves)
+      if (isDown) this.#native.down(slot, offset, address, bytes);
+    this.#native.land(slot, this.#id++);
+  }
+
+  awaitLanding(slot: number): void {
+    this.#native.awaitLanding(slot);
+  }
+
+  up(slot: number, moves: readonly Move[]): void {
+    for (const { offset, address, bytes, isUp } of moves)
+      if (isUp) this.#native.up(slot, offset, address, bytes);
+    this.#native.end(slot);
+  }
+
+  close(): void {
+    this.#native.close();
+  }
+}
+
+export type { OpenLane };

@@ -1,0 +1,150 @@
+// One operation on device memory on its way through host memory: piece k + 1 comes down while piece k is between the ranks
+// and piece k − 1 goes up.
+import type { Backend, Operation, Running, Settle } from '../../backend.ts';
+import type { CollectiveError } from '../../errors.ts';
+import { countPieces, deviceViews, type Piece, pieceOf } from './pieces.ts';
+import type { Slots } from './slots.ts';
+
+export interface Host {
+  readonly rank: number;
+  readonly size: number;
+  readonly start: Backend['start'];
+  /** What a backend throws, as an error of ours. */
+  readonly errorOf: (error: unknown, operation: Operation) => CollectiveError;
+}
+
+export class StagedCall {
+  readonly pieces: number;
+  hasEnded = false;
+  readonly #operation: Operation;
+  readonly #host: Host;
+  readonly #settle: Settle;
+  readonly #streams: readonly bigint[];
+  #slots: Slots | null = null;
+  #seq = 0;
+  // How many pieces have been sent down, have come down, are with the host backend, have come back.
+  #down = 0;
+  #landed = 0;
+  #started = 0;
+  #ended = 0;
+  readonly #inSlots: Piece[] = [];
+  readonly #running = new Map<number, Running | null>();
+  #error: CollectiveError | undefined;
+  #source: number | undefined;
+
+  readonly #mayStart: () => boolean;
+
+  /** `slotBytes`: of the slots that it will get. `mayStart`: asked when a piece has come down, and again by resume(). */
+  constructor(
+    operation: Operation,
+    host: Host,
+    slotBytes: number,
+    settle: Settle,
+    mayStart: () => boolean = () => true,
+  ) {
+    this.#mayStart = mayStart;
+    this.pieces = countPieces(operation, host.size, slotBytes);
+    this.#operation = operation;
+    this.#host = host;
+    this.#settle = settle;
+    this.#streams = [...new Set(deviceViews(operation).map(({ handle }) => handle!.stream ?? 0n))];
+  }
+
+  /** The pieces take numbers from `seq` on. */
+  begin(slots: Slots, seq: number): void {
+    this.#seq = seq;
+    this.#slots = slots;
+    this.#attempt(() => {
+      slots.take((landed) => this.#land(landed));
+      for (const stream of this.#streams) slots.follow(stream);
+      this.#advance();
+    });
+  }
+
+  resume(): void {
+    this.#attempt(() => this.#advance());
+  }
+
+  /** Blocks until something has happened. */
+  step(): void {
+    const running = this.#running.entries().next().value;
+    if (running !== undefined) running[1]?.wait();
+    else if (this.#landed < this.#down) {
+      this.#slots!.awaitLanding(this.#landed % this.#slots!.count);
+      this.#land(this.#landed + 1);
+    }
+  }
+
+  /** News may come after somebody has waited for what they tell. */
+  #land(landed: number): void {
+    if (landed <= this.#landed) return;
+    this.#landed = landed;
+    this.#attempt(() => this.#advance());
+  }
+
+  #attempt(run: () => void): void {
+    try {
+      run();
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  #advance(): void {
+    const slots = this.#slots!;
+    while (this.#error === undefined && this.#down < this.pieces && this.#down - this.#ended < slots.count) {
+      const slot = this.#down % slots.count;
+      const { rank, size } = this.#host;
+      const piece = pieceOf(this.#operation, rank, size, slots.memoryOf(slot), this.#down);
+      this.#inSlots[slot] = piece;
+      slots.down(slot, piece.moves);
+      this.#down++;
+    }
+    while (this.#error === undefined && this.#started < this.#landed && this.#mayStart())
+      this.#start(this.#started++);
+    this.#finishIfOver();
+  }
+
+  #start(index: number): void {
+    const { operation } = this.#inSlots[index % this.#slots!.count]!;
+    const isMessage = operation.verb === 'send' || operation.verb === 'recv';
+    const numbered = isMessage ? operation : { ...operation, seq: this.#seq + index };
+    this.#running.set(index, null);
+    const running = this.#host.start(numbered, (error, source) => this.#end(index, error, source));
+    if (!this.#running.has(index)) return;
+    this.#running.set(index, running);
+    running?.urge?.();
+  }
+
+  #end(index: number, error: CollectiveError | undefined, source: number | undefined): void {
+    this.#running.delete(index);
+    this.#ended++;
+    this.#source = source;
+    this.#attempt(() => {
+      if (error !== undefined) throw error;
+      const slot = index % this.#slots!.count;
+      this.#slots!.up(slot, this.#inSlots[slot]!.moves);
+      this.#advance();
+    });
+  }
+
+  #fail(error: unknown): void {
+    this.#error ??= this.#host.errorOf(error, this.#operation);
+    this.#finishIfOver();
+  }
+
+  #finishIfOver(): void {
+    if (this.hasEnded || this.#running.size > 0) return;
+    const isOver = this.#error !== undefined ? this.#landed === this.#down : this.#ended === this.pieces;
+    if (!isOver) return;
+    this.hasEnded = true;
+    try {
+      for (const stream of this.#streams) this.#slots!.lead(stream);
+      this.#slots!.leave();
+    } catch (error) {
+      this.#error ??= this.#host.errorOf(error, this.#operation);
+    }
+    if (this.#error === undefined) this.#settle(undefined, this.#source);
+    else this.#settle(this.#error);
+  }
+}

@@ -1,0 +1,289 @@
+// A backend for host memory that takes memory of CUDA devices too: by pieces, through slots of its own host memory. What
+// needs no device passes by. Collectives keep their order: one on device memory begins when those before it have ended,
+// and those after it wait for its end. Messages have slots of their own, as they wait for nobody.
+import type { Backend, Operation, Running, Settle } from '../../backend.ts';
+import { CollectiveError } from '../../errors.ts';
+import { deviceViews, isWhole, needsDevice, wholeBytes } from './pieces.ts';
+import { type OpenLane, Slots } from './slots.ts';
+import { type Host, StagedCall } from './staged-call.ts';
+
+const slotBytes = 2 ** 21;
+const slotCount = 3;
+
+/** A collective that waits for its turn, or has it. */
+interface Waiting {
+  readonly begin: () => void;
+  readonly step: () => void;
+  hasEnded: boolean;
+}
+
+/** A message before the host backend has it. */
+interface Outgoing {
+  readonly isReady: () => boolean;
+  readonly start: () => void;
+  /** Blocks until it is ready. */
+  readonly step: () => void;
+}
+
+/** Messages keep their slots for the next one of about their size. */
+const roundUp = (bytes: number): number => 2 ** Math.ceil(Math.log2(Math.max(bytes, 4096)));
+
+export class Staging {
+  readonly #backend: Backend;
+  readonly #open: OpenLane;
+  readonly #host: Host;
+  readonly #queue: Waiting[] = [];
+  /** By device; and those of messages that are not in use, by device and size. */
+  readonly #slots = new Map<string, Slots[]>();
+  readonly #all: Slots[] = [];
+  #messages = 0;
+  /** Messages that have not been started, in the order of the calls, which is that of their starts. */
+  readonly #outbox: Outgoing[] = [];
+  /** How many operations collectives have become beyond one each: the same on all ranks. */
+  #extra = 0;
+  #onIdle: (() => void) | null = null;
+
+  constructor(backend: Backend, open: OpenLane, errorOf: Host['errorOf']) {
+    this.#backend = backend;
+    this.#open = open;
+    const { rank, size, start } = backend;
+    const told: Host['errorOf'] = (error, operation) => {
+      const known = errorOf(error, operation);
+      // What the device has reported, the other ranks have to learn.
+      if (!CollectiveError.is(error)) backend.abort(known);
+      return known;
+    };
+    this.#host = { rank, size, start, errorOf: told };
+  }
+
+  readonly start = (operation: Operation, settle: Settle): Running | null => {
+    const isMessage = operation.verb === 'send' || operation.verb === 'recv';
+    if (!needsDevice(operation)) {
+      if (isMessage && this.#outbox.length === 0) return this.#backend.start(operation, settle);
+      if (isMessage) return this.#messageOfHost(operation, settle);
+      if (this.#queue.length === 0)
+        return this.#backend.start(this.#numbered(operation), this.#renamed(operation, settle));
+      return this.#enqueue(this.#plain(operation, settle));
+    }
+    const { index } = deviceViews(operation)[0]!.device;
+    if (isMessage) return this.#message(operation, index, settle);
+    const bytes = isWhole(operation) ? roundUp(wholeBytes(operation, this.#backend.size)) : slotBytes;
+    return this.#enqueue(this.#staged(operation, index, bytes, this.#renamed(operation, settle)));
+  };
+
+  readonly run = (operation: Operation): number | undefined => {
+    const isMessage = operation.verb === 'send' || operation.verb === 'recv';
+    if (!needsDevice(operation) && (isMessage ? this.#outbox : this.#queue).length === 0) {
+      if (isMessage || this.#extra === 0) return this.#backend.run(operation);
+      try {
+        return this.#backend.run(this.#numbered(operation));
+      } catch (error) {
+        throw this.#host.errorOf(error, operation);
+      }
+    }
+    let outcome:
+      | { readonly error: CollectiveError | undefined; readonly source: number | undefined }
+      | undefined;
+    const running = this.start(operation, (error, source) => {
+      outcome = { error, source };
+    });
+    while (outcome === undefined) running?.wait();
+    if (outcome.error !== undefined) throw outcome.error;
+    return outcome.source;
+  };
+
+  /** Waits for what is pending, and gives the slots back. */
+  async close(): Promise<void> {
+    if (this.#queue.length > 0 || this.#messages > 0)
+      await new Promise<void>((resolve) => {
+        this.#onIdle = resolve;
+      });
+    for (const slots of this.#all.splice(0)) slots.close();
+  }
+
+  #numbered(operation: Operation): Operation {
+    return this.#extra === 0 ? operation : { ...operation, seq: operation.seq + this.#extra };
+  }
+
+  /** An error of a piece names the operation. */
+  #renamed(operation: Operation, settle: Settle): Settle {
+    if (this.#extra === 0) return settle;
+    return (error, source) => settle(error && this.#host.errorOf(error, operation), source);
+  }
+
+  #plain(operation: Operation, settle: Settle): Waiting {
+    let running: Running | null = null;
+    const waiting: Waiting = {
+      hasEnded: false,
+      begin: () => {
+        const end: Settle = (error, source) => {
+          waiting.hasEnded = true;
+          settle(error && this.#host.errorOf(error, operation), source);
+          this.#next();
+        };
+        try {
+          running = this.#backend.start(this.#numbered(operation), end);
+          running?.urge?.();
+        } catch (error) {
+          end(this.#host.errorOf(error, operation));
+        }
+      },
+      step: () => running?.wait(),
+    };
+    return waiting;
+  }
+
+  #staged(operation: Operation, device: number, bytes: number, settle: Settle): Waiting {
+    let slots: Slots | null = null;
+    const end: Settle = (error, source) => {
+      waiting.hasEnded = true;
+      if (slots !== null && isWhole(operation)) this.#giveBack(device, slots);
+      settle(error && this.#host.errorOf(error, operation), source);
+      this.#next();
+    };
+    const call = new StagedCall(operation, this.#host, bytes, end);
+    const waiting: Waiting = {
+      hasEnded: false,
+      begin: () => {
+        const seq = operation.seq + this.#extra;
+        this.#extra += call.pieces - 1;
+        try {
+          slots = isWhole(operation) ? this.#take(device, bytes, 1) : this.#shared(device);
+          call.begin(slots, seq);
+        } catch (error) {
+          end(this.#host.errorOf(error, operation));
+        }
+      },
+      step: () => call.step(),
+    };
+    return waiting;
+  }
+
+  #enqueue(waiting: Waiting): Running {
+    this.#queue.push(waiting);
+    if (this.#queue.length === 1) waiting.begin();
+    return {
+      wait: () => {
+        while (!waiting.hasEnded) this.#queue[0]!.step();
+      },
+    };
+  }
+
+  #next(): void {
+    this.#queue.shift();
+    this.#queue[0]?.begin();
+    this.#rest();
+  }
+
+  #rest(): void {
+    if (this.#queue.length === 0 && this.#messages === 0) this.#onIdle?.();
+  }
+
+  #message(operation: Operation, device: number, settle: Settle): Running {
+    const bytes = roundUp(wholeBytes(operation, this.#backend.size));
+    const slots = this.#take(device, bytes, 1);
+    this.#messages++;
+    let isReady = false;
+    let isOpen = false;
+    const end: Settle = (error, source) => {
+      this.#messages--;
+      const at = this.#outbox.indexOf(outgoing);
+      if (at >= 0) this.#outbox.splice(at, 1); // it failed on the device
+      this.#giveBack(device, slots);
+      settle(error, source);
+      this.#send();
+      this.#rest();
+    };
+    const call = new StagedCall(operation, this.#host, bytes, end, () => {
+      isReady = true;
+      if (!isOpen) queueMicrotask(() => this.#send());
+      return isOpen;
+    });
+    const outgoing: Outgoing = {
+      isReady: () => isReady,
+      start: () => {
+        isOpen = true;
+        call.resume();
+      },
+      step: () => call.step(),
+    };
+    this.#outbox.push(outgoing);
+    call.begin(slots, operation.seq);
+    return {
+      wait: () => {
+        this.#sendUpTo(outgoing);
+        while (!call.hasEnded) call.step();
+      },
+    };
+  }
+
+  /** A message that needs no device, behind others that wait for theirs. */
+  #messageOfHost(operation: Operation, settle: Settle): Running {
+    let running: Running | null = null;
+    this.#messages++;
+    const end: Settle = (error, source) => {
+      this.#messages--;
+      settle(error, source);
+      this.#rest();
+    };
+    const outgoing: Outgoing = {
+      isReady: () => true,
+      start: () => {
+        try {
+          running = this.#backend.start(operation, end);
+          running?.urge?.();
+        } catch (error) {
+          end(this.#host.errorOf(error, operation));
+        }
+      },
+      step: () => {},
+    };
+    this.#outbox.push(outgoing);
+    return {
+      wait: () => {
+        this.#sendUpTo(outgoing);
+        running?.wait();
+      },
+    };
+  }
+
+  /** Starts the messages whose turn has come. */
+  #send(): void {
+    while (this.#outbox[0]?.isReady()) this.#outbox.shift()!.start();
+  }
+
+  #sendUpTo(outgoing: Outgoing): void {
+    while (this.#outbox.includes(outgoing)) {
+      this.#outbox[0]!.step();
+      this.#send();
+    }
+  }
+
+  /** Those that collectives take turns with. */
+  #shared(device: number): Slots {
+    const key = `${device}`;
+    const known = this.#slots.get(key)?.[0];
+    if (known !== undefined) return known;
+    const slots = this.#make(device, slotBytes * slotCount, slotCount);
+    this.#slots.set(key, [slots]);
+    return slots;
+  }
+
+  #take(device: number, bytes: number, count: number): Slots {
+    return this.#slots.get(`${device} ${bytes}`)?.pop() ?? this.#make(device, bytes, count);
+  }
+
+  #giveBack(device: number, slots: Slots): void {
+    const key = `${device} ${slots.bytes}`;
+    const spare = this.#slots.get(key) ?? [];
+    spare.push(slots);
+    this.#slots.set(key, spare);
+  }
+
+  #make(device: number, bytes: number, count: number): Slots {
+    const memory = this.#backend.alloc(bytes, 'uint8').host as Uint8Array;
+    const slots = new Slots(this.#open, device, memory, count);
+    this.#all.push(slots);
+    return slots;
+  }
+}

@@ -1,0 +1,112 @@
+// The nccl backend on a device and a libnccl that are software (native/test/software_gpu), where these have been built.
+import { type StoreServer, serveStore, TcpStore } from '@ringwise/store';
+import { startRanks, values, withRanks } from '@ringwise/testing';
+import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { mismatchKinds } from '../src/testing/failures.ts';
+import { backendContract } from '../src/testing.ts';
+import { isThere } from './device-twin.ts';
+import { Pool, type Starter } from './pool.ts';
+
+const module = new URL('./nccl-ranks.ts', import.meta.url);
+
+function ranks(checksAhead: boolean): Starter {
+  return async (size, port) => {
+    const options = { args: [port, checksAhead], timeoutMs: 300_000 };
+    const started = await startRanks(size, module, 'serveScenarios', options);
+    return { ended: started.results.then(values) };
+  };
+}
+
+/** Promises of the contract that NCCL alone does not keep. */
+const always = [
+  {
+    reason: 'NCCL does not say what min and max make of NaN',
+    tests: ['gives NaN for min and max where a rank has NaN'],
+  },
+  {
+    reason: 'the parts of an allToAll are not compared: their lengths differ from pair to pair',
+    tests: ['names both sides when ranks disagree in counts of allToAll, and leaves their memory alone'],
+  },
+];
+const unlessAhead = {
+  reason:
+    'the ranks are compared beside the operation, whose memory may be written by then: see RINGWISE_NCCL_CHECK',
+  tests: mismatchKinds
+    .filter((kind) => !kind.includes('pair') && kind !== 'counts of allToAll')
+    .map((kind) => `names both sides when ranks disagree in ${kind}, and leaves their memory alone`),
+};
+
+describe.skipIf(!isThere)(`nccl${isThere ? '' : ' (skipped: no software device has been built)'}`, () => {
+  for (const [name, checksAhead, sizes, skip] of [
+    ['nccl, compared ahead', true, [1, 2, 3, 4], always],
+    ['nccl', false, [1, 3], [...always, unlessAhead]],
+  ] as const) {
+    const pools = new Map<number, Promise<Pool>>();
+    backendContract({ describe, it, expect }, name, {
+      sizes,
+      skip,
+      run: async (size, scenario, args) => {
+        if (!pools.has(size)) pools.set(size, Pool.start(size, ranks(checksAhead)));
+        return (await pools.get(size)!).run(scenario, args);
+      },
+    });
+    afterAll(async () => {
+      for (const pool of pools.values()) await (await pool).end();
+    });
+  }
+
+  it('takes memory of host and device in one group, and a fence leaves the host alone', async () => {
+    const found = values(await withRanks(3, module, 'bothKinds'));
+    for (const one of found) {
+      expect(one).toMatchObject({
+        backend: 'auto',
+        device: Array(5).fill(6),
+        host: [3, 3, 3],
+        wasDone: false,
+      });
+      expect((one as { message: string }).message).toContain("'bxor' is not defined for float32");
+    }
+  });
+
+  it('tells both sides that they disagree, and does not hang', async () => {
+    for (const one of values(await withRanks(2, module, 'disagree'))) {
+      expect(one).toMatchObject({ code: 'ERR_COLL_MISMATCH', peers: [0, 1] });
+      expect((one as { message: string }).message).toContain('rank 0 called allReduce sum 60000 × float32');
+      expect((one as { message: string }).message).toContain('rank 1 called allReduce sum 70000 × float32');
+    }
+  });
+
+  it('says where it has looked for the library', async () => {
+    for (const message of values<string>(await withRanks(2, module, 'withoutLibrary')))
+      expect(message).toContain('/nowhere/libnccl.so');
+  });
+
+  describe('when a rank is killed', () => {
+    let server: StoreServer;
+    let control: TcpStore;
+    beforeEach(async () => {
+      server = await serveStore();
+      control = await TcpStore.connect({ host: server.host, port: server.port });
+    });
+    afterEach(async () => {
+      await control.close();
+      await server.close();
+    });
+
+    it.each([false, true])('the others are told its name, and make a new group (sync: %s)', async (sync) => {
+      const started = await startRanks(3, module, 'survive', { args: [server.port, sync] });
+      await expect
+        .poll(() => control.add('ready', 0), { timeout: 20_000, interval: 5 })
+        .toBeGreaterThanOrEqual(3);
+      const killedAtMs = Date.now();
+      started.kill(1);
+      const results = await started.results;
+      for (const rank of [2, 0]) {
+        const { error, value } = results[rank] as { error: unknown; value: { endedAtMs: number } };
+        expect(error, JSON.stringify(results[rank])).toBeUndefined();
+        expect(value).toMatchObject({ code: 'ERR_COLL_PEER_LOST', peers: [1], sum: [4, 4, 4] });
+        expect(value.endedAtMs - killedAtMs).toBeLessThan(2_000);
+      }
+    });
+  });
+});

@@ -1,0 +1,114 @@
+// The host backend with tensors of a CUDA device. It is the software device, where copies run as late as they may: what
+// does not wait for them is wrong in every run.
+import { existsSync } from 'node:fs';
+import { deserialize, serialize } from 'node:v8';
+import { backendContract, type Outcome, type ScenarioName } from '@ringwise/collectives/testing';
+import { type StoreServer, serveStore, TcpStore } from '@ringwise/store';
+import { startRanks, values, withRanks } from '@ringwise/testing';
+import { afterAll, describe, expect, it } from 'vitest';
+import { driver } from './device-ranks.ts';
+
+const module = new URL('./device-ranks.ts', import.meta.url);
+const isThere = existsSync(driver);
+
+/** Processes that run scenarios for the suite as long as it asks. */
+class Ranks {
+  readonly #size: number;
+  readonly #server: StoreServer;
+  readonly #control: TcpStore;
+  readonly #ended: Promise<unknown>;
+  #commands = 0;
+
+  private constructor(size: number, server: StoreServer, control: TcpStore, ended: Promise<unknown>) {
+    this.#size = size;
+    this.#server = server;
+    this.#control = control;
+    this.#ended = ended;
+    ended.catch(() => {}); // told by the run that it breaks, and by end()
+  }
+
+  static async start(size: number): Promise<Ranks> {
+    const server = await serveStore();
+    const { host, port } = server;
+    const control = await TcpStore.connect({ host, port, timeoutMs: 30_000 });
+    const ranks = await startRanks(size, module, 'serveOnDevice', { args: [port], timeoutMs: 600_000 });
+    return new Ranks(size, server, control, ranks.results.then(values));
+  }
+
+  async run(scenario: ScenarioName, args: readonly unknown[]): Promise<Outcome[]> {
+    const n = this.#commands++;
+    await this.#control.set(`command/${n}`, serialize([scenario, args]));
+    const keys = Array.from({ length: this.#size }, (_, rank) => `outcome/${n}/${rank}`);
+    const broken = this.#ended.then(() => {
+      throw new Error('the ranks ended before the scenario did');
+    });
+    const outcomes = await Promise.race([this.#control.multiGet(keys), broken]);
+    return outcomes.map((bytes) => deserialize(bytes) as Outcome);
+  }
+
+  async end(): Promise<void> {
+    await this.#control.set(`command/${this.#commands}`, serialize(null));
+    await this.#ended;
+    await this.#control.close();
+    await this.#server.close();
+  }
+}
+
+describe.skipIf(!isThere)('collectives on memory of a device', () => {
+  const pools = new Map<number, Promise<Ranks>>();
+  backendContract({ describe, it, expect }, 'host, on memory of a device', {
+    run: async (size, scenario, args) => {
+      if (!pools.has(size)) pools.set(size, Ranks.start(size));
+      return (await pools.get(size)!).run(scenario, args);
+    },
+    skip: [
+      {
+        reason: 'reproducible sums are made in host memory, and a sentence says so',
+        tests: ['sums floats reproducibly', 'sums floats reproducibly, Sync'],
+      },
+      {
+        reason: 'what waits for its device is recorded when the host backend gets it',
+        tests: ['records what has not ended, and what failed'],
+      },
+    ],
+  });
+  afterAll(async () => {
+    for (const pool of pools.values()) await (await pool).end();
+  });
+
+  it.each([1, 2, 3])(
+    'come after the work before them and before the work after them, in pieces, at %i ranks',
+    async (size) => {
+      // 1 + the sum of all ranks' values, divided by two, summed and divided again twice.
+      const sum = (size * (size + 1)) / 2;
+      const expected = ((sum / 2) * (size / 2) * size) / 2 + 1;
+      const ranks = values<number[]>(await withRanks(size, module, 'inOrder', { args: [1_500_001] }));
+      for (const [min, max, small] of ranks)
+        expect([min, max, small]).toEqual([expected, expected, (size * (size - 1)) / 2]);
+    },
+  );
+
+  it('messages go between devices and hosts', async () => {
+    expect(values(await withRanks(2, module, 'messages', { args: [1_200_000] }))).toEqual([
+      [6, 6],
+      [5, 5],
+    ]);
+  });
+
+  it('a rank without the device tells all ranks', async () => {
+    const told = values<string>(await withRanks(2, module, 'noDevice'));
+    for (const message of told) expect(message).toMatch(/^allReduce: .*there is no such device; .*nowhere/);
+  });
+
+  it('a lost rank is told of the operation, by its number', async () => {
+    const [first] = await withRanks(2, module, 'lost');
+    expect(first!.value).toEqual([
+      'ERR_COLL_PEER_LOST',
+      'allReduce',
+      0,
+      [1],
+      expect.stringMatching(/^ERR_COLL_/),
+      true,
+    ]);
+  });
+});

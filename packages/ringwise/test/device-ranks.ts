@@ -1,0 +1,228 @@
+// What the ranks of device-collectives.test.ts run: the contract suite of the collectives with each array in the memory of a
+// CUDA device, as a tensor, from the call until it has ended.
+import { fileURLToPath } from 'node:url';
+import { deserialize, serialize } from 'node:v8';
+import {
+  type BufferLike,
+  bufferSymbol,
+  CollectiveError,
+  type Group,
+  init,
+  type TypedBuffer,
+  type Work,
+} from '@ringwise/collectives';
+import { runScenario, type ScenarioName } from '@ringwise/collectives/testing';
+import { TcpStore } from '@ringwise/store';
+import {
+  type DType,
+  fromHost,
+  type HostArray,
+  ones,
+  synchronize,
+  type Tensor,
+  zeros,
+} from '@ringwise/tensor';
+
+/** The software device; a library that is not there is told by the first tensor. */
+export const driver = fileURLToPath(
+  new URL('../../../native/build/Release/libsoftware_cuda.so', import.meta.url),
+);
+
+const tensorDtypes: Readonly<Record<string, DType>> = {
+  Float32Array: 'float32',
+  Float64Array: 'float64',
+  Int32Array: 'int32',
+  BigInt64Array: 'int64',
+  Uint8Array: 'uint8',
+};
+
+/** An array of the suite while a call works with it. */
+interface Lent {
+  readonly tensor: Tensor;
+  readonly array: HostArray;
+}
+
+function lend(like: unknown, all: Lent[]): unknown {
+  if (typeof like !== 'object' || like === null || bufferSymbol in like) return like;
+  const isTyped = 'data' in like && 'dtype' in like;
+  const array = (isTyped ? (like as TypedBuffer).data : like) as HostArray | null;
+  if (array === null || !ArrayBuffer.isView(array)) return like;
+  const dtype = isTyped ? (like as TypedBuffer).dtype : tensorDtypes[array.constructor.name];
+  // The others are no dtypes of tensors, and stay on the host.
+  if (dtype === undefined || /^u?int(8|16)$|^uint(32|64)$/.test(dtype)) {
+    if (dtype !== 'uint8') return like;
+  }
+  const known = all.find((lent) => lent.array === array);
+  if (known !== undefined) return known.tensor;
+  const tensor = fromHost(array, [array.length], { dtype: dtype as DType }).to('cuda');
+  all.push({ tensor, array });
+  return tensor;
+}
+
+function giveBack(all: readonly Lent[]): void {
+  for (const { tensor, array } of all) {
+    array.set(tensor.dataSync() as never);
+    tensor.dispose();
+  }
+}
+
+const verbs = [
+  ...['allReduce', 'reduce', 'broadcast', 'allGather', 'gather', 'scatter'],
+  ...['reduceScatter', 'allToAll', 'send', 'recv'],
+];
+
+/** What ends with a later call that blocks. */
+const pending = new Set<() => void>();
+
+/** A Work that gives the memory back when it has ended. */
+function handled<T>(work: Work<T>, all: readonly Lent[]): Work<T> {
+  let isBack = false;
+  const back = (): void => {
+    if (!isBack) giveBack(all);
+    isBack = true;
+    pending.delete(ifDone);
+  };
+  const ifDone = (): void => {
+    if (work.done) back();
+  };
+  pending.add(ifDone);
+  return new Proxy(work, {
+    get: (target, name) => {
+      if (name === 'fence')
+        return () => {
+          const value = target.fence();
+          back();
+          for (const each of pending) each();
+          return value;
+        };
+      const settled = () => target.finally(back);
+      if (name === 'then') return (...on: Parameters<typeof target.then>) => settled().then(...on);
+      if (name === 'catch') return (...on: Parameters<typeof target.catch>) => settled().catch(...on);
+      if (name === 'finally') return (...on: Parameters<typeof target.finally>) => settled().finally(...on);
+      const value: unknown = Reflect.get(target, name, target);
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
+  });
+}
+
+/** The group with every single buffer of a call on the device. Lists are packed in host memory, and stay there. */
+export function onDevice(group: Group): Group {
+  return new Proxy(group, {
+    get: (target, name) => {
+      const value: unknown = Reflect.get(target, name, target);
+      if (typeof value !== 'function') return value;
+      const call = value.bind(target) as (...given: unknown[]) => unknown;
+      const verb = String(name).replace(/Sync$/, '');
+      if (verb === 'split' || verb === 'subgroup') {
+        return async (...given: unknown[]) => {
+          const child = (await call(...given)) as Group | null;
+          return child && onDevice(child);
+        };
+      }
+      if (!verbs.includes(verb)) return call;
+      return (...given: unknown[]) => {
+        const options = given.at(-1) as { readonly reproducible?: boolean; readonly residual?: unknown };
+        if (options?.reproducible) return call(...given);
+        const all: Lent[] = [];
+        const lent = given.map((each) => (Array.isArray(each) ? each : lend(each, all)));
+        const result = call(...lent);
+        if (String(name) === verb) return handled(result as Work<unknown>, all);
+        giveBack(all);
+        for (const each of pending) each();
+        return result;
+      };
+    },
+  });
+}
+
+/** Runs the scenarios that the test puts into its store, each in a new group, until it puts null. */
+export async function serveOnDevice(rank: number, port: number): Promise<void> {
+  process.env.RINGWISE_LIBCUDA = driver;
+  const control = await TcpStore.connect({ host: '127.0.0.1', port });
+  for (let n = 0; ; n++) {
+    const command = deserialize(await control.get(`command/${n}`)) as [ScenarioName, unknown[]] | null;
+    if (command === null) break;
+    const group = await init({ backend: 'host' });
+    const outcome = await runScenario(onDevice(group), ...command);
+    await group.close();
+    await control.set(`outcome/${n}/${rank}`, serialize(outcome));
+  }
+  await control.close();
+}
+
+/** Tensors of many pieces, with work of the device before and after, and nobody waits in between. */
+export async function inOrder(rank: number, count: number): Promise<unknown> {
+  process.env.RINGWISE_LIBCUDA = driver;
+  await using group = await init({ backend: 'host' });
+  const x = ones([count], { device: 'cuda' }).mul(rank + 1);
+  const works: Work[] = [];
+  for (let i = 0; i < 3; i++) {
+    works.push(group.allReduce(x as unknown as BufferLike, { op: 'sum' }));
+    works.at(-1)!.fence();
+    x.mul_(0.5);
+  }
+  const after = x.add(1);
+  const y = zeros([count * group.size], { device: 'cuda' });
+  const gathered = group.allGather(after as unknown as BufferLike, y as unknown as BufferLike);
+  const small = new Float32Array([rank]);
+  const last = group.allReduce(small);
+  await Promise.all([gathered, last]);
+  synchronize('cuda');
+  return [y.min().item(), y.max().item(), small[0], group.flightRecord().length];
+}
+
+/** A message between memory of a device and memory of a host. */
+export async function messages(rank: number, count: number): Promise<unknown> {
+  process.env.RINGWISE_LIBCUDA = driver;
+  await using group = await init({ backend: 'host' });
+  const near = new Float32Array(count);
+  const there = ones([count], { device: 'cuda' }).mul(rank + 5);
+  if (rank === 0) {
+    const sent = group.send(there as unknown as BufferLike, 1, { tag: 3 });
+    await group.recv(near, 1, { tag: 4 });
+    await sent;
+    return [near[0], near.at(-1)];
+  }
+  const received = group.recv(near, 0, { tag: 3 });
+  group.sendSync(there as unknown as BufferLike, 0, { tag: 4 });
+  await received;
+  return [near[0], near.at(-1)];
+}
+
+/** Rank 1 finds no device where its memory is said to be. */
+export async function noDevice(rank: number): Promise<unknown> {
+  process.env.RINGWISE_LIBCUDA = rank === 0 ? driver : '/nowhere/libcuda.so.1';
+  const group = await init({ backend: 'host' });
+  const view = {
+    dtype: 'float32',
+    count: 8,
+    device: { kind: 'cuda', index: 0 },
+    host: null,
+    handle: { address: 512n, owner: {} },
+  } as const;
+  const buffer = rank === 0 ? ones([8], { device: 'cuda' }) : { [bufferSymbol]: () => view };
+  const told = await group
+    .allReduce(buffer as unknown as BufferLike)
+    .catch((error: CollectiveError) => error.message);
+  await group.close().catch(() => {});
+  return told;
+}
+
+/** Rank 1 leaves; what rank 0 waits for on its device fails with its name. */
+export async function lost(rank: number): Promise<unknown> {
+  process.env.RINGWISE_LIBCUDA = driver;
+  const group = await init({ backend: 'host' });
+  const x = ones([3_000_000], { device: 'cuda' });
+  if (rank === 1) process.exit(0);
+  try {
+    await group.allReduce(x as unknown as BufferLike);
+    return 'passed';
+  } catch (error) {
+    if (!CollectiveError.is(error)) throw error;
+    const again = await group
+      .allReduce(x as unknown as BufferLike)
+      .catch((failure: CollectiveError) => failure.code);
+    await group.close().catch(() => {});
+    return [error.code, error.verb, error.seq, error.peers, again, x.sum().item() > 0];
+  }
+}
