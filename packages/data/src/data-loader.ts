@@ -13,8 +13,9 @@ import {
   streamBatching,
   workerOptions,
 } from './loader-options.ts';
+import { mapArrays } from './map-arrays.ts';
 import { isPromise } from './maybe-promise.ts';
-import { openAsyncPass, openPass, type Pass } from './pass.ts';
+import { mappedPass, openAsyncPass, openPass, type Pass } from './pass.ts';
 import { prefetched } from './prefetch.ts';
 import { isResumable, type Resumable, type SamplerState } from './sampler.ts';
 import { type LoaderStatistics, WaitTimes } from './wait-times.ts';
@@ -48,7 +49,10 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B>, Iterabl
     this.#prefetch = prefetch * Math.max(numWorkers, 1);
     const dataset = asDataset(source);
     if (dataset) this.#batches = mapBatches(dataset.length, options);
-    this.#open = numWorkers > 0 ? this.#workerOpener(source, options) : this.#opener(source, options);
+    const open = numWorkers > 0 ? this.#workerOpener(source, options) : this.#opener(source, options);
+    const { pinMemory } = options;
+    const pinned = (batch: B) => mapArrays(batch, pinMemory!) as B;
+    this.#open = pinMemory ? () => mappedPass(open(), pinned) : open;
   }
 
   /** Batches of one whole pass; throws ERR_DATA_LENGTH where the data set is a stream. */

@@ -6,6 +6,7 @@ import { excludes } from './errors.ts';
 import type { MaybePromise } from './maybe-promise.ts';
 import type { Sampler } from './sampler.ts';
 import { RandomSampler, SequentialSampler } from './samplers.ts';
+import type { TypedArray } from './typed-array.ts';
 
 export interface DataLoaderOptions {
   /** Samples per batch. Default 1. */
@@ -29,6 +30,11 @@ export interface DataLoaderOptions {
   readonly numWorkers?: number;
   /** Whether workers live on after a pass. Default true; starting one takes some 50 ms. */
   readonly persistentWorkers?: boolean;
+  /**
+   * Copies an array into memory that a device reads by itself, such as pinArray of @ringwise/tensor. Takes the place of each
+   * typed array of a batch, on this thread, when the batch is loaded, so ahead of the loop as far as `prefetch` allows.
+   */
+  readonly pinMemory?: <A extends TypedArray>(array: A) => A;
   /** Worker i finds this + i in workerInfo(). Default 0. */
   readonly workerSeed?: number;
   /** Milliseconds until a batch of a worker that does not come is an error. Default 120,000. */

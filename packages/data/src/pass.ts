@@ -47,6 +47,16 @@ export function openAsyncPass<G extends { readonly length: number }, B>(
   };
 }
 
+/** The same pass, each of whose batches goes through `map` once it is loaded. */
+export const mappedPass = <B>({ next, close }: Pass<B>, map: (batch: B) => B): Pass<B> => ({
+  next: () => {
+    const mapped = (loaded: Loaded<B> | undefined) => loaded && { ...loaded, batch: map(loaded.batch) };
+    const loaded = next();
+    return isPromise(loaded) ? loaded.then(mapped) : mapped(loaded);
+  },
+  close,
+});
+
 function loadGroup<G extends { readonly length: number }, B>(
   group: G,
   load: Load<G, B>,

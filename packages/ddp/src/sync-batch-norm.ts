@@ -37,7 +37,9 @@ export async function convertSyncBatchNorm(model: ModuleTree, group: Group): Pro
 }
 
 /** The exchange of a layer, by blocking operations of `group`. */
-export function exchangeOver(group: Group): BatchNormExchange {
+export function exchangeOver(
+  group: Pick<Group, 'size' | 'allGatherSync' | 'allReduceSync'>,
+): BatchNormExchange {
   return {
     moments: (own) => {
       const mine = floatsOf(own);

@@ -1,25 +1,12 @@
 // A CNN whose batch norm takes the batches of all ranks for one.
 import { loopbackGroups } from '@ringwise/collectives';
-import { scope } from '@ringwise/tensor';
-import { SGD } from '@ringwise/tensor/optim';
 import { values, withRanks } from '@ringwise/testing';
 import { describe, expect, it } from 'vitest';
 import { convertSyncBatchNorm } from '../src/index.ts';
-import { cnnLoss, makeCnn, stateOf, steps } from './fixtures/cnn.ts';
+import { cnnAlone, makeCnn } from './fixtures/cnn.ts';
 import { largestDifference } from './ranks.ts';
 
 const fixture = new URL('./fixtures/cnn.ts', import.meta.url);
-
-function alone(count: number): Float32Array {
-  const net = makeCnn(0);
-  const optimizer = new SGD(net.parameters(), { lr: 0.05 });
-  for (let step = 0; step < steps; step++) {
-    optimizer.zeroGrad();
-    scope(() => cnnLoss((x) => net.forward(x), 20 * step, count).backward());
-    optimizer.step();
-  }
-  return stateOf(net);
-}
 
 describe('trains as one process on the joined batch, running statistics included', () => {
   for (const counts of [[3], [3, 3], [1, 4], [2, 1, 3], [2, 2, 2, 2], [3, 1, 4, 2]])
@@ -27,7 +14,7 @@ describe('trains as one process on the joined batch, running statistics included
       const ranks = values<Float32Array>(
         await withRanks(counts.length, fixture, 'trainCnn', { args: [counts] }),
       );
-      const expected = alone(counts.reduce((a, b) => a + b, 0));
+      const expected = cnnAlone(counts.reduce((a, b) => a + b, 0));
       for (const state of ranks) {
         expect(state).toEqual(ranks[0]);
         expect(largestDifference(state, expected)).toBeLessThan(1e-5);

@@ -6,6 +6,7 @@ import type { KeySpace } from './key-space.ts';
 import {
   bytesArgument,
   keyArgument,
+  maxRequestBytes,
   pingNonce,
   type RequestKind,
   readByte,
@@ -84,7 +85,14 @@ export function* readRequest(kinds: readonly RequestKind[]): Reading<Request> {
 
 function* readEntries(): Reading<[string, Uint8Array][]> {
   const entries: [string, Uint8Array][] = [];
-  for (let left = yield* readCount(); left > 0; left--) entries.push([yield* readKey(), yield* readValue()]);
+  let room = maxRequestBytes;
+  for (let left = yield* readCount(); left > 0; left--) {
+    const key = yield* readKey(room);
+    room -= key.length;
+    const value = yield* readValue(room);
+    room -= value.length;
+    entries.push([key, value]);
+  }
   return entries;
 }
 

@@ -6,7 +6,7 @@ import { badArgument, outOfRange, tooLarge } from './errors.ts';
 import type { Operation } from './operations.ts';
 import * as operation from './operations.ts';
 import type { Store, WaitOptions } from './store.ts';
-import { maxKeyBytes, maxKeysPerRequest, maxValueBytes } from './wire.ts';
+import { maxKeyBytes, maxKeysPerRequest, maxRequestBytes, maxValueBytes } from './wire.ts';
 
 export const defaultTimeoutMs = 300_000;
 
@@ -90,6 +90,7 @@ export abstract class StoreClient implements Store {
     const pairs = [...entries].map(
       ([key, value]) => [wireKey('multiSet', key), bytesOf('multiSet', value)] as const,
     );
+    checkSize('multiSet', pairs.flat());
     await this.send('multiSet', operation.multiSet(pairs));
   }
 
@@ -118,11 +119,18 @@ function wireKey(verb: string, key: string): string {
 function wireKeys(verb: string, keys: readonly string[]): string[] {
   if (!Array.isArray(keys)) throw badArgument(verb, 'an array of keys', keys);
   checkCount(verb, keys.length);
-  return keys.map((key) => wireKey(verb, key));
+  const named = keys.map((key) => wireKey(verb, key));
+  checkSize(verb, named);
+  return named;
 }
 
 function checkCount(verb: string, count: number): void {
   if (count > maxKeysPerRequest) throw badArgument(verb, `at most ${maxKeysPerRequest} keys`, count);
+}
+
+function checkSize(verb: string, parts: readonly (string | Uint8Array)[]): void {
+  const bytes = parts.reduce((sum, part) => sum + part.length, 0);
+  if (bytes > maxRequestBytes) throw tooLarge(verb, 'all keys and values together', maxRequestBytes, bytes);
 }
 
 /** A copy: the caller may change its array after the call. */

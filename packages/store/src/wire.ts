@@ -9,6 +9,8 @@ import { malformed } from './errors.ts';
 export const maxKeyBytes = 8 * 1024;
 export const maxValueBytes = 8 * 1024 * 1024;
 export const maxKeysPerRequest = 128 * 1024;
+/** Of all keys and values of one request together: what a server may have to hold until the request is complete. */
+export const maxRequestBytes = 64 * 1024 * 1024;
 
 /** The names of the requests at the index of their type byte, from torch 2.1 on. */
 export const requestKinds = [
@@ -97,13 +99,14 @@ function* readLength(what: string, limit: number): Reading<number> {
   return Number(length);
 }
 
-export function* readKey(): Reading<string> {
-  return (yield yield* readLength('key length', maxKeyBytes)).toString('latin1');
+/** `room`: how many bytes the request may still have. */
+export function* readKey(room = maxKeyBytes): Reading<string> {
+  return (yield yield* readLength('key length', Math.min(room, maxKeyBytes))).toString('latin1');
 }
 
 /** A copy, so that a small value does not hold on to a whole network buffer. */
-export function* readValue(): Reading<Uint8Array> {
-  return new Uint8Array(yield yield* readLength('value length', maxValueBytes));
+export function* readValue(room = maxValueBytes): Reading<Uint8Array> {
+  return new Uint8Array(yield yield* readLength('value length', Math.min(room, maxValueBytes)));
 }
 
 export function* readCount(): Reading<number> {
@@ -112,6 +115,11 @@ export function* readCount(): Reading<number> {
 
 export function* readKeys(): Reading<string[]> {
   const keys: string[] = [];
-  for (let left = yield* readCount(); left > 0; left--) keys.push(yield* readKey());
+  let room = maxRequestBytes;
+  for (let left = yield* readCount(); left > 0; left--) {
+    const key = yield* readKey(room);
+    room -= key.length;
+    keys.push(key);
+  }
   return keys;
 }

@@ -39,6 +39,18 @@ describe('a client that breaks the protocol', () => {
     });
   }
 
+  it.each([
+    ['the keys of a wait', `06 ⟨8193⟩`, '⟨8192⟩', 8192, 8192],
+    ['the values of a multiSet', `0b ⟨9⟩`, '⟨1⟩ 61 ⟨8388607⟩', 8_388_607, 8],
+  ])('is dropped when %s have more than 64 MiB together', async (_, head, lengths, bytes, times) => {
+    const client = await RawClient.connect(await start());
+    const part = Buffer.concat([bytesOf(lengths), Buffer.alloc(bytes, 'a')]);
+    client.send(`00 cef7853c ${head}`);
+    for (let i = 0; i < times; i++) client.socket.write(part);
+    client.send('⟨1⟩ 61');
+    expect(await client.untilClosed()).toBe('');
+  });
+
   it('changes nothing when it leaves in the middle of a frame', async () => {
     const server = await start();
     const client = await RawClient.connect(server);
