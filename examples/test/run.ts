@@ -17,10 +17,10 @@ export interface Ended {
   readonly stderr: string;
 }
 
-/** `node` with these arguments. */
-export function run(argv: readonly string[], cwd?: string): Promise<Ended> {
+/** `node` with these arguments; `env` instead of this process's variables. */
+export function run(argv: readonly string[], cwd?: string, env?: Record<string, string>): Promise<Ended> {
   return new Promise((resolve) => {
-    const options = { cwd, timeout: 60_000, killSignal: 'SIGKILL' } as const;
+    const options = { cwd, env, timeout: 60_000, killSignal: 'SIGKILL' } as const;
     execFile(process.execPath, argv, options, (error, stdout, stderr) => {
       resolve({ exitCode: error ? error.code : 0, stdout, stderr });
     });

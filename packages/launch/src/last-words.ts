@@ -3,6 +3,7 @@
 
 import { writeSync } from 'node:fs';
 import { inspect } from 'node:util';
+import { parseCrash } from './crash-words.ts';
 
 /** Names the pipe's number in a rank's environment; removed there at once, so that no descendant writes to it. */
 export const LAST_WORDS_FD = 'RINGWISE_LAST_WORDS_FD';
@@ -75,8 +76,13 @@ function fits(value: unknown): boolean {
   }
 }
 
-/** The last complete message on the pipe; null without one, or if somebody else wrote to the pipe. */
+/**
+ * The last complete message on the pipe, a crash before any other; null without one, or if somebody else wrote to the
+ * pipe.
+ */
 export function parseLastWords(text: string): LastWords | null {
+  const crash = parseCrash(text);
+  if (crash !== null) return crash;
   const line = text.split('\n').at(-2);
   if (!line) return null;
   try {

@@ -1,6 +1,7 @@
 // Loaded into every rank before the user's script (node --import). Elsewhere, for example in a worker thread or a
 // process that the script forks with the same flags, the variable is absent and nothing happens.
 
+import { crashSymbol } from './crash-words.ts';
 import { recordErrors } from './error-file.ts';
 import { installLastWords, LAST_WORDS_FD } from './last-words.ts';
 import { installMetrics, METRICS_FD } from './live/rank-metrics.ts';
@@ -9,6 +10,7 @@ const fd = process.env[LAST_WORDS_FD];
 if (fd) {
   delete process.env[LAST_WORDS_FD];
   installLastWords(Number(fd));
+  Object.assign(globalThis, { [crashSymbol]: Number(fd) });
   recordErrors();
 }
 

@@ -9,6 +9,13 @@ import type { RankOutcome } from './rank-process.ts';
 
 /** Without last words the output is the only witness; its end is enough, the whole has been on the terminal. */
 const reportedLines = 10;
+/** What to do about errors whose own words do not say it. */
+const remedies: Readonly<Record<string, string>> = {
+  ERR_REQUIRE_ASYNC_MODULE:
+    'Top-level await needs an ES module: name the script .mts, or put "type": "module" into its package.json.',
+};
+/** Of a native stack. */
+const reportedFrames = 12;
 
 /** The rank that failed first on its own account; else the first that failed; null if none did. */
 export function rootCause(outcomes: readonly RankOutcome[]): RankOutcome | null {
@@ -44,7 +51,8 @@ export function failureReport(
     lines.push('  The launcher did not send it; the kernel does when memory runs out (see dmesg).');
   }
   if (root.pid) lines.push(`  pid ${root.pid} on ${root.host}`);
-  if (!root.lastWords && root.tail.length > 0) {
+  // What a runtime prints before it aborts is the reason.
+  if ((!root.lastWords || isCrash(root.lastWords.error)) && root.tail.length > 0) {
     lines.push(`  last output of rank ${root.rank}:`);
     lines.push(...root.tail.slice(-reportedLines).map((line) => `    ${line}`));
   }
@@ -64,6 +72,9 @@ function errorLines(error: ReportedError): string[] {
   const at = firstUserFrame(error.stack);
   const [first, ...rest] = `${error.name}: ${error.message}`.split('\n');
   const lines = [`  ${first}${at ? `   ${at}` : ''}`, ...rest.map((line) => `  ${line}`)];
+  const remedy = remedies[`${error.fields.code}`];
+  if (remedy) lines.push(`  ${remedy}`);
+  if (isCrash(error)) lines.push(...error.stack.split('\n').filter(Boolean).slice(0, reportedFrames));
   if (error.cause) lines.push(`  caused by ${error.cause.name}: ${error.cause.message.split('\n')[0]}`);
   return lines;
 }
@@ -91,6 +102,11 @@ function pythonFrame(stack: string): { file: string; line: string | undefined } 
   const own = frames.filter(([, file]) => !/\/(site|dist)-packages\//.test(file!));
   const [, file, line] = own.at(-1) ?? frames.at(-1) ?? [];
   return file === undefined ? undefined : { file, line };
+}
+
+/** Told by the native code that crashed; see crash-words.ts. */
+function isCrash(error: ReportedError): boolean {
+  return error.fields.native === true;
 }
 
 /** What became of the other ranks, with the ranks that share it; without those that were stopped. */

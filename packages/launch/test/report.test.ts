@@ -96,6 +96,14 @@ describe('failureReport', () => {
     );
   });
 
+  it('says what to do about top-level await in a script that is no module', () => {
+    const error = Object.assign(new Error('Transform failed'), { code: 'ERR_REQUIRE_ASYNC_MODULE' });
+    const root = thrown(0, 1n, error);
+    expect(reportOf(root, root)).toContain(
+      '\n  Top-level await needs an ES module: name the script .mts, or put "type": "module" into its package.json.\n',
+    );
+  });
+
   it('tells how other ranks failed that said nothing', () => {
     const root = outcome(0, { exitCode: 3, failedNs: 1n });
     const other = outcome(1, { exitCode: 4, failedNs: 2n });
@@ -105,6 +113,69 @@ describe('failureReport', () => {
   it('tells which ranks had ended well, as they may be what the others lost', () => {
     const root = thrown(1, 1n, secondary);
     expect(reportOf(root, outcome(0), root, stopped(2))).toMatch(/\n {2}rank 0 ended with exit code 0$/);
+  });
+});
+
+describe('the words of a native crash', () => {
+  const said = [
+    '{"crash":"SIGSEGV","timeNs":"12","thread":"node","tid":7,"address":"0x10"}',
+    'last call in a group of 2 ranks: allReduce #5, running, train.ts:8',
+    '/opt/lib/coll.node(+0x1f20) [0x7f00]',
+    '/usr/bin/node(_ZN4node5AbortEv+0x1f) [0x55]',
+    '/usr/bin/node(_ZNK2v88internal9HandleMapIN4wideEE3getEi+0x2) [0x56]',
+    '/lib/libc.so.6(abort+0xd3) [0x57]',
+    '/usr/bin/node[0xd3a3c0]',
+    '',
+  ];
+
+  it('are an error with the name of the signal, and the native stack', () => {
+    expect(parseLastWords(said.join('\n'))).toEqual({
+      timeNs: 12n,
+      error: {
+        name: 'SIGSEGV',
+        message:
+          'a fault at address 0x10, in thread node (7)\nlast call in a group of 2 ranks: allReduce #5, running, train.ts:8',
+        stack: [
+          '    at 0x1f20 (coll.node)',
+          '    at node::Abort+0x1f (node)',
+          '    at v8::internal::HandleMap+0x2 (node)',
+          '    at abort+0xd3 (libc.so.6)',
+          '    at 0xd3a3c0 (node)',
+        ].join('\n'),
+        fields: { native: true },
+        cause: null,
+      },
+    });
+  });
+
+  it('go before an error that was told earlier, and may be cut off after their first line', () => {
+    const error = `${JSON.stringify({ timeNs: '3', error: reportError(new Error('before')) })}\n`;
+    expect(parseLastWords(`${error}${said[0]}\nlast ca`)?.error).toMatchObject({
+      name: 'SIGSEGV',
+      stack: '',
+    });
+    expect(parseLastWords(`${error}{"crash":"SIG`)?.error).toMatchObject({ message: 'before' });
+  });
+
+  it('are in the report, with what the rank printed before', () => {
+    const lastWords = parseLastWords(said.join('\n'));
+    const tail = ['FATAL ERROR: out of memory'];
+    const root = outcome(1, { exitCode: null, signal: 'SIGSEGV', failedNs: 1_000_000_000n, lastWords, tail });
+    expect(reportOf(root, stopped(0), root)).toBe(
+      [
+        'rank 1 of 2 failed (SIGSEGV) after 1.0 s; rank 0 was stopped.',
+        '  SIGSEGV: a fault at address 0x10, in thread node (7)',
+        '  last call in a group of 2 ranks: allReduce #5, running, train.ts:8',
+        '    at 0x1f20 (coll.node)',
+        '    at node::Abort+0x1f (node)',
+        '    at v8::internal::HandleMap+0x2 (node)',
+        '    at abort+0xd3 (libc.so.6)',
+        '    at 0xd3a3c0 (node)',
+        '  pid 101 on gpu-a',
+        '  last output of rank 1:',
+        '    FATAL ERROR: out of memory',
+      ].join('\n'),
+    );
   });
 });
 

@@ -51,7 +51,7 @@ describe('a rank that does not make a call', () => {
     const { exitCode, stderr } = await runJob(3, 'elsewhere.ts');
     const what =
       '(recv|allReduce): rank 2 never entered allReduce #1 \\(128 × float32, elsewhere.ts:1[23]\\) within 1000 ms; it is in ' +
-      'recv #0 since [01].\\d s \\(1 × uint8 from rank 0 with tag 3, elsewhere.ts:17\\)';
+      'recv #0 since \\d+\\.\\d s \\(1 × uint8 from rank 0 with tag 3, elsewhere.ts:17\\)';
     expect(sentences(stderr, what)).toEqual(['0', '1', '2']);
     expect(exitCode).toBe(1);
   });
@@ -119,6 +119,17 @@ it('a rank that throws is the root cause, with its line; those that waited for i
       new RegExp(`^\\[${rank}\\] CollectiveError: barrier: rank 1 has closed the group`, 'm'),
     );
   expect(exitCode).toBe(1);
+});
+
+it('a rank that crashes in native code tells where, and its last call; a fault of WebAssembly is no crash', async () => {
+  const { exitCode, stdout, stderr } = await runJob(2, 'crashes.mjs');
+  expect(stdout.match(/^\[[01]\] caught RuntimeError$/gm)).toHaveLength(2);
+  expect(stderr).toMatch(/^ringwise: rank 1 of 2 failed \(SIGABRT\)/m);
+  expect(stderr).toMatch(/^ {2}SIGABRT: raised, in thread \w+ \(\d+\)$/m);
+  expect(stderr).toMatch(/^ {2}last call in a group of 2 ranks: allReduce #0, done, crashes\.mjs:6$/m);
+  expect(stderr).toMatch(/^ {4}at abort\+0x\w+ \(libc/m);
+  expect(stderr).toMatch(/\n {2}rank 0 reported ERR_COLL_PEER_LOST\n$/);
+  expect(exitCode).toBe(128 + 6);
 });
 
 it('a rank that leaves too early is seen in the report, although it ended well', async () => {

@@ -23,12 +23,12 @@ interface Launcher {
 }
 
 describe.skipIf(reason !== null)(
-  `ringwise run on two hosts${reason === null ? '' : ` (skipped: ${reason})`}`,
+  `ringwise run on several hosts${reason === null ? '' : ` (skipped: ${reason})`}`,
   () => {
     let made: Hosts;
     let folder: string;
     beforeEach(() => {
-      made = makeHosts(2);
+      made = makeHosts(3);
       folder = mkdtempSync(join(tmpdir(), 'ringwise-hosts-'));
     });
     afterEach(async () => {
@@ -65,26 +65,36 @@ describe.skipIf(reason !== null)(
       return { child, out, exitCode };
     }
 
-    const scripts: [string, string, string[]][] = [
-      ['a toy', elastic, ['--epochs', '5']],
-      ['MNIST', mnist, []],
+    const scripts: [string, number, string, string[]][] = [
+      ['a toy', 2, elastic, ['--epochs', '5']],
+      ['a toy', 3, elastic, ['--epochs', '5']],
+      ['MNIST', 2, mnist, []],
     ];
     it.each(scripts)(
-      'trains %s to the same parameters as one host with as many ranks',
+      'trains %s on %i hosts to the same parameters as one host with as many ranks',
       {
         timeout: 180_000,
       },
-      async (_, script, args) => {
-        const launchers = [0, 1].map((node) => launch(node, '2', 'two', [], args, script));
+      async (_, hosts, script, args) => {
+        const nodes = Array.from({ length: hosts }, (_, node) => node);
+        const launchers = nodes.map((node) => launch(node, `${hosts}`, 'several', [], args, script));
         const codes = await Promise.all(launchers.map(({ exitCode }) => exitCode));
-        expect(codes, launchers.map(({ out }) => out.text).join('\n')).toEqual([0, 0]);
-        const one = ['run', '--nproc-per-node', '4', script, '--snapshot', join(folder, 'one'), ...args];
+        expect(codes, launchers.map(({ out }) => out.text).join('\n')).toEqual(nodes.map(() => 0));
+        const one = [
+          'run',
+          '--nproc-per-node',
+          `${2 * hosts}`,
+          script,
+          '--snapshot',
+          join(folder, 'one'),
+          ...args,
+        ];
         expect(spawnSync(process.execPath, [command, ...one], { timeout: 90_000 }).status).toBe(0);
-        const [two, single] = await Promise.all(
-          ['two', 'one'].map((name) => loadSafetensors(join(folder, name))),
+        const [several, single] = await Promise.all(
+          ['several', 'one'].map((name) => loadSafetensors(join(folder, name))),
         );
-        expect(Object.keys(two!)).toEqual(Object.keys(single!));
-        for (const [name, tensor] of Object.entries(two!)) {
+        expect(Object.keys(several!)).toEqual(Object.keys(single!));
+        for (const [name, tensor] of Object.entries(several!)) {
           const expected = single![name]!.dataSync() as Float32Array;
           const worst = (tensor.dataSync() as Float32Array).reduce(
             (most, value, index) => Math.max(most, Math.abs(value - expected[index]!)),

@@ -62,6 +62,9 @@ function hasMpi(kind: string): boolean {
   }
 }
 
+const tsx = ['--import', import.meta.resolve('tsx')];
+const example = fileURLToPath(new URL('../../../examples/mnist-ddp.ts', import.meta.url));
+
 const openmpi = has('mpirun.openmpi', '--version');
 describe.skipIf(!openmpi)(`under Open MPI${missing(openmpi)}`, () => {
   it('ranks take their places from it', { timeout: 90_000 }, async () => {
@@ -69,14 +72,12 @@ describe.skipIf(!openmpi)(`under Open MPI${missing(openmpi)}`, () => {
     const { ranks, text } = await said(['mpirun.openmpi', ...flags, process.execPath, rank]);
     expect(ranks, text).toEqual(['openmpi,0,3,6', 'openmpi,1,3,6', 'openmpi,2,3,6']);
   });
-
-  const example = fileURLToPath(new URL('../../../examples/mnist-ddp.ts', import.meta.url));
   it.skipIf(!hasMpi('openmpi'))(
     'the example with DDP runs on the mpi backend',
     { timeout: 180_000 },
     async () => {
       const flags = ['--allow-run-as-root', '--oversubscribe', '-n', '2'];
-      const argv = [process.execPath, '--import', import.meta.resolve('tsx'), example];
+      const argv = [process.execPath, ...tsx, example];
       const { text } = await said(
         ['mpirun.openmpi', ...flags, ...argv],
         { RINGWISE_BACKEND: 'mpi' },
@@ -212,4 +213,22 @@ describe.skipIf(slurmPaths === null)(`under Slurm${missing(slurmPaths !== null)}
     const { ranks, text } = await said(argv, { ...slurm.env, RINGWISE_SECRET: 'of the test' });
     expect(ranks, text).toEqual([0, 1, 2, 3].map((each) => `ringwise,${each},4,10`));
   });
+
+  // What Debian's Slurm and MPIs speak with each other.
+  for (const [mpi, kind] of [
+    ['pmix', 'openmpi'],
+    ['pmi2', 'mpich'],
+  ] as const) {
+    it.skipIf(!hasMpi(kind))(
+      `the example with DDP runs on ${kind} by srun --mpi=${mpi}`,
+      { timeout: 240_000 },
+      async () => {
+        slurm = await startSlurm(slurmPaths!, folder);
+        const where = { MASTER_ADDR: '127.0.0.1', MASTER_PORT: await freePort(), RINGWISE_BACKEND: 'mpi' };
+        const argv = [slurm.srun, `--mpi=${mpi}`, '-N2', '-n2', process.execPath, ...tsx, example];
+        const { text } = await said(argv, { ...slurm.env, ...where }, 180_000);
+        expect(text).toContain('replicas in sync');
+      },
+    );
+  }
 });

@@ -35,7 +35,8 @@ export function findSlurm(): SlurmPaths | null {
 export async function startSlurm({ root, suffix }: SlurmPaths, folder: string): Promise<Slurm> {
   const library = join(root, 'usr/lib/x86_64-linux-gnu');
   const state = join(folder, 'slurm');
-  mkdirSync(join(state, 'state'), { recursive: true });
+  // Nodes with one folder for temporary files would meet in it: PMIx names its own there by the job.
+  for (const each of ['state', 'tmp.n1', 'tmp.n2']) mkdirSync(join(state, each), { recursive: true });
   const file = join(state, 'slurm.conf');
   const [control, ...nodes] = await freePorts(3);
   writeFileSync(file, configuration(join(library, 'slurm-wlm'), state, control!, nodes));
@@ -104,6 +105,7 @@ SlurmdUser=root
 PluginDir=${plugins}
 StateSaveLocation=${state}/state
 SlurmdSpoolDir=${state}/spool.%n
+TmpFS=${state}/tmp.%n
 SlurmctldPidFile=${state}/ctld.pid
 SlurmdPidFile=${state}/slurmd.%n.pid
 SlurmctldLogFile=${state}/ctld.log

@@ -1,0 +1,67 @@
+// What a native crash leaves on the pipe of last words: a line of JSON from native/base/crash_words.cc, lines about the
+// last calls of its groups, and the native stack. It becomes an error like any other: named after the signal.
+
+import type { LastWords } from './last-words.ts';
+
+/** Under this shared symbol a rank's process says where crashes may be told; the addon that finds it listens for them. */
+export const crashSymbol = Symbol.for('ringwise.crashFd');
+
+const maxLines = 48;
+
+interface Crash {
+  readonly crash: string;
+  readonly timeNs: string;
+  readonly thread: string;
+  readonly tid: number;
+  readonly address?: string;
+  readonly sender?: number;
+}
+
+/** The crash that is told last in what a rank has said; null if there is none, or if it was cut off in its first line. */
+export function parseCrash(text: string): LastWords | null {
+  const lines = text.split('\n').slice(0, -1);
+  const first = lines.findLastIndex((line) => line.startsWith('{"crash":'));
+  if (first < 0) return null;
+  try {
+    const crash = JSON.parse(lines[first]!) as Crash;
+    const rest = lines.slice(first + 1, first + 1 + maxLines);
+    const calls = rest.filter((line) => line.startsWith('last call '));
+    const frames = rest.filter((line) => !line.startsWith('last call ')).map(readable);
+    const message = [sentence(crash), ...calls].join('\n');
+    const stack = frames.map((frame) => `    at ${frame}`).join('\n');
+    const fields = { native: true };
+    return {
+      timeNs: BigInt(crash.timeNs),
+      error: { name: crash.crash, message, stack, fields, cause: null },
+    };
+  } catch {
+    return null;
+  }
+}
+
+function sentence({ thread, tid, address, sender }: Crash): string {
+  const what = address ? `a fault at address ${address}` : sender ? `sent by process ${sender}` : 'raised';
+  return `${what}, in thread ${thread} (${tid})`;
+}
+
+/** "/usr/bin/node(_ZN4node5AbortEv+0x1f) [0x5581]" is "node::Abort+0x1f (node)", "/usr/bin/node[0x5581]" is "0x5581 (node)". */
+function readable(frame: string): string {
+  const [, file, symbol, offset, address] =
+    /^(.*?)(?:\((.*?)(\+0x[0-9a-f]+)?\))? ?\[(0x[0-9a-f]+)\]$/.exec(frame) ?? [];
+  if (file === undefined) return frame;
+  const place = symbol ? `${qualifiedName(symbol)}${offset ?? ''}` : (offset?.slice(1) ?? address);
+  return `${place} (${file.slice(file.lastIndexOf('/') + 1)})`;
+}
+
+/** The name in a mangled C++ symbol, without template arguments and parameters; others as they are. */
+function qualifiedName(symbol: string): string {
+  let rest = /^_ZN[KVRO]*(.*)/.exec(symbol)?.[1] ?? /^_Z(\d.*)/.exec(symbol)?.[1] ?? '';
+  const parts: string[] = [];
+  for (;;) {
+    const [digits] = /^\d+/.exec(rest) ?? [];
+    if (digits === undefined) break;
+    parts.push(rest.slice(digits.length, digits.length + Number(digits)));
+    rest = rest.slice(digits.length + Number(digits));
+  }
+  return parts.length > 0 ? parts.join('::') : symbol;
+}
