@@ -5,8 +5,10 @@
 //
 // Each round runs bench/ddp-step.ts on all ranks, on one, and then each python that has torch. A line per job: samples or
 // tokens per second of all ranks, medians of the rounds; `overPeer` = ours over the fastest peer's; `overAlone` = DDP over the
-// same processes that do not talk, ours and each peer's; `worldOne` = the step of one rank with DDP over the bare one;
-// `exposed` = the share of the step that the program waits for communication; `ok` = losses agree within 1e-3. Exits with
+// same processes that do not talk, ours and each peer's; `worldOne` = the step of one rank with DDP over the bare one, the mean of
+// the rounds, in every other of which the bare one comes first;
+// `exposed` = the share of the step that the program waits for communication; `steps` = both ratios
+// from medians of steps instead, which other programs on the machine disturb less; `ok` = losses agree within 1e-3. Exits with
 // 1 where they do not.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -48,7 +50,7 @@ const jobs = { mlp, gpt };
 const ranks = Number(values.ranks);
 const median = (list: readonly number[]): number => list.toSorted((a, b) => a - b)[list.length >> 1]!;
 
-function runOurs({ job, batch, steps }: Task, processes: number): Line {
+function runOurs({ job, batch, steps }: Task, processes: number, isAloneFirst: boolean): Line {
   const launcher = ['ringwise', 'run', '--nproc-per-node', String(processes)];
   const rank = join(import.meta.dirname, 'ddp-step.ts');
   const args = [
@@ -62,6 +64,7 @@ function runOurs({ job, batch, steps }: Task, processes: number): Line {
     String(steps),
     '--rounds',
     '1',
+    ...(isAloneFirst ? ['--alone-first'] : []),
   ];
   const out = execFileSync('npx', args, {
     encoding: 'utf8',
@@ -101,25 +104,32 @@ const pythons = values.python.split(',').filter((python) => {
 });
 for (const name of values.job.split(',') as Task['job'][]) {
   const { batch, rate } = jobs[name];
-  const steps = Number(values.steps ?? (name === 'mlp' ? 400 : 20));
+  const count = Number(values.steps ?? (name === 'mlp' ? 400 : 20));
   const task: Task = {
     job: name,
     batch: Number(values.batch ?? batch),
-    steps,
-    warmup: Math.max(20, steps >> 3),
+    steps: count,
+    warmup: Math.max(20, count >> 3),
   };
   const folder = mkdtempSync(join(tmpdir(), 'ddp-peers-'));
   try {
     writeTask(folder, task);
     const [ours, single, theirs]: [Line[], Line[], Line[][]] = [[], [], pythons.map(() => [])];
     for (let round = 0; round < Number(values.rounds); round++) {
-      ours.push(runOurs(task, ranks));
-      single.push(runOurs(task, 1));
+      ours.push(runOurs(task, ranks, round % 2 === 1));
+      single.push(runOurs(task, 1, round % 2 === 1));
       for (const [i, python] of pythons.entries()) theirs[i]!.push(runPeer(python, folder));
     }
     const rateOf = (lines: readonly Line[]): number =>
       median(lines.map((line) => line[rate as 'samplesPerSecond']!));
     const peers = theirs.map(rateOf);
+    const stepOf = (lines: readonly Line[]): number => median(lines.map(({ stepUs }) => stepUs));
+    const steps = {
+      overPeer: peers.length === 0 ? null : Math.min(...theirs.map(stepOf)) / stepOf(ours),
+      overAlone: [ours, ...theirs].map((lines) =>
+        median(lines.map(({ stepUs, aloneStepUs }) => aloneStepUs / stepUs)),
+      ),
+    };
     const ok = theirs.flat().every(({ losses }) => agree(losses, ours[0]!.losses));
     if (!ok) process.exitCode = 1;
     const line = {
@@ -129,8 +139,10 @@ for (const name of values.job.split(',') as Task['job'][]) {
       peers,
       overPeer: peers.length === 0 ? null : rateOf(ours) / Math.max(...peers),
       overAlone: [ours, ...theirs].map((lines) => median(lines.map(({ ratio }) => ratio))),
-      worldOne: median(single.map(({ stepUs, aloneStepUs }) => stepUs / aloneStepUs)),
+      worldOne:
+        single.reduce((sum, { stepUs, aloneStepUs }) => sum + stepUs / aloneStepUs, 0) / single.length,
       exposed: median(ours.map(({ exposedUs, stepUs }) => exposedUs! / stepUs)),
+      steps,
       ok,
     };
     const short = (_: string, value: unknown) =>

@@ -175,6 +175,7 @@ const brightnessOf = (shade: number): number => 30 + 4 * shade;
 
 async function images(folder: string): Promise<void> {
   for (const [batchSize, side, size] of [
+    [2, 32, 32],
     [16, 32, 32],
     [32, 32, 32],
     [8, 96, 64],
