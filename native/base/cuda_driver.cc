@@ -15,9 +15,8 @@ std::string text_of(const Driver& d, int status) {
 
 /// The first function that the library lacks, or null.
 const char* bind(Driver& d) {
-#define RINGWISE_BIND(name, arguments)                                   \
-  d.name = reinterpret_cast<int(*) arguments>(d.library.symbol(#name)); \
-  if (!d.name) return #name;
+#define RINGWISE_BIND(name, arguments) \
+  if (!d.library.bind(#name, d.name)) return #name;
   RINGWISE_DRIVER_FUNCTIONS(RINGWISE_BIND)
 #undef RINGWISE_BIND
   return nullptr;

@@ -24,6 +24,12 @@ class SharedLibrary {
   bool is_open() const { return handle_ != nullptr; }
   /// Null when the library has no such symbol.
   void* symbol(const char* name) const;
+  /// The same, as a function. False when the library has none of that name.
+  template <class Function>
+  bool bind(const char* name, Function*& function) const {
+    function = reinterpret_cast<Function*>(symbol(name));
+    return function != nullptr;
+  }
   /// Where it was found; empty when it was not.
   const std::string& path() const { return path_; }
   /// Every path that did not load, with the reason, in the order in which they were tried.

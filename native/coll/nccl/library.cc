@@ -6,23 +6,19 @@ namespace {
 
 /// The first function that the library lacks, or null.
 const char* bind(Library& n) {
-#define RINGWISE_BIND(name, arguments)                               \
-  n.name = reinterpret_cast<int(*) arguments>(n.file.symbol(#name)); \
-  if (!n.name) return #name;
+#define RINGWISE_BIND(name, arguments) \
+  if (!n.file.bind(#name, n.name)) return #name;
   RINGWISE_NCCL_FUNCTIONS(RINGWISE_BIND)
 #undef RINGWISE_BIND
-  n.ncclGetErrorString = reinterpret_cast<const char* (*)(int)>(n.file.symbol("ncclGetErrorString"));
-  n.ncclGetLastError = reinterpret_cast<const char* (*)(Comm)>(n.file.symbol("ncclGetLastError"));
-  return !n.ncclGetErrorString ? "ncclGetErrorString" : !n.ncclGetLastError ? "ncclGetLastError" : nullptr;
+  if (!n.file.bind("ncclGetErrorString", n.ncclGetErrorString)) return "ncclGetErrorString";
+  return n.file.bind("ncclGetLastError", n.ncclGetLastError) ? nullptr : "ncclGetLastError";
 }
 
 Library load() {
   Library n;
   n.file = SharedLibrary({"RINGWISE_LIBNCCL", {"libnccl.so.2", "libnccl.so"}, {"nccl/lib"}});
   if (!n.file.is_open()) {
-    n.reason = "libnccl was not found: ";
-    for (const std::string& failure : n.file.tried()) n.reason += failure + "; ";
-    n.reason.resize(n.reason.size() - 2);
+    n.reason = "libnccl was not found: " + n.file.failures();
     return n;
   }
   const char* const missing = bind(n);

@@ -67,7 +67,7 @@ inline void pack_columns(float* out, size_t width, const float* a, size_t step, 
       });
     };
     size_t p = 0;
-    for (; p + kLanes <= k; p += kLanes) pack(p, kLanes, [](const float* from) RINGWISE_INLINE { return load(from); });
+    for (; p + kLanes <= k; p += kLanes) pack(p, kLanes, [&](const float* from) RINGWISE_INLINE { return load(from); });
     if (p < k) pack(p, k - p, [&](const float* from) RINGWISE_INLINE { return load_partial(from, k - p); });
   }
 }

@@ -18,13 +18,11 @@ namespace {
 std::atomic<bool> is_tf32_allowed = false;
 
 const char* bind(CublasLt& lt) {
-#define RINGWISE_BIND(name, arguments)                                    \
-  lt.name = reinterpret_cast<int(*) arguments>(lt.library.symbol(#name)); \
-  if (!lt.name) return #name;
+#define RINGWISE_BIND(name, arguments) \
+  if (!lt.library.bind(#name, lt.name)) return #name;
   RINGWISE_CUBLASLT_FUNCTIONS(RINGWISE_BIND)
 #undef RINGWISE_BIND
-  lt.cublasLtGetVersion = reinterpret_cast<size_t (*)()>(lt.library.symbol("cublasLtGetVersion"));
-  return lt.cublasLtGetVersion ? nullptr : "cublasLtGetVersion";
+  return lt.library.bind("cublasLtGetVersion", lt.cublasLtGetVersion) ? nullptr : "cublasLtGetVersion";
 }
 
 CublasLt load() {

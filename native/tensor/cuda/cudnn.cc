@@ -5,13 +5,11 @@ namespace ringwise::tensor::cuda {
 namespace {
 
 const char* bind(Cudnn& dnn) {
-#define RINGWISE_BIND(name, arguments)                                      \
-  dnn.name = reinterpret_cast<int(*) arguments>(dnn.library.symbol(#name)); \
-  if (!dnn.name) return #name;
+#define RINGWISE_BIND(name, arguments) \
+  if (!dnn.library.bind(#name, dnn.name)) return #name;
   RINGWISE_CUDNN_FUNCTIONS(RINGWISE_BIND)
 #undef RINGWISE_BIND
-  dnn.cudnnGetVersion = reinterpret_cast<size_t (*)()>(dnn.library.symbol("cudnnGetVersion"));
-  return dnn.cudnnGetVersion ? nullptr : "cudnnGetVersion";
+  return dnn.library.bind("cudnnGetVersion", dnn.cudnnGetVersion) ? nullptr : "cudnnGetVersion";
 }
 
 Cudnn load() {

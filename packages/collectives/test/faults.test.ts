@@ -1,30 +1,19 @@
 // What becomes of a group when one of its processes is killed or stopped in the middle of each verb.
-import { type StoreServer, serveStore, TcpStore } from '@ringwise/store';
 import { startRanks } from '@ringwise/testing';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { callNames } from './calls.ts';
+import { isAlive, useControl } from './control.ts';
 
 const module = new URL('./host-ranks.ts', import.meta.url);
 const victim = 1;
 
 describe.each(callNames)('in the middle of %s', (name) => {
-  let server: StoreServer;
-  let control: TcpStore;
-  beforeEach(async () => {
-    server = await serveStore();
-    control = await TcpStore.connect({ host: server.host, port: server.port });
-  });
-  afterEach(async () => {
-    await control.close();
-    await server.close();
-  });
+  const control = useControl();
 
   /** Three ranks that are at work. */
   async function startWork(sync: boolean, timeoutMs: number) {
-    const ranks = await startRanks(3, module, 'callForever', { args: [server.port, name, sync, timeoutMs] });
-    await expect
-      .poll(() => control.add('ready', 0), { timeout: 20_000, interval: 5 })
-      .toBeGreaterThanOrEqual(3);
+    const ranks = await startRanks(3, module, 'callForever', { args: [control.port, name, sync, timeoutMs] });
+    await control.allReady(3);
     return ranks;
   }
 
@@ -55,12 +44,3 @@ describe.each(callNames)('in the middle of %s', (name) => {
       expect(survivor.endedAtMs - stoppedAtMs).toBeLessThan(timeoutMs + 1_500);
   });
 });
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
-}

@@ -1,9 +1,9 @@
 // The nccl backend on a device and a libnccl that are software (native/test/software_gpu), where these have been built.
-import { type StoreServer, serveStore, TcpStore } from '@ringwise/store';
 import { startRanks, values, withRanks } from '@ringwise/testing';
-import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { mismatchKinds } from '../src/testing/failures.ts';
 import { backendContract } from '../src/testing.ts';
+import { useControl } from './control.ts';
 import { isThere } from './device-twin.ts';
 import { Pool, type Starter } from './pool.ts';
 
@@ -82,22 +82,11 @@ describe.skipIf(!isThere)(`nccl${isThere ? '' : ' (skipped: no software device h
   });
 
   describe('when a rank is killed', () => {
-    let server: StoreServer;
-    let control: TcpStore;
-    beforeEach(async () => {
-      server = await serveStore();
-      control = await TcpStore.connect({ host: server.host, port: server.port });
-    });
-    afterEach(async () => {
-      await control.close();
-      await server.close();
-    });
+    const control = useControl();
 
     it.each([false, true])('the others are told its name, and make a new group (sync: %s)', async (sync) => {
-      const started = await startRanks(3, module, 'survive', { args: [server.port, sync] });
-      await expect
-        .poll(() => control.add('ready', 0), { timeout: 20_000, interval: 5 })
-        .toBeGreaterThanOrEqual(3);
+      const started = await startRanks(3, module, 'survive', { args: [control.port, sync] });
+      await control.allReady(3);
       const killedAtMs = Date.now();
       started.kill(1);
       const results = await started.results;

@@ -1,26 +1,17 @@
 // Those that are left after a loss go on as a smaller group: real processes, killed and stopped.
-import { type StoreServer, serveStore, TcpStore } from '@ringwise/store';
 import { startRanks, values } from '@ringwise/testing';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { init, loopbackGroups } from '../src/index.ts';
+import { isAlive, useControl } from './control.ts';
 
 const module = new URL('./host-ranks.ts', import.meta.url);
 
 describe('shrink()', () => {
-  let server: StoreServer;
-  let control: TcpStore;
-  beforeEach(async () => {
-    server = await serveStore();
-    control = await TcpStore.connect({ host: server.host, port: server.port });
-  });
-  afterEach(async () => {
-    await control.close();
-    await server.close();
-  });
+  const control = useControl();
 
   async function startWork(waitMs: number) {
-    const ranks = await startRanks(4, module, 'shrinkAfterLoss', { args: [server.port, waitMs] });
-    await expect.poll(() => control.add('ready', 0), { timeout: 20_000, interval: 5 }).toBe(4);
+    const ranks = await startRanks(4, module, 'shrinkAfterLoss', { args: [control.port, waitMs] });
+    await control.allReady(4);
     return ranks;
   }
 
@@ -66,12 +57,3 @@ describe('shrink()', () => {
     await expect(alone.shrink()).rejects.toThrow('the group is closed');
   });
 });
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
-}

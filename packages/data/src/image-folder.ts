@@ -1,6 +1,7 @@
 // A folder with a subfolder of images per class, as torchvision's ImageFolder has it. Decoding runs on libuv's threads, all
 // images of a batch at once.
 import { readdirSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';
 import { checkIndex, checkInteger } from './check.ts';
 import type { Dataset, Indices } from './dataset.ts';
@@ -108,7 +109,8 @@ export class ImageFolder implements Dataset<ImageSample, ImageBatch> {
     const path = this.paths[index]!;
     let pixels: Buffer;
     try {
-      pixels = await this.#sharp(path)
+      // libvips opens a path several times to find out what it is, which costs as much as decoding a small picture.
+      pixels = await this.#sharp(await readFile(path))
         .resize(width, height, { fit: 'cover' })
         .removeAlpha()
         .toColourspace(channels === 1 ? 'b-w' : 'srgb')

@@ -23,7 +23,7 @@ export class WorkerPool {
 
   async load<B>(indices: Indices): Promise<B> {
     const thread = this.#threads[this.#turn++ % this.#threads.length]!;
-    const loaded = await thread.ask({ indices: Int32Array.from(indices) });
+    const loaded = await thread.ask({ indices: new Int32Array(indices) });
     return loaded!.batch as B;
   }
 

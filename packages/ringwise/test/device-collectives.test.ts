@@ -1,64 +1,25 @@
 // The host backend with tensors of a CUDA device. It is the software device, where copies run as late as they may: what
 // does not wait for them is wrong in every run.
 import { existsSync } from 'node:fs';
-import { deserialize, serialize } from 'node:v8';
-import { backendContract, type Outcome, type ScenarioName } from '@ringwise/collectives/testing';
-import { type StoreServer, serveStore, TcpStore } from '@ringwise/store';
+import { backendContract } from '@ringwise/collectives/testing';
 import { startRanks, values, withRanks } from '@ringwise/testing';
 import { afterAll, describe, expect, it } from 'vitest';
+import { Pool, type Starter } from '../../collectives/test/pool.ts';
 import { driver } from './device-ranks.ts';
 
 const module = new URL('./device-ranks.ts', import.meta.url);
 const isThere = existsSync(driver);
 
-/** Processes that run scenarios for the suite as long as it asks. */
-class Ranks {
-  readonly #size: number;
-  readonly #server: StoreServer;
-  readonly #control: TcpStore;
-  readonly #ended: Promise<unknown>;
-  #commands = 0;
-
-  private constructor(size: number, server: StoreServer, control: TcpStore, ended: Promise<unknown>) {
-    this.#size = size;
-    this.#server = server;
-    this.#control = control;
-    this.#ended = ended;
-    ended.catch(() => {}); // told by the run that it breaks, and by end()
-  }
-
-  static async start(size: number): Promise<Ranks> {
-    const server = await serveStore();
-    const { host, port } = server;
-    const control = await TcpStore.connect({ host, port, timeoutMs: 30_000 });
-    const ranks = await startRanks(size, module, 'serveOnDevice', { args: [port], timeoutMs: 600_000 });
-    return new Ranks(size, server, control, ranks.results.then(values));
-  }
-
-  async run(scenario: ScenarioName, args: readonly unknown[]): Promise<Outcome[]> {
-    const n = this.#commands++;
-    await this.#control.set(`command/${n}`, serialize([scenario, args]));
-    const keys = Array.from({ length: this.#size }, (_, rank) => `outcome/${n}/${rank}`);
-    const broken = this.#ended.then(() => {
-      throw new Error('the ranks ended before the scenario did');
-    });
-    const outcomes = await Promise.race([this.#control.multiGet(keys), broken]);
-    return outcomes.map((bytes) => deserialize(bytes) as Outcome);
-  }
-
-  async end(): Promise<void> {
-    await this.#control.set(`command/${this.#commands}`, serialize(null));
-    await this.#ended;
-    await this.#control.close();
-    await this.#server.close();
-  }
-}
+const serving: Starter = async (size, port) => {
+  const started = await startRanks(size, module, 'serveOnDevice', { args: [port], timeoutMs: 600_000 });
+  return { ended: started.results.then(values) };
+};
 
 describe.skipIf(!isThere)('collectives on memory of a device', () => {
-  const pools = new Map<number, Promise<Ranks>>();
+  const pools = new Map<number, Promise<Pool>>();
   backendContract({ describe, it, expect }, 'host, on memory of a device', {
     run: async (size, scenario, args) => {
-      if (!pools.has(size)) pools.set(size, Ranks.start(size));
+      if (!pools.has(size)) pools.set(size, Pool.start(size, serving));
       return (await pools.get(size)!).run(scenario, args);
     },
     skip: [
