@@ -14,7 +14,7 @@ import { prometheusText } from './prometheus.ts';
 import type { Sink } from './sink.ts';
 import { openSinks } from './sinks.ts';
 import { statusLine, statusText } from './status-line.ts';
-import { serveUi, type UiServer } from './ui-server.ts';
+import type { UiServer } from './ui-server.ts';
 
 export interface Monitor {
   /** What happens to the ranks of this host; absent if nobody looks. */
@@ -162,6 +162,7 @@ async function openPage(
     server.send(feed.changes(clockMs()));
     return feed.whole(clockMs());
   };
+  const { serveUi } = await import('./ui-server.ts'); // only now: node:http costs every start 5 ms
   const server: UiServer = await serveUi(address, { whole, prometheus: () => prometheusText(view) });
   say(`live page at ${server.url}`);
   return {
