@@ -13,6 +13,7 @@
 
 #include "node/tensor_call.h"
 #include "node/tensor_cuda.h"
+#include "node/tensor_loan.h"
 
 namespace ringwise::node {
 
@@ -41,6 +42,9 @@ class TensorAddon final : public Napi::Addon<TensorAddon> {
  public:
   TensorAddon(Napi::Env env, Napi::Object exports) {
     DefineAddon(exports, {InstanceMethod<&TensorAddon::padding>("padding"), InstanceMethod<&TensorAddon::adopt>("adopt"),
+                          InstanceMethod<&TensorAddon::buffer_at>("bufferAt"),
+                          InstanceMethod<&TensorAddon::borrow>("borrow"),
+                          InstanceMethod<&TensorAddon::address>("address"),
                           InstanceMethod<&TensorAddon::free>("free"), InstanceMethod<&TensorAddon::memory>("memory"),
                           InstanceMethod<&TensorAddon::use_cpu>("useCpu"),
                           InstanceMethod<&TensorAddon::num_threads>("numThreads"),
@@ -74,6 +78,40 @@ class TensorAddon final : public Napi::Addon<TensorAddon> {
       if (!holds(type, dtype)) throw std::invalid_argument("adopt: the array does not hold elements of this dtype.");
       auto keeper = std::make_shared<Napi::ObjectReference>(Napi::Persistent(info[0].As<Napi::Object>()));
       return Napi::Number::New(info.Env(), state_.blocks.add({std::move(keeper), data, dtype, count})).As<Napi::Value>();
+    });
+  }
+
+  /// (address, bytes) → ArrayBuffer over memory of another library
+  Napi::Value buffer_at(const Napi::CallbackInfo& info) {
+    return guarded(info, [&] {
+      bool is_exact = false;
+      auto* data = reinterpret_cast<void*>(info[0].As<Napi::BigInt>().Uint64Value(&is_exact));
+      const auto bytes = static_cast<size_t>(info[1].As<Napi::Number>().Int64Value());
+      return Napi::ArrayBuffer::New(info.Env(), data, bytes).As<Napi::Value>();
+    });
+  }
+
+  /// (typed array over buffer_at, dtype, owner, release or null) → handle. The owner is let go, the array emptied and `release`
+  /// called by `free`.
+  Napi::Value borrow(const Napi::CallbackInfo& info) {
+    return guarded(info, [&] {
+      const auto array = info[0].As<Napi::TypedArray>();
+      const auto dtype = static_cast<DType>(info[1].As<Napi::Number>().Int32Value());
+      if (!holds(array.TypedArrayType(), dtype)) throw std::invalid_argument("borrow: the array does not hold elements of this dtype.");
+      const auto loan = std::make_shared<HostLoan>(info[2].As<Napi::Object>(), array.ArrayBuffer());
+      void* data = static_cast<char*>(array.ArrayBuffer().Data()) + array.ByteOffset();
+      const int32_t handle = state_.blocks.add({loan, data, dtype, array.ElementLength()});
+      loan->release_by(info[3]);  // nothing fails any more
+      return Napi::Number::New(info.Env(), handle).As<Napi::Value>();
+    });
+  }
+
+  /// (handle) → where the memory begins
+  Napi::Value address(const Napi::CallbackInfo& info) {
+    return guarded(info, [&] {
+      const Block* block = state_.blocks.find(info[0].As<Napi::Number>().Int32Value());
+      if (!block) throw std::invalid_argument("address: this memory has been freed. This is a bug in @ringwise/tensor.");
+      return Napi::BigInt::New(info.Env(), static_cast<uint64_t>(reinterpret_cast<uintptr_t>(block->data))).As<Napi::Value>();
     });
   }
 

@@ -2,10 +2,12 @@
 
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
 #include "node/tensor_guard.h"
+#include "node/tensor_loan.h"
 #include "tensor/cuda/cublas_lt.h"
 #include "tensor/cuda/cudnn.h"
 #include "tensor/cuda/info.h"
@@ -63,7 +65,8 @@ Napi::Value cuda_alloc(const Napi::CallbackInfo& info) {
   });
 }
 
-/// (device, dtype, count, address, owner) → handle. The owner lives as long as anything works with the memory.
+/// (device, dtype, count, address, owner, stream or null, release or null) → handle. The owner is let go, and `release`
+/// called, when nothing works with the memory any more; of a stream, when it comes after all that does.
 Napi::Value cuda_adopt(const Napi::CallbackInfo& info) {
   auto* state = static_cast<TensorState*>(info.Data());
   return guarded(info, [&] {
@@ -75,19 +78,15 @@ Napi::Value cuda_adopt(const Napi::CallbackInfo& info) {
     if (!is_exact || reinterpret_cast<uintptr_t>(data) % byte_size(dtype) != 0) {
       throw std::invalid_argument("cuda: the address is not one of an element.");
     }
-    auto owner = std::make_shared<Napi::ObjectReference>(Napi::Persistent(info[4].As<Napi::Object>()));
-    const Block block{std::make_shared<Piece>(entered(index), data, std::move(owner)), data, dtype, count, index};
+    std::optional<tensor::cuda::Stream> owners;
+    if (!info[5].IsNull()) {
+      owners = reinterpret_cast<tensor::cuda::Stream>(info[5].As<Napi::BigInt>().Uint64Value(&is_exact));
+    }
+    Device& device = entered(index);
+    const auto loan = std::make_shared<Loan>(info[4].As<Napi::Object>());
+    const Block block{std::make_shared<Piece>(device, data, loan, owners), data, dtype, count, index};
+    loan->release_by(info[6]);  // nothing fails any more
     return Napi::Number::New(info.Env(), state->blocks.add(block)).As<Napi::Value>();
-  });
-}
-
-/// (handle) → where the memory begins
-Napi::Value cuda_address(const Napi::CallbackInfo& info) {
-  auto* state = static_cast<TensorState*>(info.Data());
-  return guarded(info, [&] {
-    const Block* block = state->blocks.find(integer(info, 0));
-    if (!block || block->device < 0) throw std::invalid_argument("cuda: the handle names no device memory. This is a bug in @ringwise/tensor.");
-    return Napi::BigInt::New(info.Env(), static_cast<uint64_t>(reinterpret_cast<uintptr_t>(block->data))).As<Napi::Value>();
   });
 }
 
@@ -254,7 +253,6 @@ void define_cuda(Napi::Env env, Napi::Object exports, TensorState* state) {
   define("cudaAllowTf32", &cuda_allow_tf32);
   define("cudaAlloc", &cuda_alloc);
   define("cudaAdopt", &cuda_adopt);
-  define("cudaAddress", &cuda_address);
   define("cudaUpload", &cuda_upload);
   define("cudaDownload", &cuda_download);
   define("cudaDownloadAsync", &cuda_download_async);

@@ -202,6 +202,16 @@ Event Device::mark() {
   return event;
 }
 
+void Device::order(Stream before, Stream after) {
+  if (before == after) return;
+  const std::lock_guard lock(retired_mutex_);
+  const Event event = take_event();
+  int status = driver().cuEventRecord(event, before);
+  if (status == kSuccess) status = driver().cuStreamWaitEvent(after, event, 0);
+  spare_events_.push_back(event);  // the wait is for the place that it has marked now
+  check(status, "cuStreamWaitEvent");
+}
+
 bool Device::is_passed(Event mark) {
   const int status = driver().cuEventQuery(mark);
   if (status == kNotReady) return false;
@@ -370,8 +380,25 @@ Piece::Piece(Device& device, size_t bytes)
   data_ = from_->allocate(bytes, device.work_stream().number);
 }
 
+Piece::Piece(Device& device, void* data, std::shared_ptr<void> owner, std::optional<Stream> owners)
+    : device_(device), data_(data), owner_(std::move(owner)), owners_(owners) {
+  if (owners_) device_.order(*owners_, device_.stream());
+}
+
+/// A stream that cannot be ordered any more belongs to a device that has failed, which every later call says.
+void Piece::give_back() noexcept {
+  try {
+    device_.enter();
+    for (uint32_t rest = streams_; rest != 0; rest &= rest - 1) {
+      device_.order(device_.stream_of(static_cast<uint32_t>(std::countr_zero(rest))).handle, *owners_);
+    }
+  } catch (const std::exception&) {
+  }
+}
+
 Piece::~Piece() {
   const uint32_t others = streams_ & ~own_;
+  if (owners_) give_back();
   if (!from_) return;
   if (others == 0) from_->free(data_);
   else device_.retire(std::shared_ptr<void>(data_, [from = std::move(from_)](void* data) { from->free(data); }), others);

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -79,6 +80,8 @@ class Device {
   void retire(std::shared_ptr<void> memory, Event mark);
   /// The place that the calling thread's stream has come to. Belongs to the caller, until is_passed() or retire() takes it.
   Event mark();
+  /// What `after` is given from now on waits for all that `before` has been given.
+  void order(Stream before, Stream after);
   /// Whether all before the mark has ended; the mark is gone then.
   bool is_passed(Event mark);
   /// Gives what is free back to the driver. Nothing may be running.
@@ -174,8 +177,9 @@ class Piece {
  public:
   /// New memory for the calling thread's stream. Throws OutOfMemory.
   Piece(Device& device, size_t bytes);
-  /// Memory that `owner` keeps.
-  Piece(Device& device, void* data, std::shared_ptr<void> owner) : device_(device), data_(data), owner_(std::move(owner)) {}
+  /// Memory that `owner` keeps. Where the owner's own stream is told, what the calling thread's stream is given from now on
+  /// comes after it, and the owner is let go once that stream comes after all that works with the memory.
+  Piece(Device& device, void* data, std::shared_ptr<void> owner, std::optional<Stream> owners);
   /// Gives the memory back for when all that works with it has ended.
   ~Piece();
   Piece(const Piece&) = delete;
@@ -186,11 +190,14 @@ class Piece {
   void used_on(uint32_t stream) { streams_ |= 1u << stream; }
 
  private:
+  void give_back() noexcept;
+
   Device& device_;
   std::shared_ptr<CachingAllocator> from_;
   void* data_;
   uint32_t own_ = 0, streams_ = 0;  // a bit for each stream
   std::shared_ptr<void> owner_;
+  std::optional<Stream> owners_;
 };
 
 /// Notes that what the calling thread starts next works with this memory of a device.

@@ -1,6 +1,5 @@
-// What a kernel set offers for CUDA devices beyond computing: streams, events, captured steps and memory of others. Devices
+// What a kernel set offers for CUDA devices beyond computing: streams, events, captured steps and pinned memory. Devices
 // and streams are numbers; stream 0 is the main one of a device. Events and steps belong to the device they were made for.
-import type { DType } from './dtype.ts';
 import type { Memory } from './kernels.ts';
 import type { OptimizerNumbers } from './recording.ts';
 
@@ -54,8 +53,4 @@ export interface DeviceControl {
   readonly startWrite: (memory: Memory, offset: number, array: ArrayBufferView) => void;
   /** Fills an array of pinned memory with the elements from `offset`, in the order of the stream. */
   readonly startRead: (memory: Memory, offset: number, pinned: ArrayBufferView) => void;
-  /** Where the memory lies on its device. */
-  readonly address: (memory: Memory) => bigint;
-  /** Memory of somebody else, whose `owner` is kept as long as anything works with it. */
-  readonly adopt: (device: number, dtype: DType, count: number, address: bigint, owner: object) => Memory;
 }

@@ -96,6 +96,31 @@ export const nothingPins = (cause: unknown): TensorError =>
     cause,
   );
 
+export const noAddresses = (): TensorError =>
+  deviceError(
+    'reference kernels: memory has no address that other libraries could use. Unset RINGWISE_KERNELS to take the native ones.',
+  );
+
+// Handles.
+
+export const badHandle = (what: string, expected: string, got: unknown): TensorError =>
+  argument(`fromHandle: expected ${what} ${expected}, got ${got}.`);
+
+export const outsideHandle = (shape: Shape, strides: Shape, reach: number, count: number): TensorError =>
+  shapeError(
+    `fromHandle: shape ${show(shape)} with strides ${show(strides)} reaches over ${reach} elements, but the memory of the handle has ${count}.`,
+  );
+
+export const spentHandle = (): TensorError =>
+  argument(
+    'fromHandle: this handle has been taken or released before, and its memory may be gone. Ask its owner for a new one.',
+  );
+
+export const gradientInHandle = (shape: Shape): TensorError =>
+  autograd(
+    `handle: no gradient follows the tensor ${show(shape)} into other libraries. Use detach().handle().`,
+  );
+
 // Captured steps.
 
 const captureError = (message: string): TensorError => new TensorError('ERR_TENSOR_CAPTURE', message);

@@ -36,10 +36,11 @@ export {
 export type { Device, DeviceName } from './device.ts';
 export { type DType, type HostArray, promoteTypes, resultType } from './dtype.ts';
 export { TensorError, type TensorErrorCode } from './errors.ts';
+export { fromHandle } from './handle.ts';
 export { type Leak, leakReport, trackLeaks } from './leaks.ts';
 export * from './ops/index.ts';
 export { type MatmulPrecision, setFloat32MatmulPrecision } from './precision.ts';
-export type { BufferView, GradParam } from './protocol.ts';
+export type { BufferView, DeviceHandle, GradParam, TensorHandle } from './protocol.ts';
 export { Generator, type GeneratorState, generator, manualSeed } from './random.ts';
 export {
   bernoulli,

@@ -26,6 +26,25 @@ export interface Memory {
   readonly host: HostArray;
 }
 
+/** Memory that another library lends. */
+export interface Loan {
+  readonly dtype: DType;
+  /** Elements. */
+  readonly count: number;
+  readonly device: Device;
+  /** Of the first element, in the address space of the device. */
+  readonly address: bigint;
+  /** Kept until nothing works with the memory any more. */
+  readonly owner: object;
+  /** Called then; neither throws nor calls kernels. */
+  readonly release: (() => void) | null;
+  /**
+   * The CUstream of the owner's work: what is started here comes after what it has been given by now, and what it is given
+   * after `release` comes after all that was started here. Null: others see to the order.
+   */
+  readonly stream: bigint | null;
+}
+
 /** Where the elements of a call's shape lie. */
 export interface Strided {
   readonly memory: Memory;
@@ -248,6 +267,10 @@ export interface Kernels extends LayerKernels, LossKernels {
   readonly alloc: (dtype: DType, count: number, device?: Device) => Memory;
   readonly adopt: (dtype: DType, array: HostArray) => Memory;
   readonly free: (memory: Memory) => void;
+  /** Where the memory begins, in the address space of its device. */
+  readonly address: (memory: Memory) => bigint;
+  /** Memory of another library; `free` ends the loan. */
+  readonly borrow: (loan: Loan) => Memory;
   /** Copies an array of the memory's dtype to the elements from `offset`. */
   readonly write: (memory: Memory, offset: number, array: HostArray) => void;
   /** Fills an array of the memory's dtype with the elements from `offset`, once they are computed. */

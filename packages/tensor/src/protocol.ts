@@ -40,6 +40,24 @@ export interface DeviceHandle {
   readonly stream?: bigint;
 }
 
+/**
+ * A tensor as libraries hand it to each other: what a DLTensor says, with elements counted instead of bytes. `handle()`
+ * gives one and `fromHandle` takes one. Work on the memory is ordered on `stream`: who takes the handle comes after what that
+ * stream has been given, and lets the stream wait for its own work before it calls `release`.
+ */
+export interface TensorHandle extends DeviceHandle {
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+  /** Elements from one index to the next, by dimension, none negative; absent or null: dense, the last index fastest. */
+  readonly strides?: readonly number[] | null;
+  /** Of 'cpu', index 0; the address is one of this process then. */
+  readonly device: { readonly kind: 'cpu' | 'cuda'; readonly index: number };
+  /** Elements of memory from the address on. Where it is given, shape and strides must stay inside. */
+  readonly count?: number;
+  /** Tells the owner, once, that the memory is not used any more. Such a handle is taken once. */
+  readonly release?: () => void;
+}
+
 const cpu = { kind: 'cpu', index: 0 } as const;
 
 export function bufferView(dtype: DType, host: HostArray): BufferView {

@@ -200,11 +200,19 @@ export abstract class TensorCore {
     if (!this.isContiguous) throw notDense(this.shape);
     if (this.device === 'cpu') return bufferView(this.dtype, this.dataSync());
     const index = cudaIndex(this.device);
-    const control = deviceControl();
-    const address = control.address(this.memory) + BigInt(this.offset * dtypeInfo[this.dtype].bytes);
-    const stream = control.streamAddress(index, chosenStreams()?.[index] ?? 0);
-    return deviceBufferView(this.dtype, this.count, index, { address, owner: this.storage, stream });
+    const handle = { address: addressOf(this), owner: this.storage, stream: streamOf(this.device) };
+    return deviceBufferView(this.dtype, this.count, index, handle);
   }
+}
+
+/** Internal: where the first element lies. */
+export const addressOf = ({ memory, offset, dtype }: TensorCore): bigint =>
+  kernels().address(memory) + BigInt(offset * dtypeInfo[dtype].bytes);
+
+/** Internal: the CUstream that work of a CUDA device goes to now. */
+export function streamOf(device: Device): bigint {
+  const index = cudaIndex(device);
+  return deviceControl().streamAddress(index, chosenStreams()?.[index] ?? 0);
 }
 
 /** The memory of a tensor whose elements lie one behind the other, or a copy that has them so. One reference. */

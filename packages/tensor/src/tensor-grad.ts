@@ -1,7 +1,7 @@
 // What a tensor has to do with gradients: whether it wants one, how it gets it, who hears of it.
 import { runBackward } from './autograd/backward.ts';
 import { Leaf } from './autograd/leaf.ts';
-import { deviceControl } from './backends/index.ts';
+import { kernels } from './backends/index.ts';
 import { noGrad, track } from './context.ts';
 import type { Device } from './device.ts';
 import { type DType, dtypeInfo, type HostArray, isFloat } from './dtype.ts';
@@ -171,7 +171,8 @@ export abstract class GradTensor extends TensorCore {
     const index = device?.index ?? -1;
     const where = `${device?.kind}:${index}`;
     if (where !== this.device) throw differentDevices('bindGrad', this.device, where);
-    return adoptMemory(deviceControl().adopt(index, this.dtype, count, address, handle!));
+    const place = { dtype: this.dtype, count, device: this.device, address };
+    return adoptMemory(kernels().borrow({ ...place, owner: handle!, release: null, stream: null }));
   }
 
   /** Internal: gives this tensor, and its gradient, another floating dtype or device in place. */

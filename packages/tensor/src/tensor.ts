@@ -3,9 +3,11 @@
 import { track } from './context.ts';
 import type { Device, DeviceName } from './device.ts';
 import type { DType } from './dtype.ts';
+import { handleOf } from './handle.ts';
 import type { Strided } from './kernels.ts';
 import { isDense, type Layout } from './layout.ts';
 import * as ops from './ops/index.ts';
+import type { TensorHandle } from './protocol.ts';
 import { countOf, type Shape } from './shape.ts';
 import { allocate, type Storage } from './storage.ts';
 import { GradTensor } from './tensor-grad.ts';
@@ -288,6 +290,13 @@ export class Tensor extends GradTensor {
    */
   pinMemory(): Tensor {
     return ops.pinMemory(this);
+  }
+  /**
+   * The tensor for another library, without a copy; `fromHandle` takes such a handle. The memory stays until `release()` is
+   * called, or until the collector finds that nobody holds the handle's `owner`. Not for tensors that require a gradient.
+   */
+  handle(): TensorHandle {
+    return handleOf(this);
   }
   /** In place; not recorded. */
   copy_(other: Operand): Tensor {

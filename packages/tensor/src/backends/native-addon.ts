@@ -63,6 +63,12 @@ export interface NativeAddon extends NativeLayers {
   readonly padding: (buffer: ArrayBuffer) => number;
   /** Names the memory of an array, and keeps the array alive until `free`. */
   readonly adopt: (array: HostArray, dtype: number) => number;
+  /** Host memory of another library, for `borrow`. */
+  readonly bufferAt: (address: bigint, bytes: number) => ArrayBuffer;
+  /** As adopt; `owner` is kept until `free`, which empties the array and calls `release`. */
+  readonly borrow: (array: HostArray, dtype: number, owner: object, release: (() => void) | null) => number;
+  /** Where the memory begins, on its device. */
+  readonly address: (handle: number) => bigint;
   readonly free: (handle: number) => void;
   /** What has been adopted and not freed. */
   readonly memory: () => { handles: number; bytes: number };
@@ -78,15 +84,16 @@ export interface NativeAddon extends NativeLayers {
   readonly cudaAllowTf32: (isAllowed: boolean) => void;
   /** Memory of a device; its handle is freed like all others, and never blocks. */
   readonly cudaAlloc: (device: number, dtype: number, count: number) => number;
-  /** Memory of somebody else: `owner` is kept as long as anything works with it. */
+  /** Memory of another library. With a stream, that of its owner, the order of its work is kept on both sides. */
   readonly cudaAdopt: (
     device: number,
     dtype: number,
     count: number,
     address: bigint,
     owner: object,
+    stream: bigint | null,
+    release: (() => void) | null,
   ) => number;
-  readonly cudaAddress: (handle: number) => bigint;
   /** Returns when the array may be changed. `isDetached`: without waiting for uploads before it. */
   readonly cudaUpload: (handle: number, offset: number, array: HostArray, isDetached: boolean) => void;
   /** Pinned memory, and the token that copies name it by. Either keeps it. */

@@ -4,7 +4,7 @@ import { cudaIndex, type Device } from '../device.ts';
 import type { DeviceControl } from '../device-control.ts';
 import { type DType, dtypeInfo, type HostArray } from '../dtype.ts';
 import { fromAddon, nothingPins } from '../errors.ts';
-import type { Memory } from '../kernels.ts';
+import type { Loan, Memory } from '../kernels.ts';
 import { refuseWhileRecording } from '../recording.ts';
 import type { CudaInfo, NativeAddon } from './native-addon.ts';
 
@@ -43,6 +43,16 @@ export class CudaMemory implements Memory {
 
 export function allocCuda(addon: NativeAddon, dtype: DType, count: number, device: Device): Memory {
   const handle = onDevice(() => addon.cudaAlloc(cudaIndex(device), dtypeInfo[dtype].code, count));
+  return new CudaMemory(addon, dtype, count, device, handle);
+}
+
+/** Memory of another library. */
+export function borrowCuda(addon: NativeAddon, loan: Loan): Memory {
+  const { dtype, count, device, address, owner, stream, release } = loan;
+  const code = dtypeInfo[dtype].code;
+  const handle = onDevice(() =>
+    addon.cudaAdopt(cudaIndex(device), code, count, address, owner, stream, release),
+  );
   return new CudaMemory(addon, dtype, count, device, handle);
 }
 
@@ -129,11 +139,6 @@ export function cudaControl(addon: NativeAddon): DeviceControl {
     startRead: ({ handle }, offset, { buffer, byteOffset, byteLength }) => {
       refuseWhileRecording('a copy to host memory');
       onDevice(() => addon.cudaStartDownload(handle, offset, pinned.get(buffer)!, byteOffset, byteLength));
-    },
-    address: ({ handle }) => onDevice(() => addon.cudaAddress(handle)),
-    adopt: (device, dtype, count, address, owner) => {
-      const handle = onDevice(() => addon.cudaAdopt(device, dtypeInfo[dtype].code, count, address, owner));
-      return new CudaMemory(addon, dtype, count, `cuda:${device}`, handle);
     },
   };
 }

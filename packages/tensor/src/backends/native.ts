@@ -7,6 +7,7 @@ import { fromAddon, unknownCpuLevel } from '../errors.ts';
 import {
   type Input,
   type Kernels,
+  type Loan,
   type MapOp,
   type Memory,
   mapOps,
@@ -15,7 +16,7 @@ import {
 } from '../kernels.ts';
 import { refuseWhileRecording } from '../recording.ts';
 import { type CudaInfo, loadAddon, type NativeAddon } from './native-addon.ts';
-import { allocCuda, cudaControl, cudaInfoOf, onDevice } from './native-cuda.ts';
+import { allocCuda, borrowCuda, cudaControl, cudaInfoOf, onDevice } from './native-cuda.ts';
 import { layerKernels } from './native-layers.ts';
 import { composedLinear, linearKernels } from './native-linear.ts';
 import { lossKernels } from './native-loss.ts';
@@ -43,6 +44,15 @@ function alloc(addon: NativeAddon, dtype: DType, count: number): Memory {
   // A transfer would take the memory away from under its handle.
   markAsUntransferable(buffer);
   return adopt(addon, dtype, new array(buffer, addon.padding(buffer), count));
+}
+
+function borrow(addon: NativeAddon, loan: Loan): Memory {
+  const { dtype, count, address, owner, release } = loan;
+  const { array, bytes, code } = dtypeInfo[dtype];
+  const buffer = onDevice(() => addon.bufferAt(address, count * bytes));
+  markAsUntransferable(buffer);
+  const host = new array(buffer, 0, count);
+  return { dtype, count, handle: addon.borrow(host, code, owner, release), device: 'cpu', host };
 }
 
 /** Where shape and strides begin in the scratch array, behind a pair of numbers for each operand. */
@@ -155,6 +165,8 @@ function kernelsOf(addon: NativeAddon): Kernels {
       device === 'cpu' ? alloc(addon, dtype, count) : allocCuda(addon, dtype, count, device),
     adopt: (dtype, array) => adopt(addon, dtype, array),
     free: (memory) => addon.free(memory.handle),
+    address: (memory) => addon.address(memory.handle),
+    borrow: (loan) => (loan.device === 'cpu' ? borrow(addon, loan) : borrowCuda(addon, loan)),
     numThreads: () => addon.numThreads(),
     setNumThreads: (count) => addon.setNumThreads(count),
     write: (memory, offset, array) => {

@@ -1,6 +1,6 @@
 // The kernels in plain TypeScript: slow, complete, and the definition of what is right.
 import { type DType, dtypeInfo, type HostArray } from '../../dtype.ts';
-import { onlyOnHost } from '../../errors.ts';
+import { noAddresses, onlyOnHost } from '../../errors.ts';
 import type { Kernels, Memory } from '../../kernels.ts';
 import { attention, attentionGrad } from './attention.ts';
 import { crossEntropy, crossEntropyGrad } from './cross-entropy.ts';
@@ -33,6 +33,12 @@ export const referenceKernels: Kernels = {
   adopt: wrap,
   // The collector takes the array.
   free: () => {},
+  address: () => {
+    throw noAddresses();
+  },
+  borrow: () => {
+    throw noAddresses();
+  },
   numThreads: () => 1,
   setNumThreads: () => {},
   write: (memory, offset, array) => memory.host.set(array as never, offset),
