@@ -1,16 +1,26 @@
 // One open safetensors file, of which only what is asked for is read.
 import { type FileHandle, open } from 'node:fs/promises';
+import { type DeviceName, deviceOf } from '../device.ts';
 import { bytesOf, type DType } from '../dtype.ts';
 import { badSafetensors, TensorError } from '../errors.ts';
 import { bytesIn, readFully } from '../files.ts';
 import { countOf, type Shape } from '../shape.ts';
 import { empty, type Tensor } from '../tensor.ts';
 import { type Entry, type Header, HeaderProblem, maxHeaderBytes, parseHeader } from './header.ts';
+import { Upload } from './upload.ts';
 
 /** What a file says about a tensor. */
 export interface TensorInfo {
   readonly dtype: DType;
   readonly shape: Shape;
+}
+
+export interface LoadOptions {
+  /**
+   * Where tensors go. Those for a CUDA device pass through a few megabytes of pinned memory, and the last copies may be
+   * under way when the promise resolves, as with any operation. Default 'cpu'.
+   */
+  readonly device?: DeviceName;
 }
 
 /** Made by openSafetensors. Tensors that are read belong to the scope that is open, or to the caller. */
@@ -23,6 +33,7 @@ export class SafetensorsFile {
   readonly #file: FileHandle;
   /** Bytes. */
   readonly #dataStart: number;
+  readonly #upload = new Upload();
 
   /** Internal. */
   constructor(path: string, file: FileHandle, { entries, metadata }: Header, dataStart: number) {
@@ -40,12 +51,20 @@ export class SafetensorsFile {
     throw badSafetensors(this.path, `has no tensor "${name}"; there are ${this.#entries.size} others`);
   }
 
-  async #load({ name, dtype }: Entry, shape: Shape, begin: number): Promise<Tensor> {
-    const tensor = empty(dtype, shape);
+  async #load(
+    { name, dtype }: Entry,
+    shape: Shape,
+    begin: number,
+    { device = 'cpu' }: LoadOptions,
+  ): Promise<Tensor> {
+    const tensor = empty(dtype, shape, deviceOf(device));
     try {
-      const bytes = bytesIn(tensor.memory.host);
-      if (!(await readFully(this.#file, bytes, this.#dataStart + begin)))
-        throw truncated(this.path, `tensor "${name}"`);
+      const position = this.#dataStart + begin;
+      const isThere =
+        tensor.device === 'cpu'
+          ? await readFully(this.#file, bytesIn(tensor.memory.host), position)
+          : await this.#upload.run(this.#file, tensor, position);
+      if (!isThere) throw truncated(this.path, `tensor "${name}"`);
       return tensor;
     } catch (error) {
       tensor.dispose();
@@ -54,13 +73,13 @@ export class SafetensorsFile {
   }
 
   /** One tensor. */
-  async read(name: string): Promise<Tensor> {
+  async read(name: string, options: LoadOptions = {}): Promise<Tensor> {
     const entry = this.#entry(name);
-    return this.#load(entry, entry.shape, entry.begin);
+    return this.#load(entry, entry.shape, entry.begin, options);
   }
 
   /** Indices `start` to `end` − 1 of the first dimension of one tensor. Nothing else of it is read. */
-  async readSlice(name: string, start: number, end: number): Promise<Tensor> {
+  async readSlice(name: string, start: number, end: number, options: LoadOptions = {}): Promise<Tensor> {
     const entry = this.#entry(name);
     const [rows, ...rest] = entry.shape;
     const isInside = Number.isSafeInteger(start) && Number.isSafeInteger(end) && 0 <= start && start <= end;
@@ -72,10 +91,11 @@ export class SafetensorsFile {
       );
     }
     const rowBytes = countOf(rest) * bytesOf(entry.dtype);
-    return this.#load(entry, [end - start, ...rest], entry.begin + start * rowBytes);
+    return this.#load(entry, [end - start, ...rest], entry.begin + start * rowBytes, options);
   }
 
   async close(): Promise<void> {
+    await this.#upload.close();
     await this.#file.close();
   }
 

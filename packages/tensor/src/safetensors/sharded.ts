@@ -6,6 +6,7 @@ import { bytesOf } from '../dtype.ts';
 import { badOption, badSafetensors } from '../errors.ts';
 import { replaceFile } from '../files.ts';
 import type { Tensor } from '../tensor.ts';
+import type { LoadOptions } from './file.ts';
 import { collected, saveSafetensors, withFile } from './whole.ts';
 
 const indexName = 'model.safetensors.index.json';
@@ -97,6 +98,7 @@ async function readIndex(path: string): Promise<Map<string, string[]>> {
 export async function loadShardedSafetensors(
   indexPath: string,
   names?: Iterable<string>,
+  options: LoadOptions = {},
 ): Promise<Record<string, Tensor>> {
   const byFile = await readIndex(indexPath);
   const wanted = names === undefined ? null : new Set(names);
@@ -108,7 +110,7 @@ export async function loadShardedSafetensors(
       const here = wanted ? inside.filter((name) => wanted.has(name)) : inside;
       if (here.length === 0) continue;
       await withFile(join(dirname(indexPath), file), async (shard) => {
-        for (const name of here) tensors.set(name, await shard.read(name));
+        for (const name of here) tensors.set(name, await shard.read(name, options));
       });
     }
   });

@@ -2,7 +2,7 @@
 import { badSafetensors } from '../errors.ts';
 import { bytesIn, replaceFile } from '../files.ts';
 import type { Tensor } from '../tensor.ts';
-import { openSafetensors, type SafetensorsFile } from './file.ts';
+import { type LoadOptions, openSafetensors, type SafetensorsFile } from './file.ts';
 import { encodeHeader, planEntries } from './header.ts';
 
 /** Writes tensors to `path`, as a whole or not at all. Tensors must not change until the promise settles. */
@@ -52,10 +52,13 @@ export async function withFile<T>(path: string, use: (file: SafetensorsFile) => 
 }
 
 /** Reads all tensors of a file into memory of their own. They belong to the scope that is open, or to the caller. */
-export async function loadSafetensors(path: string): Promise<Record<string, Tensor>> {
+export async function loadSafetensors(
+  path: string,
+  options: LoadOptions = {},
+): Promise<Record<string, Tensor>> {
   return withFile(path, (file) =>
     collected(async (tensors) => {
-      for (const name of file.tensors.keys()) tensors.set(name, await file.read(name));
+      for (const name of file.tensors.keys()) tensors.set(name, await file.read(name, options));
     }),
   );
 }
