@@ -25,7 +25,20 @@ for program in native/build-tests/test/tensor_cuda*_test; do
   [ -x "$program" ] || continue
   (echo "$program" && timeout 120 "$program") 2>&1 | tee -a "$results/cpp.log" || status=1
 done
-(cd packages/tensor && timeout 500 node "$root/node_modules/vitest/vitest.mjs" run test/cuda test/cublas test/cudnn test/compile test/streams \
+# Steps outside of memory, races and missed barriers in our kernels: the vendor's tool, where CUDA is installed.
+: > "$results/sanitizer.log"
+sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
+if [ "$devices" -gt 0 ] && [ -x "$sanitizer" ]; then
+  for tool in memcheck racecheck synccheck; do
+    for program in native/build-tests/test/tensor_cuda{,_nn}_test; do
+      [ -x "$program" ] || continue
+      echo "$tool $program"
+      timeout 300 "$sanitizer" --tool "$tool" --error-exitcode 9 "$program" || { echo "$tool: exit $?"; status=1; }
+    done
+  done > "$results/sanitizer.log" 2>&1
+  cat "$results/sanitizer.log"
+fi
+(cd packages/tensor && timeout 500 node "$root/node_modules/vitest/vitest.mjs" run test/cuda test/cublas test/cudnn test/compile test/streams test/pinned test/handle test/safetensors-device \
   --reporter=default --reporter=json --outputFile.json="$results/tests.json") 2>&1 | tee "$results/tests.log" || status=1
 if [ "$devices" -gt 0 ]; then
   timeout 200 node tools/gpu/bench.mjs > "$results/ringwise.json" || status=1

@@ -7,7 +7,7 @@ import { arange, type DType, memory, randn, scope, type Tensor, tensor, zeros } 
 import { loadNpy, loadNpz, saveNpy, saveNpz } from '../src/npy/index.ts';
 
 const dtypes: DType[] = ['float32', 'float64', 'float16', 'int32', 'int64', 'uint8', 'bool'];
-const python = '/usr/bin/python3';
+const python = process.env.RINGWISE_PYTHON || 'python3';
 const hasNumpy = spawnSync(python, ['-c', 'import numpy']).status === 0;
 
 let folder: string;

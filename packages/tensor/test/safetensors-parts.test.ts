@@ -127,7 +127,7 @@ describe('sharded checkpoints', () => {
   });
 });
 
-const python = '/usr/bin/python3';
+const python = process.env.RINGWISE_PYTHON || 'python3';
 const hasLibrary = spawnSync(python, ['-c', 'import safetensors.numpy']).status === 0;
 test.skipIf(!hasLibrary)('files are those of the Python library', async () => {
   await saveSafetensors(at('m.safetensors'), { a: arange(6).reshape([2, 3]) });
