@@ -102,6 +102,16 @@ export const tooManyForCores = (ranks: number, cores: number) =>
       'least one each. Start fewer ranks, or let them share by --numa-binding node.',
   );
 
+export const tooManyForGpus = (ranks: number, gpus: number, env: NodeJS.ProcessEnv) => {
+  const { CUDA_VISIBLE_DEVICES: visible } = env;
+  const from = visible === undefined ? '' : ` (CUDA_VISIBLE_DEVICES=${visible})`;
+  return new LaunchError(
+    'ERR_LAUNCH_ARGUMENT',
+    `ringwise run: --virtual-local-rank has ${gpus} GPU${gpus === 1 ? '' : 's'}${from} for ${ranks} ranks; expected at ` +
+      'least one each. Start one rank for each by --nproc-per-node gpu, or leave it out and let ranks share them.',
+  );
+};
+
 export const noBinding = (why: string) =>
   new LaunchError(
     'ERR_LAUNCH_ARGUMENT',

@@ -2,7 +2,7 @@
 // the rank: so all its threads are, from the first one on.
 
 import { type BindingKind, bindRanks, coresOf } from './binding.ts';
-import { noBinding } from './errors.ts';
+import { noBinding, tooManyForGpus } from './errors.ts';
 import type { RankPlace } from './plan.ts';
 import { findProgram } from './program.ts';
 import type { RunOptions } from './run-options.ts';
@@ -12,8 +12,11 @@ import { formatList, gpuNodes, readTopology } from './topology.ts';
 export function placesOf(
   { binding, isLocalRankVirtual }: Pick<RunOptions, 'binding' | 'isLocalRankVirtual'>,
   nproc: number,
+  gpus: number,
   env: NodeJS.ProcessEnv,
 ): RankPlace[] {
+  // Without any the ranks compute on the CPU, and only count as torchrun's do.
+  if (isLocalRankVirtual && gpus > 0 && gpus < nproc) throw tooManyForGpus(nproc, gpus, env);
   if (binding === null && !isLocalRankVirtual) return [];
   const bound = binding === null ? null : boundTo(binding, nproc, env);
   const devices = env.CUDA_VISIBLE_DEVICES?.split(',');
@@ -25,7 +28,7 @@ export function placesOf(
         ...(threads && env.OMP_NUM_THREADS === undefined && { OMP_NUM_THREADS: threads }),
         ...(isLocalRankVirtual && {
           LOCAL_RANK: '0',
-          CUDA_VISIBLE_DEVICES: devices ? (devices[local] ?? '') : `${local}`,
+          CUDA_VISIBLE_DEVICES: devices ? (devices[local]?.trim() ?? '') : `${local}`,
         }),
       },
     };

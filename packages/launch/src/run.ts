@@ -50,7 +50,7 @@ export async function runScript(command: string, options: RunOptions, write?: Wr
   const machine = thisMachine();
   const nproc = rankCount(command, options.nprocPerNode, machine);
   const program = programOf(command, script, isProgram, scriptArgs, rankColors(process.env));
-  const places = placesOf(options, nproc, process.env);
+  const places = placesOf(options, nproc, machine.gpus, process.env);
   const member = {
     id: randomUUID(),
     host: where.localName ?? hostname(),

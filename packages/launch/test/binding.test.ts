@@ -113,7 +113,7 @@ describe('ranks on a host with several memory nodes', () => {
 describe('--virtual-local-rank', () => {
   it('shows each rank its own GPU only, as number 0', () => {
     const places = (env: NodeJS.ProcessEnv) =>
-      placesOf({ binding: null, isLocalRankVirtual: true }, 2, env).map(({ env }) => env);
+      placesOf({ binding: null, isLocalRankVirtual: true }, 2, 0, env).map(({ env }) => env);
     expect(places({})).toEqual([
       { LOCAL_RANK: '0', CUDA_VISIBLE_DEVICES: '0' },
       { LOCAL_RANK: '0', CUDA_VISIBLE_DEVICES: '1' },
@@ -122,6 +122,17 @@ describe('--virtual-local-rank', () => {
       '5',
       '7',
     ]);
+  });
+
+  it('is refused where there are fewer GPUs than ranks, and needs none at all', () => {
+    const places = (nproc: number, gpus: number, env: NodeJS.ProcessEnv) =>
+      placesOf({ binding: null, isLocalRankVirtual: true }, nproc, gpus, env);
+    expect(() => places(3, 2, { CUDA_VISIBLE_DEVICES: '5,7' })).toThrow(
+      /--virtual-local-rank has 2 GPUs \(CUDA_VISIBLE_DEVICES=5,7\) for 3 ranks; expected at least one each/,
+    );
+    expect(() => places(2, 1, {})).toThrow(/has 1 GPU for 2 ranks/);
+    expect(places(2, 2, {})).toHaveLength(2);
+    expect(places(2, 0, {})).toHaveLength(2);
   });
 });
 
