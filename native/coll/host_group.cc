@@ -26,6 +26,8 @@ constexpr int64_t kDriftNs = 1 * kMillisecond;
 // While somebody else drives the engine, and sees what comes, the lane looks up at these intervals.
 constexpr int kDrivenMs = 5;
 constexpr int64_t kAwayNs = 1'000 * kMillisecond;
+// How long operations elsewhere, which need nothing more of a rank that is gone, may take to end well.
+constexpr int64_t kLossNs = 100 * kMillisecond;
 
 // A program that starts something smaller takes part in it at once, larger ones it only announces.
 constexpr size_t kNudgeBytes = 64 * 1024;
@@ -254,7 +256,8 @@ void HostGroup::abort(const std::string& text) {
 
 std::shared_ptr<const Failure> HostGroup::failure() {
   std::lock_guard lock(mutex_);
-  return poison_;
+  if (poison_ || !loss_ || now_ns() < lost_ns_ + kLossNs) return poison_;
+  return loss_;
 }
 
 uint64_t HostGroup::close() {

@@ -85,7 +85,8 @@ class HostGroup final : private ControlEvents {
   /// Fails everything pending, here and on all ranks.
   void abort(const std::string& text);
 
-  /// The root cause once the group has failed, or null. Any thread.
+  /// Why collectives of all ranks cannot go on: the root cause once the group has failed, or that a rank has ended without a
+  /// goodbye, which fails nothing here until an operation needs it; else null. Any thread.
   std::shared_ptr<const Failure> failure();
 
   /// Says goodbye once everything pending has ended, then ends the lane. Ends like an operation.
@@ -232,6 +233,8 @@ class HostGroup final : private ControlEvents {
   std::vector<Ended> ended_;                             // mutex_; not taken yet
   uint64_t next_id_ = 1;                                 // mutex_
   uint64_t closing_id_ = 0;                              // mutex_; not zero once close has been called
+  std::shared_ptr<const Failure> loss_;                  // mutex_; the first rank that ended without a goodbye
+  int64_t lost_ns_ = 0;                                  // mutex_; when that was
   std::optional<std::string> abort_text_;                // mutex_; to be handled by the lane
 
   std::atomic<bool> has_requests_{false};  // the queue, closing_id_ or abort_text_ has something the lane has not seen

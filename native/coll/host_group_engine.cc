@@ -392,7 +392,15 @@ void HostGroup::on_poison(int, Failure failure) { poison(std::move(failure)); }
 void HostGroup::on_left(int peer) { diagnosis_.left(peer); }
 
 void HostGroup::on_dead(int peer, const char* reason) {
-  if (diagnosis_.died(peer, reason) && report_) report(*report_);  // it may have been the one to decide
+  if (!diagnosis_.died(peer, reason)) return;
+  {
+    std::lock_guard lock(mutex_);
+    if (!loss_) {
+      loss_ = std::make_shared<const Failure>(diagnosis_.gone(peer, {}));
+      lost_ns_ = now_ns();
+    }
+  }
+  if (report_) report(*report_);  // it may have been the one to decide
 }
 
 void HostGroup::on_garbage(int peer) {
