@@ -1,21 +1,28 @@
 // One flat buffer of gradients that are averaged together. Gradients of engines that can bind them live in it;
-// those of others are copied in when they are ready and copied out when they are averaged.
+// those of others are copied in when they are ready and copied out when they are averaged. Where parameters lie on a device,
+// it lies there too, in memory that their engine has made and works with.
 //
 // The group owns the buffer from launch() until settle() has run.
-import { asBuffer, type BufferView, elementsOf, type Group, type TypedArray } from '@ringwise/collectives';
-import type { GradParam } from './grad-param.ts';
-import { type BucketGradient, type CommHook, type GradBucket, plainHook, sumHook } from './hook.ts';
-import { copy, isSameMemory, slice } from './memory.ts';
+import { asBuffer, type BufferView, bufferSymbol, type Group } from '@ringwise/collectives';
+import { Contents } from './contents.ts';
+import { noBucketMemory } from './errors.ts';
+import type { BucketMemory, GradParam } from './grad-param.ts';
+import { type CommHook, type GradBucket, plainHook, sumHook } from './hook.ts';
+import { copy, HostMemory, isSameMemory } from './memory.ts';
 import type { BucketPlan } from './plan.ts';
-import { divide } from './scale.ts';
 import type { Works } from './works.ts';
 
 /** What a bucket needs of a parameter. */
-export type BucketParam = Pick<GradParam, 'name' | 'grad' | 'bindGrad' | 'dropGrad' | 'shape'>;
+export type BucketParam = Pick<
+  GradParam,
+  'name' | 'grad' | 'bindGrad' | 'allocBucket' | 'divideGrad' | 'dropGrad' | 'shape'
+>;
 
 interface Member {
   readonly param: BucketParam;
   /** The place of its gradient in the bucket. */
+  readonly memory: BucketMemory;
+  /** The same, as it was when the bucket was made: where it is, and not which stream works with it. */
   readonly view: BufferView;
 }
 
@@ -24,7 +31,7 @@ export class Bucket {
   readonly contents: GradBucket;
   readonly #group: Group;
   readonly #hook: CommHook;
-  readonly #buffer: BufferView;
+  readonly #memory: BucketMemory;
   readonly #members: readonly Member[];
   /** Members that the running backward still owes. */
   #pending = 0;
@@ -40,18 +47,15 @@ export class Bucket {
     hook: CommHook,
   ) {
     const plan = plans[index]!;
-    const { dtype } = plan;
     this.#group = group;
     this.#hook = hook;
-    this.#buffer = asBuffer(group.alloc(plan.count, dtype));
-    this.#members = plan.slots.map(({ param, offset, count }) => ({
-      param: params[param]!,
-      view: slice(this.#buffer, offset, count),
-    }));
+    this.#memory = memoryFor(plan, params, group);
+    this.#members = plan.slots.map(({ param, offset, count }) => {
+      const memory = this.#memory.part(offset, count);
+      return { param: params[param]!, memory, view: memory[bufferSymbol]() };
+    });
     for (const { param, view } of this.#members) param.bindGrad?.(view);
-    const data = elementsOf(this.#buffer) as TypedArray;
-    const gradients = this.#members.map(gradientOf);
-    this.contents = { index, isLast: index === plans.length - 1, data, dtype, gradients };
+    this.contents = new Contents(index, index === plans.length - 1, this.#memory, this.#members);
     this.reset();
   }
 
@@ -66,26 +70,22 @@ export class Bucket {
     return this.#pending === 0;
   }
 
-  get bytes(): number {
-    return this.contents.data.byteLength;
-  }
-
   /** Takes the gradient of member `index` (its slot in the plan), which is final. */
   collect(index: number): void {
-    const { param, view } = this.#members[index]!;
+    const { param, memory, view } = this.#members[index]!;
     const { grad } = param;
     this.#pending--;
     if (grad !== null && isSameMemory(grad, view)) return;
     // Not bound, or bound once and dropped by the engine since.
     if (param.bindGrad) param.bindGrad(view);
     else if (grad !== null) copy(grad, view);
-    else clear(view);
+    else memory.clear();
   }
 
   /** Takes zeros for all members, on a rank that has no more data. */
   collectNothing(): void {
     for (const slot of this.#members.keys()) this.collect(slot);
-    clear(this.#buffer);
+    this.#memory.clear();
   }
 
   /**
@@ -107,7 +107,7 @@ export class Bucket {
     }
     if (totalWeight !== null) {
       // A hook has averaged, so it has divided by the number of ranks already.
-      divide(this.#buffer, this.#hook === plainHook ? totalWeight : totalWeight / this.#group.size);
+      this.#memory.divide(this.#hook === plainHook ? totalWeight : totalWeight / this.#group.size);
     }
     for (const { param, view } of this.#members) {
       if (!param.bindGrad && param.grad !== null) copy(view, param.grad);
@@ -116,14 +116,19 @@ export class Bucket {
 
   /** Whether the gradient of a member is zero everywhere. */
   isZero(index: number): boolean {
-    return (elementsOf(this.#members[index]!.view) as Float32Array).every((value) => value === 0);
+    return this.#members[index]!.memory.isZero();
   }
 }
 
-function gradientOf({ param, view }: Member): BucketGradient {
-  return { name: param.name, shape: param.shape ?? [view.count], data: elementsOf(view) as TypedArray };
-}
-
-function clear(view: BufferView): void {
-  (elementsOf(view) as Float32Array).fill(0);
+/** Zeroed memory where the bucket's parameters lie. */
+function memoryFor(
+  { dtype, device, count, slots }: BucketPlan,
+  params: readonly BucketParam[],
+  group: Group,
+): BucketMemory {
+  if (device.kind === 'cpu') return new HostMemory(asBuffer(group.alloc(count, dtype)));
+  const members = slots.map(({ param }) => params[param]!);
+  const stranger = members.find(({ allocBucket, bindGrad }) => !(allocBucket && bindGrad));
+  if (stranger !== undefined) throw noBucketMemory(stranger.name, `${device.kind}:${device.index}`);
+  return members[0]!.allocBucket!(count);
 }

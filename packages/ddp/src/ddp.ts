@@ -11,7 +11,7 @@ import {
   stateBuffersOf,
 } from './grad-param.ts';
 import { type JoinBody, join } from './join.ts';
-import { carrier } from './memory.ts';
+import { broadcasts, carrier } from './memory.ts';
 import { type DdpOptions, optionsOf } from './options.ts';
 import { type BucketPlan, planBuckets, planHash } from './plan.ts';
 import { Reducer } from './reducer.ts';
@@ -48,10 +48,9 @@ export class DistributedDataParallel<M = unknown> {
   constructor(module: M, parts: Parts, plan: readonly BucketPlan[], options: Required<DdpOptions>) {
     const { group, rebuild, broadcastBuffers } = options;
     const { params } = parts;
-    const buffers = broadcastBuffers ? parts.buffers.map(({ value }) => value) : [];
     const reducer = new Reducer(params, plan, group, {
       ...options,
-      buffers,
+      buffers: broadcastBuffers ? parts.buffers : [],
       rebuild: rebuild ? options : null,
     });
     this.module = module;
@@ -97,8 +96,7 @@ export class DistributedDataParallel<M = unknown> {
    * and inside it makes no calls on the group that the others would not answer. Returns what `loop` returns.
    */
   join<T>(loop: JoinBody<T>): Promise<T> {
-    const state = [...this.#parts.params, ...this.#parts.buffers].map(({ value }) => value);
-    return join(this.#reducer, this.group, state, loop);
+    return join(this.#reducer, this.group, [...this.#parts.params, ...this.#parts.buffers], loop);
   }
 
   /**
@@ -165,7 +163,7 @@ export async function ddp<M extends GradParamSource | Iterable<GradParam>>(
   const parts = { params: paramsOf(source), buffers: stateBuffersOf(source) };
   const plan = await agreeOnPlan(parts, checked);
   for (const { value } of [...parts.params, ...parts.buffers]) {
-    await group.broadcast(carrier(value), { root: 0 });
+    for (const work of broadcasts([carrier(value)], group, 0)) await work;
   }
   return new DistributedDataParallel(source, parts, plan, checked);
 }

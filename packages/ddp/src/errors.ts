@@ -61,8 +61,23 @@ export function duplicateName(name: string): DdpError {
 }
 
 export function unreachableMemory(name: string, device: string): DdpError {
-  const message = `assertInSync: "${name}" is in ${device} memory, which JavaScript cannot read; expected host memory. Pass copies.`;
+  const message = `assertInSync: "${name}" is in ${device} memory, which JavaScript cannot read; expected host memory, or an autograd with readValue. Pass copies.`;
   return new DdpError('ERR_DDP_INVALID', message, { params: [name] });
+}
+
+export function noBucketMemory(name: string, device: string): DdpError {
+  const message = `ddp: "${name}" is in ${device} memory, but its autograd has no allocBucket and bindGrad; expected both, so that gradients can be averaged there. Give its parameters these members, or keep them in host memory.`;
+  return new DdpError('ERR_DDP_INVALID', message, { params: [name] });
+}
+
+export function cannotDivide(name: string): DdpError {
+  const message = `backward: the gradient of "${name}" is in memory that JavaScript cannot reach, and its autograd has no divideGrad; expected one for averages with weights. Leave the weight out: in a group of one it changes nothing but rounding.`;
+  return new DdpError('ERR_DDP_INVALID', message, { params: [name] });
+}
+
+export function hookNeedsHost(device: string): DdpError {
+  const message = `hook: the bucket is in ${device} memory, which JavaScript cannot reach; expected host memory where a hook reads or writes \`data\`. Hand the bucket itself to the group's verbs as plainHook and wireHook do, or keep the parameters in host memory.`;
+  return new DdpError('ERR_DDP_INVALID', message);
 }
 
 export function noForward(): DdpError {
@@ -126,6 +141,12 @@ export function cannotBlock(backend: string): DdpError {
 export function notConsolidated(rank: number): DdpError {
   const message = `stateDict: rank ${rank} has its own share of the optimizer's state only. Call await consolidateStateDict(${rank}) on all ranks before.`;
   return new DdpError('ERR_DDP_INVALID', message, { ranks: [rank] });
+}
+
+export function stateOutOfReach(): DdpError {
+  const message =
+    'consolidateStateDict: the optimizer remembers tensors in memory that JavaScript cannot reach, and they have no dataSync(); expected one, or tensors in host memory.';
+  return new DdpError('ERR_DDP_INVALID', message);
 }
 
 export function notSavable(path: string, got: string): DdpError {

@@ -1,8 +1,23 @@
 // All that DDP needs to know about an autograd. Nothing here mentions a tensor: any engine whose parameters can
 // show their memory and tell when a gradient is final can be made data-parallel. Errors that `ready` and `done`
 // throw are meant for whoever called backward: let them through.
-import type { BufferView } from '@ringwise/collectives';
+import type { BufferCarrier, BufferView } from '@ringwise/collectives';
 import { notParams } from './errors.ts';
+
+/**
+ * Memory for gradients that JavaScript cannot reach, from the engine that computes them. It is itself handed to the group, so
+ * its view names the stream that the engine works on at that moment; what is done with it is ordered with the engine's
+ * other work there.
+ */
+export interface BucketMemory extends BufferCarrier {
+  /** Elements `offset` to `offset + count` of it. */
+  readonly part: (offset: number, count: number) => BucketMemory;
+  readonly clear: () => void;
+  /** Divides every element by `divisor`, and rounds once. */
+  readonly divide: (divisor: number) => void;
+  /** Whether every element is zero. Waits for the device. */
+  readonly isZero: () => boolean;
+}
 
 /** One trainable parameter. */
 export interface GradParam {
@@ -21,6 +36,15 @@ export interface GradParam {
    * nothing is copied. Once cleared it is zero for whoever reads `grad` before the next backward. Optional.
    */
   readonly bindGrad?: (bucket: BufferView) => void;
+  /**
+   * New memory for `count` elements of gradients where this parameter lies, zeroed. Optional; needed with `bindGrad` where
+   * JavaScript cannot reach that memory.
+   */
+  readonly allocBucket?: (count: number) => BucketMemory;
+  /** Divides the gradient in place. Optional; for weights in a group of one, where allocBucket is needed in others. */
+  readonly divideGrad?: (divisor: number) => void;
+  /** A copy of the value in host memory. Optional; for assertInSync, where allocBucket is needed. */
+  readonly readValue?: () => ArrayBufferView;
   /** Forgets the gradient: `grad` is null until the next backward. Optional; for `unused: 'skip'`. */
   readonly dropGrad?: () => void;
   /**

@@ -1,12 +1,13 @@
 // Proof that replicas have not drifted apart: parameters are compared bit by bit, by their hashes.
 import { createHash } from 'node:crypto';
-import type { BufferView, Group } from '@ringwise/collectives';
+import type { Group } from '@ringwise/collectives';
 import { type Disagreement, firstDisagreement } from './compare.ts';
 import { notInSync, unreachableMemory } from './errors.ts';
 import { type GradParam, type GradParamSource, paramsOf } from './grad-param.ts';
 import { bytesOf } from './memory.ts';
 
-type Params = GradParamSource | Iterable<Pick<GradParam, 'name' | 'value'>>;
+type Param = Pick<GradParam, 'name' | 'value' | 'readValue'>;
+type Params = GradParamSource | Iterable<Param>;
 
 /**
  * Throws ERR_DDP_NOT_IN_SYNC, with the same sentence on every rank, unless all ranks hold the same parameters bit for
@@ -23,11 +24,13 @@ export async function inSync(params: Params, group: Group): Promise<boolean> {
 }
 
 function compare(params: Params, group: Group): Promise<Disagreement | null> {
-  const entries = paramsOf(params).map(({ name, value }) => [name, hashOf(name, value)] as const);
+  const entries = paramsOf<Param>(params).map((param) => [param.name, hashOf(param)] as const);
   return firstDisagreement(group, entries);
 }
 
-function hashOf(name: string, { host, device }: BufferView): string {
-  if (host === null) throw unreachableMemory(name, device.kind);
-  return `(sha256 ${createHash('sha256').update(bytesOf(host)).digest('hex').slice(0, 16)})`;
+function hashOf(param: Param): string {
+  const { host, device } = param.value;
+  const bytes = host ?? param.readValue?.();
+  if (bytes === undefined) throw unreachableMemory(param.name, device.kind);
+  return `(sha256 ${createHash('sha256').update(bytesOf(bytes)).digest('hex').slice(0, 16)})`;
 }

@@ -4,6 +4,7 @@ export { clipShardedGradients } from './clip.ts';
 export { type DistributedDataParallel, ddp, type WeightableLoss } from './ddp.ts';
 export { DdpError, type DdpErrorCode } from './errors.ts';
 export {
+  type BucketMemory,
   buffersSymbol,
   type GradParam,
   type GradParamSource,

@@ -1,7 +1,8 @@
 // Uneven inputs: a rank whose loop has ended goes on answering the others, with gradients that do not count, until
 // nobody has data. Then all take over the state of those that went on longest, who hold the same bits.
-import type { BufferView, Group } from '@ringwise/collectives';
-import { carrier } from './memory.ts';
+import type { Group } from '@ringwise/collectives';
+import type { StateBuffer } from './grad-param.ts';
+import { broadcasts, carrier } from './memory.ts';
 import type { Reducer } from './reducer.ts';
 
 export type JoinBody<T> = () => T | Promise<T>;
@@ -10,7 +11,7 @@ export type JoinBody<T> = () => T | Promise<T>;
 export async function join<T>(
   reducer: Reducer,
   group: Group,
-  state: readonly BufferView[],
+  state: readonly Pick<StateBuffer, 'value'>[],
   loop: JoinBody<T>,
 ): Promise<T> {
   reducer.beginJoin();
@@ -22,6 +23,8 @@ export async function join<T>(
     throw error;
   }
   const root = await reducer.shadow();
-  for (const value of state) await group.broadcast(carrier(value), { root });
+  for (const { value } of state) {
+    for (const work of broadcasts([carrier(value)], group, root)) await work;
+  }
   return result;
 }

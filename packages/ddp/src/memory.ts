@@ -1,9 +1,31 @@
 // BufferViews as the other files need them: handed to a group, as elements, as bytes.
-import { type BufferCarrier, type BufferView, bufferSymbol, elementsOf } from '@ringwise/collectives';
+import {
+  asBuffer,
+  type BufferCarrier,
+  type BufferView,
+  bufferSymbol,
+  elementsOf,
+  type Group,
+  type Work,
+} from '@ringwise/collectives';
+import type { BucketMemory } from './grad-param.ts';
+import { divide } from './scale.ts';
 
 /** A view as an argument for the verbs of a group. */
 export function carrier(view: BufferView): BufferCarrier {
   return { [bufferSymbol]: () => view };
+}
+
+/**
+ * Starts to give all ranks what `root` has. Host memory travels in one call. Of a device each travels alone, so that a fence
+ * lets its stream wait and not this thread.
+ */
+export function broadcasts(carriers: readonly BufferCarrier[], group: Group, root: number): Work[] {
+  if (group.size === 1) return [];
+  const near = carriers.filter((each) => asBuffer(each).host !== null);
+  const far = carriers.filter((each) => !near.includes(each));
+  const works = far.map((each) => group.broadcast(each, { root }));
+  return near.length > 0 ? [group.broadcast(near, { root }), ...works] : works;
 }
 
 /** Copies between host memory of the same dtype and count. */
@@ -17,11 +39,42 @@ export function slice(view: BufferView, offset: number, count: number): BufferVi
 }
 
 export function isSameMemory(a: BufferView, b: BufferView): boolean {
-  if (a.host === null || b.host === null) return a.handle === b.handle;
+  if (a.host === null || b.host === null) {
+    return a.device.index === b.device.index && a.handle?.address === b.handle?.address;
+  }
   return a.host.buffer === b.host.buffer && a.host.byteOffset === b.host.byteOffset;
 }
 
 /** The bytes of host memory. */
 export function bytesOf(host: ArrayBufferView): Uint8Array {
   return new Uint8Array(host.buffer, host.byteOffset, host.byteLength);
+}
+
+/** Host memory as the memory of a bucket. */
+export class HostMemory implements BucketMemory {
+  readonly #view: BufferView;
+
+  constructor(view: BufferView) {
+    this.#view = view;
+  }
+
+  [bufferSymbol](): BufferView {
+    return this.#view;
+  }
+
+  part(offset: number, count: number): HostMemory {
+    return new HostMemory(slice(this.#view, offset, count));
+  }
+
+  clear(): void {
+    (elementsOf(this.#view) as Float32Array).fill(0);
+  }
+
+  divide(divisor: number): void {
+    divide(this.#view, divisor);
+  }
+
+  isZero(): boolean {
+    return (elementsOf(this.#view) as Float32Array).every((value) => value === 0);
+  }
 }

@@ -6,12 +6,13 @@
 // same order: the roll call (with weights or joins), the buckets by index even when a later one is full first, and at
 // the end of backward the used parameters, the rest of the hooks, state buffers, the new layout. A group of one has no
 // buckets; its gradients are averages already, but mistakes are reported as in any group.
-import type { BufferView, Group } from '@ringwise/collectives';
+import type { Group } from '@ringwise/collectives';
 import { Bucket, type BucketParam } from './bucket.ts';
-import { badWeight, gradMissing, readyTwice, unfinished, unusedParams } from './errors.ts';
+import { badWeight, cannotDivide, gradMissing, readyTwice, unfinished, unusedParams } from './errors.ts';
 import { Firings } from './firings.ts';
+import type { StateBuffer } from './grad-param.ts';
 import { type CommHook, plainHook } from './hook.ts';
-import { carrier } from './memory.ts';
+import { broadcasts, carrier } from './memory.ts';
 import { type BucketPlan, type PlanLimits, type PlanParam, planBuckets } from './plan.ts';
 import { RollCall } from './roll-call.ts';
 import { divide } from './scale.ts';
@@ -32,7 +33,7 @@ export interface ReducerOptions {
   /** Limits of the layout after the first backward; by default it stays. */
   readonly rebuild?: PlanLimits | null;
   /** Given to all ranks in every averaged backward, from the lowest rank that has data. */
-  readonly buffers?: readonly BufferView[];
+  readonly buffers?: readonly Pick<StateBuffer, 'value'>[];
 }
 
 export class Reducer {
@@ -41,7 +42,7 @@ export class Reducer {
   readonly #params: readonly BucketParam[];
   readonly #unused: UnusedPolicy;
   readonly #hook: CommHook;
-  readonly #buffers: readonly BufferView[];
+  readonly #buffers: readonly Pick<StateBuffer, 'value'>[];
   readonly #usage: Usage;
   readonly #firings: Firings | null;
   #rebuildLimits: PlanLimits | null;
@@ -273,11 +274,12 @@ export class Reducer {
     }
     for (const bucket of this.#buckets) yield* bucket.settle(totalWeight);
     if (isAlone && totalWeight !== null) {
-      for (const { grad } of this.#params) if (grad) divide(grad, totalWeight);
+      for (const param of this.#params) divideGrad(param, totalWeight);
     }
     if (asksWhatIsUsed) this.#dropUnused();
     const root = this.#rollCall?.firstLive ?? 0;
-    if (this.#buffers.length > 0) yield this.#group.broadcast(this.#buffers.map(carrier), { root });
+    const state = this.#buffers.map(({ value }) => carrier(value));
+    for (const work of broadcasts(state, this.#group, root)) yield work;
     if (this.#rebuildLimits && !isAlone) yield* this.#rebuild(this.#rebuildLimits, root);
     this.timeline.done();
   }
@@ -334,4 +336,12 @@ export class Reducer {
     this.#rollCall = null;
     this.#phase = 'idle';
   }
+}
+
+function divideGrad(param: BucketParam, divisor: number): void {
+  const { grad } = param;
+  if (grad === null || divisor === 1) return;
+  if (grad.host !== null) divide(grad, divisor);
+  else if (param.divideGrad) param.divideGrad(divisor);
+  else throw cannotDivide(param.name);
 }

@@ -1,14 +1,17 @@
 // Batch normalisation over the batches of all ranks. The layer computes means and sums of its own batch and lets them be
 // exchanged (`sync`); nothing here knows more about it. A group of its own keeps these exchanges, in the middle of
 // forward and backward, out of the order of the buckets.
-import { type BufferCarrier, bufferSymbol, elementsOf, type Group } from '@ringwise/collectives';
+import { asBuffer, type BufferCarrier, bufferSymbol, elementsOf, type Group } from '@ringwise/collectives';
 import { cannotBlock, notModules } from './errors.ts';
 
 /** What a batch normalisation calls while it trains; see BatchNormSync of @ringwise/tensor. */
 export interface BatchNormExchange {
-  /** [2 · channels + 1]: means, sums of squared distances, elements per channel. Overwritten with those of all ranks. */
+  /**
+   * [2 · channels + 1], in host memory: means, sums of squared distances, elements per channel. Overwritten with those of all
+   * ranks.
+   */
   readonly moments: (own: BufferCarrier) => void;
-  /** [2 · channels]: overwritten with the sums over all ranks. */
+  /** [2 · channels], where the layer computes: overwritten with the sums over all ranks. */
   readonly gradSums: (own: BufferCarrier) => void;
 }
 
@@ -38,7 +41,7 @@ export async function convertSyncBatchNorm(model: ModuleTree, group: Group): Pro
 
 /** The exchange of a layer, by blocking operations of `group`. */
 export function exchangeOver(
-  group: Pick<Group, 'size' | 'allGatherSync' | 'allReduceSync'>,
+  group: Pick<Group, 'size' | 'allGatherSync' | 'allReduceSync' | 'allReduce'>,
 ): BatchNormExchange {
   return {
     moments: (own) => {
@@ -47,7 +50,8 @@ export function exchangeOver(
       group.allGatherSync(Float64Array.from(mine), all);
       mine.set(joined(all, group.size));
     },
-    gradSums: (own) => group.allReduceSync(own),
+    // On a device its stream waits, and not this thread.
+    gradSums: (own) => (isNear(own) ? group.allReduceSync(own) : group.allReduce(own).fence()),
   };
 }
 
@@ -74,6 +78,8 @@ function joined(all: Float64Array, ranks: number): Float64Array {
   }
   return out;
 }
+
+const isNear = (own: BufferCarrier): boolean => asBuffer(own).host !== null;
 
 function floatsOf(own: BufferCarrier): Float32Array | Float64Array {
   return elementsOf(own[bufferSymbol]()) as Float32Array | Float64Array;

@@ -1,12 +1,16 @@
 // The first stage of ZeRO (Rajbhandari et al., 2020): every rank steps, and remembers moments, for its share of the
 // parameters only, then sends their values to the others. Gradients are averaged by ddp as always.
 import { asBuffer, type BufferCarrier, type BufferView, type Group } from '@ringwise/collectives';
-import { notConsolidated } from './errors.ts';
-import { bytesOf, carrier } from './memory.ts';
+import { notConsolidated, stateOutOfReach } from './errors.ts';
+import { broadcasts, bytesOf, carrier } from './memory.ts';
 import { runAwaiting, runBlocking, type Works } from './works.ts';
 
 /** A tensor that an optimizer remembers. */
-type Remembered = BufferCarrier & { readonly shape: readonly number[] };
+type Remembered = BufferCarrier & {
+  readonly shape: readonly number[];
+  /** A copy in host memory, where JavaScript cannot reach the tensor's own. */
+  readonly dataSync?: () => ArrayBufferView;
+};
 
 /** What an optimizer of @ringwise/tensor gives as its state, as far as it is of interest here. */
 export interface ShardState {
@@ -105,11 +109,9 @@ export class ZeroRedundancyOptimizer<P extends BufferCarrier, O extends ShardOpt
   }
 
   *#exchange(): Works {
-    if (this.#group.size === 1) return;
     const works = this.shards.flatMap((shard, root) => {
-      if (shard.length === 0) return [];
       const values = shard.map((position) => carrier(asBuffer(this.#params[position]!)));
-      return [this.#group.broadcast(values, { root })];
+      return broadcasts(values, this.#group, root);
     });
     for (const work of works) yield work;
   }
@@ -129,7 +131,9 @@ function deal(counts: readonly number[], ranks: number): number[][] {
 
 function saved(tensor: Remembered): SavedTensor {
   const { dtype, host } = asBuffer(tensor);
-  return { dtype, shape: [...tensor.shape], bytes: bytesOf(host!).slice() };
+  const elements = host ?? tensor.dataSync?.();
+  if (elements === undefined) throw stateOutOfReach();
+  return { dtype, shape: [...tensor.shape], bytes: bytesOf(elements).slice() };
 }
 
 function consolidate(

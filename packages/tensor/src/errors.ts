@@ -153,8 +153,17 @@ export const otherInputCount = (given: number, captured: number): TensorError =>
 /** What the addon threw, as an error of this package. It says itself what happened; its code is one of ours. */
 export const fromAddon = (error: unknown): TensorError => {
   const { code, message } = error as { code?: TensorErrorCode; message: string };
-  return new TensorError(code ?? 'ERR_TENSOR_KERNELS', message, error);
+  return new TensorError(code ?? 'ERR_TENSOR_KERNELS', message + sharedHost(message), error);
 };
+
+/** Where each rank of a host asks for its own device and there are fewer: what the launcher has started. */
+function sharedHost(message: string): string {
+  const found = /there is no such device; (\d+) were found/.exec(message)?.[1];
+  const { LOCAL_WORLD_SIZE: ranks, CUDA_VISIBLE_DEVICES: visible } = process.env;
+  if (found === undefined || !(Number(ranks) > Number(found))) return '';
+  const from = visible === undefined ? '' : ` (CUDA_VISIBLE_DEVICES=${visible})`;
+  return ` This host has ${ranks} ranks for ${found} devices${from}: start one for each (--nproc-per-node gpu), or let ranks share a device, which NCCL refuses and the host backend does not.`;
+}
 
 export const disposed = (shape: Shape): TensorError =>
   new TensorError(

@@ -82,6 +82,15 @@ export interface GradMemory {
   readonly device?: { readonly kind: string; readonly index: number };
 }
 
+/** Memory of a device for gradients that are averaged together, and what is done with it besides sending it. */
+export interface BucketMemory {
+  readonly [bufferSymbol]: () => BufferView;
+  readonly part: (offset: number, count: number) => BucketMemory;
+  readonly clear: () => void;
+  readonly divide: (divisor: number) => void;
+  readonly isZero: () => boolean;
+}
+
 /** One trainable parameter, as distributed training sees it. */
 export interface GradParam {
   readonly name: string;
@@ -90,6 +99,9 @@ export interface GradParam {
   readonly grad: BufferView | null;
   readonly onGradReady: (ready: () => void) => () => void;
   readonly bindGrad: (bucket: GradMemory) => void;
+  readonly allocBucket: (count: number) => BucketMemory;
+  readonly divideGrad: (divisor: number) => void;
+  readonly readValue: () => ArrayBufferView;
   readonly dropGrad: () => void;
   readonly onBackwardEnd: (done: () => void) => () => void;
 }

@@ -1,4 +1,5 @@
 // Fewer bytes between hosts only, rounded natively; inside a host gradients are added as they are.
+import { asBuffer } from '@ringwise/collectives';
 import { type CommHook, type GradBucket, plainHook } from '../hook.ts';
 
 /**
@@ -14,7 +15,7 @@ export function wireHook(wire: 'bfloat16' | 'int8'): CommHook {
       yield group.allReduce(bucket, { op: 'avg', wire });
       return;
     }
-    const residual = residuals.get(bucket) ?? new Float32Array(bucket.data.length);
+    const residual = residuals.get(bucket) ?? new Float32Array(asBuffer(bucket).count);
     residuals.set(bucket, residual);
     yield group.allReduce(bucket, { op: 'avg', wire, residual });
   };

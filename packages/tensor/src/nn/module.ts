@@ -190,6 +190,12 @@ export abstract class Module {
 
   /** The memory of the buffers for distributed training, which sends them from one rank to all. */
   [buffersSymbol](): { readonly name: string; readonly value: BufferView }[] {
-    return this.namedBuffers().map(([name, buffer]) => ({ name, value: buffer[bufferSymbol]() }));
+    return this.namedBuffers().map(([name, buffer]) => ({
+      name,
+      // When it is asked for, so that it names the stream that is in use then.
+      get value() {
+        return buffer[bufferSymbol]();
+      },
+    }));
   }
 }

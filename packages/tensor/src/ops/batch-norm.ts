@@ -10,6 +10,7 @@ import { withStrides } from '../layout.ts';
 import { countOf, type Shape } from '../shape.ts';
 import { allocate, type Storage } from '../storage.ts';
 import { empty, Tensor } from '../tensor.ts';
+import { copyInto } from '../transfer.ts';
 import { contiguous, inFloat32, needsFloat32, requireFloat } from './convert.ts';
 import { jointDevice } from './joint-device.ts';
 
@@ -17,10 +18,14 @@ import { jointDevice } from './joint-device.ts';
 export interface BatchNormSync {
   /**
    * Forward: `own` is [2 · channels + 1], the means of this process, its sums of squared distances from them, and the
-   * number of elements per channel (0 for an empty batch). Overwritten with those of all processes together.
+   * number of elements per channel (0 for an empty batch). Overwritten with those of all processes together. In host memory:
+   * how many elements there are has to be known there.
    */
   readonly moments: (own: Tensor) => void;
-  /** Backward: `own` is [2 · channels], Σ g and Σ g · (x − mean). Overwritten with the sums over all processes. */
+  /**
+   * Backward: `own` is [2 · channels], Σ g and Σ g · (x − mean), on the device of x. Overwritten with the sums over all
+   * processes.
+   */
   readonly gradSums: (own: Tensor) => void;
 }
 
@@ -86,8 +91,12 @@ function batchStatistics(x: Tensor, e: Extent, eps: number, sync: BatchNormSync 
   if (sync) {
     kernels().copy([1], total, count);
     exchanged(sums, (own) => {
-      sync.moments(own);
-      count = own.at(2 * channels).item();
+      const near = own.to('cpu');
+      sync.moments(near);
+      count = near.at(2 * channels).item();
+      if (near === own) return;
+      copyInto(own.strided, own.shape, near.strided);
+      near.dispose();
     });
   }
   if (count <= 1) {

@@ -1,0 +1,138 @@
+// DDP with parameters, gradients and buckets on a device. It is the software device, where what does not wait for a copy or
+// a collective is wrong in every run; NCCL is that library's, too.
+import { existsSync } from 'node:fs';
+import { type StoreServer, serveStore, TcpStore } from '@ringwise/store';
+import { startRanks, values, withRanks } from '@ringwise/testing';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { cnnAlone, gptAlone, mlpAlone } from './device-ddp-ranks.ts';
+import { driver } from './device-ranks.ts';
+
+const module = new URL('./device-ddp-ranks.ts', import.meta.url);
+const isThere = existsSync(driver);
+const tolerance = 2e-5;
+const timeoutMs = 110_000;
+
+const largestDifference = (a: Float32Array, b: Float32Array): number => {
+  expect(a.length).toBe(b.length);
+  return a.reduce((largest, value, i) => Math.max(largest, Math.abs(value - b[i]!)), 0);
+};
+
+describe.skipIf(!isThere)(`ddp on a device${isThere ? '' : ' (skipped: no software device)'}`, () => {
+  describe.each(['nccl', 'host'])('%s', (backend) => {
+    const run = async <T>(size: number, name: string, ...args: unknown[]): Promise<T[]> =>
+      values<T>(await withRanks(size, module, name, { args: [backend, ...args], timeoutMs }));
+
+    it('an MLP trains as in one process, whatever the way', { timeout: 120_000 }, async () => {
+      const ranks = await run<Record<string, Float32Array>>(2, 'trainMlp');
+      const expected = mlpAlone(2);
+      expect(Object.keys(ranks[0]!)).toEqual(Object.keys(expected));
+      for (const [way, trained] of Object.entries(expected)) {
+        expect(ranks[1]![way], way).toEqual(ranks[0]![way]);
+        expect(largestDifference(ranks[0]![way]!, trained), way).toBeLessThan(tolerance);
+      }
+    });
+
+    it('a GPT with tied weights does, and ZeRO has its moments on the devices', {
+      timeout: 120_000,
+    }, async () => {
+      const ranks = await run<{
+        plain: Float32Array;
+        zero: Float32Array;
+        devices: string[];
+        remembered: number;
+        consolidated: number | null;
+      }>(2, 'trainGpt');
+      const expected = gptAlone(2);
+      for (const [rank, { plain, zero, devices, remembered }] of ranks.entries()) {
+        expect(plain).toEqual(ranks[0]!.plain);
+        expect(zero).toEqual(ranks[0]!.zero);
+        expect(largestDifference(plain, expected)).toBeLessThan(tolerance);
+        expect(largestDifference(zero, expected)).toBeLessThan(tolerance);
+        expect(devices).toEqual([`cuda:${rank}`]);
+        expect(remembered).toBeLessThan(0.6);
+      }
+      expect(ranks.map(({ consolidated }) => consolidated)).toEqual([1, null]);
+    });
+
+    it.each([
+      [2, 2],
+      [1, 4],
+    ])('a CNN with batch norm over all ranks does, with batches of %i and %i', async (...counts) => {
+      const ranks = await run<Float32Array>(2, 'trainCnn', counts);
+      expect(ranks[1]).toEqual(ranks[0]);
+      const expected = cnnAlone(counts[0]! + counts[1]!);
+      expect(largestDifference(ranks[0]!, expected)).toBeLessThan(tolerance);
+    });
+
+    it('gradients lie in buckets on the device', async () => {
+      for (const [rank, found] of (await run(2, 'whereGradients')).entries())
+        expect(found).toEqual({ devices: [`cuda:${rank}`], beginnings: [1, 1], backend });
+    });
+
+    it('what computes in JavaScript, and what is captured, is told why not', async () => {
+      const sentences = {
+        hook: /ERR_DDP_INVALID hook: the bucket is in cuda:\d memory/,
+        compile:
+          /ERR_TENSOR_CAPTURE compile: the averaging of gradients over several processes cannot be part of a step/,
+      };
+      const ranks = await run<Record<keyof typeof sentences, string>>(2, 'refused');
+      for (const what of ['hook', 'compile'] as const) {
+        const told = ranks.map((rank) => rank[what]);
+        expect(told.some((text) => sentences[what].test(text))).toBe(true);
+        // A rank that is behind hears of it from the other.
+        const aborted = /^ERR_COLL_ABORTED .* aborted the group: (hook|compile): the /;
+        for (const text of told) expect(sentences[what].test(text) || aborted.test(text), text).toBe(true);
+      }
+    });
+
+    describe('when a rank is killed', () => {
+      let server: StoreServer;
+      let control: TcpStore;
+      beforeEach(async () => {
+        server = await serveStore();
+        control = await TcpStore.connect({ host: server.host, port: server.port });
+      });
+      afterEach(async () => {
+        await control.close();
+        await server.close();
+      });
+
+      it('the other is told its name by the step that it is in, and its device goes on', async () => {
+        const started = await startRanks(2, module, 'trainUntilKilled', { args: [backend, server.port] });
+        await expect
+          .poll(() => control.add('ready', 0), { timeout: 20_000, interval: 5 })
+          .toBeGreaterThanOrEqual(2);
+        const killedAtMs = Date.now();
+        started.kill(1);
+        const [survivor] = await started.results;
+        expect(survivor!.error, JSON.stringify(survivor)).toBeUndefined();
+        const { endedAtMs, ...told } = survivor!.value as { readonly endedAtMs: number };
+        expect(told).toEqual({ code: 'ERR_COLL_PEER_LOST', peers: [1], sum: 3 });
+        expect(endedAtMs - killedAtMs).toBeLessThan(5_000);
+      });
+    });
+  });
+
+  it('one rank trains alone, also with weights', { timeout: 120_000 }, async () => {
+    const options = { args: ['any'], timeoutMs };
+    const [trained] = values<Record<string, Float32Array>>(await withRanks(1, module, 'trainMlp', options));
+    for (const [way, expected] of Object.entries(mlpAlone(1)))
+      expect(largestDifference(trained![way]!, expected), way).toBeLessThan(tolerance);
+  });
+
+  it('a captured step of one rank is the same step', async () => {
+    const [trained] = values<Float32Array[]>(await withRanks(1, module, 'capturedAlone'));
+    expect(trained![1]).toEqual(trained![0]);
+  });
+
+  it('a rank without a device of its own is told how many there are for how many ranks', async () => {
+    const env = { CUDA_VISIBLE_DEVICES: '5,7' };
+    expect(values(await withRanks(3, module, 'ownDevice', { env }))).toEqual([
+      'cuda:0',
+      'cuda:1',
+      expect.stringMatching(
+        /^cuda:2: there is no such device; 2 were found\. This host has 3 ranks for 2 devices \(CUDA_VISIBLE_DEVICES=5,7\): start one for each \(--nproc-per-node gpu\), or/,
+      ),
+    ]);
+  });
+});

@@ -1,0 +1,43 @@
+// Memory on a device where the gradients of several parameters are averaged together. Distributed training fills and divides it
+// by these members, so that all of it happens on the device, in the order of the stream that is in use.
+import { keep, scope } from '../context.ts';
+import { zeros } from '../creation.ts';
+import { type BucketMemory, type BufferView, bufferSymbol } from '../protocol.ts';
+import { refuseWhileRecording } from '../recording.ts';
+import type { Tensor } from '../tensor.ts';
+
+class DeviceBucket implements BucketMemory {
+  /** One dimension. */
+  readonly #elements: Tensor;
+
+  constructor(elements: Tensor) {
+    this.#elements = keep(elements);
+  }
+
+  /** Asked for when it is about to be sent, which no recording of a step would do again. */
+  [bufferSymbol](): BufferView {
+    refuseWhileRecording('the averaging of gradients over several processes');
+    return this.#elements[bufferSymbol]();
+  }
+
+  part(offset: number, count: number): DeviceBucket {
+    return new DeviceBucket(this.#elements.narrow(0, offset, count));
+  }
+
+  clear(): void {
+    this.#elements.zero_();
+  }
+
+  divide(divisor: number): void {
+    this.#elements.div_(divisor);
+  }
+
+  isZero(): boolean {
+    const elements = this.#elements;
+    return elements.count === 0 || scope(() => elements.abs().max().item() === 0);
+  }
+}
+
+/** Zeroed memory for `count` elements of gradients, of the dtype and on the device of `like`. */
+export const deviceBucket = ({ dtype, device }: Tensor, count: number): BucketMemory =>
+  new DeviceBucket(zeros([count], { dtype, device }));
