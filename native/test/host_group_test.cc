@@ -250,6 +250,26 @@ TEST("a lost rank is noticed at once by everybody, also while they sleep") {
   }
 }
 
+TEST("a lost rank that nobody waits for is told to who asks, and fails nothing by itself") {
+  for (const auto& [name, place] : kPlacements) {
+    with_ranks(3, place, [&](Rank& rank) {
+      CHECK_EQ(rank.run(barrier(0)), "");
+      if (rank.rank == 1) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        CHECK(rank.group->failure() == nullptr);
+        rank.group.reset();  // no goodbye
+        return;
+      }
+      const int64_t start = now_ns();
+      while (rank.group->failure() == nullptr && now_ns() - start < 5'000 * kMillisecond) std::this_thread::yield();
+      const auto failure = rank.group->failure();
+      CHECK(failure != nullptr && failure->code == FailureCode::PeerLost && failure->peers == std::vector<int>{1});
+      std::vector<float> value(1, 7.0f);
+      CHECK_EQ(rank.run(transfer(rank.rank == 0 ? Verb::Send : Verb::Recv, value, 2 - rank.rank, 0)), "");
+    });
+  }
+}
+
 TEST("abort reaches all ranks; close after use ends quietly") {
   with_ranks(3, one_host, [&](Rank& rank) {
     std::vector<float> never(1);
