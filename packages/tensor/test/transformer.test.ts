@@ -2,22 +2,27 @@
 // gave for them (the first eight elements, then the sum of all absolute values).
 import { describe, expect, test } from 'vitest';
 import {
+  elu,
   full,
   generator,
+  leakyRelu,
   manualSeed,
   noGrad,
   ones,
   randn,
   type Shape,
+  softplus,
   type Tensor,
   tensor,
 } from '../src/index.ts';
 import {
   Dropout,
+  ELU,
   Embedding,
   GELU,
   Identity,
   LayerNorm,
+  LeakyReLU,
   LogSoftmax,
   type Module,
   MultiHeadAttention,
@@ -25,6 +30,7 @@ import {
   Sigmoid,
   SiLU,
   Softmax,
+  Softplus,
   Tanh,
   TransformerBlock,
 } from '../src/nn/index.ts';
@@ -240,6 +246,11 @@ describe('layers around them', () => {
       [new SiLU().forward(x), x.silu()],
       [new Tanh().forward(x), x.tanh()],
       [new Sigmoid().forward(x), x.sigmoid()],
+      [new LeakyReLU().forward(x), leakyRelu(x)],
+      [new LeakyReLU(0.5).forward(x), leakyRelu(x, 0.5)],
+      [new ELU().forward(x), elu(x)],
+      [new ELU(2).forward(x), elu(x, 2)],
+      [new Softplus().forward(x), softplus(x)],
       [new Softmax().forward(x), x.softmax()],
       [new Softmax(0).forward(x), x.softmax(0)],
       [new LogSoftmax().forward(x), x.logSoftmax()],

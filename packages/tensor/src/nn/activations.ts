@@ -1,7 +1,18 @@
 // Functions without parameters, as layers.
 
 import { checkProbability } from '../ops/dropout.ts';
-import { dropout, gelu, logSoftmax, sigmoid, silu, softmax, tanh } from '../ops/index.ts';
+import {
+  dropout,
+  elu,
+  gelu,
+  leakyRelu,
+  logSoftmax,
+  sigmoid,
+  silu,
+  softmax,
+  softplus,
+  tanh,
+} from '../ops/index.ts';
 import { type GeluOptions, isTanhGelu } from '../ops/unary.ts';
 import type { Tensor } from '../tensor.ts';
 import { Module } from './module.ts';
@@ -34,6 +45,38 @@ export class Tanh extends Module {
 export class Sigmoid extends Module {
   forward(input: Tensor): Tensor {
     return sigmoid(input);
+  }
+}
+
+export class LeakyReLU extends Module {
+  readonly slope: number;
+
+  constructor(slope = 0.01) {
+    super();
+    this.slope = slope;
+  }
+
+  forward(input: Tensor): Tensor {
+    return leakyRelu(input, this.slope);
+  }
+}
+
+export class ELU extends Module {
+  readonly alpha: number;
+
+  constructor(alpha = 1) {
+    super();
+    this.alpha = alpha;
+  }
+
+  forward(input: Tensor): Tensor {
+    return elu(input, this.alpha);
+  }
+}
+
+export class Softplus extends Module {
+  forward(input: Tensor): Tensor {
+    return softplus(input);
   }
 }
 

@@ -1,11 +1,14 @@
 export {
   Dropout,
+  ELU,
   GELU,
   Identity,
+  LeakyReLU,
   LogSoftmax,
   Sigmoid,
   SiLU,
   Softmax,
+  Softplus,
   Tanh,
 } from './activations.ts';
 export { MultiHeadAttention, type MultiHeadAttentionOptions } from './attention.ts';
