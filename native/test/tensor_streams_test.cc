@@ -1,4 +1,5 @@
 // Memory that several streams work with, and captured steps, on the software device (or a GPU with RINGWISE_TEST_GPU=1).
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -8,6 +9,7 @@
 #include "tensor/cuda/captured_step.h"
 #include "tensor/cuda/info.h"
 #include "tensor/cuda/kernels.h"
+#include "tensor/cuda/pinned.h"
 
 using namespace ringwise;
 using namespace ringwise::tensor;
@@ -92,6 +94,47 @@ TEST("memory comes back at once on its own stream, and after an event where anot
   CHECK_EQ(first(out), 4.0f);
   others.push_back(floats());  // looks for what has come back
   CHECK_EQ(device().memory().use().pieces, held + others.size() - 1);
+}
+
+TEST("borrowed memory is used after what its owner's stream was given, which then comes after all that was done with it") {
+  const uint32_t theirs = device().make_stream();
+  const Block lent = floats(), out = floats();
+  fill(lent, 1);
+  device().synchronize();
+  work_on(theirs);
+  add(lent, lent, 2);
+  work_on(0);
+  bool is_kept = true;
+  std::shared_ptr<void> owner(&is_kept, [](void* kept) { *static_cast<bool*>(kept) = false; });
+  auto piece = std::make_shared<Piece>(device(), lent.data, std::move(owner), device().stream_of(theirs).handle);
+  Block borrowed{std::move(piece), lent.data, DType::Float32, kCount, 0};
+  add(out, borrowed, 10);
+  CHECK(is_kept);
+  borrowed = {};
+  CHECK(!is_kept);
+  work_on(theirs);
+  add(lent, lent, 100);
+  device().synchronize(theirs);
+  work_on(0);
+  CHECK_EQ(first(out), 13.0f);
+}
+
+TEST("pinned memory is not used again before the copies have ended that its owner has left") {
+  const size_t bytes = kCount * sizeof(float);
+  const Block up = floats();
+  const auto fill_with = [](gpu::Pinned& pinned, float value) { std::fill_n(reinterpret_cast<float*>(pinned.data()), kCount, value); };
+  {
+    gpu::Pinned pinned(device(), bytes);
+    fill_with(pinned, 4);
+    pinned.start_upload(device(), up.data, 0, bytes);
+  }
+  gpu::Pinned other(device(), bytes);
+  fill_with(other, 9);
+  CHECK_EQ(first(up), 4.0f);
+  other.start_download(device(), 0, up.data, bytes);
+  device().synchronize();
+  CHECK(other.is_idle());
+  CHECK_EQ(reinterpret_cast<float*>(other.data())[kCount - 1], 4.0f);
 }
 
 TEST("a step runs again and again with the numbers and the memory that are there then") {
