@@ -11,6 +11,7 @@
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 
 #include "node/tensor_state.h"
 #include "tensor/cuda/captured_step.h"
@@ -188,12 +189,19 @@ class Call {
   TensorState* state_;
 };
 
-/// Makes a Node-API callback of body(Call&): the one place where C++ exceptions become JavaScript errors.
-template <void (*body)(Call&)>
+/// Makes a Node-API callback of body(Call&), which returns nothing or whether it did it: the one place where C++ exceptions
+/// become JavaScript errors.
+template <auto body>
 napi_value entry(napi_env env, napi_callback_info info) {
   try {
     Call call(env, info);
-    body(call);
+    if constexpr (std::is_same_v<decltype(body(call)), bool>) {
+      napi_value result = nullptr;
+      napi_get_boolean(env, body(call), &result);
+      return result;
+    } else {
+      body(call);
+    }
   } catch (const std::bad_alloc&) {
     napi_throw_error(env, "ERR_TENSOR_KERNELS", "kernel call: not enough memory to work in.");
   } catch (const std::exception& error) {

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "node/tensor_call.h"
+#include "tensor/cuda/cublas_lt.h"
 
 namespace ringwise::node {
 
@@ -71,19 +72,31 @@ void norm_grad(Call& call) {
 }
 
 /// (rows, outs, ins, activation); operands: out, x, w, bias, values before the activation; the last two may be absent
-void linear(Call& call) {
+tensor::Linear linear_operands(Call& call, DType dtype) {
   tensor::Linear x{};
   x.rows = call.size(0);
   x.outs = call.size(1);
   x.ins = call.size(2);
   x.activation = activation_at(call, 3);
-  const DType dtype = float_of(call);
   x.out = call.dense(0, dtype, area(x.rows, x.outs));
   x.x = call.dense(1, dtype, area(x.rows, x.ins));
   x.w = call.dense(2, dtype, area(x.outs, x.ins));
   x.bias = dense_or_null(call, 3, dtype, x.outs);
   x.before = dense_or_null(call, 4, dtype, area(x.rows, x.outs));
-  fused(call.kernels().linear)(dtype, x);
+  return x;
+}
+
+void linear(Call& call) {
+  const DType dtype = float_of(call);
+  fused(call.kernels().linear)(dtype, linear_operands(call, dtype));
+}
+
+/// As linear, on a CUDA device, by the vendor's library; → whether that has it.
+bool linear_by_library(Call& call) {
+  const DType dtype = stored_in(call);
+  const tensor::Linear x = linear_operands(call, dtype);
+  call.kernels();  // enters the device
+  return tensor::cuda::linear_by_library(dtype, x);
 }
 
 /// (rows, outs, activation); operands: gradient before the activation, of the result, what was saved, gradient of the
@@ -222,6 +235,7 @@ void define_nn_kernels(napi_env env, napi_value exports, TensorState* state) {
   define_function(env, exports, state, "norm", &entry<norm>);
   define_function(env, exports, state, "normGrad", &entry<norm_grad>);
   define_function(env, exports, state, "linear", &entry<linear>);
+  define_function(env, exports, state, "cudaLinear", &entry<linear_by_library>);
   define_function(env, exports, state, "linearGrad", &entry<linear_grad>);
   define_function(env, exports, state, "random", &entry<random>);
   define_function(env, exports, state, "dropout", &entry<dropout>);

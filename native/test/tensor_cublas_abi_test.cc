@@ -28,6 +28,10 @@ static_assert(cuda::kLtReduceInComputeType == CUBLASLT_REDUCTION_SCHEME_COMPUTE_
 static_assert(cuda::kLtCompute32 == CUBLAS_COMPUTE_32F && cuda::kLtCompute64 == CUBLAS_COMPUTE_64F);
 static_assert(cuda::kLtComputeTf32 == CUBLAS_COMPUTE_32F_FAST_TF32 && CUBLAS_OP_N == 0 && CUBLAS_OP_T == 1);
 static_assert(cuda::kLtTransposeA == CUBLASLT_MATMUL_DESC_TRANSA && cuda::kLtTransposeB == CUBLASLT_MATMUL_DESC_TRANSB);
+static_assert(cuda::kLtEpilogue == CUBLASLT_MATMUL_DESC_EPILOGUE && cuda::kLtBias == CUBLASLT_MATMUL_DESC_BIAS_POINTER);
+static_assert(cuda::kLtAux == CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER && cuda::kLtAuxStep == CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD);
+static_assert(cuda::kLtAddsBias == CUBLASLT_EPILOGUE_BIAS && (cuda::kLtRelu | cuda::kLtAddsBias) == CUBLASLT_EPILOGUE_RELU_BIAS);
+static_assert((cuda::kLtGelu | cuda::kLtKeepsInput | cuda::kLtAddsBias) == CUBLASLT_EPILOGUE_GELU_AUX_BIAS);
 static_assert(cuda::kLtBatchCount == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT);
 static_assert(cuda::kLtBatchStride == CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET);
 static_assert(cuda::kLtMostWorkspace == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES);

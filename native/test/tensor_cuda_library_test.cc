@@ -14,6 +14,46 @@ TEST("products of every float type are done by cublasLt, transposed, strided, in
   check_products(80, &gpu::multiply_by_library);
 }
 
+TEST("bias, relu and gelu by tanh are epilogues of cublasLt's products, which keep what gelu read") {
+  int done = 0;
+  for (int round = 0; round < 60; round++) {
+    const DType dtype = kFloats[round % 4];
+    const size_t rows = 1 + below(40), outs = 8 * (1 + below(6)) + (round % 5 == 0), ins = 1 + below(50);
+    const auto activation = static_cast<Activation>(below(4));
+    const bool has_bias = below(4) > 0, keeps = activation == Activation::GeluTanh && below(2);
+    Twin out(dtype, rows * outs), before(dtype, rows * outs), x(dtype, rows * ins), w(dtype, outs * ins), bias(dtype, outs);
+    for (size_t row = 0; row < rows; row++) {
+      for (size_t col = 0; col < outs; col++) {
+        double sum = has_bias ? value_at(dtype, bias.host(), col) : 0;
+        for (size_t k = 0; k < ins; k++) sum += value_at(dtype, x.host(), row * ins + k) * value_at(dtype, w.host(), col * ins + k);
+        if (keeps) set(dtype, before.host(), row * outs + col, sum);
+        if (activation == Activation::Relu) sum = std::max(sum, 0.0);
+        if (activation == Activation::GeluTanh) sum *= 0.5 * (1 + std::tanh(std::sqrt(2 / M_PI) * (sum + 0.044715 * sum * sum * sum)));
+        set(dtype, out.host(), row * outs + col, sum);
+      }
+    }
+    Linear layer{};
+    layer.rows = rows;
+    layer.outs = outs;
+    layer.ins = ins;
+    layer.out = out.device<void>();
+    layer.before = keeps ? before.device<void>() : nullptr;
+    layer.x = x.device<void>();
+    layer.w = w.device<void>();
+    layer.bias = has_bias ? bias.device<void>() : nullptr;
+    layer.activation = activation;
+    const bool is_plain = activation == Activation::None && !has_bias;
+    const bool should = dtype != DType::Float64 && activation != Activation::Gelu && !is_plain && !(keeps && outs % 8);
+    CHECK_EQ(gpu::linear_by_library(dtype, layer), should);
+    if (!should) continue;
+    done++;
+    const double tolerance = dtype == DType::Float32 ? 1e-4 : tolerance_of(dtype);
+    out.compare(tolerance, std::string("linear of ") + name_of(dtype));
+    before.compare(tolerance, std::string("what gelu reads, of ") + name_of(dtype));
+  }
+  CHECK(done > 15);
+}
+
 TEST("convolutions of every float type are done by cuDNN, with their gradients, written and added") {
   CHECK_EQ(gpu::cudnn().reason, "");
   check_convolutions(80, &gpu::convolve_by_library);

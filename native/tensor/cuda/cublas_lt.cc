@@ -37,7 +37,7 @@ CublasLt load() {
 }
 
 /// Everything that a plan depends on.
-enum Field { kCompute, kStored, kM, kN, kK, kStepA, kStepB, kTransA, kTransB, kBatch, kStrideA, kStrideB, kStrideC, kAlignA, kAlignB, kAlignC, kFields };
+enum Field { kCompute, kStored, kM, kN, kK, kStepA, kStepB, kTransA, kTransB, kBatch, kStrideA, kStrideB, kStrideC, kAlignA, kAlignB, kAlignC, kEpilogue, kFields };
 using Key = std::array<int64_t, kFields>;
 
 /// How the library does products of one kind. It thinks column by column, so it is given Cᵀ = Bᵀ · Aᵀ.
@@ -46,6 +46,7 @@ struct Plan {
   LtLayout first = nullptr, second = nullptr, result = nullptr;
   LtChoice choice{};
   bool is_usable = false;
+  mutable std::mutex mutex;  // the addresses of an epilogue are part of the description of the product
 
   Plan() = default;
   Plan(const Plan&) = delete;
@@ -57,6 +58,19 @@ struct Plan {
     }
   }
 };
+
+/// All that an epilogue touches begins at a multiple of this, which the choice of an algorithm may rely on.
+constexpr uintptr_t kEpilogueAlignment = 16;
+
+/// Says where the bias lies and where the input of the activation goes. Returns whether the library takes it.
+bool set_epilogue(const Plan& plan, const Key& key, const void* bias, const void* before) {
+  const CublasLt& lt = cublas_lt();
+  const auto set = [&](int attribute, const auto& value) {
+    return lt.cublasLtMatmulDescSetAttribute(plan.product, attribute, &value, sizeof value) == 0;
+  };
+  if ((key[kEpilogue] & kLtAddsBias) && !set(kLtBias, bias)) return false;
+  return !(key[kEpilogue] & kLtKeepsInput) || (set(kLtAux, before) && set(kLtAuxStep, key[kN]));
+}
 
 class Plans {
  public:
@@ -99,6 +113,11 @@ class Plans {
     };
     describe(kLtTransposeA, static_cast<int32_t>(key[kTransB]));
     describe(kLtTransposeB, static_cast<int32_t>(key[kTransA]));
+    if (key[kEpilogue] != 0) {
+      describe(kLtEpilogue, static_cast<int32_t>(key[kEpilogue]));
+      const auto aligned = reinterpret_cast<const void*>(kEpilogueAlignment);
+      is_good = is_good && set_epilogue(plan, key, aligned, aligned);
+    }
     const auto lay = [&](LtLayout& layout, int64_t rows, int64_t cols, int64_t step, int64_t stride) {
       const auto count = static_cast<int32_t>(key[kBatch]);
       is_good = is_good &&
@@ -179,6 +198,22 @@ Key key_of(const Walk& walk, const MatmulSizes& x) {
   return key;
 }
 
+/// What the library has for it; 0: nothing, or nothing to add to a product.
+int32_t epilogue_of(const Linear& x) {
+  const int32_t bias = x.bias ? kLtAddsBias : 0;
+  switch (x.activation) {
+    case Activation::None: return x.before ? 0 : bias;
+    case Activation::Relu: return x.before ? 0 : kLtRelu | bias;
+    case Activation::GeluTanh: return kLtGelu | bias | (x.before ? kLtKeepsInput : 0);
+    default: return 0;
+  }
+}
+
+bool is_aligned(const void* data) { return reinterpret_cast<uintptr_t>(data) % kEpilogueAlignment == 0; }
+
+/// The largest power of two up to 256 that an address is a multiple of.
+int64_t alignment(const void* data) { return int64_t{1} << std::countr_zero(reinterpret_cast<uintptr_t>(data) | 256); }
+
 }  // namespace
 
 const CublasLt& cublas_lt() {
@@ -220,6 +255,44 @@ bool multiply_by_library(const Walk& walk, const MatmulSizes& sizes) {
   }
   if (workspace) device.free(workspace);
   if (status != 0) throw std::runtime_error("matmul: cublasLt reported status " + std::to_string(status) + " (" + cublas_lt().library.path() + ").");
+  return true;
+}
+
+bool linear_by_library(DType dtype, const Linear& x) {
+  const int32_t epilogue = epilogue_of(x);
+  // The input of gelu is kept in rows of multiples of 8.
+  if (epilogue == 0 || x.rows == 0 || x.outs == 0 || x.ins == 0 || (x.before && x.outs % 8 != 0)) return false;
+  if (dtype == DType::Float64 || !is_aligned(x.bias) || !is_aligned(x.before) || !cublas_lt().reason.empty()) return false;
+  Device& device = current_device();
+  Plans& plans = Plans::of(device);
+  Key key{};
+  key[kCompute] = dtype == DType::Float32 && is_tf32_allowed ? kLtComputeTf32 : kLtCompute32;
+  key[kStored] = stored_type(dtype);
+  key[kM] = static_cast<int64_t>(x.rows);
+  key[kN] = static_cast<int64_t>(x.outs);
+  key[kK] = key[kStepA] = key[kStepB] = static_cast<int64_t>(x.ins);
+  key[kTransB] = 1;
+  key[kBatch] = 1;
+  key[kAlignC] = alignment(x.out);
+  key[kAlignA] = alignment(x.x);
+  key[kAlignB] = alignment(x.w);
+  key[kEpilogue] = epilogue;
+  const auto plan = plans.plan(key);
+  if (!plan) return false;
+  const float one = 1, none = 0;
+  const size_t bytes = plan->choice.workspace_bytes;
+  void* workspace = bytes > 0 ? device.allocate(bytes) : nullptr;
+  int status = -1;
+  {
+    const std::lock_guard lock(plan->mutex);
+    if (set_epilogue(*plan, key, x.bias, x.before)) {
+      status = cublas_lt().cublasLtMatmul(plans.handle(), plan->product, &one, x.w, plan->first, x.x, plan->second, &none,
+                                          x.out, plan->result, x.out, plan->result, &plan->choice.algorithm, workspace,
+                                          bytes, device.stream());
+    }
+  }
+  if (workspace) device.free(workspace);
+  if (status != 0) throw std::runtime_error("linear: cublasLt reported status " + std::to_string(status) + " (" + cublas_lt().library.path() + ").");
   return true;
 }
 

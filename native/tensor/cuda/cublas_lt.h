@@ -52,6 +52,8 @@ struct LtChoice {
 constexpr int kLtReal32 = 0, kLtReal64 = 1, kLtReal16 = 2, kLtBfloat16 = 14;
 constexpr int kLtCompute32 = 68, kLtComputeTf32 = 77, kLtCompute64 = 70;
 constexpr int kLtTransposeA = 3, kLtTransposeB = 4;                        // attributes of a product
+constexpr int kLtEpilogue = 7, kLtBias = 8, kLtAux = 11, kLtAuxStep = 12;  // the same
+constexpr int32_t kLtAddsBias = 4, kLtRelu = 2, kLtGelu = 32, kLtKeepsInput = 128;  // epilogues, or-ed; its gelu is that by tanh
 constexpr int kLtBatchCount = 5, kLtBatchStride = 6;                       // of a layout
 constexpr int kLtMostWorkspace = 1, kLtReductions = 3, kLtAlignmentA = 5;  // of a preference; B, C and D follow A
 constexpr uint32_t kLtReduceInComputeType = 2;                             // among reductions
@@ -76,5 +78,9 @@ bool allows_tf32();
 
 /// As Kernels::matmul_walk. False when the library cannot do it, and nothing has been started.
 bool multiply_by_library(const Walk& walk, const MatmulSizes& sizes);
+
+/// As Kernels::linear, of any float type: what comes after the product is its epilogue. False when the library has no such
+/// epilogue, and nothing has been started.
+bool linear_by_library(DType dtype, const Linear& x);
 
 }  // namespace ringwise::tensor::cuda

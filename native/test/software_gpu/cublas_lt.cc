@@ -1,5 +1,6 @@
 // The functions of tensor/cuda/cublas_lt.h on the CPU: products as the library defines them, column by column, on the
 // streams of this device (RINGWISE_LIBCUBLASLT).
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 
@@ -20,7 +21,12 @@ constexpr int kCompute32 = 68, kCompute64 = 70, kComputeTf32 = 77;
 struct Product {
   int compute, type;
   int32_t transpose[2] = {};
+  int32_t epilogue = 1;
+  const void* bias = nullptr;
+  void* aux = nullptr;
+  int64_t aux_step = 0;
 };
+constexpr int32_t kAddsBias = 4, kRelu = 2, kGelu = 32, kKeepsInput = 128;
 struct Layout {
   int type;
   uint64_t rows, cols;
@@ -62,7 +68,12 @@ void multiply(const Product& x, const Layout& la, const Layout& lb, const Layout
           sum += value(turn_a ? a[r * la.step + k] : a[k * la.step + r]) * value(turn_b ? b[k * lb.step + c] : b[c * lb.step + k]);
         }
         T& to = d[static_cast<int64_t>(col) * ld.step + static_cast<int64_t>(row)];
-        put(to, alpha * sum + (beta == 0 ? 0 : beta * value(to)));
+        sum = alpha * sum + (beta == 0 ? 0 : beta * value(to));
+        if (x.epilogue & kAddsBias) sum += value(static_cast<const T*>(x.bias)[row]);
+        if (x.epilogue & kKeepsInput) put(static_cast<T*>(x.aux)[static_cast<int64_t>(col) * x.aux_step + static_cast<int64_t>(row)], sum);
+        if (x.epilogue & kRelu) sum = sum > 0 ? sum : 0;
+        if (x.epilogue & kGelu) sum *= 0.5 * (1 + std::tanh(0.7978845608028654 * (sum + 0.044715 * sum * sum * sum)));
+        put(to, sum);
       }
     }
   }
@@ -72,12 +83,20 @@ void multiply(const Product& x, const Layout& la, const Layout& lb, const Layout
 int scale_of(int stored) { return stored == kReal64 ? kReal64 : kReal32; }
 int compute_of(int stored) { return stored == kReal64 ? kCompute64 : kCompute32; }
 
+bool has_epilogue(const Product& x, const Layout& d) {
+  if (x.epilogue == 1) return true;
+  const auto is_aligned = [](const void* data) { return data && reinterpret_cast<uintptr_t>(data) % 16 == 0; };
+  if (d.type == kReal64 || (x.epilogue & ~(kAddsBias | kRelu | kGelu | kKeepsInput))) return false;
+  if ((x.epilogue & kAddsBias) && !is_aligned(x.bias)) return false;
+  return !(x.epilogue & kKeepsInput) || (is_aligned(x.aux) && x.aux_step % 8 == 0 && x.aux_step >= static_cast<int64_t>(d.rows));
+}
+
 bool fits(const Product& x, const Layout& a, const Layout& b, const Layout& d) {
   const auto is_wide = [](const Layout& layout) { return layout.step >= static_cast<int64_t>(layout.rows); };
   return rows_of(a, x.transpose[0]) == d.rows && cols_of(b, x.transpose[1]) == d.cols &&
          cols_of(a, x.transpose[0]) == rows_of(b, x.transpose[1]) && is_wide(a) && is_wide(b) && is_wide(d) &&
          a.type == d.type && b.type == d.type && scale_of(d.type) == x.type &&
-         (x.compute == compute_of(d.type) || (x.compute == kComputeTf32 && d.type == kReal32)) && a.batch == d.batch && b.batch == d.batch;
+         has_epilogue(x, d) && (x.compute == compute_of(d.type) || (x.compute == kComputeTf32 && d.type == kReal32)) && a.batch == d.batch && b.batch == d.batch;
 }
 
 }  // namespace
@@ -88,8 +107,16 @@ EXPORT cublasLtMatmulDescCreate(Product** product, int compute, int type) {
   return *product = new Product{compute, type}, kSuccess;
 }
 EXPORT cublasLtMatmulDescSetAttribute(Product* product, int attribute, const void* value, size_t bytes) {
-  if ((attribute != 3 && attribute != 4) || bytes != sizeof(int32_t)) return kInvalidValue;
-  return std::memcpy(&product->transpose[attribute - 3], value, bytes), kSuccess;
+  const auto set = [&](auto& to) { return bytes == sizeof to ? (std::memcpy(&to, value, bytes), kSuccess) : kInvalidValue; };
+  switch (attribute) {
+    case 3:
+    case 4: return set(product->transpose[attribute - 3]);
+    case 7: return set(product->epilogue);
+    case 8: return set(product->bias);
+    case 11: return set(product->aux);
+    case 12: return set(product->aux_step);
+    default: return kInvalidValue;
+  }
 }
 EXPORT cublasLtMatmulDescDestroy(Product* product) { return delete product, kSuccess; }
 EXPORT cublasLtMatrixLayoutCreate(Layout** layout, int type, uint64_t rows, uint64_t cols, int64_t step) {

@@ -190,6 +190,8 @@ export interface NativeAddon extends NativeLayers {
   readonly triangle: (batch: number, rows: number, cols: number, diagonal: number, upper: number) => void;
   /** Operands: out, x, w, bias, before. */
   readonly linear: (rows: number, outs: number, ins: number, activation: number) => void;
+  /** The same on a CUDA device, if the vendor's library has it; returns whether. */
+  readonly cudaLinear: (rows: number, outs: number, ins: number, activation: number) => boolean;
   /** Operands: gradBefore, grad, saved, gradBias. */
   readonly linearGrad: (rows: number, outs: number, activation: number) => void;
   /** Operands: out, rstd, a, mean, addend, sum, gamma, beta. */

@@ -1,6 +1,7 @@
-// The fused linear layer on the CPU, and on devices that have no kernel for it, the parts that it is made of.
+// The fused linear layer: on the CPU in a kernel of its own; on devices by the vendor's library, where that has the
+// activation, else of parts.
 import type { Kernels, Strided } from '../kernels.ts';
-import { activations, type LayerKernels } from '../layer-kernels.ts';
+import { type Activation, activations, type LayerKernels } from '../layer-kernels.ts';
 import type { NativeAddon } from './native-addon.ts';
 
 type LinearKernels = Pick<LayerKernels, 'linear' | 'linearGrad'>;
@@ -8,36 +9,59 @@ type LinearKernels = Pick<LayerKernels, 'linear' | 'linearGrad'>;
 const codes = Object.fromEntries(activations.map((name, i) => [name, i]));
 const asRow = ({ memory, offset }: Strided): Strided => ({ memory, offset, strides: [0, 1] });
 
-export function linearKernels({ scratch, linear, linearGrad }: NativeAddon): LinearKernels {
-  const place = (i: number, operand: Strided | null): void => {
-    scratch[2 * i] = operand === null ? 0 : operand.memory.handle;
-    scratch[2 * i + 1] = operand === null ? 0 : operand.offset;
+function place(scratch: Float64Array, i: number, operand: Strided | null): void {
+  scratch[2 * i] = operand === null ? 0 : operand.memory.handle;
+  scratch[2 * i + 1] = operand === null ? 0 : operand.offset;
+}
+
+/** A call of the addon that takes a layer. */
+const calling =
+  <Result>(
+    scratch: Float64Array,
+    call: (rows: number, outs: number, ins: number, activation: number) => Result,
+  ) =>
+  (
+    ...[out, before, x, w, bias, activation, { rows, outs, ins }]: Parameters<LinearKernels['linear']>
+  ): Result => {
+    place(scratch, 0, out);
+    place(scratch, 1, x);
+    place(scratch, 2, w);
+    place(scratch, 3, bias);
+    place(scratch, 4, before);
+    return call(rows, outs, ins, codes[activation]!);
   };
+
+export function linearKernels({ scratch, linear, linearGrad }: NativeAddon): LinearKernels {
   return {
-    linear: (out, before, x, w, bias, activation, { rows, outs, ins }) => {
-      place(0, out);
-      place(1, x);
-      place(2, w);
-      place(3, bias);
-      place(4, before);
-      linear(rows, outs, ins, codes[activation]!);
-    },
+    linear: calling(scratch, linear),
     linearGrad: (gradBefore, gradBias, grad, saved, activation, rows, outs) => {
-      place(0, gradBefore);
-      place(1, grad);
-      place(2, saved);
-      place(3, gradBias);
+      place(scratch, 0, gradBefore);
+      place(scratch, 1, grad);
+      place(scratch, 2, saved);
+      place(scratch, 3, gradBias);
       linearGrad(rows, outs, codes[activation]!);
     },
   };
 }
 
-/** The same from products, elementwise operations and sums. */
-export function composedLinear({ matmul, map, reduce, copy }: Kernels): LinearKernels {
+/** The same on a device. */
+export function deviceLinear(
+  { scratch, cudaLinear }: NativeAddon,
+  { matmul, map, reduce, copy }: Kernels,
+): LinearKernels {
+  const byLibrary = calling(scratch, cudaLinear);
+  const apply = (activation: Activation, out: Strided, sums: Strided, count: number): void => {
+    if (activation !== 'none') map(activation, out.memory.dtype, [count], out, sums);
+    else if (sums !== out) copy([count], out, sums);
+  };
   return {
-    linear: (out, before, x, w, bias, activation, { rows, outs, ins }) => {
+    linear: (out, before, x, w, bias, activation, sizes) => {
+      if (byLibrary(out, before, x, w, bias, activation, sizes)) return;
+      const { rows, outs, ins } = sizes;
       const sums = before ?? out;
-      const { dtype } = out.memory;
+      // The library may have the bias without this activation.
+      const isAdded = activation !== 'none' && byLibrary(sums, null, x, w, bias, 'none', sizes);
+      if (isAdded) return apply(activation, out, sums, rows * outs);
       const here: Strided = { ...sums, strides: [] };
       const steps = { aStep: ins, bStep: ins, transA: false, transB: true, accumulate: false };
       if (ins === 0) copy([rows * outs], sums, 0);
@@ -49,9 +73,8 @@ export function composedLinear({ matmul, map, reduce, copy }: Kernels): LinearKe
           { ...w, strides: [] },
           { m: rows, n: outs, k: ins, ...steps },
         );
-      if (bias) map('add', dtype, [rows, outs], sums, sums, asRow(bias));
-      if (activation !== 'none') map(activation, dtype, [rows * outs], out, sums);
-      else if (sums !== out) copy([rows * outs], out, sums);
+      if (bias) map('add', out.memory.dtype, [rows, outs], sums, sums, asRow(bias));
+      apply(activation, out, sums, rows * outs);
     },
     linearGrad: (gradBefore, gradBias, grad, saved, activation, rows, outs) => {
       map(`${activation}Grad`, gradBefore.memory.dtype, [rows * outs], gradBefore, grad, saved);

@@ -18,7 +18,7 @@ import { refuseWhileRecording } from '../recording.ts';
 import { type CudaInfo, loadAddon, type NativeAddon } from './native-addon.ts';
 import { allocCuda, borrowCuda, cudaControl, cudaInfoOf, onDevice } from './native-cuda.ts';
 import { layerKernels } from './native-layers.ts';
-import { composedLinear, linearKernels } from './native-linear.ts';
+import { deviceLinear, linearKernels } from './native-linear.ts';
 import { lossKernels } from './native-loss.ts';
 import { nnKernels } from './native-nn.ts';
 import { optimizerKernels } from './native-optimizer.ts';
@@ -268,15 +268,15 @@ function kernelsOf(addon: NativeAddon): Kernels {
     },
 
     cuda: cudaControl(addon),
-    linear: (out, ...rest) => (out.memory.device === 'cpu' ? fused : composed).linear(out, ...rest),
+    linear: (out, ...rest) => (out.memory.device === 'cpu' ? onHost : onDevices).linear(out, ...rest),
     linearGrad: (grad, ...rest) =>
-      (grad.memory.device === 'cpu' ? fused : composed).linearGrad(grad, ...rest),
+      (grad.memory.device === 'cpu' ? onHost : onDevices).linearGrad(grad, ...rest),
     ...layerKernels(addon, writer),
     ...lossKernels(addon),
     ...nnKernels(addon),
     ...optimizerKernels(addon, writer),
   };
-  const [fused, composed] = [linearKernels(addon), composedLinear(kernels)];
+  const [onHost, onDevices] = [linearKernels(addon), deviceLinear(addon, kernels)];
   return kernels;
 }
 
