@@ -14,8 +14,10 @@ import {
 import { TcpStore } from '@ringwise/store';
 import {
   arange,
+  CudaStream,
   compile,
   crossEntropy,
+  currentStream,
   type DeviceName,
   fromHost,
   manualSeed,
@@ -24,6 +26,7 @@ import {
   scope,
   type Tensor,
   TensorError,
+  withStream,
 } from '@ringwise/tensor';
 import {
   BatchNorm2d,
@@ -141,6 +144,8 @@ const isSecondUsed = (step: number, rank: number): boolean =>
 
 /** The ways to train the MLP: what a rank does in a step, by DDP; and what that is in one process. */
 interface Way {
+  /** Whether the device does it on another stream than its main one, on which the buckets are made. */
+  readonly isAside?: boolean;
   readonly options?: Partial<DdpOptions>;
   readonly step: (
     model: DistributedDataParallel<Mlp>,
@@ -162,6 +167,7 @@ const plain: Way = {
 
 const ways: Readonly<Record<string, Way>> = {
   plain,
+  'on a stream of its own': { ...plain, isAside: true },
   'buckets laid out anew': { ...plain, options: { rebuild: true } },
   'a static graph': { ...plain, options: { staticGraph: true } },
   noSync: {
@@ -244,11 +250,17 @@ export async function trainMlp(rank: number, backend: string): Promise<Record<st
     const net = made(rank, device, makeMlp);
     using model = await ddp(net, { group, bucketBytes: 1024, ...way.options });
     const optimizer = sgd(net);
-    for (let step = 0; step < steps; step++) {
-      optimizer.zeroGrad();
-      scope(() => way.step(model, step, rank, device));
-      optimizer.step();
-    }
+    const main = currentStream(device);
+    const stream = way.isAside ? new CudaStream(device) : main;
+    stream.wait(main);
+    withStream(stream, () => {
+      for (let step = 0; step < steps; step++) {
+        optimizer.zeroGrad();
+        scope(() => way.step(model, step, rank, device));
+        optimizer.step();
+      }
+    });
+    main.wait(stream);
     await assertInSync(net, group);
     trained[name] = stateOf(net);
   }
