@@ -7,6 +7,8 @@ export interface Control {
   readonly port: number;
   /** Waits until `count` ranks have added themselves to 'ready'. */
   allReady(count: number): Promise<void>;
+  /** Lets those go on who wait for `key`. */
+  tell(key: string): Promise<void>;
 }
 
 /** For the tests of the `describe` that calls it. */
@@ -29,6 +31,7 @@ export function useControl(): Control {
       expect
         .poll(() => store.add('ready', 0), { timeout: 20_000, interval: 5 })
         .toBeGreaterThanOrEqual(count),
+    tell: (key) => store.set(key, ''),
   };
 }
 

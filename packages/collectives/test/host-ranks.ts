@@ -78,7 +78,7 @@ export async function severalGroups(rank: number): Promise<number[]> {
 }
 
 /** Works until some ranks are killed, and then goes on with those that are left. Their sum, and what they were called. */
-export async function shrinkAfterLoss(rank: number, port: number, waitMs: number) {
+export async function shrinkAfterLoss(rank: number, port: number, waitMs: number, late: number | null) {
   const group = await init();
   const control = await TcpStore.connect({ host: '127.0.0.1', port });
   const x = new Float32Array(1);
@@ -91,6 +91,7 @@ export async function shrinkAfterLoss(rank: number, port: number, waitMs: number
   } catch (error) {
     if (!CollectiveError.is(error)) throw error;
   }
+  if (rank === late) await control.wait(['others have gone on']);
   const left = await group.shrink({ waitMs });
   x[0] = rank + 1;
   await left.allReduce(x);

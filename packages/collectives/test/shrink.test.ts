@@ -1,4 +1,4 @@
-// Those that are left after a loss go on as a smaller group: real processes, killed and stopped.
+// Those that are left after a loss go on as a smaller group: real processes, killed and late.
 import { startRanks, values } from '@ringwise/testing';
 import { describe, expect, it } from 'vitest';
 import { init, loopbackGroups } from '../src/index.ts';
@@ -9,8 +9,8 @@ const module = new URL('./host-ranks.ts', import.meta.url);
 describe('shrink()', () => {
   const control = useControl();
 
-  async function startWork(waitMs: number) {
-    const ranks = await startRanks(4, module, 'shrinkAfterLoss', { args: [control.port, waitMs] });
+  async function startWork(waitMs: number, late: number | null = null) {
+    const ranks = await startRanks(4, module, 'shrinkAfterLoss', { args: [control.port, waitMs, late] });
     await control.allReady(4);
     return ranks;
   }
@@ -34,12 +34,11 @@ describe('shrink()', () => {
   });
 
   it('tells a rank that comes late that the others have gone on', async () => {
-    const ranks = await startWork(1_500);
-    ranks.kill(2, 'SIGSTOP');
+    const ranks = await startWork(1_500, 2);
     ranks.kill(1);
     const first = [0, 3].map((rank) => ranks.pids[rank]!);
     await expect.poll(() => first.some(isAlive), { timeout: 20_000, interval: 20 }).toBe(false);
-    ranks.kill(2, 'SIGCONT');
+    await control.tell('others have gone on');
     const results = await ranks.results;
     expect(results[2]!.error).toMatchObject({ code: 'ERR_COLL_INIT', verb: 'shrink' });
     expect(results[2]!.error?.message).toContain('the others go on without this rank, as ranks 0, 3');
