@@ -1,0 +1,103 @@
+// Pinned memory that belongs to somebody, on the software device (or a GPU with RINGWISE_TEST_GPU=1).
+#include "tensor/cuda/pinned.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include "check.h"
+#include "tensor/cuda/info.h"
+
+using namespace ringwise;
+namespace gpu = ringwise::tensor::cuda;
+using gpu::Pinned;
+
+namespace {
+
+constexpr size_t kBytes = 300'000;
+
+gpu::Device& device() {
+  gpu::Device& found = gpu::Device::get(0);
+  found.enter();
+  return found;
+}
+
+char byte_at(size_t i) { return static_cast<char>(i * 7 + i / 1000); }
+
+bool has_pattern(const char* data, size_t bytes) {
+  for (size_t i = 0; i < bytes; i++) {
+    if (data[i] != byte_at(i)) return false;
+  }
+  return true;
+}
+
+/// Device memory that holds the pattern.
+void* pattern_on_device() {
+  void* const data = device().allocate(kBytes);
+  Pinned from(device(), kBytes);
+  for (size_t i = 0; i < kBytes; i++) from.data()[i] = byte_at(i);
+  from.start_upload(device(), data, 0, kBytes);
+  device().synchronize();
+  return data;
+}
+
+}  // namespace
+
+TEST("copies go both ways, in their order, and nobody waits for them") {
+  void* const there = device().allocate(kBytes);
+  Pinned both(device(), 2 * kBytes);
+  CHECK(both.is_idle());
+  for (size_t i = 0; i < kBytes; i++) both.data()[i] = byte_at(i);
+  std::memset(both.data() + kBytes, 0, kBytes);
+  both.start_upload(device(), there, 0, kBytes);
+  both.start_download(device(), kBytes, there, kBytes);
+  CHECK(!both.is_idle());
+  device().synchronize();
+  CHECK(both.is_idle());
+  CHECK(has_pattern(both.data() + kBytes, kBytes));
+  device().free(there);
+}
+
+TEST("any number of pieces may be under way, and pieces of nothing") {
+  void* const there = pattern_on_device();
+  Pinned pieces(device(), kBytes);
+  std::memset(pieces.data(), 0, kBytes);
+  for (size_t from = 0; from < kBytes; from += 1000) {
+    pieces.start_download(device(), from, static_cast<char*>(there) + from, 1000);
+    pieces.start_download(device(), from, there, 0);
+  }
+  device().synchronize();
+  CHECK(pieces.is_idle());
+  CHECK(has_pattern(pieces.data(), kBytes));
+  device().free(there);
+}
+
+TEST("memory that is let go while a copy is under way has no new owner before that has ended") {
+  void* const there = pattern_on_device();
+  auto first = std::make_unique<Pinned>(device(), kBytes);
+  const char* const where = first->data();
+  first->start_download(device(), 0, there, kBytes);
+  first.reset();
+  Pinned second(device(), kBytes);
+  CHECK(second.data() != where);
+  std::memset(second.data(), 1, kBytes);
+  device().synchronize();
+  CHECK(second.data()[kBytes / 2] == 1);
+  const Pinned third(device(), kBytes);
+  CHECK(third.data() == where);
+  CHECK(has_pattern(third.data(), kBytes));
+  device().free(there);
+}
+
+int main() {
+#ifdef RINGWISE_SOFTWARE_CUDA
+  const char* gpu = std::getenv("RINGWISE_TEST_GPU");
+  if (!gpu || std::strcmp(gpu, "1") != 0) setenv("RINGWISE_LIBCUDA", RINGWISE_SOFTWARE_CUDA, 1);
+#endif
+  const gpu::Info info = gpu::info();
+  if (info.devices.empty()) {
+    std::printf("skipped %zu tests: %s\n", test::cases().size(), info.reason.c_str());
+    return 0;
+  }
+  return test::run_all();
+}
