@@ -20,6 +20,7 @@ class NcclGroup final : public LaneObject<NcclGroup, nccl::NcclGroup, nccl::Ende
                        {InstanceMethod("connect", &NcclGroup::connect), InstanceMethod("start", &NcclGroup::start),
                         InstanceMethod("run", &NcclGroup::run), InstanceMethod("wait", &NcclGroup::wait),
                         InstanceMethod("fence", &NcclGroup::fence), InstanceMethod("urge", &NcclGroup::urge),
+                        InstanceMethod("hold", &NcclGroup::hold), InstanceMethod("release", &NcclGroup::release),
                         InstanceMethod("fail", &NcclGroup::fail), InstanceMethod("abort", &NcclGroup::abort),
                         InstanceMethod("close", &NcclGroup::close), InstanceMethod("destroy", &NcclGroup::destroy)});
   }
@@ -64,6 +65,10 @@ class NcclGroup final : public LaneObject<NcclGroup, nccl::NcclGroup, nccl::Ende
     group(info.Env()).fence(static_cast<uint64_t>(info[0].ToNumber().Int64Value()));
     settle_ended(info.Env());
   }
+
+  void hold(const Napi::CallbackInfo& info) { group(info.Env()).hold(); }
+
+  void release(const Napi::CallbackInfo& info) { group(info.Env()).release(); }
 
   void urge(const Napi::CallbackInfo& info) { group(info.Env()).urge(); }
 

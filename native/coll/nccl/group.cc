@@ -100,7 +100,7 @@ uint64_t NcclGroup::start(coll::Op op, cuda::Stream caller) {
     if (failure_) {
       end(id, failure_);
     } else {
-      Entry entry{op, caller, take_event(), nullptr};
+      Entry entry{op, caller, take_event(), nullptr, holding_};
       record(entry.ready, caller);
       queue_.push_back(entry);
       try {
@@ -116,6 +116,25 @@ uint64_t NcclGroup::start(coll::Op op, cuda::Stream caller) {
   return id;
 }
 
+void NcclGroup::hold() {
+  const std::lock_guard lock(mutex_);
+  holding_ = ++holds_;
+}
+
+void NcclGroup::release() {
+  const Entered entered(*this);
+  {
+    const std::lock_guard lock(mutex_);
+    holding_ = 0;
+    try {
+      launch();
+    } catch (const std::exception& error) {
+      suspect(error.what());
+    }
+  }
+  wake_lane_.notify_one();
+}
+
 Ended NcclGroup::run(coll::Op op, cuda::Stream caller) {
   const uint64_t id = start(op, caller);
   wait(id);
@@ -128,8 +147,8 @@ Ended NcclGroup::run(coll::Op op, cuda::Stream caller) {
 
 void NcclGroup::fence(uint64_t id) {
   const Entered entered(*this);
-  std::unique_lock lock(mutex_);
-  wait_until(lock, [this, id] { return is_launched(id) || has_ended(id); });
+  Lock lock(mutex_);
+  wait_until(lock, [this, id] { return has_ended(id) || (!failure_ && is_launched(id)); });
   for (const Entry& entry : running_) {
     if (entry.op.id == id) cuda::check(driver().cuStreamWaitEvent(entry.caller, entry.done, 0), "cuStreamWaitEvent");
   }
@@ -137,12 +156,12 @@ void NcclGroup::fence(uint64_t id) {
 
 void NcclGroup::wait(uint64_t id) {
   const Entered entered(*this);
-  std::unique_lock lock(mutex_);
+  Lock lock(mutex_);
   wait_until(lock, [this, id] { return has_ended(id); });
 }
 
-/// Looks after everything in the lane's place until then.
-void NcclGroup::wait_until(std::unique_lock<std::mutex>& lock, const std::function<bool()>& is_reached) {
+/// Looks after everything in the lane's place until then, except that it leaves aborting to the lane.
+void NcclGroup::wait_until(Lock& lock, const std::function<bool()>& is_reached) {
   for (int rounds = 0; !is_reached(); ++rounds) {
     if (poll()) continue;
     lock.unlock();
@@ -167,13 +186,8 @@ void NcclGroup::take_ended(std::vector<Ended>& ended) {
 }
 
 void NcclGroup::fail(Failure failure) {
-  const Entered entered(*this);
-  {
-    const std::lock_guard lock(mutex_);
-    give_up(std::move(failure));
-    has_news_ = false;
-  }
-  notify_();
+  const std::lock_guard lock(mutex_);
+  give_up(std::move(failure));
 }
 
 void NcclGroup::abort(const std::string& text) {
@@ -206,6 +220,7 @@ void NcclGroup::end(uint64_t id, std::shared_ptr<const Failure> failure) {
 }
 
 bool NcclGroup::has_ended(uint64_t id) const {
+  if (id == connecting_id_ || id == closing_id_) return false;
   if (std::any_of(ended_.begin(), ended_.end(), [id](const Ended& one) { return one.id == id; })) return true;
   const auto is_it = [id](const Entry& entry) { return entry.op.id == id; };
   return std::none_of(queue_.begin(), queue_.end(), is_it) && std::none_of(running_.begin(), running_.end(), is_it);

@@ -7,14 +7,17 @@
 // NCCL knows no deadlines, does not say who is missing, and hangs when a rank dies. The host group of the same ranks does
 // all that: JavaScript lets it run a small collective beside each of these (backends/nccl.ts), and whatever ends that group
 // ends this one. The watchdog is the lane: it looks for that, for NCCL's asynchronous errors and for deadlines; it reads what
-// NCCL noted last before it aborts the communicator, which frees the device.
+// NCCL noted last before it aborts the communicator, which frees the device. Operations end after that: until then, kernels
+// may use their memory.
 //
-// Threads. The owner's thread calls every public function; the lane is this class's own. All state is under `mutex_`, which
-// nobody holds for longer than NCCL's calls take. Nothing here knows Node; `notify` is called without the mutex.
+// Threads. The owner's thread calls every public function; the lane is this class's own. All state is under `mutex_`. What
+// may take NCCL long, to make, leave and abort a communicator, the lane does without it, so that the owner never waits
+// for that. Nothing here knows Node; `notify` is called without the mutex.
 #pragma once
 
 #include <atomic>
 #include <condition_variable>
+#include <cstddef>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -56,16 +59,19 @@ class NcclGroup {
 
   /// Hands an operation over; returns its id. `caller` is the stream that its memory is ordered on.
   uint64_t start(coll::Op op, cuda::Stream caller);
+  /// What is started until `release` goes to NCCL as one group. Until then nothing may wait for it.
+  void hold();
+  void release();
   /// Runs an operation to its end on the calling thread.
   Ended run(coll::Op op, cuda::Stream caller);
   /// Lets the caller's stream wait for the operation. Blocks only until NCCL has taken it.
   void fence(uint64_t id);
-  /// Blocks until the operation has ended. Its `Ended` is still to be taken.
+  /// Blocks until what has this id has ended. Its `Ended` is still to be taken.
   void wait(uint64_t id);
   /// Somebody waits for what has been started, but not in `wait`.
   void urge();
   void take_ended(std::vector<Ended>& ended);
-  /// Fails everything pending and later, on this rank.
+  /// Fails everything pending and later, on this rank; the lane ends it.
   void fail(coll::Failure failure);
   void abort(const std::string& text);
   /// Leaves once everything pending has ended. Ends like an operation.
@@ -77,26 +83,30 @@ class NcclGroup {
     cuda::Stream caller;
     cuda::Event ready;  // what the caller's stream had been given
     cuda::Event done;
+    uint64_t together;  // the same for what was held together; 0: alone
   };
   /// The context that a thread works in, put back at the end: the thread has other work on other devices.
   class Entered;
 
+  using Lock = std::unique_lock<std::mutex>;
+
   void lane_main();
-  void make_communicator();
+  void make_communicator(Lock& lock);
   bool poll();
   void launch();
   void settle_launched();
   void watch();
   void suspect(const std::string& what);
   void give_up(coll::Failure failure);
-  bool leave();
-  void finalize();
+  void end_all(Lock& lock);
+  bool leave(Lock& lock);
+  void finalize(Comm comm);
   cuda::Event take_event();
   void record(cuda::Event event, cuda::Stream stream);
   void end(uint64_t id, std::shared_ptr<const coll::Failure> failure);
   bool has_ended(uint64_t id) const;
   bool is_launched(uint64_t id) const;
-  void wait_until(std::unique_lock<std::mutex>& lock, const std::function<bool()>& is_reached);
+  void wait_until(Lock& lock, const std::function<bool()>& is_reached);
   coll::Failure system(const std::string& what) const { return {coll::FailureCode::System, rank_, {}, what}; }
 
   const int rank_;
@@ -114,7 +124,9 @@ class NcclGroup {
   Comm comm_ = nullptr;
   bool is_connected_ = false;
   std::deque<Entry> queue_;            // not given to NCCL yet
-  bool is_launching_ = false;          // NCCL is busy with the first of queue_
+  size_t launching_ = 0;               // NCCL is busy with so many of the first of queue_
+  uint64_t holding_ = 0;               // `together` of what is held
+  uint64_t holds_ = 0;                 // so far
   std::deque<Entry> running_;          // in the order of the stream
   std::vector<cuda::Event> spare_;     // events
   std::vector<Ended> ended_;           // not taken yet
@@ -122,10 +134,11 @@ class NcclGroup {
   std::optional<coll::Failure> suspicion_;  // a failure of NCCL's, until the host group tells whose fault it was
   int64_t suspected_until_ns_ = 0;
   std::shared_ptr<const coll::Failure> failure_;
+  bool has_ended_all_ = false;         // the communicator is aborted, and what was pending has ended with failure_
   uint64_t next_id_ = 1;
   uint64_t closing_id_ = 0;
   bool is_urged_ = false;
-  bool stop_ = false;
+  std::atomic<bool> stop_{false};
   std::thread lane_;  // last member: joined before anything it uses goes
 };
 

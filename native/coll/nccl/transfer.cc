@@ -83,19 +83,6 @@ struct Parts {
   }
 };
 
-/// Calls `each(rank)` for all ranks as one operation of NCCL.
-template <class Each>
-int grouped(int size, const Each& each) {
-  const Library& n = library();
-  int status = n.ncclGroupStart();
-  for (int rank = 0; rank < size && status == kSuccess; ++rank) {
-    status = each(rank);
-    if (status == kInProgress) status = kSuccess;  // the end of the group tells
-  }
-  const int end = n.ncclGroupEnd();
-  return status == kSuccess ? end : status;
-}
-
 int reduce(const Op& op, Comm comm, int rank, int size, cuda::Stream stream) {
   const Library& n = library();
   const Reduction by(op, comm);

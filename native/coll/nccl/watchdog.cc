@@ -1,5 +1,5 @@
 // What the lane does, and a thread that waits in its place: hands operations to NCCL, looks which have ended, and what went
-// wrong. All under the group's mutex.
+// wrong. All under the group's mutex, except what says that it lets go of it.
 #include <chrono>
 #include <stdexcept>
 #include <utility>
@@ -23,16 +23,17 @@ constexpr std::chrono::microseconds kUrgentLook{50}, kLook{1000}, kIdleLook{20'0
 
 void NcclGroup::lane_main() {
   driver().cuCtxSetCurrent(context_);
-  std::unique_lock lock(mutex_);
+  Lock lock(mutex_);
   while (!stop_) {
     bool moved = false;
     try {
-      if (unique_id_ && !failure_) make_communicator();
+      if (unique_id_ && !failure_) make_communicator(lock);
       moved = poll();
     } catch (const std::exception& error) {
       suspect(error.what());
     }
-    const bool has_left = leave();
+    if (failure_ && !has_ended_all_) end_all(lock);
+    const bool has_left = leave(lock);
     if (std::exchange(has_news_, false)) {
       lock.unlock();
       notify_();
@@ -41,17 +42,22 @@ void NcclGroup::lane_main() {
     if (has_left) return;
     const bool is_busy = !queue_.empty() || !running_.empty() || connecting_id_ != 0;
     if (!is_busy) is_urged_ = false;
-    if (moved || stop_ || (closing_id_ != 0 && !is_busy)) continue;
+    if (moved || stop_ || (failure_ && !has_ended_all_) || (closing_id_ != 0 && !is_busy)) continue;
     if (is_busy && is_urged_) wake_lane_.wait_for(lock, kUrgentLook);
     else wake_lane_.wait_for(lock, is_busy ? kLook : kIdleLook);
   }
 }
 
-/// A communicator that does not block: while it connects it says that it is busy, and a deadline can end it.
-void NcclGroup::make_communicator() {
+/// A communicator that does not block: while it connects it says that it is busy, and a deadline can end it. Without the
+/// mutex: NCCL's first call in a process looks at the machine.
+void NcclGroup::make_communicator(Lock& lock) {
   Config config;
   const UniqueId id = *std::exchange(unique_id_, std::nullopt);
-  const int status = library().ncclCommInitRankConfig(&comm_, size_, id, rank_, &config);
+  Comm comm = nullptr;
+  lock.unlock();
+  const int status = library().ncclCommInitRankConfig(&comm, size_, id, rank_, &config);
+  lock.lock();
+  comm_ = comm;
   if (status != kSuccess && status != kInProgress) throw std::runtime_error("ncclCommInitRankConfig: " + text_of(status, nullptr));
 }
 
@@ -67,7 +73,7 @@ bool NcclGroup::poll() {
       throw Failure(*suspicion_);
     }
     watch();
-    if (is_launching_) settle_launched();
+    if (launching_ > 0) settle_launched();
     launch();
     while (!running_.empty()) {
       const int status = driver().cuEventQuery(running_.front().done);
@@ -110,14 +116,18 @@ void NcclGroup::watch() {
   }
 }
 
-/// Gives NCCL what waits, up to what it is busy with.
+/// Gives NCCL what waits, up to what it is busy with or what is held.
 void NcclGroup::launch() {
-  while (is_connected_ && !suspicion_ && !is_launching_ && !queue_.empty()) {
-    Entry& entry = queue_.front();
-    cuda::check(driver().cuStreamWaitEvent(stream_, entry.ready, 0), "cuStreamWaitEvent");
-    const int status = enqueue(entry.op, comm_, rank_, size_, stream_);
+  while (is_connected_ && !suspicion_ && launching_ == 0 && !queue_.empty()) {
+    const uint64_t together = queue_.front().together;
+    if (together != 0 && together == holding_) return;
+    size_t count = 1;
+    while (together != 0 && count < queue_.size() && queue_[count].together == together) ++count;
+    for (size_t i = 0; i < count; ++i) cuda::check(driver().cuStreamWaitEvent(stream_, queue_[i].ready, 0), "cuStreamWaitEvent");
+    const auto give = [this](int i) { return enqueue(queue_[static_cast<size_t>(i)].op, comm_, rank_, size_, stream_); };
+    const int status = count == 1 ? give(0) : grouped(static_cast<int>(count), give);
     if (status != kSuccess && status != kInProgress) throw std::runtime_error("NCCL: " + text_of(status, comm_));
-    is_launching_ = true;
+    launching_ = count;
     settle_launched();
   }
 }
@@ -127,12 +137,13 @@ void NcclGroup::settle_launched() {
   int state = kSuccess;
   library().ncclCommGetAsyncError(comm_, &state);
   if (state != kSuccess) return;  // an error is thrown at the next look
-  Entry& entry = queue_.front();
-  if (entry.done == nullptr) entry.done = take_event();
-  record(entry.done, stream_);
-  running_.push_back(entry);
-  queue_.pop_front();
-  is_launching_ = false;
+  for (; launching_ > 0; --launching_) {
+    Entry& entry = queue_.front();
+    if (entry.done == nullptr) entry.done = take_event();
+    record(entry.done, stream_);
+    running_.push_back(entry);
+    queue_.pop_front();
+  }
 }
 
 /// NCCL or the device has failed, which does not tell whose fault it was. The host group may know a moment later.
@@ -142,13 +153,25 @@ void NcclGroup::suspect(const std::string& what) {
   suspected_until_ns_ = now_ns() + kGrace;
 }
 
-/// Everything ends with this cause. The communicator is aborted, which ends its kernels: the device is free again.
+/// From now on nothing is given to NCCL. The lane does the rest.
 void NcclGroup::give_up(Failure failure) {
   if (failure_) return;
   if (failure.origin < 0) failure.origin = rank_;
   failure_ = std::make_shared<const Failure>(std::move(failure));
-  if (comm_ != nullptr) library().ncclCommAbort(std::exchange(comm_, nullptr));
-  is_connected_ = is_launching_ = false;
+  is_connected_ = false;
+  wake_lane_.notify_one();
+}
+
+/// Aborts the communicator, which ends its kernels: the device is free again. Then everything ends with the cause. NCCL
+/// may take its time, so the mutex is free meanwhile.
+void NcclGroup::end_all(Lock& lock) {
+  if (const Comm comm = std::exchange(comm_, nullptr)) {
+    lock.unlock();
+    library().ncclCommAbort(comm);
+    lock.lock();
+  }
+  has_ended_all_ = true;
+  launching_ = 0;
   unique_id_.reset();
   if (connecting_id_ != 0) end(std::exchange(connecting_id_, 0), failure_);
   for (auto* entries : {&running_, &queue_}) {
@@ -162,22 +185,26 @@ void NcclGroup::give_up(Failure failure) {
 }
 
 /// True once the owner has closed the group and nothing is left to do.
-bool NcclGroup::leave() {
+bool NcclGroup::leave(Lock& lock) {
   if (closing_id_ == 0 || connecting_id_ != 0 || !queue_.empty() || !running_.empty()) return false;
-  if (comm_ != nullptr) finalize();
+  if (const Comm comm = std::exchange(comm_, nullptr)) {
+    is_connected_ = false;
+    lock.unlock();
+    finalize(comm);
+    lock.lock();
+  }
   end(std::exchange(closing_id_, 0), nullptr);
   return true;
 }
 
-/// NCCL's goodbye, which takes all ranks; a second of patience, for a rank may have ended without it.
-void NcclGroup::finalize() {
+/// NCCL's goodbye, which takes all ranks; a second of patience, for a rank may have ended without it. Without the mutex.
+void NcclGroup::finalize(Comm comm) {
   const int64_t deadline = now_ns() + 1000 * kMillisecond;
-  int state = library().ncclCommFinalize(comm_);
+  int state = library().ncclCommFinalize(comm);
   while (state == kInProgress && now_ns() < deadline && !stop_) {
     std::this_thread::yield();
-    library().ncclCommGetAsyncError(comm_, &state);
+    library().ncclCommGetAsyncError(comm, &state);
   }
-  const Comm comm = std::exchange(comm_, nullptr);
   if (state == kSuccess) library().ncclCommDestroy(comm);
   else library().ncclCommAbort(comm);
 }

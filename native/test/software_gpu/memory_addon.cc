@@ -1,10 +1,11 @@
 // software_memory.node: memory of the software device for tests in JavaScript. The device is the CPU, so an ArrayBuffer shows
-// it; who reads and writes there waits for the device first, as with any memory.
+// it; who reads and writes there waits for the device first, as with any memory. And what the software libnccl counts.
 #include <napi.h>
 
 #include <cstdint>
 
 #include "base/cuda_driver.h"
+#include "coll/nccl/library.h"
 
 namespace {
 
@@ -30,9 +31,16 @@ Napi::Value address_of(const Napi::CallbackInfo& info) {
   return Napi::BigInt::New(info.Env(), reinterpret_cast<uint64_t>(info[0].As<Napi::ArrayBuffer>().Data()));
 }
 
+/// () => the groups of calls that NCCL has had from this process
+Napi::Value batches(const Napi::CallbackInfo& info) {
+  const auto count = reinterpret_cast<int (*)()>(ringwise::nccl::library().file.symbol("softwareNcclBatches"));
+  return Napi::Number::New(info.Env(), count());
+}
+
 Napi::Object initialise(Napi::Env env, Napi::Object exports) {
   exports.Set("allocate", Napi::Function::New<allocate>(env, "allocate"));
   exports.Set("addressOf", Napi::Function::New<address_of>(env, "addressOf"));
+  exports.Set("batches", Napi::Function::New<batches>(env, "batches"));
   return exports;
 }
 

@@ -1,7 +1,8 @@
 // libnccl on the software device: the functions of coll/nccl/library.h among processes of one machine, for tests. As of the
 // real one: what is called in a group runs together; operations of a communicator run in the order of their stream; nothing
 // compares what the ranks call; a rank that has died shows as an asynchronous error, and what waits for it goes on waiting
-// until the communicator is aborted. Nothing here is fast.
+// until the communicator is aborted. Nothing here is fast. The functions at the end are for tests: what has been called,
+// and what NCCL does on a bad day.
 //
 // Every two ranks of a communicator have a ring in memory that all have mapped: a file without a name that rank 0 holds
 // open, and whose path in /proc is the unique id.
@@ -18,6 +19,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
@@ -73,6 +75,13 @@ struct Software {
   }
 };
 using Handle = std::shared_ptr<Software>;  // communicators are pointers to one, which stay: work may still know them
+
+std::mutex of_all;
+std::vector<Handle*>& all_handles() {
+  static auto& all = *new std::vector<Handle*>;
+  return all;
+}
+std::atomic<int> batches_so_far{0}, abort_takes_ms{0};
 
 /// A piece on its way between this rank and another.
 struct Piece {
@@ -145,7 +154,10 @@ std::shared_ptr<Batch> batch_of(const Handle& comm, SoftwareStream* stream) {
 }
 
 int close_batches() {
-  for (const auto& batch : std::exchange(batches, {})) start(batch);
+  for (const auto& batch : std::exchange(batches, {})) {
+    batches_so_far++;
+    start(batch);
+  }
   return kSuccess;
 }
 
@@ -285,6 +297,10 @@ EXPORT ncclCommInitRankConfig(void** comm, int size, Id id, int rank, const Conf
   close(file);
   if (mapped == MAP_FAILED) return kSystemError;
   auto* const handle = new Handle(std::make_shared<Software>());
+  {
+    const std::lock_guard lock(of_all);
+    all_handles().push_back(handle);
+  }
   Software& made = **handle;
   made.shared = static_cast<Shared*>(mapped);
   made.rank = rank;
@@ -304,7 +320,10 @@ EXPORT ncclCommFinalize(void* comm) {
   here.shared->pids[here.rank] = 0;  // whoever ends from now on has not died
   return kSuccess;
 }
-EXPORT ncclCommAbort(void* comm) { return (*static_cast<Handle*>(comm))->is_aborted = true, kSuccess; }
+EXPORT ncclCommAbort(void* comm) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(abort_takes_ms));
+  return (*static_cast<Handle*>(comm))->is_aborted = true, kSuccess;
+}
 EXPORT ncclCommDestroy(void* comm) { return (*static_cast<Handle*>(comm))->is_aborted = true, kSuccess; }
 
 EXPORT ncclGroupStart() { return depth++, kSuccess; }
@@ -368,4 +387,17 @@ EXPORT ncclRecv(void* data, size_t count, int type, int peer, void* comm, Softwa
   return call(comm, stream, [&](Batch& batch, Software&) {
     batch.pieces.push_back({false, peer, bytes(data), size});
   });
+}
+
+/// How many groups of calls this process has made; a call outside of one is a group of its own.
+EXPORT softwareNcclBatches() { return batches_so_far; }
+EXPORT softwareNcclAbortTakes(int milliseconds) { return abort_takes_ms = milliseconds; }
+/// The network of all communicators of this process fails.
+EXPORT softwareNcclBreak() {
+  const std::lock_guard lock(of_all);
+  for (Handle* const handle : all_handles()) {
+    (*handle)->last_error = "the cable is out";
+    (*handle)->state = kRemoteError;
+  }
+  return kSuccess;
 }

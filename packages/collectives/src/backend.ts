@@ -183,6 +183,11 @@ export interface Backend {
    */
   readonly run: (operation: Operation) => number | undefined;
   /**
+   * Calls `begin`, which starts operations of one call: they may go out as one. Left out where that makes no difference.
+   * Nothing waits for them before it returns.
+   */
+  readonly together?: (begin: () => void) => void;
+  /**
    * Memory on this backend's device that collectives reach without a copy where they can. Zeroed. Host memory is a
    * typed array of the dtype: Uint16Array for float16 and bfloat16, Uint8Array for bool.
    */

@@ -233,6 +233,7 @@ export class Calls implements Checked {
   }
 
   readonly #starter: Omit<Starter, 'begin'> = {
+    together: (begin) => (this.#backend.together === undefined ? begin() : this.#backend.together(begin)),
     failed: (error) => (CollectiveError.is(error) && harmless.has(error.code) ? error : this.#poison(error)),
     allStarted: () => this.#pump(),
   };

@@ -145,6 +145,9 @@ export interface NativeDeviceLane {
 export interface NativeNcclGroup extends NativeLane {
   /** Makes the communicator; returns an id that `settle` will be called with. What is started before waits for it. */
   readonly connect: (id: Uint8Array, timeoutMs: number) => number;
+  /** What is started until release() goes to NCCL as one group. Nothing may wait for it before. */
+  readonly hold: () => void;
+  readonly release: () => void;
   /** Ends everything on this rank; `code` as in NativeFailure. */
   readonly fail: (code: number, peers: readonly number[], text: string) => void;
 }

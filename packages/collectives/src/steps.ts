@@ -41,6 +41,8 @@ export function isMessage(verb: Verb): boolean {
 /** What a Progress needs of its group. */
 export interface Starter {
   readonly begin: (operation: Operation, name: string, settle: Settle) => Running | null;
+  /** Calls `begin`, which begins the operations of a step. */
+  readonly together: (begin: () => void) => void;
   /** An error that `finish` or `more` has thrown. */
   readonly failed: (error: unknown) => CollectiveError;
   /** Everything has been started, or never will be. Called once, but not from inside start(). */
@@ -88,6 +90,12 @@ export class Progress<T> {
     this.#running = [];
     this.#sources = [];
     if (operations.length === 0) this.#goOn();
+    if (operations.length > 1) this.#starter.together(() => this.#begin(operations));
+    else this.#begin(operations);
+    if (this.#isUrgent) this.urge();
+  }
+
+  #begin(operations: readonly Operation[]): void {
     for (const [index, operation] of operations.entries()) {
       let ended = false;
       const running = this.#starter.begin(operation, this.#name, (error, source) => {
@@ -99,7 +107,6 @@ export class Progress<T> {
       });
       if (!ended) this.#running[index] = running;
     }
-    if (this.#isUrgent) this.urge();
   }
 
   /** See Running. */

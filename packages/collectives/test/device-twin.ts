@@ -17,6 +17,7 @@ export const isThere = existsSync(library) && existsSync(addonPath);
 interface Addon {
   readonly allocate: (device: number, bytes: number) => ArrayBuffer;
   readonly addressOf: (memory: ArrayBuffer) => bigint;
+  readonly batches: () => number;
 }
 let addon: Addon | null = null;
 
@@ -26,6 +27,9 @@ export function useSoftwareDevice(): void {
   process.env.RINGWISE_LIBNCCL = library;
   addon = createRequire(import.meta.url)(addonPath) as Addon;
 }
+
+/** The groups of calls that NCCL has had from this process. */
+export const batches = (): number => addon!.batches();
 
 /** Memory of a device that JavaScript sees. */
 export interface DeviceMemory {
@@ -86,6 +90,7 @@ function twinOf(inner: Backend, device: number): Backend {
     size,
     supports: { ...inner.supports, devices: ['cpu'] },
     start,
+    ...(inner.together && { together: inner.together }),
     run: (operation) => {
       let failure: unknown;
       let source: number | undefined;

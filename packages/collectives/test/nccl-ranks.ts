@@ -1,7 +1,7 @@
 // What the ranks of nccl.test.ts run, each in a process of its own.
 import { PrefixStore, TcpStore } from '@ringwise/store';
-import { bufferSymbol, type CollectiveError, init, registerBackend } from '../src/index.ts';
-import { onDevice, twinBackend, useSoftwareDevice } from './device-twin.ts';
+import { bufferSymbol, type CollectiveError, type Group, init, registerBackend } from '../src/index.ts';
+import { batches, onDevice, twinBackend, useSoftwareDevice } from './device-twin.ts';
 import { serve } from './serve.ts';
 
 /** For Pool. */
@@ -26,9 +26,12 @@ export async function bothKinds(rank: number): Promise<unknown> {
   const second = group.allReduce(host, { op: 'bor' });
   const third = group.allReduce(carrying(device), { op: 'max' });
   await Promise.all([first, second, third]);
+  const word = new Uint8Array(1);
+  if (rank > 0) await group.recv(word, 0);
   const fenced = group.allReduce(carrying(device), { op: 'avg' });
   fenced.fence();
-  const wasDone = fenced.done;
+  const wasDone = rank === 0 && fenced.done; // the others have not begun
+  if (rank === 0) for (const other of [1, 2]) await group.send(word, other);
   await fenced;
   const refused = await group.allReduce(carrying(device), { op: 'bxor' }).catch((error: unknown) => error);
   const { backend } = group;
@@ -37,22 +40,33 @@ export async function bothKinds(rank: number): Promise<unknown> {
   return { backend, device: floats(device), host: [...host], wasDone, message };
 }
 
+/** Many buffers in one call, and what NCCL has been called for them. */
+export async function lists(rank: number): Promise<unknown> {
+  useSoftwareDevice();
+  const group = await init({ backend: 'nccl' });
+  const reduced = [3, 20_000, 0, 5].map((count) => onDevice(new Float32Array(count).fill(rank), rank % 2));
+  const copied = [7, 8].map((count) => onDevice(new Float32Array(count).fill(rank), rank % 2));
+  const counts: number[] = [];
+  const count = async (call: () => PromiseLike<void>) => {
+    const before = batches();
+    await call();
+    counts.push(batches() - before);
+  };
+  await count(() => group.allReduce(reduced.map(carrying), { op: 'avg' })); // opens the device, too
+  await count(() => group.allReduce(reduced.map(carrying), { op: 'premulSum', factor: 2 }));
+  await count(() => group.broadcast(copied.map(carrying), { root: 1 }));
+  group.allReduceSync(reduced.map(carrying), { op: 'max' });
+  await group.close();
+  const sums = [...reduced, ...copied].map((memory) => [...new Set(floats(memory))]);
+  return { counts, sums };
+}
+
 /** Works until a rank is killed; the survivors make a new group of their own. */
 export async function survive(rank: number, port: number, sync: boolean): Promise<unknown> {
   useSoftwareDevice();
   const group = await init({ backend: 'nccl', timeoutMs: 20_000 });
   const control = await TcpStore.connect({ host: '127.0.0.1', port });
-  const memory = onDevice(new Float32Array(1000).fill(1), rank % 2);
-  let failure: CollectiveError | null = null;
-  for (let n = 0; failure === null; n++) {
-    try {
-      if (sync) group.allReduceSync(carrying(memory), { op: 'max' });
-      else await group.allReduce(carrying(memory), { op: 'max' });
-      if (n === 2) await control.add('ready', 1);
-    } catch (error) {
-      failure = error as CollectiveError;
-    }
-  }
+  const failure = await lossIn(group, control, sync);
   const endedAtMs = Date.now();
   await group.close();
   const store = new PrefixStore('survivors', control);
@@ -63,6 +77,38 @@ export async function survive(rank: number, port: number, sync: boolean): Promis
   await control.close();
   const { code, peers } = failure;
   return { code, peers, endedAtMs, sum: floats(again) };
+}
+
+/** Works until a rank is killed; the survivors go on by shrink(), with memory of devices and of the host. */
+export async function goOn(rank: number, port: number, backend: string): Promise<unknown> {
+  useSoftwareDevice();
+  const group = await init({ backend, timeoutMs: 20_000 });
+  const control = await TcpStore.connect({ host: '127.0.0.1', port });
+  await lossIn(group, control, false);
+  const left = await group.shrink();
+  const device = onDevice(new Float32Array(3).fill(rank + 1), rank % 2);
+  const host = new Float32Array(3).fill(rank + 1);
+  await Promise.all([left.allReduce(carrying(device)), left.allReduce(host)]);
+  const parted = (await left.split(0))!;
+  await parted.allReduce(carrying(device), { op: 'avg' });
+  const { name, ranks, backend: kind } = left;
+  await group.close();
+  await control.close();
+  return { name, ranks, kind, device: floats(device), host: [...host] };
+}
+
+/** Works until a rank is lost. */
+async function lossIn(group: Group, control: TcpStore, sync: boolean): Promise<CollectiveError> {
+  const memory = onDevice(new Float32Array(1000).fill(1), group.rank % 2);
+  for (let n = 0; ; n++) {
+    try {
+      if (sync) group.allReduceSync(carrying(memory), { op: 'max' });
+      else await group.allReduce(carrying(memory), { op: 'max' });
+      if (n === 2) await control.add('ready', 1);
+    } catch (error) {
+      return error as CollectiveError;
+    }
+  }
 }
 
 /** One rank gives another length than the others, and nobody has looked ahead. */

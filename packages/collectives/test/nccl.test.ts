@@ -68,6 +68,13 @@ describe.skipIf(!isThere)(`nccl${isThere ? '' : ' (skipped: no software device h
     }
   });
 
+  it('takes many buffers on a device to NCCL as one', async () => {
+    for (const one of values(await withRanks(2, module, 'lists'))) {
+      const twice = [2]; // the average of 0 and 1, added up with a factor of 2
+      expect(one).toEqual({ counts: [1, 1, 1], sums: [twice, twice, [], twice, [1], [1]] });
+    }
+  });
+
   it('tells both sides that they disagree, and does not hang', async () => {
     for (const one of values(await withRanks(2, module, 'disagree'))) {
       expect(one).toMatchObject({ code: 'ERR_COLL_MISMATCH', peers: [0, 1] });
@@ -96,6 +103,18 @@ describe.skipIf(!isThere)(`nccl${isThere ? '' : ' (skipped: no software device h
         expect(value).toMatchObject({ code: 'ERR_COLL_PEER_LOST', peers: [1], sum: [4, 4, 4] });
         expect(value.endedAtMs - killedAtMs).toBeLessThan(2_000);
       }
+    });
+
+    it.each(['nccl', 'auto'])('the others go on by shrink() (%s)', async (backend) => {
+      const started = await startRanks(4, module, 'goOn', { args: [server.port, backend] });
+      await expect
+        .poll(() => control.add('ready', 0), { timeout: 20_000, interval: 5 })
+        .toBeGreaterThanOrEqual(4);
+      started.kill(1);
+      const results = await started.results;
+      const sum = Array(3).fill(1 + 3 + 4);
+      const left = { name: 'world[0,2-3]', ranks: [0, 2, 3], kind: backend, device: sum, host: sum };
+      expect(values(results.filter((_, rank) => rank !== 1))).toEqual([left, left, left]);
     });
   });
 });

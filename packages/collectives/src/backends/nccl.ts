@@ -61,6 +61,9 @@ class Nccl implements Backend {
   /** The host group's part in connecting: whoever blocks this thread has to see to it first. */
   #opening: Running | null = null;
   #closing: Promise<void> | undefined;
+  /** Calls of together() that have not returned, and whether NCCL holds what they have started. */
+  #together = 0;
+  #isHolding = false;
 
   constructor(context: BackendContext, host: Backend, name: string) {
     this.name = name;
@@ -80,10 +83,9 @@ class Nccl implements Backend {
   }
 
   readonly start = (operation: Operation, settle: Settle): Running | null => {
+    if (this.#isOfHost(operation)) return this.#host.start(operation, settle);
     const buffer = bufferOf(operation);
-    if (buffer === null || buffer.device.kind === 'cpu') {
-      if (buffer !== null || this.#native === null) return this.#host.start(operation, settle);
-    } else {
+    if (buffer !== null) {
       if (operation.verb === 'send' || operation.verb === 'recv') return this.#message(operation, settle);
       this.#use(buffer, operation);
     }
@@ -91,6 +93,7 @@ class Nccl implements Backend {
   };
 
   readonly run = (operation: Operation): number | undefined => {
+    if (this.#isOfHost(operation)) return this.#host.run(operation);
     let failure: CollectiveError | undefined;
     let source: number | undefined;
     const running = this.start(operation, (error, from) => {
@@ -100,6 +103,18 @@ class Nccl implements Backend {
     running?.wait();
     if (failure !== undefined) throw failure;
     return source;
+  };
+
+  readonly together = (begin: () => void): void => {
+    this.#together++;
+    try {
+      begin();
+    } finally {
+      if (--this.#together === 0 && this.#isHolding) {
+        this.#isHolding = false;
+        this.#native?.release();
+      }
+    }
   };
 
   readonly abort = (cause: CollectiveError): void => {
@@ -117,6 +132,12 @@ class Nccl implements Backend {
     const native = this.#native;
     if (native !== null) await this.#lane.ended(native.close(), 'close').finally(() => native.destroy());
     await this.#host.close();
+  }
+
+  /** A barrier waits for devices too, once there is one. */
+  #isOfHost(operation: Operation): boolean {
+    const buffer = bufferOf(operation);
+    return buffer === null ? this.#native === null : buffer.device.kind === 'cpu';
   }
 
   /** Messages on a device are the host backend's, where it takes such memory. */
@@ -163,6 +184,10 @@ class Nccl implements Backend {
   }
 
   #beside(operation: Operation, settle: Settle): Running {
+    if (this.#together > 0 && !this.#isHolding) {
+      this.#isHolding = true;
+      this.#native?.hold();
+    }
     const running = this.#startNative!(operation, settle) as Running;
     this.#agree(operation, (error) => {
       if (error !== undefined) this.#native?.fail(codes.indexOf(error.code), error.peers, error.what);

@@ -1,0 +1,284 @@
+// Groups over NCCL, two ranks in this process: on a driver and a libnccl that are software (software_gpu/). What the ranks
+// reduce, how a failure ends, and who is told of which cause.
+#include "coll/nccl/group.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "check.h"
+
+using namespace ringwise;
+using coll::Failure;
+using coll::FailureCode;
+using coll::Op;
+using coll::ReduceOp;
+using coll::Verb;
+using nccl::Ended;
+using nccl::NcclGroup;
+
+namespace {
+
+constexpr size_t kCount = 5000;  // more than the library moves at once
+constexpr int64_t kLong = 20'000 * kMillisecond;
+
+/// A function of the software library that NCCL does not have.
+template <class Function>
+Function* extra(const char* name) {
+  return reinterpret_cast<Function*>(nccl::library().file.symbol(name));
+}
+int batches() { return extra<int()>("softwareNcclBatches")(); }
+
+/// Floats on a device, which is the CPU.
+class Floats {
+ public:
+  Floats(int device, float value, size_t count = kCount) : count_(count) {
+    cuda::Context context = nullptr;
+    cuda::check(cuda::driver().cuDevicePrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain");
+    cuda::check(cuda::driver().cuCtxSetCurrent(context), "cuCtxSetCurrent");
+    cuda::check(cuda::driver().cuMemAlloc_v2(&address_, count * sizeof(float)), "cuMemAlloc");
+    for (size_t i = 0; i < count; ++i) data()[i] = value;
+  }
+  ~Floats() { cuda::driver().cuMemFree_v2(address_); }
+  Floats(const Floats&) = delete;
+
+  float* data() { return reinterpret_cast<float*>(address_); }
+  bool are(float value) {
+    for (size_t i = 0; i < count_; ++i) {
+      if (data()[i] != value) return false;
+    }
+    return true;
+  }
+  Op all_reduce(ReduceOp reduce = ReduceOp::Sum, int64_t timeout_ns = kLong) {
+    Op op;
+    op.verb = Verb::AllReduce;
+    op.dtype = DType::Float32;
+    op.reduce = reduce;
+    op.count = count_;
+    op.input = op.output = reinterpret_cast<std::byte*>(data());
+    op.timeout_ns = timeout_ns;
+    return op;
+  }
+
+ private:
+  size_t count_;
+  cuda::DevicePointer address_ = 0;
+};
+
+/// A rank, and the host group that would explain its failures.
+struct Rank {
+  explicit Rank(int rank, int size = 2)
+      : group(rank, size, rank % 2, [this] { return cause(); }, [this] { ++news; }) {}
+
+  std::shared_ptr<const Failure> cause() {
+    const std::lock_guard lock(mutex);
+    return explanation;
+  }
+  void explain(Failure failure) {
+    const std::lock_guard lock(mutex);
+    explanation = std::make_shared<const Failure>(std::move(failure));
+  }
+  /// Waits for `id` and takes what has ended; its failure.
+  std::shared_ptr<const Failure> end_of(uint64_t id) {
+    group.wait(id);
+    std::vector<Ended> some;
+    group.take_ended(some);
+    ended.insert(ended.end(), some.begin(), some.end());
+    for (const Ended& one : ended) {
+      if (one.id == id) return one.failure;
+    }
+    return std::make_shared<const Failure>(FailureCode::System, -1, std::vector<int>{}, "it has not ended");
+  }
+
+  std::mutex mutex;
+  std::shared_ptr<const Failure> explanation;
+  std::atomic<int> news{0};
+  std::vector<Ended> ended;
+  NcclGroup group;
+};
+
+struct Pair {
+  Pair() {
+    const nccl::UniqueId id = NcclGroup::make_id();
+    const uint64_t first = zero.group.connect(id, kLong), second = one.group.connect(id, kLong);
+    CHECK(zero.end_of(first) == nullptr);
+    CHECK(one.end_of(second) == nullptr);
+  }
+  Rank zero{0}, one{1};
+};
+
+/// After all that, the device and the library still work.
+void check_new_pair() {
+  Pair pair;
+  Floats a(0, 1), b(1, 2);
+  const uint64_t first = pair.zero.group.start(a.all_reduce(), nullptr), second = pair.one.group.start(b.all_reduce(), nullptr);
+  CHECK(pair.zero.end_of(first) == nullptr);
+  CHECK(pair.one.end_of(second) == nullptr);
+  CHECK(a.are(3) && b.are(3));
+}
+
+int64_t since_ms(int64_t begin_ns) { return (now_ns() - begin_ns) / kMillisecond; }
+
+TEST("two ranks reduce on their devices: started before they are connected, awaited, and run to the end by threads") {
+  Rank zero(0), one(1);
+  Floats a(0, 1), b(1, 2);
+  const uint64_t first = zero.group.start(a.all_reduce(), nullptr), second = one.group.start(b.all_reduce(), nullptr);
+  const nccl::UniqueId id = NcclGroup::make_id();
+  zero.group.connect(id, kLong);
+  one.group.connect(id, kLong);
+  CHECK(zero.end_of(first) == nullptr);
+  CHECK(one.end_of(second) == nullptr);
+  CHECK(a.are(3) && b.are(3));
+  std::thread other([&] {
+    for (int i = 0; i < 20; ++i) CHECK(one.group.run(b.all_reduce(ReduceOp::Avg), nullptr).failure == nullptr);
+  });
+  for (int i = 0; i < 20; ++i) CHECK(zero.group.run(a.all_reduce(ReduceOp::Avg), nullptr).failure == nullptr);
+  other.join();
+  CHECK(a.are(3) && b.are(3));
+}
+
+TEST("what nobody waits for ends by itself, and the owner is told") {
+  Pair pair;
+  Floats a(0, 1), b(1, 2);
+  const int before = pair.zero.news;
+  pair.zero.group.start(a.all_reduce(), nullptr);
+  pair.one.group.start(b.all_reduce(), nullptr);
+  for (const int64_t begin = now_ns(); pair.zero.news == before && since_ms(begin) < 10'000;) std::this_thread::yield();
+  CHECK(pair.zero.news > before);
+}
+
+TEST("what is held goes to NCCL as one group, in its order; what came before and comes after does not") {
+  Pair pair;
+  Floats a(0, 1), b(1, 2), c(0, 10), d(1, 20);
+  const int before = batches();
+  std::vector<uint64_t> ids[2];
+  int rank = 0;
+  for (Rank* each : {&pair.zero, &pair.one}) {
+    Floats& first = rank == 0 ? a : b;
+    Floats& second = rank == 0 ? c : d;
+    ids[rank].push_back(each->group.start(first.all_reduce(), nullptr));
+    each->group.hold();
+    for (int i = 0; i < 3; ++i) {
+      ids[rank].push_back(each->group.start(first.all_reduce(ReduceOp::Avg), nullptr));
+      ids[rank].push_back(each->group.start(second.all_reduce(ReduceOp::Max), nullptr));
+    }
+    each->group.release();
+    ids[rank].push_back(each->group.start(second.all_reduce(), nullptr));
+    ++rank;
+  }
+  for (const uint64_t id : ids[0]) CHECK(pair.zero.end_of(id) == nullptr);
+  for (const uint64_t id : ids[1]) CHECK(pair.one.end_of(id) == nullptr);
+  CHECK(a.are(3) && b.are(3) && c.are(40) && d.are(40));
+  CHECK_EQ(batches() - before, 2 * 3);
+}
+
+TEST("a rank that does not come is late at the deadline, after the host group had its chance to name it") {
+  {
+    Pair pair;
+    Floats a(0, 1);
+    const int64_t begin = now_ns();
+    const Ended ended = pair.zero.group.run(a.all_reduce(ReduceOp::Sum, 100 * kMillisecond), nullptr);
+    CHECK(ended.failure != nullptr && ended.failure->code == FailureCode::Timeout);
+    CHECK(ended.failure != nullptr && ended.failure->text.find("within 100 ms") != std::string::npos);
+    CHECK(since_ms(begin) >= 600);
+    // Everything later fails with the same, at once.
+    CHECK(pair.zero.group.run(a.all_reduce(), nullptr).failure == ended.failure);
+    CHECK(pair.zero.end_of(pair.zero.group.close()) == nullptr);
+  }
+  check_new_pair();
+}
+
+TEST("an error of NCCL's is the cause only where the host group does not know better within the grace") {
+  for (const bool is_explained : {true, false}) {
+    Pair pair;
+    Floats a(0, 1);
+    const uint64_t id = pair.zero.group.start(a.all_reduce(), nullptr);
+    const int64_t begin = now_ns();
+    extra<int()>("softwareNcclBreak")();
+    std::thread host;
+    if (is_explained) {
+      host = std::thread([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(150));
+        pair.zero.explain({FailureCode::PeerLost, 0, {1}, "rank 1 is gone"});
+      });
+    }
+    const auto failure = pair.zero.end_of(id);
+    if (host.joinable()) host.join();
+    CHECK(failure != nullptr);
+    if (failure == nullptr) continue;
+    CHECK_EQ(static_cast<int>(failure->code), static_cast<int>(is_explained ? FailureCode::PeerLost : FailureCode::System));
+    CHECK_EQ(failure->text.find(is_explained ? "rank 1 is gone" : "the cable is out") != std::string::npos, true);
+    CHECK(since_ms(begin) >= (is_explained ? 150 : 490));
+  }
+  check_new_pair();
+}
+
+TEST("what NCCL refuses fails with its words") {
+  Pair pair;
+  Floats a(0, 1);
+  Op op = a.all_reduce(ReduceOp::PremulSum);
+  op.dtype = DType::Int32;
+  const auto failure = pair.zero.group.run(op, nullptr).failure;
+  CHECK(failure != nullptr && failure->code == FailureCode::System && failure->text.find("NCCL: invalid argument") == 0);
+}
+
+TEST("the owner does not wait while NCCL aborts, and nothing ends before that is over") {
+  Pair pair;
+  Floats a(0, 1);
+  const uint64_t pending = pair.zero.group.start(a.all_reduce(), nullptr);
+  extra<int(int)>("softwareNcclAbortTakes")(300);
+  const int64_t begin = now_ns();
+  pair.zero.group.abort("enough");
+  const uint64_t later = pair.zero.group.start(a.all_reduce(), nullptr);
+  CHECK(since_ms(begin) < 200);
+  const auto failure = pair.zero.end_of(pending);
+  CHECK(since_ms(begin) >= 300);
+  extra<int(int)>("softwareNcclAbortTakes")(0);
+  CHECK(failure != nullptr && failure->code == FailureCode::Aborted && failure->text == "rank 0 aborted the group: enough");
+  CHECK(pair.zero.end_of(later) == failure);
+}
+
+TEST("ranks that do not meet give up at the deadline") {
+  Rank zero(0);
+  Floats a(0, 1);
+  const uint64_t pending = zero.group.start(a.all_reduce(), nullptr);
+  const auto failure = zero.end_of(zero.group.connect(NcclGroup::make_id(), 100 * kMillisecond));
+  CHECK(failure != nullptr && failure->text == "NCCL has not connected the ranks in time");
+  CHECK(zero.end_of(pending) == failure);
+}
+
+TEST("close() waits for what is pending; a group that goes without it takes what can never end along") {
+  Floats a(0, 1), b(1, 2);  // to give memory back, the device waits for all that is pending
+  Pair pair;
+  pair.zero.group.start(a.all_reduce(), nullptr);
+  const uint64_t closed = pair.zero.group.close();
+  pair.one.group.run(b.all_reduce(), nullptr);
+  CHECK(pair.zero.end_of(closed) == nullptr);
+  CHECK(a.are(3) && b.are(3));
+  CHECK_EQ(pair.zero.ended.back().id, closed);
+  pair.one.group.start(b.all_reduce(), nullptr);
+}
+
+TEST("there is no such device") {
+  std::string message;
+  try {
+    NcclGroup(0, 1, 7, [] { return nullptr; }, [] {});
+  } catch (const std::exception& error) {
+    message = error.what();
+  }
+  CHECK(message.find("cuDeviceGet: ") == 0);
+}
+
+}  // namespace
+
+int main() {
+  setenv("RINGWISE_LIBCUDA", RINGWISE_SOFTWARE_NCCL, 1);
+  setenv("RINGWISE_LIBNCCL", RINGWISE_SOFTWARE_NCCL, 1);
+  return ringwise::test::run_all();
+}
