@@ -106,10 +106,8 @@ describe.skipIf(!isThere)(`nccl${isThere ? '' : ' (skipped: no software device h
     });
 
     it.each(['nccl', 'auto'])('the others go on by shrink() (%s)', async (backend) => {
-      const started = await startRanks(4, module, 'goOn', { args: [server.port, backend] });
-      await expect
-        .poll(() => control.add('ready', 0), { timeout: 20_000, interval: 5 })
-        .toBeGreaterThanOrEqual(4);
+      const started = await startRanks(4, module, 'goOn', { args: [control.port, backend] });
+      await control.allReady(4);
       started.kill(1);
       const results = await started.results;
       const sum = Array(3).fill(1 + 3 + 4);
