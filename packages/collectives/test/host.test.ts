@@ -1,7 +1,7 @@
-import { values, withRanks } from '@ringwise/testing';
+import { Pool, values, withRanks } from '@ringwise/testing';
 import { afterAll, describe, expect, it } from 'vitest';
 import { backendContract } from '../src/testing.ts';
-import { hostRanks, Pool } from './pool.ts';
+import { hostRanks } from './pool.ts';
 
 const module = new URL('./host-ranks.ts', import.meta.url);
 

@@ -2,10 +2,10 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import { Pool, type PoolStarter } from '@ringwise/testing';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { kindsOfMpi } from '../src/backends/mpi.ts';
 import { backendContract } from '../src/testing.ts';
-import { Pool, type Starter } from './pool.ts';
 
 const tsx = import.meta.resolve('tsx');
 const oversubscribed = ['--allow-run-as-root', '--oversubscribe'];
@@ -45,7 +45,7 @@ for (const [name, kind, command, flags] of launchers) {
         cwd: fileURLToPath(new URL('..', import.meta.url)),
       },
     ).status === 0;
-  const ranks: Starter = async (size, port) => {
+  const ranks: PoolStarter = async (size, port) => {
     const { ended } = mpirun(command, flags, size, './mpi-rank.ts', `${port}`);
     return {
       ended: ended.then(({ code, text }) => {

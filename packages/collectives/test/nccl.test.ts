@@ -1,15 +1,14 @@
 // The nccl backend on a device and a libnccl that are software (native/test/software_gpu), where these have been built.
-import { startRanks, values, withRanks } from '@ringwise/testing';
+import { Pool, type PoolStarter, startRanks, values, withRanks } from '@ringwise/testing';
 import { afterAll, describe, expect, it } from 'vitest';
 import { mismatchKinds } from '../src/testing/failures.ts';
 import { backendContract } from '../src/testing.ts';
 import { useControl } from './control.ts';
 import { isThere } from './device-twin.ts';
-import { Pool, type Starter } from './pool.ts';
 
 const module = new URL('./nccl-ranks.ts', import.meta.url);
 
-function ranks(checksAhead: boolean): Starter {
+function ranks(checksAhead: boolean): PoolStarter {
   return async (size, port) => {
     const options = { args: [port, checksAhead], timeoutMs: 300_000 };
     const started = await startRanks(size, module, 'serveScenarios', options);

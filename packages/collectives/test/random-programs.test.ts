@@ -1,10 +1,11 @@
 // Random programs on the host backend leave the same bits behind as on the reference. A seed makes the same program
 // in every run: to see one alone, call randomPrograms(group, seed, 1).
+import { Pool } from '@ringwise/testing';
 import { afterEach, describe, expect, it } from 'vitest';
 import { loopbackGroups } from '../src/index.ts';
 import { randomProgram } from '../src/testing/random-program.ts';
 import { type Outcome, runScenario } from '../src/testing.ts';
-import { hostRanks, Pool } from './pool.ts';
+import { hostRanks } from './pool.ts';
 
 const programsPerGroup = 250;
 
@@ -56,7 +57,7 @@ describe('random programs on the host backend', () => {
       for (let seed = 0; seed < programs; seed += programsPerGroup) {
         const args = [seed, programsPerGroup];
         const [host, reference] = await Promise.all([
-          pool.run('randomPrograms', args),
+          pool.run<Outcome>('randomPrograms', args),
           onLoopback(size, args),
         ]);
         const what = `seeds ${seed} to ${seed + programsPerGroup - 1} on ${size} ranks`;

@@ -2,15 +2,14 @@
 // does not wait for them is wrong in every run.
 import { existsSync } from 'node:fs';
 import { backendContract } from '@ringwise/collectives/testing';
-import { startRanks, values, withRanks } from '@ringwise/testing';
+import { Pool, type PoolStarter, startRanks, values, withRanks } from '@ringwise/testing';
 import { afterAll, describe, expect, it } from 'vitest';
-import { Pool, type Starter } from '../../collectives/test/pool.ts';
 import { driver } from './device-ranks.ts';
 
 const module = new URL('./device-ranks.ts', import.meta.url);
 const isThere = existsSync(driver);
 
-const serving: Starter = async (size, port) => {
+const serving: PoolStarter = async (size, port) => {
   const started = await startRanks(size, module, 'serveOnDevice', { args: [port], timeoutMs: 600_000 });
   return { ended: started.results.then(values) };
 };

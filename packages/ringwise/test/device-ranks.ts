@@ -1,7 +1,6 @@
 // What the ranks of device-collectives.test.ts run: the contract suite of the collectives with each array in the memory of a
 // CUDA device, as a tensor, from the call until it has ended.
 import { fileURLToPath } from 'node:url';
-import { deserialize, serialize } from 'node:v8';
 import {
   type BufferLike,
   bufferSymbol,
@@ -12,7 +11,6 @@ import {
   type Work,
 } from '@ringwise/collectives';
 import { runScenario, type ScenarioName } from '@ringwise/collectives/testing';
-import { TcpStore } from '@ringwise/store';
 import {
   type DType,
   fromHost,
@@ -22,6 +20,7 @@ import {
   type Tensor,
   zeros,
 } from '@ringwise/tensor';
+import { serveCommands } from '@ringwise/testing';
 
 /** The software device; a library that is not there is told by the first tensor. */
 export const driver = fileURLToPath(
@@ -136,18 +135,14 @@ export function onDevice(group: Group): Group {
 }
 
 /** Runs the scenarios that the test puts into its store, each in a new group, until it puts null. */
-export async function serveOnDevice(rank: number, port: number): Promise<void> {
+export function serveOnDevice(rank: number, port: number): Promise<void> {
   process.env.RINGWISE_LIBCUDA = driver;
-  const control = await TcpStore.connect({ host: '127.0.0.1', port });
-  for (let n = 0; ; n++) {
-    const command = deserialize(await control.get(`command/${n}`)) as [ScenarioName, unknown[]] | null;
-    if (command === null) break;
+  return serveCommands(rank, port, async (_, scenario: ScenarioName, args: unknown[]) => {
     const group = await init({ backend: 'host' });
-    const outcome = await runScenario(onDevice(group), ...command);
+    const outcome = await runScenario(onDevice(group), scenario, args);
     await group.close();
-    await control.set(`outcome/${n}/${rank}`, serialize(outcome));
-  }
-  await control.close();
+    return outcome;
+  });
 }
 
 /** Tensors of many pieces, with work of the device before and after, and nobody waits in between. */

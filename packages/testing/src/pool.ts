@@ -1,0 +1,62 @@
+// Real processes that stay for many commands. A test puts them into a store, and every rank answers each.
+import { deserialize, serialize } from 'node:v8';
+import { type Store, type StoreServer, serveStore, TcpStore } from '@ringwise/store';
+
+/** Starts processes that call serveCommands() with this port. `ended` rejects if they did not end well. */
+export type PoolStarter = (size: number, port: number) => Promise<{ readonly ended: Promise<unknown> }>;
+
+export class Pool {
+  readonly #size: number;
+  readonly #server: StoreServer;
+  readonly #control: TcpStore;
+  readonly #ended: Promise<unknown>;
+  #commands = 0;
+
+  private constructor(size: number, server: StoreServer, control: TcpStore, ended: Promise<unknown>) {
+    this.#size = size;
+    this.#server = server;
+    this.#control = control;
+    this.#ended = ended;
+    ended.catch(() => {}); // told by the run that it breaks, and by end()
+  }
+
+  static async start(size: number, start: PoolStarter): Promise<Pool> {
+    const server = await serveStore();
+    const control = await TcpStore.connect({ host: server.host, port: server.port, timeoutMs: 30_000 });
+    return new Pool(size, server, control, (await start(size, server.port)).ended);
+  }
+
+  /** The answers by rank. A command is anything that structured clone takes, and so is an answer. */
+  async run<Answer>(...command: unknown[]): Promise<Answer[]> {
+    const n = this.#commands++;
+    await this.#control.set(`command/${n}`, serialize(command));
+    const keys = Array.from({ length: this.#size }, (_, rank) => `answer/${n}/${rank}`);
+    const broken = this.#ended.then(() => {
+      throw new Error('the ranks ended before they had answered');
+    });
+    const answers = await Promise.race([this.#control.multiGet(keys), broken]);
+    return answers.map((bytes) => deserialize(bytes) as Answer);
+  }
+
+  async end(): Promise<void> {
+    await this.#control.set(`command/${this.#commands}`, serialize(null));
+    await this.#ended;
+    await this.#control.close();
+    await this.#server.close();
+  }
+}
+
+/** The other side of a Pool, in each of its processes: answers commands until the pool ends. */
+export async function serveCommands<Command extends unknown[]>(
+  rank: number,
+  port: number,
+  answer: (store: Store, ...command: Command) => Promise<unknown>,
+): Promise<void> {
+  const control = await TcpStore.connect({ host: '127.0.0.1', port });
+  for (let n = 0; ; n++) {
+    const command = deserialize(await control.get(`command/${n}`)) as Command | null;
+    if (command === null) break;
+    await control.set(`answer/${n}/${rank}`, serialize(await answer(control, ...command)));
+  }
+  await control.close();
+}
