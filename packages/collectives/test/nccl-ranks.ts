@@ -122,6 +122,22 @@ export async function disagree(rank: number): Promise<unknown> {
   return { code, peers, message };
 }
 
+/** One rank reduces otherwise, in a loop that never returns to the event loop: after how many rounds it hears of that. */
+export async function disagreeBlocking(rank: number): Promise<unknown> {
+  useSoftwareDevice();
+  const group = await init({ backend: 'nccl', timeoutMs: 20_000 });
+  const memory = onDevice(new Float32Array(8), rank % 2);
+  let rounds = 0;
+  try {
+    for (; rounds < 1000; rounds++)
+      group.allReduce(carrying(memory), { op: rank === 1 && rounds === 3 ? 'max' : 'sum' }).fence();
+    return { rounds };
+  } catch (error) {
+    await group.close();
+    return { code: (error as CollectiveError).code, rounds };
+  }
+}
+
 /** NCCL is not where the variable says. */
 export async function withoutLibrary(): Promise<string> {
   useSoftwareDevice();

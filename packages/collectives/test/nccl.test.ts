@@ -82,6 +82,15 @@ describe.skipIf(!isThere)(`nccl${isThere ? '' : ' (skipped: no software device h
     }
   });
 
+  it('hears that ranks disagree in a loop that never returns to the event loop', async () => {
+    for (const { code, rounds } of values<{ code: string; rounds: number }>(
+      await withRanks(2, module, 'disagreeBlocking'),
+    )) {
+      expect(code).toBe('ERR_COLL_MISMATCH');
+      expect(rounds).toBeLessThan(200);
+    }
+  });
+
   it('says where it has looked for the library', async () => {
     for (const message of values<string>(await withRanks(2, module, 'withoutLibrary')))
       expect(message).toContain('/nowhere/libnccl.so');

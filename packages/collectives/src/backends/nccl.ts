@@ -18,6 +18,13 @@ import { codes, Lane } from './native-lane.ts';
 
 /** Bytes of what a rank says it has called. */
 const announced = 160;
+/** Comparisons that may wait for the event loop. A program that blocks takes note of them itself. */
+const mostUndecided = 64;
+
+interface Comparison {
+  readonly ended: Promise<void>;
+  running: Running | null;
+}
 
 /** ERR_COLL_SYSTEM where there is no device or no libnccl. It connects at the first operation on a device, there. */
 export const ncclBackend: BackendFactory = async (context) => {
@@ -54,7 +61,7 @@ class Nccl implements Backend {
   readonly #lane: Lane;
   readonly #checksAhead = process.env.RINGWISE_NCCL_CHECK === '1';
   /** Operations that the host group has not agreed about. */
-  readonly #undecided = new Set<Promise<void>>();
+  readonly #undecided = new Set<Comparison>();
   #native: NativeNcclGroup | null = null;
   #device = -1;
   #startNative: Pick<Backend, 'start'>['start'] | null = null;
@@ -128,7 +135,7 @@ class Nccl implements Backend {
   };
 
   async #leave(): Promise<void> {
-    while (this.#undecided.size > 0) await Promise.all(this.#undecided);
+    while (this.#undecided.size > 0) await Promise.all([...this.#undecided].map(({ ended }) => ended));
     const native = this.#native;
     if (native !== null) await this.#lane.ended(native.close(), 'close').finally(() => native.destroy());
     await this.#host.close();
@@ -194,6 +201,7 @@ class Nccl implements Backend {
     });
     const opened = () => {
       this.#opening?.wait();
+      this.#catchUp();
       return running;
     };
     return {
@@ -236,16 +244,25 @@ class Nccl implements Backend {
     elementsOf(input).set(Buffer.from(brief(signatureOf(operation))));
     const gather: AllGather = { verb: 'allGather', seq, timeoutMs, packing: 0, input, output, counts: null };
     let resolve = () => {};
-    const undecided = new Promise<void>((done) => {
+    const ended = new Promise<void>((done) => {
       resolve = done;
     });
-    this.#undecided.add(undecided);
-    return this.#host.start(gather, (error) => {
-      this.#undecided.delete(undecided);
+    const comparison: Comparison = { ended, running: null };
+    this.#undecided.add(comparison);
+    comparison.running = this.#host.start(gather, (error) => {
+      this.#undecided.delete(comparison);
       resolve();
       if (error === undefined) return decide(this.#disagreement(operation, elementsOf(output)));
       decide(this.#error({ ...error, code: error.code, what: error.what, peers: error.peers, verb, seq }));
     });
+    return comparison.running;
+  }
+
+  /** A loop that never returns to the event loop would hear of no comparison, and keep the memory of all. */
+  #catchUp(): void {
+    if (this.#undecided.size < mostUndecided) return;
+    const [oldest] = this.#undecided;
+    oldest!.running?.wait(); // which settles all that have ended
   }
 
   /** The first rank that has called something else than rank 0: the same two on all ranks. */
