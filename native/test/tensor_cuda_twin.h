@@ -5,15 +5,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <random>
 
 #include "base/half.h"
 #include "check.h"
+#include "on_device.h"
 #include "tensor/cuda/device.h"
-#include "tensor/cuda/info.h"
 #include "tensor/cuda/kernels.h"
 
 namespace ringwise::test {
@@ -128,29 +127,6 @@ class Wide {
 
 inline double tolerance_of(DType dtype) {
   return dtype == DType::Float16 ? 2e-3 : dtype == DType::BFloat16 ? 1.6e-2 : dtype == DType::Float64 ? 1e-12 : 4e-6;
-}
-
-/// main of a test program: all tests where there is a device, else a line that says why not. RINGWISE_LIBCUDA may name
-/// the software device at another place than where it was built; `with_libraries`: its functions are the vendor's
-/// libraries too.
-inline int run_on_device([[maybe_unused]] bool with_libraries = false) {
-#ifdef RINGWISE_SOFTWARE_CUDA
-  const char* gpu = std::getenv("RINGWISE_TEST_GPU");
-  if (!gpu || std::strcmp(gpu, "1") != 0) {
-    setenv("RINGWISE_LIBCUDA", RINGWISE_SOFTWARE_CUDA, 0);
-    for (const char* library : {"RINGWISE_LIBCUBLASLT", "RINGWISE_LIBCUDNN"}) {
-      if (with_libraries) setenv(library, std::getenv("RINGWISE_LIBCUDA"), 1);
-    }
-  }
-#endif
-  const gpu::Info info = gpu::info();
-  if (info.devices.empty()) {
-    std::printf("skipped %zu tests: %s\n", cases().size(), info.reason.c_str());
-    return 0;
-  }
-  std::printf("on %s\n", info.devices[0].name.c_str());
-  gpu::Device::get(0).enter();
-  return run_all();
 }
 
 }  // namespace ringwise::test

@@ -1,12 +1,11 @@
 // Pinned memory that belongs to somebody, on the software device (or a GPU with RINGWISE_TEST_GPU=1).
 #include "tensor/cuda/pinned.h"
 
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 
 #include "check.h"
-#include "tensor/cuda/info.h"
+#include "on_device.h"
 
 using namespace ringwise;
 namespace gpu = ringwise::tensor::cuda;
@@ -89,15 +88,4 @@ TEST("memory that is let go while a copy is under way has no new owner before th
   device().free(there);
 }
 
-int main() {
-#ifdef RINGWISE_SOFTWARE_CUDA
-  const char* gpu = std::getenv("RINGWISE_TEST_GPU");
-  if (!gpu || std::strcmp(gpu, "1") != 0) setenv("RINGWISE_LIBCUDA", RINGWISE_SOFTWARE_CUDA, 1);
-#endif
-  const gpu::Info info = gpu::info();
-  if (info.devices.empty()) {
-    std::printf("skipped %zu tests: %s\n", test::cases().size(), info.reason.c_str());
-    return 0;
-  }
-  return test::run_all();
-}
+int main() { return test::run_on_device(); }

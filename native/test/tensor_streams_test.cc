@@ -1,13 +1,12 @@
 // Memory that several streams work with, and captured steps, on the software device (or a GPU with RINGWISE_TEST_GPU=1).
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <vector>
 
 #include "check.h"
+#include "on_device.h"
 #include "tensor/cuda/captured_step.h"
-#include "tensor/cuda/info.h"
 #include "tensor/cuda/kernels.h"
 #include "tensor/cuda/pinned.h"
 
@@ -186,15 +185,4 @@ TEST("what fails while a step is recorded leaves the thread as it was") {
   CHECK_EQ(first(x), 3.0f);
 }
 
-int main() {
-#ifdef RINGWISE_SOFTWARE_CUDA
-  const char* gpu = std::getenv("RINGWISE_TEST_GPU");
-  if (!gpu || std::strcmp(gpu, "1") != 0) setenv("RINGWISE_LIBCUDA", RINGWISE_SOFTWARE_CUDA, 1);
-#endif
-  const gpu::Info info = gpu::info();
-  if (info.devices.empty()) {
-    std::printf("skipped %zu tests: %s\n", test::cases().size(), info.reason.c_str());
-    return 0;
-  }
-  return test::run_all();
-}
+int main() { return test::run_on_device(); }

@@ -1,0 +1,36 @@
+// The main function of tests that need a CUDA device: the software device of software_gpu/, or with RINGWISE_TEST_GPU=1 a GPU.
+#pragma once
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "check.h"
+#include "tensor/cuda/device.h"
+#include "tensor/cuda/info.h"
+
+namespace ringwise::test {
+
+/// All tests where there is a device, else a line that says why not. RINGWISE_LIBCUDA may name the software device at another
+/// place than where it was built; `with_libraries`: its functions are the vendor's libraries too.
+inline int run_on_device([[maybe_unused]] bool with_libraries = false) {
+#ifdef RINGWISE_SOFTWARE_CUDA
+  const char* gpu = std::getenv("RINGWISE_TEST_GPU");
+  if (!gpu || std::strcmp(gpu, "1") != 0) {
+    setenv("RINGWISE_LIBCUDA", RINGWISE_SOFTWARE_CUDA, 0);
+    for (const char* library : {"RINGWISE_LIBCUBLASLT", "RINGWISE_LIBCUDNN"}) {
+      if (with_libraries) setenv(library, std::getenv("RINGWISE_LIBCUDA"), 1);
+    }
+  }
+#endif
+  const tensor::cuda::Info info = tensor::cuda::info();
+  if (info.devices.empty()) {
+    std::printf("skipped %zu tests: %s\n", cases().size(), info.reason.c_str());
+    return 0;
+  }
+  std::printf("on %s\n", info.devices[0].name.c_str());
+  tensor::cuda::Device::get(0).enter();
+  return run_all();
+}
+
+}  // namespace ringwise::test
