@@ -47,7 +47,8 @@ export class Browser {
     const child = spawn(
       chromium!,
       [...flags, '--disable-dev-shm-usage', '--remote-debugging-pipe', `--user-data-dir=${folder}`],
-      { stdio: [...pipes], detached: true },
+      // It leaves folders of its own there when it is killed.
+      { stdio: [...pipes], detached: true, env: { ...process.env, TMPDIR: folder } },
     );
     await once(child, 'spawn');
     return new Browser(child, folder);
