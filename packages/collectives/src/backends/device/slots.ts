@@ -2,7 +2,7 @@
 import type { NativeDeviceLane } from '../../native.ts';
 import type { Move } from './pieces.ts';
 
-type OpenLane = (
+export type OpenLane = (
   device: number,
   memory: Uint8Array,
   slots: number,
@@ -75,5 +75,3 @@ export class Slots {
     this.#native.close();
   }
 }
-
-export type { OpenLane };
