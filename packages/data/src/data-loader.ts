@@ -150,10 +150,10 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B>, Iterabl
       const pool = this.#pool;
       const pass = stream
         ? pool.stream<B>(stream.batchSize, stream.dropLast)
-        : openPass(this.#batches!, (indices) => pool.load<B>(indices));
+        : { ...openPass(this.#batches!, (indices) => pool.load<B>(indices)), takeReady: pool.takeReady };
       if (checked.persistentWorkers) return pass;
       return {
-        next: pass.next,
+        ...pass,
         close: async () => {
           await pass.close();
           await this.close();

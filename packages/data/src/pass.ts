@@ -12,6 +12,8 @@ export interface Loaded<B> {
 export interface Pass<B> {
   /** undefined: nothing left. */
   readonly next: () => MaybePromise<Loaded<B> | undefined>;
+  /** Settles loads that have ended in other threads, which else takes a turn of the event loop. Returns how many have not. */
+  readonly takeReady?: () => number;
   /** Closes the sequence of groups; waits for the `next` calls that are still pulling from it. */
   readonly close: () => MaybePromise<unknown>;
 }
@@ -48,13 +50,13 @@ export function openAsyncPass<G extends { readonly length: number }, B>(
 }
 
 /** The same pass, each of whose batches goes through `map` once it is loaded. */
-export const mappedPass = <B>({ next, close }: Pass<B>, map: (batch: B) => B): Pass<B> => ({
+export const mappedPass = <B>({ next, ...pass }: Pass<B>, map: (batch: B) => B): Pass<B> => ({
+  ...pass,
   next: () => {
     const mapped = (loaded: Loaded<B> | undefined) => loaded && { ...loaded, batch: map(loaded.batch) };
     const loaded = next();
     return isPromise(loaded) ? loaded.then(mapped) : mapped(loaded);
   },
-  close,
 });
 
 function loadGroup<G extends { readonly length: number }, B>(

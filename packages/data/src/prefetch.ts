@@ -5,7 +5,8 @@ import { isPromise, type MaybePromise } from './maybe-promise.ts';
 import type { Loaded, Pass } from './pass.ts';
 
 /**
- * At most `ahead` loads are running or ready beyond the one that the consumer asked for last.
+ * At most `ahead` loads are running or ready beyond the one that the consumer asked for last. Where other threads load, and keep
+ * up, more are asked for only when half of those are left: asking for two at once costs hardly more than for one.
  * Leaving early, by break or by an error, first waits for the loads under way (their results are dropped) and then
  * closes the pass, so that afterwards nothing reads the data set any more.
  */
@@ -16,8 +17,11 @@ export async function* prefetched<B>(
   const started: MaybePromise<Loaded<B> | undefined>[] = [];
   try {
     for (;;) {
-      while (started.length === 0 || (started.length <= ahead && isPromise(started[0]))) {
-        started.push(start(pass));
+      const isBehind = (pass.takeReady?.() ?? started.length) >= started.length;
+      if (isBehind || started.length <= Math.ceil(ahead / 2)) {
+        while (started.length === 0 || (started.length <= ahead && isPromise(started[0]))) {
+          started.push(start(pass));
+        }
       }
       const loaded = await started[0];
       void started.shift();

@@ -1,6 +1,6 @@
 // A DataLoader's worker thread: makes the data set, then answers one task after the other, several at a time where the
 // data set is asynchronous.
-import { parentPort, workerData } from 'node:worker_threads';
+import { type MessagePort, workerData } from 'node:worker_threads';
 import { asDataset, batchLoader } from './batch-loader.ts';
 import { defaultCollate } from './collate.ts';
 import type { Dataset, IterableDataset } from './dataset.ts';
@@ -14,13 +14,14 @@ import type { Answer, StreamBatching, Task } from './worker-thread.ts';
 interface Start {
   readonly origin: Origin;
   readonly info: WorkerInfo;
+  readonly port: MessagePort;
 }
 
 type Collate = (samples: unknown[]) => MaybePromise<unknown>;
 type Source = Dataset<unknown, unknown> | IterableDataset<unknown>;
 
-const { origin, info } = (workerData as Record<typeof workerKey, Start>)[workerKey];
-const post = (answer: Answer, moved: ArrayBuffer[] = []) => parentPort!.postMessage(answer, moved);
+const { origin, info, port } = (workerData as Record<typeof workerKey, Start>)[workerKey];
+const post = (answer: Answer, moved: ArrayBuffer[] = []) => port.postMessage(answer, moved);
 
 // Tasks may come before the data set is there.
 const opened = openModule(origin, info).then(({ dataset, collate }) => {
@@ -68,4 +69,4 @@ async function answer(task: Task): Promise<void> {
   }
 }
 
-parentPort!.on('message', (task: Task) => void answer(task));
+port.on('message', (task: Task) => void answer(task));

@@ -5,6 +5,9 @@ import type { Origin } from './dataset-module.ts';
 import type { Loaded, Pass } from './pass.ts';
 import { WorkerThread } from './worker-thread.ts';
 
+/** Milliseconds that a loop may keep the event loop, which others need too, from its turn. */
+const longestMs = 50;
+
 export interface WorkerPoolOptions {
   readonly numWorkers: number;
   readonly workerSeed: number;
@@ -42,8 +45,18 @@ export class WorkerPool {
       }
       return undefined;
     };
-    return { next, close: () => {} };
+    return { next, takeReady: this.takeReady, close: () => {} };
   }
+
+  readonly takeReady = (): number => {
+    const isTurnDue = performance.now() - Math.max(...this.#threads.map(({ turnMs }) => turnMs)) > longestMs;
+    let underWay = 0;
+    for (const thread of this.#threads) {
+      if (!isTurnDue) thread.takeAnswers();
+      underWay += thread.underWay;
+    }
+    return underWay;
+  };
 
   async close(): Promise<void> {
     await Promise.all(this.#threads.map((thread) => thread.close()));

@@ -155,6 +155,16 @@ describe('an error', () => {
     });
   });
 
+  it('is not a step that takes longer than a worker may', async () => {
+    await using loader = new DataLoader(await squares(8), { batchSize: 2, numWorkers: 1, timeoutMs: 1000 });
+    for await (const batch of loader) {
+      expect(batch.square.shape).toEqual([2, 2]);
+      const end = performance.now() + 1100;
+      while (performance.now() < end); // answers come meanwhile, and nobody takes them
+    }
+    expect(loader.statistics().batches).toBe(4);
+  });
+
   it('is a module that cannot be loaded in a worker', async () => {
     await using loader = new DataLoader(await loadDataset(fixture('broken')), { numWorkers: 1 });
     await expect(collect(loader)).rejects.toMatchObject({
@@ -189,6 +199,18 @@ it('does not keep the process alive between passes, but does while a batch is on
   } finally {
     await rm(folder, { recursive: true });
   }
+});
+
+it('gives the event loop its turns while batches keep coming', async () => {
+  await using loader = new DataLoader(await squares(400), { batchSize: 1, numWorkers: 1 });
+  let turns = 0;
+  const counting = setInterval(() => turns++, 1);
+  for await (const _ of loader) {
+    const end = performance.now() + 2;
+    while (performance.now() < end);
+  }
+  clearInterval(counting);
+  expect(turns).toBeGreaterThanOrEqual(5); // in 800 ms of steps
 });
 
 it('tells how long the loop waited and worked', async () => {
