@@ -5,7 +5,8 @@
 //
 // Each round runs bench/ddp-step.ts on all ranks, on one, and then each python that has torch. A line per job: samples or
 // tokens per second of all ranks, medians of the rounds; `overPeer` = ours over the fastest peer's; `overAlone` = DDP over the
-// same processes that do not talk, ours and each peer's; `worldOne` = the step of one rank with DDP over the bare one, the mean of
+// same processes that do not talk, ours and each peer's; `lockstep` = what ours reach of that when all they do is meet once a
+// step, on 256 numbers, which is what DDP can reach; `worldOne` = the step of one rank with DDP over the bare one, the mean of
 // the rounds, in every other of which the bare one comes first;
 // `exposed` = the share of the step that the program waits for communication; `steps` = both ratios
 // from medians of steps instead, which other programs on the machine disturb less; `ok` = losses agree within 1e-3. Exits with
@@ -34,6 +35,7 @@ interface Line {
   readonly tokensPerSecond?: number;
   readonly alone: number;
   readonly ratio: number;
+  readonly lockstep?: number;
   readonly stepUs: number;
   readonly aloneStepUs: number;
   readonly exposedUs?: number;
@@ -139,6 +141,7 @@ for (const name of values.job.split(',') as Task['job'][]) {
       peers,
       overPeer: peers.length === 0 ? null : rateOf(ours) / Math.max(...peers),
       overAlone: [ours, ...theirs].map((lines) => median(lines.map(({ ratio }) => ratio))),
+      lockstep: median(ours.map(({ lockstep, alone }) => lockstep! / alone)),
       worldOne:
         single.reduce((sum, { stepUs, aloneStepUs }) => sum + stepUs / aloneStepUs, 0) / single.length,
       exposed: median(ours.map(({ exposedUs, stepUs }) => exposedUs! / stepUs)),

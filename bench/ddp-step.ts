@@ -1,10 +1,11 @@
-// Training steps with DDP, in turns with the same steps of the same processes without it.
+// Training steps with DDP, in turns with the same steps of the same processes without it, and with those that meet once a step:
+// what lockstep costs by itself, since each step then takes as long as the slower rank's.
 //
 //   npx ringwise run --nproc-per-node 2 bench/ddp-step.ts [--job mlp|gpt] [--batch 32] [--steps 400] [--rounds 3]
 //     [--alone-first]
 //
-// Rank 0 prints one JSON line: samples or tokens per second of all ranks together, with DDP and alone, and their ratio,
-// medians of the rounds; medians of rank 0's step, and of how long DDP let a rank wait for communication at the end of
+// Rank 0 prints one JSON line: samples or tokens per second of all ranks together, with DDP, alone and in lockstep, and the ratio
+// of DDP to alone, medians of the rounds; medians of rank 0's step, and of how long DDP let a rank wait for communication at the end of
 // backward, in microseconds; and every tenth loss of the warm-up, averaged over the ranks. Fails unless replicas end equal.
 import { parseArgs } from 'node:util';
 import { init } from '@ringwise/collectives';
@@ -37,7 +38,11 @@ class Contender {
   readonly #optimizer: ReturnType<typeof job.optimizer>;
   readonly #losses: ReturnType<typeof job.losses>;
 
-  constructor(parameters: Tensor[], forward: (x: Tensor) => Tensor) {
+  readonly #meet: () => void;
+
+  /** `meet` runs between backward and the optimiser. */
+  constructor(parameters: Tensor[], forward: (x: Tensor) => Tensor, meet: () => void = () => {}) {
+    this.#meet = meet;
     this.#optimizer = job.optimizer(parameters);
     this.#losses = job.losses({ rank: group.rank, ranks: group.size, batch }, forward);
   }
@@ -53,6 +58,7 @@ class Contender {
         const loss = (this.#losses.next().value as () => Tensor)();
         this.#optimizer.zeroGrad();
         loss.backward();
+        this.#meet();
         this.#optimizer.step();
         return loss.item();
       });
@@ -70,18 +76,24 @@ class Contender {
 
 const isAloneFirst = args['alone-first'];
 const models = [job.model(), job.model()] as const;
+const third = job.model();
 const [net, other] = isAloneFirst ? [models[1], models[0]] : models;
 const model = await ddp(net, { group });
 const together = new Contender(net.parameters(), model.forward);
 const alone = new Contender(other.parameters(), (x) => other.forward(x));
+const few = group.alloc(256);
+const meet = () => group.allReduceSync(few);
+const lockstep = new Contender(third.parameters(), (x) => third.forward(x), meet);
 
 const warmup = Math.max(20, steps >> 3);
 const losses = Float64Array.from(await together.run(warmup));
 await group.allReduce(losses, { op: 'avg' });
 await alone.run(warmup);
-for (const { rates, stepUs } of [together, alone]) rates.length = stepUs.length = 0;
+await lockstep.run(warmup);
+for (const { rates, stepUs } of [together, alone, lockstep]) rates.length = stepUs.length = 0;
 for (let round = 0; round < Number(args.rounds); round++) {
-  for (const each of isAloneFirst ? [alone, together] : [together, alone]) await each.run(steps);
+  for (const each of isAloneFirst ? [alone, lockstep, together] : [together, lockstep, alone])
+    await each.run(steps);
 }
 const trace = await model.trace();
 await assertInSync(net, group);
@@ -96,6 +108,7 @@ if (trace !== null) {
     ...{ ranks: group.size, batch, steps },
     [job.rate]: median(together.rates),
     alone: median(alone.rates),
+    lockstep: median(lockstep.rates),
     ratio: median(together.rates.map((rate, i) => rate / alone.rates[i]!)),
     stepUs: median(together.stepUs),
     aloneStepUs: median(alone.stepUs),
