@@ -1,6 +1,7 @@
 // What the ranks of nccl.test.ts run, each in a process of its own.
 import { PrefixStore, TcpStore } from '@ringwise/store';
 import { bufferSymbol, type CollectiveError, type Group, init, registerBackend } from '../src/index.ts';
+import { loadNative, type NativeMemory } from '../src/native.ts';
 import { batches, onDevice, twinBackend, useSoftwareDevice } from './device-twin.ts';
 import { serve } from './serve.ts';
 
@@ -40,17 +41,18 @@ export async function bothKinds(rank: number): Promise<unknown> {
   return { backend, device: floats(device), host: [...host], wasDone, message };
 }
 
-/** Many buffers in one call, and what NCCL has been called for them. */
+/** Many buffers in one call, and what NCCL and the host group have been called for them. */
 export async function lists(rank: number): Promise<unknown> {
   useSoftwareDevice();
+  const ofHost = countOfHost();
   const group = await init({ backend: 'nccl' });
   const reduced = [3, 20_000, 0, 5].map((count) => onDevice(new Float32Array(count).fill(rank), rank % 2));
   const copied = [7, 8].map((count) => onDevice(new Float32Array(count).fill(rank), rank % 2));
-  const counts: number[] = [];
+  const counts: number[][] = [];
   const count = async (call: () => PromiseLike<void>) => {
-    const before = batches();
+    const before = [batches(), ofHost()] as const;
     await call();
-    counts.push(batches() - before);
+    counts.push([batches() - before[0], ofHost() - before[1]]);
   };
   await count(() => group.allReduce(reduced.map(carrying), { op: 'avg' })); // opens the device, too
   await count(() => group.allReduce(reduced.map(carrying), { op: 'premulSum', factor: 2 }));
@@ -59,6 +61,20 @@ export async function lists(rank: number): Promise<unknown> {
   await group.close();
   const sums = [...reduced, ...copied].map((memory) => [...new Set(floats(memory))]);
   return { counts, sums };
+}
+
+/** How many operations the host groups of this process are given from now on. */
+function countOfHost(): () => number {
+  const addon = loadNative() as { HostGroup: ReturnType<typeof loadNative>['HostGroup'] };
+  type Started = new (...given: never[]) => { start(...memory: NativeMemory): number };
+  let count = 0;
+  addon.HostGroup = class extends (addon.HostGroup as unknown as Started) {
+    override start(...memory: NativeMemory): number {
+      count++;
+      return super.start(...memory);
+    }
+  } as unknown as typeof addon.HostGroup;
+  return () => count;
 }
 
 /** Works until a rank is killed; the survivors make a new group of their own. */
@@ -120,6 +136,20 @@ export async function disagree(rank: number): Promise<unknown> {
   await group.close();
   const { code, peers, message } = error as CollectiveError;
   return { code, peers, message };
+}
+
+/** One rank gives another length for the third of many buffers. */
+export async function disagreeInList(rank: number, total: number): Promise<unknown> {
+  useSoftwareDevice();
+  const group = await init({ backend: 'nccl', timeoutMs: 20_000 });
+  await group.barrier();
+  const third = rank === 1 ? 70_000 : 60_000; // more than NCCL takes before it waits for the others
+  const lengths = Array.from({ length: total }, (_, at) => (at === 2 ? third : 100));
+  const list = lengths.map((length) => carrying(onDevice(new Float32Array(length), rank % 2)));
+  const error = await group.allReduce(list).catch((error: unknown) => error);
+  await group.close();
+  const { code, peers, what } = error as CollectiveError;
+  return { code, peers, what };
 }
 
 /** One rank reduces otherwise, in a loop that never returns to the event loop: after how many rounds it hears of that. */

@@ -67,10 +67,11 @@ describe.skipIf(!isThere)(`nccl${isThere ? '' : ' (skipped: no software device h
     }
   });
 
-  it('takes many buffers on a device to NCCL as one', async () => {
+  it('takes many buffers on a device to NCCL as one, and compares them as one', async () => {
     for (const one of values(await withRanks(2, module, 'lists'))) {
       const twice = [2]; // the average of 0 and 1, added up with a factor of 2
-      expect(one).toEqual({ counts: [1, 1, 1], sums: [twice, twice, [], twice, [1], [1]] });
+      const asOne = [1, 1];
+      expect(one).toEqual({ counts: [[1, 2], asOne, asOne], sums: [twice, twice, [], twice, [1], [1]] });
     }
   });
 
@@ -81,6 +82,17 @@ describe.skipIf(!isThere)(`nccl${isThere ? '' : ' (skipped: no software device h
       expect((one as { message: string }).message).toContain('rank 1 called allReduce sum 70000 × float32');
     }
   });
+
+  it.each([3, 100])(
+    'names the third of %i buffers where that is what ranks disagree about',
+    async (total) => {
+      const of = `as number 3 of ${total} on the device`;
+      for (const one of values(await withRanks(3, module, 'disagreeInList', { args: [total] }))) {
+        const what = `rank 0 called allReduce sum 60000 × float32 ${of} but rank 1 called allReduce sum 70000 × float32 ${of}`;
+        expect(one).toEqual({ code: 'ERR_COLL_MISMATCH', peers: [0, 1], what });
+      }
+    },
+  );
 
   it('hears that ranks disagree in a loop that never returns to the event loop', async () => {
     for (const { code, rounds } of values<{ code: string; rounds: number }>(

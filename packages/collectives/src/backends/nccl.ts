@@ -1,29 +1,28 @@
 // The nccl backend: collectives on CUDA memory by NVIDIA's library, all else by the host backend of the same ranks, in one
 // sequence of operations. The design is at the top of native/coll/nccl/group.h.
 //
-// NCCL compares nothing. So the host group gathers what every rank has called beside each operation: it finds who calls
-// something else, who is late and who has gone, and its failure ends the operation on the device. With RINGWISE_NCCL_CHECK=1
-// the device begins only when all have agreed.
+// NCCL compares nothing. So the host group gathers what every rank has called beside each call (agreement/): it finds who
+// calls something else, who is late and who has gone, and its failure ends the operations on the device. With
+// RINGWISE_NCCL_CHECK=1 the device begins only when all have agreed.
 import { allVerbs } from '../all-verbs.ts';
-import type { AllGather, Backend, Broadcast, Operation, ReduceOp, Running, Settle } from '../backend.ts';
+import type { Backend, Broadcast, Operation, ReduceOp, Running, Settle } from '../backend.ts';
 import { allocHost, type BufferView, elementsOf } from '../buffer.ts';
 import type { DType } from '../dtype.ts';
-import { CollectiveError, deviceNotSupported, mismatch, systemFailure, verbNotSupported } from '../errors.ts';
+import { CollectiveError, deviceNotSupported, systemFailure, verbNotSupported } from '../errors.ts';
 import { loadNative, type NativeNcclGroup } from '../native.ts';
 import { isReducible } from '../reduce-ops.ts';
 import type { BackendContext, BackendFactory } from '../registry.ts';
-import { signatureOf } from '../signature.ts';
+import { Agreement } from './agreement/agreement.ts';
+import type { Decide } from './agreement/comparison.ts';
 import { hostBackend } from './host.ts';
 import { codes, Lane } from './native-lane.ts';
 
-/** Bytes of what a rank says it has called. */
-const announced = 160;
-/** Comparisons that may wait for the event loop. A program that blocks takes note of them itself. */
-const mostUndecided = 64;
-
-interface Comparison {
-  readonly ended: Promise<void>;
-  running: Running | null;
+/** What together() has started on the device and not announced. */
+interface Call {
+  readonly operations: Operation[];
+  readonly decide: Decide[];
+  /** Null until it is announced. */
+  agreeing: Running | null;
 }
 
 /** ERR_COLL_SYSTEM where there is no device or no libnccl. It connects at the first operation on a device, there. */
@@ -60,8 +59,7 @@ class Nccl implements Backend {
   readonly #host: Backend;
   readonly #lane: Lane;
   readonly #checksAhead = process.env.RINGWISE_NCCL_CHECK === '1';
-  /** Operations that the host group has not agreed about. */
-  readonly #undecided = new Set<Comparison>();
+  readonly #agreement: Agreement;
   #native: NativeNcclGroup | null = null;
   #device = -1;
   #startNative: Pick<Backend, 'start'>['start'] | null = null;
@@ -71,6 +69,7 @@ class Nccl implements Backend {
   /** Calls of together() that have not returned, and whether NCCL holds what they have started. */
   #together = 0;
   #isHolding = false;
+  #call: Call | null = null;
 
   constructor(context: BackendContext, host: Backend, name: string) {
     this.name = name;
@@ -87,10 +86,14 @@ class Nccl implements Backend {
     this.#context = context;
     this.#host = host;
     this.#lane = new Lane(context);
+    this.#agreement = new Agreement(context, host);
   }
 
   readonly start = (operation: Operation, settle: Settle): Running | null => {
-    if (this.#isOfHost(operation)) return this.#host.start(operation, settle);
+    if (this.#isOfHost(operation)) {
+      this.#announce(); // in the order of the calls
+      return this.#host.start(operation, settle);
+    }
     const buffer = bufferOf(operation);
     if (buffer !== null) {
       if (operation.verb === 'send' || operation.verb === 'recv') return this.#message(operation, settle);
@@ -117,9 +120,10 @@ class Nccl implements Backend {
     try {
       begin();
     } finally {
-      if (--this.#together === 0 && this.#isHolding) {
+      if (--this.#together === 0) {
+        if (this.#isHolding) this.#native?.release();
         this.#isHolding = false;
-        this.#native?.release();
+        this.#announce();
       }
     }
   };
@@ -135,7 +139,7 @@ class Nccl implements Backend {
   };
 
   async #leave(): Promise<void> {
-    while (this.#undecided.size > 0) await Promise.all([...this.#undecided].map(({ ended }) => ended));
+    await this.#agreement.decided();
     const native = this.#native;
     if (native !== null) await this.#lane.ended(native.close(), 'close').finally(() => native.destroy());
     await this.#host.close();
@@ -201,7 +205,7 @@ class Nccl implements Backend {
     });
     const opened = () => {
       this.#opening?.wait();
-      this.#catchUp();
+      this.#agreement.catchUp();
       return running;
     };
     return {
@@ -215,14 +219,14 @@ class Nccl implements Backend {
     let running: Running | null = null;
     let isRefused = false;
     let isUrged = false;
-    const agreeing = this.#agree(operation, (error) => {
+    const call = this.#agree(operation, (error) => {
       isRefused = error !== undefined;
       if (error !== undefined) settle(error);
       else running = this.#startNative!(operation, settle);
       if (isUrged) running?.urge?.();
     });
     const agreed = () => {
-      if (running === null && !isRefused) agreeing?.wait();
+      if (running === null && !isRefused) call.agreeing?.wait();
       return running;
     };
     return {
@@ -230,51 +234,40 @@ class Nccl implements Backend {
       fence: () => agreed()?.fence?.(),
       urge: () => {
         isUrged = true;
-        agreeing?.urge?.();
+        call.agreeing?.urge?.();
         running?.urge?.();
       },
     };
   }
 
-  /** Gathers what the ranks have called. `decide` gets the failure in the words of this operation. */
-  #agree(operation: Operation, decide: (error?: CollectiveError) => void): Running | null {
-    const { verb, seq, timeoutMs } = operation;
-    const input = allocHost(announced, 'uint8');
-    const output = allocHost(announced * this.size, 'uint8');
-    elementsOf(input).set(Buffer.from(brief(signatureOf(operation))));
-    const gather: AllGather = { verb: 'allGather', seq, timeoutMs, packing: 0, input, output, counts: null };
-    let resolve = () => {};
-    const ended = new Promise<void>((done) => {
-      resolve = done;
-    });
-    const comparison: Comparison = { ended, running: null };
-    this.#undecided.add(comparison);
-    comparison.running = this.#host.start(gather, (error) => {
-      this.#undecided.delete(comparison);
-      resolve();
-      if (error === undefined) return decide(this.#disagreement(operation, elementsOf(output)));
-      decide(this.#error({ ...error, code: error.code, what: error.what, peers: error.peers, verb, seq }));
-    });
-    return comparison.running;
+  /** Asks whether all ranks have called it, together with the rest of its call. */
+  #agree(operation: Operation, decide: Decide): Call {
+    this.#call ??= { operations: [], decide: [], agreeing: null };
+    const call = this.#call;
+    call.operations.push(operation);
+    call.decide.push(decide);
+    if (this.#together === 0) this.#announce();
+    return call;
   }
 
-  /** A loop that never returns to the event loop would hear of no comparison, and keep the memory of all. */
-  #catchUp(): void {
-    if (this.#undecided.size < mostUndecided) return;
-    const [oldest] = this.#undecided;
-    oldest!.running?.wait(); // which settles all that have ended
+  #announce(): void {
+    const call = this.#call;
+    if (call === null) return;
+    this.#call = null;
+    call.agreeing = this.#agreement.ask(call.operations, (error) => {
+      const begin = () => {
+        for (const decide of call.decide) decide(error);
+      };
+      if (this.#checksAhead && error === undefined) this.#asOne(begin);
+      else begin();
+    });
   }
 
-  /** The first rank that has called something else than rank 0: the same two on all ranks. */
-  #disagreement({ verb, seq }: Operation, texts: Uint8Array): CollectiveError | undefined {
-    const textOf = (rank: number) => texts.subarray(rank * announced, (rank + 1) * announced);
-    const sentence = (rank: number) => Buffer.from(textOf(rank)).toString().replace(/\0+$/, '');
-    for (let rank = 1; rank < this.size; rank++) {
-      if (Buffer.compare(textOf(0), textOf(rank)) === 0) continue;
-      const one = { rank: 0, signature: sentence(0) };
-      return this.#error(mismatch(verb, seq, one, { rank, signature: sentence(rank) }));
-    }
-    return undefined;
+  /** What `begin` starts goes to NCCL as one group. */
+  #asOne(begin: () => void): void {
+    this.#native?.hold();
+    begin();
+    this.#native?.release();
   }
 
   #error(failure: ConstructorParameters<typeof CollectiveError>[0]): CollectiveError {
@@ -298,12 +291,4 @@ function bufferOf(operation: Operation): BufferView | null {
     default:
       return operation.buffer;
   }
-}
-
-/** At most as long as what is announced; of longer ones a digest tells the rest apart. */
-function brief(text: string): string {
-  if (Buffer.byteLength(text) <= announced) return text;
-  let hash = 0;
-  for (let i = 0; i < text.length; i++) hash = (Math.imul(hash, 31) + text.charCodeAt(i)) | 0;
-  return `${text.slice(0, 120)}… ${(hash >>> 0).toString(16)}`;
 }

@@ -1,0 +1,50 @@
+// The comparisons of a group that are under way.
+import type { Backend, Operation, Running } from '../../backend.ts';
+import type { BackendContext } from '../../registry.ts';
+import { Comparison, type Decide } from './comparison.ts';
+
+/** So many may wait for the event loop. A program that blocks takes note of them itself. */
+const mostUndecided = 64;
+
+export class Agreement {
+  readonly #context: BackendContext;
+  readonly #host: Backend;
+  readonly #verdict = { isFound: false };
+  readonly #undecided = new Set<Comparison>();
+  #onDecided: (() => void)[] = [];
+
+  constructor(context: BackendContext, host: Backend) {
+    this.#context = context;
+    this.#host = host;
+  }
+
+  /** Asks all ranks about the operations of one call, in order. */
+  ask(operations: readonly Operation[], decide: Decide): Running {
+    const comparison: Comparison = new Comparison(
+      this.#context,
+      this.#host,
+      this.#verdict,
+      operations,
+      (error) => {
+        this.#undecided.delete(comparison);
+        decide(error);
+        if (this.#undecided.size === 0) for (const resolve of this.#onDecided.splice(0)) resolve();
+      },
+    );
+    this.#undecided.add(comparison);
+    comparison.start();
+    return comparison;
+  }
+
+  /** A loop that never returns to the event loop would hear of no comparison, and keep the memory of all. */
+  catchUp(): void {
+    if (this.#undecided.size < mostUndecided) return;
+    const [oldest] = this.#undecided;
+    oldest!.wait(); // which settles all that have ended
+  }
+
+  /** Resolves when nothing is under way. */
+  async decided(): Promise<void> {
+    if (this.#undecided.size > 0) await new Promise<void>((resolve) => this.#onDecided.push(resolve));
+  }
+}

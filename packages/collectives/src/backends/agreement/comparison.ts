@@ -1,0 +1,123 @@
+// Whether all ranks have made the same call: one gather on the host group, whatever the call starts. Where ranks differ in
+// texts that are too long to be announced, the two in question send theirs to all, so that every rank can tell the first
+// difference. Messages do that: they need no place among the collectives that have been called meanwhile.
+import type { AllGather, Backend, Operation, Running } from '../../backend.ts';
+import { allocHost, asBuffer, elementsOf } from '../../buffer.ts';
+import { CollectiveError, type Failure, mismatch } from '../../errors.ts';
+import type { BackendContext } from '../../registry.ts';
+import { announce, announcedBytes, announcementOf, differenceOf, textOf } from './announcement.ts';
+
+/** Longer texts are compared, and not sent: nothing is allocated for them. */
+const mostText = 2 ** 24;
+/** Those of callers are lower, those of objects higher. */
+const tag = 2 ** 29;
+
+/** Called once, with what is wrong in the words of the call. */
+export type Decide = (error?: CollectiveError) => void;
+
+/** Comparisons of a group know the first that has failed: what later ones would tell follows from it. */
+export interface Verdict {
+  isFound: boolean;
+}
+
+export class Comparison implements Running {
+  readonly #context: BackendContext;
+  readonly #host: Backend;
+  readonly #verdict: Verdict;
+  readonly #operations: readonly Operation[];
+  readonly #text: Uint8Array;
+  readonly #decide: Decide;
+  /** On the host group, of the current step. */
+  #running: (Running | null)[] = [];
+  #hasEnded = false;
+
+  /** Of the operations of one call, in order. */
+  constructor(
+    context: BackendContext,
+    host: Backend,
+    verdict: Verdict,
+    operations: readonly Operation[],
+    decide: Decide,
+  ) {
+    this.#context = context;
+    this.#host = host;
+    this.#verdict = verdict;
+    this.#operations = operations;
+    this.#text = textOf(operations);
+    this.#decide = decide;
+  }
+
+  start(): void {
+    const { seq, timeoutMs } = this.#operations[0]!;
+    const input = allocHost(announcedBytes, 'uint8');
+    const output = allocHost(announcedBytes * this.#context.size, 'uint8');
+    announce(this.#text, elementsOf(input));
+    const gather: AllGather = { verb: 'allGather', seq, timeoutMs, packing: 0, input, output, counts: null };
+    this.#onHost([gather], () => this.#compare(elementsOf(output)));
+  }
+
+  readonly wait = (): void => {
+    while (!this.#hasEnded) for (const running of this.#running) running?.wait();
+  };
+
+  readonly urge = (): void => {
+    for (const running of this.#running) running?.urge?.();
+  };
+
+  /** Rank 0 and the first rank that has called something else: the same two on all ranks. */
+  #compare(announcements: Uint8Array): void {
+    const { rank, size } = this.#context;
+    const all = Array.from({ length: size }, (_, of) => announcementOf(of, announcements));
+    const other = all.findIndex(({ bytes }) => Buffer.compare(bytes, all[0]!.bytes) !== 0);
+    if (other < 0 || this.#verdict.isFound) {
+      this.#end();
+      return;
+    }
+    this.#verdict.isFound = true;
+    const lengths = [0, other].map((side) => all[side]!.length);
+    const texts = [0, other].map((side) => all[side]!.text);
+    const isKnown = texts.every((text, at) => text.length === lengths[at]);
+    if (isKnown || lengths.some((length) => length > mostText)) {
+      this.#tell(other, texts);
+      return;
+    }
+    const { seq, timeoutMs } = this.#operations[0]!;
+    const messages: Operation[] = [];
+    for (const [at, side] of [0, other].entries()) {
+      const text = side === rank ? this.#text : new Uint8Array(lengths[at]!);
+      const common = { seq, timeoutMs, tag, buffer: asBuffer(text) } as const;
+      texts[at] = text;
+      if (side !== rank) messages.push({ ...common, verb: 'recv', peer: side });
+      else for (const peer of all.keys()) if (peer !== rank) messages.push({ ...common, verb: 'send', peer });
+    }
+    this.#onHost(messages, () => this.#tell(other, texts));
+  }
+
+  #tell(other: number, texts: readonly Uint8Array[]): void {
+    const { verb, seq } = this.#operations[0]!;
+    const { index, sides } = differenceOf(texts[0]!, texts[1]!);
+    const [mine, theirs] = sides;
+    this.#end(mismatch(verb, seq + index, { rank: 0, signature: mine }, { rank: other, signature: theirs }));
+  }
+
+  #onHost(operations: readonly Operation[], then: () => void): void {
+    const { verb, seq } = this.#operations[0]!;
+    let left = operations.length;
+    let first: CollectiveError | undefined;
+    this.#running = operations.map((operation) =>
+      this.#host.start(operation, (error) => {
+        first ??= error;
+        if (--left > 0) return;
+        if (first === undefined) return then();
+        const { code, what, peers, next } = first;
+        this.#end({ code, what, peers, verb, seq, ...(next !== undefined && { next }) });
+      }),
+    );
+  }
+
+  #end(failure?: Failure): void {
+    this.#hasEnded = true;
+    const { group, rank, size } = this.#context;
+    this.#decide(failure && new CollectiveError(failure, { group, rank, size }));
+  }
+}

@@ -1,0 +1,88 @@
+// Comparisons of calls that the host group does not see, among loopback ranks.
+import { describe, expect, it } from 'vitest';
+import type { Backend, Operation } from '../src/backend.ts';
+import { Agreement } from '../src/backends/agreement/agreement.ts';
+import { loopback } from '../src/backends/loopback.ts';
+import { asBuffer } from '../src/buffer.ts';
+import type { CollectiveError } from '../src/errors.ts';
+import type { BackendContext } from '../src/registry.ts';
+
+/** What each rank calls, and what it is told; and the operations of the host group. */
+async function compare(calls: readonly (readonly Operation[])[]) {
+  const hosts = loopback(calls.length, 'world');
+  const started: string[] = [];
+  const told = hosts.map((host, rank) => {
+    const counted: Backend = {
+      ...host,
+      start: (operation, settle) => {
+        started.push(operation.verb);
+        return host.start(operation, settle);
+      },
+    };
+    const context = { group: 'world', rank, size: calls.length } as BackendContext;
+    const agreement = new Agreement(context, counted);
+    return new Promise<CollectiveError | undefined>((resolve) => agreement.ask(calls[rank]!, resolve));
+  });
+  const verdicts = await Promise.all(told);
+  for (const host of hosts) await host.close();
+  return { verdicts, started };
+}
+
+const list = (counts: readonly number[], seq = 7): Operation[] =>
+  counts.map((count, at) => ({
+    verb: 'allReduce',
+    seq: seq + at,
+    timeoutMs: 5000,
+    packing: 0,
+    buffer: asBuffer(new Float32Array(count)),
+    op: 'sum',
+    factor: 1,
+    wire: 'full',
+    residual: null,
+  }));
+const range = (length: number) => Array.from({ length }, (_, at) => at + 1);
+
+describe('the comparison of a call', () => {
+  it.each([1, 3, 400])('of %i buffers is one gather', async (length) => {
+    const { verdicts, started } = await compare([
+      list(range(length)),
+      list(range(length)),
+      list(range(length)),
+    ]);
+    expect(verdicts).toEqual([undefined, undefined, undefined]);
+    expect(started).toEqual(['allGather', 'allGather', 'allGather']);
+  });
+
+  it('names both sides of a single operation', async () => {
+    const { verdicts } = await compare([list([4]), list([4]), list([5])]);
+    for (const error of verdicts) {
+      expect(error).toMatchObject({ code: 'ERR_COLL_MISMATCH', peers: [0, 2], seq: 7, verb: 'allReduce' });
+      expect(error!.what).toBe(
+        'rank 0 called allReduce sum 4 × float32 but rank 2 called allReduce sum 5 × float32',
+      );
+    }
+  });
+
+  it('names the first difference of lists, which no announcement holds', async () => {
+    const odd = range(300).with(270, 9).with(280, 9);
+    const { verdicts, started } = await compare([list(range(300)), list(odd), list(odd)]);
+    for (const error of verdicts) {
+      expect(error).toMatchObject({ code: 'ERR_COLL_MISMATCH', peers: [0, 1], seq: 277 });
+      expect(error!.what).toBe(
+        'rank 0 called allReduce sum 271 × float32 as number 271 of 300 on the device ' +
+          'but rank 1 called allReduce sum 9 × float32 as number 271 of 300 on the device',
+      );
+    }
+    expect(started.filter((verb) => verb === 'allGather')).toHaveLength(3);
+    expect(started.filter((verb) => verb === 'send')).toHaveLength(4);
+  });
+
+  it('tells a list from its beginning', async () => {
+    const { verdicts } = await compare([list([3, 2]), list([3])]);
+    for (const error of verdicts)
+      expect(error!.what).toBe(
+        'rank 0 called allReduce sum 2 × float32 as number 2 of 2 on the device ' +
+          'but rank 1 called no more than 1 on the device',
+      );
+  });
+});
