@@ -15,6 +15,9 @@ namespace nccl = ringwise::nccl;
 #define COMPARE(name, arguments) \
   static_assert(Same<decltype(nccl::Library::name), decltype(&::name)>::value, #name " is not declared as in nccl.h");
 RINGWISE_NCCL_FUNCTIONS(COMPARE)
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 28, 3)
+RINGWISE_NCCL_NEWER_FUNCTIONS(COMPARE)
+#endif
 static_assert(Same<decltype(nccl::Library::ncclGetErrorString), decltype(&::ncclGetErrorString)>::value);
 static_assert(Same<decltype(nccl::Library::ncclGetLastError), decltype(&::ncclGetLastError)>::value);
 

@@ -143,6 +143,34 @@ TEST("two ranks reduce on their devices: started before they are connected, awai
   CHECK(a.are(3) && b.are(3));
 }
 
+TEST("gather, scatter and all-to-all of even parts are NCCL's own functions, of uneven ones a group of messages") {
+  const auto exchanges = extra<int()>("softwareNcclExchanges");
+  Pair pair;
+  Floats a(0, 1, 4), b(1, 2, 4), into_a(0, 0, 4), into_b(1, 0, 4);
+  for (const Verb verb : {Verb::Gather, Verb::Scatter, Verb::AllToAll}) {
+    for (const bool is_even : {true, false}) {
+      const size_t counts[] = {2, 2};
+      const auto op_of = [&](Floats& from, Floats& into) {
+        Op op = from.all_reduce();
+        op.verb = verb;
+        op.root = 0;
+        op.count = 2;
+        op.output = reinterpret_cast<std::byte*>(into.data());
+        if (!is_even) op.counts = op.recv_counts = counts;
+        return op;
+      };
+      const int before = exchanges();
+      const uint64_t first = pair.zero.group.start(op_of(a, into_a), nullptr);
+      const uint64_t second = pair.one.group.start(op_of(b, into_b), nullptr);
+      CHECK(pair.zero.end_of(first) == nullptr);
+      CHECK(pair.one.end_of(second) == nullptr);
+      CHECK(exchanges() - before == (is_even ? 2 : 0));
+      if (verb != Verb::Scatter) CHECK(into_a.data()[0] == 1 && into_a.data()[1] == 1 && into_a.data()[2] == 2 && into_a.data()[3] == 2);
+      if (verb != Verb::Gather) CHECK(into_b.data()[0] == 1 && into_b.data()[1] == 1);
+    }
+  }
+}
+
 TEST("what nobody waits for ends by itself, and the owner is told") {
   Pair pair;
   Floats a(0, 1), b(1, 2);

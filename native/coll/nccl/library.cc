@@ -10,6 +10,9 @@ const char* bind(Library& n) {
   if (!n.file.bind(#name, n.name)) return #name;
   RINGWISE_NCCL_FUNCTIONS(RINGWISE_BIND)
 #undef RINGWISE_BIND
+#define RINGWISE_TRY(name, arguments) n.file.bind(#name, n.name);
+  RINGWISE_NCCL_NEWER_FUNCTIONS(RINGWISE_TRY)
+#undef RINGWISE_TRY
   if (!n.file.bind("ncclGetErrorString", n.ncclGetErrorString)) return "ncclGetErrorString";
   return n.file.bind("ncclGetLastError", n.ncclGetLastError) ? nullptr : "ncclGetLastError";
 }

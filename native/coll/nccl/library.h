@@ -52,6 +52,12 @@ struct Config {
   X(ncclRedOpCreatePreMulSum, (int*, void*, int, int, Comm))                                         \
   X(ncclRedOpDestroy, (int, Comm))
 
+// The same, of 2.28 and newer: null where the library is older.
+#define RINGWISE_NCCL_NEWER_FUNCTIONS(X)                                              \
+  X(ncclAlltoAll, (const void*, void*, size_t, int, Comm, cuda::Stream))              \
+  X(ncclGather, (const void*, void*, size_t, int, int, Comm, cuda::Stream))           \
+  X(ncclScatter, (const void*, void*, size_t, int, int, Comm, cuda::Stream))
+
 // Numbers of nccl.h that are used here.
 constexpr int kSuccess = 0, kInProgress = 7;
 constexpr int kInt8 = 0, kUint8 = 1, kInt32 = 2, kUint32 = 3, kInt64 = 4, kUint64 = 5, kFloat16 = 6, kFloat32 = 7,
@@ -62,6 +68,7 @@ constexpr int kScalarOfHost = 1;
 struct Library {
 #define RINGWISE_DECLARE(name, arguments) int(*name) arguments = nullptr;
   RINGWISE_NCCL_FUNCTIONS(RINGWISE_DECLARE)
+  RINGWISE_NCCL_NEWER_FUNCTIONS(RINGWISE_DECLARE)
 #undef RINGWISE_DECLARE
   const char* (*ncclGetErrorString)(int) = nullptr;
   const char* (*ncclGetLastError)(Comm) = nullptr;

@@ -107,6 +107,24 @@ int all_gather(const Op& op, Comm comm, int rank, int size, cuda::Stream stream)
   });
 }
 
+/// Whether NCCL has a function for this gather, scatter or all-to-all: for parts that are all as long, from 2.28 on.
+bool has_own(const Op& op) {
+  const Library& n = library();
+  switch (op.verb) {
+    case Verb::Gather: return op.counts == nullptr && n.ncclGather != nullptr;
+    case Verb::Scatter: return op.counts == nullptr && n.ncclScatter != nullptr;
+    default: return op.counts == nullptr && op.recv_counts == nullptr && n.ncclAlltoAll != nullptr;
+  }
+}
+
+int exchange_by_own(const Op& op, Comm comm, cuda::Stream stream) {
+  const Library& n = library();
+  const size_t bytes = op.count * byte_size(op.dtype);
+  if (op.verb == Verb::Gather) return n.ncclGather(op.input, op.output, bytes, kInt8, op.root, comm, stream);
+  if (op.verb == Verb::Scatter) return n.ncclScatter(op.input, op.output, bytes, kInt8, op.root, comm, stream);
+  return n.ncclAlltoAll(op.input, op.output, bytes, kInt8, comm, stream);
+}
+
 /// Gather, scatter and all-to-all. A part of no bytes is sent by nobody, which both sides know.
 int exchange(const Op& op, Comm comm, int rank, int size, cuda::Stream stream) {
   const Library& n = library();
@@ -137,7 +155,9 @@ int enqueue(const Op& op, Comm comm, int rank, int size, cuda::Stream stream) {
       return library().ncclBroadcast(op.input, op.output, op.count * byte_size(op.dtype), kInt8, op.root, comm, stream);
     case Verb::Gather:
     case Verb::Scatter:
-    case Verb::AllToAll: return exchange(op, comm, rank, size, stream);
+    case Verb::AllToAll:
+      if (has_own(op)) return exchange_by_own(op, comm, stream);
+      return exchange(op, comm, rank, size, stream);
     default: return kSuccess;
   }
 }

@@ -81,7 +81,7 @@ std::vector<Handle*>& all_handles() {
   static auto& all = *new std::vector<Handle*>;
   return all;
 }
-std::atomic<int> batches_so_far{0}, abort_takes_ms{0};
+std::atomic<int> batches_so_far{0}, exchanges_so_far{0}, abort_takes_ms{0};
 
 /// A piece on its way between this rank and another.
 struct Piece {
@@ -389,6 +389,40 @@ EXPORT ncclRecv(void* data, size_t count, int type, int peer, void* comm, Softwa
   });
 }
 
+EXPORT ncclAlltoAll(const void* input, void* output, size_t count, int type, void* comm, SoftwareStream* stream) {
+  const size_t size = count * kBytes[type];
+  exchanges_so_far++;
+  return call(comm, stream, [&](Batch& batch, Software& here) {
+    for (int peer = 0; peer < here.size; ++peer) {
+      const size_t place = static_cast<size_t>(peer) * size;
+      batch.pieces.push_back({true, peer, bytes(input) + place, size});
+      batch.pieces.push_back({false, peer, bytes(output) + place, size});
+    }
+  });
+}
+EXPORT ncclGather(const void* input, void* output, size_t count, int type, int root, void* comm, SoftwareStream* stream) {
+  const size_t size = count * kBytes[type];
+  exchanges_so_far++;
+  return call(comm, stream, [&](Batch& batch, Software& here) {
+    batch.pieces.push_back({true, root, bytes(input), size});
+    for (int peer = 0; peer < here.size && here.rank == root; ++peer) {
+      batch.pieces.push_back({false, peer, bytes(output) + static_cast<size_t>(peer) * size, size});
+    }
+  });
+}
+EXPORT ncclScatter(const void* input, void* output, size_t count, int type, int root, void* comm, SoftwareStream* stream) {
+  const size_t size = count * kBytes[type];
+  exchanges_so_far++;
+  return call(comm, stream, [&](Batch& batch, Software& here) {
+    for (int peer = 0; peer < here.size && here.rank == root; ++peer) {
+      batch.pieces.push_back({true, peer, bytes(input) + static_cast<size_t>(peer) * size, size});
+    }
+    batch.pieces.push_back({false, root, bytes(output), size});
+  });
+}
+
+/// How often this process has called one of the three functions above, which older libraries do not have.
+EXPORT softwareNcclExchanges() { return exchanges_so_far; }
 /// How many groups of calls this process has made; a call outside of one is a group of its own.
 EXPORT softwareNcclBatches() { return batches_so_far; }
 EXPORT softwareNcclAbortTakes(int milliseconds) { return abort_takes_ms = milliseconds; }
