@@ -24,7 +24,7 @@ export interface DataLoaderOptions {
   /** Batches that an asynchronous data set loads ahead of the one asked for. Default 2. */
   readonly prefetch?: number;
   /**
-   * Threads that load and collate batches; the data set must come from loadDataset(). Each has its own copy of it, and
+   * Threads that load and collate batches; the data set must come from loadDataset(). Each has its own copy of it, and up to
    * `prefetch` batches under way. Default 0: this thread loads.
    */
   readonly numWorkers?: number;
