@@ -15,32 +15,23 @@ import {
   scope,
   synchronize,
 } from '../../packages/tensor/dist/index.js';
-import {
-  BatchNorm2d,
-  Linear,
-  ReLU,
-  Sequential,
-  TransformerBlock,
-} from '../../packages/tensor/dist/nn/index.js';
-import { AdamW, SGD } from '../../packages/tensor/dist/optim/index.js';
-
-const device = 'cuda';
-const isSmall = process.argv.includes('--small');
-const rows = [];
-const size = (full, small) => (isSmall ? small : full);
+import { BatchNorm2d, TransformerBlock } from '../../packages/tensor/dist/nn/index.js';
+import { AdamW } from '../../packages/tensor/dist/optim/index.js';
+import { device, isSmall, medianOf, microseconds, mlp, rows, size } from './bench-common.mjs';
 
 /** Microseconds per call: the median of 20 batches of `calls`, each waited for. */
 function time(name, calls, unit, work, fn) {
   const batch = () => {
-    const start = process.hrtime.bigint();
-    // What a scope returns would outlive it.
-    for (let i = 0; i < size(calls, 1); i++) scope(() => void fn());
-    synchronize(device);
-    return Number(process.hrtime.bigint() - start) / 1000 / calls;
+    const us = microseconds(() => {
+      // What a scope returns would outlive it.
+      for (let i = 0; i < size(calls, 1); i++) scope(() => void fn());
+      synchronize(device);
+    });
+    return us / calls;
   };
   batch();
   if (isSmall) return void rows.push({ name });
-  const us = Array.from({ length: 20 }, batch).sort((a, b) => a - b)[10];
+  const us = medianOf(20, batch);
   rows.push({ name, us, unit, rate: unit === '' ? null : work / us / 1e6 });
 }
 
@@ -63,6 +54,7 @@ function backward(out, grad, leaves) {
 noGrad(() => {
   const n = size(1 << 26, 1 << 10);
   const [a, b] = [random(n), random(n)];
+  time('copy 64Mi float32', 10, 'TB/s', 8 * n, () => a.clone());
   time('add 64Mi float32', 10, 'TB/s', 12 * n, () => a.add(b));
   time('gelu 64Mi float32', 10, 'TB/s', 8 * n, () => a.gelu());
   time('sum 64Mi float32', 10, 'TB/s', 4 * n, () => a.sum());
@@ -84,6 +76,17 @@ noGrad(() => {
   for (const dtype of ['float16', 'bfloat16']) {
     const low = x.to(dtype);
     time(`matmul 4096^3 ${dtype}`, 3, 'TFLOP/s', 2 * m ** 3, () => matmul(low, low));
+  }
+  // The products of GPT-2's layers, qkv and the second of its MLP, for 64 Ki tokens.
+  for (const [k, n] of [
+    [768, 2304],
+    [3072, 768],
+  ]) {
+    for (const dtype of ['float32', 'bfloat16']) {
+      const [p, q] = [random(size(65536, 16), size(k, 16)), random(size(k, 16), size(n, 16))];
+      const operands = [p.to(dtype), q.to(dtype)];
+      time(`matmul 64Ki x ${k} x ${n} ${dtype}`, 3, 'TFLOP/s', 2 * 65536 * k * n, () => matmul(...operands));
+    }
   }
   const [tokens, classes] = [size(8192, 8), size(4096, 64)];
   const logits = random(tokens, classes);
@@ -162,22 +165,7 @@ for (const dtype of ['float32', 'bfloat16']) {
   );
 }
 
-const model = new Sequential(
-  new Linear(784, 512),
-  new ReLU(),
-  new Linear(512, 512),
-  new ReLU(),
-  new Linear(512, 10),
-).to(device);
-const optimizer = new SGD(model.parameters(), { lr: 0.01 });
-const x = random(32, 784);
-const y = randint(0, 10, [32], { device });
-const train = () => {
-  const loss = crossEntropy(model.forward(x), y);
-  optimizer.zeroGrad();
-  loss.backward();
-  optimizer.step();
-};
+const train = await mlp();
 time('MLP 784-512-512-10 step, batch 32, eager', 50, '', 0, train);
 const step = compile(train, { device });
 for (let i = 0; i < 3; i++) step();

@@ -1,50 +1,93 @@
 #!/usr/bin/env bash
-# Runs on the machine that the archive of pack.mjs was unpacked on: all device tests, our timings, and the same workloads
-# in PyTorch where it is installed. Writes log files, results.json and results.md into the folder RESULTS.
-#   bash ringwise-gpu/tools/gpu/go.sh RESULTS
-# Without a GPU the tests run on the software device, and the timed workloads once, at small sizes and without figures.
+# Runs on the machine that the archive of pack.mjs was unpacked on; writes log files, results.json and results.md into the
+# folder RESULTS. Without names of parts all three run. Each ends within its limit, so that `tensor timings` and
+# `collectives` are calls of less than ten minutes.
+#   bash ringwise-gpu/tools/gpu/go.sh RESULTS [tensor] [collectives] [timings]
+# tensor       the kernels against the CPU's, the tests of CUDA tensors, compute-sanitizer
+# collectives  the host backend and DDP with CUDA tensors; NCCL, all ranks on one GPU: the contract suite, killed ranks
+# timings      ours, and the same workloads in PyTorch where it is installed
+# Without a GPU all this runs on the software device, and the timed workloads once, at small sizes and without figures.
 set -uo pipefail
-results=$(mkdir -p "${1:?usage: go.sh RESULTS}" && cd "$1" && pwd)
+usage="usage: go.sh RESULTS [tensor] [collectives] [timings]"
+results=$(mkdir -p "${1:?$usage}" && cd "$1" && pwd)
+shift
+[ $# -gt 0 ] || set -- tensor collectives timings
 root=$(cd "$(dirname "$0")/../.." && pwd)
-export PATH=$root/bin:$PATH
+export PATH=$root/bin:$PATH NO_COLOR=1 FORCE_COLOR=0
 cd "$root" || exit 1
 # The vendor's libraries often come as Python packages.
 if [ -z "${RINGWISE_NVIDIA_DIR:-}" ]; then
   found=$(python3 -c 'import nvidia; print(list(nvidia.__path__)[0])' 2> /dev/null) && export RINGWISE_NVIDIA_DIR=$found
 fi
-addon='require(`./native/npm/${process.platform}-${process.arch}/tensor.node`)'
-node -e "const cuda = $addon; console.log(JSON.stringify({ ...cuda.cudaInfo(), libraries: cuda.cudaLibraries() }, null, 2))" \
-  | tee "$results/device.json"
-devices=$(node -p "$addon.cudaInfo().devices.length")
+node tools/gpu/device.mjs | tee "$results/device.json"
+devices=$(node -p "require('$results/device.json').devices.length")
 if [ "$devices" -gt 0 ]; then export RINGWISE_TEST_GPU=1
-else export RINGWISE_LIBCUDA=$root/native/build/Release/libsoftware_cuda.so; fi
+else export RINGWISE_LIBCUDA=$root/native/build/Release/libsoftware_cuda.so RINGWISE_LIBNCCL=$root/native/build/Release/libsoftware_cuda.so; fi
 
 status=0
-: > "$results/cpp.log"
-for program in native/build-tests/test/tensor_cuda*_test; do
-  [ -x "$program" ] || continue
-  (echo "$program" && timeout 120 "$program") 2>&1 | tee -a "$results/cpp.log" || status=1
-done
-# Steps outside of memory, races and missed barriers in our kernels: the vendor's tool, where CUDA is installed.
-: > "$results/sanitizer.log"
-sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
-if [ "$devices" -gt 0 ] && [ -x "$sanitizer" ]; then
+ends=0
+begin() { ends=$((SECONDS + $2)) && echo "== $1, at most $2 s"; }
+# What a command may take at most, and no longer than its part.
+within() {
+  local most=$1 left=$((ends - SECONDS))
+  shift
+  if [ "$left" -lt 1 ]; then echo "no time left for: $*"; return 124; fi
+  timeout --kill-after=5 "$((most < left ? most : left))" "$@"
+}
+# within's limit, a name, a package, files of tests
+tests() {
+  local most=$1 name=$2 package=$3
+  shift 3
+  (cd "packages/$package" && within "$most" node "$root/node_modules/vitest/vitest.mjs" run "$@" \
+    --testTimeout=120000 --reporter=verbose --reporter=json --outputFile.json="$results/tests-$name.json") 2>&1 | tee "$results/tests-$name.log" || status=1
+}
+
+tensor() {
+  begin tensor 330
+  : > "$results/cpp.log"
+  for program in native/build-tests/test/tensor_cuda*_test; do
+    [ -x "$program" ] || continue
+    (echo "$program" && within 90 "$program") 2>&1 | tee -a "$results/cpp.log" || status=1
+  done
+  tests 200 tensor tensor test/cuda test/cublas test/cudnn test/compile test/streams test/pinned test/handle test/safetensors-device
+  # Steps outside of memory, races and missed barriers in our kernels: the vendor's tool, where CUDA is installed.
+  : > "$results/sanitizer.log"
+  local sanitizer tool program
+  sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
+  [ "$devices" -gt 0 ] && [ -x "$sanitizer" ] || return 0
   for tool in memcheck racecheck synccheck; do
     for program in native/build-tests/test/tensor_cuda{,_nn}_test; do
       [ -x "$program" ] || continue
       echo "$tool $program"
-      timeout 300 "$sanitizer" --tool "$tool" --error-exitcode 9 "$program" || { echo "$tool: exit $?"; status=1; }
+      within 120 "$sanitizer" --tool "$tool" --error-exitcode 9 "$program" || { echo "$tool: exit $?"; status=1; }
     done
   done > "$results/sanitizer.log" 2>&1
   cat "$results/sanitizer.log"
-fi
-(cd packages/tensor && timeout 500 node "$root/node_modules/vitest/vitest.mjs" run test/cuda test/cublas test/cudnn test/compile test/streams test/pinned test/handle test/safetensors-device \
-  --reporter=default --reporter=json --outputFile.json="$results/tests.json") 2>&1 | tee "$results/tests.log" || status=1
-if [ "$devices" -gt 0 ]; then
-  timeout 200 node tools/gpu/bench.mjs > "$results/ringwise.json" || status=1
-  timeout 240 python3 tools/gpu/torch_bench.py > "$results/torch.json" || echo '[]' > "$results/torch.json"
-else
-  timeout 200 node tools/gpu/bench.mjs --small > "$results/small.json" || status=1
-fi
+}
+
+collectives() {
+  begin collectives 560
+  tests 280 ddp ringwise test/device-ddp test/device-snapshot test/device-collectives
+  tests 560 nccl collectives test/nccl
+}
+
+timings() {
+  begin timings 220
+  if [ "$devices" -gt 0 ]; then
+    within 110 node tools/gpu/bench.mjs > "$results/ringwise.json" || status=1
+    within 30 node tools/gpu/bench-ddp.mjs > "$results/ringwise-ddp.json" || status=1
+    within 220 python3 tools/gpu/torch_bench.py > "$results/torch.json" || echo '[]' > "$results/torch.json"
+  else
+    within 200 node tools/gpu/bench.mjs --small > "$results/small.json" || status=1
+    within 60 node tools/gpu/bench-ddp.mjs --small > "$results/small-ddp.json" || status=1
+  fi
+}
+
+for part in "$@"; do
+  case $part in
+    tensor | collectives | timings) "$part" ;;
+    *) echo "go.sh: there is no part '$part'. $usage" && exit 2 ;;
+  esac
+done
 node tools/gpu/report.mjs "$results"
 exit $status

@@ -1,5 +1,5 @@
-// Packs what a GPU machine without Node needs to run the device tests and timings: node, the built addons and packages,
-// the sources and tests of @ringwise/tensor, vitest and tsx with what they depend on.
+// Packs what a GPU machine without Node needs to run the device tests and timings: node, the built addons and packages, the
+// sources and tests of the packages that know devices, vitest and tsx with what they depend on.
 //   node tools/gpu/pack.mjs OUT.tar.xz      after `npm run build`; needs tar, xz and strip
 // There: tar xf OUT.tar.xz && bash ringwise-gpu/tools/gpu/go.sh RESULTS
 import { execFileSync } from 'node:child_process';
@@ -52,10 +52,14 @@ const store = storeOf([join(root, 'node_modules/vitest'), join(root, 'node_modul
 const cppTests = ['tensor_cuda_test', 'tensor_cuda_nn_test', 'tensor_cuda_library_test'].map(
   (name) => `native/build-tests/test/${name}`,
 );
+const packages = ['collectives', 'ddp', 'ringwise', 'store', 'tensor', 'testing'].map(
+  (name) => `packages/${name}`,
+);
+const software = ['libsoftware_cuda.so', 'device_memory.node'].map((name) => `native/build/Release/${name}`);
 const files = [
   ...run('git', [
     'ls-files',
-    'packages/tensor',
+    ...packages,
     'tools',
     'native/npm',
     'vitest.base.ts',
@@ -67,8 +71,9 @@ const files = [
   'node_modules/vitest',
   'node_modules/tsx',
   ...store,
-  ...['packages/tensor/node_modules', 'packages/tensor/dist', `native/npm/${platform}/tensor.node`],
-  'native/build/Release/libsoftware_cuda.so',
+  ...packages.flatMap((path) => [`${path}/node_modules/@ringwise`, `${path}/dist`]),
+  ...['coll', 'tensor'].map((name) => `native/npm/${platform}/${name}.node`),
+  ...software,
   ...cppTests,
 ].filter((path) => existsSync(join(root, path)));
 
@@ -95,6 +100,6 @@ try {
   rmSync(folder, { recursive: true });
 }
 process.stdout.write(`${out}: ${(statSync(out).size / 2 ** 20).toFixed(1)} MiB, ${store.length} packages\n`);
-for (const path of cppTests.filter((test) => !existsSync(join(root, test))))
+for (const path of [...software, ...cppTests].filter((test) => !existsSync(join(root, test))))
   process.stdout.write(`left out: ${path} (not built)\n`);
 process.stdout.write(`there: tar xf ${out} && bash ringwise-gpu/tools/gpu/go.sh RESULTS\n`);

@@ -8,13 +8,19 @@ const read = (name) => {
   return existsSync(path) ? JSON.parse(readFileSync(path, 'utf8') || 'null') : null;
 };
 const info = read('device.json');
-const tests = read('tests.json');
-const [ours, theirs] = [read('ringwise.json') ?? [], read('torch.json') ?? []];
-const counts = tests && {
-  passed: tests.numPassedTests,
-  failed: tests.numFailedTests,
-  skipped: tests.numPendingTests,
-};
+const ours = [...(read('ringwise.json') ?? []), ...(read('ringwise-ddp.json') ?? [])];
+const theirs = read('torch.json') ?? [];
+/** By group of test files; those that were ended left a log only. */
+const tests = ['tensor', 'ddp', 'nccl'].flatMap((name) => {
+  if (!existsSync(join(folder, `tests-${name}.log`))) return [];
+  const report = read(`tests-${name}.json`);
+  if (report === null) return [{ name, failures: [`did not end: see tests-${name}.log`] }];
+  const { numPassedTests: passed, numFailedTests: failed, numPendingTests: skipped } = report;
+  const failures = report.testResults.flatMap(({ assertionResults }) =>
+    assertionResults.filter(({ status }) => status === 'failed').map(({ fullName }) => fullName),
+  );
+  return [{ name, passed, failed, skipped, failures }];
+});
 /** The last line of each C++ program. */
 const log = join(folder, 'cpp.log');
 const programs = existsSync(log) ? readFileSync(log, 'utf8').matchAll(/^(\d+) passed, (\d+) failed$/gm) : [];
@@ -29,9 +35,34 @@ const rows = ours.map((row) => {
   const torch = theirs.find(({ name }) => name === row.name) ?? null;
   return { ...row, torchUs: torch?.us ?? null, ratio: torch ? torch.us / row.us : null };
 });
+/** What was to be reached: ours over PyTorch's, or of ours alone. */
+const [eager, captured] = ['eager', 'captured'].map((how) => `MLP 784-512-512-10 step, batch 32, ${how}`);
+const enqueued = 'allReduce of 16 float32 by one rank, until it is on the stream';
+const us = (from, name) => from.find((row) => row.name === name)?.us ?? Number.NaN;
+const rateOf = (name) => ours.find((row) => row.name === name)?.rate ?? Number.NaN;
+const withDdp = (how) => `MLP 784-512-512-10 step, batch 32, DDP of one rank, ${how}`;
+const gates = [
+  ['MLP eager, over PyTorch eager', us(theirs, eager) / us(ours, eager), '>=', 2.5],
+  ['MLP captured, over PyTorch eager', us(theirs, eager) / us(ours, captured), '>=', 8],
+  ["MLP captured, over PyTorch's CUDA graph", us(theirs, captured) / us(ours, captured), '>=', 1.3],
+  ['MLP captured, µs', us(ours, captured), '<=', 35],
+  ['DDP of one rank over the bare step, eager', rateOf(withDdp('eager')), '<=', 1.02],
+  ['DDP of one rank over the bare step, captured', rateOf(withDdp('captured')), '<=', 1.02],
+  [
+    "an allReduce's time until it is on the stream, over PyTorch's",
+    us(ours, enqueued) / us(theirs, enqueued),
+    '<=',
+    1,
+  ],
+]
+  .filter(([, value]) => Number.isFinite(value))
+  .map(([what, value, sign, goal]) => {
+    const isReached = sign === '>=' ? value >= goal : value <= goal;
+    return { what, value, goal: `${sign} ${goal}`, isReached };
+  });
 writeFileSync(
   join(folder, 'results.json'),
-  `${JSON.stringify({ date, device, info, tests: counts, cpp, rows }, null, 2)}\n`,
+  `${JSON.stringify({ date, device, info, tests, cpp, gates, rows }, null, 2)}\n`,
 );
 
 const figure = (value, digits = 1) => (value === null ? '' : value.toFixed(digits));
@@ -39,12 +70,31 @@ const table = rows.map(
   ({ name, us, rate, unit, torchUs, ratio }) =>
     `| ${name} | ${figure(us)} | ${rate === null ? '' : `${figure(rate, 2)} ${unit}`} | ${figure(torchUs)} | ${figure(ratio, 2)} |`,
 );
+const countOf = ({ passed, failed, skipped, failures }) =>
+  passed === undefined ? failures[0] : `${passed} passed, ${failed} failed, ${skipped} skipped`;
+const version = ({ name, version }) => `${name} ${version || 'missing'}`;
 const text = [
-  `${date}, ${device}. Device tests: ${counts ? `${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped` : 'did not run'}; in C++: ${cpp.passed} passed, ${cpp.failed} failed.`,
+  `${date}, ${device}; ${info.libraries.map(version).join(', ')}.`,
   '',
+  '| tests | |',
+  '| --- | --- |',
+  ...tests.map((group) => `| ${group.name} | ${countOf(group)} |`),
+  ...(cpp.passed + cpp.failed > 0 ? [`| in C++ | ${cpp.passed} passed, ${cpp.failed} failed |`] : []),
+  '',
+  ...tests.flatMap(({ name, passed, failures }) =>
+    passed === undefined ? [] : failures.map((failure) => `- failed (${name}): ${failure}`),
+  ),
+  ...(gates.length > 0
+    ? [
+        '| goal | | found |',
+        '| --- | --- | --- |',
+        ...gates.map((gate) => `| ${gate.what} | ${gate.goal} | ${figure(gate.value, 2)} |`),
+        '',
+      ]
+    : []),
   ...(rows.length > 0
     ? ['| workload | µs | rate | PyTorch µs | PyTorch / ours |', '| --- | --- | --- | --- | --- |', ...table]
-    : ['No timings: there is no GPU.']),
+    : ['No timings.']),
 ];
 writeFileSync(join(folder, 'results.md'), `${text.join('\n')}\n`);
 process.stdout.write(`${text.join('\n')}\n`);

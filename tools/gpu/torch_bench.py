@@ -1,9 +1,12 @@
 """The workloads of bench.mjs in PyTorch, eager, float32 without TF32; one JSON array on standard output."""
 import json
+import os
 import statistics
+import sys
 import time
 
 import torch
+from torch import distributed as dist
 from torch import nn
 from torch.nn import functional as F
 
@@ -40,6 +43,7 @@ def backward(out, grad, leaves):
 with torch.no_grad():
     n = 1 << 26
     a, b = torch.randn(n, device=device), torch.randn(n, device=device)
+    timed("copy 64Mi float32", 10, "TB/s", 8 * n, a.clone)
     timed("add 64Mi float32", 10, "TB/s", 12 * n, lambda: a.add(b))
     timed("gelu 64Mi float32", 10, "TB/s", 8 * n, lambda: F.gelu(a))
     timed("sum 64Mi float32", 10, "TB/s", 4 * n, lambda: a.sum())
@@ -53,6 +57,11 @@ with torch.no_grad():
     for name, dtype in (("float16", torch.float16), ("bfloat16", torch.bfloat16)):
         low = x.to(dtype)
         timed(f"matmul 4096^3 {name}", 3, "TFLOP/s", 2 * 4096**3, lambda: low @ low)
+    for k, n in ((768, 2304), (3072, 768)):
+        p, q = torch.randn(65536, k, device=device), torch.randn(k, n, device=device)
+        for name, dtype in (("float32", torch.float32), ("bfloat16", torch.bfloat16)):
+            left, right = p.to(dtype), q.to(dtype)
+            timed(f"matmul 64Ki x {k} x {n} {name}", 3, "TFLOP/s", 2 * 65536 * k * n, lambda: left @ right)
     logits = torch.randn(8192, 4096, device=device)
     timed("logSoftmax 8192 x 4096 float32", 10, "TB/s", 8 * 8192 * 4096, lambda: logits.log_softmax(1))
 
@@ -116,27 +125,80 @@ for parameter in parameters:
 adamw = torch.optim.AdamW(parameters, lr=1e-4, fused=True)
 timed("AdamW 100Mi float32", 10, "TB/s", 28 * 100 * (1 << 20), adamw.step)
 
-model = nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10)).to(device)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-x = torch.randn(32, 784, device=device)
-y = torch.arange(32, device=device) % 10
+
+def mlp(wrap=lambda net: net):
+    """A training step, as mlp() of bench-common.mjs."""
+    net = nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10)).to(device)
+    model = wrap(net)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+    x = torch.randn(32, 784, device=device)
+    y = torch.arange(32, device=device) % 10
+
+    def step():
+        loss = F.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+    return step
 
 
-def step():
-    loss = F.cross_entropy(model(x), y)
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-
-
-timed("MLP 784-512-512-10 step, batch 32, eager", 50, "", 0, step)
-side = torch.cuda.Stream()
-with torch.cuda.stream(side):
-    for _ in range(3):
+def captured(make, warmup):
+    """The step that `make` makes, as a CUDA graph."""
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        step = make()
+        for _ in range(warmup):
+            step()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
         step()
-torch.cuda.current_stream().wait_stream(side)
-graph = torch.cuda.CUDAGraph()
-with torch.cuda.graph(graph):
-    step()
-timed("MLP 784-512-512-10 step, batch 32, captured", 50, "", 0, graph.replay)
+    return graph.replay
+
+
+timed("MLP 784-512-512-10 step, batch 32, eager", 50, "", 0, mlp())
+timed("MLP 784-512-512-10 step, batch 32, captured", 50, "", 0, captured(mlp, 3))
+
+
+def ddp(net):
+    return nn.parallel.DistributedDataParallel(net, device_ids=[0], gradient_as_bucket_view=True)
+
+
+def compare(name, bare, with_ddp):
+    """As of bench-ddp.mjs."""
+
+    def batch(step):
+        start = time.perf_counter()
+        for _ in range(50):
+            step()
+        torch.cuda.synchronize()
+        return (time.perf_counter() - start) * 1e6 / 50
+
+    pairs = [(batch(bare), batch(with_ddp)) for _ in range(21)]
+    alone, us = (statistics.median(times) for times in zip(*pairs))
+    rows.append({"name": name, "us": us, "unit": "× the bare step", "rate": us / alone})
+
+
+def enqueue(name, count):
+    x, times = torch.zeros(count, device=device), []
+    for _ in range(21):
+        start = time.perf_counter()
+        for _ in range(100):
+            dist.all_reduce(x)
+        times.append((time.perf_counter() - start) * 1e6 / 100)
+        torch.cuda.synchronize()
+    rows.append({"name": name, "us": statistics.median(times), "unit": "", "rate": None})
+
+
+try:
+    os.environ["TORCH_NCCL_ASYNC_ERROR_HANDLING"] = "0"  # as PyTorch's guide has it for captured DDP
+    dist.init_process_group("nccl", store=dist.HashStore(), rank=0, world_size=1)
+    enqueue("allReduce of 16 float32 by one rank, until it is on the stream", 16)
+    enqueue("allReduce of 16Mi float32 by one rank, until it is on the stream", 1 << 24)
+    compare("MLP 784-512-512-10 step, batch 32, DDP of one rank, eager", mlp(), mlp(ddp))
+    # DDP wants eleven steps first.
+    compare("MLP 784-512-512-10 step, batch 32, DDP of one rank, captured", captured(mlp, 3), captured(lambda: mlp(ddp), 11))
+except Exception as error:  # noqa: BLE001: what is measured so far counts
+    print(f"torch_bench.py: {error}", file=sys.stderr)
 print(json.dumps(rows))

@@ -1,5 +1,6 @@
-// software_memory.node: memory of the software device for tests in JavaScript. The device is the CPU, so an ArrayBuffer shows
-// it; who reads and writes there waits for the device first, as with any memory. And what the software libnccl counts.
+// device_memory.node: memory of CUDA devices for tests in JavaScript: `reserve`, `write` and `read` on any device. The software
+// device is the CPU, so an ArrayBuffer shows what `allocate` gives there; who reads and writes it waits for the device first,
+// as with any memory. And what the software libnccl counts.
 #include <napi.h>
 
 #include <cstdint>
@@ -12,15 +13,58 @@ namespace {
 using ringwise::cuda::check;
 using ringwise::cuda::driver;
 
-/// (device, bytes) => ArrayBuffer on new memory of the device.
-Napi::Value allocate(const Napi::CallbackInfo& info) {
-  const auto device = info[0].ToNumber().Int32Value();
-  const auto bytes = static_cast<size_t>(info[1].ToNumber().Int64Value());
+using ringwise::cuda::DevicePointer;
+
+/// This thread works on the device from now on.
+void enter(int device) {
   ringwise::cuda::Context context = nullptr;
-  ringwise::cuda::DevicePointer address = 0;
   check(driver().cuDevicePrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain");
   check(driver().cuCtxSetCurrent(context), "cuCtxSetCurrent");
-  check(driver().cuMemAlloc_v2(&address, bytes), "cuMemAlloc");
+}
+
+/// (device, bytes): new memory there.
+DevicePointer allocated(const Napi::CallbackInfo& info) {
+  DevicePointer address = 0;
+  enter(info[0].ToNumber().Int32Value());
+  check(driver().cuMemAlloc_v2(&address, static_cast<size_t>(info[1].ToNumber().Int64Value())), "cuMemAlloc");
+  return address;
+}
+
+/// (device, bytes) => the address of new memory, which stays.
+Napi::Value reserve(const Napi::CallbackInfo& info) {
+  return Napi::BigInt::New(info.Env(), static_cast<uint64_t>(allocated(info)));
+}
+
+/// (device, address, bytes): copies on a stream of their own, so that they wait for nobody; returns at their end.
+template <class Copy>
+void transfer(const Napi::CallbackInfo& info, const Copy& copy) {
+  enter(info[0].ToNumber().Int32Value());
+  bool is_lossless = false;
+  const DevicePointer address = info[1].As<Napi::BigInt>().Uint64Value(&is_lossless);
+  auto bytes = info[2].As<Napi::Uint8Array>();
+  ringwise::cuda::Stream stream = nullptr;
+  check(driver().cuStreamCreate(&stream, ringwise::cuda::kStreamNonBlocking), "cuStreamCreate");
+  check(copy(address, bytes.Data(), bytes.ByteLength(), stream), "cuMemcpy");
+  check(driver().cuStreamSynchronize(stream), "cuStreamSynchronize");
+  check(driver().cuStreamDestroy_v2(stream), "cuStreamDestroy");
+}
+Napi::Value write(const Napi::CallbackInfo& info) {
+  transfer(info, [](DevicePointer to, const void* from, size_t size, ringwise::cuda::Stream stream) {
+    return driver().cuMemcpyHtoDAsync_v2(to, from, size, stream);
+  });
+  return info.Env().Undefined();
+}
+Napi::Value read(const Napi::CallbackInfo& info) {
+  transfer(info, [](DevicePointer from, void* to, size_t size, ringwise::cuda::Stream stream) {
+    return driver().cuMemcpyDtoHAsync_v2(to, from, size, stream);
+  });
+  return info.Env().Undefined();
+}
+
+/// (device, bytes) => ArrayBuffer on new memory of the software device.
+Napi::Value allocate(const Napi::CallbackInfo& info) {
+  const DevicePointer address = allocated(info);
+  const auto bytes = static_cast<size_t>(info[1].ToNumber().Int64Value());
   return Napi::ArrayBuffer::New(info.Env(), reinterpret_cast<void*>(address), bytes, [address](Napi::Env, void*) {
     driver().cuMemFree_v2(address);
   });
@@ -38,6 +82,9 @@ Napi::Value batches(const Napi::CallbackInfo& info) {
 }
 
 Napi::Object initialise(Napi::Env env, Napi::Object exports) {
+  exports.Set("reserve", Napi::Function::New<reserve>(env, "reserve"));
+  exports.Set("write", Napi::Function::New<write>(env, "write"));
+  exports.Set("read", Napi::Function::New<read>(env, "read"));
   exports.Set("allocate", Napi::Function::New<allocate>(env, "allocate"));
   exports.Set("addressOf", Napi::Function::New<address_of>(env, "addressOf"));
   exports.Set("batches", Napi::Function::New<batches>(env, "batches"));
@@ -46,4 +93,4 @@ Napi::Object initialise(Napi::Env env, Napi::Object exports) {
 
 }  // namespace
 
-NODE_API_MODULE(software_memory, initialise)
+NODE_API_MODULE(device_memory, initialise)

@@ -1,71 +1,71 @@
-// Groups on the software device (native/test/software_gpu), for tests of the nccl backend. A twin of it takes memory of the
-// host and does everything on copies on the device: so the contract suite, which looks at its results, runs there.
+// Groups on a device (packages/testing/src/device.ts says which), for tests of the nccl backend. A twin of it takes memory of
+// the host and does everything on copies on the device: so the contract suite, which looks at its results, runs there.
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { fileURLToPath } from 'node:url';
+import { deviceMemoryAddon, hasTestDevice, testDeviceOf, useTestDevice } from '@ringwise/testing';
 import type { Backend, Operation } from '../src/backend.ts';
 import { isReducibleByNccl, ncclBackend } from '../src/backends/nccl.ts';
 import type { BufferView } from '../src/buffer.ts';
 import type { BackendFactory } from '../src/registry.ts';
 
-const folder = new URL('../../../native/build/Release/', import.meta.url);
-const library = fileURLToPath(new URL('libsoftware_cuda.so', folder));
-const addonPath = fileURLToPath(new URL('software_memory.node', folder));
+export const isThere = hasTestDevice && existsSync(deviceMemoryAddon);
 
-export const isThere = existsSync(library) && existsSync(addonPath);
-
+/** native/test/software_gpu/memory_addon.cc */
 interface Addon {
-  readonly allocate: (device: number, bytes: number) => ArrayBuffer;
-  readonly addressOf: (memory: ArrayBuffer) => bigint;
+  readonly reserve: (device: number, bytes: number) => bigint;
+  readonly write: (device: number, address: bigint, bytes: Uint8Array) => void;
+  readonly read: (device: number, address: bigint, bytes: Uint8Array) => void;
   readonly batches: () => number;
 }
 let addon: Addon | null = null;
 
-/** From now on this process's CUDA devices are software. To be called before anything opens the driver. */
-export function useSoftwareDevice(): void {
-  process.env.RINGWISE_LIBCUDA = library;
-  process.env.RINGWISE_LIBNCCL = library;
-  addon = createRequire(import.meta.url)(addonPath) as Addon;
+/** From now on this process has the device of the tests. To be called before anything opens the driver. */
+export function useDevice(): void {
+  useTestDevice();
+  addon = createRequire(import.meta.url)(deviceMemoryAddon) as Addon;
 }
 
-/** The groups of calls that NCCL has had from this process. */
+/** The groups of calls that the software NCCL has had from this process. */
 export const batches = (): number => addon!.batches();
 
-/** Memory of a device that JavaScript sees. */
+/** Memory of a device. */
 export interface DeviceMemory {
-  readonly bytes: Uint8Array;
   readonly view: BufferView;
+  /** A copy of it. */
+  readonly bytes: Uint8Array;
 }
 
 // Kept for ever and used again: to give memory back, the device waits for all its work.
-const spare = new Map<string, ArrayBuffer[]>();
+const spare = new Map<string, bigint[]>();
 
-function memoryLike(view: BufferView, device: number): DeviceMemory & { readonly release: () => void } {
-  const { dtype, count, host } = view;
-  const length = host?.byteLength ?? 0;
-  const capacity = 2 ** Math.ceil(Math.log2(Math.max(length, 512)));
-  const key = `${device}:${capacity}`;
-  const memory = spare.get(key)?.pop() ?? addon!.allocate(device, capacity);
-  const handle = { address: addon!.addressOf(memory), owner: memory };
+function memoryLike(host: BufferView, device: number): DeviceMemory & { readonly release: () => void } {
+  const { dtype, count } = host;
+  const index = testDeviceOf(device);
+  const from = bytesOf(host);
+  const capacity = 2 ** Math.ceil(Math.log2(Math.max(from.length, 512)));
+  const key = `${index}:${capacity}`;
+  const address = spare.get(key)?.pop() ?? addon!.reserve(index, capacity);
+  addon!.write(index, address, from);
+  const handle = { address, owner: spare };
   return {
-    bytes: new Uint8Array(memory, 0, length),
-    view: { dtype, count, device: { kind: 'cuda', index: device }, host: null, handle },
-    release: () => spare.set(key, [...(spare.get(key) ?? []), memory]),
+    view: { dtype, count, device: { kind: 'cuda', index }, host: null, handle },
+    get bytes() {
+      const copy = new Uint8Array(from.length);
+      addon!.read(index, address, copy);
+      return copy;
+    },
+    release: () => spare.set(key, [...(spare.get(key) ?? []), address]),
   };
 }
 
-/** A copy on a device of what a typed array has. */
+const bytesOf = ({ host }: BufferView): Uint8Array =>
+  new Uint8Array(host!.buffer, host!.byteOffset, host!.byteLength);
+
+/** A copy of what a typed array has, on a device. */
 export function onDevice(array: Float32Array, device = 0): DeviceMemory {
-  const host: BufferView = {
-    dtype: 'float32',
-    count: array.length,
-    device: { kind: 'cpu', index: 0 },
-    host: array,
-    handle: null,
-  };
-  const memory = memoryLike(host, device);
-  memory.bytes.set(new Uint8Array(array.buffer, array.byteOffset, array.byteLength));
-  return memory;
+  const cpu = { kind: 'cpu', index: 0 } as const;
+  const host = { dtype: 'float32', count: array.length, device: cpu, host: array, handle: null } as const;
+  return memoryLike(host, device);
 }
 
 export const twinBackend: BackendFactory = async (context) =>
@@ -120,13 +120,10 @@ function moveToDevice(operation: Operation, device: number) {
   for (const key of ['buffer', 'input', 'output'] as const) {
     const view = (operation as { readonly [K in typeof key]?: BufferView | null })[key];
     if (!view) continue;
-    const { buffer, byteOffset, byteLength } = view.host!;
-    const host = new Uint8Array(buffer, byteOffset, byteLength);
     const memory = memoryLike(view, device);
-    memory.bytes.set(host);
     moved[key] = memory.view;
     copies.push(() => {
-      host.set(memory.bytes);
+      bytesOf(view).set(memory.bytes);
       memory.release();
     });
   }

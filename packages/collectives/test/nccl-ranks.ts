@@ -2,12 +2,12 @@
 import { PrefixStore, TcpStore } from '@ringwise/store';
 import { bufferSymbol, type CollectiveError, type Group, init, registerBackend } from '../src/index.ts';
 import { loadNative, type NativeMemory } from '../src/native.ts';
-import { batches, onDevice, twinBackend, useSoftwareDevice } from './device-twin.ts';
+import { batches, onDevice, twinBackend, useDevice } from './device-twin.ts';
 import { serve } from './serve.ts';
 
 /** For Pool. */
 export async function serveScenarios(rank: number, port: number, checksAhead: boolean): Promise<void> {
-  useSoftwareDevice();
+  useDevice();
   if (checksAhead) process.env.RINGWISE_NCCL_CHECK = '1';
   registerBackend('twin', twinBackend);
   await serve(rank, port, () => init({ backend: 'twin' }));
@@ -19,7 +19,7 @@ const floats = ({ bytes }: ReturnType<typeof onDevice>) =>
 
 /** Memory of host and device in one group; a fence that leaves the host alone; what `init()` makes of it. */
 export async function bothKinds(rank: number): Promise<unknown> {
-  useSoftwareDevice();
+  useDevice();
   const group = await init();
   const device = onDevice(new Float32Array(5).fill(rank + 1), rank % 2);
   const host = new Int32Array(3).fill(rank + 1);
@@ -43,7 +43,7 @@ export async function bothKinds(rank: number): Promise<unknown> {
 
 /** Many buffers in one call, and what NCCL and the host group have been called for them. */
 export async function lists(rank: number): Promise<unknown> {
-  useSoftwareDevice();
+  useDevice();
   const ofHost = countOfHost();
   const group = await init({ backend: 'nccl' });
   const reduced = [3, 20_000, 0, 5].map((count) => onDevice(new Float32Array(count).fill(rank), rank % 2));
@@ -79,7 +79,7 @@ function countOfHost(): () => number {
 
 /** Works until a rank is killed; the survivors make a new group of their own. */
 export async function survive(rank: number, port: number, sync: boolean): Promise<unknown> {
-  useSoftwareDevice();
+  useDevice();
   const group = await init({ backend: 'nccl', timeoutMs: 20_000 });
   const control = await TcpStore.connect({ host: '127.0.0.1', port });
   const failure = await lossIn(group, control, sync);
@@ -97,7 +97,7 @@ export async function survive(rank: number, port: number, sync: boolean): Promis
 
 /** Works until a rank is killed; the survivors go on by shrink(), with memory of devices and of the host. */
 export async function goOn(rank: number, port: number, backend: string): Promise<unknown> {
-  useSoftwareDevice();
+  useDevice();
   const group = await init({ backend, timeoutMs: 20_000 });
   const control = await TcpStore.connect({ host: '127.0.0.1', port });
   await lossIn(group, control, false);
@@ -129,7 +129,7 @@ async function lossIn(group: Group, control: TcpStore, sync: boolean): Promise<C
 
 /** One rank gives another length than the others, and nobody has looked ahead. */
 export async function disagree(rank: number): Promise<unknown> {
-  useSoftwareDevice();
+  useDevice();
   const group = await init({ backend: 'nccl', timeoutMs: 20_000 });
   const memory = onDevice(new Float32Array(rank === 1 ? 70_000 : 60_000), rank % 2);
   const error = await group.allReduce(carrying(memory)).catch((error: unknown) => error);
@@ -140,7 +140,7 @@ export async function disagree(rank: number): Promise<unknown> {
 
 /** One rank gives another length for the third of many buffers. */
 export async function disagreeInList(rank: number, total: number): Promise<unknown> {
-  useSoftwareDevice();
+  useDevice();
   const group = await init({ backend: 'nccl', timeoutMs: 20_000 });
   await group.barrier();
   const third = rank === 1 ? 70_000 : 60_000; // more than NCCL takes before it waits for the others
@@ -154,7 +154,7 @@ export async function disagreeInList(rank: number, total: number): Promise<unkno
 
 /** One rank reduces otherwise, in a loop that never returns to the event loop: after how many rounds it hears of that. */
 export async function disagreeBlocking(rank: number): Promise<unknown> {
-  useSoftwareDevice();
+  useDevice();
   const group = await init({ backend: 'nccl', timeoutMs: 20_000 });
   const memory = onDevice(new Float32Array(8), rank % 2);
   let rounds = 0;
@@ -170,7 +170,7 @@ export async function disagreeBlocking(rank: number): Promise<unknown> {
 
 /** NCCL is not where the variable says. */
 export async function withoutLibrary(): Promise<string> {
-  useSoftwareDevice();
+  useDevice();
   process.env.RINGWISE_LIBNCCL = '/nowhere/libnccl.so';
   try {
     await init({ backend: 'nccl' });

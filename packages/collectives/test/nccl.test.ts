@@ -1,6 +1,8 @@
-// The nccl backend on a device and a libnccl that are software (native/test/software_gpu), where these have been built.
-import { Pool, type PoolStarter, startRanks, values, withRanks } from '@ringwise/testing';
+// The nccl backend on a device and a libnccl that are software (native/test/software_gpu), where these have been built; or on
+// a GPU that all ranks share.
+import { isTestGpu, Pool, type PoolStarter, startRanks, values, withRanks } from '@ringwise/testing';
 import { afterAll, describe, expect, it } from 'vitest';
+import { loadNative } from '../src/native.ts';
 import { mismatchKinds } from '../src/testing/failures.ts';
 import { backendContract } from '../src/testing.ts';
 import { useControl } from './control.ts';
@@ -35,10 +37,20 @@ const unlessAhead = {
     .map((kind) => `names both sides when ranks disagree in ${kind}, and leaves their memory alone`),
 };
 
-describe.skipIf(!isThere)(`nccl${isThere ? '' : ' (skipped: no software device has been built)'}`, () => {
+/** Why there are no tests; else empty. */
+const missing = isThere ? (isTestGpu ? loadNative().nccl.about().reason : '') : 'no device has been built';
+// On a GPU each call costs milliseconds, because the ranks take turns there.
+const [sizesAhead, sizesBeside] = isTestGpu
+  ? [[1, 2, 4], [2]]
+  : [
+      [1, 2, 3, 4],
+      [1, 3],
+    ];
+
+describe.skipIf(missing)(`nccl${missing && ` (skipped: ${missing})`}`, () => {
   for (const [name, checksAhead, sizes, skip] of [
-    ['nccl, compared ahead', true, [1, 2, 3, 4], always],
-    ['nccl', false, [1, 3], [...always, unlessAhead]],
+    ['nccl, compared ahead', true, sizesAhead, always],
+    ['nccl', false, sizesBeside, [...always, unlessAhead]],
   ] as const) {
     const pools = new Map<number, Promise<Pool>>();
     backendContract({ describe, it, expect }, name, {
@@ -67,13 +79,16 @@ describe.skipIf(!isThere)(`nccl${isThere ? '' : ' (skipped: no software device h
     }
   });
 
-  it('takes many buffers on a device to NCCL as one, and compares them as one', async () => {
-    for (const one of values(await withRanks(2, module, 'lists'))) {
-      const twice = [2]; // the average of 0 and 1, added up with a factor of 2
-      const asOne = [1, 1];
-      expect(one).toEqual({ counts: [[1, 2], asOne, asOne], sums: [twice, twice, [], twice, [1], [1]] });
-    }
-  });
+  it.skipIf(isTestGpu)(
+    'takes many buffers on a device to NCCL as one, and compares them as one',
+    async () => {
+      for (const one of values(await withRanks(2, module, 'lists'))) {
+        const twice = [2]; // the average of 0 and 1, added up with a factor of 2
+        const asOne = [1, 1];
+        expect(one).toEqual({ counts: [[1, 2], asOne, asOne], sums: [twice, twice, [], twice, [1], [1]] });
+      }
+    },
+  );
 
   it('tells both sides that they disagree, and does not hang', async () => {
     for (const one of values(await withRanks(2, module, 'disagree'))) {

@@ -1,22 +1,30 @@
-// The host backend with tensors of a CUDA device. It is the software device, where copies run as late as they may: what
-// does not wait for them is wrong in every run.
-import { existsSync } from 'node:fs';
+// The host backend with tensors of a CUDA device. On the software device copies run as late as they may: what does not wait
+// for them is wrong in every run. On a GPU all ranks share it.
 import { backendContract } from '@ringwise/collectives/testing';
-import { Pool, type PoolStarter, startRanks, values, withRanks } from '@ringwise/testing';
+import {
+  hasTestDevice,
+  isTestGpu,
+  Pool,
+  type PoolStarter,
+  startRanks,
+  values,
+  withRanks,
+} from '@ringwise/testing';
 import { afterAll, describe, expect, it } from 'vitest';
-import { driver } from './device-ranks.ts';
 
 const module = new URL('./device-ranks.ts', import.meta.url);
-const isThere = existsSync(driver);
+// Ranks take turns on a GPU: few are enough there.
+const sizes = isTestGpu ? [1, 2] : [1, 2, 3, 4];
 
 const serving: PoolStarter = async (size, port) => {
   const started = await startRanks(size, module, 'serveOnDevice', { args: [port], timeoutMs: 600_000 });
   return { ended: started.results.then(values) };
 };
 
-describe.skipIf(!isThere)('collectives on memory of a device', () => {
+describe.skipIf(!hasTestDevice)('collectives on memory of a device', () => {
   const pools = new Map<number, Promise<Pool>>();
   backendContract({ describe, it, expect }, 'host, on memory of a device', {
+    sizes,
     run: async (size, scenario, args) => {
       if (!pools.has(size)) pools.set(size, Pool.start(size, serving));
       return (await pools.get(size)!).run(scenario, args);
@@ -36,7 +44,7 @@ describe.skipIf(!isThere)('collectives on memory of a device', () => {
     for (const pool of pools.values()) await (await pool).end();
   });
 
-  it.each([1, 2, 3])(
+  it.each(sizes.slice(0, 3))(
     'come after the work before them and before the work after them, in pieces, at %i ranks',
     async (size) => {
       // 1 + the sum of all ranks' values, divided by two, summed and divided again twice.

@@ -1,5 +1,5 @@
 // What the ranks of device-ddp.test.ts run: networks whose parameters and gradients lie on CUDA devices, one device for
-// each rank; and the same trainings in one process on the CPU, to compare with.
+// each rank or one GPU for all; and the same trainings in one process on the CPU, to compare with.
 import { bufferSymbol, type CollectiveError, type Group, init } from '@ringwise/collectives';
 import {
   assertInSync,
@@ -41,7 +41,7 @@ import {
   TransformerBlock,
 } from '@ringwise/tensor/nn';
 import { AdamW, SGD } from '@ringwise/tensor/optim';
-import { driver } from './device-ranks.ts';
+import { testDeviceOf, useTestDevice } from '@ringwise/testing';
 
 const steps = 6;
 const features = 20;
@@ -237,9 +237,8 @@ export function mlpAlone(size: number): Record<string, Float32Array> {
 
 /** A process group and the device of this rank. */
 async function begin(rank: number, backend: string): Promise<[Group, DeviceName]> {
-  process.env.RINGWISE_LIBCUDA = driver;
-  process.env.RINGWISE_LIBNCCL = driver;
-  return [await init(backend === 'any' ? {} : { backend }), `cuda:${rank}`];
+  useTestDevice();
+  return [await init(backend === 'any' ? {} : { backend }), `cuda:${testDeviceOf(rank)}`];
 }
 
 /** The MLP by way of training, with small buckets; the last is `join`. */
@@ -466,7 +465,7 @@ export async function trainUntilKilled(rank: number, backend: string, port: numb
 
 /** Each rank asks for the device of its own number. */
 export async function ownDevice(rank: number): Promise<string> {
-  process.env.RINGWISE_LIBCUDA = driver;
+  useTestDevice();
   try {
     return ones([1], { device: `cuda:${rank}` }).device;
   } catch (error) {

@@ -1,14 +1,20 @@
-// DDP with parameters, gradients and buckets on a device. It is the software device, where what does not wait for a copy or
-// a collective is wrong in every run; NCCL is that library's, too.
-import { existsSync } from 'node:fs';
+// DDP with parameters, gradients and buckets on a device. On the software device what does not wait for a copy or a
+// collective is wrong in every run; NCCL is that library's there, too. On a GPU all ranks share it.
+import { init } from '@ringwise/collectives';
 import { type StoreServer, serveStore, TcpStore } from '@ringwise/store';
-import { startRanks, values, withRanks } from '@ringwise/testing';
+import { hasTestDevice, isTestGpu, startRanks, testDeviceOf, values, withRanks } from '@ringwise/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { cnnAlone, gptAlone, mlpAlone } from './device-ddp-ranks.ts';
-import { driver } from './device-ranks.ts';
 
 const module = new URL('./device-ddp-ranks.ts', import.meta.url);
-const isThere = existsSync(driver);
+
+/** Why there is no NCCL for the GPU; else empty. */
+const withoutNccl = isTestGpu
+  ? await init({ backend: 'nccl' }).then(
+      (group) => group.close().then(() => ''),
+      (error: Error) => error.message,
+    )
+  : '';
 const tolerance = 2e-5;
 const timeoutMs = 110_000;
 
@@ -17,8 +23,9 @@ const largestDifference = (a: Float32Array, b: Float32Array): number => {
   return a.reduce((largest, value, i) => Math.max(largest, Math.abs(value - b[i]!)), 0);
 };
 
-describe.skipIf(!isThere)(`ddp on a device${isThere ? '' : ' (skipped: no software device)'}`, () => {
+describe.skipIf(!hasTestDevice)(`ddp on a device${hasTestDevice ? '' : ' (skipped: there is none)'}`, () => {
   describe.each(['nccl', 'host'])('%s', (backend) => {
+    beforeEach(({ skip }) => skip(backend === 'nccl' && withoutNccl !== '', withoutNccl));
     const run = async <T>(size: number, name: string, ...args: unknown[]): Promise<T[]> =>
       values<T>(await withRanks(size, module, name, { args: [backend, ...args], timeoutMs }));
 
@@ -48,7 +55,7 @@ describe.skipIf(!isThere)(`ddp on a device${isThere ? '' : ' (skipped: no softwa
         expect(zero).toEqual(ranks[0]!.zero);
         expect(largestDifference(plain, expected)).toBeLessThan(tolerance);
         expect(largestDifference(zero, expected)).toBeLessThan(tolerance);
-        expect(devices).toEqual([`cuda:${rank}`]);
+        expect(devices).toEqual([`cuda:${testDeviceOf(rank)}`]);
         expect(remembered).toBeLessThan(0.6);
       }
       expect(ranks.map(({ consolidated }) => consolidated)).toEqual([1, null]);
@@ -66,7 +73,7 @@ describe.skipIf(!isThere)(`ddp on a device${isThere ? '' : ' (skipped: no softwa
 
     it('gradients lie in buckets on the device', async () => {
       for (const [rank, found] of (await run(2, 'whereGradients')).entries())
-        expect(found).toEqual({ devices: [`cuda:${rank}`], beginnings: [1, 1], backend });
+        expect(found).toEqual({ devices: [`cuda:${testDeviceOf(rank)}`], beginnings: [1, 1], backend });
     });
 
     it('what computes in JavaScript, and what is captured, is told why not', async () => {
@@ -125,14 +132,17 @@ describe.skipIf(!isThere)(`ddp on a device${isThere ? '' : ' (skipped: no softwa
     expect(trained![1]).toEqual(trained![0]);
   });
 
-  it('a rank without a device of its own is told how many there are for how many ranks', async () => {
-    const env = { CUDA_VISIBLE_DEVICES: '5,7' };
-    expect(values(await withRanks(3, module, 'ownDevice', { env }))).toEqual([
-      'cuda:0',
-      'cuda:1',
-      expect.stringMatching(
-        /^cuda:2: there is no such device; 2 were found\. This host has 3 ranks for 2 devices \(CUDA_VISIBLE_DEVICES=5,7\): start one for each \(--nproc-per-node gpu\), or/,
-      ),
-    ]);
-  });
+  it.skipIf(isTestGpu)(
+    'a rank without a device of its own is told how many there are for how many ranks',
+    async () => {
+      const env = { CUDA_VISIBLE_DEVICES: '5,7' };
+      expect(values(await withRanks(3, module, 'ownDevice', { env }))).toEqual([
+        'cuda:0',
+        'cuda:1',
+        expect.stringMatching(
+          /^cuda:2: there is no such device; 2 were found\. This host has 3 ranks for 2 devices \(CUDA_VISIBLE_DEVICES=5,7\): start one for each \(--nproc-per-node gpu\), or/,
+        ),
+      ]);
+    },
+  );
 });

@@ -1,6 +1,5 @@
 // What the ranks of device-collectives.test.ts run: the contract suite of the collectives with each array in the memory of a
 // CUDA device, as a tensor, from the call until it has ended.
-import { fileURLToPath } from 'node:url';
 import {
   type BufferLike,
   bufferSymbol,
@@ -20,12 +19,7 @@ import {
   type Tensor,
   zeros,
 } from '@ringwise/tensor';
-import { serveCommands } from '@ringwise/testing';
-
-/** The software device; a library that is not there is told by the first tensor. */
-export const driver = fileURLToPath(
-  new URL('../../../native/build/Release/libsoftware_cuda.so', import.meta.url),
-);
+import { serveCommands, useTestDevice } from '@ringwise/testing';
 
 const tensorDtypes: Readonly<Record<string, DType>> = {
   Float32Array: 'float32',
@@ -136,7 +130,7 @@ export function onDevice(group: Group): Group {
 
 /** Runs the scenarios that the test puts into its store, each in a new group, until it puts null. */
 export function serveOnDevice(rank: number, port: number): Promise<void> {
-  process.env.RINGWISE_LIBCUDA = driver;
+  useTestDevice();
   return serveCommands(rank, port, async (_, scenario: ScenarioName, args: unknown[]) => {
     const group = await init({ backend: 'host' });
     const outcome = await runScenario(onDevice(group), scenario, args);
@@ -147,7 +141,7 @@ export function serveOnDevice(rank: number, port: number): Promise<void> {
 
 /** Tensors of many pieces, with work of the device before and after, and nobody waits in between. */
 export async function inOrder(rank: number, count: number): Promise<unknown> {
-  process.env.RINGWISE_LIBCUDA = driver;
+  useTestDevice();
   await using group = await init({ backend: 'host' });
   const x = ones([count], { device: 'cuda' }).mul(rank + 1);
   const works: Work[] = [];
@@ -168,7 +162,7 @@ export async function inOrder(rank: number, count: number): Promise<unknown> {
 
 /** A message between memory of a device and memory of a host. */
 export async function messages(rank: number, count: number): Promise<unknown> {
-  process.env.RINGWISE_LIBCUDA = driver;
+  useTestDevice();
   await using group = await init({ backend: 'host' });
   const near = new Float32Array(count);
   const there = ones([count], { device: 'cuda' }).mul(rank + 5);
@@ -186,7 +180,8 @@ export async function messages(rank: number, count: number): Promise<unknown> {
 
 /** Rank 1 finds no device where its memory is said to be. */
 export async function noDevice(rank: number): Promise<unknown> {
-  process.env.RINGWISE_LIBCUDA = rank === 0 ? driver : '/nowhere/libcuda.so.1';
+  useTestDevice();
+  if (rank === 1) process.env.RINGWISE_LIBCUDA = '/nowhere/libcuda.so.1';
   const group = await init({ backend: 'host' });
   const view = {
     dtype: 'float32',
@@ -205,7 +200,7 @@ export async function noDevice(rank: number): Promise<unknown> {
 
 /** Rank 1 leaves; what rank 0 waits for on its device fails with its name. */
 export async function lost(rank: number): Promise<unknown> {
-  process.env.RINGWISE_LIBCUDA = driver;
+  useTestDevice();
   const group = await init({ backend: 'host' });
   const x = ones([3_000_000], { device: 'cuda' });
   if (rank === 1) process.exit(0);

@@ -226,7 +226,7 @@ describe.skipIf(cudaDevice === null)(`handles and streams on ${cudaDevice?.name}
   });
 });
 
-const addon = fileURLToPath(new URL('../../../native/build/Release/software_memory.node', import.meta.url));
+const addon = fileURLToPath(new URL('../../../native/build/Release/device_memory.node', import.meta.url));
 const isSoftware = process.env.RINGWISE_LIBCUDA?.endsWith('libsoftware_cuda.so') === true;
 test.skipIf(cudaDevice === null || !isSoftware || !existsSync(addon))(
   'memory of the driver, which no tensor made',

@@ -1,3 +1,4 @@
+export { deviceMemoryAddon, hasTestDevice, isTestGpu, testDeviceOf, useTestDevice } from './device.ts';
 export {
   type ExactBuffer,
   type ExactDType,
