@@ -149,6 +149,14 @@ export function stateOutOfReach(): DdpError {
   return new DdpError('ERR_DDP_INVALID', message);
 }
 
+export function gradientOutOfReach(): DdpError {
+  return invalidArgument(
+    'clipShardedGradients: gradient',
+    'an array in host memory, or a tensor, whose norm() and div_() work where it lies',
+    'memory that JavaScript cannot reach, without these',
+  );
+}
+
 export function notSavable(path: string, got: string): DdpError {
   return invalidArgument(`saveSnapshot: ${path}`, 'JSON values, bigints, typed arrays or tensors', got);
 }

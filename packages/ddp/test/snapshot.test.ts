@@ -2,6 +2,7 @@
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { bufferSymbol } from '@ringwise/collectives';
 import {
   fromHost,
   type GeneratorState,
@@ -135,4 +136,55 @@ it('resumes a run at another world size, as if it had never stopped', async () =
   for (const resumed of values(await train(3, file)))
     expect(largestDifference(resumed, whole!)).toBeLessThan(1e-4);
   expect(largestDifference(stopped!, whole!)).toBeGreaterThan(1e-3);
+});
+
+it('sends small arrays together and large ones alone', async () => {
+  const file = join(folder, 'large');
+  const counts = [3, 5_000_000, 700_001, 0, 2_000_000, 1_900_000, 1];
+  const state = { arrays: counts.map((count, at) => Float32Array.from({ length: count }, (_, i) => i + at)) };
+  values(await onRanks(2, (group) => saveSnapshot(file, state, group)));
+  for (const loaded of values(await onRanks(2, (group) => loadSnapshot<typeof state>(file, group)))) {
+    for (const [at, array] of loaded!.arrays.entries())
+      expect(Buffer.compare(bytes(array), bytes(state.arrays[at]!))).toBe(0);
+  }
+});
+
+const bytes = (array: Float32Array) => new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
+
+it('takes copies of what JavaScript cannot reach, one at a time', async () => {
+  const file = join(folder, 'far');
+  let copies = 0;
+  const device = { kind: 'cuda', index: 0 } as const;
+  const view = {
+    dtype: 'float32',
+    count: 2,
+    device,
+    host: null,
+    handle: { address: 64n, owner: {} },
+  } as const;
+  const far = (value: number) => ({
+    [bufferSymbol]: () => view,
+    shape: [1, 2],
+    data: async () => {
+      expect(copies++).toBe(0);
+      await new Promise(setImmediate);
+      copies--;
+      return Float32Array.of(value, -value);
+    },
+  });
+  const save = (state: unknown) => onRanks(1, (group) => saveSnapshot(file, state, group));
+  values(await save({ weights: [far(1), far(2)] }));
+  const [loaded] = values(await onRanks(1, (group) => loadSnapshot(file, group)));
+  const tensor = (...data: number[]) => ({ data: Float32Array.from(data), dtype: 'float32', shape: [1, 2] });
+  expect(loaded).toEqual({ weights: [tensor(1, -1), tensor(2, -2)] });
+  const { data: _, ...mute } = far(3);
+  const short = { ...far(4), data: async () => Float32Array.of(4) };
+  for (const [state, sentence] of [
+    [mute, /state\.weight: .*memory that JavaScript cannot read, without data\(\)/],
+    [short, /state\.weight: .*data\(\) of 4 bytes where the tensor has 8/],
+  ] as const) {
+    const [error] = reasons(await save({ weight: state }));
+    expect(error!.message).toMatch(sentence);
+  }
+  expect(await readdir(folder)).toEqual(['far']);
 });

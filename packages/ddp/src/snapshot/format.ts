@@ -1,11 +1,9 @@
 // A snapshot file: "RINGSNP1", the length of the header as uint64 (little endian), the header as JSON, the memory of all
 // arrays (each from a multiple of 64 bytes), and the SHA-256 of everything before it. In the header an array stands as
 // { "$array": … }, a tensor as { "$tensor": … }, a bigint as { "$bigint": … }.
-import { createHash } from 'node:crypto';
 import {
   asBuffer,
   type BufferLike,
-  type BufferView,
   bufferSymbol,
   byteSize,
   type DType,
@@ -29,24 +27,40 @@ interface Stored {
   readonly dtype: DType;
   readonly offset: number;
   readonly count: number;
+  /** Of a tensor. */
   readonly shape?: readonly number[];
 }
 
-const magic = Buffer.from('RINGSNP1');
-const alignment = 64;
-const hashBytes = 32;
-const aligned = (bytes: number) => Math.ceil(bytes / alignment) * alignment;
+/** A tensor as far as it is of interest here. */
+interface Savable {
+  readonly shape?: readonly number[];
+  /** A copy in host memory, where JavaScript cannot reach the tensor's own. */
+  readonly data?: () => Promise<ArrayBufferView>;
+}
 
-/** The pieces of a file, in order. Arrays are not copied. */
-export function encodeSnapshot(value: unknown): Uint8Array[] {
-  const memory: Uint8Array[] = [];
+export const magic = Buffer.from('RINGSNP1');
+/** Bytes before the header, and after all. */
+export const headBytes = magic.length + 8;
+export const hashBytes = 32;
+const alignment = 64;
+export const aligned = (bytes: number): number => Math.ceil(bytes / alignment) * alignment;
+
+/**
+ * The pieces of a file up to the checksum, in order. Arrays are not copied; what lies on a device is, one tensor at a time.
+ * Throws before the first piece where something cannot be saved.
+ */
+export async function* encodeSnapshot(value: unknown): AsyncGenerator<Uint8Array, void> {
+  const memory: (() => Promise<Uint8Array> | Uint8Array)[] = [];
   let end = 0;
-  const store = ({ dtype, count, host }: BufferView, path: string): Stored => {
-    if (host === null) throw notSavable(path, 'memory that JavaScript cannot read');
-    const bytes = bytesOf(host);
+  const store = (item: BufferLike, path: string): Stored => {
+    const { dtype, count, host } = asBuffer(item, 'saveSnapshot');
+    const { data } = item as Savable;
+    const bytes = count * byteSize(dtype);
+    if (host !== null) memory.push(() => bytesOf(host));
+    else if (data === undefined) throw notSavable(path, 'memory that JavaScript cannot read, without data()');
+    else memory.push(async () => whole(bytesOf(await data.call(item)), bytes, path));
     const offset = end;
-    memory.push(bytes, new Uint8Array(aligned(bytes.length) - bytes.length));
-    end += aligned(bytes.length);
+    end += aligned(bytes);
     return { dtype, offset, count };
   };
   const visit = (item: unknown, path: string): unknown => {
@@ -57,12 +71,10 @@ export function encodeSnapshot(value: unknown): Uint8Array[] {
       return item;
     }
     if (typeof item !== 'object') throw notSavable(path, typeof item);
-    if (ArrayBuffer.isView(item))
-      return { $array: store(asBuffer(item as BufferLike, 'saveSnapshot'), path) };
+    if (ArrayBuffer.isView(item)) return { $array: store(item as BufferLike, path) };
     if (bufferSymbol in item) {
-      const view = asBuffer(item as BufferLike, 'saveSnapshot');
-      const { shape = [view.count] } = item as { shape?: readonly number[] };
-      return { $tensor: { ...store(view, path), shape } };
+      const stored = store(item as BufferLike, path);
+      return { $tensor: { ...stored, shape: (item as Savable).shape ?? [stored.count] } };
     }
     if (Array.isArray(item)) return item.map((each, i) => visit(each, `${path}[${i}]`));
     const entries = Object.entries(item).filter(([, each]) => each !== undefined);
@@ -71,38 +83,63 @@ export function encodeSnapshot(value: unknown): Uint8Array[] {
   const header = Buffer.from(JSON.stringify(visit(value, 'state')));
   const length = Buffer.alloc(8);
   length.writeBigUInt64LE(BigInt(header.length));
-  const start = magic.length + length.length + header.length;
-  const pieces = [magic, length, header, new Uint8Array(aligned(start) - start), ...memory];
-  const hash = createHash('sha256');
-  for (const piece of pieces) hash.update(piece);
-  return [...pieces, hash.digest()];
+  yield* [magic, length, header, padding(headBytes + header.length)];
+  for (const read of memory) {
+    const bytes = await read();
+    yield bytes;
+    yield padding(bytes.length);
+  }
 }
 
-/** Throws ERR_DDP_SNAPSHOT for anything but a whole, undamaged snapshot. Memory is copied out of `file`. */
-export function decodeSnapshot(file: Uint8Array, name: string, revive: Revive): unknown {
-  const bytes = Buffer.from(file.buffer, file.byteOffset, file.byteLength);
-  const smallest = magic.length + 8 + hashBytes;
-  if (bytes.length < smallest || !bytes.subarray(0, magic.length).equals(magic)) {
-    throw badSnapshot(name, 'it does not begin like a snapshot');
-  }
-  const content = bytes.subarray(0, bytes.length - hashBytes);
-  if (!createHash('sha256').update(content).digest().equals(bytes.subarray(content.length))) {
-    throw badSnapshot(name, 'its checksum does not fit its content');
-  }
-  const start = magic.length + 8;
-  const end = start + Number(content.readBigUInt64LE(magic.length));
-  const memory = content.subarray(aligned(end));
-  const load = ({ dtype, offset, count }: Stored): TypedArray => {
-    const part = Uint8Array.from(memory.subarray(offset, offset + count * byteSize(dtype)));
-    const device = { kind: 'cpu', index: 0 } as const;
-    return elementsOf({ dtype, count, device, host: part, handle: null }) as TypedArray;
+const padding = (bytes: number) => new Uint8Array(aligned(bytes) - bytes);
+
+function whole(bytes: Uint8Array, expected: number, path: string): Uint8Array {
+  if (bytes.length === expected) return bytes;
+  throw notSavable(path, `data() of ${bytes.length} bytes where the tensor has ${expected}`);
+}
+
+/** An array or tensor in a header that has been read. */
+export interface Place {
+  readonly offset: number;
+  readonly bytes: number;
+  /** Takes the bytes of the file, which are its own from then on. */
+  readonly fill: (bytes: Uint8Array) => void;
+}
+
+/** Where the arrays of a snapshot lie, in the order of the file; and what it holds, once all of them have been filled. */
+export function parseHeader(text: string, revive: Revive): { places: Place[]; value: () => unknown } {
+  const places: Place[] = [];
+  const values = new Map<object, unknown>();
+  const placeOf = ({ dtype, offset, count, shape }: Stored): object => {
+    const key = {};
+    const fill = (host: Uint8Array) => {
+      const cpu = { kind: 'cpu', index: 0 } as const;
+      const data = elementsOf({ dtype, count, device: cpu, host, handle: null }) as TypedArray;
+      values.set(key, shape === undefined ? data : revive({ data, dtype, shape }));
+    };
+    places.push({ offset, bytes: count * byteSize(dtype), fill });
+    return key;
   };
-  return JSON.parse(content.toString('utf8', start, end), (_, item: unknown) => {
+  const tree: unknown = JSON.parse(text, (_, item: unknown) => {
     if (typeof item !== 'object' || item === null) return item;
     if ('$bigint' in item) return BigInt(item.$bigint as string);
-    if ('$array' in item) return load(item.$array as Stored);
-    if (!('$tensor' in item)) return item;
-    const stored = item.$tensor as Required<Stored>;
-    return revive({ data: load(stored), dtype: stored.dtype, shape: stored.shape });
+    if ('$array' in item) return placeOf(item.$array as Stored);
+    return '$tensor' in item ? placeOf(item.$tensor as Stored) : item;
   });
+  const filled = (item: unknown): unknown => {
+    if (typeof item !== 'object' || item === null) return item;
+    if (values.has(item)) return values.get(item);
+    if (Array.isArray(item)) return item.map(filled);
+    return Object.fromEntries(Object.entries(item).map(([key, each]) => [key, filled(each)]));
+  };
+  places.sort((a, b) => a.offset - b.offset);
+  return { places, value: () => filled(tree) };
+}
+
+/** The length of the header; throws ERR_DDP_SNAPSHOT for a file of `bytes` that begins otherwise. */
+export function headerLength(head: Buffer, bytes: number, name: string): number {
+  if (bytes < headBytes + hashBytes || !head.subarray(0, magic.length).equals(magic)) {
+    throw badSnapshot(name, 'it does not begin like a snapshot');
+  }
+  return Number(head.readBigUInt64LE(magic.length));
 }

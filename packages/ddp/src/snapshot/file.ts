@@ -1,0 +1,96 @@
+// A snapshot file on disk, written and read piece by piece: no rank needs the memory of a whole one.
+import { createHash } from 'node:crypto';
+import { type FileHandle, open, rename, rm } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { badSnapshot } from '../errors.ts';
+import { aligned, hashBytes, headBytes, headerLength } from './format.ts';
+
+const chunk = 4 << 20;
+
+/** Writes the pieces and their checksum beside the target, forces them to the disk, and renames. */
+export async function writeSnapshot(file: string, pieces: AsyncIterable<Uint8Array>): Promise<void> {
+  const temporary = `${file}.${process.pid}.tmp`;
+  const hash = createHash('sha256');
+  try {
+    const handle = await open(temporary, 'w');
+    try {
+      for await (const piece of pieces) {
+        hash.update(piece);
+        await handle.writeFile(piece);
+      }
+      await handle.writeFile(hash.digest());
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    await rename(temporary, file);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
+  }
+  const folder = await open(dirname(file), 'r');
+  try {
+    await folder.sync(); // the new name
+  } finally {
+    await folder.close();
+  }
+}
+
+/** A whole, undamaged snapshot. */
+export class SnapshotFile {
+  readonly header: string;
+  readonly #handle: FileHandle;
+  /** Where the memory of the arrays begins. */
+  readonly #start: number;
+
+  private constructor(handle: FileHandle, header: string, start: number) {
+    this.#handle = handle;
+    this.header = header;
+    this.#start = start;
+  }
+
+  /** Null if there is no such file. Reads all of it once, for the checksum; throws ERR_DDP_SNAPSHOT where that is wrong. */
+  static async open(file: string): Promise<SnapshotFile | null> {
+    const handle = await open(file, 'r').catch((error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT') return null;
+      throw error;
+    });
+    if (handle === null) return null;
+    try {
+      const { size } = await handle.stat();
+      const head = await readAt(handle, 0, Math.min(size, headBytes));
+      const length = headerLength(Buffer.from(head.buffer), size, file);
+      const content = size - hashBytes;
+      const hash = createHash('sha256');
+      for (let at = 0; at < content; at += chunk)
+        hash.update(await readAt(handle, at, Math.min(chunk, content - at)));
+      if (!hash.digest().equals(await readAt(handle, content, hashBytes))) {
+        throw badSnapshot(file, 'its checksum does not fit its content');
+      }
+      const header = Buffer.from((await readAt(handle, headBytes, length)).buffer).toString();
+      return new SnapshotFile(handle, header, aligned(headBytes + length));
+    } catch (error) {
+      await handle.close();
+      throw error;
+    }
+  }
+
+  /** Memory of the arrays. */
+  read(offset: number, bytes: number): Promise<Uint8Array<ArrayBuffer>> {
+    return readAt(this.#handle, this.#start + offset, bytes);
+  }
+
+  close(): Promise<void> {
+    return this.#handle.close();
+  }
+}
+
+async function readAt(handle: FileHandle, position: number, bytes: number): Promise<Uint8Array<ArrayBuffer>> {
+  const buffer = new Uint8Array(bytes);
+  for (let done = 0; done < bytes; ) {
+    const { bytesRead } = await handle.read(buffer, done, bytes - done, position + done);
+    if (bytesRead === 0) throw new Error(`the file ends ${bytes - done} bytes early`);
+    done += bytesRead;
+  }
+  return buffer;
+}
