@@ -21,7 +21,8 @@ class NcclGroup final : public LaneObject<NcclGroup, nccl::NcclGroup, nccl::Ende
                         InstanceMethod("run", &NcclGroup::run), InstanceMethod("wait", &NcclGroup::wait),
                         InstanceMethod("fence", &NcclGroup::fence), InstanceMethod("urge", &NcclGroup::urge),
                         InstanceMethod("hold", &NcclGroup::hold), InstanceMethod("release", &NcclGroup::release),
-                        InstanceMethod("fail", &NcclGroup::fail), InstanceMethod("abort", &NcclGroup::abort),
+                        InstanceMethod("registerBuffer", &NcclGroup::register_buffer),
+                        InstanceMethod("deregisterBuffer", &NcclGroup::deregister_buffer), InstanceMethod("fail", &NcclGroup::fail), InstanceMethod("abort", &NcclGroup::abort),
                         InstanceMethod("close", &NcclGroup::close), InstanceMethod("destroy", &NcclGroup::destroy)});
   }
 
@@ -71,6 +72,19 @@ class NcclGroup final : public LaneObject<NcclGroup, nccl::NcclGroup, nccl::Ende
   void release(const Napi::CallbackInfo& info) { group(info.Env()).release(); }
 
   void urge(const Napi::CallbackInfo& info) { group(info.Env()).urge(); }
+
+  /// (address: bigint, bytes) => id
+  Napi::Value register_buffer(const Napi::CallbackInfo& info) {
+    bool is_exact = false;
+    void* const data = reinterpret_cast<void*>(info[0].As<Napi::BigInt>().Uint64Value(&is_exact));
+    const auto bytes = static_cast<size_t>(info[1].ToNumber().Int64Value());
+    return Napi::Number::New(info.Env(), static_cast<double>(group(info.Env()).register_buffer(data, bytes)));
+  }
+
+  /// (id)
+  Napi::Value deregister_buffer(const Napi::CallbackInfo& info) {
+    return expect(info.Env(), group(info.Env()).deregister_buffer(static_cast<uint64_t>(info[0].ToNumber().Int64Value())));
+  }
 
   /// (code, peers, text)
   void fail(const Napi::CallbackInfo& info) {

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -204,6 +205,88 @@ TEST("what is held goes to NCCL as one group, in its order; what came before and
   for (const uint64_t id : ids[1]) CHECK(pair.one.end_of(id) == nullptr);
   CHECK(a.are(3) && b.are(3) && c.are(40) && d.are(40));
   CHECK_EQ(batches() - before, 2 * 3);
+}
+
+TEST("memory is registered between the operations before and after, and let go when what uses it has ended") {
+  const auto registrations = [] {
+    int now = 0;
+    const int so_far = extra<int(int*)>("softwareNcclRegistrations")(&now);
+    return std::pair(so_far, now);
+  };
+  const auto before = registrations();
+  {
+    Rank zero(0), one(1);
+    Floats a(0, 1), b(1, 2);
+    // One rank connects after all of its calls, the other one before them: still both call with the same registered.
+    const nccl::UniqueId id = NcclGroup::make_id();
+    one.group.connect(id, kLong);
+    const auto calls = [](Rank& rank, Floats& memory) {
+      std::vector<uint64_t> ids{rank.group.start(memory.all_reduce(), nullptr)};
+      const uint64_t registered = rank.group.register_buffer(memory.data(), kCount * sizeof(float));
+      ids.push_back(rank.group.start(memory.all_reduce(ReduceOp::Avg), nullptr));
+      ids.push_back(rank.group.deregister_buffer(registered));
+      ids.push_back(rank.group.start(memory.all_reduce(), nullptr));
+      ids.push_back(rank.group.deregister_buffer(registered));  // once more
+      return ids;
+    };
+    const auto of_zero = calls(zero, a);
+    zero.group.connect(id, kLong);
+    const auto of_one = calls(one, b);
+    for (const uint64_t each : of_zero) CHECK(zero.end_of(each) == nullptr);
+    for (const uint64_t each : of_one) CHECK(one.end_of(each) == nullptr);
+    CHECK(a.are(6) && b.are(6));
+    CHECK_EQ(registrations().first - before.first, 2);
+    CHECK_EQ(registrations().second, before.second);
+    // What is left is let go by close(), and by an abort.
+    zero.group.register_buffer(a.data(), kCount * sizeof(float));
+    const uint64_t left = one.group.register_buffer(b.data(), kCount * sizeof(float));
+    const uint64_t first = zero.group.start(a.all_reduce(), nullptr), second = one.group.start(b.all_reduce(), nullptr);
+    CHECK(zero.end_of(first) == nullptr && one.end_of(second) == nullptr);
+    CHECK_EQ(registrations().second, before.second + 2);
+    CHECK(zero.end_of(zero.group.close()) == nullptr);
+    CHECK_EQ(registrations().second, before.second + 1);
+    const uint64_t pending = one.group.start(b.all_reduce(), nullptr);
+    const uint64_t leaving = one.group.deregister_buffer(left);
+    one.group.abort("enough");
+    CHECK(one.end_of(pending) != nullptr);
+    CHECK(one.end_of(leaving) == nullptr);
+    CHECK_EQ(registrations().second, before.second);
+  }
+  // The software library notices memory that goes before its registration does, and ranks that differ.
+  {
+    Pair pair;
+    Floats a(0, 1), b(1, 2);
+    pair.zero.group.register_buffer(a.data(), kCount * sizeof(float));
+    const uint64_t first = pair.zero.group.start(a.all_reduce(), nullptr);
+    pair.one.group.start(b.all_reduce(), nullptr);
+    pair.zero.end_of(first);
+    const auto failure = pair.zero.end_of(pair.zero.group.start(a.all_reduce(), nullptr));
+    CHECK(failure != nullptr && failure->text.find("others have not") != std::string::npos);
+  }
+  {
+    Pair pair;
+    Floats a(0, 1), b(1, 2);
+    auto gone = std::make_unique<Floats>(0, 1);
+    pair.zero.group.register_buffer(gone->data(), kCount * sizeof(float));
+    const uint64_t first = pair.zero.group.start(a.all_reduce(), nullptr), second = pair.one.group.start(b.all_reduce(), nullptr);
+    CHECK(pair.zero.end_of(first) == nullptr && pair.one.end_of(second) == nullptr);
+    gone.reset();
+    const auto failure = pair.zero.end_of(pair.zero.group.start(a.all_reduce(), nullptr));
+    CHECK(failure != nullptr && failure->text.find("registered memory has been given back") != std::string::npos);
+  }
+  check_new_pair();
+}
+
+TEST("without the functions of NCCL 2.19 nothing is registered, and everything works") {
+  auto& library = const_cast<nccl::Library&>(nccl::library());
+  const auto known = std::exchange(library.ncclCommRegister, nullptr);
+  Pair pair;
+  Floats a(0, 1), b(1, 2);
+  const uint64_t registered = pair.zero.group.register_buffer(a.data(), kCount * sizeof(float));
+  const uint64_t first = pair.zero.group.start(a.all_reduce(), nullptr), second = pair.one.group.start(b.all_reduce(), nullptr);
+  CHECK(pair.zero.end_of(first) == nullptr && pair.one.end_of(second) == nullptr);
+  CHECK(pair.zero.end_of(pair.zero.group.deregister_buffer(registered)) == nullptr);
+  library.ncclCommRegister = known;
 }
 
 TEST("a rank that does not come is late at the deadline, after the host group had its chance to name it") {

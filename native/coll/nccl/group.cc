@@ -135,6 +135,22 @@ void NcclGroup::release() {
   wake_lane_.notify_one();
 }
 
+uint64_t NcclGroup::register_buffer(void* data, size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  const uint64_t id = next_id_++;
+  const bool can = library().ncclCommRegister != nullptr && library().ncclCommDeregister != nullptr;
+  if (can && !failure_ && bytes > 0) registrations_.add(id, data, bytes);
+  return id;
+}
+
+uint64_t NcclGroup::deregister_buffer(uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  const uint64_t leaving = next_id_++;
+  if (!registrations_.remove(id, leaving)) end(leaving, nullptr);
+  wake_lane_.notify_one();
+  return leaving;
+}
+
 Ended NcclGroup::run(coll::Op op, cuda::Stream caller) {
   const uint64_t id = start(op, caller);
   wait(id);

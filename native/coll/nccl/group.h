@@ -30,6 +30,7 @@
 #include "base/clock.h"
 #include "coll/failure.h"
 #include "coll/nccl/library.h"
+#include "coll/nccl/registrations.h"
 #include "coll/op.h"
 
 namespace ringwise::nccl {
@@ -62,6 +63,11 @@ class NcclGroup {
   /// What is started until `release` goes to NCCL as one group. Until then nothing may wait for it.
   void hold();
   void release();
+  /// Registers memory with NCCL for what is started from now on; returns an id. Every rank does so at the same place among its
+  /// operations. Nothing happens where the library cannot do that, or the group has failed.
+  uint64_t register_buffer(void* data, size_t bytes);
+  /// From now on nothing is started on it. Ends like an operation: then the memory is free.
+  uint64_t deregister_buffer(uint64_t id);
   /// Runs an operation to its end on the calling thread.
   Ended run(coll::Op op, cuda::Stream caller);
   /// Lets the caller's stream wait for the operation. Blocks only until NCCL has taken it.
@@ -95,6 +101,7 @@ class NcclGroup {
   bool poll();
   void launch();
   void settle_launched();
+  bool settle_deregistered();
   void watch();
   void suspect(const std::string& what);
   void give_up(coll::Failure failure);
@@ -128,6 +135,7 @@ class NcclGroup {
   uint64_t holding_ = 0;               // `together` of what is held
   uint64_t holds_ = 0;                 // so far
   std::deque<Entry> running_;          // in the order of the stream
+  Registrations registrations_;
   std::vector<cuda::Event> spare_;     // events
   std::vector<Ended> ended_;           // not taken yet
   bool has_news_ = false;              // notify_ is due

@@ -52,8 +52,10 @@ struct Config {
   X(ncclRedOpCreatePreMulSum, (int*, void*, int, int, Comm))                                         \
   X(ncclRedOpDestroy, (int, Comm))
 
-// The same, of 2.28 and newer: null where the library is older.
+// The same, of 2.19 (registration) and 2.28 (the rest) and newer: null where the library is older.
 #define RINGWISE_NCCL_NEWER_FUNCTIONS(X)                                              \
+  X(ncclCommRegister, (Comm, void*, size_t, void**))                                  \
+  X(ncclCommDeregister, (Comm, void*))                                                \
   X(ncclAlltoAll, (const void*, void*, size_t, int, Comm, cuda::Stream))              \
   X(ncclGather, (const void*, void*, size_t, int, int, Comm, cuda::Stream))           \
   X(ncclScatter, (const void*, void*, size_t, int, int, Comm, cuda::Stream))

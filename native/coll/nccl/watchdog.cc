@@ -66,6 +66,7 @@ bool NcclGroup::poll() {
   if (failure_) return false;
   const size_t before = queue_.size() + running_.size();
   const bool was_connected = is_connected_;
+  bool moved = false;
   try {
     if (const auto cause = cause_()) throw Failure(*cause);
     if (suspicion_) {
@@ -84,12 +85,13 @@ bool NcclGroup::poll() {
       spare_.insert(spare_.end(), {entry.ready, entry.done});
       end(entry.op.id, nullptr);
     }
+    moved = settle_deregistered();
   } catch (const Failure& failure) {
     give_up(failure);
   } catch (const std::exception& error) {
     suspect(error.what());
   }
-  return before != queue_.size() + running_.size() || was_connected != is_connected_ || failure_;
+  return moved || before != queue_.size() + running_.size() || was_connected != is_connected_ || failure_;
 }
 
 /// Throws what NCCL has noticed by itself, and what is late.
@@ -121,6 +123,10 @@ void NcclGroup::launch() {
   while (is_connected_ && !suspicion_ && launching_ == 0 && !queue_.empty()) {
     const uint64_t together = queue_.front().together;
     if (together != 0 && together == holding_) return;
+    if (registrations_.is_blocking(queue_.front().op.id)) return;
+    if (const int refusal = registrations_.register_before(queue_.front().op.id, comm_)) {
+      throw std::runtime_error("ncclCommRegister: " + text_of(refusal, comm_));
+    }
     size_t count = 1;
     while (together != 0 && count < queue_.size() && queue_[count].together == together) ++count;
     for (size_t i = 0; i < count; ++i) cuda::check(driver().cuStreamWaitEvent(stream_, queue_[i].ready, 0), "cuStreamWaitEvent");
@@ -144,6 +150,18 @@ void NcclGroup::settle_launched() {
     running_.push_back(entry);
     queue_.pop_front();
   }
+}
+
+/// Lets go of memory that nothing under way uses; true if it was any.
+bool NcclGroup::settle_deregistered() {
+  const auto& pending = running_.empty() ? queue_ : running_;
+  const uint64_t oldest = pending.empty() ? next_id_ : pending.front().op.id;
+  bool was_any = false;
+  while (const uint64_t id = registrations_.deregister_before(oldest, comm_)) {
+    end(id, nullptr);
+    was_any = true;
+  }
+  return was_any;
 }
 
 /// NCCL or the device has failed, which does not tell whose fault it was. The host group may know a moment later.
@@ -174,6 +192,7 @@ void NcclGroup::end_all(Lock& lock) {
   launching_ = 0;
   unique_id_.reset();
   if (connecting_id_ != 0) end(std::exchange(connecting_id_, 0), failure_);
+  for (const uint64_t id : registrations_.forget()) end(id, nullptr);
   for (auto* entries : {&running_, &queue_}) {
     for (const Entry& entry : *entries) {
       end(entry.op.id, failure_);
@@ -189,6 +208,7 @@ bool NcclGroup::leave(Lock& lock) {
   if (closing_id_ == 0 || connecting_id_ != 0 || !queue_.empty() || !running_.empty()) return false;
   if (const Comm comm = std::exchange(comm_, nullptr)) {
     is_connected_ = false;
+    registrations_.deregister_all(comm);
     lock.unlock();
     finalize(comm);
     lock.lock();

@@ -142,6 +142,7 @@ EXPORT cuMemFree_v2(unsigned long long address) {
   const std::lock_guard lock(mutex);
   const auto found = memory.find(address);
   if (found == memory.end()) return kInvalidValue;
+  given_back(reinterpret_cast<void*>(address), found->second.bytes);
   used[found->second.device] -= found->second.bytes;
   std::free(reinterpret_cast<void*>(address));
   memory.erase(found);

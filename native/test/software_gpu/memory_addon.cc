@@ -81,12 +81,23 @@ Napi::Value batches(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), count());
 }
 
+/// () => [how often this process has registered memory with NCCL, how many registrations there are]
+Napi::Value registrations(const Napi::CallbackInfo& info) {
+  const auto count = reinterpret_cast<int (*)(int*)>(ringwise::nccl::library().file.symbol("softwareNcclRegistrations"));
+  int now = 0;
+  auto both = Napi::Array::New(info.Env());
+  both.Set(0u, Napi::Number::New(info.Env(), count(&now)));
+  both.Set(1u, Napi::Number::New(info.Env(), now));
+  return both;
+}
+
 Napi::Object initialise(Napi::Env env, Napi::Object exports) {
   exports.Set("reserve", Napi::Function::New<reserve>(env, "reserve"));
   exports.Set("write", Napi::Function::New<write>(env, "write"));
   exports.Set("read", Napi::Function::New<read>(env, "read"));
   exports.Set("allocate", Napi::Function::New<allocate>(env, "allocate"));
   exports.Set("addressOf", Napi::Function::New<address_of>(env, "addressOf"));
+  exports.Set("registrations", Napi::Function::New<registrations>(env, "registrations"));
   exports.Set("batches", Napi::Function::New<batches>(env, "batches"));
   return exports;
 }

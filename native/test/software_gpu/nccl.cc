@@ -1,7 +1,8 @@
 // libnccl on the software device: the functions of coll/nccl/library.h among processes of one machine, for tests. As of the
 // real one: what is called in a group runs together; operations of a communicator run in the order of their stream; nothing
 // compares what the ranks call; a rank that has died shows as an asynchronous error, and what waits for it goes on waiting
-// until the communicator is aborted. Nothing here is fast. The functions at the end are for tests: what has been called,
+// until the communicator is aborted. Registered memory is as good as other memory here, but calls that not all ranks make with such
+// memory fail, and so does a communicator whose registered memory is given back. Nothing here is fast. The functions at the end are for tests: what has been called,
 // and what NCCL does on a bad day.
 //
 // Every two ranks of a communicator have a ring in memory that all have mapped: a file without a name that rank 0 holds
@@ -58,6 +59,15 @@ struct Config {
   int blocking;
 };
 
+struct Range {
+  const char* begin;
+  size_t bytes;
+  bool has(const void* data, size_t size) const {
+    const auto* const first = static_cast<const char*>(data);
+    return first >= begin && first + size <= begin + bytes;
+  }
+};
+
 struct Software {
   Shared* shared = nullptr;
   int rank = 0, size = 0;
@@ -65,6 +75,17 @@ struct Software {
   std::atomic<bool> is_aborted{false};
   std::string last_error;  // written before `state` becomes an error
   std::vector<double> factors;
+  std::mutex of_registered;
+  std::vector<std::unique_ptr<Range>> registered;
+
+  bool is_registered(const void* data, size_t size) {
+    const std::lock_guard lock(of_registered);
+    return std::any_of(registered.begin(), registered.end(), [&](const auto& range) { return range->has(data, size); });
+  }
+  void fail(const char* why) {
+    last_error = why;
+    state = kInternalError;
+  }
 
   bool has_lost_a_rank() const {
     for (int peer = 0; peer < size; ++peer) {
@@ -81,7 +102,7 @@ std::vector<Handle*>& all_handles() {
   static auto& all = *new std::vector<Handle*>;
   return all;
 }
-std::atomic<int> batches_so_far{0}, exchanges_so_far{0}, abort_takes_ms{0};
+std::atomic<int> batches_so_far{0}, exchanges_so_far{0}, abort_takes_ms{0}, registered_so_far{0}, registered_now{0};
 
 /// A piece on its way between this rank and another.
 struct Piece {
@@ -226,35 +247,42 @@ char* bytes(const void* data) { return static_cast<char*>(const_cast<void*>(data
 /// Reduces what all ranks give, in the order of the ranks, to `root`'s output.
 void add_reduction(Batch& batch, Software& comm, const void* input, void* output, size_t count, int type, int op, int root) {
   const size_t size = count * kBytes[type];
-  const double factor = op > 4 ? comm.factors[static_cast<size_t>(op - 5)] : 1;
   // Data is read when its turn on the stream comes, so whoever folds applies the factor; it is sent with the data.
+  struct Words {
+    double factor;
+    bool is_registered;
+  };
+  const Words words{op > 4 ? comm.factors[static_cast<size_t>(op - 5)] : 1, comm.is_registered(input, size)};
   if (comm.rank != root) {
-    auto told = std::make_shared<double>(factor);
-    batch.pieces.push_back({true, root, reinterpret_cast<char*>(told.get()), sizeof factor});
+    auto told = std::make_shared<Words>(words);
+    batch.pieces.push_back({true, root, reinterpret_cast<char*>(told.get()), sizeof words});
     batch.pieces.push_back({true, root, bytes(input), size});
     batch.ends.push_back([told] {});
     return;
   }
   struct Inputs {
     std::vector<std::vector<char>> data;
-    std::vector<double> factors;
+    std::vector<Words> words;
   };
   const auto inputs = std::make_shared<Inputs>();
   inputs->data.resize(static_cast<size_t>(comm.size));
-  inputs->factors.assign(static_cast<size_t>(comm.size), factor);
+  inputs->words.assign(static_cast<size_t>(comm.size), words);
   for (int peer = 0; peer < comm.size; ++peer) {
     const auto p = static_cast<size_t>(peer);
     inputs->data[p].resize(size);
     if (peer == root) continue;
-    batch.pieces.push_back({false, peer, reinterpret_cast<char*>(&inputs->factors[p]), sizeof factor});
+    batch.pieces.push_back({false, peer, reinterpret_cast<char*>(&inputs->words[p]), sizeof words});
     batch.pieces.push_back({false, peer, inputs->data[p].data(), size});
   }
-  batch.ends.push_back([inputs, input, output, count, type, op, size, own = static_cast<size_t>(root)] {
+  batch.ends.push_back([inputs, handle = batch.comm, input, output, count, type, op, size, own = static_cast<size_t>(root)] {
     if (size == 0) return;
+    for (const Words& one : inputs->words) {
+      if (one.is_registered != inputs->words[own].is_registered) handle->fail("some ranks have registered their memory, and others have not");
+    }
     std::memcpy(inputs->data[own].data(), input, size);
     const auto ranks = inputs->data.size();
     for (size_t p = 0; p < ranks; ++p) {
-      if (op > 4) scale(inputs->data[p].data(), count, type, inputs->factors[p]);
+      if (op > 4) scale(inputs->data[p].data(), count, type, inputs->words[p].factor);
       if (p > 0) fold(inputs->data[0].data(), inputs->data[p].data(), count, type, op);
     }
     if (op == 4) scale(inputs->data[0].data(), count, type, 1.0 / static_cast<double>(ranks));
@@ -269,6 +297,20 @@ void send_to_all(Batch& batch, Software& comm, const void* data, size_t size) {
 }
 
 }  // namespace
+
+void ringwise::software_gpu::given_back(const void* data, size_t bytes) {
+  const std::lock_guard lock(of_all);
+  for (Handle* const handle : all_handles()) {
+    if ((*handle)->is_aborted) continue;
+    const auto* const begin = static_cast<const char*>(data);
+    bool is_used = false;
+    {
+      const std::lock_guard lock_of_registered((*handle)->of_registered);
+      for (const auto& range : (*handle)->registered) is_used |= range->begin < begin + bytes && begin < range->begin + range->bytes;
+    }
+    if (is_used) (*handle)->fail("registered memory has been given back");
+  }
+}
 
 EXPORT ncclGetVersion(int* version) { return *version = 22809, kSuccess; }
 extern "C" __attribute__((visibility("default"))) const char* ncclGetErrorString(int result) {
@@ -322,7 +364,31 @@ EXPORT ncclCommFinalize(void* comm) {
 }
 EXPORT ncclCommAbort(void* comm) {
   std::this_thread::sleep_for(std::chrono::milliseconds(abort_takes_ms));
+  {
+    Software& here = **static_cast<Handle*>(comm);
+    const std::lock_guard lock(here.of_registered);
+    registered_now -= static_cast<int>(std::exchange(here.registered, {}).size());
+  }
   return (*static_cast<Handle*>(comm))->is_aborted = true, kSuccess;
+}
+EXPORT ncclCommRegister(void* comm, void* data, size_t size, void** registration) {
+  Software& here = **static_cast<Handle*>(comm);
+  if (here.state != kSuccess) return kInvalidUsage;
+  const std::lock_guard lock(here.of_registered);
+  here.registered.push_back(std::make_unique<Range>(Range{static_cast<char*>(data), size}));
+  registered_so_far++;
+  registered_now++;
+  return *registration = here.registered.back().get(), kSuccess;
+}
+EXPORT ncclCommDeregister(void* comm, void* registration) {
+  Software& here = **static_cast<Handle*>(comm);
+  const std::lock_guard lock(here.of_registered);
+  const auto is_it = [registration](const auto& range) { return range.get() == registration; };
+  const auto found = std::find_if(here.registered.begin(), here.registered.end(), is_it);
+  if (found == here.registered.end() || here.is_aborted) return kInvalidArgument;
+  here.registered.erase(found);
+  registered_now--;
+  return kSuccess;
 }
 EXPORT ncclCommDestroy(void* comm) { return (*static_cast<Handle*>(comm))->is_aborted = true, kSuccess; }
 
@@ -426,6 +492,8 @@ EXPORT softwareNcclExchanges() { return exchanges_so_far; }
 /// How many groups of calls this process has made; a call outside of one is a group of its own.
 EXPORT softwareNcclBatches() { return batches_so_far; }
 EXPORT softwareNcclAbortTakes(int milliseconds) { return abort_takes_ms = milliseconds; }
+/// How often memory has been registered in this process, and how much of it is still.
+EXPORT softwareNcclRegistrations(int* now) { return *now = registered_now, registered_so_far; }
 /// The network of all communicators of this process fails.
 EXPORT softwareNcclBreak() {
   const std::lock_guard lock(of_all);

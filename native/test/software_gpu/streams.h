@@ -58,4 +58,7 @@ int begin_capture(SoftwareStream* stream);
 int end_capture(SoftwareStream* stream, Graph** graph);
 int launch(const std::vector<Work>& nodes, SoftwareStream* stream);
 
+/// Memory of the device goes back: the software libnccl looks whether it is registered.
+void given_back(const void* data, size_t bytes);
+
 }  // namespace ringwise::software_gpu

@@ -192,6 +192,13 @@ export interface Backend {
    * typed array of the dtype: Uint16Array for float16 and bfloat16, Uint8Array for bool.
    */
   readonly alloc: (count: number, dtype: DType) => BufferView;
+  /**
+   * Memory of a device that collectives will be called on often and as a whole, until the function that it returns is
+   * called: the backend may make it known to the device's network once and for all. All ranks do both at the same places
+   * among their collectives. Until then, or until the group is left, the backend holds the memory. Left out where it makes
+   * no difference.
+   */
+  readonly register?: (buffer: BufferView) => () => void;
   /** The host backend's native group, for backends on top of it. */
   readonly native?: object;
   /** What this rank has called last, in order. A backend without it gets a record of its group's. */

@@ -14,6 +14,7 @@ import type {
   Settle,
   Supports,
 } from './backend.ts';
+import type { BufferView } from './buffer.ts';
 import { callSite, entering, inCallAt } from './call-site.ts';
 import { type Checked, faultOf } from './check.ts';
 import {
@@ -192,6 +193,10 @@ export class Calls implements Checked {
 
   flightRecord(): readonly FlightEntry[] {
     return this.#recorder?.entries() ?? this.#backend.flightRecord?.() ?? [];
+  }
+
+  register(buffer: BufferView): () => void {
+    return this.#backend.register?.(buffer) ?? (() => {});
   }
 
   alloc: Backend['alloc'] = (count, dtype) => this.#backend.alloc(count, dtype);

@@ -5,7 +5,7 @@
 // An argument error is reported before anything is sent, so it does not harm the group: the Sync form throws it,
 // the plain form returns a Work that rejects with it. Every other error poisons the group for good.
 import type { Backend, Supports } from './backend.ts';
-import type { ArrayOf, BufferLike } from './buffer.ts';
+import { type ArrayOf, asBuffer, type BufferLike } from './buffer.ts';
 import { Calls } from './calls.ts';
 import { type DType, dtypes } from './dtype.ts';
 import type { Via } from './env.ts';
@@ -360,6 +360,16 @@ export class Group {
     if (data === null) throw calls.error(memoryNotVisible(this.backend));
     const isPlain = dtype !== 'float16' && dtype !== 'bfloat16' && dtype !== 'bool';
     return (isPlain ? data : { data, dtype }) as Allocated<D>;
+  }
+
+  /**
+   * Says that collectives will be called on this memory often, each time on all of it: where it lies on a device, NCCL may
+   * then reach it without copies of its own. It has to be kept until the function that this returns has been called, which
+   * takes it back. Both are no collectives, but all ranks do them at the same places among theirs. Elsewhere it does nothing.
+   */
+  register(buffer: BufferLike): () => void {
+    this.#calls.checkOpen('register');
+    return this.#calls.register(asBuffer(buffer, 'register'));
   }
 
   /** Fails everything pending and later on all ranks with ERR_COLL_ABORTED, also in this rank's subgroups. */

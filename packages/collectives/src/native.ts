@@ -148,6 +148,10 @@ export interface NativeNcclGroup extends NativeLane {
   /** What is started until release() goes to NCCL as one group. Nothing may wait for it before. */
   readonly hold: () => void;
   readonly release: () => void;
+  /** Registers memory for what is started from now on; returns its number. */
+  readonly registerBuffer: (address: bigint, bytes: number) => number;
+  /** Of a number; returns an id that `settle` will be called with when the memory is free. */
+  readonly deregisterBuffer: (registration: number) => number;
   /** Ends everything on this rank; `code` as in NativeFailure. */
   readonly fail: (code: number, peers: readonly number[], text: string) => void;
 }

@@ -16,6 +16,7 @@ interface Addon {
   readonly write: (device: number, address: bigint, bytes: Uint8Array) => void;
   readonly read: (device: number, address: bigint, bytes: Uint8Array) => void;
   readonly batches: () => number;
+  readonly registrations: () => readonly [number, number];
 }
 let addon: Addon | null = null;
 
@@ -27,6 +28,9 @@ export function useDevice(): void {
 
 /** The groups of calls that the software NCCL has had from this process. */
 export const batches = (): number => addon!.batches();
+
+/** How often this process has registered memory with the software NCCL, and how many registrations there are. */
+export const registrations = (): readonly [number, number] => addon!.registrations();
 
 /** Memory of a device. */
 export interface DeviceMemory {

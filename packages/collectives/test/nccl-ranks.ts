@@ -2,7 +2,7 @@
 import { PrefixStore, TcpStore } from '@ringwise/store';
 import { bufferSymbol, type CollectiveError, type Group, init, registerBackend } from '../src/index.ts';
 import { loadNative, type NativeMemory } from '../src/native.ts';
-import { batches, onDevice, twinBackend, useDevice } from './device-twin.ts';
+import { batches, onDevice, registrations, twinBackend, useDevice } from './device-twin.ts';
 import { serve } from './serve.ts';
 
 /** For Pool. */
@@ -61,6 +61,31 @@ export async function lists(rank: number): Promise<unknown> {
   await group.close();
   const sums = [...reduced, ...copied].map((memory) => [...new Set(floats(memory))]);
   return { counts, sums };
+}
+
+/** Memory that is registered before the device is open and after; what is left when it is taken back, and at the end. */
+export async function registered(rank: number): Promise<unknown> {
+  useDevice();
+  const group = await init({ backend: 'auto' });
+  const [early, late, left] = [1, 2, 3].map((value) => onDevice(new Float32Array(5).fill(value), rank % 2));
+  const all = [early!, late!, left!];
+  const takeBack = group.register(carrying(early!));
+  const nothing = group.register(new Float32Array(5));
+  const counts = [registrations()[1]];
+  await group.allReduce(carrying(early!));
+  counts.push(registrations()[1]);
+  const takeBackToo = group.register(carrying(late!));
+  group.register(carrying(left!));
+  await group.allReduce(all.map(carrying));
+  counts.push(registrations()[1]);
+  const last = group.allReduce(carrying(late!));
+  for (const each of [takeBack, takeBack, takeBackToo, nothing]) each();
+  await group.allReduce(carrying(early!));
+  counts.push(registrations()[1]);
+  await last;
+  await group.close();
+  takeBackToo();
+  return { counts: [...counts, ...registrations()], sums: all.map((memory) => floats(memory)[0]) };
 }
 
 /** How many operations the host groups of this process are given from now on. */

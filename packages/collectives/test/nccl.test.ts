@@ -90,6 +90,11 @@ describe.skipIf(missing)(`nccl${missing && ` (skipped: ${missing})`}`, () => {
     },
   );
 
+  it.skipIf(isTestGpu)('registers memory with NCCL, and lets it go in the order of the calls', async () => {
+    for (const one of values(await withRanks(2, module, 'registered')))
+      expect(one).toEqual({ counts: [0, 1, 3, 1, 3, 0], sums: [8, 8, 6] });
+  });
+
   it('tells both sides that they disagree, and does not hang', async () => {
     for (const one of values(await withRanks(2, module, 'disagree'))) {
       expect(one).toMatchObject({ code: 'ERR_COLL_MISMATCH', peers: [0, 1] });

@@ -33,6 +33,7 @@ export class Bucket {
   readonly #hook: CommHook;
   readonly #memory: BucketMemory;
   readonly #members: readonly Member[];
+  readonly #deregister: () => void;
   /** Members that the running backward still owes. */
   #pending = 0;
   #works: Works | null = null;
@@ -50,6 +51,7 @@ export class Bucket {
     this.#group = group;
     this.#hook = hook;
     this.#memory = memoryFor(plan, params, group);
+    this.#deregister = group.register(this.#memory);
     this.#members = plan.slots.map(({ param, offset, count }) => {
       const memory = this.#memory.part(offset, count);
       return { param: params[param]!, memory, view: memory[bufferSymbol]() };
@@ -57,6 +59,11 @@ export class Bucket {
     for (const { param, view } of this.#members) param.bindGrad?.(view);
     this.contents = new Contents(index, index === plans.length - 1, this.#memory, this.#members);
     this.reset();
+  }
+
+  /** It will not be launched again. Idempotent. */
+  retire(): void {
+    this.#deregister();
   }
 
   /** Before the next backward. */

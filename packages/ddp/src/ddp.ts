@@ -124,9 +124,13 @@ export class DistributedDataParallel<M = unknown> {
     return gatherTrace(steps, this.group);
   }
 
-  /** Stops averaging. Gradients stay where they are. Not collective. Idempotent. */
+  /**
+   * Stops averaging. Gradients stay where they are. Not collective, but where NCCL works on the buckets all ranks do so
+   * between the same collectives. Idempotent.
+   */
   close(): void {
     this.#isClosed = true;
+    this.#reducer.close();
     for (const unsubscribe of this.#unsubscribe.splice(0)) unsubscribe();
   }
 

@@ -184,9 +184,15 @@ export class Reducer {
     if (this.#phase !== 'idle') throw unfinished(where, this.#group.rank);
   }
 
+  /** No bucket will be used again. */
+  close(): void {
+    for (const bucket of this.#buckets) bucket.retire();
+  }
+
   #build(): void {
     const { size } = this.#group;
     this.#places = [];
+    this.close();
     this.#buckets =
       size === 1
         ? []

@@ -1,5 +1,6 @@
 // What the ranks of device-ddp.test.ts run: networks whose parameters and gradients lie on CUDA devices, one device for
 // each rank or one GPU for all; and the same trainings in one process on the CPU, to compare with.
+import { createRequire } from 'node:module';
 import { bufferSymbol, type CollectiveError, type Group, init } from '@ringwise/collectives';
 import {
   assertInSync,
@@ -41,7 +42,7 @@ import {
   TransformerBlock,
 } from '@ringwise/tensor/nn';
 import { AdamW, SGD } from '@ringwise/tensor/optim';
-import { testDeviceOf, useTestDevice } from '@ringwise/testing';
+import { deviceMemoryAddon, isTestGpu, testDeviceOf, useTestDevice } from '@ringwise/testing';
 
 const steps = 6;
 const features = 20;
@@ -357,6 +358,13 @@ export async function trainCnn(rank: number, backend: string, counts: readonly n
   return stateOf(net);
 }
 
+/** How many buffers this process has registered with the software NCCL. */
+function registrations(): number {
+  if (isTestGpu) return 0;
+  const load = createRequire(import.meta.url);
+  return (load(deviceMemoryAddon) as { registrations: () => [number, number] }).registrations()[1];
+}
+
 /** Where gradients lie: on which device, and for each bucket where it would begin by the place of each of its gradients. */
 export async function whereGradients(rank: number, backend: string) {
   const [group, device] = await begin(rank, backend);
@@ -372,8 +380,12 @@ export async function whereGradients(rank: number, backend: string) {
     });
     return new Set(places).size;
   });
+  const registered = [registrations()];
+  model.close();
+  await group.allReduce(ones([1], { device })); // comes after that
+  registered.push(registrations());
   await group.close();
-  return { devices, beginnings, backend: group.backend };
+  return { devices, beginnings, backend: group.backend, registered };
 }
 
 /** What a hook that computes in JavaScript, and a step that is captured, are told. */

@@ -7,7 +7,7 @@
 import { allVerbs } from '../all-verbs.ts';
 import type { Backend, Broadcast, Operation, ReduceOp, Running, Settle } from '../backend.ts';
 import { allocHost, type BufferView, elementsOf } from '../buffer.ts';
-import type { DType } from '../dtype.ts';
+import { byteSize, type DType } from '../dtype.ts';
 import { CollectiveError, deviceNotSupported, systemFailure, verbNotSupported } from '../errors.ts';
 import { loadNative, type NativeNcclGroup } from '../native.ts';
 import { isReducible } from '../reduce-ops.ts';
@@ -23,6 +23,12 @@ interface Call {
   readonly decide: Decide[];
   /** Null until it is announced. */
   agreeing: Running | null;
+}
+
+interface Registered {
+  readonly buffer: BufferView;
+  /** The native group's; null where that does not know it. */
+  id: number | null;
 }
 
 /** ERR_COLL_SYSTEM where there is no device or no libnccl. It connects at the first operation on a device, there. */
@@ -70,6 +76,8 @@ class Nccl implements Backend {
   #together = 0;
   #isHolding = false;
   #call: Call | null = null;
+  /** Holds the memory. */
+  readonly #registered = new Set<Registered>();
 
   constructor(context: BackendContext, host: Backend, name: string) {
     this.name = name;
@@ -142,7 +150,33 @@ class Nccl implements Backend {
     await this.#agreement.decided();
     const native = this.#native;
     if (native !== null) await this.#lane.ended(native.close(), 'close').finally(() => native.destroy());
+    this.#registered.clear();
     await this.#host.close();
+  }
+
+  /** Before the device is open, what is registered waits for it. */
+  readonly register = (buffer: BufferView): (() => void) => {
+    if (buffer.device.kind !== 'cuda' || buffer.count === 0) return () => {};
+    const registered: Registered = { buffer, id: null };
+    this.#registered.add(registered);
+    if (this.#native !== null) this.#register(this.#native, registered);
+    return () => this.#deregister(registered);
+  };
+
+  #register(native: NativeNcclGroup, registered: Registered): void {
+    const { handle, count, dtype, device } = registered.buffer;
+    if (device.index !== this.#device) return;
+    registered.id = native.registerBuffer(handle!.address, count * byteSize(dtype));
+  }
+
+  /** What is under way may use the memory still. */
+  #deregister(registered: Registered): void {
+    const { id } = registered;
+    registered.id = null;
+    const forget = () => void this.#registered.delete(registered);
+    // A group that closes lets go of everything.
+    if (id === null || this.#closing !== undefined) forget();
+    else this.#lane.ended(this.#native!.deregisterBuffer(id), 'register').then(forget, forget);
   }
 
   /** A barrier waits for devices too, once there is one. */
@@ -183,6 +217,7 @@ class Nccl implements Backend {
     this.#native = native;
     this.#device = device;
     this.#startNative = lane.operate(native).start;
+    for (const registered of this.#registered) this.#register(native, registered);
     const id = allocHost(128, 'uint8');
     if (this.rank === 0) elementsOf(id).set(nccl.makeId());
     const share: Broadcast = { verb: 'broadcast', seq, timeoutMs, packing: 0, buffer: id, root: 0 };
