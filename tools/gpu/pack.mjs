@@ -72,7 +72,7 @@ const files = [
   'node_modules/tsx',
   ...store,
   ...packages.flatMap((path) => [`${path}/node_modules/@ringwise`, `${path}/dist`]),
-  ...['coll', 'tensor'].map((name) => `native/npm/${platform}/${name}.node`),
+  ...['coll.node', 'tensor.node', 'libringwise.so'].map((name) => `native/npm/${platform}/${name}`),
   ...software,
   ...cppTests,
 ].filter((path) => existsSync(join(root, path)));
