@@ -68,7 +68,7 @@ tensor() {
 collectives() {
   begin collectives 560
   tests 280 ddp ringwise test/device-ddp test/device-snapshot test/device-collectives
-  tests 560 nccl collectives test/nccl
+  tests 560 nccl collectives test/nccl test/join-nccl
 }
 
 timings() {

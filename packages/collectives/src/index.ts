@@ -33,6 +33,7 @@ export { type Allocated, Group, type GroupOptions } from './group.ts';
 export { fromBfloat16, fromFloat16, toBfloat16, toFloat16 } from './half.ts';
 export { init } from './init.ts';
 export type { InitOptions } from './init-plan.ts';
+export { type JoinNcclOptions, joinNccl } from './join-nccl.ts';
 export {
   type AllReduceOptions,
   type AllToAllOptions,

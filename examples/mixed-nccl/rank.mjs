@@ -1,0 +1,22 @@
+// Ranks from 1 on: all-reduce with a PyTorch process, in its own NCCL communicator.
+import { joinNccl } from '@ringwise/collectives';
+import { TcpStore } from '@ringwise/store';
+import { full } from '@ringwise/tensor';
+
+const { MASTER_ADDR: host, MASTER_PORT } = process.env;
+const [rank, size, local] = ['RANK', 'WORLD_SIZE', 'LOCAL_RANK'].map((name) => Number(process.env[name]));
+const store = await TcpStore.connect({ host, port: Number(MASTER_PORT), timeoutMs: 60_000 });
+// Where torch's rank 0 puts the id of its default group, at its first collective.
+const group = await joinNccl({ store, key: '0//cuda//0', rank, size, timeoutMs: 60_000 });
+
+const device = `cuda:${local}`;
+const x = full([1 << 20], rank + 1, { device });
+await group.allReduce(x);
+const expected = (size * (size + 1)) / 2;
+if (x.min().item() !== expected || x.max().item() !== expected) throw new Error(`the sum is ${x}`);
+const mean = full([1], rank, { device });
+await group.broadcast(mean, { root: size - 1 });
+if (mean.item() !== size - 1) throw new Error(`the last rank is ${mean}`);
+console.log(`rank ${rank} (Node) has the sum ${expected}`);
+await group.close();
+await store.close();

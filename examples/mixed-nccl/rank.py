@@ -1,0 +1,24 @@
+"""Rank 0: all-reduces with Node ranks by torch.distributed. The job's store brings NCCL's unique id to them."""
+
+import os
+from datetime import timedelta
+
+import torch
+from torch import distributed as dist
+
+rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+store = dist.TCPStore(
+    os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False, timeout=timedelta(seconds=60)
+)
+torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+# With a store, and not by env://: so the id is under 0//cuda//0 in it.
+dist.init_process_group("nccl", store=store, rank=rank, world_size=size)
+x = torch.full((1 << 20,), float(rank + 1), device="cuda")
+dist.all_reduce(x)
+expected = size * (size + 1) / 2
+assert bool((x == expected).all()), x
+mean = torch.tensor([float(rank)], device="cuda")
+dist.broadcast(mean, src=size - 1)
+assert mean.item() == size - 1, mean
+print(f"rank {rank} (Python) has the sum {expected:g}")
+dist.destroy_process_group()

@@ -1,0 +1,38 @@
+// One NCCL communicator with whoever else has its unique id, such as the ranks of a PyTorch job. NCCL is all that they have in
+// common: nobody compares what the ranks call, and who is missing has no name.
+import type { Store } from '@ringwise/store';
+import { CollectiveError } from './errors.ts';
+import { Group } from './group.ts';
+import { rankOutOfRange } from './init-errors.ts';
+
+export interface JoinNcclOptions {
+  /** Where all ranks find the unique id. It stays the caller's. */
+  readonly store: Store;
+  /**
+   * Under which key. PyTorch (2.13) has that of its default group under `0//cuda//0` in a store that init_process_group() was
+   * given, and under `default_pg/0//cuda//0` in the one that it opens itself.
+   */
+  readonly key: string;
+  readonly rank: number;
+  readonly size: number;
+  /** How long to wait for the id and for the others, and the default deadline of operations. Default: 300,000. */
+  readonly timeoutMs?: number;
+  /** For error messages. Default: 'nccl'. */
+  readonly name?: string;
+}
+
+/**
+ * Joins the communicator of the unique id that is found in a store, where rank 0 puts it. The group takes CUDA memory, and has
+ * the collectives that are one call of NCCL's: all ranks must call the same in the same order, or wait until the deadline.
+ * PyTorch's rank 0 makes the id at its first collective on a device, and all others wait for that.
+ */
+export async function joinNccl(options: JoinNcclOptions): Promise<Group> {
+  const { store, key, rank, size, timeoutMs = 300_000, name = 'nccl' } = options;
+  if (!Number.isInteger(size) || !Number.isInteger(rank) || rank < 0 || rank >= size)
+    throw new CollectiveError(rankOutOfRange(rank, size, 'joinNccl'), null);
+  const { joinedBackend } = await import('./backends/nccl-joined.ts');
+  return new Group(await joinedBackend({ store, key, rank, size, timeoutMs, group: name }), {
+    name,
+    timeoutMs,
+  });
+}
