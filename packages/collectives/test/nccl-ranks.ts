@@ -153,11 +153,15 @@ async function lossIn(group: Group, control: TcpStore, sync: boolean): Promise<C
 }
 
 /** One rank gives another length than the others, and nobody has looked ahead. */
-export async function disagree(rank: number): Promise<unknown> {
+export async function disagree(rank: number, sync: boolean): Promise<unknown> {
   useDevice();
   const group = await init({ backend: 'nccl', timeoutMs: 20_000 });
   const memory = onDevice(new Float32Array(rank === 1 ? 70_000 : 60_000), rank % 2);
-  const error = await group.allReduce(carrying(memory)).catch((error: unknown) => error);
+  const call = async () => {
+    if (sync) group.allReduceSync(carrying(memory));
+    else await group.allReduce(carrying(memory));
+  };
+  const error = await call().catch((error: unknown) => error);
   await group.close();
   const { code, peers, message } = error as CollectiveError;
   return { code, peers, message };

@@ -95,13 +95,16 @@ describe.skipIf(missing)(`nccl${missing && ` (skipped: ${missing})`}`, () => {
       expect(one).toEqual({ counts: [0, 1, 3, 1, 3, 0], sums: [8, 8, 6] });
   });
 
-  it('tells both sides that they disagree, and does not hang', async () => {
-    for (const one of values(await withRanks(2, module, 'disagree'))) {
-      expect(one).toMatchObject({ code: 'ERR_COLL_MISMATCH', peers: [0, 1] });
-      expect((one as { message: string }).message).toContain('rank 0 called allReduce sum 60000 × float32');
-      expect((one as { message: string }).message).toContain('rank 1 called allReduce sum 70000 × float32');
-    }
-  });
+  it.each([false, true])(
+    'tells both sides that they disagree, and does not hang (sync: %s)',
+    async (sync) => {
+      for (const one of values(await withRanks(2, module, 'disagree', { args: [sync] }))) {
+        expect(one).toMatchObject({ code: 'ERR_COLL_MISMATCH', peers: [0, 1] });
+        expect((one as { message: string }).message).toContain('rank 0 called allReduce sum 60000 × float32');
+        expect((one as { message: string }).message).toContain('rank 1 called allReduce sum 70000 × float32');
+      }
+    },
+  );
 
   it.each([3, 100])(
     'names the third of %i buffers where that is what ranks disagree about',

@@ -235,17 +235,24 @@ class Nccl implements Backend {
       this.#native?.hold();
     }
     const running = this.#startNative!(operation, settle) as Running;
-    this.#agree(operation, (error) => {
+    const call = this.#agree(operation, (error) => {
       if (error !== undefined) this.#native?.fail(codes.indexOf(error.code), error.peers, error.what);
     });
     const opened = () => {
       this.#opening?.wait();
       this.#agreement.catchUp();
-      return running;
     };
     return {
-      wait: () => opened().wait(),
-      fence: () => opened().fence?.(),
+      // Ranks that disagree wait for each other on the device, and a thread that is blocked there would not hear why.
+      wait: () => {
+        opened();
+        call.agreeing?.wait();
+        running.wait();
+      },
+      fence: () => {
+        opened();
+        running.fence?.();
+      },
       urge: () => running.urge?.(),
     };
   }
