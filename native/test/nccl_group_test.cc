@@ -215,25 +215,24 @@ TEST("memory is registered between the operations before and after, and let go w
   };
   const auto before = registrations();
   {
-    Rank zero(0), one(1);
+    Pair pair;
+    Rank &zero = pair.zero, &one = pair.one;
     Floats a(0, 1), b(1, 2);
-    // One rank connects after all of its calls, the other one before them: still both call with the same registered.
-    const nccl::UniqueId id = NcclGroup::make_id();
-    one.group.connect(id, kLong);
-    const auto calls = [](Rank& rank, Floats& memory) {
-      std::vector<uint64_t> ids{rank.group.start(memory.all_reduce(), nullptr)};
-      const uint64_t registered = rank.group.register_buffer(memory.data(), kCount * sizeof(float));
-      ids.push_back(rank.group.start(memory.all_reduce(ReduceOp::Avg), nullptr));
-      ids.push_back(rank.group.deregister_buffer(registered));
-      ids.push_back(rank.group.start(memory.all_reduce(), nullptr));
-      ids.push_back(rank.group.deregister_buffer(registered));  // once more
-      return ids;
-    };
-    const auto of_zero = calls(zero, a);
-    zero.group.connect(id, kLong);
-    const auto of_one = calls(one, b);
+    // One rank is ahead of its stream, the other one waits in between: still both call with the same registered.
+    zero.group.hold();
+    std::vector<uint64_t> of_zero{zero.group.start(a.all_reduce(), nullptr)};
+    const uint64_t at_zero = zero.group.register_buffer(a.data(), kCount * sizeof(float));
+    zero.group.release();
+    of_zero.push_back(zero.group.start(a.all_reduce(ReduceOp::Avg), nullptr));
+    of_zero.push_back(zero.group.deregister_buffer(at_zero));
+    of_zero.push_back(zero.group.start(a.all_reduce(), nullptr));
+    CHECK(one.end_of(one.group.start(b.all_reduce(), nullptr)) == nullptr);
+    const uint64_t at_one = one.group.register_buffer(b.data(), kCount * sizeof(float));
+    CHECK(one.end_of(one.group.start(b.all_reduce(ReduceOp::Avg), nullptr)) == nullptr);
+    CHECK(one.end_of(one.group.deregister_buffer(at_one)) == nullptr);
+    CHECK(one.end_of(one.group.deregister_buffer(at_one)) == nullptr);  // once more
+    CHECK(one.end_of(one.group.start(b.all_reduce(), nullptr)) == nullptr);
     for (const uint64_t each : of_zero) CHECK(zero.end_of(each) == nullptr);
-    for (const uint64_t each : of_one) CHECK(one.end_of(each) == nullptr);
     CHECK(a.are(6) && b.are(6));
     CHECK_EQ(registrations().first - before.first, 2);
     CHECK_EQ(registrations().second, before.second);

@@ -236,7 +236,7 @@ void NcclGroup::end(uint64_t id, std::shared_ptr<const Failure> failure) {
 }
 
 bool NcclGroup::has_ended(uint64_t id) const {
-  if (id == connecting_id_ || id == closing_id_) return false;
+  if (id == connecting_id_ || id == closing_id_ || registrations_.is_leaving(id)) return false;
   if (std::any_of(ended_.begin(), ended_.end(), [id](const Ended& one) { return one.id == id; })) return true;
   const auto is_it = [id](const Entry& entry) { return entry.op.id == id; };
   return std::none_of(queue_.begin(), queue_.end(), is_it) && std::none_of(running_.begin(), running_.end(), is_it);

@@ -18,6 +18,7 @@ class Registrations {
   void add(uint64_t id, void* data, size_t bytes) { all_.push_back({id, data, bytes}); }
   /// From the operations on that come after `leaving_id`. False where there is no such registration.
   bool remove(uint64_t id, uint64_t leaving_id);
+  bool is_leaving(uint64_t leaving_id) const;
   /// Whether operation `id` has to wait for a registration to be undone.
   bool is_blocking(uint64_t id) const;
   /// Does what comes before operation `id`; a result of NCCL.

@@ -318,6 +318,29 @@ describe('the first error', () => {
   });
 });
 
+describe('register', () => {
+  it('gives the backend memory once, and back when it is told', async () => {
+    const calls: string[] = [];
+    const register: Backend['register'] = ({ count }) => {
+      calls.push(`register ${count}`);
+      return () => calls.push(`deregister ${count}`);
+    };
+    const group = new Group({ ...solo(), register }, { name: 'g', timeoutMs: 1_000 });
+    const takeBack = group.register(f32(1, 2, 3));
+    expect(calls).toEqual(['register 3']);
+    takeBack();
+    expect(calls).toEqual(['register 3', 'deregister 3']);
+    expect(() => group.register([1] as never)).toThrow('register: cannot use');
+    await group.close();
+    expect(() => group.register(f32(1))).toThrow('register: the group is closed');
+  });
+
+  it('does nothing where the backend has no use for it', async () => {
+    await using group = new Group(solo(), { name: 'g', timeoutMs: 1_000 });
+    expect(group.register(f32(1))()).toBeUndefined();
+  });
+});
+
 describe('a deadline', () => {
   it('is the group’s, unless the call has its own', async () => {
     const [group] = loopback(2).map((backend) => new Group(backend, { name: 'g', timeoutMs: 30 })) as [Group];
