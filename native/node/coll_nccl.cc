@@ -22,7 +22,10 @@ class NcclGroup final : public LaneObject<NcclGroup, nccl::NcclGroup, nccl::Ende
                         InstanceMethod("fence", &NcclGroup::fence), InstanceMethod("urge", &NcclGroup::urge),
                         InstanceMethod("hold", &NcclGroup::hold), InstanceMethod("release", &NcclGroup::release),
                         InstanceMethod("registerBuffer", &NcclGroup::register_buffer),
-                        InstanceMethod("deregisterBuffer", &NcclGroup::deregister_buffer), InstanceMethod("fail", &NcclGroup::fail), InstanceMethod("abort", &NcclGroup::abort),
+                        InstanceMethod("deregisterBuffer", &NcclGroup::deregister_buffer),
+                        InstanceMethod("record", &NcclGroup::record), InstanceMethod("join", &NcclGroup::join),
+                        InstanceMethod("forget", &NcclGroup::forget), InstanceMethod("beginRun", &NcclGroup::begin_run),
+                        InstanceMethod("endRun", &NcclGroup::end_run), InstanceMethod("fail", &NcclGroup::fail), InstanceMethod("abort", &NcclGroup::abort),
                         InstanceMethod("close", &NcclGroup::close), InstanceMethod("destroy", &NcclGroup::destroy)});
   }
 
@@ -65,6 +68,42 @@ class NcclGroup final : public LaneObject<NcclGroup, nccl::NcclGroup, nccl::Ende
   void fence(const Napi::CallbackInfo& info) {
     group(info.Env()).fence(static_cast<uint64_t>(info[0].ToNumber().Int64Value()));
     settle_ended(info.Env());
+  }
+
+  /// The stream of the operation's memory is being recorded into a graph.
+  Napi::Value record(const Napi::CallbackInfo& info) {
+    Counts counts;
+    const uint64_t id = group(info.Env()).record(read_op(info, counts), caller());
+    return started(info.Env(), id, std::move(counts));
+  }
+
+  /// (id): has settled everything that ended until then when it returns.
+  void join(const Napi::CallbackInfo& info) {
+    group(info.Env()).join(static_cast<uint64_t>(info[0].ToNumber().Int64Value()));
+    settle_ended(info.Env());
+  }
+
+  /// (id): the same.
+  void forget(const Napi::CallbackInfo& info) {
+    group(info.Env()).forget(static_cast<uint64_t>(info[0].ToNumber().Int64Value()));
+    settle_ended(info.Env());
+  }
+
+  static cuda::Stream stream_of(const Napi::Value& value) {
+    bool is_exact = false;
+    return reinterpret_cast<cuda::Stream>(static_cast<uintptr_t>(value.As<Napi::BigInt>().Uint64Value(&is_exact)));
+  }
+
+  /// (stream) => the failure, or null
+  Napi::Value begin_run(const Napi::CallbackInfo& info) {
+    return {info.Env(), to_js(info.Env(), group(info.Env()).begin_run(stream_of(info[0])))};
+  }
+
+  /// (stream, timeoutMs) => id
+  Napi::Value end_run(const Napi::CallbackInfo& info) {
+    coll::Op op;
+    op.timeout_ns = info[1].ToNumber().Int64Value() * kMillisecond;
+    return expect(info.Env(), group(info.Env()).end_run(op, stream_of(info[0])));
   }
 
   void hold(const Napi::CallbackInfo& info) { group(info.Env()).hold(); }

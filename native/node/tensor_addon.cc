@@ -106,11 +106,12 @@ class TensorAddon final : public Napi::Addon<TensorAddon> {
     });
   }
 
-  /// (handle) → where the memory begins
+  /// (handle) → where the memory begins, for others, whose work with it is on the calling thread's stream
   Napi::Value address(const Napi::CallbackInfo& info) {
     return guarded(info, [&] {
       const Block* block = state_.blocks.find(info[0].As<Napi::Number>().Int32Value());
       if (!block) throw std::invalid_argument("address: this memory has been freed. This is a bug in @ringwise/tensor.");
+      if (block->device >= 0) tensor::cuda::touch(*block);
       return Napi::BigInt::New(info.Env(), static_cast<uint64_t>(reinterpret_cast<uintptr_t>(block->data))).As<Napi::Value>();
     });
   }

@@ -54,6 +54,14 @@ Napi::Value call(const Napi::CallbackInfo& info) {
   });
 }
 
+/// (step) → the CUstream that is recorded
+Napi::Value stream(const Napi::CallbackInfo& info) {
+  return guarded(info, [&] {
+    const auto address = reinterpret_cast<uintptr_t>(step_of(info).stream());
+    return Napi::BigInt::New(info.Env(), static_cast<uint64_t>(address)).As<Napi::Value>();
+  });
+}
+
 /// (step, numbers) → where they lie
 Napi::Value put(const Napi::CallbackInfo& info) {
   return guarded(info, [&] {
@@ -95,6 +103,8 @@ void define_steps(Napi::Env env, Napi::Object exports, TensorState* state) {
   define("cudaStepAbort", &call<&CapturedStep::abort>);
   define("cudaStepRewind", &call<&CapturedStep::rewind>);
   define("cudaStepLaunch", &call<&CapturedStep::launch>);
+  define("cudaStepDrop", &call<&CapturedStep::drop>);
+  define("cudaStepStream", &stream);
   define("cudaStepPut", &put);
   define("cudaStepPutOptimizer", &put_optimizer);
 }

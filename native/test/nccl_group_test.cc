@@ -387,6 +387,122 @@ TEST("there is no such device") {
 
 }  // namespace
 
+/// A stream of a device, and a graph that is recorded on it.
+class Recorder {
+ public:
+  explicit Recorder(int device) {
+    cuda::check(cuda::driver().cuDevicePrimaryCtxRetain(&context_, device), "cuDevicePrimaryCtxRetain");
+    cuda::check(cuda::driver().cuCtxSetCurrent(context_), "cuCtxSetCurrent");
+    cuda::check(cuda::driver().cuStreamCreate(&stream, cuda::kStreamNonBlocking), "cuStreamCreate");
+    cuda::check(cuda::driver().cuStreamBeginCapture_v2(stream, cuda::kCaptureRelaxed), "cuStreamBeginCapture");
+  }
+  ~Recorder() {
+    drop();
+    cuda::driver().cuStreamDestroy_v2(stream);
+  }
+  Recorder(const Recorder&) = delete;
+
+  /// Of the driver.
+  int end() {
+    cuda::Graph graph = nullptr;
+    const int status = cuda::driver().cuStreamEndCapture(stream, &graph);
+    if (status != cuda::kSuccess) return status;
+    cuda::check(cuda::driver().cuGraphInstantiateWithFlags(&executable_, graph, 0), "cuGraphInstantiate");
+    cuda::check(cuda::driver().cuGraphDestroy(graph), "cuGraphDestroy");
+    return status;
+  }
+  void copy(Floats& to, Floats& from) {
+    const auto address = [](Floats& floats) { return reinterpret_cast<cuda::DevicePointer>(floats.data()); };
+    cuda::check(cuda::driver().cuCtxSetCurrent(context_), "cuCtxSetCurrent");
+    cuda::check(cuda::driver().cuMemcpyDtoDAsync_v2(address(to), address(from), kCount * sizeof(float), stream), "cuMemcpyDtoDAsync");
+  }
+  uint64_t run(NcclGroup& group, int64_t timeout_ns = kLong) {
+    Op op;
+    op.timeout_ns = timeout_ns;
+    CHECK(group.begin_run(stream) == nullptr);
+    cuda::check(cuda::driver().cuGraphLaunch(executable_, stream), "cuGraphLaunch");
+    return group.end_run(op, stream);
+  }
+  void drop() {
+    if (executable_) cuda::driver().cuGraphExecDestroy(executable_);
+    executable_ = nullptr;
+  }
+
+  cuda::Stream stream = nullptr;
+
+ private:
+  cuda::Context context_ = nullptr;
+  cuda::GraphExec executable_ = nullptr;
+};
+
+TEST("operations are part of a graph: every run is one, in order with the others, and waits where it was told to") {
+  Pair pair;
+  Floats a(0, 1), b(1, 2), after(0, 0), other(1, 0);
+  Recorder first(0), second(1);
+  for (Recorder* each : {&first, &second}) {
+    Rank& rank = each == &first ? pair.zero : pair.one;
+    Floats& own = each == &first ? a : b;
+    const uint64_t sum = rank.group.record(own.all_reduce(), each->stream);
+    const uint64_t largest = rank.group.record(own.all_reduce(ReduceOp::Max), each->stream);
+    rank.group.join(sum);
+    rank.group.join(largest);
+    each->copy(each == &first ? after : other, own);
+    CHECK_EQ(each->end(), cuda::kSuccess);
+    CHECK(rank.end_of(sum) == nullptr && rank.end_of(largest) == nullptr);
+  }
+  CHECK(a.are(1) && b.are(2));  // nothing has run
+  uint64_t ends[2] = {};
+  for (int i = 0; i < 2; ++i) {
+    ends[0] = first.run(pair.zero.group);
+    ends[1] = second.run(pair.one.group);
+  }
+  const uint64_t zeros = pair.zero.group.start(a.all_reduce(), nullptr), ones = pair.one.group.start(b.all_reduce(), nullptr);
+  CHECK(pair.zero.end_of(ends[0]) == nullptr && pair.one.end_of(ends[1]) == nullptr);
+  CHECK(after.are(6) && other.are(6));
+  CHECK(pair.zero.end_of(zeros) == nullptr && pair.one.end_of(ones) == nullptr);
+  CHECK(a.are(12) && b.are(12));
+  // NCCL's goodbye is over once the graphs have gone.
+  first.drop();
+  second.drop();
+  const uint64_t bye = pair.zero.group.close(), bye_too = pair.one.group.close();
+  CHECK(pair.zero.end_of(bye) == nullptr && pair.one.end_of(bye_too) == nullptr);
+}
+
+TEST("what nobody joins spoils the graph, and what is given up does no harm") {
+  Pair pair;
+  Floats a(0, 1), b(1, 2);
+  for (const bool is_given_up : {false, true}) {
+    Recorder graph(0);
+    const uint64_t id = pair.zero.group.record(a.all_reduce(), graph.stream);
+    if (is_given_up) pair.zero.group.forget(id);
+    CHECK_EQ(graph.end(), 904);  // CUDA_ERROR_STREAM_CAPTURE_UNJOINED
+    if (!is_given_up) pair.zero.group.forget(id);
+    CHECK(pair.zero.end_of(id) == nullptr);
+  }
+  const uint64_t first = pair.zero.group.start(a.all_reduce(), nullptr), second = pair.one.group.start(b.all_reduce(), nullptr);
+  CHECK(pair.zero.end_of(first) == nullptr && pair.one.end_of(second) == nullptr);
+  CHECK(a.are(3) && b.are(3));
+}
+
+TEST("a run that a rank does not come to is late, and everything ends although the graph lives on") {
+  {
+    Floats a(0, 1), b(0, 1);
+    Recorder graph(0);
+    Pair pair;
+    pair.zero.group.join(pair.zero.group.record(a.all_reduce(), graph.stream));
+    CHECK_EQ(graph.end(), cuda::kSuccess);
+    const int64_t begin = now_ns();
+    const uint64_t late = graph.run(pair.zero.group, 100 * kMillisecond), behind = pair.zero.group.start(b.all_reduce(), nullptr);
+    const auto failure = pair.zero.end_of(late);
+    CHECK(failure != nullptr && failure->code == FailureCode::Timeout);
+    CHECK(pair.zero.end_of(behind) == failure);
+    CHECK(since_ms(begin) < 5'000);
+    CHECK(pair.zero.group.begin_run(graph.stream) == failure);
+    CHECK(pair.zero.end_of(pair.zero.group.close()) == nullptr);
+  }
+  check_new_pair();
+}
+
 int main() {
   setenv("RINGWISE_LIBCUDA", RINGWISE_SOFTWARE_NCCL, 1);
   setenv("RINGWISE_LIBNCCL", RINGWISE_SOFTWARE_NCCL, 1);

@@ -19,22 +19,15 @@ constexpr auto kPause = std::chrono::microseconds(50);  // of a thread that wait
 
 }  // namespace
 
-class NcclGroup::Entered {
- public:
-  explicit Entered(const NcclGroup& group) {
-    driver().cuCtxGetCurrent(&before_);
-    if (before_ != group.context_) cuda::check(driver().cuCtxSetCurrent(group.context_), "cuCtxSetCurrent");
-    is_other_ = before_ != group.context_;
-  }
-  ~Entered() {
-    if (is_other_) driver().cuCtxSetCurrent(before_);
-  }
-  Entered(const Entered&) = delete;
+NcclGroup::Entered::Entered(const NcclGroup& group) {
+  driver().cuCtxGetCurrent(&before_);
+  if (before_ != group.context_) cuda::check(driver().cuCtxSetCurrent(group.context_), "cuCtxSetCurrent");
+  is_other_ = before_ != group.context_;
+}
 
- private:
-  cuda::Context before_ = nullptr;
-  bool is_other_ = false;
-};
+NcclGroup::Entered::~Entered() {
+  if (is_other_) driver().cuCtxSetCurrent(before_);
+}
 
 NcclGroup::NcclGroup(int rank, int size, int device, std::function<std::shared_ptr<const Failure>()> cause, std::function<void()> notify)
     : rank_(rank), size_(size), cause_(std::move(cause)), notify_(std::move(notify)) {
@@ -57,7 +50,8 @@ NcclGroup::~NcclGroup() {
   wake_lane_.notify_one();
   if (lane_.joinable()) lane_.join();
   const Entered entered(*this);
-  if (comm_ != nullptr) library().ncclCommAbort(comm_);
+  if (comm_ != nullptr) let_go(comm_, library().ncclCommAbort, ends_of_running());
+  for (const Recorded& each : open_) spare_.push_back(each.done);
   for (auto* entries : {&queue_, &running_}) {
     for (const Entry& entry : *entries) spare_.insert(spare_.end(), {entry.ready, entry.done});
   }
@@ -65,6 +59,7 @@ NcclGroup::~NcclGroup() {
     if (event != nullptr) driver().cuEventDestroy_v2(event);
   }
   driver().cuStreamDestroy_v2(stream_);
+  driver().cuStreamDestroy_v2(recorded_);
 }
 
 UniqueId NcclGroup::make_id() {

@@ -10,6 +10,10 @@
 // NCCL noted last before it aborts the communicator, which frees the device. Operations end after that: until then, kernels
 // may use their memory.
 //
+// Operations on a stream that is recorded into a graph become part of that (recorded.cc). They have no end that could be
+// looked for: each run of the graph has, and is watched as an operation is. NCCL keeps what graphs have of a communicator, and
+// waits for their owner to destroy them when it aborts one; the lane does not.
+//
 // Threads. The owner's thread calls every public function; the lane is this class's own. All state is under `mutex_`. What
 // may take NCCL long, to make, leave and abort a communicator, the lane does without it, so that the owner never waits
 // for that. Nothing here knows Node; `notify` is called without the mutex.
@@ -72,6 +76,19 @@ class NcclGroup {
   Ended run(coll::Op op, cuda::Stream caller);
   /// Lets the caller's stream wait for the operation. Blocks only until NCCL has taken it.
   void fence(uint64_t id);
+  /// Makes an operation part of the graph that `caller` is being recorded into: after what that has been given by now, and
+  /// beside what it is given until `join`. Blocks until NCCL has taken it. Ends at `join`, or with the group's failure at once.
+  uint64_t record(coll::Op op, cuda::Stream caller);
+  /// What the stream is recorded to do from now on comes after the operation.
+  void join(uint64_t id);
+  /// The recording has been given up.
+  void forget(uint64_t id);
+  /// What the stream is given next, a graph with recorded operations, comes after all operations until now. Returns why the
+  /// group has failed, or null.
+  std::shared_ptr<const coll::Failure> begin_run(cuda::Stream stream);
+  /// The graph has been given to the stream. Ends when it has run, by `op`'s deadline. All later operations come after it.
+  uint64_t end_run(coll::Op op, cuda::Stream stream);
+
   /// Blocks until what has this id has ended. Its `Ended` is still to be taken.
   void wait(uint64_t id);
   /// Somebody waits for what has been started, but not in `wait`.
@@ -91,8 +108,23 @@ class NcclGroup {
     cuda::Event done;
     uint64_t together;  // the same for what was held together; 0: alone
   };
+  /// An operation of a graph that is being recorded and does not wait for it yet.
+  struct Recorded {
+    uint64_t id;
+    cuda::Stream caller;
+    cuda::Event done;
+  };
   /// The context that a thread works in, put back at the end: the thread has other work on other devices.
-  class Entered;
+  class Entered {
+   public:
+    explicit Entered(const NcclGroup& group);
+    ~Entered();
+    Entered(const Entered&) = delete;
+
+   private:
+    cuda::Context before_ = nullptr;
+    bool is_other_ = false;
+  };
 
   using Lock = std::unique_lock<std::mutex>;
 
@@ -108,6 +140,9 @@ class NcclGroup {
   void end_all(Lock& lock);
   bool leave(Lock& lock);
   void finalize(Comm comm);
+  void let_go(Comm comm, int (*by)(Comm), const std::vector<cuda::Event>& pending);
+  std::vector<cuda::Event> ends_of_running() const;
+  cuda::Event drop_recorded(uint64_t id);
   cuda::Event take_event();
   void record(cuda::Event event, cuda::Stream stream);
   void end(uint64_t id, std::shared_ptr<const coll::Failure> failure);
@@ -121,7 +156,8 @@ class NcclGroup {
   const std::function<std::shared_ptr<const coll::Failure>()> cause_;
   const std::function<void()> notify_;
   cuda::Context context_ = nullptr;
-  cuda::Stream stream_ = nullptr;  // the group's own
+  cuda::Stream stream_ = nullptr;    // the group's own
+  cuda::Stream recorded_ = nullptr;  // the same in graphs; nothing ever runs there
 
   std::mutex mutex_;
   std::condition_variable wake_lane_;
@@ -137,6 +173,8 @@ class NcclGroup {
   std::deque<Entry> running_;          // in the order of the stream
   Registrations registrations_;
   std::vector<cuda::Event> spare_;     // events
+  std::vector<Recorded> open_;         // not joined yet
+  bool has_recorded_ = false;          // graphs may have something of comm_
   std::vector<Ended> ended_;           // not taken yet
   bool has_news_ = false;              // notify_ is due
   std::optional<coll::Failure> suspicion_;  // a failure of NCCL's, until the host group tells whose fault it was

@@ -82,7 +82,8 @@ bool NcclGroup::poll() {
       cuda::check(status, "cuEventQuery");
       const Entry entry = running_.front();
       running_.pop_front();
-      spare_.insert(spare_.end(), {entry.ready, entry.done});
+      if (entry.ready != nullptr) spare_.push_back(entry.ready);
+      spare_.push_back(entry.done);
       end(entry.op.id, nullptr);
     }
     moved = settle_deregistered();
@@ -184,8 +185,9 @@ void NcclGroup::give_up(Failure failure) {
 /// may take its time, so the mutex is free meanwhile.
 void NcclGroup::end_all(Lock& lock) {
   if (const Comm comm = std::exchange(comm_, nullptr)) {
+    const std::vector<cuda::Event> pending = ends_of_running();
     lock.unlock();
-    library().ncclCommAbort(comm);
+    let_go(comm, library().ncclCommAbort, pending);
     lock.lock();
   }
   has_ended_all_ = true;
@@ -196,7 +198,7 @@ void NcclGroup::end_all(Lock& lock) {
   for (auto* entries : {&running_, &queue_}) {
     for (const Entry& entry : *entries) {
       end(entry.op.id, failure_);
-      spare_.push_back(entry.ready);
+      if (entry.ready != nullptr) spare_.push_back(entry.ready);
       if (entry.done != nullptr) spare_.push_back(entry.done);
     }
     entries->clear();
@@ -225,8 +227,7 @@ void NcclGroup::finalize(Comm comm) {
     std::this_thread::yield();
     library().ncclCommGetAsyncError(comm, &state);
   }
-  if (state == kSuccess) library().ncclCommDestroy(comm);
-  else library().ncclCommAbort(comm);
+  let_go(comm, state == kSuccess ? library().ncclCommDestroy : library().ncclCommAbort, {});
 }
 
 }  // namespace ringwise::nccl

@@ -18,7 +18,7 @@ CapturedStep::CapturedStep(Device& device)
 
 CapturedStep::~CapturedStep() {
   // Runs that are under way end first: the driver keeps their graph, and waits for them before it takes memory back.
-  if (graph_) driver().cuGraphExecDestroy(graph_);
+  drop();
   driver().cuStreamDestroy_v2(stream_);
   memory_->free(live_);
 }
@@ -69,7 +69,12 @@ size_t CapturedStep::put(const double* values, size_t count) {
   return first;
 }
 
+void CapturedStep::drop() {
+  if (const GraphExec graph = std::exchange(graph_, nullptr)) driver().cuGraphExecDestroy(graph);
+}
+
 void CapturedStep::launch() {
+  if (!graph_) throw std::runtime_error("compile: what was captured has been dropped.");
   const WorkStream on = device_.work_stream();
   for (const auto& [_, piece] : held_) static_cast<Piece*>(piece.get())->used_on(on.number);
   device_.start_upload(live_, numbers_.data(), next_ * sizeof(double));

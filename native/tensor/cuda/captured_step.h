@@ -36,6 +36,10 @@ class CapturedStep {
   const double* address(size_t position) const { return live_ + position; }
   /// Starts a run on the calling thread's stream, and returns at once.
   void launch();
+  /// Destroys the graph, for those who have to see it go; the memory stays. There are no more runs.
+  void drop();
+  /// What is recorded by others goes there, too.
+  Stream stream() const { return stream_; }
 
   const std::shared_ptr<CachingAllocator>& memory() const { return memory_; }
   /// Keeps memory as long as the step.

@@ -174,10 +174,7 @@ EXPORT cuStreamDestroy_v2(SoftwareStream* stream) { return destroy_stream(stream
 EXPORT cuStreamSynchronize(SoftwareStream* stream) { return synchronize(stream); }
 EXPORT cuStreamWaitEvent(SoftwareStream* stream, SoftwareEvent* event, unsigned) { return wait(stream, event); }
 EXPORT cuEventCreate(SoftwareEvent** event, unsigned) { return *event = new SoftwareEvent, kSuccess; }
-EXPORT cuEventDestroy_v2(SoftwareEvent* event) {
-  synchronize(event);  // its record may still be waiting for its turn
-  return delete event, kSuccess;
-}
+EXPORT cuEventDestroy_v2(SoftwareEvent* event) { return destroy(event), kSuccess; }
 EXPORT cuEventRecord(SoftwareEvent* event, SoftwareStream* stream) { return record(event, stream); }
 EXPORT cuEventSynchronize(SoftwareEvent* event) { return synchronize(event); }
 EXPORT cuEventQuery(SoftwareEvent* event) { return query(event); }
@@ -190,12 +187,12 @@ EXPORT cuLaunchHostFunc(SoftwareStream* stream, void (*function)(void*), void* d
 
 EXPORT cuStreamBeginCapture_v2(SoftwareStream* stream, int) { return begin_capture(stream); }
 EXPORT cuStreamEndCapture(SoftwareStream* stream, Graph** graph) { return end_capture(stream, graph); }
-EXPORT cuGraphInstantiateWithFlags(std::vector<Work>** executable, Graph* graph, unsigned long long) {
-  return *executable = new std::vector<Work>(graph->nodes), kSuccess;
+EXPORT cuGraphInstantiateWithFlags(ExecutableGraph** executable, Graph* graph, unsigned long long) {
+  return *executable = instantiate(*graph), kSuccess;
 }
 EXPORT cuGraphDestroy(Graph* graph) { return delete graph, kSuccess; }
-EXPORT cuGraphLaunch(const std::vector<Work>* executable, SoftwareStream* stream) { return launch(*executable, stream); }
-EXPORT cuGraphExecDestroy(std::vector<Work>* executable) { return delete executable, kSuccess; }
+EXPORT cuGraphLaunch(const ExecutableGraph* executable, SoftwareStream* stream) { return launch(*executable, stream); }
+EXPORT cuGraphExecDestroy(ExecutableGraph* executable) { return delete executable, kSuccess; }
 
 EXPORT cuLibraryLoadData(void** library, const void* image, int*, void**, unsigned, int*, void**, unsigned) {
   return *library = const_cast<void*>(image), kSuccess;

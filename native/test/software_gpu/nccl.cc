@@ -2,7 +2,9 @@
 // real one: what is called in a group runs together; operations of a communicator run in the order of their stream; nothing
 // compares what the ranks call; a rank that has died shows as an asynchronous error, and what waits for it goes on waiting
 // until the communicator is aborted. Registered memory is as good as other memory here, but calls that not all ranks make with such
-// memory fail, and so does a communicator whose registered memory is given back. Nothing here is fast. The functions at the end are for tests: what has been called,
+// memory fail, and so does a communicator whose registered memory is given back. Calls become part of a graph that their stream is
+// recorded into, and a communicator only goes when the last such graph has gone, which destroying and aborting it wait for.
+// Nothing here is fast. The functions at the end are for tests: what has been called,
 // and what NCCL does on a bad day.
 //
 // Every two ranks of a communicator have a ring in memory that all have mapped: a file without a name that rank 0 holds
@@ -75,6 +77,7 @@ struct Software {
   std::atomic<bool> is_aborted{false};
   std::string last_error;  // written before `state` becomes an error
   std::vector<double> factors;
+  std::atomic<int> graphs{0};  // pieces of graphs that are of this communicator
   std::mutex of_registered;
   std::vector<std::unique_ptr<Range>> registered;
 
@@ -148,20 +151,44 @@ bool advance(Batch& batch) {
   return is_done;
 }
 
-int start(const std::shared_ptr<Batch>& batch) {
-  return submit(batch->stream, [batch, asked = 0]() mutable {
-    Software& comm = *batch->comm;
-    if (comm.is_aborted) return 0;
-    if (!advance(*batch)) {
-      if (++asked % 64 == 0 && comm.state == kSuccess && comm.has_lost_a_rank()) {
-        comm.last_error = "a process of the communicator has ended";
-        comm.state = kRemoteError;
-      }
-      return kAgain;
+/// One look at a batch, by the stream whose turn it is.
+int turn(Batch& batch, int& asked) {
+  Software& comm = *batch.comm;
+  if (comm.is_aborted) return 0;
+  if (!advance(batch)) {
+    if (++asked % 64 == 0 && comm.state == kSuccess && comm.has_lost_a_rank()) {
+      comm.last_error = "a process of the communicator has ended";
+      comm.state = kRemoteError;
     }
-    for (const auto& end : batch->ends) end();
-    return 0;
+    return kAgain;
+  }
+  for (const auto& end : batch.ends) end();
+  return 0;
+}
+
+/// What a graph, and a run of it that has not ended, hold of a communicator.
+struct Held {
+  explicit Held(Handle of) : comm(std::move(of)) { comm->graphs++; }
+  ~Held() { comm->graphs--; }
+  Held(const Held&) = delete;
+  Handle comm;
+};
+
+int start(const std::shared_ptr<Batch>& batch) {
+  if (!is_recorded(batch->stream)) {
+    return submit(batch->stream, [batch, asked = 0]() mutable { return turn(*batch, asked); });
+  }
+  // Every run is a copy of this, which begins anew.
+  return submit(batch->stream, [batch, held = std::make_shared<Held>(batch->comm), own = std::shared_ptr<Batch>(), asked = 0]() mutable {
+    if (!own) own = std::make_shared<Batch>(*batch);
+    return turn(*own, asked);
   });
+}
+
+/// Ends what waits, and then waits until no graph has any of it.
+void end(Software& comm) {
+  comm.is_aborted = true;
+  for (; comm.graphs > 0; std::this_thread::sleep_for(std::chrono::milliseconds(1))) advance_all();
 }
 
 thread_local int depth = 0;
@@ -369,7 +396,7 @@ EXPORT ncclCommAbort(void* comm) {
     const std::lock_guard lock(here.of_registered);
     registered_now -= static_cast<int>(std::exchange(here.registered, {}).size());
   }
-  return (*static_cast<Handle*>(comm))->is_aborted = true, kSuccess;
+  return end(**static_cast<Handle*>(comm)), kSuccess;
 }
 EXPORT ncclCommRegister(void* comm, void* data, size_t size, void** registration) {
   Software& here = **static_cast<Handle*>(comm);
@@ -390,7 +417,7 @@ EXPORT ncclCommDeregister(void* comm, void* registration) {
   registered_now--;
   return kSuccess;
 }
-EXPORT ncclCommDestroy(void* comm) { return (*static_cast<Handle*>(comm))->is_aborted = true, kSuccess; }
+EXPORT ncclCommDestroy(void* comm) { return end(**static_cast<Handle*>(comm)), kSuccess; }
 
 EXPORT ncclGroupStart() { return depth++, kSuccess; }
 EXPORT ncclGroupEnd() { return --depth > 0 ? static_cast<int>(kSuccess) : close_batches(); }

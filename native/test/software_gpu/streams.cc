@@ -1,5 +1,6 @@
 #include "test/software_gpu/streams.h"
 
+#include <algorithm>
 #include <chrono>
 #include <mutex>
 #include <thread>
@@ -11,7 +12,7 @@ namespace ringwise::software_gpu {
 namespace {
 
 constexpr int kSuccess = 0, kInvalidValue = 1, kNotReady = 600, kCaptureUnsupported = 900, kCaptureInvalidated = 901,
-              kCaptureUnjoined = 904;
+              kCaptureMerge = 902, kCaptureUnmatched = 903, kCaptureUnjoined = 904, kCapturedEvent = 907;
 
 // Of everything here, and held while work runs: work that waits for other streams runs them.
 std::recursive_mutex mutex;
@@ -45,10 +46,28 @@ int finish(SoftwareStream* stream, uint64_t position) {
   }
 }
 
-/// Waiting is not allowed while work is recorded, and spoils the graph.
-int refused(Graph* graph) {
-  graph->is_invalid = true;
+/// Waiting is not allowed while work is recorded, and spoils the graph. An event of a graph never tells anything.
+int refused(Capture& capture) {
+  if (capture.is_over) return kCapturedEvent;
+  capture.is_invalid = true;
   return kCaptureUnsupported;
+}
+
+/// The stream is recorded from now on.
+void take_part(SoftwareStream* stream, const std::shared_ptr<Capture>& capture) {
+  stream->capture = capture;
+  stream->lane = capture->streams.size();
+  capture->streams.push_back(stream);
+  capture->graph.lanes.emplace_back();
+  for (auto& known : capture->known) known.push_back(0);
+  capture->known.emplace_back(capture->streams.size());
+}
+
+/// What its last node that is not a wait comes before.
+size_t length_of(const std::vector<Graph::Node>& lane) {
+  size_t length = lane.size();
+  while (length > 0 && !lane[length - 1].work) --length;
+  return length;
 }
 
 }  // namespace
@@ -65,8 +84,8 @@ void destroy_stream(SoftwareStream* stream) {
 int submit(SoftwareStream* stream, Work work) {
   const std::lock_guard lock(mutex);
   stream = of(stream);
-  if (stream->graph) {
-    stream->graph->nodes.push_back(std::move(work));
+  if (stream->capture) {
+    stream->capture->graph.lanes[stream->lane].push_back({std::move(work)});
     return kSuccess;
   }
   stream->queue.push_back(std::move(work));
@@ -74,12 +93,17 @@ int submit(SoftwareStream* stream, Work work) {
   return kSuccess;
 }
 
+bool is_recorded(SoftwareStream* stream) {
+  const std::lock_guard lock(mutex);
+  return of(stream)->capture != nullptr;
+}
+
 int synchronize(SoftwareStream* stream) {
   stream = of(stream);
   uint64_t position;
   {
     const std::lock_guard lock(mutex);
-    if (stream->graph) return refused(stream->graph);
+    if (stream->capture) return refused(*stream->capture);
     position = stream->submitted;
   }
   return finish(stream, position);
@@ -94,12 +118,22 @@ void synchronize_all() {
   for (const auto& [stream, position] : all) finish(stream, position);
 }
 
+void advance_all() {
+  const std::lock_guard lock(mutex);
+  for (SoftwareStream* stream : streams()) run(stream, stream->submitted);
+}
+
 int record(SoftwareEvent* event, SoftwareStream* stream) {
   const std::lock_guard lock(mutex);
   stream = of(stream);
-  event->graph = stream->graph;
+  event->capture = stream->capture;
   event->was_asked = false;
-  if (stream->graph) return kSuccess;  // what is recorded into a graph is in order
+  if (stream->capture) {
+    event->lane = stream->lane;
+    event->known = stream->capture->known[stream->lane];
+    event->known[event->lane] = stream->capture->graph.lanes[event->lane].size();
+    return kSuccess;
+  }
   submit(stream, [event] {
     event->time_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
     return kSuccess;
@@ -112,22 +146,27 @@ int record(SoftwareEvent* event, SoftwareStream* stream) {
 int wait(SoftwareStream* stream, const SoftwareEvent* event) {
   const std::lock_guard lock(mutex);
   stream = of(stream);
-  if (event->graph) {
-    if (!stream->graph) {
-      stream->graph = event->graph;
-      event->graph->streams.push_back(stream);
+  if (event->capture) {
+    const std::shared_ptr<Capture> capture = event->capture;
+    if (capture->is_over) return kCapturedEvent;
+    if (!stream->capture) take_part(stream, capture);
+    if (stream->capture != capture) return capture->is_invalid = stream->capture->is_invalid = true, kCaptureMerge;
+    auto& known = capture->known[stream->lane];
+    if (event->known[event->lane] > known[event->lane] && event->lane != stream->lane) {
+      capture->graph.lanes[stream->lane].push_back({nullptr, event->lane, event->known[event->lane]});
     }
+    for (size_t lane = 0; lane < event->known.size(); ++lane) known[lane] = std::max(known[lane], event->known[lane]);
     return kSuccess;
   }
   if (!event->stream) return kSuccess;
-  if (stream->graph) return refused(stream->graph);  // what lies outside of a graph cannot be waited for in it
+  if (stream->capture) return refused(*stream->capture);  // what lies outside of a graph cannot be waited for in it
   return submit(stream, [other = event->stream, position = event->position] { return run(other, position); });
 }
 
 int synchronize(SoftwareEvent* event) {
   {
     const std::lock_guard lock(mutex);
-    if (event->graph) return refused(event->graph);
+    if (event->capture) return refused(*event->capture);
     if (!event->stream) return kSuccess;
   }
   return finish(event->stream, event->position);
@@ -135,7 +174,7 @@ int synchronize(SoftwareEvent* event) {
 
 int query(SoftwareEvent* event) {
   const std::lock_guard lock(mutex);
-  if (event->graph) return refused(event->graph);
+  if (event->capture) return refused(*event->capture);
   if (!event->stream || event->stream->executed >= event->position) return kSuccess;
   if (!std::exchange(event->was_asked, true)) return kNotReady;
   const int status = run(event->stream, event->position);
@@ -145,7 +184,7 @@ int query(SoftwareEvent* event) {
 int call(SoftwareStream* stream, void (*function)(void*), void* data) {
   const std::lock_guard lock(mutex);
   stream = of(stream);
-  if (stream->graph) return refused(stream->graph);
+  if (stream->capture) return refused(*stream->capture);
   std::thread([stream, function, data, position = stream->submitted] {
     finish(stream, position);
     function(data);
@@ -153,29 +192,52 @@ int call(SoftwareStream* stream, void (*function)(void*), void* data) {
   return kSuccess;
 }
 
+void destroy(SoftwareEvent* event) {
+  if (!event->capture) synchronize(event);  // its record may still be waiting for its turn
+  delete event;
+}
+
 int begin_capture(SoftwareStream* stream) {
   const std::lock_guard lock(mutex);
-  if (stream->graph) return kInvalidValue;
-  stream->graph = new Graph;
-  stream->graph->streams.push_back(stream);
+  if (stream->capture) return kInvalidValue;
+  take_part(stream, std::make_shared<Capture>());
   return kSuccess;
 }
 
 int end_capture(SoftwareStream* stream, Graph** graph) {
   const std::lock_guard lock(mutex);
   *graph = nullptr;
-  if (!stream->graph || stream->graph->streams.front() != stream) return kCaptureUnjoined;
-  Graph* ended = stream->graph;
-  for (SoftwareStream* each : ended->streams) each->graph = nullptr;
-  ended->streams.clear();
-  if (ended->is_invalid) return kCaptureInvalidated;
-  *graph = ended;
+  const std::shared_ptr<Capture> capture = stream->capture;
+  if (!capture || stream->lane != 0) return kCaptureUnmatched;
+  for (SoftwareStream* each : capture->streams) each->capture = nullptr;
+  capture->is_over = true;
+  if (capture->is_invalid) return kCaptureInvalidated;
+  for (size_t lane = 1; lane < capture->graph.lanes.size(); ++lane) {
+    if (capture->known[0][lane] < length_of(capture->graph.lanes[lane])) return kCaptureUnjoined;
+  }
+  *graph = new Graph(std::move(capture->graph));
   return kSuccess;
 }
 
-int launch(const std::vector<Work>& nodes, SoftwareStream* stream) {
+ExecutableGraph* instantiate(const Graph& graph) {
+  auto* const executable = new ExecutableGraph{graph, {}};
+  for (size_t lane = 1; lane < graph.lanes.size(); ++lane) executable->beside.push_back(create_stream());
+  return executable;
+}
+
+int launch(const ExecutableGraph& executable, SoftwareStream* stream) {
   const std::lock_guard lock(mutex);
-  for (const Work& node : nodes) submit(stream, node);
+  const auto& lanes = executable.graph.lanes;
+  std::vector<SoftwareStream*> on = {of(stream)};
+  on.insert(on.end(), executable.beside.begin(), executable.beside.end());
+  std::vector<uint64_t> begin;
+  for (const SoftwareStream* each : on) begin.push_back(each->submitted);
+  for (size_t lane = 0; lane < lanes.size(); ++lane) {
+    for (const Graph::Node& node : lanes[lane]) {
+      if (node.work) submit(on[lane], node.work);
+      else submit(on[lane], [other = on[node.lane], position = begin[node.lane] + node.until] { return run(other, position); });
+    }
+  }
   return kSuccess;
 }
 

@@ -15,23 +15,43 @@ namespace ringwise::software_gpu {
 using Work = std::function<int()>;
 constexpr int kAgain = -1;
 
+/// A graph: what each of the streams that were recorded has been given. The first is the one where recording began; the work of
+/// the others runs beside it, on streams of the graph's own.
 struct Graph {
-  std::vector<Work> nodes;
-  std::vector<struct SoftwareStream*> streams;  // that are recorded into it
-  bool is_invalid = false;
+  struct Node {
+    Work work;
+    size_t lane = 0, until = 0;  // without work: waits until so many nodes of that lane have run
+  };
+  std::vector<std::vector<Node>> lanes;
+};
+/// A graph that can be launched. One launch comes after the other.
+struct ExecutableGraph {
+  Graph graph;
+  std::vector<struct SoftwareStream*> beside;  // by lane, without the first
+};
+
+/// A recording on its way. Events that are part of it outlive it, and then are good for nothing.
+struct Capture {
+  Graph graph;
+  std::vector<std::vector<size_t>> known;  // by lane: how many nodes of each lane come before what it is given next
+  std::vector<struct SoftwareStream*> streams;
+  bool is_invalid = false, is_over = false;
 };
 
 struct SoftwareStream {
   std::deque<Work> queue;
   uint64_t submitted = 0, executed = 0;
-  int error = 0;             // of work that has run
-  Graph* graph = nullptr;    // what is submitted is recorded there
+  int error = 0;                     // of work that has run
+  std::shared_ptr<Capture> capture;  // what is submitted is recorded there,
+  size_t lane = 0;                   // in this lane
 };
 
 struct SoftwareEvent {
   SoftwareStream* stream = nullptr;  // null: never recorded
   uint64_t position = 0;             // reached when so much of the stream has been executed
-  Graph* graph = nullptr;            // recorded there, and not on a stream
+  std::shared_ptr<Capture> capture;  // recorded there, and not on a stream:
+  size_t lane = 0;
+  std::vector<size_t> known;         // what comes before it
   double time_ms = 0;
   bool was_asked = false;
 };
@@ -41,11 +61,15 @@ SoftwareStream* create_stream();
 void destroy_stream(SoftwareStream* stream);
 /// Takes a turn after all that the stream has, or becomes part of its graph.
 int submit(SoftwareStream* stream, Work work);
+bool is_recorded(SoftwareStream* stream);
 int synchronize(SoftwareStream* stream);
 /// Of all streams, except those that are recorded.
 void synchronize_all();
+/// Runs what can run by now, on all streams.
+void advance_all();
 
 int record(SoftwareEvent* event, SoftwareStream* stream);
+/// From a stream that is recorded to one that is not, it spreads the recording.
 int wait(SoftwareStream* stream, const SoftwareEvent* event);
 int synchronize(SoftwareEvent* event);
 /// Not ready the first time.
@@ -53,10 +77,13 @@ int query(SoftwareEvent* event);
 /// Calls `function` on a thread of its own when the stream has come there.
 int call(SoftwareStream* stream, void (*function)(void*), void* data);
 
+void destroy(SoftwareEvent* event);
+
 int begin_capture(SoftwareStream* stream);
-/// The graph, or null and why there is none.
+/// The graph, or null and why there is none: all that other streams were given has to come before the end of this one.
 int end_capture(SoftwareStream* stream, Graph** graph);
-int launch(const std::vector<Work>& nodes, SoftwareStream* stream);
+ExecutableGraph* instantiate(const Graph& graph);
+int launch(const ExecutableGraph& executable, SoftwareStream* stream);
 
 /// Memory of the device goes back: the software libnccl looks whether it is registered.
 void given_back(const void* data, size_t bytes);

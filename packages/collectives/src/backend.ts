@@ -169,6 +169,36 @@ export interface Supports {
   readonly reduces: (op: ReduceOp, dtype: DType, device?: DeviceKind) => boolean;
 }
 
+/** An operation of a step that is being recorded; see recorded.ts. */
+export interface RecordedOperation {
+  /** What the step does from now on comes after it. Settles it. */
+  readonly join: () => void;
+  /** The recording is given up. Settles it. */
+  readonly forget: () => void;
+}
+
+/** A run of a recorded step. */
+export interface Run {
+  readonly seq: number;
+  readonly timeoutMs: number;
+  /** What the step contains. All ranks run the same. */
+  readonly contents: string;
+  readonly isFirst: boolean;
+  /** The CUstream that it goes to. */
+  readonly stream: bigint;
+}
+
+/** What a backend does whose operations can be part of recorded steps. */
+export interface Recorded {
+  /** Makes an operation part of step `step`, on the stream of its memory. It is compared between the ranks, and not carried out. */
+  readonly add: (operation: Operation, step: number, settle: Settle) => RecordedOperation;
+  /**
+   * Ahead of a run, which comes after all operations until now; throws where it must not be. Returns what is called when it has been
+   * started. It settles at its end, as an operation does.
+   */
+  readonly run: (run: Run, settle: Settle) => () => void;
+}
+
 export interface Backend {
   readonly contract: 1;
   readonly name: string;
@@ -199,6 +229,8 @@ export interface Backend {
    * no difference.
    */
   readonly register?: (buffer: BufferView) => () => void;
+  /** Left out where operations happen on the host, of which recorded steps know nothing. */
+  readonly recorded?: Recorded;
   /** The host backend's native group, for backends on top of it. */
   readonly native?: object;
   /** What this rank has called last, in order. A backend without it gets a record of its group's. */

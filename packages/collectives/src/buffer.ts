@@ -1,4 +1,5 @@
 // What a collective may read and write: one flat, contiguous piece of memory with an element type.
+import type { Operation } from './backend.ts';
 import { byteSize, type DType, dtypes } from './dtype.ts';
 import {
   badCarrier,
@@ -217,4 +218,21 @@ export function elementsOf<D extends DType>(view: BufferView & { readonly dtype:
   const { host, dtype, count } = view;
   if (host === null) return refuse(elementsHidden(`${view.device.kind}:${view.device.index}`));
   return new arrayOf[dtype](host.buffer as ArrayBuffer, host.byteOffset, count) as ArrayOf<D>;
+}
+
+/** The memory of an operation that is on all ranks; null for a barrier. */
+export function memoryOf(operation: Operation): BufferView | null {
+  switch (operation.verb) {
+    case 'barrier':
+      return null;
+    case 'allGather':
+    case 'gather':
+    case 'allToAll':
+      return operation.input;
+    case 'scatter':
+    case 'reduceScatter':
+      return operation.output;
+    default:
+      return operation.buffer;
+  }
 }

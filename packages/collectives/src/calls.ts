@@ -9,6 +9,7 @@ import type {
   CollectiveOperation,
   Operation,
   Recv,
+  Run,
   Running,
   Send,
   Settle,
@@ -27,6 +28,7 @@ import {
   systemFailure,
 } from './errors.ts';
 import { type FlightEntry, FlightRecorder } from './flight-recorder.ts';
+import { type RecordedStep, RecordedSteps, recordingNow } from './recorded.ts';
 import { Scratch } from './reproducible/scratch.ts';
 import { type Call, isMessage, isOperation, Progress, type Starter, type Steps } from './steps.ts';
 import { Work } from './work.ts';
@@ -47,6 +49,7 @@ export class Calls implements Checked {
   readonly #caller: object;
   /** Null where the backend has one. */
   readonly #recorder: FlightRecorder | null;
+  readonly #recorded: RecordedSteps;
   /** Collectives so far: the number of the next one. */
   #seq = 0;
   /** Messages so far, by peer; those from any rank at the end. */
@@ -73,6 +76,7 @@ export class Calls implements Checked {
     this.#backend = backend;
     this.#caller = caller;
     this.#recorder = backend.flightRecord === undefined ? new FlightRecorder() : null;
+    this.#recorded = new RecordedSteps(backend, (step, stream) => this.#runRecorded(step, stream));
     this.#sends = new Array<number>(backend.size + 1).fill(0);
     this.#recvs = new Array<number>(backend.size + 1).fill(0);
   }
@@ -113,7 +117,7 @@ export class Calls implements Checked {
 
   /** Throws what is wrong with an operation. */
   check(operation: Operation): void {
-    const fault = faultOf(this, operation);
+    const fault = faultOf(this, operation) ?? this.#recorded.faultOf(operation);
     if (fault !== null) throw this.error(fault);
   }
 
@@ -165,6 +169,7 @@ export class Calls implements Checked {
 
   /** Runs a call to its end on this thread. */
   run<T>(name: string, call: Call<T>): T {
+    if (recordingNow() !== null) return this.#launch(name, call).fence();
     if (isOperation(call)) return this.#runOne(call, name) as T;
     const [operation] = call.operations;
     if (operation === undefined || call.operations.length > 1 || 'more' in call) {
@@ -188,6 +193,7 @@ export class Calls implements Checked {
   async leave(): Promise<void> {
     for (const call of this.#several) call.urge();
     if (this.#several.size > 0) await new Promise<void>((resolve) => this.#onIdle.push(resolve));
+    this.#recorded.drop();
     await this.#backend.close();
   }
 
@@ -268,14 +274,37 @@ export class Calls implements Checked {
   #begin(operation: Operation, name: string, settle: Settle): Running | null {
     const record = this.#recorder?.enter(operation);
     try {
-      return this.#backend.start(operation, (error, source) => {
+      const ended: Settle = (error, source) => {
         record?.(error, source);
         settle(error && this.#poison(error, operation, name), source);
-      });
+      };
+      if (recordingNow() !== null) return this.#recorded.add(operation, ended);
+      return this.#backend.start(operation, ended);
     } catch (error) {
       record?.(error);
       settle(this.#poison(error));
       return null;
+    }
+  }
+
+  /** Ahead of a run of a recorded step, which takes its turn as a collective does. Returns what to call when it has been started. */
+  #runRecorded(step: RecordedStep, stream: bigint): () => void {
+    const { timeoutMs } = this;
+    let record: ((error?: unknown) => void) | undefined;
+    try {
+      this.checkOpen('recordedStep');
+      while (this.#queue.length > 0) this.#queue[0]?.wait();
+      const isFirst = step.runs++ === 0;
+      const run: Run = { seq: this.#seq++, timeoutMs, contents: step.contents, isFirst, stream };
+      record = this.#recorder?.enterRun(run);
+      return this.#backend.recorded!.run(run, (error) => {
+        record?.(error);
+        if (error !== undefined) this.#poison(error);
+      });
+    } catch (error) {
+      record?.(error);
+      this.#recorded.drop();
+      throw this.#isClosed ? error : this.#poison(error);
     }
   }
 

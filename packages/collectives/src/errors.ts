@@ -453,6 +453,14 @@ export function nobodyToLeave(got: string): Failure {
   return invalid('shrink', `it cannot tell who is lost; expected ranks of the group, got ${got}`, next);
 }
 
+export function notRecordable(verb: string, why: string): Failure {
+  return unsupported(
+    verb,
+    `it cannot be part of a step that is being recorded, ${why}; expected a collective on memory of that step's device, by the nccl backend`,
+    'Call it before or after the step.',
+  );
+}
+
 function unsupported(verb: string, what: string, next?: string): Failure {
   return local('ERR_COLL_UNSUPPORTED', verb, what, next);
 }

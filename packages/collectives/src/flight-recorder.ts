@@ -1,6 +1,6 @@
 // What this rank has called last on a group, and what became of it. For backends that keep no record of their own; the
 // native one, which can be read while JavaScript hangs, is native/coll/flight_recorder.h.
-import type { Operation, ReduceOp, Verb } from './backend.ts';
+import type { Operation, ReduceOp, Run, Verb } from './backend.ts';
 import { callSite } from './call-site.ts';
 import { byteSize, type DType } from './dtype.ts';
 
@@ -11,7 +11,8 @@ import { byteSize, type DType } from './dtype.ts';
 export interface FlightEntry {
   /** How many operations this rank had called on the group before. */
   readonly number: number;
-  readonly verb: Verb;
+  /** 'recordedStep': a run of a step that has collectives in it. */
+  readonly verb: Verb | 'recordedStep';
   /** Position among the group's collectives; of a message: among those of this rank to, or from, that peer. */
   readonly seq: number;
   /** Null for a barrier. */
@@ -28,7 +29,7 @@ export interface FlightEntry {
   readonly queuedMs: number;
   readonly startedMs: number | null;
   readonly endedMs: number | null;
-  /** What carried it out, such as 'board one-shot' or 'ring'; null where the backend does not tell. */
+  /** What carried it out, such as 'board one-shot' or 'ring'; of a recorded step what it contains; null where the backend does not tell. */
   readonly algorithm: string | null;
   /** Where the program called it, such as 'train.ts:57'; null of calls that follow too fast to find them all. */
   readonly callSite: string | null;
@@ -51,7 +52,17 @@ export class FlightRecorder {
   /** Enters an operation that starts now. */
   enter(operation: Operation): (error?: unknown, source?: number) => void {
     const now = this.#nowMs();
-    const entry = entryOf(operation, this.#number, now);
+    return this.#enter(entryOf(operation, this.#number, now), now);
+  }
+
+  /** Enters a run of a recorded step. */
+  enterRun({ seq, contents }: Run): (error?: unknown) => void {
+    const now = this.#nowMs();
+    const entry = entryOf({ verb: 'barrier', seq, timeoutMs: 0, packing: 0 }, this.#number, now);
+    return this.#enter({ ...entry, verb: 'recordedStep', algorithm: contents }, now);
+  }
+
+  #enter(entry: Entry, now: number): (error?: unknown, source?: number) => void {
     if (now >= this.#nextCallSiteMs) {
       entry.callSite = callSite() || null;
       this.#nextCallSiteMs = this.#nowMs() + callSiteBreakMs;

@@ -50,6 +50,7 @@ export {
   type Source,
   type SubgroupOptions,
 } from './options.ts';
+export { recordingNow, type StepRecording } from './recorded.ts';
 export { isReducible, reduceOps } from './reduce-ops.ts';
 export { type BackendContext, type BackendFactory, registerBackend } from './registry.ts';
 export { exchange } from './rendezvous.ts';

@@ -152,6 +152,19 @@ export interface NativeNcclGroup extends NativeLane {
   readonly registerBuffer: (address: bigint, bytes: number) => number;
   /** Of a number; returns an id that `settle` will be called with when the memory is free. */
   readonly deregisterBuffer: (registration: number) => number;
+  /**
+   * Makes the operation in `call` part of the graph that the stream of its memory is being recorded into; returns its id. Blocks
+   * until NCCL has taken it.
+   */
+  readonly record: (...memory: NativeMemory) => number;
+  /** What that stream is recorded to do next comes after the operation; calls `settle` for all that have ended. */
+  readonly join: (id: number) => void;
+  /** The recording is given up; calls `settle` for all that have ended. */
+  readonly forget: (id: number) => void;
+  /** Ahead of a graph with such operations, which comes after all operations until now; why there must be none, or null. */
+  readonly beginRun: (stream: bigint) => NativeFailure | null;
+  /** The graph has been given to the stream; returns an id that `settle` will be called with when it has run. */
+  readonly endRun: (stream: bigint, timeoutMs: number) => number;
   /** Ends everything on this rank; `code` as in NativeFailure. */
   readonly fail: (code: number, peers: readonly number[], text: string) => void;
 }

@@ -6,6 +6,7 @@ import { loopback } from '../src/backends/loopback.ts';
 import { asBuffer } from '../src/buffer.ts';
 import type { CollectiveError } from '../src/errors.ts';
 import type { BackendContext } from '../src/registry.ts';
+import { signatureOf } from '../src/signature.ts';
 
 /** What each rank calls, and what it is told; and the operations of the host group. */
 async function compare(calls: readonly (readonly Operation[])[]) {
@@ -21,7 +22,9 @@ async function compare(calls: readonly (readonly Operation[])[]) {
     };
     const context = { group: 'world', rank, size: calls.length } as BackendContext;
     const agreement = new Agreement(context, counted);
-    return new Promise<CollectiveError | undefined>((resolve) => agreement.ask(calls[rank]!, resolve));
+    const { verb, seq, timeoutMs } = calls[rank]![0]!;
+    const call = { verb, seq, timeoutMs, signatures: calls[rank]!.map(signatureOf) };
+    return new Promise<CollectiveError | undefined>((resolve) => agreement.ask(call, resolve));
   });
   const verdicts = await Promise.all(told);
   for (const host of hosts) await host.close();

@@ -6,9 +6,19 @@
 // same order: the roll call (with weights or joins), the buckets by index even when a later one is full first, and at
 // the end of backward the used parameters, the rest of the hooks, state buffers, the new layout. A group of one has no
 // buckets; its gradients are averages already, but mistakes are reported as in any group.
-import type { Group } from '@ringwise/collectives';
+import { type Group, recordingNow } from '@ringwise/collectives';
 import { Bucket, type BucketParam } from './bucket.ts';
-import { badWeight, cannotDivide, gradMissing, readyTwice, unfinished, unusedParams } from './errors.ts';
+import {
+  badWeight,
+  cannotDivide,
+  closed,
+  gradMissing,
+  notRecordable,
+  readyTwice,
+  recordedAverage,
+  unfinished,
+  unusedParams,
+} from './errors.ts';
 import { Firings } from './firings.ts';
 import type { StateBuffer } from './grad-param.ts';
 import { type CommHook, plainHook } from './hook.ts';
@@ -187,6 +197,7 @@ export class Reducer {
   /** No bucket will be used again. */
   close(): void {
     for (const bucket of this.#buckets) bucket.retire();
+    this.#buckets = [];
   }
 
   #build(): void {
@@ -205,6 +216,7 @@ export class Reducer {
   }
 
   #begin(): void {
+    this.#refuseWhatIsNotRecorded();
     this.#phase = 'backward';
     this.timeline.begin(this.#plan);
     if (this.#isJoining || this.#weight !== null) {
@@ -212,6 +224,32 @@ export class Reducer {
     }
     this.#firings?.begin();
     if (this.#firings?.isKnown) for (const index of this.#firings.positions(false)) this.#collect(index);
+  }
+
+  /**
+   * While a step is recorded: the averages are recorded with it, and nothing else of this is. A run in a place where gradients
+   * are not to be averaged is refused.
+   */
+  #refuseWhatIsNotRecorded(): void {
+    const recording = recordingNow();
+    if (recording === null) return;
+    const { rank, size } = this.#group;
+    const refuse = (what: string, next: string) => notRecordable(what, next, rank);
+    if (this.#isJoining) throw refuse('join()', 'Leave the step as it is where ranks may run out of data.');
+    if (this.#weight !== null)
+      throw refuse('an average with weights', 'Leave the weight out, or the step as it is.');
+    if (size === 1) return;
+    if (this.#unused === 'skip')
+      throw refuse('finding parameters that no rank uses', "Pass unused: 'zero' or 'error' to ddp().");
+    if (this.#hook !== plainHook)
+      throw refuse('a communication hook', 'Leave the hook out, or the step as it is.');
+    const buckets = this.#buckets;
+    recording.onRun(() => {
+      if (this.#buckets !== buckets) throw closed('a recorded step');
+      if (this.#pauses > 0) throw recordedAverage(rank);
+      this.checkIdle('a recorded step');
+      return () => {};
+    });
   }
 
   #collect(index: number): void {
@@ -287,7 +325,9 @@ export class Reducer {
     const state = this.#buffers.map(({ value }) => carrier(value));
     for (const work of broadcasts(state, this.#group, root)) yield work;
     if (this.#rebuildLimits && !isAlone) yield* this.#rebuild(this.#rebuildLimits, root);
-    this.timeline.done();
+    // What was recorded did not happen yet, and later nobody looks.
+    if (recordingNow() === null) this.timeline.done();
+    else this.timeline.drop();
   }
 
   #dropUnused(): void {

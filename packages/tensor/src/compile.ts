@@ -5,17 +5,19 @@
 // What is recorded are kernels with their memory. JavaScript runs no more, so what depends on values, or happens on the
 // host, cannot be part of a step. Three things go on from run to run all the same: inputs, which are copied into fixed
 // tensors; optimiser steps, whose counters and options are read each time; and random numbers, which take their turn in
-// the stream of their generator.
+// the stream of their generator. Other packages may take part: collectives that were recorded run with the step (protocol.ts).
 import { deviceControl } from './backends/index.ts';
 import { collectTensors, keep, scope } from './context.ts';
 import { cudaIndex, type Device, type DeviceName, deviceOf } from './device.ts';
 import { asyncStep, badOption, otherInput, otherInputCount } from './errors.ts';
+import { Guests } from './guests.ts';
 import type { Stream } from './kernels.ts';
 import type { Generator } from './random.ts';
 import { recording, whileRecording } from './recording.ts';
 import { sameShape } from './shape.ts';
 import { useDirectly } from './storage.ts';
 import { empty, Tensor } from './tensor.ts';
+import { streamOf } from './tensor-core.ts';
 import { copyInto } from './transfer.ts';
 
 export interface CompileOptions {
@@ -56,6 +58,8 @@ class Step<Inputs extends readonly Tensor[], Result> {
   readonly #preparations: (() => void)[] = [];
   /** Blocks that each run takes of a generator. */
   readonly #advances = new Map<Generator, number>();
+  #guests: Guests | null = null;
+  #isDisposed = false;
   inputs: readonly Tensor[] = [];
 
   constructor(fn: (...inputs: Inputs) => Result, { device, warmUps = 2 }: CompileOptions) {
@@ -80,12 +84,13 @@ class Step<Inputs extends readonly Tensor[], Result> {
       if (this.#calls++ < this.#warmUps) return this.#warmUp();
       this.#result = { value: this.#capture(device) };
     }
-    this.#start();
+    this.#start(device);
     return this.#result.value;
   }
 
   dispose(): void {
-    if (this.#handle === null) return;
+    if (this.#handle === null || this.#isDisposed) return;
+    this.#isDisposed = true;
     deviceControl().disposeStep(this.#handle);
     for (const input of this.inputs) input.dispose();
   }
@@ -129,8 +134,12 @@ class Step<Inputs extends readonly Tensor[], Result> {
     const control = deviceControl();
     const handle = this.#handle!;
     const draws = new Map<Generator, Draw>();
+    const guests = new Guests(control.stepStream(handle), () => {
+      if (!this.#isDisposed) control.dropStep(handle);
+    });
     const recorded = {
       device,
+      shared: guests,
       draw: (generator: Generator): Stream => this.#draw(draws, generator),
       optimizes: (numbers: () => Parameters<typeof control.putOptimizer>[1]): void =>
         void this.#preparations.push(() => control.putOptimizer(handle, numbers())),
@@ -139,14 +148,20 @@ class Step<Inputs extends readonly Tensor[], Result> {
     control.beginStep(handle);
     let result: Result;
     try {
-      result = whileRecording(recorded, () => this.#run());
+      result = whileRecording(recorded, () => {
+        const made = this.#run();
+        guests.end(false);
+        return made;
+      });
     } catch (error) {
+      guests.end(true);
       control.abortStep(handle);
       rewind(draws);
       throw error;
     }
     for (const [generator, blocks] of rewind(draws)) this.#advances.set(generator, blocks);
     control.endStep(handle);
+    this.#guests = guests;
     const tensors = new Set<unknown>();
     collectTensors(result, tensors);
     for (const tensor of tensors) if (tensor instanceof Tensor) keep(tensor);
@@ -170,11 +185,14 @@ class Step<Inputs extends readonly Tensor[], Result> {
     return { seed, offset: offset - draw.begin, live: draw.live };
   }
 
-  #start(): void {
+  #start(device: Device): void {
     const control = deviceControl();
+    // First: a run that is refused takes no step and draws no numbers.
+    const started = this.#guests!.begin(streamOf(device));
     control.rewindStep(this.#handle!);
     for (const prepare of this.#preparations) prepare();
     control.launchStep(this.#handle!);
+    started();
   }
 }
 

@@ -40,6 +40,10 @@ export interface DeviceControl {
   readonly putNumbers: (step: object, numbers: Float64Array) => number;
   readonly putOptimizer: (step: object, numbers: OptimizerNumbers) => void;
   readonly launchStep: (step: object) => void;
+  /** Takes what was recorded off the device; there are no more runs. */
+  readonly dropStep: (step: object) => void;
+  /** The driver's handle of the stream that is recorded. */
+  readonly stepStream: (step: object) => bigint;
 
   /** Whether products of float32 may be computed in TF32, with factors of 10 bits. */
   readonly allowTf32: (isAllowed: boolean) => void;

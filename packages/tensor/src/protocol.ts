@@ -8,6 +8,7 @@ declare global {
     readonly buffer: unique symbol;
     readonly gradParams: unique symbol;
     readonly buffers: unique symbol;
+    readonly recording: unique symbol;
   }
 }
 
@@ -17,6 +18,30 @@ export const bufferSymbol: RingwiseSymbols['buffer'] = Symbol.for('ringwise.buff
 export const gradParamsSymbol: RingwiseSymbols['gradParams'] = Symbol.for('ringwise.gradParams') as never;
 /** `[Symbol.for('ringwise.buffers')]()` returns the memory that its object saves but does not train. */
 export const buffersSymbol: RingwiseSymbols['buffers'] = Symbol.for('ringwise.buffers') as never;
+
+/**
+ * A step that is being recorded: `globalThis[Symbol.for('ringwise.recording')].now`, null at other times. What others put on
+ * its stream meanwhile becomes part of every run, and runs at no other time; so whoever does work somewhere else refuses.
+ */
+export interface StepRecording {
+  /** The CUstream that is recorded: the one of `buffer` handles meanwhile. */
+  readonly stream: bigint;
+  /** Calls `ended` at the end of the recording, as its last part; with true when it is given up instead. */
+  readonly onEnd: (ended: (isGivenUp: boolean) => void) => void;
+  /**
+   * Calls `before` ahead of each run with the CUstream that it goes to, and what that returns when it has been started. There is no
+   * run if `before` throws.
+   */
+  readonly onRun: (before: (stream: bigint) => () => void) => void;
+  /** Destroys what was recorded, for those who have to see it go. */
+  readonly drop: () => void;
+}
+
+const slots = globalThis as { [key: symbol]: { now: StepRecording | null } | undefined };
+const recordingSymbol: RingwiseSymbols['recording'] = Symbol.for('ringwise.recording') as never;
+/** Shared by all packages, and by all copies of one. */
+slots[recordingSymbol] ??= { now: null };
+export const sharedRecording = slots[recordingSymbol];
 
 /** A flat, contiguous piece of memory. */
 export interface BufferView {

@@ -3,10 +3,13 @@
 import type { Device } from './device.ts';
 import { notRecordable } from './errors.ts';
 import type { Stream } from './kernels.ts';
+import { type StepRecording, sharedRecording } from './protocol.ts';
 import type { Generator } from './random.ts';
 
 export interface Recording {
   readonly device: Device;
+  /** What other packages see of it. */
+  readonly shared: StepRecording;
   /** The position of a generator, as every run has its own. */
   readonly draw: (generator: Generator) => Stream;
   /** Says what an optimiser step reads in each run. The kernel is called right after. */
@@ -32,11 +35,14 @@ export const recording = (): Recording | null => current;
 /** Runs `fn` while `next` is being recorded. */
 export function whileRecording<T>(next: Recording, fn: () => T): T {
   const before = current;
+  const sharedBefore = sharedRecording.now;
   current = next;
+  sharedRecording.now = next.shared;
   try {
     return fn();
   } finally {
     current = before;
+    sharedRecording.now = sharedBefore;
   }
 }
 

@@ -15,7 +15,7 @@ import { formatTensor } from './format.ts';
 import type { Memory, Strided } from './kernels.ts';
 import type { Layout } from './layout.ts';
 import { type BufferView, bufferSymbol, bufferView, deviceBufferView } from './protocol.ts';
-import { refuseWhileRecording } from './recording.ts';
+import { recording, refuseWhileRecording } from './recording.ts';
 import { countOf, type Shape, stridesOf } from './shape.ts';
 import { adopt, allocate, hostView, isPinned, type Storage } from './storage.ts';
 
@@ -211,6 +211,8 @@ export const addressOf = ({ memory, offset, dtype }: TensorCore): bigint =>
 
 /** Internal: the CUstream that work of a CUDA device goes to now. */
 export function streamOf(device: Device): bigint {
+  const recorded = recording();
+  if (recorded?.device === device) return recorded.shared.stream;
   const index = cudaIndex(device);
   return deviceControl().streamAddress(index, chosenStreams()?.[index] ?? 0);
 }

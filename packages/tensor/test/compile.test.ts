@@ -18,6 +18,7 @@ import {
 } from '../src/index.ts';
 import { Linear, Module, ReLU } from '../src/nn/index.ts';
 import { Adam, clipGradNorm, Lion, type Optimizer, SGD } from '../src/optim/index.ts';
+import { bufferSymbol, type StepRecording } from '../src/protocol.ts';
 import { codeOf } from './code-of.ts';
 import { cudaDevice } from './cuda-device.ts';
 
@@ -217,6 +218,56 @@ describe.skipIf(cudaDevice === null)(`compile on ${cudaDevice?.name}`, () => {
       expect(step.isCaptured).toBe(false);
       expect(x.add(1).toArray()).toBeInstanceOf(Array);
     }
+  });
+
+  test('other packages take part: they hear of the end of a recording and of each run, and may refuse or end them', () => {
+    type Slot = { readonly now: StepRecording | null };
+    const slot = (globalThis as unknown as Record<symbol, Slot>)[Symbol.for('ringwise.recording')]!;
+    const heard: string[] = [];
+    let guest: StepRecording | null = null;
+    let isRefusing = false;
+    let isFaulty = true;
+    const optimized = ones([2], { device });
+    optimized.requiresGrad = true;
+    const optimizer = new SGD([optimized], { lr: 0.5 });
+    const step = compile((x: Tensor) => {
+      optimizer.zeroGrad();
+      const y = x.mul(optimized).sum();
+      y.backward();
+      optimizer.step();
+      guest = slot.now;
+      guest?.onEnd((isGivenUp) => heard.push(isGivenUp ? 'given up' : 'end'));
+      guest?.onRun((stream) => {
+        if (isRefusing) throw new Error('not now');
+        heard.push(stream === x[bufferSymbol]().handle!.stream ? 'before' : 'elsewhere');
+        return () => void heard.push('after');
+      });
+      if (guest !== null && isFaulty) throw new Error('a mistake');
+      // What is recorded goes to the stream that guests are told.
+      if (guest !== null) heard.push(String(x[bufferSymbol]().handle!.stream === guest.stream));
+      return y;
+    });
+    const x = ones([2], { device });
+    step(x);
+    step(x);
+    expect([guest, heard]).toEqual([null, []]);
+    expect(() => step(x)).toThrow('a mistake');
+    expect(heard.splice(0)).toEqual(['given up']);
+    isFaulty = false;
+    step(x);
+    step(x);
+    expect(heard.splice(0)).toEqual(['true', 'end', 'before', 'after', 'before', 'after']);
+    expect(slot.now).toBeNull();
+    isRefusing = true;
+    const before = optimized.toArray();
+    expect(() => step(x)).toThrow('not now');
+    expect(optimized.toArray()).toEqual(before);
+    isRefusing = false;
+    guest!.drop();
+    guest!.drop();
+    expect(() => step(x)).toThrow('what was captured has been dropped');
+    step.dispose();
+    guest!.drop();
   });
 
   test('other shapes and dtypes than those of the first call are refused', () => {

@@ -64,15 +64,27 @@ export class Lane {
     const { operation, settle } = this.#pending.get(id)!;
     this.#pending.delete(id);
     if (isLent) lent.push(operation);
-    if (failure !== null) settle(this.#errorOf(failure, operation));
+    if (failure !== null) settle(this.errorOf(failure, operation));
     else settle(undefined, source < 0 ? undefined : source);
   };
+
+  /** `settle` is called when what `native` does under `id` has ended. */
+  expect(id: number, operation: Pending['operation'], settle: Settle): void {
+    this.#pending.set(id, { operation, settle });
+  }
+
+  /** Hands an operation to a function of the native group that returns its id. */
+  hand(operation: Operation, native: (...memory: NativeMemory) => number, settle: Settle): number {
+    const id = submit(operation, this.call, native, this.#context);
+    this.expect(id, operation, settle);
+    return id;
+  }
 
   /** Resolves when what `native` does under `id`, besides operations, has ended; rejects with its error. */
   ended(id: number, verb: string): Promise<void> {
     return new Promise((resolve, reject) => {
       const settle: Settle = (error) => (error === undefined ? resolve() : reject(error));
-      this.#pending.set(id, { operation: { verb, seq: null }, settle });
+      this.expect(id, { verb, seq: null }, settle);
     });
   }
 
@@ -86,8 +98,7 @@ export class Lane {
     const fence = native.fence?.bind(native);
     return {
       start: (operation, settle): Running => {
-        const id = submit(operation, call, startNative, context);
-        this.#pending.set(id, { operation, settle });
+        const id = this.hand(operation, startNative, settle);
         return {
           wait: () => native.wait(id),
           ...(urge && { urge }),
@@ -98,7 +109,7 @@ export class Lane {
         const outcome = submit(operation, call, runNative, context);
         if (outcome === null) return undefined;
         if (typeof outcome === 'number') return outcome;
-        throw this.#errorOf(outcome, operation);
+        throw this.errorOf(outcome, operation);
       },
     };
   }
@@ -113,7 +124,8 @@ export class Lane {
     return new CollectiveError(failure, { group, rank, size }, { cause: error });
   }
 
-  #errorOf(failure: NativeFailure, { verb, seq }: Pending['operation']): CollectiveError {
+  /** A failure that `native` has returned, as the error of an operation. */
+  errorOf(failure: NativeFailure, { verb, seq }: Pending['operation']): CollectiveError {
     const { group, rank, size } = this.#context;
     const told = hostFailure(codes[failure.code]!, verb, seq, failure);
     return new CollectiveError(this.#embellish(told), { group, rank, size });

@@ -5,17 +5,19 @@
 // calls something else, who is late and who has gone, and its failure ends the operations on the device. With
 // RINGWISE_NCCL_CHECK=1 the device begins only when all have agreed.
 import { allVerbs } from '../all-verbs.ts';
-import type { Backend, Broadcast, Operation, ReduceOp, Running, Settle } from '../backend.ts';
-import { allocHost, type BufferView, elementsOf } from '../buffer.ts';
+import type { Backend, Broadcast, Operation, Recorded, ReduceOp, Running, Settle } from '../backend.ts';
+import { allocHost, type BufferView, elementsOf, memoryOf } from '../buffer.ts';
 import { byteSize, type DType } from '../dtype.ts';
 import { CollectiveError, deviceNotSupported, systemFailure, verbNotSupported } from '../errors.ts';
 import { loadNative, type NativeNcclGroup } from '../native.ts';
 import { isReducible } from '../reduce-ops.ts';
 import type { BackendContext, BackendFactory } from '../registry.ts';
+import { signatureOf } from '../signature.ts';
 import { Agreement } from './agreement/agreement.ts';
 import type { Decide } from './agreement/comparison.ts';
 import { hostBackend } from './host.ts';
 import { codes, Lane } from './native-lane.ts';
+import { recordedOnNccl } from './nccl-recorded.ts';
 
 /** What together() has started on the device and not announced. */
 interface Call {
@@ -61,6 +63,7 @@ class Nccl implements Backend {
   readonly size: number;
   readonly supports: Backend['supports'];
   readonly alloc: Backend['alloc'];
+  readonly recorded: Recorded;
   readonly #context: BackendContext;
   readonly #host: Backend;
   readonly #lane: Lane;
@@ -95,6 +98,18 @@ class Nccl implements Backend {
     this.#host = host;
     this.#lane = new Lane(context);
     this.#agreement = new Agreement(context, host);
+    this.recorded = recordedOnNccl({
+      lane: this.#lane,
+      agreement: this.#agreement,
+      checksAhead: this.#checksAhead,
+      open: (operation) => {
+        this.#use(memoryOf(operation)!, operation);
+        this.#opening?.wait();
+        return this.#native!;
+      },
+      native: () => this.#native!,
+      failIf: this.#failIf,
+    });
   }
 
   readonly start = (operation: Operation, settle: Settle): Running | null => {
@@ -102,7 +117,7 @@ class Nccl implements Backend {
       this.#announce(); // in the order of the calls
       return this.#host.start(operation, settle);
     }
-    const buffer = bufferOf(operation);
+    const buffer = memoryOf(operation);
     if (buffer !== null) {
       if (operation.verb === 'send' || operation.verb === 'recv') return this.#message(operation, settle);
       this.#use(buffer, operation);
@@ -181,7 +196,7 @@ class Nccl implements Backend {
 
   /** A barrier waits for devices too, once there is one. */
   #isOfHost(operation: Operation): boolean {
-    const buffer = bufferOf(operation);
+    const buffer = memoryOf(operation);
     return buffer === null ? this.#native === null : buffer.device.kind === 'cpu';
   }
 
@@ -235,9 +250,7 @@ class Nccl implements Backend {
       this.#native?.hold();
     }
     const running = this.#startNative!(operation, settle) as Running;
-    const call = this.#agree(operation, (error) => {
-      if (error !== undefined) this.#native?.fail(codes.indexOf(error.code), error.peers, error.what);
-    });
+    const call = this.#agree(operation, this.#failIf);
     const opened = () => {
       this.#opening?.wait();
       this.#agreement.catchUp();
@@ -256,6 +269,11 @@ class Nccl implements Backend {
       urge: () => running.urge?.(),
     };
   }
+
+  /** Ranks have called different things, or not all of them have called. */
+  readonly #failIf: Decide = (error) => {
+    if (error !== undefined) this.#native?.fail(codes.indexOf(error.code), error.peers, error.what);
+  };
 
   #afterAll(operation: Operation, settle: Settle): Running {
     let running: Running | null = null;
@@ -296,7 +314,9 @@ class Nccl implements Backend {
     const call = this.#call;
     if (call === null) return;
     this.#call = null;
-    call.agreeing = this.#agreement.ask(call.operations, (error) => {
+    const { verb, seq, timeoutMs } = call.operations[0]!;
+    const asked = { verb, seq, timeoutMs, signatures: call.operations.map(signatureOf) };
+    call.agreeing = this.#agreement.ask(asked, (error) => {
       const begin = () => {
         for (const decide of call.decide) decide(error);
       };
@@ -315,22 +335,5 @@ class Nccl implements Backend {
   #error(failure: ConstructorParameters<typeof CollectiveError>[0]): CollectiveError {
     const { group, rank, size } = this.#context;
     return new CollectiveError(failure, { group, rank, size });
-  }
-}
-
-/** The memory of an operation that is on all ranks; null for a barrier. */
-function bufferOf(operation: Operation): BufferView | null {
-  switch (operation.verb) {
-    case 'barrier':
-      return null;
-    case 'allGather':
-    case 'gather':
-    case 'allToAll':
-      return operation.input;
-    case 'scatter':
-    case 'reduceScatter':
-      return operation.output;
-    default:
-      return operation.buffer;
   }
 }

@@ -152,6 +152,8 @@ export interface NativeAddon extends NativeLayers {
     epsilon: number,
   ) => void;
   readonly cudaStepLaunch: (step: object) => void;
+  readonly cudaStepDrop: (step: object) => void;
+  readonly cudaStepStream: (step: object) => bigint;
 
   // These find their numbers in `scratch`: an argument costs more than the rest of what is done with it.
   /** op, compute, operands. */

@@ -108,6 +108,8 @@ export function cudaControl(addon: NativeAddon): DeviceControl {
     putOptimizer: (step, { steps, lr, weightDecay, momentum, smoothing, epsilon }) =>
       onDevice(() => addon.cudaStepPutOptimizer(step, steps, lr, weightDecay, momentum, smoothing, epsilon)),
     launchStep: on(addon.cudaStepLaunch),
+    dropStep: on(addon.cudaStepDrop),
+    stepStream: on(addon.cudaStepStream),
     allowTf32: (isAllowed) => addon.cudaAllowTf32(isAllowed),
     memoryUse: (device) => {
       const { reserved, pinned } = onDevice(() => addon.cudaMemory(device));

@@ -1,7 +1,7 @@
 // The comparisons of a group that are under way.
-import type { Backend, Operation, Running } from '../../backend.ts';
+import type { Backend, Running } from '../../backend.ts';
 import type { BackendContext } from '../../registry.ts';
-import { Comparison, type Decide } from './comparison.ts';
+import { type Call, Comparison, type Decide } from './comparison.ts';
 
 /** So many may wait for the event loop. A program that blocks takes note of them itself. */
 const mostUndecided = 64;
@@ -18,19 +18,13 @@ export class Agreement {
     this.#host = host;
   }
 
-  /** Asks all ranks about the operations of one call, in order. */
-  ask(operations: readonly Operation[], decide: Decide): Running {
-    const comparison: Comparison = new Comparison(
-      this.#context,
-      this.#host,
-      this.#verdict,
-      operations,
-      (error) => {
-        this.#undecided.delete(comparison);
-        decide(error);
-        if (this.#undecided.size === 0) for (const resolve of this.#onDecided.splice(0)) resolve();
-      },
-    );
+  /** Asks all ranks about a call. */
+  ask(call: Call, decide: Decide): Running {
+    const comparison: Comparison = new Comparison(this.#context, this.#host, this.#verdict, call, (error) => {
+      this.#undecided.delete(comparison);
+      decide(error);
+      if (this.#undecided.size === 0) for (const resolve of this.#onDecided.splice(0)) resolve();
+    });
     this.#undecided.add(comparison);
     comparison.start();
     return comparison;
@@ -39,6 +33,15 @@ export class Agreement {
   /** A loop that never returns to the event loop would hear of no comparison, and keep the memory of all. */
   catchUp(): void {
     if (this.#undecided.size < mostUndecided) return;
+    this.#decideOldest();
+  }
+
+  /** Blocks until nothing is under way. */
+  decideAll(): void {
+    while (this.#undecided.size > 0) this.#decideOldest();
+  }
+
+  #decideOldest(): void {
     const [oldest] = this.#undecided;
     oldest!.wait(); // which settles all that have ended
   }

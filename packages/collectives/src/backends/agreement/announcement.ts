@@ -1,8 +1,5 @@
 // What a rank says it has called: a text with a line for each operation of one call. Short ones are announced as they are,
 // longer ones by their length, a digest and their beginning. All announcements have the same length.
-import type { Operation } from '../../backend.ts';
-import { signatureOf } from '../../signature.ts';
-
 export const announcedBytes = 160;
 const headBytes = 8;
 
@@ -14,9 +11,7 @@ export interface Announcement {
   readonly text: Uint8Array;
 }
 
-export function textOf(operations: readonly Operation[]): Uint8Array {
-  return Buffer.from(operations.map(signatureOf).join('\n'));
-}
+export const textOf = (lines: readonly string[]): Uint8Array => Buffer.from(lines.join('\n'));
 
 export function announce(text: Uint8Array, place: Uint8Array): void {
   const head = new DataView(place.buffer, place.byteOffset, headBytes);

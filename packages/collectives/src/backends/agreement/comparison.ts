@@ -12,6 +12,16 @@ const mostText = 2 ** 24;
 /** Those of callers are lower, those of objects higher. */
 const tag = 2 ** 29;
 
+/** What all ranks have to have called. */
+export interface Call {
+  /** Of its first operation. */
+  readonly verb: string;
+  readonly seq: number;
+  readonly timeoutMs: number;
+  /** What it starts, in order. */
+  readonly signatures: readonly string[];
+}
+
 /** Called once, with what is wrong in the words of the call. */
 export type Decide = (error?: CollectiveError) => void;
 
@@ -24,31 +34,24 @@ export class Comparison implements Running {
   readonly #context: BackendContext;
   readonly #host: Backend;
   readonly #verdict: Verdict;
-  readonly #operations: readonly Operation[];
+  readonly #call: Call;
   readonly #text: Uint8Array;
   readonly #decide: Decide;
   /** On the host group, of the current step. */
   #running: (Running | null)[] = [];
   #hasEnded = false;
 
-  /** Of the operations of one call, in order. */
-  constructor(
-    context: BackendContext,
-    host: Backend,
-    verdict: Verdict,
-    operations: readonly Operation[],
-    decide: Decide,
-  ) {
+  constructor(context: BackendContext, host: Backend, verdict: Verdict, call: Call, decide: Decide) {
     this.#context = context;
     this.#host = host;
     this.#verdict = verdict;
-    this.#operations = operations;
-    this.#text = textOf(operations);
+    this.#call = call;
+    this.#text = textOf(call.signatures);
     this.#decide = decide;
   }
 
   start(): void {
-    const { seq, timeoutMs } = this.#operations[0]!;
+    const { seq, timeoutMs } = this.#call;
     const input = allocHost(announcedBytes, 'uint8');
     const output = allocHost(announcedBytes * this.#context.size, 'uint8');
     announce(this.#text, elementsOf(input));
@@ -81,7 +84,7 @@ export class Comparison implements Running {
       this.#tell(other, texts);
       return;
     }
-    const { seq, timeoutMs } = this.#operations[0]!;
+    const { seq, timeoutMs } = this.#call;
     const messages: Operation[] = [];
     for (const [at, side] of [0, other].entries()) {
       const text = side === rank ? this.#text : new Uint8Array(lengths[at]!);
@@ -94,14 +97,14 @@ export class Comparison implements Running {
   }
 
   #tell(other: number, texts: readonly Uint8Array[]): void {
-    const { verb, seq } = this.#operations[0]!;
+    const { verb, seq } = this.#call;
     const { index, sides } = differenceOf(texts[0]!, texts[1]!);
     const [mine, theirs] = sides;
     this.#end(mismatch(verb, seq + index, { rank: 0, signature: mine }, { rank: other, signature: theirs }));
   }
 
   #onHost(operations: readonly Operation[], then: () => void): void {
-    const { verb, seq } = this.#operations[0]!;
+    const { verb, seq } = this.#call;
     let left = operations.length;
     let first: CollectiveError | undefined;
     this.#running = operations.map((operation) =>

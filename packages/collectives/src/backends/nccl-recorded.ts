@@ -1,0 +1,47 @@
+// Operations of the nccl backend in recorded steps. What belongs to a step is compared once, when it is recorded; a run by its
+// place in the sequence and by what it contains, beside the device's work, as an operation is. Ahead of a step's first run all
+// comparisons have ended, so that ranks which have recorded different steps are told so before a device waits for another.
+import type { Operation, Recorded, RecordedOperation, Run, Settle } from '../backend.ts';
+import type { NativeNcclGroup } from '../native.ts';
+import { signatureOf } from '../signature.ts';
+import type { Agreement } from './agreement/agreement.ts';
+import type { Decide } from './agreement/comparison.ts';
+import type { Lane } from './native-lane.ts';
+
+/** What of the backend it works with. */
+export interface Parts {
+  readonly lane: Lane;
+  readonly agreement: Agreement;
+  /** Whether the ranks agree before the device does anything. */
+  readonly checksAhead: boolean;
+  /** The group on the operation's device, which the ranks are connected to. */
+  readonly open: (operation: Operation) => NativeNcclGroup;
+  /** The same, once it is open. */
+  readonly native: () => NativeNcclGroup;
+  /** Ends the native group by what the ranks disagree about. */
+  readonly failIf: Decide;
+}
+
+export function recordedOnNccl({ lane, agreement, checksAhead, open, native, failIf }: Parts): Recorded {
+  const compare = (verb: string, seq: number, timeoutMs: number, signature: string) => {
+    agreement.catchUp();
+    const comparing = agreement.ask({ verb, seq, timeoutMs, signatures: [signature] }, failIf);
+    if (checksAhead) comparing.wait();
+  };
+  const add = (operation: Operation, step: number, settle: Settle): RecordedOperation => {
+    const group = open(operation);
+    const { verb, seq, timeoutMs } = operation;
+    compare(verb, seq, timeoutMs, `${signatureOf(operation)} in recorded step ${step}`);
+    const id = lane.hand(operation, group.record.bind(group), settle);
+    return { join: () => group.join(id), forget: () => group.forget(id) };
+  };
+  const run = ({ seq, timeoutMs, contents, isFirst, stream }: Run, settle: Settle): (() => void) => {
+    const verb = 'recordedStep';
+    compare(verb, seq, timeoutMs, `run of ${contents}`);
+    if (isFirst) agreement.decideAll();
+    const failure = native().beginRun(stream);
+    if (failure !== null) throw lane.errorOf(failure, { verb, seq });
+    return () => lane.expect(native().endRun(stream, timeoutMs), { verb, seq }, settle);
+  };
+  return { add, run };
+}
