@@ -156,7 +156,7 @@ async function lossIn(group: Group, control: TcpStore, sync: boolean): Promise<C
 export async function disagree(rank: number, sync: boolean): Promise<unknown> {
   useDevice();
   const group = await init({ backend: 'nccl', timeoutMs: 20_000 });
-  const memory = onDevice(new Float32Array(rank === 1 ? 70_000 : 60_000), rank % 2);
+  const memory = onDevice(new Float32Array(rank === 1 ? 1_500_000 : 1_400_000), rank % 2);
   const call = async () => {
     if (sync) group.allReduceSync(carrying(memory));
     else await group.allReduce(carrying(memory));
@@ -172,7 +172,8 @@ export async function disagreeInList(rank: number, total: number): Promise<unkno
   useDevice();
   const group = await init({ backend: 'nccl', timeoutMs: 20_000 });
   await group.barrier();
-  const third = rank === 1 ? 70_000 : 60_000; // more than NCCL takes before it waits for the others
+  // So long that the comparison comes first: a rank with less than the others could end.
+  const third = rank === 1 ? 1_500_000 : 1_400_000;
   const lengths = Array.from({ length: total }, (_, at) => (at === 2 ? third : 100));
   const list = lengths.map((length) => carrying(onDevice(new Float32Array(length), rank % 2)));
   const error = await group.allReduce(list).catch((error: unknown) => error);

@@ -100,8 +100,12 @@ describe.skipIf(missing)(`nccl${missing && ` (skipped: ${missing})`}`, () => {
     async (sync) => {
       for (const one of values(await withRanks(2, module, 'disagree', { args: [sync] }))) {
         expect(one).toMatchObject({ code: 'ERR_COLL_MISMATCH', peers: [0, 1] });
-        expect((one as { message: string }).message).toContain('rank 0 called allReduce sum 60000 × float32');
-        expect((one as { message: string }).message).toContain('rank 1 called allReduce sum 70000 × float32');
+        expect((one as { message: string }).message).toContain(
+          'rank 0 called allReduce sum 1400000 × float32',
+        );
+        expect((one as { message: string }).message).toContain(
+          'rank 1 called allReduce sum 1500000 × float32',
+        );
       }
     },
   );
@@ -111,7 +115,7 @@ describe.skipIf(missing)(`nccl${missing && ` (skipped: ${missing})`}`, () => {
     async (total) => {
       const of = `as number 3 of ${total} on the device`;
       for (const one of values(await withRanks(3, module, 'disagreeInList', { args: [total] }))) {
-        const what = `rank 0 called allReduce sum 60000 × float32 ${of} but rank 1 called allReduce sum 70000 × float32 ${of}`;
+        const what = `rank 0 called allReduce sum 1400000 × float32 ${of} but rank 1 called allReduce sum 1500000 × float32 ${of}`;
         expect(one).toEqual({ code: 'ERR_COLL_MISMATCH', peers: [0, 1], what });
       }
     },
