@@ -456,7 +456,7 @@ export function nobodyToLeave(got: string): Failure {
 export function notRecordable(verb: string, why: string): Failure {
   return unsupported(
     verb,
-    `it cannot be part of a step that is being recorded, ${why}; expected a collective on memory of that step's device, by the nccl backend`,
+    `it cannot be part of a step that is being recorded: ${why}; expected a collective on memory of that step's device, by the nccl backend`,
     'Call it before or after the step.',
   );
 }

@@ -71,12 +71,12 @@ describe.skipIf(!hasTestDevice)(
     it('what no run would repeat is refused', { timeout: 120_000 }, async () => {
       const place = "expected a collective on memory of that step's device, by the nccl backend";
       const sentences: Record<string, string> = {
-        'host memory': `ERR_COLL_UNSUPPORTED allReduce: it cannot be part of a step that is being recorded, its memory is on the host; ${place}`,
-        barrier: 'barrier: it cannot be part of a step that is being recorded, it has no memory',
-        object: 'broadcast: it cannot be part of a step that is being recorded, its memory is on the host',
-        message: 'send: it cannot be part of a step that is being recorded, messages go through the host',
+        'host memory': `ERR_COLL_UNSUPPORTED allReduce: it cannot be part of a step that is being recorded: its memory is on the host; ${place}`,
+        barrier: 'barrier: it cannot be part of a step that is being recorded: it has no memory',
+        object: 'broadcast: it cannot be part of a step that is being recorded: its memory is on the host',
+        message: 'send: it cannot be part of a step that is being recorded: messages go through the host',
         'host backend':
-          'allReduce: it cannot be part of a step that is being recorded, the host backend takes no part in that',
+          'allReduce: it cannot be part of a step that is being recorded: the host backend takes no part in that',
         skip: 'backward: finding parameters that no rank uses cannot be part of a step that is being recorded',
         hook: 'backward: a communication hook cannot be part of a step that is being recorded',
         weights: 'backward: an average with weights cannot be part of a step that is being recorded',
