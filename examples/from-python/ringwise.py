@@ -16,12 +16,12 @@ import pathlib
 import platform
 import time
 
-_VERSION = 0x00010001  # RINGWISE_ABI_VERSION of the header that this file follows
+_VERSION = 0x00010002  # RINGWISE_ABI_VERSION of the header that this file follows
 ANY_RANK = -1
 
 _OPS = {name: n for n, name in enumerate("sum avg prod min max band bor bxor premul_sum".split())}
 _WIRES = {"full": 0, "bfloat16": 1, "int8": 2}
-_NAMES = "float32 float64 float16 bfloat16 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool"
+_NAMES = "float32 float64 float16 bfloat16 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool float8_e4m3fn float8_e5m2"
 _DTYPES = {name: n for n, name in enumerate(_NAMES.split())}
 _TYPES = {"<f4": "float32", "<f8": "float64", "<f2": "float16", "|b1": "bool", "|i1": "int8", "|u1": "uint8"}
 _TYPES |= {f"<{kind[0]}{bits // 8}": f"{kind}{bits}" for kind in ("int", "uint") for bits in (16, 32, 64)}

@@ -11,7 +11,7 @@ namespace {
 using coll::ReduceOp;
 
 bool is_reducible(ReduceOp op, DType dtype) {
-  const bool floating = is_half(dtype) || dtype == DType::Float32 || dtype == DType::Float64;
+  const bool floating = is_narrow(dtype) || dtype == DType::Float32 || dtype == DType::Float64;
   switch (op) {
     case ReduceOp::Sum:
     case ReduceOp::Prod:

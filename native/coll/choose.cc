@@ -135,16 +135,16 @@ const Algorithm& Choices::choose(const Op& op, const Topology& topology) const {
   const Hosts& hosts = *topology.hosts;
   const bool several_each = hosts.count() > 1 && hosts.count() < hosts.size();
   const Algorithm* best =
-      topology.rules().find({op.verb, is_half(op.dtype), several_each, hosts.size(), bytes_of(op, hosts.size())}, fits);
+      topology.rules().find({op.verb, is_narrow(op.dtype), several_each, hosts.size(), bytes_of(op, hosts.size())}, fits);
   return best != nullptr ? *best : algorithms_of(op.verb).front();
 }
 
 TeamAllReduce* between_hosts(const Op& op, size_t bytes, const Topology& topology) {
   if (op.wire != Wire::Full) return compressed_all_reduce;
   const auto takes_sums = [&](const Algorithm& algorithm) {
-    return algorithm.among != nullptr && (algorithm.among != one_shot_all_reduce || !is_half(op.dtype));
+    return algorithm.among != nullptr && (algorithm.among != one_shot_all_reduce || !is_narrow(op.dtype));
   };
-  return topology.rules().find({Verb::AllReduce, is_half(op.dtype), false, topology.hosts->count(), bytes}, takes_sums)->among;
+  return topology.rules().find({Verb::AllReduce, is_narrow(op.dtype), false, topology.hosts->count(), bytes}, takes_sums)->among;
 }
 
 }  // namespace ringwise::coll

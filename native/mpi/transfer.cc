@@ -4,6 +4,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "base/float8.h"
 #include "base/half.h"
 #include "coll/op.h"
 #include "mpi/types.h"
@@ -35,16 +36,34 @@ void scale(DType dtype, std::byte* memory, size_t count, double factor) {
   else scale<float>(memory, count, factor);
 }
 
+template <typename T>
+void widen(const std::byte* from, float* to, size_t count) {
+  const T* const elements = reinterpret_cast<const T*>(from);
+  for (size_t i = 0; i < count; ++i) to[i] = to_float(elements[i]);
+}
+
 void widen(DType dtype, const std::byte* from, float* to, size_t count) {
-  const auto* const bits = reinterpret_cast<const uint16_t*>(from);
-  const bool is_bfloat = dtype == DType::BFloat16;
-  for (size_t i = 0; i < count; ++i) to[i] = is_bfloat ? to_float(BFloat{bits[i]}) : to_float(Half{bits[i]});
+  switch (dtype) {
+    case DType::BFloat16: return widen<BFloat>(from, to, count);
+    case DType::Float8E4M3: return widen<Float8E4M3>(from, to, count);
+    case DType::Float8E5M2: return widen<Float8E5M2>(from, to, count);
+    default: return widen<Half>(from, to, count);
+  }
+}
+
+template <typename T>
+void narrow(T (*rounded)(float), const float* from, std::byte* to, size_t count) {
+  T* const elements = reinterpret_cast<T*>(to);
+  for (size_t i = 0; i < count; ++i) elements[i] = rounded(from[i]);
 }
 
 void narrow(DType dtype, const float* from, std::byte* to, size_t count) {
-  auto* const bits = reinterpret_cast<uint16_t*>(to);
-  const bool is_bfloat = dtype == DType::BFloat16;
-  for (size_t i = 0; i < count; ++i) bits[i] = is_bfloat ? to_bfloat(from[i]).bits : to_half(from[i]).bits;
+  switch (dtype) {
+    case DType::BFloat16: return narrow(to_bfloat, from, to, count);
+    case DType::Float8E4M3: return narrow(to_float8_e4m3, from, to, count);
+    case DType::Float8E5M2: return narrow(to_float8_e5m2, from, to, count);
+    default: return narrow(to_half, from, to, count);
+  }
 }
 
 void divide(DType dtype, std::byte* memory, size_t count, int size) {
@@ -60,13 +79,13 @@ std::vector<int> places_of(const std::vector<int>& lengths) {
 
 }  // namespace
 
-/// What MPI adds up: the input itself; or a copy, of halves as float32 and for 'premulSum' scaled.
+/// What MPI adds up: the input itself; or a copy, of narrow floats as float32 and for 'premulSum' scaled.
 const std::byte* Transfer::addends(size_t count) {
-  reduced_ = is_half(op_.dtype) ? DType::Float32 : op_.dtype;
+  reduced_ = is_narrow(op_.dtype) ? DType::Float32 : op_.dtype;
   const bool is_scaled = op_.reduce == ReduceOp::PremulSum;
-  if (!is_half(op_.dtype) && !is_scaled) return op_.input;
+  if (!is_narrow(op_.dtype) && !is_scaled) return op_.input;
   copy_.resize(count * byte_size(reduced_));
-  if (is_half(op_.dtype)) widen(op_.dtype, op_.input, reinterpret_cast<float*>(copy_.data()), count);
+  if (is_narrow(op_.dtype)) widen(op_.dtype, op_.input, reinterpret_cast<float*>(copy_.data()), count);
   else std::memcpy(copy_.data(), op_.input, copy_.size());
   if (is_scaled) scale(reduced_, copy_.data(), count, op_.factor);
   return copy_.data();
@@ -159,7 +178,7 @@ void Transfer::begin_reduce_scatter() {
   else lengths_.assign(static_cast<size_t>(size_), static_cast<int>(op_.count));
   const std::byte* const input = addends(std::accumulate(lengths_.begin(), lengths_.end(), size_t{0}));
   result_ = op_.output;
-  if (is_half(op_.dtype)) {
+  if (is_narrow(op_.dtype)) {
     sums_.resize(op_.count);
     result_ = reinterpret_cast<std::byte*>(sums_.data());
   }
@@ -180,7 +199,7 @@ void Transfer::finish() {
   done_ = true;
   if (result_ == nullptr) return;
   if (op_.reduce == ReduceOp::Avg) divide(reduced_, result_, op_.count, size_);
-  if (is_half(op_.dtype)) narrow(op_.dtype, reinterpret_cast<const float*>(result_), op_.output, op_.count);
+  if (is_narrow(op_.dtype)) narrow(op_.dtype, reinterpret_cast<const float*>(result_), op_.output, op_.count);
   else if (result_ != op_.output) std::memcpy(op_.output, result_, op_.count * byte_size(op_.dtype));
 }
 

@@ -157,6 +157,7 @@ Napi::Value about(const Napi::CallbackInfo& info) {
   object.Set("driver", driver.reason);
   object.Set("library", has_devices ? nccl::library().file.path() : "");
   object.Set("version", has_devices ? nccl::version_text(nccl::library().version) : "");
+  object.Set("hasFloat8", has_devices && nccl::library().version >= nccl::kFirstWithFloat8);
   object.Set("reason", has_devices ? nccl::library().reason : "");
   return object;
 }

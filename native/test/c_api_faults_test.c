@@ -37,7 +37,7 @@ static void refused_body(struct rank *self) {
     CHECK_STATUS(group, call, RINGWISE_INVALID);             \
     CHECK(error_has(group, text));                           \
   } while (0)
-  REFUSED(ringwise_all_reduce(group, a, 1, 13, SUM, 1, id), "dtype is not a ringwise_dtype; expected 0 to 12, got 13");
+  REFUSED(ringwise_all_reduce(group, a, 1, 15, SUM, 1, id), "dtype is not a ringwise_dtype; expected 0 to 14, got 15");
   REFUSED(ringwise_all_reduce(group, a, 1, -1, SUM, 1, NULL), "got -1");
   REFUSED(ringwise_all_reduce(group, a, 1, F32, 9, 1, NULL), "op is not a ringwise_reduce_op");
   REFUSED(ringwise_all_reduce(group, a, 1, F32, RINGWISE_BOR, 1, NULL), "RINGWISE_BOR is not defined for float32");

@@ -7,10 +7,10 @@
 
 #include "ringwise.h"
 
-enum { DTYPES = 13, REDUCE_OPS = 9 };
+enum { DTYPES = 15, REDUCE_OPS = 9 };
 
 static inline size_t bytes_of(int dtype) {
-  static const size_t sizes[DTYPES] = {4, 8, 2, 2, 1, 2, 4, 8, 1, 2, 4, 8, 1};
+  static const size_t sizes[DTYPES] = {4, 8, 2, 2, 1, 2, 4, 8, 1, 2, 4, 8, 1, 1, 1};
   return sizes[dtype];
 }
 
@@ -21,6 +21,17 @@ static inline uint16_t half_of(uint32_t bits) {
 static inline uint32_t float_of(uint16_t half) {
   return half == 0 ? 0 : (uint32_t)(half & 0x8000u) << 16 | (((uint32_t)(half & 0x7fffu) + ((127 - 15) << 10)) << 13);
 }
+
+/* The same for a float of 8 bits, of which `fraction` bits are behind the point. */
+static inline uint8_t eighth_of(uint32_t bits, int fraction) {
+  const int bias = (1 << (6 - fraction)) - 1;
+  return bits << 1 == 0 ? 0 : (uint8_t)((bits >> 24 & 0x80u) | (((bits & 0x7fffffffu) >> (23 - fraction)) - ((uint32_t)(127 - bias) << fraction)));
+}
+static inline uint32_t float_of_eighth(uint8_t eighth, int fraction) {
+  const int bias = (1 << (6 - fraction)) - 1;
+  return eighth == 0 ? 0 : (uint32_t)(eighth & 0x80u) << 24 | ((eighth & 0x7fu) + ((uint32_t)(127 - bias) << fraction)) << (23 - fraction);
+}
+static inline int fraction_of(int dtype) { return dtype == RINGWISE_FLOAT8_E4M3FN ? 3 : 2; }
 
 static inline void put(void *buffer, size_t index, int dtype, double value) {
   char *at = (char *)buffer + index * bytes_of(dtype);
@@ -40,6 +51,10 @@ static inline void put(void *buffer, size_t index, int dtype, double value) {
     case RINGWISE_BFLOAT16:
       half = dtype == RINGWISE_FLOAT16 ? half_of(bits) : (uint16_t)(bits >> 16);
       memcpy(at, &half, 2);
+      break;
+    case RINGWISE_FLOAT8_E4M3FN:
+    case RINGWISE_FLOAT8_E5M2:
+      *(uint8_t *)at = eighth_of(bits, fraction_of(dtype));
       break;
     default: /* little-endian: the low bytes come first */
       memcpy(at, &whole, bytes_of(dtype));
@@ -64,6 +79,11 @@ static inline double get(const void *buffer, size_t index, int dtype) {
     case RINGWISE_BFLOAT16:
       memcpy(&half, at, 2);
       bits = dtype == RINGWISE_FLOAT16 ? float_of(half) : (uint32_t)half << 16;
+      memcpy(&number, &bits, 4);
+      return number;
+    case RINGWISE_FLOAT8_E4M3FN:
+    case RINGWISE_FLOAT8_E5M2:
+      bits = float_of_eighth(*(const uint8_t *)at, fraction_of(dtype));
       memcpy(&number, &bits, 4);
       return number;
     default: /* the values are small and not negative */

@@ -6,6 +6,7 @@
 #include <limits>
 #include <vector>
 
+#include "base/float8.h"
 #include "base/half.h"
 #include "test/check.h"
 
@@ -31,7 +32,44 @@ T reduce_pair(DType dtype, ReduceOp op, T a, T b) {
   return out[0];
 }
 
+/// Bits for which rounding is wrong, of all numbers of a format and of what lies between neighbours. `largest`: its largest number.
+template <class T>
+int wrong_roundings(T (*rounded)(float), uint8_t largest) {
+  int wrong = 0;
+  for (const int sign : {0, 0x80}) {
+    for (uint8_t magnitude = 0; magnitude <= largest; ++magnitude) {
+      const auto bits = static_cast<uint8_t>(sign | magnitude);
+      const float value = to_float(T{bits});
+      wrong += rounded(value).bits != bits;
+      if (magnitude == largest) continue;
+      const auto next = static_cast<uint8_t>(bits + 1);
+      const float middle = (value + to_float(T{next})) / 2;
+      wrong += rounded(middle).bits != (bits % 2 == 0 ? bits : next);
+      wrong += rounded(std::nextafter(middle, value)).bits != bits;
+      wrong += rounded(std::nextafter(middle, to_float(T{next}))).bits != next;
+    }
+    for (const float beyond : {to_float(T{largest}) * 1.01f, 1e9f, std::numeric_limits<float>::max(), std::numeric_limits<float>::infinity()}) {
+      wrong += rounded(sign == 0 ? beyond : -beyond).bits != (sign | largest);
+    }
+  }
+  return wrong;
+}
+
 }  // namespace
+
+TEST("floats of 8 bits round to nearest even, saturate, and keep NaN") {
+  CHECK_EQ(to_float(Float8E4M3{0x7e}), 448.f);
+  CHECK_EQ(to_float(Float8E4M3{0x01}), 0x1p-9f);
+  CHECK_EQ(to_float(Float8E5M2{0x7b}), 57344.f);
+  CHECK_EQ(to_float(Float8E5M2{0x01}), 0x1p-16f);
+  CHECK_EQ(wrong_roundings(to_float8_e4m3, 0x7e), 0);
+  CHECK_EQ(wrong_roundings(to_float8_e5m2, 0x7b), 0);
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  CHECK_EQ(to_float8_e4m3(nan).bits & 0x7f, 0x7f);
+  CHECK_EQ(to_float8_e5m2(nan).bits & 0x7f, 0x7f);
+  CHECK(std::isnan(to_float(Float8E4M3{0xff})) && std::isnan(to_float(Float8E5M2{0xfd})));
+  CHECK(std::isinf(to_float(Float8E5M2{0x7c})));
+}
 
 TEST("every float16 survives the way to float32 and back") {
   int wrong = 0;
@@ -157,6 +195,32 @@ TEST("every level reduces halves to the same bits, also at lengths that no vecto
         CHECK(result_of(CpuLevel::Avx2, op) == expected);
         CHECK(result_of(CpuLevel::Avx512, op) == expected);
       }
+    }
+  }
+}
+
+TEST("every level reduces floats of 8 bits to the same bits") {
+  constexpr size_t kCount = 0x10007;  // all pairs, and a rest that no vector divides
+  std::vector<uint8_t> a(kCount), b(kCount);
+  for (size_t i = 0; i < kCount; ++i) {
+    a[i] = static_cast<uint8_t>(i);
+    b[i] = static_cast<uint8_t>(i >> 8);
+  }
+  for (const DType dtype : {DType::Float8E4M3, DType::Float8E5M2}) {
+    const auto result_of = [&](CpuLevel level, ReduceOp op) {
+      const auto& kernels = coll::reduce_kernels(level);
+      std::vector<float> sums(kCount);
+      std::vector<uint8_t> result(kCount);
+      kernels.join(dtype, op, bytes(sums), bytes(a), bytes(b), kCount);
+      kernels.accumulate(dtype, op, bytes(sums), bytes(b), kCount);
+      kernels.narrow(dtype, op, 3, bytes(result), bytes(sums), kCount);
+      kernels.scale(dtype, 0.3, bytes(result), bytes(result), kCount);
+      return result;
+    };
+    for (const ReduceOp op : {ReduceOp::Sum, ReduceOp::Avg, ReduceOp::Prod, ReduceOp::Max}) {
+      const auto expected = result_of(CpuLevel::Baseline, op);
+      CHECK(result_of(CpuLevel::Avx2, op) == expected);
+      CHECK(result_of(CpuLevel::Avx512, op) == expected);
     }
   }
 }

@@ -14,18 +14,18 @@ Piece contribution(const Op& op, Piece input, Schedule& schedule) {
 }
 
 Piece widened(const Op& op, Piece sums, Schedule& schedule) {
-  if (!is_half(op.dtype) || sums.wide) return sums;
+  if (!is_narrow(op.dtype) || sums.wide) return sums;
   const Piece wide = scratch_sums(op, sums.count, schedule);
   schedule.work(Local::Widen, wide, sums);
   return wide;
 }
 
 Piece scratch_sums(const Op& op, size_t count, Schedule& schedule) {
-  return {Place::Scratch, schedule.scratch(count * byte_size(accumulator_of(op.dtype))), count, is_half(op.dtype)};
+  return {Place::Scratch, schedule.scratch(count * byte_size(accumulator_of(op.dtype))), count, is_narrow(op.dtype)};
 }
 
 Piece room_for_sums(const Op& op, Piece output, Schedule& schedule) {
-  return is_half(op.dtype) ? scratch_sums(op, output.count, schedule) : output;
+  return is_narrow(op.dtype) ? scratch_sums(op, output.count, schedule) : output;
 }
 
 void finish(const Op& op, Piece output, Piece sums, Schedule& schedule, size_t after) {

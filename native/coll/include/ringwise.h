@@ -38,7 +38,7 @@ extern "C" {
 
 /* The version of this header: major << 16 | minor. A program runs with a library of the same major version and at
  * least the program's minor version. A new minor version adds; a new major version changes or removes. */
-#define RINGWISE_ABI_VERSION 0x00010001u
+#define RINGWISE_ABI_VERSION 0x00010002u
 
 /* The version of the library that is running. */
 uint32_t ringwise_abi_version(void);
@@ -78,11 +78,14 @@ enum ringwise_dtype {
   RINGWISE_UINT16 = 9,
   RINGWISE_UINT32 = 10,
   RINGWISE_UINT64 = 11,
-  RINGWISE_BOOL = 12
+  RINGWISE_BOOL = 12,
+  RINGWISE_FLOAT8_E4M3FN = 13, /* since 1.2, as the next */
+  RINGWISE_FLOAT8_E5M2 = 14
 };
 
 /* Reductions. avg and premul_sum are for floating types, the bitwise ones for integers and bool, sum and prod for all
- * but bool, min and max for all. float16 and bfloat16 are accumulated in float32; integers wrap; min and max give NaN
+ * but bool, min and max for all. Floats of 16 and 8 bits are accumulated in float32, and what is
+ * too large for one of 8 bits becomes its largest number; integers wrap; min and max give NaN
  * when either side is NaN. The result is bitwise equal on all ranks. */
 enum ringwise_reduce_op {
   RINGWISE_SUM = 0,

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/float8.h"
 #include "base/half.h"
 
 namespace ringwise::nccl {
@@ -25,6 +26,8 @@ int type_of(DType dtype) {
     case DType::Bool: return kUint8;
     case DType::UInt32: return kUint32;
     case DType::UInt64: return kUint64;
+    case DType::Float8E4M3: return kFloat8e4m3;
+    case DType::Float8E5M2: return kFloat8e5m2;
     default: return kFloat32;
   }
 }
@@ -47,10 +50,14 @@ class Reduction {
     const auto single = static_cast<float>(op.factor);
     const Half half = to_half(single);
     const BFloat bfloat = to_bfloat(single);
+    const Float8E4M3 e4m3 = to_float8_e4m3(single);
+    const Float8E5M2 e5m2 = to_float8_e5m2(single);
     const void* factor = &single;
     if (op.dtype == DType::Float64) factor = &op.factor;
     if (op.dtype == DType::Float16) factor = &half;
     if (op.dtype == DType::BFloat16) factor = &bfloat;
+    if (op.dtype == DType::Float8E4M3) factor = &e4m3;
+    if (op.dtype == DType::Float8E5M2) factor = &e5m2;
     std::memcpy(scalar_, factor, byte_size(op.dtype));
     status_ = library().ncclRedOpCreatePreMulSum(&number_, scalar_, type_of(op.dtype), kScalarOfHost, comm);
     is_own_ = status_ == kSuccess;

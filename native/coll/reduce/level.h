@@ -16,6 +16,18 @@ struct Stored<Half> {
   static Half store(float value) { return to_half(value); }
 };
 template <>
+struct Stored<Float8E4M3> {
+  using Acc = float;
+  static float load(Float8E4M3 value) { return to_float(value); }
+  static Float8E4M3 store(float value) { return to_float8_e4m3(value); }
+};
+template <>
+struct Stored<Float8E5M2> {
+  using Acc = float;
+  static float load(Float8E5M2 value) { return to_float(value); }
+  static Float8E5M2 store(float value) { return to_float8_e5m2(value); }
+};
+template <>
 struct Stored<BFloat> {
   using Acc = float;
   static float load(BFloat value) { return to_float(value); }
@@ -121,6 +133,8 @@ void with_type(DType dtype, F&& f) {
     case DType::UInt16: return f(uint16_t{});
     case DType::UInt32: return f(uint32_t{});
     case DType::UInt64: return f(uint64_t{});
+    case DType::Float8E4M3: return f(Float8E4M3{});
+    case DType::Float8E5M2: return f(Float8E5M2{});
   }
 }
 
@@ -196,7 +210,7 @@ void store_each(T* output, size_t count, F&& value_of) {
 }
 
 void widen(DType dtype, std::byte* accumulator, const std::byte* input, size_t count) {
-  if (!is_half(dtype)) {
+  if (!is_narrow(dtype)) {
     std::memcpy(accumulator, input, count * byte_size(dtype));
     return;
   }
@@ -257,7 +271,7 @@ void join_twice(DType dtype, ReduceOp op, std::byte* first, std::byte* second, c
 }
 
 void narrow(DType dtype, ReduceOp op, int size, std::byte* output, const std::byte* accumulator, size_t count) {
-  if (op != ReduceOp::Avg && !is_half(dtype)) {
+  if (op != ReduceOp::Avg && !is_narrow(dtype)) {
     if (output != accumulator) std::memcpy(output, accumulator, count * byte_size(dtype));
     return;
   }

@@ -12,6 +12,7 @@
 #include <immintrin.h>
 #endif
 
+#include "base/float8.h"
 #include "base/half.h"
 #include "base/target.h"
 #include "coll/reduce/grid.h"

@@ -52,7 +52,7 @@ void combine(DType dtype, ReduceOp op, const std::byte* const* sources, int size
              int output_count, size_t count) {
   const ReduceKernels& kernels = best();
   const size_t element = byte_size(dtype);
-  if (size == 2 && !is_half(dtype)) {
+  if (size == 2 && !is_narrow(dtype)) {
     if (output_count == 1 && op != ReduceOp::Avg) return kernels.join(dtype, op, outputs[0], sources[0], sources[1], count);
     // Lines that were read are cheap to write. Others are not: memcpy takes them over without reading them.
     if (output_count == 2 && (outputs[1] == sources[0] || outputs[1] == sources[1])) {
@@ -65,7 +65,7 @@ void combine(DType dtype, ReduceOp op, const std::byte* const* sources, int size
     const size_t offset = done * element;
     std::byte* first = outputs[0] + offset;
     // Two sources go straight to the output; with more of them it may be one that is still to be read.
-    std::byte* accumulator = size <= 2 && !is_half(dtype) ? first : memory;
+    std::byte* accumulator = size <= 2 && !is_narrow(dtype) ? first : memory;
     if (size == 1) {
       if (accumulator != sources[0] + offset) kernels.widen(dtype, accumulator, sources[0] + offset, block);
     } else {

@@ -1,4 +1,4 @@
-// Elementwise arithmetic of reductions. Halves are accumulated in float32; every other type in itself.
+// Elementwise arithmetic of reductions. Narrow floats, of 16 and 8 bits, are accumulated in float32; every other type in itself.
 // Integer sums and products wrap; min and max return NaN when either side is NaN.
 //
 // The work is done by one table of functions per instruction set (level.h); the best one that the processor has is
@@ -13,18 +13,18 @@
 namespace ringwise::coll {
 
 /// Element type of the accumulator for a reduction over `dtype`.
-constexpr DType accumulator_of(DType dtype) { return is_half(dtype) ? DType::Float32 : dtype; }
+constexpr DType accumulator_of(DType dtype) { return is_narrow(dtype) ? DType::Float32 : dtype; }
 
 struct ReduceKernels {
   /// accumulator[i] = input[i]
   void (*widen)(DType, std::byte* accumulator, const std::byte* input, size_t count);
   /// accumulator[i] = accumulator[i] ∘ input[i]; avg and premulSum add.
   void (*accumulate)(DType, ReduceOp, std::byte* accumulator, const std::byte* input, size_t count);
-  /// accumulator[i] = a[i] ∘ b[i]; `accumulator` may be one of both, except for halves.
+  /// accumulator[i] = a[i] ∘ b[i]; `accumulator` may be one of both, except for narrow floats.
   void (*join)(DType, ReduceOp, std::byte* accumulator, const std::byte* a, const std::byte* b, size_t count);
-  /// first[i] = second[i] = a[i] ∘ b[i], for avg the mean; not for halves. Either may be one of both.
+  /// first[i] = second[i] = a[i] ∘ b[i], for avg the mean; not for narrow floats. Either may be one of both.
   void (*join_twice)(DType, ReduceOp, std::byte* first, std::byte* second, const std::byte* a, const std::byte* b, size_t count);
-  /// output[i] = accumulator[i], divided by `size` for avg. `output` may be the accumulator, except for halves.
+  /// output[i] = accumulator[i], divided by `size` for avg. `output` may be the accumulator, except for narrow floats.
   void (*narrow)(DType, ReduceOp, int size, std::byte* output, const std::byte* accumulator, size_t count);
   /// output[i] = input[i] × factor, for floating types.
   void (*scale)(DType, double factor, std::byte* output, const std::byte* input, size_t count);

@@ -28,6 +28,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/float8.h"
 #include "base/half.h"
 #include "test/software_gpu/streams.h"
 
@@ -37,6 +38,8 @@ namespace {
 
 using namespace ringwise::software_gpu;
 using ringwise::BFloat;
+using ringwise::Float8E4M3;
+using ringwise::Float8E5M2;
 using ringwise::Half;
 
 enum Result { kSuccess, kUnhandledCuda, kSystemError, kInternalError, kInvalidArgument, kInvalidUsage, kRemoteError, kInProgress };
@@ -218,7 +221,7 @@ int call(void* comm, SoftwareStream* stream, const Add& add) {
   return depth > 0 ? kSuccess : close_batches();
 }
 
-constexpr size_t kBytes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2};
+constexpr size_t kBytes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
 
 template <class T, class Load, class Store>
 void fold(char* into, const char* from, size_t count, int op, const Load& load, const Store& store) {
@@ -247,6 +250,8 @@ void fold(char* into, const char* from, size_t count, int type, int op) {
     case 6: return fold<Half>(into, from, count, op, [](Half x) { return to_float(x); }, [](float x) { return ringwise::to_half(x); });
     case 7: return fold<float>(into, from, count, op);
     case 8: return fold<double>(into, from, count, op);
+    case 10: return fold<Float8E4M3>(into, from, count, op, [](Float8E4M3 x) { return to_float(x); }, [](float x) { return ringwise::to_float8_e4m3(x); });
+    case 11: return fold<Float8E5M2>(into, from, count, op, [](Float8E5M2 x) { return to_float(x); }, [](float x) { return ringwise::to_float8_e5m2(x); });
     default: return fold<BFloat>(into, from, count, op, [](BFloat x) { return to_float(x); }, [](float x) { return ringwise::to_bfloat(x); });
   }
 }
@@ -267,6 +272,10 @@ void scale(char* data, size_t count, int type, double factor) {
   if (type == 7) scale<float>(data, count, factor, [](float x) { return x; }, [](double x) { return static_cast<float>(x); });
   if (type == 8) scale<double>(data, count, factor, [](double x) { return x; }, [](double x) { return x; });
   if (type == 9) scale<BFloat>(data, count, factor, [](BFloat x) { return to_float(x); }, to_bfloat);
+  const auto to_e4m3 = [](double x) { return ringwise::to_float8_e4m3(static_cast<float>(x)); };
+  const auto to_e5m2 = [](double x) { return ringwise::to_float8_e5m2(static_cast<float>(x)); };
+  if (type == 10) scale<Float8E4M3>(data, count, factor, [](Float8E4M3 x) { return to_float(x); }, to_e4m3);
+  if (type == 11) scale<Float8E5M2>(data, count, factor, [](Float8E5M2 x) { return to_float(x); }, to_e5m2);
 }
 
 char* bytes(const void* data) { return static_cast<char*>(const_cast<void*>(data)); }
@@ -429,6 +438,8 @@ EXPORT ncclRedOpCreatePreMulSum(int* op, const void* scalar, int type, int, void
   else if (type == 7) factor = *static_cast<const float*>(scalar);
   else if (type == 8) factor = *static_cast<const double*>(scalar);
   else if (type == 9) factor = to_float(*static_cast<const BFloat*>(scalar));
+  else if (type == 10) factor = to_float(*static_cast<const Float8E4M3*>(scalar));
+  else if (type == 11) factor = to_float(*static_cast<const Float8E5M2*>(scalar));
   else return kInvalidArgument;
   factors.push_back(factor);
   return *op = static_cast<int>(factors.size()) + 4, kSuccess;

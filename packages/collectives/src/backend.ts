@@ -219,7 +219,7 @@ export interface Backend {
   readonly together?: (begin: () => void) => void;
   /**
    * Memory on this backend's device that collectives reach without a copy where they can. Zeroed. Host memory is a
-   * typed array of the dtype: Uint16Array for float16 and bfloat16, Uint8Array for bool.
+   * typed array of the dtype: Uint16Array for float16 and bfloat16, Uint8Array for bool and floats of 8 bits.
    */
   readonly alloc: (count: number, dtype: DType) => BufferView;
   /**

@@ -74,7 +74,7 @@ export type TypedArray =
   | Uint32Array
   | BigUint64Array;
 
-/** Memory with a stated element type: float16 and bfloat16 in a Uint16Array, bool in a Uint8Array. */
+/** Memory with a stated element type: float16 and bfloat16 in a Uint16Array, bool and floats of 8 bits in a Uint8Array. */
 export interface TypedBuffer {
   readonly data: TypedArray;
   readonly dtype: DType;
@@ -197,10 +197,17 @@ const arrayOf = {
   uint32: Uint32Array,
   uint64: BigUint64Array,
   bool: Uint8Array,
+  float8_e4m3fn: Uint8Array,
+  float8_e5m2: Uint8Array,
 } as const satisfies Record<DType, new (count: number) => TypedArray>;
 
 /** The typed array that holds elements of a dtype. */
 export type ArrayOf<D extends DType> = InstanceType<(typeof arrayOf)[D]>;
+
+/** Whether a typed array alone tells that its elements are of this type. */
+export function isPlain(dtype: DType): boolean {
+  return dtypeOfTag[arrayOf[dtype].name] === dtype;
+}
 
 /** New, zeroed memory of this process. */
 export function allocHost<D extends DType>(
@@ -213,7 +220,7 @@ export function allocHost<D extends DType>(
   return { dtype, count, device: hostDevice, host, handle: null };
 }
 
-/** The elements of host memory; float16 and bfloat16 as their bits. Shares the memory of `view`. */
+/** The elements of host memory; floats of 16 and 8 bits as their bits. Shares the memory of `view`. */
 export function elementsOf<D extends DType>(view: BufferView & { readonly dtype: D }): ArrayOf<D> {
   const { host, dtype, count } = view;
   if (host === null) return refuse(elementsHidden(`${view.device.kind}:${view.device.index}`));

@@ -1,5 +1,5 @@
 // Element types. float16 and bfloat16 have no typed array on every supported Node, so they travel as
-// { data: Uint16Array, dtype }; bool is one byte per element, 0 or 1.
+// { data: Uint16Array, dtype }, and floats of 8 bits as { data: Uint8Array, dtype }; bool is one byte per element, 0 or 1.
 
 export const dtypes = [
   'float32',
@@ -15,6 +15,8 @@ export const dtypes = [
   'uint32',
   'uint64',
   'bool',
+  'float8_e4m3fn',
+  'float8_e5m2',
 ] as const;
 
 export type DType = (typeof dtypes)[number];
@@ -33,6 +35,8 @@ const bytesOf: Record<DType, number> = {
   uint32: 4,
   uint64: 8,
   bool: 1,
+  float8_e4m3fn: 1,
+  float8_e5m2: 1,
 };
 
 export function byteSize(dtype: DType): number {

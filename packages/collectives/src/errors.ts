@@ -160,7 +160,7 @@ function invalid(verb: string, what: string, next?: string): Failure {
 }
 
 const accepted =
-  'a typed array, { data, dtype } for float16, bfloat16 and bool, or an object with a Symbol.for("ringwise.buffer") member';
+  'a typed array, { data, dtype } for float16, bfloat16, floats of 8 bits and bool, or an object with a Symbol.for("ringwise.buffer") member';
 
 export function notABuffer(verb: string, got: string, next?: string): Failure {
   return invalid(verb, `cannot use ${got} as a buffer; expected ${accepted}`, next);

@@ -5,7 +5,7 @@
 // An argument error is reported before anything is sent, so it does not harm the group: the Sync form throws it,
 // the plain form returns a Work that rejects with it. Every other error poisons the group for good.
 import type { Backend, Supports } from './backend.ts';
-import { type ArrayOf, asBuffer, type BufferLike } from './buffer.ts';
+import { type ArrayOf, asBuffer, type BufferLike, isPlain } from './buffer.ts';
 import { Calls } from './calls.ts';
 import { type DType, dtypes } from './dtype.ts';
 import type { Via } from './env.ts';
@@ -20,6 +20,7 @@ import {
   unknownDtype,
 } from './errors.ts';
 import type { FlightEntry } from './flight-recorder.ts';
+import type { NarrowFloat } from './narrow-floats.ts';
 import type {
   AllReduceOptions,
   AllToAllOptions,
@@ -64,7 +65,7 @@ export interface GroupOptions {
 }
 
 /** What alloc() returns: a typed array, or `{ data, dtype }` for the types that have none. */
-export type Allocated<D extends DType> = D extends 'float16' | 'bfloat16' | 'bool'
+export type Allocated<D extends DType> = D extends NarrowFloat | 'bool'
   ? { readonly data: ArrayOf<D>; readonly dtype: D }
   : ArrayOf<D>;
 
@@ -358,8 +359,7 @@ export class Group {
     if (!dtypes.includes(dtype)) throw calls.error(unknownDtype('alloc', String(dtype), dtypes));
     const { host: data } = calls.alloc(count, dtype);
     if (data === null) throw calls.error(memoryNotVisible(this.backend));
-    const isPlain = dtype !== 'float16' && dtype !== 'bfloat16' && dtype !== 'bool';
-    return (isPlain ? data : { data, dtype }) as Allocated<D>;
+    return (isPlain(dtype) ? data : { data, dtype }) as Allocated<D>;
   }
 
   /**

@@ -30,10 +30,18 @@ export {
 } from './errors.ts';
 export type { FlightEntry } from './flight-recorder.ts';
 export { type Allocated, Group, type GroupOptions } from './group.ts';
-export { fromBfloat16, fromFloat16, toBfloat16, toFloat16 } from './half.ts';
 export { init } from './init.ts';
 export type { InitOptions } from './init-plan.ts';
 export { type JoinNcclOptions, joinNccl } from './join-nccl.ts';
+export {
+  fromBfloat16,
+  fromFloat16,
+  isNarrowFloat,
+  type NarrowFloat,
+  narrowFloats,
+  toBfloat16,
+  toFloat16,
+} from './narrow-floats.ts';
 export {
   type AllReduceOptions,
   type AllToAllOptions,

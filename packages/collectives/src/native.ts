@@ -191,6 +191,8 @@ export interface NativeNccl {
     readonly driver: string;
     readonly library: string;
     readonly version: string;
+    /** Whether it knows floats of 8 bits. */
+    readonly hasFloat8: boolean;
     readonly reason: string;
   };
 }

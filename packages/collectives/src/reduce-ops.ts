@@ -26,6 +26,8 @@ const table: Readonly<Record<DType, Ops>> = {
   uint32: onInts,
   uint64: onInts,
   bool: onBools,
+  float8_e4m3fn: onFloats,
+  float8_e5m2: onFloats,
 };
 
 // Records and not Sets: every reduction passes by, and a look-up in these takes a few nanoseconds.

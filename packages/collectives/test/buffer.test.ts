@@ -113,15 +113,15 @@ describe('asBuffer', () => {
     ];
     expect(got.map(refusal)).toMatchInlineSnapshot(`
       [
-        "allReduce: cannot use a plain array as a buffer; expected a typed array, { data, dtype } for float16, bfloat16 and bool, or an object with a Symbol.for("ringwise.buffer") member. Use Float32Array.from(array).",
-        "allReduce: cannot use a DataView as a buffer; expected a typed array, { data, dtype } for float16, bfloat16 and bool, or an object with a Symbol.for("ringwise.buffer") member. It has no element type: wrap its buffer.",
-        "allReduce: cannot use null as a buffer; expected a typed array, { data, dtype } for float16, bfloat16 and bool, or an object with a Symbol.for("ringwise.buffer") member.",
-        "allReduce: cannot use undefined as a buffer; expected a typed array, { data, dtype } for float16, bfloat16 and bool, or an object with a Symbol.for("ringwise.buffer") member.",
-        "allReduce: cannot use number as a buffer; expected a typed array, { data, dtype } for float16, bfloat16 and bool, or an object with a Symbol.for("ringwise.buffer") member.",
-        "allReduce: cannot use string as a buffer; expected a typed array, { data, dtype } for float16, bfloat16 and bool, or an object with a Symbol.for("ringwise.buffer") member.",
-        "allReduce: cannot use an object (Object) as a buffer; expected a typed array, { data, dtype } for float16, bfloat16 and bool, or an object with a Symbol.for("ringwise.buffer") member.",
-        "allReduce: cannot use an object (ArrayBuffer) as a buffer; expected a typed array, { data, dtype } for float16, bfloat16 and bool, or an object with a Symbol.for("ringwise.buffer") member.",
-        "allReduce: cannot use an object (Map) as a buffer; expected a typed array, { data, dtype } for float16, bfloat16 and bool, or an object with a Symbol.for("ringwise.buffer") member.",
+        "allReduce: cannot use a plain array as a buffer; expected a typed array, { data, dtype } for float16, bfloat16, floats of 8 bits and bool, or an object with a Symbol.for("ringwise.buffer") member. Use Float32Array.from(array).",
+        "allReduce: cannot use a DataView as a buffer; expected a typed array, { data, dtype } for float16, bfloat16, floats of 8 bits and bool, or an object with a Symbol.for("ringwise.buffer") member. It has no element type: wrap its buffer.",
+        "allReduce: cannot use null as a buffer; expected a typed array, { data, dtype } for float16, bfloat16, floats of 8 bits and bool, or an object with a Symbol.for("ringwise.buffer") member.",
+        "allReduce: cannot use undefined as a buffer; expected a typed array, { data, dtype } for float16, bfloat16, floats of 8 bits and bool, or an object with a Symbol.for("ringwise.buffer") member.",
+        "allReduce: cannot use number as a buffer; expected a typed array, { data, dtype } for float16, bfloat16, floats of 8 bits and bool, or an object with a Symbol.for("ringwise.buffer") member.",
+        "allReduce: cannot use string as a buffer; expected a typed array, { data, dtype } for float16, bfloat16, floats of 8 bits and bool, or an object with a Symbol.for("ringwise.buffer") member.",
+        "allReduce: cannot use an object (Object) as a buffer; expected a typed array, { data, dtype } for float16, bfloat16, floats of 8 bits and bool, or an object with a Symbol.for("ringwise.buffer") member.",
+        "allReduce: cannot use an object (ArrayBuffer) as a buffer; expected a typed array, { data, dtype } for float16, bfloat16, floats of 8 bits and bool, or an object with a Symbol.for("ringwise.buffer") member.",
+        "allReduce: cannot use an object (Map) as a buffer; expected a typed array, { data, dtype } for float16, bfloat16, floats of 8 bits and bool, or an object with a Symbol.for("ringwise.buffer") member.",
       ]
     `);
     expect(refusal({ data: [1], dtype: 'float32' })).toMatch(

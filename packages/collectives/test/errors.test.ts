@@ -124,7 +124,7 @@ describe('errors', () => {
       elementsOf: expected memory that JavaScript can see, got that of cuda:0 (group "dp", rank 0 of 8). Give one buffer in the place of a list of parts, or copy to host memory first.
       allReduce: the group failed earlier, barrier: no answer from ranks 2, 5 within 30000 ms (group "dp", rank 0 of 8). Make a new group with init().
       send: the group is closed (group "dp", rank 0 of 8).
-      allReduce: cannot use a plain array as a buffer; expected a typed array, { data, dtype } for float16, bfloat16 and bool, or an object with a Symbol.for("ringwise.buffer") member (group "dp", rank 0 of 8). Use Float32Array.from(array).
+      allReduce: cannot use a plain array as a buffer; expected a typed array, { data, dtype } for float16, bfloat16, floats of 8 bits and bool, or an object with a Symbol.for("ringwise.buffer") member (group "dp", rank 0 of 8). Use Float32Array.from(array).
       recv: the buffer is detached (group "dp", rank 0 of 8). Its memory was transferred to another thread or freed.
       alloc: unknown dtype float8; expected one of float32, float16 (group "dp", rank 0 of 8).
       allReduce: data does not hold float16; expected 2 bytes per element, got 4 (group "dp", rank 0 of 8).

@@ -21,7 +21,12 @@ import {
 } from '@ringwise/tensor';
 import { serveCommands, useTestDevice } from '@ringwise/testing';
 
-const tensorDtypes: Readonly<Record<string, DType>> = {
+const tensorDtypes: ReadonlySet<string> = new Set<DType>([
+  ...(['float32', 'float64', 'float16', 'bfloat16'] as const),
+  ...(['int32', 'int64', 'uint8', 'bool'] as const),
+]);
+
+const dtypeOfArray: Readonly<Record<string, DType>> = {
   Float32Array: 'float32',
   Float64Array: 'float64',
   Int32Array: 'int32',
@@ -40,11 +45,9 @@ function lend(like: unknown, all: Lent[]): unknown {
   const isTyped = 'data' in like && 'dtype' in like;
   const array = (isTyped ? (like as TypedBuffer).data : like) as HostArray | null;
   if (array === null || !ArrayBuffer.isView(array)) return like;
-  const dtype = isTyped ? (like as TypedBuffer).dtype : tensorDtypes[array.constructor.name];
+  const dtype = isTyped ? (like as TypedBuffer).dtype : dtypeOfArray[array.constructor.name];
   // The others are no dtypes of tensors, and stay on the host.
-  if (dtype === undefined || /^u?int(8|16)$|^uint(32|64)$/.test(dtype)) {
-    if (dtype !== 'uint8') return like;
-  }
+  if (dtype === undefined || !tensorDtypes.has(dtype)) return like;
   const known = all.find((lent) => lent.array === array);
   if (known !== undefined) return known.tensor;
   const tensor = fromHost(array, [array.length], { dtype: dtype as DType }).to('cuda');

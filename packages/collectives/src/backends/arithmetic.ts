@@ -4,7 +4,7 @@
 import type { ReduceOp } from '../backend.ts';
 import { type ArrayOf, allocHost, type BufferView, elementsOf } from '../buffer.ts';
 import type { DType } from '../dtype.ts';
-import { fromBfloat16, fromFloat16, toBfloat16, toFloat16 } from '../half.ts';
+import { isNarrowFloat, narrowFloats } from '../narrow-floats.ts';
 
 type BigInts = ArrayOf<'int64' | 'uint64'>;
 
@@ -40,19 +40,20 @@ export function write(buffer: BufferView, values: ArrayOf<DType>): void {
 
 function widen(buffer: BufferView): Float64Array {
   const wide = new Float64Array(elementsOf(buffer) as Exclude<ArrayOf<DType>, BigInts>);
-  if (buffer.dtype === 'float16')
-    for (let i = 0; i < wide.length; i++) wide[i] = fromFloat16(wide[i] as number);
-  if (buffer.dtype === 'bfloat16')
-    for (let i = 0; i < wide.length; i++) wide[i] = fromBfloat16(wide[i] as number);
+  if (!isNarrowFloat(buffer.dtype)) return wide;
+  const { from } = narrowFloats[buffer.dtype];
+  for (let i = 0; i < wide.length; i++) wide[i] = from(wide[i] as number);
   return wide;
 }
 
 function narrow(wide: Float64Array, dtype: DType): ArrayOf<DType> {
   const elements = elementsOf(allocHost(wide.length, dtype)) as Exclude<ArrayOf<DType>, BigInts>;
-  if (dtype === 'float16') for (let i = 0; i < wide.length; i++) elements[i] = toFloat16(wide[i] as number);
-  else if (dtype === 'bfloat16')
-    for (let i = 0; i < wide.length; i++) elements[i] = toBfloat16(wide[i] as number);
-  else elements.set(wide);
+  if (!isNarrowFloat(dtype)) {
+    elements.set(wide);
+    return elements;
+  }
+  const { to } = narrowFloats[dtype];
+  for (let i = 0; i < wide.length; i++) elements[i] = to(wide[i] as number);
   return elements;
 }
 

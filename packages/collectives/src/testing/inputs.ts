@@ -1,9 +1,9 @@
 // Inputs whose reductions are exact in any order and on every dtype: small integers that repeat with a short period.
 // So the right answer is known without another implementation, and every element is compared for equality.
 import type { ReduceOp } from '../backend.ts';
-import { type ArrayOf, allocHost, type BufferLike, elementsOf } from '../buffer.ts';
+import { type ArrayOf, allocHost, type BufferLike, elementsOf, isPlain } from '../buffer.ts';
 import type { DType } from '../dtype.ts';
-import { toBfloat16, toFloat16 } from '../half.ts';
+import { isNarrowFloat, narrowFloats } from '../narrow-floats.ts';
 
 /** A multiple of the periods below. */
 const period = 42;
@@ -13,9 +13,18 @@ function inputAt(op: ReduceOp | 'move', dtype: DType, rank: number, i: number, s
   const isSigned = !dtype.startsWith('u') && dtype !== 'bool';
   const small = (i * 5 + rank * 3) % 7;
   if (dtype === 'bool') return small % 2;
+  if (dtype.startsWith('float8')) return float8At(op, rank, i, size);
   if (op === 'prod') return [2, 1, isSigned ? -1 : 1][(i + rank) % 3] as number;
   if (op === 'avg') return (small - 3) * size;
   return isSigned ? small - 3 : small;
+}
+
+/** Sums of up to 8 ranks stay exact in 2 bits of fraction, also added up in that type, and multiples of `factorOf` alone. */
+function float8At(op: ReduceOp | 'move', rank: number, i: number, size: number): number {
+  if (op === 'prod') return [2, 1, -1][(i + rank) % 3] as number;
+  if (op === 'avg') return (i % 3) - 1;
+  const value = ((i * 5 + rank * 3) % 3) - 1;
+  return op === 'premulSum' && rank !== i % size ? 0 : value;
 }
 
 /** This rank's factor for 'premulSum'. */
@@ -50,8 +59,7 @@ function reducedAt(op: ReduceOp, dtype: DType, i: number, size: number): number 
 /** The elements that represent `value`: numbers, bits of a half, or a bigint. */
 export function encode(dtype: DType, value: number): number | bigint {
   if (dtype === 'int64' || dtype === 'uint64') return BigInt(value);
-  if (dtype === 'float16') return toFloat16(value);
-  return dtype === 'bfloat16' ? toBfloat16(value) : value;
+  return isNarrowFloat(dtype) ? narrowFloats[dtype].to(value) : value;
 }
 
 /** Element i is `table[i % table.length]`. */
@@ -85,10 +93,9 @@ export function guarded(dtype: DType, count: number, fill: Pattern = [encode(dty
   whole.fill(guard);
   const elements = whole.subarray(guards, guards + count);
   repeat(elements, fill, 0);
-  const isPlain = dtype !== 'float16' && dtype !== 'bfloat16' && dtype !== 'bool';
   const isIntact = () =>
     [...whole.subarray(0, guards), ...whole.subarray(guards + count)].every((element) => element === guard);
-  return { like: isPlain ? elements : { data: elements, dtype }, elements, isIntact };
+  return { like: isPlain(dtype) ? elements : { data: elements, dtype }, elements, isIntact };
 }
 
 /** Index of the first element that differs from the pattern, which starts at its element `from`; -1 if none does. */

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { type ArrayOf, allocHost, elementsOf } from '../buffer.ts';
 import { dtypes } from '../dtype.ts';
 import type { Allocated, Group } from '../group.ts';
-import { toBfloat16, toFloat16 } from '../half.ts';
+import { isNarrowFloat, narrowFloats } from '../narrow-floats.ts';
 import type { Work } from '../work.ts';
 import { firstWrong, guarded, inputPattern, randomFloats, reducedPattern } from './inputs.ts';
 import type { Mode } from './invoke.ts';
@@ -101,19 +101,20 @@ export async function syncAfterAsync(group: Group): Promise<Report> {
   return report;
 }
 
+const floats = ['float32', 'float64', 'float16', 'bfloat16', 'float8_e4m3fn', 'float8_e5m2'] as const;
+
 /** Digests of reductions of random floats. All ranks must return the same list, and every run too. */
 export async function digests(group: Group, mode: Mode): Promise<string[]> {
   const found: string[] = [];
   const { rank } = group;
-  for (const dtype of ['float32', 'float64', 'float16', 'bfloat16'] as const) {
+  for (const dtype of floats) {
     for (const op of ['sum', 'avg', 'prod', 'premulSum'] as const) {
       if (!group.supports.reduces(op, dtype)) continue;
       for (const count of [5, 1003, 65_537]) {
         const view = allocHost(count, dtype);
         const elements = elementsOf(view);
         const random = randomFloats(rank + count);
-        const halves = { float16: toFloat16, bfloat16: toBfloat16 };
-        const encode = dtype === 'float16' || dtype === 'bfloat16' ? halves[dtype] : (x: number) => x;
+        const encode = isNarrowFloat(dtype) ? narrowFloats[dtype].to : (x: number) => x;
         for (let i = 0; i < count; i++) elements[i] = encode(random());
         const options = op === 'premulSum' ? { op, factor: 0.3 + rank } : { op };
         const like = { data: elements, dtype } as const;
@@ -151,17 +152,14 @@ export async function allocated(group: Group): Promise<Report> {
 /** min and max give NaN where any rank has NaN. Returns how many elements are NaN, of 20. */
 export async function nanWins(group: Group): Promise<Record<string, number>> {
   const found: Record<string, number> = {};
-  // A half is NaN if it is larger than infinity, without its sign.
-  const halves = { float16: 0x7c00, bfloat16: 0x7f80 };
-  for (const dtype of ['float32', 'float64', 'float16', 'bfloat16'] as const) {
+  for (const dtype of floats) {
     for (const op of ['min', 'max'] as const) {
       if (!group.supports.reduces(op, dtype)) continue;
       const elements: ArrayOf<typeof dtype> = elementsOf(allocHost(20, dtype));
-      const infinity = dtype === 'float16' || dtype === 'bfloat16' ? halves[dtype] : null;
-      for (let i = group.rank; i < 20; i += group.size) elements[i] = infinity === null ? Number.NaN : 0x7fff;
+      const { from, to } = isNarrowFloat(dtype) ? narrowFloats[dtype] : { from: Number, to: Number };
+      for (let i = group.rank; i < 20; i += group.size) elements[i] = to(Number.NaN);
       await group.allReduce({ data: elements, dtype }, { op });
-      const isNotANumber = (x: number) => (infinity === null ? Number.isNaN(x) : (x & 0x7fff) > infinity);
-      found[`${op} ${dtype}`] = Array.from(elements).filter(isNotANumber).length;
+      found[`${op} ${dtype}`] = Array.from(elements).filter((x) => Number.isNaN(from(x))).length;
     }
   }
   return found;

@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto';
 import { allocHost, type BufferView, elementsOf } from '../buffer.ts';
 import type { Group } from '../group.ts';
-import { toBfloat16, toFloat16 } from '../half.ts';
+import { toBfloat16, toFloat16 } from '../narrow-floats.ts';
 import { maxAddends, type SummableDType, summableDtypes } from '../reproducible/grid.ts';
 import { GridSum } from '../reproducible/grid-sum.ts';
 import { Scratch } from '../reproducible/scratch.ts';

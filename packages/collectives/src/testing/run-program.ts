@@ -1,7 +1,7 @@
 // Runs random programs (random-program.ts) on one rank, and tells what they left in its memory.
 import { createHash, type Hash } from 'node:crypto';
 import type { ReduceOp } from '../backend.ts';
-import { type ArrayOf, allocHost, type BufferLike, elementsOf } from '../buffer.ts';
+import { type ArrayOf, allocHost, type BufferLike, elementsOf, isPlain } from '../buffer.ts';
 import type { DType } from '../dtype.ts';
 import type { Group } from '../group.ts';
 import { anySource, type ReduceOptions } from '../options.ts';
@@ -203,7 +203,7 @@ function filled(dtype: DType, count: number, op: ReduceOp | null, data: (n: numb
   const elements = elementsOf(allocHost(count, dtype));
   const drawn = elements.subarray(0, 500);
   if (dtype.includes('float')) {
-    const values = floatsFor(op).map((value) => encode(dtype, value));
+    const values = floatsFor(op, dtype).map((value) => encode(dtype, value));
     for (let i = 0; i < drawn.length; i++) drawn[i] = values[data(values.length)] as never;
   } else if (dtype === 'bool') {
     for (let i = 0; i < drawn.length; i++) drawn[i] = data(2);
@@ -213,13 +213,13 @@ function filled(dtype: DType, count: number, op: ReduceOp | null, data: (n: numb
   }
   // Repeated: drawing more would take most of the time.
   for (let done = 500; done < count; done *= 2) elements.copyWithin(done, 0, done);
-  const isPlain = dtype !== 'float16' && dtype !== 'bfloat16' && dtype !== 'bool';
-  return { like: isPlain ? elements : { data: elements, dtype }, elements };
+  return { like: isPlain(dtype) ? elements : { data: elements, dtype }, elements };
 }
 
 /** No zeros, because the sign of a zero may depend on the order. */
-function floatsFor(op: ReduceOp | null): readonly number[] {
+function floatsFor(op: ReduceOp | null, dtype: DType): readonly number[] {
   if (op === 'prod') return [1, -1, 2, -2];
+  if (dtype.startsWith('float8')) return [-4, -2, 2, 4]; // of which multiples, too, have 2 bits of fraction
   if (op === 'avg') return [-36, -24, -12, 12, 24, 48];
   return [-6, -4, -2, 2, 4, 8];
 }
