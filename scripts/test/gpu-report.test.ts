@@ -22,32 +22,62 @@ describe('tools/gpu/report.mjs', () => {
     expect(readFileSync(join(folder, 'results.md'), 'utf8')).toBe(printed);
     return { printed, json: JSON.parse(readFileSync(join(folder, 'results.json'), 'utf8')) };
   };
-  const tests = { numPassedTests: 600, numFailedTests: 1, numPendingTests: 2 };
+  const device = {
+    devices: [{ name: 'A GPU' }],
+    libraries: [
+      { name: 'cublasLt', version: '13.1' },
+      { name: 'nccl', version: '' },
+    ],
+  };
+  const tests = {
+    ...{ numPassedTests: 600, numFailedTests: 1, numPendingTests: 2 },
+    testResults: [
+      {
+        assertionResults: [
+          { status: 'passed', fullName: 'kernels add' },
+          { status: 'failed', fullName: 'kernels mul' },
+        ],
+      },
+    ],
+  };
   const log = 'a\non GPU\n9 passed, 0 failed\nb\non GPU\n4 passed, 1 failed\n';
 
   test('puts our timings beside those of PyTorch, by name, and adds up the tests', () => {
     const { printed, json } = reported({
-      'device.json': { devices: [{ name: 'A GPU' }] },
-      'tests.json': tests,
+      'device.json': device,
+      'tests-tensor.json': tests,
+      'tests-tensor.log': '',
+      'tests-nccl.log': 'ended by its limit',
       'cpp.log': log,
       'ringwise.json': [
         { name: 'add', us: 50, unit: 'TB/s', rate: 3.25 },
-        { name: 'step', us: 100, unit: '', rate: null },
+        { name: 'MLP 784-512-512-10 step, batch 32, eager', us: 100, unit: '', rate: null },
       ],
-      'torch.json': [{ name: 'step', us: 250, unit: '', rate: null }],
+      'torch.json': [{ name: 'MLP 784-512-512-10 step, batch 32, eager', us: 220, unit: '', rate: null }],
     });
-    expect(printed).toMatch(
-      /, A GPU\. Device tests: 600 passed, 1 failed, 2 skipped; in C\+\+: 13 passed, 1 failed\.\n/,
-    );
-    expect(printed).toContain('| add | 50.0 | 3.25 TB/s |  |  |\n| step | 100.0 |  | 250.0 | 2.50 |');
-    expect(json).toMatchObject({ device: 'A GPU', tests: { failed: 1 }, cpp: { passed: 13, failed: 1 } });
-    expect(json.rows[1]).toMatchObject({ torchUs: 250, ratio: 2.5 });
+    expect(printed).toMatch(/, A GPU; cublasLt 13\.1, nccl missing\.\n/);
+    expect(printed).toContain('| tensor | 600 passed, 1 failed, 2 skipped |\n');
+    expect(printed).toContain('| nccl | did not end: see tests-nccl.log |\n');
+    expect(printed).toContain('| in C++ | 13 passed, 1 failed |\n');
+    expect(printed).toContain('- failed (tensor): kernels mul\n');
+    expect(printed).toContain('| MLP eager, over PyTorch eager | >= 2.5 | 2.20 |\n');
+    expect(printed).toContain('| add | 50.0 | 3.25 TB/s |  |  |\n');
+    expect(printed).toContain('step, batch 32, eager | 100.0 |  | 220.0 | 2.20 |\n');
+    expect(json).toMatchObject({ device: 'A GPU', cpp: { passed: 13, failed: 1 } });
+    expect(json.tests[0]).toMatchObject({ name: 'tensor', failed: 1, failures: ['kernels mul'] });
+    expect(json.gates).toEqual([
+      { what: 'MLP eager, over PyTorch eager', value: 2.2, goal: '>= 2.5', isReached: false },
+    ]);
+    expect(json.rows[1]).toMatchObject({ torchUs: 220, ratio: 2.2 });
   });
 
-  test('has no figures of a run without a GPU, and says when tests did not run', () => {
-    const { printed, json } = reported({ 'device.json': { devices: [] }, 'small.json': [{ name: 'add' }] });
-    expect(printed).toContain('none (software device). Device tests: did not run');
-    expect(printed).toContain('No timings: there is no GPU.');
+  test('has no figures of a run without a GPU', () => {
+    const { printed, json } = reported({
+      'device.json': { devices: [], libraries: [] },
+      'small.json': [{ name: 'add' }],
+    });
+    expect(printed).toContain('none (software device)');
+    expect(printed).toContain('No timings.');
     expect(json.rows).toEqual([]);
   });
 });
