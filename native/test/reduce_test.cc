@@ -32,6 +32,19 @@ T reduce_pair(DType dtype, ReduceOp op, T a, T b) {
   return out[0];
 }
 
+/// a ∘ b ∘ b as a level reduces narrow floats, scaled.
+template <class T>
+std::vector<T> reduced_at(CpuLevel level, DType dtype, ReduceOp op, std::vector<T> a, std::vector<T> b) {
+  const auto& kernels = coll::reduce_kernels(level);
+  std::vector<float> sums(a.size());
+  std::vector<T> result(a.size());
+  kernels.join(dtype, op, bytes(sums), bytes(a), bytes(b), a.size());
+  kernels.accumulate(dtype, op, bytes(sums), bytes(b), a.size());
+  kernels.narrow(dtype, op, 3, bytes(result), bytes(sums), a.size());
+  kernels.scale(dtype, 0.3, bytes(result), bytes(result), a.size());
+  return result;
+}
+
 /// Bits for which rounding is wrong, of all numbers of a format and of what lies between neighbours. `largest`: its largest number.
 template <class T>
 int wrong_roundings(T (*rounded)(float), uint8_t largest) {
@@ -180,20 +193,10 @@ TEST("every level reduces halves to the same bits, also at lengths that no vecto
         a[i] = static_cast<uint16_t>(i * 40503u);
         b[i] = static_cast<uint16_t>(i * 30011u + 77);
       }
-      const auto result_of = [&](CpuLevel level, ReduceOp op) {
-        const auto& kernels = coll::reduce_kernels(level);
-        std::vector<float> sums(count);
-        std::vector<uint16_t> result(count);
-        kernels.join(dtype, op, bytes(sums), bytes(a), bytes(b), count);
-        kernels.accumulate(dtype, op, bytes(sums), bytes(b), count);
-        kernels.narrow(dtype, op, 3, bytes(result), bytes(sums), count);
-        kernels.scale(dtype, 0.3, bytes(result), bytes(result), count);
-        return result;
-      };
       for (const ReduceOp op : {ReduceOp::Sum, ReduceOp::Avg, ReduceOp::Prod, ReduceOp::Max}) {
-        const auto expected = result_of(CpuLevel::Baseline, op);
-        CHECK(result_of(CpuLevel::Avx2, op) == expected);
-        CHECK(result_of(CpuLevel::Avx512, op) == expected);
+        const auto expected = reduced_at(CpuLevel::Baseline, dtype, op, a, b);
+        CHECK(reduced_at(CpuLevel::Avx2, dtype, op, a, b) == expected);
+        CHECK(reduced_at(CpuLevel::Avx512, dtype, op, a, b) == expected);
       }
     }
   }
@@ -207,20 +210,10 @@ TEST("every level reduces floats of 8 bits to the same bits") {
     b[i] = static_cast<uint8_t>(i >> 8);
   }
   for (const DType dtype : {DType::Float8E4M3, DType::Float8E5M2}) {
-    const auto result_of = [&](CpuLevel level, ReduceOp op) {
-      const auto& kernels = coll::reduce_kernels(level);
-      std::vector<float> sums(kCount);
-      std::vector<uint8_t> result(kCount);
-      kernels.join(dtype, op, bytes(sums), bytes(a), bytes(b), kCount);
-      kernels.accumulate(dtype, op, bytes(sums), bytes(b), kCount);
-      kernels.narrow(dtype, op, 3, bytes(result), bytes(sums), kCount);
-      kernels.scale(dtype, 0.3, bytes(result), bytes(result), kCount);
-      return result;
-    };
     for (const ReduceOp op : {ReduceOp::Sum, ReduceOp::Avg, ReduceOp::Prod, ReduceOp::Max}) {
-      const auto expected = result_of(CpuLevel::Baseline, op);
-      CHECK(result_of(CpuLevel::Avx2, op) == expected);
-      CHECK(result_of(CpuLevel::Avx512, op) == expected);
+      const auto expected = reduced_at(CpuLevel::Baseline, dtype, op, a, b);
+      CHECK(reduced_at(CpuLevel::Avx2, dtype, op, a, b) == expected);
+      CHECK(reduced_at(CpuLevel::Avx512, dtype, op, a, b) == expected);
     }
   }
 }

@@ -9,30 +9,20 @@ struct Stored {  // how T is loaded and in which type it is accumulated
   static T load(T value) { return value; }
   static T store(T value) { return value; }
 };
-template <>
-struct Stored<Half> {
+template <class T, T (*rounded)(float)>
+struct StoredNarrow {
   using Acc = float;
-  static float load(Half value) { return to_float(value); }
-  static Half store(float value) { return to_half(value); }
+  static float load(T value) { return to_float(value); }
+  static T store(float value) { return rounded(value); }
 };
 template <>
-struct Stored<Float8E4M3> {
-  using Acc = float;
-  static float load(Float8E4M3 value) { return to_float(value); }
-  static Float8E4M3 store(float value) { return to_float8_e4m3(value); }
-};
+struct Stored<Half> : StoredNarrow<Half, to_half> {};
 template <>
-struct Stored<Float8E5M2> {
-  using Acc = float;
-  static float load(Float8E5M2 value) { return to_float(value); }
-  static Float8E5M2 store(float value) { return to_float8_e5m2(value); }
-};
+struct Stored<BFloat> : StoredNarrow<BFloat, to_bfloat> {};
 template <>
-struct Stored<BFloat> {
-  using Acc = float;
-  static float load(BFloat value) { return to_float(value); }
-  static BFloat store(float value) { return to_bfloat(value); }
-};
+struct Stored<Float8E4M3> : StoredNarrow<Float8E4M3, to_float8_e4m3> {};
+template <>
+struct Stored<Float8E5M2> : StoredNarrow<Float8E5M2, to_float8_e5m2> {};
 
 // Integers wrap: the arithmetic runs in the unsigned type of at least int's width, where overflow is defined.
 template <class T, bool = std::is_integral_v<T>>

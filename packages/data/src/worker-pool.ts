@@ -49,7 +49,8 @@ export class WorkerPool {
   }
 
   readonly takeReady = (): number => {
-    const isTurnDue = performance.now() - Math.max(...this.#threads.map(({ turnMs }) => turnMs)) > longestMs;
+    const dueMs = performance.now() - longestMs;
+    const isTurnDue = this.#threads.every(({ turnMs }) => turnMs < dueMs);
     let underWay = 0;
     for (const thread of this.#threads) {
       if (!isTurnDue) thread.takeAnswers();

@@ -2,7 +2,7 @@
 // of this rank alone, which never fails: NCCL's own deadline and its asynchronous errors are all that is left.
 import { MemoryStore, type Store } from '@ringwise/store';
 import type { Backend, Operation, Running, Settle, Verb } from '../backend.ts';
-import { allocHost, type BufferView } from '../buffer.ts';
+import { allocHost, memoryOf } from '../buffer.ts';
 import { CollectiveError, deviceNotSupported, type Failure, systemFailure } from '../errors.ts';
 import { loadNative, type NativeNcclGroup } from '../native.ts';
 import { hostBackend } from './host.ts';
@@ -44,7 +44,7 @@ export async function joinedBackend(joining: Joining): Promise<Backend> {
 
   /** Opens the device of the first buffer; all others must lie there. */
   const laneFor = (operation: Operation) => {
-    const { index } = memoryOf(operation).device;
+    const { index } = memoryOf(operation)!.device; // none of the verbs is without
     if (lanes === null) {
       native = new nccl.NcclGroup(rank, size, index, host.native as object, lane.call, lane.onEnd);
       device = index;
@@ -81,10 +81,4 @@ export async function joinedBackend(joining: Joining): Promise<Backend> {
       return closing;
     },
   };
-}
-
-/** What the operation is about, on this rank: none of the verbs is without. */
-function memoryOf(operation: Operation): BufferView {
-  const { buffer, input } = operation as { readonly buffer?: BufferView; readonly input?: BufferView };
-  return (buffer ?? input)!;
 }
