@@ -468,6 +468,58 @@ TEST("operations are part of a graph: every run is one, in order with the others
   CHECK(pair.zero.end_of(bye) == nullptr && pair.one.end_of(bye_too) == nullptr);
 }
 
+TEST("what is held becomes part of a graph as one group") {
+  Pair pair;
+  Floats a(0, 1), b(1, 2), c(0, 10), d(1, 20);
+  Recorder first(0), second(1);
+  const int before = batches();
+  for (Recorder* each : {&first, &second}) {
+    Rank& rank = each == &first ? pair.zero : pair.one;
+    Floats& own = each == &first ? a : b;
+    Floats& other = each == &first ? c : d;
+    rank.group.hold();
+    std::vector<uint64_t> ids;
+    for (const ReduceOp op : {ReduceOp::Sum, ReduceOp::Max}) {
+      for (Floats* floats : {&own, &other}) ids.push_back(rank.group.record(floats->all_reduce(op), each->stream));
+    }
+    rank.group.release();
+    for (const uint64_t id : ids) rank.group.join(id);
+    CHECK_EQ(each->end(), cuda::kSuccess);
+    for (const uint64_t id : ids) CHECK(rank.end_of(id) == nullptr);
+  }
+  CHECK_EQ(batches() - before, 2);
+  for (int i = 0; i < 2; ++i) {
+    const uint64_t zeros = first.run(pair.zero.group), ones = second.run(pair.one.group);
+    CHECK(pair.zero.end_of(zeros) == nullptr && pair.one.end_of(ones) == nullptr);
+  }
+  CHECK(a.are(6) && b.are(6) && c.are(60) && d.are(60));
+}
+
+TEST("what is held for a graph ends with the group") {
+  Pair pair;
+  Floats a(0, 1);
+  Recorder graph(0);
+  pair.zero.group.hold();
+  const uint64_t first = pair.zero.group.record(a.all_reduce(), graph.stream), second = pair.zero.group.record(a.all_reduce(), graph.stream);
+  pair.zero.group.abort("enough");
+  pair.zero.group.release();
+  const auto failure = pair.zero.end_of(first);
+  CHECK(failure != nullptr && failure->text == "rank 0 aborted the group: enough");
+  CHECK(pair.zero.end_of(second) == failure);
+}
+
+TEST("NCCL that is busy for ever with what is recorded is late at the deadline") {
+  Pair pair;
+  Floats a(0, 1);
+  Recorder graph(0);
+  extra<int(int)>("softwareNcclStall")(1);
+  const int64_t begin = now_ns();
+  const auto failure = pair.zero.end_of(pair.zero.group.record(a.all_reduce(ReduceOp::Sum, 100 * kMillisecond), graph.stream));
+  extra<int(int)>("softwareNcclStall")(0);
+  CHECK(failure != nullptr && failure->code == FailureCode::Timeout && failure->text.find("within 100 ms") != std::string::npos);
+  CHECK(since_ms(begin) >= 600);
+}
+
 TEST("what nobody joins spoils the graph, and what is given up does no harm") {
   Pair pair;
   Floats a(0, 1), b(1, 2);

@@ -39,6 +39,7 @@ NcclGroup::NcclGroup(int rank, int size, int device, std::function<std::shared_p
   cuda::check(d.cuDevicePrimaryCtxRetain(&context_, handle), "cuDevicePrimaryCtxRetain");
   const Entered entered(*this);
   cuda::check(d.cuStreamCreate(&stream_, cuda::kStreamNonBlocking), "cuStreamCreate");
+  cuda::check(d.cuStreamCreate(&recorded_, cuda::kStreamNonBlocking), "cuStreamCreate");
   lane_ = std::thread([this] { lane_main(); });
 }
 
@@ -51,7 +52,9 @@ NcclGroup::~NcclGroup() {
   if (lane_.joinable()) lane_.join();
   const Entered entered(*this);
   if (comm_ != nullptr) let_go(comm_, library().ncclCommAbort, ends_of_running());
-  for (const Recorded& each : open_) spare_.push_back(each.done);
+  for (const auto* recorded : {&held_, &open_}) {
+    for (const Recorded& each : *recorded) spare_.push_back(each.done);
+  }
   for (auto* entries : {&queue_, &running_}) {
     for (const Entry& entry : *entries) spare_.insert(spare_.end(), {entry.ready, entry.done});
   }
@@ -119,8 +122,9 @@ void NcclGroup::hold() {
 void NcclGroup::release() {
   const Entered entered(*this);
   {
-    const std::lock_guard lock(mutex_);
+    Lock lock(mutex_);
     holding_ = 0;
+    if (!held_.empty()) record_held(lock);
     try {
       launch();
     } catch (const std::exception& error) {

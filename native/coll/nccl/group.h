@@ -64,7 +64,7 @@ class NcclGroup {
 
   /// Hands an operation over; returns its id. `caller` is the stream that its memory is ordered on.
   uint64_t start(coll::Op op, cuda::Stream caller);
-  /// What is started until `release` goes to NCCL as one group. Until then nothing may wait for it.
+  /// What is started, or recorded, until `release` goes to NCCL as one group. Until then nothing may wait for it.
   void hold();
   void release();
   /// Registers memory with NCCL for what is started from now on; returns an id. Every rank does so at the same place among its
@@ -77,7 +77,8 @@ class NcclGroup {
   /// Lets the caller's stream wait for the operation. Blocks only until NCCL has taken it.
   void fence(uint64_t id);
   /// Makes an operation part of the graph that `caller` is being recorded into: after what that has been given by now, and
-  /// beside what it is given until `join`. Blocks until NCCL has taken it. Ends at `join`, or with the group's failure at once.
+  /// beside what it is given until `join`. Blocks until NCCL has taken it, which where it is held is in `release`. Ends at
+  /// `join`, or with the group's failure at once.
   uint64_t record(coll::Op op, cuda::Stream caller);
   /// What the stream is recorded to do from now on comes after the operation.
   void join(uint64_t id);
@@ -110,7 +111,7 @@ class NcclGroup {
   };
   /// An operation of a graph that is being recorded and does not wait for it yet.
   struct Recorded {
-    uint64_t id;
+    coll::Op op;
     cuda::Stream caller;
     cuda::Event done;
   };
@@ -142,6 +143,8 @@ class NcclGroup {
   void finalize(Comm comm);
   void let_go(Comm comm, int (*by)(Comm), const std::vector<cuda::Event>& pending);
   std::vector<cuda::Event> ends_of_running() const;
+  void record_held(Lock& lock);
+  void give_recorded();
   cuda::Event drop_recorded(uint64_t id);
   cuda::Event take_event();
   void record(cuda::Event event, cuda::Stream stream);
@@ -173,7 +176,8 @@ class NcclGroup {
   std::deque<Entry> running_;          // in the order of the stream
   Registrations registrations_;
   std::vector<cuda::Event> spare_;     // events
-  std::vector<Recorded> open_;         // not joined yet
+  std::vector<Recorded> held_;         // to be recorded, not given to NCCL yet
+  std::vector<Recorded> open_;         // recorded, not joined yet
   bool has_recorded_ = false;          // graphs may have something of comm_
   std::vector<Ended> ended_;           // not taken yet
   bool has_news_ = false;              // notify_ is due

@@ -4,7 +4,9 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <stdexcept>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -32,43 +34,66 @@ cuda::Event make_event() {
 uint64_t NcclGroup::record(coll::Op op, cuda::Stream caller) {
   const Entered entered(*this);
   Lock lock(mutex_);
-  const uint64_t id = next_id_++;
+  op.id = next_id_++;
+  op.deadline_ns = now_ns() + op.timeout_ns + kGrace;
+  held_.push_back({op, caller, make_event()});
+  if (holding_ == 0) record_held(lock);
+  return op.id;
+}
+
+/// Makes what is held part of the graph, as one group of NCCL's. It stays held until NCCL has taken it: so the watchdog looks at
+/// its deadline.
+void NcclGroup::record_held(Lock& lock) {
+  const uint64_t first = held_.front().op.id;
   // NCCL gives what it is busy with to the device in its own time, which must not fall into the middle of this.
-  wait_until(lock, [this, id] {
-    return failure_ || (is_connected_ && !suspicion_ && queue_.empty() && !registrations_.is_blocking(id));
+  wait_until(lock, [this, first] {
+    return failure_ || (is_connected_ && !suspicion_ && queue_.empty() && !registrations_.is_blocking(first));
   });
-  if (failure_) {
-    end(id, failure_);
-    return id;
-  }
-  if (const int refusal = registrations_.register_before(id, comm_)) suspect("ncclCommRegister: " + text_of(refusal, comm_));
-  has_recorded_ = true;
-  open_.push_back({id, caller, make_event()});
-  const cuda::Event done = open_.back().done;
-  record(done, caller);
-  cuda::check(driver().cuStreamWaitEvent(recorded_, done, 0), "cuStreamWaitEvent");
-  const int status = enqueue(op, comm_, rank_, size_, recorded_);
-  if (status != kSuccess && status != kInProgress) {
-    suspect("NCCL: " + text_of(status, comm_));
+  try {
+    if (!failure_) give_recorded();
+  } catch (const std::exception& error) {
+    suspect(error.what());
   }
   int state = kInProgress;
-  wait_until(lock, [&] {
+  wait_until(lock, [this, &state] {
     if (!failure_) library().ncclCommGetAsyncError(comm_, &state);
     return failure_ || (state == kSuccess && !suspicion_);
   });
-  if (failure_) {
-    driver().cuEventDestroy_v2(drop_recorded(id));
-    end(id, failure_);
-  } else {
-    record(done, recorded_);
+  try {
+    for (const Recorded& each : held_) {
+      if (!failure_) record(each.done, recorded_);
+    }
+  } catch (const std::exception& error) {
+    give_up(system(error.what()));
   }
-  return id;
+  for (const Recorded& each : std::exchange(held_, {})) {
+    if (!failure_) {
+      open_.push_back(each);
+      continue;
+    }
+    driver().cuEventDestroy_v2(each.done);
+    end(each.op.id, failure_);
+  }
+}
+
+void NcclGroup::give_recorded() {
+  if (const int refusal = registrations_.register_before(held_.front().op.id, comm_)) {
+    throw std::runtime_error("ncclCommRegister: " + text_of(refusal, comm_));
+  }
+  has_recorded_ = true;
+  for (const Recorded& each : held_) {
+    record(each.done, each.caller);
+    cuda::check(driver().cuStreamWaitEvent(recorded_, each.done, 0), "cuStreamWaitEvent");
+  }
+  const auto give = [this](int i) { return enqueue(held_[static_cast<size_t>(i)].op, comm_, rank_, size_, recorded_); };
+  const int status = held_.size() == 1 ? give(0) : grouped(static_cast<int>(held_.size()), give);
+  if (status != kSuccess && status != kInProgress) throw std::runtime_error("NCCL: " + text_of(status, comm_));
 }
 
 void NcclGroup::join(uint64_t id) {
   const Entered entered(*this);
   const std::lock_guard lock(mutex_);
-  const auto found = std::find_if(open_.begin(), open_.end(), [id](const Recorded& each) { return each.id == id; });
+  const auto found = std::find_if(open_.begin(), open_.end(), [id](const Recorded& each) { return each.op.id == id; });
   if (found == open_.end()) return;
   const cuda::Stream caller = found->caller;
   const cuda::Event done = drop_recorded(id);
@@ -89,7 +114,7 @@ void NcclGroup::forget(uint64_t id) {
 
 /// Its event; null where it is not open.
 cuda::Event NcclGroup::drop_recorded(uint64_t id) {
-  const auto found = std::find_if(open_.begin(), open_.end(), [id](const Recorded& each) { return each.id == id; });
+  const auto found = std::find_if(open_.begin(), open_.end(), [id](const Recorded& each) { return each.op.id == id; });
   if (found == open_.end()) return nullptr;
   const cuda::Event done = found->done;
   open_.erase(found);

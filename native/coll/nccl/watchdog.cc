@@ -112,11 +112,14 @@ void NcclGroup::watch() {
       throw Failure(FailureCode::Timeout, rank_, {}, "NCCL has not connected the ranks in time");
     }
   }
-  for (const auto* entries : {&running_, &queue_}) {
-    if (entries->empty() || now <= entries->front().op.deadline_ns) continue;
-    const auto within = std::to_string(entries->front().op.timeout_ns / kMillisecond);
+  const auto check_first = [this, now](const auto& of) {
+    if (of.empty() || now <= of.front().op.deadline_ns) return;
+    const auto within = std::to_string(of.front().op.timeout_ns / kMillisecond);
     throw Failure(FailureCode::Timeout, rank_, {}, "all ranks have called it, but NCCL has not finished it within " + within + " ms");
-  }
+  };
+  check_first(running_);
+  check_first(queue_);
+  check_first(held_);
 }
 
 /// Gives NCCL what waits, up to what it is busy with or what is held.

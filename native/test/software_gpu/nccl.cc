@@ -109,6 +109,7 @@ std::vector<Handle*>& all_handles() {
   return all;
 }
 std::atomic<int> batches_so_far{0}, exchanges_so_far{0}, abort_takes_ms{0}, registered_so_far{0}, registered_now{0};
+std::atomic<bool> is_stalled{false};
 
 /// A piece on its way between this rank and another.
 struct Piece {
@@ -208,6 +209,7 @@ int close_batches() {
   for (const auto& batch : std::exchange(batches, {})) {
     batches_so_far++;
     start(batch);
+    if (is_stalled) return batch->comm->state = kInProgress;
   }
   return kSuccess;
 }
@@ -530,6 +532,8 @@ EXPORT softwareNcclExchanges() { return exchanges_so_far; }
 /// How many groups of calls this process has made; a call outside of one is a group of its own.
 EXPORT softwareNcclBatches() { return batches_so_far; }
 EXPORT softwareNcclAbortTakes(int milliseconds) { return abort_takes_ms = milliseconds; }
+/// From now on, or no longer, communicators stay busy with what they are given.
+EXPORT softwareNcclStall(int stalls) { return is_stalled = stalls != 0; }
 /// How often memory has been registered in this process, and how much of it is still.
 EXPORT softwareNcclRegistrations(int* now) { return *now = registered_now, registered_so_far; }
 /// The network of all communicators of this process fails.

@@ -145,7 +145,7 @@ export interface NativeDeviceLane {
 export interface NativeNcclGroup extends NativeLane {
   /** Makes the communicator; returns an id that `settle` will be called with. What is started before waits for it. */
   readonly connect: (id: Uint8Array, timeoutMs: number) => number;
-  /** What is started until release() goes to NCCL as one group. Nothing may wait for it before. */
+  /** What is started, or recorded, until release() goes to NCCL as one group. Nothing may wait for it before. */
   readonly hold: () => void;
   readonly release: () => void;
   /** Registers memory for what is started from now on; returns its number. */
@@ -154,7 +154,7 @@ export interface NativeNcclGroup extends NativeLane {
   readonly deregisterBuffer: (registration: number) => number;
   /**
    * Makes the operation in `call` part of the graph that the stream of its memory is being recorded into; returns its id. Blocks
-   * until NCCL has taken it.
+   * until NCCL has taken it; where it is held, release() does.
    */
   readonly record: (...memory: NativeMemory) => number;
   /** What that stream is recorded to do next comes after the operation; calls `settle` for all that have ended. */

@@ -1,5 +1,6 @@
 // What the ranks of device-captured.test.ts run: steps that `compile` records on a software device, with collectives of NCCL in
 // them.
+import { createRequire } from 'node:module';
 import { type BufferLike, type CollectiveError, type Group, init } from '@ringwise/collectives';
 import { assertInSync, type DdpOptions, type DistributedDataParallel, ddp, wireHook } from '@ringwise/ddp';
 import { TcpStore } from '@ringwise/store';
@@ -29,7 +30,7 @@ import {
   TransformerBlock,
 } from '@ringwise/tensor/nn';
 import { AdamW } from '@ringwise/tensor/optim';
-import { testDeviceOf, useTestDevice } from '@ringwise/testing';
+import { deviceMemoryAddon, testDeviceOf, useTestDevice } from '@ringwise/testing';
 
 const steps = 8;
 const [features, classes, share] = [20, 4, 4];
@@ -206,6 +207,32 @@ export async function verbs(rank: number) {
   }
   await group.close();
   return seen.map((values, i) => values.map((value) => value / (i + 1)));
+}
+
+/** Many buffers in one call, eager and then recorded: the groups of NCCL's calls for them, and what a run leaves. */
+export async function lists(rank: number) {
+  const [group, device] = await begin(rank);
+  const { batches } = createRequire(import.meta.url)(deviceMemoryAddon) as { batches: () => number };
+  const counts: number[] = [];
+  const step = compile(
+    (x: Tensor) => {
+      const list = [1, 10, 100].map((factor) => x.mul(factor));
+      const before = batches();
+      group.allReduce(list.map(shared)).fence();
+      counts.push(batches() - before);
+      return list;
+    },
+    { device, warmUps: 1 },
+  );
+  const seen: number[][] = [];
+  for (let i = 1; i <= 3; i++) {
+    scope(() => {
+      const list = step(ones([2], { device }).mul(i * (rank + 1)));
+      seen.push(list.map((tensor) => (tensor.dataSync() as Float32Array)[1]!));
+    });
+  }
+  await group.close();
+  return { counts, seen };
 }
 
 /** What a rank is told, as text. */

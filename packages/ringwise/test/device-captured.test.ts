@@ -1,7 +1,7 @@
 // Collectives inside steps that `compile` records, on the device of the tests: DDP trains as it does step by
 // step, ranks that record or run different steps are told so, and nobody waits for a rank that does not come.
 import { type StoreServer, serveStore, TcpStore } from '@ringwise/store';
-import { hasTestDevice, startRanks, values, withRanks } from '@ringwise/testing';
+import { hasTestDevice, isTestGpu, startRanks, values, withRanks } from '@ringwise/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { alone, type Task } from './device-captured-ranks.ts';
 
@@ -46,6 +46,11 @@ describe.skipIf(!hasTestDevice)(
       const each = [3, 4, 6, 1, 2, 7.5, 10.5].flatMap((value) => [value, value, value, value]);
       const expected = [...each, 6, 6, 9, 9, 9, 9];
       for (const seen of await run<number[][]>(2, 'verbs')) expect(seen).toEqual(Array(5).fill(expected));
+    });
+
+    it.skipIf(isTestGpu)('a list of buffers is one group of calls, also in the step', async () => {
+      const seen = [1, 2, 3].map((i) => [3 * i, 30 * i, 300 * i]);
+      for (const one of await run(2, 'lists')) expect(one).toEqual({ counts: [1, 1], seen });
     });
 
     it.each([

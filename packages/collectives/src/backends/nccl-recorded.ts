@@ -18,11 +18,21 @@ export interface Parts {
   readonly open: (operation: Operation) => NativeNcclGroup;
   /** The same, once it is open. */
   readonly native: () => NativeNcclGroup;
+  /** NCCL takes what a call with several operations starts from now on as one group. */
+  readonly hold: () => void;
   /** Ends the native group by what the ranks disagree about. */
   readonly failIf: Decide;
 }
 
-export function recordedOnNccl({ lane, agreement, checksAhead, open, native, failIf }: Parts): Recorded {
+export function recordedOnNccl({
+  lane,
+  agreement,
+  checksAhead,
+  open,
+  native,
+  hold,
+  failIf,
+}: Parts): Recorded {
   const compare = (verb: string, seq: number, timeoutMs: number, signature: string) => {
     agreement.catchUp();
     const comparing = agreement.ask({ verb, seq, timeoutMs, signatures: [signature] }, failIf);
@@ -32,6 +42,7 @@ export function recordedOnNccl({ lane, agreement, checksAhead, open, native, fai
     const group = open(operation);
     const { verb, seq, timeoutMs } = operation;
     compare(verb, seq, timeoutMs, `${signatureOf(operation)} in recorded step ${step}`);
+    hold(); // not before: whoever waits for a comparison may be given earlier operations
     const id = lane.hand(operation, group.record.bind(group), settle);
     return { join: () => group.join(id), forget: () => group.forget(id) };
   };

@@ -109,6 +109,7 @@ class Nccl implements Backend {
         return this.#native!;
       },
       native: () => this.#native!,
+      hold: () => this.#hold(),
       failIf: this.#failIf,
     });
   }
@@ -246,10 +247,7 @@ class Nccl implements Backend {
   }
 
   #beside(operation: Operation, settle: Settle): Running {
-    if (this.#together > 0 && !this.#isHolding) {
-      this.#isHolding = true;
-      this.#native?.hold();
-    }
+    this.#hold();
     const running = this.#startNative!(operation, settle) as Running;
     const call = this.#agree(operation, this.#failIf);
     const opened = () => {
@@ -269,6 +267,13 @@ class Nccl implements Backend {
       },
       urge: () => running.urge?.(),
     };
+  }
+
+  /** NCCL holds what together() starts from now on. */
+  #hold(): void {
+    if (this.#together === 0 || this.#isHolding) return;
+    this.#isHolding = true;
+    this.#native?.hold();
   }
 
   /** Ranks have called different things, or not all of them have called. */
