@@ -3,13 +3,18 @@
 // between, on the slots, is up to JavaScript. Everything here runs on the JavaScript thread, except `ring`.
 #include "node/coll_device.h"
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/cuda_driver.h"
+#include "node/bell.h"
 
 namespace ringwise::node {
 
@@ -32,9 +37,11 @@ class Entered {
   Context before_ = nullptr;
 };
 
-/// What the driver's thread is told: it rings once, and lets go of the bell.
+constexpr int64_t kLeavingNs = 5'000 * kMillisecond;
+
+/// What the driver's thread is told, and hands on to the JavaScript thread.
 struct Landing {
-  Napi::ThreadSafeFunction bell;
+  std::shared_ptr<Bell> bell;
   double id;
 };
 
@@ -63,9 +70,12 @@ class DeviceLane final : public Napi::ObjectWrap<DeviceLane> {
     } catch (const std::exception& error) {
       throw Napi::Error::New(env, error.what());
     }
-    bell_ = Napi::ThreadSafeFunction::New(env, info[3].As<Napi::Function>(), "ringwise.device", 0, 1);
-    bell_.Unref(env);
+    napi_add_env_cleanup_hook(env, &DeviceLane::on_environment_end, this);
+    bell_ = Bell::make(env, info[3], &DeviceLane::landed);
+    bell_->keep_loop(false);
   }
+
+  ~DeviceLane() override { leave(); }
 
  private:
   struct Slot {
@@ -157,30 +167,27 @@ class DeviceLane final : public Napi::ObjectWrap<DeviceLane> {
   void land(const Napi::CallbackInfo& info) {
     check(driver().cuEventRecord(slot(info).down, down_), "cuEventRecord");
     auto landing = std::make_unique<Landing>(bell_, info[1].ToNumber().DoubleValue());
-    bell_.Acquire();
-    const int status = driver().cuLaunchHostFunc(down_, &DeviceLane::ring, landing.get());
-    if (status != kSuccess) bell_.Release();
-    check(status, "cuLaunchHostFunc");
+    check(driver().cuLaunchHostFunc(down_, &DeviceLane::ring, landing.get()), "cuLaunchHostFunc");
     landing.release();
-    bell_.Ref(info.Env());
+    bell_->keep_loop(true);
   }
 
   static void ring(void* data) {
-    const std::unique_ptr<Landing> landing(static_cast<Landing*>(data));
-    auto* id = new double(landing->id);
-    const napi_status status = landing->bell.NonBlockingCall(id, [](Napi::Env env, Napi::Function on_landing, double* landed) {
-      const std::unique_ptr<double> own(landed);
-      napi_value self, argument;
-      // Not Call(), which throws here, outside of any call, when the environment is about to end.
-      if (env != nullptr && napi_get_undefined(env, &self) == napi_ok && napi_create_double(env, *own, &argument) == napi_ok) {
-        napi_call_function(env, self, on_landing, 1, &argument, nullptr);
-      }
-    });
-    if (status == napi_closing) delete id;
-    else landing->bell.Release();
+    std::unique_ptr<Landing> landing(static_cast<Landing*>(data));
+    const std::shared_ptr<Bell> bell = landing->bell;
+    if (bell->ring(landing.get())) landing.release();
   }
 
-  void rest(const Napi::CallbackInfo& info) { bell_.Unref(info.Env()); }
+  static void landed(napi_env env, napi_value on_landing, void*, void* data) {
+    const std::unique_ptr<Landing> landing(static_cast<Landing*>(data));
+    napi_value self, argument;
+    // Not Napi's Call(), which throws here, outside of any call, when the environment is about to end.
+    if (env != nullptr && napi_get_undefined(env, &self) == napi_ok && napi_create_double(env, landing->id, &argument) == napi_ok) {
+      napi_call_function(env, self, on_landing, 1, &argument, nullptr);
+    }
+  }
+
+  void rest(const Napi::CallbackInfo&) { bell_->keep_loop(false); }
 
   /// (slot): blocks until all that went down is there.
   void await_landing(const Napi::CallbackInfo& info) { check(driver().cuEventSynchronize(slot(info).down), "cuEventSynchronize"); }
@@ -199,11 +206,25 @@ class DeviceLane final : public Napi::ObjectWrap<DeviceLane> {
     check(driver().cuStreamWaitEvent(stream(info[0]), order_, 0), "cuStreamWaitEvent");
   }
 
-  /// Waits for both streams. The memory may go afterwards.
-  void close(const Napi::CallbackInfo&) {
+  void close(const Napi::CallbackInfo&) { leave(); }
+
+  static void on_environment_end(void* self) { static_cast<DeviceLane*>(self)->leave(); }
+
+  /// Lets go of the memory once the device has left it. What the streams follow may be stuck: then the lane stays as it is,
+  /// rather than this thread with it.
+  void leave() try {
+    if (!context_) return;
+    napi_remove_env_cleanup_hook(this->Env(), &DeviceLane::on_environment_end, this);
+    bell_->close();
+    const Entered entered(std::exchange(context_, nullptr));
     const Driver& d = driver();
-    d.cuStreamSynchronize(down_);
-    d.cuStreamSynchronize(up_);
+    check(d.cuEventRecord(order_, down_), "cuEventRecord");
+    check(d.cuStreamWaitEvent(up_, order_, 0), "cuStreamWaitEvent");
+    check(d.cuEventRecord(order_, up_), "cuEventRecord");
+    for (const int64_t deadline = now_ns() + kLeavingNs; d.cuEventQuery(order_) == kNotReady;) {
+      if (now_ns() > deadline) return memory_.SuppressDestruct();
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
     if (is_registered_) d.cuMemHostUnregister(data_);
     for (const Slot& each : slots_) {
       d.cuEventDestroy_v2(each.down);
@@ -212,9 +233,9 @@ class DeviceLane final : public Napi::ObjectWrap<DeviceLane> {
     d.cuEventDestroy_v2(order_);
     d.cuStreamDestroy_v2(down_);
     d.cuStreamDestroy_v2(up_);
-    context_ = nullptr;
     memory_.Reset();
-    bell_.Release();
+  } catch (const std::exception&) {  // the device is lost, and leaves no memory alone that is still its
+    memory_.SuppressDestruct();
   }
 
   Napi::Value is_registered(const Napi::CallbackInfo& info) { return Napi::Boolean::New(info.Env(), is_registered_); }
@@ -227,7 +248,7 @@ class DeviceLane final : public Napi::ObjectWrap<DeviceLane> {
   Stream down_ = nullptr, up_ = nullptr;
   Event order_ = nullptr;
   std::vector<Slot> slots_;
-  Napi::ThreadSafeFunction bell_;
+  std::shared_ptr<Bell> bell_;
 };
 
 }  // namespace

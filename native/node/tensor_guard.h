@@ -3,8 +3,12 @@
 
 #include <napi.h>
 
+#include <memory>
+#include <optional>
 #include <stdexcept>
+#include <utility>
 
+#include "node/bell.h"
 #include "tensor/cuda/device.h"
 
 namespace ringwise::node {
@@ -44,24 +48,33 @@ inline tensor::cuda::Device& entered(int index) {
 template <class Settle>
 class Ring {
  public:
-  static void ring(void* data) { static_cast<Ring*>(data)->bell_.BlockingCall(); }
   Ring(Napi::Env env, Settle settle) : settle_(std::move(settle)) {
-    const auto run = Napi::Function::New(env, [this](const Napi::CallbackInfo& call) {
-      const std::unique_ptr<Ring> self(this);
-      settle_(call.Env());
-      bell_.Release();
-    });
-    bell_ = Napi::ThreadSafeFunction::New(env, run, "ringwise.device", 0, 1);
+    bell_ = Bell::make(env, nullptr, &Ring::rung, [this] { settle_.reset(); });
+  }
+  static void ring(void* data) {
+    auto* self = static_cast<Ring*>(data);
+    const std::shared_ptr<Bell> bell = self->bell_;
+    if (!bell->ring(self)) delete self;
   }
   /// For one that will never ring.
   void drop() {
-    bell_.Release();
+    bell_->close();
     delete this;
   }
 
  private:
-  Settle settle_;
-  Napi::ThreadSafeFunction bell_;
+  static void rung(napi_env env, napi_value, void*, void* data) {
+    const std::unique_ptr<Ring> self(static_cast<Ring*>(data));
+    if (env == nullptr || !self->settle_) return;
+    self->bell_->close();
+    try {
+      (*self->settle_)(Napi::Env(env));
+    } catch (const Napi::Error&) {  // the environment is about to end
+    }
+  }
+
+  std::optional<Settle> settle_;  // JavaScript thread; empty once its environment has ended
+  std::shared_ptr<Bell> bell_;
 };
 
 }  // namespace ringwise::node

@@ -1,7 +1,9 @@
 #include "test/software_gpu/streams.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -185,11 +187,15 @@ int call(SoftwareStream* stream, void (*function)(void*), void* data) {
   const std::lock_guard lock(mutex);
   stream = of(stream);
   if (stream->capture) return refused(*stream->capture);
-  std::thread([stream, function, data, position = stream->submitted] {
+  const auto has_returned = std::make_shared<std::atomic<bool>>(false);
+  std::thread([stream, function, data, position = stream->submitted, has_returned] {
+    static const char* const delay = std::getenv("RINGWISE_SOFTWARE_CUDA_CALL_MS");
     finish(stream, position);
+    if (delay) std::this_thread::sleep_for(std::chrono::milliseconds(std::atoi(delay)));
     function(data);
+    *has_returned = true;
   }).detach();
-  return kSuccess;
+  return submit(stream, [has_returned] { return has_returned->load() ? kSuccess : kAgain; });
 }
 
 void destroy(SoftwareEvent* event) {

@@ -74,7 +74,8 @@ int wait(SoftwareStream* stream, const SoftwareEvent* event);
 int synchronize(SoftwareEvent* event);
 /// Not ready the first time.
 int query(SoftwareEvent* event);
-/// Calls `function` on a thread of its own when the stream has come there.
+/// Calls `function` on a thread of its own when the stream has come there, later by the milliseconds in
+/// RINGWISE_SOFTWARE_CUDA_CALL_MS; what comes after it waits until it has returned.
 int call(SoftwareStream* stream, void (*function)(void*), void* data);
 
 void destroy(SoftwareEvent* event);

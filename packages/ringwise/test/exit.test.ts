@@ -1,4 +1,5 @@
 // How ranks end under the launcher when nothing fails.
+import { hasTestDevice, isTestGpu } from '@ringwise/testing';
 import { expect, it } from 'vitest';
 import { numbersFrom, runJob, startJob } from './command.ts';
 
@@ -25,3 +26,14 @@ it('timers fire on a rank that waits in a barrier', async () => {
   const ticks = await numbersFrom(job, 'ticks', 2);
   expect(ticks.get(0)).toBeGreaterThan(20);
 });
+
+// Of the software device only: a GPU's driver cannot be told to be late.
+it.skipIf(!hasTestDevice || isTestGpu)(
+  'a thread may end before the driver of its device calls back',
+  async () => {
+    const env = { RINGWISE_SOFTWARE_CUDA_CALL_MS: '400' };
+    const job = startJob(1, 'ends-pending-on-device.ts', [], env);
+    expect(await job.exitCode).toBe(0);
+    expect(job.out).toEqual({ stdout: '[0] went on\n', stderr: '' });
+  },
+);
