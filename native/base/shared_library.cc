@@ -92,6 +92,18 @@ bool SharedLibrary::open(const std::string& path) {
   return false;
 }
 
+void SharedLibrary::open_beside(const char* symbol_of, const std::vector<std::string>& patterns) const {
+  Dl_info found{};
+  void* const known = symbol(symbol_of);
+  if (!known || dladdr(known, &found) == 0 || !found.dli_fname) return;
+  const std::string file = found.dli_fname;
+  const std::string folder = file.substr(0, file.rfind('/') + 1);
+  if (folder.empty()) return;
+  for (const std::string& pattern : patterns) {
+    for (const std::string& path : matching(folder + pattern)) dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  }
+}
+
 std::string SharedLibrary::failures() const {
   std::string text;
   for (const std::string& failure : tried_) text += (text.empty() ? "" : "; ") + failure;

@@ -30,6 +30,9 @@ class SharedLibrary {
     function = reinterpret_cast<Function*>(symbol(name));
     return function != nullptr;
   }
+  /// Opens what the patterns match, seen from the folder of the library that has this symbol: libraries that others will ask for by
+  /// their bare names, and that the loader would not find. What does not load is left alone.
+  void open_beside(const char* symbol_of, const std::vector<std::string>& patterns) const;
   /// Where it was found; empty when it was not.
   const std::string& path() const { return path_; }
   /// Every path that did not load, with the reason, in the order in which they were tried.

@@ -98,6 +98,22 @@ bool plans_attention(const DnnObject& device) {
   return is_good;
 }
 
+/// Whether the compiler that cuDNN uses works once cuDNN has been opened.
+bool compiles() {
+  const SharedLibrary nvrtc({"RINGWISE_LIBNVRTC", {"libnvrtc.so.13", "libnvrtc.so.12"}, {"cu13/lib", "cuda_nvrtc/lib"}});
+  int (*create)(void**, const char*, const char*, int, const char* const*, const char* const*) = nullptr;
+  int (*compile)(void*, int, const char* const*) = nullptr;
+  if (!nvrtc.bind("nvrtcCreateProgram", create) || !nvrtc.bind("nvrtcCompileProgram", compile)) {
+    std::printf("compiler: skipped, libnvrtc was not found\n");
+    return true;
+  }
+  void* program = nullptr;
+  const int status = create(&program, "extern \"C\" __global__ void f(float* x) { *x = 1; }", "f.cu", 0, nullptr, nullptr);
+  const int compiled = status == 0 ? compile(program, 0, nullptr) : status;
+  std::printf("compiler: %s reported %d\n", nvrtc.path().c_str(), compiled);
+  return compiled == 0;
+}
+
 }  // namespace
 
 int main() {
@@ -113,6 +129,7 @@ int main() {
     return 1;
   }
   std::printf("%s: version %zu\n", dnn.library.path().c_str(), dnn.cudnnGetVersion());
+  if (!compiles()) return 1;
   DnnObject device(dnn::BACKEND_DEVICEPROP_DESCRIPTOR);
   device.set_values(dnn::ATTR_DEVICEPROP_JSON_REPRESENTATION, dnn::TYPE_CHAR, sizeof kH200, kH200);
   try {

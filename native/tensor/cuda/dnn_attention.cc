@@ -100,6 +100,15 @@ DnnPlans::Key key_of(int64_t kind, DType dtype, const Attention& a) {
   return key;
 }
 
+using Places = std::vector<std::pair<int64_t, void*>>;
+
+/// Those of both graphs. The library is given what is in a graph, and nothing else.
+Places places_of(const Attention& a, float* scale, float* hidden) {
+  Places places{{kQ, a.q.data}, {kK, a.k.data}, {kV, a.v.data}, {kOut, a.out.data}, {kLse, a.lse}, {kScale, scale}};
+  if (a.causal) places.emplace_back(kHidden, hidden);
+  return places;
+}
+
 void clear(void* floats, size_t count) {
   double zero = 0;
   Walk walk;
@@ -179,8 +188,7 @@ bool attend_by_library(DType dtype, const Attention& a) {
   DnnPlans* plans = DnnPlans::of(device);
   auto scale = static_cast<float>(a.scale), hidden = -std::numeric_limits<float>::infinity();
   return plans && plans->run(device, key_of(1, dtype, a), {true}, [&] { return attention_graph(dtype, a); },
-                             {{kQ, a.q.data}, {kK, a.k.data}, {kV, a.v.data}, {kOut, a.out.data}, {kLse, a.lse},
-                              {kScale, &scale}, {kHidden, &hidden}});
+                             places_of(a, &scale, &hidden));
 }
 
 bool attend_back_by_library(DType dtype, const AttentionGrad& g) {
@@ -196,13 +204,13 @@ bool attend_back_by_library(DType dtype, const AttentionGrad& g) {
   const size_t queries = a.batch * a.heads * a.queries, dots_bytes = (queries * sizeof(float) + 15) / 16 * 16, sums_bytes = queries * a.width * sizeof(float);
   auto* memory = static_cast<char*>(device.allocate(dots_bytes + sums_bytes));
   auto scale = static_cast<float>(a.scale), hidden = -std::numeric_limits<float>::infinity(), one = 1.0f;
+  Places places = places_of(a, &scale, &hidden);
+  places.insert(places.end(), {{kGradOut, g.grad_out.data}, {kGradQ, g.grad_q.data}, {kGradK, g.grad_k.data}, {kGradV, g.grad_v.data},
+                               {kOne, &one}, {kDots, memory}, {kQuerySums, memory + dots_bytes}});
   bool is_done = false;
   try {
     clear(memory + dots_bytes, queries * a.width);
-    is_done = plans->run(device, key, {true}, [&] { return attention_grad_graph(dtype, g); },
-                         {{kQ, a.q.data}, {kK, a.k.data}, {kV, a.v.data}, {kOut, a.out.data}, {kLse, a.lse},
-                          {kGradOut, g.grad_out.data}, {kGradQ, g.grad_q.data}, {kGradK, g.grad_k.data}, {kGradV, g.grad_v.data},
-                          {kScale, &scale}, {kHidden, &hidden}, {kOne, &one}, {kDots, memory}, {kQuerySums, memory + dots_bytes}});
+    is_done = plans->run(device, key, {true}, [&] { return attention_grad_graph(dtype, g); }, places);
   } catch (...) {
     device.free(memory);
     throw;

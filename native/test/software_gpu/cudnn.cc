@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <map>
+#include <set>
 
 #include "test/software_gpu/streams.h"
 
@@ -41,14 +43,14 @@ int get_ints(std::initializer_list<int64_t> values, int64_t most, int64_t* count
   return kSuccess;
 }
 
-/// Calls use(id) for every tensor that is a number of the host.
+/// Calls use(id, whether it is a number of the host) for every tensor that has memory.
 template <class Use>
-void for_each_number(const DnnDescriptor& object, Use use) {
-  if (object.kind == dnn::BACKEND_TENSOR_DESCRIPTOR && object.values.contains(dnn::ATTR_TENSOR_IS_BY_VALUE)) {
-    use(object.value<int64_t>(dnn::ATTR_TENSOR_UNIQUE_ID));
+void for_each_tensor(const DnnDescriptor& object, Use use) {
+  if (object.kind == dnn::BACKEND_TENSOR_DESCRIPTOR && !object.values.contains(dnn::ATTR_TENSOR_IS_VIRTUAL)) {
+    use(object.value<int64_t>(dnn::ATTR_TENSOR_UNIQUE_ID), object.values.contains(dnn::ATTR_TENSOR_IS_BY_VALUE));
   }
   for (const auto& [attribute, objects] : object.objects) {
-    for (const DnnDescriptor& each : objects) for_each_number(each, use);
+    for (const DnnDescriptor& each : objects) for_each_tensor(each, use);
   }
 }
 
@@ -121,9 +123,15 @@ EXPORT cudnnBackendExecute(Handle* handle, const DnnDescriptor* plan, const DnnD
   if (configuration.proposal == 0 || ids.size() != pointers.size() || !workspace) return kFailed;
   std::map<int64_t, void*> places;
   for (size_t i = 0; i < ids.size(); i++) places[ids[i]] = pointers[i];
-  // Numbers of the host are read now.
+  // Numbers of the host are read now. What is given is what the graph has, no less and no more.
   std::map<int64_t, float> numbers;
-  for_each_number(configuration.object(dnn::ATTR_ENGINEHEUR_OPERATION_GRAPH), [&](int64_t id) { numbers[id] = *static_cast<float*>(places.at(id)); });
+  std::set<int64_t> expected;
+  for_each_tensor(configuration.object(dnn::ATTR_ENGINEHEUR_OPERATION_GRAPH), [&](int64_t id, bool is_number) {
+    expected.insert(id);
+    if (is_number && places.contains(id)) numbers[id] = *static_cast<float*>(places.at(id));
+  });
+  const auto is_expected = [&](const auto& place) { return expected.contains(place.first); };
+  if (places.size() != expected.size() || !std::all_of(places.begin(), places.end(), is_expected)) return kBadParameter;
   return submit(handle->stream, [graph = configuration.object(dnn::ATTR_ENGINEHEUR_OPERATION_GRAPH), places, numbers, workspace]() mutable {
     std::memset(workspace, 0xff, kWorkspaceBytes);
     for (auto& [id, number] : numbers) places[id] = &number;
