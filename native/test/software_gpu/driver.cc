@@ -24,7 +24,7 @@ namespace {
 using namespace ringwise::software_gpu;
 
 enum Status { kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kInvalidDevice = 101, kNoContext = 201, kNotFound = 500,
-              kIllegalAddress = 700, kLaunchFailed = 719 };
+              kIllegalAddress = 700, kAlreadyRegistered = 712, kNotRegistered = 713, kLaunchFailed = 719 };
 constexpr int kDevices = 2;
 constexpr size_t kDeviceBytes = size_t{512} << 20, kAlignment = 512;
 
@@ -35,6 +35,7 @@ struct Allocation {
 };
 std::map<unsigned long long, Allocation> memory;
 size_t used[kDevices];
+std::map<const char*, size_t> registered;  // host memory
 thread_local int current = -1;
 
 struct KernelEntry {
@@ -151,8 +152,20 @@ EXPORT cuMemFree_v2(unsigned long long address) {
 EXPORT cuMemHostAlloc(void** data, size_t bytes, unsigned) { return (*data = aligned(bytes)) ? kSuccess : kOutOfMemory; }
 EXPORT cuMemFreeHost(void* data) { return synchronize_all(), std::free(data), kSuccess; }
 
-EXPORT cuMemHostRegister_v2(void* data, size_t bytes, unsigned) { return data && bytes ? kSuccess : kInvalidValue; }
-EXPORT cuMemHostUnregister(void*) { return synchronize_all(), kSuccess; }
+EXPORT cuMemHostRegister_v2(void* data, size_t bytes, unsigned) {
+  if (!data || bytes == 0) return kInvalidValue;
+  const std::lock_guard lock(mutex);
+  const auto* const begin = static_cast<const char*>(data);
+  for (const auto& [other, length] : registered) {
+    if (other < begin + bytes && begin < other + length) return kAlreadyRegistered;
+  }
+  return registered[begin] = bytes, kSuccess;
+}
+EXPORT cuMemHostUnregister(void* data) {
+  synchronize_all();
+  const std::lock_guard lock(mutex);
+  return registered.erase(static_cast<const char*>(data)) > 0 ? kSuccess : kNotRegistered;
+}
 
 EXPORT cuMemcpyHtoDAsync_v2(unsigned long long to, const void* from, size_t bytes, void* stream) {
   if (!is_valid(to, bytes)) return kIllegalAddress;
