@@ -24,7 +24,8 @@ export interface JoinNcclOptions {
 /**
  * Joins the communicator of the unique id that is found in a store, where rank 0 puts it. The group takes CUDA memory, and has
  * the collectives that are one call of NCCL's: all ranks must call the same in the same order, or wait until the deadline.
- * PyTorch's rank 0 makes the id at its first collective on a device, and all others wait for that.
+ * PyTorch's rank 0 makes the id at its first collective on a device, and all others wait for that. `register()` does nothing in
+ * such a group: NCCL wants registered memory from all ranks or from none, and what the others do is not known.
  */
 export async function joinNccl(options: JoinNcclOptions): Promise<Group> {
   const { store, key, rank, size, timeoutMs = 300_000, name = 'nccl' } = options;

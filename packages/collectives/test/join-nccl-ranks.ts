@@ -1,8 +1,9 @@
 // What the ranks of join-nccl.test.ts run, each in a process of its own. Rank 0 has its own store, as another program would, and
 // puts its unique id into the one that all know as bytes, under the key of that program.
 import { MemoryStore, TcpStore } from '@ringwise/store';
+import { isTestGpu } from '@ringwise/testing';
 import { type BufferLike, bufferSymbol, type CollectiveError, type Group, joinNccl } from '../src/index.ts';
-import { onDevice, useDevice } from './device-twin.ts';
+import { onDevice, registrations, useDevice } from './device-twin.ts';
 
 async function join(rank: number, size: number, port: number, key: string): Promise<Group> {
   useDevice();
@@ -24,6 +25,7 @@ const memory = (...values: number[]) => {
 export async function together(rank: number, port: number, key: string) {
   const group = await join(rank, 2, port, key);
   const sum = memory(rank + 1, 10 * (rank + 1));
+  const takeBack = group.register(sum.buffer);
   await group.allReduce(sum.buffer);
   const first = memory(rank + 5);
   group.broadcastSync(first.buffer, { root: 1 });
@@ -46,8 +48,10 @@ export async function together(rank: number, port: number, key: string) {
     await told(() => group.barrier()),
     await told(() => group.split(0)),
   ];
+  takeBack();
   await group.close();
   return {
+    registered: isTestGpu ? 0 : registrations()[0],
     found: [sum, first, all, half].map(({ values }) => values()),
     reduced: rank === 0 ? reduced.values() : null,
     refused,

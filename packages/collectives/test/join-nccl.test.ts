@@ -24,6 +24,7 @@ describe.skipIf(missing)(`joinNccl${missing && ` (skipped: ${missing})`}`, () =>
       expect(one).toMatchObject({
         found: [[3, 30], [6], [0, 1], [rank === 0 ? 1 : 3]],
         reduced: rank === 0 ? [1.5] : null,
+        registered: 0,
       });
       expect(one.refused[0]).toMatch(/the joined nccl backend cannot reach cpu:0 memory; expected cuda/);
       expect(one.refused[1]).toMatch(/the joined nccl backend does not have it.* It has: allReduce, reduce,/);

@@ -1,5 +1,6 @@
 // The backend of joinNccl(): NCCL without a host group of the same ranks beside it. The group that ends what NCCL cannot is one
-// of this rank alone, which never fails: NCCL's own deadline and its asynchronous errors are all that is left.
+// of this rank alone, which never fails: NCCL's own deadline and its asynchronous errors are all that is left. It has no
+// `register`: nobody knows whether the others pass registered memory, and NCCL wants that from all ranks or from none.
 import { MemoryStore, type Store } from '@ringwise/store';
 import type { Backend, Operation, Running, Settle, Verb } from '../backend.ts';
 import { allocHost, memoryOf } from '../buffer.ts';
