@@ -19,7 +19,30 @@ using Graph = struct GraphTag*;
 using GraphExec = struct GraphExecTag*;
 using Library = struct LibraryTag*;
 using Kernel = struct KernelTag*;
+using Allocation = unsigned long long;  // memory of a device, which has no address until it is mapped
 using HostFunction = void (*)(void*);
+
+struct MemoryLocation {
+  int type;
+  int id;
+};
+/// What an allocation is to be: CUmemAllocationProp.
+struct AllocationProperties {
+  int type;
+  int handle_types;  // how it can be given to other processes, a bit for each way
+  MemoryLocation location;
+  void* windows_only;
+  struct {
+    unsigned char compression;
+    unsigned char is_for_rdma;
+    unsigned short usage;
+    unsigned char reserved[4];
+  } flags;
+};
+struct MemoryAccess {
+  MemoryLocation location;
+  int flags;
+};
 
 // name, arguments. All return CUresult. Those with a suffix are what cuda.h names without it.
 #define RINGWISE_DRIVER_FUNCTIONS(X)                                                                          \
@@ -38,6 +61,14 @@ using HostFunction = void (*)(void*);
   X(cuMemGetInfo_v2, (size_t*, size_t*))                                                                      \
   X(cuMemAlloc_v2, (DevicePointer*, size_t))                                                                  \
   X(cuMemFree_v2, (DevicePointer))                                                                            \
+  X(cuMemGetAllocationGranularity, (size_t*, const AllocationProperties*, int))                               \
+  X(cuMemCreate, (Allocation*, size_t, const AllocationProperties*, unsigned long long))                      \
+  X(cuMemRelease, (Allocation))                                                                               \
+  X(cuMemAddressReserve, (DevicePointer*, size_t, size_t, DevicePointer, unsigned long long))                 \
+  X(cuMemAddressFree, (DevicePointer, size_t))                                                                \
+  X(cuMemMap, (DevicePointer, size_t, size_t, Allocation, unsigned long long))                                \
+  X(cuMemUnmap, (DevicePointer, size_t))                                                                      \
+  X(cuMemSetAccess, (DevicePointer, size_t, const MemoryAccess*, size_t))                                     \
   X(cuMemHostAlloc, (void**, size_t, unsigned))                                                               \
   X(cuMemFreeHost, (void*))                                                                                   \
   X(cuMemHostRegister_v2, (void*, size_t, unsigned))                                                          \
@@ -68,9 +99,13 @@ using HostFunction = void (*)(void*);
                      void**, void**))
 
 // Numbers of cuda.h that are used here.
-constexpr int kSuccess = 0, kOutOfMemory = 2, kNoDevice = 100, kNotReady = 600;
+constexpr int kSuccess = 0, kOutOfMemory = 2, kNoDevice = 100, kNotReady = 600, kNotPermitted = 800, kNotSupported = 801;
 constexpr int kCaptureRelaxed = 2;  // memory may be allocated while work is recorded
 constexpr int kAttributeMajor = 75, kAttributeMinor = 76, kAttributeMultiprocessors = 16;
+constexpr int kAttributeVirtualMemory = 102, kAttributeFileDescriptors = 103, kAttributeRdmaWithVirtualMemory = 110,
+              kAttributeFabricHandles = 128;
+constexpr int kPinnedAllocation = 1, kLocationDevice = 1, kGranularityRecommended = 1, kAccessReadWrite = 3;
+constexpr int kFileDescriptorHandle = 1, kFabricHandle = 8;
 constexpr unsigned kStreamNonBlocking = 1, kEventDisableTiming = 2;
 constexpr unsigned kHostPortable = 1, kHostMapped = 2;
 // What launch parameters in one block of memory are introduced by.

@@ -5,6 +5,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "node/tensor_guard.h"
 #include "node/tensor_loan.h"
@@ -49,19 +50,31 @@ Napi::Value cuda_info(const Napi::CallbackInfo& info) {
   });
 }
 
-/// (device, dtype, count) → handle
-Napi::Value cuda_alloc(const Napi::CallbackInfo& info) {
+/// (device, dtype, count) → handle; `make_piece` gives so many bytes.
+template <class MakePiece>
+Napi::Value alloc(const Napi::CallbackInfo& info, const MakePiece& make_piece) {
   auto* state = static_cast<TensorState*>(info.Data());
   return guarded(info, [&] {
     const int index = integer(info, 0);
     const auto dtype = static_cast<DType>(integer(info, 1));
     const int64_t count = info[2].As<Napi::Number>().Int64Value();
     if (count < 0 || static_cast<uint64_t>(count) > SIZE_MAX / 16) throw std::invalid_argument("cuda: a count is out of range.");
-    Device& device = entered(index);
-    auto piece = std::make_shared<Piece>(device, static_cast<size_t>(count) * byte_size(dtype));
+    std::shared_ptr<Piece> piece = make_piece(entered(index), static_cast<size_t>(count) * byte_size(dtype));
     void* data = piece->data();
     const Block block{std::move(piece), data, dtype, static_cast<size_t>(count), index};
     return Napi::Number::New(info.Env(), state->blocks.add(block)).As<Napi::Value>();
+  });
+}
+
+Napi::Value cuda_alloc(const Napi::CallbackInfo& info) {
+  return alloc(info, [](Device& device, size_t bytes) { return std::make_shared<Piece>(device, bytes); });
+}
+
+/// Shareable where there is such memory; see tensor/cuda/shareable_memory.h.
+Napi::Value cuda_alloc_shareable(const Napi::CallbackInfo& info) {
+  return alloc(info, [](Device& device, size_t bytes) {
+    std::shared_ptr<void> memory = device.allocate_shareable(bytes);
+    return memory ? std::make_shared<Piece>(device, std::move(memory)) : std::make_shared<Piece>(device, bytes);
   });
 }
 
@@ -252,6 +265,7 @@ void define_cuda(Napi::Env env, Napi::Object exports, TensorState* state) {
   define("cudaLibraries", &cuda_libraries);
   define("cudaAllowTf32", &cuda_allow_tf32);
   define("cudaAlloc", &cuda_alloc);
+  define("cudaAllocShareable", &cuda_alloc_shareable);
   define("cudaAdopt", &cuda_adopt);
   define("cudaUpload", &cuda_upload);
   define("cudaDownload", &cuda_download);

@@ -31,6 +31,13 @@ Block floats(size_t count = kCount) {
   return {std::move(piece), data, DType::Float32, count, 0};
 }
 
+/// Of a piece that other devices could map.
+Block shareable_floats(size_t count) {
+  auto piece = std::make_shared<Piece>(device(), device().allocate_shareable(count * sizeof(float)));
+  void* data = piece->data();
+  return {std::move(piece), data, DType::Float32, count, 0};
+}
+
 void work_on(uint32_t stream) { gpu::activity_on(0).stream = stream ? device().stream_of(stream) : gpu::WorkStream{}; }
 
 Operand dense(const Block& block) {
@@ -168,6 +175,32 @@ TEST("a step runs again and again with the numbers and the memory that are there
   double read = 0;
   device().download(&read, step.address(at), sizeof read);
   CHECK_EQ(read, 5.0);
+}
+
+TEST("a step keeps shareable memory that its owner has let go, until the step and its runs have ended") {
+  constexpr size_t kLarge = size_t{1} << 19;
+  const Block out = floats(kLarge);
+  device().empty_caches();
+  const size_t before = device().reserved();
+  auto step = std::make_unique<gpu::CapturedStep>(device());
+  Block total = shareable_floats(kLarge);
+  fill(total, 0);
+  step->begin();
+  add(total, total, 1);
+  add(out, total, 10);
+  step->end();
+  total = {};
+  for (int run = 0; run < 3; run++) {
+    step->rewind();
+    step->launch();
+    const Block other = shareable_floats(kLarge);
+    fill(other, -1);
+  }
+  step.reset();  // the last run has not begun
+  CHECK_EQ(first(out), 13.0f);
+  for (int i = 0; i < 3; i++) floats();
+  device().empty_caches();
+  CHECK_EQ(device().reserved(), before);
 }
 
 TEST("what fails while a step is recorded leaves the thread as it was") {

@@ -49,9 +49,12 @@ function storeOf(folders) {
 
 const platform = `${process.platform}-${process.arch}`;
 const store = storeOf([join(root, 'node_modules/vitest'), join(root, 'node_modules/tsx')]);
-const cppTests = ['tensor_cuda_test', 'tensor_cuda_nn_test', 'tensor_cuda_library_test'].map(
-  (name) => `native/build-tests/test/${name}`,
-);
+const cppTests = [
+  'tensor_cuda_test',
+  'tensor_cuda_nn_test',
+  'tensor_cuda_library_test',
+  'tensor_cuda_shareable_test',
+].map((name) => `native/build-tests/test/${name}`);
 const packages = ['collectives', 'ddp', 'ringwise', 'store', 'tensor', 'testing'].map(
   (name) => `packages/${name}`,
 );

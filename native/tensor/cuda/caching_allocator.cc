@@ -10,13 +10,13 @@ namespace {
 
 constexpr size_t round_up(size_t bytes, size_t step) { return (bytes + step - 1) / step * step; }
 
+}  // namespace
+
 std::string megabytes(size_t bytes) {
   char text[32];
   std::snprintf(text, sizeof text, "%.1f MiB", static_cast<double>(bytes) / (1 << 20));
   return text;
 }
-
-}  // namespace
 
 bool CachingAllocator::BySize::operator()(const Piece* a, const Piece* b) const {
   if (a->stream != b->stream) return a->stream < b->stream;

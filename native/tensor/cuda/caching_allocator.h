@@ -42,6 +42,8 @@ class OutOfMemory : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
+/// "1.5 MiB", for their messages.
+std::string megabytes(size_t bytes);
 
 class CachingAllocator {
  public:

@@ -62,7 +62,7 @@ class Device::DeviceMemory final : public MemorySource {
   size_t held_ = 0;
 };
 
-size_t Device::reserved() const { return device_source_->held(); }
+size_t Device::reserved() const { return device_source_->held() + shareable_->held(); }
 const std::shared_ptr<MemorySource> Device::source() const { return device_source_; }
 
 class Device::PinnedMemory final : public MemorySource {
@@ -93,6 +93,7 @@ Device::Device(int index) : index_(index), name_(name_of_device(index)) {
   device_source_ = std::make_shared<DeviceMemory>(name_);
   pinned_source_ = std::make_shared<PinnedMemory>();
   memory_ = std::make_shared<CachingAllocator>(device_source_);
+  shareable_ = std::make_unique<ShareableMemory>(device, name_);
   pinned_ = std::make_shared<CachingAllocator>(pinned_source_);
 }
 
@@ -157,14 +158,19 @@ WorkStream Device::stream_of(uint32_t number) {
 }
 
 const std::shared_ptr<CachingAllocator>& Device::allocator() {
+  reclaim_when_allowed();
   const Activity& now = activities[index_];
-  if (has_retired_.load(std::memory_order_relaxed) && !now.is_recording) reclaim();
   return now.step ? now.step->memory() : memory_;
 }
 
 const std::shared_ptr<CachingAllocator>& Device::pinned_memory() {
-  if (has_retired_.load(std::memory_order_relaxed) && !activities[index_].is_recording) reclaim();
+  reclaim_when_allowed();
   return pinned_;
+}
+
+std::shared_ptr<void> Device::allocate_shareable(size_t bytes) {
+  reclaim_when_allowed();
+  return shareable_->allocate(bytes);
 }
 
 void Device::free(void* data) {
@@ -244,12 +250,18 @@ bool Device::is_over(Retired& each) {
   return true;
 }
 
+void Device::reclaim_when_allowed() {
+  if (has_retired_.load(std::memory_order_relaxed) && !activities[index_].is_recording) reclaim();
+}
+
 /// Frees what has been retired and is used no more. Needs the device to be entered.
 void Device::reclaim() {
+  std::vector<Retired> over;  // goes without the lock: the driver may take its time
   const std::lock_guard lock(retired_mutex_);
   for (size_t i = retired_.size(); i-- > 0;) {
     if (!is_over(retired_[i])) continue;
     std::swap(retired_[i], retired_.back());
+    over.push_back(std::move(retired_.back()));
     retired_.pop_back();
   }
   has_retired_ = !retired_.empty();
@@ -380,6 +392,9 @@ Piece::Piece(Device& device, size_t bytes)
   data_ = from_->allocate(bytes, device.work_stream().number);
 }
 
+Piece::Piece(Device& device, std::shared_ptr<void> memory)
+    : device_(device), data_(memory.get()), own_(1u << device.work_stream().number), owner_(std::move(memory)) {}
+
 Piece::Piece(Device& device, void* data, std::shared_ptr<void> owner, std::optional<Stream> owners)
     : device_(device), data_(data), owner_(std::move(owner)), owners_(owners) {
   if (owners_) device_.order(*owners_, device_.stream());
@@ -399,7 +414,10 @@ void Piece::give_back() noexcept {
 Piece::~Piece() {
   const uint32_t others = streams_ & ~own_;
   if (owners_) give_back();
-  if (!from_) return;
+  if (!from_) {
+    if (own_ != 0) device_.retire(std::move(owner_), own_ | streams_);
+    return;
+  }
   if (others == 0) from_->free(data_);
   else device_.retire(std::shared_ptr<void>(data_, [from = std::move(from_)](void* data) { from->free(data); }), others);
 }

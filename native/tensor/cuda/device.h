@@ -16,6 +16,7 @@
 #include "tensor/cuda/caching_allocator.h"
 #include "tensor/cuda/driver.h"
 #include "tensor/cuda/images.h"
+#include "tensor/cuda/shareable_memory.h"
 
 namespace ringwise::tensor::cuda {
 
@@ -72,6 +73,8 @@ class Device {
   void* allocate(size_t bytes) { return allocator()->allocate(bytes, work_stream().number); }
   /// What runs on that stream may still use it: its next owner comes later in the same order. Never calls the driver.
   void free(void* data);
+  /// Memory that collectives can use where it is; see shareable_memory.h. It belongs to a Piece.
+  std::shared_ptr<void> allocate_shareable(size_t bytes);
   /// Where the calling thread gets memory.
   const std::shared_ptr<CachingAllocator>& allocator();
   /// Lets go of memory once all that these streams (a bit for each) have been given by then has ended. Never calls the driver.
@@ -130,6 +133,7 @@ class Device {
   explicit Device(int index);
   bool is_over(Retired& each);
   void reclaim();
+  void reclaim_when_allowed();
   Event take_event();
   void launch(KernelId kernel, Grid grid, int threads, const void* arguments, size_t bytes);
   Kernel kernel_of(KernelId id);
@@ -149,6 +153,7 @@ class Device {
   std::shared_ptr<DeviceMemory> device_source_;
   std::shared_ptr<MemorySource> pinned_source_;
   std::shared_ptr<CachingAllocator> memory_, pinned_;
+  std::unique_ptr<ShareableMemory> shareable_;
 
   std::mutex retired_mutex_;
   std::atomic<bool> has_retired_ = false;
@@ -177,6 +182,8 @@ class Piece {
  public:
   /// New memory for the calling thread's stream. Throws OutOfMemory.
   Piece(Device& device, size_t bytes);
+  /// Shareable memory for the calling thread's stream.
+  Piece(Device& device, std::shared_ptr<void> memory);
   /// Memory that `owner` keeps. Where the owner's own stream is told, what the calling thread's stream is given from now on
   /// comes after it, and the owner is let go once that stream comes after all that works with the memory.
   Piece(Device& device, void* data, std::shared_ptr<void> owner, std::optional<Stream> owners);

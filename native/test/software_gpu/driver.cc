@@ -16,6 +16,7 @@
 
 #include "test/software_gpu/blocks.h"
 #include "test/software_gpu/streams.h"
+#include "test/software_gpu/virtual_memory.h"
 
 #define EXPORT extern "C" __attribute__((visibility("default"))) int
 
@@ -24,7 +25,7 @@ namespace {
 using namespace ringwise::software_gpu;
 
 enum Status { kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kInvalidDevice = 101, kNoContext = 201, kNotFound = 500,
-              kIllegalAddress = 700, kAlreadyRegistered = 712, kNotRegistered = 713, kLaunchFailed = 719 };
+              kIllegalAddress = 700, kAlreadyRegistered = 712, kNotRegistered = 713, kLaunchFailed = 719, kNotPermitted = 800 };
 constexpr int kDevices = 2;
 constexpr size_t kDeviceBytes = size_t{512} << 20, kAlignment = 512;
 
@@ -47,13 +48,14 @@ struct KernelEntry {
 int context_of(int device) { return device + 1; }
 
 /// Whether these bytes lie in one allocation.
-bool is_valid(unsigned long long address, size_t bytes) {
+bool is_allocated(unsigned long long address, size_t bytes) {
   const std::lock_guard lock(mutex);
   auto found = memory.upper_bound(address);
   if (found == memory.begin()) return false;
   --found;
   return address - found->first <= found->second.bytes && bytes <= found->second.bytes - (address - found->first);
 }
+bool is_valid(unsigned long long address, size_t bytes) { return is_allocated(address, bytes) || is_mapped(address, bytes); }
 
 /// Hands over work that a context is needed for.
 int start(void* stream, Work work) {
@@ -77,6 +79,18 @@ void* aligned(size_t bytes) {
 
 }  // namespace
 
+bool ringwise::software_gpu::is_device(int device) { return device >= 0 && device < kDevices; }
+bool ringwise::software_gpu::take_bytes(int device, size_t bytes) {
+  const std::lock_guard lock(mutex);
+  if (bytes > kDeviceBytes - used[device]) return false;
+  used[device] += bytes;
+  return true;
+}
+void ringwise::software_gpu::return_bytes(int device, size_t bytes) {
+  const std::lock_guard lock(mutex);
+  used[device] -= bytes;
+}
+
 EXPORT cuInit(unsigned) { return kSuccess; }
 EXPORT cuDriverGetVersion(int* version) { return *version = 13000, kSuccess; }
 EXPORT cuDeviceGetCount(int* count) { return *count = kDevices, kSuccess; }
@@ -90,7 +104,8 @@ EXPORT cuDeviceGetName(char* name, int bytes, int) {
 }
 EXPORT cuDeviceTotalMem_v2(size_t* bytes, int) { return *bytes = kDeviceBytes, kSuccess; }
 EXPORT cuDeviceGetAttribute(int* value, int attribute, int) {
-  *value = attribute == 75 ? 9 : attribute == 76 ? 0 : 2;  // compute capability 9.0, two multiprocessors
+  // Compute capability 9.0, two multiprocessors, virtual memory with all kinds of handles.
+  *value = attribute == 75 ? 9 : attribute == 76 ? 0 : attribute == 16 ? 2 : 1;
   return kSuccess;
 }
 EXPORT cuGetErrorName(int status, const char** name) {
@@ -98,7 +113,7 @@ EXPORT cuGetErrorName(int status, const char** name) {
       {kInvalidValue, "CUDA_ERROR_INVALID_VALUE"},     {kOutOfMemory, "CUDA_ERROR_OUT_OF_MEMORY"},
       {kInvalidDevice, "CUDA_ERROR_INVALID_DEVICE"},   {kNoContext, "CUDA_ERROR_INVALID_CONTEXT"},
       {kNotFound, "CUDA_ERROR_NOT_FOUND"},             {kIllegalAddress, "CUDA_ERROR_ILLEGAL_ADDRESS"},
-      {kLaunchFailed, "CUDA_ERROR_LAUNCH_FAILED"},
+      {kLaunchFailed, "CUDA_ERROR_LAUNCH_FAILED"},     {kNotPermitted, "CUDA_ERROR_NOT_PERMITTED"},
   };
   const auto found = names.find(status);
   if (found == names.end()) return kInvalidValue;

@@ -91,6 +91,12 @@ Napi::Value registrations(const Napi::CallbackInfo& info) {
   return both;
 }
 
+/// () => how often that was memory that NVLink can use
+Napi::Value shareable(const Napi::CallbackInfo& info) {
+  const auto count = reinterpret_cast<int (*)()>(ringwise::nccl::library().file.symbol("softwareNcclShareable"));
+  return Napi::Number::New(info.Env(), count());
+}
+
 Napi::Object initialise(Napi::Env env, Napi::Object exports) {
   exports.Set("reserve", Napi::Function::New<reserve>(env, "reserve"));
   exports.Set("write", Napi::Function::New<write>(env, "write"));
@@ -98,6 +104,7 @@ Napi::Object initialise(Napi::Env env, Napi::Object exports) {
   exports.Set("allocate", Napi::Function::New<allocate>(env, "allocate"));
   exports.Set("addressOf", Napi::Function::New<address_of>(env, "addressOf"));
   exports.Set("registrations", Napi::Function::New<registrations>(env, "registrations"));
+  exports.Set("shareable", Napi::Function::New<shareable>(env, "shareable"));
   exports.Set("batches", Napi::Function::New<batches>(env, "batches"));
   return exports;
 }

@@ -2,7 +2,7 @@
 // real one: what is called in a group runs together; operations of a communicator run in the order of their stream; nothing
 // compares what the ranks call; a rank that has died shows as an asynchronous error, and what waits for it goes on waiting
 // until the communicator is aborted. Registered memory is as good as other memory here, but calls that not all ranks make with such
-// memory fail, and so does a communicator whose registered memory is given back. Calls become part of a graph that their stream is
+// memory fail, and so does a communicator whose registered memory is given back. It counts what NVLink could use. Calls become part of a graph that their stream is
 // recorded into, and a communicator only goes when the last such graph has gone, which destroying and aborting it wait for.
 // Nothing here is fast. The functions at the end are for tests: what has been called,
 // and what NCCL does on a bad day.
@@ -31,6 +31,7 @@
 #include "base/float8.h"
 #include "base/half.h"
 #include "test/software_gpu/streams.h"
+#include "test/software_gpu/virtual_memory.h"
 
 #define EXPORT extern "C" __attribute__((visibility("default"))) int
 
@@ -108,7 +109,8 @@ std::vector<Handle*>& all_handles() {
   static auto& all = *new std::vector<Handle*>;
   return all;
 }
-std::atomic<int> batches_so_far{0}, exchanges_so_far{0}, abort_takes_ms{0}, registered_so_far{0}, registered_now{0};
+std::atomic<int> batches_so_far{0}, exchanges_so_far{0}, abort_takes_ms{0}, registered_so_far{0}, registered_now{0},
+    shareable_so_far{0};
 std::atomic<bool> is_stalled{false};
 
 /// A piece on its way between this rank and another.
@@ -415,6 +417,7 @@ EXPORT ncclCommRegister(void* comm, void* data, size_t size, void** registration
   const std::lock_guard lock(here.of_registered);
   here.registered.push_back(std::make_unique<Range>(Range{static_cast<char*>(data), size}));
   registered_so_far++;
+  if (is_shareable(data, size)) shareable_so_far++;
   registered_now++;
   return *registration = here.registered.back().get(), kSuccess;
 }
@@ -536,6 +539,8 @@ EXPORT softwareNcclAbortTakes(int milliseconds) { return abort_takes_ms = millis
 EXPORT softwareNcclStall(int stalls) { return is_stalled = stalls != 0; }
 /// How often memory has been registered in this process, and how much of it is still.
 EXPORT softwareNcclRegistrations(int* now) { return *now = registered_now, registered_so_far; }
+/// How often it was memory that NVLink can use.
+EXPORT softwareNcclShareable() { return shareable_so_far; }
 /// The network of all communicators of this process fails.
 EXPORT softwareNcclBreak() {
   const std::lock_guard lock(of_all);

@@ -358,11 +358,15 @@ export async function trainCnn(rank: number, backend: string, counts: readonly n
   return stateOf(net);
 }
 
-/** How many buffers this process has registered with the software NCCL. */
-function registrations(): number {
-  if (isTestGpu) return 0;
+/** What the software NCCL counts in this process: buffers that are registered, and how often NVLink could use one. */
+function counted(): { readonly registered: number; readonly shareable: number } {
+  if (isTestGpu) return { registered: 0, shareable: 0 };
   const load = createRequire(import.meta.url);
-  return (load(deviceMemoryAddon) as { registrations: () => [number, number] }).registrations()[1];
+  const addon = load(deviceMemoryAddon) as {
+    registrations: () => [number, number];
+    shareable: () => number;
+  };
+  return { registered: addon.registrations()[1], shareable: addon.shareable() };
 }
 
 /** Where gradients lie: on which device, and for each bucket where it would begin by the place of each of its gradients. */
@@ -380,12 +384,41 @@ export async function whereGradients(rank: number, backend: string) {
     });
     return new Set(places).size;
   });
-  const registered = [registrations()];
+  const registered = [counted().registered];
   model.close();
   await group.allReduce(ones([1], { device })); // comes after that
-  registered.push(registrations());
+  registered.push(counted().registered);
   await group.close();
   return { devices, beginnings, backend: group.backend, registered };
+}
+
+/**
+ * Two buckets, one of them with 1 MiB or more: how far each begins behind a multiple of 2 MiB, what NCCL knows of them, and the
+ * averages in them.
+ */
+export async function whereLargeBuckets(rank: number, backend: string) {
+  const [group, device] = await begin(rank, backend);
+  const net = made(rank, device, () => new Linear(512, 513));
+  using model = await ddp(net, { group, firstBucketBytes: 1024, bucketBytes: 1 << 20 });
+  const counts = model.plan.map(({ count }) => count);
+  for (let step = 0; step < 3; step++) {
+    net.zeroGrad();
+    scope(() =>
+      model
+        .forward(ones([1, 512], { device }).mul(rank + 1 + step))
+        .sum()
+        .backward(),
+    );
+  }
+  const gradients = [net.bias!, net.weight].map(({ grad }) => grad!);
+  const offsets = gradients.map((grad) => Number(grad[bufferSymbol]().handle!.address % (2n << 20n)));
+  const averages = gradients.map((grad) => [...new Set(grad.dataSync() as Float32Array)]);
+  const known = counted();
+  model.close();
+  await group.allReduce(ones([1], { device })); // comes after that
+  const { registered: left } = counted();
+  await group.close();
+  return { counts, isAligned: offsets[1] === 0, averages, known, left };
 }
 
 /** What a hook that computes in JavaScript, and a step that is captured, are told. */

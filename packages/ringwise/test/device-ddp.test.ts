@@ -82,6 +82,18 @@ describe.skipIf(!hasTestDevice)(`ddp on a device${hasTestDevice ? '' : ' (skippe
         });
     });
 
+    it('large buckets lie where NVLink can use them, and small ones with the tensors', async () => {
+      const isKnown = backend === 'nccl' && !isTestGpu;
+      for (const found of await run(2, 'whereLargeBuckets'))
+        expect(found).toEqual({
+          counts: [513, 512 * 513],
+          isAligned: true,
+          averages: [[1], [3.5]],
+          known: isKnown ? { registered: 2, shareable: 1 } : { registered: 0, shareable: 0 },
+          left: 0,
+        });
+    });
+
     it('what computes in JavaScript is told why not, as is the host backend in a captured step', async () => {
       const sentences = {
         hook: /ERR_DDP_INVALID hook: the bucket is in cuda:\d memory/,

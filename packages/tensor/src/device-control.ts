@@ -1,5 +1,7 @@
 // What a kernel set offers for CUDA devices beyond computing: streams, events, captured steps and pinned memory. Devices
 // and streams are numbers; stream 0 is the main one of a device. Events and steps belong to the device they were made for.
+import type { Device } from './device.ts';
+import type { DType } from './dtype.ts';
 import type { Memory } from './kernels.ts';
 import type { OptimizerNumbers } from './recording.ts';
 
@@ -45,6 +47,8 @@ export interface DeviceControl {
   /** The driver's handle of the stream that is recorded. */
   readonly stepStream: (step: object) => bigint;
 
+  /** Memory that other processes and devices can map, where the device has such and it is large enough to gain by it. */
+  readonly allocShareable: (dtype: DType, count: number, device: Device) => Memory;
   /** Whether products of float32 may be computed in TF32, with factors of 10 bits. */
   readonly allowTf32: (isAllowed: boolean) => void;
   readonly memoryUse: (device: number) => DeviceMemoryUse;

@@ -147,23 +147,37 @@ function taken(dtype: DType, count: number, device: Device): Memory {
 }
 
 /** New memory. Where a device has not enough, what is cached there is given back first. */
-function take(dtype: DType, count: number, device: Device): Memory {
+function take(alloc: typeof taken, dtype: DType, count: number, device: Device): Memory {
   try {
-    return taken(dtype, count, device);
+    return alloc(dtype, count, device);
   } catch (error) {
     if ((error as { code?: string }).code !== 'ERR_TENSOR_MEMORY' || recording() !== null) throw error;
     emptyCache();
-    return taken(dtype, count, device);
+    return alloc(dtype, count, device);
   }
+}
+
+function checkRecorded(device: Device): void {
+  const recorded = recording();
+  if (recorded !== null && recorded.device !== device) throw otherDeviceInStep(device, recorded.device);
 }
 
 /** Memory with one reference and whatever was in it before. */
 export function allocate(dtype: DType, count: number, device: Device = 'cpu'): Storage {
-  const recorded = recording();
-  if (recorded !== null && recorded.device !== device) throw otherDeviceInStep(device, recorded.device);
+  checkRecorded(device);
   const pool = device === 'cpu' ? hostPool : poolOf(device);
   const freeList = pool.freeListOf(dtype, count);
-  return reused(freeList.pop(), pool) ?? born(new Storage(take(dtype, count, device), pool, freeList), pool);
+  return (
+    reused(freeList.pop(), pool) ?? born(new Storage(take(taken, dtype, count, device), pool, freeList), pool)
+  );
+}
+
+/** As allocate, on a CUDA device, in memory that collectives can use where it is. Goes back to the device, not to a list. */
+export function allocateShareable(dtype: DType, count: number, device: Device): Storage {
+  checkRecorded(device);
+  const pool = poolOf(device);
+  const memory = take(deviceControl().allocShareable, dtype, count, device);
+  return born(new Storage(memory, pool, null), pool);
 }
 
 /** An array in pinned memory, which goes back to a cache when the collector finds it and no copy works with it. */

@@ -10,6 +10,7 @@ import {
   embedding,
   emptyCache,
   full,
+  leakReport,
   linear,
   manualSeed,
   matmul,
@@ -20,6 +21,7 @@ import {
   synchronize,
   type Tensor,
   tensor,
+  trackLeaks,
   where,
   zeros,
 } from '../src/index.ts';
@@ -35,6 +37,7 @@ import {
 } from '../src/nn/index.ts';
 import { AdamW, clipGradNorm, SGD } from '../src/optim/index.ts';
 import { bufferSymbol } from '../src/protocol.ts';
+import { allocateShareable } from '../src/storage.ts';
 import { codeOf } from './code-of.ts';
 import { cudaDevice } from './cuda-device.ts';
 
@@ -211,6 +214,25 @@ describe.skipIf(cudaDevice === null)(`tensors on CUDA (${cudaDevice?.name ?? 'no
     expect(memory('cuda').cachedBytes).toBe(before[1]!.cachedBytes + 4000);
     emptyCache();
     expect(memory('cuda').cachedBytes).toBe(0);
+  });
+
+  test('memory for collectives is counted like other memory, and goes back to the device', () => {
+    const count = 3 << 18;
+    emptyCache();
+    const before = memory('cuda');
+    trackLeaks();
+    const large = allocateShareable('float32', count, 'cuda:0');
+    const leaks = leakReport();
+    trackLeaks(false);
+    const bytes = 4 * count;
+    expect(leaks.map((leak) => leak.bytes)).toEqual([bytes]);
+    expect(memory('cuda')).toMatchObject({ tensors: before.tensors + 1, bytes: before.bytes + bytes });
+    // In multiples of what the driver recommends.
+    expect(memory('cuda').reservedBytes).toBe(before.reservedBytes + (4 << 20));
+    large.release();
+    expect(memory('cuda')).toMatchObject({ bytes: before.bytes, cachedBytes: before.cachedBytes });
+    for (let i = 0; i < 3; i++) emptyCache(); // the driver may not know at once that nothing runs
+    expect(memory('cuda').reservedBytes).toBe(before.reservedBytes);
   });
 
   test('a label that is out of range is thrown where results are waited for, and only once', async () => {

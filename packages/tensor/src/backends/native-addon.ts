@@ -84,6 +84,8 @@ export interface NativeAddon extends NativeLayers {
   readonly cudaAllowTf32: (isAllowed: boolean) => void;
   /** Memory of a device; its handle is freed like all others, and never blocks. */
   readonly cudaAlloc: (device: number, dtype: number, count: number) => number;
+  /** The same, in memory that other processes and devices can map where the device has such and it is large enough. */
+  readonly cudaAllocShareable: (device: number, dtype: number, count: number) => number;
   /** Memory of another library. With a stream, that of its owner, the order of its work is kept on both sides. */
   readonly cudaAdopt: (
     device: number,

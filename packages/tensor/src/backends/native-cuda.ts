@@ -110,6 +110,12 @@ export function cudaControl(addon: NativeAddon): DeviceControl {
     launchStep: on(addon.cudaStepLaunch),
     dropStep: on(addon.cudaStepDrop),
     stepStream: on(addon.cudaStepStream),
+    allocShareable: (dtype, count, device) => {
+      const handle = onDevice(() =>
+        addon.cudaAllocShareable(cudaIndex(device), dtypeInfo[dtype].code, count),
+      );
+      return new CudaMemory(addon, dtype, count, device, handle);
+    },
     allowTf32: (isAllowed) => addon.cudaAllowTf32(isAllowed),
     memoryUse: (device) => {
       const { reserved, pinned } = onDevice(() => addon.cudaMemory(device));

@@ -1,9 +1,10 @@
 // Memory on a device where the gradients of several parameters are averaged together. Distributed training fills and divides it
-// by these members, so that all of it happens on the device, in the order of the stream that is in use.
+// by these members, so that all of it happens on the device, in the order of the stream that is in use. Large buckets lie
+// where NCCL can use registered memory over NVLink.
 import { keep, scope } from '../context.ts';
-import { zeros } from '../creation.ts';
 import { type BucketMemory, type BufferView, bufferSymbol } from '../protocol.ts';
-import type { Tensor } from '../tensor.ts';
+import { allocateShareable } from '../storage.ts';
+import { created, type Tensor } from '../tensor.ts';
 
 class DeviceBucket implements BucketMemory {
   /** One dimension. */
@@ -36,5 +37,8 @@ class DeviceBucket implements BucketMemory {
 }
 
 /** Zeroed memory for `count` elements of gradients, of the dtype and on the device of `like`. */
-export const deviceBucket = ({ dtype, device }: Tensor, count: number): BucketMemory =>
-  new DeviceBucket(zeros([count], { dtype, device }));
+export function deviceBucket({ dtype, device }: Tensor, count: number): BucketMemory {
+  const bucket = new DeviceBucket(created(allocateShareable(dtype, count, device), [count]));
+  bucket.clear();
+  return bucket;
+}
