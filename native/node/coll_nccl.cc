@@ -21,6 +21,7 @@ class NcclGroup final : public LaneObject<NcclGroup, nccl::NcclGroup, nccl::Ende
                         InstanceMethod("run", &NcclGroup::run), InstanceMethod("wait", &NcclGroup::wait),
                         InstanceMethod("fence", &NcclGroup::fence), InstanceMethod("urge", &NcclGroup::urge),
                         InstanceMethod("hold", &NcclGroup::hold), InstanceMethod("release", &NcclGroup::release),
+                        InstanceMethod("isTaken", &NcclGroup::is_taken),
                         InstanceMethod("registerBuffer", &NcclGroup::register_buffer),
                         InstanceMethod("deregisterBuffer", &NcclGroup::deregister_buffer),
                         InstanceMethod("record", &NcclGroup::record), InstanceMethod("join", &NcclGroup::join),
@@ -109,6 +110,12 @@ class NcclGroup final : public LaneObject<NcclGroup, nccl::NcclGroup, nccl::Ende
   void hold(const Napi::CallbackInfo& info) { group(info.Env()).hold(); }
 
   void release(const Napi::CallbackInfo& info) { group(info.Env()).release(); }
+
+  /// (id)
+  Napi::Value is_taken(const Napi::CallbackInfo& info) {
+    const auto id = static_cast<uint64_t>(info[0].ToNumber().Int64Value());
+    return Napi::Boolean::New(info.Env(), group(info.Env()).is_taken(id));
+  }
 
   void urge(const Napi::CallbackInfo& info) { group(info.Env()).urge(); }
 

@@ -160,6 +160,13 @@ Ended NcclGroup::run(coll::Op op, cuda::Stream caller) {
   return ended;
 }
 
+bool NcclGroup::is_taken(uint64_t id) {
+  const Entered entered(*this);
+  const std::lock_guard lock(mutex_);
+  poll();
+  return has_ended(id) || is_launched(id);
+}
+
 void NcclGroup::fence(uint64_t id) {
   const Entered entered(*this);
   Lock lock(mutex_);

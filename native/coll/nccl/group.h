@@ -74,6 +74,8 @@ class NcclGroup {
   uint64_t deregister_buffer(uint64_t id);
   /// Runs an operation to its end on the calling thread.
   Ended run(coll::Op op, cuda::Stream caller);
+  /// Whether NCCL has taken it, or it has ended: whether `fence` would not block.
+  bool is_taken(uint64_t id);
   /// Lets the caller's stream wait for the operation. Blocks only until NCCL has taken it.
   void fence(uint64_t id);
   /// Makes an operation part of the graph that `caller` is being recorded into: after what that has been given by now, and

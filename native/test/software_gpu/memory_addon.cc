@@ -97,6 +97,14 @@ Napi::Value shareable(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), count());
 }
 
+/// (): the network of this process's communicators fails.
+void break_nccl(const Napi::CallbackInfo&) { reinterpret_cast<int (*)()>(ringwise::nccl::library().file.symbol("softwareNcclBreak"))(); }
+
+/// (stalls): whether NCCL stays busy with what it is given from now on.
+void stall_nccl(const Napi::CallbackInfo& info) {
+  reinterpret_cast<int (*)(int)>(ringwise::nccl::library().file.symbol("softwareNcclStall"))(info[0].ToBoolean().Value());
+}
+
 Napi::Object initialise(Napi::Env env, Napi::Object exports) {
   exports.Set("reserve", Napi::Function::New<reserve>(env, "reserve"));
   exports.Set("write", Napi::Function::New<write>(env, "write"));
@@ -105,6 +113,8 @@ Napi::Object initialise(Napi::Env env, Napi::Object exports) {
   exports.Set("addressOf", Napi::Function::New<address_of>(env, "addressOf"));
   exports.Set("registrations", Napi::Function::New<registrations>(env, "registrations"));
   exports.Set("shareable", Napi::Function::New<shareable>(env, "shareable"));
+  exports.Set("breakNccl", Napi::Function::New<break_nccl>(env, "breakNccl"));
+  exports.Set("stallNccl", Napi::Function::New<stall_nccl>(env, "stallNccl"));
   exports.Set("batches", Napi::Function::New<batches>(env, "batches"));
   return exports;
 }

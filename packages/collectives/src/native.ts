@@ -147,6 +147,8 @@ export interface NativeNcclGroup extends NativeLane {
   readonly connect: (id: Uint8Array, timeoutMs: number) => number;
   /** What is started, or recorded, until release() goes to NCCL as one group. Nothing may wait for it before. */
   readonly hold: () => void;
+  /** Whether fence() of that operation would not block. */
+  readonly isTaken: (id: number) => boolean;
   readonly release: () => void;
   /** Registers memory for what is started from now on; returns its number. */
   readonly registerBuffer: (address: bigint, bytes: number) => number;

@@ -17,6 +17,8 @@ interface Addon {
   readonly read: (device: number, address: bigint, bytes: Uint8Array) => void;
   readonly batches: () => number;
   readonly registrations: () => readonly [number, number];
+  readonly breakNccl: () => void;
+  readonly stallNccl: (stalls: boolean) => void;
 }
 let addon: Addon | null = null;
 
@@ -31,6 +33,12 @@ export const batches = (): number => addon!.batches();
 
 /** How often this process has registered memory with the software NCCL, and how many registrations there are. */
 export const registrations = (): readonly [number, number] => addon!.registrations();
+
+/** The network of the software NCCL of this process fails. */
+export const breakNccl = (): void => addon!.breakNccl();
+
+/** From now on the software NCCL of this process stays busy with what it is given, as if it could not connect the ranks. */
+export const stallNccl = (): void => addon!.stallNccl(true);
 
 /** Memory of a device. */
 export interface DeviceMemory {

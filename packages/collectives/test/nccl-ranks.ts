@@ -2,7 +2,15 @@
 import { PrefixStore, TcpStore } from '@ringwise/store';
 import { bufferSymbol, type CollectiveError, type Group, init, registerBackend } from '../src/index.ts';
 import { loadNative, type NativeMemory } from '../src/native.ts';
-import { batches, onDevice, registrations, twinBackend, useDevice } from './device-twin.ts';
+import {
+  batches,
+  breakNccl,
+  onDevice,
+  registrations,
+  stallNccl,
+  twinBackend,
+  useDevice,
+} from './device-twin.ts';
 import { serve } from './serve.ts';
 
 /** For Pool. */
@@ -196,6 +204,42 @@ export async function disagreeBlocking(rank: number): Promise<unknown> {
     await group.close();
     return { code: (error as CollectiveError).code, rounds };
   }
+}
+
+/** NCCL cannot connect the ranks, which have called different things: what a fence tells. */
+export async function disagreeStalled(rank: number): Promise<unknown> {
+  useDevice();
+  const group = await init({ backend: 'nccl', timeoutMs: 30_000 });
+  const memory = onDevice(new Float32Array(8), rank % 2);
+  await group.allReduce(carrying(memory));
+  stallNccl();
+  const beganAtMs = Date.now();
+  let code = '';
+  try {
+    group.allReduce(carrying(memory), { op: rank === 1 ? 'max' : 'sum' }).fence();
+  } catch (error) {
+    code = (error as CollectiveError).code;
+  }
+  const tookMs = Date.now() - beganAtMs;
+  await group.close().catch(() => {});
+  return { code, tookMs };
+}
+
+/** The NCCL of rank 0 fails, and of no other: what each is told, and after which time. */
+export async function failsOnOne(rank: number): Promise<unknown> {
+  useDevice();
+  const group = await init({ backend: 'nccl', timeoutMs: 30_000 });
+  const memory = onDevice(new Float32Array(8), rank % 2);
+  await group.allReduce(carrying(memory));
+  if (rank === 0) breakNccl();
+  const beganAtMs = Date.now();
+  const error = await group.allReduce(carrying(memory)).then(
+    () => null,
+    (failure: CollectiveError) => failure,
+  );
+  const tookMs = Date.now() - beganAtMs;
+  await group.close().catch(() => {});
+  return { code: error?.code, what: error?.what, tookMs };
 }
 
 /** NCCL is not where the variable says. */

@@ -130,6 +130,31 @@ describe.skipIf(missing)(`nccl${missing && ` (skipped: ${missing})`}`, () => {
     }
   });
 
+  interface Told {
+    readonly code: string;
+    readonly what: string;
+    readonly tookMs: number;
+  }
+
+  it.skipIf(isTestGpu)(
+    'hears that ranks disagree which NCCL cannot connect, and does not block',
+    async () => {
+      for (const { code, tookMs } of values<Told>(await withRanks(2, module, 'disagreeStalled'))) {
+        expect(code).toBe('ERR_COLL_MISMATCH');
+        expect(tookMs).toBeLessThan(15_000);
+      }
+    },
+  );
+
+  it.skipIf(isTestGpu)('tells all ranks of a failure that only the NCCL of one reports', async () => {
+    const told = values<Told>(await withRanks(2, module, 'failsOnOne'));
+    expect(told.map(({ code }) => code)).toEqual(['ERR_COLL_SYSTEM', 'ERR_COLL_ABORTED']);
+    for (const { what, tookMs } of told) {
+      expect(what).toContain('the cable is out');
+      expect(tookMs).toBeLessThan(15_000);
+    }
+  });
+
   it('says where it has looked for the library', async () => {
     for (const message of values<string>(await withRanks(2, module, 'withoutLibrary')))
       expect(message).toContain('/nowhere/libnccl.so');

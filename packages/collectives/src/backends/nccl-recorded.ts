@@ -20,6 +20,8 @@ export interface Parts {
   readonly native: () => NativeNcclGroup;
   /** NCCL takes what a call with several operations starts from now on as one group. */
   readonly hold: () => void;
+  /** The same, and the other ranks are told of what only this one knows. */
+  readonly telling: (settle: Settle) => Settle;
   /** Ends the native group by what the ranks disagree about. */
   readonly failIf: Decide;
 }
@@ -31,28 +33,30 @@ export function recordedOnNccl({
   open,
   native,
   hold,
+  telling,
   failIf,
 }: Parts): Recorded {
   const compare = (verb: string, seq: number, timeoutMs: number, signature: string) => {
     agreement.catchUp();
-    const comparing = agreement.ask({ verb, seq, timeoutMs, signatures: [signature] }, failIf);
-    if (checksAhead) comparing.wait();
+    return agreement.ask({ verb, seq, timeoutMs, signatures: [signature] }, failIf);
   };
   const add = (operation: Operation, step: number, settle: Settle): RecordedOperation => {
     const group = open(operation);
     const { verb, seq, timeoutMs } = operation;
-    compare(verb, seq, timeoutMs, `${signatureOf(operation)} in recorded step ${step}`);
+    // NCCL may have to connect the ranks for it, which blocks this thread: it would not hear that they disagree.
+    compare(verb, seq, timeoutMs, `${signatureOf(operation)} in recorded step ${step}`).wait();
     hold(); // not before: whoever waits for a comparison may be given earlier operations
-    const id = lane.hand(operation, group.record.bind(group), settle);
+    const id = lane.hand(operation, group.record.bind(group), telling(settle));
     return { join: () => group.join(id), forget: () => group.forget(id) };
   };
   const run = ({ seq, timeoutMs, contents, isFirst, stream }: Run, settle: Settle): (() => void) => {
     const verb = 'recordedStep';
-    compare(verb, seq, timeoutMs, `run of ${contents}`);
+    const comparing = compare(verb, seq, timeoutMs, `run of ${contents}`);
+    if (checksAhead) comparing.wait();
     if (isFirst) agreement.decideAll();
     const failure = native().beginRun(stream);
     if (failure !== null) throw lane.errorOf(failure, { verb, seq });
-    return () => lane.expect(native().endRun(stream, timeoutMs), { verb, seq }, settle);
+    return () => lane.expect(native().endRun(stream, timeoutMs), { verb, seq }, telling(settle));
   };
   return { add, run };
 }

@@ -72,7 +72,6 @@ class Nccl implements Backend {
   readonly #agreement: Agreement;
   #native: NativeNcclGroup | null = null;
   #device = -1;
-  #startNative: Pick<Backend, 'start'>['start'] | null = null;
   /** The host group's part in connecting: whoever blocks this thread has to see to it first. */
   #opening: Running | null = null;
   #closing: Promise<void> | undefined;
@@ -110,6 +109,7 @@ class Nccl implements Backend {
       },
       native: () => this.#native!,
       hold: () => this.#hold(),
+      telling: this.#telling,
       failIf: this.#failIf,
     });
   }
@@ -233,7 +233,6 @@ class Nccl implements Backend {
     );
     this.#native = native;
     this.#device = device;
-    this.#startNative = lane.operate(native).start;
     for (const registered of this.#registered) this.#register(native, registered);
     const id = allocHost(128, 'uint8');
     if (this.rank === 0) elementsOf(id).set(nccl.makeId());
@@ -242,20 +241,44 @@ class Nccl implements Backend {
       this.#opening = null;
       if (error !== undefined) return; // the native group knows, and says so
       // Whoever waits for an operation hears of it; there is nobody else to tell.
-      lane.ended(native.connect(elementsOf(id), this.#context.timeoutMs), 'init').catch(() => {});
+      lane.ended(native.connect(elementsOf(id), this.#context.timeoutMs), 'init').catch(this.#tell);
     });
   }
 
+  #startNative(operation: Operation, settle: Settle) {
+    const native = this.#native!;
+    const id = this.#lane.hand(operation, native.start.bind(native), this.#telling(settle));
+    return {
+      wait: () => native.wait(id),
+      fence: () => native.fence!(id),
+      urge: () => native.urge?.(),
+      isTaken: () => native.isTaken(id),
+    };
+  }
+
+  /** What only the NCCL or the device of this rank reports, the others have to learn. */
+  readonly #tell = (error: CollectiveError | undefined): void => {
+    if (error?.code === 'ERR_COLL_SYSTEM' && this.#closing === undefined) this.#host.abort(error);
+  };
+
+  readonly #telling =
+    (settle: Settle): Settle =>
+    (error, source) => {
+      this.#tell(error);
+      settle(error, source);
+    };
+
   #beside(operation: Operation, settle: Settle): Running {
     this.#hold();
-    const running = this.#startNative!(operation, settle) as Running;
+    const running = this.#startNative(operation, settle);
     const call = this.#agree(operation, this.#failIf);
     const opened = () => {
       this.#opening?.wait();
       this.#agreement.catchUp();
     };
     return {
-      // Ranks that disagree wait for each other on the device, and a thread that is blocked there would not hear why.
+      // Ranks that disagree wait for each other on the device, or already in NCCL while that connects them, and a thread that is
+      // blocked there would not hear why.
       wait: () => {
         opened();
         call.agreeing?.wait();
@@ -263,9 +286,10 @@ class Nccl implements Backend {
       },
       fence: () => {
         opened();
-        running.fence?.();
+        if (!running.isTaken()) call.agreeing?.wait();
+        running.fence();
       },
-      urge: () => running.urge?.(),
+      urge: running.urge,
     };
   }
 
@@ -288,7 +312,7 @@ class Nccl implements Backend {
     const call = this.#agree(operation, (error) => {
       isRefused = error !== undefined;
       if (error !== undefined) settle(error);
-      else running = this.#startNative!(operation, settle);
+      else running = this.#startNative(operation, settle);
       if (isUrged) running?.urge?.();
     });
     const agreed = () => {
@@ -334,8 +358,11 @@ class Nccl implements Backend {
   /** What `begin` starts goes to NCCL as one group. */
   #asOne(begin: () => void): void {
     this.#native?.hold();
-    begin();
-    this.#native?.release();
+    try {
+      begin();
+    } finally {
+      this.#native?.release();
+    }
   }
 
   #error(failure: ConstructorParameters<typeof CollectiveError>[0]): CollectiveError {
