@@ -20,7 +20,7 @@ using GraphExec = struct GraphExecTag*;
 using Library = struct LibraryTag*;
 using Kernel = struct KernelTag*;
 using Allocation = unsigned long long;  // memory of a device, which has no address until it is mapped
-using HostFunction = void (*)(void*);
+using StreamCallback = void (*)(Stream, int, void*);
 
 struct MemoryLocation {
   int type;
@@ -92,7 +92,7 @@ struct MemoryAccess {
   X(cuGraphDestroy, (Graph))                                                                                  \
   X(cuGraphLaunch, (GraphExec, Stream))                                                                       \
   X(cuGraphExecDestroy, (GraphExec))                                                                          \
-  X(cuLaunchHostFunc, (Stream, HostFunction, void*))                                                          \
+  X(cuStreamAddCallback, (Stream, StreamCallback, void*, unsigned))                                           \
   X(cuLibraryLoadData, (Library*, const void*, int*, void**, unsigned, int*, void**, unsigned))               \
   X(cuLibraryGetKernel, (Kernel*, Library, const char*))                                                      \
   X(cuLaunchKernel, (Kernel, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Stream,    \

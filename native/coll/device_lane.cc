@@ -123,10 +123,11 @@ void DeviceLane::down(size_t slot, size_t offset, DevicePointer from, size_t byt
   check(driver().cuMemcpyDtoHAsync_v2(place(slot, offset, bytes), from, bytes, down_), "cuMemcpyDtoHAsync");
 }
 
-void DeviceLane::land(size_t slot, HostFunction landed, void* data) {
+void DeviceLane::land(size_t slot, StreamCallback landed, void* data) {
   const Entered entered(context_);
   check(driver().cuEventRecord(slots_.at(slot).down, down_), "cuEventRecord");
-  check(driver().cuLaunchHostFunc(down_, landed, data), "cuLaunchHostFunc");
+  // Not cuLaunchHostFunc, which is forgotten when the device fails.
+  check(driver().cuStreamAddCallback(down_, landed, data, 0), "cuStreamAddCallback");
 }
 
 void DeviceLane::await_landing(size_t slot) {

@@ -36,8 +36,9 @@ class DeviceLane {
   /// What is sent down to the slot comes after what was sent up from it.
   void begin(size_t slot);
   void down(size_t slot, size_t offset, cuda::DevicePointer from, size_t bytes);
-  /// `landed(data)` is called once all that was sent down is there, by a thread of the driver's; not where this throws.
-  void land(size_t slot, cuda::HostFunction landed, void* data);
+  /// `landed(…, data)` is called once all that was sent down is there or the device has failed, which await_landing tells, by a
+  /// thread of the driver's; not where this throws.
+  void land(size_t slot, cuda::StreamCallback landed, void* data);
   /// Blocks until all that was sent down before `land` is there.
   void await_landing(size_t slot);
 

@@ -84,7 +84,8 @@ class DeviceLane final : public Napi::ObjectWrap<DeviceLane> {
   /// (slot, offset in it, address, bytes)
   void down(const Napi::CallbackInfo& info) { lane_->down(size(info[0]), size(info[1]), big(info[2]), size(info[3])); }
 
-  /// (slot, id): calls onLanding(id) when all that went down is there. The event loop lives on for it, until rest().
+  /// (slot, id): calls onLanding(id) when all that went down is there, or the device has failed, which awaitLanding tells. The
+  /// event loop lives on for it, until rest().
   void land(const Napi::CallbackInfo& info) {
     auto landing = std::make_unique<Landing>(bell_, info[1].ToNumber().DoubleValue());
     lane_->land(size(info[0]), &DeviceLane::ring, landing.get());
@@ -92,7 +93,7 @@ class DeviceLane final : public Napi::ObjectWrap<DeviceLane> {
     bell_->keep_loop(true);
   }
 
-  static void ring(void* data) {
+  static void ring(cuda::Stream, int, void* data) {
     std::unique_ptr<Landing> landing(static_cast<Landing*>(data));
     const std::shared_ptr<Bell> bell = landing->bell;
     if (bell->ring(landing.get())) landing.release();

@@ -157,16 +157,13 @@ struct Download {
   void* pinned;
   size_t bytes;
 
-  void operator()(Napi::Env env) {
+  void operator()(Napi::Env, int status) {
     const auto target = array.Value();
-    if (bytes > 0) std::memcpy(static_cast<char*>(target.ArrayBuffer().Data()) + target.ByteOffset(), pinned, bytes);
-    device.pinned().free(pinned);
-    try {
-      device.check_fault();
-      deferred.Resolve(target);
-    } catch (const std::out_of_range& fault) {
-      deferred.Reject(failure(env, "ERR_TENSOR_ARGUMENT", fault.what()).Value());
+    if (bytes > 0 && status == tensor::cuda::kSuccess) {
+      std::memcpy(static_cast<char*>(target.ArrayBuffer().Data()) + target.ByteOffset(), pinned, bytes);
     }
+    device.pinned().free(pinned);
+    settle(deferred, device, status, target);
   }
 };
 
@@ -180,7 +177,8 @@ Napi::Value cuda_download_async(const Napi::CallbackInfo& info) {
     auto* bell = new Ring<Download>(
         env, Download{deferred, Napi::Persistent(info[2].As<Napi::TypedArray>()), t.block.keeper, t.device, pinned, t.bytes});
     try {
-      t.device.start_download(pinned, t.on_device, t.bytes, &Ring<Download>::ring, bell);
+      t.device.start_download(pinned, t.on_device, t.bytes);
+      Device::call_back(t.device.stream(), &Ring<Download>::ring, bell);
     } catch (...) {
       bell->drop();
       t.device.pinned().free(pinned);

@@ -43,16 +43,31 @@ inline tensor::cuda::Device& entered(int index) {
   return device;
 }
 
-/// Settles a promise when the calling thread's stream has come here. The driver's thread only rings; `settle` runs on the
-/// JavaScript thread.
+/// Settles `deferred` when a stream has come where somebody waits for it: with `value`, or with what kernels or the device have to
+/// complain about. `status` is what the driver has told.
+inline void settle(const Napi::Promise::Deferred& deferred, tensor::cuda::Device& device, int status, const Napi::Value& value) {
+  try {
+    tensor::cuda::check(status, "cuda: what was started earlier has failed");
+    device.check_fault();
+    deferred.Resolve(value);
+  } catch (const std::out_of_range& fault) {
+    deferred.Reject(failure(deferred.Env(), "ERR_TENSOR_ARGUMENT", fault.what()).Value());
+  } catch (const tensor::cuda::CudaError& error) {
+    deferred.Reject(failure(deferred.Env(), "ERR_TENSOR_KERNELS", error.what()).Value());
+  }
+}
+
+/// Calls settle(env, status) when a stream has come to its place, or its device has failed. The driver's thread only rings; `settle`
+/// runs on the JavaScript thread.
 template <class Settle>
 class Ring {
  public:
   Ring(Napi::Env env, Settle settle) : settle_(std::move(settle)) {
     bell_ = Bell::make(env, nullptr, &Ring::rung, [this] { settle_.reset(); });
   }
-  static void ring(void* data) {
+  static void ring(tensor::cuda::Stream, int status, void* data) {
     auto* self = static_cast<Ring*>(data);
+    self->status_ = status;
     const std::shared_ptr<Bell> bell = self->bell_;
     if (!bell->ring(self)) delete self;
   }
@@ -68,12 +83,13 @@ class Ring {
     if (env == nullptr || !self->settle_) return;
     self->bell_->close();
     try {
-      (*self->settle_)(Napi::Env(env));
+      (*self->settle_)(Napi::Env(env), self->status_);
     } catch (const Napi::Error&) {  // the environment is about to end
     }
   }
 
   std::optional<Settle> settle_;  // JavaScript thread; empty once its environment has ended
+  int status_ = 0;                // written before it rings
   std::shared_ptr<Bell> bell_;
 };
 

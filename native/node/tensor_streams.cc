@@ -67,19 +67,15 @@ Napi::Value stream_done(const Napi::CallbackInfo& info) {
     Device& device = entered(integer(info, 0));
     const Stream stream = device.stream_of(static_cast<uint32_t>(integer(info, 1))).handle;
     const auto deferred = Napi::Promise::Deferred::New(env);
-    auto settle = [deferred, &device](Napi::Env in) {
-      try {
-        device.check_fault();
-        deferred.Resolve(in.Undefined());
-      } catch (const std::out_of_range& fault) {
-        deferred.Reject(failure(in, "ERR_TENSOR_ARGUMENT", fault.what()).Value());
-      }
-    };
-    using Bell = Ring<decltype(settle)>;
-    auto* bell = new Bell(env, std::move(settle));
-    const int status = driver().cuLaunchHostFunc(stream, &Bell::ring, bell);
-    if (status != kSuccess) bell->drop();
-    check(status, "cuLaunchHostFunc");
+    auto settled = [deferred, &device](Napi::Env in, int status) { settle(deferred, device, status, in.Undefined()); };
+    using Bell = Ring<decltype(settled)>;
+    auto* bell = new Bell(env, std::move(settled));
+    try {
+      Device::call_back(stream, &Bell::ring, bell);
+    } catch (...) {
+      bell->drop();
+      throw;
+    }
     return static_cast<Napi::Value>(deferred.Promise());
   });
 }

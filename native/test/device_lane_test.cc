@@ -74,7 +74,7 @@ struct Host {
   }
 };
 
-void count_up(void* count) { ++*static_cast<std::atomic<int>*>(count); }
+void count_up(cuda::Stream, int, void* count) { ++*static_cast<std::atomic<int>*>(count); }
 
 void wait_for(const std::atomic<int>& count, int expected) {
   for (const int64_t begin = now_ns(); count < expected && now_ns() - begin < 10'000 * kMillisecond;) std::this_thread::yield();
@@ -142,7 +142,8 @@ TEST("a slot is filled anew once what it held has gone up, and what goes up come
 }
 
 TEST("a lane that goes waits for what is under way, and the thread keeps its context") {
-  Caller caller(kSlots);
+  Caller caller(kSlots, 1);
+  enter(0);
   Host host;
   auto lane = host.open(1);
   std::atomic<int> landed{0};
@@ -167,9 +168,9 @@ TEST("a lane whose device is stuck is left as it is, and its memory stays regist
   Host host;
   std::atomic<bool> goes_on{false};
   enter(0);
-  cuda::check(driver().cuLaunchHostFunc(caller.stream, [](void* flag) {
+  cuda::check(driver().cuStreamAddCallback(caller.stream, [](cuda::Stream, int, void* flag) {
     while (!*static_cast<std::atomic<bool>*>(flag)) std::this_thread::yield();
-  }, &goes_on), "cuLaunchHostFunc");
+  }, &goes_on, 0), "cuStreamAddCallback");
   const auto lane = host.open();
   lane->follow(caller.stream);
   lane->down(0, 0, caller.at(0), kSlotBytes);
@@ -184,7 +185,7 @@ TEST("a lane whose device is stuck is left as it is, and its memory stays regist
 
 TEST("memory is registered as long as its lane is there; a second lane does without") {
   Host host;
-  Caller caller(1);
+  Caller caller(1, 1);
   auto first = host.open();
   CHECK(first->is_registered());
   {

@@ -357,9 +357,12 @@ void Device::download(void* to, const void* from, size_t bytes) {
   check_fault();
 }
 
-void Device::start_download(void* pinned, const void* from, size_t bytes, HostFunction done, void* data) {
+void Device::start_download(void* pinned, const void* from, size_t bytes) {
   if (bytes > 0) check(driver().cuMemcpyDtoHAsync_v2(pinned, address(from), bytes, stream()), "cuMemcpyDtoHAsync");
-  check(driver().cuLaunchHostFunc(stream(), done, data), "cuLaunchHostFunc");
+}
+
+void Device::call_back(Stream stream, StreamCallback done, void* data) {
+  check(driver().cuStreamAddCallback(stream, done, data, 0), "cuStreamAddCallback");
 }
 
 void Device::copy(void* to, const void* from, size_t bytes) {

@@ -103,8 +103,11 @@ class Device {
   void start_upload(void* to, const void* from, size_t bytes);
   /// Waits for everything before it on the stream. Throws what kernels have noted by fault().
   void download(void* to, const void* from, size_t bytes);
-  /// Copies into pinned memory and calls `done` on a thread of the driver, which must not call CUDA.
-  void start_download(void* pinned, const void* from, size_t bytes, HostFunction done, void* data);
+  /// Copies into pinned memory.
+  void start_download(void* pinned, const void* from, size_t bytes);
+  /// Calls `done` when the stream has come here, on a thread of the driver, which must not call CUDA. Also when the device fails,
+  /// with the status of that: cuLaunchHostFunc would be forgotten then, and whoever waits would wait forever.
+  static void call_back(Stream stream, StreamCallback done, void* data);
   void copy(void* to, const void* from, size_t bytes);
   /// Waits for all streams.
   void synchronize();

@@ -1,7 +1,8 @@
 // A CUDA driver whose two devices are the CPU: the functions of base/cuda_driver.h as a library that takes the place
 // of libcuda.so.1 (RINGWISE_LIBCUDA), and kernels.cc compiled for the CPU behind them. Everything above the driver and
 // every line of the kernels then runs in tests, also under sanitizers, where there is no GPU. What it cannot show: that
-// the kernels are right in parallel, how the real driver behaves, and how fast anything is.
+// the kernels are right in parallel, how the real driver behaves, and how fast anything is. What the driver is known to refuse, it
+// refuses: calls without a context, streams and events of another one, recording the default stream, and so on.
 //
 // Memory is filled with ones before it is handed out: floats are NaN, and indices lie outside. When work runs: streams.h.
 #include <dlfcn.h>
@@ -24,9 +25,10 @@ namespace {
 
 using namespace ringwise::software_gpu;
 
-enum Status { kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kInvalidDevice = 101, kNoContext = 201, kNotFound = 500,
-              kIllegalAddress = 700, kAlreadyRegistered = 712, kNotRegistered = 713, kLaunchFailed = 719, kNotPermitted = 800 };
-constexpr int kDevices = 2;
+enum Status { kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kInvalidDevice = 101, kInvalidImage = 200, kNoContext = 201,
+              kInvalidHandle = 400, kNotFound = 500, kNotReady = 600, kIllegalAddress = 700, kAlreadyRegistered = 712,
+              kNotRegistered = 713, kLaunchFailed = 719, kNotPermitted = 800 };
+constexpr int kDevices = 2, kOwnVersion = 13000;
 constexpr size_t kDeviceBytes = size_t{512} << 20, kAlignment = 512;
 
 std::mutex mutex;  // of all below
@@ -62,6 +64,25 @@ int start(void* stream, Work work) {
   return current < 0 ? static_cast<int>(kNoContext) : submit(static_cast<SoftwareStream*>(stream), std::move(work));
 }
 
+/// Whether host memory is registered as a whole, or not at all. The driver refuses copies of what is in part.
+bool is_even(const void* data, size_t bytes) {
+  const std::lock_guard lock(mutex);
+  const auto* const begin = static_cast<const char*>(data);
+  for (const auto& [first, length] : registered) {
+    if (begin < first + length && first < begin + bytes) return begin >= first && begin + bytes <= first + length;
+  }
+  return true;
+}
+
+/// Streams and events belong to the context that they were made in; the default stream is each context's own.
+bool is_of(const SoftwareStream* stream, int device) { return (stream ? stream->device : current) == device; }
+
+/// A test may want an old driver, which does not load what newer compilers have made.
+int version_told() {
+  const char* const wanted = std::getenv("RINGWISE_SOFTWARE_CUDA_VERSION");
+  return wanted ? std::atoi(wanted) : kOwnVersion;
+}
+
 void* own_symbol(const std::string& name) {
   static void* self = [] {
     Dl_info info{};
@@ -92,7 +113,7 @@ void ringwise::software_gpu::return_bytes(int device, size_t bytes) {
 }
 
 EXPORT cuInit(unsigned) { return kSuccess; }
-EXPORT cuDriverGetVersion(int* version) { return *version = 13000, kSuccess; }
+EXPORT cuDriverGetVersion(int* version) { return *version = version_told(), kSuccess; }
 EXPORT cuDeviceGetCount(int* count) { return *count = kDevices, kSuccess; }
 EXPORT cuDeviceGet(int* device, int index) {
   if (index < 0 || index >= kDevices) return kInvalidDevice;
@@ -114,6 +135,8 @@ EXPORT cuGetErrorName(int status, const char** name) {
       {kInvalidDevice, "CUDA_ERROR_INVALID_DEVICE"},   {kNoContext, "CUDA_ERROR_INVALID_CONTEXT"},
       {kNotFound, "CUDA_ERROR_NOT_FOUND"},             {kIllegalAddress, "CUDA_ERROR_ILLEGAL_ADDRESS"},
       {kLaunchFailed, "CUDA_ERROR_LAUNCH_FAILED"},     {kNotPermitted, "CUDA_ERROR_NOT_PERMITTED"},
+      {kInvalidImage, "CUDA_ERROR_INVALID_IMAGE"},     {kInvalidHandle, "CUDA_ERROR_INVALID_HANDLE"},
+      {906, "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT"},
   };
   const auto found = names.find(status);
   if (found == names.end()) return kInvalidValue;
@@ -154,6 +177,7 @@ EXPORT cuMemAlloc_v2(unsigned long long* address, size_t bytes) {
   return kSuccess;
 }
 EXPORT cuMemFree_v2(unsigned long long address) {
+  if (current < 0) return kNoContext;
   synchronize_all();
   const std::lock_guard lock(mutex);
   const auto found = memory.find(address);
@@ -164,10 +188,17 @@ EXPORT cuMemFree_v2(unsigned long long address) {
   memory.erase(found);
   return kSuccess;
 }
-EXPORT cuMemHostAlloc(void** data, size_t bytes, unsigned) { return (*data = aligned(bytes)) ? kSuccess : kOutOfMemory; }
-EXPORT cuMemFreeHost(void* data) { return synchronize_all(), std::free(data), kSuccess; }
+EXPORT cuMemHostAlloc(void** data, size_t bytes, unsigned) {
+  if (current < 0) return kNoContext;
+  return bytes > 0 && (*data = aligned(bytes)) ? kSuccess : kOutOfMemory;
+}
+EXPORT cuMemFreeHost(void* data) {
+  if (current < 0) return kNoContext;
+  return synchronize_all(), std::free(data), kSuccess;
+}
 
 EXPORT cuMemHostRegister_v2(void* data, size_t bytes, unsigned) {
+  if (current < 0) return kNoContext;
   if (!data || bytes == 0) return kInvalidValue;
   const std::lock_guard lock(mutex);
   const auto* const begin = static_cast<const char*>(data);
@@ -177,16 +208,19 @@ EXPORT cuMemHostRegister_v2(void* data, size_t bytes, unsigned) {
   return registered[begin] = bytes, kSuccess;
 }
 EXPORT cuMemHostUnregister(void* data) {
+  if (current < 0) return kNoContext;
   synchronize_all();
   const std::lock_guard lock(mutex);
   return registered.erase(static_cast<const char*>(data)) > 0 ? kSuccess : kNotRegistered;
 }
 
 EXPORT cuMemcpyHtoDAsync_v2(unsigned long long to, const void* from, size_t bytes, void* stream) {
+  if (!is_even(from, bytes)) return kInvalidValue;
   if (!is_valid(to, bytes)) return kIllegalAddress;
   return start(stream, [=] { return std::memcpy(reinterpret_cast<void*>(to), from, bytes), kSuccess; });
 }
 EXPORT cuMemcpyDtoHAsync_v2(void* to, unsigned long long from, size_t bytes, void* stream) {
+  if (!is_even(to, bytes)) return kInvalidValue;
   if (!is_valid(from, bytes)) return kIllegalAddress;
   return start(stream, [=] { return std::memcpy(to, reinterpret_cast<const void*>(from), bytes), kSuccess; });
 }
@@ -197,19 +231,35 @@ EXPORT cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, size
   });
 }
 
-EXPORT cuStreamCreate(SoftwareStream** stream, unsigned) { return *stream = create_stream(), kSuccess; }
-EXPORT cuStreamDestroy_v2(SoftwareStream* stream) { return destroy_stream(stream), kSuccess; }
+EXPORT cuStreamCreate(SoftwareStream** stream, unsigned) {
+  if (current < 0) return kNoContext;
+  return *stream = create_stream(current), kSuccess;
+}
+EXPORT cuStreamDestroy_v2(SoftwareStream* stream) {
+  if (!stream) return kInvalidHandle;
+  return destroy_stream(stream), kSuccess;
+}
 EXPORT cuStreamSynchronize(SoftwareStream* stream) { return synchronize(stream); }
 EXPORT cuStreamWaitEvent(SoftwareStream* stream, SoftwareEvent* event, unsigned) { return wait(stream, event); }
-EXPORT cuEventCreate(SoftwareEvent** event, unsigned) { return *event = new SoftwareEvent, kSuccess; }
+EXPORT cuEventCreate(SoftwareEvent** event, unsigned flags) {
+  if (current < 0) return kNoContext;
+  *event = new SoftwareEvent;
+  (*event)->device = current;
+  (*event)->has_time = (flags & 2) == 0;
+  return kSuccess;
+}
 EXPORT cuEventDestroy_v2(SoftwareEvent* event) { return destroy(event), kSuccess; }
-EXPORT cuEventRecord(SoftwareEvent* event, SoftwareStream* stream) { return record(event, stream); }
+EXPORT cuEventRecord(SoftwareEvent* event, SoftwareStream* stream) {
+  return is_of(stream, event->device) ? record(event, stream) : static_cast<int>(kInvalidHandle);
+}
 EXPORT cuEventSynchronize(SoftwareEvent* event) { return synchronize(event); }
 EXPORT cuEventQuery(SoftwareEvent* event) { return query(event); }
 EXPORT cuEventElapsedTime(float* milliseconds, SoftwareEvent* from, SoftwareEvent* to) {
+  if (!from->has_time || !to->has_time || !from->stream || !to->stream) return kInvalidHandle;
+  if (!is_reached(from) || !is_reached(to)) return kNotReady;
   return *milliseconds = static_cast<float>(to->time_ms - from->time_ms), kSuccess;
 }
-EXPORT cuLaunchHostFunc(SoftwareStream* stream, void (*function)(void*), void* data) {
+EXPORT cuStreamAddCallback(SoftwareStream* stream, void (*function)(SoftwareStream*, int, void*), void* data, unsigned) {
   return current < 0 ? static_cast<int>(kNoContext) : call(stream, function, data);
 }
 
@@ -223,6 +273,7 @@ EXPORT cuGraphLaunch(const ExecutableGraph* executable, SoftwareStream* stream) 
 EXPORT cuGraphExecDestroy(ExecutableGraph* executable) { return delete executable, kSuccess; }
 
 EXPORT cuLibraryLoadData(void** library, const void* image, int*, void**, unsigned, int*, void**, unsigned) {
+  if (version_told() < kOwnVersion) return kInvalidImage;
   return *library = const_cast<void*>(image), kSuccess;
 }
 EXPORT cuLibraryGetKernel(void** kernel, void*, const char* name) {
@@ -243,6 +294,7 @@ EXPORT cuLaunchKernel(void* kernel, unsigned x, unsigned y, unsigned z, unsigned
       threads_z != 1) {
     return kInvalidValue;
   }
+  if (current >= 0 && !is_of(static_cast<SoftwareStream*>(stream), current)) return kInvalidHandle;
   // The caller's block is read now, as by the driver.
   std::vector<long double> arguments((static_cast<size_t>(entry->bytes) + sizeof(long double) - 1) / sizeof(long double));
   std::memcpy(arguments.data(), extra[1], static_cast<size_t>(entry->bytes));
@@ -250,3 +302,6 @@ EXPORT cuLaunchKernel(void* kernel, unsigned x, unsigned y, unsigned z, unsigned
     return static_cast<int>(run_grid(entry->body, arguments.data(), {x, y, z}, {threads, 1, 1}, entry->waits) ? kSuccess : kLaunchFailed);
   });
 }
+
+/// For tests: from now on the device fails all that it is given, and what it has not begun yet.
+EXPORT softwareCudaBreak() { return break_device(kIllegalAddress), kSuccess; }

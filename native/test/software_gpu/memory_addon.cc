@@ -1,6 +1,6 @@
 // device_memory.node: memory of CUDA devices for tests in JavaScript: `reserve`, `write` and `read` on any device. The software
 // device is the CPU, so an ArrayBuffer shows what `allocate` gives there; who reads and writes it waits for the device first,
-// as with any memory. And what the software libnccl counts.
+// as with any memory. And what the software libnccl counts, and `breakDevice`.
 #include <napi.h>
 
 #include <cstdint>
@@ -75,6 +75,12 @@ Napi::Value address_of(const Napi::CallbackInfo& info) {
   return Napi::BigInt::New(info.Env(), reinterpret_cast<uint64_t>(info[0].As<Napi::ArrayBuffer>().Data()));
 }
 
+/// (): the software device fails all that it is given from now on.
+Napi::Value break_device(const Napi::CallbackInfo& info) {
+  reinterpret_cast<int (*)()>(driver().library.symbol("softwareCudaBreak"))();
+  return info.Env().Undefined();
+}
+
 /// () => the groups of calls that NCCL has had from this process
 Napi::Value batches(const Napi::CallbackInfo& info) {
   const auto count = reinterpret_cast<int (*)()>(ringwise::nccl::library().file.symbol("softwareNcclBatches"));
@@ -111,6 +117,7 @@ Napi::Object initialise(Napi::Env env, Napi::Object exports) {
   exports.Set("read", Napi::Function::New<read>(env, "read"));
   exports.Set("allocate", Napi::Function::New<allocate>(env, "allocate"));
   exports.Set("addressOf", Napi::Function::New<address_of>(env, "addressOf"));
+  exports.Set("breakDevice", Napi::Function::New<break_device>(env, "breakDevice"));
   exports.Set("registrations", Napi::Function::New<registrations>(env, "registrations"));
   exports.Set("shareable", Napi::Function::New<shareable>(env, "shareable"));
   exports.Set("breakNccl", Napi::Function::New<break_nccl>(env, "breakNccl"));

@@ -1,6 +1,7 @@
 // libnccl on the software device: the functions of coll/nccl/library.h among processes of one machine, for tests. As of the
 // real one: what is called in a group runs together; operations of a communicator run in the order of their stream; nothing
-// compares what the ranks call; a rank that has died shows as an asynchronous error, and what waits for it goes on waiting
+// compares what the ranks call; a call returns before its work is on the stream, and until then the communicator takes no
+// other; a rank that has died shows as an asynchronous error, and what waits for it goes on waiting
 // until the communicator is aborted. Registered memory is as good as other memory here, but calls that not all ranks make with such
 // memory fail, and so does a communicator whose registered memory is given back. It counts what NVLink could use. Calls become part of a graph that their stream is
 // recorded into, and a communicator only goes when the last such graph has gone, which destroying and aborting it wait for.
@@ -82,6 +83,9 @@ struct Software {
   std::string last_error;  // written before `state` becomes an error
   std::vector<double> factors;
   std::atomic<int> graphs{0};  // pieces of graphs that are of this communicator
+  std::mutex of_called;
+  std::vector<std::function<void()>> called;  // and not on the stream yet
+  bool was_asked = false;
   std::mutex of_registered;
   std::vector<std::unique_ptr<Range>> registered;
 
@@ -194,6 +198,10 @@ int start(const std::shared_ptr<Batch>& batch) {
 /// Ends what waits, and then waits until no graph has any of it.
 void end(Software& comm) {
   comm.is_aborted = true;
+  {
+    const std::lock_guard lock(comm.of_called);
+    comm.called.clear();
+  }
   for (; comm.graphs > 0; std::this_thread::sleep_for(std::chrono::milliseconds(1))) advance_all();
 }
 
@@ -207,13 +215,30 @@ std::shared_ptr<Batch> batch_of(const Handle& comm, SoftwareStream* stream) {
   return batches.emplace_back(std::make_shared<Batch>(Batch{comm, stream, {}, {}}));
 }
 
+/// A communicator that does not block is busy from here on, until somebody has asked for its state twice.
 int close_batches() {
+  int status = kSuccess;
   for (const auto& batch : std::exchange(batches, {})) {
     batches_so_far++;
-    start(batch);
-    if (is_stalled) return batch->comm->state = kInProgress;
+    Software& comm = *batch->comm;
+    const std::lock_guard lock(comm.of_called);
+    comm.called.push_back([batch] { start(batch); });
+    comm.was_asked = false;
+    int ready = kSuccess;
+    comm.state.compare_exchange_strong(ready, kInProgress);
+    status = comm.state;
   }
-  return kSuccess;
+  return status;
+}
+
+/// What has been called goes to the stream.
+void hand_over(Software& comm) {
+  const std::lock_guard lock(comm.of_called);
+  if (comm.called.empty() || !std::exchange(comm.was_asked, true)) return;
+  for (const auto& start_one : std::exchange(comm.called, {})) start_one();
+  if (is_stalled) return;
+  int busy = kInProgress;
+  comm.state.compare_exchange_strong(busy, kSuccess);
 }
 
 /// Adds to the open group, or makes one of its own.
@@ -396,7 +421,11 @@ EXPORT ncclCommInitRankConfig(void** comm, int size, Id id, int rank, const Conf
   return *comm = handle, kInProgress;
 }
 
-EXPORT ncclCommGetAsyncError(void* comm, int* error) { return *error = (*static_cast<Handle*>(comm))->state, kSuccess; }
+EXPORT ncclCommGetAsyncError(void* comm, int* error) {
+  Software& here = **static_cast<Handle*>(comm);
+  *error = here.state;
+  return hand_over(here), kSuccess;
+}
 EXPORT ncclCommFinalize(void* comm) {
   Software& here = **static_cast<Handle*>(comm);
   here.shared->pids[here.rank] = 0;  // whoever ends from now on has not died
@@ -437,6 +466,7 @@ EXPORT ncclGroupStart() { return depth++, kSuccess; }
 EXPORT ncclGroupEnd() { return --depth > 0 ? static_cast<int>(kSuccess) : close_batches(); }
 
 EXPORT ncclRedOpCreatePreMulSum(int* op, const void* scalar, int type, int, void* comm) {
+  if ((*static_cast<Handle*>(comm))->state == kInProgress) return kInvalidUsage;
   auto& factors = (*static_cast<Handle*>(comm))->factors;
   double factor = 0;
   if (type == 6) factor = to_float(*static_cast<const Half*>(scalar));

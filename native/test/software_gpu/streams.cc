@@ -14,7 +14,8 @@ namespace ringwise::software_gpu {
 namespace {
 
 constexpr int kSuccess = 0, kInvalidValue = 1, kNotReady = 600, kCaptureUnsupported = 900, kCaptureInvalidated = 901,
-              kCaptureMerge = 902, kCaptureUnmatched = 903, kCaptureUnjoined = 904, kCapturedEvent = 907;
+              kCaptureMerge = 902, kCaptureUnmatched = 903, kCaptureUnjoined = 904, kCaptureIsolation = 905, kCaptureImplicit = 906,
+              kCapturedEvent = 907;
 
 // Of everything here, and held while work runs: work that waits for other streams runs them.
 std::recursive_mutex mutex;
@@ -23,15 +24,18 @@ std::vector<SoftwareStream*>& streams() {
   return all;
 }
 
-SoftwareStream* of(SoftwareStream* stream) {
+SoftwareStream* default_stream() {
   static auto* const by_default = new SoftwareStream;
-  return stream ? stream : by_default;
+  return by_default;
 }
+SoftwareStream* of(SoftwareStream* stream) { return stream ? stream : default_stream(); }
+
+int broken = 0;  // what all work fails with
 
 /// Executes until `position` has been reached, or until work has to wait for another process.
 int run(SoftwareStream* stream, uint64_t position) {
   while (stream->executed < position) {
-    const int status = stream->queue.front()();
+    const int status = broken ? broken : stream->queue.front()();
     if (status == kAgain) return kAgain;
     stream->queue.pop_front();
     stream->executed++;
@@ -49,10 +53,10 @@ int finish(SoftwareStream* stream, uint64_t position) {
 }
 
 /// Waiting is not allowed while work is recorded, and spoils the graph. An event of a graph never tells anything.
-int refused(Capture& capture) {
+int refused(Capture& capture, int status = kCaptureUnsupported) {
   if (capture.is_over) return kCapturedEvent;
   capture.is_invalid = true;
-  return kCaptureUnsupported;
+  return status;
 }
 
 /// The stream is recorded from now on.
@@ -74,9 +78,10 @@ size_t length_of(const std::vector<Graph::Node>& lane) {
 
 }  // namespace
 
-SoftwareStream* create_stream() {
+SoftwareStream* create_stream(int device) {
   const std::lock_guard lock(mutex);
-  return streams().emplace_back(new SoftwareStream);
+  SoftwareStream* const made = streams().emplace_back(new SoftwareStream);
+  return made->device = device, made;
 }
 
 void destroy_stream(SoftwareStream* stream) {
@@ -151,6 +156,7 @@ int wait(SoftwareStream* stream, const SoftwareEvent* event) {
   if (event->capture) {
     const std::shared_ptr<Capture> capture = event->capture;
     if (capture->is_over) return kCapturedEvent;
+    if (stream == default_stream()) return refused(*capture, kCaptureImplicit);
     if (!stream->capture) take_part(stream, capture);
     if (stream->capture != capture) return capture->is_invalid = stream->capture->is_invalid = true, kCaptureMerge;
     auto& known = capture->known[stream->lane];
@@ -161,7 +167,8 @@ int wait(SoftwareStream* stream, const SoftwareEvent* event) {
     return kSuccess;
   }
   if (!event->stream) return kSuccess;
-  if (stream->capture) return refused(*stream->capture);  // what lies outside of a graph cannot be waited for in it
+  // What lies outside of a graph cannot be waited for in it.
+  if (stream->capture) return refused(*stream->capture, kCaptureIsolation);
   return submit(stream, [other = event->stream, position = event->position] { return run(other, position); });
 }
 
@@ -183,19 +190,29 @@ int query(SoftwareEvent* event) {
   return status == kAgain ? kNotReady : status;
 }
 
-int call(SoftwareStream* stream, void (*function)(void*), void* data) {
+int call(SoftwareStream* stream, void (*function)(SoftwareStream*, int, void*), void* data) {
   const std::lock_guard lock(mutex);
   stream = of(stream);
   if (stream->capture) return refused(*stream->capture);
   const auto has_returned = std::make_shared<std::atomic<bool>>(false);
   std::thread([stream, function, data, position = stream->submitted, has_returned] {
     static const char* const delay = std::getenv("RINGWISE_SOFTWARE_CUDA_CALL_MS");
-    finish(stream, position);
+    const int status = finish(stream, position);
     if (delay) std::this_thread::sleep_for(std::chrono::milliseconds(std::atoi(delay)));
-    function(data);
+    function(stream, status, data);
     *has_returned = true;
   }).detach();
   return submit(stream, [has_returned] { return has_returned->load() ? kSuccess : kAgain; });
+}
+
+bool is_reached(const SoftwareEvent* event) {
+  const std::lock_guard lock(mutex);
+  return event->stream && event->stream->executed >= event->position;
+}
+
+void break_device(int status) {
+  const std::lock_guard lock(mutex);
+  broken = status;
 }
 
 void destroy(SoftwareEvent* event) {
@@ -205,6 +222,7 @@ void destroy(SoftwareEvent* event) {
 
 int begin_capture(SoftwareStream* stream) {
   const std::lock_guard lock(mutex);
+  if (!stream) return kCaptureUnsupported;
   if (stream->capture) return kInvalidValue;
   take_part(stream, std::make_shared<Capture>());
   return kSuccess;
@@ -227,7 +245,7 @@ int end_capture(SoftwareStream* stream, Graph** graph) {
 
 ExecutableGraph* instantiate(const Graph& graph) {
   auto* const executable = new ExecutableGraph{graph, {}};
-  for (size_t lane = 1; lane < graph.lanes.size(); ++lane) executable->beside.push_back(create_stream());
+  for (size_t lane = 1; lane < graph.lanes.size(); ++lane) executable->beside.push_back(create_stream(0));
   return executable;
 }
 

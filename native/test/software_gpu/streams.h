@@ -39,6 +39,7 @@ struct Capture {
 };
 
 struct SoftwareStream {
+  int device = 0;
   std::deque<Work> queue;
   uint64_t submitted = 0, executed = 0;
   int error = 0;                     // of work that has run
@@ -47,6 +48,8 @@ struct SoftwareStream {
 };
 
 struct SoftwareEvent {
+  int device = 0;
+  bool has_time = false;
   SoftwareStream* stream = nullptr;  // null: never recorded
   uint64_t position = 0;             // reached when so much of the stream has been executed
   std::shared_ptr<Capture> capture;  // recorded there, and not on a stream:
@@ -56,8 +59,8 @@ struct SoftwareEvent {
   bool was_asked = false;
 };
 
-// Of all below: a null stream is the default one.
-SoftwareStream* create_stream();
+// Of all below: a null stream is the default one, which cannot be recorded.
+SoftwareStream* create_stream(int device);
 void destroy_stream(SoftwareStream* stream);
 /// Takes a turn after all that the stream has, or becomes part of its graph.
 int submit(SoftwareStream* stream, Work work);
@@ -74,9 +77,13 @@ int wait(SoftwareStream* stream, const SoftwareEvent* event);
 int synchronize(SoftwareEvent* event);
 /// Not ready the first time.
 int query(SoftwareEvent* event);
-/// Calls `function` on a thread of its own when the stream has come there, later by the milliseconds in
-/// RINGWISE_SOFTWARE_CUDA_CALL_MS; what comes after it waits until it has returned.
-int call(SoftwareStream* stream, void (*function)(void*), void* data);
+/// Calls `function` with the status of the stream, on a thread of its own, when the stream has come there, later by the milliseconds
+/// in RINGWISE_SOFTWARE_CUDA_CALL_MS; what comes after it waits until it has returned.
+int call(SoftwareStream* stream, void (*function)(SoftwareStream*, int, void*), void* data);
+/// Whether the stream has passed the event, for those who must not wait.
+bool is_reached(const SoftwareEvent* event);
+/// From now on all work fails with this status, as when a kernel has written where nothing is.
+void break_device(int status);
 
 void destroy(SoftwareEvent* event);
 

@@ -12,7 +12,7 @@ const module = new URL('./nccl-ranks.ts', import.meta.url);
 
 function ranks(checksAhead: boolean): PoolStarter {
   return async (size, port) => {
-    const options = { args: [port, checksAhead], timeoutMs: 300_000 };
+    const options = { args: [port, checksAhead], timeoutMs: 600_000 };
     const started = await startRanks(size, module, 'serveScenarios', options);
     return { ended: started.results.then(values) };
   };

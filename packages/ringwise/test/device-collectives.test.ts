@@ -68,6 +68,14 @@ describe.skipIf(!hasTestDevice)('collectives on memory of a device', () => {
     for (const message of told) expect(message).toMatch(/^allReduce: .*there is no such device; .*nowhere/);
   });
 
+  it.skipIf(isTestGpu)(
+    'a device that fails tells all ranks, and none gets what has not come down',
+    async () => {
+      const told = values<string>(await withRanks(2, module, 'failing'));
+      for (const message of told) expect(message).toMatch(/^allReduce: .*CUDA_ERROR_ILLEGAL_ADDRESS/);
+    },
+  );
+
   it('a lost rank is told of the operation, by its number', async () => {
     const [first] = await withRanks(2, module, 'lost');
     expect(first!.value).toEqual([

@@ -1,5 +1,6 @@
 // What the ranks of device-collectives.test.ts run: the contract suite of the collectives with each array in the memory of a
 // CUDA device, as a tensor, from the call until it has ended.
+import { createRequire } from 'node:module';
 import {
   type BufferLike,
   bufferSymbol,
@@ -19,7 +20,7 @@ import {
   type Tensor,
   zeros,
 } from '@ringwise/tensor';
-import { serveCommands, useTestDevice } from '@ringwise/testing';
+import { deviceMemoryAddon, serveCommands, useTestDevice } from '@ringwise/testing';
 
 const tensorDtypes: ReadonlySet<string> = new Set<DType>([
   ...(['float32', 'float64', 'float16', 'bfloat16'] as const),
@@ -218,4 +219,22 @@ export async function lost(rank: number): Promise<unknown> {
     await group.close().catch(() => {});
     return [error.code, error.verb, error.seq, error.peers, again, x.sum().item() > 0];
   }
+}
+
+/** The device of rank 1 fails what it is given. */
+export async function failing(rank: number): Promise<unknown> {
+  useTestDevice();
+  const group = await init({ backend: 'host' });
+  const x = ones([3_000_000], { device: 'cuda' });
+  synchronize('cuda');
+  if (rank === 1) {
+    const addon = createRequire(import.meta.url)(deviceMemoryAddon) as { breakDevice: () => void };
+    addon.breakDevice();
+  }
+  const told = await group
+    .allReduce(x as unknown as BufferLike)
+    .then(() => 'passed')
+    .catch((error: CollectiveError) => error.message);
+  await group.close().catch(() => {});
+  return told;
 }

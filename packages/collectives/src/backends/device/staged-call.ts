@@ -69,17 +69,18 @@ export class StagedCall {
   step(): void {
     const running = this.#running.entries().next().value;
     if (running !== undefined) running[1]?.wait();
-    else if (this.#landed < this.#down) {
-      this.#slots!.awaitLanding(this.#landed % this.#slots!.count);
-      this.#land(this.#landed + 1);
-    }
+    else if (this.#landed < this.#down) this.#land(this.#landed + 1);
   }
 
   /** News may come after somebody has waited for what they tell. */
   #land(landed: number): void {
     if (landed <= this.#landed) return;
     this.#landed = landed;
-    this.#attempt(() => this.#advance());
+    this.#attempt(() => {
+      // Throws when the device has failed. Then nothing has come down, and no rank must get what lies in the slot.
+      this.#slots!.awaitLanding((landed - 1) % this.#slots!.count);
+      this.#advance();
+    });
   }
 
   #attempt(run: () => void): void {
