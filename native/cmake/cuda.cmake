@@ -72,7 +72,14 @@ if(RINGWISE_HAVE_CUDA)
       COMMENT "CUDA kernels: ${name}" VERBATIM)
     list(APPEND ringwise_image_files ${ringwise_images}/${name}.fatbin)
   endforeach()
+  # As the driver counts: 13000 is 13.0.
+  execute_process(COMMAND ${RINGWISE_NVCC} --version OUTPUT_VARIABLE ringwise_release ERROR_QUIET)
+  set(ringwise_image_version 0)
+  if(ringwise_release MATCHES "release ([0-9]+)\\.([0-9]+)")
+    math(EXPR ringwise_image_version "${CMAKE_MATCH_1} * 1000 + ${CMAKE_MATCH_2} * 10")
+  endif()
   set_source_files_properties(tensor/cuda/images.cc PROPERTIES
-    OBJECT_DEPENDS "${ringwise_image_files}" COMPILE_DEFINITIONS "RINGWISE_IMAGE_FOLDER=\"${ringwise_images}\"")
+    OBJECT_DEPENDS "${ringwise_image_files}"
+    COMPILE_DEFINITIONS "RINGWISE_IMAGE_FOLDER=\"${ringwise_images}\";RINGWISE_IMAGE_VERSION=${ringwise_image_version}")
 endif()
 message(STATUS "ringwise: CUDA ${RINGWISE_HAVE_CUDA} ${ringwise_code}")

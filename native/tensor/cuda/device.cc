@@ -19,6 +19,15 @@ std::atomic<int> opened_last = -1;
 
 DevicePointer address(const void* data) { return reinterpret_cast<DevicePointer>(data); }
 
+/// For the error: a driver knows what the compilers of its own time and before have made.
+std::string what_loads() {
+  const int kernels = version_of_images(), known = driver().version;
+  if (kernels <= known) return "cuLibraryLoadData";
+  const auto text = [](int version) { return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10); };
+  return "cuda: the kernels were compiled by CUDA " + text(kernels) + ", and the driver knows CUDA " + text(known) +
+         "; update the driver, or build with an nvcc that is no newer";
+}
+
 }  // namespace
 
 Activity& activity_on(int device) { return activities[device]; }
@@ -282,8 +291,7 @@ Kernel Device::kernel_of(KernelId id) {
   const auto& [name, image] = kKernels[static_cast<int>(id)];
   Library& library = libraries_[static_cast<int>(image)];
   if (!library) {
-    check(driver().cuLibraryLoadData(&library, image_of(image), nullptr, nullptr, 0, nullptr, nullptr, 0),
-          "cuLibraryLoadData");
+    check(driver().cuLibraryLoadData(&library, image_of(image), nullptr, nullptr, 0, nullptr, nullptr, 0), what_loads().c_str());
   }
   Kernel found = nullptr;
   check(driver().cuLibraryGetKernel(&found, library, name), name);

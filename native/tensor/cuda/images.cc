@@ -27,4 +27,6 @@ const void* image_of(Image image) {
   return kImages[static_cast<int>(image)];
 }
 
+int version_of_images() { return RINGWISE_IMAGE_VERSION; }
+
 }  // namespace ringwise::tensor::cuda

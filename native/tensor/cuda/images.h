@@ -9,6 +9,9 @@ enum class Image : int { Map, Reduce, Softmax, Order, Matmul, Optimizer, Layers,
 /// Null when this build has no kernels.
 const void* image_of(Image image);
 
+/// The CUDA that compiled them, as Driver::version has it; 0 when there are none. Older drivers do not load them.
+int version_of_images();
+
 inline bool has_kernels() { return image_of(Image::Map) != nullptr; }
 
 // A kernel for each type that it may be stored in.
