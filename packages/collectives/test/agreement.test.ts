@@ -80,6 +80,26 @@ describe('the comparison of a call', () => {
     expect(started.filter((verb) => verb === 'send')).toHaveLength(4);
   });
 
+  it('is what later ones tell, too, when the other rank has left because of it', async () => {
+    const hosts = loopback(2, 'world');
+    const [zero, one] = hosts.map(
+      (host, rank) => new Agreement({ group: 'world', rank, size: 2 } as BackendContext, host),
+    );
+    const ask = (agreement: Agreement, [operation]: Operation[]) => {
+      const { verb, seq, timeoutMs } = operation!;
+      const call = { verb, seq, timeoutMs, signatures: [signatureOf(operation!)] };
+      return new Promise<CollectiveError | undefined>((resolve) => agreement.ask(call, resolve));
+    };
+    const later = [ask(one!, list([5])), ask(one!, list([6], 8))];
+    await ask(zero!, list([4]));
+    await hosts[0]!.close();
+    const what = 'rank 0 called allReduce sum 4 × float32 but rank 1 called allReduce sum 5 × float32';
+    for (const [at, error] of (await Promise.all(later)).entries()) {
+      expect(error).toMatchObject({ code: 'ERR_COLL_MISMATCH', what, seq: 7 + at });
+    }
+    await hosts[1]!.close();
+  });
+
   it('tells a list from its beginning', async () => {
     const { verdicts } = await compare([list([3, 2]), list([3])]);
     for (const error of verdicts)

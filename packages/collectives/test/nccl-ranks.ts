@@ -175,6 +175,25 @@ export async function disagree(rank: number, sync: boolean): Promise<unknown> {
   return { code, peers, message };
 }
 
+/** Ranks disagree, and rank 1 looks only when rank 0 has heard of it and left: what each operation is told. */
+export async function disagreeAndLeave(rank: number): Promise<unknown> {
+  useDevice();
+  const group = await init({ backend: 'nccl', timeoutMs: 20_000 });
+  const memory = () => onDevice(new Float32Array(1_500_000), rank % 2);
+  await group.allReduce(carrying(memory()));
+  const calls = [group.allReduce(carrying(memory()), { op: rank === 1 ? 'max' : 'sum' })];
+  if (rank === 1) {
+    calls.push(group.allReduce(carrying(memory())));
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 3_000);
+  }
+  const errors = await Promise.allSettled(calls);
+  await group.close().catch(() => {});
+  return errors.map((each) => {
+    const { code, what } = (each as PromiseRejectedResult).reason as CollectiveError;
+    return { code, what };
+  });
+}
+
 /** One rank gives another length for the third of many buffers. */
 export async function disagreeInList(rank: number, total: number): Promise<unknown> {
   useDevice();

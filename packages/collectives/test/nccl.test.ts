@@ -110,6 +110,13 @@ describe.skipIf(missing)(`nccl${missing && ` (skipped: ${missing})`}`, () => {
     },
   );
 
+  it('tells a rank that they disagree also when the other one has left because of it', async () => {
+    const what =
+      'rank 0 called allReduce sum 1500000 × float32 but rank 1 called allReduce max 1500000 × float32';
+    const told = { code: 'ERR_COLL_MISMATCH', what };
+    expect(values(await withRanks(2, module, 'disagreeAndLeave'))).toEqual([[told], [told, told]]);
+  });
+
   it.each([3, 100])(
     'names the third of %i buffers where that is what ranks disagree about',
     async (total) => {

@@ -265,7 +265,7 @@ class Nccl implements Backend {
     (settle: Settle): Settle =>
     (error, source) => {
       this.#tell(error);
-      settle(error, source);
+      settle(error && this.#agreement.causeOf(error), source);
     };
 
   #beside(operation: Operation, settle: Settle): Running {

@@ -1,7 +1,8 @@
 // The comparisons of a group that are under way.
 import type { Backend, Running } from '../../backend.ts';
+import { CollectiveError } from '../../errors.ts';
 import type { BackendContext } from '../../registry.ts';
-import { type Call, Comparison, type Decide } from './comparison.ts';
+import { type Call, Comparison, type Decide, type Verdict } from './comparison.ts';
 
 /** So many may wait for the event loop. A program that blocks takes note of them itself. */
 const mostUndecided = 64;
@@ -9,7 +10,7 @@ const mostUndecided = 64;
 export class Agreement {
   readonly #context: BackendContext;
   readonly #host: Backend;
-  readonly #verdict = { isFound: false };
+  readonly #verdict: Verdict = { isFound: false };
   readonly #undecided = new Set<Comparison>();
   #onDecided: (() => void)[] = [];
 
@@ -44,6 +45,19 @@ export class Agreement {
   #decideOldest(): void {
     const [oldest] = this.#undecided;
     oldest!.wait(); // which settles all that have ended
+  }
+
+  /**
+   * Why an operation has failed on the device. A rank that was told that ranks disagree may have left since, and that be noticed
+   * there before this thread has looked at what it had said.
+   */
+  causeOf(error: CollectiveError): CollectiveError {
+    if (error.code !== 'ERR_COLL_PEER_LOST') return error;
+    this.decideAll(); // the host group has found who is lost, so nothing of it waits
+    const { failure } = this.#verdict;
+    if (failure === undefined) return error;
+    const { verb, seq } = error;
+    return new CollectiveError({ ...failure, verb, seq }, this.#context);
   }
 
   /** Resolves when nothing is under way. */

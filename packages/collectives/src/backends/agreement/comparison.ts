@@ -28,6 +28,8 @@ export type Decide = (error?: CollectiveError) => void;
 /** Comparisons of a group know the first that has failed: what later ones would tell follows from it. */
 export interface Verdict {
   isFound: boolean;
+  /** Once it can be told. */
+  failure?: Failure;
 }
 
 export class Comparison implements Running {
@@ -100,7 +102,9 @@ export class Comparison implements Running {
     const { verb, seq } = this.#call;
     const { index, sides } = differenceOf(texts[0]!, texts[1]!);
     const [mine, theirs] = sides;
-    this.#end(mismatch(verb, seq + index, { rank: 0, signature: mine }, { rank: other, signature: theirs }));
+    const one = { rank: 0, signature: mine };
+    this.#verdict.failure = mismatch(verb, seq + index, one, { rank: other, signature: theirs });
+    this.#end(this.#verdict.failure);
   }
 
   #onHost(operations: readonly Operation[], then: () => void): void {
@@ -112,7 +116,8 @@ export class Comparison implements Running {
         first ??= error;
         if (--left > 0) return;
         if (first === undefined) return then();
-        const { code, what, peers, next } = first;
+        // A rank that was told first may have left since.
+        const { code, what, peers, next } = this.#verdict.failure ?? first;
         this.#end({ code, what, peers, verb, seq, ...(next !== undefined && { next }) });
       }),
     );
