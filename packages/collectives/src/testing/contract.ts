@@ -138,7 +138,7 @@ export const contract: readonly ContractTest[] = [
     name: 'names all that are missing in a monitored barrier',
     from: 3,
     body: async (run, size, expect) => {
-      const failed = valuesOf<Failed>(await run('manyLate', 200, 'async'), expect);
+      const failed = valuesOf<Failed>(await run('manyLate', 1000, 'async'), expect);
       const missing = Array.from({ length: size - 2 }, (_, rank) => rank + 2);
       for (const { error, later } of failed) {
         const first = error?.cause ?? error;

@@ -143,7 +143,7 @@ export async function lateRank(group: Group, timeoutMs: number, mode: Mode): Pro
 export async function manyLate(group: Group, timeoutMs: number, mode: Mode): Promise<Failed> {
   await group.barrier();
   const error = await errorOf(async () => {
-    if (group.rank > 1) await sleep(4 * timeoutMs);
+    if (group.rank > 1) await sleep(2 * timeoutMs);
     return invoke(group, mode, 'monitoredBarrier', { timeoutMs });
   });
   const later = await errorOf(() => group.barrier());
