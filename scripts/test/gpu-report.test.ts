@@ -48,6 +48,8 @@ describe('tools/gpu/report.mjs', () => {
       'tests-tensor.json': tests,
       'tests-tensor.log': '',
       'tests-nccl.log': 'ended by its limit',
+      'tests-captured.json': { ...tests, numFailedTests: 0, testResults: [] },
+      'tests-captured.log': '',
       'cpp.log': log,
       'ringwise.json': [
         { name: 'add', us: 50, unit: 'TB/s', rate: 3.25 },
@@ -58,6 +60,7 @@ describe('tools/gpu/report.mjs', () => {
     expect(printed).toMatch(/, A GPU; cublasLt 13\.1, nccl missing\.\n/);
     expect(printed).toContain('| tensor | 600 passed, 1 failed, 2 skipped |\n');
     expect(printed).toContain('| nccl | did not end: see tests-nccl.log |\n');
+    expect(printed).toContain('| captured | 600 passed, 0 failed, 2 skipped |\n');
     expect(printed).toContain('| in C++ | 13 passed, 1 failed |\n');
     expect(printed).toContain('- failed (tensor): kernels mul\n');
     expect(printed).toContain('| MLP eager, over PyTorch eager | >= 2.5 | 2.20 |\n');

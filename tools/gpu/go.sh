@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
 # Runs on the machine that the archive of pack.mjs was unpacked on; writes log files, results.json and results.md into the
-# folder RESULTS. Without names of parts all three run. Each ends within its limit, so that `tensor timings` and
-# `collectives` are calls of less than ten minutes.
-#   bash ringwise-gpu/tools/gpu/go.sh RESULTS [tensor] [collectives] [timings]
+# folder RESULTS. Without names of parts all run. Each ends within its limit, so that `tensor timings`, `collectives`
+# and `captured` are calls of less than ten minutes.
+#   bash ringwise-gpu/tools/gpu/go.sh RESULTS [tensor] [collectives] [captured] [timings]
 # tensor       the kernels against the CPU's, the tests of CUDA tensors, compute-sanitizer
 # collectives  the host backend and DDP with CUDA tensors; NCCL, all ranks on one GPU: the contract suite, killed ranks
+# captured     NCCL inside captured steps: DDP, verbs, ranks that record different steps, killed and late ranks
 # timings      ours, and the same workloads in PyTorch where it is installed
 # Without a GPU all this runs on the software device, and the timed workloads once, at small sizes and without figures.
 set -uo pipefail
-usage="usage: go.sh RESULTS [tensor] [collectives] [timings]"
+usage="usage: go.sh RESULTS [tensor] [collectives] [captured] [timings]"
 results=$(mkdir -p "${1:?$usage}" && cd "$1" && pwd)
 shift
-[ $# -gt 0 ] || set -- tensor collectives timings
+[ $# -gt 0 ] || set -- tensor collectives captured timings
 root=$(cd "$(dirname "$0")/../.." && pwd)
 export PATH=$root/bin:$PATH NO_COLOR=1 FORCE_COLOR=0
 cd "$root" || exit 1
@@ -71,6 +72,11 @@ collectives() {
   tests 560 nccl collectives test/nccl test/join-nccl
 }
 
+captured() {
+  begin captured 280
+  tests 280 captured ringwise test/device-captured
+}
+
 timings() {
   begin timings 220
   if [ "$devices" -gt 0 ]; then
@@ -85,7 +91,7 @@ timings() {
 
 for part in "$@"; do
   case $part in
-    tensor | collectives | timings) "$part" ;;
+    tensor | collectives | captured | timings) "$part" ;;
     *) echo "go.sh: there is no part '$part'. $usage" && exit 2 ;;
   esac
 done

@@ -1,20 +1,13 @@
 // DDP with parameters, gradients and buckets on a device. On the software device what does not wait for a copy or a
 // collective is wrong in every run; NCCL is that library's there, too. On a GPU all ranks share it.
-import { init } from '@ringwise/collectives';
 import { type StoreServer, serveStore, TcpStore } from '@ringwise/store';
 import { hasTestDevice, isTestGpu, startRanks, testDeviceOf, values, withRanks } from '@ringwise/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { cnnAlone, gptAlone, mlpAlone } from './device-ddp-ranks.ts';
+import { withoutNccl } from './without-nccl.ts';
 
 const module = new URL('./device-ddp-ranks.ts', import.meta.url);
 
-/** Why there is no NCCL for the GPU; else empty. */
-const withoutNccl = isTestGpu
-  ? await init({ backend: 'nccl' }).then(
-      (group) => group.close().then(() => ''),
-      (error: Error) => error.message,
-    )
-  : '';
 const tolerance = 2e-5;
 const timeoutMs = 110_000;
 
