@@ -24,7 +24,6 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -80,7 +79,7 @@ struct Software {
   int rank = 0, size = 0;
   std::atomic<int> state{kInProgress};
   std::atomic<bool> is_aborted{false};
-  std::string last_error;  // written before `state` becomes an error
+  std::atomic<const char*> last_error{""};  // written before `state` becomes an error; an abort writes over it
   std::vector<double> factors;
   std::atomic<int> graphs{0};  // pieces of graphs that are of this communicator
   std::mutex of_called;
@@ -385,7 +384,7 @@ extern "C" __attribute__((visibility("default"))) const char* ncclGetErrorString
   return texts[result];
 }
 extern "C" __attribute__((visibility("default"))) const char* ncclGetLastError(void* comm) {
-  return comm == nullptr ? "" : (*static_cast<Handle*>(comm))->last_error.c_str();
+  return comm == nullptr ? "" : (*static_cast<Handle*>(comm))->last_error.load();
 }
 
 EXPORT ncclGetUniqueId(Id* id) {
@@ -435,6 +434,7 @@ EXPORT ncclCommAbort(void* comm) {
   std::this_thread::sleep_for(std::chrono::milliseconds(abort_takes_ms));
   {
     Software& here = **static_cast<Handle*>(comm);
+    here.last_error = "aborted";
     const std::lock_guard lock(here.of_registered);
     registered_now -= static_cast<int>(std::exchange(here.registered, {}).size());
   }
