@@ -304,6 +304,22 @@ TEST("a rank that does not come is late at the deadline, after the host group ha
   check_new_pair();
 }
 
+TEST("a short deadline counts behind a long one, on the stream and before") {
+  for (const bool is_stalled : {false, true}) {
+    Pair pair;
+    Floats a(0, 1), b(0, 1);
+    extra<int(int)>("softwareNcclStall")(is_stalled);
+    const int64_t begin = now_ns();
+    const uint64_t patient = pair.zero.group.start(a.all_reduce(), nullptr);
+    const auto failure = pair.zero.end_of(pair.zero.group.start(b.all_reduce(ReduceOp::Sum, 200 * kMillisecond), nullptr));
+    extra<int(int)>("softwareNcclStall")(0);
+    CHECK(failure != nullptr && failure->code == FailureCode::Timeout && failure->text.find("within 200 ms") != std::string::npos);
+    CHECK(pair.zero.end_of(patient) == failure);
+    CHECK(since_ms(begin) < 10'000);
+  }
+  check_new_pair();
+}
+
 TEST("an error of NCCL's is the cause only where the host group does not know better within the grace") {
   for (const bool is_explained : {true, false}) {
     Pair pair;

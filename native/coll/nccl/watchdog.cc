@@ -112,14 +112,17 @@ void NcclGroup::watch() {
       throw Failure(FailureCode::Timeout, rank_, {}, "NCCL has not connected the ranks in time");
     }
   }
-  const auto check_first = [this, now](const auto& of) {
-    if (of.empty() || now <= of.front().op.deadline_ns) return;
-    const auto within = std::to_string(of.front().op.timeout_ns / kMillisecond);
-    throw Failure(FailureCode::Timeout, rank_, {}, "all ranks have called it, but NCCL has not finished it within " + within + " ms");
+  // Each has a deadline of its own: a later one may have less time than those that it waits for.
+  const auto check_deadlines = [this, now](const auto& of) {
+    for (const auto& each : of) {
+      if (now <= each.op.deadline_ns) continue;
+      const auto within = std::to_string(each.op.timeout_ns / kMillisecond);
+      throw Failure(FailureCode::Timeout, rank_, {}, "all ranks have called it, but NCCL has not finished it within " + within + " ms");
+    }
   };
-  check_first(running_);
-  check_first(queue_);
-  check_first(held_);
+  check_deadlines(running_);
+  check_deadlines(queue_);
+  check_deadlines(held_);
 }
 
 /// Gives NCCL what waits, up to what it is busy with or what is held.
