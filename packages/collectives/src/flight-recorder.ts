@@ -109,7 +109,8 @@ function entryOf(operation: Operation, number: number, now: number): Entry {
   };
 }
 
-function lengthOf(operation: Operation): { dtype: DType | null; count: number } {
+/** As an entry tells it. */
+export function lengthOf(operation: Operation): { dtype: DType | null; count: number } {
   switch (operation.verb) {
     case 'barrier':
       return { dtype: null, count: 0 };

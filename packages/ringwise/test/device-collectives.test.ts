@@ -56,6 +56,26 @@ describe.skipIf(!hasTestDevice)('collectives on memory of a device', () => {
     },
   );
 
+  it('the record has an entry for each operation, by its number in the group', async () => {
+    const count = 1_500_001; // several pieces
+    const bytes = 4 * count;
+    const told = [
+      ['allReduce', 0, count, bytes, 'done'],
+      ['allReduce', 1, 1, 4, 'done'],
+      ['allGather', 2, count, bytes, 'done'],
+      ['broadcast', 3, 5, 20, 'done'],
+      ['barrier', 4, 0, 0, 'done'],
+    ];
+    for (const one of values(await withRanks(2, module, 'recorded', { args: [count] })))
+      expect(one).toEqual({
+        numbers: [0, 1, 2, 3, 4, 5],
+        told,
+        toldWhenClosed: told,
+        seqs: [0, 1, 2, 3],
+        isInOrder: true,
+      });
+  });
+
   it('messages go between devices and hosts', async () => {
     expect(values(await withRanks(2, module, 'messages', { args: [1_200_000] }))).toEqual([
       [6, 6],

@@ -5,6 +5,7 @@ import {
   type BufferLike,
   bufferSymbol,
   CollectiveError,
+  type FlightEntry,
   type Group,
   init,
   type TypedBuffer,
@@ -161,7 +162,43 @@ export async function inOrder(rank: number, count: number): Promise<unknown> {
   const last = group.allReduce(small);
   await Promise.all([gathered, last]);
   synchronize('cuda');
-  return [y.min().item(), y.max().item(), small[0], group.flightRecord().length];
+  return [y.min().item(), y.max().item(), small[0]];
+}
+
+/** Calls of many pieces, of one, and of the host: what the record tells of each, by its number in the group. */
+export async function recorded(rank: number, count: number): Promise<unknown> {
+  useTestDevice();
+  const group = await init({ backend: 'host' });
+  const x = ones([count], { device: 'cuda' }) as unknown as BufferLike;
+  const y = zeros([count * group.size], { device: 'cuda' }) as unknown as BufferLike;
+  const beganMs = Number(process.hrtime.bigint()) / 1e6;
+  const works = [
+    group.allReduce(x, { op: 'max' }),
+    group.allReduce(new Float32Array([rank])),
+    rank === 0 ? group.send(new Uint8Array(1), 1) : group.recv(new Uint8Array(1), 0),
+    group.allGather(x, y),
+    group.broadcast(ones([5], { device: 'cuda' }) as unknown as BufferLike),
+  ];
+  await Promise.all(works);
+  group.barrierSync();
+  const record = group.flightRecord();
+  await group.close();
+  const told = (entries: readonly FlightEntry[]) =>
+    entries
+      .filter(({ verb }) => verb !== 'send' && verb !== 'recv')
+      .map(({ verb, seq, count, bytes, state }) => [verb, seq, count, bytes, state]);
+  return {
+    numbers: record.map(({ number }) => number),
+    told: told(record),
+    toldWhenClosed: told(group.flightRecord()).slice(0, 5),
+    seqs: works.filter((work) => work.verb !== 'send' && work.verb !== 'recv').map(({ seq }) => seq),
+    // Collectives come one after the other, and pieces of one overlap.
+    isInOrder: record
+      .filter(({ peer }) => peer === null)
+      .every(({ startedMs, endedMs }, i, all) => {
+        return startedMs! >= (all[i - 1]?.endedMs ?? beganMs) && endedMs! >= startedMs!;
+      }),
+  };
 }
 
 /** A message between memory of a device and memory of a host. */

@@ -89,7 +89,7 @@ function hostBackendOf(context: BackendContext, native: NativeGroup, lane: Lane)
   const { DeviceLane } = loadNative();
   const open: OpenLane = (...given) => new DeviceLane(...given);
   const staging = new Staging(onHost, open, (error, { verb, seq }) => lane.named(error, verb, seq));
-  return { ...onHost, start: staging.start, run: staging.run };
+  return { ...onHost, start: staging.start, run: staging.run, flightRecord: staging.flightRecord };
 }
 
 async function meet(context: BackendContext, native: NativeGroup, host: string): Promise<NativePeer[]> {

@@ -3,6 +3,8 @@
 // and those after it wait for its end. Messages have slots of their own, as they wait for nobody.
 import type { Backend, Operation, Running, Settle } from '../../backend.ts';
 import { CollectiveError } from '../../errors.ts';
+import type { FlightEntry } from '../../flight-recorder.ts';
+import { Numbering } from './numbering.ts';
 import { deviceViews, isWhole, needsDevice, wholeBytes } from './pieces.ts';
 import { type OpenLane, Slots } from './slots.ts';
 import { type Host, StagedCall } from './staged-call.ts';
@@ -39,8 +41,7 @@ export class Staging {
   #messages = 0;
   /** Messages that have not been started, in the order of the calls, which is that of their starts. */
   readonly #outbox: Outgoing[] = [];
-  /** How many operations collectives have become beyond one each: the same on all ranks. */
-  #extra = 0;
+  readonly #numbering = new Numbering();
   #onIdle: (() => void) | null = null;
 
   constructor(backend: Backend, open: OpenLane, errorOf: Host['errorOf']) {
@@ -62,7 +63,7 @@ export class Staging {
       if (isMessage && this.#outbox.length === 0) return this.#backend.start(operation, settle);
       if (isMessage) return this.#messageOfHost(operation, settle);
       if (this.#queue.length === 0)
-        return this.#backend.start(this.#numbered(operation), this.#renamed(operation, settle));
+        return this.#backend.start(this.#numbering.numbered(operation), this.#renamed(operation, settle));
       return this.#enqueue(this.#plain(operation, settle));
     }
     const { index } = deviceViews(operation)[0]!.device;
@@ -74,9 +75,9 @@ export class Staging {
   readonly run = (operation: Operation): number | undefined => {
     const isMessage = operation.verb === 'send' || operation.verb === 'recv';
     if (!needsDevice(operation) && (isMessage ? this.#outbox : this.#queue).length === 0) {
-      if (isMessage || this.#extra === 0) return this.#backend.run(operation);
+      if (isMessage || this.#numbering.isSame) return this.#backend.run(operation);
       try {
-        return this.#backend.run(this.#numbered(operation));
+        return this.#backend.run(this.#numbering.numbered(operation));
       } catch (error) {
         throw this.#host.errorOf(error, operation);
       }
@@ -92,6 +93,10 @@ export class Staging {
     return outcome.source;
   };
 
+  /** The record of the host backend, by the operations of the group. */
+  readonly flightRecord = (): readonly FlightEntry[] =>
+    this.#numbering.byOperation(this.#backend.flightRecord!());
+
   /** Waits for what is pending, and gives the slots back. */
   async close(): Promise<void> {
     if (this.#queue.length > 0 || this.#messages > 0)
@@ -101,13 +106,9 @@ export class Staging {
     for (const slots of this.#all.splice(0)) slots.close();
   }
 
-  #numbered(operation: Operation): Operation {
-    return this.#extra === 0 ? operation : { ...operation, seq: operation.seq + this.#extra };
-  }
-
   /** An error of a piece names the operation. */
   #renamed(operation: Operation, settle: Settle): Settle {
-    if (this.#extra === 0) return settle;
+    if (this.#numbering.isSame) return settle;
     return (error, source) => settle(error && this.#host.errorOf(error, operation), source);
   }
 
@@ -122,7 +123,7 @@ export class Staging {
           this.#next();
         };
         try {
-          running = this.#backend.start(this.#numbered(operation), end);
+          running = this.#backend.start(this.#numbering.numbered(operation), end);
           running?.urge?.();
         } catch (error) {
           end(this.#host.errorOf(error, operation));
@@ -135,8 +136,10 @@ export class Staging {
 
   #staged(operation: Operation, device: number, bytes: number, settle: Settle): Waiting {
     let slots: Slots | null = null;
+    let failed = () => {};
     const end: Settle = (error, source) => {
       waiting.hasEnded = true;
+      if (error !== undefined) failed();
       if (slots !== null && isWhole(operation)) this.#giveBack(device, slots);
       settle(error && this.#host.errorOf(error, operation), source);
       this.#next();
@@ -145,11 +148,11 @@ export class Staging {
     const waiting: Waiting = {
       hasEnded: false,
       begin: () => {
-        const seq = operation.seq + this.#extra;
-        this.#extra += call.pieces - 1;
+        const numbers = this.#numbering.take(operation, call.pieces);
+        failed = numbers.failed;
         try {
           slots = isWhole(operation) ? this.#take(device, bytes, 1) : this.#shared(device);
-          call.begin(slots, seq);
+          call.begin(slots, numbers.first);
         } catch (error) {
           end(this.#host.errorOf(error, operation));
         }
