@@ -110,12 +110,12 @@ function countOfHost(): () => number {
   return () => count;
 }
 
-/** Works until a rank is killed; the survivors make a new group of their own. */
+/** Works until a rank is killed, which ends all that is pending; the survivors make a new group of their own. */
 export async function survive(rank: number, port: number, sync: boolean): Promise<unknown> {
   useDevice();
   const group = await init({ backend: 'nccl', timeoutMs: 20_000 });
   const control = await TcpStore.connect({ host: '127.0.0.1', port });
-  const failure = await lossIn(group, control, sync);
+  const failures = sync ? [await lossIn(group, control, sync)] : await lossOfMany(group, control);
   const endedAtMs = Date.now();
   await group.close();
   const store = new PrefixStore('survivors', control);
@@ -124,8 +124,8 @@ export async function survive(rank: number, port: number, sync: boolean): Promis
   await next.allReduce(carrying(again));
   await next.close();
   await control.close();
-  const { code, peers } = failure;
-  return { code, peers, endedAtMs, sum: floats(again) };
+  const told = failures.map(({ code, peers }) => ({ code, peers }));
+  return { told, endedAtMs, sum: floats(again) };
 }
 
 /** Works until a rank is killed; the survivors go on by shrink(), with memory of devices and of the host. */
@@ -158,6 +158,18 @@ async function lossIn(group: Group, control: TcpStore, sync: boolean): Promise<C
       return error as CollectiveError;
     }
   }
+}
+
+/** What each of three operations is told that are pending when rank 1, which does not call them, is lost. */
+async function lossOfMany(group: Group, control: TcpStore): Promise<CollectiveError[]> {
+  const memory = onDevice(new Float32Array(1000).fill(1), group.rank % 2);
+  await group.allReduce(carrying(memory), { op: 'max' });
+  const count = group.rank === 1 ? 0 : 3;
+  const pending = Array.from({ length: count }, () => group.allReduce(carrying(memory), { op: 'max' }));
+  const ended = Promise.allSettled(pending);
+  await control.add('ready', 1);
+  if (group.rank === 1) await new Promise((resolve) => setTimeout(resolve, 60_000));
+  return (await ended).map((end) => (end as PromiseRejectedResult).reason ?? 'nothing');
 }
 
 /** One rank gives another length than the others, and nobody has looked ahead. */

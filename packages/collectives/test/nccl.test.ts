@@ -172,20 +172,24 @@ describe.skipIf(missing)(`nccl${missing && ` (skipped: ${missing})`}`, () => {
 
   describe('when a rank is killed', () => {
     const control = useControl();
+    const lost = { code: 'ERR_COLL_PEER_LOST', peers: [1] };
 
-    it.each([false, true])('the others are told its name, and make a new group (sync: %s)', async (sync) => {
-      const started = await startRanks(3, module, 'survive', { args: [control.port, sync] });
-      await control.allReady(3);
-      const killedAtMs = Date.now();
-      started.kill(1);
-      const results = await started.results;
-      for (const rank of [2, 0]) {
-        const { error, value } = results[rank] as { error: unknown; value: { endedAtMs: number } };
-        expect(error, JSON.stringify(results[rank])).toBeUndefined();
-        expect(value).toMatchObject({ code: 'ERR_COLL_PEER_LOST', peers: [1], sum: [4, 4, 4] });
-        expect(value.endedAtMs - killedAtMs).toBeLessThan(2_000);
-      }
-    });
+    it.each([false, true])(
+      'all that is pending tells the others its name, and they make a new group (sync: %s)',
+      async (sync) => {
+        const started = await startRanks(3, module, 'survive', { args: [control.port, sync] });
+        await control.allReady(3);
+        const killedAtMs = Date.now();
+        started.kill(1);
+        const results = await started.results;
+        for (const rank of [2, 0]) {
+          const { error, value } = results[rank] as { error: unknown; value: { endedAtMs: number } };
+          expect(error, JSON.stringify(results[rank])).toBeUndefined();
+          expect(value).toMatchObject({ told: Array(sync ? 1 : 3).fill(lost), sum: [4, 4, 4] });
+          expect(value.endedAtMs - killedAtMs).toBeLessThan(2_000);
+        }
+      },
+    );
 
     it.each(['nccl', 'auto'])('the others go on by shrink() (%s)', async (backend) => {
       const started = await startRanks(4, module, 'goOn', { args: [control.port, backend] });
