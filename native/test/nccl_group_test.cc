@@ -144,7 +144,8 @@ TEST("two ranks reduce on their devices: started before they are connected, awai
   CHECK(a.are(3) && b.are(3));
 }
 
-TEST("gather, scatter and all-to-all of even parts are NCCL's own functions, of uneven ones a group of messages") {
+/// Gathers, scatters and exchanges among two ranks, in parts that are all as long and in others that need not be.
+void check_exchanges(int calls_of_even) {
   const auto exchanges = extra<int()>("softwareNcclExchanges");
   Pair pair;
   Floats a(0, 1, 4), b(1, 2, 4), into_a(0, 0, 4), into_b(1, 0, 4);
@@ -165,11 +166,24 @@ TEST("gather, scatter and all-to-all of even parts are NCCL's own functions, of 
       const uint64_t second = pair.one.group.start(op_of(b, into_b), nullptr);
       CHECK(pair.zero.end_of(first) == nullptr);
       CHECK(pair.one.end_of(second) == nullptr);
-      CHECK(exchanges() - before == (is_even ? 2 : 0));
+      CHECK(exchanges() - before == (is_even ? calls_of_even : 0));
       if (verb != Verb::Scatter) CHECK(into_a.data()[0] == 1 && into_a.data()[1] == 1 && into_a.data()[2] == 2 && into_a.data()[3] == 2);
       if (verb != Verb::Gather) CHECK(into_b.data()[0] == 1 && into_b.data()[1] == 1);
     }
   }
+}
+
+TEST("gather, scatter and all-to-all of even parts are NCCL's own functions, of uneven ones a group of messages") { check_exchanges(2); }
+
+TEST("without the functions of NCCL 2.28 they are groups of messages in any case") {
+  auto& library = const_cast<nccl::Library&>(nccl::library());
+  const auto gather = std::exchange(library.ncclGather, nullptr);
+  const auto scatter = std::exchange(library.ncclScatter, nullptr);
+  const auto exchange = std::exchange(library.ncclAlltoAll, nullptr);
+  check_exchanges(0);
+  library.ncclGather = gather;
+  library.ncclScatter = scatter;
+  library.ncclAlltoAll = exchange;
 }
 
 TEST("what nobody waits for ends by itself, and the owner is told") {

@@ -277,8 +277,20 @@ export async function failsOnOne(rank: number): Promise<unknown> {
 export async function withoutLibrary(): Promise<string> {
   useDevice();
   process.env.RINGWISE_LIBNCCL = '/nowhere/libnccl.so';
+  return refusal();
+}
+
+/** NCCL says that it has this version. */
+export async function ofVersion(_rank: number, version: number): Promise<string> {
+  useDevice();
+  process.env.SOFTWARE_NCCL_VERSION = `${version}`;
+  return refusal();
+}
+
+async function refusal(): Promise<string> {
   try {
-    await init({ backend: 'nccl' });
+    const group = await init({ backend: 'nccl' });
+    await group.close();
     return 'made';
   } catch (error) {
     return (error as Error).message;

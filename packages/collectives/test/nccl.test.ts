@@ -170,6 +170,13 @@ describe.skipIf(missing)(`nccl${missing && ` (skipped: ${missing})`}`, () => {
       expect(message).toContain('/nowhere/libnccl.so');
   });
 
+  it.skipIf(isTestGpu)('refuses a library that is too old, and says which it needs', async () => {
+    const told = async (version: number) =>
+      values<string>(await withRanks(1, module, 'ofVersion', { args: [version] }))[0]!;
+    expect(await told(21705)).toMatch(/^init: .*\.so is version 2\.17\.5; NCCL 2\.18 or newer is needed/);
+    expect(await told(21801)).toBe('made');
+  });
+
   describe('when a rank is killed', () => {
     const control = useControl();
     const lost = { code: 'ERR_COLL_PEER_LOST', peers: [1] };
