@@ -99,7 +99,8 @@ struct MemoryAccess {
                      void**, void**))
 
 // Numbers of cuda.h that are used here.
-constexpr int kSuccess = 0, kOutOfMemory = 2, kNoDevice = 100, kNotReady = 600, kNotPermitted = 800, kNotSupported = 801;
+constexpr int kSuccess = 0, kOutOfMemory = 2, kNoDevice = 100, kInvalidImage = 200, kNoBinaryForGpu = 209, kInvalidPtx = 218,
+              kUnsupportedPtx = 222, kNotReady = 600, kNotPermitted = 800, kNotSupported = 801;
 constexpr int kCaptureRelaxed = 2;  // memory may be allocated while work is recorded
 constexpr int kAttributeMajor = 75, kAttributeMinor = 76, kAttributeMultiprocessors = 16;
 constexpr int kAttributeVirtualMemory = 102, kAttributeFileDescriptors = 103, kAttributeRdmaWithVirtualMemory = 110,

@@ -20,9 +20,10 @@ std::atomic<int> opened_last = -1;
 DevicePointer address(const void* data) { return reinterpret_cast<DevicePointer>(data); }
 
 /// For the error: a driver knows what the compilers of its own time and before have made.
-std::string what_loads() {
+std::string what_loads(int status) {
   const int kernels = version_of_images(), known = driver().version;
-  if (kernels <= known) return "cuLibraryLoadData";
+  const bool is_unknown = status == kInvalidImage || status == kNoBinaryForGpu || status == kInvalidPtx || status == kUnsupportedPtx;
+  if (!is_unknown || kernels <= known) return "cuLibraryLoadData";
   const auto text = [](int version) { return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10); };
   return "cuda: the kernels were compiled by CUDA " + text(kernels) + ", and the driver knows CUDA " + text(known) +
          "; update the driver, or build with an nvcc that is no newer";
@@ -291,7 +292,8 @@ Kernel Device::kernel_of(KernelId id) {
   const auto& [name, image] = kKernels[static_cast<int>(id)];
   Library& library = libraries_[static_cast<int>(image)];
   if (!library) {
-    check(driver().cuLibraryLoadData(&library, image_of(image), nullptr, nullptr, 0, nullptr, nullptr, 0), what_loads().c_str());
+    const int status = driver().cuLibraryLoadData(&library, image_of(image), nullptr, nullptr, 0, nullptr, nullptr, 0);
+    check(status, what_loads(status).c_str());
   }
   Kernel found = nullptr;
   check(driver().cuLibraryGetKernel(&found, library, name), name);

@@ -129,7 +129,10 @@ export interface NativeDeviceLane {
   readonly begin: (slot: number) => void;
   /** Offset in the slot and length in bytes. */
   readonly down: (slot: number, offset: number, address: bigint, bytes: number) => void;
-  /** Calls onLanding(id) once all that was sent down is there. Keeps the event loop alive until rest(). */
+  /**
+   * Calls onLanding(id) once all that was sent down is there, or the device has failed, which awaitLanding() tells. Keeps the event
+   * loop alive until rest().
+   */
   readonly land: (slot: number, id: number) => void;
   /** Blocks until all that was sent down to the slot is there. */
   readonly awaitLanding: (slot: number) => void;
@@ -137,7 +140,7 @@ export interface NativeDeviceLane {
   /** After the last up() from the slot. */
   readonly end: (slot: number) => void;
   readonly rest: () => void;
-  /** Waits for both streams. Nothing may be called afterwards. */
+  /** Waits for both streams, up to 5 s; if they are stuck, the memory is never freed. Nothing may be called afterwards. */
   readonly close: () => void;
 }
 

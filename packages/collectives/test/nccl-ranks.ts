@@ -207,7 +207,7 @@ export async function disagreeAndLeave(rank: number): Promise<unknown> {
 }
 
 /** One rank gives another length for the third of many buffers. */
-export async function disagreeInList(rank: number, total: number): Promise<unknown> {
+export async function disagreeInList(rank: number, total: number, sync: boolean): Promise<unknown> {
   useDevice();
   const group = await init({ backend: 'nccl', timeoutMs: 20_000 });
   await group.barrier();
@@ -215,7 +215,8 @@ export async function disagreeInList(rank: number, total: number): Promise<unkno
   const third = rank === 1 ? 1_500_000 : 1_400_000;
   const lengths = Array.from({ length: total }, (_, at) => (at === 2 ? third : 100));
   const list = lengths.map((length) => carrying(onDevice(new Float32Array(length), rank % 2)));
-  const error = await group.allReduce(list).catch((error: unknown) => error);
+  const call = async () => (sync ? group.allReduceSync(list) : group.allReduce(list));
+  const error = await call().catch((error: unknown) => error);
   await group.close();
   const { code, peers, what } = error as CollectiveError;
   return { code, peers, what };
@@ -256,20 +257,22 @@ export async function disagreeStalled(rank: number): Promise<unknown> {
   return { code, tookMs };
 }
 
-/** The NCCL of rank 0 fails, and of no other: what each is told, and after which time. */
-export async function failsOnOne(rank: number): Promise<unknown> {
+/** The NCCL of rank 0 fails, and of no other: what each is told, and after which time. They may be about to leave. */
+export async function failsOnOne(rank: number, closing: boolean): Promise<unknown> {
   useDevice();
   const group = await init({ backend: 'nccl', timeoutMs: 30_000 });
   const memory = onDevice(new Float32Array(8), rank % 2);
   await group.allReduce(carrying(memory));
   if (rank === 0) breakNccl();
   const beganAtMs = Date.now();
-  const error = await group.allReduce(carrying(memory)).then(
+  const reduced = group.allReduce(carrying(memory)).then(
     () => null,
     (failure: CollectiveError) => failure,
   );
+  const closed = closing ? group.close().catch(() => {}) : null;
+  const error = await reduced;
   const tookMs = Date.now() - beganAtMs;
-  await group.close().catch(() => {});
+  await (closed ?? group.close().catch(() => {}));
   return { code: error?.code, what: error?.what, tookMs };
 }
 

@@ -120,11 +120,15 @@ describe.skipIf(missing)(`nccl${missing && ` (skipped: ${missing})`}`, () => {
     expect(values(await withRanks(2, module, 'disagreeAndLeave'))).toEqual([[told], [told, told]]);
   });
 
-  it.each([3, 100])(
-    'names the third of %i buffers where that is what ranks disagree about',
-    async (total) => {
+  it.each([
+    [3, false],
+    [100, false],
+    [100, true],
+  ])(
+    'names the third of %i buffers where that is what ranks disagree about (sync: %s)',
+    async (total, sync) => {
       const of = `as number 3 of ${total} on the device`;
-      for (const one of values(await withRanks(3, module, 'disagreeInList', { args: [total] }))) {
+      for (const one of values(await withRanks(3, module, 'disagreeInList', { args: [total, sync] }))) {
         const what = `rank 0 called allReduce sum 1400000 × float32 ${of} but rank 1 called allReduce sum 1500000 × float32 ${of}`;
         expect(one).toEqual({ code: 'ERR_COLL_MISMATCH', peers: [0, 1], what });
       }
@@ -156,14 +160,17 @@ describe.skipIf(missing)(`nccl${missing && ` (skipped: ${missing})`}`, () => {
     },
   );
 
-  it.skipIf(isTestGpu)('tells all ranks of a failure that only the NCCL of one reports', async () => {
-    const told = values<Told>(await withRanks(2, module, 'failsOnOne'));
-    expect(told.map(({ code }) => code)).toEqual(['ERR_COLL_SYSTEM', 'ERR_COLL_ABORTED']);
-    for (const { what, tookMs } of told) {
-      expect(what).toContain('the cable is out');
-      expect(tookMs).toBeLessThan(15_000);
-    }
-  });
+  it.skipIf(isTestGpu).each([false, true])(
+    'tells all ranks of a failure that only the NCCL of one reports (closing: %s)',
+    async (closing) => {
+      const told = values<Told>(await withRanks(2, module, 'failsOnOne', { args: [closing] }));
+      expect(told.map(({ code }) => code)).toEqual(['ERR_COLL_SYSTEM', 'ERR_COLL_ABORTED']);
+      for (const { what, tookMs } of told) {
+        expect(what).toContain('the cable is out');
+        expect(tookMs).toBeLessThan(15_000);
+      }
+    },
+  );
 
   it('says where it has looked for the library', async () => {
     for (const message of values<string>(await withRanks(2, module, 'withoutLibrary')))

@@ -28,11 +28,11 @@ it('timers fire on a rank that waits in a barrier', async () => {
 });
 
 // Of the software device only: a GPU's driver cannot be told to be late.
-it.skipIf(!hasTestDevice || isTestGpu)(
-  'a thread may end before the driver of its device calls back',
-  async () => {
+it.skipIf(!hasTestDevice || isTestGpu).each(['downloading', 'reducing'])(
+  'a thread may end before the driver of its device calls back (%s)',
+  async (name) => {
     const env = { RINGWISE_SOFTWARE_CUDA_CALL_MS: '400' };
-    const job = startJob(1, 'ends-pending-on-device.ts', [], env);
+    const job = startJob(1, 'ends-pending-on-device.ts', [name], env);
     expect(await job.exitCode).toBe(0);
     expect(job.out).toEqual({ stdout: '[0] went on\n', stderr: '' });
   },

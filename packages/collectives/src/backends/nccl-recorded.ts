@@ -2,6 +2,7 @@
 // place in the sequence and by what it contains, beside the device's work, as an operation is. Ahead of a step's first run all
 // comparisons have ended, so that ranks which have recorded different steps are told so before a device waits for another.
 import type { Operation, Recorded, RecordedOperation, Run, Settle } from '../backend.ts';
+import type { CollectiveError } from '../errors.ts';
 import type { NativeNcclGroup } from '../native.ts';
 import { signatureOf } from '../signature.ts';
 import type { Agreement } from './agreement/agreement.ts';
@@ -20,7 +21,8 @@ export interface Parts {
   readonly native: () => NativeNcclGroup;
   /** NCCL takes what a call with several operations starts from now on as one group. */
   readonly hold: () => void;
-  /** The same, and the other ranks are told of what only this one knows. */
+  /** Tells the other ranks of what only this one knows, and a settle or a caller the first cause. */
+  readonly told: (error: CollectiveError) => CollectiveError;
   readonly telling: (settle: Settle) => Settle;
   /** Ends the native group by what the ranks disagree about. */
   readonly failIf: Decide;
@@ -33,6 +35,7 @@ export function recordedOnNccl({
   open,
   native,
   hold,
+  told,
   telling,
   failIf,
 }: Parts): Recorded {
@@ -55,7 +58,7 @@ export function recordedOnNccl({
     if (checksAhead) comparing.wait();
     if (isFirst) agreement.decideAll();
     const failure = native().beginRun(stream);
-    if (failure !== null) throw lane.errorOf(failure, { verb, seq });
+    if (failure !== null) throw told(lane.errorOf(failure, { verb, seq }));
     return () => lane.expect(native().endRun(stream, timeoutMs), { verb, seq }, telling(settle));
   };
   return { add, run };

@@ -109,6 +109,7 @@ class Nccl implements Backend {
       },
       native: () => this.#native!,
       hold: () => this.#hold(),
+      told: this.#told,
       telling: this.#telling,
       failIf: this.#failIf,
     });
@@ -241,7 +242,7 @@ class Nccl implements Backend {
       this.#opening = null;
       if (error !== undefined) return; // the native group knows, and says so
       // Whoever waits for an operation hears of it; there is nobody else to tell.
-      lane.ended(native.connect(elementsOf(id), this.#context.timeoutMs), 'init').catch(this.#tell);
+      lane.ended(native.connect(elementsOf(id), this.#context.timeoutMs), 'init').catch(this.#told);
     });
   }
 
@@ -256,17 +257,16 @@ class Nccl implements Backend {
     };
   }
 
-  /** What only the NCCL or the device of this rank reports, the others have to learn. */
-  readonly #tell = (error: CollectiveError | undefined): void => {
-    if (error?.code === 'ERR_COLL_SYSTEM' && this.#closing === undefined) this.#host.abort(error);
+  /** What only the NCCL or the device of this rank reports, the others have to learn. They may know more than this one. */
+  readonly #told = (error: CollectiveError): CollectiveError => {
+    if (error.code === 'ERR_COLL_SYSTEM') this.#host.abort(error);
+    return this.#agreement.causeOf(error);
   };
 
   readonly #telling =
     (settle: Settle): Settle =>
-    (error, source) => {
-      this.#tell(error);
-      settle(error && this.#agreement.causeOf(error), source);
-    };
+    (error, source) =>
+      settle(error && this.#told(error), source);
 
   #beside(operation: Operation, settle: Settle): Running {
     this.#hold();

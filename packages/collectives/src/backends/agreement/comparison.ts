@@ -39,7 +39,7 @@ export class Comparison implements Running {
   readonly #call: Call;
   readonly #text: Uint8Array;
   readonly #decide: Decide;
-  /** On the host group, of the current step. */
+  /** On the host group, of the current step; null once it has ended: to wait for what has would be for ever. */
   #running: (Running | null)[] = [];
   #hasEnded = false;
 
@@ -62,7 +62,7 @@ export class Comparison implements Running {
   }
 
   readonly wait = (): void => {
-    while (!this.#hasEnded) for (const running of this.#running) running?.wait();
+    while (!this.#hasEnded) this.#running.find((running) => running !== null)?.wait();
   };
 
   readonly urge = (): void => {
@@ -111,16 +111,22 @@ export class Comparison implements Running {
     const { verb, seq } = this.#call;
     let left = operations.length;
     let first: CollectiveError | undefined;
-    this.#running = operations.map((operation) =>
-      this.#host.start(operation, (error) => {
+    const running: (Running | null)[] = operations.map(() => null);
+    const ended = operations.map(() => false);
+    this.#running = running;
+    for (const [at, operation] of operations.entries()) {
+      const started = this.#host.start(operation, (error) => {
         first ??= error;
+        ended[at] = true;
+        running[at] = null;
         if (--left > 0) return;
         if (first === undefined) return then();
         // A rank that was told first may have left since.
         const { code, what, peers, next } = this.#verdict.failure ?? first;
         this.#end({ code, what, peers, verb, seq, ...(next !== undefined && { next }) });
-      }),
-    );
+      });
+      if (!ended[at]) running[at] = started;
+    }
   }
 
   #end(failure?: Failure): void {

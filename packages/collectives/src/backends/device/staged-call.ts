@@ -139,9 +139,9 @@ export class StagedCall {
     const isOver = this.#error !== undefined ? this.#landed === this.#down : this.#ended === this.pieces;
     if (!isOver) return;
     this.hasEnded = true;
+    this.#slots!.leave(); // first: on a device that has failed the rest does not come to its end
     try {
       for (const stream of this.#streams) this.#slots!.lead(stream);
-      this.#slots!.leave();
     } catch (error) {
       this.#error ??= this.#host.errorOf(error, this.#operation);
     }
