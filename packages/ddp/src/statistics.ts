@@ -12,7 +12,8 @@ export interface BucketStatistics {
   /** Its last gradient was final, it was launched; milliseconds since the first gradient was ready. */
   readonly readyMs: number;
   readonly launchedMs: number;
-  /** How long its first operation ran, without waiting in line; null where the group does not tell any more. */
+  /** When its first operation began, in the same milliseconds, and how long it ran; null where the group does not tell any more. */
+  readonly startedMs: number | null;
   readonly communicationMs: number | null;
 }
 
@@ -41,10 +42,12 @@ export function statisticsOf(
   const { step, beginMs, arrivals, arrivalMs, launchMs, seqs, endMs, doneMs } = times;
   const since = (ms: number) => ms - beginMs;
   const arrivedMs = new Map(arrivals.map((param, i) => [param, since(arrivalMs[i]!)]));
-  const durations = new Map<number, number>();
+  const spans = new Map<number, { readonly startedMs: number; readonly communicationMs: number }>();
+  // The record goes by the host's clock.
+  const originMs = Number(process.hrtime.bigint()) / 1e6 - performance.now();
   for (const { verb, seq, startedMs, endedMs } of group.flightRecord()) {
     if (verb === 'send' || verb === 'recv' || startedMs === null || endedMs === null) continue;
-    durations.set(seq, endedMs - startedMs);
+    spans.set(seq, { startedMs: since(startedMs - originMs), communicationMs: endedMs - startedMs });
   }
   const buckets = launchMs.map((launchedMs, index) => {
     const { slots, dtype, count } = plan[index]!;
@@ -54,7 +57,7 @@ export function statisticsOf(
       params: slots.map(({ param }) => names[param]!),
       readyMs: Math.max(0, ...slots.map(({ param }) => arrivedMs.get(param) ?? 0)),
       launchedMs: since(launchedMs),
-      communicationMs: durations.get(seqs[index]!) ?? null,
+      ...(spans.get(seqs[index]!) ?? { startedMs: null, communicationMs: null }),
     };
   });
   const arrivalOrder = arrivals.map((param) => names[param]!);

@@ -94,8 +94,11 @@ function eventsOf(
   return [
     slice(backwardTrack, `backward ${step}`, 0, backwardMs, { arrivalOrder }),
     slice(backwardTrack, `wait ${step}`, backwardMs, exposedMs, {}),
-    ...buckets.map(({ index, launchedMs, communicationMs, ...args }) =>
-      slice(bucketTrack, `bucket ${index}`, launchedMs, communicationMs ?? endMs - launchedMs, args),
+    ...buckets.map(({ index, launchedMs, startedMs, communicationMs, ...args }) =>
+      slice(bucketTrack, `bucket ${index}`, startedMs ?? launchedMs, communicationMs ?? endMs - launchedMs, {
+        ...args,
+        launchedMs,
+      }),
     ),
   ];
 }

@@ -4,6 +4,9 @@ import { ddp } from '../src/index.ts';
 import { onRanks, values } from './ranks.ts';
 import { TinyMlp } from './tiny-mlp.ts';
 
+/** Two clocks are read one after the other. */
+const apartMs = 50;
+
 function run(size: number, steps: number) {
   return onRanks(size, async (group) => {
     const net = new TinyMlp(1);
@@ -29,10 +32,14 @@ it('names gradients in order of arrival, and says when their buckets left', asyn
       ['b0', 'w0'],
     ]);
     expect(statistics.buckets.map(({ bytes }) => bytes)).toEqual(plan.map(({ count }) => 4 * count));
-    for (const { readyMs, launchedMs, communicationMs } of statistics.buckets) {
+    for (const { readyMs, launchedMs, startedMs, communicationMs } of statistics.buckets) {
       expect(readyMs).toBeGreaterThanOrEqual(0);
       expect(launchedMs).toBeGreaterThanOrEqual(readyMs);
       expect(launchedMs).toBeLessThanOrEqual(statistics.backwardMs);
+      expect(startedMs).toBeGreaterThanOrEqual(readyMs - apartMs);
+      expect(startedMs! + communicationMs!).toBeLessThanOrEqual(
+        statistics.backwardMs + statistics.exposedMs + apartMs,
+      );
       expect(communicationMs).toBeGreaterThanOrEqual(0);
     }
     expect(statistics.exposedMs).toBeGreaterThanOrEqual(0);

@@ -421,6 +421,33 @@ export async function whereLargeBuckets(rank: number, backend: string) {
   return { counts, isAligned: offsets[1] === 0, averages, known, left };
 }
 
+/** Two buckets, of which the first to leave is more than a piece on its way through the host; and what the last step tells of them. */
+export async function traced(rank: number, backend: string) {
+  const [group, device] = await begin(rank, backend);
+  const net = made(
+    rank,
+    device,
+    () => new Sequential(new Linear(256, 640), new ReLU(), new Linear(640, 1104)),
+  );
+  using model = await ddp(net, { group, bucketBytes: 1 << 20, firstBucketBytes: 1 << 20 });
+  for (let step = 0; step < 3; step++) {
+    net.zeroGrad();
+    scope(() =>
+      model
+        .forward(ones([1, 256], { device }).mul(rank + 1 + step))
+        .sum()
+        .backward(),
+    );
+  }
+  const atOnce = model.statistics()!.buckets.map(({ communicationMs }) => communicationMs !== null);
+  await group.barrier(); // what has ended on the device settles
+  const record = group.flightRecord().filter(({ verb }) => verb === 'allReduce');
+  const statistics = model.statistics()!;
+  const trace = await model.trace();
+  await group.close();
+  return { atOnce, statistics, trace, record };
+}
+
 /** What a hook that computes in JavaScript, and a step that is captured, are told. */
 export async function refused(rank: number, backend: string) {
   const told: Record<string, string> = {};

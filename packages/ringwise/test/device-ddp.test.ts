@@ -1,5 +1,7 @@
 // DDP with parameters, gradients and buckets on a device. On the software device what does not wait for a copy or a
 // collective is wrong in every run; NCCL is that library's there, too. On a GPU all ranks share it.
+import type { FlightEntry } from '@ringwise/collectives';
+import type { BucketStatistics, DdpTrace, StepStatistics } from '@ringwise/ddp';
 import { type StoreServer, serveStore, TcpStore } from '@ringwise/store';
 import { hasTestDevice, isTestGpu, startRanks, testDeviceOf, values, withRanks } from '@ringwise/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -85,6 +87,50 @@ describe.skipIf(!hasTestDevice)(`ddp on a device${hasTestDevice ? '' : ' (skippe
           known: isKnown ? { registered: 2, shareable: 1 } : { registered: 0, shareable: 0 },
           left: 0,
         });
+    });
+
+    it('a trace has each bucket for as long as its operation ran', async () => {
+      const ranks = await run<{
+        atOnce: boolean[];
+        statistics: StepStatistics;
+        trace: DdpTrace | null;
+        record: FlightEntry[];
+      }>(2, 'traced');
+      const bytes = [4 * (1104 + 640 * 1104), 4 * (640 + 256 * 640)];
+      const events = ranks[0]!.trace!.traceEvents;
+      expect(ranks[1]!.trace).toBeNull();
+      for (const [rank, { atOnce, statistics, record }] of ranks.entries()) {
+        // Of NCCL this thread has heard nothing yet.
+        if (!isTestGpu) expect(atOnce).toEqual(backend === 'host' ? [true, true] : [false, false]);
+        const { step, backwardMs, buckets, arrivalOrder } = statistics;
+        expect(step).toBe(2);
+        expect(arrivalOrder).toEqual(['2.bias', '2.weight', '0.bias', '0.weight']);
+        expect(buckets.map((bucket) => bucket.bytes)).toEqual(bytes);
+        const [first, second] = buckets as [BucketStatistics, BucketStatistics];
+        // It leaves while gradients of the other one are to come.
+        expect(first.launchedMs).toBeLessThan(second.readyMs);
+        expect(second.launchedMs).toBeLessThanOrEqual(backwardMs);
+        // The ranks call nothing else of that length.
+        for (const bucket of buckets) {
+          const entries = record.filter((entry) => entry.bytes === bucket.bytes);
+          expect(entries).toHaveLength(3);
+          const { startedMs, endedMs } = entries.at(-1)!;
+          expect(bucket.communicationMs).toBeCloseTo(endedMs! - startedMs!, 1);
+          expect(bucket.communicationMs).toBeGreaterThan(0);
+        }
+        const apartMs = record.at(-1)!.startedMs! - record.at(-2)!.startedMs!;
+        expect(second.startedMs! - first.startedMs!).toBeCloseTo(apartMs, 1);
+
+        const slices = events.filter(({ ph, pid }) => ph === 'X' && pid === rank);
+        expect(slices.filter(({ name }) => name === 'backward 2')).toHaveLength(1);
+        const drawn = slices.filter(({ name }) => name.startsWith('bucket '));
+        expect(drawn.map(({ args }) => args!.bytes)).toEqual([...bytes, ...bytes, ...bytes]);
+        for (const [i, slice] of drawn.slice(-2).entries()) {
+          expect(slice.dur! / 1000).toBeCloseTo(buckets[i]!.communicationMs!, 1);
+          const beganUs = slices.find(({ name }) => name === 'backward 2')!.ts!;
+          expect((slice.ts! - beganUs) / 1000).toBeCloseTo(buckets[i]!.startedMs!, -1);
+        }
+      }
     });
 
     it('what computes in JavaScript is told why not, as is the host backend in a captured step', async () => {
