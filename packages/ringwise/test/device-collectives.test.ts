@@ -14,37 +14,45 @@ import { afterAll, describe, expect, it } from 'vitest';
 
 const module = new URL('./device-ranks.ts', import.meta.url);
 // Ranks take turns on a GPU: few are enough there.
-const sizes = isTestGpu ? [1, 2] : [1, 2, 3, 4];
+const manySizes = isTestGpu ? [1, 2] : [1, 2, 3, 4];
 
-const serving: PoolStarter = async (size, port) => {
-  const started = await startRanks(size, module, 'serveOnDevice', { args: [port], timeoutMs: 600_000 });
-  return { ended: started.results.then(values) };
+const serving =
+  (backend: string): PoolStarter =>
+  async (size, port) => {
+    const options = { args: [port, backend], timeoutMs: 600_000 };
+    const started = await startRanks(size, module, 'serveOnDevice', options);
+    return { ended: started.results.then(values) };
+  };
+
+const onHostOnly = {
+  reason: 'reproducible sums are made in host memory, and a sentence says so',
+  tests: ['sums floats reproducibly', 'sums floats reproducibly, Sync'],
+};
+const recordedLate = {
+  reason: 'what waits for its device is recorded when the host backend gets it',
+  tests: ['records what has not ended, and what failed'],
 };
 
 describe.skipIf(!hasTestDevice)('collectives on memory of a device', () => {
-  const pools = new Map<number, Promise<Pool>>();
-  backendContract({ describe, it, expect }, 'host, on memory of a device', {
-    sizes,
-    run: async (size, scenario, args) => {
-      if (!pools.has(size)) pools.set(size, Pool.start(size, serving));
-      return (await pools.get(size)!).run(scenario, args);
-    },
-    skip: [
-      {
-        reason: 'reproducible sums are made in host memory, and a sentence says so',
-        tests: ['sums floats reproducibly', 'sums floats reproducibly, Sync'],
+  for (const [name, backend, sizes, skip] of [
+    ['host, on memory of a device', 'host', manySizes, [onHostOnly, recordedLate]],
+    ['one rank, on memory of a device', 'auto', [1], [onHostOnly]],
+  ] as const) {
+    const pools = new Map<number, Promise<Pool>>();
+    backendContract({ describe, it, expect }, name, {
+      sizes,
+      skip,
+      run: async (size, scenario, args) => {
+        if (!pools.has(size)) pools.set(size, Pool.start(size, serving(backend)));
+        return (await pools.get(size)!).run(scenario, args);
       },
-      {
-        reason: 'what waits for its device is recorded when the host backend gets it',
-        tests: ['records what has not ended, and what failed'],
-      },
-    ],
-  });
-  afterAll(async () => {
-    for (const pool of pools.values()) await (await pool).end();
-  });
+    });
+    afterAll(async () => {
+      for (const pool of pools.values()) await (await pool).end();
+    });
+  }
 
-  it.each(sizes.slice(0, 3))(
+  it.each(manySizes.slice(0, 3))(
     'come after the work before them and before the work after them, in pieces, at %i ranks',
     async (size) => {
       // 1 + the sum of all ranks' values, divided by two, summed and divided again twice.
@@ -74,6 +82,10 @@ describe.skipIf(!hasTestDevice)('collectives on memory of a device', () => {
         seqs: [0, 1, 2, 3],
         isInOrder: true,
       });
+  });
+
+  it('one rank needs no backend of its own for them', async () => {
+    expect(values(await withRanks(1, module, 'oneRank'))).toEqual([['solo', false, 3, 3, 4, 4]]);
   });
 
   it('messages go between devices and hosts', async () => {

@@ -16,7 +16,6 @@ import { loadNative, type NativeGroup, type NativePeer } from '../native.ts';
 import { isReducible } from '../reduce-ops.ts';
 import type { BackendContext, BackendFactory } from '../registry.ts';
 import { exchange } from '../rendezvous.ts';
-import type { OpenLane } from './device/slots.ts';
 import { Staging } from './device/staged.ts';
 import { addressTowards, clockId, hostId } from './host-address.ts';
 import { Lane, verbIndex } from './native-lane.ts';
@@ -86,9 +85,7 @@ function hostBackendOf(context: BackendContext, native: NativeGroup, lane: Lane)
     abort: (cause) => native.abort(cause.what),
     close,
   };
-  const { DeviceLane } = loadNative();
-  const open: OpenLane = (...given) => new DeviceLane(...given);
-  const staging = new Staging(onHost, open, (error, { verb, seq }) => lane.named(error, verb, seq));
+  const staging = new Staging(onHost, context.group);
   return { ...onHost, start: staging.start, run: staging.run, flightRecord: staging.flightRecord };
 }
 

@@ -4,7 +4,7 @@ import { allVerbs } from '../all-verbs.ts';
 import type { Backend, Operation, ReduceOp, Running, Settle, Wire } from '../backend.ts';
 import { asBuffer, type BufferView } from '../buffer.ts';
 import { dtypes } from '../dtype.ts';
-import { type CollectiveCode, CollectiveError, deviceFailed, type Failure, hostFailure } from '../errors.ts';
+import { type CollectiveCode, CollectiveError, type Failure, hostFailure } from '../errors.ts';
 import {
   type NativeFailure,
   NativeField,
@@ -112,16 +112,6 @@ export class Lane {
         throw this.errorOf(outcome, operation);
       },
     };
-  }
-
-  /** An error of what an operation has become part by part, as that of the operation. */
-  named(error: unknown, verb: string, seq: number): CollectiveError {
-    if (CollectiveError.is(error) && error.verb === verb && error.seq === seq) return error;
-    const { group, rank, size } = this.#context;
-    const failure = CollectiveError.is(error)
-      ? { code: error.code, verb, seq, peers: error.peers, what: error.what }
-      : deviceFailed(verb, seq, (error as Error).message);
-    return new CollectiveError(failure, { group, rank, size }, { cause: error });
   }
 
   /** A failure that `native` has returned, as the error of an operation. */

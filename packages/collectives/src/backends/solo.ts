@@ -1,20 +1,23 @@
 // The group of one rank: every verb copies or does nothing. A script written for many ranks runs on it unchanged,
-// except that there is nobody to exchange messages with.
+// except that there is nobody to exchange messages with. What lies on a CUDA device stays there where nothing changes, and
+// is copied through host memory otherwise, as the host backend does it; so init() asks no driver.
 import { allVerbs } from '../all-verbs.ts';
 import type { Backend, Operation, Running, Settle } from '../backend.ts';
 import { allocHost } from '../buffer.ts';
 import { isReducible } from '../reduce-ops.ts';
 import type { BackendFactory } from '../registry.ts';
+import { needsDevice } from './device/pieces.ts';
+import { Staging } from './device/staged.ts';
 import { execute } from './execute.ts';
 
-export function solo(): Backend {
-  return {
+export function solo(group = 'solo'): Backend {
+  const onHost: Backend = {
     contract: 1,
     name: 'solo',
     rank: 0,
     size: 1,
     supports: {
-      devices: ['cpu'],
+      devices: ['cpu', 'cuda'],
       verbs: allVerbs.filter((verb) => verb !== 'send' && verb !== 'recv'),
       sync: true,
       reduces: isReducible,
@@ -25,9 +28,20 @@ export function solo(): Backend {
     abort: () => {},
     close: async () => {},
   };
+  let staging: Staging | null = null;
+  const carrierOf = (operation: Operation): Pick<Backend, 'start' | 'run'> => {
+    if (isMoved(operation)) staging ??= new Staging(onHost, group, isMoved);
+    return staging ?? onHost; // in the order of the calls, once there is a device
+  };
+  return {
+    ...onHost,
+    start: (operation, settle) => carrierOf(operation).start(operation, settle),
+    run: (operation) => carrierOf(operation).run(operation),
+    close: async () => staging?.close(),
+  };
 }
 
-export const soloBackend: BackendFactory = async () => solo();
+export const soloBackend: BackendFactory = async ({ group }) => solo(group);
 
 function start(operation: Operation, settle: Settle): Running {
   run(operation);
@@ -41,7 +55,21 @@ function start(operation: Operation, settle: Settle): Running {
 }
 
 function run(operation: Operation): undefined {
-  // What one rank reduces in place stays as it is; only a factor changes it.
-  const isUnchanged = operation.verb === 'allReduce' || operation.verb === 'reduce';
-  if (!isUnchanged || operation.op === 'premulSum') execute([operation]);
+  if (!isUnchanged(operation)) execute([operation]);
+}
+
+const isMoved = (operation: Operation): boolean => !isUnchanged(operation) && needsDevice(operation);
+
+/** What one rank does in place stays as it is; only a factor changes it. */
+function isUnchanged(operation: Operation): boolean {
+  switch (operation.verb) {
+    case 'allReduce':
+    case 'reduce':
+      return operation.op !== 'premulSum';
+    case 'broadcast':
+    case 'barrier':
+      return true;
+    default:
+      return false;
+  }
 }

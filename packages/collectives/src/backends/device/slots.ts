@@ -1,13 +1,6 @@
 // Slots of host memory that one device copies to and from, and where in them the pieces of a call are. One call at a time.
-import type { NativeDeviceLane } from '../../native.ts';
+import { loadNative, type NativeDeviceLane } from '../../native.ts';
 import type { Move } from './pieces.ts';
-
-export type OpenLane = (
-  device: number,
-  memory: Uint8Array,
-  slots: number,
-  onLanding: (id: number) => void,
-) => NativeDeviceLane;
 
 export class Slots {
   readonly count: number;
@@ -20,11 +13,12 @@ export class Slots {
   #id = 0;
   #first = 0;
 
-  constructor(open: OpenLane, device: number, memory: Uint8Array, count: number) {
+  constructor(device: number, memory: Uint8Array, count: number) {
+    const { DeviceLane } = loadNative();
     this.count = count;
     this.bytes = memory.length / count;
     this.#memory = memory;
-    this.#native = open(device, memory, count, (id) => {
+    this.#native = new DeviceLane(device, memory, count, (id) => {
       if (id >= this.#first) this.#landed?.(id - this.#first + 1);
     });
   }

@@ -2,11 +2,11 @@
 // needs no device passes by. Collectives keep their order: one on device memory begins when those before it have ended,
 // and those after it wait for its end. Messages have slots of their own, as they wait for nobody.
 import type { Backend, Operation, Running, Settle } from '../../backend.ts';
-import { CollectiveError } from '../../errors.ts';
+import { CollectiveError, deviceFailed, type Site } from '../../errors.ts';
 import type { FlightEntry } from '../../flight-recorder.ts';
 import { Numbering } from './numbering.ts';
 import { deviceViews, isWhole, needsDevice, wholeBytes } from './pieces.ts';
-import { type OpenLane, Slots } from './slots.ts';
+import { Slots } from './slots.ts';
 import { type Host, StagedCall } from './staged-call.ts';
 
 const slotBytes = 2 ** 21;
@@ -32,7 +32,7 @@ const roundUp = (bytes: number): number => 2 ** Math.ceil(Math.log2(Math.max(byt
 
 export class Staging {
   readonly #backend: Backend;
-  readonly #open: OpenLane;
+  readonly #isMoved: (operation: Operation) => boolean;
   readonly #host: Host;
   readonly #queue: Waiting[] = [];
   /** By device; and those of messages that are not in use, by device and size. */
@@ -44,12 +44,14 @@ export class Staging {
   readonly #numbering = new Numbering();
   #onIdle: (() => void) | null = null;
 
-  constructor(backend: Backend, open: OpenLane, errorOf: Host['errorOf']) {
+  /** `group`: its name, for error messages. `isMoved`: whether an operation has to come to the host and back. */
+  constructor(backend: Backend, group: string, isMoved = needsDevice) {
     this.#backend = backend;
-    this.#open = open;
+    this.#isMoved = isMoved;
     const { rank, size, start } = backend;
+    const site = { group, rank, size };
     const told: Host['errorOf'] = (error, operation) => {
-      const known = errorOf(error, operation);
+      const known = errorOf(error, operation, site);
       // What the device has reported, the other ranks have to learn.
       if (!CollectiveError.is(error)) backend.abort(known);
       return known;
@@ -59,7 +61,7 @@ export class Staging {
 
   readonly start = (operation: Operation, settle: Settle): Running | null => {
     const isMessage = operation.verb === 'send' || operation.verb === 'recv';
-    if (!needsDevice(operation)) {
+    if (!this.#isMoved(operation)) {
       if (isMessage && this.#outbox.length === 0) return this.#backend.start(operation, settle);
       if (isMessage) return this.#messageOfHost(operation, settle);
       if (this.#queue.length === 0)
@@ -74,7 +76,7 @@ export class Staging {
 
   readonly run = (operation: Operation): number | undefined => {
     const isMessage = operation.verb === 'send' || operation.verb === 'recv';
-    if (!needsDevice(operation) && (isMessage ? this.#outbox : this.#queue).length === 0) {
+    if (!this.#isMoved(operation) && (isMessage ? this.#outbox : this.#queue).length === 0) {
       if (isMessage || this.#numbering.isSame) return this.#backend.run(operation);
       try {
         return this.#backend.run(this.#numbering.numbered(operation));
@@ -285,8 +287,17 @@ export class Staging {
 
   #make(device: number, bytes: number, count: number): Slots {
     const memory = this.#backend.alloc(bytes, 'uint8').host as Uint8Array;
-    const slots = new Slots(this.#open, device, memory, count);
+    const slots = new Slots(device, memory, count);
     this.#all.push(slots);
     return slots;
   }
+}
+
+/** An error of what an operation has become part by part, as that of the operation. */
+function errorOf(error: unknown, { verb, seq }: Operation, site: Site): CollectiveError {
+  if (CollectiveError.is(error) && error.verb === verb && error.seq === seq) return error;
+  const failure = CollectiveError.is(error)
+    ? { code: error.code, verb, seq, peers: error.peers, what: error.what }
+    : deviceFailed(verb, seq, (error as Error).message);
+  return new CollectiveError(failure, site, { cause: error });
 }
