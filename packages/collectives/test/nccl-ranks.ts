@@ -299,3 +299,30 @@ async function refusal(): Promise<string> {
     return (error as Error).message;
   }
 }
+
+/** There is no NCCL, and the caller leaves it to `auto`: which backend that is, and by which slots memory of a device goes through it. */
+export async function autoWithoutLibrary(rank: number, count: number): Promise<unknown> {
+  useDevice();
+  process.env.RINGWISE_LIBNCCL = '/nowhere/libnccl.so';
+  const slots = slotsOfHost();
+  const group = await init();
+  const device = onDevice(new Float32Array(count).fill(rank + 1), rank % 2);
+  group.allReduce(carrying(device)).fence();
+  await group.allReduce(carrying(device), { op: 'avg' });
+  const { backend } = group;
+  await group.close();
+  return { backend, device: [...new Set(floats(device))], slots };
+}
+
+/** The memory that this process copies to and from devices from now on, and whether the driver reaches it without a copy. */
+function slotsOfHost(): { readonly bytes: number; readonly isRegistered: boolean }[] {
+  const addon = loadNative() as { DeviceLane: ReturnType<typeof loadNative>['DeviceLane'] };
+  const all: { bytes: number; isRegistered: boolean }[] = [];
+  addon.DeviceLane = class extends addon.DeviceLane {
+    constructor(...given: ConstructorParameters<typeof addon.DeviceLane>) {
+      super(...given);
+      all.push({ bytes: given[1].length, isRegistered: this.isRegistered });
+    }
+  };
+  return all;
+}

@@ -184,6 +184,16 @@ describe.skipIf(missing)(`nccl${missing && ` (skipped: ${missing})`}`, () => {
     expect(await told(21801)).toBe('made');
   });
 
+  it('leaves devices to the host backend where there is no library and nobody has named it', async () => {
+    const count = 5_000_001; // 20 MB, of which no slot holds the whole
+    for (const one of values(await withRanks(2, module, 'autoWithoutLibrary', { args: [count] })))
+      expect(one).toEqual({
+        backend: 'host',
+        device: [3],
+        slots: [{ bytes: 3 * 2 ** 21, isRegistered: true }],
+      });
+  });
+
   describe('when a rank is killed', () => {
     const control = useControl();
     const lost = { code: 'ERR_COLL_PEER_LOST', peers: [1] };
