@@ -8,7 +8,7 @@
 
 namespace ringwise::coll {
 
-/// The order is the wire format's and that of `codes` in packages/collectives/src/backends/host.ts.
+/// The order is the wire format's and that of `codes` in packages/collectives/src/backends/native-lane.ts.
 enum class FailureCode : uint8_t { Timeout, PeerLost, Mismatch, Aborted, Closed, System };
 
 struct Failure final : std::exception {

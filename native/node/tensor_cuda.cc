@@ -162,7 +162,6 @@ struct Download {
     if (bytes > 0 && status == tensor::cuda::kSuccess) {
       std::memcpy(static_cast<char*>(target.ArrayBuffer().Data()) + target.ByteOffset(), pinned, bytes);
     }
-    device.pinned().free(pinned);
     settle(deferred, device, status, target);
   }
 };
@@ -172,16 +171,15 @@ Napi::Value cuda_download_async(const Napi::CallbackInfo& info) {
   return guarded(info, [&] {
     const Napi::Env env = info.Env();
     const Transfer t = transfer(info);
-    void* pinned = t.device.pinned().allocate(t.bytes, 0);
+    const std::shared_ptr<void> pinned(t.device.pinned().allocate(t.bytes, 0), [&device = t.device](void* data) { device.pinned().free(data); });
     const auto deferred = Napi::Promise::Deferred::New(env);
     auto* bell = new Ring<Download>(
-        env, Download{deferred, Napi::Persistent(info[2].As<Napi::TypedArray>()), t.block.keeper, t.device, pinned, t.bytes});
+        env, {deferred, Napi::Persistent(info[2].As<Napi::TypedArray>()), t.block.keeper, t.device, pinned.get(), t.bytes}, pinned);
     try {
-      t.device.start_download(pinned, t.on_device, t.bytes);
+      t.device.start_download(pinned.get(), t.on_device, t.bytes);
       Device::call_back(t.device.stream(), &Ring<Download>::ring, bell);
     } catch (...) {
       bell->drop();
-      t.device.pinned().free(pinned);
       throw;
     }
     return static_cast<Napi::Value>(deferred.Promise());

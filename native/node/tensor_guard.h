@@ -62,7 +62,8 @@ inline void settle(const Napi::Promise::Deferred& deferred, tensor::cuda::Device
 template <class Settle>
 class Ring {
  public:
-  Ring(Napi::Env env, Settle settle) : settle_(std::move(settle)) {
+  /// `memory` stays until the stream has come there, also when the environment has ended by then.
+  Ring(Napi::Env env, Settle settle, std::shared_ptr<void> memory = nullptr) : settle_(std::move(settle)), memory_(std::move(memory)) {
     bell_ = Bell::make(env, nullptr, &Ring::rung, [this] { settle_.reset(); });
   }
   static void ring(tensor::cuda::Stream, int status, void* data) {
@@ -89,6 +90,7 @@ class Ring {
   }
 
   std::optional<Settle> settle_;  // JavaScript thread; empty once its environment has ended
+  std::shared_ptr<void> memory_;  // let go by whichever thread comes last
   int status_ = 0;                // written before it rings
   std::shared_ptr<Bell> bell_;
 };
