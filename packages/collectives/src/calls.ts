@@ -34,7 +34,10 @@ import { type Call, isMessage, isOperation, Progress, type Starter, type Steps }
 import { Work } from './work.ts';
 
 /** A call of several operations, whatever its value. */
-type Waiting = Pick<Progress<never>, 'isStarted' | 'isAllStarted' | 'hasEnded' | 'start' | 'urge' | 'wait'>;
+type Waiting = Pick<
+  Progress<never>,
+  'isStarted' | 'isAllStarted' | 'hasEnded' | 'start' | 'urge' | 'wait' | 'fence'
+>;
 
 export class Calls implements Checked {
   readonly name: string;
@@ -173,7 +176,7 @@ export class Calls implements Checked {
     if (isOperation(call)) return this.#runOne(call, name) as T;
     const [operation] = call.operations;
     if (operation === undefined || call.operations.length > 1 || 'more' in call) {
-      return this.#launch(name, call).fence();
+      return this.#launchSteps(name, call, true).fence();
     }
     return call.finish([this.#runOne(operation, name)]);
   }
@@ -210,14 +213,15 @@ export class Calls implements Checked {
   #launch<T>(name: string, call: Call<T>): Work<T> {
     if (!isOperation(call)) return this.#launchSteps(name, call);
     if (this.#queue.length > 0 && !isMessage(call.verb)) {
-      return this.#launchSteps(name, { operations: [call], finish: ([source]) => source as T });
+      return this.#launchSteps(name, { operations: [call], finish: () => undefined as T, isFenceable: true });
     }
     return new Work(name, call.seq, this, (finish) =>
       this.#begin(call, name, finish as (error?: CollectiveError, source?: number) => void),
     );
   }
 
-  #launchSteps<T>(name: string, steps: Steps<T>): Work<T> {
+  /** `isSync`: its fence is to wait until it has ended, also on a device. */
+  #launchSteps<T>(name: string, steps: Steps<T>, isSync = false): Work<T> {
     // What is started later has no caller on the stack.
     const site = 'more' in steps || this.#queue.length > 0 ? callSite() : null;
     const starter: Starter = {
@@ -237,9 +241,12 @@ export class Calls implements Checked {
         this.#queue.push(progress);
         this.#pump();
       }
-      return this.supports.sync
-        ? { wait: () => this.#waitFor(progress), urge: () => this.#urge(progress) }
-        : null;
+      if (!this.supports.sync) return null;
+      return {
+        wait: () => this.#waitFor(progress),
+        urge: () => this.#urge(progress),
+        ...(!isSync && { fence: () => this.#fence(progress) }),
+      };
     });
   }
 
@@ -263,6 +270,11 @@ export class Calls implements Checked {
 
   #waitFor(progress: Waiting): void {
     while (!progress.hasEnded) (progress.isStarted ? progress : this.#queue[0])?.wait();
+  }
+
+  #fence(progress: Waiting): void {
+    while (!progress.isStarted && !progress.hasEnded) this.#queue[0]?.wait();
+    if (!progress.fence()) this.#waitFor(progress);
   }
 
   /** It needs those in the queue before it to go on, too. */

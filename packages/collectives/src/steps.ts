@@ -11,6 +11,8 @@ export interface LastStep<T> {
   readonly operations: readonly Operation[];
   /** Runs when all have ended well; gives the value of the call. A CollectiveError that it throws fails the call. */
   readonly finish: (sources: Sources) => T;
+  /** `finish` leaves the results of collectives as they are and gives no value, so a fence of the operations is one of the call. */
+  readonly isFenceable?: boolean;
 }
 export interface EarlierStep<T> {
   readonly operations: readonly Operation[];
@@ -118,6 +120,18 @@ export class Progress<T> {
   /** Blocks until one more operation of the current step has ended. */
   wait(): void {
     this.#running.find((running) => running !== null)?.wait();
+  }
+
+  /**
+   * Fences all that is left, if nothing is to come after it, and returns true. False if there is more to wait for: it takes wait() then.
+   */
+  fence(): boolean {
+    const canFence = 'finish' in this.#steps && this.#steps.isFenceable === true;
+    if (!canFence || this.#running.some((running) => running !== null && running.fence === undefined))
+      return false;
+    // A fence may end others than its own.
+    for (const index of this.#running.keys()) this.#running[index]?.fence?.();
+    return this.#error === undefined; // which the call has only when all have ended
   }
 
   #goOn(): void {

@@ -51,8 +51,8 @@ export class Work<T = void> implements PromiseLike<T> {
   }
 
   /**
-   * Blocks this thread until the call has ended, and returns its value; throws its error. Of one operation on a device,
-   * the stream of its memory waits instead: what is started there next sees the result, and this thread goes on.
+   * Blocks this thread until the call has ended, and returns its value; throws its error. Of operations on a device,
+   * the streams of their memory wait instead: what is started there next sees the results, and this thread goes on.
    * ERR_COLL_UNSUPPORTED if the backend may not block.
    */
   fence(): T {

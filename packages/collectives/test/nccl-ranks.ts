@@ -1,6 +1,13 @@
 // What the ranks of nccl.test.ts run, each in a process of its own.
 import { PrefixStore, TcpStore } from '@ringwise/store';
-import { bufferSymbol, type CollectiveError, type Group, init, registerBackend } from '../src/index.ts';
+import {
+  bufferSymbol,
+  type CollectiveError,
+  type Group,
+  init,
+  registerBackend,
+  type Work,
+} from '../src/index.ts';
 import { loadNative, type NativeMemory } from '../src/native.ts';
 import {
   batches,
@@ -47,6 +54,39 @@ export async function bothKinds(rank: number): Promise<unknown> {
   await group.close();
   const { message } = refused as CollectiveError;
   return { backend, device: floats(device), host: [...host], wasDone, message };
+}
+
+/** Fences of lists: on a device, with memory of the host in it, behind calls that are not all started, and of the Sync verb. */
+export async function fencedLists(rank: number): Promise<unknown> {
+  useDevice();
+  const group = await init({ backend: 'auto' });
+  const far = [5, 20_000].map((count) => onDevice(new Float32Array(count).fill(rank + 1), rank % 2));
+  const near = new Float32Array(30_000).fill(rank + 1);
+  await group.allReduce(far.map(carrying)); // 3
+  const word = new Uint8Array(1);
+  const begun = async (call: () => Work) => {
+    if (rank > 0) await group.recv(word, 0);
+    const work = call();
+    work.fence();
+    const wasDone = work.done;
+    if (rank === 0) await group.send(word, 1);
+    await work;
+    return wasDone;
+  };
+  const wasDone = [await begun(() => group.allReduce(far.map(carrying), { op: 'avg' }))]; // 3
+  const early = group.broadcastObject(rank === 0 ? 'first' : undefined);
+  const late = group.allReduce(far.map(carrying)); // 6
+  late.fence();
+  wasDone.push(late.done);
+  const mixed = group.allReduce([...far.map(carrying), near]); // 12, 3
+  mixed.fence();
+  wasDone.push(mixed.done);
+  group.allReduceSync(far.map(carrying), { op: 'max' });
+  const sums = far.map((memory) => [...new Set(floats(memory))]);
+  const said = await early;
+  await Promise.all([late, mixed]);
+  await group.close();
+  return { wasDone, sums: [...sums, [...new Set(near)]], said };
 }
 
 /** Many buffers in one call, and what NCCL and the host group have been called for them. */

@@ -82,6 +82,15 @@ describe.skipIf(missing)(`nccl${missing && ` (skipped: ${missing})`}`, () => {
     }
   });
 
+  it('a fence of many buffers on a device leaves the host alone, and waits for those of the host', async () => {
+    for (const [rank, one] of values(await withRanks(2, module, 'fencedLists')).entries()) {
+      const { wasDone, ...rest } = one as { readonly wasDone: boolean[] };
+      expect(rest).toEqual({ sums: [[12], [12], [3]], said: 'first' });
+      if (rank === 0) expect(wasDone[0]).toBe(false); // the other has not begun
+      expect(wasDone[2]).toBe(true);
+    }
+  });
+
   it.skipIf(isTestGpu)(
     'takes many buffers on a device to NCCL as one, and compares them as one',
     async () => {

@@ -54,5 +54,5 @@ export function bundled(
     const packing = packingOf(indexes.map((index) => parts[index] as BufferView));
     return calls.accept(operationOf(views, calls.seq, packing));
   });
-  return { operations, finish: () => results.forEach(unpack) };
+  return { operations, finish: () => results.forEach(unpack), isFenceable: results.length === 0 };
 }
