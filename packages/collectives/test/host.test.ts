@@ -1,4 +1,4 @@
-import { Pool, values, withRanks } from '@ringwise/testing';
+import { Pools, values, withRanks } from '@ringwise/testing';
 import { afterAll, describe, expect, it } from 'vitest';
 import { backendContract } from '../src/testing.ts';
 import { hostRanks } from './pool.ts';
@@ -9,16 +9,11 @@ for (const [name, areApart] of [
   ['host', false],
   ['host, over TCP only', true],
 ] as const) {
-  const pools = new Map<number, Promise<Pool>>();
+  const pools = new Pools(hostRanks(areApart));
   backendContract({ describe, it, expect }, name, {
-    run: async (size, scenario, args) => {
-      if (!pools.has(size)) pools.set(size, Pool.start(size, hostRanks(areApart)));
-      return (await pools.get(size)!).run(scenario, args);
-    },
+    run: pools.run,
   });
-  afterAll(async () => {
-    for (const pool of pools.values()) await (await pool).end();
-  });
+  afterAll(pools.end);
 }
 
 describe('a process with a group on the host backend', () => {

@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { Pool, type PoolStarter } from '@ringwise/testing';
+import { type PoolStarter, Pools } from '@ringwise/testing';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { kindsOfMpi } from '../src/backends/mpi.ts';
 import { backendContract } from '../src/testing.ts';
@@ -54,16 +54,11 @@ for (const [name, kind, command, flags] of launchers) {
     };
   };
   describe.skipIf(!isThere)(`${name}${isThere ? '' : ' (skipped: not installed)'}`, () => {
-    const pools = new Map<number, Promise<Pool>>();
+    const pools = new Pools(ranks);
     backendContract({ describe, it, expect }, `mpi (${name})`, {
-      run: async (size, scenario, args) => {
-        if (!pools.has(size)) pools.set(size, Pool.start(size, ranks));
-        return (await pools.get(size)!).run(scenario, args);
-      },
+      run: pools.run,
     });
-    afterAll(async () => {
-      for (const pool of pools.values()) await (await pool).end();
-    }, 120_000); // MPI ends when all ranks do
+    afterAll(pools.end, 120_000); // MPI ends when all ranks do
   });
 }
 

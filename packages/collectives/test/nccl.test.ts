@@ -1,6 +1,6 @@
 // The nccl backend on a device and a libnccl that are software (native/test/software_gpu), where these have been built; or on
 // a GPU that all ranks share.
-import { isTestGpu, Pool, type PoolStarter, startRanks, values, withRanks } from '@ringwise/testing';
+import { isTestGpu, type PoolStarter, Pools, startRanks, values, withRanks } from '@ringwise/testing';
 import { afterAll, describe, expect, it } from 'vitest';
 import { loadNative } from '../src/native.ts';
 import { mismatchKinds } from '../src/testing/failures.ts';
@@ -55,18 +55,13 @@ describe.skipIf(missing)(`nccl${missing && ` (skipped: ${missing})`}`, () => {
     ['nccl, compared ahead', true, sizesAhead, always],
     ['nccl', false, sizesBeside, [...always, unlessAhead]],
   ] as const) {
-    const pools = new Map<number, Promise<Pool>>();
+    const pools = new Pools(ranks(checksAhead));
     backendContract({ describe, it, expect }, name, {
       sizes,
       skip,
-      run: async (size, scenario, args) => {
-        if (!pools.has(size)) pools.set(size, Pool.start(size, ranks(checksAhead)));
-        return (await pools.get(size)!).run(scenario, args);
-      },
+      run: pools.run,
     });
-    afterAll(async () => {
-      for (const pool of pools.values()) await (await pool).end();
-    });
+    afterAll(pools.end);
   }
 
   it('takes memory of host and device in one group, and a fence leaves the host alone', async () => {

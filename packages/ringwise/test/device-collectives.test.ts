@@ -4,8 +4,8 @@ import { backendContract } from '@ringwise/collectives/testing';
 import {
   hasTestDevice,
   isTestGpu,
-  Pool,
   type PoolStarter,
+  Pools,
   startRanks,
   values,
   withRanks,
@@ -38,18 +38,13 @@ describe.skipIf(!hasTestDevice)('collectives on memory of a device', () => {
     ['host, on memory of a device', 'host', manySizes, [onHostOnly, recordedLate]],
     ['one rank, on memory of a device', 'auto', [1], [onHostOnly]],
   ] as const) {
-    const pools = new Map<number, Promise<Pool>>();
+    const pools = new Pools(serving(backend));
     backendContract({ describe, it, expect }, name, {
       sizes,
       skip,
-      run: async (size, scenario, args) => {
-        if (!pools.has(size)) pools.set(size, Pool.start(size, serving(backend)));
-        return (await pools.get(size)!).run(scenario, args);
-      },
+      run: pools.run,
     });
-    afterAll(async () => {
-      for (const pool of pools.values()) await (await pool).end();
-    });
+    afterAll(pools.end);
   }
 
   it.each(manySizes.slice(0, 3))(

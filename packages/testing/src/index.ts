@@ -9,6 +9,6 @@ export {
   toNumbers,
 } from './exact.ts';
 export { canMakeNamespaces, type Host, type Hosts, makeHosts, type StartOptions } from './namespaces.ts';
-export { Pool, type PoolStarter, serveCommands } from './pool.ts';
+export { Pool, type PoolStarter, Pools, serveCommands } from './pool.ts';
 export { type RankError, type RankResult, values } from './results.ts';
 export { type RankOptions, type RunningRanks, startRanks, withRanks } from './start-ranks.ts';

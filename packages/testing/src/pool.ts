@@ -46,6 +46,25 @@ export class Pool {
   }
 }
 
+/** Pools of one kind, by the number of their ranks: each starts with its first command. */
+export class Pools {
+  readonly #start: PoolStarter;
+  readonly #pools = new Map<number, Promise<Pool>>();
+
+  constructor(start: PoolStarter) {
+    this.#start = start;
+  }
+
+  readonly run = async <Answer>(size: number, ...command: unknown[]): Promise<Answer[]> => {
+    if (!this.#pools.has(size)) this.#pools.set(size, Pool.start(size, this.#start));
+    return (await this.#pools.get(size)!).run(...command);
+  };
+
+  readonly end = async (): Promise<void> => {
+    for (const pool of this.#pools.values()) await (await pool).end();
+  };
+}
+
 /** The other side of a Pool, in each of its processes: answers commands until the pool ends. */
 export async function serveCommands<Command extends unknown[]>(
   rank: number,

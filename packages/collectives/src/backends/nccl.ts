@@ -71,6 +71,7 @@ class Nccl implements Backend {
   readonly #checksAhead = process.env.RINGWISE_NCCL_CHECK === '1';
   readonly #agreement: Agreement;
   #native: NativeNcclGroup | null = null;
+  #submit: NativeNcclGroup['start'] | null = null;
   #device = -1;
   /** The host group's part in connecting: whoever blocks this thread has to see to it first. */
   #opening: Running | null = null;
@@ -233,6 +234,7 @@ class Nccl implements Backend {
       lane.onEnd,
     );
     this.#native = native;
+    this.#submit = native.start.bind(native);
     this.#device = device;
     for (const registered of this.#registered) this.#register(native, registered);
     const id = allocHost(128, 'uint8');
@@ -248,7 +250,7 @@ class Nccl implements Backend {
 
   #startNative(operation: Operation, settle: Settle) {
     const native = this.#native!;
-    const id = this.#lane.hand(operation, native.start.bind(native), this.#telling(settle));
+    const id = this.#lane.hand(operation, this.#submit!, this.#telling(settle));
     return {
       wait: () => native.wait(id),
       fence: () => native.fence!(id),

@@ -39,8 +39,8 @@ export class Comparison implements Running {
   readonly #call: Call;
   readonly #text: Uint8Array;
   readonly #decide: Decide;
-  /** On the host group, of the current step; null once it has ended: to wait for what has would be for ever. */
-  #running: (Running | null)[] = [];
+  /** On the host group, what is left of the current step: to wait for what has ended would be for ever. */
+  #running = new Map<number, Running | null>();
   #hasEnded = false;
 
   constructor(context: BackendContext, host: Backend, verdict: Verdict, call: Call, decide: Decide) {
@@ -62,11 +62,11 @@ export class Comparison implements Running {
   }
 
   readonly wait = (): void => {
-    while (!this.#hasEnded) this.#running.find((running) => running !== null)?.wait();
+    while (!this.#hasEnded) [...this.#running.values()].find((running) => running !== null)?.wait();
   };
 
   readonly urge = (): void => {
-    for (const running of this.#running) running?.urge?.();
+    for (const running of this.#running.values()) running?.urge?.();
   };
 
   /** Rank 0 and the first rank that has called something else: the same two on all ranks. */
@@ -109,23 +109,20 @@ export class Comparison implements Running {
 
   #onHost(operations: readonly Operation[], then: () => void): void {
     const { verb, seq } = this.#call;
-    let left = operations.length;
     let first: CollectiveError | undefined;
-    const running: (Running | null)[] = operations.map(() => null);
-    const ended = operations.map(() => false);
+    const running = new Map<number, Running | null>(operations.map((_, at) => [at, null]));
     this.#running = running;
     for (const [at, operation] of operations.entries()) {
       const started = this.#host.start(operation, (error) => {
         first ??= error;
-        ended[at] = true;
-        running[at] = null;
-        if (--left > 0) return;
+        running.delete(at);
+        if (running.size > 0) return;
         if (first === undefined) return then();
         // A rank that was told first may have left since.
         const { code, what, peers, next } = this.#verdict.failure ?? first;
         this.#end({ code, what, peers, verb, seq, ...(next !== undefined && { next }) });
       });
-      if (!ended[at]) running[at] = started;
+      if (running.has(at)) running.set(at, started);
     }
   }
 
