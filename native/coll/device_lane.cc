@@ -6,29 +6,11 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "base/cuda_context.h"
 
 namespace ringwise::coll {
 
 using namespace cuda;
-
-namespace {
-
-/// Makes a context the thread's own for a while. Others on this thread rely on theirs.
-class Entered {
- public:
-  explicit Entered(Context context) {
-    check(driver().cuCtxGetCurrent(&before_), "cuCtxGetCurrent");
-    check(driver().cuCtxSetCurrent(context), "cuCtxSetCurrent");
-  }
-  ~Entered() { driver().cuCtxSetCurrent(before_); }
-  Entered(const Entered&) = delete;
-  Entered& operator=(const Entered&) = delete;
-
- private:
-  Context before_ = nullptr;
-};
-
-}  // namespace
 
 DeviceLane::DeviceLane(int device, void* data, size_t bytes, size_t slots) : DeviceLane() {
   const Driver& d = driver();

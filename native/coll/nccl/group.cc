@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/cuda_context.h"
 #include "coll/nccl/transfer.h"
 
 namespace ringwise::nccl {
@@ -19,25 +20,18 @@ constexpr auto kPause = std::chrono::microseconds(50);  // of a thread that wait
 
 }  // namespace
 
-NcclGroup::Entered::Entered(const NcclGroup& group) {
-  driver().cuCtxGetCurrent(&before_);
-  if (before_ != group.context_) cuda::check(driver().cuCtxSetCurrent(group.context_), "cuCtxSetCurrent");
-  is_other_ = before_ != group.context_;
-}
-
-NcclGroup::Entered::~Entered() {
-  if (is_other_) driver().cuCtxSetCurrent(before_);
-}
+NcclGroup::NcclGroup(int rank, int size, std::function<std::shared_ptr<const Failure>()> cause, std::function<void()> notify)
+    : rank_(rank), size_(size), cause_(std::move(cause)), notify_(std::move(notify)) {}
 
 NcclGroup::NcclGroup(int rank, int size, int device, std::function<std::shared_ptr<const Failure>()> cause, std::function<void()> notify)
-    : rank_(rank), size_(size), cause_(std::move(cause)), notify_(std::move(notify)) {
+    : NcclGroup(rank, size, std::move(cause), std::move(notify)) {
   const cuda::Driver& d = driver();
   if (!d.reason.empty()) throw system(d.reason);
   if (!library().reason.empty()) throw system(library().reason);
   int handle = 0;
   cuda::check(d.cuDeviceGet(&handle, device), "cuDeviceGet");
   cuda::check(d.cuDevicePrimaryCtxRetain(&context_, handle), "cuDevicePrimaryCtxRetain");
-  const Entered entered(*this);
+  const cuda::Entered entered(context_);
   cuda::check(d.cuStreamCreate(&stream_, cuda::kStreamNonBlocking), "cuStreamCreate");
   cuda::check(d.cuStreamCreate(&recorded_, cuda::kStreamNonBlocking), "cuStreamCreate");
   lane_ = std::thread([this] { lane_main(); });
@@ -50,7 +44,15 @@ NcclGroup::~NcclGroup() {
   }
   wake_lane_.notify_one();
   if (lane_.joinable()) lane_.join();
-  const Entered entered(*this);
+  if (context_ == nullptr) return;
+  try {
+    const cuda::Entered entered(context_);
+    free_all();
+  } catch (const std::exception&) {  // the driver has gone, and all of it with the driver
+  }
+}
+
+void NcclGroup::free_all() {
   if (comm_ != nullptr) let_go(comm_, library().ncclCommAbort, ends_of_running());
   for (const auto* recorded : {&held_, &open_}) {
     for (const Recorded& each : *recorded) spare_.push_back(each.done);
@@ -61,8 +63,9 @@ NcclGroup::~NcclGroup() {
   for (const cuda::Event event : spare_) {
     if (event != nullptr) driver().cuEventDestroy_v2(event);
   }
-  driver().cuStreamDestroy_v2(stream_);
-  driver().cuStreamDestroy_v2(recorded_);
+  for (const cuda::Stream stream : {stream_, recorded_}) {
+    if (stream != nullptr) driver().cuStreamDestroy_v2(stream);
+  }
 }
 
 UniqueId NcclGroup::make_id() {
@@ -88,7 +91,7 @@ uint64_t NcclGroup::connect(const UniqueId& id, int64_t timeout_ns) {
 }
 
 uint64_t NcclGroup::start(coll::Op op, cuda::Stream caller) {
-  const Entered entered(*this);
+  const cuda::Entered entered(context_);
   uint64_t id;
   bool has_news;
   {
@@ -120,7 +123,7 @@ void NcclGroup::hold() {
 }
 
 void NcclGroup::release() {
-  const Entered entered(*this);
+  const cuda::Entered entered(context_);
   {
     Lock lock(mutex_);
     holding_ = 0;
@@ -161,14 +164,14 @@ Ended NcclGroup::run(coll::Op op, cuda::Stream caller) {
 }
 
 bool NcclGroup::is_taken(uint64_t id) {
-  const Entered entered(*this);
+  const cuda::Entered entered(context_);
   const std::lock_guard lock(mutex_);
   poll();
   return has_ended(id) || is_launched(id);
 }
 
 void NcclGroup::fence(uint64_t id) {
-  const Entered entered(*this);
+  const cuda::Entered entered(context_);
   Lock lock(mutex_);
   wait_until(lock, [this, id] { return has_ended(id) || (!failure_ && is_launched(id)); });
   for (const Entry& entry : running_) {
@@ -177,7 +180,7 @@ void NcclGroup::fence(uint64_t id) {
 }
 
 void NcclGroup::wait(uint64_t id) {
-  const Entered entered(*this);
+  const cuda::Entered entered(context_);
   Lock lock(mutex_);
   wait_until(lock, [this, id] { return has_ended(id); });
 }

@@ -117,20 +117,10 @@ class NcclGroup {
     cuda::Stream caller;
     cuda::Event done;
   };
-  /// The context that a thread works in, put back at the end: the thread has other work on other devices.
-  class Entered {
-   public:
-    explicit Entered(const NcclGroup& group);
-    ~Entered();
-    Entered(const Entered&) = delete;
-
-   private:
-    cuda::Context before_ = nullptr;
-    bool is_other_ = false;
-  };
-
   using Lock = std::unique_lock<std::mutex>;
 
+  // What the other one has got so far is given back when it throws.
+  NcclGroup(int rank, int size, std::function<std::shared_ptr<const coll::Failure>()> cause, std::function<void()> notify);
   void lane_main();
   void make_communicator(Lock& lock);
   bool poll();
@@ -144,6 +134,7 @@ class NcclGroup {
   bool leave(Lock& lock);
   void finalize(Comm comm);
   void let_go(Comm comm, int (*by)(Comm), const std::vector<cuda::Event>& pending);
+  void free_all();
   std::vector<cuda::Event> ends_of_running() const;
   void record_held(Lock& lock);
   void give_recorded();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/cuda_context.h"
 #include "coll/nccl/group.h"
 #include "coll/nccl/transfer.h"
 
@@ -32,7 +33,7 @@ cuda::Event make_event() {
 }  // namespace
 
 uint64_t NcclGroup::record(coll::Op op, cuda::Stream caller) {
-  const Entered entered(*this);
+  const cuda::Entered entered(context_);
   Lock lock(mutex_);
   op.id = next_id_++;
   op.deadline_ns = now_ns() + op.timeout_ns + kGrace;
@@ -91,7 +92,7 @@ void NcclGroup::give_recorded() {
 }
 
 void NcclGroup::join(uint64_t id) {
-  const Entered entered(*this);
+  const cuda::Entered entered(context_);
   const std::lock_guard lock(mutex_);
   const auto found = std::find_if(open_.begin(), open_.end(), [id](const Recorded& each) { return each.op.id == id; });
   if (found == open_.end()) return;
@@ -104,7 +105,7 @@ void NcclGroup::join(uint64_t id) {
 }
 
 void NcclGroup::forget(uint64_t id) {
-  const Entered entered(*this);
+  const cuda::Entered entered(context_);
   const std::lock_guard lock(mutex_);
   if (const cuda::Event done = drop_recorded(id)) {
     driver().cuEventDestroy_v2(done);
@@ -122,7 +123,7 @@ cuda::Event NcclGroup::drop_recorded(uint64_t id) {
 }
 
 std::shared_ptr<const coll::Failure> NcclGroup::begin_run(cuda::Stream stream) {
-  const Entered entered(*this);
+  const cuda::Entered entered(context_);
   Lock lock(mutex_);
   wait_until(lock, [this] { return failure_ || (is_connected_ && !suspicion_ && queue_.empty()); });
   if (!failure_ && !running_.empty()) {
@@ -132,7 +133,7 @@ std::shared_ptr<const coll::Failure> NcclGroup::begin_run(cuda::Stream stream) {
 }
 
 uint64_t NcclGroup::end_run(coll::Op op, cuda::Stream stream) {
-  const Entered entered(*this);
+  const cuda::Entered entered(context_);
   uint64_t id;
   {
     const std::lock_guard lock(mutex_);
