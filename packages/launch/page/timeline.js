@@ -105,8 +105,8 @@ function drawRow(pen, colors, { rank, spans }, { fromMs, toMs }, top, toX, width
       const endMs = startMs + timing.backwardMs;
       bar(colors.backward, startMs, timing.backwardMs, top + 2, barHeight);
       bar(colors.wait, endMs, timing.exposedMs, top + 2, barHeight);
-      for (const [launchedMs, lastedMs] of timing.buckets) {
-        bar(colors.bucket, startMs + launchedMs, lastedMs, top + 3 + barHeight, bucketHeight);
+      for (const [beganMs, lastedMs] of timing.buckets) {
+        bar(colors.bucket, startMs + beganMs, lastedMs, top + 3 + barHeight, bucketHeight);
       }
       hasTiming = true;
       waitedMs += Math.max(0, Math.min(endMs + timing.exposedMs, toMs) - Math.max(endMs, fromMs));

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
+import { get } from 'node:http';
 import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -82,6 +83,32 @@ describe('reportMetrics', () => {
     const { exitCode } = await finished(['run', '--metrics', metrics, '--no-python', 'sh', file]);
     expect(exitCode).toBe(0);
     expect(linesOf(metrics)).toMatchObject([{ rank: 0, step: 3, loss: 0.5 }]);
+  });
+
+  it('places a bucket where it began, or where it was launched if that is not known', async () => {
+    const file = program(
+      'buckets.mjs',
+      `const buckets = [
+         { launchedMs: 1, startedMs: 3, communicationMs: 2 },
+         { launchedMs: 4, startedMs: null, communicationMs: 5 },
+         { launchedMs: 6, communicationMs: 7 },
+       ];
+       reportMetrics({ loss: 1, ddp: { backwardMs: 7, exposedMs: 6, buckets } });
+       setInterval(() => {}, 1000);`,
+    );
+    const { out } = ringwise(['run', '--ui', file]);
+    await until('the address', () => /live page at http\S+\n/.test(out.stderr));
+    let events = '';
+    const reader = get(`${/live page at (http\S+)/.exec(out.stderr)![1]}events`, (response) => {
+      response.setEncoding('utf8').on('data', (text: string) => {
+        events += text;
+      });
+      response.on('error', () => {});
+    });
+    const buckets = /"buckets":(\[\[.*?\]\])/;
+    await until('the step', () => buckets.test(events));
+    reader.destroy();
+    expect(buckets.exec(events)![1]).toBe('[[3,2],[4,5],[6,7]]');
   });
 
   it('never blocks the program when its launcher does not read', async () => {

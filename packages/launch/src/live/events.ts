@@ -16,7 +16,7 @@ export interface SentTiming {
   readonly agoMs: number;
   readonly backwardMs: number;
   readonly exposedMs: number;
-  /** Launched so long after the first gradient, and ran so long. */
+  /** Began so long after the first gradient, and ran so long. */
   readonly buckets: readonly (readonly [number, number])[];
 }
 

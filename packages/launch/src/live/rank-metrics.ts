@@ -83,6 +83,9 @@ function timingOf({ beganMs, backwardMs, exposedMs, buckets = [] }: StepTiming):
   const agoMs = beganMs === undefined ? backwardMs + exposedMs : performance.now() - beganMs;
   const sent = buckets
     .slice(0, maxBuckets)
-    .map(({ launchedMs, communicationMs }) => [launchedMs, communicationMs ?? 0] as const);
+    .map(
+      ({ launchedMs, startedMs, communicationMs }) =>
+        [startedMs ?? launchedMs, communicationMs ?? 0] as const,
+    );
   return { agoMs, backwardMs, exposedMs, buckets: sent };
 }

@@ -1,6 +1,14 @@
 // What a rank's program says about its training. The launcher's part of the rank (rank-metrics.ts) leaves a function under
 // a shared symbol; so a program may use another copy of this package than the command that started it.
 
+interface BucketTiming {
+  /** So long after the first gradient. */
+  readonly launchedMs: number;
+  /** When it was under way, which may be later than its launch. Null or left out where that is not known. */
+  readonly startedMs?: number | null;
+  readonly communicationMs: number | null;
+}
+
 /** What `ddp` takes: the statistics of one step, as model.statistics() of @ringwise/ddp gives them. */
 export interface StepTiming {
   /** From the first gradient to the end of backward. */
@@ -9,8 +17,7 @@ export interface StepTiming {
   readonly exposedMs: number;
   /** When the first gradient was ready, on the clock of performance.now(). Without it the step ends with the report. */
   readonly beganMs?: number;
-  /** Each launched so long after the first gradient. */
-  readonly buckets?: readonly { readonly launchedMs: number; readonly communicationMs: number | null }[];
+  readonly buckets?: readonly BucketTiming[];
 }
 
 /** Any other names are curves of their own: `accuracy`, `lr`, and so on. */
