@@ -190,6 +190,8 @@ export interface Run {
 
 /** What a backend does whose operations can be part of recorded steps. */
 export interface Recorded {
+  /** Why an operation on a step's own memory cannot be part of it all the same; null where it can. Left out where all can. */
+  readonly refuses?: (operation: Operation) => string | null;
   /** Makes an operation part of step `step`, on the stream of its memory. It is compared between the ranks, and not carried out. */
   readonly add: (operation: Operation, step: number, settle: Settle) => RecordedOperation;
   /**
@@ -229,7 +231,7 @@ export interface Backend {
    * no difference.
    */
   readonly register?: (buffer: BufferView) => () => void;
-  /** Left out where operations happen on the host, of which recorded steps know nothing. */
+  /** Left out where operations happen on the host: what a recorded step contains happens on its device alone. */
   readonly recorded?: Recorded;
   /** The host backend's native group, for backends on top of it. */
   readonly native?: object;

@@ -70,8 +70,10 @@ export class RecordedSteps {
     if (recorded === undefined) return notRecordable(verb, `the ${name} backend takes no part in that`);
     if (isMessage(verb)) return notRecordable(verb, 'messages go through the host');
     const view = memoryOf(operation);
-    if (view?.handle?.stream === now.stream) return null;
-    return notRecordable(verb, view === null ? 'it has no memory' : `its memory is ${placeOf(view)}`);
+    if (view === null) return notRecordable(verb, 'it has no memory');
+    if (view.handle?.stream !== now.stream) return notRecordable(verb, `its memory is ${placeOf(view)}`);
+    const why = recorded.refuses?.(operation) ?? null;
+    return why === null ? null : notRecordable(verb, why);
   }
 
   /** Makes an operation part of the step that is being recorded. */

@@ -235,6 +235,40 @@ export async function lists(rank: number) {
   return { counts, seen };
 }
 
+/** One rank, of which a step needs nothing: what each run leaves, what it was, and why the rest is refused. */
+export async function single(rank: number) {
+  const [group, device] = await begin(rank, 'auto');
+  const step = compile(
+    (x: Tensor) => {
+      const made = x.mul(2);
+      group.allReduceSync([shared(x), shared(made)], { op: 'avg' });
+      group.broadcast(shared(made)).fence();
+      return made.add(1);
+    },
+    { device, warmUps: 1 },
+  );
+  const seen: number[] = [];
+  for (let i = 1; i <= 4; i++) {
+    scope(() => seen.push(...(step(ones([2], { device }).mul(i)).dataSync() as Float32Array)));
+  }
+  const runs = group.flightRecord().filter(({ verb }) => verb === 'recordedStep');
+  const copying = compile(
+    () => {
+      const [part, whole] = [ones([2], { device }), zeros([2], { device })];
+      group.allGather(shared(part), shared(whole)).fence();
+    },
+    { device, warmUps: 1 },
+  );
+  copying();
+  const text = await told(group, copying);
+  return {
+    backend: group.backend,
+    seen,
+    runs: runs.map(({ state, algorithm }) => `${state}: ${algorithm}`),
+    text,
+  };
+}
+
 /** What a rank is told, as text. */
 async function told(group: Group, run: () => unknown): Promise<string> {
   try {

@@ -55,6 +55,20 @@ describe.skipIf(!hasTestDevice)(
       for (const one of await run(2, 'lists')) expect(one).toEqual({ counts: [1, 1], seen });
     });
 
+    it('of one rank, what leaves its memory alone is part of a step, and what copies is refused', async () => {
+      const run = 'done: recorded step 0: 2 allReduce, 1 broadcast';
+      expect(values(await withRanks(1, module, 'single'))).toEqual([
+        {
+          backend: 'solo',
+          seen: [3, 3, 5, 5, 7, 7, 9, 9],
+          runs: [run, run, run],
+          text: expect.stringMatching(
+            /^ERR_COLL_UNSUPPORTED allGather: .* recorded: a single rank copies it by way of the host; expected/,
+          ),
+        },
+      ]);
+    });
+
     it.each([
       [
         'longer',

@@ -1,8 +1,9 @@
 // The group of one rank: every verb copies or does nothing. A script written for many ranks runs on it unchanged,
 // except that there is nobody to exchange messages with. What lies on a CUDA device stays there where nothing changes, and
-// is copied through host memory otherwise, as the host backend does it; so init() asks no driver.
+// is copied through host memory otherwise, as the host backend does it; so init() asks no driver. Of a recorded step the
+// first are part without leaving anything in it.
 import { allVerbs } from '../all-verbs.ts';
-import type { Backend, Operation, Running, Settle } from '../backend.ts';
+import type { Backend, Operation, Recorded, Running, Settle } from '../backend.ts';
 import { allocHost } from '../buffer.ts';
 import { isReducible } from '../reduce-ops.ts';
 import type { BackendFactory } from '../registry.ts';
@@ -25,6 +26,7 @@ export function solo(group = 'solo'): Backend {
     start,
     run,
     alloc: allocHost,
+    recorded,
     abort: () => {},
     close: async () => {},
   };
@@ -57,6 +59,12 @@ function start(operation: Operation, settle: Settle): Running {
 function run(operation: Operation): undefined {
   if (!isUnchanged(operation)) execute([operation]);
 }
+
+const recorded: Recorded = {
+  refuses: (operation) => (isUnchanged(operation) ? null : 'a single rank copies it by way of the host'),
+  add: (_operation, _step, settle) => ({ join: () => settle(), forget: () => settle() }),
+  run: (_run, settle) => () => settle(),
+};
 
 const isMoved = (operation: Operation): boolean => !isUnchanged(operation) && needsDevice(operation);
 
