@@ -1,18 +1,19 @@
 #!/usr/bin/env bash
 # Runs on the machine that the archive of pack.mjs was unpacked on; writes log files, results.json and results.md into the
 # folder RESULTS. Without names of parts all run. Each ends within its limit, so that `tensor timings`, `collectives`
-# and `captured` are calls of less than ten minutes.
-#   bash ringwise-gpu/tools/gpu/go.sh RESULTS [tensor] [collectives] [captured] [timings]
+# and `captured mixed` are calls of less than ten minutes.
+#   bash ringwise-gpu/tools/gpu/go.sh RESULTS [tensor] [collectives] [captured] [mixed] [timings]
 # tensor       the kernels against the CPU's, the tests of CUDA tensors, compute-sanitizer
 # collectives  the host backend and DDP with CUDA tensors; NCCL, all ranks on one GPU: the contract suite, killed ranks
 # captured     NCCL inside captured steps: DDP, verbs, ranks that record different steps, killed and late ranks
+# mixed        examples/mixed-nccl: PyTorch, where that is installed with CUDA, and Node in one NCCL communicator on one GPU
 # timings      ours, and the same workloads in PyTorch where it is installed
 # Without a GPU all this runs on the software device, and the timed workloads once, at small sizes and without figures.
 set -uo pipefail
-usage="usage: go.sh RESULTS [tensor] [collectives] [captured] [timings]"
+usage="usage: go.sh RESULTS [tensor] [collectives] [captured] [mixed] [timings]"
 results=$(mkdir -p "${1:?$usage}" && cd "$1" && pwd)
 shift
-[ $# -gt 0 ] || set -- tensor collectives captured timings
+[ $# -gt 0 ] || set -- tensor collectives captured mixed timings
 root=$(cd "$(dirname "$0")/../.." && pwd)
 export PATH=$root/bin:$PATH NO_COLOR=1 FORCE_COLOR=0
 cd "$root" || exit 1
@@ -35,11 +36,11 @@ within() {
   if [ "$left" -lt 1 ]; then echo "no time left for: $*"; return 124; fi
   timeout --kill-after=5 "$((most < left ? most : left))" "$@"
 }
-# within's limit, a name, a package, files of tests
+# within's limit, a name, a folder with tests, files of them
 tests() {
-  local most=$1 name=$2 package=$3
+  local most=$1 name=$2 folder=$3
   shift 3
-  (cd "packages/$package" && within "$most" node "$root/node_modules/vitest/vitest.mjs" run "$@" \
+  (cd "$folder" && within "$most" node "$root/node_modules/vitest/vitest.mjs" run "$@" \
     --testTimeout=120000 --reporter=verbose --reporter=json --outputFile.json="$results/tests-$name.json") 2>&1 | tee "$results/tests-$name.log" || status=1
 }
 
@@ -50,7 +51,7 @@ tensor() {
     [ -x "$program" ] || continue
     (echo "$program" && within 90 "$program") 2>&1 | tee -a "$results/cpp.log" || status=1
   done
-  tests 200 tensor tensor test/cuda test/cublas test/cudnn test/compile test/streams test/pinned test/handle test/safetensors-device
+  tests 200 tensor packages/tensor test/cuda test/cublas test/cudnn test/compile test/streams test/pinned test/handle test/safetensors-device
   # Steps outside of memory, races and missed barriers in our kernels: the vendor's tool, where CUDA is installed.
   : > "$results/sanitizer.log"
   local sanitizer tool program
@@ -68,13 +69,18 @@ tensor() {
 
 collectives() {
   begin collectives 560
-  tests 280 ddp ringwise test/device-ddp test/device-snapshot test/device-collectives
-  tests 560 nccl collectives test/nccl test/join-nccl
+  tests 280 ddp packages/ringwise test/device-ddp test/device-snapshot test/device-collectives
+  tests 560 nccl packages/collectives test/nccl test/join-nccl
 }
 
 captured() {
   begin captured 280
-  tests 280 captured ringwise test/device-captured
+  tests 280 captured packages/ringwise test/device-captured
+}
+
+mixed() {
+  begin mixed 150
+  tests 150 mixed examples test/mixed-nccl
 }
 
 timings() {
@@ -91,7 +97,7 @@ timings() {
 
 for part in "$@"; do
   case $part in
-    tensor | collectives | captured | timings) "$part" ;;
+    tensor | collectives | captured | mixed | timings) "$part" ;;
     *) echo "go.sh: there is no part '$part'. $usage" && exit 2 ;;
   esac
 done

@@ -1,5 +1,5 @@
 // Packs what a GPU machine without Node needs to run the device tests and timings: node, the built addons and packages, the
-// sources and tests of the packages that know devices, vitest and tsx with what they depend on.
+// sources and tests of the packages that know devices, the example with PyTorch, vitest and tsx with what they depend on.
 //   node tools/gpu/pack.mjs OUT.tar.xz      after `npm run build`; needs tar, xz and strip
 // There: tar xf OUT.tar.xz && bash ringwise-gpu/tools/gpu/go.sh RESULTS
 import { execFileSync } from 'node:child_process';
@@ -55,14 +55,23 @@ const cppTests = [
   'tensor_cuda_library_test',
   'tensor_cuda_shareable_test',
 ].map((name) => `native/build-tests/test/${name}`);
-const packages = ['collectives', 'ddp', 'ringwise', 'store', 'tensor', 'testing'].map(
+const packages = ['collectives', 'ddp', 'launch', 'ringwise', 'store', 'tensor', 'testing'].map(
   (name) => `packages/${name}`,
 );
+const example = [
+  'examples/mixed-nccl',
+  'examples/test/mixed-nccl*',
+  'examples/test/run.ts',
+  'examples/package.json',
+  'examples/tsconfig.json',
+  'examples/vitest.config.ts',
+];
 const software = ['libsoftware_cuda.so', 'device_memory.node'].map((name) => `native/build/Release/${name}`);
 const files = [
   ...run('git', [
     'ls-files',
     ...packages,
+    ...example,
     'tools',
     'native/npm',
     'vitest.base.ts',
@@ -74,6 +83,8 @@ const files = [
   'node_modules/vitest',
   'node_modules/tsx',
   ...store,
+  'node_modules/@ringwise',
+  'examples/node_modules/@ringwise',
   ...packages.flatMap((path) => [`${path}/node_modules/@ringwise`, `${path}/dist`]),
   ...['coll.node', 'tensor.node', 'libringwise.so'].map((name) => `native/npm/${platform}/${name}`),
   ...software,

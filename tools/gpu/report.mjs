@@ -11,7 +11,7 @@ const info = read('device.json');
 const ours = [...(read('ringwise.json') ?? []), ...(read('ringwise-ddp.json') ?? [])];
 const theirs = read('torch.json') ?? [];
 /** By group of test files; those that were ended left a log only. */
-const tests = ['tensor', 'ddp', 'nccl', 'captured'].flatMap((name) => {
+const tests = ['tensor', 'ddp', 'nccl', 'captured', 'mixed'].flatMap((name) => {
   if (!existsSync(join(folder, `tests-${name}.log`))) return [];
   const report = read(`tests-${name}.json`);
   if (report === null) return [{ name, failures: [`did not end: see tests-${name}.log`] }];
