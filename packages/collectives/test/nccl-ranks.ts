@@ -235,7 +235,7 @@ export async function disagreeAndLeave(rank: number): Promise<unknown> {
   await group.allReduce(carrying(memory()));
   const calls = [group.allReduce(carrying(memory()), { op: rank === 1 ? 'max' : 'sum' })];
   if (rank === 1) {
-    calls.push(group.allReduce(carrying(memory())));
+    calls.push(group.allReduce(carrying(memory())), group.allReduce(new Float32Array(8)));
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 3_000);
   }
   const errors = await Promise.allSettled(calls);

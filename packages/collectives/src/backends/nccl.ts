@@ -119,7 +119,7 @@ class Nccl implements Backend {
   readonly start = (operation: Operation, settle: Settle): Running | null => {
     if (this.#isOfHost(operation)) {
       this.#announce(); // in the order of the calls
-      return this.#host.start(operation, settle);
+      return this.#startOnHost(operation, settle);
     }
     const buffer = memoryOf(operation);
     if (buffer !== null) {
@@ -130,7 +130,7 @@ class Nccl implements Backend {
   };
 
   readonly run = (operation: Operation): number | undefined => {
-    if (this.#isOfHost(operation)) return this.#host.run(operation);
+    if (this.#isOfHost(operation)) return this.#runOnHost(operation);
     let failure: CollectiveError | undefined;
     let source: number | undefined;
     const running = this.start(operation, (error, from) => {
@@ -204,9 +204,23 @@ class Nccl implements Backend {
     return buffer === null ? this.#native === null : buffer.device.kind === 'cpu';
   }
 
+  #startOnHost(operation: Operation, settle: Settle): Running | null {
+    return this.#host.start(operation, (error, source) =>
+      settle(error && this.#agreement.knownCauseOf(error), source),
+    );
+  }
+
+  #runOnHost(operation: Operation): number | undefined {
+    try {
+      return this.#host.run(operation);
+    } catch (error) {
+      throw this.#agreement.causeOf(error as CollectiveError);
+    }
+  }
+
   /** Messages on a device are the host backend's, where it takes such memory. */
   #message(operation: Operation, settle: Settle): Running | null {
-    if (this.#host.supports.devices.includes('cuda')) return this.#host.start(operation, settle);
+    if (this.#host.supports.devices.includes('cuda')) return this.#startOnHost(operation, settle);
     const others = allVerbs.filter((verb) => verb !== 'send' && verb !== 'recv');
     throw this.#error(verbNotSupported(operation.verb, `${this.name} (on cuda memory)`, others));
   }

@@ -48,14 +48,19 @@ export class Agreement {
   }
 
   /**
-   * Why an operation has failed on the device. A rank that was told that ranks disagree may have left since, and that be noticed
-   * there before this thread has looked at what it had said.
+   * Why an operation has failed. A rank that was told that ranks disagree may have left since, and that be noticed where it is
+   * missed before this thread has looked at what it had said.
    */
   causeOf(error: CollectiveError): CollectiveError {
-    if (error.code !== 'ERR_COLL_PEER_LOST') return error;
-    this.decideAll(); // the host group has found who is lost, so nothing of it waits
+    // The host group has found who is lost, so nothing of it waits.
+    if (error.code === 'ERR_COLL_PEER_LOST') this.decideAll();
+    return this.knownCauseOf(error);
+  }
+
+  /** The same as far as this thread has looked, for those who are called while it does. */
+  knownCauseOf(error: CollectiveError): CollectiveError {
     const { failure } = this.#verdict;
-    if (failure === undefined) return error;
+    if (failure === undefined || error.code !== 'ERR_COLL_PEER_LOST') return error;
     const { verb, seq } = error;
     return new CollectiveError({ ...failure, verb, seq }, this.#context);
   }
