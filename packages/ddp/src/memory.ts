@@ -17,15 +17,14 @@ export function carrier(view: BufferView): BufferCarrier {
 }
 
 /**
- * Starts to give all ranks what `root` has. Host memory travels in one call. Of a device each travels alone, so that a fence
- * lets its stream wait and not this thread.
+ * Starts to give all ranks what `root` has: host memory in one call, and memory of a device in another, whose fence lets the
+ * stream wait and not this thread.
  */
 export function broadcasts(carriers: readonly BufferCarrier[], group: Group, root: number): Work[] {
   if (group.size === 1) return [];
   const near = carriers.filter((each) => asBuffer(each).host !== null);
   const far = carriers.filter((each) => !near.includes(each));
-  const works = far.map((each) => group.broadcast(each, { root }));
-  return near.length > 0 ? [group.broadcast(near, { root }), ...works] : works;
+  return [near, far].filter((list) => list.length > 0).map((list) => group.broadcast(list, { root }));
 }
 
 /** Copies between host memory of the same dtype and count. */

@@ -358,15 +358,37 @@ export async function trainCnn(rank: number, backend: string, counts: readonly n
   return stateOf(net);
 }
 
-/** What the software NCCL counts in this process: buffers that are registered, and how often NVLink could use one. */
+/** native/test/software_gpu/memory_addon.cc: what the software NCCL counts in this process. */
+interface Counters {
+  readonly registrations: () => [number, number];
+  readonly shareable: () => number;
+  /** Groups of calls. */
+  readonly batches: () => number;
+}
+const counters = (): Counters => createRequire(import.meta.url)(deviceMemoryAddon) as Counters;
+
+/** Buffers that are registered with the software NCCL, and how often NVLink could use one. */
 function counted(): { readonly registered: number; readonly shareable: number } {
   if (isTestGpu) return { registered: 0, shareable: 0 };
-  const load = createRequire(import.meta.url);
-  const addon = load(deviceMemoryAddon) as {
-    registrations: () => [number, number];
-    shareable: () => number;
-  };
-  return { registered: addon.registrations()[1], shareable: addon.shareable() };
+  const { registrations, shareable } = counters();
+  return { registered: registrations()[1], shareable: shareable() };
+}
+
+/** What a model with a batch norm has to send in a step, and the groups of NCCL's calls that it is. */
+export async function callsOfSteps(rank: number, backend: string) {
+  const [group, device] = await begin(rank, backend);
+  const net = made(rank, device, makeCnn);
+  using model = await ddp(net, { group });
+  const { batches } = counters();
+  const calls: number[] = [];
+  for (let step = 0; step < 3; step++) {
+    const before = batches();
+    scope(() => cnnLoss(model.forward, 0, share, device).backward());
+    await group.barrier();
+    calls.push(batches() - before);
+  }
+  await group.close();
+  return { buckets: model.plan.length, buffers: net.buffers().length, calls };
 }
 
 /** Where gradients lie: on which device, and for each bucket where it would begin by the place of each of its gradients. */

@@ -89,6 +89,12 @@ describe.skipIf(!hasTestDevice)(`ddp on a device${hasTestDevice ? '' : ' (skippe
         });
     });
 
+    it('state buffers travel in one call', async ({ skip }) => {
+      skip(backend === 'host' || isTestGpu, 'only the software NCCL counts');
+      for (const found of await run(2, 'callsOfSteps'))
+        expect(found).toEqual({ buckets: 1, buffers: 3, calls: [2, 2, 2] });
+    });
+
     it('a trace has each bucket for as long as its operation ran', async () => {
       const ranks = await run<{
         atOnce: boolean[];
