@@ -32,11 +32,14 @@ int type_of(DType dtype) {
   }
 }
 
+/// Bits are those of bools, each of them 0 or 1; the group refuses all others.
 int op_of(coll::ReduceOp reduce) {
   switch (reduce) {
     case coll::ReduceOp::Avg: return kAvg;
     case coll::ReduceOp::Prod: return kProd;
+    case coll::ReduceOp::Band:
     case coll::ReduceOp::Min: return kMin;
+    case coll::ReduceOp::Bor:
     case coll::ReduceOp::Max: return kMax;
     default: return kSum;
   }

@@ -5,7 +5,7 @@ import { createRequire } from 'node:module';
 import { deviceMemoryAddon, hasTestDevice, testDeviceOf, useTestDevice } from '@ringwise/testing';
 import type { Backend, Operation } from '../src/backend.ts';
 import { isReducibleByNccl, ncclBackend } from '../src/backends/nccl.ts';
-import type { BufferView } from '../src/buffer.ts';
+import { asBuffer, type BufferLike, type BufferView } from '../src/buffer.ts';
 import type { BackendFactory } from '../src/registry.ts';
 
 export const isThere = hasTestDevice && existsSync(deviceMemoryAddon);
@@ -73,11 +73,9 @@ function memoryLike(host: BufferView, device: number): DeviceMemory & { readonly
 const bytesOf = ({ host }: BufferView): Uint8Array =>
   new Uint8Array(host!.buffer, host!.byteOffset, host!.byteLength);
 
-/** A copy of what a typed array has, on a device. */
-export function onDevice(array: Float32Array, device = 0): DeviceMemory {
-  const cpu = { kind: 'cpu', index: 0 } as const;
-  const host = { dtype: 'float32', count: array.length, device: cpu, host: array, handle: null } as const;
-  return memoryLike(host, device);
+/** A copy of what memory of the host has, on a device. */
+export function onDevice(host: BufferLike, device = 0): DeviceMemory {
+  return memoryLike(asBuffer(host), device);
 }
 
 export const twinBackend: BackendFactory = async (context) =>

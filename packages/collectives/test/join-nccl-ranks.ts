@@ -3,7 +3,7 @@
 import { MemoryStore, TcpStore } from '@ringwise/store';
 import { isTestGpu } from '@ringwise/testing';
 import { type BufferLike, bufferSymbol, type CollectiveError, type Group, joinNccl } from '../src/index.ts';
-import { onDevice, registrations, useDevice } from './device-twin.ts';
+import { type DeviceMemory, onDevice, registrations, useDevice } from './device-twin.ts';
 
 async function join(rank: number, size: number, port: number, key: string): Promise<Group> {
   useDevice();
@@ -15,10 +15,16 @@ async function join(rank: number, size: number, port: number, key: string): Prom
   return group;
 }
 
+const carrying = (made: DeviceMemory): BufferLike => ({ [bufferSymbol]: () => made.view });
+
 const memory = (...values: number[]) => {
   const made = onDevice(Float32Array.from(values));
-  const buffer: BufferLike = { [bufferSymbol]: () => made.view };
-  return { buffer, values: () => [...new Float32Array(made.bytes.buffer)] };
+  return { buffer: carrying(made), values: () => [...new Float32Array(made.bytes.buffer)] };
+};
+
+const bools = (...values: number[]) => {
+  const made = onDevice({ data: Uint8Array.from(values), dtype: 'bool' });
+  return { buffer: carrying(made), values: () => [...made.bytes] };
 };
 
 /** All that such a group has, and what it says about the rest. */
@@ -35,6 +41,9 @@ export async function together(rank: number, port: number, key: string) {
   await group.reduceScatter(both.buffer, half.buffer, { op: 'max' });
   const reduced = memory(rank + 1);
   await group.reduce(reduced.buffer, { root: 0, op: 'avg' });
+  const [every, any] = [bools(0, rank, 1), bools(0, rank, 1)];
+  await group.allReduce(every.buffer, { op: 'band' });
+  await group.allReduce(any.buffer, { op: 'bor' });
   const told = async (call: () => PromiseLike<unknown>) => {
     try {
       await call();
@@ -47,12 +56,13 @@ export async function together(rank: number, port: number, key: string) {
     await told(() => group.allReduce(new Float32Array(1))),
     await told(() => group.barrier()),
     await told(() => group.split(0)),
+    await told(() => group.allReduce(any.buffer, { op: 'bxor' })),
   ];
   takeBack();
   await group.close();
   return {
     registered: isTestGpu ? 0 : registrations()[0],
-    found: [sum, first, all, half].map(({ values }) => values()),
+    found: [sum, first, all, half, every, any].map(({ values }) => values()),
     reduced: rank === 0 ? reduced.values() : null,
     refused,
   };

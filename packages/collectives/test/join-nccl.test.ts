@@ -22,13 +22,14 @@ describe.skipIf(missing)(`joinNccl${missing && ` (skipped: ${missing})`}`, () =>
     const ranks = await withRanks(2, module, 'together', { args: [control.port, key] });
     for (const [rank, one] of values<{ refused: string[] }>(ranks).entries()) {
       expect(one).toMatchObject({
-        found: [[3, 30], [6], [0, 1], [rank === 0 ? 1 : 3]],
+        found: [[3, 30], [6], [0, 1], [rank === 0 ? 1 : 3], [0, 0, 1], [0, 1, 1]],
         reduced: rank === 0 ? [1.5] : null,
         registered: 0,
       });
       expect(one.refused[0]).toMatch(/the joined nccl backend cannot reach cpu:0 memory; expected cuda/);
       expect(one.refused[1]).toMatch(/the joined nccl backend does not have it.* It has: allReduce, reduce,/);
       expect(one.refused[2]).toMatch(/split/);
+      expect(one.refused[3]).toMatch(/'bxor' is not defined for bool.*: min, max, band, bor/);
     }
   });
 

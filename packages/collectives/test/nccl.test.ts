@@ -2,7 +2,10 @@
 // a GPU that all ranks share.
 import { isTestGpu, type PoolStarter, Pools, startRanks, values, withRanks } from '@ringwise/testing';
 import { afterAll, describe, expect, it } from 'vitest';
+import { isReducibleByNccl } from '../src/backends/nccl.ts';
+import { type DType, dtypes } from '../src/dtype.ts';
 import { loadNative } from '../src/native.ts';
+import { reduceOps } from '../src/reduce-ops.ts';
 import { mismatchKinds } from '../src/testing/failures.ts';
 import { backendContract } from '../src/testing.ts';
 import { useControl } from './control.ts';
@@ -63,6 +66,17 @@ describe.skipIf(missing)(`nccl${missing && ` (skipped: ${missing})`}`, () => {
     });
     afterAll(pools.end);
   }
+
+  it('reduces what is of the types of NCCL, and of bits those that are its min and max', () => {
+    const on = (dtype: DType) => reduceOps.filter((op) => isReducibleByNccl(op, dtype));
+    const floats = ['sum', 'avg', 'prod', 'min', 'max', 'premulSum'];
+    const { hasFloat8 } = loadNative().nccl.about();
+    for (const dtype of dtypes) {
+      const isThere = dtype.startsWith('float8') ? hasFloat8 : dtype !== 'int16' && dtype !== 'uint16';
+      const ops = dtype.includes('float') ? floats : ['sum', 'prod', 'min', 'max'];
+      expect(on(dtype), dtype).toEqual(dtype === 'bool' ? ['min', 'max', 'band', 'bor'] : isThere ? ops : []);
+    }
+  });
 
   it('takes memory of host and device in one group, and a fence leaves the host alone', async () => {
     const found = values(await withRanks(3, module, 'bothKinds'));

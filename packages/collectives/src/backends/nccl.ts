@@ -50,11 +50,14 @@ export const autoBackend: BackendFactory = async (context) => {
   return devices === 0 || canDoWithout ? host : new Nccl(context, host, 'auto');
 };
 
-/** Whether the NCCL of this process does `op` on `dtype`: it knows no bits and no integers of 16, and floats of 8 from 2.24 on. */
+/**
+ * Whether the NCCL of this process does `op` on `dtype`: it knows no bits and no integers of 16, and floats of 8 from 2.24 on. Of
+ * bools, which are 0 or 1, band is the minimum and bor the maximum.
+ */
 export function isReducibleByNccl(op: ReduceOp, dtype: DType): boolean {
   if (dtype.startsWith('float8') && !loadNative().nccl.about().hasFloat8) return false;
-  const isMissing = op === 'band' || op === 'bor' || op === 'bxor' || dtype === 'int16' || dtype === 'uint16';
-  return !isMissing && isReducible(op, dtype);
+  if (dtype === 'int16' || dtype === 'uint16' || op === 'bxor') return false;
+  return isReducible(op, dtype) && (dtype === 'bool' || (op !== 'band' && op !== 'bor'));
 }
 
 class Nccl implements Backend {
