@@ -21,12 +21,22 @@ constexpr int kYields = 2000;  // before it sleeps
 constexpr auto kNap = std::chrono::microseconds(50);
 constexpr auto kListening = std::chrono::milliseconds(2);  // how often an idle lane looks for notices
 
+// A yield that takes this long has given the core to somebody who computes, for a slice of the scheduler's. Where several
+// want the core, that is what every answer would take; a thread that sleeps instead is let in again soon.
+constexpr int64_t kSlice = 1 * kMillisecond;
+constexpr int64_t kCrowded = 100 * kMillisecond;  // how long the machine is then held to be crowded
+
+std::atomic<int64_t> crowded_until{0};  // for all groups
+
 /// Asks again, ever less eagerly.
 void back_off(int& idle_rounds) {
   ++idle_rounds;
-  if (idle_rounds < kSpins) pause_cpu();
-  else if (idle_rounds < kYields) std::this_thread::yield();
-  else std::this_thread::sleep_for(kNap);
+  if (idle_rounds < kSpins) return pause_cpu();
+  const int64_t before = now_ns();
+  if (idle_rounds >= kYields || before < crowded_until) return std::this_thread::sleep_for(kNap);
+  std::this_thread::yield();
+  const int64_t after = now_ns();
+  if (after - before > kSlice) crowded_until = after + kCrowded;
 }
 
 }  // namespace

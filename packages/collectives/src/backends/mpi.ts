@@ -23,6 +23,9 @@ export const mpiBackend: BackendFactory = async (context) => {
   // code right behind the heap of malloc, where the heap cannot grow; there the patched brk took memory away that was in
   // use, in about one process of thirty.
   process.env.UCX_MEM_EVENTS ??= 'n';
+  // Where ranks share cores, Open MPI gives the core away in every look that finds nothing. How to wait is decided in
+  // native/mpi/group.cc, which would find out about a crowded machine too late.
+  process.env.OMPI_MCA_mpi_yield_when_idle ??= '0';
   const { MpiGroup, world } = loadNativeMpi(kindsOfMpi(process.env));
   const cards = await meet(context, world());
   const lane = new Lane(context);
