@@ -17,6 +17,9 @@ using cuda::driver;
 namespace {
 
 constexpr auto kPause = std::chrono::microseconds(50);  // of a thread that waits
+// A thread of NCCL's takes what needs no new connection within some 50 us. Looks are counted: time passes also while this thread and
+// that one do not run.
+constexpr int kLooks = 250;
 
 }  // namespace
 
@@ -165,9 +168,11 @@ Ended NcclGroup::run(coll::Op op, cuda::Stream caller) {
 
 bool NcclGroup::is_taken(uint64_t id) {
   const cuda::Entered entered(context_);
-  const std::lock_guard lock(mutex_);
-  poll();
-  return has_ended(id) || is_launched(id);
+  Lock lock(mutex_);
+  const auto is_taken = [this, id] { return has_ended(id) || is_launched(id); };
+  int looks = 0;
+  wait_until(lock, [&] { return is_taken() || ++looks > kLooks; });
+  return is_taken();
 }
 
 void NcclGroup::fence(uint64_t id) {

@@ -74,7 +74,7 @@ class NcclGroup {
   uint64_t deregister_buffer(uint64_t id);
   /// Runs an operation to its end on the calling thread.
   Ended run(coll::Op op, cuda::Stream caller);
-  /// Whether NCCL has taken it, or it has ended: whether `fence` would not block.
+  /// Whether NCCL takes it within a moment, or it has ended: whether `fence` would not block for others.
   bool is_taken(uint64_t id);
   /// Lets the caller's stream wait for the operation. Blocks only until NCCL has taken it.
   void fence(uint64_t id);

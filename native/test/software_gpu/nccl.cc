@@ -75,6 +75,9 @@ struct Range {
   }
 };
 
+/// NCCL has a thread for each call; whoever looks after it once or twice finds it busy.
+constexpr int kAsked = 8;
+
 struct Software {
   Shared* shared = nullptr;
   int rank = 0, size = 0;
@@ -85,7 +88,7 @@ struct Software {
   std::atomic<int> graphs{0};  // pieces of graphs that are of this communicator
   std::mutex of_called;
   std::vector<std::function<void()>> called;  // and not on the stream yet
-  bool was_asked = false;
+  int asked = 0;  // how far that has got, since the last was called
   std::mutex of_registered;
   std::vector<std::unique_ptr<Range>> registered;
 
@@ -215,7 +218,7 @@ std::shared_ptr<Batch> batch_of(const Handle& comm, SoftwareStream* stream) {
   return batches.emplace_back(std::make_shared<Batch>(Batch{comm, stream, {}, {}}));
 }
 
-/// A communicator that does not block is busy from here on, until somebody has asked for its state twice.
+/// A communicator that does not block is busy from here on, until somebody has asked for its state a few times.
 int close_batches() {
   int status = kSuccess;
   for (const auto& batch : std::exchange(batches, {})) {
@@ -223,7 +226,7 @@ int close_batches() {
     Software& comm = *batch->comm;
     const std::lock_guard lock(comm.of_called);
     comm.called.push_back([batch] { start(batch); });
-    comm.was_asked = false;
+    comm.asked = 0;
     int ready = kSuccess;
     comm.state.compare_exchange_strong(ready, kInProgress);
     status = comm.state;
@@ -234,7 +237,7 @@ int close_batches() {
 /// What has been called goes to the stream.
 void hand_over(Software& comm) {
   const std::lock_guard lock(comm.of_called);
-  if (comm.called.empty() || !std::exchange(comm.was_asked, true)) return;
+  if (comm.called.empty() || ++comm.asked < kAsked) return;
   for (const auto& start_one : std::exchange(comm.called, {})) start_one();
   if (is_stalled) return;
   int busy = kInProgress;

@@ -150,7 +150,7 @@ export interface NativeNcclGroup extends NativeLane {
   readonly connect: (id: Uint8Array, timeoutMs: number) => number;
   /** What is started, or recorded, until release() goes to NCCL as one group. Nothing may wait for it before. */
   readonly hold: () => void;
-  /** Whether fence() of that operation would not block. */
+  /** Whether fence() of that operation would not block for other ranks. Gives NCCL a moment to take it. */
   readonly isTaken: (id: number) => boolean;
   readonly release: () => void;
   /** Registers memory for what is started from now on; returns its number. */

@@ -268,11 +268,15 @@ class Nccl implements Backend {
   #startNative(operation: Operation, settle: Settle) {
     const native = this.#native!;
     const id = this.#lane.hand(operation, this.#submit!, this.#telling(settle));
+    const opened = () => {
+      this.#opening?.wait();
+      return native;
+    };
     return {
-      wait: () => native.wait(id),
-      fence: () => native.fence!(id),
+      wait: () => opened().wait(id),
+      fence: () => opened().fence!(id),
       urge: () => native.urge?.(),
-      isTaken: () => native.isTaken(id),
+      isTaken: () => opened().isTaken(id),
     };
   }
 
@@ -291,20 +295,16 @@ class Nccl implements Backend {
     this.#hold();
     const running = this.#startNative(operation, settle);
     const call = this.#agree(operation, this.#failIf);
-    const opened = () => {
-      this.#opening?.wait();
-      this.#agreement.catchUp();
-    };
     return {
       // Ranks that disagree wait for each other on the device, or already in NCCL while that connects them, and a thread that is
       // blocked there would not hear why.
       wait: () => {
-        opened();
+        this.#agreement.catchUp();
         call.agreeing?.wait();
         running.wait();
       },
       fence: () => {
-        opened();
+        this.#agreement.catchUp();
         if (!running.isTaken()) call.agreeing?.wait();
         running.fence();
       },

@@ -2,7 +2,7 @@
 import type { Backend, Running } from '../../backend.ts';
 import { CollectiveError } from '../../errors.ts';
 import type { BackendContext } from '../../registry.ts';
-import { type Call, Comparison, type Decide, type Verdict } from './comparison.ts';
+import { type Call, type Common, Comparison, type Decide } from './comparison.ts';
 
 /** So many may wait for the event loop. A program that blocks takes note of them itself. */
 const mostUndecided = 64;
@@ -10,7 +10,7 @@ const mostUndecided = 64;
 export class Agreement {
   readonly #context: BackendContext;
   readonly #host: Backend;
-  readonly #verdict: Verdict = { isFound: false };
+  readonly #common: Common = { isFound: false, spare: [] };
   readonly #undecided = new Set<Comparison>();
   #onDecided: (() => void)[] = [];
 
@@ -19,9 +19,13 @@ export class Agreement {
     this.#host = host;
   }
 
-  /** Asks all ranks about a call. */
+  /** Asks all ranks about a call. One rank alone agrees with itself. */
   ask(call: Call, decide: Decide): Running {
-    const comparison: Comparison = new Comparison(this.#context, this.#host, this.#verdict, call, (error) => {
+    if (this.#context.size === 1) {
+      decide();
+      return { wait: () => {} };
+    }
+    const comparison: Comparison = new Comparison(this.#context, this.#host, this.#common, call, (error) => {
       this.#undecided.delete(comparison);
       decide(error);
       if (this.#undecided.size === 0) for (const resolve of this.#onDecided.splice(0)) resolve();
@@ -59,7 +63,7 @@ export class Agreement {
 
   /** The same as far as this thread has looked, for those who are called while it does. */
   knownCauseOf(error: CollectiveError): CollectiveError {
-    const { failure } = this.#verdict;
+    const { failure } = this.#common;
     if (failure === undefined || error.code !== 'ERR_COLL_PEER_LOST') return error;
     const { verb, seq } = error;
     return new CollectiveError({ ...failure, verb, seq }, this.#context);

@@ -1,29 +1,59 @@
 // What a rank says it has called: a text with a line for each operation of one call. Short ones are announced as they are,
 // longer ones by their length, a digest and their beginning. All announcements have the same length.
-export const announcedBytes = 160;
-const headBytes = 8;
+import type { AllGather } from '../../backend.ts';
+import { asBuffer } from '../../buffer.ts';
 
-export interface Announcement {
-  readonly bytes: Uint8Array;
-  /** Bytes of the whole text. */
-  readonly length: number;
-  /** As much of it as has been announced. */
-  readonly text: Uint8Array;
-}
+const announcedBytes = 160;
+const headBytes = 8;
 
 export const textOf = (lines: readonly string[]): Uint8Array => Buffer.from(lines.join('\n'));
 
-export function announce(text: Uint8Array, place: Uint8Array): void {
-  const head = new DataView(place.buffer, place.byteOffset, headBytes);
-  head.setUint32(0, text.length, true);
-  head.setUint32(4, digestOf(text), true);
-  place.set(text.subarray(0, announcedBytes - headBytes), headBytes);
-}
+/** What all ranks announce of a call. The memory of one that has been compared can be that of the next: calls are many. */
+export class Announcements {
+  readonly #size: number;
+  readonly #mine = Buffer.alloc(announcedBytes);
+  readonly #all: Buffer;
+  readonly #memory: Pick<AllGather, 'input' | 'output'>;
 
-export function announcementOf(rank: number, all: Uint8Array): Announcement {
-  const bytes = all.subarray(rank * announcedBytes, (rank + 1) * announcedBytes);
-  const length = new DataView(bytes.buffer, bytes.byteOffset, headBytes).getUint32(0, true);
-  return { bytes, length, text: bytes.subarray(headBytes, Math.min(headBytes + length, announcedBytes)) };
+  constructor(size: number) {
+    this.#size = size;
+    this.#all = Buffer.alloc(size * announcedBytes);
+    this.#memory = { input: asBuffer(this.#mine), output: asBuffer(this.#all) };
+  }
+
+  /** The gather that brings them to all ranks. */
+  gather(text: Uint8Array, seq: number, timeoutMs: number): AllGather {
+    const mine = this.#mine;
+    mine.writeUInt32LE(text.length, 0);
+    mine.writeUInt32LE(digestOf(text), 4);
+    const place = announcedBytes - headBytes;
+    mine.set(text.length > place ? text.subarray(0, place) : text, headBytes);
+    mine.fill(0, Math.min(headBytes + text.length, announcedBytes));
+    return { verb: 'allGather', seq, timeoutMs, packing: 0, ...this.#memory, counts: null };
+  }
+
+  /** The first rank that has announced something else than rank 0; -1: none. */
+  firstOther(): number {
+    const all = this.#all;
+    for (let rank = 1; rank < this.#size; rank++) {
+      const from = rank * announcedBytes;
+      if (all.compare(all, from, from + announcedBytes, 0, announcedBytes) !== 0) return rank;
+    }
+    return -1;
+  }
+
+  /** Bytes of a rank's whole text. */
+  lengthOf(rank: number): number {
+    return this.#all.readUInt32LE(rank * announcedBytes);
+  }
+
+  /** As much of it as has been announced, in memory of its own. */
+  textOf(rank: number): Uint8Array {
+    const from = rank * announcedBytes + headBytes;
+    return Uint8Array.from(
+      this.#all.subarray(from, from + Math.min(this.lengthOf(rank), announcedBytes - headBytes)),
+    );
+  }
 }
 
 /** Where two texts differ first: the number of the operation, and what each has there. */

@@ -1,11 +1,11 @@
 // Whether all ranks have made the same call: one gather on the host group, whatever the call starts. Where ranks differ in
 // texts that are too long to be announced, the two in question send theirs to all, so that every rank can tell the first
 // difference. Messages do that: they need no place among the collectives that have been called meanwhile.
-import type { AllGather, Backend, Operation, Running } from '../../backend.ts';
-import { allocHost, asBuffer, elementsOf } from '../../buffer.ts';
+import type { Backend, Operation, Running } from '../../backend.ts';
+import { asBuffer } from '../../buffer.ts';
 import { CollectiveError, type Failure, mismatch } from '../../errors.ts';
 import type { BackendContext } from '../../registry.ts';
-import { announce, announcedBytes, announcementOf, differenceOf, textOf } from './announcement.ts';
+import { Announcements, differenceOf, textOf } from './announcement.ts';
 
 /** Longer texts are compared, and not sent: nothing is allocated for them. */
 const mostText = 2 ** 24;
@@ -25,17 +25,20 @@ export interface Call {
 /** Called once, with what is wrong in the words of the call. */
 export type Decide = (error?: CollectiveError) => void;
 
-/** Comparisons of a group know the first that has failed: what later ones would tell follows from it. */
-export interface Verdict {
+/** What the comparisons of a group have in common. */
+export interface Common {
+  /** One has found a difference: what later ones would tell follows from it. */
   isFound: boolean;
   /** Once it can be told. */
   failure?: Failure;
+  /** Those that are compared. */
+  readonly spare: Announcements[];
 }
 
 export class Comparison implements Running {
   readonly #context: BackendContext;
   readonly #host: Backend;
-  readonly #verdict: Verdict;
+  readonly #common: Common;
   readonly #call: Call;
   readonly #text: Uint8Array;
   readonly #decide: Decide;
@@ -43,10 +46,10 @@ export class Comparison implements Running {
   #running = new Map<number, Running | null>();
   #hasEnded = false;
 
-  constructor(context: BackendContext, host: Backend, verdict: Verdict, call: Call, decide: Decide) {
+  constructor(context: BackendContext, host: Backend, common: Common, call: Call, decide: Decide) {
     this.#context = context;
     this.#host = host;
-    this.#verdict = verdict;
+    this.#common = common;
     this.#call = call;
     this.#text = textOf(call.signatures);
     this.#decide = decide;
@@ -54,11 +57,8 @@ export class Comparison implements Running {
 
   start(): void {
     const { seq, timeoutMs } = this.#call;
-    const input = allocHost(announcedBytes, 'uint8');
-    const output = allocHost(announcedBytes * this.#context.size, 'uint8');
-    announce(this.#text, elementsOf(input));
-    const gather: AllGather = { verb: 'allGather', seq, timeoutMs, packing: 0, input, output, counts: null };
-    this.#onHost([gather], () => this.#compare(elementsOf(output)));
+    const announcements = this.#common.spare.pop() ?? new Announcements(this.#context.size);
+    this.#onHost([announcements.gather(this.#text, seq, timeoutMs)], () => this.#compare(announcements));
   }
 
   readonly wait = (): void => {
@@ -70,17 +70,17 @@ export class Comparison implements Running {
   };
 
   /** Rank 0 and the first rank that has called something else: the same two on all ranks. */
-  #compare(announcements: Uint8Array): void {
+  #compare(announcements: Announcements): void {
     const { rank, size } = this.#context;
-    const all = Array.from({ length: size }, (_, of) => announcementOf(of, announcements));
-    const other = all.findIndex(({ bytes }) => Buffer.compare(bytes, all[0]!.bytes) !== 0);
-    if (other < 0 || this.#verdict.isFound) {
+    const other = announcements.firstOther();
+    if (other < 0 || this.#common.isFound) {
+      this.#common.spare.push(announcements);
       this.#end();
       return;
     }
-    this.#verdict.isFound = true;
-    const lengths = [0, other].map((side) => all[side]!.length);
-    const texts = [0, other].map((side) => all[side]!.text);
+    this.#common.isFound = true;
+    const lengths = [0, other].map((side) => announcements.lengthOf(side));
+    const texts = [0, other].map((side) => announcements.textOf(side));
     const isKnown = texts.every((text, at) => text.length === lengths[at]);
     if (isKnown || lengths.some((length) => length > mostText)) {
       this.#tell(other, texts);
@@ -93,7 +93,9 @@ export class Comparison implements Running {
       const common = { seq, timeoutMs, tag, buffer: asBuffer(text) } as const;
       texts[at] = text;
       if (side !== rank) messages.push({ ...common, verb: 'recv', peer: side });
-      else for (const peer of all.keys()) if (peer !== rank) messages.push({ ...common, verb: 'send', peer });
+      else
+        for (let peer = 0; peer < size; peer++)
+          if (peer !== rank) messages.push({ ...common, verb: 'send', peer });
     }
     this.#onHost(messages, () => this.#tell(other, texts));
   }
@@ -103,8 +105,8 @@ export class Comparison implements Running {
     const { index, sides } = differenceOf(texts[0]!, texts[1]!);
     const [mine, theirs] = sides;
     const one = { rank: 0, signature: mine };
-    this.#verdict.failure = mismatch(verb, seq + index, one, { rank: other, signature: theirs });
-    this.#end(this.#verdict.failure);
+    this.#common.failure = mismatch(verb, seq + index, one, { rank: other, signature: theirs });
+    this.#end(this.#common.failure);
   }
 
   #onHost(operations: readonly Operation[], then: () => void): void {
@@ -119,7 +121,7 @@ export class Comparison implements Running {
         if (running.size > 0) return;
         if (first === undefined) return then();
         // A rank that was told first may have left since.
-        const { code, what, peers, next } = this.#verdict.failure ?? first;
+        const { code, what, peers, next } = this.#common.failure ?? first;
         this.#end({ code, what, peers, verb, seq, ...(next !== undefined && { next }) });
       });
       if (running.has(at)) running.set(at, started);
