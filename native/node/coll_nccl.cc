@@ -155,7 +155,7 @@ Napi::Value make_id(const Napi::CallbackInfo& info) {
   }
 }
 
-/// () => { devices, driver, library, version, reason }: opens the driver, and the library where there are devices.
+/// () => { devices, driver, library, version, reducesFloat8, reason }: opens the driver, and the library where there are devices.
 Napi::Value about(const Napi::CallbackInfo& info) {
   auto object = Napi::Object::New(info.Env());
   const cuda::Driver& driver = cuda::driver();
@@ -164,7 +164,7 @@ Napi::Value about(const Napi::CallbackInfo& info) {
   object.Set("driver", driver.reason);
   object.Set("library", has_devices ? nccl::library().file.path() : "");
   object.Set("version", has_devices ? nccl::version_text(nccl::library().version) : "");
-  object.Set("hasFloat8", has_devices && nccl::library().version >= nccl::kFirstWithFloat8);
+  object.Set("reducesFloat8", nccl::reduces_float8());
   object.Set("reason", has_devices ? nccl::library().reason : "");
   return object;
 }

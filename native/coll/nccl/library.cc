@@ -38,6 +38,18 @@ const Library& library() {
   return loaded;
 }
 
+bool reduces_float8() {
+  // Devices before compute capability 9.0 have no kernels for them: NCCL refuses the call as an invalid argument.
+  constexpr int kFirstVersion = 22403, kFirstMajor = 9;
+  const cuda::Driver& driver = cuda::driver();
+  if (driver.device_count == 0 || library().version < kFirstVersion) return false;
+  for (int device = 0; device < driver.device_count; ++device) {
+    int major = 0;
+    if (driver.cuDeviceGetAttribute(&major, cuda::kAttributeMajor, device) != cuda::kSuccess || major < kFirstMajor) return false;
+  }
+  return true;
+}
+
 std::string version_text(int version) {
   const int major = version / 10000, minor = version / 100 % 100, patch = version % 100;
   return std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(patch);

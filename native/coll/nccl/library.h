@@ -64,7 +64,6 @@ struct Config {
 constexpr int kSuccess = 0, kInProgress = 7;
 constexpr int kInt8 = 0, kUint8 = 1, kInt32 = 2, kUint32 = 3, kInt64 = 4, kUint64 = 5, kFloat16 = 6, kFloat32 = 7,
               kFloat64 = 8, kBfloat16 = 9, kFloat8e4m3 = 10, kFloat8e5m2 = 11;
-constexpr int kFirstWithFloat8 = 22403;  // a version
 constexpr int kSum = 0, kProd = 1, kMax = 2, kMin = 3, kAvg = 4;
 constexpr int kScalarOfHost = 1;
 
@@ -83,6 +82,9 @@ struct Library {
 
 /// Opened at the first call, in any thread. Never throws.
 const Library& library();
+
+/// Whether it reduces floats of 8 bits on every device of this process.
+bool reduces_float8();
 
 /// "2.30.7"
 std::string version_text(int version);

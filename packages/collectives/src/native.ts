@@ -196,8 +196,8 @@ export interface NativeNccl {
     readonly driver: string;
     readonly library: string;
     readonly version: string;
-    /** Whether it knows floats of 8 bits. */
-    readonly hasFloat8: boolean;
+    /** Whether the library does, on every device. */
+    readonly reducesFloat8: boolean;
     readonly reason: string;
   };
 }

@@ -1,5 +1,6 @@
 // What the ranks of nccl.test.ts run, each in a process of its own.
 import { PrefixStore, TcpStore } from '@ringwise/store';
+import { isReducibleByNccl } from '../src/backends/nccl.ts';
 import {
   bufferSymbol,
   type CollectiveError,
@@ -328,6 +329,14 @@ export async function ofVersion(_rank: number, version: number): Promise<string>
   useDevice();
   process.env.SOFTWARE_NCCL_VERSION = `${version}`;
   return refusal();
+}
+
+/** NCCL says that it has this version, and its devices this compute capability. */
+export function reducesFloat8(_rank: number, version: number, major: number): boolean {
+  useDevice();
+  process.env.SOFTWARE_NCCL_VERSION = `${version}`;
+  process.env.RINGWISE_SOFTWARE_CUDA_MAJOR = `${major}`;
+  return isReducibleByNccl('sum', 'float8_e4m3fn');
 }
 
 async function refusal(): Promise<string> {

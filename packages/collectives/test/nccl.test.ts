@@ -70,9 +70,9 @@ describe.skipIf(missing)(`nccl${missing && ` (skipped: ${missing})`}`, () => {
   it('reduces what is of the types of NCCL, and of bits those that are its min and max', () => {
     const on = (dtype: DType) => reduceOps.filter((op) => isReducibleByNccl(op, dtype));
     const floats = ['sum', 'avg', 'prod', 'min', 'max', 'premulSum'];
-    const { hasFloat8 } = loadNative().nccl.about();
+    const { reducesFloat8 } = loadNative().nccl.about();
     for (const dtype of dtypes) {
-      const isThere = dtype.startsWith('float8') ? hasFloat8 : dtype !== 'int16' && dtype !== 'uint16';
+      const isThere = dtype.startsWith('float8') ? reducesFloat8 : dtype !== 'int16' && dtype !== 'uint16';
       const ops = dtype.includes('float') ? floats : ['sum', 'prod', 'min', 'max'];
       expect(on(dtype), dtype).toEqual(dtype === 'bool' ? ['min', 'max', 'band', 'bor'] : isThere ? ops : []);
     }
@@ -200,6 +200,14 @@ describe.skipIf(missing)(`nccl${missing && ` (skipped: ${missing})`}`, () => {
       values<string>(await withRanks(1, module, 'ofVersion', { args: [version] }))[0]!;
     expect(await told(21705)).toMatch(/^init: .*\.so is version 2\.17\.5; NCCL 2\.18 or newer is needed/);
     expect(await told(21801)).toBe('made');
+  });
+
+  it.skipIf(isTestGpu)('reduces floats of 8 bits where the library and the device do', async () => {
+    const asked = async (version: number, major: number) =>
+      values<boolean>(await withRanks(1, module, 'reducesFloat8', { args: [version, major] }))[0];
+    expect(await asked(22403, 9)).toBe(true);
+    expect(await asked(22304, 9)).toBe(false);
+    expect(await asked(22403, 8)).toBe(false);
   });
 
   it('leaves devices to the host backend where there is no library and nobody has named it', async () => {

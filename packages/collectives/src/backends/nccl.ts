@@ -51,11 +51,11 @@ export const autoBackend: BackendFactory = async (context) => {
 };
 
 /**
- * Whether the NCCL of this process does `op` on `dtype`: it knows no bits and no integers of 16, and floats of 8 from 2.24 on. Of
- * bools, which are 0 or 1, band is the minimum and bor the maximum.
+ * Whether the NCCL of this process does `op` on `dtype`: it knows no bits, no integers of 16, and floats of 8 from 2.24 on
+ * devices of compute capability 9.0 and more. Of bools, which are 0 or 1, band is the minimum and bor the maximum.
  */
 export function isReducibleByNccl(op: ReduceOp, dtype: DType): boolean {
-  if (dtype.startsWith('float8') && !loadNative().nccl.about().hasFloat8) return false;
+  if (dtype.startsWith('float8') && !loadNative().nccl.about().reducesFloat8) return false;
   if (dtype === 'int16' || dtype === 'uint16' || op === 'bxor') return false;
   return isReducible(op, dtype) && (dtype === 'bool' || (op !== 'band' && op !== 'bor'));
 }
