@@ -16,7 +16,8 @@ using coll::Verb;
 
 namespace {
 
-constexpr size_t kPiece = size_t{1} << 30;  // elements; MPI's counts are ints
+/// Elements of a piece. MPI's counts are ints, and MPICH 4.0 does not broadcast more than 2^31 bytes at once.
+size_t piece_of(DType dtype) { return (size_t{1} << 30) / byte_size(dtype); }
 
 template <typename T>
 void scale(std::byte* memory, size_t count, double factor) {
@@ -120,7 +121,7 @@ void Transfer::begin_vector() {
 }
 
 void Transfer::begin_piece() {
-  const int count = static_cast<int>(std::min(kPiece, op_.count - begun_));
+  const int count = static_cast<int>(std::min(piece_of(op_.dtype), op_.count - begun_));
   if (op_.verb == Verb::Broadcast) {
     std::byte* const memory = vector_ + begun_ * byte_size(op_.dtype);
     check(MPI_Ibcast(memory, count, mover_of(op_.dtype), op_.root, comm_, request_.slot()), "MPI_Ibcast");
@@ -189,7 +190,7 @@ void Transfer::begin_reduce_scatter() {
 
 bool Transfer::advance() {
   if (done_ || !request_.test()) return false;
-  if (in_pieces_) begun_ += std::min(kPiece, op_.count - begun_);
+  if (in_pieces_) begun_ += std::min(piece_of(op_.dtype), op_.count - begun_);
   if (in_pieces_ && begun_ < op_.count) begin_piece();
   else finish();
   return true;
