@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "coll/failure.h"
 #include "mpi/library.h"
 
 namespace ringwise::mpi {
@@ -19,16 +20,17 @@ std::list<std::unique_ptr<Channel>>& retired() {
   return *channels;
 }
 
-bool is_empty(Channel& channel) {
+bool is_empty(Channel& channel) try {
   channel.outbox.advance();
   channel.mailbox->advance();  // messages that nobody has received; their senders come to no harm
   while (const auto heard = channel.control->hear()) {
-    if (heard->notice == Notice::Left) channel.left[static_cast<size_t>(heard->from)] = heard->number;
+    if (heard->notice == Notice::Left) channel.note_goodbye(*heard);
   }
-  bool have_all_left = channel.outbox.is_empty();
-  for (int peer = 0; peer < channel.size; ++peer) have_all_left &= peer == channel.rank || channel.has_left(peer);
-  // What a rank has sent comes before its goodbye, but is perhaps not looked at yet.
-  return have_all_left && !channel.mailbox->advance();
+  bool is_empty = channel.outbox.is_empty();
+  for (int peer = 0; peer < channel.size; ++peer) is_empty &= peer == channel.rank || channel.is_gone(peer);
+  return is_empty;
+} catch (const coll::Failure&) {
+  return false;  // MPI has failed here; nobody waits for this group any more
 }
 
 }  // namespace
@@ -46,6 +48,17 @@ Channel::Channel(const std::vector<int>& members, int tag, int own_rank, Mailbox
   outbox.open(comm);
   control.emplace(comm, rank, size, outbox);
   mailbox.emplace(comm, rank, size, outbox, std::move(on_end));
+}
+
+void Channel::say_goodbye(uint64_t collectives) {
+  for (int peer = 0; peer < size; ++peer) {
+    if (peer != rank) control->tell_goodbye(peer, collectives, mailbox->sent_to(peer));
+  }
+  const int64_t deadline = now_ns() + 1000 * kMillisecond;
+  for (; !outbox.is_empty() && now_ns() < deadline; std::this_thread::yield()) {
+    outbox.advance();
+    mailbox->advance();  // the others may wait likewise, until what they have sent is taken
+  }
 }
 
 void retire(std::unique_ptr<Channel> channel) {

@@ -22,7 +22,18 @@ struct Channel {
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
+  /// Of what a rank has sent; its last messages may come after it.
+  struct Goodbye {
+    uint64_t collectives;
+    uint64_t messages;
+  };
+
+  void note_goodbye(const Heard& heard) { left[static_cast<size_t>(heard.from)] = Goodbye{heard.number, heard.messages}; }
   bool has_left(int peer) const { return left[static_cast<size_t>(peer)].has_value(); }
+  /// Whether it has left and nothing more will come from it: MPI may deliver a goodbye ahead of a message.
+  bool is_gone(int peer) const { return has_left(peer) && mailbox->come_from(peer) == left[static_cast<size_t>(peer)]->messages; }
+  /// Tells the others that this rank leaves, and waits a moment until that is on its way.
+  void say_goodbye(uint64_t collectives);
 
   const int rank;
   const int size;
@@ -30,7 +41,7 @@ struct Channel {
   Outbox outbox;
   std::optional<Control> control;
   std::optional<Mailbox> mailbox;
-  std::vector<std::optional<uint64_t>> left;  // by rank: the collectives that it called before it left
+  std::vector<std::optional<Goodbye>> left;  // by rank
 };
 
 /// Takes over the channel of a group that this rank has left well.

@@ -9,6 +9,7 @@ namespace {
 
 struct Head {
   uint64_t number;
+  uint64_t messages;
   Notice notice;
   coll::FailureCode code;
   uint16_t peers;  // int32s that follow, and then the text
@@ -27,11 +28,11 @@ void Control::listen() {
   check(MPI_Irecv(incoming_.data(), kMaxBytes, MPI_BYTE, MPI_ANY_SOURCE, kControlTag, comm_, receive_.slot()), "MPI_Irecv");
 }
 
-void Control::tell(int peer, Notice notice, uint64_t number, const coll::Failure* failure) {
+void Control::tell(int peer, Notice notice, uint64_t number, uint64_t messages, const coll::Failure* failure) {
   static const coll::Failure none;
   const coll::Failure& told = failure != nullptr ? *failure : none;
   const size_t peers = std::min<size_t>(told.peers.size(), 512);
-  const Head head{number, notice, told.code, static_cast<uint16_t>(peers), told.origin};
+  const Head head{number, messages, notice, told.code, static_cast<uint16_t>(peers), told.origin};
   std::string bytes;
   append(bytes, &head, sizeof head);
   for (size_t i = 0; i < peers; ++i) {
@@ -56,7 +57,7 @@ std::optional<Heard> Control::hear() {
   // The sender is a rank of this job and this build: the form of its bytes is not in doubt.
   Head head;
   std::memcpy(&head, incoming_.data(), sizeof head);
-  Heard heard{head.notice, status.MPI_SOURCE, head.number, {}};
+  Heard heard{head.notice, status.MPI_SOURCE, head.number, head.messages, {}};
   const char* next = incoming_.data() + sizeof head;
   std::vector<int> peers;
   for (int i = 0; i < head.peers; ++i, next += sizeof(int32_t)) {

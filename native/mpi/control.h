@@ -14,7 +14,7 @@
 namespace ringwise::mpi {
 
 enum class Notice : uint8_t {
-  Left,      // the sender has closed the group; number: the collectives that it has called
+  Left,      // the sender has left the group; number: the collectives that it has called; messages: those to this rank
   Report,    // to the arbiter: a failure; number: the collective that it is about, plus 1, or 0
   Verdict,   // from the arbiter: why the group fails
   Question,  // how many collectives have you called?
@@ -25,6 +25,7 @@ struct Heard {
   Notice notice;
   int from;
   uint64_t number;
+  uint64_t messages;      // of Left
   coll::Failure failure;  // of Report and Verdict
 };
 
@@ -32,7 +33,8 @@ class Control {
  public:
   Control(MPI_Comm comm, int rank, int size, Outbox& outbox);
 
-  void tell(int peer, Notice notice, uint64_t number = 0, const coll::Failure* failure = nullptr);
+  void tell(int peer, Notice notice, uint64_t number = 0, const coll::Failure* failure = nullptr) { tell(peer, notice, number, 0, failure); }
+  void tell_goodbye(int peer, uint64_t collectives, uint64_t messages) { tell(peer, Notice::Left, collectives, messages, nullptr); }
   void tell_others(Notice notice, uint64_t number = 0, const coll::Failure* failure = nullptr);
   /// The next notice that has arrived, if any.
   std::optional<Heard> hear();
@@ -40,6 +42,7 @@ class Control {
  private:
   static constexpr size_t kMaxBytes = 4096;  // texts are cut to fit
 
+  void tell(int peer, Notice notice, uint64_t number, uint64_t messages, const coll::Failure* failure);
   void listen();
 
   MPI_Comm comm_;

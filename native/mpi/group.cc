@@ -54,7 +54,7 @@ MpiGroup::~MpiGroup() {
   }
   wake_lane_.notify_one();
   if (lane_.joinable()) lane_.join();
-  if (is_busy() && !poison_) give_up_order();
+  if (channel_ && !has_left_ && !poison_) leave_at_last();
   let_go_of_running();
   if (has_left_) retire(std::move(channel_));
 }
@@ -93,12 +93,29 @@ void MpiGroup::lane_main() {
     } else {
       is_idle = true;
     }
-    if (is_idle) tend_retired();
+    // A rank that has left may be waiting for one that is busy here, until its last messages are taken.
+    if (is_idle || idle_rounds >= kYields) tend_retired();
     std::unique_lock lock(mutex_);
     if (stop_) return;
     if (is_idle && requests_.empty() && !abort_text_) wake_lane_.wait_for(lock, kListening);
     else if (lock.unlock(), !is_idle) back_off(idle_rounds);
   }
+}
+
+/// Of a group that goes without close(), most often because its process ends.
+void MpiGroup::leave_at_last() {
+  const bool is_interrupted = is_busy() || !requests_.empty();
+  try {
+    if (is_interrupted) {
+      const Failure lost{FailureCode::PeerLost, rank_, {rank_}, "lost rank " + std::to_string(rank_) + " (it ended in the middle of an operation)"};
+      channel_->control->tell_others(Notice::Verdict, 0, &lost);
+    }
+    channel_->say_goodbye(called_);
+    has_left_ = !is_interrupted;
+  } catch (const Failure&) {
+    // MPI itself has failed: there is no way to tell anybody.
+  }
+  if (!has_left_) give_up_order();
 }
 
 /// Says goodbye if the owner has closed the group, which has nothing to do; true if it did.
@@ -109,13 +126,10 @@ bool MpiGroup::leave() {
     if (closing_id_ == 0 || !requests_.empty() || abort_text_) return false;
     id = std::exchange(closing_id_, 0);
   }
-  if (!poison_) channel_->control->tell_others(Notice::Left, called_);
-  const int64_t deadline = now_ns() + 1000 * kMillisecond;
-  while (!channel_->outbox.is_empty() && now_ns() < deadline) {
-    channel_->outbox.advance();
-    std::this_thread::yield();
+  if (!poison_) {
+    channel_->say_goodbye(called_);
+    has_left_ = true;
   }
-  has_left_ = !poison_;
   end(id, nullptr);
   return true;
 }

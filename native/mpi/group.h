@@ -41,7 +41,8 @@ struct Ended {
 class MpiGroup {
  public:
   MpiGroup(int rank, int size, std::function<void()> notify);
-  /// Ends the lane, whatever it is doing; what is pending never ends.
+  /// Ends the lane, whatever it is doing; what is pending never ends. A group that has not been closed leaves now: the
+  /// others need not wait for their deadline.
   ~MpiGroup();
 
   /// Starts the lane, which makes a communicator. `members` are the ranks of the group among all processes of MPI; `tag`
@@ -76,6 +77,7 @@ class MpiGroup {
 
   void lane_main();
   bool leave();
+  void leave_at_last();
 
   // Engine: the holder of `engine_` only.
   bool poll();

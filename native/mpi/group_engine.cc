@@ -81,7 +81,7 @@ bool MpiGroup::listen() {
     const auto from = static_cast<size_t>(heard->from);
     switch (heard->notice) {
       case Notice::Left:
-        channel_->left[from] = heard->number;
+        channel_->note_goodbye(*heard);
         break;
       case Notice::Report:
         if (poison_) channel_->control->tell(heard->from, Notice::Verdict, 0, poison_.get());  // it had not heard yet
@@ -153,20 +153,19 @@ bool MpiGroup::compare_parts() {
 
 /// Whether what is pending needs a rank that has left without it. Called when nothing moves any more.
 void MpiGroup::check_losses() {
-  const auto has_left = [this](int peer) { return channel_->has_left(peer); };
   for (const Mailbox::Pending& pending : channel_->mailbox->pending()) {
     if (pending.is_moving) continue;
     if (pending.peer >= 0) {
-      if (has_left(pending.peer)) return report(lost(rank_, pending.peer));
+      if (channel_->is_gone(pending.peer)) return report(lost(rank_, pending.peer));
       continue;
     }
     int here = 0;
-    for (int peer = 0; peer < size_; ++peer) here += peer != rank_ && !has_left(peer) ? 1 : 0;
+    for (int peer = 0; peer < size_; ++peer) here += peer != rank_ && !channel_->is_gone(peer) ? 1 : 0;
     if (here == 0 && size_ > 1) return report(lost(rank_, rank_ == 0 ? 1 : 0));
   }
   if (!running_ || running_->agreement.done()) return;
   for (int peer = 0; peer < size_; ++peer) {
-    if (has_left(peer) && *channel_->left[static_cast<size_t>(peer)] <= running_->op.seq) return report(lost(rank_, peer));
+    if (channel_->has_left(peer) && channel_->left[static_cast<size_t>(peer)]->collectives <= running_->op.seq) return report(lost(rank_, peer));
   }
 }
 
@@ -210,7 +209,7 @@ void MpiGroup::decide(const Failure& failure, uint64_t seq_plus_1) {
   roll_call_->called[static_cast<size_t>(rank_)] = called_;
   for (int peer = 0; peer < size_; ++peer) {
     const auto index = static_cast<size_t>(peer);
-    if (channel_->has_left(peer)) roll_call_->called[index] = channel_->left[index];
+    if (channel_->has_left(peer)) roll_call_->called[index] = channel_->left[index]->collectives;
     else if (peer != rank_) channel_->control->tell(peer, Notice::Question);
   }
 }

@@ -59,6 +59,9 @@ void check(int code, const char* what) {
 
 const World& world() {
   const std::lock_guard lock(mutex);
+  int has_ended = 0;
+  MPI_Finalized(&has_ended);
+  if (has_ended) throw coll::Failure(coll::FailureCode::System, -1, {}, "it has ended in this process, with the last thread that used it, and cannot be started again");
   if (started) return *started;
   int is_running = 0;
   int threads = MPI_THREAD_SINGLE;
@@ -86,6 +89,11 @@ void leave_to_mpi(MPI_Request request, std::string bytes) {
 void give_up_order() {
   const std::lock_guard lock(mutex);
   in_order = false;
+}
+
+bool is_in_order() {
+  const std::lock_guard lock(mutex);
+  return started && in_order;
 }
 
 void finish() {

@@ -16,7 +16,7 @@ struct World {
 };
 
 /// Starts MPI, on the calling thread, unless it runs already; blocks until all processes of the job have done so.
-/// Throws Failure where it cannot be used from several threads, which groups need.
+/// Throws Failure where it cannot be used from several threads, which groups need, and after finish().
 const World& world();
 
 /// What MPI is still busy with when its group ends: MPI cannot be told to stop. `bytes` are kept until the process ends.
@@ -24,9 +24,10 @@ void leave_to_mpi(MPI_Request request, std::string bytes = {});
 
 /// The process can no longer leave in order: others wait for something that it will not do.
 void give_up_order();
+bool is_in_order();
 
-/// Ends MPI if it runs; blocks until all processes of the job do so. Does nothing after give_up_order(), or where what
-/// was left to MPI does not end: the launcher then ends the job, which is how the ranks that wait for this one hear of it.
+/// Ends MPI if it runs; blocks until all processes of the job do so. No group may be left. Does nothing after
+/// give_up_order(), or where what was left to MPI does not end: the launcher then ends the job.
 void finish();
 
 /// Throws Failure if `code` is not MPI_SUCCESS. `what` is the name of the function.

@@ -12,7 +12,8 @@ using coll::Verb;
 
 namespace {
 
-constexpr size_t kPiece = size_t{1} << 30;  // elements; MPI's counts are ints
+/// Elements of a piece; MPI's counts are ints.
+size_t piece_of(DType dtype) { return (size_t{1} << 30) / byte_size(dtype); }
 
 /// Long messages of one pair may be under way together: each has a tag. MPI promises tags up to 32767.
 int payload_tag(uint64_t message) { return kPayloadTag + static_cast<int>(message % 32'000); }
@@ -22,7 +23,7 @@ size_t bytes_of(const coll::Op& op) { return op.count * byte_size(op.dtype); }
 }  // namespace
 
 Mailbox::Mailbox(MPI_Comm comm, int rank, int size, Outbox& outbox, OnEnd on_end)
-    : comm_(comm), rank_(rank), size_(size), outbox_(outbox), on_end_(std::move(on_end)), incoming_(sizeof(Envelope) + kShort) {
+    : comm_(comm), rank_(rank), size_(size), outbox_(outbox), on_end_(std::move(on_end)), sent_(static_cast<size_t>(size)), come_(static_cast<size_t>(size)), incoming_(sizeof(Envelope) + kShort) {
   listen();
   check(MPI_Irecv(&cleared_, sizeof cleared_, MPI_BYTE, MPI_ANY_SOURCE, kClearTag, comm_, clear_.slot()), "MPI_Irecv");
 }
@@ -62,6 +63,7 @@ void Mailbox::post(const coll::Op& op) {
   std::string bytes(reinterpret_cast<const char*>(&envelope), sizeof envelope);
   if (is_short) bytes.append(reinterpret_cast<const char*>(op.input), bytes_of(op));
   outbox_.send(op.root, kEnvelopeTag, std::move(bytes));
+  ++sent_[static_cast<size_t>(op.root)];
   pending->message = envelope.message;
   if (is_short) end(pending, -1);
 }
@@ -76,7 +78,7 @@ bool Mailbox::advance() {
       continue;
     }
     moved = true;
-    pending->moved += std::min(kPiece, pending->op.count - pending->moved);
+    pending->moved += std::min(piece_of(pending->op.dtype), pending->op.count - pending->moved);
     if (pending->moved < pending->op.count) move_piece(*pending);
     else pending = end(pending, pending->op.verb == Verb::Recv ? pending->peer : -1);
   }
@@ -90,6 +92,7 @@ bool Mailbox::take_envelope() {
   check(MPI_Get_count(&status, MPI_BYTE, &length), "MPI_Get_count");
   Early early{};
   early.from = status.MPI_SOURCE;
+  ++come_[static_cast<size_t>(early.from)];
   std::memcpy(&early.envelope, incoming_.data(), sizeof early.envelope);
   early.inside.assign(incoming_.data() + sizeof early.envelope, incoming_.data() + length);
   listen();
@@ -141,7 +144,7 @@ void Mailbox::begin_move(Pending& pending, uint64_t message) {
 
 void Mailbox::move_piece(Pending& pending) {
   const coll::Op& op = pending.op;
-  const int count = static_cast<int>(std::min(kPiece, op.count - pending.moved));
+  const int count = static_cast<int>(std::min(piece_of(op.dtype), op.count - pending.moved));
   const size_t offset = pending.moved * byte_size(op.dtype);
   const int tag = payload_tag(pending.message);
   if (op.verb == Verb::Send) check(MPI_Isend(op.input + offset, count, mover_of(op.dtype), pending.peer, tag, comm_, pending.moving.slot()), "MPI_Isend");

@@ -44,6 +44,9 @@ class Mailbox {
   std::vector<std::pair<coll::Op, bool>> clear();
   /// What has not ended, in the order of posting.
   const std::list<Pending>& pending() const { return pending_; }
+  /// Messages to and from a rank so far, those included that nobody has received yet.
+  uint64_t sent_to(int peer) const { return sent_[static_cast<size_t>(peer)]; }
+  uint64_t come_from(int peer) const { return come_[static_cast<size_t>(peer)]; }
 
  private:
   struct Envelope {
@@ -73,6 +76,8 @@ class Mailbox {
   Outbox& outbox_;
   OnEnd on_end_;
   uint64_t messages_ = 0;       // long ones sent
+  std::vector<uint64_t> sent_;  // by rank
+  std::vector<uint64_t> come_;  // by rank
   std::list<Pending> pending_;  // a list: MPI holds pointers into it
   std::list<Early> early_;      // in the order of arrival
   std::vector<char> incoming_;  // an envelope

@@ -49,26 +49,51 @@ class MpiGroup final : public LaneObject<MpiGroup, mpi::MpiGroup, mpi::Ended> {
     Counts counts;
     const mpi::Ended ended = group(info.Env()).run(read_op(info, counts));
     if (!ended.failure && ended.source >= 0) return Napi::Number::New(info.Env(), ended.source);
-    return {info.Env(), to_js(info.Env(), ended.failure)};
+    const Napi::Value failure(info.Env(), to_js(info.Env(), ended.failure));
+    if (ended.is_lent) failure.As<Napi::Object>().Set("isLent", true);
+    return failure;
   }
 };
 
-void finish(void*) {
-  mpi::forget_retired();
-  mpi::finish();
+/// One in each environment, of which a process has as many as JavaScript threads. MPI ends with the last that leaves.
+class User {
+ public:
+  explicit User(napi_env env) : env_(env) {
+    ++users;
+    // Hooks run in the reverse order: groups, whose hooks come later, are gone when this one runs.
+    napi_add_env_cleanup_hook(env_, &User::on_environment_end, this);
+  }
+
+  void leave() {
+    if (std::exchange(has_left_, true) || --users > 0 || !mpi::is_in_order()) return;
+    mpi::forget_retired();
+    mpi::finish();
+  }
+
+ private:
+  static void on_environment_end(void* user) { static_cast<User*>(user)->leave(); }
+
+  inline static std::atomic<int> users = 0;
+  const napi_env env_;
+  bool has_left_ = false;
+};
+
+/// (isInOrder) => whether the process still is: this thread is about to end and has destroyed its groups. Environments have
+/// hooks for that, but process.exit() runs none on the main thread.
+Napi::Value leave(const Napi::CallbackInfo& info) {
+  if (!info[0].ToBoolean()) mpi::give_up_order();
+  static_cast<User*>(info.Data())->leave();
+  return Napi::Boolean::New(info.Env(), mpi::is_in_order());
 }
 
 /// () => { rank, size, version }: this process among all that were started together. Starts MPI.
 Napi::Value world(const Napi::CallbackInfo& info) {
-  static std::atomic<bool> is_hooked = false;  // by the thread that comes first, which is the one that MPI is started on
   const mpi::World* found;
   try {
     found = &mpi::world();
   } catch (const coll::Failure& failure) {
     throw Napi::Error::New(info.Env(), failure.text);
   }
-  // Hooks run in the reverse order: groups, whose hooks come later, are gone when this one runs.
-  if (!is_hooked.exchange(true)) napi_add_env_cleanup_hook(info.Env(), finish, nullptr);
   auto object = Napi::Object::New(info.Env());
   object.Set("rank", found->rank);
   object.Set("size", found->size);
@@ -79,6 +104,8 @@ Napi::Value world(const Napi::CallbackInfo& info) {
 Napi::Object initialise(Napi::Env env, Napi::Object exports) {
   exports.Set("MpiGroup", MpiGroup::define(env));
   exports.Set("world", Napi::Function::New<world>(env, "world"));
+  auto* const user = new User(env);  // until the process ends: its hook may run after all finalizers
+  exports.Set("leave", Napi::Function::New<leave>(env, "leave", user));
   return exports;
 }
 

@@ -111,6 +111,10 @@ export function nativeMpiMissing(platform: string, tried: readonly string[]): Fa
   );
 }
 
+export function mpiNotUsable(reason: string): Failure {
+  return init(`MPI cannot be used: ${reason}`);
+}
+
 export function notOneWorld(sizes: readonly number[], version: string): Failure {
   return init(
     `the ranks do not share one MPI world of ${version}; expected all of them in one, got worlds of ${[...new Set(sizes)].join(', ')} processes`,

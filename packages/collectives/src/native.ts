@@ -10,6 +10,8 @@ export interface NativeFailure {
   readonly origin: number;
   readonly peers: number[];
   readonly text: string;
+  /** The memory of the operation is used all the same, for ever. */
+  readonly isLent?: true;
 }
 
 export interface NativePeer {
@@ -252,9 +254,15 @@ export interface NativeMpi {
   ) => NativeMpiGroup;
   /**
    * This process among all that were started together. Starts MPI, which waits until all of them do so. Throws where
-   * MPI cannot be used from several threads.
+   * MPI cannot be used from several threads, or has ended.
    */
   readonly world: () => { readonly rank: number; readonly size: number; readonly version: string };
+  /**
+   * This thread ends, and its groups are destroyed. With the last thread MPI ends, which waits until all processes of the
+   * job have come so far; not in a process that is out of order: its launcher then ends the others. Returns whether it is
+   * in order, which no process is where a group ended in the middle of an operation.
+   */
+  readonly leave: (isInOrder: boolean) => boolean;
 }
 
 export const loadNative = (): NativeAddon => findNative().addon;

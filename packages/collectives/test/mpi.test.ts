@@ -1,11 +1,15 @@
 // The mpi backend under the real mpirun of every MPI that is installed here, and that was so when the addons were built.
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type PoolStarter, Pools } from '@ringwise/testing';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { kindsOfMpi } from '../src/backends/mpi.ts';
 import { backendContract } from '../src/testing.ts';
+import type { Program } from './mpi-programs.ts';
 
 const tsx = import.meta.resolve('tsx');
 const oversubscribed = ['--allow-run-as-root', '--oversubscribe'];
@@ -25,7 +29,9 @@ afterAll(() => {
 /** Runs a script of this folder on `size` ranks. */
 function mpirun(command: string, flags: readonly string[], size: number, script: string, ...args: string[]) {
   const path = fileURLToPath(new URL(script, import.meta.url));
-  const { NODE_OPTIONS: _, ...env } = process.env;
+  const { NODE_OPTIONS: _, ...inherited } = process.env;
+  // As where a rank may not read another's memory: then what is longer than 4 KiB takes several steps.
+  const env = { ...inherited, OMPI_MCA_btl_vader_single_copy_mechanism: 'none' };
   const argv = [...flags, '-n', `${size}`, process.execPath, '--import', tsx, path, ...args];
   const child = spawn(command, argv, { env, stdio: ['ignore', 'pipe', 'pipe'] });
   running.add(child);
@@ -59,6 +65,45 @@ for (const [name, kind, command, flags] of launchers) {
       run: pools.run,
     });
     afterAll(pools.end, 120_000); // MPI ends when all ranks do
+
+    const runProgram = async (program: Program) => {
+      const folder = mkdtempSync(join(tmpdir(), 'ringwise-mpi-'));
+      try {
+        return await mpirun(command, flags, 2, './mpi-programs.ts', program, folder).ended;
+      } finally {
+        rmSync(folder, { recursive: true });
+      }
+    };
+
+    it('lets ranks end by process.exit(), each at its time', async () => {
+      expect(await runProgram('exit')).toEqual({ code: 0, text: 'still here\n' });
+    });
+
+    it('notices at once that a rank has ended without close()', async () => {
+      const { code, text } = await runProgram('noClose');
+      expect(text).toContain('allReduce: lost rank 1 (it has closed the group)');
+      expect(code).toBe(0);
+    });
+
+    it('fails the job when a rank ends well in the middle of an operation', async () => {
+      expect((await runProgram('exitPending')).code).not.toBe(0);
+    });
+
+    it('ends the job with the code of a rank that has failed, though another goes on', async () => {
+      expect((await runProgram('exitCode')).code).toBe(3);
+    });
+
+    it('takes what a rank has sent before it left', async () => {
+      expect(await runProgram('lastWords')).toEqual({ code: 0, text: 'all taken\n' });
+    });
+
+    it('keeps the memory of a blocking call that failed while MPI was at it', async () => {
+      expect((await runProgram('lent')).text).toContain('ERR_COLL_ABORTED, kept\n');
+    });
+
+    it('lasts as long as a thread uses it', async () => {
+      expect(await runProgram('threads')).toEqual({ code: 0, text: '2\n2\n' });
+    });
   });
 }
 

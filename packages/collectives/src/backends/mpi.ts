@@ -3,9 +3,9 @@
 import { allVerbs } from '../all-verbs.ts';
 import type { Operation } from '../backend.ts';
 import { allocHost } from '../buffer.ts';
-import { CollectiveError, tooLongForMpi } from '../errors.ts';
-import { notOneWorld, srunWithoutMpi, unknownMpi } from '../init-errors.ts';
-import { loadNativeMpi } from '../native.ts';
+import { CollectiveError, type Site, tooLongForMpi } from '../errors.ts';
+import { mpiNotUsable, notOneWorld, srunWithoutMpi, unknownMpi } from '../init-errors.ts';
+import { loadNativeMpi, type NativeMpi, type NativeMpiGroup } from '../native.ts';
 import { isReducible } from '../reduce-ops.ts';
 import type { BackendContext, BackendFactory } from '../registry.ts';
 import { exchange } from '../rendezvous.ts';
@@ -26,19 +26,20 @@ export const mpiBackend: BackendFactory = async (context) => {
   // Where ranks share cores, Open MPI gives the core away in every look that finds nothing. How to wait is decided in
   // native/mpi/group.cc, which would find out about a crowded machine too late.
   process.env.OMPI_MCA_mpi_yield_when_idle ??= '0';
-  const { MpiGroup, world } = loadNativeMpi(kindsOfMpi(process.env));
-  const cards = await meet(context, world());
+  const mpi = loadNativeMpi(kindsOfMpi(process.env));
+  const site = { group, rank, size };
+  const cards = await meet(context, enter(mpi, site));
   const lane = new Lane(context);
-  const native = new MpiGroup(rank, size, lane.call, lane.onEnd);
+  const native = new mpi.MpiGroup(rank, size, lane.call, lane.onEnd);
+  open.add(native);
   const members = cards.map(([member]) => member);
   try {
     await lane.ended(native.connect(members, cards[0]![2]), 'init');
   } catch (error) {
-    native.destroy();
+    destroy(native);
     throw error;
   }
   const { start, run } = lane.operate(native);
-  const site = { group, rank, size };
   let closing: Promise<void> | undefined;
   return {
     contract: 1,
@@ -57,11 +58,40 @@ export const mpiBackend: BackendFactory = async (context) => {
     alloc: allocHost,
     abort: (cause) => native.abort(cause.what),
     close: () => {
-      closing ??= lane.ended(native.close(), 'close').finally(() => native.destroy());
+      closing ??= lane.ended(native.close(), 'close').finally(() => destroy(native));
       return closing;
     },
   };
 };
+
+/** Groups of this thread. MPI can only end without them. */
+const open = new Set<NativeMpiGroup>();
+
+function destroy(native: NativeMpiGroup): void {
+  open.delete(native);
+  native.destroy();
+}
+
+let hasEntered = false;
+
+/** Starts MPI where it does not run, and sees to its end. */
+function enter(mpi: NativeMpi, site: Site): ReturnType<NativeMpi['world']> {
+  let world: ReturnType<NativeMpi['world']>;
+  try {
+    world = mpi.world();
+  } catch (error) {
+    throw new CollectiveError(mpiNotUsable((error as Error).message), site);
+  }
+  if (hasEntered) return world;
+  hasEntered = true;
+  // Also by process.exit(). A rank that has failed must not wait there for ranks that may be waiting for it.
+  process.once('exit', (code) => {
+    for (const native of open) destroy(native);
+    // MPICH's mpiexec ends the others without a word, and well, where a rank ends well without ending MPI.
+    if (!mpi.leave(code === 0)) process.exitCode ||= 1;
+  });
+  return world;
+}
 
 /** The implementations of MPI to try, in order: the one whose launcher has started this process, if it tells. */
 export function kindsOfMpi(env: Readonly<Record<string, string | undefined>>): readonly string[] {
@@ -94,7 +124,7 @@ async function meet(
 }
 
 /** The functions of MPI 3 that move parts count them in 32 bits. */
-function refuseLong(operation: Operation, site: { group: string; rank: number; size: number }): void {
+function refuseLong(operation: Operation, site: Site): void {
   const whole = wholeOf(operation, site.size);
   if (whole > 0x7fffffff) throw new CollectiveError(tooLongForMpi(operation.verb, whole), site);
 }

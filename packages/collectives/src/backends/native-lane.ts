@@ -109,6 +109,7 @@ export class Lane {
         const outcome = submit(operation, call, runNative, context);
         if (outcome === null) return undefined;
         if (typeof outcome === 'number') return outcome;
+        if (outcome.isLent) lent.push(operation);
         throw this.errorOf(outcome, operation);
       },
     };
