@@ -1,6 +1,9 @@
 #include "mpi/types.h"
 
+#include <cmath>
 #include <cstdint>
+#include <cstring>
+#include <type_traits>
 
 #include "mpi/library.h"
 
@@ -8,14 +11,24 @@ namespace ringwise::mpi {
 
 namespace {
 
-/// x != x: NaN. Of min and max the one that has it wins.
+/// Whether `a` takes the place of `b`. x != x: NaN, which wins. It must not matter who is asked first, or ranks would have
+/// different bits: MPI may combine the same two values in another order on each of them.
+template <typename T, bool is_min>
+bool wins(T a, T b) {
+  if (is_min ? a < b : a > b) return true;
+  if constexpr (std::is_floating_point_v<T>) {
+    if (a != a && b != b) return std::memcmp(&a, &b, sizeof a) > 0;
+    if (a == b) return std::signbit(a) == is_min && std::signbit(b) != is_min;  // zeros: -0 is below 0
+  }
+  return a != a;
+}
+
 template <typename T, bool is_min>
 void extreme(void* in, void* inout, int* count, MPI_Datatype*) {
   const T* const theirs = static_cast<const T*>(in);
   T* const mine = static_cast<T*>(inout);
   for (int i = 0; i < *count; ++i) {
-    const bool is_better = is_min ? theirs[i] < mine[i] : theirs[i] > mine[i];
-    if (is_better || theirs[i] != theirs[i]) mine[i] = theirs[i];
+    if (wins<T, is_min>(theirs[i], mine[i])) mine[i] = theirs[i];
   }
 }
 
