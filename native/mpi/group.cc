@@ -19,7 +19,10 @@ namespace {
 constexpr int kSpins = 100;    // of a thread that waits, before it lets others run
 constexpr int kYields = 2000;  // before it sleeps
 constexpr auto kNap = std::chrono::microseconds(50);
-constexpr auto kListening = std::chrono::milliseconds(2);  // how often an idle lane looks for notices
+// How often an idle lane looks for notices: soon after it had something to do, and later on. A program may have many groups.
+constexpr auto kListening = std::chrono::milliseconds(2);
+constexpr auto kListeningLater = std::chrono::milliseconds(20);
+constexpr int kSoon = 100;  // looks
 
 // A yield that takes this long has given the core to somebody who computes, for a slice of the scheduler's. Where several
 // want the core, that is what every answer would take; a thread that sleeps instead is let in again soon.
@@ -83,21 +86,23 @@ uint64_t MpiGroup::connect(std::vector<int> members, int tag) {
 
 void MpiGroup::lane_main() {
   int idle_rounds = 0;
+  int looks = 0;  // in vain, one after another
   for (;;) {
     bool is_idle = false;
     if (drivers_ == 0) {
       const std::lock_guard engine(engine_);
-      idle_rounds = poll() ? 0 : idle_rounds;
+      if (poll()) idle_rounds = looks = 0;
       is_idle = !is_busy() && !reported_ && !roll_call_;
       if (is_idle && leave()) return;
     } else {
       is_idle = true;
+      looks = 0;
     }
     // A rank that has left may be waiting for one that is busy here, until its last messages are taken.
     if (is_idle || idle_rounds >= kYields) tend_retired();
     std::unique_lock lock(mutex_);
     if (stop_) return;
-    if (is_idle && requests_.empty() && !abort_text_) wake_lane_.wait_for(lock, kListening);
+    if (is_idle && requests_.empty() && !abort_text_ && closing_id_ == 0) wake_lane_.wait_for(lock, ++looks < kSoon ? kListening : kListeningLater);
     else if (lock.unlock(), !is_idle) back_off(idle_rounds);
   }
 }

@@ -102,6 +102,33 @@ const programs = {
     await group.close();
   },
 
+  async bits() {
+    const group = await join();
+    const zerosAndNaNs = [
+      [0, 0x80000000, 0x7fc00000, 0xffc00000],
+      [0x80000000, 0, 0x7fc00001, 0x7fc00000],
+    ];
+    for (const op of ['min', 'max'] as const) {
+      const bits = Uint32Array.from(zerosAndNaNs[group.rank]!);
+      await group.allReduce(new Float32Array(bits.buffer), { op });
+      const all = await group.allGatherObject([...bits].map((word) => word.toString(16)).join(' '));
+      if (group.rank === 0) console.log(op, JSON.stringify(all));
+    }
+    await group.close();
+  },
+
+  async idle() {
+    const world = await join();
+    const groups = await Promise.all(Array.from({ length: 20 }, () => world.split(0)));
+    await sleep(1000);
+    const before = process.cpuUsage();
+    await sleep(1000);
+    const { user, system } = process.cpuUsage(before);
+    if (world.rank === 0) console.log(`${(user + system) / 1000}`);
+    await Promise.all(groups.map((group) => group?.close()));
+    await world.close();
+  },
+
   async threads() {
     if (!isMainThread) {
       const group = await join('worker');
@@ -114,7 +141,7 @@ const programs = {
     const code = `import('${tsx}').then(({ register }) => (register(), import('${import.meta.url}')))`;
     const worker = new Worker(code, { eval: true, argv: process.argv.slice(2) });
     await once(worker, 'exit');
-    console.log(await sumOfOnes(group));
+    console.log(`${await sumOfOnes(group)}`);
     await group.close();
   },
 };

@@ -101,6 +101,17 @@ for (const [name, kind, command, flags] of launchers) {
       expect((await runProgram('lent')).text).toContain('ERR_COLL_ABORTED, kept\n');
     });
 
+    it('gives all ranks the same zero and the same NaN by min and max', async () => {
+      const { text } = await runProgram('bits');
+      const [min, max] = ['80000000 80000000 7fc00001 ffc00000', '0 0 7fc00001 ffc00000'];
+      expect(text).toBe(`min ${JSON.stringify([min, min])}\nmax ${JSON.stringify([max, max])}\n`);
+    });
+
+    it('lets groups that wait for nothing sleep', async () => {
+      const busyMs = Number((await runProgram('idle')).text);
+      expect(busyMs).toBeLessThan(60); // of 1,000, for 21 groups
+    });
+
     it('lasts as long as a thread uses it', async () => {
       expect(await runProgram('threads')).toEqual({ code: 0, text: '2\n2\n' });
     });
