@@ -99,7 +99,7 @@ void MpiGroup::lane_main() {
       looks = 0;
     }
     // A rank that has left may be waiting for one that is busy here, until its last messages are taken.
-    if (is_idle || idle_rounds >= kYields) tend_retired();
+    if (is_idle || idle_rounds % kSpins == kSpins - 1) tend_retired();
     std::unique_lock lock(mutex_);
     if (stop_) return;
     if (is_idle && requests_.empty() && !abort_text_ && closing_id_ == 0) wake_lane_.wait_for(lock, ++looks < kSoon ? kListening : kListeningLater);

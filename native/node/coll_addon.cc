@@ -1,5 +1,6 @@
 // coll.node: the host backend for JavaScript. One exported class, HostGroup; see packages/collectives/src/native.ts
 // for its typed surface. Everything here runs on the JavaScript thread, except `notify`.
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -162,11 +163,15 @@ Napi::Value algorithms(const Napi::CallbackInfo& info) {
 /// (fd): crashes are told there.
 void report_crashes(const Napi::CallbackInfo& info) { report_crashes_to(info[0].As<Napi::Number>().Int32Value(), coll::write_last_calls); }
 
+/// (name, value): for the libraries of this process, unless it is set. In a worker process.env is a copy that they do not see.
+void set_variable(const Napi::CallbackInfo& info) { setenv(info[0].ToString().Utf8Value().c_str(), info[1].ToString().Utf8Value().c_str(), 0); }
+
 Napi::Object initialise(Napi::Env env, Napi::Object exports) {
   exports.Set("HostGroup", HostGroup::define(env));
   exports.Set("DeviceLane", define_device_lane(env));
   exports.Set("grid", define_grid(env));
   exports.Set("reportCrashes", Napi::Function::New<report_crashes>(env, "reportCrashes"));
+  exports.Set("setVariable", Napi::Function::New<set_variable>(env, "setVariable"));
   exports.Set("nccl", define_nccl(env, &HostGroup::cause_of));
   exports.Set("algorithms", Napi::Function::New<algorithms>(env, "algorithms"));
   return exports;

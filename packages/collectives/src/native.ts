@@ -239,6 +239,8 @@ export interface NativeAddon {
   ) => NativeGroup;
   /** From now on a crash of this process is told on this descriptor (native/base/crash_words.h). Once per process. */
   readonly reportCrashes: (fd: number) => void;
+  /** Sets an environment variable for the libraries of this process, unless it is set; in workers process.env is a copy. */
+  readonly setVariable: (name: string, value: string) => void;
   /** The names of a verb's algorithms between hosts; the first fits everywhere. */
   readonly algorithms: (verb: number) => string[];
 }

@@ -23,6 +23,13 @@ async function failureOf(call: PromiseLike<unknown>): Promise<CollectiveError> {
   throw new Error('the call has ended well');
 }
 
+/** Runs this program once more in a worker, to its end. */
+async function inWorker(): Promise<void> {
+  const tsx = import.meta.resolve('tsx/esm/api'); // a worker of Node 20 does not have it from --import
+  const code = `import('${tsx}').then(({ register }) => (register(), import('${import.meta.url}')))`;
+  await once(new Worker(code, { eval: true, argv: process.argv.slice(2) }), 'exit');
+}
+
 async function sumOfOnes(group: Group): Promise<number> {
   const ones = new Float32Array(1).fill(1);
   await group.allReduce(ones);
@@ -129,6 +136,13 @@ const programs = {
     await world.close();
   },
 
+  async lateThread() {
+    if (!isMainThread) return (await join('worker')).close();
+    await inWorker();
+    const { message } = await failureOf(join());
+    console.log(`${process.env.UCX_MEM_EVENTS}, ${message}`);
+  },
+
   async threads() {
     if (!isMainThread) {
       const group = await join('worker');
@@ -137,10 +151,7 @@ const programs = {
       return;
     }
     const group = await join();
-    const tsx = import.meta.resolve('tsx/esm/api'); // a worker of Node 20 does not have it from --import
-    const code = `import('${tsx}').then(({ register }) => (register(), import('${import.meta.url}')))`;
-    const worker = new Worker(code, { eval: true, argv: process.argv.slice(2) });
-    await once(worker, 'exit');
+    await inWorker();
     console.log(`${await sumOfOnes(group)}`);
     await group.close();
   },

@@ -112,6 +112,13 @@ for (const [name, kind, command, flags] of launchers) {
       expect(busyMs).toBeLessThan(60); // of 1,000, for 21 groups
     });
 
+    it('ends with the last thread that uses it, and tells one that comes later', async () => {
+      const { code, text } = await runProgram('lateThread');
+      // What UCX has to be told reaches it from a worker.
+      expect(text).toContain('n, init: MPI cannot be used: it has ended in this process');
+      expect(code).toBe(0);
+    });
+
     it('lasts as long as a thread uses it', async () => {
       expect(await runProgram('threads')).toEqual({ code: 0, text: '2\n2\n' });
     });

@@ -5,7 +5,7 @@ import type { Operation } from '../backend.ts';
 import { allocHost } from '../buffer.ts';
 import { CollectiveError, type Site, tooLongForMpi } from '../errors.ts';
 import { mpiNotUsable, notOneWorld, srunWithoutMpi, unknownMpi } from '../init-errors.ts';
-import { loadNativeMpi, type NativeMpi, type NativeMpiGroup } from '../native.ts';
+import { loadNative, loadNativeMpi, type NativeMpi, type NativeMpiGroup } from '../native.ts';
 import { isReducible } from '../reduce-ops.ts';
 import type { BackendContext, BackendFactory } from '../registry.ts';
 import { exchange } from '../rendezvous.ts';
@@ -19,13 +19,14 @@ let led = 0;
 
 export const mpiBackend: BackendFactory = async (context) => {
   const { rank, size, group } = context;
+  const { setVariable } = loadNative();
   // UCX, on which MPICH stands, patches brk and munmap of the process to keep a cache of registered memory. V8 maps its
   // code right behind the heap of malloc, where the heap cannot grow; there the patched brk took memory away that was in
   // use, in about one process of thirty.
-  process.env.UCX_MEM_EVENTS ??= 'n';
+  setVariable('UCX_MEM_EVENTS', 'n');
   // Where ranks share cores, Open MPI gives the core away in every look that finds nothing. How to wait is decided in
   // native/mpi/group.cc, which would find out about a crowded machine too late.
-  process.env.OMPI_MCA_mpi_yield_when_idle ??= '0';
+  setVariable('OMPI_MCA_mpi_yield_when_idle', '0');
   const mpi = loadNativeMpi(kindsOfMpi(process.env));
   const site = { group, rank, size };
   const cards = await meet(context, enter(mpi, site));
