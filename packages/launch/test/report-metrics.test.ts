@@ -85,13 +85,14 @@ describe('reportMetrics', () => {
     expect(linesOf(metrics)).toMatchObject([{ rank: 0, step: 3, loss: 0.5 }]);
   });
 
-  it('places a bucket where it began, or where it was launched if that is not known', async () => {
+  it('places a bucket where it began and to its end, or where it was launched and to the end of the step if that is not known', async () => {
     const file = program(
       'buckets.mjs',
       `const buckets = [
          { launchedMs: 1, startedMs: 3, communicationMs: 2 },
          { launchedMs: 4, startedMs: null, communicationMs: 5 },
          { launchedMs: 6, communicationMs: 7 },
+         { launchedMs: 8, communicationMs: null },
        ];
        reportMetrics({ loss: 1, ddp: { backwardMs: 7, exposedMs: 6, buckets } });
        setInterval(() => {}, 1000);`,
@@ -108,7 +109,7 @@ describe('reportMetrics', () => {
     const buckets = /"buckets":(\[\[.*?\]\])/;
     await until('the step', () => buckets.test(events));
     reader.destroy();
-    expect(buckets.exec(events)![1]).toBe('[[3,2],[4,5],[6,7]]');
+    expect(buckets.exec(events)![1]).toBe('[[3,2],[4,5],[6,7],[8,5]]');
   });
 
   it('never blocks the program when its launcher does not read', async () => {

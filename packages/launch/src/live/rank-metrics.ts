@@ -79,13 +79,13 @@ function toSent(metrics: Metrics, step: number): SentReport {
   return { clockMs, step, values, ...(metrics.ddp && { timing: timingOf(metrics.ddp) }) };
 }
 
+/** A bucket whose end is not known, as on a device that has not been asked, ends with the step. */
 function timingOf({ beganMs, backwardMs, exposedMs, buckets = [] }: StepTiming): SentTiming {
-  const agoMs = beganMs === undefined ? backwardMs + exposedMs : performance.now() - beganMs;
-  const sent = buckets
-    .slice(0, maxBuckets)
-    .map(
-      ({ launchedMs, startedMs, communicationMs }) =>
-        [startedMs ?? launchedMs, communicationMs ?? 0] as const,
-    );
+  const endMs = backwardMs + exposedMs;
+  const agoMs = beganMs === undefined ? endMs : performance.now() - beganMs;
+  const sent = buckets.slice(0, maxBuckets).map(({ launchedMs, startedMs, communicationMs }) => {
+    const fromMs = startedMs ?? launchedMs;
+    return [fromMs, communicationMs ?? Math.max(endMs - fromMs, 0)] as const;
+  });
   return { agoMs, backwardMs, exposedMs, buckets: sent };
 }

@@ -6,6 +6,7 @@ interface BucketTiming {
   readonly launchedMs: number;
   /** When it was under way, which may be later than its launch. Null or left out where that is not known. */
   readonly startedMs?: number | null;
+  /** Null where it is not known: then it is drawn to the end of the step. */
   readonly communicationMs: number | null;
 }
 
