@@ -131,11 +131,14 @@ bool MpiGroup::leave() {
     if (closing_id_ == 0 || !requests_.empty() || abort_text_) return false;
     id = std::exchange(closing_id_, 0);
   }
-  if (!poison_) {
-    channel_->say_goodbye(called_);
-    has_left_ = true;
+  std::shared_ptr<const Failure> failure;
+  try {
+    if (!poison_) channel_->say_goodbye(called_);
+    has_left_ = !poison_;
+  } catch (const Failure& of_mpi) {
+    failure = std::make_shared<const Failure>(of_mpi);
   }
-  end(id, nullptr);
+  end(id, std::move(failure));
   return true;
 }
 

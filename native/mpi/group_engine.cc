@@ -46,8 +46,12 @@ bool MpiGroup::poll() {
       if (!moved && !reported_) check_deadlines(now);
     }
   } catch (const Failure& failure) {
-    report(failure);
     moved = true;
+    try {
+      report(failure);
+    } catch (const Failure&) {
+      poison(failure);  // MPI has failed so far that the others cannot be told
+    }
   }
   return moved;
 }

@@ -86,8 +86,10 @@ Napi::Value leave(const Napi::CallbackInfo& info) {
   return Napi::Boolean::New(info.Env(), mpi::is_in_order());
 }
 
-/// () => { rank, size, version }: this process among all that were started together. Starts MPI.
+/// () => { rank, size, version, calls }: this process among all that were started together, and how often any of its threads
+/// has called this. Starts MPI.
 Napi::Value world(const Napi::CallbackInfo& info) {
+  static std::atomic<uint32_t> calls = 0;
   const mpi::World* found;
   try {
     found = &mpi::world();
@@ -98,6 +100,7 @@ Napi::Value world(const Napi::CallbackInfo& info) {
   object.Set("rank", found->rank);
   object.Set("size", found->size);
   object.Set("version", found->version);
+  object.Set("calls", calls++);
   return object;
 }
 

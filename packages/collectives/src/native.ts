@@ -245,6 +245,13 @@ export interface NativeAddon {
   readonly algorithms: (verb: number) => string[];
 }
 
+export interface NativeWorld {
+  readonly rank: number;
+  readonly size: number;
+  readonly version: string;
+  readonly calls: number;
+}
+
 /** mpi-openmpi.node and mpi-mpich.node. */
 export interface NativeMpi {
   readonly MpiGroup: new (
@@ -256,9 +263,9 @@ export interface NativeMpi {
   ) => NativeMpiGroup;
   /**
    * This process among all that were started together. Starts MPI, which waits until all of them do so. Throws where
-   * MPI cannot be used from several threads, or has ended.
+   * MPI cannot be used from several threads, or has ended. `calls` counts those of all threads.
    */
-  readonly world: () => { readonly rank: number; readonly size: number; readonly version: string };
+  readonly world: () => NativeWorld;
   /**
    * This thread ends, and its groups are destroyed. With the last thread MPI ends, which waits until all processes of the
    * job have come so far; not in a process that is out of order: its launcher then ends the others. Returns whether it is

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { isMainThread, Worker } from 'node:worker_threads';
+import { isMainThread, parentPort, Worker } from 'node:worker_threads';
 import { CollectiveError, type Group, init } from '../src/index.ts';
 
 const [, , program, folder] = process.argv;
@@ -23,11 +23,11 @@ async function failureOf(call: PromiseLike<unknown>): Promise<CollectiveError> {
   throw new Error('the call has ended well');
 }
 
-/** Runs this program once more in a worker, to its end. */
-async function inWorker(): Promise<void> {
+/** Runs this program once more in a worker. */
+function inWorker(): Worker {
   const tsx = import.meta.resolve('tsx/esm/api'); // a worker of Node 20 does not have it from --import
   const code = `import('${tsx}').then(({ register }) => (register(), import('${import.meta.url}')))`;
-  await once(new Worker(code, { eval: true, argv: process.argv.slice(2) }), 'exit');
+  return new Worker(code, { eval: true, argv: process.argv.slice(2) });
 }
 
 async function sumOfOnes(group: Group): Promise<number> {
@@ -138,9 +138,31 @@ const programs = {
 
   async lateThread() {
     if (!isMainThread) return (await join('worker')).close();
-    await inWorker();
+    await once(inWorker(), 'exit');
     const { message } = await failureOf(join());
     console.log(`${process.env.UCX_MEM_EVENTS}, ${message}`);
+  },
+
+  /** Both threads make groups at the same time. */
+  async twoThreads() {
+    const worker = isMainThread ? inWorker() : null;
+    const ended = worker && once(worker, 'exit');
+    const mine = isMainThread ? 1 : 100;
+    const group = await join(isMainThread ? 'world' : 'worker');
+    parentPort?.postMessage('ready');
+    if (worker) await once(worker, 'message');
+    for (let round = 0; round < 5; round++) {
+      const parts = await Promise.all(Array.from({ length: 8 }, () => group.split(0)));
+      for (const part of parts) {
+        const sum = new Float32Array(1).fill(mine);
+        await part!.allReduce(sum);
+        if (sum[0] !== 2 * mine) throw new Error(`round ${round}: ${sum[0]}`);
+        await part!.close();
+      }
+    }
+    await group.close();
+    await ended;
+    if (worker && group.rank === 0) console.log('apart');
   },
 
   async threads() {
@@ -151,7 +173,7 @@ const programs = {
       return;
     }
     const group = await join();
-    await inWorker();
+    await once(inWorker(), 'exit');
     console.log(`${await sumOfOnes(group)}`);
     await group.close();
   },

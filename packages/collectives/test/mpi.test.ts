@@ -112,6 +112,10 @@ for (const [name, kind, command, flags] of launchers) {
       expect(busyMs).toBeLessThan(60); // of 1,000, for 21 groups
     });
 
+    it('keeps the groups apart that two threads make at the same time', async () => {
+      expect(await runProgram('twoThreads')).toEqual({ code: 0, text: 'apart\n' });
+    });
+
     it('ends with the last thread that uses it, and tells one that comes later', async () => {
       const { code, text } = await runProgram('lateThread');
       // What UCX has to be told reaches it from a worker.

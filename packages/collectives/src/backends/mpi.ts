@@ -5,7 +5,13 @@ import type { Operation } from '../backend.ts';
 import { allocHost } from '../buffer.ts';
 import { CollectiveError, type Site, tooLongForMpi } from '../errors.ts';
 import { mpiNotUsable, notOneWorld, srunWithoutMpi, unknownMpi } from '../init-errors.ts';
-import { loadNative, loadNativeMpi, type NativeMpi, type NativeMpiGroup } from '../native.ts';
+import {
+  loadNative,
+  loadNativeMpi,
+  type NativeMpi,
+  type NativeMpiGroup,
+  type NativeWorld,
+} from '../native.ts';
 import { isReducible } from '../reduce-ops.ts';
 import type { BackendContext, BackendFactory } from '../registry.ts';
 import { exchange } from '../rendezvous.ts';
@@ -13,9 +19,6 @@ import { Lane } from './native-lane.ts';
 
 /** What a rank tells the others: its rank in MPI's world, how large that is, and rank 0 the tag of the new group. */
 type Card = readonly [rank: number, size: number, tag: number];
-
-/** Groups that this process has led; keeps the tags of those apart that are made at the same time. */
-let led = 0;
 
 export const mpiBackend: BackendFactory = async (context) => {
   const { rank, size, group } = context;
@@ -76,8 +79,8 @@ function destroy(native: NativeMpiGroup): void {
 let hasEntered = false;
 
 /** Starts MPI where it does not run, and sees to its end. */
-function enter(mpi: NativeMpi, site: Site): ReturnType<NativeMpi['world']> {
-  let world: ReturnType<NativeMpi['world']>;
+function enter(mpi: NativeMpi, site: Site): NativeWorld {
+  let world: NativeWorld;
   try {
     world = mpi.world();
   } catch (error) {
@@ -109,13 +112,11 @@ export function kindsOfMpi(env: Readonly<Record<string, string | undefined>>): r
   return isMpich ? ['mpich'] : known;
 }
 
-async function meet(
-  context: BackendContext,
-  world: { readonly rank: number; readonly size: number; readonly version: string },
-): Promise<readonly Card[]> {
+async function meet(context: BackendContext, world: NativeWorld): Promise<readonly Card[]> {
   const { store, rank, size, group, timeoutMs } = context;
-  // MPI promises tags up to 32767. Two groups that lead one another's members at the same time differ in their leader.
-  const mine: Card = [world.rank, world.size, (world.rank * 64 + (led++ % 64)) % 32_768];
+  // Groups that are made at the same time are told apart by their tags: by their leader, and by its call, in whatever thread.
+  // MPI promises tags up to 32767.
+  const mine: Card = [world.rank, world.size, (world.rank * 64 + (world.calls % 64)) % 32_768];
   const payloads = await exchange(store, rank, size, Buffer.from(JSON.stringify(mine)), timeoutMs);
   const cards = payloads.map((bytes) => JSON.parse(Buffer.from(bytes).toString()) as Card);
   const sizes = cards.map(([, worldSize]) => worldSize);
