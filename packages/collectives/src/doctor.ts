@@ -1,9 +1,10 @@
 // This package's part of `ringwise doctor`: the module that the launcher looks for. The addon, what init() would make
 // of the environment, shared memory, and two ranks that exchange something.
+import { kindsOfMpi } from './backends/mpi.ts';
 import type { Env } from './env.ts';
 import { CollectiveError } from './errors.ts';
 import { planInit } from './init-plan.ts';
-import { findNative, loadNative } from './native.ts';
+import { findNative, loadNative, loadNativeMpi } from './native.ts';
 
 export interface Finding {
   readonly name: string;
@@ -41,6 +42,7 @@ export async function* examine({ spawn }: Tools): AsyncGenerator<Finding> {
   yield addon;
   if (addon.state !== 'ok') return;
   yield ncclFinding();
+  if (process.env.RINGWISE_BACKEND === 'mpi') yield mpiFinding(process.env);
   yield await exchangeFinding(spawn);
 }
 
@@ -97,6 +99,22 @@ function ncclFinding(): Finding {
   if (!reason) return { name, state: 'ok', text: `${version} (${library}) for ${devices} devices` };
   const fix = 'Install NCCL 2.18 or newer, or set RINGWISE_LIBNCCL to its libnccl.so.2.';
   return { name, state: 'wrong', text: reason, fix };
+}
+
+/** Whether the mpi backend can be loaded. Only mpirun can try it: the two ranks here are the launcher's. */
+export function mpiFinding(env: Env): Finding {
+  const name = 'mpi';
+  try {
+    loadNativeMpi(kindsOfMpi(env));
+    return {
+      name,
+      state: 'ok',
+      text: 'its addon can be loaded; ranks that use it are started by mpirun, those here use host',
+    };
+  } catch (error) {
+    if (!CollectiveError.is(error)) throw error;
+    return { name, state: 'wrong', text: error.what, fix: error.next ?? 'Unset RINGWISE_MPI.' };
+  }
 }
 
 async function exchangeFinding(spawn: Tools['spawn']): Promise<Finding> {

@@ -1,6 +1,6 @@
 // This package's part of `ringwise doctor`. The command itself is tested where the launcher is, in packages/ringwise.
 import { describe, expect, it } from 'vitest';
-import { launcherFinding } from '../src/doctor.ts';
+import { launcherFinding, mpiFinding } from '../src/doctor.ts';
 
 describe('what init() would see', () => {
   it.each([
@@ -29,5 +29,15 @@ describe('what init() would see', () => {
     expect(launcherFinding({ RANK: '2', WORLD_SIZE: '2' }).fix).toBe(
       'Put the variables of the launcher right, or unset them.',
     );
+  });
+});
+
+describe('the mpi backend', () => {
+  it('is wrong where it cannot be loaded', () => {
+    expect(mpiFinding({ RINGWISE_MPI: 'lam' })).toMatchObject({
+      state: 'wrong',
+      text: expect.stringContaining("'lam'"),
+    });
+    expect(mpiFinding({ SLURM_PROCID: '0' }).fix).toContain('--mpi=pmix');
   });
 });

@@ -132,7 +132,7 @@ const programs = {
     await sleep(1000);
     const { user, system } = process.cpuUsage(before);
     if (world.rank === 0) console.log(`${(user + system) / 1000}`);
-    await Promise.all(groups.map((group) => group?.close()));
+    await Promise.all(groups.map((group) => group!.close()));
     await world.close();
   },
 

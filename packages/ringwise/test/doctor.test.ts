@@ -47,6 +47,15 @@ it('ends with 1 where init() would fail', () => {
   expect(found('two ranks')!.state).toBe('ok');
 });
 
+it('measures by host where mpirun would start the ranks', () => {
+  const { found } = doctor(command, { RINGWISE_BACKEND: 'mpi' });
+  expect(found('two ranks')).toMatchObject({
+    state: 'ok',
+    text: expect.stringContaining('allReduce by host'),
+  });
+  expect(found('mpi')).toBeDefined(); // wrong where no MPI is installed
+});
+
 it('names every path where it looked for a missing addon', () => {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'ringwise-doctor-')));
   onTestFinished(() => rmSync(folder, { recursive: true }));
