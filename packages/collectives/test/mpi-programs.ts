@@ -128,10 +128,10 @@ const programs = {
     const world = await join();
     const groups = await Promise.all(Array.from({ length: 20 }, () => world.split(0)));
     await sleep(1000);
-    const before = process.cpuUsage();
+    const before = process.resourceUsage().voluntaryContextSwitches;
     await sleep(1000);
-    const { user, system } = process.cpuUsage(before);
-    if (world.rank === 0) console.log(`${(user + system) / 1000}`);
+    const naps = process.resourceUsage().voluntaryContextSwitches - before;
+    if (world.rank === 0) console.log(`${naps}`);
     await Promise.all(groups.map((group) => group!.close()));
     await world.close();
   },

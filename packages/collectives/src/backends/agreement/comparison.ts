@@ -31,7 +31,7 @@ export interface Common {
   isFound: boolean;
   /** Once it can be told. */
   failure?: Failure;
-  /** Those that are compared. */
+  /** Of calls that have been compared. */
   readonly spare: Announcements[];
 }
 
