@@ -12,9 +12,6 @@ using coll::Verb;
 
 namespace {
 
-/// Elements of a piece; MPI's counts are ints.
-size_t piece_of(DType dtype) { return (size_t{1} << 30) / byte_size(dtype); }
-
 /// Long messages of one pair may be under way together: each has a tag. MPI promises tags up to 32767.
 int payload_tag(uint64_t message) { return kPayloadTag + static_cast<int>(message % 32'000); }
 

@@ -16,9 +16,6 @@ using coll::Verb;
 
 namespace {
 
-/// Elements of a piece. MPI's counts are ints, and MPICH 4.0 does not broadcast more than 2^31 bytes at once.
-size_t piece_of(DType dtype) { return (size_t{1} << 30) / byte_size(dtype); }
-
 template <typename T>
 void scale(std::byte* memory, size_t count, double factor) {
   T* const elements = reinterpret_cast<T*>(memory);

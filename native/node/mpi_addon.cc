@@ -58,10 +58,10 @@ class MpiGroup final : public LaneObject<MpiGroup, mpi::MpiGroup, mpi::Ended> {
 /// One in each environment, of which a process has as many as JavaScript threads. MPI ends with the last that leaves.
 class User {
  public:
-  explicit User(napi_env env) : env_(env) {
+  explicit User(napi_env env) {
     ++users;
     // Hooks run in the reverse order: groups, whose hooks come later, are gone when this one runs.
-    napi_add_env_cleanup_hook(env_, &User::on_environment_end, this);
+    napi_add_env_cleanup_hook(env, &User::on_environment_end, this);
   }
 
   void leave() {
@@ -74,7 +74,6 @@ class User {
   static void on_environment_end(void* user) { static_cast<User*>(user)->leave(); }
 
   inline static std::atomic<int> users = 0;
-  const napi_env env_;
   bool has_left_ = false;
 };
 

@@ -117,6 +117,7 @@ class NcclGroup {
     cuda::Stream caller;
     cuda::Event done;
   };
+
   using Lock = std::unique_lock<std::mutex>;
 
   // What the other one has got so far is given back when it throws.

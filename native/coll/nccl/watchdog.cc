@@ -45,10 +45,10 @@ void NcclGroup::lane_main() {
     if (has_left) return;
     const bool is_busy = !queue_.empty() || !running_.empty() || connecting_id_ != 0;
     if (!is_busy) is_urged_ = false;
-    if (moved) busy_looks = 0;
+    busy_looks = moved || launching_ == 0 ? 0 : busy_looks + 1;
     if (moved || stop_ || (failure_ && !has_ended_all_) || (closing_id_ != 0 && !is_busy)) continue;
-    busy_looks = launching_ > 0 ? busy_looks + 1 : 0;
-    if (is_busy && (is_urged_ || (launching_ > 0 && busy_looks <= kUrgentLooks))) wake_lane_.wait_for(lock, kUrgentLook);
+    const bool is_urgent = is_urged_ || (busy_looks > 0 && busy_looks <= kUrgentLooks);
+    if (is_busy && is_urgent) wake_lane_.wait_for(lock, kUrgentLook);
     else wake_lane_.wait_for(lock, is_busy ? kLook : kIdleLook);
   }
 }

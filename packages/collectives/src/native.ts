@@ -198,7 +198,7 @@ export interface NativeNccl {
     readonly driver: string;
     readonly library: string;
     readonly version: string;
-    /** Whether the library does, on every device. */
+    /** Whether the library reduces floats of 8 bits on every device of this process. */
     readonly reducesFloat8: boolean;
     readonly reason: string;
   };

@@ -5,7 +5,7 @@ import { createRequire } from 'node:module';
 import { deviceMemoryAddon, hasTestDevice, testDeviceOf, useTestDevice } from '@ringwise/testing';
 import type { Backend, Operation } from '../src/backend.ts';
 import { isReducibleByNccl, ncclBackend } from '../src/backends/nccl.ts';
-import { asBuffer, type BufferLike, type BufferView } from '../src/buffer.ts';
+import { asBuffer, type BufferLike, type BufferView, bufferSymbol } from '../src/buffer.ts';
 import type { BackendFactory } from '../src/registry.ts';
 
 export const isThere = hasTestDevice && existsSync(deviceMemoryAddon);
@@ -72,6 +72,9 @@ function memoryLike(host: BufferView, device: number): DeviceMemory & { readonly
 
 const bytesOf = ({ host }: BufferView): Uint8Array =>
   new Uint8Array(host!.buffer, host!.byteOffset, host!.byteLength);
+
+/** It, as the verbs take it. */
+export const carrying = ({ view }: DeviceMemory): BufferLike => ({ [bufferSymbol]: () => view });
 
 /** A copy of what memory of the host has, on a device. */
 export function onDevice(host: BufferLike, device = 0): DeviceMemory {

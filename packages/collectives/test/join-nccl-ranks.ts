@@ -2,8 +2,8 @@
 // puts its unique id into the one that all know as bytes, under the key of that program.
 import { MemoryStore, TcpStore } from '@ringwise/store';
 import { isTestGpu } from '@ringwise/testing';
-import { type BufferLike, bufferSymbol, type CollectiveError, type Group, joinNccl } from '../src/index.ts';
-import { type DeviceMemory, onDevice, registrations, useDevice } from './device-twin.ts';
+import { type CollectiveError, type Group, joinNccl } from '../src/index.ts';
+import { carrying, onDevice, registrations, useDevice } from './device-twin.ts';
 
 async function join(rank: number, size: number, port: number, key: string): Promise<Group> {
   useDevice();
@@ -14,8 +14,6 @@ async function join(rank: number, size: number, port: number, key: string): Prom
   await store.close();
   return group;
 }
-
-const carrying = (made: DeviceMemory): BufferLike => ({ [bufferSymbol]: () => made.view });
 
 const memory = (...values: number[]) => {
   const made = onDevice(Float32Array.from(values));

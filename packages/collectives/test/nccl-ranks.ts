@@ -1,18 +1,12 @@
 // What the ranks of nccl.test.ts run, each in a process of its own.
 import { PrefixStore, TcpStore } from '@ringwise/store';
 import { isReducibleByNccl } from '../src/backends/nccl.ts';
-import {
-  bufferSymbol,
-  type CollectiveError,
-  type Group,
-  init,
-  registerBackend,
-  type Work,
-} from '../src/index.ts';
+import { type CollectiveError, type Group, init, registerBackend, type Work } from '../src/index.ts';
 import { loadNative, type NativeMemory } from '../src/native.ts';
 import {
   batches,
   breakNccl,
+  carrying,
   onDevice,
   registrations,
   stallNccl,
@@ -29,7 +23,6 @@ export async function serveScenarios(rank: number, port: number, checksAhead: bo
   await serve(rank, port, () => init({ backend: 'twin' }));
 }
 
-const carrying = (memory: ReturnType<typeof onDevice>) => ({ [bufferSymbol]: () => memory.view });
 const floats = ({ bytes }: ReturnType<typeof onDevice>) =>
   Array.from(new Float32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 4));
 
