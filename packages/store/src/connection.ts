@@ -3,8 +3,9 @@
 
 import { connect, type Socket } from 'node:net';
 import { ByteQueue, Parser, type Reading } from './byte-queue.ts';
-import { manyListeners, withResolvers } from './deadline.ts';
+import { withResolvers } from './deadline.ts';
 import { lost, malformed } from './errors.ts';
+import { whenAborted } from './signals.ts';
 import { keysArgument, readByte, typeByte } from './wire.ts';
 
 interface Pending {
@@ -17,7 +18,7 @@ export class Connection {
   readonly #socket: Socket;
   readonly #queue = new ByteQueue();
   readonly #pending = new Set<Pending>(); // in the order of the requests
-  readonly #ended = manyListeners();
+  readonly #ended = new AbortController();
 
   private constructor(socket: Socket, where: string) {
     this.#socket = socket;
@@ -73,8 +74,7 @@ export class Connection {
 
   /** Calls `listener` once the connection has ended, at once if it has. */
   whenEnded(listener: () => void): void {
-    if (this.ended.aborted) listener();
-    else this.ended.addEventListener('abort', listener);
+    whenAborted(this.ended, listener);
   }
 
   /** Asks for the moment in which all keys exist: `done` tells whether it came (true) or cancel() was first. */

@@ -1,5 +1,4 @@
-import { setMaxListeners } from 'node:events';
-import { badArgument } from './errors.ts';
+import { whenAborted } from './signals.ts';
 
 /** What limited() resolves with when the time is over. */
 export const expired: unique symbol = Symbol('expired');
@@ -12,33 +11,17 @@ export function limited<T>(
 ): Promise<T | typeof expired> {
   const { promise, resolve, reject } = withResolvers<T | typeof expired>();
   const timer = setTimeout(() => resolve(expired), timerMs(timeoutMs));
-  const abort = () => reject(signals.find((signal) => signal?.aborted)?.reason);
-  for (const signal of signals) {
-    if (signal?.aborted) abort();
-    signal?.addEventListener('abort', abort);
-  }
+  const withdrawals = signals.map((signal) => signal && whenAborted(signal, () => reject(signal.reason)));
   work.then(resolve, reject);
   return promise.finally(() => {
     clearTimeout(timer);
-    for (const signal of signals) signal?.removeEventListener('abort', abort);
+    for (const withdraw of withdrawals) withdraw?.();
   });
-}
-
-/** An AbortController that any number of pending calls may listen to without a warning from Node. */
-export function manyListeners(): AbortController {
-  const controller = new AbortController();
-  setMaxListeners(0, controller.signal);
-  return controller;
 }
 
 /** setTimeout() would take a longer time for 1 ms. */
 export function timerMs(timeoutMs: number): number {
   return Math.min(timeoutMs, 2 ** 31 - 1);
-}
-
-export function checkTimeout(verb: string, timeoutMs: number): number {
-  if (typeof timeoutMs === 'number' && timeoutMs >= 0) return timeoutMs;
-  throw badArgument(verb, 'timeoutMs to be a number of milliseconds >= 0', timeoutMs);
 }
 
 /** Promise.withResolvers, which Node 20 lacks. */

@@ -4,8 +4,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Connection } from './connection.ts';
 import { timerMs } from './deadline.ts';
-import { notAStore, notConnected, StoreError, secretUnknown } from './errors.ts';
+import {
+  notAStore,
+  notConnected,
+  StoreError,
+  type StoreErrorCode,
+  secretUnknown,
+  stillBusy,
+} from './errors.ts';
 import { introduce, readFirstEcho, type Secret } from './handshake.ts';
+import { anyOf } from './signals.ts';
 import { pingRequest, typeByte, validateMagic } from './wire.ts';
 
 export interface Address {
@@ -19,7 +27,10 @@ const longestPauseMs = 1_000;
 // A proxy whose target is still starting hangs up for a while; a server that speaks another protocol, for ever.
 const hangUpsUntilRefusal = 8;
 
-/** Rejects with ERR_STORE_CONNECT at the deadline, ERR_STORE_AUTH, ERR_STORE_PROTOCOL, or the signal's reason. */
+/**
+ * Rejects with ERR_STORE_CONNECT, or ERR_STORE_BUSY, at the deadline; with ERR_STORE_AUTH, ERR_STORE_PROTOCOL, or the
+ * signal's reason at once.
+ */
 export async function dial(
   address: Address,
   timeoutMs: number,
@@ -28,20 +39,26 @@ export async function dial(
   const where = whereIs(address);
   const deadline = new AbortController();
   const timer = setTimeout(() => deadline.abort(), timerMs(timeoutMs));
-  const signal = AbortSignal.any([deadline.signal, ...signals.filter((each) => each !== undefined)]);
+  const { signal, release } = anyOf([deadline.signal, ...signals]);
   let hangUps = 0;
   let last: unknown = 'no answer';
+  let busy: StoreError | undefined;
   try {
     for (let attempt = 1; ; attempt++) {
       try {
         return await attemptOnce(address, where, signal);
       } catch (error) {
         for (const each of signals) each?.throwIfAborted();
-        if (deadline.signal.aborted) throw notConnected(where, timeoutMs, attempt, last);
+        if (deadline.signal.aborted) {
+          throw busy
+            ? stillBusy(where, timeoutMs, attempt, busy)
+            : notConnected(where, timeoutMs, attempt, last);
+        }
         if (isFinal(error)) throw error;
         last = error;
-        // Lost: the connection stood and was ended by the other side.
-        if (StoreError.isInstance(error) && ++hangUps === hangUpsUntilRefusal) {
+        if (isCode(error, 'ERR_STORE_BUSY')) busy = error;
+        // The connection stood and was ended by the other side. A busy server may do so without its answer.
+        if (isCode(error, 'ERR_STORE_LOST') && !busy && ++hangUps === hangUpsUntilRefusal) {
           throw address.secret === undefined ? notAStore(where, error) : secretUnknown(where, error);
         }
         const pauseMs = Math.min(firstPauseMs * 2 ** (attempt - 1), longestPauseMs);
@@ -50,6 +67,7 @@ export async function dial(
     }
   } finally {
     clearTimeout(timer);
+    release();
   }
 }
 
@@ -79,5 +97,9 @@ async function attemptOnce(address: Address, where: string, signal: AbortSignal)
 }
 
 function isFinal(error: unknown): boolean {
-  return StoreError.isInstance(error) && error.code !== 'ERR_STORE_LOST';
+  return StoreError.isInstance(error) && !isCode(error, 'ERR_STORE_LOST') && !isCode(error, 'ERR_STORE_BUSY');
+}
+
+function isCode(error: unknown, code: StoreErrorCode): error is StoreError {
+  return StoreError.isInstance(error) && error.code === code;
 }

@@ -6,6 +6,7 @@ const mark = Symbol.for('ringwise.StoreError');
 export type StoreErrorCode =
   | 'ERR_STORE_ARGUMENT'
   | 'ERR_STORE_AUTH'
+  | 'ERR_STORE_BUSY'
   | 'ERR_STORE_CLOSED'
   | 'ERR_STORE_CONNECT'
   | 'ERR_STORE_FILE'
@@ -45,6 +46,10 @@ export class StoreError extends Error {
 
 export const badArgument = (verb: string, expected: string, got: unknown) =>
   new StoreError('ERR_STORE_ARGUMENT', `${verb}: expected ${expected}, got ${shown(got)}.`);
+
+/** `problem` describes the options: see unknownOption(). */
+export const badOptions = (verb: string, problem: string) =>
+  new StoreError('ERR_STORE_ARGUMENT', `${verb}: ${problem}.`);
 
 export const tooLarge = (verb: string, what: string, limit: number, bytes: number) =>
   new StoreError(
@@ -113,6 +118,22 @@ export const notConnected = (where: string, timeoutMs: number, attempts: number,
     'ERR_STORE_CONNECT',
     `connect: no store answered within ${timeoutMs} ms; ${attempts} attempts, the last: ${reason(cause)} (${where}). ` +
       'Check that the process that hosts the store runs, and that MASTER_ADDR and MASTER_PORT name it.',
+    { cause },
+  );
+
+export const serverBusy = (where: string) =>
+  new StoreError(
+    'ERR_STORE_BUSY',
+    `connect: the store has too many unauthenticated connections (${where}). ` +
+      'Look on its host for what connects to that port without the secret, such as a port scanner or a health check.',
+  );
+
+export const stillBusy = (where: string, timeoutMs: number, attempts: number, cause: StoreError) =>
+  new StoreError(
+    'ERR_STORE_BUSY',
+    `connect: the store turned this client away for ${timeoutMs} ms, in ${attempts} attempts: it has too many ` +
+      `unauthenticated connections (${where}). Look on its host for what connects to that port without the secret, such ` +
+      'as a port scanner or a health check.',
     { cause },
   );
 

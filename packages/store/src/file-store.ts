@@ -4,6 +4,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ByteQueue, Parser } from './byte-queue.ts';
+import { checkNames, checkTimeout } from './check-options.ts';
 import { badArgument, malformed, StoreError } from './errors.ts';
 import { FileLog } from './file-log.ts';
 import { KeySpace } from './key-space.ts';
@@ -42,7 +43,12 @@ export class FileStore extends StoreClient {
   static async open(directory: string, options: FileStoreOptions = {}): Promise<FileStore> {
     if (typeof directory !== 'string' || directory === '')
       throw badArgument('open', 'directory to be a path', directory);
-    return new FileStore(await FileLog.open(directory, options.runId), directory, options.timeoutMs);
+    checkNames('open', options, ['timeoutMs', 'runId']);
+    const { runId, timeoutMs } = options;
+    if (runId !== undefined && typeof runId !== 'string')
+      throw badArgument('open', 'runId to be a string', runId);
+    if (timeoutMs !== undefined) checkTimeout('open', timeoutMs);
+    return new FileStore(await FileLog.open(directory, runId), directory, timeoutMs);
   }
 
   protected async send<T>(_verb: string, operation: Operation<T>): Promise<T> {

@@ -4,7 +4,7 @@
 //   client → server   hello, 32-byte nonce c
 //   server → client   hello, 32-byte nonce s
 //   client → server   HMAC-SHA256(secret, "… client" + c + s)
-//   server → client   hello, HMAC-SHA256(secret, "… server" + c + s)      or: denied, end of connection
+//   server → client   hello, HMAC-SHA256(secret, "… server" + c + s)      or: denied, or busy; end of connection
 //
 // The label holds the role, so a proof cannot be sent back to its maker. The client proves first: a stranger gets
 // nothing to try secrets on. No TCPStore request starts with the byte f7, so servers without a secret end the
@@ -12,13 +12,14 @@
 
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Reading } from './byte-queue.ts';
-import { badArgument, malformed, secretDiffers, secretNeeded, secretUnknown } from './errors.ts';
-import { pingNonce } from './wire.ts';
+import { badArgument, malformed, secretDiffers, secretNeeded, secretUnknown, serverBusy } from './errors.ts';
+import { pingNonce, typeByte } from './wire.ts';
 
 export type Secret = string | Uint8Array;
-/** The server gives up on a client that has not finished the handshake by then. */
-export const handshakeTimeoutMs = 10_000;
+/** The server's answer to a client that cannot prove the secret. */
 export const denied = Buffer.from('\xf7rwdeny1', 'latin1');
+/** The server's answer, at any step of the handshake, when too many connections are in theirs: try again. */
+export const busy = Buffer.from('\xf7rwbusy1', 'latin1');
 const hello = Buffer.from('\xf7rwauth1', 'latin1');
 const nonceBytes = 32;
 const proofBytes = 32;
@@ -36,16 +37,21 @@ function proofOf(
     .digest();
 }
 
-/** The server's side; false when the client must be turned away. */
-export function* admit(secret: Secret, write: (bytes: Buffer) => void): Reading<boolean> {
-  for (const byte of hello) if ((yield 1)[0] !== byte) return false;
+/** The server's side. 'plain': the client begins like one that has no secret. */
+export function* admit(
+  secret: Secret,
+  write: (bytes: Buffer) => void,
+): Reading<'admitted' | 'plain' | 'refused'> {
+  const first = (yield 1)[0];
+  if (first !== hello[0]) return first === typeByte('validate')[0] ? 'plain' : 'refused';
+  for (const byte of hello.subarray(1)) if ((yield 1)[0] !== byte) return 'refused';
   const clientNonce = Buffer.from(yield nonceBytes);
   const serverNonce = randomBytes(nonceBytes);
   write(Buffer.concat([hello, serverNonce]));
   const proof = yield proofBytes;
-  if (!timingSafeEqual(proof, proofOf('client', secret, clientNonce, serverNonce))) return false;
+  if (!timingSafeEqual(proof, proofOf('client', secret, clientNonce, serverNonce))) return 'refused';
   write(Buffer.concat([hello, proofOf('server', secret, clientNonce, serverNonce)]));
-  return true;
+  return 'admitted';
 }
 
 /** The client's side. `request` sends bytes and parses the reply to them. */
@@ -67,6 +73,7 @@ export async function introduce(
 function* readAfterHello(where: string, bytes: number): Reading<Buffer> {
   const head = yield hello.length;
   if (head.equals(denied)) throw secretDiffers(where);
+  if (head.equals(busy)) throw serverBusy(where);
   if (!head.equals(hello)) throw secretUnknown(where);
   return Buffer.from(yield bytes);
 }
@@ -75,6 +82,7 @@ function* readAfterHello(where: string, bytes: number): Reading<Buffer> {
 export function* readFirstEcho(where: string): Reading<void> {
   const echo = yield pingNonce.length;
   if (denied.subarray(0, echo.length).equals(echo)) throw secretNeeded(where);
+  if (busy.subarray(0, echo.length).equals(echo)) throw serverBusy(where);
   if (!echo.equals(pingNonce)) throw malformed('echo of a ping', echo.toString('hex'));
 }
 

@@ -1,5 +1,6 @@
 // A store inside one process: the reference for the others, and enough for tests and for groups of one process.
 
+import { checkNames } from './check-options.ts';
 import { KeySpace } from './key-space.ts';
 import type { Operation } from './operations.ts';
 import { SpaceWaits } from './space-waits.ts';
@@ -10,6 +11,7 @@ export class MemoryStore extends StoreClient {
   #waits = new SpaceWaits(this.#space, 'memory');
 
   constructor(options: { readonly timeoutMs?: number } = {}) {
+    checkNames('MemoryStore', options, ['timeoutMs']);
     super(options.timeoutMs);
   }
 

@@ -1,4 +1,6 @@
+import { checkNames, waitOptionNames } from './check-options.ts';
 import { badArgument, closed } from './errors.ts';
+import { anyOf } from './signals.ts';
 import type { Store, WaitOptions } from './store.ts';
 
 /**
@@ -23,7 +25,8 @@ export class PrefixStore implements Store {
   }
 
   async get(key: string, options?: WaitOptions): Promise<Uint8Array> {
-    return await this.#open.get(this.#key('get', key), this.#waitOptions(options));
+    const [store, whole] = [this.#open, this.#key('get', key)];
+    return await this.#waiting('get', options, (own) => store.get(whole, own));
   }
 
   async add(key: string, amount: number): Promise<number> {
@@ -39,7 +42,8 @@ export class PrefixStore implements Store {
   }
 
   async wait(keys: readonly string[], options?: WaitOptions): Promise<void> {
-    await this.#open.wait(this.#keys('wait', keys), this.#waitOptions(options));
+    const [store, whole] = [this.#open, this.#keys('wait', keys)];
+    await this.#waiting('wait', options, (own) => store.wait(whole, own));
   }
 
   async check(keys: readonly string[]): Promise<boolean> {
@@ -59,7 +63,8 @@ export class PrefixStore implements Store {
   }
 
   async multiGet(keys: readonly string[], options?: WaitOptions): Promise<Uint8Array[]> {
-    return await this.#open.multiGet(this.#keys('multiGet', keys), this.#waitOptions(options));
+    const [store, whole] = [this.#open, this.#keys('multiGet', keys)];
+    return await this.#waiting('multiGet', options, (own) => store.multiGet(whole, own));
   }
 
   async multiSet(entries: ReadonlyMap<string, Uint8Array | string>): Promise<void> {
@@ -87,8 +92,13 @@ export class PrefixStore implements Store {
   }
 
   /** close() ends pending waits through their signal. */
-  #waitOptions(options: WaitOptions = {}): WaitOptions {
-    const signals = options.signal ? [options.signal, this.#ended.signal] : [this.#ended.signal];
-    return { ...options, signal: AbortSignal.any(signals) };
+  async #waiting<T>(
+    verb: string,
+    options: WaitOptions = {},
+    wait: (own: WaitOptions) => Promise<T>,
+  ): Promise<T> {
+    checkNames(verb, options, waitOptionNames);
+    const { signal, release } = anyOf([options.signal, this.#ended.signal]);
+    return await wait({ ...options, signal }).finally(release);
   }
 }

@@ -1,6 +1,6 @@
 // Waiting on a key space in this process.
 
-import { expired, limited, manyListeners, withResolvers } from './deadline.ts';
+import { expired, limited, withResolvers } from './deadline.ts';
 import { closed, missingKeys } from './errors.ts';
 import type { KeySpace } from './key-space.ts';
 import type { Operation } from './operations.ts';
@@ -9,7 +9,7 @@ import type { Wait } from './store-client.ts';
 export class SpaceWaits {
   readonly #space: KeySpace;
   readonly #where: string;
-  readonly #ended = manyListeners();
+  readonly #ended = new AbortController();
   #count = 0;
 
   constructor(space: KeySpace, where: string) {

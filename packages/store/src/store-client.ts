@@ -1,7 +1,7 @@
 // The part that all stores share: it checks arguments, turns them into operations, and leaves to a store how one
 // is carried out and how it waits.
 
-import { checkTimeout } from './deadline.ts';
+import { checkNames, checkTimeout, waitOptionNames } from './check-options.ts';
 import { badArgument, outOfRange, tooLarge } from './errors.ts';
 import type { Operation } from './operations.ts';
 import * as operation from './operations.ts';
@@ -95,14 +95,14 @@ export abstract class StoreClient implements Store {
   }
 
   #wait(verb: string, names: readonly string[], options: WaitOptions = {}): Wait {
+    checkNames(verb, options, waitOptionNames);
     const keys = wireKeys(verb, names);
     return {
       verb,
       names: [...names],
       keys,
       timeoutMs: checkTimeout(verb, options.timeoutMs ?? this.timeoutMs),
-      // A derived signal: Node warns when more than ten calls listen to the caller's own.
-      signal: options.signal && AbortSignal.any([options.signal]),
+      signal: options.signal,
     };
   }
 }

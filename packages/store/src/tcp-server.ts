@@ -3,9 +3,10 @@
 
 import { lookup } from 'node:dns/promises';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { checkHost, checkNames, checkPort } from './check-options.ts';
 import { cannotListen, openToAll } from './errors.ts';
 import { checkSecret, type Secret } from './handshake.ts';
-import { KeySpace } from './key-space.ts';
+import { newServerState } from './server-state.ts';
 import { serveSession } from './session.ts';
 
 export interface ServeStoreOptions {
@@ -15,6 +16,11 @@ export interface ServeStoreOptions {
   readonly port?: number;
   /** Clients must prove that they know it. Use at least 16 random bytes; torch's own clients cannot. */
   readonly secret?: Secret;
+  /**
+   * Called when a client that speaks the protocol but offers no proof of the secret is turned away, as torch's own is;
+   * with its address. Not with serveStoreInWorker().
+   */
+  readonly onPlainClient?: (address: string) => void;
 }
 
 export interface StoreServer {
@@ -25,19 +31,23 @@ export interface StoreServer {
   readonly close: () => Promise<void>;
 }
 
+const optionNames = ['host', 'port', 'secret', 'onPlainClient'];
 // All ranks connect in the same moment; the kernel lowers this to its own limit.
 const backlog = 4096;
 
 /** Serves one new, empty store from this thread. Rejects with ERR_STORE_LISTEN when it cannot listen. */
 export async function serveStore(options: ServeStoreOptions = {}): Promise<StoreServer> {
-  const { host = '127.0.0.1', port = 0, secret } = options;
+  checkNames('serveStore', options, optionNames);
+  const { host = '127.0.0.1', port = 0, secret, onPlainClient } = options;
+  checkHost('serveStore', host);
+  checkPort('serveStore', port, 0);
   checkSecret('serveStore', secret);
-  const space = new KeySpace();
+  const state = newServerState(secret, onPlainClient);
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
-    serveSession(socket, space, secret);
+    serveSession(socket, state);
   });
   await new Promise<void>((resolve, reject) => {
     const fail = (cause: NodeJS.ErrnoException) => reject(cannotListen(host, port, cause));

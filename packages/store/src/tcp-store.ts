@@ -2,10 +2,11 @@
 // connection. A call that has to wait gets a connection of its own, because replies come in order and it would hold
 // up everything behind it.
 
+import { checkHost, checkNames, checkPort, checkTimeout } from './check-options.ts';
 import type { Connection } from './connection.ts';
-import { checkTimeout, expired, limited } from './deadline.ts';
+import { expired, limited } from './deadline.ts';
 import { type Address, dial, whereIs } from './dial.ts';
-import { badArgument, closed, missingKeys, unanswered } from './errors.ts';
+import { closed, missingKeys, unanswered } from './errors.ts';
 import { checkSecret, type Secret } from './handshake.ts';
 import type { Operation } from './operations.ts';
 import * as operation from './operations.ts';
@@ -23,6 +24,7 @@ export interface TcpStoreOptions {
   readonly signal?: AbortSignal;
 }
 
+const optionNames = ['host', 'port', 'timeoutMs', 'secret', 'signal'];
 // Waits beyond this many at once poll, so that a client cannot exhaust the server's file descriptors.
 const maxWaitConnections = 8;
 const pollMs = 20;
@@ -45,12 +47,11 @@ export class TcpStore extends StoreClient {
 
   /** Connects, retrying until the deadline: the server may start later than its clients. */
   static async connect(options: TcpStoreOptions): Promise<TcpStore> {
+    checkNames('connect', withoutClose(options), optionNames);
     const { host, port, secret, signal } = options;
     const timeoutMs = checkTimeout('connect', options.timeoutMs ?? defaultTimeoutMs);
-    if (typeof host !== 'string' || host === '')
-      throw badArgument('connect', 'host to be a name or address', host);
-    if (!Number.isInteger(port) || port < 1 || port > 65_535)
-      throw badArgument('connect', 'port to be 1 to 65535', port);
+    checkHost('connect', host);
+    checkPort('connect', port, 1);
     checkSecret('connect', secret);
     const address = { host, port, secret };
     const main = await dial(address, timeoutMs, [signal]);
@@ -147,6 +148,13 @@ export class TcpStore extends StoreClient {
     if (missing.length === 0) return;
     throw missingKeys(wait.verb, this.#where, wait.timeoutMs, missing, wait.names.length);
   }
+}
+
+/** A StoreServer may be spread into the options: its close() is no mistake. */
+function withoutClose(options: unknown): unknown {
+  if (typeof options !== 'object' || options === null) return options ?? null;
+  const { close: _close, ...named } = options as { readonly close?: unknown };
+  return named;
 }
 
 function leftMs(endMs: number): number {

@@ -1,6 +1,7 @@
 // Serves a store from a worker thread, so that a training loop that never yields does not starve the other ranks.
 
 import { Worker } from 'node:worker_threads';
+import { checkNames } from './check-options.ts';
 import { withResolvers } from './deadline.ts';
 import { StoreError, type StoreErrorCode, workerFailed } from './errors.ts';
 import type { ServeStoreOptions, StoreServer } from './tcp-server.ts';
@@ -13,7 +14,10 @@ export type WorkerReport =
 /**
  * Like serveStore(), on a thread of its own. The thread does not keep the process alive, and ends with it.
  */
-export async function serveStoreInWorker(options: ServeStoreOptions = {}): Promise<StoreServer> {
+export async function serveStoreInWorker(
+  options: Omit<ServeStoreOptions, 'onPlainClient'> = {},
+): Promise<StoreServer> {
+  checkNames('serveStoreInWorker', options, ['host', 'port', 'secret']);
   // The build puts the worker's entry beside this module.
   const entry = new URL('./server-worker.js', import.meta.url);
   const worker = new Worker(entry, { workerData: options, execArgv: [] });

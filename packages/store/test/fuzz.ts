@@ -6,6 +6,7 @@ import { createHmac } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import { KeySpace } from '../src/key-space.ts';
+import { newServerState, type ServerState } from '../src/server-state.ts';
 import { serveSession } from '../src/session.ts';
 import { oldRequestKinds, type RequestKind, requestKinds, u64, validateMagic } from '../src/wire.ts';
 
@@ -65,8 +66,7 @@ export class Fuzzer {
     wire.on('error', () => {});
     serveSession(
       wire as unknown as Socket,
-      this.#space,
-      ['stranger', 'member'].includes(mode) ? secret : undefined,
+      this.#state(['stranger', 'member'].includes(mode) ? secret : undefined),
     );
     if (mode === 'member') this.#introduce(wire);
     const kinds = mode === 'old' ? oldRequestKinds : requestKinds;
@@ -82,7 +82,7 @@ export class Fuzzer {
   /** Whether the store that was fuzzed last still does what it is asked. */
   serves(): boolean {
     const wire = new Wire();
-    serveSession(wire as unknown as Socket, this.#space, secret);
+    serveSession(wire as unknown as Socket, this.#state(secret));
     this.#introduce(wire);
     wire.deliver(Buffer.concat([Buffer.of(0), validateMagic]));
     wire.replied = Buffer.alloc(0);
@@ -93,6 +93,10 @@ export class Fuzzer {
     const isRight = wire.replied.equals(sized('hello'));
     wire.destroy();
     return isRight;
+  }
+
+  #state(secret: string | undefined): ServerState {
+    return { ...newServerState(secret), space: this.#space };
   }
 
   #introduce(wire: Wire): void {

@@ -7,6 +7,7 @@ import { RawClient } from './raw-client.ts';
 
 const hello = Buffer.from('\xf7rwauth1', 'latin1').toString('hex');
 const denied = Buffer.from('\xf7rwdeny1', 'latin1').toString('hex');
+const busy = Buffer.from('\xf7rwbusy1', 'latin1');
 const nonce = 'ab'.repeat(32);
 const timeoutMs = 20_000;
 
@@ -131,6 +132,45 @@ it('a client does not accept its own proof sent back', async () => {
     message: expect.stringContaining('cannot prove'),
   });
   prefixing.close();
+});
+
+it('tells of clients without the secret that it turns away', async () => {
+  const addresses: string[] = [];
+  const watched = await serveStore({
+    secret: 'the secret',
+    onPlainClient: (address) => addresses.push(address),
+  });
+  await expect(TcpStore.connect({ ...watched, timeoutMs })).rejects.toThrow('asks for a secret');
+  await expect(TcpStore.connect({ ...watched, timeoutMs, secret: 'another' })).rejects.toThrow('different');
+  const other = await RawClient.connect(watched);
+  other.send(Buffer.from('GET / HTTP/1.1').toString('hex'));
+  await other.untilClosed();
+  expect(addresses).toEqual(['127.0.0.1']);
+  await watched.close();
+});
+
+it('a client that is turned away again and again learns why, and where', async () => {
+  const crowded = createServer((socket) => socket.on('error', () => {}).end(busy));
+  await once(crowded.listen(0, '127.0.0.1'), 'listening');
+  const { port } = crowded.address() as AddressInfo;
+  for (const secret of ['the secret', undefined]) {
+    const address = { host: '127.0.0.1', port, timeoutMs: 300, ...(secret && { secret }) };
+    await expect(TcpStore.connect(address)).rejects.toMatchObject({
+      code: 'ERR_STORE_BUSY',
+      message: expect.stringMatching(
+        `turned this client away for 300 ms, in \\d+ attempts: it has too many unauthenticated connections .tcp 127.0.0.1:${port}.`,
+      ),
+    });
+  }
+  crowded.close();
+});
+
+it('a client that must make room is told so', async () => {
+  const first = await RawClient.connect(server);
+  const others: RawClient[] = [];
+  for (let count = 0; count < 256; count++) others.push(await RawClient.connect(server));
+  expect(await first.untilClosed()).toBe(busy.toString('hex'));
+  for (const { socket } of others) socket.destroy();
 });
 
 it('drops a client that does not finish the handshake', async () => {

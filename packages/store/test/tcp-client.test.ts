@@ -57,8 +57,11 @@ function greet(socket: Socket, then: (request: Buffer, reply: (text: string) => 
   });
 }
 
-async function connected(address: { host: string; port: number }, timeoutMs = 20_000): Promise<TcpStore> {
-  const store = await TcpStore.connect({ ...address, timeoutMs });
+async function connected(
+  { host, port }: { host: string; port: number },
+  timeoutMs = 20_000,
+): Promise<TcpStore> {
+  const store = await TcpStore.connect({ host, port, timeoutMs });
   cleanups.push(() => store.close());
   return store;
 }

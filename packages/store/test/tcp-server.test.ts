@@ -1,10 +1,14 @@
 import { createServer } from 'node:net';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { type ServeStoreOptions, type StoreServer, serveStore, TcpStore } from '../src/index.ts';
+import { maxPending } from '../src/server-state.ts';
 import { bytesOf, RawClient } from './raw-client.ts';
 
 const servers: StoreServer[] = [];
-afterEach(() => Promise.all(servers.splice(0).map((server) => server.close())));
+afterEach(async () => {
+  vi.useRealTimers();
+  await Promise.all(servers.splice(0).map((server) => server.close()));
+});
 
 async function start(options?: ServeStoreOptions): Promise<StoreServer> {
   const server = await serveStore(options);
@@ -73,6 +77,80 @@ describe('a client that breaks the protocol', () => {
     expect((await other.ask('00 cef7853c 0d 01020304', '01020304')).got).toBe('01020304');
     other.send('06 ⟨1⟩ ⟨2⟩ 2f71 0e ⟨2⟩ 2f71 ⟨1⟩ 76');
     expect(await other.take(1)).toBe('00');
+  });
+});
+
+describe.each([
+  ['with a secret', 'the secret'],
+  ['without a secret', undefined],
+])('connections that are not admitted, %s', (_, secret) => {
+  const options = secret === undefined ? {} : { secret };
+  const connect = (server: StoreServer) => TcpStore.connect({ ...server, ...options, timeoutMs: 20_000 });
+
+  it.each([
+    ['sends nothing', ''],
+    ['sends half of what it must', secret === undefined ? '01 ⟨2⟩ 2f' : 'f7 72776175746831 abab'],
+  ])('one that %s is closed after ten seconds', async (_, bytes) => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const server = await start(options);
+    const silent = await RawClient.connect(server);
+    silent.send(bytes);
+    // A client that came later and was served: by now the server has seen what the first one sent.
+    const store = await connect(server);
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(await silent.untilClosed()).toBe('');
+    expect(await store.add('n', 1)).toBe(1);
+    await store.close();
+  });
+
+  it('one that sends a byte now and then is closed just as soon', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const server = await start(options);
+    const slow = await RawClient.connect(server);
+    const store = await connect(server);
+    for (const byte of Buffer.from(secret === undefined ? '0100000000' : 'f772776175', 'hex')) {
+      slow.socket.write(Buffer.of(byte));
+      await store.add('n', 1);
+      await vi.advanceTimersByTimeAsync(2_000);
+    }
+    expect(await slow.untilClosed()).toBe('');
+    await store.close();
+  });
+
+  it('1,200 silent ones keep nobody out, and few stay open', async () => {
+    const server = await start(options);
+    const silent: RawClient[] = [];
+    for (let count = 0; count < 1_200; count++) silent.push(await RawClient.connect(server));
+    const stores = await Promise.all(Array.from({ length: 20 }, () => connect(server)));
+    await vi.waitFor(() => {
+      expect(silent.filter(({ socket }) => !socket.closed).length).toBeLessThanOrEqual(maxPending);
+    }, 10_000);
+    for (const { socket } of silent) socket.destroy();
+    for (const store of stores) await store.close();
+  });
+
+  it('1,000 clients may come at once', async () => {
+    const server = await start(options);
+    const stores = await Promise.all(Array.from({ length: 1_000 }, () => connect(server)));
+    const counts = await Promise.all(stores.map((store) => store.add('n', 1)));
+    expect(Math.max(...counts)).toBe(1_000);
+    for (const store of stores) await store.close();
+  }, 60_000);
+});
+
+describe('clients of torch 1.13', () => {
+  it('keep the second connection of each, which may stay silent', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const server = await start();
+    const watch = await RawClient.connect(server);
+    const another = await RawClient.connect(server);
+    const client = await RawClient.connect(server);
+    // Its add is request 3.
+    expect((await client.ask('03 ⟨2⟩ 2f6e ⟨1⟩', '⟨1⟩')).got).toBe(bytesOf('⟨1⟩').toString('hex'));
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(await another.untilClosed()).toBe('');
+    expect(watch.socket.closed).toBe(false);
+    expect((await client.ask('03 ⟨2⟩ 2f6e ⟨1⟩', '⟨2⟩')).got).toBe(bytesOf('⟨2⟩').toString('hex'));
   });
 });
 

@@ -1,5 +1,4 @@
-// With the real TCPStore of torch on the other end, as client and as server. RINGWISE_TEST_PYTHON names the Python
-// to use; otherwise /usr/bin/python3 and python3 are tried.
+// With the real TCPStore of torch on the other end, as client and as server, where RINGWISE_PYTHON, else python3, has it.
 
 import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -13,7 +12,7 @@ import { storeContract } from '../src/testing.ts';
 // Starting torch takes seconds on a busy machine.
 vi.setConfig({ testTimeout: 120_000 });
 const script = fileURLToPath(new URL('./fixtures/torch_store.py', import.meta.url));
-const candidates = [process.env.RINGWISE_TEST_PYTHON ?? '', '/usr/bin/python3', 'python3'];
+const candidates = [process.env.RINGWISE_PYTHON ?? '', 'python3', '/usr/bin/python3'];
 const python = candidates.find((name) => name && spawnSync(name, ['-c', 'import torch']).status === 0) ?? '';
 const version = python && spawnSync(python, [script, 'version'], { encoding: 'utf8' }).stdout.trim();
 const isOld = version.startsWith('1.');

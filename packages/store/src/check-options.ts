@@ -1,0 +1,31 @@
+// Checks of options that several stores share.
+
+import { badArgument, badOptions } from './errors.ts';
+import { unknownOption } from './option-names.ts';
+
+/** Names that torch's stores and Node's sockets have for ours. */
+const renamed = { host_name: 'host', hostname: 'host', address: 'host', timeout: 'timeoutMs' };
+
+/** Of the calls that wait. */
+export const waitOptionNames = ['timeoutMs', 'signal'] as const;
+
+/** Throws ERR_STORE_ARGUMENT for an option that `verb` does not have. */
+export function checkNames(verb: string, options: unknown, known: readonly string[]): void {
+  const problem = unknownOption(options, known, renamed);
+  if (problem !== null) throw badOptions(verb, problem);
+}
+
+export function checkTimeout(verb: string, timeoutMs: number): number {
+  if (typeof timeoutMs === 'number' && timeoutMs >= 0) return timeoutMs;
+  throw badArgument(verb, 'timeoutMs to be a number of milliseconds >= 0', timeoutMs);
+}
+
+export function checkHost(verb: string, host: unknown): void {
+  if (typeof host !== 'string' || host === '') throw badArgument(verb, 'host to be a name or address', host);
+}
+
+/** `lowest` is 0 where a free port may be asked for. */
+export function checkPort(verb: string, port: unknown, lowest: 0 | 1): void {
+  if (typeof port === 'number' && Number.isInteger(port) && port >= lowest && port <= 65_535) return;
+  throw badArgument(verb, `port to be ${lowest} to 65535`, port);
+}

@@ -1,0 +1,47 @@
+// Listening to abort signals that outlive their listeners. AbortSignal.any() is not used: in Node 20 its results are kept
+// as long as their sources, so each call on a store that lives long, or with one signal, would leave something behind.
+
+const listenersOf = new WeakMap<AbortSignal, Set<() => void>>();
+
+/**
+ * Calls `listener` once the signal is aborted, at once if it is. Returns what withdraws the listener. Any number may
+ * listen: the signal itself sees one, so Node has nothing to warn about.
+ */
+export function whenAborted(signal: AbortSignal, listener: () => void): () => void {
+  if (signal.aborted) {
+    listener();
+    return () => {};
+  }
+  const listeners = listenersOf.get(signal) ?? attach(signal);
+  const entry = () => listener(); // the same listener may come twice
+  listeners.add(entry);
+  return () => {
+    listeners.delete(entry);
+  };
+}
+
+function attach(signal: AbortSignal): Set<() => void> {
+  const listeners = new Set<() => void>();
+  listenersOf.set(signal, listeners);
+  const run = () => {
+    for (const listener of listeners) listener();
+    listeners.clear();
+  };
+  signal.addEventListener('abort', run, { once: true });
+  return listeners;
+}
+
+/** A signal that is aborted with the first of others, until release() is called. */
+export function anyOf(signals: readonly (AbortSignal | undefined)[]): {
+  readonly signal: AbortSignal;
+  readonly release: () => void;
+} {
+  const controller = new AbortController();
+  const withdrawals = signals.map(
+    (signal) => signal && whenAborted(signal, () => controller.abort(signal.reason)),
+  );
+  const release = () => {
+    for (const withdraw of withdrawals) withdraw?.();
+  };
+  return { signal: controller.signal, release };
+}
