@@ -10,7 +10,7 @@ import { meetingOf } from './meeting-args.ts';
 import { nearest } from './nearest.ts';
 import { defaultSignals, type LiveOptions, type OutputOptions, type RunOptions } from './run-options.ts';
 import { streamsOf } from './std-streams.ts';
-import { isSwitchedOn, type Values, wholeNumber } from './values.ts';
+import { isSwitchedOn, switchOf, type Values, wholeNumber } from './values.ts';
 
 /** Reads the arguments of `ringwise run`; throws ERR_LAUNCH_ARGUMENT with a sentence for the user. */
 export function parseRun(argv: readonly string[], env: NodeJS.ProcessEnv): RunOptions | 'help' {
@@ -59,6 +59,7 @@ function fromVariables(env: NodeJS.ProcessEnv): Map<string, string> {
 function checkedValue(name: string, rawName: string, value: string | undefined): string {
   const flag = flags.find((f) => f.name === name);
   if (!flag) {
+    if (name === 'module' || rawName === '-m') throw errors.noModules(rawName);
     if (flagsToCome.includes(name)) throw errors.notYet(rawName);
     const meant = nearest(name, [...flags.map((f) => f.name), 'help']);
     throw errors.unknownWord('ringwise run', 'flag', rawName, meant && `--${meant}`);
@@ -119,8 +120,8 @@ function liveOf(values: Values): LiveOptions {
 
 function uiOf(values: Values): LiveOptions['ui'] {
   const text = values.get('ui') ?? '';
-  if (['', '0', 'false'].includes(text.toLowerCase())) return null;
-  if (isSwitchedOn(values, 'ui')) return { host: '127.0.0.1', port: 0 };
+  const isOn = switchOf(text);
+  if (isOn !== null) return isOn ? { host: '127.0.0.1', port: 0 } : null;
   const [, bracketed, name, port = '0'] = /^(?:\[([\da-f:]+)\]|([^:[\]]+))(?::(\d+))?$/i.exec(text) ?? [];
   const host = bracketed ?? name;
   if (host === undefined || /^\d+$/.test(host) || Number(port) > 65_535) {

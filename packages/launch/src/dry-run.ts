@@ -25,7 +25,7 @@ export function describePlan(
     runId: runId ?? (maxNodes === 1 ? '(random)' : 'none'),
     masterAddr: host,
     masterPort: port,
-    secret: '(secret)',
+    secret: program.isPython && maxNodes === 1 ? '' : '(secret)',
   };
   const facts = { ...firstStart, role, maxRestarts };
   const specs = planRanks(share, program, rendezvous, machine, facts, undefined, places);

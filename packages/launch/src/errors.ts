@@ -60,6 +60,10 @@ export const badArgument = (verb: string, name: string, expected: string, got: u
     cause === undefined ? {} : { cause },
   );
 
+/** `problem` describes the options: see unknownOption(). */
+export const badOptions = (verb: string, problem: string) =>
+  new LaunchError('ERR_LAUNCH_ARGUMENT', `${verb}: ${problem}.`);
+
 export const unknownWord = (verb: string, kind: string, word: string, nearest: string | undefined) =>
   new LaunchError(
     'ERR_LAUNCH_ARGUMENT',
@@ -74,6 +78,12 @@ export const unexpectedValue = (flag: string, value: string) =>
 
 export const notYet = (what: string) =>
   new LaunchError('ERR_LAUNCH_ARGUMENT', `ringwise: this version does not have ${what} yet.`);
+
+export const noModules = (flag: string) =>
+  new LaunchError(
+    'ERR_LAUNCH_ARGUMENT',
+    `ringwise: this version does not have ${flag} yet. For a module of Python: --no-python python3 -u -m MODULE.`,
+  );
 
 export const notInstalled = (command: string, packageName: string) =>
   new LaunchError(
@@ -159,13 +169,17 @@ export const anotherRun = (where: string, runId: string, found: string) =>
       'Give each job a port of its own.',
   );
 
-export const noMeeting = (where: string, cause: unknown) =>
-  new LaunchError(
+export const noMeeting = (where: string, cause: unknown) => {
+  const { message, code } = cause as NodeJS.ErrnoException;
+  // In these cases the store has answered, and its error says what to do.
+  const isAnswered = code === 'ERR_STORE_AUTH' || code === 'ERR_STORE_BUSY';
+  return new LaunchError(
     'ERR_LAUNCH_STORE',
-    `ringwise run: could not join the job at ${where}: ${(cause as Error).message} ` +
-      'Is the launcher running on that host, and is this the right address?',
+    `ringwise run: could not join the job at ${where}: ${message}` +
+      (isAnswered ? '' : ' Is the launcher running on that host, and is this the right address?'),
     { cause },
   );
+};
 
 export const storeLost = (where: string, cause: unknown) =>
   new LaunchError(

@@ -35,7 +35,7 @@ export const flagGroups: readonly FlagGroup[] = [
       },
       {
         name: 'virtual-local-rank',
-        help: 'each rank sees LOCAL_RANK 0 and, by CUDA_VISIBLE_DEVICES, only its own GPU',
+        help: 'each rank gets LOCAL_RANK 0 and, in CUDA_VISIBLE_DEVICES, only its own GPU; refused with fewer GPUs than ranks',
       },
       { name: 'role', value: 'NAME', help: 'what ROLE_NAME tells the ranks [default]' },
       { name: 'dry-run', help: 'start nothing; print what each process would get' },

@@ -31,7 +31,8 @@ the script.
   ringwise run --nnodes 1:4 --max-restarts 3 --rdzv-backend c10d \\
                --rdzv-endpoint gpu-a train.ts                             on up to four hosts that come and go
 
-Several hosts need one secret: export RINGWISE_SECRET on each, or RINGWISE_SECRET_FILE with the name of a file.
+Several hosts need one secret: export RINGWISE_SECRET on each, or RINGWISE_SECRET_FILE with the name of a file. On one
+host it is random. PyTorch cannot prove a secret: on one host a .py script is not asked for one.
 
 ${flagGroups.map(({ title, flags }) => `${title}\n${flags.map(lineOf).join('\n')}`).join('\n\n')}
 

@@ -5,8 +5,10 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { ompThreads } from './env.ts';
 import { type Finding, note, ok, wrong } from './finding.ts';
+import { strangeVariables } from './known-variables.ts';
 import { thisMachine } from './machine.ts';
 import { defaultPorts } from './meeting-args.ts';
+import { diesWithParent } from './parent-death.ts';
 
 /** The oldest Node that ringwise runs on: the `engines` of all its packages. */
 const oldest = [20, 19] as const;
@@ -17,6 +19,7 @@ const deadlineMs = 5000;
 export async function* examineHost(env: NodeJS.ProcessEnv): AsyncGenerator<Finding> {
   yield nodeFinding(process.versions);
   yield ranksFinding(env);
+  yield* variablesFinding(env);
   const limits = spawnSync('/bin/sh', ['-c', 'ulimit -n; ulimit -l'], {
     encoding: 'utf8',
     timeout: deadlineMs,
@@ -28,6 +31,13 @@ export async function* examineHost(env: NodeJS.ProcessEnv): AsyncGenerator<Findi
       'Install a POSIX shell there.',
     );
   else yield limitsFinding(limits.stdout);
+  if (process.platform === 'linux' && (await diesWithParent()).length === 0) {
+    yield note(
+      'setpriv',
+      'no setpriv --pdeathsig (package util-linux): ranks that are not node survive if their launcher and its shell are ' +
+        'killed together',
+    );
+  }
   yield await loopbackFinding();
   yield await portsFinding(Object.values(defaultPorts));
 }
@@ -56,6 +66,14 @@ function ranksFinding(env: NodeJS.ProcessEnv): Finding {
   const threads = env.OMP_NUM_THREADS ?? ompThreads(cores, gpus || cores);
   const started = `--nproc-per-node auto starts ${gpus || cores}, OMP_NUM_THREADS=${threads} each`;
   return ok('ranks', `${cores} cores, ${gpus} GPUs${from}: ${started}`);
+}
+
+/** Variables that would be ignored without a word. */
+function* variablesFinding(env: NodeJS.ProcessEnv): Generator<Finding> {
+  const strange = strangeVariables(env).map(
+    ({ name, meant }) => `${name} is not known${meant ? `; did you mean ${meant}?` : ''}`,
+  );
+  if (strange.length > 0) yield note('variables', strange.join('\n'));
 }
 
 export function limitsFinding(printed: string): Finding {

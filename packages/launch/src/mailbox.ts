@@ -63,7 +63,8 @@ async function take(store: Store, box: string, number: number, signal: AbortSign
     const bytes = await store.get(key, { timeoutMs: gapMs, signal }).catch((error: unknown) => {
       // A wait takes a connection of its own, which a busy store may not accept in time.
       const isOver =
-        StoreError.isInstance(error) && ['ERR_STORE_TIMEOUT', 'ERR_STORE_CONNECT'].includes(error.code);
+        StoreError.isInstance(error) &&
+        ['ERR_STORE_TIMEOUT', 'ERR_STORE_CONNECT', 'ERR_STORE_BUSY'].includes(error.code);
       if (isOver) return null;
       throw error;
     });

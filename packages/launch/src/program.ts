@@ -1,7 +1,7 @@
 // What `ringwise run` starts for each rank: a file with its interpreter, or any program.
 
 import { accessSync, constants } from 'node:fs';
-import { delimiter, join, resolve } from 'node:path';
+import { basename, delimiter, join, resolve } from 'node:path';
 import { programNotFound } from './errors.ts';
 import { execArgvFor, scriptExists } from './script.ts';
 
@@ -11,6 +11,8 @@ export interface Program {
   readonly args: readonly string[];
   /** A rank that is node reports the error that ends it, through a pipe. */
   readonly isNode: boolean;
+  /** The ranks may use torch's client of the store, which cannot prove a secret. */
+  readonly isPython?: boolean;
   /** Variables below the contract's own; OMP_NUM_THREADS is added if absent. */
   readonly env: NodeJS.ProcessEnv;
 }
@@ -40,12 +42,13 @@ export function programOf(
   if (isProgram) {
     const file = findProgram(script, env);
     if (file === null) throw programNotFound(verb, script);
-    return { command: [file], args, isNode: false, env };
+    const isPython = /^(python|pypy)[\d.]*$|\.py$/.test(basename(file));
+    return { command: [file], args, isNode: false, isPython, env };
   }
   const file = resolve(script);
   if (file.endsWith('.py')) {
     scriptExists(verb, file);
-    return { command: [env.PYTHON_EXEC || 'python3', '-u', file], args, isNode: false, env };
+    return { command: [env.PYTHON_EXEC || 'python3', '-u', file], args, isNode: false, isPython: true, env };
   }
   return nodeProgram(execArgvFor(verb, file), file, args, env);
 }

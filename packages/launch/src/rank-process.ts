@@ -14,7 +14,9 @@ import type { Observe } from './live/events.ts';
 import { METRICS_FD } from './live/rank-metrics.ts';
 import { readReports } from './live/read-reports.ts';
 import { RankOutput, type RankStreams, type Write } from './output.ts';
+import { WATCHED_PARENT } from './parent-watch.ts';
 import type { RankSpec } from './plan.ts';
+import { findProgram } from './program.ts';
 
 const wordsFd = 3;
 const metricsFd = 4;
@@ -22,6 +24,8 @@ const metricsFd = 4;
 const drainMs = 500;
 /** How long a failed rank's last words are waited for. They are in the pipe when it ends. */
 const wordsMs = 200;
+/** How often a rank that is to end is woken, in case that it was stopped meanwhile. */
+const wakeMs = 1_000;
 
 export interface RankOptions {
   /** Receives the prefixed lines; without it the rank writes to this process's stdout and stderr directly. */
@@ -69,7 +73,7 @@ export function startRank(
 ): RankProcess {
   let child: ChildProcess;
   try {
-    child = spawnRank(spec, options);
+    child = spawnRank(spec, lifeLine.command, options);
   } catch (error) {
     // Most failures to start arrive as an event; without memory for a process, spawn throws.
     return neverStarted(spec.rank, Promise.resolve(error), onFailure);
@@ -84,8 +88,10 @@ export function startRank(
   options.observe?.({ kind: 'started', rank: spec.rank, host: options.host ?? hostname(), pid });
   let stoppedNs: bigint | null = null;
   let hasEnded = false;
+  let waking: NodeJS.Timeout | undefined;
   child.once('exit', (exitCode) => {
     hasEnded = true;
+    clearInterval(waking);
     signalGroup(pid, 'SIGKILL');
     lifeLine.remove(pid);
     if (exitCode === 0 || stoppedNs !== null) return;
@@ -102,19 +108,30 @@ export function startRank(
       if (hasEnded) return;
       stoppedNs ??= process.hrtime.bigint();
       signalGroup(pid, signal);
+      // A process that is stopped (SIGSTOP) takes a signal only when it continues; others ignore this.
+      signalGroup(pid, 'SIGCONT');
+      waking ??= setInterval(() => signalGroup(pid, 'SIGCONT'), wakeMs);
     },
   };
 }
 
-function spawnRank(spec: RankSpec, { write, connect, observe }: RankOptions): ChildProcess {
+function spawnRank(
+  spec: RankSpec,
+  diesWithParent: readonly string[],
+  { write, connect, observe }: RankOptions,
+): ChildProcess {
   const output = write ? 'pipe' : 'inherit';
   const stdio: StdioOptions = ['ignore', output, output, 'pipe', observe ? 'pipe' : 'ignore'];
   if (connect) stdio.push('ipc');
-  const [command, ...args] = spec.command as [string, ...string[]];
+  // Without the program itself, spawn() must be what fails: it says so best.
+  const prefix = findProgram(spec.command[0]!, spec.env) === null ? [] : diesWithParent;
+  const [command, ...args] = [...prefix, ...spec.command] as [string, ...string[]];
+  const mustWatch = spec.isNode && prefix.length === 0;
   return spawn(command, [...args, ...spec.args], {
     env: {
       ...spec.env,
       ...(spec.isNode && { [LAST_WORDS_FD]: `${wordsFd}` }),
+      ...(mustWatch && { [WATCHED_PARENT]: `${process.pid}` }),
       ...(observe && { [METRICS_FD]: `${metricsFd}` }),
     },
     stdio,

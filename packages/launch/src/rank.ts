@@ -5,6 +5,7 @@ import { crashSymbol } from './crash-words.ts';
 import { recordErrors } from './error-file.ts';
 import { installLastWords, LAST_WORDS_FD } from './last-words.ts';
 import { installMetrics, METRICS_FD } from './live/rank-metrics.ts';
+import { WATCHED_PARENT, watchParent } from './parent-watch.ts';
 
 const fd = process.env[LAST_WORDS_FD];
 if (fd) {
@@ -12,6 +13,12 @@ if (fd) {
   installLastWords(Number(fd));
   Object.assign(globalThis, { [crashSymbol]: Number(fd) });
   recordErrors();
+}
+
+const parent = process.env[WATCHED_PARENT];
+if (parent) {
+  delete process.env[WATCHED_PARENT];
+  watchParent(Number(parent));
 }
 
 const metricsFd = process.env[METRICS_FD];

@@ -15,14 +15,25 @@ export interface HostedRendezvous extends Rendezvous {
   readonly close: () => Promise<void>;
 }
 
-/** Hosts the store of a new job on this host only, under a secret of its own. Port 0 takes a free one. */
+/** What a job's store is hosted with; what is left out is random. */
+export interface HostSettings {
+  readonly runId?: string | undefined;
+  /** Empty: the store asks for none. */
+  readonly secret?: string | undefined;
+  readonly onPlainClient?: OnPlainClient | undefined;
+}
+
+/** Called with the address of a client that was turned away because it offered no proof of the secret. */
+export type OnPlainClient = (address: string) => void;
+
+/** Hosts the store of a new job on this host only. Port 0 takes a free one. */
 export async function hostRendezvous(
   masterAddr: string,
   port: number,
-  runId = randomBytes(4).toString('hex'),
-  secret = randomBytes(32).toString('hex'),
+  settings: HostSettings = {},
 ): Promise<HostedRendezvous> {
-  const store = await serve(masterAddr, port, secret).catch((cause: unknown) => {
+  const { runId = randomBytes(4).toString('hex'), secret = randomBytes(32).toString('hex') } = settings;
+  const store = await serve(masterAddr, port, secret, settings.onPlainClient).catch((cause: unknown) => {
     throw storeFailed(masterAddr, port, cause);
   });
   return { runId, masterAddr, masterPort: store.port, secret, close: store.close };
@@ -34,6 +45,17 @@ export interface Meeting extends HostedRendezvous {
   readonly isHost: boolean;
   /** For messages. */
   readonly where: string;
+  /** What the ranks of a round get. No rank of an earlier round is left when it is called. */
+  readonly forRound: (round: number) => Promise<Rendezvous>;
+}
+
+/** Who meets. */
+export interface MeetingFacts {
+  /** Undefined: make one up. */
+  readonly runId: string | undefined;
+  /** The ranks are Python: torch's client cannot prove a secret. */
+  readonly isPython: boolean;
+  readonly onPlainClient: OnPlainClient;
 }
 
 const jobKey = 'launch/job';
@@ -41,28 +63,50 @@ const jobKey = 'launch/job';
 /** Opens the store of a job, or joins it. Waits up to joinTimeoutMs for the launcher that keeps it. */
 export async function openMeeting(
   options: MeetingOptions,
-  runId: string | undefined,
+  facts: MeetingFacts,
   env: NodeJS.ProcessEnv,
 ): Promise<Meeting> {
-  if (options.maxNodes === 1) {
-    // Empty on purpose: for ranks that cannot prove a secret, such as torch's. The store then takes loopback only.
-    const secret = env.RINGWISE_SECRET === '' ? '' : undefined;
-    const hosted = await hostRendezvous(options.host, options.port, runId, secret);
-    const store = new MemoryStore();
-    const close = async () => {
-      await store.close();
-      await hosted.close();
-    };
-    return { ...hosted, store, isHost: true, where: whereIs(hosted), close };
-  }
-  return await meetOthers(options, runId ?? 'none', await sharedSecret(options.host, env));
+  if (options.maxNodes === 1) return await meetAlone(options, facts, env);
+  return await meetOthers(options, facts, await sharedSecret(options.host, env));
 }
 
-async function meetOthers(options: MeetingOptions, runId: string, secret: string): Promise<Meeting> {
+/** The only launcher. Each round has a store of its own: torch's keys do not tell rounds apart. */
+async function meetAlone(
+  { host, port }: MeetingOptions,
+  { runId, isPython, onPlainClient }: MeetingFacts,
+  env: NodeJS.ProcessEnv,
+): Promise<Meeting> {
+  // Empty on purpose: for ranks that cannot prove a secret. The store then takes loopback only.
+  const isOpen = isPython || env.RINGWISE_SECRET === '';
+  const masterAddr = isOpen && !isLoopback(await addressOf(host)) ? '127.0.0.1' : host;
+  const secret = isOpen ? '' : undefined;
+  const first = await hostRendezvous(masterAddr, port, { runId, secret, onPlainClient });
+  let hosted = first;
+  const store = new MemoryStore();
+  return {
+    ...first,
+    store,
+    isHost: true,
+    where: whereIs(first),
+    forRound: async (round) => {
+      if (round === 0) return first;
+      await hosted.close();
+      hosted = await hostRendezvous(masterAddr, port, { runId: first.runId, secret, onPlainClient });
+      return hosted;
+    },
+    close: async () => {
+      await store.close();
+      await hosted.close();
+    },
+  };
+}
+
+async function meetOthers(options: MeetingOptions, facts: MeetingFacts, secret: string): Promise<Meeting> {
   const { host: masterAddr, port: masterPort, joinTimeoutMs } = options;
+  const { runId = 'none', onPlainClient } = facts;
   const rendezvous = { runId, masterAddr, masterPort, secret };
   const where = whereIs(rendezvous);
-  const server = await serveIfHost(options, secret).catch((cause: unknown) => {
+  const server = await serveIfHost(options, secret, onPlainClient).catch((cause: unknown) => {
     throw storeFailed(masterAddr, masterPort, cause);
   });
   try {
@@ -75,7 +119,8 @@ async function meetOthers(options: MeetingOptions, runId: string, secret: string
       await store.close();
       await server?.close();
     };
-    return { ...rendezvous, store, isHost: server !== null, where, close };
+    const forRound = async () => rendezvous;
+    return { ...rendezvous, store, isHost: server !== null, where, forRound, close };
   } catch (cause) {
     await server?.close();
     throw (cause as Error).name === 'LaunchError' ? cause : noMeeting(where, cause);
@@ -88,7 +133,11 @@ async function claim(store: Store, runId: string): Promise<Uint8Array> {
 }
 
 /** Null where another launcher keeps the store. */
-async function serveIfHost(options: MeetingOptions, secret: string): Promise<StoreServer | null> {
+async function serveIfHost(
+  options: MeetingOptions,
+  secret: string,
+  onPlainClient: OnPlainClient,
+): Promise<StoreServer | null> {
   const { backend, nodeRank, host, port } = options;
   const isHost = options.isHost ?? (backend === 'static' ? nodeRank === 0 : null);
   if (isHost === false) return null;
@@ -98,13 +147,13 @@ async function serveIfHost(options: MeetingOptions, secret: string): Promise<Sto
     () => null,
   );
   if (address === null && isHost === null) return null;
-  if (address === null) return await serve(host, port, secret);
+  if (address === null) return await serve(host, port, secret, onPlainClient);
   // A host's own name often means loopback there, where no other host could connect.
   const isOwnName = isLoopback(address) && host !== 'localhost' && isIP(host) === 0;
   const isForAll = isOwnName ? host === hostname() : isHost === true && !isLoopback(address);
   const bind = isForAll ? (address.includes(':') ? '::' : '0.0.0.0') : address;
   try {
-    return await serve(bind, port, secret);
+    return await serve(bind, port, secret, onPlainClient);
   } catch (error) {
     const code = ((error as Error).cause as NodeJS.ErrnoException | undefined)?.code;
     if (isHost === null && (code === 'EADDRNOTAVAIL' || code === 'EADDRINUSE')) return null;
@@ -112,8 +161,13 @@ async function serveIfHost(options: MeetingOptions, secret: string): Promise<Sto
   }
 }
 
-function serve(host: string, port: number, secret: string): Promise<StoreServer> {
-  return serveStore({ host, port, ...(secret && { secret }) });
+function serve(
+  host: string,
+  port: number,
+  secret: string,
+  onPlainClient: OnPlainClient | undefined,
+): Promise<StoreServer> {
+  return serveStore({ host, port, ...(secret && { secret }), ...(onPlainClient && { onPlainClient }) });
 }
 
 /** RINGWISE_SECRET, or the content of RINGWISE_SECRET_FILE. Launchers on one host may do without. */
@@ -129,12 +183,16 @@ async function sharedSecret(host: string, env: NodeJS.ProcessEnv): Promise<strin
     }
     throw noSecretFile(file, undefined);
   }
-  const address = await lookup(host).then(
-    (found) => found.address,
+  if (isLoopback(await addressOf(host)) && host !== hostname()) return '';
+  throw noSecret(host);
+}
+
+/** The name itself where nothing resolves it. */
+async function addressOf(host: string): Promise<string> {
+  return await lookup(host).then(
+    ({ address }) => address,
     () => host,
   );
-  if (isLoopback(address) && host !== hostname()) return '';
-  throw noSecret(host);
 }
 
 function isLoopback(address: string): boolean {

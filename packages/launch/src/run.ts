@@ -20,6 +20,7 @@ import { type Meeting, openMeeting } from './rendezvous.ts';
 import type { RunOptions } from './run-options.ts';
 import { type Part, type Partaking, takePart } from './take-part.ts';
 import { terminal } from './terminal.ts';
+import { plainClient } from './verdicts.ts';
 
 /** Runs the command and returns its exit code. Takes over the process's signals. */
 export async function run(argv: readonly string[]): Promise<number> {
@@ -61,9 +62,17 @@ export async function runScript(command: string, options: RunOptions, write?: Wr
     process.stdout.write(describePlan(options, nproc, program, machine, places));
     return 0;
   }
-  const meeting = await openMeeting(where, options.runId, process.env);
   let logs: LogFiles | undefined;
   let monitor: Monitor | undefined;
+  let isToldOfPlainClient = false;
+  const onPlainClient = (address: string) => {
+    // Ranks start after the monitor, so what comes before is none.
+    if (isToldOfPlainClient || !monitor) return;
+    isToldOfPlainClient = true;
+    monitor.say(plainClient(address, where.maxNodes > 1));
+  };
+  const facts = { runId: options.runId, isPython: program.isPython === true, onPlainClient };
+  const meeting = await openMeeting(where, facts, process.env);
   try {
     logs = await openLogFiles(options.output, nproc, meeting.runId, program.isNode);
     monitor = await openMonitor(options.live, meeting, [script, ...scriptArgs].join(' '), write);
@@ -100,7 +109,7 @@ async function takeWholePart(work: Work, meeting: Meeting, logs: LogFiles): Prom
   return verdict;
 }
 
-function startRound(
+async function startRound(
   { options, machine, program, member, places, monitor }: Work,
   meeting: Meeting,
   logs: LogFiles,
@@ -115,11 +124,11 @@ function startRound(
   const share = { nproc: member.nproc, firstRank, worldSize, groupRank, groupWorldSize };
   const facts = { role: options.role, restartCount: round, maxRestarts: options.maxRestarts };
   const extras = (local: number) => logs.forRank(round, local);
-  const specs = planRanks(share, program, meeting, machine, facts, extras, places);
+  const specs = planRanks(share, program, await meeting.forRound(round), machine, facts, extras, places);
   const { shutdownTimeoutMs } = options;
   const { write, observe } = monitor;
   const looks = { ...(write && { write }), ...(observe && { observe }) };
-  return startJob(specs, { shutdownTimeoutMs, host: member.host, onFailure, ...looks });
+  return await startJob(specs, { shutdownTimeoutMs, host: member.host, onFailure, ...looks });
 }
 
 // A rank prints into a pipe and so without colours; on a terminal it may use them all the same.

@@ -2,10 +2,9 @@
 // structured clone over a message channel; an error travels as the rank's last words, as under `ringwise run`.
 
 import { fileURLToPath } from 'node:url';
-import { serialize } from 'node:v8';
 import { type Job, type JobResult, startJob, watchRanks } from './agent.ts';
 import type { Call, Reply } from './call.ts';
-import { badArgument, rankFailed, timedOut } from './errors.ts';
+import { rankFailed, timedOut } from './errors.ts';
 import { reviveError } from './last-words.ts';
 import { thisMachine } from './machine.ts';
 import { planRanks, type RankSpec, wholeJob } from './plan.ts';
@@ -14,31 +13,21 @@ import { startThread } from './rank-thread.ts';
 import { hostRendezvous } from './rendezvous.ts';
 import { failureReport, rootCause } from './report.ts';
 import { execArgvFor, registrarsFor } from './script.ts';
+import {
+  checkNumber,
+  checkOptions,
+  checkSignal,
+  longestMs,
+  moduleUrl,
+  type SpawnOptions,
+  type StartOptions,
+} from './spawn-options.ts';
+
+export type { SpawnOptions, StartOptions };
 
 /** Resolves to the same file from src/ and from dist/: node can load only the built one. */
 const entry = fileURLToPath(new URL('../dist/spawn-entry.js', import.meta.url));
 const shutdownTimeoutMs = 30_000;
-
-export interface StartOptions {
-  /** How many ranks. */
-  readonly nprocs: number;
-  /** Passed after the rank, by structured clone. */
-  readonly args?: readonly unknown[];
-  /** Added to this process's variables. */
-  readonly env?: Readonly<Record<string, string>>;
-  /** Which export of the module to call. Default: 'default'. */
-  readonly exportName?: string;
-  /**
-   * Ranks are worker threads of this process instead of processes. They start sooner and may share memory; a native
-   * crash of one ends all, and to be stopped they get no SIGTERM. Default: false.
-   */
-  readonly threads?: boolean;
-}
-
-export interface SpawnOptions extends StartOptions {
-  /** Stops the ranks after this time; ERR_LAUNCH_TIMEOUT. Default: no limit. */
-  readonly timeoutMs?: number;
-}
 
 /** Ranks that have been started. */
 export interface StartedRanks<Result> {
@@ -66,10 +55,11 @@ export async function spawn<Result = unknown>(
   module: URL | string,
   options: SpawnOptions,
 ): Promise<Result[]> {
-  const { timeoutMs } = options;
-  if (timeoutMs === undefined) return await (await startProcesses<Result>(module, options)).join();
-  checkNumber('timeoutMs', timeoutMs, 2 ** 31 - 1);
-  const ranks = await startProcesses<Result>(module, options);
+  checkOptions('spawn', options, ['timeoutMs']);
+  const { timeoutMs, ...start } = options;
+  if (timeoutMs !== undefined) checkNumber('spawn', 'timeoutMs', timeoutMs, longestMs);
+  const ranks = await startProcesses<Result>(module, start);
+  if (timeoutMs === undefined) return await ranks.join();
   const results = await ranks.join(timeoutMs);
   if (results) return results;
   ranks.stop();
@@ -82,9 +72,8 @@ export async function startProcesses<Result = unknown>(
   module: URL | string,
   options: StartOptions,
 ): Promise<StartedRanks<Result>> {
+  checkOptions('startProcesses', options);
   const { nprocs, args = [], env = {}, exportName = 'default', threads = false } = options;
-  checkNumber('nprocs', nprocs, 65_536);
-  checkArgs(args, threads);
   const machine = thisMachine();
   const url = moduleUrl(module);
   const file = fileURLToPath(url);
@@ -136,12 +125,17 @@ function handle<Result>(job: Job, results: Result[], close: () => Promise<void>)
   async function join(): Promise<Result[]>;
   async function join(timeoutMs: number): Promise<Result[] | null>;
   async function join(timeoutMs?: number): Promise<Result[] | null> {
+    if (timeoutMs !== undefined) checkNumber('join', 'timeoutMs', timeoutMs, longestMs, 0);
     const result = timeoutMs === undefined ? await ended : await within(timeoutMs, ended);
     if (result === null) return null;
     throwIfFailed(result);
     return results;
   }
-  return { pids: job.pids, join, stop: (signal = 'SIGTERM') => job.interrupt(signal) };
+  const stop = (signal: NodeJS.Signals = 'SIGTERM') => {
+    checkSignal('stop', signal);
+    job.interrupt(signal);
+  };
+  return { pids: job.pids, join, stop };
 }
 
 /** Null when the time is over first. */
@@ -155,32 +149,6 @@ async function within<T>(timeoutMs: number, promise: Promise<T>): Promise<T | nu
   } finally {
     clearTimeout(timer);
   }
-}
-
-function checkNumber(name: string, value: number, max: number): void {
-  if (Number.isInteger(value) && value >= 1 && value <= max) return;
-  throw badArgument('spawn', name, `a whole number from 1 to ${max}`, value);
-}
-
-// Before anything is started: sending would fail with some ranks running and others not. Only threads share memory.
-function checkArgs(args: readonly unknown[], threads: boolean): void {
-  try {
-    if (threads) structuredClone(args);
-    else serialize(args);
-  } catch (cause) {
-    throw badArgument('spawn', 'args', 'values that structured clone can copy', args, cause);
-  }
-}
-
-function moduleUrl(module: URL | string): URL {
-  const url = URL.canParse(String(module)) ? new URL(module) : null;
-  if (url?.protocol === 'file:') return url;
-  throw badArgument(
-    'spawn',
-    'module',
-    "a file URL, as new URL('./worker.ts', import.meta.url)",
-    String(module),
-  );
 }
 
 function throwIfFailed(result: JobResult): void {

@@ -1,4 +1,4 @@
-// How a job may end on a host without the failure of a rank, in words.
+// What a launcher says of a job, other than the failure of a rank.
 
 import type { Member } from './messages.ts';
 
@@ -25,3 +25,11 @@ export const waiting = (present: number, minNodes: number, maxNodes: number, why
 
 export const hostLost = (host: string, ranks: string) =>
   `host ${host} with ${ranks} was lost: no sign of life from its launcher. It was killed, or its network is cut off.`;
+
+/** A client of the job's store had no proof of its secret, as torch's have none. */
+export const plainClient = (address: string, hasSeveralHosts: boolean) =>
+  `a client from ${address} was turned away from the job's store: it did not prove the secret, which PyTorch's cannot. ` +
+  (hasSeveralHosts
+    ? 'For ranks that are PyTorch let its rank 0 keep a store: in every rank, before init_process_group(), set ' +
+      'TORCHELASTIC_USE_AGENT_STORE=False and MASTER_PORT to a free port of the host of rank 0.'
+    : 'For ranks that are PyTorch run with an empty RINGWISE_SECRET=: the store then asks for none and takes this host only.');

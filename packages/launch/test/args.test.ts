@@ -94,6 +94,12 @@ describe('parseRun', () => {
     expect(cluster.meeting).toMatchObject({ maxNodes: 4, host: '10.0.0.1', port: 29500 });
   });
 
+  it.each(['yes', 'on', '2'])('refuses a switch that is %s', (text) => {
+    expect(() => parsed(['train.ts'], { PET_STANDALONE: text })).toThrow(
+      `ringwise run: PET_STANDALONE expects 1 or 0, got '${text}'.`,
+    );
+  });
+
   it('reads the elastic example of torchrun', () => {
     const argv = [
       '--nnodes=1:4',
@@ -155,6 +161,11 @@ describe('parseRun', () => {
     [['-n', '2'], 'unknown flag -n; did you mean --nproc-per-node?'],
     [['--frobnicate'], 'unknown flag --frobnicate. See ringwise run --help.'],
     [['--start-method', 'fork'], 'this version does not have --start-method yet'],
+    [
+      ['-m', 'package.train'],
+      'this version does not have -m yet. For a module of Python: --no-python python3 -u -m MODULE',
+    ],
+    [['--module', 'package.train'], 'this version does not have --module yet'],
     [
       ['--nnodes', '2:1', 'x.ts'],
       "--nnodes expects a number of hosts such as 2, or a range such as 1:4, got '2:1'",

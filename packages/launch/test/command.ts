@@ -44,12 +44,18 @@ export interface Command {
   readonly exitCode: Promise<number | null>;
 }
 
-/** Starts `ringwise` with these arguments, in this test's folder. */
-export function ringwise(args: readonly string[], env: Record<string, string> = {}): Command {
+/** Starts `ringwise` with these arguments, in this test's folder; with at most `openFiles` file descriptors. */
+export function ringwise(
+  args: readonly string[],
+  env: Record<string, string> = {},
+  openFiles?: number,
+): Command {
   const inherited = Object.entries(process.env).filter(
     ([name]) => !/^(PET_|OMP_|FORCE_COLOR|NO_COLOR)/.test(name),
   );
-  const child = spawn(process.execPath, [bin, ...args], {
+  const limit = openFiles ? ['/bin/sh', '-c', `ulimit -n ${openFiles}; exec "$@"`, 'sh'] : [];
+  const [program, ...words] = [...limit, process.execPath, bin, ...args];
+  const child = spawn(program!, words, {
     cwd: folder,
     env: { ...Object.fromEntries(inherited), ...env },
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -1,11 +1,14 @@
 // `ringwise doctor` as a user runs it, in a folder with packages of its own and on a host that lacks something.
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Finding } from '../src/finding.ts';
 import { nodeFinding, portsFinding } from '../src/host-checks.ts';
+import { ringwiseVariables } from '../src/known-variables.ts';
 import { finished, script } from './command.ts';
 
 const bin = fileURLToPath(new URL('../bin/ringwise.js', import.meta.url));
@@ -14,6 +17,13 @@ async function examined(env: Record<string, string> = {}) {
   const { exitCode, stdout, stderr } = await finished(['doctor', '--json'], env);
   const { ok, findings } = JSON.parse(stdout) as { ok: boolean; findings: Finding[] };
   return { exitCode, ok, stderr, found: (name: string) => findings.find((each) => each.name === name) };
+}
+
+function filesIn(folder: string): string[] {
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ts'))
+    .map((name) => join(folder, name));
 }
 
 /** A package with a part of its own. */
@@ -43,6 +53,35 @@ describe('ringwise doctor', () => {
   it('counts the GPUs that are visible', async () => {
     const { found } = await examined({ CUDA_VISIBLE_DEVICES: '1,3' });
     expect(found('ranks')!.text).toMatch(/ 2 GPUs \(CUDA_VISIBLE_DEVICES=1,3\): .* starts 2,/);
+  });
+
+  it('names variables that nothing reads', async () => {
+    const env = {
+      RINGWISE_TIMEOUT: '5',
+      PET_NPROCPERNODE: '2',
+      RINGWISE_ALGO_ALLREDUCE: 'ring',
+      PET_NNODES: '1',
+    };
+    const { exitCode, found } = await examined(env);
+    expect(exitCode).toBe(0);
+    expect(found('variables')).toEqual({
+      name: 'variables',
+      state: 'note',
+      text:
+        'RINGWISE_TIMEOUT is not known; did you mean RINGWISE_TIMEOUT_MS?\n' +
+        'PET_NPROCPERNODE is not known; did you mean PET_NPROC_PER_NODE?',
+    });
+    expect((await examined({ PET_NNODES: '1' })).found('variables')).toBeUndefined();
+  });
+
+  it('knows all variables that the packages read', () => {
+    const packages = fileURLToPath(new URL('../../', import.meta.url));
+    const sources = readdirSync(packages).flatMap((name) => filesIn(join(packages, name, 'src')));
+    const read = sources.flatMap((file) =>
+      [...readFileSync(file, 'utf8').matchAll(/env\.(RINGWISE_\w+)/g)].map(([, name]) => name!),
+    );
+    expect(read.length).toBeGreaterThan(10);
+    expect(read.filter((name) => !ringwiseVariables.includes(name))).toEqual([]);
   });
 
   it('says what is wrong and how to mend it, and ends with 1', () => {

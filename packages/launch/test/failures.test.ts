@@ -109,6 +109,35 @@ it('kills ranks that ignore SIGTERM after the shutdown timeout', async () => {
   expect(numbersAfter('pid', stdout).every(isGone)).toBe(true);
 });
 
+it('wakes ranks that are stopped, so that they can end', async () => {
+  // Rank 1 is stopped when rank 0 fails, and once more while it saves.
+  const file = script(
+    'stopped.mjs',
+    `import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+     const sign = import.meta.filename + '.pid';
+     if (process.env.RANK === '1') {
+       process.on('SIGTERM', () => {
+         console.log('saving');
+         process.kill(process.pid, 'SIGSTOP');
+         console.log('saved');
+         process.exit(0);
+       });
+       writeFileSync(sign, String(process.pid));
+       process.kill(process.pid, 'SIGSTOP');
+     } else {
+       const isStopped = () => existsSync(sign) && / T /.test(readFileSync('/proc/' + readFileSync(sign) + '/stat', 'utf8'));
+       setInterval(() => { if (isStopped()) process.exit(3); }, 5);
+     }
+     ${waits}`,
+  );
+  const { child, out } = ringwise(['run', '--nproc-per-node', '2', file]);
+  // The shutdown timeout is 30 s.
+  await until('the command has ended', () => child.exitCode !== null, 15_000);
+  expect(child.exitCode).toBe(3);
+  expect(out.stdout).toBe('[1] saving\n[1] saved\n');
+  expect(out.stderr).toContain('rank 0 of 2 failed (exit code 3)');
+});
+
 it('kills what a rank leaves behind when it ends', async () => {
   const file = script(
     'parent.mjs',

@@ -1,7 +1,7 @@
 // Several launchers that form one job, on loopback: each is what one host would run.
 
 import { once } from 'node:events';
-import { createServer } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type Command, isGone, numbersAfter, ringwise, script, until } from './command.ts';
 
@@ -26,10 +26,14 @@ function numbered(nodeRank: number, file: string, ...flags: string[]): Command {
   return ringwise(['run', ...where, '--rdzv-conf', quick, ...flags, file], env);
 }
 
+function elasticArgs(nnodes: string, file: string, ...flags: string[]): string[] {
+  const where = ['--nnodes', nnodes, '--rdzv-backend', 'c10d', '--rdzv-endpoint', `127.0.0.1:${port}`];
+  return ['run', ...where, '--rdzv-conf', quick, ...flags, file];
+}
+
 /** A launcher of a job whose hosts come in any order. The first one keeps the store. */
 function elastic(nnodes: string, file: string, ...flags: string[]): Command {
-  const where = ['--nnodes', nnodes, '--rdzv-backend', 'c10d', '--rdzv-endpoint', `127.0.0.1:${port}`];
-  return ringwise(['run', ...where, '--rdzv-conf', quick, ...flags, file], env);
+  return ringwise(elasticArgs(nnodes, file, ...flags), env);
 }
 
 const ended = async (...commands: Command[]) => Promise.all(commands.map(({ exitCode }) => exitCode));
@@ -202,6 +206,35 @@ describe('a host', () => {
     process.kill(first.pid, 'SIGINT');
     expect(await ended(first, second)).toEqual([130, 130]);
     expect(printed('pid', first, second).every(isGone)).toBe(true);
+  });
+
+  it('joins, and ranks start again, though 1,200 connections to the store say nothing', async () => {
+    const file = script('waits.mjs', waits);
+    const first = ringwise(elasticArgs('1:2', file, '--max-restarts', '1'), env, 1024);
+    await until('the first runs alone', () => inRound(0, 1, first) === 1);
+    const silent = Array.from({ length: 1_200 }, () => connect(port, '127.0.0.1').on('error', () => {}));
+    await Promise.all(silent.map((socket) => once(socket, 'connect')));
+    const second = elastic('1:2', file, '--max-restarts', '1');
+    await until('both run', () => inRound(1, 2, first, second) === 2);
+    process.kill(printed('pid', second)[0]!, 'SIGKILL');
+    await until('both run again', () => inRound(2, 2, first, second) === 2);
+    for (const socket of silent) socket.destroy();
+    process.kill(first.pid, 'SIGTERM');
+    expect(await ended(first, second)).toEqual([143, 143]);
+    expect(first.out.stderr).not.toContain('EMFILE');
+  });
+
+  it('that is turned away by a busy store is told so', async () => {
+    const busy = createServer((socket) => socket.on('error', () => {}).end('\xf7rwbusy1', 'latin1'));
+    await once(busy.listen(port, '127.0.0.1'), 'listening');
+    const file = script('empty.mjs', '');
+    const alone = elastic('2', file, '--rdzv-conf', 'join_timeout=0.3,is_host=false');
+    expect(await alone.exitCode).toBe(1);
+    expect(alone.out.stderr).toMatch(
+      /could not join the job at .*: connect: the store turned this client away for 300 ms, .* too many unauthenticated connections/,
+    );
+    expect(alone.out.stderr).not.toContain('Is the launcher running');
+    busy.close();
   });
 
   it('that is killed is left out, and the others start again within 5 s', async () => {

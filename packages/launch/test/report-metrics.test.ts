@@ -65,13 +65,19 @@ describe('reportMetrics', () => {
        reportMetrics({ loss: 1n });
        reportMetrics({ get loss() { throw new Error('no'); } });
        reportMetrics(null);
-       reportMetrics({ loss: 2, name: 'text', ddp: null });
-       reportMetrics({ loss: 3, ddp: { backwardMs: 'x' } });
+       reportMetrics({ loss: 2, name: 'text', lr: undefined, ddp: null });
+       reportMetrics({ loss: 3, ddp: { backwardMs: 'x' }, name: 'more' });
        console.log('done');`,
     );
     const metrics = join(dirname(file), 'metrics.jsonl');
-    const { exitCode, stdout } = await finished(['run', '--metrics', metrics, file]);
+    const { exitCode, stdout, stderr } = await finished(['run', '--metrics', metrics, file]);
     expect([exitCode, stdout]).toEqual([0, '[0] done\n']);
+    // What cannot be drawn is named, each once.
+    expect(stderr.match(/reportMetrics: \w+ is left out; expected .*, got \w+\./g)).toEqual([
+      'reportMetrics: loss is left out; expected a number, got bigint.',
+      'reportMetrics: name is left out; expected a number, got string.',
+      'reportMetrics: ddp is left out; expected what model.statistics() of @ringwise/ddp returns, got Object.',
+    ]);
     const told = linesOf(metrics).filter(({ loss }) => loss !== undefined);
     expect(told.map(({ loss }) => loss)).toEqual([null, 2, 3]);
     expect(told[0]!.step).toBe(0);

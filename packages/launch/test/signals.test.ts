@@ -1,12 +1,17 @@
+import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { type Command, isGone, numbersAfter, ringwise, script, until } from './command.ts';
 
 const waits = `setInterval(() => {}, 1000);`;
 
 /** Starts two ranks and waits until `count` processes have told their numbers. */
-async function started(source: string, count = 2): Promise<{ command: Command; pids: number[] }> {
+async function started(
+  source: string,
+  count = 2,
+  env: Record<string, string> = {},
+): Promise<{ command: Command; pids: number[] }> {
   const file = script('rank.mjs', `${source}\nconsole.log('pid', process.pid);\n${waits}`);
-  const command = ringwise(['run', '--nproc-per-node', '2', file]);
+  const command = ringwise(['run', '--nproc-per-node', '2', file], env);
   await until('all run', () => numbersAfter('pid', command.out.stdout).length === count);
   return { command, pids: numbersAfter('pid', command.out.stdout) };
 }
@@ -54,6 +59,63 @@ describe('a signal to the command', () => {
   });
 });
 
+/** A rank whose main thread is busy for ever. */
+const busy = `import { writeSync } from 'node:fs';
+  if (process.env.RANK === '1') { writeSync(1, 'pid ' + process.pid + '\\n'); for (;;); }`;
+
+/** The shells that end the ranks when the command is killed. */
+function watchdogsOf(command: Command): number[] {
+  const { stdout } = spawnSync('ps', ['-axo', 'pid=,ppid=,comm='], { encoding: 'utf8' });
+  const rows = stdout.trim().split('\n');
+  const isOurs = (row: string[]) => Number(row[1]) === command.pid && /(^|\/)(da|ba)?sh$/.test(row[2]!);
+  return rows
+    .map((row) => row.trim().split(/\s+/))
+    .filter(isOurs)
+    .map(([pid]) => Number(pid));
+}
+
+describe('when the shell that watches the command is killed', () => {
+  it('another one takes its place', async () => {
+    const { command, pids } = await started('', 2);
+    for (let times = 0; times < 3; times++) {
+      const before = watchdogsOf(command);
+      expect(before).toHaveLength(1);
+      process.kill(before[0]!, 'SIGKILL');
+      const isNew = (now: number[]) => now.length === 1 && now[0] !== before[0];
+      await until('there is another', () => isNew(watchdogsOf(command)));
+    }
+    process.kill(command.pid, 'SIGKILL');
+    await until('the tree is gone', () => pids.every(isGone), 1000);
+  });
+
+  const elsewhere = { PATH: '/nowhere' }; // no setpriv, as on macOS
+  it.each([
+    ['and then the command', ['one by one'], '', {}],
+    ['and the command at once', ['together'], '', {}],
+    ['and the command at once, with a rank that never returns to its event loop', ['together'], busy, {}],
+    ['and the command at once, where no kernel helps', ['together'], '', elsewhere],
+    ['and the command at once, where no kernel helps, with a busy rank', ['together'], busy, elsewhere],
+  ])('%s, no rank is left', async (_, [how], source, env) => {
+    const { command, pids } = await started(source, 2, env);
+    const victims = [...watchdogsOf(command), command.pid];
+    expect(victims).toHaveLength(2);
+    if (how === 'together') spawnSync('/bin/sh', ['-c', `kill -9 ${victims.join(' ')}`]);
+    else for (const pid of victims) process.kill(pid, 'SIGKILL');
+    await until('the tree is gone', () => pids.every(isGone), 2000);
+  });
+
+  it('and the command at once, no rank of another program is left', async () => {
+    const file = script('sleeps.sh', 'echo "pid $$"; exec sleep 1000');
+    const command = ringwise(['run', '--nproc-per-node', '2', '--no-python', '/bin/sh', file]);
+    await until('all run', () => numbersAfter('pid', command.out.stdout).length === 2);
+    const pids = numbersAfter('pid', command.out.stdout);
+    // One for the ranks, one for the files in which their errors are told.
+    const victims = [...watchdogsOf(command).filter((pid) => !pids.includes(pid)), command.pid];
+    spawnSync('/bin/sh', ['-c', `kill -9 ${victims.join(' ')}`]);
+    await until('the tree is gone', () => pids.every(isGone), 2000);
+  });
+});
+
 describe('when the command is killed with SIGKILL, the whole tree is gone within a second', () => {
   it.each([
     ['with ranks that wait', 2, ''],
@@ -64,12 +126,7 @@ describe('when the command is killed with SIGKILL, the whole tree is gone within
       `import { spawn } from 'node:child_process';
        console.log('pid', spawn(process.execPath, ['-e', ${JSON.stringify(waits)}]).pid);`,
     ],
-    [
-      'with a rank that never returns to its event loop',
-      2,
-      `import { writeSync } from 'node:fs';
-       if (process.env.RANK === '1') { writeSync(1, 'pid ' + process.pid + '\\n'); for (;;); }`,
-    ],
+    ['with a rank that never returns to its event loop', 2, busy],
     [
       'with a rank that is stopped',
       2,

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { LaunchError, spawn } from '../src/index.ts';
+import { LaunchError, type SpawnOptions, spawn, startProcesses } from '../src/index.ts';
 import { finished, isGone, script } from './command.ts';
 
 const worker = (source: string, name = 'worker.mjs') => pathToFileURL(script(name, source));
@@ -158,11 +158,40 @@ describe('spawn', () => {
   it.each([
     [{ nprocs: 0 }, 'nprocs expects a whole number from 1 to 65536, got 0'],
     [{ nprocs: 1.5 }, 'nprocs expects a whole number'],
+    [{ nprocs: '2' }, "nprocs expects a whole number from 1 to 65536, got '2'"],
     [{ nprocs: 1, timeoutMs: -1 }, 'timeoutMs expects a whole number'],
+    [{ nprocs: 1, timeoutMs: '60000' }, "timeoutMs expects a whole number from 1 to 2147483647, got '60000'"],
+    [{ nprocs: 1, args: 'ab' }, "args expects an array, one argument each, got 'ab'"],
+    [{ nprocs: 1, env: { A: 5 } }, 'env.A expects a string, got 5'],
+    [{ nprocs: 1, env: 'A=5' }, "env expects an object of strings, got 'A=5'"],
+    [{ nprocs: 1, threads: 'false' }, "threads expects true or false, got 'false'"],
+    [{ nprocs: 1, exportName: 5 }, 'exportName expects the name of an export, got 5'],
+    [{ nproc: 2 }, "unknown option 'nproc'; expected 'nprocs'"],
+    [{ nprocs: 2, world_size: 2 }, "unknown option 'world_size'; expected 'nprocs'"],
+    [{ nprocs: 2, export_name: 'a' }, "unknown option 'export_name'; expected 'exportName'"],
+    [{ nprocs: 2, timeoutMS: 5 }, "unknown option 'timeoutMS'; expected 'timeoutMs'"],
+    [
+      { nprocs: 2, daemon: true },
+      "unknown option 'daemon'; expected nprocs, args, env, exportName, threads, timeoutMs",
+    ],
+    [2, 'options are a number; expected an object'],
+    [undefined, 'options are null; expected an object'],
   ])('refuses %j', async (options, sentence) => {
-    const error = await failure(spawn(new URL('file:///worker.mjs'), options));
+    const error = await failure(spawn(new URL('file:///worker.mjs'), options as unknown as SpawnOptions));
     expect(error.code).toBe('ERR_LAUNCH_ARGUMENT');
-    expect(error.message).toContain(sentence);
+    expect(error.message).toContain(`spawn: ${sentence}`);
+  });
+
+  it('has a time limit, which startProcesses() has not: its join() does', async () => {
+    const options = { nprocs: 1, timeoutMs: 5 };
+    const error = await failure(startProcesses(new URL('file:///worker.mjs'), options));
+    expect(error.message).toBe(
+      "startProcesses: unknown option 'timeoutMs'; expected nprocs, args, env, exportName, threads.",
+    );
+    const ranks = await startProcesses(worker(`export default () => 1;`), { nprocs: 1 });
+    await expect(ranks.join(Number.NaN)).rejects.toThrow('join: timeoutMs expects a whole number from 0');
+    expect(() => ranks.stop('SIGFOO' as NodeJS.Signals)).toThrow('stop: signal expects the name of a signal');
+    expect(await ranks.join()).toEqual([1]);
   });
 
   it('refuses what is no file', async () => {

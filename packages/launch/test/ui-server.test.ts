@@ -1,5 +1,6 @@
+import { once } from 'node:events';
 import { get, type IncomingHttpHeaders, request } from 'node:http';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Feed } from '../src/live/feed.ts';
 import { JobView } from '../src/live/job-view.ts';
@@ -46,6 +47,28 @@ function ask(path: string, headers: Record<string, string> = {}, method = 'GET')
 }
 
 const statusOf = async (...args: Parameters<typeof ask>) => (await ask(...args)).status;
+
+/** A connection that says nothing, or only how a request begins. */
+async function silent(bytes: string): Promise<Socket> {
+  const socket = connect(port, '127.0.0.1');
+  socket.on('error', () => {}).resume();
+  await once(socket, 'connect');
+  socket.write(bytes);
+  return socket;
+}
+
+describe('connections without a request', () => {
+  it('are few, keep nobody out, and are closed', { timeout: 40_000 }, async () => {
+    const sockets: Socket[] = [];
+    for (let count = 0; count < 600; count++) {
+      sockets.push(await silent(['', 'G', `GET /${token.slice(1)}/ HT`][count % 3]!));
+    }
+    const open = () => sockets.filter(({ closed }) => !closed).length;
+    await until('most are closed', () => open() <= 64);
+    expect(await statusOf(`/${token}/`)).toBe(200);
+    await until('all are closed', () => open() === 0, 30_000);
+  });
+});
 
 describe('the live page', () => {
   it('and all that it needs lies below its token', async () => {

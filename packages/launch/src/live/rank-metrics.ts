@@ -71,12 +71,33 @@ function sleep(ms: number): void {
 /** Numbers that JSON cannot hold travel as text. */
 function toSent(metrics: Metrics, step: number): SentReport {
   const values: Record<string, number | string> = {};
+  let timing: SentTiming | undefined;
   for (const [name, value] of Object.entries(metrics)) {
-    if (typeof value !== 'number' || name === 'step') continue;
-    values[name] = Number.isFinite(value) ? value : `${value}`;
+    if (value === undefined || value === null) continue;
+    if (name === 'ddp' && isTiming(value)) timing = timingOf(value);
+    else if (typeof value !== 'number' || name === 'ddp') warnOnce(name, value);
+    else if (name !== 'step') values[name] = Number.isFinite(value) ? value : `${value}`;
   }
   const clockMs = Number(process.hrtime.bigint()) / 1e6;
-  return { clockMs, step, values, ...(metrics.ddp && { timing: timingOf(metrics.ddp) }) };
+  return { clockMs, step, values, ...(timing && { timing }) };
+}
+
+function isTiming(value: unknown): value is StepTiming {
+  const { backwardMs, exposedMs } = value as Partial<StepTiming>;
+  return typeof backwardMs === 'number' && typeof exposedMs === 'number';
+}
+
+const warned = new Set<string>();
+/** How many names are remembered. */
+const maxWarned = 32;
+
+/** A value that cannot be drawn is left out. Training goes on, but its author must learn of that. */
+function warnOnce(name: string, value: unknown): void {
+  if (warned.has(name) || warned.size === maxWarned) return;
+  warned.add(name);
+  const expected = name === 'ddp' ? 'what model.statistics() of @ringwise/ddp returns' : 'a number';
+  const got = typeof value === 'object' ? (value?.constructor?.name ?? 'object') : typeof value;
+  process.emitWarning(`reportMetrics: ${name} is left out; expected ${expected}, got ${got}.`);
 }
 
 /** A bucket whose end is not known, as on a device that has not been asked, ends with the step. */

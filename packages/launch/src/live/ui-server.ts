@@ -5,7 +5,7 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { type AddressInfo, isIP } from 'node:net';
+import { type AddressInfo, isIP, type Socket } from 'node:net';
 import { hostname } from 'node:os';
 import { pageFailed } from '../errors.ts';
 import { pageFiles } from '../page-files.ts';
@@ -34,6 +34,11 @@ export interface UiSources {
 }
 
 const maxReaders = 32;
+/** Connections that have not sent a request with the token. One more, and the oldest of them is closed. */
+const maxPending = 64;
+/** From the first byte of a request, or from the acceptance of its connection, to its last byte. */
+const requestTimeoutMs = 10_000;
+const checkEveryMs = 2_000;
 /** A reader for which more than this waits is cut off; its browser comes back and asks for everything. */
 const maxWaitingBytes = 8 << 20;
 const closeMs = 1_000;
@@ -57,10 +62,18 @@ export async function serveUi(
 ): Promise<UiServer> {
   const files = pageFiles();
   const readers = new Set<ServerResponse>();
-  const server = createServer({ maxHeaderSize: 8_192, requestTimeout: 10_000 }, (request, response) => {
+  const pending = new Set<Socket>(); // the oldest first
+  const limits = {
+    maxHeaderSize: 8_192,
+    requestTimeout: requestTimeoutMs,
+    headersTimeout: requestTimeoutMs,
+    connectionsCheckingInterval: checkEveryMs,
+  };
+  const server = createServer(limits, (request, response) => {
     for (const [name, value] of Object.entries(safety)) response.setHeader(name, value);
     const refused = refusal(request, host, token);
     if (refused) return refuse(response, ...refused);
+    pending.delete(request.socket);
     const name = request.url!.slice(token.length + 2).split('?')[0]!;
     const file = files.get(name);
     if (file) response.setHeader('Content-Type', file.type).end(file.content);
@@ -68,6 +81,12 @@ export async function serveUi(
       response.setHeader('Content-Type', 'text/plain; version=0.0.4').end(sources.prometheus());
     } else if (name === 'events') listen(response);
     else refuse(response, 404, 'There is no such page.');
+  });
+
+  server.on('connection', (socket: Socket) => {
+    pending.add(socket);
+    socket.once('close', () => pending.delete(socket));
+    if (pending.size > maxPending) [...pending][0]!.destroy();
   });
 
   function listen(response: ServerResponse): void {
