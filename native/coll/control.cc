@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "base/clock.h"
+#include "coll/labels.h"
 
 namespace ringwise::coll {
 
@@ -159,6 +160,13 @@ void Control::answer(int peer, const Activity& activity) {
   send(peer, Kind::Activity, payload.data(), payload.size());
 }
 
+void Control::ask_label(int peer, uint64_t label) { send(peer, Kind::LabelQuestion, &label, sizeof label); }
+
+void Control::answer_label(int peer, uint64_t label) {
+  const std::string payload = std::string(reinterpret_cast<const char*>(&label), sizeof label) + text_of_label(label);
+  send(peer, Kind::Label, payload.data(), payload.size());
+}
+
 void Control::say_goodbye() {
   for (size_t peer = 0; peer < peers_.size(); ++peer) send(static_cast<int>(peer), Kind::Goodbye, nullptr, 0);
 }
@@ -235,6 +243,14 @@ void Control::dispatch(int peer, Kind kind, const char* payload, size_t bytes, C
     case Kind::Activity: {
       const auto activity = decode_activity(payload, bytes);
       return activity ? events.on_activity(peer, *activity) : reject(peer, events);
+    }
+    case Kind::LabelQuestion:
+    case Kind::Label: {
+      uint64_t label;
+      if (bytes < sizeof label) return reject(peer, events);
+      std::memcpy(&label, payload, sizeof label);
+      if (kind == Kind::LabelQuestion) return events.on_label_question(peer, label);
+      return remember_label(label, std::string_view(payload + sizeof label, bytes - sizeof label));
     }
   }
   reject(peer, events);

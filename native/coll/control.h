@@ -36,6 +36,7 @@ class ControlEvents {
   virtual void on_garbage(int peer) = 0;                   // it sent what is no frame; its connection has been closed
   virtual void on_question(int peer, const Signature& signature) = 0;
   virtual void on_activity(int peer, const Activity& activity) = 0;
+  virtual void on_label_question(int peer, uint64_t label) = 0;  // it asks for the text
 };
 
 class Control final : public ShmLink::Doorbell {
@@ -48,6 +49,9 @@ class Control final : public ShmLink::Doorbell {
   void poison(const Failure& failure);
   void ask(int peer, const Signature& signature);
   void answer(int peer, const Activity& activity);
+  /// Asks for the text of a label; the answer is remembered (see labels.h).
+  void ask_label(int peer, uint64_t label);
+  void answer_label(int peer, uint64_t label);
   void say_goodbye();
 
   /// Handles what has arrived, without waiting.
@@ -64,7 +68,7 @@ class Control final : public ShmLink::Doorbell {
     Fd fd;
     std::vector<char> inbox;  // bytes of an incomplete frame
   };
-  enum class Kind : uint16_t { Doorbell, Report, Poison, Goodbye, Question, Activity };
+  enum class Kind : uint16_t { Doorbell, Report, Poison, Goodbye, Question, Activity, LabelQuestion, Label };
 
   void send(int peer, Kind kind, const void* payload, size_t bytes);
   void read(int peer, ControlEvents& events);

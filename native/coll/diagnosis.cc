@@ -45,6 +45,7 @@ FlightEntry entry_of(const Op& op) {
   entry.tag = op.tag;
   entry.seq = op.seq;
   entry.count = op.count;
+  entry.label = op.label;
   return entry;
 }
 

@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "coll/labels.h"
 #include "coll/signature.h"
 
 namespace ringwise::coll {
@@ -57,6 +58,8 @@ std::string to_json(const FlightEntry& entry) {
   put_if("tag", message, [&] { return std::to_string(entry.tag); });
   put("state", quoted(name_of(entry.state)));
   put("queuedMs", milliseconds(entry.queued_ns));
+  const std::string label = text_of_label(entry.label);
+  put_if("label", !label.empty(), [&] { return quoted(label); });
   put_if("startedMs", entry.started_ns != 0, [&] { return milliseconds(entry.started_ns); });
   put_if("endedMs", entry.ended_ns != 0, [&] { return milliseconds(entry.ended_ns); });
   put_if("algorithm", entry.algorithm != nullptr, [&] { return quoted(entry.algorithm); });

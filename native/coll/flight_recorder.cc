@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "coll/labels.h"
 #include "coll/signature.h"
 
 namespace ringwise::coll {
@@ -34,6 +35,7 @@ uint32_t FlightRecorder::enter(const Op& op, const char* algorithm) {
   slot.number.store(0, std::memory_order_relaxed);
   put(slot.seq, op.seq);
   put(slot.count, count_of(op, ranks_));
+  put(slot.label, op.label);
   const int64_t now = clock_.now();
   put(slot.queued, now);
   put(slot.started, algorithm == nullptr ? 0 : now);
@@ -73,6 +75,7 @@ bool FlightRecorder::read(uint32_t place, FlightEntry& entry, const TickClock::S
   entry.number = number - 1;
   entry.seq = get(slot.seq);
   entry.count = get(slot.count);
+  entry.label = get(slot.label);
   entry.queued_ns = ns_of(get(slot.queued));
   entry.started_ns = ns_of(get(slot.started));
   entry.ended_ns = ns_of(get(slot.ended));
@@ -142,6 +145,7 @@ std::string details_of(const FlightEntry& entry) {
       text.append(" with tag ").append(std::to_string(entry.tag));
     }
   }
+  if (entry.label != 0) text.append(text.empty() ? "" : " ").append(describe_label(entry.label));
   if (!entry.site.empty()) text.append(text.empty() ? "" : ", ").append(entry.site);
   return text;
 }

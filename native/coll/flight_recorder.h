@@ -32,6 +32,7 @@ struct FlightEntry {
   int root = 0;  // as in Op; of a receive from any rank that has ended: the sender
   int tag = 0;
   uint64_t seq = 0;
+  uint64_t label = 0;  // as in Op
   uint64_t count = 0;  // as in Op; of all parts together where they differ, and for allToAll
   int64_t queued_ns = 0;
   int64_t started_ns = 0;
@@ -108,6 +109,7 @@ class FlightRecorder {
     std::atomic<uint64_t> number{0};  // from 1
     std::atomic<uint64_t> seq{0};
     std::atomic<uint64_t> count{0};
+    std::atomic<uint64_t> label{0};
     std::atomic<int64_t> queued{0};  // by clock_, like the next two
     std::atomic<int64_t> started{0};
     std::atomic<int64_t> ended{0};

@@ -139,7 +139,7 @@ std::shared_ptr<const Failure> HostGroup::run(Op op, int* source) {
   if (!has_requests_.load(std::memory_order_relaxed)) {
     std::unique_lock engine(engine_, std::try_to_lock);
     if (engine.owns_lock() && control_ && !busy() && !look_again_ && !has_requests_.load(std::memory_order_relaxed)) {
-      if (poison_) return poison_;
+      if (poison_) return told();
       inline_done_ = false;
       inline_source_ = -1;
       op.deadline_ns = 0;  // the clock starts when the operation has to wait
@@ -155,7 +155,7 @@ std::shared_ptr<const Failure> HostGroup::run(Op op, int* source) {
       blocking_ = 0;
       locate_if_due(op.record, flight_.clock().now());
       if (source != nullptr) *source = inline_source_;
-      return inline_done_ ? nullptr : poison_;
+      return inline_done_ ? nullptr : told();
     }
   }
   enqueue(op);
@@ -171,6 +171,11 @@ std::shared_ptr<const Failure> HostGroup::run(Op op, int* source) {
   if (source != nullptr) *source = found->source;
   ended_.erase(found);
   return failure;
+}
+
+std::shared_ptr<const Failure> HostGroup::told() {
+  is_told_ = true;
+  return poison_;
 }
 
 /// The short way of a collective among ranks that call it at the same time: no clock, no queue. True if it has ended;
@@ -275,6 +280,7 @@ uint64_t HostGroup::close() {
 
 void HostGroup::end(uint64_t id, std::shared_ptr<const Failure> failure, int source) {
   bool waiters;
+  if (failure) is_told_ = true;
   if (id == driven_id_) driven_id_ = 0;
   {
     std::lock_guard lock(mutex_);
@@ -408,7 +414,8 @@ bool HostGroup::leave() {
   if (p2p_) p2p_->drain();
   p2p_.reset();
   control_.reset();
-  end(id, nullptr);
+  // Of other failures of the others, a rank that has ended well need not hear any more.
+  end(id, poison_ && !is_told_ && poison_->code == FailureCode::Mismatch ? poison_ : nullptr);
   return true;
 }
 

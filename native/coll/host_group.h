@@ -89,7 +89,8 @@ class HostGroup final : private ControlEvents {
   /// goodbye, which fails nothing here until an operation needs it; else null. Any thread.
   std::shared_ptr<const Failure> failure();
 
-  /// Says goodbye once everything pending has ended, then ends the lane. Ends like an operation.
+  /// Says goodbye once everything pending has ended, then ends the lane. Ends like an operation; with a mismatch where that is
+  /// found, or heard of, after the last operation.
   uint64_t close();
 
  private:
@@ -154,10 +155,13 @@ class HostGroup final : private ControlEvents {
   void begin_collective(const Op& op, bool inline_run);
   void finish_collective();
   void look_up();
+  void compare_late();
   bool speak_up();
+  void find_owing(std::vector<int>& ranks);
   void settle();
   void finish_p2p(const PointToPoint::Pending& pending);
   Failure reason_of(const Failure& failure);
+  Failure with_labels(Failure failure);
   void report(Failure failure);
   void await_verdict();
   void decide(Failure failure);
@@ -171,9 +175,11 @@ class HostGroup final : private ControlEvents {
   void on_garbage(int peer) override;
   void on_question(int peer, const Signature& signature) override;
   void on_activity(int peer, const Activity& activity) override;
+  void on_label_question(int peer, uint64_t label) override;
 
   // Owner's thread.
   void enqueue(Op& op);
+  std::shared_ptr<const Failure> told();
   void locate(uint32_t record);
   /// `now` by the recorder's clock.
   void locate_if_due(uint32_t record, int64_t now) {
@@ -225,6 +231,7 @@ class HostGroup final : private ControlEvents {
   std::optional<Failure> report_;                        // engine; noticed here, not decided yet
   int64_t verdict_deadline_ns_ = 0;                      // engine
   std::shared_ptr<const Failure> poison_;                // written once by the engine's holder, under mutex_
+  std::atomic<bool> is_told_{false};                     // an operation has ended with poison_
 
   std::mutex mutex_;
   std::condition_variable ended_condition_;

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/pause.h"
 #include "coll/host_group.h"
+#include "coll/labels.h"
 
 namespace ringwise::coll {
 
@@ -82,6 +83,7 @@ void HostGroup::pump(Who who, const Op* op) {
 
 /// A link that breaks in a send may be the first news of a rank that has closed the group: then that is what is told.
 Failure HostGroup::reason_of(const Failure& failure) {
+  if (failure.code == FailureCode::Mismatch) return with_labels(failure);
   const bool is_news = failure.code == FailureCode::PeerLost && running_.active && diagnosis_.is_here(failure.peers.front());
   if (!is_news) return failure;
   control_->poll(*this);
@@ -126,6 +128,7 @@ void HostGroup::begin(const Op& op, bool inline_run) {
   }
   flight_.start(op.record, "message");
   p2p_->post(op, inline_run);
+  if (board_) board_->compare_posted();
   // A message to a rank that is gone would be lost without a word. Whoever waits for such a rank finds out itself.
   if (op.verb == Verb::Send && !diagnosis_.is_here(op.root)) throw diagnosis_.gone(op.root, signature_of(op, rank_, size_));
 }
@@ -168,12 +171,27 @@ void HostGroup::finish_collective() {
   if (running_.over_links.held().any() && !lane_timer_set_.exchange(true)) control_->set_timer(kSpeakUpNs);
 }
 
-/// A rank that only sends never waits: so now and then it looks whether the others are still there.
+/// A rank that only sends never waits: so now and then it looks whether the others are still there, and what they say.
 void HostGroup::look_up() {
   const int64_t now = now_ns();
   if (now - looked_up_ns_ < kLookUpNs) return;
   looked_up_ns_ = now;
   control_->poll(*this);
+  compare_late();
+}
+
+/// Compares what has come by now from the others about operations in which this rank only sent.
+void HostGroup::compare_late() {
+  if (board_) board_->compare_posted();
+  auto& owed = running_.over_links.owed();
+  for (int peer = 0; owed.any() && peer < size_; ++peer) {
+    try {
+      if (owed.from(peer) > 0) owed.settle(rank_, peer, *links_[peer]);
+    } catch (const Failure& failure) {
+      if (failure.code == FailureCode::Mismatch) throw;
+      owed.forget(peer);  // a rank that is lost is noticed by those who need it
+    }
+  }
 }
 
 /// Says what has been kept back, when nothing else is to be done. True if that is to be tried again.
@@ -183,22 +201,35 @@ bool HostGroup::speak_up() {
   return running_.over_links.held().any();
 }
 
+/// The ranks that are here and have not said everything yet about operations in which this one only sent.
+void HostGroup::find_owing(std::vector<int>& ranks) {
+  ranks.clear();
+  if (board_) board_->not_posted(ranks);
+  const auto& owed = running_.over_links.owed();
+  for (int peer = 0; owed.any() && peer < size_; ++peer) {
+    if (owed.from(peer) > 0) ranks.push_back(peer);
+  }
+  std::erase_if(ranks, [&](int peer) { return !diagnosis_.is_here(peer); });
+}
+
 /// Waits for what the others still have to say of operations in which this rank only sent, as long as they may take for
-/// it. A socket that is closed before that cuts off what it sent last.
+/// it: afterwards nobody would hear that they disagree. And a socket that is closed before that cuts off what it sent last.
 void HostGroup::settle() {
-  auto& owed = running_.over_links.owed();
-  while (owed.any() && !poison_ && !stop_ && !has_requests_ && now_ns() < owed.deadline_ns()) {
+  if (!control_) return;
+  const int64_t board_deadline_ns = board_ ? now_ns() + board_->op().timeout_ns : 0;
+  const int64_t deadline_ns = std::max(board_deadline_ns, running_.over_links.owed().deadline_ns());
+  std::vector<int> owing;
+  while (!poison_ && !stop_ && !has_requests_) {
     control_->poll(*this);
-    for (int peer = 0; peer < size_; ++peer) {
-      try {
-        if (owed.from(peer) > 0 && !owed.settle(rank_, peer, *links_[peer]) && !diagnosis_.is_here(peer)) owed.forget(peer);
-      } catch (const Failure& failure) {
-        owed.forget(peer);
-        if (failure.code == FailureCode::Mismatch) report(failure);  // nobody needs a rank that is lost any more
-      }
+    try {
+      compare_late();
+      find_owing(owing);
+    } catch (const Failure& failure) {
+      report(reason_of(failure));
     }
     if (report_) await_verdict();
-    if (owed.any()) control_->wait(kMillisecond);
+    if (poison_ || owing.empty() || now_ns() >= deadline_ns) return;
+    control_->wait(kMillisecond);
   }
 }
 
@@ -233,6 +264,7 @@ void HostGroup::idle(Idle& idle, Who who) {
   }
   control_->poll(*this);
   speak_up();
+  compare_late();
   // What a rank sent before it left or died still counts, so look once more after the news.
   if (advance_all() || !busy()) return;
   const int64_t deadline_ns = earliest_deadline();
@@ -320,6 +352,23 @@ void HostGroup::check(const Op& op, const Signature& signature, const std::vecto
 void HostGroup::ask(const Op& op, const Signature& signature, const std::vector<int>& waiting, int64_t now) {
   if (op.is_point_to_point() || now < last_question_ns(op)) diagnosis_.ask(*control_, waiting, signature, now);
   else diagnosis_.ask_all(*control_, signature, now);
+}
+
+/// Between hosts only the numbers of labels travel with operations: those of which this rank does not know the text are asked for.
+Failure HostGroup::with_labels(Failure failure) {
+  const int64_t deadline_ns = now_ns() + kVerdictNs;
+  uint64_t asked = 0;
+  for (uint64_t label = unknown_label_in(failure.text); label != 0 && !poison_ && !stop_; label = unknown_label_in(failure.text)) {
+    for (const int peer : failure.peers) {
+      if (label != asked && peer != rank_) control_->ask_label(peer, label);
+    }
+    asked = label;
+    control_->poll(*this);
+    failure.text = with_known_labels(failure.text);
+    if (now_ns() >= deadline_ns) break;
+    if (unknown_label_in(failure.text) == label) control_->wait(kMillisecond);
+  }
+  return failure;
 }
 
 /// Several ranks may notice a failure at once, each in its own way, but all are to report the same root cause. So a
@@ -416,6 +465,8 @@ void HostGroup::on_question(int peer, const Signature& signature) {
   else if (p2p_ && !p2p_->pending().empty()) record = p2p_->pending().front().op.record;
   control_->answer(peer, diagnosis_.activity(record, begun_, now_ns()));
 }
+
+void HostGroup::on_label_question(int peer, uint64_t label) { control_->answer_label(peer, label); }
 
 void HostGroup::on_activity(int peer, const Activity& activity) { diagnosis_.answered(peer, activity, now_ns()); }
 

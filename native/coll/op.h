@@ -45,6 +45,7 @@ struct Op {
   Wire wire = Wire::Full;
   int root = 0;              // of broadcast, reduce, gather and scatter; send and recv: the peer, -1 for any sender
   int tag = 0;               // send and recv; a collective on many buffers packed into one: a digest of their lengths
+  uint64_t label = 0;        // of a collective: what the program calls it by, see labels.h; 0: nothing
   uint64_t seq = 0;          // collectives: position in the group; send and recv: position in the pair's direction
   uint64_t count = 0;        // elements: of the buffer; of the input for allGather and gather; of the output for
                              // reduceScatter and scatter; of one part for allToAll

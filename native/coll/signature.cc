@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "coll/choose.h"
+#include "coll/labels.h"
 #include "coll/wire.h"
 
 namespace ringwise::coll {
@@ -43,7 +44,7 @@ std::string by_algorithm(const Signature& s) {
 /// "rank 0 called allToAll 3 × int32 for rank 1 (seq 7)"
 std::string describe_part(const Signature& s, int rank, uint64_t count, const char* direction, int other) {
   return "rank " + std::to_string(rank) + " called allToAll " + std::to_string(count) + " × " + name_of(static_cast<DType>(s.dtype)) +
-         direction + std::to_string(other) + " (seq " + std::to_string(s.seq) + ")";
+         direction + std::to_string(other) + (s.label != 0 ? ' ' + describe_label(s.label) : "") + " (seq " + std::to_string(s.seq) + ")";
 }
 
 /// Of an allToAll: about the part that the lower rank sends, or the other one if they agree about that.
@@ -72,6 +73,7 @@ Signature signature_of(const Op& op, int rank, int size) {
   signature.source = op.verb == Verb::Send ? rank : op.verb == Verb::Recv ? op.root : -1;
   signature.tag = op.tag;
   signature.wire = static_cast<uint8_t>(op.wire);
+  signature.label = op.label;
   signature.seq = op.seq;
   if (op.verb == Verb::AllToAll) return signature;
   signature.count = op.count;
@@ -133,6 +135,7 @@ std::string describe(const Signature& s, int rank) {
     return text;
   }
   if (s.tag != 0) text.append(" as list ").append(hex(static_cast<uint32_t>(s.tag)));
+  if (s.label != 0) text.append(" ").append(describe_label(s.label));
   add(" (seq ", s.seq);
   return text.append(")");
 }

@@ -28,7 +28,7 @@ struct alignas(64) Signature {
   uint8_t padding;
   uint32_t tuning;    // over links: the digest of the rules that RINGWISE_TUNING gives (see tuning.h)
   uint64_t returned;  // allToAll: the count of the part that the addressee sends back; otherwise 0
-  uint8_t more_padding[8];
+  uint64_t label;     // as in Op
 };
 static_assert(sizeof(Signature) == 64);
 

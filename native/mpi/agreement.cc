@@ -1,6 +1,8 @@
 #include "mpi/agreement.h"
 
+#include <cstring>
 #include <string>
+#include <string_view>
 
 namespace ringwise::mpi {
 
@@ -12,16 +14,19 @@ Agreement::Agreement(const coll::Signature& mine, MPI_Comm comm, int rank, int s
 void Agreement::begin_round() {
   const int tag = kCheckTag + round_;
   const int from = (rank_ - distance_ + size_) % size_;
+  theirs_ = {};
   check(MPI_Irecv(&theirs_, sizeof theirs_, MPI_BYTE, from, tag, comm_, receive_.slot()), "MPI_Irecv");
-  outbox_.send((rank_ + distance_) % size_, tag, std::string(reinterpret_cast<const char*>(&mine_), sizeof mine_));
+  outbox_.send((rank_ + distance_) % size_, tag, std::string(reinterpret_cast<const char*>(&mine_), sizeof mine_) + coll::text_of_label(mine_.label));
 }
 
 bool Agreement::advance() {
   bool moved = false;
   while (!done() && receive_.test()) {
     moved = true;
-    if (!coll::same(mine_, theirs_)) {
-      throw coll::disagreement(rank_, mine_, (rank_ - distance_ + size_) % size_, theirs_);
+    const coll::Signature& theirs = theirs_.signature;
+    if (!coll::same(mine_, theirs)) {
+      coll::remember_label(theirs.label, std::string_view(theirs_.label, strnlen(theirs_.label, sizeof theirs_.label)));
+      throw coll::disagreement(rank_, mine_, (rank_ - distance_ + size_) % size_, theirs);
     }
     distance_ *= 2;
     ++round_;

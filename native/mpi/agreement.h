@@ -5,6 +5,7 @@
 // synchronization, 1988), with signatures in its messages.
 #pragma once
 
+#include "coll/labels.h"
 #include "coll/signature.h"
 #include "mpi/outbox.h"
 #include "mpi/request.h"
@@ -23,8 +24,14 @@ class Agreement {
  private:
   void begin_round();
 
+  /// As it travels. The text only follows where there is one; without its end.
+  struct Message {
+    coll::Signature signature;
+    char label[coll::kMaxLabelBytes];
+  };
+
   coll::Signature mine_;
-  coll::Signature theirs_{};  // MPI writes here while receive_ is active
+  Message theirs_{};  // MPI writes here while receive_ is active
   MPI_Comm comm_;
   int rank_;
   int size_;

@@ -25,7 +25,7 @@ class HostGroup final : public LaneObject<HostGroup, coll::HostGroup, coll::Ende
     return DefineClass(env, "HostGroup",
                        {InstanceMethod("connect", &HostGroup::connect), InstanceMethod("start", &HostGroup::start),
                         InstanceMethod("wait", &HostGroup::wait), InstanceMethod("urge", &HostGroup::urge),
-                        InstanceMethod("alloc", &HostGroup::alloc), InstanceMethod("flightRecord", &HostGroup::flight_record),
+                        InstanceMethod("alloc", &HostGroup::alloc), InstanceMethod("labelOf", &HostGroup::label_of), InstanceMethod("flightRecord", &HostGroup::flight_record),
                         InstanceMethod("dumpFlightTo", &HostGroup::dump_flight_to), InstanceMethod("abort", &HostGroup::abort),
                         InstanceMethod("close", &HostGroup::close), InstanceMethod("destroy", &HostGroup::destroy),
                         InstanceAccessor<&HostGroup::unix_name>("unixName"), InstanceAccessor<&HostGroup::port>("port")});

@@ -15,12 +15,13 @@
 
 #include "base/clock.h"
 #include "coll/failure.h"
+#include "coll/labels.h"
 #include "coll/op.h"
 
 namespace ringwise::node {
 
 /// Where the numbers of an operation are: NativeField of packages/collectives/src/native.ts.
-enum Field : size_t { kVerb, kDType, kReduce, kRoot, kTag, kSeq, kCount, kTimeoutMs, kFactor, kInPlace, kWire, kStream };
+enum Field : size_t { kVerb, kDType, kReduce, kRoot, kTag, kSeq, kCount, kTimeoutMs, kFactor, kInPlace, kWire, kStream, kLabel };
 
 /// Elements per rank, as operations point to them; empty where JavaScript passed null.
 struct Counts {
@@ -110,6 +111,7 @@ class LaneObject : public Napi::ObjectWrap<Self> {
     op.count = static_cast<uint64_t>(call_[kCount]);
     op.timeout_ns = static_cast<int64_t>(call_[kTimeoutMs] * kMillisecond);
     op.factor = call_[kFactor];
+    op.label = static_cast<uint64_t>(call_[kLabel]);
     std::byte* const input = memory(info, 0);
     op.input = input;
     op.output = call_[kInPlace] != 0 ? input : memory(info, 1);
@@ -120,6 +122,11 @@ class LaneObject : public Napi::ObjectWrap<Self> {
     if (!counts.counts.empty()) op.counts = counts.counts.data();
     if (!counts.recv_counts.empty()) op.recv_counts = counts.recv_counts.data();
     return op;
+  }
+
+  /// (text) => the number that stands for it in `call_`.
+  Napi::Value label_of(const Napi::CallbackInfo& info) {
+    return Napi::Number::New(info.Env(), static_cast<double>(coll::label_of(info[0].ToString().Utf8Value())));
   }
 
   /// Keeps the counts of a started operation, which it points to. Moved vectors keep their memory in place.
@@ -142,6 +149,7 @@ class LaneObject : public Napi::ObjectWrap<Self> {
     if (pending_ > 0) napi_unref_threadsafe_function(info.Env(), notify_);
     pending_ = 0;
     end_lane();
+    settle_.Reset();  // a strong reference to a closure that reaches this object would keep both for ever
   }
 
   void settle_ended(Napi::Env env) {
@@ -149,13 +157,14 @@ class LaneObject : public Napi::ObjectWrap<Self> {
     Napi::HandleScope scope(env);
     group_->take_ended(ended_);
     const std::vector<Ended> ended = std::move(ended_);  // a callback may come back here
+    const Napi::Function settle = settle_.Value();       // or destroy()
     for (const Ended& one : ended) {
       if (--pending_ == 0) napi_unref_threadsafe_function(env, notify_);
       if (!counts_.empty()) counts_.erase(one.id);
       bool is_lent = false;
       if constexpr (requires { one.is_lent; }) is_lent = one.is_lent;
-      settle_.Call({Napi::Number::New(env, static_cast<double>(one.id)), to_js(env, one.failure), Napi::Number::New(env, one.source),
-                    Napi::Boolean::New(env, is_lent)});
+      settle.Call({Napi::Number::New(env, static_cast<double>(one.id)), to_js(env, one.failure), Napi::Number::New(env, one.source),
+                   Napi::Boolean::New(env, is_lent)});
     }
   }
 
@@ -185,7 +194,7 @@ class LaneObject : public Napi::ObjectWrap<Self> {
 
   Napi::ObjectReference call_memory_;            // keeps what call_ points to
   const double* call_ = nullptr;                 // JavaScript thread; the next operation, by NativeField
-  Napi::FunctionReference settle_;               // JavaScript thread
+  Napi::FunctionReference settle_;               // JavaScript thread; empty once destroyed
   napi_threadsafe_function notify_ = nullptr;    // called by the lane; released after the lane has ended
   std::atomic<bool> notified_{false};            // both threads
   int pending_ = 0;                              // JavaScript thread; operations not settled yet

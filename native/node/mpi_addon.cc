@@ -19,7 +19,7 @@ class MpiGroup final : public LaneObject<MpiGroup, mpi::MpiGroup, mpi::Ended> {
   static Napi::Function define(Napi::Env env) {
     return DefineClass(env, "MpiGroup",
                        {InstanceMethod("connect", &MpiGroup::connect), InstanceMethod("start", &MpiGroup::start),
-                        InstanceMethod("run", &MpiGroup::run), InstanceMethod("wait", &MpiGroup::wait),
+                        InstanceMethod("labelOf", &MpiGroup::label_of), InstanceMethod("run", &MpiGroup::run), InstanceMethod("wait", &MpiGroup::wait),
                         InstanceMethod("abort", &MpiGroup::abort), InstanceMethod("close", &MpiGroup::close),
                         InstanceMethod("destroy", &MpiGroup::destroy)});
   }

@@ -142,6 +142,7 @@ struct DeathsOnly : coll::ControlEvents {
   void on_dead(int peer, const char*) override { dead.push_back(peer); }
   void on_garbage(int peer) override { dead.push_back(peer); }
   void on_question(int, const coll::Signature&) override {}
+  void on_label_question(int, uint64_t) override {}
   void on_activity(int, const coll::Activity&) override {}
 };
 

@@ -130,6 +130,74 @@ TEST("ranks that each take the other, or themselves, for the root are told so") 
   }
 }
 
+TEST("roots that differ are told by close at the latest, where every rank only sends") {
+  for (const auto& place : {std::function<int(int)>(one_host), std::function<int(int)>(own_host), std::function<int(int)>(two_per_host)}) {
+    for (const Verb verb : {Verb::Broadcast, Verb::Reduce, Verb::Gather}) {
+      for (const uint64_t before : {0, 6}) {
+        with_ranks(3, place, [&](Rank& rank) {
+          std::vector<float> data(100, 7.f), result(300);
+          const auto call = [&](uint64_t seq, int root) {
+            Op op = rooted(verb, data, seq, root);
+            if (verb != Verb::Broadcast) op.output = rank.rank == root ? reinterpret_cast<std::byte*>(result.data()) : nullptr;
+            return rank.group->run(op);
+          };
+          std::shared_ptr<const coll::Failure> failure;
+          for (uint64_t seq = 0; seq < before && failure == nullptr; ++seq) failure = call(seq, 0);
+          if (failure == nullptr) failure = call(before, verb == Verb::Broadcast ? rank.rank : (rank.rank + 1) % 3);
+          const auto last = rank.finish(rank.group->close());
+          CHECK((failure == nullptr) != (last == nullptr));  // told once
+          if (failure == nullptr) failure = last;
+          CHECK(failure != nullptr && failure->code == FailureCode::Mismatch);
+          CHECK(is_all(data, 7.f));
+        });
+      }
+    }
+  }
+}
+
+TEST("on one host the next call tells so when roots differ the first time") {
+  for (const size_t count : {1, 100, 5'000}) {
+    with_ranks(3, one_host, [&](Rank& rank) {
+      std::vector<float> data(count, 7.f);
+      std::string text = rank.run(broadcast(data, 0, rank.rank));
+      if (text.empty()) text = rank.run(broadcast(data, 1, 0));
+      CHECK(text.find("called broadcast") != std::string::npos);
+      CHECK(is_all(data, 7.f));
+    });
+  }
+}
+
+TEST("roots of long messages that differ are told at once") {
+  for (const auto& place : {std::function<int(int)>(one_host), std::function<int(int)>(own_host)}) {
+    for (const bool gathers : {false, true}) {
+      with_ranks(2, place, [&](Rank& rank) {
+        std::vector<float> data(4'000'000, 7.f);
+        Op op = rooted(gathers ? Verb::Gather : Verb::Broadcast, data, 0, gathers ? 1 - rank.rank : rank.rank);
+        if (gathers) op.output = nullptr;
+        const int64_t start = now_ns();
+        const auto failure = rank.group->run(op);
+        CHECK(failure != nullptr && failure->code == FailureCode::Mismatch);
+        CHECK(now_ns() - start < kTimeout / 2);
+        CHECK(is_all(data, 7.f));
+      });
+    }
+  }
+}
+
+TEST("a rank that comes when the other has gone is told of its root all the same") {
+  std::atomic<bool> has_left{false};
+  with_ranks(2, one_host, [&](Rank& rank) {
+    std::vector<float> data(10, 7.f);
+    if (rank.rank == 1) await(has_left);
+    Op op = broadcast(data, 0, rank.rank);
+    if (rank.rank == 0) op.timeout_ns = 100 * kMillisecond;
+    CHECK_EQ(rank.run(op), "");
+    const auto failure = rank.finish(rank.group->close());
+    has_left = true;
+    CHECK_EQ(failure != nullptr, rank.rank == 1);
+  });
+}
+
 TEST("a rank that only broadcasts hears at once that its receiver is lost, or has left") {
   for (const bool leaves : {false, true}) {
     for (const auto& place : {std::function<int(int)>(own_host), std::function<int(int)>(two_per_host)}) {

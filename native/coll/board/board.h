@@ -38,8 +38,8 @@ struct Post {
   Where where;
   uint32_t reserved;
   std::byte data[352];
-  Signature signature;          // read where digests differ
-  std::byte padding[64];
+  Signature signature;          // read where digests differ, like what follows
+  char label[64];               // the text of the signature's label, or its beginning; valid where that is not 0
 };
 static_assert(sizeof(Post) == 512);
 static_assert(std::atomic<uint64_t>::is_always_lock_free);

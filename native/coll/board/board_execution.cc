@@ -4,6 +4,7 @@
 #include <cstring>
 #include <iterator>
 
+#include "coll/labels.h"
 #include "coll/reduce/reduce.h"
 
 namespace ringwise::coll {
@@ -27,7 +28,8 @@ uint64_t digest_of(const Signature& signature) {
 }  // namespace
 
 BoardExecution::BoardExecution(BoardPlace& place, int rank)
-    : place_(place), board_(place.board), rank_(rank), size_(place.board.ranks()), sources_(size_), outputs_(size_), probe_(std::make_unique<uint64_t>()) {}
+    : place_(place), board_(place.board), rank_(rank), size_(place.board.ranks()), sources_(size_), outputs_(size_), probe_(std::make_unique<uint64_t>()),
+      is_tried_(static_cast<size_t>(kVerbCount * size_)) {}
 
 void BoardExecution::begin(const Op& op) {
   op_ = op;
@@ -40,17 +42,18 @@ void BoardExecution::begin(const Op& op) {
   phase_ = Phase::Post;
   // Whoever still reads what lies where this operation has its place keeps everybody waiting; see Board.
   const bool in_slots = where_ != Where::Post || op_.verb == Verb::AllToAll;
-  const uint64_t next = number_ + 1, ahead = in_slots ? 1 : kRunAhead;
+  const uint64_t next = number_ + 1, ahead = in_slots || trial_ > verified_ ? 1 : kRunAhead;
   expect(Word::Stamp, next > ahead ? next - ahead : 0, everybody());
 }
 
 void BoardExecution::announce() {
   if (phase_ != Phase::Post || !wait_over()) return;
-  verify_calls(wait_value_);
+  compare_posted(wait_value_);
   ++number_;
   post();
   phase_ = Phase::Meet;
   const Ranks meet = to_meet();
+  if (meet.first == meet.last) go_on_trial();
   if (meet.first == meet.last && number_ >= kRunAhead) {
     for (int peer = 0; peer < size_; ++peer) __builtin_prefetch(&board_.post(peer, number_ + 1 - kRunAhead));
   }
@@ -67,7 +70,7 @@ bool BoardExecution::advance() {
   if (phase_ == Phase::Meet) {
     if (!wait_over()) return moved;
     if (wait_ranks_.last - wait_ranks_.first == size_) {
-      verify_calls(number_ - 1);
+      compare_posted(number_ - 1);
       for (int peer = 0; peer < size_; ++peer) verify(peer);
       verified_ = number_;
     }
@@ -83,6 +86,8 @@ bool BoardExecution::advance() {
         break;
       }
     }
+    // Where ranks disagree about the root, each may wait for another to take what it has laid out.
+    if (phase_ == Phase::Run) compare_posted();
   }
   return moved;
 }
@@ -123,6 +128,11 @@ bool BoardExecution::start() {
 void BoardExecution::post() {
   Post& post = board_.post(rank_, number_);
   post.signature = signature_;
+  if (op_.label != 0) {
+    std::memset(post.label, 0, sizeof post.label);
+    const std::string text = text_of_label(op_.label);
+    first_of(text, sizeof post.label).copy(post.label, sizeof post.label);
+  }
   post.digest = digest_;
   calls_[number_ % kPosts] = {signature_, digest_};
   post.where = where_;
@@ -159,23 +169,47 @@ void BoardExecution::post() {
   for (size_t line = 0; line < bytes; line += 64) __builtin_prefetch(next + line, 1);
 }
 
-/// Of operations that this rank went through without a look at all others, whose posts are there by now.
-void BoardExecution::verify_calls(uint64_t until) {
-  while (verified_ < until) {
-    const uint64_t number = ++verified_;
+/// The calls up to `until`. Their posts stay as long as this rank is at most kRunAhead ahead of the others.
+void BoardExecution::compare_posted(uint64_t until) {
+  for (uint64_t number = verified_ + 1; number <= until; ++number) {
     const Call& call = calls_[number % kPosts];
+    bool is_complete = true;
     for (int peer = 0; peer < size_; ++peer) {
+      if (peer == rank_) continue;
       const Post& post = board_.post(peer, number);
-      if (peer != rank_ && post.digest != call.digest) throw disagreement(rank_, call.signature, peer, post.signature);
+      if (post.stamp.load() < number) is_complete = false;
+      else if (post.digest != call.digest) throw disagreement_with(peer, call.signature, post);
     }
+    if (is_complete && verified_ == number - 1) verified_ = number;
   }
+}
+
+/// Both labels can be shown.
+Failure BoardExecution::disagreement_with(int peer, const Signature& mine, const Post& post) const {
+  remember_label(post.signature.label, std::string_view(post.label, strnlen(post.label, sizeof post.label)));
+  return disagreement(rank_, mine, peer, post.signature);
+}
+
+void BoardExecution::not_posted(std::vector<int>& ranks) const {
+  ranks.clear();
+  for (int peer = 0; peer < size_ && verified_ < number_; ++peer) {
+    if (peer != rank_ && board_.post(peer, number_).stamp.load() < number_) ranks.push_back(peer);
+  }
+}
+
+/// This rank ends without a look at the others.
+void BoardExecution::go_on_trial() {
+  if (!has_root(op_.verb)) return;
+  auto tried = is_tried_[static_cast<size_t>(static_cast<int>(op_.verb) * size_ + op_.root)];
+  if (!tried) trial_ = number_;
+  tried = true;
 }
 
 void BoardExecution::verify(int peer) const {
   if (peer == rank_) return;
   const Post& post = board_.post(peer, number_);
   if (op_.verb != Verb::AllToAll || post.signature.verb != signature_.verb) {
-    if (post.digest != digest_) throw disagreement(rank_, signature_, peer, post.signature);
+    if (post.digest != digest_) throw disagreement_with(peer, signature_, post);
     return;
   }
   const Sizes theirs = sizes_of(peer)[rank_], mine = sizes_of(rank_)[peer];

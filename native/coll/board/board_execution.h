@@ -52,6 +52,12 @@ class BoardExecution {
   /// The ranks whose action this one waits for, each once.
   void waiting_for(std::vector<int>& ranks) const;
 
+  /// Compares what the others have posted by now with the calls that this rank went through without a look at all of
+  /// them. Throws Failure when ranks disagree. At any time, also after the last call.
+  void compare_posted() { compare_posted(number_); }
+  /// The ranks that have not posted all those calls yet, each once.
+  void not_posted(std::vector<int>& ranks) const;
+
   ProgramFrame& program_frame() { return frame_; }
 
  private:
@@ -105,7 +111,9 @@ class BoardExecution {
   // board_execution.cc
   void post();
   void verify(int peer) const;
-  void verify_calls(uint64_t until);
+  void compare_posted(uint64_t until);
+  Failure disagreement_with(int peer, const Signature& mine, const Post& post) const;
+  void go_on_trial();
   Sizes* sizes_of(int rank) const;
   bool start();
   void stage(size_t chunk);
@@ -168,6 +176,10 @@ class BoardExecution {
   std::vector<const std::byte*> sources_;
   std::vector<std::byte*> outputs_;
   std::unique_ptr<uint64_t> probe_;  // what the others read to try; see Member
+  /// By verb and root: whether this rank has gone through such a call without a look at the others before. The first time, at
+  /// operation `trial_`, its next call waits until they have posted that one.
+  std::vector<bool> is_tried_;
+  uint64_t trial_ = 0;
 
   // What is waited for. Those before `wait_next_` have come.
   Word wait_word_ = Word::Stamp;

@@ -136,7 +136,8 @@ typedef struct ringwise_options {
 int ringwise_group_create(const ringwise_options *options, ringwise_group **group);
 
 /* Waits until everything pending has ended, then says goodbye to the other ranks. Not collective: who still needs this
- * rank afterwards is told that it has closed the group. Later calls return RINGWISE_CLOSED. */
+ * rank afterwards is told that it has closed the group. Later calls return RINGWISE_CLOSED. RINGWISE_MISMATCH where ranks
+ * have disagreed, about a root for example, and no call of this rank has told so: a rank that only sends waits for nobody. */
 int ringwise_group_close(ringwise_group *group);
 
 /* Fails everything pending and everything later, on all ranks, with RINGWISE_ABORTED and `reason` in the text. Does not

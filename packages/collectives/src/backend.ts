@@ -36,6 +36,8 @@ interface Collective extends Common {
    * nothing is packed. Part of the signature.
    */
   readonly packing: number;
+  /** What the caller calls it by: part of the signature. Left out, or undefined: nothing. */
+  readonly label?: string | undefined;
 }
 interface Reduction {
   readonly op: ReduceOp;

@@ -9,7 +9,7 @@ import {
   type Failure,
   notABuffer,
   unknownDtype,
-  wrongElementSize,
+  wrongArrayType,
 } from './errors.ts';
 
 export type DeviceKind = 'cpu' | 'cuda';
@@ -25,10 +25,23 @@ export interface BufferView {
   /** Elements, not bytes. */
   readonly count: number;
   readonly device: Device;
-  /** Memory that JavaScript can see, or null. */
+  /** Memory that JavaScript can see, or null: an array that holds the dtype, or its bytes as Uint8Array or DataView. */
   readonly host: ArrayBufferView | null;
   /** Memory that it cannot see, or null where `host` is set. */
   readonly handle: DeviceHandle | null;
+  /** Why calls that write this memory are refused now; left out where they are not. Asked before anything is sent. */
+  readonly readOnly?: ReadOnly | undefined;
+  /**
+   * Told once for each call that writes this memory on this rank: when it is accepted, so all arguments are right, and before
+   * anything is sent or written. An error that it throws refuses the call. For those who keep track of changes, such as an autograd.
+   */
+  readonly written?: (() => void) | undefined;
+}
+
+/** The middle of a sentence, and the sentence that says what to call instead. */
+export interface ReadOnly {
+  readonly reason: string;
+  readonly next: string;
 }
 
 /** Memory of a CUDA device. */
@@ -105,7 +118,7 @@ const dtypeOfTag: Readonly<Record<string, DType>> = {
 export function asBuffer(value: BufferLike, verb = 'asBuffer'): BufferView {
   if (value instanceof Float32Array) return viewOf(value, 'float32', verb);
   if (ArrayBuffer.isView(value)) {
-    const dtype = dtypeOfTag[value[Symbol.toStringTag]];
+    const dtype = dtypeOfTag[tagOf(value)];
     if (dtype !== undefined) return viewOf(value, dtype, verb);
   } else if (typeof value === 'object' && value !== null) {
     if (bufferSymbol in value) return checkedView(value[bufferSymbol](), verb);
@@ -125,17 +138,59 @@ function viewOfTyped({ data, dtype }: TypedBuffer, verb: string): BufferView {
   if (!ArrayBuffer.isView(data) || !('BYTES_PER_ELEMENT' in data)) {
     return refuse(notABuffer(verb, `{ data, dtype } whose data is ${kindOf(data)}`));
   }
-  const expected = byteSize(dtype);
-  if (data.BYTES_PER_ELEMENT !== expected) {
-    return refuse(wrongElementSize(verb, dtype, expected, data.BYTES_PER_ELEMENT));
+  if (!holds(data, dtype)) {
+    return refuse(wrongArrayType(verb, dtype, arrayOf[dtype].name, tagOf(data)));
   }
   return viewOf(data, dtype, verb);
+}
+
+/** Whether the elements of a typed array are those of a dtype: no other array holds them, also where it is as wide. */
+function holds(array: ArrayBufferView, dtype: DType): boolean {
+  const tag = tagOf(array);
+  return tag === arrayOf[dtype].name || dtypeOfTag[tag] === dtype;
+}
+
+function isBytes(array: ArrayBufferView): boolean {
+  const tag = tagOf(array);
+  return tag === 'Uint8Array' || tag === 'DataView';
+}
+
+function tagOf(array: ArrayBufferView): string {
+  return (array as ArrayBufferView & { [Symbol.toStringTag]: string })[Symbol.toStringTag];
 }
 
 /** Foreign objects are checked once here: a wrong length would let native code run over the end. */
 function checkedView(view: BufferView, verb: string): BufferView {
   const fault = faultOf(view);
-  return fault === null ? view : refuse(badCarrier(verb, fault));
+  if (fault !== null) return refuse(badCarrier(verb, fault));
+  return view.written === undefined && view.readOnly === undefined ? view : new WatchedView(view);
+}
+
+/** Memory whose maker wants to know of writes. To backends, which may send views or cut them, it is plain data. */
+class WatchedView implements BufferView {
+  readonly dtype: DType;
+  readonly count: number;
+  readonly device: Device;
+  readonly host: ArrayBufferView | null;
+  readonly handle: DeviceHandle | null;
+  readonly #given: BufferView;
+
+  constructor(given: BufferView) {
+    this.dtype = given.dtype;
+    this.count = given.count;
+    this.device = given.device;
+    this.host = given.host;
+    this.handle = given.handle;
+    this.#given = given;
+  }
+
+  get readOnly(): ReadOnly | undefined {
+    return this.#given.readOnly;
+  }
+
+  written(): void {
+    this.#given.written?.();
+  }
 }
 
 function faultOf(view: BufferView): string | null {
@@ -143,8 +198,12 @@ function faultOf(view: BufferView): string | null {
   if (!dtypes.includes(view.dtype)) return `unknown dtype ${String(view.dtype)}`;
   if (!Number.isSafeInteger(view.count) || view.count < 0) return `count is ${String(view.count)}`;
   if (typeof view.device?.kind !== 'string') return 'it has no device';
+  if (view.written !== undefined && typeof view.written !== 'function')
+    return `written is ${kindOf(view.written)}`;
   if (view.host === null) return handleFault(view.handle);
   if (!ArrayBuffer.isView(view.host)) return `host is ${kindOf(view.host)}`;
+  if (!holds(view.host, view.dtype) && !isBytes(view.host))
+    return `host is a ${tagOf(view.host)}, which does not hold ${view.dtype}`;
   const bytes = view.count * byteSize(view.dtype);
   if (view.host.byteLength !== bytes) return `expected ${bytes} bytes, host has ${view.host.byteLength}`;
   return view.host.byteOffset % byteSize(view.dtype) === 0 ? null : 'host does not start at a whole element';
@@ -225,6 +284,24 @@ export function elementsOf<D extends DType>(view: BufferView & { readonly dtype:
   const { host, dtype, count } = view;
   if (host === null) return refuse(elementsHidden(`${view.device.kind}:${view.device.index}`));
   return new arrayOf[dtype](host.buffer as ArrayBuffer, host.byteOffset, count) as ArrayOf<D>;
+}
+
+/** What an operation writes on rank `rank`, residuals aside; null for nothing. */
+export function writtenBy(operation: Operation, rank: number): BufferView | null {
+  switch (operation.verb) {
+    case 'allReduce':
+    case 'recv':
+      return operation.buffer;
+    case 'reduce':
+      return operation.root === rank ? operation.buffer : null;
+    case 'broadcast':
+      return operation.root === rank ? null : operation.buffer;
+    case 'barrier':
+    case 'send':
+      return null;
+    default:
+      return operation.output;
+  }
 }
 
 /** The memory of an operation that is on all ranks; null for a barrier. */

@@ -15,7 +15,7 @@ import type {
   Settle,
   Supports,
 } from './backend.ts';
-import type { BufferView } from './buffer.ts';
+import { type BufferView, writtenBy } from './buffer.ts';
 import { callSite, entering, inCallAt } from './call-site.ts';
 import { type Checked, faultOf } from './check.ts';
 import {
@@ -25,6 +25,7 @@ import {
   type Failure,
   failedEarlier,
   groupClosed,
+  notWritable,
   systemFailure,
 } from './errors.ts';
 import { type FlightEntry, FlightRecorder } from './flight-recorder.ts';
@@ -99,18 +100,58 @@ export class Calls implements Checked {
     return this.#seq;
   }
 
-  /** Checks a collective and counts it as called. */
+  /** Checks a collective, tells who made the memory that it writes, and counts it as called. */
   accept<O extends CollectiveOperation>(operation: O): O {
     this.check(operation);
+    this.#tellOf(operation);
     this.#seq++;
     return operation;
   }
 
   acceptMessage<O extends Send | Recv>(operation: O): O {
     this.check(operation);
+    this.#tellOf(operation);
+    return this.countMessage(operation);
+  }
+
+  /** The same without telling: see tell(). */
+  acceptTold<O extends CollectiveOperation>(operation: O): O {
+    this.check(operation);
+    this.#seq++;
+    return operation;
+  }
+
+  /** Counts a message that has been checked and told of. */
+  countMessage<O extends Send | Recv>(operation: O): O {
     const { verb, peer } = operation;
     (verb === 'send' ? this.#sends : this.#recvs)[peer < 0 ? this.size : peer]!++;
     return operation;
+  }
+
+  /**
+   * Tells those who made these buffers that an accepted call writes them. For calls of several operations, or whose results are
+   * copied to the buffers: nobody is told before all have been asked, and before everything else has been checked.
+   */
+  tell(verb: string, written: readonly BufferView[]): void {
+    for (const { readOnly } of written) {
+      if (readOnly !== undefined) throw this.error(notWritable(verb, readOnly.reason, readOnly.next));
+    }
+    for (const view of written) {
+      try {
+        view.written?.();
+      } catch (cause) {
+        const reason = cause instanceof Error ? cause.message : String(cause);
+        throw this.error(notWritable(verb, reason), { cause });
+      }
+    }
+  }
+
+  #tellOf(operation: Operation): void {
+    const view = writtenBy(operation, this.rank);
+    const residual = operation.verb === 'allReduce' ? operation.residual : null;
+    if (view !== null && isWatched(view))
+      this.tell(operation.verb, residual === null ? [view] : [view, residual]);
+    else if (residual !== null && isWatched(residual)) this.tell(operation.verb, [residual]);
   }
 
   /** Takes the number of a collective that is to follow in a later step. */
@@ -192,12 +233,16 @@ export class Calls implements Checked {
     this.#isClosed = true;
   }
 
-  /** Waits for what is pending, then leaves the group. */
+  /** Waits for what is pending, then leaves the group. Rejects with what the backend finds out last. */
   async leave(): Promise<void> {
     for (const call of this.#several) call.urge();
     if (this.#several.size > 0) await new Promise<void>((resolve) => this.#onIdle.push(resolve));
     this.#recorded.drop();
-    await this.#backend.close();
+    try {
+      await this.#backend.close();
+    } catch (error) {
+      throw this.#poison(error);
+    }
   }
 
   flightRecord(): readonly FlightEntry[] {
@@ -346,6 +391,8 @@ export class Calls implements Checked {
     return known;
   }
 }
+
+const isWatched = ({ readOnly, written }: BufferView) => readOnly !== undefined || written !== undefined;
 
 /** About this rank's arguments, or about data that all ranks have exchanged well. */
 const harmless: ReadonlySet<CollectiveCode> = new Set(['ERR_COLL_INVALID', 'ERR_COLL_UNSUPPORTED']);

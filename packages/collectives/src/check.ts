@@ -4,8 +4,8 @@ import type { AllReduce, AllToAll, Operation, ReduceOp, Supports, Verb } from '.
 import type { BufferView } from './buffer.ts';
 import {
   badCounts,
+  badLabel,
   badRank,
-  badTimeout,
   buffersOverlap,
   deviceNotSupported,
   dtypesDiffer,
@@ -20,13 +20,13 @@ import {
   residualUnused,
   rootOnly,
   selfPeer,
-  unknownOp,
   unknownWire,
   verbNotSupported,
   wireUnused,
   wrongCount,
   wrongResidual,
 } from './errors.ts';
+import { badTimeout, isTimeout, shown, unknownOp } from './option-errors.ts';
 import { reduceOps } from './reduce-ops.ts';
 
 /** The part of a group that the checks look at. */
@@ -42,7 +42,9 @@ export function faultOf(group: Checked, operation: Operation): Failure | null {
   const { verb, timeoutMs } = operation;
   if (!group.supports.verbs.includes(verb))
     return verbNotSupported(verb, group.backend, group.supports.verbs);
-  if (!(timeoutMs >= 1 && timeoutMs <= 0x7fffffff)) return badTimeout(verb, String(timeoutMs));
+  if (!isTimeout(timeoutMs)) return badTimeout(verb, timeoutMs);
+  const { label } = operation as { readonly label?: unknown };
+  if (label !== undefined && (typeof label !== 'string' || label === '')) return badLabel(verb, shown(label));
   switch (operation.verb) {
     case 'allReduce':
       return (
@@ -100,7 +102,7 @@ function reduceFault(
   { dtype, device }: BufferView,
 ): Failure | null {
   if (!supports.reduces(op, dtype, device.kind)) {
-    if (!reduceOps.includes(op)) return unknownOp(verb, String(op), reduceOps);
+    if (!reduceOps.includes(op)) return unknownOp(verb, op, reduceOps);
     return opNotDefined(
       verb,
       op,
@@ -108,7 +110,8 @@ function reduceFault(
       reduceOps.filter((other) => supports.reduces(other, dtype, device.kind)),
     );
   }
-  if (op === 'premulSum') return Number.isNaN(Number(factor)) ? factorMissing(verb, String(factor)) : null;
+  if (op === 'premulSum')
+    return typeof factor === 'number' && !Number.isNaN(factor) ? null : factorMissing(verb, shown(factor));
   return factor === 1 ? null : factorUnused(verb, op);
 }
 
@@ -131,9 +134,15 @@ function deviceFault({ supports, backend }: Checked, verb: Verb, { device }: Buf
   return deviceNotSupported(verb, backend, `${device.kind}:${device.index}`, devices.join(', '));
 }
 
-function rankFault({ size }: Checked, verb: Verb, name: 'root' | 'peer', value: number): Failure | null {
+/** `verb` may be a call of several operations. */
+export function rankFault(
+  { size }: Pick<Checked, 'size'>,
+  verb: string,
+  name: 'root' | 'peer',
+  value: number,
+): Failure | null {
   if (Number.isInteger(value) && value >= 0 && value < size) return null;
-  return badRank(verb, name, String(value), size);
+  return badRank(verb, name, shown(value), size);
 }
 
 function rootFault(
@@ -187,16 +196,17 @@ function allToAllFault(group: Checked, operation: AllToAll): Failure | null {
   return sends === receives ? null : ownCountsDiffer(verb, group.rank, sends, receives);
 }
 
-function countsFault(
-  { size }: Checked,
+export function countsFault(
+  { size }: Pick<Checked, 'size'>,
   verb: Verb,
   name: string,
   counts: readonly number[] | null,
 ): Failure | null {
   if (counts === null) return null;
-  if (counts.length === size && counts.every((count) => Number.isSafeInteger(count) && count >= 0))
-    return null;
-  return badCounts(verb, name, size, `[${counts.join(', ')}]`);
+  const isList = Array.isArray(counts) || ArrayBuffer.isView(counts);
+  const isCount = (count: number) => Number.isSafeInteger(count) && count >= 0;
+  if (isList && counts.length === size && counts.every(isCount)) return null;
+  return badCounts(verb, name, size, shown(isList ? [...counts] : counts));
 }
 
 /** Two buffers of one operation. */

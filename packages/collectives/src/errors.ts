@@ -45,6 +45,13 @@ const nextSteps: Partial<Record<CollectiveCode, string>> = {
     'See what that rank printed last; if it ended well, it made fewer calls than the others.',
   ERR_COLL_MISMATCH: 'All ranks must make the same calls in the same order.',
 };
+const nextOfMessages =
+  'A message is received as it was sent, with the same count and dtype; where these are not known, use sendObject() and recvObject().';
+
+function nextOf({ code, verb }: Failure): string | undefined {
+  const isMessage = verb === 'send' || verb === 'recv' || verb === 'batch';
+  return code === 'ERR_COLL_MISMATCH' && isMessage ? nextOfMessages : nextSteps[code];
+}
 
 /** The error of every verb and of init(). Compare `code`; use `CollectiveError.is` rather than instanceof. */
 export class CollectiveError extends Error implements Failure {
@@ -62,7 +69,7 @@ export class CollectiveError extends Error implements Failure {
   readonly secondary: boolean;
 
   constructor(failure: Failure, site: Site | null, options?: ErrorOptions) {
-    const next = failure.next ?? nextSteps[failure.code];
+    const next = failure.next ?? nextOf(failure);
     super(`${failure.verb}: ${failure.what}${where(failure, site)}${next ? `. ${next}` : '.'}`, options);
     this.name = 'CollectiveError';
     this.code = failure.code;
@@ -104,6 +111,13 @@ export function rankList(ranks: readonly number[]): string {
 export function timedOut(verb: string, seq: number, missing: readonly number[], timeoutMs: number): Failure {
   const what = `no answer from ${rankList(missing)} within ${timeoutMs} ms`;
   return { code: 'ERR_COLL_TIMEOUT', verb, seq, peers: missing, what };
+}
+
+/** Of Work.wait(), whose deadline is its own: nothing has failed. */
+export function notEnded(verb: string, seq: number, timeoutMs: number): Failure {
+  const what = `it has not ended after ${timeoutMs} ms of wait()`;
+  const next = 'It goes on: await it again, or end all with group.abort().';
+  return { code: 'ERR_COLL_TIMEOUT', verb, seq, peers: [], what, next };
 }
 
 export function peerLost(verb: string, seq: number | null, peer: number, detail: string): Failure {
@@ -174,16 +188,17 @@ export function unknownDtype(verb: string, got: string, known: readonly DType[])
   return invalid(verb, `unknown dtype ${got}; expected one of ${known.join(', ')}`);
 }
 
-export function wrongElementSize(verb: string, dtype: DType, expected: number, got: number): Failure {
-  return invalid(verb, `data does not hold ${dtype}; expected ${expected} bytes per element, got ${got}`);
+export function wrongArrayType(verb: string, dtype: DType, expected: string, got: string): Failure {
+  return invalid(verb, `data does not hold ${dtype}; expected ${expected}, got ${got}`);
 }
 
 export function badCarrier(verb: string, fault: string): Failure {
   return invalid(verb, `the object's "ringwise.buffer" member returned no valid BufferView: ${fault}`);
 }
 
-export function unknownOp(verb: string, op: string, known: readonly ReduceOp[]): Failure {
-  return invalid(verb, `unknown op '${op}'; expected one of ${known.join(', ')}`);
+/** The memory of somebody who does not let this call write. */
+export function notWritable(verb: string, reason: string, next?: string): Failure {
+  return invalid(verb, `it must not write this buffer: ${withoutStop(reason)}`, next);
 }
 
 export function opNotDefined(
@@ -361,10 +376,6 @@ export function reproducibleList(verb: string): Failure {
   );
 }
 
-export function badTag(verb: string, got: string, max: number): Failure {
-  return invalid(verb, `tag is not usable; expected 0 to ${max}, got ${got}`);
-}
-
 export function notCloneable(verb: string, reason: string): Failure {
   return invalid(
     verb,
@@ -420,8 +431,8 @@ export function buffersOverlap(verb: string): Failure {
   );
 }
 
-export function badTimeout(verb: string, got: string): Failure {
-  return invalid(verb, `timeoutMs is not usable; expected 1 to 2147483647 milliseconds, got ${got}`);
+export function badLabel(verb: string, got: string): Failure {
+  return invalid(verb, `label is not usable; expected a string that is not empty, got ${got}`);
 }
 
 export function badAllocCount(got: string): Failure {
@@ -537,6 +548,6 @@ export function hostFailure(
 
 /** The same, where flight records are written to `directory`. */
 export function withFlightRecords(failure: Failure, directory: string): Failure {
-  const next = failure.next ?? nextSteps[failure.code];
+  const next = failure.next ?? nextOf(failure);
   return { ...failure, next: `${next ? `${next} ` : ''}Flight records of its ranks are in ${directory}.` };
 }

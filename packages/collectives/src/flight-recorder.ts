@@ -25,6 +25,8 @@ export interface FlightEntry {
   /** Of a message, the other side; -1 of a receive from any rank that has not ended. */
   readonly peer: number | null;
   readonly tag: number | null;
+  /** As in the options of the call; null where it has none. The host backend keeps the first 160 bytes. */
+  readonly label: string | null;
   readonly state: 'queued' | 'running' | 'done' | 'failed';
   readonly queuedMs: number;
   readonly startedMs: number | null;
@@ -100,6 +102,7 @@ function entryOf(operation: Operation, number: number, now: number): Entry {
     root: 'root' in operation ? operation.root : null,
     peer: 'peer' in operation ? operation.peer : null,
     tag: 'tag' in operation ? operation.tag : null,
+    label: (operation as { readonly label?: string }).label ?? null,
     state: 'running',
     queuedMs: now,
     startedMs: now,

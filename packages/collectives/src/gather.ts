@@ -4,20 +4,23 @@ import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { PrefixStore, type Store, StoreError } from '@ringwise/store';
 import { hostId } from './backends/host-address.ts';
-import { CollectiveError, type Site } from './errors.ts';
-import { rankTwice, settingsDiffer } from './init-errors.ts';
+import { CollectiveError, type Failure, type Site } from './errors.ts';
+import { explainMissing } from './foreign-ranks.ts';
+import { rankTwice, twoOfOneRank } from './init-errors.ts';
 import type { Plan } from './init-plan.ts';
 import { type OpenStore, openStore } from './open-store.ts';
-import { meet } from './rendezvous.ts';
+import { type Placement, placementOf, type Seat } from './placement.ts';
+import { callOff, meet } from './rendezvous.ts';
 
 // How long rank 0 keeps hosting the store for ranks that have not left yet.
 const graceMs = 2_000;
+// How long a rank that cannot take part looks for the others' store, to say so.
+const noteMs = 1_000;
 
 export interface Gathering {
   /** Belongs to this group alone. */
   readonly store: Store;
-  readonly localRank: number;
-  readonly localSize: number;
+  readonly placement: Placement;
   readonly masterHost: string;
   /** By rank: what names the host that it is on. */
   readonly hosts: readonly string[];
@@ -42,35 +45,43 @@ export async function gather(plan: Plan, site: Site): Promise<Gathering> {
   }
 }
 
-/** protocol, size, backend, host's identity, host's name, nonce */
-type Card = readonly [string, string, string, string, string, string];
-const protocol = '1';
+/** protocol, size, backend, host's identity, host's name, nonce, launcher's local rank or nothing, visible devices */
+type Card = readonly [string, string, string, string, string, string, string, string];
+const protocol = '2';
 
 async function gatherIn(open: OpenStore, plan: Plan, site: Site, deadline: number): Promise<Gathering> {
-  const { rank, size, name, backend, place } = plan;
-  const mine: Card = [protocol, String(size), backend, hostId(), hostname(), randomUUID()];
+  const { rank, size, backend, place } = plan;
+  const local = plan.localRank === null ? '' : String(plan.localRank);
+  const devices = process.env.CUDA_VISIBLE_DEVICES ?? '';
+  const mine: Card = [protocol, String(size), backend, hostId(), hostname(), randomUUID(), local, devices];
   const run = new PrefixStore(plan.runKey, open.store);
-  await claimRank(run, site);
+  await claimRank(open, run, plan, site);
   for (;;) {
     // Numbered, so that the groups of one name meet in order.
-    const attempt = await run.add(`${name}/attempts/${rank}`, 1);
-    const store = new PrefixStore(`${name}/${attempt}`, run);
+    const attempt = await run.add(attemptsKey(plan), 1);
+    const store = meetingStore(run, plan, attempt);
     const cards = await swapCards(open, store, mine, site, deadline);
     if (cards === null) continue; // the others have given up this attempt and are in a later one
-    const hosts = cards.map((card) => card[3]);
-    const onThisHost = [...hosts.keys()].filter((other) => hosts[other] === mine[3]);
     return {
       store,
-      localRank: plan.localRank ?? onThisHost.indexOf(rank),
-      localSize: plan.localSize ?? onThisHost.length,
+      placement: placementOf(rank, cards.map(seatOf)),
       masterHost: place.kind === 'tcp' ? place.host : (cards[0] as Card)[4],
-      hosts,
+      hosts: cards.map((card) => card[3]),
       leave: async (isPolite) => {
         if (open.isHosted) await sayGoodbye(store, rank, size, isPolite);
         await open.close();
       },
     };
   }
+}
+
+const attemptsKey = ({ name, rank }: Plan) => `${name}/attempts/${rank}`;
+const meetingStore = (run: Store, { name }: Plan, attempt: number) =>
+  new PrefixStore(`${name}/${attempt}`, run);
+const initStore = (store: Store) => new PrefixStore('init', store);
+
+function seatOf([, , , host, , , localRank, devices]: Card): Seat {
+  return { host, localRank: localRank === '' ? null : Number(localRank), devices };
 }
 
 async function swapCards(
@@ -81,48 +92,65 @@ async function swapCards(
   deadline: number,
 ): Promise<Card[] | null> {
   const { rank, size } = site;
-  const place = new PrefixStore('init', store);
-  let present = size;
-  try {
-    const payloads = await meet(
-      place,
-      rank,
-      size,
-      Buffer.from(mine.join('\n')),
-      leftMs(deadline),
-      site,
-    ).catch((error) => {
-      if (CollectiveError.is(error)) present -= error.peers.length;
-      throw error;
-    });
-    if (payloads === null) return null;
-    const cards = payloads.map((bytes) => Buffer.from(bytes).toString().split('\n') as unknown as Card);
-    compareSettings(cards, site);
-    return cards;
-  } catch (error) {
-    // Those who have come must learn the same, so rank 0 must not take the store away yet.
-    if (open.isHosted) await sayGoodbye(store, rank, present, true);
-    throw error;
+  const settings = { protocol: mine[0], 'world size': mine[1], backend: mine[2] };
+  const meeting = { store: initStore(store), rank, size, timeoutMs: leftMs(deadline), settings };
+  const met = await meet(meeting, Buffer.from(mine.join('\n')));
+  if ('payloads' in met) {
+    return met.payloads.map((bytes) => Buffer.from(bytes).toString().split('\n') as unknown as Card);
   }
+  if ('isLate' in met) return null;
+  // All that have come, or are about to, must learn the same, so rank 0 must not take the store away yet.
+  const explained = await explainMissing(new CollectiveError(met.failure, site), open.store, site);
+  if (open.isHosted) await sayGoodbye(store, rank, met.present, true);
+  throw explained;
 }
 
-function compareSettings(cards: readonly Card[], site: Site): void {
-  for (const [index, name] of ['protocol', 'size', 'backend'].entries()) {
-    const sideOf = (rank: number) => ({ rank, value: String(cards[rank]?.[index]) });
-    const mine = sideOf(site.rank);
-    const other = cards.findIndex((_, rank) => sideOf(rank).value !== mine.value);
-    if (other !== -1) throw new CollectiveError(settingsDiffer(name, mine, sideOf(other)), site);
+/**
+ * Tells the ranks that wait in this rank's next meeting why it will not come, if their store answers soon. Where this
+ * rank is to host the store, it does so until they have heard.
+ */
+export async function tellOthers(plan: Plan, failure: Failure): Promise<void> {
+  const { rank, size, place } = plan;
+  if (place.kind === 'nowhere' || !Number.isSafeInteger(rank) || rank < 0) return;
+  let open: OpenStore | undefined;
+  try {
+    open = await openStore(place, rank, noteMs);
+    if (open.taken !== undefined) return;
+    const run = new PrefixStore(plan.runKey, open.store);
+    const store = meetingStore(run, plan, await run.add(attemptsKey(plan), 1));
+    await callOff(initStore(store), failure);
+    if (open.isHosted) await sayGoodbye(store, rank, size, true);
+  } catch (error) {
+    // Without a store nobody waits there.
+    if (!StoreError.isInstance(error) && !CollectiveError.is(error)) throw error;
+  } finally {
+    await open?.close();
   }
 }
 
 // Ranks that are tasks of one process share it.
 let processKey: string | undefined;
 
-/** A second process with the same rank is told so, and so is one that finds the keys of an earlier run. */
-async function claimRank(run: Store, site: Site): Promise<void> {
-  processKey ??= randomUUID();
-  const owner = await run.compareSet(`${site.group}/owner/${site.rank}`, '', processKey);
-  if (Buffer.from(owner).toString() !== processKey) throw new CollectiveError(rankTwice(site.rank), site);
+/** A second process with the same rank is told so, as are all that wait; and so is one that finds keys of an earlier run. */
+async function claimRank(
+  open: OpenStore,
+  run: Store,
+  plan: Plan,
+  { group, rank, size }: Site,
+): Promise<void> {
+  processKey ??= `${randomUUID()} process ${process.pid} on ${hostname()}`;
+  const key = `${group}/owner/${rank}`;
+  const site = { group, rank, size };
+  if (open.taken !== undefined && !(await run.check([key]))) throw open.taken;
+  const owner = Buffer.from(await run.compareSet(key, '', processKey)).toString();
+  if (owner === processKey) return;
+  const [first, second] = [owner, processKey].map((text) => /^\S+ (process \d+ on .*)$/.exec(text)?.[1]);
+  // They wait in the meeting that the other one is in, or is about to come to.
+  const attempt = Math.max(1, await run.add(attemptsKey(plan), 0));
+  if (first !== undefined) {
+    await callOff(initStore(meetingStore(run, plan, attempt)), twoOfOneRank(rank, first, second as string));
+  }
+  throw new CollectiveError(rankTwice(rank, first), site);
 }
 
 /** Rank 0 goes after the others, so that nobody loses the store while it is in use; but it does not wait for long. */
@@ -130,7 +158,10 @@ async function sayGoodbye(store: Store, rank: number, present: number, isPolite:
   const goodbye = async () => {
     try {
       if ((await store.add('goodbyes', 1)) >= present) await store.set('all gone', '');
-      if (rank === 0 && isPolite) await store.wait(['all gone'], { timeoutMs: graceMs });
+      if (rank !== 0 || !isPolite) return;
+      await store.wait(['all gone'], { timeoutMs: graceMs });
+      // Another group of this process may keep the store open for long.
+      await Promise.all(['goodbyes', 'all gone'].map((key) => store.delete(key)));
     } catch (error) {
       // At the deadline, or when the store has gone, there is nobody left to wait for.
       if (!StoreError.isInstance(error)) throw error;

@@ -12,7 +12,7 @@ import type { Via } from './env.ts';
 import {
   aborted,
   badAllocCount,
-  type CollectiveError,
+  CollectiveError,
   groupClosed,
   memoryNotVisible,
   noSubgroups,
@@ -20,12 +20,15 @@ import {
   unknownDtype,
 } from './errors.ts';
 import type { FlightEntry } from './flight-recorder.ts';
+import { checkGroupOptions, optionsFault } from './known-options.ts';
 import type { NarrowFloat } from './narrow-floats.ts';
+import { badTimeout, isTimeout, shown } from './option-errors.ts';
 import type {
   AllReduceOptions,
   AllToAllOptions,
   Buffers,
   CallOptions,
+  CollectiveOptions,
   CountsOptions,
   Message,
   MessageOptions,
@@ -36,6 +39,7 @@ import type {
   Source,
   SubgroupOptions,
 } from './options.ts';
+import { hostsOfMembers, onOneHost, type Placement } from './placement.ts';
 import type { Steps } from './steps.ts';
 import { membersByColor, membersByList, nameOf, type Subgroups } from './subgroups.ts';
 import { candidatesOf, type Survivors } from './survivors.ts';
@@ -62,6 +66,8 @@ export interface GroupOptions {
   /** Runs once, after the backend has left the group. */
   readonly onClose?: () => Promise<void>;
   readonly via?: Via | null;
+  /** Default: all ranks on one host. */
+  readonly placement?: Placement;
 }
 
 /** What alloc() returns: a typed array, or `{ data, dtype }` for the types that have none. */
@@ -84,6 +90,15 @@ export class Group {
   readonly size: number;
   /** The rank that each rank has in the outermost group, of which this is a part of a part. */
   readonly ranks: readonly number[];
+  /**
+   * Number of this process among the processes of its host, from 0; `cuda:${group.localRank}` is its device. It counts
+   * the ranks of the outermost group, in a subgroup too: so a process has one device, whatever groups it is in.
+   */
+  readonly localRank: number;
+  /** Ranks of the outermost group on this host. */
+  readonly localSize: number;
+  /** The ranks of this group by host, in order: `hosts.length` hosts, that of rank 0 first. Empty after joinNccl(). */
+  readonly hosts: readonly (readonly number[])[];
   /** The launcher that told this process its rank, such as 'slurm'; null where none did, and for a subgroup. */
   readonly via: Via | null;
   /** Name of the backend, such as 'host'. */
@@ -101,10 +116,16 @@ export class Group {
   #closing: Promise<void> | null = null;
 
   constructor(backend: Backend, options: GroupOptions) {
+    const fault = optionsFault('Group', options);
+    if (fault !== null) throw new CollectiveError(fault, null);
     this.name = options.name;
     this.rank = backend.rank;
     this.size = backend.size;
     this.ranks = options.ranks ?? Array.from({ length: backend.size }, (_, rank) => rank);
+    const { localRank, localSize, hosts } = options.placement ?? onOneHost(backend.rank, backend.size);
+    this.localRank = localRank;
+    this.localSize = localSize;
+    this.hosts = hosts;
     this.via = options.via ?? null;
     this.backend = backend.name;
     this.supports = backend.supports;
@@ -246,10 +267,10 @@ export class Group {
   }
 
   /** Ends when every rank has called it. */
-  barrier(options: CallOptions = none): Work {
+  barrier(options: CollectiveOptions = none): Work {
     return this.#calls.start('barrier', () => barrier(this.#calls, options));
   }
-  barrierSync(options: CallOptions = none): void {
+  barrierSync(options: CollectiveOptions = none): void {
     const calls = this.#calls.blocking('barrier');
     calls.run('barrier', barrier(calls, options));
   }
@@ -258,10 +279,10 @@ export class Group {
    * A slower barrier whose error names all ranks that have not come, on every rank that has. Like every timeout it
    * poisons the group.
    */
-  monitoredBarrier(options: CallOptions = none): Work {
+  monitoredBarrier(options: CollectiveOptions = none): Work {
     return this.#calls.start('monitoredBarrier', () => monitoredBarrier(this.#calls, options));
   }
-  monitoredBarrierSync(options: CallOptions = none): void {
+  monitoredBarrierSync(options: CollectiveOptions = none): void {
     const calls = this.#calls.blocking('monitoredBarrier');
     calls.run('monitoredBarrier', monitoredBarrier(calls, options));
   }
@@ -278,10 +299,10 @@ export class Group {
   }
 
   /** Gives all ranks' values, in rank order, to every rank. */
-  allGatherObject<T>(value: T, options: CallOptions = none): Work<T[]> {
+  allGatherObject<T>(value: T, options: CollectiveOptions = none): Work<T[]> {
     return this.#calls.start('allGatherObject', () => objects.allGatherObject(this.#calls, value, options));
   }
-  allGatherObjectSync<T>(value: T, options: CallOptions = none): T[] {
+  allGatherObjectSync<T>(value: T, options: CollectiveOptions = none): T[] {
     const calls = this.#calls.blocking('allGatherObject');
     return calls.run('allGatherObject', objects.allGatherObject(calls, value, options));
   }
@@ -342,12 +363,15 @@ export class Group {
    */
   async shrink(options: ShrinkOptions = none): Promise<Group> {
     const calls = this.#calls;
+    checkGroupOptions(calls, 'shrink', options);
+    const { waitMs = 10_000 } = options;
+    if (!(waitMs === 0 || isTimeout(waitMs))) throw calls.error(badTimeout('shrink', waitMs, 'waitMs'));
     if (this.isClosed) throw calls.error(groupClosed('shrink'));
     const { survivors } = this.#options;
     if (survivors === undefined) throw calls.error(noSurvivors());
     const candidates = candidatesOf(calls, options.without);
     const attempt = this.#shrinks++;
-    const members = await survivors(candidates, attempt, options.waitMs ?? 10_000);
+    const members = await survivors(candidates, attempt, waitMs);
     return this.#child(members, `shrunk/${attempt}`, options);
   }
 
@@ -355,7 +379,7 @@ export class Group {
   alloc<D extends DType = 'float32'>(count: number, dtype: D = 'float32' as D): Allocated<D> {
     const calls = this.#calls;
     calls.checkOpen('alloc');
-    if (!Number.isSafeInteger(count) || count < 0) throw calls.error(badAllocCount(String(count)));
+    if (!Number.isSafeInteger(count) || count < 0) throw calls.error(badAllocCount(shown(count)));
     if (!dtypes.includes(dtype)) throw calls.error(unknownDtype('alloc', String(dtype), dtypes));
     const { host: data } = calls.alloc(count, dtype);
     if (data === null) throw calls.error(memoryNotVisible(this.backend));
@@ -381,7 +405,10 @@ export class Group {
     this.#calls.abort(this.#calls.error(failure, isError ? { cause: reason } : undefined));
   }
 
-  /** Closes the subgroups, waits until what is pending has ended, then leaves. Later calls fail. Idempotent. */
+  /**
+   * Closes the subgroups, waits until what is pending has ended, then leaves. Later calls fail. Rejects with
+   * ERR_COLL_MISMATCH where ranks have disagreed and no call of this rank has told so. Idempotent.
+   */
   close(): Promise<void> {
     this.#closing ??= this.#leave();
     return this.#closing;
@@ -394,8 +421,9 @@ export class Group {
   async #leave(): Promise<void> {
     this.#calls.shut();
     try {
-      await Promise.all([...this.#children].map((child) => child.close()));
+      const children = await Promise.allSettled([...this.#children].map((child) => child.close()));
       await this.#calls.leave();
+      for (const child of children) if (child.status === 'rejected') throw child.reason;
     } finally {
       await this.#options.onClose?.();
     }
@@ -410,6 +438,7 @@ export class Group {
     let index = 0;
     const members = await calls.start(verb, () => {
       if (this.#options.subgroups === undefined) throw calls.error(noSubgroups(verb));
+      checkGroupOptions(calls, verb, options);
       const steps = build(calls);
       index = this.#subgroups++;
       return steps;
@@ -422,12 +451,15 @@ export class Group {
     const { name = nameOf(this.name, members), timeoutMs = this.timeoutMs } = options;
     const connected = await this.#options.subgroups!({ members, key, name, timeoutMs });
     const ranks = members.map((member) => this.ranks[member] as number);
+    const { localRank, localSize } = this;
+    const placement = { localRank, localSize, hosts: hostsOfMembers(this.hosts, members) };
     const onClose = async () => void this.#children.delete(child);
     const { backend, subgroups, survivors } = connected;
     const child: Group = new Group(backend, {
       name,
       timeoutMs,
       ranks,
+      placement,
       subgroups,
       ...(survivors && { survivors }),
       onClose,

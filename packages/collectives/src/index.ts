@@ -12,6 +12,7 @@ export {
   type DeviceHandle,
   type DeviceKind,
   elementsOf,
+  type ReadOnly,
   type TypedArray,
   type TypedBuffer,
 } from './buffer.ts';
@@ -48,6 +49,7 @@ export {
   anySource,
   type Buffers,
   type CallOptions,
+  type CollectiveOptions,
   type CountsOptions,
   type Message,
   type MessageOptions,
@@ -58,6 +60,7 @@ export {
   type Source,
   type SubgroupOptions,
 } from './options.ts';
+export type { Placement } from './placement.ts';
 export { recordingNow, type StepRecording } from './recorded.ts';
 export { isReducible, reduceOps } from './reduce-ops.ts';
 export { type BackendContext, type BackendFactory, registerBackend } from './registry.ts';

@@ -14,9 +14,29 @@ export function ranksMissing(missing: readonly number[], size: number, timeoutMs
   );
 }
 
-export function rankTwice(rank: number): Failure {
+/** `missing` is the failure of ranksMissing(); `ranks` are those of its peers that are PyTorch's. */
+export function ranksOnGloo(missing: Failure, ranks: readonly number[]): Failure {
+  const are = ranks.length === 1 ? 'is' : 'are';
+  const what = `${missing.what}; ${rankList(ranks)} ${are} PyTorch with gloo: the store is shared, collectives are not`;
+  return init(what, 'See "Python and Node in one job" in docs/launch.md.', missing.peers);
+}
+
+/** `first`: the process that came first, where it is known. */
+export function rankTwice(rank: number, first?: string): Failure {
   const next = 'Two processes have the same rank, or the store holds the keys of an earlier run.';
-  return init(`rank ${rank} has arrived already; expected every rank once`, next, [rank]);
+  const known = first === undefined ? '' : `: ${first}`;
+  return init(`rank ${rank} has arrived already${known}; expected every rank once`, next, [rank]);
+}
+
+/** What all others are told of it. */
+export function twoOfOneRank(rank: number, first: string, second: string): Failure {
+  const what = `two processes are rank ${rank}, ${first} and ${second}; expected every rank once`;
+  return init(what, 'Give each process a RANK of its own.', [rank]);
+}
+
+/** What the others are told of a rank whose own error is another. */
+export function cannotTakePart(rank: number, { what, next }: Pick<Failure, 'what' | 'next'>): Failure {
+  return init(`rank ${rank} cannot take part: ${what}`, next, [rank]);
 }
 
 export function arrivedLate(rank: number): Failure {
@@ -89,7 +109,11 @@ export function storeFailed(reason: string): Failure {
 }
 
 export function unknownBackend(name: string, known: readonly string[]): Failure {
-  return init(`no backend named '${name}'; expected auto, ${known.join(', ')}`, 'See registerBackend().');
+  const hint = name.toLowerCase() === 'gloo' ? "What PyTorch calls gloo is 'host' here. " : '';
+  return init(
+    `no backend named '${name}'; expected auto, ${known.join(', ')}`,
+    `${hint}See registerBackend().`,
+  );
 }
 
 export function backendNotLoaded(name: string, detail: string): Failure {

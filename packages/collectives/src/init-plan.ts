@@ -3,7 +3,7 @@
 import { fileURLToPath } from 'node:url';
 import type { Store } from '@ringwise/store';
 import { detectLauncher, type Env, type Launched, type Via } from './env.ts';
-import { badTimeout, CollectiveError, type Failure } from './errors.ts';
+import { CollectiveError, type Failure } from './errors.ts';
 import {
   badUrl,
   masterUnknown,
@@ -12,6 +12,9 @@ import {
   rankUnknown,
   storeAndUrl,
 } from './init-errors.ts';
+import { checkGroupOptions } from './known-options.ts';
+import { badTimeoutVariable, isTimeout, wrongOption } from './option-errors.ts';
+import { unknownOption } from './option-names.ts';
 
 export interface InitOptions {
   /** This process's rank and the number of ranks; both or neither. Default: from the launcher. */
@@ -64,17 +67,34 @@ export interface Plan {
 
 const defaultTimeoutMs = 300_000;
 
+export const expectedStore = 'a Store of @ringwise/store, or an object with its methods';
+
+export function isStore(value: unknown): value is Store {
+  const methods = ['set', 'get', 'add', 'compareSet', 'wait', 'check', 'delete', 'multiGet'] as const;
+  return typeof value === 'object' && value !== null && methods.every((name) => name in value);
+}
+
 export function planInit(options: InitOptions, env: Env): Plan {
+  const { plan, fault } = draftInit(options, env);
+  if (fault !== null) throw refused(fault);
+  return plan;
+}
+
+/** Like planInit(), but gives the fault of a rank that knows where the others meet, so that they can be told. */
+export function draftInit(
+  options: InitOptions,
+  env: Env,
+): { readonly plan: Plan; readonly fault: Failure | null } {
+  checkInitOptions(options);
   const url = options.url === undefined ? null : parseUrl(options.url);
   if (url !== null && options.store !== undefined) throw refused(storeAndUrl());
   const launched = detectLauncher(env);
   const { rank, size, from } = whoAmI(options, url, launched);
-  if (!Number.isSafeInteger(rank) || !Number.isSafeInteger(size) || rank < 0 || rank >= size) {
-    throw refused(rankOutOfRange(rank, size, from));
-  }
+  const isInRange = Number.isSafeInteger(rank) && Number.isSafeInteger(size) && rank >= 0 && rank < size;
+  const fault = isInRange ? null : rankOutOfRange(rank, size, from);
   const { name = 'world', backend = env.RINGWISE_BACKEND || 'auto' } = options;
   const isLaunched = launched !== null && from === launched.via;
-  return {
+  const plan: Plan = {
     name,
     rank,
     size,
@@ -82,11 +102,39 @@ export function planInit(options: InitOptions, env: Env): Plan {
     localRank: isLaunched ? launched.localRank : null,
     localSize: isLaunched ? launched.localSize : null,
     backend: backend === 'auto' && size === 1 ? 'solo' : backend,
-    place: size === 1 ? { kind: 'nowhere' } : placeOf(options, url, launched, size, env),
+    place:
+      size === 1 && fault === null
+        ? { kind: 'nowhere' }
+        : placeUnless(fault, () => placeOf(options, url, launched, size, env)),
     runKey: `ringwise/${env.RINGWISE_RUN_ID || env.TORCHELASTIC_RUN_ID || 'run'}/${env.TORCHELASTIC_RESTART_COUNT || 0}`,
     secret: env.RINGWISE_SECRET || null,
     timeoutMs: timeoutOf(options, env),
   };
+  return { plan, fault };
+}
+
+/** The first fault is the one to tell, also where it is not known where the others meet. */
+function placeUnless(fault: Failure | null, placed: () => Place): Place {
+  try {
+    return placed();
+  } catch (error) {
+    throw fault === null ? error : refused(fault);
+  }
+}
+
+function checkInitOptions(options: InitOptions): void {
+  checkGroupOptions({ error: refused }, 'init', options);
+  const { rank, size, store, url, backend } = options;
+  for (const [name, value] of Object.entries({ rank, size })) {
+    if (value !== undefined && typeof value !== 'number')
+      throw refused(wrongOption('init', name, 'a number', value));
+  }
+  for (const [name, value] of Object.entries({ url, backend })) {
+    if (value !== undefined && typeof value !== 'string')
+      throw refused(wrongOption('init', name, 'a string', value));
+  }
+  if (store !== undefined && !isStore(store))
+    throw refused(wrongOption('init', 'store', expectedStore, store));
 }
 
 interface Address {
@@ -104,7 +152,14 @@ function parseUrl(text: string): Address {
   if (url === null || (kind !== 'env' && kind !== 'tcp' && kind !== 'file')) {
     throw refused(badUrl(text, 'env://, tcp://host:port or file:///directory'));
   }
-  const number = (key: string) => (url.searchParams.has(key) ? Number(url.searchParams.get(key)) : undefined);
+  const parameters = Object.fromEntries(url.searchParams);
+  const fault = unknownOption(parameters, ['rank', 'size'], { world_size: 'size' });
+  if (fault !== null) throw refused(badUrl(text, `rank and size after the question mark: ${fault}`));
+  // Number('') would be 0.
+  const number = (key: 'rank' | 'size') => {
+    const { [key]: value } = parameters;
+    return value === undefined ? undefined : /^\d+$/.test(value) ? Number(value) : Number.NaN;
+  };
   const port = Number(url.port);
   if (kind === 'tcp' && (url.hostname === '' || port === 0)) {
     throw refused(badUrl(text, 'tcp://host:port with a port from 1 to 65535'));
@@ -160,10 +215,8 @@ function placeOf(
 function timeoutOf(options: InitOptions, env: Env): number {
   const text = env.RINGWISE_TIMEOUT_MS;
   const value = options.timeoutMs ?? (text ? Number(text) : defaultTimeoutMs);
-  if (value >= 1 && value <= 0x7fffffff) return value;
-  throw refused(
-    badTimeout('init', options.timeoutMs === undefined ? `${text} (RINGWISE_TIMEOUT_MS)` : String(value)),
-  );
+  if (isTimeout(value)) return value;
+  throw refused(badTimeoutVariable('init', text ?? ''));
 }
 
 function refused(failure: Failure): CollectiveError {

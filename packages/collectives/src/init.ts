@@ -1,16 +1,18 @@
 // init(): from options and environment to a group that can communicate.
 //
 //   plan      who am I, and where do we meet                      init-plan.ts
+//   backend   found and fit for use on this rank alone             registry.ts
 //   gather    open the store, wait for all ranks, compare notes    gather.ts
 //   backend   swaps addresses through the store and connects       registry.ts
 import { PrefixStore, StoreError } from '@ringwise/store';
 import type { Backend } from './backend.ts';
-import { CollectiveError, type Site } from './errors.ts';
-import { gather } from './gather.ts';
+import { CollectiveError, type Failure, type Site } from './errors.ts';
+import { gather, tellOthers } from './gather.ts';
 import { Group } from './group.ts';
-import { storeFailed } from './init-errors.ts';
-import { type InitOptions, type Plan, planInit } from './init-plan.ts';
+import { cannotTakePart, storeFailed } from './init-errors.ts';
+import { draftInit, type InitOptions, type Plan } from './init-plan.ts';
 import { type BackendContext, type BackendFactory, findBackend } from './registry.ts';
+import { callOff } from './rendezvous.ts';
 import type { Subgroups } from './subgroups.ts';
 import { survivorsIn } from './survivors.ts';
 
@@ -20,21 +22,33 @@ import { survivorsIn } from './survivors.ts';
  * Rejects with ERR_COLL_INIT, naming the ranks that did not arrive within `timeoutMs`.
  */
 export async function init(options: InitOptions = {}): Promise<Group> {
-  const plan = planInit(options, process.env);
+  const { plan, fault } = draftInit(options, process.env);
   const site = { group: plan.name, rank: plan.rank, size: plan.size };
+  const factory = await prepared(plan, fault);
   try {
-    return await join(plan, site);
+    return await join(plan, site, factory);
   } catch (error) {
     if (!StoreError.isInstance(error)) throw error;
     throw new CollectiveError(storeFailed(error.message), site, { cause: error });
   }
 }
 
-async function join(plan: Plan, site: Site): Promise<Group> {
+/** What this rank can find out alone: whether it can take part. If it cannot, the others do not wait for it. */
+async function prepared(plan: Plan, fault: Failure | null): Promise<BackendFactory> {
+  try {
+    if (fault !== null) throw new CollectiveError(fault, null);
+    return await findBackend(plan.backend);
+  } catch (error) {
+    if (CollectiveError.is(error)) await tellOthers(plan, cannotTakePart(plan.rank, error));
+    throw error;
+  }
+}
+
+async function join(plan: Plan, site: Site, factory: BackendFactory): Promise<Group> {
   const { name, rank, size, via, timeoutMs, secret } = plan;
-  const factory = await findBackend(plan.backend);
-  const { store, leave, hosts, ...neighbours } = await gather(plan, site);
-  const context = { store, rank, size, ...neighbours, group: name, timeoutMs, secret };
+  const { store, leave, hosts, placement, masterHost } = await gather(plan, site);
+  const { localRank, localSize } = placement;
+  const context = { store, rank, size, localRank, localSize, masterHost, group: name, timeoutMs, secret };
   let backend: Backend;
   try {
     backend = await makeBackend(factory, context);
@@ -45,12 +59,20 @@ async function join(plan: Plan, site: Site): Promise<Group> {
   const subgroups = subgroupsOf(factory, context, hosts);
   const survivors = survivorsIn(store, site);
   const onClose = () => leave(group.failure === null);
-  const group: Group = new Group(backend, { name, via, timeoutMs, subgroups, survivors, onClose });
+  const group: Group = new Group(backend, { name, via, timeoutMs, placement, subgroups, survivors, onClose });
   return group;
 }
 
-function makeBackend(factory: BackendFactory, context: BackendContext): Promise<Backend> {
-  return factory({ ...context, store: new PrefixStore('backend', context.store) });
+async function makeBackend(factory: BackendFactory, context: BackendContext): Promise<Backend> {
+  const store = new PrefixStore('backend', context.store);
+  try {
+    return await factory({ ...context, store });
+  } catch (error) {
+    // The others may wait for this rank's address there. Without a store nobody does.
+    const what = CollectiveError.is(error) ? error : { what: String(error) };
+    await callOff(store, cannotTakePart(context.rank, what)).catch(() => {});
+    throw error;
+  }
 }
 
 /** A subgroup meets in a part of its parent's store and is connected by a backend of its own. */

@@ -1,9 +1,13 @@
 // One NCCL communicator with whoever else has its unique id, such as the ranks of a PyTorch job. NCCL is all that they have in
 // common: nobody compares what the ranks call, and who is missing has no name.
 import type { Store } from '@ringwise/store';
-import { CollectiveError } from './errors.ts';
+import { detectLauncher } from './env.ts';
+import { CollectiveError, type Failure } from './errors.ts';
 import { Group } from './group.ts';
 import { rankOutOfRange } from './init-errors.ts';
+import { expectedStore, isStore } from './init-plan.ts';
+import { checkGroupOptions } from './known-options.ts';
+import { wrongOption } from './option-errors.ts';
 
 export interface JoinNcclOptions {
   /** Where all ranks find the unique id. It stays the caller's. */
@@ -28,12 +32,19 @@ export interface JoinNcclOptions {
  * such a group: NCCL wants registered memory from all ranks or from none, and what the others do is not known.
  */
 export async function joinNccl(options: JoinNcclOptions): Promise<Group> {
+  const calls = { error: (failure: Failure) => new CollectiveError(failure, null) };
+  checkGroupOptions(calls, 'joinNccl', options);
   const { store, key, rank, size, timeoutMs = 300_000, name = 'nccl' } = options;
+  if (!isStore(store)) throw calls.error(wrongOption('joinNccl', 'store', expectedStore, store));
+  if (typeof key !== 'string' || key === '')
+    throw calls.error(wrongOption('joinNccl', 'key', 'a string that is not empty', key));
   if (!Number.isInteger(size) || !Number.isInteger(rank) || rank < 0 || rank >= size)
     throw new CollectiveError(rankOutOfRange(rank, size, 'joinNccl'), null);
   const { joinedBackend } = await import('./backends/nccl-joined.ts');
-  return new Group(await joinedBackend({ store, key, rank, size, timeoutMs, group: name }), {
-    name,
-    timeoutMs,
-  });
+  const backend = await joinedBackend({ store, key, rank, size, timeoutMs, group: name });
+  // The others may be of another library: nobody tells but the launcher, if it is about the same ranks.
+  const launched = detectLauncher(process.env);
+  const told = launched?.rank === rank && launched.size === size ? launched : null;
+  const placement = { localRank: told?.localRank ?? rank, localSize: told?.localSize ?? size, hosts: [] };
+  return new Group(backend, { name, timeoutMs, placement });
 }

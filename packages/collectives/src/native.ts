@@ -46,8 +46,10 @@ export const NativeField = {
   wire: 10,
   /** Of memory of a device: the CUstream that it is ordered on. */
   stream: 11,
+  /** Of a collective: what labelOf() has given for its label; 0 for none. */
+  label: 12,
 } as const;
-export const nativeFields = 12;
+export const nativeFields = 13;
 
 /** Of a device: the address. */
 type Memory = NodeJS.TypedArray | number | null;
@@ -71,6 +73,8 @@ export interface NativeLane {
   readonly start: (...memory: NativeMemory) => number;
   /** Runs the operation in `call` to its end; the sender's rank for a recv, else null. Does not call `settle` for it. */
   readonly run: (...memory: NativeMemory) => NativeFailure | number | null;
+  /** The number of a label, for `call`. Absent where operations are not compared. */
+  readonly labelOf?: (label: string) => number;
   /** Blocks until the operation has ended, then calls `settle` for all that have. */
   readonly wait: (id: number) => void;
   /** What has been started goes on by itself from now on, without wait(). Without it, it does so anyway. */

@@ -17,6 +17,8 @@ export interface OpenStore {
   readonly store: Store;
   /** A rank of the job hosts the store, so it must not go before the others have what they need. */
   readonly isHosted: boolean;
+  /** Only where this rank was to host the store and a store is there already: the error of that. */
+  readonly taken?: CollectiveError;
   /** Closes what was opened here. */
   readonly close: () => Promise<void>;
 }
@@ -59,6 +61,9 @@ interface Hosted {
   groups: number;
 }
 
+// How long rank 0 asks who is there when it cannot listen.
+const takenMs = 2_000;
+
 // Servers of this process by address. Groups that are open at the same time share one.
 const hosted = new Map<string, Hosted>();
 const closing = new Map<string, Promise<void>>();
@@ -91,7 +96,11 @@ async function host(place: Tcp, timeoutMs: number): Promise<OpenStore> {
     return { ...client, close };
   } catch (error) {
     await release();
-    throw error;
+    if (!CollectiveError.is(error)) throw error;
+    // Another rank 0 of this job may be the one that listens there; the keys in its store tell.
+    const open = await connect(place, Math.min(timeoutMs, takenMs)).catch(() => null);
+    if (open === null) throw error;
+    return { ...open, isHosted: false, taken: error };
   }
 }
 

@@ -14,7 +14,15 @@ export interface CallOptions {
   /** Milliseconds until the operation fails with ERR_COLL_TIMEOUT. Default: the group's. */
   readonly timeoutMs?: number;
 }
-export interface ReduceOptions extends CallOptions {
+/** Of everything but messages, which have tags. */
+export interface CollectiveOptions extends CallOptions {
+  /**
+   * What this call is about, such as 'gradients of the encoder'. Compared between the ranks with the rest of the call, so that two
+   * equal ones in another order are a mismatch and do not swap their data. The same on all ranks. Default: none.
+   */
+  readonly label?: string;
+}
+export interface ReduceOptions extends CollectiveOptions {
   /** Default 'sum'. The same on all ranks. */
   readonly op?: ReduceOp;
   /** What this rank's elements are multiplied by; for 'premulSum' only. */
@@ -45,15 +53,15 @@ export interface AllReduceOptions extends ReduceOptions {
    */
   readonly residual?: BufferLike;
 }
-export interface RootOptions extends CallOptions {
+export interface RootOptions extends CollectiveOptions {
   /** The rank that sends to, or receives from, all. Default 0. The same on all ranks. */
   readonly root?: number;
 }
-export interface CountsOptions extends CallOptions {
+export interface CountsOptions extends CollectiveOptions {
   /** Elements of each rank's part, where they differ. The same on all ranks. */
   readonly counts?: readonly number[];
 }
-export interface AllToAllOptions extends CallOptions {
+export interface AllToAllOptions extends CollectiveOptions {
   /** Elements that this rank sends to each rank, where they differ; with `recvCounts`. */
   readonly sendCounts?: readonly number[];
   /** Elements that this rank receives from each rank: what that one's `sendCounts` say of this rank. */

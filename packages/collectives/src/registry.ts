@@ -4,6 +4,8 @@ import type { Store } from '@ringwise/store';
 import type { Backend } from './backend.ts';
 import { backendNameTaken, CollectiveError } from './errors.ts';
 import { backendNotLoaded, unknownBackend } from './init-errors.ts';
+import { loadNative } from './native.ts';
+import { wrongOption } from './option-errors.ts';
 
 /** What a factory gets. Everything in it is the same on all ranks, except rank, localRank and localSize. */
 export interface BackendContext {
@@ -27,19 +29,47 @@ export interface BackendContext {
 /** Makes one rank's part of a backend. Collective: all ranks call it; resolves when the rank can communicate. */
 export type BackendFactory = (context: BackendContext) => Promise<Backend>;
 
+/** Throws what this process lacks for the backend, before it waits for others. */
 type Load = () => Promise<BackendFactory>;
 
 const builtIn = new Map<string, Load>([
   ['solo', async () => (await import('./backends/solo.ts')).soloBackend],
-  ['host', async () => (await import('./backends/host.ts')).hostBackend],
-  ['nccl', async () => (await import('./backends/nccl.ts')).ncclBackend],
-  ['mpi', async () => (await import('./backends/mpi.ts')).mpiBackend],
+  [
+    'host',
+    async () => {
+      loadNative();
+      return (await import('./backends/host.ts')).hostBackend;
+    },
+  ],
+  [
+    'nccl',
+    async () => {
+      const { ncclBackend, requireNccl } = await import('./backends/nccl.ts');
+      requireNccl();
+      return ncclBackend;
+    },
+  ],
+  [
+    'mpi',
+    async () => {
+      const { loadMpi, mpiBackend } = await import('./backends/mpi.ts');
+      loadMpi();
+      return mpiBackend;
+    },
+  ],
 ]);
-const loadAuto: Load = async () => (await import('./backends/nccl.ts')).autoBackend;
+const loadAuto: Load = async () => {
+  loadNative();
+  return (await import('./backends/nccl.ts')).autoBackend;
+};
 const registered = new Map<string, BackendFactory>();
 
 /** Makes a backend known to init({ backend: name }). Every rank must register it. The name must be new. */
 export function registerBackend(name: string, factory: BackendFactory): void {
+  const refuse = (option: string, expected: string, got: unknown) =>
+    new CollectiveError(wrongOption('registerBackend', option, expected, got), null);
+  if (typeof name !== 'string' || name === '') throw refuse('name', 'a string that is not empty', name);
+  if (typeof factory !== 'function') throw refuse('factory', 'a function of a context', factory);
   if (name === 'auto' || builtIn.has(name) || registered.has(name)) {
     throw new CollectiveError(backendNameTaken(name), null);
   }

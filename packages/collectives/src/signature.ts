@@ -5,10 +5,11 @@ import type { BufferView } from './buffer.ts';
 /** "allReduce sum 4096 × float32", "broadcast 3 × int8 from rank 0", "barrier". Equal text, equal operation. */
 export function signatureOf(operation: Operation): string {
   const text = callOf(operation);
+  if (!('packing' in operation)) return text;
+  const { packing, label } = operation;
   // Of lists that were packed: equal totals, but other lengths.
-  return 'packing' in operation && operation.packing !== 0
-    ? `${text} as list ${operation.packing.toString(16)}`
-    : text;
+  const list = packing === 0 ? text : `${text} as list ${packing.toString(16)}`;
+  return label === undefined ? list : `${list} labelled "${label}"`;
 }
 
 function callOf(operation: Operation): string {

@@ -3,6 +3,7 @@
 import type { Backend } from './backend.ts';
 import type { Calls } from './calls.ts';
 import { badColor, badKey, badMembers, mismatch } from './errors.ts';
+import { shown } from './option-errors.ts';
 import { mapSteps, type Steps } from './steps.ts';
 import type { Survivors } from './survivors.ts';
 import { allGatherObject } from './verbs/objects.ts';
@@ -34,17 +35,16 @@ interface Entry {
 
 /** The members of the group that this rank is in, in the order of their new ranks; null if it is in none. */
 export function membersByColor(calls: Calls, color: number | null, key: number): Steps<number[] | null> {
-  if (color !== null && !Number.isSafeInteger(color)) throw calls.error(badColor(String(color)));
-  if (!Number.isFinite(key)) throw calls.error(badKey(String(key)));
+  if (color !== null && !Number.isSafeInteger(color)) throw calls.error(badColor(shown(color)));
+  if (!Number.isFinite(key)) throw calls.error(badKey(shown(key)));
   return members(calls, { call: 'split', color, key });
 }
 
 /** Like membersByColor, from a list that all ranks know. */
 export function membersByList(calls: Calls, ranks: readonly number[]): Steps<number[] | null> {
   const isRank = (rank: number) => Number.isInteger(rank) && rank >= 0 && rank < calls.size;
-  if (ranks.length === 0 || !ranks.every(isRank) || new Set(ranks).size < ranks.length) {
-    throw calls.error(badMembers(calls.size, `[${ranks.join(', ')}]`));
-  }
+  const isList = Array.isArray(ranks) && ranks.length > 0 && ranks.every(isRank);
+  if (!isList || new Set(ranks).size < ranks.length) throw calls.error(badMembers(calls.size, shown(ranks)));
   const key = ranks.indexOf(calls.rank);
   return members(calls, { call: `subgroup [${ranks.join(', ')}]`, color: key < 0 ? null : 0, key });
 }

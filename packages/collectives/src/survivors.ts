@@ -5,6 +5,7 @@ import type { Store } from '@ringwise/store';
 import type { Calls } from './calls.ts';
 import { CollectiveError, nobodyToLeave, type Site } from './errors.ts';
 import { leftBehind } from './init-errors.ts';
+import { shown } from './option-errors.ts';
 
 /**
  * The ranks that go on, in order; this one is among them. Collective over the survivors; `attempt` is the same on all.
@@ -17,7 +18,7 @@ export type Survivors = (candidates: readonly number[], attempt: number, waitMs:
 export function candidatesOf(calls: Calls, without = calls.failure?.peers): number[] {
   if (without === undefined) throw calls.error(nobodyToLeave('none'));
   const isRank = (rank: number) => Number.isInteger(rank) && rank >= 0 && rank < calls.size;
-  if (!without.every(isRank)) throw calls.error(nobodyToLeave(`[${without.join(', ')}]`));
+  if (!Array.isArray(without) || !without.every(isRank)) throw calls.error(nobodyToLeave(shown(without)));
   const left = Array.from({ length: calls.size }, (_, rank) => rank).filter(
     (rank) => !without.includes(rank),
   );

@@ -17,6 +17,7 @@ import { allocated, digests, manyPending, nanWins, syncAfterAsync } from './test
 import { type Outcome, plainError } from './testing/outcome.ts';
 import { unevenParts } from './testing/parts.ts';
 import { reproducibleDigests, reproducibleSums } from './testing/reproducible.ts';
+import { rootsDiffer } from './testing/roots.ts';
 import { randomPrograms } from './testing/run-program.ts';
 import { splitGroups, subgroupFails, subgroupMismatch } from './testing/subgroups.ts';
 import { sumsByWire } from './testing/wires.ts';
@@ -49,6 +50,7 @@ export const scenarios = {
   recordsFailure,
   reproducibleDigests,
   reproducibleSums,
+  rootsDiffer,
   splitGroups,
   subgroupFails,
   subgroupMismatch,

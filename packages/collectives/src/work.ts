@@ -2,7 +2,9 @@
 // that nobody awaits therefore never becomes an unhandled rejection; it poisons the group, and the next call on the
 // group reports it.
 import type { Running } from './backend.ts';
-import { CollectiveError, cannotBlock } from './errors.ts';
+import { CollectiveError, cannotBlock, type Failure, notEnded } from './errors.ts';
+import { checkOptions } from './known-options.ts';
+import type { CallOptions } from './options.ts';
 
 /** The part of a group that a Work names in its own errors. */
 export interface WorkOwner {
@@ -50,6 +52,27 @@ export class Work<T = void> implements PromiseLike<T> {
     return this.#ended;
   }
 
+  /** The same, under PyTorch's name. */
+  get isCompleted(): boolean {
+    return this.#ended;
+  }
+
+  /**
+   * Like awaiting it, but rejects with ERR_COLL_TIMEOUT after `timeoutMs` if it has not ended by then: the call goes on,
+   * its buffers stay lent and the group stays whole, so it may be awaited again. Without `timeoutMs`, only the deadline
+   * of the call itself counts.
+   */
+  async wait(options: CallOptions = {}): Promise<T> {
+    checkOptions({ error: (failure) => this.#failed(failure) }, 'wait', options);
+    const { timeoutMs } = options;
+    if (timeoutMs === undefined || this.#ended) return await this.#asPromise();
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => reject(this.#failed(notEnded(this.verb, this.seq, timeoutMs))), timeoutMs);
+    });
+    return await Promise.race([this.#asPromise(), late]).finally(() => clearTimeout(timer));
+  }
+
   /**
    * Blocks this thread until the call has ended, and returns its value; throws its error. Of operations on a device,
    * the streams of their memory wait instead: what is started there next sees the results, and this thread goes on.
@@ -57,7 +80,7 @@ export class Work<T = void> implements PromiseLike<T> {
    */
   fence(): T {
     if (!this.#ended) {
-      if (this.#running === null) throw this.#cannotBlock();
+      if (this.#running === null) throw this.#failed(cannotBlock('fence', this.#owner.backend));
       if (this.#running.fence !== undefined) this.#running.fence();
       else this.#running.wait();
     }
@@ -81,9 +104,9 @@ export class Work<T = void> implements PromiseLike<T> {
     return this.#asPromise().finally(onEnd);
   }
 
-  #cannotBlock(): CollectiveError {
-    const { name: group, rank, size, backend } = this.#owner;
-    return new CollectiveError(cannotBlock('fence', backend), { group, rank, size });
+  #failed(failure: Failure): CollectiveError {
+    const { name: group, rank, size } = this.#owner;
+    return new CollectiveError(failure, { group, rank, size });
   }
 
   #asPromise(): Promise<T> {

@@ -52,23 +52,67 @@ describe('asBuffer', () => {
     expect(asBuffer(new Int32Array(new SharedArrayBuffer(8))).dtype).toBe('int32');
   });
 
-  it('takes { data, dtype } where the element sizes fit', () => {
-    for (const dtype of ['float16', 'bfloat16'] as const) {
-      const data = new Uint16Array(5);
-      expect(asBuffer({ data, dtype })).toMatchObject({ dtype, count: 5, host: data });
+  it('takes { data, dtype } where the array holds the dtype, and no other array of the same width', () => {
+    const arrays = [
+      Float32Array,
+      Float64Array,
+      Int8Array,
+      Int16Array,
+      Int32Array,
+      BigInt64Array,
+      Uint8Array,
+      Uint8ClampedArray,
+      Uint16Array,
+      Uint32Array,
+      BigUint64Array,
+    ] as const;
+    const holds: Record<string, string> = {
+      float32: 'Float32Array',
+      float64: 'Float64Array',
+      float16: 'Uint16Array',
+      bfloat16: 'Uint16Array',
+      int8: 'Int8Array',
+      int16: 'Int16Array',
+      int32: 'Int32Array',
+      int64: 'BigInt64Array',
+      uint8: 'Uint8Array Uint8ClampedArray',
+      uint16: 'Uint16Array',
+      uint32: 'Uint32Array',
+      uint64: 'BigUint64Array',
+      bool: 'Uint8Array',
+      float8_e4m3fn: 'Uint8Array',
+      float8_e5m2: 'Uint8Array',
+    };
+    for (const dtype of dtypes) {
+      const taken = arrays.filter((Kind) => refusal({ data: new Kind(2), dtype }) === 'accepted');
+      expect([dtype, taken.map(({ name }) => name).join(' ')]).toEqual([dtype, holds[dtype]]);
     }
-    expect(asBuffer({ data: new Uint8Array(2), dtype: 'bool' }).dtype).toBe('bool');
-    expect(refusal({ data: new Float32Array(2), dtype: 'float16' })).toBe(
-      'allReduce: data does not hold float16; expected 2 bytes per element, got 4.',
+    const data = new Uint16Array(5);
+    expect(asBuffer({ data, dtype: 'bfloat16' })).toMatchObject({ dtype: 'bfloat16', count: 5, host: data });
+    expect(refusal({ data: new Float32Array(2), dtype: 'int32' })).toBe(
+      'allReduce: data does not hold int32; expected Int32Array, got Float32Array.',
+    );
+    expect(refusal({ data: new BigInt64Array(2), dtype: 'float64' })).toBe(
+      'allReduce: data does not hold float64; expected Float64Array, got BigInt64Array.',
     );
     expect(refusal({ data: new Uint8Array(2), dtype: 'float8' })).toMatch(
       'unknown dtype float8; expected one of float32,',
     );
   });
 
+  it('takes a Float16Array as float16, where there is one', () => {
+    const { Float16Array } = globalThis as { Float16Array?: new (count: number) => Uint16Array };
+    if (Float16Array === undefined) return;
+    const data = new Float16Array(3);
+    expect([refusal(data), refusal({ data, dtype: 'float16' })]).toEqual(['accepted', 'accepted']);
+    expect(refusal({ data, dtype: 'bfloat16' })).toMatch('expected Uint16Array, got Float16Array');
+  });
+
   it('takes whatever carries the buffer protocol, and checks what it says', () => {
     const view = allocHost(6, 'float64');
     expect(asBuffer({ [bufferSymbol]: () => view })).toBe(view);
+    const bytes = { ...view, host: new Uint8Array(48) };
+    expect(asBuffer({ [bufferSymbol]: () => bytes })).toBe(bytes);
     const handle = { address: 16n, owner: {}, stream: 0n };
     const device = { kind: 'cuda', index: 1 } as const;
     const remote = { dtype: 'float32', count: 2, device, host: null, handle } as const;
@@ -82,6 +126,7 @@ describe('asBuffer', () => {
       { ...remote, handle: { ...handle, stream: 7 } },
       { ...view, device: undefined },
       { ...view, count: 1, host: new Uint8Array(new ArrayBuffer(16), 4, 8) },
+      { ...view, host: new BigInt64Array(6) },
       undefined,
     ].map((bad) => refusal({ [bufferSymbol]: () => bad }));
     expect(faults).toMatchInlineSnapshot(`
@@ -94,6 +139,7 @@ describe('asBuffer', () => {
         "allReduce: the object's "ringwise.buffer" member returned no valid BufferView: the stream of its handle is number.",
         "allReduce: the object's "ringwise.buffer" member returned no valid BufferView: it has no device.",
         "allReduce: the object's "ringwise.buffer" member returned no valid BufferView: host does not start at a whole element.",
+        "allReduce: the object's "ringwise.buffer" member returned no valid BufferView: host is a BigInt64Array, which does not hold float64.",
         "allReduce: the object's "ringwise.buffer" member returned no valid BufferView: got undefined.",
       ]
     `);

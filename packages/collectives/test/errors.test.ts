@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import * as errors from '../src/errors.ts';
 import { CollectiveError, type Failure } from '../src/errors.ts';
 import * as initErrors from '../src/init-errors.ts';
+import * as optionErrors from '../src/option-errors.ts';
 
 const site = { group: 'dp', rank: 0, size: 8 };
 const first = new CollectiveError(errors.timedOut('barrier', 12, [2, 5], 30_000), site);
@@ -9,6 +10,7 @@ const first = new CollectiveError(errors.timedOut('barrier', 12, [2, 5], 30_000)
 // Every function of errors.ts and init-errors.ts that builds a failure, with arguments.
 const failures: Record<string, Failure> = {
   timedOut: errors.timedOut('barrier', 12, [2, 5], 30_000),
+  notEnded: errors.notEnded('allReduce', 3, 500),
   peerLost: errors.peerLost('allReduce', 9, 2, 'tcp 10.0.0.7:40112: connection reset'),
   mismatch: errors.mismatch(
     'allReduce',
@@ -29,9 +31,14 @@ const failures: Record<string, Failure> = {
   notABuffer: errors.notABuffer('allReduce', 'a plain array', 'Use Float32Array.from(array).'),
   detachedBuffer: errors.detachedBuffer('recv'),
   unknownDtype: errors.unknownDtype('alloc', 'float8', ['float32', 'float16']),
-  wrongElementSize: errors.wrongElementSize('allReduce', 'float16', 2, 4),
+  wrongArrayType: errors.wrongArrayType('allReduce', 'float16', 'Uint16Array', 'Int16Array'),
+  notWritable: errors.notWritable(
+    'allReduce',
+    'the tensor requires a gradient',
+    'Call it inside noGrad(() => …).',
+  ),
   badCarrier: errors.badCarrier('allReduce', 'count is -1'),
-  unknownOp: errors.unknownOp('allReduce', 'mean', ['sum', 'avg']),
+  unknownOp: optionErrors.unknownOp('allReduce', 'mean', ['sum', 'avg']),
   opNotDefined: errors.opNotDefined('allReduce', 'avg', 'int32', ['sum', 'min', 'max', 'prod']),
   factorMissing: errors.factorMissing('allReduce', 'NaN'),
   factorUnused: errors.factorUnused('allReduce', 'sum'),
@@ -66,7 +73,8 @@ const failures: Record<string, Failure> = {
   wrongResidual: errors.wrongResidual('allReduce', 100, 99, 'float64'),
   wireUnused: errors.wireUnused('allReduce', 'bfloat16', 'max', 'float64'),
   tooManyAddends: errors.tooManyAddends('allReduce', 2_000_000, 1_048_576),
-  badTag: errors.badTag('send', '-1', 536_870_911),
+  badTimeoutVariable: optionErrors.badTimeoutVariable('init', 'soon'),
+  badTag: optionErrors.badTag('send', -1, 536_870_911),
   notCloneable: errors.notCloneable('sendObject', '() => {} could not be cloned.'),
   objectTooLarge: errors.objectTooLarge('gatherObject', 2 ** 31, 2 ** 30),
   unreadableObject: errors.unreadableObject('recvObject', 'Unable to deserialize cloned data.'),
@@ -76,7 +84,8 @@ const failures: Record<string, Failure> = {
   badMembers: errors.badMembers(4, '[0, 0]'),
   noSubgroups: errors.noSubgroups('split'),
   buffersOverlap: errors.buffersOverlap('reduceScatter'),
-  badTimeout: errors.badTimeout('barrier', '0'),
+  badTimeout: optionErrors.badTimeout('barrier', '60000'),
+  badLabel: errors.badLabel('allReduce', '3'),
   badAllocCount: errors.badAllocCount('1.5'),
   backendNameTaken: errors.backendNameTaken('host'),
   verbNotSupported: errors.verbNotSupported('send', 'solo', ['allReduce', 'barrier']),
@@ -86,7 +95,10 @@ const failures: Record<string, Failure> = {
   withFlightRecords: errors.withFlightRecords(errors.timedOut('barrier', 12, [2], 1000), '/var/flight'),
   flightFolderNotUsable: initErrors.flightFolderNotUsable('/flight', 'permission denied'),
   ranksMissing: initErrors.ranksMissing([2, 3], 4, 30_000),
+  ranksOnGloo: initErrors.ranksOnGloo(initErrors.ranksMissing([2, 3], 4, 30_000), [3]),
   rankTwice: initErrors.rankTwice(1),
+  twoOfOneRank: initErrors.twoOfOneRank(1, 'process 12 on a', 'process 9 on b'),
+  cannotTakePart: initErrors.cannotTakePart(1, { what: 'there is no driver', next: 'Install one.' }),
   arrivedLate: initErrors.arrivedLate(2),
   settingsDiffer: initErrors.settingsDiffer('size', { rank: 0, value: '2' }, { rank: 1, value: '4' }),
   rankOutOfRange: initErrors.rankOutOfRange(4, Number.NaN, 'url'),
@@ -98,6 +110,12 @@ const failures: Record<string, Failure> = {
   secretMissing: initErrors.secretMissing('node-a', 29500),
   cannotHost: initErrors.cannotHost('127.0.0.1', 29500, 'port 29500 is in use'),
   storeFailed: initErrors.storeFailed('connect: no store answered within 100 ms'),
+  unknownOptions: optionErrors.unknownOptions(
+    'allReduce',
+    "unknown option 'async_op'; expected timeoutMs, op",
+    'Every verb returns a Work at once; its Sync form blocks.',
+  ),
+  wrongOption: optionErrors.wrongOption('allReduce', 'reproducible', 'true or false', 'yes'),
   unknownBackend: initErrors.unknownBackend('gloo', ['solo', 'host']),
   nativeMpiMissing: initErrors.nativeMpiMissing('linux-x64', ['mpi-openmpi.node (not found)']),
   notOneWorld: initErrors.notOneWorld([1, 1], 'Open MPI v4.1.4'),
@@ -116,6 +134,7 @@ describe('errors', () => {
     expect(`\n${messages.join('\n')}\n`).toMatchInlineSnapshot(`
       "
       barrier: no answer from ranks 2, 5 within 30000 ms (group "dp", rank 0 of 8, seq 12). A rank may be stuck or may have skipped this call.
+      allReduce: it has not ended after 500 ms of wait() (group "dp", rank 0 of 8, seq 3). It goes on: await it again, or end all with group.abort().
       allReduce: lost rank 2 (tcp 10.0.0.7:40112: connection reset) (group "dp", rank 0 of 8, seq 9). See what that rank printed last; if it ended well, it made fewer calls than the others.
       allReduce: rank 3 called allReduce sum 4096 × float16 but rank 0 called allReduce sum 4096 × float32 (group "dp", rank 0 of 8, seq 117). All ranks must make the same calls in the same order.
       abort: rank 1 aborted the group: loss is NaN (group "dp", rank 0 of 8).
@@ -128,9 +147,10 @@ describe('errors', () => {
       allReduce: cannot use a plain array as a buffer; expected a typed array, { data, dtype } for float16, bfloat16, floats of 8 bits and bool, or an object with a Symbol.for("ringwise.buffer") member (group "dp", rank 0 of 8). Use Float32Array.from(array).
       recv: the buffer is detached (group "dp", rank 0 of 8). Its memory was transferred to another thread or freed.
       alloc: unknown dtype float8; expected one of float32, float16 (group "dp", rank 0 of 8).
-      allReduce: data does not hold float16; expected 2 bytes per element, got 4 (group "dp", rank 0 of 8).
+      allReduce: data does not hold float16; expected Uint16Array, got Int16Array (group "dp", rank 0 of 8).
+      allReduce: it must not write this buffer: the tensor requires a gradient (group "dp", rank 0 of 8). Call it inside noGrad(() => …).
       allReduce: the object's "ringwise.buffer" member returned no valid BufferView: count is -1 (group "dp", rank 0 of 8).
-      allReduce: unknown op 'mean'; expected one of sum, avg (group "dp", rank 0 of 8).
+      allReduce: unknown op 'mean'; expected 'avg' (group "dp", rank 0 of 8).
       allReduce: 'avg' is not defined for int32; use 'sum' and divide (group "dp", rank 0 of 8). Supported on int32: sum, min, max, prod.
       allReduce: op 'premulSum' needs this rank's factor; expected a number, got NaN (group "dp", rank 0 of 8).
       allReduce: 'factor' has no meaning for op 'sum'; it belongs to 'premulSum' (group "dp", rank 0 of 8).
@@ -165,6 +185,7 @@ describe('errors', () => {
       allReduce: the residual does not fit the buffer; expected 100 × float32, got 99 × float64 (group "dp", rank 0 of 8).
       allReduce: wire 'bfloat16' is for sum and avg of float32, got max of float64 (group "dp", rank 0 of 8).
       allReduce: too many addends for a reproducible sum; expected at most 1048576, got 2000000 (group "dp", rank 0 of 8).
+      init: timeoutMs is not usable; expected 1 to 2147483647 milliseconds, got soon (RINGWISE_TIMEOUT_MS) (group "dp", rank 0 of 8).
       send: tag is not usable; expected 0 to 536870911, got -1 (group "dp", rank 0 of 8).
       sendObject: the value cannot be sent: () => {} could not be cloned (group "dp", rank 0 of 8). Send what structured clone takes: data, no functions.
       gatherObject: the objects are too large; expected at most 1073741824 bytes together, got 2147483648 (group "dp", rank 0 of 8). Send large data as typed arrays.
@@ -175,7 +196,8 @@ describe('errors', () => {
       subgroup: the list of ranks is not usable; expected different ranks from 0 to 3, got [0, 0] (group "dp", rank 0 of 8).
       split: this group cannot have subgroups; it was made without the \`subgroups\` option (group "dp", rank 0 of 8). Groups of init() and loopbackGroups() can.
       reduceScatter: input and output share memory; expected two separate buffers (group "dp", rank 0 of 8). Copy the input first.
-      barrier: timeoutMs is not usable; expected 1 to 2147483647 milliseconds, got 0 (group "dp", rank 0 of 8).
+      barrier: timeoutMs is not usable; expected 1 to 2147483647 milliseconds, got '60000' (group "dp", rank 0 of 8).
+      allReduce: label is not usable; expected a string that is not empty, got 3 (group "dp", rank 0 of 8).
       alloc: count is not usable; expected a whole number of elements, got 1.5 (group "dp", rank 0 of 8).
       registerBackend: there is a backend named 'host' already; expected a new name (group "dp", rank 0 of 8).
       send: the solo backend does not have it (group "dp", rank 0 of 8). It has: allReduce, barrier.
@@ -185,7 +207,10 @@ describe('errors', () => {
       barrier: no answer from rank 2 within 1000 ms (group "dp", rank 0 of 8, seq 12). A rank may be stuck or may have skipped this call. Flight records of its ranks are in /var/flight.
       init: cannot write to the folder /flight, where RINGWISE_FLIGHT_DIR wants flight records: permission denied (group "dp", rank 0 of 8). Set it to a folder that all ranks may write to.
       init: ranks 2, 3 of 4 did not arrive within 30000 ms (group "dp", rank 0 of 8). Were they started, and do they use the same store and the same number of init() calls?
+      init: ranks 2, 3 of 4 did not arrive within 30000 ms; rank 3 is PyTorch with gloo: the store is shared, collectives are not (group "dp", rank 0 of 8). See "Python and Node in one job" in docs/launch.md.
       init: rank 1 has arrived already; expected every rank once (group "dp", rank 0 of 8). Two processes have the same rank, or the store holds the keys of an earlier run.
+      init: two processes are rank 1, process 12 on a and process 9 on b; expected every rank once (group "dp", rank 0 of 8). Give each process a RANK of its own.
+      init: rank 1 cannot take part: there is no driver (group "dp", rank 0 of 8). Install one.
       init: rank 2 arrived after the others had given up waiting (group "dp", rank 0 of 8). Start all ranks together.
       init: rank 1 was started with size 4 but rank 0 with 2 (group "dp", rank 0 of 8).
       init: rank and size do not fit (from url); expected 0 <= rank < size, got rank 4, size none (group "dp", rank 0 of 8).
@@ -197,7 +222,9 @@ describe('errors', () => {
       init: the store at node-a:29500 can be reached from other hosts, and there is no secret (group "dp", rank 0 of 8). Set RINGWISE_SECRET to the same long random text for all ranks.
       init: rank 0 cannot host the store at 127.0.0.1:29500 (port 29500 is in use) (group "dp", rank 0 of 8). An earlier run may hold the port: choose another MASTER_PORT.
       init: the store failed (connect: no store answered within 100 ms) (group "dp", rank 0 of 8).
-      init: no backend named 'gloo'; expected auto, solo, host (group "dp", rank 0 of 8). See registerBackend().
+      allReduce: unknown option 'async_op'; expected timeoutMs, op (group "dp", rank 0 of 8). Every verb returns a Work at once; its Sync form blocks.
+      allReduce: reproducible is not usable; expected true or false, got 'yes' (group "dp", rank 0 of 8).
+      init: no backend named 'gloo'; expected auto, solo, host (group "dp", rank 0 of 8). What PyTorch calls gloo is 'host' here. See registerBackend().
       init: the mpi backend is not there for linux-x64 (tried mpi-openmpi.node (not found)) (group "dp", rank 0 of 8). Install @ringwise/native-mpi-linux-x64 and the MPI library that mpirun belongs to; or build it where mpicc is: npm run build in a checkout of ringwise.
       init: the ranks do not share one MPI world of Open MPI v4.1.4; expected all of them in one, got worlds of 1 processes (group "dp", rank 0 of 8). Start the ranks by the mpirun or srun of that MPI. RINGWISE_MPI=openmpi or mpich says which one that is.
       shrink: the others go on without this rank, as ranks 0, 2 (group "dp", rank 0 of 8). It came too late, or was taken for lost: end it.
@@ -242,8 +269,8 @@ describe('errors', () => {
   });
 
   it('every message builder is in the list above', () => {
-    const builders = Object.keys({ ...errors, ...initErrors }).filter(
-      (name) => !['CollectiveError', 'local', 'rankList'].includes(name),
+    const builders = Object.keys({ ...errors, ...initErrors, ...optionErrors }).filter(
+      (name) => !['CollectiveError', 'local', 'rankList', 'shown', 'isTimeout'].includes(name),
     );
     expect(Object.keys(failures).sort()).toEqual(builders.sort());
   });

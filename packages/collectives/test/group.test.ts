@@ -192,6 +192,12 @@ describe('arguments', () => {
           return g.allGather(whole.subarray(0, 2), whole);
         },
       ],
+      label: [
+        'INVALID',
+        'label is not usable; expected a string that is not empty, got 3',
+        (g) => g.allReduce(other, { label: 3 as never }),
+      ],
+      'empty label': ['INVALID', "that is not empty, got ''", (g) => g.allGatherObject(1, { label: '' })],
       timeout: ['INVALID', 'timeoutMs is not usable', (g) => g.barrier({ timeoutMs: 0 })],
       device: [
         'UNSUPPORTED',
@@ -213,6 +219,17 @@ describe('arguments', () => {
   it.each(Object.entries(refused))('refuses a wrong %s', async (_, [code, text, call]) => {
     const error = await failureOf(() => call(group));
     expect([error.code, error.message.includes(text)]).toEqual([`ERR_COLL_${code}`, true]);
+  });
+
+  it('of a message of another length names what takes any', async () => {
+    const [sender, receiver] = loopbackGroups(2) as [Group, Group];
+    const works = [sender.send(f32(1, 2, 3), 1), receiver.batch([{ recv: new Float32Array(5), from: 0 }])];
+    for (const work of works) {
+      await expect(work).rejects.toMatchObject({
+        code: 'ERR_COLL_MISMATCH',
+        message: expect.stringContaining('use sendObject() and recvObject()'),
+      });
+    }
   });
 
   it('may be wrong without harm: nothing was sent, no number was used', async () => {

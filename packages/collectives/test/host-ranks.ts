@@ -1,6 +1,6 @@
 // What the ranks of host.test.ts run, each in a process of its own.
 import { TcpStore } from '@ringwise/store';
-import { CollectiveError, init } from '../src/index.ts';
+import { CollectiveError, type InitOptions, init } from '../src/index.ts';
 import { type CallName, calls } from './calls.ts';
 import { serve } from './serve.ts';
 
@@ -101,4 +101,45 @@ export async function shrinkAfterLoss(rank: number, port: number, waitMs: number
   await group.close();
   await control.close();
   return { name, ranks, place, sum: x[0] };
+}
+
+/**
+ * Meets the others in each environment of `launches` (variables by rank), in place of that of the test. Two ranks on
+ * each of two hosts, by name; each tells where it is, and where in a subgroup of ranks 3 and 1.
+ */
+export async function placements(rank: number, launches: readonly Record<string, string>[][]) {
+  const ours = /^(RANK|WORLD_SIZE|LOCAL_|GROUP_|MASTER_|TORCHELASTIC_|RINGWISE_RUN_ID|OMPI_|PMI|SLURM_)/;
+  const found: unknown[] = [];
+  for (const launch of launches) {
+    for (const name of Object.keys(process.env)) if (ours.test(name)) delete process.env[name];
+    Object.assign(process.env, { RINGWISE_HOST_ID: rank < 2 ? 'a' : 'b', ...launch[rank] });
+    await using group = await init({ timeoutMs: 20_000 });
+    const pair = await group.subgroup([3, 1]);
+    found.push([
+      group.via,
+      ...[group, pair].map((each) => each && [each.localRank, each.localSize, each.hosts]),
+    ]);
+  }
+  return found;
+}
+
+/** Joins with these variables on top of those of the test; null takes one away. What keeps it from that, or null. */
+export async function initWith(
+  process_: number,
+  variables: readonly Readonly<Record<string, string | null>>[],
+  options: readonly InitOptions[] = [],
+) {
+  for (const [name, value] of Object.entries(variables[process_]!)) {
+    if (value === null) delete process.env[name];
+    else process.env[name] = value;
+  }
+  try {
+    const group = await init(options[process_]);
+    await group.close();
+    return null;
+  } catch (error) {
+    if (!CollectiveError.is(error)) throw error;
+    const { code, message, what, peers } = error;
+    return { code, message, what, peers, pid: process.pid };
+  }
 }

@@ -19,6 +19,7 @@ import {
   loopback,
   registerBackend,
 } from '../src/index.ts';
+import { freePort } from './free-port.ts';
 
 const hubs = new Map<string, Backend[]>();
 const contexts: BackendContext[] = [];
@@ -55,15 +56,6 @@ async function sumOfRanks(groups: readonly Group[]): Promise<number[]> {
 }
 
 const closeAll = (groups: readonly Group[]) => Promise.all(groups.map((group) => group.close()));
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, 'close');
-  return port;
-}
 
 describe('init', () => {
   it('gives a process without a launcher a group of one that works', async () => {
@@ -205,6 +197,17 @@ describe('init that fails', () => {
     },
   );
 
+  it('says which of the missing ranks are PyTorch with gloo', async () => {
+    const store = new MemoryStore();
+    await store.set('default_pg/0//cpu//0/1', 'its address');
+    await store.set('0//cpu//0/2', 'its address');
+    const error = await failureOf(init({ backend: 'hub', store, rank: 0, size: 4, timeoutMs: 100 }));
+    expect(error.message).toMatch(
+      /^init: ranks 1, 2, 3 of 4 did not arrive within \d+ ms; ranks 1, 2 are PyTorch with gloo: the store is shared, collectives are not \(group "world", rank 0 of 4\)\. See "Python and Node in one job" in docs\/launch\.md\.$/,
+    );
+    expect(error.peers).toEqual([1, 2, 3]);
+  });
+
   it('works at the next try, also for a rank that was late at the first', async () => {
     const store = new MemoryStore();
     const early = [0, 1].map((rank) =>
@@ -256,9 +259,12 @@ describe('init that fails', () => {
   });
 
   it('lists the backends when one is unknown', async () => {
-    const error = await failureOf(init({ backend: 'gloo' }));
+    const error = await failureOf(init({ backend: 'ucc' }));
     expect(error.message).toBe(
-      "init: no backend named 'gloo'; expected auto, solo, host, nccl, mpi, hub. See registerBackend().",
+      "init: no backend named 'ucc'; expected auto, solo, host, nccl, mpi, hub. See registerBackend().",
+    );
+    expect((await failureOf(init({ backend: 'gloo' }))).next).toMatch(
+      "What PyTorch calls gloo is 'host' here.",
     );
   });
 

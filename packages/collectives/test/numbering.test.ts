@@ -16,7 +16,7 @@ function entryOf(number: number, seq: number, rest: Partial<FlightEntry> = {}): 
   return {
     ...{ number, verb: 'allReduce', seq, dtype: 'float32', count: 1, bytes: 4, op: 'sum', root: null },
     ...{ peer: null, tag: null, state: 'done', queuedMs: 10 * number, startedMs: 10 * number },
-    ...{ endedMs: 10 * number + 1, algorithm: 'ring', callSite: `train.ts:${number}`, ...rest },
+    ...{ endedMs: 10 * number + 1, label: null, algorithm: 'ring', callSite: `train.ts:${number}`, ...rest },
   };
 }
 const sent = (number: number, seq: number) => entryOf(number, seq, { verb: 'send', peer: 1, tag: 0 });

@@ -26,6 +26,44 @@ describe('a Work', () => {
     expect(await Promise.all([first, second])).toEqual([undefined, undefined]);
   });
 
+  it('is waited for with a deadline that harms nothing', async () => {
+    const groups = loopbackGroups(2, { name: 'world' }) as [Group, Group];
+    const sum = Float32Array.of(1);
+    const work = groups[0].allReduce(sum);
+    expect([work.isCompleted, work.done]).toEqual([false, false]);
+    await expect(work.wait({ timeoutMs: 5 })).rejects.toMatchObject({
+      code: 'ERR_COLL_TIMEOUT',
+      verb: 'allReduce',
+      seq: 0,
+      peers: [],
+      message:
+        'allReduce: it has not ended after 5 ms of wait() (group "world", rank 0 of 2, seq 0). ' +
+        'It goes on: await it again, or end all with group.abort().',
+    });
+    expect(groups[0].failure).toBeNull();
+    const again = work.wait({ timeoutMs: 60_000 });
+    await groups[1].allReduce(Float32Array.of(2));
+    await again;
+    expect([work.isCompleted, sum[0], groups[0].failure]).toEqual([true, 3, null]);
+    await work.wait({ timeoutMs: 1 });
+    groups[0].abort('enough');
+  });
+
+  it('gives its value to wait(), and its error, which comes before the deadline', async () => {
+    const groups = loopbackGroups(2) as [Group, Group];
+    const received = groups[0].recv(new Float32Array(1), 1);
+    void groups[1].send(new Float32Array(1), 0);
+    expect([await received.wait(), await received.wait({ timeoutMs: 60_000 })]).toEqual([1, 1]);
+    const work = groups[0].barrier();
+    const waiting = work.wait({ timeoutMs: 60_000 });
+    groups[1].abort('enough');
+    await expect(waiting).rejects.toMatchObject({ code: 'ERR_COLL_ABORTED' });
+    await expect(work.wait({ timeout: 1 } as never)).rejects.toThrow(
+      "wait: unknown option 'timeout'; expected 'timeoutMs'",
+    );
+    await expect(work.wait({ timeoutMs: '1' } as never)).rejects.toThrow('wait: timeoutMs is not usable');
+  });
+
   it('has then, catch and finally', async () => {
     const group = new Group(solo(), { name: 'solo', timeoutMs: 1_000 });
     expect(await group.barrier().then(() => 7)).toBe(7);

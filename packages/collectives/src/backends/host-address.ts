@@ -49,6 +49,11 @@ export function isLoopback(address: string): boolean {
   return address === '::1' || address.startsWith('127.') || address.startsWith('::ffff:127.');
 }
 
+/** Without a look-up: what other hosts could only take for themselves. */
+export function isLoopbackName(host: string): boolean {
+  return host === 'localhost' || isLoopback(host);
+}
+
 /** Sends nothing: connecting UDP only picks a route. */
 async function sourceTowards(target: string): Promise<string> {
   const socket = createSocket(isIP(target) === 6 ? 'udp6' : 'udp4');

@@ -6,6 +6,8 @@ import type { AllToAll, Backend, Operation, Recv, Send, Settle } from '../backen
 import { allocHost, elementsOf } from '../buffer.ts';
 import { CollectiveError, type Failure, mismatch, peerLost, timedOut } from '../errors.ts';
 import { Group } from '../group.ts';
+import { checkGroupOptions } from '../known-options.ts';
+import { wrongOption } from '../option-errors.ts';
 import { isReducible } from '../reduce-ops.ts';
 import { shapeOf, signatureOf } from '../signature.ts';
 import type { Subgroups } from '../subgroups.ts';
@@ -58,20 +60,33 @@ export function loopback(size: number, name = 'loopback'): Backend[] {
 
 /** Groups of `size` ranks in this process, in rank order: for tests and for trying things out. */
 export function loopbackGroups(size: number, options: { name?: string; timeoutMs?: number } = {}): Group[] {
+  const calls = { error: (failure: Failure) => new CollectiveError(failure, null) };
+  if (!Number.isSafeInteger(size) || size < 1)
+    throw calls.error(wrongOption('loopbackGroups', 'size', 'a number of ranks', size));
+  checkGroupOptions(calls, 'loopbackGroups', options);
   const { name = 'loopback', timeoutMs = 300_000 } = options;
-  const made = new Map<string, Backend[]>();
+  const made = new Map<string, Made>();
   return loopback(size, name).map(
     (backend, rank) => new Group(backend, { name, timeoutMs, subgroups: subgroupsOf(rank, '', made) }),
   );
 }
 
-/** `made` has the backends of all subgroups, by path; the first member that comes makes them for all. */
-function subgroupsOf(rank: number, path: string, made: Map<string, Backend[]>): Subgroups {
+interface Made {
+  readonly backends: readonly Backend[];
+  /** Members that have not come for theirs. */
+  left: number;
+}
+
+/** `made`: by path, from the first member that comes, which makes the backends for all, to the last. */
+function subgroupsOf(rank: number, path: string, made: Map<string, Made>): Subgroups {
   return async ({ members, key, name }) => {
     const own = members.indexOf(rank);
     const place = `${path}/${key}`;
-    if (!made.has(place)) made.set(place, loopback(members.length, name));
-    return { backend: made.get(place)![own] as Backend, subgroups: subgroupsOf(own, place, made) };
+    const { length } = members;
+    if (!made.has(place)) made.set(place, { backends: loopback(length, name), left: length });
+    const entry = made.get(place)!;
+    if (--entry.left === 0) made.delete(place);
+    return { backend: entry.backends[own]!, subgroups: subgroupsOf(own, place, made) };
   };
 }
 

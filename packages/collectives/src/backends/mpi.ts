@@ -20,8 +20,8 @@ import { Lane } from './native-lane.ts';
 /** What a rank tells the others: its rank in MPI's world, how large that is, and rank 0 the tag of the new group. */
 type Card = readonly [rank: number, size: number, tag: number];
 
-export const mpiBackend: BackendFactory = async (context) => {
-  const { rank, size, group } = context;
+/** The addon for the MPI that has started this process. */
+export function loadMpi(): NativeMpi {
   const { setVariable } = loadNative();
   // UCX, on which MPICH stands, patches brk and munmap of the process to keep a cache of registered memory. V8 maps its
   // code right behind the heap of malloc, where the heap cannot grow; there the patched brk took memory away that was in
@@ -30,7 +30,12 @@ export const mpiBackend: BackendFactory = async (context) => {
   // Where ranks share cores, Open MPI gives the core away in every look that finds nothing. How to wait is decided in
   // native/mpi/group.cc, which would find out about a crowded machine too late.
   setVariable('OMPI_MCA_mpi_yield_when_idle', '0');
-  const mpi = loadNativeMpi(kindsOfMpi(process.env));
+  return loadNativeMpi(kindsOfMpi(process.env));
+}
+
+export const mpiBackend: BackendFactory = async (context) => {
+  const { rank, size, group } = context;
+  const mpi = loadMpi();
   const site = { group, rank, size };
   const cards = await meet(context, enter(mpi, site));
   const lane = new Lane(context);

@@ -46,9 +46,14 @@ interface Pending {
 /** Memory that MPI goes on using after its operation has failed. It must outlive everything. */
 const lent: unknown[] = [];
 
+/** So many labels are known by their numbers. */
+const mostLabels = 1024;
+
 /** The JavaScript end of one native group. Made before the group, which gets `call` and `onEnd`. */
 export class Lane {
   readonly call = new Float64Array(nativeFields);
+  readonly #labels = new Map<string, number>();
+  #labelOf: ((label: string) => number) | undefined;
   readonly #context: BackendContext;
   readonly #embellish: (failure: Failure) => Failure;
   readonly #pending = new Map<number, Pending>();
@@ -75,6 +80,7 @@ export class Lane {
 
   /** Hands an operation to a function of the native group that returns its id. */
   hand(operation: Operation, native: (...memory: NativeMemory) => number, settle: Settle): number {
+    this.#label(operation);
     const id = submit(operation, this.call, native, this.#context);
     this.expect(id, operation, settle);
     return id;
@@ -92,6 +98,7 @@ export class Lane {
   operate(native: NativeLane): Pick<Backend, 'start' | 'run'> {
     const { call } = this;
     const context = this.#context;
+    this.#labelOf = native.labelOf?.bind(native);
     const startNative: Submit<number> = native.start.bind(native);
     const runNative: Submit<NativeFailure | number | null> = native.run.bind(native);
     const urge = native.urge?.bind(native);
@@ -106,6 +113,7 @@ export class Lane {
         };
       },
       run: (operation) => {
+        this.#label(operation);
         const outcome = submit(operation, call, runNative, context);
         if (outcome === null) return undefined;
         if (typeof outcome === 'number') return outcome;
@@ -113,6 +121,23 @@ export class Lane {
         throw this.errorOf(outcome, operation);
       },
     };
+  }
+
+  /** Enters the number of its label. */
+  #label(operation: Operation): void {
+    const { label } = operation as { readonly label?: string };
+    this.call[NativeField.label] = label === undefined ? 0 : this.#numberOf(label);
+  }
+
+  #numberOf(label: string): number {
+    let number = this.#labels.get(label);
+    if (number === undefined) {
+      number = this.#labelOf?.(label) ?? 0;
+      // A program may make up a label for each of its calls.
+      if (this.#labels.size === mostLabels) this.#labels.clear();
+      this.#labels.set(label, number);
+    }
+    return number;
   }
 
   /** A failure that `native` has returned, as the error of an operation. */

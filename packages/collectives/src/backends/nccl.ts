@@ -33,14 +33,16 @@ interface Registered {
   id: number | null;
 }
 
-/** ERR_COLL_SYSTEM where there is no device or no libnccl. It connects at the first operation on a device, there. */
-export const ncclBackend: BackendFactory = async (context) => {
+/** Throws ERR_COLL_SYSTEM where there is no device or no libnccl. */
+export function requireNccl(): void {
   const { driver, reason } = loadNative().nccl.about();
-  const { group, rank, size } = context;
   const missing = driver || reason;
-  if (missing) throw new CollectiveError(systemFailure('init', null, missing), { group, rank, size });
-  return new Nccl(context, await hostBackend(context), 'nccl');
-};
+  if (missing) throw new CollectiveError(systemFailure('init', null, missing), null);
+}
+
+/** It connects at the first operation on a device, there. */
+export const ncclBackend: BackendFactory = async (context) =>
+  new Nccl(context, await hostBackend(context), 'nccl');
 
 /** The host backend where there is no device, or no NCCL and it can do without; else that, and NCCL for devices. */
 export const autoBackend: BackendFactory = async (context) => {

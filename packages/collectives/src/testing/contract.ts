@@ -2,10 +2,11 @@
 
 import type { TestApi } from '../testing.ts';
 import type { ScenarioName } from '../testing-scenarios.ts';
-import { type Closed, type Failed, mismatchKinds } from './failures.ts';
+import { type Closed, type Failed, labels, mismatchKinds } from './failures.ts';
 import type { Mode } from './invoke.ts';
 import type { Outcome, PlainError } from './outcome.ts';
 import type { Report } from './report.ts';
+import { type Follower, type RootChoice, type RootedCall, type RootsDiffer, rootedCalls } from './roots.ts';
 import type { SubgroupFailure } from './subgroups.ts';
 
 type Expect = TestApi['expect'];
@@ -99,6 +100,10 @@ export const contract: readonly ContractTest[] = [
           const isNamed = peers.map((peer) => message.includes(`rank ${peer} called `));
           expect([rank, isNamed]).toEqual([rank, [true, true]]);
           if (peers.includes(rank)) expect({ rank, isUntouched }).toEqual({ rank, isUntouched: true });
+          for (const [isOdd, label] of labels.entries()) {
+            const isShown = kind.includes('label') && (isOdd === 0 || !kind.includes('lacks'));
+            expect([rank, label, message.includes(`labelled "${label}"`)]).toEqual([rank, label, isShown]);
+          }
           // Whoever only sends may have ended before it heard of the other side.
           const onlySends = ['root', 'reduce', 'gather', 'scatter', 'pair'].some((word) =>
             kind.includes(word),
@@ -109,6 +114,8 @@ export const contract: readonly ContractTest[] = [
       },
     }),
   ),
+  ...rootedCalls.map((call) => differingRoots(call, 'async')),
+  differingRoots('broadcast', 'sync'),
   {
     name: 'tells all ranks when they disagree about a subgroup',
     from: 2,
@@ -220,6 +227,38 @@ function bothForms(mode: Mode): ContractTest[] {
       },
     },
   ];
+}
+
+/** Of any length, and whatever follows. */
+function differingRoots(call: RootedCall, mode: Mode): ContractTest {
+  // So that no rank waits for another one.
+  const alone = call === 'reduce' || call.startsWith('gather') ? 'next' : 'self';
+  type Case = readonly [bytes: number, choice: RootChoice, follower: Follower, warmUp: number];
+  const cases: readonly Case[] = [[400, alone, 'the same call', 0]];
+  const more: readonly Case[] = [
+    [4, alone, 'close', 0],
+    [4, alone, 'close', 6],
+    [4000, alone, 'message', 0],
+    [64 * 1024, 'odd', 'barrier', 6],
+    [4 << 20, alone, 'close', 0],
+  ];
+  const isOneOperation = ['broadcast', 'reduce', 'gather'].includes(call);
+  return {
+    name: `tells every rank, at close() at the latest, that roots of ${call} differ${mode === 'sync' ? ', Sync' : ''}`,
+    from: 2,
+    body: async (run, _, expect) => {
+      for (const one of isOneOperation ? [...cases, ...more] : cases) {
+        const told = valuesOf<RootsDiffer>(await run('rootsDiffer', mode, call, ...one), expect);
+        for (const [rank, { errors, isUntouched }] of told.entries()) {
+          const first = errors.find((error) => error !== null);
+          expect([...one, rank, first?.code, isUntouched]).toEqual([...one, rank, 'ERR_COLL_MISMATCH', true]);
+          // Once a rank has been told, it closes well.
+          const last = errors.at(-1) ?? null;
+          expect([...one, rank, last === null || last === first]).toEqual([...one, rank, true]);
+        }
+      }
+    },
+  };
 }
 
 function valuesOf<T>(outcomes: readonly Outcome[], expect: Expect): T[] {

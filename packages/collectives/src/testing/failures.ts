@@ -19,6 +19,11 @@ export const mismatchKinds = [
   'counts of reduceScatter',
   'counts of allToAll',
   'list',
+  'label',
+  'a label that one lacks',
+  'label of a list',
+  'label of objects',
+  'label of a barrier',
   'reproducibility',
   'op of a reproducible sum',
   'object and buffer',
@@ -27,6 +32,9 @@ export const mismatchKinds = [
   'pair from any',
 ] as const;
 export type MismatchKind = (typeof mismatchKinds)[number];
+
+/** Of the odd one the second. */
+export const labels = ['gradients of the encoder', 'gradients of the décodeur'] as const;
 
 export interface Failed {
   /** What the operation failed with. */
@@ -99,6 +107,20 @@ function disagree(
       const cut = isOdd ? 3 : 5;
       return group.allReduce([buffer.subarray(0, cut), buffer.subarray(cut, 8)]);
     }
+    case 'label':
+      return group.allReduce(buffer, { label: isOdd ? labels[1] : labels[0] });
+    case 'a label that one lacks':
+      return group.reduceScatter(
+        new Float32Array(size),
+        buffer.subarray(0, 1),
+        isOdd ? {} : { label: labels[0] },
+      );
+    case 'label of a list':
+      return group.allReduce([buffer, buffer.slice(0, 3)], { label: isOdd ? labels[1] : labels[0] });
+    case 'label of objects':
+      return group.allGatherObject('x', { label: isOdd ? labels[1] : labels[0] });
+    case 'label of a barrier':
+      return group.monitoredBarrier({ label: isOdd ? labels[1] : labels[0] });
     case 'reproducibility':
       return group.allReduce(buffer, { reproducible: isOdd });
     case 'op of a reproducible sum':

@@ -15,7 +15,7 @@ export async function keepsRecord(group: Group): Promise<Report> {
   await group.broadcast(new Int8Array(3), { root: size - 1 });
   await group.allGather(new Int32Array(rank), new Int32Array((size * (size - 1)) / 2), { counts });
   await group.allToAll(x, new Float32Array(x.length));
-  await group.barrier();
+  await group.barrier({ label: 'end of all' });
   if (size > 1 && rank === 1) await group.send(x, 0, { tag: 7 });
   if (size > 1 && rank === 0) await group.recv(new Float32Array(x.length), anySource, { tag: 7 });
 
@@ -39,6 +39,8 @@ export async function keepsRecord(group: Group): Promise<Report> {
     facts.join() === expected.join(),
     `record: expected ${expected.join()}, got ${facts.join()}`,
   );
+  const labels = entries.map(({ verb, label }) => label === (verb === 'barrier' ? 'end of all' : null));
+  expect(report, labels.every(Boolean), `record: labels are ${entries.map(({ label }) => label).join()}`);
   for (const entry of entries) expectInOrder(report, entry);
   const numbers = entries.map(({ number }) => number);
   const isAscending = numbers.every((number, i) => i === 0 || number > (numbers[i - 1] as number));

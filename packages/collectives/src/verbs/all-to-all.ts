@@ -3,14 +3,16 @@ import type { AllToAll } from '../backend.ts';
 import { asBuffer } from '../buffer.ts';
 import type { Calls } from '../calls.ts';
 import { countsOfLists, oneList } from '../errors.ts';
+import { checkOptions } from '../known-options.ts';
 import type { AllToAllOptions, Buffers } from '../options.ts';
 import { allocPacked, type Packed, pack, unpack } from '../pack.ts';
 import type { Call } from '../steps.ts';
 import { isList, listOf } from './list.ts';
 
 export function allToAll(calls: Calls, from: Buffers, to: Buffers, options: AllToAllOptions): Call<void> {
-  const { timeoutMs = calls.timeoutMs, sendCounts = null, recvCounts = null } = options;
-  const common = { verb: 'allToAll', seq: calls.seq, timeoutMs, packing: 0 } as const;
+  checkOptions(calls, 'allToAll', options);
+  const { timeoutMs = calls.timeoutMs, label, sendCounts = null, recvCounts = null } = options;
+  const common = { verb: 'allToAll', seq: calls.seq, timeoutMs, packing: 0, label } as const;
   if (!isList(from) && !isList(to)) {
     const [input, output] = [asBuffer(from, 'allToAll'), asBuffer(to, 'allToAll')];
     return calls.accept<AllToAll>({ ...common, input, output, sendCounts, recvCounts });
@@ -19,13 +21,16 @@ export function allToAll(calls: Calls, from: Buffers, to: Buffers, options: AllT
   if (sendCounts !== null || recvCounts !== null) throw calls.error(countsOfLists('allToAll'));
   const input = allocPacked(listOf(calls, 'allToAll', 'input', from));
   const output = allocPacked(listOf(calls, 'allToAll', 'output', to));
-  const operation = calls.accept<AllToAll>({
+  const operation: AllToAll = {
     ...common,
     input: input.whole,
     output: output.whole,
     sendCounts: lengthsOf(input),
     recvCounts: lengthsOf(output),
-  });
+  };
+  calls.check(operation);
+  calls.tell('allToAll', output.members);
+  calls.acceptTold(operation);
   pack(input);
   return { operations: [operation], finish: () => unpack(output) };
 }

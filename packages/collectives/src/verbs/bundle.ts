@@ -37,10 +37,15 @@ export function bundled(
   }
   const viewsAt = (index: number) => roles.map((role) => role?.views[index] ?? null);
   for (const index of parts.keys()) calls.check(operationOf(viewsAt(index), calls.seq, 0));
+  calls.tell(
+    verb,
+    roles.flatMap((role) => (role?.isWritten ? role.views : [])),
+  );
 
   const results: Packed[] = [];
   const operations = bundlesOf(parts).map((indexes) => {
-    if (indexes.length === 1) return calls.accept(operationOf(viewsAt(indexes[0] as number), calls.seq, 0));
+    if (indexes.length === 1)
+      return calls.acceptTold(operationOf(viewsAt(indexes[0] as number), calls.seq, 0));
     const views = roles.map((role) => {
       if (role === null) return null;
       const packed = allocPacked(
@@ -52,7 +57,7 @@ export function bundled(
       return packed.whole;
     });
     const packing = packingOf(indexes.map((index) => parts[index] as BufferView));
-    return calls.accept(operationOf(views, calls.seq, packing));
+    return calls.acceptTold(operationOf(views, calls.seq, packing));
   });
   return { operations, finish: () => results.forEach(unpack), isFenceable: results.length === 0 };
 }

@@ -2,7 +2,10 @@
 import type { Recv, Send } from '../backend.ts';
 import { asBuffer, type BufferLike } from '../buffer.ts';
 import type { Calls } from '../calls.ts';
-import { badRank, badTag } from '../errors.ts';
+import { badRank } from '../errors.ts';
+import { checkOptions } from '../known-options.ts';
+import { badTag, shown, unknownOptions, wrongOption } from '../option-errors.ts';
+import { unknownOption } from '../option-names.ts';
 import { anySource, type CallOptions, type Message, type MessageOptions, type Source } from '../options.ts';
 import type { LastStep } from '../steps.ts';
 
@@ -10,23 +13,51 @@ import type { LastStep } from '../steps.ts';
 export const maxTag = 2 ** 29 - 1;
 
 export function send(calls: Calls, buffer: BufferLike, to: number, options: MessageOptions): Send {
+  checkOptions(calls, 'send', options);
   return calls.acceptMessage(sendOf(calls, buffer, to, options));
 }
 
 export function recv(calls: Calls, buffer: BufferLike, from: Source, options: MessageOptions): Recv {
+  checkOptions(calls, 'recv', options);
   return calls.acceptMessage(recvOf(calls, buffer, from, options));
 }
 
 /** Gives the rank of the other side of each message. */
 export function batch(calls: Calls, messages: readonly Message[], options: CallOptions): LastStep<number[]> {
+  checkOptions(calls, 'batch', options);
+  checkMessages(calls, messages);
   const operationOf = (message: Message) => {
     const { tag = 0 } = message;
     if ('send' in message) return sendOf(calls, message.send, message.to, { ...options, tag });
     return recvOf(calls, message.recv, message.from, { ...options, tag });
   };
-  for (const message of messages) calls.check(operationOf(message));
-  const operations = messages.map((message) => calls.acceptMessage(operationOf(message)));
+  const written = messages.flatMap((message) => {
+    const operation = operationOf(message);
+    calls.check(operation);
+    return operation.verb === 'recv' ? [operation.buffer] : [];
+  });
+  calls.tell('recv', written);
+  const operations = messages.map((message) => calls.countMessage(operationOf(message)));
   return { operations, finish: (sources) => operations.map(({ peer }, index) => sources[index] ?? peer) };
+}
+
+const expectedMessages = 'a list of { send, to, tag } and { recv, from, tag }';
+const foreignNames = { dst: 'to', src: 'from', peer: 'to or from', group_peer: 'to or from' };
+
+function checkMessages(calls: Calls, messages: readonly Message[]): void {
+  if (!Array.isArray(messages))
+    throw calls.error(wrongOption('batch', 'messages', expectedMessages, messages));
+  for (const [index, message] of messages.entries()) {
+    const isObject = typeof message === 'object' && message !== null;
+    const isSend = isObject && 'send' in message;
+    if (!isSend && !(isObject && 'recv' in message))
+      throw calls.error(
+        wrongOption('batch', `message ${index}`, '{ send, to, tag } or { recv, from, tag }', message),
+      );
+    const names = isSend ? ['send', 'to', 'tag'] : ['recv', 'from', 'tag'];
+    const fault = unknownOption(message, names, foreignNames);
+    if (fault !== null) throw calls.error(unknownOptions('batch', `${fault} (message ${index})`));
+  }
 }
 
 function sendOf(calls: Calls, like: BufferLike, peer: number, options: MessageOptions): Send {
@@ -47,11 +78,11 @@ function recvOf(calls: Calls, like: BufferLike, from: Source, options: MessageOp
 /** As operations name it: -1 is any rank. A caller's own -1 must not become that. */
 export function peerOf(calls: Calls, verb: string, from: Source): number {
   if (from === anySource) return -1;
-  if (from >= 0) return from;
-  throw calls.error(badRank(verb, 'peer', String(from), calls.size));
+  if (typeof from === 'number' && from >= 0) return from;
+  throw calls.error(badRank(verb, 'peer', shown(from), calls.size));
 }
 
 export function tagOf(calls: Calls, verb: string, { tag = 0 }: MessageOptions): number {
   if (Number.isInteger(tag) && tag >= 0 && tag <= maxTag) return tag;
-  throw calls.error(badTag(verb, String(tag), maxTag));
+  throw calls.error(badTag(verb, tag, maxTag));
 }

@@ -3,9 +3,12 @@
 import type { AllToAll } from '../backend.ts';
 import { asBuffer } from '../buffer.ts';
 import type { Calls } from '../calls.ts';
-import type { CallOptions } from '../options.ts';
+import { checkOptions } from '../known-options.ts';
+import type { CollectiveOptions } from '../options.ts';
 
-export function monitoredBarrier(calls: Calls, { timeoutMs = calls.timeoutMs }: CallOptions): AllToAll {
+export function monitoredBarrier(calls: Calls, options: CollectiveOptions): AllToAll {
+  checkOptions(calls, 'monitoredBarrier', options);
+  const { timeoutMs = calls.timeoutMs, label } = options;
   const { seq, size } = calls;
   const ones = new Array<number>(size).fill(1);
   return calls.accept({
@@ -13,6 +16,7 @@ export function monitoredBarrier(calls: Calls, { timeoutMs = calls.timeoutMs }: 
     seq,
     timeoutMs,
     packing: 1, // no allToAll of the caller's
+    label,
     input: asBuffer(new Uint8Array(size)),
     output: asBuffer(new Uint8Array(size)),
     sendCounts: ones,

@@ -5,6 +5,7 @@ import { deserialize, serialize } from 'node:v8';
 import type { AllGather, Broadcast, Gather, Recv, Scatter, Send, Verb } from '../backend.ts';
 import { asBuffer, type BufferView } from '../buffer.ts';
 import type { Calls } from '../calls.ts';
+import { rankFault } from '../check.ts';
 import {
   missingValues,
   notCloneable,
@@ -12,7 +13,8 @@ import {
   unreadableObject,
   verbNotSupported,
 } from '../errors.ts';
-import type { CallOptions, MessageOptions, Received, RootOptions, Source } from '../options.ts';
+import { checkOptions } from '../known-options.ts';
+import type { CollectiveOptions, MessageOptions, Received, RootOptions, Source } from '../options.ts';
 import type { EarlierStep, LastStep, Steps } from '../steps.ts';
 import { maxTag, peerOf, tagOf } from './messages.ts';
 
@@ -26,11 +28,13 @@ const bytesTag = headerTag + 2 ** 29;
 
 export function broadcastObject<T>(calls: Calls, value: T | undefined, options: RootOptions): Steps<T> {
   const verb = 'broadcastObject';
-  const { timeoutMs = calls.timeoutMs, root = 0 } = options;
+  checkOptions(calls, verb, options);
+  const { timeoutMs = calls.timeoutMs, label, root = 0 } = options;
+  checkRoot(calls, verb, root);
   const mine = calls.rank === root ? encode(calls, verb, value) : null;
   const lengths = Uint32Array.of(mine?.length ?? 0);
   const operationOf = (buffer: BufferView, seq: number): Broadcast => {
-    return { verb: 'broadcast', seq, timeoutMs, packing: 0, buffer, root };
+    return { verb: 'broadcast', seq, timeoutMs, packing: 0, label, buffer, root };
   };
   return twoSteps(calls, verb, operationOf(asBuffer(lengths), calls.seq), 'broadcast', (seq) => {
     const bytes = mine ?? new Uint8Array(checked(calls, verb, lengths));
@@ -38,29 +42,32 @@ export function broadcastObject<T>(calls: Calls, value: T | undefined, options: 
   });
 }
 
-export function allGatherObject<T>(calls: Calls, value: T, options: CallOptions): Steps<T[]> {
+export function allGatherObject<T>(calls: Calls, value: T, options: CollectiveOptions): Steps<T[]> {
   const verb = 'allGatherObject';
-  const { timeoutMs = calls.timeoutMs } = options;
+  checkOptions(calls, verb, options);
+  const { timeoutMs = calls.timeoutMs, label } = options;
   const bytes = encode(calls, verb, value);
-  const { header, lengths } = headerOf(calls, bytes.length, timeoutMs);
+  const { header, lengths } = headerOf(calls, bytes.length, timeoutMs, label);
   return twoSteps(calls, verb, header, 'allGather', (seq) => {
     const all = new Uint8Array(checked(calls, verb, lengths));
     const [input, output] = [asBuffer(bytes), asBuffer(all)];
     const counts = countsOf(lengths);
-    const body: AllGather = { verb: 'allGather', seq, timeoutMs, packing: 0, input, output, counts };
+    const body: AllGather = { verb: 'allGather', seq, timeoutMs, packing: 0, label, input, output, counts };
     return { operations: [body], finish: () => decodeAll<T>(calls, verb, all, lengths) };
   });
 }
 
 export function gatherObject<T>(calls: Calls, value: T, options: RootOptions): Steps<T[] | null> {
   const verb = 'gatherObject';
-  const { timeoutMs = calls.timeoutMs, root = 0 } = options;
+  checkOptions(calls, verb, options);
+  const { timeoutMs = calls.timeoutMs, label, root = 0 } = options;
+  checkRoot(calls, verb, root);
   const bytes = encode(calls, verb, value);
-  const { header, lengths } = headerOf(calls, bytes.length, timeoutMs);
+  const { header, lengths } = headerOf(calls, bytes.length, timeoutMs, label);
   const bodyOf = (seq: number, all: Uint8Array | null): Gather => {
     const [input, output] = [asBuffer(bytes), all && asBuffer(all)];
     const counts = countsOf(lengths);
-    return { verb: 'gather', seq, timeoutMs, packing: 0, input, output, counts, root };
+    return { verb: 'gather', seq, timeoutMs, packing: 0, label, input, output, counts, root };
   };
   return twoSteps(calls, verb, header, 'gather', (seq) => {
     const length = checked(calls, verb, lengths);
@@ -74,7 +81,9 @@ export function gatherObject<T>(calls: Calls, value: T, options: RootOptions): S
 
 export function scatterObject<T>(calls: Calls, values: readonly T[] | null, options: RootOptions): Steps<T> {
   const verb = 'scatterObject';
-  const { timeoutMs = calls.timeoutMs, root = 0 } = options;
+  checkOptions(calls, verb, options);
+  const { timeoutMs = calls.timeoutMs, label, root = 0 } = options;
+  checkRoot(calls, verb, root);
   const isRoot = calls.rank === root;
   if (isRoot && values?.length !== calls.size)
     throw calls.error(missingValues(verb, calls.size, values?.length));
@@ -86,6 +95,7 @@ export function scatterObject<T>(calls: Calls, values: readonly T[] | null, opti
     seq,
     timeoutMs,
     packing: 0,
+    label,
     buffer: asBuffer(lengths),
     root,
   };
@@ -97,6 +107,7 @@ export function scatterObject<T>(calls: Calls, values: readonly T[] | null, opti
       seq,
       timeoutMs,
       packing: 0,
+      label,
       input: all && asBuffer(Buffer.concat(all)),
       output: asBuffer(bytes),
       counts: countsOf(lengths),
@@ -107,6 +118,7 @@ export function scatterObject<T>(calls: Calls, values: readonly T[] | null, opti
 }
 
 export function sendObject<T>(calls: Calls, value: T, peer: number, options: MessageOptions): Steps<void> {
+  checkOptions(calls, 'sendObject', options);
   const { timeoutMs = calls.timeoutMs } = options;
   const tag = headerTag + tagOf(calls, 'sendObject', options);
   const bytes = encode(calls, 'sendObject', value);
@@ -121,6 +133,7 @@ export function sendObject<T>(calls: Calls, value: T, peer: number, options: Mes
 
 export function recvObject<T>(calls: Calls, from: Source, options: MessageOptions): Steps<Received<T>> {
   const verb = 'recvObject';
+  checkOptions(calls, verb, options);
   const { timeoutMs = calls.timeoutMs } = options;
   const tag = headerTag + tagOf(calls, verb, options);
   const peer = peerOf(calls, verb, from);
@@ -144,12 +157,27 @@ export function recvObject<T>(calls: Calls, from: Source, options: MessageOption
   };
 }
 
+/** Before the header goes out: of a gathering, only the second step has a root. */
+function checkRoot(calls: Calls, verb: string, root: number): void {
+  const fault = rankFault(calls, verb, 'root', root);
+  if (fault !== null) throw calls.error(fault);
+}
+
 /** The first step of a gathering: every rank learns all lengths. */
-function headerOf(calls: Calls, length: number, timeoutMs: number) {
+function headerOf(calls: Calls, length: number, timeoutMs: number, label: string | undefined) {
   const lengths = new Uint32Array(calls.size);
   const [input, output] = [asBuffer(Uint32Array.of(length)), asBuffer(lengths)];
   const { seq } = calls;
-  const header: AllGather = { verb: 'allGather', seq, timeoutMs, packing: 0, input, output, counts: null };
+  const header: AllGather = {
+    verb: 'allGather',
+    seq,
+    timeoutMs,
+    packing: 0,
+    label,
+    input,
+    output,
+    counts: null,
+  };
   return { header, lengths };
 }
 

@@ -3,7 +3,9 @@
 import type { AllGather, CollectiveOperation, Gather, ReduceScatter, Scatter } from '../backend.ts';
 import { asBuffer, type BufferView } from '../buffer.ts';
 import type { Calls } from '../calls.ts';
-import { countsOfMany, wrongListPart } from '../errors.ts';
+import { countsFault } from '../check.ts';
+import { countsOfMany, wrongCount, wrongListPart } from '../errors.ts';
+import { checkOptions, checkReduceOptions } from '../known-options.ts';
 import type { Buffers, CountsOptions, ReduceOptions, RootOptions } from '../options.ts';
 import { allocPacked, type Packed, pack, unpack } from '../pack.ts';
 import type { Call } from '../steps.ts';
@@ -15,9 +17,10 @@ import { isReproducible, reproducibleReduceScatter } from './reproducible.ts';
 type Counts = readonly number[] | null;
 
 export function allGather(calls: Calls, from: Buffers, to: Buffers, options: CountsOptions): Call<void> {
-  const { timeoutMs = calls.timeoutMs, counts } = options;
+  checkOptions(calls, 'allGather', options);
+  const { timeoutMs = calls.timeoutMs, label, counts } = options;
   const operationOf: OperationOf = (input, output, counts, seq, packing): AllGather => {
-    return { verb: 'allGather', seq, timeoutMs, packing, input, output: output as BufferView, counts };
+    return { verb: 'allGather', seq, timeoutMs, packing, label, input, output: output as BufferView, counts };
   };
   return parted(calls, 'allGather', { part: from, whole: to, joins: true, counts }, operationOf);
 }
@@ -28,9 +31,10 @@ export function gather(
   to: Buffers | null,
   options: RootOptions & CountsOptions,
 ): Call<void> {
-  const { timeoutMs = calls.timeoutMs, root = 0, counts } = options;
+  checkOptions(calls, 'gather', options);
+  const { timeoutMs = calls.timeoutMs, label, root = 0, counts } = options;
   const operationOf: OperationOf = (input, output, counts, seq, packing): Gather => {
-    return { verb: 'gather', seq, timeoutMs, packing, input, output, counts, root };
+    return { verb: 'gather', seq, timeoutMs, packing, label, input, output, counts, root };
   };
   return parted(calls, 'gather', { part: from, whole: to, joins: true, counts }, operationOf);
 }
@@ -41,9 +45,10 @@ export function scatter(
   to: Buffers,
   options: RootOptions & CountsOptions,
 ): Call<void> {
-  const { timeoutMs = calls.timeoutMs, root = 0, counts } = options;
+  checkOptions(calls, 'scatter', options);
+  const { timeoutMs = calls.timeoutMs, label, root = 0, counts } = options;
   const operationOf: OperationOf = (output, input, counts, seq, packing): Scatter => {
-    return { verb: 'scatter', seq, timeoutMs, packing, input, output, counts, root };
+    return { verb: 'scatter', seq, timeoutMs, packing, label, input, output, counts, root };
   };
   return parted(calls, 'scatter', { part: to, whole: from, joins: false, counts }, operationOf);
 }
@@ -54,13 +59,17 @@ export function reduceScatter(
   to: Buffers,
   options: ReduceOptions & CountsOptions,
 ): Call<void> {
-  if (isReproducible(options))
+  checkReduceOptions(calls, 'reduceScatter', options);
+  if (isReproducible(options)) {
+    if (!isList(to))
+      checkCounts(calls, 'reduceScatter', 'output', options.counts, asBuffer(to, 'reduceScatter').count);
     return reproducibleReduceScatter(calls, from, to, countsOf(options.counts), options);
-  const { timeoutMs = calls.timeoutMs, op = 'sum', counts } = options;
+  }
+  const { timeoutMs = calls.timeoutMs, label, op = 'sum', counts } = options;
   const factor = options.factor ?? defaultFactor(op);
   const operationOf: OperationOf = (output, whole, counts, seq, packing): ReduceScatter => {
     const input = whole as BufferView;
-    return { verb: 'reduceScatter', seq, timeoutMs, packing, input, output, counts, op, factor };
+    return { verb: 'reduceScatter', seq, timeoutMs, packing, label, input, output, counts, op, factor };
   };
   if (from === null) asBuffer(from as never, 'reduceScatter'); // refuses it
   return parted(calls, 'reduceScatter', { part: to, whole: from, joins: false, counts }, operationOf);
@@ -92,6 +101,7 @@ function parted(
   const { part: parts, whole, joins } = sides;
   if (isList(parts)) return many(calls, verb, sides, parts, operationOf);
   const part = asBuffer(parts, verb);
+  checkCounts(calls, verb, joins ? 'input' : 'output', sides.counts, part.count);
   if (whole === null || !isList(whole)) {
     const view = whole === null ? null : asBuffer(whole, verb);
     return calls.accept(operationOf(part, view, countsOf(sides.counts), calls.seq, 0));
@@ -105,10 +115,27 @@ function parted(
   );
   const operation = operationOf(part, list.whole, counts, calls.seq, 0);
   checkList(calls, verb, side, list, counts, part.count);
-  calls.accept(operation);
+  calls.check(operation);
+  calls.tell(verb, joins ? list.members : [part]);
+  calls.acceptTold(operation);
   if (joins) return { operations: [operation], finish: () => unpack(list) };
   pack(list);
   return operation;
+}
+
+/** Ahead of countsOf(), after which equal counts are no longer seen. */
+function checkCounts(
+  calls: Calls,
+  verb: CollectiveOperation['verb'],
+  side: 'input' | 'output',
+  counts: readonly number[] | undefined,
+  partCount: number,
+): void {
+  const own = counts?.[calls.rank] ?? partCount;
+  const fault =
+    countsFault(calls, verb, 'counts', counts ?? null) ??
+    (own === partCount ? null : wrongCount(verb, side, own, partCount));
+  if (fault !== null) throw calls.error(fault);
 }
 
 /** Null where all are the same. */

@@ -3,14 +3,16 @@ import type { AllReduce, Barrier, Broadcast, Reduce, ReduceOp } from '../backend
 import { asBuffer, type BufferView } from '../buffer.ts';
 import type { Calls } from '../calls.ts';
 import { reproducibleList, reproducibleWire, residualOfList, residualUnused } from '../errors.ts';
-import type { AllReduceOptions, Buffers, CallOptions, ReduceOptions, RootOptions } from '../options.ts';
+import { checkOptions, checkReduceOptions } from '../known-options.ts';
+import type { AllReduceOptions, Buffers, CollectiveOptions, ReduceOptions, RootOptions } from '../options.ts';
 import type { Call } from '../steps.ts';
 import { bundled } from './bundle.ts';
 import { isList, viewsOf } from './list.ts';
 import { isReproducible, reproducibleReduce } from './reproducible.ts';
 
 export function allReduce(calls: Calls, buffers: Buffers, options: AllReduceOptions): Call<void> {
-  const { timeoutMs = calls.timeoutMs, op = 'sum', wire = 'full' } = options;
+  checkReduceOptions(calls, 'allReduce', options);
+  const { timeoutMs = calls.timeoutMs, label, op = 'sum', wire = 'full' } = options;
   const factor = options.factor ?? defaultFactor(op);
   if (!isList(buffers)) {
     const buffer = asBuffer(buffers, 'allReduce');
@@ -25,6 +27,7 @@ export function allReduce(calls: Calls, buffers: Buffers, options: AllReduceOpti
       seq,
       timeoutMs,
       packing: 0,
+      label,
       buffer,
       op,
       factor,
@@ -41,16 +44,17 @@ export function allReduce(calls: Calls, buffers: Buffers, options: AllReduceOpti
     buffers,
     { isRead: true, isWritten: true },
     (buffer, seq, packing): AllReduce => {
-      return { verb: 'allReduce', seq, timeoutMs, packing, buffer, op, factor, wire, residual: null };
+      return { verb: 'allReduce', seq, timeoutMs, packing, label, buffer, op, factor, wire, residual: null };
     },
   );
 }
 
 export function reduce(calls: Calls, buffers: Buffers, options: ReduceOptions & RootOptions): Call<void> {
-  const { timeoutMs = calls.timeoutMs, op = 'sum', root = 0 } = options;
+  checkReduceOptions(calls, 'reduce', options);
+  const { timeoutMs = calls.timeoutMs, label, op = 'sum', root = 0 } = options;
   const factor = options.factor ?? defaultFactor(op);
   const operationOf = (buffer: BufferView, seq: number, packing: number): Reduce => {
-    return { verb: 'reduce', seq, timeoutMs, packing, buffer, op, factor, root };
+    return { verb: 'reduce', seq, timeoutMs, packing, label, buffer, op, factor, root };
   };
   if (!isList(buffers)) {
     const plain = operationOf(asBuffer(buffers, 'reduce'), calls.seq, 0);
@@ -62,17 +66,20 @@ export function reduce(calls: Calls, buffers: Buffers, options: ReduceOptions & 
 }
 
 export function broadcast(calls: Calls, buffers: Buffers, options: RootOptions): Call<void> {
-  const { timeoutMs = calls.timeoutMs, root = 0 } = options;
+  checkOptions(calls, 'broadcast', options);
+  const { timeoutMs = calls.timeoutMs, label, root = 0 } = options;
   const operationOf = (buffer: BufferView, seq: number, packing: number): Broadcast => {
-    return { verb: 'broadcast', seq, timeoutMs, packing, buffer, root };
+    return { verb: 'broadcast', seq, timeoutMs, packing, label, buffer, root };
   };
   const access = { isRead: root === calls.rank, isWritten: root !== calls.rank };
   if (isList(buffers)) return inPlace(calls, 'broadcast', buffers, access, operationOf);
   return calls.accept(operationOf(asBuffer(buffers, 'broadcast'), calls.seq, 0));
 }
 
-export function barrier(calls: Calls, { timeoutMs = calls.timeoutMs }: CallOptions): Barrier {
-  return calls.accept({ verb: 'barrier', seq: calls.seq, timeoutMs, packing: 0 });
+export function barrier(calls: Calls, options: CollectiveOptions): Barrier {
+  checkOptions(calls, 'barrier', options);
+  const { timeoutMs = calls.timeoutMs, label } = options;
+  return calls.accept({ verb: 'barrier', seq: calls.seq, timeoutMs, packing: 0, label });
 }
 
 /** NaN where the caller must state one; see check.ts. */

@@ -50,7 +50,7 @@ export function reproducibleReduceScatter(
   from: Buffers | null,
   to: Buffers,
   counts: readonly number[] | null,
-  { op = 'sum', factor = 1, contributions, timeoutMs = calls.timeoutMs }: ReduceOptions,
+  { op = 'sum', factor = 1, contributions, label, timeoutMs = calls.timeoutMs }: ReduceOptions,
 ): EarlierStep<void> {
   const verb = 'reduceScatter';
   if (isList(to) || (from !== null && isList(from))) throw calls.error(reproducibleList(verb));
@@ -58,7 +58,7 @@ export function reproducibleReduceScatter(
   const inputs = (contributions ?? [from as never]).map((input) => asBuffer(input, verb));
   const blocks = counts ?? new Array<number>(calls.size).fill(output.count);
   const all = blocks.reduce((sum, count) => sum + count, 0);
-  const common = { verb, seq: calls.seq, timeoutMs, packing: 0, output, counts, op, factor } as const;
+  const common = { verb, seq: calls.seq, timeoutMs, packing: 0, label, output, counts, op, factor } as const;
   const plain: ReduceScatter = { ...common, input: { ...output, count: all, host: new Uint8Array() } };
   for (const input of [plain.input, ...inputs]) calls.check({ ...plain, input });
   const grid = gridOf(calls, plain, inputs, output, blocks);
@@ -96,9 +96,10 @@ function steps(
   const root = 'root' in plain ? plain.root : 0;
   const counts = 'counts' in plain ? (plain.counts ?? []) : [];
   const kind = [verb.length, dtypes.indexOf(output.dtype), reduceOps.indexOf(op), root, ...counts];
-  const common = { timeoutMs, packing: digestOf(kind), factor: 1 };
+  const common = { timeoutMs, packing: digestOf(kind), label: plain.label, factor: 1 };
   calls.check(second);
-  const first = calls.accept<AllReduce>({
+  calls.tell(verb, result === null ? [] : [result[1]]);
+  const first = calls.acceptTold<AllReduce>({
     ...common,
     verb: 'allReduce',
     seq,
