@@ -1,12 +1,25 @@
 # CUDA kernels are compiled by nvcc when the addon is built, into one image per file of tensor/cuda/kernels, which
 # tensor/cuda/images.cc embeds. All else is plain C++: the driver is opened while the program runs.
-# RINGWISE_CUDA: AUTO compiles them when a working nvcc is found, ON demands it, OFF never.
+# RINGWISE_CUDA:
+#   ON, 1   demands a working nvcc and compiles machine code for every architecture below; CI and releases use it
+#   AUTO    does the same where this machine has a device; elsewhere it compiles PTX only, which every driver can
+#           finish at run time and which takes a tenth of the time; without nvcc it compiles nothing
+#   OFF, 0  compiles nothing
 set(RINGWISE_CUDA "AUTO" CACHE STRING "Compile CUDA kernels: AUTO, ON or OFF")
 if(DEFINED ENV{RINGWISE_CUDA})
   set(RINGWISE_CUDA "$ENV{RINGWISE_CUDA}")
 endif()
-# Devices that have code of their own; the PTX of the first and the last serves all others.
+if(RINGWISE_CUDA STREQUAL "1")
+  set(RINGWISE_CUDA ON)
+elseif(RINGWISE_CUDA STREQUAL "0")
+  set(RINGWISE_CUDA OFF)
+endif()
+# Devices with machine code of their own; the PTX of the first and the last architecture serves all other devices.
 set(RINGWISE_CUDA_ARCHITECTURES "80;90;100;120" CACHE STRING "Compute capabilities to compile CUDA kernels for")
+set(RINGWISE_CUDA_PTX_ONLY OFF)
+if(RINGWISE_CUDA STREQUAL "AUTO" AND NOT EXISTS /dev/nvidiactl)
+  set(RINGWISE_CUDA_PTX_ONLY ON)
+endif()
 set(RINGWISE_HAVE_CUDA OFF)
 if(NOT RINGWISE_NVCC)
   unset(RINGWISE_NVCC CACHE) # forget a cached NOTFOUND: CUDA may have been installed since
@@ -40,12 +53,14 @@ if(NOT RINGWISE_CUDA STREQUAL "OFF")
   endif()
 endif()
 
-if(RINGWISE_SANITIZE AND RINGWISE_HAVE_CUDA)
-  list(GET ringwise_code 0 ringwise_code) # sanitizers look at what runs on the CPU
-endif()
 if(RINGWISE_HAVE_CUDA)
   list(GET ringwise_code 0 ringwise_first)
   list(GET ringwise_code -1 ringwise_last)
+  # Sanitizers look at what runs on the CPU.
+  if(RINGWISE_SANITIZE OR RINGWISE_CUDA_PTX_ONLY)
+    set(ringwise_code "")
+    set(ringwise_last "")
+  endif()
   set(ringwise_nvcc_options -std=c++20 -O3 --expt-relaxed-constexpr -fatbin)
   execute_process(COMMAND ${RINGWISE_NVCC} --help OUTPUT_VARIABLE ringwise_help ERROR_QUIET)
   if(ringwise_help MATCHES "compress-mode")
@@ -60,15 +75,16 @@ if(RINGWISE_HAVE_CUDA)
   set(ringwise_images ${CMAKE_CURRENT_BINARY_DIR}/cuda-images)
   file(MAKE_DIRECTORY ${ringwise_images})
   file(GLOB ringwise_kernels CONFIGURE_DEPENDS tensor/cuda/kernels/*.cu)
-  file(GLOB ringwise_kernel_headers CONFIGURE_DEPENDS tensor/cuda/kernels/*.cuh)
   set(ringwise_image_files "")
   foreach(kernel ${ringwise_kernels})
     get_filename_component(name ${kernel} NAME_WE)
     add_custom_command(
       OUTPUT ${ringwise_images}/${name}.fatbin
-      COMMAND ${RINGWISE_NVCC} ${ringwise_nvcc_options} -I${CMAKE_CURRENT_SOURCE_DIR} ${kernel} -o ${ringwise_images}/${name}.fatbin
-      DEPENDS ${kernel} ${ringwise_kernel_headers} ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/arguments.h
-              ${CMAKE_CURRENT_SOURCE_DIR}/tensor/kernels.h
+      COMMAND ${RINGWISE_NVCC} ${ringwise_nvcc_options} -I${CMAKE_CURRENT_SOURCE_DIR}
+              -MD -MF ${ringwise_images}/${name}.d ${kernel} -o ${ringwise_images}/${name}.fatbin
+      # nvcc lists every header that it read, so that host code and images agree after a change of any of them.
+      DEPENDS ${kernel}
+      DEPFILE ${ringwise_images}/${name}.d
       COMMENT "CUDA kernels: ${name}" VERBATIM)
     list(APPEND ringwise_image_files ${ringwise_images}/${name}.fatbin)
   endforeach()

@@ -94,7 +94,7 @@ TileFunction<T> any_function(MapOp op) {
     case MapOp::Neg: return unary<T>([](auto x) { return unwrap<decltype(x)>(-wrap(x)); });
     case MapOp::Abs: return unary<T>([](auto x) { return abs_of(x); });
     case MapOp::Sign:
-      return unary<T>([](auto x) { return x > like(x, 0) ? like(x, 1) : x < like(x, 0) ? like(x, -1) : x; });
+      return unary<T>([](auto x) { return x > like(x, 0) ? like(x, 1) : x < like(x, 0) ? like(x, -1) : like(x, 0); });
     case MapOp::Square: return unary<T>([](auto x) { return unwrap<decltype(x)>(wrap(x) * wrap(x)); });
     case MapOp::Relu: return unary<T>([](auto x) { return x < like(x, 0) ? like(x, 0) : x; });
     case MapOp::LogicalNot: return unary<T>([](auto x) { return OneIf{}(x, x == like(x, 0)); });

@@ -114,7 +114,7 @@ __device__ inline void apply(int op, T* out, const T* a, const T* b, const T* c)
   switch (static_cast<MapOp>(op)) {
     case MapOp::Neg: return one([](T x) { return static_cast<T>(-wrap(x)); });
     case MapOp::Abs: return one([](T x) { return x < T(0) ? static_cast<T>(-wrap(x)) : x == T(0) ? T(0) : x; });
-    case MapOp::Sign: return one([](T x) { return x > T(0) ? T(1) : x < T(0) ? T(-1) : x; });
+    case MapOp::Sign: return one([](T x) { return x > T(0) ? T(1) : x < T(0) ? T(-1) : T(0); });
     case MapOp::Square: return one([](T x) { return static_cast<T>(wrap(x) * wrap(x)); });
     case MapOp::Relu: return one([](T x) { return x < T(0) ? T(0) : x; });
     case MapOp::LogicalNot: return one([](T x) { return T(x == T(0)); });
