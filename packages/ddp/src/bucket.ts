@@ -7,7 +7,7 @@ import { asBuffer, type BufferView, bufferSymbol, type Group } from '@ringwise/c
 import { Contents } from './contents.ts';
 import { noBucketMemory } from './errors.ts';
 import type { BucketMemory, GradParam } from './grad-param.ts';
-import { type CommHook, type GradBucket, plainHook, sumHook } from './hook.ts';
+import { type CommHook, type GradBucket, plainHook, runHook, sumHook } from './hook.ts';
 import { copy, HostMemory, isSameMemory } from './memory.ts';
 import type { BucketPlan } from './plan.ts';
 import type { Works } from './works.ts';
@@ -15,7 +15,7 @@ import type { Works } from './works.ts';
 /** What a bucket needs of a parameter. */
 export type BucketParam = Pick<
   GradParam,
-  'name' | 'grad' | 'bindGrad' | 'allocBucket' | 'divideGrad' | 'dropGrad' | 'shape'
+  'name' | 'grad' | 'bindGrad' | 'allocBucket' | 'divideGrad' | 'dropGrad' | 'shape' | 'requiresGrad'
 >;
 
 interface Member {
@@ -39,13 +39,14 @@ export class Bucket {
   #works: Works | null = null;
   #next: ReturnType<Works['next']> | null = null;
 
-  /** Binds the gradients that can be bound. `params` is the list that the plan was made from. */
+  /** Binds the gradients that can be bound. `params` is the list that the plan was made from, `model` what labels name. */
   constructor(
     plans: readonly BucketPlan[],
     index: number,
     params: readonly BucketParam[],
     group: Group,
     hook: CommHook,
+    model: string,
   ) {
     const plan = plans[index]!;
     this.#group = group;
@@ -57,7 +58,7 @@ export class Bucket {
       return { param: params[param]!, memory, view: memory[bufferSymbol]() };
     });
     for (const { param, view } of this.#members) param.bindGrad?.(view);
-    this.contents = new Contents(index, index === plans.length - 1, this.#memory, this.#members);
+    this.contents = new Contents(index, index === plans.length - 1, model, this.#memory, this.#members);
     this.reset();
   }
 
@@ -100,8 +101,9 @@ export class Bucket {
    * the first operation in the group, -1 if the hook needs none.
    */
   launch(isWeighted: boolean): number {
-    const isPlain = this.#hook === plainHook;
-    this.#works = (isPlain && isWeighted ? sumHook : this.#hook)(this.contents, this.#group);
+    const { contents } = this;
+    if (this.#hook !== plainHook) this.#works = runHook(this.#hook, contents, this.#group);
+    else this.#works = (isWeighted ? sumHook : plainHook)(contents, this.#group);
     this.#next = this.#works.next();
     return this.#next.done ? -1 : this.#next.value.seq;
   }

@@ -1,8 +1,10 @@
 // The norm of gradients that are spread over ranks. Gradients that ddp has averaged are the same everywhere: for these the
 // optimizer's own clipping does.
 import { asBuffer, type BufferLike, elementsOf, type Group } from '@ringwise/collectives';
-import { gradientOutOfReach, invalidArgument } from './errors.ts';
+import { checkGroup, checkPositive } from './check.ts';
+import { gradientOutOfReach } from './errors.ts';
 import { divide } from './scale.ts';
+import { runAwaiting } from './works.ts';
 
 /** A gradient in memory that JavaScript cannot reach, with what is done to it there; a tensor has both. */
 interface DeviceGradient {
@@ -27,12 +29,12 @@ export async function clipShardedGradients(
   maxNorm: number,
   group: Group,
 ): Promise<number> {
-  if (!(maxNorm > 0))
-    throw invalidArgument('clipShardedGradients: maxNorm', 'a positive number', String(maxNorm));
+  checkPositive('clipShardedGradients: maxNorm', maxNorm);
+  checkGroup('clipShardedGradients', group);
   const gradients = [...shard].map(clippable);
   const sum = Float64Array.of(0);
   for (const { squares } of gradients) sum[0]! += squares();
-  await group.allReduce(sum);
+  await runAwaiting([group.allReduce(sum)]);
   const norm = Math.sqrt(sum[0]!);
   if (norm > maxNorm) for (const gradient of gradients) gradient.divide(norm / maxNorm);
   return norm;

@@ -2,6 +2,8 @@
 // Every rank sees the same hashes and texts, so all come to the same verdict and can throw the same sentence.
 import { createHash } from 'node:crypto';
 import type { Group } from '@ringwise/collectives';
+import { DdpError, refused } from './errors.ts';
+import { namingSnapshot } from './snapshot/mismatch.ts';
 
 /** A parameter's name, and what else about it has to agree. */
 export type Entry = readonly [name: string, detail: string];
@@ -14,34 +16,73 @@ export interface Disagreement {
   readonly values: readonly string[];
 }
 
-/** The first entry that is not the same on all ranks, or null. Collective. */
+/** What a rank brings: its list, or the error that kept it from making one. */
+type Listed =
+  | { readonly entries: readonly Entry[] }
+  | { readonly message: string; readonly params: readonly string[] };
+
+/**
+ * The first entry that is not the same on all ranks, or null. Collective. `list` is called before anything is sent; what it
+ * throws on one rank is thrown on all.
+ */
 export async function firstDisagreement(
   group: Group,
-  entries: readonly Entry[],
+  list: () => readonly Entry[],
 ): Promise<Disagreement | null> {
-  const texts = await differingTexts(group, JSON.stringify(entries));
-  if (texts === null) return null;
-  const lists = texts.map((text) => JSON.parse(text) as Entry[]);
+  let own: Listed;
+  let cause: unknown;
+  try {
+    own = { entries: list() };
+  } catch (error) {
+    cause = error;
+    const { message } = error instanceof Error ? error : new Error(String(error));
+    own = { message, params: DdpError.is(error) ? error.params : [] };
+  }
+  const texts = await differingTexts(group, JSON.stringify(own));
+  if (texts === null) {
+    if (cause !== undefined) throw cause;
+    return null;
+  }
+  const all = texts.map((text) => JSON.parse(text) as Listed);
+  const rank = all.findIndex((listed) => 'message' in listed);
+  const first = all[rank];
+  if (first !== undefined && 'message' in first) throw refused(first.message, first.params, rank, cause);
+  return disagreementOf(all.map((listed) => ('entries' in listed ? listed.entries : [])));
+}
+
+function disagreementOf(lists: readonly (readonly Entry[])[]): Disagreement {
   for (let index = 0; ; index++) {
-    const values = lists.map((list) => describe(list, index));
-    const name = lists.find((list) => index < list.length)?.[index]?.[0] ?? '';
-    if (values.some((value) => value !== values[0])) return { index, name, values };
+    const values = lists.map((list) => describe(list, list[index]));
+    if (values.every((value) => value === values[0])) continue;
+    const names = lists.map((list) => list[index]?.[0]).filter((name) => name !== undefined);
+    // Of a name that all ranks have, but at several places, its details tell more than what stands here on each.
+    const shared = names.find((name) => {
+      const details = lists.map((list) => list.find(([other]) => other === name)?.[1]);
+      return !details.includes(undefined) && details.some((detail) => detail !== details[0]);
+    });
+    if (shared === undefined) return { index, name: names[0] ?? '', values };
+    const found = lists.map((list) => list.find(([name]) => name === shared));
+    return { index, name: shared, values: lists.map((list, rank) => describe(list, found[rank])) };
   }
 }
 
 /** Null if `text` is the same on all ranks, otherwise every rank's text in rank order. Collective. */
 export async function differingTexts(group: Group, text: string): Promise<string[] | null> {
-  const hash = createHash('sha256').update(text).digest();
-  const hashes = await gather(group, hash);
-  if (hashes.every((other) => hash.equals(other))) return null;
+  try {
+    const hash = createHash('sha256').update(text).digest();
+    const hashes = await gather(group, hash);
+    if (hashes.every((other) => hash.equals(other))) return null;
 
-  const bytes = Buffer.from(text);
-  const lengths = new Uint32Array(group.size);
-  await group.allGather(Uint32Array.of(bytes.length), lengths);
-  const padded = new Uint8Array(Math.max(...lengths));
-  padded.set(bytes);
-  const all = await gather(group, padded);
-  return all.map((part, rank) => Buffer.from(part.subarray(0, lengths[rank])).toString());
+    const bytes = Buffer.from(text);
+    const lengths = new Uint32Array(group.size);
+    await group.allGather(Uint32Array.of(bytes.length), lengths);
+    const padded = new Uint8Array(Math.max(...lengths));
+    padded.set(bytes);
+    const all = await gather(group, padded);
+    return all.map((part, rank) => Buffer.from(part.subarray(0, lengths[rank])).toString());
+  } catch (error) {
+    throw namingSnapshot(error);
+  }
 }
 
 async function gather(group: Group, bytes: Uint8Array): Promise<Uint8Array[]> {
@@ -52,7 +93,6 @@ async function gather(group: Group, bytes: Uint8Array): Promise<Uint8Array[]> {
 }
 
 // The name is quoted as JSON, so that different entries never read the same.
-function describe(list: readonly Entry[], index: number): string {
-  const entry = list[index];
+function describe(list: readonly Entry[], entry: Entry | undefined): string {
   return entry ? `${JSON.stringify(entry[0])} ${entry[1]}` : `no parameter (${list.length} in all)`;
 }

@@ -12,13 +12,16 @@ interface Part {
 export class Contents implements GradBucket {
   readonly index: number;
   readonly isLast: boolean;
+  readonly label: string;
   readonly dtype: GradBucket['dtype'];
   readonly gradients: readonly BucketGradient[];
   readonly #memory: BucketMemory;
   readonly #elements: Elements;
 
-  constructor(index: number, isLast: boolean, memory: BucketMemory, parts: readonly Part[]) {
+  /** `model`: what its label names. */
+  constructor(index: number, isLast: boolean, model: string, memory: BucketMemory, parts: readonly Part[]) {
     const view = memory[bufferSymbol]();
+    this.label = `ddp bucket ${index} of ${model}`;
     this.index = index;
     this.isLast = isLast;
     this.dtype = view.dtype;

@@ -1,66 +1,99 @@
 // One DDP step, from the outside: ddp() makes all ranks start from the same parameters and hooks into the autograd;
 // from then on every backward ends with averaged gradients, so every rank's optimizer takes the same step.
 import type { Group } from '@ringwise/collectives';
-import { differingTexts, firstDisagreement } from './compare.ts';
-import { closed, duplicateName, noForward, noParams, paramsDiffer, plansDiffer } from './errors.ts';
+import { agreeOnPlan, type Parts, partsOf } from './agreement.ts';
+import { checkOptions } from './check.ts';
+import { type ChainedMethodOf, callOn, type MethodOf } from './delegate.ts';
+import { closed, noForward, notALoss, trainedLater } from './errors.ts';
 import {
+  buffersSymbol,
+  type FrozenParam,
+  frozenParamsOf,
+  frozenParamsSymbol,
   type GradParam,
   type GradParamSource,
+  gradParamsSymbol,
   paramsOf,
   type StateBuffer,
   stateBuffersOf,
 } from './grad-param.ts';
 import { type JoinBody, join } from './join.ts';
 import { broadcasts, carrier } from './memory.ts';
-import { type DdpOptions, optionsOf } from './options.ts';
-import { type BucketPlan, planBuckets, planHash } from './plan.ts';
+import { type CheckedOptions, type DdpOptions, optionsOf } from './options.ts';
+import type { BucketPlan } from './plan.ts';
 import { Reducer } from './reducer.ts';
 import { type StepStatistics, statisticsOf } from './statistics.ts';
 import type { StepTimes } from './timeline.ts';
 import { type DdpTrace, gatherTrace } from './trace.ts';
-
-type Forward<M> = M extends { readonly forward: infer F extends (...args: never[]) => unknown } ? F : never;
+import { runAwaiting } from './works.ts';
+import { Claim, isWrapped } from './wrapped.ts';
 
 /** A loss that can be multiplied, for averages with weights. */
 export interface WeightableLoss {
   readonly mul: (weight: number) => { readonly backward: () => void };
 }
 
-/** What ddp() has found in a model. */
-interface Parts {
-  readonly params: readonly GradParam[];
-  readonly buffers: readonly StateBuffer[];
+type Source = GradParamSource | Iterable<GradParam>;
+
+/** The calls of ddp() on a group: as they are collective, every rank counts the same. */
+const models = new WeakMap<Group, number>();
+
+function countModel(group: Group): number {
+  const number = (models.get(group) ?? 0) + 1;
+  models.set(group, number);
+  return number;
 }
 
 /** Made by ddp(). `M` is what was passed to it. */
-export class DistributedDataParallel<M = unknown> {
+export class DistributedDataParallel<M = unknown> implements GradParamSource {
   /** What was passed to ddp(): the model itself, for saving and evaluation. */
   readonly module: M;
   readonly group: Group;
   /** Calls the model's forward. Throws ERR_DDP_UNFINISHED if finish() was forgotten. */
-  readonly forward: Forward<M>;
+  readonly forward: MethodOf<M, 'forward'>;
   readonly #parts: Parts;
   readonly #reducer: Reducer;
+  readonly #claim: Claim;
   #unsubscribe: (() => void)[] = [];
   #isClosed = false;
 
   /** Internal: allocates buckets and subscribes. Use ddp(). */
-  constructor(module: M, parts: Parts, plan: readonly BucketPlan[], options: Required<DdpOptions>) {
-    const { group, rebuild, broadcastBuffers } = options;
-    const { params } = parts;
+  constructor(
+    module: M,
+    parts: Parts,
+    claim: Claim,
+    plan: readonly BucketPlan[],
+    options: CheckedOptions,
+    model: string,
+  ) {
+    const { group, rebuild, broadcastBuffers, bucketBytes, firstBucketBytes } = options;
+    const { unused, staticGraph, hook } = options;
+    const { params, frozen, buffers } = parts;
     const reducer = new Reducer(params, plan, group, {
-      ...options,
-      buffers: broadcastBuffers ? parts.buffers : [],
-      rebuild: rebuild ? options : null,
+      ...{ unused, staticGraph, hook, model },
+      buffers: broadcastBuffers ? buffers : [],
+      rebuild: rebuild ? { bucketBytes, firstBucketBytes } : null,
     });
     this.module = module;
     this.group = group;
     this.#parts = parts;
     this.#reducer = reducer;
-    this.forward = ((...args: unknown[]) => this.#forward(args)) as unknown as Forward<M>;
-    this.#unsubscribe = params.map((param, index) => param.onGradReady(() => reducer.ready(index)));
-    const end = params.find((param) => param.onBackwardEnd)?.onBackwardEnd?.(() => reducer.backwardEnded());
+    this.#claim = claim;
+    this.forward = ((...args: unknown[]) => this.#forward(args)) as unknown as MethodOf<M, 'forward'>;
+    this.#unsubscribe = params.map((param, index) =>
+      param.onGradReady((backward) => reducer.ready(index, backward)),
+    );
+    const end = params
+      .find((param) => param.onBackwardEnd)
+      ?.onBackwardEnd?.((backward) => reducer.backwardEnded(backward));
     if (end) this.#unsubscribe.push(end);
+    for (const param of frozen) {
+      const stop = param.onGradReady?.(() => {
+        // Where another wrapper averages it, it does not train unnoticed.
+        if (!isWrapped(param)) reducer.refuse(trainedLater(param.name, group.rank));
+      });
+      if (stop) this.#unsubscribe.push(stop);
+    }
   }
 
   /** The buckets, in the order in which they are averaged. */
@@ -68,13 +101,55 @@ export class DistributedDataParallel<M = unknown> {
     return this.#reducer.plan;
   }
 
+  // The module's own methods. Each throws ERR_DDP_INVALID where the module has none of that name.
+
+  /** The module's parameters(). */
+  get parameters(): MethodOf<M, 'parameters'> {
+    return this.#own('parameters');
+  }
+
+  /** The module's namedParameters(), under the names that they have there. */
+  get namedParameters(): MethodOf<M, 'namedParameters'> {
+    return this.#own('namedParameters');
+  }
+
+  /** The module's stateDict(), under the names that it has there: no prefix is added. Not collective. */
+  get stateDict(): MethodOf<M, 'stateDict'> {
+    return this.#own('stateDict');
+  }
+
+  /**
+   * The module's loadStateDict(). Not collective: nothing is sent, so all ranks load the same values, or they train apart
+   * (assertInSync() tells). Before ddp() it is enough that rank 0 loads.
+   */
+  get loadStateDict(): MethodOf<M, 'loadStateDict'> {
+    return this.#own('loadStateDict');
+  }
+
+  /** The module's zeroGrad(). */
+  get zeroGrad(): MethodOf<M, 'zeroGrad'> {
+    return this.#own('zeroGrad');
+  }
+
+  /** Calls the module's train(). Returns the wrapper. */
+  get train(): ChainedMethodOf<M, 'train', this> {
+    return this.#chained('train');
+  }
+
+  /** Calls the module's eval(). Returns the wrapper. */
+  get eval(): ChainedMethodOf<M, 'eval', this> {
+    return this.#chained('eval');
+  }
+
   /**
    * Multiplies `loss` by `weight` and runs backward. Gradients become the average over all ranks with these weights:
    * Σ weight·gradient / Σ weight. For batches or numbers of tokens that differ. Every rank calls it in a step, or none.
    */
-  backward(loss: WeightableLoss, { weight }: { readonly weight: number }): void {
-    this.#reducer.addWeight(weight);
-    loss.mul(weight).backward();
+  backward(loss: WeightableLoss, options: { readonly weight: number }): void {
+    checkOptions('backward', options, { known: ['weight'] });
+    if (typeof loss?.mul !== 'function') throw notALoss();
+    const { weight } = options ?? {};
+    this.#reducer.withWeight(weight, () => loss.mul(weight).backward());
   }
 
   /** For losses without `mul`: the loss of the next backward is multiplied by `weight` already; see backward(). */
@@ -84,7 +159,8 @@ export class DistributedDataParallel<M = unknown> {
 
   /**
    * Runs `fn`, in which gradients accumulate on this rank and nothing is sent; the next backward after it averages
-   * what has accumulated. Put the backward inside. Returns what `fn` returns; waits for it if that is a promise.
+   * what has accumulated. Put the backward inside. Returns what `fn` returns; waits for it if that is a promise, and
+   * until then all backwards of this model are inside.
    */
   noSync<T>(fn: () => T): T {
     return this.#reducer.noSync(fn);
@@ -125,17 +201,42 @@ export class DistributedDataParallel<M = unknown> {
   }
 
   /**
-   * Stops averaging. Gradients stay where they are. Not collective, but where NCCL works on the buckets all ranks do so
-   * between the same collectives. Idempotent.
+   * Stops averaging; the model can be wrapped again. Gradients stay where they are. Not collective, but where NCCL works on
+   * the buckets all ranks do so between the same collectives. Idempotent.
    */
   close(): void {
     this.#isClosed = true;
     this.#reducer.close();
     for (const unsubscribe of this.#unsubscribe.splice(0)) unsubscribe();
+    this.#claim.release();
   }
 
   [Symbol.dispose](): void {
     this.close();
+  }
+
+  /** The parameters and buffers of the module, so that functions that take a model take its wrapper. */
+  [gradParamsSymbol](): Iterable<GradParam> {
+    return paramsOf(this.module as Source);
+  }
+
+  [frozenParamsSymbol](): Iterable<FrozenParam> {
+    return frozenParamsOf(this.module as Source);
+  }
+
+  [buffersSymbol](): Iterable<StateBuffer> {
+    return stateBuffersOf(this.module as Source);
+  }
+
+  #own<F>(name: string): F {
+    return ((...args: unknown[]) => callOn(this.module, name, args)) as F;
+  }
+
+  #chained<F>(name: string): F {
+    return ((...args: unknown[]) => {
+      callOn(this.module, name, args);
+      return this;
+    }) as F;
   }
 
   #statisticsOf(times: StepTimes): StepStatistics {
@@ -153,55 +254,34 @@ export class DistributedDataParallel<M = unknown> {
 }
 
 /**
- * Makes a model data-parallel: `source` is a model that offers its parameters (`Symbol.for('ringwise.gradParams')`) and
- * state buffers (`Symbol.for('ringwise.buffers')`), or the parameters themselves. Collective; does not block. Checks
- * that all ranks have the same ones and the same options, copies rank 0's values to all, and averages gradients in every
- * backward from then on. Parameters that are frozen or unfrozen later need another ddp(), after close().
+ * Makes a model data-parallel: `source` is a model that offers its parameters (`Symbol.for('ringwise.gradParams')`), those
+ * that do not train (`Symbol.for('ringwise.frozenParams')`) and its state buffers (`Symbol.for('ringwise.buffers')`), or a
+ * list of the parameters. Collective; does not block. Checks that all ranks have the same ones, the same of them frozen, and
+ * the same options; copies rank 0's values to all; and averages gradients in every backward from then on. A parameter has
+ * one wrapper at a time. Parameters that are frozen or unfrozen for good later need another ddp(), after close().
  */
-export async function ddp<M extends GradParamSource | Iterable<GradParam>>(
+export async function ddp<M extends Source>(
   source: M,
   options: DdpOptions,
 ): Promise<DistributedDataParallel<M>> {
   const checked = optionsOf(options);
   const { group } = checked;
-  const parts = { params: paramsOf(source), buffers: stateBuffersOf(source) };
-  const plan = await agreeOnPlan(parts, checked);
-  for (const { value } of [...parts.params, ...parts.buffers]) {
-    for (const work of broadcasts([carrier(value)], group, 0)) await work;
+  const parts = partsOf(source);
+  const model = `model ${countModel(group)}`;
+  const claim = new Claim(describe(source, group));
+  try {
+    const plan = await agreeOnPlan(parts, claim, checked);
+    for (const { value } of [...parts.params, ...parts.frozen, ...parts.buffers]) {
+      await runAwaiting(broadcasts([carrier(value)], group, 0));
+    }
+    return new DistributedDataParallel(source, parts, claim, plan, checked, model);
+  } catch (error) {
+    claim.release();
+    throw error;
   }
-  return new DistributedDataParallel(source, parts, plan, checked);
 }
 
-/** Throws on all ranks or on none. */
-async function agreeOnPlan({ params, buffers }: Parts, options: Required<DdpOptions>): Promise<BucketPlan[]> {
-  const { group } = options;
-  const entries = [...params, ...buffers].map(
-    ({ name, value, shape = [value.count] }: StateBuffer & Partial<GradParam>) =>
-      [name, `[${value.dtype} × ${shape.join(' × ')}]`] as const,
-  );
-  const difference = await firstDisagreement(group, entries);
-  if (difference) throw paramsDiffer(difference.index, difference.name, difference.values);
-  if (params.length === 0) throw noParams();
-  const names = entries.map(([name]) => name);
-  const double = names.find((name, index) => names.indexOf(name) !== index);
-  if (double !== undefined) throw duplicateName(double);
-
-  const plan = planBuckets(
-    params.map(({ value }) => value),
-    options,
-  );
-  const layouts = await differingTexts(group, settingsText(options, plan));
-  if (layouts) throw plansDiffer(layouts);
-  return plan;
-}
-
-/** All that ranks must agree on besides parameters. */
-function settingsText(options: Required<DdpOptions>, plan: readonly BucketPlan[]): string {
-  const { bucketBytes, firstBucketBytes, unused, rebuild, staticGraph, broadcastBuffers, hook } = options;
-  const flags = Object.entries({ rebuild, staticGraph, broadcastBuffers }).map(
-    ([name, on]) => `${name} ${on}`,
-  );
-  const limits = `bucketBytes ${bucketBytes}, firstBucketBytes ${firstBucketBytes}`;
-  const rest = [`unused ${unused}`, ...flags, `hook ${hook.name || 'anonymous'}`].join(', ');
-  return `${limits}, ${rest} (layout ${planHash(plan).slice(0, 16)})`;
+function describe(source: object, group: Group): string {
+  const name = Array.isArray(source) ? 'a list of parameters' : source.constructor?.name || 'a model';
+  return `the ddp() of ${name} in group "${group.name}"`;
 }

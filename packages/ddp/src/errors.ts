@@ -46,13 +46,45 @@ export function invalidArgument(what: string, expected: string, got: string): Dd
   return new DdpError('ERR_DDP_INVALID', `${what}: expected ${expected}, got ${got}.`);
 }
 
-export function notParams(): DdpError {
-  const expected = 'a model with a Symbol.for("ringwise.gradParams") member, or a list of parameters';
-  return invalidArgument('ddp', expected, 'an object that is neither');
+/** `fault`: what unknownOption() has said. */
+export function badOptions(verb: string, fault: string): DdpError {
+  return new DdpError('ERR_DDP_INVALID', `${verb}: ${fault}.`);
 }
 
-export function noParams(): DdpError {
-  return invalidArgument('ddp', 'at least one parameter', 'none');
+export function notParams(verb = 'ddp'): DdpError {
+  const expected = 'a model with a Symbol.for("ringwise.gradParams") member, or a list of parameters';
+  return invalidArgument(verb, expected, 'an object that is neither');
+}
+
+/** `frozen`: parameters that are there but do not train. */
+export function noParams(frozen = 0): DdpError {
+  const got = frozen === 0 ? 'none' : `${frozen} frozen ones; a model that does not train needs no ddp`;
+  return invalidArgument('ddp', 'at least one parameter', got);
+}
+
+export function notAParam(position: number): DdpError {
+  const expected = 'an object with name, value, grad and onGradReady (GradParam)';
+  return invalidArgument(
+    `ddp: element ${position} of the list`,
+    expected,
+    'another one. Pass the model itself',
+  );
+}
+
+/** `owner`: the wrapper that the parameter has already. */
+export function wrappedAlready(name: string, owner: string): DdpError {
+  const message = `ddp: "${name}" is wrapped already, by ${owner}; expected a parameter that no other ddp() averages, because two would change its gradient at the same time. Use that wrapper, or call its close() before.`;
+  return new DdpError('ERR_DDP_INVALID', message, { params: [name] });
+}
+
+export function sameParamTwice(first: string, second: string): DdpError {
+  const message = `ddp: "${first}" and "${second}" are the same parameter; expected each once. A parameter that is used in two places must be listed once.`;
+  return new DdpError('ERR_DDP_INVALID', message, { params: [first, second] });
+}
+
+/** What one rank has refused, on all of them. */
+export function refused(message: string, params: readonly string[], rank: number, cause: unknown): DdpError {
+  return new DdpError('ERR_DDP_INVALID', `${message} (on rank ${rank})`, { params, ranks: [rank], cause });
 }
 
 export function duplicateName(name: string): DdpError {
@@ -80,6 +112,21 @@ export function hookNeedsHost(device: string): DdpError {
   return new DdpError('ERR_DDP_INVALID', message);
 }
 
+/** `got`: what stands for the hook, or what it has returned. */
+export function notAHook(got: string): DdpError {
+  const expected = 'a generator function (function*) that yields each operation that it starts';
+  return invalidArgument('ddp: hook', expected, got);
+}
+
+export function notAWork(got: string): DdpError {
+  return invalidArgument('ddp: hook', 'every value that it yields to be what a verb of the group gives', got);
+}
+
+export function noMethod(name: string): DdpError {
+  const message = `${name}: the model that was passed to ddp() has no ${name}(); expected one where the wrapper's is called. Give the model this method.`;
+  return new DdpError('ERR_DDP_INVALID', message);
+}
+
 export function noForward(): DdpError {
   return invalidArgument('forward', 'a model with a forward method as the first argument of ddp()', 'none');
 }
@@ -95,8 +142,16 @@ export function plansDiffer(values: readonly string[]): DdpError {
   return new DdpError('ERR_DDP_MISMATCH', message, { ranks: oddRanks(values) });
 }
 
-export function notInSync(name: string, values: readonly string[]): DdpError {
-  const message = `assertInSync: parameter "${name}" differs between ranks: ${byRank(values)}. Check that every rank takes the same optimizer steps and that nothing but gradients averaged by ddp changes the parameters.`;
+export function notInSync(
+  name: string,
+  values: readonly string[],
+  kind: 'parameter' | 'buffer' = 'parameter',
+): DdpError {
+  const next =
+    kind === 'parameter'
+      ? 'Check that every rank takes the same optimizer steps and that nothing but gradients averaged by ddp changes the parameters.'
+      : 'Buffers are those of rank 0 after every averaged backward, unless ddp() was told broadcastBuffers: false.';
+  const message = `assertInSync: ${kind} "${name}" differs between ranks: ${byRank(values)}. ${next}`;
   return new DdpError('ERR_DDP_NOT_IN_SYNC', message, { params: [name], ranks: oddRanks(values) });
 }
 
@@ -108,6 +163,16 @@ export function unusedParams(names: readonly string[], total: number, rank: numb
 export function gradMissing(name: string, rank: number): DdpError {
   const message = `backward: "${name}" got no gradient on rank ${rank} and has no memory to receive the average of the other ranks. Give its autograd a bindGrad, or keep its gradient allocated.`;
   return new DdpError('ERR_DDP_UNUSED', message, { params: [name], ranks: [rank] });
+}
+
+export function frozenLater(name: string, rank: number): DdpError {
+  const message = `backward: "${name}" is frozen on rank ${rank}, but it trained when ddp() was called; expected the same parameters to train. Call close() on the wrapper, and ddp() again.`;
+  return new DdpError('ERR_DDP_UNUSED', message, { params: [name], ranks: [rank] });
+}
+
+export function trainedLater(name: string, rank: number): DdpError {
+  const message = `backward: "${name}" got a gradient on rank ${rank}, but it was frozen when ddp() was called, so that nothing averages it; expected the same parameters to train. Call close() on the wrapper, and ddp() again.`;
+  return new DdpError('ERR_DDP_INVALID', message, { params: [name], ranks: [rank] });
 }
 
 export function readyTwice(name: string, rank: number): DdpError {
@@ -130,8 +195,19 @@ export function recordedAverage(rank: number): DdpError {
   return new DdpError('ERR_DDP_INVALID', message, { ranks: [rank] });
 }
 
+export function notALoss(): DdpError {
+  const next = 'something else. Where it has none, call addWeight(weight) and run its backward';
+  return invalidArgument('backward: loss', 'a loss with mul()', next);
+}
+
 export function badWeight(weight: unknown): DdpError {
   return invalidArgument('backward: weight', 'a finite number of at least 0', String(weight));
+}
+
+/** `readOnly` as a buffer gives it. */
+export function readOnlyGradient(readOnly: { readonly reason: string; readonly next: string }): DdpError {
+  const message = `averageGradients: it must not write a buffer: ${readOnly.reason}; expected gradients. ${readOnly.next}`;
+  return new DdpError('ERR_DDP_INVALID', message);
 }
 
 export function unfinished(where: string, rank: number): DdpError {
@@ -173,6 +249,28 @@ export function notSavable(path: string, got: string): DdpError {
 
 export function badSnapshot(file: string, why: string): DdpError {
   const message = `loadSnapshot: ${file} is damaged or no snapshot: ${why}. Use an earlier one.`;
+  return new DdpError('ERR_DDP_SNAPSHOT', message);
+}
+
+/** Ranks have met in this call, but want different things of it. */
+export function snapshotCallsDiffer(verb: string, calls: readonly string[]): DdpError {
+  const message = `${verb}: ranks call it for different files: ${byRank(calls)}. It is collective: all ranks make the same calls, with the same file.`;
+  return new DdpError('ERR_DDP_SNAPSHOT', message, { ranks: oddRanks(calls) });
+}
+
+/** `what`: how other ranks came to something else, or did not come. */
+export function notAllCalled(verb: string, what: string, ranks: readonly number[], cause: unknown): DdpError {
+  const message = `${verb}: ${what}. It is collective: every rank calls ${verb}, although only rank 0 uses the file; take it out of \`if (rank === 0)\`.`;
+  return new DdpError('ERR_DDP_SNAPSHOT', message, { ranks, cause });
+}
+
+export function ownStateMissing(path: string, rank: number, other: number): DdpError {
+  const message = `saveSnapshot: ${path} is saved for each rank, but only rank ${rank} has passed it and rank ${other} has not; expected the states of all ranks to have it at the same place. Pass the whole state on every rank.`;
+  return new DdpError('ERR_DDP_INVALID', message, { ranks: [other] });
+}
+
+export function ownStateUndealt(path: string, before: number, now: number): DdpError {
+  const message = `loadSnapshot: ${path} was another one on each of ${before} ranks and cannot be dealt to ${now}; expected ${before} ranks. Start as many, or leave it out of the snapshot.`;
   return new DdpError('ERR_DDP_SNAPSHOT', message);
 }
 

@@ -3,6 +3,9 @@
 // bucket after bucket. So all ranks start the same operations in the same order, and one hook serves groups that may
 // block and groups that may not.
 import type { BufferCarrier, Group, TypedArray, TypedBuffer, Work } from '@ringwise/collectives';
+import { shown } from './check.ts';
+import { notAHook, notAWork } from './errors.ts';
+import type { Works } from './works.ts';
 
 /** One gradient in a bucket. */
 export interface BucketGradient {
@@ -18,6 +21,11 @@ export interface GradBucket extends TypedBuffer, BufferCarrier {
   /** Position among the buckets: they are launched in this order. */
   readonly index: number;
   readonly isLast: boolean;
+  /**
+   * Names the model and the bucket, such as "ddp bucket 3 of model 1". Pass it to the operations that take part in the average: then a
+   * rank that averages another model at that moment is a mismatch.
+   */
+  readonly label: string;
   /** The whole memory, gaps between gradients included. ERR_DDP_INVALID where it is that of a device. */
   readonly data: TypedArray;
   readonly gradients: readonly BucketGradient[];
@@ -32,10 +40,42 @@ export type CommHook = (bucket: GradBucket, group: Group) => Generator<Work, voi
 
 /** What happens without a hook. */
 export function* plainHook(bucket: GradBucket, group: Group): Generator<Work, void, void> {
-  yield group.allReduce(bucket, { op: 'avg' });
+  yield group.allReduce(bucket, { op: 'avg', label: bucket.label });
 }
 
 /** The sum, for averages with weights. */
 export function* sumHook(bucket: GradBucket, group: Group): Generator<Work, void, void> {
-  yield group.allReduce(bucket);
+  yield group.allReduce(bucket, { label: bucket.label });
+}
+
+/** Throws ERR_DDP_INVALID for what cannot be a hook; what it returns is looked at when it runs. */
+export function checkHook(hook: unknown): void {
+  if (typeof hook !== 'function') throw notAHook(shown(hook));
+  const kind = (hook as { [Symbol.toStringTag]?: string })[Symbol.toStringTag];
+  if (kind === 'AsyncFunction') throw notAHook('an async function');
+  if (kind === 'AsyncGeneratorFunction') throw notAHook('an async generator function (async function*)');
+}
+
+/** Runs a hook. What it returns and yields is checked. */
+export function* runHook(hook: CommHook, bucket: GradBucket, group: Group): Works {
+  const works: unknown = hook(bucket, group);
+  if (!isGenerator(works)) throw notAHook(`a function that returns ${discarded(works)}`);
+  for (const work of works) {
+    const { fence } = (work ?? {}) as Partial<Work>;
+    if (typeof fence !== 'function') throw notAWork(discarded(work));
+    yield work as Work;
+  }
+}
+
+/** Describes a value that is not used. The error that is thrown for it is the one that counts, so its own is dropped. */
+function discarded(value: unknown): string {
+  const { then } = (value ?? {}) as Partial<PromiseLike<unknown>>;
+  if (typeof then !== 'function') return shown(value);
+  void Promise.resolve(value).catch(() => {});
+  return 'a promise';
+}
+
+function isGenerator(value: unknown): value is Generator<unknown> {
+  const { next, [Symbol.iterator]: iterate } = (value ?? {}) as Partial<Generator<unknown>>;
+  return typeof next === 'function' && typeof iterate === 'function';
 }

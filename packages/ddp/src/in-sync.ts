@@ -1,32 +1,47 @@
-// Proof that replicas have not drifted apart: parameters are compared bit by bit, by their hashes.
+// Proof that replicas have not drifted apart: parameters and buffers are compared bit by bit, by their hashes.
 import { createHash } from 'node:crypto';
 import type { Group } from '@ringwise/collectives';
-import { type Disagreement, firstDisagreement } from './compare.ts';
+import { checkGroup } from './check.ts';
+import { type Disagreement, type Entry, firstDisagreement } from './compare.ts';
 import { notInSync, unreachableMemory } from './errors.ts';
-import { type GradParam, type GradParamSource, paramsOf } from './grad-param.ts';
+import {
+  frozenParamsOf,
+  type GradParam,
+  type GradParamSource,
+  paramsOf,
+  type StateBuffer,
+  stateBuffersOf,
+} from './grad-param.ts';
 import { bytesOf } from './memory.ts';
 
 type Param = Pick<GradParam, 'name' | 'value' | 'readValue'>;
 type Params = GradParamSource | Iterable<Param>;
 
 /**
- * Throws ERR_DDP_NOT_IN_SYNC, with the same sentence on every rank, unless all ranks hold the same parameters bit for
- * bit. Collective. Reads all of them: call it now and then, not in every step.
+ * Throws ERR_DDP_NOT_IN_SYNC, with the same sentence on every rank, unless all ranks hold the same parameters, frozen ones
+ * included, and the same state buffers bit for bit; of a list, what is listed. Collective. Reads all of them: call it
+ * now and then, not in every step.
  */
 export async function assertInSync(params: Params, group: Group): Promise<void> {
-  const difference = await compare(params, group);
-  if (difference) throw notInSync(difference.name, difference.values);
+  const difference = await compare('assertInSync', params, group);
+  if (!difference) return;
+  const isBuffer = stateBuffersOf(params).some(({ name }) => name === difference.name);
+  throw notInSync(difference.name, difference.values, isBuffer ? 'buffer' : 'parameter');
 }
 
-/** Whether all ranks hold the same parameters bit for bit. Collective; the same answer on every rank. */
+/** Whether all ranks hold the same, bit for bit; see assertInSync(). Collective; the same answer on every rank. */
 export async function inSync(params: Params, group: Group): Promise<boolean> {
-  return (await compare(params, group)) === null;
+  return (await compare('inSync', params, group)) === null;
 }
 
-function compare(params: Params, group: Group): Promise<Disagreement | null> {
-  const entries = paramsOf<Param>(params).map((param) => [param.name, hashOf(param)] as const);
-  return firstDisagreement(group, entries);
+async function compare(verb: string, params: Params, group: Group): Promise<Disagreement | null> {
+  checkGroup(verb, group);
+  const all = [...paramsOf<Param>(params, verb), ...frozenParamsOf(params), ...stateBuffersOf(params)];
+  const entries = all.map(entryOf);
+  return firstDisagreement(group, () => entries);
 }
+
+const entryOf = (param: Param | StateBuffer): Entry => [param.name, hashOf(param)];
 
 function hashOf(param: Param): string {
   const { host, device } = param.value;

@@ -6,6 +6,8 @@ export { DdpError, type DdpErrorCode } from './errors.ts';
 export {
   type BucketMemory,
   buffersSymbol,
+  type FrozenParam,
+  frozenParamsSymbol,
   type GradParam,
   type GradParamSource,
   gradParamsSymbol,
@@ -33,6 +35,7 @@ export {
 } from './plan.ts';
 export { Reducer, type ReducerOptions, type UnusedPolicy } from './reducer.ts';
 export type { Revive, SnapshotTensor } from './snapshot/format.ts';
+export { type PerRank, perRank } from './snapshot/own-state.ts';
 export { type LoadSnapshotOptions, loadSnapshot, saveSnapshot } from './snapshot/snapshot.ts';
 export type { BucketStatistics, StepStatistics } from './statistics.ts';
 export {

@@ -1,9 +1,11 @@
 // Uneven inputs: a rank whose loop has ended goes on answering the others, with gradients that do not count, until
 // nobody has data. Then all take over the state of those that went on longest, who hold the same bits.
 import type { Group } from '@ringwise/collectives';
+import { checkFunction } from './check.ts';
 import type { StateBuffer } from './grad-param.ts';
 import { broadcasts, carrier } from './memory.ts';
 import type { Reducer } from './reducer.ts';
+import { runAwaiting } from './works.ts';
 
 export type JoinBody<T> = () => T | Promise<T>;
 
@@ -14,6 +16,7 @@ export async function join<T>(
   state: readonly Pick<StateBuffer, 'value'>[],
   loop: JoinBody<T>,
 ): Promise<T> {
+  checkFunction('join', loop, 'a function that runs the training loop');
   reducer.beginJoin();
   let result: T;
   try {
@@ -23,8 +26,6 @@ export async function join<T>(
     throw error;
   }
   const root = await reducer.shadow();
-  for (const { value } of state) {
-    for (const work of broadcasts([carrier(value)], group, root)) await work;
-  }
+  for (const { value } of state) await runAwaiting(broadcasts([carrier(value)], group, root));
   return result;
 }

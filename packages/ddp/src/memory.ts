@@ -16,6 +16,12 @@ export function carrier(view: BufferView): BufferCarrier {
   return { [bufferSymbol]: () => view };
 }
 
+/** The same of a parameter's value, which is written between steps on purpose, also where an autograd records operations. */
+export function valueCarrier(value: BufferView): BufferCarrier {
+  const { dtype, count, device, host, handle } = value;
+  return carrier({ dtype, count, device, host, handle, written: () => value.written?.() });
+}
+
 /**
  * Starts to give all ranks what `root` has: host memory in one call, and memory of a device in another, whose fence lets the
  * stream wait and not this thread.

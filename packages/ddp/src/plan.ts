@@ -7,6 +7,7 @@
 import { createHash } from 'node:crypto';
 import type { Device, DType } from '@ringwise/collectives';
 import { byteSize } from '@ringwise/collectives';
+import { checkOptions, checkPositive } from './check.ts';
 
 /** What the plan needs to know about a parameter. */
 export interface PlanParam {
@@ -51,6 +52,10 @@ export function planBuckets(
   limits: PlanLimits,
   order: ArrayLike<number> = Array.from(params, (_, i) => params.length - 1 - i),
 ): BucketPlan[] {
+  checkOptions('planBuckets', limits, { known: ['bucketBytes', 'firstBucketBytes'] });
+  for (const name of ['bucketBytes', 'firstBucketBytes'] as const) {
+    checkPositive(`planBuckets: ${name}`, limits?.[name], 'a positive number of bytes');
+  }
   const closed: Slot[][] = [];
   const open = new Map<string, Slot[]>();
   const seen = new Set<string>();

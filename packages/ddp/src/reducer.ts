@@ -8,10 +8,12 @@
 // buckets; its gradients are averages already, but mistakes are reported as in any group.
 import { type Group, recordingNow } from '@ringwise/collectives';
 import { Bucket, type BucketParam } from './bucket.ts';
+import { checkBoolean, checkFunction, checkOneOf, checkOptions } from './check.ts';
 import {
   badWeight,
   cannotDivide,
   closed,
+  frozenLater,
   gradMissing,
   notRecordable,
   readyTwice,
@@ -21,7 +23,7 @@ import {
 } from './errors.ts';
 import { Firings } from './firings.ts';
 import type { StateBuffer } from './grad-param.ts';
-import { type CommHook, plainHook } from './hook.ts';
+import { type CommHook, checkHook, plainHook } from './hook.ts';
 import { broadcasts, carrier } from './memory.ts';
 import { type BucketPlan, type PlanLimits, type PlanParam, planBuckets } from './plan.ts';
 import { RollCall } from './roll-call.ts';
@@ -42,9 +44,13 @@ export interface ReducerOptions {
   readonly hook?: CommHook;
   /** Limits of the layout after the first backward; by default it stays. */
   readonly rebuild?: PlanLimits | null;
+  /** What the labels of its operations name, the same on all ranks. Default 'a model'. */
+  readonly model?: string;
   /** Given to all ranks in every averaged backward, from the lowest rank that has data. */
   readonly buffers?: readonly Pick<StateBuffer, 'value'>[];
 }
+
+const optionNames = ['unused', 'staticGraph', 'hook', 'rebuild', 'buffers'] as const;
 
 export class Reducer {
   readonly timeline = new Timeline();
@@ -52,6 +58,7 @@ export class Reducer {
   readonly #params: readonly BucketParam[];
   readonly #unused: UnusedPolicy;
   readonly #hook: CommHook;
+  readonly #model: string;
   readonly #buffers: readonly Pick<StateBuffer, 'value'>[];
   readonly #usage: Usage;
   readonly #firings: Firings | null;
@@ -64,6 +71,9 @@ export class Reducer {
   #readyCount = 0;
   #launched = 0;
   #phase: 'idle' | 'backward' | 'reducing' = 'idle';
+  /** The backward that is under way; undefined where the engine does not tell. */
+  #backward: object | undefined;
+  #isClosed = false;
   #pauses = 0;
   /** Of this rank since the last reduction; null where nobody has given one. */
   #weight: number | null = null;
@@ -79,7 +89,12 @@ export class Reducer {
     group: Group,
     options: ReducerOptions = {},
   ) {
+    checkOptions('Reducer', options, { known: optionNames });
     const { unused = 'error', staticGraph = false, hook = plainHook, rebuild = null, buffers = [] } = options;
+    checkOneOf('Reducer: unused', unused, ['error', 'zero', 'skip']);
+    checkBoolean('Reducer: staticGraph', staticGraph);
+    checkHook(hook);
+    this.#model = options.model ?? 'a model';
     this.#group = group;
     this.#params = params;
     this.#unused = unused;
@@ -98,13 +113,18 @@ export class Reducer {
     return this.#plan;
   }
 
-  /** The gradient of parameter `index` is final. Launches what is full; does not block. */
-  ready(index: number): void {
+  /**
+   * The gradient of parameter `index` is final. Launches what is full; does not block. `backward` stands for the backward
+   * that has made it: throws if an earlier one has not come to its end, because it threw.
+   */
+  ready(index: number, backward?: object): void {
+    this.#checkOpen('backward');
     this.#usage.mark(index);
     if (this.#pauses > 0) return;
     this.#orFail(() => {
-      if (this.#phase === 'reducing') throw unfinished('backward', this.#group.rank);
-      if (this.#phase === 'idle') this.#begin();
+      const isOther = this.#phase === 'backward' && this.#isOther(backward);
+      if (this.#phase === 'reducing' || isOther) throw unfinished('backward', this.#group.rank);
+      if (this.#phase === 'idle') this.#begin(backward);
       if (this.#firings && !this.#firings.isLast(index)) return;
       if (this.#isReady[index]) throw readyTwice(this.#params[index]!.name, this.#group.rank);
       this.#collect(index);
@@ -115,10 +135,10 @@ export class Reducer {
 
   /**
    * Backward is over: launches what is left, and blocks until all is averaged if the group may block. Otherwise
-   * finish() has to be awaited. Does nothing if no gradient became ready.
+   * finish() has to be awaited. Does nothing if no gradient became ready, or if `backward` is not the one in which they did.
    */
-  backwardEnded(): void {
-    if (this.#phase === 'idle') return;
+  backwardEnded(backward?: object): void {
+    if (this.#phase === 'idle' || this.#isOther(backward)) return;
     this.#endBackward();
     if (!this.#group.supports.sync) return;
     this.#orFail(() => runBlocking(this.#settle()));
@@ -132,8 +152,15 @@ export class Reducer {
     await this.#settled();
   }
 
+  /** Makes the group fail with `error` on all ranks, and throws it. For errors in the middle of a backward. */
+  refuse(error: unknown): never {
+    this.#fail(error);
+  }
+
   /** Runs `fn`, in which gradients accumulate on this rank only. The next backward after it averages their sum. */
   noSync<T>(fn: () => T): T {
+    checkFunction('noSync', fn, 'a function, in which gradients accumulate');
+    this.#checkOpen('noSync');
     this.checkIdle('noSync');
     this.#pauses++;
     const resume = () => {
@@ -146,7 +173,9 @@ export class Reducer {
       resume();
       throw error;
     }
-    if (result instanceof Promise) return result.finally(resume) as T;
+    if (typeof (result as Partial<PromiseLike<unknown>> | null | undefined)?.then === 'function') {
+      return Promise.resolve(result).finally(resume) as T;
+    }
     resume();
     return result;
   }
@@ -156,12 +185,26 @@ export class Reducer {
    * ranks by the sum of the weights. Adds up over backwards inside noSync. Every rank calls it, or none.
    */
   addWeight(weight: number): void {
-    if (!(weight >= 0 && weight < Infinity)) throw badWeight(weight);
+    this.#checkOpen('backward');
+    if (!(typeof weight === 'number' && weight >= 0 && weight < Infinity)) throw badWeight(weight);
     this.#weight = (this.#weight ?? 0) + weight;
+  }
+
+  /** Runs a backward whose gradients `weight` multiplies; see addWeight(). One that throws at once counts for nothing. */
+  withWeight(weight: number, backward: () => void): void {
+    const before = this.#weight;
+    this.addWeight(weight);
+    try {
+      backward();
+    } catch (error) {
+      if (this.#phase === 'idle' && this.#weight !== null) this.#weight = before;
+      throw error;
+    }
   }
 
   /** From now on every reduction begins with a roll call, so that ranks may run out of data; see shadow(). */
   beginJoin(): void {
+    this.#checkOpen('join');
     this.checkIdle('join');
     this.#isJoining = true;
   }
@@ -194,8 +237,23 @@ export class Reducer {
     if (this.#phase !== 'idle') throw unfinished(where, this.#group.rank);
   }
 
-  /** No bucket will be used again. */
+  /** No bucket will be used again. What is under way is not waited for. */
   close(): void {
+    this.#isClosed = true;
+    this.#retire();
+    this.#reset();
+  }
+
+  #checkOpen(where: string): void {
+    if (this.#isClosed) throw closed(where);
+  }
+
+  /** Whether this is surely not the backward that is under way. */
+  #isOther(backward: object | undefined): boolean {
+    return backward !== undefined && this.#backward !== undefined && backward !== this.#backward;
+  }
+
+  #retire(): void {
     for (const bucket of this.#buckets) bucket.retire();
     this.#buckets = [];
   }
@@ -203,11 +261,13 @@ export class Reducer {
   #build(): void {
     const { size } = this.#group;
     this.#places = [];
-    this.close();
+    this.#retire();
     this.#buckets =
       size === 1
         ? []
-        : this.#plan.map((_, i) => new Bucket(this.#plan, i, this.#params, this.#group, this.#hook));
+        : this.#plan.map(
+            (_, i) => new Bucket(this.#plan, i, this.#params, this.#group, this.#hook, this.#model),
+          );
     this.#buckets.forEach((bucket, index) => {
       this.#plan[index]!.slots.forEach(({ param }, slot) => {
         this.#places[param] = { bucket, slot };
@@ -215,9 +275,10 @@ export class Reducer {
     });
   }
 
-  #begin(): void {
+  #begin(backward: object | undefined): void {
     this.#refuseWhatIsNotRecorded();
     this.#phase = 'backward';
+    this.#backward = backward;
     this.timeline.begin(this.#plan);
     if (this.#isJoining || this.#weight !== null) {
       this.#rollCall = new RollCall(this.#group, this.#weight ?? 1);
@@ -254,6 +315,7 @@ export class Reducer {
 
   #collect(index: number): void {
     const param = this.#params[index]!;
+    if (param.requiresGrad === false) throw frozenLater(param.name, this.#group.rank);
     if (this.#unused !== 'skip' && !param.bindGrad && param.grad === null) {
       throw gradMissing(param.name, this.#group.rank);
     }
@@ -381,6 +443,7 @@ export class Reducer {
     this.#weight = null;
     this.#rollCall = null;
     this.#phase = 'idle';
+    this.#backward = undefined;
   }
 }
 

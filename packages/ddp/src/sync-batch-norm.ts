@@ -2,6 +2,7 @@
 // exchanged (`sync`); nothing here knows more about it. A group of its own keeps these exchanges, in the middle of
 // forward and backward, out of the order of the buckets.
 import { asBuffer, type BufferCarrier, bufferSymbol, elementsOf, type Group } from '@ringwise/collectives';
+import { checkGroup } from './check.ts';
 import { cannotBlock, notModules } from './errors.ts';
 
 /** What a batch normalisation calls while it trains; see BatchNormSync of @ringwise/tensor. */
@@ -30,7 +31,8 @@ export interface ModuleTree {
  * the group must be able to.
  */
 export async function convertSyncBatchNorm(model: ModuleTree, group: Group): Promise<number> {
-  if (typeof model.modules !== 'function') throw notModules();
+  if (typeof model?.modules !== 'function') throw notModules();
+  checkGroup('convertSyncBatchNorm', group);
   const layers = [...model.modules()].filter((layer): layer is NormLayer => 'sync' in layer);
   if (group.size === 1 || layers.length === 0) return layers.length;
   if (!group.supports.sync) throw cannotBlock(group.backend);

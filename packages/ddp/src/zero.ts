@@ -1,8 +1,9 @@
 // The first stage of ZeRO (Rajbhandari et al., 2020): every rank steps, and remembers moments, for its share of the
 // parameters only, then sends their values to the others. Gradients are averaged by ddp as always.
 import { asBuffer, type BufferCarrier, type BufferView, type Group } from '@ringwise/collectives';
-import { notConsolidated, stateOutOfReach } from './errors.ts';
-import { broadcasts, bytesOf, carrier } from './memory.ts';
+import { checkFunction, checkGroup, checkInteger, shown } from './check.ts';
+import { invalidArgument, notConsolidated, stateOutOfReach } from './errors.ts';
+import { broadcasts, bytesOf, valueCarrier } from './memory.ts';
 import { runAwaiting, runBlocking, type Works } from './works.ts';
 
 /** A tensor that an optimizer remembers. */
@@ -49,6 +50,19 @@ export class ZeroRedundancyOptimizer<P extends BufferCarrier, O extends ShardOpt
 
   /** `make` gets this rank's parameters, such as `(shard) => new AdamW(shard, { lr })`. The same list on all ranks. */
   constructor(params: Iterable<P>, group: Group, make: (shard: P[]) => O) {
+    checkGroup('ZeroRedundancyOptimizer', group);
+    checkFunction(
+      'ZeroRedundancyOptimizer: make',
+      make,
+      'a function such as (shard) => new AdamW(shard, { lr })',
+    );
+    if (typeof params?.[Symbol.iterator] !== 'function') {
+      throw invalidArgument(
+        'ZeroRedundancyOptimizer: params',
+        'a list such as net.parameters()',
+        shown(params),
+      );
+    }
     this.#params = [...params];
     this.#group = group;
     this.shards = deal(
@@ -73,6 +87,7 @@ export class ZeroRedundancyOptimizer<P extends BufferCarrier, O extends ShardOpt
 
   /** Collects the state of all shares on rank `to`, for stateDict() there. Collective. */
   async consolidateStateDict(to = 0): Promise<void> {
+    checkInteger('consolidateStateDict: to', to, 0, this.#group.size - 1);
     const state = this.local?.stateDict();
     const own = state && {
       ...state,
@@ -110,7 +125,7 @@ export class ZeroRedundancyOptimizer<P extends BufferCarrier, O extends ShardOpt
 
   *#exchange(): Works {
     const works = this.shards.flatMap((shard, root) => {
-      const values = shard.map((position) => carrier(asBuffer(this.#params[position]!)));
+      const values = shard.map((position) => valueCarrier(asBuffer(this.#params[position]!)));
       return broadcasts(values, this.#group, root);
     });
     for (const work of works) yield work;

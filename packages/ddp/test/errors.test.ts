@@ -49,6 +49,47 @@ it('says what happened, what was expected, and what to do', () => {
   `);
 });
 
+it('says the same of wrappers, hooks, frozen parameters and snapshots', () => {
+  const messages = [
+    errors.badOptions('ddp', "unknown option 'hok'; did you mean 'hook'"),
+    errors.noParams(4),
+    errors.notAParam(2),
+    errors.wrappedAlready('w', 'the ddp() of Net in group "world"'),
+    errors.sameParamTwice('w', 'tied'),
+    errors.refused('ddp: no.', ['w'], 1, undefined),
+    errors.notAHook('an async function'),
+    errors.notAWork('a promise'),
+    errors.noMethod('train'),
+    errors.frozenLater('w', 1),
+    errors.trainedLater('w', 1),
+    errors.notInSync('mean', ['"mean" (sha256 0a)', '"mean" (sha256 0b)'], 'buffer'),
+    errors.notAllCalled('saveSnapshot', 'no answer from rank 1 within 100 ms', [1], undefined),
+    errors.snapshotCallsDiffer('saveSnapshot', ['"a"', '"b"']),
+    errors.ownStateMissing('state.rng', 0, 1),
+    errors.ownStateUndealt('state.loader', 2, 3),
+  ].map((error) => `${error.code} ${error.message}`);
+  expect(messages).toMatchInlineSnapshot(`
+    [
+      "ERR_DDP_INVALID ddp: unknown option 'hok'; did you mean 'hook'.",
+      "ERR_DDP_INVALID ddp: expected at least one parameter, got 4 frozen ones; a model that does not train needs no ddp.",
+      "ERR_DDP_INVALID ddp: element 2 of the list: expected an object with name, value, grad and onGradReady (GradParam), got another one. Pass the model itself.",
+      "ERR_DDP_INVALID ddp: "w" is wrapped already, by the ddp() of Net in group "world"; expected a parameter that no other ddp() averages, because two would change its gradient at the same time. Use that wrapper, or call its close() before.",
+      "ERR_DDP_INVALID ddp: "w" and "tied" are the same parameter; expected each once. A parameter that is used in two places must be listed once.",
+      "ERR_DDP_INVALID ddp: no. (on rank 1)",
+      "ERR_DDP_INVALID ddp: hook: expected a generator function (function*) that yields each operation that it starts, got an async function.",
+      "ERR_DDP_INVALID ddp: hook: expected every value that it yields to be what a verb of the group gives, got a promise.",
+      "ERR_DDP_INVALID train: the model that was passed to ddp() has no train(); expected one where the wrapper's is called. Give the model this method.",
+      "ERR_DDP_UNUSED backward: "w" is frozen on rank 1, but it trained when ddp() was called; expected the same parameters to train. Call close() on the wrapper, and ddp() again.",
+      "ERR_DDP_INVALID backward: "w" got a gradient on rank 1, but it was frozen when ddp() was called, so that nothing averages it; expected the same parameters to train. Call close() on the wrapper, and ddp() again.",
+      "ERR_DDP_NOT_IN_SYNC assertInSync: buffer "mean" differs between ranks: rank 0 has "mean" (sha256 0a); rank 1 has "mean" (sha256 0b). Buffers are those of rank 0 after every averaged backward, unless ddp() was told broadcastBuffers: false.",
+      "ERR_DDP_SNAPSHOT saveSnapshot: no answer from rank 1 within 100 ms. It is collective: every rank calls saveSnapshot, although only rank 0 uses the file; take it out of \`if (rank === 0)\`.",
+      "ERR_DDP_SNAPSHOT saveSnapshot: ranks call it for different files: rank 0 has "a"; rank 1 has "b". It is collective: all ranks make the same calls, with the same file.",
+      "ERR_DDP_INVALID saveSnapshot: state.rng is saved for each rank, but only rank 0 has passed it and rank 1 has not; expected the states of all ranks to have it at the same place. Pass the whole state on every rank.",
+      "ERR_DDP_SNAPSHOT loadSnapshot: state.loader was another one on each of 2 ranks and cannot be dealt to 3; expected 2 ranks. Start as many, or leave it out of the snapshot.",
+    ]
+  `);
+});
+
 it('carries the parameters and the ranks that are not like rank 0', () => {
   const error = errors.paramsDiffer(0, 'w', ['a', 'b', 'a', 'c']);
   expect(error).toMatchObject({ name: 'DdpError', params: ['w'], ranks: [1, 3] });

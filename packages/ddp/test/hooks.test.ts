@@ -1,4 +1,5 @@
 // Communication hooks: what each does to 50 steps of training, on several ranks and world sizes.
+import type { Group } from '@ringwise/collectives';
 import { describe, expect, it } from 'vitest';
 import {
   assertInSync,
@@ -6,6 +7,7 @@ import {
   compressHook,
   type DdpOptions,
   ddp,
+  type GradBucket,
   PeriodicAverager,
   plainHook,
   postLocalSGDHook,
@@ -202,3 +204,59 @@ for (const [moment, hook] of [
     );
     for (const error of errors) expect(error.message).toContain('in the hook');
   });
+
+describe('a hook that is no generator is refused, on all ranks:', () => {
+  const sum = (bucket: GradBucket, group: Group) => group.allReduce(bucket);
+  const hooks: Record<string, readonly [hook: unknown, got: string]> = {
+    'an async function': [async (b: GradBucket, g: Group) => void (await sum(b, g)), 'an async function.'],
+    'an async generator': [async function* () {}, 'an async generator function (async function*).'],
+    'no function': [{}, 'an object.'],
+    'a name': ['allreduce', "'allreduce'."],
+    'a function that returns nothing': [
+      (b: GradBucket, g: Group) => void sum(b, g),
+      'a function that returns undefined.',
+    ],
+    'one that returns what it starts': [sum, 'a function that returns a promise.'],
+    'one that returns a rejected promise': [
+      () => Promise.reject(new Error('unseen')),
+      'a function that returns a promise.',
+    ],
+    'one that returns a list': [
+      (b: GradBucket, g: Group) => [sum(b, g)],
+      'a function that returns an array.',
+    ],
+    'a generator that yields nothing': [
+      function* () {
+        yield;
+      },
+      'undefined.',
+    ],
+    'a generator that yields promises': [
+      function* (b: GradBucket, g: Group) {
+        yield sum(b, g).then(() => {});
+      },
+      'a promise.',
+    ],
+  };
+  for (const [name, [hook, got]] of Object.entries(hooks))
+    it(name, async () => {
+      const outcomes = await onRanks(2, async (group) => {
+        const net = new TinyMlp(1);
+        const model = await ddp(net, { group, hook: hook as CommHook });
+        net.loss(0, 1);
+        net.autograd.backward();
+        await model.finish();
+      });
+      const [error] = reasons(outcomes);
+      expect(error).toMatchObject({ code: 'ERR_DDP_INVALID' });
+      expect(error!.message).toMatch(
+        /^ddp: hook: expected (a generator function \(function\*\)|every value)/,
+      );
+      expect(error!.message.endsWith(`got ${got}`), error!.message).toBe(true);
+    });
+
+  it('but a function that returns one of another hook is a hook', async () => {
+    const wrapped: CommHook = (bucket, group) => plainHook(bucket, group);
+    expect(await train(2, () => wrapped)).toEqual(await train(2, () => plainHook));
+  });
+});

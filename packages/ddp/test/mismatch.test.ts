@@ -1,6 +1,6 @@
 // What ddp() refuses, and that all ranks say so in the same words.
 import { describe, expect, it } from 'vitest';
-import { type DdpOptions, ddp } from '../src/index.ts';
+import { compressHook, type DdpOptions, ddp, wireHook } from '../src/index.ts';
 import { onRanks, reasons } from './ranks.ts';
 import { TinyMlp } from './tiny-mlp.ts';
 
@@ -61,6 +61,27 @@ describe('ranks that differ', () => {
     expect(error.message).toContain('rank 0 has bucketBytes 100');
     expect(error.message).toContain('rank 1 has bucketBytes 101');
   });
+});
+
+it('is told when ranks average two models in another order, with and without a hook', async () => {
+  for (const hook of [undefined, () => compressHook('float16'), () => wireHook('bfloat16')]) {
+    const outcomes = await onRanks(2, async (group) => {
+      const nets = [new TinyMlp(1), new TinyMlp(2)]; // equal but for the values
+      const models = [];
+      for (const net of nets) models.push(await ddp(net, { group, ...(hook && { hook: hook() }) }));
+      for (const turn of [0, 1]) {
+        const at = (turn + group.rank) % 2;
+        nets[at]!.loss(0, 1);
+        nets[at]!.autograd.backward();
+        await models[at]!.finish();
+      }
+    });
+    for (const error of reasons(outcomes)) {
+      expect(error.code).toBe('ERR_COLL_MISMATCH');
+      for (const model of [1, 2])
+        expect(error.message).toContain(`labelled "ddp bucket 0 of model ${model}"`);
+    }
+  }
 });
 
 it('refuses what it cannot work with', async () => {

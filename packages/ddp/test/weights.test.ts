@@ -96,3 +96,33 @@ it('is refused by all ranks when one forgets it', async () => {
   });
   for (const error of reasons(outcomes)) expect(error.code).toBe('ERR_COLL_MISMATCH');
 });
+
+it('does not count one whose backward threw before it began', async () => {
+  const [once, again] = await Promise.all(
+    [false, true].map(async (throws) => {
+      const [gradients] = values(
+        await onRanks(1, async (group) => {
+          const net = new TinyMlp(1);
+          const model = await ddp(net, { group });
+          const failing = () => {
+            throw new Error('freed');
+          };
+          if (throws) {
+            expect(() => model.backward({ mul: () => ({ backward: failing }) }, { weight: 5 })).toThrow(
+              'freed',
+            );
+          }
+          net.loss(0, 2);
+          model.backward(
+            { mul: (weight) => ({ backward: () => net.autograd.backward(weight) }) },
+            { weight: 2 },
+          );
+          await model.finish();
+          return net.gradients();
+        }),
+      );
+      return gradients;
+    }),
+  );
+  expect(again).toEqual(once);
+});

@@ -2,7 +2,7 @@
 // at all, and now and then the parameters over all ranks.
 import type { Group } from '@ringwise/collectives';
 import { averageGradients } from '../average.ts';
-import { invalidArgument } from '../errors.ts';
+import { checkGroup, checkInteger, checkOptions, fromPyTorch } from '../check.ts';
 import { type GradParam, type GradParamSource, paramsOf } from '../grad-param.ts';
 import { type CommHook, plainHook } from '../hook.ts';
 import { carrier } from '../memory.ts';
@@ -15,7 +15,14 @@ export interface PostLocalSGDOptions {
 }
 
 /** The hook; with a PeriodicAverager. Use one for one model. */
-export function postLocalSGDHook({ startStep, subgroup = null }: PostLocalSGDOptions): CommHook {
+export function postLocalSGDHook(options: PostLocalSGDOptions): CommHook {
+  checkOptions('postLocalSGDHook', options, {
+    known: ['startStep', 'subgroup'],
+    renamed: fromPyTorch({ start_localSGD_iter: 'startStep', process_group: 'subgroup' }),
+  });
+  const { startStep, subgroup = null } = options ?? {};
+  checkInteger('postLocalSGDHook: startStep', startStep, 0);
+  if (subgroup !== null) checkGroup('postLocalSGDHook', subgroup);
   let step = 0;
   return function* postLocalSGD(bucket, group) {
     const isLocal = step >= startStep;
@@ -44,10 +51,14 @@ export class PeriodicAverager {
   constructor(
     params: GradParamSource | Iterable<Pick<GradParam, 'value'>>,
     group: Group,
-    { period, warmupSteps = 0 }: PeriodicAveragerOptions,
+    options: PeriodicAveragerOptions,
   ) {
-    if (!(period >= 1)) throw invalidArgument('PeriodicAverager: period', 'at least 1', String(period));
-    this.#params = paramsOf<Pick<GradParam, 'value'>>(params);
+    checkGroup('PeriodicAverager', group);
+    checkOptions('PeriodicAverager', options, { known: ['period', 'warmupSteps'] });
+    const { period, warmupSteps = 0 } = options ?? {};
+    checkInteger('PeriodicAverager: period', period, 1);
+    checkInteger('PeriodicAverager: warmupSteps', warmupSteps, 0);
+    this.#params = paramsOf<Pick<GradParam, 'value'>>(params, 'PeriodicAverager');
     this.#group = group;
     this.#period = period;
     this.#warmupSteps = warmupSteps;

@@ -4,6 +4,7 @@
 //
 // one step of a power iteration, which the next step's gradient goes on with (Q is kept). Vectors, and matrices that this
 // would hardly shrink, are averaged as they are.
+import { checkInteger, checkOptions, checkPositive, fromPyTorch, type OptionNames, shown } from '../check.ts';
 import { invalidArgument } from '../errors.ts';
 import { type CommHook, type GradBucket, plainHook } from '../hook.ts';
 import { multiply, multiplyTransposed, orthonormalize, outer } from './low-rank.ts';
@@ -18,6 +19,16 @@ export interface PowerSGDOptions {
   /** Of the first Q. The same on all ranks. Default 0. */
   readonly seed?: number;
 }
+
+const names: OptionNames = {
+  known: ['rank', 'startStep', 'minCompression', 'seed'],
+  renamed: fromPyTorch({
+    matrix_approximation_rank: 'rank',
+    start_powerSGD_iter: 'startStep',
+    min_compression_rate: 'minCompression',
+    random_seed: 'seed',
+  }),
+};
 
 interface Matrix {
   readonly gradient: Float32Array;
@@ -38,29 +49,37 @@ interface Parts {
 
 /** The hook, for float32; other gradients travel as they are. Use one for one model: it keeps the errors of its buckets. */
 export function powerSGDHook(options: PowerSGDOptions = {}): CommHook {
-  const { startStep = 1000 } = options;
-  if (!(startStep >= 2)) throw invalidArgument('powerSGDHook: startStep', 'at least 2', String(startStep));
+  checkOptions('powerSGDHook', options, names);
+  const { startStep = 1000, rank = 1, minCompression = 2, seed = 0 } = options;
+  const isStart = typeof startStep === 'number' && startStep >= 2;
+  if (!isStart) throw invalidArgument('powerSGDHook: startStep', 'at least 2', shown(startStep));
+  checkInteger('powerSGDHook: rank', rank, 1);
+  checkInteger('powerSGDHook: seed', seed, 0);
+  // 0 compresses every matrix.
+  if (minCompression !== 0) checkPositive('powerSGDHook: minCompression', minCompression);
+  const settings = { rank, minCompression, seed };
   const partsOf = new WeakMap<GradBucket, Parts>();
   let step = 0;
   return function* powerSGD(bucket, group) {
     const isPlain = step < startStep || bucket.dtype !== 'float32';
     if (bucket.isLast) step++;
     if (isPlain) return yield* plainHook(bucket, group);
-    const parts = partsOf.get(bucket) ?? dealOut(bucket, options);
+    const parts = partsOf.get(bucket) ?? dealOut(bucket, settings);
     partsOf.set(bucket, parts);
+    const { label } = bucket;
     const { matrices, plain, allP, allQ } = parts;
     for (const { gradient, error, p, q, rows, cols } of matrices) {
       for (let i = 0; i < error.length; i++) gradient[i]! += error[i]!;
       multiply(gradient, q, p, rows, cols);
     }
     const first = matrices.length > 0 ? [allP, ...plain] : plain;
-    if (first.length > 0) yield group.allReduce(first, { op: 'avg' });
+    if (first.length > 0) yield group.allReduce(first, { op: 'avg', label });
     if (matrices.length === 0) return;
     for (const { gradient, p, q, rows, cols } of matrices) {
       orthonormalize(p, rows);
       multiplyTransposed(gradient, p, q, rows, cols);
     }
-    yield group.allReduce(allQ, { op: 'avg' });
+    yield group.allReduce(allQ, { op: 'avg', label });
     for (const { gradient, error, p, q, rows, cols } of matrices) {
       error.set(gradient);
       outer(p, q, gradient, rows, cols);
@@ -69,7 +88,10 @@ export function powerSGDHook(options: PowerSGDOptions = {}): CommHook {
   };
 }
 
-function dealOut(bucket: GradBucket, { rank = 1, minCompression = 2, seed = 0 }: PowerSGDOptions): Parts {
+function dealOut(
+  bucket: GradBucket,
+  { rank, minCompression, seed }: Required<Omit<PowerSGDOptions, 'startStep'>>,
+): Parts {
   const sizes = bucket.gradients.map(({ shape, data }) => {
     const rows = shape.length < 2 ? 1 : shape[0]!;
     const cols = data.length / rows;

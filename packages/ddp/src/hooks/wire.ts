@@ -1,5 +1,6 @@
 // Fewer bytes between hosts only, rounded natively; inside a host gradients are added as they are.
 import { asBuffer } from '@ringwise/collectives';
+import { checkOneOf } from '../check.ts';
 import { type CommHook, type GradBucket, plainHook } from '../hook.ts';
 
 /**
@@ -8,15 +9,16 @@ import { type CommHook, type GradBucket, plainHook } from '../hook.ts';
  * one for one model.
  */
 export function wireHook(wire: 'bfloat16' | 'int8'): CommHook {
+  checkOneOf('wireHook: wire', wire, ['bfloat16', 'int8']);
   const residuals = new WeakMap<GradBucket, Float32Array>();
   return function* onWire(bucket, group) {
     if (bucket.dtype !== 'float32') return yield* plainHook(bucket, group);
     if (wire === 'bfloat16') {
-      yield group.allReduce(bucket, { op: 'avg', wire });
+      yield group.allReduce(bucket, { op: 'avg', wire, label: bucket.label });
       return;
     }
     const residual = residuals.get(bucket) ?? new Float32Array(asBuffer(bucket).count);
     residuals.set(bucket, residual);
-    yield group.allReduce(bucket, { op: 'avg', wire, residual });
+    yield group.allReduce(bucket, { op: 'avg', wire, residual, label: bucket.label });
   };
 }

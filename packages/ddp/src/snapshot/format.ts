@@ -1,6 +1,7 @@
 // A snapshot file: "RINGSNP1", the length of the header as uint64 (little endian), the header as JSON, the memory of all
 // arrays (each from a multiple of 64 bytes), and the SHA-256 of everything before it. In the header an array stands as
-// { "$array": … }, a tensor as { "$tensor": … }, a bigint as { "$bigint": … }.
+// { "$array": … }, a tensor as { "$tensor": … }, a bigint as { "$bigint": … }, what is another value on each rank as
+// { "$perRank": … }.
 import {
   asBuffer,
   type BufferLike,
@@ -12,6 +13,7 @@ import {
 } from '@ringwise/collectives';
 import { badSnapshot, notSavable } from '../errors.ts';
 import { bytesOf } from '../memory.ts';
+import { below, dealt, ownStateOf, type StoredPerRank } from './own-state.ts';
 
 /** What a tensor of a snapshot is read as. */
 export interface SnapshotTensor {
@@ -45,46 +47,75 @@ export const hashBytes = 32;
 const alignment = 64;
 export const aligned = (bytes: number): number => Math.ceil(bytes / alignment) * alignment;
 
-/**
- * The pieces of a file up to the checksum, in order. Arrays are not copied; what lies on a device is, one tensor at a time.
- * Throws before the first piece where something cannot be saved.
- */
-export async function* encodeSnapshot(value: unknown): AsyncGenerator<Uint8Array, void> {
-  const memory: (() => Promise<Uint8Array> | Uint8Array)[] = [];
-  let end = 0;
-  const store = (item: BufferLike, path: string): Stored => {
+/** Memory of arrays and tensors: where each lies in the file, and how its bytes are read. */
+class Arrays {
+  readonly reads: (() => Promise<Uint8Array> | Uint8Array)[] = [];
+  #end = 0;
+
+  add(item: BufferLike, path: string): Stored {
     const { dtype, count, host } = asBuffer(item, 'saveSnapshot');
     const { data } = item as Savable;
     const bytes = count * byteSize(dtype);
-    if (host !== null) memory.push(() => bytesOf(host));
+    if (host !== null) this.reads.push(() => bytesOf(host));
     else if (data === undefined) throw notSavable(path, 'memory that JavaScript cannot read, without data()');
-    else memory.push(async () => whole(bytesOf(await data.call(item)), bytes, path));
-    const offset = end;
-    end += aligned(bytes);
+    else this.reads.push(async () => whole(bytesOf(await data.call(item)), bytes, path));
+    const offset = this.#end;
+    this.#end += aligned(bytes);
     return { dtype, offset, count };
-  };
-  const visit = (item: unknown, path: string): unknown => {
-    if (typeof item === 'bigint') return { $bigint: String(item) };
-    if (item === null || typeof item === 'string' || typeof item === 'boolean') return item;
-    if (typeof item === 'number') {
-      if (!Number.isFinite(item)) throw notSavable(path, String(item));
-      return item;
-    }
-    if (typeof item !== 'object') throw notSavable(path, typeof item);
-    if (ArrayBuffer.isView(item)) return { $array: store(item as BufferLike, path) };
-    if (bufferSymbol in item) {
-      const stored = store(item as BufferLike, path);
-      return { $tensor: { ...stored, shape: (item as Savable).shape ?? [stored.count] } };
-    }
-    if (Array.isArray(item)) return item.map((each, i) => visit(each, `${path}[${i}]`));
-    const entries = Object.entries(item).filter(([, each]) => each !== undefined);
-    return Object.fromEntries(entries.map(([key, each]) => [key, visit(each, `${path}.${key}`)]));
-  };
-  const header = Buffer.from(JSON.stringify(visit(value, 'state')));
+  }
+}
+
+const marks = ['$array', '$tensor', '$bigint', '$perRank'];
+
+/** What stands in the header for `item`. `own`: what is saved for each rank, by path; null inside of it. */
+function headerOf(
+  item: unknown,
+  path: string,
+  arrays: Arrays,
+  own: ReadonlyMap<string, readonly unknown[]> | null,
+): unknown {
+  if (typeof item === 'bigint') return { $bigint: String(item) };
+  if (item === null || typeof item === 'string' || typeof item === 'boolean') return item;
+  if (typeof item === 'number') {
+    if (!Number.isFinite(item)) throw notSavable(path, String(item));
+    return item;
+  }
+  if (typeof item !== 'object') throw notSavable(path, typeof item);
+  if (ArrayBuffer.isView(item)) return { $array: arrays.add(item as BufferLike, path) };
+  if (bufferSymbol in item) {
+    const stored = arrays.add(item as BufferLike, path);
+    return { $tensor: { ...stored, shape: (item as Savable).shape ?? [stored.count] } };
+  }
+  const state = own && ownStateOf(item);
+  if (state) {
+    const values = own.get(path)!.map((value) => headerOf(value, path, arrays, null));
+    return values.length === 1 ? values[0] : { $perRank: { kind: state.kind, path, values } };
+  }
+  if (Array.isArray(item)) return item.map((each, i) => headerOf(each, `${path}[${i}]`, arrays, own));
+  const kind = Object.prototype.toString.call(item).slice('[object '.length, -1);
+  if (kind !== 'Object') throw notSavable(path, kind);
+  const entries = Object.entries(item).filter(([, each]) => each !== undefined);
+  const mark = entries.find(([key]) => marks.includes(key));
+  if (mark) throw notSavable(path, `a member ${mark[0]}, which means something else in a snapshot`);
+  return Object.fromEntries(
+    entries.map(([key, each]) => [key, headerOf(each, below(item, path, key), arrays, own)]),
+  );
+}
+
+/**
+ * The pieces of a file up to the checksum, in order. Arrays are not copied; what lies on a device is, one tensor at a time.
+ * Throws before the first piece where something cannot be saved. `own`: the values that are saved for each rank, by path.
+ */
+export async function* encodeSnapshot(
+  state: unknown,
+  own: ReadonlyMap<string, readonly unknown[]>,
+): AsyncGenerator<Uint8Array, void> {
+  const arrays = new Arrays();
+  const header = Buffer.from(JSON.stringify(headerOf(state, 'state', arrays, own)));
   const length = Buffer.alloc(8);
   length.writeBigUInt64LE(BigInt(header.length));
   yield* [magic, length, header, padding(headBytes + header.length)];
-  for (const read of memory) {
+  for (const read of arrays.reads) {
     const bytes = await read();
     yield bytes;
     yield padding(bytes.length);
@@ -106,8 +137,15 @@ export interface Place {
   readonly fill: (bytes: Uint8Array) => void;
 }
 
-/** Where the arrays of a snapshot lie, in the order of the file; and what it holds, once all of them have been filled. */
-export function parseHeader(text: string, revive: Revive): { places: Place[]; value: () => unknown } {
+/**
+ * Where the arrays of a snapshot lie, in the order of the file, the same on all ranks; and what it holds for this one, once
+ * all of them have been filled.
+ */
+export function parseHeader(
+  text: string,
+  revive: Revive,
+  { rank, size }: { readonly rank: number; readonly size: number },
+): { places: Place[]; value: () => unknown } {
   const places: Place[] = [];
   const values = new Map<object, unknown>();
   const placeOf = ({ dtype, offset, count, shape }: Stored): object => {
@@ -124,6 +162,7 @@ export function parseHeader(text: string, revive: Revive): { places: Place[]; va
     if (typeof item !== 'object' || item === null) return item;
     if ('$bigint' in item) return BigInt(item.$bigint as string);
     if ('$array' in item) return placeOf(item.$array as Stored);
+    if ('$perRank' in item) return dealt(item.$perRank as StoredPerRank, rank, size);
     return '$tensor' in item ? placeOf(item.$tensor as Stored) : item;
   });
   const filled = (item: unknown): unknown => {

@@ -1,0 +1,66 @@
+// Checks arguments before anything is sent. Each function throws ERR_DDP_INVALID with a sentence that begins with `verb`.
+import type { Group } from '@ringwise/collectives';
+import { badOptions, invalidArgument } from './errors.ts';
+import { unknownOption } from './option-names.ts';
+
+/** The names of the options and, where other libraries have other names for them, these. */
+export interface OptionNames {
+  readonly known: readonly string[];
+  readonly renamed?: Readonly<Record<string, string>>;
+}
+
+/** PyTorch's names of options → ours; in its spelling, and in the one that they would have here. */
+export function fromPyTorch(renamed: Readonly<Record<string, string>>): Record<string, string> {
+  const camel = Object.entries(renamed).map(([name, ours]) => [camelCase(name), ours] as const);
+  return { ...Object.fromEntries(camel), ...renamed };
+}
+
+export function camelCase(name: string): string {
+  return name.replaceAll(/_(.)/g, (_, letter: string) => letter.toUpperCase());
+}
+
+export function checkOptions(verb: string, options: unknown, { known, renamed }: OptionNames): void {
+  const fault = unknownOption(options, known, renamed);
+  if (fault !== null) throw badOptions(verb, fault);
+}
+
+export function checkGroup(verb: string, group: unknown): void {
+  const { allReduce, size } = (group ?? {}) as Partial<Group>;
+  if (typeof allReduce === 'function' && typeof size === 'number') return;
+  throw invalidArgument(`${verb}: group`, 'a group, as init() gives one', shown(group));
+}
+
+/** A number above 0, or Infinity. */
+export function checkPositive(what: string, value: unknown, expected = 'a positive number'): void {
+  if (!(typeof value === 'number' && value > 0)) throw invalidArgument(what, expected, shown(value));
+}
+
+export function checkInteger(what: string, value: unknown, least: number, most = Infinity): void {
+  if (Number.isSafeInteger(value) && (value as number) >= least && (value as number) <= most) return;
+  const range = most === Infinity ? `of at least ${least}` : `from ${least} to ${most}`;
+  throw invalidArgument(what, `an integer ${range}`, shown(value));
+}
+
+export function checkBoolean(what: string, value: unknown): void {
+  if (typeof value !== 'boolean') throw invalidArgument(what, 'true or false', shown(value));
+}
+
+export function checkFunction(what: string, value: unknown, expected = 'a function'): void {
+  if (typeof value !== 'function') throw invalidArgument(what, expected, shown(value));
+}
+
+export function checkOneOf(what: string, value: unknown, allowed: readonly string[]): void {
+  if (allowed.includes(value as string)) return;
+  const quoted = allowed.map((each) => `'${each}'`);
+  const got = typeof value === 'string' ? value : shown(value);
+  throw invalidArgument(what, `${quoted.slice(0, -1).join(', ')} or ${quoted.at(-1)}`, got);
+}
+
+/** A value as an error shows it: numbers and short texts as they are, everything else by its kind. */
+export function shown(value: unknown): string {
+  if (typeof value === 'string') return value.length > 40 ? 'a long string' : `'${value}'`;
+  if (typeof value === 'object' && value !== null) {
+    return Array.isArray(value) ? 'an array' : 'an object';
+  }
+  return typeof value === 'function' ? 'a function' : String(value);
+}
