@@ -9,9 +9,10 @@
 import { deviceControl } from './backends/index.ts';
 import { collectTensors, keep, scope } from './context.ts';
 import { cudaIndex, type Device, type DeviceName, deviceOf } from './device.ts';
-import { asyncStep, badOption, otherInput, otherInputCount } from './errors.ts';
+import { asyncStep, otherInput, otherInputCount } from './errors.ts';
 import { Guests } from './guests.ts';
 import type { Stream } from './kernels.ts';
+import { checkOptions, optionChecks } from './options.ts';
 import type { Generator } from './random.ts';
 import { recording, whileRecording } from './recording.ts';
 import { sameShape } from './shape.ts';
@@ -19,6 +20,7 @@ import { useDirectly } from './storage.ts';
 import { empty, Tensor } from './tensor.ts';
 import { streamOf } from './tensor-core.ts';
 import { copyInto } from './transfer.ts';
+import { aFunction, anything, atLeastOne, checkValue } from './value-checks.ts';
 
 export interface CompileOptions {
   /** Default: the device of the first input that lies on a CUDA device, else the CPU. */
@@ -26,6 +28,8 @@ export interface CompileOptions {
   /** Calls that run as they are before one is captured; at least 1. Default 2. */
   readonly warmUps?: number;
 }
+
+const compileOptions = optionChecks<CompileOptions>({ device: anything, warmUps: atLeastOne });
 
 /** A step that compile() made. Calling it returns when the work has been started. */
 export interface CompiledStep<Inputs extends readonly Tensor[], Result> {
@@ -63,8 +67,6 @@ class Step<Inputs extends readonly Tensor[], Result> {
   inputs: readonly Tensor[] = [];
 
   constructor(fn: (...inputs: Inputs) => Result, { device, warmUps = 2 }: CompileOptions) {
-    if (!Number.isSafeInteger(warmUps) || warmUps < 1)
-      throw badOption('compile: warmUps', 'an integer ≥ 1', warmUps);
     this.#fn = fn;
     this.#warmUps = warmUps;
     this.#device = device === undefined ? null : deviceOf(device);
@@ -218,6 +220,8 @@ export function compile<Inputs extends readonly Tensor[], Result>(
   fn: (...inputs: Inputs) => Result,
   options: CompileOptions = {},
 ): CompiledStep<Inputs, Result> {
+  checkValue('compile: the step', fn, aFunction);
+  checkOptions('compile', options, compileOptions);
   const step = new Step(fn, options);
   const run = (...inputs: Inputs): Result => step.run(inputs);
   return Object.defineProperties(run, {

@@ -2,8 +2,9 @@
 // backward. Both follow asynchronous functions across `await` (AsyncLocalStorage), so overlapping tasks do not
 // disturb each other. While no scope and no noGrad is active, nothing is looked up.
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { badOption } from './errors.ts';
+import { checkOptions, optionChecks } from './options.ts';
 import type { Tensor } from './tensor.ts';
+import { aFunction, checkValue, flag, oneOf } from './value-checks.ts';
 
 interface Scope {
   readonly parent: Scope | null;
@@ -136,15 +137,20 @@ export interface AutocastOptions {
   readonly enabled?: boolean;
 }
 
+const autocastOptions = optionChecks<AutocastOptions>({
+  dtype: oneOf('float16', 'bfloat16'),
+  enabled: flag,
+});
+
 /**
  * Runs `fn`, the forward pass, in mixed precision: matrix products, linear layers, convolutions and attention convert what
  * is float32 to 16 bits; exp, log, pow, softmax, norms, sums and losses convert to float32; the rest takes what it
  * gets. Parameters stay float32, and so do their gradients. Backward and the optimiser run outside.
  */
 export function autocast<T>(options: AutocastOptions, fn: () => T): T {
+  checkOptions('autocast', options, autocastOptions);
+  checkValue('autocast: the second argument', fn, aFunction);
   const { dtype = 'bfloat16', enabled = true } = options;
-  if (dtype !== 'float16' && dtype !== 'bfloat16')
-    throw badOption('autocast: dtype', 'float16 or bfloat16', dtype);
   return withSetting({ autocast: enabled ? dtype : null }, fn);
 }
 

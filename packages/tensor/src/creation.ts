@@ -1,12 +1,13 @@
 // Tensors from numbers. A tensor made here belongs to the scope that is open.
+import { doesNotFit } from './argument-errors.ts';
+import { checkFits } from './arguments.ts';
 import { kernels } from './backends/index.ts';
 import { type DeviceName, deviceOf } from './device.ts';
-import { type DType, dtypeInfo, dtypeOfArray, type HostArray } from './dtype.ts';
+import { type DType, dtypeInfo, dtypeOfArray, type HostArray, holds, isFloat } from './dtype.ts';
 import { type Value, writer } from './element.ts';
 import {
   badArange,
   badHostArray,
-  badOption,
   onlyPinnedOnHost,
   raggedData,
   unknownData,
@@ -15,9 +16,11 @@ import {
 } from './errors.ts';
 import type { Memory } from './kernels.ts';
 import { to } from './ops/convert.ts';
+import { checkOptions, optionChecks } from './options.ts';
 import { checkedShape, countOf, type Shape } from './shape.ts';
 import { adopt, allocatePinned, pinnedArray } from './storage.ts';
 import { created, empty, type Tensor } from './tensor.ts';
+import { anyNumber, anything, aTensor, checkValue, finite, flag, notNegative } from './value-checks.ts';
 
 export type TypedArray =
   | Float32Array
@@ -42,6 +45,15 @@ export interface CreationOptions {
   /** Records operations on the tensor, so that backward fills its `grad`. Floating dtypes only. */
   readonly requiresGrad?: boolean;
 }
+
+/** dtype and device are checked where they are used. */
+export const creationChecks = { dtype: anything, device: anything, pinMemory: flag, requiresGrad: flag };
+const creationOptions = optionChecks<CreationOptions>(creationChecks);
+const tensorOptions = optionChecks<CreationOptions & { readonly shape?: Shape }>({
+  ...creationChecks,
+  shape: anything,
+});
+const fromHostOptions = optionChecks<{ readonly dtype?: DType }>({ dtype: anything });
 
 function checkedDtype(op: string, dtype: DType): DType {
   if (Object.hasOwn(dtypeInfo, dtype)) return dtype;
@@ -111,14 +123,20 @@ function flattenNested(data: unknown, flat: Flat): number[] {
   return [data.length, ...(inner ?? [])];
 }
 
+function checkValues(values: readonly Value[], dtype: DType): void {
+  for (const value of values) if (!holds(dtype, value)) throw doesNotFit('tensor', value, dtype);
+}
+
 /**
  * A tensor with a copy of `data`: a number or boolean, nested arrays of them, or a typed array. Without `dtype`, numbers
- * become float32, bigints int64, booleans bool; a typed array keeps its dtype, where there is one, or gets a wider one.
+ * become float32, bigints int64, booleans bool; a typed array keeps its dtype, where there is one, or gets a wider one. Values
+ * that an integer dtype does not hold throw, but for those of typed arrays, which are converted as `to` does.
  */
 export function tensor(
   data: NestedData | TypedArray,
   options: CreationOptions & { readonly shape?: Shape } = {},
 ): Tensor {
+  checkOptions('tensor', options, tensorOptions);
   const flat: Flat = { values: [], dtype: 'bool' };
   const isArray = isTypedArray(data);
   let shape: Shape = isArray ? [data.length] : flattenNested(data, flat);
@@ -129,6 +147,7 @@ export function tensor(
     if (countOf(shape) !== values.length) throw wrongCount('tensor', shape, values.length);
   }
   const dtype = checkedDtype('tensor', options.dtype ?? found);
+  if (!isArray && !isFloat(dtype)) checkValues(flat.values, dtype);
   const out = options.pinMemory ? emptyPinned(dtype, shape, options) : empty(dtype, shape);
   write(out.memory, values, found);
   return finish(out, options);
@@ -144,6 +163,7 @@ export function fromHost(
   shape: Shape = [array.length],
   options: { readonly dtype?: DType } = {},
 ): Tensor {
+  checkOptions('fromHost', options, fromHostOptions);
   const dtype = options.dtype ?? dtypeOfArray(array);
   if (dtype === undefined || !(array instanceof dtypeInfo[checkedDtype('fromHost', dtype)].array)) {
     throw badHostArray(array, dtype);
@@ -165,11 +185,17 @@ export function pinArray<A extends TypedArray>(array: A): A {
   return pinned;
 }
 
-/** Every element is `value`. */
+/** Every element is `value`, which has to fit the dtype; integers cut fractions. */
 export function full(shape: Shape, value: number, options: CreationOptions = {}): Tensor {
-  if (typeof value !== 'number') throw badOption('full: value', 'a number', value);
-  const dtype = checkedDtype('full', options.dtype ?? 'float32');
-  const own = checkedShape('full', shape);
+  checkValue('full: value', value, anyNumber);
+  return filled('full', shape, value, options);
+}
+
+function filled(op: string, shape: Shape, value: number, options: CreationOptions): Tensor {
+  checkOptions(op, options, creationOptions);
+  const dtype = checkedDtype(op, options.dtype ?? 'float32');
+  checkFits(op, value, dtype);
+  const own = checkedShape(op, shape);
   const { device = 'cpu' } = options;
   const out = options.pinMemory ? emptyPinned(dtype, own, options) : empty(dtype, own, deviceOf(device));
   kernels().copy(out.shape, out.strided, value);
@@ -177,20 +203,30 @@ export function full(shape: Shape, value: number, options: CreationOptions = {})
   return out;
 }
 
-export const zeros = (shape: Shape, options: CreationOptions = {}): Tensor => full(shape, 0, options);
-export const ones = (shape: Shape, options: CreationOptions = {}): Tensor => full(shape, 1, options);
+export const zeros = (shape: Shape, options: CreationOptions = {}): Tensor =>
+  filled('zeros', shape, 0, options);
+export const ones = (shape: Shape, options: CreationOptions = {}): Tensor =>
+  filled('ones', shape, 1, options);
 /** Zeros in the shape and dtype, and on the device, of another tensor. */
 export const zerosLike = (like: Tensor, options: CreationOptions = {}): Tensor =>
-  full(like.shape, 0, { dtype: like.dtype, device: like.device, ...options });
+  filledLike('zerosLike', like, 0, options);
 /** Ones in the shape and dtype, and on the device, of another tensor. */
 export const onesLike = (like: Tensor, options: CreationOptions = {}): Tensor =>
-  full(like.shape, 1, { dtype: like.dtype, device: like.device, ...options });
+  filledLike('onesLike', like, 1, options);
 
-/** start, start + step, … below end. With one argument, from 0 to it. */
+function filledLike(op: string, like: Tensor, value: number, options: CreationOptions): Tensor {
+  checkValue(op, like, aTensor);
+  checkOptions(op, options, creationOptions);
+  return filled(op, like.shape, value, { dtype: like.dtype, device: like.device, ...options });
+}
+
+/** start, start + step, … below end, which does not lie on the other side of start. With one argument, from 0 to it. */
 export function arange(start: number, end?: number, step = 1, options: CreationOptions = {}): Tensor {
+  checkOptions('arange', options, creationOptions);
   const from = end === undefined ? 0 : start;
-  const count = Math.max(0, Math.ceil(((end ?? start) - from) / step));
-  if (!Number.isSafeInteger(count)) throw badArange(from, end ?? start, step);
+  const steps = ((end ?? start) - from) / step;
+  const count = Math.ceil(steps);
+  if (!Number.isSafeInteger(count) || steps < 0) throw badArange(from, end ?? start, step);
   return tensor(
     Float64Array.from({ length: count }, (_, i) => from + i * step),
     { dtype: 'float32', ...options },
@@ -199,7 +235,10 @@ export function arange(start: number, end?: number, step = 1, options: CreationO
 
 /** `count` numbers from `start` to `end`, both included, evenly apart. */
 export function linspace(start: number, end: number, count: number, options: CreationOptions = {}): Tensor {
-  if (!Number.isSafeInteger(count) || count < 0) throw badOption('linspace: count', 'an integer ≥ 0', count);
+  checkOptions('linspace', options, creationOptions);
+  checkValue('linspace: start', start, finite);
+  checkValue('linspace: end', end, finite);
+  checkValue('linspace: count', count, notNegative);
   const step = count > 1 ? (end - start) / (count - 1) : 0;
   // From the nearer end, so that the last one is `end` itself.
   const at = (i: number): number => (2 * i < count ? start + i * step : end - (count - 1 - i) * step);
@@ -211,6 +250,7 @@ export function linspace(start: number, end: number, count: number, options: Cre
 
 /** The identity matrix [rows, cols]; square without `cols`. */
 export function eye(rows: number, cols = rows, options: CreationOptions = {}): Tensor {
+  checkOptions('eye', options, creationOptions);
   const shape = checkedShape('eye', [rows, cols]);
   const values = new Float64Array(countOf(shape));
   for (let i = 0; i < Math.min(rows, cols); i++) values[i * cols + i] = 1;

@@ -16,23 +16,42 @@ interface DTypeInfo {
   readonly code: number;
   readonly kind: 'bool' | 'integer' | 'float';
   readonly array: HostArrayConstructor;
+  /** The finite numbers that an element can be lie between these; any number makes a bool. */
+  readonly least: number | bigint;
+  readonly most: number | bigint;
 }
 
+const upTo = (most: number): { readonly least: number; readonly most: number } => ({ least: -most, most });
+
 export const dtypeInfo: Readonly<Record<DType, DTypeInfo>> = {
-  float32: { bytes: 4, code: 0, kind: 'float', array: Float32Array },
-  float64: { bytes: 8, code: 1, kind: 'float', array: Float64Array },
-  float16: { bytes: 2, code: 2, kind: 'float', array: Uint16Array },
-  bfloat16: { bytes: 2, code: 3, kind: 'float', array: Uint16Array },
-  int32: { bytes: 4, code: 6, kind: 'integer', array: Int32Array },
-  int64: { bytes: 8, code: 7, kind: 'integer', array: BigInt64Array },
-  uint8: { bytes: 1, code: 8, kind: 'integer', array: Uint8Array },
-  bool: { bytes: 1, code: 12, kind: 'bool', array: Uint8Array },
+  float32: { bytes: 4, code: 0, kind: 'float', array: Float32Array, ...upTo((2 - 2 ** -23) * 2 ** 127) },
+  float64: { bytes: 8, code: 1, kind: 'float', array: Float64Array, ...upTo(Number.MAX_VALUE) },
+  float16: { bytes: 2, code: 2, kind: 'float', array: Uint16Array, ...upTo(65504) },
+  bfloat16: { bytes: 2, code: 3, kind: 'float', array: Uint16Array, ...upTo((2 - 2 ** -7) * 2 ** 127) },
+  int32: { bytes: 4, code: 6, kind: 'integer', array: Int32Array, least: -(2 ** 31), most: 2 ** 31 - 1 },
+  int64: {
+    bytes: 8,
+    code: 7,
+    kind: 'integer',
+    array: BigInt64Array,
+    least: -(2n ** 63n),
+    most: 2n ** 63n - 1n,
+  },
+  uint8: { bytes: 1, code: 8, kind: 'integer', array: Uint8Array, least: 0, most: 255 },
+  bool: { bytes: 1, code: 12, kind: 'bool', array: Uint8Array, ...upTo(Infinity) },
 };
 
 export const dtypes = Object.keys(dtypeInfo) as readonly DType[];
 export const isDType = (name: string): name is DType => Object.hasOwn(dtypeInfo, name);
 export const bytesOf = (dtype: DType): number => dtypeInfo[dtype].bytes;
 export const isFloat = (dtype: DType): boolean => dtypeInfo[dtype].kind === 'float';
+/** Whether an element can be `value`, cut to an integer if it has to be; floats hold infinities and NaN, too. */
+export function holds(dtype: DType, value: number | bigint): boolean {
+  const { kind, least, most } = dtypeInfo[dtype];
+  if (kind === 'bool' || (kind === 'float' && !Number.isFinite(Number(value)))) return true;
+  const whole = typeof value === 'number' && kind === 'integer' ? Math.trunc(value) : value;
+  return whole >= least && whole <= most;
+}
 export const isHalf = (dtype: DType): boolean => dtype === 'float16' || dtype === 'bfloat16';
 
 /** The dtype of an array that somebody hands over without saying: of a Uint16Array float16, of a Uint8Array uint8. */
@@ -64,13 +83,15 @@ export interface Typed {
   readonly rank: number;
 }
 
-const numberType = (value: number): DType => (Number.isInteger(value) ? 'int64' : 'float32');
+const numberType = (value: number): DType =>
+  Number.isInteger(value) && holds('int64', value) ? 'int64' : 'float32';
 const kinds = ['bool', 'integer', 'float'];
 const kindRank = (dtype: DType): number => kinds.indexOf(dtypeInfo[dtype].kind);
 
 /**
  * The dtype in which operands meet. Tensors with dimensions decide; tensors without, and then numbers, only count
- * where they are of a higher kind (bool < integer < float). A number without a fraction is an integer.
+ * where they are of a higher kind (bool < integer < float). A number without a fraction is an integer,
+ * unless it lies beyond int64.
  */
 export function resultType(...operands: readonly (Typed | number)[]): DType {
   let result: DType | null = null;

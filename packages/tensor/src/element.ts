@@ -35,6 +35,13 @@ function converter(dtype: DType): (value: Value) => Value {
   return (value) => (typeof value === 'number' ? value : Number(BigInt.asIntN(32, value)));
 }
 
+/** `value` as an element of a floating dtype has it; comparisons with a number take it so. */
+export function rounded(dtype: DType, value: number): number {
+  if (dtype === 'float32') return Math.fround(value);
+  if (dtype === 'float16') return fromFloat16(toFloat16(value));
+  return dtype === 'bfloat16' ? fromBfloat16(toBfloat16(value)) : value;
+}
+
 /** Towards zero. What has no integer becomes the least int64. */
 export function toBigint(value: Value): bigint {
   if (typeof value === 'bigint') return value;

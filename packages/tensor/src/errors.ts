@@ -1,4 +1,4 @@
-// Every message of this package. A message says what was asked, what was found, and what to do next.
+// The messages of this package; those about positional arguments stand in argument-errors.ts. A message says what was asked, what was found, and what to do next.
 import { type DType, dtypes } from './dtype.ts';
 
 export type TensorErrorCode =
@@ -71,7 +71,13 @@ const deviceError = (message: string, cause?: unknown): TensorError =>
   new TensorError('ERR_TENSOR_DEVICE', message, cause);
 
 export const badDevice = (name: unknown): TensorError =>
-  deviceError(`device: expected 'cpu', 'cuda' or 'cuda:N', got '${name}'.`);
+  deviceError(`device: expected 'cpu', 'cuda' or 'cuda:N', got ${shown(name)}.`);
+
+/** Neither a dtype nor a device. */
+export const badTarget = (op: string, name: unknown): TensorError =>
+  deviceError(
+    `${op}: expected 'cpu', 'cuda' or 'cuda:N', or a dtype (${dtypes.join(', ')}), got ${shown(name)}.${meantDtype(name)}`,
+  );
 
 export const differentDevices = (op: string, a: string, b: string): TensorError =>
   deviceError(`${op}: expected tensors on one device, got ${a} and ${b}. Move one with to('${a}').`);
@@ -175,9 +181,7 @@ export const disposed = (shape: Shape): TensorError =>
 // Shapes.
 
 export const badShape = (op: string, shape: Shape): TensorError =>
-  shapeError(
-    `${op}: expected an array of sizes that are integers ≥ 0, got ${Array.isArray(shape) ? show(shape) : shape}.`,
-  );
+  shapeError(`${op}: expected an array of sizes that are integers ≥ 0, got ${shown(shape)}.`);
 
 export const tooManyDims = (op: string, most: number, shape: Shape): TensorError =>
   shapeError(
@@ -219,8 +223,11 @@ export const notATensor = (op: string, got: unknown): TensorError =>
 
 export const badDim = (op: string, dim: number, rank: number): TensorError =>
   rank === 0
-    ? shapeError(`${op}: dimension ${dim} of a tensor without dimensions. Use unsqueeze(0) first.`)
-    : shapeError(`${op}: expected a dimension from ${-rank} to ${rank - 1}, got ${dim}.`);
+    ? shapeError(`${op}: dimension ${shown(dim)} of a tensor without dimensions. Use unsqueeze(0) first.`)
+    : shapeError(`${op}: expected a dimension from ${-rank} to ${rank - 1}, got ${shown(dim)}.`);
+
+export const repeatedDim = (op: string, dim: number): TensorError =>
+  shapeError(`${op}: expected each dimension at most once, got dimension ${dim} a second time.`);
 
 export const cannotReshape = (from: Shape, to: Shape): TensorError =>
   shapeError(`reshape: cannot make ${show(to)} of ${show(from)}; the number of elements must stay the same.`);
@@ -266,9 +273,6 @@ export const lookupShapes = (op: string, shape: Shape, index: Shape): TensorErro
 export const differentShapes = (op: string, a: Shape, b: Shape): TensorError =>
   shapeError(`${op}: expected equal shapes, got ${show(a)} and ${show(b)}.`);
 
-export const notSizeOne = (dim: number, shape: Shape): TensorError =>
-  shapeError(`squeeze: expected size 1 in dimension ${dim}, got shape ${show(shape)}.`);
-
 export const emptyReduction = (op: string, shape: Shape): TensorError =>
   shapeError(`${op}: nothing to choose from, as a dimension of ${show(shape)} that is reduced has size 0.`);
 
@@ -284,7 +288,7 @@ export const badLinear = (x: Shape, w: Shape, b: Shape | null): TensorError =>
 
 export const badConv = (x: Shape, w: Shape, b: Shape | null, groups: number): TensorError =>
   shapeError(
-    `conv2d: expected x [batch, in, height, width], w [out, in / ${groups}, kernel height, kernel width] and b [out], where in and out are multiples of groups ${groups}; got x ${show(x)}, w ${show(w)}, b ${b ? show(b) : 'null'}.`,
+    `conv2d: expected x [batch, in, height, width], w [out, in / ${groups}, kernel height, kernel width] and b [out], where in and out are multiples of groups ${groups}; got x ${show(x)}, w ${show(w)}, b ${b ? show(b) : 'null'}. x may lack the batch.`,
   );
 
 export const windowTooLarge = (op: string, kernel: Shape, dilation: Shape, plane: Shape): TensorError =>
@@ -321,17 +325,17 @@ export const notOneElement = (what: string, shape: Shape): TensorError =>
 
 export const badNormShape = (op: string, x: Shape, shape: Shape): TensorError =>
   shapeError(
-    `${op}: expected an input whose last dimensions are the normalised shape ${show(shape)}, at least one and of no size 0, got ${show(x)}.`,
+    `${op}: expected an input whose last dimensions are the normalised shape ${show(shape)}, at least one, got ${show(x)}.`,
   );
 
 export const badAttention = (op: string, q: Shape, k: Shape, v: Shape): TensorError =>
   shapeError(
-    `${op}: expected q [..., queries, width], k [..., keys, width] and v [..., keys, any] with the same batch and heads in front, got q ${show(q)}, k ${show(k)}, v ${show(v)}. Use expand for shared heads.`,
+    `${op}: expected q [..., queries, width], k [..., keys, width] and v [..., keys, any] with a batch and heads in front that are equal, or 1, got q ${show(q)}, k ${show(k)}, v ${show(v)}. Set enableGqa where several heads of q share one of k and v.`,
   );
 
 export const badAttentionMaskShape = (op: string, mask: Shape, full: Shape): TensorError =>
   shapeError(
-    `${op}: cannot stretch a mask of shape ${show(mask)} to ${show(full)}, which is [batch, heads, queries, keys]; aligned at the end, sizes must be equal, or 1 in the mask.`,
+    `${op}: cannot stretch a mask of shape ${show(mask)} to ${show(full)}, which is [..., queries, keys]; aligned at the end, sizes must be equal, or 1 in the mask.`,
   );
 
 export const badPackedAttention = (shape: Shape, heads: number): TensorError =>
@@ -350,8 +354,25 @@ export const onlyFloatGrad = (dtype: DType): TensorError =>
 export const gradDtype = (gradient: DType, tensor: DType): TensorError =>
   dtypeError(`backward: expected a gradient of ${tensor}, got ${gradient}. Use .to('${tensor}').`);
 
+/** Other names of dtypes: those of PyTorch, C and NumPy. */
+const dtypeNames: Readonly<Record<string, DType>> = {
+  ...{ float: 'float32', single: 'float32', f32: 'float32', double: 'float64', f64: 'float64' },
+  ...{ half: 'float16', f16: 'float16', fp16: 'float16', bf16: 'bfloat16' },
+  ...{ int: 'int32', i32: 'int32', long: 'int64', i64: 'int64', bigint: 'int64', byte: 'uint8', u8: 'uint8' },
+  boolean: 'bool',
+};
+
+/** The dtype that somebody meant, as a sentence; empty where nothing is known of that name. */
+function meantDtype(name: unknown): string {
+  const word = String(name)
+    .replace(/^(torch|np|numpy)\./, '')
+    .toLowerCase();
+  const dtype = Object.hasOwn(dtypeNames, word) ? dtypeNames[word] : dtypes.find((known) => known === word);
+  return dtype === undefined ? '' : ` Use '${dtype}'.`;
+}
+
 export const unknownDtype = (op: string, dtype: unknown): TensorError =>
-  dtypeError(`${op}: expected dtype ${dtypes.join(', ')}, got ${dtype}.`);
+  dtypeError(`${op}: expected dtype ${dtypes.join(', ')}, got ${shown(dtype)}.${meantDtype(dtype)}`);
 
 export const mixedDtypes = (op: string, a: DType, b: DType): TensorError =>
   dtypeError(`${op}: expected one dtype, got ${a} and ${b}. Use .to().`);
@@ -360,7 +381,9 @@ export const needsMask = (op: string, dtype: DType): TensorError =>
   dtypeError(`${op}: expected a mask of bool, got ${dtype}. Compare, or use .to('bool').`);
 
 export const badAttentionMask = (op: string, mask: DType, dtype: DType): TensorError =>
-  dtypeError(`${op}: expected a mask of bool or ${dtype}, got ${mask}. Compare, or use .to('${dtype}').`);
+  dtypeError(
+    `${op}: expected a mask of bool, float32 or ${dtype}, got ${mask}. Compare, or use .to('${dtype}').`,
+  );
 
 export const needsIndex = (op: string, dtype: DType): TensorError =>
   dtypeError(`${op}: expected indices of int32 or int64, got ${dtype}. Use .to('int64').`);
@@ -388,7 +411,9 @@ export const unknownData = (data: unknown): TensorError =>
   );
 
 export const badArange = (start: number, end: number, step: number): TensorError =>
-  argument(`arange: expected finite numbers and a step that is not 0, got ${start}, ${end}, ${step}.`);
+  argument(
+    `arange: expected finite numbers and a step that leads from start to end, got ${[start, end, step].map(shown).join(', ')}.`,
+  );
 
 export const badEinsum = (equation: string, expected: string): TensorError =>
   shapeError(`einsum: expected ${expected}, got '${equation}'.`);
@@ -404,9 +429,6 @@ export const badWeights = (needed: number, drawable: number): TensorError =>
     `multinomial: expected finite weights ≥ 0 of which at least ${needed} are above 0 in each row, got a row with ${drawable}.`,
   );
 
-export const badReduction = (op: string, reduction: unknown): TensorError =>
-  argument(`${op}: expected reduction 'mean', 'sum' or 'none', got '${reduction}'.`);
-
 export const unsafeInteger = (value: bigint): TensorError =>
   argument(`item: ${value} does not fit into a number without loss. Read it from dataSync().`);
 
@@ -414,11 +436,16 @@ export const unsafeInteger = (value: bigint): TensorError =>
 
 export const badLabels = (op: string, scores: Shape, labels: Shape): TensorError =>
   shapeError(
-    `${op}: expected scores [rows, classes] and labels [rows], got ${show(scores)} and ${show(labels)}.`,
+    `${op}: expected scores [rows, classes] and labels [rows], or scores [classes] and one label, got ${show(scores)} and ${show(labels)}.`,
   );
 
 export const badLabelDtype = (op: string, dtype: DType): TensorError =>
-  dtypeError(`${op}: expected labels of int32 or int64, got ${dtype}. Use labels.to('int32').`);
+  dtypeError(`${op}: expected labels of int32, int64 or uint8, got ${dtype}. Use labels.to('int64').`);
+
+export const ignoredProbabilities = (op: string, ignoreIndex: number): TensorError =>
+  argument(
+    `${op}: expected no ignoreIndex beside probabilities of classes, got ${ignoreIndex}. Use labels of int64.`,
+  );
 
 export const labelOutOfRange = (
   op: string,
@@ -454,18 +481,31 @@ export const graphUsedTwice = (name: string): TensorError =>
     `backward: the graph was freed by an earlier backward (reached '${name}'). Pass { retainGraph: true } to the earlier one, or compute the loss again.`,
   );
 
+export const weightGradient = (op: string): TensorError =>
+  autograd(`${op}: no gradient reaches the weight, and this one requires it. Use weight.detach().`);
+
 export const savedValueChanged = (name: string): TensorError =>
   autograd(
     `backward: a value that '${name}' saved was changed in place afterwards. Change it after backward, or clone() it first.`,
   );
 
-export const maskGradient = (op: string): TensorError =>
-  autograd(`${op}: no gradient reaches the mask, and this one requires it. Use mask.detach().`);
-
 export const recordedInPlace = (op: string): TensorError =>
   autograd(
     `${op}: cannot change a tensor in place while operations on it are recorded. Use noGrad, or the operation without underscore.`,
   );
+
+// What others say who must not write a tensor: see BufferView.readOnly.
+
+export const leafIsReadOnly = {
+  reason:
+    'the tensor requires a gradient, and operations are recorded: backward would know nothing of the change',
+  next: 'To set its values, call it inside noGrad(() => …); to average gradients, use ddp(), or tensor.grad.',
+};
+
+export const resultIsReadOnly = {
+  reason: 'operations made the tensor and are recorded: its gradient would be that of the value before',
+  next: 'Take a copy without a graph, tensor.detach().clone(); gradients are averaged by ddp(), after backward.',
+};
 
 export const notALeaf = (what: string): TensorError =>
   autograd(
@@ -560,8 +600,29 @@ export const nonfiniteNorm = (norm: number): TensorError =>
     `clipGradNorm: the norm of the gradients is ${norm}. Lower the learning rate, or use detectAnomaly.`,
   );
 
+/** `value`: what was given, or words for it (see shown). */
 export const badOption = (what: string, expected: string, value: unknown): TensorError =>
   argument(`${what}: expected ${expected}, got ${value}.`);
+
+/** `fault` is what unknownOption() says. */
+export const unknownOptions = (op: string, fault: string, next?: string): TensorError =>
+  argument(`${op}: ${fault}.${next === undefined ? '' : ` ${next}`}`);
+
+const mostShown = 8;
+
+/** A value that a user gave, as part of a sentence. */
+export function shown(value: unknown): string {
+  if (typeof value === 'string') return `'${value.slice(0, 60)}'`;
+  if (typeof value === 'bigint') return `${value}n`;
+  if (typeof value === 'function') return 'a function';
+  if (Array.isArray(value)) {
+    const parts = value.slice(0, mostShown).map(shown);
+    return `[${[...parts, ...(value.length > mostShown ? ['…'] : [])].join(', ')}]`;
+  }
+  if (typeof value !== 'object' || value === null) return String(value);
+  const name = (value.constructor as { readonly name?: string } | undefined)?.name;
+  return name === undefined || name === 'Object' ? 'an object' : `an object ${name}`;
+}
 
 // Files.
 

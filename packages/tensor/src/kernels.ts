@@ -58,8 +58,8 @@ export interface Strided {
 export type Input = Strided | number;
 
 /**
- * Elementwise operations. Comparisons and logic give 1 or 0; NaN propagates through all others. xGrad(g, v) is the
- * gradient of x's input, with g that of its output and v the output (relu, sigmoid, tanh) or the input (gelu, silu). geluTanh is gelu with the
+ * Elementwise operations. Comparisons and logic give 1 or 0, and sign(NaN) is 0; NaN propagates through all others. xGrad(g, v)
+ * is the gradient of x's input, with g that of its output and v the output (relu, sigmoid, tanh) or the input (gelu, silu). geluTanh is gelu with the
  * distribution function approximated by a tanh.
  * where(c, a, b), mulAdd(a, b, c) = a·b + c, clamp(a, low, high), inRange(a, low, high). Integers wrap around; the
  * operations of `floatMapOps` are not defined on them. The order is that of MapOp in native/tensor/kernels.h.

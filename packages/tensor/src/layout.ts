@@ -55,6 +55,13 @@ export const without = ({ shape, strides, offset }: Layout, dim: number): Layout
 export const selected = (layout: Layout, dim: number, index: number): Layout =>
   without(narrowed(layout, dim, index, 1, 1), dim);
 
+/** The elements whose indices along two dimensions of one size are equal: `second`, the later one, goes away. */
+export const onDiagonal = ({ shape, strides, offset }: Layout, first: number, second: number): Layout => ({
+  shape: shape.toSpliced(second, 1),
+  strides: strides.with(first, strides[first]! + strides[second]!).toSpliced(second, 1),
+  offset,
+});
+
 /** With a dimension of size 1 before `dim`. */
 export const inserted = ({ shape, strides, offset }: Layout, dim: number): Layout => ({
   shape: shape.toSpliced(dim, 0, 1),

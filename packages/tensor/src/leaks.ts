@@ -13,6 +13,9 @@ let births: Map<Memory, Birth> | null | undefined;
 const inPackage = `${import.meta.dirname}/`;
 const mostFrames = 30;
 
+/** Internal: the line of the caller of this package. */
+export const callersPlace = (): string => callersStack().split('\n', 1)[0]!;
+
 /** Where the caller of this package stands. */
 function callersStack(): string {
   const limit = Error.stackTraceLimit;

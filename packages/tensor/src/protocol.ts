@@ -7,6 +7,7 @@ declare global {
   interface RingwiseSymbols {
     readonly buffer: unique symbol;
     readonly gradParams: unique symbol;
+    readonly frozenParams: unique symbol;
     readonly buffers: unique symbol;
     readonly recording: unique symbol;
   }
@@ -16,6 +17,10 @@ declare global {
 export const bufferSymbol: RingwiseSymbols['buffer'] = Symbol.for('ringwise.buffer') as never;
 /** `[Symbol.for('ringwise.gradParams')]()` returns the trainable parameters of its object. */
 export const gradParamsSymbol: RingwiseSymbols['gradParams'] = Symbol.for('ringwise.gradParams') as never;
+/** `[Symbol.for('ringwise.frozenParams')]()` returns the parameters of its object that do not train. */
+export const frozenParamsSymbol: RingwiseSymbols['frozenParams'] = Symbol.for(
+  'ringwise.frozenParams',
+) as never;
 /** `[Symbol.for('ringwise.buffers')]()` returns the memory that its object saves but does not train. */
 export const buffersSymbol: RingwiseSymbols['buffers'] = Symbol.for('ringwise.buffers') as never;
 
@@ -53,6 +58,10 @@ export interface BufferView {
   readonly host: HostArray | null;
   /** Null for memory of the host. */
   readonly handle: DeviceHandle | null;
+  /** Why others must not write this memory now: the middle of a sentence, and what to call instead. */
+  readonly readOnly?: { readonly reason: string; readonly next: string } | undefined;
+  /** Others call it before they write this memory. */
+  readonly written?: () => void;
 }
 
 /** Memory that JavaScript cannot see. */
@@ -85,8 +94,11 @@ export interface TensorHandle extends DeviceHandle {
 
 const cpu = { kind: 'cpu', index: 0 } as const;
 
-export function bufferView(dtype: DType, host: HostArray): BufferView {
-  return { dtype, count: host.length, device: cpu, host, handle: null };
+/** Who keeps the memory, and why it must not be written. */
+type Watch = Pick<BufferView, 'readOnly' | 'written'>;
+
+export function bufferView(dtype: DType, host: HostArray, watch: Watch): BufferView {
+  return { dtype, count: host.length, device: cpu, host, handle: null, ...watch };
 }
 
 export function deviceBufferView(
@@ -94,8 +106,9 @@ export function deviceBufferView(
   count: number,
   index: number,
   handle: DeviceHandle,
+  watch: Watch,
 ): BufferView {
-  return { dtype, count, device: { kind: 'cuda', index }, host: null, handle };
+  return { dtype, count, device: { kind: 'cuda', index }, host: null, handle, ...watch };
 }
 
 /** Memory for a gradient: of the host an array, of a device a handle. */
@@ -116,17 +129,33 @@ export interface BucketMemory {
   readonly isZero: () => boolean;
 }
 
+/** Memory of a model that has no gradient, as distributed training sees it. */
+export interface StateBuffer {
+  readonly name: string;
+  readonly value: BufferView;
+  readonly readValue: () => ArrayBufferView;
+}
+
+/** One parameter that does not train, as distributed training sees it. */
+export interface FrozenParam extends StateBuffer {
+  readonly key: object;
+  readonly shape: readonly number[];
+  readonly onGradReady: (ready: () => void) => () => void;
+}
+
 /** One trainable parameter, as distributed training sees it. */
 export interface GradParam {
   readonly name: string;
+  readonly key: object;
   readonly shape: readonly number[];
+  readonly requiresGrad: boolean;
   readonly value: BufferView;
   readonly grad: BufferView | null;
-  readonly onGradReady: (ready: () => void) => () => void;
+  readonly onGradReady: (ready: (backward: object) => void) => () => void;
   readonly bindGrad: (bucket: GradMemory) => void;
   readonly allocBucket: (count: number) => BucketMemory;
   readonly divideGrad: (divisor: number) => void;
   readonly readValue: () => ArrayBufferView;
   readonly dropGrad: () => void;
-  readonly onBackwardEnd: (done: () => void) => () => void;
+  readonly onBackwardEnd: (done: (backward: object) => void) => () => void;
 }

@@ -1,13 +1,15 @@
 // Tensors of random numbers. Everything is drawn from one stream (random.ts), so it is the same with every kernel set.
 import { kernels } from './backends/index.ts';
 import { type DeviceName, deviceOf } from './device.ts';
-import { badOption, badWeights, needsRank } from './errors.ts';
+import { badOption, badWeights, needsRank, shown } from './errors.ts';
 import type { RandomKind } from './kernels.ts';
 import { requireFloat } from './ops/convert.ts';
 import { add, div, log, lt, neg, sort, to, topk } from './ops/index.ts';
+import { checkOptions, optionChecks } from './options.ts';
 import { defaultGenerator, type Generator } from './random.ts';
 import { checkedShape, type Shape } from './shape.ts';
 import { empty, type Tensor } from './tensor.ts';
+import { aGenerator, anything, flag } from './value-checks.ts';
 
 export interface GeneratorOption {
   /** Default: the generator that manualSeed seeds. */
@@ -23,6 +25,11 @@ export interface RandomOptions extends DrawOptions {
   readonly requiresGrad?: boolean;
 }
 
+const generatorOptions = optionChecks<GeneratorOption>({ generator: aGenerator });
+const drawChecks = { generator: aGenerator, device: anything };
+const drawOptions = optionChecks<DrawOptions>(drawChecks);
+const randomOptions = optionChecks<RandomOptions>({ ...drawChecks, requiresGrad: flag });
+
 function drawn(kind: RandomKind, shape: Shape, low: number, high: number, options: DrawOptions): Tensor {
   const isFloat = kind === 'uniform' || kind === 'normal';
   const out = empty(isFloat ? 'float32' : 'int64', shape, deviceOf(options.device ?? 'cpu'));
@@ -31,21 +38,24 @@ function drawn(kind: RandomKind, shape: Shape, low: number, high: number, option
   return out;
 }
 
-function leaf(tensor: Tensor, options: RandomOptions): Tensor {
+function floats(op: string, kind: RandomKind, shape: Shape, high: number, options: RandomOptions): Tensor {
+  checkOptions(op, options, randomOptions);
+  const tensor = drawn(kind, checkedShape(op, shape), 0, high, options);
   if (options.requiresGrad) tensor.requiresGrad = true;
   return tensor;
 }
 
 /** Uniform in [0, 1), float32. */
 export const rand = (shape: Shape, options: RandomOptions = {}): Tensor =>
-  leaf(drawn('uniform', checkedShape('rand', shape), 0, 1, options), options);
+  floats('rand', 'uniform', shape, 1, options);
 
 /** Normal with mean 0 and variance 1, float32. */
 export const randn = (shape: Shape, options: RandomOptions = {}): Tensor =>
-  leaf(drawn('normal', checkedShape('randn', shape), 0, 0, options), options);
+  floats('randn', 'normal', shape, 0, options);
 
 /** int64, each of the integers low … high − 1 equally likely; there are at most 2^32 of them. */
 export function randint(low: number, high: number, shape: Shape, options: DrawOptions = {}): Tensor {
+  checkOptions('randint', options, drawOptions);
   const isRange =
     Number.isSafeInteger(low) && Number.isSafeInteger(high) && low < high && high - low <= 2 ** 32;
   if (!isRange)
@@ -55,6 +65,7 @@ export function randint(low: number, high: number, shape: Shape, options: DrawOp
 
 /** int64: the numbers 0 … count − 1 in random order. */
 export function randperm(count: number, options: DrawOptions = {}): Tensor {
+  checkOptions('randperm', options, drawOptions);
   const keys = drawn('bits', checkedShape('randperm', [count]), 0, 0, options);
   const { values, indices } = sort(keys);
   values.dispose();
@@ -65,6 +76,7 @@ export function randperm(count: number, options: DrawOptions = {}): Tensor {
 /** 1 with the probability that the element of `probabilities` says, else 0; in its shape and dtype. */
 export function bernoulli(probabilities: Tensor, options: GeneratorOption = {}): Tensor {
   requireFloat('bernoulli', probabilities);
+  checkOptions('bernoulli', options, generatorOptions);
   const uniform = drawn('uniform', probabilities.shape, 0, 1, { ...options, device: probabilities.device });
   const isDrawn = lt(uniform, probabilities);
   const out = to(isDrawn, probabilities.dtype);
@@ -78,12 +90,15 @@ export interface MultinomialOptions extends GeneratorOption {
   readonly replacement?: boolean;
 }
 
+const multinomialOptions = optionChecks<MultinomialOptions>({ generator: aGenerator, replacement: flag });
+
 /** int64: `count` indices from each row of weights [n] or [rows, n], which need not add up to 1; drawn in proportion to them. */
 export function multinomial(weights: Tensor, count: number, options: MultinomialOptions = {}): Tensor {
   requireFloat('multinomial', weights);
+  checkOptions('multinomial', options, multinomialOptions);
   if (weights.rank !== 1 && weights.rank !== 2) throw needsRank('multinomial: weights', 2, weights.shape);
   if (!Number.isSafeInteger(count) || count < 1)
-    throw badOption('multinomial: count', 'an integer ≥ 1', count);
+    throw badOption('multinomial: count', 'an integer ≥ 1', shown(count));
   const wide = to(weights.detach(), 'float64');
   const needed = options.replacement ? 1 : count;
   const cols = weights.shape.at(-1)!;

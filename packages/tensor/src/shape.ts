@@ -1,5 +1,6 @@
 // Shapes, and which dimensions an argument names. Pure arithmetic: no memory, no tensors.
-import { badDim, badShape, broadcastFailed, tooManyDims } from './errors.ts';
+import { notAnInteger, notDims, repeatedDim } from './argument-errors.ts';
+import { badDim, badOption, badShape, broadcastFailed, shown, tooManyDims } from './errors.ts';
 
 export type Shape = readonly number[];
 
@@ -57,7 +58,7 @@ export function checkedShape(op: string, shape: Shape): Shape {
 }
 
 /** What kernels walk along; kMaxRank in native/tensor/walk.h. */
-const mostDims = 16;
+export const mostDims = 16;
 
 export function checkRank(op: string, shape: Shape): void {
   if (shape.length > mostDims) throw tooManyDims(op, mostDims, shape);
@@ -92,23 +93,36 @@ export function broadcastStrides(from: Shape, strides: readonly number[] | null,
 /** A dimension counted from the front; negative ones count from the end. */
 export function checkedDim(op: string, dim: number, rank: number): number {
   const at = dim < 0 ? dim + rank : dim;
-  if (!Number.isInteger(dim) || at < 0 || at >= rank) throw badDim(op, dim, rank);
+  if (!Number.isInteger(dim)) throw notAnInteger(op, 'a dimension', dim);
+  if (at < 0 || at >= rank) throw badDim(op, dim, rank);
   return at;
 }
 
-/** Which dimensions `dims` names; undefined names all. */
+/** Several dimensions, each counted from the front. Throws where one is named twice. */
+export function checkedDims(op: string, dims: number | readonly number[], rank: number): number[] {
+  const named: unknown = typeof dims === 'number' ? [dims] : dims;
+  if (!Array.isArray(named)) throw notDims(op, dims);
+  const found: number[] = [];
+  for (const dim of named) {
+    const at = checkedDim(op, dim, rank);
+    if (found.includes(at)) throw repeatedDim(op, dim);
+    found.push(at);
+  }
+  return found;
+}
+
+/** Which dimensions `dims` names; as in PyTorch, undefined and an empty array name all. */
 export function dimMask(op: string, dims: number | readonly number[] | undefined, rank: number): boolean[] {
-  const mask: boolean[] = [];
-  for (let d = 0; d < rank; d++) mask.push(dims === undefined);
-  if (dims === undefined) return mask;
   // As in PyTorch, a tensor without dimensions is reduced over its only element.
-  const named = typeof dims === 'number' ? [dims] : dims;
-  if (rank === 0 && named.every((dim) => dim === 0 || dim === -1)) return mask;
-  for (const dim of named) mask[checkedDim(op, dim, rank)] = true;
+  const isOne = rank === 0 && [dims].flat().every((dim) => dim === 0 || dim === -1);
+  const named = dims === undefined ? [] : checkedDims(op, dims, isOne ? 1 : rank);
+  const mask: boolean[] = [];
+  for (let d = 0; d < rank; d++) mask.push(named.length === 0 || named.includes(d));
   return mask;
 }
 
 /** `shape` with the masked dimensions as 1, or without them. */
 export function reducedShape(shape: Shape, mask: readonly boolean[], keepDim: boolean): Shape {
+  if (typeof keepDim !== 'boolean') throw badOption('keepDim', 'true or false', shown(keepDim));
   return keepDim ? shape.map((size, d) => (mask[d] ? 1 : size)) : shape.filter((_, d) => !mask[d]);
 }

@@ -8,6 +8,7 @@ import { deviceControl, kernels } from './backends/index.ts';
 import { cudaIndex, type Device, deviceOf } from './device.ts';
 import { type DType, dtypeInfo, dtypes, bytesOf as elementBytes, type HostArray } from './dtype.ts';
 import { otherDeviceInStep, outOfHostMemory } from './errors.ts';
+import { Growth } from './growth.ts';
 import type { Memory, Strided } from './kernels.ts';
 import { noteBirth, noteEnd } from './leaks.ts';
 import { recording } from './recording.ts';
@@ -26,6 +27,7 @@ class Pool {
   isDirect = false;
   /** How often memory was asked of the kernel set. */
   allocations = 0;
+  readonly growth = new Growth();
   /** By size. Lists stay when they are empty: storages in use know where they will go. */
   readonly #freeLists = bySize();
   /** Of pinned memory, which copies may still work with. */
@@ -49,6 +51,9 @@ class Pool {
     this.liveCount++;
     this.liveBytes += bytes;
     if (this.liveBytes > this.peakBytes) this.peakBytes = this.liveBytes;
+    const { growth } = this;
+    if (this.liveCount >= growth.atCount || this.liveBytes >= growth.atBytes)
+      growth.look(this.liveCount, this.liveBytes);
   }
 
   countDead(bytes: number): void {
@@ -84,7 +89,9 @@ const bytesOf = (memory: Memory): number => memory.count * elementBytes(memory.d
 
 // Holds the memory and not the storage, which would keep it alive for ever.
 const collected = new FinalizationRegistry<Memory>((memory) => {
-  poolOf(memory.device).countDead(bytesOf(memory));
+  const pool = poolOf(memory.device);
+  pool.countDead(bytesOf(memory));
+  pool.growth.ended(memory);
   noteEnd(memory);
   kernels().free(memory);
 });
@@ -121,6 +128,7 @@ export class Storage {
     const { bytes } = this;
     const pool = this.#pool;
     pool.countDead(bytes);
+    pool.growth.ended(this.memory);
     noteEnd(this.memory);
     if (this.#freeList === null || pool.isDirect) {
       destroy(this);
@@ -198,14 +206,18 @@ function reused(cached: Storage | undefined, pool: Pool): Storage | null {
   if (cached === undefined) return null;
   pool.cachedBytes -= cached.bytes;
   cached.refs = 1;
-  pool.countLive(cached.bytes);
-  noteBirth(cached.memory, cached.bytes);
-  return cached;
+  return used(cached, pool);
 }
 
 function born(storage: Storage, pool: Pool): Storage {
   pool.allocations++;
+  return used(storage, pool);
+}
+
+/** Counts what has come into use. */
+function used(storage: Storage, pool: Pool): Storage {
   pool.countLive(storage.bytes);
+  pool.growth.born(storage);
   noteBirth(storage.memory, storage.bytes);
   return storage;
 }
@@ -219,10 +231,7 @@ export const adopt = (dtype: DType, array: HostArray): Storage => adoptMemory(ke
 /** Takes over memory that is never reused for anything else. */
 export function adoptMemory(memory: Memory): Storage {
   const pool = poolOf(memory.device);
-  const storage = new Storage(memory, pool, null);
-  pool.countLive(storage.bytes);
-  noteBirth(memory, storage.bytes);
-  return storage;
+  return used(new Storage(memory, pool, null), pool);
 }
 
 /** Internal: from now on, memory of the device goes back to the kernel set when it is freed. */

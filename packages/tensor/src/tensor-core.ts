@@ -6,11 +6,18 @@ import { inspect } from 'node:util';
 import { Leaf } from './autograd/leaf.ts';
 import type { Node } from './autograd/node.ts';
 import { deviceControl, kernels } from './backends/index.ts';
-import { chosenStreams } from './context.ts';
+import { chosenStreams, isGradEnabled } from './context.ts';
 import { cudaIndex, type Device } from './device.ts';
 import { type DType, dtypeInfo, type HostArray } from './dtype.ts';
 import { reader, type Value } from './element.ts';
-import { disposed, notDense, notOneElement, unsafeInteger } from './errors.ts';
+import {
+  disposed,
+  leafIsReadOnly,
+  notDense,
+  notOneElement,
+  resultIsReadOnly,
+  unsafeInteger,
+} from './errors.ts';
 import { formatTensor } from './format.ts';
 import type { Memory, Strided } from './kernels.ts';
 import type { Layout } from './layout.ts';
@@ -195,14 +202,24 @@ export abstract class TensorCore {
     return this.toString();
   }
 
-  /** The buffer protocol: the tensor can be handed to anything that takes it, such as a collective. It is contiguous. */
+  /**
+   * The buffer protocol: the tensor can be handed to anything that takes it, such as a collective. It is contiguous. Who writes it
+   * says so, as the operations in place do; while operations are recorded, it must not be written if it requires a gradient.
+   */
   [bufferSymbol](): BufferView {
-    if (!this.isContiguous) throw notDense(this.shape);
-    if (this.device === 'cpu') return bufferView(this.dtype, this.dataSync());
-    const index = cudaIndex(this.device);
-    const handle = { address: addressOf(this), owner: this.storage, stream: streamOf(this.device) };
-    return deviceBufferView(this.dtype, this.count, index, handle);
+    if (this.target === null || !isGradEnabled()) return memoryView(this);
+    return memoryView(this, this.target.isLeaf ? leafIsReadOnly : resultIsReadOnly);
   }
+}
+
+/** Internal: the memory of a contiguous tensor, which others may write whether a gradient is required or not. */
+export function memoryView(tensor: TensorCore, readOnly?: BufferView['readOnly']): BufferView {
+  const { dtype, count, device, storage } = tensor;
+  if (!tensor.isContiguous) throw notDense(tensor.shape);
+  const written = (): void => void storage.version++;
+  if (device === 'cpu') return bufferView(dtype, tensor.dataSync(), { readOnly, written });
+  const handle = { address: addressOf(tensor), owner: storage, stream: streamOf(device) };
+  return deviceBufferView(dtype, count, cudaIndex(device), handle, { readOnly, written });
 }
 
 /** Internal: where the first element lies. */

@@ -20,17 +20,32 @@ import {
   onlyFloatGrad,
 } from './errors.ts';
 import type { Strided } from './kernels.ts';
+import { checkOptions, optionChecks } from './options.ts';
 import type { DeviceHandle, GradMemory } from './protocol.ts';
 import { type Shape, sameShape } from './shape.ts';
 import { adopt, adoptMemory, type Storage } from './storage.ts';
 import type { Tensor } from './tensor.ts';
 import { TensorCore } from './tensor-core.ts';
 import { transferred } from './transfer.ts';
+import { checkValue, flag, tensorOrNull } from './value-checks.ts';
+
+/** What waits for a gradient of tensors that require none at the moment: their listeners and hooks. */
+const frozenLeaves = new WeakMap<GradTensor, Leaf>();
 
 export interface ZeroGradOptions {
   /** Default true. */
   readonly setToNull?: boolean;
 }
+
+export const zeroGradOptions = optionChecks<ZeroGradOptions>({ setToNull: flag });
+
+export interface BackwardOptions {
+  /** Keeps the graph for another backward. Default false. */
+  readonly retainGraph?: boolean;
+}
+
+const gradientCheck = { ...tensorOrNull, expected: 'a tensor or null (options come second)' };
+const backwardOptions = optionChecks<BackwardOptions>({ retainGraph: flag });
 
 export abstract class GradTensor extends TensorCore {
   declare private shownGrad: Tensor | null;
@@ -50,13 +65,25 @@ export abstract class GradTensor extends TensorCore {
     return this.target !== null;
   }
 
-  /** May be set on tensors that no recorded operation made. false drops the gradient and its listeners. */
+  /**
+   * May be set on tensors that no recorded operation made. false drops the gradient; its listeners and hooks wait until
+   * the tensor requires one again.
+   */
   set requiresGrad(value: boolean) {
+    checkValue('requiresGrad', value, flag);
     if (value === this.requiresGrad) return;
     if (this.target !== null && !this.target.isLeaf) throw notALeaf('requiresGrad');
     if (value && !isFloat(this.dtype)) throw onlyFloatGrad(this.dtype);
-    if (this.target instanceof Leaf) this.dropGrad(this.target);
-    this.target = value ? new Leaf(this.dtype, this.count, this.device) : null;
+    if (this.target instanceof Leaf) {
+      this.dropGrad(this.target);
+      frozenLeaves.set(this, this.target);
+      this.target = null;
+    } else {
+      const leaf = frozenLeaves.get(this);
+      frozenLeaves.delete(this);
+      leaf?.drop(); // what a graph that was recorded before has left there meanwhile
+      this.target = leaf ?? new Leaf(this.dtype, this.count, this.device);
+    }
   }
 
   /** True for tensors that no recorded operation made: parameters and data. */
@@ -80,9 +107,11 @@ export abstract class GradTensor extends TensorCore {
    * gradient of this tensor itself, 1 if it has one element. Frees the graph and its intermediate tensors (not this
    * one, not those marked by keep) unless `retainGraph` is set.
    */
-  backward(gradient?: GradTensor | null, options: { readonly retainGraph?: boolean } = {}): void {
+  backward(gradient?: GradTensor | null, options: BackwardOptions = {}): void {
+    checkOptions('backward', options, backwardOptions);
     if (this.target === null) throw noGraph();
     if (gradient) {
+      checkValue('backward: gradient', gradient, gradientCheck);
       if (!sameShape(gradient.shape, this.shape)) throw gradientShape(gradient.shape, this.shape);
       if (gradient.dtype !== this.dtype) throw gradDtype(gradient.dtype, this.dtype);
       if (gradient.device !== this.device) throw differentDevices('backward', this.device, gradient.device);
@@ -130,6 +159,7 @@ export abstract class GradTensor extends TensorCore {
    * somebody reads `grad` before the next backward writes over it.
    */
   zeroGrad(options: ZeroGradOptions = {}): void {
+    checkOptions('zeroGrad', options, zeroGradOptions);
     const leaf = this.#leaf('zeroGrad');
     const isFilled = options.setToNull === false;
     if (leaf.isBound || isFilled) leaf.empty();
@@ -143,6 +173,14 @@ export abstract class GradTensor extends TensorCore {
    */
   onGradReady(ready: () => void): () => void {
     return this.#leaf('onGradReady').onReady(ready);
+  }
+
+  /** Internal: as onGradReady, also for a tensor that requires no gradient yet: `ready` waits until it does. */
+  onTrained(ready: () => void): () => void {
+    if (this.target !== null) return this.#leaf('onGradReady').onReady(ready);
+    const leaf = frozenLeaves.get(this) ?? new Leaf(this.dtype, this.count, this.device);
+    frozenLeaves.set(this, leaf);
+    return leaf.onReady(ready);
   }
 
   /**
@@ -178,7 +216,7 @@ export abstract class GradTensor extends TensorCore {
   /** Internal: gives this tensor, and its gradient, another floating dtype or device in place. */
   convert(dtype: DType, device: Device = this.device): void {
     if (dtype === this.dtype && device === this.device) return;
-    const leaf = this.target === null ? null : this.#leaf('convert');
+    const leaf = this.target === null ? (frozenLeaves.get(this) ?? null) : this.#leaf('convert');
     if (leaf?.isBound) throw boundGrad();
     this.moveTo(transferred(this.strided, this.shape, dtype, device));
     leaf?.convert(dtype, device);

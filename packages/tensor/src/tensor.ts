@@ -7,6 +7,7 @@ import { handleOf } from './handle.ts';
 import type { Strided } from './kernels.ts';
 import { isDense, type Layout } from './layout.ts';
 import * as ops from './ops/index.ts';
+import { refuseOptions } from './options.ts';
 import type { TensorHandle } from './protocol.ts';
 import { countOf, type Shape } from './shape.ts';
 import { allocate, type Storage } from './storage.ts';
@@ -14,7 +15,10 @@ import { GradTensor } from './tensor-grad.ts';
 
 export type Operand = Tensor | number;
 
-/** Made by tensor(), zeros() and operations. */
+/**
+ * Made by tensor(), zeros() and operations. Where PyTorch has options that are not here, `extra` is no part of the type and refuses
+ * them, so that they are not ignored.
+ */
 export class Tensor extends GradTensor {
   protected override over(storage: Storage): Tensor {
     return new Tensor(storage, this.shape);
@@ -25,16 +29,22 @@ export class Tensor extends GradTensor {
     return viewAs(this, this.shape, this.strided);
   }
 
-  add(other: Operand): Tensor {
+  add(other: Operand): Tensor;
+  add(other: Operand, extra?: unknown): Tensor {
+    if (extra !== undefined) refuseOptions('add', extra);
     return ops.add(this, other);
   }
-  sub(other: Operand): Tensor {
+  sub(other: Operand): Tensor;
+  sub(other: Operand, extra?: unknown): Tensor {
+    if (extra !== undefined) refuseOptions('sub', extra);
     return ops.sub(this, other);
   }
   mul(other: Operand): Tensor {
     return ops.mul(this, other);
   }
-  div(other: Operand): Tensor {
+  div(other: Operand): Tensor;
+  div(other: Operand, extra?: unknown): Tensor {
+    if (extra !== undefined) refuseOptions('div', extra);
     return ops.div(this, other);
   }
   pow(other: Operand): Tensor {
@@ -130,16 +140,18 @@ export class Tensor extends GradTensor {
   ceil(): Tensor {
     return ops.ceil(this);
   }
-  round(): Tensor {
+  round(): Tensor;
+  round(extra?: unknown): Tensor {
+    if (extra !== undefined) refuseOptions('round', extra);
     return ops.round(this);
   }
   trunc(): Tensor {
     return ops.trunc(this);
   }
-  clamp(low?: number | null, high?: number | null): Tensor {
+  clamp(low?: Operand | null, high?: Operand | null): Tensor {
     return ops.clamp(this, low, high);
   }
-  maskedFill(mask: Tensor, value: number): Tensor {
+  maskedFill(mask: Tensor, value: Operand): Tensor {
     return ops.maskedFill(this, mask, value);
   }
   matmul(other: Tensor): Tensor {
@@ -158,8 +170,8 @@ export class Tensor extends GradTensor {
   flatten(startDim = 0, endDim = -1): Tensor {
     return ops.flatten(this, startDim, endDim);
   }
-  squeeze(dim?: number): Tensor {
-    return ops.squeeze(this, dim);
+  squeeze(dims?: ops.Dims): Tensor {
+    return ops.squeeze(this, dims);
   }
   unsqueeze(dim: number): Tensor {
     return ops.unsqueeze(this, dim);
@@ -194,22 +206,28 @@ export class Tensor extends GradTensor {
   unflatten(dim: number, sizes: Shape): Tensor {
     return ops.unflatten(this, dim, sizes);
   }
-  flip(dims: number | readonly number[]): Tensor {
+  flip(dims: ops.Dims): Tensor {
     return ops.flip(this, dims);
   }
-  roll(shift: number, dim?: number): Tensor {
-    return ops.roll(this, shift, dim);
+  roll(shifts: ops.Dims, dims?: ops.Dims): Tensor {
+    return ops.roll(this, shifts, dims);
   }
   repeat(counts: Shape): Tensor {
     return ops.repeat(this, counts);
   }
-  sum(dims?: ops.Dims, keepDim = false): Tensor {
+  sum(dims?: ops.Dims, keepDim?: boolean): Tensor;
+  sum(dims?: ops.Dims, keepDim = false, extra?: unknown): Tensor {
+    if (extra !== undefined) refuseOptions('sum', extra);
     return ops.sum(this, dims, keepDim);
   }
-  mean(dims?: ops.Dims, keepDim = false): Tensor {
+  mean(dims?: ops.Dims, keepDim?: boolean): Tensor;
+  mean(dims?: ops.Dims, keepDim = false, extra?: unknown): Tensor {
+    if (extra !== undefined) refuseOptions('mean', extra);
     return ops.mean(this, dims, keepDim);
   }
-  prod(dims?: ops.Dims, keepDim = false): Tensor {
+  prod(dims?: ops.Dims, keepDim?: boolean): Tensor;
+  prod(dims?: ops.Dims, keepDim = false, extra?: unknown): Tensor {
+    if (extra !== undefined) refuseOptions('prod', extra);
     return ops.prod(this, dims, keepDim);
   }
   max(dims?: ops.Dims, keepDim = false): Tensor {
@@ -242,13 +260,19 @@ export class Tensor extends GradTensor {
   logSumExp(dims: ops.Dims, keepDim = false): Tensor {
     return ops.logSumExp(this, dims, keepDim);
   }
-  softmax(dim = -1): Tensor {
+  softmax(dim?: number): Tensor;
+  softmax(dim = -1, extra?: unknown): Tensor {
+    if (extra !== undefined) refuseOptions('softmax', extra);
     return ops.softmax(this, dim);
   }
-  logSoftmax(dim = -1): Tensor {
+  logSoftmax(dim?: number): Tensor;
+  logSoftmax(dim = -1, extra?: unknown): Tensor {
+    if (extra !== undefined) refuseOptions('logSoftmax', extra);
     return ops.logSoftmax(this, dim);
   }
-  cumsum(dim: number): Tensor {
+  cumsum(dim: number): Tensor;
+  cumsum(dim: number, extra?: unknown): Tensor {
+    if (extra !== undefined) refuseOptions('cumsum', extra);
     return ops.cumsum(this, dim);
   }
   sort(dim = -1, options: { readonly descending?: boolean } = {}): ops.Sorted {
@@ -302,16 +326,22 @@ export class Tensor extends GradTensor {
   copy_(other: Operand): Tensor {
     return ops.copy_(this, other);
   }
-  add_(other: Operand): Tensor {
+  add_(other: Operand): Tensor;
+  add_(other: Operand, extra?: unknown): Tensor {
+    if (extra !== undefined) refuseOptions('add_', extra);
     return ops.add_(this, other);
   }
-  sub_(other: Operand): Tensor {
+  sub_(other: Operand): Tensor;
+  sub_(other: Operand, extra?: unknown): Tensor {
+    if (extra !== undefined) refuseOptions('sub_', extra);
     return ops.sub_(this, other);
   }
   mul_(other: Operand): Tensor {
     return ops.mul_(this, other);
   }
-  div_(other: Operand): Tensor {
+  div_(other: Operand): Tensor;
+  div_(other: Operand, extra?: unknown): Tensor {
+    if (extra !== undefined) refuseOptions('div_', extra);
     return ops.div_(this, other);
   }
   fill_(value: number): Tensor {
@@ -337,6 +367,8 @@ export function empty(dtype: DType, shape: Shape, device: Device = 'cpu'): Tenso
 /** Internal: another layout over the same memory. */
 export function viewOf(a: Tensor, layout: Layout): Tensor {
   const { storage } = a;
+  // Where nothing lies is behind the end of the memory, which kernels refuse.
+  if (countOf(layout.shape) === 0) return viewAs(a, layout.shape, storage.dense);
   const strides = isDense(layout) ? null : layout.strides;
   const strided = { memory: storage.memory, offset: layout.offset, strides };
   return viewAs(a, layout.shape, strides === null && layout.offset === 0 ? storage.dense : strided);

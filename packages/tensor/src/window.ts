@@ -1,5 +1,5 @@
 // Windows that slide over planes [height, width], for convolution and pooling: their sizes, and where they lie.
-import { badOption, windowTooLarge } from './errors.ts';
+import { badOption, shown, windowTooLarge } from './errors.ts';
 
 /** One number for both directions, or [vertical, horizontal]. */
 export type Pair = number | readonly [vertical: number, horizontal: number];
@@ -45,8 +45,11 @@ export interface PoolSizes {
 /** Both numbers of an option, which are integers of at least `least`. */
 export function pairOf(what: string, value: Pair, least: number): readonly [number, number] {
   const pair = typeof value === 'number' ? ([value, value] as const) : value;
-  const isRight = pair.length === 2 && pair.every((size) => Number.isSafeInteger(size) && size >= least);
-  if (!isRight) throw badOption(what, `an integer ≥ ${least}, or two`, value);
+  const isRight =
+    Array.isArray(pair) &&
+    pair.length === 2 &&
+    pair.every((size) => Number.isSafeInteger(size) && size >= least);
+  if (!isRight) throw badOption(what, `an integer ≥ ${least}, or two`, shown(value));
   return pair;
 }
 
@@ -66,11 +69,11 @@ export function windowOf(op: string, plane: readonly [number, number], options: 
   const out = plane.map((size, d) => {
     const { before, total } = padding[d]!;
     const free = size + total - dilation[d]! * (kernel[d]! - 1) - 1;
-    if (free < 0 || size === 0) throw windowTooLarge(op, kernel, dilation, plane);
     const steps = free / stride[d]!;
-    if (!ceilMode) return Math.floor(steps) + 1;
-    const count = Math.ceil(steps) + 1;
-    return (count - 1) * stride[d]! >= size + before ? count - 1 : count;
+    let count = (ceilMode ? Math.ceil(steps) : Math.floor(steps)) + 1;
+    if (ceilMode && (count - 1) * stride[d]! >= size + before) count--;
+    if (count < 1 || size === 0) throw windowTooLarge(op, kernel, dilation, plane);
+    return count;
   });
   return {
     height: plane[0],

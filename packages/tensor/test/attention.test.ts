@@ -17,6 +17,7 @@ import {
 } from '../src/index.ts';
 import { codeOf } from './code-of.ts';
 import { gradCheck64, leaf64 } from './leaf64.ts';
+import { expectCase, leafOf } from './torch-case.ts';
 
 const inputs = (q: Shape, k: Shape, v: Shape): [Tensor, Tensor, Tensor] => [
   leaf64(q, 1),
@@ -134,7 +135,7 @@ describe('scaledDotProductAttention', () => {
   test('refuses what does not fit, with sentences', () => {
     const x = zeros([2, 3, 4]);
     expect(() => attend(x, zeros([2, 3, 5]), x)).toThrow('got q [2, 3, 4], k [2, 3, 5], v [2, 3, 4]');
-    for (const bad of [zeros([1, 3, 4]), zeros([3, 4]), zeros([2, 4, 4])])
+    for (const bad of [zeros([3, 3, 4]), zeros([2, 4, 4]), zeros([1, 2, 4])])
       expect(codeOf(() => attend(x, x, bad))).toBe('ERR_TENSOR_SHAPE');
     expect(codeOf(() => attend(zeros([4]), zeros([4]), zeros([4])))).toBe('ERR_TENSOR_SHAPE');
     expect(codeOf(() => attend(x, x, x, { mask: ones([2, 2]).to('bool') }))).toBe('ERR_TENSOR_SHAPE');
@@ -148,9 +149,6 @@ describe('scaledDotProductAttention', () => {
     expect(codeOf(() => attend(x, x, x, { mask: ones([3, 3], { dtype: 'int32' }) }))).toBe(
       'ERR_TENSOR_DTYPE',
     );
-    expect(() => attend(x, x, x, { mask: ones([3, 3], { requiresGrad: true }) })).toThrow(
-      'no gradient reaches the mask',
-    );
     expect(codeOf(() => attend(x, x, x.to('float64')))).toBe('ERR_TENSOR_DTYPE');
     for (const dropout of [1, -0.1])
       expect(codeOf(() => attend(x, x, x, { dropout }))).toBe('ERR_TENSOR_ARGUMENT');
@@ -161,6 +159,194 @@ describe('scaledDotProductAttention', () => {
         .sum()
         .item(),
     ).toBe(0);
+  });
+});
+
+describe('dimensions in front', () => {
+  const small = (shape: Shape): Tensor => {
+    const count = shape.reduce((x, y) => x * y, 1);
+    const values = Array.from({ length: count }, (_, i) => ((i % 5) - 2) / 2);
+    return leafOf(tensor(values, { shape, dtype: 'float64' }));
+  };
+
+  test('grouped queries share heads of keys and values, as PyTorch with enable_gqa', () => {
+    expectCase(
+      [small([1, 4, 2, 2]), small([1, 2, 3, 2]), small([1, 2, 3, 2])],
+      (q, k, v) => attend(q, k, v, { enableGqa: true }),
+      // biome-ignore format: numbers of PyTorch
+      [[[[-0.4338139, -0.3770659], [-0.0496716, -0.1918734]], [[0.6182117, -0.7454745], [-0.2309211, -0.292437]],
+        [[0.0794623, 0.5794623], [-0.6653203, -0.1653203]], [[-0.1918734, 0.3081266], [-0.3333333, 0.1666667]]]],
+      // biome-ignore format: numbers of PyTorch
+      [[[[0.3744705, 0.3155633], [0.8699934, 0.9079074]], [[0.7968141, 0.2936839], [2.7384018, 1.5647392]],
+        [[4.5983386, 4.5983386], [3.6730083, 3.6730083]], [[7.7483478, 7.7483478], [8.5245651, 8.5245651]]]],
+      // biome-ignore format: numbers of PyTorch
+      [[[[0.889814, 0.3284364], [-0.8327707, -0.10782], [-0.0570433, -0.2206163]],
+        [[-2.9700828, -1.8643014], [5.7571783, -0.637604], [-2.7870956, 2.5019054]]]],
+      // biome-ignore format: numbers of PyTorch
+      [[[[5.3557779, 6.8562351], [4.3966624, 5.4919429], [6.2475597, 7.651822]],
+        [[14.6072201, 15.7988148], [17.732449, 19.2612076], [15.6603309, 16.9399776]]]],
+    );
+  });
+
+  test.each([
+    ['of one size', [2, 6, 3, 4], [2, 3, 5, 4], [2, 3, 5, 4]],
+    ['of keys and values apart', [2, 6, 3, 4], [2, 3, 5, 4], [2, 2, 5, 2]],
+    ['without a batch', [4, 3, 4], [2, 5, 4], [2, 5, 4]],
+    ['with more in front', [2, 2, 4, 3, 4], [2, 1, 2, 5, 4], [2, 1, 2, 5, 4]],
+  ] as [string, Shape, Shape, Shape][])(
+    'groups %s equal keys and values that are repeated',
+    (_, ...shapes) => {
+      const repeated = (a: Tensor, heads: number): Tensor => {
+        const own = a.shape.at(-3)!;
+        const many = a.unsqueeze(-3).expand([...a.shape.slice(0, -2), heads / own, ...a.shape.slice(-2)]);
+        return many.reshape([...a.shape.slice(0, -3), heads, ...a.shape.slice(-2)]);
+      };
+      const heads = shapes[0].at(-3)!;
+      const causal = { causal: true, dropout: 0.2 };
+      const mask = randn([heads, 3, 5], { generator: generator(3) }).to('float64');
+      for (const options of [{ mask }, { ...causal, generator: generator(1) }]) {
+        const [got, want] = [true, false].map((enableGqa) => {
+          const [q, k, v] = inputs(...shapes);
+          const again = 'generator' in options ? { ...options, generator: generator(1) } : options;
+          const all = enableGqa ? [k, v] : [repeated(k, heads), repeated(v, heads)];
+          const out = attend(q, all[0]!, all[1]!, { ...again, enableGqa });
+          const values = out.detach().clone();
+          out.square().sum().backward();
+          return [values, q.grad!, k.grad!, v.grad!];
+        });
+        for (const [i, tensor] of want!.entries()) expectSame(got![i]!, tensor, 10);
+      }
+    },
+  );
+
+  test('keys and values of a group are not copied', () => {
+    const [heads, time, width] = [64, 512, 32];
+    noGrad(() =>
+      scope(() => {
+        const q = randn([1, heads, time, width], { generator: generator(1) });
+        const k = randn([1, 1, time, width], { generator: generator(2) });
+        const before = memory().bytes;
+        const out = attend(q, k, k, { enableGqa: true });
+        expect(memory().peakBytes - before).toBeLessThan(1.1 * out.count * 4);
+      }),
+    );
+  });
+
+  test('are broadcast', () => {
+    for (const shapes of [
+      [
+        [2, 4, 3, 8],
+        [2, 1, 5, 8],
+        [2, 1, 5, 8],
+      ],
+      [
+        [4, 3, 8],
+        [5, 8],
+        [5, 8],
+      ],
+      [
+        [3, 8],
+        [2, 5, 8],
+        [2, 5, 8],
+      ],
+      [
+        [2, 1, 2, 3, 8],
+        [4, 1, 5, 8],
+        [2, 1, 1, 5, 8],
+      ],
+    ] as [Shape, Shape, Shape][]) {
+      // biome-ignore format: shapes
+      const [q, k, v] = inputs(...shapes);
+      expectSame(attend(q, k, v), composed(q, k, v), 12);
+      gradCheck64((...each) => attend(each[0]!, each[1]!, each[2]!).square(), [q, k, v]);
+    }
+    const mask = tensor([[[[true, true, false]]], [[[false, true, true]]]]);
+    const [q, k, v] = inputs([2, 3, 2, 2, 4], [2, 3, 2, 3, 4], [3, 1, 3, 4]);
+    const all = mask.unsqueeze(1);
+    expectSame(attend(q, k, v, { mask: all }), composed(q, k, v, all), 12);
+  });
+
+  test('refuse heads that are no multiple', () => {
+    const heads = (count: number): Tensor => zeros([1, count, 3, 4]);
+    expect(() => attend(heads(4), heads(3), heads(3), { enableGqa: true })).toThrow(
+      'the heads of q are a multiple of those of k and of v',
+    );
+    expect(codeOf(() => attend(heads(2), heads(4), heads(4), { enableGqa: true }))).toBe('ERR_TENSOR_SHAPE');
+    expect(codeOf(() => attend(zeros([3, 4]), zeros([3, 4]), zeros([3, 4]), { enableGqa: true }))).toBe(
+      'ERR_TENSOR_SHAPE',
+    );
+    expect(() => attend(heads(4), heads(2), heads(2))).toThrow('Set enableGqa');
+    const mask = ones([3, 3, 3]).to('bool');
+    expect(codeOf(() => attend(heads(4), heads(2), heads(2), { enableGqa: true, mask }))).toBe(
+      'ERR_TENSOR_SHAPE',
+    );
+  });
+});
+
+describe('a mask that requires a gradient', () => {
+  const [q, k, v] = [
+    [[-1, -0.5], [0, 0.5]],
+    [[-1, -0.5], [0, 0.5], [1, -1]],
+    [[-1, -0.5], [0, 0.5], [1, -1]],
+  ].map((rows) => tensor([rows], { dtype: 'float64' })) as [Tensor, Tensor, Tensor]; // biome-ignore format: matrices
+
+  test('gets what PyTorch gives it', () => {
+    const values = tensor([[0, 1, -1], [0.5, -Infinity, 2]], { dtype: 'float64' }); // biome-ignore format: a matrix
+    expectCase(
+      [leafOf(q), leafOf(k), leafOf(v), leafOf(values)],
+      (a, b, c, mask) => attend(a, b, c, { mask }),
+      [[[-0.4361928, -0.0664885], [0.579435, -0.8948587]]],
+      [[[0.4781711, 0.5178648], [0.9393986, -0.2348497]]],
+      [[[0.4940486, 0.0121746], [-0.5099261, -0.254963], [0.0158775, 0.2427884]]],
+      [[[1.1191587, 1.8177523], [0.4595706, 0.9191412], [2.4212707, 3.2631065]]],
+      [[-0.6986902, 0.7211444, -0.0224541], [-0.6642551, 0, 0.6642551]],
+    ); // biome-ignore format: numbers of PyTorch
+  });
+
+  test('gets 0 where a query sees nothing', () => {
+    const blind = tensor([[0, 1, -1], [-Infinity, -Infinity, -Infinity]], { dtype: 'float64' }); // biome-ignore format: a matrix
+    expectCase(
+      [leafOf(q), leafOf(k), leafOf(v), leafOf(blind)],
+      (a, b, c, mask) => attend(a, b, c, { mask }),
+      [[[-0.4361928, -0.0664885], [0, 0]]],
+      [[[0.4781711, 0.5178648], [0, 0]]],
+      [[[0.4940486, 0.2470243], [-0.5099261, -0.254963], [0.0158775, 0.0079387]]],
+      [[[0.4883111, 0.9766222], [0.4595706, 0.9191412], [0.0521183, 0.1042366]]],
+      [[-0.6986902, 0.7211444, -0.0224541], [0, 0, 0]],
+    ); // biome-ignore format: numbers of PyTorch
+  });
+
+  test('gives what the kernel gives, whatever the other options', () => {
+    for (const options of [{}, { causal: true }, { dropout: 0.3 }, { scale: 0.2 }, { enableGqa: true }]) {
+      const shapes: [Shape, Shape, Shape] = [
+        [2, 4, 3, 4],
+        [2, 4, 5, 4],
+        [2, 4, 5, 2],
+      ];
+      const heads = inputs(...shapes);
+      const mask = leaf64([4, 1, 5], 7);
+      const run = (m: Tensor): Tensor => attend(...heads, { ...options, mask: m, generator: generator(4) });
+      expectSame(run(mask), run(mask.detach()), 12);
+      gradCheck64((m) => run(m!).square(), [mask]);
+    }
+    const qkv = leaf64([2, 5, 12]);
+    const mask = leaf64([2, 1, 5, 5], 2);
+    expectSame(selfAttention(qkv, 2, { mask }), selfAttention(qkv, 2, { mask: mask.detach() }), 12);
+    gradCheck64((x, m) => selfAttention(x!, 2, { mask: m!, causal: true }).square(), [qkv, mask]);
+  });
+
+  test('may be float32 beside narrower queries', () => {
+    const half = (shape: Shape): Tensor => leafOf(randn(shape, { generator: generator(2) }).to('bfloat16'));
+    const [a, b, c] = [half([2, 3, 4]), half([2, 3, 4]), half([2, 3, 4])];
+    const mask = leafOf(zeros([3, 3]));
+    const out = attend(a, b, c, { mask });
+    expect(out.dtype).toBe('bfloat16');
+    expectSame(attend(a, b, c, { mask: mask.detach() }).to('float32'), out.to('float32'), 2);
+    out.sum().backward();
+    expect([mask.grad!.dtype, a.grad!.dtype]).toEqual(['float32', 'bfloat16']);
+    expect(codeOf(() => attend(a, b, c, { mask: zeros([3, 3], { dtype: 'float64' }) }))).toBe(
+      'ERR_TENSOR_DTYPE',
+    );
   });
 });
 

@@ -6,12 +6,14 @@ import {
   linear,
   noGrad,
   onBackwardEnd,
+  ones,
   randn,
   relu,
   type Tensor,
   tensor,
   zeros,
 } from '../src/index.ts';
+import { Linear } from '../src/nn/index.ts';
 import { SGD } from '../src/optim/index.ts';
 import { codeOf } from './code-of.ts';
 
@@ -116,6 +118,33 @@ describe('requiresGrad', () => {
     expect(x.mul(2).requiresGrad).toBe(false);
   });
 
+  test('keeps listeners and hooks for when it is set again', () => {
+    const x = leaf([1, 2]);
+    const events: string[] = [];
+    x.onGradReady(() => events.push(`ready ${x.grad?.toArray()}`));
+    x.registerHook((g) => g.mul(10));
+    const earlier = x.mul(3);
+    x.requiresGrad = false;
+    // A graph that was recorded before: its gradient does not turn up later.
+    earlier.sum().backward();
+    x.requiresGrad = true;
+    expect(x.grad).toBeNull();
+    events.length = 0;
+    x.mul(2).sum().backward();
+    expect([events, x.grad!.toArray()]).toEqual([['ready 20,20'], [20, 20]]);
+  });
+
+  test('once set, is that of a tensor whose dtype has changed meanwhile', () => {
+    const layer = new Linear(1, 1, { bias: false });
+    layer.weight.onGradReady(() => {});
+    layer.requiresGrad_(false).to('float64').requiresGrad_();
+    layer
+      .forward(ones([1, 1], { dtype: 'float64' }))
+      .sum()
+      .backward();
+    expect([layer.weight.grad!.dtype, layer.weight.grad!.toArray()]).toEqual(['float64', [[1]]]);
+  });
+
   test('is refused for results of operations and for integers', () => {
     const y = leaf([1]).mul(2);
     expect(
@@ -189,6 +218,19 @@ describe('hooks', () => {
     stop();
     x.mul(1).backward();
     expect(calls).toBe(3);
+  });
+
+  test('all listeners of the end are called, also where one throws; backward throws the first error', () => {
+    const events: string[] = [];
+    for (const name of ['a', 'b', 'c']) {
+      const listener = () => {
+        events.push(name);
+        if (name !== 'c') throw new Error(`from ${name}`);
+      };
+      unsubscribe.push(onBackwardEnd(listener));
+    }
+    expect(() => leaf([1]).mul(2).backward()).toThrow('from a');
+    expect(events).toEqual(['a', 'b', 'c']);
   });
 
   test('an error in a hook leaves backward, and the next backward is right', () => {

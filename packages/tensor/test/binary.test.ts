@@ -19,7 +19,7 @@ import {
   tensor,
 } from '../src/index.ts';
 import { codeOf } from './code-of.ts';
-import { gradCheck64, leaf64 } from './leaf64.ts';
+import { gradCheck64, gradientsOf, leaf64 } from './leaf64.ts';
 
 const numeric: [
   name: string,
@@ -168,5 +168,98 @@ describe('further operations', () => {
       [1, 1, 1],
       [1, 1, 0],
     ]);
+  });
+});
+
+describe('gradients at the edge, as in PyTorch', () => {
+  test('maximum and minimum: both sides get all of it where one is NaN', () => {
+    const [a, b] = [
+      [1, 2, 3, NaN, 1, NaN],
+      [2, 2, 1, 1, NaN, NaN],
+    ];
+    expect(gradientsOf(maximum, a!, b!)).toEqual([
+      [0, 0.5, 1, 1, 1, 1],
+      [1, 0.5, 0, 1, 1, 1],
+    ]);
+    expect(gradientsOf(minimum, a!, b!)).toEqual([
+      [1, 0.5, 0, 1, 1, 1],
+      [0, 0.5, 1, 1, 1, 1],
+    ]);
+  });
+
+  test('pow: at a base of 0, and at an exponent of 0', () => {
+    expect(gradientsOf(pow, [0, 0, 0, 0, 2, -2, NaN], [0, 2, -1, 0.5, 3, 2, 0])).toEqual([
+      [0, 0, -Infinity, Infinity, 12, -4, 0],
+      [0, 0, -Infinity, 0, expect.closeTo(5.545177444479562, 12), NaN, NaN],
+    ]);
+    expect(gradientsOf((b) => pow(0, b), [0, 2, -1, 0.5])).toEqual([[0, 0, -Infinity, 0]]);
+    expect(gradientsOf((a) => pow(a, 0), [0, 2, NaN, Infinity])).toEqual([[0, 0, 0, 0]]);
+    expect(gradientsOf((a) => pow(a, 0.5), [4, 0])).toEqual([[0.25, Infinity]]);
+    expect(pow(tensor([-Infinity, 4]), 0.5).toArray()).toEqual([NaN, 2]);
+  });
+
+  test('sqrt and division are infinite at 0', () => {
+    expect(gradientsOf((a) => a.sqrt(), [4, 0])).toEqual([[0.25, Infinity]]);
+    expect(gradientsOf((a) => div(1, a), [2, 0])).toEqual([[-0.25, -Infinity]]);
+  });
+});
+
+describe('numbers beside tensors', () => {
+  const whole = tensor([2, 3], { dtype: 'int32' });
+
+  test('integers have no negative powers', () => {
+    expect(() => whole.pow(-1)).toThrow('pow: integers have no power of -1');
+    expect(() => tensor([true]).pow(-1)).toThrow('pow: integers have no power of -1');
+    expect(whole.pow(-0.5).dtype).toBe('float32');
+    expect(whole.pow(tensor([-1, 2], { dtype: 'int32' })).toArray()).toEqual([0, 9]);
+    expect(codeOf(() => tensor([3], { dtype: 'uint8' }).pow(300))).toBe('ERR_TENSOR_ARGUMENT');
+  });
+
+  test('are compared as the tensor holds them', () => {
+    for (const dtype of ['float32', 'float16', 'bfloat16', 'float64'] as const) {
+      const tenth = tensor([0.1], { dtype });
+      expect([eq(tenth, 0.1), lt(tenth, 0.1), gt(0.1, tenth)].map((each) => each.item())).toEqual([1, 0, 0]);
+      tenth.requiresGrad = true;
+      maximum(tenth, 0.1).backward();
+      expect(tenth.grad!.toArray()).toEqual([0.5]);
+    }
+  });
+
+  test('beyond int64 they are floats, and beyond the dtype they bound nothing', () => {
+    expect(whole.add(1e300)).toMatchObject({ dtype: 'float32' });
+    expect(whole.add(1e300).toArray()).toEqual([Infinity, Infinity]);
+    expect(lt(whole, 1e300).toArray()).toEqual([1, 1]);
+    expect(lt(whole, 3e9).toArray()).toEqual([1, 1]);
+    expect(() => maximum(whole, 3e9)).toThrow(
+      'maximum: 3000000000 does not fit into int32, which holds -2147483648 to 2147483647',
+    );
+    expect(codeOf(() => minimum(tensor([1], { dtype: 'uint8' }), -1))).toBe('ERR_TENSOR_ARGUMENT');
+  });
+});
+
+describe('arithmetic of bool', () => {
+  const mask = tensor([true, true, false]);
+  const other = tensor([true, false, false]);
+
+  test('adds and multiplies as or and and', () => {
+    expect([add(mask, other), mul(mask, other)].map((each) => each.dtype)).toEqual(['bool', 'bool']);
+    expect(add(mask, other).toArray()).toEqual([1, 1, 0]);
+    expect(mul(mask, other).toArray()).toEqual([1, 0, 0]);
+    expect(add(mask, 1).toArray()).toEqual([2, 2, 1]);
+  });
+
+  test('has no differences and no powers, in place neither', () => {
+    const differences = [
+      () => sub(mask, other),
+      () => sub(mask, 1),
+      () => sub(1, mask),
+      () => sub(tensor([1, 2, 3]), mask),
+      () => tensor([1, 2, 3]).sub_(mask),
+    ];
+    for (const difference of differences)
+      expect(difference).toThrow(/^sub_?: expected numbers, got bool. Use logicalXor, or .to\('int32'\)/);
+    expect(codeOf(() => pow(mask, other))).toBe('ERR_TENSOR_DTYPE');
+    expect(codeOf(() => mask.add_(1))).toBe('ERR_TENSOR_DTYPE');
+    expect(pow(mask, 2).dtype).toBe('int64');
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { clamp, maskedFill, tensor, where } from '../src/index.ts';
 import { codeOf } from './code-of.ts';
-import { gradCheck64, leaf64 } from './leaf64.ts';
+import { gradCheck64, gradientsOf, leaf64 } from './leaf64.ts';
 
 const mask = tensor([[true], [false]]);
 
@@ -33,6 +33,40 @@ describe('where and maskedFill', () => {
   });
 });
 
+describe('maskedFill', () => {
+  const chosen = tensor([true, false]);
+
+  test('keeps the dtype, and cuts a fraction for integers', () => {
+    const filled = maskedFill(tensor([1, 2], { dtype: 'int32' }), chosen, 1.5);
+    expect(filled).toMatchObject({ dtype: 'int32' });
+    expect(filled.toArray()).toEqual([1, 2]);
+    expect(maskedFill(tensor([false, true]), chosen, 0.5).toArray()).toEqual([1, 1]);
+    expect(maskedFill(tensor([1, 2], { dtype: 'float16' }), chosen, -Infinity).toArray()).toEqual([
+      -Infinity,
+      2,
+    ]);
+  });
+
+  test('refuses a value that the dtype does not hold', () => {
+    for (const value of [NaN, Infinity, 3e9])
+      expect(() => maskedFill(tensor([1, 2], { dtype: 'int32' }), chosen, value)).toThrow(
+        `maskedFill: ${value} does not fit into int32`,
+      );
+    expect(codeOf(() => maskedFill(tensor([1, 2], { dtype: 'float16' }), chosen, -1e9))).toBe(
+      'ERR_TENSOR_ARGUMENT',
+    );
+    expect(codeOf(() => where(chosen, tensor([1, 2], { dtype: 'uint8' }), 300))).toBe('ERR_TENSOR_ARGUMENT');
+  });
+
+  test('takes a tensor without dimensions as value, which gets its gradient', () => {
+    expect(gradientsOf((a, v) => maskedFill(a, chosen, v).mul(3), [1, 2], 5)).toEqual([[0, 3], 3]);
+    expect(maskedFill(tensor([1n, 2n]), chosen, tensor(2.5)).toArray()).toEqual([2, 2]);
+    expect(() => maskedFill(tensor([1, 2]), chosen, tensor([1, 2]))).toThrow(
+      'maskedFill: expected a number or a tensor without dimensions as value, got shape [2]. Use where.',
+    );
+  });
+});
+
 describe('clamp', () => {
   test('holds elements between two numbers, either of which may be left out', () => {
     const a = tensor([-3, 0.5, NaN, 9]);
@@ -50,5 +84,51 @@ describe('clamp', () => {
     const x = tensor([-1, 0, 2], { requiresGrad: true });
     x.clamp(0, 1).sum().backward();
     expect(x.grad!.toArray()).toEqual([0, 1, 0]);
+  });
+
+  const values = [-2, -1, 0, 0.5, 1, 2, NaN, Infinity, -Infinity];
+  const low = [-1, -1, 0, 1, NaN, 3, 0, 0, 0];
+  const high = [1, -1, 0, 2, 0, 1, 1, NaN, 1];
+
+  test('takes tensors as bounds, which get the gradient of what lies beyond them', () => {
+    const x = tensor(values);
+    expect(clamp(x, tensor(low), tensor(high)).toArray()).toEqual([-1, -1, 0, 1, NaN, 1, NaN, NaN, 0]);
+    expect(gradientsOf((a, b, c) => clamp(a, b, c), values, low, high)).toEqual([
+      [0, 1, 1, 0, 0, 0, 0, 0, 0],
+      [1, 0, 0, 1, 0, 0, 0, 0, 1],
+      [0, 0, 0, 0, 1, 1, 0, 0, 0],
+    ]);
+    expect(gradientsOf((a, b) => clamp(a, b), values, low)).toEqual([
+      [0, 1, 1, 0, 0, 0, 0, 1, 0],
+      [1, 0, 0, 1, 0, 1, 0, 0, 1],
+    ]);
+    expect(gradientsOf((a, b) => clamp(a, null, b), values, low)).toEqual([
+      [1, 1, 1, 1, 0, 1, 0, 0, 1],
+      [0, 0, 0, 0, 0, 0, 0, 1, 0],
+    ]);
+    expect(gradientsOf((a) => clamp(a, -1, 1), values)).toEqual([[0, 1, 1, 1, 1, 0, 0, 0, 0]]);
+  });
+
+  test('broadcasts bounds, those without dimensions too', () => {
+    expect(gradientsOf((a, b, c) => clamp(a, b, c), [-2, 0, 0.5, 1, 3], -1, 1)).toEqual([
+      [0, 1, 1, 1, 0],
+      1,
+      1,
+    ]);
+    gradCheck64((a, b) => clamp(a!, b, 0.4).square(), [leaf64([2, 3]), leaf64([2, 1], 5)]);
+    expect(clamp(tensor([1, 4]), tensor(3, { dtype: 'float64' })).dtype).toBe('float32');
+    expect(clamp(tensor([1n, 4n]), tensor([1.5, 2])).dtype).toBe('float32');
+    expect(codeOf(() => clamp(tensor([1, 2]), tensor([1, 2, 3])))).toBe('ERR_TENSOR_SHAPE');
+  });
+
+  test('holds integers that are no safe numbers, and refuses bounds that are no integers of the dtype', () => {
+    const large = tensor([2n ** 60n, -5n]);
+    expect(clamp(large, 0).dataSync()).toEqual(BigInt64Array.of(2n ** 60n, 0n));
+    expect(() => clamp(tensor([1], { dtype: 'uint8' }), 300)).toThrow('clamp: 300 does not fit into uint8');
+    expect(() => clamp(tensor([1]))).toThrow(
+      'clamp: expected a lower bound, an upper bound or both, got none',
+    );
+    for (const wrong of ['1', true, [1], {}] as never[])
+      expect(() => clamp(tensor([1]), wrong)).toThrow('clamp: expected a tensor or a number');
   });
 });

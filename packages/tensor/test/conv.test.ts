@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { conv1d, conv2d, memory, ones, randn, scope, zeros } from '../src/index.ts';
+import { arange, conv1d, conv2d, memory, ones, randn, scope, tensor, zeros } from '../src/index.ts';
 import { codeOf } from './code-of.ts';
 import { gradCheck64, leaf64 } from './leaf64.ts';
+import { expectCase, leafOf } from './torch-case.ts';
 import { expectTorch } from './torch-data.ts';
 import { torchLayers } from './torch-layers.ts';
 
@@ -92,7 +93,7 @@ describe('conv2d', () => {
         'where in and out are multiples of groups 1; got x [1, 4, 5, 5], w [2, 3, 3, 3], b [3].',
     );
     expect(codeOf(() => conv2d(x, zeros([3, 2, 1, 1]), null, { groups: 2 }))).toBe('ERR_TENSOR_SHAPE');
-    expect(codeOf(() => conv2d(zeros([4, 5, 5]), zeros([2, 4, 1, 1])))).toBe('ERR_TENSOR_SHAPE');
+    expect(codeOf(() => conv2d(zeros([4, 5, 5]), zeros([2, 3, 1, 1])))).toBe('ERR_TENSOR_SHAPE');
     expect(() => conv2d(x, zeros([1, 4, 3, 3]), null, { dilation: 3 })).toThrow(
       'conv2d: a window of [3, 3] with dilation [3, 3] does not fit into a plane of [5, 5] and its padding.',
     );
@@ -125,6 +126,39 @@ test('conv1d is a convolution over one row', () => {
     2, 6, 9,
   ]);
   expect(() => conv1d(zeros([4, 9]), zeros([6, 2, 4]))).toThrow(
-    'conv1d: x: expected 3 dimensions, got shape [4, 9].',
+    'conv1d: expected x [batch, in, length] or [in, length], w [out, in / 1, kernel] and b [out], where in and out are ' +
+      'multiples of groups 1; got x [4, 9], w [6, 2, 4], b null.',
   );
+});
+
+describe('without a batch', () => {
+  test('conv2d and conv1d give what PyTorch gives', () => {
+    // biome-ignore format: numbers of PyTorch
+    expectCase(
+      [leafOf(arange(4).reshape([1, 2, 2])), leafOf(arange(4).reshape([1, 1, 2, 2])), leafOf(tensor([1]))],
+      (x, w, b) => conv2d(x, w, b, { padding: 'same' }),
+      [[[15, 7], [4, 1]]], [[[0, 1], [2, 10]]], [[[[20, 10], [8, 3]]]], [10],
+    );
+    // biome-ignore format: numbers of PyTorch
+    expectCase(
+      [leafOf(arange(6).reshape([2, 3])), leafOf(arange(8).reshape([2, 2, 2]))],
+      (x, w) => conv1d(x, w),
+      [[19, 25], [51, 73]], [[12, 32, 22], [20, 52, 34]], [[[2, 5], [11, 14]], [[4, 11], [25, 32]]],
+    );
+  });
+
+  test('are those of a batch of one, also of strided planes and halves', () => {
+    const planes = leaf64([5, 6, 4]).permute([2, 0, 1]);
+    const w = leaf64([6, 2, 3, 2], 2);
+    const options = { groups: 2, stride: [2, 1], padding: [0, 1] } as const;
+    const want = conv2d(planes.unsqueeze(0), w, null, options).squeeze(0);
+    expect(conv2d(planes, w, null, options).toArray()).toEqual(want.toArray());
+    gradCheck64((x, k) => conv2d(x!.permute([2, 0, 1]), k!, null, options).square(), [leaf64([5, 6, 4]), w]);
+    gradCheck64(
+      (x, k) => conv1d(x!.t(), k!, null, { padding: 'same' }),
+      [leaf64([7, 2]), leaf64([3, 2, 4], 2)],
+    );
+    const half = conv2d(ones([1, 3, 3], { dtype: 'float16' }), ones([1, 1, 2, 2], { dtype: 'float16' }));
+    expect([half.dtype, half.shape]).toEqual(['float16', [1, 2, 2]]);
+  });
 });

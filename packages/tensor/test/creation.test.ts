@@ -90,7 +90,9 @@ test('full, zeros, ones, like and arange', () => {
   expect(arange(3).toArray()).toEqual([0, 1, 2]);
   expect(arange(1, 2, 0.25).toArray()).toEqual([1, 1.25, 1.5, 1.75]);
   expect(arange(3, 0, -2, { dtype: 'int32' }).toArray()).toEqual([3, 1]);
-  expect(arange(3, 1).shape).toEqual([0]);
+  expect(arange(3, 3).shape).toEqual([0]);
+  expect(codeOf(() => arange(3, 1))).toBe('ERR_TENSOR_ARGUMENT');
+  expect(codeOf(() => arange(-1))).toBe('ERR_TENSOR_ARGUMENT');
   expect(codeOf(() => arange(0, 5, 0))).toBe('ERR_TENSOR_ARGUMENT');
 });
 

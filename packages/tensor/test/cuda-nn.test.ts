@@ -1,21 +1,30 @@
 // Networks on a CUDA device, beside the same on the CPU: norms, attention, dropout and random numbers, and a small GPT.
 import { describe, expect, test } from 'vitest';
 import {
+  adaptiveAvgPool2d,
   arange,
   bernoulli,
+  conv2d,
   crossEntropy,
   type Device,
   type DeviceName,
   type DType,
   dropout,
+  einsum,
   layerNorm,
   manualSeed,
+  matmul,
+  mseLoss,
   multinomial,
+  norm,
+  oneHot,
   rand,
   randint,
   randn,
   randperm,
   rmsNorm,
+  roll,
+  type Shape,
   scaledDotProductAttention,
   scope,
   type Tensor,
@@ -40,7 +49,7 @@ function expectNear(got: Tensor, want: Tensor, tolerance: number): void {
   expect([got.shape, got.dtype]).toEqual([want.shape, want.dtype]);
   const [x, y] = [valuesOf(got), valuesOf(want)];
   const far = x.findIndex(
-    (value, i) => !(Math.abs(value - y[i]!) <= tolerance * Math.max(1, Math.abs(y[i]!))),
+    (value, i) => value !== y[i] && !(Math.abs(value - y[i]!) <= tolerance * Math.max(1, Math.abs(y[i]!))),
   );
   if (far >= 0) expect.fail(`element ${far}: expected ${y[far]}, got ${x[far]}`);
 }
@@ -160,6 +169,45 @@ describe.skipIf(cudaDevice === null)(`networks on CUDA (${cudaDevice?.name ?? 'n
       return [layer.forward(x), ...Object.values(layer.stateDict())];
     });
     for (const [i, want] of near!.entries()) expectNear(far![i]!, want, 1e-5);
+  });
+
+  test.each<[name: string, shapes: Shape[], fn: (...x: Tensor[]) => Tensor]>([
+    ['grouped queries', [[1, 4, 5, 8], [1, 2, 6, 8], [1, 2, 6, 8]], (q, k, v) => scaledDotProductAttention(q, k, v, { enableGqa: true })],
+    ['a mask with a gradient', [[2, 4, 8], [2, 6, 8], [2, 6, 8], [4, 6]], (q, k, v, mask) => scaledDotProductAttention(q, k, v, { mask })],
+    ['einsum', [[3, 3, 2], [4, 2]], (x, y) => einsum('ii...,j...->ij', x, y)],
+    ['roll', [[3, 4]], (x) => roll(x, [1, -2], [0, 1])],
+    ['conv2d', [[2, 4, 5], [3, 2, 2, 2]], (x, w) => conv2d(x, w)],
+    ['adaptiveAvgPool2d', [[2, 4, 5]], (x) => adaptiveAvgPool2d(x, [null, 2])],
+    ['norm', [[3, 5]], (x) => norm(x, 1, { p: 0.5 })],
+    ['norm −∞', [[3, 5]], (x) => norm(x, 0, { p: -Infinity })],
+    ['logSumExp', [[3, 0]], (x) => x.logSumExp(1)],
+    ['scatterAdd', [[4, 5], [3, 3]], (x, y) => x.scatterAdd(1, tensor([[0n, 0n], [2n, 1n]], { device: x.device }), y)],
+    ['crossEntropy', [[7]], (x) => crossEntropy(x, tensor(2n, { device: x.device }))],
+    ['mseLoss', [[3, 1], [4]], (x, y) => mseLoss(x, y)],
+  ])('%s and its gradients are those of the CPU', (_, shapes, fn) => {
+    const [near, far] = (['cpu', 'cuda'] as const).map((device) => {
+      manualSeed(5);
+      const leaves = shapes.map((shape) => randn(shape).to(device));
+      for (const leaf of leaves) leaf.requiresGrad = true;
+      const out = fn(...leaves);
+      const value = out.detach().clone();
+      out.mul(out).sum().backward();
+      return [value, ...leaves.map((leaf) => leaf.grad!)];
+    });
+    for (const [i, want] of near!.entries()) expectNear(far![i]!, want, 1e-4);
+  }); // biome-ignore format: one case a line
+
+  test('integers are multiplied and counted as on the CPU', () => {
+    const [a, b] = [randint(-(2 ** 31), 2 ** 31, [70, 90]), randint(-99, 99, [90, 60])];
+    for (const dtype of ['int32', 'int64', 'uint8'] as const) {
+      const want = matmul(a.to(dtype), b.to(dtype));
+      const got = matmul(a.to(dtype).to('cuda'), b.to(dtype).to('cuda'));
+      expect(got.to('cpu').dataSync()).toEqual(want.dataSync());
+    }
+    expect(oneHot(tensor([2n, 0n], { device: 'cuda' })).toArray()).toEqual([
+      [0, 0, 1],
+      [1, 0, 0],
+    ]);
   });
 
   test('operands of norms and attention on different devices are a sentence with both', () => {

@@ -4,6 +4,7 @@ import { createRequire } from 'node:module';
 import { describe, expect, test } from 'vitest';
 import { loadAddon } from '../src/backends/native-addon.ts';
 import {
+  bce,
   cat,
   crossEntropy,
   type DeviceName,
@@ -44,6 +45,26 @@ import { cudaDevice } from './cuda-device.ts';
 const numbersOf = (t: Tensor): number[] => Array.from(t.to('cpu').dataSync() as Float32Array);
 
 describe.skipIf(cudaDevice === null)(`tensors on CUDA (${cudaDevice?.name ?? 'no device'})`, () => {
+  test('bounds of clamp lie there with the tensor, and get their gradients', () => {
+    const [x, low] = [tensor([-2, 0, 2]), tensor([-1, -1, 3])].map((host) => host.to('cuda'));
+    for (const leaf of [x!, low!]) leaf.requiresGrad = true;
+    const out = x!.clamp(low!, 5);
+    expect(numbersOf(out)).toEqual([-1, 0, 3]);
+    out.sum().backward();
+    expect([x!.grad!, low!.grad!].map((each) => numbersOf(each))).toEqual([
+      [0, 1, 0],
+      [1, 0, 1],
+    ]);
+    expect(codeOf(() => x!.detach().clamp(tensor(0)))).toBe('ERR_TENSOR_DEVICE');
+  });
+
+  test('what is no probability makes a loss of NaN, as nobody waits to look', () => {
+    const half = tensor([0.5, 0.5]).to('cuda');
+    const wrong = tensor([0.5, 1.5]).to('cuda');
+    expect(numbersOf(bce(wrong, half, { reduction: 'none' }))[1]).toBeNaN();
+    expect(numbersOf(bce(half, wrong, { reduction: 'none' }))).toEqual([expect.closeTo(Math.LN2, 5), NaN]);
+  });
+
   test('go there and back, as they are or as views, and are read from there', async () => {
     const host = tensor([
       [1, 2, 3],

@@ -1,6 +1,17 @@
 import { describe, expect, test } from 'vitest';
 import { fromBfloat16, fromFloat16, toBfloat16, toFloat16 } from '../src/half.ts';
-import { type DType, fromHost, ones, promoteTypes, resultType, tensor, zeros } from '../src/index.ts';
+import {
+  type DType,
+  fromHost,
+  full,
+  ones,
+  promoteTypes,
+  resultType,
+  type Tensor,
+  tensor,
+  zeros,
+} from '../src/index.ts';
+import * as ops from '../src/ops/index.ts';
 import { codeOf } from './code-of.ts';
 import { dtypes } from './kernels-oracle.ts';
 
@@ -55,6 +66,97 @@ describe('type promotion', () => {
   });
 });
 
+describe('the dtype of results is PyTorch’s', () => {
+  const order: DType[] = ['bool', 'uint8', 'int32', 'int64', 'float16', 'bfloat16', 'float32', 'float64'];
+  const letters = [...'builhBfd'];
+  /** A letter for the dtype of what `op` gives, '-' where it throws ERR_TENSOR_DTYPE. */
+  function letterOf(op: () => Tensor): string {
+    try {
+      return letters[order.indexOf(op().dtype)]!;
+    } catch (error) {
+      expect(error).toMatchObject({ code: 'ERR_TENSOR_DTYPE' });
+      return '-';
+    }
+  }
+  const ofType = (dtype: DType): Tensor => tensor([1, 0], { dtype });
+  const row = (op: (x: Tensor) => Tensor): string =>
+    order.map((dtype) => letterOf(() => op(ofType(dtype)))).join('');
+
+  const asFloat = 'ffffhBfd';
+  const ofNumbers = '-uilhBfd';
+  const ofFloats = '----hBfd';
+  const ofAll = 'builhBfd';
+  const counted = 'llllhBfd';
+  const functions: Readonly<Record<string, string>> = {
+    ...{ exp: asFloat, log: asFloat, sqrt: asFloat, rsqrt: asFloat, sin: asFloat, cos: asFloat },
+    ...{ tanh: asFloat, sigmoid: asFloat, erf: asFloat, square: 'luilhBfd', sign: ofAll },
+    ...{ neg: ofNumbers, abs: ofNumbers, relu: ofNumbers, floor: ofNumbers, ceil: ofNumbers },
+    ...{ round: ofNumbers, trunc: ofNumbers, gelu: ofFloats, silu: ofFloats, softplus: ofFloats },
+    ...{ elu: ofFloats, leakyRelu: ofFloats, softmax: ofFloats, logSoftmax: ofFloats },
+    ...{ logicalNot: 'bbbbbbbb', sum: counted, prod: counted, mean: ofFloats, max: ofAll, min: ofAll },
+    ...{ argmax: '-lllllll', argmin: '-lllllll', std: ofFloats, variance: ofFloats, norm: ofFloats },
+  };
+  test.each(Object.entries(functions))('%s', (name, want) => {
+    expect(row((ops as unknown as Record<string, (x: Tensor) => Tensor>)[name]!)).toBe(want);
+  });
+
+  test('of operations along a dimension', () => {
+    expect(row((x) => x.cumsum(0))).toBe(counted);
+    expect(row((x) => x.sort(0).values)).toBe(ofAll);
+    expect(row((x) => x.topk(1).values)).toBe(ofNumbers);
+  });
+
+  const pairs = (op: (a: Tensor, b: Tensor) => Tensor, b = [1, 1]): string[] =>
+    order.map((left) =>
+      order.map((dtype) => letterOf(() => op(ofType(left), tensor(b, { dtype })))).join(''),
+    );
+  const promoted = [
+    'builhBfd',
+    'uuilhBfd',
+    'iiilhBfd',
+    'llllhBfd',
+    'hhhhhffd',
+    'BBBBfBfd',
+    'fffffffd',
+    'dddddddd',
+  ];
+  const withoutBool = (rows: readonly string[]): string[] =>
+    rows.map((each, i) => (i === 0 ? '--------' : `-${each.slice(1)}`));
+  const ofFirst = (rows: string): string[] => [...rows].map((letter) => letter.repeat(8));
+
+  test('of pairs', () => {
+    for (const op of [ops.add, ops.mul, ops.maximum, ops.minimum, ops.clamp] as const)
+      expect(pairs(op)).toEqual(promoted);
+    expect(pairs(ops.sub)).toEqual(withoutBool(promoted));
+    expect(pairs(ops.div)).toEqual(promoted.map((each, i) => (i < 4 ? asFloat : each)));
+    expect(pairs(ops.pow)).toEqual(promoted.with(0, '-uilhBfd'));
+    for (const op of [ops.eq, ops.lt, ops.logicalXor] as const)
+      expect(pairs(op)).toEqual(ofFirst('bbbbbbbb'));
+  });
+
+  test('of pairs in place, which do not widen the kind', () => {
+    const added = ['b-------', 'uuuu----', 'iiii----', 'llll----', ...ofFirst('hBfd')];
+    expect(pairs(ops.add_)).toEqual(added);
+    expect(pairs(ops.mul_)).toEqual(added);
+    expect(pairs(ops.sub_)).toEqual(withoutBool(added));
+    expect(pairs(ops.div_)).toEqual([...ofFirst('----'), ...ofFirst('hBfd')]);
+    expect(pairs(ops.copy_)).toEqual(ofFirst(ofAll));
+  });
+
+  test('beside a number', () => {
+    for (const op of [ops.add, ops.mul, ops.clamp, ops.pow] as const) {
+      expect(row((x) => op(x, 2))).toBe('luilhBfd');
+      expect(row((x) => op(x, 0.5))).toBe(asFloat);
+    }
+    expect(row((x) => ops.sub(2, x))).toBe(ofNumbers);
+    expect(row((x) => ops.sub(x, 0.5))).toBe('-fffhBfd');
+    expect(row((x) => ops.div(2, x))).toBe(asFloat);
+    expect(row((x) => x.add_(2))).toBe(ofNumbers);
+    expect(row((x) => x.mul_(0.5))).toBe(ofFloats);
+    expect(row((x) => x.fill_(0.5))).toBe(ofAll);
+  });
+});
+
 describe('every dtype', () => {
   test.each(dtypes)('%s is created, read, printed, converted and reduced', (dtype) => {
     const a = tensor([[0, 1]], { dtype });
@@ -82,6 +184,29 @@ describe('every dtype', () => {
         ]).t(),
       ),
     ).toBe('tensor([[1., 4.],\n        [2., 5.],\n        [3., 6.]])');
+  });
+
+  test('numbers that a dtype does not hold are refused, not wrapped around', () => {
+    const wrong: [DType, number][] = [
+      ['uint8', 300],
+      ['uint8', -1],
+      ['int32', 2 ** 31],
+      ['int32', NaN],
+      ['int64', 2 ** 63],
+      ['int64', -Infinity],
+    ];
+    for (const [dtype, value] of wrong) {
+      expect(() => tensor([0, value], { dtype })).toThrow(`tensor: ${value} does not fit into ${dtype}`);
+      expect(() => full([2], value, { dtype })).toThrow(`full: ${value} does not fit into ${dtype}`);
+      expect(() => zeros([2], { dtype }).fill_(value)).toThrow(`fill_: ${value} does not fit into ${dtype}`);
+    }
+    expect(() => tensor([2n ** 63n])).toThrow('tensor: 9223372036854775808 does not fit into int64');
+    expect(tensor([2n ** 63n - 1n]).dataSync()).toEqual(BigInt64Array.of(2n ** 63n - 1n));
+    expect(() => full([1], 1e5, { dtype: 'float16' })).toThrow('which holds -65504 to 65504');
+    expect(full([1], 1.9, { dtype: 'uint8' }).item()).toBe(1);
+    expect(full([1], NaN, { dtype: 'bool' }).item()).toBe(1);
+    expect(full([1], -Infinity, { dtype: 'float16' }).item()).toBe(-Infinity);
+    expect(tensor(Float32Array.of(300, -1), { dtype: 'uint8' }).toArray()).toEqual([44, 255]);
   });
 
   test('only floating tensors require gradients, and theirs have their dtype', () => {

@@ -2,13 +2,22 @@
 import { describe, expect, test } from 'vitest';
 import {
   add,
+  any,
   arange,
+  cat,
   crossEntropy,
+  embedding,
+  fill_,
   full,
+  gather,
+  leakyRelu,
   linear,
   matmul,
   nllLoss,
   ones,
+  relu,
+  reshape,
+  sum,
   type Tensor,
   tensor,
   zeros,
@@ -70,7 +79,108 @@ describe('what is no operand', () => {
 
   test('shapes and values of other kinds', () => {
     expect(() => zeros(3 as never)).toThrow('expected an array of sizes that are integers ≥ 0, got 3');
-    expect(() => full([1], '1' as never)).toThrow('full: value: expected a number, got 1');
+    expect(() => full([1], '1' as never)).toThrow("full: value: expected a number, got '1'");
+  });
+});
+
+describe('what is no index', () => {
+  const a = arange(6).reshape([2, 3]);
+  const anything: readonly [name: string, value: unknown][] = [
+    ...[true, false, '1', 'x', 1.5, NaN, Infinity, 1n, {}, undefined].map((value): [string, unknown] => [
+      typeof value === 'object' ? 'an object' : `${value}`,
+      value,
+    ]),
+    ['a function', () => 0],
+    ['a tensor', tensor([0n])],
+    ['a tensor without dimensions', tensor(1)],
+    ['a mask', a.gt(1)],
+  ];
+
+  test.each(anything)('%s is refused by at()', (_, value) => {
+    for (const indices of [[value], [0, value], ['...', value]] as never[][])
+      expect(() => a.at(...indices)).toThrow(
+        /^at: expected an integer, a range \[start, end, step\], ':', '...' or null, got /,
+      );
+  });
+
+  test('a tensor is told where to go', () => {
+    expect(() => a.at(a.gt(1) as never)).toThrow(
+      'got a tensor. For indices in a tensor use indexSelect, gather or embedding, for a mask where or maskedFill.',
+    );
+  });
+
+  test.each([[[]], [[1, 2, 3, 4]], [['0', '1']], [[0.5]], [[0, NaN]], [[true]], [[[0]]], [[0, 1, 0.5]]])(
+    'a range %j is refused',
+    (range) => {
+      expect(() => a.at(range as never)).toThrow('at: expected a range [start, end, step] of integers');
+    },
+  );
+
+  const calls: readonly [string, (x: Tensor, value: never) => unknown][] = [
+    ['select', (x, value) => x.select(0, value)],
+    ['narrow', (x, value) => x.narrow(0, value, 1)],
+    ['narrow', (x, value) => x.narrow(0, 0, value)],
+    ...['select', 'narrow', 'cumsum', 'unbind', 'unsqueeze', 'squeeze'].map(
+      (name): [string, (x: Tensor, value: never) => unknown] => [
+        name,
+        (x, value) => (x as never as Record<string, (...args: unknown[]) => unknown>)[name]!(value, 0, 1),
+      ],
+    ),
+    ['logSoftmax', (x, value) => x.logSoftmax(value)],
+    ['argmax', (x, value) => x.argmax(value)],
+    ['transpose', (x, value) => x.transpose(0, value)],
+    ['flatten', (x, value) => x.flatten(value)],
+    ['permute', (x, value) => x.permute([0, value])],
+    ['flip', (x, value) => x.flip([value])],
+    ['split', (x, value) => x.split(1, value)],
+    ['chunk', (x, value) => x.chunk(2, value)],
+    ['unflatten', (x, value) => x.unflatten(value, [1])],
+    ['gather', (x, value) => x.gather(value, tensor([[0n]]))],
+    ['indexSelect', (x, value) => x.indexSelect(value, tensor([0n]))],
+    ['tril', (x, value) => x.tril(value)],
+    ['cat', (x, value) => cat([x, x], value)],
+  ];
+  test.each(calls)('%s refuses what is no integer', (name, call) => {
+    for (const value of ['0', true, null, 0.5, NaN, {}, [], 1n, tensor(0)] as never[])
+      expect(() => call(a, value)).toThrow(new RegExp(`^${name}: expected .*integer.*, got `));
+  });
+
+  const shapes: readonly [string, (x: Tensor, value: never) => unknown][] = [
+    ['reshape', (x, value) => x.reshape(value)],
+    ['view', (x, value) => x.view(value)],
+    ['expand', (x, value) => x.expand(value)],
+    ['permute', (x, value) => x.permute(value)],
+    ['unflatten', (x, value) => x.unflatten(0, value)],
+    ['split', (x, value) => x.split(value)],
+    ['repeat', (x, value) => x.repeat(value)],
+  ];
+  test.each(shapes)('%s refuses what is no array of integers', (_, call) => {
+    for (const value of ['6', true, null, {}, tensor([6]), ['6'], [true], [null]] as never[])
+      expect(['ERR_TENSOR_ARGUMENT', 'ERR_TENSOR_SHAPE']).toContain(codeOf(() => call(a, value)));
+  });
+
+  test('a dimension named twice, and a range of dimensions turned around', () => {
+    expect(() => a.flip([0, -2])).toThrow('flip: dimension -2 is named more than once');
+    expect(() => a.flatten(1, 0)).toThrow('flatten: startDim 1 comes after endDim 0. Swap them.');
+  });
+
+  test('what is no tensor', () => {
+    const wrong = [1, 2] as never;
+    const named: readonly [string, () => unknown][] = [
+      ['sum', () => sum(wrong)],
+      ['any', () => any(1.5 as never)],
+      ['relu', () => relu(wrong)],
+      ['reshape', () => reshape(wrong, [2])],
+      ['gather', () => gather(a, 0, wrong)],
+      ['embedding', () => embedding(wrong, a)],
+      ['crossEntropy', () => crossEntropy(a, wrong)],
+      ['fill_', () => fill_(wrong, 1)],
+    ];
+    for (const [name, call] of named) expect(call).toThrow(new RegExp(`^${name}: expected a tensor, got `));
+    expect(() => cat(a as never)).toThrow('cat: expected an array of tensors, got a tensor.');
+    expect(() => leakyRelu(a, '0.1' as never)).toThrow(
+      "leakyRelu: expected slope to be a number, got the string '0.1'.",
+    );
   });
 });
 

@@ -1,7 +1,34 @@
 import { describe, expect, test } from 'vitest';
-import { arange, cat, split, stack, tensor, zeros } from '../src/index.ts';
+import { arange, cat, chunk, ones, split, stack, tensor, zeros } from '../src/index.ts';
 import { codeOf } from './code-of.ts';
 import { gradCheck64, leaf64 } from './leaf64.ts';
+
+test('cat passes over tensors of shape [0], as PyTorch', () => {
+  const nothing = zeros([0], { requiresGrad: true });
+  const a = ones([2, 3], { requiresGrad: true });
+  for (const list of [
+    [nothing, a],
+    [a, nothing],
+  ])
+    expect(cat(list, -1)).toMatchObject({ shape: [2, 3] });
+  cat([nothing, a, nothing], 1).sum().backward();
+  expect([nothing.grad!.shape, a.grad!.toArray()]).toEqual([
+    [0],
+    [
+      [1, 1, 1],
+      [1, 1, 1],
+    ],
+  ]);
+  expect(cat([nothing, nothing]).shape).toEqual([0]);
+  expect(cat([zeros([0]), zeros([0, 3])]).shape).toEqual([0, 3]);
+  expect(codeOf(() => cat([a, zeros([0, 2])]))).toBe('ERR_TENSOR_SHAPE');
+});
+
+test('chunk and split of nothing', () => {
+  expect(chunk(zeros([0, 2]), 3).map((part) => part.shape)).toEqual([[0, 2], [0, 2], [0, 2]]); // biome-ignore format: one line
+  expect(split(zeros([0, 2]), 0).map((part) => part.shape)).toEqual([[0, 2]]);
+  expect(codeOf(() => split(zeros([2]), 0))).toBe('ERR_TENSOR_ARGUMENT');
+});
 
 describe('cat and stack', () => {
   test('put tensors side by side along any dimension, in the dtype in which they meet', () => {

@@ -80,7 +80,7 @@ const derivative = (f: (x: number) => number, x: number): number => (f(x + 1e-5)
 export const unaries = {
   neg: (x) => -x,
   abs: (x) => Math.abs(x),
-  sign: (x) => (x > 0 ? 1 : x < 0 ? -1 : x),
+  sign: (x) => (x > 0 ? 1 : x < 0 ? -1 : 0),
   exp: (x) => Math.exp(x),
   log: (x) => Math.log(x),
   sqrt: (x) => Math.sqrt(x),
@@ -106,7 +106,7 @@ export const binaries = {
   sub: (a, b) => a - b,
   mul: (a, b) => a * b,
   div: (a, b) => a / b,
-  pow: (a, b) => a ** b,
+  pow: (a, b) => (a === 1 || (a === -1 && Math.abs(b) === Infinity) ? 1 : a ** b),
   max: (a, b) => Math.max(a, b),
   min: (a, b) => Math.min(a, b),
   eq: (a, b) => Number(a === b),

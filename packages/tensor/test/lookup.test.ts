@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { arange, embedding, oneHot, tensor, zeros } from '../src/index.ts';
 import { codeOf } from './code-of.ts';
 import { gradCheck64, leaf64 } from './leaf64.ts';
+import { expectCase, leafOf } from './torch-case.ts';
 
 const ints = (values: number[], shape = [values.length]) => tensor(values, { dtype: 'int32', shape });
 
@@ -69,10 +70,49 @@ describe('gather and scatterAdd', () => {
       [0, 7, 0],
     ]);
     expect(codeOf(() => a.gather(1, ints([0])))).toBe('ERR_TENSOR_SHAPE');
+    for (const [at, from] of [[[1, 4], [4, 4]], [[1, 2], [1, 1]], [[4], [2, 3]]]) // biome-ignore format: shapes
+      expect(
+        codeOf(() =>
+          zeros([3, 3]).scatterAdd(0, ints(Array(at!.reduce((x, y) => x * y)).fill(0), at), zeros(from!)),
+        ),
+      ).toBe('ERR_TENSOR_SHAPE');
     expect(codeOf(() => a.gather(1, ints([3, 0], [1, 2])))).toBe('ERR_TENSOR_ARGUMENT');
     expect(codeOf(() => a.scatterAdd(1, index, zeros([2, 2], { dtype: 'float64' })))).toBe(
       'ERR_TENSOR_DTYPE',
     );
+  });
+
+  test('scatterAdd takes an index that is smaller than source and tensor', () => {
+    // biome-ignore format: numbers of PyTorch (the gradient of the source: those of the part that the index reaches)
+    expectCase(
+      [leafOf(zeros([3, 3])), leafOf(arange(9).reshape([3, 3]).add(1))],
+      (a, source) => a.scatterAdd(0, ints([0, 1, 0, 0], [2, 2]), source),
+      [[5, 5, 0], [0, 2, 0], [0, 0, 0]],
+      [[1, 2, 3], [4, 5, 6], [7, 8, 9]], [[1, 5, 0], [1, 2, 0], [0, 0, 0]],
+    );
+    const a = arange(6).reshape([2, 3]);
+    expect(a.scatterAdd(1, zeros([0, 7], { dtype: 'int64' }), zeros([5, 2])).toArray()).toEqual(a.toArray());
+    gradCheck64(
+      (x, y) =>
+        x!
+          .t()
+          .scatterAdd(1, ints([1, 0, 1], [1, 3]), y!.t())
+          .square(),
+      [leaf64([2, 3]), leaf64([4, 2], 2)],
+    );
+  });
+
+  test('tensors without dimensions count as rows of one element, as in PyTorch', () => {
+    const [x, i] = [tensor(5), tensor(0n)];
+    expect(x.gather(0, i).toArray()).toBe(5);
+    expect(x.gather(-1, ints([0, 0])).toArray()).toEqual([5, 5]);
+    expect(x.scatterAdd(0, i, tensor(2)).toArray()).toBe(7);
+    expect(x.indexSelect(0, i).toArray()).toBe(5);
+    expect(tensor([5, 6]).indexSelect(0, tensor(1n)).toArray()).toEqual([6]);
+    expect(tensor([5, 6]).gather(0, tensor(1n)).toArray()).toBe(6);
+    expect(tensor([[5, 6]]).gather(0, zeros([0], { dtype: 'int64' })).shape).toEqual([0]);
+    for (const fn of [() => x.gather(1, i), () => x.indexSelect(0, ints([0, 0]))])
+      expect(codeOf(fn)).toBe('ERR_TENSOR_SHAPE');
   });
 
   test('are each other’s gradient', () => {
@@ -87,4 +127,20 @@ test('oneHot puts a 1 in the place of each label', () => {
   expect(hot.dtype).toBe('int64');
   expect(hot.toArray()).toEqual([[[0, 0, 1]], [[1, 0, 0]]]);
   expect(codeOf(() => oneHot(ints([3]), 3))).toBe('ERR_TENSOR_ARGUMENT');
+  // Without a count there are as many classes as the largest label needs.
+  const counted = oneHot(ints([0, 1, 2, 0], [2, 2]).t());
+  expect(counted.toArray()).toEqual([
+    [
+      [1, 0, 0],
+      [0, 0, 1],
+    ],
+    [
+      [0, 1, 0],
+      [1, 0, 0],
+    ],
+  ]);
+  expect(oneHot(tensor(2n)).toArray()).toEqual([0, 0, 1]);
+  for (const labels of [ints([]), ints([-1]), ints([-1, 2])])
+    expect(codeOf(() => oneHot(labels))).toBe('ERR_TENSOR_ARGUMENT');
+  expect(oneHot(ints([]), 2).shape).toEqual([0, 2]);
 });

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import {
+  arange,
   crossEntropy,
   type DType,
   generator,
@@ -14,6 +15,7 @@ import {
   zeros,
 } from '../src/index.ts';
 import { codeOf } from './code-of.ts';
+import { expectCase, leafOf } from './torch-case.ts';
 
 const leaf = (...shape: number[]): Tensor => randn(shape, { generator: generator(4), requiresGrad: true });
 
@@ -73,11 +75,55 @@ describe('crossEntropy and nllLoss', () => {
     expect(() => crossEntropy(tensor(logits), tensor(labels, { dtype: 'int64' }))).toThrow(message);
   });
 
+  test('take scores without a batch, which have one label, as PyTorch', () => {
+    const scores = (): Tensor => leafOf(arange(3));
+    const weight = tensor([1, 2, 3]);
+    for (const label of [
+      tensor(1n),
+      tensor([1n]),
+      tensor(1, { dtype: 'int32' }),
+      tensor(1, { dtype: 'uint8' }),
+    ]) {
+      expectCase([scores()], (x) => crossEntropy(x, label), 1.4076059, [0.0900306, -0.7552715, 0.665241]);
+      expectCase(
+        [scores()],
+        (x) => crossEntropy(x, label, { weight, labelSmoothing: 0.1 }),
+        1.3742725,
+        [0.0733639, -0.6886048, 0.615241],
+      );
+      expectCase([scores()], (x) => nllLoss(x, label, { weight, reduction: 'none' }), -2, [0, -2, 0]);
+    }
+    expectCase(
+      [scores(), leafOf(tensor([0.2, 0.3, 0.5]))],
+      (x, p) => crossEntropy(x, p, { weight, labelSmoothing: 0.1, reduction: 'none' }),
+      1.9585987,
+      [-0.0089639, -0.051133, 0.0600971],
+      [2.1668453, 2.5336905, 1.1005361],
+    );
+    expect(() => crossEntropy(zeros([3]), tensor(3n))).toThrow('label 3 in row 0 is out of range');
+  });
+
+  test('where all rows are ignored the mean is NaN and the gradient 0, as in PyTorch', () => {
+    const none = tensor([-100n, -100n]);
+    for (const loss of [crossEntropy, nllLoss]) {
+      const zero = [[0, 0, 0], [0, 0, 0]]; // biome-ignore format: a matrix
+      expectCase([leafOf(arange(6).reshape([2, 3]))], (x) => loss(x, none), NaN, zero);
+      expect(loss(zeros([2, 3]), none, { reduction: 'sum' }).item()).toBe(0);
+      expect(loss(zeros([3]), tensor(-100n)).item()).toBeNaN();
+      expect(loss(zeros([0, 3]), tensor([], { dtype: 'int64' })).item()).toBeNaN();
+    }
+  });
+
   test('refuse float labels, wrong shapes and unknown reductions', () => {
     const x = tensor(logits);
     expect(codeOf(() => crossEntropy(x, tensor([0, 1])))).toBe('ERR_TENSOR_DTYPE');
     expect(codeOf(() => crossEntropy(x, tensor([0], { dtype: 'int32' })))).toBe('ERR_TENSOR_SHAPE');
-    expect(codeOf(() => crossEntropy(zeros([3]), tensor([0], { dtype: 'int32' })))).toBe('ERR_TENSOR_SHAPE');
+    expect(codeOf(() => crossEntropy(zeros([3]), tensor([0, 1], { dtype: 'int32' })))).toBe(
+      'ERR_TENSOR_SHAPE',
+    );
+    expect(codeOf(() => nllLoss(zeros([3]), tensor([[0]], { dtype: 'int32' })))).toBe('ERR_TENSOR_SHAPE');
+    expect(codeOf(() => crossEntropy(zeros([3]), tensor([0.5])))).toBe('ERR_TENSOR_DTYPE');
+    expect(codeOf(() => crossEntropy(tensor(1), tensor(0n)))).toBe('ERR_TENSOR_SHAPE');
     const labels = tensor([0, 1], { dtype: 'int32' });
     expect(codeOf(() => crossEntropy(x, labels, { reduction: 'avg' as 'mean' }))).toBe('ERR_TENSOR_ARGUMENT');
   });
@@ -93,6 +139,6 @@ describe('mseLoss', () => {
       (x, y) => mseLoss(x!, y!),
       [leaf(2, 2), randn([2, 2], { generator: generator(9), requiresGrad: true })],
     );
-    expect(codeOf(() => mseLoss(a, zeros([3, 1])))).toBe('ERR_TENSOR_SHAPE');
+    expect(codeOf(() => mseLoss(zeros([2, 3]), zeros([3, 2])))).toBe('ERR_TENSOR_SHAPE');
   });
 });

@@ -10,6 +10,7 @@ import {
   l1Loss,
   logSoftmax,
   memory,
+  mseLoss,
   nllLoss,
   scope,
   sigmoid,
@@ -17,6 +18,7 @@ import {
   softmax,
   type Tensor,
   tensor,
+  zeros,
 } from '../src/index.ts';
 import {
   BCEWithLogitsLoss,
@@ -31,7 +33,8 @@ import {
   SmoothL1Loss,
 } from '../src/nn/index.ts';
 import { codeOf } from './code-of.ts';
-import { gradCheck64, leaf64 } from './leaf64.ts';
+import { gradCheck64, gradientsOf, leaf64 } from './leaf64.ts';
+import { expectCase, leafOf } from './torch-case.ts';
 
 const labels = tensor([2n, 0n, -100n, 1n]);
 const weight = tensor([0.5, 1, 2], { dtype: 'float64' });
@@ -113,7 +116,8 @@ describe('crossEntropy', () => {
     for (const options of [{}, { weight }, { weight, labelSmoothing: 0.2 }, { ignoreIndex: 0 }]) {
       const given = 'ignoreIndex' in options ? tensor([2n, 0n, 1n, 1n]) : labels;
       gradCheck64((x) => crossEntropy(x!, given, { ...options, reduction }), [logits]);
-      gradCheck64((x) => nllLoss(x!, given, { ...options, reduction }), [logits]);
+      const { labelSmoothing: _, ...others } = { labelSmoothing: 0, ...options };
+      gradCheck64((x) => nllLoss(x!, given, { ...others, reduction }), [logits]);
     }
   });
 
@@ -182,13 +186,156 @@ describe('losses of pairs', () => {
     expect(x.grad!.toArray()).toEqual([-1, 0, -0.5]);
   });
 
+  test('have the gradients of PyTorch where differences are infinite or NaN', () => {
+    const none = { reduction: 'none' } as const;
+    const far = [Infinity, -Infinity, NaN, 2, 0.5, 1];
+    const zeros = far.map(() => 0);
+    expect(gradientsOf((x, y) => huberLoss(x, y, none), far, zeros)).toEqual([
+      [1, -1, NaN, 1, 0.5, 1],
+      [-1, 1, NaN, -1, -0.5, -1],
+    ]);
+    const [slopes] = gradientsOf((x, y) => smoothL1Loss(x, y, { beta: 0.5 }), far, zeros) as [number[]];
+    expect(slopes.map((slope) => slope * 6)).toEqual([1, -1, NaN, 1, 1, 1]);
+    expect(gradientsOf((x, y) => l1Loss(x, y, none), [NaN, 2, 0], [0, 0, 0])).toEqual([
+      [0, 1, 0],
+      [-0, -1, -0],
+    ]);
+    expect(klDiv(tensor([-1, -1, -1]), tensor([0, 0.5, -1]), none).toArray()).toEqual([
+      0,
+      expect.closeTo(0.1534264, 6),
+      NaN,
+    ]);
+    expect(gradientsOf((x, y) => klDiv(x, y, none), [-1, -1, -1], [0, 0.5, -1])).toEqual([
+      [-0, -0.5, 1],
+      [NaN, expect.closeTo(1.3068528194, 9), NaN],
+    ]);
+    expect(gradientsOf((x, y) => bce(x, y, none), [0, 1, 0.25], [1, 0.5, 0.5])[1]).toEqual([
+      Infinity,
+      -Infinity,
+      expect.closeTo(1.0986122887, 9),
+    ]);
+  });
+
+  test('a vector of zeros has a finite gradient', () => {
+    expect(gradientsOf((x, y) => cosineSimilarity(x, y, 0), [0, 0], [3, 4])).toEqual([
+      [expect.closeTo(6e7, 0), expect.closeTo(8e7, 0)],
+      [0, 0],
+    ]);
+    // Below eps the gradient passes as if the length was not cut.
+    expect(gradientsOf((x, y) => cosineSimilarity(x, y, 0, 1e-3), [1e-4, 0], [3, 4])).toEqual([
+      [expect.closeTo(540, 6), expect.closeTo(800, 6)],
+      [expect.closeTo(0.0128, 9), expect.closeTo(-0.0096, 9)],
+    ]);
+    expect(cosineSimilarity(tensor([300, 0], { dtype: 'float16' }), tensor([300, 0]), 0).item()).toBe(1);
+    const options = { reduction: 'sum' } as const;
+    const rows = (x: Tensor): Tensor => x.reshape([4, 2]);
+    const embed = (x: Tensor, y: Tensor): Tensor =>
+      cosineEmbeddingLoss(rows(x), rows(y), tensor([1, -1, 1, 0]), options);
+    const [left, right] = [
+      [1, 2, 1, 1, 0, 0, 1, 0],
+      [2, 1, 1, 0, 3, 4, 1, 0],
+    ];
+    expect(embed(tensor(left!), tensor(right!)).item()).toBeCloseTo(1.9071068, 5);
+    const [slopes] = gradientsOf(embed, left!, right!) as [number[]];
+    expect(slopes.map((slope) => +slope.toPrecision(6))).toEqual([
+      -0.24, 0.12, 0.353553, -0.353553, -600000, -800000, 0, 0,
+    ]);
+  });
+
+  test('bce refuses what is no probability, and dtypes that differ', () => {
+    const half = tensor([0.5, 0.5]);
+    for (const wrong of [1.5, -0.001, NaN, Infinity]) {
+      const probabilities = tensor([0.5, wrong]);
+      expect(() => bce(probabilities, half)).toThrow(
+        /^bce: expected probabilities from 0 to 1, got .* at position 1. Use sigmoid, or bceWithLogits/,
+      );
+      expect(() => bce(half, probabilities)).toThrow('bce: expected targets from 0 to 1, got');
+    }
+    expect(bce(zeros([0]), zeros([0]), { reduction: 'sum' }).item()).toBe(0);
+    const labels = tensor([0n, 1n]);
+    for (const loss of [bce, bceWithLogits, klDiv, huberLoss])
+      expect(codeOf(() => loss(half, labels))).toBe('ERR_TENSOR_DTYPE');
+    for (const loss of [mseLoss, l1Loss, smoothL1Loss]) expect(loss(half, labels).dtype).toBe('float32');
+    expect(mseLoss(labels, half).item()).toBe(0.25);
+    expect(mseLoss(half, tensor([true, false])).item()).toBe(0.25);
+  });
+
+  test('broadcast as PyTorch, with one warning, as a forgotten dimension looks like that', async () => {
+    const warnings: Error[] = [];
+    const note = (warning: Error): void => void warnings.push(warning);
+    process.on('warning', note);
+    const [p, t] = [(): Tensor => leafOf(tensor([[1], [3]])), (): Tensor => leafOf(tensor([0, 1, 4]))];
+    for (let turn = 0; turn < 2; turn++) {
+      // biome-ignore format: numbers of PyTorch
+      for (const [loss, ...want] of [
+        [mseLoss, 4, [[-0.6666667], [1.3333333]], [-1.3333333, -0.6666667, 1.3333333]],
+        [l1Loss, 1.6666667, [[0], [0.1666667]], [-0.3333333, -0.1666667, 0.3333333]],
+        [smoothL1Loss, 1.25, [[0], [0.1666667]], [-0.3333333, -0.1666667, 0.3333333]],
+      ] as const) expectCase([p(), t()], (x, y) => loss(x, y), ...(want as unknown as [number, number[][], number[]]));
+      expectCase(
+        [p(), t()],
+        (x, y) => huberLoss(x, y, { delta: 2 }),
+        1.8333333,
+        [[-0.1666667], [0.5]],
+        [-0.5, -0.3333333, 0.5],
+      );
+    }
+    // This one is broadcast without a warning there, too; the mean is over the first size of the input.
+    expectCase(
+      [leafOf(tensor([[-1], [-2]])), leafOf(tensor([0.25, 0.75]))],
+      (x, y) => klDiv(x, y, { reduction: 'batchmean' }),
+      0.9376649,
+      [[-0.5], [-0.5]],
+      [1.1137056, 2.212318],
+    );
+    expect(mseLoss(p(), tensor(2), { reduction: 'none' }).shape).toEqual([2, 1]);
+    await new Promise(setImmediate);
+    process.off('warning', note);
+    const said = warnings.filter(
+      (warning) => 'code' in warning && warning.code === 'RINGWISE_LOSS_BROADCAST',
+    );
+    expect(said.map(({ message }) => message.split(':')[0])).toEqual([
+      'mseLoss',
+      'l1Loss',
+      'smoothL1Loss',
+      'huberLoss',
+    ]);
+    expect(said[0]!.message).toContain('the prediction [2, 1] and the target [3] differ in shape');
+  });
+
+  test('cosineSimilarity is that of the shape that both are broadcast to, as in PyTorch', () => {
+    const rows = tensor([
+      [3, 4],
+      [0, 2],
+      [1, -1],
+    ]);
+    expectCase(
+      [leafOf(rows), leafOf(tensor([1, 0]))],
+      (x, y) => cosineSimilarity(x, y),
+      [0.6, 0, Math.SQRT1_2],
+      [
+        [0.128, -0.096],
+        [1, 0],
+        [1.0606602, 1.0606602],
+      ],
+      [0, 0.6786796],
+    );
+    expect(cosineSimilarity(rows, tensor([1, 0]), 0).shape).toEqual([2]);
+    expect(codeOf(() => cosineSimilarity(rows, tensor([1, 0, 0])))).toBe('ERR_TENSOR_SHAPE');
+  });
+
   test('refuse operands that do not fit', () => {
-    expect(codeOf(() => l1Loss(a, tensor([1])))).toBe('ERR_TENSOR_SHAPE');
+    for (const loss of [l1Loss, mseLoss, huberLoss, smoothL1Loss, klDiv])
+      expect(codeOf(() => loss(zeros([2, 3]), zeros([3, 2])))).toBe('ERR_TENSOR_SHAPE');
+    for (const loss of [bce, bceWithLogits])
+      expect(codeOf(() => loss(zeros([3, 1]), zeros([3])))).toBe('ERR_TENSOR_SHAPE');
     expect(codeOf(() => huberLoss(a, b, { delta: 0 }))).toBe('ERR_TENSOR_ARGUMENT');
     expect(codeOf(() => smoothL1Loss(a, b, { beta: -1 }))).toBe('ERR_TENSOR_ARGUMENT');
     expect(codeOf(() => bce(a, b, { reduction: 'all' as never }))).toBe('ERR_TENSOR_ARGUMENT');
     expect(codeOf(() => cosineEmbeddingLoss(a, b, tensor([1])))).toBe('ERR_TENSOR_SHAPE');
     expect(codeOf(() => l1Loss(tensor([1n]), tensor([1n])))).toBe('ERR_TENSOR_DTYPE');
+    expect(l1Loss(tensor([1n]), tensor([3n]), { reduction: 'sum' }).item()).toBe(2);
+    expect(mseLoss(tensor([1n, 2n]), tensor([0.5, 2])).item()).toBe(0.125);
   });
 
   test('dispose what they make on the way', () => {
@@ -198,6 +345,8 @@ describe('losses of pairs', () => {
           .add(crossEntropy(a, softmax(b).detach()))
           .backward();
       });
+    // The first makes the gradients of the leaves.
+    step();
     step();
     const before = memory();
     for (let i = 0; i < 5; i++) step();

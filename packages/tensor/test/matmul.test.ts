@@ -5,6 +5,7 @@ import {
   gradCheck,
   linear,
   matmul,
+  randint,
   randn,
   type Tensor,
   tensor,
@@ -15,6 +16,92 @@ import { gradCheck64, leaf64 } from './leaf64.ts';
 
 const from = generator(11);
 const leaf = (...shape: number[]): Tensor => randn(shape, { generator: from, requiresGrad: true });
+
+describe('matmul of integers', () => {
+  test('wraps around in the dtype of the factors, as PyTorch', () => {
+    const ints = tensor(
+      [
+        [2 ** 30, 3],
+        [-7, 2 ** 31 - 1],
+      ],
+      { dtype: 'int32' },
+    );
+    const right = tensor(
+      [
+        [4, 1],
+        [5, -2],
+      ],
+      { dtype: 'int32' },
+    );
+    const product = matmul(ints, right);
+    expect([product.dtype, product.toArray()]).toEqual([
+      'int32',
+      [
+        [15, 1073741818],
+        [2147483615, -5],
+      ],
+    ]);
+    const bytes = tensor([[200, 100, 7]], { dtype: 'uint8' });
+    const column = tensor([[3], [4], [5]], { dtype: 'uint8' });
+    expect(matmul(bytes, column).toArray()).toEqual([[11]]);
+    expect(matmul(tensor([2n ** 62n, 3n]), tensor([4n, 5n])).item()).toBe(15);
+    expect(matmul(tensor([[2n ** 40n, 1n]]), tensor([[2n ** 20n], [7n]])).dataSync()[0]).toBe(2n ** 60n + 7n);
+  });
+
+  test('takes batches, vectors, views and sizes of 0', () => {
+    const a = arange(12).reshape([2, 2, 3]).to('int64');
+    const b = arange(6).reshape([3, 2]).to('int64');
+    expect(matmul(a, b).toArray()).toEqual([
+      [
+        [10, 13],
+        [28, 40],
+      ],
+      [
+        [46, 67],
+        [64, 94],
+      ],
+    ]);
+    expect(matmul(a, b.at(':', 0)).toArray()).toEqual([
+      [10, 28],
+      [46, 64],
+    ]);
+    expect(matmul(b.t(), a.transpose(1, 2)).shape).toEqual([2, 2, 2]);
+    expect(matmul(b.t(), a.transpose(1, 2)).at(1).toArray()).toEqual([
+      [46, 64],
+      [67, 94],
+    ]);
+    expect(
+      matmul(a.narrow(2, 0, 0), b.narrow(0, 0, 0))
+        .sum()
+        .item(),
+    ).toBe(0);
+    expect(linear(a.at(0), arange(12).reshape([4, 3]).to('int64'), arange(4).to('int64')).toArray()).toEqual([
+      [5, 15, 25, 35],
+      [14, 51, 88, 125],
+    ]);
+  });
+
+  test.each([
+    [70, 90, 60],
+    [3, 9000, 2],
+    [1, 30000, 5],
+  ])('[%i, %i] by [.., %i] is that of float64 where float64 is exact', (m, k, n) => {
+    for (const dtype of ['int32', 'int64', 'uint8'] as const) {
+      const low = dtype === 'uint8' ? 0 : -999;
+      const a = randint(low, 250, [k, m], { generator: from }).t();
+      const b = randint(low, 250, [k, n], { generator: from });
+      const want = matmul(a.to('float64'), b.to('float64')).to('int64').to(dtype);
+      expect(matmul(a.to(dtype), b.to(dtype)).toArray()).toEqual(want.toArray());
+    }
+  });
+
+  test('refuses bool and two dtypes', () => {
+    const [a, b] = [zeros([2, 2], { dtype: 'int32' }), zeros([2, 2], { dtype: 'int64' })];
+    expect(codeOf(() => matmul(a, b))).toBe('ERR_TENSOR_DTYPE');
+    expect(() => matmul(a.to('bool'), a.to('bool'))).toThrow('matmul: expected numbers, got bool');
+    expect(codeOf(() => linear(a, a, null, { activation: 'gelu' }))).toBe('ERR_TENSOR_DTYPE');
+  });
+});
 
 describe('matmul', () => {
   test('multiplies matrices and vectors in every combination', () => {
@@ -34,6 +121,7 @@ describe('matmul', () => {
     expect(matmul(a, tensor([1, 1, 1])).toArray()).toEqual([6, 15]);
     expect(matmul(tensor([1, 1]), a).toArray()).toEqual([5, 7, 9]);
     expect(matmul(tensor([1, 2]), tensor([3, 4])).item()).toBe(11);
+    expect(matmul(zeros([2, 4, 0]), zeros([0, 3])).shape).toEqual([2, 4, 3]);
     expect(matmul(zeros([2, 0]), zeros([0, 3])).toArray()).toEqual([
       [0, 0, 0],
       [0, 0, 0],

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { manualSeed, memory, relu, scope, type Tensor, tensor, zeros } from '../src/index.ts';
 import { Flatten, GELU, Linear, Module, parameter, ReLU, Sequential } from '../src/nn/index.ts';
-import type { GradParam } from '../src/protocol.ts';
+import type { FrozenParam, GradParam } from '../src/protocol.ts';
 import { codeOf } from './code-of.ts';
 
 class Net extends Module {
@@ -181,6 +181,58 @@ describe('gradParams', () => {
     for (const stop of stops) stop();
     step();
     expect(events).toHaveLength(4);
+  });
+
+  test('every backward has an object of its own, which its gradients and its end are told with', () => {
+    const model = new Sequential(new Linear(2, 2), new Linear(2, 1));
+    const params = paramsOf(model);
+    const runs: object[] = [];
+    const stops = params.map((param) => param.onGradReady((run) => runs.push(run)));
+    stops.push(params[0]!.onBackwardEnd((run) => runs.push(run)));
+    const loss = () => model.forward(tensor([[1, 2]])).sum();
+    const outer = loss().mul(1);
+    const inner = model.layers[0]!.forward(tensor([[1, 2]])).sum();
+    outer.registerHook(() => void inner.backward());
+    outer.backward(); // 4 gradients, of which 2 get a part from the inner one, and one end
+    loss().backward();
+    model.parameters()[0]!.sum().backward();
+    for (const stop of stops) stop();
+    expect(runs.map((run) => [...new Set(runs)].indexOf(run))).toEqual(
+      [5, 5, 2].flatMap((count, run) => Array<number>(count).fill(run)),
+    );
+  });
+
+  test('what is frozen is offered apart, with a listener for when it trains after all', () => {
+    const model = new Sequential(new Linear(2, 2), new Linear(2, 1));
+    model.layers[0]!.requiresGrad_(false);
+    const frozen = (model as unknown as Record<symbol, () => FrozenParam[]>)[
+      Symbol.for('ringwise.frozenParams')
+    ]!();
+    expect(frozen.map(({ name, shape }) => [name, shape])).toEqual([
+      ['0.weight', [2, 2]],
+      ['0.bias', [2]],
+    ]);
+    expect(paramsOf(model).map(({ name }) => name)).toEqual(['1.weight', '1.bias']);
+    (frozen[0]!.value.host as Float32Array).fill(3);
+    expect(model.parameters()[0]!.toArray()).toEqual([
+      [3, 3],
+      [3, 3],
+    ]);
+    expect(frozen[0]!.key).toBe(model.parameters()[0]);
+    const events: string[] = [];
+    const stops = frozen.map(({ name, onGradReady }) => onGradReady(() => events.push(name)));
+    const step = () =>
+      model
+        .forward(tensor([[1, 2]]))
+        .sum()
+        .backward();
+    step();
+    expect(events).toEqual([]);
+    model.requiresGrad_();
+    step();
+    stops[0]!();
+    step();
+    expect(events).toEqual(['0.bias', '0.weight', '0.bias']);
   });
 
   test('writing the value changes the model, and a bound loop uses constant memory', () => {

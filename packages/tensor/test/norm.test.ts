@@ -67,7 +67,7 @@ describe('layerNorm', () => {
       'layerNorm: expected an input whose last dimensions are the normalised shape [2]',
     );
     expect(codeOf(() => layerNorm(x, []))).toBe('ERR_TENSOR_SHAPE');
-    expect(codeOf(() => layerNorm(zeros([2, 0]), [0]))).toBe('ERR_TENSOR_SHAPE');
+    expect(layerNorm(zeros([2, 0]), [0]).shape).toEqual([2, 0]);
     expect(codeOf(() => layerNorm(x, [3], { weight: ones([2]) }))).toBe('ERR_TENSOR_SHAPE');
     expect(codeOf(() => layerNorm(x, [3], { bias: ones([3], { dtype: 'float64' }) }))).toBe(
       'ERR_TENSOR_DTYPE',

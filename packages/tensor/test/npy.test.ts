@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { crc32, deflateRawSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { arange, type DType, memory, randn, scope, type Tensor, tensor, zeros } from '../src/index.ts';
 import { loadNpy, loadNpz, saveNpy, saveNpz } from '../src/npy/index.ts';
@@ -91,6 +92,39 @@ describe('npy', () => {
     expectSame(await loadNpy(at('a.npy')), tensor([true, false]));
   });
 
+  test.each<[code: string, bytes: number[], dtype: DType, values: number[]]>([
+    ['|i1', [0x80, 0xff, 0x7f], 'int32', [-128, -1, 127]],
+    ['<i2', [0, 0x80, 0xff, 0x7f, 1, 2], 'int32', [-32768, 32767, 513]],
+    ['>i2', [0x80, 0, 0x7f, 0xff, 2, 1], 'int32', [-32768, 32767, 513]],
+    ['<u2', [0, 0, 0xff, 0xff, 1, 2], 'int32', [0, 65535, 513]],
+    ['>u2', [0, 0, 0xff, 0xff, 2, 1], 'int32', [0, 65535, 513]],
+    ['<u4', [0xff, 0xff, 0xff, 0xff, 1, 0, 0, 0x80], 'int64', [2 ** 32 - 1, 2 ** 31 + 1]],
+    ['>u4', [0xff, 0xff, 0xff, 0xff, 0x80, 0, 0, 1], 'int64', [2 ** 32 - 1, 2 ** 31 + 1]],
+    ['<u8', [1, 0, 0, 0, 1, 0, 0, 0], 'int64', [2 ** 32 + 1]],
+    ['>u8', [0, 0, 0, 1, 0, 0, 0, 1], 'int64', [2 ** 32 + 1]],
+    ['>f2', [0x3e, 0, 0xc0, 0], 'float16', [1.5, -2]],
+    ['>f8', [0x3f, 0xf8, 0, 0, 0, 0, 0, 0], 'float64', [1.5]],
+    ['>i8', [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xfe], 'int64', [-2]],
+  ])('reads %s without loss', async (code, bytes, dtype, values) => {
+    writeFileSync(
+      at('a.npy'),
+      Buffer.concat([header(dict(`'${code}'`, `(${values.length},)`)), Buffer.from(bytes)]),
+    );
+    const got = await loadNpy(at('a.npy'));
+    expect([got.dtype, got.toArray()]).toEqual([dtype, values]);
+  });
+
+  test('u8 that int64 does not hold is refused', async () => {
+    const large = BigUint64Array.of(0n, 2n ** 64n - 1n);
+    writeFileSync(at('a.npy'), Buffer.concat([header(dict("'<u8'", '(2,)')), Buffer.from(large.buffer)]));
+    const { tensors: count } = memory();
+    await expect(loadNpy(at('a.npy'))).rejects.toMatchObject({
+      code: 'ERR_TENSOR_NPY',
+      message: `npy: ${at('a.npy')}: element 1 is 18446744073709551615, and int64 holds at most 9223372036854775807.`,
+    });
+    expect(memory().tensors).toBe(count);
+  });
+
   test.each([
     ['nothing', Buffer.alloc(0), 'it does not begin as a .npy file does'],
     ['another file', Buffer.from('PK and more than twelve'), 'it does not begin as a .npy file does'],
@@ -118,6 +152,16 @@ describe('npy', () => {
     ['a missing key', header("{'descr': '<f4', 'shape': (1,)}\n"), 'the header has no fortran_order'],
     ['a huge header', header('', 2).fill(0xff, 8, 12), 'the header claims to end at byte'],
     ['an unknown version', header('', 9), 'format version 9 is not known'],
+    [
+      'more dimensions than there may be',
+      Buffer.concat([header(dict("'<f4'", `(${'1, '.repeat(17)})`)), Buffer.alloc(4)]),
+      'the shape has 17 dimensions; expected at most 16',
+    ],
+    [
+      'sizes beyond memory of no elements',
+      header(dict("'<f4'", `(${'9007199254740991, '.repeat(16)}0)`)),
+      'the shape has 17 dimensions',
+    ],
   ])('refuses %s', async (_, bytes, problem) => {
     writeFileSync(at('a.npy'), bytes);
     const before = memory();
@@ -189,6 +233,124 @@ describe('npz', () => {
   });
 });
 
+describe('an archive that lies', () => {
+  const npyOf = (shape: string, elements: Buffer): Buffer => {
+    const text = `{'descr': '|u1', 'fortran_order': False, 'shape': ${shape}, }\n`;
+    const start = Buffer.from('\x93NUMPY\x01\0\0\0', 'latin1');
+    start.writeUInt16LE(text.length, 8);
+    return Buffer.concat([start, Buffer.from(text), elements]);
+  };
+  interface Entry {
+    readonly name: string;
+    readonly content: Buffer;
+    readonly packed: Buffer;
+    /** Of its local header; by default behind the entry before. */
+    readonly offset?: number;
+    /** What the directory says. */
+    readonly bytes?: number;
+  }
+  const entry = (name: string, content: Buffer, rest: Partial<Entry> = {}): Entry => ({
+    ...{ name, content, packed: deflateRawSync(content) },
+    ...rest,
+  });
+  /** Local headers one behind the other, except where an entry has an offset, and a directory of all. */
+  function archive(entries: readonly Entry[]): Buffer {
+    const locals: Buffer[] = [];
+    const directory: Buffer[] = [];
+    let end = 0;
+    for (const { name, content, packed, offset, bytes = content.length } of entries) {
+      const fields = Buffer.alloc(26);
+      fields.writeUInt16LE(8, 4);
+      fields.writeUInt32LE(crc32(content), 10);
+      fields.writeUInt32LE(packed.length, 14);
+      fields.writeUInt32LE(bytes, 18);
+      fields.writeUInt16LE(name.length, 22);
+      const position = Buffer.alloc(14);
+      position.writeUInt32LE(offset ?? end, 10);
+      directory.push(Buffer.from('PK\x01\x02\x14\0', 'latin1'), fields, position, Buffer.from(name));
+      if (offset !== undefined) continue;
+      locals.push(Buffer.from('PK\x03\x04', 'latin1'), fields, Buffer.from(name), packed);
+      end += 30 + name.length + packed.length;
+    }
+    const tail = Buffer.alloc(22);
+    tail.write('PK\x05\x06', 'latin1');
+    tail.writeUInt16LE(entries.length, 10);
+    tail.writeUInt32LE(
+      directory.reduce((sum, { length }) => sum + length, 0),
+      12,
+    );
+    tail.writeUInt32LE(end, 16);
+    return Buffer.concat([...locals, ...directory, tail]);
+  }
+  const million = npyOf('(1000000,)', Buffer.alloc(1_000_000));
+  const small = npyOf('(2,)', Buffer.from([1, 2]));
+
+  async function refusal(bytes: Buffer, options?: { readonly maxBytes: number }): Promise<string> {
+    writeFileSync(at('a.npz'), bytes);
+    const { allocations } = memory();
+    const { arrayBuffers } = process.memoryUsage();
+    const error = await loadNpz(at('a.npz'), options).catch((reason: unknown) => reason);
+    expect(error).toMatchObject({ code: 'ERR_TENSOR_NPY' });
+    expect(memory().allocations).toBe(allocations);
+    expect(process.memoryUsage().arrayBuffers - arrayBuffers).toBeLessThan(2 ** 24);
+    return (error as Error).message;
+  }
+
+  test('is as numpy would read it where it does not', async () => {
+    writeFileSync(at('a.npz'), archive([entry('a.npy', small), entry('b.npy', small)]));
+    expect((await loadNpz(at('a.npz'))).b!.toArray()).toEqual([1, 2]);
+  });
+
+  test('by members that share their bytes: 60 KB for 1 GB', async () => {
+    const first = entry('0.npy', million);
+    const others = Array.from({ length: 999 }, (_, i) => ({ ...first, name: `${i + 1}.npy`, offset: 0 }));
+    const bytes = archive([first, ...others]);
+    expect(bytes.length).toBeLessThan(70_000);
+    expect(await refusal(bytes)).toContain('"1.npy" overlaps "0.npy"');
+  });
+
+  test('by members that begin within others', async () => {
+    const inner = archive([entry('b.npy', small)]).subarray(0, 30 + 5 + deflateRawSync(small).length);
+    const outer = { name: 'a.npy', content: small, packed: inner };
+    const bytes = archive([outer, entry('b.npy', small, { offset: 30 + 5 })]);
+    expect(await refusal(bytes)).toContain('"b.npy" overlaps "a.npy"');
+  });
+
+  test('by a member that reaches into the directory', async () => {
+    const whole = archive([entry('a.npy', small)]);
+    const directory = whole.indexOf('PK\x01\x02', 0, 'latin1');
+    whole.writeUInt32LE(whole.readUInt32LE(directory + 20) + 10, directory + 20);
+    expect(await refusal(whole)).toContain('"a.npy" reaches into the directory');
+  });
+
+  test('by one name for two members', async () => {
+    expect(await refusal(archive([entry('a.npy', small), entry('a.npy', small)]))).toContain(
+      '"a.npy" is there twice',
+    );
+  });
+
+  test('by a shape that is not that of the bytes, before memory is taken', async () => {
+    const huge = npyOf('(1000000000,)', Buffer.alloc(2 ** 20));
+    expect(await refusal(archive([entry('a.npy', huge)]))).toContain('needs 1000000000 bytes, but 1048576');
+  });
+
+  test('by a size that is less than what comes out', async () => {
+    const lie = entry('a.npy', npyOf('(2,)', Buffer.alloc(2 ** 26)), { bytes: small.length });
+    writeFileSync(at('a.npz'), archive([lie]));
+    await expect(loadNpz(at('a.npz'))).rejects.toThrow('"a.npy" is damaged');
+  });
+
+  test('or is larger than maxBytes', async () => {
+    const bytes = archive([entry('a.npy', million), entry('b.npy', million)]);
+    const problem = 'more than maxBytes, 2000000; raise it if you trust the file';
+    expect(await refusal(bytes, { maxBytes: 2_000_000 })).toContain(problem);
+    expect((await loadNpz(at('a.npz'), { maxBytes: 3_000_000 })).b!.count).toBe(1_000_000);
+    expect(await refusal(archive([entry('a.npy', small, { bytes: 3e9 })]))).toContain(
+      'cannot have 3000000000',
+    );
+  });
+});
+
 describe.skipIf(!hasNumpy)('with NumPy', () => {
   test('opens what we write', async () => {
     const tensors = Object.fromEntries(dtypes.map((dtype) => [dtype, someOf(dtype, [3, 2])]));
@@ -208,7 +370,7 @@ print(json.dumps({n: [str(a.dtype), a.astype('f8').tolist()] for n, a in ((n, np
 
   test('writes what we open, in both orders', async () => {
     run(`
-arrays = {c: np.arange(24).reshape(2, 3, 4).astype(c) for c in ['f4', 'f8', 'f2', 'i4', 'i8', 'u1', 'b1', '>f4']}
+arrays = {c: np.arange(24).reshape(2, 3, 4).astype(c) for c in ['f4', 'f8', 'f2', 'i4', 'i8', 'u1', 'b1', '>f4', '>f2', 'i1', 'i2', '>i2', 'u2', '>u4', 'u8']}
 np.savez('a.npz', **{k.replace('>', 'big'): v for k, v in arrays.items()}, f=np.asfortranarray(arrays['f4']), s=np.float32(3))
 np.savez_compressed('b.npz', **{k.replace('>', 'big'): v for k, v in arrays.items()})
 np.save('f.npy', np.asfortranarray(arrays['i8']))`);

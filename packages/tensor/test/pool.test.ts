@@ -1,7 +1,19 @@
 import { describe, expect, test } from 'vitest';
-import { adaptiveAvgPool2d, avgPool2d, maxPool2d, memory, noGrad, ones, scope, zeros } from '../src/index.ts';
+import {
+  adaptiveAvgPool2d,
+  arange,
+  avgPool2d,
+  maxPool2d,
+  memory,
+  noGrad,
+  ones,
+  scope,
+  zeros,
+} from '../src/index.ts';
+import { AdaptiveAvgPool2d } from '../src/nn/index.ts';
 import { codeOf } from './code-of.ts';
 import { gradCheck64, leaf64 } from './leaf64.ts';
+import { expectCase, leafOf } from './torch-case.ts';
 import { expectTorch } from './torch-data.ts';
 import { torchLayers } from './torch-layers.ts';
 
@@ -85,6 +97,29 @@ describe('avgPool2d and adaptiveAvgPool2d', () => {
       [leaf64([2, 3, 4, 5])],
     );
     gradCheck64((x) => adaptiveAvgPool2d(x!, [3, 2]).mul(x!.sum()), [leaf64([2, 5, 7])]);
+  });
+
+  test('null keeps a size of the input, as None of PyTorch', () => {
+    // biome-ignore format: numbers of PyTorch
+    expectCase(
+      [leafOf(arange(6).reshape([1, 2, 3]))],
+      (x) => adaptiveAvgPool2d(x, [null, 2]),
+      [[[0.5, 1.5], [3.5, 4.5]]], [[[0.5, 1.5, 1], [1.5, 3.5, 2]]],
+    );
+    const x = leaf64([2, 3, 5, 4]);
+    expect(adaptiveAvgPool2d(x, [null, null]).toArray()).toEqual(x.toArray());
+    expect(new AdaptiveAvgPool2d([2, null]).forward(x).shape).toEqual([2, 3, 2, 4]);
+    for (const size of [[null], [null, 0], null, [1.5, 2]])
+      expect(codeOf(() => adaptiveAvgPool2d(x, size as never))).toBe('ERR_TENSOR_ARGUMENT');
+  });
+
+  test('windows that reach into the padding behind count what PyTorch counts', () => {
+    const x = arange(9).reshape([1, 3, 3]);
+    const options = { padding: 1, ceilMode: true };
+    // biome-ignore format: numbers of PyTorch
+    expect(avgPool2d(x, 2, options).toArray()).toEqual([[[0, 0.75], [2.25, 6]]]);
+    // biome-ignore format: numbers of PyTorch
+    expect(avgPool2d(x, 2, { ...options, countIncludePad: false }).toArray()).toEqual([[[0, 1.5], [4.5, 6]]]);
   });
 
   test('a single box is the mean of the plane, also of halves', () => {

@@ -1,20 +1,31 @@
 import { describe, expect, test } from 'vitest';
 import {
+  all,
+  any,
   arange,
   argmax,
+  cumsum,
   full,
   generator,
   gradCheck,
+  logSumExp,
   max,
   mean,
+  min,
+  norm,
+  prod,
   randn,
+  sort,
+  std,
   sum,
   type Tensor,
   tensor,
+  topk,
+  variance,
   zeros,
 } from '../src/index.ts';
 import { codeOf } from './code-of.ts';
-import { gradCheck64, leaf64 } from './leaf64.ts';
+import { gradCheck64, gradientsOf, leaf64 } from './leaf64.ts';
 
 const cube = (): Tensor => arange(24).reshape([2, 3, 4]);
 
@@ -41,7 +52,8 @@ describe('sum, mean and max', () => {
       [8, 9, 10, 11],
       [20, 21, 22, 23],
     ]);
-    expect(sum(cube(), []).toArray()).toEqual(cube().toArray());
+    expect(sum(cube(), []).item()).toBe(276);
+    expect(cube().any([]).shape).toEqual([2, 3, 4]);
     expect(sum(tensor(5)).item()).toBe(5);
   });
 
@@ -158,6 +170,18 @@ describe('further reductions', () => {
     expect(x.logSumExp([0, 1], true).shape).toEqual([1, 1]);
   });
 
+  test('logSumExp of nothing is −∞, and integers are taken', () => {
+    const nothing = zeros([2, 0], { requiresGrad: true });
+    const out = nothing.logSumExp(1);
+    expect(out.toArray()).toEqual([-Infinity, -Infinity]);
+    out.sum().backward();
+    expect(nothing.grad!.shape).toEqual([2, 0]);
+    expect(nothing.logSumExp([0, 1], true).toArray()).toEqual([[-Infinity]]);
+    expect(nothing.logSumExp(0).shape).toEqual([0]);
+    const whole = tensor([0n, 1n, 2n]).logSumExp(0);
+    expect([whole.dtype, whole.item()]).toEqual(['float32', expect.closeTo(2.4076059, 6)]);
+  });
+
   test('sums of integers and bool are int64; means need floats', () => {
     const small = tensor([200, 100], { dtype: 'uint8' });
     expect([small.sum().dtype, small.sum().item()]).toEqual(['int64', 300]);
@@ -203,5 +227,83 @@ describe('further reductions', () => {
       expect(full([4096], 0.5, { dtype }).sum().item()).toBe(2048);
       expect(full([300, 300], 4, { dtype }).mean().item()).toBe(4);
     }
+  });
+});
+
+describe('dimensions that are named wrongly', () => {
+  type Reduction = [name: string, reduce: (x: Tensor, dims: never, keepDim?: never) => Tensor];
+  const reductions: readonly Reduction[] = [
+    ...Object.entries({ sum, mean, max, min, prod, any, all, logSumExp }),
+    ...Object.entries({ variance, std, norm }).map(
+      ([name, op]): Reduction => [
+        name,
+        (x, dims, keepDim) => op(x, dims, keepDim === undefined ? {} : { keepDim }),
+      ],
+    ),
+  ];
+
+  test.each(reductions)('%s refuses repeated ones and other values', (name, reduce) => {
+    for (const dims of [
+      [0, 0],
+      [0, -3],
+      [1, 2, 1],
+    ] as never[])
+      expect(() => reduce(cube(), dims)).toThrow(/: dimension -?\d is named more than once/);
+    expect(codeOf(() => reduce(tensor(1), [0, -1] as never))).toBe('ERR_TENSOR_SHAPE');
+    expect(reduce(tensor(1), 0 as never).shape).toEqual([]);
+    for (const dims of [{ dim: 1 }, 'dim', '1', true, null, 1n, tensor([1])] as never[])
+      expect(() => reduce(cube(), dims)).toThrow(/: expected a dimension or an array of dimensions, got /);
+    for (const dims of [1.5, NaN, ['1'], [0.5], [true], [[0]]] as never[])
+      expect(() => reduce(cube(), dims)).toThrow(/: expected a dimension to be an integer, got /);
+    expect(() => reduce(cube(), { dim: 1 } as never)).toThrow(`Pass dimensions by position: ${name}(x, 1).`);
+  });
+
+  test.each(reductions)('%s refuses a keepDim that is no boolean', (_, reduce) => {
+    for (const keepDim of [{ keepDim: false }, 'false', 1] as never[])
+      expect(() => reduce(cube(), 0 as never, keepDim)).toThrow(
+        /keepDim: expected true or false|expected keepDim to be true or false/,
+      );
+  });
+
+  test('argmax, cumsum and sort refuse them as well', () => {
+    for (const dim of ['0', true, null, [0], 0.5] as never[])
+      for (const op of [argmax, cumsum, sort] as const)
+        expect(codeOf(() => op(cube(), dim))).toBe('ERR_TENSOR_ARGUMENT');
+    expect(() => argmax(cube(), 0, {} as never)).toThrow('argmax: expected keepDim to be true or false');
+    expect(() => argmax(tensor([true]))).toThrow("argmax: expected numbers, got bool. Use .to('uint8').");
+    expect(() => topk(tensor([true]), 1)).toThrow('topk: expected numbers, got bool');
+  });
+});
+
+describe('gradients at the edge, as in PyTorch', () => {
+  test('std of equal elements is 0, and infinities stay in variance', () => {
+    expect(gradientsOf((x) => std(x), [3, 3, 3])).toEqual([[0, 0, 0]]);
+    expect(gradientsOf((x) => std(x, 0, { correction: 0 }), [3])).toEqual([[0]]);
+    expect(gradientsOf((x) => std(x), [NaN, 1, 2])).toEqual([[NaN, NaN, NaN]]);
+    expect(gradientsOf((x) => variance(x), [3, 3, 3])).toEqual([[0, 0, 0]]);
+    expect(gradientsOf((x) => variance(x), [Infinity, 1, 2])).toEqual([[NaN, -Infinity, -Infinity]]);
+    expect(gradientsOf((x) => variance(x), [3])).toEqual([[NaN]]);
+    expect(gradientsOf((x) => variance(x, undefined, { correction: 2 }), [1, 3])).toEqual([
+      [Infinity, Infinity],
+    ]);
+  });
+
+  test('variance of float16 is taken in float32', () => {
+    const x = tensor([1000, 1001, 1000], { dtype: 'float16' });
+    expect(variance(x).item()).toBeCloseTo(0.3333, 3);
+    expect(std(tensor([200, -200], { dtype: 'float16' })).item()).toBe(282.75);
+  });
+
+  test('maxima that are NaN: where they stand without dimensions, everywhere along one', () => {
+    expect(gradientsOf((x) => max(x), [1, NaN, NaN])).toEqual([[0, 0.5, 0.5]]);
+    expect(gradientsOf((x) => min(x), [NaN, 1])).toEqual([[1, 0]]);
+    expect(gradientsOf((x) => max(x, 0), [1, NaN, NaN])).toEqual([[NaN, NaN, NaN]]);
+    expect(gradientsOf((x) => max(x, 0), [3, 1, 3])).toEqual([[0.5, 0, 0.5]]);
+  });
+
+  test('a product keeps NaN beside a 0', () => {
+    expect(gradientsOf((x) => prod(x), [2, 0, 3])).toEqual([[0, 6, 0]]);
+    const [[first, second]] = gradientsOf((x) => prod(x, 0), [0, 0, NaN]) as [number[]];
+    expect([first, second]).toEqual([NaN, NaN]);
   });
 });

@@ -106,6 +106,31 @@ describe.skipIf(cudaDevice === null)(`safetensors to ${cudaDevice?.name}`, () =>
     expect((await file.read('a')).device).toBe('cpu');
   });
 
+  test('types that tensors have not are widened piece by piece', async () => {
+    const data = Int16Array.from({ length: 2_500_003 }, (_, i) => (i % 60_000) - 30_000);
+    const wide = BigUint64Array.of(3n, 2n ** 63n - 1n);
+    const header = {
+      a: { dtype: 'I16', shape: [data.length], data_offsets: [0, data.byteLength] },
+      b: { dtype: 'BOOL', shape: [2], data_offsets: [data.byteLength, data.byteLength + 2] },
+      c: { dtype: 'U64', shape: [2], data_offsets: [data.byteLength + 2, data.byteLength + 18] },
+    };
+    const text = Buffer.from(JSON.stringify(header));
+    const length = Buffer.alloc(8);
+    length.writeBigUInt64LE(BigInt(text.length));
+    const parts = [Buffer.from(data.buffer), Buffer.from([7, 0]), Buffer.from(wide.buffer)];
+    writeFileSync(at('m.safetensors'), Buffer.concat([length, text, ...parts]));
+    const { a, b, c } = await loadSafetensors(at('m.safetensors'), { device });
+    expect([a!.dtype, b!.toArray(), c!.dataSync()]).toEqual(['int32', [1, 0], BigInt64Array.from(wide)]);
+    expect((a!.dataSync() as Int32Array).findIndex((value, i) => value !== data[i])).toBe(-1);
+    writeFileSync(
+      at('m.safetensors'),
+      Buffer.concat([length, text, ...parts.slice(0, 2), Buffer.alloc(16, 255)]),
+    );
+    await expect(loadSafetensors(at('m.safetensors'), { device })).rejects.toThrow(
+      'tensor "c": element 0 is',
+    );
+  });
+
   test('into a model, from shards, on a stream of its own', async () => {
     const layer = new Linear(3, 2);
     const index = await saveShardedSafetensors(at('model'), layer.stateDict(), { maxShardBytes: 24 });

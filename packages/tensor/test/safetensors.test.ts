@@ -3,9 +3,14 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { hostname, tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { memory, rand, type Tensor, TensorError, tensor, zeros } from '../src/index.ts';
+import { type DType, memory, rand, type Tensor, TensorError, tensor, zeros } from '../src/index.ts';
 import { Linear } from '../src/nn/index.ts';
-import { loadSafetensors, safetensorsMetadata, saveSafetensors } from '../src/safetensors/index.ts';
+import {
+  loadSafetensors,
+  openSafetensors,
+  safetensorsMetadata,
+  saveSafetensors,
+} from '../src/safetensors/index.ts';
 
 let directory: string;
 beforeAll(async () => {
@@ -123,6 +128,75 @@ describe('the file', () => {
   });
 });
 
+describe('types that tensors have not', () => {
+  const bits = (...values: number[]): Buffer => Buffer.from(Uint8Array.from(values));
+  const of = (array: NodeJS.ArrayBufferView): Buffer =>
+    Buffer.from(array.buffer, array.byteOffset, array.byteLength);
+
+  test.each<[code: string, data: Buffer, dtype: DType, values: number[]]>([
+    ['I8', of(Int8Array.of(-128, 0, 127)), 'int32', [-128, 0, 127]],
+    ['I16', of(Int16Array.of(-32768, 5, 32767)), 'int32', [-32768, 5, 32767]],
+    ['U16', of(Uint16Array.of(0, 1, 65535)), 'int32', [0, 1, 65535]],
+    ['U32', of(Uint32Array.of(0, 7, 2 ** 32 - 1)), 'int64', [0, 7, 2 ** 32 - 1]],
+    ['U64', of(BigUint64Array.of(0n, 7n, 2n ** 53n - 1n)), 'int64', [0, 7, 2 ** 53 - 1]],
+    ['BOOL', bits(0, 1, 200), 'bool', [0, 1, 1]],
+    // The patterns that PyTorch reads as these numbers.
+    ['F8_E4M3', bits(0x00, 0x01, 0x07, 0x08, 0x38, 0x7e, 0x7f, 0xff, 0xfe), 'float32', [0, 2 ** -9, 7 * 2 ** -9, 2 ** -6, 1, 448, NaN, NaN, -448]], // biome-ignore format: beside each other
+    ['F8_E5M2', bits(0x80, 0x01, 0x04, 0x3c, 0x7b, 0x7c, 0x7d, 0xfc, 0xc2), 'float32', [-0, 2 ** -16, 2 ** -14, 1, 57344, Infinity, NaN, -Infinity, -3]], // biome-ignore format: beside each other
+    ['F8_E4M3FNUZ', bits(0x00, 0x01, 0x40, 0x7f, 0x80, 0xff), 'float32', [0, 2 ** -10, 1, 240, NaN, -240]],
+    [
+      'F8_E5M2FNUZ',
+      bits(0x00, 0x01, 0x40, 0x7f, 0x80, 0xff),
+      'float32',
+      [0, 2 ** -17, 1, 57344, NaN, -57344],
+    ],
+    ['F8_E8M0', bits(0, 1, 127, 254, 255), 'float32', [2 ** -127, 2 ** -126, 1, 2 ** 127, NaN]],
+  ])('%s is read without loss', async (code, data, dtype, values) => {
+    // Beside a byte that leaves it unaligned.
+    const [count, end] = [values.length, 1 + data.length];
+    const header = {
+      first: { dtype: 'U8', shape: [1], data_offsets: [0, 1] },
+      a: { dtype: code, shape: [count, 1], data_offsets: [1, end] },
+    };
+    const path = await handmade(header, Buffer.concat([bits(9), data]));
+    const { a } = await loadSafetensors(path);
+    expect([a!.dtype, a!.shape]).toEqual([dtype, [count, 1]]);
+    expect(a!.flatten().toArray()).toEqual(values);
+    await using opened = await openSafetensors(path);
+    expect(opened.tensors.get('a')).toMatchObject({ dtype, stored: code });
+    expect((await opened.readSlice('a', 1, 2)).flatten().toArray()).toEqual([values[1]]);
+    await saveSafetensors(file('again.safetensors'), { a: a! });
+    const again = await loadSafetensors(file('again.safetensors'));
+    expect([again.a!.dtype, again.a!.flatten().toArray()]).toEqual([dtype, values]);
+  });
+
+  test('of more elements than are widened at a time, and of none', async () => {
+    const data = Int16Array.from({ length: 700_001 }, (_, i) => (i % 60_000) - 30_000);
+    const header = {
+      a: { dtype: 'I16', shape: [data.length], data_offsets: [0, data.byteLength] },
+      b: { dtype: 'U32', shape: [0, 2], data_offsets: [data.byteLength, data.byteLength] },
+    };
+    const { a, b } = await loadSafetensors(await handmade(header, of(data)));
+    expect((a!.dataSync() as Int32Array).findIndex((value, i) => value !== data[i])).toBe(-1);
+    expect(b).toMatchObject({ dtype: 'int64', shape: [0, 2] });
+  });
+
+  test('U64 that int64 does not hold is refused, and so is data of a wrong length', async () => {
+    const header = { a: { dtype: 'U64', shape: [2], data_offsets: [0, 16] } };
+    const { tensors: count } = memory();
+    const path = await handmade(header, of(BigUint64Array.of(1n, 2n ** 63n)));
+    const { message } = await failure(loadSafetensors(path));
+    expect(message).toContain(
+      'tensor "a": element 1 is 9223372036854775808, and int64 holds at most 9223372036854775807',
+    );
+    expect(memory().tensors).toBe(count);
+    const short = { a: { dtype: 'I16', shape: [2], data_offsets: [0, 8] } };
+    expect((await failure(loadSafetensors(await handmade(short, 8)))).message).toContain(
+      'tensor "a" with I16 [2] needs 4 bytes, but data_offsets hold 8',
+    );
+  });
+});
+
 describe('a file that is wrong is refused with its name, the tensor and the reason', () => {
   const f32 = (shape: unknown, ...offsets: unknown[]): object => ({
     dtype: 'F32',
@@ -136,9 +210,9 @@ describe('a file that is wrong is refused with its name, the tensor and the reas
     ['odd entry', { a: 5 }, 0, 'tensor "a" is not described by an object'],
     [
       'unknown dtype',
-      { a: { dtype: 'F8_E4M3', shape: [2], data_offsets: [0, 2] } },
-      2,
-      'tensor "a" has dtype "F8_E4M3"; supported are F32, F64, F16, BF16',
+      { a: { dtype: 'F4', shape: [2], data_offsets: [0, 1] } },
+      1,
+      'tensor "a" has dtype "F4"; supported are F32, F64, F16, BF16',
     ],
     ['missing dtype', { a: { shape: [1], data_offsets: [0, 4] } }, 4, 'tensor "a" has dtype undefined'],
     [

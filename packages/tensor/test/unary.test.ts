@@ -1,7 +1,25 @@
 import { describe, expect, test } from 'vitest';
-import { abs, gelu, gradCheck, relu, type Tensor, tensor } from '../src/index.ts';
+import {
+  abs,
+  ceil,
+  elu,
+  floor,
+  gelu,
+  gradCheck,
+  leakyRelu,
+  neg,
+  relu,
+  round,
+  sign,
+  square,
+  type Tensor,
+  tensor,
+  trunc,
+} from '../src/index.ts';
 import * as ops from '../src/ops/index.ts';
+import { codeOf } from './code-of.ts';
 import { unaries } from './kernels-oracle.ts';
+import { gradientsOf } from './leaf64.ts';
 
 const positive = [0.3, 1.7, 2.5, 0.9];
 const signed = [-1.4, 0.6, -0.2, 2.2];
@@ -32,8 +50,13 @@ describe.each(Object.entries(functions))('%s', (name, want) => {
   });
 
   test('computes integers in float32 where they give fractions, and halves in their dtype', () => {
-    const isExact = ['neg', 'abs', 'sign', 'square', 'relu'].includes(name);
-    expect(op(tensor([1], { dtype: 'int32' })).dtype).toBe(isExact ? 'int32' : 'float32');
+    const isExact = ['neg', 'abs', 'sign', 'square', 'relu', 'floor', 'ceil', 'round', 'trunc'].includes(
+      name,
+    );
+    const isOfFloats = ['gelu', 'geluTanh', 'silu'].includes(name);
+    const integers = tensor([1], { dtype: 'int32' });
+    if (isOfFloats) expect(codeOf(() => op(integers))).toBe('ERR_TENSOR_DTYPE');
+    else expect(op(integers).dtype).toBe(isExact ? 'int32' : 'float32');
     const half = op(tensor([0.5, 2], { dtype: 'float16' }));
     expect(half.dtype).toBe('float16');
     expect((half.toArray() as number[])[1]).toBeCloseTo(want(2), 2);
@@ -46,4 +69,35 @@ test('relu and abs have gradient 0 at 0', () => {
     op(x).sum().backward();
     expect(x.grad!.toArray()).toEqual([0, op === relu ? 0 : -1, 1]);
   }
+});
+
+describe('at the edge, as in PyTorch', () => {
+  test('sign of NaN is 0, and so is the gradient of abs there', () => {
+    for (const dtype of ['float32', 'float64', 'float16', 'bfloat16'] as const)
+      expect(sign(tensor([NaN, -3, 0, Infinity], { dtype })).toArray()).toEqual([0, -1, 0, 1]);
+    expect(gradientsOf(abs, [-2, 0, NaN])).toEqual([[-1, 0, 0]]);
+  });
+
+  test('elu passes the gradient on at NaN', () => {
+    const [[missing, zero, below]] = gradientsOf((x) => elu(x), [NaN, 0, -1]) as [number[]];
+    expect([missing, zero]).toEqual([1, 1]);
+    expect(below).toBeCloseTo(0.3678794412, 9);
+  });
+
+  test('rounding keeps integers that float32 cannot hold', () => {
+    const large = tensor([2n ** 53n - 1n]);
+    for (const op of [floor, ceil, round, trunc]) expect(op(large).item()).toBe(2 ** 53 - 1);
+    const copy = floor(large);
+    copy.fill_(0);
+    expect(large.item()).toBe(2 ** 53 - 1);
+  });
+
+  test('what bool and integers do not have is a sentence', () => {
+    const mask = tensor([true, false]);
+    expect(() => neg(mask)).toThrow("neg: expected numbers, got bool. Use logicalNot, or .to('int32').");
+    expect(() => gelu(mask)).toThrow('gelu: expected a floating dtype, got bool');
+    expect(() => leakyRelu(tensor([1n]))).toThrow('leakyRelu: expected a floating dtype, got int64');
+    expect(square(mask)).toMatchObject({ dtype: 'int64' });
+    expect(square(mask).toArray()).toEqual([1, 0]);
+  });
 });

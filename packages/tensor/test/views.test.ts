@@ -55,7 +55,41 @@ describe('views', () => {
       expect(codeOf(() => arange(6).reshape(shape))).toBe('ERR_TENSOR_SHAPE');
     }
     expect(codeOf(() => zeros([0]).reshape([-1, 0]))).toBe('ERR_TENSOR_SHAPE');
-    expect(codeOf(() => zeros([2, 3]).squeeze(0))).toBe('ERR_TENSOR_SHAPE');
+    expect(codeOf(() => zeros([2, 3]).squeeze(2))).toBe('ERR_TENSOR_SHAPE');
+    expect(codeOf(() => zeros([1, 3]).squeeze([0, -2]))).toBe('ERR_TENSOR_SHAPE');
+    expect(() => zeros([1, 2, 3]).t()).toThrow('t: expected at most 2 dimensions, got shape [1, 2, 3]');
+    expect(codeOf(() => tensor(1).transpose(0, 1))).toBe('ERR_TENSOR_SHAPE');
+  });
+
+  test('squeeze leaves dimensions of another size, and takes several', () => {
+    const a = zeros([1, 3, 1, 2]);
+    const shapes = [1, -1, [], [0, 1], [2, 0, 3], [-2]].map((dims) => a.squeeze(dims).shape);
+    expect(shapes).toEqual([
+      [1, 3, 1, 2],
+      [1, 3, 1, 2],
+      [1, 3, 1, 2],
+      [3, 1, 2],
+      [3, 2],
+      [1, 3, 2],
+    ]);
+    for (const dims of [undefined, 0, -1, [0]]) expect(tensor(7).squeeze(dims).shape).toEqual([]);
+    expect(zeros([2, 1, 0]).squeeze([1, 2]).shape).toEqual([2, 0]);
+    const view = a.squeeze(1);
+    view.fill_(5);
+    expect(a.sum().item()).toBe(30);
+    view.dispose();
+    expect(a.sum().item()).toBe(30);
+    gradCheck((x) => x!.transpose(0, 2).squeeze([0, 1]).square(), [leaf()]);
+    gradCheck((x) => x!.squeeze(0).square(), [leaf()]);
+  });
+
+  test('t() of fewer than two dimensions is the tensor', () => {
+    const row = arange(6).at([0, 6, 2]);
+    expect(row.t().toArray()).toEqual([0, 2, 4]);
+    expect(tensor(3).t().item()).toBe(3);
+    expect(tensor(3).transpose(0, -1).item()).toBe(3);
+    expect(zeros([0]).t().shape).toEqual([0]);
+    gradCheck((x) => x!.flatten().t().square(), [leaf()]);
   });
 
   test('pass gradients on', () => {

@@ -8,16 +8,33 @@ import { Node } from './node.ts';
 import { type Captures, Pass } from './pass.ts';
 import type { GradTarget } from './target.ts';
 
-const endListeners = new Set<() => void>();
+/** Stands for one backward together with those that run inside it, in hooks. */
+export type BackwardRun = object;
+
+const endListeners = new Set<(run: BackwardRun) => void>();
 
 /**
  * Calls `done` after every backward of this process that ended without an error, also those that did not reach the
- * caller's parameters; where one runs inside another, in a hook, after the outer one. Returns a function that unsubscribes.
+ * caller's parameters; where one runs inside another, in a hook, after the outer one. `run` is what runningBackward()
+ * was meanwhile: compare it to leave out the backwards of other models. All listeners are called, also where one throws;
+ * backward throws the first error. Returns a function that unsubscribes.
  */
-export function onBackwardEnd(done: () => void): () => void {
-  const entry = (): void => done();
+export function onBackwardEnd(done: (run: BackwardRun) => void): () => void {
+  const entry = (run: BackwardRun): void => done(run);
   endListeners.add(entry);
   return () => void endListeners.delete(entry);
+}
+
+function tellEnd(run: BackwardRun): void {
+  const failures: unknown[] = [];
+  for (const done of endListeners) {
+    try {
+      done(run);
+    } catch (error) {
+      failures.push(error);
+    }
+  }
+  if (failures.length > 0) throw failures[0];
 }
 
 /** A tensor that backward starts from, and its gradient; null for 1. */
@@ -70,6 +87,10 @@ function runNodes(pass: Pass, nodes: Node[], roots: ReadonlySet<GradTarget>, ret
 /** Backwards that run, one inside the other, and whether one of them, without captures, has ended. */
 let depth = 0;
 let hasEnded = false;
+let running: BackwardRun = {};
+
+/** The backward that calls a hook or a listener: the outermost one, where one runs inside another. */
+export const runningBackward = (): BackwardRun => running;
 
 /** With `captures`, gradients are put there, and those of leaves stay what they are. */
 export function runBackward(
@@ -81,7 +102,7 @@ export function runBackward(
   const pass = new Pass(captures);
   let isDone = false;
   const nodes: Node[] = [];
-  depth++;
+  if (depth++ === 0) running = {};
   try {
     nodes.push(...pass.reach(targets));
     for (const root of roots) seed(root);
@@ -98,5 +119,5 @@ export function runBackward(
   if (captures === null) hasEnded = true;
   if (depth > 0 || !hasEnded) return;
   hasEnded = false;
-  for (const done of endListeners) done();
+  tellEnd(running);
 }

@@ -3,8 +3,10 @@
 import { noGrad, scope } from '../context.ts';
 import { fromHost } from '../creation.ts';
 import { gradMismatch } from '../errors.ts';
+import { checkOptions, optionChecks } from '../options.ts';
 import { generator } from '../random.ts';
 import type { Tensor } from '../tensor.ts';
+import { positive } from '../value-checks.ts';
 
 export interface GradCheckOptions {
   /** Step of the differences. Default 1e-2: float32 has seven digits. */
@@ -12,6 +14,8 @@ export interface GradCheckOptions {
   /** Allowed error, absolute and relative to the gradient. Default 2e-3. */
   readonly tolerance?: number;
 }
+
+const gradCheckOptions = optionChecks<GradCheckOptions>({ epsilon: positive, tolerance: positive });
 
 /**
  * Checks backward of `fn` with respect to every element of every input that requires a gradient; throws
@@ -23,6 +27,7 @@ export function gradCheck(
   inputs: readonly Tensor[],
   options: GradCheckOptions = {},
 ): void {
+  checkOptions('gradCheck', options, gradCheckOptions);
   const { epsilon = 1e-2, tolerance = 2e-3 } = options;
   const weights = analyticGradients(fn, inputs);
   const projected = (): number =>

@@ -4,10 +4,12 @@ import { kernels } from '../backends/index.ts';
 import { isGradEnabled, noGrad, scope } from '../context.ts';
 import { gradientCount } from '../errors.ts';
 import type { Strided } from '../kernels.ts';
+import { checkOptions, optionChecks } from '../options.ts';
 import type { Shape } from '../shape.ts';
 import { allocate, type Storage } from '../storage.ts';
 import { created, Tensor } from '../tensor.ts';
 import { checkedGradient } from '../tensor-grad.ts';
+import { aFunction, checkValue } from '../value-checks.ts';
 import { record } from './node.ts';
 
 interface Saved {
@@ -52,6 +54,12 @@ export interface FunctionOptions<Inputs extends readonly unknown[]> {
   readonly backward: (context: FunctionContext, grad: Tensor) => readonly (Tensor | null)[] | Tensor;
 }
 
+const functionOptions = optionChecks<FunctionOptions<readonly unknown[]>>({
+  name: { expected: 'a string', fits: (value) => typeof value === 'string' },
+  forward: aFunction,
+  backward: aFunction,
+});
+
 type Input = { readonly dtype: Tensor['dtype']; readonly shape: Shape; readonly target: Tensor['target'] };
 
 function send(name: string, inputs: readonly (Input | null)[], given: readonly (Tensor | null)[]): void {
@@ -73,7 +81,10 @@ function send(name: string, inputs: readonly (Input | null)[], given: readonly (
 export function customFunction<Inputs extends readonly unknown[]>(
   options: FunctionOptions<Inputs>,
 ): (...inputs: Inputs) => Tensor {
+  checkOptions('customFunction', options, functionOptions);
   const { name, forward, backward } = options;
+  checkValue('customFunction: forward', forward, aFunction);
+  checkValue('customFunction: backward', backward, aFunction);
   return (...inputs) => {
     const tensors = inputs.map((input) => (input instanceof Tensor ? input : null));
     const needsGrad = tensors.map((tensor) => tensor?.requiresGrad === true);

@@ -1,8 +1,10 @@
 // Gradients as results instead of in `grad`.
 import { gradDtype, gradientShape, needsGraph, notScalarLoss, unusedInput } from '../errors.ts';
+import { checkOptions, optionChecks } from '../options.ts';
 import { sameShape } from '../shape.ts';
 import { created, type Tensor } from '../tensor.ts';
 import { denseStorage } from '../tensor-grad.ts';
+import { flag, isTensor } from '../value-checks.ts';
 import { type Root, runBackward } from './backward.ts';
 import type { Captures } from './pass.ts';
 
@@ -13,6 +15,15 @@ export interface GradOptions {
   /** Gives null for inputs that the outputs do not depend on. Default: throws. */
   readonly allowUnused?: boolean;
 }
+
+const gradOptions = optionChecks<GradOptions>({
+  gradOutputs: {
+    expected: 'a list of tensors or null, one for each output',
+    fits: (value) => Array.isArray(value) && value.every((item) => item === null || isTensor(item)),
+  },
+  retainGraph: flag,
+  allowUnused: flag,
+});
 
 const list = <T>(value: T | readonly T[]): readonly T[] => (Array.isArray(value) ? value : [value as T]);
 
@@ -46,6 +57,7 @@ export function grad(
   inputs: Tensor | readonly Tensor[],
   options: GradOptions = {},
 ): (Tensor | null)[] {
+  checkOptions('grad', options, gradOptions);
   const wanted = list(inputs);
   const captures: Captures = new Map();
   for (const input of wanted) {

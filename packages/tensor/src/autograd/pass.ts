@@ -14,8 +14,9 @@ export class Pass {
   readonly #visit = ++lastVisit;
   readonly #captures: Captures | null;
   readonly #leaves: Leaf[] = [];
-  /** With captures: what leads to one of them. */
+  /** With captures: what leads to one of them, and what does not; gradients come to these, too, and go no further. */
   readonly #needed = new Set<GradTarget>();
+  readonly #others: Node[] = [];
 
   constructor(captures: Captures | null) {
     this.#captures = captures;
@@ -57,6 +58,7 @@ export class Pass {
     if (this.#captures === null) return nodes;
     for (const node of nodes.toReversed()) {
       if (node.inputs.some((input) => input !== null && this.#needed.has(input))) this.#needed.add(node);
+      else if (!this.#needed.has(node)) this.#others.push(node);
     }
     return nodes.filter((node) => this.#needed.has(node));
   }
@@ -71,6 +73,7 @@ export class Pass {
 
   /** Hands over what was captured, and puts everything back that an error left behind. */
   end(isDone: boolean): void {
+    for (const node of this.#others) node.dropGrad();
     for (const leaf of this.#leaves) {
       if (!isDone) leaf.pending = 0;
       if (isDone && leaf.isFilled && this.#captures?.has(leaf)) this.#captures.set(leaf, leaf.grad!.retain());

@@ -1,6 +1,5 @@
 // Functions without parameters, as layers.
 
-import { checkProbability } from '../ops/dropout.ts';
 import {
   dropout,
   elu,
@@ -15,6 +14,7 @@ import {
 } from '../ops/index.ts';
 import { type GeluOptions, isTanhGelu } from '../ops/unary.ts';
 import type { Tensor } from '../tensor.ts';
+import { checkValue, finite, integer, probability } from '../value-checks.ts';
 import { Module } from './module.ts';
 
 export class GELU extends Module {
@@ -26,7 +26,7 @@ export class GELU extends Module {
   }
 
   forward(input: Tensor): Tensor {
-    return gelu(input, this);
+    return gelu(input, { approximate: this.approximate });
   }
 }
 
@@ -53,6 +53,7 @@ export class LeakyReLU extends Module {
 
   constructor(slope = 0.01) {
     super();
+    checkValue('LeakyReLU: slope', slope, finite);
     this.slope = slope;
   }
 
@@ -66,6 +67,7 @@ export class ELU extends Module {
 
   constructor(alpha = 1) {
     super();
+    checkValue('ELU: alpha', alpha, finite);
     this.alpha = alpha;
   }
 
@@ -85,6 +87,7 @@ export class Softmax extends Module {
 
   constructor(dim = -1) {
     super();
+    checkValue('Softmax: dim', dim, integer);
     this.dim = dim;
   }
 
@@ -98,6 +101,7 @@ export class LogSoftmax extends Module {
 
   constructor(dim = -1) {
     super();
+    checkValue('LogSoftmax: dim', dim, integer);
     this.dim = dim;
   }
 
@@ -118,7 +122,7 @@ export class Dropout extends Module {
 
   constructor(p = 0.5) {
     super();
-    checkProbability('Dropout: p', p);
+    checkValue('Dropout: p', p, probability);
     this.p = p;
   }
 

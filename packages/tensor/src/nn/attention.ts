@@ -1,9 +1,11 @@
 // Attention of several heads with its projections, as a layer. Parameters are named and start as in PyTorch's
 // MultiheadAttention, so its state dicts fit; tensors are [batch, time, width], which PyTorch calls batch_first.
-import { badOption } from '../errors.ts';
-import type { AttentionOptions } from '../ops/index.ts';
+import { badOption, shown } from '../errors.ts';
+import { type AttentionOptions, attentionDropout } from '../ops/attention.ts';
 import { linear, scaledDotProductAttention, selfAttention } from '../ops/index.ts';
+import { checkOptions, optionChecks } from '../options.ts';
 import type { Tensor } from '../tensor.ts';
+import { atLeastOne, checkValue, flag, tensorOrNull } from '../value-checks.ts';
 import { constantParameter, uniformParameter } from './init.ts';
 import { Linear } from './linear.ts';
 import { Module } from './module.ts';
@@ -17,6 +19,13 @@ export interface MultiHeadAttentionOptions {
   readonly causal?: boolean;
 }
 
+const multiHeadAttentionOptions = optionChecks<MultiHeadAttentionOptions>({
+  bias: flag,
+  dropout: attentionDropout,
+  causal: flag,
+});
+const forwardOptions = optionChecks<Pick<AttentionOptions, 'mask'>>({ mask: tensorOrNull });
+
 export class MultiHeadAttention extends Module {
   /** [3 · width, width]: of queries, keys and values. */
   readonly inProjWeight: Tensor;
@@ -29,11 +38,11 @@ export class MultiHeadAttention extends Module {
 
   constructor(width: number, heads: number, options: MultiHeadAttentionOptions = {}) {
     super();
+    checkOptions('MultiHeadAttention', options, multiHeadAttentionOptions);
+    checkValue('MultiHeadAttention: heads', heads, atLeastOne);
     const { bias = true, dropout = 0, causal = false } = options;
-    const fits = Number.isSafeInteger(heads) && heads > 0 && Number.isSafeInteger(width / heads) && width > 0;
-    if (!fits) throw badOption('MultiHeadAttention: width', `a multiple of heads ${heads}`, width);
-    if (!(dropout >= 0 && dropout < 1))
-      throw badOption('MultiHeadAttention: dropout', 'a probability from 0 to below 1', dropout);
+    const fits = Number.isSafeInteger(width) && width > 0 && width % heads === 0;
+    if (!fits) throw badOption('MultiHeadAttention: width', `a multiple of heads ${heads}`, shown(width));
     this.width = width;
     this.heads = heads;
     this.dropout = dropout;
@@ -55,6 +64,7 @@ export class MultiHeadAttention extends Module {
 
   /** Queries from `input` [batch, time, width]; keys and values from `memory`, by default the input itself. */
   forward(input: Tensor, memory: Tensor = input, options: Pick<AttentionOptions, 'mask'> = {}): Tensor {
+    checkOptions('MultiHeadAttention.forward', options, forwardOptions);
     const own: AttentionOptions = {
       causal: this.causal,
       dropout: this.training ? this.dropout : 0,

@@ -1,8 +1,10 @@
 // Batch normalisation, as layers. Parameters and buffers are named as in PyTorch's state dict.
 import { ones, zeros } from '../creation.ts';
-import { badOption, needsRank } from '../errors.ts';
+import { needsRank } from '../errors.ts';
 import { type BatchNormSync, batchNorm } from '../ops/index.ts';
+import { checkOptions, optionChecks } from '../options.ts';
 import type { Tensor } from '../tensor.ts';
+import { atLeastOne, checkValue, finite, flag, nonNegative } from '../value-checks.ts';
 import { buffer } from './buffer.ts';
 import { Module } from './module.ts';
 import { parameter } from './parameter.ts';
@@ -17,6 +19,13 @@ export interface BatchNormLayerOptions {
   /** Whether there are running statistics; without, evaluation takes those of the batch. Default true. */
   readonly trackRunningStats?: boolean;
 }
+
+const batchNormLayerOptions = optionChecks<BatchNormLayerOptions>({
+  eps: nonNegative,
+  momentum: { expected: 'a number or null', fits: (value) => value === null || finite.fits(value) },
+  affine: flag,
+  trackRunningStats: flag,
+});
 
 /** What BatchNorm1d and BatchNorm2d have in common. */
 export abstract class BatchNorm extends Module {
@@ -33,8 +42,8 @@ export abstract class BatchNorm extends Module {
 
   constructor(numFeatures: number, options: BatchNormLayerOptions = {}) {
     super();
-    if (!Number.isSafeInteger(numFeatures) || numFeatures < 1)
-      throw badOption('BatchNorm: numFeatures', 'an integer ≥ 1', numFeatures);
+    checkValue('BatchNorm: numFeatures', numFeatures, atLeastOne);
+    checkOptions('BatchNorm', options, batchNormLayerOptions);
     const { eps = 1e-5, momentum = 0.1, affine = true, trackRunningStats = true } = options;
     this.eps = eps;
     this.momentum = momentum;

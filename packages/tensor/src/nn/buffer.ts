@@ -1,16 +1,21 @@
 // Which tensors are buffers: what a module saves and loads but does not train, such as running means.
 import { keep } from '../context.ts';
+import { checkOptions, optionChecks } from '../options.ts';
 import { Tensor } from '../tensor.ts';
+import { flag } from '../value-checks.ts';
 
 export interface BufferOptions {
   /** Whether the buffer is part of the state dict. Default true. */
   readonly persistent?: boolean;
 }
 
+const bufferOptions = optionChecks<BufferOptions>({ persistent: flag });
+
 const buffers = new WeakMap<Tensor, boolean>();
 
 /** Makes `tensor` a buffer of the module that holds it in a field. Scopes and backward do not dispose it. */
 export function buffer(tensor: Tensor, options: BufferOptions = {}): Tensor {
+  checkOptions('buffer', options, bufferOptions);
   buffers.set(keep(tensor), options.persistent ?? true);
   return tensor;
 }

@@ -1,8 +1,10 @@
 // A table of vectors.
 import { kernels } from '../backends/index.ts';
-import { badOption } from '../errors.ts';
+import { badOption, shown } from '../errors.ts';
 import { embedding, ne, unsqueeze, where } from '../ops/index.ts';
+import { checkOptions, optionChecks } from '../options.ts';
 import type { Tensor } from '../tensor.ts';
+import { anything, atLeastOne, checkValue } from '../value-checks.ts';
 import { normalParameter } from './init.ts';
 import { Module } from './module.ts';
 
@@ -11,20 +13,22 @@ export interface EmbeddingOptions {
   readonly paddingIdx?: number;
 }
 
+const embeddingOptions = optionChecks<EmbeddingOptions>({ paddingIdx: anything });
+
 /** Rows of weight [count, width] for indices of any shape: [...index, width]. weight starts normal, as in PyTorch. */
 export class Embedding extends Module {
   readonly weight: Tensor;
   readonly paddingIdx: number | null;
 
-  constructor(count: number, width: number, { paddingIdx }: EmbeddingOptions = {}) {
+  constructor(count: number, width: number, options: EmbeddingOptions = {}) {
     super();
-    for (const [name, size] of Object.entries({ count, width })) {
-      if (!Number.isSafeInteger(size) || size < 1)
-        throw badOption(`Embedding: ${name}`, 'an integer ≥ 1', size);
-    }
+    checkOptions('Embedding', options, embeddingOptions);
+    checkValue('Embedding: count', count, atLeastOne);
+    checkValue('Embedding: width', width, atLeastOne);
+    const { paddingIdx } = options;
     const fits =
       paddingIdx === undefined || (Number.isInteger(paddingIdx) && paddingIdx >= 0 && paddingIdx < count);
-    if (!fits) throw badOption('Embedding: paddingIdx', `an index from 0 to ${count - 1}`, paddingIdx);
+    if (!fits) throw badOption('Embedding: paddingIdx', `an index from 0 to ${count - 1}`, shown(paddingIdx));
     this.weight = normalParameter([count, width]);
     this.paddingIdx = paddingIdx ?? null;
     if (this.paddingIdx === null) return;

@@ -1,20 +1,24 @@
 // A module's parameters as distributed training sees them, by shape and without importing it.
-import { onBackwardEnd } from '../autograd/backward.ts';
+import { onBackwardEnd, runningBackward } from '../autograd/backward.ts';
 import type { HostArray } from '../dtype.ts';
 import {
   type BucketMemory,
   type BufferView,
   bufferSymbol,
+  type FrozenParam,
   type GradMemory,
   type GradParam,
+  type StateBuffer,
 } from '../protocol.ts';
 import type { Tensor } from '../tensor.ts';
+import { memoryView } from '../tensor-core.ts';
 import { deviceBucket } from './device-bucket.ts';
 
 class TensorGradParam implements GradParam {
   readonly name: string;
+  readonly key: object;
   readonly #tensor: Tensor;
-  readonly onGradReady: (ready: () => void) => () => void;
+  readonly onGradReady: GradParam['onGradReady'];
   readonly bindGrad: (bucket: GradMemory) => void;
   readonly allocBucket: (count: number) => BucketMemory;
   readonly divideGrad: (divisor: number) => void;
@@ -24,8 +28,9 @@ class TensorGradParam implements GradParam {
 
   constructor(name: string, tensor: Tensor) {
     this.name = name;
+    this.key = tensor;
     this.#tensor = tensor;
-    this.onGradReady = (ready) => tensor.onGradReady(ready);
+    this.onGradReady = (ready) => tensor.onGradReady(() => ready(runningBackward()));
     this.allocBucket = (count) => deviceBucket(tensor, count);
     this.divideGrad = (divisor) => void tensor.grad?.div_(divisor);
     this.readValue = () => tensor.dataSync();
@@ -38,12 +43,46 @@ class TensorGradParam implements GradParam {
     return this.#tensor.shape;
   }
 
+  get requiresGrad(): boolean {
+    return this.#tensor.requiresGrad;
+  }
+
   get value(): BufferView {
-    return this.#tensor[bufferSymbol]();
+    return memoryView(this.#tensor);
   }
 
   get grad(): BufferView | null {
     return this.#tensor.grad?.[bufferSymbol]() ?? null;
+  }
+}
+
+class TensorState implements StateBuffer {
+  readonly name: string;
+  readonly readValue: () => ArrayBufferView;
+  readonly #tensor: Tensor;
+
+  constructor(name: string, tensor: Tensor) {
+    this.name = name;
+    this.#tensor = tensor;
+    this.readValue = () => tensor.dataSync();
+  }
+
+  /** Made when it is asked for, so that it names the stream that is in use then. */
+  get value(): BufferView {
+    return memoryView(this.#tensor);
+  }
+}
+
+class TensorFrozenParam extends TensorState implements FrozenParam {
+  readonly key: object;
+  readonly shape: readonly number[];
+  readonly onGradReady: (ready: () => void) => () => void;
+
+  constructor(name: string, tensor: Tensor) {
+    super(name, tensor);
+    this.key = tensor;
+    this.shape = tensor.shape;
+    this.onGradReady = (ready) => tensor.onTrained(ready);
   }
 }
 
@@ -52,4 +91,16 @@ export function gradParams(named: Iterable<[name: string, parameter: Tensor]>): 
   return Array.from(named)
     .filter(([, parameter]) => parameter.requiresGrad)
     .map(([name, parameter]) => new TensorGradParam(name, parameter));
+}
+
+/** One FrozenParam for each parameter that requires no gradient. */
+export function frozenParams(named: Iterable<[name: string, parameter: Tensor]>): FrozenParam[] {
+  return Array.from(named)
+    .filter(([, parameter]) => !parameter.requiresGrad)
+    .map(([name, parameter]) => new TensorFrozenParam(name, parameter));
+}
+
+/** The memory of each buffer. */
+export function stateBuffers(named: Iterable<[name: string, buffer: Tensor]>): StateBuffer[] {
+  return Array.from(named, ([name, buffer]) => new TensorState(name, buffer));
 }

@@ -26,6 +26,7 @@ export {
   BCEWithLogitsLoss,
   CosineEmbeddingLoss,
   CosineSimilarity,
+  type CosineSimilarityOptions,
   CrossEntropyLoss,
   HuberLoss,
   KLDivLoss,
@@ -34,8 +35,8 @@ export {
   NLLLoss,
   SmoothL1Loss,
 } from './losses.ts';
-export { type Layer, Module } from './module.ts';
-export { LayerNorm, type LayerNormLayerOptions, RMSNorm } from './norm.ts';
+export { type Layer, type LoadStateDictOptions, Module } from './module.ts';
+export { LayerNorm, type LayerNormLayerOptions, RMSNorm, type RMSNormLayerOptions } from './norm.ts';
 export { parameter } from './parameter.ts';
 export { AdaptiveAvgPool2d, AvgPool2d, MaxPool2d } from './pool.ts';
 export type { LoadResult, StateDict } from './state-dict.ts';

@@ -2,17 +2,37 @@
 // defaults are torch.nn.init's.
 import { noGrad, scope } from '../context.ts';
 import { fromHost } from '../creation.ts';
-import { badOption, needsRank } from '../errors.ts';
+import { badOption, needsRank, shown } from '../errors.ts';
+import { checkOptions, optionChecks } from '../options.ts';
 import { type RandomOptions, rand, randn } from '../random-tensors.ts';
 import { countOf, type Shape } from '../shape.ts';
 import type { Tensor } from '../tensor.ts';
+import {
+  aGenerator,
+  anyNumber,
+  anything,
+  checkValue,
+  finite,
+  nonNegative,
+  oneOf,
+  positive,
+} from '../value-checks.ts';
 
 type Random = Pick<RandomOptions, 'generator'>;
+
+const randomChecks = { generator: aGenerator };
+const randomOptions = optionChecks<Random>(randomChecks);
+
+/** The generator alone, of options that have more. */
+const randomOf = ({ generator }: Random): Random => (generator === undefined ? {} : { generator });
 
 const written = (tensor: Tensor, values: () => Tensor | number): Tensor =>
   noGrad(() => scope(() => tensor.copy_(values())));
 
-export const constant_ = (tensor: Tensor, value: number): Tensor => written(tensor, () => value);
+export function constant_(tensor: Tensor, value: number): Tensor {
+  checkValue('constant_: value', value, anyNumber);
+  return written(tensor, () => value);
+}
 export const zeros_ = (tensor: Tensor): Tensor => constant_(tensor, 0);
 export const ones_ = (tensor: Tensor): Tensor => constant_(tensor, 1);
 
@@ -25,16 +45,24 @@ export function eye_(tensor: Tensor): Tensor {
 }
 
 /** Between low (default 0) and high (default 1). */
-export const uniform_ = (tensor: Tensor, low = 0, high = 1, options: Random = {}): Tensor =>
-  written(tensor, () =>
+export function uniform_(tensor: Tensor, low = 0, high = 1, options: Random = {}): Tensor {
+  checkValue('uniform_: low', low, finite);
+  checkValue('uniform_: high', high, finite);
+  checkOptions('uniform_', options, randomOptions);
+  return written(tensor, () =>
     rand(tensor.shape, options)
       .mul(high - low)
       .add(low),
   );
+}
 
 /** Mean 0 and standard deviation 1 by default. */
-export const normal_ = (tensor: Tensor, mean = 0, std = 1, options: Random = {}): Tensor =>
-  written(tensor, () => randn(tensor.shape, options).mul(std).add(mean));
+export function normal_(tensor: Tensor, mean = 0, std = 1, options: Random = {}): Tensor {
+  checkValue('normal_: mean', mean, finite);
+  checkValue('normal_: std', std, nonNegative);
+  checkOptions('normal_', options, randomOptions);
+  return written(tensor, () => randn(tensor.shape, options).mul(std).add(mean));
+}
 
 export interface TruncNormalOptions extends Random {
   /** Default 0. */
@@ -47,13 +75,21 @@ export interface TruncNormalOptions extends Random {
   readonly high?: number;
 }
 
+const truncNormalOptions = optionChecks<TruncNormalOptions>({
+  ...randomChecks,
+  mean: finite,
+  std: positive,
+  low: finite,
+  high: finite,
+});
+
 /** Normal, with nothing outside of a range. */
 export function truncNormal_(tensor: Tensor, options: TruncNormalOptions = {}): Tensor {
+  checkOptions('truncNormal_', options, truncNormalOptions);
   const { mean = 0, std = 1, low = -2, high = 2 } = options;
-  if (!(std > 0)) throw badOption('truncNormal_: std', 'a number > 0', std);
   const [from, to] = [distribution((low - mean) / std), distribution((high - mean) / std)];
   return written(tensor, () => {
-    const shares = rand(tensor.shape, options).dataSync() as Float32Array;
+    const shares = rand(tensor.shape, randomOf(options)).dataSync() as Float32Array;
     const values = shares.map((share) => {
       const value = mean + std * quantile(from + share * (to - from));
       return Math.min(high, Math.max(low, value));
@@ -111,9 +147,10 @@ export function calculateGain(nonlinearity: Nonlinearity, slope = 0.01): number 
     ...{ linear: 1, sigmoid: 1, tanh: 5 / 3, relu: Math.SQRT2, selu: 3 / 4 },
     leakyRelu: Math.sqrt(2 / (1 + slope ** 2)),
   };
-  const gain = gains[nonlinearity];
+  checkValue('calculateGain: slope', slope, finite);
+  const gain = Object.hasOwn(gains, nonlinearity) ? gains[nonlinearity] : undefined;
   if (gain === undefined)
-    throw badOption('calculateGain: nonlinearity', Object.keys(gains).join(', '), nonlinearity);
+    throw badOption('calculateGain: nonlinearity', Object.keys(gains).join(', '), shown(nonlinearity));
   return gain;
 }
 
@@ -122,7 +159,11 @@ export interface XavierOptions extends Random {
   readonly gain?: number;
 }
 
-function xavierStd(op: string, tensor: Tensor, { gain = 1 }: XavierOptions): number {
+const gainOptions = optionChecks<XavierOptions>({ ...randomChecks, gain: finite });
+
+function xavierStd(op: string, tensor: Tensor, options: XavierOptions): number {
+  checkOptions(op, options, gainOptions);
+  const { gain = 1 } = options;
   const { fanIn, fanOut } = fans(op, tensor.shape);
   return gain * Math.sqrt(2 / (fanIn + fanOut));
 }
@@ -130,12 +171,12 @@ function xavierStd(op: string, tensor: Tensor, { gain = 1 }: XavierOptions): num
 /** Glorot's: uniform in ±gain × √(6 ÷ (fanIn + fanOut)). */
 export function xavierUniform_(tensor: Tensor, options: XavierOptions = {}): Tensor {
   const bound = Math.sqrt(3) * xavierStd('xavierUniform_', tensor, options);
-  return uniform_(tensor, -bound, bound, options);
+  return uniform_(tensor, -bound, bound, randomOf(options));
 }
 
 /** Glorot's: normal with standard deviation gain × √(2 ÷ (fanIn + fanOut)). */
 export function xavierNormal_(tensor: Tensor, options: XavierOptions = {}): Tensor {
-  return normal_(tensor, 0, xavierStd('xavierNormal_', tensor, options), options);
+  return normal_(tensor, 0, Math.abs(xavierStd('xavierNormal_', tensor, options)), randomOf(options));
 }
 
 export interface KaimingOptions extends Random {
@@ -147,7 +188,15 @@ export interface KaimingOptions extends Random {
   readonly nonlinearity?: Nonlinearity;
 }
 
+const kaimingOptions = optionChecks<KaimingOptions>({
+  ...randomChecks,
+  a: finite,
+  mode: oneOf('fanIn', 'fanOut'),
+  nonlinearity: anything,
+});
+
 function kaimingStd(op: string, tensor: Tensor, options: KaimingOptions): number {
+  checkOptions(op, options, kaimingOptions);
   const { a = 0, mode = 'fanIn', nonlinearity = 'leakyRelu' } = options;
   return calculateGain(nonlinearity, a) / Math.sqrt(fans(op, tensor.shape)[mode]);
 }
@@ -155,21 +204,22 @@ function kaimingStd(op: string, tensor: Tensor, options: KaimingOptions): number
 /** He's: uniform in ±gain × √(3 ÷ fan). */
 export function kaimingUniform_(tensor: Tensor, options: KaimingOptions = {}): Tensor {
   const bound = Math.sqrt(3) * kaimingStd('kaimingUniform_', tensor, options);
-  return uniform_(tensor, -bound, bound, options);
+  return uniform_(tensor, -bound, bound, randomOf(options));
 }
 
 /** He's: normal with standard deviation gain ÷ √fan. */
 export function kaimingNormal_(tensor: Tensor, options: KaimingOptions = {}): Tensor {
-  return normal_(tensor, 0, kaimingStd('kaimingNormal_', tensor, options), options);
+  return normal_(tensor, 0, kaimingStd('kaimingNormal_', tensor, options), randomOf(options));
 }
 
 /** A matrix whose rows (or columns, where there are fewer) are orthogonal and of length `gain` (default 1). */
 export function orthogonal_(tensor: Tensor, options: XavierOptions = {}): Tensor {
+  checkOptions('orthogonal_', options, gainOptions);
   const [rows, cols] = matrixOf('orthogonal_', tensor.shape);
   const isWide = rows <= cols;
   const [count, size] = isWide ? [rows, cols] : [cols, rows];
   return written(tensor, () => {
-    const noise = randn([count, size], options).dataSync();
+    const noise = randn([count, size], randomOf(options)).dataSync();
     const vectors = orthonormal(Float64Array.from(noise as Float32Array), count, size);
     const matrix = fromHost(vectors, [count, size]).mul(options.gain ?? 1);
     return (isWide ? matrix : matrix.t()).reshape(tensor.shape);

@@ -1,6 +1,7 @@
 // Layers without parameters.
 import { flatten, relu } from '../ops/index.ts';
 import type { Tensor } from '../tensor.ts';
+import { checkValue, integer } from '../value-checks.ts';
 import { Module } from './module.ts';
 
 export class ReLU extends Module {
@@ -16,6 +17,8 @@ export class Flatten extends Module {
 
   constructor(startDim = 1, endDim = -1) {
     super();
+    checkValue('Flatten: startDim', startDim, integer);
+    checkValue('Flatten: endDim', endDim, integer);
     this.startDim = startDim;
     this.endDim = endDim;
   }

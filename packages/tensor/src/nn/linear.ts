@@ -1,9 +1,12 @@
 // A fully connected layer.
-import { badOption } from '../errors.ts';
 import { type LinearOptions, linear } from '../ops/index.ts';
+import { checkOptions, optionChecks } from '../options.ts';
 import type { Tensor } from '../tensor.ts';
+import { atLeastOne, checkValue, flag } from '../value-checks.ts';
 import { uniformParameter } from './init.ts';
 import { Module } from './module.ts';
+
+const linearLayerOptions = optionChecks<{ readonly bias?: boolean }>({ bias: flag });
 
 /**
  * x · weightᵀ + bias over the last dimension. weight [out, in] and bias [out] start uniform in ±1/√in, which is
@@ -15,9 +18,9 @@ export class Linear extends Module {
 
   constructor(inFeatures: number, outFeatures: number, options: { readonly bias?: boolean } = {}) {
     super();
-    for (const [name, size] of Object.entries({ inFeatures, outFeatures })) {
-      if (!Number.isSafeInteger(size) || size < 1) throw badOption(`Linear: ${name}`, 'an integer ≥ 1', size);
-    }
+    checkValue('Linear: inFeatures', inFeatures, atLeastOne);
+    checkValue('Linear: outFeatures', outFeatures, atLeastOne);
+    checkOptions('Linear', options, linearLayerOptions);
     const bound = 1 / Math.sqrt(inFeatures);
     this.weight = uniformParameter([outFeatures, inFeatures], bound);
     this.bias = (options.bias ?? true) ? uniformParameter([outFeatures], bound) : null;

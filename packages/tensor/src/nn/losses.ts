@@ -1,62 +1,86 @@
 // Losses as modules. Weights are buffers, so that they are saved and converted with the module.
 import {
+  type CosineEmbeddingOptions,
+  cosineEmbeddingLoss,
+  cosineEmbeddingOptions,
+  cosineSimilarity,
+} from '../ops/cosine.ts';
+import { type CrossEntropyOptions, crossEntropy, crossEntropyOptions } from '../ops/cross-entropy.ts';
+import { type ClassLossOptions, nllLoss, nllLossOptions } from '../ops/loss.ts';
+import {
   type BCELossOptions,
   type BCEWithLogitsOptions,
   bce,
+  bceOptions,
   bceWithLogits,
-  type ClassLossOptions,
-  type CosineEmbeddingOptions,
-  type CrossEntropyOptions,
-  cosineEmbeddingLoss,
-  cosineSimilarity,
-  crossEntropy,
+  bceWithLogitsOptions,
   type HuberLossOptions,
   huberLoss,
+  huberLossOptions,
   type KLDivOptions,
   klDiv,
-  type LossOptions,
+  klDivOptions,
   l1Loss,
   mseLoss,
-  nllLoss,
   type SmoothL1LossOptions,
   smoothL1Loss,
-} from '../ops/index.ts';
+  smoothL1LossOptions,
+} from '../ops/loss-pairs.ts';
+import { type LossOptions, lossOptions } from '../ops/reduction.ts';
+import { checkOptions, type OptionChecks, optionChecks } from '../options.ts';
 import type { Tensor } from '../tensor.ts';
+import { integer, nonNegative } from '../value-checks.ts';
 import { buffer } from './buffer.ts';
 import { Module } from './module.ts';
 
 abstract class Loss<Options extends object> extends Module {
   readonly options: Options;
 
-  constructor(options: Options = {} as Options) {
+  /** `checks`: every option of the loss. */
+  constructor(options: Options, checks: OptionChecks) {
     super();
+    checkOptions(this.constructor.name, options, checks);
     this.options = options;
   }
 }
 
 /** A loss with a weight, which is a buffer. */
-abstract class WeightedLoss<Options extends { readonly weight?: Tensor }> extends Loss<Options> {
+abstract class WeightedLoss<
+  Options extends LossOptions & { readonly weight?: Tensor },
+> extends Loss<Options> {
   readonly weight: Tensor | null;
 
-  constructor(options: Options = {} as Options) {
-    super(options);
+  constructor(options: Options, checks: OptionChecks) {
+    super(options, checks);
     this.weight = options.weight ? buffer(options.weight) : null;
   }
 }
 
 export class CrossEntropyLoss extends WeightedLoss<CrossEntropyOptions> {
+  constructor(options: CrossEntropyOptions = {}) {
+    super(options, crossEntropyOptions);
+  }
+
   forward(logits: Tensor, labels: Tensor): Tensor {
     return crossEntropy(logits, labels, this.options);
   }
 }
 
 export class NLLLoss extends WeightedLoss<ClassLossOptions> {
+  constructor(options: ClassLossOptions = {}) {
+    super(options, nllLossOptions);
+  }
+
   forward(logProbs: Tensor, labels: Tensor): Tensor {
     return nllLoss(logProbs, labels, this.options);
   }
 }
 
 export class BCELoss extends WeightedLoss<BCELossOptions> {
+  constructor(options: BCELossOptions = {}) {
+    super(options, bceOptions);
+  }
+
   forward(probability: Tensor, target: Tensor): Tensor {
     return bce(probability, target, this.options);
   }
@@ -66,7 +90,7 @@ export class BCEWithLogitsLoss extends WeightedLoss<BCEWithLogitsOptions> {
   readonly posWeight: Tensor | null;
 
   constructor(options: BCEWithLogitsOptions = {}) {
-    super(options);
+    super(options, bceWithLogitsOptions);
     this.posWeight = options.posWeight ? buffer(options.posWeight) : null;
   }
 
@@ -76,43 +100,84 @@ export class BCEWithLogitsLoss extends WeightedLoss<BCEWithLogitsOptions> {
 }
 
 export class MSELoss extends Loss<LossOptions> {
+  constructor(options: LossOptions = {}) {
+    super(options, lossOptions);
+  }
+
   forward(prediction: Tensor, target: Tensor): Tensor {
     return mseLoss(prediction, target, this.options);
   }
 }
 
 export class L1Loss extends Loss<LossOptions> {
+  constructor(options: LossOptions = {}) {
+    super(options, lossOptions);
+  }
+
   forward(prediction: Tensor, target: Tensor): Tensor {
     return l1Loss(prediction, target, this.options);
   }
 }
 
 export class SmoothL1Loss extends Loss<SmoothL1LossOptions> {
+  constructor(options: SmoothL1LossOptions = {}) {
+    super(options, smoothL1LossOptions);
+  }
+
   forward(prediction: Tensor, target: Tensor): Tensor {
     return smoothL1Loss(prediction, target, this.options);
   }
 }
 
 export class HuberLoss extends Loss<HuberLossOptions> {
+  constructor(options: HuberLossOptions = {}) {
+    super(options, huberLossOptions);
+  }
+
   forward(prediction: Tensor, target: Tensor): Tensor {
     return huberLoss(prediction, target, this.options);
   }
 }
 
 export class KLDivLoss extends Loss<KLDivOptions> {
+  constructor(options: KLDivOptions = {}) {
+    super(options, klDivOptions);
+  }
+
   forward(logProbs: Tensor, target: Tensor): Tensor {
     return klDiv(logProbs, target, this.options);
   }
 }
 
 export class CosineEmbeddingLoss extends Loss<CosineEmbeddingOptions> {
+  constructor(options: CosineEmbeddingOptions = {}) {
+    super(options, cosineEmbeddingOptions);
+  }
+
   forward(a: Tensor, b: Tensor, labels: Tensor): Tensor {
     return cosineEmbeddingLoss(a, b, labels, this.options);
   }
 }
 
-/** cosineSimilarity along `dim` (default 1). */
-export class CosineSimilarity extends Loss<{ readonly dim?: number; readonly eps?: number }> {
+export interface CosineSimilarityOptions {
+  /** Default 1. */
+  readonly dim?: number;
+  /** The least length of a vector. Default 1e-8. */
+  readonly eps?: number;
+}
+
+const cosineSimilarityOptions = optionChecks<CosineSimilarityOptions>({ dim: integer, eps: nonNegative });
+
+/** cosineSimilarity along `dim`. */
+export class CosineSimilarity extends Module {
+  readonly options: CosineSimilarityOptions;
+
+  constructor(options: CosineSimilarityOptions = {}) {
+    super();
+    checkOptions('CosineSimilarity', options, cosineSimilarityOptions);
+    this.options = options;
+  }
+
   forward(a: Tensor, b: Tensor): Tensor {
     return cosineSimilarity(a, b, this.options.dim, this.options.eps);
   }

@@ -3,17 +3,20 @@
 import { type DeviceName, deviceOf } from '../device.ts';
 import { type DType, isDType, isFloat } from '../dtype.ts';
 import { needsFloat } from '../errors.ts';
+import { checkOptions, optionChecks } from '../options.ts';
 import {
-  type BufferView,
-  bufferSymbol,
   buffersSymbol,
+  type FrozenParam,
+  frozenParamsSymbol,
   type GradParam,
   gradParamsSymbol,
+  type StateBuffer,
 } from '../protocol.ts';
 import type { Tensor } from '../tensor.ts';
-import type { ZeroGradOptions } from '../tensor-grad.ts';
+import { type ZeroGradOptions, zeroGradOptions } from '../tensor-grad.ts';
+import { checkValue, flag } from '../value-checks.ts';
 import { isBuffer, isPersistent } from './buffer.ts';
-import { gradParams } from './grad-params.ts';
+import { frozenParams, gradParams, stateBuffers } from './grad-params.ts';
 import { addHook, addPreHook, type ForwardHook, type ForwardPreHook } from './hooks.ts';
 import { isParameter } from './parameter.ts';
 import { type LoadResult, loadInto, type StateDict } from './state-dict.ts';
@@ -35,6 +38,13 @@ function unique<T>(named: Iterable<Named<T>>): Named<T>[] {
 }
 
 const values = <T>(named: readonly Named<T>[]): T[] => named.map(([, value]) => value);
+
+export interface LoadStateDictOptions {
+  /** Whether a missing or unexpected name is an error. Default true. */
+  readonly strict?: boolean;
+}
+
+const loadStateDictOptions = optionChecks<LoadStateDictOptions>({ strict: flag });
 
 export abstract class Module {
   /** Whether the module trains (true) or is evaluated; see train() and eval(). */
@@ -118,6 +128,7 @@ export abstract class Module {
 
   /** Sets `training` here and in all sub-modules. */
   train(mode = true): this {
+    checkValue('train: mode', mode, flag);
     return this.apply((module) => {
       module.training = mode;
     });
@@ -127,8 +138,9 @@ export abstract class Module {
     return this.train(false);
   }
 
-  /** Freezes all parameters (false) or trains them again. Freezing drops gradients and their listeners. */
+  /** Freezes all parameters (false) or trains them again. Freezing drops gradients; their listeners wait. */
   requiresGrad_(mode = true): this {
+    checkValue('requiresGrad_: mode', mode, flag);
     for (const parameter of this.parameters()) parameter.requiresGrad = mode;
     return this;
   }
@@ -140,7 +152,7 @@ export abstract class Module {
   to(target: DType | DeviceName): this {
     const all = [...this.parameters(), ...this.buffers()];
     if (!isDType(target)) {
-      const device = deviceOf(target);
+      const device = deviceOf(target, 'Module.to');
       for (const tensor of all) tensor.convert(tensor.dtype, device);
       return this;
     }
@@ -162,6 +174,7 @@ export abstract class Module {
 
   /** Drops all gradients, or fills them with zero; see Tensor.zeroGrad. */
   zeroGrad(options?: ZeroGradOptions): void {
+    checkOptions('zeroGrad', options, zeroGradOptions);
     for (const parameter of this.parameters()) if (parameter.requiresGrad) parameter.zeroGrad(options);
   }
 
@@ -179,7 +192,8 @@ export abstract class Module {
    * Copies values into parameters and buffers; `dict` stays the caller's. Everything is checked first: shapes, and with
    * `strict` (default) that no name is missing or unexpected.
    */
-  loadStateDict(dict: StateDict, options: { readonly strict?: boolean } = {}): LoadResult {
+  loadStateDict(dict: StateDict, options: LoadStateDictOptions = {}): LoadResult {
+    checkOptions('loadStateDict', options, loadStateDictOptions);
     return loadInto(this.stateDict(), dict, options.strict ?? true);
   }
 
@@ -188,14 +202,13 @@ export abstract class Module {
     return gradParams(this.namedParameters());
   }
 
+  /** The frozen parameters for distributed training, which gives all ranks those of one of them once. */
+  [frozenParamsSymbol](): FrozenParam[] {
+    return frozenParams(this.namedParameters());
+  }
+
   /** The memory of the buffers for distributed training, which sends them from one rank to all. */
-  [buffersSymbol](): { readonly name: string; readonly value: BufferView }[] {
-    return this.namedBuffers().map(([name, buffer]) => ({
-      name,
-      // When it is asked for, so that it names the stream that is in use then.
-      get value() {
-        return buffer[bufferSymbol]();
-      },
-    }));
+  [buffersSymbol](): StateBuffer[] {
+    return stateBuffers(this.namedBuffers());
   }
 }

@@ -3,9 +3,15 @@ import {
   type AvgPoolOptions,
   adaptiveAvgPool2d,
   avgPool2d,
+  avgPoolOptions,
+  checkOutputSize,
+  checkPoolSizes,
   type MaxPoolOptions,
   maxPool2d,
-} from '../ops/index.ts';
+  maxPoolOptions,
+  type OutputSize,
+} from '../ops/pool.ts';
+import { checkOptions } from '../options.ts';
 import type { Tensor } from '../tensor.ts';
 import type { Pair } from '../window.ts';
 import { Module } from './module.ts';
@@ -17,6 +23,8 @@ export class MaxPool2d extends Module {
 
   constructor(kernelSize: Pair, options: MaxPoolOptions = {}) {
     super();
+    checkOptions('MaxPool2d', options, maxPoolOptions);
+    checkPoolSizes('MaxPool2d', kernelSize, options);
     this.kernelSize = kernelSize;
     this.options = options;
   }
@@ -33,6 +41,8 @@ export class AvgPool2d extends Module {
 
   constructor(kernelSize: Pair, options: AvgPoolOptions = {}) {
     super();
+    checkOptions('AvgPool2d', options, avgPoolOptions);
+    checkPoolSizes('AvgPool2d', kernelSize, options);
     this.kernelSize = kernelSize;
     this.options = options;
   }
@@ -42,12 +52,13 @@ export class AvgPool2d extends Module {
   }
 }
 
-/** Means over as many boxes as `outputSize` says, whatever the size of the input. */
+/** Means over as many boxes as `outputSize` says, whatever the size of the input; null keeps that. */
 export class AdaptiveAvgPool2d extends Module {
-  readonly outputSize: Pair;
+  readonly outputSize: OutputSize;
 
-  constructor(outputSize: Pair) {
+  constructor(outputSize: OutputSize) {
     super();
+    checkOutputSize('AdaptiveAvgPool2d', outputSize);
     this.outputSize = outputSize;
   }
 

@@ -1,5 +1,8 @@
 // The block that transformers are stacked from, with normalisation in front of each part, as in GPT-2.
+import { attentionDropout } from '../ops/attention.ts';
+import { checkOptions, optionChecks } from '../options.ts';
 import type { Tensor } from '../tensor.ts';
+import { atLeastOne, flag } from '../value-checks.ts';
 import { Dropout, GELU } from './activations.ts';
 import { MultiHeadAttention } from './attention.ts';
 import { Sequential } from './containers.ts';
@@ -18,6 +21,13 @@ export interface TransformerBlockOptions {
   readonly bias?: boolean;
 }
 
+const transformerBlockOptions = optionChecks<TransformerBlockOptions>({
+  mlpWidth: atLeastOne,
+  dropout: attentionDropout,
+  causal: flag,
+  bias: flag,
+});
+
 /** x + attention(norm1(x)), then x + mlp(norm2(x)), for x [batch, time, width]. */
 export class TransformerBlock extends Module {
   readonly norm1: LayerNorm;
@@ -28,6 +38,7 @@ export class TransformerBlock extends Module {
 
   constructor(width: number, heads: number, options: TransformerBlockOptions = {}) {
     super();
+    checkOptions('TransformerBlock', options, transformerBlockOptions);
     const { mlpWidth = 4 * width, dropout = 0, causal = false, bias = true } = options;
     this.norm1 = new LayerNorm(width, { bias });
     this.attention = new MultiHeadAttention(width, heads, { dropout, causal, bias });

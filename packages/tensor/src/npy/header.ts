@@ -1,7 +1,8 @@
 // The header of a .npy file: a magic string, a version, its own length, and a Python dictionary with dtype, order and
 // shape. It comes from outside: nothing in it is believed before it has been checked.
 import { bytesOf, type DType } from '../dtype.ts';
-import { countOf, type Shape } from '../shape.ts';
+import { countOf, mostDims, type Shape } from '../shape.ts';
+import { type StoredType, storedTypes } from '../stored-types.ts';
 
 const magic = Buffer.from('\x93NUMPY', 'latin1');
 /** numpy writes far less; longer ones are nothing that we could read. */
@@ -18,8 +19,18 @@ const codeOf: Readonly<Record<Exclude<DType, 'bfloat16'>, string>> = {
   bool: 'b1',
 };
 
+/** What can be read, by NumPy's kind and size. */
+const readable: Readonly<Record<string, StoredType>> = {
+  ...Object.fromEntries(Object.entries(codeOf).map(([dtype, code]) => [code, storedTypes[dtype as DType]])),
+  i1: storedTypes.int8,
+  i2: storedTypes.int16,
+  u2: storedTypes.uint16,
+  u4: storedTypes.uint32,
+  u8: storedTypes.uint64,
+};
+
 export interface NpyHeader {
-  readonly dtype: DType;
+  readonly type: StoredType;
   readonly shape: Shape;
   /** Column-major: the first index runs fastest. */
   readonly isFortran: boolean;
@@ -50,21 +61,21 @@ function members(text: string): ReadonlyMap<string, string> {
   return found;
 }
 
-function parseDtype(descr: string): { dtype: DType; isBigEndian: boolean } {
-  const [, order, code] = /^'([<>|=])(\w+)'$/.exec(descr) ?? [];
-  const dtype = Object.entries(codeOf).find(([, known]) => known === code)?.[0] as DType | undefined;
+function parseType(descr: string): { type: StoredType; isBigEndian: boolean } {
+  const [, order, code = ''] = /^'([<>|=])(\w+)'$/.exec(descr) ?? [];
   check(
-    order !== undefined && dtype !== undefined,
-    `dtype ${descr} is not supported; supported are ${Object.values(codeOf).join(', ')}`,
+    order !== undefined && Object.hasOwn(readable, code),
+    `dtype ${descr} is not supported; supported are ${Object.keys(readable).join(', ')}`,
   );
-  return { dtype, isBigEndian: order === '>' };
+  return { type: readable[code]!, isBigEndian: order === '>' };
 }
 
 function parseShape(tuple: string): Shape {
   const parts = tuple.slice(1, -1).split(',').map((part) => part.trim()); // biome-ignore format: one thing
   if (parts.at(-1) === '') parts.pop();
   const isRight = parts.every((part) => /^\d+$/.test(part) && Number.isSafeInteger(Number(part)));
-  check(isRight, `the shape is ${tuple}; expected sizes that are integers ≥ 0`);
+  check(isRight, `the shape is ${tuple.slice(0, 80)}; expected sizes that are integers ≥ 0`);
+  check(parts.length <= mostDims, `the shape has ${parts.length} dimensions; expected at most ${mostDims}`);
   return parts.map(Number);
 }
 
@@ -88,13 +99,13 @@ export function parseHeader(header: Buffer, fileBytes: number): NpyHeader {
     return value;
   }) as [string, string, string];
   check(order === 'True' || order === 'False', `fortran_order is ${order}`);
-  const { dtype, isBigEndian } = parseDtype(descr);
+  const { type, isBigEndian } = parseType(descr);
   check(tuple.startsWith('('), `the shape is ${tuple}`);
   const shape = parseShape(tuple);
-  const bytes = countOf(shape) * bytesOf(dtype);
+  const bytes = countOf(shape) * type.bytes;
   const there = fileBytes - header.length;
   check(bytes === there, `shape ${tuple} of ${descr} needs ${bytes} bytes, but ${there} follow the header`);
-  return { dtype, shape, isFortran: order === 'True', isBigEndian, dataStart: header.length };
+  return { type, shape, isFortran: order === 'True', isBigEndian, dataStart: header.length };
 }
 
 /** A header of version 1, padded so that the elements begin at a multiple of 64 bytes. */

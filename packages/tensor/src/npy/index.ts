@@ -1,11 +1,13 @@
 // Reads and writes NumPy's files: .npy holds one array, .npz a zip archive of them by name.
 import { type FileHandle, open } from 'node:fs/promises';
-import { bytesOf } from '../dtype.ts';
 import { badNpy } from '../errors.ts';
 import { bytesIn, readFully, replaceFile } from '../files.ts';
 import { contiguous } from '../ops/convert.ts';
 import { permute } from '../ops/views.ts';
+import { checkOptions, optionChecks } from '../options.ts';
+import { StoredProblem } from '../stored-types.ts';
 import { empty, type Tensor } from '../tensor.ts';
+import { atLeastOne, flag } from '../value-checks.ts';
 import { check, encodeHeader, headerEnd, type NpyHeader, NpyProblem, parseHeader } from './header.ts';
 import { encodeArchive, readDirectory, readMember } from './zip.ts';
 
@@ -18,7 +20,7 @@ async function about<T>(path: string, doing: string, body: () => Promise<T>): Pr
   try {
     return await body();
   } catch (error) {
-    if (error instanceof NpyProblem) throw badNpy(path, error.message);
+    if (error instanceof NpyProblem || error instanceof StoredProblem) throw badNpy(path, error.message);
     throw badNpy(path, `could not be ${doing} (${(error as Error).message})`, error);
   }
 }
@@ -38,12 +40,15 @@ export interface NpzOptions {
   readonly compress?: boolean;
 }
 
+const npzOptions = optionChecks<NpzOptions>({ compress: flag });
+
 /** Writes tensors by name, as a whole or not at all. They must not change until the promise settles. */
 export async function saveNpz(
   path: string,
   tensors: Readonly<Record<string, Tensor>>,
   options: NpzOptions = {},
 ): Promise<void> {
+  checkOptions('saveNpz', options, npzOptions);
   await about(path, 'written', async () => {
     const contents = Object.entries(tensors).map(([name, tensor]) => ({
       name: name + suffix,
@@ -55,19 +60,18 @@ export async function saveNpz(
 
 /** A tensor of the shape and dtype of a header, filled by `fill`, in row-major order. */
 async function filled(header: NpyHeader, fill: (bytes: Uint8Array) => Promise<void>): Promise<Tensor> {
-  const { dtype, shape, isFortran, isBigEndian } = header;
-  const stored = empty(dtype, isFortran ? shape.toReversed() : shape);
+  const { type, shape, isFortran, isBigEndian } = header;
+  const stored = empty(type.dtype, isFortran ? shape.toReversed() : shape);
   const { host } = stored.memory;
-  const bytes = bytesIn(host);
+  const bytes = type.widen === null ? bytesIn(host) : new Uint8Array(stored.count * type.bytes);
   try {
     await fill(bytes);
+    if (isBigEndian) swap(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length), type.bytes);
+    type.widen?.(bytes, host, 0);
   } catch (error) {
     stored.dispose();
     throw error;
   }
-  if (isBigEndian) swap(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length), bytesOf(dtype));
-  // Anything but 0 is true.
-  if (dtype === 'bool') for (let i = 0; i < bytes.length; i++) bytes[i] = bytes[i] === 0 ? 0 : 1;
   if (!isFortran || shape.length < 2) return stored;
   const turned = permute(stored, shape.map((_, d) => shape.length - 1 - d)); // biome-ignore format: one thing
   const out = contiguous(turned);
@@ -110,21 +114,51 @@ export async function loadNpy(path: string): Promise<Tensor> {
   });
 }
 
+export interface LoadNpzOptions {
+  /** The most that all arrays may take together, unpacked. Default 4 GiB. */
+  readonly maxBytes?: number;
+}
+
+const loadNpzOptions = optionChecks<LoadNpzOptions>({ maxBytes: atLeastOne });
+
+/** An array whose file comes in pieces. Its memory is taken once the header has been checked against `bytes`, its length. */
+async function fromPieces(name: string, pieces: AsyncGenerator<Buffer>, bytes: number): Promise<Tensor> {
+  let start: Buffer = Buffer.alloc(0);
+  const readTo = async (end: number): Promise<void> => {
+    while (start.length < end) {
+      const { value, done } = await pieces.next();
+      check(!done, `the header of "${name}" is truncated`);
+      start = Buffer.concat([start, value]);
+    }
+  };
+  await readTo(Math.min(startBytes, bytes));
+  const end = headerEnd(start);
+  check(end <= bytes, `the header of "${name}" is truncated`);
+  await readTo(end);
+  const header = parseHeader(start.subarray(0, end), bytes);
+  return filled(header, async (into) => {
+    into.set(start.subarray(end));
+    let at = start.length - end;
+    for await (const piece of pieces) {
+      into.set(piece, at);
+      at += piece.length;
+    }
+  });
+}
+
 /** Reads all arrays of an archive by name. They belong to the scope that is open, or to the caller. */
-export async function loadNpz(path: string): Promise<Record<string, Tensor>> {
+export async function loadNpz(path: string, options: LoadNpzOptions = {}): Promise<Record<string, Tensor>> {
+  checkOptions('loadNpz', options, loadNpzOptions);
+  const { maxBytes = 2 ** 32 } = options;
   return withFile(path, async (file) => {
     const tensors: [string, Tensor][] = [];
     try {
-      for (const member of await readDirectory(file)) {
+      for (const member of await readDirectory(file, maxBytes)) {
         check(
           member.name.endsWith(suffix),
           `"${member.name}" is no array; expected names that end in ${suffix}`,
         );
-        const content = await readMember(file, member);
-        const end = headerEnd(content);
-        check(end <= content.length, `the header of "${member.name}" is truncated`);
-        const header = parseHeader(content.subarray(0, end), content.length);
-        const tensor = await filled(header, async (bytes) => bytes.set(content.subarray(end)));
+        const tensor = await fromPieces(member.name, readMember(file, member), member.bytes);
         tensors.push([member.name.slice(0, -suffix.length), tensor]);
       }
     } catch (error) {

@@ -1,8 +1,9 @@
 // Zip archives as far as .npz needs them: members stored or deflated, no encryption, less than 4 GiB in all. The directory
 // at the end says what there is; it comes from outside and is checked before memory is taken.
 import type { FileHandle } from 'node:fs/promises';
+import { pipeline, Readable } from 'node:stream';
 import { promisify } from 'node:util';
-import { crc32, deflateRaw, inflateRaw } from 'node:zlib';
+import { crc32, createInflateRaw, deflateRaw } from 'node:zlib';
 import { readFully } from '../files.ts';
 import { check } from './header.ts';
 
@@ -18,6 +19,8 @@ const maxRatio = 1032;
 const stored = 0;
 const deflated = 8;
 const flagUtf8 = 0x800;
+/** One read of packed bytes. */
+const pieceBytes = 2 ** 20;
 /** From here on sizes take another form (Zip64). */
 const limit = 0xffffffff;
 
@@ -27,6 +30,12 @@ export interface Member {
   readonly crc: number;
   readonly packedBytes: number;
   readonly bytes: number;
+  /** Where its packed bytes begin. */
+  readonly start: number;
+}
+
+/** What the directory says of a member. */
+interface Listed extends Omit<Member, 'start'> {
   /** Where its local header begins. */
   readonly offset: number;
 }
@@ -37,7 +46,7 @@ async function part(file: FileHandle, position: number, bytes: number, what: str
   return buffer;
 }
 
-function parseMember(directory: Buffer, at: number, fileBytes: number): { member: Member; next: number } {
+function parseListed(directory: Buffer, at: number, fileBytes: number): { listed: Listed; next: number } {
   const isHere = at + centralBytes <= directory.length && directory.readUInt32LE(at) === centralSignature;
   check(isHere, 'its directory is damaged');
   const nameEnd = at + centralBytes + directory.readUInt16LE(at + 28);
@@ -60,11 +69,32 @@ function parseMember(directory: Buffer, at: number, fileBytes: number): { member
   check(offset + localBytes + packedBytes <= fileBytes, `"${name}" lies outside of the file`);
   const isPossible = method === stored ? bytes === packedBytes : bytes <= maxRatio * packedBytes;
   check(isPossible, `"${name}" cannot have ${bytes} bytes, as ${packedBytes} are in the file`);
-  return { member: { name, method, crc, packedBytes, bytes, offset }, next };
+  return { listed: { name, method, crc, packedBytes, bytes, offset }, next };
 }
 
-/** What is in an archive. */
-export async function readDirectory(file: FileHandle): Promise<Member[]> {
+/** A member with the place of its bytes, which its local header tells. `end`: where the directory begins. */
+async function located(file: FileHandle, { offset, ...listed }: Listed, end: number): Promise<Member> {
+  const { name, packedBytes } = listed;
+  const header = await part(file, offset, localBytes, `"${name}"`);
+  check(header.readUInt32LE(0) === localSignature, `"${name}" does not begin where the directory says`);
+  const start = offset + localBytes + header.readUInt16LE(26) + header.readUInt16LE(28);
+  check(start + packedBytes <= end, `"${name}" reaches into the directory`);
+  return { ...listed, start };
+}
+
+/** Members must not share bytes: a small file could else be unpacked any number of times. */
+function checkApart(members: readonly (readonly [offset: number, member: Member])[]): void {
+  let covered = 0;
+  let before = '';
+  for (const [offset, { name, start, packedBytes }] of members.toSorted(([a], [b]) => a - b)) {
+    check(offset >= covered, `"${name}" overlaps "${before}"`);
+    covered = start + packedBytes;
+    before = name;
+  }
+}
+
+/** What is in an archive. Unpacked, its members must not take more than `maxBytes` together. */
+export async function readDirectory(file: FileHandle, maxBytes: number): Promise<Member[]> {
   const { size } = await file.stat();
   const tail = Math.min(size, endBytes + maxCommentBytes);
   const end = await part(file, size - tail, tail, 'its directory');
@@ -77,26 +107,52 @@ export async function readDirectory(file: FileHandle): Promise<Member[]> {
   check(start < limit && count < 0xffff, 'it is larger than 4 GiB, which is not supported');
   check(start + bytes <= size, 'its directory lies outside of the file');
   const directory = await part(file, start, bytes, 'its directory');
-  const members: Member[] = [];
+  const members: [offset: number, member: Member][] = [];
+  const names = new Set<string>();
+  let total = 0;
   for (let i = 0, from = 0; i < count; i++) {
-    const { member, next } = parseMember(directory, from, size);
-    members.push(member);
+    const { listed, next } = parseListed(directory, from, size);
+    check(!names.has(listed.name), `"${listed.name}" is there twice`);
+    names.add(listed.name);
+    total += listed.bytes;
+    members.push([listed.offset, await located(file, listed, start)]);
     from = next;
   }
-  return members;
+  checkApart(members);
+  check(
+    total <= maxBytes,
+    `its arrays take ${total} bytes, more than maxBytes, ${maxBytes}; raise it if you trust the file`,
+  );
+  return members.map(([, member]) => member);
 }
 
-/** The unpacked bytes of one member. */
-export async function readMember(file: FileHandle, member: Member): Promise<Buffer> {
-  const { name, method, crc, packedBytes, bytes, offset } = member;
-  const header = await part(file, offset, localBytes, `"${name}"`);
-  check(header.readUInt32LE(0) === localSignature, `"${name}" does not begin where the directory says`);
-  const start = offset + localBytes + header.readUInt16LE(26) + header.readUInt16LE(28);
-  const packed = await part(file, start, packedBytes, `"${name}"`);
-  const content =
-    method === stored ? packed : await promisify(inflateRaw)(packed, { maxOutputLength: Math.max(1, bytes) });
-  check(content.length === bytes && crc32(content) === crc, `"${name}" is damaged`);
-  return content;
+async function* packedPieces(file: FileHandle, { name, start, packedBytes }: Member): AsyncGenerator<Buffer> {
+  for (let done = 0; done < packedBytes; done += pieceBytes)
+    yield await part(file, start + done, Math.min(pieceBytes, packedBytes - done), `"${name}"`);
+}
+
+/** In pieces of at most `bytes`, as the many small arrays of an archive need no large ones. */
+function inflated(packed: AsyncGenerator<Buffer>, bytes: number): AsyncIterable<Buffer> {
+  const inflate = createInflateRaw({ chunkSize: Math.min(pieceBytes, Math.max(64, bytes)) });
+  // The loop over what comes out gets the errors of all.
+  pipeline(Readable.from(packed), inflate, () => {});
+  return inflate;
+}
+
+/** The unpacked bytes of one member, piece by piece, never more than it claims. Whether they are right shows at the end. */
+export async function* readMember(file: FileHandle, member: Member): AsyncGenerator<Buffer> {
+  const { name, method, crc, bytes } = member;
+  const packed = packedPieces(file, member);
+  const pieces = method === stored ? packed : inflated(packed, bytes);
+  let done = 0;
+  let sum = 0;
+  for await (const piece of pieces) {
+    done += piece.length;
+    check(done <= bytes, `"${name}" is damaged`);
+    sum = crc32(piece, sum);
+    yield piece;
+  }
+  check(done === bytes && sum === crc, `"${name}" is damaged`);
 }
 
 /** A member as it is written: its bytes in pieces. */

@@ -3,24 +3,31 @@
 import { isRecording, record } from '../autograd/node.ts';
 import type { GradTarget } from '../autograd/target.ts';
 import { kernels } from '../backends/index.ts';
+import { scope } from '../context.ts';
+import type { Device } from '../device.ts';
 import { type DType, isHalf } from '../dtype.ts';
 import {
   badAttention,
   badAttentionMask,
   badAttentionMaskShape,
-  badOption,
   badPackedAttention,
-  maskGradient,
   mixedDtypes,
+  notATensor,
 } from '../errors.ts';
 import type { AttentionOperands, AttentionSizes, Strided } from '../kernels.ts';
+import { checkOptions, optionChecks } from '../options.ts';
 import { defaultGenerator, type Generator } from '../random.ts';
 import { broadcastStrides, countOf, type Shape, sameShape } from '../shape.ts';
 import { allocate, type Storage } from '../storage.ts';
-import { empty, type Tensor } from '../tensor.ts';
+import { empty, Tensor } from '../tensor.ts';
+import { aGenerator, type Check, decayRate, finite, flag, tensorOrNull } from '../value-checks.ts';
+import { composedAttention, type Weighting } from './attention-composed.ts';
+import { batched, grouped, type Heads, sharedLead } from './attention-heads.ts';
 import { recast } from './autocast.ts';
 import { contiguous, inFloat32, needsFloat32OnCpu, requireFloat, to } from './convert.ts';
 import { jointDevice } from './joint-device.ts';
+import { unbind } from './rearrange.ts';
+import { flatten, reshape, transpose } from './views.ts';
 
 export interface AttentionOptions {
   /** Query i sees keys 0 … i. */
@@ -28,7 +35,7 @@ export interface AttentionOptions {
   /** Multiplies the scores. Default 1 ÷ √width. */
   readonly scale?: number;
   /** Broadcast to [..., queries, keys]: bool, false hiding a key, or floats that are added to the scores. A query that
-   *  sees nothing gives 0. No gradient reaches the mask. */
+   *  sees nothing gives 0. For a mask that requires a gradient, weights of all queries × keys are kept in memory. */
   readonly mask?: Tensor | null;
   /** Probability with which a weight is dropped, below 1. */
   readonly dropout?: number;
@@ -36,29 +43,54 @@ export interface AttentionOptions {
   readonly generator?: Generator;
 }
 
+export interface GroupedAttentionOptions extends AttentionOptions {
+  /** Grouped queries: each head of keys and values serves as many heads of queries, side by side. Default false. */
+  readonly enableGqa?: boolean;
+}
+
+/** A weight that is dropped always would leave nothing. */
+export const attentionDropout: Check = { ...decayRate, expected: 'a probability from 0 to below 1' };
+
+const attentionChecks = {
+  causal: flag,
+  scale: finite,
+  mask: tensorOrNull,
+  dropout: attentionDropout,
+  generator: aGenerator,
+};
+const attentionOptions = optionChecks<AttentionOptions>(attentionChecks);
+
+const groupedOptions = optionChecks<GroupedAttentionOptions>({ ...attentionChecks, enableGqa: flag });
+
 type Sizes = Pick<AttentionSizes, 'batch' | 'heads' | 'queries' | 'keys' | 'width' | 'valueWidth'>;
 
-function sizesOf(op: string, sizes: Sizes, options: AttentionOptions): AttentionSizes {
-  const { causal = false, scale = 1 / Math.sqrt(sizes.width), dropout = 0 } = options;
-  if (!(dropout >= 0 && dropout < 1))
-    throw badOption(`${op}: dropout`, 'a probability from 0 to below 1', dropout);
-  if (!Number.isFinite(scale)) throw badOption(`${op}: scale`, 'a finite number', scale);
+function weightingOf(_op: string, width: number, options: AttentionOptions): Weighting {
+  const { causal = false, scale = 1 / Math.sqrt(width), dropout = 0 } = options;
+  return { causal, scale, dropout, generator: options.generator ?? defaultGenerator() };
+}
+
+function sizesOf(sizes: Sizes, { causal, scale, dropout, generator }: Weighting): AttentionSizes {
   const words = sizes.batch * sizes.heads * sizes.queries * sizes.keys;
-  const stream = dropout > 0 ? (options.generator ?? defaultGenerator()).take(words) : { seed: 0, offset: 0 };
+  const stream = dropout > 0 ? generator.take(words) : { seed: 0, offset: 0 };
   return { ...sizes, causal, scale, dropout, stream };
 }
 
-/** The mask as the kernel reads it, stretched to [batch, heads, queries, keys]. */
-function maskOf(op: string, a: Tensor, sizes: Sizes, { mask }: AttentionOptions): Tensor | null {
-  if (!mask) return null;
-  if (mask.target !== null && isRecording(mask)) throw maskGradient(op);
-  if (mask.dtype !== 'bool' && mask.dtype !== a.dtype) throw badAttentionMask(op, mask.dtype, a.dtype);
-  const full = [sizes.batch, sizes.heads, sizes.queries, sizes.keys];
-  const fits =
-    mask.rank <= 4 && mask.shape.every((size, d) => size === 1 || size === full[full.length - mask.rank + d]);
+/** Refuses a mask that cannot be added to scores of this shape. float32 masks fit scores of any dtype, as in PyTorch. */
+function checkMask(op: string, dtype: DType, mask: Tensor, full: Shape): void {
+  if (!(mask instanceof Tensor)) throw notATensor(op, mask);
+  if (mask.dtype !== 'bool' && mask.dtype !== 'float32' && mask.dtype !== dtype)
+    throw badAttentionMask(op, mask.dtype, dtype);
+  const missing = full.length - mask.rank;
+  const fits = missing >= 0 && mask.shape.every((size, d) => size === 1 || size === full[missing + d]);
   if (!fits) throw badAttentionMaskShape(op, mask.shape, full);
-  return mask.dtype === 'bool' ? mask : to(mask, needsFloat32OnCpu(a) ? 'float32' : a.dtype);
 }
+
+const learnsMask = (mask: Tensor | null): boolean =>
+  mask !== null && mask.target !== null && isRecording(mask);
+
+/** The mask in the dtype in which the kernel computes. */
+const typedMask = (a: Tensor, mask: Tensor | null): Tensor | null =>
+  mask === null || mask.dtype === 'bool' ? mask : to(mask, needsFloat32OnCpu(a) ? 'float32' : a.dtype);
 
 const stridedMask = (mask: Tensor | null, { batch, heads, queries, keys }: Sizes): Strided | null =>
   mask && {
@@ -86,9 +118,14 @@ const denseRows = (shape: Shape, strided: Strided): Strided => {
 };
 
 /** Opens a gradient for each input; where two inputs are one tensor, or need none, with memory of its own. */
-function openGrads(targets: readonly (GradTarget | null)[], counts: readonly number[], a: Tensor): Storage[] {
+function openGrads(
+  targets: readonly (GradTarget | null)[],
+  counts: readonly number[],
+  dtype: DType,
+  device: Device,
+): Storage[] {
   return targets.map((target, i) =>
-    target && targets.indexOf(target) === i ? target.begin() : allocate(a.dtype, counts[i]!, a.device),
+    target && targets.indexOf(target) === i ? target.begin() : allocate(dtype, counts[i]!, device),
   );
 }
 
@@ -104,32 +141,48 @@ function checkOperands(op: string, q: Tensor, k: Tensor, v: Tensor): void {
     requireFloat(op, tensor);
     if (tensor.dtype !== q.dtype) throw mixedDtypes(op, q.dtype, tensor.dtype);
   }
-  const { rank } = q;
-  const lead = (a: Tensor): Shape => a.shape.slice(0, -2);
   const fits =
-    rank >= 2 &&
-    rank <= 4 &&
-    [k, v].every((a) => a.rank === rank && sameShape(lead(a), lead(q))) &&
-    k.shape[rank - 1] === q.shape[rank - 1] &&
-    k.shape[rank - 2] === v.shape[rank - 2] &&
-    q.shape[rank - 1] !== 0;
+    [q, k, v].every(({ rank }) => rank >= 2) &&
+    k.shape.at(-1) === q.shape.at(-1) &&
+    k.shape.at(-2) === v.shape.at(-2) &&
+    q.shape.at(-1) !== 0;
   if (!fits) throw badAttention(op, q.shape, k.shape, v.shape);
 }
 
 /**
- * softmax(scale · q kᵀ + mask) v, for q [..., queries, width], k [..., keys, width] and v [..., keys, valueWidth]
- * with up to two dimensions in front: batch and heads. Memory grows with queries + keys, not with their product.
+ * softmax(scale · q kᵀ + mask) v, for q [..., queries, width], k [..., keys, width] and v [..., keys, valueWidth]. The dimensions
+ * in front, such as batch and heads, are broadcast. Memory grows with queries + keys, not with their product.
  */
 export function scaledDotProductAttention(
   q: Tensor,
   k: Tensor,
   v: Tensor,
-  options: AttentionOptions = {},
+  options: GroupedAttentionOptions = {},
 ): Tensor {
   const lowered = recast('low', [q, k, v], (...t) => scaledDotProductAttention(t[0]!, t[1]!, t[2]!, options));
   if (lowered) return lowered;
   const op = 'scaledDotProductAttention';
+  checkOptions(op, options, groupedOptions);
   checkOperands(op, q, k, v);
+  const weighting = weightingOf(op, q.shape.at(-1)!, options);
+  const heads = { q, k, v, mask: options.mask ?? null };
+  if (!options.enableGqa) return ofHeads(op, heads, weighting);
+  return scope(() => flatten(ofHeads(op, grouped(op, heads), weighting), -4, -3));
+}
+
+function ofHeads(op: string, heads: Heads, weighting: Weighting): Tensor {
+  const { q, k, v, mask } = heads;
+  const lead = sharedLead(op, heads);
+  const [queries, valueWidth] = [q.shape.at(-2)!, v.shape.at(-1)!];
+  if (mask) checkMask(op, q.dtype, mask, [...lead, queries, k.shape.at(-2)!]);
+  if (learnsMask(mask)) return composedAttention(heads, weighting);
+  const isPlain = lead.length <= 2 && [q, k, v].every((a) => sameShape(a.shape.slice(0, -2), lead));
+  if (isPlain) return ofBatches(op, heads, weighting);
+  return scope(() => reshape(ofBatches(op, batched(heads, lead), weighting), [...lead, queries, valueWidth]));
+}
+
+/** With the same dimensions in front of q, k and v: batch and heads, heads, or none. */
+function ofBatches(op: string, { q, k, v, mask }: Heads, weighting: Weighting): Tensor {
   const [queries, width] = q.shape.slice(-2) as [number, number];
   const [keys, valueWidth] = v.shape.slice(-2) as [number, number];
   const lead = q.shape.slice(0, -2);
@@ -137,14 +190,14 @@ export function scaledDotProductAttention(
     ...{ batch: lead.length === 2 ? lead[0]! : 1, heads: lead.at(-1) ?? 1 },
     ...{ queries, keys, width, valueWidth },
   };
-  const mask = maskOf(op, q, plain, options);
-  const sizes = sizesOf(op, plain, options);
+  const sizes = sizesOf(plain, weighting);
+  const typed = typedMask(q, mask);
   const wide = [q, k, v].map((a) => (needsFloat32OnCpu(a) ? to(a, 'float32') : a));
   const rows = wide.map(withDenseRows) as [Tensor, Tensor, Tensor];
-  const result = attended(op, rows, mask, sizes, [...lead, queries, valueWidth]);
+  const result = attended(op, rows, typed, sizes, [...lead, queries, valueWidth]);
   const out = to(result, q.dtype);
-  const given = [q, k, v, options.mask, out];
-  for (const tensor of new Set([...wide, ...rows, mask, result])) {
+  const given = [q, k, v, mask, out];
+  for (const tensor of new Set([...wide, ...rows, typed, result])) {
     if (tensor && !given.includes(tensor)) tensor.dispose();
   }
   return out;
@@ -175,12 +228,10 @@ function attended(
     const targets = [q.target, k.target, v.target];
     const inputs = [q, k, v].map(({ shape: own, count }) => ({ shape: own, count }));
     const saved = [q, k, v, out, ...(mask ? [mask] : [])].map((tensor) => tensor.storage);
+    const { dtype } = q;
     record(op, out, targets, [...saved, lse], (grad) => {
-      const grads = openGrads(
-        targets,
-        inputs.map(({ count }) => count),
-        q,
-      );
+      const counts = inputs.map(({ count }) => count);
+      const grads = openGrads(targets, counts, dtype, device);
       const [gradQ, gradK, gradV] = grads.map((into, i) => denseRows(inputs[i]!.shape, into.dense));
       const gradOut = denseRows(shape, grad.dense);
       kernels().attentionGrad({ gradOut, gradQ: gradQ!, gradK: gradK!, gradV: gradV! }, operands, sizes);
@@ -206,6 +257,7 @@ export function selfAttention(qkv: Tensor, heads: number, options: AttentionOpti
   const lowered = recast('low', [qkv], (packed) => selfAttention(packed!, heads, options));
   if (lowered) return lowered;
   const op = 'selfAttention';
+  checkOptions(op, options, attentionOptions);
   requireFloat(op, qkv);
   const [time, packed] = qkv.shape.slice(-2) as [number, number];
   const width = packed / 3 / heads;
@@ -213,12 +265,30 @@ export function selfAttention(qkv: Tensor, heads: number, options: AttentionOpti
   if (!fits) throw badPackedAttention(qkv.shape, heads);
   const batch = countOf(qkv.shape.slice(0, -2));
   const plain = { batch, heads, queries: time, keys: time, width, valueWidth: width };
-  const mask = maskOf(op, qkv, plain, options);
-  const sizes = sizesOf(op, plain, options);
-  const run = (a: Tensor): Tensor => attendedPacked(op, a, mask, sizes);
+  const weighting = weightingOf(op, width, options);
+  const { mask = null } = options;
+  if (mask) checkMask(op, qkv.dtype, mask, [batch, heads, time, time]);
+  if (learnsMask(mask)) return composedPacked(qkv, plain, mask, weighting);
+  const typed = typedMask(qkv, mask);
+  const sizes = sizesOf(plain, weighting);
+  const run = (a: Tensor): Tensor => attendedPacked(op, a, typed, sizes);
   const out = needsFloat32OnCpu(qkv) ? inFloat32(qkv, run) : run(qkv);
-  if (mask && mask !== options.mask) mask.dispose();
+  if (typed !== mask) typed?.dispose();
   return out;
+}
+
+function composedPacked(
+  qkv: Tensor,
+  { batch, heads, queries, width }: Sizes,
+  mask: Tensor | null,
+  weighting: Weighting,
+): Tensor {
+  return scope(() => {
+    const apart = unbind(reshape(qkv, [batch, queries, 3, heads, width]), 2);
+    const [q, k, v] = apart.map((part) => transpose(part, 1, 2)) as [Tensor, Tensor, Tensor];
+    const out = transpose(composedAttention({ q, k, v, mask }, weighting), 1, 2);
+    return reshape(out, [...qkv.shape.slice(0, -1), heads * width]);
+  });
 }
 
 function attendedPacked(op: string, qkv: Tensor, mask: Tensor | null, sizes: AttentionSizes): Tensor {

@@ -7,10 +7,12 @@ import type { DType } from '../dtype.ts';
 import { badChannels, needsRank, noRunningStatistics, oneValuePerChannel } from '../errors.ts';
 import type { Strided } from '../kernels.ts';
 import { withStrides } from '../layout.ts';
+import { checkOptions, optionChecks } from '../options.ts';
 import { countOf, type Shape } from '../shape.ts';
 import { allocate, type Storage } from '../storage.ts';
 import { empty, Tensor } from '../tensor.ts';
 import { copyInto } from '../transfer.ts';
+import { anything, finite, flag, nonNegative, tensorOrNull } from '../value-checks.ts';
 import { contiguous, inFloat32, needsFloat32, requireFloat } from './convert.ts';
 import { jointDevice } from './joint-device.ts';
 
@@ -42,6 +44,15 @@ export interface BatchNormOptions {
   readonly eps?: number;
   readonly sync?: BatchNormSync | null;
 }
+
+const batchNormOptions = optionChecks<BatchNormOptions>({
+  weight: tensorOrNull,
+  bias: tensorOrNull,
+  training: flag,
+  momentum: finite,
+  eps: nonNegative,
+  sync: anything,
+});
 
 /** x as the kernels see it. */
 interface Extent {
@@ -77,7 +88,7 @@ interface Statistics {
   readonly sums: Storage;
   /** 1 / √(variance + eps). */
   readonly inverse: Storage;
-  /** Elements per channel, of all processes; 0 for running statistics, through which no gradient goes. */
+  /** Elements per channel, of all processes; 0 for running statistics and an empty batch, through which no gradient goes. */
   readonly count: number;
 }
 
@@ -87,6 +98,7 @@ function batchStatistics(x: Tensor, e: Extent, eps: number, sync: BatchNormSync 
   const sums = allocate(dtype, 2 * channels + 1, device);
   const total = part(sums.dense, 2 * channels);
   let count = e.outer * e.inner;
+  if (count === 0 && sync === null) return ofNothing(sums, channels);
   kernels().channelMoments(sums.dense, x.strided, e.outer, channels, e.inner);
   if (sync) {
     kernels().copy([1], total, count);
@@ -108,6 +120,15 @@ function batchStatistics(x: Tensor, e: Extent, eps: number, sync: BatchNormSync 
   kernels().map('mulAdd', dtype, [channels], inverse.dense, squares, 1 / count, eps);
   kernels().map('rsqrt', dtype, [channels], inverse.dense, inverse.dense);
   return { sums, inverse, count };
+}
+
+/** Statistics through which no gradient goes, for a batch without elements. Takes over the reference of `sums`. */
+function ofNothing(sums: Storage, channels: number): Statistics {
+  const { dtype, device, count } = sums.memory;
+  const inverse = allocate(dtype, channels, device);
+  kernels().copy([count], sums.dense, 0);
+  kernels().copy([channels], inverse.dense, 0);
+  return { sums, inverse, count: 0 };
 }
 
 function runningStatistics(dtype: DType, mean: Tensor, variance: Tensor, eps: number): Statistics {
@@ -136,10 +157,11 @@ function move(running: Tensor, value: Strided, momentum: number, factor: number)
  */
 export function batchNorm(
   x: Tensor,
-  runningMean: Tensor | null,
-  runningVar: Tensor | null,
+  runningMean: Tensor | null = null,
+  runningVar: Tensor | null = null,
   options: BatchNormOptions = {},
 ): Tensor {
+  checkOptions('batchNorm', options, batchNormOptions);
   const { weight = null, bias = null, training = false, momentum = 0.1, eps = 1e-5, sync = null } = options;
   const extent = checkedExtent(x, { weight, bias, runningMean, runningVar });
   if (needsFloat32(x)) return inFloat32(x, (wide) => batchNorm(wide, runningMean, runningVar, options));
@@ -166,6 +188,8 @@ function inTraining(
 ): Tensor {
   const { weight, bias, momentum, sync } = options;
   const { sums, count } = statistics;
+  // As in PyTorch, a batch without elements moves nothing.
+  if (count === 0) return normalised(x, extent, statistics, weight, bias, sync);
   if (runningMean) move(runningMean, sums.dense, momentum, momentum);
   if (runningVar) move(runningVar, part(sums.dense, extent.channels), momentum, momentum / (count - 1));
   return normalised(x, extent, statistics, weight, bias, sync);

@@ -1,16 +1,21 @@
 // a op b with NumPy's broadcasting and PyTorch's type promotion. An operand may be a number. Nothing is copied to
 // bring operands together: kernels stretch and convert while they read.
+import { negativePower, notOfBool } from '../argument-errors.ts';
+import { checkFits } from '../arguments.ts';
 import { isRecording, record } from '../autograd/node.ts';
 import type { GradTarget } from '../autograd/target.ts';
 import { kernels } from '../backends/index.ts';
 import { type DType, isFloat, resultType } from '../dtype.ts';
+import { rounded } from '../element.ts';
 import { notATensor } from '../errors.ts';
 import { floatMapOps, type Input, type MapOp, type Strided } from '../kernels.ts';
 import { withStrides } from '../layout.ts';
+import { refuseOptions } from '../options.ts';
 import { broadcastShapes, broadcastStrides, type Shape, sameShape } from '../shape.ts';
 import type { Storage } from '../storage.ts';
 import { empty, type Operand, Tensor } from '../tensor.ts';
 import { recast } from './autocast.ts';
+import { requireTensor } from './convert.ts';
 import { Calculation, contribute, shareReduced } from './gradient.ts';
 import { jointDevice } from './joint-device.ts';
 
@@ -34,18 +39,19 @@ const saving = (...names: readonly ('a' | 'b' | 'out')[]): Rule['saves'] => ({
   out: names.includes('out'),
 });
 
-/** Half of the gradient goes to each side where both are equal. */
-const pick = (loses: (k: Calculation, into: Strided, v: Values) => void): Contribution => {
+/** Half of the gradient goes to each side where both are equal, all of it to both where one is NaN. */
+const unless = (loses: (k: Calculation, into: Strided, v: Values) => void): Contribution => {
   return (k, into, grad, v) => {
-    const isTie = k.temporary();
-    loses(k, into, v);
-    k.map('eq', isTie, v.a, v.b);
-    k.map('mulAdd', into, isTie, 0.5, into);
+    const isLoser = k.temporary();
+    loses(k, isLoser, v);
+    k.map('eq', into, v.a, v.b);
+    k.map('mulAdd', into, into, -0.5, 1);
     k.map('mul', into, into, grad);
+    k.map('where', into, isLoser, 0, into);
   };
 };
-const aIsLess = pick((k, into, { a, b }) => k.map('lt', into, a, b));
-const bIsLess = pick((k, into, { a, b }) => k.map('lt', into, b, a));
+const unlessAIsLess = unless((k, into, { a, b }) => k.map('lt', into, a, b));
+const unlessBIsLess = unless((k, into, { a, b }) => k.map('lt', into, b, a));
 
 const rules = {
   add: { toA: 'same', toB: 'same', saves: saving() },
@@ -70,26 +76,32 @@ const rules = {
     toA: (k, into, grad, { a, b }) => {
       const exponent = typeof b === 'number' ? b - 1 : k.temporary();
       if (typeof exponent !== 'number') k.map('sub', exponent, b, 1);
-      k.map('pow', into, a, exponent);
+      const root = rootOf(exponent);
+      if (root === null) k.map('pow', into, a, exponent);
+      else k.map(root, into, a);
       k.map('mul', into, into, b);
       k.map('where', into, b, into, 0);
       k.map('mul', into, into, grad);
     },
-    // grad × out × log a, and 0 where out is 0
-    toB: (k, into, grad, { a, out }) => {
+    // grad × out × log a, and 0 where a is 0 and b ≥ 0
+    toB: (k, into, grad, { a, b, out }) => {
+      const isFlat = k.temporary();
+      k.map('eq', isFlat, a, 0);
+      k.map('le', into, 0, b);
+      k.map('mul', isFlat, isFlat, into);
       k.map('log', into, a);
       k.map('mul', into, into, out);
-      k.map('where', into, out, into, 0);
+      k.map('where', into, isFlat, 0, into);
       k.map('mul', into, into, grad);
     },
     saves: saving('a', 'b', 'out'),
   },
-  max: { toA: bIsLess, toB: aIsLess, saves: saving('a', 'b') },
-  min: { toA: aIsLess, toB: bIsLess, saves: saving('a', 'b') },
+  max: { toA: unlessAIsLess, toB: unlessBIsLess, saves: saving('a', 'b') },
+  min: { toA: unlessBIsLess, toB: unlessAIsLess, saves: saving('a', 'b') },
 } satisfies Partial<Record<MapOp, Rule>>;
 
 const isTensor = (operand: Operand): operand is Tensor => typeof operand !== 'number';
-const shapeOf = (operand: Operand): Shape => (isTensor(operand) ? operand.shape : []);
+export const shapeOf = (operand: Operand): Shape => (isTensor(operand) ? operand.shape : []);
 
 /** An operand as a kernel reads it in `shape`. */
 export function stretched(operand: Operand, shape: Shape): Input {
@@ -99,7 +111,7 @@ export function stretched(operand: Operand, shape: Shape): Input {
   return withStrides(strided, broadcastStrides(operand.shape, strided.strides, shape));
 }
 
-function jointShape(name: string, a: Operand, b: Operand): Shape {
+export function jointShape(name: string, a: Operand, b: Operand): Shape {
   if (typeof a !== 'number' && !(a instanceof Tensor)) throw notATensor(name, a);
   if (typeof b !== 'number' && !(b instanceof Tensor)) throw notATensor(name, b);
   if (!isTensor(a)) return shapeOf(b);
@@ -120,13 +132,41 @@ export function computingType(op: MapOp, a: Operand, b: Operand): DType {
   return !isFloat(dtype) && floatMapOps.has(op) ? 'float32' : dtype;
 }
 
+/** Throws for what PyTorch refuses: differences of bool, powers of bool, and powers that integers do not have. */
+export function checkArithmetic(name: string, op: MapOp, a: Operand, b: Operand, dtype: DType): void {
+  if (op === 'sub' && (isBool(a) || isBool(b))) throw notOfBool(name, "logicalXor, or .to('int32')");
+  if (op !== 'pow') return;
+  if (dtype === 'bool') throw notOfBool(name, "logicalOr, or .to('int32')");
+  if (typeof b !== 'number') return;
+  if (!isFloat(dtype) && b < 0) throw negativePower(b);
+  if (isTensor(a) && a.dtype === dtype && dtype !== 'float32') checkFits(name, b, dtype);
+}
+
+const isBool = (operand: Operand): boolean => isTensor(operand) && operand.dtype === 'bool';
+
+/** An operand that tensors of `dtype` are compared with: a number has to fit, and is rounded as they are. */
+export function comparable(name: string, operand: Operand, dtype: DType): Operand {
+  if (isTensor(operand)) return operand;
+  checkFits(name, operand, dtype);
+  return rounded(dtype, operand);
+}
+
+/** As in PyTorch, powers of ½ and −½ are roots, which differ from powers at −∞ and −0. */
+function rootOf(exponent: Operand | Input): MapOp | null {
+  if (exponent === 0.5) return 'sqrt';
+  return exponent === -0.5 ? 'rsqrt' : null;
+}
+
 function binary(name: string, op: keyof typeof rules, a: Operand, b: Operand): Tensor {
   const shape = jointShape(name, a, b);
   const dtype = computingType(op, a, b);
+  if (op === 'sub' || op === 'pow') checkArithmetic(name, op, a, b, dtype);
   const out = empty(dtype, shape, jointDevice(name, a, b));
   const x = stretched(a, shape);
   const y = stretched(b, shape);
-  kernels().map(op, dtype, shape, out.strided, x, y);
+  const root = op === 'pow' && isFloat(dtype) ? rootOf(b) : null;
+  if (root === null) kernels().map(op, dtype, shape, out.strided, x, y);
+  else kernels().map(root, dtype, shape, out.strided, x);
   const isRecorded = isRecording(isTensor(a) ? a : out, isTensor(b) ? b : null);
   return isRecorded ? recorded(name, op, a, b, { a: x, b: y, out: out.strided }, out) : out;
 }
@@ -166,17 +206,44 @@ function recorded(
   });
 }
 
-export const add = (a: Operand, b: Operand): Tensor => binary('add', 'add', a, b);
-export const sub = (a: Operand, b: Operand): Tensor => binary('sub', 'sub', a, b);
-export const mul = (a: Operand, b: Operand): Tensor => binary('mul', 'mul', a, b);
+type Binary = (a: Operand, b: Operand) => Tensor;
+
+/** A public operation. What stands behind its operands is no part of its type: it is looked at to refuse options. */
+const plain =
+  (name: string, op: keyof typeof rules): Binary =>
+  (a: Operand, b: Operand, extra?: unknown): Tensor => {
+    if (extra !== undefined) refuseOptions(name, extra);
+    return binary(name, op, a, b);
+  };
+
+export const add = plain('add', 'add');
+export const sub = plain('sub', 'sub');
+export const mul = plain('mul', 'mul');
 /** True division: integers become float32. */
-export const div = (a: Operand, b: Operand): Tensor => binary('div', 'div', a, b);
-/** The larger of both, elementwise. Equal elements share the gradient. */
-export const maximum = (a: Operand, b: Operand): Tensor => binary('maximum', 'max', a, b);
-/** The smaller of both, elementwise. Equal elements share the gradient. */
-export const minimum = (a: Operand, b: Operand): Tensor => binary('minimum', 'min', a, b);
-/** a to the power of b. */
-export const pow = (a: Operand, b: Operand): Tensor => {
+export const div = plain('div', 'div');
+
+function extreme(name: string, op: 'max' | 'min', a: Operand, b: Operand): Tensor {
+  jointShape(name, a, b);
+  const dtype = computingType(op, a, b);
+  return binary(name, op, comparable(name, a, dtype), comparable(name, b, dtype));
+}
+
+/** The larger of both, elementwise; NaN where one is. Equal elements share the gradient. A number has to fit the dtype. */
+export const maximum: Binary = (a: Operand, b: Operand, extra?: unknown): Tensor => {
+  if (extra !== undefined) refuseOptions('maximum', extra);
+  return extreme('maximum', 'max', a, b);
+};
+/** The smaller of both, elementwise; NaN where one is. Equal elements share the gradient. A number has to fit the dtype. */
+export const minimum: Binary = (a: Operand, b: Operand, extra?: unknown): Tensor => {
+  if (extra !== undefined) refuseOptions('minimum', extra);
+  return extreme('minimum', 'min', a, b);
+};
+/**
+ * a to the power of b. Integers to a power that is a negative number throw; where the powers are a tensor, negative ones give
+ * 1 and −1 of 1 and −1, and 0 of others, as in PyTorch.
+ */
+export const pow: Binary = (a: Operand, b: Operand, extra?: unknown): Tensor => {
+  if (extra !== undefined) refuseOptions('pow', extra);
   const tensors = [isTensor(a) ? a : null, isTensor(b) ? b : null] as const;
   const raised = recast('float32', tensors, (x, y) => binary('pow', 'pow', x ?? a, y ?? b));
   return raised ?? binary('pow', 'pow', a, b);
@@ -186,7 +253,10 @@ export const pow = (a: Operand, b: Operand): Tensor => {
 function test(name: string, op: MapOp, a: Operand, b: Operand): Tensor {
   const shape = jointShape(name, a, b);
   const out = empty('bool', shape, jointDevice(name, a, b));
-  kernels().map(op, computingType(op, a, b), shape, out.strided, stretched(a, shape), stretched(b, shape));
+  const dtype = computingType(op, a, b);
+  const x = isTensor(a) ? stretched(a, shape) : rounded(dtype, a);
+  const y = isTensor(b) ? stretched(b, shape) : rounded(dtype, b);
+  kernels().map(op, dtype, shape, out.strided, x, y);
   return out;
 }
 
@@ -201,6 +271,7 @@ export const logicalOr = (a: Operand, b: Operand): Tensor => test('logicalOr', '
 export const logicalXor = (a: Operand, b: Operand): Tensor => test('logicalXor', 'logicalXor', a, b);
 /** True where a is 0. */
 export function logicalNot(a: Tensor): Tensor {
+  requireTensor('logicalNot', a);
   const out = empty('bool', a.shape, a.device);
   kernels().map('logicalNot', a.dtype, a.shape, out.strided, a.strided);
   return out;

@@ -1,33 +1,48 @@
-// Elements chosen by a mask or held in a range.
+// Elements chosen by a mask.
+import { badFillValue } from '../argument-errors.ts';
+import { checkFits } from '../arguments.ts';
 import { isRecording, record } from '../autograd/node.ts';
 import { kernels } from '../backends/index.ts';
-import { isFloat, resultType } from '../dtype.ts';
+import { type DType, resultType } from '../dtype.ts';
 import { needsMask } from '../errors.ts';
-import { broadcastShapes, type Shape } from '../shape.ts';
-import { empty, type Operand, type Tensor } from '../tensor.ts';
-import { stretched } from './binary.ts';
+import { broadcastShapes } from '../shape.ts';
+import { empty, type Operand, Tensor } from '../tensor.ts';
+import { jointShape, shapeOf, stretched } from './binary.ts';
+import { requireTensor } from './convert.ts';
 import { Calculation, contribute } from './gradient.ts';
 import { jointDevice } from './joint-device.ts';
 
-const shapeOf = (operand: Operand): Shape => (typeof operand === 'number' ? [] : operand.shape);
-
-/** a where `mask` (bool) is true, else b; all three are broadcast. */
+/** a where `mask` (bool) is true, else b; all three are broadcast. A number has to fit the dtype of the result. */
 export function where(mask: Tensor, a: Operand, b: Operand): Tensor {
-  return choose('where', mask, a, b);
-}
-
-/** `a` with `value` in the places where `mask` is true. */
-export function maskedFill(a: Tensor, mask: Tensor, value: number): Tensor {
-  return choose('maskedFill', mask, value, a);
-}
-
-function choose(name: string, mask: Tensor, a: Operand, b: Operand): Tensor {
-  if (mask.dtype !== 'bool') throw needsMask(name, mask.dtype);
-  const shape = broadcastShapes(name, mask.shape, broadcastShapes(name, shapeOf(a), shapeOf(b)));
+  jointShape('where', a, b);
   const dtype = resultType(a, b);
+  for (const operand of [a, b]) if (typeof operand === 'number') checkFits('where', operand, dtype);
+  return choose('where', mask, a, b, dtype);
+}
+
+/**
+ * `a` with `value`, a number or a tensor without dimensions, in the places where `mask` is true. The dtype stays that of `a`:
+ * integers cut a fraction, and a number that does not fit throws.
+ */
+export function maskedFill(a: Tensor, mask: Tensor, value: Operand): Tensor {
+  requireTensor('maskedFill', a);
+  if (!(value instanceof Tensor)) checkFits('maskedFill', value, a.dtype);
+  else if (value.rank > 0) throw badFillValue(value.shape);
+  return choose('maskedFill', mask, value, a, a.dtype);
+}
+
+/** A number as an element of the dtype; any but 0 is true. */
+const element = (operand: Operand, dtype: DType): Operand =>
+  typeof operand === 'number' && dtype === 'bool' ? Number(operand !== 0) : operand;
+
+function choose(name: string, mask: Tensor, a: Operand, b: Operand, dtype: DType): Tensor {
+  requireTensor(name, mask);
+  if (mask.dtype !== 'bool') throw needsMask(name, mask.dtype);
+  const shape = broadcastShapes(name, mask.shape, jointShape(name, a, b));
   const out = empty(dtype, shape, jointDevice(name, mask, a, b));
   const isChosen = stretched(mask, shape);
-  kernels().map('where', dtype, shape, out.strided, isChosen, stretched(a, shape), stretched(b, shape));
+  const [x, y] = [a, b].map((operand) => stretched(element(operand, dtype), shape));
+  kernels().map('where', dtype, shape, out.strided, isChosen, x!, y);
   const toA = typeof a === 'number' ? null : a.target;
   const toB = typeof b === 'number' ? null : b.target;
   if (!isRecording(typeof a === 'number' ? out : a, typeof b === 'number' ? null : b)) return out;
@@ -36,26 +51,5 @@ function choose(name: string, mask: Tensor, a: Operand, b: Operand): Tensor {
     const k = new Calculation(dtype, shape, grad.memory.device);
     if (toA) contribute(toA, k, aShape, (into) => k.map('where', into, isChosen, grad.dense, 0));
     if (toB) contribute(toB, k, bShape, (into) => k.map('where', into, isChosen, 0, grad.dense));
-  });
-}
-
-/** Holds every element between two numbers; either may be left out. The gradient is 0 outside. */
-export function clamp(a: Tensor, low?: number | null, high?: number | null): Tensor {
-  // An infinity is no integer.
-  const most = isFloat(a.dtype) ? Infinity : Number.MAX_SAFE_INTEGER;
-  const bounds = [low ?? -most, high ?? most] as const;
-  const dtype = resultType(a, ...(isFloat(a.dtype) ? [] : bounds));
-  const { shape } = a;
-  const out = empty(dtype, shape, a.device);
-  const values = a.strided;
-  kernels().map('clamp', dtype, shape, out.strided, values, ...bounds);
-  if (!isRecording(a)) return out;
-  const target = a.target!;
-  return record('clamp', out, [target], [a.storage], (grad) => {
-    const k = new Calculation(dtype, shape, grad.memory.device);
-    contribute(target, k, shape, (into) => {
-      k.map('inRange', into, values, ...bounds);
-      k.map('mul', into, into, grad.dense);
-    });
   });
 }

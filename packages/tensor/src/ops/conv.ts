@@ -2,9 +2,12 @@
 // are final before that of the input is computed, so that they can be sent while it is.
 import { isRecording, record } from '../autograd/node.ts';
 import { kernels } from '../backends/index.ts';
-import { badConv, badOption, mixedDtypes, needsRank } from '../errors.ts';
+import { badConv, badOption, mixedDtypes, shown } from '../errors.ts';
 import { withStrides } from '../layout.ts';
+import { badConv1d } from '../op-errors.ts';
+import { checkOptions, optionChecks } from '../options.ts';
 import { empty, type Tensor } from '../tensor.ts';
+import { anything, atLeastOne } from '../value-checks.ts';
 import { type ConvSizes, type Pair, pairOf, windowOf } from '../window.ts';
 import { recast } from './autocast.ts';
 import { contiguous, needsFloat32OnCpu, requireFloat, to } from './convert.ts';
@@ -22,7 +25,26 @@ export interface ConvOptions {
   readonly groups?: number;
 }
 
+/** Sizes are checked where they meet those of the operands. */
+export const convOptions = optionChecks<ConvOptions>({
+  stride: anything,
+  padding: anything,
+  dilation: anything,
+  groups: atLeastOne,
+});
+
 type Paddings = readonly { readonly before: number; readonly total: number }[];
+
+/** What is added on each side; null stands for 'same'. */
+export function checkPadding(
+  op: string,
+  padding: ConvOptions['padding'] & {},
+): readonly [number, number] | null {
+  if (padding === 'same') return null;
+  if (typeof padding === 'string' && padding !== 'valid')
+    throw badOption(`${op}: padding`, "'same', 'valid', an integer ≥ 0, or two", shown(padding));
+  return pairOf(`${op}: padding`, padding === 'valid' ? 0 : padding, 0);
+}
 
 function paddings(
   padding: ConvOptions['padding'] & {},
@@ -30,23 +52,22 @@ function paddings(
   stride: readonly number[],
   dilation: readonly number[],
 ): Paddings {
-  if (padding === 'same') {
+  const pair = checkPadding('conv2d', padding);
+  if (pair === null) {
     if (stride.some((step) => step !== 1)) throw badOption("conv2d: stride with padding 'same'", '1', stride);
     return kernel.map((size, d) => {
       const total = dilation[d]! * (size - 1);
       return { before: Math.floor(total / 2), total };
     });
   }
-  const pair = pairOf('conv2d: padding', padding === 'valid' ? 0 : padding, 0);
   return pair.map((before) => ({ before, total: 2 * before }));
 }
 
 function checkedSizes(x: Tensor, w: Tensor, b: Tensor | null, options: ConvOptions): ConvSizes {
+  checkOptions('conv2d', options, convOptions);
   const { groups = 1 } = options;
   const stride = pairOf('conv2d: stride', options.stride ?? 1, 1);
   const dilation = pairOf('conv2d: dilation', options.dilation ?? 1, 1);
-  if (!Number.isSafeInteger(groups) || groups < 1)
-    throw badOption('conv2d: groups', 'an integer ≥ 1', groups);
   requireFloat('conv2d', x);
   for (const other of [w, b])
     if (other && other.dtype !== x.dtype) throw mixedDtypes('conv2d', x.dtype, other.dtype);
@@ -67,11 +88,13 @@ function checkedSizes(x: Tensor, w: Tensor, b: Tensor | null, options: ConvOptio
 
 /**
  * x [batch, in, height, width] with w [out, in / groups, kernel height, kernel width] and b [out], if any:
- * [batch, out, …]. float16 and bfloat16 are summed in float32.
+ * [batch, out, …]; or x, and the result, without the batch. float16 and bfloat16 are summed in float32.
  */
 export function conv2d(x: Tensor, w: Tensor, b: Tensor | null = null, options: ConvOptions = {}): Tensor {
   const lowered = recast('low', [x, w, b], (...wide) => conv2d(wide[0]!, wide[1]!, wide[2], options));
   if (lowered) return lowered;
+  if (x.rank === 3 && x.shape[0] === w.shape[1]! * (options.groups ?? 1))
+    return withDimension(x, 0, (batch) => conv2d(batch, w, b, options));
   const sizes = checkedSizes(x, w, b, options);
   if (needsFloat32OnCpu(x)) return convInFloat32(x, w, b, options);
   const { batch, window } = sizes;
@@ -114,6 +137,16 @@ export function conv2d(x: Tensor, w: Tensor, b: Tensor | null = null, options: C
   return out;
 }
 
+/** op of `a` with a dimension of size 1 at `dim`, which the result has too and loses. */
+function withDimension(a: Tensor, dim: number, op: (a: Tensor) => Tensor): Tensor {
+  const more = unsqueeze(a, dim);
+  const result = op(more);
+  const out = squeeze(result, dim);
+  more.dispose();
+  result.dispose();
+  return out;
+}
+
 function convInFloat32(x: Tensor, w: Tensor, b: Tensor | null, options: ConvOptions): Tensor {
   const wide = [x, w, ...(b ? [b] : [])].map((tensor) => to(tensor, 'float32'));
   const result = conv2d(wide[0]!, wide[1]!, wide[2] ?? null, options);
@@ -129,20 +162,35 @@ export interface Conv1dOptions {
   readonly groups?: number;
 }
 
-/** x [batch, in, length] with w [out, in / groups, kernel] and b [out]: a convolution over planes of one row. */
+const conv1dOptions = optionChecks<Conv1dOptions>({
+  stride: atLeastOne,
+  padding: { expected: "'same', 'valid' or an integer ≥ 0", fits: isPadding },
+  dilation: atLeastOne,
+  groups: atLeastOne,
+});
+
+function isPadding(value: unknown): boolean {
+  return value === 'same' || value === 'valid' || (Number.isSafeInteger(value) && (value as number) >= 0);
+}
+
+/**
+ * x [batch, in, length] with w [out, in / groups, kernel] and b [out]: a convolution over planes of one row. x, and the result,
+ * may lack the batch.
+ */
 export function conv1d(x: Tensor, w: Tensor, b: Tensor | null = null, options: Conv1dOptions = {}): Tensor {
-  if (x.rank !== 3) throw needsRank('conv1d: x', 3, x.shape);
-  if (w.rank !== 3) throw needsRank('conv1d: w', 3, w.shape);
+  checkOptions('conv1d', options, conv1dOptions);
   const { stride = 1, padding = 0, dilation = 1, groups = 1 } = options;
-  const rows = unsqueeze(x, 2);
+  const fits = (x.rank === 2 || x.rank === 3) && w.rank === 3 && x.shape.at(-2) === w.shape[1]! * groups;
+  if (!fits) throw badConv1d(x.shape, w.shape, b?.shape ?? null, groups);
   const kernel = unsqueeze(w, 2);
-  const planes = conv2d(rows, kernel, b, {
-    stride: padding === 'same' ? stride : [1, stride],
-    padding: typeof padding === 'number' ? [0, padding] : padding,
-    dilation: [1, dilation],
-    groups,
-  });
-  const out = squeeze(planes, 2);
-  for (const tensor of [rows, kernel, planes]) tensor.dispose();
+  const out = withDimension(x, -2, (planes) =>
+    conv2d(planes, kernel, b, {
+      stride: padding === 'same' ? stride : [1, stride],
+      padding: typeof padding === 'number' ? [0, padding] : padding,
+      dilation: [1, dilation],
+      groups,
+    }),
+  );
+  kernel.dispose();
   return out;
 }

@@ -1,14 +1,20 @@
 // Copies: in other memory, in another dtype, in dense order.
+import { notOneTensor } from '../argument-errors.ts';
 import { isRecording, record } from '../autograd/node.ts';
 import { kernels } from '../backends/index.ts';
 import { type Device, type DeviceName, deviceOf } from '../device.ts';
 import { type DType, isDType, isFloat, isHalf } from '../dtype.ts';
 import { needsFloat, notATensor, onlyPinnedOnHost } from '../errors.ts';
+import { needsNumbers } from '../op-errors.ts';
+import { checkOptions, optionChecks } from '../options.ts';
 import { allocatePinned } from '../storage.ts';
 import { created, empty, Tensor } from '../tensor.ts';
 import { transferred } from '../transfer.ts';
+import { flag } from '../value-checks.ts';
 
-function copied(name: string, a: Tensor, dtype: DType): Tensor {
+function copied(name: string, a: Tensor, wanted?: DType): Tensor {
+  requireTensor(name, a);
+  const dtype = wanted ?? a.dtype;
   const out = empty(dtype, a.shape, a.device);
   kernels().copy(a.shape, out.strided, a.strided);
   if (!isRecording(a) || !isFloat(dtype)) return out;
@@ -26,16 +32,20 @@ export interface ToOptions {
   readonly nonBlocking?: boolean;
 }
 
+const toOptions = optionChecks<ToOptions>({ nonBlocking: flag });
+
 /** A dense copy in memory of its own. */
-export const clone = (a: Tensor): Tensor => copied('clone', a, a.dtype);
+export const clone = (a: Tensor): Tensor => copied('clone', a);
 
 /**
  * A copy in another dtype or on another device; the tensor itself if it is there. Floats are cut towards zero.
  * Gradients take the way back.
  */
 export function to(a: Tensor, target: DType | DeviceName, options: ToOptions = {}): Tensor {
+  requireTensor('to', a);
+  checkOptions('to', options, toOptions);
   if (isDType(target)) return a.dtype === target ? a : copied('to', a, target);
-  const device = deviceOf(target);
+  const device = deviceOf(target, 'to');
   return a.device === device ? a : moved(a, device, options.nonBlocking ?? false);
 }
 
@@ -62,12 +72,23 @@ export function pinMemory(a: Tensor): Tensor {
 }
 
 /** The tensor itself if its elements lie one behind the other in row-major order, else a copy. */
-export const contiguous = (a: Tensor): Tensor => (a.isContiguous ? a : copied('contiguous', a, a.dtype));
+export const contiguous = (a: Tensor): Tensor => (a.isContiguous ? a : copied('contiguous', a));
+
+/** Throws for what is no tensor. */
+export function requireTensor(op: string, value: unknown): void {
+  if (!(value instanceof Tensor)) throw notOneTensor(op, value);
+}
 
 /** Checks that an op that is defined on floats only gets one. */
 export function requireFloat(op: string, a: Tensor): void {
-  if (!(a instanceof Tensor)) throw notATensor(op, a);
+  requireTensor(op, a);
   if (!isFloat(a.dtype)) throw needsFloat(op, a.dtype);
+}
+
+/** Checks that an op that is not defined on bool gets none. */
+export function requireNumbers(op: string, a: Tensor): void {
+  if (!(a instanceof Tensor)) throw notATensor(op, a);
+  if (a.dtype === 'bool') throw needsNumbers(op);
 }
 
 /** Runs an op whose kernel has no float16 and bfloat16 in float32. */

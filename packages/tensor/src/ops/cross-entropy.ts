@@ -3,19 +3,22 @@ import { isRecording, record } from '../autograd/node.ts';
 import { kernels } from '../backends/index.ts';
 import { scope } from '../context.ts';
 import { isFloat } from '../dtype.ts';
+import { weightGradient } from '../errors.ts';
 import { withStrides } from '../layout.ts';
 import type { CrossEntropyOperands, CrossEntropySizes } from '../loss-kernels.ts';
+import { checkOptions, optionChecks } from '../options.ts';
 import { sameShape } from '../shape.ts';
 import { allocate, type Storage } from '../storage.ts';
 import { created, empty, type Tensor } from '../tensor.ts';
 import { denseStorage } from '../tensor-grad.ts';
+import { share } from '../value-checks.ts';
 import { recast } from './autocast.ts';
-import { contiguous, inFloat32, needsFloat32, to } from './convert.ts';
+import { contiguous, inFloat32, needsFloat32, requireTensor, to } from './convert.ts';
 import { jointDevice } from './joint-device.ts';
 import { checkLabelValues } from './label-values.ts';
-import { type ClassLossOptions, checkLabels } from './loss.ts';
-import { checkedSmoothing, checkWeight, defaultIgnoreIndex, softCrossEntropy } from './loss-weighted.ts';
-import { checkedReduction, type Reduction } from './reduction.ts';
+import { type ClassLossOptions, checkLabels, classLossChecks, ofOneRow } from './loss.ts';
+import { checkWeight, defaultIgnoreIndex, softCrossEntropy } from './loss-weighted.ts';
+import type { Reduction } from './reduction.ts';
 import { flatten, permute, reshape } from './views.ts';
 
 export interface CrossEntropyOptions extends ClassLossOptions {
@@ -23,20 +26,33 @@ export interface CrossEntropyOptions extends ClassLossOptions {
   readonly labelSmoothing?: number;
 }
 
+export const crossEntropyOptions = optionChecks<CrossEntropyOptions>({
+  ...classLossChecks,
+  labelSmoothing: share,
+});
+
 /**
- * Cross entropy of logits [rows, classes] or [rows, classes, …] against labels [rows] or [rows, …]: nllLoss of logSoftmax.
- * Floating labels in the shape of the logits are probabilities of classes. With labels, no gradient reaches `weight`.
+ * Cross entropy of logits [rows, classes] or [rows, classes, …] against labels [rows] or [rows, …]: nllLoss of logSoftmax. Logits
+ * [classes] have one label. Floating labels in the shape of the logits are probabilities of classes. With labels, no gradient
+ * reaches `weight`.
  */
 export function crossEntropy(logits: Tensor, labels: Tensor, options: CrossEntropyOptions = {}): Tensor {
+  checkOptions('crossEntropy', options, crossEntropyOptions);
   const raised = recast('float32', [logits], (wide) => crossEntropy(wide!, labels, options));
   if (raised) return raised;
   const op = 'crossEntropy';
-  const reduction = checkedReduction(op, options);
+  requireTensor(op, logits);
+  requireTensor(op, labels);
+  const reduction = options.reduction ?? 'mean';
+  if (logits.rank === 1)
+    return ofOneRow(op, logits, labels, (row, label) => crossEntropy(row, label, options));
+  if (labels.dtype === 'uint8') return scope(() => crossEntropy(logits, to(labels, 'int64'), options));
   if (isFloat(labels.dtype) && sameShape(labels.shape, logits.shape))
     return softCrossEntropy(logits, labels, reduction, options);
   checkLabels(op, logits, labels);
-  checkedSmoothing(op, options);
-  checkWeight(op, options.weight, logits.shape[1]!);
+  const { weight } = options;
+  checkWeight(op, weight, logits.shape[1]!);
+  if (weight && weight.target !== null && isRecording(weight)) throw weightGradient(op);
   if (needsFloat32(logits)) return inFloat32(logits, (wide) => crossEntropy(wide, labels, options));
   if (logits.rank === 2) return ofRows(logits, labels, reduction, options);
   return scope(() => {

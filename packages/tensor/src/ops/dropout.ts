@@ -2,10 +2,12 @@
 // again and no mask is stored.
 import { isRecording, record } from '../autograd/node.ts';
 import { kernels } from '../backends/index.ts';
-import { badOption } from '../errors.ts';
+import { notATensor } from '../errors.ts';
 import type { Stream } from '../kernels.ts';
+import { checkOptions, optionChecks } from '../options.ts';
 import { defaultGenerator, type Generator } from '../random.ts';
-import { empty, type Tensor } from '../tensor.ts';
+import { empty, Tensor } from '../tensor.ts';
+import { aGenerator, checkValue, flag, probability } from '../value-checks.ts';
 import { mul } from './binary.ts';
 import { contiguous, inFloat32, needsFloat32OnCpu, requireFloat } from './convert.ts';
 
@@ -16,17 +18,16 @@ export interface DropoutOptions {
   readonly generator?: Generator;
 }
 
-/** Internal: throws unless p is a probability. */
-export function checkProbability(what: string, p: number): void {
-  if (!(p >= 0 && p <= 1)) throw badOption(what, 'a probability from 0 to 1', p);
-}
+const dropoutOptions = optionChecks<DropoutOptions>({ training: flag, generator: aGenerator });
 
 /** Makes each element 0 with probability p and divides the others by 1 − p. */
 export function dropout(x: Tensor, p = 0.5, options: DropoutOptions = {}): Tensor {
-  requireFloat('dropout', x);
-  checkProbability('dropout: p', p);
+  if (!(x instanceof Tensor)) throw notATensor('dropout', x);
+  checkValue('dropout: p', p, probability);
+  checkOptions('dropout', options, dropoutOptions);
   if (p === 0 || options.training === false) return x;
   if (p === 1) return mul(x, 0);
+  requireFloat('dropout', x);
   const stream = (options.generator ?? defaultGenerator()).take(x.count);
   return needsFloat32OnCpu(x) ? inFloat32(x, (wide) => dropped(wide, p, stream)) : dropped(x, p, stream);
 }

@@ -1,19 +1,22 @@
 // Sums of products by the names of dimensions. Operands are taken up from the left, two at a time: dimensions that nothing
 // else needs are summed, the rest is one batched matrix product.
 import { scope } from '../context.ts';
-import { badEinsum } from '../errors.ts';
+import { isFloat, promoteTypes } from '../dtype.ts';
 import type { Tensor } from '../tensor.ts';
+import { mul } from './binary.ts';
+import { to } from './convert.ts';
+import { type Equation, parseEquation } from './einsum-names.ts';
 import { matmul } from './matmul.ts';
 import { sum } from './reduce.ts';
-import { permute, reshape } from './views.ts';
+import { diagonal, permute, reshape, squeeze } from './views.ts';
 
 interface Named {
   readonly tensor: Tensor;
-  /** One letter for each dimension. */
+  /** One character for each dimension. */
   readonly names: string;
 }
 
-type Sizes = Readonly<Record<string, number>>;
+type Sizes = Equation['sizes'];
 
 const product = (names: string, sizes: Sizes): number =>
   [...names].reduce((count, name) => count * sizes[name]!, 1);
@@ -21,7 +24,21 @@ const product = (names: string, sizes: Sizes): number =>
 const pick = (names: string, isWanted: (name: string) => boolean): string =>
   [...names].filter(isWanted).join('');
 
-/** Sums over what nobody asks for. */
+/** An operand with each name once, and without the dimensions that are stretched: the other operands have those. */
+function plain({ tensor, names }: Named, sizes: Sizes): Named {
+  for (let d = names.length - 1; d > 0; d--) {
+    const first = names.indexOf(names[d]!);
+    if (first === d) continue;
+    tensor = diagonal(tensor, first, d);
+    names = names.slice(0, d) + names.slice(d + 1);
+  }
+  const isStretched = (name: string): boolean => tensor.shape[names.indexOf(name)] !== sizes[name];
+  const stretched = [...names].flatMap((name, d) => (isStretched(name) ? [d] : []));
+  if (stretched.length === 0) return { tensor, names };
+  return { tensor: squeeze(tensor, stretched), names: pick(names, (name) => !isStretched(name)) };
+}
+
+/** Sums over the dimensions that are not needed. */
 function reduced({ tensor, names }: Named, needed: string): Named {
   const dims = [...names].flatMap((name, d) => (needed.includes(name) ? [] : [d]));
   if (dims.length === 0) return { tensor, names };
@@ -33,6 +50,13 @@ const ordered = ({ tensor, names }: Named, order: string): Tensor =>
     tensor,
     [...order].map((name) => names.indexOf(name)),
   );
+
+/** Integers meet in one dtype, as one of them may be a sum already, which is int64. */
+function multiplied(x: Tensor, y: Tensor): Tensor {
+  if (x.dtype === y.dtype || isFloat(x.dtype) || isFloat(y.dtype)) return matmul(x, y);
+  const dtype = promoteTypes(x.dtype, y.dtype);
+  return matmul(to(x, dtype), to(y, dtype));
+}
 
 function contracted(left: Named, right: Named, needed: string, sizes: Sizes): Named {
   const a = reduced(left, needed + right.names);
@@ -46,57 +70,27 @@ function contracted(left: Named, right: Named, needed: string, sizes: Sizes): Na
   const x = reshape(ordered(a, batch + rows + inner), [count(batch), count(rows), count(inner)]);
   const y = reshape(ordered(b, batch + inner + cols), [count(batch), count(inner), count(cols)]);
   const names = batch + rows + cols;
-  return {
-    tensor: reshape(
-      matmul(x, y),
-      [...names].map((name) => sizes[name]!),
-    ),
-    names,
-  };
-}
-
-/** Reads 'ij,jk->ik'; without an arrow the result has the letters that occur once, in alphabetical order. */
-function parsed(
-  equation: string,
-  operands: readonly Tensor[],
-): { inputs: string[]; output: string; sizes: Sizes } {
-  const [left = '', right] = equation.replaceAll(' ', '').split('->');
-  const inputs = left.split(',');
-  const all = inputs.join('');
-  const once = [...new Set(all)].filter((name) => all.split(name).length === 2);
-  const output = right ?? once.sort().join('');
-  const areLetters = [...inputs, output].every((names) => /^[a-zA-Z]*$/.test(names));
-  const areDistinct = [...inputs, output].every((names) => new Set(names).size === names.length);
-  if (!areLetters || !areDistinct)
-    throw badEinsum(equation, 'a letter for each dimension, none twice in one operand');
-  if (inputs.length !== operands.length) throw badEinsum(equation, `letters for ${operands.length} operands`);
-  const sizes: Record<string, number> = {};
-  for (const [i, names] of inputs.entries()) {
-    const { shape } = operands[i]!;
-    if (names.length !== shape.length) throw badEinsum(equation, `${shape.length} letters for operand ${i}`);
-    for (const [d, name] of [...names].entries()) {
-      sizes[name] ??= shape[d]!;
-      if (sizes[name] !== shape[d])
-        throw badEinsum(equation, `one size for '${name}', not ${sizes[name]} and ${shape[d]}`);
-    }
-  }
-  for (const name of output)
-    if (!(name in sizes))
-      throw badEinsum(equation, `an output of letters that the operands have, not '${name}'`);
-  return { inputs, output, sizes };
+  const tensor = inner === '' ? mul(x, y) : multiplied(x, y);
+  const shape = [...names].map((name) => sizes[name]!);
+  return { tensor: reshape(tensor, shape), names };
 }
 
 /**
  * Products of operands, summed over the dimensions whose letters the output lacks: einsum('bij,bjk->bik', a, b). Letters
- * stand for sizes; an operand has each at most once, and there is no '...'.
+ * stand for sizes, '...' for the dimensions that have no letter; sizes of 1 are stretched. A letter that one operand has
+ * several times takes its diagonal. The result may share memory with the only operand.
  */
 export function einsum(equation: string, ...operands: readonly Tensor[]): Tensor {
-  const { inputs, output, sizes } = parsed(equation, operands);
+  const { inputs, output, sizes } = parseEquation(
+    equation,
+    operands.map(({ shape }) => shape),
+  );
   return scope(() => {
-    const named = operands.map((tensor, i) => ({ tensor, names: inputs[i]! }));
-    const result = named.reduce((left, right, i) =>
-      contracted(left, right, output + inputs.slice(i + 1).join(''), sizes),
-    );
+    const named = operands.map((tensor, i) => plain({ tensor, names: inputs[i]! }, sizes));
+    const result = named.reduce((left, right, i) => {
+      const later = named.slice(i + 1).map(({ names }) => names);
+      return contracted(left, right, output + later.join(''), sizes);
+    });
     return ordered(reduced(result, output), output);
   });
 }

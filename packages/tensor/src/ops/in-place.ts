@@ -1,15 +1,17 @@
 // Changing tensors where they lie. What is written is seen through every view of the memory. Nothing of it is recorded:
 // a tensor that operations were recorded on can be changed inside noGrad only, and backward refuses to run over a
 // value that it had saved and that has changed since.
+import { checkFits } from '../arguments.ts';
 import { isRecording } from '../autograd/node.ts';
 import { kernels } from '../backends/index.ts';
 import { isFloat } from '../dtype.ts';
 import { cannotStretchInto, floatIntoInteger, recordedInPlace, writtenTwice } from '../errors.ts';
+import { refuseOptions } from '../options.ts';
 import { broadcastShapes, sameShape } from '../shape.ts';
 import type { Operand, Tensor } from '../tensor.ts';
 import { copyInto } from '../transfer.ts';
-import { computingType, stretched } from './binary.ts';
-import { clone } from './convert.ts';
+import { checkArithmetic, computingType, stretched } from './binary.ts';
+import { clone, requireTensor } from './convert.ts';
 import { jointDevice } from './joint-device.ts';
 
 /** Between which elements of its memory a tensor lies. */
@@ -34,6 +36,8 @@ function isOverwritten(a: Tensor, from: Tensor): boolean {
 }
 
 function change(name: string, a: Tensor, operand: Operand, write: (operand: Operand) => void): Tensor {
+  requireTensor(name, a);
+  if (typeof operand !== 'number') requireTensor(name, operand);
   if (isRecording(a, typeof operand === 'number' ? null : operand)) throw recordedInPlace(name);
   const shape = typeof operand === 'number' ? a.shape : operand.shape;
   if (!sameShape(broadcastShapes(name, a.shape, shape), a.shape))
@@ -48,23 +52,50 @@ function change(name: string, a: Tensor, operand: Operand, write: (operand: Oper
   return a;
 }
 
-/** Writes the values of another tensor, which is broadcast and converted. */
-export const copy_ = (a: Tensor, from: Operand): Tensor =>
-  change('copy_', a, from, (operand) => copyInto(a.strided, a.shape, stretched(operand, a.shape)));
+const overwrite = (name: string, a: Tensor, from: Operand): Tensor =>
+  change(name, a, from, (operand) => copyInto(a.strided, a.shape, stretched(operand, a.shape)));
 
-export const fill_ = (a: Tensor, value: number): Tensor => copy_(a, value);
-export const zero_ = (a: Tensor): Tensor => copy_(a, 0);
+/** Writes the values of another tensor, which is broadcast and converted, or a number that fits the dtype. */
+export function copy_(a: Tensor, from: Operand): Tensor {
+  requireTensor('copy_', a);
+  if (typeof from === 'number') checkFits('copy_', from, a.dtype);
+  return overwrite('copy_', a, from);
+}
 
-function combine(name: string, op: 'add' | 'sub' | 'mul' | 'div', a: Tensor, b: Operand): Tensor {
+/** Every element becomes `value`, which has to fit the dtype; integers cut fractions. */
+export function fill_(a: Tensor, value: number): Tensor {
+  requireTensor('fill_', a);
+  checkFits('fill_', value, a.dtype);
+  return overwrite('fill_', a, value);
+}
+export const zero_ = (a: Tensor): Tensor => overwrite('zero_', a, 0);
+
+function combine(
+  name: string,
+  op: 'add' | 'sub' | 'mul' | 'div',
+  a: Tensor,
+  b: Operand,
+  extra: unknown,
+): Tensor {
+  if (extra !== undefined) refuseOptions(name, extra);
   return change(name, a, b, (operand) => {
     jointDevice(name, a, operand);
     const dtype = computingType(op, a, operand);
+    checkArithmetic(name, op, a, operand, dtype);
     if (isFloat(dtype) && !isFloat(a.dtype)) throw floatIntoInteger(name, dtype, a.dtype);
+    if (dtype !== 'bool' && a.dtype === 'bool') throw floatIntoInteger(name, dtype, a.dtype);
     kernels().map(op, dtype, a.shape, a.strided, a.strided, stretched(operand, a.shape));
   });
 }
 
-export const add_ = (a: Tensor, b: Operand): Tensor => combine('add_', 'add', a, b);
-export const sub_ = (a: Tensor, b: Operand): Tensor => combine('sub_', 'sub', a, b);
-export const mul_ = (a: Tensor, b: Operand): Tensor => combine('mul_', 'mul', a, b);
-export const div_ = (a: Tensor, b: Operand): Tensor => combine('div_', 'div', a, b);
+/** What stands behind the operands is no part of the type: it is looked at to refuse options. */
+type Combination = (a: Tensor, b: Operand) => Tensor;
+
+export const add_: Combination = (a: Tensor, b: Operand, extra?: unknown) =>
+  combine('add_', 'add', a, b, extra);
+export const sub_: Combination = (a: Tensor, b: Operand, extra?: unknown) =>
+  combine('sub_', 'sub', a, b, extra);
+export const mul_: Combination = (a: Tensor, b: Operand, extra?: unknown) =>
+  combine('mul_', 'mul', a, b, extra);
+export const div_: Combination = (a: Tensor, b: Operand, extra?: unknown) =>
+  combine('div_', 'div', a, b, extra);

@@ -1,5 +1,10 @@
 export { elu, leakyRelu, softplus } from './activations.ts';
-export { type AttentionOptions, scaledDotProductAttention, selfAttention } from './attention.ts';
+export {
+  type AttentionOptions,
+  type GroupedAttentionOptions,
+  scaledDotProductAttention,
+  selfAttention,
+} from './attention.ts';
 export { type BatchNormOptions, type BatchNormSync, batchNorm } from './batch-norm.ts';
 export {
   add,
@@ -20,9 +25,11 @@ export {
   pow,
   sub,
 } from './binary.ts';
-export { clamp, maskedFill, where } from './choose.ts';
+export { maskedFill, where } from './choose.ts';
+export { clamp } from './clamp.ts';
 export { type Conv1dOptions, type ConvOptions, conv1d, conv2d } from './conv.ts';
 export { clone, contiguous, pinMemory, type ToOptions, to } from './convert.ts';
+export { type CosineEmbeddingOptions, cosineEmbeddingLoss, cosineSimilarity } from './cosine.ts';
 export { type CrossEntropyOptions, crossEntropy } from './cross-entropy.ts';
 export { type DropoutOptions, dropout } from './dropout.ts';
 export { einsum } from './einsum.ts';
@@ -37,9 +44,6 @@ export {
   type BCEWithLogitsOptions,
   bce,
   bceWithLogits,
-  type CosineEmbeddingOptions,
-  cosineEmbeddingLoss,
-  cosineSimilarity,
   type HuberLossOptions,
   huberLoss,
   type KLDivOptions,
@@ -58,21 +62,14 @@ export {
   avgPool2d,
   type MaxPoolOptions,
   maxPool2d,
+  type OutputSize,
   type PoolOptions,
 } from './pool.ts';
 export { flip, repeat, roll, unbind, unflatten } from './rearrange.ts';
 export { all, any, argmax, argmin, type Dims, max, mean, min, prod, sum } from './reduce.ts';
 export type { LossOptions, Reduction } from './reduction.ts';
 export { logSoftmax, softmax } from './softmax.ts';
-export {
-  logSumExp,
-  type NormOptions,
-  norm,
-  std,
-  type VarianceOptions,
-  variance,
-  varMean,
-} from './statistics.ts';
+export { logSumExp } from './statistics.ts';
 export {
   abs,
   ceil,
@@ -96,6 +93,8 @@ export {
   tanh,
   trunc,
 } from './unary.ts';
+export { std, type VarianceOptions, variance, varMean } from './variance.ts';
+export { type NormOptions, norm } from './vector-norm.ts';
 export {
   expand,
   flatten,

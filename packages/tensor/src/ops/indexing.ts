@@ -1,7 +1,9 @@
 // at(): elements and parts by position, as PyTorch's x[...].
+import { badIndexKind, badIndexRange } from '../argument-errors.ts';
 import { badOption, tooManyIndices } from '../errors.ts';
 import { inserted, type Layout, narrowed, selected } from '../layout.ts';
 import type { Tensor } from '../tensor.ts';
+import { requireTensor } from './convert.ts';
 import { checkedIndex, part } from './views.ts';
 
 /**
@@ -19,6 +21,15 @@ function clamped(value: number | null | undefined, otherwise: number, size: numb
   return Math.min(Math.max(at < 0 ? at + size : at, 0), size);
 }
 
+/** Throws for what is no index: other types of values would name all of the tensor, or elements that nobody meant. */
+function checkIndex(index: Index): void {
+  if (index === null || index === ':' || index === '...' || Number.isInteger(index)) return;
+  if (!Array.isArray(index)) throw badIndexKind(index);
+  const isPosition = (value: number | null | undefined): boolean =>
+    value === null || value === undefined || Number.isInteger(value);
+  if (index.length < 1 || index.length > 3 || !index.every(isPosition)) throw badIndexRange(index);
+}
+
 function applied(layout: Layout, dim: number, index: Index): Layout {
   if (typeof index === 'number') return selected(layout, dim, checkedIndex('at', layout.shape, dim, index));
   if (index === null) return inserted(layout, dim);
@@ -27,12 +38,14 @@ function applied(layout: Layout, dim: number, index: Index): Layout {
   const step = index[2] ?? 1;
   const start = clamped(index[0], 0, size);
   const end = clamped(index[1], size, size);
-  if (!Number.isInteger(step) || step < 1) throw badOption('at: step', 'an integer ≥ 1', step);
+  if (step < 1) throw badOption('at: step', 'an integer ≥ 1', step);
   return narrowed(layout, dim, start, Math.max(0, Math.ceil((end - start) / step)), step);
 }
 
 /** The elements that `indices` name, sharing memory with `a`. Ranges are cut to the size, as slices are in Python. */
 export function at(a: Tensor, ...indices: readonly Index[]): Tensor {
+  requireTensor('at', a);
+  indices.forEach(checkIndex);
   const used = indices.filter(takesDim).length;
   const dots = indices.indexOf('...');
   if (used > a.rank || dots !== indices.lastIndexOf('...')) throw tooManyIndices(indices.length, a.shape);

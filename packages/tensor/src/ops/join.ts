@@ -1,4 +1,6 @@
 // Tensors side by side, and cut apart again.
+import { notTensors } from '../argument-errors.ts';
+import { checkList } from '../arguments.ts';
 import { isRecording, record } from '../autograd/node.ts';
 import { kernels } from '../backends/index.ts';
 import { promoteTypes } from '../dtype.ts';
@@ -7,7 +9,8 @@ import type { Strided } from '../kernels.ts';
 import { denseLayout, narrowed } from '../layout.ts';
 import { checkedDim, type Shape, sameShape } from '../shape.ts';
 import type { Storage } from '../storage.ts';
-import { empty, type Tensor } from '../tensor.ts';
+import { empty, Tensor } from '../tensor.ts';
+import { requireTensor } from './convert.ts';
 import { jointDevice } from './joint-device.ts';
 import { narrow, unsqueeze } from './views.ts';
 
@@ -17,27 +20,36 @@ function region({ memory }: Storage, shape: Shape, dim: number, start: number, s
   return { memory, offset, strides };
 }
 
+function checkTensors(op: string, tensors: readonly Tensor[]): void {
+  const areTensors = Array.isArray(tensors) && tensors.every((tensor) => tensor instanceof Tensor);
+  if (!areTensors) throw notTensors(op, tensors);
+}
+
+/** As in PyTorch, a tensor of shape [0] may stand beside tensors of any shape, and adds nothing. */
+const isNothing = ({ rank, count }: Tensor): boolean => rank === 1 && count === 0;
+
 /** Tensors one behind the other along `dim`, in the dtype in which they meet. A copy. */
 export function cat(tensors: readonly Tensor[], dim = 0): Tensor {
-  const first = tensors[0];
+  checkTensors('cat', tensors);
+  const first = tensors.find((tensor) => !isNothing(tensor)) ?? tensors[0];
   if (first === undefined) throw badOption('cat: tensors', 'at least one', 'none');
   const at = checkedDim('cat', dim, first.rank);
   let total = 0;
   const parts = tensors.map((tensor) => {
-    if (tensor.rank !== first.rank || !sameShape(tensor.shape.with(at, 0), first.shape.with(at, 0))) {
+    const size = isNothing(tensor) ? 0 : tensor.shape[at]!;
+    const own = first.shape.with(at, size);
+    if (!isNothing(tensor) && !sameShape(tensor.shape, own))
       throw joinShapes('cat', first.shape, tensor.shape);
-    }
-    const start = total;
-    total += tensor.shape[at]!;
-    return { start, shape: tensor.shape, target: tensor.target };
+    total += size;
+    return { start: total - size, shape: own, target: tensor.target };
   });
   const shape = first.shape.with(at, total);
   const dtype = tensors.map((tensor) => tensor.dtype).reduce(promoteTypes);
   for (const tensor of tensors) jointDevice('cat', first, tensor);
   const out = empty(dtype, shape, first.device);
-  for (const [i, tensor] of tensors.entries()) {
-    const into = region(out.storage, shape, at, parts[i]!.start, tensor.shape[at]!);
-    kernels().copy(tensor.shape, into, tensor.strided);
+  for (const [i, { strided, count }] of tensors.entries()) {
+    const { start, shape: own } = parts[i]!;
+    if (count > 0) kernels().copy(own, region(out.storage, shape, at, start, own[at]!), strided);
   }
   if (!tensors.some((tensor) => isRecording(tensor))) return out;
   return record(
@@ -49,7 +61,7 @@ export function cat(tensors: readonly Tensor[], dim = 0): Tensor {
       for (const { start, shape: own, target } of parts) {
         if (target === null) continue;
         const into = target.begin();
-        kernels().copy(own, into.dense, region(grad, shape, at, start, own[at]!));
+        if (target.count > 0) kernels().copy(own, into.dense, region(grad, shape, at, start, own[at]!));
         target.end(into);
       }
     },
@@ -58,6 +70,7 @@ export function cat(tensors: readonly Tensor[], dim = 0): Tensor {
 
 /** Tensors of one shape along a new dimension before `dim`. A copy. */
 export function stack(tensors: readonly Tensor[], dim = 0): Tensor {
+  checkTensors('stack', tensors);
   for (const tensor of tensors) {
     if (!sameShape(tensor.shape, tensors[0]!.shape))
       throw joinShapes('stack', tensors[0]!.shape, tensor.shape);
@@ -70,9 +83,11 @@ export function stack(tensors: readonly Tensor[], dim = 0): Tensor {
 
 /** Parts of the given sizes along `dim`, or of one size, the last one smaller if need be. They share memory with `a`. */
 export function split(a: Tensor, sizes: number | readonly number[], dim = 0): Tensor[] {
+  requireTensor('split', a);
   const at = checkedDim('split', dim, a.rank);
   const size = a.shape[at]!;
   const all = typeof sizes === 'number' ? evenSizes(size, sizes) : sizes;
+  checkList('split', 'sizes', all);
   const isWhole =
     all.every((part) => Number.isInteger(part) && part >= 0) && all.reduce((x, y) => x + y, 0) === size;
   if (!isWhole) throw badSizes('split', all, size);
@@ -84,15 +99,18 @@ export function split(a: Tensor, sizes: number | readonly number[], dim = 0): Te
 }
 
 function evenSizes(size: number, each: number): number[] {
+  if (size === 0 && each === 0) return [0];
   if (!Number.isInteger(each) || each < 1) throw badOption('split: size', 'an integer ≥ 1', each);
   return Array.from({ length: Math.max(1, Math.ceil(size / each)) }, (_, i) =>
     Math.min(each, size - i * each),
   );
 }
 
-/** At most `chunks` parts of one size along `dim`, the last one smaller if need be. They share memory with `a`. */
+/** At most `chunks` parts of one size along `dim`, the last one smaller if need be; of nothing, `chunks` parts. They share memory with `a`. */
 export function chunk(a: Tensor, chunks: number, dim = 0): Tensor[] {
+  requireTensor('chunk', a);
   const size = a.shape[checkedDim('chunk', dim, a.rank)]!;
   if (!Number.isInteger(chunks) || chunks < 1) throw badOption('chunk: chunks', 'an integer ≥ 1', chunks);
-  return split(a, Math.max(1, Math.ceil(size / chunks)), dim);
+  if (size === 0) return split(a, new Array<number>(chunks).fill(0), dim);
+  return split(a, Math.ceil(size / chunks), dim);
 }

@@ -1,33 +1,43 @@
 // A fully connected layer in one op.
 import { isRecording, record } from '../autograd/node.ts';
 import { kernels } from '../backends/index.ts';
-import { badLinear, badOption, mixedDtypes } from '../errors.ts';
+import { scope } from '../context.ts';
+import { isFloat } from '../dtype.ts';
+import { badLinear, mixedDtypes } from '../errors.ts';
 import { type Activation, activations } from '../layer-kernels.ts';
 import { withStrides } from '../layout.ts';
+import { checkOptions, optionChecks } from '../options.ts';
 import { rowsOf, withLast } from '../shape.ts';
 import { allocate, type Storage } from '../storage.ts';
 import { empty, type Tensor } from '../tensor.ts';
+import { oneOf } from '../value-checks.ts';
 import { recast } from './autocast.ts';
-import { contiguous, needsFloat32OnCpu, requireFloat, to } from './convert.ts';
+import { add } from './binary.ts';
+import { contiguous, needsFloat32OnCpu, requireFloat, requireNumbers, to } from './convert.ts';
 import { jointDevice } from './joint-device.ts';
-import { denseMatrices, matricesOf, multiply, turned } from './matmul.ts';
+import { denseMatrices, matmul, matricesOf, multiply, turned } from './matmul.ts';
+import { t } from './views.ts';
 
 export interface LinearOptions {
   /** Applied to the result in the same kernel. Default 'none'. */
   readonly activation?: Activation;
 }
 
+const linearOptions = optionChecks<LinearOptions>({ activation: oneOf(...activations) });
+
 /**
  * activation(x · wᵀ + b), with x [..., in], w [out, in] and b [out], if any. In backward the gradients of w and b are final
- * before that of x is computed, so that they can be sent while it is.
+ * before that of x is computed, so that they can be sent while it is. Integers wrap around.
  */
 export function linear(x: Tensor, w: Tensor, b: Tensor | null = null, options: LinearOptions = {}): Tensor {
+  checkOptions('linear', options, linearOptions);
   const { activation = 'none' } = options;
   const lowered = recast('low', [x, w, b], (...operands) =>
     linear(operands[0]!, operands[1]!, operands[2], options),
   );
   if (lowered) return lowered;
   checkLinear(x, w, b, activation);
+  if (!isFloat(x.dtype)) return integerLinear(x, w, b);
   if (needsFloat32OnCpu(x)) return linearInFloat32(x, w, b, options);
   const [outSize, inSize] = w.shape as readonly [number, number];
   const dense = contiguous(x);
@@ -117,10 +127,16 @@ function linearInFloat32(x: Tensor, w: Tensor, b: Tensor | null, options: Linear
   return out;
 }
 
+function integerLinear(x: Tensor, w: Tensor, b: Tensor | null): Tensor {
+  return scope(() => {
+    const products = matmul(x, t(w));
+    return b ? add(products, b) : products;
+  });
+}
+
 function checkLinear(x: Tensor, w: Tensor, b: Tensor | null, activation: Activation): void {
-  if (!activations.includes(activation))
-    throw badOption('linear: activation', `one of ${activations.join(', ')}`, activation);
-  requireFloat('linear', x);
+  if (activation === 'none') requireNumbers('linear', x);
+  else requireFloat(`linear: ${activation}`, x);
   if (w.dtype !== x.dtype) throw mixedDtypes('linear', x.dtype, w.dtype);
   if (b !== null && b.dtype !== x.dtype) throw mixedDtypes('linear', x.dtype, b.dtype);
   const fits =

@@ -2,13 +2,16 @@
 // sees them; negative ones are refused, as in PyTorch.
 import { isRecording, record } from '../autograd/node.ts';
 import { kernels } from '../backends/index.ts';
+import { scope } from '../context.ts';
 import { badOption, indexOutOfRange, lookupShapes, mixedDtypes, needsIndex, needsRank } from '../errors.ts';
 import type { LookupSizes, Strided } from '../kernels.ts';
-import { checkedDim, countOf, type Shape, sameShape } from '../shape.ts';
+import { checkedDim, countOf, type Shape, sameShape, stridesOf } from '../shape.ts';
+import { allocate } from '../storage.ts';
 import { empty, type Tensor } from '../tensor.ts';
-import { contiguous, to } from './convert.ts';
+import { clone, contiguous, requireTensor, to } from './convert.ts';
 import { jointDevice } from './joint-device.ts';
-import { narrow } from './views.ts';
+import { max } from './reduce.ts';
+import { flatten, narrow, reshape } from './views.ts';
 
 /** Throws unless all elements of `index` are in [0, size). It lies dense. */
 export function checkIndices(op: string, index: Tensor, size: number, complain = indexOutOfRange): void {
@@ -29,6 +32,7 @@ export function checkIndices(op: string, index: Tensor, size: number, complain =
 
 /** A checked dense int64 copy of an index, or the index itself. */
 function prepared(op: string, index: Tensor, size: number): Tensor {
+  requireTensor(op, index);
   if (index.dtype !== 'int32' && index.dtype !== 'int64') throw needsIndex(op, index.dtype);
   const ready = contiguous(to(index, 'int64'));
   checkIndices(op, ready, size);
@@ -62,8 +66,19 @@ function disposeCopies(copies: readonly Tensor[], originals: readonly Tensor[]):
   for (const copy of copies) if (!originals.includes(copy)) copy.dispose();
 }
 
-/** Slices of `a` along `dim`, in the order that `index` [count] names. */
+/** As in PyTorch, a tensor without dimensions stands for a row of one element. */
+const asRow = (a: Tensor): Tensor => (a.rank === 0 ? reshape(a, [1]) : a);
+
+/** Slices of `a` along `dim`, in the order that `index` [count] names. A single index may lack the dimension. */
 export function indexSelect(a: Tensor, dim: number, index: Tensor): Tensor {
+  requireTensor('indexSelect', a);
+  requireTensor('indexSelect', index);
+  if (a.rank === 0 && index.count !== 1) throw lookupShapes('indexSelect', a.shape, index.shape);
+  if (a.rank === 0 || index.rank === 0)
+    return scope(() => {
+      const rows = indexSelect(asRow(a), dim, asRow(index));
+      return a.rank === 0 ? reshape(rows, []) : rows;
+    });
   const at = checkedDim('indexSelect', dim, a.rank);
   if (index.rank !== 1) throw needsRank('indexSelect: index', 1, index.shape);
   const places = prepared('indexSelect', index, a.shape[at]!);
@@ -76,6 +91,8 @@ export function indexSelect(a: Tensor, dim: number, index: Tensor): Tensor {
 
 /** Rows of `weight` [rows, width], one for each element of `index`: a tensor of shape [...index, width]. */
 export function embedding(index: Tensor, weight: Tensor): Tensor {
+  requireTensor('embedding', index);
+  requireTensor('embedding', weight);
   if (weight.rank !== 2) throw needsRank('embedding: weight', 2, weight.shape);
   const places = prepared('embedding', index, weight.shape[0]!);
   const dense = contiguous(weight);
@@ -85,8 +102,8 @@ export function embedding(index: Tensor, weight: Tensor): Tensor {
   return out;
 }
 
-/** `a` cut to the size of `index` in all dimensions but `dim`, and dense. */
-function fitted(op: string, a: Tensor, dim: number, index: Tensor): Tensor {
+/** The elements of `a` at the first indices of every dimension but `dim`, as many as `index` has, as a view. */
+function fitted(op: string, a: Tensor, dim: number | null, index: Tensor): Tensor {
   const fits = a.rank === index.rank && a.shape.every((size, d) => d === dim || index.shape[d]! <= size);
   if (!fits) throw lookupShapes(op, a.shape, index.shape);
   let part = a;
@@ -96,6 +113,11 @@ function fitted(op: string, a: Tensor, dim: number, index: Tensor): Tensor {
     if (part !== a) part.dispose();
     part = smaller;
   }
+  return part;
+}
+
+function denseFitted(op: string, a: Tensor, dim: number | null, index: Tensor): Tensor {
+  const part = fitted(op, a, dim, index);
   const dense = contiguous(part);
   if (part !== a && dense !== part) part.dispose();
   return dense;
@@ -103,8 +125,14 @@ function fitted(op: string, a: Tensor, dim: number, index: Tensor): Tensor {
 
 /** out[i][j][k] = a[index[i][j][k]][j][k] for dim 0, and so on; out has the shape of `index`. */
 export function gather(a: Tensor, dim: number, index: Tensor): Tensor {
+  requireTensor('gather', a);
+  requireTensor('gather', index);
+  if (a.rank === 0 || index.rank === 0)
+    return scope(() => reshape(gather(asRow(a), dim, asRow(index)), index.shape));
   const at = checkedDim('gather', dim, a.rank);
-  const dense = fitted('gather', a, at, index);
+  // An empty index may have any shape.
+  if (index.count === 0) return scope(() => reshape(narrow(flatten(a), 0, 0, 0), index.shape));
+  const dense = denseFitted('gather', a, at, index);
   const places = prepared('gather', index, a.shape[at]!);
   const out = lookedUp(
     'gather',
@@ -117,36 +145,61 @@ export function gather(a: Tensor, dim: number, index: Tensor): Tensor {
   return out;
 }
 
-/** A copy of `a` with `source` added to the elements that `index` names along `dim`; both have one shape. */
+/**
+ * A copy of `a` with elements of `source` added to those that `index` names along `dim`. The index may be smaller than the
+ * source, and than `a` in the other dimensions: the first elements are taken, and changed.
+ */
 export function scatterAdd(a: Tensor, dim: number, index: Tensor, source: Tensor): Tensor {
-  const at = checkedDim('scatterAdd', dim, a.rank);
-  if (source.dtype !== a.dtype) throw mixedDtypes('scatterAdd', a.dtype, source.dtype);
-  const isFitting =
-    sameShape(index.shape, source.shape) && sameShape(index.shape.with(at, 0), a.shape.with(at, 0));
-  if (!isFitting) throw lookupShapes('scatterAdd', a.shape, index.shape);
-  const places = prepared('scatterAdd', index, a.shape[at]!);
-  const dense = contiguous(source);
-  const sizes = sizesOf(a.shape, at, index.shape[at]!, true);
-  const out = empty(a.dtype, a.shape, jointDevice('scatterAdd', a, index, source));
-  kernels().copy(a.shape, out.strided, a.strided);
-  kernels().scatterAdd(out.strided, dense.strided, places.strided, sizes);
-  const [toA, toSource] = [a.target, source.target];
-  const where: Strided = places.strided;
-  if (isRecording(a, source)) {
-    record('scatterAdd', out, [toA, toSource], [places.storage], (grad) => {
-      if (toA) toA.share(grad);
-      if (!toSource) return;
-      const into = toSource.begin();
-      kernels().lookup(into.dense, grad.dense, where, sizes);
-      toSource.end(into);
-    });
-  }
+  requireTensor('scatterAdd', a);
+  requireTensor('scatterAdd', index);
+  requireTensor('scatterAdd', source);
+  const op = 'scatterAdd';
+  if (source.dtype !== a.dtype) throw mixedDtypes(op, a.dtype, source.dtype);
+  if (a.rank === 0 || index.rank === 0 || source.rank === 0)
+    return scope(() => reshape(scatterAdd(asRow(a), dim, asRow(index), asRow(source)), a.shape));
+  const at = checkedDim(op, dim, a.rank);
+  if (index.count === 0) return clone(a);
+  const part = fitted(op, a, at, index);
+  const shape = part.shape;
+  if (part !== a) part.dispose();
+  const dense = denseFitted(op, source, null, index);
+  const places = prepared(op, index, a.shape[at]!);
+  const out = scattered(a, dense, places, shape, sizesOf(shape, at, index.shape[at]!, true));
   disposeCopies([places, dense], [index, source]);
   return out;
 }
 
-/** int64 zeros with a 1 at the position that each element of `labels` names, along a new last dimension. */
-export function oneHot(labels: Tensor, classes: number): Tensor {
+/** `shape`: the part of `a` that may change. */
+function scattered(a: Tensor, source: Tensor, places: Tensor, shape: Shape, sizes: LookupSizes): Tensor {
+  const out = empty(a.dtype, a.shape, jointDevice('scatterAdd', a, places, source));
+  const isWhole = sameShape(shape, a.shape);
+  const within = ({ memory, offset }: Strided): Strided => ({ memory, offset, strides: stridesOf(a.shape) });
+  kernels().copy(a.shape, out.strided, a.strided);
+  const changed = isWhole ? out.storage.retain() : allocate(a.dtype, countOf(shape), out.device);
+  if (!isWhole) kernels().copy(shape, changed.dense, within(out.strided));
+  kernels().scatterAdd(changed.dense, source.strided, places.strided, sizes);
+  if (!isWhole) kernels().copy(shape, within(out.strided), changed.dense);
+  changed.release();
+  if (!isRecording(a, source)) return out;
+  const [toA, toSource] = [a.target, source.target];
+  const where: Strided = places.strided;
+  return record('scatterAdd', out, [toA, toSource], [places.storage], (grad) => {
+    if (toA) toA.share(grad);
+    if (!toSource) return;
+    const into = toSource.begin();
+    const part = isWhole ? grad.retain() : allocate(grad.memory.dtype, countOf(shape), grad.memory.device);
+    if (!isWhole) kernels().copy(shape, part.dense, within(grad.dense));
+    kernels().lookup(into.dense, part.dense, where, sizes);
+    part.release();
+    toSource.end(into);
+  });
+}
+
+/**
+ * int64 zeros with a 1 at the position that each element of `labels` names, along a new last dimension. Without `classes`
+ * there are as many as the largest label needs, which on a device waits for it.
+ */
+export function oneHot(labels: Tensor, classes = classesOf(labels)): Tensor {
   if (!Number.isSafeInteger(classes) || classes < 1)
     throw badOption('oneHot: classes', 'an integer ≥ 1', classes);
   const places = prepared('oneHot', labels, classes);
@@ -159,4 +212,11 @@ export function oneHot(labels: Tensor, classes: number): Tensor {
   ones.dispose();
   disposeCopies([places], [labels]);
   return out;
+}
+
+/** One more than the largest label; 1 where all are negative, which are refused like any that is no class. */
+function classesOf(labels: Tensor): number {
+  if (labels.count === 0)
+    throw badOption('oneHot: classes', 'an integer ≥ 1, as there is no label', undefined);
+  return scope(() => Math.max(1, max(labels).item() + 1));
 }

@@ -1,16 +1,25 @@
-// Losses of two tensors of one shape, element by element.
+// Losses of two tensors, element by element.
+import { notAProbability } from '../argument-errors.ts';
 import { customFunction } from '../autograd/custom.ts';
 import { scope } from '../context.ts';
-import { badOption, lossShapes } from '../errors.ts';
-import { sameShape } from '../shape.ts';
+import { isFloat, promoteTypes } from '../dtype.ts';
+import { lossShapes, mixedDtypes, needsFloat } from '../errors.ts';
+import { lossBroadcast } from '../op-errors.ts';
+import { checkOptions, optionChecks } from '../options.ts';
+import { broadcastShapes, sameShape } from '../shape.ts';
 import type { Tensor } from '../tensor.ts';
+import { flag, nonNegative, oneOf, positive, tensorOrNull } from '../value-checks.ts';
 import { recast } from './autocast.ts';
-import { add, div, le, lt, maximum, mul, sub } from './binary.ts';
-import { clamp, where } from './choose.ts';
-import { requireFloat } from './convert.ts';
-import { sum } from './reduce.ts';
-import { checkedReduction, type LossOptions, reduceLosses } from './reduction.ts';
-import { abs, exp, log, neg, sqrt, square } from './unary.ts';
+import { add, div, eq, ge, gt, le, logicalAnd, maximum, mul, sub } from './binary.ts';
+import { where } from './choose.ts';
+import { clamp } from './clamp.ts';
+import { requireFloat, requireTensor, to } from './convert.ts';
+import { argmin } from './reduce.ts';
+import { type LossOptions, lossChecks, lossOptions, reduceLosses } from './reduction.ts';
+import { abs, exp, log, neg, square } from './unary.ts';
+import { expand, flatten } from './views.ts';
+
+type Check = (op: string, prediction: Tensor, target: Tensor) => void;
 
 /** Checks operands and options, and reduces what `losses` gives. */
 function pairLoss(
@@ -19,28 +28,77 @@ function pairLoss(
   target: Tensor,
   options: LossOptions,
   losses: (prediction: Tensor, target: Tensor) => Tensor,
+  check: Check = equalShapes,
 ): Tensor {
-  const raised = recast('float32', [prediction, target], (p, t) => pairLoss(op, p!, t!, options, losses));
+  const raised = recast('float32', [prediction, target], (p, t) =>
+    pairLoss(op, p!, t!, options, losses, check),
+  );
   if (raised) return raised;
-  requireFloat(op, prediction);
+  requireTensor(op, prediction);
+  requireTensor(op, target);
+  check(op, prediction, target);
+  return scope(() => reduceLosses(losses(prediction, target), options.reduction ?? 'mean'));
+}
+
+/** Both tensors in the dtype in which they meet. */
+function inOneDtype(p: Tensor, t: Tensor): [Tensor, Tensor] {
+  const dtype = promoteTypes(p.dtype, t.dtype);
+  return [to(p, dtype), to(t, dtype)];
+}
+
+function requireSameDtype(op: string, p: Tensor, t: Tensor): void {
+  if (p.dtype !== t.dtype) throw mixedDtypes(op, p.dtype, t.dtype);
+}
+
+function requireOneFloat(op: string, prediction: Tensor, target: Tensor): void {
+  const dtype = promoteTypes(prediction.dtype, target.dtype);
+  if (!isFloat(dtype)) throw needsFloat(op, dtype);
+}
+
+function equalShapes(op: string, prediction: Tensor, target: Tensor): void {
+  requireOneFloat(op, prediction, target);
   if (!sameShape(prediction.shape, target.shape)) throw lossShapes(op, prediction.shape, target.shape);
-  const reduction = checkedReduction(op, options);
-  return scope(() => reduceLosses(losses(prediction, target), reduction));
 }
 
-function checkedPositive(what: string, value: number): number {
-  if (!(value > 0)) throw badOption(what, 'a number > 0', value);
-  return value;
+const warned = new Set<string>();
+
+/** Shapes are broadcast as in PyTorch, with its warning: a forgotten dimension looks just like that. */
+function stretchedShapes(op: string, prediction: Tensor, target: Tensor): void {
+  if (sameShape(prediction.shape, target.shape)) return;
+  const shape = broadcastShapes(op, prediction.shape, target.shape);
+  if (warned.has(op)) return;
+  warned.add(op);
+  const text = lossBroadcast(op, prediction.shape, target.shape, shape);
+  process.emitWarning(text, { code: 'RINGWISE_LOSS_BROADCAST' });
 }
 
-/** Squared differences. */
+/** pairLoss of shapes that are broadcast; `losses` gets tensors of one shape. */
+const broadcastLoss: typeof pairLoss = (op, prediction, target, options, losses) =>
+  pairLoss(
+    op,
+    prediction,
+    target,
+    options,
+    (p, t) => {
+      const shape = broadcastShapes(op, p.shape, t.shape);
+      return losses(expand(p, shape), expand(t, shape));
+    },
+    (name, p, t) => {
+      requireOneFloat(name, p, t);
+      stretchedShapes(name, p, t);
+    },
+  );
+
+/** Squared differences. Shapes are broadcast, with a warning. */
 export function mseLoss(prediction: Tensor, target: Tensor, options: LossOptions = {}): Tensor {
-  return pairLoss('mseLoss', prediction, target, options, (p, t) => square(sub(p, t)));
+  checkOptions('mseLoss', options, lossOptions);
+  return broadcastLoss('mseLoss', prediction, target, options, (p, t) => square(sub(...inOneDtype(p, t))));
 }
 
-/** Absolute differences. */
+/** Absolute differences. Shapes are broadcast, with a warning. */
 export function l1Loss(prediction: Tensor, target: Tensor, options: LossOptions = {}): Tensor {
-  return pairLoss('l1Loss', prediction, target, options, (p, t) => abs(sub(p, t)));
+  checkOptions('l1Loss', options, lossOptions);
+  return pairLoss('l1Loss', prediction, target, options, (p, t) => abs(sub(p, t)), stretchedShapes);
 }
 
 export interface HuberLossOptions extends LossOptions {
@@ -48,13 +106,32 @@ export interface HuberLossOptions extends LossOptions {
   readonly delta?: number;
 }
 
-/** ½d² for small differences d, delta · (|d| − ½delta) for others. */
+export const huberLossOptions = optionChecks<HuberLossOptions>({ ...lossChecks, delta: positive });
+
+/** Huber losses with a gradient of their own: that of the formula is NaN for infinite differences. */
+const huberOf = (name: string, delta: number): ((prediction: Tensor, target: Tensor) => Tensor) =>
+  customFunction<[Tensor, Tensor]>({
+    name,
+    forward: (context, p, t) => {
+      context.save(p, t);
+      const distance = abs(sub(p, t));
+      const line = mul(sub(distance, delta / 2), delta);
+      return where(gt(distance, delta), line, mul(square(distance), 0.5));
+    },
+    backward: ({ saved }, grad) => {
+      const [p, t] = saved as [Tensor, Tensor];
+      const slope = mul(grad, clamp(sub(p, t), -delta, delta));
+      return [slope, neg(slope)];
+    },
+  });
+
+/** ½d² for small differences d, delta · (|d| − ½delta) for others. Both tensors have one dtype; shapes are broadcast, with a warning. */
 export function huberLoss(prediction: Tensor, target: Tensor, options: HuberLossOptions = {}): Tensor {
-  const delta = checkedPositive('huberLoss: delta', options.delta ?? 1);
-  return pairLoss('huberLoss', prediction, target, options, (p, t) => {
-    const distance = abs(sub(p, t));
-    const line = mul(sub(distance, delta / 2), delta);
-    return where(le(distance, delta), mul(square(distance), 0.5), line);
+  checkOptions('huberLoss', options, huberLossOptions);
+  const { delta = 1 } = options;
+  return broadcastLoss('huberLoss', prediction, target, options, (p, t) => {
+    requireSameDtype('huberLoss', p, t);
+    return huberOf('huberLoss', delta)(p, t);
   });
 }
 
@@ -63,21 +140,25 @@ export interface SmoothL1LossOptions extends LossOptions {
   readonly beta?: number;
 }
 
-/** ½d² ÷ beta for small differences d, |d| − ½beta for others. */
+export const smoothL1LossOptions = optionChecks<SmoothL1LossOptions>({ ...lossChecks, beta: nonNegative });
+
+/** ½d² ÷ beta for small differences d, |d| − ½beta for others. Shapes are broadcast, with a warning. */
 export function smoothL1Loss(prediction: Tensor, target: Tensor, options: SmoothL1LossOptions = {}): Tensor {
-  const { beta = 1 } = options;
-  if (beta === 0) return l1Loss(prediction, target, options);
-  checkedPositive('smoothL1Loss: beta', beta);
-  return pairLoss('smoothL1Loss', prediction, target, options, (p, t) => {
-    const distance = abs(sub(p, t));
-    return where(lt(distance, beta), mul(square(distance), 0.5 / beta), sub(distance, beta / 2));
-  });
+  checkOptions('smoothL1Loss', options, smoothL1LossOptions);
+  const { beta = 1, ...rest } = options;
+  if (beta === 0) return l1Loss(prediction, target, rest);
+  return broadcastLoss('smoothL1Loss', prediction, target, options, (p, t) =>
+    div(huberOf('smoothL1Loss', beta)(...inOneDtype(p, t)), beta),
+  );
 }
 
 export interface BCELossOptions extends LossOptions {
   /** What each element counts; broadcast. Default 1. */
   readonly weight?: Tensor;
 }
+
+const bceChecks = { ...lossChecks, weight: tensorOrNull };
+export const bceOptions = optionChecks<BCELossOptions>(bceChecks);
 
 /** −(y log p + (1 − y) log(1 − p)), with logarithms ≥ −100. */
 const binaryEntropy = customFunction<[Tensor, Tensor]>({
@@ -92,15 +173,33 @@ const binaryEntropy = customFunction<[Tensor, Tensor]>({
     const rest = sub(1, p);
     return [
       div(mul(grad, sub(p, y)), maximum(mul(p, rest), 1e-12)),
-      needsGrad[1] ? mul(grad, sub(clamp(log(rest), -100), clamp(log(p), -100))) : null,
+      needsGrad[1] ? mul(grad, sub(log(rest), log(p))) : null,
     ];
   },
 });
 
-/** Binary cross entropy of probabilities against targets from 0 to 1. */
+/** Throws for an element outside of 0 to 1, NaN included. Looks on the CPU only. */
+function checkProbabilities(what: string, a: Tensor): void {
+  if (a.device !== 'cpu' || a.count === 0) return;
+  const position = argmin(to(isProbability(a), 'uint8')).item();
+  const value = flatten(a.detach()).at(position).item();
+  if (!(value >= 0 && value <= 1)) throw notAProbability(what, value, position);
+}
+
+const isProbability = (a: Tensor): Tensor => logicalAnd(ge(a, 0), le(a, 1));
+
+/**
+ * Binary cross entropy of probabilities against targets, both from 0 to 1. Others throw; on a device, where nobody waits to look,
+ * their loss is NaN.
+ */
 export function bce(probability: Tensor, target: Tensor, options: BCELossOptions = {}): Tensor {
+  checkOptions('bce', options, bceOptions);
   return pairLoss('bce', probability, target, options, (p, t) => {
-    const losses = binaryEntropy(p, t);
+    requireSameDtype('bce', p, t);
+    checkProbabilities('probabilities', p);
+    checkProbabilities('targets', t);
+    const checked = binaryEntropy(p, t);
+    const losses = p.device === 'cpu' ? checked : where(isProbability(t), checked, NaN);
     return options.weight ? mul(losses, options.weight) : losses;
   });
 }
@@ -110,10 +209,18 @@ export interface BCEWithLogitsOptions extends BCELossOptions {
   readonly posWeight?: Tensor;
 }
 
+export const bceWithLogitsOptions = optionChecks<BCEWithLogitsOptions>({
+  ...bceChecks,
+  posWeight: tensorOrNull,
+});
+
 /** bce of sigmoid(logits), without overflow. */
 export function bceWithLogits(logits: Tensor, target: Tensor, options: BCEWithLogitsOptions = {}): Tensor {
+  checkOptions('bceWithLogits', options, bceWithLogitsOptions);
   const { weight, posWeight } = options;
   return pairLoss('bceWithLogits', logits, target, options, (x, y) => {
+    requireFloat('bceWithLogits', x);
+    requireFloat('bceWithLogits: target', y);
     // log(1 + exp(−x))
     const softplus = add(log(add(exp(neg(abs(x))), 1)), maximum(neg(x), 0));
     const positive = posWeight ? mul(softplus, add(mul(sub(posWeight, 1), y), 1)) : softplus;
@@ -122,6 +229,21 @@ export function bceWithLogits(logits: Tensor, target: Tensor, options: BCEWithLo
   });
 }
 
+/** t log t, 0 where t is 0, with PyTorch's gradient, which is NaN there. */
+const timesLog = customFunction<[Tensor]>({
+  name: 'klDiv',
+  forward: (context, t) => {
+    context.save(t);
+    return mul(t, logButOfZero(t));
+  },
+  backward: ({ saved }, grad) => {
+    const t = saved[0]!;
+    return mul(grad, add(logButOfZero(t), div(t, t)));
+  },
+});
+
+const logButOfZero = (t: Tensor): Tensor => log(where(eq(t, 0), 1, t));
+
 export interface KLDivOptions {
   /** 'batchmean' divides by the first size: the divergence as it is defined. Default 'mean', over elements, as in PyTorch. */
   readonly reduction?: LossOptions['reduction'] | 'batchmean';
@@ -129,8 +251,14 @@ export interface KLDivOptions {
   readonly logTarget?: boolean;
 }
 
-/** The divergence of `target` from log-probabilities. */
+export const klDivOptions = optionChecks<KLDivOptions>({
+  reduction: oneOf('mean', 'sum', 'none', 'batchmean'),
+  logTarget: flag,
+});
+
+/** The divergence of `target` from log-probabilities. Shapes are broadcast. */
 export function klDiv(logProbs: Tensor, target: Tensor, options: KLDivOptions = {}): Tensor {
+  checkOptions('klDiv', options, klDivOptions);
   const { reduction = 'mean', logTarget = false } = options;
   const isBatchMean = reduction === 'batchmean';
   return scope(() => {
@@ -140,46 +268,12 @@ export function klDiv(logProbs: Tensor, target: Tensor, options: KLDivOptions = 
       target,
       { reduction: isBatchMean ? 'sum' : reduction },
       (p, t) => {
-        if (logTarget) return mul(exp(t), sub(t, p));
-        // 0 log 0 is 0.
-        const logs = log(where(le(t, 0), 1, t));
-        return mul(t, sub(logs, p));
+        requireFloat('klDiv', p);
+        requireFloat('klDiv: target', t);
+        return logTarget ? mul(exp(t), sub(t, p)) : sub(timesLog(t), mul(t, p));
       },
+      (op) => void broadcastShapes(op, logProbs.shape, target.shape),
     );
     return isBatchMean ? div(loss, logProbs.shape[0] ?? 1) : loss;
-  });
-}
-
-/** The cosine of the angle between vectors along `dim`. Lengths below `eps` count as `eps`. */
-export function cosineSimilarity(a: Tensor, b: Tensor, dim = 1, eps = 1e-8): Tensor {
-  const raised = recast('float32', [a, b], (x, y) => cosineSimilarity(x!, y!, dim, eps));
-  if (raised) return raised;
-  requireFloat('cosineSimilarity', a);
-  const unit = (x: Tensor): Tensor => div(x, clamp(sqrt(sum(square(x), dim, true)), eps));
-  return scope(() => sum(mul(unit(a), unit(b)), dim));
-}
-
-export interface CosineEmbeddingOptions extends LossOptions {
-  /** Vectors that shall differ cost nothing while their cosine is below it. Default 0. */
-  readonly margin?: number;
-}
-
-/** 1 − cosine of rows that shall be alike (label 1), max(0, cosine − margin) of rows that shall differ (label −1). */
-export function cosineEmbeddingLoss(
-  a: Tensor,
-  b: Tensor,
-  labels: Tensor,
-  options: CosineEmbeddingOptions = {},
-): Tensor {
-  if (!sameShape(a.shape, b.shape)) throw lossShapes('cosineEmbeddingLoss', a.shape, b.shape);
-  if (!sameShape(labels.shape, a.shape.slice(0, -1))) {
-    throw lossShapes('cosineEmbeddingLoss: labels', labels.shape, a.shape.slice(0, -1));
-  }
-  const reduction = checkedReduction('cosineEmbeddingLoss', options);
-  const { margin = 0 } = options;
-  return scope(() => {
-    const cosine = cosineSimilarity(a, b, -1);
-    const losses = where(lt(labels, 0), maximum(sub(cosine, margin), 0), sub(1, cosine));
-    return reduceLosses(losses, reduction);
   });
 }

@@ -1,6 +1,6 @@
 // Losses of classes where rows or classes count differently, made of other operations; the numbers are PyTorch's.
 import { scope } from '../context.ts';
-import { badOption, lossShapes } from '../errors.ts';
+import { ignoredProbabilities, lossShapes } from '../errors.ts';
 import { sameShape } from '../shape.ts';
 import type { Tensor } from '../tensor.ts';
 import { add, div, eq, mul } from './binary.ts';
@@ -16,11 +16,6 @@ import { neg } from './unary.ts';
 import { flatten, reshape, squeeze, unsqueeze } from './views.ts';
 
 export const defaultIgnoreIndex = -100;
-
-export function checkedSmoothing(op: string, { labelSmoothing = 0 }: CrossEntropyOptions): number {
-  if (labelSmoothing >= 0 && labelSmoothing <= 1) return labelSmoothing;
-  throw badOption(`${op}: labelSmoothing`, 'a number from 0 to 1', labelSmoothing);
-}
 
 export function checkWeight(op: string, weight: Tensor | undefined, classes: number): void {
   if (weight && !sameShape(weight.shape, [classes]))
@@ -40,7 +35,8 @@ export function weightedNll(
     const picked = neg(squeeze(gather(logProbs, 1, unsqueeze(known, 1)), 1));
     const one = weight ? reshape(indexSelect(weight, 0, flatten(known)), labels.shape) : 1;
     const counts = to(where(isIgnored, 0, one), logProbs.dtype);
-    const losses = mul(picked, counts);
+    // No gradient passes ignored rows, also where nothing else is left and the sum of the counts is 0.
+    const losses = where(isIgnored, 0, mul(picked, counts));
     if (reduction === 'none') return losses;
     return reduction === 'sum' ? sum(losses) : div(sum(losses), sum(counts));
   });
@@ -56,8 +52,9 @@ export function softCrossEntropy(
   const op = 'crossEntropy';
   requireFloat(op, logits);
   if (logits.rank < 2) throw lossShapes(op, logits.shape, target.shape);
-  const smoothing = checkedSmoothing(op, options);
-  const { weight } = options;
+  const { weight, labelSmoothing: smoothing = 0, ignoreIndex = defaultIgnoreIndex } = options;
+  // As in PyTorch; a number that is no class changes nothing.
+  if (ignoreIndex >= 0) throw ignoredProbabilities(op, ignoreIndex);
   const classes = logits.shape[1]!;
   checkWeight(op, weight, classes);
   return scope(() => {

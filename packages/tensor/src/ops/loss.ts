@@ -2,21 +2,25 @@
 // sees it, on a device by the kernel itself.
 import { isRecording, record } from '../autograd/node.ts';
 import { kernels } from '../backends/index.ts';
+import { scope } from '../context.ts';
 import type { Device } from '../device.ts';
-import type { DType } from '../dtype.ts';
+import { type DType, isFloat } from '../dtype.ts';
 import { badLabelDtype, badLabels } from '../errors.ts';
 import type { Strided } from '../kernels.ts';
 import { withStrides } from '../layout.ts';
+import { checkOptions, optionChecks } from '../options.ts';
 import { sameShape } from '../shape.ts';
 import { allocate, type Storage } from '../storage.ts';
 import { created, empty, type Tensor } from '../tensor.ts';
 import { denseStorage } from '../tensor-grad.ts';
+import { integer, tensorOrNull } from '../value-checks.ts';
 import { recast } from './autocast.ts';
-import { contiguous, inFloat32, needsFloat32, requireFloat } from './convert.ts';
+import { contiguous, inFloat32, needsFloat32, requireFloat, requireTensor, to } from './convert.ts';
 import { jointDevice } from './joint-device.ts';
 import { checkLabelValues } from './label-values.ts';
 import { defaultIgnoreIndex, weightedNll } from './loss-weighted.ts';
-import { checkedReduction, type LossOptions, type Reduction } from './reduction.ts';
+import { type LossOptions, lossChecks, type Reduction } from './reduction.ts';
+import { reshape, unsqueeze } from './views.ts';
 
 export interface ClassLossOptions extends LossOptions {
   /** What a class counts [classes], for 'mean' too, which then divides by the sum of what the labels count. Default 1. */
@@ -25,14 +29,32 @@ export interface ClassLossOptions extends LossOptions {
   readonly ignoreIndex?: number;
 }
 
+export const classLossChecks = { ...lossChecks, weight: tensorOrNull, ignoreIndex: integer };
+export const nllLossOptions = optionChecks<ClassLossOptions>(classLossChecks);
+
 /** Whether all classes count alike and there is one label a row, so that the kernels for that can be used. */
 const isPlain = (a: Tensor, options: ClassLossOptions): boolean => !options.weight && a.rank === 2;
 
 export function checkLabels(op: string, a: Tensor, labels: Tensor): void {
   requireFloat(op, a);
+  requireTensor(op, labels);
   if (labels.dtype !== 'int32' && labels.dtype !== 'int64') throw badLabelDtype(op, labels.dtype);
   const fits = a.rank >= 2 && sameShape(labels.shape, [a.shape[0]!, ...a.shape.slice(2)]);
   if (!fits) throw badLabels(op, a.shape, labels.shape);
+}
+
+/** A loss of scores [classes], which have one label, [] or [1], or probabilities [classes]: that of a batch of one, without it. */
+export function ofOneRow(
+  op: string,
+  a: Tensor,
+  labels: Tensor,
+  loss: (row: Tensor, labels: Tensor) => Tensor,
+): Tensor {
+  const isSoft = isFloat(labels.dtype) && sameShape(labels.shape, a.shape);
+  if (!isSoft && (labels.rank > 1 || labels.count !== 1)) throw badLabels(op, a.shape, labels.shape);
+  return scope(() =>
+    reshape(loss(unsqueeze(a, 0), isSoft ? unsqueeze(labels, 0) : reshape(labels, [1])), []),
+  );
 }
 
 /** Which rows count: 1 or 0 for each, and how many they are. */
@@ -129,6 +151,9 @@ class Rows {
     if (this.#reduction === 'mean') {
       const total = counted === null ? this.count : withStrides(counted.total.dense, [0]);
       kernels().map('div', this.#dtype, shape, perRow.dense, perRow.dense, total);
+      // Where all rows are ignored the total is 0.
+      if (counted !== null)
+        kernels().map('where', this.#dtype, shape, perRow.dense, counted.rows.dense, perRow.dense, 0);
     }
     kernels().nllGrad(into, perRow.dense, this.#labels.dense, this.count, this.classes);
     perRow.release();
@@ -136,22 +161,28 @@ class Rows {
 }
 
 /**
- * Negative log-likelihood of log-probabilities [rows, classes] or [rows, classes, …] against labels [rows] or [rows, …].
+ * Negative log-likelihood of log-probabilities [rows, classes] or [rows, classes, …] against labels [rows] or [rows, …];
+ * log-probabilities [classes] have one label.
  */
 export function nllLoss(logProbs: Tensor, labels: Tensor, options: ClassLossOptions = {}): Tensor {
+  checkOptions('nllLoss', options, nllLossOptions);
   const raised = recast('float32', [logProbs], (wide) => nllLoss(wide!, labels, options));
   if (raised) return raised;
-  checkLabels('nllLoss', logProbs, labels);
-  const reduction = checkedReduction('nllLoss', options);
+  const op = 'nllLoss';
+  const reduction = options.reduction ?? 'mean';
+  if (logProbs.rank === 1)
+    return ofOneRow(op, logProbs, labels, (row, label) => nllLoss(row, label, options));
+  if (labels.dtype === 'uint8') return scope(() => nllLoss(logProbs, to(labels, 'int64'), options));
+  checkLabels(op, logProbs, labels);
   if (!isPlain(logProbs, options)) return weightedNll(logProbs, labels, reduction, options);
   if (needsFloat32(logProbs)) return inFloat32(logProbs, (wide) => nllLoss(wide, labels, options));
   const { ignoreIndex = defaultIgnoreIndex } = options;
-  const rows = new Rows('nllLoss', logProbs, labels, reduction, ignoreIndex);
+  const rows = new Rows(op, logProbs, labels, reduction, ignoreIndex);
   const dense = contiguous(logProbs);
   const out = rows.loss(dense.strided);
   if (isRecording(dense)) {
     const target = dense.target!;
-    record('nllLoss', out, [target], rows.saved, (grad) => {
+    record(op, out, [target], rows.saved, (grad) => {
       const into = target.begin();
       rows.gradient(into.dense, grad);
       target.end(into);

@@ -4,15 +4,25 @@
 import { isRecording, record } from '../autograd/node.ts';
 import type { GradTarget } from '../autograd/target.ts';
 import { kernels } from '../backends/index.ts';
+import { isFloat } from '../dtype.ts';
 import { badMatmul, mixedDtypes } from '../errors.ts';
 import type { Strided } from '../kernels.ts';
 import { withStrides } from '../layout.ts';
-import { broadcastShapes, broadcastStrides, countOf, type Shape, sameShape, stridesOf } from '../shape.ts';
+import {
+  broadcastShapes,
+  broadcastStrides,
+  countOf,
+  rowsOf,
+  type Shape,
+  sameShape,
+  stridesOf,
+} from '../shape.ts';
 import { allocate, type Storage } from '../storage.ts';
 import { empty, type Tensor } from '../tensor.ts';
 import { recast } from './autocast.ts';
-import { contiguous, inFloat32, needsFloat32OnCpu, requireFloat, to } from './convert.ts';
+import { contiguous, inFloat32, needsFloat32OnCpu, requireNumbers, to } from './convert.ts';
 import { shareReduced } from './gradient.ts';
+import { integerMatmul } from './integer-matmul.ts';
 import { jointDevice } from './joint-device.ts';
 import { reshape, squeeze, unsqueeze } from './views.ts';
 
@@ -115,6 +125,7 @@ function sendMatrices(
 
 /** [..., m, k] · [..., k, n], with the dimensions in front broadcast. */
 function batched(a: Tensor, b: Tensor): Tensor {
+  if (!isFloat(a.dtype)) return integerMatmul(a, b);
   const m = a.shape[a.rank - 2]!;
   const k = a.shape[a.rank - 1]!;
   const n = b.shape[b.rank - 1]!;
@@ -147,13 +158,13 @@ function recorded(out: Tensor, a: Tensor, b: Tensor, batch: Shape, left: Matrice
 
 /**
  * Matrix × matrix over the last two dimensions; those in front are broadcast. A vector counts as a row on the left and
- * as a column on the right.
+ * as a column on the right. Integers wrap around.
  */
 export function matmul(a: Tensor, b: Tensor): Tensor {
   const lowered = recast('low', [a, b], (x, y) => matmul(x!, y!));
   if (lowered) return lowered;
-  requireFloat('matmul', a);
-  requireFloat('matmul', b);
+  requireNumbers('matmul', a);
+  requireNumbers('matmul', b);
   if (a.dtype !== b.dtype) throw mixedDtypes('matmul', a.dtype, b.dtype);
   const isInnerEqual = a.rank > 0 && b.rank > 0 && a.shape[a.rank - 1] === b.shape[Math.max(0, b.rank - 2)];
   if (!isInnerEqual) throw badMatmul(a.shape, b.shape);
@@ -171,7 +182,7 @@ export function matmul(a: Tensor, b: Tensor): Tensor {
     return through(unsqueeze(b, 1), (column) => through(matmul(a, column), (out) => squeeze(out, -1)));
   // Many matrices times one are one tall matrix times it.
   if (a.rank > 2 && b.rank === 2 && a.isContiguous) {
-    const rows = a.count === 0 ? 0 : a.count / a.shape[a.rank - 1]!;
+    const rows = rowsOf(a.shape);
     return through(reshape(a, [rows, a.shape[a.rank - 1]!]), (tall) =>
       through(batched(tall, b), (out) => reshape(out, [...a.shape.slice(0, -1), b.shape[1]!])),
     );

@@ -1,11 +1,14 @@
 // Layer and root-mean-square normalisation over the last dimensions, each forward and backward one kernel.
+import { checkList } from '../arguments.ts';
 import { isRecording, record } from '../autograd/node.ts';
 import { kernels } from '../backends/index.ts';
 import { type DType, isHalf } from '../dtype.ts';
-import { badNormShape, badOption, differentShapes, mixedDtypes } from '../errors.ts';
+import { badNormShape, differentShapes, mixedDtypes } from '../errors.ts';
+import { checkOptions, optionChecks } from '../options.ts';
 import { countOf, type Shape, sameShape } from '../shape.ts';
 import { allocate } from '../storage.ts';
 import { empty, type Tensor } from '../tensor.ts';
+import { nonNegative, tensorOrNull } from '../value-checks.ts';
 import { recast } from './autocast.ts';
 import { contiguous, needsFloat32OnCpu, requireFloat, to } from './convert.ts';
 import { jointDevice } from './joint-device.ts';
@@ -26,6 +29,13 @@ export interface LayerNormOptions {
   readonly eps?: number;
 }
 
+const rmsNormOptions = optionChecks<RmsNormOptions>({ weight: tensorOrNull, eps: nonNegative });
+const layerNormOptions = optionChecks<LayerNormOptions>({
+  weight: tensorOrNull,
+  bias: tensorOrNull,
+  eps: nonNegative,
+});
+
 interface Call {
   readonly name: string;
   readonly shape: Shape;
@@ -35,16 +45,16 @@ interface Call {
   readonly hasMean: boolean;
 }
 
-function check({ name, shape, weight, bias, eps }: Call, x: Tensor, addend: Tensor | null): void {
+function check({ name, shape, weight, bias }: Call, x: Tensor, addend: Tensor | null): void {
   requireFloat(name, x);
-  const cols = countOf(shape);
-  const fits = shape.length > 0 && cols > 0 && sameShape(x.shape.slice(-shape.length), shape);
+  checkList(name, 'the shape', shape);
+  const fits = shape.length > 0 && sameShape(x.shape.slice(-shape.length), shape);
   if (!fits) throw badNormShape(name, x.shape, shape);
-  if (!(eps >= 0)) throw badOption(`${name}: eps`, 'a number ≥ 0', eps);
   if (addend) {
     if (!sameShape(addend.shape, x.shape)) throw differentShapes(name, x.shape, addend.shape);
     if (addend.dtype !== x.dtype) throw mixedDtypes(name, x.dtype, addend.dtype);
   }
+  if (weight && bias && weight.dtype !== bias.dtype) throw mixedDtypes(name, weight.dtype, bias.dtype);
   for (const tensor of [weight, bias]) {
     if (tensor === null) continue;
     if (!sameShape(tensor.shape, shape)) throw differentShapes(name, shape, tensor.shape);
@@ -97,7 +107,7 @@ function computed(
   addend: Tensor | null,
 ): Normed {
   const cols = countOf(shape);
-  const rows = x.count / cols;
+  const rows = cols === 0 ? 0 : x.count / cols;
   const { dtype } = x;
   const inputs = [x, addend, weight, bias];
   const device = jointDevice(name, x, addend, weight, bias);
@@ -159,9 +169,11 @@ function only({ out, sum }: Normed, x: Tensor): Tensor {
   return out;
 }
 
-const layerCall = (name: string, shape: Shape, { weight, bias, eps = 1e-5 }: LayerNormOptions): Call => ({
-  ...{ name, shape, eps, weight: weight ?? null, bias: bias ?? null, hasMean: true },
-});
+function layerCall(name: string, shape: Shape, options: LayerNormOptions): Call {
+  checkOptions(name, options, layerNormOptions);
+  const { weight = null, bias = null, eps = 1e-5 } = options;
+  return { name, shape, eps, weight, bias, hasMean: true };
+}
 
 /** (x − mean) ÷ √(variance + eps) · weight + bias, over the last dimensions, which have the given shape. */
 export const layerNorm = (x: Tensor, shape: Shape, options: LayerNormOptions = {}): Tensor =>
@@ -187,6 +199,7 @@ const epsilons: Readonly<Partial<Record<DType, number>>> = { float64: 2 ** -52 }
 export function rmsNorm(x: Tensor, shape: Shape, options: RmsNormOptions = {}): Tensor {
   const raised = recast('float32', [x], (wide) => rmsNorm(wide!, shape, options));
   if (raised) return raised;
+  checkOptions('rmsNorm', options, rmsNormOptions);
   const { weight = null, eps = epsilons[x.dtype] ?? 2 ** -23 } = options;
   return only(normalised({ name: 'rmsNorm', shape, weight, bias: null, eps, hasMean: false }, x, null), x);
 }

@@ -1,18 +1,25 @@
 // What goes along a dimension in order: running sums, sorting, triangles of matrices.
+import { notOfBool } from '../argument-errors.ts';
+import { checkInteger } from '../arguments.ts';
 import { isRecording, record } from '../autograd/node.ts';
 import { kernels } from '../backends/index.ts';
 import { scope } from '../context.ts';
 import { isFloat } from '../dtype.ts';
 import { badOption, needsRank } from '../errors.ts';
+import { checkOptions, optionChecks, refuseOptions } from '../options.ts';
 import { checkedDim, countOf } from '../shape.ts';
 import { empty, type Tensor } from '../tensor.ts';
+import { checkValue, flag, integer } from '../value-checks.ts';
 import { recast } from './autocast.ts';
-import { contiguous, to } from './convert.ts';
+import { contiguous, requireTensor, to } from './convert.ts';
 import { gather } from './lookup.ts';
 import { reshape, transpose } from './views.ts';
 
 /** Running sums along `dim`. Integers and bool are summed in int64. */
-export function cumsum(a: Tensor, dim: number): Tensor {
+export function cumsum(a: Tensor, dim: number): Tensor;
+export function cumsum(a: Tensor, dim: number, extra?: unknown): Tensor {
+  if (extra !== undefined) refuseOptions('cumsum', extra);
+  requireTensor('cumsum', a);
   const raised = recast('float32', [a], (wide) => cumsum(wide!, dim));
   if (raised) return raised;
   if (a.rank === 0) return scope(() => reshape(cumsum(reshape(a, [1]), dim), []));
@@ -37,8 +44,13 @@ export interface Sorted {
   readonly indices: Tensor;
 }
 
+const sortOptions = optionChecks<{ readonly descending?: boolean }>({ descending: flag });
+const topkOptions = optionChecks<{ readonly largest?: boolean }>({ largest: flag });
+
 /** Sorted along `dim`. Equal elements keep their order; NaN counts as the largest. */
 export function sort(a: Tensor, dim = -1, options: { readonly descending?: boolean } = {}): Sorted {
+  requireTensor('sort', a);
+  checkOptions('sort', options, sortOptions);
   if (a.rank === 0) return ofOne(a, (row) => sort(row, dim, options));
   const at = checkedDim('sort', dim, a.rank);
   return sorted(a, at, a.shape[at]!, options.descending ?? false);
@@ -46,6 +58,9 @@ export function sort(a: Tensor, dim = -1, options: { readonly descending?: boole
 
 /** The `k` largest (or smallest) elements along `dim`, in order. */
 export function topk(a: Tensor, k: number, dim = -1, options: { readonly largest?: boolean } = {}): Sorted {
+  requireTensor('topk', a);
+  if (a.dtype === 'bool') throw notOfBool('topk', ".to('uint8')");
+  checkOptions('topk', options, topkOptions);
   if (a.rank === 0) return ofOne(a, (row) => topk(row, k, dim, options));
   const at = checkedDim('topk', dim, a.rank);
   const size = a.shape[at]!;
@@ -87,7 +102,10 @@ export const tril = (a: Tensor, diagonal = 0): Tensor => triangle('tril', a, dia
 export const triu = (a: Tensor, diagonal = 0): Tensor => triangle('triu', a, diagonal, true);
 
 function triangle(name: string, a: Tensor, diagonal: number, upper: boolean): Tensor {
+  requireTensor(name, a);
+  checkValue(`${name}: diagonal`, diagonal, integer);
   if (a.rank < 2) throw needsRank(name, 2, a.shape);
+  checkInteger(name, 'the diagonal', diagonal);
   const [rows, cols] = a.shape.slice(-2) as [number, number];
   const batch = countOf(a.shape.slice(0, -2));
   const dense = contiguous(a);

@@ -4,9 +4,11 @@ import { isRecording, record } from '../autograd/node.ts';
 import { kernels } from '../backends/index.ts';
 import type { Device } from '../device.ts';
 import { badOption, badPlanes, windowTooLarge } from '../errors.ts';
+import { checkOptions, optionChecks } from '../options.ts';
 import { countOf } from '../shape.ts';
 import { allocate, type Storage } from '../storage.ts';
 import { empty, type Tensor } from '../tensor.ts';
+import { anything, flag } from '../value-checks.ts';
 import { type Pair, type PoolSizes, pairOf, type Window, windowOf } from '../window.ts';
 import { contiguous, inFloat32, needsFloat32, requireFloat } from './convert.ts';
 
@@ -29,6 +31,11 @@ export interface AvgPoolOptions extends PoolOptions {
   readonly countIncludePad?: boolean;
 }
 
+/** Sizes are checked where they meet those of the operand. */
+const poolChecks = { stride: anything, padding: anything, ceilMode: flag };
+export const maxPoolOptions = optionChecks<MaxPoolOptions>({ ...poolChecks, dilation: anything });
+export const avgPoolOptions = optionChecks<AvgPoolOptions>({ ...poolChecks, countIncludePad: flag });
+
 function checkPlanes(op: string, x: Tensor): readonly [number, number] {
   requireFloat(op, x);
   const plane = x.shape.slice(-2) as [number, number];
@@ -36,8 +43,8 @@ function checkPlanes(op: string, x: Tensor): readonly [number, number] {
   return plane;
 }
 
-function poolWindow(op: string, x: Tensor, kernelSize: Pair, options: MaxPoolOptions): Window {
-  const plane = checkPlanes(op, x);
+/** Windows and steps as the kernels see them. */
+export function checkPoolSizes(op: string, kernelSize: Pair, options: MaxPoolOptions) {
   const kernel = pairOf(`${op}: kernelSize`, kernelSize, 1);
   const stride = pairOf(`${op}: stride`, options.stride ?? kernel, 1);
   const dilation = pairOf(`${op}: dilation`, options.dilation ?? 1, 1);
@@ -45,7 +52,12 @@ function poolWindow(op: string, x: Tensor, kernelSize: Pair, options: MaxPoolOpt
   if (pad.some((size, d) => 2 * size > kernel[d]!))
     throw badOption(`${op}: padding`, `at most half of the window [${kernel.join(', ')}]`, pad);
   const padding = pad.map((before) => ({ before, total: 2 * before }));
-  return windowOf(op, plane, { kernel, stride, dilation, padding, ceilMode: options.ceilMode ?? false });
+  return { kernel, stride, dilation, padding, ceilMode: options.ceilMode ?? false };
+}
+
+function poolWindow(op: string, x: Tensor, kernelSize: Pair, options: MaxPoolOptions): Window {
+  const plane = checkPlanes(op, x);
+  return windowOf(op, plane, checkPoolSizes(op, kernelSize, options));
 }
 
 /** Whether a window with gaps can lie with all of its elements in the padding. */
@@ -74,6 +86,7 @@ function misses(
  * [batch, channels, height, width], or without the batch.
  */
 export function maxPool2d(x: Tensor, kernelSize: Pair, options: MaxPoolOptions = {}): Tensor {
+  checkOptions('maxPool2d', options, maxPoolOptions);
   const window = poolWindow('maxPool2d', x, kernelSize, options);
   if (missesPlane(window)) {
     const { kernelHeight, kernelWidth, dilationY, dilationX, height, width } = window;
@@ -151,6 +164,7 @@ function averaged(op: string, x: Tensor, rows: readonly Bin[], cols: readonly Bi
 
 /** The mean under each window. x is [batch, channels, height, width], or without the batch. */
 export function avgPool2d(x: Tensor, kernelSize: Pair, options: AvgPoolOptions = {}): Tensor {
+  checkOptions('avgPool2d', options, avgPoolOptions);
   const w = poolWindow('avgPool2d', x, kernelSize, options);
   const { countIncludePad = true } = options;
   const binsOf = (size: number, out: number, kernel: number, stride: number, pad: number): Bin[] =>
@@ -166,10 +180,24 @@ export function avgPool2d(x: Tensor, kernelSize: Pair, options: AvgPoolOptions =
   return averaged('avgPool2d', x, rows, cols);
 }
 
+/** [rows, columns] of a result; null is the size of the input. One number stands for both. */
+export type OutputSize = number | readonly [rows: number | null, columns: number | null];
+
+/** Throws unless `outputSize` is one. Returns it with the sizes of `plane` for null. */
+export function checkOutputSize(
+  op: string,
+  outputSize: OutputSize,
+  plane: readonly [number, number] = [1, 1],
+): readonly [number, number] {
+  const given = typeof outputSize === 'number' ? outputSize : ownSizes(op, outputSize, plane);
+  return pairOf(`${op}: outputSize`, given, 1);
+}
+
 /** Means over as many boxes as `outputSize` says, which cover the plane; x as for avgPool2d. */
-export function adaptiveAvgPool2d(x: Tensor, outputSize: Pair): Tensor {
-  const plane = checkPlanes('adaptiveAvgPool2d', x);
-  const out = pairOf('adaptiveAvgPool2d: outputSize', outputSize, 1);
+export function adaptiveAvgPool2d(x: Tensor, outputSize: OutputSize): Tensor {
+  const op = 'adaptiveAvgPool2d';
+  const plane = checkPlanes(op, x);
+  const out = checkOutputSize(op, outputSize, plane);
   const [rows, cols] = plane.map((size, d) =>
     Array.from({ length: out[d]! }, (_, o): Bin => {
       const begin = Math.floor((o * size) / out[d]!);
@@ -177,5 +205,11 @@ export function adaptiveAvgPool2d(x: Tensor, outputSize: Pair): Tensor {
       return [begin, end, end - begin];
     }),
   );
-  return averaged('adaptiveAvgPool2d', x, rows!, cols!);
+  return averaged(op, x, rows!, cols!);
+}
+
+function ownSizes(op: string, sizes: OutputSize & object, plane: readonly [number, number]): Pair {
+  if (!Array.isArray(sizes) || sizes.length !== 2)
+    throw badOption(`${op}: outputSize`, 'an integer ≥ 1, or two, or null for a size of the input', sizes);
+  return [sizes[0] ?? plane[0], sizes[1] ?? plane[1]];
 }

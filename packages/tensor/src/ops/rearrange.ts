@@ -1,11 +1,14 @@
 // Elements of one tensor in another order, or several times.
+import { checkList } from '../arguments.ts';
 import { scope } from '../context.ts';
 import { badOption, cannotReshape } from '../errors.ts';
 import type { Layout } from '../layout.ts';
-import { checkedDim, checkedShape, countOf, type Shape } from '../shape.ts';
+import { unevenShifts } from '../op-errors.ts';
+import { checkedDim, checkedDims, checkedShape, countOf, type Shape } from '../shape.ts';
 import type { Tensor } from '../tensor.ts';
-import { clone } from './convert.ts';
+import { clone, requireTensor } from './convert.ts';
 import { cat } from './join.ts';
+import type { Dims } from './reduce.ts';
 import { expand, flatten, narrow, reordered, reshape, select } from './views.ts';
 
 const turnedAround = ({ shape, strides, offset }: Layout, dim: number): Layout => ({
@@ -15,26 +18,39 @@ const turnedAround = ({ shape, strides, offset }: Layout, dim: number): Layout =
 });
 
 /** The order along `dims` turned around. A copy. */
-export function flip(a: Tensor, dims: number | readonly number[]): Tensor {
-  const turned = new Set(
-    (typeof dims === 'number' ? [dims] : dims).map((dim) => checkedDim('flip', dim, a.rank)),
-  );
-  return scope(() => clone(reordered('flip', a, (layout) => [...turned].reduce(turnedAround, layout))));
+export function flip(a: Tensor, dims: Dims): Tensor {
+  requireTensor('flip', a);
+  if (dims === undefined) throw badOption('flip: dims', 'one or more dimensions', dims);
+  const turned = checkedDims('flip', dims, Math.max(1, a.rank)).filter((dim) => dim < a.rank);
+  return scope(() => clone(reordered('flip', a, (layout) => turned.reduce(turnedAround, layout))));
 }
 
-/** Moves elements by `shift` along `dim`; what leaves at the end comes in at the start. Without `dim`, in the flattened tensor. A copy. */
-export function roll(a: Tensor, shift: number, dim?: number): Tensor {
-  if (!Number.isSafeInteger(shift)) throw badOption('roll: shift', 'an integer', shift);
-  if (dim === undefined) return scope(() => reshape(roll(flatten(a), shift, 0), a.shape));
-  const at = checkedDim('roll', dim, a.rank);
-  const size = a.shape[at]!;
+/**
+ * Moves elements by `shifts` along `dims`, one shift for each; what leaves at the end comes in at the start. Without
+ * `dims`, in the flattened tensor. A copy.
+ */
+export function roll(a: Tensor, shifts: Dims, dims?: Dims): Tensor {
+  requireTensor('roll', a);
+  const moves = typeof shifts === 'number' ? [shifts] : shifts;
+  for (const shift of moves)
+    if (!Number.isSafeInteger(shift)) throw badOption('roll: shift', 'an integer', shift);
+  const along = typeof dims === 'number' ? [dims] : (dims ?? []);
+  if (moves.length !== Math.max(1, along.length)) throw unevenShifts(moves.length, along.length);
+  if (along.length === 0) return scope(() => reshape(rolled(flatten(a), moves[0]!, 0), a.shape));
+  const ats = along.map((dim) => checkedDim('roll', dim, a.rank));
+  return scope(() => ats.reduce((moved, at, i) => rolled(moved, moves[i]!, at), a));
+}
+
+function rolled(a: Tensor, shift: number, dim: number): Tensor {
+  const size = a.shape[dim]!;
   if (size === 0) return clone(a);
   const start = ((shift % size) + size) % size;
-  return scope(() => cat([narrow(a, at, size - start, start), narrow(a, at, 0, size - start)], at));
+  return cat([narrow(a, dim, size - start, start), narrow(a, dim, 0, size - start)], dim);
 }
 
 /** The tensor `counts[d]` times along each dimension; more counts than dimensions add some in front. A copy. */
 export function repeat(a: Tensor, counts: Shape): Tensor {
+  requireTensor('repeat', a);
   const times = checkedShape('repeat', counts);
   if (times.length < a.rank) throw badOption('repeat: counts', `at least ${a.rank}`, times.length);
   const own = [...new Array<number>(times.length - a.rank).fill(1), ...a.shape];
@@ -54,13 +70,16 @@ export function repeat(a: Tensor, counts: Shape): Tensor {
 
 /** The tensors along `dim`, which goes away. They share memory with `a`. */
 export function unbind(a: Tensor, dim = 0): Tensor[] {
+  requireTensor('unbind', a);
   const at = checkedDim('unbind', dim, a.rank);
   return Array.from({ length: a.shape[at]! }, (_, i) => select(a, at, i));
 }
 
 /** Makes several dimensions of one; one size may be −1. Shares memory with `a` where reshape does. */
 export function unflatten(a: Tensor, dim: number, sizes: Shape): Tensor {
+  requireTensor('unflatten', a);
   const at = checkedDim('unflatten', dim, a.rank);
+  checkList('unflatten', 'the sizes', sizes);
   const rest = countOf(sizes.filter((size) => size !== -1));
   const own = sizes.map((size) => (size === -1 ? a.shape[at]! / rest : size));
   const hasOneFree = sizes.indexOf(-1) === sizes.lastIndexOf(-1);

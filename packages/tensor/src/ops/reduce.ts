@@ -1,16 +1,19 @@
 // Reductions over dimensions; without dimensions over all.
+import { notOfBool } from '../argument-errors.ts';
+import { checkFlag } from '../arguments.ts';
 import { isRecording, record } from '../autograd/node.ts';
 import { kernels } from '../backends/index.ts';
 import { type DType, isFloat } from '../dtype.ts';
 import { emptyReduction } from '../errors.ts';
 import type { ReduceOp, Strided } from '../kernels.ts';
 import { keptStrides, withStrides } from '../layout.ts';
+import { refuseOptions } from '../options.ts';
 import { checkedDim, countOf, dimMask, reducedShape } from '../shape.ts';
 import { allocate } from '../storage.ts';
 import { empty, type Tensor } from '../tensor.ts';
 import { recast } from './autocast.ts';
 import { eq, ne } from './binary.ts';
-import { requireFloat } from './convert.ts';
+import { requireFloat, requireTensor } from './convert.ts';
 import { Calculation, contribute } from './gradient.ts';
 
 export type Dims = number | readonly number[];
@@ -32,6 +35,7 @@ function reduced(
   keepDim: boolean,
 ): Reduced {
   const mask = dimMask(name, dims, a.rank);
+  checkFlag(name, 'keepDim', keepDim);
   const out = empty(dtype, reducedShape(a.shape, mask, keepDim), a.device);
   const strides = keptStrides(a.shape, mask);
   const size = reducedCount(name, a, dims);
@@ -46,7 +50,11 @@ function reduced(
 /** Integers and bool are summed in int64. */
 const totalType = (dtype: DType): DType => (isFloat(dtype) ? dtype : 'int64');
 
-export function sum(a: Tensor, dims?: Dims, keepDim = false): Tensor {
+/** Without dimensions, and with an empty array of them, over all; so do the other reductions but `any` and `all`. */
+export function sum(a: Tensor, dims?: Dims, keepDim?: boolean): Tensor;
+export function sum(a: Tensor, dims?: Dims, keepDim = false, extra?: unknown): Tensor {
+  if (extra !== undefined) refuseOptions('sum', extra);
+  requireTensor('sum', a);
   const raised = recast('float32', [a], (wide) => sum(wide!, dims, keepDim));
   if (raised) return raised;
   const { out, strides } = reduced('sum', 'sum', a, totalType(a.dtype), dims, keepDim);
@@ -61,7 +69,9 @@ export function sum(a: Tensor, dims?: Dims, keepDim = false): Tensor {
 }
 
 /** Floats only. The mean of nothing is NaN. */
-export function mean(a: Tensor, dims?: Dims, keepDim = false): Tensor {
+export function mean(a: Tensor, dims?: Dims, keepDim?: boolean): Tensor;
+export function mean(a: Tensor, dims?: Dims, keepDim = false, extra?: unknown): Tensor {
+  if (extra !== undefined) refuseOptions('mean', extra);
   requireFloat('mean', a);
   const { out, strides, size } = reduced('mean', 'mean', a, a.dtype, dims, keepDim);
   if (!isRecording(a)) return out;
@@ -74,12 +84,16 @@ export function mean(a: Tensor, dims?: Dims, keepDim = false): Tensor {
   });
 }
 
-/** The values of the maxima. Equal maxima share the gradient evenly, as in torch.amax. */
+/**
+ * The values of the maxima. Equal maxima share the gradient evenly, as in torch.amax. Where the maximum is NaN the gradient is,
+ * too; without dimensions it goes to the elements that are NaN.
+ */
 export const max = (a: Tensor, dims?: Dims, keepDim = false): Tensor => extreme('max', a, dims, keepDim);
-/** The values of the minima. Equal minima share the gradient evenly, as in torch.amin. */
+/** The values of the minima, with gradients as those of `max`. */
 export const min = (a: Tensor, dims?: Dims, keepDim = false): Tensor => extreme('min', a, dims, keepDim);
 
 function extreme(op: 'max' | 'min', a: Tensor, dims: Dims | undefined, keepDim: boolean): Tensor {
+  requireTensor(op, a);
   const { out, strides } = reduced(op, op, a, a.dtype, dims, keepDim);
   if (!isRecording(a)) return out;
   const target = a.target!;
@@ -91,7 +105,7 @@ function extreme(op: 'max' | 'min', a: Tensor, dims: Dims | undefined, keepDim: 
     const share = allocate(dtype, count, grad.memory.device);
     const stretched = withStrides(share.dense, strides);
     contribute(target, k, shape, (into) => {
-      k.map('eq', into, values, withStrides(best, strides));
+      markExtremes(k, into, values, withStrides(best, strides), dims === undefined);
       kernels().reduce('sum', shape, stretched, into);
       kernels().map('div', dtype, [count], share.dense, grad.dense, share.dense);
       k.map('mul', into, into, stretched);
@@ -100,8 +114,21 @@ function extreme(op: 'max' | 'min', a: Tensor, dims: Dims | undefined, keepDim: 
   });
 }
 
+/** Writes 1 where an element is the extreme, also where both are NaN if `takesNaN`; else 0. */
+function markExtremes(k: Calculation, into: Strided, x: Strided, best: Strided, takesNaN: boolean): void {
+  k.map('eq', into, x, best);
+  if (!takesNaN) return;
+  // Beside a maximum that is a number there is no NaN.
+  const isMissing = k.temporary();
+  k.map('ne', isMissing, x, x);
+  k.map('max', into, into, isMissing);
+}
+
 /** The product. The gradient is right where elements are 0, too. */
-export function prod(a: Tensor, dims?: Dims, keepDim = false): Tensor {
+export function prod(a: Tensor, dims?: Dims, keepDim?: boolean): Tensor;
+export function prod(a: Tensor, dims?: Dims, keepDim = false, extra?: unknown): Tensor {
+  if (extra !== undefined) refuseOptions('prod', extra);
+  requireTensor('prod', a);
   const raised = recast('float32', [a], (wide) => prod(wide!, dims, keepDim));
   if (raised) return raised;
   const { out, strides } = reduced('prod', 'prod', a, totalType(a.dtype), dims, keepDim);
@@ -130,10 +157,11 @@ function prodGradient(k: Calculation, into: Strided, x: Strided, grad: Strided, 
   k.map('where', nonzero, isZero, 1, x);
   kernels().reduce('prod', k.shape, stretch(product), nonzero);
   kernels().reduce('sum', k.shape, stretch(zeros), isZero);
-  // Zeros among the others: 0 lets the product through.
+  // Zeros among the others: none lets the product through, and a NaN stays one beside them.
   k.map('sub', isZero, stretch(zeros), isZero);
+  k.map('eq', isZero, isZero, 0);
   k.map('div', into, stretch(product), nonzero);
-  k.map('where', into, isZero, 0, into);
+  k.map('mul', into, into, isZero);
   k.map('mul', into, into, grad);
   product.release();
   zeros.release();
@@ -154,6 +182,9 @@ function counted(
   dims: Dims | undefined,
   keepDim: boolean,
 ): Tensor {
+  requireTensor(name, a);
+  // As in PyTorch, these two reduce over no dimension where the array of them is empty.
+  if (Array.isArray(dims) && dims.length === 0) return ne(a, 0);
   const matches = test(a, 0);
   const { out: count } = reduced(name, 'sum', matches, 'int64', dims, keepDim);
   const out = what === 'ne' ? ne(count, 0) : eq(count, 0);
@@ -169,6 +200,9 @@ export const argmin = (a: Tensor, dim?: number, keepDim = false): Tensor => posi
 
 function position(op: 'max' | 'min', a: Tensor, dim: number | undefined, keepDim: boolean): Tensor {
   const name = `arg${op}`;
+  requireTensor(name, a);
+  if (a.dtype === 'bool') throw notOfBool(name, ".to('uint8')");
+  checkFlag(name, 'keepDim', keepDim);
   const isOne = a.rank === 0 && (dim === 0 || dim === -1);
   const at = dim === undefined || isOne ? null : checkedDim(name, dim, a.rank);
   if ((at === null ? a.count : a.shape[at]) === 0) throw emptyReduction(name, a.shape);

@@ -1,6 +1,7 @@
 // What losses have in common: one loss per element or row, and what is made of them.
-import { badReduction } from '../errors.ts';
+import { optionChecks } from '../options.ts';
 import type { Tensor } from '../tensor.ts';
+import { oneOf } from '../value-checks.ts';
 import { mean, sum } from './reduce.ts';
 
 export type Reduction = 'mean' | 'sum' | 'none';
@@ -10,10 +11,8 @@ export interface LossOptions {
   readonly reduction?: Reduction;
 }
 
-export function checkedReduction(op: string, { reduction = 'mean' }: LossOptions): Reduction {
-  if (reduction === 'mean' || reduction === 'sum' || reduction === 'none') return reduction;
-  throw badReduction(op, reduction);
-}
+export const lossChecks = { reduction: oneOf('mean', 'sum', 'none') };
+export const lossOptions = optionChecks<LossOptions>(lossChecks);
 
 export function reduceLosses(losses: Tensor, reduction: Reduction): Tensor {
   if (reduction === 'none') return losses;

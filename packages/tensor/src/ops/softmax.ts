@@ -2,6 +2,7 @@
 import { isRecording, record } from '../autograd/node.ts';
 import { kernels } from '../backends/index.ts';
 import { scope } from '../context.ts';
+import { refuseOptions } from '../options.ts';
 import { checkedDim } from '../shape.ts';
 import { empty, type Tensor } from '../tensor.ts';
 import { recast } from './autocast.ts';
@@ -10,7 +11,9 @@ import { exp } from './unary.ts';
 import { reshape, transpose } from './views.ts';
 
 /** log softmax, without overflow. */
-export function logSoftmax(a: Tensor, dim = -1): Tensor {
+export function logSoftmax(a: Tensor, dim?: number): Tensor;
+export function logSoftmax(a: Tensor, dim = -1, extra?: unknown): Tensor {
+  if (extra !== undefined) refuseOptions('logSoftmax', extra);
   const raised = recast('float32', [a], (wide) => logSoftmax(wide!, dim));
   if (raised) return raised;
   requireFloat('logSoftmax', a);
@@ -46,7 +49,9 @@ function alongLast(a: Tensor, dim: number): Tensor {
 }
 
 /** Positive numbers that add up to 1 along `dim`: exp a ÷ Σ exp a. */
-export function softmax(a: Tensor, dim = -1): Tensor {
+export function softmax(a: Tensor, dim?: number): Tensor;
+export function softmax(a: Tensor, dim = -1, extra?: unknown): Tensor {
+  if (extra !== undefined) refuseOptions('softmax', extra);
   const logProbs = logSoftmax(a, dim);
   const out = exp(logProbs);
   logProbs.dispose();

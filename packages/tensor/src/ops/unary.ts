@@ -1,11 +1,16 @@
 // Functions of one element. Each rule says what the gradient reads, and writes grad × f′ into `into`.
+
+import { notOfBool } from '../argument-errors.ts';
 import { isRecording, record } from '../autograd/node.ts';
 import { kernels } from '../backends/index.ts';
-import { isFloat } from '../dtype.ts';
-import { badOption } from '../errors.ts';
+import { type DType, isFloat } from '../dtype.ts';
+import { needsFloat } from '../errors.ts';
 import { floatMapOps, type MapOp, type Strided } from '../kernels.ts';
+import { checkOptions, optionChecks, refuseOptions } from '../options.ts';
 import { empty, type Tensor } from '../tensor.ts';
+import { oneOf } from '../value-checks.ts';
 import { recast } from './autocast.ts';
+import { clone, requireTensor } from './convert.ts';
 import { Calculation, contribute } from './gradient.ts';
 
 interface Rule {
@@ -85,9 +90,35 @@ const rules = {
   trunc: flat,
 } satisfies Partial<Record<MapOp, Rule>>;
 
-/** On integers and bool, functions that are defined on floats alone compute in float32. */
+/** What PyTorch has of floats alone. */
+const onlyOfFloats: ReadonlySet<MapOp> = new Set(['gelu', 'geluTanh', 'silu']);
+/** What PyTorch does not have of bool, with what there is instead. */
+const notOfBools: Partial<Record<MapOp, string>> = {
+  neg: "logicalNot, or .to('int32')",
+  abs: 'the tensor as it is',
+  relu: 'the tensor as it is',
+  floor: 'the tensor as it is',
+  ceil: 'the tensor as it is',
+  round: 'the tensor as it is',
+  trunc: 'the tensor as it is',
+};
+/** Integers are what these make of them. */
+const rounding: ReadonlySet<MapOp> = new Set(['floor', 'ceil', 'round', 'trunc']);
+
+/** The dtype of the result on integers and bool. Functions that are defined on floats alone compute in float32. */
+function integerResult(op: keyof typeof rules, dtype: DType): DType {
+  if (onlyOfFloats.has(op)) throw needsFloat(op === 'geluTanh' ? 'gelu' : op, dtype);
+  const instead = notOfBools[op];
+  if (dtype === 'bool' && instead !== undefined) throw notOfBool(op, instead);
+  if (dtype === 'bool' && op === 'square') return 'int64';
+  return floatMapOps.has(op) && !rounding.has(op) ? 'float32' : dtype;
+}
+
 function unary(op: keyof typeof rules, a: Tensor): Tensor {
-  const dtype = !isFloat(a.dtype) && floatMapOps.has(op) ? 'float32' : a.dtype;
+  requireTensor(op, a);
+  const isOfFloats = isFloat(a.dtype);
+  const dtype = isOfFloats ? a.dtype : integerResult(op, a.dtype);
+  if (!isOfFloats && rounding.has(op)) return clone(a);
   const out = empty(dtype, a.shape, a.device);
   kernels().map(op, dtype, a.shape, out.strided, a.strided);
   return isRecording(a) ? recorded(op, a, out) : out;
@@ -111,42 +142,60 @@ export interface GeluOptions {
   /** Default 'none'. */
   readonly approximate?: 'none' | 'tanh';
 }
-export function isTanhGelu(op: string, { approximate = 'none' }: GeluOptions): boolean {
-  if (approximate !== 'none' && approximate !== 'tanh')
-    throw badOption(`${op}: approximate`, "'none' or 'tanh'", approximate);
-  return approximate === 'tanh';
+
+const geluOptions = optionChecks<GeluOptions>({ approximate: oneOf('none', 'tanh') });
+
+export function isTanhGelu(op: string, options: GeluOptions): boolean {
+  checkOptions(op, options, geluOptions);
+  return options.approximate === 'tanh';
 }
 
-/** A function whose result may leave the range of float16. */
-const raised = (op: keyof typeof rules, a: Tensor): Tensor =>
-  recast('float32', [a], (wide) => unary(op, wide!)) ?? unary(op, a);
+type Unary = (a: Tensor) => Tensor;
 
-export const neg = (a: Tensor): Tensor => unary('neg', a);
-/** The gradient at 0 is 0. */
-export const abs = (a: Tensor): Tensor => unary('abs', a);
-export const sign = (a: Tensor): Tensor => unary('sign', a);
-export const exp = (a: Tensor): Tensor => raised('exp', a);
-export const log = (a: Tensor): Tensor => raised('log', a);
-export const sqrt = (a: Tensor): Tensor => unary('sqrt', a);
+/** A public operation. What stands behind its operand is no part of its type: it is looked at to refuse options. */
+const plain =
+  (op: keyof typeof rules): Unary =>
+  (a: Tensor, extra?: unknown): Tensor => {
+    if (extra !== undefined) refuseOptions(op, extra);
+    return unary(op, a);
+  };
+
+/** As plain, for a function whose result may leave the range of float16. */
+const raised =
+  (op: keyof typeof rules): Unary =>
+  (a: Tensor, extra?: unknown): Tensor => {
+    if (extra !== undefined) refuseOptions(op, extra);
+    return recast('float32', [a], (wide) => unary(op, wide!)) ?? unary(op, a);
+  };
+
+export const neg = plain('neg');
+/** The gradient at 0 and at NaN is 0. */
+export const abs = plain('abs');
+/** −1, 0 or 1; 0 of NaN, as in PyTorch. */
+export const sign = plain('sign');
+export const exp = raised('exp');
+export const log = raised('log');
+export const sqrt = plain('sqrt');
 /** 1 / √a. */
-export const rsqrt = (a: Tensor): Tensor => raised('rsqrt', a);
-export const square = (a: Tensor): Tensor => unary('square', a);
-export const sin = (a: Tensor): Tensor => unary('sin', a);
-export const cos = (a: Tensor): Tensor => unary('cos', a);
-export const tanh = (a: Tensor): Tensor => unary('tanh', a);
-export const sigmoid = (a: Tensor): Tensor => unary('sigmoid', a);
+export const rsqrt = raised('rsqrt');
+export const square = plain('square');
+export const sin = plain('sin');
+export const cos = plain('cos');
+export const tanh = plain('tanh');
+export const sigmoid = plain('sigmoid');
 /** The gradient at 0 is 0. */
-export const relu = (a: Tensor): Tensor => unary('relu', a);
-export const erf = (a: Tensor): Tensor => unary('erf', a);
+export const relu = plain('relu');
+export const erf = plain('erf');
 /** a × Φ(a), with the exact distribution function, or with that approximated by a tanh (as GPT-2 has it). */
 export function gelu(a: Tensor, options: GeluOptions = {}): Tensor {
   return unary(isTanhGelu('gelu', options) ? 'geluTanh' : 'gelu', a);
 }
 /** a × sigmoid(a). */
-export const silu = (a: Tensor): Tensor => unary('silu', a);
-export const floor = (a: Tensor): Tensor => unary('floor', a);
-export const ceil = (a: Tensor): Tensor => unary('ceil', a);
+export const silu = plain('silu');
+/** Down to an integer. As with ceil, round and trunc, integers stay what they are. */
+export const floor = plain('floor');
+export const ceil = plain('ceil');
 /** To the nearest integer, halves to the even one. */
-export const round = (a: Tensor): Tensor => unary('round', a);
+export const round = plain('round');
 /** Towards zero. */
-export const trunc = (a: Tensor): Tensor => unary('trunc', a);
+export const trunc = plain('trunc');

@@ -1,8 +1,9 @@
 // Adam and AdamW, with the numbers of torch.optim.
-import { badOption } from '../errors.ts';
 import type { AdamRule } from '../kernels.ts';
+import { checkOptions, optionChecks } from '../options.ts';
+import { type Check, decayRate, flag, nonNegative } from '../value-checks.ts';
 import { KernelOptimizer } from './kernel-optimizer.ts';
-import { type AllOptions, checkedOption, checkedShare, type OptimizerParams } from './optimizer.ts';
+import { type AllOptions, checkAll, type OptimizerParams } from './optimizer.ts';
 
 export interface AdamOptions {
   /** Default 1e-3. */
@@ -29,10 +30,16 @@ const defaults: Options = {
   maximize: false,
 };
 
-export function checkedBetas(betas: unknown): void {
-  if (!Array.isArray(betas) || betas.length !== 2) throw badOption('optimizer: betas', 'two numbers', betas);
-  for (const beta of betas) checkedShare('betas', beta as number);
-}
+/** Two decay rates. */
+export const twoRates: Check = {
+  expected: 'two numbers ≥ 0 and < 1',
+  fits: (value) => Array.isArray(value) && value.length === 2 && value.every(decayRate.fits),
+};
+const checks = {
+  ...{ lr: nonNegative, betas: twoRates, eps: nonNegative, weightDecay: nonNegative },
+  ...{ amsgrad: flag, maximize: flag },
+};
+const adamOptions = optionChecks<AdamOptions>(checks);
 
 /** Weight decay is added to the gradient. */
 export class Adam extends KernelOptimizer<Options> {
@@ -40,11 +47,8 @@ export class Adam extends KernelOptimizer<Options> {
     super(params, defaults, options);
   }
 
-  protected check({ lr, betas, eps, weightDecay }: Options): void {
-    checkedOption('lr', lr);
-    checkedBetas(betas);
-    checkedOption('eps', eps);
-    checkedOption('weightDecay', weightDecay);
+  protected check(options: Options): void {
+    checkAll(options, checks);
   }
 
   protected states({ amsgrad }: Options): readonly (string | null)[] {
@@ -56,10 +60,16 @@ export class Adam extends KernelOptimizer<Options> {
   }
 }
 
+/** Options with AdamW's default. */
+function decaying(options: AdamOptions): AdamOptions {
+  checkOptions('AdamW', options, adamOptions);
+  return { ...options, weightDecay: options.weightDecay ?? 0.01 };
+}
+
 /** Adam whose weights shrink by lr × weightDecay (default 0.01) in each step, whatever their gradients are. */
 export class AdamW extends Adam {
   constructor(params: OptimizerParams<Options>, options: AdamOptions = {}) {
-    super(params, { ...options, weightDecay: options.weightDecay ?? 0.01 });
+    super(params, decaying(options));
   }
 
   protected override rule(options: Options): AdamRule {

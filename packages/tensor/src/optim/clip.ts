@@ -3,7 +3,9 @@ import { kernels } from '../backends/index.ts';
 import { noGrad, scope } from '../context.ts';
 import { badOption, nonfiniteNorm } from '../errors.ts';
 import { abs, clamp, max, pow, stack, sum } from '../ops/index.ts';
+import { checkOptions, optionChecks } from '../options.ts';
 import { empty, type Tensor } from '../tensor.ts';
+import { aNumber, checkValue, flag, nonNegative } from '../value-checks.ts';
 import { gradOf } from './optimizer.ts';
 
 export interface ClipOptions {
@@ -12,6 +14,11 @@ export interface ClipOptions {
   /** Throws if the norm is NaN or infinite. Default false. */
   readonly errorIfNonfinite?: boolean;
 }
+
+const clipOptions = optionChecks<ClipOptions>({ normType: aNumber, errorIfNonfinite: flag });
+
+/** Infinity limits nothing. */
+const limitCheck = { ...nonNegative, fits: (value: unknown) => typeof value === 'number' && value >= 0 };
 
 const withGrad = (params: Iterable<Tensor>): Tensor[] => [...params].filter((param) => gradOf(param));
 
@@ -39,8 +46,9 @@ function normOf(params: readonly Tensor[], normType: number): Tensor {
  * before, a float32 tensor without dimensions.
  */
 export function clipGradNorm(params: Iterable<Tensor>, maxNorm: number, options: ClipOptions = {}): Tensor {
+  checkOptions('clipGradNorm', options, clipOptions);
+  checkValue('clipGradNorm: maxNorm', maxNorm, limitCheck);
   const { normType = 2, errorIfNonfinite = false } = options;
-  if (!(maxNorm >= 0)) throw badOption('clipGradNorm: maxNorm', 'a number ≥ 0', maxNorm);
   if (!(normType > 0)) throw badOption('clipGradNorm: normType', 'a number > 0', normType);
   const own = withGrad(params);
   return noGrad(() => {
@@ -61,7 +69,7 @@ export function clipGradNorm(params: Iterable<Tensor>, maxNorm: number, options:
 
 /** Holds every element of every gradient between −limit and limit. */
 export function clipGradValue(params: Iterable<Tensor>, limit: number): void {
-  if (!(limit >= 0)) throw badOption('clipGradValue: limit', 'a number ≥ 0', limit);
+  checkValue('clipGradValue: limit', limit, limitCheck);
   for (const param of withGrad(params)) {
     const grad = gradOf(param)!.dense;
     kernels().map('clamp', param.dtype, [param.count], grad, grad, -limit, limit);

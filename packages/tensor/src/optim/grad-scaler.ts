@@ -1,10 +1,12 @@
 // Loss scaling for float16: gradients that would vanish are multiplied on their way and divided before the step. A step
 // whose gradients are not finite is left out, and the scale shrinks; after many good ones it grows.
 import { kernels } from '../backends/index.ts';
-import { badOptimizerParam, badOption, scalerOrder } from '../errors.ts';
+import { badOptimizerParam, scalerOrder } from '../errors.ts';
 import { mul } from '../ops/index.ts';
+import { checkOptions, optionChecks } from '../options.ts';
 import { allocate } from '../storage.ts';
 import type { Tensor } from '../tensor.ts';
+import { atLeastOne, checkValue, flag, nonNegative, positive } from '../value-checks.ts';
 import { gradOf } from './optimizer.ts';
 
 export interface GradScalerOptions {
@@ -30,10 +32,16 @@ interface Steppable {
   readonly step: () => void;
 }
 
-function checkedFactor(name: string, value: number, isFitting: boolean, expected: string): number {
-  if (!isFitting) throw badOption(`GradScaler: ${name}`, expected, value);
-  return value;
-}
+const gradScalerOptions = optionChecks<GradScalerOptions>({
+  initScale: positive,
+  growthFactor: { expected: 'a number > 1', fits: (value) => positive.fits(value) && (value as number) > 1 },
+  backoffFactor: {
+    expected: 'a number between 0 and 1',
+    fits: (value) => positive.fits(value) && (value as number) < 1,
+  },
+  growthInterval: { ...atLeastOne, expected: 'steps ≥ 1' },
+  enabled: flag,
+});
 
 export class GradScaler {
   readonly #growthFactor: number;
@@ -47,12 +55,12 @@ export class GradScaler {
   readonly #stepped = new Set<Steppable>();
 
   constructor(options: GradScalerOptions = {}) {
+    checkOptions('GradScaler', options, gradScalerOptions);
     const { initScale = 65536, growthFactor = 2, backoffFactor = 0.5, growthInterval = 2000 } = options;
-    this.#scale = checkedFactor('initScale', initScale, initScale > 0, 'a number > 0');
-    this.#growthFactor = checkedFactor('growthFactor', growthFactor, growthFactor > 1, 'a number > 1');
-    const shrinks = backoffFactor > 0 && backoffFactor < 1;
-    this.#backoffFactor = checkedFactor('backoffFactor', backoffFactor, shrinks, 'a number between 0 and 1');
-    this.#growthInterval = checkedFactor('growthInterval', growthInterval, growthInterval >= 1, 'steps ≥ 1');
+    this.#scale = initScale;
+    this.#growthFactor = growthFactor;
+    this.#backoffFactor = backoffFactor;
+    this.#growthInterval = growthInterval;
     this.#enabled = options.enabled ?? true;
   }
 
@@ -117,7 +125,9 @@ export class GradScaler {
   }
 
   loadStateDict({ scale, growthTracker }: GradScalerState): void {
-    this.#scale = checkedFactor('scale', scale, scale > 0, 'a number > 0');
-    this.#growthTracker = checkedFactor('growthTracker', growthTracker, growthTracker >= 0, 'a number ≥ 0');
+    checkValue('GradScaler: scale', scale, positive);
+    checkValue('GradScaler: growthTracker', growthTracker, nonNegative);
+    this.#scale = scale;
+    this.#growthTracker = growthTracker;
   }
 }

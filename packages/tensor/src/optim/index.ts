@@ -23,7 +23,9 @@ export {
   type LinearLROptions,
   type LrFactor,
   MultiStepLR,
+  type MultiStepLROptions,
   StepLR,
+  type StepLROptions,
 } from './schedules/decay.ts';
 export { OneCycleLR, type OneCycleLROptions } from './schedules/one-cycle.ts';
 export { LrSchedule, Schedule, type ScheduleState } from './schedules/schedule.ts';

@@ -1,9 +1,10 @@
 // Lion (Chen et al. 2023): every weight moves by lr, in the direction of a blend of gradient and mean. Half of Adam's
 // memory; its authors take a tenth to a third of Adam's learning rate, and more decay by the same factor.
 import type { LionRule } from '../kernels.ts';
-import { checkedBetas } from './adam.ts';
+import { flag, nonNegative } from '../value-checks.ts';
+import { twoRates } from './adam.ts';
 import { KernelOptimizer } from './kernel-optimizer.ts';
-import { type AllOptions, checkedOption, type OptimizerParams } from './optimizer.ts';
+import { type AllOptions, checkAll, type OptimizerParams } from './optimizer.ts';
 
 export interface LionOptions {
   /** Default 1e-4. */
@@ -24,10 +25,8 @@ export class Lion extends KernelOptimizer<Options> {
     super(params, defaults, options);
   }
 
-  protected check({ lr, betas, weightDecay }: Options): void {
-    checkedOption('lr', lr);
-    checkedBetas(betas);
-    checkedOption('weightDecay', weightDecay);
+  protected check(options: Options): void {
+    checkAll(options, { lr: nonNegative, betas: twoRates, weightDecay: nonNegative, maximize: flag });
   }
 
   protected states(): readonly (string | null)[] {

@@ -3,9 +3,11 @@
 
 import { Leaf } from '../autograd/leaf.ts';
 import type { GradTarget } from '../autograd/target.ts';
-import { badOption, badStateDict } from '../errors.ts';
+import { badOption, badStateDict, shown } from '../errors.ts';
+import { checkOptions, type OptionChecks } from '../options.ts';
 import { Tensor } from '../tensor.ts';
-import type { ZeroGradOptions } from '../tensor-grad.ts';
+import { type ZeroGradOptions, zeroGradOptions } from '../tensor-grad.ts';
+import { anything, type Check, checkValue, nonNegative } from '../value-checks.ts';
 import { ParamState } from './param-state.ts';
 import { checkState, type OptimizerState } from './state.ts';
 
@@ -30,11 +32,26 @@ export type GroupOptions<O> = Partial<O> & { readonly params: Iterable<Tensor> }
 /** One group of parameters, or several. */
 export type OptimizerParams<O> = Iterable<Tensor> | Iterable<GroupOptions<O>>;
 
+const isParam = (item: unknown): boolean => item instanceof Tensor;
+const isGroup = (item: unknown): boolean => {
+  const params: unknown = (item as { readonly params?: unknown } | null)?.params;
+  return typeof params === 'object' && params !== null && Symbol.iterator in params;
+};
+
+/** Parameters or groups, as a list. */
+function listOf<O>(params: OptimizerParams<O>): readonly Tensor[] | readonly GroupOptions<O>[] {
+  const isList = typeof params === 'object' && params !== null && Symbol.iterator in params;
+  const list: unknown[] = isList ? [...params] : [];
+  if (isList && (list.every(isParam) || list.every(isGroup))) return list as readonly Tensor[];
+  const odd = isList ? list.find((item) => !isParam(item)) : params;
+  throw badOption('optimizer: params', 'a list of tensors, or of groups { params, … }', shown(odd));
+}
+
 const areTensors = (given: readonly unknown[]): given is readonly Tensor[] =>
   given.every((item) => item instanceof Tensor);
 
 /** `options` over `defaults`; what is undefined counts as left out. */
-const completed = <O extends object>(defaults: O, options: Partial<O>): O => ({
+export const completed = <O extends object>(defaults: O, options: Partial<O>): O => ({
   ...defaults,
   ...Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)),
 });
@@ -42,14 +59,17 @@ const completed = <O extends object>(defaults: O, options: Partial<O>): O => ({
 export abstract class Optimizer<O extends LrOptions = LrOptions> {
   readonly groups: ParamGroup<O>[] = [];
   readonly #defaults: O;
+  readonly #known: OptionChecks;
   readonly #states = new Map<Tensor, ParamState>();
 
   /** `defaults`: every option. `options`: what the user chose of them. */
   constructor(params: OptimizerParams<O>, defaults: O, options: Partial<O> = {}) {
+    this.#known = new Map(Object.keys(defaults).map((name) => [name, anything]));
+    checkOptions(this.constructor.name, options, this.#known);
     this.#defaults = completed(defaults, options);
-    const given = [...params];
+    const given = listOf(params);
     if (areTensors(given)) this.#add(given, {});
-    else for (const group of given as GroupOptions<O>[]) this.addParamGroup(group);
+    else for (const group of given) this.addParamGroup(group);
     if (this.params.length === 0) throw badOption('optimizer: params', 'at least one parameter', 'none');
   }
 
@@ -63,8 +83,12 @@ export abstract class Optimizer<O extends LrOptions = LrOptions> {
   abstract step(): void;
 
   /** Adds parameters, for example ones that have been unfrozen. */
-  addParamGroup({ params, ...options }: GroupOptions<O>): void {
-    this.#add([...params], options as unknown as Partial<O>);
+  addParamGroup(group: GroupOptions<O>): void {
+    const { params, ...options } = group;
+    checkOptions(`${this.constructor.name}: group`, options, this.#known);
+    const list = listOf<O>(params);
+    if (!areTensors(list)) throw badOption('addParamGroup: params', 'tensors', 'groups');
+    this.#add(list, options as unknown as Partial<O>);
   }
 
   #add(params: readonly Tensor[], chosen: Partial<O>): void {
@@ -90,7 +114,7 @@ export abstract class Optimizer<O extends LrOptions = LrOptions> {
   }
 
   set lr(value: number) {
-    checkedOption('lr', value);
+    checkValue('optimizer: lr', value, nonNegative);
     for (const group of this.groups) group.lr = value;
   }
 
@@ -105,6 +129,7 @@ export abstract class Optimizer<O extends LrOptions = LrOptions> {
 
   /** Drops all gradients, or fills them with zero; see Tensor.zeroGrad. */
   zeroGrad(options?: ZeroGradOptions): void {
+    checkOptions('zeroGrad', options, zeroGradOptions);
     for (const param of this.params) if (param.requiresGrad) param.zeroGrad(options);
   }
 
@@ -147,14 +172,11 @@ export const gradOf = ({ target }: Tensor): GradTarget['grad'] => {
   return target?.grad ?? null;
 };
 
-/** A number ≥ 0. */
-export function checkedOption(name: string, value: number): number {
-  if (!(value >= 0)) throw badOption(`optimizer: ${name}`, 'a number ≥ 0', value);
-  return value;
-}
-
-/** A number from 0 to 1, without 1. */
-export function checkedShare(name: string, value: number): number {
-  if (!(value >= 0 && value < 1)) throw badOption(`optimizer: ${name}`, 'a number ≥ 0 and < 1', value);
-  return value;
+/** Checks all of an optimiser's options, as they are once defaults have been filled in. */
+export function checkAll<O extends object>(
+  options: O,
+  checks: { readonly [Name in keyof AllOptions<O>]: Check },
+): void {
+  for (const [name, check] of Object.entries<Check>(checks))
+    checkValue(`optimizer: ${name}`, (options as Record<string, unknown>)[name], check);
 }

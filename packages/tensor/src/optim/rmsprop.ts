@@ -1,7 +1,8 @@
 // RMSprop, with the numbers of torch.optim.RMSprop.
 import type { RmspropRule } from '../kernels.ts';
+import { decayRate, flag, nonNegative } from '../value-checks.ts';
 import { KernelOptimizer } from './kernel-optimizer.ts';
-import { type AllOptions, checkedOption, checkedShare, type OptimizerParams } from './optimizer.ts';
+import { type AllOptions, checkAll, type OptimizerParams } from './optimizer.ts';
 
 export interface RMSpropOptions {
   /** Default 0.01. */
@@ -31,17 +32,18 @@ const defaults: Options = {
   maximize: false,
 };
 
+const checks = {
+  ...{ lr: nonNegative, alpha: decayRate, eps: nonNegative, weightDecay: nonNegative, momentum: nonNegative },
+  ...{ centered: flag, maximize: flag },
+};
+
 export class RMSprop extends KernelOptimizer<Options> {
   constructor(params: OptimizerParams<Options>, options: RMSpropOptions = {}) {
     super(params, defaults, options);
   }
 
-  protected check({ lr, alpha, eps, weightDecay, momentum }: Options): void {
-    checkedOption('lr', lr);
-    checkedShare('alpha', alpha);
-    checkedOption('eps', eps);
-    checkedOption('weightDecay', weightDecay);
-    checkedOption('momentum', momentum);
+  protected check(options: Options): void {
+    checkAll(options, checks);
   }
 
   protected states({ momentum, centered }: Options): readonly (string | null)[] {

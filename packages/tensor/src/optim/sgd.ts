@@ -1,8 +1,9 @@
 // Stochastic gradient descent, with the numbers of torch.optim.SGD.
 import { badOption } from '../errors.ts';
 import type { SgdRule } from '../kernels.ts';
+import { finite, flag, nonNegative } from '../value-checks.ts';
 import { KernelOptimizer } from './kernel-optimizer.ts';
-import { type AllOptions, checkedOption, type OptimizerParams } from './optimizer.ts';
+import { type AllOptions, checkAll, type OptimizerParams } from './optimizer.ts';
 
 export interface SGDOptions {
   readonly lr: number;
@@ -21,15 +22,19 @@ export interface SGDOptions {
 type Options = AllOptions<SGDOptions>;
 const defaults = { lr: 1e-3, momentum: 0, dampening: 0, weightDecay: 0, nesterov: false, maximize: false };
 
+const checks = {
+  ...{ lr: nonNegative, momentum: nonNegative, dampening: finite, weightDecay: nonNegative },
+  ...{ nesterov: flag, maximize: flag },
+};
+
 export class SGD extends KernelOptimizer<Options> {
   constructor(params: OptimizerParams<Options>, options: SGDOptions) {
     super(params, defaults, options);
   }
 
-  protected check({ lr, momentum, dampening, weightDecay, nesterov }: Options): void {
-    checkedOption('lr', lr);
-    checkedOption('momentum', momentum);
-    checkedOption('weightDecay', weightDecay);
+  protected check(options: Options): void {
+    checkAll(options, checks);
+    const { momentum, dampening, nesterov } = options;
     if (nesterov && (momentum === 0 || dampening !== 0)) {
       throw badOption('SGD: nesterov', 'momentum > 0 and dampening 0', `${momentum} and ${dampening}`);
     }

@@ -1,17 +1,23 @@
 // One open safetensors file, of which only what is asked for is read.
 import { type FileHandle, open } from 'node:fs/promises';
 import { type DeviceName, deviceOf } from '../device.ts';
-import { bytesOf, type DType } from '../dtype.ts';
+import type { DType } from '../dtype.ts';
 import { badSafetensors, TensorError } from '../errors.ts';
-import { bytesIn, readFully } from '../files.ts';
+import { readFully } from '../files.ts';
+import { checkOptions, optionChecks } from '../options.ts';
 import { countOf, type Shape } from '../shape.ts';
+import { readElements, StoredProblem } from '../stored-types.ts';
 import { empty, type Tensor } from '../tensor.ts';
-import { type Entry, type Header, HeaderProblem, maxHeaderBytes, parseHeader } from './header.ts';
+import { anything } from '../value-checks.ts';
+import { type Entry, type Header, HeaderProblem, maxHeaderBytes, parseHeader, readable } from './header.ts';
 import { Upload } from './upload.ts';
 
 /** What a file says about a tensor. */
 export interface TensorInfo {
+  /** Of the tensor that is read: integers of 8 and 16 bits become int32, U32 and U64 int64, floats of 8 bits float32. */
   readonly dtype: DType;
+  /** The type in the file, such as 'F32' or 'I8'. */
+  readonly stored: string;
   readonly shape: Shape;
 }
 
@@ -22,6 +28,8 @@ export interface LoadOptions {
    */
   readonly device?: DeviceName;
 }
+
+export const loadOptions = optionChecks<LoadOptions>({ device: anything });
 
 /** Made by openSafetensors. Tensors that are read belong to the scope that is open, or to the caller. */
 export class SafetensorsFile {
@@ -52,7 +60,7 @@ export class SafetensorsFile {
   }
 
   async #load(
-    { name, dtype }: Entry,
+    { name, dtype, stored }: Entry,
     shape: Shape,
     begin: number,
     { device = 'cpu' }: LoadOptions,
@@ -60,26 +68,31 @@ export class SafetensorsFile {
     const tensor = empty(dtype, shape, deviceOf(device));
     try {
       const position = this.#dataStart + begin;
+      const type = readable[stored]!;
       const isThere =
         tensor.device === 'cpu'
-          ? await readFully(this.#file, bytesIn(tensor.memory.host), position)
-          : await this.#upload.run(this.#file, tensor, position);
+          ? await readElements(this.#file, type, position, tensor.memory.host)
+          : await this.#upload.run(this.#file, type, tensor, position);
       if (!isThere) throw truncated(this.path, `tensor "${name}"`);
       return tensor;
     } catch (error) {
       tensor.dispose();
+      if (error instanceof StoredProblem)
+        throw badSafetensors(this.path, `tensor "${name}": ${error.message}`);
       throw error;
     }
   }
 
   /** One tensor. */
   async read(name: string, options: LoadOptions = {}): Promise<Tensor> {
+    checkOptions('read', options, loadOptions);
     const entry = this.#entry(name);
     return this.#load(entry, entry.shape, entry.begin, options);
   }
 
   /** Indices `start` to `end` − 1 of the first dimension of one tensor. Nothing else of it is read. */
   async readSlice(name: string, start: number, end: number, options: LoadOptions = {}): Promise<Tensor> {
+    checkOptions('readSlice', options, loadOptions);
     const entry = this.#entry(name);
     const [rows, ...rest] = entry.shape;
     const isInside = Number.isSafeInteger(start) && Number.isSafeInteger(end) && 0 <= start && start <= end;
@@ -90,7 +103,7 @@ export class SafetensorsFile {
         `indices ${start} to ${end} do not lie in tensor "${name}" of shape ${shape}`,
       );
     }
-    const rowBytes = countOf(rest) * bytesOf(entry.dtype);
+    const rowBytes = countOf(rest) * readable[entry.stored]!.bytes;
     return this.#load(entry, [end - start, ...rest], entry.begin + start * rowBytes, options);
   }
 

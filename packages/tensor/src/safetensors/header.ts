@@ -3,7 +3,8 @@
 // tensors cover the rest of the file without gaps or overlaps. A header comes from outside: nothing in it is
 // believed before it has been checked.
 import { bytesOf, type DType, dtypes } from '../dtype.ts';
-import { countOf } from '../shape.ts';
+import { countOf, mostDims } from '../shape.ts';
+import { type StoredType, storedTypes } from '../stored-types.ts';
 import type { Tensor } from '../tensor.ts';
 
 /** The format's own limit. */
@@ -20,13 +21,28 @@ const codeOf: Readonly<Record<DType, string>> = {
   uint8: 'U8',
   bool: 'BOOL',
 };
-const dtypeOf: Readonly<Record<string, DType>> = Object.fromEntries(
-  dtypes.map((dtype) => [codeOf[dtype], dtype]),
-);
+
+/** What can be read, by the file's code. */
+export const readable: Readonly<Record<string, StoredType>> = {
+  ...Object.fromEntries(dtypes.map((dtype) => [codeOf[dtype], storedTypes[dtype]])),
+  I8: storedTypes.int8,
+  I16: storedTypes.int16,
+  U16: storedTypes.uint16,
+  U32: storedTypes.uint32,
+  U64: storedTypes.uint64,
+  F8_E4M3: storedTypes.float8e4m3,
+  F8_E5M2: storedTypes.float8e5m2,
+  F8_E4M3FNUZ: storedTypes.float8e4m3fnuz,
+  F8_E5M2FNUZ: storedTypes.float8e5m2fnuz,
+  F8_E8M0: storedTypes.float8e8m0,
+};
 
 export interface Entry {
   readonly name: string;
+  /** Of the tensor that it is read into. */
   readonly dtype: DType;
+  /** The file's code of the type. */
+  readonly stored: string;
   readonly shape: readonly number[];
   /** Bytes from the end of the header. */
   readonly begin: number;
@@ -53,14 +69,18 @@ const isSize = (value: unknown): value is number => Number.isSafeInteger(value) 
 function parseEntry(name: string, value: unknown, dataBytes: number): Entry {
   check(isObject(value), `tensor "${name}" is not described by an object`);
   const { dtype: code, shape, data_offsets: offsets } = value;
-  const supported = Object.keys(dtypeOf);
+  const supported = Object.keys(readable);
   check(
     typeof code === 'string' && supported.includes(code),
     `tensor "${name}" has dtype ${JSON.stringify(code)}; supported are ${supported.join(', ')}`,
   );
   check(
     Array.isArray(shape) && shape.every(isSize),
-    `tensor "${name}" has shape ${JSON.stringify(shape)}; expected sizes that are integers ≥ 0`,
+    `tensor "${name}" has shape ${JSON.stringify(shape)?.slice(0, 80)}; expected sizes that are integers ≥ 0`,
+  );
+  check(
+    shape.length <= mostDims,
+    `tensor "${name}" has ${shape.length} dimensions; expected at most ${mostDims}`,
   );
   check(
     Array.isArray(offsets) && offsets.length === 2 && offsets.every(isSize),
@@ -71,13 +91,13 @@ function parseEntry(name: string, value: unknown, dataBytes: number): Entry {
     begin <= end && end <= dataBytes,
     `tensor "${name}" lies at ${begin} to ${end}, outside the ${dataBytes} bytes of data (is the file truncated?)`,
   );
-  const dtype = dtypeOf[code]!;
-  const bytes = countOf(shape) * bytesOf(dtype);
+  const { dtype, bytes: width } = readable[code]!;
+  const bytes = countOf(shape) * width;
   check(
     bytes === end - begin,
     `tensor "${name}" with ${code} ${JSON.stringify(shape)} needs ${bytes} bytes, but data_offsets hold ${end - begin}`,
   );
-  return { name, dtype, shape, begin, end };
+  return { name, dtype, stored: code, shape, begin, end };
 }
 
 function parseMetadata(value: unknown): Record<string, string> {
@@ -118,15 +138,15 @@ export function planEntries(tensors: Readonly<Record<string, Tensor>>): Entry[] 
     .map(([name, { dtype, shape, count }]) => {
       const begin = offset;
       offset += count * bytesOf(dtype);
-      return { name, dtype, shape, begin, end: offset };
+      return { name, dtype, stored: codeOf[dtype], shape, begin, end: offset };
     });
 }
 
 /** The length and the header, ready to be written. */
 export function encodeHeader(entries: readonly Entry[], metadata?: Readonly<Record<string, string>>): Buffer {
   const json: [string, unknown][] = metadata ? [[metadataKey, metadata]] : [];
-  for (const { name, dtype, shape, begin, end } of entries) {
-    json.push([name, { dtype: codeOf[dtype], shape, data_offsets: [begin, end] }]);
+  for (const { name, stored, shape, begin, end } of entries) {
+    json.push([name, { dtype: stored, shape, data_offsets: [begin, end] }]);
   }
   const text = Buffer.from(JSON.stringify(Object.fromEntries(json)));
   const bytes = Buffer.alloc(8 + Math.ceil(text.length / 8) * 8, ' ');

@@ -3,10 +3,12 @@
 import { mkdir, readFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { bytesOf } from '../dtype.ts';
-import { badOption, badSafetensors } from '../errors.ts';
+import { badSafetensors } from '../errors.ts';
 import { replaceFile } from '../files.ts';
+import { checkOptions, optionChecks } from '../options.ts';
 import type { Tensor } from '../tensor.ts';
-import type { LoadOptions } from './file.ts';
+import { anything, positive } from '../value-checks.ts';
+import { type LoadOptions, loadOptions } from './file.ts';
 import { collected, saveSafetensors, withFile } from './whole.ts';
 
 const indexName = 'model.safetensors.index.json';
@@ -16,6 +18,11 @@ export interface ShardOptions {
   readonly maxShardBytes?: number;
   readonly metadata?: Readonly<Record<string, string>>;
 }
+
+const shardOptions = optionChecks<ShardOptions>({
+  maxShardBytes: { ...positive, fits: (value) => typeof value === 'number' && value > 0 },
+  metadata: anything,
+});
 
 const sizeOf = (tensor: Tensor): number => tensor.count * bytesOf(tensor.dtype);
 
@@ -43,9 +50,8 @@ export async function saveShardedSafetensors(
   tensors: Readonly<Record<string, Tensor>>,
   options: ShardOptions = {},
 ): Promise<string> {
+  checkOptions('saveShardedSafetensors', options, shardOptions);
   const { maxShardBytes = 5e9, metadata } = options;
-  if (!(maxShardBytes > 0))
-    throw badOption('saveShardedSafetensors: maxShardBytes', 'a number > 0', maxShardBytes);
   const shards = shardsOf(tensors, maxShardBytes);
   const five = (value: number): string => String(value).padStart(5, '0');
   const path = join(folder, indexName);
@@ -100,6 +106,7 @@ export async function loadShardedSafetensors(
   names?: Iterable<string>,
   options: LoadOptions = {},
 ): Promise<Record<string, Tensor>> {
+  checkOptions('loadShardedSafetensors', options, loadOptions);
   const byFile = await readIndex(indexPath);
   const wanted = names === undefined ? null : new Set(names);
   const known = new Set([...byFile.values()].flat());

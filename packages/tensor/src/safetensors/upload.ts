@@ -3,9 +3,10 @@
 import type { FileHandle } from 'node:fs/promises';
 import { deviceControl } from '../backends/index.ts';
 import type { Device } from '../device.ts';
-import { bytesOf } from '../dtype.ts';
-import { bytesIn, readFully } from '../files.ts';
+import { dtypeInfo } from '../dtype.ts';
+import { bytesIn } from '../files.ts';
 import { allocatePinned, type Storage } from '../storage.ts';
+import { readElements, type StoredType } from '../stored-types.ts';
 import { currentStream } from '../streams.ts';
 import type { Tensor } from '../tensor.ts';
 
@@ -20,21 +21,22 @@ export class Upload {
   #last: Promise<unknown> = Promise.resolve();
 
   /** Fills a dense tensor of a CUDA device with what a file has from `position` on. Returns whether that is enough. */
-  run(file: FileHandle, tensor: Tensor, position: number): Promise<boolean> {
-    const start = (): Promise<boolean> => this.#copy(file, tensor, position);
+  run(file: FileHandle, type: StoredType, tensor: Tensor, position: number): Promise<boolean> {
+    const start = (): Promise<boolean> => this.#copy(file, type, tensor, position);
     const done = this.#last.then(start, start);
     this.#last = done;
     return done;
   }
 
-  async #copy(file: FileHandle, { memory, count, device }: Tensor, position: number): Promise<boolean> {
-    const elementBytes = bytesOf(memory.dtype);
-    const bytes = count * elementBytes;
-    for (let done = 0; done < bytes; done += pieceBytes) {
-      const piece = await this.#piece(device);
-      const part = bytesIn(piece.memory.host).subarray(0, Math.min(bytes - done, pieceBytes));
-      if (!(await readFully(file, part, position + done))) return false;
-      deviceControl().startWrite(memory, done / elementBytes, part);
+  async #copy(file: FileHandle, type: StoredType, tensor: Tensor, position: number): Promise<boolean> {
+    const { memory, count, device } = tensor;
+    const { array, bytes: elementBytes } = dtypeInfo[memory.dtype];
+    const most = pieceBytes / elementBytes;
+    for (let done = 0; done < count; done += most) {
+      const { buffer, byteOffset } = (await this.#piece(device)).memory.host;
+      const part = new array(buffer, byteOffset, Math.min(count - done, most));
+      if (!(await readElements(file, type, position + done * type.bytes, part, done))) return false;
+      deviceControl().startWrite(memory, done, bytesIn(part));
     }
     return true;
   }

@@ -1,9 +1,19 @@
 // Whole files: all tensors at once.
 import { badSafetensors } from '../errors.ts';
 import { bytesIn, replaceFile } from '../files.ts';
+import { checkOptions } from '../options.ts';
 import type { Tensor } from '../tensor.ts';
-import { type LoadOptions, openSafetensors, type SafetensorsFile } from './file.ts';
+import { checkValue } from '../value-checks.ts';
+import { type LoadOptions, loadOptions, openSafetensors, type SafetensorsFile } from './file.ts';
 import { encodeHeader, planEntries } from './header.ts';
+
+const textsByName = {
+  expected: 'an object of strings',
+  fits: (value: unknown) =>
+    typeof value === 'object' &&
+    value !== null &&
+    Object.values(value).every((text) => typeof text === 'string'),
+};
 
 /** Writes tensors to `path`, as a whole or not at all. Tensors must not change until the promise settles. */
 export async function saveSafetensors(
@@ -17,6 +27,7 @@ export async function saveSafetensors(
       'a tensor cannot be named "__metadata__"; pass metadata as the third argument',
     );
   }
+  if (metadata !== undefined) checkValue('saveSafetensors: metadata', metadata, textsByName);
   const entries = planEntries(tensors);
   // Taken before the first await: a disposed tensor is refused now, and the others stay alive.
   const contents = entries.map(({ name }) => bytesIn(tensors[name]!.dataSync()));
@@ -56,6 +67,7 @@ export async function loadSafetensors(
   path: string,
   options: LoadOptions = {},
 ): Promise<Record<string, Tensor>> {
+  checkOptions('loadSafetensors', options, loadOptions);
   return withFile(path, (file) =>
     collected(async (tensors) => {
       for (const name of file.tensors.keys()) tensors.set(name, await file.read(name, options));

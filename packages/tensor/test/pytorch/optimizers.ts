@@ -1,4 +1,4 @@
-// The cases of expected.py's OPTIMIZERS and SCHEDULES, by the same names and in the same order.
+// The cases of training.py's OPTIMIZERS and SCHEDULES, by the same names and in the same order.
 import { scope, type Tensor, tensor } from '../../src/index.ts';
 import * as o from '../../src/optim/index.ts';
 import { wave } from './wave.ts';
@@ -55,6 +55,7 @@ function rates(make: (optimizer: o.SGD) => o.Schedule): () => number[] {
 export const schedules: Readonly<Record<string, () => number[]>> = {
   StepLR: rates((sgd) => new o.StepLR(sgd, { stepSize: 5, gamma: 0.5 })),
   MultiStepLR: rates((sgd) => new o.MultiStepLR(sgd, { milestones: [3, 9], gamma: 0.3 })),
+  LambdaLR: rates((sgd) => new o.LambdaLR(sgd, (step) => 1 / (1 + step))),
   ExponentialLR: rates((sgd) => new o.ExponentialLR(sgd, { gamma: 0.9 })),
   CosineAnnealingLR: rates((sgd) => new o.CosineAnnealingLR(sgd, { tMax: 10, etaMin: 0.01 })),
   LinearLR: rates((sgd) => new o.LinearLR(sgd, { startFactor: 0.25, endFactor: 0.75, totalSteps: 6 })),

@@ -1,4 +1,4 @@
-// The trainings of expected.py: the same weights, batches and steps.
+// The trainings of training.py: the same weights, batches and steps.
 import {
   conv2d,
   crossEntropy,

@@ -1,5 +1,5 @@
-// Tensors from a formula that expected.py computes, too.
-import { type Shape, scope, type Tensor, tensor } from '../../src/index.ts';
+// Tensors from a formula that training.py computes, too.
+import { type Shape, type Tensor, tensor } from '../../src/index.ts';
 
 export const countOf = (shape: Shape): number => shape.reduce((a, b) => a * b, 1);
 
@@ -21,22 +21,3 @@ export const labels = (shape: Shape, classes: number): Tensor =>
     Int32Array.from({ length: countOf(shape) }, (_, i) => (i * 5 + 1) % classes),
     { shape, dtype: 'int64' },
   );
-
-/** The result, and the gradients of the inputs, where the loss is Σ result × cos i. */
-export function gradientsOf(inputs: Tensor[], fn: (...inputs: Tensor[]) => Tensor): ArrayLike<number>[] {
-  return scope(() => {
-    const out = fn(...inputs);
-    const values = (out.dataSync() as Float32Array).slice();
-    const factors = tensor(
-      values.map((_, i) => Math.cos(i)),
-      { shape: out.shape },
-    );
-    out.mul(factors).sum().backward();
-    return [
-      values,
-      ...inputs.map((x) =>
-        x.grad ? (x.grad.dataSync() as Float32Array).slice() : new Float32Array(x.count),
-      ),
-    ];
-  });
-}

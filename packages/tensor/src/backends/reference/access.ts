@@ -29,11 +29,17 @@ export function offsets(shape: readonly number[], { strides, offset }: Strided):
   return all;
 }
 
+/** A number as the type that computes for `dtype` has it: float16 and bfloat16 compute in float32. */
+function asComputed(value: number, dtype: DType): Value {
+  if (isInteger(dtype)) return toBigint(value);
+  return dtype === 'float64' ? value : Math.fround(value);
+}
+
 /** All elements of an input in the order of a dense [shape], as values of the type that computes for `dtype`. */
 export function readAll(shape: readonly number[], input: Input, dtype: DType): Value[] {
   if (typeof input === 'number') {
     const count = shape.reduce((a, b) => a * b, 1);
-    return new Array<Value>(count).fill(isInteger(dtype) ? toBigint(input) : input);
+    return new Array<Value>(count).fill(asComputed(input, dtype));
   }
   return offsets(shape, input).map(readerAs(input.memory, dtype));
 }

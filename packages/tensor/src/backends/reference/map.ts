@@ -39,8 +39,9 @@ function roundToEven(x: number): number {
   return floor % 2 === 0 ? floor : floor + 1;
 }
 
-/** IEEE 754's pow, which JavaScript's is but for 1 to any power. */
-const pow = (x: number, y: number): number => (x === 1 ? 1 : x ** y);
+/** IEEE 754's pow, which JavaScript's is but for 1 to any power and −1 to an infinite one. */
+const pow = (x: number, y: number): number =>
+  x === 1 || (x === -1 && Math.abs(y) === Infinity) ? 1 : x ** y;
 
 const min = (a: number, b: number): number => Math.min(a, b);
 const max = (a: number, b: number): number => Math.max(a, b);
@@ -49,7 +50,7 @@ const oneIf = (condition: boolean): number => (condition ? 1 : 0);
 export const floatOps: Record<MapOp, (a: number, b: number, c: number) => number> = {
   neg: (x) => -x,
   abs,
-  sign: Math.sign,
+  sign: (x) => oneIf(x > 0) - oneIf(x < 0),
   exp,
   log: Math.log,
   sqrt,

@@ -1,4 +1,6 @@
 // Schedules along half a cosine wave.
+import { checkOptions, optionChecks } from '../../options.ts';
+import { anything, nonNegative } from '../../value-checks.ts';
 import { type AnyOptimizer, checkedCount, LrSchedule } from './schedule.ts';
 
 /** From `high` at share 0 to `low` at share 1. */
@@ -12,12 +14,18 @@ export interface CosineAnnealingLROptions {
   readonly etaMin?: number;
 }
 
+const cosineAnnealingOptions = optionChecks<CosineAnnealingLROptions>({
+  tMax: anything,
+  etaMin: nonNegative,
+});
+
 export class CosineAnnealingLR extends LrSchedule {
   readonly #tMax: number;
   readonly #etaMin: number;
 
   constructor(optimizer: AnyOptimizer, options: CosineAnnealingLROptions) {
     super(optimizer);
+    checkOptions('CosineAnnealingLR', options, cosineAnnealingOptions);
     this.#tMax = checkedCount('tMax', options.tMax);
     this.#etaMin = options.etaMin ?? 0;
     this.start();
@@ -36,6 +44,12 @@ export interface WarmupCosineLROptions {
   readonly minFactor?: number;
 }
 
+const warmupCosineOptions = optionChecks<WarmupCosineLROptions>({
+  warmupSteps: anything,
+  totalSteps: anything,
+  minFactor: nonNegative,
+});
+
 /** What GPTs are trained with: a straight way up, half a cosine down, then the lowest rate. */
 export class WarmupCosineLR extends LrSchedule {
   readonly #warmup: number;
@@ -44,6 +58,7 @@ export class WarmupCosineLR extends LrSchedule {
 
   constructor(optimizer: AnyOptimizer, options: WarmupCosineLROptions) {
     super(optimizer);
+    checkOptions('WarmupCosineLR', options, warmupCosineOptions);
     this.#warmup = checkedCount('warmupSteps', options.warmupSteps, 0);
     this.#total = checkedCount('totalSteps', options.totalSteps, this.#warmup + 1);
     this.#minFactor = options.minFactor ?? 0.1;

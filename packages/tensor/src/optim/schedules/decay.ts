@@ -1,14 +1,25 @@
 // Schedules that multiply the learning rate: at steps, at each step, or as a function says.
-import { badOption } from '../../errors.ts';
+import { badOption, shown } from '../../errors.ts';
+import { checkOptions, optionChecks } from '../../options.ts';
+import { aFunction, anything, type Check, checkValue, nonNegative, notNegative } from '../../value-checks.ts';
 import { type AnyOptimizer, checkedCount, LrSchedule } from './schedule.ts';
+
+export interface StepLROptions {
+  readonly stepSize: number;
+  /** Default 0.1. */
+  readonly gamma?: number;
+}
+
+const stepOptions = optionChecks<StepLROptions>({ stepSize: anything, gamma: nonNegative });
 
 /** × gamma (default 0.1) every `stepSize` steps. */
 export class StepLR extends LrSchedule {
   readonly #stepSize: number;
   readonly #gamma: number;
 
-  constructor(optimizer: AnyOptimizer, options: { readonly stepSize: number; readonly gamma?: number }) {
+  constructor(optimizer: AnyOptimizer, options: StepLROptions) {
     super(optimizer);
+    checkOptions('StepLR', options, stepOptions);
     this.#stepSize = checkedCount('stepSize', options.stepSize);
     this.#gamma = options.gamma ?? 0.1;
     this.start();
@@ -19,16 +30,28 @@ export class StepLR extends LrSchedule {
   }
 }
 
+export interface MultiStepLROptions {
+  readonly milestones: readonly number[];
+  /** Default 0.1. */
+  readonly gamma?: number;
+}
+
+/** Steps in any order, as in PyTorch. */
+export const milestonesCheck: Check = {
+  expected: 'a list of integers ≥ 0',
+  fits: (value) => Array.isArray(value) && value.every(notNegative.fits),
+};
+const multiStepOptions = optionChecks<MultiStepLROptions>({ milestones: anything, gamma: nonNegative });
+
 /** × gamma (default 0.1) at each milestone. */
 export class MultiStepLR extends LrSchedule {
   readonly #milestones: readonly number[];
   readonly #gamma: number;
 
-  constructor(
-    optimizer: AnyOptimizer,
-    options: { readonly milestones: readonly number[]; readonly gamma?: number },
-  ) {
+  constructor(optimizer: AnyOptimizer, options: MultiStepLROptions) {
     super(optimizer);
+    checkOptions('MultiStepLR', options, multiStepOptions);
+    checkValue('MultiStepLR: milestones', options.milestones, milestonesCheck);
     this.#milestones = [...options.milestones];
     this.#gamma = options.gamma ?? 0.1;
     this.start();
@@ -39,12 +62,16 @@ export class MultiStepLR extends LrSchedule {
   }
 }
 
+const exponentialOptions = optionChecks<{ readonly gamma: number }>({ gamma: nonNegative });
+
 /** × gamma at each step. */
 export class ExponentialLR extends LrSchedule {
   readonly #gamma: number;
 
   constructor(optimizer: AnyOptimizer, options: { readonly gamma: number }) {
     super(optimizer);
+    checkOptions('ExponentialLR', options, exponentialOptions);
+    checkValue('ExponentialLR: gamma', options.gamma, nonNegative);
     this.#gamma = options.gamma;
     this.start();
   }
@@ -62,8 +89,11 @@ export class LambdaLR extends LrSchedule {
 
   constructor(optimizer: AnyOptimizer, factor: LrFactor | readonly LrFactor[]) {
     super(optimizer);
-    if (typeof factor !== 'function' && factor.length !== optimizer.groups.length)
-      throw badOption('LambdaLR: factors', `${optimizer.groups.length}, one for each group`, factor.length);
+    const isOneEach = Array.isArray(factor) && factor.length === optimizer.groups.length;
+    if (typeof factor !== 'function' && !(isOneEach && factor.every(aFunction.fits))) {
+      const expected = `a function, or ${optimizer.groups.length}, one for each group`;
+      throw badOption('LambdaLR: factors', expected, shown(factor));
+    }
     this.#factors = factor;
     this.start();
   }
@@ -83,6 +113,12 @@ export interface LinearLROptions {
   readonly totalSteps?: number;
 }
 
+const linearOptions = optionChecks<LinearLROptions>({
+  startFactor: nonNegative,
+  endFactor: nonNegative,
+  totalSteps: anything,
+});
+
 /** × a factor that goes in a straight line, and stays. */
 export class LinearLR extends LrSchedule {
   readonly #start: number;
@@ -91,6 +127,7 @@ export class LinearLR extends LrSchedule {
 
   constructor(optimizer: AnyOptimizer, options: LinearLROptions = {}) {
     super(optimizer);
+    checkOptions('LinearLR', options, linearOptions);
     this.#start = options.startFactor ?? 1 / 3;
     this.#end = options.endFactor ?? 1;
     this.#total = checkedCount('totalSteps', options.totalSteps ?? 5);

@@ -1,5 +1,8 @@
 // Smith's cycle: up to a high learning rate, down to a very low one, with momentum going the other way.
 import { badOption } from '../../errors.ts';
+import { checkOptions, optionChecks } from '../../options.ts';
+import { anything, checkValue, decayRate, flag, oneOf, positive, share } from '../../value-checks.ts';
+import { completed } from '../optimizer.ts';
 import { cosineBetween } from './cosine.ts';
 import { type AnyGroup, type AnyOptimizer, checkedCount, LrSchedule } from './schedule.ts';
 
@@ -24,6 +27,19 @@ export interface OneCycleLROptions {
   /** Default 0.95. */
   readonly maxMomentum?: number;
 }
+
+const oneCycleOptions = optionChecks<OneCycleLROptions>({
+  maxLr: positive,
+  totalSteps: anything,
+  pctStart: { ...share, expected: 'a share from 0 to 1' },
+  annealStrategy: oneOf('cos', 'linear'),
+  divFactor: positive,
+  finalDivFactor: positive,
+  threePhase: flag,
+  cycleMomentum: flag,
+  baseMomentum: decayRate,
+  maxMomentum: decayRate,
+});
 
 interface Phase {
   /** The step at which it ends. */
@@ -58,17 +74,26 @@ export class OneCycleLR extends LrSchedule {
 
   constructor(optimizer: AnyOptimizer, options: OneCycleLROptions) {
     super(optimizer);
+    checkOptions('OneCycleLR', options, oneCycleOptions);
+    checkValue('OneCycleLR: maxLr', options.maxLr, positive);
     checkedCount('totalSteps', options.totalSteps);
-    const { pctStart = 0.3, annealStrategy = 'cos' } = options;
-    if (!(pctStart >= 0 && pctStart <= 1)) throw badOption('OneCycleLR: pctStart', 'a share', pctStart);
-    const all = {
-      ...{ divFactor: 25, finalDivFactor: 1e4, threePhase: false, cycleMomentum: true },
-      ...{ baseMomentum: 0.85, maxMomentum: 0.95 },
-      ...options,
-    };
-    this.#phases = phasesOf({ ...all, pctStart, annealStrategy });
+    const all = completed<Required<OneCycleLROptions>>(
+      {
+        ...{
+          maxLr: 0,
+          totalSteps: 0,
+          pctStart: 0.3,
+          annealStrategy: 'cos',
+          divFactor: 25,
+          finalDivFactor: 1e4,
+        },
+        ...{ threePhase: false, cycleMomentum: true, baseMomentum: 0.85, maxMomentum: 0.95 },
+      },
+      options,
+    );
+    this.#phases = phasesOf(all);
     this.#between =
-      annealStrategy === 'cos' ? cosineBetween : (from, to, share) => from + (to - from) * share;
+      all.annealStrategy === 'cos' ? cosineBetween : (from, to, share) => from + (to - from) * share;
     this.#cyclesMomentum = all.cycleMomentum;
     this.start();
   }

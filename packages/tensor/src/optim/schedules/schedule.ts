@@ -1,6 +1,7 @@
 // A schedule sets the learning rates of an optimiser's groups. Each is a function of the number of steps taken and of
 // the rate that the group started with, so its whole state is that number, and any schedule can be part of another.
-import { badOption } from '../../errors.ts';
+import { badOption, shown } from '../../errors.ts';
+import { checkValue, finite } from '../../value-checks.ts';
 import type { LrOptions, Optimizer, ParamGroup } from '../optimizer.ts';
 
 /** The groups of an optimiser, whatever their options are. */
@@ -17,6 +18,8 @@ export abstract class Schedule {
 
   /** A subclass ends its constructor with start(). */
   constructor(optimizer: AnyOptimizer) {
+    if (!Array.isArray(optimizer?.groups))
+      throw badOption(`${this.constructor.name}: optimizer`, 'an optimiser', shown(optimizer));
     this.groups = optimizer.groups;
     for (const group of this.groups) group.initialLr ??= group.lr;
   }
@@ -62,13 +65,17 @@ export abstract class LrSchedule extends Schedule {
   protected abstract lrAt(steps: number, initialLr: number, group: number): number;
 
   setAt(steps: number): void {
-    for (const [i, group] of this.groups.entries()) group.lr = this.lrAt(steps, group.initialLr!, i);
+    for (const [i, group] of this.groups.entries()) {
+      const lr = this.lrAt(steps, group.initialLr!, i);
+      checkValue(`${this.constructor.name}: lr after ${steps} steps`, lr, finite);
+      group.lr = lr;
+    }
   }
 }
 
 export function checkedCount(name: string, value: number, least = 1): number {
   if (!Number.isSafeInteger(value) || value < least) {
-    throw badOption(`schedule: ${name}`, `an integer ≥ ${least}`, value);
+    throw badOption(`schedule: ${name}`, `an integer ≥ ${least}`, shown(value));
   }
   return value;
 }

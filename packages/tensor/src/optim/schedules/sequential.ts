@@ -1,5 +1,8 @@
 // One schedule after the other.
 import { badOption } from '../../errors.ts';
+import { checkOptions, optionChecks } from '../../options.ts';
+import { type Check, checkValue } from '../../value-checks.ts';
+import { milestonesCheck } from './decay.ts';
 import { type AnyOptimizer, Schedule } from './schedule.ts';
 
 export interface SequentialLROptions {
@@ -8,13 +11,26 @@ export interface SequentialLROptions {
   readonly milestones: readonly number[];
 }
 
+const schedulesCheck: Check = {
+  expected: 'a list of schedules',
+  fits: (value) => Array.isArray(value) && value.every((item) => item instanceof Schedule),
+};
+const sequentialOptions = optionChecks<SequentialLROptions>({
+  schedules: schedulesCheck,
+  milestones: milestonesCheck,
+});
+
 /** Only this schedule is stepped, not its parts. */
 export class SequentialLR extends Schedule {
   readonly #schedules: readonly Schedule[];
   readonly #milestones: readonly number[];
 
-  constructor(optimizer: AnyOptimizer, { schedules, milestones }: SequentialLROptions) {
+  constructor(optimizer: AnyOptimizer, options: SequentialLROptions) {
     super(optimizer);
+    checkOptions('SequentialLR', options, sequentialOptions);
+    const { schedules, milestones } = options;
+    checkValue('SequentialLR: schedules', schedules, schedulesCheck);
+    checkValue('SequentialLR: milestones', milestones, milestonesCheck);
     const isRising = milestones.every((at, i) => at > (milestones[i - 1] ?? 0));
     if (schedules.length !== milestones.length + 1 || !isRising) {
       throw badOption('SequentialLR: milestones', `${schedules.length - 1} rising steps`, milestones);

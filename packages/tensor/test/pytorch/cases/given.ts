@@ -1,0 +1,301 @@
+// Cases that are the same for every seed: mistakes that were made once, and one for each row of the table of differences.
+import type { Arg, Ref } from '../case.ts';
+import type { Draft, TensorSpec } from '../draft.ts';
+
+type Values = readonly (number | string)[];
+
+const f32 = (d: Draft, values: Values, shape: readonly number[] = [values.length]): Ref =>
+  d.given(values, shape);
+const i64 = (d: Draft, values: Values, shape: readonly number[] = [values.length]): Ref =>
+  d.given(values, shape, 'int64');
+const bool = (d: Draft, values: Values): Ref => d.given(values, [values.length], 'bool');
+const ramp = (d: Draft, shape: readonly number[], dtype: TensorSpec['dtype'] = 'float32'): Ref =>
+  d.given(
+    Array.from({ length: shape.reduce((a, b) => a * b, 1) }, (_, i) => ((i * 5) % 7) - 3),
+    shape,
+    dtype,
+  );
+
+/** A call of an op with tensors that a function makes. */
+const one =
+  (op: string, make: (d: Draft) => readonly Arg[]) =>
+  (d: Draft): void =>
+    d.call(op, ...make(d));
+
+/** Each reduction with a dimension that is named twice. */
+const twice = (op: string): readonly ((d: Draft) => void)[] => [
+  one(op, (d) => [ramp(d, [2, 3]), [0, 0]]),
+  one(op, (d) => [ramp(d, [2, 3]), [1, -1]]),
+];
+
+const same = (count: number, value: number): number[] => new Array<number>(count).fill(value);
+
+const spread = (op: string) => [
+  ...twice(op),
+  one(op, (d) => [f32(d, same(6, 0.5), [2, 3]), 1]),
+  one(op, (d) => [f32(d, [1, 2, 4]), [], { correction: 1 }]),
+  one(op, (d) => [f32(d, [1])]),
+];
+
+const zeroTwice: Values = [0, 0];
+
+/** PyTorch refuses a gradient of a loss's weight. */
+const weighted =
+  (op: string, option: string) =>
+  (d: Draft): void => {
+    d.tags.add('gradient of a weight');
+    d.call(op, d.given([0.25, 0.5], [2]), d.given([0, 1], [2], 'float32', false), {
+      [option]: d.given([1, 2], [2]),
+    });
+  };
+
+/** A tensor, and its transpose as the other operand. */
+const overlapping =
+  (op: string) =>
+  (d: Draft): void => {
+    d.tags.add('overlap');
+    const x = d.given([1, 2, 3, 4], [2, 2], 'float32', false);
+    d.call('transpose', x, 0, 1);
+    d.callInPlace(op, x, { $: 1 });
+  };
+
+const unaryOfIntegers = (op: string) => [
+  one(op, (d) => [i64(d, [-2, 0, 3])]),
+  one(op, (d) => [bool(d, [0, 1])]),
+];
+
+const labels = (d: Draft, dtype: 'int32' | 'int64' = 'int64'): Ref => d.given([1, 0], [2], dtype);
+
+export const given: Readonly<Record<string, readonly ((d: Draft) => void)[]>> = {
+  clamp: [
+    one('clamp', (d) => [f32(d, [-2, 0, 1, 2]), f32(d, [-1, 0, 1, 3]), f32(d, [1, 1, 1, 2])]),
+    one('clamp', (d) => [ramp(d, [2, 3]), f32(d, [-1], []), f32(d, [0, 1, 2])]),
+    one('clamp', (d) => [i64(d, [-5, 0, 5]), -1.5, 2]),
+    one('clamp', (d) => [f32(d, [1, 2])]),
+  ],
+  std: spread('std'),
+  variance: spread('variance'),
+  varMean: [...spread('varMean'), one('varMean', (d) => [f32(d, ['inf', 1])])],
+  pow: [
+    one('pow', (d) => [f32(d, zeroTwice), f32(d, [2, 0])]),
+    one('pow', (d) => [f32(d, [0, 0, 2]), f32(d, [-1, 0.5, 0])]),
+    one('pow', (d) => [0, f32(d, [2, -1, 0])]),
+    one('pow', (d) => [i64(d, [2, 3]), -1]),
+    one('pow', (d) => [i64(d, [2, 3]), i64(d, [1, -2])]),
+    one('pow', (d) => [bool(d, [0, 1]), bool(d, [1, 1])]),
+    one('pow', (d) => [f32(d, [2, 3]), bool(d, [1, 0])]),
+  ],
+  maximum: [one('maximum', (d) => [f32(d, ['nan', 1, 2, 3]), f32(d, [1, 'nan', 2, 1])])],
+  minimum: [one('minimum', (d) => [f32(d, ['nan', 1, 2, 3]), f32(d, [1, 'nan', 2, 1])])],
+  cosineSimilarity: [
+    one('cosineSimilarity', (d) => [f32(d, [0, 0, 1, 2], [2, 2]), f32(d, [1, 2, 3, 4], [2, 2])]),
+    one('cosineSimilarity', (d) => [ramp(d, [3, 2, 2]), ramp(d, [2, 2]), 2]),
+    one('cosineSimilarity', (d) => [ramp(d, [2, 3]), f32(d, [2], [1, 1]), 1]),
+  ],
+  ...Object.fromEntries(
+    ['floor', 'ceil', 'round', 'trunc', 'gelu', 'silu', 'softplus', 'elu', 'leakyRelu', 'square', 'neg'].map(
+      (op) => [op, unaryOfIntegers(op)],
+    ),
+  ),
+  sign: [one('sign', (d) => [f32(d, ['nan', 0, '-0', -2])])],
+  add: [one('add', (d) => [bool(d, [0, 1]), bool(d, [1, 1])]), one('add', (d) => [bool(d, [0, 1]), 1])],
+  sub: [
+    one('sub', (d) => [bool(d, [0, 1]), bool(d, [1, 1])]),
+    one('sub', (d) => [i64(d, [0, 1]), bool(d, [1, 1])]),
+  ],
+  mul: [one('mul', (d) => [bool(d, [0, 1]), bool(d, [1, 1])])],
+  div: [one('div', (d) => [bool(d, [0, 1]), bool(d, [1, 1])])],
+  maskedFill: [
+    one('maskedFill', (d) => [i64(d, [1, 2]), bool(d, [0, 1]), 1.5]),
+    one('maskedFill', (d) => [i64(d, [1, 2]), bool(d, [0, 0]), { $: 'nan' }]),
+  ],
+  sum: [...twice('sum'), one('sum', (d) => [ramp(d, [2, 3]), []])],
+  mean: [...twice('mean'), one('mean', (d) => [ramp(d, [2, 3]), []])],
+  prod: [...twice('prod'), one('prod', (d) => [f32(d, ['nan', 2, 0, 3], [2, 2]), 1])],
+  max: [...twice('max'), one('max', (d) => [f32(d, [1, 'nan', 2, 2], [2, 2]), 1])],
+  min: twice('min'),
+  any: [...twice('any'), one('any', (d) => [d.given([0, 2], [2], 'uint8')])],
+  all: [...twice('all'), one('all', (d) => [d.given([0, 2], [2], 'uint8')])],
+  norm: [
+    ...twice('norm'),
+    one('norm', (d) => [f32(d, [0, 2, 0, -3], [2, 2]), 1, { p: 0 }]),
+    one('norm', (d) => [f32(d, [0, 2, 1, -3], [2, 2]), 1, { p: { $: '-inf' } }]),
+    one('norm', (d) => [f32(d, [0, 0, 1, 'inf'], [2, 2]), 1, { p: 3 }]),
+  ],
+  logSumExp: [
+    ...twice('logSumExp'),
+    one('logSumExp', (d) => [f32(d, [], [2, 0]), 1]),
+    one('logSumExp', (d) => [f32(d, ['-inf', '-inf', 1, 'inf'], [2, 2]), 1]),
+    one('logSumExp', (d) => [ramp(d, [2, 3]), []]),
+  ],
+  squeeze: [one('squeeze', (d) => [ramp(d, [2, 1, 3]), 0])],
+  t: [one('t', (d) => [ramp(d, [3])]), one('t', (d) => [ramp(d, [2, 3, 2])])],
+  roll: [
+    one('roll', (d) => [ramp(d, [2, 3]), [1, -2], [0, 1]]),
+    one('roll', (d) => [ramp(d, [2, 3]), [1, 2]]),
+  ],
+  matmul: [
+    one('matmul', (d) => [ramp(d, [2, 3], 'int64'), ramp(d, [3, 2], 'int64')]),
+    one('matmul', (d) => [d.given([], [2, 0], 'bool'), d.given([], [0, 2], 'bool')]),
+  ],
+  einsum: [
+    one('einsum', (d) => ['...ij,...jk->...ik', ramp(d, [2, 2, 3]), ramp(d, [3, 2])]),
+    one('einsum', (d) => ['ii->i', ramp(d, [3, 3])]),
+    one('einsum', (d) => ['ii', ramp(d, [3, 3])]),
+  ],
+  scaledDotProductAttention: [
+    one('scaledDotProductAttention', (d) => [
+      ramp(d, [1, 4, 2, 3]),
+      ramp(d, [1, 2, 3, 3]),
+      ramp(d, [1, 2, 3, 2]),
+      { enableGqa: true },
+    ]),
+    one('scaledDotProductAttention', (d) => [
+      ramp(d, [2, 3]),
+      ramp(d, [2, 3]),
+      ramp(d, [2, 3]),
+      { mask: f32(d, [0, 1, 2, -1], [2, 2]) },
+    ]),
+    one('scaledDotProductAttention', (d) => [
+      d.given([1, 2], [2, 1], 'bfloat16', false),
+      ramp(d, [2, 1], 'bfloat16'),
+      ramp(d, [2, 1], 'bfloat16'),
+    ]),
+    one('scaledDotProductAttention', (d) => [
+      f32(d, [1, 2], [2, 1]),
+      f32(d, ['-inf', '-inf'], [2, 1]),
+      f32(d, [1, 2], [2, 1]),
+    ]),
+    // A hidden key holds what nobody should see.
+    ...['inf', 'nan'].map((hidden) =>
+      one('scaledDotProductAttention', (d) => [
+        f32(d, [0, -1.5, 1.5], [3, 1]),
+        f32(d, [-2, 3, hidden], [3, 1]),
+        f32(d, [1, 2, 3, 4, 5, 6], [3, 2]),
+        { mask: d.given([1, 1, 0], [1, 3], 'bool') },
+      ]),
+    ),
+    one('scaledDotProductAttention', (d) => [
+      ramp(d, [1, 1, 2, 3]),
+      ramp(d, [1, 1, 2, 3]),
+      ramp(d, [1, 1, 2, 3]),
+      { mask: d.given([1], [], 'float32', false) },
+    ]),
+  ],
+  conv2d: [
+    one('conv2d', (d) => [ramp(d, [2, 4, 3]), ramp(d, [2, 2, 2, 2]), null, { padding: 1 }]),
+    one('conv2d', (d) => [ramp(d, [1, 1, 2, 2], 'int64'), ramp(d, [1, 1, 1, 1], 'int64')]),
+  ],
+  conv1d: [
+    one('conv1d', (d) => [ramp(d, [2, 4]), ramp(d, [2, 2, 2])]),
+    one('conv1d', (d) => [ramp(d, [1, 1, 2], 'int64'), ramp(d, [1, 1, 1], 'int64')]),
+  ],
+  adaptiveAvgPool2d: [one('adaptiveAvgPool2d', (d) => [ramp(d, [1, 2, 3, 4]), [null, 2]])],
+  maxPool2d: [
+    one('maxPool2d', (d) => [ramp(d, [2, 3, 4]), 2]),
+    one('maxPool2d', (d) => [ramp(d, [1, 2, 2]), 3, { ceilMode: true }]),
+  ],
+  crossEntropy: [
+    one('crossEntropy', (d) => [f32(d, [1, 2, 3]), i64(d, [1], [])]),
+    one('crossEntropy', (d) => [ramp(d, [2, 3]), labels(d, 'int32')]),
+    one('crossEntropy', (d) => [ramp(d, [2, 2]), f32(d, [1, 0, 0.5, 0.5], [2, 2]), { ignoreIndex: 1 }]),
+  ],
+  nllLoss: [
+    one('nllLoss', (d) => [ramp(d, [1, 3]), i64(d, [1]), { ignoreIndex: 1 }]),
+    one('nllLoss', (d) => [
+      ramp(d, [1, 3]),
+      i64(d, [1]),
+      { ignoreIndex: 1, weight: d.given([1, 2, 3], [3], 'float32', false) },
+    ]),
+    one('nllLoss', (d) => [
+      ramp(d, [2, 2], 'float64'),
+      labels(d),
+      { weight: d.given([1, 2], [2], 'float32', false) },
+    ]),
+    one('nllLoss', (d) => [f32(d, [-1, -2, -3]), i64(d, [1], [])]),
+    one('nllLoss', (d) => [ramp(d, [2, 3]), labels(d, 'int32')]),
+  ],
+  mseLoss: [one('mseLoss', (d) => [ramp(d, [2, 3]), ramp(d, [3])])],
+  smoothL1Loss: [one('smoothL1Loss', (d) => [f32(d, ['inf', 1, 'nan']), f32(d, [0, '-inf', 1])])],
+  huberLoss: [
+    one('huberLoss', (d) => [f32(d, ['inf', 1, 'nan']), f32(d, [0, '-inf', 1])]),
+    one('huberLoss', (d) => [f32(d, [1, 2]), d.given([0, 1], [2], 'float64')]),
+  ],
+  bce: [
+    one('bce', (d) => [f32(d, [0.5, 1.5]), f32(d, [0, 1])]),
+    one('bce', (d) => [f32(d, [0, 1]), f32(d, [0.25, 0.5])]),
+    weighted('bce', 'weight'),
+  ],
+  where: [one('where', (d) => [d.given([1, 0], [2], 'uint8'), f32(d, [1, 2]), f32(d, [3, 4])])],
+  bceWithLogits: [weighted('bceWithLogits', 'weight'), weighted('bceWithLogits', 'posWeight')],
+  scatterAdd: [
+    one('scatterAdd', (d) => [ramp(d, [2, 3]), 1, i64(d, [2, 0], [1, 2]), ramp(d, [2, 3])]),
+    one('scatterAdd', (d) => [f32(d, [1], []), 0, i64(d, [0], []), f32(d, [2], [])]),
+  ],
+  gather: [one('gather', (d) => [f32(d, [1], []), 0, i64(d, [0], [])])],
+  indexSelect: [one('indexSelect', (d) => [f32(d, [1], []), 0, i64(d, [0])])],
+  oneHot: [one('oneHot', (d) => [i64(d, [0, 2])]), one('oneHot', (d) => [d.given([0, 2], [2], 'int32'), 3])],
+  topk: [one('topk', (d) => [f32(d, [1], []), 0])],
+  batchNorm: [
+    one('batchNorm', (d) => [
+      f32(d, [], [0, 2]),
+      d.given([1, 2], [2], 'float32', false),
+      d.given([1, 2], [2], 'float32', false),
+      { training: true, weight: f32(d, [1, 2]) },
+    ]),
+    one('batchNorm', (d) => [f32(d, [], [0, 2])]),
+    // An empty part of an empty tensor, which begins behind the end of its memory.
+    (d) => {
+      d.inputs.push({
+        dtype: 'float32',
+        shape: [0, 2, 3],
+        values: [],
+        views: [['slice', 2, 2, 3, 1]],
+        grad: true,
+      });
+      const statistics = d.given([1, 2], [2], 'float32', false);
+      d.call('batchNorm', { $: 0 }, statistics, statistics);
+    },
+  ],
+  layerNorm: [
+    one('layerNorm', (d) => [f32(d, [], [2, 0]), [0], { weight: f32(d, [], [0]) }]),
+    one('layerNorm', (d) => [
+      ramp(d, [2, 2], 'bfloat16'),
+      [2],
+      { weight: ramp(d, [2], 'bfloat16'), bias: ramp(d, [2]) },
+    ]),
+    one('layerNorm', (d) => [
+      ramp(d, [2, 2], 'bfloat16'),
+      [2],
+      { bias: d.given([1, 2], [2], 'float32', false) },
+    ]),
+  ],
+  rmsNorm: [one('rmsNorm', (d) => [ramp(d, [2, 2], 'float64'), [2], { weight: ramp(d, [2]) }])],
+  linear: [
+    one('linear', (d) => [ramp(d, [2, 3], 'int64'), ramp(d, [1, 3], 'int64'), null, { activation: 'relu' }]),
+  ],
+  dropout: [
+    one('dropout', (d) => [i64(d, [1, 2]), 0.5, { training: false }]),
+    one('dropout', (d) => [i64(d, [1, 2]), 1]),
+  ],
+  arange: [
+    one('arange', () => [3]),
+    one('arange', () => [3, 1]),
+    (d) => {
+      d.tags.add('fraction as step');
+      d.call('arange', 0, -2, -0.5, { dtype: 'int32' });
+    },
+  ],
+  full: [one('full', () => [[2], 3])],
+  tensor: [one('tensor', () => [[1, 2]])],
+  flip: [one('flip', (d) => [ramp(d, [2, 3]), [0, -2]])],
+  cat: [one('cat', (d) => [[ramp(d, [2, 3]), f32(d, [])], 1])],
+  ...Object.fromEntries(['add_', 'sub_', 'mul_', 'div_', 'copy_'].map((op) => [op, [overlapping(op)]])),
+  fill_: [
+    (d) => {
+      d.given([1], [1], 'float32', false);
+      d.inputs.push({ ...d.inputs.pop()!, views: [['expand', [3]]] });
+      d.callInPlace('fill_', { $: 0 }, 2);
+    },
+  ],
+};

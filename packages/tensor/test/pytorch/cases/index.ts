@@ -1,0 +1,74 @@
+// All cases of a seed.
+import type { Case } from '../case.ts';
+import { Draft } from '../draft.ts';
+import { Draws } from '../draws.ts';
+import { creation } from './creation.ts';
+import { elementwise } from './elementwise.ts';
+import { expressions } from './expressions.ts';
+import { given } from './given.ts';
+import { inPlace } from './in-place.ts';
+import { layers } from './layers.ts';
+import { lookups } from './lookups.ts';
+import { losses } from './losses.ts';
+import { matrices } from './matrices.ts';
+import { modules } from './modules.ts';
+import { reductions } from './reductions.ts';
+import { views } from './views.ts';
+
+export interface Maker {
+  /** Draws the inputs and the call of one case. */
+  readonly draw: (draft: Draft) => void;
+  /** Cases of a run. Default 10. */
+  readonly count?: number;
+  /** Whether rounding may grow on the way: the oracle says how far. Default false. */
+  readonly isUnsteady?: boolean;
+}
+export type Makers = Readonly<Record<string, Maker>>;
+
+const makers: Makers = {
+  ...elementwise,
+  ...views,
+  ...reductions,
+  ...lookups,
+  ...matrices,
+  ...losses,
+  ...layers,
+  ...modules,
+  ...creation,
+  ...inPlace,
+  expression: { draw: expressions, count: 210, isUnsteady: true },
+};
+
+export const ops: readonly string[] = Object.keys(makers);
+
+/** A few roundings of the first input, by its dtype. */
+const rounding: Readonly<Record<string, number>> = {
+  float64: 2 ** -45,
+  float32: 2 ** -21,
+  float16: 2 ** -11,
+  bfloat16: 2 ** -8,
+};
+
+function drawn(name: string, seed: string, { draw, isUnsteady }: Maker, index: number): Case {
+  const draft = new Draft(new Draws(`${seed}/${name}`), index);
+  draw(draft);
+  const { inputs, steps, compares } = draft;
+  const unsteady = isUnsteady ? rounding[inputs[0]!.dtype] : undefined;
+  return {
+    name,
+    inputs,
+    steps,
+    compares,
+    tags: [...draft.tags],
+    ...(unsteady === undefined ? {} : { unsteady }),
+  };
+}
+
+/** The cases of one op: those that are given, which are the same for every seed, then those that are drawn. */
+export function casesOf(op: string, seed: string): Case[] {
+  const maker = makers[op]!;
+  return [
+    ...(given[op] ?? []).map((draw, i) => drawn(`${op}:given${i}`, '', { ...maker, draw }, i)),
+    ...Array.from({ length: maker.count ?? 10 }, (_, i) => drawn(`${op}:${i}`, seed, maker, i)),
+  ];
+}

@@ -1,0 +1,196 @@
+// Losses, as functions and as modules of nn.
+import type { Arg, Ref } from '../case.ts';
+import { allTypes, type Draft, floats, nothing, type TensorSpec } from '../draft.ts';
+import type { Domain } from '../values.ts';
+import type { Makers } from './index.ts';
+
+type Options = Record<string, Arg>;
+
+/** The arguments of a loss: two tensors or three, then options. */
+type Drawn = readonly [args: readonly Ref[], options: Options];
+
+const given = (options: Options): Arg => (Object.keys(options).length > 0 ? options : nothing);
+
+function reduction(d: Draft, others: readonly string[] = []): Options {
+  const way = d.draws.pick(['', 'mean', 'sum', 'none', ...others]);
+  return way === '' ? {} : { reduction: d.draws.chance(0.02) ? 'max' : way };
+}
+
+/** Two shapes, mostly equal. */
+function shapes(d: Draft, least = 0): [number[], number[]] {
+  const shape = d.shape(least, 3);
+  return [shape, d.draws.chance(0.85) ? shape : d.narrower(shape)];
+}
+
+function pairOf(d: Draft, first: Domain, second: Domain, least = 0): [Ref, Ref, number[]] {
+  const dtype = d.floatType();
+  const other = d.beside(dtype, allTypes);
+  const [a, b] = shapes(d, least);
+  return [d.tensor(a, { dtype, domain: first }), d.tensor(b, { dtype: other, domain: second }), a];
+}
+
+const distance =
+  (option: string) =>
+  (d: Draft): Drawn => {
+    const [a, b] = pairOf(d, 'any', d.draws.pick(['coarse', 'any'] as const));
+    const own = option !== '' && d.draws.chance(0.6) ? { [option]: d.draws.pick([0.5, 1, 2, 0, -1]) } : {};
+    return [[a, b], { ...reduction(d), ...own }];
+  };
+
+function weightFor(d: Draft, shape: readonly number[], spec: TensorSpec = {}): Ref {
+  const own = d.tensor(shape, { domain: 'positive', grad: d.draws.chance(0.15), ...spec });
+  if (d.inputs.at(-1)!.grad) d.tags.add('gradient of a weight');
+  return own;
+}
+
+function bce(d: Draft): Drawn {
+  const isRight = d.draws.chance(0.9);
+  const [p, y, shape] = pairOf(d, isRight ? 'share' : 'coarse', 'share');
+  return [
+    [p, y],
+    { ...reduction(d), ...(d.draws.chance(0.3) ? { weight: weightFor(d, d.narrower(shape)) } : {}) },
+  ];
+}
+
+function bceWithLogits(d: Draft): Drawn {
+  const [x, y, shape] = pairOf(d, 'any', 'share');
+  const weight = d.draws.chance(0.3) ? { weight: weightFor(d, d.narrower(shape)) } : {};
+  return [
+    [x, y],
+    {
+      ...reduction(d),
+      ...weight,
+      ...(d.draws.chance(0.3) ? { posWeight: weightFor(d, d.narrower(shape)) } : {}),
+    },
+  ];
+}
+
+function klDiv(d: Draft): Drawn {
+  const isLog = d.draws.chance(0.4);
+  const [p, y] = pairOf(d, 'finite', isLog ? 'finite' : 'share');
+  return [[p, y], { ...reduction(d, ['batchmean']), ...(isLog ? { logTarget: true } : {}) }];
+}
+
+/** Scores [rows, classes, …], or [classes], with labels or probabilities. */
+function classes(op: 'nllLoss' | 'crossEntropy') {
+  return (d: Draft): Drawn => {
+    const { draws } = d;
+    const dtype = d.floatType();
+    const labelType = d.beside('int64', ['int32', 'uint8', 'float32']);
+    const count = draws.int(1, 4);
+    const isOne = draws.chance(0.1);
+    const rest = draws.chance(0.3) ? [d.size()] : [];
+    const lead = isOne ? [] : [d.size()];
+    const shape = isOne ? [count] : [...lead, count, ...rest];
+    const scores = d.tensor(shape, { dtype });
+    const own: Options = reduction(d);
+    if (draws.chance(0.3))
+      own.weight = weightFor(d, [count + Number(draws.chance(0.04))], {
+        dtype: draws.chance(0.85) ? dtype : 'float32',
+      });
+    if (op === 'crossEntropy' && draws.chance(0.35)) own.labelSmoothing = draws.pick([0, 0.1, 0.5, 1, 1.5]);
+    if (draws.chance(0.25)) own.ignoreIndex = draws.pick([0, -1, 1]);
+    if (op === 'crossEntropy' && draws.chance(0.25)) {
+      const target = draws.chance(0.9) ? dtype : draws.pick(floats);
+      return [[scores, d.tensor(shape, { dtype: target, domain: 'share' })], own];
+    }
+    const isOdd = draws.chance(0.04);
+    const labels = d.tensor([...(isOne ? [] : lead), ...rest, ...(isOdd ? [2] : [])], {
+      dtype: labelType,
+      domain: draws.chance(0.05) ? [-1, count] : [0, count - 1],
+    });
+    return [[scores, labels], own];
+  };
+}
+
+function cosineSimilarity(d: Draft): void {
+  const [a, b, shape] = pairOf(
+    d,
+    d.draws.pick(['finite', 'coarse', 'any'] as const),
+    'finite',
+    d.draws.chance(0.1) ? 0 : 1,
+  );
+  d.call(
+    'cosineSimilarity',
+    a,
+    b,
+    d.draws.chance(0.2) ? nothing : d.dim(shape.length),
+    d.draws.pick([nothing, 1e-8, 0.5]),
+  );
+}
+
+function cosineEmbedding(d: Draft): Drawn {
+  const { draws } = d;
+  const dtype = d.floatType();
+  const [rows, width] = [d.size(), d.size()];
+  const shape = draws.chance(0.15) ? [width] : [rows, width];
+  const [a, b] = [d.tensor(shape, { dtype, domain: 'finite' }), d.tensor(shape, { dtype, domain: 'finite' })];
+  const labels = d.given(
+    Array.from({ length: shape.length === 1 ? 1 : rows }, () => draws.pick([1, -1])),
+    shape.slice(0, -1),
+    draws.pick(['float32', 'int64'] as const),
+    false,
+  );
+  return [
+    [a, b, labels],
+    { ...reduction(d), ...(draws.chance(0.4) ? { margin: draws.pick([0.1, 0.5, -0.2]) } : {}) },
+  ];
+}
+
+const drawn: Readonly<Record<string, readonly [module: string, draw: (d: Draft) => Drawn, count?: number]>> =
+  {
+    mseLoss: ['MSELoss', distance('')],
+    l1Loss: ['L1Loss', distance('')],
+    huberLoss: ['HuberLoss', distance('delta'), 14],
+    smoothL1Loss: ['SmoothL1Loss', distance('beta'), 14],
+    bce: ['BCELoss', bce, 14],
+    bceWithLogits: ['BCEWithLogitsLoss', bceWithLogits, 14],
+    klDiv: ['KLDivLoss', klDiv, 14],
+    nllLoss: ['NLLLoss', classes('nllLoss'), 24],
+    crossEntropy: ['CrossEntropyLoss', classes('crossEntropy'), 40],
+    cosineEmbeddingLoss: ['CosineEmbeddingLoss', cosineEmbedding, 12],
+  };
+
+const functions: Makers = Object.fromEntries(
+  Object.entries(drawn).map(([op, [, draw, count = 10]]) => [
+    op,
+    {
+      draw: (d: Draft) => {
+        const [args, options] = draw(d);
+        d.call(op, ...args, given(options));
+      },
+      count,
+    },
+  ]),
+);
+
+const asModules: Makers = Object.fromEntries(
+  Object.values(drawn).map(([name, draw]) => [
+    `nn.${name}`,
+    {
+      draw: (d: Draft) => {
+        const [args, options] = draw(d);
+        d.callModule(name, [given(options)], {}, args);
+      },
+      count: 5,
+    },
+  ]),
+);
+
+export const losses: Makers = {
+  ...functions,
+  ...asModules,
+  cosineSimilarity: { draw: cosineSimilarity, count: 14 },
+  'nn.CosineSimilarity': {
+    draw: (d) => {
+      const [a, b] = pairOf(d, 'finite', 'finite', 2);
+      d.callModule(
+        'CosineSimilarity',
+        [d.draws.pick<Arg>([nothing, { dim: 0 }, { dim: -1, eps: 0.1 }])],
+        {},
+        [a, b],
+      );
+    },
+    count: 5,
+  },
+};

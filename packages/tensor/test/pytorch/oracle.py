@@ -1,0 +1,160 @@
+"""PyTorch's answers to cases of the generator.
+
+Reads a JSON array of cases (see case.ts) on stdin and writes a JSON array of answers, one a case, on stdout. An answer is
+{"outs": [value, ...], "grads": [value or null, ...]} or {"raises": "..."}; "gradRaises" takes the place of "grads" where
+backward raises. A value is [dtype, shape, base64 of the elements in little-endian order, halves as float32], or a text.
+"""
+import base64
+import json
+import sys
+import warnings
+
+import torch
+
+from oracle_layers import MODULES
+from oracle_ops import OPS
+
+DTYPES = {name: getattr(torch, name) for name in "float32 float64 float16 bfloat16 int32 int64 uint8 bool".split()}
+NAMES = {dtype: name for name, dtype in DTYPES.items()}
+
+
+def encoded(value):
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (bool, int, float)):
+        value = torch.tensor(value, dtype=torch.float64)
+    dense = value.detach().contiguous()
+    wide = dense.float() if dense.dtype in (torch.float16, torch.bfloat16) else dense
+    return [NAMES.get(value.dtype, str(value.dtype)), list(value.shape), base64.b64encode(wide.numpy().tobytes()).decode()]
+
+
+def leaf_of(spec):
+    dtype = DTYPES[spec["dtype"]]
+    values = [float(x) if dtype.is_floating_point else int(x) for x in spec["values"]]
+    return torch.tensor(values, dtype=dtype).reshape(spec["shape"]).requires_grad_(spec["grad"])
+
+
+def viewed(x, views):
+    for name, *args in views:
+        if name == "slice":
+            dim, start, end, step = args
+            x = x[(slice(None),) * dim + (slice(start, end, step),)]
+        else:
+            x = getattr(x, name)(*args)
+    return x
+
+
+SPECIAL = {"undefined": None, "nan": float("nan"), "inf": float("inf"), "-inf": float("-inf"), "-0": -0.0}
+
+
+def decoded(arg, values):
+    if isinstance(arg, list):
+        return [decoded(item, values) for item in arg]
+    if not isinstance(arg, dict):
+        return arg
+    if "$" in arg:
+        name = arg["$"]
+        return SPECIAL[name] if isinstance(name, str) else values[name]
+    return {key: decoded(item, values) for key, item in arg.items()}
+
+
+def run_module(step, values):
+    """Builds the module, loads its state, and returns the results of forward, then its buffers."""
+    module = MODULES[step["op"]](*decoded(step["new"], values))
+    own = dict(module.named_parameters()) | dict(module.named_buffers())
+    state = {name: values[ref["$"]] for name, ref in step["state"].items()}
+    if any(name not in own or own[name].shape != value.shape for name, value in state.items()):
+        raise KeyError(f"state {list(state)} for {list(own)}")
+    module.train(step["training"])
+    buffers = {name: state[name].detach().clone() for name, _ in module.named_buffers() if name in state}
+    out = torch.func.functional_call(module, {**state, **buffers}, tuple(decoded(step["args"], values)))
+    outs = list(out) if isinstance(out, (tuple, list)) else [out]
+    return outs + [buffers[name] for name in sorted(buffers)]
+
+
+def run_steps(case, leaves, move):
+    """Returns the results of the last step."""
+    values = [move(viewed(x, spec["views"])) for x, spec in zip(leaves, case["inputs"])]
+    for step in case["steps"]:
+        if "new" in step:
+            outs = run_module(step, values)
+        else:
+            args = decoded(step["args"], values)
+            if step.get("inPlace"):
+                with torch.no_grad():
+                    outs = [OPS[step["op"]](*args), leaves[0]]
+            else:
+                out = OPS[step["op"]](*args)
+                outs = list(out) if isinstance(out, (tuple, list)) else [out]
+        values.append(outs[0] if outs else None)
+    return outs
+
+
+def weights_of(x):
+    """The gradient of a result: exact in every dtype, and never 0. Laid out as the result is: batch_norm of PyTorch 2.13
+    takes a dense gradient for one with the channels last where its result is so."""
+    values = (torch.arange(x.numel()) * 7 + 3) % 12
+    return torch.empty_like(x).copy_(((values.double() - 5.5) / 4).reshape(x.shape))
+
+
+def attempt(case, move=lambda x: x):
+    leaves = [leaf_of(spec) for spec in case["inputs"]]
+    try:
+        outs = run_steps(case, leaves, move)
+    except (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError) as error:
+        return {"raises": str(error).split("\n")[0][:160]}, [], []
+    wanted = [x for x in leaves if x.requires_grad]
+    roots = [x for x in outs if isinstance(x, torch.Tensor) and x.requires_grad]
+    grads = [None] * len(wanted)
+    answer = {}
+    if roots and wanted:
+        try:
+            grads = torch.autograd.grad(roots, wanted, [weights_of(x) for x in roots], allow_unused=True)
+        except (RuntimeError, NotImplementedError) as error:
+            answer["gradRaises"] = str(error).split("\n")[0][:160]
+    return answer, outs, grads
+
+
+def moved_by(share, each):
+    """Scales floats by 1 + share; `each`: every second element by 1 − share."""
+
+    def move(x):
+        if not x.is_floating_point():
+            return x
+        signs = 1 - 2 * (torch.arange(x.numel()).reshape(x.shape) % 2) if each else 1
+        return (x.double() * (1 + share * signs)).to(x.dtype)
+
+    return move
+
+
+def error_of(values, others):
+    """How far a number of a case moves when its inputs are moved by a few roundings."""
+    most = 0.0
+    for x, *rest in zip(values, *others):
+        for y in rest:
+            if x is None or y is None or not isinstance(x, torch.Tensor) or x.numel() == 0:
+                continue
+            gap = (x.double() - y.double()).abs()
+            is_same = (x == y) | (x.isnan() & y.isnan())
+            most = max(most, float(torch.where(is_same, 0, torch.nan_to_num(gap, nan=1e300, posinf=1e300)).max()))
+    return most
+
+
+def answer(case):
+    found, outs, grads = attempt(case)
+    if "raises" not in found:
+        found["outs"] = [encoded(x) for x in outs]
+        if "gradRaises" not in found:
+            found["grads"] = [None if x is None else encoded(x) for x in grads]
+        if "unsteady" in case:
+            # In an expression, elements that are equal stay equal: the gradient of max jumps where they part.
+            each = len(case["steps"]) == 1
+            others = [attempt(case, moved_by(sign * case["unsteady"], each)) for sign in (1, -1, 3)]
+            found["error"] = error_of([*outs, *grads], [[*outs, *grads] for _, outs, grads in others])
+    return found
+
+
+if __name__ == "__main__":
+    warnings.filterwarnings("ignore")
+    torch.set_num_threads(1)
+    json.dump({"torch": torch.__version__, "answers": [answer(case) for case in json.load(sys.stdin)]}, sys.stdout)

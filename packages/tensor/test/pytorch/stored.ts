@@ -1,0 +1,61 @@
+// Answers of PyTorch to the cases of one seed, for machines without it. A case is found by its text, so that an answer to
+// another case is never taken for its own. Numbers are rounded to half as many digits again as are compared.
+import { createHash } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { gunzipSync, gzipSync } from 'node:zlib';
+import type { PackedAnswer } from './answers.ts';
+import type { Case } from './case.ts';
+
+const file = new URL('./answers.json.gz', import.meta.url);
+
+const keyOf = (one: Case): string =>
+  createHash('sha256').update(JSON.stringify(one)).digest('base64url').slice(0, 12);
+
+interface Stored {
+  readonly torch: string;
+  readonly seed: string;
+  readonly answers: Readonly<Record<string, PackedAnswer>>;
+}
+
+/** The answers to `cases`; undefined for those that are not stored. */
+export const storedAnswers = (cases: readonly Case[]): (PackedAnswer | undefined)[] => {
+  const { answers } = JSON.parse(gunzipSync(readFileSync(file)).toString()) as Stored;
+  return cases.map((one) => answers[keyOf(one)]);
+};
+
+/** Rounds a float by dropping low bits of its words. */
+function rounded(text: string, dtype: string): string {
+  const bytes = Uint8Array.from(Buffer.from(text, 'base64'));
+  if (dtype === 'float64') {
+    const words = new BigUint64Array(bytes.buffer);
+    for (const [i, word] of words.entries()) words[i] = dropped(word, 16n);
+  } else if (dtype === 'float32') {
+    const words = new Uint32Array(bytes.buffer);
+    for (const [i, word] of words.entries()) words[i] = Number(dropped(BigInt(word), 5n));
+  }
+  return Buffer.from(bytes).toString('base64');
+}
+
+/** To the nearest multiple of 2^bits. A number never becomes infinite by it: the largest ones are not in use. */
+const dropped = (word: bigint, bits: bigint): bigint => ((word + (1n << (bits - 1n))) >> bits) << bits;
+
+function shortened(answer: PackedAnswer): PackedAnswer {
+  const one = <T extends PackedAnswer['outs'] extends readonly (infer P)[] | undefined ? P | null : never>(
+    packed: T,
+  ): T => (Array.isArray(packed) ? [packed[0], packed[1], rounded(packed[2], packed[0])] : packed) as T;
+  return {
+    ...answer,
+    ...(answer.outs && { outs: answer.outs.map(one) }),
+    ...(answer.grads && { grads: answer.grads.map(one) }),
+  };
+}
+
+export function store(
+  torch: string,
+  seed: string,
+  cases: readonly Case[],
+  answers: readonly PackedAnswer[],
+): void {
+  const all = Object.fromEntries(cases.map((one, i) => [keyOf(one), shortened(answers[i]!)]));
+  writeFileSync(file, gzipSync(JSON.stringify({ torch, seed, answers: all }), { level: 9 }));
+}
