@@ -1,7 +1,7 @@
 import { checkIndex } from './check.ts';
 import type { Dataset, Indices } from './dataset.ts';
-import { fieldShape, fieldSize, noFields } from './errors.ts';
-import { allocateLike, elementCount, type NdArray, type TypedArray } from './typed-array.ts';
+import { fieldShape, fieldSize, noFields, outOfRange } from './errors.ts';
+import { allocateLike, elementCount, isTypedArray, type NdArray, type TypedArray } from './typed-array.ts';
 
 /** One named column: all samples one after the other, and the shape of one of them (`[]` for a number each). */
 export interface ArrayField<D extends TypedArray = TypedArray> {
@@ -20,8 +20,11 @@ export class ArrayDataset<F extends Record<string, ArrayField>>
   readonly #fields: F;
 
   constructor(fields: F) {
+    if (typeof fields !== 'object' || fields === null)
+      throw outOfRange('ArrayDataset: fields', 'an object of { data, shape } by name', fields);
     const columns = Object.entries(fields);
     if (columns.length === 0) throw noFields();
+    for (const [name, field] of columns) checkField(name, field);
     const lengths = columns.map(([name, { data, shape }]) => {
       const length = data.length / elementCount(shape);
       if (!Number.isInteger(length)) throw fieldShape(name, data.length, shape);
@@ -58,6 +61,13 @@ export class ArrayDataset<F extends Record<string, ArrayField>>
   #check(index: number): void {
     checkIndex('ArrayDataset', index, this.length);
   }
+}
+
+function checkField(name: string, field: Partial<ArrayField> | null | undefined): void {
+  const { data, shape } = field ?? {};
+  if (!isTypedArray(data)) throw outOfRange(`ArrayDataset: data of "${name}"`, 'a typed array', data);
+  const isShape = Array.isArray(shape) && shape.every((size) => Number.isSafeInteger(size) && size >= 0);
+  if (!isShape) throw outOfRange(`ArrayDataset: shape of "${name}"`, 'a list of integers ≥ 0', shape);
 }
 
 // Below this many elements a plain loop beats the call to `set`.

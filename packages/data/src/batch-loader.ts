@@ -1,12 +1,15 @@
 // From indices to a batch, in the thread that calls it.
+
 import { defaultCollate } from './collate.ts';
 import type { Dataset, Indices, IterableDataset } from './dataset.ts';
+import { notDataset } from './errors.ts';
 import { getSamples } from './get-samples.ts';
 import { isPromise, type MaybePromise } from './maybe-promise.ts';
 
 /** The data set, if it is one with indices; an array counts as one. */
 export function asDataset<T, B>(source: Dataset<T, B> | IterableDataset<T>): Dataset<T, B> | undefined {
   if (Array.isArray(source)) return { length: source.length, get: (index) => source[index] as T };
+  if (typeof source !== 'object' || source === null) throw notDataset();
   return 'get' in source && 'length' in source ? source : undefined;
 }
 

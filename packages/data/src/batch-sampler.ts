@@ -1,7 +1,8 @@
 import { checkInteger } from './check.ts';
 import type { Indices } from './dataset.ts';
-import { noState } from './errors.ts';
+import { noLength, noState } from './errors.ts';
 import { inBatches } from './in-batches.ts';
+import { checkedOptions, checkFlag, checkIterable, optionNames } from './options.ts';
 import { isResumable, type Resumable, type Sampler, type SamplerState } from './sampler.ts';
 
 /** Which samples form each batch. */
@@ -10,17 +11,23 @@ export interface BatchSource extends Iterable<Indices> {
   readonly length?: number;
 }
 
+export interface BatchSamplerOptions {
+  /** Leave out the last batch if it is not full. Default false. */
+  readonly dropLast?: boolean;
+}
+
+const names = optionNames<BatchSamplerOptions>({ dropLast: true });
+
 /** Cuts a sampler's indices into batches of `batchSize`; the last one may be shorter, or is dropped. */
 export class BatchSampler implements BatchSource, Resumable {
   readonly #sampler: Sampler;
   readonly #batchSize: number;
   readonly #dropLast: boolean;
 
-  constructor(
-    sampler: Sampler,
-    batchSize: number,
-    { dropLast = false }: { readonly dropLast?: boolean } = {},
-  ) {
+  constructor(sampler: Sampler, batchSize: number, options?: BatchSamplerOptions) {
+    const { dropLast = false } = checkedOptions('BatchSampler', options, names);
+    checkIterable('BatchSampler: sampler', sampler);
+    checkFlag('BatchSampler: dropLast', dropLast);
     checkInteger('BatchSampler: batchSize', batchSize, 1);
     this.#sampler = sampler;
     this.#batchSize = batchSize;
@@ -28,7 +35,9 @@ export class BatchSampler implements BatchSource, Resumable {
   }
 
   get length(): number {
-    const batches = this.#sampler.length / this.#batchSize;
+    const { length } = this.#sampler;
+    if (typeof length !== 'number') throw noLength('the sampler');
+    const batches = length / this.#batchSize;
     return this.#dropLast ? Math.floor(batches) : Math.ceil(batches);
   }
 

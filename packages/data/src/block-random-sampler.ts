@@ -1,7 +1,9 @@
 // Chance that costs a reader little: blocks in a random order, and the samples of a block in a random order, so that a file
 // whose unit is a block (a Parquet row group, a shard) has each of its blocks read once an epoch.
-import { checkInteger, checkLength } from './check.ts';
+
+import { checkArrayLike, checkInteger, checkLength } from './check.ts';
 import { EpochSampler } from './epoch-sampler.ts';
+import { checkedOptions, optionNames } from './options.ts';
 import { identity, Mt19937, shuffle } from './random.ts';
 
 export interface BlockRandomSamplerOptions {
@@ -15,6 +17,13 @@ export interface BlockRandomSamplerOptions {
   readonly dropLast?: boolean;
 }
 
+const names = optionNames<BlockRandomSamplerOptions>({
+  replicas: true,
+  rank: true,
+  seed: true,
+  dropLast: true,
+});
+
 /**
  * One rank's share of samples that lie in blocks of these lengths, one block behind the other. Ranks take the samples of a
  * block in turn, so all of them read all blocks, and are in the same one at the same time. Call `setEpoch(e)` before each
@@ -23,8 +32,10 @@ export interface BlockRandomSamplerOptions {
 export class BlockRandomSampler extends EpochSampler {
   readonly #starts: Int32Array;
 
-  constructor(blockLengths: ArrayLike<number>, options: BlockRandomSamplerOptions = {}) {
-    const { replicas = 1, rank = 0, seed = 0, dropLast = false } = options;
+  constructor(blockLengths: ArrayLike<number>, options?: BlockRandomSamplerOptions) {
+    const given = checkedOptions('BlockRandomSampler', options, names);
+    const { replicas = 1, rank = 0, seed = 0, dropLast = false } = given;
+    checkArrayLike('BlockRandomSampler: block lengths', blockLengths);
     checkInteger('BlockRandomSampler: replicas', replicas, 1);
     checkInteger('BlockRandomSampler: rank', rank, 0, replicas - 1);
     const starts = new Int32Array(blockLengths.length + 1);

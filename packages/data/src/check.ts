@@ -13,6 +13,13 @@ export function checkInteger(
   throw outOfRange(what, `an integer ${range}`, value);
 }
 
+/** A list of numbers: an array or a typed array. */
+export function checkArrayLike(what: string, list: unknown): void {
+  const length: unknown = (list as { readonly length?: unknown } | null | undefined)?.length;
+  if (typeof list === 'object' && Number.isSafeInteger(length)) return;
+  throw outOfRange(what, 'an array', list);
+}
+
 /** For samplers: an index is an int32, and an empty data set is a mistake best told at once. */
 export function checkLength(sampler: string, length: number): void {
   if (length === 0) throw emptyDataset(sampler);

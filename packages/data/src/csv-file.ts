@@ -1,12 +1,18 @@
 // A CSV file as a data set with random access: an index of where its records begin, and csv-parse for those that are
 // asked for. The type of a column is told, never guessed: a guess would depend on the rows that were looked at.
+
+import { constants } from 'node:buffer';
 import { checkIndex } from './check.ts';
 import { csvRecords, lineAt } from './csv-index.ts';
 import type { Dataset, Indices } from './dataset.ts';
-import { badFile } from './errors.ts';
+import { badFile, longLine, outOfRange } from './errors.ts';
 import { OpenFile } from './open-file.ts';
+import { checkedOptions, optionNames } from './options.ts';
 import { importPeer } from './peer.ts';
 import type { NdArray } from './typed-array.ts';
+
+/** No string of JavaScript, and so no field, is longer. */
+const mostRecordBytes = constants.MAX_STRING_LENGTH;
 
 const arrays = { float32: Float32Array, float64: Float64Array, int32: Int32Array } as const;
 
@@ -29,6 +35,12 @@ export interface CsvOptions<C extends CsvColumns> {
   readonly delimiter?: string;
 }
 
+const optionNamesOfCsv = optionNames<CsvOptions<CsvColumns>>({
+  columns: true,
+  header: true,
+  delimiter: true,
+});
+
 type Parse = typeof import('csv-parse/sync').parse;
 
 /**
@@ -48,6 +60,7 @@ export class CsvFile<C extends CsvColumns> implements Dataset<CsvSample<C>, CsvB
 
   /** Reads the file once. Needs csv-parse (ERR_DATA_PEER). */
   static async open<const C extends CsvColumns>(path: string, options: CsvOptions<C>): Promise<CsvFile<C>> {
+    checkCsvOptions(checkedOptions('CsvFile', options, optionNamesOfCsv));
     const { parse } = await importPeer('CsvFile', 'csv-parse', () => import('csv-parse/sync'));
     const file = new OpenFile(path);
     try {
@@ -114,7 +127,9 @@ export class CsvFile<C extends CsvColumns> implements Dataset<CsvSample<C>, CsvB
   /** All in one call: a call of csv-parse costs ten times a record. */
   #parseRecords(indices: Indices): string[][] {
     const records = Array.from(indices, (index) => {
-      const record = Buffer.allocUnsafe(this.#offsets[index + 1]! - this.#offsets[index]! + 1);
+      const bytes = this.#offsets[index + 1]! - this.#offsets[index]! + 1;
+      if (bytes > mostRecordBytes) throw this.#tooLong(index);
+      const record = Buffer.allocUnsafe(bytes);
       this.#file.read(record.subarray(0, -1), this.#offsets[index]!);
       record[record.length - 1] = 10; // the file's last record may have no line end; empty lines are skipped
       return record;
@@ -140,11 +155,29 @@ export class CsvFile<C extends CsvColumns> implements Dataset<CsvSample<C>, CsvB
     throw this.#bad(index, [`column "${name}"`, `a number (${type})`, JSON.stringify(text)]);
   }
 
+  #tooLong(index: number) {
+    const where = `${this.#file.path}:${lineAt(this.#file, this.#offsets[index]!)}`;
+    return longLine('CsvFile', where, mostRecordBytes, 'Is the file CSV, with all of its quotes?');
+  }
+
   #bad(index: number, what: readonly [string, string, string], cause?: unknown) {
     const line = index < 0 ? 1 : lineAt(this.#file, this.#offsets[index]!);
     const next = 'Mend the file, or read the column as a string and convert it with mapDataset.';
     return badFile('CsvFile', `${this.#file.path}:${line}`, what, next, cause);
   }
+}
+
+function checkCsvOptions({ columns, header, delimiter }: CsvOptions<CsvColumns>): void {
+  if (typeof columns !== 'object' || columns === null)
+    throw outOfRange('CsvFile: columns', 'an object of types by name', columns);
+  const types = [...Object.keys(arrays), 'string'];
+  for (const [name, type] of Object.entries(columns)) {
+    if (!types.includes(type)) throw outOfRange(`CsvFile: type of column "${name}"`, types.join(', '), type);
+  }
+  if (header !== undefined && !(Array.isArray(header) && header.every((name) => typeof name === 'string')))
+    throw outOfRange('CsvFile: header', 'a list of names', header);
+  if (delimiter !== undefined && (typeof delimiter !== 'string' || delimiter === ''))
+    throw outOfRange('CsvFile: delimiter', 'a string that is not empty', delimiter);
 }
 
 interface Column {

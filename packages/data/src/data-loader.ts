@@ -1,13 +1,14 @@
 import { asDataset, batchLoader } from './batch-loader.ts';
 import type { BatchSource } from './batch-sampler.ts';
-import { checkInteger } from './check.ts';
 import { type Collated, defaultCollate } from './collate.ts';
 import type { Dataset, IterableDataset } from './dataset.ts';
 import { originOf } from './dataset-module.ts';
 import { noLength, noOrigin, noState, notDataset, notSynchronous } from './errors.ts';
+import { EventLoopTurns } from './event-loop.ts';
 import { inBatches, inBatchesAsync } from './in-batches.ts';
 import {
   type CollateOption,
+  checkedLoaderOptions,
   type DataLoaderOptions,
   mapBatches,
   streamBatching,
@@ -22,8 +23,8 @@ import { type LoaderStatistics, WaitTimes } from './wait-times.ts';
 import { WorkerPool } from './worker-pool.ts';
 
 /**
- * Batches of a data set, in passes: each `for await` is one. Where data set and collate are synchronous a plain
- * `for…of` works too, and neither form returns to the event loop between batches.
+ * Batches of a data set, in passes: each `for await` is one, and gives the event loop a turn at least every 50 ms. Where data set
+ * and collate are synchronous a plain `for…of` works too, which gives none.
  * Run one pass at a time: all passes share one sampler and one place in the epoch.
  */
 export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B>, Iterable<B> {
@@ -41,10 +42,10 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B>, Iterabl
   constructor(source: Dataset<T, B> | IterableDataset<T>, options?: DataLoaderOptions);
   constructor(
     source: Dataset<T, B> | IterableDataset<T>,
-    options: DataLoaderOptions & Partial<CollateOption<T, B>> = {},
+    given?: DataLoaderOptions & Partial<CollateOption<T, B>>,
   ) {
+    const options = checkedLoaderOptions(given);
     const { prefetch = 2 } = options;
-    checkInteger('DataLoader: prefetch', prefetch, 0);
     const { numWorkers } = workerOptions(options);
     this.#prefetch = prefetch * Math.max(numWorkers, 1);
     const dataset = asDataset(source);
@@ -65,7 +66,9 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B>, Iterabl
 
   async *[Symbol.asyncIterator](): AsyncGenerator<B, void, undefined> {
     let askedMs = performance.now();
+    const turns = new EventLoopTurns();
     for await (const { batch, count } of prefetched(this.#open(), this.#prefetch)) {
+      if (turns.isDue()) await turns.take();
       this.#advance(count);
       const readyMs = performance.now();
       yield batch;

@@ -1,8 +1,10 @@
 // A data set that worker threads can have too: functions cannot be sent to a thread, but the address of a module that
 // makes the data set can.
+
 import type { Dataset, IterableDataset } from './dataset.ts';
 import { badModule } from './errors.ts';
 import type { MaybePromise } from './maybe-promise.ts';
+import { importHere } from './typescript.ts';
 import type { WorkerInfo } from './worker-info.ts';
 
 /** What such a module exports. */
@@ -32,18 +34,27 @@ export async function loadDataset<
   S extends Dataset<unknown, unknown> | IterableDataset<unknown> = Dataset<unknown, unknown>,
 >(module: URL | string, args?: unknown): Promise<S> {
   const origin: Origin = { url: String(module), args };
-  const { dataset, collate } = await openModule(origin);
+  const { dataset, collate } = await openModule(origin, importHere);
   origins.set(dataset, { ...origin, ...(collate && { collate }) });
   return dataset as S;
 }
 
-export async function openModule(origin: Origin, info?: WorkerInfo) {
-  const module = (await import(origin.url)) as Partial<DatasetModule>;
+/** The data set that a module makes. A worker, which has an `info`, can import what `load` here can. */
+export async function openModule(origin: Origin, load: (url: string) => Promise<unknown>, info?: WorkerInfo) {
+  const module = exportsOf(await load(origin.url));
   if (typeof module.default !== 'function') throw badModule(origin.url, typeof module.default);
   if (info) await module.initWorker?.(info);
   const dataset = await module.default(origin.args as never);
   if (typeof dataset !== 'object' || dataset === null) throw badModule(origin.url, typeof dataset);
   return { dataset, collate: module.collate };
+}
+
+/** What a module exports; of CommonJS, which TypeScript may be compiled to, what its only export holds. */
+function exportsOf(module: unknown): Partial<DatasetModule> {
+  const { default: own } = module as { readonly default?: unknown };
+  const isWrapped =
+    typeof own === 'object' && own !== null && 'default' in own && typeof own.default === 'function';
+  return (isWrapped ? own : module) as Partial<DatasetModule>;
 }
 
 export function originOf(dataset: object): (Origin & Pick<DatasetModule, 'collate'>) | undefined {

@@ -1,8 +1,10 @@
 // The contracts between data and loader, and two data sets made of others.
 
+import { checkArrayLike } from './check.ts';
 import type { Collated } from './collate.ts';
 import { badIndex } from './errors.ts';
 import { isPromise, type MaybePromise } from './maybe-promise.ts';
+import { checkFunction } from './options.ts';
 
 export type Indices = Int32Array | readonly number[];
 
@@ -26,6 +28,7 @@ export class Subset<T, B = Collated<T>> implements Dataset<T, B> {
   readonly #indices: Indices;
 
   constructor(dataset: Dataset<T, B>, indices: Indices) {
+    checkArrayLike('Subset: indices', indices);
     this.length = indices.length;
     this.#dataset = dataset;
     this.#indices = indices;
@@ -51,6 +54,7 @@ export function mapDataset<T, U>(
   dataset: Dataset<T, unknown>,
   transform: (sample: T, index: number) => MaybePromise<U>,
 ): Dataset<U> {
+  checkFunction('mapDataset: transform', transform);
   return {
     length: dataset.length,
     get: (index) => {

@@ -4,6 +4,7 @@
 
 import { checkInteger, checkLength } from './check.ts';
 import { EpochSampler } from './epoch-sampler.ts';
+import { checkedOptions, checkFlag, optionNames } from './options.ts';
 import { identity, randperm } from './random.ts';
 
 export interface DistributedSamplerOptions {
@@ -17,6 +18,10 @@ export interface DistributedSamplerOptions {
   readonly dropLast?: boolean;
 }
 
+const names = optionNames<DistributedSamplerOptions>({
+  ...{ replicas: true, rank: true, shuffle: true, seed: true, dropLast: true },
+});
+
 /**
  * One rank's share of a data set of `length` samples; every rank's share is equally long, so ranks stay in step.
  * Call `setEpoch(e)` before each epoch: two passes without it give the same order.
@@ -27,7 +32,9 @@ export class DistributedSampler extends EpochSampler {
   readonly #isShuffled: boolean;
 
   constructor(length: number, options: DistributedSamplerOptions) {
-    const { replicas, rank, shuffle = true, seed = 0, dropLast = false } = options;
+    const given = checkedOptions('DistributedSampler', options, names);
+    const { replicas, rank, shuffle = true, seed = 0, dropLast = false } = given;
+    checkFlag('DistributedSampler: shuffle', shuffle);
     checkLength('DistributedSampler', length);
     checkInteger('DistributedSampler: replicas', replicas, 1);
     checkInteger('DistributedSampler: rank', rank, 0, replicas - 1);

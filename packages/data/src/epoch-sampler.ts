@@ -6,6 +6,7 @@
 
 import { checkInteger } from './check.ts';
 import { badState } from './errors.ts';
+import { checkFlag } from './options.ts';
 import type { Resumable, Sampler, SamplerState } from './sampler.ts';
 
 export interface EpochSamplerOptions {
@@ -34,6 +35,7 @@ export abstract class EpochSampler implements Sampler, Resumable {
 
   protected constructor(total: number, options: EpochSamplerOptions) {
     const { seed, advancesByItself, replicas = 1, rank = 0, dropLast = false } = options;
+    checkFlag(`${this.constructor.name}: dropLast`, dropLast);
     if (seed !== null) checkInteger(`${this.constructor.name}: seed`, seed, 0);
     this.#total = total;
     this.#seed = seed;

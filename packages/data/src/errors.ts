@@ -41,8 +41,32 @@ function shapeText(shape: readonly number[]): string {
   return `[${shape.join(', ')}]`;
 }
 
+/** A value that a user gave, as part of a sentence. */
+function shown(value: unknown): string {
+  if (typeof value === 'string') return `'${value.slice(0, 60)}'`;
+  if (typeof value === 'bigint') return `${value}n`;
+  if (typeof value === 'function') return 'a function';
+  if (Array.isArray(value)) return `an array of ${value.length}`;
+  if (ArrayBuffer.isView(value)) return `a ${value.constructor.name}`;
+  return typeof value === 'object' && value !== null ? 'an object' : String(value);
+}
+
 export function outOfRange(what: string, expected: string, got: unknown): DataError {
-  return new DataError('ERR_DATA_ARGUMENT', `${what}: expected ${expected}, got ${String(got)}.`);
+  return new DataError('ERR_DATA_ARGUMENT', `${what}: expected ${expected}, got ${shown(got)}.`);
+}
+
+/** `fault` is what unknownOption() says. */
+export function unknownOptions(what: string, fault: string, next?: string): DataError {
+  return new DataError('ERR_DATA_ARGUMENT', `${what}: ${fault}.${next === undefined ? '' : ` ${next}`}`);
+}
+
+export function noColumn(reader: string, names: readonly string[], got: string): DataError {
+  return new DataError('ERR_DATA_ARGUMENT', `${reader}: a column: expected ${names.join(', ')}, got ${got}.`);
+}
+
+/** A list that holds nothing of what is needed. */
+export function nothingThere(what: string, expected: string): DataError {
+  return new DataError('ERR_DATA_ARGUMENT', `${what}: expected ${expected}, got none.`);
 }
 
 export function emptyDataset(sampler: string): DataError {
@@ -231,6 +255,15 @@ export function badModule(url: string, got: string): DataError {
   );
 }
 
+export function noTypeScript(url: string, cause?: unknown): DataError {
+  return new DataError(
+    'ERR_DATA_MODULE',
+    `loadDataset: Node ${process.versions.node} cannot run ${url} by itself; expected Node 22.18 or newer for plain .ts, ` +
+      'or tsx beside the data set. Run npm install --save-dev tsx.',
+    cause === undefined ? {} : { cause },
+  );
+}
+
 export function noOrigin(): DataError {
   return new DataError(
     'ERR_DATA_ARGUMENT',
@@ -270,6 +303,17 @@ export function closedFile(path: string): DataError {
     'ERR_DATA_FILE',
     `read: the file was closed (${path}). Keep it open while a loader uses it.`,
   );
+}
+
+export function notAFile(path: string): DataError {
+  return new DataError(
+    'ERR_DATA_FILE',
+    `open: expected a regular file, got a folder, a pipe or a device (${path}).`,
+  );
+}
+
+export function longLine(reader: string, where: string, most: number, next: string): DataError {
+  return badFile(reader, where, ['a line is too long', `at most ${most} bytes`, 'more'], next);
 }
 
 export function fileShrank(path: string, expected: number, got: number): DataError {

@@ -1,2 +1,2 @@
-export { type IdxArray, readIdx, writeIdx } from './idx-file.ts';
-export { loadMnist, type MnistSplit } from './mnist.ts';
+export { type IdxArray, type ReadIdxOptions, readIdx, writeIdx } from './idx-file.ts';
+export { type LoadMnistOptions, loadMnist, type MnistSplit } from './mnist.ts';

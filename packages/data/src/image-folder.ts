@@ -1,13 +1,18 @@
 // A folder with a subfolder of images per class, as torchvision's ImageFolder has it. Decoding runs on libuv's threads, all
 // images of a batch at once.
+
 import { readdirSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';
 import { checkIndex, checkInteger } from './check.ts';
 import type { Dataset, Indices } from './dataset.ts';
-import { badFile } from './errors.ts';
+import { badFile, outOfRange } from './errors.ts';
+import { checkedOptions, optionNames } from './options.ts';
 import { importPeer } from './peer.ts';
 import type { NdArray } from './typed-array.ts';
+
+/** The most that a picture may have, whatever its file claims; decoded, these are 1 GB. */
+const mostPixels = 2 ** 28;
 
 const extensions = new Set(['.jpg', '.jpeg', '.png', '.webp', '.gif', '.tif', '.tiff', '.avif']);
 
@@ -18,6 +23,8 @@ export interface ImageFolderOptions {
   /** 3: red, green, blue; 1: grey. Default 3. */
   readonly channels?: 1 | 3;
 }
+
+const names = optionNames<ImageFolderOptions>({ height: true, width: true, channels: true });
 
 export interface ImageSample {
   /** Of shape [channels, height, width]. */
@@ -50,13 +57,15 @@ export class ImageFolder implements Dataset<ImageSample, ImageBatch> {
 
   /** Reads names only. Needs sharp (ERR_DATA_PEER). */
   static async open(folder: string, options: ImageFolderOptions): Promise<ImageFolder> {
+    const { height, width, channels = 3 } = checkedOptions('ImageFolder', options, names);
+    checkInteger('ImageFolder: height', height, 1);
+    checkInteger('ImageFolder: width', width, 1);
+    if (channels !== 1 && channels !== 3) throw outOfRange('ImageFolder: channels', '1 or 3', channels);
     const { default: sharp } = await importPeer('ImageFolder', 'sharp', () => import('sharp'));
-    return new ImageFolder(folder, sharp, { channels: 3, ...options });
+    return new ImageFolder(folder, sharp, { height, width, channels });
   }
 
   private constructor(folder: string, sharp: Sharp, options: Required<ImageFolderOptions>) {
-    checkInteger('ImageFolder: height', options.height, 1);
-    checkInteger('ImageFolder: width', options.width, 1);
     this.#sharp = sharp;
     this.#options = options;
     const entries = readdirSync(folder, { withFileTypes: true });
@@ -110,7 +119,7 @@ export class ImageFolder implements Dataset<ImageSample, ImageBatch> {
     let pixels: Buffer;
     try {
       // libvips opens a path several times to find out what it is, which costs as much as decoding a small picture.
-      pixels = await this.#sharp(await readFile(path))
+      pixels = await this.#sharp(await readFile(path), { limitInputPixels: mostPixels })
         .resize(width, height, { fit: 'cover' })
         .removeAlpha()
         .toColourspace(channels === 1 ? 'b-w' : 'srgb')

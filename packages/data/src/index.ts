@@ -1,5 +1,5 @@
 export { ArrayDataset, type ArrayField, type FieldArrays } from './array-dataset.ts';
-export { BatchSampler, type BatchSource } from './batch-sampler.ts';
+export { BatchSampler, type BatchSamplerOptions, type BatchSource } from './batch-sampler.ts';
 export { BlockRandomSampler, type BlockRandomSamplerOptions } from './block-random-sampler.ts';
 export { type Collated, defaultCollate } from './collate.ts';
 export { concatDatasets } from './concat-datasets.ts';
@@ -16,6 +16,7 @@ export { randperm } from './random.ts';
 export type { Resumable, Sampler, SamplerState } from './sampler.ts';
 export {
   RandomSampler,
+  type SeedOption,
   SequentialSampler,
   SubsetRandomSampler,
   WeightedRandomSampler,

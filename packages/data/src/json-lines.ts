@@ -1,13 +1,16 @@
 // Files with one JSON value per line: streamed, or by number with an index of where the lines begin.
 // Lines end at \n alone (a \r before it is JSON's white space): JSON allows U+2028 within strings, so node:readline, which
 // ends a line there, would cut values in two.
+import { constants } from 'node:buffer';
 import { checkIndex } from './check.ts';
 import type { Dataset } from './dataset.ts';
-import { badJson } from './errors.ts';
+import { badJson, longLine } from './errors.ts';
 import { chunksOf, OffsetList } from './file-chunks.ts';
 import { OpenFile } from './open-file.ts';
 
 const newline = 10;
+/** No string of JavaScript is longer. */
+const mostLineBytes = constants.MAX_STRING_LENGTH;
 
 /** Each pass reads the file from its beginning, 256 KiB at a time, and closes it at its end. Synchronous. */
 export function jsonLines<T = unknown>(path: string): Iterable<T> {
@@ -48,8 +51,9 @@ export class JsonLinesFile<T = unknown> implements Dataset<T> {
   /** Throws ERR_DATA_FILE, which names the line, where that is no JSON. */
   get(index: number): T {
     checkIndex('JsonLinesFile', index, this.length);
-    const line = Buffer.allocUnsafe(this.#offsets[index + 1]! - this.#offsets[index]!);
-    this.#file.read(line, this.#offsets[index]!);
+    const bytes = this.#offsets[index + 1]! - this.#offsets[index]!;
+    if (bytes > mostLineBytes) throw tooLong(this.#file.path, index + 1);
+    const line = lineAt(this.#file, this.#offsets[index]!, this.#offsets[index + 1]!);
     return parse<T>(line, this.#file.path, index + 1);
   }
 
@@ -63,6 +67,9 @@ export class JsonLinesFile<T = unknown> implements Dataset<T> {
   }
 }
 
+const tooLong = (path: string, line: number) =>
+  longLine('JSON lines', `${path}:${line}`, mostLineBytes, 'Is the file JSON with one value per line?');
+
 function parse<T>(line: Buffer, path: string, number: number): T {
   try {
     return JSON.parse(line.toString('utf8')) as T;
@@ -71,18 +78,27 @@ function parse<T>(line: Buffer, path: string, number: number): T {
   }
 }
 
+/** Lines that go on in another chunk are read again once their end is known: none is held before its length is. */
 function* linesOf(file: OpenFile): Generator<Buffer, void, undefined> {
-  let parts: Buffer[] = []; // of a line that goes on in the next chunk
+  let begin = 0; // of the line
+  let at = 0; // of the chunk
+  let number = 1;
   for (const chunk of chunksOf(file)) {
-    let from = 0;
-    for (let to = chunk.indexOf(newline); to >= 0; to = chunk.indexOf(newline, from)) {
-      yield Buffer.concat([...parts, chunk.subarray(from, to)]);
-      parts = [];
-      from = to + 1;
+    for (let to = chunk.indexOf(newline); to >= 0; to = chunk.indexOf(newline, to + 1)) {
+      yield begin >= at ? chunk.subarray(begin - at, to) : lineAt(file, begin, at + to);
+      begin = at + to + 1;
+      number++;
     }
-    if (from < chunk.length) parts.push(chunk.subarray(from));
+    at += chunk.length;
+    if (at - begin > mostLineBytes) throw tooLong(file.path, number);
   }
-  if (parts.length > 0) yield Buffer.concat(parts);
+  if (begin < file.size) yield lineAt(file, begin, file.size);
+}
+
+function lineAt(file: OpenFile, begin: number, end: number): Buffer {
+  const line = Buffer.allocUnsafe(end - begin);
+  file.read(line, begin);
+  return line;
 }
 
 function offsetsOf(file: OpenFile): Float64Array {

@@ -4,9 +4,10 @@
 // The samples are shuffled and cut into equal pools of at most 50 groups; each pool is sorted by length and cut into groups, and the
 // groups of all pools are shuffled. Pools keep chance in: which samples meet in a group differs between epochs.
 
-import { checkInteger, checkLength } from './check.ts';
+import { checkArrayLike, checkInteger, checkLength } from './check.ts';
 import { EpochSampler } from './epoch-sampler.ts';
 import { badState, outOfRange } from './errors.ts';
+import { checkedOptions, optionNames } from './options.ts';
 import { identity, Mt19937, shuffle } from './random.ts';
 import type { SamplerState } from './sampler.ts';
 
@@ -25,6 +26,10 @@ export interface LengthGroupedSamplerOptions {
   readonly dropLast?: boolean;
 }
 
+const names = optionNames<LengthGroupedSamplerOptions>({
+  ...{ batchSize: true, replicas: true, rank: true, seed: true, dropLast: true },
+});
+
 /**
  * One rank's share of the samples with these `lengths` (kept, not copied), each `batchSize` of them of similar length. The
  * last batch of an epoch, if it is not full, holds samples of any length. Call `setEpoch(e)` before each epoch.
@@ -36,7 +41,9 @@ export class LengthGroupedSampler extends EpochSampler {
   #groupSize: number;
 
   constructor(lengths: ArrayLike<number>, options: LengthGroupedSamplerOptions) {
-    const { batchSize, replicas = 1, rank = 0, seed = 0, dropLast = false } = options;
+    const given = checkedOptions('LengthGroupedSampler', options, names);
+    const { batchSize, replicas = 1, rank = 0, seed = 0, dropLast = false } = given;
+    checkArrayLike('LengthGroupedSampler: lengths', lengths);
     checkLength('LengthGroupedSampler', lengths.length);
     checkInteger('LengthGroupedSampler: batchSize', batchSize, 1);
     checkInteger('LengthGroupedSampler: replicas', replicas, 1);

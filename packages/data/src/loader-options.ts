@@ -4,6 +4,7 @@ import { BatchSampler, type BatchSource } from './batch-sampler.ts';
 import { checkInteger } from './check.ts';
 import { excludes } from './errors.ts';
 import type { MaybePromise } from './maybe-promise.ts';
+import { checkedOptions, checkFlag, checkFunction, checkIterable, optionNames } from './options.ts';
 import type { Sampler } from './sampler.ts';
 import { RandomSampler, SequentialSampler } from './samplers.ts';
 import type { TypedArray } from './typed-array.ts';
@@ -46,6 +47,30 @@ export interface CollateOption<T, B> {
   readonly collate: (samples: T[]) => MaybePromise<B>;
 }
 
+const names = optionNames<DataLoaderOptions & CollateOption<unknown, unknown>>({
+  ...{ batchSize: true, dropLast: true, shuffle: true, seed: true, sampler: true, batchSampler: true },
+  ...{ prefetch: true, numWorkers: true, persistentWorkers: true, pinMemory: true, workerSeed: true },
+  ...{ timeoutMs: true, collate: true },
+});
+
+/** The options, with known names and values of the right kinds; what excludes what is checked later. */
+export function checkedLoaderOptions<O extends DataLoaderOptions & { readonly collate?: unknown }>(
+  given: O | undefined,
+): O {
+  const options = checkedOptions('DataLoader', given, names);
+  const { sampler, batchSampler, pinMemory, collate, prefetch = 2, batchSize = 1, seed = 0 } = options;
+  for (const name of ['dropLast', 'shuffle', 'persistentWorkers'] as const)
+    if (options[name] !== undefined) checkFlag(`DataLoader: ${name}`, options[name]);
+  checkInteger('DataLoader: prefetch', prefetch, 0);
+  checkInteger('DataLoader: batchSize', batchSize, 1);
+  checkInteger('DataLoader: seed', seed, 0);
+  if (sampler !== undefined) checkIterable('DataLoader: sampler', sampler);
+  if (batchSampler !== undefined) checkIterable('DataLoader: batchSampler', batchSampler);
+  if (collate !== undefined) checkFunction('DataLoader: collate', collate);
+  if (pinMemory !== undefined) checkFunction('DataLoader: pinMemory', pinMemory);
+  return options;
+}
+
 export function mapBatches(length: number, options: DataLoaderOptions): BatchSource {
   const { batchSize = 1, dropLast = false, shuffle = false, seed = 0, sampler, batchSampler } = options;
   if (batchSampler) {
@@ -68,7 +93,6 @@ export function streamBatching(options: DataLoaderOptions): { batchSize: number;
   const { batchSize = 1, dropLast = false } = options;
   const why = 'An iterable data set decides its own order.';
   refuse(options, 'an iterable data set', ['shuffle', 'seed', 'sampler', 'batchSampler'], why);
-  checkInteger('DataLoader: batchSize', batchSize, 1);
   return { batchSize, dropLast };
 }
 

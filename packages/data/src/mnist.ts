@@ -2,8 +2,9 @@
 
 import { access } from 'node:fs/promises';
 import { join } from 'node:path';
-import { badMnist, noMnistFile } from './errors.ts';
+import { badMnist, noMnistFile, outOfRange } from './errors.ts';
 import { type IdxArray, readIdx } from './idx-file.ts';
+import { checkedOptions, optionNames } from './options.ts';
 import { type NdArray, typeName } from './typed-array.ts';
 
 export interface MnistSplit {
@@ -13,14 +14,20 @@ export interface MnistSplit {
   readonly labels: NdArray<Uint8Array>;
 }
 
+export interface LoadMnistOptions {
+  /** Default 'train'. */
+  readonly split?: 'train' | 'test';
+}
+
+const names = optionNames<LoadMnistOptions>({ split: true });
+
 /**
  * Reads train-images-idx3-ubyte and train-labels-idx1-ubyte (for 'test': t10k-…) from `folder`, each with or without
  * .gz and with '-' or '.' before 'idx'. Throws ERR_DATA_NOT_FOUND, which lists the names, or ERR_DATA_IDX.
  */
-export async function loadMnist(
-  folder: string,
-  { split = 'train' }: { readonly split?: 'train' | 'test' } = {},
-): Promise<MnistSplit> {
+export async function loadMnist(folder: string, options?: LoadMnistOptions): Promise<MnistSplit> {
+  const { split = 'train' } = checkedOptions('loadMnist', options, names);
+  if (split !== 'train' && split !== 'test') throw outOfRange('loadMnist: split', "'train' or 'test'", split);
   const prefix = split === 'train' ? 'train' : 't10k';
   const imagesFile = await find(folder, `${prefix}-images`, 'idx3-ubyte');
   const labelsFile = await find(folder, `${prefix}-labels`, 'idx1-ubyte');

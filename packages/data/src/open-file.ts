@@ -1,8 +1,8 @@
 // A file that is read where it is asked for. Positional reads keep the memory at what was asked for, whatever the size of
 // the file, and the system caches what is read often.
-import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
+import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { bytesOf } from './byte-order.ts';
-import { closedFile, fileShrank } from './errors.ts';
+import { closedFile, fileShrank, notAFile } from './errors.ts';
 
 export class OpenFile {
   readonly path: string;
@@ -10,11 +10,16 @@ export class OpenFile {
   readonly size: number;
   #descriptor: number | null;
 
-  /** Errors of the file system pass. */
+  /** Throws ERR_DATA_FILE for what is no regular file; errors of the file system pass. */
   constructor(path: string) {
     this.path = path;
-    this.#descriptor = openSync(path, 'r');
-    this.size = fstatSync(this.#descriptor).size;
+    // Opening a pipe would else wait for somebody who writes.
+    this.#descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    const stat = fstatSync(this.#descriptor);
+    this.size = stat.size;
+    if (stat.isFile()) return;
+    this.close();
+    throw notAFile(path);
   }
 
   /** Fills `target` from byte `position` on. Throws ERR_DATA_FILE where the file ends before. */

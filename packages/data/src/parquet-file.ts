@@ -1,9 +1,12 @@
 // A Parquet file as a data set. Its unit is the row group: rows are decoded a whole group at a time, and a few decoded
 // groups are kept, so going through the file in order decodes each group once.
+
 import { checkIndex, checkInteger } from './check.ts';
 import type { Dataset } from './dataset.ts';
-import { badFile, outOfRange } from './errors.ts';
+import { badFile, noColumn, outOfRange } from './errors.ts';
 import { OpenFile } from './open-file.ts';
+import { checkedOptions, optionNames } from './options.ts';
+import { boundedCompressors, checkGroups } from './parquet-limits.ts';
 import { importPeer } from './peer.ts';
 
 export interface ParquetOptions {
@@ -11,7 +14,11 @@ export interface ParquetOptions {
   readonly columns?: readonly string[];
   /** Decoded row groups kept in memory. Default 2. */
   readonly cachedGroups?: number;
+  /** The most bytes that one row group may take, decoded, in the columns that are read. Default 4 GiB. */
+  readonly maxGroupBytes?: number;
 }
+
+const names = optionNames<ParquetOptions>({ columns: true, cachedGroups: true, maxGroupBytes: true });
 
 type Hyparquet = typeof import('hyparquet');
 type ReadOptions = Parameters<Hyparquet['parquetReadObjects']>[0];
@@ -40,13 +47,18 @@ export class ParquetFile<T = Record<string, unknown>> implements Dataset<T> {
   /** Needs hyparquet (ERR_DATA_PEER); and hyparquet-compressors for compression other than snappy. */
   static async open<T = Record<string, unknown>>(
     path: string,
-    options: ParquetOptions = {},
+    given?: ParquetOptions,
   ): Promise<ParquetFile<T>> {
+    const options = checkedOptions('ParquetFile', given, names);
+    const { maxGroupBytes = 2 ** 32 } = options;
     checkInteger('ParquetFile: cachedGroups', options.cachedGroups ?? 2, 1);
+    checkInteger('ParquetFile: maxGroupBytes', maxGroupBytes, 1);
+    if (options.columns !== undefined && !Array.isArray(options.columns))
+      throw outOfRange('ParquetFile: columns', 'a list of names', options.columns);
     const hyparquet = await importPeer('ParquetFile', 'hyparquet', () => import('hyparquet'));
     const compressors = await import('hyparquet-compressors').then(
       (module) => module.compressors,
-      () => undefined, // a file that needs one says so
+      () => ({ SNAPPY: snappy(hyparquet) }), // a file that needs another says so
     );
     const opened = new OpenFile(path);
     try {
@@ -54,11 +66,13 @@ export class ParquetFile<T = Record<string, unknown>> implements Dataset<T> {
       const metadata = await hyparquet.parquetMetadataAsync(file).catch((cause: unknown) => {
         throw damaged(path, 'the footer cannot be read', cause);
       });
-      const names = hyparquet.parquetSchema(metadata).children.map(({ element }) => element.name);
-      const missing = options.columns?.find((name) => !names.includes(name));
-      if (missing !== undefined) throw outOfRange('ParquetFile: a column', names.join(', '), missing);
-      const source = { file, metadata, ...(compressors && { compressors }) };
-      return new ParquetFile<T>(opened, source, hyparquet.parquetReadObjects, names, options);
+      const columns = hyparquet.parquetSchema(metadata).children.map(({ element }) => element.name);
+      const missing = options.columns?.find((name) => !columns.includes(name));
+      if (missing !== undefined) throw noColumn('ParquetFile', columns, missing);
+      const limits = { path, fileBytes: opened.size, maxGroupBytes };
+      checkGroups(metadata, options.columns ?? columns, limits);
+      const source = { file, metadata, compressors: boundedCompressors(compressors, limits) };
+      return new ParquetFile<T>(opened, source, hyparquet.parquetReadObjects, columns, options);
     } catch (error) {
       opened.close();
       throw error;
@@ -162,6 +176,15 @@ export class ParquetFile<T = Record<string, unknown>> implements Dataset<T> {
     }
   }
 }
+
+/** The decompressor that hyparquet brings. */
+const snappy =
+  ({ snappyUncompress }: Hyparquet) =>
+  (input: Uint8Array, outputLength: number): Uint8Array => {
+    const output = new Uint8Array(outputLength);
+    snappyUncompress(input, output);
+    return output;
+  };
 
 function damaged(where: string, what: string, cause: unknown) {
   const got = cause instanceof Error ? cause.message : String(cause);

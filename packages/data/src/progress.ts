@@ -1,7 +1,9 @@
 // A line on a terminal that follows a loop over a DataLoader. Where there is no terminal (a file, a pipe, a launcher that
 // collects output) nothing is written, and the loop costs what it cost before.
+
 import type { DataLoader } from './data-loader.ts';
-import { DataError } from './errors.ts';
+import { DataError, outOfRange } from './errors.ts';
+import { checkedOptions, optionNames } from './options.ts';
 import type { LoaderStatistics } from './wait-times.ts';
 
 /** Such as process.stderr. */
@@ -18,6 +20,8 @@ export interface ProgressOptions {
   readonly stream?: ProgressStream;
 }
 
+const names = optionNames<ProgressOptions>({ label: true, stream: true });
+
 const refreshMs = 100;
 const barWidth = 20;
 const toLineStart = '\r\x1b[K'; // and clear it
@@ -26,9 +30,19 @@ const toLineStart = '\r\x1b[K'; // and clear it
  * The batches of one pass over `loader`. On a terminal one line shows the batches done, samples per second, how much of the
  * time the loop waited for data, and the time left. It stays when the loop ends.
  */
-export async function* progress<T, B>(
+export function progress<T, B>(
   loader: DataLoader<T, B>,
-  { label = '', stream = process.stderr }: ProgressOptions = {},
+  options?: ProgressOptions,
+): AsyncGenerator<B, void, undefined> {
+  const { label = '', stream = process.stderr } = checkedOptions('progress', options, names);
+  if (typeof label !== 'string') throw outOfRange('progress: label', 'a string', label);
+  return followed(loader, label, stream);
+}
+
+async function* followed<T, B>(
+  loader: DataLoader<T, B>,
+  label: string,
+  stream: ProgressStream,
 ): AsyncGenerator<B, void, undefined> {
   if (!stream.isTTY) {
     yield* loader;

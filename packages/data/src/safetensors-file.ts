@@ -31,6 +31,8 @@ interface Column {
   /** Of its first byte in the file. */
   readonly offset: number;
   readonly rows: number;
+  /** Of all rows. */
+  readonly bytes: number;
   readonly view: (memory: ArrayBuffer) => TypedArray;
 }
 
@@ -117,12 +119,26 @@ function columnsOf(file: OpenFile): Column[] {
     const got = `${other.rows} in "${other.name}"`;
     throw bad(path, `${first!.rows} rows in every tensor, as in "${first!.name}"`, got);
   }
+  checkCover(path, columns, 8 + headerBytes, size);
   return columns;
+}
+
+/** The format's rule: tensors lie one behind the other, and fill the file. */
+function checkCover(path: string, columns: readonly Column[], begin: number, size: number): void {
+  let covered = begin;
+  for (const { name, offset, bytes } of columns.toSorted(
+    (a, b) => a.offset - b.offset || a.bytes - b.bytes,
+  )) {
+    if (offset !== covered)
+      throw bad(path, `"${name}" at byte ${covered}, behind the tensor before`, `${offset}`);
+    covered = offset + bytes;
+  }
+  if (covered !== size) throw bad(path, `${covered} bytes, the end of the last tensor`, `a file of ${size}`);
 }
 
 function columnOf({ path, size }: OpenFile, name: string, tensor: unknown, dataOffset: number): Column {
   const { dtype, shape, data_offsets: range } = (tensor ?? {}) as Record<string, unknown>;
-  const [width, view] = views[String(dtype)] ?? [];
+  const [width, view] = Object.hasOwn(views, String(dtype)) ? views[String(dtype)]! : [];
   if (!width || !view)
     throw bad(path, `a type of ${Object.keys(views).join(', ')} for "${name}"`, String(dtype));
   if (!isSizes(shape) || shape.length === 0) {
@@ -135,7 +151,7 @@ function columnOf({ path, size }: OpenFile, name: string, tensor: unknown, dataO
   if (dataOffset + range[1]! > size) {
     throw bad(path, `${dataOffset + range[1]!} bytes with "${name}" in them`, `a file of ${size}`);
   }
-  return { name, shape: shape.slice(1), width, offset: dataOffset + range[0]!, rows: shape[0]!, view };
+  return { name, shape: shape.slice(1), width, offset: dataOffset + range[0]!, rows: shape[0]!, bytes, view };
 }
 
 function isSizes(value: unknown): value is number[] {

@@ -1,9 +1,10 @@
 // The samplers of one process. The shuffling ones move on to the next epoch with every pass, and pass k of a seed
 // is the same order in every run.
 
-import { checkInteger, checkLength } from './check.ts';
+import { checkArrayLike, checkInteger, checkLength } from './check.ts';
 import { EpochSampler } from './epoch-sampler.ts';
-import { outOfRange } from './errors.ts';
+import { nothingThere, outOfRange } from './errors.ts';
+import { checkedOptions, checkFlag, optionNames } from './options.ts';
 import { identity, Mt19937, randperm } from './random.ts';
 
 /** 0, 1, …, length − 1, in every epoch. */
@@ -21,11 +22,19 @@ export class SequentialSampler extends EpochSampler {
   }
 }
 
+export interface SeedOption {
+  /** Default 0: every run sees the same orders. */
+  readonly seed?: number;
+}
+
+const seedNames = optionNames<SeedOption>({ seed: true });
+
 /** A new permutation each epoch: `torch.randperm` seeded with seed + epoch. */
 export class RandomSampler extends EpochSampler {
   readonly #count: number;
 
-  constructor(length: number, { seed = 0 }: { readonly seed?: number } = {}) {
+  constructor(length: number, options?: SeedOption) {
+    const { seed = 0 } = checkedOptions('RandomSampler', options, seedNames);
     checkLength('RandomSampler', length);
     super(length, { seed, advancesByItself: true });
     this.#count = length;
@@ -40,7 +49,9 @@ export class RandomSampler extends EpochSampler {
 export class SubsetRandomSampler extends EpochSampler {
   readonly #indices: ArrayLike<number>;
 
-  constructor(indices: ArrayLike<number>, { seed = 0 }: { readonly seed?: number } = {}) {
+  constructor(indices: ArrayLike<number>, options?: SeedOption) {
+    const { seed = 0 } = checkedOptions('SubsetRandomSampler', options, seedNames);
+    checkArrayLike('SubsetRandomSampler: indices', indices);
     checkLength('SubsetRandomSampler', indices.length);
     super(indices.length, { seed, advancesByItself: true });
     this.#indices = indices;
@@ -57,14 +68,18 @@ export interface WeightedRandomSamplerOptions {
   readonly seed?: number;
 }
 
+const weightedNames = optionNames<WeightedRandomSamplerOptions>({ replacement: true, seed: true });
+
 /** `count` indices an epoch, drawn with probability proportional to `weights` (kept, not copied; need not sum to 1). */
 export class WeightedRandomSampler extends EpochSampler {
   readonly #weights: ArrayLike<number>;
   readonly #draws: number;
   readonly #replacement: boolean;
 
-  constructor(weights: ArrayLike<number>, count: number, options: WeightedRandomSamplerOptions = {}) {
-    const { replacement = true, seed = 0 } = options;
+  constructor(weights: ArrayLike<number>, count: number, options?: WeightedRandomSamplerOptions) {
+    const { replacement = true, seed = 0 } = checkedOptions('WeightedRandomSampler', options, weightedNames);
+    checkFlag('WeightedRandomSampler: replacement', replacement);
+    checkArrayLike('WeightedRandomSampler: weights', weights);
     const positive = countPositive(weights);
     checkInteger('WeightedRandomSampler: count', count, 1, replacement ? 2 ** 31 - 1 : positive);
     super(count, { seed, advancesByItself: true });
@@ -84,12 +99,12 @@ function countPositive(weights: ArrayLike<number>): number {
   let positive = 0;
   for (let i = 0; i < weights.length; i++) {
     const weight = weights[i]!;
-    if (!(weight >= 0 && weight < Infinity)) {
+    if (typeof weight !== 'number' || !(weight >= 0 && weight < Infinity)) {
       throw outOfRange(`WeightedRandomSampler: weight ${i}`, 'a finite number of at least 0', weight);
     }
     if (weight > 0) positive++;
   }
-  if (positive === 0) throw outOfRange('WeightedRandomSampler: weights', 'at least one above 0', 'none');
+  if (positive === 0) throw nothingThere('WeightedRandomSampler: weights', 'at least one above 0');
   return positive;
 }
 

@@ -1,6 +1,9 @@
 // A stream's part for one rank, and of that for one worker of its loader. Ranks take the samples in turn: with W ranks,
 // rank r takes r, r + W, …; a rank's workers take its samples in turn in the same way.
+
 import { checkInteger } from './check.ts';
+import { outOfRange } from './errors.ts';
+import { checkedOptions, checkFlag, optionNames } from './options.ts';
 import { workerInfo } from './worker-info.ts';
 
 export interface ShardOptions {
@@ -11,6 +14,8 @@ export interface ShardOptions {
   readonly dropLast?: boolean;
 }
 
+const names = optionNames<ShardOptions>({ replicas: true, rank: true, dropLast: true });
+
 /**
  * The part of `stream` for this rank and, in a DataLoader's worker, for this worker. Every rank and worker reads the whole
  * stream and keeps its own samples. Without `dropLast` some ranks may get one sample more than others.
@@ -19,8 +24,13 @@ export function shard<T>(stream: AsyncIterable<T>, options: ShardOptions): Async
 export function shard<T>(stream: Iterable<T>, options: ShardOptions): Iterable<T>;
 export function shard<T>(
   stream: Iterable<T> | AsyncIterable<T>,
-  { replicas, rank, dropLast = false }: ShardOptions,
+  options: ShardOptions,
 ): Iterable<T> | AsyncIterable<T> {
+  const { replicas, rank, dropLast = false } = checkedOptions('shard', options, names);
+  checkFlag('shard: dropLast', dropLast);
+  const isStream = typeof stream === 'object' && stream !== null;
+  if (!isStream || !(Symbol.asyncIterator in stream || Symbol.iterator in stream))
+    throw outOfRange('shard: stream', 'an iterable', stream);
   checkInteger('shard: replicas', replicas, 1);
   checkInteger('shard: rank', rank, 0, replicas - 1);
   const turns = () => new Turns<T>(replicas, rank, dropLast);

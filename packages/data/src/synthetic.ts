@@ -4,6 +4,7 @@
 import { checkInteger } from './check.ts';
 import { digitGlyphs, type Glyph, type Point } from './digit-strokes.ts';
 import type { MnistSplit } from './mnist.ts';
+import { checkedOptions, optionNames } from './options.ts';
 import { Mt19937, randperm } from './random.ts';
 
 export interface SyntheticDigitsOptions {
@@ -14,11 +15,14 @@ export interface SyntheticDigitsOptions {
   readonly size?: number;
 }
 
+const names = optionNames<SyntheticDigitsOptions>({ count: true, seed: true, size: true });
+
 /**
  * `count` images [count, size, size], as many of each digit as of any other (± 1) in random order; blocks.
  * Scaled to 0 … 1 the pixels have a mean of about 0.11 and a standard deviation of about 0.25.
  */
-export function syntheticDigits({ count, seed = 0, size = 28 }: SyntheticDigitsOptions): MnistSplit {
+export function syntheticDigits(options: SyntheticDigitsOptions): MnistSplit {
+  const { count, seed = 0, size = 28 } = checkedOptions('syntheticDigits', options, names);
   checkInteger('syntheticDigits: count', count, 1, 2 ** 24);
   checkInteger('syntheticDigits: seed', seed, 0);
   checkInteger('syntheticDigits: size', size, 8, 256);

@@ -1,8 +1,11 @@
 // Tar archives as a stream: from the network, or compressed, where random access is impossible.
+
 import { createReadStream } from 'node:fs';
 import { PassThrough, pipeline } from 'node:stream';
 import { createGunzip } from 'node:zlib';
-import { badFile } from './errors.ts';
+import { checkInteger } from './check.ts';
+import { badFile, DataError } from './errors.ts';
+import { checkedOptions, checkIterable, optionNames } from './options.ts';
 import { importPeer } from './peer.ts';
 import { splitName, type TarSample } from './tar-sample.ts';
 
@@ -11,17 +14,30 @@ export type TarSource =
   | string
   | { readonly name: string; readonly open: () => NodeJS.ReadableStream | Promise<NodeJS.ReadableStream> };
 
+export interface TarSamplesOptions {
+  /** The most bytes that the files of one sample may take together. Default 1 GiB. */
+  readonly maxSampleBytes?: number;
+}
+
+const names = optionNames<TarSamplesOptions>({ maxSampleBytes: true });
+
 /**
  * The samples of these archives, one archive after the other; those whose name ends with gz are decompressed. `sources` is
  * asked anew in each pass: with `shard(paths, { replicas, rank })` each rank and worker opens its own archives only, and
  * their numbers of samples may differ. Needs tar-stream (ERR_DATA_PEER). Throws ERR_DATA_FILE, with the archive, where one
  * is damaged or cut off.
  */
-export function tarSamples(sources: Iterable<TarSource>): AsyncIterable<TarSample> {
+export function tarSamples(
+  sources: Iterable<TarSource>,
+  options?: TarSamplesOptions,
+): AsyncIterable<TarSample> {
+  const { maxSampleBytes = 2 ** 30 } = checkedOptions('tarSamples', options, names);
+  checkInteger('tarSamples: maxSampleBytes', maxSampleBytes, 1);
+  checkIterable('tarSamples: sources', sources);
   return {
     async *[Symbol.asyncIterator]() {
       const tar = await importPeer('tarSamples', 'tar-stream', () => import('tar-stream'));
-      for (const source of sources) yield* samplesOf(source, tar.extract());
+      for (const source of sources) yield* samplesOf(source, tar.extract(), maxSampleBytes);
     },
   };
 }
@@ -29,14 +45,16 @@ export function tarSamples(sources: Iterable<TarSource>): AsyncIterable<TarSampl
 async function* samplesOf(
   source: TarSource,
   archive: import('tar-stream').Extract,
+  maxSampleBytes: number,
 ): AsyncGenerator<TarSample, void, undefined> {
   const name = typeof source === 'string' ? source : source.name;
   const bytes = typeof source === 'string' ? createReadStream(source) : await source.open();
   const unpacked = name.endsWith('gz') ? createGunzip() : new PassThrough();
   // Its error is that of the archive, which the loop below gets.
   pipeline(bytes, unpacked, archive, () => {});
-  let sample: { key: string; files: Record<string, Uint8Array> } | null = null;
+  let sample: { key: string; files: [extension: string, bytes: Uint8Array][] } | null = null;
   let last = 'its beginning';
+  let sampleBytes = 0;
   try {
     for await (const entry of archive) {
       last = entry.header.name;
@@ -44,19 +62,37 @@ async function* samplesOf(
         entry.resume();
         continue;
       }
-      const chunks: Buffer[] = [];
-      for await (const chunk of entry) chunks.push(chunk as Buffer);
       const { key, extension } = splitName(last);
       if (sample !== null && sample.key !== key) {
-        yield sample;
+        yield complete(sample);
         sample = null;
       }
-      sample ??= { key, files: {} };
-      sample.files[extension] = new Uint8Array(Buffer.concat(chunks));
+      if (sample === null) sampleBytes = 0;
+      sampleBytes += entry.header.size ?? 0;
+      if (sampleBytes > maxSampleBytes) throw tooLarge(`${name}, at ${last}`, maxSampleBytes, sampleBytes);
+      const chunks: Buffer[] = [];
+      for await (const chunk of entry) chunks.push(chunk as Buffer);
+      sample ??= { key, files: [] };
+      sample.files.push([extension, new Uint8Array(Buffer.concat(chunks))]);
     }
   } catch (cause) {
+    if (DataError.isInstance(cause)) throw cause;
     const what = ['cannot read the archive', 'tar', (cause as Error).message] as const;
     throw badFile('tarSamples', `${name}, at ${last}`, what, 'Get the file again.', cause);
   }
-  if (sample !== null) yield sample;
+  if (sample !== null) yield complete(sample);
+}
+
+const complete = ({ key, files }: { key: string; files: [string, Uint8Array][] }): TarSample => ({
+  key,
+  files: Object.fromEntries(files),
+});
+
+function tooLarge(where: string, maxSampleBytes: number, got: number) {
+  const what = [
+    'a sample is too large',
+    `at most ${maxSampleBytes} bytes (maxSampleBytes)`,
+    `${got}`,
+  ] as const;
+  return badFile('tarSamples', where, what, 'Raise maxSampleBytes if you trust the archive.');
 }

@@ -1,2 +1,2 @@
 export { TarFile, type TarSample } from './tar-file.ts';
-export { type TarSource, tarSamples } from './tar-samples.ts';
+export { type TarSamplesOptions, type TarSource, tarSamples } from './tar-samples.ts';

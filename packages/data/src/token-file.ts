@@ -1,9 +1,11 @@
 // A file of tokens: unsigned integers one behind the other, little-endian, nothing else, as nanoGPT's prepare.py writes it.
+
 import { bytesOf, swapTo } from './byte-order.ts';
 import { checkIndex, checkInteger } from './check.ts';
 import type { Dataset, Indices } from './dataset.ts';
-import { badTokenBytes, fewTokens } from './errors.ts';
+import { badTokenBytes, fewTokens, outOfRange } from './errors.ts';
 import { OpenFile } from './open-file.ts';
+import { checkedOptions, optionNames } from './options.ts';
 import type { NdArray } from './typed-array.ts';
 
 export interface TokenFileOptions {
@@ -14,6 +16,8 @@ export interface TokenFileOptions {
   /** Default 'uint16'. */
   readonly dtype?: 'uint16' | 'uint32';
 }
+
+const names = optionNames<TokenFileOptions>({ block: true, stride: true, dtype: true });
 
 /** Tokens `x`, and for each of them the one that follows it, `y`. */
 export interface TokenWindows {
@@ -34,11 +38,13 @@ export class TokenFile implements Dataset<TokenWindows, TokenWindows> {
   readonly #stride: number;
   readonly #window: Uint16Array | Uint32Array;
 
-  constructor(path: string, { block, stride = block, dtype = 'uint16' }: TokenFileOptions) {
+  constructor(path: string, options: TokenFileOptions) {
+    const { block, stride = block, dtype = 'uint16' } = checkedOptions('TokenFile', options, names);
+    if (dtype !== 'uint16' && dtype !== 'uint32')
+      throw outOfRange('TokenFile: dtype', "'uint16' or 'uint32'", dtype);
     checkInteger('TokenFile: block', block, 1, 2 ** 31 - 1);
     checkInteger('TokenFile: stride', stride, 1);
-    this.#window = dtype === 'uint16' ? new Uint16Array(block + 1) : new Uint32Array(block + 1);
-    const width = this.#window.BYTES_PER_ELEMENT;
+    const width = dtype === 'uint16' ? 2 : 4;
     this.#file = new OpenFile(path);
     const { size } = this.#file;
     this.tokenCount = size / width;
@@ -46,6 +52,8 @@ export class TokenFile implements Dataset<TokenWindows, TokenWindows> {
       this.close();
       throw size % width === 0 ? fewTokens(path, block, this.tokenCount) : badTokenBytes(path, width, size);
     }
+    // As large as the file at most.
+    this.#window = dtype === 'uint16' ? new Uint16Array(block + 1) : new Uint32Array(block + 1);
     this.length = Math.floor((this.tokenCount - block - 1) / stride) + 1;
     this.#block = block;
     this.#stride = stride;

@@ -1,5 +1,6 @@
 // A DataLoader's worker thread: makes the data set, then answers one task after the other, several at a time where the
 // data set is asynchronous.
+
 import { type MessagePort, workerData } from 'node:worker_threads';
 import { asDataset, batchLoader } from './batch-loader.ts';
 import { defaultCollate } from './collate.ts';
@@ -8,11 +9,14 @@ import { type Origin, openModule } from './dataset-module.ts';
 import { inBatches, inBatchesAsync } from './in-batches.ts';
 import type { MaybePromise } from './maybe-promise.ts';
 import { portable } from './portable.ts';
+import { register } from './typescript.ts';
 import { type WorkerInfo, workerKey } from './worker-info.ts';
 import type { Answer, StreamBatching, Task } from './worker-thread.ts';
 
 interface Start {
   readonly origin: Origin;
+  /** See registrarsFor(). */
+  readonly registrars: readonly string[];
   readonly info: WorkerInfo;
   readonly port: MessagePort;
 }
@@ -20,14 +24,19 @@ interface Start {
 type Collate = (samples: unknown[]) => MaybePromise<unknown>;
 type Source = Dataset<unknown, unknown> | IterableDataset<unknown>;
 
-const { origin, info, port } = (workerData as Record<typeof workerKey, Start>)[workerKey];
+const { origin, registrars, info, port } = (workerData as Record<typeof workerKey, Start>)[workerKey];
 const post = (answer: Answer, moved: ArrayBuffer[] = []) => port.postMessage(answer, moved);
 
 // Tasks may come before the data set is there.
-const opened = openModule(origin, info).then(({ dataset, collate }) => {
+const opened = openModule(origin, load, info).then(({ dataset, collate }) => {
   return { source: dataset as Source, collate: collate as Collate | undefined };
 });
 opened.catch(() => {}); // every task reports it
+
+async function load(url: string): Promise<unknown> {
+  await register(registrars);
+  return await import(url);
+}
 
 let groups: AsyncGenerator<unknown[]> | Generator<unknown[]> | null = null;
 

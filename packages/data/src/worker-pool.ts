@@ -5,9 +5,6 @@ import type { Origin } from './dataset-module.ts';
 import type { Loaded, Pass } from './pass.ts';
 import { WorkerThread } from './worker-thread.ts';
 
-/** Milliseconds that a loop may keep the event loop, which others need too, from its turn. */
-const longestMs = 50;
-
 export interface WorkerPoolOptions {
   readonly numWorkers: number;
   readonly workerSeed: number;
@@ -49,11 +46,9 @@ export class WorkerPool {
   }
 
   readonly takeReady = (): number => {
-    const dueMs = performance.now() - longestMs;
-    const isTurnDue = this.#threads.every(({ turnMs }) => turnMs < dueMs);
     let underWay = 0;
     for (const thread of this.#threads) {
-      if (!isTurnDue) thread.takeAnswers();
+      thread.takeAnswers();
       underWay += thread.underWay;
     }
     return underWay;

@@ -3,10 +3,12 @@
 //
 // After a step of some milliseconds little of this code is in the processor's caches, so that each line costs ten times what a
 // tight loop shows. Hence one timer for all tasks, and answers that can be taken without a turn of the event loop.
+
 import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from 'node:worker_threads';
 import type { Origin } from './dataset-module.ts';
 import { workerEnded, workerFailed, workerTimeout } from './errors.ts';
 import type { Loaded } from './pass.ts';
+import { registrarsFor } from './typescript.ts';
 import { type WorkerInfo, workerKey } from './worker-info.ts';
 
 export interface StreamBatching {
@@ -43,8 +45,6 @@ export class WorkerThread {
   /** In the order in which they were asked for. */
   readonly #waiting = new Map<number, Waiting>();
   readonly #exited: Promise<void>;
-  /** When the event loop last brought an answer. */
-  turnMs = 0;
   #watch: NodeJS.Timeout | null = null;
   #nextId = 0;
   #failure: Error | null = null;
@@ -55,14 +55,12 @@ export class WorkerThread {
     const { port1, port2 } = new MessageChannel();
     // The build puts the worker's entry beside this module.
     const entry = new URL('./worker-main.js', import.meta.url);
-    const workerData = { [workerKey]: { origin, info, port: port2 } };
+    const registrars = registrarsFor(origin.url);
+    const workerData = { [workerKey]: { origin, registrars, info, port: port2 } };
     const worker = new Worker(entry, { workerData, transferList: [port2] });
     this.#worker = worker;
     this.#port = port1;
-    port1.on('message', (answer: Answer) => {
-      this.turnMs = performance.now();
-      this.#settle(answer);
-    });
+    port1.on('message', (answer: Answer) => this.#settle(answer));
     port1.unref();
     worker.unref();
     worker.on('error', (cause) => {

@@ -208,3 +208,32 @@ describe('prefetch', () => {
     expect(seen).toEqual([[1, 2]]);
   });
 });
+
+describe('a loop over what is synchronous', () => {
+  function* forever(): Generator<number> {
+    for (;;) yield 1;
+  }
+
+  it('gives the event loop turns, so that timers fire while it runs', async () => {
+    let hasFired = false;
+    setTimeout(() => {
+      hasFired = true;
+    }, 1);
+    const isLate = performance.now() + 20_000;
+    for await (const _ of new DataLoader({ [Symbol.iterator]: forever })) {
+      if (hasFired || performance.now() > isLate) break;
+    }
+    expect(hasFired).toBe(true);
+  });
+
+  it('lets the callbacks of the collector run', async () => {
+    let collected = 0;
+    const registry = new FinalizationRegistry(() => collected++);
+    const isLate = performance.now() + 20_000;
+    for await (const batch of new DataLoader({ [Symbol.iterator]: forever })) {
+      registry.register(batch, null);
+      if (collected > 0 || performance.now() > isLate) break;
+    }
+    expect(collected).toBeGreaterThan(0);
+  });
+});

@@ -1,8 +1,9 @@
 // Worker threads. From the built package: a worker of Node 20 cannot run TypeScript.
 import { execFile } from 'node:child_process';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 
@@ -221,4 +222,50 @@ it('tells how long the loop waited and worked', async () => {
   expect(waitMs).toBeGreaterThan(0);
   expect(workMs).toBeGreaterThanOrEqual(0);
   expect(longestWaitMs).toBeLessThanOrEqual(waitMs);
+});
+
+describe('a data set in TypeScript', () => {
+  // The second would not pass where Node asks whether V8's flags fit to a worker.
+  it.each([
+    ['plain Node', []],
+    ['flags of V8', ['--expose-gc']],
+    ['tsx', ['--import', 'tsx']],
+  ])('is made by the program and by its workers, with %s', async (_, flags) => {
+    const main = fileURLToPath(new URL('./fixtures/typed-main.mjs', import.meta.url));
+    const { stdout } = await promisify(execFile)(process.execPath, [...flags, main], {
+      cwd: import.meta.dirname,
+      timeout: 30_000,
+    });
+    expect(JSON.parse(stdout)).toEqual([9020, [0, 10], [1020, 1030], [40, 50]]);
+  });
+
+  it.skipIf('typescript' in process.features && process.features.typescript)(
+    'says what to install where Node cannot run it and tsx is missing',
+    async () => {
+      const away = await mkdtemp(join(tmpdir(), 'typed-'));
+      try {
+        await cp(new URL('.', dist), join(away, 'dist'), { recursive: true });
+        await writeFile(
+          join(away, 'typed.ts'),
+          'export default (length: number) => ({ length, get: () => 1 });',
+        );
+        await writeFile(
+          join(away, 'main.mjs'),
+          `import { loadDataset } from './dist/index.js';
+          await loadDataset(new URL('./typed.ts', import.meta.url)).catch(({ code, message, cause }) =>
+            console.log(JSON.stringify([code, message, cause.code])));`,
+        );
+        const { stdout } = await promisify(execFile)(process.execPath, [join(away, 'main.mjs')], {
+          timeout: 30_000,
+        });
+        expect(JSON.parse(stdout)).toEqual([
+          'ERR_DATA_MODULE',
+          expect.stringMatching(/typed\.ts by itself; expected Node 22.* Run npm install --save-dev tsx\.$/),
+          'ERR_UNKNOWN_FILE_EXTENSION',
+        ]);
+      } finally {
+        await rm(away, { recursive: true });
+      }
+    },
+  );
 });

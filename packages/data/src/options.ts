@@ -1,0 +1,57 @@
+// Checks of options objects: every name is known, and switches are booleans. Numbers are checked where they are used.
+import { outOfRange, unknownOptions } from './errors.ts';
+import { unknownOption } from './option-names.ts';
+
+/** What other libraries call options of ours. Names that differ in their spelling only are found without it. */
+const foreignNames: Readonly<Record<string, string>> = {
+  collate_fn: 'collate',
+  collateFn: 'collate',
+  generator: 'seed',
+  num_replicas: 'replicas',
+  numReplicas: 'replicas',
+  prefetch_factor: 'prefetch',
+  prefetchFactor: 'prefetch',
+  sep: 'delimiter',
+  timeout: 'timeoutMs',
+  workers: 'numWorkers',
+  world_size: 'replicas',
+  worldSize: 'replicas',
+};
+
+/** What to do instead of options that are not here. */
+const hints: Readonly<Record<string, string>> = {
+  initWorker: "Export it from the data set's module.",
+  multiprocessing_context: 'Workers are threads.',
+  worker_init_fn: "Export initWorker from the data set's module.",
+};
+
+/** The names of an options interface, all of them. */
+export const optionNames = <O>(names: { readonly [Name in keyof O]-?: true }): readonly string[] =>
+  Object.keys(names);
+
+/** The options, or none where they are undefined. Throws ERR_DATA_ARGUMENT for names that are not in `known`. */
+export function checkedOptions<O extends object>(
+  what: string,
+  options: O | undefined,
+  known: readonly string[],
+): O {
+  const ours = Object.entries(foreignNames).filter(([, name]) => known.includes(name));
+  const fault = unknownOption(options, known, Object.fromEntries(ours));
+  if (fault === null) return options ?? ({} as O);
+  const name = /^unknown option '(.*?)'/.exec(fault)?.[1] ?? '';
+  throw unknownOptions(what, fault, Object.hasOwn(hints, name) ? hints[name] : undefined);
+}
+
+export function checkFlag(what: string, value: unknown): void {
+  if (typeof value !== 'boolean') throw outOfRange(what, 'true or false', value);
+}
+
+export function checkFunction(what: string, value: unknown): void {
+  if (typeof value !== 'function') throw outOfRange(what, 'a function', value);
+}
+
+/** Samplers and lists. */
+export function checkIterable(what: string, value: unknown): void {
+  const isIterable = typeof value === 'object' && value !== null && Symbol.iterator in value;
+  if (!isIterable) throw outOfRange(what, 'an iterable, such as a sampler or an array', value);
+}
