@@ -1,5 +1,5 @@
-// One process per device, started by this script itself: no launcher. The trainer of the well-known multi-GPU
-// tutorial, with its arguments and its lines.
+// One process per GPU, or per core where there are none, started by this script itself: no launcher. The trainer of the
+// well-known multi-GPU tutorial, with its arguments and its lines.
 //
 //   npx tsx examples/multigpu.ts TOTAL_EPOCHS SAVE_EVERY [--batch_size 32] [--nprocs 2] [--data DIR] [--samples 60000]
 //
@@ -13,7 +13,7 @@ import { loadMnist } from '@ringwise/data/idx';
 import { syntheticDigits } from '@ringwise/data/synthetic';
 import { ddp } from '@ringwise/ddp';
 import { spawn } from '@ringwise/launch';
-import { crossEntropy, fromHost, scope } from '@ringwise/tensor';
+import { crossEntropy, cudaInfo, type Device, fromHost, pinArray, scope } from '@ringwise/tensor';
 import { Linear, ReLU, Sequential } from '@ringwise/tensor/nn';
 import { SGD } from '@ringwise/tensor/optim';
 import { saveSafetensors } from '@ringwise/tensor/safetensors';
@@ -24,6 +24,8 @@ interface Options {
   readonly batchSize: number;
   readonly data?: string | undefined;
   readonly samples: number;
+  /** Each rank has a GPU of its own; else all compute on the CPU. */
+  readonly hasGpus: boolean;
 }
 
 async function loadTrainingSet({ data, samples }: Options) {
@@ -34,29 +36,34 @@ async function loadTrainingSet({ data, samples }: Options) {
   });
 }
 
-async function train(group: Group, options: Options): Promise<number[]> {
+async function train(group: Group, device: Device, options: Options): Promise<number[]> {
   const net = new Sequential(
     new Linear(784, 512),
     new ReLU(),
     new Linear(512, 512),
     new ReLU(),
     new Linear(512, 10),
-  );
+  ).to(device);
   const model = await ddp(net, { group });
   const optimizer = new SGD(net.parameters(), { lr: 1e-3 });
   const dataset = await loadTrainingSet(options);
   const sampler = new DistributedSampler(dataset.length, { replicas: group.size, rank: group.rank });
-  const loader = new DataLoader(dataset, { batchSize: options.batchSize, sampler });
+  const pinning = options.hasGpus ? { pinMemory: pinArray } : {};
+  const loader = new DataLoader(dataset, { batchSize: options.batchSize, sampler, ...pinning });
   const means: number[] = [];
   for (let epoch = 0; epoch < options.totalEpochs; epoch++) {
-    console.log(
-      `[GPU${group.rank}] Epoch ${epoch} | Batchsize: ${options.batchSize} | Steps: ${loader.length}`,
-    );
     sampler.setEpoch(epoch);
+    let step = 0;
     let sum = 0;
     for await (const { image, label } of loader) {
+      if (step++ === 0)
+        console.log(
+          `[GPU${group.rank}] Epoch ${epoch} | Batchsize: ${image.shape[0]} | Steps: ${loader.length}`,
+        );
       sum += scope(() => {
-        const loss = crossEntropy(model.forward(fromHost(image.data, image.shape)), fromHost(label.data));
+        const inputs = fromHost(image.data, image.shape).to(device, { nonBlocking: true });
+        const targets = fromHost(label.data).to(device, { nonBlocking: true });
+        const loss = crossEntropy(model.forward(inputs), targets);
         optimizer.zeroGrad();
         loss.backward();
         optimizer.step();
@@ -73,36 +80,56 @@ async function train(group: Group, options: Options): Promise<number[]> {
 }
 
 /** What each rank runs. */
-export default async function main(_rank: number, options: Options): Promise<number[]> {
+export default async function main(rank: number, options: Options): Promise<number[]> {
   await using group = await init();
-  return await train(group, options);
+  // spawn() starts ranks on this host only, so a rank is also the number of its GPU.
+  return await train(group, options.hasGpus ? `cuda:${rank}` : 'cpu', options);
+}
+
+const usage = `usage: multigpu.ts TOTAL_EPOCHS SAVE_EVERY [--batch_size N] [--nprocs N] [--data DIR] [--samples N]
+
+  TOTAL_EPOCHS   how often to train on all samples
+  SAVE_EVERY     epochs between two checkpoints, which go to checkpoint.safetensors
+  --batch_size   samples in a batch of each rank [32]
+  --nprocs       ranks [the GPUs, else the cores]
+  --data         folder with MNIST's files, or a relative's [digits that are drawn on the spot]
+  --samples      how many digits to draw [60000]
+`;
+
+/** A whole number above 0; ends with the usage for anything else. */
+function count(name: string, text: string | undefined): number {
+  const number = Number(text);
+  if (Number.isInteger(number) && number > 0) return number;
+  throw new Error(`${usage}\n${name} must be a whole number above 0, got ${text ?? 'nothing'}`);
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
+  const gpus = cudaInfo().devices.length;
   const { values, positionals } = parseArgs({
     allowPositionals: true,
     options: {
       batch_size: { type: 'string', default: '32' },
-      nprocs: { type: 'string', default: String(availableParallelism()) },
+      nprocs: { type: 'string', default: String(gpus || availableParallelism()) },
       data: { type: 'string' },
       samples: { type: 'string', default: '60000' },
+      help: { type: 'boolean', short: 'h', default: false },
     },
   });
-  const [totalEpochs, saveEvery] = positionals.map(Number);
-  if (!totalEpochs || !saveEvery)
-    throw new Error('usage: multigpu.ts TOTAL_EPOCHS SAVE_EVERY [--batch_size N]');
-  const { data, samples, batch_size: batchSize, nprocs } = values;
+  if (values.help) {
+    console.log(usage);
+    process.exit();
+  }
+  const totalEpochs = count('TOTAL_EPOCHS', positionals[0]);
+  const nprocs = count('--nprocs', values.nprocs);
   const options: Options = {
     totalEpochs,
-    saveEvery,
-    batchSize: Number(batchSize),
-    data,
-    samples: Number(samples),
+    saveEvery: count('SAVE_EVERY', positionals[1]),
+    batchSize: count('--batch_size', values.batch_size),
+    data: values.data,
+    samples: count('--samples', values.samples),
+    hasGpus: gpus >= nprocs,
   };
-  const ranks = await spawn<number[]>(new URL(import.meta.url), {
-    nprocs: Number(nprocs),
-    args: [options],
-  });
+  const ranks = await spawn<number[]>(new URL(import.meta.url), { nprocs, args: [options] });
   // A rank sees other samples in each epoch; all ranks together see the same.
   const means = ranks[0]!.map((_, epoch) => ranks.reduce((sum, own) => sum + own[epoch]!, 0) / ranks.length);
   console.log(`loss ${means.map((mean) => mean.toFixed(4)).join(' → ')}`);

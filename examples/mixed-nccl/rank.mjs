@@ -4,12 +4,12 @@ import { TcpStore } from '@ringwise/store';
 import { full } from '@ringwise/tensor';
 
 const { MASTER_ADDR: host, MASTER_PORT } = process.env;
-const [rank, size, local] = ['RANK', 'WORLD_SIZE', 'LOCAL_RANK'].map((name) => Number(process.env[name]));
+const [rank, size] = ['RANK', 'WORLD_SIZE'].map((name) => Number(process.env[name]));
 const store = await TcpStore.connect({ host, port: Number(MASTER_PORT), timeoutMs: 60_000 });
 // Where torch's rank 0 puts the id of its default group, at its first collective.
 const group = await joinNccl({ store, key: '0//cuda//0', rank, size, timeoutMs: 60_000 });
 
-const device = `cuda:${local}`;
+const device = `cuda:${group.localRank}`;
 const x = full([1 << 20], rank + 1, { device });
 await group.allReduce(x);
 const expected = (size * (size + 1)) / 2;

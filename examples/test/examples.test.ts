@@ -1,9 +1,10 @@
 // Each example as its first lines say that it is run. Its claim is that it ends with exit code 0.
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { loadSafetensors } from '@ringwise/tensor/safetensors';
+import { hasTestDevice, isTestGpu } from '@ringwise/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { example, ringwise, run, tsx } from './run.ts';
 
@@ -228,5 +229,42 @@ describe('multigpu.ts', () => {
     const { exitCode, stderr } = await run([tsx, example('multigpu.ts')], folder);
     expect(stderr).toContain('usage: multigpu.ts TOTAL_EPOCHS SAVE_EVERY [--batch_size N]');
     expect(exitCode).toBe(1);
+    const help = await run([tsx, example('multigpu.ts'), '--help'], folder);
+    expect(help).toMatchObject({ exitCode: 0, stderr: '' });
+    expect(help.stdout).toMatch(/^usage: multigpu\.ts TOTAL_EPOCHS SAVE_EVERY .*\n {2}--samples /s);
+  });
+
+  it('tells the size of the batches that it trains on', async () => {
+    const argv = [tsx, example('multigpu.ts'), '1', '1', '--nprocs', '2', '--samples', '20'];
+    const { exitCode, stdout } = await run(argv, folder);
+    expect(stdout).toContain('[GPU0] Epoch 0 | Batchsize: 10 | Steps: 1\n');
+    expect(stdout).toContain('[GPU1] Epoch 0 | Batchsize: 10 | Steps: 1\n');
+    expect(exitCode).toBe(0);
+  });
+
+  it.skipIf(!hasTestDevice || isTestGpu)('trains on the devices where there are some', async () => {
+    const program = join(folder, 'program.mts');
+    writeFileSync(
+      program,
+      `import main from ${JSON.stringify(example('multigpu.ts'))};
+       import { memory } from ${JSON.stringify(import.meta.resolve('@ringwise/tensor'))};
+       import { spawn } from ${JSON.stringify(import.meta.resolve('@ringwise/launch'))};
+       export default async (rank: number, options: never) => {
+         await main(rank, options);
+         return memory('cuda:' + rank).peakBytes > 0;
+       };
+       if (process.env.RANK === undefined) {
+         const options = { totalEpochs: 1, saveEvery: 1, batchSize: 8, samples: 32, hasGpus: true };
+         console.log(await spawn(new URL(import.meta.url), { nprocs: 2, args: [options] }));
+       }`,
+    );
+    const device = fileURLToPath(new URL('../../native/build/Release/libsoftware_cuda.so', import.meta.url));
+    const env = { ...process.env, RINGWISE_LIBCUDA: device, RINGWISE_LIBNCCL: device } as Record<
+      string,
+      string
+    >;
+    const { exitCode, stdout, stderr } = await run([tsx, program], folder, env);
+    expect(stdout, stderr).toContain('[ true, true ]');
+    expect(exitCode).toBe(0);
   });
 });

@@ -21,7 +21,10 @@ beforeEach(() => {
      const group = await init({ timeoutMs: 20_000 });
      const x = new Float64Array([group.rank + 1]);
      await group.allReduce(x);
-     console.log('<' + [group.via, group.rank, group.size, x[0]].join() + '>');
+     const { via, rank, size, localRank, localSize, hosts } = group;
+     console.log('<' + [via, rank, size, x[0]].join() + '>');
+     // All are on this machine, also where the launcher takes it for several nodes.
+     if (localRank !== rank || localSize !== size || hosts.length !== 1) throw new Error("place " + localRank);
      await group.close();`,
   );
 });

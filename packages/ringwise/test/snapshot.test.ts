@@ -1,5 +1,5 @@
-// A run that stops in the middle of an epoch, and goes on from its snapshot with other numbers of ranks.
-import { mkdtemp, rm } from 'node:fs/promises';
+// A run that stops in the middle of an epoch, and goes on from its snapshot, with other numbers of ranks too.
+import { copyFile, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Group, loopbackGroups } from '@ringwise/collectives';
@@ -16,6 +16,7 @@ import {
 } from '@ringwise/tensor';
 import { Linear, ReLU, Sequential } from '@ringwise/tensor/nn';
 import { AdamW, type OptimizerState } from '@ringwise/tensor/optim';
+import { values, withRanks } from '@ringwise/testing';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 
 const samples = 60;
@@ -115,4 +116,50 @@ it('sees every sample of every epoch once, and ends as a run that never stopped,
     const differences = parameters.map((value, i) => Math.abs(value - whole!.parameters[i]!));
     expect(Math.max(...differences)).toBeLessThan(1e-4);
   }
+});
+
+const module = new URL('./snapshot-ranks.ts', import.meta.url);
+type Outcome = Awaited<ReturnType<typeof import('./snapshot-ranks.ts').train>>;
+const run = async (size: number, file: string, steps?: number) =>
+  values<Outcome>(
+    await withRanks(size, module, 'train', { args: steps === undefined ? [file] : [file, steps] }),
+  );
+
+it('goes on bit for bit on two ranks, each with its own dropout', async () => {
+  const whole = await run(2, join(folder, 'never'));
+  const file = join(folder, 'stopped');
+  await run(2, file, 4); // in the middle of the first epoch
+  await run(2, file, 3); // and of the second
+  const resumed = await run(2, file);
+  expect(resumed).toEqual(whole);
+  expect(resumed[1]!.bits).toEqual(resumed[0]!.bits);
+  expect(resumed[1]!.rng).not.toEqual(resumed[0]!.rng);
+  expect((await readdir(folder)).sort()).toEqual(['never', 'stopped']);
+});
+
+it("goes on with other numbers of ranks, whose dropout is no rank's again, the same each time", async () => {
+  const file = join(folder, 'stopped');
+  await run(2, file, 4);
+  const copies = await Promise.all(
+    ['a', 'b'].map(async (name) => {
+      const copy = join(folder, name);
+      await copyFile(file, copy);
+      return copy;
+    }),
+  );
+  const [first, second] = [await run(3, copies[0]!), await run(3, copies[1]!)];
+  expect(second).toEqual(first);
+  expect(new Set(first.map(({ rng }) => rng.seed)).size).toBe(3);
+  expect(first.slice(0, 2).map(({ rng }) => rng.seed)).toEqual([7, 8]);
+});
+
+it('says what is wrong where rank 0 alone saves', async () => {
+  const ranks = await withRanks(2, module, 'saveOnRankZero', { args: [join(folder, 'alone')] });
+  for (const { error } of ranks) {
+    expect(error).toMatchObject({ code: 'ERR_DDP_SNAPSHOT' });
+    expect(error!.message).toMatch(
+      /^saveSnapshot: rank 0 called saveSnapshot \(seq \d+\) but rank 1 called allReduce .*It is collective/,
+    );
+  }
+  expect(await readdir(folder)).toEqual([]);
 });

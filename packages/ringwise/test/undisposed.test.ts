@@ -1,0 +1,40 @@
+// A loop over a data loader whose steps dispose nothing: its memory stays within bounds, since the loader gives the event
+// loop turns, in which the collector's callbacks give tensors back.
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { expect, test } from 'vitest';
+
+const program = `
+  import { ArrayDataset, DataLoader } from '@ringwise/data';
+  import { crossEntropy, fromHost, memory, tensor } from '@ringwise/tensor';
+  import { Linear, ReLU, Sequential } from '@ringwise/tensor/nn';
+  import { SGD } from '@ringwise/tensor/optim';
+  let warnings = 0;
+  process.on('warning', () => warnings++);
+  const model = new Sequential(new Linear(64, 128), new ReLU(), new Linear(128, 4));
+  const optimizer = new SGD(model.parameters(), { lr: 0.01 });
+  const count = 32 * 4_000;
+  const dataset = new ArrayDataset({
+    x: { data: new Float32Array(64 * count), shape: [64] },
+    y: { data: new Int32Array(count), shape: [] },
+  });
+  let most = 0;
+  for await (const { x, y } of new DataLoader(dataset, { batchSize: 32 })) {
+    const loss = crossEntropy(model.forward(fromHost(x.data, x.shape)), tensor(y.data));
+    optimizer.zeroGrad();
+    loss.backward();
+    optimizer.step();
+    most = Math.max(most, memory().tensors);
+  }
+  console.log(JSON.stringify({ most, warnings }));`;
+
+test('holds a part of the tensors that it made', async () => {
+  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', program], {
+    cwd: import.meta.dirname,
+    timeout: 100_000,
+  });
+  const { most, warnings } = JSON.parse(stdout) as { readonly most: number; readonly warnings: number };
+  // Without turns it is three a step, 12,000.
+  expect(most).toBeLessThan(9_000);
+  expect(warnings).toBe(0);
+}, 120_000);
