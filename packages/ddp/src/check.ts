@@ -45,6 +45,10 @@ export function checkBoolean(what: string, value: unknown): void {
   if (typeof value !== 'boolean') throw invalidArgument(what, 'true or false', shown(value));
 }
 
+export function checkString(what: string, value: unknown): void {
+  if (typeof value !== 'string') throw invalidArgument(what, 'a string', shown(value));
+}
+
 export function checkFunction(what: string, value: unknown, expected = 'a function'): void {
   if (typeof value !== 'function') throw invalidArgument(what, expected, shown(value));
 }

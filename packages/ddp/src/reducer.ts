@@ -8,7 +8,7 @@
 // buckets; its gradients are averages already, but mistakes are reported as in any group.
 import { type Group, recordingNow } from '@ringwise/collectives';
 import { Bucket, type BucketParam } from './bucket.ts';
-import { checkBoolean, checkFunction, checkOneOf, checkOptions } from './check.ts';
+import { checkBoolean, checkFunction, checkOneOf, checkOptions, checkString } from './check.ts';
 import {
   badWeight,
   cannotDivide,
@@ -50,7 +50,7 @@ export interface ReducerOptions {
   readonly buffers?: readonly Pick<StateBuffer, 'value'>[];
 }
 
-const optionNames = ['unused', 'staticGraph', 'hook', 'rebuild', 'buffers'] as const;
+const optionNames = ['unused', 'staticGraph', 'hook', 'rebuild', 'model', 'buffers'] as const;
 
 export class Reducer {
   readonly timeline = new Timeline();
@@ -91,10 +91,12 @@ export class Reducer {
   ) {
     checkOptions('Reducer', options, { known: optionNames });
     const { unused = 'error', staticGraph = false, hook = plainHook, rebuild = null, buffers = [] } = options;
+    const { model = 'a model' } = options;
     checkOneOf('Reducer: unused', unused, ['error', 'zero', 'skip']);
     checkBoolean('Reducer: staticGraph', staticGraph);
     checkHook(hook);
-    this.#model = options.model ?? 'a model';
+    checkString('Reducer: model', model);
+    this.#model = model;
     this.#group = group;
     this.#params = params;
     this.#unused = unused;
