@@ -1,7 +1,9 @@
 // Options and environment become a plan: who this process is, and where it meets the others. Pure. Rank and size
 // come together from the first of: options, url, launcher.
+
 import { fileURLToPath } from 'node:url';
-import type { Store } from '@ringwise/store';
+import { loopbackAddress, type Store } from '@ringwise/store';
+
 import { detectLauncher, type Env, type Launched, type Via } from './env.ts';
 import { CollectiveError, type Failure } from './errors.ts';
 import {
@@ -206,7 +208,7 @@ function placeOf(
     return { kind: 'tcp', host: url.host, port: url.port, isServed, secret: storeSecret };
   const via = launched?.via ?? 'the caller';
   const isOneHost = launched?.localSize === size;
-  const host = isOneHost && !isServed ? '127.0.0.1' : masterHost;
+  const host = isOneHost && !isServed ? loopbackAddress() : masterHost;
   if (host === null) throw refused(masterUnknown('MASTER_ADDR', via));
   if (masterPort === null) throw refused(masterUnknown('MASTER_PORT', via));
   return { kind: 'tcp', host, port: masterPort, isServed, secret: storeSecret };

@@ -1,14 +1,16 @@
 // The store in which the ranks meet, opened the way the plan says, and closed again with the group.
+
 import { lookup } from 'node:dns/promises';
 import {
   FileStore,
+  isLoopback,
   MemoryStore,
   type Store,
   type StoreServer,
   serveStoreInWorker,
   TcpStore,
 } from '@ringwise/store';
-import { isLoopback } from './backends/host-address.ts';
+import { isLoopbackName } from './backends/host-address.ts';
 import { CollectiveError } from './errors.ts';
 import { cannotHost, secretMissing } from './init-errors.ts';
 import type { Place } from './init-plan.ts';
@@ -106,11 +108,10 @@ async function host(place: Tcp, timeoutMs: number): Promise<OpenStore> {
 
 async function serve({ host, port, secret }: Tcp): Promise<StoreServer> {
   // A host's own name often resolves to loopback (127.0.1.1), where no other host could connect.
-  const isLoopback = host === 'localhost' || host === '::1' || host.startsWith('127.');
   const all = host.includes(':') ? '::' : '0.0.0.0';
   try {
     return await serveStoreInWorker(
-      secret === null ? { host, port } : { host: isLoopback ? host : all, port, secret },
+      secret === null ? { host, port } : { host: isLoopbackName(host) ? host : all, port, secret },
     );
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);

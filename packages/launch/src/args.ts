@@ -3,6 +3,7 @@
 
 import { constants } from 'node:os';
 import { parseArgs } from 'node:util';
+import { loopbackAddress } from '@ringwise/store';
 import { type BindingKind, bindingKinds } from './binding.ts';
 import * as errors from './errors.ts';
 import { flags, flagsToCome, variableOf } from './flags.ts';
@@ -121,7 +122,7 @@ function liveOf(values: Values): LiveOptions {
 function uiOf(values: Values): LiveOptions['ui'] {
   const text = values.get('ui') ?? '';
   const isOn = switchOf(text);
-  if (isOn !== null) return isOn ? { host: '127.0.0.1', port: 0 } : null;
+  if (isOn !== null) return isOn ? { host: loopbackAddress(), port: 0 } : null;
   const [, bracketed, name, port = '0'] = /^(?:\[([\da-f:]+)\]|([^:[\]]+))(?::(\d+))?$/i.exec(text) ?? [];
   const host = bracketed ?? name;
   if (host === undefined || /^\d+$/.test(host) || Number(port) > 65_535) {

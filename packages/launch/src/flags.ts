@@ -70,7 +70,7 @@ export const flagGroups: readonly FlagGroup[] = [
         value: 'R',
         help: "static: index of this host [Slurm's or Kubernetes' index, else 0]",
       },
-      { name: 'master-addr', value: 'HOST', help: 'static: address of host 0 [127.0.0.1]' },
+      { name: 'master-addr', value: 'HOST', help: 'static: address of host 0 [127.0.0.1, or ::1]' },
       { name: 'master-port', value: 'PORT', help: 'static: its port [one host: a free one; several: 29500]' },
       { name: 'local-addr', value: 'HOST', help: 'how this host is named in reports [its host name]' },
       { name: 'standalone', help: 'one host and a free port, whatever the other flags say' },
@@ -131,7 +131,7 @@ export const flagGroups: readonly FlagGroup[] = [
         name: 'ui',
         value: 'HOST:PORT',
         isValueOptional: true,
-        help: 'serve a live page while the job runs; its address is printed [127.0.0.1, a free port]',
+        help: 'serve a live page while the job runs; its address is printed [loopback, a free port]',
       },
       { name: 'metrics', value: 'FILE', help: 'add every report to this file, a line of JSON each' },
       {

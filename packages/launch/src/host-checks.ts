@@ -3,6 +3,7 @@
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer } from 'node:net';
+import { loopbackAddress } from '@ringwise/store';
 import { ompThreads } from './env.ts';
 import { type Finding, note, ok, wrong } from './finding.ts';
 import { strangeVariables } from './known-variables.ts';
@@ -90,10 +91,10 @@ async function loopbackFinding(): Promise<Finding> {
   const startMs = performance.now();
   try {
     await answerOnce();
-    return ok('loopback', `127.0.0.1 answers, ${(performance.now() - startMs).toFixed(1)} ms`);
+    return ok('loopback', `${loopbackAddress()} answers, ${(performance.now() - startMs).toFixed(1)} ms`);
   } catch (error) {
     const fix = 'Bring the interface up (ip link set lo up), and let no firewall filter it.';
-    return wrong('loopback', `127.0.0.1 does not answer: ${(error as Error).message}`, fix);
+    return wrong('loopback', `${loopbackAddress()} does not answer: ${(error as Error).message}`, fix);
   }
 }
 
@@ -102,9 +103,9 @@ async function answerOnce(): Promise<void> {
   const signal = AbortSignal.timeout(deadlineMs);
   const server = createServer((socket) => socket.on('error', () => {}).end('.'));
   try {
-    server.listen(0, '127.0.0.1');
+    server.listen(0, loopbackAddress());
     await once(server, 'listening', { signal });
-    const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
+    const socket = connect((server.address() as AddressInfo).port, loopbackAddress());
     try {
       await once(socket, 'data', { signal });
     } finally {

@@ -1,5 +1,6 @@
 // Flags to: how many hosts, and where they meet.
 
+import { loopbackAddress } from '@ringwise/store';
 import { badArgument, unknownWord } from './errors.ts';
 import { nearest } from './nearest.ts';
 import { type MeetingOptions, oneHost } from './run-options.ts';
@@ -73,7 +74,7 @@ function addressOf(values: Values, backend: 'static' | 'c10d', hosts: number) {
     );
   }
   return {
-    host: values.get('master-addr') ?? '127.0.0.1',
+    host: values.get('master-addr') ?? loopbackAddress(),
     port: wholeNumber(values, 'master-port', `${byDefault}`, 65_535),
   };
 }

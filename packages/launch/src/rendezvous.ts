@@ -6,7 +6,15 @@ import { lookup } from 'node:dns/promises';
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { hostname } from 'node:os';
-import { MemoryStore, type Store, type StoreServer, serveStore, TcpStore } from '@ringwise/store';
+import {
+  isLoopback,
+  loopbackAddress,
+  MemoryStore,
+  type Store,
+  type StoreServer,
+  serveStore,
+  TcpStore,
+} from '@ringwise/store';
 import type { Rendezvous } from './env.ts';
 import { anotherRun, noMeeting, noSecret, noSecretFile, storeFailed } from './errors.ts';
 import type { MeetingOptions } from './run-options.ts';
@@ -78,7 +86,7 @@ async function meetAlone(
 ): Promise<Meeting> {
   // Empty on purpose: for ranks that cannot prove a secret. The store then takes loopback only.
   const isOpen = isPython || env.RINGWISE_SECRET === '';
-  const masterAddr = isOpen && !isLoopback(await addressOf(host)) ? '127.0.0.1' : host;
+  const masterAddr = isOpen && !isLoopback(await addressOf(host)) ? loopbackAddress() : host;
   const secret = isOpen ? '' : undefined;
   const first = await hostRendezvous(masterAddr, port, { runId, secret, onPlainClient });
   let hosted = first;
@@ -193,10 +201,6 @@ async function addressOf(host: string): Promise<string> {
     ({ address }) => address,
     () => host,
   );
-}
-
-function isLoopback(address: string): boolean {
-  return address === '::1' || address.startsWith('127.');
 }
 
 /** Where this process reaches a server that listens on `bound`. */

@@ -1,5 +1,6 @@
 // What `ringwise run` was asked for, after checking. args.ts makes it.
 
+import { loopbackAddress } from '@ringwise/store';
 import type { BindingKind } from './binding.ts';
 
 /** Where the launchers of a job meet. */
@@ -77,7 +78,7 @@ export const oneHost: MeetingOptions = {
   minNodes: 1,
   maxNodes: 1,
   nodeRank: 0,
-  host: '127.0.0.1',
+  host: loopbackAddress(),
   port: 0,
   isHost: null,
   localName: undefined,

@@ -2,6 +2,7 @@
 // structured clone over a message channel; an error travels as the rank's last words, as under `ringwise run`.
 
 import { fileURLToPath } from 'node:url';
+import { loopbackAddress } from '@ringwise/store';
 import { type Job, type JobResult, startJob, watchRanks } from './agent.ts';
 import type { Call, Reply } from './call.ts';
 import { rankFailed, timedOut } from './errors.ts';
@@ -78,7 +79,7 @@ export async function startProcesses<Result = unknown>(
   const url = moduleUrl(module);
   const file = fileURLToPath(url);
   const execArgv = execArgvFor('spawn', file);
-  const rendezvous = await hostRendezvous('127.0.0.1', 0);
+  const rendezvous = await hostRendezvous(loopbackAddress(), 0);
   const results = new Array<Result>(nprocs);
   const take = (rank: number, { result }: Reply) => {
     results[rank] = result as Result;

@@ -6,11 +6,12 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { checkHost, checkNames, checkPort } from './check-options.ts';
 import { cannotListen, openToAll } from './errors.ts';
 import { checkSecret, type Secret } from './handshake.ts';
+import { isLoopback, loopbackAddress } from './loopback.ts';
 import { newServerState } from './server-state.ts';
 import { serveSession } from './session.ts';
 
 export interface ServeStoreOptions {
-  /** Address to listen on. Default: 127.0.0.1. Anything but loopback needs a secret. */
+  /** Address to listen on. Default: that of loopbackAddress(). Anything but loopback needs a secret. */
   readonly host?: string;
   /** Default: 0, a free port, to be read from the result. */
   readonly port?: number;
@@ -38,7 +39,7 @@ const backlog = 4096;
 /** Serves one new, empty store from this thread. Rejects with ERR_STORE_LISTEN when it cannot listen. */
 export async function serveStore(options: ServeStoreOptions = {}): Promise<StoreServer> {
   checkNames('serveStore', options, optionNames);
-  const { host = '127.0.0.1', port = 0, secret, onPlainClient } = options;
+  const { host = loopbackAddress(), port = 0, secret, onPlainClient } = options;
   checkHost('serveStore', host);
   checkPort('serveStore', port, 0);
   checkSecret('serveStore', secret);
@@ -52,7 +53,7 @@ export async function serveStore(options: ServeStoreOptions = {}): Promise<Store
   await new Promise<void>((resolve, reject) => {
     const fail = (cause: NodeJS.ErrnoException) => reject(cannotListen(host, port, cause));
     server.on('error', fail); // stays: a failed accept() must not end the process
-    lookup(host).then(({ address }) => {
+    lookup(host === 'localhost' ? loopbackAddress() : host).then(({ address }) => {
       if (secret === undefined && !isLoopback(address)) reject(openToAll(host));
       else server.listen({ host: address, port, backlog }, resolve);
     }, fail);
@@ -67,8 +68,4 @@ export async function serveStore(options: ServeStoreOptions = {}): Promise<Store
         for (const socket of sockets) socket.destroy();
       }),
   };
-}
-
-function isLoopback(address: string): boolean {
-  return address.startsWith('127.') || address === '::1' || address.startsWith('::ffff:127.');
 }

@@ -1,9 +1,11 @@
 // Who is on this host, and on which address other hosts reach it.
+
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { readFileSync, statSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { hostname, networkInterfaces } from 'node:os';
+import { isLoopback, loopbackAddress } from '@ringwise/store';
 
 /**
  * Equal for two processes exactly if they can meet through unix sockets and shared memory: same boot of the same
@@ -39,14 +41,8 @@ function bootId(): string {
  * it often means loopback, such as 127.0.1.1.
  */
 export async function addressTowards(target: string): Promise<string> {
-  const address = await sourceTowards(target).catch(() => loopback);
+  const address = await sourceTowards(target).catch(loopbackAddress);
   return isLoopback(address) ? (firstOutward() ?? address) : address;
-}
-
-const loopback = '127.0.0.1';
-
-export function isLoopback(address: string): boolean {
-  return address === '::1' || address.startsWith('127.') || address.startsWith('::ffff:127.');
 }
 
 /** Without a look-up: what other hosts could only take for themselves. */

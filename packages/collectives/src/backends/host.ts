@@ -1,10 +1,12 @@
 // The host backend: shared memory between the ranks of a host, TCP between hosts, run by a native progress thread.
 // This file exchanges addresses; native-lane.ts hands operations over. The design is at the top of
 // native/coll/host_group.h.
+
 import { createHmac, randomBytes } from 'node:crypto';
 import { accessSync, constants, mkdirSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
+import { loopbackAddress } from '@ringwise/store';
 import { allVerbs } from '../all-verbs.ts';
 import type { Backend, Verb } from '../backend.ts';
 import { allocHost } from '../buffer.ts';
@@ -38,7 +40,7 @@ interface Card {
 export const hostBackend: BackendFactory = async (context) => {
   // Ranks that have all met at the address of a loopback are on one machine, also where RINGWISE_HOST_ID keeps them apart.
   const isOneHost = context.localSize === context.size || isLoopbackName(context.masterHost);
-  const host = isOneHost ? '127.0.0.1' : await addressTowards(context.masterHost);
+  const host = isOneHost ? loopbackAddress() : await addressTowards(context.masterHost);
   const { HostGroup } = loadNative();
   const flightFolder = process.env.RINGWISE_FLIGHT_DIR || null;
   const lane = new Lane(context, (failure) =>
