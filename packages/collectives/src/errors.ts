@@ -28,6 +28,8 @@ export interface Failure {
   readonly what: string;
   /** What to do about it; by default a sentence that depends on the code. */
   readonly next?: string;
+  /** True where another rank's error is the cause. Default: by the code and the ranks that it names. */
+  readonly secondary?: boolean;
 }
 
 /** Where an error is reported. */
@@ -82,8 +84,9 @@ export class CollectiveError extends Error implements Failure {
     this.rank = site?.rank ?? null;
     this.size = site?.size ?? null;
     this.secondary =
-      (this.code === 'ERR_COLL_PEER_LOST' || this.code === 'ERR_COLL_ABORTED') &&
-      !(site !== null && failure.peers.includes(site.rank));
+      failure.secondary ??
+      ((this.code === 'ERR_COLL_PEER_LOST' || this.code === 'ERR_COLL_ABORTED') &&
+        !(site !== null && failure.peers.includes(site.rank)));
     Object.defineProperty(this, marker, { value: true });
   }
 

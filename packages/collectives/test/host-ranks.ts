@@ -139,7 +139,7 @@ export async function initWith(
     return null;
   } catch (error) {
     if (!CollectiveError.is(error)) throw error;
-    const { code, message, what, peers } = error;
-    return { code, message, what, peers, pid: process.pid };
+    const { code, message, what, peers, secondary } = error;
+    return { code, message, what, peers, secondary, pid: process.pid };
   }
 }

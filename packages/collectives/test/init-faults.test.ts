@@ -12,6 +12,7 @@ interface Told {
   readonly message: string;
   readonly what: string;
   readonly peers: number[];
+  readonly secondary: boolean;
   readonly pid: number;
 }
 interface Rank {
@@ -93,11 +94,12 @@ describe.each([
   it('a rank beyond the world size is told so, and so are those that wait', async () => {
     const [waiting, beyond] = await toldTo(job('0/2 2/2'), isHosted);
     const what = 'rank and size do not fit (from ringwise); expected 0 <= rank < size, got rank 2, size 2';
-    expect(beyond).toMatchObject({ code: 'ERR_COLL_INIT', what });
+    expect(beyond).toMatchObject({ code: 'ERR_COLL_INIT', what, secondary: false });
     expect(waiting).toMatchObject({
       code: 'ERR_COLL_INIT',
       what: `rank 2 cannot take part: ${what}`,
       peers: [2],
+      secondary: true,
     });
   });
 
@@ -110,11 +112,13 @@ describe.each([
       ],
       isHosted,
     );
-    expect(second).toMatchObject({ code: 'ERR_COLL_SYSTEM', what: expect.stringMatching(/cuda|nccl/i) });
+    const what = expect.stringMatching(/cuda|nccl/i);
+    expect(second).toMatchObject({ code: 'ERR_COLL_SYSTEM', what, secondary: false });
     expect(first).toMatchObject({
       code: 'ERR_COLL_INIT',
       what: `rank 1 cannot take part: ${second!.what}`,
       peers: [1],
+      secondary: true,
     });
 
     const [host, guest] = await toldTo(
