@@ -5,12 +5,9 @@
 // A tenth of the operations come first, to warm up. Rank 0 prints one JSON line: memory, file descriptors, threads and
 // handles of every rank before and after, and the microseconds per small operation in the first and in the last tenth.
 // The exit code is 1 if something was left behind or an answer was wrong.
-import { readdirSync } from 'node:fs';
-import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { getHeapStatistics, setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { type Group, init } from '@ringwise/collectives';
+import { holdings, jsonLine, named, nothingLeft, ofAllRanks } from './holdings.ts';
 
 const { values } = parseArgs({
   options: { small: { type: 'string', default: '1000000' }, large: { type: 'string', default: '1000' } },
@@ -18,36 +15,6 @@ const { values } = parseArgs({
 const operationsPerRound = 10;
 const rounds = Math.ceil(Number(values.small) / operationsPerRound);
 const large = Number(values.large);
-/** Memory may differ by this: allocators keep some of what was freed. */
-const noiseBytes = 8 << 20;
-
-setFlagsFromString('--expose-gc');
-const collectGarbage = runInNewContext('gc') as () => void;
-
-/**
- * What this process holds. V8 keeps space for new objects, the more the busier it was; so what it uses is counted, and
- * apart from it what is resident outside of its heap. Freed buffers go back to the system on another thread, so the
- * least of some readings counts.
- */
-async function holdings(): Promise<Float64Array> {
-  const least = new Float64Array(6).fill(Number.POSITIVE_INFINITY);
-  for (let i = 0; i < 10; i++) {
-    collectGarbage();
-    await delay(20);
-    const rss = process.memoryUsage.rss();
-    const heap = getHeapStatistics();
-    const held = [
-      rss,
-      heap.used_heap_size,
-      rss - heap.total_physical_size,
-      readdirSync('/proc/self/fd').length,
-      readdirSync('/proc/self/task').length,
-      process.getActiveResourcesInfo().length,
-    ];
-    for (const [k, value] of held.entries()) least[k] = Math.min(least[k]!, value);
-  }
-  return least;
-}
 
 /** Both forms, on buffers that live long and on new ones, all verbs at once where they may be. Counts wrong answers. */
 async function smallOperations(group: Group, rounds: number): Promise<number> {
@@ -94,15 +61,6 @@ async function largeOperations(group: Group, operations: number): Promise<number
   return wrong;
 }
 
-/** `own` of every rank, in rank order. */
-async function ofAllRanks(group: Group, own: Float64Array): Promise<number[][]> {
-  const all = new Float64Array(own.length * group.size);
-  await group.allGather(own, all);
-  return Array.from({ length: group.size }, (_, rank) => [
-    ...all.subarray(rank * own.length, (rank + 1) * own.length),
-  ]);
-}
-
 await using group = await init();
 let wrong = await smallOperations(group, rounds / 10);
 wrong += await largeOperations(group, large / 10);
@@ -118,14 +76,9 @@ wrong += await largeOperations(group, large);
 const after = await holdings();
 
 const table = { before: await ofAllRanks(group, before), after: await ofAllRanks(group, after) };
-const isClean = table.after.every(([, ...held], rank) =>
-  held.every((value, i) => value - table.before[rank]![i + 1]! < (i < 2 ? noiseBytes : 1)),
-);
 const allWrong = (await ofAllRanks(group, Float64Array.of(wrong))).flat().reduce((a, b) => a + b);
-const ok = isClean && allWrong === 0;
+const ok = nothingLeft(table.before, table.after) && allWrong === 0;
 if (group.rank === 0) {
-  const names = ['rssBytes', 'heapBytes', 'nativeBytes', 'fds', 'threads', 'handles'];
-  const named = (held: number[]) => Object.fromEntries(held.map((value, i) => [names[i], value]));
   const line = {
     bench: 'soak',
     ranks: group.size,
@@ -138,8 +91,6 @@ if (group.rank === 0) {
     wrong: allWrong,
     ok,
   };
-  console.log(
-    JSON.stringify(line, (_, value) => (typeof value === 'number' ? Number(value.toPrecision(8)) : value)),
-  );
+  console.log(jsonLine(line));
 }
 if (!ok) process.exitCode = 1;

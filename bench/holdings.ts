@@ -1,0 +1,65 @@
+// What a process holds, for benchmarks that look for leaks.
+import { readdirSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import { getHeapStatistics, setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import type { Group } from '@ringwise/collectives';
+
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
+
+/** What each number of holdings() is, in its order. */
+export const holdingNames = ['rssBytes', 'heapBytes', 'nativeBytes', 'fds', 'threads', 'handles'] as const;
+
+/** The heap may differ by this after a collection, such as by code that was compiled late. */
+const heapNoiseBytes = 2 << 20;
+/** Memory outside of it may differ by this: allocators keep some of what was freed. */
+const nativeNoiseBytes = 16 << 20;
+
+/**
+ * Measures this process after a garbage collection. V8 keeps space for new objects, the more the busier it was; so the
+ * used heap is counted, and apart from it what is resident outside of the heap. Freed buffers go back to the system on
+ * another thread, so the least of some readings counts.
+ */
+export async function holdings(): Promise<Float64Array> {
+  const least = new Float64Array(holdingNames.length).fill(Number.POSITIVE_INFINITY);
+  for (let i = 0; i < 10; i++) {
+    collectGarbage();
+    await delay(20);
+    const rss = process.memoryUsage.rss();
+    const heap = getHeapStatistics();
+    const held = [
+      rss,
+      heap.used_heap_size,
+      rss - heap.total_physical_size,
+      readdirSync('/proc/self/fd').length,
+      readdirSync('/proc/self/task').length,
+      process.getActiveResourcesInfo().length,
+    ];
+    for (const [k, value] of held.entries()) least[k] = Math.min(least[k]!, value);
+  }
+  return least;
+}
+
+/** Returns `own` of every rank, in rank order. Collective. */
+export async function ofAllRanks(group: Group, own: Float64Array): Promise<number[][]> {
+  const all = new Float64Array(own.length * group.size);
+  await group.allGather(own, all);
+  return Array.from({ length: group.size }, (_, rank) => [
+    ...all.subarray(rank * own.length, (rank + 1) * own.length),
+  ]);
+}
+
+/** Whether no rank holds more than before. The resident size is not compared: it has the heap's free space in it. */
+export function nothingLeft(before: readonly number[][], after: readonly number[][]): boolean {
+  return after.every(([, ...held], rank) =>
+    held.every((value, i) => value - before[rank]![i + 1]! < ([heapNoiseBytes, nativeNoiseBytes][i] ?? 1)),
+  );
+}
+
+export const named = (held: readonly number[]): Record<string, number> =>
+  Object.fromEntries(held.map((value, i) => [holdingNames[i]!, value]));
+
+/** One line of JSON with numbers of 8 digits at most. */
+export const jsonLine = (line: object): string =>
+  JSON.stringify(line, (_, value) => (typeof value === 'number' ? Number(value.toPrecision(8)) : value));
