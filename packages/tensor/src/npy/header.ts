@@ -1,6 +1,7 @@
 // The header of a .npy file: a magic string, a version, its own length, and a Python dictionary with dtype, order and
 // shape. It comes from outside: nothing in it is believed before it has been checked.
 import { bytesOf, type DType } from '../dtype.ts';
+import { excerpt } from '../safetensors/checks.ts';
 import { countOf, mostDims, type Shape } from '../shape.ts';
 import { type StoredType, storedTypes } from '../stored-types.ts';
 
@@ -47,25 +48,30 @@ export function check(isTrue: boolean, problem: string): asserts isTrue {
 }
 
 /** The header's members as Python wrote them. Tuples are not nested in the dtypes that we read. */
-function members(text: string): ReadonlyMap<string, string> {
+function members(header: string): ReadonlyMap<string, string> {
   const found = new Map<string, string>();
-  const inside = /^\{\s*(.*?)\s*\}\s*$/s.exec(text)?.[1];
-  check(inside !== undefined, `the header is not a dictionary: ${text.trim().slice(0, 80)}`);
+  const text = header.trim();
+  const isDictionary = text.startsWith('{') && text.endsWith('}');
+  check(isDictionary, `the header is not a dictionary: ${excerpt(text)}`);
+  const inside = text.slice(1, -1).trim();
   const member = /'(\w+)'\s*:\s*('[^']*'|True|False|\([^()]*\))\s*(?:,\s*|$)/y;
   while (member.lastIndex < inside.length) {
     const at = member.lastIndex;
     const match = member.exec(inside);
-    check(match !== null, `the header cannot be read from "${inside.slice(at, at + 60)}" on`);
-    found.set(match[1]!, match[2]!);
+    check(match !== null, `the header cannot be read from "${excerpt(inside.slice(at), 60)}" on`);
+    const [, name = '', value = ''] = match;
+    check(!found.has(name), `the header has ${excerpt(name)} twice`);
+    found.set(name, value);
   }
   return found;
 }
 
 function parseType(descr: string): { type: StoredType; isBigEndian: boolean } {
   const [, order, code = ''] = /^'([<>|=])(\w+)'$/.exec(descr) ?? [];
+  const why = code === 'O' ? ', as Python objects are pickled programs' : '';
   check(
     order !== undefined && Object.hasOwn(readable, code),
-    `dtype ${descr} is not supported; supported are ${Object.keys(readable).join(', ')}`,
+    `dtype ${excerpt(descr)} is not supported${why}; supported are ${Object.keys(readable).join(', ')}`,
   );
   return { type: readable[code]!, isBigEndian: order === '>' };
 }
@@ -74,7 +80,7 @@ function parseShape(tuple: string): Shape {
   const parts = tuple.slice(1, -1).split(',').map((part) => part.trim()); // biome-ignore format: one thing
   if (parts.at(-1) === '') parts.pop();
   const isRight = parts.every((part) => /^\d+$/.test(part) && Number.isSafeInteger(Number(part)));
-  check(isRight, `the shape is ${tuple.slice(0, 80)}; expected sizes that are integers ≥ 0`);
+  check(isRight, `the shape is ${excerpt(tuple)}; expected sizes that are integers ≥ 0`);
   check(parts.length <= mostDims, `the shape has ${parts.length} dimensions; expected at most ${mostDims}`);
   return parts.map(Number);
 }
@@ -98,13 +104,16 @@ export function parseHeader(header: Buffer, fileBytes: number): NpyHeader {
     check(value !== undefined, `the header has no ${name}`);
     return value;
   }) as [string, string, string];
-  check(order === 'True' || order === 'False', `fortran_order is ${order}`);
+  check(order === 'True' || order === 'False', `fortran_order is ${excerpt(order)}`);
   const { type, isBigEndian } = parseType(descr);
-  check(tuple.startsWith('('), `the shape is ${tuple}`);
+  check(tuple.startsWith('('), `the shape is ${excerpt(tuple)}`);
   const shape = parseShape(tuple);
   const bytes = countOf(shape) * type.bytes;
   const there = fileBytes - header.length;
-  check(bytes === there, `shape ${tuple} of ${descr} needs ${bytes} bytes, but ${there} follow the header`);
+  check(
+    bytes === there,
+    `shape ${excerpt(tuple)} of ${descr} needs ${bytes} bytes, but ${there} follow the header`,
+  );
   return { type, shape, isFortran: order === 'True', isBigEndian, dataStart: header.length };
 }
 

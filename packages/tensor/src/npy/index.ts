@@ -1,15 +1,18 @@
 // Reads and writes NumPy's files: .npy holds one array, .npz a zip archive of them by name.
-import { type FileHandle, open } from 'node:fs/promises';
+import type { FileHandle } from 'node:fs/promises';
+import { bytesOf } from '../dtype.ts';
 import { badNpy } from '../errors.ts';
 import { bytesIn, readFully, replaceFile } from '../files.ts';
 import { contiguous } from '../ops/convert.ts';
 import { permute } from '../ops/views.ts';
 import { checkOptions, optionChecks } from '../options.ts';
+import { aPath, openRegular, quoted, tensorsByName } from '../safetensors/checks.ts';
+import { countOf } from '../shape.ts';
 import { StoredProblem } from '../stored-types.ts';
 import { empty, type Tensor } from '../tensor.ts';
-import { atLeastOne, flag } from '../value-checks.ts';
+import { aTensor, atLeastOne, checkValue, flag } from '../value-checks.ts';
 import { check, encodeHeader, headerEnd, type NpyHeader, NpyProblem, parseHeader } from './header.ts';
-import { encodeArchive, readDirectory, readMember } from './zip.ts';
+import { checkTotal, encodeArchive, type Member, readDirectory, readMember } from './zip.ts';
 
 /** Longest start of a file that says where its header ends. */
 const startBytes = 12;
@@ -32,6 +35,8 @@ const pieces = (tensor: Tensor): Uint8Array[] => [
 
 /** Writes one tensor, as a whole or not at all. It must not change until the promise settles. */
 export async function saveNpy(path: string, tensor: Tensor): Promise<void> {
+  checkValue('saveNpy: path', path, aPath);
+  checkValue('saveNpy: tensor', tensor, aTensor);
   await about(path, 'written', async () => replaceFile(path, pieces(tensor)));
 }
 
@@ -48,6 +53,8 @@ export async function saveNpz(
   tensors: Readonly<Record<string, Tensor>>,
   options: NpzOptions = {},
 ): Promise<void> {
+  checkValue('saveNpz: path', path, aPath);
+  checkValue('saveNpz: tensors', tensors, tensorsByName);
   checkOptions('saveNpz', options, npzOptions);
   await about(path, 'written', async () => {
     const contents = Object.entries(tensors).map(([name, tensor]) => ({
@@ -88,7 +95,7 @@ function swap(bytes: Buffer, size: number): void {
 
 async function withFile<T>(path: string, read: (file: FileHandle) => Promise<T>): Promise<T> {
   return about(path, 'read', async () => {
-    const file = await open(path, 'r');
+    const file = await openRegular(path);
     try {
       return await read(file);
     } finally {
@@ -99,6 +106,7 @@ async function withFile<T>(path: string, read: (file: FileHandle) => Promise<T>)
 
 /** Reads an array into memory of its own, in row-major order. It belongs to the scope that is open, or to the caller. */
 export async function loadNpy(path: string): Promise<Tensor> {
+  checkValue('loadNpy: path', path, aPath);
   return withFile(path, async (file) => {
     const { size } = await file.stat();
     const read = async (into: Uint8Array, position: number): Promise<void> =>
@@ -115,51 +123,78 @@ export async function loadNpy(path: string): Promise<Tensor> {
 }
 
 export interface LoadNpzOptions {
-  /** The most that all arrays may take together, unpacked. Default 4 GiB. */
+  /**
+   * The most bytes that all arrays may take together, unpacked, in the file's types and in memory. Default: 8 times the
+   * file, and at least 4 GiB, which every archive without compression keeps.
+   */
   readonly maxBytes?: number;
 }
 
 const loadNpzOptions = optionChecks<LoadNpzOptions>({ maxBytes: atLeastOne });
+const defaultBytes = 2 ** 32;
+/** No type becomes more than 4 times as wide in memory; the rest is for compression. */
+const defaultRatio = 8;
 
-/** An array whose file comes in pieces. Its memory is taken once the header has been checked against `bytes`, its length. */
-async function fromPieces(name: string, pieces: AsyncGenerator<Buffer>, bytes: number): Promise<Tensor> {
+/**
+ * An array whose file comes in pieces. Its memory is taken once the header has been checked against `bytes`, its length,
+ * and by `approve`.
+ */
+async function fromPieces(
+  { name, bytes }: Member,
+  pieces: AsyncGenerator<Buffer>,
+  approve: (header: NpyHeader) => void,
+): Promise<Tensor> {
   let start: Buffer = Buffer.alloc(0);
+  const truncated = `the header of ${quoted(name)} is truncated`;
   const readTo = async (end: number): Promise<void> => {
     while (start.length < end) {
       const { value, done } = await pieces.next();
-      check(!done, `the header of "${name}" is truncated`);
+      check(!done, truncated);
       start = Buffer.concat([start, value]);
     }
   };
-  await readTo(Math.min(startBytes, bytes));
-  const end = headerEnd(start);
-  check(end <= bytes, `the header of "${name}" is truncated`);
-  await readTo(end);
-  const header = parseHeader(start.subarray(0, end), bytes);
-  return filled(header, async (into) => {
-    into.set(start.subarray(end));
-    let at = start.length - end;
-    for await (const piece of pieces) {
-      into.set(piece, at);
-      at += piece.length;
-    }
-  });
+  try {
+    await readTo(Math.min(startBytes, bytes));
+    const end = headerEnd(start);
+    check(end <= bytes, truncated);
+    await readTo(end);
+    const header = parseHeader(start.subarray(0, end), bytes);
+    approve(header);
+    return await filled(header, async (into) => {
+      into.set(start.subarray(end));
+      let at = start.length - end;
+      for await (const piece of pieces) {
+        into.set(piece, at);
+        at += piece.length;
+      }
+    });
+  } catch (error) {
+    await pieces.return(undefined);
+    if (error instanceof NpyProblem && !error.message.includes(quoted(name)))
+      throw new NpyProblem(`${quoted(name)}: ${error.message}`);
+    throw error;
+  }
 }
 
 /** Reads all arrays of an archive by name. They belong to the scope that is open, or to the caller. */
 export async function loadNpz(path: string, options: LoadNpzOptions = {}): Promise<Record<string, Tensor>> {
+  checkValue('loadNpz: path', path, aPath);
   checkOptions('loadNpz', options, loadNpzOptions);
-  const { maxBytes = 2 ** 32 } = options;
   return withFile(path, async (file) => {
+    const { size } = await file.stat();
+    const { maxBytes = Math.max(defaultBytes, defaultRatio * size) } = options;
+    let total = 0;
+    const approve = ({ type, shape }: NpyHeader): void => {
+      total += countOf(shape) * bytesOf(type.dtype);
+      checkTotal(total, maxBytes);
+    };
     const tensors: [string, Tensor][] = [];
     try {
-      for (const member of await readDirectory(file, maxBytes)) {
-        check(
-          member.name.endsWith(suffix),
-          `"${member.name}" is no array; expected names that end in ${suffix}`,
-        );
-        const tensor = await fromPieces(member.name, readMember(file, member), member.bytes);
-        tensors.push([member.name.slice(0, -suffix.length), tensor]);
+      for (const member of await readDirectory(file, size, maxBytes)) {
+        const { name } = member;
+        check(name.endsWith(suffix), `${quoted(name)} is no array; expected names that end in ${suffix}`);
+        const tensor = await fromPieces(member, readMember(file, member), approve);
+        tensors.push([name.slice(0, -suffix.length), tensor]);
       }
     } catch (error) {
       for (const [, tensor] of tensors) tensor.dispose();

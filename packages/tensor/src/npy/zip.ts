@@ -1,18 +1,24 @@
-// Zip archives as far as .npz needs them: members stored or deflated, no encryption, less than 4 GiB in all. The directory
-// at the end says what there is; it comes from outside and is checked before memory is taken.
+// Zip archives as far as .npz needs them: members stored or deflated, no encryption; larger than 4 GiB (Zip64) when they are
+// read, not when they are written. The directory at the end says what there is; it comes from outside and is checked before
+// memory is taken. https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT
 import type { FileHandle } from 'node:fs/promises';
 import { pipeline, Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import { crc32, createInflateRaw, deflateRaw } from 'node:zlib';
 import { readFully } from '../files.ts';
+import { quoted } from '../safetensors/checks.ts';
 import { check } from './header.ts';
 
 const localSignature = 0x04034b50;
 const centralSignature = 0x02014b50;
 const endSignature = 0x06054b50;
+const wideLocatorSignature = 0x07064b50;
+const wideEndSignature = 0x06064b50;
 const localBytes = 30;
 const centralBytes = 46;
 const endBytes = 22;
+const wideLocatorBytes = 20;
+const wideEndBytes = 56;
 const maxCommentBytes = 0xffff;
 /** Deflate makes at most this many bytes of one. */
 const maxRatio = 1032;
@@ -23,6 +29,7 @@ const flagUtf8 = 0x800;
 const pieceBytes = 2 ** 20;
 /** From here on sizes take another form (Zip64). */
 const limit = 0xffffffff;
+const wideExtra = 1;
 
 export interface Member {
   readonly name: string;
@@ -36,6 +43,8 @@ export interface Member {
 
 /** What the directory says of a member. */
 interface Listed extends Omit<Member, 'start'> {
+  /** As it is in the file. */
+  readonly rawName: Buffer;
   /** Where its local header begins. */
   readonly offset: number;
 }
@@ -46,39 +55,67 @@ async function part(file: FileHandle, position: number, bytes: number, what: str
   return buffer;
 }
 
+const wide = (bytes: Buffer, at: number): number => Number(bytes.readBigUInt64LE(at));
+
+/** Sizes of a member: those that are 2³² − 1 stand as 64 bits, in this order, in an extra field. */
+function widened(name: string, extra: Buffer, sizes: readonly number[]): number[] {
+  if (!sizes.includes(limit)) return [...sizes];
+  for (let at = 0; at + 4 <= extra.length; at += 4 + extra.readUInt16LE(at + 2)) {
+    if (extra.readUInt16LE(at) !== wideExtra) continue;
+    const field = extra.subarray(at + 4, at + 4 + extra.readUInt16LE(at + 2));
+    let next = 0;
+    return sizes.map((size) => {
+      if (size !== limit) return size;
+      check(next + 8 <= field.length, `the Zip64 sizes of ${quoted(name)} are damaged`);
+      next += 8;
+      return wide(field, next - 8);
+    });
+  }
+  return [...sizes];
+}
+
 function parseListed(directory: Buffer, at: number, fileBytes: number): { listed: Listed; next: number } {
   const isHere = at + centralBytes <= directory.length && directory.readUInt32LE(at) === centralSignature;
   check(isHere, 'its directory is damaged');
   const nameEnd = at + centralBytes + directory.readUInt16LE(at + 28);
-  const next = nameEnd + directory.readUInt16LE(at + 30) + directory.readUInt16LE(at + 32);
+  const extraEnd = nameEnd + directory.readUInt16LE(at + 30);
+  const next = extraEnd + directory.readUInt16LE(at + 32);
   check(next <= directory.length, 'its directory is damaged');
-  const name = directory.toString('utf8', at + centralBytes, nameEnd);
-  const [crc, packedBytes, bytes] = [16, 20, 24].map((i) => directory.readUInt32LE(at + i)) as [
+  const rawName = directory.subarray(at + centralBytes, nameEnd);
+  const name = rawName.toString('utf8');
+  const label = quoted(name);
+  const narrow = [24, 20, 42].map((i) => directory.readUInt32LE(at + i));
+  const [bytes, packedBytes, offset] = widened(name, directory.subarray(nameEnd, extraEnd), narrow) as [
     number,
     number,
     number,
   ];
-  const offset = directory.readUInt32LE(at + 42);
+  const crc = directory.readUInt32LE(at + 16);
   const method = directory.readUInt16LE(at + 10);
-  check(
-    bytes < limit && packedBytes < limit && offset < limit,
-    `"${name}" is larger than 4 GiB, which is not supported`,
-  );
-  check((directory.readUInt16LE(at + 8) & 1) === 0, `"${name}" is encrypted`);
-  check(method === stored || method === deflated, `"${name}" is packed by method ${method}; expected 0 or 8`);
-  check(offset + localBytes + packedBytes <= fileBytes, `"${name}" lies outside of the file`);
+  check((directory.readUInt16LE(at + 8) & 1) === 0, `${label} is encrypted, which is not supported`);
+  check(method === stored || method === deflated, `${label} is packed by method ${method}; expected 0 or 8`);
+  check(offset + localBytes + packedBytes <= fileBytes, `${label} lies outside of the file`);
   const isPossible = method === stored ? bytes === packedBytes : bytes <= maxRatio * packedBytes;
-  check(isPossible, `"${name}" cannot have ${bytes} bytes, as ${packedBytes} are in the file`);
-  return { listed: { name, method, crc, packedBytes, bytes, offset }, next };
+  check(isPossible, `${label} cannot have ${bytes} bytes, as ${packedBytes} are in the file`);
+  return { listed: { rawName, name, method, crc, packedBytes, bytes, offset }, next };
 }
 
 /** A member with the place of its bytes, which its local header tells. `end`: where the directory begins. */
-async function located(file: FileHandle, { offset, ...listed }: Listed, end: number): Promise<Member> {
+async function located(
+  file: FileHandle,
+  { offset, rawName, ...listed }: Listed,
+  end: number,
+): Promise<Member> {
   const { name, packedBytes } = listed;
-  const header = await part(file, offset, localBytes, `"${name}"`);
-  check(header.readUInt32LE(0) === localSignature, `"${name}" does not begin where the directory says`);
-  const start = offset + localBytes + header.readUInt16LE(26) + header.readUInt16LE(28);
-  check(start + packedBytes <= end, `"${name}" reaches into the directory`);
+  const label = quoted(name);
+  const nameEnd = localBytes + rawName.length;
+  check(offset + nameEnd + packedBytes <= end, `${label} reaches into the directory`);
+  const header = await part(file, offset, nameEnd, label);
+  check(header.readUInt32LE(0) === localSignature, `${label} does not begin where the directory says`);
+  const isSame = header.readUInt16LE(26) === rawName.length && header.subarray(localBytes).equals(rawName);
+  check(isSame, `${label} has another name where it begins`);
+  const start = offset + nameEnd + header.readUInt16LE(28);
+  check(start + packedBytes <= end, `${label} reaches into the directory`);
   return { ...listed, start };
 }
 
@@ -87,48 +124,86 @@ function checkApart(members: readonly (readonly [offset: number, member: Member]
   let covered = 0;
   let before = '';
   for (const [offset, { name, start, packedBytes }] of members.toSorted(([a], [b]) => a - b)) {
-    check(offset >= covered, `"${name}" overlaps "${before}"`);
+    check(offset >= covered, `${quoted(name)} overlaps ${quoted(before)}`);
     covered = start + packedBytes;
     before = name;
   }
 }
 
-/** What is in an archive. Unpacked, its members must not take more than `maxBytes` together. */
-export async function readDirectory(file: FileHandle, maxBytes: number): Promise<Member[]> {
-  const { size } = await file.stat();
-  const tail = Math.min(size, endBytes + maxCommentBytes);
-  const end = await part(file, size - tail, tail, 'its directory');
-  let at = end.length - endBytes;
-  while (at >= 0 && end.readUInt32LE(at) !== endSignature) at--;
+interface Directory {
+  readonly start: number;
+  readonly bytes: number;
+  /** Of its members. */
+  readonly count: number;
+}
+
+/** Where the directory is, from the record at the file's end. */
+async function findDirectory(file: FileHandle, size: number): Promise<Directory> {
+  const tailBytes = Math.min(size, endBytes + maxCommentBytes);
+  const tail = await part(file, size - tailBytes, tailBytes, 'its directory');
+  let at = tail.length - endBytes;
+  // A comment, which may have anything in it, fills the rest.
+  const isEnd = (): boolean =>
+    tail.readUInt32LE(at) === endSignature && at + endBytes + tail.readUInt16LE(at + 20) === tail.length;
+  while (at >= 0 && !isEnd()) at--;
   check(at >= 0, 'it is not a zip archive, or is truncated');
-  const count = end.readUInt16LE(at + 10);
-  const bytes = end.readUInt32LE(at + 12);
-  const start = end.readUInt32LE(at + 16);
-  check(start < limit && count < 0xffff, 'it is larger than 4 GiB, which is not supported');
-  check(start + bytes <= size, 'its directory lies outside of the file');
+  const endAt = size - tail.length + at;
+  const narrow = {
+    count: tail.readUInt16LE(at + 10),
+    bytes: tail.readUInt32LE(at + 12),
+    start: tail.readUInt32LE(at + 16),
+  };
+  const isWide = narrow.count === 0xffff || narrow.bytes === limit || narrow.start === limit;
+  const found = (isWide ? await findWide(file, endAt) : null) ?? { ...narrow, end: endAt };
+  const { start, bytes, end } = found;
+  check(start + bytes <= end, 'its directory lies outside of the file');
+  return found;
+}
+
+/** What the record of large archives says, or null where there is none. `endAt`: of the record that all have. */
+async function findWide(file: FileHandle, endAt: number): Promise<(Directory & { end: number }) | null> {
+  if (endAt < wideLocatorBytes) return null;
+  const locator = await part(file, endAt - wideLocatorBytes, wideLocatorBytes, 'its directory');
+  if (locator.readUInt32LE(0) !== wideLocatorSignature) return null;
+  const at = wide(locator, 8);
+  check(at + wideEndBytes <= endAt - wideLocatorBytes, 'its Zip64 directory lies outside of the file');
+  const record = await part(file, at, wideEndBytes, 'its directory');
+  check(record.readUInt32LE(0) === wideEndSignature, 'its Zip64 directory is damaged');
+  return { count: wide(record, 32), bytes: wide(record, 40), start: wide(record, 48), end: at };
+}
+
+/** What is in an archive of `size` bytes. Unpacked, its members must not take more than `maxBytes` together. */
+export async function readDirectory(file: FileHandle, size: number, maxBytes: number): Promise<Member[]> {
+  const { start, bytes, count } = await findDirectory(file, size);
   const directory = await part(file, start, bytes, 'its directory');
   const members: [offset: number, member: Member][] = [];
   const names = new Set<string>();
   let total = 0;
-  for (let i = 0, from = 0; i < count; i++) {
+  let from = 0;
+  for (; members.length < count; ) {
     const { listed, next } = parseListed(directory, from, size);
-    check(!names.has(listed.name), `"${listed.name}" is there twice`);
+    check(!names.has(listed.name), `${quoted(listed.name)} is there twice`);
     names.add(listed.name);
     total += listed.bytes;
     members.push([listed.offset, await located(file, listed, start)]);
     from = next;
   }
+  check(from === directory.length, `its directory has ${directory.length - from} bytes that no member has`);
   checkApart(members);
-  check(
-    total <= maxBytes,
-    `its arrays take ${total} bytes, more than maxBytes, ${maxBytes}; raise it if you trust the file`,
-  );
+  checkTotal(total, maxBytes);
   return members.map(([, member]) => member);
+}
+
+export function checkTotal(bytes: number, maxBytes: number): void {
+  check(
+    bytes <= maxBytes,
+    `its arrays take ${bytes} bytes, more than maxBytes, ${maxBytes}; raise it if you trust the file`,
+  );
 }
 
 async function* packedPieces(file: FileHandle, { name, start, packedBytes }: Member): AsyncGenerator<Buffer> {
   for (let done = 0; done < packedBytes; done += pieceBytes)
-    yield await part(file, start + done, Math.min(pieceBytes, packedBytes - done), `"${name}"`);
+    yield await part(file, start + done, Math.min(pieceBytes, packedBytes - done), quoted(name));
 }
 
 /** In pieces of at most `bytes`, as the many small arrays of an archive need no large ones. */
@@ -148,11 +223,15 @@ export async function* readMember(file: FileHandle, member: Member): AsyncGenera
   let sum = 0;
   for await (const piece of pieces) {
     done += piece.length;
-    check(done <= bytes, `"${name}" is damaged`);
+    check(
+      done <= bytes,
+      `${quoted(name)} is damaged: it unpacks to more than the ${bytes} bytes that it claims`,
+    );
     sum = crc32(piece, sum);
     yield piece;
   }
-  check(done === bytes && sum === crc, `"${name}" is damaged`);
+  check(done === bytes, `${quoted(name)} is damaged: it unpacks to ${done} bytes, and claims ${bytes}`);
+  check(sum === crc, `${quoted(name)} is damaged: its checksum (CRC-32) differs`);
 }
 
 /** A member as it is written: its bytes in pieces. */

@@ -1,5 +1,5 @@
 // One open safetensors file, of which only what is asked for is read.
-import { type FileHandle, open } from 'node:fs/promises';
+import type { FileHandle } from 'node:fs/promises';
 import { type DeviceName, deviceOf } from '../device.ts';
 import type { DType } from '../dtype.ts';
 import { badSafetensors, TensorError } from '../errors.ts';
@@ -8,7 +8,8 @@ import { checkOptions, optionChecks } from '../options.ts';
 import { countOf, type Shape } from '../shape.ts';
 import { readElements, StoredProblem } from '../stored-types.ts';
 import { empty, type Tensor } from '../tensor.ts';
-import { anything } from '../value-checks.ts';
+import { anything, checkValue } from '../value-checks.ts';
+import { aPath, openRegular, quoted } from './checks.ts';
 import { type Entry, type Header, HeaderProblem, maxHeaderBytes, parseHeader, readable } from './header.ts';
 import { Upload } from './upload.ts';
 
@@ -56,7 +57,10 @@ export class SafetensorsFile {
   #entry(name: string): Entry {
     const entry = this.#entries.get(name);
     if (entry) return entry;
-    throw badSafetensors(this.path, `has no tensor "${name}"; there are ${this.#entries.size} others`);
+    throw badSafetensors(
+      this.path,
+      `has no tensor ${quoted(String(name))}; there are ${this.#entries.size} others`,
+    );
   }
 
   async #load(
@@ -73,13 +77,15 @@ export class SafetensorsFile {
         tensor.device === 'cpu'
           ? await readElements(this.#file, type, position, tensor.memory.host)
           : await this.#upload.run(this.#file, type, tensor, position);
-      if (!isThere) throw truncated(this.path, `tensor "${name}"`);
+      if (!isThere) throw truncated(this.path, `tensor ${quoted(name)}`);
       return tensor;
     } catch (error) {
       tensor.dispose();
       if (error instanceof StoredProblem)
-        throw badSafetensors(this.path, `tensor "${name}": ${error.message}`);
-      throw error;
+        throw badSafetensors(this.path, `tensor ${quoted(name)}: ${error.message}`);
+      if (error instanceof TensorError) throw error;
+      const problem = `tensor ${quoted(name)} could not be read (${(error as Error).message})`;
+      throw badSafetensors(this.path, `${problem}; was the file closed?`, error);
     }
   }
 
@@ -100,7 +106,7 @@ export class SafetensorsFile {
       const shape = `[${entry.shape.join(', ')}]`;
       throw badSafetensors(
         this.path,
-        `indices ${start} to ${end} do not lie in tensor "${name}" of shape ${shape}`,
+        `indices ${String(start)} to ${String(end)} do not lie in tensor ${quoted(name)} of shape ${shape}`,
       );
     }
     const rowBytes = countOf(rest) * readable[entry.stored]!.bytes;
@@ -119,9 +125,10 @@ export class SafetensorsFile {
 
 /** Opens a file and reads its header. Close it when its tensors have been read. */
 export async function openSafetensors(path: string): Promise<SafetensorsFile> {
+  checkValue('openSafetensors: path', path, aPath);
   let file: FileHandle;
   try {
-    file = await open(path, 'r');
+    file = await openRegular(path);
   } catch (error) {
     throw badSafetensors(path, `could not be opened (${(error as Error).message})`, error);
   }
@@ -154,7 +161,7 @@ async function readHeader(path: string, file: FileHandle): Promise<{ header: Hea
   if (!(await readFully(file, text, 8))) throw truncated(path, 'the header');
   const dataStart = 8 + text.length;
   try {
-    const decoded = new TextDecoder('utf-8', { fatal: true }).decode(text);
+    const decoded = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(text);
     return { header: parseHeader(decoded, size - dataStart), dataStart };
   } catch (error) {
     if (error instanceof HeaderProblem) throw badSafetensors(path, error.message, error.cause);

@@ -6,10 +6,14 @@ import { bytesOf, type DType, dtypes } from '../dtype.ts';
 import { countOf, mostDims } from '../shape.ts';
 import { type StoredType, storedTypes } from '../stored-types.ts';
 import type { Tensor } from '../tensor.ts';
+import { excerpt, quoted } from './checks.ts';
+import { JsonProblem, parseJson } from './json.ts';
 
 /** The format's own limit. */
 export const maxHeaderBytes = 100_000_000;
 const metadataKey = '__metadata__';
+/** Two are needed, and what others add to an entry may be an object. */
+const mostDepth = 8;
 
 const codeOf: Readonly<Record<DType, string>> = {
   float32: 'F32',
@@ -66,38 +70,42 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
 
 const isSize = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
 
-function parseEntry(name: string, value: unknown, dataBytes: number): Entry {
-  check(isObject(value), `tensor "${name}" is not described by an object`);
+/** A value of the header, as part of a sentence. */
+const shown = (value: unknown): string =>
+  excerpt(JSON.stringify(value) ?? 'undefined').replaceAll('\\"', '"');
+
+function parseEntry(key: string, value: unknown, dataBytes: number): Entry {
+  const name = quoted(key);
+  check(isObject(value), `tensor ${name} is not described by an object`);
   const { dtype: code, shape, data_offsets: offsets } = value;
-  const supported = Object.keys(readable);
   check(
-    typeof code === 'string' && supported.includes(code),
-    `tensor "${name}" has dtype ${JSON.stringify(code)}; supported are ${supported.join(', ')}`,
+    typeof code === 'string' && Object.hasOwn(readable, code),
+    `tensor ${name} has dtype ${shown(code)}; supported are ${Object.keys(readable).join(', ')}`,
   );
   check(
     Array.isArray(shape) && shape.every(isSize),
-    `tensor "${name}" has shape ${JSON.stringify(shape)?.slice(0, 80)}; expected sizes that are integers ≥ 0`,
+    `tensor ${name} has shape ${shown(shape)}; expected sizes that are integers ≥ 0`,
   );
   check(
     shape.length <= mostDims,
-    `tensor "${name}" has ${shape.length} dimensions; expected at most ${mostDims}`,
+    `tensor ${name} has ${shape.length} dimensions; expected at most ${mostDims}`,
   );
   check(
     Array.isArray(offsets) && offsets.length === 2 && offsets.every(isSize),
-    `tensor "${name}" has data_offsets ${JSON.stringify(offsets)}; expected two integers ≥ 0`,
+    `tensor ${name} has data_offsets ${shown(offsets)}; expected two integers ≥ 0`,
   );
   const [begin, end] = offsets as [number, number];
   check(
     begin <= end && end <= dataBytes,
-    `tensor "${name}" lies at ${begin} to ${end}, outside the ${dataBytes} bytes of data (is the file truncated?)`,
+    `tensor ${name} lies at ${begin} to ${end}, outside the ${dataBytes} bytes of data (is the file truncated?)`,
   );
   const { dtype, bytes: width } = readable[code]!;
   const bytes = countOf(shape) * width;
   check(
     bytes === end - begin,
-    `tensor "${name}" with ${code} ${JSON.stringify(shape)} needs ${bytes} bytes, but data_offsets hold ${end - begin}`,
+    `tensor ${name} with ${code} ${shown(shape)} needs ${bytes} bytes, but data_offsets hold ${end - begin}`,
   );
-  return { name, dtype, stored: code, shape, begin, end };
+  return { name: key, dtype, stored: code, shape, begin, end };
 }
 
 function parseMetadata(value: unknown): Record<string, string> {
@@ -111,8 +119,9 @@ function parseMetadata(value: unknown): Record<string, string> {
 export function parseHeader(text: string, dataBytes: number): Header {
   let json: unknown;
   try {
-    json = JSON.parse(text);
+    json = parseJson(text, mostDepth);
   } catch (error) {
+    if (error instanceof JsonProblem) throw new HeaderProblem(`the header cannot be right: ${error.message}`);
     throw new HeaderProblem(`the header is not JSON (${(error as Error).message})`, { cause: error });
   }
   check(isObject(json), 'the header is not a JSON object');
@@ -122,8 +131,11 @@ export function parseHeader(text: string, dataBytes: number): Header {
     .sort((a, b) => a.begin - b.begin || a.end - b.end);
   let covered = 0;
   for (const { name, begin, end } of entries) {
-    check(begin >= covered, `tensor "${name}" at ${begin} overlaps the one before, which ends at ${covered}`);
-    check(begin === covered, `${begin - covered} bytes before tensor "${name}" belong to no tensor`);
+    check(
+      begin >= covered,
+      `tensor ${quoted(name)} at ${begin} overlaps the one before, which ends at ${covered}`,
+    );
+    check(begin === covered, `${begin - covered} bytes before tensor ${quoted(name)} belong to no tensor`);
     covered = end;
   }
   check(covered === dataBytes, `${dataBytes - covered} bytes at the end belong to no tensor`);

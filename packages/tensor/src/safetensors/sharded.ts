@@ -1,17 +1,27 @@
 // A checkpoint in several files: an index names, for each tensor, the file beside it that holds it, as Hugging Face's
 // libraries write them.
-import { mkdir, readFile } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { bytesOf } from '../dtype.ts';
 import { badSafetensors } from '../errors.ts';
 import { replaceFile } from '../files.ts';
 import { checkOptions, optionChecks } from '../options.ts';
 import type { Tensor } from '../tensor.ts';
-import { anything, positive } from '../value-checks.ts';
+import { anything, type Check, checkValue, positive } from '../value-checks.ts';
+import { aPath, openRegular, quoted, tensorsByName } from './checks.ts';
 import { type LoadOptions, loadOptions } from './file.ts';
+import { maxHeaderBytes } from './header.ts';
+import { parseJson } from './json.ts';
 import { collected, saveSafetensors, withFile } from './whole.ts';
 
 const indexName = 'model.safetensors.index.json';
+/** Of the index: its members are names and files, and what others add. */
+const mostDepth = 8;
+
+const someNames: Check = {
+  expected: 'a list of names',
+  fits: (value) => typeof value === 'object' && value !== null && Symbol.iterator in value,
+};
 
 export interface ShardOptions {
   /** Most bytes of tensors in one file; a single larger tensor gets a file of its own. Default 5 · 10⁹. */
@@ -50,13 +60,19 @@ export async function saveShardedSafetensors(
   tensors: Readonly<Record<string, Tensor>>,
   options: ShardOptions = {},
 ): Promise<string> {
+  checkValue('saveShardedSafetensors: folder', folder, aPath);
+  checkValue('saveShardedSafetensors: tensors', tensors, tensorsByName);
   checkOptions('saveShardedSafetensors', options, shardOptions);
   const { maxShardBytes = 5e9, metadata } = options;
   const shards = shardsOf(tensors, maxShardBytes);
   const five = (value: number): string => String(value).padStart(5, '0');
   const path = join(folder, indexName);
   const files: [string, string][] = [];
-  await mkdir(folder, { recursive: true });
+  try {
+    await mkdir(folder, { recursive: true });
+  } catch (error) {
+    throw badSafetensors(folder, `could not be made (${(error as Error).message})`, error);
+  }
   for (const [i, shard] of shards.entries()) {
     const file = `model-${five(i + 1)}-of-${five(shards.length)}.safetensors`;
     await saveSafetensors(join(folder, file), shard, metadata);
@@ -72,11 +88,22 @@ export async function saveShardedSafetensors(
   return path;
 }
 
+async function readText(path: string): Promise<string> {
+  const file = await openRegular(path);
+  try {
+    const { size } = await file.stat();
+    if (size > maxHeaderBytes) throw new Error(`it has ${size} bytes; expected at most ${maxHeaderBytes}`);
+    return await file.readFile('utf8');
+  } finally {
+    await file.close();
+  }
+}
+
 /** The names of tensors by file. Files must lie beside the index. */
 async function readIndex(path: string): Promise<Map<string, string[]>> {
   let index: unknown;
   try {
-    index = JSON.parse(await readFile(path, 'utf8'));
+    index = parseJson(await readText(path), mostDepth);
   } catch (error) {
     throw badSafetensors(path, `could not be read (${(error as Error).message})`, error);
   }
@@ -88,7 +115,7 @@ async function readIndex(path: string): Promise<Map<string, string[]>> {
     if (typeof file !== 'string' || file === '' || basename(file) !== file || file === '..')
       throw badSafetensors(
         path,
-        `tensor "${name}" lies in ${JSON.stringify(file)}; expected a file beside the index`,
+        `tensor ${quoted(name)} lies in ${JSON.stringify(file).slice(0, 80)}; expected a file beside the index`,
       );
     const inside = names.get(file);
     if (inside) inside.push(name);
@@ -106,6 +133,8 @@ export async function loadShardedSafetensors(
   names?: Iterable<string>,
   options: LoadOptions = {},
 ): Promise<Record<string, Tensor>> {
+  checkValue('loadShardedSafetensors: indexPath', indexPath, aPath);
+  if (names !== undefined) checkValue('loadShardedSafetensors: names', names, someNames);
   checkOptions('loadShardedSafetensors', options, loadOptions);
   const byFile = await readIndex(indexPath);
   const wanted = names === undefined ? null : new Set(names);

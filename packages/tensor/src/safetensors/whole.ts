@@ -4,6 +4,7 @@ import { bytesIn, replaceFile } from '../files.ts';
 import { checkOptions } from '../options.ts';
 import type { Tensor } from '../tensor.ts';
 import { checkValue } from '../value-checks.ts';
+import { aPath, tensorsByName } from './checks.ts';
 import { type LoadOptions, loadOptions, openSafetensors, type SafetensorsFile } from './file.ts';
 import { encodeHeader, planEntries } from './header.ts';
 
@@ -21,6 +22,8 @@ export async function saveSafetensors(
   tensors: Readonly<Record<string, Tensor>>,
   metadata?: Readonly<Record<string, string>>,
 ): Promise<void> {
+  checkValue('saveSafetensors: path', path, aPath);
+  checkValue('saveSafetensors: tensors', tensors, tensorsByName);
   if (Object.hasOwn(tensors, '__metadata__')) {
     throw badSafetensors(
       path,
@@ -67,6 +70,7 @@ export async function loadSafetensors(
   path: string,
   options: LoadOptions = {},
 ): Promise<Record<string, Tensor>> {
+  checkValue('loadSafetensors: path', path, aPath);
   checkOptions('loadSafetensors', options, loadOptions);
   return withFile(path, (file) =>
     collected(async (tensors) => {
@@ -77,5 +81,6 @@ export async function loadSafetensors(
 
 /** The metadata that was saved with the tensors of a file; {} if there was none. */
 export async function safetensorsMetadata(path: string): Promise<Record<string, string>> {
+  checkValue('safetensorsMetadata: path', path, aPath);
   return withFile(path, async ({ metadata }) => ({ ...metadata }));
 }
