@@ -28,8 +28,8 @@ export interface Failure {
   readonly what: string;
   /** What to do about it; by default a sentence that depends on the code. */
   readonly next?: string;
-  /** True where another rank's error is the cause. Default: by the code and the ranks that it names. */
-  readonly secondary?: boolean;
+  /** Set where another rank's error is the cause, and the code does not tell. */
+  readonly isSecondary?: true;
 }
 
 /** Where an error is reported. */
@@ -84,7 +84,7 @@ export class CollectiveError extends Error implements Failure {
     this.rank = site?.rank ?? null;
     this.size = site?.size ?? null;
     this.secondary =
-      failure.secondary ??
+      failure.isSecondary ??
       ((this.code === 'ERR_COLL_PEER_LOST' || this.code === 'ERR_COLL_ABORTED') &&
         !(site !== null && failure.peers.includes(site.rank)));
     Object.defineProperty(this, marker, { value: true });

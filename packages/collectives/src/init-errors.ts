@@ -36,7 +36,7 @@ export function twoOfOneRank(rank: number, first: string, second: string): Failu
 
 /** What the others are told of a rank whose own error is another. */
 export function cannotTakePart(rank: number, { what, next }: Pick<Failure, 'what' | 'next'>): Failure {
-  return { ...init(`rank ${rank} cannot take part: ${what}`, next, [rank]), secondary: true };
+  return { ...init(`rank ${rank} cannot take part: ${what}`, next, [rank]), isSecondary: true };
 }
 
 export function arrivedLate(rank: number): Failure {

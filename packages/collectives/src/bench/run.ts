@@ -82,7 +82,10 @@ async function runSize(
 
 function callerOf(group: Group, options: BenchOptions, input: BufferLike, output: BufferLike): Caller {
   const { verb, op } = options;
-  const call: BenchCall = op === 'premulSum' ? { op, factor: factorOf(group.rank), root } : { op, root };
+  const call: BenchCall = {
+    ...(verb.reduces && (op === 'premulSum' ? { op, factor: factorOf(group.rank) } : { op })),
+    ...(verb.hasRoot && { root }),
+  };
   if (isSync(options, group)) {
     return (calls) => {
       for (let i = 0; i < calls; i++) verb.sync(group, input, output, call);

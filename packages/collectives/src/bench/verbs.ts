@@ -14,9 +14,9 @@ interface Place {
   readonly size: number;
 }
 
-/** Options of every verb together; each takes its own. */
+/** What a verb's calls are given: how to reduce where it reduces, the root where it has one. */
 export interface BenchCall extends ReduceOptions {
-  readonly root: number;
+  readonly root?: number;
 }
 
 export interface BenchVerb {
@@ -26,6 +26,7 @@ export interface BenchVerb {
   /** For --help. */
   readonly does: string;
   readonly reduces: boolean;
+  readonly hasRoot?: true;
   /** nccl-tests' busbw / algbw on `size` ranks: the share of the vector that must cross a rank's link. */
   readonly busFactor: (size: number) => number;
   /** The parts of a rank's input before the call. */
@@ -75,6 +76,7 @@ export const benchVerbs: readonly BenchVerb[] = [
     verb: 'reduce',
     does: 'rank 0 ends with the reduction of all buffers',
     reduces: true,
+    hasRoot: true,
     busFactor: () => 1,
     input: () => [term()],
     output: ({ rank }) => [rank === root ? reduced() : term()],
@@ -87,6 +89,7 @@ export const benchVerbs: readonly BenchVerb[] = [
     verb: 'broadcast',
     does: 'every rank ends with the buffer of rank 0',
     reduces: false,
+    hasRoot: true,
     busFactor: () => 1,
     input: ({ rank }) => [message(rank)],
     output: () => [message(root)],
@@ -111,6 +114,7 @@ export const benchVerbs: readonly BenchVerb[] = [
     verb: 'gather',
     does: 'rank 0 ends with the parts of all ranks',
     reduces: false,
+    hasRoot: true,
     busFactor: othersShare,
     input: ({ rank }) => [message(rank)],
     output: ({ rank, size }) => (rank === root ? each(size, message) : []),
@@ -123,6 +127,7 @@ export const benchVerbs: readonly BenchVerb[] = [
     verb: 'scatter',
     does: 'every rank ends with its part of what rank 0 holds',
     reduces: false,
+    hasRoot: true,
     busFactor: othersShare,
     input: ({ rank, size }) => (rank === root ? each(size, message) : []),
     output: ({ rank }) => [message(rank)],
