@@ -1,6 +1,6 @@
 // Argument checks that several files share.
 
-import { badIndex, emptyDataset, outOfRange } from './errors.ts';
+import { badFile, badIndex, emptyDataset, outOfRange } from './errors.ts';
 
 export function checkInteger(
   what: string,
@@ -28,4 +28,19 @@ export function checkLength(sampler: string, length: number): void {
 
 export function checkIndex(dataset: string, index: number, length: number): void {
   if (!(Number.isInteger(index) && index >= 0 && index < length)) throw badIndex(dataset, index, length);
+}
+
+export function checkPath(what: string, path: unknown): void {
+  if (typeof path !== 'string' || path === '') throw outOfRange(what, 'a path, as a string', path);
+}
+
+/** Rows without bytes cost a file nothing: it must not claim more of them than a sampler would take memory for. */
+export function checkRows(
+  reader: string,
+  { path, size }: { readonly path: string; readonly size: number },
+  rows: number,
+): void {
+  if (rows <= size) return;
+  const what = ['rows without bytes', `at most ${size}, as many as the file has bytes`, `${rows}`] as const;
+  throw badFile(reader, path, what, 'The header is likely damaged.');
 }

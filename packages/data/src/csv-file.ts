@@ -2,7 +2,7 @@
 // asked for. The type of a column is told, never guessed: a guess would depend on the rows that were looked at.
 
 import { constants } from 'node:buffer';
-import { checkIndex } from './check.ts';
+import { checkIndex, checkPath } from './check.ts';
 import { csvRecords, lineAt } from './csv-index.ts';
 import type { Dataset, Indices } from './dataset.ts';
 import { badFile, longLine, outOfRange } from './errors.ts';
@@ -60,6 +60,7 @@ export class CsvFile<C extends CsvColumns> implements Dataset<CsvSample<C>, CsvB
 
   /** Reads the file once. Needs csv-parse (ERR_DATA_PEER). */
   static async open<const C extends CsvColumns>(path: string, options: CsvOptions<C>): Promise<CsvFile<C>> {
+    checkPath('CsvFile: path', path);
     checkCsvOptions(checkedOptions('CsvFile', options, optionNamesOfCsv));
     const { parse } = await importPeer('CsvFile', 'csv-parse', () => import('csv-parse/sync'));
     const file = new OpenFile(path);
@@ -83,6 +84,8 @@ export class CsvFile<C extends CsvColumns> implements Dataset<CsvSample<C>, CsvB
     this.#columns = Object.entries(columns).map(([name, type]) => {
       const position = names.indexOf(name);
       if (position < 0) throw this.#bad(-1, ['no such column', names.join(', ') || 'a header', name]);
+      if (names.lastIndexOf(name) !== position)
+        throw this.#bad(-1, ['a column is there twice', `one "${name}"`, 'two of the name']);
       return { name, type, position };
     });
     this.length = this.#offsets.length - 1;
@@ -116,6 +119,10 @@ export class CsvFile<C extends CsvColumns> implements Dataset<CsvSample<C>, CsvB
   #rows(indices: Indices): string[][] {
     for (const index of indices) checkIndex('CsvFile', index, this.length);
     const rows = this.#parseRecords(indices);
+    if (rows.length !== indices.length) {
+      const counts = [`${indices.length} records`, `${rows.length}`] as const;
+      throw this.#bad(indices[0]!, ['quotes are not those of CSV', ...counts]);
+    }
     const odd = rows.findIndex(({ length }) => length !== this.#width);
     if (odd >= 0) {
       const counts = [`${this.#width} fields as in the header`, `${rows[odd]!.length}`] as const;

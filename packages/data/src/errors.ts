@@ -41,6 +41,12 @@ function shapeText(shape: readonly number[]): string {
   return `[${shape.join(', ')}]`;
 }
 
+/** A text from a file, as part of a sentence: not too long, and without what a terminal would obey. */
+function excerpt(text: string): string {
+  const short = text.length > 300 ? `${text.slice(0, 300)}…` : text;
+  return short.replace(/\p{Cc}/gu, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
+
 /** A value that a user gave, as part of a sentence. */
 function shown(value: unknown): string {
   if (typeof value === 'string') return `'${value.slice(0, 60)}'`;
@@ -60,8 +66,11 @@ export function unknownOptions(what: string, fault: string, next?: string): Data
   return new DataError('ERR_DATA_ARGUMENT', `${what}: ${fault}.${next === undefined ? '' : ` ${next}`}`);
 }
 
-export function noColumn(reader: string, names: readonly string[], got: string): DataError {
-  return new DataError('ERR_DATA_ARGUMENT', `${reader}: a column: expected ${names.join(', ')}, got ${got}.`);
+export function noColumn(reader: string, names: readonly string[], got: unknown): DataError {
+  return new DataError(
+    'ERR_DATA_ARGUMENT',
+    `${reader}: a column: expected ${excerpt(names.join(', '))}, got ${excerpt(String(got))}.`,
+  );
 }
 
 /** A list that holds nothing of what is needed. */
@@ -312,6 +321,15 @@ export function notAFile(path: string): DataError {
   );
 }
 
+/** `cause` is an error of the file system, such as ENOENT. */
+export function fileSystem(verb: string, path: string, cause: unknown): DataError {
+  const { code, message } = cause as NodeJS.ErrnoException;
+  const next = code === 'ENOENT' ? ' Is the path right?' : '';
+  return new DataError('ERR_DATA_FILE', `${verb}: the system refuses it, ${message} (${path}).${next}`, {
+    cause,
+  });
+}
+
 export function longLine(reader: string, where: string, most: number, next: string): DataError {
   return badFile(reader, where, ['a line is too long', `at most ${most} bytes`, 'more'], next);
 }
@@ -340,14 +358,14 @@ export function fewTokens(path: string, block: number, got: number): DataError {
 export function badNpy(path: string, expected: string, got: string): DataError {
   return new DataError(
     'ERR_DATA_FILE',
-    `NpyFile: expected ${expected}, got ${got} (${path}). Write it with numpy.save, as one C-ordered array of numbers.`,
+    `NpyFile: expected ${excerpt(expected)}, got ${excerpt(got)} (${path}). Write it with numpy.save, as one C-ordered array of numbers.`,
   );
 }
 
 export function badJson(path: string, line: number, cause: unknown): DataError {
   return new DataError(
     'ERR_DATA_FILE',
-    `JSON lines: line ${line} is no JSON; expected one value per line, got ${(cause as Error).message} (${path}:${line}).`,
+    `JSON lines: line ${line} is no JSON; expected one value per line, got ${excerpt((cause as Error).message)} (${path}:${line}).`,
     { cause },
   );
 }
@@ -371,7 +389,7 @@ export function badFile(
 ): DataError {
   return new DataError(
     'ERR_DATA_FILE',
-    `${reader}: ${what}; expected ${expected}, got ${got} (${where}). ${next}`,
+    `${reader}: ${excerpt(what)}; expected ${excerpt(expected)}, got ${excerpt(got)} (${where}). ${next}`,
     cause === undefined ? {} : { cause },
   );
 }

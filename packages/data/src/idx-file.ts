@@ -1,12 +1,13 @@
 // Reads and writes IDX files, gzipped or not. What is inflated is bounded by the size in the header, and that one by
 // `maxBytes`; memory follows the bytes that are there, never the header alone. So no small file can fill the memory.
 
-import { constants } from 'node:fs';
-import { open, writeFile } from 'node:fs/promises';
+import { type FileHandle, writeFile } from 'node:fs/promises';
+import { pipeline } from 'node:stream';
 import { createGunzip, gzipSync } from 'node:zlib';
-import { checkInteger } from './check.ts';
-import { DataError, idxGzip, idxTrailing, notAFile } from './errors.ts';
+import { checkInteger, checkPath } from './check.ts';
+import { DataError, fileShrank, fileSystem, idxGzip, idxTrailing, idxTruncated } from './errors.ts';
 import {
+  decodeElements,
   decodeIdx,
   describe,
   encodeIdx,
@@ -15,6 +16,7 @@ import {
   longestHeader,
   parseHeader,
 } from './idx-format.ts';
+import { openRegular } from './open-file.ts';
 import { checkedOptions, optionNames } from './options.ts';
 import type { NdArray } from './typed-array.ts';
 
@@ -29,36 +31,61 @@ const names = optionNames<ReadIdxOptions>({ maxBytes: true });
 
 /**
  * Reads a whole IDX file; gzip is recognised by its first bytes. Throws ERR_DATA_IDX for damaged or larger files
- * (`maxBytes`, inflated, default 4 GiB); errors of the file system pass.
+ * (`maxBytes`, inflated, default 4 GiB), and ERR_DATA_FILE for what is no regular file,
+ * or cannot be opened.
  */
 export async function readIdx(path: string, options?: ReadIdxOptions): Promise<NdArray<IdxArray>> {
+  checkPath('readIdx: path', path);
   const { maxBytes = 2 ** 32 } = checkedOptions('readIdx', options, names);
   checkInteger('readIdx: maxBytes', maxBytes, 1);
-  const file = await readWhole(path);
-  const isGzip = file[0] === 0x1f && file[1] === 0x8b;
-  return decodeIdx(isGzip ? await inflate(file, path, maxBytes) : file, path, maxBytes);
-}
-
-/** Writes `data` in `shape`; gzipped where `path` ends with .gz. Throws ERR_DATA_IDX for what IDX cannot hold. */
-export async function writeIdx(path: string, array: NdArray<IdxArray>): Promise<void> {
-  const file = encodeIdx(array, path);
-  await writeFile(path, path.endsWith('.gz') ? gzipSync(file) : file);
-}
-
-/** Throws ERR_DATA_FILE for what is no regular file, such as a device without an end. */
-async function readWhole(path: string): Promise<Buffer> {
-  const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  const file = await openRegular(path);
   try {
-    if (!(await file.stat()).isFile()) throw notAFile(path);
-    return await file.readFile();
+    const { size } = await file.stat();
+    const start = await readExactly(file, Buffer.alloc(Math.min(longestHeader, size)), 0, path);
+    const isGzip = start[0] === 0x1f && start[1] === 0x8b;
+    if (isGzip) return decodeIdx(await inflate(file, path, maxBytes), path, maxBytes);
+    const header = parseHeader(start, path, maxBytes);
+    const { bytes, totalBytes } = header;
+    if (size < totalBytes) throw idxTruncated(path, describe(header), totalBytes, size);
+    if (size > totalBytes) throw idxTrailing(path, describe(header), totalBytes, `${size}`);
+    const elements = await readExactly(file, Buffer.from(new ArrayBuffer(totalBytes - bytes)), bytes, path);
+    return decodeElements(header, elements);
   } finally {
     await file.close();
   }
 }
 
-async function inflate(file: Buffer, path: string, maxBytes: number): Promise<Buffer> {
+/** Writes `data` in `shape`; gzipped where `path` ends with .gz. Throws ERR_DATA_IDX for what IDX cannot hold. */
+export async function writeIdx(path: string, array: NdArray<IdxArray>): Promise<void> {
+  checkPath('writeIdx: path', path);
+  const file = encodeIdx(array, path);
+  try {
+    await writeFile(path, path.endsWith('.gz') ? gzipSync(file) : file);
+  } catch (cause) {
+    throw fileSystem('writeIdx', path, cause);
+  }
+}
+
+/** Fills `target` from `position` on, and returns it. */
+async function readExactly(
+  file: FileHandle,
+  target: Buffer,
+  position: number,
+  path: string,
+): Promise<Buffer> {
+  for (let done = 0; done < target.length; ) {
+    const length = Math.min(target.length - done, 2 ** 30); // one read gives at most 2 GiB
+    const { bytesRead } = await file.read(target, done, length, position + done);
+    if (bytesRead === 0) throw fileShrank(path, target.length, done);
+    done += bytesRead;
+  }
+  return target;
+}
+
+async function inflate(file: FileHandle, path: string, maxBytes: number): Promise<Buffer> {
   const gunzip = createGunzip({ chunkSize: 256 * 1024 });
-  gunzip.end(file);
+  // Its error is that of gunzip, which the loop below gets.
+  pipeline(file.createReadStream({ autoClose: false, start: 0 }), gunzip, () => {});
   const chunks: Buffer[] = [];
   let length = 0;
   let header: IdxHeader | undefined;

@@ -2,8 +2,16 @@
 // each dimension as a big-endian uint32, then the elements, big-endian, row-major. http://yann.lecun.com/exdb/mnist/
 
 import { swapTo } from './byte-order.ts';
-import { idxDimensions, idxTooLarge, idxTrailing, idxTruncated, notIdx, notWritable } from './errors.ts';
-import { elementCount, type NdArray, typeName } from './typed-array.ts';
+import {
+  idxDimensions,
+  idxTooLarge,
+  idxTrailing,
+  idxTruncated,
+  notIdx,
+  notWritable,
+  outOfRange,
+} from './errors.ts';
+import { elementCount, isTypedArray, type NdArray, typeName } from './typed-array.ts';
 
 export type IdxArray = Uint8Array | Int8Array | Int16Array | Int32Array | Float32Array | Float64Array;
 
@@ -54,14 +62,18 @@ export function parseHeader(start: Buffer, file: string, maxBytes: number): IdxH
 /** `bytes` is the whole file, inflated. The result has memory of its own. */
 export function decodeIdx(bytes: Buffer, file: string, maxBytes: number): NdArray<IdxArray> {
   const header = parseHeader(bytes, file, maxBytes);
-  const { type, shape, totalBytes } = header;
+  const { totalBytes } = header;
   if (bytes.length < totalBytes) throw idxTruncated(file, describe(header), totalBytes, bytes.length);
   if (bytes.length > totalBytes) throw idxTrailing(file, describe(header), totalBytes, `${bytes.length}`);
-  const memory = new ArrayBuffer(totalBytes - header.bytes);
-  const elements = Buffer.from(memory);
+  const elements = Buffer.from(new ArrayBuffer(totalBytes - header.bytes));
   elements.set(bytes.subarray(header.bytes));
+  return decodeElements(header, elements);
+}
+
+/** `elements` is a whole ArrayBuffer, which the result takes over. */
+export function decodeElements({ type, shape }: IdxHeader, elements: Buffer): NdArray<IdxArray> {
   swapTo(elements, type.bytes, 'BE');
-  return { data: type.view(memory), shape };
+  return { data: type.view(elements.buffer as ArrayBuffer), shape };
 }
 
 export function describe({ type, shape }: IdxHeader): string {
@@ -69,7 +81,10 @@ export function describe({ type, shape }: IdxHeader): string {
 }
 
 /** `file` only names it in errors. */
-export function encodeIdx({ data, shape }: NdArray<IdxArray>, file: string): Buffer {
+export function encodeIdx(array: NdArray<IdxArray>, file: string): Buffer {
+  const { data, shape } = (array ?? {}) as Partial<NdArray<IdxArray>>;
+  if (!isTypedArray(data) || !Array.isArray(shape))
+    throw outOfRange('writeIdx: array', '{ data, shape }: a typed array and a list of sizes', array);
   const type = types.find(({ name }) => name === typeName(data));
   if (!type) throw notWritable(file, 'no IDX type', types.map(({ name }) => name).join(', '), typeName(data));
   if (shape.length > mostDimensions) {

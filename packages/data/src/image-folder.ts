@@ -2,17 +2,19 @@
 // images of a batch at once.
 
 import { readdirSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';
-import { checkIndex, checkInteger } from './check.ts';
+import { checkIndex, checkInteger, checkPath } from './check.ts';
 import type { Dataset, Indices } from './dataset.ts';
-import { badFile, outOfRange } from './errors.ts';
+import { badFile, DataError, fileSystem, outOfRange } from './errors.ts';
+import { openRegular } from './open-file.ts';
 import { checkedOptions, optionNames } from './options.ts';
 import { importPeer } from './peer.ts';
 import type { NdArray } from './typed-array.ts';
 
 /** The most that a picture may have, whatever its file claims; decoded, these are 1 GB. */
 const mostPixels = 2 ** 28;
+/** No picture of so many pixels needs a larger file. */
+const mostFileBytes = 2 ** 30;
 
 const extensions = new Set(['.jpg', '.jpeg', '.png', '.webp', '.gif', '.tif', '.tiff', '.avif']);
 
@@ -57,6 +59,7 @@ export class ImageFolder implements Dataset<ImageSample, ImageBatch> {
 
   /** Reads names only. Needs sharp (ERR_DATA_PEER). */
   static async open(folder: string, options: ImageFolderOptions): Promise<ImageFolder> {
+    checkPath('ImageFolder: folder', folder);
     const { height, width, channels = 3 } = checkedOptions('ImageFolder', options, names);
     checkInteger('ImageFolder: height', height, 1);
     checkInteger('ImageFolder: width', width, 1);
@@ -68,8 +71,7 @@ export class ImageFolder implements Dataset<ImageSample, ImageBatch> {
   private constructor(folder: string, sharp: Sharp, options: Required<ImageFolderOptions>) {
     this.#sharp = sharp;
     this.#options = options;
-    const entries = readdirSync(folder, { withFileTypes: true });
-    this.classes = entries
+    this.classes = listed(folder, () => readdirSync(folder, { withFileTypes: true }))
       .filter((entry) => entry.isDirectory())
       .map(({ name }) => name)
       .sort();
@@ -119,13 +121,14 @@ export class ImageFolder implements Dataset<ImageSample, ImageBatch> {
     let pixels: Buffer;
     try {
       // libvips opens a path several times to find out what it is, which costs as much as decoding a small picture.
-      pixels = await this.#sharp(await readFile(path), { limitInputPixels: mostPixels })
+      pixels = await this.#sharp(await bytesOf(path), { limitInputPixels: mostPixels })
         .resize(width, height, { fit: 'cover' })
         .removeAlpha()
         .toColourspace(channels === 1 ? 'b-w' : 'srgb')
         .raw()
         .toBuffer();
     } catch (cause) {
+      if (DataError.isInstance(cause)) throw cause;
       const got = (cause as Error).message;
       throw badFile('ImageFolder', path, ['cannot decode', 'an image', got], 'Get the file again.', cause);
     }
@@ -142,8 +145,29 @@ export class ImageFolder implements Dataset<ImageSample, ImageBatch> {
   }
 }
 
+/** The whole file. */
+async function bytesOf(path: string): Promise<Buffer> {
+  const file = await openRegular(path);
+  try {
+    const { size } = await file.stat();
+    if (size <= mostFileBytes) return await file.readFile();
+    const what = ['a picture is too large', `at most ${mostFileBytes} bytes`, `${size}`] as const;
+    throw badFile('ImageFolder', path, what, 'Is it another kind of file?');
+  } finally {
+    await file.close();
+  }
+}
+
+function listed<T>(folder: string, list: () => T): T {
+  try {
+    return list();
+  } catch (cause) {
+    throw fileSystem('ImageFolder', folder, cause);
+  }
+}
+
 function imagesIn(folder: string): string[] {
-  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+  return listed(folder, () => readdirSync(folder, { recursive: true, encoding: 'utf8' }))
     .filter((name) => extensions.has(extname(name).toLowerCase()))
     .sort()
     .map((name) => join(folder, name));

@@ -2,7 +2,7 @@
 // Lines end at \n alone (a \r before it is JSON's white space): JSON allows U+2028 within strings, so node:readline, which
 // ends a line there, would cut values in two.
 import { constants } from 'node:buffer';
-import { checkIndex } from './check.ts';
+import { checkIndex, checkPath } from './check.ts';
 import type { Dataset } from './dataset.ts';
 import { badJson, longLine } from './errors.ts';
 import { chunksOf, OffsetList } from './file-chunks.ts';
@@ -14,6 +14,7 @@ const mostLineBytes = constants.MAX_STRING_LENGTH;
 
 /** Each pass reads the file from its beginning, 256 KiB at a time, and closes it at its end. Synchronous. */
 export function jsonLines<T = unknown>(path: string): Iterable<T> {
+  checkPath('jsonLines: path', path);
   return {
     *[Symbol.iterator]() {
       const file = new OpenFile(path);

@@ -2,6 +2,7 @@
 
 import { access } from 'node:fs/promises';
 import { join } from 'node:path';
+import { checkPath } from './check.ts';
 import { badMnist, noMnistFile, outOfRange } from './errors.ts';
 import { type IdxArray, readIdx } from './idx-file.ts';
 import { checkedOptions, optionNames } from './options.ts';
@@ -26,6 +27,7 @@ const names = optionNames<LoadMnistOptions>({ split: true });
  * .gz and with '-' or '.' before 'idx'. Throws ERR_DATA_NOT_FOUND, which lists the names, or ERR_DATA_IDX.
  */
 export async function loadMnist(folder: string, options?: LoadMnistOptions): Promise<MnistSplit> {
+  checkPath('loadMnist: folder', folder);
   const { split = 'train' } = checkedOptions('loadMnist', options, names);
   if (split !== 'train' && split !== 'test') throw outOfRange('loadMnist: split', "'train' or 'test'", split);
   const prefix = split === 'train' ? 'train' : 't10k';

@@ -1,7 +1,7 @@
 // A .npy file as a data set over its first dimension, read where it is asked for.
 // https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
 import { swapTo } from './byte-order.ts';
-import { checkIndex } from './check.ts';
+import { checkIndex, checkRows } from './check.ts';
 import type { Dataset, Indices } from './dataset.ts';
 import { badNpy } from './errors.ts';
 import { OpenFile } from './open-file.ts';
@@ -21,7 +21,8 @@ const views: Readonly<Record<string, (memory: ArrayBuffer) => TypedArray>> = {
   f8: (memory) => new Float64Array(memory),
 };
 
-const longestHeader = 2 ** 20;
+/** NumPy writes far less; longer ones are nothing that can be read here. */
+const longestHeader = 100_000;
 
 interface NpyHeader {
   /** Byte order and type as NumPy writes them, such as '<f4'. */
@@ -56,6 +57,7 @@ export class NpyFile<D extends TypedArray = TypedArray> implements Dataset<NdArr
       if (this.#file.size !== bytes) {
         throw badNpy(path, `${bytes} bytes for ${descr} [${shape.join(', ')}]`, `${this.#file.size}`);
       }
+      checkRows('NpyFile', this.#file, shape[0]!);
     } catch (error) {
       this.close();
       throw error;
@@ -112,19 +114,37 @@ function readHeader(file: OpenFile): NpyHeader {
 }
 
 function parseHeader(text: string, path: string): Omit<NpyHeader, 'offset'> {
-  const descr = /'descr': '([<>|][a-z]\d+)'/.exec(text)?.[1];
-  const isFortran = /'fortran_order': (True|False)/.exec(text)?.[1] === 'True';
-  const sizes = /'shape': \(([^)]*)\)/.exec(text)?.[1];
+  const found = members(text, path);
+  const [, descr] = /^'([<>|][a-z]\d+)'$/.exec(found.get('descr') ?? '') ?? [];
+  const [, sizes] = /^\((.*)\)$/s.exec(found.get('shape') ?? '') ?? [];
   if (!descr || !Object.hasOwn(views, descr.slice(1)) || sizes === undefined) {
     throw badNpy(path, `a shape and one of the types ${Object.keys(views).join(', ')}`, text);
   }
-  const shape = sizes
-    .split(',')
-    .filter((size) => size.trim() !== '')
-    .map(Number);
+  const order = found.get('fortran_order');
+  if (order !== 'True' && order !== 'False') throw badNpy(path, 'fortran_order True or False', text);
+  const parts = sizes.split(',').map((size) => size.trim());
+  if (parts.at(-1) === '') parts.pop();
+  const shape = parts.map(Number);
   if (shape.length === 0) throw badNpy(path, 'at least one dimension', 'none');
-  if (!shape.every((size) => Number.isSafeInteger(size) && size >= 0))
+  if (!parts.every((part) => /^\d+$/.test(part)) || !shape.every(Number.isSafeInteger))
     throw badNpy(path, 'a shape', `(${sizes})`);
-  if (isFortran && shape.length > 1) throw badNpy(path, 'C order', 'Fortran order');
+  if (order === 'True' && shape.length > 1) throw badNpy(path, 'C order', 'Fortran order');
   return { descr, shape };
+}
+
+/** The members of the dictionary as Python wrote them. */
+function members(text: string, path: string): ReadonlyMap<string, string> {
+  const types = `a shape and one of the types ${Object.keys(views).join(', ')}`;
+  if (!text.startsWith('{') || !text.endsWith('}')) throw badNpy(path, types, text);
+  const found = new Map<string, string>();
+  const inside = text.slice(1, -1).trim();
+  const member = /'(\w+)'\s*:\s*('[^']*'|True|False|\([^()]*\))\s*(?:,\s*|$)/y;
+  while (member.lastIndex < inside.length) {
+    const match = member.exec(inside);
+    if (match === null) throw badNpy(path, types, text);
+    const [, name = '', value = ''] = match;
+    if (found.has(name)) throw badNpy(path, `each member of the header once`, `${name} twice`);
+    found.set(name, value);
+  }
+  return found;
 }

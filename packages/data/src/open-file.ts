@@ -1,8 +1,13 @@
 // A file that is read where it is asked for. Positional reads keep the memory at what was asked for, whatever the size of
 // the file, and the system caches what is read often.
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
 import { bytesOf } from './byte-order.ts';
-import { closedFile, fileShrank, notAFile } from './errors.ts';
+import { checkPath } from './check.ts';
+import { closedFile, fileShrank, fileSystem, notAFile } from './errors.ts';
+
+/** Opening a pipe would else wait for somebody who writes. Windows has neither. */
+const readFlags = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);
 
 export class OpenFile {
   readonly path: string;
@@ -10,11 +15,15 @@ export class OpenFile {
   readonly size: number;
   #descriptor: number | null;
 
-  /** Throws ERR_DATA_FILE for what is no regular file; errors of the file system pass. */
+  /** Throws ERR_DATA_FILE for what is no regular file, or cannot be opened. */
   constructor(path: string) {
+    checkPath('open: path', path);
     this.path = path;
-    // Opening a pipe would else wait for somebody who writes.
-    this.#descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    try {
+      this.#descriptor = openSync(path, readFlags);
+    } catch (cause) {
+      throw fileSystem('open', path, cause);
+    }
     const stat = fstatSync(this.#descriptor);
     this.size = stat.size;
     if (stat.isFile()) return;
@@ -30,9 +39,17 @@ export class OpenFile {
     while (done < bytes.length) {
       // One read gives at most 2 GiB.
       const length = Math.min(bytes.length - done, 2 ** 30);
-      const got = readSync(this.#descriptor, bytes, done, length, position + done);
+      const got = this.#readAt(this.#descriptor, bytes, done, length, position + done);
       if (got === 0) throw fileShrank(this.path, bytes.length, done);
       done += got;
+    }
+  }
+
+  #readAt(descriptor: number, bytes: Buffer, offset: number, length: number, position: number): number {
+    try {
+      return readSync(descriptor, bytes, offset, length, position);
+    } catch (cause) {
+      throw fileSystem('read', this.path, cause);
     }
   }
 
@@ -41,4 +58,19 @@ export class OpenFile {
     if (this.#descriptor !== null) closeSync(this.#descriptor);
     this.#descriptor = null;
   }
+}
+
+/** For files that are read once, from their beginning. Throws as OpenFile does. */
+export async function openRegular(path: string): Promise<FileHandle> {
+  checkPath('open: path', path);
+  const file = await open(path, readFlags).catch((cause: unknown) => {
+    throw fileSystem('open', path, cause);
+  });
+  const isFile = await file.stat().then(
+    (stat) => stat.isFile(),
+    () => false,
+  );
+  if (isFile) return file;
+  await file.close();
+  throw notAFile(path);
 }

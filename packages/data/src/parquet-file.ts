@@ -1,12 +1,12 @@
 // A Parquet file as a data set. Its unit is the row group: rows are decoded a whole group at a time, and a few decoded
 // groups are kept, so going through the file in order decodes each group once.
 
-import { checkIndex, checkInteger } from './check.ts';
+import { checkIndex, checkInteger, checkPath } from './check.ts';
 import type { Dataset } from './dataset.ts';
-import { badFile, noColumn, outOfRange } from './errors.ts';
+import { badFile, DataError, noColumn, outOfRange } from './errors.ts';
 import { OpenFile } from './open-file.ts';
 import { checkedOptions, optionNames } from './options.ts';
-import { boundedCompressors, checkGroups } from './parquet-limits.ts';
+import { boundedCompressors, checkFooter, checkGroups, checkPages } from './parquet-limits.ts';
 import { importPeer } from './peer.ts';
 
 export interface ParquetOptions {
@@ -49,6 +49,7 @@ export class ParquetFile<T = Record<string, unknown>> implements Dataset<T> {
     path: string,
     given?: ParquetOptions,
   ): Promise<ParquetFile<T>> {
+    checkPath('ParquetFile: path', path);
     const options = checkedOptions('ParquetFile', given, names);
     const { maxGroupBytes = 2 ** 32 } = options;
     checkInteger('ParquetFile: cachedGroups', options.cachedGroups ?? 2, 1);
@@ -62,15 +63,16 @@ export class ParquetFile<T = Record<string, unknown>> implements Dataset<T> {
     );
     const opened = new OpenFile(path);
     try {
+      checkFooter(opened);
       const file = asAsyncBuffer(opened);
       const metadata = await hyparquet.parquetMetadataAsync(file).catch((cause: unknown) => {
         throw damaged(path, 'the footer cannot be read', cause);
       });
-      const columns = hyparquet.parquetSchema(metadata).children.map(({ element }) => element.name);
+      const columns = columnsOf(hyparquet, metadata, path);
       const missing = options.columns?.find((name) => !columns.includes(name));
       if (missing !== undefined) throw noColumn('ParquetFile', columns, missing);
       const limits = { path, fileBytes: opened.size, maxGroupBytes };
-      checkGroups(metadata, options.columns ?? columns, limits);
+      checkGroups(metadata, new Set(options.columns ?? columns), limits);
       const source = { file, metadata, compressors: boundedCompressors(compressors, limits) };
       return new ParquetFile<T>(opened, source, hyparquet.parquetReadObjects, columns, options);
     } catch (error) {
@@ -153,16 +155,27 @@ export class ParquetFile<T = Record<string, unknown>> implements Dataset<T> {
     return rows;
   }
 
+  #checkPages(group: number): void {
+    const columns = new Set(this.columns);
+    for (const { meta_data: chunk } of this.#source.metadata!.row_groups[group]!.columns) {
+      if (chunk === undefined || !columns.has(chunk.path_in_schema[0]!)) continue;
+      const where = `${this.#file.path}, row group ${group}, column "${chunk.path_in_schema.join('.')}"`;
+      checkPages(this.#file, chunk, where);
+    }
+  }
+
   async #decode(group: number): Promise<T[]> {
     const rowStart = this.#starts[group]!;
     const rowEnd = this.#starts[group + 1]!;
     const read = (columns: readonly string[]) =>
       this.#read({ ...this.#source, columns: [...columns], rowStart, rowEnd });
     try {
+      this.#checkPages(group);
       const rows = await read(this.columns);
       if (rows.length !== rowEnd - rowStart) throw new Error(`${rows.length} of ${rowEnd - rowStart} rows`);
       return rows as T[];
     } catch (cause) {
+      if (DataError.isInstance(cause) && cause.message.includes(this.#file.path)) throw cause;
       let column = '';
       for (const name of this.columns) {
         const failed = await read([name]).then(
@@ -175,6 +188,21 @@ export class ParquetFile<T = Record<string, unknown>> implements Dataset<T> {
       throw damaged(where, 'a row group cannot be read', cause);
     }
   }
+}
+
+/** The names of the columns. */
+function columnsOf(hyparquet: Hyparquet, metadata: Source['metadata'] & object, path: string): string[] {
+  let columns: string[];
+  try {
+    columns = hyparquet.parquetSchema(metadata).children.map(({ element }) => element.name);
+  } catch (cause) {
+    throw damaged(path, 'the schema cannot be read', cause);
+  }
+  const names = new Set<string>();
+  const twice = columns.find((name) => names.size === names.add(name).size);
+  if (twice === undefined) return columns;
+  const what = ['a column is there twice', 'every name once', JSON.stringify(twice)] as const;
+  throw badFile('ParquetFile', path, what, 'Write the file again, with other names.');
 }
 
 /** The decompressor that hyparquet brings. */

@@ -1,9 +1,10 @@
 // A safetensors file whose tensors have one row per sample, as a data set: columns that are read where they lie.
 // https://github.com/huggingface/safetensors#format
 import { swapTo } from './byte-order.ts';
-import { checkIndex } from './check.ts';
+import { checkIndex, checkRows } from './check.ts';
 import type { Dataset, Indices } from './dataset.ts';
 import { badFile } from './errors.ts';
+import { parseJson } from './json.ts';
 import { OpenFile } from './open-file.ts';
 import { elementCount, type NdArray, type TypedArray } from './typed-array.ts';
 
@@ -22,6 +23,8 @@ const views: Readonly<Record<string, readonly [width: number, view: (memory: Arr
 };
 
 const longestHeader = 100_000_000; // as the format's own reader has it
+const mostDepth = 8;
+const metadataKey = '__metadata__';
 
 interface Column {
   readonly name: string;
@@ -103,14 +106,9 @@ function columnsOf(file: OpenFile): Column[] {
   if (headerBytes > most) throw bad(path, `a header of at most ${most} bytes`, `${headerBytes}`);
   const text = Buffer.alloc(headerBytes);
   file.read(text, 8);
-  let header: Record<string, unknown>;
-  try {
-    header = JSON.parse(text.toString('utf8')) as Record<string, unknown>;
-  } catch (cause) {
-    throw bad(path, 'a header of JSON', (cause as Error).message, cause);
-  }
+  const header = parseHeader(path, text);
   const columns = Object.entries(header)
-    .filter(([name]) => name !== '__metadata__')
+    .filter(([name]) => name !== metadataKey)
     .map(([name, tensor]) => columnOf(file, name, tensor, 8 + headerBytes));
   if (columns.length === 0) throw bad(path, 'at least one tensor', 'none');
   const [first] = columns;
@@ -120,7 +118,26 @@ function columnsOf(file: OpenFile): Column[] {
     throw bad(path, `${first!.rows} rows in every tensor, as in "${first!.name}"`, got);
   }
   checkCover(path, columns, 8 + headerBytes, size);
+  checkRows('SafetensorsFile', file, first!.rows);
   return columns;
+}
+
+function parseHeader(path: string, text: Buffer): Record<string, unknown> {
+  let header: unknown;
+  try {
+    header = parseJson(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(text), mostDepth);
+  } catch (cause) {
+    throw bad(path, 'a header of JSON', (cause as Error).message, cause);
+  }
+  if (!isObject(header)) throw bad(path, 'a header that is an object', 'another value');
+  const metadata = header[metadataKey] ?? {};
+  if (!isObject(metadata) || !Object.values(metadata).every((value) => typeof value === 'string'))
+    throw bad(path, `${metadataKey} to be an object of strings`, JSON.stringify(metadata));
+  return header;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** The format's rule: tensors lie one behind the other, and fill the file. */
@@ -138,15 +155,19 @@ function checkCover(path: string, columns: readonly Column[], begin: number, siz
 
 function columnOf({ path, size }: OpenFile, name: string, tensor: unknown, dataOffset: number): Column {
   const { dtype, shape, data_offsets: range } = (tensor ?? {}) as Record<string, unknown>;
-  const [width, view] = Object.hasOwn(views, String(dtype)) ? views[String(dtype)]! : [];
+  const [width, view] = typeof dtype === 'string' && Object.hasOwn(views, dtype) ? views[dtype]! : [];
   if (!width || !view)
-    throw bad(path, `a type of ${Object.keys(views).join(', ')} for "${name}"`, String(dtype));
+    throw bad(
+      path,
+      `a type of ${Object.keys(views).join(', ')} for "${name}"`,
+      typeof dtype === 'string' ? dtype : String(JSON.stringify(dtype)),
+    );
   if (!isSizes(shape) || shape.length === 0) {
-    throw bad(path, `a shape of at least one dimension for "${name}"`, JSON.stringify(shape));
+    throw bad(path, `a shape of at least one dimension for "${name}"`, JSON.stringify(shape) ?? 'undefined');
   }
   const bytes = elementCount(shape) * width;
   if (!isSizes(range) || range.length !== 2 || range[1]! - range[0]! !== bytes) {
-    throw bad(path, `a range of ${bytes} bytes for "${name}"`, JSON.stringify(range));
+    throw bad(path, `a range of ${bytes} bytes for "${name}"`, JSON.stringify(range) ?? 'undefined');
   }
   if (dataOffset + range[1]! > size) {
     throw bad(path, `${dataOffset + range[1]!} bytes with "${name}" in them`, `a file of ${size}`);

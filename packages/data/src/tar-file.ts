@@ -3,7 +3,7 @@ import { checkIndex } from './check.ts';
 import type { Dataset } from './dataset.ts';
 import { OpenFile } from './open-file.ts';
 import { type TarEntry, tarEntries } from './tar-index.ts';
-import { splitName, type TarSample } from './tar-sample.ts';
+import { checkNew, splitName, type TarSample } from './tar-sample.ts';
 
 export type { TarSample } from './tar-sample.ts';
 
@@ -25,7 +25,7 @@ export class TarFile implements Dataset<TarSample> {
   constructor(path: string) {
     this.#file = new OpenFile(path);
     try {
-      this.#groups = groupsOf(tarEntries(this.#file));
+      this.#groups = groupsOf(path, tarEntries(this.#file));
     } catch (error) {
       this.close();
       throw error;
@@ -54,15 +54,18 @@ export class TarFile implements Dataset<TarSample> {
   }
 }
 
-function groupsOf(all: Iterable<TarEntry>): Group[] {
+function groupsOf(path: string, all: Iterable<TarEntry>): Group[] {
   const groups: { key: string; entries: (TarEntry & { extension: string })[] }[] = [];
+  const extensions = new Set<string>();
   for (const entry of all) {
     const { key, extension } = splitName(entry.name);
     let group = groups.at(-1);
     if (group?.key !== key) {
       group = { key, entries: [] };
       groups.push(group);
+      extensions.clear();
     }
+    checkNew('TarFile', `${path}, byte ${entry.offset}`, entry.name, extension, extensions);
     group.entries.push({ ...entry, extension });
   }
   return groups;

@@ -1,13 +1,13 @@
 // Tar archives as a stream: from the network, or compressed, where random access is impossible.
 
-import { createReadStream } from 'node:fs';
 import { PassThrough, pipeline } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { checkInteger } from './check.ts';
-import { badFile, DataError } from './errors.ts';
+import { badFile, DataError, outOfRange } from './errors.ts';
+import { openRegular } from './open-file.ts';
 import { checkedOptions, checkIterable, optionNames } from './options.ts';
 import { importPeer } from './peer.ts';
-import { splitName, type TarSample } from './tar-sample.ts';
+import { checkNew, splitName, type TarSample } from './tar-sample.ts';
 
 /** A path, or what opens a stream of an archive's bytes, with a name for error messages. */
 export type TarSource =
@@ -15,11 +15,14 @@ export type TarSource =
   | { readonly name: string; readonly open: () => NodeJS.ReadableStream | Promise<NodeJS.ReadableStream> };
 
 export interface TarSamplesOptions {
-  /** The most bytes that the files of one sample may take together. Default 1 GiB. */
+  /** The most bytes that the files of one sample may take together, each with its name and a header of 512. Default 1 GiB. */
   readonly maxSampleBytes?: number;
 }
 
 const names = optionNames<TarSamplesOptions>({ maxSampleBytes: true });
+
+/** Of the header of a file. */
+const headerBytes = 512;
 
 /**
  * The samples of these archives, one archive after the other; those whose name ends with gz are decompressed. `sources` is
@@ -47,12 +50,12 @@ async function* samplesOf(
   archive: import('tar-stream').Extract,
   maxSampleBytes: number,
 ): AsyncGenerator<TarSample, void, undefined> {
-  const name = typeof source === 'string' ? source : source.name;
-  const bytes = typeof source === 'string' ? createReadStream(source) : await source.open();
+  const { name, bytes } = await opened(source);
   const unpacked = name.endsWith('gz') ? createGunzip() : new PassThrough();
   // Its error is that of the archive, which the loop below gets.
   pipeline(bytes, unpacked, archive, () => {});
   let sample: { key: string; files: [extension: string, bytes: Uint8Array][] } | null = null;
+  const extensions = new Set<string>();
   let last = 'its beginning';
   let sampleBytes = 0;
   try {
@@ -67,8 +70,12 @@ async function* samplesOf(
         yield complete(sample);
         sample = null;
       }
-      if (sample === null) sampleBytes = 0;
-      sampleBytes += entry.header.size ?? 0;
+      if (sample === null) {
+        sampleBytes = 0;
+        extensions.clear();
+      }
+      checkNew('tarSamples', name, last, extension, extensions);
+      sampleBytes += headerBytes + last.length + (entry.header.size ?? 0);
       if (sampleBytes > maxSampleBytes) throw tooLarge(`${name}, at ${last}`, maxSampleBytes, sampleBytes);
       const chunks: Buffer[] = [];
       for await (const chunk of entry) chunks.push(chunk as Buffer);
@@ -81,6 +88,19 @@ async function* samplesOf(
     throw badFile('tarSamples', `${name}, at ${last}`, what, 'Get the file again.', cause);
   }
   if (sample !== null) yield complete(sample);
+}
+
+async function opened(source: TarSource): Promise<{ name: string; bytes: NodeJS.ReadableStream }> {
+  if (typeof source === 'string') {
+    const file = await openRegular(source);
+    return { name: source, bytes: file.createReadStream() };
+  }
+  if (typeof source?.name !== 'string' || typeof source.open !== 'function')
+    throw outOfRange('tarSamples: a source', 'a path, or { name, open }', source);
+  const bytes: unknown = await source.open();
+  if (typeof (bytes as { readonly pipe?: unknown } | null)?.pipe !== 'function')
+    throw outOfRange(`tarSamples: what opens ${source.name}`, 'a readable stream', bytes);
+  return { name: source.name, bytes: bytes as NodeJS.ReadableStream };
 }
 
 const complete = ({ key, files }: { key: string; files: [string, Uint8Array][] }): TarSample => ({

@@ -149,8 +149,9 @@ describe('readIdx refuses', () => {
     expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(16 * 1024 * 1024);
   });
 
-  it('a missing file with the error of the file system', async () => {
-    await expect(readIdx(at('none'))).rejects.toMatchObject({ code: 'ENOENT' });
+  it('a missing file, with the error of the file system as the cause', async () => {
+    const cause = { code: 'ENOENT' };
+    await expect(readIdx(at('none'))).rejects.toMatchObject({ code: 'ERR_DATA_FILE', cause });
   });
 });
 

@@ -71,8 +71,7 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
 const isSize = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
 
 /** A value of the header, as part of a sentence. */
-const shown = (value: unknown): string =>
-  excerpt(JSON.stringify(value) ?? 'undefined').replaceAll('\\"', '"');
+const shown = (value: unknown): string => excerpt(JSON.stringify(value) ?? 'undefined');
 
 function parseEntry(key: string, value: unknown, dataBytes: number): Entry {
   const name = quoted(key);

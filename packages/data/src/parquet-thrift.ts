@@ -1,0 +1,87 @@
+// Thrift's compact protocol, in which the footer and the page headers of Parquet are written. Hyparquet takes memory for as many
+// elements as a list claims, and lists may lie within lists; this goes through the same bytes, and takes none.
+// https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
+
+const mostDepth = 32;
+
+/** What a struct has, by the numbers of its fields: 32-bit integers, structs, and NaN for all that is neither. */
+export type ThriftFields = ReadonlyMap<number, number | ThriftFields>;
+
+/** Reads one struct, from `at` on. Throws where it is not whole, or claims more than the bytes can hold. */
+export class ThriftReader {
+  readonly #bytes: Uint8Array;
+  /** Of the next byte. */
+  at: number;
+
+  constructor(bytes: Uint8Array, at = 0) {
+    this.#bytes = bytes;
+    this.at = at;
+  }
+
+  struct(depth = 0): ThriftFields {
+    if (depth > mostDepth) throw new Error(`structs more than ${mostDepth} deep`);
+    const fields = new Map<number, number | ThriftFields>();
+    for (let id = 0; ; ) {
+      const head = this.#byte();
+      const type = head & 0x0f;
+      if (type === 0) return fields;
+      id = head >> 4 === 0 ? this.#zigzag() : id + (head >> 4);
+      fields.set(id, this.#value(type, depth));
+    }
+  }
+
+  #value(type: number, depth: number): number | ThriftFields {
+    if (type === 1 || type === 2) return Number.NaN; // a boolean, which is its type
+    if (type === 3) this.#skip(1);
+    else if (type === 4 || type === 5) return this.#zigzag();
+    else if (type === 6) while (this.#byte() & 0x80);
+    else if (type === 7) this.#skip(8);
+    else if (type === 8) this.#skip(this.#varint());
+    else if (type === 9) this.#list(depth);
+    else if (type === 12) return this.struct(depth + 1);
+    else throw new Error(`an unknown type, ${type}`);
+    return Number.NaN;
+  }
+
+  /** An element takes a byte at least, so a list that is whole has no more of them than bytes. */
+  #list(depth: number): void {
+    if (depth > mostDepth) throw new Error(`lists more than ${mostDepth} deep`);
+    const head = this.#byte();
+    const count = head >> 4 === 15 ? this.#varint() : head >> 4;
+    const left = this.#bytes.length - this.at;
+    if (count < 0 || count > left) throw new Error(`a list of ${count} elements in ${left} bytes`);
+    const type = head & 0x0f;
+    const isFlag = type === 1 || type === 2;
+    for (let i = 0; i < count; i++) {
+      if (isFlag) this.#skip(1);
+      else this.#value(type, depth + 1);
+    }
+  }
+
+  #byte(): number {
+    const byte = this.#bytes[this.at++];
+    if (byte === undefined) throw new Error('bytes that end early');
+    return byte;
+  }
+
+  #skip(count: number): void {
+    const left = this.#bytes.length - this.at;
+    if (count < 0 || count > left) throw new Error(`${count} bytes of a text in ${left}`);
+    this.at += count;
+  }
+
+  /** As hyparquet reads it, also where it is longer than any integer. */
+  #varint(): number {
+    let result = 0;
+    for (let shift = 0; ; shift += 7) {
+      const byte = this.#byte();
+      result |= (byte & 0x7f) << shift;
+      if (!(byte & 0x80)) return result;
+    }
+  }
+
+  #zigzag(): number {
+    const value = this.#varint();
+    return (value >>> 1) ^ -(value & 1);
+  }
+}
