@@ -154,23 +154,39 @@ function pageAt(file: OpenFile, at: number, end: number): PageHeader {
   }
 }
 
+/** Of the header that belongs to the type of a page: its field, and how many of its first fields it must have. */
+const headers: Readonly<Record<number, readonly [field: number, needed: number]>> = {
+  0: [5, 4],
+  2: [7, 2],
+  3: [8, 6],
+};
+
 function pageOf(fields: ThriftFields, at: number, reader: ThriftReader): PageHeader {
-  const number = (of: ThriftFields | undefined, id: number): number => {
-    const value = of?.get(id) ?? 0;
-    return typeof value === 'number' ? value : Number.NaN;
-  };
-  // By the page's type: hyparquet looks into the header that belongs to it.
-  const inner = { 0: 5, 2: 7, 3: 8 }[number(fields, 1)];
-  const header = inner === undefined ? undefined : fields.get(inner);
-  if (typeof header === 'number' || header === undefined)
+  const [field, needed] = headers[integer(fields, 1)] ?? [];
+  const header = field === undefined ? undefined : fields.get(field);
+  if (needed === undefined || typeof header !== 'object')
     throw new Error('no header of data or a dictionary');
-  const packedBytes = number(fields, 3);
+  const [values = 0, second = 0, rows = 0, , ...levelBytes] = Array.from({ length: needed }, (_, i) =>
+    integer(header, i + 1),
+  );
+  const packedBytes = integer(fields, 3);
+  const levels = levelBytes.reduce((sum, bytes) => sum + bytes, 0);
+  if (levels > packedBytes) throw new Error(`levels of ${levels} bytes in a page of ${packedBytes}`);
+  const isNew = field === 8;
+  if (isNew && rows > values) throw new Error(`${rows} rows of ${values} values`);
   return {
-    isData: inner !== 7,
-    values: number(header, 1),
-    nulls: inner === 8 ? number(header, 2) : 0,
-    ...{ packedBytes, plainBytes: number(fields, 2), end: at + reader.at + packedBytes },
+    isData: field !== 7,
+    values,
+    nulls: isNew ? second : 0,
+    ...{ packedBytes, plainBytes: integer(fields, 2), end: at + reader.at + packedBytes },
   };
+}
+
+/** Of a field that must be there. */
+function integer(fields: ThriftFields, id: number): number {
+  const value = fields.get(id);
+  if (typeof value === 'number' && value >= 0) return value;
+  throw new Error(`no integer of at least 0 in field ${id}`);
 }
 
 /** Decompressors that refuse pages which claim to become more than they can, or than a row group may take. */

@@ -342,6 +342,16 @@ describe('parquet', () => {
     );
   });
 
+  it('a page header without a number that hyparquet takes for granted', async () => {
+    const columnData = [column('x', 300)];
+    const whole = Buffer.from(parquetWriteBuffer({ columnData, codec: 'UNCOMPRESSED' }));
+    const at = whole.indexOf(varint(300n), 4) + 2; // the number of nulls, now another field
+    expect(whole[at]).toBe(0x15);
+    whole[at] = 0x05;
+    using file = await ParquetFile.open(write('page.parquet', whole));
+    expect(await refusal(() => file.get(0))).toContain('no integer of at least 0 in field 2');
+  });
+
   it('more rows than a column has values', async () => {
     const columnData = [column('x', 300)];
     const whole = Buffer.from(parquetWriteBuffer({ columnData, codec: 'UNCOMPRESSED' }));
