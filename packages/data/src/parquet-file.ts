@@ -6,7 +6,7 @@ import type { Dataset } from './dataset.ts';
 import { badFile, DataError, noColumn, outOfRange } from './errors.ts';
 import { OpenFile } from './open-file.ts';
 import { checkedOptions, optionNames } from './options.ts';
-import { boundedCompressors, checkFooter, checkGroups, checkPages } from './parquet-limits.ts';
+import { boundedCompressors, checkFooter, checkGroups, checkPages, pathOf } from './parquet-limits.ts';
 import { importPeer } from './peer.ts';
 
 export interface ParquetOptions {
@@ -68,10 +68,10 @@ export class ParquetFile<T = Record<string, unknown>> implements Dataset<T> {
       const metadata = await hyparquet.parquetMetadataAsync(file).catch((cause: unknown) => {
         throw damaged(path, 'the footer cannot be read', cause);
       });
-      const columns = columnsOf(hyparquet, metadata, path);
+      const { columns, leaves } = columnsOf(hyparquet, metadata, path);
       const missing = options.columns?.find((name) => !columns.includes(name));
       if (missing !== undefined) throw noColumn('ParquetFile', columns, missing);
-      const limits = { path, fileBytes: opened.size, maxGroupBytes };
+      const limits = { path, fileBytes: opened.size, maxGroupBytes, leaves };
       checkGroups(metadata, new Set(options.columns ?? columns), limits);
       const source = { file, metadata, compressors: boundedCompressors(compressors, limits) };
       return new ParquetFile<T>(opened, source, hyparquet.parquetReadObjects, columns, options);
@@ -190,17 +190,31 @@ export class ParquetFile<T = Record<string, unknown>> implements Dataset<T> {
   }
 }
 
-/** The names of the columns. */
-function columnsOf(hyparquet: Hyparquet, metadata: Source['metadata'] & object, path: string): string[] {
+type Tree = ReturnType<Hyparquet['parquetSchema']>;
+
+function* leavesOf({ children, path }: Tree): Generator<string> {
+  if (children.length === 0) yield pathOf(path);
+  for (const child of children) yield* leavesOf(child);
+}
+
+/** The names of the columns, and of all that hold values. */
+function columnsOf(
+  hyparquet: Hyparquet,
+  metadata: Source['metadata'] & object,
+  path: string,
+): { columns: string[]; leaves: ReadonlySet<string> } {
   let columns: string[];
+  let leaves: ReadonlySet<string>;
   try {
-    columns = hyparquet.parquetSchema(metadata).children.map(({ element }) => element.name);
+    const schema = hyparquet.parquetSchema(metadata);
+    columns = schema.children.map(({ element }) => element.name);
+    leaves = new Set(leavesOf(schema));
   } catch (cause) {
     throw damaged(path, 'the schema cannot be read', cause);
   }
   const names = new Set<string>();
   const twice = columns.find((name) => names.size === names.add(name).size);
-  if (twice === undefined) return columns;
+  if (twice === undefined) return { columns, leaves };
   const what = ['a column is there twice', 'every name once', JSON.stringify(twice)] as const;
   throw badFile('ParquetFile', path, what, 'Write the file again, with other names.');
 }
@@ -222,16 +236,22 @@ function damaged(where: string, what: string, cause: unknown) {
 
 /** The file as hyparquet reads it. */
 function asAsyncBuffer(file: OpenFile) {
+  const sliceOf = async (start: number, end: number): Promise<ArrayBuffer> => {
+    // Numbers from a damaged file must not decide what is allocated.
+    if (!(start >= 0 && start <= end && end <= file.size)) {
+      throw new Error(`bytes ${start} to ${end} of a file of ${file.size}`);
+    }
+    const memory = new ArrayBuffer(end - start);
+    file.read(new Uint8Array(memory), start);
+    return memory;
+  };
   return {
     byteLength: file.size,
-    slice: (start: number, end = file.size): ArrayBuffer => {
-      // Numbers from a damaged file must not decide what is allocated.
-      if (!(start >= 0 && start <= end && end <= file.size)) {
-        throw new Error(`bytes ${start} to ${end} of a file of ${file.size}`);
-      }
-      const memory = new ArrayBuffer(end - start);
-      file.read(new Uint8Array(memory), start);
-      return memory;
+    slice: (start: number, end = file.size): Promise<ArrayBuffer> => {
+      const bytes = sliceOf(start, end);
+      // Hyparquet may give up before it looks at all of them, and what nobody looks at would end the process.
+      bytes.catch(() => {});
+      return bytes;
     },
   };
 }

@@ -1,6 +1,6 @@
 // What a Parquet file may make a reader allocate. Its footer says how large row groups are, its pages say how large they
 // become, and both come from outside: they are checked before anything is decoded.
-import type { ColumnMetaData, Compressors, FileMetaData } from 'hyparquet';
+import type { ColumnMetaData, Compressors, FileMetaData, RowGroup } from 'hyparquet';
 import { badFile } from './errors.ts';
 import type { OpenFile } from './open-file.ts';
 import { type ThriftFields, ThriftReader } from './parquet-thrift.ts';
@@ -22,7 +22,11 @@ export interface ParquetLimits {
   readonly fileBytes: number;
   /** Of one row group, decoded. */
   readonly maxGroupBytes: number;
+  /** The columns of the schema that hold values, with those within others, as pathOf has them. */
+  readonly leaves: ReadonlySet<string>;
 }
+
+export const pathOf = (names: readonly string[]): string => names.join('.');
 
 /** Throws ERR_DATA_FILE for a footer that is not there, or in which a list claims more than its bytes can hold. */
 export function checkFooter(file: OpenFile): void {
@@ -56,7 +60,7 @@ export function rangeOf(column: ColumnMetaData): { readonly start: bigint; reado
 export function checkGroups(
   { row_groups: groups }: FileMetaData,
   columns: ReadonlySet<string>,
-  { path, fileBytes, maxGroupBytes }: ParquetLimits,
+  { path, fileBytes, maxGroupBytes, leaves }: ParquetLimits,
 ): void {
   const ranges: { readonly start: bigint; readonly end: bigint; readonly where: string }[] = [];
   for (const [group, { num_rows: rows, columns: chunks }] of groups.entries()) {
@@ -65,6 +69,7 @@ export function checkGroups(
     if (!isCount) throw damaged(where, 'a number of rows', `${rows}`);
     let bytes = rows * BigInt(valueBytes);
     let ofColumns = 0n;
+    checkNames(chunks, leaves, where);
     for (const { meta_data: chunk } of chunks) {
       if (chunk === undefined || !columns.has(chunk.path_in_schema[0]!)) continue;
       checkChunk(chunk, rows, where, fileBytes);
@@ -78,9 +83,22 @@ export function checkGroups(
   checkApart(ranges);
 }
 
+/** Each column is one of the schema, and there once: hyparquet decodes others, and nobody gets what they throw. */
+function checkNames(chunks: RowGroup['columns'], leaves: ReadonlySet<string>, where: string): void {
+  const known = new Set<string>();
+  for (const { meta_data: chunk } of chunks) {
+    if (chunk === undefined) throw damaged(where, 'columns with their sizes', 'one without');
+    const name = pathOf(chunk.path_in_schema);
+    if (!leaves.has(name)) throw damaged(where, 'columns of the schema', `"${name}"`);
+    if (known.has(name)) throw damaged(where, 'every column once', `"${name}" twice`);
+    known.add(name);
+  }
+}
+
 function checkChunk(chunk: ColumnMetaData, rows: bigint, where: string, fileBytes: number): void {
   const { total_uncompressed_size: plain, num_values: values } = chunk;
-  const numbers = [chunk.total_compressed_size, chunk.data_page_offset, plain, values];
+  const dictionary = chunk.dictionary_page_offset ?? 0n;
+  const numbers = [chunk.total_compressed_size, chunk.data_page_offset, dictionary, plain, values];
   if (!numbers.every((value) => typeof value === 'bigint' && value >= 0n))
     throw damaged(where, 'sizes and places of at least 0', numbers.join(', '));
   const { start, end } = rangeOf(chunk);

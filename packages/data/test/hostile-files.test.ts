@@ -352,6 +352,18 @@ describe('parquet', () => {
     expect(await refusal(() => file.get(0))).toContain('no integer of at least 0 in field 2');
   });
 
+  it('a column of a row group that the schema does not have, or that is there twice', async () => {
+    const whole = Buffer.from(parquetWriteBuffer({ columnData: [column('xaxa', 9), column('xbxb', 9)] }));
+    const at = whole.lastIndexOf('xbxb'); // the path of its bytes, behind its name
+    whole.write('xaxa', at);
+    expect(await refused(write('twice.parquet', whole))).toContain('every column once, got "xaxa" twice');
+    whole.write('zzzz', at);
+    expect(await refused(write('other.parquet', whole))).toContain('columns of the schema, got "zzzz"');
+    whole.write('xbxb', at);
+    whole.write('xaxa', whole.indexOf('xbxb'));
+    expect(await refused(write('name.parquet', whole))).toContain('a column is there twice');
+  });
+
   it('more rows than a column has values', async () => {
     const columnData = [column('x', 300)];
     const whole = Buffer.from(parquetWriteBuffer({ columnData, codec: 'UNCOMPRESSED' }));
