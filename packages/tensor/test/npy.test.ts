@@ -168,7 +168,8 @@ describe('npy', () => {
     const error = await loadNpy(at('a.npy')).catch((reason: unknown) => reason);
     expect(error).toMatchObject({ code: 'ERR_TENSOR_NPY' });
     expect(String(error)).toContain(problem);
-    expect(memory()).toEqual(before);
+    expect(memory().allocations).toBe(before.allocations);
+    expect(memory().tensors).toBeLessThanOrEqual(before.tensors); // the collector may take those of tests before
   });
 
   test('a missing file is a sentence', async () => {

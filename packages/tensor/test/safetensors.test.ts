@@ -249,7 +249,8 @@ describe('a file that is wrong is refused with its name, the tensor and the reas
     const error = await failure(loadSafetensors(path));
     expect(error.message).toContain(`safetensors: ${path}: `);
     expect(error.message).toContain(message);
-    expect(memory()).toEqual(before);
+    expect(memory().allocations).toBe(before.allocations);
+    expect(memory().tensors).toBeLessThanOrEqual(before.tensors); // the collector may take those of tests before
   });
 
   test('a header length that cannot be', async () => {
