@@ -34,11 +34,17 @@ export const notIntegers = (op: string, name: string, value: unknown): TensorErr
 
 export const notDims = (op: string, value: unknown): TensorError =>
   argument(
-    `${op}: expected a dimension or an array of dimensions, got ${kindOf(value)}. Pass dimensions by position: ${op}(x, 1).`,
+    `${op}: expected a dimension or an array of dimensions, which are integers, got ${kindOf(value)}. Pass dimensions by position: ${op}(x, 1).`,
   );
 
 export const notOneTensor = (op: string, value: unknown): TensorError =>
   argument(`${op}: expected a tensor, got ${kindOf(value)}.`);
+
+export const notAnOperand = (op: string, name: string, value: unknown): TensorError =>
+  argument(`${op}: expected ${name} to be a tensor, got ${kindOf(value)}.`);
+
+export const notAnEquation = (value: unknown): TensorError =>
+  argument(`einsum: expected an equation first, such as 'ij,jk->ik', got ${kindOf(value)}.`);
 
 export const notTensors = (op: string, value: unknown): TensorError =>
   argument(`${op}: expected an array of tensors, got ${kindOf(value)}.`);
@@ -75,6 +81,13 @@ export const doesNotFit = (op: string, value: number | bigint, dtype: DType): Te
 export const noBounds = (): TensorError =>
   argument(
     'clamp: expected a lower bound, an upper bound or both, got none. Pass null for the one to leave out.',
+  );
+
+/** PyTorch's clamp(x, min=0). */
+export const boundsByName = (): TensorError =>
+  argument(
+    'clamp: expected a tensor or a number as bound, got an object. Pass bounds by position: clamp(x, 0) for a lower one, ' +
+      'clamp(x, null, 1) for an upper one.',
   );
 
 export const negativePower = (exponent: number): TensorError =>

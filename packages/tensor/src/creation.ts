@@ -1,5 +1,5 @@
 // Tensors from numbers. A tensor made here belongs to the scope that is open.
-import { doesNotFit } from './argument-errors.ts';
+import { doesNotFit, notOfBool } from './argument-errors.ts';
 import { checkFits } from './arguments.ts';
 import { kernels } from './backends/index.ts';
 import { type DeviceName, deviceOf } from './device.ts';
@@ -223,6 +223,7 @@ function filledLike(op: string, like: Tensor, value: number, options: CreationOp
 /** start, start + step, … below end, which does not lie on the other side of start. With one argument, from 0 to it. */
 export function arange(start: number, end?: number, step = 1, options: CreationOptions = {}): Tensor {
   checkOptions('arange', options, creationOptions);
+  if (options.dtype === 'bool') throw notOfBool('arange', "an integer dtype, and .to('bool')");
   const from = end === undefined ? 0 : start;
   const steps = ((end ?? start) - from) / step;
   const count = Math.ceil(steps);

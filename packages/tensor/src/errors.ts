@@ -601,8 +601,9 @@ export const nonfiniteNorm = (norm: number): TensorError =>
   );
 
 /** `value`: what was given, or words for it (see shown). */
-export const badOption = (what: string, expected: string, value: unknown): TensorError =>
-  argument(`${what}: expected ${expected}, got ${value}.`);
+/** `got`: what was given, in words or as shown() writes it. */
+export const badOption = (what: string, expected: string, got: string): TensorError =>
+  argument(`${what}: expected ${expected}, got ${got}.`);
 
 /** `fault` is what unknownOption() says. */
 export const unknownOptions = (op: string, fault: string, next?: string): TensorError =>

@@ -31,6 +31,11 @@ export const badConv1d = (x: Shape, w: Shape, b: Shape | null, groups: number): 
     `conv1d: expected x [batch, in, length] or [in, length], w [out, in / ${groups}, kernel] and b [out], where in and out are multiples of groups ${groups}; got x ${show(x)}, w ${show(w)}, b ${b ? show(b) : 'null'}.`,
   );
 
+export const badLossWeight = (what: string, weight: Shape, losses: Shape): TensorError =>
+  shapeError(
+    `${what}: expected a shape that can be broadcast to ${show(losses)}, that of the losses, got ${show(weight)}.`,
+  );
+
 /** A warning. */
 export const lossBroadcast = (op: string, prediction: Shape, target: Shape, shape: Shape): string =>
   `${op}: the prediction ${show(prediction)} and the target ${show(target)} differ in shape, so each was broadcast to ${show(shape)}. ` +

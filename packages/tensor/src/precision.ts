@@ -1,6 +1,6 @@
 // How exact products of float32 are on devices that can trade it for speed.
 import { deviceControl } from './backends/index.ts';
-import { badOption } from './errors.ts';
+import { badOption, shown } from './errors.ts';
 
 /** 'highest': float32 throughout. 'high': factors may be rounded to TF32, with 10 bits of fraction. */
 export type MatmulPrecision = 'highest' | 'high';
@@ -11,6 +11,6 @@ export type MatmulPrecision = 'highest' | 'high';
  */
 export function setFloat32MatmulPrecision(precision: MatmulPrecision): void {
   if (precision !== 'highest' && precision !== 'high')
-    throw badOption('setFloat32MatmulPrecision', "'highest' or 'high'", precision);
+    throw badOption('setFloat32MatmulPrecision', "'highest' or 'high'", shown(precision));
   deviceControl().allowTf32(precision === 'high');
 }

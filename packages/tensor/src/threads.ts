@@ -1,6 +1,6 @@
 // How many threads compute.
 import { kernels } from './backends/index.ts';
-import { badOption } from './errors.ts';
+import { badOption, shown } from './errors.ts';
 
 /**
  * Threads that share a kernel, the caller's included. At first the number in OMP_NUM_THREADS; without it, the
@@ -14,6 +14,6 @@ export const getNumThreads = (): number => kernels().numThreads();
  */
 export function setNumThreads(count: number): void {
   const isCount = Number.isInteger(count) && count >= 1 && count <= 256;
-  if (!isCount) throw badOption('setNumThreads', 'an integer from 1 to 256', count);
+  if (!isCount) throw badOption('setNumThreads', 'an integer from 1 to 256', shown(count));
   kernels().setNumThreads(count);
 }

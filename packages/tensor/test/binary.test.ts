@@ -116,9 +116,22 @@ describe('dtypes', () => {
     expect(div(a, 2).toArray()).toEqual([0.5, 1.5]);
   });
 
-  test('matmul refuses integers and says what to do', () => {
-    const a = tensor([[1]], { dtype: 'int32' });
-    expect(() => matmul(a, a)).toThrow(/expected a floating dtype, got int32. Use .to\('float32'\)/);
+  test.each(['int32', 'int64', 'uint8'] as const)(
+    'matmul of %s, which wraps around as in PyTorch',
+    (dtype) => {
+      const a = tensor([[1, 2, 3], [4, 5, 6]], { dtype }); // biome-ignore format: a matrix
+      const b = tensor([[1, 0], [2, 1], [0, 100]], { dtype }); // biome-ignore format: a matrix
+      const product = matmul(a, b);
+      expect(product).toMatchObject({ dtype, shape: [2, 2] });
+      const wrapped = dtype === 'uint8' ? [302 % 256, 605 % 256] : [302, 605];
+      expect(product.toArray()).toEqual([[5, wrapped[0]], [14, wrapped[1]]]); // biome-ignore format: a matrix
+    },
+  );
+
+  test('matmul of two integer dtypes, or of bool, is refused', () => {
+    const [a, b] = [tensor([[1]], { dtype: 'int32' }), tensor([[1]], { dtype: 'int64' })];
+    expect(() => matmul(a, b)).toThrow(/^matmul: expected one dtype, got int32 and int64/);
+    expect(() => matmul(tensor([[true]]), tensor([[true]]))).toThrow(/^matmul: expected numbers, got bool/);
   });
 });
 

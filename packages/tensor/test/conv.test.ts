@@ -26,7 +26,7 @@ describe('conv2d', () => {
     expect(conv2d(x, w, null, { padding: 'same', dilation: 2 }).shape).toEqual([1, 1, 5, 6]);
     expect(conv2d(x, w, null, { padding: 'valid' }).shape).toEqual([1, 1, 3, 3]);
     expect(() => conv2d(x, w, null, { padding: 'same', stride: 2 })).toThrow(
-      "conv2d: stride with padding 'same': expected 1, got 2,2",
+      "conv2d: stride with padding 'same': expected 1, got [2, 2].",
     );
   });
 

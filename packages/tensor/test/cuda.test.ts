@@ -135,7 +135,7 @@ describe.skipIf(cudaDevice === null)(`tensors on CUDA (${cudaDevice?.name ?? 'no
     expect(far[bufferSymbol]()).toMatchObject({ device: { kind: 'cuda', index: 0 }, host: null, count: 2 });
     for (const name of ['cuda:x', 'gpu', 'cuda:-1']) {
       expect(() => far.to(name as DeviceName)).toThrow(
-        `device: expected 'cpu', 'cuda' or 'cuda:N', got '${name}'`,
+        `to: expected 'cpu', 'cuda' or 'cuda:N', or a dtype (float32, float64, float16, bfloat16, int32, int64, uint8, bool), got '${name}'.`,
       );
     }
     expect(() => ones([1], { device: 'cuda:99' })).toThrow(

@@ -177,7 +177,7 @@ describe('arguments where options belong', () => {
     [
       'keepDim',
       () => row().sum(0, any({ keepDim: true })),
-      'keepDim: expected true or false, got an object.',
+      'sum: expected keepDim to be true or false, got an object.',
     ],
     [
       'a function',
@@ -390,7 +390,7 @@ describe('values of the wrong kind', () => {
     [
       'diagonal',
       () => rows().tril(any({ diagonal: 1 })),
-      'tril: diagonal: expected an integer, got an object.',
+      'tril: expected diagonal to be an integer, got an object.',
     ],
     [
       'scale of a GradScaler',

@@ -252,7 +252,9 @@ describe('dimensions that are named wrongly', () => {
     expect(codeOf(() => reduce(tensor(1), [0, -1] as never))).toBe('ERR_TENSOR_SHAPE');
     expect(reduce(tensor(1), 0 as never).shape).toEqual([]);
     for (const dims of [{ dim: 1 }, 'dim', '1', true, null, 1n, tensor([1])] as never[])
-      expect(() => reduce(cube(), dims)).toThrow(/: expected a dimension or an array of dimensions, got /);
+      expect(() => reduce(cube(), dims)).toThrow(
+        /: expected a dimension or an array of dimensions, which are integers, got /,
+      );
     for (const dims of [1.5, NaN, ['1'], [0.5], [true], [[0]]] as never[])
       expect(() => reduce(cube(), dims)).toThrow(/: expected a dimension to be an integer, got /);
     expect(() => reduce(cube(), { dim: 1 } as never)).toThrow(`Pass dimensions by position: ${name}(x, 1).`);
@@ -261,7 +263,7 @@ describe('dimensions that are named wrongly', () => {
   test.each(reductions)('%s refuses a keepDim that is no boolean', (_, reduce) => {
     for (const keepDim of [{ keepDim: false }, 'false', 1] as never[])
       expect(() => reduce(cube(), 0 as never, keepDim)).toThrow(
-        /keepDim: expected true or false|expected keepDim to be true or false/,
+        /^\w+: expected keepDim to be true or false, got /,
       );
   });
 

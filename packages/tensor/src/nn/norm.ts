@@ -1,5 +1,5 @@
 // Normalisation over the last dimensions, as layers.
-import { badOption } from '../errors.ts';
+import { badOption, shown } from '../errors.ts';
 import { addLayerNorm, layerNorm, rmsNorm } from '../ops/index.ts';
 import { checkOptions, optionChecks } from '../options.ts';
 import { checkedShape, type Shape } from '../shape.ts';
@@ -11,7 +11,7 @@ import { Module } from './module.ts';
 /** The sizes that are normalised over: none of them 0, at least one. */
 function shapeOf(layer: string, shape: number | Shape): Shape {
   const own = checkedShape(layer, typeof shape === 'number' ? [shape] : shape);
-  if (own.length === 0 || own.includes(0)) throw badOption(`${layer}: shape`, 'sizes ≥ 1', own);
+  if (own.length === 0 || own.includes(0)) throw badOption(`${layer}: shape`, 'sizes ≥ 1', shown(own));
   return own;
 }
 

@@ -64,7 +64,7 @@ const groupedOptions = optionChecks<GroupedAttentionOptions>({ ...attentionCheck
 
 type Sizes = Pick<AttentionSizes, 'batch' | 'heads' | 'queries' | 'keys' | 'width' | 'valueWidth'>;
 
-function weightingOf(_op: string, width: number, options: AttentionOptions): Weighting {
+function weightingOf(width: number, options: AttentionOptions): Weighting {
   const { causal = false, scale = 1 / Math.sqrt(width), dropout = 0 } = options;
   return { causal, scale, dropout, generator: options.generator ?? defaultGenerator() };
 }
@@ -164,7 +164,7 @@ export function scaledDotProductAttention(
   const op = 'scaledDotProductAttention';
   checkOptions(op, options, groupedOptions);
   checkOperands(op, q, k, v);
-  const weighting = weightingOf(op, q.shape.at(-1)!, options);
+  const weighting = weightingOf(q.shape.at(-1)!, options);
   const heads = { q, k, v, mask: options.mask ?? null };
   if (!options.enableGqa) return ofHeads(op, heads, weighting);
   return scope(() => flatten(ofHeads(op, grouped(op, heads), weighting), -4, -3));
@@ -265,7 +265,7 @@ export function selfAttention(qkv: Tensor, heads: number, options: AttentionOpti
   if (!fits) throw badPackedAttention(qkv.shape, heads);
   const batch = countOf(qkv.shape.slice(0, -2));
   const plain = { batch, heads, queries: time, keys: time, width, valueWidth: width };
-  const weighting = weightingOf(op, width, options);
+  const weighting = weightingOf(width, options);
   const { mask = null } = options;
   if (mask) checkMask(op, qkv.dtype, mask, [batch, heads, time, time]);
   if (learnsMask(mask)) return composedPacked(qkv, plain, mask, weighting);

@@ -3,7 +3,7 @@
 import { autocastDtype, withoutAutocast } from '../context.ts';
 import type { DType } from '../dtype.ts';
 import { isHalf } from '../dtype.ts';
-import type { Tensor } from '../tensor.ts';
+import { Tensor } from '../tensor.ts';
 import { to } from './convert.ts';
 
 type Operands = readonly (Tensor | null)[];
@@ -21,8 +21,9 @@ export function recast<T>(
   if (low === null) return null;
   const wanted: DType = kind === 'low' ? low : 'float32';
   const converted = operands.map((operand) => {
-    const isConverted = operand !== null && (operand.dtype === 'float32' || isHalf(operand.dtype));
-    return isConverted ? to(operand, wanted) : operand;
+    // What is no tensor is refused by the op.
+    if (!(operand instanceof Tensor)) return operand;
+    return operand.dtype === 'float32' || isHalf(operand.dtype) ? to(operand, wanted) : operand;
   });
   const out = withoutAutocast(() => op(...converted));
   for (const [i, operand] of converted.entries()) if (operand !== operands[i]) operand!.dispose();

@@ -1,5 +1,5 @@
 // Elements held between two bounds, each a number or a tensor.
-import { noBounds } from '../argument-errors.ts';
+import { boundsByName, noBounds } from '../argument-errors.ts';
 import { isRecording, record } from '../autograd/node.ts';
 import { kernels } from '../backends/index.ts';
 import { type DType, isFloat, resultType } from '../dtype.ts';
@@ -26,6 +26,7 @@ interface Values {
 export function clamp(a: Tensor, low?: Operand | null, high?: Operand | null): Tensor {
   requireTensor('clamp', a);
   const [least, most] = [low ?? null, high ?? null];
+  if (isPlain(least) || isPlain(most)) throw boundsByName();
   if (least === null && most === null) throw noBounds();
   const dtype = typeOf(a, least, most);
   const shape = stretchedBy(stretchedBy(a.shape, least), most);
@@ -38,6 +39,9 @@ export function clamp(a: Tensor, low?: Operand | null, high?: Operand | null): T
   if (!isRecording(a, leastTensor, mostTensor)) return out;
   return recorded([a, leastTensor, mostTensor], values, out);
 }
+
+const isPlain = (bound: Operand | null): boolean =>
+  bound !== null && Object.getPrototypeOf(bound) === Object.prototype;
 
 const tensorOrNull = (bound: Operand | null): Tensor | null => (bound instanceof Tensor ? bound : null);
 

@@ -10,7 +10,7 @@ import { empty, type Tensor } from '../tensor.ts';
 import { anything, atLeastOne } from '../value-checks.ts';
 import { type ConvSizes, type Pair, pairOf, windowOf } from '../window.ts';
 import { recast } from './autocast.ts';
-import { contiguous, needsFloat32OnCpu, requireFloat, to } from './convert.ts';
+import { contiguous, needsFloat32OnCpu, requireFloat, requireOperand, to } from './convert.ts';
 import { jointDevice } from './joint-device.ts';
 import { squeeze, unsqueeze } from './views.ts';
 
@@ -54,13 +54,20 @@ function paddings(
 ): Paddings {
   const pair = checkPadding('conv2d', padding);
   if (pair === null) {
-    if (stride.some((step) => step !== 1)) throw badOption("conv2d: stride with padding 'same'", '1', stride);
+    if (stride.some((step) => step !== 1))
+      throw badOption("conv2d: stride with padding 'same'", '1', shown(stride));
     return kernel.map((size, d) => {
       const total = dilation[d]! * (size - 1);
       return { before: Math.floor(total / 2), total };
     });
   }
   return pair.map((before) => ({ before, total: 2 * before }));
+}
+
+function requireOperands(op: string, x: Tensor, w: Tensor, b: Tensor | null): void {
+  requireOperand(op, 'x', x);
+  requireOperand(op, 'w', w);
+  if (b !== null) requireOperand(op, 'b', b);
 }
 
 function checkedSizes(x: Tensor, w: Tensor, b: Tensor | null, options: ConvOptions): ConvSizes {
@@ -93,6 +100,7 @@ function checkedSizes(x: Tensor, w: Tensor, b: Tensor | null, options: ConvOptio
 export function conv2d(x: Tensor, w: Tensor, b: Tensor | null = null, options: ConvOptions = {}): Tensor {
   const lowered = recast('low', [x, w, b], (...wide) => conv2d(wide[0]!, wide[1]!, wide[2], options));
   if (lowered) return lowered;
+  requireOperands('conv2d', x, w, b);
   if (x.rank === 3 && x.shape[0] === w.shape[1]! * (options.groups ?? 1))
     return withDimension(x, 0, (batch) => conv2d(batch, w, b, options));
   const sizes = checkedSizes(x, w, b, options);
@@ -179,6 +187,7 @@ function isPadding(value: unknown): boolean {
  */
 export function conv1d(x: Tensor, w: Tensor, b: Tensor | null = null, options: Conv1dOptions = {}): Tensor {
   checkOptions('conv1d', options, conv1dOptions);
+  requireOperands('conv1d', x, w, b);
   const { stride = 1, padding = 0, dilation = 1, groups = 1 } = options;
   const fits = (x.rank === 2 || x.rank === 3) && w.rank === 3 && x.shape.at(-2) === w.shape[1]! * groups;
   if (!fits) throw badConv1d(x.shape, w.shape, b?.shape ?? null, groups);

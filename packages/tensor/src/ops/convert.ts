@@ -1,5 +1,5 @@
 // Copies: in other memory, in another dtype, in dense order.
-import { notOneTensor } from '../argument-errors.ts';
+import { notAnOperand, notOneTensor } from '../argument-errors.ts';
 import { isRecording, record } from '../autograd/node.ts';
 import { kernels } from '../backends/index.ts';
 import { type Device, type DeviceName, deviceOf } from '../device.ts';
@@ -62,6 +62,7 @@ function moved(a: Tensor, device: Device, isDetached: boolean): Tensor {
 
 /** A copy in pinned memory; the tensor itself if it lies there. Gradients take the way back. */
 export function pinMemory(a: Tensor): Tensor {
+  requireTensor('pinMemory', a);
   if (a.device !== 'cpu') throw onlyPinnedOnHost(a.device);
   if (a.isPinned) return a;
   const out = created(allocatePinned(a.dtype, a.count), a.shape);
@@ -72,11 +73,19 @@ export function pinMemory(a: Tensor): Tensor {
 }
 
 /** The tensor itself if its elements lie one behind the other in row-major order, else a copy. */
-export const contiguous = (a: Tensor): Tensor => (a.isContiguous ? a : copied('contiguous', a));
+export function contiguous(a: Tensor): Tensor {
+  requireTensor('contiguous', a);
+  return a.isContiguous ? a : copied('contiguous', a);
+}
 
 /** Throws for what is no tensor. */
 export function requireTensor(op: string, value: unknown): void {
   if (!(value instanceof Tensor)) throw notOneTensor(op, value);
+}
+
+/** Throws for what is no tensor, by the name of the argument. */
+export function requireOperand(op: string, name: string, value: unknown): void {
+  if (!(value instanceof Tensor)) throw notAnOperand(op, name, value);
 }
 
 /** Checks that an op that is defined on floats only gets one. */

@@ -1,10 +1,11 @@
 // Sums of products by the names of dimensions. Operands are taken up from the left, two at a time: dimensions that nothing
 // else needs are summed, the rest is one batched matrix product.
+import { notAnEquation } from '../argument-errors.ts';
 import { scope } from '../context.ts';
 import { isFloat, promoteTypes } from '../dtype.ts';
 import type { Tensor } from '../tensor.ts';
 import { mul } from './binary.ts';
-import { to } from './convert.ts';
+import { requireOperand, to } from './convert.ts';
 import { type Equation, parseEquation } from './einsum-names.ts';
 import { matmul } from './matmul.ts';
 import { sum } from './reduce.ts';
@@ -81,6 +82,8 @@ function contracted(left: Named, right: Named, needed: string, sizes: Sizes): Na
  * several times takes its diagonal. The result may share memory with the only operand.
  */
 export function einsum(equation: string, ...operands: readonly Tensor[]): Tensor {
+  if (typeof equation !== 'string') throw notAnEquation(equation);
+  for (const [i, operand] of operands.entries()) requireOperand('einsum', `operand ${i}`, operand);
   const { inputs, output, sizes } = parseEquation(
     equation,
     operands.map(({ shape }) => shape),

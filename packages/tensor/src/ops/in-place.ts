@@ -35,6 +35,10 @@ function isOverwritten(a: Tensor, from: Tensor): boolean {
   return !isSame && first <= fromLast && fromFirst <= last;
 }
 
+/** Whether elements of `a` share memory, as those that expand() makes do. */
+const hasTwins = (a: Tensor): boolean =>
+  a.count > 0 && a.strides.some((stride, d) => stride === 0 && a.shape[d]! > 1);
+
 function change(name: string, a: Tensor, operand: Operand, write: (operand: Operand) => void): Tensor {
   requireTensor(name, a);
   if (typeof operand !== 'number') requireTensor(name, operand);
@@ -42,7 +46,7 @@ function change(name: string, a: Tensor, operand: Operand, write: (operand: Oper
   const shape = typeof operand === 'number' ? a.shape : operand.shape;
   if (!sameShape(broadcastShapes(name, a.shape, shape), a.shape))
     throw cannotStretchInto(name, shape, a.shape);
-  if (a.strides.some((stride, d) => stride === 0 && a.shape[d]! > 1)) throw writtenTwice(name, a.shape);
+  if (hasTwins(a)) throw writtenTwice(name, a.shape);
   if (typeof operand !== 'number' && isOverwritten(a, operand)) {
     const copy = clone(operand);
     write(copy);
@@ -66,9 +70,19 @@ export function copy_(a: Tensor, from: Operand): Tensor {
 export function fill_(a: Tensor, value: number): Tensor {
   requireTensor('fill_', a);
   checkFits('fill_', value, a.dtype);
-  return overwrite('fill_', a, value);
+  return filled('fill_', a, value);
 }
-export const zero_ = (a: Tensor): Tensor => overwrite('zero_', a, 0);
+export const zero_ = (a: Tensor): Tensor => filled('zero_', a, 0);
+
+/** Elements that share memory may do so: all get one value, which is written once. */
+function filled(name: string, a: Tensor, value: number): Tensor {
+  requireTensor(name, a);
+  if (isRecording(a)) throw recordedInPlace(name);
+  const once = a.shape.map((size, d) => (a.strides[d] === 0 ? Math.min(1, size) : size));
+  kernels().copy(once, a.strided, value);
+  a.storage.version++;
+  return a;
+}
 
 function combine(
   name: string,

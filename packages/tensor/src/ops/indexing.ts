@@ -1,6 +1,6 @@
 // at(): elements and parts by position, as PyTorch's x[...].
 import { badIndexKind, badIndexRange } from '../argument-errors.ts';
-import { badOption, tooManyIndices } from '../errors.ts';
+import { badOption, shown, tooManyIndices } from '../errors.ts';
 import { inserted, type Layout, narrowed, selected } from '../layout.ts';
 import type { Tensor } from '../tensor.ts';
 import { requireTensor } from './convert.ts';
@@ -38,7 +38,7 @@ function applied(layout: Layout, dim: number, index: Index): Layout {
   const step = index[2] ?? 1;
   const start = clamped(index[0], 0, size);
   const end = clamped(index[1], size, size);
-  if (step < 1) throw badOption('at: step', 'an integer ≥ 1', step);
+  if (step < 1) throw badOption('at: step', 'an integer ≥ 1', shown(step));
   return narrowed(layout, dim, start, Math.max(0, Math.ceil((end - start) / step)), step);
 }
 

@@ -4,7 +4,7 @@ import { checkList } from '../arguments.ts';
 import { isRecording, record } from '../autograd/node.ts';
 import { kernels } from '../backends/index.ts';
 import { promoteTypes } from '../dtype.ts';
-import { badOption, badSizes, joinShapes } from '../errors.ts';
+import { badOption, badSizes, joinShapes, shown } from '../errors.ts';
 import type { Strided } from '../kernels.ts';
 import { denseLayout, narrowed } from '../layout.ts';
 import { checkedDim, type Shape, sameShape } from '../shape.ts';
@@ -100,7 +100,7 @@ export function split(a: Tensor, sizes: number | readonly number[], dim = 0): Te
 
 function evenSizes(size: number, each: number): number[] {
   if (size === 0 && each === 0) return [0];
-  if (!Number.isInteger(each) || each < 1) throw badOption('split: size', 'an integer ≥ 1', each);
+  if (!Number.isInteger(each) || each < 1) throw badOption('split: size', 'an integer ≥ 1', shown(each));
   return Array.from({ length: Math.max(1, Math.ceil(size / each)) }, (_, i) =>
     Math.min(each, size - i * each),
   );
@@ -110,7 +110,8 @@ function evenSizes(size: number, each: number): number[] {
 export function chunk(a: Tensor, chunks: number, dim = 0): Tensor[] {
   requireTensor('chunk', a);
   const size = a.shape[checkedDim('chunk', dim, a.rank)]!;
-  if (!Number.isInteger(chunks) || chunks < 1) throw badOption('chunk: chunks', 'an integer ≥ 1', chunks);
+  if (!Number.isInteger(chunks) || chunks < 1)
+    throw badOption('chunk: chunks', 'an integer ≥ 1', shown(chunks));
   if (size === 0) return split(a, new Array<number>(chunks).fill(0), dim);
   return split(a, Math.ceil(size / chunks), dim);
 }

@@ -13,10 +13,17 @@ import { empty, type Tensor } from '../tensor.ts';
 import { oneOf } from '../value-checks.ts';
 import { recast } from './autocast.ts';
 import { add } from './binary.ts';
-import { contiguous, needsFloat32OnCpu, requireFloat, requireNumbers, to } from './convert.ts';
+import {
+  contiguous,
+  needsFloat32OnCpu,
+  requireFloat,
+  requireNumbers,
+  requireOperand,
+  to,
+} from './convert.ts';
 import { jointDevice } from './joint-device.ts';
 import { denseMatrices, matmul, matricesOf, multiply, turned } from './matmul.ts';
-import { t } from './views.ts';
+import { expand, t } from './views.ts';
 
 export interface LinearOptions {
   /** Applied to the result in the same kernel. Default 'none'. */
@@ -26,7 +33,7 @@ export interface LinearOptions {
 const linearOptions = optionChecks<LinearOptions>({ activation: oneOf(...activations) });
 
 /**
- * activation(x · wᵀ + b), with x [..., in], w [out, in] and b [out], if any. In backward the gradients of w and b are final
+ * activation(x · wᵀ + b), with x [..., in], w [out, in] and b [out] or [1], if any. In backward the gradients of w and b are final
  * before that of x is computed, so that they can be sent while it is. Integers wrap around.
  */
 export function linear(x: Tensor, w: Tensor, b: Tensor | null = null, options: LinearOptions = {}): Tensor {
@@ -38,6 +45,8 @@ export function linear(x: Tensor, w: Tensor, b: Tensor | null = null, options: L
   if (lowered) return lowered;
   checkLinear(x, w, b, activation);
   if (!isFloat(x.dtype)) return integerLinear(x, w, b);
+  if (b !== null && b.shape[0] !== w.shape[0])
+    return scope(() => linear(x, w, expand(b, [w.shape[0]!]), options));
   if (needsFloat32OnCpu(x)) return linearInFloat32(x, w, b, options);
   const [outSize, inSize] = w.shape as readonly [number, number];
   const dense = contiguous(x);
@@ -135,6 +144,9 @@ function integerLinear(x: Tensor, w: Tensor, b: Tensor | null): Tensor {
 }
 
 function checkLinear(x: Tensor, w: Tensor, b: Tensor | null, activation: Activation): void {
+  requireOperand('linear', 'x', x);
+  requireOperand('linear', 'w', w);
+  if (b !== null) requireOperand('linear', 'b', b);
   if (activation === 'none') requireNumbers('linear', x);
   else requireFloat(`linear: ${activation}`, x);
   if (w.dtype !== x.dtype) throw mixedDtypes('linear', x.dtype, w.dtype);
@@ -143,6 +155,6 @@ function checkLinear(x: Tensor, w: Tensor, b: Tensor | null, activation: Activat
     w.rank === 2 &&
     x.rank > 0 &&
     x.shape[x.rank - 1] === w.shape[1] &&
-    (b === null || (b.rank === 1 && b.shape[0] === w.shape[0]));
+    (b === null || (b.rank === 1 && (b.shape[0] === w.shape[0] || b.shape[0] === 1)));
   if (!fits) throw badLinear(x.shape, w.shape, b?.shape ?? null);
 }

@@ -2,8 +2,16 @@
 // sees them; negative ones are refused, as in PyTorch.
 import { isRecording, record } from '../autograd/node.ts';
 import { kernels } from '../backends/index.ts';
-import { scope } from '../context.ts';
-import { badOption, indexOutOfRange, lookupShapes, mixedDtypes, needsIndex, needsRank } from '../errors.ts';
+import { noGrad, scope } from '../context.ts';
+import {
+  badOption,
+  indexOutOfRange,
+  lookupShapes,
+  mixedDtypes,
+  needsIndex,
+  needsRank,
+  shown,
+} from '../errors.ts';
 import type { LookupSizes, Strided } from '../kernels.ts';
 import { checkedDim, countOf, type Shape, sameShape, stridesOf } from '../shape.ts';
 import { allocate } from '../storage.ts';
@@ -158,7 +166,7 @@ export function scatterAdd(a: Tensor, dim: number, index: Tensor, source: Tensor
   if (a.rank === 0 || index.rank === 0 || source.rank === 0)
     return scope(() => reshape(scatterAdd(asRow(a), dim, asRow(index), asRow(source)), a.shape));
   const at = checkedDim(op, dim, a.rank);
-  if (index.count === 0) return clone(a);
+  if (index.count === 0) return withoutAny(a, source);
   const part = fitted(op, a, at, index);
   const shape = part.shape;
   if (part !== a) part.dispose();
@@ -167,6 +175,20 @@ export function scatterAdd(a: Tensor, dim: number, index: Tensor, source: Tensor
   const out = scattered(a, dense, places, shape, sizesOf(shape, at, index.shape[at]!, true));
   disposeCopies([places, dense], [index, source]);
   return out;
+}
+
+/** A copy of `a` to which nothing of `source` is added. */
+function withoutAny(a: Tensor, source: Tensor): Tensor {
+  const out = noGrad(() => clone(a));
+  if (!isRecording(a, source)) return out;
+  const [toA, toSource] = [a.target, source.target];
+  return record('scatterAdd', out, [toA, toSource], [], (grad) => {
+    if (toA) toA.share(grad);
+    if (!toSource) return;
+    const into = toSource.begin();
+    kernels().copy([toSource.count], into.dense, 0);
+    toSource.end(into);
+  });
 }
 
 /** `shape`: the part of `a` that may change. */
@@ -201,7 +223,7 @@ function scattered(a: Tensor, source: Tensor, places: Tensor, shape: Shape, size
  */
 export function oneHot(labels: Tensor, classes = classesOf(labels)): Tensor {
   if (!Number.isSafeInteger(classes) || classes < 1)
-    throw badOption('oneHot: classes', 'an integer ≥ 1', classes);
+    throw badOption('oneHot: classes', 'an integer ≥ 1', shown(classes));
   const places = prepared('oneHot', labels, classes);
   const out = empty('int64', [...labels.shape, classes], labels.device);
   const ones = empty('int64', labels.shape, labels.device);
@@ -216,7 +238,6 @@ export function oneHot(labels: Tensor, classes = classesOf(labels)): Tensor {
 
 /** One more than the largest label; 1 where all are negative, which are refused like any that is no class. */
 function classesOf(labels: Tensor): number {
-  if (labels.count === 0)
-    throw badOption('oneHot: classes', 'an integer ≥ 1, as there is no label', undefined);
+  if (labels.count === 0) throw badOption('oneHot: classes', 'an integer ≥ 1, as there is no label', 'none');
   return scope(() => Math.max(1, max(labels).item() + 1));
 }

@@ -2,9 +2,9 @@
 import { notAProbability } from '../argument-errors.ts';
 import { customFunction } from '../autograd/custom.ts';
 import { scope } from '../context.ts';
-import { isFloat, promoteTypes } from '../dtype.ts';
+import { type DType, isFloat, promoteTypes } from '../dtype.ts';
 import { lossShapes, mixedDtypes, needsFloat } from '../errors.ts';
-import { lossBroadcast } from '../op-errors.ts';
+import { badLossWeight, lossBroadcast } from '../op-errors.ts';
 import { checkOptions, optionChecks } from '../options.ts';
 import { broadcastShapes, sameShape } from '../shape.ts';
 import type { Tensor } from '../tensor.ts';
@@ -160,6 +160,9 @@ export interface BCELossOptions extends LossOptions {
 const bceChecks = { ...lossChecks, weight: tensorOrNull };
 export const bceOptions = optionChecks<BCELossOptions>(bceChecks);
 
+/** The least p (1 − p) that a gradient is divided by: 1e-12, which PyTorch rounds to float32 for every dtype. */
+const leastVariance = Math.fround(1e-12);
+
 /** −(y log p + (1 − y) log(1 − p)), with logarithms ≥ −100. */
 const binaryEntropy = customFunction<[Tensor, Tensor]>({
   name: 'bce',
@@ -172,11 +175,22 @@ const binaryEntropy = customFunction<[Tensor, Tensor]>({
     const [p, y] = saved as [Tensor, Tensor];
     const rest = sub(1, p);
     return [
-      div(mul(grad, sub(p, y)), maximum(mul(p, rest), 1e-12)),
+      div(mul(grad, sub(p, y)), maximum(mul(p, rest), leastVariance)),
       needsGrad[1] ? mul(grad, sub(log(rest), log(p))) : null,
     ];
   },
 });
+
+function checkStretch(what: string, weight: Tensor, losses: Tensor): void {
+  if (!sameShape(broadcastShapes(what, losses.shape, weight.shape), losses.shape))
+    throw badLossWeight(what, weight.shape, losses.shape);
+}
+
+/** Losses times weights, which may be broadcast to them, in `dtype`: as in PyTorch, weights do not change it. */
+function weighed(op: string, losses: Tensor, weight: Tensor | undefined, dtype: DType): Tensor {
+  if (weight) checkStretch(`${op}: weight`, weight, losses);
+  return to(weight ? mul(losses, weight) : losses, dtype);
+}
 
 /** Throws for an element outside of 0 to 1, NaN included. Looks on the CPU only. */
 function checkProbabilities(what: string, a: Tensor): void {
@@ -200,7 +214,7 @@ export function bce(probability: Tensor, target: Tensor, options: BCELossOptions
     checkProbabilities('targets', t);
     const checked = binaryEntropy(p, t);
     const losses = p.device === 'cpu' ? checked : where(isProbability(t), checked, NaN);
-    return options.weight ? mul(losses, options.weight) : losses;
+    return weighed('bce', losses, options.weight, p.dtype);
   });
 }
 
@@ -221,11 +235,12 @@ export function bceWithLogits(logits: Tensor, target: Tensor, options: BCEWithLo
   return pairLoss('bceWithLogits', logits, target, options, (x, y) => {
     requireFloat('bceWithLogits', x);
     requireFloat('bceWithLogits: target', y);
+    if (posWeight) checkStretch('bceWithLogits: posWeight', posWeight, x);
     // log(1 + exp(−x))
     const softplus = add(log(add(exp(neg(abs(x))), 1)), maximum(neg(x), 0));
     const positive = posWeight ? mul(softplus, add(mul(sub(posWeight, 1), y), 1)) : softplus;
     const losses = add(mul(sub(1, y), x), positive);
-    return weight ? mul(losses, weight) : losses;
+    return weighed('bceWithLogits', losses, weight, y.dtype);
   });
 }
 

@@ -2,6 +2,7 @@
 import { checkList } from '../arguments.ts';
 import { isRecording, record } from '../autograd/node.ts';
 import { kernels } from '../backends/index.ts';
+import { scope } from '../context.ts';
 import { type DType, isHalf } from '../dtype.ts';
 import { badNormShape, differentShapes, mixedDtypes } from '../errors.ts';
 import { checkOptions, optionChecks } from '../options.ts';
@@ -10,7 +11,8 @@ import { allocate } from '../storage.ts';
 import { empty, type Tensor } from '../tensor.ts';
 import { nonNegative, tensorOrNull } from '../value-checks.ts';
 import { recast } from './autocast.ts';
-import { contiguous, needsFloat32OnCpu, requireFloat, to } from './convert.ts';
+import { mul } from './binary.ts';
+import { contiguous, needsFloat32OnCpu, requireFloat, requireOperand, requireTensor, to } from './convert.ts';
 import { jointDevice } from './joint-device.ts';
 
 export interface RmsNormOptions {
@@ -189,6 +191,7 @@ export function addLayerNorm(
 ): [sum: Tensor, normed: Tensor] {
   const raised = recast('float32', [x, residual], (a, b) => addLayerNorm(a!, b!, shape, options));
   if (raised) return raised;
+  requireOperand('addLayerNorm', 'residual', residual);
   const { out, sum } = normalised(layerCall('addLayerNorm', shape, options), x, residual);
   return [sum, out];
 }
@@ -199,7 +202,13 @@ const epsilons: Readonly<Partial<Record<DType, number>>> = { float64: 2 ** -52 }
 export function rmsNorm(x: Tensor, shape: Shape, options: RmsNormOptions = {}): Tensor {
   const raised = recast('float32', [x], (wide) => rmsNorm(wide!, shape, options));
   if (raised) return raised;
+  requireTensor('rmsNorm', x);
   checkOptions('rmsNorm', options, rmsNormOptions);
   const { weight = null, eps = epsilons[x.dtype] ?? 2 ** -23 } = options;
+  if (weight && weight.dtype !== x.dtype && !(isHalf(x.dtype) && weight.dtype === 'float32')) {
+    if (!sameShape(weight.shape, shape)) throw differentShapes('rmsNorm', shape, weight.shape);
+    // As in PyTorch: scaled in the dtype in which both meet.
+    return scope(() => to(mul(rmsNorm(x, shape, { eps }), weight), x.dtype));
+  }
   return only(normalised({ name: 'rmsNorm', shape, weight, bias: null, eps, hasMean: false }, x, null), x);
 }

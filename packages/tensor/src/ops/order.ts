@@ -5,11 +5,11 @@ import { isRecording, record } from '../autograd/node.ts';
 import { kernels } from '../backends/index.ts';
 import { scope } from '../context.ts';
 import { isFloat } from '../dtype.ts';
-import { badOption, needsRank } from '../errors.ts';
+import { badOption, needsRank, shown } from '../errors.ts';
 import { checkOptions, optionChecks, refuseOptions } from '../options.ts';
 import { checkedDim, countOf } from '../shape.ts';
 import { empty, type Tensor } from '../tensor.ts';
-import { checkValue, flag, integer } from '../value-checks.ts';
+import { flag } from '../value-checks.ts';
 import { recast } from './autocast.ts';
 import { contiguous, requireTensor, to } from './convert.ts';
 import { gather } from './lookup.ts';
@@ -65,7 +65,7 @@ export function topk(a: Tensor, k: number, dim = -1, options: { readonly largest
   const at = checkedDim('topk', dim, a.rank);
   const size = a.shape[at]!;
   if (!Number.isSafeInteger(k) || k < 0 || k > size)
-    throw badOption('topk: k', `an integer from 0 to ${size}`, k);
+    throw badOption('topk: k', `an integer from 0 to ${size}`, shown(k));
   return sorted(a, at, k, options.largest ?? true);
 }
 
@@ -103,9 +103,8 @@ export const triu = (a: Tensor, diagonal = 0): Tensor => triangle('triu', a, dia
 
 function triangle(name: string, a: Tensor, diagonal: number, upper: boolean): Tensor {
   requireTensor(name, a);
-  checkValue(`${name}: diagonal`, diagonal, integer);
   if (a.rank < 2) throw needsRank(name, 2, a.shape);
-  checkInteger(name, 'the diagonal', diagonal);
+  checkInteger(name, 'diagonal', diagonal);
   const [rows, cols] = a.shape.slice(-2) as [number, number];
   const batch = countOf(a.shape.slice(0, -2));
   const dense = contiguous(a);

@@ -3,7 +3,7 @@
 import { isRecording, record } from '../autograd/node.ts';
 import { kernels } from '../backends/index.ts';
 import type { Device } from '../device.ts';
-import { badOption, badPlanes, windowTooLarge } from '../errors.ts';
+import { badOption, badPlanes, shown, windowTooLarge } from '../errors.ts';
 import { checkOptions, optionChecks } from '../options.ts';
 import { countOf } from '../shape.ts';
 import { allocate, type Storage } from '../storage.ts';
@@ -50,7 +50,7 @@ export function checkPoolSizes(op: string, kernelSize: Pair, options: MaxPoolOpt
   const dilation = pairOf(`${op}: dilation`, options.dilation ?? 1, 1);
   const pad = pairOf(`${op}: padding`, options.padding ?? 0, 0);
   if (pad.some((size, d) => 2 * size > kernel[d]!))
-    throw badOption(`${op}: padding`, `at most half of the window [${kernel.join(', ')}]`, pad);
+    throw badOption(`${op}: padding`, `at most half of the window [${kernel.join(', ')}]`, shown(pad));
   const padding = pad.map((before) => ({ before, total: 2 * before }));
   return { kernel, stride, dilation, padding, ceilMode: options.ceilMode ?? false };
 }
@@ -210,6 +210,10 @@ export function adaptiveAvgPool2d(x: Tensor, outputSize: OutputSize): Tensor {
 
 function ownSizes(op: string, sizes: OutputSize & object, plane: readonly [number, number]): Pair {
   if (!Array.isArray(sizes) || sizes.length !== 2)
-    throw badOption(`${op}: outputSize`, 'an integer ≥ 1, or two, or null for a size of the input', sizes);
+    throw badOption(
+      `${op}: outputSize`,
+      'an integer ≥ 1, or two, or null for a size of the input',
+      shown(sizes),
+    );
   return [sizes[0] ?? plane[0], sizes[1] ?? plane[1]];
 }

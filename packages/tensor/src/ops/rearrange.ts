@@ -1,7 +1,7 @@
 // Elements of one tensor in another order, or several times.
 import { checkList } from '../arguments.ts';
 import { scope } from '../context.ts';
-import { badOption, cannotReshape } from '../errors.ts';
+import { badOption, cannotReshape, shown } from '../errors.ts';
 import type { Layout } from '../layout.ts';
 import { unevenShifts } from '../op-errors.ts';
 import { checkedDim, checkedDims, checkedShape, countOf, type Shape } from '../shape.ts';
@@ -20,7 +20,7 @@ const turnedAround = ({ shape, strides, offset }: Layout, dim: number): Layout =
 /** The order along `dims` turned around. A copy. */
 export function flip(a: Tensor, dims: Dims): Tensor {
   requireTensor('flip', a);
-  if (dims === undefined) throw badOption('flip: dims', 'one or more dimensions', dims);
+  if (dims === undefined) throw badOption('flip: dims', 'one or more dimensions', 'none');
   const turned = checkedDims('flip', dims, Math.max(1, a.rank)).filter((dim) => dim < a.rank);
   return scope(() => clone(reordered('flip', a, (layout) => turned.reduce(turnedAround, layout))));
 }
@@ -33,7 +33,7 @@ export function roll(a: Tensor, shifts: Dims, dims?: Dims): Tensor {
   requireTensor('roll', a);
   const moves = typeof shifts === 'number' ? [shifts] : shifts;
   for (const shift of moves)
-    if (!Number.isSafeInteger(shift)) throw badOption('roll: shift', 'an integer', shift);
+    if (!Number.isSafeInteger(shift)) throw badOption('roll: shift', 'an integer', shown(shift));
   const along = typeof dims === 'number' ? [dims] : (dims ?? []);
   if (moves.length !== Math.max(1, along.length)) throw unevenShifts(moves.length, along.length);
   if (along.length === 0) return scope(() => reshape(rolled(flatten(a), moves[0]!, 0), a.shape));
@@ -52,7 +52,7 @@ function rolled(a: Tensor, shift: number, dim: number): Tensor {
 export function repeat(a: Tensor, counts: Shape): Tensor {
   requireTensor('repeat', a);
   const times = checkedShape('repeat', counts);
-  if (times.length < a.rank) throw badOption('repeat: counts', `at least ${a.rank}`, times.length);
+  if (times.length < a.rank) throw badOption('repeat: counts', `at least ${a.rank}`, String(times.length));
   const own = [...new Array<number>(times.length - a.rank).fill(1), ...a.shape];
   return scope(() => {
     const apart = reshape(
@@ -80,6 +80,7 @@ export function unflatten(a: Tensor, dim: number, sizes: Shape): Tensor {
   requireTensor('unflatten', a);
   const at = checkedDim('unflatten', dim, a.rank);
   checkList('unflatten', 'the sizes', sizes);
+  if (sizes.length === 0) throw badOption('unflatten: sizes', 'at least one', 'none');
   const rest = countOf(sizes.filter((size) => size !== -1));
   const own = sizes.map((size) => (size === -1 ? a.shape[at]! / rest : size));
   const hasOneFree = sizes.indexOf(-1) === sizes.lastIndexOf(-1);

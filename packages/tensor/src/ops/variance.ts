@@ -57,7 +57,7 @@ function spread(name: Name, a: Tensor, dims: Dims | undefined, options: Variance
     return [middle, out] as const;
   });
   const kept = keptStrides(a.shape, dimMask(name, dims, a.rank));
-  if (isRecording(a)) recorded(name, a, middle, out, kept, freedom, dims === undefined);
+  if (isRecording(a)) recorded(name, a, middle, out, kept, freedom, dims === undefined || a.rank === 0);
   middle.dispose();
   return out;
 }

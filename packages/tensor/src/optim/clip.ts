@@ -1,7 +1,7 @@
 // Limits on gradients, applied between backward and the optimiser's step.
 import { kernels } from '../backends/index.ts';
 import { noGrad, scope } from '../context.ts';
-import { badOption, nonfiniteNorm } from '../errors.ts';
+import { badOption, nonfiniteNorm, shown } from '../errors.ts';
 import { abs, clamp, max, pow, stack, sum } from '../ops/index.ts';
 import { checkOptions, optionChecks } from '../options.ts';
 import { empty, type Tensor } from '../tensor.ts';
@@ -49,7 +49,7 @@ export function clipGradNorm(params: Iterable<Tensor>, maxNorm: number, options:
   checkOptions('clipGradNorm', options, clipOptions);
   checkValue('clipGradNorm: maxNorm', maxNorm, limitCheck);
   const { normType = 2, errorIfNonfinite = false } = options;
-  if (!(normType > 0)) throw badOption('clipGradNorm: normType', 'a number > 0', normType);
+  if (!(normType > 0)) throw badOption('clipGradNorm: normType', 'a number > 0', shown(normType));
   const own = withGrad(params);
   return noGrad(() => {
     const norm = normOf(own, normType);

@@ -19,7 +19,7 @@ const excluded: Readonly<Record<keyof typeof reasons, string>> = {
   context: 'scope keep noGrad enableGrad isGradEnabled autocast detectAnomaly checkpoint compile TensorError',
   autograd:
     'grad gradCheck customFunction onBackwardEnd Tensor.backward Tensor.registerHook Tensor.retainGrad Tensor.zeroGrad ' +
-    'Tensor.onGradReady Tensor.bindGrad Tensor.unbindGrad Tensor.convert Tensor.dropGrad',
+    'Tensor.onGradReady Tensor.onTrained Tensor.bindGrad Tensor.unbindGrad Tensor.convert Tensor.dropGrad',
   device:
     'CudaEvent CudaStream currentStream withStream synchronize emptyCache cudaInfo pinMemory pinArray memory ' +
     'Tensor.pinMemory Tensor.moveTo Tensor.over',

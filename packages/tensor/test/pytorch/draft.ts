@@ -114,7 +114,7 @@ export class Draft {
     const dtype = spec.dtype ?? 'float32';
     const grad = isFloat(dtype) && spec.grad !== false && draws.chance(0.9);
     const hasViews = spec.views !== false && draws.chance(0.5);
-    const base = hasViews ? this.#behind(shape) : { shape, views: [] };
+    const base = hasViews ? this.#behind(shape, spec.domain !== 'distinct') : { shape, views: [] };
     const values = drawValues(draws, countOf(base.shape), dtype, spec.domain ?? 'any');
     this.inputs.push({ dtype, ...base, values, grad });
     return { $: this.inputs.length - 1 };
@@ -131,13 +131,13 @@ export class Draft {
     return { $: this.inputs.length - 1 };
   }
 
-  /** A shape and the views that lead from it to `shape`. */
-  #behind(shape: Shape, depth = 0): { shape: Shape; views: View[] } {
+  /** A shape and the views that lead from it to `shape`. `mayRepeat`: whether an element may be seen more than once. */
+  #behind(shape: Shape, mayRepeat: boolean, depth = 0): { shape: Shape; views: View[] } {
     const { draws } = this;
     const rank = shape.length;
     const kinds = [
       'select',
-      'expand',
+      ...(mayRepeat ? ['expand'] : []),
       ...(rank > 0 ? ['slice', 'slice', 'flip'] : []),
       ...(rank > 1 ? ['transpose', 'permute'] : []),
     ];
@@ -145,7 +145,7 @@ export class Draft {
     const [before, view] = this.#step(kind, shape);
     if (countOf(before) > 150) return { shape, views: [] };
     if (depth > 0 || !draws.chance(0.3)) return { shape: before, views: [view] };
-    const deeper = this.#behind(before, depth + 1);
+    const deeper = this.#behind(before, mayRepeat, depth + 1);
     return { shape: deeper.shape, views: [...deeper.views, view] };
   }
 

@@ -78,6 +78,11 @@ def reduction(fn):
     return lambda x, dims=None, keep=False: over_all(fn, x, dims_of(dims), keep)
 
 
+def extreme(of_all, along):
+    """Without dimensions torch.max, whose gradient is another one than that of torch.amax where there is a NaN."""
+    return lambda x, dims=None, keep=False: over_all(of_all if dims is None else along, x, dims_of(dims), keep)
+
+
 def variance(fn):
     def run(x, dims=None, o=None):
         return fn(x, dims_of(dims), **{"correction": 1, **options(o)})
@@ -221,8 +226,8 @@ OPS = {
     "sum": reduction(torch.sum),
     "mean": reduction(torch.mean),
     "prod": prod,
-    "max": reduction(torch.amax),
-    "min": reduction(torch.amin),
+    "max": extreme(torch.max, torch.amax),
+    "min": extreme(torch.min, torch.amin),
     "any": reduction(torch.any),
     "all": reduction(torch.all),
     "argmax": lambda x, dim=None, keep=False: torch.argmax(x, dim, keep),

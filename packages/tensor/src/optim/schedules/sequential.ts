@@ -1,5 +1,5 @@
 // One schedule after the other.
-import { badOption } from '../../errors.ts';
+import { badOption, shown } from '../../errors.ts';
 import { checkOptions, optionChecks } from '../../options.ts';
 import { type Check, checkValue } from '../../value-checks.ts';
 import { milestonesCheck } from './decay.ts';
@@ -33,7 +33,7 @@ export class SequentialLR extends Schedule {
     checkValue('SequentialLR: milestones', milestones, milestonesCheck);
     const isRising = milestones.every((at, i) => at > (milestones[i - 1] ?? 0));
     if (schedules.length !== milestones.length + 1 || !isRising) {
-      throw badOption('SequentialLR: milestones', `${schedules.length - 1} rising steps`, milestones);
+      throw badOption('SequentialLR: milestones', `${schedules.length - 1} rising steps`, shown(milestones));
     }
     this.#schedules = [...schedules];
     this.#milestones = [0, ...milestones];

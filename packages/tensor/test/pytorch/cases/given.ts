@@ -111,9 +111,17 @@ export const given: Readonly<Record<string, readonly ((d: Draft) => void)[]>> = 
   ],
   sum: [...twice('sum'), one('sum', (d) => [ramp(d, [2, 3]), []])],
   mean: [...twice('mean'), one('mean', (d) => [ramp(d, [2, 3]), []])],
-  prod: [...twice('prod'), one('prod', (d) => [f32(d, ['nan', 2, 0, 3], [2, 2]), 1])],
-  max: [...twice('max'), one('max', (d) => [f32(d, [1, 'nan', 2, 2], [2, 2]), 1])],
-  min: twice('min'),
+  prod: [
+    ...twice('prod'),
+    one('prod', (d) => [f32(d, ['nan', 2, 0, 3], [2, 2]), 1]),
+    one('prod', (d) => [f32(d, ['inf', 2, 0, 3], [2, 2]), [1, 0]]),
+  ],
+  max: [
+    ...twice('max'),
+    one('max', (d) => [f32(d, [1, 'nan', 2, 2], [2, 2]), 1]),
+    one('max', (d) => [f32(d, [1, 'nan', 2, 'nan'])]),
+  ],
+  min: [...twice('min'), one('min', (d) => [f32(d, [1, 'nan', 2, 'nan'])])],
   any: [...twice('any'), one('any', (d) => [d.given([0, 2], [2], 'uint8')])],
   all: [...twice('all'), one('all', (d) => [d.given([0, 2], [2], 'uint8')])],
   norm: [
@@ -181,6 +189,10 @@ export const given: Readonly<Record<string, readonly ((d: Draft) => void)[]>> = 
       ramp(d, [1, 1, 2, 3]),
       { mask: d.given([1], [], 'float32', false) },
     ]),
+    one('scaledDotProductAttention', (d) => [
+      ...[1, 2, 3].map(() => f32(d, [], [0, 2, 1])),
+      { mask: ramp(d, [2, 2]) },
+    ]),
   ],
   conv2d: [
     one('conv2d', (d) => [ramp(d, [2, 4, 3]), ramp(d, [2, 2, 2, 2]), null, { padding: 1 }]),
@@ -197,6 +209,10 @@ export const given: Readonly<Record<string, readonly ((d: Draft) => void)[]>> = 
   ],
   crossEntropy: [
     one('crossEntropy', (d) => [f32(d, [1, 2, 3]), i64(d, [1], [])]),
+    (d) => {
+      d.tags.add('label of shape [1]');
+      d.call('crossEntropy', f32(d, [1, 2, 3]), i64(d, [1]));
+    },
     one('crossEntropy', (d) => [ramp(d, [2, 3]), labels(d, 'int32')]),
     one('crossEntropy', (d) => [ramp(d, [2, 2]), f32(d, [1, 0, 0.5, 0.5], [2, 2]), { ignoreIndex: 1 }]),
   ],
@@ -224,12 +240,30 @@ export const given: Readonly<Record<string, readonly ((d: Draft) => void)[]>> = 
   bce: [
     one('bce', (d) => [f32(d, [0.5, 1.5]), f32(d, [0, 1])]),
     one('bce', (d) => [f32(d, [0, 1]), f32(d, [0.25, 0.5])]),
+    one('bce', (d) => [d.given([0, 1], [2], 'float64'), d.given([0.25, 0.5], [2], 'float64')]),
+    one('bce', (d) => [
+      d.given([0.25], [1], 'float16'),
+      d.given([0.5], [1], 'float16', false),
+      { weight: d.given([1, 2], [2], 'float32', false), reduction: 'none' },
+    ]),
     weighted('bce', 'weight'),
   ],
   where: [one('where', (d) => [d.given([1, 0], [2], 'uint8'), f32(d, [1, 2]), f32(d, [3, 4])])],
-  bceWithLogits: [weighted('bceWithLogits', 'weight'), weighted('bceWithLogits', 'posWeight')],
+  bceWithLogits: [
+    one('bceWithLogits', (d) => [
+      f32(d, [0.25, -1]),
+      d.given([0.5, 1], [2], 'float16', false),
+      { posWeight: d.given([1, 2], [2], 'float64', false), reduction: 'none' },
+    ]),
+    weighted('bceWithLogits', 'weight'),
+    weighted('bceWithLogits', 'posWeight'),
+  ],
   scatterAdd: [
-    one('scatterAdd', (d) => [ramp(d, [2, 3]), 1, i64(d, [2, 0], [1, 2]), ramp(d, [2, 3])]),
+    (d) => {
+      d.tags.add('smaller index');
+      d.call('scatterAdd', ramp(d, [2, 3]), 1, i64(d, [2, 0], [1, 2]), ramp(d, [2, 3]));
+    },
+    one('scatterAdd', (d) => [ramp(d, [2, 3]), 0, i64(d, [], [0, 3]), f32(d, [], [0, 3])]),
     one('scatterAdd', (d) => [f32(d, [1], []), 0, i64(d, [0], []), f32(d, [2], [])]),
   ],
   gather: [one('gather', (d) => [f32(d, [1], []), 0, i64(d, [0], [])])],
@@ -270,8 +304,19 @@ export const given: Readonly<Record<string, readonly ((d: Draft) => void)[]>> = 
       { bias: d.given([1, 2], [2], 'float32', false) },
     ]),
   ],
-  rmsNorm: [one('rmsNorm', (d) => [ramp(d, [2, 2], 'float64'), [2], { weight: ramp(d, [2]) }])],
+  rmsNorm: (
+    [
+      ['float64', 'float32'],
+      ['float32', 'float64'],
+      ['float16', 'bfloat16'],
+    ] as const
+  ).map(([dtype, other]) =>
+    one('rmsNorm', (d) => [ramp(d, [2, 2], dtype), [2], { weight: ramp(d, [2], other) }]),
+  ),
   linear: [
+    one('linear', (d) => [ramp(d, [2, 3]), ramp(d, [2, 3]), f32(d, [0.5]), { activation: 'gelu' }]),
+    one('linear', (d) => [ramp(d, [2, 1]), f32(d, [], [0, 1]), f32(d, [0.5])]),
+    one('linear', (d) => [ramp(d, [2, 3], 'int64'), ramp(d, [2, 3], 'int64'), i64(d, [2])]),
     one('linear', (d) => [ramp(d, [2, 3], 'int64'), ramp(d, [1, 3], 'int64'), null, { activation: 'relu' }]),
   ],
   dropout: [
@@ -281,16 +326,25 @@ export const given: Readonly<Record<string, readonly ((d: Draft) => void)[]>> = 
   arange: [
     one('arange', () => [3]),
     one('arange', () => [3, 1]),
-    (d) => {
+    ...(['int32', 'int64'] as const).map((dtype) => (d: Draft): void => {
       d.tags.add('fraction as step');
-      d.call('arange', 0, -2, -0.5, { dtype: 'int32' });
-    },
+      d.call('arange', 0, -2, -0.5, { dtype });
+    }),
+    one('arange', () => [0, 2, 1, { dtype: 'bool' }]),
   ],
   full: [one('full', () => [[2], 3])],
   tensor: [one('tensor', () => [[1, 2]])],
+  unflatten: [one('unflatten', (d) => [ramp(d, [2, 1]), 1, []])],
   flip: [one('flip', (d) => [ramp(d, [2, 3]), [0, -2]])],
   cat: [one('cat', (d) => [[ramp(d, [2, 3]), f32(d, [])], 1])],
-  ...Object.fromEntries(['add_', 'sub_', 'mul_', 'div_', 'copy_'].map((op) => [op, [overlapping(op)]])),
+  ...Object.fromEntries(['add_', 'sub_', 'mul_', 'div_'].map((op) => [op, [overlapping(op)]])),
+  copy_: [
+    overlapping('copy_'),
+    (d) => {
+      d.tags.add('number below 0');
+      d.callInPlace('copy_', d.given([1, 2], [2], 'uint8', false), -1);
+    },
+  ],
   fill_: [
     (d) => {
       d.given([1], [1], 'float32', false);

@@ -10,7 +10,11 @@ function combined(op: string) {
     const dtype = d.anyType();
     const x = d.tensor(shape, { dtype, grad: false });
     const other = (): Arg => {
-      if (draws.chance(0.3)) return draws.pick<Arg>([2, -1, 0.5, 3]);
+      if (draws.chance(0.3)) {
+        const number = draws.pick([2, -1, 0.5, 3]);
+        if (number < 0 && dtype === 'uint8') d.tags.add('number below 0');
+        return number;
+      }
       if (draws.chance(0.06)) return x;
       return d.tensor(d.narrower(shape), {
         dtype: draws.chance(0.6) ? dtype : draws.pick(allTypes),

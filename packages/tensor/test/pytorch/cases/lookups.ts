@@ -37,6 +37,7 @@ function scatterAdd(d: Draft): void {
   const own = shape.map((size, i) => (i === at ? d.size() : isWhole ? size : draws.int(0, size)));
   const source = isWhole ? own : own.map((size) => size + draws.int(0, 1));
   if (own.length > 0 && draws.chance(0.05)) own[0]! += 4;
+  if (source.some((size, d) => size !== own[d])) d.tags.add('smaller index');
   const dtype = d.anyType();
   const x = d.tensor(shape, { dtype });
   const index = indices(d, own, shape[at] ?? 1);

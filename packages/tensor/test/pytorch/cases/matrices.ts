@@ -24,7 +24,6 @@ function linear(d: Draft): void {
   const x = d.tensor(draws.chance(0.1) ? [ins] : [...d.shape(1, 2), wrong(d, ins)], { dtype });
   const w = d.tensor([outs, ins], { dtype });
   const biasSize = draws.chance(0.05) ? 1 : wrong(d, outs);
-  if (biasSize === 1 && outs !== 1) d.tags.add('bias of size 1');
   const b = draws.chance(0.3) ? null : d.tensor([biasSize], { dtype });
   const activation = draws.pick<Arg>([
     nothing,
