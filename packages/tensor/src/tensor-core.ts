@@ -117,7 +117,7 @@ export abstract class TensorCore {
     this.held = null;
     storage.release();
     if (this.target instanceof Leaf) this.dropGrad(this.target);
-    else this.target?.outputDisposed();
+    else this.target?.unreferenced();
   }
 
   /** Moves the tensor to other memory, dense and in its shape. Takes over one reference of `storage`. */

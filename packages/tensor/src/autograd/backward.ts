@@ -78,6 +78,7 @@ function runNodes(pass: Pass, nodes: Node[], roots: ReadonlySet<GradTarget>, ret
     }
     node.dropGrad();
     if (retainGraph && !entered.has(node)) continue;
+    pass.leave(node);
     node.clear();
     // The value of an intermediate result is of no use any more, except to a user who said so.
     if (!roots.has(node) && !pass.isCaptured(node) && !node.output.isKept) node.output.dispose();

@@ -112,8 +112,8 @@ export class Node extends GradTarget {
     this.recompute = null;
   }
 
-  /** The output is disposed. Clears this node, and those before it, if nothing can reach them any more. */
-  outputDisposed(): void {
+  /** The output is disposed, or a node that used it is cleared. Clears this node, and those before it, if nothing can reach them any more. */
+  unreferenced(): void {
     if (--this.refs > 0) return;
     const unreachable: Node[] = [this];
     for (let node = unreachable.pop(); node !== undefined; node = unreachable.pop()) {

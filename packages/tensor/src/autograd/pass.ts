@@ -16,7 +16,7 @@ export class Pass {
   readonly #leaves: Leaf[] = [];
   /** With captures: what leads to one of them, and what does not; gradients come to these, too, and go no further. */
   readonly #needed = new Set<GradTarget>();
-  readonly #others: Node[] = [];
+  readonly #others = new Set<Node>();
 
   constructor(captures: Captures | null) {
     this.#captures = captures;
@@ -30,6 +30,11 @@ export class Pass {
   /** Takes the gradient of a node, if somebody wants it. */
   capture(node: Node): void {
     if (this.isCaptured(node)) this.#captures!.set(node, node.grad!.retain());
+  }
+
+  /** Takes back the references of a node that has run and will not run again; its inputs that run do so themselves. */
+  leave(node: Node): void {
+    for (const input of node.inputs) if (this.#others.has(input as Node)) (input as Node).unreferenced();
   }
 
   /** All nodes to be run that `roots` depend on and that this pass does not have yet, latest first. */
@@ -58,7 +63,7 @@ export class Pass {
     if (this.#captures === null) return nodes;
     for (const node of nodes.toReversed()) {
       if (node.inputs.some((input) => input !== null && this.#needed.has(input))) this.#needed.add(node);
-      else if (!this.#needed.has(node)) this.#others.push(node);
+      else if (!this.#needed.has(node)) this.#others.add(node);
     }
     return nodes.filter((node) => this.#needed.has(node));
   }

@@ -1,5 +1,5 @@
 // Elements held between two bounds, each a number or a tensor.
-import { boundsByName, noBounds } from '../argument-errors.ts';
+import { boundsByName, noBounds, notOfBool } from '../argument-errors.ts';
 import { isRecording, record } from '../autograd/node.ts';
 import { kernels } from '../backends/index.ts';
 import { type DType, isFloat, resultType } from '../dtype.ts';
@@ -29,6 +29,7 @@ export function clamp(a: Tensor, low?: Operand | null, high?: Operand | null): T
   if (isPlain(least) || isPlain(most)) throw boundsByName();
   if (least === null && most === null) throw noBounds();
   const dtype = typeOf(a, least, most);
+  if (dtype === 'bool' && least !== null && most !== null) throw notOfBool('clamp', "where, or .to('uint8')");
   const shape = stretchedBy(stretchedBy(a.shape, least), most);
   const read = (bound: Operand | null): Input | null =>
     bound === null ? null : stretched(comparable('clamp', bound, dtype), shape);

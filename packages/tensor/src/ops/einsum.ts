@@ -5,7 +5,7 @@ import { scope } from '../context.ts';
 import { isFloat, promoteTypes } from '../dtype.ts';
 import type { Tensor } from '../tensor.ts';
 import { mul } from './binary.ts';
-import { requireOperand, to } from './convert.ts';
+import { requireNumbers, requireOperand, to } from './convert.ts';
 import { type Equation, parseEquation } from './einsum-names.ts';
 import { matmul } from './matmul.ts';
 import { sum } from './reduce.ts';
@@ -83,7 +83,10 @@ function contracted(left: Named, right: Named, needed: string, sizes: Sizes): Na
  */
 export function einsum(equation: string, ...operands: readonly Tensor[]): Tensor {
   if (typeof equation !== 'string') throw notAnEquation(equation);
-  for (const [i, operand] of operands.entries()) requireOperand('einsum', `operand ${i}`, operand);
+  for (const [i, operand] of operands.entries()) {
+    requireOperand('einsum', `operand ${i}`, operand);
+    if (operands.length > 1) requireNumbers('einsum', operand);
+  }
   const { inputs, output, sizes } = parseEquation(
     equation,
     operands.map(({ shape }) => shape),

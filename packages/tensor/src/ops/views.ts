@@ -108,9 +108,11 @@ export function view(a: Tensor, shape: Shape): Tensor {
 /** Makes one dimension of startDim … endDim, as reshape does. */
 export function flatten(a: Tensor, startDim = 0, endDim = -1): Tensor {
   requireTensor('flatten', a);
+  // As in PyTorch, a tensor without dimensions counts as having one.
+  const rank = Math.max(1, a.rank);
+  const start = checkedDim('flatten', startDim, rank);
+  const end = checkedDim('flatten', endDim, rank);
   if (a.rank === 0) return reshapedAs('flatten', a, [1]);
-  const start = checkedDim('flatten', startDim, a.rank);
-  const end = checkedDim('flatten', endDim, a.rank);
   if (start > end) throw turnedRange('flatten', startDim, endDim);
   const merged = countOf(a.shape.slice(start, end + 1));
   return reshapedAs('flatten', a, [...a.shape.slice(0, start), merged, ...a.shape.slice(end + 1)]);

@@ -1,6 +1,7 @@
 // The table "Differences from PyTorch" of docs/tensor.md: op, case, PyTorch, here, why. A difference is accepted where a row
 // names its op, its kind, and words that all hold for the case.
 import { readFileSync } from 'node:fs';
+import { holds } from '../../src/dtype.ts';
 import type { Case, Input, Step } from './case.ts';
 import { type Kind, kinds } from './compare.ts';
 
@@ -41,17 +42,19 @@ const calls =
   (wanted: (step: Step) => boolean) =>
   ({ steps }: Case): boolean =>
     steps.some(wanted);
+const whole: readonly string[] = ['int32', 'int64', 'uint8'];
 const ofType = (...types: readonly string[]) => has(({ dtype }) => types.includes(dtype));
 
 /** What the second column may name; beside these, dtypes and the tags of drafts. */
 const words: Readonly<Record<string, (one: Case) => boolean>> = {
-  integers: ofType('int32', 'int64', 'uint8'),
+  integers: ofType(...whole),
   halves: ofType('float16', 'bfloat16'),
   'mixed dtypes': ({ inputs }) => new Set(inputs.map(({ dtype }) => dtype)).size > 1,
   empty: has((input) => seen(input).includes(0)),
   '0-dim': has((input) => seen(input).length === 0),
   'NaN input': hasValue('nan'),
   'infinite input': hasValue('inf', '-inf'),
+  'number that does not fit': hasMisfit,
   'no dims': calls(({ args }) => args.some((arg) => Array.isArray(arg) && arg.length === 0)),
   ...Object.fromEntries(
     ['float32', 'float64', 'float16', 'bfloat16', 'int32', 'int64', 'uint8', 'bool'].map((dtype) => [
@@ -60,6 +63,16 @@ const words: Readonly<Record<string, (one: Case) => boolean>> = {
     ]),
   ),
 };
+
+/** Whether an integer without dimensions is one that the dtype of another integer tensor does not hold. */
+function hasMisfit({ inputs }: Case): boolean {
+  const integers = inputs.filter(({ dtype }) => whole.includes(dtype));
+  return integers.some(
+    (input) =>
+      seen(input).length === 0 &&
+      integers.some(({ dtype }) => input.values.some((value) => !holds(dtype, BigInt(value)))),
+  );
+}
 
 const isKind = (text: string): text is Kind => (kinds as readonly string[]).includes(text);
 

@@ -66,7 +66,9 @@ function where(d: Draft): void {
 function maskedFill(d: Draft): void {
   const shape = d.shape();
   const x = d.tensor(d.narrower(shape), { dtype: d.anyType() });
-  d.call('maskedFill', x, mask(d, d.narrower(shape)), anyNumber(d));
+  const [own, value] = [mask(d, d.narrower(shape)), anyNumber(d)];
+  if (typeof value === 'number' && value < 0 && d.inputs[0]!.dtype === 'uint8') d.tags.add('number below 0');
+  d.call('maskedFill', x, own, value);
 }
 
 function clamp(d: Draft): void {

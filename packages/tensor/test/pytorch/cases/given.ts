@@ -35,6 +35,7 @@ const spread = (op: string) => [
   one(op, (d) => [f32(d, same(6, 0.5), [2, 3]), 1]),
   one(op, (d) => [f32(d, [1, 2, 4]), [], { correction: 1 }]),
   one(op, (d) => [f32(d, [1])]),
+  one(op, (d) => [f32(d, [1, 2]), [], { correction: 2 }]),
 ];
 
 const zeroTwice: Values = [0, 0];
@@ -72,6 +73,8 @@ export const given: Readonly<Record<string, readonly ((d: Draft) => void)[]>> = 
     one('clamp', (d) => [ramp(d, [2, 3]), f32(d, [-1], []), f32(d, [0, 1, 2])]),
     one('clamp', (d) => [i64(d, [-5, 0, 5]), -1.5, 2]),
     one('clamp', (d) => [f32(d, [1, 2])]),
+    one('clamp', (d) => [bool(d, [0, 1]), bool(d, [1, 1]), bool(d, [0, 1])]),
+    one('clamp', (d) => [bool(d, [0, 1]), bool(d, [1, 1])]),
   ],
   std: spread('std'),
   variance: spread('variance'),
@@ -85,7 +88,10 @@ export const given: Readonly<Record<string, readonly ((d: Draft) => void)[]>> = 
     one('pow', (d) => [bool(d, [0, 1]), bool(d, [1, 1])]),
     one('pow', (d) => [f32(d, [2, 3]), bool(d, [1, 0])]),
   ],
-  maximum: [one('maximum', (d) => [f32(d, ['nan', 1, 2, 3]), f32(d, [1, 'nan', 2, 1])])],
+  maximum: [
+    one('maximum', (d) => [f32(d, ['nan', 1, 2, 3]), f32(d, [1, 'nan', 2, 1])]),
+    one('maximum', (d) => [d.given([254, 5], [2], 'uint8'), i64(d, [-4], [])]),
+  ],
   minimum: [one('minimum', (d) => [f32(d, ['nan', 1, 2, 3]), f32(d, [1, 'nan', 2, 1])])],
   cosineSimilarity: [
     one('cosineSimilarity', (d) => [f32(d, [0, 0, 1, 2], [2, 2]), f32(d, [1, 2, 3, 4], [2, 2])]),
@@ -93,10 +99,13 @@ export const given: Readonly<Record<string, readonly ((d: Draft) => void)[]>> = 
     one('cosineSimilarity', (d) => [ramp(d, [2, 3]), f32(d, [2], [1, 1]), 1]),
   ],
   ...Object.fromEntries(
-    ['floor', 'ceil', 'round', 'trunc', 'gelu', 'silu', 'softplus', 'elu', 'leakyRelu', 'square', 'neg'].map(
-      (op) => [op, unaryOfIntegers(op)],
-    ),
+    ['floor', 'ceil', 'round', 'trunc', 'silu', 'softplus', 'leakyRelu', 'square', 'neg'].map((op) => [
+      op,
+      unaryOfIntegers(op),
+    ]),
   ),
+  elu: [...unaryOfIntegers('elu'), one('elu', (d) => [f32(d, new Array<string>(32).fill('nan'))])],
+  gelu: [...unaryOfIntegers('gelu'), one('gelu', (d) => [f32(d, new Array<string>(32).fill('inf'))])],
   sign: [one('sign', (d) => [f32(d, ['nan', 0, '-0', -2])])],
   add: [one('add', (d) => [bool(d, [0, 1]), bool(d, [1, 1])]), one('add', (d) => [bool(d, [0, 1]), 1])],
   sub: [
@@ -108,6 +117,10 @@ export const given: Readonly<Record<string, readonly ((d: Draft) => void)[]>> = 
   maskedFill: [
     one('maskedFill', (d) => [i64(d, [1, 2]), bool(d, [0, 1]), 1.5]),
     one('maskedFill', (d) => [i64(d, [1, 2]), bool(d, [0, 0]), { $: 'nan' }]),
+    (d) => {
+      d.tags.add('number below 0');
+      d.call('maskedFill', d.given([1, 2], [2], 'uint8'), bool(d, [0, 1]), -1);
+    },
   ],
   sum: [...twice('sum'), one('sum', (d) => [ramp(d, [2, 3]), []])],
   mean: [...twice('mean'), one('mean', (d) => [ramp(d, [2, 3]), []])],
@@ -141,6 +154,7 @@ export const given: Readonly<Record<string, readonly ((d: Draft) => void)[]>> = 
   roll: [
     one('roll', (d) => [ramp(d, [2, 3]), [1, -2], [0, 1]]),
     one('roll', (d) => [ramp(d, [2, 3]), [1, 2]]),
+    one('roll', (d) => [f32(d, [], [2, 0]), 1, 3]),
   ],
   matmul: [
     one('matmul', (d) => [ramp(d, [2, 3], 'int64'), ramp(d, [3, 2], 'int64')]),
@@ -150,6 +164,7 @@ export const given: Readonly<Record<string, readonly ((d: Draft) => void)[]>> = 
     one('einsum', (d) => ['...ij,...jk->...ik', ramp(d, [2, 2, 3]), ramp(d, [3, 2])]),
     one('einsum', (d) => ['ii->i', ramp(d, [3, 3])]),
     one('einsum', (d) => ['ii', ramp(d, [3, 3])]),
+    one('einsum', (d) => ['bij,bjk->', ...[1, 2].map(() => d.given([1], [1, 1, 1], 'bool'))]),
   ],
   scaledDotProductAttention: [
     one('scaledDotProductAttention', (d) => [
@@ -183,12 +198,11 @@ export const given: Readonly<Record<string, readonly ((d: Draft) => void)[]>> = 
         { mask: d.given([1, 1, 0], [1, 3], 'bool') },
       ]),
     ),
-    one('scaledDotProductAttention', (d) => [
-      ramp(d, [1, 1, 2, 3]),
-      ramp(d, [1, 1, 2, 3]),
-      ramp(d, [1, 1, 2, 3]),
-      { mask: d.given([1], [], 'float32', false) },
-    ]),
+    (d) => {
+      d.tags.add('mask of fewer than 2 dimensions');
+      const mask = d.given([1], [], 'float32', false);
+      d.call('scaledDotProductAttention', ...[1, 2, 3].map(() => ramp(d, [1, 1, 2, 3])), { mask });
+    },
     one('scaledDotProductAttention', (d) => [
       ...[1, 2, 3].map(() => f32(d, [], [0, 2, 1])),
       { mask: ramp(d, [2, 2]) },
@@ -202,7 +216,14 @@ export const given: Readonly<Record<string, readonly ((d: Draft) => void)[]>> = 
     one('conv1d', (d) => [ramp(d, [2, 4]), ramp(d, [2, 2, 2])]),
     one('conv1d', (d) => [ramp(d, [1, 1, 2], 'int64'), ramp(d, [1, 1, 1], 'int64')]),
   ],
-  adaptiveAvgPool2d: [one('adaptiveAvgPool2d', (d) => [ramp(d, [1, 2, 3, 4]), [null, 2]])],
+  adaptiveAvgPool2d: [
+    one('adaptiveAvgPool2d', (d) => [ramp(d, [1, 2, 3, 4]), [null, 2]]),
+    one('adaptiveAvgPool2d', (d) => [f32(d, [], [1, 2, 0, 3]), 1]),
+    (d) => {
+      d.tags.add('output of size 0');
+      d.call('adaptiveAvgPool2d', ramp(d, [1, 2, 3]), [2, 0]);
+    },
+  ],
   maxPool2d: [
     one('maxPool2d', (d) => [ramp(d, [2, 3, 4]), 2]),
     one('maxPool2d', (d) => [ramp(d, [1, 2, 2]), 3, { ceilMode: true }]),
@@ -215,6 +236,9 @@ export const given: Readonly<Record<string, readonly ((d: Draft) => void)[]>> = 
     },
     one('crossEntropy', (d) => [ramp(d, [2, 3]), labels(d, 'int32')]),
     one('crossEntropy', (d) => [ramp(d, [2, 2]), f32(d, [1, 0, 0.5, 0.5], [2, 2]), { ignoreIndex: 1 }]),
+    ...['inf', 'nan'].map((hidden) =>
+      one('crossEntropy', (d) => [f32(d, [1, 2, hidden, 3], [2, 2]), labels(d), { ignoreIndex: 0 }]),
+    ),
   ],
   nllLoss: [
     one('nllLoss', (d) => [ramp(d, [1, 3]), i64(d, [1]), { ignoreIndex: 1 }]),
@@ -250,6 +274,11 @@ export const given: Readonly<Record<string, readonly ((d: Draft) => void)[]>> = 
   ],
   where: [one('where', (d) => [d.given([1, 0], [2], 'uint8'), f32(d, [1, 2]), f32(d, [3, 4])])],
   bceWithLogits: [
+    one('bceWithLogits', (d) => [
+      f32(d, ['-inf']),
+      f32(d, [0.5]),
+      { posWeight: d.given([0.5], [1], 'float32', false) },
+    ]),
     one('bceWithLogits', (d) => [
       f32(d, [0.25, -1]),
       d.given([0.5, 1], [2], 'float16', false),
@@ -334,12 +363,17 @@ export const given: Readonly<Record<string, readonly ((d: Draft) => void)[]>> = 
   ],
   full: [one('full', () => [[2], 3])],
   tensor: [one('tensor', () => [[1, 2]])],
+  flatten: [one('flatten', (d) => [f32(d, [1], []), 1])],
   unflatten: [one('unflatten', (d) => [ramp(d, [2, 1]), 1, []])],
   flip: [one('flip', (d) => [ramp(d, [2, 3]), [0, -2]])],
   cat: [one('cat', (d) => [[ramp(d, [2, 3]), f32(d, [])], 1])],
   ...Object.fromEntries(['add_', 'sub_', 'mul_', 'div_'].map((op) => [op, [overlapping(op)]])),
   copy_: [
     overlapping('copy_'),
+    (d) => {
+      d.inputs.push({ dtype: 'float32', shape: [1], values: [1], views: [['expand', [3]]], grad: false });
+      d.callInPlace('copy_', { $: 0 }, { $: 0 });
+    },
     (d) => {
       d.tags.add('number below 0');
       d.callInPlace('copy_', d.given([1, 2], [2], 'uint8', false), -1);

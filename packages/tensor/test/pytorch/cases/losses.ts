@@ -138,22 +138,23 @@ function cosineEmbedding(d: Draft): Drawn {
   ];
 }
 
-const drawn: Readonly<Record<string, readonly [module: string, draw: (d: Draft) => Drawn, count?: number]>> =
-  {
-    mseLoss: ['MSELoss', distance('')],
-    l1Loss: ['L1Loss', distance('')],
-    huberLoss: ['HuberLoss', distance('delta'), 14],
-    smoothL1Loss: ['SmoothL1Loss', distance('beta'), 14],
-    bce: ['BCELoss', bce, 14],
-    bceWithLogits: ['BCEWithLogitsLoss', bceWithLogits, 14],
-    klDiv: ['KLDivLoss', klDiv, 14],
-    nllLoss: ['NLLLoss', classes('nllLoss'), 24],
-    crossEntropy: ['CrossEntropyLoss', classes('crossEntropy'), 40],
-    cosineEmbeddingLoss: ['CosineEmbeddingLoss', cosineEmbedding, 12],
-  };
+const drawn: Readonly<
+  Record<string, readonly [module: string, draw: (d: Draft) => Drawn, count?: number, isUnsteady?: boolean]>
+> = {
+  mseLoss: ['MSELoss', distance('')],
+  l1Loss: ['L1Loss', distance('')],
+  huberLoss: ['HuberLoss', distance('delta'), 14],
+  smoothL1Loss: ['SmoothL1Loss', distance('beta'), 14],
+  bce: ['BCELoss', bce, 14],
+  bceWithLogits: ['BCEWithLogitsLoss', bceWithLogits, 14],
+  klDiv: ['KLDivLoss', klDiv, 14],
+  nllLoss: ['NLLLoss', classes('nllLoss'), 24],
+  crossEntropy: ['CrossEntropyLoss', classes('crossEntropy'), 40],
+  cosineEmbeddingLoss: ['CosineEmbeddingLoss', cosineEmbedding, 12, true],
+};
 
 const functions: Makers = Object.fromEntries(
-  Object.entries(drawn).map(([op, [, draw, count = 10]]) => [
+  Object.entries(drawn).map(([op, [, draw, count = 10, isUnsteady = false]]) => [
     op,
     {
       draw: (d: Draft) => {
@@ -161,12 +162,13 @@ const functions: Makers = Object.fromEntries(
         d.call(op, ...args, given(options));
       },
       count,
+      isUnsteady,
     },
   ]),
 );
 
 const asModules: Makers = Object.fromEntries(
-  Object.values(drawn).map(([name, draw]) => [
+  Object.values(drawn).map(([name, draw, , isUnsteady = false]) => [
     `nn.${name}`,
     {
       draw: (d: Draft) => {
@@ -174,6 +176,7 @@ const asModules: Makers = Object.fromEntries(
         d.callModule(name, [given(options)], {}, args);
       },
       count: 5,
+      isUnsteady,
     },
   ]),
 );
@@ -193,5 +196,6 @@ export const losses: Makers = {
       );
     },
     count: 5,
+    isUnsteady: true,
   },
 };

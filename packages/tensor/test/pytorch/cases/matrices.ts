@@ -105,7 +105,7 @@ function attention(d: Draft): void {
     Math.max(1, d.size()),
   ];
   const lead = d.shape(0, 2);
-  const isEmpty = queries === 0 || lead.includes(0);
+  const isEmpty = queries === 0 || keys === 0 || lead.includes(0);
   const isGrouped = lead.length === 2 && !isEmpty && draws.chance(0.2);
   const heads = isGrouped ? draws.pick([1, 1, 2, 3]) : 1;
   const many = isGrouped ? [lead[0]!, lead[1]! * heads] : lead;
@@ -121,6 +121,7 @@ function attention(d: Draft): void {
     domain: 'coarse',
     grad: draws.chance(0.3),
   } as const;
+  if (isMasked && maskShape.length < 2) d.tags.add('mask of fewer than 2 dimensions');
   const mask = isMasked ? d.tensor(maskShape, maskSpec) : null;
   const own = attentionOptions(d, mask, !isMasked && draws.chance(0.4));
   if (isGrouped) own.enableGqa = true;
