@@ -260,7 +260,7 @@ export const tooManyIndices = (count: number, shape: Shape): TensorError =>
   shapeError(`at: ${count} indices for shape ${show(shape)}.`);
 
 export const badSizes = (op: string, sizes: Shape, size: number): TensorError =>
-  shapeError(`${op}: expected sizes ≥ 0 that add up to ${size}, got ${show(sizes)}.`);
+  shapeError(`${op}: expected sizes ≥ 0 that add up to ${size}, got ${shown(sizes)}.`);
 
 export const joinShapes = (op: string, first: Shape, other: Shape): TensorError =>
   shapeError(

@@ -1,6 +1,6 @@
 // Shapes, and which dimensions an argument names. Pure arithmetic: no memory, no tensors.
 import { notAnInteger, notDims, repeatedDim } from './argument-errors.ts';
-import { badDim, badOption, badShape, broadcastFailed, shown, tooManyDims } from './errors.ts';
+import { badDim, badShape, broadcastFailed, tooManyDims } from './errors.ts';
 
 export type Shape = readonly number[];
 
@@ -123,6 +123,5 @@ export function dimMask(op: string, dims: number | readonly number[] | undefined
 
 /** `shape` with the masked dimensions as 1, or without them. */
 export function reducedShape(shape: Shape, mask: readonly boolean[], keepDim: boolean): Shape {
-  if (typeof keepDim !== 'boolean') throw badOption('keepDim', 'true or false', shown(keepDim));
   return keepDim ? shape.map((size, d) => (mask[d] ? 1 : size)) : shape.filter((_, d) => !mask[d]);
 }

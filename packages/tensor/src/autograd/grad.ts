@@ -4,7 +4,7 @@ import { checkOptions, optionChecks } from '../options.ts';
 import { sameShape } from '../shape.ts';
 import { created, type Tensor } from '../tensor.ts';
 import { denseStorage } from '../tensor-grad.ts';
-import { flag, isTensor } from '../value-checks.ts';
+import { aTensor, checkValue, flag, isTensor } from '../value-checks.ts';
 import { type Root, runBackward } from './backward.ts';
 import type { Captures } from './pass.ts';
 
@@ -28,6 +28,7 @@ const gradOptions = optionChecks<GradOptions>({
 const list = <T>(value: T | readonly T[]): readonly T[] => (Array.isArray(value) ? value : [value as T]);
 
 function rootOf(output: Tensor, gradient: Tensor | null): Root {
+  checkValue('grad: outputs', output, aTensor);
   if (output.target === null) throw needsGraph('grad: outputs');
   if (gradient === null) {
     if (output.count !== 1) throw notScalarLoss(output.shape);
@@ -61,6 +62,7 @@ export function grad(
   const wanted = list(inputs);
   const captures: Captures = new Map();
   for (const input of wanted) {
+    checkValue('grad: inputs', input, aTensor);
     if (input.target === null) throw needsGraph('grad: inputs');
     captures.set(input.target, null);
   }

@@ -13,7 +13,7 @@ import { allocate, type Storage } from '../storage.ts';
 import { empty, Tensor } from '../tensor.ts';
 import { copyInto } from '../transfer.ts';
 import { anything, finite, flag, nonNegative, tensorOrNull } from '../value-checks.ts';
-import { contiguous, inFloat32, needsFloat32, requireFloat } from './convert.ts';
+import { contiguous, inFloat32, needsFloat32, requireFloat, requireOperand } from './convert.ts';
 import { jointDevice } from './joint-device.ts';
 
 /** Makes one batch of those of many processes. Both are called by all processes, in the same order. */
@@ -163,6 +163,8 @@ export function batchNorm(
 ): Tensor {
   checkOptions('batchNorm', options, batchNormOptions);
   const { weight = null, bias = null, training = false, momentum = 0.1, eps = 1e-5, sync = null } = options;
+  if (runningMean !== null) requireOperand('batchNorm', 'runningMean', runningMean);
+  if (runningVar !== null) requireOperand('batchNorm', 'runningVar', runningVar);
   const extent = checkedExtent(x, { weight, bias, runningMean, runningVar });
   if (needsFloat32(x)) return inFloat32(x, (wide) => batchNorm(wide, runningMean, runningVar, options));
   const dense = contiguous(x);

@@ -238,6 +238,7 @@ export function oneHot(labels: Tensor, classes = classesOf(labels)): Tensor {
 
 /** One more than the largest label; 1 where all are negative, which are refused like any that is no class. */
 function classesOf(labels: Tensor): number {
+  requireTensor('oneHot', labels);
   if (labels.count === 0) throw badOption('oneHot: classes', 'an integer ≥ 1, as there is no label', 'none');
   return scope(() => Math.max(1, max(labels).item() + 1));
 }

@@ -169,6 +169,8 @@ export function nllLoss(logProbs: Tensor, labels: Tensor, options: ClassLossOpti
   const raised = recast('float32', [logProbs], (wide) => nllLoss(wide!, labels, options));
   if (raised) return raised;
   const op = 'nllLoss';
+  requireTensor(op, logProbs);
+  requireTensor(op, labels);
   const reduction = options.reduction ?? 'mean';
   if (logProbs.rank === 1)
     return ofOneRow(op, logProbs, labels, (row, label) => nllLoss(row, label, options));

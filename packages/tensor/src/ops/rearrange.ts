@@ -32,6 +32,7 @@ export function flip(a: Tensor, dims: Dims): Tensor {
 export function roll(a: Tensor, shifts: Dims, dims?: Dims): Tensor {
   requireTensor('roll', a);
   const moves = typeof shifts === 'number' ? [shifts] : shifts;
+  checkList('roll', 'the shifts', moves);
   for (const shift of moves)
     if (!Number.isSafeInteger(shift)) throw badOption('roll: shift', 'an integer', shown(shift));
   const along = typeof dims === 'number' ? [dims] : (dims ?? []);

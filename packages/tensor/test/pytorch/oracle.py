@@ -41,6 +41,8 @@ def viewed(x, views):
             x = x[(slice(None),) * dim + (slice(start, end, step),)]
         else:
             x = getattr(x, name)(*args)
+        if name == "flip":
+            x = x.contiguous()  # PyTorch keeps the order of the elements in memory, on which view() depends
     return x
 
 

@@ -23,7 +23,9 @@ function operands(d: Draft): [Arg, Arg] {
   }
   if (way > 0.7) {
     const x = d.tensor(shape, { dtype });
-    return draws.chance(0.6) ? [x, anyNumber(d)] : [anyNumber(d), x];
+    const [isSecond, number] = [draws.chance(0.6), anyNumber(d)];
+    if (typeof number === 'number' && number < 0 && dtype === 'uint8') d.tags.add('number below 0');
+    return isSecond ? [x, number] : [number, x];
   }
   const other = draws.chance(0.55) ? dtype : draws.pick(allTypes);
   return [d.tensor(d.narrower(shape), { dtype }), d.tensor(d.narrower(shape), { dtype: other })];
@@ -79,8 +81,14 @@ function clamp(d: Draft): void {
   const isTensor = draws.chance(0.3);
   const bound = (): Arg => {
     if (draws.chance(0.25)) return draws.pick([null, nothing]);
-    if (!isTensor) return draws.pick<Arg>([-1, 0, 1, 0.5, -1.5, 2, { $: 'nan' }, { $: 'inf' }]);
-    return d.tensor(d.narrower(shape), { dtype: draws.chance(0.8) ? dtype : draws.pick(allTypes) });
+    if (!isTensor) {
+      const number = draws.pick<Arg>([-1, 0, 1, 0.5, -1.5, 2, { $: 'nan' }, { $: 'inf' }]);
+      if (typeof number === 'number' && number < 0 && dtype === 'uint8') d.tags.add('number below 0');
+      return number;
+    }
+    const own = d.narrower(shape);
+    if (own.includes(5)) d.tags.add('larger bound');
+    return d.tensor(own, { dtype: draws.chance(0.8) ? dtype : draws.pick(allTypes) });
   };
   d.call('clamp', x, bound(), bound());
 }

@@ -73,6 +73,10 @@ export const given: Readonly<Record<string, readonly ((d: Draft) => void)[]>> = 
     one('clamp', (d) => [ramp(d, [2, 3]), f32(d, [-1], []), f32(d, [0, 1, 2])]),
     one('clamp', (d) => [i64(d, [-5, 0, 5]), -1.5, 2]),
     one('clamp', (d) => [f32(d, [1, 2])]),
+    (d) => {
+      d.tags.add('larger bound');
+      d.call('clamp', f32(d, [1]), f32(d, [0]), f32(d, [0, 2]));
+    },
     one('clamp', (d) => [bool(d, [0, 1]), bool(d, [1, 1]), bool(d, [0, 1])]),
     one('clamp', (d) => [bool(d, [0, 1]), bool(d, [1, 1])]),
   ],
@@ -91,6 +95,10 @@ export const given: Readonly<Record<string, readonly ((d: Draft) => void)[]>> = 
   maximum: [
     one('maximum', (d) => [f32(d, ['nan', 1, 2, 3]), f32(d, [1, 'nan', 2, 1])]),
     one('maximum', (d) => [d.given([254, 5], [2], 'uint8'), i64(d, [-4], [])]),
+    (d) => {
+      d.tags.add('number below 0');
+      d.call('maximum', d.given([254, 5], [2], 'uint8'), -1);
+    },
   ],
   minimum: [one('minimum', (d) => [f32(d, ['nan', 1, 2, 3]), f32(d, [1, 'nan', 2, 1])])],
   cosineSimilarity: [
@@ -164,6 +172,7 @@ export const given: Readonly<Record<string, readonly ((d: Draft) => void)[]>> = 
     one('einsum', (d) => ['...ij,...jk->...ik', ramp(d, [2, 2, 3]), ramp(d, [3, 2])]),
     one('einsum', (d) => ['ii->i', ramp(d, [3, 3])]),
     one('einsum', (d) => ['ii', ramp(d, [3, 3])]),
+    one('einsum', (d) => ['ij,jk->ik', d.given([-4, 1], [1, 2], 'int32'), d.given([3, 2], [1, 2], 'int32')]),
     one('einsum', (d) => ['bij,bjk->', ...[1, 2].map(() => d.given([1], [1, 1, 1], 'bool'))]),
   ],
   scaledDotProductAttention: [
