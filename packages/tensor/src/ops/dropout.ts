@@ -8,7 +8,7 @@ import { checkOptions, optionChecks } from '../options.ts';
 import { defaultGenerator, type Generator } from '../random.ts';
 import { empty, Tensor } from '../tensor.ts';
 import { aGenerator, checkValue, flag, probability } from '../value-checks.ts';
-import { mul } from './binary.ts';
+import { logicalAnd, mul } from './binary.ts';
 import { contiguous, inFloat32, needsFloat32OnCpu, requireFloat } from './convert.ts';
 
 export interface DropoutOptions {
@@ -26,7 +26,7 @@ export function dropout(x: Tensor, p = 0.5, options: DropoutOptions = {}): Tenso
   checkValue('dropout: p', p, probability);
   checkOptions('dropout', options, dropoutOptions);
   if (p === 0 || options.training === false) return x;
-  if (p === 1) return mul(x, 0);
+  if (p === 1) return x.dtype === 'bool' ? logicalAnd(x, 0) : mul(x, 0);
   requireFloat('dropout', x);
   const stream = (options.generator ?? defaultGenerator()).take(x.count);
   return needsFloat32OnCpu(x) ? inFloat32(x, (wide) => dropped(wide, p, stream)) : dropped(x, p, stream);

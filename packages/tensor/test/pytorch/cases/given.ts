@@ -172,7 +172,12 @@ export const given: Readonly<Record<string, readonly ((d: Draft) => void)[]>> = 
     one('einsum', (d) => ['...ij,...jk->...ik', ramp(d, [2, 2, 3]), ramp(d, [3, 2])]),
     one('einsum', (d) => ['ii->i', ramp(d, [3, 3])]),
     one('einsum', (d) => ['ii', ramp(d, [3, 3])]),
-    one('einsum', (d) => ['ij,jk->ik', d.given([-4, 1], [1, 2], 'int32'), d.given([3, 2], [1, 2], 'int32')]),
+    one('einsum', (d) => [
+      'ij,jk,kl->il',
+      d.given([-4, 1], [1, 2], 'int32'),
+      d.given([3, 1, 2], [1, 3], 'int32'),
+      d.given([1, -2, 2], [3, 1], 'int32'),
+    ]),
     one('einsum', (d) => ['bij,bjk->', ...[1, 2].map(() => d.given([1], [1, 1, 1], 'bool'))]),
   ],
   scaledDotProductAttention: [
@@ -360,6 +365,7 @@ export const given: Readonly<Record<string, readonly ((d: Draft) => void)[]>> = 
   dropout: [
     one('dropout', (d) => [i64(d, [1, 2]), 0.5, { training: false }]),
     one('dropout', (d) => [i64(d, [1, 2]), 1]),
+    one('dropout', (d) => [bool(d, [0, 1]), 1]),
   ],
   arange: [
     one('arange', () => [3]),
