@@ -34,6 +34,7 @@ export class Pass {
 
   /** Takes back the references of a node that has run and will not run again; its inputs that run do so themselves. */
   leave(node: Node): void {
+    if (this.#others.size === 0) return;
     for (const input of node.inputs) if (this.#others.has(input as Node)) (input as Node).unreferenced();
   }
 

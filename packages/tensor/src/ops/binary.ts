@@ -76,7 +76,7 @@ const rules = {
     toA: (k, into, grad, { a, b }) => {
       const exponent = typeof b === 'number' ? b - 1 : k.temporary();
       if (typeof exponent !== 'number') k.map('sub', exponent, b, 1);
-      const root = rootOf(exponent);
+      const root = rootOf(exponent, k.dtype);
       if (root === null) k.map('pow', into, a, exponent);
       else k.map(root, into, a);
       k.map('mul', into, into, b);
@@ -151,8 +151,9 @@ export function comparable(name: string, operand: Operand, dtype: DType): Operan
   return rounded(dtype, operand);
 }
 
-/** As in PyTorch, powers of ½ and −½ are roots, which differ from powers at −∞ and −0. */
-function rootOf(exponent: Operand | Input): MapOp | null {
+/** As in PyTorch, powers of ½ and −½ are roots, which differ from powers at −∞ and −0; but not in float16. */
+function rootOf(exponent: Operand | Input, dtype: DType): MapOp | null {
+  if (dtype === 'float16') return null;
   if (exponent === 0.5) return 'sqrt';
   return exponent === -0.5 ? 'rsqrt' : null;
 }
@@ -164,7 +165,7 @@ function binary(name: string, op: keyof typeof rules, a: Operand, b: Operand): T
   const out = empty(dtype, shape, jointDevice(name, a, b));
   const x = stretched(a, shape);
   const y = stretched(b, shape);
-  const root = op === 'pow' && isFloat(dtype) ? rootOf(b) : null;
+  const root = op === 'pow' && isFloat(dtype) ? rootOf(b, dtype) : null;
   if (root === null) kernels().map(op, dtype, shape, out.strided, x, y);
   else kernels().map(root, dtype, shape, out.strided, x);
   const isRecorded = isRecording(isTensor(a) ? a : out, isTensor(b) ? b : null);

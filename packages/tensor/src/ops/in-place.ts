@@ -63,7 +63,7 @@ const overwrite = (name: string, a: Tensor, from: Operand): Tensor =>
 export function copy_(a: Tensor, from: Operand): Tensor {
   requireTensor('copy_', a);
   if (typeof from === 'number') checkFits('copy_', from, a.dtype);
-  if (from === a) return a;
+  if (from === a && !isRecording(a)) return a;
   return overwrite('copy_', a, from);
 }
 

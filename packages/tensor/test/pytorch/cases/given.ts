@@ -87,6 +87,9 @@ export const given: Readonly<Record<string, readonly ((d: Draft) => void)[]>> = 
     one('pow', (d) => [f32(d, zeroTwice), f32(d, [2, 0])]),
     one('pow', (d) => [f32(d, [0, 0, 2]), f32(d, [-1, 0.5, 0])]),
     one('pow', (d) => [0, f32(d, [2, -1, 0])]),
+    ...(['float16', 'bfloat16'] as const).flatMap((dtype) =>
+      [0.5, -0.5].map((power) => one('pow', (d) => [d.given(['-inf', '-0', 2], [3], dtype), power])),
+    ),
     one('pow', (d) => [i64(d, [2, 3]), -1]),
     one('pow', (d) => [i64(d, [2, 3]), i64(d, [1, -2])]),
     one('pow', (d) => [bool(d, [0, 1]), bool(d, [1, 1])]),
@@ -381,7 +384,7 @@ export const given: Readonly<Record<string, readonly ((d: Draft) => void)[]>> = 
   flatten: [one('flatten', (d) => [f32(d, [1], []), 1])],
   unflatten: [one('unflatten', (d) => [ramp(d, [2, 1]), 1, []])],
   flip: [one('flip', (d) => [ramp(d, [2, 3]), [0, -2]])],
-  cat: [one('cat', (d) => [[ramp(d, [2, 3]), f32(d, [])], 1])],
+  cat: [one('cat', (d) => [[ramp(d, [2, 3]), f32(d, [])], 1]), one('cat', (d) => [[f32(d, [])], -2])],
   ...Object.fromEntries(['add_', 'sub_', 'mul_', 'div_'].map((op) => [op, [overlapping(op)]])),
   copy_: [
     overlapping('copy_'),
