@@ -131,6 +131,11 @@ def batch_norm(x, mean=None, var=None, o=None):
     return [s for s in (out, mean, var) if s is not None]
 
 
+def conv(fn):
+    """The backward of PyTorch 2.13 refuses some weights with strides."""
+    return lambda x, w, b=None, o=None: fn(x, w.contiguous(), b, **options(o))
+
+
 def loss(fn):
     return lambda x, y, o=None: fn(x, y, **options(o))
 
@@ -261,8 +266,8 @@ OPS = {
     "crossEntropy": loss(F.cross_entropy),
     "cosineSimilarity": lambda a, b, dim=None, eps=1e-8: F.cosine_similarity(a, b, 1 if dim is None else dim, eps),
     "cosineEmbeddingLoss": lambda a, b, y, o=None: F.cosine_embedding_loss(a, b, y, **options(o)),
-    "conv1d": lambda x, w, b=None, o=None: F.conv1d(x, w, b, **options(o)),
-    "conv2d": lambda x, w, b=None, o=None: F.conv2d(x, w, b, **options(o)),
+    "conv1d": conv(F.conv1d),
+    "conv2d": conv(F.conv2d),
     "maxPool2d": lambda x, size, o=None: F.max_pool2d(x, size, **options(o)),
     "avgPool2d": lambda x, size, o=None: F.avg_pool2d(x, size, **options(o)),
     "adaptiveAvgPool2d": F.adaptive_avg_pool2d,
