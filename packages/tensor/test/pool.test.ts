@@ -63,7 +63,7 @@ describe('maxPool2d', () => {
   test('refuses what does not fit', () => {
     const x = zeros([1, 1, 4, 4]);
     expect(() => maxPool2d(x, 2, { padding: 2 })).toThrow(
-      'maxPool2d: padding: expected at most half of the window [2, 2], got 2,2.',
+      'maxPool2d: padding: expected at most half of the window [2, 2], got [2, 2].',
     );
     expect(() => maxPool2d(zeros([4, 4]), 2)).toThrow(
       'maxPool2d: expected [batch, channels, height, width] or [channels, height, width] with planes that are not empty, got [4, 4].',

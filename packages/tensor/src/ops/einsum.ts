@@ -3,9 +3,10 @@
 import { notAnEquation } from '../argument-errors.ts';
 import { scope } from '../context.ts';
 import { isFloat, promoteTypes } from '../dtype.ts';
+import { needsNumbers } from '../op-errors.ts';
 import type { Tensor } from '../tensor.ts';
 import { mul } from './binary.ts';
-import { requireNumbers, requireOperand, to } from './convert.ts';
+import { requireOperand, to } from './convert.ts';
 import { type Equation, parseEquation } from './einsum-names.ts';
 import { matmul } from './matmul.ts';
 import { sum } from './reduce.ts';
@@ -54,6 +55,7 @@ const ordered = ({ tensor, names }: Named, order: string): Tensor =>
 
 /** Integers meet in one dtype, as one of them may be a sum already, which is int64. */
 function multiplied(x: Tensor, y: Tensor): Tensor {
+  if (x.dtype === 'bool' && y.dtype === 'bool') throw needsNumbers('einsum');
   if (x.dtype === y.dtype || isFloat(x.dtype) || isFloat(y.dtype)) return matmul(x, y);
   const dtype = promoteTypes(x.dtype, y.dtype);
   return matmul(to(x, dtype), to(y, dtype));
@@ -83,10 +85,7 @@ function contracted(left: Named, right: Named, needed: string, sizes: Sizes): Na
  */
 export function einsum(equation: string, ...operands: readonly Tensor[]): Tensor {
   if (typeof equation !== 'string') throw notAnEquation(equation);
-  for (const [i, operand] of operands.entries()) {
-    requireOperand('einsum', `operand ${i}`, operand);
-    if (operands.length > 1) requireNumbers('einsum', operand);
-  }
+  for (const [i, operand] of operands.entries()) requireOperand('einsum', `operand ${i}`, operand);
   const { inputs, output, sizes } = parseEquation(
     equation,
     operands.map(({ shape }) => shape),

@@ -53,7 +53,8 @@ export function askOracle(cases: readonly Case[]): Promise<OracleOutput | null> 
     child.on('error', () => resolve(null));
     child.on('close', (status) => {
       if (status === 0) resolve(JSON.parse(output) as OracleOutput);
-      else if (/No module named '?torch/.test(errors)) resolve(null);
+      // What ends without a word is no Python.
+      else if (/No module named '?torch/.test(errors) || (status === 1 && errors === '')) resolve(null);
       else reject(new Error(`oracle.py ended with ${status}: ${errors}`));
     });
   });

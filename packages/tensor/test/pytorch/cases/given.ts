@@ -181,7 +181,13 @@ export const given: Readonly<Record<string, readonly ((d: Draft) => void)[]>> = 
       d.given([3, 1, 2], [1, 3], 'int32'),
       d.given([1, -2, 2], [3, 1], 'int32'),
     ]),
-    one('einsum', (d) => ['bij,bjk->', ...[1, 2].map(() => d.given([1], [1, 1, 1], 'bool'))]),
+    one('einsum', (d) => ['i,j->', d.given([2], [1], 'int32'), d.given([3], [1], 'int32')]),
+    one('einsum', (d) => ['i,j->', bool(d, [1]), bool(d, [1])]),
+    one('einsum', (d) => [
+      'bij,bjk->',
+      d.given([1, 1], [2, 1, 1], 'bool'),
+      d.given([1, 0, 1, 1], [2, 1, 2], 'bool'),
+    ]),
   ],
   scaledDotProductAttention: [
     one('scaledDotProductAttention', (d) => [
