@@ -64,9 +64,11 @@ const words: Readonly<Record<string, (one: Case) => boolean>> = {
   ),
 };
 
-/** Whether an integer without dimensions is one that the dtype of another integer tensor does not hold. */
-function hasMisfit({ inputs }: Case): boolean {
+/** Whether an integer, as a number or a tensor without dimensions, is one that the dtype of an integer tensor does not hold. */
+function hasMisfit({ inputs, steps }: Case): boolean {
   const integers = inputs.filter(({ dtype }) => whole.includes(dtype));
+  const numbers = steps.flatMap(({ args }) => args.filter((arg) => Number.isInteger(arg))) as number[];
+  if (integers.some(({ dtype }) => numbers.some((number) => !holds(dtype, number)))) return true;
   return integers.some(
     (input) =>
       seen(input).length === 0 &&

@@ -103,6 +103,7 @@ export const given: Readonly<Record<string, readonly ((d: Draft) => void)[]>> = 
       d.call('maximum', d.given([254, 5], [2], 'uint8'), -1);
     },
   ],
+  le: [one('le', (d) => [d.given([5], [], 'uint8'), -1])],
   minimum: [one('minimum', (d) => [f32(d, ['nan', 1, 2, 3]), f32(d, [1, 'nan', 2, 1])])],
   cosineSimilarity: [
     one('cosineSimilarity', (d) => [f32(d, [0, 0, 1, 2], [2, 2]), f32(d, [1, 2, 3, 4], [2, 2])]),
