@@ -250,7 +250,8 @@ OPS = {
     "tril": torch.tril,
     "triu": torch.triu,
     "gather": torch.gather,
-    "scatterAdd": lambda x, dim, index, source: x.scatter_add(dim, index, source),
+    # PyTorch 2.13 reads an expanded index of int32 as int64 in the backward.
+    "scatterAdd": lambda x, dim, index, source: x.scatter_add(dim, index.contiguous(), source),
     "indexSelect": torch.index_select,
     "embedding": lambda index, weight: F.embedding(index, weight),
     "oneHot": lambda labels, classes=None: F.one_hot(labels, -1 if classes is None else classes),
