@@ -90,7 +90,8 @@ TEST("the flight record has labels, and so has what is said of a rank that waits
     if (rank.rank == 0) {
       const std::string text = rank.run(op);
       CHECK(text.find("rank 1 never entered allReduce #0 (10 × float32 labelled \"late\") within 200 ms") != std::string::npos);
-      CHECK_EQ(rank.group->flight().entries().at(0).label, op.label);
+      const auto entries = rank.group->flight().entries();
+      CHECK_EQ(entries.at(0).label, op.label);
     } else {
       while (rank.group->failure() == nullptr) std::this_thread::yield();
     }

@@ -2,7 +2,7 @@
 import { execFile, spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { serveStore, TcpStore } from '@ringwise/store';
+import { MemoryStore, serveStore, TcpStore } from '@ringwise/store';
 import { isTestGpu, startRanks, values, withRanks } from '@ringwise/testing';
 import { describe, expect, it } from 'vitest';
 import { joinNccl } from '../src/index.ts';
@@ -46,7 +46,7 @@ describe.skipIf(missing)(`joinNccl${missing && ` (skipped: ${missing})`}`, () =>
 });
 
 it('wants a rank of the size', async () => {
-  const store = null as unknown as TcpStore;
+  const store = new MemoryStore();
   await expect(joinNccl({ store, key, rank: 2, size: 2 })).rejects.toThrow(/0 <= rank < size, got rank 2/);
 });
 

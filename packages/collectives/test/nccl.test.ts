@@ -35,9 +35,15 @@ const always = [
 const unlessAhead = {
   reason:
     'the ranks are compared beside the operation, whose memory may be written by then: see RINGWISE_NCCL_CHECK',
-  tests: mismatchKinds
-    .filter((kind) => !kind.includes('pair') && kind !== 'counts of allToAll')
-    .map((kind) => `names both sides when ranks disagree in ${kind}, and leaves their memory alone`),
+  tests: [
+    ...mismatchKinds
+      .filter((kind) => !kind.includes('pair') && kind !== 'counts of allToAll')
+      .map((kind) => `names both sides when ranks disagree in ${kind}, and leaves their memory alone`),
+    ...['broadcast', 'reduce', 'gather', 'broadcast of a list', 'scatter'].map(
+      (call) => `tells every rank, at close() at the latest, that roots of ${call} differ`,
+    ),
+    'tells every rank, at close() at the latest, that roots of broadcast differ, Sync',
+  ],
 };
 
 /** Why there are no tests; else empty. */

@@ -81,6 +81,10 @@ class Nccl implements Backend {
   /** The host group's part in connecting: whoever blocks this thread has to see to it first. */
   #opening: Running | null = null;
   #closing: Promise<void> | undefined;
+  /** Ranks disagree, and no call of this one has said so: close() does. */
+  #untold: CollectiveError | null = null;
+  /** A call has failed. */
+  #hasFailed = false;
   /** Calls of together() that have not returned, and whether NCCL holds what they have started. */
   #together = 0;
   #isHolding = false;
@@ -176,6 +180,7 @@ class Nccl implements Backend {
     if (native !== null) await this.#lane.ended(native.close(), 'close').finally(() => native.destroy());
     this.#registered.clear();
     await this.#host.close();
+    if (this.#untold !== null && !this.#hasFailed) throw this.#untold;
   }
 
   /** Before the device is open, what is registered waits for it. */
@@ -210,15 +215,17 @@ class Nccl implements Backend {
   }
 
   #startOnHost(operation: Operation, settle: Settle): Running | null {
-    return this.#host.start(operation, (error, source) =>
-      settle(error && this.#agreement.knownCauseOf(error), source),
-    );
+    return this.#host.start(operation, (error, source) => {
+      if (error !== undefined) this.#hasFailed = true;
+      settle(error && this.#agreement.knownCauseOf(error), source);
+    });
   }
 
   #runOnHost(operation: Operation): number | undefined {
     try {
       return this.#host.run(operation);
     } catch (error) {
+      this.#hasFailed = true;
       throw this.#agreement.causeOf(error as CollectiveError);
     }
   }
@@ -290,8 +297,10 @@ class Nccl implements Backend {
 
   readonly #telling =
     (settle: Settle): Settle =>
-    (error, source) =>
+    (error, source) => {
+      if (error !== undefined) this.#hasFailed = true;
       settle(error && this.#told(error), source);
+    };
 
   #beside(operation: Operation, settle: Settle): Running {
     this.#hold();
@@ -323,7 +332,9 @@ class Nccl implements Backend {
 
   /** Ranks have called different things, or not all of them have called. */
   readonly #failIf: Decide = (error) => {
-    if (error !== undefined) this.#native?.fail(codes.indexOf(error.code), error.peers, error.what);
+    if (error === undefined) return;
+    if (error.code === 'ERR_COLL_MISMATCH') this.#untold ??= error;
+    this.#native?.fail(codes.indexOf(error.code), error.peers, error.what);
   };
 
   #afterAll(operation: Operation, settle: Settle): Running {

@@ -28,16 +28,20 @@ function rounded(text: string, dtype: string): string {
   const bytes = Uint8Array.from(Buffer.from(text, 'base64'));
   if (dtype === 'float64') {
     const words = new BigUint64Array(bytes.buffer);
-    for (const [i, word] of words.entries()) words[i] = dropped(word, 16n);
+    for (const [i, word] of words.entries()) words[i] = dropped(word, 16n, 0x7ffn << 52n);
   } else if (dtype === 'float32') {
     const words = new Uint32Array(bytes.buffer);
-    for (const [i, word] of words.entries()) words[i] = Number(dropped(BigInt(word), 5n));
+    for (const [i, word] of words.entries()) words[i] = Number(dropped(BigInt(word), 5n, 0xffn << 23n));
   }
   return Buffer.from(bytes).toString('base64');
 }
 
-/** To the nearest multiple of 2^bits. A number never becomes infinite by it: the largest ones are not in use. */
-const dropped = (word: bigint, bits: bigint): bigint => ((word + (1n << (bits - 1n))) >> bits) << bits;
+/**
+ * To the nearest multiple of 2^bits. NaN and infinities, whose `exponent` is all ones, stay what they are; a number never becomes
+ * infinite by it: the largest ones are not in use.
+ */
+const dropped = (word: bigint, bits: bigint, exponent: bigint): bigint =>
+  (word & exponent) === exponent ? word : ((word + (1n << (bits - 1n))) >> bits) << bits;
 
 function shortened(answer: PackedAnswer): PackedAnswer {
   const one = <T extends PackedAnswer['outs'] extends readonly (infer P)[] | undefined ? P | null : never>(
