@@ -105,6 +105,8 @@ def attempt(case, move=lambda x: x):
         outs = run_steps(case, leaves, move)
     except (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError) as error:
         return {"raises": str(error).split("\n")[0][:160]}, [], []
+    if any(min(x.shape, default=0) < 0 for x in outs if isinstance(x, torch.Tensor)):
+        return {"raises": "PyTorch made a tensor of a negative size"}, [], []
     wanted = [x for x in leaves if x.requires_grad]
     roots = [x for x in outs if isinstance(x, torch.Tensor) and x.requires_grad]
     grads = [None] * len(wanted)
