@@ -99,6 +99,7 @@ function within<T>(context: Context, fn: () => T, end: (result: unknown) => void
  * a returned tensor belongs to the outer scope. Parameters, gradients and optimiser state are never disposed.
  */
 export function scope<T>(fn: () => T): T {
+  checkValue('scope', fn, aFunction);
   const parent = openScope();
   const own: Scope = { parent, tensors: [] };
   return within({ ...current(), scope: own }, fn, (result) => {
@@ -118,17 +119,26 @@ const withSetting = <T>(setting: Partial<Context>, fn: () => T): T =>
   within({ ...current(), ...setting }, fn, () => {});
 
 /** Runs `fn` without recording operations for backward; also across the awaits of an async `fn`. */
-export const noGrad = <T>(fn: () => T): T => withSetting({ gradEnabled: false }, fn);
+export function noGrad<T>(fn: () => T): T {
+  checkValue('noGrad', fn, aFunction);
+  return withSetting({ gradEnabled: false }, fn);
+}
 
 /** Records operations again inside noGrad. */
-export const enableGrad = <T>(fn: () => T): T => withSetting({ gradEnabled: true }, fn);
+export function enableGrad<T>(fn: () => T): T {
+  checkValue('enableGrad', fn, aFunction);
+  return withSetting({ gradEnabled: true }, fn);
+}
 
 /**
  * Runs `fn`, forwards and backward, and throws ERR_TENSOR_ANOMALY for the first operation whose result has a NaN or +∞, or
  * whose gradient has one that is not finite. Names the operation and the place where it was called. Slow: each
  * result is read twice.
  */
-export const detectAnomaly = <T>(fn: () => T): T => withSetting({ detectsAnomaly: true }, fn);
+export function detectAnomaly<T>(fn: () => T): T {
+  checkValue('detectAnomaly', fn, aFunction);
+  return withSetting({ detectsAnomaly: true }, fn);
+}
 
 export interface AutocastOptions {
   /** Default bfloat16. float16 needs a GradScaler. */

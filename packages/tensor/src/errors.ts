@@ -622,6 +622,7 @@ export function shown(value: unknown): string {
   }
   if (typeof value !== 'object' || value === null) return String(value);
   const name = (value.constructor as { readonly name?: string } | undefined)?.name;
+  if ('dtype' in value && 'shape' in value) return 'a tensor';
   return name === undefined || name === 'Object' ? 'an object' : `an object ${name}`;
 }
 

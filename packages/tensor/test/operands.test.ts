@@ -37,6 +37,12 @@ describe('what is no tensor', () => {
     ['batchNorm: expected runningMean to be a tensor, got 0.', () => t.batchNorm(x(), 0 as never)],
     ['grad: inputs: expected a tensor, got null.', () => t.grad(x(), no)],
     ['pinMemory: expected a tensor, got null.', () => t.pinMemory(no)],
+    ['scope: expected a function, got a tensor.', () => t.scope(x() as never)],
+    ['noGrad: expected a function, got undefined.', () => t.noGrad(undefined as never)],
+    ['enableGrad: expected a function, got null.', () => t.enableGrad(no)],
+    ['detectAnomaly: expected a function, got true.', () => t.detectAnomaly(true as never)],
+    ['gradCheck: expected a function, got null.', () => t.gradCheck(no, [x()])],
+    ['checkpoint: expected a function, got a tensor.', () => t.checkpoint(x() as never)],
   ];
   test.each(calls)('%s', (sentence, call) => {
     expect(call).toThrow(sentence);

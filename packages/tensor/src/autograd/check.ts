@@ -6,7 +6,7 @@ import { gradMismatch } from '../errors.ts';
 import { checkOptions, optionChecks } from '../options.ts';
 import { generator } from '../random.ts';
 import type { Tensor } from '../tensor.ts';
-import { positive } from '../value-checks.ts';
+import { aFunction, checkValue, positive } from '../value-checks.ts';
 
 export interface GradCheckOptions {
   /** Step of the differences. Default 1e-2: float32 has seven digits. */
@@ -27,6 +27,7 @@ export function gradCheck(
   inputs: readonly Tensor[],
   options: GradCheckOptions = {},
 ): void {
+  checkValue('gradCheck', fn, aFunction);
   checkOptions('gradCheck', options, gradCheckOptions);
   const { epsilon = 1e-2, tolerance = 2e-3 } = options;
   const weights = analyticGradients(fn, inputs);

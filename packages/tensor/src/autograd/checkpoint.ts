@@ -8,6 +8,7 @@ import { defaultGenerator } from '../random.ts';
 import { type Shape, sameShape } from '../shape.ts';
 import type { Storage } from '../storage.ts';
 import { created, type Tensor } from '../tensor.ts';
+import { aFunction, checkValue } from '../value-checks.ts';
 import { latestSeq, Node, record } from './node.ts';
 import type { GradTarget } from './target.ts';
 
@@ -63,6 +64,7 @@ export function checkpoint<Inputs extends readonly Tensor[]>(
   fn: (...inputs: Inputs) => Tensor,
   ...inputs: Inputs
 ): Tensor {
+  checkValue('checkpoint', fn, aFunction);
   if (!isGradEnabled()) return fn(...inputs);
   const state = defaultGenerator().state();
   const seq = latestSeq();
