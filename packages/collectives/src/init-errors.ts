@@ -71,6 +71,15 @@ export function noLauncher(): Failure {
   );
 }
 
+/** RANK and WORLD_SIZE, of which one is missing or no whole number, where no other launcher is found. */
+export function halfALauncher(rank: string | undefined, size: string | undefined): Failure {
+  const shown = (value: string | undefined) => (value ? `'${value}'` : 'not set');
+  return init(
+    `RANK and WORLD_SIZE do not name a rank; expected two whole numbers, got RANK ${shown(rank)}, WORLD_SIZE ${shown(size)}`,
+    'Set both, or neither for a group of one.',
+  );
+}
+
 export function masterUnknown(name: 'MASTER_ADDR' | 'MASTER_PORT', via: string): Failure {
   return init(
     `${name} is not set and ${via} does not tell where rank 0 is`,

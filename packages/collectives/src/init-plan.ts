@@ -8,6 +8,7 @@ import { detectLauncher, type Env, type Launched, type Via } from './env.ts';
 import { CollectiveError, type Failure } from './errors.ts';
 import {
   badUrl,
+  halfALauncher,
   masterUnknown,
   noLauncher,
   rankOutOfRange,
@@ -91,7 +92,7 @@ export function draftInit(
   const url = options.url === undefined ? null : parseUrl(options.url);
   if (url !== null && options.store !== undefined) throw refused(storeAndUrl());
   const launched = detectLauncher(env);
-  const { rank, size, from } = whoAmI(options, url, launched);
+  const { rank, size, from } = whoAmI(options, url, launched, env);
   const isInRange = Number.isSafeInteger(rank) && Number.isSafeInteger(size) && rank >= 0 && rank < size;
   const fault = isInRange ? null : rankOutOfRange(rank, size, from);
   const { name = 'world', backend = env.RINGWISE_BACKEND || 'auto' } = options;
@@ -176,13 +177,15 @@ function parseUrl(text: string): Address {
   };
 }
 
-function whoAmI(options: InitOptions, url: Address | null, launched: Launched | null) {
+function whoAmI(options: InitOptions, url: Address | null, launched: Launched | null, env: Env) {
   for (const [from, { rank, size }] of [['options', options] as const, ['url', url ?? {}] as const]) {
     if (rank !== undefined || size !== undefined)
       return { from, rank: rank ?? Number.NaN, size: size ?? Number.NaN };
   }
   if (launched !== null)
     return { from: launched.via, rank: launched.rank, size: launched.size ?? Number.NaN };
+  // A process that took itself for the only one would train alone without a word.
+  if (env.RANK || env.WORLD_SIZE) throw refused(halfALauncher(env.RANK, env.WORLD_SIZE));
   if (url?.kind === 'env') throw refused(noLauncher());
   if (url !== null || options.store !== undefined) throw refused(rankUnknown());
   return { from: 'nothing', rank: 0, size: 1 };
