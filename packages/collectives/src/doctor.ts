@@ -51,11 +51,8 @@ export function launcherFinding(env: Env): Finding {
   const name = 'init()';
   try {
     const { rank, size, via, place } = planInit({}, env);
-    if (via === null) {
-      const half = (['RANK', 'WORLD_SIZE'] as const).filter((key) => env[key]);
-      if (half.length === 1) return halfSet(half[0]!);
+    if (via === null)
       return { name, state: 'ok', text: 'no launcher in the environment: ringwise run gives ranks theirs' };
-    }
     const where = place.kind === 'tcp' ? `, which meet at ${place.host}:${place.port}` : '';
     return { name, state: 'ok', text: `rank ${rank} of ${size} by ${via}${where}` };
   } catch (error) {
@@ -63,12 +60,6 @@ export function launcherFinding(env: Env): Finding {
     const fix = error.next ?? 'Put the variables of the launcher right, or unset them.';
     return { name, state: 'wrong', text: error.what, fix };
   }
-}
-
-function halfSet(key: string): Finding {
-  const text = `of RANK and WORLD_SIZE only ${key} is set, so that neither counts`;
-  const fix = 'Set both, or none and start the script with ringwise run.';
-  return { name: 'init()', state: 'wrong', text, fix };
 }
 
 function memoryFinding(): Finding {

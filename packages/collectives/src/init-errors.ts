@@ -76,7 +76,7 @@ export function halfALauncher(rank: string | undefined, size: string | undefined
   const shown = (value: string | undefined) => (value ? `'${value}'` : 'not set');
   return init(
     `RANK and WORLD_SIZE do not name a rank; expected two whole numbers, got RANK ${shown(rank)}, WORLD_SIZE ${shown(size)}`,
-    'Set both, or neither for a group of one.',
+    'Set both, or neither for a group of one; `npx ringwise run` sets them.',
   );
 }
 

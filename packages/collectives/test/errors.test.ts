@@ -216,7 +216,7 @@ describe('errors', () => {
       init: rank 1 was started with size 4 but rank 0 with 2 (group "dp", rank 0 of 8).
       init: rank and size do not fit (from url); expected 0 <= rank < size, got rank 4, size none (group "dp", rank 0 of 8).
       init: env:// found no launcher in the environment; expected RANK and WORLD_SIZE, or the variables of srun or mpirun (group "dp", rank 0 of 8). Start the script with \`npx ringwise run\`, or pass rank, size and url.
-      init: RANK and WORLD_SIZE do not name a rank; expected two whole numbers, got RANK '1', WORLD_SIZE not set (group "dp", rank 0 of 8). Set both, or neither for a group of one.
+      init: RANK and WORLD_SIZE do not name a rank; expected two whole numbers, got RANK '1', WORLD_SIZE not set (group "dp", rank 0 of 8). Set both, or neither for a group of one; \`npx ringwise run\` sets them.
       init: MASTER_PORT is not set and pmi does not tell where rank 0 is (group "dp", rank 0 of 8). Set MASTER_PORT to the same value for all ranks.
       init: cannot use url 'http://x'; expected env://, tcp://host:port or file:///directory (group "dp", rank 0 of 8).
       init: store and url are both given; expected one of them (group "dp", rank 0 of 8).

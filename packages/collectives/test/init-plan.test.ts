@@ -134,7 +134,7 @@ describe('planInit', () => {
     [{ RANK: '1.5', WORLD_SIZE: '2' }, "RANK '1.5', WORLD_SIZE '2'"],
   ])('does not take a process for the only one where the environment is %j', (env, got) => {
     expect(messageOf({}, env)).toBe(
-      `init: RANK and WORLD_SIZE do not name a rank; expected two whole numbers, got ${got}. Set both, or neither for a group of one.`,
+      `init: RANK and WORLD_SIZE do not name a rank; expected two whole numbers, got ${got}. Set both, or neither for a group of one; \`npx ringwise run\` sets them.`,
     );
     expect(planInit({ rank: 0, size: 1 }, env).size).toBe(1);
     expect(planInit({}, { ...env, PMI_RANK: '0', PMI_SIZE: '1' }).via).toBe('pmi');
