@@ -28,27 +28,27 @@
 
 namespace {
 
-using Reduce = void (*)(void *, const void *, const void *, size_t);
+using Reduce = void (*)(void*, const void*, const void*, size_t);
 
 std::shared_ptr<gloo::rendezvous::Context> context;
 // Gloo offers no reduce-scatter that writes elsewhere: this one leaves the result where the input was.
 std::unique_ptr<gloo::ReduceScatterHalvingDoubling<float>> reduce_scatter;
 
-void maximum(bench *, double *values, size_t n) {
+void maximum(bench*, double* values, size_t n) {
   gloo::AllreduceOptions options(context);
   options.setOutput(values, n);
   options.setReduceFunction(static_cast<Reduce>(&gloo::max<double>));
   gloo::allreduce(options);
 }
 
-void prepare(bench *b) {
+void prepare(bench* b) {
   if (b->verb != REDUCE_SCATTER) return;
   std::vector<int> counts(b->ranks, static_cast<int>(b->count));
   reduce_scatter = std::make_unique<gloo::ReduceScatterHalvingDoubling<float>>(
-      context, std::vector<float *>{b->in}, static_cast<int>(b->count) * b->ranks, counts);
+      context, std::vector<float*>{b->in}, static_cast<int>(b->count) * b->ranks, counts);
 }
 
-void send_recv(bench *b) {
+void send_recv(bench* b) {
   auto from = context->createUnboundBuffer(b->in, b->count * sizeof(float));
   auto to = context->createUnboundBuffer(b->out, b->count * sizeof(float));
   to->recv(previous_rank(b), 1);
@@ -57,7 +57,7 @@ void send_recv(bench *b) {
   to->waitRecv();
 }
 
-void call(bench *b) {
+void call(bench* b) {
   const size_t n = b->count, all = b->count * b->ranks;
   const auto sum = static_cast<Reduce>(&gloo::sum<float>);
   switch (b->verb) {
@@ -99,7 +99,7 @@ void call(bench *b) {
     }
     case SCATTER: {
       gloo::ScatterOptions options(context);
-      std::vector<float *> parts;
+      std::vector<float*> parts;
       for (int r = 0; b->rank == 0 && r < b->ranks; r++) parts.push_back(b->in + r * n);
       if (b->rank == 0) options.setInputs(parts, n);
       options.setOutput(b->out, n);
@@ -122,7 +122,7 @@ void call(bench *b) {
 
 }  // namespace
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   bench b = parse_bench("gloo", argc, argv);
   std::string store, interface = "lo";
   int rank = -1;

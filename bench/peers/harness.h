@@ -12,59 +12,74 @@
 #include <string.h>
 #include <time.h>
 
-enum verb { ALL_REDUCE, REDUCE, BROADCAST, ALL_GATHER, REDUCE_SCATTER, GATHER, SCATTER, ALL_TO_ALL, SEND_RECV, BARRIER, VERBS };
-static const char *const verb_names[] = {"all-reduce", "reduce",  "broadcast",  "all-gather", "reduce-scatter",
+enum verb {
+  ALL_REDUCE,
+  REDUCE,
+  BROADCAST,
+  ALL_GATHER,
+  REDUCE_SCATTER,
+  GATHER,
+  SCATTER,
+  ALL_TO_ALL,
+  SEND_RECV,
+  BARRIER,
+  VERBS
+};
+static const char* const verb_names[] = {"all-reduce", "reduce",  "broadcast",  "all-gather", "reduce-scatter",
                                          "gather",     "scatter", "all-to-all", "send-recv",  "barrier"};
 
 struct bench {
-  const char *peer;
+  const char* peer;
   int rank, ranks;
   enum verb verb;
   double seconds;
   size_t min, max, factor;
   float *in, *out;  // one memory for the verbs in place: all-reduce, reduce, broadcast
   size_t count;     // floats in each part
-  void (*call)(struct bench *);
+  void (*call)(struct bench*);
   // Replaces values by the largest of all ranks. Collective.
-  void (*maximum)(struct bench *, double *values, size_t n);
+  void (*maximum)(struct bench*, double* values, size_t n);
 };
 
 static inline int in_place(enum verb v) { return v == ALL_REDUCE || v == REDUCE || v == BROADCAST; }
-static inline size_t in_parts(const struct bench *b, int rank) {
+static inline size_t in_parts(const struct bench* b, int rank) {
   if (b->verb == BARRIER) return 0;
   if (b->verb == SCATTER) return rank == 0 ? b->ranks : 0;
   return b->verb == REDUCE_SCATTER || b->verb == ALL_TO_ALL ? b->ranks : 1;
 }
-static inline size_t out_parts(const struct bench *b, int rank) {
+static inline size_t out_parts(const struct bench* b, int rank) {
   if (b->verb == BARRIER) return 0;
   if (b->verb == GATHER) return rank == 0 ? b->ranks : 0;
   return b->verb == ALL_GATHER || b->verb == ALL_TO_ALL ? b->ranks : 1;
 }
-static inline int next_rank(const struct bench *b) { return (b->rank + 1) % b->ranks; }
-static inline int previous_rank(const struct bench *b) { return (b->rank + b->ranks - 1) % b->ranks; }
+static inline int next_rank(const struct bench* b) { return (b->rank + 1) % b->ranks; }
+static inline int previous_rank(const struct bench* b) { return (b->rank + b->ranks - 1) % b->ranks; }
 
 // Element i of what rank r contributes to a reduction, and of message `id`. Small integers: every sum is exact.
 static inline float term(size_t r, size_t i) { return (float)((i * 5 + r * 3) % 7); }
 static inline float message(size_t id, size_t i) { return (float)((i * 5 + id * 37) % 101); }
-static inline float sum_of_terms(const struct bench *b, size_t i) {
+static inline float sum_of_terms(const struct bench* b, size_t i) {
   float sum = 0;
   for (int r = 0; r < b->ranks; r++) sum += term(r, i);
   return sum;
 }
 
-static inline float given(const struct bench *b, size_t i) {
+static inline float given(const struct bench* b, size_t i) {
   size_t part = i / b->count;
   switch (b->verb) {
-    case ALL_REDUCE: case REDUCE: case REDUCE_SCATTER: return term(b->rank, i);
+    case ALL_REDUCE:
+    case REDUCE:
+    case REDUCE_SCATTER: return term(b->rank, i);
     case SCATTER: return message(part, i % b->count);
     case ALL_TO_ALL: return message(b->rank * b->ranks + part, i % b->count);
     default: return message(b->rank, i);
   }
 }
-static inline float expected(const struct bench *b, size_t i) {
+static inline float expected(const struct bench* b, size_t i) {
   size_t part = i / b->count;
   switch (b->verb) {
-    case ALL_REDUCE: case REDUCE: return sum_of_terms(b, i);
+    case ALL_REDUCE:
+    case REDUCE: return sum_of_terms(b, i);
     case REDUCE_SCATTER: return sum_of_terms(b, b->rank * b->count + i);
     case BROADCAST: return message(0, i);
     case SCATTER: return message(b->rank, i);
@@ -74,7 +89,7 @@ static inline float expected(const struct bench *b, size_t i) {
   }
 }
 // One call on known input; returns the number of wrong elements of this rank.
-static inline double check(struct bench *b) {
+static inline double check(struct bench* b) {
   size_t given_count = in_parts(b, b->rank) * b->count, count = out_parts(b, b->rank) * b->count;
   if (!in_place(b->verb)) memset(b->out, 0x7b, count * sizeof(float));
   for (size_t i = 0; i < given_count; i++) b->in[i] = given(b, i);
@@ -90,18 +105,23 @@ static inline double now_us(void) {
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
 }
-static inline double slowest(struct bench *b, double value) {
+static inline double slowest(struct bench* b, double value) {
   b->maximum(b, &value, 1);
   return value;
 }
-static inline double clamp(double value, double min, double max) { return value < min ? min : value > max ? max : value; }
-static inline int by_value(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
+static inline double clamp(double value, double min, double max) {
+  return value < min ? min : value > max ? max : value;
+}
+static inline int by_value(const void* a, const void* b) {
+  double x = *(const double*)a, y = *(const double*)b;
   return (x > y) - (x < y);
 }
 
-struct timing { double p50_us, mean_us; long iters; };
-static inline struct timing measure(struct bench *b) {
+struct timing {
+  double p50_us, mean_us;
+  long iters;
+};
+static inline struct timing measure(struct bench* b) {
   double call_us = 0, round_us = 0;
   for (long calls = 3; round_us < b->seconds * 1e5 && calls < 1000000; calls *= 4) {
     double start = now_us();
@@ -111,7 +131,7 @@ static inline struct timing measure(struct bench *b) {
   }
   long batch = (long)clamp(10 / call_us + 0.999, 1, 1000);
   long samples = (long)clamp(b->seconds * 1e6 / (call_us * batch), 7, 20000);
-  double *times = (double *)malloc(samples * sizeof(double));
+  double* times = (double*)malloc(samples * sizeof(double));
   slowest(b, 0);  // all ranks begin together
   double start = now_us(), before = start;
   for (long i = 0; i < samples; i++) {
@@ -128,18 +148,20 @@ static inline struct timing measure(struct bench *b) {
   return t;
 }
 
-static inline void print_line(const struct bench *b, size_t bytes, struct timing t, double wrong) {
-  printf("{\"peer\":\"%s\",\"verb\":\"%s\",\"ranks\":%d,\"bytes\":%zu,\"iters\":%ld,\"p50_us\":%.4f,\"mean_us\":%.4f,\"wrong\":%.0f}\n",
-         b->peer, verb_names[b->verb], b->ranks, bytes, t.iters, t.p50_us, t.mean_us, wrong);
+static inline void print_line(const struct bench* b, size_t bytes, struct timing t, double wrong) {
+  printf(
+      "{\"peer\":\"%s\",\"verb\":\"%s\",\"ranks\":%d,\"bytes\":%zu,\"iters\":%ld,\"p50_us\":%.4f,\"mean_us\":%.4f,"
+      "\"wrong\":%.0f}\n",
+      b->peer, verb_names[b->verb], b->ranks, bytes, t.iters, t.p50_us, t.mean_us, wrong);
   fflush(stdout);
 }
 
 // `each` runs before the calls of a size, where a library wants to know the buffers in advance; may be null.
-static inline void run_sizes(struct bench *b, void (*each)(struct bench *)) {
+static inline void run_sizes(struct bench* b, void (*each)(struct bench*)) {
   size_t parts = in_parts(b, 0) > out_parts(b, 0) ? in_parts(b, 0) : out_parts(b, 0);
   size_t capacity = b->max > parts * sizeof(float) ? b->max : parts * sizeof(float);
-  b->in = (float *)aligned_alloc(4096, (capacity + 4095) / 4096 * 4096);
-  b->out = in_place(b->verb) ? b->in : (float *)aligned_alloc(4096, (capacity + 4095) / 4096 * 4096);
+  b->in = (float*)aligned_alloc(4096, (capacity + 4095) / 4096 * 4096);
+  b->out = in_place(b->verb) ? b->in : (float*)aligned_alloc(4096, (capacity + 4095) / 4096 * 4096);
   size_t last = 0;
   for (size_t bytes = b->min; bytes <= b->max; bytes *= b->factor) {
     b->count = parts == 0 || bytes < parts * sizeof(float) ? 1 : bytes / (parts * sizeof(float));
@@ -159,7 +181,7 @@ static inline void run_sizes(struct bench *b, void (*each)(struct bench *)) {
 }
 
 // --verb V --min B --max B --factor F --seconds S; other flags are the program's own and have one value each.
-static inline struct bench parse_bench(const char *peer, int argc, char **argv) {
+static inline struct bench parse_bench(const char* peer, int argc, char** argv) {
   struct bench b;
   memset(&b, 0, sizeof b);
   b.peer = peer;

@@ -24,7 +24,9 @@
 enum { SLOT_BYTES = 8 << 20, ONE_STEP_BYTES = 4 << 20, MAX_SAMPLES = 20000 };
 
 // A counter on cache lines of its own; 128 bytes, because cores fetch lines in pairs.
-struct counter { _Alignas(128) _Atomic uint64_t value; };
+struct counter {
+  _Alignas(128) _Atomic uint64_t value;
+};
 struct shared {
   struct counter ready[2];    // input of operation or chunk n is in the slot
   struct counter reduced[2];  // so is the sum of this rank's half
@@ -32,27 +34,29 @@ struct shared {
   struct counter met[2];
   double values[2][MAX_SAMPLES];
 };
-static struct shared *shared;
-static float *slots[2][2];  // by rank, and by the parity of n
-static float *vectors[2];   // the ranks' buffers, for `shared`
+static struct shared* shared;
+static float* slots[2][2];  // by rank, and by the parity of n
+static float* vectors[2];   // the ranks' buffers, for `shared`
 static uint64_t n_done;     // operations or chunks so far
 static size_t chunk;        // floats
 static int streaming;
 
-static void reach(struct counter *counter, uint64_t n) { atomic_store_explicit(&counter->value, n, memory_order_release); }
-static void await(struct counter *counter, uint64_t n) {
+static void reach(struct counter* counter, uint64_t n) {
+  atomic_store_explicit(&counter->value, n, memory_order_release);
+}
+static void await(struct counter* counter, uint64_t n) {
   while (atomic_load_explicit(&counter->value, memory_order_acquire) < n) PAUSE();
 }
 
 // Sixteen floats: one register with AVX-512, several without.
 typedef float wide __attribute__((vector_size(64), aligned(4)));
-static inline void stream(float *to, wide value) {
+static inline void stream(float* to, wide value) {
 #if defined(__AVX512F__)
   _mm512_stream_ps(to, (__m512)value);
 #elif defined(__x86_64__)
-  for (int i = 0; i < 4; i++) _mm_stream_ps(to + 4 * i, ((__m128 *)&value)[i]);
+  for (int i = 0; i < 4; i++) _mm_stream_ps(to + 4 * i, ((__m128*)&value)[i]);
 #else
-  *(wide *)to = value;
+  *(wide*)to = value;
 #endif
 }
 static void fence(void) {
@@ -60,41 +64,43 @@ static void fence(void) {
   _mm_sfence();
 #endif
 }
-static void copy(float *to, const float *from, size_t n) {
+static void copy(float* to, const float* from, size_t n) {
   size_t i = 0;
   if (!streaming) memcpy(to, from, n * sizeof(float)), i = n;
-  for (; i + 16 <= n; i += 16) stream(to + i, *(const wide *)(from + i));
+  for (; i + 16 <= n; i += 16) stream(to + i, *(const wide*)(from + i));
   for (; i < n; i++) to[i] = from[i];
   if (streaming) fence();
 }
 // x += y; the sum also goes to `also`.
-static void add_to_both(float *x, const float *y, float *also, size_t n) {
+static void add_to_both(float* x, const float* y, float* also, size_t n) {
   size_t i = 0;
   for (; i + 16 <= n; i += 16) {
-    wide sum = *(wide *)(x + i) + *(const wide *)(y + i);
-    *(wide *)(x + i) = sum;
-    if (streaming) stream(also + i, sum);
-    else *(wide *)(also + i) = sum;
+    wide sum = *(wide*)(x + i) + *(const wide*)(y + i);
+    *(wide*)(x + i) = sum;
+    if (streaming)
+      stream(also + i, sum);
+    else
+      *(wide*)(also + i) = sum;
   }
   for (; i < n; i++) also[i] = x[i] += y[i];
   if (streaming) fence();
 }
 
 // Operation n + 2 may overwrite the slot of n: its writer has seen the other's `ready` of n + 1, which comes after n.
-static void one_step(struct bench *b) {
+static void one_step(struct bench* b) {
   int me = b->rank, other = 1 - me;
   uint64_t n = ++n_done;
   copy(slots[me][n & 1], b->out, b->count);
   reach(&shared->ready[me], n);
   await(&shared->ready[other], n);
-  const float *theirs = slots[other][n & 1];
+  const float* theirs = slots[other][n & 1];
   for (size_t i = 0; i < b->count; i++) b->out[i] += theirs[i];
 }
 
 // Where rank r's half of a piece of `length` floats begins; streaming stores need whole lines.
 static size_t half(size_t length, int r) { return r == 0 ? 0 : r == 1 ? length / 32 * 16 : length; }
 
-static void two_step(struct bench *b) {
+static void two_step(struct bench* b) {
   int me = b->rank, other = 1 - me;
   const size_t second = SLOT_BYTES / sizeof(float) / 2, chunks = (b->count + chunk - 1) / chunk;
   for (size_t c = 0; c <= chunks; c++) {
@@ -111,7 +117,7 @@ static void two_step(struct bench *b) {
     }
     if (c > 0) {
       uint64_t n = n_done + c;
-      float *x = b->out + (c - 1) * chunk;
+      float* x = b->out + (c - 1) * chunk;
       size_t length = b->count - (c - 1) * chunk < chunk ? b->count - (c - 1) * chunk : chunk;
       await(&shared->reduced[other], n);
       memcpy(x + half(length, other), slots[other][n & 1] + second,
@@ -122,7 +128,7 @@ static void two_step(struct bench *b) {
   n_done += chunks;
 }
 
-static void in_shared_memory(struct bench *b) {
+static void in_shared_memory(struct bench* b) {
   int me = b->rank, other = 1 - me;
   uint64_t n = ++n_done;
   reach(&shared->ready[me], n);
@@ -133,7 +139,7 @@ static void in_shared_memory(struct bench *b) {
   await(&shared->reduced[other], n);
 }
 
-static void maximum(struct bench *b, double *values, size_t n) {
+static void maximum(struct bench* b, double* values, size_t n) {
   static uint64_t meetings;
   int me = b->rank, other = 1 - me;
   memcpy(shared->values[me], values, n * sizeof(double));
@@ -145,8 +151,8 @@ static void maximum(struct bench *b, double *values, size_t n) {
   await(&shared->met[other], meetings);
 }
 
-static void *map(size_t bytes) {
-  void *memory = mmap(0, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+static void* map(size_t bytes) {
+  void* memory = mmap(0, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) perror("limits: mmap"), exit(1);
   memset(memory, 0, bytes);
   return memory;
@@ -164,7 +170,7 @@ static void pin(int rank) {
   sched_setaffinity(0, sizeof one, &one);
 }
 
-static struct timing timed(struct bench *b, double *wrong) {
+static struct timing timed(struct bench* b, double* wrong) {
   reach(&shared->taken[b->rank], n_done);  // one_step leaves this counter behind
   *wrong += check(b);
   slowest(b, 0);  // a rank may not begin to clear its buffer while the other still writes to it
@@ -173,7 +179,7 @@ static struct timing timed(struct bench *b, double *wrong) {
   return measure(b);
 }
 
-static struct timing fastest_staged(struct bench *b, double *wrong) {
+static struct timing fastest_staged(struct bench* b, double* wrong) {
   struct timing best = {1e30, 0, 0};
   const size_t bytes = b->count * sizeof(float);
   for (streaming = 0; streaming <= (bytes >= 1024); streaming++) {
@@ -190,7 +196,7 @@ static struct timing fastest_staged(struct bench *b, double *wrong) {
   return best;
 }
 
-static void hop(struct bench *b) {
+static void hop(struct bench* b) {
   enum { TRIPS = 20000 };
   uint64_t from = ++n_done;
   double start = now_us();
@@ -202,29 +208,31 @@ static void hop(struct bench *b) {
   if (b->rank == 0) printf("{\"hop_ns\":%.1f}\n", (now_us() - start) * 1000 / TRIPS / 2);
 }
 
-int main(int argc, char **argv) {
-  const char *what = argc > 1 ? argv[1] : "";
+int main(int argc, char** argv) {
+  const char* what = argc > 1 ? argv[1] : "";
   const int is_shared = !strcmp(what, "shared"), is_hop = !strcmp(what, "hop");
   if (!is_shared && !is_hop && strcmp(what, "staged")) return fprintf(stderr, "limits: staged, shared or hop\n"), 2;
   struct bench b = parse_bench(is_shared ? "limit-shared" : "limit-staged", argc - 1, argv + 1);
   if (b.verb != ALL_REDUCE) return 0;
   b.maximum = maximum;
-  shared = (struct shared *)map(sizeof *shared);
-  for (int i = 0; i < 4; i++) slots[i / 2][i % 2] = (float *)map(is_hop ? 4096 : SLOT_BYTES);
-  for (int r = 0; r < 2; r++) vectors[r] = (float *)map(is_shared ? b.max : 4096);
+  shared = (struct shared*)map(sizeof *shared);
+  for (int i = 0; i < 4; i++) slots[i / 2][i % 2] = (float*)map(is_hop ? 4096 : SLOT_BYTES);
+  for (int r = 0; r < 2; r++) vectors[r] = (float*)map(is_shared ? b.max : 4096);
   pid_t child = fork();
   b.rank = child == 0;
   pin(b.rank);
   if (is_hop) {
     hop(&b);
   } else {
-    b.in = b.out = is_shared ? vectors[b.rank] : (float *)aligned_alloc(4096, (b.max + 4095) / 4096 * 4096);
+    b.in = b.out = is_shared ? vectors[b.rank] : (float*)aligned_alloc(4096, (b.max + 4095) / 4096 * 4096);
     for (size_t bytes = b.min; bytes <= b.max; bytes *= b.factor) {
       b.count = bytes / sizeof(float);
       double wrong = 0;
       struct timing t;
-      if (is_shared) b.call = in_shared_memory, streaming = 0, t = timed(&b, &wrong);
-      else t = fastest_staged(&b, &wrong);
+      if (is_shared)
+        b.call = in_shared_memory, streaming = 0, t = timed(&b, &wrong);
+      else
+        t = fastest_staged(&b, &wrong);
       wrong = slowest(&b, wrong);
       if (b.rank == 0) print_line(&b, bytes, t, wrong);
     }

@@ -22,12 +22,16 @@
 
 enum { MTU = 1500, WAITING_LIMIT = 1000, IN_FLIGHT = 1 << 14 };
 
-struct packet { uint64_t arrives_ns; ssize_t length; unsigned char bytes[MTU]; };
+struct packet {
+  uint64_t arrives_ns;
+  ssize_t length;
+  unsigned char bytes[MTU];
+};
 struct direction {
   int from, to;
-  struct packet *ring;      // IN_FLIGHT packets between `first` and `last`
+  struct packet* ring;  // IN_FLIGHT packets between `first` and `last`
   uint64_t first, last;
-  uint64_t wire_free_ns;    // when the last packet has left
+  uint64_t wire_free_ns;  // when the last packet has left
 };
 static uint64_t delay_ns;
 static double ns_per_byte;
@@ -39,8 +43,8 @@ static uint64_t now_ns(void) {
 }
 
 // Takes what has come; false when there is nothing more.
-static int take(struct direction *d) {
-  struct packet *p = &d->ring[d->last % IN_FLIGHT];
+static int take(struct direction* d) {
+  struct packet* p = &d->ring[d->last % IN_FLIGHT];
   static __thread unsigned char dropped[MTU];
   uint64_t now = now_ns();
   int is_full = d->last - d->first == IN_FLIGHT;
@@ -55,15 +59,15 @@ static int take(struct direction *d) {
   return 1;
 }
 
-static void *carry(void *argument) {
-  struct direction *d = argument;
+static void* carry(void* argument) {
+  struct direction* d = argument;
   prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
   for (;;) {
     while (take(d)) {
     }
     uint64_t now = now_ns();
     while (d->first != d->last && d->ring[d->first % IN_FLIGHT].arrives_ns <= now) {
-      struct packet *p = &d->ring[d->first++ % IN_FLIGHT];
+      struct packet* p = &d->ring[d->first++ % IN_FLIGHT];
       if (write(d->to, p->bytes, (size_t)p->length) < 0) continue;  // the receiver's queue is full: lost
     }
     struct pollfd input = {d->from, POLLIN, 0};
@@ -74,7 +78,7 @@ static void *carry(void *argument) {
   return 0;
 }
 
-static int open_tun(const char *name) {
+static int open_tun(const char* name) {
   struct ifreq request;
   memset(&request, 0, sizeof request);
   request.ifr_flags = IFF_TUN | IFF_NO_PI;
@@ -84,7 +88,7 @@ static int open_tun(const char *name) {
   return fd;
 }
 
-static int place(const char *space, const char *address, const char *other, char side) {
+static int place(const char* space, const char* address, const char* other, char side) {
   char name[IFNAMSIZ], command[512];
   snprintf(name, sizeof name, "rw%c%d", side, getpid());
   int fd = open_tun(name);
@@ -96,7 +100,7 @@ static int place(const char *space, const char *address, const char *other, char
   return fd;
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   if (argc != 7) return fprintf(stderr, "link NAMESPACE ADDRESS NAMESPACE ADDRESS DELAY_US RATE_MBIT\n"), 2;
   delay_ns = strtoull(argv[5], 0, 10) * 1000;
   ns_per_byte = 8000 / atof(argv[6]);

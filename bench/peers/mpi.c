@@ -4,12 +4,12 @@
 
 #include "harness.h"
 
-static void maximum(struct bench *b, double *values, size_t n) {
+static void maximum(struct bench* b, double* values, size_t n) {
   (void)b;
   MPI_Allreduce(MPI_IN_PLACE, values, (int)n, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
 }
 
-static void call(struct bench *b) {
+static void call(struct bench* b) {
   int n = (int)b->count;
   switch (b->verb) {
     case ALL_REDUCE: MPI_Allreduce(MPI_IN_PLACE, b->out, n, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); break;
@@ -18,21 +18,19 @@ static void call(struct bench *b) {
       break;
     case BROADCAST: MPI_Bcast(b->out, n, MPI_FLOAT, 0, MPI_COMM_WORLD); break;
     case ALL_GATHER: MPI_Allgather(b->in, n, MPI_FLOAT, b->out, n, MPI_FLOAT, MPI_COMM_WORLD); break;
-    case REDUCE_SCATTER:
-      MPI_Reduce_scatter_block(b->in, b->out, n, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-      break;
+    case REDUCE_SCATTER: MPI_Reduce_scatter_block(b->in, b->out, n, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); break;
     case GATHER: MPI_Gather(b->in, n, MPI_FLOAT, b->out, n, MPI_FLOAT, 0, MPI_COMM_WORLD); break;
     case SCATTER: MPI_Scatter(b->in, n, MPI_FLOAT, b->out, n, MPI_FLOAT, 0, MPI_COMM_WORLD); break;
     case ALL_TO_ALL: MPI_Alltoall(b->in, n, MPI_FLOAT, b->out, n, MPI_FLOAT, MPI_COMM_WORLD); break;
     case SEND_RECV:
-      MPI_Sendrecv(b->in, n, MPI_FLOAT, next_rank(b), 0, b->out, n, MPI_FLOAT, previous_rank(b), 0,
-                   MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      MPI_Sendrecv(b->in, n, MPI_FLOAT, next_rank(b), 0, b->out, n, MPI_FLOAT, previous_rank(b), 0, MPI_COMM_WORLD,
+                   MPI_STATUS_IGNORE);
       break;
     default: MPI_Barrier(MPI_COMM_WORLD);
   }
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   char library[MPI_MAX_LIBRARY_VERSION_STRING];
   int length;

@@ -20,12 +20,12 @@ enum { COUNT = 1 << 20 };
 
 struct job {
   int rank, size;
-  const char *folder;
+  const char* folder;
 };
 
 /* Blobs travel as files of the folder, each named after its rank. */
-static int by_directory(void *user, const void *mine, size_t bytes, void *all) {
-  const struct job *job = user;
+static int by_directory(void* user, const void* mine, size_t bytes, void* all) {
+  const struct job* job = user;
   char path[4096], finished[4096];
   snprintf(path, sizeof path, "%s/%d.new", job->folder, job->rank);
   snprintf(finished, sizeof finished, "%s/%d", job->folder, job->rank);
@@ -41,13 +41,13 @@ static int by_directory(void *user, const void *mine, size_t bytes, void *all) {
       fd = open(path, O_RDONLY);
     }
     if (fd < 0) return 3;
-    const int whole = read(fd, (char *)all + bytes * (size_t)other, bytes) == (ssize_t)bytes;
+    const int whole = read(fd, (char*)all + bytes * (size_t)other, bytes) == (ssize_t)bytes;
     if (close(fd) != 0 || !whole) return 4;
   }
   return 0;
 }
 
-static void check(ringwise_group *group, int status) {
+static void check(ringwise_group* group, int status) {
   if (status == RINGWISE_OK) return;
   char text[4096];
   ringwise_error(group, text, sizeof text);
@@ -55,12 +55,12 @@ static void check(ringwise_group *group, int status) {
   exit(1);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   if (argc != 4 || !ringwise_abi_fits(RINGWISE_ABI_VERSION)) return 2;
   struct job job = {atoi(argv[1]), atoi(argv[2]), argv[3]};
   const ringwise_options options = {
       .struct_size = sizeof options, .rank = job.rank, .size = job.size, .exchange = by_directory, .user = &job};
-  ringwise_group *group;
+  ringwise_group* group;
   check(group, ringwise_group_create(&options, &group));
 
   static float x[COUNT];

@@ -28,7 +28,11 @@ struct Crash {
   const char* name;
   struct sigaction before;
 };
-Crash crashes[] = {{SIGSEGV, "SIGSEGV", {}}, {SIGBUS, "SIGBUS", {}}, {SIGILL, "SIGILL", {}}, {SIGFPE, "SIGFPE", {}}, {SIGABRT, "SIGABRT", {}}};
+Crash crashes[] = {{SIGSEGV, "SIGSEGV", {}},
+                   {SIGBUS, "SIGBUS", {}},
+                   {SIGILL, "SIGILL", {}},
+                   {SIGFPE, "SIGFPE", {}},
+                   {SIGABRT, "SIGABRT", {}}};
 
 constexpr unsigned kStackSeconds = 2;
 constexpr size_t kStackBytes = 256 << 10;  // the unwinder takes some kilobytes, the kernel's frame up to 12
@@ -41,7 +45,9 @@ std::atomic<int> ending{0};    // its signal
 
 long thread_id() { return syscall(SYS_gettid); }
 
-bool is_default(const struct sigaction& action) { return (action.sa_flags & SA_SIGINFO) == 0 && action.sa_handler == SIG_DFL; }
+bool is_default(const struct sigaction& action) {
+  return (action.sa_flags & SA_SIGINFO) == 0 && action.sa_handler == SIG_DFL;
+}
 
 void set_default(int signal) {
   struct sigaction none{};
@@ -53,8 +59,10 @@ void set_default(int signal) {
 /// back the default action, and raises the signal again, which waits until ours has returned.
 bool is_taken_care_of(const Crash& crash, siginfo_t* info, void* context) {
   if (is_default(crash.before)) return false;
-  if ((crash.before.sa_flags & SA_SIGINFO) != 0) crash.before.sa_sigaction(crash.signal, info, context);
-  else crash.before.sa_handler(crash.signal);
+  if ((crash.before.sa_flags & SA_SIGINFO) != 0)
+    crash.before.sa_sigaction(crash.signal, info, context);
+  else
+    crash.before.sa_handler(crash.signal);
   struct sigaction now{};
   sigaction(crash.signal, nullptr, &now);
   return !is_default(now);
@@ -67,11 +75,13 @@ void write_words(const Crash& crash, const siginfo_t& info) {
     if (c == '"' || c == '\\' || (c != 0 && static_cast<unsigned char>(c) < 0x20)) c = '?';
   }
   TextLine line;
-  line << "{\"crash\":\"" << crash.name << "\",\"timeNs\":\"" << static_cast<uint64_t>(now_ns()) << "\",\"thread\":\"" << thread
-       << "\",\"tid\":" << static_cast<uint64_t>(thread_id());
+  line << "{\"crash\":\"" << crash.name << "\",\"timeNs\":\"" << static_cast<uint64_t>(now_ns()) << "\",\"thread\":\""
+       << thread << "\",\"tid\":" << static_cast<uint64_t>(thread_id());
   // Positive: the processor or the kernel found a fault.
-  if (info.si_code > 0) (line << ",\"address\":\"").hex(reinterpret_cast<uint64_t>(info.si_addr)) << "\"";
-  else if (info.si_code == SI_USER && info.si_pid != getpid()) line << ",\"sender\":" << static_cast<uint64_t>(info.si_pid);
+  if (info.si_code > 0)
+    (line << ",\"address\":\"").hex(reinterpret_cast<uint64_t>(info.si_addr)) << "\"";
+  else if (info.si_code == SI_USER && info.si_pid != getpid())
+    line << ",\"sender\":" << static_cast<uint64_t>(info.si_pid);
   (line << "}").write_to(words_fd);
 }
 

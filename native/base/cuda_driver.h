@@ -45,6 +45,7 @@ struct MemoryAccess {
 };
 
 // name, arguments. All return CUresult. Those with a suffix are what cuda.h names without it.
+// clang-format off
 #define RINGWISE_DRIVER_FUNCTIONS(X)                                                                          \
   X(cuInit, (unsigned))                                                                                       \
   X(cuDriverGetVersion, (int*))                                                                               \
@@ -97,10 +98,11 @@ struct MemoryAccess {
   X(cuLibraryGetKernel, (Kernel*, Library, const char*))                                                      \
   X(cuLaunchKernel, (Kernel, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Stream,    \
                      void**, void**))
+// clang-format on
 
 // Numbers of cuda.h that are used here.
-constexpr int kSuccess = 0, kOutOfMemory = 2, kNoDevice = 100, kInvalidImage = 200, kNoBinaryForGpu = 209, kInvalidPtx = 218,
-              kUnsupportedPtx = 222, kNotReady = 600, kNotPermitted = 800, kNotSupported = 801;
+constexpr int kSuccess = 0, kOutOfMemory = 2, kNoDevice = 100, kInvalidImage = 200, kNoBinaryForGpu = 209,
+              kInvalidPtx = 218, kUnsupportedPtx = 222, kNotReady = 600, kNotPermitted = 800, kNotSupported = 801;
 constexpr int kCaptureRelaxed = 2;  // memory may be allocated while work is recorded
 constexpr int kAttributeMajor = 75, kAttributeMinor = 76, kAttributeMultiprocessors = 16;
 constexpr int kAttributeVirtualMemory = 102, kAttributeFileDescriptors = 103, kAttributeRdmaWithVirtualMemory = 110,
@@ -120,9 +122,9 @@ struct Driver {
 #undef RINGWISE_DECLARE
 
   SharedLibrary library;
-  int version = 0;         // of CUDA that the driver knows: 13000 is 13.0
+  int version = 0;  // of CUDA that the driver knows: 13000 is 13.0
   int device_count = 0;
-  std::string reason;      // why there are no devices; empty when there are some
+  std::string reason;  // why there are no devices; empty when there are some
 };
 
 /// The driver, opened and initialised at the first call, in any thread. Never throws.

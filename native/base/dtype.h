@@ -32,8 +32,8 @@ constexpr size_t byte_size(DType dtype) {
 }
 
 constexpr const char* name_of(DType dtype) {
-  constexpr const char* names[kDTypeCount] = {"float32", "float64", "float16", "bfloat16", "int8",
-                                              "int16",   "int32",   "int64",   "uint8",    "uint16",
+  constexpr const char* names[kDTypeCount] = {"float32", "float64", "float16", "bfloat16",      "int8",
+                                              "int16",   "int32",   "int64",   "uint8",         "uint16",
                                               "uint32",  "uint64",  "bool",    "float8_e4m3fn", "float8_e5m2"};
   return names[static_cast<int>(dtype)];
 }
@@ -41,6 +41,8 @@ constexpr const char* name_of(DType dtype) {
 constexpr bool is_half(DType dtype) { return dtype == DType::Float16 || dtype == DType::BFloat16; }
 
 /// A float that is too narrow to add up in: sums are float32, and rounded once.
-constexpr bool is_narrow(DType dtype) { return is_half(dtype) || dtype == DType::Float8E4M3 || dtype == DType::Float8E5M2; }
+constexpr bool is_narrow(DType dtype) {
+  return is_half(dtype) || dtype == DType::Float8E4M3 || dtype == DType::Float8E5M2;
+}
 
 }  // namespace ringwise

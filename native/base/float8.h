@@ -24,7 +24,8 @@ inline float to_float(Float8E4M3 value) {
   const uint32_t rest = value.bits & 0x7fu;
   if (rest == 0x7fu) return std::bit_cast<float>(sign | 0x7fc00000u);
   // Zero and subnormals: rest × 2^-9 is exact in float32.
-  const uint32_t magnitude = rest < 8 ? std::bit_cast<uint32_t>(static_cast<float>(rest) * 0x1p-9f) : (rest << 20) + (120u << 23);
+  const uint32_t magnitude =
+      rest < 8 ? std::bit_cast<uint32_t>(static_cast<float>(rest) * 0x1p-9f) : (rest << 20) + (120u << 23);
   return std::bit_cast<float>(sign | magnitude);
 }
 

@@ -28,7 +28,7 @@ Fd make_memory_file(const char* name, size_t bytes, bool sparse) {
 }
 
 void check_memory_file(const Fd& file, size_t bytes) {
-  struct stat status {};
+  struct stat status{};
   if (fstat(file.get(), &status) != 0) fail("fstat of shared memory");
   const int seals = fcntl(file.get(), F_GET_SEALS);
   if (static_cast<size_t>(status.st_size) != bytes || seals < 0 || !(seals & F_SEAL_SHRINK)) {

@@ -35,7 +35,8 @@ Folders folders_of(const LibraryPlaces& places) {
   };
   const auto add_environment = [&](std::vector<std::string>& to, const std::string& root) {
     for (const char* packages : {"site", "dist"}) {
-      for (const std::string& found : matching(root + "/lib/python3*/" + packages + "-packages/nvidia")) add_wheels(to, found);
+      for (const std::string& found : matching(root + "/lib/python3*/" + packages + "-packages/nvidia"))
+        add_wheels(to, found);
     }
   };
   if (const std::string path = variable("RINGWISE_NVIDIA_DIR"); !path.empty()) add_wheels(folders.first, path);

@@ -9,7 +9,8 @@ enum class CpuLevel { Baseline, Avx2, Avx512 };
 inline CpuLevel best_cpu_level() {
 #if defined(__x86_64__) && !defined(RINGWISE_BASELINE_ONLY)
   __builtin_cpu_init();
-  const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+  const bool has_avx2 =
+      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
   const bool has_avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
   if (has_avx2 && has_avx512) return CpuLevel::Avx512;

@@ -22,8 +22,12 @@ class TickClock {
   /// Ticks as nanoseconds of the monotonic clock and back, as it is known at this moment: it keeps the order.
   class Scale {
    public:
-    int64_t ns_of(int64_t ticks) const { return ns_ + static_cast<int64_t>(static_cast<double>(ticks - ticks_) * ns_per_tick_); }
-    int64_t ticks_of(int64_t ns) const { return ticks_ + static_cast<int64_t>(static_cast<double>(ns - ns_) / ns_per_tick_); }
+    int64_t ns_of(int64_t ticks) const {
+      return ns_ + static_cast<int64_t>(static_cast<double>(ticks - ticks_) * ns_per_tick_);
+    }
+    int64_t ticks_of(int64_t ns) const {
+      return ticks_ + static_cast<int64_t>(static_cast<double>(ns - ns_) / ns_per_tick_);
+    }
 
    private:
     friend class TickClock;

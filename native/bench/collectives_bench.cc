@@ -79,7 +79,7 @@ void rendezvous(Shared& shared, int ranks) {
 
 struct Plan {
   Verb verb;
-  bool separate;                       // input and output
+  bool separate;                              // input and output
   size_t (*count)(size_t all, size_t ranks);  // Op::count of `all` elements in the larger array
 };
 
@@ -199,32 +199,24 @@ class Bench {
     };
     int wrong = 0;
     switch (plan_.verb) {
-      case Verb::AllReduce:
-        wrong = count_wrong(all, sum);
-        break;
+      case Verb::AllReduce: wrong = count_wrong(all, sum); break;
       case Verb::Reduce:
         if (rank_ == 0) wrong = count_wrong(all, sum);
         break;
-      case Verb::Broadcast:
-        wrong = count_wrong(all, [&](size_t i) { return value(0, i); });
-        break;
+      case Verb::Broadcast: wrong = count_wrong(all, [&](size_t i) { return value(0, i); }); break;
       case Verb::AllGather:
       case Verb::Gather:
         if (rank_ == 0 || plan_.verb == Verb::AllGather) {
           wrong = count_wrong(part * n, [&](size_t i) { return value(static_cast<int>(i / part), i % part); });
         }
         break;
-      case Verb::ReduceScatter:
-        wrong = count_wrong(part, [&](size_t i) { return sum(part * rank_ + i); });
-        break;
-      case Verb::Scatter:
-        wrong = count_wrong(part, [&](size_t i) { return value(0, part * rank_ + i); });
-        break;
+      case Verb::ReduceScatter: wrong = count_wrong(part, [&](size_t i) { return sum(part * rank_ + i); }); break;
+      case Verb::Scatter: wrong = count_wrong(part, [&](size_t i) { return value(0, part * rank_ + i); }); break;
       case Verb::AllToAll:
-        wrong = count_wrong(part * n, [&](size_t i) { return value(static_cast<int>(i / part), part * rank_ + i % part); });
+        wrong =
+            count_wrong(part * n, [&](size_t i) { return value(static_cast<int>(i / part), part * rank_ + i % part); });
         break;
-      default:
-        break;
+      default: break;
     }
     std::memset(input_, 0, all * sizeof(float));
     rendezvous(shared_, n);
@@ -240,9 +232,11 @@ class Bench {
       mean = std::max(mean, std::accumulate(own, own + samples, 0.0) / samples);
     }
     std::sort(slowest.begin(), slowest.end());
-    std::printf("{\"verb\":\"%s\",\"ranks\":%d,\"bytes\":%zu,\"alloc\":%s,\"iters\":%d,\"p50_us\":%.3f,\"mean_us\":%.3f,\"wrong\":%d}\n",
-                options_.verb.c_str(), options_.ranks, bytes, options_.alloc ? "true" : "false", iterations,
-                static_cast<double>(slowest[samples / 2]), mean, wrong);
+    std::printf(
+        "{\"verb\":\"%s\",\"ranks\":%d,\"bytes\":%zu,\"alloc\":%s,\"iters\":%d,\"p50_us\":%.3f,\"mean_us\":%.3f,"
+        "\"wrong\":%d}\n",
+        options_.verb.c_str(), options_.ranks, bytes, options_.alloc ? "true" : "false", iterations,
+        static_cast<double>(slowest[samples / 2]), mean, wrong);
     std::fflush(stdout);
   }
 
@@ -319,24 +313,41 @@ Options parse(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string name = argv[i];
     const auto next = [&] { return i + 1 < argc ? argv[++i] : ""; };
-    if (name == "--ranks") options.ranks = std::atoi(next());
-    else if (name == "--verb") options.verb = next();
-    else if (name == "--min") options.min = std::strtoull(next(), nullptr, 10);
-    else if (name == "--max") options.max = std::strtoull(next(), nullptr, 10);
-    else if (name == "--factor") options.factor = std::strtoull(next(), nullptr, 10);
-    else if (name == "--seconds") options.seconds = std::atof(next());
-    else if (name == "--alloc") options.alloc = true;
-    else if (name == "--wire") options.wire = wire_of(next());
-    else if (name == "--residual") options.residual = true;
-    else if (name == "--pin") options.pin = true;
-    else if (name == "--per-host") options.per_host = std::max(1, std::atoi(next()));
-    else if (name == "--netns") options.netns = split(next());
-    else if (name == "--addresses") options.addresses = split(next());
-    else std::fprintf(stderr, "collectives_bench: unknown option %s\n", name.c_str()), std::exit(2);
+    if (name == "--ranks")
+      options.ranks = std::atoi(next());
+    else if (name == "--verb")
+      options.verb = next();
+    else if (name == "--min")
+      options.min = std::strtoull(next(), nullptr, 10);
+    else if (name == "--max")
+      options.max = std::strtoull(next(), nullptr, 10);
+    else if (name == "--factor")
+      options.factor = std::strtoull(next(), nullptr, 10);
+    else if (name == "--seconds")
+      options.seconds = std::atof(next());
+    else if (name == "--alloc")
+      options.alloc = true;
+    else if (name == "--wire")
+      options.wire = wire_of(next());
+    else if (name == "--residual")
+      options.residual = true;
+    else if (name == "--pin")
+      options.pin = true;
+    else if (name == "--per-host")
+      options.per_host = std::max(1, std::atoi(next()));
+    else if (name == "--netns")
+      options.netns = split(next());
+    else if (name == "--addresses")
+      options.addresses = split(next());
+    else
+      std::fprintf(stderr, "collectives_bench: unknown option %s\n", name.c_str()), std::exit(2);
   }
   if (options.ranks < 1 || options.ranks > kMaxRanks || options.factor < 2 || plans().count(options.verb) == 0 ||
       (options.residual && options.wire != coll::Wire::Int8)) {
-    std::fprintf(stderr, "collectives_bench: 1 to %d ranks, a factor of at least 2, one of the verbs of the C ABI, a residual with --wire int8 only\n", kMaxRanks);
+    std::fprintf(stderr,
+                 "collectives_bench: 1 to %d ranks, a factor of at least 2, one of the verbs of the C ABI, a residual "
+                 "with --wire int8 only\n",
+                 kMaxRanks);
     std::exit(2);
   }
   return options;

@@ -111,7 +111,8 @@ void measure(const tensor::Kernels& kernels, const Shape& s, const std::vector<S
   for (const double seconds : their_best) std::printf("   other %9.1f us %6.1f", seconds * 1e6, flops / seconds / 1e9);
   if (!others.empty()) {
     double apart = 0;
-    for (size_t i = 0; i < c.count; i++) apart = std::max(apart, std::fabs(static_cast<double>(c.data.get()[i]) - d.data.get()[i]));
+    for (size_t i = 0; i < c.count; i++)
+      apart = std::max(apart, std::fabs(static_cast<double>(c.data.get()[i]) - d.data.get()[i]));
     std::printf("   ratio %.2f   apart %g", *std::min_element(their_best.begin(), their_best.end()) / our_best, apart);
   }
   std::printf("\n");

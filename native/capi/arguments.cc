@@ -14,18 +14,14 @@ bool is_reducible(ReduceOp op, DType dtype) {
   const bool floating = is_narrow(dtype) || dtype == DType::Float32 || dtype == DType::Float64;
   switch (op) {
     case ReduceOp::Sum:
-    case ReduceOp::Prod:
-      return dtype != DType::Bool;
+    case ReduceOp::Prod: return dtype != DType::Bool;
     case ReduceOp::Min:
-    case ReduceOp::Max:
-      return true;
+    case ReduceOp::Max: return true;
     case ReduceOp::Avg:
-    case ReduceOp::PremulSum:
-      return floating;
+    case ReduceOp::PremulSum: return floating;
     case ReduceOp::Band:
     case ReduceOp::Bor:
-    case ReduceOp::Bxor:
-      return !floating;
+    case ReduceOp::Bxor: return !floating;
   }
   return false;
 }

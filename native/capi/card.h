@@ -17,10 +17,10 @@ struct Card {
   int32_t rank;
   int32_t size;
   uint32_t port;
-  coll::Proof token;    // random; shown to every peer, expected by every peer
-  char host_id[68];     // these are 0-terminated
+  coll::Proof token;  // random; shown to every peer, expected by every peer
+  char host_id[68];   // these are 0-terminated
   char unix_name[64];
-  char host[68];        // numeric IP address
+  char host[68];  // numeric IP address
 };
 static_assert(sizeof(Card) == 252);
 

@@ -7,9 +7,9 @@ namespace ringwise::capi {
 namespace {
 
 // In the order of ringwise_reduce_op.
-constexpr const char* kReduceOps[coll::kReduceOpCount] = {"RINGWISE_SUM",  "RINGWISE_AVG", "RINGWISE_PROD",
-                                                          "RINGWISE_MIN",  "RINGWISE_MAX", "RINGWISE_BAND",
-                                                          "RINGWISE_BOR",  "RINGWISE_BXOR", "RINGWISE_PREMUL_SUM"};
+constexpr const char* kReduceOps[coll::kReduceOpCount] = {"RINGWISE_SUM", "RINGWISE_AVG",  "RINGWISE_PROD",
+                                                          "RINGWISE_MIN", "RINGWISE_MAX",  "RINGWISE_BAND",
+                                                          "RINGWISE_BOR", "RINGWISE_BXOR", "RINGWISE_PREMUL_SUM"};
 
 // In the order of ringwise_wire.
 constexpr const char* kWires[coll::kWireCount] = {"RINGWISE_WIRE_FULL", "RINGWISE_WIRE_BFLOAT16", "RINGWISE_WIRE_INT8"};
@@ -24,12 +24,11 @@ std::string str(T number) {
 }  // namespace
 
 Refused bad_rank_or_size(int rank, int size) {
-  return invalid("rank and size do not fit; expected 0 <= rank < size, got rank " + str(rank) + ", size " +
-                 str(size));
+  return invalid("rank and size do not fit; expected 0 <= rank < size, got rank " + str(rank) + ", size " + str(size));
 }
 Refused bad_options_size(size_t expected, size_t got) {
-  return invalid("struct_size is not that of this library's ringwise_options; expected " + str(expected) +
-                 ", got " + str(got));
+  return invalid("struct_size is not that of this library's ringwise_options; expected " + str(expected) + ", got " +
+                 str(got));
 }
 Refused bad_timeout(int64_t got) {
   return invalid("timeout_ms is not usable; expected 1 to 2147483647, or 0 for the default, got " + str(got));
@@ -50,15 +49,17 @@ Refused blob_of_other_rank(int place, int rank, int size, int expected_size) {
                   str(place) + "; expected rank " + str(place) + " of " + str(expected_size));
 }
 Refused unreachable(int rank, const std::string& host) {
-  return invalid("rank " + str(rank) + " listens on " + host +
-                 ", which only its own host reaches, but the group has several; expected listen_host to be an address of "
-                 "its network");
+  return invalid(
+      "rank " + str(rank) + " listens on " + host +
+      ", which only its own host reaches, but the group has several; expected listen_host to be an address of "
+      "its network");
 }
 Refused bad_dtype(int got) {
   return invalid("dtype is not a ringwise_dtype; expected 0 to " + str(kDTypeCount - 1) + ", got " + str(got));
 }
 Refused bad_reduce_op(int got) {
-  return invalid("op is not a ringwise_reduce_op; expected 0 to " + str(coll::kReduceOpCount - 1) + ", got " + str(got));
+  return invalid("op is not a ringwise_reduce_op; expected 0 to " + str(coll::kReduceOpCount - 1) + ", got " +
+                 str(got));
 }
 Refused not_reducible(coll::ReduceOp op, DType dtype) {
   return invalid(std::string(kReduceOps[static_cast<int>(op)]) + " is not defined for " + name_of(dtype));
@@ -72,7 +73,8 @@ Refused wire_unused(coll::Wire wire, coll::ReduceOp op, DType dtype) {
                  "; got " + kReduceOps[static_cast<int>(op)] + " of " + name_of(dtype));
 }
 Refused residual_unused(coll::Wire wire) {
-  return invalid(std::string("residual is for RINGWISE_WIRE_INT8; expected NULL for ") + kWires[static_cast<int>(wire)]);
+  return invalid(std::string("residual is for RINGWISE_WIRE_INT8; expected NULL for ") +
+                 kWires[static_cast<int>(wire)]);
 }
 Refused bad_peer(const char* name, int got, int size) {
   return invalid(std::string(name) + " is not a rank of the group; expected 0 to " + str(size - 1) + ", got " +

@@ -21,11 +21,11 @@ namespace ringwise::capi {
 
 /// One call of a verb: the operation, what it points to, and how it is reported.
 struct Call {
-  const char* function = "";             // for texts; a literal
+  const char* function = "";  // for texts; a literal
   coll::Op op = {};
-  std::vector<size_t> counts = {};       // what op.counts and op.recv_counts point to; empty where these are null
+  std::vector<size_t> counts = {};  // what op.counts and op.recv_counts point to; empty where these are null
   std::vector<size_t> recv_counts = {};
-  int32_t* source = nullptr;             // the caller's; set to a receive's sender
+  int32_t* source = nullptr;  // the caller's; set to a receive's sender
 };
 
 }  // namespace ringwise::capi
@@ -89,13 +89,13 @@ struct ringwise_group {
   std::atomic<bool> aborted_{false};
 
   std::mutex calls_;
-  bool closed_ = false;                           // calls_
-  uint64_t collectives_ = 0;                      // calls_; so many were called
-  std::vector<uint64_t> sent_;                    // calls_; by receiver
-  std::vector<uint64_t> received_;                // calls_; by sender, the last for any
-  Table started_;                                 // calls_
-  std::map<void*, std::shared_ptr<void>> blocks_; // calls_; from `alloc`; outlives native_, which may be using them
-  std::vector<ringwise::coll::Ended> collected_;  // calls_; kept for its memory
+  bool closed_ = false;                            // calls_
+  uint64_t collectives_ = 0;                       // calls_; so many were called
+  std::vector<uint64_t> sent_;                     // calls_; by receiver
+  std::vector<uint64_t> received_;                 // calls_; by sender, the last for any
+  Table started_;                                  // calls_
+  std::map<void*, std::shared_ptr<void>> blocks_;  // calls_; from `alloc`; outlives native_, which may be using them
+  std::vector<ringwise::coll::Ended> collected_;   // calls_; kept for its memory
 
   mutable std::mutex error_mutex_;
   std::string error_;              // error_mutex_

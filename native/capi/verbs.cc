@@ -96,7 +96,8 @@ struct Parted {
 void set_memory(Op& op, const void* input, size_t input_count, void* output, size_t output_count) {
   op.input = checked_memory("input", input, input_count);
   op.output = checked_memory("output", output, output_count);
-  check_separate("input", input, input_count * byte_size(op.dtype), "output", output, output_count * byte_size(op.dtype));
+  check_separate("input", input, input_count * byte_size(op.dtype), "output", output,
+                 output_count * byte_size(op.dtype));
 }
 
 }  // namespace

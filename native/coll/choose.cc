@@ -71,7 +71,8 @@ constexpr Algorithm kBarrier[] = {{"direct", by_rank<greeting_barrier>}};
 constexpr Algorithm kReduce[] = {{"tree", by_rank<tree_reduce>}, {"two-shot", by_rank<two_shot_reduce>}};
 constexpr Algorithm kGather[] = {{"direct", by_rank<direct_gather>}, {"tree", by_rank<tree_gather>}};
 constexpr Algorithm kScatter[] = {{"direct", by_rank<direct_scatter>}, {"tree", by_rank<tree_scatter>}};
-constexpr Algorithm kAllToAll[] = {{"direct", by_rank<pairwise_all_to_all>}, {"bruck", by_rank<bruck_all_to_all>, nullptr, has_even_parts}};
+constexpr Algorithm kAllToAll[] = {{"direct", by_rank<pairwise_all_to_all>},
+                                   {"bruck", by_rank<bruck_all_to_all>, nullptr, has_even_parts}};
 
 /// By Verb.
 constexpr std::span<const Algorithm> kAlgorithms[kVerbCount] = {
@@ -96,7 +97,8 @@ size_t bytes_of(const Op& op, int size) {
 
 std::string names_of_algorithms(Verb verb) {
   std::string names;
-  for (const Algorithm& algorithm : algorithms_of(verb)) names += (names.empty() ? "" : ", ") + std::string(algorithm.name);
+  for (const Algorithm& algorithm : algorithms_of(verb))
+    names += (names.empty() ? "" : ", ") + std::string(algorithm.name);
   return names;
 }
 
@@ -109,14 +111,17 @@ const Algorithm* find_algorithm(Verb verb, std::string_view name) {
   return nullptr;
 }
 
-int number_of(Verb verb, const Algorithm& algorithm) { return static_cast<int>(&algorithm - algorithms_of(verb).data()) + 1; }
+int number_of(Verb verb, const Algorithm& algorithm) {
+  return static_cast<int>(&algorithm - algorithms_of(verb).data()) + 1;
+}
 
 Choices Choices::from_environment() {
   Choices choices;
   choices.tuning_ = Tuning::from_environment();
   for (int verb = 0; verb < kVerbCount; ++verb) {
     std::string variable = std::string("RINGWISE_ALGO_") + name_of(static_cast<Verb>(verb));
-    std::transform(variable.begin() + 14, variable.end(), variable.begin() + 14, [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+    std::transform(variable.begin() + 14, variable.end(), variable.begin() + 14,
+                   [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
     const char* name = std::getenv(variable.c_str());
     if (name == nullptr || *name == '\0') continue;
     choices.forced_[verb] = find_algorithm(static_cast<Verb>(verb), name);
@@ -134,8 +139,8 @@ const Algorithm& Choices::choose(const Op& op, const Topology& topology) const {
   if (forced != nullptr && fits(*forced)) return *forced;
   const Hosts& hosts = *topology.hosts;
   const bool several_each = hosts.count() > 1 && hosts.count() < hosts.size();
-  const Algorithm* best =
-      topology.rules().find({op.verb, is_narrow(op.dtype), several_each, hosts.size(), bytes_of(op, hosts.size())}, fits);
+  const Algorithm* best = topology.rules().find(
+      {op.verb, is_narrow(op.dtype), several_each, hosts.size(), bytes_of(op, hosts.size())}, fits);
   return best != nullptr ? *best : algorithms_of(op.verb).front();
 }
 
@@ -144,7 +149,9 @@ TeamAllReduce* between_hosts(const Op& op, size_t bytes, const Topology& topolog
   const auto takes_sums = [&](const Algorithm& algorithm) {
     return algorithm.among != nullptr && (algorithm.among != one_shot_all_reduce || !is_narrow(op.dtype));
   };
-  return topology.rules().find({Verb::AllReduce, is_narrow(op.dtype), false, topology.hosts->count(), bytes}, takes_sums)->among;
+  return topology.rules()
+      .find({Verb::AllReduce, is_narrow(op.dtype), false, topology.hosts->count(), bytes}, takes_sums)
+      ->among;
 }
 
 }  // namespace ringwise::coll

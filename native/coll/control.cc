@@ -28,7 +28,8 @@ void watch(int poller, int fd, uint32_t events, int64_t tag) {
   epoll_event event{};
   event.events = events;
   event.data.u64 = static_cast<uint64_t>(tag);
-  if (epoll_ctl(poller, EPOLL_CTL_ADD, fd, &event) != 0) throw std::system_error(errno, std::generic_category(), "epoll_ctl");
+  if (epoll_ctl(poller, EPOLL_CTL_ADD, fd, &event) != 0)
+    throw std::system_error(errno, std::generic_category(), "epoll_ctl");
 }
 
 Fd make_poller() {
@@ -60,7 +61,8 @@ std::optional<Failure> decode(const char* at, size_t bytes) {
   uint8_t code;
   int32_t origin;
   uint16_t count;
-  if (!get(code) || !get(origin) || !get(count) || code > static_cast<uint8_t>(FailureCode::System)) return std::nullopt;
+  if (!get(code) || !get(origin) || !get(count) || code > static_cast<uint8_t>(FailureCode::System))
+    return std::nullopt;
   std::vector<int> peers;
   for (int32_t peer; count > 0 && get(peer); --count) peers.push_back(peer);
   return Failure(static_cast<FailureCode>(code), origin, std::move(peers), std::string(at, end));
@@ -99,7 +101,9 @@ std::optional<Activity> decode_activity(const char* at, size_t bytes) {
 }  // namespace
 
 Control::Control(std::vector<Fd> connections, const std::vector<int>& data, int wake)
-    : timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)), control_poll_(make_poller()), all_poll_(make_poller()) {
+    : timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)),
+      control_poll_(make_poller()),
+      all_poll_(make_poller()) {
   if (!timer_) throw std::system_error(errno, std::generic_category(), "timerfd_create");
   peers_.resize(connections.size());
   for (size_t rank = 0; rank < connections.size(); ++rank) {
@@ -150,7 +154,8 @@ void Control::report(int peer, const Failure& failure) {
 
 void Control::poison(const Failure& failure) {
   const std::string payload = encode(failure);
-  for (size_t peer = 0; peer < peers_.size(); ++peer) send(static_cast<int>(peer), Kind::Poison, payload.data(), payload.size());
+  for (size_t peer = 0; peer < peers_.size(); ++peer)
+    send(static_cast<int>(peer), Kind::Poison, payload.data(), payload.size());
 }
 
 void Control::ask(int peer, const Signature& signature) { send(peer, Kind::Question, &signature, sizeof signature); }
@@ -224,15 +229,14 @@ void Control::read(int peer, ControlEvents& events) {
 
 void Control::dispatch(int peer, Kind kind, const char* payload, size_t bytes, ControlEvents& events) {
   switch (kind) {
-    case Kind::Doorbell:
-      return;  // its arrival was the message
-    case Kind::Goodbye:
-      return events.on_left(peer);
+    case Kind::Doorbell: return;  // its arrival was the message
+    case Kind::Goodbye: return events.on_left(peer);
     case Kind::Report:
     case Kind::Poison: {
       auto failure = decode(payload, bytes);
       if (!failure) return reject(peer, events);
-      return kind == Kind::Poison ? events.on_poison(peer, std::move(*failure)) : events.on_report(peer, std::move(*failure));
+      return kind == Kind::Poison ? events.on_poison(peer, std::move(*failure))
+                                  : events.on_report(peer, std::move(*failure));
     }
     case Kind::Question: {
       Signature signature;
@@ -258,7 +262,8 @@ void Control::dispatch(int peer, Kind kind, const char* payload, size_t bytes, C
 
 void Control::wait(int64_t timeout_ns) {
   epoll_event ready[8];
-  const auto timeout_ms = static_cast<int>(std::clamp<int64_t>((timeout_ns + kMillisecond - 1) / kMillisecond, 0, 1000));
+  const auto timeout_ms =
+      static_cast<int>(std::clamp<int64_t>((timeout_ns + kMillisecond - 1) / kMillisecond, 0, 1000));
   epoll_wait(all_poll_.get(), ready, 8, timeout_ms);
 }
 

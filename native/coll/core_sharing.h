@@ -17,8 +17,8 @@ class CoreSharing {
   void part_from_others(int64_t yielded_ns);
 
  private:
-  unsigned yields_ = 0;      // so far
-  int long_yields_ = 0;      // in a row
+  unsigned yields_ = 0;  // so far
+  int long_yields_ = 0;  // in a row
   int64_t next_move_ns_ = 0;
 };
 

@@ -78,7 +78,8 @@ void DeviceLane::let_go() {
 }
 
 char* DeviceLane::place(size_t slot, size_t offset, size_t bytes) const {
-  if (slot >= slots_.size() || offset > slot_bytes_ || bytes > slot_bytes_ - offset) throw std::out_of_range("a copy leaves its slot");
+  if (slot >= slots_.size() || offset > slot_bytes_ || bytes > slot_bytes_ - offset)
+    throw std::out_of_range("a copy leaves its slot");
   return data_ + slot * slot_bytes_ + offset;
 }
 

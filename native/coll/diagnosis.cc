@@ -21,7 +21,8 @@ constexpr int64_t kCutNs = 500 * kMillisecond;
 
 std::string rank_list(const std::vector<int>& ranks) {
   std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (size_t i = 0; i < std::min(ranks.size(), kMaxNamed); ++i) text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
+  for (size_t i = 0; i < std::min(ranks.size(), kMaxNamed); ++i)
+    text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
   return ranks.size() <= kMaxNamed ? text : text + " and " + std::to_string(ranks.size() - kMaxNamed) + " more";
 }
 
@@ -33,7 +34,9 @@ std::string seconds(int64_t ns) {
 
 std::string in_brackets(const std::string& details) { return details.empty() ? "" : " (" + details + ")"; }
 
-bool contains(const std::vector<int>& ranks, int rank) { return std::find(ranks.begin(), ranks.end(), rank) != ranks.end(); }
+bool contains(const std::vector<int>& ranks, int rank) {
+  return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+}
 
 /// What the recorder would say of `op`, had it had a place for it.
 FlightEntry entry_of(const Op& op) {
@@ -95,7 +98,8 @@ int Diagnosis::lowest_here() const {
 std::optional<Failure> Diagnosis::conflict(int peer, const Signature& signature) const {
   const Signature& mine = history_[signature.seq % kHistory];
   const bool collective = signature.verb != static_cast<uint8_t>(Verb::Send);
-  if (!collective || mine.magic != signature.magic || mine.seq != signature.seq || same(mine, signature)) return std::nullopt;
+  if (!collective || mine.magic != signature.magic || mine.seq != signature.seq || same(mine, signature))
+    return std::nullopt;
   return disagreement(rank_, mine, peer, signature);
 }
 
@@ -135,10 +139,13 @@ void Diagnosis::ask_all(Control& control, const Signature& signature, int64_t no
 Failure Diagnosis::gone(int peer, const Signature& signature) const {
   const Peer& state = peers_[peer];
   const std::string name = "rank " + std::to_string(peer);
-  return {FailureCode::PeerLost, rank_, {peer},
+  return {FailureCode::PeerLost,
+          rank_,
+          {peer},
           state.liveness != Liveness::Left
               ? "lost " + name + " (" + (state.reason.empty() ? "its connection closed" : state.reason) + ")"
-              : name + " has closed the group, but rank " + std::to_string(rank_) + " still needs it for " + describe(signature, rank_)};
+              : name + " has closed the group, but rank " + std::to_string(rank_) + " still needs it for " +
+                    describe(signature, rank_)};
 }
 
 /// "rank 3 never entered allReduce #4821 (128 × float32, train.ts:57) within 2000 ms; it is in barrier #4820 since
@@ -147,12 +154,16 @@ Failure Diagnosis::late(const Op& op, const std::vector<int>& waiting, int64_t n
   FlightEntry mine;
   if (!flight_.read(op.record, mine)) mine = entry_of(op);
   const int64_t waited = std::min(now - op.deadline_ns, int64_t{0}) + op.timeout_ns;  // at most what was asked for
-  const auto is_fresh = [&](const Peer& peer) { return peer.activity && peer.asked_ns == 0 && peer.answered_ns >= mine.queued_ns; };
+  const auto is_fresh = [&](const Peer& peer) {
+    return peer.activity && peer.asked_ns == 0 && peer.answered_ns >= mine.queued_ns;
+  };
   std::vector<int> absent, others;
   for (int rank = 0; rank < static_cast<int>(peers_.size()); ++rank) {
     const bool never_came = !op.is_point_to_point() && is_fresh(peers_[rank]) && peers_[rank].activity->begun <= op.seq;
-    if (never_came) absent.push_back(rank);
-    else if (contains(waiting, rank) && (op.is_point_to_point() || !is_fresh(peers_[rank]))) others.push_back(rank);
+    if (never_came)
+      absent.push_back(rank);
+    else if (contains(waiting, rank) && (op.is_point_to_point() || !is_fresh(peers_[rank])))
+      others.push_back(rank);
   }
   // Those that are in it wait for the ones that are not.
   std::vector<int> named = absent;
@@ -161,7 +172,8 @@ Failure Diagnosis::late(const Op& op, const std::vector<int>& waiting, int64_t n
     if (peers_[rank].asked_ns != 0) named.push_back(rank);
   }
   if (named.empty()) named = waiting;
-  const std::string what = name_of(mine) + in_brackets(details_of(mine)), within = " within " + std::to_string(waited / kMillisecond) + " ms";
+  const std::string what = name_of(mine) + in_brackets(details_of(mine)),
+                    within = " within " + std::to_string(waited / kMillisecond) + " ms";
   std::string text = absent.empty() ? "no answer from " + rank_list(named) + within + " in " + what
                                     : rank_list(absent) + " never entered " + what + within;
   for (size_t i = 0; i < std::min(named.size(), kMaxNamed); ++i) {
@@ -188,10 +200,8 @@ std::string Diagnosis::doing(int peer, int64_t since_ns, int64_t now) const {
   switch (activity.kind) {
     case Activity::Kind::Nothing:
       return text + (text.empty() ? " has not started any operation" : " in no operation yet");
-    case Activity::Kind::Running:
-      return text + is + " in " + activity.name + since + in_brackets(activity.details);
-    case Activity::Kind::Idle:
-      break;
+    case Activity::Kind::Running: return text + is + " in " + activity.name + since + in_brackets(activity.details);
+    case Activity::Kind::Idle: break;
   }
   return text + is + " idle" + since + ", after " + activity.name + in_brackets(activity.details);
 }

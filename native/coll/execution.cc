@@ -34,7 +34,8 @@ void Execution::begin(const Op& op, const Topology& topology, const Algorithm& a
   signature_.tuning = topology.rules().digest();
   schedule_.clear();
   algorithm.plan(op, topology, schedule_);
-  if (scratch_memory_.size() < schedule_.scratch_bytes + kAlign) scratch_memory_.resize(schedule_.scratch_bytes + kAlign);
+  if (scratch_memory_.size() < schedule_.scratch_bytes + kAlign)
+    scratch_memory_.resize(schedule_.scratch_bytes + kAlign);
   const auto address = reinterpret_cast<uintptr_t>(scratch_memory_.data());
   scratch_ = scratch_memory_.data() + (kAlign - address % kAlign) % kAlign;
   greet_index_ = greet_offset_ = heard_count_ = send_ = pushed_ = step_ = pulled_ = 0;
@@ -51,8 +52,8 @@ void Execution::begin(const Op& op, const Topology& topology, const Algorithm& a
 }
 
 bool Execution::done() const {
-  return send_ == schedule_.sends.size() && step_ == schedule_.steps.size() && greet_index_ == schedule_.greets.size() &&
-         late_.empty() && heard_all();
+  return send_ == schedule_.sends.size() && step_ == schedule_.steps.size() &&
+         greet_index_ == schedule_.greets.size() && late_.empty() && heard_all();
 }
 
 bool Execution::advance(Links& links) {
@@ -66,7 +67,8 @@ bool Execution::advance(Links& links) {
 
 /// True if the current send moved or ended.
 bool Execution::run_send(Links& links) {
-  if (send_ == schedule_.sends.size() || (greet_index_ < schedule_.greets.size() && !greets_with_message())) return false;
+  if (send_ == schedule_.sends.size() || (greet_index_ < schedule_.greets.size() && !greets_with_message()))
+    return false;
   const Send& send = schedule_.sends[send_];
   if (step_ < send.after || !push(send, *links[send.to])) return false;
   if (pushed_ == padded_bytes(send.piece)) {
@@ -173,7 +175,8 @@ void Execution::take(const Step& step, std::span<const std::byte> bytes, size_t 
   if (step.take == Take::Accumulate) return accumulate(dtype, op_.reduce, target, bytes.data(), count);
   const std::byte* source = at(step.source) + first * width(step.source);
   const bool append = step.take == Take::Append;
-  reduce_kernels().join(dtype, op_.reduce, target, append ? source : bytes.data(), append ? bytes.data() : source, count);
+  reduce_kernels().join(dtype, op_.reduce, target, append ? source : bytes.data(), append ? bytes.data() : source,
+                        count);
 }
 
 void Execution::work(const Step& step) {
@@ -181,25 +184,18 @@ void Execution::work(const Step& step) {
   const std::byte* source = at(step.source);
   const size_t count = step.source.count;
   switch (step.local) {
-    case Local::None:
-      return;
+    case Local::None: return;
     case Local::Copy:
       if (target != source) std::memmove(target, source, count * element_);
       return;
-    case Local::Scale:
-      return scale(op_.dtype, op_.factor, target, source, count);
-    case Local::Widen:
-      return widen(op_.dtype, target, source, count);
-    case Local::Accumulate:
-      return accumulate(op_.dtype, op_.reduce, target, source, count);
-    case Local::Narrow:
-      return narrow(op_.dtype, op_.reduce, size_, target, source, count);
+    case Local::Scale: return scale(op_.dtype, op_.factor, target, source, count);
+    case Local::Widen: return widen(op_.dtype, target, source, count);
+    case Local::Accumulate: return accumulate(op_.dtype, op_.reduce, target, source, count);
+    case Local::Narrow: return narrow(op_.dtype, op_.reduce, size_, target, source, count);
     case Local::Pack:
       return pack(op_.wire, source, step.residual.count > 0 ? at(step.residual) : nullptr, target, count);
-    case Local::KeepLoss:
-      return keep_loss(source, target, count);
-    case Local::AddPacked:
-      return add_packed(op_.wire, source, target, step.piece.count);
+    case Local::KeepLoss: return keep_loss(source, target, count);
+    case Local::AddPacked: return add_packed(op_.wire, source, target, step.piece.count);
     case Local::Unpack:
       return unpack(op_.wire, source, op_.reduce == ReduceOp::Avg ? size_ : 1, target, step.piece.count);
   }
@@ -207,21 +203,15 @@ void Execution::work(const Step& step) {
 
 std::byte* Execution::at(const Piece& piece) const {
   switch (piece.place) {
-    case Place::Input:
-      return const_cast<std::byte*>(op_.input) + piece.offset;  // only ever a source
-    case Place::Output:
-      return op_.output + piece.offset;
-    case Place::Residual:
-      return reinterpret_cast<std::byte*>(op_.residual) + piece.offset;
-    case Place::Scratch:
-      break;
+    case Place::Input: return const_cast<std::byte*>(op_.input) + piece.offset;  // only ever a source
+    case Place::Output: return op_.output + piece.offset;
+    case Place::Residual: return reinterpret_cast<std::byte*>(op_.residual) + piece.offset;
+    case Place::Scratch: break;
   }
   return scratch_ + piece.offset;
 }
 
-size_t Execution::width(const Piece& message) const {
-  return message.wide ? accumulator_ : element_;
-}
+size_t Execution::width(const Piece& message) const { return message.wide ? accumulator_ : element_; }
 
 size_t Execution::padded_bytes(const Piece& message) const { return padded(message.count * width(message)); }
 

@@ -85,21 +85,21 @@ class Execution {
   std::vector<std::byte> scratch_memory_;
   std::byte* scratch_ = nullptr;  // scratch_memory_, aligned
 
-  size_t greet_index_ = 0;    // greetings sent completely
-  size_t greet_offset_ = 0;   // bytes of the one under way
-  std::vector<char> heard_;   // by index in schedule_.greeted_by
+  size_t greet_index_ = 0;   // greetings sent completely
+  size_t greet_offset_ = 0;  // bytes of the one under way
+  std::vector<char> heard_;  // by index in schedule_.greeted_by
   size_t heard_count_ = 0;
   bool runs_ahead_ = false;
   OwedGreetings owed_;
   HeldGreetings held_;
-  std::vector<int> late_;              // ranks that this one does not greet before it has heard them
-  std::vector<uint8_t> ahead_in_;      // by rank: the verb in which it ran ahead when it was last heard, or kVerbCount
+  std::vector<int> late_;          // ranks that this one does not greet before it has heard them
+  std::vector<uint8_t> ahead_in_;  // by rank: the verb in which it ran ahead when it was last heard, or kVerbCount
   size_t send_ = 0;
-  size_t pushed_ = 0;         // bytes of the current send, padding included
+  size_t pushed_ = 0;  // bytes of the current send, padding included
   size_t step_ = 0;
-  size_t pulled_ = 0;         // bytes of the current step's message, padding included
-  int64_t pull_begin_ns_ = 0; // when the first of them came
-  size_t pull_begin_ = 0;     // and how many they were
+  size_t pulled_ = 0;          // bytes of the current step's message, padding included
+  int64_t pull_begin_ns_ = 0;  // when the first of them came
+  size_t pull_begin_ = 0;      // and how many they were
 };
 
 }  // namespace ringwise::coll

@@ -119,7 +119,9 @@ void Execution::say_held(int peer, Link& link) {
 
 /// Once everything has been sent: what has not been heard is owed from now on. True if that ended the operation.
 bool Execution::run_ahead(Links& links) {
-  if (heard_all() || send_ < schedule_.sends.size() || greet_index_ < schedule_.greets.size() || step_ < schedule_.steps.size()) return false;
+  if (heard_all() || send_ < schedule_.sends.size() || greet_index_ < schedule_.greets.size() ||
+      step_ < schedule_.steps.size())
+    return false;
   const auto& peers = schedule_.greeted_by;
   bool has_room = true;
   for (const int peer : peers) {

@@ -5,7 +5,10 @@
 namespace ringwise::coll {
 
 Failure system_failure(int rank, const std::string& what, int error) {
-  return {FailureCode::System, rank, {rank}, what + " failed on rank " + std::to_string(rank) + ": " + std::strerror(error)};
+  return {FailureCode::System,
+          rank,
+          {rank},
+          what + " failed on rank " + std::to_string(rank) + ": " + std::strerror(error)};
 }
 
 }  // namespace ringwise::coll

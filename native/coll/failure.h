@@ -13,9 +13,9 @@ enum class FailureCode : uint8_t { Timeout, PeerLost, Mismatch, Aborted, Closed,
 
 struct Failure final : std::exception {
   FailureCode code = FailureCode::System;
-  int origin = -1;          // the rank that noticed it
-  std::vector<int> peers;   // the ranks it is about
-  std::string text;         // a sentence without the group, rank and seq, which each rank adds for itself
+  int origin = -1;         // the rank that noticed it
+  std::vector<int> peers;  // the ranks it is about
+  std::string text;        // a sentence without the group, rank and seq, which each rank adds for itself
 
   Failure() = default;
   Failure(FailureCode code, int origin, std::vector<int> peers, std::string text)

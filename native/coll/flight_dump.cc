@@ -29,22 +29,27 @@ std::string quoted(const std::string& text) {
   std::string out = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') out += '\\';
-    if (static_cast<unsigned char>(c) >= 0x20) out += c;
-    else out += ' ';
+    if (static_cast<unsigned char>(c) >= 0x20)
+      out += c;
+    else
+      out += ' ';
   }
   return out + '"';
 }
 
 std::string milliseconds(int64_t ns) {
   char text[40];
-  std::snprintf(text, sizeof text, "%lld.%06lld", static_cast<long long>(ns / kMillisecond), static_cast<long long>(ns % kMillisecond));
+  std::snprintf(text, sizeof text, "%lld.%06lld", static_cast<long long>(ns / kMillisecond),
+                static_cast<long long>(ns % kMillisecond));
   return text;
 }
 
 std::string to_json(const FlightEntry& entry) {
   const bool message = entry.verb == Verb::Send || entry.verb == Verb::Recv;
   std::string json;
-  const auto put = [&](const char* key, const std::string& value) { json.append(json.empty() ? "{\"" : ",\"").append(key).append("\":").append(value); };
+  const auto put = [&](const char* key, const std::string& value) {
+    json.append(json.empty() ? "{\"" : ",\"").append(key).append("\":").append(value);
+  };
   const auto put_if = [&](const char* key, bool has, const auto& value) { put(key, has ? value() : "null"); };
   put("number", std::to_string(entry.number));
   put("verb", quoted(name_of(entry.verb)));
@@ -75,10 +80,13 @@ void on_signal(int number, siginfo_t* info, void* context) {
   const int error = errno;
   const uint64_t one = 1;
   const int event = signalled;
-  if (event >= 0 && ::write(event, &one, sizeof one) < 0) { /* full: the thread knows */ }
+  if (event >= 0 && ::write(event, &one, sizeof one) < 0) { /* full: the thread knows */
+  }
   errno = error;
-  if ((before.sa_flags & SA_SIGINFO) != 0) before.sa_sigaction(number, info, context);
-  else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) before.sa_handler(number);
+  if ((before.sa_flags & SA_SIGINFO) != 0)
+    before.sa_sigaction(number, info, context);
+  else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN)
+    before.sa_handler(number);
 }
 
 /// Writes the records of all groups of this process when the signal comes. There is one while there are dumps.
@@ -101,7 +109,8 @@ class Writer {
     signalled = -1;
     stop_ = true;
     const uint64_t one = 1;
-    if (::write(event_.get(), &one, sizeof one) < 0) { /* full: it wakes all the same */ }
+    if (::write(event_.get(), &one, sizeof one) < 0) { /* full: it wakes all the same */
+    }
     thread_.join();
   }
 
@@ -162,7 +171,8 @@ void FlightDump::write(const std::string& reason) const {
   using namespace std::chrono;
   const auto unix_ns = duration_cast<nanoseconds>(system_clock::now().time_since_epoch()).count();
   const std::string json = head_ + ",\"reason\":" + quoted(reason) + ",\"nowMs\":" + milliseconds(now_ns()) +
-                           ",\"unixMs\":" + milliseconds(unix_ns) + ",\"entries\":" + to_json(flight_.entries()) + "}\n";
+                           ",\"unixMs\":" + milliseconds(unix_ns) + ",\"entries\":" + to_json(flight_.entries()) +
+                           "}\n";
   const std::string draft = path_ + ".part";  // whoever looks for the file is to find a whole one
   std::lock_guard lock(file_mutex);
   const Fd file(::open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));

@@ -47,7 +47,8 @@ uint32_t FlightRecorder::enter(const Op& op, const char* algorithm) {
   put(slot.verb, static_cast<uint8_t>(op.verb));
   put(slot.dtype, static_cast<uint8_t>(op.dtype));
   put(slot.reduce, static_cast<uint8_t>(op.reduce));
-  put(slot.state, static_cast<uint8_t>(algorithm == nullptr ? FlightEntry::State::Queued : FlightEntry::State::Running));
+  put(slot.state,
+      static_cast<uint8_t>(algorithm == nullptr ? FlightEntry::State::Queued : FlightEntry::State::Running));
   put(slot.number, number_);
   return static_cast<uint32_t>(&slot - slots_.get()) + 1;
 }
@@ -64,7 +65,9 @@ void FlightRecorder::locate(uint32_t place, const std::string& site) {
   at(place).site.store(known->second, std::memory_order_release);
 }
 
-bool FlightRecorder::read(uint32_t place, FlightEntry& entry) const { return place != 0 && read(place, entry, clock_.scale()); }
+bool FlightRecorder::read(uint32_t place, FlightEntry& entry) const {
+  return place != 0 && read(place, entry, clock_.scale());
+}
 
 bool FlightRecorder::read(uint32_t place, FlightEntry& entry, const TickClock::Scale& scale) const {
   const Slot& slot = at(place);
@@ -128,7 +131,9 @@ bool FlightRecorder::last_called(Glance& last) const {
   return true;
 }
 
-std::string name_of(const FlightEntry& entry) { return std::string(name_of(entry.verb)) + " #" + std::to_string(entry.seq); }
+std::string name_of(const FlightEntry& entry) {
+  return std::string(name_of(entry.verb)) + " #" + std::to_string(entry.seq);
+}
 
 std::string details_of(const FlightEntry& entry) {
   std::string text;

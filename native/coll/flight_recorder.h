@@ -77,7 +77,8 @@ class FlightRecorder {
     if (source >= 0) slot.root.store(source, std::memory_order_relaxed);
     slot.ended.store(now, std::memory_order_relaxed);
     last_ended_.store(place, std::memory_order_relaxed);
-    slot.state.store(static_cast<uint8_t>(well ? FlightEntry::State::Done : FlightEntry::State::Failed), std::memory_order_release);
+    slot.state.store(static_cast<uint8_t>(well ? FlightEntry::State::Done : FlightEntry::State::Failed),
+                     std::memory_order_release);
     return now;
   }
 
@@ -125,7 +126,9 @@ class FlightRecorder {
 
   bool read(uint32_t place, FlightEntry& entry, const TickClock::Scale& scale) const;
   Slot& at(uint32_t place) const { return slots_[place - 1]; }
-  static bool has_ended(const Slot& slot) { return slot.state.load(std::memory_order_acquire) >= static_cast<uint8_t>(FlightEntry::State::Done); }
+  static bool has_ended(const Slot& slot) {
+    return slot.state.load(std::memory_order_acquire) >= static_cast<uint8_t>(FlightEntry::State::Done);
+  }
 
   const int ranks_;
   const TickClock clock_;
@@ -135,8 +138,8 @@ class FlightRecorder {
   std::atomic<uint32_t> last_ended_{0};
 
   mutable std::mutex sites_mutex_;
-  std::vector<std::string> sites_;                         // sites_mutex_
-  std::unordered_map<std::string, uint32_t> site_numbers_; // owner's thread; 1 + index in sites_
+  std::vector<std::string> sites_;                          // sites_mutex_
+  std::unordered_map<std::string, uint32_t> site_numbers_;  // owner's thread; 1 + index in sites_
 };
 
 /// "allReduce #4821"

@@ -13,7 +13,8 @@ bool HeldGreetings::send(int peer, Link& link) {
   Peer& state = peers_[peer];
   while (state.count > 0) {
     const size_t bytes = state.count * sizeof(Signature);
-    const size_t moved = link.send(reinterpret_cast<const std::byte*>(state.greetings.data()) + state.sent, bytes - state.sent);
+    const size_t moved =
+        link.send(reinterpret_cast<const std::byte*>(state.greetings.data()) + state.sent, bytes - state.sent);
     if (moved == 0) return false;
     state.sent += moved;
     if (state.sent == bytes) forget(peer);

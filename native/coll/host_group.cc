@@ -41,15 +41,22 @@ constexpr int64_t kMaxSiteNs = 100'000;
 }  // namespace
 
 HostGroup::HostGroup(int rank, int size, const std::string& host, std::function<void()> notify)
-    : rank_(rank), size_(size), listener_(host), notify_(std::move(notify)), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      flight_(size), next_site_(std::numeric_limits<int64_t>::max()), diagnosis_(rank, size, flight_) {
+    : rank_(rank),
+      size_(size),
+      listener_(host),
+      notify_(std::move(notify)),
+      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      flight_(size),
+      next_site_(std::numeric_limits<int64_t>::max()),
+      diagnosis_(rank, size, flight_) {
   if (!wake_) throw std::system_error(errno, std::generic_category(), "eventfd");
 }
 
 HostGroup::~HostGroup() {
   stop_ = true;
   const uint64_t one = 1;
-  if (::write(wake_.get(), &one, sizeof one) < 0) { /* the counter is full: the lane is awake anyway */ }
+  if (::write(wake_.get(), &one, sizeof one) < 0) { /* the counter is full: the lane is awake anyway */
+  }
   if (lane_.joinable()) lane_.join();
 }
 
@@ -84,7 +91,8 @@ void HostGroup::locate(uint32_t record) {
   const int64_t before = now_ns();
   flight_.locate(record, where_());
   const int64_t after = now_ns();
-  const int64_t paid_ns = std::max(next_site_ns_ + kSiteAverageNs, after) + kSiteShare * std::min(after - before, kMaxSiteNs);
+  const int64_t paid_ns =
+      std::max(next_site_ns_ + kSiteAverageNs, after) + kSiteShare * std::min(after - before, kMaxSiteNs);
   next_site_ns_ = paid_ns - kSiteAverageNs;
   next_site_ = flight_.clock().scale().ticks_of(next_site_ns_);
 }
@@ -294,7 +302,8 @@ void HostGroup::end(uint64_t id, std::shared_ptr<const Failure> failure, int sou
 void HostGroup::wake_lane() {
   if (!lane_sleeps_.exchange(false)) return;
   const uint64_t one = 1;
-  if (::write(wake_.get(), &one, sizeof one) < 0) { /* full means that a wake-up is already on its way */ }
+  if (::write(wake_.get(), &one, sizeof one) < 0) { /* full means that a wake-up is already on its way */
+  }
 }
 
 // ------------------------------------------------------------------------------------------------ lane

@@ -98,12 +98,14 @@ class HostGroup final : private ControlEvents {
     Execution over_links;
     BoardExecution* on_board = nullptr;  // null for an operation over links
     bool active = false;
-    bool inline_run = false;             // by `run`, which takes its end from inline_done_
+    bool inline_run = false;  // by `run`, which takes its end from inline_done_
 
     /// Lets the others know of it, without moving much data.
     void announce(Links& links) {
-      if (on_board != nullptr) on_board->announce();
-      else over_links.advance(links);
+      if (on_board != nullptr)
+        on_board->announce();
+      else
+        over_links.advance(links);
     }
     /// Of an operation whose deadline has not been set.
     void start_clock() {
@@ -116,8 +118,10 @@ class HostGroup final : private ControlEvents {
     const Op& op() const { return on_board != nullptr ? on_board->op() : over_links.op(); }
     const Signature& signature() const { return on_board != nullptr ? on_board->signature() : over_links.signature(); }
     void waiting_for(std::vector<int>& ranks) const {
-      if (on_board != nullptr) on_board->waiting_for(ranks);
-      else over_links.waiting_for(ranks);
+      if (on_board != nullptr)
+        on_board->waiting_for(ranks);
+      else
+        over_links.waiting_for(ranks);
     }
   };
   struct Idle {  // how long the engine has been without progress
@@ -207,49 +211,49 @@ class HostGroup final : private ControlEvents {
   uint32_t blocking_ = 0;               // owner's thread; the record of the operation that `run` runs
 
   std::mutex engine_;
-  std::unique_ptr<Control> control_;                     // engine; null until connected
-  Segment segment_;                                      // engine; outlives links_
-  Links links_;                                          // engine
-  std::unique_ptr<Hosts> hosts_;                         // engine; null until connected
-  Choices choices_;                                      // engine
-  BoardPlace place_;                                     // engine; without a board unless all ranks are on one host
-  std::unique_ptr<BoardExecution> board_;                // engine; null without a board
-  std::atomic<uint32_t>* my_sleeping_ = nullptr;         // in segment_, null without one
-  std::atomic<uint32_t>* alarm_ = nullptr;               // the same
-  Diagnosis diagnosis_;                                  // engine
-  Running running_;                                      // engine; the collective, if one is active
-  std::unique_ptr<PointToPoint> p2p_;                    // engine; null until connected
-  uint64_t begun_ = 0;                                   // engine; collectives so far
-  CoreSharing sharing_;                                  // engine
-  bool inline_done_ = false;                             // engine
-  uint64_t driven_id_ = 0;                               // engine; the operation that `wait` drives, 0 when it has ended
-  bool crowded_ = false;                                 // written, like the next, before the group is connected
-  bool has_core_each_ = false;                           // the ranks of this host
-  int inline_source_ = -1;                               // engine; of a receive that has ended
-  bool look_again_ = false;                              // engine; something ended that the queue may have waited for
-  int64_t looked_up_ns_ = 0;                             // engine; when look_up did so
-  std::optional<Failure> report_;                        // engine; noticed here, not decided yet
-  int64_t verdict_deadline_ns_ = 0;                      // engine
-  std::shared_ptr<const Failure> poison_;                // written once by the engine's holder, under mutex_
-  std::atomic<bool> is_told_{false};                     // an operation has ended with poison_
+  std::unique_ptr<Control> control_;              // engine; null until connected
+  Segment segment_;                               // engine; outlives links_
+  Links links_;                                   // engine
+  std::unique_ptr<Hosts> hosts_;                  // engine; null until connected
+  Choices choices_;                               // engine
+  BoardPlace place_;                              // engine; without a board unless all ranks are on one host
+  std::unique_ptr<BoardExecution> board_;         // engine; null without a board
+  std::atomic<uint32_t>* my_sleeping_ = nullptr;  // in segment_, null without one
+  std::atomic<uint32_t>* alarm_ = nullptr;        // the same
+  Diagnosis diagnosis_;                           // engine
+  Running running_;                               // engine; the collective, if one is active
+  std::unique_ptr<PointToPoint> p2p_;             // engine; null until connected
+  uint64_t begun_ = 0;                            // engine; collectives so far
+  CoreSharing sharing_;                           // engine
+  bool inline_done_ = false;                      // engine
+  uint64_t driven_id_ = 0;                        // engine; the operation that `wait` drives, 0 when it has ended
+  bool crowded_ = false;                          // written, like the next, before the group is connected
+  bool has_core_each_ = false;                    // the ranks of this host
+  int inline_source_ = -1;                        // engine; of a receive that has ended
+  bool look_again_ = false;                       // engine; something ended that the queue may have waited for
+  int64_t looked_up_ns_ = 0;                      // engine; when look_up did so
+  std::optional<Failure> report_;                 // engine; noticed here, not decided yet
+  int64_t verdict_deadline_ns_ = 0;               // engine
+  std::shared_ptr<const Failure> poison_;         // written once by the engine's holder, under mutex_
+  std::atomic<bool> is_told_{false};              // an operation has ended with poison_
 
   std::mutex mutex_;
   std::condition_variable ended_condition_;
-  std::deque<Op> queue_;                                 // mutex_; collectives, which run one after another
-  std::deque<Op> p2p_queue_;                             // mutex_; sends and receives, which only wait for the engine
-  std::vector<Ended> ended_;                             // mutex_; not taken yet
-  uint64_t next_id_ = 1;                                 // mutex_
-  uint64_t closing_id_ = 0;                              // mutex_; not zero once close has been called
-  std::shared_ptr<const Failure> loss_;                  // mutex_; the first rank that ended without a goodbye
-  int64_t lost_ns_ = 0;                                  // mutex_; when that was
-  std::optional<std::string> abort_text_;                // mutex_; to be handled by the lane
+  std::deque<Op> queue_;                   // mutex_; collectives, which run one after another
+  std::deque<Op> p2p_queue_;               // mutex_; sends and receives, which only wait for the engine
+  std::vector<Ended> ended_;               // mutex_; not taken yet
+  uint64_t next_id_ = 1;                   // mutex_
+  uint64_t closing_id_ = 0;                // mutex_; not zero once close has been called
+  std::shared_ptr<const Failure> loss_;    // mutex_; the first rank that ended without a goodbye
+  int64_t lost_ns_ = 0;                    // mutex_; when that was
+  std::optional<std::string> abort_text_;  // mutex_; to be handled by the lane
 
   std::atomic<bool> has_requests_{false};  // the queue, closing_id_ or abort_text_ has something the lane has not seen
   std::atomic<bool> lane_sleeps_{false};
   std::atomic<bool> lane_timer_set_{false};  // it will look after what is pending by itself
   std::atomic<bool> urged_{false};
   std::atomic<int> drivers_{0};  // threads that pump, or are about to, in the lane's place
-  int waiters_ = 0;                          // mutex_; threads in `wait` that the lane has to wake
+  int waiters_ = 0;              // mutex_; threads in `wait` that the lane has to wake
   std::atomic<bool> stop_{false};
   std::thread lane_;  // last member: joined before anything it uses goes
 };

@@ -84,7 +84,8 @@ void HostGroup::pump(Who who, const Op* op) {
 /// A link that breaks in a send may be the first news of a rank that has closed the group: then that is what is told.
 Failure HostGroup::reason_of(const Failure& failure) {
   if (failure.code == FailureCode::Mismatch) return with_labels(failure);
-  const bool is_news = failure.code == FailureCode::PeerLost && running_.active && diagnosis_.is_here(failure.peers.front());
+  const bool is_news =
+      failure.code == FailureCode::PeerLost && running_.active && diagnosis_.is_here(failure.peers.front());
   if (!is_news) return failure;
   control_->poll(*this);
   const int peer = failure.peers.front();
@@ -130,7 +131,8 @@ void HostGroup::begin(const Op& op, bool inline_run) {
   p2p_->post(op, inline_run);
   if (board_) board_->compare_posted();
   // A message to a rank that is gone would be lost without a word. Whoever waits for such a rank finds out itself.
-  if (op.verb == Verb::Send && !diagnosis_.is_here(op.root)) throw diagnosis_.gone(op.root, signature_of(op, rank_, size_));
+  if (op.verb == Verb::Send && !diagnosis_.is_here(op.root))
+    throw diagnosis_.gone(op.root, signature_of(op, rank_, size_));
 }
 
 void HostGroup::begin_collective(const Op& op, bool inline_run) {
@@ -275,7 +277,8 @@ void HostGroup::idle(Idle& idle, Who who) {
 /// While a long message comes in over a slow network, whoever looks for every packet of it only takes the core away from
 /// those who bring them.
 bool HostGroup::nap() {
-  if (board_ || !running_.active || !p2p_->pending().empty() || running_.over_links.rest_ns() < kNapRestNs) return false;
+  if (board_ || !running_.active || !p2p_->pending().empty() || running_.over_links.rest_ns() < kNapRestNs)
+    return false;
   const timespec time{0, kNapNs};
   nanosleep(&time, nullptr);
   return true;
@@ -330,7 +333,8 @@ void HostGroup::check_waiting(Idle& idle, Who who, int64_t now, int64_t deadline
 }
 
 /// Throws if a rank that is waited for is gone.
-void HostGroup::check(const Op& op, const Signature& signature, const std::vector<int>& waiting, Idle& idle, int64_t now) {
+void HostGroup::check(const Op& op, const Signature& signature, const std::vector<int>& waiting, Idle& idle,
+                      int64_t now) {
   const auto lost = [&](int peer) {
     const bool is_here = diagnosis_.is_here(peer);
     if (!is_here && op.verb == Verb::Send) return true;
@@ -343,22 +347,26 @@ void HostGroup::check(const Op& op, const Signature& signature, const std::vecto
     const auto first = std::find_if(waiting.begin(), waiting.end(), lost);
     if (first != waiting.end()) throw diagnosis_.gone(*first, signature);
   } else if (std::all_of(waiting.begin(), waiting.end(), lost)) {
-    throw Failure(FailureCode::PeerLost, rank_, waiting,
-                  "no other rank is left, but rank " + std::to_string(rank_) + " still waits in " + describe(signature, rank_));
+    throw Failure(
+        FailureCode::PeerLost, rank_, waiting,
+        "no other rank is left, but rank " + std::to_string(rank_) + " still waits in " + describe(signature, rank_));
   }
 }
 
 /// The ranks that are waited for may wait for others themselves: so in the end all are asked.
 void HostGroup::ask(const Op& op, const Signature& signature, const std::vector<int>& waiting, int64_t now) {
-  if (op.is_point_to_point() || now < last_question_ns(op)) diagnosis_.ask(*control_, waiting, signature, now);
-  else diagnosis_.ask_all(*control_, signature, now);
+  if (op.is_point_to_point() || now < last_question_ns(op))
+    diagnosis_.ask(*control_, waiting, signature, now);
+  else
+    diagnosis_.ask_all(*control_, signature, now);
 }
 
 /// Between hosts only the numbers of labels travel with operations: those of which this rank does not know the text are asked for.
 Failure HostGroup::with_labels(Failure failure) {
   const int64_t deadline_ns = now_ns() + kVerdictNs;
   uint64_t asked = 0;
-  for (uint64_t label = unknown_label_in(failure.text); label != 0 && !poison_ && !stop_; label = unknown_label_in(failure.text)) {
+  for (uint64_t label = unknown_label_in(failure.text); label != 0 && !poison_ && !stop_;
+       label = unknown_label_in(failure.text)) {
     for (const int peer : failure.peers) {
       if (label != asked && peer != rank_) control_->ask_label(peer, label);
     }
@@ -461,8 +469,10 @@ void HostGroup::on_garbage(int peer) {
 void HostGroup::on_question(int peer, const Signature& signature) {
   if (auto failure = diagnosis_.conflict(peer, signature)) return report(std::move(*failure));
   uint32_t record = 0;
-  if (running_.active) record = running_.op().record;
-  else if (p2p_ && !p2p_->pending().empty()) record = p2p_->pending().front().op.record;
+  if (running_.active)
+    record = running_.op().record;
+  else if (p2p_ && !p2p_->pending().empty())
+    record = p2p_->pending().front().op.record;
   control_->answer(peer, diagnosis_.activity(record, begun_, now_ns()));
 }
 

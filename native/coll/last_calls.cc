@@ -38,8 +38,8 @@ void write_last_calls(int fd) {
     FlightRecorder::Glance last;
     if (flight == nullptr || !flight->last_called(last)) continue;
     TextLine line;
-    line << "last call in a group of " << static_cast<uint64_t>(each.ranks.load()) << " ranks: " << name_of(last.verb) << " #" << last.seq << ", "
-         << name_of(last.state);
+    line << "last call in a group of " << static_cast<uint64_t>(each.ranks.load()) << " ranks: " << name_of(last.verb)
+         << " #" << last.seq << ", " << name_of(last.state);
     if (last.site[0] != 0) line << ", " << last.site;
     line.write_to(fd);
   }

@@ -43,22 +43,22 @@ struct Op {
   DType dtype = DType::UInt8;
   ReduceOp reduce = ReduceOp::Sum;
   Wire wire = Wire::Full;
-  int root = 0;              // of broadcast, reduce, gather and scatter; send and recv: the peer, -1 for any sender
-  int tag = 0;               // send and recv; a collective on many buffers packed into one: a digest of their lengths
-  uint64_t label = 0;        // of a collective: what the program calls it by, see labels.h; 0: nothing
-  uint64_t seq = 0;          // collectives: position in the group; send and recv: position in the pair's direction
-  uint64_t count = 0;        // elements: of the buffer; of the input for allGather and gather; of the output for
-                             // reduceScatter and scatter; of one part for allToAll
-  double factor = 1;         // premulSum
-  const std::byte* input = nullptr;   // equals output for verbs that work in place
+  int root = 0;        // of broadcast, reduce, gather and scatter; send and recv: the peer, -1 for any sender
+  int tag = 0;         // send and recv; a collective on many buffers packed into one: a digest of their lengths
+  uint64_t label = 0;  // of a collective: what the program calls it by, see labels.h; 0: nothing
+  uint64_t seq = 0;    // collectives: position in the group; send and recv: position in the pair's direction
+  uint64_t count = 0;  // elements: of the buffer; of the input for allGather and gather; of the output for
+                       // reduceScatter and scatter; of one part for allToAll
+  double factor = 1;   // premulSum
+  const std::byte* input = nullptr;  // equals output for verbs that work in place
   std::byte* output = nullptr;
-  float* residual = nullptr;          // Wire::Int8, may be null: as many elements as the buffer, see wire.h
+  float* residual = nullptr;            // Wire::Int8, may be null: as many elements as the buffer, see wire.h
   const size_t* counts = nullptr;       // by rank, where parts differ: their elements; allToAll: what this rank sends
   const size_t* recv_counts = nullptr;  // by rank, for allToAll with counts: what this rank receives
   int64_t timeout_ns = 0;
-  int64_t deadline_ns = 0;   // set when the operation is handed to the group
+  int64_t deadline_ns = 0;  // set when the operation is handed to the group
   uint64_t id = 0;
-  uint32_t record = 0;       // its place in the flight recorder
+  uint32_t record = 0;  // its place in the flight recorder
 
   bool is_point_to_point() const { return verb == Verb::Send || verb == Verb::Recv; }
 };

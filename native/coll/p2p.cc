@@ -41,7 +41,8 @@ void PointToPoint::post(const Op& op, bool inline_run) {
   if (spare_.empty()) spare_.emplace_back();
   pending_.splice(pending_.end(), spare_, spare_.begin());
   Pending& pending = pending_.back();
-  pending = {op, signature_of(op, rank_, static_cast<int>(peers_.size())), inline_run, op.root, 0, std::prev(pending_.end())};
+  pending = {
+      op, signature_of(op, rank_, static_cast<int>(peers_.size())), inline_run, op.root, 0, std::prev(pending_.end())};
   if (op.verb == Verb::Send) {
     peers_[op.root].sends.push_back(&pending);
   } else if (!take_early(pending)) {
@@ -165,7 +166,8 @@ void PointToPoint::close(int rank) {
 
 /// The receive that `header` belongs to, if it has been posted.
 PointToPoint::Pending* PointToPoint::take_posted(const Signature& header) {
-  const auto found = std::find_if(posted_.begin(), posted_.end(), [&](Pending* one) { return matches(one->op, header); });
+  const auto found =
+      std::find_if(posted_.begin(), posted_.end(), [&](Pending* one) { return matches(one->op, header); });
   if (found == posted_.end()) return nullptr;
   Pending& receive = **found;
   agree(receive, header);
@@ -182,7 +184,8 @@ PointToPoint::Pending* PointToPoint::take_posted(const Signature& header) {
 
 /// Gives a new receive the message that came before it, as far as it has arrived; false if there is none.
 bool PointToPoint::take_early(Pending& receive) {
-  const auto found = std::find_if(early_.begin(), early_.end(), [&](const Early& one) { return matches(receive.op, one.header); });
+  const auto found =
+      std::find_if(early_.begin(), early_.end(), [&](const Early& one) { return matches(receive.op, one.header); });
   if (found == early_.end()) return false;
   agree(receive, found->header);
   receive.peer = found->header.source;

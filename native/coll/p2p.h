@@ -27,8 +27,8 @@ class PointToPoint {
     Op op;
     Signature signature;
     bool inline_run = false;
-    int peer = -1;     // the other side; unknown while a receive from any rank has found no message
-    size_t moved = 0;  // bytes of a send that the link has taken, header and padding included
+    int peer = -1;                      // the other side; unknown while a receive from any rank has found no message
+    size_t moved = 0;                   // bytes of a send that the link has taken, header and padding included
     std::list<Pending>::iterator self;  // in pending_
   };
   using OnEnd = std::function<void(const Pending&)>;
@@ -89,11 +89,11 @@ class PointToPoint {
   const OnEnd on_end_;
   std::vector<Peer> peers_;
   std::list<Pending> pending_;
-  std::list<Pending> spare_;        // kept for reuse
-  std::vector<Pending*> posted_;    // receives that have found no message, in the order of posting
-  int posted_for_any_ = 0;          // how many of them are from any rank
-  std::list<Early> early_;          // in the order of arrival
-  int first_ = 0;                   // the rank that `advance` looks at first: nobody is to be heard last for ever
+  std::list<Pending> spare_;      // kept for reuse
+  std::vector<Pending*> posted_;  // receives that have found no message, in the order of posting
+  int posted_for_any_ = 0;        // how many of them are from any rank
+  std::list<Early> early_;        // in the order of arrival
+  int first_ = 0;                 // the rank that `advance` looks at first: nobody is to be heard last for ever
 };
 
 }  // namespace ringwise::coll

@@ -42,19 +42,19 @@ struct Send {
 };
 
 struct Step {
-  int from = -1;              // a message in; otherwise local work
+  int from = -1;  // a message in; otherwise local work
   Take take = Take::Store;
   Local local = Local::None;
-  Piece piece;                // where the message or the result of the work goes
+  Piece piece;  // where the message or the result of the work goes
   Piece source;
-  Piece residual;             // of Pack; empty for none
-  size_t after = 0;           // sends that must have left before it begins
-  bool trails = false;        // the send after those writes the same memory out: stay behind it, byte by byte
+  Piece residual;       // of Pack; empty for none
+  size_t after = 0;     // sends that must have left before it begins
+  bool trails = false;  // the send after those writes the same memory out: stay behind it, byte by byte
 };
 
 struct Schedule {
-  std::vector<int> greets;     // ranks that get this rank's signature before anything else
-  std::vector<int> greeted_by; // ranks whose signature must have come, and agree, before any buffer is touched
+  std::vector<int> greets;      // ranks that get this rank's signature before anything else
+  std::vector<int> greeted_by;  // ranks whose signature must have come, and agree, before any buffer is touched
   std::vector<Send> sends;
   std::vector<Step> steps;
   size_t scratch_bytes = 0;

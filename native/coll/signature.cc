@@ -37,21 +37,26 @@ std::string hex(uint32_t number) {
 /// " by ring", for ranks that differ in that or in the rules that it follows from.
 std::string by_algorithm(const Signature& s) {
   const auto known = algorithms_of(static_cast<Verb>(s.verb));
-  std::string text = s.algorithm == 0 || s.algorithm > known.size() ? "" : std::string(" by ") + known[s.algorithm - 1].name;
+  std::string text =
+      s.algorithm == 0 || s.algorithm > known.size() ? "" : std::string(" by ") + known[s.algorithm - 1].name;
   return s.tuning == 0 ? text : text + " with RINGWISE_TUNING " + hex(s.tuning);
 }
 
 /// "rank 0 called allToAll 3 × int32 for rank 1 (seq 7)"
 std::string describe_part(const Signature& s, int rank, uint64_t count, const char* direction, int other) {
-  return "rank " + std::to_string(rank) + " called allToAll " + std::to_string(count) + " × " + name_of(static_cast<DType>(s.dtype)) +
-         direction + std::to_string(other) + (s.label != 0 ? ' ' + describe_label(s.label) : "") + " (seq " + std::to_string(s.seq) + ")";
+  return "rank " + std::to_string(rank) + " called allToAll " + std::to_string(count) + " × " +
+         name_of(static_cast<DType>(s.dtype)) + direction + std::to_string(other) +
+         (s.label != 0 ? ' ' + describe_label(s.label) : "") + " (seq " + std::to_string(s.seq) + ")";
 }
 
 /// Of an allToAll: about the part that the lower rank sends, or the other one if they agree about that.
 Failure parts_disagreement(int rank, const Signature& mine, int peer, const Signature& theirs) {
   const auto failure = [&](int from, uint64_t sent, int to, uint64_t expected) -> Failure {
-    return {FailureCode::Mismatch, std::min(from, to), {std::min(from, to), std::max(from, to)},
-            describe_part(mine, from, sent, " for rank ", to) + " but " + describe_part(mine, to, expected, " from rank ", from)};
+    return {FailureCode::Mismatch,
+            std::min(from, to),
+            {std::min(from, to), std::max(from, to)},
+            describe_part(mine, from, sent, " for rank ", to) + " but " +
+                describe_part(mine, to, expected, " from rank ", from)};
   };
   const bool is_ours = mine.returned != theirs.returned && (mine.count == theirs.count || rank < peer);
   return is_ours ? failure(rank, mine.returned, peer, theirs.returned) : failure(peer, theirs.count, rank, mine.count);
@@ -78,7 +83,8 @@ Signature signature_of(const Op& op, int rank, int size) {
   if (op.verb == Verb::AllToAll) return signature;
   signature.count = op.count;
   // Parts that are given one by one but are all equal are no other operation than even parts.
-  if (op.counts == nullptr || std::all_of(op.counts, op.counts + size, [&](size_t n) { return n == op.counts[0]; })) return signature;
+  if (op.counts == nullptr || std::all_of(op.counts, op.counts + size, [&](size_t n) { return n == op.counts[0]; }))
+    return signature;
   signature.count = std::accumulate(op.counts, op.counts + size, size_t{0});
   signature.parts = hash_of(op.counts, size);
   return signature;
@@ -99,8 +105,8 @@ Signature greeting_from(const Signature& signature, const Op& op, int peer) {
 }
 
 bool is_message(const Signature& s, int from, int to) {
-  return s.magic == kMagic && s.version == kVersion && s.verb == static_cast<uint8_t>(Verb::Send) && s.dtype < kDTypeCount && s.source == from &&
-         s.root == to && s.count <= kMaxCount;
+  return s.magic == kMagic && s.version == kVersion && s.verb == static_cast<uint8_t>(Verb::Send) &&
+         s.dtype < kDTypeCount && s.source == from && s.root == to && s.count <= kMaxCount;
 }
 
 bool same(const Signature& a, const Signature& b) {
@@ -144,15 +150,19 @@ Failure disagreement(int rank, const Signature& mine, int peer, const Signature&
   Signature likewise = mine;
   likewise.count = theirs.count;
   likewise.returned = theirs.returned;
-  if (mine.verb == static_cast<uint8_t>(Verb::AllToAll) && same(likewise, theirs)) return parts_disagreement(rank, mine, peer, theirs);
+  if (mine.verb == static_cast<uint8_t>(Verb::AllToAll) && same(likewise, theirs))
+    return parts_disagreement(rank, mine, peer, theirs);
   if (peer < rank) return disagreement(peer, theirs, rank, mine);
   likewise = mine;
   likewise.algorithm = theirs.algorithm;
   likewise.tuning = theirs.tuning;
   const bool by = same(likewise, theirs);
-  return {FailureCode::Mismatch, rank, {rank, peer},
+  return {FailureCode::Mismatch,
+          rank,
+          {rank, peer},
           "rank " + std::to_string(rank) + " called " + describe(mine, rank) + (by ? by_algorithm(mine) : "") +
-              " but rank " + std::to_string(peer) + " called " + describe(theirs, peer) + (by ? by_algorithm(theirs) : "")};
+              " but rank " + std::to_string(peer) + " called " + describe(theirs, peer) +
+              (by ? by_algorithm(theirs) : "")};
 }
 
 }  // namespace ringwise::coll

@@ -19,12 +19,12 @@ struct alignas(64) Signature {
   int32_t root;    // broadcast, reduce, gather, scatter: the root; send: the receiver; otherwise -1
   int32_t source;  // send: the sender, -1 in a receive from any rank; otherwise -1
   uint64_t seq;
-  uint64_t count;  // where parts differ: of all parts together; allToAll: of the part that goes to the addressee
-  uint32_t parts;  // where parts differ: a hash of their sizes; otherwise 0
-  int32_t tag;     // as in Op
+  uint64_t count;     // where parts differ: of all parts together; allToAll: of the part that goes to the addressee
+  uint32_t parts;     // where parts differ: a hash of their sizes; otherwise 0
+  int32_t tag;        // as in Op
   uint8_t algorithm;  // over links: the number among the verb's algorithms (see choose.h); otherwise 0
   uint8_t wire;
-  uint8_t runs_ahead; // of a greeting over links: its sender does not wait for the answer; not compared
+  uint8_t runs_ahead;  // of a greeting over links: its sender does not wait for the answer; not compared
   uint8_t padding;
   uint32_t tuning;    // over links: the digest of the rules that RINGWISE_TUNING gives (see tuning.h)
   uint64_t returned;  // allToAll: the count of the part that the addressee sends back; otherwise 0

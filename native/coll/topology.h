@@ -10,7 +10,7 @@ namespace ringwise::coll {
 
 /// Some ranks of a group in a fixed order, seen by one of them. Does not own the list.
 struct Team {
-  int place = 0;               // of this rank in the list
+  int place = 0;  // of this rank in the list
   int size = 1;
   const int* ranks = nullptr;  // by place; null where place and rank are the same
 

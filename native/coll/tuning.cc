@@ -75,11 +75,14 @@ Verb verb_of(const std::string& word) {
 
 bool Tuning::Rule::matches(const Case& what) const {
   return verb == what.verb && what.bytes <= bytes && what.ranks >= first_rank && what.ranks <= last_rank &&
-         (type == Type::Any || (type == Type::Half) == what.half) && (layout == Layout::Any || (layout == Layout::Hosts) == what.hosts);
+         (type == Type::Any || (type == Type::Half) == what.half) &&
+         (layout == Layout::Any || (layout == Layout::Hosts) == what.hosts);
 }
 
 Tuning::Rule Tuning::rule_of(const std::vector<std::string>& words) {
-  if (words.size() != 6) throw std::invalid_argument("expected verb, type, layout, ranks, bytes and algorithm, got " + std::to_string(words.size()) + " words");
+  if (words.size() != 6)
+    throw std::invalid_argument("expected verb, type, layout, ranks, bytes and algorithm, got " +
+                                std::to_string(words.size()) + " words");
   Rule rule{};
   rule.verb = verb_of(words[0]);
   rule.type = static_cast<Type>(one_of("type", words[1], "half", "full"));
@@ -87,7 +90,8 @@ Tuning::Rule Tuning::rule_of(const std::vector<std::string>& words) {
   std::tie(rule.first_rank, rule.last_rank) = ranks_of(words[3]);
   rule.bytes = bytes_of(words[4]);
   rule.algorithm = find_algorithm(rule.verb, words[5]);
-  if (rule.algorithm == nullptr) throw wrong(words[0] + "'s algorithm", "one of " + names_of_algorithms(rule.verb), words[5]);
+  if (rule.algorithm == nullptr)
+    throw wrong(words[0] + "'s algorithm", "one of " + names_of_algorithms(rule.verb), words[5]);
   return rule;
 }
 

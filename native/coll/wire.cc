@@ -22,7 +22,9 @@ size_t steps_begin(size_t count) { return (int8_blocks(count) + 3) / 4 * 4; }
 const float* floats(const std::byte* bytes) { return reinterpret_cast<const float*>(bytes); }
 float* floats(std::byte* bytes) { return reinterpret_cast<float*>(bytes); }
 const uint8_t* scales(const std::byte* packed) { return reinterpret_cast<const uint8_t*>(packed); }
-const int8_t* steps(const std::byte* packed, size_t count) { return reinterpret_cast<const int8_t*>(packed + steps_begin(count)); }
+const int8_t* steps(const std::byte* packed, size_t count) {
+  return reinterpret_cast<const int8_t*>(packed + steps_begin(count));
+}
 
 }  // namespace
 

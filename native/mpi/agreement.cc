@@ -16,7 +16,8 @@ void Agreement::begin_round() {
   const int from = (rank_ - distance_ + size_) % size_;
   theirs_ = {};
   check(MPI_Irecv(&theirs_, sizeof theirs_, MPI_BYTE, from, tag, comm_, receive_.slot()), "MPI_Irecv");
-  outbox_.send((rank_ + distance_) % size_, tag, std::string(reinterpret_cast<const char*>(&mine_), sizeof mine_) + coll::text_of_label(mine_.label));
+  outbox_.send((rank_ + distance_) % size_, tag,
+               std::string(reinterpret_cast<const char*>(&mine_), sizeof mine_) + coll::text_of_label(mine_.label));
 }
 
 bool Agreement::advance() {

@@ -28,10 +28,14 @@ struct Channel {
     uint64_t messages;
   };
 
-  void note_goodbye(const Heard& heard) { left[static_cast<size_t>(heard.from)] = Goodbye{heard.number, heard.messages}; }
+  void note_goodbye(const Heard& heard) {
+    left[static_cast<size_t>(heard.from)] = Goodbye{heard.number, heard.messages};
+  }
   bool has_left(int peer) const { return left[static_cast<size_t>(peer)].has_value(); }
   /// Whether it has left and nothing more will come from it: MPI may deliver a goodbye ahead of a message.
-  bool is_gone(int peer) const { return has_left(peer) && mailbox->come_from(peer) == left[static_cast<size_t>(peer)]->messages; }
+  bool is_gone(int peer) const {
+    return has_left(peer) && mailbox->come_from(peer) == left[static_cast<size_t>(peer)]->messages;
+  }
   /// Tells the others that this rank leaves, and waits a moment until that is on its way.
   void say_goodbye(uint64_t collectives);
 

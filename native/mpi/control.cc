@@ -20,12 +20,14 @@ void append(std::string& bytes, const void* data, size_t size) { bytes.append(st
 
 }  // namespace
 
-Control::Control(MPI_Comm comm, int rank, int size, Outbox& outbox) : comm_(comm), rank_(rank), size_(size), outbox_(outbox) {
+Control::Control(MPI_Comm comm, int rank, int size, Outbox& outbox)
+    : comm_(comm), rank_(rank), size_(size), outbox_(outbox) {
   listen();
 }
 
 void Control::listen() {
-  check(MPI_Irecv(incoming_.data(), kMaxBytes, MPI_BYTE, MPI_ANY_SOURCE, kControlTag, comm_, receive_.slot()), "MPI_Irecv");
+  check(MPI_Irecv(incoming_.data(), kMaxBytes, MPI_BYTE, MPI_ANY_SOURCE, kControlTag, comm_, receive_.slot()),
+        "MPI_Irecv");
 }
 
 void Control::tell(int peer, Notice notice, uint64_t number, uint64_t messages, const coll::Failure* failure) {
@@ -65,7 +67,8 @@ std::optional<Heard> Control::hear() {
     std::memcpy(&rank, next, sizeof rank);
     peers.push_back(rank);
   }
-  heard.failure = coll::Failure(head.code, head.origin, std::move(peers), std::string(next, static_cast<size_t>(incoming_.data() + length - next)));
+  heard.failure = coll::Failure(head.code, head.origin, std::move(peers),
+                                std::string(next, static_cast<size_t>(incoming_.data() + length - next)));
   listen();
   return heard;
 }

@@ -33,8 +33,12 @@ class Control {
  public:
   Control(MPI_Comm comm, int rank, int size, Outbox& outbox);
 
-  void tell(int peer, Notice notice, uint64_t number = 0, const coll::Failure* failure = nullptr) { tell(peer, notice, number, 0, failure); }
-  void tell_goodbye(int peer, uint64_t collectives, uint64_t messages) { tell(peer, Notice::Left, collectives, messages, nullptr); }
+  void tell(int peer, Notice notice, uint64_t number = 0, const coll::Failure* failure = nullptr) {
+    tell(peer, notice, number, 0, failure);
+  }
+  void tell_goodbye(int peer, uint64_t collectives, uint64_t messages) {
+    tell(peer, Notice::Left, collectives, messages, nullptr);
+  }
   void tell_others(Notice notice, uint64_t number = 0, const coll::Failure* failure = nullptr);
   /// The next notice that has arrived, if any.
   std::optional<Heard> hear();

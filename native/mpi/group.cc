@@ -73,7 +73,8 @@ uint64_t MpiGroup::connect(std::vector<int> members, int tag) {
   lane_ = std::thread([this, id] {
     try {
       const std::lock_guard engine(engine_);
-      channel_ = std::make_unique<Channel>(members_, tag_, rank_, [this](const coll::Op& op, int source) { end(op.id, nullptr, source); });
+      channel_ = std::make_unique<Channel>(members_, tag_, rank_,
+                                           [this](const coll::Op& op, int source) { end(op.id, nullptr, source); });
     } catch (const Failure& failure) {
       end(id, std::make_shared<const Failure>(failure));
       return;
@@ -102,8 +103,10 @@ void MpiGroup::lane_main() {
     if (is_idle || idle_rounds % kSpins == kSpins - 1) tend_retired();
     std::unique_lock lock(mutex_);
     if (stop_) return;
-    if (is_idle && requests_.empty() && !abort_text_ && closing_id_ == 0) wake_lane_.wait_for(lock, ++looks < kSoon ? kListening : kListeningLater);
-    else if (lock.unlock(), !is_idle) back_off(idle_rounds);
+    if (is_idle && requests_.empty() && !abort_text_ && closing_id_ == 0)
+      wake_lane_.wait_for(lock, ++looks < kSoon ? kListening : kListeningLater);
+    else if (lock.unlock(), !is_idle)
+      back_off(idle_rounds);
   }
 }
 
@@ -112,7 +115,10 @@ void MpiGroup::leave_at_last() {
   const bool is_interrupted = is_busy() || !requests_.empty();
   try {
     if (is_interrupted) {
-      const Failure lost{FailureCode::PeerLost, rank_, {rank_}, "lost rank " + std::to_string(rank_) + " (it ended in the middle of an operation)"};
+      const Failure lost{FailureCode::PeerLost,
+                         rank_,
+                         {rank_},
+                         "lost rank " + std::to_string(rank_) + " (it ended in the middle of an operation)"};
       channel_->control->tell_others(Notice::Verdict, 0, &lost);
     }
     channel_->say_goodbye(called_);
@@ -175,8 +181,10 @@ void MpiGroup::wait(uint64_t id) {
       const std::lock_guard engine(engine_);
       moved = poll();
     }
-    if (moved) idle_rounds = 0;
-    else back_off(idle_rounds);
+    if (moved)
+      idle_rounds = 0;
+    else
+      back_off(idle_rounds);
   }
   --drivers_;
 }

@@ -34,8 +34,8 @@ namespace ringwise::mpi {
 struct Ended {
   uint64_t id;
   std::shared_ptr<const coll::Failure> failure;
-  int source = -1;        // of a receive that ended well: the sender
-  bool is_lent = false;   // it failed, and MPI may go on using its memory for ever
+  int source = -1;       // of a receive that ended well: the sender
+  bool is_lent = false;  // it failed, and MPI may go on using its memory for ever
 };
 
 class MpiGroup {
@@ -109,10 +109,10 @@ class MpiGroup {
   int tag_ = 0;               // the same
 
   std::mutex engine_;
-  std::unique_ptr<Channel> channel_;    // engine; null until connected
-  std::deque<coll::Op> queued_;         // engine; collectives that have not begun
-  std::unique_ptr<Running> running_;    // engine
-  uint64_t called_ = 0;                 // engine; collectives that this rank has called
+  std::unique_ptr<Channel> channel_;  // engine; null until connected
+  std::deque<coll::Op> queued_;       // engine; collectives that have not begun
+  std::unique_ptr<Running> running_;  // engine
+  uint64_t called_ = 0;               // engine; collectives that this rank has called
   // A failure that was noticed here and reported, until the verdict comes or the time for it is over.
   std::optional<coll::Failure> reported_;  // engine
   int64_t verdict_deadline_ns_ = 0;        // engine
@@ -129,14 +129,14 @@ class MpiGroup {
 
   std::mutex mutex_;
   std::condition_variable wake_lane_;
-  std::deque<coll::Op> requests_;        // mutex_
-  std::vector<Ended> ended_;             // mutex_; not taken yet
-  uint64_t next_id_ = 1;                 // mutex_
-  uint64_t closing_id_ = 0;              // mutex_; not zero once close has been called
+  std::deque<coll::Op> requests_;          // mutex_
+  std::vector<Ended> ended_;               // mutex_; not taken yet
+  uint64_t next_id_ = 1;                   // mutex_
+  uint64_t closing_id_ = 0;                // mutex_; not zero once close has been called
   std::optional<std::string> abort_text_;  // mutex_
-  bool stop_ = false;                    // mutex_
-  std::atomic<int> drivers_{0};          // threads that poll in the lane's place
-  std::thread lane_;                     // last member: joined before anything it uses goes
+  bool stop_ = false;                      // mutex_
+  std::atomic<int> drivers_{0};            // threads that poll in the lane's place
+  std::thread lane_;                       // last member: joined before anything it uses goes
 };
 
 }  // namespace ringwise::mpi

@@ -24,7 +24,9 @@ std::string rank_list(const std::vector<int>& ranks) {
   return text;
 }
 
-Failure lost(int rank, int peer) { return {FailureCode::PeerLost, rank, {peer}, "lost rank " + std::to_string(peer) + " (it has closed the group)"}; }
+Failure lost(int rank, int peer) {
+  return {FailureCode::PeerLost, rank, {peer}, "lost rank " + std::to_string(peer) + " (it has closed the group)"};
+}
 
 }  // namespace
 
@@ -74,7 +76,9 @@ bool MpiGroup::take_requests() {
       channel_->mailbox->post(op);
     }
   }
-  if (abort_text && !poison_ && !reported_) report({FailureCode::Aborted, rank_, {rank_}, "rank " + std::to_string(rank_) + " aborted the group: " + *abort_text});
+  if (abort_text && !poison_ && !reported_)
+    report(
+        {FailureCode::Aborted, rank_, {rank_}, "rank " + std::to_string(rank_) + " aborted the group: " + *abort_text});
   return !requests.empty();
 }
 
@@ -84,19 +88,17 @@ bool MpiGroup::listen() {
     heard_any = true;
     const auto from = static_cast<size_t>(heard->from);
     switch (heard->notice) {
-      case Notice::Left:
-        channel_->note_goodbye(*heard);
-        break;
+      case Notice::Left: channel_->note_goodbye(*heard); break;
       case Notice::Report:
-        if (poison_) channel_->control->tell(heard->from, Notice::Verdict, 0, poison_.get());  // it had not heard yet
-        else if (!roll_call_) decide(heard->failure, heard->number);
+        if (poison_)
+          channel_->control->tell(heard->from, Notice::Verdict, 0, poison_.get());  // it had not heard yet
+        else if (!roll_call_)
+          decide(heard->failure, heard->number);
         break;
       case Notice::Verdict:
         if (!poison_) poison(heard->failure);
         break;
-      case Notice::Question:
-        channel_->control->tell(heard->from, Notice::Answer, called_);
-        break;
+      case Notice::Question: channel_->control->tell(heard->from, Notice::Answer, called_); break;
       case Notice::Answer:
         if (roll_call_) roll_call_->called[from] = heard->number;
         break;
@@ -137,7 +139,9 @@ bool MpiGroup::compare_parts() {
   if (running.sent.empty()) {
     for (int peer = 0; peer < size_; ++peer) running.sent.push_back(op.counts != nullptr ? op.counts[peer] : op.count);
     running.announced.resize(static_cast<size_t>(size_));
-    check(MPI_Ialltoall(running.sent.data(), 1, MPI_UINT64_T, running.announced.data(), 1, MPI_UINT64_T, channel_->comm, running.comparison.slot()), "MPI_Ialltoall");
+    check(MPI_Ialltoall(running.sent.data(), 1, MPI_UINT64_T, running.announced.data(), 1, MPI_UINT64_T, channel_->comm,
+                        running.comparison.slot()),
+          "MPI_Ialltoall");
   }
   if (!running.contentment) {
     if (!running.comparison.test()) return false;
@@ -169,7 +173,8 @@ void MpiGroup::check_losses() {
   }
   if (!running_ || running_->agreement.done()) return;
   for (int peer = 0; peer < size_; ++peer) {
-    if (channel_->has_left(peer) && channel_->left[static_cast<size_t>(peer)]->collectives <= running_->op.seq) return report(lost(rank_, peer));
+    if (channel_->has_left(peer) && channel_->left[static_cast<size_t>(peer)]->collectives <= running_->op.seq)
+      return report(lost(rank_, peer));
   }
 }
 
@@ -182,8 +187,11 @@ void MpiGroup::check_deadlines(int64_t now) {
   for (const Mailbox::Pending& pending : channel_->mailbox->pending()) {
     if (now < pending.op.deadline_ns) continue;
     std::vector<int> peers;
-    if (pending.peer >= 0) peers.push_back(pending.peer);
-    else for (int peer = 0; peer < size_; ++peer) if (peer != rank_) peers.push_back(peer);
+    if (pending.peer >= 0)
+      peers.push_back(pending.peer);
+    else
+      for (int peer = 0; peer < size_; ++peer)
+        if (peer != rank_) peers.push_back(peer);
     return report(late(pending.op, std::move(peers)));
   }
   if (running_ && now >= running_->op.deadline_ns) report(late(running_->op, {}), running_->op.seq + 1);
@@ -202,37 +210,47 @@ void MpiGroup::report(Failure failure, uint64_t seq_plus_1) {
   failure.origin = failure.origin < 0 ? rank_ : failure.origin;
   reported_ = failure;
   verdict_deadline_ns_ = now_ns() + kVerdictPatience;
-  if (arbiter() == rank_) decide(failure, seq_plus_1);
-  else channel_->control->tell(arbiter(), Notice::Report, seq_plus_1, &failure);
+  if (arbiter() == rank_)
+    decide(failure, seq_plus_1);
+  else
+    channel_->control->tell(arbiter(), Notice::Report, seq_plus_1, &failure);
 }
 
 /// As the arbiter: passes on the first failure that it hears of, once it knows whom it is about.
 void MpiGroup::decide(const Failure& failure, uint64_t seq_plus_1) {
   if (seq_plus_1 == 0) return pass_verdict(failure);
-  roll_call_ = RollCall{failure, seq_plus_1 - 1, std::vector<std::optional<uint64_t>>(static_cast<size_t>(size_)), now_ns() + kRollCallPatience};
+  roll_call_ = RollCall{failure, seq_plus_1 - 1, std::vector<std::optional<uint64_t>>(static_cast<size_t>(size_)),
+                        now_ns() + kRollCallPatience};
   roll_call_->called[static_cast<size_t>(rank_)] = called_;
   for (int peer = 0; peer < size_; ++peer) {
     const auto index = static_cast<size_t>(peer);
-    if (channel_->has_left(peer)) roll_call_->called[index] = channel_->left[index]->collectives;
-    else if (peer != rank_) channel_->control->tell(peer, Notice::Question);
+    if (channel_->has_left(peer))
+      roll_call_->called[index] = channel_->left[index]->collectives;
+    else if (peer != rank_)
+      channel_->control->tell(peer, Notice::Question);
   }
 }
 
 void MpiGroup::end_roll_call(int64_t now) {
   const auto& called = roll_call_->called;
-  const bool have_all_answered = std::all_of(called.begin(), called.end(), [](const auto& one) { return one.has_value(); });
+  const bool have_all_answered =
+      std::all_of(called.begin(), called.end(), [](const auto& one) { return one.has_value(); });
   if (!have_all_answered && now < roll_call_->deadline_ns) return;
   std::vector<int> silent;
   std::vector<int> absent;
   for (int rank = 0; rank < size_; ++rank) {
     const auto& one = called[static_cast<size_t>(rank)];
-    if (!one) silent.push_back(rank);
-    else if (*one <= roll_call_->seq) absent.push_back(rank);
+    if (!one)
+      silent.push_back(rank);
+    else if (*one <= roll_call_->seq)
+      absent.push_back(rank);
   }
   Failure failure = roll_call_->failure;
   const std::string within = failure.text.substr(std::min(failure.text.size(), failure.text.find(" within ")));
-  if (!silent.empty()) failure.text = "no answer from " + rank_list(silent) + within;
-  else if (!absent.empty()) failure.text = rank_list(absent) + " did not call it" + within;
+  if (!silent.empty())
+    failure.text = "no answer from " + rank_list(silent) + within;
+  else if (!absent.empty())
+    failure.text = rank_list(absent) + " did not call it" + within;
   failure.peers = silent;
   failure.peers.insert(failure.peers.end(), absent.begin(), absent.end());
   std::sort(failure.peers.begin(), failure.peers.end());

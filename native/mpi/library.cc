@@ -19,8 +19,8 @@ struct Message {
 };
 
 std::mutex mutex;
-std::optional<World> started;      // under mutex
-bool in_order = true;              // under mutex
+std::optional<World> started;  // under mutex
+bool in_order = true;          // under mutex
 // Under mutex. Not destroyed: MPI may use it to the end.
 std::list<Message>& kept() {
   static auto* const messages = new std::list<Message>;
@@ -54,14 +54,17 @@ void check(int code, const char* what) {
   char text[MPI_MAX_ERROR_STRING];
   int length = 0;
   MPI_Error_string(code, text, &length);
-  throw coll::Failure(coll::FailureCode::System, -1, {}, std::string(what) + " failed: " + std::string(text, static_cast<size_t>(length)));
+  throw coll::Failure(coll::FailureCode::System, -1, {},
+                      std::string(what) + " failed: " + std::string(text, static_cast<size_t>(length)));
 }
 
 const World& world() {
   const std::lock_guard lock(mutex);
   int has_ended = 0;
   MPI_Finalized(&has_ended);
-  if (has_ended) throw coll::Failure(coll::FailureCode::System, -1, {}, "it has ended in this process, with the last thread that used it, and cannot be started again");
+  if (has_ended)
+    throw coll::Failure(coll::FailureCode::System, -1, {},
+                        "it has ended in this process, with the last thread that used it, and cannot be started again");
   if (started) return *started;
   int is_running = 0;
   int threads = MPI_THREAD_SINGLE;
@@ -72,7 +75,8 @@ const World& world() {
     check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &threads), "MPI_Init_thread");
   }
   if (threads < MPI_THREAD_MULTIPLE) {
-    throw coll::Failure(coll::FailureCode::System, -1, {}, version() + " was built without support for several threads, MPI_THREAD_MULTIPLE");
+    throw coll::Failure(coll::FailureCode::System, -1, {},
+                        version() + " was built without support for several threads, MPI_THREAD_MULTIPLE");
   }
   World found{0, 1, version()};
   check(MPI_Comm_rank(MPI_COMM_WORLD, &found.rank), "MPI_Comm_rank");

@@ -20,7 +20,14 @@ size_t bytes_of(const coll::Op& op) { return op.count * byte_size(op.dtype); }
 }  // namespace
 
 Mailbox::Mailbox(MPI_Comm comm, int rank, int size, Outbox& outbox, OnEnd on_end)
-    : comm_(comm), rank_(rank), size_(size), outbox_(outbox), on_end_(std::move(on_end)), sent_(static_cast<size_t>(size)), come_(static_cast<size_t>(size)), incoming_(sizeof(Envelope) + kShort) {
+    : comm_(comm),
+      rank_(rank),
+      size_(size),
+      outbox_(outbox),
+      on_end_(std::move(on_end)),
+      sent_(static_cast<size_t>(size)),
+      come_(static_cast<size_t>(size)),
+      incoming_(sizeof(Envelope) + kShort) {
   listen();
   check(MPI_Irecv(&cleared_, sizeof cleared_, MPI_BYTE, MPI_ANY_SOURCE, kClearTag, comm_, clear_.slot()), "MPI_Irecv");
 }
@@ -40,7 +47,8 @@ std::vector<std::pair<coll::Op, bool>> Mailbox::clear() {
 
 void Mailbox::listen() {
   const int size = static_cast<int>(incoming_.size());
-  check(MPI_Irecv(incoming_.data(), size, MPI_BYTE, MPI_ANY_SOURCE, kEnvelopeTag, comm_, envelope_.slot()), "MPI_Irecv");
+  check(MPI_Irecv(incoming_.data(), size, MPI_BYTE, MPI_ANY_SOURCE, kEnvelopeTag, comm_, envelope_.slot()),
+        "MPI_Irecv");
 }
 
 void Mailbox::post(const coll::Op& op) {
@@ -48,7 +56,8 @@ void Mailbox::post(const coll::Op& op) {
   pending->op = op;
   pending->peer = op.root;
   if (op.verb == Verb::Recv) {
-    const auto early = std::find_if(early_.begin(), early_.end(), [&](const Early& one) { return fits(*pending, one); });
+    const auto early =
+        std::find_if(early_.begin(), early_.end(), [&](const Early& one) { return fits(*pending, one); });
     if (early == early_.end()) return;
     const Early taken = std::move(*early);
     early_.erase(early);
@@ -76,8 +85,10 @@ bool Mailbox::advance() {
     }
     moved = true;
     pending->moved += std::min(piece_of(pending->op.dtype), pending->op.count - pending->moved);
-    if (pending->moved < pending->op.count) move_piece(*pending);
-    else pending = end(pending, pending->op.verb == Verb::Recv ? pending->peer : -1);
+    if (pending->moved < pending->op.count)
+      move_piece(*pending);
+    else
+      pending = end(pending, pending->op.verb == Verb::Recv ? pending->peer : -1);
   }
   return moved;
 }
@@ -93,9 +104,12 @@ bool Mailbox::take_envelope() {
   std::memcpy(&early.envelope, incoming_.data(), sizeof early.envelope);
   early.inside.assign(incoming_.data() + sizeof early.envelope, incoming_.data() + length);
   listen();
-  const auto receive = std::find_if(pending_.begin(), pending_.end(), [&](const Pending& one) { return fits(one, early); });
-  if (receive != pending_.end()) match(receive, early);
-  else early_.push_back(std::move(early));
+  const auto receive =
+      std::find_if(pending_.begin(), pending_.end(), [&](const Pending& one) { return fits(one, early); });
+  if (receive != pending_.end())
+    match(receive, early);
+  else
+    early_.push_back(std::move(early));
   return true;
 }
 
@@ -104,14 +118,17 @@ bool Mailbox::take_clear() {
   if (!clear_.test(&status)) return false;
   const uint64_t message = cleared_;
   check(MPI_Irecv(&cleared_, sizeof cleared_, MPI_BYTE, MPI_ANY_SOURCE, kClearTag, comm_, clear_.slot()), "MPI_Irecv");
-  const auto send = std::find_if(pending_.begin(), pending_.end(), [&](const Pending& one) { return one.message == message && one.op.verb == Verb::Send; });
+  const auto send = std::find_if(pending_.begin(), pending_.end(), [&](const Pending& one) {
+    return one.message == message && one.op.verb == Verb::Send;
+  });
   if (send != pending_.end()) begin_move(*send, message);
   return true;
 }
 
 bool Mailbox::fits(const Pending& receive, const Early& early) const {
   const coll::Op& op = receive.op;
-  return op.verb == Verb::Recv && !receive.is_moving && op.tag == early.envelope.signature.tag && (op.root < 0 || op.root == early.from);
+  return op.verb == Verb::Recv && !receive.is_moving && op.tag == early.envelope.signature.tag &&
+         (op.root < 0 || op.root == early.from);
 }
 
 void Mailbox::match(std::list<Pending>::iterator receive, const Early& early) {
@@ -144,8 +161,12 @@ void Mailbox::move_piece(Pending& pending) {
   const int count = static_cast<int>(std::min(piece_of(op.dtype), op.count - pending.moved));
   const size_t offset = pending.moved * byte_size(op.dtype);
   const int tag = payload_tag(pending.message);
-  if (op.verb == Verb::Send) check(MPI_Isend(op.input + offset, count, mover_of(op.dtype), pending.peer, tag, comm_, pending.moving.slot()), "MPI_Isend");
-  else check(MPI_Irecv(op.output + offset, count, mover_of(op.dtype), pending.peer, tag, comm_, pending.moving.slot()), "MPI_Irecv");
+  if (op.verb == Verb::Send)
+    check(MPI_Isend(op.input + offset, count, mover_of(op.dtype), pending.peer, tag, comm_, pending.moving.slot()),
+          "MPI_Isend");
+  else
+    check(MPI_Irecv(op.output + offset, count, mover_of(op.dtype), pending.peer, tag, comm_, pending.moving.slot()),
+          "MPI_Irecv");
 }
 
 std::list<Mailbox::Pending>::iterator Mailbox::end(std::list<Pending>::iterator pending, int source) {

@@ -25,10 +25,10 @@ class Mailbox {
  public:
   struct Pending {
     coll::Op op;
-    int peer = -1;          // the other side; unknown while a receive from any rank has found no message
-    uint64_t message = 0;   // of a long send: its number
-    Request moving;         // of a long message that both sides know of
-    size_t moved = 0;       // elements of it that have arrived, less the piece under way
+    int peer = -1;         // the other side; unknown while a receive from any rank has found no message
+    uint64_t message = 0;  // of a long send: its number
+    Request moving;        // of a long message that both sides know of
+    size_t moved = 0;      // elements of it that have arrived, less the piece under way
     bool is_moving = false;
   };
   using OnEnd = std::function<void(const coll::Op& op, int source)>;

@@ -30,8 +30,10 @@ void divide(std::byte* memory, size_t count, int size) {
 }
 
 void scale(DType dtype, std::byte* memory, size_t count, double factor) {
-  if (dtype == DType::Float64) scale<double>(memory, count, factor);
-  else scale<float>(memory, count, factor);
+  if (dtype == DType::Float64)
+    scale<double>(memory, count, factor);
+  else
+    scale<float>(memory, count, factor);
 }
 
 template <typename T>
@@ -65,8 +67,10 @@ void narrow(DType dtype, const float* from, std::byte* to, size_t count) {
 }
 
 void divide(DType dtype, std::byte* memory, size_t count, int size) {
-  if (dtype == DType::Float64) divide<double>(memory, count, size);
-  else divide<float>(memory, count, size);
+  if (dtype == DType::Float64)
+    divide<double>(memory, count, size);
+  else
+    divide<float>(memory, count, size);
 }
 
 std::vector<int> places_of(const std::vector<int>& lengths) {
@@ -83,8 +87,10 @@ const std::byte* Transfer::addends(size_t count) {
   const bool is_scaled = op_.reduce == ReduceOp::PremulSum;
   if (!is_narrow(op_.dtype) && !is_scaled) return op_.input;
   copy_.resize(count * byte_size(reduced_));
-  if (is_narrow(op_.dtype)) widen(op_.dtype, op_.input, reinterpret_cast<float*>(copy_.data()), count);
-  else std::memcpy(copy_.data(), op_.input, copy_.size());
+  if (is_narrow(op_.dtype))
+    widen(op_.dtype, op_.input, reinterpret_cast<float*>(copy_.data()), count);
+  else
+    std::memcpy(copy_.data(), op_.input, copy_.size());
   if (is_scaled) scale(reduced_, copy_.data(), count, op_.factor);
   return copy_.data();
 }
@@ -97,14 +103,9 @@ void Transfer::begin(const coll::Op& op) {
       return;
     case Verb::AllReduce:
     case Verb::Reduce:
-    case Verb::Broadcast:
-      begin_vector();
-      return;
-    case Verb::ReduceScatter:
-      begin_reduce_scatter();
-      return;
-    default:
-      begin_parts();
+    case Verb::Broadcast: begin_vector(); return;
+    case Verb::ReduceScatter: begin_reduce_scatter(); return;
+    default: begin_parts();
   }
 }
 
@@ -133,7 +134,8 @@ void Transfer::begin_piece() {
   }
   const bool is_root = rank_ == op_.root;
   const void* const from = is_root ? MPI_IN_PLACE : memory;
-  check(MPI_Ireduce(from, is_root ? memory : nullptr, count, type, reduce, op_.root, comm_, request_.slot()), "MPI_Ireduce");
+  check(MPI_Ireduce(from, is_root ? memory : nullptr, count, type, reduce, op_.root, comm_, request_.slot()),
+        "MPI_Ireduce");
 }
 
 void Transfer::begin_parts() {
@@ -145,19 +147,34 @@ void Transfer::begin_parts() {
   places_ = places_of(lengths_);
   switch (op_.verb) {
     case Verb::AllGather:
-      if (is_even) check(MPI_Iallgather(op_.input, count, type, op_.output, count, type, comm_, request_.slot()), "MPI_Iallgather");
-      else check(MPI_Iallgatherv(op_.input, lengths_[static_cast<size_t>(rank_)], type, op_.output, lengths_.data(), places_.data(), type, comm_, request_.slot()), "MPI_Iallgatherv");
+      if (is_even)
+        check(MPI_Iallgather(op_.input, count, type, op_.output, count, type, comm_, request_.slot()),
+              "MPI_Iallgather");
+      else
+        check(MPI_Iallgatherv(op_.input, lengths_[static_cast<size_t>(rank_)], type, op_.output, lengths_.data(),
+                              places_.data(), type, comm_, request_.slot()),
+              "MPI_Iallgatherv");
       return;
     case Verb::Gather: {
       void* const output = is_root ? op_.output : nullptr;
-      if (is_even) check(MPI_Igather(op_.input, count, type, output, count, type, op_.root, comm_, request_.slot()), "MPI_Igather");
-      else check(MPI_Igatherv(op_.input, lengths_[static_cast<size_t>(rank_)], type, output, lengths_.data(), places_.data(), type, op_.root, comm_, request_.slot()), "MPI_Igatherv");
+      if (is_even)
+        check(MPI_Igather(op_.input, count, type, output, count, type, op_.root, comm_, request_.slot()),
+              "MPI_Igather");
+      else
+        check(MPI_Igatherv(op_.input, lengths_[static_cast<size_t>(rank_)], type, output, lengths_.data(),
+                           places_.data(), type, op_.root, comm_, request_.slot()),
+              "MPI_Igatherv");
       return;
     }
     case Verb::Scatter: {
       const void* const input = is_root ? op_.input : nullptr;
-      if (is_even) check(MPI_Iscatter(input, count, type, op_.output, count, type, op_.root, comm_, request_.slot()), "MPI_Iscatter");
-      else check(MPI_Iscatterv(input, lengths_.data(), places_.data(), type, op_.output, lengths_[static_cast<size_t>(rank_)], type, op_.root, comm_, request_.slot()), "MPI_Iscatterv");
+      if (is_even)
+        check(MPI_Iscatter(input, count, type, op_.output, count, type, op_.root, comm_, request_.slot()),
+              "MPI_Iscatter");
+      else
+        check(MPI_Iscatterv(input, lengths_.data(), places_.data(), type, op_.output,
+                            lengths_[static_cast<size_t>(rank_)], type, op_.root, comm_, request_.slot()),
+              "MPI_Iscatterv");
       return;
     }
     default:
@@ -167,13 +184,17 @@ void Transfer::begin_parts() {
       }
       recv_lengths_.assign(op_.recv_counts, op_.recv_counts + size_);
       recv_places_ = places_of(recv_lengths_);
-      check(MPI_Ialltoallv(op_.input, lengths_.data(), places_.data(), type, op_.output, recv_lengths_.data(), recv_places_.data(), type, comm_, request_.slot()), "MPI_Ialltoallv");
+      check(MPI_Ialltoallv(op_.input, lengths_.data(), places_.data(), type, op_.output, recv_lengths_.data(),
+                           recv_places_.data(), type, comm_, request_.slot()),
+            "MPI_Ialltoallv");
   }
 }
 
 void Transfer::begin_reduce_scatter() {
-  if (op_.counts != nullptr) lengths_.assign(op_.counts, op_.counts + size_);
-  else lengths_.assign(static_cast<size_t>(size_), static_cast<int>(op_.count));
+  if (op_.counts != nullptr)
+    lengths_.assign(op_.counts, op_.counts + size_);
+  else
+    lengths_.assign(static_cast<size_t>(size_), static_cast<int>(op_.count));
   const std::byte* const input = addends(std::accumulate(lengths_.begin(), lengths_.end(), size_t{0}));
   result_ = op_.output;
   if (is_narrow(op_.dtype)) {
@@ -182,14 +203,17 @@ void Transfer::begin_reduce_scatter() {
   }
   const MPI_Datatype type = type_of(reduced_);
   const MPI_Op reduce = op_of(op_.reduce, reduced_);
-  check(MPI_Ireduce_scatter(input, result_, lengths_.data(), type, reduce, comm_, request_.slot()), "MPI_Ireduce_scatter");
+  check(MPI_Ireduce_scatter(input, result_, lengths_.data(), type, reduce, comm_, request_.slot()),
+        "MPI_Ireduce_scatter");
 }
 
 bool Transfer::advance() {
   if (done_ || !request_.test()) return false;
   if (in_pieces_) begun_ += std::min(piece_of(op_.dtype), op_.count - begun_);
-  if (in_pieces_ && begun_ < op_.count) begin_piece();
-  else finish();
+  if (in_pieces_ && begun_ < op_.count)
+    begin_piece();
+  else
+    finish();
   return true;
 }
 
@@ -197,8 +221,10 @@ void Transfer::finish() {
   done_ = true;
   if (result_ == nullptr) return;
   if (op_.reduce == ReduceOp::Avg) divide(reduced_, result_, op_.count, size_);
-  if (is_narrow(op_.dtype)) narrow(op_.dtype, reinterpret_cast<const float*>(result_), op_.output, op_.count);
-  else if (result_ != op_.output) std::memcpy(op_.output, result_, op_.count * byte_size(op_.dtype));
+  if (is_narrow(op_.dtype))
+    narrow(op_.dtype, reinterpret_cast<const float*>(result_), op_.output, op_.count);
+  else if (result_ != op_.output)
+    std::memcpy(op_.output, result_, op_.count * byte_size(op_.dtype));
 }
 
 }  // namespace ringwise::mpi

@@ -33,14 +33,14 @@ class Transfer {
   int size_;
   coll::Op op_;
   bool done_ = false;
-  DType reduced_ = DType::UInt8;   // what is added up: float32 for narrow floats, else the operation's
-  bool in_pieces_ = false;         // MPI's counts are ints: a long vector takes several calls
-  size_t begun_ = 0;               // elements of a vector that MPI was given, less the last piece
-  std::byte* vector_ = nullptr;    // the memory of allReduce, reduce and broadcast, or copy_
-  std::byte* result_ = nullptr;    // of a reduction; null on ranks that have none
-  std::vector<std::byte> copy_;    // of the addends, where these are not MPI's to change or to read
-  std::vector<float> sums_;        // of reduceScatter, for narrow floats
-  std::vector<int> lengths_;     // by rank; MPI reads them until the end
+  DType reduced_ = DType::UInt8;  // what is added up: float32 for narrow floats, else the operation's
+  bool in_pieces_ = false;        // MPI's counts are ints: a long vector takes several calls
+  size_t begun_ = 0;              // elements of a vector that MPI was given, less the last piece
+  std::byte* vector_ = nullptr;   // the memory of allReduce, reduce and broadcast, or copy_
+  std::byte* result_ = nullptr;   // of a reduction; null on ranks that have none
+  std::vector<std::byte> copy_;   // of the addends, where these are not MPI's to change or to read
+  std::vector<float> sums_;       // of reduceScatter, for narrow floats
+  std::vector<int> lengths_;      // by rank; MPI reads them until the end
   std::vector<int> places_;
   std::vector<int> recv_lengths_;
   std::vector<int> recv_places_;

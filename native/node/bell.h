@@ -17,11 +17,13 @@ class Bell {
  public:
   /// `function` may be null. For each ring `rung(env, function, null, data)` runs on the JavaScript thread, with a null `env`
   /// when only `data` is to be freed. `at_end` runs there, too, when the environment ends, before ring() begins to refuse.
-  static std::shared_ptr<Bell> make(napi_env env, napi_value function, napi_threadsafe_function_call_js rung, std::function<void()> at_end = {}) {
+  static std::shared_ptr<Bell> make(napi_env env, napi_value function, napi_threadsafe_function_call_js rung,
+                                    std::function<void()> at_end = {}) {
     const std::shared_ptr<Bell> bell(new Bell(env, std::move(at_end)));
     napi_value name;
     if (napi_create_string_utf8(env, "ringwise.device", NAPI_AUTO_LENGTH, &name) != napi_ok ||
-        napi_create_threadsafe_function(env, function, nullptr, name, 0, 1, nullptr, nullptr, nullptr, rung, &bell->function_) != napi_ok) {
+        napi_create_threadsafe_function(env, function, nullptr, name, 0, 1, nullptr, nullptr, nullptr, rung,
+                                        &bell->function_) != napi_ok) {
       throw Napi::Error::New(env, "napi_create_threadsafe_function failed");
     }
     // Hooks run in reverse order: this one ahead of the one with which Node frees the function.
@@ -40,8 +42,10 @@ class Bell {
 
   /// JavaScript thread. Whether the event loop lives on for it; it does at first.
   void keep_loop(bool is_kept) {
-    if (is_kept) napi_ref_threadsafe_function(env_, function_);
-    else napi_unref_threadsafe_function(env_, function_);
+    if (is_kept)
+      napi_ref_threadsafe_function(env_, function_);
+    else
+      napi_unref_threadsafe_function(env_, function_);
   }
 
   /// JavaScript thread, once, before the last owner there lets go. What has been rung until now is still heard.
@@ -66,9 +70,9 @@ class Bell {
     return std::exchange(function_, nullptr);
   }
 
-  const napi_env env_;                           // JavaScript thread
-  const std::function<void()> at_end_;           // JavaScript thread
-  std::mutex mutex_;                             // of function_; held for no longer than a call of Node's, which does not wait
+  const napi_env env_;                  // JavaScript thread
+  const std::function<void()> at_end_;  // JavaScript thread
+  std::mutex mutex_;                    // of function_; held for no longer than a call of Node's, which does not wait
   napi_threadsafe_function function_ = nullptr;  // any thread; null once nobody listens
 };
 

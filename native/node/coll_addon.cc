@@ -22,13 +22,15 @@ namespace {
 class HostGroup final : public LaneObject<HostGroup, coll::HostGroup, coll::Ended> {
  public:
   static Napi::Function define(Napi::Env env) {
-    return DefineClass(env, "HostGroup",
-                       {InstanceMethod("connect", &HostGroup::connect), InstanceMethod("start", &HostGroup::start),
-                        InstanceMethod("wait", &HostGroup::wait), InstanceMethod("urge", &HostGroup::urge),
-                        InstanceMethod("alloc", &HostGroup::alloc), InstanceMethod("labelOf", &HostGroup::label_of), InstanceMethod("flightRecord", &HostGroup::flight_record),
-                        InstanceMethod("dumpFlightTo", &HostGroup::dump_flight_to), InstanceMethod("abort", &HostGroup::abort),
-                        InstanceMethod("close", &HostGroup::close), InstanceMethod("destroy", &HostGroup::destroy),
-                        InstanceAccessor<&HostGroup::unix_name>("unixName"), InstanceAccessor<&HostGroup::port>("port")});
+    return DefineClass(
+        env, "HostGroup",
+        {InstanceMethod("connect", &HostGroup::connect), InstanceMethod("start", &HostGroup::start),
+         InstanceMethod("wait", &HostGroup::wait), InstanceMethod("urge", &HostGroup::urge),
+         InstanceMethod("alloc", &HostGroup::alloc), InstanceMethod("labelOf", &HostGroup::label_of),
+         InstanceMethod("flightRecord", &HostGroup::flight_record),
+         InstanceMethod("dumpFlightTo", &HostGroup::dump_flight_to), InstanceMethod("abort", &HostGroup::abort),
+         InstanceMethod("close", &HostGroup::close), InstanceMethod("destroy", &HostGroup::destroy),
+         InstanceAccessor<&HostGroup::unix_name>("unixName"), InstanceAccessor<&HostGroup::port>("port")});
   }
 
   /// (rank, size, host, call: Float64Array, settle: (id, failure, source) => void, where: () => string)
@@ -94,9 +96,8 @@ class HostGroup final : public LaneObject<HostGroup, coll::HostGroup, coll::Ende
       throw Napi::Error::New(info.Env(), error.what());
     }
     // The finalizer runs on this thread, possibly after the group has gone.
-    return Napi::ArrayBuffer::New(info.Env(), block, bytes, [arena](Napi::Env, void* data) {
-      arena->release(static_cast<std::byte*>(data));
-    });
+    return Napi::ArrayBuffer::New(info.Env(), block, bytes,
+                                  [arena](Napi::Env, void* data) { arena->release(static_cast<std::byte*>(data)); });
   }
 
   /// The entries as JSON.
@@ -156,15 +157,20 @@ Napi::Value algorithms(const Napi::CallbackInfo& info) {
   auto names = Napi::Array::New(info.Env());
   if (verb >= static_cast<uint32_t>(coll::kVerbCount)) return names;
   uint32_t count = 0;
-  for (const coll::Algorithm& algorithm : coll::algorithms_of(static_cast<coll::Verb>(verb))) names.Set(count++, algorithm.name);
+  for (const coll::Algorithm& algorithm : coll::algorithms_of(static_cast<coll::Verb>(verb)))
+    names.Set(count++, algorithm.name);
   return names;
 }
 
 /// (fd): crashes are told there.
-void report_crashes(const Napi::CallbackInfo& info) { report_crashes_to(info[0].As<Napi::Number>().Int32Value(), coll::write_last_calls); }
+void report_crashes(const Napi::CallbackInfo& info) {
+  report_crashes_to(info[0].As<Napi::Number>().Int32Value(), coll::write_last_calls);
+}
 
 /// (name, value): for the libraries of this process, unless it is set. In a worker process.env is a copy that they do not see.
-void set_variable(const Napi::CallbackInfo& info) { setenv(info[0].ToString().Utf8Value().c_str(), info[1].ToString().Utf8Value().c_str(), 0); }
+void set_variable(const Napi::CallbackInfo& info) {
+  setenv(info[0].ToString().Utf8Value().c_str(), info[1].ToString().Utf8Value().c_str(), 0);
+}
 
 Napi::Object initialise(Napi::Env env, Napi::Object exports) {
   exports.Set("HostGroup", HostGroup::define(env));

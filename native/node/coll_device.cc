@@ -74,7 +74,9 @@ class DeviceLane final : public Napi::ObjectWrap<DeviceLane> {
     bool is_exact = false;
     return value.As<Napi::BigInt>().Uint64Value(&is_exact);
   }
-  static cuda::Stream stream(const Napi::Value& value) { return reinterpret_cast<cuda::Stream>(static_cast<uintptr_t>(big(value))); }
+  static cuda::Stream stream(const Napi::Value& value) {
+    return reinterpret_cast<cuda::Stream>(static_cast<uintptr_t>(big(value)));
+  }
   static size_t size(const Napi::Value& value) { return static_cast<size_t>(value.ToNumber().Int64Value()); }
 
   void follow(const Napi::CallbackInfo& info) { lane_->follow(stream(info[0])); }
@@ -103,7 +105,8 @@ class DeviceLane final : public Napi::ObjectWrap<DeviceLane> {
     const std::unique_ptr<Landing> landing(static_cast<Landing*>(data));
     napi_value self, argument;
     // Not Napi's Call(), which throws here, outside of any call, when the environment is about to end.
-    if (env != nullptr && napi_get_undefined(env, &self) == napi_ok && napi_create_double(env, landing->id, &argument) == napi_ok) {
+    if (env != nullptr && napi_get_undefined(env, &self) == napi_ok &&
+        napi_create_double(env, landing->id, &argument) == napi_ok) {
       napi_call_function(env, self, on_landing, 1, &argument, nullptr);
     }
   }

@@ -16,7 +16,9 @@ T* memory(const Napi::CallbackInfo& info, size_t index) {
   return static_cast<T*>(data);
 }
 
-size_t length(const Napi::CallbackInfo& info, size_t index) { return info[index].As<Napi::TypedArray>().ElementLength(); }
+size_t length(const Napi::CallbackInfo& info, size_t index) {
+  return info[index].As<Napi::TypedArray>().ElementLength();
+}
 
 /// (dtype, input, exponents)
 void raise(const Napi::CallbackInfo& info) {
@@ -31,8 +33,9 @@ void add(const Napi::CallbackInfo& info) {
 
 /// (dtype, words, exponents, addends, divisor, output)
 void finish(const Napi::CallbackInfo& info) {
-  coll::grid_kernels().finish(dtype_of(info), memory<int64_t>(info, 1), memory<void>(info, 2), info[3].ToNumber().Int64Value(),
-                              info[4].ToNumber().DoubleValue(), memory<std::byte>(info, 5), length(info, 2));
+  coll::grid_kernels().finish(dtype_of(info), memory<int64_t>(info, 1), memory<void>(info, 2),
+                              info[3].ToNumber().Int64Value(), info[4].ToNumber().DoubleValue(),
+                              memory<std::byte>(info, 5), length(info, 2));
 }
 
 }  // namespace

@@ -17,17 +17,26 @@ class NcclGroup final : public LaneObject<NcclGroup, nccl::NcclGroup, nccl::Ende
  public:
   static Napi::Function define(Napi::Env env) {
     return DefineClass(env, "NcclGroup",
-                       {InstanceMethod("connect", &NcclGroup::connect), InstanceMethod("start", &NcclGroup::start),
-                        InstanceMethod("run", &NcclGroup::run), InstanceMethod("wait", &NcclGroup::wait),
-                        InstanceMethod("fence", &NcclGroup::fence), InstanceMethod("urge", &NcclGroup::urge),
-                        InstanceMethod("hold", &NcclGroup::hold), InstanceMethod("release", &NcclGroup::release),
+                       {InstanceMethod("connect", &NcclGroup::connect),
+                        InstanceMethod("start", &NcclGroup::start),
+                        InstanceMethod("run", &NcclGroup::run),
+                        InstanceMethod("wait", &NcclGroup::wait),
+                        InstanceMethod("fence", &NcclGroup::fence),
+                        InstanceMethod("urge", &NcclGroup::urge),
+                        InstanceMethod("hold", &NcclGroup::hold),
+                        InstanceMethod("release", &NcclGroup::release),
                         InstanceMethod("isTaken", &NcclGroup::is_taken),
                         InstanceMethod("registerBuffer", &NcclGroup::register_buffer),
                         InstanceMethod("deregisterBuffer", &NcclGroup::deregister_buffer),
-                        InstanceMethod("record", &NcclGroup::record), InstanceMethod("join", &NcclGroup::join),
-                        InstanceMethod("forget", &NcclGroup::forget), InstanceMethod("beginRun", &NcclGroup::begin_run),
-                        InstanceMethod("endRun", &NcclGroup::end_run), InstanceMethod("fail", &NcclGroup::fail), InstanceMethod("abort", &NcclGroup::abort),
-                        InstanceMethod("close", &NcclGroup::close), InstanceMethod("destroy", &NcclGroup::destroy)});
+                        InstanceMethod("record", &NcclGroup::record),
+                        InstanceMethod("join", &NcclGroup::join),
+                        InstanceMethod("forget", &NcclGroup::forget),
+                        InstanceMethod("beginRun", &NcclGroup::begin_run),
+                        InstanceMethod("endRun", &NcclGroup::end_run),
+                        InstanceMethod("fail", &NcclGroup::fail),
+                        InstanceMethod("abort", &NcclGroup::abort),
+                        InstanceMethod("close", &NcclGroup::close),
+                        InstanceMethod("destroy", &NcclGroup::destroy)});
   }
 
   /// (rank, size, device, host: HostGroup, call: Float64Array, settle: (id, failure, source) => void)
@@ -35,7 +44,8 @@ class NcclGroup final : public LaneObject<NcclGroup, nccl::NcclGroup, nccl::Ende
     host_ = Napi::Persistent(info[3].As<Napi::Object>());
     try {
       group_ = std::make_unique<nccl::NcclGroup>(info[0].ToNumber().Int32Value(), info[1].ToNumber().Int32Value(),
-                                                 info[2].ToNumber().Int32Value(), cause_of_host(host_.Value()), [this] { notify(); });
+                                                 info[2].ToNumber().Int32Value(), cause_of_host(host_.Value()),
+                                                 [this] { notify(); });
     } catch (const std::exception& error) {
       throw Napi::Error::New(info.Env(), error.what());
     }
@@ -129,7 +139,8 @@ class NcclGroup final : public LaneObject<NcclGroup, nccl::NcclGroup, nccl::Ende
 
   /// (id)
   Napi::Value deregister_buffer(const Napi::CallbackInfo& info) {
-    return expect(info.Env(), group(info.Env()).deregister_buffer(static_cast<uint64_t>(info[0].ToNumber().Int64Value())));
+    return expect(info.Env(),
+                  group(info.Env()).deregister_buffer(static_cast<uint64_t>(info[0].ToNumber().Int64Value())));
   }
 
   /// (code, peers, text)

@@ -21,7 +21,21 @@
 namespace ringwise::node {
 
 /// Where the numbers of an operation are: NativeField of packages/collectives/src/native.ts.
-enum Field : size_t { kVerb, kDType, kReduce, kRoot, kTag, kSeq, kCount, kTimeoutMs, kFactor, kInPlace, kWire, kStream, kLabel };
+enum Field : size_t {
+  kVerb,
+  kDType,
+  kReduce,
+  kRoot,
+  kTag,
+  kSeq,
+  kCount,
+  kTimeoutMs,
+  kFactor,
+  kInPlace,
+  kWire,
+  kStream,
+  kLabel
+};
 
 /// Elements per rank, as operations point to them; empty where JavaScript passed null.
 struct Counts {
@@ -57,8 +71,8 @@ class LaneObject : public Napi::ObjectWrap<Self> {
     call_ = numbers.Data();
     settle_ = Napi::Persistent(settle.As<Napi::Function>());
     auto name = Napi::String::New(env, "ringwise-lane");
-    if (napi_create_threadsafe_function(env, nullptr, nullptr, name, 0, 1, nullptr, nullptr, this, &LaneObject::on_notify, &notify_) !=
-        napi_ok) {
+    if (napi_create_threadsafe_function(env, nullptr, nullptr, name, 0, 1, nullptr, nullptr, this,
+                                        &LaneObject::on_notify, &notify_) != napi_ok) {
       throw Napi::Error::New(env, "napi_create_threadsafe_function failed");
     }
     napi_unref_threadsafe_function(env, notify_);
@@ -90,7 +104,8 @@ class LaneObject : public Napi::ObjectWrap<Self> {
   /// Of a typed array; of a number, which is the address of a device's memory; null for null.
   static std::byte* memory(const Napi::CallbackInfo& info, size_t index) {
     void* data = nullptr;
-    if (napi_get_typedarray_info(info.Env(), info[index], nullptr, nullptr, &data, nullptr, nullptr) == napi_ok) return static_cast<std::byte*>(data);
+    if (napi_get_typedarray_info(info.Env(), info[index], nullptr, nullptr, &data, nullptr, nullptr) == napi_ok)
+      return static_cast<std::byte*>(data);
     int64_t address = 0;
     if (napi_get_value_int64(info.Env(), info[index], &address) != napi_ok) return nullptr;
     return reinterpret_cast<std::byte*>(address);
@@ -163,8 +178,8 @@ class LaneObject : public Napi::ObjectWrap<Self> {
       if (!counts_.empty()) counts_.erase(one.id);
       bool is_lent = false;
       if constexpr (requires { one.is_lent; }) is_lent = one.is_lent;
-      settle.Call({Napi::Number::New(env, static_cast<double>(one.id)), to_js(env, one.failure), Napi::Number::New(env, one.source),
-                   Napi::Boolean::New(env, is_lent)});
+      settle.Call({Napi::Number::New(env, static_cast<double>(one.id)), to_js(env, one.failure),
+                   Napi::Number::New(env, one.source), Napi::Boolean::New(env, is_lent)});
     }
   }
 

@@ -19,14 +19,15 @@ class MpiGroup final : public LaneObject<MpiGroup, mpi::MpiGroup, mpi::Ended> {
   static Napi::Function define(Napi::Env env) {
     return DefineClass(env, "MpiGroup",
                        {InstanceMethod("connect", &MpiGroup::connect), InstanceMethod("start", &MpiGroup::start),
-                        InstanceMethod("labelOf", &MpiGroup::label_of), InstanceMethod("run", &MpiGroup::run), InstanceMethod("wait", &MpiGroup::wait),
-                        InstanceMethod("abort", &MpiGroup::abort), InstanceMethod("close", &MpiGroup::close),
-                        InstanceMethod("destroy", &MpiGroup::destroy)});
+                        InstanceMethod("labelOf", &MpiGroup::label_of), InstanceMethod("run", &MpiGroup::run),
+                        InstanceMethod("wait", &MpiGroup::wait), InstanceMethod("abort", &MpiGroup::abort),
+                        InstanceMethod("close", &MpiGroup::close), InstanceMethod("destroy", &MpiGroup::destroy)});
   }
 
   /// (rank, size, call: Float64Array, settle: (id, failure, source) => void)
   explicit MpiGroup(const Napi::CallbackInfo& info) : LaneObject(info, info[2], info[3]) {
-    group_ = std::make_unique<mpi::MpiGroup>(info[0].ToNumber().Int32Value(), info[1].ToNumber().Int32Value(), [this] { notify(); });
+    group_ = std::make_unique<mpi::MpiGroup>(info[0].ToNumber().Int32Value(), info[1].ToNumber().Int32Value(),
+                                             [this] { notify(); });
   }
 
  private:

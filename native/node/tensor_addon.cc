@@ -41,14 +41,13 @@ bool holds(napi_typedarray_type type, DType dtype) {
 class TensorAddon final : public Napi::Addon<TensorAddon> {
  public:
   TensorAddon(Napi::Env env, Napi::Object exports) {
-    DefineAddon(exports, {InstanceMethod<&TensorAddon::padding>("padding"), InstanceMethod<&TensorAddon::adopt>("adopt"),
-                          InstanceMethod<&TensorAddon::buffer_at>("bufferAt"),
-                          InstanceMethod<&TensorAddon::borrow>("borrow"),
-                          InstanceMethod<&TensorAddon::address>("address"),
-                          InstanceMethod<&TensorAddon::free>("free"), InstanceMethod<&TensorAddon::memory>("memory"),
-                          InstanceMethod<&TensorAddon::use_cpu>("useCpu"),
-                          InstanceMethod<&TensorAddon::num_threads>("numThreads"),
-                          InstanceMethod<&TensorAddon::set_num_threads>("setNumThreads")});
+    DefineAddon(exports,
+                {InstanceMethod<&TensorAddon::padding>("padding"), InstanceMethod<&TensorAddon::adopt>("adopt"),
+                 InstanceMethod<&TensorAddon::buffer_at>("bufferAt"), InstanceMethod<&TensorAddon::borrow>("borrow"),
+                 InstanceMethod<&TensorAddon::address>("address"), InstanceMethod<&TensorAddon::free>("free"),
+                 InstanceMethod<&TensorAddon::memory>("memory"), InstanceMethod<&TensorAddon::use_cpu>("useCpu"),
+                 InstanceMethod<&TensorAddon::num_threads>("numThreads"),
+                 InstanceMethod<&TensorAddon::set_num_threads>("setNumThreads")});
     const auto scratch = Napi::Float64Array::New(env, kScratchCount);
     state_.scratch = scratch.Data();
     state_.scratch_owner = Napi::Persistent(scratch.As<Napi::Object>());
@@ -77,7 +76,8 @@ class TensorAddon final : public Napi::Addon<TensorAddon> {
       const auto dtype = static_cast<DType>(info[1].As<Napi::Number>().Int32Value());
       if (!holds(type, dtype)) throw std::invalid_argument("adopt: the array does not hold elements of this dtype.");
       auto keeper = std::make_shared<Napi::ObjectReference>(Napi::Persistent(info[0].As<Napi::Object>()));
-      return Napi::Number::New(info.Env(), state_.blocks.add({std::move(keeper), data, dtype, count})).As<Napi::Value>();
+      return Napi::Number::New(info.Env(), state_.blocks.add({std::move(keeper), data, dtype, count}))
+          .As<Napi::Value>();
     });
   }
 
@@ -97,7 +97,8 @@ class TensorAddon final : public Napi::Addon<TensorAddon> {
     return guarded(info, [&] {
       const auto array = info[0].As<Napi::TypedArray>();
       const auto dtype = static_cast<DType>(info[1].As<Napi::Number>().Int32Value());
-      if (!holds(array.TypedArrayType(), dtype)) throw std::invalid_argument("borrow: the array does not hold elements of this dtype.");
+      if (!holds(array.TypedArrayType(), dtype))
+        throw std::invalid_argument("borrow: the array does not hold elements of this dtype.");
       const auto loan = std::make_shared<HostLoan>(info[2].As<Napi::Object>(), array.ArrayBuffer());
       void* data = static_cast<char*>(array.ArrayBuffer().Data()) + array.ByteOffset();
       const int32_t handle = state_.blocks.add({loan, data, dtype, array.ElementLength()});
@@ -110,9 +111,11 @@ class TensorAddon final : public Napi::Addon<TensorAddon> {
   Napi::Value address(const Napi::CallbackInfo& info) {
     return guarded(info, [&] {
       const Block* block = state_.blocks.find(info[0].As<Napi::Number>().Int32Value());
-      if (!block) throw std::invalid_argument("address: this memory has been freed. This is a bug in @ringwise/tensor.");
+      if (!block)
+        throw std::invalid_argument("address: this memory has been freed. This is a bug in @ringwise/tensor.");
       if (block->device >= 0) tensor::cuda::touch(*block);
-      return Napi::BigInt::New(info.Env(), static_cast<uint64_t>(reinterpret_cast<uintptr_t>(block->data))).As<Napi::Value>();
+      return Napi::BigInt::New(info.Env(), static_cast<uint64_t>(reinterpret_cast<uintptr_t>(block->data)))
+          .As<Napi::Value>();
     });
   }
 
@@ -142,7 +145,9 @@ class TensorAddon final : public Napi::Addon<TensorAddon> {
   }
 
   /// () → threads that share a kernel
-  Napi::Value num_threads(const Napi::CallbackInfo& info) { return Napi::Number::New(info.Env(), tensor::thread_count()); }
+  Napi::Value num_threads(const Napi::CallbackInfo& info) {
+    return Napi::Number::New(info.Env(), tensor::thread_count());
+  }
 
   /// (threads), for the whole process
   Napi::Value set_num_threads(const Napi::CallbackInfo& info) {

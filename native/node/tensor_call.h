@@ -77,7 +77,8 @@ class Call {
   }
   const tensor::Block& block_of(int32_t handle) const {
     const tensor::Block* block = state_->blocks.find(handle);
-    if (block == nullptr) throw std::invalid_argument("kernel call: a handle names no memory in use. This is a bug in @ringwise/tensor.");
+    if (block == nullptr)
+      throw std::invalid_argument("kernel call: a handle names no memory in use. This is a bug in @ringwise/tensor.");
     if (block->device >= 0) tensor::cuda::touch(*block);
     return *block;
   }
@@ -109,8 +110,8 @@ class Call {
     napi_typedarray_type type = napi_uint8_array;
     size_t length = 0;
     void* data = nullptr;
-    const bool is_array = i < count_ && napi_get_typedarray_info(env_, values_[i], &type, &length, &data, nullptr,
-                                                                 nullptr) == napi_ok;
+    const bool is_array =
+        i < count_ && napi_get_typedarray_info(env_, values_[i], &type, &length, &data, nullptr, nullptr) == napi_ok;
     if (!is_array || type != napi_float64_array || length < count) wrong(i, "a table of numbers");
     return static_cast<const double*>(data);
   }
@@ -123,8 +124,9 @@ class Call {
   }
 
   [[noreturn]] void apart(int device, int other) const {
-    throw std::invalid_argument("kernel call: expected memory on one device, got " + tensor::cuda::name_of_device(device) +
-                                " and " + tensor::cuda::name_of_device(other) + ". Move one with to().");
+    throw std::invalid_argument("kernel call: expected memory on one device, got " +
+                                tensor::cuda::name_of_device(device) + " and " + tensor::cuda::name_of_device(other) +
+                                ". Move one with to().");
   }
 
   /// The first `operands` operands as the shape in the scratch array sees them; what they reach is checked.
@@ -211,9 +213,7 @@ napi_value entry(napi_env env, napi_callback_info info) {
 }
 
 /// The dtype of operand 0, where a kernel takes float32 and float64.
-inline DType float_of(Call& call) {
-  return call.block(0).dtype == DType::Float64 ? DType::Float64 : DType::Float32;
-}
+inline DType float_of(Call& call) { return call.block(0).dtype == DType::Float64 ? DType::Float64 : DType::Float32; }
 
 /// The dtype of operand 0 as float_of has it; on a CUDA device halves too, which are computed in float32.
 inline DType stored_in(Call& call) {

@@ -43,7 +43,8 @@ Napi::Value cuda_info(const Napi::CallbackInfo& info) {
     const int version = cuda.driver_version;
     result.Set("compiled", cuda.is_compiled);
     result.Set("driver", text(!cuda.driver.empty(), cuda.driver));
-    result.Set("driverVersion", text(version > 0, std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10)));
+    result.Set("driverVersion",
+               text(version > 0, std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10)));
     result.Set("devices", devices);
     result.Set("reason", cuda.reason);
     return result.As<Napi::Value>();
@@ -58,7 +59,8 @@ Napi::Value alloc(const Napi::CallbackInfo& info, const MakePiece& make_piece) {
     const int index = integer(info, 0);
     const auto dtype = static_cast<DType>(integer(info, 1));
     const int64_t count = info[2].As<Napi::Number>().Int64Value();
-    if (count < 0 || static_cast<uint64_t>(count) > SIZE_MAX / 16) throw std::invalid_argument("cuda: a count is out of range.");
+    if (count < 0 || static_cast<uint64_t>(count) > SIZE_MAX / 16)
+      throw std::invalid_argument("cuda: a count is out of range.");
     std::shared_ptr<Piece> piece = make_piece(entered(index), static_cast<size_t>(count) * byte_size(dtype));
     void* data = piece->data();
     const Block block{std::move(piece), data, dtype, static_cast<size_t>(count), index};
@@ -116,7 +118,8 @@ struct Transfer {
 Transfer transfer(const Napi::CallbackInfo& info) {
   auto* state = static_cast<TensorState*>(info.Data());
   const Block* block = state->blocks.find(integer(info, 0));
-  if (!block || block->device < 0) throw std::invalid_argument("cuda: the handle names no device memory. This is a bug in @ringwise/tensor.");
+  if (!block || block->device < 0)
+    throw std::invalid_argument("cuda: the handle names no device memory. This is a bug in @ringwise/tensor.");
   const int64_t offset = info[1].As<Napi::Number>().Int64Value();
   const auto array = info[2].As<Napi::TypedArray>();
   const size_t count = array.ElementLength(), size = byte_size(block->dtype);
@@ -126,15 +129,18 @@ Transfer transfer(const Napi::CallbackInfo& info) {
   }
   tensor::cuda::touch(*block);
   auto* host = static_cast<char*>(array.ArrayBuffer().Data()) + array.ByteOffset();
-  return {entered(block->device), *block, static_cast<char*>(block->data) + static_cast<size_t>(offset) * size, host, count * size};
+  return {entered(block->device), *block, static_cast<char*>(block->data) + static_cast<size_t>(offset) * size, host,
+          count * size};
 }
 
 /// (handle, offset, array, whether not to wait for earlier uploads): returns when the array may be changed.
 Napi::Value cuda_upload(const Napi::CallbackInfo& info) {
   return guarded(info, [&] {
     const Transfer t = transfer(info);
-    if (info[3].ToBoolean()) t.device.start_upload(t.on_device, t.on_host, t.bytes);
-    else t.device.upload(t.on_device, t.on_host, t.bytes);
+    if (info[3].ToBoolean())
+      t.device.start_upload(t.on_device, t.on_host, t.bytes);
+    else
+      t.device.upload(t.on_device, t.on_host, t.bytes);
     return info.Env().Undefined();
   });
 }
@@ -171,10 +177,13 @@ Napi::Value cuda_download_async(const Napi::CallbackInfo& info) {
   return guarded(info, [&] {
     const Napi::Env env = info.Env();
     const Transfer t = transfer(info);
-    const std::shared_ptr<void> pinned(t.device.pinned().allocate(t.bytes, 0), [&device = t.device](void* data) { device.pinned().free(data); });
+    const std::shared_ptr<void> pinned(t.device.pinned().allocate(t.bytes, 0),
+                                       [&device = t.device](void* data) { device.pinned().free(data); });
     const auto deferred = Napi::Promise::Deferred::New(env);
     auto* bell = new Ring<Download>(
-        env, {deferred, Napi::Persistent(info[2].As<Napi::TypedArray>()), t.block.keeper, t.device, pinned.get(), t.bytes}, pinned);
+        env,
+        {deferred, Napi::Persistent(info[2].As<Napi::TypedArray>()), t.block.keeper, t.device, pinned.get(), t.bytes},
+        pinned);
     try {
       t.device.start_download(pinned.get(), t.on_device, t.bytes);
       Device::call_back(t.device.stream(), &Ring<Download>::ring, bell);
@@ -191,7 +200,8 @@ Napi::Value cuda_libraries(const Napi::CallbackInfo& info) {
   return guarded(info, [&] {
     const Napi::Env env = info.Env();
     auto result = Napi::Array::New(env);
-    const auto add = [&](const char* name, const SharedLibrary& found, const std::string& reason, const std::string& version) {
+    const auto add = [&](const char* name, const SharedLibrary& found, const std::string& reason,
+                         const std::string& version) {
       auto library = Napi::Object::New(env);
       library.Set("name", name);
       library.Set("path", found.path());

@@ -45,7 +45,8 @@ inline tensor::cuda::Device& entered(int index) {
 
 /// Settles `deferred` when a stream has come where somebody waits for it: with `value`, or with what kernels or the device have to
 /// complain about. `status` is what the driver has told.
-inline void settle(const Napi::Promise::Deferred& deferred, tensor::cuda::Device& device, int status, const Napi::Value& value) {
+inline void settle(const Napi::Promise::Deferred& deferred, tensor::cuda::Device& device, int status,
+                   const Napi::Value& value) {
   try {
     tensor::cuda::check(status, "cuda: what was started earlier has failed");
     device.check_fault();
@@ -63,7 +64,8 @@ template <class Settle>
 class Ring {
  public:
   /// `memory` stays until the stream has come there, also when the environment has ended by then.
-  Ring(Napi::Env env, Settle settle, std::shared_ptr<void> memory = nullptr) : settle_(std::move(settle)), memory_(std::move(memory)) {
+  Ring(Napi::Env env, Settle settle, std::shared_ptr<void> memory = nullptr)
+      : settle_(std::move(settle)), memory_(std::move(memory)) {
     bell_ = Bell::make(env, nullptr, &Ring::rung, [this] { settle_.reset(); });
   }
   static void ring(tensor::cuda::Stream, int status, void* data) {

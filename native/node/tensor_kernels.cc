@@ -42,10 +42,11 @@ size_t span(size_t rows, size_t cols, size_t step) { return area(rows - 1, step)
 /// index of the walk, which says where its matrices begin.
 void matmul(Call& call) {
   const int flags = call.integer(5);
-  const tensor::MatmulSizes x{call.size(0),     call.size(1),     call.size(2),    call.size(3), call.size(4),
-                              (flags & 1) != 0, (flags & 2) != 0, (flags & 4) != 0};
+  const tensor::MatmulSizes x{call.size(0), call.size(1),     call.size(2),     call.size(3),
+                              call.size(4), (flags & 1) != 0, (flags & 2) != 0, (flags & 4) != 0};
   Walk walk = call.walk(3);
-  if (x.m == 0 || x.n == 0 || x.k == 0 || walk.rank == tensor::kMaxRank) throw std::invalid_argument("matmul: bad sizes.");
+  if (x.m == 0 || x.n == 0 || x.k == 0 || walk.rank == tensor::kMaxRank)
+    throw std::invalid_argument("matmul: bad sizes.");
   const DType dtype = walk.operand[0].dtype;
   size_t counts[] = {area(x.m, x.n), x.trans_a ? span(x.k, x.m, x.a_step) : span(x.m, x.k, x.a_step),
                      x.trans_b ? span(x.n, x.k, x.b_step) : span(x.k, x.n, x.b_step)};
@@ -162,7 +163,8 @@ const int64_t* index_of(Call& call, const tensor::LookupSizes& x) {
   const int64_t* index = call.indices(2, count);
   if (!call.is_on_host()) return index;  // the kernels look at each themselves
   for (size_t i = 0; i < count; i++) {
-    if (index[i] < 0 || static_cast<size_t>(index[i]) >= x.size) throw std::out_of_range("lookup: an index is out of range.");
+    if (index[i] < 0 || static_cast<size_t>(index[i]) >= x.size)
+      throw std::out_of_range("lookup: an index is out of range.");
   }
   return index;
 }

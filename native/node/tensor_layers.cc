@@ -9,8 +9,8 @@ namespace {
 
 /// Twelve listed sizes, in the order of tensor::Window.
 tensor::Window window_at(Call& call, size_t i) {
-  const tensor::Window w{call.listed(i),     call.listed(i + 1), call.listed(i + 2), call.listed(i + 3),
-                         call.listed(i + 4), call.listed(i + 5), call.listed(i + 6), call.listed(i + 7),
+  const tensor::Window w{call.listed(i),     call.listed(i + 1), call.listed(i + 2),  call.listed(i + 3),
+                         call.listed(i + 4), call.listed(i + 5), call.listed(i + 6),  call.listed(i + 7),
                          call.listed(i + 8), call.listed(i + 9), call.listed(i + 10), call.listed(i + 11)};
   for (const size_t size : {w.height, w.width, w.out_height, w.out_width, w.kernel_height, w.kernel_width, w.stride_y,
                             w.stride_x, w.dilation_y, w.dilation_x}) {
@@ -39,7 +39,8 @@ struct Conv {
 void conv2d(Call& call) {
   const Conv c(call);
   const DType dtype = stored_in(call);
-  call.kernels().conv2d(dtype, call.dense(0, dtype, c.out), call.dense(1, dtype, c.x), call.dense(2, dtype, c.weight), c.s);
+  call.kernels().conv2d(dtype, call.dense(0, dtype, c.out), call.dense(1, dtype, c.x), call.dense(2, dtype, c.weight),
+                        c.s);
 }
 
 /// (accumulate); operands: gradient of the input, of the output, weight
@@ -64,8 +65,8 @@ void max_pool(Call& call) {
   const tensor::Window w = window_at(call, 1);
   const DType dtype = float_of(call);
   call.kernels().max_pool(dtype, call.dense(0, dtype, area(planes, out_area(w))),
-                          call.indices(1, area(planes, out_area(w))),
-                          call.dense(2, dtype, area(planes, in_area(w))), planes, w);
+                          call.indices(1, area(planes, out_area(w))), call.dense(2, dtype, area(planes, in_area(w))),
+                          planes, w);
 }
 
 /// (planes, height, width, output height, output width); operand 2 has the bins
@@ -78,7 +79,8 @@ const int64_t* bins_of(Call& call, const tensor::PoolSizes& s) {
   for (size_t i = 0; i < s.out_height + s.out_width; i++) {
     const int64_t begin = bins[3 * i], end = bins[3 * i + 1];
     const size_t size = i < s.out_height ? s.height : s.width;
-    if (begin < 0 || (begin < end && static_cast<size_t>(end) > size)) throw std::out_of_range("avgPool: a bin lies outside.");
+    if (begin < 0 || (begin<end&& static_cast<size_t>(end)> size))
+      throw std::out_of_range("avgPool: a bin lies outside.");
   }
   return bins;
 }
@@ -109,7 +111,8 @@ void channel_moments(Call& call) {
 
 /// (outer, channels, inner); operands: output, gradient, input, means
 void channel_grad_sums(Call& call) {
-  const size_t outer = call.size(0), channels = call.size(1), inner = call.size(2), count = volume(outer, channels, inner);
+  const size_t outer = call.size(0), channels = call.size(1), inner = call.size(2),
+               count = volume(outer, channels, inner);
   const DType dtype = float_of(call);
   call.kernels().channel_grad_sums(dtype, call.dense(0, dtype, area(2, channels)), call.dense(1, dtype, count),
                                    call.dense(2, dtype, count), call.dense(3, dtype, channels), outer, channels, inner);

@@ -131,8 +131,7 @@ void random(Call& call) {
   const double low = call.number(4), high = call.number(5);
   if (is_integer && !(high - low >= 0 && high - low <= 4294967296.0)) throw std::invalid_argument("random: bad range.");
   void* out = call.dense(0, is_integer ? DType::Int64 : DType::Float32, count);
-  call.kernels().random(kind, out, count, stream(call, call.number(2), call.number(3), call.number(6)), low,
-                        high);
+  call.kernels().random(kind, out, count, stream(call, call.number(2), call.number(3), call.number(6)), low, high);
 }
 
 /// (count, p, seed, offset, live); operands: out, a

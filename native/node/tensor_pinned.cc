@@ -54,7 +54,8 @@ struct Range {
 Range range(const Napi::CallbackInfo& info) {
   auto* state = static_cast<TensorState*>(info.Data());
   const tensor::Block* block = state->blocks.find(integer(info, 0));
-  if (!block || block->device < 0) throw std::invalid_argument("cuda: the handle names no device memory. This is a bug in @ringwise/tensor.");
+  if (!block || block->device < 0)
+    throw std::invalid_argument("cuda: the handle names no device memory. This is a bug in @ringwise/tensor.");
   const auto start = static_cast<size_t>(info[1].As<Napi::Number>().Int64Value()) * byte_size(block->dtype);
   Pinned& pinned = pinned_of(info[2]);
   const auto offset = static_cast<size_t>(info[3].As<Napi::Number>().Int64Value());

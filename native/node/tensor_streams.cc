@@ -28,7 +28,8 @@ Mark& mark(const Napi::CallbackInfo& info, size_t i) {
 
 /// (device) → number
 Napi::Value make_stream(const Napi::CallbackInfo& info) {
-  return guarded(info, [&] { return Napi::Number::New(info.Env(), entered(integer(info, 0)).make_stream()).As<Napi::Value>(); });
+  return guarded(
+      info, [&] { return Napi::Number::New(info.Env(), entered(integer(info, 0)).make_stream()).As<Napi::Value>(); });
 }
 
 /// (device, stream): what this thread starts from now on runs there.
@@ -102,7 +103,8 @@ Napi::Value make_event(const Napi::CallbackInfo& info) {
 Napi::Value record_event(const Napi::CallbackInfo& info) {
   return guarded(info, [&] {
     const Mark& at = mark(info, 0);
-    check(driver().cuEventRecord(at.event, at.device.stream_of(static_cast<uint32_t>(integer(info, 1))).handle), "cuEventRecord");
+    check(driver().cuEventRecord(at.event, at.device.stream_of(static_cast<uint32_t>(integer(info, 1))).handle),
+          "cuEventRecord");
     return info.Env().Undefined();
   });
 }

@@ -15,7 +15,9 @@ constexpr size_t kLinkBytes = 1024;
 constexpr int kRoot = 0;
 
 /// Element i of what `rank` brings.
-uint32_t value(int rank, size_t i) { return static_cast<uint32_t>(rank) * 2654435761u + static_cast<uint32_t>(i) * 40503u; }
+uint32_t value(int rank, size_t i) {
+  return static_cast<uint32_t>(rank) * 2654435761u + static_cast<uint32_t>(i) * 40503u;
+}
 
 size_t input_parts(Verb verb, size_t size) {
   return verb == Verb::ReduceScatter || verb == Verb::Scatter || verb == Verb::AllToAll ? size : 1;
@@ -55,7 +57,8 @@ std::string check(Verb verb, const coll::Algorithm& algorithm, const coll::Hosts
       sums[i] += value(rank, i);
     }
     // A broadcast works in place.
-    outputs[rank] = verb == Verb::Broadcast && rank == kRoot ? inputs[rank] : std::vector<uint32_t>(output_parts(verb, ranks) * count);
+    outputs[rank] = verb == Verb::Broadcast && rank == kRoot ? inputs[rank]
+                                                             : std::vector<uint32_t>(output_parts(verb, ranks) * count);
     coll::Op op{.verb = verb, .dtype = DType::UInt32, .root = kRoot, .count = count};
     op.output = reinterpret_cast<std::byte*>(outputs[rank].data());
     op.input = verb == Verb::Broadcast ? op.output : reinterpret_cast<const std::byte*>(inputs[rank].data());

@@ -59,8 +59,8 @@ class EventQueue {
   }
 
   Buckets buckets_;
-  Buckets::iterator last_ = buckets_.end();   // where the last event went
-  std::vector<Buckets::node_type> spare_;     // empty, with their memory
+  Buckets::iterator last_ = buckets_.end();  // where the last event went
+  std::vector<Buckets::node_type> spare_;    // empty, with their memory
 };
 
 }  // namespace ringwise::sim

@@ -96,7 +96,8 @@ Result bruck_all_to_all(const Case& c) {
 Result binomial_blocks(const Case& c) {
   if (!c.is_power()) return {};
   Time time = 0;
-  for (int ranks = 1; ranks < c.n; ranks *= 2) time += c.message(static_cast<size_t>(ranks) * (c.S / static_cast<size_t>(c.n)));
+  for (int ranks = 1; ranks < c.n; ranks *= 2)
+    time += c.message(static_cast<size_t>(ranks) * (c.S / static_cast<size_t>(c.n)));
   return time;
 }
 

@@ -11,6 +11,7 @@ namespace ringwise::sim {
 
 /// `bytes` as the benches define them: the whole buffer, of the larger side. Nothing where there is no closed form for
 /// these ranks and bytes, as for parts of unlike length.
-std::optional<Time> formula(coll::Verb verb, const coll::Algorithm& algorithm, int ranks, size_t bytes, const Cost& cost);
+std::optional<Time> formula(coll::Verb verb, const coll::Algorithm& algorithm, int ranks, size_t bytes,
+                            const Cost& cost);
 
 }  // namespace ringwise::sim

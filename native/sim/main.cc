@@ -29,10 +29,22 @@ constexpr double kMessagesPerPair = 10;
 
 /// `--name value` pairs; every one has a default here.
 std::map<std::string, std::string> options = {
-    {"verb", "allReduce"},     {"algorithms", "all"},  {"ranks", "2,4,8,16"},         {"bytes", "1024,65536,4194304"},
-    {"per-host", "1"},         {"latency-us", "20"},   {"overhead-us", "1"},          {"gbit", "10"},
-    {"inside-latency-us", "1"}, {"inside-overhead-us", "0.2"}, {"inside-gbit", "80"}, {"pod-hosts", "0"},
-    {"pod-gbit", "0"},         {"check-ranks", "128"}, {"max-messages", "600000000"}, {"greetings", "0"},
+    {"verb", "allReduce"},
+    {"algorithms", "all"},
+    {"ranks", "2,4,8,16"},
+    {"bytes", "1024,65536,4194304"},
+    {"per-host", "1"},
+    {"latency-us", "20"},
+    {"overhead-us", "1"},
+    {"gbit", "10"},
+    {"inside-latency-us", "1"},
+    {"inside-overhead-us", "0.2"},
+    {"inside-gbit", "80"},
+    {"pod-hosts", "0"},
+    {"pod-gbit", "0"},
+    {"check-ranks", "128"},
+    {"max-messages", "600000000"},
+    {"greetings", "0"},
 };
 
 double number(const char* name) { return std::atof(options[name].c_str()); }
@@ -41,7 +53,8 @@ int whole(const char* name) { return std::atoi(options[name].c_str()); }
 std::vector<std::string> list(const char* name) {
   std::vector<std::string> items;
   std::string rest = options[name];
-  for (size_t comma; (comma = rest.find(',')) != std::string::npos; rest.erase(0, comma + 1)) items.push_back(rest.substr(0, comma));
+  for (size_t comma; (comma = rest.find(',')) != std::string::npos; rest.erase(0, comma + 1))
+    items.push_back(rest.substr(0, comma));
   items.push_back(rest);
   return items;
 }
@@ -58,7 +71,8 @@ sim::NetworkCosts network_costs() {
 
 /// Throws what a user can act on.
 [[noreturn]] void refuse(const char* option, const std::string& expected) {
-  throw std::invalid_argument(std::string("--") + option + ": expected " + expected + ", got \"" + options[option] + "\"");
+  throw std::invalid_argument(std::string("--") + option + ": expected " + expected + ", got \"" + options[option] +
+                              "\"");
 }
 
 Verb find_verb() {
@@ -75,7 +89,8 @@ Verb find_verb() {
 std::vector<const coll::Algorithm*> find_algorithms(Verb verb) {
   std::vector<const coll::Algorithm*> found;
   std::string known;
-  for (const coll::Algorithm& algorithm : coll::algorithms_of(verb)) known += (known.empty() ? "" : ", ") + std::string(algorithm.name);
+  for (const coll::Algorithm& algorithm : coll::algorithms_of(verb))
+    known += (known.empty() ? "" : ", ") + std::string(algorithm.name);
   for (const std::string& name : list("algorithms")) {
     if (name == "all") {
       for (const coll::Algorithm& algorithm : coll::algorithms_of(verb)) found.push_back(&algorithm);
@@ -108,7 +123,8 @@ struct Traffic {
   double pairs;
 };
 
-Traffic expected_traffic(const coll::Op& op, const coll::Algorithm& algorithm, const coll::Topology& middle, bool greetings) {
+Traffic expected_traffic(const coll::Op& op, const coll::Algorithm& algorithm, const coll::Topology& middle,
+                         bool greetings) {
   coll::Schedule schedule;
   algorithm.plan(op, middle, schedule);
   std::set<int> peers;
@@ -117,7 +133,8 @@ Traffic expected_traffic(const coll::Op& op, const coll::Algorithm& algorithm, c
   return {static_cast<double>(messages) * middle.size(), static_cast<double>(peers.size()) * middle.size()};
 }
 
-void run(Verb verb, const coll::Algorithm& algorithm, const coll::Hosts& hosts, size_t bytes, const sim::NetworkCosts& costs) {
+void run(Verb verb, const coll::Algorithm& algorithm, const coll::Hosts& hosts, size_t bytes,
+         const sim::NetworkCosts& costs) {
   const int ranks = hosts.size();
   const bool greetings = whole("greetings") != 0;
   const coll::Op op{.verb = verb, .dtype = DType::UInt32, .count = count_of(verb, bytes, ranks)};
@@ -132,7 +149,8 @@ void run(Verb verb, const coll::Algorithm& algorithm, const coll::Hosts& hosts, 
   const auto [messages, pairs] = expected_traffic(op, algorithm, middle, greetings);
   const double most = number("max-messages");
   if (messages > most || pairs > most / kMessagesPerPair) {
-    std::printf("%s,\"skipped\":\"%.3g M messages, %.0f peers per rank\"}\n", row.c_str(), messages / 1e6, pairs / ranks);
+    std::printf("%s,\"skipped\":\"%.3g M messages, %.0f peers per rank\"}\n", row.c_str(), messages / 1e6,
+                pairs / ranks);
     return;
   }
   std::printf("%s,\"expectedMessages\":%.0f}\n", row.c_str(), messages);
@@ -144,9 +162,10 @@ void run(Verb verb, const coll::Algorithm& algorithm, const coll::Hosts& hosts, 
   const bool has_formula = hosts.count() == ranks && costs.pod_hosts == 0 && !greetings;
   const auto expected = has_formula ? sim::formula(verb, algorithm, ranks, bytes, costs.between_hosts) : std::nullopt;
   if (expected) std::printf(",\"formulaUs\":%.9g", *expected / 1e3);
-  std::printf(",\"messages\":%llu,\"linkBytesMax\":%zu,\"linkBytesTotal\":%zu,\"insideBytesMax\":%zu,\"insideBytesTotal\":%zu",
-              static_cast<unsigned long long>(outcome.messages), outcome.between_hosts.max, outcome.between_hosts.total,
-              outcome.inside_hosts.max, outcome.inside_hosts.total);
+  std::printf(
+      ",\"messages\":%llu,\"linkBytesMax\":%zu,\"linkBytesTotal\":%zu,\"insideBytesMax\":%zu,\"insideBytesTotal\":%zu",
+      static_cast<unsigned long long>(outcome.messages), outcome.between_hosts.max, outcome.between_hosts.total,
+      outcome.inside_hosts.max, outcome.inside_hosts.total);
   std::printf(",\"isChosen\":%s", &coll::Choices().choose(op, middle) == &algorithm ? "true" : "false");
   std::printf(",\"checked\":\"%s\"}\n", is_checked ? "data" : "messages");
   std::fflush(stdout);
@@ -154,7 +173,8 @@ void run(Verb verb, const coll::Algorithm& algorithm, const coll::Hosts& hosts, 
 
 /// Whether there is something to see: with one rank per host, hierarchical is what it does between hosts.
 bool takes_part(const coll::Op& op, const coll::Algorithm& algorithm, const coll::Hosts& hosts) {
-  if (options["algorithms"] == "all" && hosts.count() == hosts.size() && algorithm.name == std::string("hierarchical")) return false;
+  if (options["algorithms"] == "all" && hosts.count() == hosts.size() && algorithm.name == std::string("hierarchical"))
+    return false;
   return algorithm.fits(op, {0, &hosts});
 }
 
@@ -180,7 +200,8 @@ int main(int argc, char** argv) {
   try {
     for (int i = 1; i < argc; i += 2) {
       const std::string name = std::string(argv[i]).substr(0, 2) == "--" ? argv[i] + 2 : "";
-      if (!options.contains(name) || i + 1 == argc) throw std::invalid_argument(std::string("unknown option or no value: ") + argv[i]);
+      if (!options.contains(name) || i + 1 == argc)
+        throw std::invalid_argument(std::string("unknown option or no value: ") + argv[i]);
       options[name] = argv[i + 1];
     }
     run_all();

@@ -17,7 +17,8 @@ Network::Passage Network::pass(Hop hop, const Message& message, Time at) {
   const Cost& cost = inside ? costs_.inside_host : costs_.between_hosts;
   const Time duration = cost.occupies(message.bytes);
   if (hop == Hop::Out) {
-    const Time begins = (inside ? rank_ports_.out[message.from] : host_ports_.out[from]).pass(at, duration, message.bytes);
+    const Time begins =
+        (inside ? rank_ports_.out[message.from] : host_ports_.out[from]).pass(at, duration, message.bytes);
     if (costs_.pod_hosts > 0 && pod_of(from) != pod_of(to)) return {begins + duration, Hop::PodOut, begins};
     return {begins + duration, Hop::In, begins + cost.latency};
   }

@@ -19,8 +19,8 @@ using Time = double;
 
 struct Cost {
   Time latency = 0;
-  Time overhead = 0;     // per message
-  double per_byte = 0;   // nanoseconds
+  Time overhead = 0;    // per message
+  double per_byte = 0;  // nanoseconds
 
   Time occupies(size_t bytes) const { return overhead + per_byte * static_cast<double>(bytes); }
 };
@@ -60,9 +60,9 @@ class Network {
   Network(const coll::Hosts& hosts, const NetworkCosts& costs);
 
   struct Passage {
-    Time end;   // the message is through: its sender may go on, its receiver has it
-    Hop next;   // not after Hop::In
-    Time at;    // its beginning comes there
+    Time end;  // the message is through: its sender may go on, its receiver has it
+    Hop next;  // not after Hop::In
+    Time at;   // its beginning comes there
   };
   /// Lets a message through one port that its beginning comes to at `at`. For each port, to be called in order of `at`.
   Passage pass(Hop hop, const Message& message, Time at);

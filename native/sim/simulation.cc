@@ -44,10 +44,10 @@ struct Rank {
   Rank(int ranks, bool owns) : sends(ranks), steps(ranks), owns_port(owns) {}
   Entries sends;
   Entries steps;
-  History left;        // of sends
-  History ended;       // of steps
-  Time free = 0;       // when its last send had left
-  Time step_end = 0;   // of its last step
+  History left;          // of sends
+  History ended;         // of steps
+  Time free = 0;         // when its last send had left
+  Time step_end = 0;     // of its last step
   bool owns_port;        // to the network
   bool sending = false;  // its newest message is on its way to the first port that others use too
   int early = 0;         // messages for it in early_
@@ -64,11 +64,13 @@ struct Early {
 /// from there, so that few events are pending.
 class Simulation {
  public:
-  Simulation(const coll::Op& op, const coll::Algorithm& algorithm, const coll::Hosts& hosts, const NetworkCosts& costs, bool greetings)
+  Simulation(const coll::Op& op, const coll::Algorithm& algorithm, const coll::Hosts& hosts, const NetworkCosts& costs,
+             bool greetings)
       : network_(hosts, costs) {
     ranks_.reserve(hosts.size());
     for (int rank = 0; rank < hosts.size(); ++rank) ranks_.emplace_back(hosts.size(), network_.owns_port(rank));
-    const int planners = std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, hosts.size() / kRanksPerPlanner + 1);
+    const int planners =
+        std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, hosts.size() / kRanksPerPlanner + 1);
     std::vector<std::future<void>> plans;
     for (int planner = 0; planner < planners; ++planner) {
       plans.push_back(std::async(std::launch::async, [&, planner] {
@@ -106,7 +108,8 @@ class Simulation {
     Outcome outcome;
     for (int rank = 0; rank < size(); ++rank) {
       const Rank& r = ranks_[rank];
-      if (!r.sends.done() || !r.steps.done()) throw std::logic_error("rank " + std::to_string(rank) + " waits for ever");
+      if (!r.sends.done() || !r.steps.done())
+        throw std::logic_error("rank " + std::to_string(rank) + " waits for ever");
       outcome.time = std::max({outcome.time, r.free, r.step_end});
     }
     if (!early_.empty()) throw std::logic_error("a message was never taken");
@@ -143,7 +146,8 @@ class Simulation {
   static bool may_begin(const Rank& r) { return !r.steps.done() && r.left.count() >= r.steps.front().needs; }
 
   void take(int rank, const Entry& step, const Early& message) {
-    if (message.bytes != step.bytes) throw std::logic_error("rank " + std::to_string(rank) + " got a message of another length");
+    if (message.bytes != step.bytes)
+      throw std::logic_error("rank " + std::to_string(rank) + " got a message of another length");
     end_step(ranks_[rank], step, message.there);
   }
 
@@ -200,8 +204,8 @@ class Simulation {
 
 }  // namespace
 
-Outcome simulate(const coll::Op& op, const coll::Algorithm& algorithm, const coll::Hosts& hosts, const NetworkCosts& costs,
-                 bool greetings) {
+Outcome simulate(const coll::Op& op, const coll::Algorithm& algorithm, const coll::Hosts& hosts,
+                 const NetworkCosts& costs, bool greetings) {
   return Simulation(op, algorithm, hosts, costs, greetings).run();
 }
 

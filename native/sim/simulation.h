@@ -11,7 +11,7 @@
 namespace ringwise::sim {
 
 struct Outcome {
-  Time time = 0;           // until the last rank has finished; all begin at 0
+  Time time = 0;  // until the last rank has finished; all begin at 0
   uint64_t messages = 0;
   Network::Traffic between_hosts;
   Network::Traffic inside_hosts;
@@ -19,7 +19,7 @@ struct Outcome {
 
 /// `op` as all ranks call it. Throws std::logic_error when a plan is wrong: ranks wait for each other, or messages do not
 /// fit.
-Outcome simulate(const coll::Op& op, const coll::Algorithm& algorithm, const coll::Hosts& hosts, const NetworkCosts& costs,
-                 bool greetings);
+Outcome simulate(const coll::Op& op, const coll::Algorithm& algorithm, const coll::Hosts& hosts,
+                 const NetworkCosts& costs, bool greetings);
 
 }  // namespace ringwise::sim

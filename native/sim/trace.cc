@@ -19,7 +19,8 @@ size_t wire_bytes(const coll::Op& op, const coll::Piece& message) {
 void Entries::add(const Entry& entry) {
   if (!runs_.empty()) {
     Run& run = runs_.back();
-    const bool alike = entry.bytes == run.last.bytes && (entry.peer < 0) == (run.last.peer < 0) && entry.needs >= run.last.needs;
+    const bool alike =
+        entry.bytes == run.last.bytes && (entry.peer < 0) == (run.last.peer < 0) && entry.needs >= run.last.needs;
     if (run.count == 1 && alike) {
       run.peer_step = entry.peer < 0 ? 0 : (entry.peer - run.last.peer + ranks_) % ranks_;
       run.needs_step = entry.needs - run.last.needs;

@@ -13,7 +13,7 @@ namespace ringwise::sim {
 
 /// A message out, or a step: a message in, or local work.
 struct Entry {
-  int peer = -1;     // -1: local work
+  int peer = -1;  // -1: local work
   size_t bytes = 0;
   size_t needs = 0;  // entries of the other list that must be done before it begins
 };
@@ -27,8 +27,10 @@ class Entries {
   bool done() const { return left_ == 0; }
   const Entry& front() const { return front_; }
   void pop() {
-    if (--left_ > 0) advance(front_, peer_step_, needs_step_);
-    else if (++run_ < runs_.size()) begin_run();
+    if (--left_ > 0)
+      advance(front_, peer_step_, needs_step_);
+    else if (++run_ < runs_.size())
+      begin_run();
   }
   /// The least of what entries from the front on need, 0 aside; 0 if none needs anything. Needs only grow, 0 aside.
   size_t lowest_need() const { return done() || front_.needs > 0 ? front_.needs : later_need(); }
@@ -38,7 +40,7 @@ class Entries {
     Entry first;
     Entry last;
     uint32_t count = 1;
-    int peer_step = 0;     // modulo the number of ranks
+    int peer_step = 0;  // modulo the number of ranks
     size_t needs_step = 0;
   };
 
@@ -52,11 +54,11 @@ class Entries {
 
   // What the front takes lies here, so that runs are touched when one begins only.
   Entry front_;
-  uint32_t left_ = 0;     // of the front's run, with the front
-  int peer_step_ = 0;     // of the front's run
+  uint32_t left_ = 0;  // of the front's run, with the front
+  int peer_step_ = 0;  // of the front's run
   size_t needs_step_ = 0;
   int ranks_;
-  uint32_t run_ = 0;      // of the front
+  uint32_t run_ = 0;  // of the front
   std::vector<Run> runs_;
 };
 

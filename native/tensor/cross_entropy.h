@@ -25,8 +25,8 @@ struct CrossEntropy {
 /// Of the scores, given that of the losses / divisor.
 struct CrossEntropyGrad {
   CrossEntropy forward;
-  void* grad_scores;    // [rows, cols]
-  const void* grad;     // [rows], or one for all rows
+  void* grad_scores;  // [rows, cols]
+  const void* grad;   // [rows], or one for all rows
   bool is_per_row;
   const void* divisor;  // one element; null: `number`
   double number;

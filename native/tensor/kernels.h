@@ -21,19 +21,60 @@
 #include "tensor/cross_entropy.h"
 #include "tensor/linear.h"
 #include "tensor/norm.h"
-#include "tensor/random.h"
 #include "tensor/optimizer.h"
+#include "tensor/random.h"
 #include "tensor/walk.h"
 
 namespace ringwise::tensor {
 
 // The order of these is part of the addon's interface; packages/tensor/src/kernels.ts has the same.
 enum class MapOp : int {
-  Neg, Abs, Sign, Exp, Log, Sqrt, Rsqrt, Square, Sin, Cos, Tanh, Sigmoid, Relu, Erf, Gelu, GeluTanh, Silu, Floor, Ceil, Round, Trunc,
+  Neg,
+  Abs,
+  Sign,
+  Exp,
+  Log,
+  Sqrt,
+  Rsqrt,
+  Square,
+  Sin,
+  Cos,
+  Tanh,
+  Sigmoid,
+  Relu,
+  Erf,
+  Gelu,
+  GeluTanh,
+  Silu,
+  Floor,
+  Ceil,
+  Round,
+  Trunc,
   LogicalNot,
-  Add, Sub, Mul, Div, Pow, Max, Min, Eq, Ne, Lt, Le, LogicalAnd, LogicalOr, LogicalXor,
-  ReluGrad, SigmoidGrad, TanhGrad, GeluGrad, GeluTanhGrad, SiluGrad,
-  Where, MulAdd, Clamp, InRange,
+  Add,
+  Sub,
+  Mul,
+  Div,
+  Pow,
+  Max,
+  Min,
+  Eq,
+  Ne,
+  Lt,
+  Le,
+  LogicalAnd,
+  LogicalOr,
+  LogicalXor,
+  ReluGrad,
+  SigmoidGrad,
+  TanhGrad,
+  GeluGrad,
+  GeluTanhGrad,
+  SiluGrad,
+  Where,
+  MulAdd,
+  Clamp,
+  InRange,
   Count,
 };
 enum class ReduceOp : int { Sum, Mean, Prod, Max, Min };
@@ -117,12 +158,15 @@ struct Kernels {
   void (*sort)(DType, void* values, int64_t* indices, const void* a, size_t rows, size_t cols, size_t count,
                bool descending);
   /// Dense [batch, rows, cols] with zeros above (below, when `upper`) the given diagonal.
-  void (*triangle)(DType, void* out, const void* a, size_t batch, size_t rows, size_t cols, int64_t diagonal, bool upper);
+  void (*triangle)(DType, void* out, const void* a, size_t batch, size_t rows, size_t cols, int64_t diagonal,
+                   bool upper);
 
   /// Dense float32 or float64; on CUDA also float16 or bfloat16, summed in float32. What a window covers outside of its plane counts as 0.
   void (*conv2d)(DType, void* out, const void* x, const void* weight, const ConvSizes&);
-  void (*conv2d_grad_input)(DType, void* grad_x, const void* grad, const void* weight, const ConvSizes&, bool accumulate);
-  void (*conv2d_grad_weight)(DType, void* grad_weight, const void* grad, const void* x, const ConvSizes&, bool accumulate);
+  void (*conv2d_grad_input)(DType, void* grad_x, const void* grad, const void* weight, const ConvSizes&,
+                            bool accumulate);
+  void (*conv2d_grad_weight)(DType, void* grad_weight, const void* grad, const void* x, const ConvSizes&,
+                             bool accumulate);
 
   /// Dense float32 or float64 planes. The largest element under each window, and its position in the plane; padding is
   /// never taken. NaN counts as the largest. A window that covers nothing gives -inf and position 0.

@@ -18,7 +18,7 @@ struct OptimizerRule {
   double smoothing = 0;  // the second beta of adam and lion; rmsprop's alpha; sgd's dampening
   double epsilon = 0;
   bool maximize = false;
-  bool variant = false;    // sgd: nesterov; adam: decoupled weight decay; rmsprop: centered
+  bool variant = false;  // sgd: nesterov; adam: decoupled weight decay; rmsprop: centered
 };
 
 constexpr size_t kOptimizerStates = 3;

@@ -20,7 +20,7 @@ struct Job {
   void* context;
   size_t parts;
   std::atomic<size_t> next{0};
-  int helpers = 0;           // threads that are at it, besides the caller; guarded by the pool's mutex
+  int helpers = 0;                     // threads that are at it, besides the caller; guarded by the pool's mutex
   std::exception_ptr error = nullptr;  // the first; guarded by the pool's mutex
 
   bool has_parts() const { return next.load(std::memory_order_relaxed) < parts; }
@@ -35,8 +35,10 @@ class Pool {
     start(threads - 1);
     job_ = &job;
     lock.unlock();
-    if (job.parts > threads_.size()) wake_.notify_all();
-    else for (size_t i = 1; i < job.parts; i++) wake_.notify_one();
+    if (job.parts > threads_.size())
+      wake_.notify_all();
+    else
+      for (size_t i = 1; i < job.parts; i++) wake_.notify_one();
     compute(job);
     lock.lock();
     job_ = nullptr;

@@ -35,8 +35,10 @@ inline size_t parts_of(size_t count, size_t grain) {
 
 template <class Body>
 void for_each_part(size_t parts, Body body) {
-  if (parts == 1) body(size_t{0});
-  else run_parts(parts, [](void* context, size_t i) { (*static_cast<Body*>(context))(i); }, &body);
+  if (parts == 1)
+    body(size_t{0});
+  else
+    run_parts(parts, [](void* context, size_t i) { (*static_cast<Body*>(context))(i); }, &body);
 }
 
 /// body(begin, end) for ranges that cover [0, count).

@@ -17,7 +17,7 @@ constexpr int kMaxOperands = 4;
 struct Operand {
   char* data = nullptr;
   DType dtype = DType::Float32;
-  bool is_number = false;  // `data` is a float64 in host memory, also where the other operands lie on a device
+  bool is_number = false;       // `data` is a float64 in host memory, also where the other operands lie on a device
   ptrdiff_t strides[kMaxRank];  // elements; bytes in a simplified walk. Only the first `rank` are set
 };
 
@@ -76,7 +76,8 @@ inline void for_each_part_of(const Walk& walk, size_t grain, Body body) {
     Walk part = walk;
     const size_t begin = walk.shape[cut] * i / parts, end = walk.shape[cut] * (i + 1) / parts;
     part.shape[cut] = end - begin;
-    for (int j = 0; j < walk.operands; j++) part.operand[j].data += static_cast<ptrdiff_t>(begin) * walk.operand[j].strides[cut];
+    for (int j = 0; j < walk.operands; j++)
+      part.operand[j].data += static_cast<ptrdiff_t>(begin) * walk.operand[j].strides[cut];
     body(part);
   });
 }

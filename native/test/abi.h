@@ -6,8 +6,10 @@
 
 template <class A, class B>
 constexpr bool is_same_argument() {
-  if constexpr (std::is_void_v<A> || std::is_void_v<B>) return std::is_void_v<A> == std::is_void_v<B>;
-  else if constexpr (std::is_pointer_v<A> || std::is_pointer_v<B>) return std::is_pointer_v<A> == std::is_pointer_v<B>;
+  if constexpr (std::is_void_v<A> || std::is_void_v<B>)
+    return std::is_void_v<A> == std::is_void_v<B>;
+  else if constexpr (std::is_pointer_v<A> || std::is_pointer_v<B>)
+    return std::is_pointer_v<A> == std::is_pointer_v<B>;
   else
     return sizeof(A) == sizeof(B) && alignof(A) == alignof(B) && std::is_class_v<A> == std::is_class_v<B> &&
            std::is_floating_point_v<A> == std::is_floating_point_v<B>;
@@ -18,9 +20,10 @@ struct Same : std::false_type {};
 template <class A, class... As, class B, class... Bs>
 struct Same<A (*)(As...), B (*)(Bs...)> {
   static constexpr bool all() {
-    if constexpr (sizeof...(As) != sizeof...(Bs)) return false;
-    else return is_same_argument<A, B>() && (is_same_argument<As, Bs>() && ...);
+    if constexpr (sizeof...(As) != sizeof...(Bs))
+      return false;
+    else
+      return is_same_argument<A, B>() && (is_same_argument<As, Bs>() && ...);
   }
   static constexpr bool value = all();
 };
-

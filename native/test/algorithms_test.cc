@@ -85,9 +85,10 @@ TEST("every all-reduce gives the plain sum, for any number of ranks, size and pl
       const auto inputs = small_numbers(size, count);
       const auto expected = plain_sum(inputs);
       for (const int per_host : {1, 2, 4, 0}) {
-        for_all_reduces<float>(inputs, per_host, Op{.dtype = DType::Float32}, count % 2 == 0, [&](const auto& outputs, const auto& what) {
-          require(std::all_of(outputs.begin(), outputs.end(), [&](const auto& o) { return o == expected; }), what);
-        });
+        for_all_reduces<float>(
+            inputs, per_host, Op{.dtype = DType::Float32}, count % 2 == 0, [&](const auto& outputs, const auto& what) {
+              require(std::all_of(outputs.begin(), outputs.end(), [&](const auto& o) { return o == expected; }), what);
+            });
       }
     }
   }
@@ -99,16 +100,24 @@ TEST("parts longer than a segment go round, up and down in pieces") {
     const auto inputs = small_numbers(size, count);
     const auto expected = plain_sum(inputs);
     for (const bool in_place : {true, false}) {
-      for_all_reduces<float>(inputs, 2, Op{.dtype = DType::Float32}, in_place, [&](const auto& outputs, const auto& what) {
-        require(std::all_of(outputs.begin(), outputs.end(), [&](const auto& o) { return o == expected; }), what);
-      });
+      for_all_reduces<float>(
+          inputs, 2, Op{.dtype = DType::Float32}, in_place, [&](const auto& outputs, const auto& what) {
+            require(std::all_of(outputs.begin(), outputs.end(), [&](const auto& o) { return o == expected; }), what);
+          });
     }
   }
 }
 
 TEST("all ranks get the same bits, whatever is added") {
-  const float odd_ones[] = {1e30f, -1e30f, 0.f, -0.f, 0.1f, 3.1415f, std::numeric_limits<float>::infinity(),
-                            std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::quiet_NaN()};
+  const float odd_ones[] = {1e30f,
+                            -1e30f,
+                            0.f,
+                            -0.f,
+                            0.1f,
+                            3.1415f,
+                            std::numeric_limits<float>::infinity(),
+                            std::numeric_limits<float>::quiet_NaN(),
+                            -std::numeric_limits<float>::quiet_NaN()};
   for (const ReduceOp reduce : {ReduceOp::Sum, ReduceOp::Min, ReduceOp::Max, ReduceOp::Prod}) {
     for (int size = 2; size <= 9; ++size) {
       std::vector<std::vector<float>> inputs(size, std::vector<float>(300));
@@ -134,10 +143,12 @@ TEST("halves are summed in float32 and rounded once") {
       inputs[size / 2].assign(150, encode(large));
       const uint16_t expected = encode(large + tiny * static_cast<float>(size - 1));
       for (const int per_host : {1, 2, 0}) {
-        for_all_reduces<uint16_t>(inputs, per_host, Op{.dtype = dtype}, size % 2 == 0, [&](const auto& outputs, const auto& what) {
-          require(std::all_of(outputs.begin(), outputs.end(),
-                              [&](const auto& o) { return std::count(o.begin(), o.end(), expected) == 150; }), what);
-        });
+        for_all_reduces<uint16_t>(
+            inputs, per_host, Op{.dtype = dtype}, size % 2 == 0, [&](const auto& outputs, const auto& what) {
+              require(std::all_of(outputs.begin(), outputs.end(),
+                                  [&](const auto& o) { return std::count(o.begin(), o.end(), expected) == 150; }),
+                      what);
+            });
       }
     }
   }
@@ -148,12 +159,16 @@ TEST("averages divide once, and scaled sums scale every input") {
     const auto inputs = small_numbers(size, 100);
     auto expected = plain_sum(inputs);
     for (const int per_host : {1, 2, 0}) {
-      for_all_reduces<float>(inputs, per_host, Op{.dtype = DType::Float32, .reduce = ReduceOp::Avg}, true, [&](const auto& outputs, const auto& what) {
-        for (size_t i = 0; i < 100; ++i) require(outputs[size - 1][i] == expected[i] / static_cast<float>(size), "avg " + what);
-      });
-      for_all_reduces<float>(inputs, per_host, Op{.dtype = DType::Float32, .reduce = ReduceOp::PremulSum, .factor = 0.5}, true,
+      for_all_reduces<float>(inputs, per_host, Op{.dtype = DType::Float32, .reduce = ReduceOp::Avg}, true,
                              [&](const auto& outputs, const auto& what) {
-                               for (size_t i = 0; i < 100; ++i) require(outputs[0][i] == expected[i] * 0.5f, "premulSum " + what);
+                               for (size_t i = 0; i < 100; ++i)
+                                 require(outputs[size - 1][i] == expected[i] / static_cast<float>(size), "avg " + what);
+                             });
+      for_all_reduces<float>(inputs, per_host,
+                             Op{.dtype = DType::Float32, .reduce = ReduceOp::PremulSum, .factor = 0.5}, true,
+                             [&](const auto& outputs, const auto& what) {
+                               for (size_t i = 0; i < 100; ++i)
+                                 require(outputs[0][i] == expected[i] * 0.5f, "premulSum " + what);
                              });
     }
   }

@@ -43,8 +43,9 @@ class Array {
   void check(const char* what, F&& expected) const {
     for (size_t i = 0; i < count_; ++i) {
       if (data_[i] == expected(i)) continue;
-      return fail(__FILE__, __LINE__, std::string(what) + ", element " + std::to_string(i) + " of " + std::to_string(count_) + ": " +
-                                          std::to_string(data_[i]) + " instead of " + std::to_string(expected(i)));
+      return fail(__FILE__, __LINE__,
+                  std::string(what) + ", element " + std::to_string(i) + " of " + std::to_string(count_) + ": " +
+                      std::to_string(data_[i]) + " instead of " + std::to_string(expected(i)));
     }
   }
   std::byte* bytes() { return reinterpret_cast<std::byte*>(data_); }
@@ -63,7 +64,8 @@ class Calls {
   Calls(Rank& rank, Placing placing) : rank_(rank), placing_(placing) {}
 
   void all(size_t count) {
-    for (const ReduceOp reduce : {ReduceOp::Sum, ReduceOp::Max, ReduceOp::Avg, ReduceOp::PremulSum}) all_reduce(count, reduce);
+    for (const ReduceOp reduce : {ReduceOp::Sum, ReduceOp::Max, ReduceOp::Avg, ReduceOp::PremulSum})
+      all_reduce(count, reduce);
     for (const ReduceOp reduce : {ReduceOp::Sum, ReduceOp::PremulSum}) {
       this->reduce(count, reduce);
       reduce_scatter(count, reduce);
@@ -97,8 +99,10 @@ class Calls {
     double result = reduce == ReduceOp::Max ? value(0, i) : 0;
     for (int rank = 0; rank < n(); ++rank) {
       const double each = value(rank, i);
-      if (reduce == ReduceOp::Max) result = std::max(result, each);
-      else result += reduce == ReduceOp::PremulSum ? each * (rank + 1) : each;
+      if (reduce == ReduceOp::Max)
+        result = std::max(result, each);
+      else
+        result += reduce == ReduceOp::PremulSum ? each * (rank + 1) : each;
     }
     return static_cast<float>(reduce == ReduceOp::Avg ? static_cast<float>(result) / static_cast<float>(n()) : result);
   }
@@ -151,7 +155,8 @@ class Calls {
     Array input(rank_, placing_, count * n()), output(rank_, placing_, count * n());
     input.fill([&](size_t i) { return value(rank_.rank, i); });
     call(Verb::AllToAll, count, input, output);
-    output.check("all-to-all", [&](size_t i) { return value(static_cast<int>(i / count), count * rank_.rank + i % count); });
+    output.check("all-to-all",
+                 [&](size_t i) { return value(static_cast<int>(i / count), count * rank_.rank + i % count); });
   }
 
   Rank& rank_;

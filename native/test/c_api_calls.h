@@ -9,8 +9,8 @@
 /* What rank `rank` contributes at `index`. */
 static inline float input_at(int rank, size_t index) { return (float)((index * 7 + (size_t)rank * 5) % 13); }
 
-static inline float *input_of(int rank, size_t first, size_t count) {
-  float *data = malloc((count + 1) * sizeof *data);
+static inline float* input_of(int rank, size_t first, size_t count) {
+  float* data = malloc((count + 1) * sizeof *data);
   if (data == NULL) abort();
   for (size_t i = 0; i < count; ++i) data[i] = input_at(rank, first + i);
   return data;
@@ -23,7 +23,7 @@ static inline float sum_at(int size, size_t index) {
 }
 
 /* How many elements differ from input_at(rank, first…), or from sum_at when `rank` is -1. */
-static inline size_t wrong(const float *data, int rank, int size, size_t first, size_t count) {
+static inline size_t wrong(const float* data, int rank, int size, size_t first, size_t count) {
   size_t differences = 0;
   for (size_t i = 0; i < count; ++i) {
     differences += data[i] != (rank < 0 ? sum_at(size, first + i) : input_at(rank, first + i));
@@ -32,7 +32,7 @@ static inline size_t wrong(const float *data, int rank, int size, size_t first, 
 }
 
 /* Ends a call of either form: `form` 0 blocks, 1 waits, 2 asks until it has ended. */
-static inline int finish(ringwise_group *group, int status, int form, ringwise_operation operation) {
+static inline int finish(ringwise_group* group, int status, int form, ringwise_operation operation) {
   if (form == 0 || status != RINGWISE_OK) return status;
   if (form == 1) return ringwise_wait(group, operation);
   while ((status = ringwise_test(group, operation)) == RINGWISE_PENDING) sched_yield();
@@ -41,12 +41,12 @@ static inline int finish(ringwise_group *group, int status, int form, ringwise_o
 
 #define FORMS(form) for (int form = 0; form < 3; ++form)
 /* `call` is a call of a verb whose last argument is `operation`. */
-#define FINISHED(group, form, call)                                                      \
-  do {                                                                                   \
-    ringwise_operation id_ = 0, *const operation = form == 0 ? NULL : &id_;              \
-    const int started_ = call;                                                           \
-    CHECK(operation == NULL || (id_ != 0) == (started_ == RINGWISE_OK));                 \
-    CHECK_OK(group, finish(group, started_, form, id_));                                 \
+#define FINISHED(group, form, call)                                         \
+  do {                                                                      \
+    ringwise_operation id_ = 0, *const operation = form == 0 ? NULL : &id_; \
+    const int started_ = call;                                              \
+    CHECK(operation == NULL || (id_ != 0) == (started_ == RINGWISE_OK));    \
+    CHECK_OK(group, finish(group, started_, form, id_));                    \
   } while (0)
 
 #endif

@@ -11,7 +11,7 @@ enum { SOON_MS = 5000, F32 = RINGWISE_FLOAT32, SUM = RINGWISE_SUM };
 static void pause_ms(int ms) { poll(NULL, 0, ms); }
 
 /* All that the failed group says from now on. */
-static void check_failed(ringwise_group *group, int status, const char *text, int ranks, const int32_t *expected) {
+static void check_failed(ringwise_group* group, int status, const char* text, int ranks, const int32_t* expected) {
   float x = 0;
   ringwise_operation operation;
   int32_t about[MAX_RANKS];
@@ -26,16 +26,16 @@ static void check_failed(ringwise_group *group, int status, const char *text, in
 
 /* -------------------------------------------------------------------------------------------- for this call only */
 
-static void refused_body(struct rank *self) {
-  ringwise_group *group = join(self, 0);
+static void refused_body(struct rank* self) {
+  ringwise_group* group = join(self, 0);
   float a[8] = {1, 2, 3, 4, 5, 6, 7, 8};
   float b[8];
   const size_t mine = self->rank == 0 ? 3 : 1, counts[2] = {3, 1}, enormous[2] = {SIZE_MAX, SIZE_MAX};
   ringwise_operation operation = 0, *const id = &operation;
-#define REFUSED(call, text)                                  \
-  do {                                                       \
-    CHECK_STATUS(group, call, RINGWISE_INVALID);             \
-    CHECK(error_has(group, text));                           \
+#define REFUSED(call, text)                      \
+  do {                                           \
+    CHECK_STATUS(group, call, RINGWISE_INVALID); \
+    CHECK(error_has(group, text));               \
   } while (0)
   REFUSED(ringwise_all_reduce(group, a, 1, 15, SUM, 1, id), "dtype is not a ringwise_dtype; expected 0 to 14, got 15");
   REFUSED(ringwise_all_reduce(group, a, 1, -1, SUM, 1, NULL), "got -1");
@@ -43,13 +43,17 @@ static void refused_body(struct rank *self) {
   REFUSED(ringwise_all_reduce(group, a, 1, F32, RINGWISE_BOR, 1, NULL), "RINGWISE_BOR is not defined for float32");
   REFUSED(ringwise_all_reduce(group, NULL, 1, F32, SUM, 1, NULL), "buffer is NULL but has elements");
   REFUSED(ringwise_all_reduce(group, a, SIZE_MAX / 2, F32, SUM, 1, NULL), "no memory holds that many elements");
-  REFUSED(ringwise_all_reduce_wire(group, a, 1, F32, SUM, 3, NULL, NULL), "wire is not a ringwise_wire; expected 0 to 2");
+  REFUSED(ringwise_all_reduce_wire(group, a, 1, F32, SUM, 3, NULL, NULL),
+          "wire is not a ringwise_wire; expected 0 to 2");
   REFUSED(ringwise_all_reduce_wire(group, a, 1, F32, RINGWISE_MAX, RINGWISE_WIRE_INT8, NULL, NULL),
           "RINGWISE_WIRE_INT8 is for RINGWISE_SUM and RINGWISE_AVG of float32; got RINGWISE_MAX of float32");
-  REFUSED(ringwise_all_reduce_wire(group, a, 1, RINGWISE_FLOAT64, SUM, RINGWISE_WIRE_BFLOAT16, NULL, NULL), "of float64");
+  REFUSED(ringwise_all_reduce_wire(group, a, 1, RINGWISE_FLOAT64, SUM, RINGWISE_WIRE_BFLOAT16, NULL, NULL),
+          "of float64");
   REFUSED(ringwise_all_reduce_wire(group, a, 1, F32, RINGWISE_MAX, RINGWISE_WIRE_FULL, NULL, NULL), "RINGWISE_MAX");
-  REFUSED(ringwise_all_reduce_wire(group, a, 1, F32, SUM, RINGWISE_WIRE_BFLOAT16, b, id), "residual is for RINGWISE_WIRE_INT8");
-  REFUSED(ringwise_all_reduce_wire(group, a, 4, F32, SUM, RINGWISE_WIRE_INT8, a + 3, id), "buffer and residual share memory");
+  REFUSED(ringwise_all_reduce_wire(group, a, 1, F32, SUM, RINGWISE_WIRE_BFLOAT16, b, id),
+          "residual is for RINGWISE_WIRE_INT8");
+  REFUSED(ringwise_all_reduce_wire(group, a, 4, F32, SUM, RINGWISE_WIRE_INT8, a + 3, id),
+          "buffer and residual share memory");
   REFUSED(ringwise_broadcast(group, a, 1, F32, 2, NULL), "root is not a rank of the group; expected 0 to 1, got 2");
   REFUSED(ringwise_reduce(group, a, 1, F32, SUM, 1, -1, NULL), "root is not a rank");
   REFUSED(ringwise_all_gather(group, a, a + 3, 4, NULL, F32, NULL), "input and output share memory");
@@ -77,8 +81,8 @@ static void refused_body(struct rank *self) {
   leave(group);
 }
 
-static void error_text_body(struct rank *self) {
-  ringwise_group *group = join(self, 0);
+static void error_text_body(struct rank* self) {
+  ringwise_group* group = join(self, 0);
   char text[256] = "x", cut[8] = "xxxxxxx";
   CHECK(ringwise_error(group, text, sizeof text) == 0 && text[0] == 0);
   ringwise_all_reduce(group, NULL, 1, F32, SUM, 1, NULL);
@@ -93,19 +97,19 @@ static void error_text_body(struct rank *self) {
 
 /* ------------------------------------------------------------------------------------------- for the whole group */
 
-static void mismatch_body(struct rank *self) {
-  ringwise_group *group = join(self, 0);
+static void mismatch_body(struct rank* self) {
+  ringwise_group* group = join(self, 0);
   float x[8] = {0};
   const int32_t both[] = {0, 1};
   CHECK_STATUS(group, ringwise_all_reduce(group, x, self->rank == 0 ? 3 : 4, F32, SUM, 1, NULL), RINGWISE_MISMATCH);
-  const char *text = "rank 0 called allReduce sum 3 × float32 (seq 0) but rank 1 called allReduce sum 4";
+  const char* text = "rank 0 called allReduce sum 3 × float32 (seq 0) but rank 1 called allReduce sum 4";
   check_failed(group, RINGWISE_MISMATCH, text, 2, both);
   CHECK_OK(group, ringwise_group_close(group));
   ringwise_group_destroy(group);
 }
 
-static void killed_body(struct rank *self) {
-  ringwise_group *group = join(self, 0);
+static void killed_body(struct rank* self) {
+  ringwise_group* group = join(self, 0);
   float x = 0;
   ringwise_operation pending;
   const int32_t one[] = {1};
@@ -122,8 +126,8 @@ static void killed_body(struct rank *self) {
 }
 
 /* A rank that a blocking call waits for is killed while it computes. */
-static void killed_later_body(struct rank *self) {
-  ringwise_group *group = join(self, 0);
+static void killed_later_body(struct rank* self) {
+  ringwise_group* group = join(self, 0);
   CHECK_OK(group, ringwise_barrier(group, NULL));
   if (self->rank == 0) {
     pause_ms(300);
@@ -135,8 +139,8 @@ static void killed_later_body(struct rank *self) {
   ringwise_group_destroy(group);
 }
 
-static void late_body(struct rank *self) {
-  ringwise_group *group = join(self, 500);
+static void late_body(struct rank* self) {
+  ringwise_group* group = join(self, 500);
   const int32_t two[] = {2};
   if (self->rank == 2) {
     float never = 0;
@@ -152,14 +156,15 @@ static void late_body(struct rank *self) {
     const int64_t start = now_ms();
     CHECK_STATUS(group, ringwise_barrier(group, NULL), RINGWISE_TIMEOUT);
     CHECK(now_ms() - start >= 400 && now_ms() - start < SOON_MS);
-    check_failed(group, RINGWISE_TIMEOUT, "rank 2 never entered barrier #0 within 500 ms; it is in recv #0 since ", 1, two);
+    check_failed(group, RINGWISE_TIMEOUT, "rank 2 never entered barrier #0 within 500 ms; it is in recv #0 since ", 1,
+                 two);
   }
   CHECK_OK(group, ringwise_group_close(group));
   ringwise_group_destroy(group);
 }
 
-static void abort_body(struct rank *self) {
-  ringwise_group *group = join(self, 0);
+static void abort_body(struct rank* self) {
+  ringwise_group* group = join(self, 0);
   const int32_t zero[] = {0};
   float x = 0;
   ringwise_operation pending;
@@ -174,15 +179,15 @@ static void abort_body(struct rank *self) {
   ringwise_group_destroy(group);
 }
 
-static void *abort_soon(void *group) {
+static void* abort_soon(void* group) {
   pause_ms(200); /* by now the other thread most likely waits; it is right either way */
   CHECK_OK(group, ringwise_group_abort(group, "the watchdog has had enough"));
   return NULL;
 }
 
 /* By another thread, while this one waits. */
-static void watchdog_body(struct rank *self) {
-  ringwise_group *group = join(self, 20000);
+static void watchdog_body(struct rank* self) {
+  ringwise_group* group = join(self, 20000);
   const int64_t start = now_ms();
   ringwise_operation operation;
   if (self->rank == 0) {
@@ -203,8 +208,8 @@ static void watchdog_body(struct rank *self) {
   ringwise_group_destroy(group);
 }
 
-static void abort_and_go_body(struct rank *self) {
-  ringwise_group *group = join(self, 0);
+static void abort_and_go_body(struct rank* self) {
+  ringwise_group* group = join(self, 0);
   if (self->rank == 2) {
     CHECK_OK(group, ringwise_group_abort(group, "no more data"));
   } else {
@@ -214,8 +219,8 @@ static void abort_and_go_body(struct rank *self) {
   ringwise_group_destroy(group);
 }
 
-static void close_body(struct rank *self) {
-  ringwise_group *group = join(self, 0);
+static void close_body(struct rank* self) {
+  ringwise_group* group = join(self, 0);
   const int32_t one[] = {1};
   float x = 1;
   ringwise_operation pending, other;
@@ -238,24 +243,24 @@ static void close_body(struct rank *self) {
 
 /* ------------------------------------------------------------------------------------------- groups that never are */
 
-static int no_exchange(void *user, const void *mine, size_t bytes, void *all) {
+static int no_exchange(void* user, const void* mine, size_t bytes, void* all) {
   (void)user, (void)mine, (void)bytes, (void)all;
   return 7;
 }
-static int garbage(void *user, const void *mine, size_t bytes, void *all) {
+static int garbage(void* user, const void* mine, size_t bytes, void* all) {
   (void)user, (void)mine;
   memset(all, 'x', bytes * 2);
   return 0;
 }
-static int only_mine(void *user, const void *mine, size_t bytes, void *all) {
+static int only_mine(void* user, const void* mine, size_t bytes, void* all) {
   (void)user;
   memcpy(all, mine, bytes);
-  memcpy((char *)all + bytes, mine, bytes);
+  memcpy((char*)all + bytes, mine, bytes);
   return 0;
 }
 
-static void check_not_created(ringwise_options options, int status, const char *text) {
-  ringwise_group *group = NULL;
+static void check_not_created(ringwise_options options, int status, const char* text) {
+  ringwise_group* group = NULL;
   float x = 0;
   CHECK_STATUS(group, ringwise_group_create(&options, &group), status);
   CHECK(group != NULL && error_has(group, text));
@@ -266,7 +271,7 @@ static void check_not_created(ringwise_options options, int status, const char *
   ringwise_group_destroy(group);
 }
 
-static void bad_options_body(struct rank *self) {
+static void bad_options_body(struct rank* self) {
   const ringwise_options good = options_of(self, 1000);
   ringwise_options bad = good;
   bad.struct_size = 8;
@@ -288,18 +293,18 @@ static void bad_options_body(struct rank *self) {
   bad.exchange = only_mine;
   check_not_created(bad, RINGWISE_EXCHANGE, "delivered the blob of rank 0 of 2 at place 1");
   CHECK(ringwise_group_create(&good, NULL) == RINGWISE_INVALID);
-  ringwise_group *group = (ringwise_group *)&bad;
+  ringwise_group* group = (ringwise_group*)&bad;
   CHECK(ringwise_group_create(NULL, &group) == RINGWISE_INVALID && group == NULL);
   ringwise_group_destroy(NULL);
 }
 
 /* Takes part in the exchange, and goes no further. */
-static int exchange_and_give_up(void *user, const void *mine, size_t bytes, void *all) {
+static int exchange_and_give_up(void* user, const void* mine, size_t bytes, void* all) {
   exchange_by_parent(user, mine, bytes, all);
   return -1;
 }
 
-static void absent_body(struct rank *self) {
+static void absent_body(struct rank* self) {
   ringwise_options options = options_of(self, 500);
   if (self->rank == 1) options.exchange = exchange_and_give_up;
   const int64_t start = now_ms();
@@ -311,7 +316,7 @@ static void absent_body(struct rank *self) {
 /* Ranks that cannot reach each other, because one of two hosts listens where only itself can. */
 static int on_own_host(void) { return unshare(CLONE_NEWNET) == 0 || unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0; }
 
-static void unreachable_body(struct rank *self) {
+static void unreachable_body(struct rank* self) {
   if (self->rank == 1) CHECK(on_own_host());
   const ringwise_options options = options_of(self, 20000);
   const int64_t start = now_ms();
@@ -339,8 +344,10 @@ int main(void) {
   run_ranks("a rank that closes", 2, 0, close_body);
   run_ranks("options that are refused", 1, 0, bad_options_body);
   run_ranks("a rank that never connects", 2, 0, absent_body);
-  if (has_namespaces()) run_ranks("hosts that cannot reach each other", 2, 0, unreachable_body);
-  else printf("there are no network namespaces here: not checked that hosts are told apart\n");
+  if (has_namespaces())
+    run_ranks("hosts that cannot reach each other", 2, 0, unreachable_body);
+  else
+    printf("there are no network namespaces here: not checked that hosts are told apart\n");
   printf("%s\n", failures == 0 ? "passed" : "FAILED");
   return failures == 0 ? 0 : 1;
 }

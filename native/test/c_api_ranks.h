@@ -19,28 +19,28 @@
 enum { MAX_RANKS = 4, CASE_SECONDS = 60 };
 
 static int failures;
-static const char *case_name = "";
+static const char* case_name = "";
 static int my_rank = -1; /* of this process; -1 in the parent */
 
-#define CHECK(condition)                                                                                              \
-  do {                                                                                                                \
-    if (!(condition)) {                                                                                               \
-      ++failures;                                                                                                     \
-      fprintf(stderr, "  %s, rank %d: %s:%d: %s\n", case_name, my_rank, __FILE__, __LINE__, #condition);              \
-    }                                                                                                                 \
+#define CHECK(condition)                                                                                 \
+  do {                                                                                                   \
+    if (!(condition)) {                                                                                  \
+      ++failures;                                                                                        \
+      fprintf(stderr, "  %s, rank %d: %s:%d: %s\n", case_name, my_rank, __FILE__, __LINE__, #condition); \
+    }                                                                                                    \
   } while (0)
 
 /* Checks a status, and shows the group's sentence when it is another. */
-#define CHECK_STATUS(group, expression, expected)                                                                     \
-  do {                                                                                                                \
-    const int status_ = (expression);                                                                                 \
-    if (status_ != (expected)) {                                                                                      \
-      char text_[1024];                                                                                               \
-      ringwise_error(group, text_, sizeof text_);                                                                     \
-      ++failures;                                                                                                     \
-      fprintf(stderr, "  %s, rank %d: %s:%d: %s: got status %d, expected %d: %s\n", case_name, my_rank, __FILE__,     \
-              __LINE__, #expression, status_, (int)(expected), text_);                                                \
-    }                                                                                                                 \
+#define CHECK_STATUS(group, expression, expected)                                                                 \
+  do {                                                                                                            \
+    const int status_ = (expression);                                                                             \
+    if (status_ != (expected)) {                                                                                  \
+      char text_[1024];                                                                                           \
+      ringwise_error(group, text_, sizeof text_);                                                                 \
+      ++failures;                                                                                                 \
+      fprintf(stderr, "  %s, rank %d: %s:%d: %s: got status %d, expected %d: %s\n", case_name, my_rank, __FILE__, \
+              __LINE__, #expression, status_, (int)(expected), text_);                                            \
+    }                                                                                                             \
   } while (0)
 #define CHECK_OK(group, expression) CHECK_STATUS(group, expression, RINGWISE_OK)
 
@@ -51,7 +51,7 @@ static inline int64_t now_ms(void) {
 }
 
 /* Whether the group's last sentence contains `part`. */
-static inline int error_has(const ringwise_group *group, const char *part) {
+static inline int error_has(const ringwise_group* group, const char* part) {
   char text[2048];
   ringwise_error(group, text, sizeof text);
   if (strstr(text, part) != NULL) return 1;
@@ -59,8 +59,8 @@ static inline int error_has(const ringwise_group *group, const char *part) {
   return 0;
 }
 
-static inline int move_all(int fd, void *data, size_t bytes, int writes) {
-  char *at = data;
+static inline int move_all(int fd, void* data, size_t bytes, int writes) {
+  char* at = data;
   while (bytes > 0) {
     const ssize_t moved = writes ? send(fd, at, bytes, MSG_NOSIGNAL) : recv(fd, at, bytes, 0);
     if (moved < 0 && errno == EINTR) continue;
@@ -79,9 +79,9 @@ struct rank {
 };
 
 /* The exchange callback. `user` is a struct rank. */
-static inline int exchange_by_parent(void *user, const void *mine, size_t bytes, void *all) {
-  const struct rank *self = user;
-  char *blob = malloc(bytes);
+static inline int exchange_by_parent(void* user, const void* mine, size_t bytes, void* all) {
+  const struct rank* self = user;
+  char* blob = malloc(bytes);
   if (blob == NULL) return -1;
   memcpy(blob, mine, bytes);
   int failed = move_all(self->fd, &bytes, sizeof bytes, 1) || move_all(self->fd, blob, bytes, 1);
@@ -89,7 +89,7 @@ static inline int exchange_by_parent(void *user, const void *mine, size_t bytes,
   return failed || move_all(self->fd, all, bytes * (size_t)self->size, 0);
 }
 
-static inline ringwise_options options_of(struct rank *self, int64_t timeout_ms) {
+static inline ringwise_options options_of(struct rank* self, int64_t timeout_ms) {
   const ringwise_options options = {.struct_size = sizeof options,
                                     .rank = self->rank,
                                     .size = self->size,
@@ -99,24 +99,24 @@ static inline ringwise_options options_of(struct rank *self, int64_t timeout_ms)
   return options;
 }
 
-static inline ringwise_group *join(struct rank *self, int64_t timeout_ms) {
+static inline ringwise_group* join(struct rank* self, int64_t timeout_ms) {
   const ringwise_options options = options_of(self, timeout_ms);
-  ringwise_group *group = NULL;
+  ringwise_group* group = NULL;
   CHECK_OK(group, ringwise_group_create(&options, &group));
   return group;
 }
 
 /* Says goodbye when all are through. */
-static inline void leave(ringwise_group *group) {
+static inline void leave(ringwise_group* group) {
   CHECK_OK(group, ringwise_barrier(group, NULL));
   CHECK_OK(group, ringwise_group_close(group));
   ringwise_group_destroy(group);
 }
 
 /* Carries the blobs of `size` ranks once for every group that they create, until the ranks have ended. */
-static inline void carry(const int *fds, int size) {
+static inline void carry(const int* fds, int size) {
   for (;;) {
-    char *all = NULL;
+    char* all = NULL;
     size_t bytes = 0;
     int ended = 0;
     for (int r = 0; r < size; ++r) {
@@ -137,7 +137,7 @@ static inline void carry(const int *fds, int size) {
 
 /* Runs `body` in `size` processes.
  * Those whose bit is in `killed` are to end by SIGKILL, the others without a failure. */
-static inline void run_ranks(const char *name, int size, unsigned killed, void (*body)(struct rank *self)) {
+static inline void run_ranks(const char* name, int size, unsigned killed, void (*body)(struct rank* self)) {
   int fds[MAX_RANKS];
   pid_t pids[MAX_RANKS];
   case_name = name;

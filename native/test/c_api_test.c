@@ -4,8 +4,8 @@
 
 #include "c_api_calls.h"
 
-static void messages_body(struct rank *self) {
-  ringwise_group *group = join(self, 0);
+static void messages_body(struct rank* self) {
+  ringwise_group* group = join(self, 0);
   const int f32 = RINGWISE_FLOAT32, rank = self->rank, size = self->size;
   const size_t n = 1000003; /* more than a link holds */
   const int next = (rank + 1) % size, previous = (rank + size - 1) % size;
@@ -53,16 +53,16 @@ static void messages_body(struct rank *self) {
 }
 
 struct thread {
-  ringwise_group *group;
+  ringwise_group* group;
   int peer, tag;
 };
 
 /* Sends and receives numbers in turns with the thread of the same tag on the other rank. It must not block: the others
  * need the group as well. */
-static void *converse(void *argument) {
-  const struct thread *thread = argument;
+static void* converse(void* argument) {
+  const struct thread* thread = argument;
   const int peer = thread->peer, tag = thread->tag;
-  ringwise_group *group = thread->group;
+  ringwise_group* group = thread->group;
   for (int32_t i = 0; i < 200; ++i) {
     int32_t mine = i * 100 + tag, theirs = -1;
     ringwise_operation sending, receiving;
@@ -75,9 +75,9 @@ static void *converse(void *argument) {
   return NULL;
 }
 
-static void threads_body(struct rank *self) {
+static void threads_body(struct rank* self) {
   enum { THREADS = 3 };
-  ringwise_group *group = join(self, 0);
+  ringwise_group* group = join(self, 0);
   pthread_t ids[THREADS];
   struct thread threads[THREADS];
   for (int t = 0; t < THREADS; ++t) {
@@ -94,15 +94,15 @@ static void threads_body(struct rank *self) {
 }
 
 /* Buffers that the library gives, which the ranks of a host work on in place. */
-static void alloc_body(struct rank *self) {
-  ringwise_group *group = join(self, 0);
+static void alloc_body(struct rank* self) {
+  ringwise_group* group = join(self, 0);
   enum { N = 300001 };
   for (int round = 0; round < 3; ++round) {
     void *block = NULL, *b = NULL;
     CHECK_OK(group, ringwise_alloc(group, N * sizeof(float), &block));
     CHECK_OK(group, ringwise_alloc(group, 0, &b));
     CHECK(block != NULL && b != NULL && (uintptr_t)block % 4096 == 0 && (uintptr_t)b % 4096 == 0);
-    float *a = block;
+    float* a = block;
     int zeros = 0;
     for (size_t i = 0; i < N; ++i) {
       zeros += a[i] == 0;
@@ -115,7 +115,7 @@ static void alloc_body(struct rank *self) {
     CHECK_STATUS(group, ringwise_free(group, b), RINGWISE_INVALID);
     if (round > 0) CHECK_OK(group, ringwise_free(group, a)); /* the first goes with the group */
   }
-  void *nothing = NULL;
+  void* nothing = NULL;
   CHECK_STATUS(group, ringwise_alloc(group, SIZE_MAX, &nothing), RINGWISE_NO_MEMORY);
   /* More than the host has; for a group of one it is the allocator of the C library that says so, in its own way. */
   if (self->size > 1) CHECK_STATUS(group, ringwise_alloc(group, SIZE_MAX / 4, &nothing), RINGWISE_NO_MEMORY);
@@ -125,15 +125,15 @@ static void alloc_body(struct rank *self) {
 }
 
 /* Many groups in one process, alive at once; many operations under way in each. */
-static void groups_body(struct rank *self) {
+static void groups_body(struct rank* self) {
   enum { GROUPS = 3, OPERATIONS = 50 };
-  ringwise_group *groups[GROUPS];
+  ringwise_group* groups[GROUPS];
   ringwise_operation operations[GROUPS][OPERATIONS];
   int32_t sums[GROUPS][OPERATIONS];
   for (int g = 0; g < GROUPS; ++g) groups[g] = join(self, 0);
   for (int g = 0; g < GROUPS; ++g) {
     for (int i = 0; i < OPERATIONS; ++i) {
-      int32_t *sum = &sums[g][i];
+      int32_t* sum = &sums[g][i];
       *sum = i * GROUPS + g;
       CHECK_OK(groups[g], ringwise_all_reduce(groups[g], sum, 1, RINGWISE_INT32, RINGWISE_SUM, 1, &operations[g][i]));
     }

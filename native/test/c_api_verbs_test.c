@@ -6,16 +6,16 @@
 static const size_t lengths[] = {0, 1, 3, 1000, 100003};
 enum { LENGTHS = sizeof lengths / sizeof lengths[0] };
 
-static void in_place_verbs(ringwise_group *group, struct rank *self, int form) {
+static void in_place_verbs(ringwise_group* group, struct rank* self, int form) {
   const int f32 = RINGWISE_FLOAT32, rank = self->rank, size = self->size;
   for (int l = 0; l < LENGTHS; ++l) {
     const size_t n = lengths[l];
-    float *data = input_of(rank, 0, n);
+    float* data = input_of(rank, 0, n);
     FINISHED(group, form, ringwise_all_reduce(group, data, n, f32, RINGWISE_SUM, 1, operation));
     CHECK(wrong(data, -1, size, 0, n) == 0);
     free(data);
     for (int wire = RINGWISE_WIRE_FULL; wire <= RINGWISE_WIRE_INT8; ++wire) {
-      float *residual = wire == RINGWISE_WIRE_INT8 ? calloc(n + 1, sizeof *residual) : NULL;
+      float* residual = wire == RINGWISE_WIRE_INT8 ? calloc(n + 1, sizeof *residual) : NULL;
       data = input_of(rank, 0, n);
       FINISHED(group, form, ringwise_all_reduce_wire(group, data, n, f32, RINGWISE_SUM, wire, residual, operation));
       CHECK(wrong(data, -1, size, 0, n) == 0);
@@ -38,7 +38,7 @@ static void in_place_verbs(ringwise_group *group, struct rank *self, int form) {
 }
 
 /* Parts of `n` elements, or of different lengths around it. Part r begins at the sum of those before it. */
-static size_t part(size_t *counts, int size, size_t n, int uneven, int rank) {
+static size_t part(size_t* counts, int size, size_t n, int uneven, int rank) {
   size_t begin = 0;
   for (int r = 0; r < size; ++r) {
     counts[r] = uneven ? n / 2 * (size_t)(r % 3) + (size_t)r : n;
@@ -47,7 +47,7 @@ static size_t part(size_t *counts, int size, size_t n, int uneven, int rank) {
   return begin;
 }
 
-static void parted_verbs(ringwise_group *group, struct rank *self, int form, int uneven) {
+static void parted_verbs(ringwise_group* group, struct rank* self, int form, int uneven) {
   const int f32 = RINGWISE_FLOAT32, rank = self->rank, size = self->size;
   for (int l = 0; l < LENGTHS; ++l) {
     size_t counts[MAX_RANKS] = {0};
@@ -84,7 +84,7 @@ static void parted_verbs(ringwise_group *group, struct rank *self, int form, int
   }
 }
 
-static void all_to_all(ringwise_group *group, struct rank *self, int form, int uneven) {
+static void all_to_all(ringwise_group* group, struct rank* self, int form, int uneven) {
   const int f32 = RINGWISE_FLOAT32, rank = self->rank, size = self->size;
   for (int l = 0; l < LENGTHS; ++l) {
     size_t sends[MAX_RANKS], receives[MAX_RANKS], n = lengths[l], sent = 0, received = 0;
@@ -93,8 +93,9 @@ static void all_to_all(ringwise_group *group, struct rank *self, int form, int u
       received += receives[r] = uneven ? n / 4 + (size_t)(r * size + rank) : n;
     }
     float *input = input_of(rank, 0, sent), *output = malloc((received + 1) * sizeof *output);
-    FINISHED(group, form, ringwise_all_to_all(group, input, output, uneven ? 0 : n, uneven ? sends : NULL,
-                                              uneven ? receives : NULL, f32, operation));
+    FINISHED(group, form,
+             ringwise_all_to_all(group, input, output, uneven ? 0 : n, uneven ? sends : NULL, uneven ? receives : NULL,
+                                 f32, operation));
     size_t at = 0;
     for (int r = 0; r < size; ++r) {
       size_t first = 0; /* where rank r's input begins that belongs here */
@@ -107,8 +108,8 @@ static void all_to_all(ringwise_group *group, struct rank *self, int form, int u
   }
 }
 
-static void verbs_body(struct rank *self) {
-  ringwise_group *group = join(self, 0);
+static void verbs_body(struct rank* self) {
+  ringwise_group* group = join(self, 0);
   FORMS(form) {
     in_place_verbs(group, self, form);
     for (int uneven = 0; uneven < 2; ++uneven) {
@@ -132,15 +133,24 @@ static double reduced(int dtype, int op, int size, size_t index) {
   for (int r = 0; r < size; ++r) {
     const double x = value_of(dtype, r, index);
     const int64_t a = (int64_t)result, b = (int64_t)x;
-    if (r == 0) result = x; /* whose factor is 1 */
-    else if (op == RINGWISE_SUM || op == RINGWISE_AVG) result += x;
-    else if (op == RINGWISE_PREMUL_SUM) result += x * (r + 1);
-    else if (op == RINGWISE_PROD) result *= x;
-    else if (op == RINGWISE_MIN) result = x < result ? x : result;
-    else if (op == RINGWISE_MAX) result = x > result ? x : result;
-    else if (op == RINGWISE_BAND) result = (double)(a & b);
-    else if (op == RINGWISE_BOR) result = (double)(a | b);
-    else result = (double)(a ^ b);
+    if (r == 0)
+      result = x; /* whose factor is 1 */
+    else if (op == RINGWISE_SUM || op == RINGWISE_AVG)
+      result += x;
+    else if (op == RINGWISE_PREMUL_SUM)
+      result += x * (r + 1);
+    else if (op == RINGWISE_PROD)
+      result *= x;
+    else if (op == RINGWISE_MIN)
+      result = x < result ? x : result;
+    else if (op == RINGWISE_MAX)
+      result = x > result ? x : result;
+    else if (op == RINGWISE_BAND)
+      result = (double)(a & b);
+    else if (op == RINGWISE_BOR)
+      result = (double)(a | b);
+    else
+      result = (double)(a ^ b);
   }
   if (op == RINGWISE_AVG) return floating ? result / size : -1;
   if (op == RINGWISE_PREMUL_SUM) return floating ? result : -1;
@@ -148,8 +158,8 @@ static double reduced(int dtype, int op, int size, size_t index) {
   return is_bool && (op == RINGWISE_SUM || op == RINGWISE_PROD) ? -1 : result;
 }
 
-static void types_body(struct rank *self) {
-  ringwise_group *group = join(self, 0);
+static void types_body(struct rank* self) {
+  ringwise_group* group = join(self, 0);
   enum { N = 65 };
   for (int dtype = 0; dtype < DTYPES; ++dtype) {
     for (int op = 0; op < REDUCE_OPS; ++op) {

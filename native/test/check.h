@@ -65,27 +65,27 @@ inline int run_all() {
 
 #define RINGWISE_JOIN2(a, b) a##b
 #define RINGWISE_JOIN(a, b) RINGWISE_JOIN2(a, b)
-#define TEST(title)                                                                               \
-  static void RINGWISE_JOIN(test_body_, __LINE__)();                                              \
-  static const ::ringwise::test::Register RINGWISE_JOIN(test_case_, __LINE__)(                    \
-      title, &RINGWISE_JOIN(test_body_, __LINE__));                                               \
+#define TEST(title)                                                                                                  \
+  static void RINGWISE_JOIN(test_body_, __LINE__)();                                                                 \
+  static const ::ringwise::test::Register RINGWISE_JOIN(test_case_, __LINE__)(title,                                 \
+                                                                              &RINGWISE_JOIN(test_body_, __LINE__)); \
   static void RINGWISE_JOIN(test_body_, __LINE__)()
 
-#define CHECK(condition) \
-  do {                   \
+#define CHECK(condition)                                                      \
+  do {                                                                        \
     if (!(condition)) ::ringwise::test::fail(__FILE__, __LINE__, #condition); \
   } while (0)
-#define CHECK_EQ(a, b)                                                                    \
-  do {                                                                                    \
-    const auto& left_ = (a);                                                              \
-    const auto& right_ = (b);                                                             \
-    if (!(left_ == right_))                                                               \
+#define CHECK_EQ(a, b)                                                                                   \
+  do {                                                                                                   \
+    const auto& left_ = (a);                                                                             \
+    const auto& right_ = (b);                                                                            \
+    if (!(left_ == right_))                                                                              \
       ::ringwise::test::fail(__FILE__, __LINE__, ::ringwise::test::differ(#a " == " #b, left_, right_)); \
   } while (0)
-#define CHECK_NEAR(a, b, tolerance)                                                       \
-  do {                                                                                    \
-    const double left_ = (a);                                                             \
-    const double right_ = (b);                                                            \
-    if (!(std::fabs(left_ - right_) <= (tolerance)))                                      \
+#define CHECK_NEAR(a, b, tolerance)                                                                     \
+  do {                                                                                                  \
+    const double left_ = (a);                                                                           \
+    const double right_ = (b);                                                                          \
+    if (!(std::fabs(left_ - right_) <= (tolerance)))                                                    \
       ::ringwise::test::fail(__FILE__, __LINE__, ::ringwise::test::differ(#a " ~ " #b, left_, right_)); \
   } while (0)

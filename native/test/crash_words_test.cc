@@ -20,7 +20,9 @@ using namespace ringwise::test;
 
 // Sanitizers have handlers of their own, which end the process themselves. Their libraries look these functions up by name.
 #define RINGWISE_OPTIONS extern "C" __attribute__((visibility("default"))) const char*
-RINGWISE_OPTIONS __asan_default_options() { return "handle_segv=0:handle_abort=0:handle_sigbus=0:use_sigaltstack=0:detect_leaks=0"; }
+RINGWISE_OPTIONS __asan_default_options() {
+  return "handle_segv=0:handle_abort=0:handle_sigbus=0:use_sigaltstack=0:detect_leaks=0";
+}
 RINGWISE_OPTIONS __tsan_default_options() { return "handle_segv=0:handle_abort=0:handle_sigbus=0:use_sigaltstack=0"; }
 RINGWISE_OPTIONS __ubsan_default_options() { return "handle_segv=0:handle_abort=0:handle_sigbus=0:use_sigaltstack=0"; }
 
@@ -32,7 +34,8 @@ struct Ended {
 };
 
 /// A child that does this with its crashes reported. `from_outside` gets its pid once it runs.
-Ended run_child(CrashWitness witness, const std::function<void()>& body, const std::function<void(pid_t)>& from_outside = {}) {
+Ended run_child(CrashWitness witness, const std::function<void()>& body,
+                const std::function<void(pid_t)>& from_outside = {}) {
   int ends[2];
   CHECK(pipe(ends) == 0);
   const pid_t child = fork();

@@ -29,14 +29,16 @@ static_assert(cuda::kCaptureRelaxed == CU_STREAM_CAPTURE_MODE_RELAXED);
 static_assert(cuda::kAttributeMajor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
 static_assert(cuda::kAttributeMinor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
 static_assert(cuda::kAttributeMultiprocessors == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-static_assert(cuda::kStreamNonBlocking == CU_STREAM_NON_BLOCKING && cuda::kEventDisableTiming == CU_EVENT_DISABLE_TIMING);
+static_assert(cuda::kStreamNonBlocking == CU_STREAM_NON_BLOCKING &&
+              cuda::kEventDisableTiming == CU_EVENT_DISABLE_TIMING);
 static_assert(cuda::kHostPortable == CU_MEMHOSTALLOC_PORTABLE && cuda::kHostMapped == CU_MEMHOSTALLOC_DEVICEMAP);
 static_assert(cuda::kNotPermitted == CUDA_ERROR_NOT_PERMITTED && cuda::kNotSupported == CUDA_ERROR_NOT_SUPPORTED);
 static_assert(sizeof(cuda::Allocation) == sizeof(CUmemGenericAllocationHandle));
 static_assert(cuda::kAttributeVirtualMemory == CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED);
 static_assert(cuda::kAttributeFileDescriptors == CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED);
 static_assert(cuda::kAttributeRdmaWithVirtualMemory == CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED);
-static_assert(cuda::kPinnedAllocation == CU_MEM_ALLOCATION_TYPE_PINNED && cuda::kLocationDevice == CU_MEM_LOCATION_TYPE_DEVICE);
+static_assert(cuda::kPinnedAllocation == CU_MEM_ALLOCATION_TYPE_PINNED &&
+              cuda::kLocationDevice == CU_MEM_LOCATION_TYPE_DEVICE);
 static_assert(cuda::kGranularityRecommended == CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
 static_assert(cuda::kAccessReadWrite == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 static_assert(cuda::kFileDescriptorHandle == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
@@ -44,10 +46,12 @@ static_assert(cuda::kFileDescriptorHandle == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCR
 static_assert(cuda::kAttributeFabricHandles == CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED);
 static_assert(cuda::kFabricHandle == CU_MEM_HANDLE_TYPE_FABRIC);
 #endif
-#define HAS_MEMBER_OF(Own, Vendors, member, vendors)                                         \
-  static_assert(offsetof(cuda::Own, member) == offsetof(Vendors, vendors) &&                 \
-                sizeof(cuda::Own::member) == sizeof(Vendors::vendors), #Own "::" #member " is not as in cuda.h")
-static_assert(sizeof(cuda::AllocationProperties) == sizeof(CUmemAllocationProp) && sizeof(cuda::MemoryAccess) == sizeof(CUmemAccessDesc));
+#define HAS_MEMBER_OF(Own, Vendors, member, vendors)                         \
+  static_assert(offsetof(cuda::Own, member) == offsetof(Vendors, vendors) && \
+                    sizeof(cuda::Own::member) == sizeof(Vendors::vendors),   \
+                #Own "::" #member " is not as in cuda.h")
+static_assert(sizeof(cuda::AllocationProperties) == sizeof(CUmemAllocationProp) &&
+              sizeof(cuda::MemoryAccess) == sizeof(CUmemAccessDesc));
 HAS_MEMBER_OF(AllocationProperties, CUmemAllocationProp, type, type);
 HAS_MEMBER_OF(AllocationProperties, CUmemAllocationProp, handle_types, requestedHandleTypes);
 HAS_MEMBER_OF(AllocationProperties, CUmemAllocationProp, location, location);

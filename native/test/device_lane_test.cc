@@ -48,11 +48,13 @@ class Caller {
   /// On the stream, which has not come there when this returns.
   void write(float value) {
     const std::vector<float>& from = sent_.emplace_back(count_, value);
-    cuda::check(driver().cuMemcpyHtoDAsync_v2(address_, from.data(), count_ * sizeof(float), stream), "cuMemcpyHtoDAsync");
+    cuda::check(driver().cuMemcpyHtoDAsync_v2(address_, from.data(), count_ * sizeof(float), stream),
+                "cuMemcpyHtoDAsync");
   }
   std::vector<float> read() {
     std::vector<float> into(count_);
-    cuda::check(driver().cuMemcpyDtoHAsync_v2(into.data(), address_, count_ * sizeof(float), stream), "cuMemcpyDtoHAsync");
+    cuda::check(driver().cuMemcpyDtoHAsync_v2(into.data(), address_, count_ * sizeof(float), stream),
+                "cuMemcpyDtoHAsync");
     cuda::check(driver().cuStreamSynchronize(stream), "cuStreamSynchronize");
     return into;
   }
@@ -77,7 +79,8 @@ struct Host {
 void count_up(cuda::Stream, int, void* count) { ++*static_cast<std::atomic<int>*>(count); }
 
 void wait_for(const std::atomic<int>& count, int expected) {
-  for (const int64_t begin = now_ns(); count < expected && now_ns() - begin < 10'000 * kMillisecond;) std::this_thread::yield();
+  for (const int64_t begin = now_ns(); count < expected && now_ns() - begin < 10'000 * kMillisecond;)
+    std::this_thread::yield();
   CHECK(count >= expected);
 }
 
@@ -102,8 +105,10 @@ TEST("pieces come down after what the stream was given, and it reads what has go
     for (size_t piece = 0; piece < 8; ++piece) {
       const size_t slot = piece % kSlots;
       // Whoever awaits a piece, and whoever is told of it, finds it there.
-      if (round % 2 == 0) lane->await_landing(slot);
-      else wait_for(landed, (round - 1) * 8 + static_cast<int>(piece) + 1);
+      if (round % 2 == 0)
+        lane->await_landing(slot);
+      else
+        wait_for(landed, (round - 1) * 8 + static_cast<int>(piece) + 1);
       std::thread lane_of_the_ranks([&] {
         for (size_t i = 0; i < kFloats; ++i) host.slot(slot)[i] += static_cast<float>(10 * piece);
       });
@@ -114,7 +119,8 @@ TEST("pieces come down after what the stream was given, and it reads what has go
     }
     lane->lead(caller.stream);
     const std::vector<float> found = caller.read();
-    for (size_t i = 0; i < found.size(); ++i) CHECK_EQ(found[i], static_cast<float>(round) + static_cast<float>(10 * (i / kFloats)));
+    for (size_t i = 0; i < found.size(); ++i)
+      CHECK_EQ(found[i], static_cast<float>(round) + static_cast<float>(10 * (i / kFloats)));
     wait_for(landed, round * 8);
   }
 }
@@ -168,9 +174,13 @@ TEST("a lane whose device is stuck is left as it is, and its memory stays regist
   Host host;
   std::atomic<bool> goes_on{false};
   enter(0);
-  cuda::check(driver().cuStreamAddCallback(caller.stream, [](cuda::Stream, int, void* flag) {
-    while (!*static_cast<std::atomic<bool>*>(flag)) std::this_thread::yield();
-  }, &goes_on, 0), "cuStreamAddCallback");
+  cuda::check(driver().cuStreamAddCallback(
+                  caller.stream,
+                  [](cuda::Stream, int, void* flag) {
+                    while (!*static_cast<std::atomic<bool>*>(flag)) std::this_thread::yield();
+                  },
+                  &goes_on, 0),
+              "cuStreamAddCallback");
   const auto lane = host.open();
   lane->follow(caller.stream);
   lane->down(0, 0, caller.at(0), kSlotBytes);
@@ -210,7 +220,8 @@ TEST("a lane that cannot be opened leaves nothing behind") {
   auto& functions = const_cast<cuda::Driver&>(driver());
   static int events = 0;
   events = 0;
-  const auto known = std::exchange(functions.cuEventCreate, [](cuda::Event*, unsigned) { return ++events == 4 ? 2 : 0; });
+  const auto known =
+      std::exchange(functions.cuEventCreate, [](cuda::Event*, unsigned) { return ++events == 4 ? 2 : 0; });
   std::string message;
   try {
     host.open();
@@ -234,8 +245,10 @@ TEST("what cannot be is refused") {
     }
     return "nothing";
   };
-  for (const auto& [slot, offset, bytes] : {std::tuple{kSlots, size_t{0}, size_t{4}}, {size_t{2}, kSlotBytes - 3, size_t{4}},
-                                            {size_t{0}, kSlotBytes + 1, size_t{0}}, {size_t{1}, size_t{8}, ~size_t{0}}}) {
+  for (const auto& [slot, offset, bytes] : {std::tuple{kSlots, size_t{0}, size_t{4}},
+                                            {size_t{2}, kSlotBytes - 3, size_t{4}},
+                                            {size_t{0}, kSlotBytes + 1, size_t{0}},
+                                            {size_t{1}, size_t{8}, ~size_t{0}}}) {
     CHECK_EQ(told([&] { lane->down(slot, offset, caller.at(0), bytes); }), "a copy leaves its slot");
     CHECK_EQ(told([&] { lane->up(slot, offset, caller.at(0), bytes); }), "a copy leaves its slot");
   }

@@ -180,8 +180,9 @@ TEST("a blocking call that waits for long says where the program is") {
     }
     Op op = barrier(1);
     op.timeout_ns = 2'000'000'000;
-    CHECK_EQ(without_times(rank.run(op)), "rank 1 never entered barrier #1 (train.ts:0) within 2000 ms; it is in recv #0 since T "
-                                          "(0 × uint8 from rank 0, train.ts:1)");
+    CHECK_EQ(without_times(rank.run(op)),
+             "rank 1 never entered barrier #1 (train.ts:0) within 2000 ms; it is in recv #0 since T "
+             "(0 × uint8 from rank 0, train.ts:1)");
     while (!failed) std::this_thread::yield();
   });
 }
@@ -200,9 +201,12 @@ TEST("a record is written when the signal comes, and the signal is given back") 
     CHECK_EQ(seen.load(), 1);  // whoever had the signal before
     const std::string json = await_file(first.path);
     CHECK_EQ(json.find("{\"rank\":0,\"reason\":\"SIGUSR2\",\"nowMs\":"), 0u);
-    CHECK(json.find("\"entries\":[\n{\"number\":0,\"verb\":\"allReduce\",\"seq\":3,\"dtype\":\"float64\",\"count\":30,\"bytes\":240,"
-                    "\"op\":\"sum\",\"root\":null,\"peer\":null,\"tag\":null,\"state\":\"queued\",\"queuedMs\":") != std::string::npos);
-    CHECK(json.find("\"startedMs\":null,\"endedMs\":null,\"algorithm\":null,\"callSite\":\"a\\\"b\\\\c .ts:1\"}\n]}") != std::string::npos);
+    CHECK(json.find("\"entries\":[\n{\"number\":0,\"verb\":\"allReduce\",\"seq\":3,\"dtype\":\"float64\",\"count\":30,"
+                    "\"bytes\":240,"
+                    "\"op\":\"sum\",\"root\":null,\"peer\":null,\"tag\":null,\"state\":\"queued\",\"queuedMs\":") !=
+          std::string::npos);
+    CHECK(json.find("\"startedMs\":null,\"endedMs\":null,\"algorithm\":null,\"callSite\":\"a\\\"b\\\\c .ts:1\"}\n]}") !=
+          std::string::npos);
     CHECK_EQ(await_file(second.path).substr(0, 10), "{\"rank\":1,");
   }
   sigaction(SIGUSR2, nullptr, &now);
@@ -221,12 +225,19 @@ TEST("a failure writes the record before anybody hears of it") {
   for (int rank = 0; rank < 2; ++rank) {
     threads.emplace_back([&, rank] {
       const auto& listener = groups[1 - rank]->listener();
-      const coll::PeerAddress peer{1 - rank, true, listener.unix_name(), "127.0.0.1", listener.port(), proof(rank, 1 - rank), proof(1 - rank, rank)};
+      const coll::PeerAddress peer{1 - rank,
+                                   true,
+                                   listener.unix_name(),
+                                   "127.0.0.1",
+                                   listener.port(),
+                                   proof(rank, 1 - rank),
+                                   proof(1 - rank, rank)};
       groups[rank]->wait(groups[rank]->connect({peer}, kTimeout));
       std::vector<float> data(rank + 1);
       CHECK(groups[rank]->run(all_reduce(data, DType::Float32, 0)) != nullptr);
       const std::string json = await_file(folders[rank].path);
-      CHECK(json.find("\"reason\":\"rank 0 called allReduce sum 1 × float32 (seq 0) but rank 1 called") != std::string::npos);
+      CHECK(json.find("\"reason\":\"rank 0 called allReduce sum 1 × float32 (seq 0) but rank 1 called") !=
+            std::string::npos);
       CHECK(json.find("\"state\":\"running\"") != std::string::npos);
     });
   }

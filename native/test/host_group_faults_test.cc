@@ -246,12 +246,15 @@ TEST("a rank that sends what is no frame, half a frame, or too long a one is los
     bool on_data, ends;
     const char* text;
   } cases[] = {
-      {frame(1, 65'000, 100), false, false, "lost rank 1 (it sent something that is no ringwise frame)"},   // too long
-      {frame(77, 0, 0), false, false, "lost rank 1 (it sent something that is no ringwise frame)"},         // no such kind
-      {frame(4, 10, 10), false, false, "lost rank 1 (it sent something that is no ringwise frame)"},        // a question of 10 bytes
-      {frame(1, 3, 3), false, false, "lost rank 1 (it sent something that is no ringwise frame)"},          // a failure of 3 bytes
-      {frame(2, 2'000, 7), false, true, "lost rank 1 (its connection closed)"},                             // half a frame
-      {std::string(64, '\x5a'), true, false, "rank 0 called barrier (seq 0) but rank 1 called something that is no ringwise operation"},
+      {frame(1, 65'000, 100), false, false, "lost rank 1 (it sent something that is no ringwise frame)"},  // too long
+      {frame(77, 0, 0), false, false, "lost rank 1 (it sent something that is no ringwise frame)"},  // no such kind
+      {frame(4, 10, 10), false, false,
+       "lost rank 1 (it sent something that is no ringwise frame)"},  // a question of 10 bytes
+      {frame(1, 3, 3), false, false,
+       "lost rank 1 (it sent something that is no ringwise frame)"},             // a failure of 3 bytes
+      {frame(2, 2'000, 7), false, true, "lost rank 1 (its connection closed)"},  // half a frame
+      {std::string(64, '\x5a'), true, false,
+       "rank 0 called barrier (seq 0) but rank 1 called something that is no ringwise operation"},
       {std::string(20, '\x5a'), true, true, "lost rank 1 (its connection closed)"},
   };
   for (const auto& one : cases) {

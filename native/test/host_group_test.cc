@@ -140,8 +140,9 @@ TEST("ranks that disagree are told so on both sides, and keep their data") {
     with_ranks(2, place, [&](Rank& rank) {
       std::vector<float> data(rank.rank == 0 ? 100 : 101, 7.f);
       const std::string text = rank.run(all_reduce(data, DType::Float32, 0));
-      CHECK_EQ(text, "rank 0 called allReduce sum 100 × float32 (seq 0) but rank 1 called allReduce sum 101 × float32 "
-                     "(seq 0)");
+      CHECK_EQ(text,
+               "rank 0 called allReduce sum 100 × float32 (seq 0) but rank 1 called allReduce sum 101 × float32 "
+               "(seq 0)");
       CHECK_EQ(data[0], 7.f);
       CHECK_EQ(rank.run(barrier(1)), text);
     });
@@ -175,8 +176,9 @@ TEST("a rank that waits in silence asks, and says where the other is") {
     }
     Op op = all_reduce(data, DType::Float32, 0);
     op.timeout_ns = 300 * kMillisecond;
-    CHECK_EQ(without_times(rank.run(op)), "rank 0 never entered allReduce #0 (8 × float32) within 300 ms; it is idle since T, "
-                                          "after send #0 (8 × float32 to rank 1)");
+    CHECK_EQ(without_times(rank.run(op)),
+             "rank 0 never entered allReduce #0 (8 × float32) within 300 ms; it is idle since T, "
+             "after send #0 (8 × float32 to rank 1)");
     failed = true;
   });
 }
@@ -224,9 +226,10 @@ TEST("whoever waits for a rank that waits itself names the one that never came")
       const auto failure = rank.group->run(receive);
       CHECK(failure != nullptr && failure->peers == (std::vector<int>{1, 3}));
     } else {
-      CHECK_EQ(without_times(rank.run(op)),
-               "ranks 1, 3 never entered barrier #1 within 400 ms; rank 1 is in recv #0 since T (2 × float32 from rank 3); "
-               "rank 3 is idle since T, after barrier #0");
+      CHECK_EQ(
+          without_times(rank.run(op)),
+          "ranks 1, 3 never entered barrier #1 within 400 ms; rank 1 is in recv #0 since T (2 × float32 from rank 3); "
+          "rank 3 is idle since T, after barrier #0");
     }
     ++failed;
   });

@@ -27,7 +27,8 @@ struct Packed {
 
   Packed(const std::vector<float>& values, const std::vector<float>* residual, CpuLevel level = CpuLevel::Avx512)
       : scales(int8_blocks(values.size())), steps(int8_blocks(values.size()) * kInt8Block, 99) {
-    int8_kernels(level).pack(values.data(), residual == nullptr ? nullptr : residual->data(), scales.data(), steps.data(), values.size());
+    int8_kernels(level).pack(values.data(), residual == nullptr ? nullptr : residual->data(), scales.data(),
+                             steps.data(), values.size());
   }
 
   std::vector<float> unpacked(size_t count, float divisor = 1, CpuLevel level = CpuLevel::Avx512) const {
@@ -37,7 +38,9 @@ struct Packed {
   }
 };
 
-std::vector<float> round_trip(const std::vector<float>& values) { return Packed(values, nullptr).unpacked(values.size()); }
+std::vector<float> round_trip(const std::vector<float>& values) {
+  return Packed(values, nullptr).unpacked(values.size());
+}
 
 /// Of all magnitudes that float32 has, one magnitude a block; a tenth is much smaller.
 std::vector<float> drawn(size_t count, unsigned seed) {
@@ -63,7 +66,8 @@ TEST("an element is off by at most half a step, and a step is at most 1/63.75 of
     for (size_t i = 0; i < count; ++i) {
       const size_t first = i / kInt8Block * kInt8Block;
       float largest = 0x1p-120f;  // below 127.5 · 2^-126 the step stays 2^-126
-      for (size_t j = first; j < std::min(count, first + kInt8Block); ++j) largest = std::max(largest, std::abs(values[j]));
+      for (size_t j = first; j < std::min(count, first + kInt8Block); ++j)
+        largest = std::max(largest, std::abs(values[j]));
       const double step = std::ldexp(1.0, packed.scales[i / kInt8Block] - 127);
       CHECK(step <= static_cast<double>(largest) / 63.75);
       CHECK(std::abs(static_cast<double>(values[i]) - static_cast<double>(output[i])) <= step / 2);
@@ -94,7 +98,8 @@ TEST("what is delivered and what is lost are together what was there, to the bit
     const std::vector<float> values = drawn(count, 7);
     std::vector<float> residual = drawn(count, 7);
     std::mt19937 random(3);
-    for (size_t i = 0; i < count; ++i) residual[i] = values[i] * std::uniform_real_distribution<float>(-0.01f, 0.01f)(random);
+    for (size_t i = 0; i < count; ++i)
+      residual[i] = values[i] * std::uniform_real_distribution<float>(-0.01f, 0.01f)(random);
     std::vector<float> together(count);
     for (size_t i = 0; i < count; ++i) together[i] = values[i] + residual[i];
     const std::vector<float> output = Packed(values, &residual).unpacked(count);
@@ -104,7 +109,8 @@ TEST("what is delivered and what is lost are together what was there, to the bit
   }
 }
 
-TEST("a block with NaN, infinity or more than the scales reach is NaN, its neighbours are not, and its residual stays") {
+TEST(
+    "a block with NaN, infinity or more than the scales reach is NaN, its neighbours are not, and its residual stays") {
   for (const float bad : {kNaN, -kNaN, kInfinity, -kInfinity, 0x1.FEp127f, std::numeric_limits<float>::max()}) {
     std::vector<float> values(3 * kInt8Block + 5, 1.f);
     values[40] = bad;

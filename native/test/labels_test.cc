@@ -47,7 +47,8 @@ TEST("the texts of many labels do not fill the memory") {
 
 TEST("a sentence gets the texts that have become known") {
   const uint64_t label = foreign("told later");
-  const std::string sentence = "a " + coll::describe_label(label) + " but b " + coll::describe_label(label) + " (seq 1)";
+  const std::string sentence =
+      "a " + coll::describe_label(label) + " but b " + coll::describe_label(label) + " (seq 1)";
   CHECK_EQ(coll::unknown_label_in(sentence), label);
   CHECK_EQ(coll::with_known_labels(sentence), sentence);
   coll::remember_label(label, "later");
@@ -89,7 +90,8 @@ TEST("the flight record has labels, and so has what is said of a rank that waits
     op.timeout_ns = 200 * kMillisecond;
     if (rank.rank == 0) {
       const std::string text = rank.run(op);
-      CHECK(text.find("rank 1 never entered allReduce #0 (10 × float32 labelled \"late\") within 200 ms") != std::string::npos);
+      CHECK(text.find("rank 1 never entered allReduce #0 (10 × float32 labelled \"late\") within 200 ms") !=
+            std::string::npos);
       const auto entries = rank.group->flight().entries();
       CHECK_EQ(entries.at(0).label, op.label);
     } else {

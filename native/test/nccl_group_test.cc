@@ -74,8 +74,7 @@ class Floats {
 
 /// A rank, and the host group that would explain its failures.
 struct Rank {
-  explicit Rank(int rank, int size = 2)
-      : group(rank, size, rank % 2, [this] { return cause(); }, [this] { ++news; }) {}
+  explicit Rank(int rank, int size = 2) : group(rank, size, rank % 2, [this] { return cause(); }, [this] { ++news; }) {}
 
   std::shared_ptr<const Failure> cause() {
     const std::lock_guard lock(mutex);
@@ -118,7 +117,8 @@ struct Pair {
 void check_new_pair() {
   Pair pair;
   Floats a(0, 1), b(1, 2);
-  const uint64_t first = pair.zero.group.start(a.all_reduce(), nullptr), second = pair.one.group.start(b.all_reduce(), nullptr);
+  const uint64_t first = pair.zero.group.start(a.all_reduce(), nullptr),
+                 second = pair.one.group.start(b.all_reduce(), nullptr);
   CHECK(pair.zero.end_of(first) == nullptr);
   CHECK(pair.one.end_of(second) == nullptr);
   CHECK(a.are(3) && b.are(3));
@@ -167,13 +167,16 @@ void check_exchanges(int calls_of_even) {
       CHECK(pair.zero.end_of(first) == nullptr);
       CHECK(pair.one.end_of(second) == nullptr);
       CHECK(exchanges() - before == (is_even ? calls_of_even : 0));
-      if (verb != Verb::Scatter) CHECK(into_a.data()[0] == 1 && into_a.data()[1] == 1 && into_a.data()[2] == 2 && into_a.data()[3] == 2);
+      if (verb != Verb::Scatter)
+        CHECK(into_a.data()[0] == 1 && into_a.data()[1] == 1 && into_a.data()[2] == 2 && into_a.data()[3] == 2);
       if (verb != Verb::Gather) CHECK(into_b.data()[0] == 1 && into_b.data()[1] == 1);
     }
   }
 }
 
-TEST("gather, scatter and all-to-all of even parts are NCCL's own functions, of uneven ones a group of messages") { check_exchanges(2); }
+TEST("gather, scatter and all-to-all of even parts are NCCL's own functions, of uneven ones a group of messages") {
+  check_exchanges(2);
+}
 
 TEST("without the functions of NCCL 2.28 they are groups of messages in any case") {
   auto& library = const_cast<nccl::Library&>(nccl::library());
@@ -281,7 +284,8 @@ TEST("memory is registered between the operations before and after, and let go w
     Floats a(0, 1), b(1, 2);
     auto gone = std::make_unique<Floats>(0, 1);
     pair.zero.group.register_buffer(gone->data(), kCount * sizeof(float));
-    const uint64_t first = pair.zero.group.start(a.all_reduce(), nullptr), second = pair.one.group.start(b.all_reduce(), nullptr);
+    const uint64_t first = pair.zero.group.start(a.all_reduce(), nullptr),
+                   second = pair.one.group.start(b.all_reduce(), nullptr);
     CHECK(pair.zero.end_of(first) == nullptr && pair.one.end_of(second) == nullptr);
     gone.reset();
     const auto failure = pair.zero.end_of(pair.zero.group.start(a.all_reduce(), nullptr));
@@ -296,7 +300,8 @@ TEST("without the functions of NCCL 2.19 nothing is registered, and everything w
   Pair pair;
   Floats a(0, 1), b(1, 2);
   const uint64_t registered = pair.zero.group.register_buffer(a.data(), kCount * sizeof(float));
-  const uint64_t first = pair.zero.group.start(a.all_reduce(), nullptr), second = pair.one.group.start(b.all_reduce(), nullptr);
+  const uint64_t first = pair.zero.group.start(a.all_reduce(), nullptr),
+                 second = pair.one.group.start(b.all_reduce(), nullptr);
   CHECK(pair.zero.end_of(first) == nullptr && pair.one.end_of(second) == nullptr);
   CHECK(pair.zero.end_of(pair.zero.group.deregister_buffer(registered)) == nullptr);
   library.ncclCommRegister = known;
@@ -325,9 +330,11 @@ TEST("a short deadline counts behind a long one, on the stream and before") {
     extra<int(int)>("softwareNcclStall")(is_stalled);
     const int64_t begin = now_ns();
     const uint64_t patient = pair.zero.group.start(a.all_reduce(), nullptr);
-    const auto failure = pair.zero.end_of(pair.zero.group.start(b.all_reduce(ReduceOp::Sum, 200 * kMillisecond), nullptr));
+    const auto failure =
+        pair.zero.end_of(pair.zero.group.start(b.all_reduce(ReduceOp::Sum, 200 * kMillisecond), nullptr));
     extra<int(int)>("softwareNcclStall")(0);
-    CHECK(failure != nullptr && failure->code == FailureCode::Timeout && failure->text.find("within 200 ms") != std::string::npos);
+    CHECK(failure != nullptr && failure->code == FailureCode::Timeout &&
+          failure->text.find("within 200 ms") != std::string::npos);
     CHECK(pair.zero.end_of(patient) == failure);
     CHECK(since_ms(begin) < 10'000);
   }
@@ -352,7 +359,8 @@ TEST("an error of NCCL's is the cause only where the host group does not know be
     if (host.joinable()) host.join();
     CHECK(failure != nullptr);
     if (failure == nullptr) continue;
-    CHECK_EQ(static_cast<int>(failure->code), static_cast<int>(is_explained ? FailureCode::PeerLost : FailureCode::System));
+    CHECK_EQ(static_cast<int>(failure->code),
+             static_cast<int>(is_explained ? FailureCode::PeerLost : FailureCode::System));
     CHECK_EQ(failure->text.find(is_explained ? "rank 1 is gone" : "the cable is out") != std::string::npos, true);
     CHECK(since_ms(begin) >= (is_explained ? 150 : 490));
   }
@@ -365,7 +373,8 @@ TEST("what NCCL refuses fails with its words") {
   Op op = a.all_reduce(ReduceOp::PremulSum);
   op.dtype = DType::Int32;
   const auto failure = pair.zero.group.run(op, nullptr).failure;
-  CHECK(failure != nullptr && failure->code == FailureCode::System && failure->text.find("NCCL: invalid argument") == 0);
+  CHECK(failure != nullptr && failure->code == FailureCode::System &&
+        failure->text.find("NCCL: invalid argument") == 0);
 }
 
 TEST("the owner does not wait while NCCL aborts, and nothing ends before that is over") {
@@ -380,7 +389,8 @@ TEST("the owner does not wait while NCCL aborts, and nothing ends before that is
   const auto failure = pair.zero.end_of(pending);
   CHECK(since_ms(begin) >= 300);
   extra<int(int)>("softwareNcclAbortTakes")(0);
-  CHECK(failure != nullptr && failure->code == FailureCode::Aborted && failure->text == "rank 0 aborted the group: enough");
+  CHECK(failure != nullptr && failure->code == FailureCode::Aborted &&
+        failure->text == "rank 0 aborted the group: enough");
   CHECK(pair.zero.end_of(later) == failure);
 }
 
@@ -444,7 +454,8 @@ class Recorder {
   void copy(Floats& to, Floats& from) {
     const auto address = [](Floats& floats) { return reinterpret_cast<cuda::DevicePointer>(floats.data()); };
     cuda::check(cuda::driver().cuCtxSetCurrent(context_), "cuCtxSetCurrent");
-    cuda::check(cuda::driver().cuMemcpyDtoDAsync_v2(address(to), address(from), kCount * sizeof(float), stream), "cuMemcpyDtoDAsync");
+    cuda::check(cuda::driver().cuMemcpyDtoDAsync_v2(address(to), address(from), kCount * sizeof(float), stream),
+                "cuMemcpyDtoDAsync");
   }
   uint64_t run(NcclGroup& group, int64_t timeout_ns = kLong) {
     Op op;
@@ -486,7 +497,8 @@ TEST("operations are part of a graph: every run is one, in order with the others
     ends[0] = first.run(pair.zero.group);
     ends[1] = second.run(pair.one.group);
   }
-  const uint64_t zeros = pair.zero.group.start(a.all_reduce(), nullptr), ones = pair.one.group.start(b.all_reduce(), nullptr);
+  const uint64_t zeros = pair.zero.group.start(a.all_reduce(), nullptr),
+                 ones = pair.one.group.start(b.all_reduce(), nullptr);
   CHECK(pair.zero.end_of(ends[0]) == nullptr && pair.one.end_of(ends[1]) == nullptr);
   CHECK(after.are(6) && other.are(6));
   CHECK(pair.zero.end_of(zeros) == nullptr && pair.one.end_of(ones) == nullptr);
@@ -530,7 +542,8 @@ TEST("what is held for a graph ends with the group") {
   Floats a(0, 1);
   Recorder graph(0);
   pair.zero.group.hold();
-  const uint64_t first = pair.zero.group.record(a.all_reduce(), graph.stream), second = pair.zero.group.record(a.all_reduce(), graph.stream);
+  const uint64_t first = pair.zero.group.record(a.all_reduce(), graph.stream),
+                 second = pair.zero.group.record(a.all_reduce(), graph.stream);
   pair.zero.group.abort("enough");
   pair.zero.group.release();
   const auto failure = pair.zero.end_of(first);
@@ -544,9 +557,11 @@ TEST("NCCL that is busy for ever with what is recorded is late at the deadline")
   Recorder graph(0);
   extra<int(int)>("softwareNcclStall")(1);
   const int64_t begin = now_ns();
-  const auto failure = pair.zero.end_of(pair.zero.group.record(a.all_reduce(ReduceOp::Sum, 100 * kMillisecond), graph.stream));
+  const auto failure =
+      pair.zero.end_of(pair.zero.group.record(a.all_reduce(ReduceOp::Sum, 100 * kMillisecond), graph.stream));
   extra<int(int)>("softwareNcclStall")(0);
-  CHECK(failure != nullptr && failure->code == FailureCode::Timeout && failure->text.find("within 100 ms") != std::string::npos);
+  CHECK(failure != nullptr && failure->code == FailureCode::Timeout &&
+        failure->text.find("within 100 ms") != std::string::npos);
   CHECK(since_ms(begin) >= 600);
 }
 
@@ -561,7 +576,8 @@ TEST("what nobody joins spoils the graph, and what is given up does no harm") {
     if (!is_given_up) pair.zero.group.forget(id);
     CHECK(pair.zero.end_of(id) == nullptr);
   }
-  const uint64_t first = pair.zero.group.start(a.all_reduce(), nullptr), second = pair.one.group.start(b.all_reduce(), nullptr);
+  const uint64_t first = pair.zero.group.start(a.all_reduce(), nullptr),
+                 second = pair.one.group.start(b.all_reduce(), nullptr);
   CHECK(pair.zero.end_of(first) == nullptr && pair.one.end_of(second) == nullptr);
   CHECK(a.are(3) && b.are(3));
 }
@@ -574,7 +590,8 @@ TEST("a run that a rank does not come to is late, and everything ends although t
     pair.zero.group.join(pair.zero.group.record(a.all_reduce(), graph.stream));
     CHECK_EQ(graph.end(), cuda::kSuccess);
     const int64_t begin = now_ns();
-    const uint64_t late = graph.run(pair.zero.group, 100 * kMillisecond), behind = pair.zero.group.start(b.all_reduce(), nullptr);
+    const uint64_t late = graph.run(pair.zero.group, 100 * kMillisecond),
+                   behind = pair.zero.group.start(b.all_reduce(), nullptr);
     const auto failure = pair.zero.end_of(late);
     CHECK(failure != nullptr && failure->code == FailureCode::Timeout);
     CHECK(pair.zero.end_of(behind) == failure);

@@ -192,7 +192,8 @@ TEST("no rank is heard last for ever") {
 
 TEST("collectives and messages do not wait for each other") {
   on_every_placement(3, [](Rank& rank) {
-    std::vector<float> later(1000, -1.f), data(20'000, 1.f), out(kLarge / 10, static_cast<float>(rank.rank)), in(kLarge / 10);
+    std::vector<float> later(1000, -1.f), data(20'000, 1.f), out(kLarge / 10, static_cast<float>(rank.rank)),
+        in(kLarge / 10);
     const int next = (rank.rank + 1) % 3, previous = (rank.rank + 2) % 3;
     const auto pending = rank.group->start(recv_into(later, previous, 1));
     for (uint64_t seq = 0; seq < 20; ++seq) {
@@ -227,13 +228,15 @@ TEST("a large message that nobody receives yet does not hold up a collective") {
 TEST("a count that differs is told to both sides, before the buffer is touched") {
   on_every_placement(2, [](Rank& rank) {
     std::vector<float> data(rank.rank == 0 ? 10 : 12, static_cast<float>(rank.rank));
-    const std::string text = "rank 0 called send 10 × float32 to rank 1 with tag 3 but rank 1 called recv 12 × float32 from ";
+    const std::string text =
+        "rank 0 called send 10 × float32 to rank 1 with tag 3 but rank 1 called recv 12 × float32 from ";
     if (rank.rank == 0) {
       const std::string told = rank.run(send_of(data, 1, 3));  // it may have ended before the other side looked
       CHECK_EQ(told.empty() ? rank.run(barrier(0)) : told, text + "any rank with tag 3");
     } else {
       const auto failure = rank.group->run(recv_into(data, kAny, 3));
-      CHECK(failure != nullptr && failure->code == FailureCode::Mismatch && failure->text == text + "any rank with tag 3");
+      CHECK(failure != nullptr && failure->code == FailureCode::Mismatch &&
+            failure->text == text + "any rank with tag 3");
       CHECK(all_equal(data, 1.f));
     }
   });
@@ -251,7 +254,9 @@ TEST("a dtype that differs is told also when the message came first") {
     CHECK_EQ(rank.run(recv_into(other, 0, 4)), "");
     Op op = recv_into(data, 0, 3);
     op.dtype = DType::Int32;
-    CHECK_EQ(rank.run(op), "rank 0 called send 10 × float32 to rank 1 with tag 3 but rank 1 called recv 10 × int32 from rank 0 with tag 3");
+    CHECK_EQ(rank.run(op),
+             "rank 0 called send 10 × float32 to rank 1 with tag 3 but rank 1 called recv 10 × int32 from rank 0 with "
+             "tag 3");
     CHECK(all_equal(data, 1.f));
   });
 }
@@ -332,7 +337,8 @@ TEST("a message that its receiver never takes fails at the deadline, and says wh
     op.timeout_ns = 200 * kMillisecond;
     const auto failure = rank.group->run(op);
     CHECK_EQ(without_times(failure ? failure->text : ""),
-             "no answer from rank 1 within 200 ms in recv #0 (4 × float32 from any rank with tag 6); it is in recv #0 since T "
+             "no answer from rank 1 within 200 ms in recv #0 (4 × float32 from any rank with tag 6); it is in recv #0 "
+             "since T "
              "(4 × float32 from rank 0 with tag 5)");
     while (failed == 0) std::this_thread::yield();
   });

@@ -67,7 +67,8 @@ inline void with_ranks(int size, const std::function<int(int)>& host_of, const s
     for (int p = 0; p < size; ++p) {
       if (p == r) continue;
       const auto& listener = ranks[p].group->listener();
-      peers.push_back({p, host_of(p) == host_of(r), listener.unix_name(), "127.0.0.1", listener.port(), proof(r, p), proof(p, r)});
+      peers.push_back(
+          {p, host_of(p) == host_of(r), listener.unix_name(), "127.0.0.1", listener.port(), proof(r, p), proof(p, r)});
     }
     threads.emplace_back([&rank = ranks[r], peers = std::move(peers), &body] {
       const auto failure = rank.finish(rank.group->connect(peers, 10'000'000'000));

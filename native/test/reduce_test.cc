@@ -61,7 +61,8 @@ int wrong_roundings(T (*rounded)(float), uint8_t largest) {
       wrong += rounded(std::nextafter(middle, value)).bits != bits;
       wrong += rounded(std::nextafter(middle, to_float(T{next}))).bits != next;
     }
-    for (const float beyond : {to_float(T{largest}) * 1.01f, 1e9f, std::numeric_limits<float>::max(), std::numeric_limits<float>::infinity()}) {
+    for (const float beyond : {to_float(T{largest}) * 1.01f, 1e9f, std::numeric_limits<float>::max(),
+                               std::numeric_limits<float>::infinity()}) {
       wrong += rounded(sign == 0 ? beyond : -beyond).bits != (sign | largest);
     }
   }
@@ -219,7 +220,8 @@ TEST("every level reduces floats of 8 bits to the same bits") {
 }
 
 TEST("the average of two, into both of them at once, has the bits of a sum that is divided") {
-  std::vector<float> a{1.f, -0.f, 0x1p-149f, 0x1p-126f, 0x1.fffffep127f, 0x1.fffffep127f, 3.f, std::numeric_limits<float>::infinity()};
+  std::vector<float> a{
+      1.f, -0.f, 0x1p-149f, 0x1p-126f, 0x1.fffffep127f, 0x1.fffffep127f, 3.f, std::numeric_limits<float>::infinity()};
   std::vector<float> b{2.f, -0.f, 0.f, 0x1p-149f, 0x1.fffffep127f, -1.f, 0x1p-24f, -1.f};
   uint32_t state = 1;
   while (a.size() < 1003) {  // no vector divides it
@@ -231,7 +233,8 @@ TEST("the average of two, into both of them at once, has the bits of a sum that 
   for (size_t i = 0; i < a.size(); ++i) expected[i] = reduce_pair<float>(DType::Float32, ReduceOp::Avg, a[i], b[i]);
   for (const CpuLevel level : {CpuLevel::Baseline, CpuLevel::Avx2, CpuLevel::Avx512}) {
     auto first = a, second = b;
-    coll::reduce_kernels(level).join_twice(DType::Float32, ReduceOp::Avg, bytes(first), bytes(second), bytes(first), bytes(second), a.size());
+    coll::reduce_kernels(level).join_twice(DType::Float32, ReduceOp::Avg, bytes(first), bytes(second), bytes(first),
+                                           bytes(second), a.size());
     int wrong = 0;
     for (size_t i = 0; i < a.size(); ++i) {
       wrong += std::bit_cast<uint32_t>(first[i]) != std::bit_cast<uint32_t>(expected[i]);

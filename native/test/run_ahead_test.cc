@@ -49,12 +49,15 @@ TEST("a rank that only sends is done before the others have come") {
           std::vector<float> data(100, verb == Verb::Broadcast && rank.rank != 0 ? -1.f : static_cast<float>(seq + 1));
           std::vector<float> result(100 * size, -1.f);
           Op op = rooted(verb, data, seq, 0);
-          if (verb != Verb::Broadcast) op.output = rank.rank == 0 ? reinterpret_cast<std::byte*>(result.data()) : nullptr;
+          if (verb != Verb::Broadcast)
+            op.output = rank.rank == 0 ? reinterpret_cast<std::byte*>(result.data()) : nullptr;
           CHECK_EQ(rank.run(op), "");
           const float expected = static_cast<float>(seq + 1) * (verb == Verb::Reduce ? static_cast<float>(size) : 1.f);
           if (verb == Verb::Reduce) result.resize(100);
-          if (verb == Verb::Broadcast) CHECK(is_all(data, expected));
-          else if (rank.rank == 0) CHECK(is_all(result, expected));
+          if (verb == Verb::Broadcast)
+            CHECK(is_all(data, expected));
+          else if (rank.rank == 0)
+            CHECK(is_all(result, expected));
         }
         if (rank.rank == sender) is_ahead = true;
         CHECK_EQ(rank.run(barrier(calls)), "");
@@ -73,8 +76,9 @@ TEST("it gets so far and no farther, and then names the rank that never came") {
     op.timeout_ns = 300 * kMillisecond;
     const auto failure = rank.group->run(op);
     CHECK(failure != nullptr && failure->code == FailureCode::Timeout);
-    CHECK_EQ(failure ? failure->text : "", "rank 1 never entered broadcast #" + std::to_string(kFarthest) +
-                                               " (8 × float32 from rank 0) within 300 ms; it has not started any operation");
+    CHECK_EQ(failure ? failure->text : "",
+             "rank 1 never entered broadcast #" + std::to_string(kFarthest) +
+                 " (8 × float32 from rank 0) within 300 ms; it has not started any operation");
     failed = true;
   });
 }
@@ -106,8 +110,9 @@ TEST("a disagreement that is found late names both calls, and no memory is writt
       is_ahead = true;
       text = rank.run(barrier(5));
     }
-    CHECK_EQ(text, "rank 0 called broadcast 100 × float32 from rank 0 (seq 3) but rank 1 called broadcast 101 × float32 "
-                   "from rank 0 (seq 3)");
+    CHECK_EQ(text,
+             "rank 0 called broadcast 100 × float32 from rank 0 (seq 3) but rank 1 called broadcast 101 × float32 "
+             "from rank 0 (seq 3)");
     CHECK(is_all(other, 7.f));
   });
 }
@@ -122,7 +127,8 @@ TEST("ranks that each take the other, or themselves, for the root are told so") 
       std::string text = rank.run(broadcast(data, 8, root));
       if (text.empty()) text = rank.run(barrier(9));
       const auto call = [&](int of) {
-        return "rank " + std::to_string(of) + " called broadcast 100 × float32 from rank " + std::to_string(themselves ? of : 1 - of) + " (seq 8)";
+        return "rank " + std::to_string(of) + " called broadcast 100 × float32 from rank " +
+               std::to_string(themselves ? of : 1 - of) + " (seq 8)";
       };
       CHECK_EQ(text, call(0) + " but " + call(1));
       CHECK(is_all(data, 7.f));
@@ -131,14 +137,16 @@ TEST("ranks that each take the other, or themselves, for the root are told so") 
 }
 
 TEST("roots that differ are told by close at the latest, where every rank only sends") {
-  for (const auto& place : {std::function<int(int)>(one_host), std::function<int(int)>(own_host), std::function<int(int)>(two_per_host)}) {
+  for (const auto& place :
+       {std::function<int(int)>(one_host), std::function<int(int)>(own_host), std::function<int(int)>(two_per_host)}) {
     for (const Verb verb : {Verb::Broadcast, Verb::Reduce, Verb::Gather}) {
       for (const uint64_t before : {0, 6}) {
         with_ranks(3, place, [&](Rank& rank) {
           std::vector<float> data(100, 7.f), result(300);
           const auto call = [&](uint64_t seq, int root) {
             Op op = rooted(verb, data, seq, root);
-            if (verb != Verb::Broadcast) op.output = rank.rank == root ? reinterpret_cast<std::byte*>(result.data()) : nullptr;
+            if (verb != Verb::Broadcast)
+              op.output = rank.rank == root ? reinterpret_cast<std::byte*>(result.data()) : nullptr;
             return rank.group->run(op);
           };
           std::shared_ptr<const coll::Failure> failure;
@@ -212,7 +220,8 @@ TEST("a rank that only broadcasts hears at once that its receiver is lost, or ha
           return rank.group.reset();
         }
         std::shared_ptr<const coll::Failure> failure;
-        for (const int64_t deadline = now_ns() + kTimeout; failure == nullptr && now_ns() < deadline;) failure = rank.group->run(broadcast(data, seq++));
+        for (const int64_t deadline = now_ns() + kTimeout; failure == nullptr && now_ns() < deadline;)
+          failure = rank.group->run(broadcast(data, seq++));
         CHECK(failure != nullptr && failure->code == FailureCode::PeerLost && failure->peers == std::vector<int>{2});
         CHECK(now_ns() - gone_ns < 1'000 * kMillisecond);
       });
@@ -275,7 +284,8 @@ TEST("operations keep their order while ranks run ahead by turns") {
       std::mt19937 random(5);  // the same on all ranks
       std::mt19937 own(rank.rank);
       for (uint64_t seq = 0; seq < 1'000; ++seq) {
-        constexpr Verb verbs[] = {Verb::Broadcast, Verb::Broadcast, Verb::Gather, Verb::Reduce, Verb::Scatter, Verb::AllReduce, Verb::Barrier};
+        constexpr Verb verbs[] = {Verb::Broadcast, Verb::Broadcast, Verb::Gather, Verb::Reduce,
+                                  Verb::Scatter,   Verb::AllReduce, Verb::Barrier};
         const Verb verb = verbs[random() % std::size(verbs)];
         const int root = static_cast<int>(random() % 64 < 60 ? seq / 100 % 4 : random() % 4);
         const size_t count = random() % 50 == 0 ? 20'000 : random() % 300;
@@ -286,15 +296,18 @@ TEST("operations keep their order while ranks run ahead by turns") {
         const bool separate = verb == Verb::Gather || verb == Verb::Reduce || verb == Verb::Scatter;
         if (separate) op.output = reinterpret_cast<std::byte*>(result.data());
         if (verb == Verb::Barrier) op = barrier(seq);
-        if (own() % 3 != 0) CHECK_EQ(rank.run(op), "");
-        else CHECK(rank.finish(rank.group->start(op)) == nullptr);
+        if (own() % 3 != 0)
+          CHECK_EQ(rank.run(op), "");
+        else
+          CHECK(rank.finish(rank.group->start(op)) == nullptr);
         if (count == 0) continue;
         const float at_root = static_cast<float>(seq % 1000 + root), sum = static_cast<float>(4 * (seq % 1000) + 6);
         if (verb == Verb::Broadcast) CHECK(is_all(data, at_root));
         if (verb == Verb::Scatter) CHECK(is_all(result, at_root));
         if (verb == Verb::AllReduce) CHECK(is_all(data, sum));
         if (verb == Verb::Reduce && rank.rank == root) CHECK(is_all(result, sum));
-        for (int r = 0; verb == Verb::Gather && rank.rank == root && r < 4; ++r) CHECK_EQ(result[count * r], static_cast<float>(seq % 1000 + r));
+        for (int r = 0; verb == Verb::Gather && rank.rank == root && r < 4; ++r)
+          CHECK_EQ(result[count * r], static_cast<float>(seq % 1000 + r));
       }
       CHECK(rank.finish(rank.group->close()) == nullptr);
     });

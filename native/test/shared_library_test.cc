@@ -26,7 +26,8 @@ class MadeUp {
     std::string name = (fs::temp_directory_path() / "ringwise-libraries-XXXXXX").string();
     CHECK(mkdtemp(name.data()) != nullptr);
     root_ = name;
-    for (const char* packages : {"venv/lib/python3.11/site-packages", "conda/lib/python3.12/site-packages", "conda/lib/python3/dist-packages"}) {
+    for (const char* packages : {"venv/lib/python3.11/site-packages", "conda/lib/python3.12/site-packages",
+                                 "conda/lib/python3/dist-packages"}) {
       fs::create_directories(root_ / packages / "nvidia");
     }
     setenv("RINGWISE_NVIDIA_DIR", (root_ / "wheels").c_str(), 1);
@@ -37,7 +38,9 @@ class MadeUp {
     unsetenv(kPlaces.variable);
   }
   ~MadeUp() {
-    for (const char* name : {"RINGWISE_NVIDIA_DIR", "VIRTUAL_ENV", "CONDA_PREFIX", "CUDA_HOME", "CUDA_PATH", kPlaces.variable}) unsetenv(name);
+    for (const char* name :
+         {"RINGWISE_NVIDIA_DIR", "VIRTUAL_ENV", "CONDA_PREFIX", "CUDA_HOME", "CUDA_PATH", kPlaces.variable})
+      unsetenv(name);
     fs::remove_all(root_);
   }
   MadeUp(const MadeUp&) = delete;
@@ -48,8 +51,8 @@ class MadeUp {
     const auto add = [&all](const fs::path& folder) {
       for (const std::string& name : kNames) all.push_back((folder / name).string());
     };
-    for (const char* nvidia : {"wheels", "venv/lib/python3.11/site-packages/nvidia", "conda/lib/python3.12/site-packages/nvidia",
-                               "conda/lib/python3/dist-packages/nvidia"}) {
+    for (const char* nvidia : {"wheels", "venv/lib/python3.11/site-packages/nvidia",
+                               "conda/lib/python3.12/site-packages/nvidia", "conda/lib/python3/dist-packages/nvidia"}) {
       for (const std::string& folder : kPlaces.wheel_folders) add(root_ / nvidia / folder);
     }
     for (const char* folder : {"conda/lib", "conda/targets/x86_64-linux/lib"}) add(root_ / folder);

@@ -27,7 +27,8 @@ Op operation(Verb verb, int ranks, size_t bytes) {
 }
 
 sim::Outcome all_reduce(const char* name, const Hosts& hosts, size_t bytes, const sim::NetworkCosts& costs) {
-  return sim::simulate(operation(Verb::AllReduce, hosts.size(), bytes), *coll::find_algorithm(Verb::AllReduce, name), hosts, costs, false);
+  return sim::simulate(operation(Verb::AllReduce, hosts.size(), bytes), *coll::find_algorithm(Verb::AllReduce, name),
+                       hosts, costs, false);
 }
 
 }  // namespace
@@ -42,10 +43,13 @@ TEST("simulated times equal the closed formulas where nothing is in the way") {
           const auto expected = sim::formula(verb, algorithm, ranks, bytes, kNetwork);
           if (!expected) continue;
           const Hosts hosts = place_ranks(ranks, 1);
-          const auto outcome = sim::simulate(operation(verb, ranks, bytes), algorithm, hosts, {kNetwork, kMemory}, false);
+          const auto outcome =
+              sim::simulate(operation(verb, ranks, bytes), algorithm, hosts, {kNetwork, kMemory}, false);
           if (std::fabs(outcome.time - *expected) > 1e-9 * *expected) {
-            fail(__FILE__, __LINE__, std::string(coll::name_of(verb)) + " by " + algorithm.name + ", " + std::to_string(ranks) +
-                 " ranks, " + std::to_string(bytes) + " bytes: " + std::to_string(outcome.time) + " against " + std::to_string(*expected));
+            fail(__FILE__, __LINE__,
+                 std::string(coll::name_of(verb)) + " by " + algorithm.name + ", " + std::to_string(ranks) +
+                     " ranks, " + std::to_string(bytes) + " bytes: " + std::to_string(outcome.time) + " against " +
+                     std::to_string(*expected));
           }
           ++compared;
         }
@@ -123,14 +127,16 @@ TEST("every algorithm moves the right data among virtual ranks") {
 
 TEST("a plan in which ranks wait for each other is refused") {
   const Algorithm crossed{"crossed", [](const Op& op, const coll::Topology& topology, coll::Schedule& schedule) {
-    const int other = 1 - topology.rank;
-    schedule.receive(other, {coll::Place::Output, 0, op.count}, coll::Take::Store, 0);
-    schedule.send(other, {coll::Place::Input, 0, op.count}, 1);
-  }};
+                            const int other = 1 - topology.rank;
+                            schedule.receive(other, {coll::Place::Output, 0, op.count}, coll::Take::Store, 0);
+                            schedule.send(other, {coll::Place::Input, 0, op.count}, 1);
+                          }};
   const Algorithm uneven{"uneven", [](const Op& op, const coll::Topology& topology, coll::Schedule& schedule) {
-    if (topology.rank == 0) schedule.send(1, {coll::Place::Input, 0, op.count}, 0);
-    else schedule.receive(0, {coll::Place::Output, 0, op.count - 20}, coll::Take::Store, 0);
-  }};
+                           if (topology.rank == 0)
+                             schedule.send(1, {coll::Place::Input, 0, op.count}, 0);
+                           else
+                             schedule.receive(0, {coll::Place::Output, 0, op.count - 20}, coll::Take::Store, 0);
+                         }};
   const Hosts hosts = place_ranks(2, 1);
   for (const Algorithm& wrong : {crossed, uneven}) {
     std::string text;
@@ -139,7 +145,8 @@ TEST("a plan in which ranks wait for each other is refused") {
     } catch (const std::logic_error& error) {
       text = error.what();
     }
-    CHECK_EQ(text, wrong.name == std::string("crossed") ? "rank 0 waits for ever" : "rank 1 got a message of another length");
+    CHECK_EQ(text,
+             wrong.name == std::string("crossed") ? "rank 0 waits for ever" : "rank 1 got a message of another length");
   }
 }
 

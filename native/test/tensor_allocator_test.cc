@@ -1,9 +1,9 @@
 // The caching allocator over plain memory: what device and pinned memory do, with a source that can run dry.
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <random>
 #include <string>
-#include <memory>
 #include <unordered_map>
 
 #include "check.h"
@@ -110,9 +110,10 @@ TEST("gives back its cache before it reports that memory is short, in a sentence
   } catch (const tensor::cuda::OutOfMemory& error) {
     message = error.what();
   }
-  CHECK_EQ(message,
-           "memory: not enough on plain; asked for 30.0 MiB, 60.0 MiB are live, 0.0 MiB cached, 4.0 MiB free. Use smaller "
-           "batches, or dispose of tensors that are no longer needed.");
+  CHECK_EQ(
+      message,
+      "memory: not enough on plain; asked for 30.0 MiB, 60.0 MiB are live, 0.0 MiB cached, 4.0 MiB free. Use smaller "
+      "batches, or dispose of tensors that are no longer needed.");
   CHECK(allocator.free(data));
   CHECK(allocator.free(allocator.allocate(30 * kMiB, 0)));
 }

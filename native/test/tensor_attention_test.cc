@@ -66,12 +66,12 @@ void check_attention(const Kernels& kernels, const Attention& sizes) {
 
 void check_norm(const Kernels& kernels, size_t rows, size_t cols) {
   const Guarded a(noise(rows * cols)), grad(noise(rows * cols, 2)), gamma(noise(cols, 3)), beta(noise(cols, 4)),
-      out(noise(rows * cols)), mean(noise(rows)), rstd(noise(rows)), grad_in(noise(rows * cols)), grad_gamma(noise(cols)),
-      grad_beta(noise(cols));
+      out(noise(rows * cols)), mean(noise(rows)), rstd(noise(rows)), grad_in(noise(rows * cols)),
+      grad_gamma(noise(cols)), grad_beta(noise(cols));
   kernels.norm(DType::Float32, {rows, cols, 1e-5, out.data(), mean.data(), rstd.data(), a.data(), nullptr, nullptr,
                                 gamma.data(), beta.data()});
-  kernels.norm_grad(DType::Float32, {rows, cols, false, grad_in.data(), grad_gamma.data(), grad_beta.data(), grad.data(),
-                                     a.data(), mean.data(), rstd.data(), gamma.data()});
+  kernels.norm_grad(DType::Float32, {rows, cols, false, grad_in.data(), grad_gamma.data(), grad_beta.data(),
+                                     grad.data(), a.data(), mean.data(), rstd.data(), gamma.data()});
   for (size_t r = 0; r < rows; r++) {
     double sum = 0, grads = 0;
     for (size_t c = 0; c < cols; c++) {

@@ -29,8 +29,10 @@ static_assert(cuda::kLtCompute32 == CUBLAS_COMPUTE_32F && cuda::kLtCompute64 == 
 static_assert(cuda::kLtComputeTf32 == CUBLAS_COMPUTE_32F_FAST_TF32 && CUBLAS_OP_N == 0 && CUBLAS_OP_T == 1);
 static_assert(cuda::kLtTransposeA == CUBLASLT_MATMUL_DESC_TRANSA && cuda::kLtTransposeB == CUBLASLT_MATMUL_DESC_TRANSB);
 static_assert(cuda::kLtEpilogue == CUBLASLT_MATMUL_DESC_EPILOGUE && cuda::kLtBias == CUBLASLT_MATMUL_DESC_BIAS_POINTER);
-static_assert(cuda::kLtAux == CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER && cuda::kLtAuxStep == CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD);
-static_assert(cuda::kLtAddsBias == CUBLASLT_EPILOGUE_BIAS && (cuda::kLtRelu | cuda::kLtAddsBias) == CUBLASLT_EPILOGUE_RELU_BIAS);
+static_assert(cuda::kLtAux == CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER &&
+              cuda::kLtAuxStep == CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD);
+static_assert(cuda::kLtAddsBias == CUBLASLT_EPILOGUE_BIAS &&
+              (cuda::kLtRelu | cuda::kLtAddsBias) == CUBLASLT_EPILOGUE_RELU_BIAS);
 static_assert((cuda::kLtGelu | cuda::kLtKeepsInput | cuda::kLtAddsBias) == CUBLASLT_EPILOGUE_GELU_AUX_BIAS);
 static_assert(cuda::kLtBatchCount == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT);
 static_assert(cuda::kLtBatchStride == CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET);
@@ -46,8 +48,10 @@ constexpr int kHeader = 0;
 #endif
 
 int main() {
-  if (kHeader) std::printf("compared with cublasLt.h %d\n", kHeader);
-  else std::printf("declarations: skipped, cublasLt.h is not installed\n");
+  if (kHeader)
+    std::printf("compared with cublasLt.h %d\n", kHeader);
+  else
+    std::printf("declarations: skipped, cublasLt.h is not installed\n");
   const ringwise::tensor::cuda::CublasLt& lt = ringwise::tensor::cuda::cublas_lt();
   if (!lt.library.is_open()) {
     std::printf("library: skipped, %s\n", lt.reason.c_str());
@@ -61,11 +65,13 @@ int main() {
   LtLayout layout = nullptr;
   LtProduct product = nullptr;
   const int32_t one = 1;
-  const bool is_answering = lt.cublasLtGetVersion() >= 120000 && lt.cublasLtMatrixLayoutCreate(&layout, kLtReal32, 4, 3, 8) == 0 &&
+  const bool is_answering = lt.cublasLtGetVersion() >= 120000 &&
+                            lt.cublasLtMatrixLayoutCreate(&layout, kLtReal32, 4, 3, 8) == 0 &&
                             lt.cublasLtMatrixLayoutSetAttribute(layout, kLtBatchCount, &one, sizeof one) == 0 &&
                             lt.cublasLtMatmulDescCreate(&product, kLtComputeTf32, kLtReal32) == 0 &&
                             lt.cublasLtMatmulDescSetAttribute(product, kLtTransposeB, &one, sizeof one) == 0 &&
                             lt.cublasLtMatmulDescDestroy(product) == 0 && lt.cublasLtMatrixLayoutDestroy(layout) == 0;
-  std::printf("%s: version %zu %s\n", lt.library.path().c_str(), lt.cublasLtGetVersion(), is_answering ? "answers" : "refuses");
+  std::printf("%s: version %zu %s\n", lt.library.path().c_str(), lt.cublasLtGetVersion(),
+              is_answering ? "answers" : "refuses");
   return is_answering ? 0 : 1;
 }

@@ -14,7 +14,8 @@ struct Heads {
     const size_t step = heads * width + gap;
     data = std::make_unique<Wide>(dtype, batch * rows * step, 0.25);
     const auto place = [&](char* at) {
-      return HeadRows{at, static_cast<ptrdiff_t>(rows * step), static_cast<ptrdiff_t>(width), static_cast<ptrdiff_t>(step)};
+      return HeadRows{at, static_cast<ptrdiff_t>(rows * step), static_cast<ptrdiff_t>(width),
+                      static_cast<ptrdiff_t>(step)};
     };
     on_host = place(data->host());
     on_device = place(data->device());
@@ -26,18 +27,22 @@ template <class Attend, class AttendBack>
 void check_attention(DType dtype, const Attention& sizes, size_t gap, int mask, Attend attend, AttendBack attend_back) {
   const auto& [batch, heads, queries, keys, width, value_width] =
       std::tie(sizes.batch, sizes.heads, sizes.queries, sizes.keys, sizes.width, sizes.value_width);
-  Heads q(dtype, batch, heads, queries, width, gap), k(dtype, batch, heads, keys, width, gap), v(dtype, batch, heads, keys, value_width, gap);
+  Heads q(dtype, batch, heads, queries, width, gap), k(dtype, batch, heads, keys, width, gap),
+      v(dtype, batch, heads, keys, value_width, gap);
   Heads out(dtype, batch, heads, queries, value_width, gap), grad(dtype, batch, heads, queries, value_width, gap);
-  Heads grad_q(dtype, batch, heads, queries, width, gap), grad_k(dtype, batch, heads, keys, width, gap), grad_v(dtype, batch, heads, keys, value_width, gap);
+  Heads grad_q(dtype, batch, heads, queries, width, gap), grad_k(dtype, batch, heads, keys, width, gap),
+      grad_v(dtype, batch, heads, keys, value_width, gap);
   Twin lse(computing(dtype), batch * heads * queries);
   Wide plane(dtype, queries * keys);
   Twin hidden(DType::Bool, queries * keys);
   Attention host = sizes, device = sizes;
   host.q = q.on_host, host.k = k.on_host, host.v = v.on_host, host.out = out.on_host, host.lse = lse.host();
-  device.q = q.on_device, device.k = k.on_device, device.v = v.on_device, device.out = out.on_device, device.lse = lse.device();
+  device.q = q.on_device, device.k = k.on_device, device.v = v.on_device, device.out = out.on_device,
+  device.lse = lse.device();
   if (mask) {
     const ptrdiff_t row = static_cast<ptrdiff_t>(keys);
-    host.mask = {mask == 1 ? hidden.host<char>() : plane.host(), mask == 1 ? DType::Bool : computing(dtype), 0, 0, row, 1};
+    host.mask = {
+        mask == 1 ? hidden.host<char>() : plane.host(), mask == 1 ? DType::Bool : computing(dtype), 0, 0, row, 1};
     device.mask = {mask == 1 ? hidden.device<char>() : plane.device(), mask == 1 ? DType::Bool : dtype, 0, 0, row, 1};
   }
   cpu.attention(computing(dtype), host);
@@ -48,7 +53,8 @@ void check_attention(DType dtype, const Attention& sizes, size_t gap, int mask, 
   lse.upload();
   // Both go on from the same rounded result.
   cpu.attention_grad(computing(dtype), {host, grad.on_host, grad_q.on_host, grad_k.on_host, grad_v.on_host});
-  CHECK(attend_back(dtype, AttentionGrad{device, grad.on_device, grad_q.on_device, grad_k.on_device, grad_v.on_device}));
+  CHECK(
+      attend_back(dtype, AttentionGrad{device, grad.on_device, grad_q.on_device, grad_k.on_device, grad_v.on_device}));
   grad_q.data->compare(4 * tolerance, "attention's grad_q");
   grad_k.data->compare(4 * tolerance, "attention's grad_k");
   grad_v.data->compare(4 * tolerance, "attention's grad_v");

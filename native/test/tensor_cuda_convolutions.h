@@ -28,7 +28,8 @@ void check_convolutions(int rounds, Convolve convolve) {
     const ConvSizes s = random_convolution();
     const Window& w = s.window;
     const size_t images = s.batch * s.groups;
-    Wide x(dtype, images * s.in_channels * w.height * w.width), y(dtype, images * s.out_channels * w.out_height * w.out_width);
+    Wide x(dtype, images * s.in_channels * w.height * w.width),
+        y(dtype, images * s.out_channels * w.out_height * w.out_width);
     Wide weight(dtype, s.groups * s.out_channels * s.in_channels * w.kernel_height * w.kernel_width, 0.1);
     // Rounded halves differ by a unit of the largest addend, which may be many of a small sum.
     const double tolerance = (is_half(dtype) ? 8 : 20) * tolerance_of(dtype);

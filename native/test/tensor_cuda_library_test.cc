@@ -21,14 +21,17 @@ TEST("bias, relu and gelu by tanh are epilogues of cublasLt's products, which ke
     const size_t rows = 1 + below(40), outs = 8 * (1 + below(6)) + (round % 5 == 0), ins = 1 + below(50);
     const auto activation = static_cast<Activation>(below(4));
     const bool has_bias = below(4) > 0, keeps = activation == Activation::GeluTanh && below(2);
-    Twin out(dtype, rows * outs), before(dtype, rows * outs), x(dtype, rows * ins), w(dtype, outs * ins), bias(dtype, outs);
+    Twin out(dtype, rows * outs), before(dtype, rows * outs), x(dtype, rows * ins), w(dtype, outs * ins),
+        bias(dtype, outs);
     for (size_t row = 0; row < rows; row++) {
       for (size_t col = 0; col < outs; col++) {
         double sum = has_bias ? value_at(dtype, bias.host(), col) : 0;
-        for (size_t k = 0; k < ins; k++) sum += value_at(dtype, x.host(), row * ins + k) * value_at(dtype, w.host(), col * ins + k);
+        for (size_t k = 0; k < ins; k++)
+          sum += value_at(dtype, x.host(), row * ins + k) * value_at(dtype, w.host(), col * ins + k);
         if (keeps) set(dtype, before.host(), row * outs + col, sum);
         if (activation == Activation::Relu) sum = std::max(sum, 0.0);
-        if (activation == Activation::GeluTanh) sum *= 0.5 * (1 + std::tanh(std::sqrt(2 / M_PI) * (sum + 0.044715 * sum * sum * sum)));
+        if (activation == Activation::GeluTanh)
+          sum *= 0.5 * (1 + std::tanh(std::sqrt(2 / M_PI) * (sum + 0.044715 * sum * sum * sum)));
         set(dtype, out.host(), row * outs + col, sum);
       }
     }
@@ -70,7 +73,8 @@ TEST("attention of halves and its gradients are done by cuDNN, inside of packed 
     sizes.value_width = round % 3 ? sizes.width : 8 * (1 + below(4));
     sizes.scale = 1 / std::sqrt(static_cast<double>(sizes.width));
     sizes.causal = below(2);
-    check_attention(round % 2 ? DType::Float16 : DType::BFloat16, sizes, 8 * below(3), 0, &gpu::attend_by_library, &gpu::attend_back_by_library);
+    check_attention(round % 2 ? DType::Float16 : DType::BFloat16, sizes, 8 * below(3), 0, &gpu::attend_by_library,
+                    &gpu::attend_back_by_library);
   }
 }
 

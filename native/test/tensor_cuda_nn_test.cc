@@ -20,12 +20,24 @@ void check_norm(DType dtype, size_t rows, size_t cols) {
   const size_t count = rows * cols;
   const bool has_mean = below(2), has_addend = below(2), has_gamma = below(2), has_beta = below(2);
   const DType row_type = computing(dtype);
-  Wide a(dtype, count), addend(dtype, count), sum(dtype, count), out(dtype, count), gamma(dtype, cols), beta(dtype, cols);
+  Wide a(dtype, count), addend(dtype, count), sum(dtype, count), out(dtype, count), gamma(dtype, cols),
+      beta(dtype, cols);
   Twin mean(row_type, rows), rstd(row_type, rows);
   norm_of(dtype, [&](bool on_host) {
-    const auto at = [&](auto& twin) -> void* { return on_host ? static_cast<void*>(twin.host()) : static_cast<void*>(twin.device()); };
-    return Norm{rows, cols, 1e-5, at(out), has_mean ? at(mean) : nullptr, at(rstd), at(a), has_addend ? at(addend) : nullptr,
-                has_addend ? at(sum) : nullptr, has_gamma ? at(gamma) : nullptr, has_beta ? at(beta) : nullptr};
+    const auto at = [&](auto& twin) -> void* {
+      return on_host ? static_cast<void*>(twin.host()) : static_cast<void*>(twin.device());
+    };
+    return Norm{rows,
+                cols,
+                1e-5,
+                at(out),
+                has_mean ? at(mean) : nullptr,
+                at(rstd),
+                at(a),
+                has_addend ? at(addend) : nullptr,
+                has_addend ? at(sum) : nullptr,
+                has_gamma ? at(gamma) : nullptr,
+                has_beta ? at(beta) : nullptr};
   });
   const double tolerance = std::max(2e-5, 2 * tolerance_of(dtype));
   out.compare(tolerance, "norm");
@@ -38,9 +50,19 @@ void check_norm(DType dtype, size_t rows, size_t cols) {
   rstd.upload();
   mean.upload();
   const auto make = [&](bool on_host) {
-    const auto at = [&](auto& twin) -> void* { return on_host ? static_cast<void*>(twin.host()) : static_cast<void*>(twin.device()); };
-    return NormGrad{rows, cols, accumulate, wants_in ? at(grad_in) : nullptr, wants_gamma ? at(grad_gamma) : nullptr,
-                    wants_beta ? at(grad_beta) : nullptr, at(grad), at(a), has_mean ? at(mean) : nullptr, at(rstd),
+    const auto at = [&](auto& twin) -> void* {
+      return on_host ? static_cast<void*>(twin.host()) : static_cast<void*>(twin.device());
+    };
+    return NormGrad{rows,
+                    cols,
+                    accumulate,
+                    wants_in ? at(grad_in) : nullptr,
+                    wants_gamma ? at(grad_gamma) : nullptr,
+                    wants_beta ? at(grad_beta) : nullptr,
+                    at(grad),
+                    at(a),
+                    has_mean ? at(mean) : nullptr,
+                    at(rstd),
                     has_gamma ? at(gamma) : nullptr};
   };
   cpu.norm_grad(row_type, make(true));
@@ -55,8 +77,17 @@ void check_norm(DType dtype, size_t rows, size_t cols) {
 
 TEST("normalisation and its gradients: rows of a warp, of a block, and longer; with and without packs of four") {
   for (const DType dtype : kFloats) {
-    for (const auto& [rows, cols] : std::initializer_list<std::pair<size_t, size_t>>{
-             {1, 1}, {7, 3}, {33, 64}, {9, 129}, {300, 20}, {5, 768}, {3, 1024}, {3, 1025}, {2, 2052}, {2, 8192}, {1, 8195}}) {
+    for (const auto& [rows, cols] : std::initializer_list<std::pair<size_t, size_t>>{{1, 1},
+                                                                                     {7, 3},
+                                                                                     {33, 64},
+                                                                                     {9, 129},
+                                                                                     {300, 20},
+                                                                                     {5, 768},
+                                                                                     {3, 1024},
+                                                                                     {3, 1025},
+                                                                                     {2, 2052},
+                                                                                     {2, 8192},
+                                                                                     {1, 8195}}) {
       check_norm(dtype, rows, cols);
     }
   }
@@ -64,7 +95,9 @@ TEST("normalisation and its gradients: rows of a warp, of a block, and longer; w
 
 TEST("attention and its gradients: all widths, masks, strides; causal; dropout") {
   const auto attend = [](DType dtype, const Attention& a) { return gpu::kernels().attention(dtype, a), true; };
-  const auto attend_back = [](DType dtype, const AttentionGrad& g) { return gpu::kernels().attention_grad(dtype, g), true; };
+  const auto attend_back = [](DType dtype, const AttentionGrad& g) {
+    return gpu::kernels().attention_grad(dtype, g), true;
+  };
   for (const DType dtype : kFloats) {
     for (int round = 0; round < 10; round++) {
       Attention sizes{};
@@ -123,12 +156,16 @@ TEST("a stream whose position lies on the device") {
 
 TEST("convolution with all kinds of windows, by the own kernels") {
   const Kernels& device = gpu::kernels();
-  check_convolutions(60, [&](gpu::Convolution kind, DType dtype, void* x, void* weight, void* y, const ConvSizes& s, bool accumulate) {
-    if (kind == gpu::Convolution::Forward) device.conv2d(dtype, y, x, weight, s);
-    else if (kind == gpu::Convolution::GradInput) device.conv2d_grad_input(dtype, x, y, weight, s, accumulate);
-    else device.conv2d_grad_weight(dtype, weight, y, x, s, accumulate);
-    return true;
-  });
+  check_convolutions(
+      60, [&](gpu::Convolution kind, DType dtype, void* x, void* weight, void* y, const ConvSizes& s, bool accumulate) {
+        if (kind == gpu::Convolution::Forward)
+          device.conv2d(dtype, y, x, weight, s);
+        else if (kind == gpu::Convolution::GradInput)
+          device.conv2d_grad_input(dtype, x, y, weight, s, accumulate);
+        else
+          device.conv2d_grad_weight(dtype, weight, y, x, s, accumulate);
+        return true;
+      });
 }
 
 TEST("pooling and sums by channel, with all kinds of windows") {
@@ -138,7 +175,8 @@ TEST("pooling and sums by channel, with all kinds of windows") {
     const ConvSizes s = random_convolution();
     const Window& w = s.window;
     const size_t planes = s.batch * s.out_channels;
-    Twin out(dtype, planes * w.out_height * w.out_width), places(DType::Int64, out.count()), from(dtype, planes * w.height * w.width);
+    Twin out(dtype, planes * w.out_height * w.out_width), places(DType::Int64, out.count()),
+        from(dtype, planes * w.height * w.width);
     cpu.max_pool(dtype, out.host(), places.host<int64_t>(), from.host(), planes, w);
     device.max_pool(dtype, out.device(), places.device<int64_t>(), from.device(), planes, w);
     out.compare(0, "max_pool");

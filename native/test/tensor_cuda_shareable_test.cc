@@ -38,7 +38,8 @@ gpu::AllocationProperties properties(int handle_types = gpu::kFileDescriptorHand
 size_t granularity() {
   const gpu::AllocationProperties wanted = properties();
   size_t bytes = 0;
-  gpu::check(driver().cuMemGetAllocationGranularity(&bytes, &wanted, gpu::kGranularityRecommended), "cuMemGetAllocationGranularity");
+  gpu::check(driver().cuMemGetAllocationGranularity(&bytes, &wanted, gpu::kGranularityRecommended),
+             "cuMemGetAllocationGranularity");
   return bytes;
 }
 
@@ -91,7 +92,8 @@ TEST("pieces begin and end at multiples of what the driver recommends, and are c
 
 TEST("small pieces are for the other allocator") {
   ShareableMemory memory(0, "cuda:0");
-  for (const size_t bytes : {size_t{0}, size_t{1}, ShareableMemory::kLeast - 1}) CHECK(memory.allocate(bytes) == nullptr);
+  for (const size_t bytes : {size_t{0}, size_t{1}, ShareableMemory::kLeast - 1})
+    CHECK(memory.allocate(bytes) == nullptr);
   CHECK_EQ(memory.held(), size_t{0});
 }
 
@@ -153,7 +155,8 @@ TEST("a piece goes back when all streams have passed that worked with it, and no
   void* const on_host = device().pinned().allocate(bytes, 0);
   gpu::activity_on(0).stream = device().stream_of(side);
   piece->used_on(side);
-  gpu::check(driver().cuMemcpyDtoHAsync_v2(on_host, reinterpret_cast<gpu::DevicePointer>(piece->data()), bytes, device().stream()),
+  gpu::check(driver().cuMemcpyDtoHAsync_v2(on_host, reinterpret_cast<gpu::DevicePointer>(piece->data()), bytes,
+                                           device().stream()),
              "cuMemcpyDtoHAsync");
   gpu::activity_on(0).stream = {};
   piece.reset();
@@ -183,12 +186,12 @@ TEST("the software device is as strict as the driver's documentation") {
   CHECK_EQ(d.cuMemAddressReserve(&range, bytes, step, 0, 0), gpu::kSuccess);
   CHECK_EQ(range % step, 0ull);
   const gpu::MemoryAccess own = {wanted.location, gpu::kAccessReadWrite};
-  CHECK(d.cuMemSetAccess(range, bytes, &own, 1) != gpu::kSuccess);              // nothing is mapped
-  CHECK(d.cuMemMap(range + 4096, step, 0, memory, 0) != gpu::kSuccess);         // no multiple
-  CHECK(d.cuMemMap(range, 2 * bytes, 0, memory, 0) != gpu::kSuccess);           // more than there is
-  CHECK(d.cuMemMap(range + bytes, bytes, 0, memory, 0) != gpu::kSuccess);       // not reserved
+  CHECK(d.cuMemSetAccess(range, bytes, &own, 1) != gpu::kSuccess);         // nothing is mapped
+  CHECK(d.cuMemMap(range + 4096, step, 0, memory, 0) != gpu::kSuccess);    // no multiple
+  CHECK(d.cuMemMap(range, 2 * bytes, 0, memory, 0) != gpu::kSuccess);      // more than there is
+  CHECK(d.cuMemMap(range + bytes, bytes, 0, memory, 0) != gpu::kSuccess);  // not reserved
   CHECK_EQ(d.cuMemMap(range, bytes, 0, memory, 0), gpu::kSuccess);
-  CHECK(d.cuMemMap(range, bytes, 0, memory, 0) != gpu::kSuccess);               // mapped already
+  CHECK(d.cuMemMap(range, bytes, 0, memory, 0) != gpu::kSuccess);  // mapped already
   char byte = 3;
   CHECK(d.cuMemcpyHtoDAsync_v2(range, &byte, 1, device().stream()) != gpu::kSuccess);  // no access yet
   const gpu::MemoryAccess others = {{gpu::kLocationDevice, 1}, gpu::kAccessReadWrite};
@@ -197,13 +200,13 @@ TEST("the software device is as strict as the driver's documentation") {
   CHECK_EQ(d.cuMemcpyHtoDAsync_v2(range + bytes - 1, &byte, 1, device().stream()), gpu::kSuccess);
   CHECK(d.cuMemcpyHtoDAsync_v2(range + bytes, &byte, 1, device().stream()) != gpu::kSuccess);
   device().synchronize();
-  CHECK(d.cuMemFree_v2(range) != gpu::kSuccess);                                // not of cuMemAlloc
-  CHECK(d.cuMemAddressFree(range, bytes) != gpu::kSuccess);                     // still mapped
-  CHECK(d.cuMemUnmap(range, step) != gpu::kSuccess);                            // a part
+  CHECK(d.cuMemFree_v2(range) != gpu::kSuccess);             // not of cuMemAlloc
+  CHECK(d.cuMemAddressFree(range, bytes) != gpu::kSuccess);  // still mapped
+  CHECK(d.cuMemUnmap(range, step) != gpu::kSuccess);         // a part
   const size_t free = free_bytes();
   CHECK_EQ(d.cuMemRelease(memory), gpu::kSuccess);
   CHECK(d.cuMemRelease(memory) != gpu::kSuccess);
-  CHECK_EQ(free_bytes(), free);                                                 // the mapping keeps it
+  CHECK_EQ(free_bytes(), free);  // the mapping keeps it
   CHECK_EQ(d.cuMemUnmap(range, bytes), gpu::kSuccess);
   CHECK_EQ(free_bytes(), free + bytes);
   CHECK(d.cuMemUnmap(range, bytes) != gpu::kSuccess);

@@ -61,8 +61,9 @@ struct Walks {
 /// Whether an operation is defined on floating point alone.
 bool needs_float(MapOp op) {
   using enum MapOp;
-  for (const MapOp each : {Exp, Log, Sqrt, Rsqrt, Sin, Cos, Tanh, Sigmoid, Erf, Gelu, GeluTanh, Silu, Floor, Ceil, Round, Trunc,
-                           Div, SigmoidGrad, TanhGrad, GeluGrad, GeluTanhGrad, SiluGrad}) {
+  for (const MapOp each :
+       {Exp,  Log,   Sqrt, Rsqrt, Sin,   Cos, Tanh,        Sigmoid,  Erf,      Gelu,         GeluTanh,
+        Silu, Floor, Ceil, Round, Trunc, Div, SigmoidGrad, TanhGrad, GeluGrad, GeluTanhGrad, SiluGrad}) {
     if (op == each) return true;
   }
   return false;
@@ -93,13 +94,17 @@ TEST("map gives what the CPU gives, for every operation, any dtypes and layouts"
         }
         continue;
       }
-      views[i] = view_of(i == 0 ? to : below(3) ? compute : kTypes[below(8)], walks.on_host.rank, walks.on_host.shape, i > 0);
+      views[i] = view_of(i == 0     ? to
+                         : below(3) ? compute
+                                    : kTypes[below(8)],
+                         walks.on_host.rank, walks.on_host.shape, i > 0);
       walks.place(i, views[i]);
     }
     cpu.map(op, compute, walks.on_host);
     device.map(op, compute, walks.on_device);
     // The vector functions of the CPU and those of the device differ in the last digit.
-    views[0].twin->compare(10 * tolerance_of(to), "map " + std::to_string(static_cast<int>(op)) + " of " + name_of(compute));
+    views[0].twin->compare(10 * tolerance_of(to),
+                           "map " + std::to_string(static_cast<int>(op)) + " of " + name_of(compute));
   }
 }
 
@@ -173,7 +178,8 @@ TEST("rows: softmax, its gradient, likelihoods, sorting, running sums, triangles
   for (const size_t cols : {1, 2, 31, 33, 256, 1000}) {
     for (const DType dtype : {DType::Float32, DType::Float64}) {
       const size_t rows = 1 + below(6), count = rows * cols;
-      Twin a(dtype, count), grad(dtype, count), out(dtype, count), into(dtype, count), labels(DType::Int64, rows), loss(dtype, rows);
+      Twin a(dtype, count), grad(dtype, count), out(dtype, count), into(dtype, count), labels(DType::Int64, rows),
+          loss(dtype, rows);
       for (size_t r = 0; r < rows; r++) labels.host<int64_t>()[r] = static_cast<int64_t>(below(cols));
       labels.upload();
       cpu.log_softmax(dtype, out.host(), a.host(), rows, cols);
@@ -194,8 +200,9 @@ TEST("rows: softmax, its gradient, likelihoods, sorting, running sums, triangles
       const double smoothing = cols % 2 ? 0.25 : 0;
       const CrossEntropy on_host{rows,      cols,          a.host(),    DType::Int64, labels.host(), -100,
                                  smoothing, weight.host(), kept.host(), loss.host(),  counts.host()};
-      const CrossEntropy on_device{rows,      cols,            a.device(),    DType::Int64,  labels.device(), -100,
-                                   smoothing, weight.device(), kept.device(), loss.device(), counts.device()};
+      const CrossEntropy on_device{rows,           cols,      a.device(),      DType::Int64,  labels.device(),
+                                   -100,           smoothing, weight.device(), kept.device(), loss.device(),
+                                   counts.device()};
       cpu.cross_entropy(dtype, on_host);
       device.cross_entropy(dtype, on_device);
       loss.compare(2e-5, "cross_entropy");
@@ -206,7 +213,8 @@ TEST("rows: softmax, its gradient, likelihoods, sorting, running sums, triangles
     }
     for (const DType dtype : kTypes) {
       const size_t rows = 1 + below(4), most = 1 + below(cols);
-      Twin a(dtype, rows * cols), sorted(dtype, rows * most), places(DType::Int64, rows * most), sums(dtype, rows * cols);
+      Twin a(dtype, rows * cols), sorted(dtype, rows * most), places(DType::Int64, rows * most),
+          sums(dtype, rows * cols);
       cpu.sort(dtype, sorted.host(), places.host<int64_t>(), a.host(), rows, cols, most, cols % 2);
       device.sort(dtype, sorted.device(), places.device<int64_t>(), a.device(), rows, cols, most, cols % 2);
       sorted.compare(0, "sort");
@@ -262,7 +270,8 @@ TEST("optimiser steps, norms and scaling of many tensors, at every alignment") {
       const auto place = [&](auto& to_host, auto& to_gpu, bool is_square) {
         twins.push_back(std::make_unique<Twin>(dtype, count + offset));
         Twin& twin = *twins.back();
-        for (size_t k = 0; is_square && k < twin.count(); k++) set(dtype, twin.host(), k, 30 + static_cast<double>(below(9)));
+        for (size_t k = 0; is_square && k < twin.count(); k++)
+          set(dtype, twin.host(), k, 30 + static_cast<double>(below(9)));
         twin.upload();
         to_host = twin.host<char>() + offset * byte_size(dtype);
         to_gpu = twin.device<char>() + offset * byte_size(dtype);
@@ -272,7 +281,8 @@ TEST("optimiser steps, norms and scaling of many tensors, at every alignment") {
       const bool is_optional[] = {rule.kind == OptimizerKind::Sgd, rule.kind != OptimizerKind::Adam, true};
       for (size_t k = 0; k < kOptimizerStates; k++) {
         const bool has_no_more = rule.kind == OptimizerKind::Lion && k > 0;
-        const bool is_square = (rule.kind == OptimizerKind::Adam && k > 0) || (rule.kind == OptimizerKind::Rmsprop && k == 0);
+        const bool is_square =
+            (rule.kind == OptimizerKind::Adam && k > 0) || (rule.kind == OptimizerKind::Rmsprop && k == 0);
         if (!has_no_more && (!is_optional[k] || below(2))) place(host.state[k], gpu.state[k], is_square);
       }
       on_host.push_back(host);

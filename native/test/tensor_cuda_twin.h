@@ -66,9 +66,13 @@ class Twin {
   DType dtype() const { return dtype_; }
   size_t count() const { return count_; }
   template <class T = void>
-  T* host() { return reinterpret_cast<T*>(host_.data()); }
+  T* host() {
+    return reinterpret_cast<T*>(host_.data());
+  }
   template <class T = void>
-  T* device() const { return reinterpret_cast<T*>(device_); }
+  T* device() const {
+    return reinterpret_cast<T*>(device_);
+  }
   void upload() { gpu::current_device().upload(device(), host_.data(), count_ * byte_size(dtype_)); }
 
   /// What the device has against what the host has, relative to their size.
@@ -79,7 +83,8 @@ class Twin {
       const double x = value_at(dtype_, got.data(), i), y = value_at(dtype_, host_.data(), i);
       if (x == y || (x != x && y != y)) continue;
       if (std::abs(x - y) <= tolerance * std::max(1.0, std::abs(y))) continue;
-      fail(__FILE__, __LINE__, what + ": element " + std::to_string(i) + " is " + std::to_string(x) + ", not " + std::to_string(y));
+      fail(__FILE__, __LINE__,
+           what + ": element " + std::to_string(i) + " is " + std::to_string(x) + ", not " + std::to_string(y));
       return;
     }
   }

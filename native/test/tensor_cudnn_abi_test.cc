@@ -64,8 +64,10 @@ bool plans_convolutions(const DnnObject& device) {
   for (const DType dtype : {DType::Float32, DType::Float16, DType::BFloat16}) {
     for (const bool is_odd : {false, true}) {
       for (const Convolution kind : {Convolution::Forward, Convolution::GradInput, Convolution::GradWeight}) {
-        const std::string what = std::string("convolution ") + std::to_string(static_cast<int>(kind)) + " of " + name_of(dtype) + (is_odd ? ", in groups" : "");
-        is_good &= is_planned(what.c_str(), convolution_graph(kind, dtype, sizes_of(is_odd), {16, 16, 16}), device, {dtype != DType::Float32});
+        const std::string what = std::string("convolution ") + std::to_string(static_cast<int>(kind)) + " of " +
+                                 name_of(dtype) + (is_odd ? ", in groups" : "");
+        is_good &= is_planned(what.c_str(), convolution_graph(kind, dtype, sizes_of(is_odd), {16, 16, 16}), device,
+                              {dtype != DType::Float32});
       }
     }
   }
@@ -100,7 +102,8 @@ bool plans_attention(const DnnObject& device) {
 
 /// Whether the compiler that cuDNN uses works once cuDNN has been opened.
 bool compiles() {
-  const SharedLibrary nvrtc({"RINGWISE_LIBNVRTC", {"libnvrtc.so.13", "libnvrtc.so.12"}, {"cu13/lib", "cuda_nvrtc/lib"}});
+  const SharedLibrary nvrtc(
+      {"RINGWISE_LIBNVRTC", {"libnvrtc.so.13", "libnvrtc.so.12"}, {"cu13/lib", "cuda_nvrtc/lib"}});
   int (*create)(void**, const char*, const char*, int, const char* const*, const char* const*) = nullptr;
   int (*compile)(void*, int, const char* const*) = nullptr;
   if (!nvrtc.bind("nvrtcCreateProgram", create) || !nvrtc.bind("nvrtcCompileProgram", compile)) {
@@ -108,7 +111,8 @@ bool compiles() {
     return true;
   }
   void* program = nullptr;
-  const int status = create(&program, "extern \"C\" __global__ void f(float* x) { *x = 1; }", "f.cu", 0, nullptr, nullptr);
+  const int status =
+      create(&program, "extern \"C\" __global__ void f(float* x) { *x = 1; }", "f.cu", 0, nullptr, nullptr);
   const int compiled = status == 0 ? compile(program, 0, nullptr) : status;
   std::printf("compiler: %s reported %d\n", nvrtc.path().c_str(), compiled);
   return compiled == 0;
@@ -117,8 +121,10 @@ bool compiles() {
 }  // namespace
 
 int main() {
-  if (kHeader) std::printf("compared with cudnn_graph.h %d\n", kHeader);
-  else std::printf("declarations: skipped, cudnn_graph.h is not installed\n");
+  if (kHeader)
+    std::printf("compared with cudnn_graph.h %d\n", kHeader);
+  else
+    std::printf("declarations: skipped, cudnn_graph.h is not installed\n");
   const Cudnn& dnn = cudnn();
   if (!dnn.library.is_open()) {
     std::printf("library: skipped, %s\n", dnn.reason.c_str());

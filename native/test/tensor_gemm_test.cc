@@ -29,15 +29,18 @@ std::vector<float> spread(const std::vector<float>& a, size_t rows, size_t cols,
   return result;
 }
 
-tensor::MatmulSizes sizes(Shape s, bool trans_a = false, bool trans_b = false, bool accumulate = false, size_t gap = 0) {
+tensor::MatmulSizes sizes(Shape s, bool trans_a = false, bool trans_b = false, bool accumulate = false,
+                          size_t gap = 0) {
   return {s.m, s.n, s.k, (trans_a ? s.m : s.k) + gap, (trans_b ? s.k : s.n) + gap, trans_a, trans_b, accumulate};
 }
 
 /// Number of wrong elements over all transposes, with and without accumulation.
 size_t wrong(const tensor::Kernels& kernels, Shape s, size_t gap = 0) {
   const auto a = whole_numbers(s.m * s.k, 1), b = whole_numbers(s.k * s.n, 2), start = whole_numbers(s.m * s.n, 3);
-  const Guarded operands_a[] = {Guarded(spread(a, s.m, s.k, gap)), Guarded(spread(transposed(a, s.m, s.k), s.k, s.m, gap))};
-  const Guarded operands_b[] = {Guarded(spread(b, s.k, s.n, gap)), Guarded(spread(transposed(b, s.k, s.n), s.n, s.k, gap))};
+  const Guarded operands_a[] = {Guarded(spread(a, s.m, s.k, gap)),
+                                Guarded(spread(transposed(a, s.m, s.k), s.k, s.m, gap))};
+  const Guarded operands_b[] = {Guarded(spread(b, s.k, s.n, gap)),
+                                Guarded(spread(transposed(b, s.k, s.n), s.n, s.k, gap))};
   std::vector<float> product(s.m * s.n);
   for (size_t i = 0; i < s.m; i++) {
     for (size_t p = 0; p < s.k; p++) {
@@ -64,7 +67,8 @@ TEST("matmul is exact for all small sizes, around every tile edge") {
       for (const size_t n : {0, 1, 4, 7, 15, 16, 17, 31, 33, 65}) {
         for (const size_t k : {0, 1, 3, 16, 17, 40}) {
           const size_t count = wrong(*kernels, {m, n, k});
-          if (count != 0) test::fail(kernels->name, __LINE__, test::differ("m, n", m, n) + test::differ("; k, wrong", k, count));
+          if (count != 0)
+            test::fail(kernels->name, __LINE__, test::differ("m, n", m, n) + test::differ("; k, wrong", k, count));
         }
       }
     }
@@ -74,8 +78,8 @@ TEST("matmul is exact for all small sizes, around every tile edge") {
 TEST("matmul is exact where k, rows and columns are cut into blocks") {
   // 400 steps of k, 64 to 192 rows and 512 to 2048 columns make a block, by instruction set; A is packed above 1024
   // columns and where its rows lie 4 KiB apart, B above 64 rows; up to 128 rows the transposed product may be taken.
-  const Shape shapes[] = {{7, 33, 401},  {3, 40, 1201}, {200, 65, 33},  {129, 300, 70},
-                          {33, 2100, 9}, {300, 530, 5}, {128, 260, 45}, {130, 20, 410}, {150, 140, 1024}};
+  const Shape shapes[] = {{7, 33, 401},  {3, 40, 1201},  {200, 65, 33},  {129, 300, 70},  {33, 2100, 9},
+                          {300, 530, 5}, {128, 260, 45}, {130, 20, 410}, {150, 140, 1024}};
   for (const auto* kernels : all_levels()) {
     for (const Shape& s : shapes) CHECK_EQ(wrong(*kernels, s), 0u);
   }

@@ -120,7 +120,8 @@ TEST("operations follow any strides, and stay inside of their operands") {
       const auto a = noise(a_count, 2), b = noise(b_count, 3);
       const Guarded left(a), right(b), out(std::vector<float>(count, NAN));
       k->map(MapOp::Sub, DType::Float32,
-             walk_of(shape, {floats(out.data(), dense(shape)), floats(left.data(), a_strides), floats(right.data(), b_strides)}));
+             walk_of(shape, {floats(out.data(), dense(shape)), floats(left.data(), a_strides),
+                             floats(right.data(), b_strides)}));
       for (size_t i = 0; i < count; i++) CHECK_EQ(out.data()[i], a[from_a[i]] - b[from_b[i]]);
       k->copy(walk_of(shape, {floats(out.data(), dense(shape)), floats(left.data(), a_strides)}));
       for (size_t i = 0; i < count; i++) CHECK_EQ(out.data()[i], a[from_a[i]]);
@@ -176,8 +177,8 @@ TEST("reductions over the middle") {
           std::vector<int64_t> at(outer * inner);
           const auto over_middle = [&](const void* out, DType dtype) {
             const auto step = static_cast<ptrdiff_t>(inner);
-            return walk_of({outer, size, inner},
-                           {{out, dtype, {step, 0, 1}}, floats(in.data(), {step * static_cast<ptrdiff_t>(size), step, 1})});
+            return walk_of({outer, size, inner}, {{out, dtype, {step, 0, 1}},
+                                                  floats(in.data(), {step * static_cast<ptrdiff_t>(size), step, 1})});
           };
           k->reduce(ReduceOp::Sum, over_middle(sum.data(), DType::Float32));
           k->reduce(ReduceOp::Max, over_middle(most.data(), DType::Float32));

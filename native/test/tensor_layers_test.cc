@@ -3,11 +3,11 @@
 #include "tensor_oracle.h"
 
 using namespace ringwise;
+using tensor::ConvSizes;
+using tensor::Window;
 using test::all_levels;
 using test::Guarded;
 using test::whole_numbers;
-using tensor::ConvSizes;
-using tensor::Window;
 
 namespace {
 
@@ -89,7 +89,8 @@ TEST("convolutions are exact for small sizes of all kinds") {
       for (const size_t dilation : {1, 2}) {
         for (const size_t pad : {0, 1, 3}) {
           for (const size_t channels : {1, 3, 18}) {
-            const ConvSizes s{2, channels == 3 ? 2u : 1u, channels, 21 - channels, window(7, 9, 3, 2, stride, dilation, pad)};
+            const ConvSizes s{2, channels == 3 ? 2u : 1u, channels, 21 - channels,
+                              window(7, 9, 3, 2, stride, dilation, pad)};
             CHECK_EQ(wrong(*kernels, s), 0u);
           }
         }

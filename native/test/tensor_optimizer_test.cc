@@ -29,8 +29,10 @@ void sgd(Cell& x, double grad, const OptimizerRule& rule, int step, bool has_sta
 
 void adam(Cell& x, double grad, const OptimizerRule& rule, int step, bool has_most) {
   double g = rule.maximize ? -grad : grad;
-  if (rule.variant) x.value *= 1 - rule.lr * rule.weight_decay;
-  else g += rule.weight_decay * x.value;
+  if (rule.variant)
+    x.value *= 1 - rule.lr * rule.weight_decay;
+  else
+    g += rule.weight_decay * x.value;
   x.a = rule.momentum * x.a + (1 - rule.momentum) * g;
   x.b = rule.smoothing * x.b + (1 - rule.smoothing) * g * g;
   x.c = std::max(x.c, x.b);
@@ -61,8 +63,8 @@ void five_steps(const OptimizerRule& rule, bool first_state, bool second_state, 
   for (const auto* k : all_levels()) {
     for (const size_t count : kSizes) {
       const std::vector<float> start = noise(2 * count, 1);
-      std::vector<T> param(start.begin(), start.end()), states[3] = {std::vector<T>(2 * count), std::vector<T>(2 * count),
-                                                                     std::vector<T>(2 * count)};
+      std::vector<T> param(start.begin(), start.end()),
+          states[3] = {std::vector<T>(2 * count), std::vector<T>(2 * count), std::vector<T>(2 * count)};
       std::vector<Cell> want;
       for (const T value : param) want.push_back({static_cast<double>(value)});
       for (int step = 1; step <= 5; step++) {
@@ -70,19 +72,26 @@ void five_steps(const OptimizerRule& rule, bool first_state, bool second_state, 
         const std::vector<T> grad(noise_now.begin(), noise_now.end());
         std::vector<OptimizerTensor> tensors;
         for (const size_t from : {size_t{0}, count}) {
-          tensors.push_back({sizeof(T) == 8 ? DType::Float64 : DType::Float32, count, static_cast<double>(step),
-                             param.data() + from, grad.data() + from,
-                             {first_state ? states[0].data() + from : nullptr,
-                              second_state ? states[1].data() + from : nullptr,
-                              third_state ? states[2].data() + from : nullptr}});
+          tensors.push_back(
+              {sizeof(T) == 8 ? DType::Float64 : DType::Float32,
+               count,
+               static_cast<double>(step),
+               param.data() + from,
+               grad.data() + from,
+               {first_state ? states[0].data() + from : nullptr, second_state ? states[1].data() + from : nullptr,
+                third_state ? states[2].data() + from : nullptr}});
         }
         k->optimize(rule, tensors.data(), tensors.size());
         for (size_t i = 0; i < want.size(); i++) {
           const double g = grad[i];
-          if (rule.kind == OptimizerKind::Sgd) sgd(want[i], g, rule, step, first_state);
-          else if (rule.kind == OptimizerKind::Adam) adam(want[i], g, rule, step, third_state);
-          else if (rule.kind == OptimizerKind::Rmsprop) rmsprop(want[i], g, rule, second_state);
-          else lion(want[i], g, rule);
+          if (rule.kind == OptimizerKind::Sgd)
+            sgd(want[i], g, rule, step, first_state);
+          else if (rule.kind == OptimizerKind::Adam)
+            adam(want[i], g, rule, step, third_state);
+          else if (rule.kind == OptimizerKind::Rmsprop)
+            rmsprop(want[i], g, rule, second_state);
+          else
+            lion(want[i], g, rule);
         }
       }
       for (size_t i = 0; i < want.size(); i++) {

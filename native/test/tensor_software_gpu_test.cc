@@ -32,8 +32,10 @@ void leave_early(const void*) {
   if (threadIdx.x < 3) __syncthreads();
 }
 void mix_waits(const void*) {
-  if (threadIdx.x % 2) __syncthreads();
-  else __shfl_xor_sync(0xffffffffu, 1, 1);
+  if (threadIdx.x % 2)
+    __syncthreads();
+  else
+    __shfl_xor_sync(0xffffffffu, 1, 1);
 }
 void use_stack(const void*) {
   volatile char deep[100 << 10];

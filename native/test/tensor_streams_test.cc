@@ -102,7 +102,9 @@ TEST("memory comes back at once on its own stream, and after an event where anot
   CHECK_EQ(device().memory().use().pieces, held + others.size() - 1);
 }
 
-TEST("borrowed memory is used after what its owner's stream was given, which then comes after all that was done with it") {
+TEST(
+    "borrowed memory is used after what its owner's stream was given, which then comes after all that was done with "
+    "it") {
   const uint32_t theirs = device().make_stream();
   const Block lent = floats(), out = floats();
   fill(lent, 1);
@@ -128,7 +130,9 @@ TEST("borrowed memory is used after what its owner's stream was given, which the
 TEST("pinned memory is not used again before the copies have ended that its owner has left") {
   const size_t bytes = kCount * sizeof(float);
   const Block up = floats();
-  const auto fill_with = [](gpu::Pinned& pinned, float value) { std::fill_n(reinterpret_cast<float*>(pinned.data()), kCount, value); };
+  const auto fill_with = [](gpu::Pinned& pinned, float value) {
+    std::fill_n(reinterpret_cast<float*>(pinned.data()), kCount, value);
+  };
   {
     gpu::Pinned pinned(device(), bytes);
     fill_with(pinned, 4);

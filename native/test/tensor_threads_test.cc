@@ -39,7 +39,8 @@ void check_same(const char* what, size_t count, Kernel kernel) {
   for (const int threads : {2, 3, 8}) {
     Threads several(threads);
     kernel(shared.data());
-    if (std::memcmp(alone.data(), shared.data(), count * sizeof(float)) != 0) test::fail(what, threads, "differs from one thread");
+    if (std::memcmp(alone.data(), shared.data(), count * sizeof(float)) != 0)
+      test::fail(what, threads, "differs from one thread");
   }
 }
 
@@ -83,7 +84,9 @@ TEST("the exception of a part reaches the caller, and the pool goes on") {
   for (int round = 0; round < 20; round++) {
     bool thrown = false;
     try {
-      tensor::for_each_part(9, [&](size_t i) { if (i == 4) throw std::bad_alloc(); });
+      tensor::for_each_part(9, [&](size_t i) {
+        if (i == 4) throw std::bad_alloc();
+      });
     } catch (const std::bad_alloc&) {
       thrown = true;
     }
@@ -158,10 +161,10 @@ TEST("reductions and softmax give the same bits for any number of threads") {
         k->reduce(op, walk_of({rows, cols}, {floats(out, {0, 0}), floats(a.data(), {step, 1})}));
       });
     }
-    check_same("log softmax", rows * cols, [&](float* out) { k->log_softmax(DType::Float32, out, a.data(), rows, cols); });
-    check_same("its gradient", rows * cols, [&](float* out) {
-      k->log_softmax_grad(DType::Float32, out, g.data(), a.data(), rows, cols);
-    });
+    check_same("log softmax", rows * cols,
+               [&](float* out) { k->log_softmax(DType::Float32, out, a.data(), rows, cols); });
+    check_same("its gradient", rows * cols,
+               [&](float* out) { k->log_softmax_grad(DType::Float32, out, g.data(), a.data(), rows, cols); });
   }
 }
 
@@ -169,7 +172,8 @@ TEST("matrix products give the same bits for any number of threads") {
   struct Shape {
     size_t m, n, k;
   };
-  const Shape shapes[] = {{32, 512, 784}, {512, 784, 32}, {300, 301, 302}, {2, 3000, 700}, {3000, 10, 128}, {130, 1000, 401}};
+  const Shape shapes[] = {{32, 512, 784}, {512, 784, 32},  {300, 301, 302},
+                          {2, 3000, 700}, {3000, 10, 128}, {130, 1000, 401}};
   for (const auto* k : all_levels()) {
     for (const Shape& s : shapes) {
       const auto a = noise(s.m * s.k, 1), b = noise(s.k * s.n, 2);
@@ -191,11 +195,13 @@ TEST("linear layers give the same bits for any number of threads") {
   for (const auto* k : all_levels()) {
     for (const size_t some : {size_t{3}, size_t{100}, rows}) {
       check_same("linear", 2 * some * outs, [&](float* out) {
-        k->linear(DType::Float32, {some, outs, ins, out, out + some * outs, x.data(), w.data(), bias.data(), Activation::Gelu});
+        k->linear(DType::Float32,
+                  {some, outs, ins, out, out + some * outs, x.data(), w.data(), bias.data(), Activation::Gelu});
       });
     }
     check_same("its gradient", rows * outs + outs, [&](float* out) {
-      k->linear_grad(DType::Float32, {rows, outs, out, out + rows * outs, grad.data(), grad.data(), Activation::GeluTanh});
+      k->linear_grad(DType::Float32,
+                     {rows, outs, out, out + rows * outs, grad.data(), grad.data(), Activation::GeluTanh});
     });
   }
 }
@@ -205,13 +211,14 @@ TEST("attention gives the same bits for any number of threads") {
   const auto operand = noise(4 * count, 1);
   const auto rows = [&](const float* data) {
     const auto step = static_cast<ptrdiff_t>(length * width);
-    return tensor::HeadRows{reinterpret_cast<char*>(const_cast<float*>(data)), static_cast<ptrdiff_t>(heads) * step, step,
-                            static_cast<ptrdiff_t>(width)};
+    return tensor::HeadRows{reinterpret_cast<char*>(const_cast<float*>(data)), static_cast<ptrdiff_t>(heads) * step,
+                            step, static_cast<ptrdiff_t>(width)};
   };
   for (const auto* k : all_levels()) {
     check_same("attention and its gradients", 5 * count, [&](float* out) {
       std::vector<float> lse(2 * heads * length);
-      tensor::Attention x{2, heads, length, length, width, width, 0.2, true, 0.1, {1, 0}, {}, {}, {}, {}, lse.data(), {}};
+      tensor::Attention x{2,   heads,  length, length, width, width, 0.2,        true,
+                          0.1, {1, 0}, {},     {},     {},    {},    lse.data(), {}};
       x.q = rows(operand.data());
       x.k = rows(operand.data() + count);
       x.v = rows(operand.data() + 2 * count);
@@ -229,16 +236,15 @@ TEST("convolutions give the same bits for any number of threads") {
   for (const size_t stride : {size_t{1}, size_t{2}}) {
     const size_t size = 18, out_size = (size + 2 - 3) / stride + 1;
     const tensor::ConvSizes s{6, 2, 8, 12, {size, size, out_size, out_size, 3, 3, stride, stride, 1, 1, 1, 1}};
-    const size_t x_count = 6 * 2 * 8 * size * size, out_count = 6 * 2 * 12 * out_size * out_size, w_count = 2 * 12 * 8 * 9;
+    const size_t x_count = 6 * 2 * 8 * size * size, out_count = 6 * 2 * 12 * out_size * out_size,
+                 w_count = 2 * 12 * 8 * 9;
     const auto x = noise(x_count, 1), weight = noise(w_count, 2), grad = noise(out_count, 3);
     for (const auto* k : all_levels()) {
       check_same("conv2d", out_count, [&](float* out) { k->conv2d(DType::Float32, out, x.data(), weight.data(), s); });
-      check_same("gradient of the input", x_count, [&](float* out) {
-        k->conv2d_grad_input(DType::Float32, out, grad.data(), weight.data(), s, false);
-      });
-      check_same("gradient of the weight", w_count, [&](float* out) {
-        k->conv2d_grad_weight(DType::Float32, out, grad.data(), x.data(), s, false);
-      });
+      check_same("gradient of the input", x_count,
+                 [&](float* out) { k->conv2d_grad_input(DType::Float32, out, grad.data(), weight.data(), s, false); });
+      check_same("gradient of the weight", w_count,
+                 [&](float* out) { k->conv2d_grad_weight(DType::Float32, out, grad.data(), x.data(), s, false); });
     }
   }
 }
@@ -254,7 +260,8 @@ TEST("optimisers give the same bits for any number of threads, and cut tensors a
       std::vector<tensor::OptimizerTensor> tensors;
       size_t at = 0;
       for (const size_t count : counts) {
-        tensors.push_back({DType::Float32, count, 1, out + at, grads.data() + at, {mean.data() + at, square.data() + at, nullptr}});
+        tensors.push_back(
+            {DType::Float32, count, 1, out + at, grads.data() + at, {mean.data() + at, square.data() + at, nullptr}});
         at += count;
       }
       tensor::OptimizerRule rule;

@@ -93,18 +93,24 @@ TEST("rules have a digest that spaces and comments do not change") {
 }
 
 TEST("what is wrong in a rule is said, with its line") {
-  CHECK(complaint("\nallReduce * * 2 4K") == "rules, line 2: expected verb, type, layout, ranks, bytes and algorithm, got 5 words");
+  CHECK(complaint("\nallReduce * * 2 4K") ==
+        "rules, line 2: expected verb, type, layout, ranks, bytes and algorithm, got 5 words");
   CHECK(complaint("allReduce * * 2 4K rang") ==
-        "rules, line 1: allReduce's algorithm: expected one of two-shot, one-shot, recursive-doubling, halving-doubling, ring, tree, "
+        "rules, line 1: allReduce's algorithm: expected one of two-shot, one-shot, recursive-doubling, "
+        "halving-doubling, ring, tree, "
         "hierarchical, got \"rang\"");
   CHECK(complaint("allreduce * * 2 4K ring").find("verb: expected one of allReduce, broadcast") != std::string::npos);
-  CHECK(complaint("allReduce f32 * 2 4K ring").find("type: expected half, full or *, got \"f32\"") != std::string::npos);
-  CHECK(complaint("allReduce * two 2 4K ring").find("layout: expected flat, hosts or *, got \"two\"") != std::string::npos);
+  CHECK(complaint("allReduce f32 * 2 4K ring").find("type: expected half, full or *, got \"f32\"") !=
+        std::string::npos);
+  CHECK(complaint("allReduce * two 2 4K ring").find("layout: expected flat, hosts or *, got \"two\"") !=
+        std::string::npos);
   for (const char* ranks : {"0", "-", "8-2", "2x", "2-x", "99999999999"}) {
-    CHECK(complaint(std::string("allReduce * * ") + ranks + " 4K ring").find("ranks: expected 2, 5-8, 33- or *") != std::string::npos);
+    CHECK(complaint(std::string("allReduce * * ") + ranks + " 4K ring").find("ranks: expected 2, 5-8, 33- or *") !=
+          std::string::npos);
   }
   for (const char* bytes : {"K", "4k", "-1", "4KB", "99999999999G"}) {
-    CHECK(complaint(std::string("allReduce * * 2 ") + bytes + " ring").find("bytes: expected 4, 64K, 16M, 1G or *") != std::string::npos);
+    CHECK(complaint(std::string("allReduce * * 2 ") + bytes + " ring").find("bytes: expected 4, 64K, 16M, 1G or *") !=
+          std::string::npos);
   }
 }
 

@@ -17,7 +17,8 @@ namespace {
 const std::function<int(int)> kPlacements[] = {one_host, own_host, two_per_host};
 constexpr size_t kCounts[] = {0, 1, 3, 64, 1000, 30'001};
 
-Op collective(Verb verb, uint64_t seq, size_t count, const std::vector<int32_t>& input, std::vector<int32_t>& output, int root = 0) {
+Op collective(Verb verb, uint64_t seq, size_t count, const std::vector<int32_t>& input, std::vector<int32_t>& output,
+              int root = 0) {
   Op op;
   op.verb = verb;
   op.dtype = DType::Int32;
@@ -77,7 +78,8 @@ TEST("gather brings every part to every root, and touches no output elsewhere") 
       for (int root = 0; root < rank.size; ++root) {
         std::vector<int32_t> input, expected, output(total, -1);
         append_part(input, rank.rank, root, counts[rank.rank]);
-        for (int from = 0; from < rank.size && rank.rank == root; ++from) append_part(expected, from, root, counts[from]);
+        for (int from = 0; from < rank.size && rank.rank == root; ++from)
+          append_part(expected, from, root, counts[from]);
         expected.resize(total, -1);
         Op op = collective(Verb::Gather, seq++, input.size(), input, output, root);
         if (uneven) op.counts = counts.data();
@@ -256,7 +258,8 @@ TEST("ranks that cut into different parts are told so, before a buffer is touche
       op.counts = counts.data();
       const auto failure = rank.group->run(op);
       CHECK(failure != nullptr && failure->code == FailureCode::Mismatch);
-      CHECK(failure != nullptr && failure->text.find("called allGather 6 × int32 in uneven parts ") != std::string::npos);
+      CHECK(failure != nullptr &&
+            failure->text.find("called allGather 6 × int32 in uneven parts ") != std::string::npos);
       check_equal(output, std::vector<int32_t>(6, -1), "output");
     });
   }
@@ -279,8 +282,9 @@ TEST("ranks that packed other lists into buffers of one length are told so") {
       std::vector<float> data(8, 1.f);
       Op op = all_reduce(data, DType::Float32, 0);
       op.tag = rank.rank == 0 ? 0x53 : 0x35;
-      CHECK_EQ(rank.run(op), "rank 0 called allReduce sum 8 × float32 as list 53 (seq 0) but rank 1 called allReduce sum 8 × "
-                             "float32 as list 35 (seq 0)");
+      CHECK_EQ(rank.run(op),
+               "rank 0 called allReduce sum 8 × float32 as list 53 (seq 0) but rank 1 called allReduce sum 8 × "
+               "float32 as list 35 (seq 0)");
       CHECK_EQ(data[7], 1.f);
     });
   }
@@ -296,7 +300,8 @@ TEST("a rank that sends more than the other expects of it is told so by both") {
       op.counts = counts.data();
       op.recv_counts = recv_counts.data();
       CHECK_EQ(rank.run(op),
-               "rank 0 called allToAll 3 × int32 for rank 1 (seq 7) but rank 1 called allToAll 2 × int32 from rank 0 (seq 7)");
+               "rank 0 called allToAll 3 × int32 for rank 1 (seq 7) but rank 1 called allToAll 2 × int32 from rank 0 "
+               "(seq 7)");
     });
   }
 }

@@ -34,7 +34,8 @@ Buffers drawn(int size, size_t count) {
 bool reduce(Buffers& buffers, const Hosts& hosts, Wire wire, ReduceOp op, Buffers* residuals = nullptr) {
   std::vector<Op> ops;
   for (size_t rank = 0; rank < buffers.size(); ++rank) {
-    Op& one = ops.emplace_back(Op{.verb = Verb::AllReduce, .dtype = DType::Float32, .reduce = op, .wire = wire, .count = buffers[rank].size()});
+    Op& one = ops.emplace_back(Op{
+        .verb = Verb::AllReduce, .dtype = DType::Float32, .reduce = op, .wire = wire, .count = buffers[rank].size()});
     one.input = one.output = bytes_of(buffers[rank]);
     if (residuals != nullptr) one.residual = (*residuals)[rank].data();
   }
@@ -177,7 +178,10 @@ TEST("ranks that differ in the wire are told, and keep their data") {
   std::vector<Execution> ranks(2);
   Buffers data(2, std::vector<float>(100, 7.f)), residuals = data;
   for (int rank = 0; rank < 2; ++rank) {
-    Op op{.verb = Verb::AllReduce, .dtype = DType::Float32, .wire = rank == 0 ? Wire::BFloat16 : Wire::Int8, .count = 100};
+    Op op{.verb = Verb::AllReduce,
+          .dtype = DType::Float32,
+          .wire = rank == 0 ? Wire::BFloat16 : Wire::Int8,
+          .count = 100};
     op.input = op.output = bytes_of(data[rank]);
     if (op.wire == Wire::Int8) op.residual = residuals[rank].data();
     ranks[rank].begin(op, {rank, &hosts}, Choices().choose(op, {rank, &hosts}));

@@ -25,7 +25,8 @@ void bruck_all_gather(const Op& op, int rank, int size, Schedule& schedule) {
     const int count = std::min(distance, size - distance);
     const int from = (rank + distance) % size;
     schedule.exchange((rank - distance + size) % size, {Place::Scratch, turned, elements(rank, count)}, from,
-                      {Place::Scratch, turned + elements(rank, distance) * element, elements(from, count)}, Take::Store);
+                      {Place::Scratch, turned + elements(rank, distance) * element, elements(from, count)},
+                      Take::Store);
   }
   const Piece behind = outputs.range(rank, size), before = outputs.range(0, rank);
   schedule.work(Local::Copy, behind, {Place::Scratch, turned, behind.count});

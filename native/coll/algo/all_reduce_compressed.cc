@@ -38,12 +38,15 @@ class Compressed {
   void plan() {
     for (size_t chunk = 0; chunk < chunks_; ++chunk) send_values(chunk);
     const Piece sum = scratch_sums(op_, largest_, schedule_);
-    for (size_t chunk = 0; chunk < chunks_; ++chunk) send_sums(chunk, slice(op_, sum, 0, of(outputs_, team_.place, chunk).count));
+    for (size_t chunk = 0; chunk < chunks_; ++chunk)
+      send_sums(chunk, slice(op_, sum, 0, of(outputs_, team_.place, chunk).count));
     for (size_t chunk = 0; chunk < chunks_; ++chunk) take_results(chunk);
   }
 
  private:
-  Piece of(const Parts& parts, int owner, size_t chunk) const { return slice(op_, parts.of(owner), chunk * kChunk, kChunk); }
+  Piece of(const Parts& parts, int owner, size_t chunk) const {
+    return slice(op_, parts.of(owner), chunk * kChunk, kChunk);
+  }
 
   /// Room for `count` values, packed.
   Piece packed(size_t count) const {

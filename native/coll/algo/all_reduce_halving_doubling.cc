@@ -45,7 +45,8 @@ void gather_by_doubling(const Parts& outputs, const Doubling& doubling, Schedule
     for (int r = 0; r < round; ++r) outer = outer.half(doubling.is_upper(r));
     const Range mine = outer.half(doubling.is_upper(round)), theirs = outer.half(!doubling.is_upper(round));
     const int partner = doubling.partner(round);
-    schedule.exchange(partner, outputs.range(mine.begin, mine.end), partner, outputs.range(theirs.begin, theirs.end), Take::Store);
+    schedule.exchange(partner, outputs.range(mine.begin, mine.end), partner, outputs.range(theirs.begin, theirs.end),
+                      Take::Store);
   }
 }
 

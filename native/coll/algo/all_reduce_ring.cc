@@ -31,7 +31,11 @@ struct Run {
 class Circle {
  public:
   Circle(const Op& op, const Team& team, Schedule& schedule)
-      : op_(op), elements_(kSegment / byte_size(op.dtype)), to_(team.after(1)), from_(team.before(1)), schedule_(schedule),
+      : op_(op),
+        elements_(kSegment / byte_size(op.dtype)),
+        to_(team.after(1)),
+        from_(team.before(1)),
+        schedule_(schedule),
         came_{schedule.steps.size()} {}
 
   /// Passes on the part that came in the step before, each segment as soon as it is there.
@@ -69,8 +73,8 @@ class Circle {
   int to_;
   int from_;
   Schedule& schedule_;
-  Run came_;         // of schedule_.steps: the part that came in last
-  Run left_;         // of schedule_.sends: the part that was sent last, and the one before
+  Run came_;  // of schedule_.steps: the part that came in last
+  Run left_;  // of schedule_.sends: the part that was sent last, and the one before
   Run left_before_;
 };
 
@@ -91,7 +95,8 @@ void ring_all_reduce(const Op& op, Piece sums, Piece output, const Team& team, S
     const Piece mine = inputs.of(place(k));
     const bool complete = k == n - 1;
     const Piece output_part = outputs.of(place(k));
-    const Piece room = complete ? room_for_sums(op, output_part, schedule) : slice(op, rooms[(k - 1) % 2], 0, mine.count);
+    const Piece room =
+        complete ? room_for_sums(op, output_part, schedule) : slice(op, rooms[(k - 1) % 2], 0, mine.count);
     circle.send(part);
     circle.add(room, mine, complete ? &output_part : nullptr);
     part = room;

@@ -10,7 +10,9 @@ namespace ringwise::coll {
 
 void bruck_all_to_all(const Op& op, int rank, int size, Schedule& schedule) {
   const size_t bytes = op.count * byte_size(op.dtype);
-  const auto parts = [&](size_t base, int first, int count) { return Piece{Place::Scratch, base + first * bytes, count * op.count}; };
+  const auto parts = [&](size_t base, int first, int count) {
+    return Piece{Place::Scratch, base + first * bytes, count * op.count};
+  };
   // By distance: the parts for r, r+1, …; as they are replaced, the parts that came over that distance.
   const size_t turned = schedule.scratch(size * bytes);
   const size_t outgoing = schedule.scratch(size * bytes), incoming = schedule.scratch(size * bytes);
@@ -24,7 +26,8 @@ void bruck_all_to_all(const Op& op, int rank, int size, Schedule& schedule) {
       schedule.work(Local::Copy, parts(outgoing, moving, count), parts(turned, first, count));
       moving += count;
     }
-    schedule.exchange((rank + bit) % size, parts(outgoing, 0, moving), (rank - bit + size) % size, parts(incoming, 0, moving), Take::Store);
+    schedule.exchange((rank + bit) % size, parts(outgoing, 0, moving), (rank - bit + size) % size,
+                      parts(incoming, 0, moving), Take::Store);
     moving = 0;
     for (int first = bit; first < size; first += 2 * bit) {
       const int count = std::min(bit, size - first);

@@ -32,7 +32,8 @@ void chain_broadcast(const Op& op, int rank, int size, Schedule& schedule) {
   schedule.exchange(-1, {}, previous, chunk(Place::Output, 0), Take::Store);
   size_t begin = 0;
   for (; begin + per_chunk < op.count; begin += per_chunk) {
-    schedule.exchange(next, chunk(Place::Output, begin), previous, chunk(Place::Output, begin + per_chunk), Take::Store);
+    schedule.exchange(next, chunk(Place::Output, begin), previous, chunk(Place::Output, begin + per_chunk),
+                      Take::Store);
   }
   schedule.exchange(next, chunk(Place::Output, begin), -1, {}, Take::Store);
 }

@@ -13,7 +13,9 @@ namespace ringwise::coll {
 class Doubling {
  public:
   explicit Doubling(const Team& team)
-      : team_(team), size_(static_cast<int>(std::bit_floor(static_cast<unsigned>(team.size)))), extra_(team.size - size_) {
+      : team_(team),
+        size_(static_cast<int>(std::bit_floor(static_cast<unsigned>(team.size)))),
+        extra_(team.size - size_) {
     number_ = is_paired() ? team.place / 2 : team.place - extra_;
   }
 

@@ -31,9 +31,7 @@ Parts Parts::cut(Piece whole, DType dtype, int size) {
   return parts;
 }
 
-size_t Parts::begin_of(int rank) const {
-  return begins_.empty() ? std::min(total_, part_ * rank) : begins_[rank];
-}
+size_t Parts::begin_of(int rank) const { return begins_.empty() ? std::min(total_, part_ * rank) : begins_[rank]; }
 
 Piece Parts::range(int begin, int end) const {
   const size_t first = begin_of(begin);

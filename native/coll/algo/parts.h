@@ -27,11 +27,11 @@ class Parts {
  private:
   size_t begin_of(int rank) const;
 
-  Piece base_;                   // where part 0 begins; its count is not used
-  size_t element_ = 1;           // bytes
+  Piece base_;          // where part 0 begins; its count is not used
+  size_t element_ = 1;  // bytes
   size_t total_ = 0;
-  size_t part_ = 0;              // elements, where parts are even
-  std::vector<size_t> begins_;   // by rank, and the end; empty where parts are even
+  size_t part_ = 0;             // elements, where parts are even
+  std::vector<size_t> begins_;  // by rank, and the end; empty where parts are even
 };
 
 /// Direct exchange: every part has one owner, who gets the other ranks' contributions straight from them: the sum

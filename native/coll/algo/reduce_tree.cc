@@ -16,7 +16,8 @@ void tree_reduce(const Op& op, int rank, int size, Schedule& schedule) {
   greet_everyone(rank, size, schedule);
   Piece mine = contribution(op, {Place::Input, 0, op.count}, schedule);
   if (v == 0 || !is_leaf(v)) {
-    const Piece accumulator{Place::Scratch, schedule.scratch(op.count * byte_size(accumulator_of(op.dtype))), op.count, true};
+    const Piece accumulator{Place::Scratch, schedule.scratch(op.count * byte_size(accumulator_of(op.dtype))), op.count,
+                            true};
     schedule.work(Local::Widen, accumulator, mine);
     for (int bit = 1; bit < size && (v & bit) == 0; bit <<= 1) {
       if (v + bit >= size) continue;

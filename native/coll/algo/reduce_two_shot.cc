@@ -15,7 +15,8 @@ void two_shot_reduce(const Op& op, int rank, int size, Schedule& schedule) {
   greet_everyone(rank, size, schedule);
   reduce_to_owners(op, Parts::cut(contribution(op, all, schedule), op.dtype, size), sums, {rank, size}, schedule);
   if (rank != op.root) {
-    const Piece part = sums.wide ? Piece{Place::Scratch, schedule.scratch(mine.count * byte_size(op.dtype)), mine.count} : sums;
+    const Piece part =
+        sums.wide ? Piece{Place::Scratch, schedule.scratch(mine.count * byte_size(op.dtype)), mine.count} : sums;
     finish(op, part, sums, schedule, schedule.sends.size());
     return schedule.send(op.root, part, schedule.steps.size());
   }

@@ -44,7 +44,8 @@ Arena::~Arena() {
 
 std::byte* Arena::allocate(size_t bytes) {
   const size_t wanted = pages(bytes);
-  const auto found = std::find_if(free_.begin(), free_.end(), [&](const auto& range) { return range.second >= wanted; });
+  const auto found =
+      std::find_if(free_.begin(), free_.end(), [&](const auto& range) { return range.second >= wanted; });
   if (found == free_.end()) throw std::system_error(ENOMEM, std::generic_category(), "allocating shared memory");
   const size_t offset = found->first;
   const int error = posix_fallocate(file_.get(), static_cast<off_t>(offset), static_cast<off_t>(wanted));
@@ -62,7 +63,8 @@ void Arena::release(std::byte* block) noexcept {
   auto [offset, bytes] = *used;
   used_.erase(used);
   // A hole reads as zeros again, so the next owner of the range gets what it was promised.
-  fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset), static_cast<off_t>(bytes));
+  fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+            static_cast<off_t>(bytes));
   auto next = free_.lower_bound(offset);
   if (next != free_.end() && offset + bytes == next->first) {
     bytes += next->second;

@@ -38,19 +38,19 @@ struct Post {
   Where where;
   uint32_t reserved;
   std::byte data[352];
-  Signature signature;          // read where digests differ, like what follows
-  char label[64];               // the text of the signature's label, or its beginning; valid where that is not 0
+  Signature signature;  // read where digests differ, like what follows
+  char label[64];       // the text of the signature's label, or its beginning; valid where that is not 0
 };
 static_assert(sizeof(Post) == 512);
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
 /// What a rank tells the others about itself, beside operations.
 struct Member {
-  std::atomic<int> core;    // 1 + the one on which it ran when it last had to wait for long
-  std::atomic<int> reads;   // whether it can read the memory of all others: 1 yes, −1 no, 0 not tried
-  std::atomic<int> process; // its id; valid like what follows once it is not 0
-  uint64_t probe;           // a random number
-  uint64_t probe_address;   // where the rank has the same number
+  std::atomic<int> core;     // 1 + the one on which it ran when it last had to wait for long
+  std::atomic<int> reads;    // whether it can read the memory of all others: 1 yes, −1 no, 0 not tried
+  std::atomic<int> process;  // its id; valid like what follows once it is not 0
+  uint64_t probe;            // a random number
+  uint64_t probe_address;    // where the rank has the same number
 };
 
 /// What a rank counts: chunks of the operation, on top of the operation's number (see Board::mark). Only it writes.
@@ -87,7 +87,9 @@ class Board {
     const size_t index = operation % 2 * 2 + chunk % 2;
     return of(rank + 1) - (index + 1) * (slot_bytes_ + slot_bytes_ / 2);
   }
-  std::byte* result(int rank, uint64_t operation, size_t chunk) const { return slot(rank, operation, chunk) + slot_bytes_; }
+  std::byte* result(int rank, uint64_t operation, size_t chunk) const {
+    return slot(rank, operation, chunk) + slot_bytes_;
+  }
   size_t slot_bytes() const { return slot_bytes_; }
 
   /// A counter's value after `chunks` of an operation; kAll stands for its end. Values only grow.

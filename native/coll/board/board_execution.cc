@@ -28,7 +28,13 @@ uint64_t digest_of(const Signature& signature) {
 }  // namespace
 
 BoardExecution::BoardExecution(BoardPlace& place, int rank)
-    : place_(place), board_(place.board), rank_(rank), size_(place.board.ranks()), sources_(size_), outputs_(size_), probe_(std::make_unique<uint64_t>()),
+    : place_(place),
+      board_(place.board),
+      rank_(rank),
+      size_(place.board.ranks()),
+      sources_(size_),
+      outputs_(size_),
+      probe_(std::make_unique<uint64_t>()),
       is_tried_(static_cast<size_t>(kVerbCount * size_)) {}
 
 void BoardExecution::begin(const Op& op) {
@@ -96,8 +102,7 @@ bool BoardExecution::advance() {
 bool BoardExecution::start() {
   program_.reset();  // the next one takes its place in frame_
   switch (method_) {
-    case Method::Barrier:
-      return true;
+    case Method::Barrier: return true;
     case Method::OneShot:
       if (op_.verb == Verb::Reduce && rank_ != op_.root) return true;
       if (op_.verb == Verb::AllReduce && op_.count * element_ > sizeof(Post::data)) {
@@ -114,9 +119,7 @@ bool BoardExecution::start() {
       }
       reduce_whole();
       return true;
-    case Method::TwoShot:
-      program_ = all_in_arenas() ? in_place() : two_shot();
-      return program_.ended();
+    case Method::TwoShot: program_ = all_in_arenas() ? in_place() : two_shot(); return program_.ended();
     case Method::Move:
       if (move_at_once()) return true;
       program_ = move();
@@ -139,20 +142,15 @@ void BoardExecution::post() {
   switch (where_) {
     case Where::Post:
       if (method_ == Method::Barrier || takers().last == takers().first) break;
-      if (by_part_) lay_out(post.data + sizes_bytes(), post_stride(), 0);
-      else copy_in(post.data, offer(takers().first));
+      if (by_part_)
+        lay_out(post.data + sizes_bytes(), post_stride(), 0);
+      else
+        copy_in(post.data, offer(takers().first));
       break;
-    case Where::Slot:
-      stage(0);
-      break;
-    case Where::Arena:
-      post.offset = *place_.arena->offset_of(op_.input, 0);
-      break;
-    case Where::Memory:
-      post.offset = reinterpret_cast<uintptr_t>(op_.input);
-      break;
-    case Where::Chunks:
-      break;
+    case Where::Slot: stage(0); break;
+    case Where::Arena: post.offset = *place_.arena->offset_of(op_.input, 0); break;
+    case Where::Memory: post.offset = reinterpret_cast<uintptr_t>(op_.input); break;
+    case Where::Chunks: break;
   }
   if (op_.verb == Verb::AllToAll) {  // every pair compares what one sends with what the other expects
     for (int rank = 0; rank < size_; ++rank) {
@@ -177,8 +175,10 @@ void BoardExecution::compare_posted(uint64_t until) {
     for (int peer = 0; peer < size_; ++peer) {
       if (peer == rank_) continue;
       const Post& post = board_.post(peer, number);
-      if (post.stamp.load() < number) is_complete = false;
-      else if (post.digest != call.digest) throw disagreement_with(peer, call.signature, post);
+      if (post.stamp.load() < number)
+        is_complete = false;
+      else if (post.digest != call.digest)
+        throw disagreement_with(peer, call.signature, post);
     }
     if (is_complete && verified_ == number - 1) verified_ = number;
   }
@@ -257,14 +257,12 @@ const std::byte* BoardExecution::data_of(int source, size_t chunk) const {
   const size_t offset = by_part_ ? chunk_bytes_ * static_cast<size_t>(rank_) : 0;
   switch (where_of(source)) {
     case Where::Post:
-      return board_.post(source, number_).data + (by_part_ ? sizes_bytes() + post_stride() * static_cast<size_t>(rank_) : 0);
-    case Where::Slot:
-      return board_.slot(source, number_, 0) + offset;
-    case Where::Chunks:
-      return board_.slot(source, number_, chunk) + offset;
+      return board_.post(source, number_).data +
+             (by_part_ ? sizes_bytes() + post_stride() * static_cast<size_t>(rank_) : 0);
+    case Where::Slot: return board_.slot(source, number_, 0) + offset;
+    case Where::Chunks: return board_.slot(source, number_, chunk) + offset;
     case Where::Memory:  // not by this way: see take
-    case Where::Arena:
-      break;
+    case Where::Arena: break;
   }
   const std::byte* memory = place_.arenas.memory(source) + board_.post(source, number_).offset;
   return memory + chunk_of(offered_by(source), chunk).offset;
@@ -278,7 +276,9 @@ bool BoardExecution::Wait::await_ready() const {
 }
 
 BoardExecution::Wait BoardExecution::reached(Counter counter, size_t chunks, Ranks ranks) {
-  const Word word = counter == Counter::Staged ? Word::Staged : counter == Counter::Reduced ? Word::Reduced : Word::Taken;
+  const Word word = counter == Counter::Staged    ? Word::Staged
+                    : counter == Counter::Reduced ? Word::Reduced
+                                                  : Word::Taken;
   if (chunks == 0) ranks = {};  // nothing to wait for: a rank counts from its first chunk on
   return {*this, word, Board::mark(number_, chunks), ranks};
 }
@@ -300,14 +300,10 @@ bool BoardExecution::wait_over() {
 
 uint64_t BoardExecution::word_of(int rank) const {
   switch (wait_word_) {
-    case Word::Stamp:
-      return board_.post(rank, wait_value_).stamp.load();
-    case Word::Staged:
-      return board_.counter(rank, Counter::Staged).load();
-    case Word::Reduced:
-      return board_.counter(rank, Counter::Reduced).load();
-    case Word::Taken:
-      break;
+    case Word::Stamp: return board_.post(rank, wait_value_).stamp.load();
+    case Word::Staged: return board_.counter(rank, Counter::Staged).load();
+    case Word::Reduced: return board_.counter(rank, Counter::Reduced).load();
+    case Word::Taken: break;
   }
   return board_.counter(rank, Counter::Taken).load();
 }

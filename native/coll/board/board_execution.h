@@ -23,7 +23,7 @@ namespace ringwise::coll {
 /// What the ranks of a host share. They are numbered as in the group.
 struct BoardPlace {
   Board board;
-  std::shared_ptr<Arena> arena;                  // this rank's; null where there is none
+  std::shared_ptr<Arena> arena;  // this rank's; null where there is none
   PeerArenas arenas{0};
   std::vector<std::atomic<uint32_t>*> sleeping;  // by rank; see ShmLink
   ShmLink::Doorbell* doorbell = nullptr;

@@ -110,7 +110,9 @@ void BoardExecution::take(int source, size_t chunk) {
   if (where_of(source) == Where::Memory) {
     const uint64_t address = board_.post(source, number_).offset + chunk_of(offered_by(source), chunk).offset;
     const int error = read_memory(board_.member(source).process, address, op_.output + to.offset, to.bytes);
-    if (error == ESRCH) throw Failure(FailureCode::PeerLost, rank_, {source}, "lost rank " + std::to_string(source) + " (its process has ended)");
+    if (error == ESRCH)
+      throw Failure(FailureCode::PeerLost, rank_, {source},
+                    "lost rank " + std::to_string(source) + " (its process has ended)");
     if (error != 0) throw system_failure(rank_, "reading the memory of rank " + std::to_string(source), error);
     return;
   }
@@ -137,8 +139,7 @@ void BoardExecution::take_own() {
       from = parts_[rank_];
       to = received_[rank_];
       break;
-    default:
-      return;
+    default: return;
   }
   if (from.bytes > 0) std::memmove(op_.output + to.offset, op_.input + from.offset, from.bytes);
 }

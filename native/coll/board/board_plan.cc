@@ -29,9 +29,7 @@ void BoardExecution::plan() {
   method_ = Method::Move;
   parts_.clear();
   switch (op_.verb) {
-    case Verb::Barrier:
-      method_ = Method::Barrier;
-      return;
+    case Verb::Barrier: method_ = Method::Barrier; return;
     case Verb::AllReduce:
     case Verb::Reduce:
       method_ = whole <= kOneShotBytes ? Method::OneShot : Method::TwoShot;
@@ -43,22 +41,16 @@ void BoardExecution::plan() {
       method_ = parts_.back().offset + parts_.back().bytes <= kOneShotBytes ? Method::OneShot : Method::TwoShot;
       if (method_ == Method::OneShot) return;
       break;
-    case Verb::Broadcast:
-      return;
+    case Verb::Broadcast: return;
     case Verb::AllGather:
-    case Verb::Gather:
-      cut(parts_, op_.count, op_.counts);
-      return;
-    case Verb::Scatter:
-      cut(parts_, op_.count, op_.counts);
-      break;
+    case Verb::Gather: cut(parts_, op_.count, op_.counts); return;
+    case Verb::Scatter: cut(parts_, op_.count, op_.counts); break;
     case Verb::AllToAll:
       cut(parts_, op_.count, op_.counts);
       cut(received_, op_.count, op_.recv_counts);
       break;
     case Verb::Send:
-    case Verb::Recv:
-      return;  // never here
+    case Verb::Recv: return;  // never here
   }
   by_part_ = true;
   chunk_bytes_ = round_down(board_.slot_bytes() / static_cast<size_t>(size_));
@@ -66,14 +58,10 @@ void BoardExecution::plan() {
 
 const char* BoardExecution::algorithm() const {
   switch (method_) {
-    case Method::Barrier:
-      return "board barrier";
-    case Method::OneShot:
-      return "board one-shot";
-    case Method::TwoShot:
-      return "board two-shot";
-    case Method::Move:
-      break;
+    case Method::Barrier: return "board barrier";
+    case Method::OneShot: return "board one-shot";
+    case Method::TwoShot: return "board two-shot";
+    case Method::Move: break;
   }
   return "board move";
 }
@@ -126,7 +114,8 @@ Where BoardExecution::choose_where() const {
   const bool known = op_.verb != Verb::AllToAll || op_.counts == nullptr;  // takers know where their part begins
   if (most >= kArenaFromBytes && place_.arena && !premultiplied && readable && known) {
     size_t bytes = 0;
-    for (int taker = ranks.first; taker < ranks.last; ++taker) bytes = std::max(bytes, offer(taker).offset + offer(taker).bytes);
+    for (int taker = ranks.first; taker < ranks.last; ++taker)
+      bytes = std::max(bytes, offer(taker).offset + offer(taker).bytes);
     if (place_.arena->offset_of(op_.input, bytes)) return Where::Arena;
   }
   if (method_ == Method::Move && most >= kMemoryFromBytes && known && others_can_read()) return Where::Memory;
@@ -137,18 +126,14 @@ Where BoardExecution::choose_where() const {
 /// Who takes what this rank offers.
 BoardExecution::Ranks BoardExecution::takers() const {
   switch (op_.verb) {
-    case Verb::Barrier:
-      return {};
+    case Verb::Barrier: return {};
     case Verb::Broadcast:
-    case Verb::Scatter:
-      return rank_ == op_.root ? everybody() : Ranks{};
-    case Verb::Gather:
-      return rank_ == op_.root ? Ranks{} : only(op_.root);
+    case Verb::Scatter: return rank_ == op_.root ? everybody() : Ranks{};
+    case Verb::Gather: return rank_ == op_.root ? Ranks{} : only(op_.root);
     case Verb::Reduce:
       if (method_ != Method::OneShot) return everybody();
       return rank_ == op_.root && op_.reduce != ReduceOp::PremulSum ? Ranks{} : only(op_.root);
-    default:
-      return everybody();
+    default: return everybody();
   }
 }
 
@@ -156,14 +141,10 @@ BoardExecution::Ranks BoardExecution::takers() const {
 BoardExecution::Ranks BoardExecution::to_meet() const {
   const bool is_root = rank_ == op_.root;
   switch (op_.verb) {
-    case Verb::Broadcast:
-      return is_root ? Ranks{} : everybody();
-    case Verb::Gather:
-      return is_root ? everybody() : Ranks{};
-    case Verb::Reduce:
-      return is_root || method_ == Method::TwoShot ? everybody() : Ranks{};
-    default:
-      return everybody();
+    case Verb::Broadcast: return is_root ? Ranks{} : everybody();
+    case Verb::Gather: return is_root ? everybody() : Ranks{};
+    case Verb::Reduce: return is_root || method_ == Method::TwoShot ? everybody() : Ranks{};
+    default: return everybody();
   }
 }
 
@@ -171,25 +152,19 @@ bool BoardExecution::takes_from(int source) const {
   if (source == rank_) return false;
   switch (op_.verb) {
     case Verb::Broadcast:
-    case Verb::Scatter:
-      return source == op_.root;
-    case Verb::Gather:
-      return rank_ == op_.root;
-    default:
-      return true;
+    case Verb::Scatter: return source == op_.root;
+    case Verb::Gather: return rank_ == op_.root;
+    default: return true;
   }
 }
 
 /// Where every taker gets the same: the bytes of what `source` offers.
 size_t BoardExecution::offered_whole(int source) const {
   switch (op_.verb) {
-    case Verb::ReduceScatter:
-      return parts_.back().offset + parts_.back().bytes;
+    case Verb::ReduceScatter: return parts_.back().offset + parts_.back().bytes;
     case Verb::AllGather:
-    case Verb::Gather:
-      return parts_[source].bytes;
-    default:
-      return op_.count * element_;
+    case Verb::Gather: return parts_[source].bytes;
+    default: return op_.count * element_;
   }
 }
 
@@ -207,14 +182,10 @@ BoardExecution::Part BoardExecution::offered_by(int source) const {
 BoardExecution::Part BoardExecution::taken_from(int source) const {
   switch (op_.verb) {
     case Verb::AllGather:
-    case Verb::Gather:
-      return parts_[source];
-    case Verb::AllToAll:
-      return received_[source];
-    case Verb::Scatter:
-      return {0, parts_[rank_].bytes};
-    default:
-      return {0, op_.count * element_};
+    case Verb::Gather: return parts_[source];
+    case Verb::AllToAll: return received_[source];
+    case Verb::Scatter: return {0, parts_[rank_].bytes};
+    default: return {0, op_.count * element_};
   }
 }
 

@@ -116,7 +116,7 @@ typedef uint64_t ringwise_operation;
  * number of bytes, and `all` gets those of all ranks in the order of the ranks, size × bytes. Called once on the thread
  * that creates the group, not at all for a group of one; it may block, and has to end by itself. Returns 0, or anything
  * else when it failed. Must not throw. The blobs hold the ranks' addresses and tokens: see Trust above. */
-typedef int (*ringwise_exchange)(void *user, const void *mine, size_t bytes, void *all);
+typedef int (*ringwise_exchange)(void* user, const void* mine, size_t bytes, void* all);
 
 typedef struct ringwise_options {
   size_t struct_size; /* sizeof(ringwise_options) */
@@ -125,50 +125,50 @@ typedef struct ringwise_options {
   int64_t timeout_ms; /* of the creation, and of every operation from its call; 0: 300000 */
   /* Numeric IP address at which ranks of other hosts reach this one. NULL: 127.0.0.1, for ranks of one host. Ranks of
    * one host find each other whatever it says: they have the same kernel and the same network namespace. */
-  const char *listen_host;
+  const char* listen_host;
   ringwise_exchange exchange;
-  void *user; /* passed to exchange */
+  void* user; /* passed to exchange */
 } ringwise_options;
 
 /* Creates this rank's end of a group; all ranks call it, and it blocks until all have met. On failure *group is set
  * all the same, if memory allows: ask it for the text, then destroy it; verbs refuse it. `options` need not outlive
  * the call. */
-int ringwise_group_create(const ringwise_options *options, ringwise_group **group);
+int ringwise_group_create(const ringwise_options* options, ringwise_group** group);
 
 /* Waits until everything pending has ended, then says goodbye to the other ranks. Not collective: who still needs this
  * rank afterwards is told that it has closed the group. Later calls return RINGWISE_CLOSED. RINGWISE_MISMATCH where ranks
  * have disagreed, about a root for example, and no call of this rank has told so: a rank that only sends waits for nobody. */
-int ringwise_group_close(ringwise_group *group);
+int ringwise_group_close(ringwise_group* group);
 
 /* Fails everything pending and everything later, on all ranks, with RINGWISE_ABORTED and `reason` in the text. Does not
  * block; ringwise_group_destroy after it waits until the others are told. It ends a ringwise_wait of another thread; a
  * verb that blocks in another thread of this rank it cannot interrupt, and waits for it. */
-int ringwise_group_abort(ringwise_group *group, const char *reason);
+int ringwise_group_abort(ringwise_group* group, const char* reason);
 
 /* Frees the group; NULL is fine. To the other ranks this rank is lost, unless ringwise_group_close came first. What is
  * pending never ends; its memory is no longer used when this returns. */
-void ringwise_group_destroy(ringwise_group *group);
+void ringwise_group_destroy(ringwise_group* group);
 
 /* Copies the sentence about the last call on the group that failed, on any thread, cut to `capacity` bytes with its
  * final 0. Returns its length in bytes without the 0, 0 if none has failed. UTF-8. */
-size_t ringwise_error(const ringwise_group *group, char *text, size_t capacity);
+size_t ringwise_error(const ringwise_group* group, char* text, size_t capacity);
 
 /* Copies the ranks that the group's failure is about (lost, late, disagreeing, the one that aborted), at most
  * `capacity`. Returns how many there are, 0 while no call has returned a failure. */
-size_t ringwise_failed_ranks(const ringwise_group *group, int32_t *ranks, size_t capacity);
+size_t ringwise_failed_ranks(const ringwise_group* group, int32_t* ranks, size_t capacity);
 
 /* Whether the operation has ended: RINGWISE_PENDING, or its status, which can be asked for once. Does not block. */
-int ringwise_test(ringwise_group *group, ringwise_operation operation);
+int ringwise_test(ringwise_group* group, ringwise_operation operation);
 
 /* Blocks until the operation has ended; its status, which can be asked for once. */
-int ringwise_wait(ringwise_group *group, ringwise_operation operation);
+int ringwise_wait(ringwise_group* group, ringwise_operation operation);
 
 /* *memory = zeroed memory for buffers of this group, at a multiple of 4096 bytes. Where all ranks are on one host they
  * work on it in place, without copies; elsewhere it is like any other. It goes with the group at the latest. */
-int ringwise_alloc(ringwise_group *group, size_t bytes, void **memory);
+int ringwise_alloc(ringwise_group* group, size_t bytes, void** memory);
 
 /* Frees what ringwise_alloc gave; NULL is fine. No operation may be using it. */
-int ringwise_free(ringwise_group *group, void *memory);
+int ringwise_free(ringwise_group* group, void* memory);
 
 /* The verbs. `dtype` is a ringwise_dtype, `op` a ringwise_reduce_op, `factor` is used by RINGWISE_PREMUL_SUM only,
  * `root` is a rank. Counts are elements, not bytes. Two buffers of one call must not overlap. `counts`, where it is
@@ -176,60 +176,60 @@ int ringwise_free(ringwise_group *group, void *memory);
  * the other in the order of the ranks, and `count` must be counts[rank]. With NULL every part has `count` elements. */
 
 /* buffer = the reduction of all ranks' buffers, on every rank. */
-int ringwise_all_reduce(ringwise_group *group, void *buffer, size_t count, int dtype, int op, double factor,
-                        ringwise_operation *operation);
+int ringwise_all_reduce(ringwise_group* group, void* buffer, size_t count, int dtype, int op, double factor,
+                        ringwise_operation* operation);
 
 /* The same for RINGWISE_SUM and RINGWISE_AVG, and, by another `wire` (a ringwise_wire) than the full one, for
  * RINGWISE_FLOAT32: every rank's values (inside a host, their sums) are rounded before they leave the host, and so is the
  * result; all ranks get the same bits. `residual`, for RINGWISE_WIRE_INT8 or NULL: `count` elements, zeros at first, one
  * array for each buffer that is reduced again and again. It is added to what is rounded, and then holds what that has
  * lost; it is used like the buffer. In a group of one host nothing is rounded and the residual stays as it is. Since 1.1. */
-int ringwise_all_reduce_wire(ringwise_group *group, void *buffer, size_t count, int dtype, int op, int wire,
-                             float *residual, ringwise_operation *operation);
+int ringwise_all_reduce_wire(ringwise_group* group, void* buffer, size_t count, int dtype, int op, int wire,
+                             float* residual, ringwise_operation* operation);
 
 /* buffer = the reduction of all ranks' buffers, on `root` only; those of the others are read and stay as they are. */
-int ringwise_reduce(ringwise_group *group, void *buffer, size_t count, int dtype, int op, double factor, int root,
-                    ringwise_operation *operation);
+int ringwise_reduce(ringwise_group* group, void* buffer, size_t count, int dtype, int op, double factor, int root,
+                    ringwise_operation* operation);
 
 /* buffer = root's buffer, on every rank. */
-int ringwise_broadcast(ringwise_group *group, void *buffer, size_t count, int dtype, int root,
-                       ringwise_operation *operation);
+int ringwise_broadcast(ringwise_group* group, void* buffer, size_t count, int dtype, int root,
+                       ringwise_operation* operation);
 
 /* output = all ranks' inputs, on every rank. `count`: of this rank's input. */
-int ringwise_all_gather(ringwise_group *group, const void *input, void *output, size_t count, const size_t *counts,
-                        int dtype, ringwise_operation *operation);
+int ringwise_all_gather(ringwise_group* group, const void* input, void* output, size_t count, const size_t* counts,
+                        int dtype, ringwise_operation* operation);
 
 /* The same on `root` only; `output` is not used elsewhere and may be NULL. */
-int ringwise_gather(ringwise_group *group, const void *input, void *output, size_t count, const size_t *counts,
-                    int dtype, int root, ringwise_operation *operation);
+int ringwise_gather(ringwise_group* group, const void* input, void* output, size_t count, const size_t* counts,
+                    int dtype, int root, ringwise_operation* operation);
 
 /* output = this rank's part of root's input. `count`: of this rank's output. `input` is used on the root only. */
-int ringwise_scatter(ringwise_group *group, const void *input, void *output, size_t count, const size_t *counts,
-                     int dtype, int root, ringwise_operation *operation);
+int ringwise_scatter(ringwise_group* group, const void* input, void* output, size_t count, const size_t* counts,
+                     int dtype, int root, ringwise_operation* operation);
 
 /* output = this rank's part of the reduction of all ranks' inputs. `count`: of this rank's output. */
-int ringwise_reduce_scatter(ringwise_group *group, const void *input, void *output, size_t count, const size_t *counts,
-                            int dtype, int op, double factor, ringwise_operation *operation);
+int ringwise_reduce_scatter(ringwise_group* group, const void* input, void* output, size_t count, const size_t* counts,
+                            int dtype, int op, double factor, ringwise_operation* operation);
 
 /* Part r of `input` becomes, on rank r, the part of `output` that belongs to this rank. Even: every part has `count`
  * elements, and both arrays are NULL. Uneven: this rank sends send_counts[r] elements to rank r and receives
  * recv_counts[r] from it, which must be what that rank sends; `count` is 0. */
-int ringwise_all_to_all(ringwise_group *group, const void *input, void *output, size_t count, const size_t *send_counts,
-                        const size_t *recv_counts, int dtype, ringwise_operation *operation);
+int ringwise_all_to_all(ringwise_group* group, const void* input, void* output, size_t count, const size_t* send_counts,
+                        const size_t* recv_counts, int dtype, ringwise_operation* operation);
 
 /* Ends on each rank after all ranks have called it. */
-int ringwise_barrier(ringwise_group *group, ringwise_operation *operation);
+int ringwise_barrier(ringwise_group* group, ringwise_operation* operation);
 
 /* One message from this rank to `peer`, another rank. Messages with equal tags (0 to 2147483647) arrive in the order of
  * their sends; count and dtype must be the receiver's. Independent of the collectives. Ends when `data` may be changed,
  * which may be before it is received. */
-int ringwise_send(ringwise_group *group, const void *data, size_t count, int dtype, int peer, int tag,
-                  ringwise_operation *operation);
+int ringwise_send(ringwise_group* group, const void* data, size_t count, int dtype, int peer, int tag,
+                  ringwise_operation* operation);
 
 /* The next message with that tag from `peer`, or from the first that sends one: RINGWISE_ANY_RANK. `source`, if not
  * NULL, is set to the sender when the operation is reported to have ended well, and must live as long as `data`. */
-int ringwise_recv(ringwise_group *group, void *data, size_t count, int dtype, int peer, int tag, int32_t *source,
-                  ringwise_operation *operation);
+int ringwise_recv(ringwise_group* group, void* data, size_t count, int dtype, int peer, int tag, int32_t* source,
+                  ringwise_operation* operation);
 
 #ifdef __GNUC__
 #pragma GCC visibility pop

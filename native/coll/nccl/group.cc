@@ -23,10 +23,12 @@ constexpr int kLooks = 250;
 
 }  // namespace
 
-NcclGroup::NcclGroup(int rank, int size, std::function<std::shared_ptr<const Failure>()> cause, std::function<void()> notify)
+NcclGroup::NcclGroup(int rank, int size, std::function<std::shared_ptr<const Failure>()> cause,
+                     std::function<void()> notify)
     : rank_(rank), size_(size), cause_(std::move(cause)), notify_(std::move(notify)) {}
 
-NcclGroup::NcclGroup(int rank, int size, int device, std::function<std::shared_ptr<const Failure>()> cause, std::function<void()> notify)
+NcclGroup::NcclGroup(int rank, int size, int device, std::function<std::shared_ptr<const Failure>()> cause,
+                     std::function<void()> notify)
     : NcclGroup(rank, size, std::move(cause), std::move(notify)) {
   const cuda::Driver& d = driver();
   if (!d.reason.empty()) throw system(d.reason);
@@ -195,8 +197,10 @@ void NcclGroup::wait_until(Lock& lock, const std::function<bool()>& is_reached) 
   for (int rounds = 0; !is_reached(); ++rounds) {
     if (poll()) continue;
     lock.unlock();
-    if (rounds < 200) std::this_thread::yield();
-    else std::this_thread::sleep_for(kPause);
+    if (rounds < 200)
+      std::this_thread::yield();
+    else
+      std::this_thread::sleep_for(kPause);
     lock.lock();
   }
 }
@@ -242,7 +246,9 @@ cuda::Event NcclGroup::take_event() {
   return event;
 }
 
-void NcclGroup::record(cuda::Event event, cuda::Stream stream) { cuda::check(driver().cuEventRecord(event, stream), "cuEventRecord"); }
+void NcclGroup::record(cuda::Event event, cuda::Stream stream) {
+  cuda::check(driver().cuEventRecord(event, stream), "cuEventRecord");
+}
 
 void NcclGroup::end(uint64_t id, std::shared_ptr<const Failure> failure) {
   ended_.push_back({id, std::move(failure)});

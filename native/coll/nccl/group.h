@@ -52,7 +52,8 @@ inline constexpr int64_t kGrace = 500 * kMillisecond;
 class NcclGroup {
  public:
   /// `cause` tells why the host group has failed, or null; any thread. Throws Failure where there is no device or library.
-  NcclGroup(int rank, int size, int device, std::function<std::shared_ptr<const coll::Failure>()> cause, std::function<void()> notify);
+  NcclGroup(int rank, int size, int device, std::function<std::shared_ptr<const coll::Failure>()> cause,
+            std::function<void()> notify);
   /// Ends the lane and aborts what is pending, which never ends.
   ~NcclGroup();
 
@@ -121,7 +122,8 @@ class NcclGroup {
   using Lock = std::unique_lock<std::mutex>;
 
   // What the other one has got so far is given back when it throws.
-  NcclGroup(int rank, int size, std::function<std::shared_ptr<const coll::Failure>()> cause, std::function<void()> notify);
+  NcclGroup(int rank, int size, std::function<std::shared_ptr<const coll::Failure>()> cause,
+            std::function<void()> notify);
   void lane_main();
   void make_communicator(Lock& lock);
   bool poll();
@@ -163,22 +165,22 @@ class NcclGroup {
   int64_t connect_deadline_ns_ = 0;
   Comm comm_ = nullptr;
   bool is_connected_ = false;
-  std::deque<Entry> queue_;            // not given to NCCL yet
-  size_t launching_ = 0;               // NCCL is busy with so many of the first of queue_
-  uint64_t holding_ = 0;               // `together` of what is held
-  uint64_t holds_ = 0;                 // so far
-  std::deque<Entry> running_;          // in the order of the stream
+  std::deque<Entry> queue_;    // not given to NCCL yet
+  size_t launching_ = 0;       // NCCL is busy with so many of the first of queue_
+  uint64_t holding_ = 0;       // `together` of what is held
+  uint64_t holds_ = 0;         // so far
+  std::deque<Entry> running_;  // in the order of the stream
   Registrations registrations_;
-  std::vector<cuda::Event> spare_;     // events
-  std::vector<Recorded> held_;         // to be recorded, not given to NCCL yet
-  std::vector<Recorded> open_;         // recorded, not joined yet
-  bool has_recorded_ = false;          // graphs may have something of comm_
-  std::vector<Ended> ended_;           // not taken yet
-  bool has_news_ = false;              // notify_ is due
+  std::vector<cuda::Event> spare_;          // events
+  std::vector<Recorded> held_;              // to be recorded, not given to NCCL yet
+  std::vector<Recorded> open_;              // recorded, not joined yet
+  bool has_recorded_ = false;               // graphs may have something of comm_
+  std::vector<Ended> ended_;                // not taken yet
+  bool has_news_ = false;                   // notify_ is due
   std::optional<coll::Failure> suspicion_;  // a failure of NCCL's, until the host group tells whose fault it was
   int64_t suspected_until_ns_ = 0;
   std::shared_ptr<const coll::Failure> failure_;
-  bool has_ended_all_ = false;         // the communicator is aborted, and what was pending has ended with failure_
+  bool has_ended_all_ = false;  // the communicator is aborted, and what was pending has ended with failure_
   uint64_t next_id_ = 1;
   uint64_t closing_id_ = 0;
   bool is_urged_ = false;

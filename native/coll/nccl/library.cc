@@ -45,7 +45,8 @@ bool reduces_float8() {
   if (driver.device_count == 0 || library().version < kFirstVersion) return false;
   for (int device = 0; device < driver.device_count; ++device) {
     int major = 0;
-    if (driver.cuDeviceGetAttribute(&major, cuda::kAttributeMajor, device) != cuda::kSuccess || major < kFirstMajor) return false;
+    if (driver.cuDeviceGetAttribute(&major, cuda::kAttributeMajor, device) != cuda::kSuccess || major < kFirstMajor)
+      return false;
   }
   return true;
 }

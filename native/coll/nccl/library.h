@@ -32,6 +32,7 @@ struct Config {
 };
 
 // name, arguments. All return ncclResult_t.
+// clang-format off
 #define RINGWISE_NCCL_FUNCTIONS(X)                                                                   \
   X(ncclGetVersion, (int*))                                                                          \
   X(ncclGetUniqueId, (UniqueId*))                                                                    \
@@ -51,14 +52,17 @@ struct Config {
   X(ncclGroupEnd, ())                                                                                \
   X(ncclRedOpCreatePreMulSum, (int*, void*, int, int, Comm))                                         \
   X(ncclRedOpDestroy, (int, Comm))
+// clang-format on
 
 // The same, of 2.19 (registration) and 2.28 (the rest) and newer: null where the library is older.
+// clang-format off
 #define RINGWISE_NCCL_NEWER_FUNCTIONS(X)                                              \
   X(ncclCommRegister, (Comm, void*, size_t, void**))                                  \
   X(ncclCommDeregister, (Comm, void*))                                                \
   X(ncclAlltoAll, (const void*, void*, size_t, int, Comm, cuda::Stream))              \
   X(ncclGather, (const void*, void*, size_t, int, int, Comm, cuda::Stream))           \
   X(ncclScatter, (const void*, void*, size_t, int, int, Comm, cuda::Stream))
+// clang-format on
 
 // Numbers of nccl.h that are used here.
 constexpr int kSuccess = 0, kInProgress = 7;

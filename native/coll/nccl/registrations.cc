@@ -13,11 +13,13 @@ bool Registrations::remove(uint64_t id, uint64_t leaving_id) {
 }
 
 bool Registrations::is_leaving(uint64_t leaving_id) const {
-  return std::any_of(all_.begin(), all_.end(), [leaving_id](const Registration& one) { return one.leaving_id == leaving_id; });
+  return std::any_of(all_.begin(), all_.end(),
+                     [leaving_id](const Registration& one) { return one.leaving_id == leaving_id; });
 }
 
 bool Registrations::is_blocking(uint64_t id) const {
-  return std::any_of(all_.begin(), all_.end(), [id](const Registration& one) { return one.leaving_id != 0 && one.leaving_id < id; });
+  return std::any_of(all_.begin(), all_.end(),
+                     [id](const Registration& one) { return one.leaving_id != 0 && one.leaving_id < id; });
 }
 
 int Registrations::register_before(uint64_t id, Comm comm) {

@@ -98,12 +98,15 @@ int reduce(const Op& op, Comm comm, int rank, int size, cuda::Stream stream) {
   const Reduction by(op, comm);
   if (by.status() != kSuccess) return by.status();
   const int type = type_of(op.dtype);
-  if (op.verb == Verb::AllReduce) return n.ncclAllReduce(op.input, op.output, op.count, type, by.number(), comm, stream);
-  if (op.verb == Verb::Reduce) return n.ncclReduce(op.input, op.output, op.count, type, by.number(), op.root, comm, stream);
+  if (op.verb == Verb::AllReduce)
+    return n.ncclAllReduce(op.input, op.output, op.count, type, by.number(), comm, stream);
+  if (op.verb == Verb::Reduce)
+    return n.ncclReduce(op.input, op.output, op.count, type, by.number(), op.root, comm, stream);
   if (op.counts == nullptr) return n.ncclReduceScatter(op.input, op.output, op.count, type, by.number(), comm, stream);
   const Parts parts{op, op.counts};
   return grouped(size, [&](int root) {
-    return n.ncclReduce(op.input + parts.offset(root), root == rank ? op.output : nullptr, op.counts[root], type, by.number(), root, comm, stream);
+    return n.ncclReduce(op.input + parts.offset(root), root == rank ? op.output : nullptr, op.counts[root], type,
+                        by.number(), root, comm, stream);
   });
 }
 
@@ -146,9 +149,11 @@ int exchange(const Op& op, Comm comm, int rank, int size, cuda::Stream stream) {
     const bool sends = gathers ? peer == op.root : !scatters || rank == op.root;
     const bool receives = gathers ? rank == op.root : !scatters || peer == op.root;
     const size_t sent = out.bytes(gathers ? rank : peer), received = in.bytes(scatters ? rank : peer);
-    if (sends && sent > 0) status = n.ncclSend(op.input + (gathers ? 0 : out.offset(peer)), sent, kInt8, peer, comm, stream);
+    if (sends && sent > 0)
+      status = n.ncclSend(op.input + (gathers ? 0 : out.offset(peer)), sent, kInt8, peer, comm, stream);
     if (status != kSuccess && status != kInProgress) return status;
-    if (receives && received > 0) status = n.ncclRecv(op.output + (scatters ? 0 : in.offset(peer)), received, kInt8, peer, comm, stream);
+    if (receives && received > 0)
+      status = n.ncclRecv(op.output + (scatters ? 0 : in.offset(peer)), received, kInt8, peer, comm, stream);
     return status;
   });
 }

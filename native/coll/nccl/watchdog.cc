@@ -48,8 +48,10 @@ void NcclGroup::lane_main() {
     busy_looks = moved || launching_ == 0 ? 0 : busy_looks + 1;
     if (moved || stop_ || (failure_ && !has_ended_all_) || (closing_id_ != 0 && !is_busy)) continue;
     const bool is_urgent = is_urged_ || (busy_looks > 0 && busy_looks <= kUrgentLooks);
-    if (is_busy && is_urgent) wake_lane_.wait_for(lock, kUrgentLook);
-    else wake_lane_.wait_for(lock, is_busy ? kLook : kIdleLook);
+    if (is_busy && is_urgent)
+      wake_lane_.wait_for(lock, kUrgentLook);
+    else
+      wake_lane_.wait_for(lock, is_busy ? kLook : kIdleLook);
   }
 }
 
@@ -63,7 +65,8 @@ void NcclGroup::make_communicator(Lock& lock) {
   const int status = library().ncclCommInitRankConfig(&comm, size_, id, rank_, &config);
   lock.lock();
   comm_ = comm;
-  if (status != kSuccess && status != kInProgress) throw std::runtime_error("ncclCommInitRankConfig: " + text_of(status, nullptr));
+  if (status != kSuccess && status != kInProgress)
+    throw std::runtime_error("ncclCommInitRankConfig: " + text_of(status, nullptr));
 }
 
 /// One look at everything; true if anything moved.
@@ -121,7 +124,8 @@ void NcclGroup::watch() {
     for (const auto& each : of) {
       if (now <= each.op.deadline_ns) continue;
       const auto within = std::to_string(each.op.timeout_ns / kMillisecond);
-      throw Failure(FailureCode::Timeout, rank_, {}, "all ranks have called it, but NCCL has not finished it within " + within + " ms");
+      throw Failure(FailureCode::Timeout, rank_, {},
+                    "all ranks have called it, but NCCL has not finished it within " + within + " ms");
     }
   };
   check_deadlines(running_);
@@ -141,8 +145,11 @@ void NcclGroup::launch() {
     }
     size_t count = 1;
     while (together != 0 && count < queue_.size() && queue_[count].together == together) ++count;
-    for (size_t i = 0; i < count; ++i) cuda::check(driver().cuStreamWaitEvent(stream_, queue_[i].ready, 0), "cuStreamWaitEvent");
-    const auto give = [this](int i) { return enqueue(queue_[static_cast<size_t>(i)].op, comm_, rank_, size_, stream_); };
+    for (size_t i = 0; i < count; ++i)
+      cuda::check(driver().cuStreamWaitEvent(stream_, queue_[i].ready, 0), "cuStreamWaitEvent");
+    const auto give = [this](int i) {
+      return enqueue(queue_[static_cast<size_t>(i)].op, comm_, rank_, size_, stream_);
+    };
     const int status = count == 1 ? give(0) : grouped(static_cast<int>(count), give);
     if (status != kSuccess && status != kInProgress) throw std::runtime_error("NCCL: " + text_of(status, comm_));
     launching_ = count;

@@ -47,8 +47,10 @@ struct Scales {
     }
   }
   double scale(double value, size_t i) const {
-    if constexpr (F::kLowerBits > 0) return value * first[i] * second[i];
-    else return value * first[i];
+    if constexpr (F::kLowerBits > 0)
+      return value * first[i] * second[i];
+    else
+      return value * first[i];
   }
 };
 
@@ -96,8 +98,10 @@ void add(const typename F::Value* input, const typename F::Exponent* exponents, 
   };
   if (is_special) {
     for (size_t i = 0; i < count; ++i) {
-      if (exponents[i] == F::kSpecial) upper[i] += code_of(input[i]);
-      else add_one(i);
+      if (exponents[i] == F::kSpecial)
+        upper[i] += code_of(input[i]);
+      else
+        add_one(i);
     }
   } else {
     RINGWISE_SAME_INDEX
@@ -114,7 +118,8 @@ void add(const typename F::Value* input, const typename F::Exponent* exponents, 
 /// its trace in the last bit.
 inline double to_odd(int64_t word) {
   constexpr int64_t kExact = int64_t{1} << 52, kCut = 0x7ff;
-  const int64_t is_long = -static_cast<int64_t>(static_cast<uint64_t>(word + kExact) >= static_cast<uint64_t>(2 * kExact));
+  const int64_t is_long =
+      -static_cast<int64_t>(static_cast<uint64_t>(word + kExact) >= static_cast<uint64_t>(2 * kExact));
   const int64_t is_cut = -static_cast<int64_t>((word & kCut) != 0);
   const int64_t is_odd = is_long & is_cut;
   return static_cast<double>((word & ~(kCut & is_odd)) | (0x800 & is_odd));
@@ -143,8 +148,10 @@ void finish(const int64_t* upper, const int64_t* lower, const typename F::Expone
   const Scales<F> scales(exponents, -(F::kBias + F::kUpperBits + F::kLowerBits), 1, count);
   RINGWISE_SAME_INDEX
   for (size_t i = 0; i < count; ++i) {
-    if constexpr (F::kLowerBits > 0) results[i] = sum_of(upper[i], lower[i]);
-    else results[i] = to_odd(upper[i]);
+    if constexpr (F::kLowerBits > 0)
+      results[i] = sum_of(upper[i], lower[i]);
+    else
+      results[i] = to_odd(upper[i]);
   }
   if (divisor != 1) {
     for (size_t i = 0; i < count; ++i) results[i] /= divisor;
@@ -175,8 +182,10 @@ inline float round_to_odd(double value) {
 template <class Call>
 void with_format(DType dtype, Call&& call) {
   with_type(dtype, [&]<class T>(T value) {
-    if constexpr (std::is_same_v<T, double>) call(value, Wide{});
-    else if constexpr (is_float<T>) call(value, Narrow{});
+    if constexpr (std::is_same_v<T, double>)
+      call(value, Wide{});
+    else if constexpr (is_float<T>)
+      call(value, Narrow{});
   });
 }
 
@@ -200,7 +209,8 @@ void each_block(const std::byte* input, size_t count, Call&& call) {
 void grid_raise(DType dtype, const std::byte* input, void* exponents, size_t count) {
   with_format(dtype, [&]<class T, class F>(T, F) {
     auto* own = static_cast<typename F::Exponent*>(exponents);
-    each_block<T>(input, count, [&](size_t start, const auto* values, size_t piece) { raise<F>(values, own + start, piece); });
+    each_block<T>(input, count,
+                  [&](size_t start, const auto* values, size_t piece) { raise<F>(values, own + start, piece); });
   });
 }
 
@@ -223,8 +233,10 @@ void grid_finish(DType dtype, const int64_t* words, const void* exponents, int64
       const size_t piece = std::min(kGridBlock, count - start);
       finish<F>(words + start, words + count + start, own + start, addends, divisor, results, piece);
       store_each(elements + start, piece, [&](size_t i) {
-        if constexpr (std::is_floating_point_v<T>) return static_cast<T>(results[i]);
-        else return round_to_odd(results[i]);
+        if constexpr (std::is_floating_point_v<T>)
+          return static_cast<T>(results[i]);
+        else
+          return round_to_odd(results[i]);
       });
     }
   });

@@ -5,14 +5,14 @@
 RINGWISE_TARGET_BEGIN("avx2,fma,f16c")
 #define RINGWISE_HAS_F16C
 #define RINGWISE_LEVEL avx2
-#include "coll/reduce/level.h"
 #include "coll/reduce/grid_level.h"
 #include "coll/reduce/int8_level.h"
+#include "coll/reduce/level.h"
 RINGWISE_TARGET_END
 
 namespace ringwise::coll {
 extern const ReduceKernels kAvx2Reduce = avx2::kKernels;
 extern const GridKernels kAvx2Grid = avx2::kGridKernels;
 extern const Int8Kernels kAvx2Int8 = avx2::kInt8Kernels;
-}
+}  // namespace ringwise::coll
 #endif

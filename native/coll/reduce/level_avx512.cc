@@ -5,14 +5,14 @@
 RINGWISE_TARGET_BEGIN("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")
 #define RINGWISE_HAS_F16C
 #define RINGWISE_LEVEL avx512
-#include "coll/reduce/level.h"
 #include "coll/reduce/grid_level.h"
 #include "coll/reduce/int8_level.h"
+#include "coll/reduce/level.h"
 RINGWISE_TARGET_END
 
 namespace ringwise::coll {
 extern const ReduceKernels kAvx512Reduce = avx512::kKernels;
 extern const GridKernels kAvx512Grid = avx512::kGridKernels;
 extern const Int8Kernels kAvx512Int8 = avx512::kInt8Kernels;
-}
+}  // namespace ringwise::coll
 #endif

@@ -2,12 +2,12 @@
 #include "coll/reduce/level_headers.h"
 
 #define RINGWISE_LEVEL baseline
-#include "coll/reduce/level.h"
 #include "coll/reduce/grid_level.h"
 #include "coll/reduce/int8_level.h"
+#include "coll/reduce/level.h"
 
 namespace ringwise::coll {
 extern const ReduceKernels kBaselineReduce = baseline::kKernels;
 extern const GridKernels kBaselineGrid = baseline::kGridKernels;
 extern const Int8Kernels kBaselineInt8 = baseline::kInt8Kernels;
-}
+}  // namespace ringwise::coll

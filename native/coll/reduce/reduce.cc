@@ -53,7 +53,8 @@ void combine(DType dtype, ReduceOp op, const std::byte* const* sources, int size
   const ReduceKernels& kernels = best();
   const size_t element = byte_size(dtype);
   if (size == 2 && !is_narrow(dtype)) {
-    if (output_count == 1 && op != ReduceOp::Avg) return kernels.join(dtype, op, outputs[0], sources[0], sources[1], count);
+    if (output_count == 1 && op != ReduceOp::Avg)
+      return kernels.join(dtype, op, outputs[0], sources[0], sources[1], count);
     // Lines that were read are cheap to write. Others are not: memcpy takes them over without reading them.
     if (output_count == 2 && (outputs[1] == sources[0] || outputs[1] == sources[1])) {
       return kernels.join_twice(dtype, op, outputs[0], outputs[1], sources[0], sources[1], count);

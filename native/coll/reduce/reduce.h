@@ -23,7 +23,8 @@ struct ReduceKernels {
   /// accumulator[i] = a[i] ∘ b[i]; `accumulator` may be one of both, except for narrow floats.
   void (*join)(DType, ReduceOp, std::byte* accumulator, const std::byte* a, const std::byte* b, size_t count);
   /// first[i] = second[i] = a[i] ∘ b[i], for avg the mean; not for narrow floats. Either may be one of both.
-  void (*join_twice)(DType, ReduceOp, std::byte* first, std::byte* second, const std::byte* a, const std::byte* b, size_t count);
+  void (*join_twice)(DType, ReduceOp, std::byte* first, std::byte* second, const std::byte* a, const std::byte* b,
+                     size_t count);
   /// output[i] = accumulator[i], divided by `size` for avg. `output` may be the accumulator, except for narrow floats.
   void (*narrow)(DType, ReduceOp, int size, std::byte* output, const std::byte* accumulator, size_t count);
   /// output[i] = input[i] × factor, for floating types.

@@ -135,7 +135,8 @@ class Meeting {
       if (left <= 0) throw timeout(missing);
       const int ready = poll(fds, 2, static_cast<int>(left / kMillisecond) + 1);
       if (ready < 0 && errno != EINTR) fail("poll");
-      if (fds[1].revents != 0) throw Failure(FailureCode::Closed, rank_, {rank_}, "the group was closed while it was connecting");
+      if (fds[1].revents != 0)
+        throw Failure(FailureCode::Closed, rank_, {rank_}, "the group was closed while it was connecting");
       if (fds[0].revents != 0) return;
     }
   }
@@ -143,7 +144,8 @@ class Meeting {
   Failure timeout(const std::vector<int>& missing) const {
     std::string names;
     for (const int rank : missing) names += (names.empty() ? "" : ", ") + std::to_string(rank);
-    return {FailureCode::Timeout, rank_, missing, "no connection with rank" + std::string(missing.size() == 1 ? " " : "s ") + names};
+    return {FailureCode::Timeout, rank_, missing,
+            "no connection with rank" + std::string(missing.size() == 1 ? " " : "s ") + names};
   }
 
   void write_all(int fd, const void* data, size_t bytes, int peer) {
@@ -177,8 +179,11 @@ class Meeting {
   }
 
   Failure lost(int peer) const {
-    return {FailureCode::PeerLost, rank_, {peer},
-            "lost rank " + std::to_string(peer) + " while connecting (it ended, or refused this rank's proof of the job secret)"};
+    return {FailureCode::PeerLost,
+            rank_,
+            {peer},
+            "lost rank " + std::to_string(peer) +
+                " while connecting (it ended, or refused this rank's proof of the job secret)"};
   }
 
   Fd connect_to(const PeerAddress& peer, Purpose purpose) {
@@ -226,7 +231,8 @@ class Meeting {
   std::vector<int> missing() const {
     std::vector<int> ranks;
     for (const auto& [rank, peer] : peers_) {
-      const bool all = connections_.control[rank] && (peer.local || (connections_.data[rank] && connections_.p2p[rank]));
+      const bool all =
+          connections_.control[rank] && (peer.local || (connections_.data[rank] && connections_.p2p[rank]));
       if (rank > rank_ && !all) ranks.push_back(rank);
     }
     return ranks;
@@ -235,12 +241,14 @@ class Meeting {
   void accept_higher_ranks() {
     std::vector<Stranger> strangers;
     for (std::vector<int> absent = missing(); !absent.empty(); absent = missing()) {
-      std::vector<pollfd> fds{{wake_, POLLIN, 0}, {listener_.unix_descriptor(), POLLIN, 0}, {listener_.tcp_descriptor(), POLLIN, 0}};
+      std::vector<pollfd> fds{
+          {wake_, POLLIN, 0}, {listener_.unix_descriptor(), POLLIN, 0}, {listener_.tcp_descriptor(), POLLIN, 0}};
       for (const auto& stranger : strangers) fds.push_back({stranger.fd.get(), POLLIN, 0});
       const int64_t left = deadline_ns_ - now_ns();
       if (left <= 0) throw timeout(absent);
       poll(fds.data(), fds.size(), static_cast<int>(std::min<int64_t>(left / kMillisecond + 1, 1000)));
-      if (fds[0].revents != 0) throw Failure(FailureCode::Closed, rank_, {rank_}, "the group was closed while it was connecting");
+      if (fds[0].revents != 0)
+        throw Failure(FailureCode::Closed, rank_, {rank_}, "the group was closed while it was connecting");
       const int64_t now = now_ns();
       for (size_t i = strangers.size(); i-- > 0;) {
         if ((fds[3 + i].revents != 0 && introduced(strangers[i])) || now > strangers[i].deadline_ns) {
@@ -272,9 +280,9 @@ class Meeting {
       return true;
     }
     if (stranger.local != peer->second.local || (stranger.local && hello.purpose != Purpose::Control)) return true;
-    auto* places = hello.purpose == Purpose::Control  ? &connections_.control
-                   : hello.purpose == Purpose::Data ? &connections_.data
-                                                    : &connections_.p2p;
+    auto* places = hello.purpose == Purpose::Control ? &connections_.control
+                   : hello.purpose == Purpose::Data  ? &connections_.data
+                                                     : &connections_.p2p;
     if (hello.purpose > Purpose::PointToPoint || (*places)[hello.from]) return true;
     Fd& place = (*places)[hello.from];
     if (!stranger.local) tune_tcp(stranger.fd.get());
@@ -314,7 +322,8 @@ class Meeting {
   void share_arenas() {
     connections_.arena = Arena::create();
     connections_.arenas = PeerArenas(static_cast<int>(connections_.local_ranks.size()));
-    for (const auto& [rank, peer] : peers_) send_descriptor(rank, connections_.arena ? connections_.arena->descriptor() : -1);
+    for (const auto& [rank, peer] : peers_)
+      send_descriptor(rank, connections_.arena ? connections_.arena->descriptor() : -1);
     bool everybody = connections_.arena != nullptr;
     for (const auto& [rank, peer] : peers_) {
       const Fd file = receive_descriptor(rank);
@@ -384,7 +393,8 @@ Listener::Listener(const std::string& host) {
   }
   unix_ = Fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   Address address = unix_address(unix_name_);
-  if (!unix_ || bind(unix_.get(), address.get(), address.length) != 0 || listen(unix_.get(), kBacklog) != 0) fail("listening on a unix socket");
+  if (!unix_ || bind(unix_.get(), address.get(), address.length) != 0 || listen(unix_.get(), kBacklog) != 0)
+    fail("listening on a unix socket");
 
   address = tcp_address(host, 0);
   tcp_ = Fd(socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));

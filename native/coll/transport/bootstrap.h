@@ -23,12 +23,12 @@ using Proof = std::array<uint8_t, 32>;
 
 struct PeerAddress {
   int rank = -1;
-  bool local = false;      // on this host, reachable by unix socket and shared memory
-  std::string unix_name;   // abstract name, without the leading zero byte
-  std::string host;        // numeric IP address
+  bool local = false;     // on this host, reachable by unix socket and shared memory
+  std::string unix_name;  // abstract name, without the leading zero byte
+  std::string host;       // numeric IP address
   uint16_t port = 0;
-  Proof mine{};            // shown by this rank to the peer
-  Proof theirs{};          // expected from the peer
+  Proof mine{};    // shown by this rank to the peer
+  Proof theirs{};  // expected from the peer
 };
 
 class Listener {

@@ -65,7 +65,8 @@ Segment::~Segment() {
 size_t Segment::capacity(Channel channel) const { return capacity_for(ranks_, channel); }
 
 ShmRing* Segment::ring(Channel channel, int from, int to) const {
-  size_t offset = header_bytes(ranks_) + (static_cast<size_t>(from) * ranks_ + to) * (sizeof(ShmRing) + capacity(channel));
+  size_t offset =
+      header_bytes(ranks_) + (static_cast<size_t>(from) * ranks_ + to) * (sizeof(ShmRing) + capacity(channel));
   if (channel == Channel::PointToPoint) offset += rings_bytes(ranks_, Channel::Collectives);
   return reinterpret_cast<ShmRing*>(memory_ + offset);
 }

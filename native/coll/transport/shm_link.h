@@ -34,7 +34,12 @@ class ShmLink final : public Link {
 
   ShmLink(ShmRing* outgoing, ShmRing* incoming, size_t capacity, std::atomic<uint32_t>* peer_sleeping, int peer,
           Doorbell* doorbell)
-      : out_(outgoing), in_(incoming), capacity_(capacity), peer_sleeping_(peer_sleeping), peer_(peer), doorbell_(doorbell) {}
+      : out_(outgoing),
+        in_(incoming),
+        capacity_(capacity),
+        peer_sleeping_(peer_sleeping),
+        peer_(peer),
+        doorbell_(doorbell) {}
 
   using Link::send;
   size_t send(const std::byte* data, size_t bytes) override;

@@ -26,7 +26,7 @@ class TcpLink final : public Link {
   Fd socket_;
   int rank_;
   int peer_;
-  bool ended_ = false;             // the peer has closed its side; bytes that came before it are still delivered
+  bool ended_ = false;              // the peer has closed its side; bytes that came before it are still delivered
   std::vector<std::byte> staging_;  // what peek hands out: [begin_, end_)
   size_t begin_ = 0;
   size_t end_ = 0;

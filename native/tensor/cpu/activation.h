@@ -15,8 +15,7 @@ inline void with_activation(Activation activation, Use use) {
     case Activation::GeluTanh:
       return use([](auto x) RINGWISE_INLINE { return x * gelu_tanh_gate(x); },
                  [](auto g, auto x) RINGWISE_INLINE { return g * gelu_tanh_slope(x); });
-    default:
-      return use([](auto x) RINGWISE_INLINE { return x; }, [](auto g, auto) RINGWISE_INLINE { return g; });
+    default: return use([](auto x) RINGWISE_INLINE { return x; }, [](auto g, auto) RINGWISE_INLINE { return g; });
   }
 }
 

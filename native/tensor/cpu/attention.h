@@ -23,7 +23,8 @@ struct Head {
 };
 
 inline float* rows_of(const HeadRows& rows, size_t b, size_t h) {
-  return reinterpret_cast<float*>(rows.data) + static_cast<ptrdiff_t>(b) * rows.batch + static_cast<ptrdiff_t>(h) * rows.head;
+  return reinterpret_cast<float*>(rows.data) + static_cast<ptrdiff_t>(b) * rows.batch +
+         static_cast<ptrdiff_t>(h) * rows.head;
 }
 
 inline Head head_of(const Attention& x, size_t b, size_t h) {
@@ -72,7 +73,8 @@ inline void hide(float* scores, const Attention& x, const Head& head, const Bloc
   constexpr float kNever = -std::numeric_limits<float>::infinity();
   if (x.causal && block.key + block.keys > block.query + 1) {
     for (size_t j = 0; j < block.keys; j++) {
-      const int32_t behind = static_cast<int32_t>(static_cast<ptrdiff_t>(block.key + j) - static_cast<ptrdiff_t>(block.query));
+      const int32_t behind =
+          static_cast<int32_t>(static_cast<ptrdiff_t>(block.key + j) - static_cast<ptrdiff_t>(block.query));
       if (behind <= 0) continue;
       for (int v = 0; v < kTileVecs; v++) {
         float* to = scores + j * kQueries + v * kLanes;
@@ -83,10 +85,13 @@ inline void hide(float* scores, const Attention& x, const Head& head, const Bloc
   if (head.mask == nullptr) return;
   for (size_t l = 0; l < block.queries; l++) {
     for (size_t j = 0; j < block.keys; j++) {
-      const ptrdiff_t at = static_cast<ptrdiff_t>(block.query + l) * x.mask.row + static_cast<ptrdiff_t>(block.key + j) * x.mask.col;
+      const ptrdiff_t at =
+          static_cast<ptrdiff_t>(block.query + l) * x.mask.row + static_cast<ptrdiff_t>(block.key + j) * x.mask.col;
       float& score = scores[j * kQueries + l];
-      if (x.mask.dtype != DType::Bool) score += reinterpret_cast<const float*>(head.mask)[at];
-      else if (head.mask[at] == 0) score = kNever;
+      if (x.mask.dtype != DType::Bool)
+        score += reinterpret_cast<const float*>(head.mask)[at];
+      else if (head.mask[at] == 0)
+        score = kNever;
     }
   }
 }
@@ -114,9 +119,11 @@ inline void score(float* scores, const float* queries, const Attention& x, const
 }
 
 // Rows [begin, begin + count) of `from` as columns [width, kQueries], times `factor`; 0 in the lanes behind.
-inline void pack_lanes(float* out, const float* from, size_t step, size_t begin, size_t count, size_t width, float factor) {
+inline void pack_lanes(float* out, const float* from, size_t step, size_t begin, size_t count, size_t width,
+                       float factor) {
   pack_columns(out, kQueries, from + begin * step, step, count, width);
-  if (factor != 1) for (size_t i = 0; i < width * kQueries; i += kLanes) store(out + i, load(out + i) * splat(factor));
+  if (factor != 1)
+    for (size_t i = 0; i < width * kQueries; i += kLanes) store(out + i, load(out + i) * splat(factor));
 }
 
 // What the keys seen so far add up to, for each query.
@@ -155,13 +162,15 @@ inline size_t keys_seen(const Attention& x, size_t query, size_t queries) {
 }
 
 // Writes sums / total to the rows of the result, and log Σ exp.
-inline void finish(const Attention& x, const Head& head, float* sums, size_t query, size_t queries, const Running& running) {
+inline void finish(const Attention& x, const Head& head, float* sums, size_t query, size_t queries,
+                   const Running& running) {
   float lse[kQueries];
   for (int v = 0; v < kTileVecs; v++) {
     const Vec total = running.total[v];
     const IntVec is_blind = total == Vec{};
     const Vec factor = is_blind ? Vec{} : splat(1) / total;
-    store(lse + v * kLanes, is_blind ? splat(std::numeric_limits<float>::infinity()) : running.most[v] + log_vec(total));
+    store(lse + v * kLanes,
+          is_blind ? splat(std::numeric_limits<float>::infinity()) : running.most[v] + log_vec(total));
     for (size_t d = 0; d < x.value_width; d++) {
       float* sum = sums + d * kQueries + v * kLanes;
       store(sum, load(sum) * factor);

@@ -28,8 +28,10 @@ inline size_t score_row(double* scores, const Attention& x, const QueryAt& at) {
     scores[j] = x.scale * dot(q, doubles_of(x.k, at.b, at.h, j), x.width);
     if (x.mask.data == nullptr) continue;
     const ptrdiff_t place = first + static_cast<ptrdiff_t>(j) * x.mask.col;
-    if (x.mask.dtype != DType::Bool) scores[j] += reinterpret_cast<const double*>(x.mask.data)[place];
-    else if (x.mask.data[place] == 0) scores[j] = -std::numeric_limits<double>::infinity();
+    if (x.mask.dtype != DType::Bool)
+      scores[j] += reinterpret_cast<const double*>(x.mask.data)[place];
+    else if (x.mask.data[place] == 0)
+      scores[j] = -std::numeric_limits<double>::infinity();
   }
   return seen;
 }

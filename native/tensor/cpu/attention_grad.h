@@ -11,7 +11,8 @@ inline void add_product(float* c, const float* a, const float* b, size_t m, size
   for (size_t j = 0; j < n; j += kTileCols) {
     const size_t vecs = std::min<size_t>((n - j) / kLanes, kTileVecs);
     for (size_t i = 0; i < tiles.parts; i++) {
-      const Tile tile{a + tiles[i].begin * kQueries, kQueries, 1, b + j, n, c + tiles[i].begin * n + j, n, kQueries, true};
+      const Tile tile{a + tiles[i].begin * kQueries, kQueries, 1,        b + j, n,
+                      c + tiles[i].begin * n + j,    n,        kQueries, true};
       kTileKernels[vecs - 1][false][tiles[i].size - 1](tile);
     }
   }
@@ -56,7 +57,8 @@ struct QueryBlock {
   alignas(64) float dots[kQueries];  // Σ grad_out · out
 };
 
-inline void load_queries(QueryBlock& queries, GradSpace& space, const AttentionGrad& g, const Head& head, const float* grad_out) {
+inline void load_queries(QueryBlock& queries, GradSpace& space, const AttentionGrad& g, const Head& head,
+                         const float* grad_out) {
   const Attention& x = g.forward;
   const size_t begin = queries.begin, count = queries.count;
   const size_t q_step = static_cast<size_t>(x.q.row), g_step = static_cast<size_t>(g.grad_out.row);
@@ -76,7 +78,8 @@ inline void load_queries(QueryBlock& queries, GradSpace& space, const AttentionG
     const float* out = head.out + (begin + l) * out_step;
     float* q_row = space.query_rows + l * space.width;
     float* grad_row = space.grad_rows + l * space.value_width;
-    for_each_vec(x.width, [&](size_t d, auto io) RINGWISE_INLINE { io.store(q_row + d, io.load(q + d) * splat(scale)); });
+    for_each_vec(x.width,
+                 [&](size_t d, auto io) RINGWISE_INLINE { io.store(q_row + d, io.load(q + d) * splat(scale)); });
     Vec dot = {};
     for_each_vec(x.value_width, [&](size_t d, auto io) RINGWISE_INLINE {
       const Vec value = io.load(grad + d);
@@ -111,7 +114,8 @@ inline void score_slopes(float* slopes, const float* probs, size_t keys, const Q
 }
 
 // Adds one block to all three gradients.
-inline void attend_back(const Attention& x, const Head& head, const QueryBlock& queries, GradSpace& space, const Block& block) {
+inline void attend_back(const Attention& x, const Head& head, const QueryBlock& queries, GradSpace& space,
+                        const Block& block) {
   const size_t k_step = static_cast<size_t>(x.k.row), v_step = static_cast<size_t>(x.v.row);
   score(space.probs, space.queries, x, head, block);
   probabilities(space.probs, block.keys, queries);
@@ -157,7 +161,8 @@ inline void attend_back(const AttentionGrad& g, size_t b, size_t h, float* at) {
     write_turned(rows_of(g.grad_q, b, h) + i * q_step, q_step, space.grad_q, x.width, queries.count, false);
   }
   write_rows(rows_of(g.grad_k, b, h), static_cast<size_t>(g.grad_k.row), space.grad_k, space.width, x.keys, x.width);
-  write_rows(rows_of(g.grad_v, b, h), static_cast<size_t>(g.grad_v.row), space.grad_v, space.value_width, x.keys, x.value_width);
+  write_rows(rows_of(g.grad_v, b, h), static_cast<size_t>(g.grad_v.row), space.grad_v, space.value_width, x.keys,
+             x.value_width);
 }
 
 void attention_grad_double(const AttentionGrad& g);

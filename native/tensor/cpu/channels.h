@@ -11,9 +11,11 @@ inline void channel_totals(T* out, size_t outer, size_t channels, size_t inner, 
     std::memset(totals, 0, sizeof totals);
     const auto add = [&](size_t o, size_t j) { run(first + j, (o * channels + first + j) * inner, inner, totals[j]); };
     if (inner == 1) {  // in the order of memory
-      for (size_t o = 0; o < outer; o++) for (size_t j = 0; j < count; j++) add(o, j);
+      for (size_t o = 0; o < outer; o++)
+        for (size_t j = 0; j < count; j++) add(o, j);
     } else {
-      for (size_t j = 0; j < count; j++) for (size_t o = 0; o < outer; o++) add(o, j);
+      for (size_t j = 0; j < count; j++)
+        for (size_t o = 0; o < outer; o++) add(o, j);
     }
     for (size_t j = 0; j < count; j++) {
       for (size_t s = 0; s < kSums; s++) out[s * channels + first + j] = static_cast<T>(totals[j][s]);
@@ -81,9 +83,10 @@ void channel_grad_sums(DType dtype, void* out, const void* grad, const void* a, 
   with_float(dtype, [&](auto type) {
     using T = decltype(type);
     const T *g = static_cast<const T*>(grad), *from = static_cast<const T*>(a), *middle = static_cast<const T*>(mean);
-    channel_totals<2>(static_cast<T*>(out), outer, channels, inner, [&](size_t c, size_t at, size_t count, double* totals) {
-      grad_run(g + at, from + at, middle[c], count, totals);
-    });
+    channel_totals<2>(static_cast<T*>(out), outer, channels, inner,
+                      [&](size_t c, size_t at, size_t count, double* totals) {
+                        grad_run(g + at, from + at, middle[c], count, totals);
+                      });
   });
 }
 

@@ -28,8 +28,10 @@ struct Gathered {
     for (size_t j = 0; j < columns.size; j++) {
       const size_t from = outer[columns.begin + j];
       Run* last = runs + run_count - 1;
-      if (run_count > 0 && from == last->from + last->count) last->count++;
-      else runs[run_count++] = {j, from, 1};
+      if (run_count > 0 && from == last->from + last->count)
+        last->count++;
+      else
+        runs[run_count++] = {j, from, 1};
     }
     for (size_t p = 0; p < k.size; p++, out += width) {
       const float* from = data + inner[k.begin + p];
@@ -117,9 +119,7 @@ inline ConvSpace& conv_space() {
 // Of these, as many as are worth a thread.
 inline size_t conv_grain(size_t products) { return kGrainProducts / (products + 1) + 1; }
 
-inline size_t taps_of(const ConvSizes& s) {
-  return s.in_channels * s.window.kernel_height * s.window.kernel_width;
-}
+inline size_t taps_of(const ConvSizes& s) { return s.in_channels * s.window.kernel_height * s.window.kernel_width; }
 
 void conv2d_floats(float* out, const float* x, const float* weight, const ConvSizes& s) {
   const Window& w = s.window;
@@ -132,15 +132,23 @@ void conv2d_floats(float* out, const float* x, const float* weight, const ConvSi
   fill_offsets(outer, {0, 1}, {w.stride_y * cols, w.out_height}, {1, w.out_width});
   for (size_t row = 0, i = 0; row < s.in_channels * w.kernel_height; row++) {
     const size_t begin = row / w.kernel_height * step * part + row % w.kernel_height * w.dilation_y * cols;
-    for (size_t x = 0; x < w.kernel_width * w.dilation_x; x += w.dilation_x) inner[i++] = begin + x % step * part + x / step;
+    for (size_t x = 0; x < w.kernel_width * w.dilation_x; x += w.dilation_x)
+      inner[i++] = begin + x % step * part + x / step;
   }
   parallel_for(s.batch * s.groups, conv_grain(s.out_channels * pixels * taps), [&](size_t begin, size_t end) {
     float* image = conv_space().image.reserve(s.in_channels * step * part);
     for (size_t i = begin; i < end; i++) {
       pad_planes(image, x + i * s.in_channels * w.height * w.width, s.in_channels, w.height, w.width, padded, step);
       const Matrix weights{weight + i % s.groups * s.out_channels * taps, taps, true};
-      multiply(Product<Gathered>{weights, {image, outer, inner}, s.out_channels, pixels, taps, pixels <= kFewColumns,
-                                 false, out + i * s.out_channels * pixels, false});
+      multiply(Product<Gathered>{weights,
+                                 {image, outer, inner},
+                                 s.out_channels,
+                                 pixels,
+                                 taps,
+                                 pixels <= kFewColumns,
+                                 false,
+                                 out + i * s.out_channels * pixels,
+                                 false});
     }
   });
 }
@@ -155,7 +163,8 @@ inline void add_channels_first(float* to, const float* from, size_t out_channels
   }
 }
 
-void conv2d_grad_weight_floats(float* grad_weight, const float* grad, const float* x, const ConvSizes& s, bool accumulate) {
+void conv2d_grad_weight_floats(float* grad_weight, const float* grad, const float* x, const ConvSizes& s,
+                               bool accumulate) {
   const Window& w = s.window;
   const Padding padded = padding_of(w);
   const size_t taps = taps_of(s), pixels = w.out_height * w.out_width, channels = s.in_channels;
@@ -174,11 +183,12 @@ void conv2d_grad_weight_floats(float* grad_weight, const float* grad, const floa
         const size_t i = n * s.groups + g;
         pad_channels_last(image, x + i * channels * w.height * w.width, channels, w.height, w.width, padded);
         const Matrix grads{grad + (i * s.out_channels + begin) * pixels, pixels, true};
-        multiply(Product<Gathered>{grads, {image, outer, inner}, end - begin, taps, pixels, true, false, sums + begin * taps,
-                                   n > 0});
+        multiply(Product<Gathered>{
+            grads, {image, outer, inner}, end - begin, taps, pixels, true, false, sums + begin * taps, n > 0});
       }
     });
-    add_channels_first(grad_weight + g * s.out_channels * taps, sums, s.out_channels, channels, taps / channels, accumulate);
+    add_channels_first(grad_weight + g * s.out_channels * taps, sums, s.out_channels, channels, taps / channels,
+                       accumulate);
   }
 }
 
@@ -210,13 +220,15 @@ inline void spread(float* to, const float* from, const ConvSizes& s, const Phase
   for (size_t c = 0; c < s.in_channels; c++, to += w.height * w.width) {
     for (size_t y = 0; y < ys.pixels; y++) {
       float* row = to + (ys.phase + y * w.stride_y) * w.width + xs.phase;
-      for (size_t x = 0; x < xs.pixels; x++, from++) row[x * w.stride_x] = (accumulate ? row[x * w.stride_x] : 0) + *from;
+      for (size_t x = 0; x < xs.pixels; x++, from++)
+        row[x * w.stride_x] = (accumulate ? row[x * w.stride_x] : 0) + *from;
     }
   }
 }
 
 // to[ci, co, ky, kx] = weight[co, ci, ky, kx] for the taps of a phase.
-inline void phase_weights(float* to, const float* weight, const ConvSizes& s, const PhaseAxis& ys, const PhaseAxis& xs) {
+inline void phase_weights(float* to, const float* weight, const ConvSizes& s, const PhaseAxis& ys,
+                          const PhaseAxis& xs) {
   const Window& w = s.window;
   for (size_t ci = 0; ci < s.in_channels; ci++) {
     for (size_t co = 0; co < s.out_channels; co++) {
@@ -233,7 +245,8 @@ inline void phase_weights(float* to, const float* weight, const ConvSizes& s, co
 inline void grad_input_phase(float* grad_x, const float* grad, const float* weight, const ConvSizes& s, size_t group,
                              const PhaseAxis& ys, const PhaseAxis& xs, const Padding& padded, bool accumulate) {
   const Window& w = s.window;
-  const size_t taps = s.out_channels * ys.taps * xs.taps, pixels = ys.pixels * xs.pixels, plane = padded.rows * padded.cols;
+  const size_t taps = s.out_channels * ys.taps * xs.taps, pixels = ys.pixels * xs.pixels,
+               plane = padded.rows * padded.cols;
   const size_t out_plane = w.out_height * w.out_width, in_plane = w.height * w.width;
   const bool is_direct = w.stride_y == 1 && w.stride_x == 1;
   ConvSpace& space = conv_space();
@@ -259,15 +272,23 @@ inline void grad_input_phase(float* grad_x, const float* grad, const float* weig
         std::fill_n(result, s.in_channels * pixels, 0.0f);
       } else {
         pad_planes(image, grad + i * s.out_channels * out_plane, s.out_channels, w.out_height, w.out_width, padded);
-        multiply(Product<Gathered>{{weights, taps, true}, {image, outer, inner}, s.in_channels, pixels, taps,
-                                   pixels <= kFewColumns, false, is_direct ? to : result, is_direct && accumulate});
+        multiply(Product<Gathered>{{weights, taps, true},
+                                   {image, outer, inner},
+                                   s.in_channels,
+                                   pixels,
+                                   taps,
+                                   pixels <= kFewColumns,
+                                   false,
+                                   is_direct ? to : result,
+                                   is_direct && accumulate});
       }
       if (!is_direct) spread(to, result, s, ys, xs, accumulate);
     }
   });
 }
 
-void conv2d_grad_input_floats(float* grad_x, const float* grad, const float* weight, const ConvSizes& s, bool accumulate) {
+void conv2d_grad_input_floats(float* grad_x, const float* grad, const float* weight, const ConvSizes& s,
+                              bool accumulate) {
   const Window& w = s.window;
   // How far before its first position the output is asked for, and up to where.
   const auto margin_of = [](size_t kernel, size_t dilation, size_t pad, size_t stride) {
@@ -336,7 +357,8 @@ void conv2d(DType dtype, void* out, const void* x, const void* weight, const Con
   });
 }
 
-void conv2d_grad_input(DType dtype, void* grad_x, const void* grad, const void* weight, const ConvSizes& s, bool accumulate) {
+void conv2d_grad_input(DType dtype, void* grad_x, const void* grad, const void* weight, const ConvSizes& s,
+                       bool accumulate) {
   if (dtype != DType::Float64) {
     return conv2d_grad_input_floats(static_cast<float*>(grad_x), static_cast<const float*>(grad),
                                     static_cast<const float*>(weight), s, accumulate);
@@ -349,7 +371,8 @@ void conv2d_grad_input(DType dtype, void* grad_x, const void* grad, const void* 
   });
 }
 
-void conv2d_grad_weight(DType dtype, void* grad_weight, const void* grad, const void* x, const ConvSizes& s, bool accumulate) {
+void conv2d_grad_weight(DType dtype, void* grad_weight, const void* grad, const void* x, const ConvSizes& s,
+                        bool accumulate) {
   if (dtype != DType::Float64) {
     return conv2d_grad_weight_floats(static_cast<float*>(grad_weight), static_cast<const float*>(grad),
                                      static_cast<const float*>(x), s, accumulate);

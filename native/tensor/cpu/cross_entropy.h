@@ -22,7 +22,8 @@ inline T distances(const ScoreRows<T>& rows, const T* a, T shift, T norm) {
   T sums[kSums] = {};
   const size_t cols = rows.x.cols;
   for (size_t c = 0; c < cols; c += kSums) {
-    for (size_t i = 0; i < std::min(kSums, cols - c); i++) sums[i] += rows.weight_of(c + i) * (norm - (a[c + i] - shift));
+    for (size_t i = 0; i < std::min(kSums, cols - c); i++)
+      sums[i] += rows.weight_of(c + i) * (norm - (a[c + i] - shift));
   }
   for (size_t i = 1; i < kSums; i++) sums[0] += sums[i];
   return sums[0];

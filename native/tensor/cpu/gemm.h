@@ -13,15 +13,15 @@
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
 constexpr size_t kBlockK = 400;
-constexpr size_t kBlockTiles = 16;        // tiles in a block of A
-constexpr size_t kWidePanels = 64;        // panels in a block of B when several blocks of A pass by it
-constexpr size_t kPanelsAtOnce = 8;       // packed together
-constexpr size_t kNarrowPanels = 8;       // when only one does: packed just before they are read
+constexpr size_t kBlockTiles = 16;         // tiles in a block of A
+constexpr size_t kWidePanels = 64;         // panels in a block of B when several blocks of A pass by it
+constexpr size_t kPanelsAtOnce = 8;        // packed together
+constexpr size_t kNarrowPanels = 8;        // when only one does: packed just before they are read
 constexpr size_t kMostColsInPlace = 1024;  // columns of B up to which A is read in place, if its rows fall into …
 constexpr size_t kSameSetStep = 1024;      // … different sets of the L1 cache, which steps of 4 KiB do not
 constexpr size_t kFewColumns = 128;        // and up to which it is in any case
-constexpr size_t kMostRowsInPlace = 64;   // rows of A up to which B is read in place
-constexpr size_t kMostRowsTurned = 128;   // rows of A up to which the transposed product is computed
+constexpr size_t kMostRowsInPlace = 64;    // rows of A up to which B is read in place
+constexpr size_t kMostRowsTurned = 128;    // rows of A up to which the transposed product is computed
 
 // [0, total) in ceil(total / most) parts of nearly equal size.
 struct Split {
@@ -127,7 +127,8 @@ inline size_t make_panels(const Product<B>& x, Range columns, Range ks, float* p
   Piece pieces[kPanelsAtOnce];
   size_t count = 0, packed = 0;
   for (size_t j = 0; j < columns.size; j += kTileCols) {
-    const size_t col = columns.begin + j, cols = std::min<size_t>(columns.size - j, kTileCols), width = panel_width(cols);
+    const size_t col = columns.begin + j, cols = std::min<size_t>(columns.size - j, kTileCols),
+                 width = panel_width(cols);
     if constexpr (std::is_same_v<B, Matrix>) {
       if (!x.b.k_is_inner && cols == width && x.m <= kMostRowsInPlace) {
         panels[count++] = {x.b.at(col, ks.begin), x.b.step, col, cols};
@@ -152,8 +153,10 @@ inline void multiply_tile(const Product<B>& x, const TileRows& t, const Panel& p
   float* c = is_direct ? x.c + t.row * x.c_step + col : buffer;
   const Tile tile{t.a, t.a_row, t.a_step, data, step, c, is_direct ? x.c_step : kTileCols, k, accumulate && is_direct};
   kTileKernels[width / kLanes - 1][t.a_row == 1][t.rows - 1](tile);
-  if (x.is_turned) write_turned(x.c + col * x.c_step + t.row, x.c_step, buffer, t.rows, cols, accumulate);
-  else if (!is_direct) write_part(x.c + t.row * x.c_step + col, x.c_step, buffer, t.rows, cols, accumulate);
+  if (x.is_turned)
+    write_turned(x.c + col * x.c_step + t.row, x.c_step, buffer, t.rows, cols, accumulate);
+  else if (!is_direct)
+    write_part(x.c + t.row * x.c_step + col, x.c_step, buffer, t.rows, cols, accumulate);
 }
 
 // A block of C has its sums.
@@ -168,7 +171,8 @@ inline void multiply(const Product<B>& x) {
   thread_local PackBuffer<> a_buffer, b_buffer;
   const Split k_blocks(x.k, kBlockK), m_blocks(x.m, kBlockTiles * kTileRows);
   const size_t n_most = (m_blocks.parts == 1 ? kNarrowPanels : kWidePanels) * kTileCols;
-  float* a_pack = x.a_in_place ? nullptr : a_buffer.reserve(m_blocks.longest * k_blocks.longest + kBlockTiles * kPackSlack);
+  float* a_pack =
+      x.a_in_place ? nullptr : a_buffer.reserve(m_blocks.longest * k_blocks.longest + kBlockTiles * kPackSlack);
   float* b_pack = b_buffer.reserve(std::min(x.n + kTileCols, n_most) * k_blocks.longest);
   TileRows tiles[kBlockTiles];
   Panel panels[kPanelsAtOnce];
@@ -184,7 +188,8 @@ inline void multiply(const Product<B>& x) {
           const Range columns{n_begin + j, std::min<size_t>(n_size - j, kPanelsAtOnce * kTileCols)};
           const size_t panel_count = make_panels(x, columns, ks, b_pack + j * ks.size, mb > 0, panels);
           for (size_t t = 0; t < tile_count; t++) {
-            for (size_t i = 0; i < panel_count; i++) multiply_tile(x, tiles[t], panels[i], ks.size, x.accumulate || kb > 0);
+            for (size_t i = 0; i < panel_count; i++)
+              multiply_tile(x, tiles[t], panels[i], ks.size, x.accumulate || kb > 0);
           }
           if (kb + 1 == k_blocks.parts) finish_block(x, m_blocks[mb], columns);
         }
@@ -234,14 +239,17 @@ inline void multiply_shared(const Product<Matrix>& x) {
   });
 }
 
-inline void multiply_matrices(float* c, const float* a_data, const float* b_data, const MatmulSizes& x, const Finish& finish) {
+inline void multiply_matrices(float* c, const float* a_data, const float* b_data, const MatmulSizes& x,
+                              const Finish& finish) {
   const auto& [m, n, k, a_step, b_step, trans_a, trans_b, accumulate] = x;
   if (m == 0 || n == 0) return;
   const Matrix a{a_data, a_step, !trans_a}, b{b_data, b_step, trans_b};
   const bool are_rows = trans_b && !trans_a && a_step == k && b_step == k;
   if (k == 0 || (are_rows && (m <= kThinRows || n <= kThinCols))) {
-    if (k > 0) multiply_dots(c, a_data, b_data, m, n, k, accumulate);
-    else if (!accumulate) std::memset(c, 0, m * n * sizeof(float));
+    if (k > 0)
+      multiply_dots(c, a_data, b_data, m, n, k, accumulate);
+    else if (!accumulate)
+      std::memset(c, 0, m * n * sizeof(float));
     return finish_rows(finish, c, 0, n, 0, m, n);
   }
   if (trans_b && m <= kMostRowsTurned) return multiply_shared({b, a, n, m, k, true, true, c, accumulate, finish});
@@ -258,8 +266,10 @@ void matmul_double_rows(double* c, const double* a, const double* b, const Matmu
   for (size_t i = first; i < end; i++, c += x.n) {
     for (size_t p = 0; p < x.k; p++) {
       const double value = a[x.trans_a ? p * x.a_step + i : i * x.a_step + p];
-      if (x.trans_b) for (size_t j = 0; j < x.n; j++) c[j] += value * b[j * x.b_step + p];
-      else for (size_t j = 0; j < x.n; j++) c[j] += value * b[p * x.b_step + j];
+      if (x.trans_b)
+        for (size_t j = 0; j < x.n; j++) c[j] += value * b[j * x.b_step + p];
+      else
+        for (size_t j = 0; j < x.n; j++) c[j] += value * b[p * x.b_step + j];
     }
   }
 }

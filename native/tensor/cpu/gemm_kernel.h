@@ -83,8 +83,10 @@ constexpr std::array<TileKernel, sizeof...(R)> tile_kernels(std::index_sequence<
 
 // kTileKernels[V - 1][a_row == 1][R - 1]
 constexpr std::array<TileKernel, kTileRows> kTileKernels[kTileVecs][2] = {
-    {tile_kernels<1, false>(std::make_index_sequence<kTileRows>{}), tile_kernels<1, true>(std::make_index_sequence<kTileRows>{})},
-    {tile_kernels<2, false>(std::make_index_sequence<kTileRows>{}), tile_kernels<2, true>(std::make_index_sequence<kTileRows>{})},
+    {tile_kernels<1, false>(std::make_index_sequence<kTileRows>{}),
+     tile_kernels<1, true>(std::make_index_sequence<kTileRows>{})},
+    {tile_kernels<2, false>(std::make_index_sequence<kTileRows>{}),
+     tile_kernels<2, true>(std::make_index_sequence<kTileRows>{})},
 };
 
 }  // namespace ringwise::tensor::RINGWISE_LEVEL

@@ -62,8 +62,10 @@ inline void pack_columns(float* out, size_t width, const float* a, size_t step, 
       unrolled<kLanes>([&](auto s) RINGWISE_INLINE {
         if (s >= steps) return;
         const Vec row = is_used ? rows[s] : Vec{};
-        if (is_whole) store(to + s * width, row);
-        else store_partial(to + s * width, row, room);
+        if (is_whole)
+          store(to + s * width, row);
+        else
+          store_partial(to + s * width, row, room);
       });
     };
     size_t p = 0;

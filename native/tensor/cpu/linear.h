@@ -56,8 +56,10 @@ void linear_grad(DType dtype, const LinearGrad& x) {
     with_activation(x.activation, [&](auto, auto gradient) {
       for (size_t j = begin; j < end; j += kTile) {
         const size_t cols = std::min(end - j, kTile);
-        if (dtype == DType::Float64) linear_grad_columns<double>(x, j, cols, gradient);
-        else linear_grad_columns<float>(x, j, cols, gradient);
+        if (dtype == DType::Float64)
+          linear_grad_columns<double>(x, j, cols, gradient);
+        else
+          linear_grad_columns<float>(x, j, cols, gradient);
       }
     });
   });

@@ -22,8 +22,10 @@ inline void for_each_lookup(const int64_t* index, const LookupSizes& sizes, Body
 template <class T>
 void lookup_elements(T* out, const T* a, const int64_t* index, const LookupSizes& sizes) {
   for_each_lookup(index, sizes, [&](size_t to, size_t from, size_t count) {
-    if (count == 1) out[to] = a[from];
-    else std::copy_n(a + from, count, out + to);
+    if (count == 1)
+      out[to] = a[from];
+    else
+      std::copy_n(a + from, count, out + to);
   });
 }
 

@@ -78,8 +78,10 @@ TileFunction<T> float_function(MapOp op) {
 // Integers do their arithmetic unsigned, so that it wraps around.
 template <class T>
 inline auto wrap(T x) {
-  if constexpr (std::is_same_v<T, int64_t>) return static_cast<uint64_t>(x);
-  else return x;
+  if constexpr (std::is_same_v<T, int64_t>)
+    return static_cast<uint64_t>(x);
+  else
+    return x;
 }
 template <class T, class U>
 inline T unwrap(U x) {
@@ -187,8 +189,10 @@ void map(MapOp op, DType compute, const Walk& walk) {
     using T = decltype(type);
     const TileFunction<T> function = function_of<T>(op);
     if (!function) return;  // the ops ask for nothing that is not defined
-    if (is_one_run<T>(walk)) map_run<T>(function, walk);
-    else for_each_part_of(simplified(walk), kGrain, [&](const Walk& part) { map_tiles<T>(function, part); });
+    if (is_one_run<T>(walk))
+      map_run<T>(function, walk);
+    else
+      for_each_part_of(simplified(walk), kGrain, [&](const Walk& part) { map_tiles<T>(function, part); });
   });
 }
 

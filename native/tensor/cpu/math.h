@@ -43,14 +43,16 @@ inline Vec log_vec(Vec x) {
   const Vec m = from_bits((offset & splat_int(0x007fffff)) + splat_int(0x3f3504f3));
   const Vec e = __builtin_convertvector(exponent, Vec);
   const Vec f = m - splat(1.0f);
-  const Vec tail = polynomial(f, 7.0376836292e-2f, -1.1514610310e-1f, 1.1676998740e-1f, -1.2420140846e-1f,
-                              1.4249322787e-1f, -1.6668057665e-1f, 2.0000714765e-1f, -2.4999993993e-1f,
-                              3.3333331174e-1f);
+  const Vec tail =
+      polynomial(f, 7.0376836292e-2f, -1.1514610310e-1f, 1.1676998740e-1f, -1.2420140846e-1f, 1.4249322787e-1f,
+                 -1.6668057665e-1f, 2.0000714765e-1f, -2.4999993993e-1f, 3.3333331174e-1f);
   const Vec square = f * f;
   const Vec low = tail * f * square + e * splat(-2.12194440e-4f) - splat(0.5f) * square;
   const Vec value = low + f + e * splat(0.693359375f);
   const Vec infinity = splat(std::numeric_limits<float>::infinity());
-  const Vec edge = x == splat(0.0f) ? -infinity : x == infinity ? infinity : splat(std::numeric_limits<float>::quiet_NaN());
+  const Vec edge = x == splat(0.0f) ? -infinity
+                   : x == infinity  ? infinity
+                                    : splat(std::numeric_limits<float>::quiet_NaN());
   const IntVec is_regular = (x > splat(0.0f)) & (x < infinity);
   return is_regular ? value : edge;
 }
@@ -71,9 +73,9 @@ inline Vec erf_vec(Vec x) {
   const IntVec sign = bits(x) & splat_int(INT32_MIN);
   const Vec size = from_bits(bits(x) & splat_int(INT32_MAX));
   const Vec square = x * x;
-  const Vec near = x * polynomial(square, 7.853861353153693e-5f, -8.010193625184903e-4f, 5.188327685732524e-3f,
-                                  -2.685381193529856e-2f, 1.128358514861418e-1f, -3.761262582423300e-1f,
-                                  1.128379165726710f);
+  const Vec near =
+      x * polynomial(square, 7.853861353153693e-5f, -8.010193625184903e-4f, 5.188327685732524e-3f,
+                     -2.685381193529856e-2f, 1.128358514861418e-1f, -3.761262582423300e-1f, 1.128379165726710f);
   // Beyond 1, 1 - erfc; beyond 4 that is 1 in float32.
   const Vec within = size > splat(4.0f) ? splat(4.0f) : size < splat(1.0f) ? splat(1.0f) : size;
   const Vec q = splat(1.0f) / within;
@@ -81,9 +83,9 @@ inline Vec erf_vec(Vec x) {
   const Vec low = polynomial(y, 2.326819970068386e-2f, -1.387039388740657e-1f, 3.687424674597105e-1f,
                              -5.824733027278666e-1f, 6.210004621745983e-1f, -4.944515323274145e-1f,
                              3.404879937665872e-1f, -2.741127028184656e-1f, 5.638259427386472e-1f);
-  const Vec high = polynomial(y, -1.047766399936249e+1f, 1.297719955372516e+1f, -7.495518717768503f,
-                              2.921019019210786f, -1.015265279202700f, 4.218463358204948e-1f, -2.820767439740514e-1f,
-                              5.641895067754075e-1f);
+  const Vec high =
+      polynomial(y, -1.047766399936249e+1f, 1.297719955372516e+1f, -7.495518717768503f, 2.921019019210786f,
+                 -1.015265279202700f, 4.218463358204948e-1f, -2.820767439740514e-1f, 5.641895067754075e-1f);
   const Vec far = splat(1.0f) - exp_vec(-within * within) * q * (within < splat(2.0f) ? low : high);
   // NaN is neither: the polynomial passes it on.
   return size >= splat(1.0f) ? from_bits(bits(far) | sign) : near;

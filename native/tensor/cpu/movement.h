@@ -56,7 +56,8 @@ inline void move_transposed(const Walk& walk) {
   matrices.rank = outer + 1;
   matrices.shape[outer] = 1;
   for_each_row(matrices, [&](char* const* at) {
-    transpose_floats(reinterpret_cast<float*>(at[0]), static_cast<size_t>(walk.operand[0].strides[outer]) / sizeof(float),
+    transpose_floats(reinterpret_cast<float*>(at[0]),
+                     static_cast<size_t>(walk.operand[0].strides[outer]) / sizeof(float),
                      reinterpret_cast<const float*>(at[1]), walk.shape[outer], walk.shape[outer + 1],
                      static_cast<size_t>(walk.operand[1].strides[outer + 1]) / sizeof(float));
   });

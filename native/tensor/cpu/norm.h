@@ -58,7 +58,9 @@ void norm_rows(const Norm& x) {
     if (x.addend) {
       const T* addend = static_cast<const T*>(x.addend) + r * x.cols;
       T* sum = static_cast<T*>(x.sum) + r * x.cols;
-      for_each_unit(T{}, x.cols, [&](size_t i, auto io) RINGWISE_INLINE { io.store(sum + i, io.load(a + i) + io.load(addend + i)); });
+      for_each_unit(T{}, x.cols, [&](size_t i, auto io) RINGWISE_INLINE {
+        io.store(sum + i, io.load(a + i) + io.load(addend + i));
+      });
       a = sum;
     }
     T mean = 0;

@@ -76,7 +76,8 @@ void step_adam(const OptimizerRule& rule, const OptimizerTensor& t) {
   const V decay = E::all(rule.variant ? 0 : rule.weight_decay), direction = E::all(rule.maximize ? -1 : 1);
   const V fresh = E::all(1 - rule.momentum), old = E::all(rule.smoothing), fresh_square = E::all(1 - rule.smoothing);
   const V size = E::all(rule.lr / (1 - __builtin_pow(rule.momentum, t.steps)));
-  const V correction = E::all(__builtin_sqrt(1 - __builtin_pow(rule.smoothing, t.steps))), epsilon = E::all(rule.epsilon);
+  const V correction = E::all(__builtin_sqrt(1 - __builtin_pow(rule.smoothing, t.steps))),
+          epsilon = E::all(rule.epsilon);
   T* most = at.state[2];
   E::each(t.count, [&](size_t i, auto io) RINGWISE_INLINE {
     V value = keep * io.load(at.param + i);
@@ -158,7 +159,8 @@ inline OptimizerTensor piece_of(OptimizerTensor t, size_t begin, size_t count) {
   t.count = count;
   t.param = static_cast<char*>(t.param) + bytes;
   if (t.grad) t.grad = static_cast<const char*>(t.grad) + bytes;
-  for (void*& state : t.state) if (state) state = static_cast<char*>(state) + bytes;
+  for (void*& state : t.state)
+    if (state) state = static_cast<char*>(state) + bytes;
   return t;
 }
 
@@ -177,8 +179,10 @@ void for_each_piece(const OptimizerTensor* tensors, size_t count, Body body) {
 
 void optimize(const OptimizerRule& rule, const OptimizerTensor* tensors, size_t count) {
   for_each_piece(tensors, count, [&](const OptimizerTensor& t) {
-    if (t.dtype == DType::Float64) step_tensor<double>(rule, t);
-    else step_tensor<float>(rule, t);
+    if (t.dtype == DType::Float64)
+      step_tensor<double>(rule, t);
+    else
+      step_tensor<float>(rule, t);
   });
 }
 
@@ -217,8 +221,10 @@ bool scale_tensor(const OptimizerTensor& t, double factor) {
     odd = odd + value * zero;
     io.store(values + i, value * by);
   });
-  if constexpr (sizeof(V) == sizeof(T)) return odd == 0;
-  else return over_lanes(odd, [](auto x, auto y) RINGWISE_INLINE { return x + y; }) == 0;
+  if constexpr (sizeof(V) == sizeof(T))
+    return odd == 0;
+  else
+    return over_lanes(odd, [](auto x, auto y) RINGWISE_INLINE { return x + y; }) == 0;
 }
 
 bool scale(const OptimizerTensor* tensors, size_t count, double factor) {

@@ -54,14 +54,16 @@ void sort(DType dtype, void* values, int64_t* indices, const void* a, size_t row
       }
       std::partial_sort(entries.get(), entries.get() + count, entries.get() + cols, is_before);
       for (size_t i = 0; i < count; i++) {
-        write(static_cast<char*>(values) + (r * count + i) * bytes, static_cast<ptrdiff_t>(bytes), &entries[i].value, 1);
+        write(static_cast<char*>(values) + (r * count + i) * bytes, static_cast<ptrdiff_t>(bytes), &entries[i].value,
+              1);
         indices[r * count + i] = entries[i].at;
       }
     }
   });
 }
 
-void triangle(DType dtype, void* out, const void* a, size_t batch, size_t rows, size_t cols, int64_t diagonal, bool upper) {
+void triangle(DType dtype, void* out, const void* a, size_t batch, size_t rows, size_t cols, int64_t diagonal,
+              bool upper) {
   const size_t bytes = byte_size(dtype);
   char* to = static_cast<char*>(out);
   const char* from = static_cast<const char*>(a);

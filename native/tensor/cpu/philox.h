@@ -83,7 +83,8 @@ inline void fill_integers(int64_t* out, size_t count, const Stream& stream, int6
 
 inline void fill_bits(int64_t* out, size_t count, const Stream& stream) {
   for_each_random(stream, 2 * count, [&](size_t at, const uint32_t* words, size_t n) {
-    for (size_t i = 0; i < n; i += 2) out[(at + i) / 2] = static_cast<int64_t>((uint64_t{words[i + 1]} << 32 | words[i]) >> 1);
+    for (size_t i = 0; i < n; i += 2)
+      out[(at + i) / 2] = static_cast<int64_t>((uint64_t{words[i + 1]} << 32 | words[i]) >> 1);
   });
 }
 
@@ -92,7 +93,8 @@ void random(RandomKind kind, void* out, size_t count, const Stream& stream, doub
     case RandomKind::Uniform: return fill_uniform(static_cast<float*>(out), count, stream, low, high);
     case RandomKind::Normal: return fill_normal(static_cast<float*>(out), count, stream);
     case RandomKind::Integers:
-      return fill_integers(static_cast<int64_t*>(out), count, stream, static_cast<int64_t>(low), static_cast<uint64_t>(high - low));
+      return fill_integers(static_cast<int64_t*>(out), count, stream, static_cast<int64_t>(low),
+                           static_cast<uint64_t>(high - low));
     case RandomKind::Bits: return fill_bits(static_cast<int64_t*>(out), count, stream);
   }
 }

@@ -86,12 +86,12 @@ struct Extreme {
   using Total = T;
   static T start() {
     using Limits = std::numeric_limits<T>;
-    if constexpr (Limits::has_infinity) return kIsMax ? -Limits::infinity() : Limits::infinity();
-    else return kIsMax ? Limits::min() : Limits::max();
+    if constexpr (Limits::has_infinity)
+      return kIsMax ? -Limits::infinity() : Limits::infinity();
+    else
+      return kIsMax ? Limits::min() : Limits::max();
   }
-  static T take(T best, T value) {
-    return ((kIsMax ? value > best : value < best) | (value != value)) ? value : best;
-  }
+  static T take(T best, T value) { return ((kIsMax ? value > best : value < best) | (value != value)) ? value : best; }
   static T run(T best, const T* values, size_t count) {
     if constexpr (std::is_same_v<T, float> && kIsMax) return take(best, max_run(values, count));
     for (size_t i = 0; i < count; i++) best = take(best, values[i]);
@@ -202,8 +202,10 @@ void reduce_rows(const ReduceWalks& walks, bool is_mean) {
       for_each_row(reduced, [&](char* const* at) {
         const T* row = reader.tile(at[0], begin, count);
         if constexpr (kInBlocks) {
-          if (in_block == 0) std::copy_n(row, count, block);
-          else for (size_t i = 0; i < count; i++) block[i] += row[i];
+          if (in_block == 0)
+            std::copy_n(row, count, block);
+          else
+            for (size_t i = 0; i < count; i++) block[i] += row[i];
           if (++in_block == kSumBlock) add_block();
         } else {
           for (size_t i = 0; i < count; i++) totals[i] = Op::take(totals[i], row[i]);
@@ -222,13 +224,15 @@ void reduce_with(const Walk& walk, bool is_mean = false) {
   const ReduceWalks walks = split(walk);
   const int kept = walks.kept.rank - 1, reduced = walks.reduced.rank - 1;
   const bool is_row = walks.kept.shape[kept] > 1 && std::abs(walks.kept.operand[1].strides[kept]) <
-                                                       std::abs(walks.reduced.operand[0].strides[reduced]);
+                                                        std::abs(walks.reduced.operand[0].strides[reduced]);
   // Threads share the outputs. A single output is the work of one thread, so that no sum depends on their number.
   const size_t grain = std::max<size_t>(kGrain / std::max<size_t>(walks.count, 1), 1);
   for_each_part_of(walks.kept, grain, [&](const Walk& part) {
     const ReduceWalks mine{part, walks.reduced, walks.count};
-    if (is_row) reduce_rows<T, Op>(mine, is_mean);
-    else reduce_runs<T, Op>(mine, is_mean);
+    if (is_row)
+      reduce_rows<T, Op>(mine, is_mean);
+    else
+      reduce_runs<T, Op>(mine, is_mean);
   });
 }
 
@@ -278,8 +282,10 @@ void find_extremes(const Walk& walk) {
 void arg_reduce(bool is_max, const Walk& walk) {
   with_compute(walk.operand[1].dtype, [&](auto type) {
     using T = decltype(type);
-    if (is_max) find_extremes<T, true>(walk);
-    else find_extremes<T, false>(walk);
+    if (is_max)
+      find_extremes<T, true>(walk);
+    else
+      find_extremes<T, false>(walk);
   });
 }
 

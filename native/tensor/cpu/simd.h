@@ -63,8 +63,10 @@ inline Vec sqrt_vec(Vec v) {
 
 inline Vec load_some(const float* p, size_t count) { return count == kLanes ? load(p) : load_partial(p, count); }
 inline void store_some(float* p, Vec v, size_t count) {
-  if (count == kLanes) store(p, v);
-  else store_partial(p, v, count);
+  if (count == kLanes)
+    store(p, v);
+  else
+    store_partial(p, v, count);
 }
 
 // Selections that let NaN through, from either side.
@@ -91,9 +93,8 @@ RINGWISE_INLINE inline float over_lanes(Vec v, Combine combine) {
 // body(i) for i = 0 … N - 1, each a constant: arrays indexed with it live in registers.
 template <int N, class Body>
 RINGWISE_INLINE inline void unrolled(Body body) {
-  [&]<int... I>(std::integer_sequence<int, I...>) RINGWISE_INLINE {
-    (body(std::integral_constant<int, I>{}), ...);
-  }(std::make_integer_sequence<int, N>{});
+  [&]<int... I>(std::integer_sequence<int, I...>)
+      RINGWISE_INLINE { (body(std::integral_constant<int, I>{}), ...); }(std::make_integer_sequence<int, N>{});
 }
 
 // Two ways to touch memory with the same code: a whole vector, or the rest of an array.

@@ -28,9 +28,8 @@ inline float log_of(float x) { return log_vec(splat(x))[0]; }
 // out = scale · softmax(a), with kept = {largest score, log Σ exp(a - largest)}.
 inline void write_probabilities(float* out, const float* a, size_t cols, const float* kept, float scale) {
   const Vec shift = splat(kept[0]), norm = splat(kept[1]), factor = splat(scale);
-  for_each_vec(cols, [&](size_t c, auto io) RINGWISE_INLINE {
-    io.store(out + c, exp_vec(io.load(a + c) - shift - norm) * factor);
-  });
+  for_each_vec(cols, [&](size_t c, auto io)
+                         RINGWISE_INLINE { io.store(out + c, exp_vec(io.load(a + c) - shift - norm) * factor); });
 }
 inline void write_probabilities(double* out, const double* a, size_t cols, const double* kept, double scale) {
   for (size_t c = 0; c < cols; c++) out[c] = std::exp(a[c] - kept[0] - kept[1]) * scale;
@@ -40,9 +39,8 @@ template <class T>
 void log_softmax_rows(T* out, const T* a, size_t rows, size_t cols) {
   for (size_t r = 0; r < rows; r++, out += cols, a += cols) {
     const T largest = largest_score(a, cols), log_sum = log_of(exp_sum(a, cols, largest));
-    for_each_element<T>(cols, [&](size_t c, auto io) RINGWISE_INLINE {
-      io.store(out + c, io.load(a + c) - largest - log_sum);
-    });
+    for_each_element<T>(
+        cols, [&](size_t c, auto io) RINGWISE_INLINE { io.store(out + c, io.load(a + c) - largest - log_sum); });
   }
 }
 
@@ -82,14 +80,18 @@ inline void for_row_blocks(size_t rows, size_t cols, Body body) {
 
 template <class Use>
 inline void with_float(DType dtype, Use use) {
-  if (dtype == DType::Float64) use(double{});
-  else use(float{});
+  if (dtype == DType::Float64)
+    use(double{});
+  else
+    use(float{});
 }
 
 template <class Use>
 inline void with_label(DType dtype, Use use) {
-  if (dtype == DType::Int64) use(int64_t{});
-  else use(int32_t{});
+  if (dtype == DType::Int64)
+    use(int64_t{});
+  else
+    use(int32_t{});
 }
 
 void log_softmax(DType dtype, void* out, const void* a, size_t rows, size_t cols) {
@@ -117,8 +119,8 @@ void nll(DType dtype, void* losses, const void* log_probs, DType label, const vo
   with_float(dtype, [&](auto type) {
     using T = decltype(type);
     with_label(label, [&](auto index) {
-      nll_rows(static_cast<T*>(losses), static_cast<const T*>(log_probs), static_cast<const decltype(index)*>(labels), rows,
-               cols);
+      nll_rows(static_cast<T*>(losses), static_cast<const T*>(log_probs), static_cast<const decltype(index)*>(labels),
+               rows, cols);
     });
   });
 }

@@ -2,7 +2,7 @@
 // dtypes are converted. Included only by level.h.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
-constexpr size_t kTile = 512;  // elements: four buffers stay in the L1 cache
+constexpr size_t kTile = 512;       // elements: four buffers stay in the L1 cache
 constexpr size_t kGrain = 1 << 16;  // elements that are worth another thread: tens of µs
 
 // Element types of memory. Half and BFloat are the bit patterns of base/half.h.
@@ -38,9 +38,12 @@ inline auto with_compute(DType dtype, Use use) {
 
 template <class T>
 constexpr DType dtype_of() {
-  if constexpr (std::is_same_v<T, double>) return DType::Float64;
-  else if constexpr (std::is_same_v<T, int64_t>) return DType::Int64;
-  else return DType::Float32;
+  if constexpr (std::is_same_v<T, double>)
+    return DType::Float64;
+  else if constexpr (std::is_same_v<T, int64_t>)
+    return DType::Int64;
+  else
+    return DType::Float32;
 }
 
 // Towards zero; what does not fit, and NaN, becomes the least value, as the x86 instructions have it.
@@ -53,22 +56,31 @@ inline To truncated(From value) {
 // From memory to a computing type.
 template <class To, class From>
 inline To read_as(From value) {
-  if constexpr (std::is_same_v<From, Half> || std::is_same_v<From, BFloat>) return read_as<To>(to_float(value));
-  else if constexpr (std::is_same_v<From, Bool>) return static_cast<To>(value.value);
-  else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) return truncated<To>(value);
-  else return static_cast<To>(value);
+  if constexpr (std::is_same_v<From, Half> || std::is_same_v<From, BFloat>)
+    return read_as<To>(to_float(value));
+  else if constexpr (std::is_same_v<From, Bool>)
+    return static_cast<To>(value.value);
+  else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>)
+    return truncated<To>(value);
+  else
+    return static_cast<To>(value);
 }
 
 // From a computing type to memory. Integers wrap around.
 template <class To, class From>
 inline To write_as(From value) {
-  if constexpr (std::is_same_v<To, Half>) return to_half(static_cast<float>(value));
-  else if constexpr (std::is_same_v<To, BFloat>) return to_bfloat(static_cast<float>(value));
-  else if constexpr (std::is_same_v<To, Bool>) return Bool{value != 0};
+  if constexpr (std::is_same_v<To, Half>)
+    return to_half(static_cast<float>(value));
+  else if constexpr (std::is_same_v<To, BFloat>)
+    return to_bfloat(static_cast<float>(value));
+  else if constexpr (std::is_same_v<To, Bool>)
+    return Bool{value != 0};
   else if constexpr (std::is_floating_point_v<From> && std::is_same_v<To, uint8_t>)
     return static_cast<uint8_t>(truncated<int64_t>(value));
-  else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) return truncated<To>(value);
-  else return static_cast<To>(value);
+  else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>)
+    return truncated<To>(value);
+  else
+    return static_cast<To>(value);
 }
 
 #if RINGWISE_VECTOR_BYTES >= 32
@@ -90,7 +102,8 @@ inline size_t read_halves(float* out, const Half* from, size_t count) {
 inline size_t write_halves(Half* out, const float* from, size_t count) {
   size_t i = 0;
   for (; i + 8 <= count; i += 8) {
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i), _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i),
+                     _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
   }
   return i;
 }
@@ -146,7 +159,9 @@ template <class T>
 class RowReader {
  public:
   RowReader(const Operand& operand, ptrdiff_t stride)
-      : stride_(stride), is_direct_(operand.dtype == dtype_of<T>() && stride == sizeof(T)), read_(reader<T>(operand.dtype)) {}
+      : stride_(stride),
+        is_direct_(operand.dtype == dtype_of<T>() && stride == sizeof(T)),
+        read_(reader<T>(operand.dtype)) {}
 
   // Elements [begin, begin + count) of the row at `data`.
   const T* tile(const char* data, size_t begin, size_t count) {

@@ -33,7 +33,8 @@ inline void transpose(Vec (&row)[kLanes]) {
   // Within each group of four rows, transpose the 4 × 4 block of every quarter.
   for (int g = 0; g < kLanes; g += 4) {
     const Vec low01 = unpack<1, false>(row[g], row[g + 1], lanes), high01 = unpack<1, true>(row[g], row[g + 1], lanes);
-    const Vec low23 = unpack<1, false>(row[g + 2], row[g + 3], lanes), high23 = unpack<1, true>(row[g + 2], row[g + 3], lanes);
+    const Vec low23 = unpack<1, false>(row[g + 2], row[g + 3], lanes),
+              high23 = unpack<1, true>(row[g + 2], row[g + 3], lanes);
     row[g] = unpack<2, false>(low01, low23, lanes);
     row[g + 1] = unpack<2, true>(low01, low23, lanes);
     row[g + 2] = unpack<2, false>(high01, high23, lanes);
@@ -49,7 +50,8 @@ inline void transpose(Vec (&row)[kLanes]) {
   } else if constexpr (kLanes == 16) {
     for (int j = 0; j < 4; j++) {
       const Vec a = take_quarters<false>(row[j], row[4 + j], lanes), b = take_quarters<true>(row[j], row[4 + j], lanes);
-      const Vec c = take_quarters<false>(row[8 + j], row[12 + j], lanes), d = take_quarters<true>(row[8 + j], row[12 + j], lanes);
+      const Vec c = take_quarters<false>(row[8 + j], row[12 + j], lanes),
+                d = take_quarters<true>(row[8 + j], row[12 + j], lanes);
       row[j] = take_quarters<false>(a, c, lanes);
       row[4 + j] = take_quarters<false>(b, d, lanes);
       row[8 + j] = take_quarters<true>(a, c, lanes);

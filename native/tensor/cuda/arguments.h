@@ -15,10 +15,10 @@ constexpr int kIdentity = 1000;
 
 /// An operand whose elements lie one behind the other, or one element that stands for all.
 struct DenseOperand {
-  void* data;     // null: `number`
+  void* data;  // null: `number`
   double number;
   int32_t dtype;
-  int32_t step;   // 1, or 0 for one element
+  int32_t step;  // 1, or 0 for one element
 };
 struct MapDenseArguments {
   DenseOperand operand[4];
@@ -144,7 +144,7 @@ struct ConvArguments {
 };
 struct PoolArguments {
   void* out;
-  int64_t* positions;   // of maxima
+  int64_t* positions;  // of maxima
   const void* a;
   const int64_t* bins;  // of means; these use the sizes of the window alone
   int64_t planes;
@@ -158,7 +158,7 @@ struct ChannelArguments {
 
 struct RandomArguments {
   void* out;
-  const void* a;     // of dropout
+  const void* a;  // of dropout
   int64_t count;
   StreamArguments stream;
   double low, high;  // of uniform numbers and integers

@@ -38,15 +38,18 @@ AttentionArguments arguments_of(DType dtype, const Attention& a) {
   x.limit = static_cast<uint32_t>(a.dropout * 4294967296.0);
   x.causal = a.causal;
   x.is_bool_mask = a.mask.dtype == DType::Bool;
-  x.is_vector = takes_packs(dtype, a.q) && takes_packs(dtype, a.k) && takes_packs(dtype, a.v) && takes_packs(dtype, a.out);
+  x.is_vector =
+      takes_packs(dtype, a.q) && takes_packs(dtype, a.k) && takes_packs(dtype, a.v) && takes_packs(dtype, a.out);
   return x;
 }
 
 /// A block for each tile of `rows` in every head, and for each part of `cols` columns.
 void launch_tiles(KernelId kernel, DType dtype, AttentionArguments& x, size_t heads, size_t rows, size_t cols) {
-  const size_t tile = tile_of(dtype), tiles = (rows + tile - 1) / tile, parts = std::max<size_t>((cols + tile - 1) / tile, 1);
+  const size_t tile = tile_of(dtype), tiles = (rows + tile - 1) / tile,
+               parts = std::max<size_t>((cols + tile - 1) / tile, 1);
   if (heads * tiles == 0) return;
-  if (heads * tiles > INT32_MAX || parts > 65535) throw std::invalid_argument("attention: there are too many tiles for one launch.");
+  if (heads * tiles > INT32_MAX || parts > 65535)
+    throw std::invalid_argument("attention: there are too many tiles for one launch.");
   x.tiles = static_cast<int64_t>(tiles);
   current_device().launch(kernel, {static_cast<unsigned>(heads * tiles), static_cast<unsigned>(parts)}, kThreads, x);
 }
@@ -62,7 +65,9 @@ void launch_dots(DType dtype, AttentionArguments& x, size_t heads) {
   const size_t blocks = (heads * static_cast<size_t>(x.queries) + kWarps - 1) / kWarps;
   if (blocks > INT32_MAX) throw std::invalid_argument("attention: there are too many queries for one launch.");
   x.tiles = static_cast<int64_t>(heads);
-  if (blocks > 0) current_device().launch(by_stored(dtype, RINGWISE_STORED(attention_dots)), {static_cast<unsigned>(blocks)}, kThreads, x);
+  if (blocks > 0)
+    current_device().launch(by_stored(dtype, RINGWISE_STORED(attention_dots)), {static_cast<unsigned>(blocks)},
+                            kThreads, x);
 }
 
 void attention_grad(DType dtype, const AttentionGrad& g) {
@@ -80,7 +85,8 @@ void attention_grad(DType dtype, const AttentionGrad& g) {
   try {
     launch_dots(dtype, x, heads);
     launch_tiles(by_stored(dtype, RINGWISE_STORED(attention_grad_queries)), dtype, x, heads, a.queries, a.width);
-    launch_tiles(by_stored(dtype, RINGWISE_STORED(attention_grad_keys)), dtype, x, heads, a.keys, std::max(a.width, a.value_width));
+    launch_tiles(by_stored(dtype, RINGWISE_STORED(attention_grad_keys)), dtype, x, heads, a.keys,
+                 std::max(a.width, a.value_width));
   } catch (...) {
     device.free(x.dots);
     throw;

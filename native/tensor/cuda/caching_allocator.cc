@@ -156,7 +156,8 @@ AllocatorUse CachingAllocator::use() const {
 void CachingAllocator::out_of_memory(size_t bytes) {
   throw OutOfMemory("memory: not enough on " + source_->name() + "; asked for " + megabytes(bytes) + ", " +
                     megabytes(use_.live) + " are live, " + megabytes(use_.cached) + " cached, " +
-                    megabytes(source_->free_bytes()) + " free. Use smaller batches, or dispose of tensors that are no longer needed.");
+                    megabytes(source_->free_bytes()) +
+                    " free. Use smaller batches, or dispose of tensors that are no longer needed.");
 }
 
 }  // namespace ringwise::tensor::cuda

@@ -62,7 +62,8 @@ void CapturedStep::abort() {
 }
 
 size_t CapturedStep::put(const double* values, size_t count) {
-  if (kMostNumbers - next_ < count) throw std::runtime_error("compile: the step has more numbers that change than fit. Use fewer parameters.");
+  if (kMostNumbers - next_ < count)
+    throw std::runtime_error("compile: the step has more numbers that change than fit. Use fewer parameters.");
   const size_t first = std::exchange(next_, next_ + count);
   if (numbers_.size() < next_) numbers_.resize(next_);
   std::copy_n(values, count, numbers_.begin() + static_cast<ptrdiff_t>(first));

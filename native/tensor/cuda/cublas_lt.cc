@@ -27,7 +27,8 @@ const char* bind(CublasLt& lt) {
 
 CublasLt load() {
   CublasLt lt;
-  lt.library = SharedLibrary({"RINGWISE_LIBCUBLASLT", {"libcublasLt.so.13", "libcublasLt.so.12"}, {"cu13/lib", "cublas/lib"}});
+  lt.library =
+      SharedLibrary({"RINGWISE_LIBCUBLASLT", {"libcublasLt.so.13", "libcublasLt.so.12"}, {"cu13/lib", "cublas/lib"}});
   if (!lt.library.is_open()) {
     lt.reason = "not found: " + lt.library.failures();
   } else if (const char* missing = bind(lt)) {
@@ -37,7 +38,26 @@ CublasLt load() {
 }
 
 /// Everything that a plan depends on.
-enum Field { kCompute, kStored, kM, kN, kK, kStepA, kStepB, kTransA, kTransB, kBatch, kStrideA, kStrideB, kStrideC, kAlignA, kAlignB, kAlignC, kEpilogue, kFields };
+enum Field {
+  kCompute,
+  kStored,
+  kM,
+  kN,
+  kK,
+  kStepA,
+  kStepB,
+  kTransA,
+  kTransB,
+  kBatch,
+  kStrideA,
+  kStrideB,
+  kStrideC,
+  kAlignA,
+  kAlignB,
+  kAlignC,
+  kEpilogue,
+  kFields
+};
 using Key = std::array<int64_t, kFields>;
 
 /// How the library does products of one kind. It thinks column by column, so it is given Cᵀ = Bᵀ · Aᵀ.
@@ -121,7 +141,8 @@ class Plans {
     const auto lay = [&](LtLayout& layout, int64_t rows, int64_t cols, int64_t step, int64_t stride) {
       const auto count = static_cast<int32_t>(key[kBatch]);
       is_good = is_good &&
-                lt.cublasLtMatrixLayoutCreate(&layout, type, static_cast<uint64_t>(rows), static_cast<uint64_t>(cols), step) == 0 &&
+                lt.cublasLtMatrixLayoutCreate(&layout, type, static_cast<uint64_t>(rows), static_cast<uint64_t>(cols),
+                                              step) == 0 &&
                 lt.cublasLtMatrixLayoutSetAttribute(layout, kLtBatchCount, &count, sizeof count) == 0 &&
                 lt.cublasLtMatrixLayoutSetAttribute(layout, kLtBatchStride, &stride, sizeof stride) == 0;
     };
@@ -135,7 +156,8 @@ class Plans {
     const size_t most = kMostWorkspace;
     lt.cublasLtMatmulPreferenceSetAttribute(preference, kLtMostWorkspace, &most, sizeof most);
     // Parts of a long sum are added in float32, also where the result has 16 bits.
-    lt.cublasLtMatmulPreferenceSetAttribute(preference, kLtReductions, &kLtReduceInComputeType, sizeof kLtReduceInComputeType);
+    lt.cublasLtMatmulPreferenceSetAttribute(preference, kLtReductions, &kLtReduceInComputeType,
+                                            sizeof kLtReduceInComputeType);
     const int64_t alignments[] = {key[kAlignB], key[kAlignA], key[kAlignC], key[kAlignC]};
     for (int i = 0; i < 4; i++) {
       const auto bytes = static_cast<uint32_t>(alignments[i]);
@@ -175,7 +197,9 @@ Key key_of(const Walk& walk, const MatmulSizes& x) {
   const DType dtype = walk.operand[0].dtype;
   const auto bytes = static_cast<ptrdiff_t>(byte_size(dtype));
   const int last = walk.rank - 1;
-  const auto stride = [&](int i) { return walk.rank == 0 ? int64_t{0} : int64_t{walk.operand[i].strides[last] / bytes}; };
+  const auto stride = [&](int i) {
+    return walk.rank == 0 ? int64_t{0} : int64_t{walk.operand[i].strides[last] / bytes};
+  };
   Key key{};
   key[kCompute] = dtype == DType::Float64                      ? kLtCompute64
                   : dtype == DType::Float32 && is_tf32_allowed ? kLtComputeTf32
@@ -250,11 +274,13 @@ bool multiply_by_library(const Walk& walk, const MatmulSizes& sizes) {
     }
     char* c = walk.operand[0].data + at[0];
     status = cublas_lt().cublasLtMatmul(plans.handle(), plan->product, one, walk.operand[2].data + at[2], plan->first,
-                                        walk.operand[1].data + at[1], plan->second, old, c, plan->result, c, plan->result,
-                                        &plan->choice.algorithm, workspace, bytes, device.stream());
+                                        walk.operand[1].data + at[1], plan->second, old, c, plan->result, c,
+                                        plan->result, &plan->choice.algorithm, workspace, bytes, device.stream());
   }
   if (workspace) device.free(workspace);
-  if (status != 0) throw std::runtime_error("matmul: cublasLt reported status " + std::to_string(status) + " (" + cublas_lt().library.path() + ").");
+  if (status != 0)
+    throw std::runtime_error("matmul: cublasLt reported status " + std::to_string(status) + " (" +
+                             cublas_lt().library.path() + ").");
   return true;
 }
 
@@ -262,7 +288,8 @@ bool linear_by_library(DType dtype, const Linear& x) {
   const int32_t epilogue = epilogue_of(x);
   // The input of gelu is kept in rows of multiples of 8.
   if (epilogue == 0 || x.rows == 0 || x.outs == 0 || x.ins == 0 || (x.before && x.outs % 8 != 0)) return false;
-  if (dtype == DType::Float64 || !is_aligned(x.bias) || !is_aligned(x.before) || !cublas_lt().reason.empty()) return false;
+  if (dtype == DType::Float64 || !is_aligned(x.bias) || !is_aligned(x.before) || !cublas_lt().reason.empty())
+    return false;
   Device& device = current_device();
   Plans& plans = Plans::of(device);
   Key key{};
@@ -286,13 +313,15 @@ bool linear_by_library(DType dtype, const Linear& x) {
   {
     const std::lock_guard lock(plan->mutex);
     if (set_epilogue(*plan, key, x.bias, x.before)) {
-      status = cublas_lt().cublasLtMatmul(plans.handle(), plan->product, &one, x.w, plan->first, x.x, plan->second, &none,
-                                          x.out, plan->result, x.out, plan->result, &plan->choice.algorithm, workspace,
-                                          bytes, device.stream());
+      status = cublas_lt().cublasLtMatmul(plans.handle(), plan->product, &one, x.w, plan->first, x.x, plan->second,
+                                          &none, x.out, plan->result, x.out, plan->result, &plan->choice.algorithm,
+                                          workspace, bytes, device.stream());
     }
   }
   if (workspace) device.free(workspace);
-  if (status != 0) throw std::runtime_error("linear: cublasLt reported status " + std::to_string(status) + " (" + cublas_lt().library.path() + ").");
+  if (status != 0)
+    throw std::runtime_error("linear: cublasLt reported status " + std::to_string(status) + " (" +
+                             cublas_lt().library.path() + ").");
   return true;
 }
 

@@ -31,6 +31,7 @@ struct LtChoice {
 };
 
 // name, arguments. All return cublasStatus_t.
+// clang-format off
 #define RINGWISE_CUBLASLT_FUNCTIONS(X)                                                                        \
   X(cublasLtCreate, (LtHandle*))                                                                              \
   X(cublasLtMatmulDescCreate, (LtProduct*, int, int))                                                         \
@@ -47,13 +48,15 @@ struct LtChoice {
   X(cublasLtMatmul, (LtHandle, LtProduct, const void*, const void*, LtLayout, const void*, LtLayout,          \
                      const void*, const void*, LtLayout, void*, LtLayout, const LtAlgorithm*, void*, size_t,  \
                      Stream))
+// clang-format on
 
 // Numbers of cublasLt.h and library_types.h that are used here.
 constexpr int kLtReal32 = 0, kLtReal64 = 1, kLtReal16 = 2, kLtBfloat16 = 14;
 constexpr int kLtCompute32 = 68, kLtComputeTf32 = 77, kLtCompute64 = 70;
 constexpr int kLtTransposeA = 3, kLtTransposeB = 4;                        // attributes of a product
 constexpr int kLtEpilogue = 7, kLtBias = 8, kLtAux = 11, kLtAuxStep = 12;  // the same
-constexpr int32_t kLtAddsBias = 4, kLtRelu = 2, kLtGelu = 32, kLtKeepsInput = 128;  // epilogues, or-ed; its gelu is that by tanh
+constexpr int32_t kLtAddsBias = 4, kLtRelu = 2, kLtGelu = 32,
+                  kLtKeepsInput = 128;                                     // epilogues, or-ed; its gelu is that by tanh
 constexpr int kLtBatchCount = 5, kLtBatchStride = 6;                       // of a layout
 constexpr int kLtMostWorkspace = 1, kLtReductions = 3, kLtAlignmentA = 5;  // of a preference; B, C and D follow A
 constexpr uint32_t kLtReduceInComputeType = 2;                             // among reductions

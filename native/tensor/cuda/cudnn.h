@@ -16,6 +16,7 @@ using DnnHandle = struct DnnHandleTag*;
 using DnnDescriptor = void*;
 
 // name, arguments. All return cudnnStatus_t.
+// clang-format off
 #define RINGWISE_CUDNN_FUNCTIONS(X)                                                    \
   X(cudnnCreate, (DnnHandle*))                                                         \
   X(cudnnSetStream, (DnnHandle, Stream))                                               \
@@ -25,8 +26,10 @@ using DnnDescriptor = void*;
   X(cudnnBackendGetAttribute, (DnnDescriptor, int, int, int64_t, int64_t*, void*))     \
   X(cudnnBackendFinalize, (DnnDescriptor))                                             \
   X(cudnnBackendExecute, (DnnHandle, DnnDescriptor, DnnDescriptor))
+// clang-format on
 
 // Numbers of cudnn_graph.h that are used here: name there without CUDNN_, value.
+// clang-format off
 #define RINGWISE_CUDNN_NUMBERS(X)                                                                          \
   X(DATA_FLOAT, 0) X(DATA_DOUBLE, 1) X(DATA_HALF, 2) X(DATA_INT32, 4) X(DATA_BFLOAT16, 9) X(DATA_BOOLEAN, 11) \
   X(TYPE_HANDLE, 0) X(TYPE_DATA_TYPE, 1) X(TYPE_BOOLEAN, 2) X(TYPE_INT64, 3) X(TYPE_FLOAT, 4)              \
@@ -80,6 +83,7 @@ using DnnDescriptor = void*;
   X(HEUR_MODE_FALLBACK, 2) X(HEUR_MODE_A, 3) X(NUMERICAL_NOTE_TENSOR_CORE, 0)                              \
   X(NUMERICAL_NOTE_DOWN_CONVERT_INPUTS, 1) X(NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION, 2)                \
   X(NUMERICAL_NOTE_NONDETERMINISTIC, 4)
+// clang-format on
 
 namespace dnn {
 #define RINGWISE_NUMBER(name, value) constexpr int name = value;

@@ -8,7 +8,9 @@ namespace ringwise::tensor::cuda {
 namespace {
 
 void require(int status, const char* what) {
-  if (status != 0) throw DnnRefusal(std::string("cuDNN: ") + what + " reported status " + std::to_string(status) + " (" + cudnn().library.path() + ").");
+  if (status != 0)
+    throw DnnRefusal(std::string("cuDNN: ") + what + " reported status " + std::to_string(status) + " (" +
+                     cudnn().library.path() + ").");
 }
 
 DnnObject tensor_of(const DnnTensor& x) {
@@ -32,27 +34,38 @@ ConvolutionNames names_of(Convolution kind) {
   using namespace dnn;
   switch (kind) {
     case Convolution::GradInput:
-      return {BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR, ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
-              ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX, ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
-              ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY, ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+      return {BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+              ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+              ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+              ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+              ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+              ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
               ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA};
     case Convolution::GradWeight:
-      return {BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR, ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
-              ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X, ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
-              ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY, ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+      return {BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+              ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+              ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+              ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+              ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
+              ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
               ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA};
     default:
-      return {BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
-              ATTR_OPERATION_CONVOLUTION_FORWARD_X, ATTR_OPERATION_CONVOLUTION_FORWARD_W,
-              ATTR_OPERATION_CONVOLUTION_FORWARD_Y, ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+      return {BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+              ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+              ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+              ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+              ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
+              ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
               ATTR_OPERATION_CONVOLUTION_FORWARD_BETA};
   }
 }
 
 void set_number(DnnObject& object, int attribute, int compute, double value) {
   const auto narrow = static_cast<float>(value);
-  if (compute == dnn::DATA_DOUBLE) object.set_values(attribute, dnn::TYPE_DOUBLE, 1, &value);
-  else object.set_values(attribute, dnn::TYPE_FLOAT, 1, &narrow);
+  if (compute == dnn::DATA_DOUBLE)
+    object.set_values(attribute, dnn::TYPE_DOUBLE, 1, &value);
+  else
+    object.set_values(attribute, dnn::TYPE_FLOAT, 1, &narrow);
 }
 
 /// Whether results of this engine are those that were asked for.
@@ -61,7 +74,8 @@ bool is_allowed(const DnnObject& configuration, DnnExactness exactness) {
   DnnDescriptor into = engine.get();
   configuration.get(dnn::ATTR_ENGINECFG_ENGINE, dnn::TYPE_BACKEND_DESCRIPTOR, 1, &into);
   std::array<int, 16> notes{};
-  const int64_t count = engine.get(dnn::ATTR_ENGINE_NUMERICAL_NOTE, dnn::TYPE_NUMERICAL_NOTE, notes.size(), notes.data());
+  const int64_t count =
+      engine.get(dnn::ATTR_ENGINE_NUMERICAL_NOTE, dnn::TYPE_NUMERICAL_NOTE, notes.size(), notes.data());
   for (int64_t i = 0; i < count; i++) {
     switch (notes[static_cast<size_t>(i)]) {
       case dnn::NUMERICAL_NOTE_NONDETERMINISTIC:
@@ -93,7 +107,9 @@ std::vector<DnnObject> proposals(const DnnObject& graph, int mode, const DnnObje
 
 }  // namespace
 
-DnnObject::DnnObject(int kind) { require(cudnn().cudnnBackendCreateDescriptor(kind, &descriptor_), "cudnnBackendCreateDescriptor"); }
+DnnObject::DnnObject(int kind) {
+  require(cudnn().cudnnBackendCreateDescriptor(kind, &descriptor_), "cudnnBackendCreateDescriptor");
+}
 
 DnnObject::~DnnObject() {
   if (descriptor_) cudnn().cudnnBackendDestroyDescriptor(descriptor_);
@@ -109,7 +125,8 @@ void DnnObject::set_ints(int attribute, const std::vector<int64_t>& values) {
 
 int64_t DnnObject::get(int attribute, int type, int64_t most, void* values) const {
   int64_t count = 0;
-  require(cudnn().cudnnBackendGetAttribute(descriptor_, attribute, type, most, &count, values), "cudnnBackendGetAttribute");
+  require(cudnn().cudnnBackendGetAttribute(descriptor_, attribute, type, most, &count, values),
+          "cudnnBackendGetAttribute");
   return count;
 }
 
@@ -120,7 +137,8 @@ const DnnObject& DnnGraph::tensor(const DnnTensor& x) {
   return found != tensors_.end() ? found->second : tensors_.emplace(x.id, tensor_of(x)).first->second;
 }
 
-void DnnGraph::convolve(Convolution kind, const DnnTensor& x, const DnnTensor& weight, const DnnTensor& y, const DnnWindow& window) {
+void DnnGraph::convolve(Convolution kind, const DnnTensor& x, const DnnTensor& weight, const DnnTensor& y,
+                        const DnnWindow& window) {
   DnnObject sliding(dnn::BACKEND_CONVOLUTION_DESCRIPTOR);
   sliding.set_int(dnn::ATTR_CONVOLUTION_SPATIAL_DIMS, static_cast<int64_t>(window.strides.size()));
   sliding.set_name(dnn::ATTR_CONVOLUTION_COMP_TYPE, dnn::TYPE_DATA_TYPE, window.compute);
@@ -142,7 +160,8 @@ void DnnGraph::convolve(Convolution kind, const DnnTensor& x, const DnnTensor& w
   operations_.push_back(std::move(operation));
 }
 
-void DnnGraph::map(int mode, const DnnTensor& y, const DnnTensor& x, const DnnTensor* b, const DnnTensor* t, int64_t axis) {
+void DnnGraph::map(int mode, const DnnTensor& y, const DnnTensor& x, const DnnTensor* b, const DnnTensor* t,
+                   int64_t axis) {
   DnnObject what(dnn::BACKEND_POINTWISE_DESCRIPTOR);
   what.set_name(dnn::ATTR_POINTWISE_MODE, dnn::TYPE_POINTWISE_MODE, mode);
   what.set_name(dnn::ATTR_POINTWISE_MATH_PREC, dnn::TYPE_DATA_TYPE, dnn::DATA_FLOAT);
@@ -196,7 +215,8 @@ DnnPlan DnnGraph::plan(DnnHandle handle, const DnnObject* device, DnnExactness e
   std::vector<DnnDescriptor> descriptors;
   for (const DnnObject& operation : operations_) descriptors.push_back(operation.get());
   DnnObject graph(dnn::BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-  graph.set_values(dnn::ATTR_OPERATIONGRAPH_OPS, dnn::TYPE_BACKEND_DESCRIPTOR, static_cast<int64_t>(descriptors.size()), descriptors.data());
+  graph.set_values(dnn::ATTR_OPERATIONGRAPH_OPS, dnn::TYPE_BACKEND_DESCRIPTOR, static_cast<int64_t>(descriptors.size()),
+                   descriptors.data());
   if (handle) graph.set_values(dnn::ATTR_OPERATIONGRAPH_HANDLE, dnn::TYPE_HANDLE, 1, &handle);
   graph.finish();
   std::string last = "cuDNN: no engine gives what was asked for.";
@@ -224,7 +244,8 @@ DnnPlan::DnnPlan(DnnObject plan) : plan_(std::move(plan)) {
   workspace_bytes_ = static_cast<size_t>(bytes);
 }
 
-void DnnPlan::run(DnnHandle handle, Stream stream, const std::vector<std::pair<int64_t, void*>>& places, void* workspace) const {
+void DnnPlan::run(DnnHandle handle, Stream stream, const std::vector<std::pair<int64_t, void*>>& places,
+                  void* workspace) const {
   std::vector<int64_t> ids;
   std::vector<void*> pointers;
   for (const auto& [id, place] : places) {
@@ -233,7 +254,8 @@ void DnnPlan::run(DnnHandle handle, Stream stream, const std::vector<std::pair<i
   }
   DnnObject pack(dnn::BACKEND_VARIANT_PACK_DESCRIPTOR);
   pack.set_ints(dnn::ATTR_VARIANT_PACK_UNIQUE_IDS, ids);
-  pack.set_values(dnn::ATTR_VARIANT_PACK_DATA_POINTERS, dnn::TYPE_VOID_PTR, static_cast<int64_t>(pointers.size()), pointers.data());
+  pack.set_values(dnn::ATTR_VARIANT_PACK_DATA_POINTERS, dnn::TYPE_VOID_PTR, static_cast<int64_t>(pointers.size()),
+                  pointers.data());
   pack.set_values(dnn::ATTR_VARIANT_PACK_WORKSPACE, dnn::TYPE_VOID_PTR, 1, &workspace);
   pack.finish();
   require(cudnn().cudnnSetStream(handle, stream), "cudnnSetStream");

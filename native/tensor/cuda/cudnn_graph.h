@@ -65,7 +65,8 @@ class DnnPlan {
   size_t workspace_bytes() const { return workspace_bytes_; }
   /// `places`: the memory of each tensor that is not virtual, on the device (by value: on the host). Throws
   /// std::runtime_error.
-  void run(DnnHandle handle, Stream stream, const std::vector<std::pair<int64_t, void*>>& places, void* workspace) const;
+  void run(DnnHandle handle, Stream stream, const std::vector<std::pair<int64_t, void*>>& places,
+           void* workspace) const;
 
  private:
   friend class DnnGraph;
@@ -83,9 +84,11 @@ struct DnnWindow {
 class DnnGraph {
  public:
   /// The three tensors by what they are in the forward direction; `kind` says which one is computed.
-  void convolve(Convolution kind, const DnnTensor& x, const DnnTensor& weight, const DnnTensor& y, const DnnWindow& window);
+  void convolve(Convolution kind, const DnnTensor& x, const DnnTensor& weight, const DnnTensor& y,
+                const DnnWindow& window);
   /// y = op(x, b, t), in float32. What an operation does not have is null. `axis`: of GEN_INDEX.
-  void map(int mode, const DnnTensor& y, const DnnTensor& x, const DnnTensor* b = nullptr, const DnnTensor* t = nullptr, int64_t axis = -1);
+  void map(int mode, const DnnTensor& y, const DnnTensor& x, const DnnTensor* b = nullptr, const DnnTensor* t = nullptr,
+           int64_t axis = -1);
   /// c = a · b over the last two dimensions, in float32.
   void multiply(const DnnTensor& c, const DnnTensor& a, const DnnTensor& b);
   /// Over the dimensions that are 1 in y, in float32.

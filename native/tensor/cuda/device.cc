@@ -22,9 +22,12 @@ DevicePointer address(const void* data) { return reinterpret_cast<DevicePointer>
 /// For the error: a driver knows what the compilers of its own time and before have made.
 std::string what_loads(int status) {
   const int kernels = version_of_images(), known = driver().version;
-  const bool is_unknown = status == kInvalidImage || status == kNoBinaryForGpu || status == kInvalidPtx || status == kUnsupportedPtx;
+  const bool is_unknown =
+      status == kInvalidImage || status == kNoBinaryForGpu || status == kInvalidPtx || status == kUnsupportedPtx;
   if (!is_unknown || kernels <= known) return "cuLibraryLoadData";
-  const auto text = [](int version) { return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10); };
+  const auto text = [](int version) {
+    return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+  };
   return "cuda: the kernels were compiled by CUDA " + text(kernels) + ", and the driver knows CUDA " + text(known) +
          "; update the driver, or build with an nvcc that is no newer";
 }
@@ -113,7 +116,8 @@ Device& Device::get(int index) {
   static auto& devices = *new std::vector<std::unique_ptr<Device>>;
   const std::lock_guard lock(mutex);
   const Driver& d = driver();
-  if (!has_kernels()) throw std::runtime_error("cuda: this build has no CUDA kernels; build it where nvcc is installed.");
+  if (!has_kernels())
+    throw std::runtime_error("cuda: this build has no CUDA kernels; build it where nvcc is installed.");
   if (index < 0 || index >= std::min(d.device_count, kMostDevices)) {
     throw std::runtime_error("cuda:" + std::to_string(index) + ": there is no such device; " +
                              (d.reason.empty() ? std::to_string(d.device_count) + " were found" : d.reason) + ".");
@@ -163,7 +167,9 @@ uint32_t Device::make_stream() {
 
 WorkStream Device::stream_of(uint32_t number) {
   const Stream handle = number <= kMostStreams ? streams_[number].load() : nullptr;
-  if (!handle) throw std::invalid_argument("stream: there is none of this number on " + name_ + ". This is a bug in @ringwise/tensor.");
+  if (!handle)
+    throw std::invalid_argument("stream: there is none of this number on " + name_ +
+                                ". This is a bug in @ringwise/tensor.");
   return {handle, number};
 }
 
@@ -303,8 +309,8 @@ Kernel Device::kernel_of(KernelId id) {
 
 void Device::launch(KernelId id, Grid grid, int threads, const void* arguments, size_t bytes) {
   void* parameters[] = {kLaunchPointer, const_cast<void*>(arguments), kLaunchSize, &bytes, kLaunchEnd};
-  check(driver().cuLaunchKernel(kernel_of(id), grid.x, grid.y, grid.z, static_cast<unsigned>(threads), 1, 1, 0, stream(),
-                                nullptr, parameters),
+  check(driver().cuLaunchKernel(kernel_of(id), grid.x, grid.y, grid.z, static_cast<unsigned>(threads), 1, 1, 0,
+                                stream(), nullptr, parameters),
         "cuLaunchKernel");
 }
 
@@ -431,15 +437,19 @@ Piece::~Piece() {
     if (own_ != 0) device_.retire(std::move(owner_), own_ | streams_);
     return;
   }
-  if (others == 0) from_->free(data_);
-  else device_.retire(std::shared_ptr<void>(data_, [from = std::move(from_)](void* data) { from->free(data); }), others);
+  if (others == 0)
+    from_->free(data_);
+  else
+    device_.retire(std::shared_ptr<void>(data_, [from = std::move(from_)](void* data) { from->free(data); }), others);
 }
 
 void touch(const Block& block) {
   const Activity& now = activities[block.device];
   auto* piece = static_cast<Piece*>(block.keeper.get());
-  if (!now.is_recording) piece->used_on(now.stream.number);
-  else if (piece->from() != now.step->memory().get()) now.step->hold(block.keeper);
+  if (!now.is_recording)
+    piece->used_on(now.stream.number);
+  else if (piece->from() != now.step->memory().get())
+    now.step->hold(block.keeper);
 }
 
 }  // namespace ringwise::tensor::cuda

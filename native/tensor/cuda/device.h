@@ -150,7 +150,7 @@ class Device {
   int multiprocessors_ = 1;
   Context context_ = nullptr;
   std::array<std::atomic<Stream>, kMostStreams + 1> streams_ = {};  // the main one first
-  uint32_t made_ = 0;                                              // how many were asked for
+  uint32_t made_ = 0;                                               // how many were asked for
   std::mutex stream_mutex_;
   int32_t* fault_ = nullptr;
   std::shared_ptr<DeviceMemory> device_source_;

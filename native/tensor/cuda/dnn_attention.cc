@@ -14,7 +14,23 @@ namespace {
 
 using Dims = std::vector<int64_t>;
 
-enum Id : int64_t { kQ = 1, kK, kV, kOut, kLse, kGradOut, kGradQ, kGradK, kGradV, kScale, kHidden, kOne, kDots, kQuerySums, kFirstOfGraph };
+enum Id : int64_t {
+  kQ = 1,
+  kK,
+  kV,
+  kOut,
+  kLse,
+  kGradOut,
+  kGradQ,
+  kGradK,
+  kGradV,
+  kScale,
+  kHidden,
+  kOne,
+  kDots,
+  kQuerySums,
+  kFirstOfGraph
+};
 
 struct Sizes {
   int64_t batch, heads, queries, keys, width, value_width;
@@ -69,7 +85,8 @@ DnnTensor scores_of(DnnGraph& graph, Tensors& t, const Attention& a) {
 /// The scores with −∞ where the causal mask hides a key.
 DnnTensor masked(DnnGraph& graph, Tensors& t, const Attention& a, const DnnTensor& scores) {
   if (!a.causal) return scores;
-  const DnnTensor row = t.scores(dnn::DATA_INT32), col = t.scores(dnn::DATA_INT32), is_seen = t.scores(dnn::DATA_BOOLEAN), result = t.scores();
+  const DnnTensor row = t.scores(dnn::DATA_INT32), col = t.scores(dnn::DATA_INT32),
+                  is_seen = t.scores(dnn::DATA_BOOLEAN), result = t.scores();
   const DnnTensor hidden = t.number(kHidden);
   graph.map(dnn::POINTWISE_GEN_INDEX, row, scores, nullptr, nullptr, 2);
   graph.map(dnn::POINTWISE_GEN_INDEX, col, scores, nullptr, nullptr, 3);
@@ -95,7 +112,8 @@ void list(DnnPlans::Key& key, std::initializer_list<HeadRows> all) {
 }
 DnnPlans::Key key_of(int64_t kind, DType dtype, const Attention& a) {
   const Sizes s = sizes_of(a);
-  DnnPlans::Key key{kind, static_cast<int64_t>(dtype), a.causal, s.batch, s.heads, s.queries, s.keys, s.width, s.value_width};
+  DnnPlans::Key key{kind,         static_cast<int64_t>(dtype), a.causal, s.batch, s.heads, s.queries, s.keys, s.width,
+                    s.value_width};
   list(key, {a.q, a.k, a.v, a.out});
   return key;
 }
@@ -130,8 +148,8 @@ DnnGraph attention_graph(DType dtype, const Attention& a) {
   DnnGraph graph;
   Tensors t = tensors_of(dtype, a);
   const DnnTensor scores = masked(graph, t, a, scores_of(graph, t, a));
-  const DnnTensor lse = t.column(kLse), most = t.inner(dnn::DATA_FLOAT, t.s.queries, 1), sum = t.inner(dnn::DATA_FLOAT, t.s.queries, 1),
-                  log = t.inner(dnn::DATA_FLOAT, t.s.queries, 1);
+  const DnnTensor lse = t.column(kLse), most = t.inner(dnn::DATA_FLOAT, t.s.queries, 1),
+                  sum = t.inner(dnn::DATA_FLOAT, t.s.queries, 1), log = t.inner(dnn::DATA_FLOAT, t.s.queries, 1);
   const DnnTensor less = t.scores(), powers = t.scores(), weights = t.scores(t.stored);
   graph.reduce(dnn::REDUCE_TENSOR_MAX, most, scores);
   graph.map(dnn::POINTWISE_SUB, less, scores, &most);
@@ -140,7 +158,8 @@ DnnGraph attention_graph(DType dtype, const Attention& a) {
   graph.map(dnn::POINTWISE_LOG, log, sum);
   graph.map(dnn::POINTWISE_ADD, lse, most, &log);
   graph.map(dnn::POINTWISE_DIV, weights, powers, &sum);
-  graph.multiply(t.rows(kOut, a.out, t.s.queries, t.s.value_width), weights, t.rows(kV, a.v, t.s.keys, t.s.value_width));
+  graph.multiply(t.rows(kOut, a.out, t.s.queries, t.s.value_width), weights,
+                 t.rows(kV, a.v, t.s.keys, t.s.value_width));
   return graph;
 }
 
@@ -149,10 +168,12 @@ DnnGraph attention_grad_graph(DType dtype, const AttentionGrad& g) {
   DnnGraph graph;
   Tensors t = tensors_of(dtype, a);
   const Sizes& s = t.s;
-  const DnnTensor out = t.rows(kOut, a.out, s.queries, s.value_width), grad_out = t.rows(kGradOut, g.grad_out, s.queries, s.value_width);
+  const DnnTensor out = t.rows(kOut, a.out, s.queries, s.value_width),
+                  grad_out = t.rows(kGradOut, g.grad_out, s.queries, s.value_width);
   const DnnTensor lse = t.column(kLse), one = t.number(kOne), scale = t.number(kScale);
   // Σ grad_out · out of each query.
-  const DnnTensor products = t.inner(dnn::DATA_FLOAT, s.queries, s.value_width), sum = t.inner(dnn::DATA_FLOAT, s.queries, 1), dots = t.column(kDots);
+  const DnnTensor products = t.inner(dnn::DATA_FLOAT, s.queries, s.value_width),
+                  sum = t.inner(dnn::DATA_FLOAT, s.queries, 1), dots = t.column(kDots);
   graph.map(dnn::POINTWISE_MUL, products, grad_out, &out);
   graph.reduce(dnn::REDUCE_TENSOR_ADD, sum, products);
   graph.map(dnn::POINTWISE_MUL, dots, sum, &one);
@@ -164,7 +185,8 @@ DnnGraph attention_grad_graph(DType dtype, const AttentionGrad& g) {
   graph.reshape(weights_turned, weights);
   graph.multiply(t.rows(kGradV, g.grad_v, s.keys, s.value_width), weights_turned, grad_out);
   // grad_scores = weights · (grad_out · vᵀ − dots) · scale
-  const DnnTensor grad_weights = t.scores(), centred = t.scores(), weighted = t.scores(), grad_scores = t.scores(t.stored);
+  const DnnTensor grad_weights = t.scores(), centred = t.scores(), weighted = t.scores(),
+                  grad_scores = t.scores(t.stored);
   graph.multiply(grad_weights, grad_out, t.turned(t.rows(kV, a.v, s.keys, s.value_width)));
   graph.map(dnn::POINTWISE_SUB, centred, grad_weights, &dots);
   graph.map(dnn::POINTWISE_MUL, weighted, centred, &weights);
@@ -183,30 +205,39 @@ DnnGraph attention_grad_graph(DType dtype, const AttentionGrad& g) {
 }
 
 bool attend_by_library(DType dtype, const Attention& a) {
-  if (!is_usual(dtype, a) || !is_aligned(a.q) || !is_aligned(a.k) || !is_aligned(a.v) || !is_aligned(a.out)) return false;
+  if (!is_usual(dtype, a) || !is_aligned(a.q) || !is_aligned(a.k) || !is_aligned(a.v) || !is_aligned(a.out))
+    return false;
   Device& device = current_device();
   DnnPlans* plans = DnnPlans::of(device);
   auto scale = static_cast<float>(a.scale), hidden = -std::numeric_limits<float>::infinity();
-  return plans && plans->run(device, key_of(1, dtype, a), {true}, [&] { return attention_graph(dtype, a); },
-                             places_of(a, &scale, &hidden));
+  return plans && plans->run(
+                      device, key_of(1, dtype, a), {true}, [&] { return attention_graph(dtype, a); },
+                      places_of(a, &scale, &hidden));
 }
 
 bool attend_back_by_library(DType dtype, const AttentionGrad& g) {
   const Attention& a = g.forward;
   bool is_good = is_usual(dtype, a);
-  for (const HeadRows& rows : {a.q, a.k, a.v, a.out, g.grad_out, g.grad_q, g.grad_k, g.grad_v}) is_good = is_good && is_aligned(rows);
+  for (const HeadRows& rows : {a.q, a.k, a.v, a.out, g.grad_out, g.grad_q, g.grad_k, g.grad_v})
+    is_good = is_good && is_aligned(rows);
   if (!is_good) return false;
   Device& device = current_device();
   DnnPlans* plans = DnnPlans::of(device);
   if (!plans) return false;
   DnnPlans::Key key = key_of(2, dtype, a);
   list(key, {g.grad_out, g.grad_q, g.grad_k, g.grad_v});
-  const size_t queries = a.batch * a.heads * a.queries, dots_bytes = (queries * sizeof(float) + 15) / 16 * 16, sums_bytes = queries * a.width * sizeof(float);
+  const size_t queries = a.batch * a.heads * a.queries, dots_bytes = (queries * sizeof(float) + 15) / 16 * 16,
+               sums_bytes = queries * a.width * sizeof(float);
   auto* memory = static_cast<char*>(device.allocate(dots_bytes + sums_bytes));
   auto scale = static_cast<float>(a.scale), hidden = -std::numeric_limits<float>::infinity(), one = 1.0f;
   Places places = places_of(a, &scale, &hidden);
-  places.insert(places.end(), {{kGradOut, g.grad_out.data}, {kGradQ, g.grad_q.data}, {kGradK, g.grad_k.data}, {kGradV, g.grad_v.data},
-                               {kOne, &one}, {kDots, memory}, {kQuerySums, memory + dots_bytes}});
+  places.insert(places.end(), {{kGradOut, g.grad_out.data},
+                               {kGradQ, g.grad_q.data},
+                               {kGradK, g.grad_k.data},
+                               {kGradV, g.grad_v.data},
+                               {kOne, &one},
+                               {kDots, memory},
+                               {kQuerySums, memory + dots_bytes}});
   bool is_done = false;
   try {
     clear(memory + dots_bytes, queries * a.width);

@@ -14,10 +14,14 @@ using Dims = std::vector<int64_t>;
 int64_t wide(size_t size) { return static_cast<int64_t>(size); }
 
 /// Dense planes, image by image and channel by channel.
-DnnTensor planes(int64_t id, DType dtype, size_t images, size_t channels, size_t height, size_t width, int64_t alignment) {
+DnnTensor planes(int64_t id, DType dtype, size_t images, size_t channels, size_t height, size_t width,
+                 int64_t alignment) {
   const size_t area = height * width;
-  return {id, dnn_type(dtype), {wide(images), wide(channels), wide(height), wide(width)},
-          {wide(channels * area), wide(area), wide(width), 1}, alignment};
+  return {id,
+          dnn_type(dtype),
+          {wide(images), wide(channels), wide(height), wide(width)},
+          {wide(channels * area), wide(area), wide(width), 1},
+          alignment};
 }
 
 /// Zeros behind the end that the last window reaches; none where rows at the end are never read.
@@ -25,11 +29,13 @@ int64_t behind(size_t out, size_t stride, size_t kernel, size_t dilation, size_t
   return std::max<int64_t>(0, wide((out - 1) * stride + (kernel - 1) * dilation + 1) - wide(size + before));
 }
 
-DnnPlans::Key key_of(Convolution kind, DType dtype, const ConvSizes& s, const int64_t (&alignments)[3], DnnExactness exactness) {
+DnnPlans::Key key_of(Convolution kind, DType dtype, const ConvSizes& s, const int64_t (&alignments)[3],
+                     DnnExactness exactness) {
   const Window& w = s.window;
   DnnPlans::Key key{0, static_cast<int64_t>(kind), static_cast<int64_t>(dtype), exactness.tensor_cores};
-  for (const size_t size : {s.batch, s.groups, s.in_channels, s.out_channels, w.height, w.width, w.out_height, w.out_width,
-                            w.kernel_height, w.kernel_width, w.stride_y, w.stride_x, w.dilation_y, w.dilation_x, w.pad_top, w.pad_left}) {
+  for (const size_t size :
+       {s.batch, s.groups, s.in_channels, s.out_channels, w.height, w.width, w.out_height, w.out_width, w.kernel_height,
+        w.kernel_width, w.stride_y, w.stride_x, w.dilation_y, w.dilation_x, w.pad_top, w.pad_left}) {
     key.push_back(wide(size));
   }
   key.insert(key.end(), alignments, alignments + 3);
@@ -77,7 +83,8 @@ DnnGraph convolution_graph(Convolution kind, DType dtype, const ConvSizes& s, co
   return graph;
 }
 
-bool convolve_by_library(Convolution kind, DType dtype, void* x, void* weight, void* y, const ConvSizes& sizes, bool accumulate) {
+bool convolve_by_library(Convolution kind, DType dtype, void* x, void* weight, void* y, const ConvSizes& sizes,
+                         bool accumulate) {
   if (sizes.batch == 0) return false;
   Device& device = current_device();
   DnnPlans* plans = DnnPlans::of(device);

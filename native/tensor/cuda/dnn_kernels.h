@@ -8,7 +8,8 @@
 namespace ringwise::tensor::cuda {
 
 /// The convolution of `kind` between dense memory; writes the operand that it computes, or adds to it.
-bool convolve_by_library(Convolution kind, DType dtype, void* x, void* weight, void* y, const ConvSizes& sizes, bool accumulate);
+bool convolve_by_library(Convolution kind, DType dtype, void* x, void* weight, void* y, const ConvSizes& sizes,
+                         bool accumulate);
 
 /// The graph of one; the ids of its tensors are 1 (x), 2 (weight) and 3 (y).
 DnnGraph convolution_graph(Convolution kind, DType dtype, const ConvSizes& sizes, const int64_t (&alignments)[3]);

@@ -20,7 +20,8 @@ class DnnPlans {
 
   /// Runs the plan for `key`, which `make` describes at its first use. False when the library refused.
   template <class Make>
-  bool run(Device& device, const Key& key, DnnExactness exactness, Make make, const std::vector<std::pair<int64_t, void*>>& places) {
+  bool run(Device& device, const Key& key, DnnExactness exactness, Make make,
+           const std::vector<std::pair<int64_t, void*>>& places) {
     const std::lock_guard lock(mutex_);  // of the handle too
     if (plans_.size() >= kMostPlans && !plans_.contains(key)) plans_.clear();
     const auto [found, is_new] = plans_.try_emplace(key);

@@ -15,10 +15,13 @@ int version_of_images();
 inline bool has_kernels() { return image_of(Image::Map) != nullptr; }
 
 // A kernel for each type that it may be stored in.
+// clang-format off
 #define RINGWISE_CUDA_BY_STORED(X, name, image) \
   X(name##_float, image) X(name##_double, image) X(name##_half, image) X(name##_bfloat, image)
+// clang-format on
 
 // Every kernel: its symbol, and the image that has it.
+// clang-format off
 #define RINGWISE_CUDA_KERNELS(X)                                                                                    \
   X(map_dense_float, Map) X(map_dense_double, Map) X(map_dense_long, Map)                                           \
   X(map_strided_float, Map) X(map_strided_double, Map) X(map_strided_long, Map)                                     \
@@ -53,12 +56,13 @@ inline bool has_kernels() { return image_of(Image::Map) != nullptr; }
   RINGWISE_CUDA_BY_STORED(X, attention, Attention) RINGWISE_CUDA_BY_STORED(X, attention_dots, Attention)            \
   RINGWISE_CUDA_BY_STORED(X, attention_grad_queries, Attention)                                                     \
   RINGWISE_CUDA_BY_STORED(X, attention_grad_keys, Attention)
+// clang-format on
 
 enum class KernelId : int {
 #define RINGWISE_NAME(name, image) name,
   RINGWISE_CUDA_KERNELS(RINGWISE_NAME)
 #undef RINGWISE_NAME
-  Count
+      Count
 };
 
 }  // namespace ringwise::tensor::cuda

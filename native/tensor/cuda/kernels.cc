@@ -29,7 +29,9 @@ KernelId by_type(DType compute, KernelId of_float, KernelId of_double, KernelId 
   }
 }
 
-double number_of(const Operand& operand) { return operand.is_number ? *reinterpret_cast<const double*>(operand.data) : 0; }
+double number_of(const Operand& operand) {
+  return operand.is_number ? *reinterpret_cast<const double*>(operand.data) : 0;
+}
 void* data_of(const Operand& operand) { return operand.is_number ? nullptr : operand.data; }
 
 /// Whether every operand of a simplified walk is dense or one element.
@@ -79,13 +81,16 @@ void map_strided(int op, DType compute, const Walk& walk) {
     for (int d = 0; d < walk.rank; d++) x.operand[i].strides[d] = operand.is_number ? 0 : operand.strides[d];
   }
   launch_over(static_cast<size_t>(x.count),
-              by_type(compute, KernelId::map_strided_float, KernelId::map_strided_double, KernelId::map_strided_long), x);
+              by_type(compute, KernelId::map_strided_float, KernelId::map_strided_double, KernelId::map_strided_long),
+              x);
 }
 
 void map_simplified(int op, DType compute, const Walk& walk) {
   if (is_empty(walk)) return;
-  if (is_dense(walk)) map_dense(op, compute, walk);
-  else map_strided(op, compute, walk);
+  if (is_dense(walk))
+    map_dense(op, compute, walk);
+  else
+    map_strided(op, compute, walk);
 }
 
 void map(MapOp op, DType compute, const Walk& walk) { map_simplified(static_cast<int>(op), compute, simplified(walk)); }
@@ -118,8 +123,14 @@ void log_softmax_grad(DType dtype, void* grad_in, const void* grad_out, const vo
 }
 
 NllArguments nll_arguments(void* out, const void* in, DType label, const void* labels, size_t rows, size_t cols) {
-  return {out, in, labels, current_device().fault(), static_cast<int64_t>(rows), static_cast<int64_t>(cols),
-          label == DType::Int64, 0};
+  return {out,
+          in,
+          labels,
+          current_device().fault(),
+          static_cast<int64_t>(rows),
+          static_cast<int64_t>(cols),
+          label == DType::Int64,
+          0};
 }
 
 void nll(DType dtype, void* losses, const void* log_probs, DType label, const void* labels, size_t rows, size_t cols) {
@@ -152,7 +163,7 @@ CrossEntropyArguments cross_entropy_arguments(const CrossEntropy& x) {
 
 void cross_entropy(DType dtype, const CrossEntropy& x) {
   softmax_rows(dtype == DType::Float64 ? KernelId::cross_entropy_double : KernelId::cross_entropy_float,
-              cross_entropy_arguments(x));
+               cross_entropy_arguments(x));
 }
 
 void cross_entropy_grad(DType dtype, const CrossEntropyGrad& g) {
@@ -166,8 +177,18 @@ void cross_entropy_grad(DType dtype, const CrossEntropyGrad& g) {
 }
 
 LookupArguments lookup_arguments(DType dtype, void* out, const void* a, const int64_t* index, const LookupSizes& x) {
-  return {out, a, index, current_device().fault(), static_cast<int64_t>(x.outer), static_cast<int64_t>(x.count),
-          static_cast<int64_t>(x.size), static_cast<int64_t>(x.inner), static_cast<int32_t>(dtype), x.per_element, 1, 0};
+  return {out,
+          a,
+          index,
+          current_device().fault(),
+          static_cast<int64_t>(x.outer),
+          static_cast<int64_t>(x.count),
+          static_cast<int64_t>(x.size),
+          static_cast<int64_t>(x.inner),
+          static_cast<int32_t>(dtype),
+          x.per_element,
+          1,
+          0};
 }
 
 void lookup(DType dtype, void* out, const void* a, const int64_t* index, const LookupSizes& x) {
@@ -198,7 +219,8 @@ void sort(DType dtype, void* values, int64_t* indices, const void* a, size_t row
                             static_cast<int64_t>(count), static_cast<int32_t>(dtype), descending});
 }
 
-void triangle(DType dtype, void* out, const void* a, size_t batch, size_t rows, size_t cols, int64_t diagonal, bool upper) {
+void triangle(DType dtype, void* out, const void* a, size_t batch, size_t rows, size_t cols, int64_t diagonal,
+              bool upper) {
   launch_over(batch * rows * cols, KernelId::triangle,
               TriangleArguments{out, a, static_cast<int64_t>(batch), static_cast<int64_t>(rows),
                                 static_cast<int64_t>(cols), diagonal, static_cast<int32_t>(byte_size(dtype)), upper});

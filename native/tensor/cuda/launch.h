@@ -13,10 +13,13 @@
 namespace ringwise::tensor::cuda {
 
 /// Threads for a block that shares `work`: a power of two.
-inline int block_threads(size_t work) { return static_cast<int>(std::clamp<size_t>(std::bit_ceil(std::min<size_t>(work, kThreads)), 32, kThreads)); }
+inline int block_threads(size_t work) {
+  return static_cast<int>(std::clamp<size_t>(std::bit_ceil(std::min<size_t>(work, kThreads)), 32, kThreads));
+}
 
 inline Grid grid_for(size_t count) {
-  const size_t blocks = (count + kThreads - 1) / kThreads, most = static_cast<size_t>(current_device().multiprocessors()) * 32;
+  const size_t blocks = (count + kThreads - 1) / kThreads,
+               most = static_cast<size_t>(current_device().multiprocessors()) * 32;
   return {static_cast<unsigned>(std::min(blocks, most))};
 }
 
@@ -36,7 +39,8 @@ inline KernelId by_stored(DType dtype, KernelId of_float, KernelId of_double, Ke
 }
 
 /// The four kernels of a name, as by_stored takes them.
-#define RINGWISE_STORED(name) KernelId::name##_float, KernelId::name##_double, KernelId::name##_half, KernelId::name##_bfloat
+#define RINGWISE_STORED(name) \
+  KernelId::name##_float, KernelId::name##_double, KernelId::name##_half, KernelId::name##_bfloat
 
 /// Whether four elements can be moved at once at each of these places; null is no place.
 inline bool takes_packs(DType dtype, std::initializer_list<const void*> places) {

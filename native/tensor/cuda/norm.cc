@@ -21,7 +21,11 @@ Layout layout_of(size_t rows, size_t cols) {
   const int threads = is_warp ? kThreads : block_threads((cols + 3) / 4);
   const size_t per_block = is_warp ? kThreads / 32 : 1;
   const size_t most = static_cast<size_t>(current_device().multiprocessors()) * 32;
-  return {{static_cast<unsigned>(std::min((rows + per_block - 1) / per_block, most))}, threads, is_warp ? 0 : cols <= kOfBlock ? 1 : 2};
+  return {{static_cast<unsigned>(std::min((rows + per_block - 1) / per_block, most))},
+          threads,
+          is_warp            ? 0
+          : cols <= kOfBlock ? 1
+                             : 2};
 }
 
 KernelId norm_kernel(DType dtype, int kind) {
@@ -30,13 +34,25 @@ KernelId norm_kernel(DType dtype, int kind) {
 }
 KernelId norm_grad_kernel(DType dtype, int kind) {
   if (kind == 0) return by_stored(dtype, RINGWISE_STORED(norm_grad_warp));
-  return kind == 1 ? by_stored(dtype, RINGWISE_STORED(norm_grad_block)) : by_stored(dtype, RINGWISE_STORED(norm_grad_long));
+  return kind == 1 ? by_stored(dtype, RINGWISE_STORED(norm_grad_block))
+                   : by_stored(dtype, RINGWISE_STORED(norm_grad_long));
 }
 
 void norm(DType dtype, const Norm& n) {
   if (n.rows == 0 || n.cols == 0) return;
-  RowNormArguments x{n.out, n.mean, n.rstd, n.sum, n.a, n.addend, n.gamma, n.beta, static_cast<int64_t>(n.rows),
-                     static_cast<int64_t>(n.cols), n.eps, 0, 0};
+  RowNormArguments x{n.out,
+                     n.mean,
+                     n.rstd,
+                     n.sum,
+                     n.a,
+                     n.addend,
+                     n.gamma,
+                     n.beta,
+                     static_cast<int64_t>(n.rows),
+                     static_cast<int64_t>(n.cols),
+                     n.eps,
+                     0,
+                     0};
   x.is_vector = n.cols % 4 == 0 && takes_packs(dtype, {n.out, n.sum, n.a, n.addend, n.gamma, n.beta});
   const Layout layout = layout_of(n.rows, n.cols);
   current_device().launch(norm_kernel(dtype, layout.kind), layout.grid, layout.threads, x);

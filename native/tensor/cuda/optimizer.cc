@@ -12,7 +12,9 @@ namespace ringwise::tensor::cuda {
 
 namespace {
 
-int64_t blocks_for(const OptimizerTensor& t) { return (static_cast<int64_t>(t.count) + kOptimizerChunk - 1) / kOptimizerChunk; }
+int64_t blocks_for(const OptimizerTensor& t) {
+  return (static_cast<int64_t>(t.count) + kOptimizerChunk - 1) / kOptimizerChunk;
+}
 
 OptimizerRow row_of(const OptimizerTensor& t) {
   OptimizerRow row{};

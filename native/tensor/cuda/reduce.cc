@@ -83,7 +83,9 @@ int64_t chunks_for(const ReduceArguments& x) {
 void reduce_in_chunks(ReduceOp op, DType compute, const ReduceArguments& x, int64_t chunks) {
   const bool is_extreme = op == ReduceOp::Max || op == ReduceOp::Min;
   const bool is_long = column_of(compute) == 2;
-  const DType total = is_long ? DType::Int64 : is_extreme ? (compute == DType::Float64 ? compute : DType::Float32) : DType::Float64;
+  const DType total = is_long      ? DType::Int64
+                      : is_extreme ? (compute == DType::Float64 ? compute : DType::Float32)
+                                   : DType::Float64;
   const auto bytes = static_cast<int64_t>(byte_size(total));
   ReduceArguments first = x;
   first.has_divisor = 0;
@@ -132,8 +134,10 @@ void reduce(ReduceOp op, const Walk& walk) {
   x.divisor = x.reduced_count;
   if (x.kept_count == 0) return;
   const int64_t chunks = chunks_for(x);
-  if (chunks > 1) reduce_in_chunks(op, compute, x, chunks);
-  else launch(kReductions[static_cast<int>(op)][column_of(compute)], x);
+  if (chunks > 1)
+    reduce_in_chunks(op, compute, x, chunks);
+  else
+    launch(kReductions[static_cast<int>(op)][column_of(compute)], x);
 }
 
 void arg_reduce(bool is_max, const Walk& walk) {

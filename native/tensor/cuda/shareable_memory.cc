@@ -40,7 +40,8 @@ struct ShareableMemory::Piece {
 };
 
 ShareableMemory::ShareableMemory(int device, std::string name)
-    : name_(std::move(name)), is_offered_(has(kAttributeVirtualMemory, device) && has(kAttributeFileDescriptors, device)) {
+    : name_(std::move(name)),
+      is_offered_(has(kAttributeVirtualMemory, device) && has(kAttributeFileDescriptors, device)) {
   properties_.type = kPinnedAllocation;
   properties_.location = {kLocationDevice, device};
   properties_.handle_types = kFileDescriptorHandle;
@@ -90,8 +91,9 @@ void ShareableMemory::checked(int status, const char* what, size_t bytes) const 
   if (status != kOutOfMemory) return check(status, what);
   size_t free = 0, total = 0;
   driver().cuMemGetInfo_v2(&free, &total);
-  throw OutOfMemory("memory: not enough on " + name_ + "; asked for " + megabytes(bytes) + " that other devices can reach, " +
-                    megabytes(free) + " free. Use smaller batches, or dispose of tensors that are no longer needed.");
+  throw OutOfMemory("memory: not enough on " + name_ + "; asked for " + megabytes(bytes) +
+                    " that other devices can reach, " + megabytes(free) +
+                    " free. Use smaller batches, or dispose of tensors that are no longer needed.");
 }
 
 }  // namespace ringwise::tensor::cuda

@@ -86,8 +86,10 @@ void before_switch([[maybe_unused]] void** save, [[maybe_unused]] const void* st
 }
 void after_switch([[maybe_unused]] void* save, [[maybe_unused]] bool is_fiber) {
 #if defined(__SANITIZE_ADDRESS__)
-  if (is_fiber) __sanitizer_finish_switch_fiber(save, &block.scheduler_stack, &block.scheduler_bytes);
-  else __sanitizer_finish_switch_fiber(save, nullptr, nullptr);
+  if (is_fiber)
+    __sanitizer_finish_switch_fiber(save, &block.scheduler_stack, &block.scheduler_bytes);
+  else
+    __sanitizer_finish_switch_fiber(save, nullptr, nullptr);
 #endif
 }
 

@@ -56,8 +56,8 @@ void put(Half& to, double x) { to = to_half(static_cast<float>(x)); }
 void put(BFloat& to, double x) { to = to_bfloat(static_cast<float>(x)); }
 
 template <class T>
-void multiply(const Product& x, const Layout& la, const Layout& lb, const Layout& ld, double alpha, const T* a, const T* b,
-              double beta, T* d) {
+void multiply(const Product& x, const Layout& la, const Layout& lb, const Layout& ld, double alpha, const T* a,
+              const T* b, double beta, T* d) {
   const bool turn_a = x.transpose[0], turn_b = x.transpose[1];
   for (int32_t i = 0; i < ld.batch; i++, a += la.stride, b += lb.stride, d += ld.stride) {
     for (uint64_t col = 0; col < ld.cols; col++) {
@@ -65,12 +65,14 @@ void multiply(const Product& x, const Layout& la, const Layout& lb, const Layout
         double sum = 0;
         for (int64_t k = 0; k < static_cast<int64_t>(cols_of(la, turn_a)); k++) {
           const auto r = static_cast<int64_t>(row), c = static_cast<int64_t>(col);
-          sum += value(turn_a ? a[r * la.step + k] : a[k * la.step + r]) * value(turn_b ? b[k * lb.step + c] : b[c * lb.step + k]);
+          sum += value(turn_a ? a[r * la.step + k] : a[k * la.step + r]) *
+                 value(turn_b ? b[k * lb.step + c] : b[c * lb.step + k]);
         }
         T& to = d[static_cast<int64_t>(col) * ld.step + static_cast<int64_t>(row)];
         sum = alpha * sum + (beta == 0 ? 0 : beta * value(to));
         if (x.epilogue & kAddsBias) sum += value(static_cast<const T*>(x.bias)[row]);
-        if (x.epilogue & kKeepsInput) put(static_cast<T*>(x.aux)[static_cast<int64_t>(col) * x.aux_step + static_cast<int64_t>(row)], sum);
+        if (x.epilogue & kKeepsInput)
+          put(static_cast<T*>(x.aux)[static_cast<int64_t>(col) * x.aux_step + static_cast<int64_t>(row)], sum);
         if (x.epilogue & kRelu) sum = sum > 0 ? sum : 0;
         if (x.epilogue & kGelu) sum *= 0.5 * (1 + std::tanh(0.7978845608028654 * (sum + 0.044715 * sum * sum * sum)));
         put(to, sum);
@@ -88,15 +90,17 @@ bool has_epilogue(const Product& x, const Layout& d) {
   const auto is_aligned = [](const void* data) { return data && reinterpret_cast<uintptr_t>(data) % 16 == 0; };
   if (d.type == kReal64 || (x.epilogue & ~(kAddsBias | kRelu | kGelu | kKeepsInput))) return false;
   if ((x.epilogue & kAddsBias) && !is_aligned(x.bias)) return false;
-  return !(x.epilogue & kKeepsInput) || (is_aligned(x.aux) && x.aux_step % 8 == 0 && x.aux_step >= static_cast<int64_t>(d.rows));
+  return !(x.epilogue & kKeepsInput) ||
+         (is_aligned(x.aux) && x.aux_step % 8 == 0 && x.aux_step >= static_cast<int64_t>(d.rows));
 }
 
 bool fits(const Product& x, const Layout& a, const Layout& b, const Layout& d) {
   const auto is_wide = [](const Layout& layout) { return layout.step >= static_cast<int64_t>(layout.rows); };
   return rows_of(a, x.transpose[0]) == d.rows && cols_of(b, x.transpose[1]) == d.cols &&
          cols_of(a, x.transpose[0]) == rows_of(b, x.transpose[1]) && is_wide(a) && is_wide(b) && is_wide(d) &&
-         a.type == d.type && b.type == d.type && scale_of(d.type) == x.type &&
-         has_epilogue(x, d) && (x.compute == compute_of(d.type) || (x.compute == kComputeTf32 && d.type == kReal32)) && a.batch == d.batch && b.batch == d.batch;
+         a.type == d.type && b.type == d.type && scale_of(d.type) == x.type && has_epilogue(x, d) &&
+         (x.compute == compute_of(d.type) || (x.compute == kComputeTf32 && d.type == kReal32)) && a.batch == d.batch &&
+         b.batch == d.batch;
 }
 
 }  // namespace
@@ -107,7 +111,9 @@ EXPORT cublasLtMatmulDescCreate(Product** product, int compute, int type) {
   return *product = new Product{compute, type}, kSuccess;
 }
 EXPORT cublasLtMatmulDescSetAttribute(Product* product, int attribute, const void* value, size_t bytes) {
-  const auto set = [&](auto& to) { return bytes == sizeof to ? (std::memcpy(&to, value, bytes), kSuccess) : kInvalidValue; };
+  const auto set = [&](auto& to) {
+    return bytes == sizeof to ? (std::memcpy(&to, value, bytes), kSuccess) : kInvalidValue;
+  };
   switch (attribute) {
     case 3:
     case 4: return set(product->transpose[attribute - 3]);
@@ -142,7 +148,9 @@ EXPORT cublasLtMatmul(void*, const Product* x, const void* alpha, const void* a,
                       const Layout* lb, const void* beta, const void* c, const Layout*, void* d, const Layout* ld,
                       const void*, void* workspace, size_t bytes, SoftwareStream* stream) {
   if (c != d || !workspace || bytes < 1024 || !fits(*x, *la, *lb, *ld)) return kInvalidValue;
-  const auto factor = [&](const void* at) { return x->type == kReal64 ? *static_cast<const double*>(at) : static_cast<double>(*static_cast<const float*>(at)); };
+  const auto factor = [&](const void* at) {
+    return x->type == kReal64 ? *static_cast<const double*>(at) : static_cast<double>(*static_cast<const float*>(at));
+  };
   const auto start = [&]<class T>(T) {
     return submit(stream, [=, scale = factor(alpha), old = factor(beta), product = *x, la = *la, lb = *lb, ld = *ld] {
       std::memset(workspace, 0xff, bytes);

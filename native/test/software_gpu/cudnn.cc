@@ -92,7 +92,8 @@ EXPORT cudnnBackendFinalize(DnnDescriptor* object) {
   return object->is_finished = true, kSuccess;
 }
 
-EXPORT cudnnBackendGetAttribute(const DnnDescriptor* object, int attribute, int, int64_t most, int64_t* count, void* into) {
+EXPORT cudnnBackendGetAttribute(const DnnDescriptor* object, int attribute, int, int64_t most, int64_t* count,
+                                void* into) {
   switch (attribute) {
     case dnn::ATTR_ENGINEHEUR_RESULTS: {
       *count = kProposals;
@@ -105,7 +106,8 @@ EXPORT cudnnBackendGetAttribute(const DnnDescriptor* object, int attribute, int,
       }
       return kSuccess;
     }
-    case dnn::ATTR_ENGINECFG_ENGINE: return (*static_cast<DnnDescriptor**>(into))->proposal = object->proposal, kSuccess;
+    case dnn::ATTR_ENGINECFG_ENGINE:
+      return (*static_cast<DnnDescriptor**>(into))->proposal = object->proposal, kSuccess;
     case dnn::ATTR_ENGINE_NUMERICAL_NOTE:
       *count = object->proposal == 0 ? 1 : 0;
       if (*count == 1 && most > 0) *static_cast<int*>(into) = dnn::NUMERICAL_NOTE_NONDETERMINISTIC;
@@ -132,7 +134,8 @@ EXPORT cudnnBackendExecute(Handle* handle, const DnnDescriptor* plan, const DnnD
   });
   const auto is_expected = [&](const auto& place) { return expected.contains(place.first); };
   if (places.size() != expected.size() || !std::all_of(places.begin(), places.end(), is_expected)) return kBadParameter;
-  return submit(handle->stream, [graph = configuration.object(dnn::ATTR_ENGINEHEUR_OPERATION_GRAPH), places, numbers, workspace]() mutable {
+  return submit(handle->stream, [graph = configuration.object(dnn::ATTR_ENGINEHEUR_OPERATION_GRAPH), places, numbers,
+                                 workspace]() mutable {
     std::memset(workspace, 0xff, kWorkspaceBytes);
     for (auto& [id, number] : numbers) places[id] = &number;
     run(graph, places);

@@ -25,7 +25,9 @@ struct DnnDescriptor {
     return {data, data + bytes.size() / sizeof(T)};
   }
   template <class T>
-  T value(int attribute) const { return list<T>(attribute).at(0); }
+  T value(int attribute) const {
+    return list<T>(attribute).at(0);
+  }
 };
 
 /// Whether the interpreter knows every operation, and shapes fit.

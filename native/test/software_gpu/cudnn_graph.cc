@@ -90,7 +90,8 @@ class Run {
                         dnn::ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX);
       case dnn::BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR:
         return convolve(x, dnn::ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X, dnn::ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
-                        dnn::ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY, dnn::ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+                        dnn::ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
+                        dnn::ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
                         dnn::ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW);
       case dnn::BACKEND_OPERATION_POINTWISE_DESCRIPTOR: return map(x);
       case dnn::BACKEND_OPERATION_MATMUL_DESCRIPTOR: return multiply(x);
@@ -121,7 +122,8 @@ class Run {
   /// Every product of a convolution goes to its sum, which is an element of the tensor `result`.
   void convolve(const DnnDescriptor& operation, int x_at, int weight_at, int y_at, int window_at, int result) {
     const DnnDescriptor& window = operation.object(window_at);
-    const auto steps = window.list<int64_t>(dnn::ATTR_CONVOLUTION_FILTER_STRIDES), before = window.list<int64_t>(dnn::ATTR_CONVOLUTION_PRE_PADDINGS),
+    const auto steps = window.list<int64_t>(dnn::ATTR_CONVOLUTION_FILTER_STRIDES),
+               before = window.list<int64_t>(dnn::ATTR_CONVOLUTION_PRE_PADDINGS),
                dilations = window.list<int64_t>(dnn::ATTR_CONVOLUTION_DILATIONS);
     const Array x = array(operation, x_at), weight = array(operation, weight_at), y = array(operation, y_at);
     const Array& to = result == x_at ? x : result == weight_at ? weight : y;
@@ -130,13 +132,17 @@ class Run {
     const int64_t group = y.dims[1] / (x.dims[1] / weight.dims[1]);  // output channels of one
     for_each(y.dims, [&](const Dims& at) {
       for_each({weight.dims[1], weight.dims[2], weight.dims[3]}, [&](const Dims& tap) {
-        const Dims pixel{at[0], at[1] / group * weight.dims[1] + tap[0], at[2] * steps[0] - before[0] + tap[1] * dilations[0],
+        const Dims pixel{at[0], at[1] / group * weight.dims[1] + tap[0],
+                         at[2] * steps[0] - before[0] + tap[1] * dilations[0],
                          at[3] * steps[1] - before[1] + tap[2] * dilations[1]};
         if (pixel[2] < 0 || pixel[3] < 0 || pixel[2] >= x.dims[2] || pixel[3] >= x.dims[3]) return;
         const Dims element{at[1], tap[0], tap[1], tap[2]};
-        if (result == x_at) sums[pixel] += weight.get(element) * y.get(at);
-        else if (result == weight_at) sums[element] += x.get(pixel) * y.get(at);
-        else sums[at] += x.get(pixel) * weight.get(element);
+        if (result == x_at)
+          sums[pixel] += weight.get(element) * y.get(at);
+        else if (result == weight_at)
+          sums[element] += x.get(pixel) * y.get(at);
+        else
+          sums[at] += x.get(pixel) * weight.get(element);
       });
     });
     for (const auto& [index, sum] : sums) to.set(index, sum);
@@ -145,11 +151,14 @@ class Run {
   void map(const DnnDescriptor& operation) {
     const DnnDescriptor& what = operation.object(dnn::ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR);
     const int mode = what.value<int>(dnn::ATTR_POINTWISE_MODE);
-    const Array y = array(operation, dnn::ATTR_OPERATION_POINTWISE_YDESC), x = array(operation, dnn::ATTR_OPERATION_POINTWISE_XDESC);
-    const bool has_b = operation.has(dnn::ATTR_OPERATION_POINTWISE_BDESC), has_t = operation.has(dnn::ATTR_OPERATION_POINTWISE_TDESC);
+    const Array y = array(operation, dnn::ATTR_OPERATION_POINTWISE_YDESC),
+                x = array(operation, dnn::ATTR_OPERATION_POINTWISE_XDESC);
+    const bool has_b = operation.has(dnn::ATTR_OPERATION_POINTWISE_BDESC),
+               has_t = operation.has(dnn::ATTR_OPERATION_POINTWISE_TDESC);
     const Array b = has_b ? array(operation, dnn::ATTR_OPERATION_POINTWISE_BDESC) : x;
     const Array t = has_t ? array(operation, dnn::ATTR_OPERATION_POINTWISE_TDESC) : x;
-    const size_t axis = mode == dnn::POINTWISE_GEN_INDEX ? static_cast<size_t>(what.value<int64_t>(dnn::ATTR_POINTWISE_AXIS)) : 0;
+    const size_t axis =
+        mode == dnn::POINTWISE_GEN_INDEX ? static_cast<size_t>(what.value<int64_t>(dnn::ATTR_POINTWISE_AXIS)) : 0;
     for_each(y.dims, [&](const Dims& at) {
       const double u = x.get(at), v = b.get(at);
       const auto result = [&] {
@@ -171,7 +180,8 @@ class Run {
   }
 
   void multiply(const DnnDescriptor& operation) {
-    const Array a = array(operation, dnn::ATTR_OPERATION_MATMUL_ADESC), b = array(operation, dnn::ATTR_OPERATION_MATMUL_BDESC),
+    const Array a = array(operation, dnn::ATTR_OPERATION_MATMUL_ADESC),
+                b = array(operation, dnn::ATTR_OPERATION_MATMUL_BDESC),
                 c = array(operation, dnn::ATTR_OPERATION_MATMUL_CDESC);
     for_each(c.dims, [&](const Dims& at) {
       double sum = 0;
@@ -186,15 +196,18 @@ class Run {
 
   void reduce(const DnnDescriptor& operation) {
     const int op = operation.object(dnn::ATTR_OPERATION_REDUCTION_DESC).value<int>(dnn::ATTR_REDUCTION_OPERATOR);
-    const Array x = array(operation, dnn::ATTR_OPERATION_REDUCTION_XDESC), y = array(operation, dnn::ATTR_OPERATION_REDUCTION_YDESC);
+    const Array x = array(operation, dnn::ATTR_OPERATION_REDUCTION_XDESC),
+                y = array(operation, dnn::ATTR_OPERATION_REDUCTION_YDESC);
     const bool is_max = op == dnn::REDUCE_TENSOR_MAX;
     for_each(y.dims, [&](const Dims& at) { y.set(at, is_max ? -std::numeric_limits<double>::infinity() : 0); });
-    for_each(x.dims, [&](const Dims& at) { y.set(at, is_max ? std::max(y.get(at), x.get(at)) : y.get(at) + x.get(at)); });
+    for_each(x.dims,
+             [&](const Dims& at) { y.set(at, is_max ? std::max(y.get(at), x.get(at)) : y.get(at) + x.get(at)); });
   }
 
   /// The same elements with rows and columns exchanged, which is all that this interpreter takes for a reshape.
   void reshape(const DnnDescriptor& operation) {
-    const Array x = array(operation, dnn::ATTR_OPERATION_RESHAPE_XDESC), y = array(operation, dnn::ATTR_OPERATION_RESHAPE_YDESC);
+    const Array x = array(operation, dnn::ATTR_OPERATION_RESHAPE_XDESC),
+                y = array(operation, dnn::ATTR_OPERATION_RESHAPE_YDESC);
     for_each(y.dims, [&](const Dims& at) { y.set(at, x.get({at[0], at[1], at[3], at[2]})); });
   }
 
@@ -203,10 +216,11 @@ class Run {
 };
 
 bool is_known(int kind) {
-  for (const int each : {dnn::BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, dnn::BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
-                         dnn::BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR, dnn::BACKEND_OPERATION_POINTWISE_DESCRIPTOR,
-                         dnn::BACKEND_OPERATION_MATMUL_DESCRIPTOR, dnn::BACKEND_OPERATION_REDUCTION_DESCRIPTOR,
-                         dnn::BACKEND_OPERATION_RESHAPE_DESCRIPTOR}) {
+  for (const int each : {dnn::BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+                         dnn::BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+                         dnn::BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+                         dnn::BACKEND_OPERATION_POINTWISE_DESCRIPTOR, dnn::BACKEND_OPERATION_MATMUL_DESCRIPTOR,
+                         dnn::BACKEND_OPERATION_REDUCTION_DESCRIPTOR, dnn::BACKEND_OPERATION_RESHAPE_DESCRIPTOR}) {
     if (kind == each) return true;
   }
   return false;
@@ -216,12 +230,15 @@ bool is_known(int kind) {
 bool fits(const DnnDescriptor& operation) {
   if (operation.kind != dnn::BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR) return true;
   const DnnDescriptor& window = operation.object(dnn::ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC);
-  const auto dims = [&](int attribute) { return operation.object(attribute).list<int64_t>(dnn::ATTR_TENSOR_DIMENSIONS); };
+  const auto dims = [&](int attribute) {
+    return operation.object(attribute).list<int64_t>(dnn::ATTR_TENSOR_DIMENSIONS);
+  };
   const auto of = [&](int attribute, size_t d) { return window.list<int64_t>(attribute)[d]; };
   for (size_t d = 0; d < 2; d++) {
-    const int64_t padded = dims(dnn::ATTR_OPERATION_CONVOLUTION_FORWARD_X)[d + 2] + of(dnn::ATTR_CONVOLUTION_PRE_PADDINGS, d) +
-                           of(dnn::ATTR_CONVOLUTION_POST_PADDINGS, d);
-    const int64_t reach = (dims(dnn::ATTR_OPERATION_CONVOLUTION_FORWARD_W)[d + 2] - 1) * of(dnn::ATTR_CONVOLUTION_DILATIONS, d) + 1;
+    const int64_t padded = dims(dnn::ATTR_OPERATION_CONVOLUTION_FORWARD_X)[d + 2] +
+                           of(dnn::ATTR_CONVOLUTION_PRE_PADDINGS, d) + of(dnn::ATTR_CONVOLUTION_POST_PADDINGS, d);
+    const int64_t reach =
+        (dims(dnn::ATTR_OPERATION_CONVOLUTION_FORWARD_W)[d + 2] - 1) * of(dnn::ATTR_CONVOLUTION_DILATIONS, d) + 1;
     const int64_t count = (padded - reach) / of(dnn::ATTR_CONVOLUTION_FILTER_STRIDES, d) + 1;
     if (count != dims(dnn::ATTR_OPERATION_CONVOLUTION_FORWARD_Y)[d + 2]) return false;
   }
@@ -232,7 +249,8 @@ bool fits(const DnnDescriptor& operation) {
 
 bool can_run(const DnnDescriptor& graph) {
   const auto& operations = graph.objects.at(dnn::ATTR_OPERATIONGRAPH_OPS);
-  return std::all_of(operations.begin(), operations.end(), [](const DnnDescriptor& each) { return is_known(each.kind) && fits(each); });
+  return std::all_of(operations.begin(), operations.end(),
+                     [](const DnnDescriptor& each) { return is_known(each.kind) && fits(each); });
 }
 
 void run(const DnnDescriptor& graph, const std::map<int64_t, void*>& places) {

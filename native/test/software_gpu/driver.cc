@@ -25,9 +25,22 @@ namespace {
 
 using namespace ringwise::software_gpu;
 
-enum Status { kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kInvalidDevice = 101, kInvalidImage = 200, kNoContext = 201,
-              kInvalidHandle = 400, kNotFound = 500, kNotReady = 600, kIllegalAddress = 700, kAlreadyRegistered = 712,
-              kNotRegistered = 713, kLaunchFailed = 719, kNotPermitted = 800 };
+enum Status {
+  kSuccess = 0,
+  kInvalidValue = 1,
+  kOutOfMemory = 2,
+  kInvalidDevice = 101,
+  kInvalidImage = 200,
+  kNoContext = 201,
+  kInvalidHandle = 400,
+  kNotFound = 500,
+  kNotReady = 600,
+  kIllegalAddress = 700,
+  kAlreadyRegistered = 712,
+  kNotRegistered = 713,
+  kLaunchFailed = 719,
+  kNotPermitted = 800
+};
 constexpr int kDevices = 2, kOwnVersion = 13000;
 constexpr size_t kDeviceBytes = size_t{512} << 20, kAlignment = 512;
 
@@ -57,7 +70,9 @@ bool is_allocated(unsigned long long address, size_t bytes) {
   --found;
   return address - found->first <= found->second.bytes && bytes <= found->second.bytes - (address - found->first);
 }
-bool is_valid(unsigned long long address, size_t bytes) { return is_allocated(address, bytes) || is_mapped(address, bytes); }
+bool is_valid(unsigned long long address, size_t bytes) {
+  return is_allocated(address, bytes) || is_mapped(address, bytes);
+}
 
 /// Hands over work that a context is needed for.
 int start(void* stream, Work work) {
@@ -137,11 +152,11 @@ EXPORT cuDeviceGetAttribute(int* value, int attribute, int) {
 }
 EXPORT cuGetErrorName(int status, const char** name) {
   static const std::map<int, const char*> names = {
-      {kInvalidValue, "CUDA_ERROR_INVALID_VALUE"},     {kOutOfMemory, "CUDA_ERROR_OUT_OF_MEMORY"},
-      {kInvalidDevice, "CUDA_ERROR_INVALID_DEVICE"},   {kNoContext, "CUDA_ERROR_INVALID_CONTEXT"},
-      {kNotFound, "CUDA_ERROR_NOT_FOUND"},             {kIllegalAddress, "CUDA_ERROR_ILLEGAL_ADDRESS"},
-      {kLaunchFailed, "CUDA_ERROR_LAUNCH_FAILED"},     {kNotPermitted, "CUDA_ERROR_NOT_PERMITTED"},
-      {kInvalidImage, "CUDA_ERROR_INVALID_IMAGE"},     {kInvalidHandle, "CUDA_ERROR_INVALID_HANDLE"},
+      {kInvalidValue, "CUDA_ERROR_INVALID_VALUE"},   {kOutOfMemory, "CUDA_ERROR_OUT_OF_MEMORY"},
+      {kInvalidDevice, "CUDA_ERROR_INVALID_DEVICE"}, {kNoContext, "CUDA_ERROR_INVALID_CONTEXT"},
+      {kNotFound, "CUDA_ERROR_NOT_FOUND"},           {kIllegalAddress, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+      {kLaunchFailed, "CUDA_ERROR_LAUNCH_FAILED"},   {kNotPermitted, "CUDA_ERROR_NOT_PERMITTED"},
+      {kInvalidImage, "CUDA_ERROR_INVALID_IMAGE"},   {kInvalidHandle, "CUDA_ERROR_INVALID_HANDLE"},
       {906, "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT"},
   };
   const auto found = names.find(status);
@@ -265,7 +280,8 @@ EXPORT cuEventElapsedTime(float* milliseconds, SoftwareEvent* from, SoftwareEven
   if (!is_reached(from) || !is_reached(to)) return kNotReady;
   return *milliseconds = static_cast<float>(to->time_ms - from->time_ms), kSuccess;
 }
-EXPORT cuStreamAddCallback(SoftwareStream* stream, void (*function)(SoftwareStream*, int, void*), void* data, unsigned) {
+EXPORT cuStreamAddCallback(SoftwareStream* stream, void (*function)(SoftwareStream*, int, void*), void* data,
+                           unsigned) {
   return current < 0 ? static_cast<int>(kNoContext) : call(stream, function, data);
 }
 
@@ -302,10 +318,12 @@ EXPORT cuLaunchKernel(void* kernel, unsigned x, unsigned y, unsigned z, unsigned
   }
   if (current >= 0 && !is_of(static_cast<SoftwareStream*>(stream), current)) return kInvalidHandle;
   // The caller's block is read now, as by the driver.
-  std::vector<long double> arguments((static_cast<size_t>(entry->bytes) + sizeof(long double) - 1) / sizeof(long double));
+  std::vector<long double> arguments((static_cast<size_t>(entry->bytes) + sizeof(long double) - 1) /
+                                     sizeof(long double));
   std::memcpy(arguments.data(), extra[1], static_cast<size_t>(entry->bytes));
   return start(stream, [entry, x, y, z, threads, arguments = std::move(arguments)] {
-    return static_cast<int>(run_grid(entry->body, arguments.data(), {x, y, z}, {threads, 1, 1}, entry->waits) ? kSuccess : kLaunchFailed);
+    return static_cast<int>(
+        run_grid(entry->body, arguments.data(), {x, y, z}, {threads, 1, 1}, entry->waits) ? kSuccess : kLaunchFailed);
   });
 }
 

@@ -32,13 +32,13 @@ T __shfl_xor_sync(unsigned, T value, int lane_mask) {
 }
 
 // What a launch looks up by name: how to call a kernel, the size of its arguments, whether its threads wait.
-#define RINGWISE_SOFTWARE_KERNEL(name, Arguments, waits)                                                     \
-  static void name##_body(const Arguments& arguments);                                                       \
-  extern "C" __attribute__((visibility("default"))) void ringwise_kernel_##name(const void* arguments) {     \
-    name##_body(*static_cast<const Arguments*>(arguments));                                                  \
-  }                                                                                                          \
+#define RINGWISE_SOFTWARE_KERNEL(name, Arguments, waits)                                                      \
+  static void name##_body(const Arguments& arguments);                                                        \
+  extern "C" __attribute__((visibility("default"))) void ringwise_kernel_##name(const void* arguments) {      \
+    name##_body(*static_cast<const Arguments*>(arguments));                                                   \
+  }                                                                                                           \
   extern "C" __attribute__((visibility("default"))) int ringwise_bytes_##name() { return sizeof(Arguments); } \
-  extern "C" __attribute__((visibility("default"))) int ringwise_waits_##name() { return waits; }            \
+  extern "C" __attribute__((visibility("default"))) int ringwise_waits_##name() { return waits; }             \
   static void name##_body(const Arguments& arguments)
 #define RINGWISE_KERNEL(name, Arguments) RINGWISE_SOFTWARE_KERNEL(name, Arguments, 0)
 #define RINGWISE_BLOCK_KERNEL(name, Arguments) RINGWISE_SOFTWARE_KERNEL(name, Arguments, 1)

@@ -65,9 +65,8 @@ Napi::Value read(const Napi::CallbackInfo& info) {
 Napi::Value allocate(const Napi::CallbackInfo& info) {
   const DevicePointer address = allocated(info);
   const auto bytes = static_cast<size_t>(info[1].ToNumber().Int64Value());
-  return Napi::ArrayBuffer::New(info.Env(), reinterpret_cast<void*>(address), bytes, [address](Napi::Env, void*) {
-    driver().cuMemFree_v2(address);
-  });
+  return Napi::ArrayBuffer::New(info.Env(), reinterpret_cast<void*>(address), bytes,
+                                [address](Napi::Env, void*) { driver().cuMemFree_v2(address); });
 }
 
 /// (buffer) => its address
@@ -89,7 +88,8 @@ Napi::Value batches(const Napi::CallbackInfo& info) {
 
 /// () => [how often this process has registered memory with NCCL, how many registrations there are]
 Napi::Value registrations(const Napi::CallbackInfo& info) {
-  const auto count = reinterpret_cast<int (*)(int*)>(ringwise::nccl::library().file.symbol("softwareNcclRegistrations"));
+  const auto count =
+      reinterpret_cast<int (*)(int*)>(ringwise::nccl::library().file.symbol("softwareNcclRegistrations"));
   int now = 0;
   auto both = Napi::Array::New(info.Env());
   both.Set(0u, Napi::Number::New(info.Env(), count(&now)));
@@ -104,11 +104,14 @@ Napi::Value shareable(const Napi::CallbackInfo& info) {
 }
 
 /// (): the network of this process's communicators fails.
-void break_nccl(const Napi::CallbackInfo&) { reinterpret_cast<int (*)()>(ringwise::nccl::library().file.symbol("softwareNcclBreak"))(); }
+void break_nccl(const Napi::CallbackInfo&) {
+  reinterpret_cast<int (*)()>(ringwise::nccl::library().file.symbol("softwareNcclBreak"))();
+}
 
 /// (stalls): whether NCCL stays busy with what it is given from now on.
 void stall_nccl(const Napi::CallbackInfo& info) {
-  reinterpret_cast<int (*)(int)>(ringwise::nccl::library().file.symbol("softwareNcclStall"))(info[0].ToBoolean().Value());
+  reinterpret_cast<int (*)(int)>(ringwise::nccl::library().file.symbol("softwareNcclStall"))(
+      info[0].ToBoolean().Value());
 }
 
 Napi::Object initialise(Napi::Env env, Napi::Object exports) {

@@ -44,7 +44,16 @@ using ringwise::Float8E4M3;
 using ringwise::Float8E5M2;
 using ringwise::Half;
 
-enum Result { kSuccess, kUnhandledCuda, kSystemError, kInternalError, kInvalidArgument, kInvalidUsage, kRemoteError, kInProgress };
+enum Result {
+  kSuccess,
+  kUnhandledCuda,
+  kSystemError,
+  kInternalError,
+  kInvalidArgument,
+  kInvalidUsage,
+  kRemoteError,
+  kInProgress
+};
 constexpr int kMostRanks = 8;
 constexpr size_t kRing = 16384;
 
@@ -88,7 +97,7 @@ struct Software {
   std::atomic<int> graphs{0};  // pieces of graphs that are of this communicator
   std::mutex of_called;
   std::vector<std::function<void()>> called;  // and not on the stream yet
-  int asked = 0;  // how far that has got, since the last was called
+  int asked = 0;                              // how far that has got, since the last was called
   std::mutex of_registered;
   std::vector<std::unique_ptr<Range>> registered;
 
@@ -132,8 +141,8 @@ struct Piece {
 struct Batch {
   Handle comm;
   SoftwareStream* stream;
-  std::vector<Piece> pieces;                 // in order, by pair
-  std::vector<std::function<void()>> ends;   // when all have moved
+  std::vector<Piece> pieces;                // in order, by pair
+  std::vector<std::function<void()>> ends;  // when all have moved
 };
 
 void move(Shared& shared, Piece& piece, int rank) {
@@ -143,12 +152,16 @@ void move(Shared& shared, Piece& piece, int rank) {
   const uint64_t place = sends ? read + kRing - written : written - read;
   const size_t part = std::min<uint64_t>(piece.bytes - piece.done, place);
   for (size_t i = 0; i < part; ++i) {
-    if (sends) ring.bytes[(written + i) % kRing] = piece.data[piece.done + i];
-    else piece.data[piece.done + i] = ring.bytes[(read + i) % kRing];
+    if (sends)
+      ring.bytes[(written + i) % kRing] = piece.data[piece.done + i];
+    else
+      piece.data[piece.done + i] = ring.bytes[(read + i) % kRing];
   }
   piece.done += part;
-  if (sends) ring.written = written + part;
-  else ring.read = read + part;
+  if (sends)
+    ring.written = written + part;
+  else
+    ring.read = read + part;
 }
 
 /// Moves what can be moved; true at the end. Of each pair and direction one piece after the other.
@@ -192,7 +205,8 @@ int start(const std::shared_ptr<Batch>& batch) {
     return submit(batch->stream, [batch, asked = 0]() mutable { return turn(*batch, asked); });
   }
   // Every run is a copy of this, which begins anew.
-  return submit(batch->stream, [batch, held = std::make_shared<Held>(batch->comm), own = std::shared_ptr<Batch>(), asked = 0]() mutable {
+  return submit(batch->stream, [batch, held = std::make_shared<Held>(batch->comm), own = std::shared_ptr<Batch>(),
+                                asked = 0]() mutable {
     if (!own) own = std::make_shared<Batch>(*batch);
     return turn(*own, asked);
   });
@@ -268,7 +282,10 @@ void fold(char* into, const char* from, size_t count, int op, const Load& load, 
     std::memcpy(&b, from + i * sizeof(T), sizeof(T));
     const auto x = load(a), y = load(b);
     using Value = std::decay_t<decltype(x)>;
-    const T folded = store(op == 1 ? Value(x * y) : op == 2 ? (x > y ? x : y) : op == 3 ? (x < y ? x : y) : Value(x + y));
+    const T folded = store(op == 1   ? Value(x * y)
+                           : op == 2 ? (x > y ? x : y)
+                           : op == 3 ? (x < y ? x : y)
+                                     : Value(x + y));
     std::memcpy(into + i * sizeof(T), &folded, sizeof(T));
   }
 }
@@ -284,12 +301,22 @@ void fold(char* into, const char* from, size_t count, int type, int op) {
     case 3: return fold<uint32_t>(into, from, count, op);
     case 4: return fold<int64_t>(into, from, count, op);
     case 5: return fold<uint64_t>(into, from, count, op);
-    case 6: return fold<Half>(into, from, count, op, [](Half x) { return to_float(x); }, [](float x) { return ringwise::to_half(x); });
+    case 6:
+      return fold<Half>(
+          into, from, count, op, [](Half x) { return to_float(x); }, [](float x) { return ringwise::to_half(x); });
     case 7: return fold<float>(into, from, count, op);
     case 8: return fold<double>(into, from, count, op);
-    case 10: return fold<Float8E4M3>(into, from, count, op, [](Float8E4M3 x) { return to_float(x); }, [](float x) { return ringwise::to_float8_e4m3(x); });
-    case 11: return fold<Float8E5M2>(into, from, count, op, [](Float8E5M2 x) { return to_float(x); }, [](float x) { return ringwise::to_float8_e5m2(x); });
-    default: return fold<BFloat>(into, from, count, op, [](BFloat x) { return to_float(x); }, [](float x) { return ringwise::to_bfloat(x); });
+    case 10:
+      return fold<Float8E4M3>(
+          into, from, count, op, [](Float8E4M3 x) { return to_float(x); },
+          [](float x) { return ringwise::to_float8_e4m3(x); });
+    case 11:
+      return fold<Float8E5M2>(
+          into, from, count, op, [](Float8E5M2 x) { return to_float(x); },
+          [](float x) { return ringwise::to_float8_e5m2(x); });
+    default:
+      return fold<BFloat>(
+          into, from, count, op, [](BFloat x) { return to_float(x); }, [](float x) { return ringwise::to_bfloat(x); });
   }
 }
 
@@ -306,7 +333,8 @@ void scale(char* data, size_t count, int type, double factor) {
   const auto to_half = [](double x) { return ringwise::to_half(static_cast<float>(x)); };
   const auto to_bfloat = [](double x) { return ringwise::to_bfloat(static_cast<float>(x)); };
   if (type == 6) scale<Half>(data, count, factor, [](Half x) { return to_float(x); }, to_half);
-  if (type == 7) scale<float>(data, count, factor, [](float x) { return x; }, [](double x) { return static_cast<float>(x); });
+  if (type == 7)
+    scale<float>(data, count, factor, [](float x) { return x; }, [](double x) { return static_cast<float>(x); });
   if (type == 8) scale<double>(data, count, factor, [](double x) { return x; }, [](double x) { return x; });
   if (type == 9) scale<BFloat>(data, count, factor, [](BFloat x) { return to_float(x); }, to_bfloat);
   const auto to_e4m3 = [](double x) { return ringwise::to_float8_e4m3(static_cast<float>(x)); };
@@ -318,7 +346,8 @@ void scale(char* data, size_t count, int type, double factor) {
 char* bytes(const void* data) { return static_cast<char*>(const_cast<void*>(data)); }
 
 /// Reduces what all ranks give, in the order of the ranks, to `root`'s output.
-void add_reduction(Batch& batch, Software& comm, const void* input, void* output, size_t count, int type, int op, int root) {
+void add_reduction(Batch& batch, Software& comm, const void* input, void* output, size_t count, int type, int op,
+                   int root) {
   const size_t size = count * kBytes[type];
   // Data is read when its turn on the stream comes, so whoever folds applies the factor; it is sent with the data.
   struct Words {
@@ -347,20 +376,22 @@ void add_reduction(Batch& batch, Software& comm, const void* input, void* output
     batch.pieces.push_back({false, peer, reinterpret_cast<char*>(&inputs->words[p]), sizeof words});
     batch.pieces.push_back({false, peer, inputs->data[p].data(), size});
   }
-  batch.ends.push_back([inputs, handle = batch.comm, input, output, count, type, op, size, own = static_cast<size_t>(root)] {
-    if (size == 0) return;
-    for (const Words& one : inputs->words) {
-      if (one.is_registered != inputs->words[own].is_registered) handle->fail("some ranks have registered their memory, and others have not");
-    }
-    std::memcpy(inputs->data[own].data(), input, size);
-    const auto ranks = inputs->data.size();
-    for (size_t p = 0; p < ranks; ++p) {
-      if (op > 4) scale(inputs->data[p].data(), count, type, inputs->words[p].factor);
-      if (p > 0) fold(inputs->data[0].data(), inputs->data[p].data(), count, type, op);
-    }
-    if (op == 4) scale(inputs->data[0].data(), count, type, 1.0 / static_cast<double>(ranks));
-    std::memcpy(output, inputs->data[0].data(), size);
-  });
+  batch.ends.push_back(
+      [inputs, handle = batch.comm, input, output, count, type, op, size, own = static_cast<size_t>(root)] {
+        if (size == 0) return;
+        for (const Words& one : inputs->words) {
+          if (one.is_registered != inputs->words[own].is_registered)
+            handle->fail("some ranks have registered their memory, and others have not");
+        }
+        std::memcpy(inputs->data[own].data(), input, size);
+        const auto ranks = inputs->data.size();
+        for (size_t p = 0; p < ranks; ++p) {
+          if (op > 4) scale(inputs->data[p].data(), count, type, inputs->words[p].factor);
+          if (p > 0) fold(inputs->data[0].data(), inputs->data[p].data(), count, type, op);
+        }
+        if (op == 4) scale(inputs->data[0].data(), count, type, 1.0 / static_cast<double>(ranks));
+        std::memcpy(output, inputs->data[0].data(), size);
+      });
 }
 
 void send_to_all(Batch& batch, Software& comm, const void* data, size_t size) {
@@ -379,7 +410,8 @@ void ringwise::software_gpu::given_back(const void* data, size_t bytes) {
     bool is_used = false;
     {
       const std::lock_guard lock_of_registered((*handle)->of_registered);
-      for (const auto& range : (*handle)->registered) is_used |= range->begin < begin + bytes && begin < range->begin + range->bytes;
+      for (const auto& range : (*handle)->registered)
+        is_used |= range->begin < begin + bytes && begin < range->begin + range->bytes;
     }
     if (is_used) (*handle)->fail("registered memory has been given back");
   }
@@ -391,8 +423,13 @@ EXPORT ncclGetVersion(int* version) {
   return *version = other != nullptr ? std::atoi(other) : 22809, kSuccess;
 }
 extern "C" __attribute__((visibility("default"))) const char* ncclGetErrorString(int result) {
-  static const char* const texts[] = {"no error",         "unhandled cuda error", "unhandled system error", "internal error",
-                                      "invalid argument", "invalid usage",        "remote process exited or there was a network error",
+  static const char* const texts[] = {"no error",
+                                      "unhandled cuda error",
+                                      "unhandled system error",
+                                      "internal error",
+                                      "invalid argument",
+                                      "invalid usage",
+                                      "remote process exited or there was a network error",
                                       "NCCL operation in progress"};
   return texts[result];
 }
@@ -427,7 +464,8 @@ EXPORT ncclCommInitRankConfig(void** comm, int size, Id id, int rank, const Conf
   made.shared->pids[rank] = getpid();
   made.shared->arrived++;
   std::thread([comm = *handle] {
-    while (comm->shared->arrived < comm->size && !comm->is_aborted) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    while (comm->shared->arrived < comm->size && !comm->is_aborted)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     if (!comm->is_aborted) comm->state = kSuccess;
   }).detach();
   return *comm = handle, kInProgress;
@@ -482,34 +520,47 @@ EXPORT ncclRedOpCreatePreMulSum(int* op, const void* scalar, int type, int, void
   if ((*static_cast<Handle*>(comm))->state == kInProgress) return kInvalidUsage;
   auto& factors = (*static_cast<Handle*>(comm))->factors;
   double factor = 0;
-  if (type == 6) factor = to_float(*static_cast<const Half*>(scalar));
-  else if (type == 7) factor = *static_cast<const float*>(scalar);
-  else if (type == 8) factor = *static_cast<const double*>(scalar);
-  else if (type == 9) factor = to_float(*static_cast<const BFloat*>(scalar));
-  else if (type == 10) factor = to_float(*static_cast<const Float8E4M3*>(scalar));
-  else if (type == 11) factor = to_float(*static_cast<const Float8E5M2*>(scalar));
-  else return kInvalidArgument;
+  if (type == 6)
+    factor = to_float(*static_cast<const Half*>(scalar));
+  else if (type == 7)
+    factor = *static_cast<const float*>(scalar);
+  else if (type == 8)
+    factor = *static_cast<const double*>(scalar);
+  else if (type == 9)
+    factor = to_float(*static_cast<const BFloat*>(scalar));
+  else if (type == 10)
+    factor = to_float(*static_cast<const Float8E4M3*>(scalar));
+  else if (type == 11)
+    factor = to_float(*static_cast<const Float8E5M2*>(scalar));
+  else
+    return kInvalidArgument;
   factors.push_back(factor);
   return *op = static_cast<int>(factors.size()) + 4, kSuccess;
 }
 EXPORT ncclRedOpDestroy(int, void*) { return kSuccess; }
 
-EXPORT ncclReduce(const void* input, void* output, size_t count, int type, int op, int root, void* comm, SoftwareStream* stream) {
-  return call(comm, stream, [&](Batch& batch, Software& here) { add_reduction(batch, here, input, output, count, type, op, root); });
+EXPORT ncclReduce(const void* input, void* output, size_t count, int type, int op, int root, void* comm,
+                  SoftwareStream* stream) {
+  return call(comm, stream,
+              [&](Batch& batch, Software& here) { add_reduction(batch, here, input, output, count, type, op, root); });
 }
-EXPORT ncclAllReduce(const void* input, void* output, size_t count, int type, int op, void* comm, SoftwareStream* stream) {
+EXPORT ncclAllReduce(const void* input, void* output, size_t count, int type, int op, void* comm,
+                     SoftwareStream* stream) {
   return call(comm, stream, [&](Batch& batch, Software& here) {
     for (int root = 0; root < here.size; ++root) add_reduction(batch, here, input, output, count, type, op, root);
   });
 }
-EXPORT ncclReduceScatter(const void* input, void* output, size_t count, int type, int op, void* comm, SoftwareStream* stream) {
+EXPORT ncclReduceScatter(const void* input, void* output, size_t count, int type, int op, void* comm,
+                         SoftwareStream* stream) {
   return call(comm, stream, [&](Batch& batch, Software& here) {
     for (int root = 0; root < here.size; ++root) {
-      add_reduction(batch, here, bytes(input) + static_cast<size_t>(root) * count * kBytes[type], output, count, type, op, root);
+      add_reduction(batch, here, bytes(input) + static_cast<size_t>(root) * count * kBytes[type], output, count, type,
+                    op, root);
     }
   });
 }
-EXPORT ncclBroadcast(const void* input, void* output, size_t count, int type, int root, void* comm, SoftwareStream* stream) {
+EXPORT ncclBroadcast(const void* input, void* output, size_t count, int type, int root, void* comm,
+                     SoftwareStream* stream) {
   const size_t size = count * kBytes[type];
   return call(comm, stream, [&](Batch& batch, Software& here) {
     if (here.rank != root) return batch.pieces.push_back({false, root, bytes(output), size});
@@ -523,22 +574,20 @@ EXPORT ncclAllGather(const void* input, void* output, size_t count, int type, vo
     send_to_all(batch, here, input, size);
     for (int peer = 0; peer < here.size; ++peer) {
       char* const place = bytes(output) + static_cast<size_t>(peer) * size;
-      if (peer != here.rank) batch.pieces.push_back({false, peer, place, size});
-      else if (size > 0) batch.ends.push_back([=] { std::memmove(place, input, size); });
+      if (peer != here.rank)
+        batch.pieces.push_back({false, peer, place, size});
+      else if (size > 0)
+        batch.ends.push_back([=] { std::memmove(place, input, size); });
     }
   });
 }
 EXPORT ncclSend(const void* data, size_t count, int type, int peer, void* comm, SoftwareStream* stream) {
   const size_t size = count * kBytes[type];
-  return call(comm, stream, [&](Batch& batch, Software&) {
-    batch.pieces.push_back({true, peer, bytes(data), size});
-  });
+  return call(comm, stream, [&](Batch& batch, Software&) { batch.pieces.push_back({true, peer, bytes(data), size}); });
 }
 EXPORT ncclRecv(void* data, size_t count, int type, int peer, void* comm, SoftwareStream* stream) {
   const size_t size = count * kBytes[type];
-  return call(comm, stream, [&](Batch& batch, Software&) {
-    batch.pieces.push_back({false, peer, bytes(data), size});
-  });
+  return call(comm, stream, [&](Batch& batch, Software&) { batch.pieces.push_back({false, peer, bytes(data), size}); });
 }
 
 EXPORT ncclAlltoAll(const void* input, void* output, size_t count, int type, void* comm, SoftwareStream* stream) {
@@ -552,7 +601,8 @@ EXPORT ncclAlltoAll(const void* input, void* output, size_t count, int type, voi
     }
   });
 }
-EXPORT ncclGather(const void* input, void* output, size_t count, int type, int root, void* comm, SoftwareStream* stream) {
+EXPORT ncclGather(const void* input, void* output, size_t count, int type, int root, void* comm,
+                  SoftwareStream* stream) {
   const size_t size = count * kBytes[type];
   exchanges_so_far++;
   return call(comm, stream, [&](Batch& batch, Software& here) {
@@ -562,7 +612,8 @@ EXPORT ncclGather(const void* input, void* output, size_t count, int type, int r
     }
   });
 }
-EXPORT ncclScatter(const void* input, void* output, size_t count, int type, int root, void* comm, SoftwareStream* stream) {
+EXPORT ncclScatter(const void* input, void* output, size_t count, int type, int root, void* comm,
+                   SoftwareStream* stream) {
   const size_t size = count * kBytes[type];
   exchanges_so_far++;
   return call(comm, stream, [&](Batch& batch, Software& here) {

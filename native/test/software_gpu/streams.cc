@@ -14,8 +14,8 @@ namespace ringwise::software_gpu {
 namespace {
 
 constexpr int kSuccess = 0, kInvalidValue = 1, kNotReady = 600, kCaptureUnsupported = 900, kCaptureInvalidated = 901,
-              kCaptureMerge = 902, kCaptureUnmatched = 903, kCaptureUnjoined = 904, kCaptureIsolation = 905, kCaptureImplicit = 906,
-              kCapturedEvent = 907;
+              kCaptureMerge = 902, kCaptureUnmatched = 903, kCaptureUnjoined = 904, kCaptureIsolation = 905,
+              kCaptureImplicit = 906, kCapturedEvent = 907;
 
 // Of everything here, and held while work runs: work that waits for other streams runs them.
 std::recursive_mutex mutex;
@@ -142,7 +142,8 @@ int record(SoftwareEvent* event, SoftwareStream* stream) {
     return kSuccess;
   }
   submit(stream, [event] {
-    event->time_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+    event->time_ms =
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
     return kSuccess;
   });
   event->stream = stream;
@@ -258,8 +259,11 @@ int launch(const ExecutableGraph& executable, SoftwareStream* stream) {
   for (const SoftwareStream* each : on) begin.push_back(each->submitted);
   for (size_t lane = 0; lane < lanes.size(); ++lane) {
     for (const Graph::Node& node : lanes[lane]) {
-      if (node.work) submit(on[lane], node.work);
-      else submit(on[lane], [other = on[node.lane], position = begin[node.lane] + node.until] { return run(other, position); });
+      if (node.work)
+        submit(on[lane], node.work);
+      else
+        submit(on[lane],
+               [other = on[node.lane], position = begin[node.lane] + node.until] { return run(other, position); });
     }
   }
   return kSuccess;

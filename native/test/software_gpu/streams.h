@@ -54,7 +54,7 @@ struct SoftwareEvent {
   uint64_t position = 0;             // reached when so much of the stream has been executed
   std::shared_ptr<Capture> capture;  // recorded there, and not on a stream:
   size_t lane = 0;
-  std::vector<size_t> known;         // what comes before it
+  std::vector<size_t> known;  // what comes before it
   double time_ms = 0;
   bool was_asked = false;
 };

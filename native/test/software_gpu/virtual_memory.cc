@@ -34,7 +34,8 @@ struct Allocated {
   const int file;
   const size_t bytes;
   const int device, handle_types;
-  Allocated(int at_file, size_t size, int of_device, int types) : file(at_file), bytes(size), device(of_device), handle_types(types) {}
+  Allocated(int at_file, size_t size, int of_device, int types)
+      : file(at_file), bytes(size), device(of_device), handle_types(types) {}
   Allocated(const Allocated&) = delete;
   ~Allocated() {
     close(file);
@@ -57,7 +58,8 @@ int refused_types = kFabric;
 void* pointer(Address address) { return reinterpret_cast<void*>(address); }
 
 int checked(const AllocationProperties& wanted) {
-  if (wanted.type != 1 || wanted.location.type != 1 || (wanted.handle_types & ~(kFileDescriptor | kFabric)) != 0) return kInvalidValue;
+  if (wanted.type != 1 || wanted.location.type != 1 || (wanted.handle_types & ~(kFileDescriptor | kFabric)) != 0)
+    return kInvalidValue;
   if (!is_device(wanted.location.id)) return kInvalidDevice;
   return kSuccess;
 }
@@ -105,7 +107,8 @@ EXPORT cuMemGetAllocationGranularity(size_t* bytes, const AllocationProperties* 
   return *bytes = option == 0 ? kMinimum : kRecommended, kSuccess;
 }
 
-EXPORT cuMemCreate(unsigned long long* handle, size_t bytes, const AllocationProperties* wanted, unsigned long long flags) {
+EXPORT cuMemCreate(unsigned long long* handle, size_t bytes, const AllocationProperties* wanted,
+                   unsigned long long flags) {
   if (const int status = checked(*wanted)) return status;
   if (bytes == 0 || bytes % kMinimum != 0 || flags != 0) return kInvalidValue;
   const std::lock_guard lock(mutex);
@@ -155,7 +158,8 @@ EXPORT cuMemMap(Address address, size_t bytes, size_t offset, unsigned long long
   const std::lock_guard lock(mutex);
   const auto memory = handles.find(handle);
   if (memory == handles.end() || flags != 0 || offset != 0) return kInvalidValue;
-  if (bytes == 0 || bytes % kMinimum != 0 || address % kMinimum != 0 || bytes > memory->second->bytes) return kInvalidValue;
+  if (bytes == 0 || bytes % kMinimum != 0 || address % kMinimum != 0 || bytes > memory->second->bytes)
+    return kInvalidValue;
   const auto reserved = range_of(reservations, address, bytes, [](size_t size) { return size; });
   if (reserved == reservations.end() || overlaps_a_mapping(address, bytes)) return kInvalidValue;
   mappings[address] = {bytes, memory->second, false};

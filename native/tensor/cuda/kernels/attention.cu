@@ -37,7 +37,8 @@ struct Factors {
   T at[4];
 };
 template <class T>
-__device__ inline Factors<T> factors_of(const AttentionArguments& x, const Position& stream, const Place& at, int64_t query, int64_t key) {
+__device__ inline Factors<T> factors_of(const AttentionArguments& x, const Position& stream, const Place& at,
+                                        int64_t query, int64_t key) {
   const Words words = words_at(stream, static_cast<uint64_t>((at.head * x.queries + query) * x.keys + key));
   Factors<T> factors;
 #pragma unroll
@@ -47,7 +48,8 @@ __device__ inline Factors<T> factors_of(const AttentionArguments& x, const Posit
 
 /// log Σ exp of a query, or Σ grad_out · out. Behind the last query exp(score - ∞) is 0, and nothing is added.
 template <class T>
-__device__ inline T of_query(const void* values, const AttentionArguments& x, const Place& at, int64_t query, T outside) {
+__device__ inline T of_query(const void* values, const AttentionArguments& x, const Place& at, int64_t query,
+                             T outside) {
   return query < x.queries ? static_cast<const T*>(values)[at.head * x.queries + query] : outside;
 }
 
@@ -108,7 +110,8 @@ __device__ void attention_dots(const AttentionArguments& x) {
   const bool is_used = row < x.tiles * x.queries;  // tiles: heads of all batches here
   T dot = 0;
   if (is_used) {
-    const Rows<E> out = rows_of<E>(x.out, b, h, x.queries, x.value_width), grad = rows_of<E>(x.grad_out, b, h, x.queries, x.value_width);
+    const Rows<E> out = rows_of<E>(x.out, b, h, x.queries, x.value_width),
+                  grad = rows_of<E>(x.grad_out, b, h, x.queries, x.value_width);
     for (int64_t d = lane; d < x.value_width; d += kWarp)
       dot += read_as<T>(out.data[i * out.step + d]) * read_as<T>(grad.data[i * grad.step + d]);
   }
@@ -172,7 +175,8 @@ __device__ void attention_grad_keys(const AttentionArguments& x) {
 #pragma unroll
     for (int s = 0; s < kOwn; s++) {
       const int64_t i = query + own_col<T>() + s;
-      const T lse = of_query<T>(x.lse, x, at, i, std::numeric_limits<T>::infinity()), dot = of_query<T>(x.dots, x, at, i, T(0));
+      const T lse = of_query<T>(x.lse, x, at, i, std::numeric_limits<T>::infinity()),
+              dot = of_query<T>(x.dots, x, at, i, T(0));
       Factors<T> factors{{1, 1, 1, 1}};
       if (x.limit != 0) factors = factors_of<T>(x, stream, at, i, first);
       for (int r = 0; r < kOwn; r++) {
@@ -190,10 +194,10 @@ __device__ void attention_grad_keys(const AttentionArguments& x) {
   write_own(rows_of<E>(x.grad_v, at.b, at.h, x.keys, x.value_width), sums_v, begin, col, is_vector);
 }
 
-#define RINGWISE_ATTENTIONS(name, E, T)                                                                                  \
-  RINGWISE_TILE_KERNEL(attention_##name, AttentionArguments) { attention<E, T>(arguments); }                            \
-  RINGWISE_BLOCK_KERNEL(attention_dots_##name, AttentionArguments) { attention_dots<E, T>(arguments); }                  \
-  RINGWISE_TILE_KERNEL(attention_grad_queries_##name, AttentionArguments) { attention_grad_queries<E, T>(arguments); }  \
+#define RINGWISE_ATTENTIONS(name, E, T)                                                                                \
+  RINGWISE_TILE_KERNEL(attention_##name, AttentionArguments) { attention<E, T>(arguments); }                           \
+  RINGWISE_BLOCK_KERNEL(attention_dots_##name, AttentionArguments) { attention_dots<E, T>(arguments); }                \
+  RINGWISE_TILE_KERNEL(attention_grad_queries_##name, AttentionArguments) { attention_grad_queries<E, T>(arguments); } \
   RINGWISE_TILE_KERNEL(attention_grad_keys_##name, AttentionArguments) { attention_grad_keys<E, T>(arguments); }
 RINGWISE_ATTENTIONS(float, float, float)
 RINGWISE_ATTENTIONS(double, double, double)

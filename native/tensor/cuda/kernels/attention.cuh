@@ -39,9 +39,13 @@ struct Own {
 
 /// The thread's first row and column in a tile.
 template <class T>
-__device__ inline int own_row() { return static_cast<int>(threadIdx.x) / kAcross * Tiles<T>::kOwn; }
+__device__ inline int own_row() {
+  return static_cast<int>(threadIdx.x) / kAcross * Tiles<T>::kOwn;
+}
 template <class T>
-__device__ inline int own_col() { return static_cast<int>(threadIdx.x) % kAcross * Tiles<T>::kOwn; }
+__device__ inline int own_col() {
+  return static_cast<int>(threadIdx.x) % kAcross * Tiles<T>::kOwn;
+}
 
 /// `count` rows of `width` elements, `step` elements apart.
 template <class E>
@@ -59,12 +63,14 @@ template <class E, class T>
 __device__ inline void fetch(T* four, const Rows<E>& from, int64_t row, int64_t col, bool is_vector) {
   const int64_t left = from.width - col;
   for (int k = 0; k < 4; k++) four[k] = T(0);
-  if (row < from.count && left > 0) read_four(four, from.data + row * from.step + col, static_cast<int>(left < 4 ? left : 4), is_vector);
+  if (row < from.count && left > 0)
+    read_four(four, from.data + row * from.step + col, static_cast<int>(left < 4 ? left : 4), is_vector);
 }
 
 /// Columns [col, col + kDeep) of rows [row, row + kTile), turned: to[column][row].
 template <class E, class T>
-__device__ inline void fetch_turned(T (*to)[Tiles<T>::kStep], const Rows<E>& from, int64_t row, int64_t col, bool is_vector) {
+__device__ inline void fetch_turned(T (*to)[Tiles<T>::kStep], const Rows<E>& from, int64_t row, int64_t col,
+                                    bool is_vector) {
   constexpr int kPacks = kDeep / 4;
   for (int e = static_cast<int>(threadIdx.x); e < Tiles<T>::kTile * kPacks; e += kThreads) {
     const int r = e / kPacks, c = e % kPacks * 4;
@@ -77,7 +83,8 @@ __device__ inline void fetch_turned(T (*to)[Tiles<T>::kStep], const Rows<E>& fro
 
 /// Columns [col, col + kTile) of rows [row, row + kDeep): to[row][column].
 template <class E, class T>
-__device__ inline void fetch_straight(T (*to)[Tiles<T>::kStep], const Rows<E>& from, int64_t row, int64_t col, bool is_vector) {
+__device__ inline void fetch_straight(T (*to)[Tiles<T>::kStep], const Rows<E>& from, int64_t row, int64_t col,
+                                      bool is_vector) {
   constexpr int kPacks = Tiles<T>::kTile / 4;
   for (int e = static_cast<int>(threadIdx.x); e < kDeep * kPacks; e += kThreads) {
     const int r = e / kPacks, c = e % kPacks * 4;
@@ -100,7 +107,8 @@ __device__ inline void add_outer(Own<T>& total, const T* left, const T* right) {
 
 /// total = rows [row, row + kTile) of `a` times columns: rows [col, col + kTile) of `b`. Ends at a barrier.
 template <class E, class T>
-__device__ inline void multiply_rows(Own<T>& total, Tiles<T>& tiles, const Rows<E>& a, int64_t row, const Rows<E>& b, int64_t col, bool is_vector) {
+__device__ inline void multiply_rows(Own<T>& total, Tiles<T>& tiles, const Rows<E>& a, int64_t row, const Rows<E>& b,
+                                     int64_t col, bool is_vector) {
   total = {};
   for (int64_t d = 0; d < a.width; d += kDeep) {
     fetch_turned(tiles.left, a, row, d, is_vector);
@@ -120,12 +128,14 @@ __device__ inline void set_weights(Tiles<T>& tiles, Own<T>& weights) {
 
 /// total[row, c] += Σ weights[row, j] · from[first + j, col + c]. Ends at a barrier.
 template <class E, class T>
-__device__ inline void weighted_sum(Own<T>& total, Tiles<T>& tiles, const Rows<E>& from, int64_t first, int64_t col, bool is_vector) {
+__device__ inline void weighted_sum(Own<T>& total, Tiles<T>& tiles, const Rows<E>& from, int64_t first, int64_t col,
+                                    bool is_vector) {
   for (int j = 0; j < Tiles<T>::kTile && first + j < from.count; j += kDeep) {
     fetch_straight(tiles.right, from, first + j, col, is_vector);
     __syncthreads();
 #pragma unroll
-    for (int i = 0; i < kDeep; i++) add_outer(total, &tiles.weights[j + i][own_row<T>()], &tiles.right[i][own_col<T>()]);
+    for (int i = 0; i < kDeep; i++)
+      add_outer(total, &tiles.weights[j + i][own_row<T>()], &tiles.right[i][own_col<T>()]);
     __syncthreads();
   }
 }
@@ -140,7 +150,8 @@ __device__ inline void write_own(const Rows<E>& to, Own<T>& values, int64_t row,
     const int64_t at = row + own_row<T>() + r;
     T four[4] = {};
     for (int s = 0; s < kOwn; s++) four[s] = values.at[r][s];
-    if (at < to.count && left > 0) write_four(to.data + at * to.step + c, four, static_cast<int>(left < kOwn ? left : kOwn), is_vector);
+    if (at < to.count && left > 0)
+      write_four(to.data + at * to.step + c, four, static_cast<int>(left < kOwn ? left : kOwn), is_vector);
   }
 }
 

@@ -54,21 +54,30 @@ __device__ inline To truncated(From value) {
 
 template <class To, class From>
 __device__ inline To read_as(From value) {
-  if constexpr (std::is_same_v<From, Half> || std::is_same_v<From, BFloat>) return read_as<To>(float_of(value));
-  else if constexpr (std::is_same_v<From, Bool>) return static_cast<To>(value.value);
-  else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) return truncated<To>(value);
-  else return static_cast<To>(value);
+  if constexpr (std::is_same_v<From, Half> || std::is_same_v<From, BFloat>)
+    return read_as<To>(float_of(value));
+  else if constexpr (std::is_same_v<From, Bool>)
+    return static_cast<To>(value.value);
+  else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>)
+    return truncated<To>(value);
+  else
+    return static_cast<To>(value);
 }
 
 template <class To, class From>
 __device__ inline To write_as(From value) {
-  if constexpr (std::is_same_v<To, Half>) return half_of(static_cast<float>(value));
-  else if constexpr (std::is_same_v<To, BFloat>) return bfloat_of(static_cast<float>(value));
-  else if constexpr (std::is_same_v<To, Bool>) return Bool{static_cast<uint8_t>(value != 0)};
+  if constexpr (std::is_same_v<To, Half>)
+    return half_of(static_cast<float>(value));
+  else if constexpr (std::is_same_v<To, BFloat>)
+    return bfloat_of(static_cast<float>(value));
+  else if constexpr (std::is_same_v<To, Bool>)
+    return Bool{static_cast<uint8_t>(value != 0)};
   else if constexpr (std::is_floating_point_v<From> && std::is_same_v<To, uint8_t>)
     return static_cast<uint8_t>(truncated<int64_t>(value));
-  else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) return truncated<To>(value);
-  else return static_cast<To>(value);
+  else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>)
+    return truncated<To>(value);
+  else
+    return static_cast<To>(value);
 }
 
 /// use(an element of this dtype); the same branch for all threads.
@@ -137,15 +146,12 @@ __device__ inline void write_four(E* to, const T* values, int n, bool is_vector)
 /// Elements [begin, begin + n) of dense memory of any dtype.
 template <class T>
 __device__ inline void load_four(T* values, int dtype, const void* data, int64_t begin, int n, bool is_vector) {
-  with_type(dtype, [&](auto type) {
-    read_four(values, static_cast<const decltype(type)*>(data) + begin, n, is_vector);
-  });
+  with_type(dtype,
+            [&](auto type) { read_four(values, static_cast<const decltype(type)*>(data) + begin, n, is_vector); });
 }
 template <class T>
 __device__ inline void store_four(const T* values, int dtype, void* data, int64_t begin, int n, bool is_vector) {
-  with_type(dtype, [&](auto type) {
-    write_four(static_cast<decltype(type)*>(data) + begin, values, n, is_vector);
-  });
+  with_type(dtype, [&](auto type) { write_four(static_cast<decltype(type)*>(data) + begin, values, n, is_vector); });
 }
 
 /// Calls body(i) for the share of [0, count) that this thread has: all threads of the grid take turns.

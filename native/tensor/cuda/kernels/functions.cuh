@@ -10,14 +10,20 @@ namespace ringwise::tensor::cuda {
 // Integers do their arithmetic unsigned, so that it wraps around.
 template <class T>
 __device__ inline auto wrap(T x) {
-  if constexpr (std::is_same_v<T, int64_t>) return static_cast<uint64_t>(x);
-  else return x;
+  if constexpr (std::is_same_v<T, int64_t>)
+    return static_cast<uint64_t>(x);
+  else
+    return x;
 }
 
 template <class T>
-__device__ inline T max_of(T a, T b) { return (a > b) | (a != a) ? a : b; }
+__device__ inline T max_of(T a, T b) {
+  return (a > b) | (a != a) ? a : b;
+}
 template <class T>
-__device__ inline T min_of(T a, T b) { return (a < b) | (a != a) ? a : b; }
+__device__ inline T min_of(T a, T b) {
+  return (a < b) | (a != a) ? a : b;
+}
 
 template <class T>
 __device__ inline T pow_of(T x, T y) {
@@ -35,7 +41,9 @@ __device__ inline T pow_of(T x, T y) {
 }
 
 template <class T>
-__device__ inline T sigmoid_of(T x) { return T(1) / (T(1) + exp(-x)); }
+__device__ inline T sigmoid_of(T x) {
+  return T(1) / (T(1) + exp(-x));
+}
 // x (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2, with (1 + tanh(u)) / 2 = sigmoid(2u).
 template <class T>
 __device__ inline T gelu_tanh_gate(T x) {
@@ -48,9 +56,13 @@ __device__ inline T gelu_tanh_slope(T x) {
 }
 // The distribution function of the normal distribution, and its density.
 template <class T>
-__device__ inline T normal_cdf(T x) { return T(0.5) * (T(1) + erf(x * T(0.70710678118654752))); }
+__device__ inline T normal_cdf(T x) {
+  return T(0.5) * (T(1) + erf(x * T(0.70710678118654752)));
+}
 template <class T>
-__device__ inline T normal_density(T x) { return T(0.39894228040143268) * exp(T(-0.5) * x * x); }
+__device__ inline T normal_density(T x) {
+  return T(0.39894228040143268) * exp(T(-0.5) * x * x);
+}
 
 template <class T, int N, class F>
 __device__ inline void unary(T* out, const T* a, F f) {

@@ -18,7 +18,8 @@ __device__ inline void for_each_tap(const WindowArguments& w, int64_t oy, int64_
 }
 
 /// The output position whose window covers `at` by its tap k, or -1.
-__device__ inline int64_t covering(int64_t at, int64_t k, int64_t stride, int64_t dilation, int64_t pad, int64_t count) {
+__device__ inline int64_t covering(int64_t at, int64_t k, int64_t stride, int64_t dilation, int64_t pad,
+                                   int64_t count) {
   const int64_t begin = at + pad - k * dilation;
   if (begin < 0 || begin % stride != 0) return -1;
   return begin / stride < count ? begin / stride : -1;
@@ -33,10 +34,13 @@ __device__ void conv2d(const ConvArguments& c) {
     const int64_t channel = i / area, at = i - channel * area, oy = at / w.out_width, ox = at - oy * w.out_width;
     const int64_t image = channel / c.out_channels, group = image % c.groups;
     const E* x = static_cast<const E*>(c.a) + image * c.in_channels * plane;
-    const E* weight = static_cast<const E*>(c.b) + (group * c.out_channels + channel % c.out_channels) * c.in_channels * taps;
+    const E* weight =
+        static_cast<const E*>(c.b) + (group * c.out_channels + channel % c.out_channels) * c.in_channels * taps;
     T sum = 0;
     for (int64_t in = 0; in < c.in_channels; in++) {
-      for_each_tap(w, oy, ox, [&](int64_t pixel, int64_t tap) { sum += read_as<T>(x[in * plane + pixel]) * read_as<T>(weight[in * taps + tap]); });
+      for_each_tap(w, oy, ox, [&](int64_t pixel, int64_t tap) {
+        sum += read_as<T>(x[in * plane + pixel]) * read_as<T>(weight[in * taps + tap]);
+      });
     }
     static_cast<E*>(c.out)[i] = write_as<E>(sum);
   });
@@ -60,7 +64,8 @@ __device__ void conv2d_grad_input(const ConvArguments& c) {
         const int64_t ox = covering(x, kx, w.stride_x, w.dilation_x, w.pad_left, w.out_width);
         if (ox < 0) continue;
         const int64_t pixel = oy * w.out_width + ox, tap = ky * w.kernel_width + kx;
-        for (int64_t o = 0; o < c.out_channels; o++) sum += read_as<T>(grad[o * area + pixel]) * read_as<T>(weight[o * c.in_channels * taps + tap]);
+        for (int64_t o = 0; o < c.out_channels; o++)
+          sum += read_as<T>(grad[o * area + pixel]) * read_as<T>(weight[o * c.in_channels * taps + tap]);
       }
     }
     E& to = static_cast<E*>(c.out)[i];
@@ -74,7 +79,8 @@ __device__ void conv2d_grad_weight(const ConvArguments& c) {
   __shared__ T shared[kThreads];
   const WindowArguments& w = c.window;
   const int64_t area = w.out_height * w.out_width, plane = w.height * w.width, taps = w.kernel_height * w.kernel_width;
-  const int64_t i = blockIdx.x, tap = i % taps, in = i / taps % c.in_channels, o = i / taps / c.in_channels % c.out_channels;
+  const int64_t i = blockIdx.x, tap = i % taps, in = i / taps % c.in_channels,
+                o = i / taps / c.in_channels % c.out_channels;
   const int64_t group = i / taps / c.in_channels / c.out_channels, ky = tap / w.kernel_width, kx = tap % w.kernel_width;
   T sum = 0;
   for (int64_t at = threadIdx.x; at < c.batch * area; at += blockDim.x) {
@@ -198,9 +204,9 @@ __device__ void channel_grad_sums(const ChannelArguments& c) {
   static_cast<T*>(c.out)[c.channels + blockIdx.x] = static_cast<T>(products);
 }
 
-#define CONVOLUTIONS(suffix, E, T)                                                                          \
-  RINGWISE_KERNEL(conv2d_##suffix, ConvArguments) { conv2d<E, T>(arguments); }                              \
-  RINGWISE_KERNEL(conv2d_grad_input_##suffix, ConvArguments) { conv2d_grad_input<E, T>(arguments); }        \
+#define CONVOLUTIONS(suffix, E, T)                                                                   \
+  RINGWISE_KERNEL(conv2d_##suffix, ConvArguments) { conv2d<E, T>(arguments); }                       \
+  RINGWISE_KERNEL(conv2d_grad_input_##suffix, ConvArguments) { conv2d_grad_input<E, T>(arguments); } \
   RINGWISE_BLOCK_KERNEL(conv2d_grad_weight_##suffix, ConvArguments) { conv2d_grad_weight<E, T>(arguments); }
 CONVOLUTIONS(float, float, float)
 CONVOLUTIONS(double, double, double)

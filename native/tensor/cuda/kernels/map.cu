@@ -24,7 +24,8 @@ __device__ void map_dense(const MapDenseArguments& x) {
 #pragma unroll
     for (int i = 0; i < 3; i++) {
       const DenseOperand& operand = x.operand[i + 1];
-      if (i + 1 < x.operands && operand.step != 0) load_four(values[i], operand.dtype, operand.data, begin, n, is_vector);
+      if (i + 1 < x.operands && operand.step != 0)
+        load_four(values[i], operand.dtype, operand.data, begin, n, is_vector);
     }
     apply<T, kWide>(x.op, result, values[0], values[1], values[2]);
     store_four(result, x.operand[0].dtype, x.operand[0].data, begin, n, is_vector);

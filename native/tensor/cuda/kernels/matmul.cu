@@ -9,7 +9,8 @@ static_assert((kTile / kOwn) * (kTile / kOwn) == kThreads && kTile * kDeep % kTh
 
 /// Element (row, i) of a factor whose rows are the results' rows (or columns); 0 outside.
 template <class T, class E>
-__device__ inline T factor(const E* data, int64_t row, int64_t i, int64_t rows, int64_t k, int64_t step, bool is_along_k) {
+__device__ inline T factor(const E* data, int64_t row, int64_t i, int64_t rows, int64_t k, int64_t step,
+                           bool is_along_k) {
   if (row >= rows || i >= k) return T(0);
   return read_as<T>(is_along_k ? data[row * step + i] : data[i * step + row]);
 }
@@ -72,7 +73,8 @@ __device__ void matmul(const MatmulArguments& x) {
       a += index * x.a_stride[d];
       b += index * x.b_stride[d];
     });
-    for (int64_t top = static_cast<int64_t>(blockIdx.y) * kTile; top < x.m; top += static_cast<int64_t>(gridDim.y) * kTile) {
+    for (int64_t top = static_cast<int64_t>(blockIdx.y) * kTile; top < x.m;
+         top += static_cast<int64_t>(gridDim.y) * kTile) {
       multiply<E, T>(x, static_cast<E*>(x.c) + to, static_cast<const E*>(x.a) + a, static_cast<const E*>(x.b) + b, top,
                      static_cast<int64_t>(blockIdx.x) * kTile);
     }

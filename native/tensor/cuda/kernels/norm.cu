@@ -39,8 +39,10 @@ struct Row {
 template <bool kIsWarp, class T>
 __device__ inline T over_row(T value, T* shared) {
   const auto add = [](T a, T b) { return a + b; };
-  if constexpr (kIsWarp) return over_warp(value, add);
-  else return over_block(value, shared, add);
+  if constexpr (kIsWarp)
+    return over_warp(value, add);
+  else
+    return over_block(value, shared, add);
 }
 
 /// body(row, first lane, lanes) for the rows of this thread's warp or block.
@@ -161,7 +163,8 @@ __device__ void norm_grad_columns(const RowNormGradArguments& x) {
     const T mean = x.mean ? static_cast<const T*>(x.mean)[r] : T(0);
     sums += g;
     if (x.grad_gamma)
-      products += g * ((read_as<T>(static_cast<const E*>(x.a)[r * x.cols + col]) - mean) * static_cast<const T*>(x.rstd)[r]);
+      products +=
+          g * ((read_as<T>(static_cast<const E*>(x.a)[r * x.cols + col]) - mean) * static_cast<const T*>(x.rstd)[r]);
   }
   shared[0][thread] = products;
   shared[1][thread] = sums;
@@ -195,14 +198,14 @@ __device__ void norm_grad_chunks(const RowNormGradArguments& x) {
   });
 }
 
-#define RINGWISE_NORMS(name, E, T)                                                                                     \
-  RINGWISE_BLOCK_KERNEL(norm_warp_##name, RowNormArguments) { norm<E, T, true, true>(arguments); }                     \
-  RINGWISE_BLOCK_KERNEL(norm_block_##name, RowNormArguments) { norm<E, T, false, true>(arguments); }                   \
-  RINGWISE_BLOCK_KERNEL(norm_long_##name, RowNormArguments) { norm<E, T, false, false>(arguments); }                   \
-  RINGWISE_BLOCK_KERNEL(norm_grad_warp_##name, RowNormGradArguments) { norm_grad<E, T, true, true>(arguments); }       \
-  RINGWISE_BLOCK_KERNEL(norm_grad_block_##name, RowNormGradArguments) { norm_grad<E, T, false, true>(arguments); }     \
-  RINGWISE_BLOCK_KERNEL(norm_grad_long_##name, RowNormGradArguments) { norm_grad<E, T, false, false>(arguments); }     \
-  RINGWISE_BLOCK_KERNEL(norm_grad_columns_##name, RowNormGradArguments) { norm_grad_columns<E, T>(arguments); }        \
+#define RINGWISE_NORMS(name, E, T)                                                                                 \
+  RINGWISE_BLOCK_KERNEL(norm_warp_##name, RowNormArguments) { norm<E, T, true, true>(arguments); }                 \
+  RINGWISE_BLOCK_KERNEL(norm_block_##name, RowNormArguments) { norm<E, T, false, true>(arguments); }               \
+  RINGWISE_BLOCK_KERNEL(norm_long_##name, RowNormArguments) { norm<E, T, false, false>(arguments); }               \
+  RINGWISE_BLOCK_KERNEL(norm_grad_warp_##name, RowNormGradArguments) { norm_grad<E, T, true, true>(arguments); }   \
+  RINGWISE_BLOCK_KERNEL(norm_grad_block_##name, RowNormGradArguments) { norm_grad<E, T, false, true>(arguments); } \
+  RINGWISE_BLOCK_KERNEL(norm_grad_long_##name, RowNormGradArguments) { norm_grad<E, T, false, false>(arguments); } \
+  RINGWISE_BLOCK_KERNEL(norm_grad_columns_##name, RowNormGradArguments) { norm_grad_columns<E, T>(arguments); }    \
   RINGWISE_KERNEL(norm_grad_chunks_##name, RowNormGradArguments) { norm_grad_chunks<E, T>(arguments); }
 RINGWISE_NORMS(float, float, float)
 RINGWISE_NORMS(double, double, double)

@@ -22,7 +22,8 @@ __device__ inline void for_each_block(const RandomArguments& x, int per_block, B
   const Position at = position_of(x.stream);
   for_each_of_grid((x.count + per_block - 1) / per_block, [&](int64_t block) {
     const int64_t begin = block * per_block, left = x.count - begin;
-    body(philox(at.seed, at.offset + static_cast<uint64_t>(block)), begin, static_cast<int>(left < per_block ? left : per_block));
+    body(philox(at.seed, at.offset + static_cast<uint64_t>(block)), begin,
+         static_cast<int>(left < per_block ? left : per_block));
   });
 }
 

@@ -27,8 +27,10 @@ struct Extreme {
   using Total = T;
   static __device__ T start() {
     using Limits = std::numeric_limits<T>;
-    if constexpr (Limits::has_infinity) return kIsMax ? -Limits::infinity() : Limits::infinity();
-    else return kIsMax ? Limits::min() : Limits::max();
+    if constexpr (Limits::has_infinity)
+      return kIsMax ? -Limits::infinity() : Limits::infinity();
+    else
+      return kIsMax ? Limits::min() : Limits::max();
   }
   static __device__ T of(T value, int64_t) { return value; }
   static __device__ T join(T best, T value) {
@@ -112,17 +114,16 @@ __device__ void reduce(const ReduceArguments& x) {
 
 template <class T, bool kIsMax>
 __device__ void arg_reduce(const ReduceArguments& x) {
-  reduce_with<T, ArgExtreme<T, kIsMax>>(x, [&](int64_t to, Found<T> found) {
-    *reinterpret_cast<int64_t*>(static_cast<char*>(x.out) + to) = found.at;
-  });
+  reduce_with<T, ArgExtreme<T, kIsMax>>(
+      x, [&](int64_t to, Found<T> found) { *reinterpret_cast<int64_t*>(static_cast<char*>(x.out) + to) = found.at; });
 }
 
-#define RINGWISE_REDUCTIONS(name, T)                                                                  \
-  RINGWISE_BLOCK_KERNEL(reduce_sum_##name, ReduceArguments) { reduce<T, Sum<T>>(arguments); }         \
-  RINGWISE_BLOCK_KERNEL(reduce_prod_##name, ReduceArguments) { reduce<T, Prod<T>>(arguments); }       \
+#define RINGWISE_REDUCTIONS(name, T)                                                                     \
+  RINGWISE_BLOCK_KERNEL(reduce_sum_##name, ReduceArguments) { reduce<T, Sum<T>>(arguments); }            \
+  RINGWISE_BLOCK_KERNEL(reduce_prod_##name, ReduceArguments) { reduce<T, Prod<T>>(arguments); }          \
   RINGWISE_BLOCK_KERNEL(reduce_max_##name, ReduceArguments) { reduce<T, Extreme<T, true>>(arguments); }  \
   RINGWISE_BLOCK_KERNEL(reduce_min_##name, ReduceArguments) { reduce<T, Extreme<T, false>>(arguments); } \
-  RINGWISE_BLOCK_KERNEL(arg_max_##name, ReduceArguments) { arg_reduce<T, true>(arguments); }          \
+  RINGWISE_BLOCK_KERNEL(arg_max_##name, ReduceArguments) { arg_reduce<T, true>(arguments); }             \
   RINGWISE_BLOCK_KERNEL(arg_min_##name, ReduceArguments) { arg_reduce<T, false>(arguments); }
 RINGWISE_REDUCTIONS(float, float)
 RINGWISE_REDUCTIONS(double, double)

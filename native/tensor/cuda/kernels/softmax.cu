@@ -99,7 +99,8 @@ __device__ void cross_entropy(const CrossEntropyArguments& x) {
   const T norm = log(over_block(sum * exp(largest - shift), shared, [](T p, T q) { return p + q; }));
   T distances = 0;
   if (x.smoothing > 0) {
-    for (int64_t c = threadIdx.x; c < x.cols; c += blockDim.x) distances += weight_of<T>(x, c) * (norm - (a[c] - shift));
+    for (int64_t c = threadIdx.x; c < x.cols; c += blockDim.x)
+      distances += weight_of<T>(x, c) * (norm - (a[c] - shift));
     distances = over_block(distances, shared, [](T p, T q) { return p + q; });
   }
   if (threadIdx.x != 0) return;
