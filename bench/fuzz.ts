@@ -3,7 +3,7 @@
 //
 //   node --expose-gc --import tsx bench/fuzz.ts [--frames 1000000] [--seed 1]
 //
-// The frames are shared out to four kinds of clients: both numberings of requests, strangers who do not know the secret,
+// The frames are shared out to four kinds of clients: both numberings of requests, programs that do not know the secret,
 // and members who do. Prints one JSON line; the exit code is 1 if something was wrong.
 import { parseArgs } from 'node:util';
 import { fuzzCoordinator } from '../packages/launch/test/fuzz.ts';

@@ -96,15 +96,15 @@ const before = blocks
   .flatMap((layer) => layer.parameters()).length;
 const mine = bits(stage);
 const isSame = mine.every((p, i) => p.every((word, at) => word === bits(whole)[before + i]![at]));
-const verdicts = await group.allGatherObject({ isSame, layers: share(rank + 1) - share(rank) });
+const reports = await group.allGatherObject({ isSame, layers: share(rank + 1) - share(rank) });
 const [first, last] = (await group.broadcastObject([losses[0]!, losses.at(-1)!], { root: size - 1 })) as [
   number,
   number,
 ];
 if (isFirst) {
-  console.log(`${size} stages with ${verdicts.map(({ layers }) => layers).join(' + ')} layers`);
+  console.log(`${size} stages with ${reports.map(({ layers }) => layers).join(' + ')} layers`);
   console.log(`loss ${first.toFixed(4)} → ${last.toFixed(4)}`);
-  console.log(verdicts.every((one) => one.isSame) ? 'the same bits as in one process' : 'NOT the same bits');
+  console.log(reports.every((one) => one.isSame) ? 'the same bits as in one process' : 'NOT the same bits');
 }
 if (!isSame || !(last < first / 2))
   throw new Error(`expected the bits of one process and a falling loss, got ${last}`);

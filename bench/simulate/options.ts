@@ -12,7 +12,7 @@ export const help = `npx tsx bench/simulate.ts [options]
   --overhead-us T     of a port, per message (1)      --inside-overhead-us T   (0.2)
   --gbit G            of a host's port (10)           --inside-gbit G          of a rank's memory (80)
   --pod-hosts H       hosts per pod (0: no pods)      --pod-gbit G             between a pod and the rest
-  --greetings         with the 64 bytes that ranks send to those they talk to first; formulas have none
+  --handshakes         with the 64 bytes that ranks send to those they talk to first; formulas have none
   --check-ranks N     check with real data up to N ranks (128)
   --max-messages M    leave out what takes more messages, or joins a tenth as many pairs of ranks (600000000)
   --chosen            only what the library would choose, against the best for these ranks and bytes
@@ -63,7 +63,7 @@ function parse(args: readonly string[]) {
         help: { type: 'boolean', default: false },
         json: { type: 'boolean', default: false },
         chosen: { type: 'boolean', default: false },
-        greetings: { type: 'boolean', default: false },
+        handshakes: { type: 'boolean', default: false },
         svg: { type: 'string' },
         verb: { type: 'string', default: 'allReduce' },
         algorithms: { type: 'string' },
@@ -93,7 +93,7 @@ function powersOfTwo(from: number, to: number): string {
 
 /** Throws WrongOption. Verbs and algorithms are checked by native/sim's program, which knows them. */
 export function parseOptions(args: readonly string[]): Options {
-  const { help, json, chosen, greetings, svg, 'max-ranks': maxRanks = '16384', ...given } = parse(args);
+  const { help, json, chosen, handshakes, svg, 'max-ranks': maxRanks = '16384', ...given } = parse(args);
   for (const [name, value] of Object.entries({ ...given, 'max-ranks': maxRanks })) {
     if (name in numbers && value !== undefined) checkNumber(name, value as string);
   }
@@ -109,6 +109,6 @@ export function parseOptions(args: readonly string[]): Options {
     chosen: chosen as boolean,
     svg: svg as string | undefined,
     verb: given.verb as string,
-    programArguments: greetings ? [...programArguments, '--greetings', '1'] : programArguments,
+    programArguments: handshakes ? [...programArguments, '--handshakes', '1'] : programArguments,
   };
 }

@@ -61,9 +61,9 @@ describe('own-autograd.ts', () => {
 
 describe('tfjs/main.ts', () => {
   it.each([1, 2])('trains %i ranks with model.fit() as one process', async (size) => {
-    const [losses, verdict] = await linesOf('tfjs/main.ts', size);
+    const [losses, result] = await linesOf('tfjs/main.ts', size);
     expect(losses).toMatch(/^\[0\] loss 2\.\d{3} /);
-    expect(verdict).toBe(`[0] ${size} ranks: the same bits on all, and the weights of one process to 1e-6`);
+    expect(result).toBe(`[0] ${size} ranks: the same bits on all, and the weights of one process to 1e-6`);
   });
 });
 
@@ -142,8 +142,8 @@ describe('pipeline.ts', () => {
     [1, '1 stages with 4 layers'],
     [3, '3 stages with 1 + 1 + 2 layers'],
   ])('trains on %i ranks as one process does', async (size, stages) => {
-    const [first, losses, verdict] = await linesOf('pipeline.ts', size);
-    expect([first, verdict]).toEqual([`[0] ${stages}`, '[0] the same bits as in one process']);
+    const [first, losses, result] = await linesOf('pipeline.ts', size);
+    expect([first, result]).toEqual([`[0] ${stages}`, '[0] the same bits as in one process']);
     expect(losses).toMatch(/^\[0\] loss \d\.\d{4} → \d\.\d{4}$/);
   });
 });

@@ -27,11 +27,11 @@ struct Folders {
   std::vector<std::string> first, last;
 };
 
-Folders folders_of(const LibraryPlaces& places) {
+Folders folders_of(const LibraryLocations& locations) {
   Folders folders;
-  if (places.wheel_folders.empty()) return folders;
+  if (locations.wheel_folders.empty()) return folders;
   const auto add_wheels = [&](std::vector<std::string>& to, const std::string& nvidia) {
-    for (const std::string& folder : places.wheel_folders) to.push_back(nvidia + "/" + folder);
+    for (const std::string& folder : locations.wheel_folders) to.push_back(nvidia + "/" + folder);
   };
   const auto add_environment = [&](std::vector<std::string>& to, const std::string& root) {
     for (const char* packages : {"site", "dist"}) {
@@ -55,28 +55,28 @@ Folders folders_of(const LibraryPlaces& places) {
 
 }  // namespace
 
-SharedLibrary::SharedLibrary(const LibraryPlaces& places) {
-  if (const std::string only = variable(places.variable); !only.empty()) {
+SharedLibrary::SharedLibrary(const LibraryLocations& locations) {
+  if (const std::string only = variable(locations.variable); !only.empty()) {
     open(only);
     return;
   }
-  for (const std::string& name : places.sonames) {
+  for (const std::string& name : locations.sonames) {
     handle_ = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
     if (!handle_) continue;
     path_ = name;
     return;
   }
-  const Folders folders = folders_of(places);
+  const Folders folders = folders_of(locations);
   const auto open_in = [&](const std::vector<std::string>& all) {
     for (const std::string& folder : all) {
-      for (const std::string& name : places.sonames) {
+      for (const std::string& name : locations.sonames) {
         if (open(folder + "/" + name)) return true;
       }
     }
     return false;
   };
   if (open_in(folders.first)) return;
-  for (const std::string& name : places.sonames) {
+  for (const std::string& name : locations.sonames) {
     if (open(name)) return;
   }
   open_in(folders.last);

@@ -1,5 +1,5 @@
 // Libraries that are opened while the program runs, so that it starts where they are not installed. The vendors'
-// libraries hide in several places: Python wheels, conda, toolkits, the system's own folders. One search order serves all,
+// libraries hide in several locations: Python wheels, conda, toolkits, the system's own folders. One search order serves all,
 // and whoever finds nothing is told every path that was tried.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace ringwise {
 
-struct LibraryPlaces {
+struct LibraryLocations {
   const char* variable;              // environment variable with a path; when set, only that path is tried
   std::vector<std::string> sonames;  // best first
   // Folders below a `site-packages/nvidia`. Empty for libraries of the driver, which lie where the loader looks.
@@ -18,8 +18,8 @@ struct LibraryPlaces {
 class SharedLibrary {
  public:
   SharedLibrary() = default;
-  /// Opens the first of `places` that loads. It stays open until the process ends, because code of it may be running.
-  explicit SharedLibrary(const LibraryPlaces& places);
+  /// Opens the first of `locations` that loads. It stays open until the process ends, because code of it may be running.
+  explicit SharedLibrary(const LibraryLocations& locations);
 
   bool is_open() const { return handle_ != nullptr; }
   /// Null when the library has no such symbol.

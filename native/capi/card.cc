@@ -61,10 +61,10 @@ Card make_card(int rank, int size, const std::string& host, const coll::Listener
 
 std::vector<coll::PeerAddress> peers_of(int rank, std::vector<Card>& cards) {
   const int size = static_cast<int>(cards.size());
-  for (int place = 0; place < size; ++place) {
-    Card& card = cards[place];
-    if (card.magic != kMagic || card.version != kVersion) throw blob_unreadable(place);
-    if (card.rank != place || card.size != size) throw blob_of_other_rank(place, card.rank, card.size, size);
+  for (int index = 0; index < size; ++index) {
+    Card& card = cards[index];
+    if (card.magic != kMagic || card.version != kVersion) throw blob_unreadable(index);
+    if (card.rank != index || card.size != size) throw blob_of_other_rank(index, card.rank, card.size, size);
     for (char* end : {std::end(card.host_id), std::end(card.unix_name), std::end(card.host)}) end[-1] = 0;
   }
   const auto same_host = [](const Card& a, const Card& b) { return std::strcmp(a.host_id, b.host_id) == 0; };

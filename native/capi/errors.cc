@@ -44,9 +44,9 @@ Refused blob_unreadable(int rank) {
   return exchange("what the exchange callback delivered as rank " + str(rank) +
                   "'s blob is none of this version of ringwise, or of a machine with another byte order");
 }
-Refused blob_of_other_rank(int place, int rank, int size, int expected_size) {
-  return exchange("the exchange callback delivered the blob of rank " + str(rank) + " of " + str(size) + " at place " +
-                  str(place) + "; expected rank " + str(place) + " of " + str(expected_size));
+Refused blob_of_other_rank(int index, int rank, int size, int expected_size) {
+  return exchange("the exchange callback delivered the blob of rank " + str(rank) + " of " + str(size) + " at index " +
+                  str(index) + "; expected rank " + str(index) + " of " + str(expected_size));
 }
 Refused unreachable(int rank, const std::string& host) {
   return invalid(

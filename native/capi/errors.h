@@ -24,7 +24,7 @@ Refused bad_listen_host(const char* got);
 Refused no_exchange();
 Refused exchange_failed(int returned);
 Refused blob_unreadable(int rank);
-Refused blob_of_other_rank(int place, int rank, int size, int expected_size);
+Refused blob_of_other_rank(int index, int rank, int size, int expected_size);
 Refused unreachable(int rank, const std::string& host);
 Refused bad_dtype(int got);
 Refused bad_reduce_op(int got);

@@ -116,7 +116,7 @@ int ringwise_group::test(ringwise_operation operation) {
   const auto at = find(operation);
   if (!at->second.ended) collect();
   if (at->second.ended) return report(at);
-  native_->urge();
+  native_->request_progress();
   return RINGWISE_PENDING;
 }
 

@@ -16,21 +16,21 @@ namespace {
 
 template <TeamAllReduce* all_reduce>
 void among_everyone(const Op& op, const Topology& topology, Schedule& schedule) {
-  const Piece output{Place::Output, 0, op.count};
-  const Piece sums = contribution(op, {Place::Input, 0, op.count}, schedule);
+  const Piece output{Region::Output, 0, op.count};
+  const Piece sums = contribution(op, {Region::Input, 0, op.count}, schedule);
   if (topology.size() > 1) {
     all_reduce(op, sums, output, topology.everyone(), schedule);
   } else {
     finish(op, output, widened(op, sums, schedule), schedule, 0);
   }
-  if (op.count == 0) return greet_everyone(topology.rank, topology.size(), schedule);
-  schedule.greet_partners();
+  if (op.count == 0) return handshake_all(topology.rank, topology.size(), schedule);
+  schedule.handshake_partners();
 }
 
 void host_by_host(const Op& op, const Topology& topology, Schedule& schedule) {
-  const Piece sums = contribution(op, {Place::Input, 0, op.count}, schedule);
-  hierarchical_all_reduce(op, sums, {Place::Output, 0, op.count}, topology, schedule);
-  schedule.greet_partners();
+  const Piece sums = contribution(op, {Region::Input, 0, op.count}, schedule);
+  hierarchical_all_reduce(op, sums, {Region::Output, 0, op.count}, topology, schedule);
+  schedule.handshake_partners();
 }
 
 bool has_hosts(const Op& op, const Topology& topology) { return topology.hosts->count() > 1 && op.count > 0; }
@@ -44,13 +44,13 @@ void by_rank(const Op& op, const Topology& topology, Schedule& schedule) {
 bool has_even_parts(const Op& op, const Topology&) { return op.counts == nullptr && op.recv_counts == nullptr; }
 
 void send(const Op& op, const Topology&, Schedule& schedule) {
-  schedule.greets.push_back(op.root);
-  schedule.send(op.root, {Place::Input, 0, op.count}, 0);
+  schedule.handshake_targets.push_back(op.root);
+  schedule.send(op.root, {Region::Input, 0, op.count}, 0);
 }
 
 void receive(const Op& op, const Topology&, Schedule& schedule) {
-  schedule.greeted_by.push_back(op.root);
-  schedule.receive(op.root, {Place::Output, 0, op.count}, Take::Store, 0);
+  schedule.handshake_sources.push_back(op.root);
+  schedule.receive(op.root, {Region::Output, 0, op.count}, Take::Store, 0);
 }
 
 constexpr Algorithm kAllReduce[] = {
@@ -67,7 +67,7 @@ constexpr Algorithm kAllGather[] = {{"direct", by_rank<direct_all_gather>}, {"br
 constexpr Algorithm kReduceScatter[] = {{"direct", by_rank<direct_reduce_scatter>}};
 constexpr Algorithm kSend[] = {{"direct", send}};
 constexpr Algorithm kRecv[] = {{"direct", receive}};
-constexpr Algorithm kBarrier[] = {{"direct", by_rank<greeting_barrier>}};
+constexpr Algorithm kBarrier[] = {{"direct", by_rank<handshake_barrier>}};
 constexpr Algorithm kReduce[] = {{"tree", by_rank<tree_reduce>}, {"two-shot", by_rank<two_shot_reduce>}};
 constexpr Algorithm kGather[] = {{"direct", by_rank<direct_gather>}, {"tree", by_rank<tree_gather>}};
 constexpr Algorithm kScatter[] = {{"direct", by_rank<direct_scatter>}, {"tree", by_rank<tree_scatter>}};

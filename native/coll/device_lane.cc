@@ -77,7 +77,7 @@ void DeviceLane::let_go() {
   }
 }
 
-char* DeviceLane::place(size_t slot, size_t offset, size_t bytes) const {
+char* DeviceLane::address(size_t slot, size_t offset, size_t bytes) const {
   if (slot >= slots_.size() || offset > slot_bytes_ || bytes > slot_bytes_ - offset)
     throw std::out_of_range("a copy leaves its slot");
   return data_ + slot * slot_bytes_ + offset;
@@ -103,7 +103,7 @@ void DeviceLane::begin(size_t slot) {
 
 void DeviceLane::down(size_t slot, size_t offset, DevicePointer from, size_t bytes) {
   const Entered entered(context_);
-  check(driver().cuMemcpyDtoHAsync_v2(place(slot, offset, bytes), from, bytes, down_), "cuMemcpyDtoHAsync");
+  check(driver().cuMemcpyDtoHAsync_v2(address(slot, offset, bytes), from, bytes, down_), "cuMemcpyDtoHAsync");
 }
 
 void DeviceLane::land(size_t slot, StreamCallback landed, void* data) {
@@ -120,7 +120,7 @@ void DeviceLane::await_landing(size_t slot) {
 
 void DeviceLane::up(size_t slot, size_t offset, DevicePointer to, size_t bytes) {
   const Entered entered(context_);
-  check(driver().cuMemcpyHtoDAsync_v2(to, place(slot, offset, bytes), bytes, up_), "cuMemcpyHtoDAsync");
+  check(driver().cuMemcpyHtoDAsync_v2(to, address(slot, offset, bytes), bytes, up_), "cuMemcpyHtoDAsync");
 }
 
 void DeviceLane::end(size_t slot) {

@@ -52,7 +52,7 @@ class DeviceLane {
   };
 
   DeviceLane() = default;  // what the other one has got so far is given back when it throws
-  char* place(size_t slot, size_t offset, size_t bytes) const;
+  char* address(size_t slot, size_t offset, size_t bytes) const;
   void wait_for_device(int64_t within_ns);
   void let_go();
 

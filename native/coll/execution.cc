@@ -38,28 +38,28 @@ void Execution::begin(const Op& op, const Topology& topology, const Algorithm& a
     scratch_memory_.resize(schedule_.scratch_bytes + kAlign);
   const auto address = reinterpret_cast<uintptr_t>(scratch_memory_.data());
   scratch_ = scratch_memory_.data() + (kAlign - address % kAlign) % kAlign;
-  greet_index_ = greet_offset_ = heard_count_ = send_ = pushed_ = step_ = pulled_ = 0;
-  heard_.assign(schedule_.greeted_by.size(), 0);
-  owed_.resize(size_);
-  held_.resize(size_);
+  handshake_index_ = handshake_offset_ = heard_count_ = send_ = pushed_ = step_ = pulled_ = 0;
+  heard_.assign(schedule_.handshake_sources.size(), 0);
+  pending_.resize(size_);
+  deferred_.resize(size_);
   ahead_in_.resize(size_, kVerbCount);
   find_role(may_run_ahead);
-  // The rank that gets the first message is greeted last, so that the message can go with the greeting.
+  // The handshake to the rank that gets the first message goes last, so that the two can share a packet.
   if (schedule_.sends.empty()) return;
-  auto& greets = schedule_.greets;
-  const auto first = std::find(greets.begin(), greets.end(), schedule_.sends.front().to);
-  if (first != greets.end()) std::iter_swap(first, greets.end() - 1);
+  auto& handshake_targets = schedule_.handshake_targets;
+  const auto first = std::find(handshake_targets.begin(), handshake_targets.end(), schedule_.sends.front().to);
+  if (first != handshake_targets.end()) std::iter_swap(first, handshake_targets.end() - 1);
 }
 
 bool Execution::done() const {
   return send_ == schedule_.sends.size() && step_ == schedule_.steps.size() &&
-         greet_index_ == schedule_.greets.size() && late_.empty() && heard_all();
+         handshake_index_ == schedule_.handshake_targets.size() && late_.empty() && heard_all();
 }
 
 bool Execution::advance(Links& links) {
-  bool moved = greet(links);
-  if (greets_with_message()) moved |= run_send(links);  // before a disagreement ends all
-  if (!runs_ahead_) moved |= hear_greetings(links);
+  bool moved = send_handshakes(links);
+  if (handshake_goes_with_message()) moved |= run_send(links);  // before a disagreement ends all
+  if (!runs_ahead_) moved |= receive_handshakes(links);
   while (static_cast<int>(run_send(links)) | static_cast<int>(run_step(links))) moved = true;
   if (runs_ahead_) moved |= run_ahead(links);
   return moved;
@@ -67,7 +67,8 @@ bool Execution::advance(Links& links) {
 
 /// True if the current send moved or ended.
 bool Execution::run_send(Links& links) {
-  if (send_ == schedule_.sends.size() || (greet_index_ < schedule_.greets.size() && !greets_with_message()))
+  if (send_ == schedule_.sends.size() ||
+      (handshake_index_ < schedule_.handshake_targets.size() && !handshake_goes_with_message()))
     return false;
   const Send& send = schedule_.sends[send_];
   if (step_ < send.after || !push(send, *links[send.to])) return false;
@@ -84,7 +85,7 @@ bool Execution::run_step(Links& links) {
   const Step& step = schedule_.steps[step_];
   if (send_ < step.after) return false;
   if (step.from < 0) {
-    if (step.piece.place != Place::Scratch && !heard_all()) return false;
+    if (step.piece.region != Region::Scratch && !heard_all()) return false;
     work(step);
     ++step_;
     return true;
@@ -100,25 +101,25 @@ bool Execution::run_step(Links& links) {
 /// One portion at a time, so that a send takes turns with the current step.
 bool Execution::push(const Send& send, Link& link) {
   const size_t payload = send.piece.count * width(send.piece);
-  const bool greets = greet_index_ < schedule_.greets.size();
-  if (greets && !held_.send(send.to, link)) return false;
-  Signature greeting;
+  const bool has_handshake = handshake_index_ < schedule_.handshake_targets.size();
+  if (has_handshake && !deferred_.send(send.to, link)) return false;
+  Signature handshake;
   Link::Part parts[3];
-  if (greets) {
-    greeting = greeting_for(send.to);
-    parts[0] = Link::Part(reinterpret_cast<const std::byte*>(&greeting), sizeof greeting).subspan(greet_offset_);
+  if (has_handshake) {
+    handshake = handshake_for(send.to);
+    parts[0] = Link::Part(reinterpret_cast<const std::byte*>(&handshake), sizeof handshake).subspan(handshake_offset_);
   }
   if (pushed_ < payload) parts[1] = {at(send.piece) + pushed_, payload - pushed_};
   parts[2] = {kZeros, padded(payload) - std::max(payload, pushed_)};
   size_t sent = link.send(parts);
   const bool moved = sent > 0;
-  if (greets) {
-    const size_t of_greeting = std::min(sent, parts[0].size());
-    greet_offset_ += of_greeting;
-    sent -= of_greeting;
-    if (greet_offset_ == sizeof greeting) {
-      greet_offset_ = 0;
-      ++greet_index_;
+  if (has_handshake) {
+    const size_t of_handshake = std::min(sent, parts[0].size());
+    handshake_offset_ += of_handshake;
+    sent -= of_handshake;
+    if (handshake_offset_ == sizeof handshake) {
+      handshake_offset_ = 0;
+      ++handshake_index_;
     }
   }
   pushed_ += sent;
@@ -202,11 +203,11 @@ void Execution::work(const Step& step) {
 }
 
 std::byte* Execution::at(const Piece& piece) const {
-  switch (piece.place) {
-    case Place::Input: return const_cast<std::byte*>(op_.input) + piece.offset;  // only ever a source
-    case Place::Output: return op_.output + piece.offset;
-    case Place::Residual: return reinterpret_cast<std::byte*>(op_.residual) + piece.offset;
-    case Place::Scratch: break;
+  switch (piece.region) {
+    case Region::Input: return const_cast<std::byte*>(op_.input) + piece.offset;  // only ever a source
+    case Region::Output: return op_.output + piece.offset;
+    case Region::Residual: return reinterpret_cast<std::byte*>(op_.residual) + piece.offset;
+    case Region::Scratch: break;
   }
   return scratch_ + piece.offset;
 }
@@ -220,10 +221,10 @@ void Execution::waiting_for(std::vector<int>& ranks) const {
   const auto add = [&](int rank) {
     if (rank >= 0 && std::find(ranks.begin(), ranks.end(), rank) == ranks.end()) ranks.push_back(rank);
   };
-  if (greet_index_ < schedule_.greets.size()) add(schedule_.greets[greet_index_]);
+  if (handshake_index_ < schedule_.handshake_targets.size()) add(schedule_.handshake_targets[handshake_index_]);
   for (size_t i = 0; i < heard_.size(); ++i) {
-    const int peer = schedule_.greeted_by[i];
-    if (!heard_[i] && (!runs_ahead_ || owed_.from(peer) == OwedGreetings::kPerPeer)) add(peer);
+    const int peer = schedule_.handshake_sources[i];
+    if (!heard_[i] && (!runs_ahead_ || pending_.from(peer) == PendingHandshakes::kPerPeer)) add(peer);
   }
   if (ranks.empty()) {
     if (send_ < schedule_.sends.size() && step_ >= schedule_.sends[send_].after) add(schedule_.sends[send_].to);

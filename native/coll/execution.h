@@ -1,6 +1,6 @@
 // Carries out one schedule over the links, a bit at a time: advance() moves what can be moved and never waits.
-// First the greetings, then the sends and the steps side by side. Outgoing data may overtake the incoming greetings;
-// incoming data and everything that writes the caller's output wait until all greetings have come and agree. A rank
+// First the handshakes, then the sends and the steps side by side. Outgoing data may overtake the incoming handshakes;
+// incoming data and everything that writes the caller's output wait until all handshakes have come and agree. A rank
 // that only sends need not wait for them at all: it is done before, and compares them in later operations. To such a
 // rank those that only receive answer late, several operations at once.
 #pragma once
@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "coll/choose.h"
-#include "coll/held_greetings.h"
-#include "coll/owed_greetings.h"
+#include "coll/deferred_handshakes.h"
+#include "coll/pending_handshakes.h"
 #include "coll/schedule.h"
 #include "coll/signature.h"
 #include "coll/transport/link.h"
@@ -37,9 +37,9 @@ class Execution {
   /// Says what has been kept back, as far as there is room; of an operation under way, in the next `advance`.
   void speak_up(Links& links);
   /// What it still has to say of operations that are done.
-  const HeldGreetings& held() const { return held_; }
+  const DeferredHandshakes& deferred() const { return deferred_; }
   /// What they still have to say of this operation and of those before it.
-  OwedGreetings& owed() { return owed_; }
+  PendingHandshakes& pending() { return pending_; }
   const Op& op() const { return op_; }
   Op& op() { return op_; }
   const Signature& signature() const { return signature_; }
@@ -54,15 +54,15 @@ class Execution {
   void waiting_for(std::vector<int>& ranks) const;
 
  private:
-  bool greet(Links& links);
-  bool greets_with_message() const;
-  bool hear_greetings(Links& links);
+  bool send_handshakes(Links& links);
+  bool handshake_goes_with_message() const;
+  bool receive_handshakes(Links& links);
   void find_role(bool may_run_ahead);
   bool run_ahead(Links& links);
-  Signature greeting_for(int peer) const;
-  void greet_late(int peer, bool is_ahead, Link& link);
+  Signature handshake_for(int peer) const;
+  void answer_handshake(int peer, bool is_ahead, Link& link);
   void say_held(int peer, Link& link);
-  bool heard_all() const { return heard_count_ == schedule_.greeted_by.size(); }
+  bool heard_all() const { return heard_count_ == schedule_.handshake_sources.size(); }
   bool run_send(Links& links);
   bool run_step(Links& links);
   bool push(const Send& send, Link& link);
@@ -85,14 +85,14 @@ class Execution {
   std::vector<std::byte> scratch_memory_;
   std::byte* scratch_ = nullptr;  // scratch_memory_, aligned
 
-  size_t greet_index_ = 0;   // greetings sent completely
-  size_t greet_offset_ = 0;  // bytes of the one under way
-  std::vector<char> heard_;  // by index in schedule_.greeted_by
+  size_t handshake_index_ = 0;   // handshakes sent completely
+  size_t handshake_offset_ = 0;  // bytes of the one under way
+  std::vector<char> heard_;      // by index in schedule_.handshake_sources
   size_t heard_count_ = 0;
   bool runs_ahead_ = false;
-  OwedGreetings owed_;
-  HeldGreetings held_;
-  std::vector<int> late_;          // ranks that this one does not greet before it has heard them
+  PendingHandshakes pending_;
+  DeferredHandshakes deferred_;
+  std::vector<int> late_;          // ranks that get this rank's handshake only after theirs has come
   std::vector<uint8_t> ahead_in_;  // by rank: the verb in which it ran ahead when it was last heard, or kVerbCount
   size_t send_ = 0;
   size_t pushed_ = 0;  // bytes of the current send, padding included

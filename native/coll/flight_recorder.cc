@@ -53,8 +53,8 @@ uint32_t FlightRecorder::enter(const Op& op, const char* algorithm) {
   return static_cast<uint32_t>(&slot - slots_.get()) + 1;
 }
 
-void FlightRecorder::locate(uint32_t place, const std::string& site) {
-  if (place == 0 || site.empty()) return;
+void FlightRecorder::locate(uint32_t index, const std::string& site) {
+  if (index == 0 || site.empty()) return;
   auto known = site_numbers_.find(site);
   if (known == site_numbers_.end()) {
     if (site_numbers_.size() == kMaxSites) return;
@@ -62,15 +62,15 @@ void FlightRecorder::locate(uint32_t place, const std::string& site) {
     sites_.push_back(site.substr(0, kMaxSiteBytes));
     known = site_numbers_.emplace(site, static_cast<uint32_t>(sites_.size())).first;
   }
-  at(place).site.store(known->second, std::memory_order_release);
+  at(index).site.store(known->second, std::memory_order_release);
 }
 
-bool FlightRecorder::read(uint32_t place, FlightEntry& entry) const {
-  return place != 0 && read(place, entry, clock_.scale());
+bool FlightRecorder::read(uint32_t index, FlightEntry& entry) const {
+  return index != 0 && read(index, entry, clock_.scale());
 }
 
-bool FlightRecorder::read(uint32_t place, FlightEntry& entry, const TickClock::Scale& scale) const {
-  const Slot& slot = at(place);
+bool FlightRecorder::read(uint32_t index, FlightEntry& entry, const TickClock::Scale& scale) const {
+  const Slot& slot = at(index);
   const auto get = [](const auto& member) { return member.load(std::memory_order_acquire); };
   const auto ns_of = [&](int64_t ticks) { return ticks == 0 ? 0 : scale.ns_of(ticks); };
   const uint64_t number = get(slot.number);
@@ -103,8 +103,8 @@ std::vector<FlightEntry> FlightRecorder::entries() const {
   entries.reserve(kEntries);
   FlightEntry entry;
   const TickClock::Scale scale = clock_.scale();
-  for (uint32_t place = 1; place <= kEntries; ++place) {
-    if (read(place, entry, scale)) entries.push_back(entry);
+  for (uint32_t index = 1; index <= kEntries; ++index) {
+    if (read(index, entry, scale)) entries.push_back(entry);
   }
   std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) { return a.number < b.number; });
   return entries;
@@ -113,11 +113,11 @@ std::vector<FlightEntry> FlightRecorder::entries() const {
 bool FlightRecorder::last_called(Glance& last) const {
   const Slot* slot = nullptr;
   uint64_t number = 0;
-  for (uint32_t place = 1; place <= kEntries; ++place) {
-    const uint64_t found = at(place).number.load(std::memory_order_acquire);
+  for (uint32_t index = 1; index <= kEntries; ++index) {
+    const uint64_t found = at(index).number.load(std::memory_order_acquire);
     if (found > number) {
       number = found;
-      slot = &at(place);
+      slot = &at(index);
     }
   }
   if (slot == nullptr) return false;

@@ -2,7 +2,7 @@
 //
 // Threads. The owner's thread enters operations, one at a time; the engine's holder says when they start and end; any
 // thread reads, without stopping anybody: so the record can be read while the program hangs. An operation that has not
-// ended keeps its place, and the ring goes around it.
+// ended keeps its slot, and the ring goes around it.
 #pragma once
 
 #include <array>
@@ -52,31 +52,31 @@ class FlightRecorder {
 
   // Owner's thread.
 
-  /// Enters an operation that is called now. Returns its place; 0, which stands for none everywhere, when the ring is
+  /// Enters an operation that is called now. Returns the index of its slot; 0, which stands for none everywhere, when the ring is
   /// full of operations that have not ended. With an algorithm it has started, too.
   uint32_t enter(const Op& op, const char* algorithm = nullptr);
   /// Says where the program called it. Until the next one is entered, also of an operation that has ended.
-  void locate(uint32_t place, const std::string& site);
-  bool is_located(uint32_t place) const { return place == 0 || at(place).site.load(std::memory_order_relaxed) != 0; }
+  void locate(uint32_t index, const std::string& site);
+  bool is_located(uint32_t index) const { return index == 0 || at(index).site.load(std::memory_order_relaxed) != 0; }
 
   // The engine's holder.
 
-  void start(uint32_t place, const char* algorithm) {
-    if (place == 0) return;
-    Slot& slot = at(place);
+  void start(uint32_t index, const char* algorithm) {
+    if (index == 0) return;
+    Slot& slot = at(index);
     slot.algorithm.store(algorithm, std::memory_order_relaxed);
     slot.started.store(clock_.now(), std::memory_order_relaxed);
     slot.state.store(static_cast<uint8_t>(FlightEntry::State::Running), std::memory_order_relaxed);
   }
-  /// `source` is a receive's sender. After this the place may be given to another operation. Returns the time, by
+  /// `source` is a receive's sender. After this the slot may be given to another operation. Returns the time, by
   /// `clock`.
-  int64_t end(uint32_t place, bool well, int source = -1) {
+  int64_t end(uint32_t index, bool well, int source = -1) {
     const int64_t now = clock_.now();
-    if (place == 0) return now;
-    Slot& slot = at(place);
+    if (index == 0) return now;
+    Slot& slot = at(index);
     if (source >= 0) slot.root.store(source, std::memory_order_relaxed);
     slot.ended.store(now, std::memory_order_relaxed);
-    last_ended_.store(place, std::memory_order_relaxed);
+    last_ended_.store(index, std::memory_order_relaxed);
     slot.state.store(static_cast<uint8_t>(well ? FlightEntry::State::Done : FlightEntry::State::Failed),
                      std::memory_order_release);
     return now;
@@ -87,8 +87,8 @@ class FlightRecorder {
   const TickClock& clock() const { return clock_; }
   /// In the order of the calls.
   std::vector<FlightEntry> entries() const;
-  /// False when there is none, or its place is just given to another operation.
-  bool read(uint32_t place, FlightEntry& entry) const;
+  /// False when there is none, or its slot is just given to another operation.
+  bool read(uint32_t index, FlightEntry& entry) const;
   /// The operation that ended last; 0 if none has.
   uint32_t last_ended() const { return last_ended_.load(std::memory_order_relaxed); }
 
@@ -124,8 +124,8 @@ class FlightRecorder {
     std::atomic<uint8_t> state{static_cast<uint8_t>(FlightEntry::State::Done)};
   };
 
-  bool read(uint32_t place, FlightEntry& entry, const TickClock::Scale& scale) const;
-  Slot& at(uint32_t place) const { return slots_[place - 1]; }
+  bool read(uint32_t index, FlightEntry& entry, const TickClock::Scale& scale) const;
+  Slot& at(uint32_t index) const { return slots_[index - 1]; }
   static bool has_ended(const Slot& slot) {
     return slot.state.load(std::memory_order_acquire) >= static_cast<uint8_t>(FlightEntry::State::Done);
   }

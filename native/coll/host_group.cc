@@ -108,7 +108,7 @@ void HostGroup::enqueue(Op& op) {
 
 uint64_t HostGroup::start(Op op, Progress progress) {
   enqueue(op);
-  if (progress == Progress::AtOnce || !crowded_ || !nudge()) wake_lane();
+  if (progress == Progress::AtOnce || !oversubscribed_ || !nudge()) wake_lane();
   locate_if_due(op.record, flight_.clock().now());
   return op.id;
 }
@@ -137,8 +137,8 @@ bool HostGroup::nudge() {
   return true;
 }
 
-void HostGroup::urge() {
-  urged_ = true;
+void HostGroup::request_progress() {
+  progress_requested_ = true;
   wake_lane();
 }
 
@@ -168,7 +168,7 @@ std::shared_ptr<const Failure> HostGroup::run(Op op, int* source) {
   }
   enqueue(op);
   const uint64_t id = op.id;
-  if (!crowded_ || !nudge()) wake_lane();
+  if (!oversubscribed_ || !nudge()) wake_lane();
   blocking_ = op.record;
   wait(id);
   blocking_ = 0;
@@ -343,11 +343,11 @@ void HostGroup::build_links(Connections connections) {
     my_sleeping_ = segment_.sleeping(me);
     alarm_ = segment_.alarm();
   }
-  place_.sleeping.resize(size_);
+  board_context_.sleeping.resize(size_);
   for (const int rank : locals) {
     if (rank == rank_) continue;
     const int peer = index_of(rank);
-    place_.sleeping[rank] = segment_.sleeping(peer);
+    board_context_.sleeping[rank] = segment_.sleeping(peer);
     const auto link = [&](Channel channel) {
       return std::make_unique<ShmLink>(segment_.ring(channel, me, peer), segment_.ring(channel, peer, me),
                                        segment_.capacity(channel), segment_.sleeping(peer), rank, control_.get());
@@ -357,16 +357,16 @@ void HostGroup::build_links(Connections connections) {
   }
   cpu_set_t cores;
   if (sched_getaffinity(0, sizeof cores, &cores) == 0) {
-    crowded_ = 2 * locals.size() > static_cast<size_t>(CPU_COUNT(&cores));
+    oversubscribed_ = 2 * locals.size() > static_cast<size_t>(CPU_COUNT(&cores));
     has_core_each_ = locals.size() <= static_cast<size_t>(CPU_COUNT(&cores));
   }
   p2p_ = std::make_unique<PointToPoint>(rank_, std::move(p2p), [this](const auto& pending) { finish_p2p(pending); });
   if (!connections.board) return;
-  place_.board = std::move(connections.board);
-  place_.arena = std::move(connections.arena);
-  place_.arenas = std::move(connections.arenas);
-  place_.doorbell = control_.get();
-  board_ = std::make_unique<BoardExecution>(place_, rank_);
+  board_context_.board = std::move(connections.board);
+  board_context_.arena = std::move(connections.arena);
+  board_context_.arenas = std::move(connections.arenas);
+  board_context_.doorbell = control_.get();
+  board_ = std::make_unique<BoardExecution>(board_context_, rank_);
 }
 
 void HostGroup::lane_main() {
@@ -377,7 +377,7 @@ void HostGroup::lane_main() {
       if (control_) control_->poll(*this);
       pump(Who::Lane);
       left_over = speak_up() || busy();
-      if (!left_over) urged_ = false;
+      if (!left_over) progress_requested_ = false;
       if (leave()) return;
     }
     lane_sleeps_ = true;

@@ -58,12 +58,12 @@ class HostGroup final : private ControlEvents {
 
   /// Memory for buffers that the ranks of this host work on in place; null where there is none. For the owner's thread,
   /// after the group has connected. It may outlive the group.
-  const std::shared_ptr<Arena>& arena() const { return place_.arena; }
+  const std::shared_ptr<Arena>& arena() const { return board_context_.arena; }
 
   /// Starts the lane and lets it connect with all peers. Ends like an operation. Called once.
   uint64_t connect(std::vector<PeerAddress> peers, int64_t timeout_ns);
 
-  /// When an operation that was started goes on by itself. `Later`: the caller will `wait` for it or `urge`; on a host
+  /// When an operation that was started goes on by itself. `Later`: the caller will `wait` for it or `request_progress`; on a host
   /// without idle cores the lane leaves it alone until then, or looks after it now and then.
   enum class Progress { AtOnce, Later };
 
@@ -71,7 +71,7 @@ class HostGroup final : private ControlEvents {
   uint64_t start(Op op, Progress progress = Progress::AtOnce);
 
   /// Somebody waits for what has been started, but not in `wait`.
-  void urge();
+  void request_progress();
 
   /// Runs an operation to its end on the calling thread; null on success. For a receive, `source` is set to the sender.
   std::shared_ptr<const Failure> run(Op op, int* source = nullptr);
@@ -148,7 +148,7 @@ class HostGroup final : private ControlEvents {
   bool admit();
   bool advance_all();
   void idle(Idle& idle, Who who);
-  bool nap();
+  bool back_off();
   void sleep(int64_t until_ns, Who who);
   void check_waiting(Idle& idle, Who who, int64_t now, int64_t deadline_ns);
   void check(const Op& op, const Signature& signature, const std::vector<int>& waiting, Idle& idle, int64_t now);
@@ -167,7 +167,7 @@ class HostGroup final : private ControlEvents {
   Failure reason_of(const Failure& failure);
   Failure with_labels(Failure failure);
   void report(Failure failure);
-  void await_verdict();
+  void await_root_cause();
   void decide(Failure failure);
   void poison(Failure failure);
   void end_everything();
@@ -216,7 +216,7 @@ class HostGroup final : private ControlEvents {
   Links links_;                                   // engine
   std::unique_ptr<Hosts> hosts_;                  // engine; null until connected
   Choices choices_;                               // engine
-  BoardPlace place_;                              // engine; without a board unless all ranks are on one host
+  BoardContext board_context_;                    // engine; without a board unless all ranks are on one host
   std::unique_ptr<BoardExecution> board_;         // engine; null without a board
   std::atomic<uint32_t>* my_sleeping_ = nullptr;  // in segment_, null without one
   std::atomic<uint32_t>* alarm_ = nullptr;        // the same
@@ -227,13 +227,13 @@ class HostGroup final : private ControlEvents {
   CoreSharing sharing_;                           // engine
   bool inline_done_ = false;                      // engine
   uint64_t driven_id_ = 0;                        // engine; the operation that `wait` drives, 0 when it has ended
-  bool crowded_ = false;                          // written, like the next, before the group is connected
+  bool oversubscribed_ = false;                   // written, like the next, before the group is connected
   bool has_core_each_ = false;                    // the ranks of this host
   int inline_source_ = -1;                        // engine; of a receive that has ended
   bool look_again_ = false;                       // engine; something ended that the queue may have waited for
   int64_t looked_up_ns_ = 0;                      // engine; when look_up did so
   std::optional<Failure> report_;                 // engine; noticed here, not decided yet
-  int64_t verdict_deadline_ns_ = 0;               // engine
+  int64_t root_cause_deadline_ns_ = 0;            // engine
   std::shared_ptr<const Failure> poison_;         // written once by the engine's holder, under mutex_
   std::atomic<bool> is_told_{false};              // an operation has ended with poison_
 
@@ -251,7 +251,7 @@ class HostGroup final : private ControlEvents {
   std::atomic<bool> has_requests_{false};  // the queue, closing_id_ or abort_text_ has something the lane has not seen
   std::atomic<bool> lane_sleeps_{false};
   std::atomic<bool> lane_timer_set_{false};  // it will look after what is pending by itself
-  std::atomic<bool> urged_{false};
+  std::atomic<bool> progress_requested_{false};
   std::atomic<int> drivers_{0};  // threads that pump, or are about to, in the lane's place
   int waiters_ = 0;              // mutex_; threads in `wait` that the lane has to wake
   std::atomic<bool> stop_{false};

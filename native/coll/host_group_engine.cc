@@ -19,15 +19,15 @@ namespace {
 // wake-up that may cost a scheduler tick is saved.
 constexpr int kBusyYields = 4;
 constexpr int kWaitingYields = 2000;
-// On a crowded machine a single yield takes a scheduler slice of everybody else: nobody hears of a lost rank meanwhile.
+// On a oversubscribed machine a single yield takes a scheduler slice of everybody else: nobody hears of a lost rank meanwhile.
 constexpr int64_t kAwakeNs = 10 * kMillisecond;
 // What has not come from another host after this long will take a while, and the kernel may need the core to bring it.
 constexpr int64_t kAwakeForLinksNs = 200'000;
 
 // How long to look away from a message that will take at least so long, and how often in a row before somebody asks.
-constexpr int64_t kNapNs = 50'000;
-constexpr int64_t kNapRestNs = 400'000;
-constexpr int kNaps = 20;
+constexpr int64_t kBackoffNs = 50'000;
+constexpr int64_t kBackoffMinRestNs = 400'000;
+constexpr int kBackoffRounds = 20;
 
 // A rank that has been waiting this long asks the others what they are doing.
 constexpr int64_t kFirstQuestionNs = 20 * kMillisecond;
@@ -41,7 +41,7 @@ constexpr int64_t kLookUpNs = 1 * kMillisecond;
 constexpr int64_t kSpeakUpNs = 1 * kMillisecond;
 
 // How long the lowest rank may take to say which failure was the first.
-constexpr int64_t kVerdictNs = 250 * kMillisecond;
+constexpr int64_t kRootCauseNs = 250 * kMillisecond;
 
 /// When everybody is asked what keeps `op` waiting.
 int64_t last_question_ns(const Op& op) { return op.deadline_ns - std::min(kLastQuestionNs, op.timeout_ns / 2); }
@@ -49,13 +49,13 @@ int64_t last_question_ns(const Op& op) { return op.deadline_ns - std::min(kLastQ
 }  // namespace
 
 /// Moves what is under way. A caller of `run` stays until its operation has ended, `wait` until the one that it waits
-/// for has. The lane stays until nothing is left, or somebody else comes to do it, or, on a crowded host where nobody
+/// for has. The lane stays until nothing is left, or somebody else comes to do it, or, on a oversubscribed host where nobody
 /// waits, until nothing moves.
 void HostGroup::pump(Who who, const Op* op) {
   Idle idle_state;
   while (!stop_) {
     try {
-      if (report_) await_verdict();
+      if (report_) await_root_cause();
       if (op != nullptr) begin(*std::exchange(op, nullptr), true);
       const bool admitted = who != Who::Caller && admit();
       if (!busy()) return;
@@ -67,7 +67,7 @@ void HostGroup::pump(Who who, const Op* op) {
       if (who == Who::Lane && drivers_ > 0) return;
       if (moved) {
         idle_state = {};
-      } else if (who == Who::Lane && crowded_ && !urged_) {
+      } else if (who == Who::Lane && oversubscribed_ && !progress_requested_) {
         idle_state.next_question_ns = last_question_ns(running_.active ? running_.op() : p2p_->pending().front().op);
         return check_waiting(idle_state, who, now_ns(), earliest_deadline());
       } else {
@@ -170,7 +170,7 @@ void HostGroup::finish_collective() {
   }
   if (running_.on_board != nullptr) return;
   if (running_.over_links.runs_ahead()) look_up();
-  if (running_.over_links.held().any() && !lane_timer_set_.exchange(true)) control_->set_timer(kSpeakUpNs);
+  if (running_.over_links.deferred().any() && !lane_timer_set_.exchange(true)) control_->set_timer(kSpeakUpNs);
 }
 
 /// A rank that only sends never waits: so now and then it looks whether the others are still there, and what they say.
@@ -185,13 +185,13 @@ void HostGroup::look_up() {
 /// Compares what has come by now from the others about operations in which this rank only sent.
 void HostGroup::compare_late() {
   if (board_) board_->compare_posted();
-  auto& owed = running_.over_links.owed();
-  for (int peer = 0; owed.any() && peer < size_; ++peer) {
+  auto& pending = running_.over_links.pending();
+  for (int peer = 0; pending.any() && peer < size_; ++peer) {
     try {
-      if (owed.from(peer) > 0) owed.settle(rank_, peer, *links_[peer]);
+      if (pending.from(peer) > 0) pending.settle(rank_, peer, *links_[peer]);
     } catch (const Failure& failure) {
       if (failure.code == FailureCode::Mismatch) throw;
-      owed.forget(peer);  // a rank that is lost is noticed by those who need it
+      pending.forget(peer);  // a rank that is lost is noticed by those who need it
     }
   }
 }
@@ -200,16 +200,16 @@ void HostGroup::compare_late() {
 bool HostGroup::speak_up() {
   if (poison_) return false;
   running_.over_links.speak_up(links_);
-  return running_.over_links.held().any();
+  return running_.over_links.deferred().any();
 }
 
 /// The ranks that are here and have not said everything yet about operations in which this one only sent.
 void HostGroup::find_owing(std::vector<int>& ranks) {
   ranks.clear();
   if (board_) board_->not_posted(ranks);
-  const auto& owed = running_.over_links.owed();
-  for (int peer = 0; owed.any() && peer < size_; ++peer) {
-    if (owed.from(peer) > 0) ranks.push_back(peer);
+  const auto& pending = running_.over_links.pending();
+  for (int peer = 0; pending.any() && peer < size_; ++peer) {
+    if (pending.from(peer) > 0) ranks.push_back(peer);
   }
   std::erase_if(ranks, [&](int peer) { return !diagnosis_.is_here(peer); });
 }
@@ -219,7 +219,7 @@ void HostGroup::find_owing(std::vector<int>& ranks) {
 void HostGroup::settle() {
   if (!control_) return;
   const int64_t board_deadline_ns = board_ ? now_ns() + board_->op().timeout_ns : 0;
-  const int64_t deadline_ns = std::max(board_deadline_ns, running_.over_links.owed().deadline_ns());
+  const int64_t deadline_ns = std::max(board_deadline_ns, running_.over_links.pending().deadline_ns());
   std::vector<int> owing;
   while (!poison_ && !stop_ && !has_requests_) {
     control_->poll(*this);
@@ -229,7 +229,7 @@ void HostGroup::settle() {
     } catch (const Failure& failure) {
       report(reason_of(failure));
     }
-    if (report_) await_verdict();
+    if (report_) await_root_cause();
     if (poison_ || owing.empty() || now_ns() >= deadline_ns) return;
     control_->wait(kMillisecond);
   }
@@ -248,7 +248,7 @@ void HostGroup::finish_p2p(const PointToPoint::Pending& pending) {
 
 void HostGroup::idle(Idle& idle, Who who) {
   ++idle.rounds;
-  if (idle.rounds <= kNaps && nap()) return;
+  if (idle.rounds <= kBackoffRounds && back_off()) return;
   const int spins = has_core_each_ ? kSpins : 0;  // where ranks share a core, the others cannot answer meanwhile
   if (idle.rounds <= spins) return pause_cpu();
   const int64_t now = now_ns();
@@ -259,7 +259,7 @@ void HostGroup::idle(Idle& idle, Who who) {
   }
   const int yields = who == Who::Lane ? kBusyYields : kWaitingYields;
   if (idle.rounds <= spins + yields && now - idle.since_ns < (board_ ? kAwakeNs : kAwakeForLinksNs)) {
-    if (board_ && has_core_each_) sharing_.part(place_.board, rank_);
+    if (board_ && has_core_each_) sharing_.part(board_context_.board, rank_);
     sched_yield();
     if (!board_) sharing_.part_from_others(now);
     return;
@@ -276,10 +276,10 @@ void HostGroup::idle(Idle& idle, Who who) {
 
 /// While a long message comes in over a slow network, whoever looks for every packet of it only takes the core away from
 /// those who bring them.
-bool HostGroup::nap() {
-  if (board_ || !running_.active || !p2p_->pending().empty() || running_.over_links.rest_ns() < kNapRestNs)
+bool HostGroup::back_off() {
+  if (board_ || !running_.active || !p2p_->pending().empty() || running_.over_links.rest_ns() < kBackoffMinRestNs)
     return false;
-  const timespec time{0, kNapNs};
+  const timespec time{0, kBackoffNs};
   nanosleep(&time, nullptr);
   return true;
 }
@@ -363,7 +363,7 @@ void HostGroup::ask(const Op& op, const Signature& signature, const std::vector<
 
 /// Between hosts only the numbers of labels travel with operations: those of which this rank does not know the text are asked for.
 Failure HostGroup::with_labels(Failure failure) {
-  const int64_t deadline_ns = now_ns() + kVerdictNs;
+  const int64_t deadline_ns = now_ns() + kRootCauseNs;
   uint64_t asked = 0;
   for (uint64_t label = unknown_label_in(failure.text); label != 0 && !poison_ && !stop_;
        label = unknown_label_in(failure.text)) {
@@ -387,14 +387,14 @@ void HostGroup::report(Failure failure) {
   if (lowest == rank_) return decide(std::move(failure));
   control_->report(lowest, failure);
   report_ = std::move(failure);
-  verdict_deadline_ns_ = now_ns() + kVerdictNs;
+  root_cause_deadline_ns_ = now_ns() + kRootCauseNs;
 }
 
 /// Nothing moves until the group knows what has happened to it.
-void HostGroup::await_verdict() {
+void HostGroup::await_root_cause() {
   while (!poison_ && !stop_) {
     control_->poll(*this);
-    const int64_t left = verdict_deadline_ns_ - now_ns();
+    const int64_t left = root_cause_deadline_ns_ - now_ns();
     if (left <= 0) decide(*report_);  // the other rank is stuck: do without it
     if (!poison_) control_->wait(left);
   }

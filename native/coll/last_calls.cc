@@ -19,17 +19,17 @@ std::array<Watched, 16> watched;
 
 }  // namespace
 
-LastCalls::LastCalls(const FlightRecorder& flight, int ranks) : place_(0) {
-  while (place_ < watched.size() && watched[place_].is_taken.exchange(true)) ++place_;
-  if (place_ == watched.size()) return;
-  watched[place_].ranks = ranks;
-  watched[place_].flight = &flight;
+LastCalls::LastCalls(const FlightRecorder& flight, int ranks) : index_(0) {
+  while (index_ < watched.size() && watched[index_].is_taken.exchange(true)) ++index_;
+  if (index_ == watched.size()) return;
+  watched[index_].ranks = ranks;
+  watched[index_].flight = &flight;
 }
 
 LastCalls::~LastCalls() {
-  if (place_ == watched.size()) return;
-  watched[place_].flight = nullptr;
-  watched[place_].is_taken = false;
+  if (index_ == watched.size()) return;
+  watched[index_].flight = nullptr;
+  watched[index_].is_taken = false;
 }
 
 void write_last_calls(int fd) {

@@ -14,7 +14,7 @@ class LastCalls {
   LastCalls& operator=(const LastCalls&) = delete;
 
  private:
-  size_t place_;
+  size_t index_;
 };
 
 /// A line for each group that has called something: "last call in a group of 4 ranks: allReduce #12, running, train.ts:57".

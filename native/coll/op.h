@@ -58,7 +58,7 @@ struct Op {
   int64_t timeout_ns = 0;
   int64_t deadline_ns = 0;  // set when the operation is handed to the group
   uint64_t id = 0;
-  uint32_t record = 0;  // its place in the flight recorder
+  uint32_t record = 0;  // the index of its slot in the flight recorder; 0: none
 
   bool is_point_to_point() const { return verb == Verb::Send || verb == Verb::Recv; }
 };

@@ -5,8 +5,8 @@
 namespace ringwise::coll {
 
 void Schedule::clear() {
-  greets.clear();
-  greeted_by.clear();
+  handshake_targets.clear();
+  handshake_sources.clear();
   sends.clear();
   steps.clear();
   scratch_bytes = 0;
@@ -49,7 +49,7 @@ size_t Schedule::scratch(size_t bytes) {
   return offset;
 }
 
-void Schedule::greet_partners() {
+void Schedule::handshake_partners() {
   const auto collect = [](std::vector<int>& ranks, const auto& list, auto rank_of) {
     for (const auto& entry : list) {
       const int rank = rank_of(entry);
@@ -58,8 +58,8 @@ void Schedule::greet_partners() {
     std::sort(ranks.begin(), ranks.end());
     ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
   };
-  collect(greets, sends, [](const Send& send) { return send.to; });
-  collect(greeted_by, steps, [](const Step& step) { return step.from; });
+  collect(handshake_targets, sends, [](const Send& send) { return send.to; });
+  collect(handshake_sources, steps, [](const Step& step) { return step.from; });
 }
 
 }  // namespace ringwise::coll

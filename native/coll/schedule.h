@@ -16,12 +16,12 @@
 
 namespace ringwise::coll {
 
-enum class Place : uint8_t { Input, Output, Residual, Scratch };
+enum class Region : uint8_t { Input, Output, Residual, Scratch };
 
 /// `count` elements at `offset` (in bytes) of a place. Elements are of the operation's dtype, except for accumulators,
 /// which lie in scratch: the target of Widen and of everything that accumulates, and the source of Narrow.
 struct Piece {
-  Place place = Place::Input;
+  Region region = Region::Input;
   size_t offset = 0;
   size_t count = 0;
   bool wide = false;  // of a message: its elements are accumulators
@@ -53,8 +53,8 @@ struct Step {
 };
 
 struct Schedule {
-  std::vector<int> greets;      // ranks that get this rank's signature before anything else
-  std::vector<int> greeted_by;  // ranks whose signature must have come, and agree, before any buffer is touched
+  std::vector<int> handshake_targets;  // ranks that get this rank's signature before anything else
+  std::vector<int> handshake_sources;  // ranks whose signature must have come, and agree, before any buffer is touched
   std::vector<Send> sends;
   std::vector<Step> steps;
   size_t scratch_bytes = 0;
@@ -72,9 +72,9 @@ struct Schedule {
   void receive(int from, Piece piece, Take take, size_t after, Piece source = {});
   /// Reserves aligned scratch; returns its offset.
   size_t scratch(size_t bytes);
-  /// Greets those that get a message, and waits for the greetings of those that send one. Enough where nothing is
+  /// Sends handshakes to the ranks that get a message, and waits for those of the ranks that send one. Enough where nothing is
   /// written to the output before every rank has, directly or through others, had a part in it: then all agree.
-  void greet_partners();
+  void handshake_partners();
 };
 
 }  // namespace ringwise::coll

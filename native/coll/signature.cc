@@ -90,18 +90,18 @@ Signature signature_of(const Op& op, int rank, int size) {
   return signature;
 }
 
-Signature greeting_to(const Signature& signature, const Op& op, int peer) {
-  Signature greeting = signature;
-  if (op.verb != Verb::AllToAll) return greeting;
-  greeting.count = op.counts != nullptr ? op.counts[peer] : op.count;
-  greeting.returned = op.recv_counts != nullptr ? op.recv_counts[peer] : op.count;
-  return greeting;
+Signature handshake_to(const Signature& signature, const Op& op, int peer) {
+  Signature handshake = signature;
+  if (op.verb != Verb::AllToAll) return handshake;
+  handshake.count = op.counts != nullptr ? op.counts[peer] : op.count;
+  handshake.returned = op.recv_counts != nullptr ? op.recv_counts[peer] : op.count;
+  return handshake;
 }
 
-Signature greeting_from(const Signature& signature, const Op& op, int peer) {
-  Signature greeting = greeting_to(signature, op, peer);
-  if (op.verb == Verb::AllToAll) std::swap(greeting.count, greeting.returned);
-  return greeting;
+Signature handshake_from(const Signature& signature, const Op& op, int peer) {
+  Signature handshake = handshake_to(signature, op, peer);
+  if (op.verb == Verb::AllToAll) std::swap(handshake.count, handshake.returned);
+  return handshake;
 }
 
 bool is_message(const Signature& s, int from, int to) {

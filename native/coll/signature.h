@@ -24,7 +24,7 @@ struct alignas(64) Signature {
   int32_t tag;        // as in Op
   uint8_t algorithm;  // over links: the number among the verb's algorithms (see choose.h); otherwise 0
   uint8_t wire;
-  uint8_t runs_ahead;  // of a greeting over links: its sender does not wait for the answer; not compared
+  uint8_t runs_ahead;  // of a handshake over links: its sender does not wait for the answer; not compared
   uint8_t padding;
   uint32_t tuning;    // over links: the digest of the rules that RINGWISE_TUNING gives (see tuning.h)
   uint64_t returned;  // allToAll: the count of the part that the addressee sends back; otherwise 0
@@ -40,9 +40,9 @@ const char* name_of(ReduceOp reduce);
 /// The signature of `op` as rank `rank` of `size` runs it. For allToAll, without any part's count.
 Signature signature_of(const Op& op, int rank, int size);
 
-/// `signature` as `peer` is greeted with it, and as its greeting has to be. Only allToAll differs between peers.
-Signature greeting_to(const Signature& signature, const Op& op, int peer);
-Signature greeting_from(const Signature& signature, const Op& op, int peer);
+/// The handshake that goes to `peer`, and the one that has to come from it, for `signature`. Only allToAll differs between peers.
+Signature handshake_to(const Signature& signature, const Op& op, int peer);
+Signature handshake_from(const Signature& signature, const Op& op, int peer);
 
 /// Whether `signature` can be the header of a message from rank `from` to rank `to`.
 bool is_message(const Signature& signature, int from, int to);

@@ -11,22 +11,22 @@ Hosts::Hosts(const std::vector<int>& host_of) {
     const int host = numbers.try_emplace(host_of[rank], static_cast<int>(numbers.size())).first->second;
     if (host == count()) ranks_.emplace_back();
     host_.push_back(host);
-    place_.push_back(static_cast<int>(ranks_[host].size()));
+    index_on_host_.push_back(static_cast<int>(ranks_[host].size()));
     ranks_[host].push_back(static_cast<int>(rank));
   }
   size_t smallest = host_of.size();
   for (const auto& ranks : ranks_) smallest = std::min(smallest, ranks.size());
   columns_.resize(smallest);
-  for (size_t place = 0; place < smallest; ++place) {
-    for (const auto& ranks : ranks_) columns_[place].push_back(ranks[place]);
+  for (size_t index = 0; index < smallest; ++index) {
+    for (const auto& ranks : ranks_) columns_[index].push_back(ranks[index]);
   }
 }
 
 Team Hosts::on_host_of(int rank) const {
   const auto& ranks = ranks_[host_[rank]];
-  return {place_[rank], static_cast<int>(ranks.size()), ranks.data()};
+  return {index_on_host_[rank], static_cast<int>(ranks.size()), ranks.data()};
 }
 
-Team Hosts::column_of(int rank) const { return {host_[rank], count(), columns_[place_[rank]].data()}; }
+Team Hosts::column_of(int rank) const { return {host_[rank], count(), columns_[index_on_host_[rank]].data()}; }
 
 }  // namespace ringwise::coll

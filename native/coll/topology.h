@@ -1,5 +1,5 @@
 // Who is where: which ranks of a group share a host, and the teams that follow from it. An algorithm runs among the
-// ranks of a team: all of them, those of this host, or those with this rank's place on every host.
+// ranks of a team: all of them, those of this host, or those with this rank's index on their hosts.
 #pragma once
 
 #include <vector>
@@ -10,14 +10,14 @@ namespace ringwise::coll {
 
 /// Some ranks of a group in a fixed order, seen by one of them. Does not own the list.
 struct Team {
-  int place = 0;  // of this rank in the list
+  int index = 0;  // of this rank in the list
   int size = 1;
-  const int* ranks = nullptr;  // by place; null where place and rank are the same
+  const int* ranks = nullptr;  // by index; null where index and rank are the same
 
   int rank(int at) const { return ranks == nullptr ? at : ranks[at]; }
-  /// The rank `k` places further on, or back, around the circle.
-  int after(int k) const { return rank((place + k) % size); }
-  int before(int k) const { return rank((place - k + size) % size); }
+  /// The rank `k` members further on, or back, around the circle.
+  int after(int k) const { return rank((index + k) % size); }
+  int before(int k) const { return rank((index - k + size) % size); }
 };
 
 /// The hosts of a group: the same for all its ranks.
@@ -34,14 +34,14 @@ class Hosts {
 
   Team everyone(int rank) const { return {rank, size(), nullptr}; }
   Team on_host_of(int rank) const;
-  /// Only for ranks whose place on their host is below columns().
+  /// Only for ranks whose index on their host is below columns().
   Team column_of(int rank) const;
 
  private:
   std::vector<int> host_;                  // by rank: 0, 1, … in order of the hosts' lowest ranks
-  std::vector<int> place_;                 // by rank: on its host
+  std::vector<int> index_on_host_;         // by rank: on its host
   std::vector<std::vector<int>> ranks_;    // by host, ascending
-  std::vector<std::vector<int>> columns_;  // by place, in order of the hosts
+  std::vector<std::vector<int>> columns_;  // by index, in order of the hosts
 };
 
 /// A group as one of its ranks sees it. Owns nothing.

@@ -6,7 +6,7 @@
 // Those for more come from the simulated network (docs/simulation.md, "What the choice costs"), as one table for two
 // networks that carry about 30 KB in the time of a latency:
 //
-//   npx tsx bench/simulate.ts --chosen --greetings --latency-us 25 --overhead-us 2.5 --gbit 10    (and 2, 0.2, 100)
+//   npx tsx bench/simulate.ts --chosen --handshakes --latency-us 25 --overhead-us 2.5 --gbit 10    (and 2, 0.2, 100)
 #pragma once
 
 namespace ringwise::coll {

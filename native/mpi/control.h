@@ -14,11 +14,11 @@
 namespace ringwise::mpi {
 
 enum class Notice : uint8_t {
-  Left,      // the sender has left the group; number: the collectives that it has called; messages: those to this rank
-  Report,    // to the arbiter: a failure; number: the collective that it is about, plus 1, or 0
-  Verdict,   // from the arbiter: why the group fails
-  Question,  // how many collectives have you called?
-  Answer,    // so many
+  Left,       // the sender has left the group; number: the collectives that it has called; messages: those to this rank
+  Report,     // to the arbiter: a failure; number: the collective that it is about, plus 1, or 0
+  RootCause,  // from the arbiter: why the group fails
+  Question,   // how many collectives have you called?
+  Answer,     // so many
 };
 
 struct Heard {
@@ -26,7 +26,7 @@ struct Heard {
   int from;
   uint64_t number;
   uint64_t messages;      // of Left
-  coll::Failure failure;  // of Report and Verdict
+  coll::Failure failure;  // of Report and RootCause
 };
 
 class Control {

@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kSpins = 100;    // of a thread that waits, before it lets others run
 constexpr int kYields = 2000;  // before it sleeps
-constexpr auto kNap = std::chrono::microseconds(50);
+constexpr auto kBackoff = std::chrono::microseconds(50);
 // How often an idle lane looks for notices: soon after it had something to do, and later on. A program may have many groups.
 constexpr auto kListening = std::chrono::milliseconds(2);
 constexpr auto kListeningLater = std::chrono::milliseconds(20);
@@ -27,19 +27,19 @@ constexpr int kSoon = 100;  // looks
 // A yield that takes this long has given the core to somebody who computes, for a slice of the scheduler's. Where several
 // want the core, that is what every answer would take; a thread that sleeps instead is let in again soon.
 constexpr int64_t kSlice = 1 * kMillisecond;
-constexpr int64_t kCrowded = 100 * kMillisecond;  // how long the machine is then held to be crowded
+constexpr int64_t kOversubscribedFor = 100 * kMillisecond;  // how long the machine is then held to be oversubscribed
 
-std::atomic<int64_t> crowded_until{0};  // for all groups
+std::atomic<int64_t> oversubscribed_until{0};  // for all groups
 
 /// Asks again, ever less eagerly.
 void back_off(int& idle_rounds) {
   ++idle_rounds;
   if (idle_rounds < kSpins) return pause_cpu();
   const int64_t before = now_ns();
-  if (idle_rounds >= kYields || before < crowded_until) return std::this_thread::sleep_for(kNap);
+  if (idle_rounds >= kYields || before < oversubscribed_until) return std::this_thread::sleep_for(kBackoff);
   std::this_thread::yield();
   const int64_t after = now_ns();
-  if (after - before > kSlice) crowded_until = after + kCrowded;
+  if (after - before > kSlice) oversubscribed_until = after + kOversubscribedFor;
 }
 
 }  // namespace
@@ -93,7 +93,7 @@ void MpiGroup::lane_main() {
     if (drivers_ == 0) {
       const std::lock_guard engine(engine_);
       if (poll()) idle_rounds = looks = 0;
-      is_idle = !is_busy() && !reported_ && !roll_call_;
+      is_idle = !is_busy() && !reported_ && !participation_;
       if (is_idle && leave()) return;
     } else {
       is_idle = true;
@@ -119,7 +119,7 @@ void MpiGroup::leave_at_last() {
                          rank_,
                          {rank_},
                          "lost rank " + std::to_string(rank_) + " (it ended in the middle of an operation)"};
-      channel_->control->tell_others(Notice::Verdict, 0, &lost);
+      channel_->control->tell_others(Notice::RootCause, 0, &lost);
     }
     channel_->say_goodbye(called_);
     has_left_ = !is_interrupted;

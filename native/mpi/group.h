@@ -89,8 +89,8 @@ class MpiGroup {
   void check_deadlines(int64_t now);
   void report(coll::Failure failure, uint64_t seq_plus_1 = 0);
   void decide(const coll::Failure& failure, uint64_t seq_plus_1);
-  void end_roll_call(int64_t now);
-  void pass_verdict(const coll::Failure& failure);
+  void end_participation_query(int64_t now);
+  void announce_root_cause(const coll::Failure& failure);
   void poison(const coll::Failure& failure);
   void end_everything();
   bool let_go_of_running();
@@ -113,17 +113,17 @@ class MpiGroup {
   std::deque<coll::Op> queued_;       // engine; collectives that have not begun
   std::unique_ptr<Running> running_;  // engine
   uint64_t called_ = 0;               // engine; collectives that this rank has called
-  // A failure that was noticed here and reported, until the verdict comes or the time for it is over.
+  // A failure that was noticed here and reported, until the root cause comes or the time for it is over.
   std::optional<coll::Failure> reported_;  // engine
-  int64_t verdict_deadline_ns_ = 0;        // engine
+  int64_t root_cause_deadline_ns_ = 0;     // engine
   /// Of the arbiter: who has called the collective that somebody waited for too long.
-  struct RollCall {
+  struct Participation {
     coll::Failure failure;
     uint64_t seq;
     std::vector<std::optional<uint64_t>> called;  // by rank
     int64_t deadline_ns;
   };
-  std::optional<RollCall> roll_call_;            // engine
+  std::optional<Participation> participation_;   // engine
   std::shared_ptr<const coll::Failure> poison_;  // engine
   bool has_left_ = false;                        // engine; well
 

@@ -14,8 +14,8 @@ using coll::Verb;
 
 namespace {
 
-constexpr int64_t kVerdictPatience = 2000 * kMillisecond;  // for the arbiter, roll call included
-constexpr int64_t kRollCallPatience = 500 * kMillisecond;
+constexpr int64_t kRootCausePatience = 2000 * kMillisecond;  // for the arbiter, participation query included
+constexpr int64_t kParticipationPatience = 500 * kMillisecond;
 
 /// "rank 2", "ranks 2, 5"
 std::string rank_list(const std::vector<int>& ranks) {
@@ -36,8 +36,8 @@ bool MpiGroup::poll() {
   try {
     moved = channel_->outbox.advance() | take_requests() | listen();
     const int64_t now = now_ns();
-    if (roll_call_) end_roll_call(now);
-    if (reported_ && !roll_call_ && !poison_ && now > verdict_deadline_ns_) pass_verdict(*reported_);
+    if (participation_) end_participation_query(now);
+    if (reported_ && !participation_ && !poison_ && now > root_cause_deadline_ns_) announce_root_cause(*reported_);
     if (poison_) {
       end_everything();
     } else if (!reported_) {
@@ -91,16 +91,16 @@ bool MpiGroup::listen() {
       case Notice::Left: channel_->note_goodbye(*heard); break;
       case Notice::Report:
         if (poison_)
-          channel_->control->tell(heard->from, Notice::Verdict, 0, poison_.get());  // it had not heard yet
-        else if (!roll_call_)
+          channel_->control->tell(heard->from, Notice::RootCause, 0, poison_.get());  // it had not heard yet
+        else if (!participation_)
           decide(heard->failure, heard->number);
         break;
-      case Notice::Verdict:
+      case Notice::RootCause:
         if (!poison_) poison(heard->failure);
         break;
       case Notice::Question: channel_->control->tell(heard->from, Notice::Answer, called_); break;
       case Notice::Answer:
-        if (roll_call_) roll_call_->called[from] = heard->number;
+        if (participation_) participation_->called[from] = heard->number;
         break;
     }
   }
@@ -147,12 +147,12 @@ bool MpiGroup::compare_parts() {
     if (!running.comparison.test()) return false;
     const coll::Signature own = coll::signature_of(op, rank_, size_);
     for (int peer = 0; peer < size_; ++peer) {
-      const coll::Signature mine = coll::greeting_from(own, op, peer);
+      const coll::Signature mine = coll::handshake_from(own, op, peer);
       coll::Signature theirs = mine;
       theirs.count = running.announced[static_cast<size_t>(peer)];
       if (mine.count != theirs.count) throw coll::disagreement(rank_, mine, peer, theirs);
     }
-    // Whoever is not content never comes here, so that the others wait for the verdict.
+    // Whoever is not content never comes here, so that the others wait for the root cause.
     running.contentment.emplace(own, channel_->comm, rank_, size_, channel_->outbox);
   }
   running.contentment->advance();
@@ -204,12 +204,12 @@ int MpiGroup::arbiter() const {
   return rank_;
 }
 
-/// A failure that was noticed here. Nothing goes on until the verdict comes.
+/// A failure that was noticed here. Nothing goes on until the root cause comes.
 void MpiGroup::report(Failure failure, uint64_t seq_plus_1) {
   if (poison_ || reported_) return;
   failure.origin = failure.origin < 0 ? rank_ : failure.origin;
   reported_ = failure;
-  verdict_deadline_ns_ = now_ns() + kVerdictPatience;
+  root_cause_deadline_ns_ = now_ns() + kRootCausePatience;
   if (arbiter() == rank_)
     decide(failure, seq_plus_1);
   else
@@ -218,34 +218,35 @@ void MpiGroup::report(Failure failure, uint64_t seq_plus_1) {
 
 /// As the arbiter: passes on the first failure that it hears of, once it knows whom it is about.
 void MpiGroup::decide(const Failure& failure, uint64_t seq_plus_1) {
-  if (seq_plus_1 == 0) return pass_verdict(failure);
-  roll_call_ = RollCall{failure, seq_plus_1 - 1, std::vector<std::optional<uint64_t>>(static_cast<size_t>(size_)),
-                        now_ns() + kRollCallPatience};
-  roll_call_->called[static_cast<size_t>(rank_)] = called_;
+  if (seq_plus_1 == 0) return announce_root_cause(failure);
+  participation_ =
+      Participation{failure, seq_plus_1 - 1, std::vector<std::optional<uint64_t>>(static_cast<size_t>(size_)),
+                    now_ns() + kParticipationPatience};
+  participation_->called[static_cast<size_t>(rank_)] = called_;
   for (int peer = 0; peer < size_; ++peer) {
     const auto index = static_cast<size_t>(peer);
     if (channel_->has_left(peer))
-      roll_call_->called[index] = channel_->left[index]->collectives;
+      participation_->called[index] = channel_->left[index]->collectives;
     else if (peer != rank_)
       channel_->control->tell(peer, Notice::Question);
   }
 }
 
-void MpiGroup::end_roll_call(int64_t now) {
-  const auto& called = roll_call_->called;
+void MpiGroup::end_participation_query(int64_t now) {
+  const auto& called = participation_->called;
   const bool have_all_answered =
       std::all_of(called.begin(), called.end(), [](const auto& one) { return one.has_value(); });
-  if (!have_all_answered && now < roll_call_->deadline_ns) return;
+  if (!have_all_answered && now < participation_->deadline_ns) return;
   std::vector<int> silent;
   std::vector<int> absent;
   for (int rank = 0; rank < size_; ++rank) {
     const auto& one = called[static_cast<size_t>(rank)];
     if (!one)
       silent.push_back(rank);
-    else if (*one <= roll_call_->seq)
+    else if (*one <= participation_->seq)
       absent.push_back(rank);
   }
-  Failure failure = roll_call_->failure;
+  Failure failure = participation_->failure;
   const std::string within = failure.text.substr(std::min(failure.text.size(), failure.text.find(" within ")));
   if (!silent.empty())
     failure.text = "no answer from " + rank_list(silent) + within;
@@ -254,18 +255,18 @@ void MpiGroup::end_roll_call(int64_t now) {
   failure.peers = silent;
   failure.peers.insert(failure.peers.end(), absent.begin(), absent.end());
   std::sort(failure.peers.begin(), failure.peers.end());
-  roll_call_.reset();
-  pass_verdict(failure);
+  participation_.reset();
+  announce_root_cause(failure);
 }
 
-void MpiGroup::pass_verdict(const Failure& failure) {
-  channel_->control->tell_others(Notice::Verdict, 0, &failure);
+void MpiGroup::announce_root_cause(const Failure& failure) {
+  channel_->control->tell_others(Notice::RootCause, 0, &failure);
   poison(failure);
 }
 
 void MpiGroup::poison(const Failure& failure) {
   poison_ = std::make_shared<const Failure>(failure);
-  roll_call_.reset();
+  participation_.reset();
   reported_.reset();
   end_everything();
 }

@@ -74,9 +74,9 @@ void divide(DType dtype, std::byte* memory, size_t count, int size) {
 }
 
 std::vector<int> places_of(const std::vector<int>& lengths) {
-  std::vector<int> places(lengths.size());
-  std::exclusive_scan(lengths.begin(), lengths.end(), places.begin(), 0);
-  return places;
+  std::vector<int> displacements(lengths.size());
+  std::exclusive_scan(lengths.begin(), lengths.end(), displacements.begin(), 0);
+  return displacements;
 }
 
 }  // namespace

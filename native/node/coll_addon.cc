@@ -25,7 +25,7 @@ class HostGroup final : public LaneObject<HostGroup, coll::HostGroup, coll::Ende
     return DefineClass(
         env, "HostGroup",
         {InstanceMethod("connect", &HostGroup::connect), InstanceMethod("start", &HostGroup::start),
-         InstanceMethod("wait", &HostGroup::wait), InstanceMethod("urge", &HostGroup::urge),
+         InstanceMethod("wait", &HostGroup::wait), InstanceMethod("requestProgress", &HostGroup::request_progress),
          InstanceMethod("alloc", &HostGroup::alloc), InstanceMethod("labelOf", &HostGroup::label_of),
          InstanceMethod("flightRecord", &HostGroup::flight_record),
          InstanceMethod("dumpFlightTo", &HostGroup::dump_flight_to), InstanceMethod("abort", &HostGroup::abort),
@@ -82,7 +82,7 @@ class HostGroup final : public LaneObject<HostGroup, coll::HostGroup, coll::Ende
     return {info.Env(), to_js(info.Env(), failure)};
   }
 
-  void urge(const Napi::CallbackInfo& info) { group(info.Env()).urge(); }
+  void request_progress(const Napi::CallbackInfo& info) { group(info.Env()).request_progress(); }
 
   /// (bytes): zeroed memory that all ranks of the host reach; null where there is none.
   Napi::Value alloc(const Napi::CallbackInfo& info) {

@@ -22,13 +22,13 @@ class NcclGroup final : public LaneObject<NcclGroup, nccl::NcclGroup, nccl::Ende
                         InstanceMethod("run", &NcclGroup::run),
                         InstanceMethod("wait", &NcclGroup::wait),
                         InstanceMethod("fence", &NcclGroup::fence),
-                        InstanceMethod("urge", &NcclGroup::urge),
+                        InstanceMethod("requestProgress", &NcclGroup::request_progress),
                         InstanceMethod("hold", &NcclGroup::hold),
                         InstanceMethod("release", &NcclGroup::release),
                         InstanceMethod("isTaken", &NcclGroup::is_taken),
                         InstanceMethod("registerBuffer", &NcclGroup::register_buffer),
                         InstanceMethod("deregisterBuffer", &NcclGroup::deregister_buffer),
-                        InstanceMethod("record", &NcclGroup::record),
+                        InstanceMethod("capture", &NcclGroup::capture),
                         InstanceMethod("join", &NcclGroup::join),
                         InstanceMethod("forget", &NcclGroup::forget),
                         InstanceMethod("beginRun", &NcclGroup::begin_run),
@@ -81,10 +81,10 @@ class NcclGroup final : public LaneObject<NcclGroup, nccl::NcclGroup, nccl::Ende
     settle_ended(info.Env());
   }
 
-  /// The stream of the operation's memory is being recorded into a graph.
-  Napi::Value record(const Napi::CallbackInfo& info) {
+  /// The stream of the operation's memory is being captured into a graph.
+  Napi::Value capture(const Napi::CallbackInfo& info) {
     Counts counts;
-    const uint64_t id = group(info.Env()).record(read_op(info, counts), caller());
+    const uint64_t id = group(info.Env()).capture(read_op(info, counts), caller());
     return started(info.Env(), id, std::move(counts));
   }
 
@@ -127,7 +127,7 @@ class NcclGroup final : public LaneObject<NcclGroup, nccl::NcclGroup, nccl::Ende
     return Napi::Boolean::New(info.Env(), group(info.Env()).is_taken(id));
   }
 
-  void urge(const Napi::CallbackInfo& info) { group(info.Env()).urge(); }
+  void request_progress(const Napi::CallbackInfo& info) { group(info.Env()).request_progress(); }
 
   /// (address: bigint, bytes) => id
   Napi::Value register_buffer(const Napi::CallbackInfo& info) {

@@ -140,7 +140,7 @@ class Call {
                               " dimensions, got " + std::to_string(walk.rank) + ".");
     }
     for (int d = 0; d < walk.rank; d++) walk.shape[d] = static_cast<size_t>(*next++);
-    for (int i = 0; i < operands; i++, next += walk.rank) place(walk, i, next);
+    for (int i = 0; i < operands; i++, next += walk.rank) set_operand(walk, i, next);
     return walk;
   }
 
@@ -152,7 +152,7 @@ class Call {
     return block == nullptr ? -1 : block->device;
   }
 
-  void place(tensor::Walk& walk, int i, const double* strides) const {
+  void set_operand(tensor::Walk& walk, int i, const double* strides) const {
     tensor::Operand& operand = walk.operand[i];
     const double* begin = state_->scratch + 2 * i + 1;
     if (i > 0 && !has(i)) {  // a number: the same everywhere

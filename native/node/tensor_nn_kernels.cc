@@ -118,7 +118,7 @@ void linear_grad(Call& call) {
 tensor::Stream stream(const Call& call, double seed, double offset, double live) {
   if (!(seed >= 0) || !(offset >= 0)) throw std::invalid_argument("random: seed or offset is negative.");
   const int device = call.block(0).device;
-  const auto* step = live >= 0 && device >= 0 ? tensor::cuda::recorded_step(device) : nullptr;
+  const auto* step = live >= 0 && device >= 0 ? tensor::cuda::step_being_captured(device) : nullptr;
   return {static_cast<uint64_t>(seed), static_cast<uint64_t>(offset),
           step ? step->address(static_cast<size_t>(live)) : nullptr};
 }

@@ -54,7 +54,7 @@ Napi::Value call(const Napi::CallbackInfo& info) {
   });
 }
 
-/// (step) → the CUstream that is recorded
+/// (step) → the CUstream that is captured
 Napi::Value stream(const Napi::CallbackInfo& info) {
   return guarded(info, [&] {
     const auto address = reinterpret_cast<uintptr_t>(step_of(info).stream());
@@ -71,7 +71,7 @@ Napi::Value put(const Napi::CallbackInfo& info) {
   });
 }
 
-/// (step, steps of each tensor, lr, weight decay, momentum, smoothing, epsilon): what optimize() puts while it is recorded.
+/// (step, steps of each tensor, lr, weight decay, momentum, smoothing, epsilon): what optimize() puts while it is captured.
 Napi::Value put_optimizer(const Napi::CallbackInfo& info) {
   return guarded(info, [&] {
     const auto steps = info[1].As<Napi::Float64Array>();

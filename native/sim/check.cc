@@ -65,7 +65,7 @@ std::string check(Verb verb, const coll::Algorithm& algorithm, const coll::Hosts
     executions[rank].begin(op, {rank, &hosts}, algorithm);
     schedule.clear();
     algorithm.plan(op, {rank, &hosts}, schedule);
-    for (const int peer : schedule.greets) network.connect(rank, peer);
+    for (const int peer : schedule.handshake_targets) network.connect(rank, peer);
   }
   for (bool moved = true; moved;) {
     moved = false;

@@ -44,7 +44,7 @@ std::map<std::string, std::string> options = {
     {"pod-gbit", "0"},
     {"check-ranks", "128"},
     {"max-messages", "600000000"},
-    {"greetings", "0"},
+    {"handshakes", "0"},
 };
 
 double number(const char* name) { return std::atof(options[name].c_str()); }
@@ -124,19 +124,19 @@ struct Traffic {
 };
 
 Traffic expected_traffic(const coll::Op& op, const coll::Algorithm& algorithm, const coll::Topology& middle,
-                         bool greetings) {
+                         bool handshakes) {
   coll::Schedule schedule;
   algorithm.plan(op, middle, schedule);
   std::set<int> peers;
   for (const coll::Send& send : schedule.sends) peers.insert(send.to);
-  const size_t messages = schedule.sends.size() + (greetings ? schedule.greets.size() : 0);
+  const size_t messages = schedule.sends.size() + (handshakes ? schedule.handshake_targets.size() : 0);
   return {static_cast<double>(messages) * middle.size(), static_cast<double>(peers.size()) * middle.size()};
 }
 
 void run(Verb verb, const coll::Algorithm& algorithm, const coll::Hosts& hosts, size_t bytes,
          const sim::NetworkCosts& costs) {
   const int ranks = hosts.size();
-  const bool greetings = whole("greetings") != 0;
+  const bool handshakes = whole("handshakes") != 0;
   const coll::Op op{.verb = verb, .dtype = DType::UInt32, .count = count_of(verb, bytes, ranks)};
   const coll::Topology middle{ranks / 2, &hosts};
   const std::string row = std::string("{\"verb\":\"") + coll::name_of(verb) + "\",\"algorithm\":\"" + algorithm.name +
@@ -146,7 +146,7 @@ void run(Verb verb, const coll::Algorithm& algorithm, const coll::Hosts& hosts, 
     std::printf("%s,\"skipped\":\"less than one element per rank\"}\n", row.c_str());
     return;
   }
-  const auto [messages, pairs] = expected_traffic(op, algorithm, middle, greetings);
+  const auto [messages, pairs] = expected_traffic(op, algorithm, middle, handshakes);
   const double most = number("max-messages");
   if (messages > most || pairs > most / kMessagesPerPair) {
     std::printf("%s,\"skipped\":\"%.3g M messages, %.0f peers per rank\"}\n", row.c_str(), messages / 1e6,
@@ -155,11 +155,11 @@ void run(Verb verb, const coll::Algorithm& algorithm, const coll::Hosts& hosts, 
   }
   std::printf("%s,\"expectedMessages\":%.0f}\n", row.c_str(), messages);
   std::fflush(stdout);
-  const sim::Outcome outcome = simulate(op, algorithm, hosts, costs, greetings);
+  const sim::Outcome outcome = simulate(op, algorithm, hosts, costs, handshakes);
   const bool is_checked = ranks <= whole("check-ranks");
   if (is_checked) check_data(verb, algorithm, hosts, bytes);
   std::printf("%s,\"timeUs\":%.9g", row.c_str(), outcome.time / 1e3);
-  const bool has_formula = hosts.count() == ranks && costs.pod_hosts == 0 && !greetings;
+  const bool has_formula = hosts.count() == ranks && costs.pod_hosts == 0 && !handshakes;
   const auto expected = has_formula ? sim::formula(verb, algorithm, ranks, bytes, costs.between_hosts) : std::nullopt;
   if (expected) std::printf(",\"formulaUs\":%.9g", *expected / 1e3);
   std::printf(

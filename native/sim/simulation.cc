@@ -65,7 +65,7 @@ struct Early {
 class Simulation {
  public:
   Simulation(const coll::Op& op, const coll::Algorithm& algorithm, const coll::Hosts& hosts, const NetworkCosts& costs,
-             bool greetings)
+             bool handshakes)
       : network_(hosts, costs) {
     ranks_.reserve(hosts.size());
     for (int rank = 0; rank < hosts.size(); ++rank) ranks_.emplace_back(hosts.size(), network_.owns_port(rank));
@@ -78,7 +78,7 @@ class Simulation {
         for (int rank = planner; rank < hosts.size(); rank += planners) {
           schedule.clear();
           algorithm.plan(op, {rank, &hosts}, schedule);
-          Trace trace = trace_of(op, schedule, hosts.size(), greetings);
+          Trace trace = trace_of(op, schedule, hosts.size(), handshakes);
           ranks_[rank].sends = std::move(trace.sends);
           ranks_[rank].steps = std::move(trace.steps);
         }
@@ -205,8 +205,8 @@ class Simulation {
 }  // namespace
 
 Outcome simulate(const coll::Op& op, const coll::Algorithm& algorithm, const coll::Hosts& hosts,
-                 const NetworkCosts& costs, bool greetings) {
-  return Simulation(op, algorithm, hosts, costs, greetings).run();
+                 const NetworkCosts& costs, bool handshakes) {
+  return Simulation(op, algorithm, hosts, costs, handshakes).run();
 }
 
 }  // namespace ringwise::sim

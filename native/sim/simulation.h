@@ -20,6 +20,6 @@ struct Outcome {
 /// `op` as all ranks call it. Throws std::logic_error when a plan is wrong: ranks wait for each other, or messages do not
 /// fit.
 Outcome simulate(const coll::Op& op, const coll::Algorithm& algorithm, const coll::Hosts& hosts,
-                 const NetworkCosts& costs, bool greetings);
+                 const NetworkCosts& costs, bool handshakes);
 
 }  // namespace ringwise::sim

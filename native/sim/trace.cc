@@ -55,19 +55,19 @@ size_t Entries::later_need() const {
   return 0;
 }
 
-Trace trace_of(const coll::Op& op, const coll::Schedule& schedule, int ranks, bool greetings) {
+Trace trace_of(const coll::Op& op, const coll::Schedule& schedule, int ranks, bool handshakes) {
   Trace trace(ranks);
-  const size_t greets = greetings ? schedule.greets.size() : 0;
-  const size_t greeted_by = greetings ? schedule.greeted_by.size() : 0;
-  for (size_t i = 0; i < greets; ++i) trace.sends.add({schedule.greets[i], sizeof(coll::Signature), 0});
-  for (size_t i = 0; i < greeted_by; ++i) trace.steps.add({schedule.greeted_by[i], sizeof(coll::Signature), 0});
+  const size_t targets = handshakes ? schedule.handshake_targets.size() : 0;
+  const size_t sources = handshakes ? schedule.handshake_sources.size() : 0;
+  for (size_t i = 0; i < targets; ++i) trace.sends.add({schedule.handshake_targets[i], sizeof(coll::Signature), 0});
+  for (size_t i = 0; i < sources; ++i) trace.steps.add({schedule.handshake_sources[i], sizeof(coll::Signature), 0});
   for (const coll::Send& send : schedule.sends) {
-    // What waits for no step does not wait for greetings either.
-    trace.sends.add({send.to, wire_bytes(op, send.piece), send.after == 0 ? 0 : send.after + greeted_by});
+    // What waits for no step does not wait for handshakes either.
+    trace.sends.add({send.to, wire_bytes(op, send.piece), send.after == 0 ? 0 : send.after + sources});
   }
   for (const coll::Step& step : schedule.steps) {
     const size_t needs = step.after + (step.trails ? 1 : 0);
-    trace.steps.add({step.from, step.from < 0 ? 0 : wire_bytes(op, step.piece), needs == 0 ? 0 : needs + greets});
+    trace.steps.add({step.from, step.from < 0 ? 0 : wire_bytes(op, step.piece), needs == 0 ? 0 : needs + targets});
   }
   return trace;
 }

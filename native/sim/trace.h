@@ -68,7 +68,7 @@ struct Trace {
   Entries steps;
 };
 
-/// The trace of `schedule`, a rank's plan for `op`. `greetings`: with the signatures that ranks exchange first.
-Trace trace_of(const coll::Op& op, const coll::Schedule& schedule, int ranks, bool greetings);
+/// The trace of `schedule`, a rank's plan for `op`. `handshakes`: with the signatures that ranks exchange first.
+Trace trace_of(const coll::Op& op, const coll::Schedule& schedule, int ranks, bool handshakes);
 
 }  // namespace ringwise::sim

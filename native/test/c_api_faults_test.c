@@ -291,7 +291,7 @@ static void bad_options_body(struct rank* self) {
   bad.exchange = garbage;
   check_not_created(bad, RINGWISE_EXCHANGE, "rank 0's blob");
   bad.exchange = only_mine;
-  check_not_created(bad, RINGWISE_EXCHANGE, "delivered the blob of rank 0 of 2 at place 1");
+  check_not_created(bad, RINGWISE_EXCHANGE, "delivered the blob of rank 0 of 2 at index 1");
   CHECK(ringwise_group_create(&good, NULL) == RINGWISE_INVALID);
   ringwise_group* group = (ringwise_group*)&bad;
   CHECK(ringwise_group_create(NULL, &group) == RINGWISE_INVALID && group == NULL);

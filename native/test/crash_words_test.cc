@@ -167,9 +167,9 @@ TEST("the last call of each group is told") {
   coll::Op op;
   op.verb = coll::Verb::AllReduce;
   for (op.seq = 0; op.seq < 3000; ++op.seq) {
-    const uint32_t place = first.enter(op, "ring");
-    first.locate(place, "train.ts:" + std::to_string(op.seq));
-    if (op.seq < 2999) first.end(place, true);
+    const uint32_t index = first.enter(op, "ring");
+    first.locate(index, "train.ts:" + std::to_string(op.seq));
+    if (op.seq < 2999) first.end(index, true);
   }
   op.verb = coll::Verb::Barrier;
   op.seq = 7;

@@ -67,9 +67,9 @@ TEST("the last operations are kept, in the order of the calls") {
   const int64_t begin = now_ns();
   const uint64_t calls = 3 * FlightRecorder::kEntries + 7;
   for (uint64_t seq = 0; seq < calls; ++seq) {
-    const uint32_t place = flight.enter(op_of(seq));
-    flight.start(place, "ring");
-    flight.end(place, seq % 2 == 0);
+    const uint32_t index = flight.enter(op_of(seq));
+    flight.start(index, "ring");
+    flight.end(index, seq % 2 == 0);
   }
   const auto entries = flight.entries();
   CHECK_EQ(entries.size(), size_t{FlightRecorder::kEntries});
@@ -122,10 +122,10 @@ TEST("an entry that is read while others are written is one that there was") {
     }
   });
   for (uint64_t seq = 0; seq < 100'000; ++seq) {
-    const uint32_t place = flight.enter(op_of(seq));
-    if (seq % 3 == 0) flight.locate(place, "train.ts:" + std::to_string(seq % 7));
-    flight.start(place, "ring");
-    flight.end(place, true);
+    const uint32_t index = flight.enter(op_of(seq));
+    if (seq % 3 == 0) flight.locate(index, "train.ts:" + std::to_string(seq % 7));
+    flight.start(index, "ring");
+    flight.end(index, true);
   }
   stop = true;
   reader.join();
@@ -160,7 +160,7 @@ TEST("the record says what became of calls of every kind, and by which algorithm
       CHECK_EQ(entries[0].site, "here:1");
       CHECK(entries[2].verb == message.verb && entries[2].root == 1 - rank.rank);
       CHECK_EQ(std::string(entries[2].algorithm), "message");
-      CHECK_EQ(std::string(entries[0].algorithm), place == one_host ? "board one-shot" : "recursive-doubling");
+      CHECK_EQ(std::string(entries[0].algorithm), index == one_host ? "board one-shot" : "recursive-doubling");
     });
   }
 }

@@ -1,4 +1,4 @@
-// What other ranks, dying ranks and strangers can do to a group, down to bytes on its sockets.
+// What other ranks, dying ranks and unauthenticated connections can do to a group, down to bytes on its sockets.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -203,11 +203,11 @@ TEST("sending to a rank that is known to be lost fails on the calling thread") {
   });
 }
 
-TEST("a lost rank is noticed on a crowded machine too") {
+TEST("a lost rank is noticed on a oversubscribed machine too") {
   std::atomic<bool> over{false};
-  std::vector<std::thread> crowd;
+  std::vector<std::thread> spinners;
   for (unsigned i = 0; i < 2 * std::thread::hardware_concurrency(); ++i) {
-    crowd.emplace_back([&] {
+    spinners.emplace_back([&] {
       while (!over) continue;
     });
   }
@@ -220,7 +220,7 @@ TEST("a lost rank is noticed on a crowded machine too") {
     CHECK(now_ns() - start < 1'500 * kMillisecond);
   });
   over = true;
-  for (auto& thread : crowd) thread.join();
+  for (auto& thread : spinners) thread.join();
 }
 
 TEST("what a rank had begun to send when it was lost is no reason to wait for the rest") {
@@ -279,10 +279,10 @@ TEST("one connection of a rank that is cut loses the rank, with the reason") {
   }
 }
 
-TEST("strangers can neither keep a group from meeting nor come in later") {
+TEST("unauthenticated connections can neither keep a group from meeting nor come in later") {
   HostGroup zero(0, 2, "127.0.0.1", [] {}), one(1, 2, "127.0.0.1", [] {});
   const uint16_t port = zero.listener().port();
-  std::vector<Fd> strangers;
+  std::vector<Fd> connections;
   for (int i = 0; i < 600; ++i) {
     Fd fd = dial(port);
     if (!fd) break;  // out of descriptors
@@ -291,7 +291,7 @@ TEST("strangers can neither keep a group from meeting nor come in later") {
     if (i % 4 == 1) write_all(fd, &hello, sizeof hello);
     if (i % 4 == 2) write_all(fd, &hello, sizeof hello / 2);
     if (i % 4 == 3) write_all(fd, junk.data(), junk.size());
-    strangers.push_back(std::move(fd));
+    connections.push_back(std::move(fd));
   }
   const auto meeting = zero.connect({remote(one, 0, 1)}, kTimeout);
   const auto meeting_too = one.connect({remote(zero, 1, 0)}, kTimeout);

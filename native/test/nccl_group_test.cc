@@ -427,7 +427,7 @@ TEST("there is no such device") {
 
 }  // namespace
 
-/// A stream of a device, and a graph that is recorded on it.
+/// A stream of a device, and a graph that is captured on it.
 class Recorder {
  public:
   explicit Recorder(int device) {
@@ -483,8 +483,8 @@ TEST("operations are part of a graph: every run is one, in order with the others
   for (Recorder* each : {&first, &second}) {
     Rank& rank = each == &first ? pair.zero : pair.one;
     Floats& own = each == &first ? a : b;
-    const uint64_t sum = rank.group.record(own.all_reduce(), each->stream);
-    const uint64_t largest = rank.group.record(own.all_reduce(ReduceOp::Max), each->stream);
+    const uint64_t sum = rank.group.capture(own.all_reduce(), each->stream);
+    const uint64_t largest = rank.group.capture(own.all_reduce(ReduceOp::Max), each->stream);
     rank.group.join(sum);
     rank.group.join(largest);
     each->copy(each == &first ? after : other, own);
@@ -522,7 +522,7 @@ TEST("what is held becomes part of a graph as one group") {
     rank.group.hold();
     std::vector<uint64_t> ids;
     for (const ReduceOp op : {ReduceOp::Sum, ReduceOp::Max}) {
-      for (Floats* floats : {&own, &other}) ids.push_back(rank.group.record(floats->all_reduce(op), each->stream));
+      for (Floats* floats : {&own, &other}) ids.push_back(rank.group.capture(floats->all_reduce(op), each->stream));
     }
     rank.group.release();
     for (const uint64_t id : ids) rank.group.join(id);
@@ -542,8 +542,8 @@ TEST("what is held for a graph ends with the group") {
   Floats a(0, 1);
   Recorder graph(0);
   pair.zero.group.hold();
-  const uint64_t first = pair.zero.group.record(a.all_reduce(), graph.stream),
-                 second = pair.zero.group.record(a.all_reduce(), graph.stream);
+  const uint64_t first = pair.zero.group.capture(a.all_reduce(), graph.stream),
+                 second = pair.zero.group.capture(a.all_reduce(), graph.stream);
   pair.zero.group.abort("enough");
   pair.zero.group.release();
   const auto failure = pair.zero.end_of(first);
@@ -551,14 +551,14 @@ TEST("what is held for a graph ends with the group") {
   CHECK(pair.zero.end_of(second) == failure);
 }
 
-TEST("NCCL that is busy for ever with what is recorded is late at the deadline") {
+TEST("NCCL that is busy for ever with what is captured is late at the deadline") {
   Pair pair;
   Floats a(0, 1);
   Recorder graph(0);
   extra<int(int)>("softwareNcclStall")(1);
   const int64_t begin = now_ns();
   const auto failure =
-      pair.zero.end_of(pair.zero.group.record(a.all_reduce(ReduceOp::Sum, 100 * kMillisecond), graph.stream));
+      pair.zero.end_of(pair.zero.group.capture(a.all_reduce(ReduceOp::Sum, 100 * kMillisecond), graph.stream));
   extra<int(int)>("softwareNcclStall")(0);
   CHECK(failure != nullptr && failure->code == FailureCode::Timeout &&
         failure->text.find("within 100 ms") != std::string::npos);
@@ -570,7 +570,7 @@ TEST("what nobody joins spoils the graph, and what is given up does no harm") {
   Floats a(0, 1), b(1, 2);
   for (const bool is_given_up : {false, true}) {
     Recorder graph(0);
-    const uint64_t id = pair.zero.group.record(a.all_reduce(), graph.stream);
+    const uint64_t id = pair.zero.group.capture(a.all_reduce(), graph.stream);
     if (is_given_up) pair.zero.group.forget(id);
     CHECK_EQ(graph.end(), 904);  // CUDA_ERROR_STREAM_CAPTURE_UNJOINED
     if (!is_given_up) pair.zero.group.forget(id);
@@ -587,7 +587,7 @@ TEST("a run that a rank does not come to is late, and everything ends although t
     Floats a(0, 1), b(0, 1);
     Recorder graph(0);
     Pair pair;
-    pair.zero.group.join(pair.zero.group.record(a.all_reduce(), graph.stream));
+    pair.zero.group.join(pair.zero.group.capture(a.all_reduce(), graph.stream));
     CHECK_EQ(graph.end(), cuda::kSuccess);
     const int64_t begin = now_ns();
     const uint64_t late = graph.run(pair.zero.group, 100 * kMillisecond),

@@ -2,7 +2,7 @@
 #include <random>
 
 #include "base/clock.h"
-#include "coll/owed_greetings.h"
+#include "coll/pending_handshakes.h"
 #include "test/check.h"
 #include "test/ranks.h"
 
@@ -13,7 +13,7 @@ using coll::Verb;
 
 namespace {
 
-constexpr uint64_t kFarthest = coll::OwedGreetings::kPerPeer;
+constexpr uint64_t kFarthest = coll::PendingHandshakes::kPerPeer;
 
 Op rooted(Verb verb, std::vector<float>& data, uint64_t seq, int root) {
   Op op = all_reduce(data, DType::Float32, seq);

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 namespace {
 
 const std::vector<std::string> kNames{"libringwise_made_up.so.9", "libringwise_made_up.so"};
-const LibraryPlaces kPlaces{"RINGWISE_LIBMADE_UP", kNames, {"new/lib", "old/lib"}};
+const LibraryLocations kPlaces{"RINGWISE_LIBMADE_UP", kNames, {"new/lib", "old/lib"}};
 
 /// Environments that have these folders, and nothing in them.
 class MadeUp {

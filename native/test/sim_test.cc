@@ -102,7 +102,7 @@ TEST("a narrow network between pods slows down what crosses it") {
   CHECK(at("two-shot", kNetwork.per_byte) > through && at("two-shot", kNetwork.per_byte) < through * 1.1);
 }
 
-TEST("greetings cost what their bytes do") {
+TEST("handshakes cost what their bytes do") {
   const Hosts hosts = place_ranks(8, 1);
   const Op op = operation(Verb::AllReduce, 8, 4096);
   const Algorithm& doubling = *coll::find_algorithm(Verb::AllReduce, "recursive-doubling");
@@ -128,14 +128,14 @@ TEST("every algorithm moves the right data among virtual ranks") {
 TEST("a plan in which ranks wait for each other is refused") {
   const Algorithm crossed{"crossed", [](const Op& op, const coll::Topology& topology, coll::Schedule& schedule) {
                             const int other = 1 - topology.rank;
-                            schedule.receive(other, {coll::Place::Output, 0, op.count}, coll::Take::Store, 0);
-                            schedule.send(other, {coll::Place::Input, 0, op.count}, 1);
+                            schedule.receive(other, {coll::Region::Output, 0, op.count}, coll::Take::Store, 0);
+                            schedule.send(other, {coll::Region::Input, 0, op.count}, 1);
                           }};
   const Algorithm uneven{"uneven", [](const Op& op, const coll::Topology& topology, coll::Schedule& schedule) {
                            if (topology.rank == 0)
-                             schedule.send(1, {coll::Place::Input, 0, op.count}, 0);
+                             schedule.send(1, {coll::Region::Input, 0, op.count}, 0);
                            else
-                             schedule.receive(0, {coll::Place::Output, 0, op.count - 20}, coll::Take::Store, 0);
+                             schedule.receive(0, {coll::Region::Output, 0, op.count - 20}, coll::Take::Store, 0);
                          }};
   const Hosts hosts = place_ranks(2, 1);
   for (const Algorithm& wrong : {crossed, uneven}) {

@@ -79,7 +79,7 @@ describe('bench/simulate', () => {
     expect(elements.filter((name) => name === 'circle')).toHaveLength(rows.length + 6);
   });
 
-  it('knows every verb, ranks that share hosts, pods and greetings', () => {
+  it('knows every verb, ranks that share hosts, pods and handshakes', () => {
     for (const verb of [
       'broadcast',
       'allGather',
@@ -102,9 +102,9 @@ describe('bench/simulate', () => {
     const [free] = rowsOf(...few);
     const [narrow] = rowsOf(...few, '--pod-hosts', '4', '--pod-gbit', '10');
     expect(narrow.timeUs).toBeGreaterThan(2 * free.timeUs);
-    const [greeted] = rowsOf(...few, '--greetings');
-    expect(greeted.messages).toBe(free.messages + 15 * 16);
-    expect(greeted.formulaUs).toBeUndefined();
+    const [shaken] = rowsOf(...few, '--handshakes');
+    expect(shaken.messages).toBe(free.messages + 15 * 16);
+    expect(shaken.formulaUs).toBeUndefined();
   });
 
   it('says what it leaves out, and what the library would choose', () => {

@@ -135,8 +135,8 @@ TEST("refuses sizes beyond all memory and pointers that it did not hand out") {
     threw = true;
   }
   CHECK(threw);
-  int stranger;
-  CHECK(!allocator.free(&stranger));
+  int foreign;
+  CHECK(!allocator.free(&foreign));
   void* data = allocator.allocate(0, 0);
   CHECK(allocator.free(data));
   CHECK(!allocator.free(data));

@@ -32,13 +32,13 @@ View view_of(DType dtype, int rank, const size_t* shape, bool may_stretch) {
     }
   }
   view.twin = std::make_unique<Twin>(dtype, last + 1);
-  const auto place = [&](Operand& operand, char* data) {
+  const auto set_operand = [&](Operand& operand, char* data) {
     operand.dtype = dtype;
     operand.data = data + gap * byte_size(dtype);
     std::copy_n(strides, rank, operand.strides);
   };
-  place(view.on_host, view.twin->host<char>());
-  place(view.on_device, view.twin->device<char>());
+  set_operand(view.on_host, view.twin->host<char>());
+  set_operand(view.on_device, view.twin->device<char>());
   return view;
 }
 
@@ -52,7 +52,7 @@ struct Walks {
     on_device.rank = on_host.rank;
     std::copy_n(on_host.shape, kMaxRank, on_device.shape);
   }
-  void place(int i, const View& view) {
+  void set_operand(int i, const View& view) {
     on_host.operand[i] = view.on_host;
     on_device.operand[i] = view.on_device;
   }
@@ -98,7 +98,7 @@ TEST("map gives what the CPU gives, for every operation, any dtypes and layouts"
                          : below(3) ? compute
                                     : kTypes[below(8)],
                          walks.on_host.rank, walks.on_host.shape, i > 0);
-      walks.place(i, views[i]);
+      walks.set_operand(i, views[i]);
     }
     cpu.map(op, compute, walks.on_host);
     device.map(op, compute, walks.on_device);
@@ -114,8 +114,8 @@ TEST("copy converts between all dtypes and layouts as the CPU does") {
     Walks walks(2);
     const View out = view_of(kTypes[round % 8], walks.on_host.rank, walks.on_host.shape, false);
     const View in = view_of(kTypes[round / 8 % 8], walks.on_host.rank, walks.on_host.shape, true);
-    walks.place(0, out);
-    walks.place(1, in);
+    walks.set_operand(0, out);
+    walks.set_operand(1, in);
     cpu.copy(walks.on_host);
     device.copy(walks.on_device);
     out.twin->compare(0, "copy");
@@ -149,7 +149,7 @@ TEST("reductions over any dimensions, short and cut into chunks") {
                                                                         : from;
     const View in = view_of(from, shape.rank, shape.shape, true);
     Twin out(to, kept);
-    walks.place(1, in);
+    walks.set_operand(1, in);
     for (Walk* walk : {&walks.on_host, &walks.on_device}) {
       walk->operand[0].dtype = to;
       walk->operand[0].data = walk == &shape ? out.host<char>() : out.device<char>();
@@ -267,7 +267,7 @@ TEST("optimiser steps, norms and scaling of many tensors, at every alignment") {
       const DType dtype = below(4) ? DType::Float32 : DType::Float64;
       const size_t count = i == 7 ? 9001 : i == 8 ? 0 : below(40), offset = below(3) ? 0 : below(4);
       OptimizerTensor host{dtype, count, 1.0 + round % 2, nullptr, nullptr, {}}, gpu = host;
-      const auto place = [&](auto& to_host, auto& to_gpu, bool is_square) {
+      const auto set_operand = [&](auto& to_host, auto& to_gpu, bool is_square) {
         twins.push_back(std::make_unique<Twin>(dtype, count + offset));
         Twin& twin = *twins.back();
         for (size_t k = 0; is_square && k < twin.count(); k++)
@@ -276,14 +276,14 @@ TEST("optimiser steps, norms and scaling of many tensors, at every alignment") {
         to_host = twin.host<char>() + offset * byte_size(dtype);
         to_gpu = twin.device<char>() + offset * byte_size(dtype);
       };
-      place(host.param, gpu.param, false);
-      place(host.grad, gpu.grad, false);
+      set_operand(host.param, gpu.param, false);
+      set_operand(host.grad, gpu.grad, false);
       const bool is_optional[] = {rule.kind == OptimizerKind::Sgd, rule.kind != OptimizerKind::Adam, true};
       for (size_t k = 0; k < kOptimizerStates; k++) {
         const bool has_no_more = rule.kind == OptimizerKind::Lion && k > 0;
         const bool is_square =
             (rule.kind == OptimizerKind::Adam && k > 0) || (rule.kind == OptimizerKind::Rmsprop && k == 0);
-        if (!has_no_more && (!is_optional[k] || below(2))) place(host.state[k], gpu.state[k], is_square);
+        if (!has_no_more && (!is_optional[k] || below(2))) set_operand(host.state[k], gpu.state[k], is_square);
       }
       on_host.push_back(host);
       on_device.push_back(gpu);

@@ -34,9 +34,9 @@ void direct_scatter(const Op& op, int rank, int size, Schedule& schedule);
 void tree_scatter(const Op& op, int rank, int size, Schedule& schedule);
 
 /// Nobody passes before everybody's signature has come. 1 step, n−1 signatures.
-void greeting_barrier(const Op& op, int rank, int size, Schedule& schedule);
+void handshake_barrier(const Op& op, int rank, int size, Schedule& schedule);
 
-/// Greets every other rank, and waits for the greeting of each.
-void greet_everyone(int rank, int size, Schedule& schedule);
+/// Exchanges handshakes with every other rank.
+void handshake_all(int rank, int size, Schedule& schedule);
 
 }  // namespace ringwise::coll

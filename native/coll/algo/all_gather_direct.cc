@@ -7,9 +7,9 @@
 namespace ringwise::coll {
 
 void direct_all_gather(const Op& op, int rank, int size, Schedule& schedule) {
-  const Parts outputs = Parts::per_rank(Place::Output, op.dtype, size, op.count, op.counts);
-  const Piece input{Place::Input, 0, outputs.of(rank).count};
-  greet_everyone(rank, size, schedule);
+  const Parts outputs = Parts::per_rank(Region::Output, op.dtype, size, op.count, op.counts);
+  const Piece input{Region::Input, 0, outputs.of(rank).count};
+  handshake_all(rank, size, schedule);
   for (int k = 1; k < size; ++k) {
     const int from = (rank - k + size) % size;
     schedule.send((rank + k) % size, input, 0);

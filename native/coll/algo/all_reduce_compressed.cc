@@ -29,7 +29,7 @@ class Compressed {
         schedule_(schedule),
         inputs_(Parts::cut(sums, op.dtype, team.size)),
         outputs_(Parts::cut(output, op.dtype, team.size)),
-        residuals_(Parts::cut({Place::Residual, output.offset, output.count}, op.dtype, team.size)),
+        residuals_(Parts::cut({Region::Residual, output.offset, output.count}, op.dtype, team.size)),
         largest_(std::min(outputs_.of(0).count, kChunk)),
         chunks_((outputs_.of(0).count + kChunk - 1) / kChunk),
         sends_before_(schedule.sends.size()),
@@ -39,7 +39,7 @@ class Compressed {
     for (size_t chunk = 0; chunk < chunks_; ++chunk) send_values(chunk);
     const Piece sum = scratch_sums(op_, largest_, schedule_);
     for (size_t chunk = 0; chunk < chunks_; ++chunk)
-      send_sums(chunk, slice(op_, sum, 0, of(outputs_, team_.place, chunk).count));
+      send_sums(chunk, slice(op_, sum, 0, of(outputs_, team_.index, chunk).count));
     for (size_t chunk = 0; chunk < chunks_; ++chunk) take_results(chunk);
   }
 
@@ -51,10 +51,10 @@ class Compressed {
   /// Room for `count` values, packed.
   Piece packed(size_t count) const {
     const size_t words = packed_words(op_.wire, count);
-    return {Place::Scratch, schedule_.scratch(words * sizeof(float)), words};
+    return {Region::Scratch, schedule_.scratch(words * sizeof(float)), words};
   }
 
-  Piece arriving(size_t count) const { return {Place::Scratch, arriving_.offset, packed_words(op_.wire, count)}; }
+  Piece arriving(size_t count) const { return {Region::Scratch, arriving_.offset, packed_words(op_.wire, count)}; }
 
   void pack(Piece target, Piece values, Piece residual) {
     schedule_.work(Local::Pack, target, values, sends_before_);
@@ -69,7 +69,7 @@ class Compressed {
 
   void send_values(size_t chunk) {
     for (int k = 1; k < team_.size; ++k) {
-      const int owner = (team_.place + k) % team_.size;
+      const int owner = (team_.index + k) % team_.size;
       const Piece values = of(inputs_, owner, chunk);
       if (values.count == 0) continue;
       const Piece message = packed(values.count);
@@ -81,20 +81,20 @@ class Compressed {
   /// Of this rank's own part.
   void send_sums(size_t chunk, Piece sum) {
     if (sum.count == 0) return;
-    schedule_.work(Local::Copy, sum, of(inputs_, team_.place, chunk), sends_before_);
+    schedule_.work(Local::Copy, sum, of(inputs_, team_.index, chunk), sends_before_);
     for (int k = 1; k < team_.size; ++k) {
       schedule_.receive(team_.before(k), arriving(sum.count), Take::Store, sends_before_);
       schedule_.work(Local::AddPacked, sum, arriving(sum.count), sends_before_);
     }
-    const Piece message = packed(sum.count), residual = of(residuals_, team_.place, chunk);
+    const Piece message = packed(sum.count), residual = of(residuals_, team_.index, chunk);
     pack(message, sum, residual);
     for (int k = 1; k < team_.size; ++k) schedule_.send(team_.after(k), message, schedule_.steps.size());
-    finish(of(outputs_, team_.place, chunk), message, residual, sum);
+    finish(of(outputs_, team_.index, chunk), message, residual, sum);
   }
 
   void take_results(size_t chunk) {
     for (int k = 1; k < team_.size; ++k) {
-      const int owner = (team_.place - k + team_.size) % team_.size;
+      const int owner = (team_.index - k + team_.size) % team_.size;
       const Piece output = of(outputs_, owner, chunk);
       if (output.count == 0) continue;
       const Piece message = arriving(output.count);

@@ -1,6 +1,6 @@
 // Recursive halving and doubling (Rabenseifner, "Optimization of Collective Reduction Operations", ICCS 2004). Places
 // that differ in bit 0, then bit 1, … exchange the halves of what they still sum; then, the other way round, they
-// exchange results of doubling length. Neighbouring places exchange the most. Where n is no power of two, places are
+// exchange results of doubling length. Neighbouring members exchange the most. Where n is no power of two, members are
 // paired at first as in recursive doubling. 2·log2 n steps, 2·S·(n−1)/n bytes; with pairs 2 more steps of S.
 #include "coll/algo/algorithms.h"
 #include "coll/algo/doubling.h"
@@ -21,15 +21,15 @@ struct Range {
   }
 };
 
-/// Down to this rank's part, whose sums end up in `room`.
-void reduce_by_halving(const Op& op, Parts sums, Piece room, const Doubling& doubling, Schedule& schedule) {
+/// Down to this rank's part, whose sums end up in `accumulator`.
+void reduce_by_halving(const Op& op, Parts sums, Piece accumulator, const Doubling& doubling, Schedule& schedule) {
   Range range{0, doubling.size()};
   for (int round = 0; round < doubling.rounds(); ++round) {
     const bool upper = doubling.is_upper(round);
     const Range keep = range.half(upper), give = range.half(!upper);
     const Piece mine = sums.range(keep.begin, keep.end), theirs = sums.range(give.begin, give.end);
     const bool last = round + 1 == doubling.rounds();
-    if (round == 0 || last) sums = sums.moved(last ? room : scratch_sums(op, mine.count, schedule), keep.begin);
+    if (round == 0 || last) sums = sums.moved(last ? accumulator : scratch_sums(op, mine.count, schedule), keep.begin);
     const size_t sends_before = schedule.sends.size();
     schedule.send(doubling.partner(round), theirs, schedule.steps.size());
     schedule.receive(doubling.partner(round), sums.range(keep.begin, keep.end), upper ? Take::Prepend : Take::Append,
@@ -64,9 +64,9 @@ void halving_doubling_all_reduce(const Op& op, Piece sums, Piece output, const T
   int left = 0;  // the part that halving leaves to this rank: the bits of its number, in reverse order
   for (int round = 0; round < doubling.rounds(); ++round) left = 2 * left + (doubling.is_upper(round) ? 1 : 0);
   const Parts outputs = Parts::cut(output, op.dtype, doubling.size());
-  const Piece room = room_for_sums(op, outputs.of(left), schedule);
-  reduce_by_halving(op, Parts::cut(sums, op.dtype, doubling.size()), room, doubling, schedule);
-  finish(op, outputs.of(left), room, schedule, schedule.sends.size());
+  const Piece accumulator = accumulator_for(op, outputs.of(left), schedule);
+  reduce_by_halving(op, Parts::cut(sums, op.dtype, doubling.size()), accumulator, doubling, schedule);
+  finish(op, outputs.of(left), accumulator, schedule, schedule.sends.size());
   gather_by_doubling(outputs, doubling, schedule);
   if (doubling.takes_in()) schedule.send(team.before(1), output, schedule.steps.size());
 }

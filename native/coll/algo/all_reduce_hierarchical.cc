@@ -17,15 +17,15 @@ void hierarchical_all_reduce(const Op& op, Piece sums, Piece output, const Topol
   const int columns = topology.hosts->columns();
   const Parts inputs = Parts::cut(sums, op.dtype, columns);
   const Parts outputs = Parts::cut(output, op.dtype, columns);
-  const Piece mine = outputs.of(host.place);
+  const Piece mine = outputs.of(host.index);
   Piece part;
   if (host.size > 1) {
     part = scratch_sums(op, mine.count, schedule);
     reduce_to_owners(op, inputs, part, host, schedule);
   } else {
-    part = widened(op, inputs.of(host.place), schedule);  // as the sums of other hosts are
+    part = widened(op, inputs.of(host.index), schedule);  // as the sums of other hosts are
   }
-  if (host.place < columns) {
+  if (host.index < columns) {
     const auto all_reduce = between_hosts(op, mine.count * byte_size(op.dtype), topology);
     all_reduce(op, part, mine, topology.column(), schedule);
   }

@@ -1,7 +1,7 @@
 // Recursive doubling (Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH",
-// 2005): in round k places that differ in bit k exchange their sums, so that after log2 n rounds all have everything.
-// Both put the sum of the lower places left, so both get the same bits. Where n is no power of two, the first e of the
-// places are paired, with n − e that power: an even one gives its input to its odd neighbour and gets the result back.
+// 2005): in round k members that differ in bit k exchange their sums, so that after log2 n rounds all have everything.
+// Both put the sum of the lower members left, so both get the same bits. Where n is no power of two, the first e of the
+// members are paired, with n − e that power: an even one gives its input to its odd neighbour and gets the result back.
 // log2 n steps of S bytes, and 2 more where n is no power of two. The best for small buffers, and for two ranks always.
 #include "coll/algo/algorithms.h"
 #include "coll/algo/doubling.h"
@@ -15,10 +15,10 @@ void recursive_doubling_all_reduce(const Op& op, Piece sums, Piece output, const
   if (doubling.gives_away()) return give_and_get_back(sums, output, team, schedule);
 
   int joins = doubling.rounds() + (doubling.takes_in() ? 1 : 0);
-  const Piece room = room_for_sums(op, output, schedule);
+  const Piece accumulator = accumulator_for(op, output, schedule);
   // Only the last join may write to the output: then every rank has had a part in it.
-  const Piece between = room.wide || joins <= 1 ? room : scratch_sums(op, output.count, schedule);
-  const auto next = [&] { return --joins == 0 ? room : between; };
+  const Piece between = accumulator.wide || joins <= 1 ? accumulator : scratch_sums(op, output.count, schedule);
+  const auto next = [&] { return --joins == 0 ? accumulator : between; };
   if (doubling.takes_in()) {
     const Piece target = next();
     schedule.receive(team.before(1), target, Take::Prepend, schedule.sends.size(), sums);

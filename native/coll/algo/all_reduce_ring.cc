@@ -1,6 +1,6 @@
 // Ring all-reduce (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", 2009).
-// The buffer is cut into one part per place. The sum of part c begins at place c and goes round the circle, every place
-// adding its own; after n−1 steps it is complete at place c−1, and goes round once more as a result. Every rank talks
+// The buffer is cut into one part per member. The sum of part c begins at member c and goes round the circle, every member
+// adding its own; after n−1 steps it is complete at member c−1, and goes round once more as a result. Every rank talks
 // to its two neighbours only, so hosts that stand in a row share no link with anybody.
 //
 // Parts travel in segments: while the last of one arrives, the first is already on its way again. With m segments of
@@ -45,13 +45,13 @@ class Circle {
     for (size_t i = 0; i < left_.segments; ++i) schedule_.send(to_, segment(part, i), came_.end_of(i));
   }
 
-  /// Takes in partial sums and adds `mine`. Two rooms for sums serve in turn: what is in this one is what was sent in
+  /// Takes in partial sums and adds `mine`. Two scratch buffers serve in turn: what this one holds is what was sent in
   /// the step before, and must have left. Complete sums become the `output`.
-  void add(Piece room, Piece mine, const Piece* output) {
-    came_ = {schedule_.steps.size(), segments(room)};
+  void add(Piece accumulator, Piece mine, const Piece* output) {
+    came_ = {schedule_.steps.size(), segments(accumulator)};
     for (size_t i = 0; i < came_.segments; ++i) {
-      schedule_.receive(from_, segment(room, i), Take::Prepend, left_before_.end_of(i), segment(mine, i));
-      if (output != nullptr) finish(op_, segment(*output, i), segment(room, i), schedule_, 0);
+      schedule_.receive(from_, segment(accumulator, i), Take::Prepend, left_before_.end_of(i), segment(mine, i));
+      if (output != nullptr) finish(op_, segment(*output, i), segment(accumulator, i), schedule_, 0);
     }
     if (output != nullptr && came_.segments > 0) came_.each = (schedule_.steps.size() - came_.begin) / came_.segments;
   }
@@ -82,29 +82,29 @@ class Circle {
 
 void ring_all_reduce(const Op& op, Piece sums, Piece output, const Team& team, Schedule& schedule) {
   const int n = team.size;
-  const auto place = [&](int steps_back) { return (team.place - steps_back + 2 * n) % n; };
+  const auto index = [&](int steps_back) { return (team.index - steps_back + 2 * n) % n; };
   sums = widened(op, sums, schedule);
   const Parts inputs = Parts::cut(sums, op.dtype, n);
   const Parts outputs = Parts::cut(output, op.dtype, n);
-  Piece rooms[2];
-  for (int i = 0; i < std::min(2, n - 2); ++i) rooms[i] = scratch_sums(op, inputs.of(0).count, schedule);
+  Piece scratch[2];
+  for (int i = 0; i < std::min(2, n - 2); ++i) scratch[i] = scratch_sums(op, inputs.of(0).count, schedule);
 
   Circle circle(op, team, schedule);
-  Piece part = inputs.of(team.place);
+  Piece part = inputs.of(team.index);
   for (int k = 1; k < n; ++k) {
-    const Piece mine = inputs.of(place(k));
+    const Piece mine = inputs.of(index(k));
     const bool complete = k == n - 1;
-    const Piece output_part = outputs.of(place(k));
-    const Piece room =
-        complete ? room_for_sums(op, output_part, schedule) : slice(op, rooms[(k - 1) % 2], 0, mine.count);
+    const Piece output_part = outputs.of(index(k));
+    const Piece accumulator =
+        complete ? accumulator_for(op, output_part, schedule) : slice(op, scratch[(k - 1) % 2], 0, mine.count);
     circle.send(part);
-    circle.add(room, mine, complete ? &output_part : nullptr);
-    part = room;
+    circle.add(accumulator, mine, complete ? &output_part : nullptr);
+    part = accumulator;
   }
-  part = outputs.of(place(n - 1));
+  part = outputs.of(index(n - 1));
   for (int k = 0; k < n - 1; ++k) {
     circle.send(part);
-    part = outputs.of(place(k));
+    part = outputs.of(index(k));
     circle.store(part);
   }
 }

@@ -1,4 +1,4 @@
-// Binary tree: sums go up to place 0, results come down again, in segments that follow each other (pipelined trees:
+// Binary tree: sums go up to member 0, results come down again, in segments that follow each other (pipelined trees:
 // Chan, Heimlich, Purkayastha, van de Geijn, "Collective communication: theory, practice, and experience", 2007). Place
 // v has the children 2v+1 and 2v+2. Everybody talks to three others at most, 2(n−1) messages in all, whatever n is.
 // 2·⌈log2 n⌉ levels of two messages each; up to 3·S bytes in and out.
@@ -12,10 +12,10 @@ constexpr size_t kSegment = 64 * 1024;  // bytes
 }
 
 void tree_all_reduce(const Op& op, Piece sums, Piece output, const Team& team, Schedule& schedule) {
-  const int parent = team.place == 0 ? -1 : team.rank((team.place - 1) / 2);
+  const int parent = team.index == 0 ? -1 : team.rank((team.index - 1) / 2);
   int children[2];
   int child_count = 0;
-  for (int child = 2 * team.place + 1; child <= 2 * team.place + 2 && child < team.size; ++child) {
+  for (int child = 2 * team.index + 1; child <= 2 * team.index + 2 && child < team.size; ++child) {
     children[child_count++] = team.rank(child);
   }
   const size_t elements = kSegment / byte_size(op.dtype);
@@ -28,7 +28,7 @@ void tree_all_reduce(const Op& op, Piece sums, Piece output, const Team& team, S
   sums = widened(op, sums, schedule);
   // Only complete sums may go to the output: those of the root's last child.
   const Piece between = child_count + (parent < 0 ? 0 : 1) > 1 ? scratch_sums(op, sums.count, schedule) : Piece{};
-  const Piece complete = parent < 0 ? room_for_sums(op, output, schedule) : between;
+  const Piece complete = parent < 0 ? accumulator_for(op, output, schedule) : between;
   for (size_t begin = 0; begin < sums.count; begin += elements) {
     Piece sum = segment(sums, begin);
     for (int i = 0; i < child_count; ++i) {

@@ -10,10 +10,10 @@ namespace ringwise::coll {
 void two_shot_all_reduce(const Op& op, Piece sums, Piece output, const Team& team, Schedule& schedule) {
   const Parts inputs = Parts::cut(sums, op.dtype, team.size);
   const Parts outputs = Parts::cut(output, op.dtype, team.size);
-  const Piece mine = outputs.of(team.place);
-  const Piece room = room_for_sums(op, mine, schedule);
-  reduce_to_owners(op, inputs, room, team, schedule);
-  finish(op, mine, room, schedule, schedule.sends.size());
+  const Piece mine = outputs.of(team.index);
+  const Piece accumulator = accumulator_for(op, mine, schedule);
+  reduce_to_owners(op, inputs, accumulator, team, schedule);
+  finish(op, mine, accumulator, schedule, schedule.sends.size());
   spread_from_owners(outputs, team, schedule);
 }
 

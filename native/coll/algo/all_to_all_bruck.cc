@@ -11,14 +11,14 @@ namespace ringwise::coll {
 void bruck_all_to_all(const Op& op, int rank, int size, Schedule& schedule) {
   const size_t bytes = op.count * byte_size(op.dtype);
   const auto parts = [&](size_t base, int first, int count) {
-    return Piece{Place::Scratch, base + first * bytes, count * op.count};
+    return Piece{Region::Scratch, base + first * bytes, count * op.count};
   };
   // By distance: the parts for r, r+1, …; as they are replaced, the parts that came over that distance.
   const size_t turned = schedule.scratch(size * bytes);
   const size_t outgoing = schedule.scratch(size * bytes), incoming = schedule.scratch(size * bytes);
 
-  schedule.work(Local::Copy, parts(turned, 0, size - rank), {Place::Input, rank * bytes, (size - rank) * op.count});
-  schedule.work(Local::Copy, parts(turned, size - rank, rank), {Place::Input, 0, rank * op.count});
+  schedule.work(Local::Copy, parts(turned, 0, size - rank), {Region::Input, rank * bytes, (size - rank) * op.count});
+  schedule.work(Local::Copy, parts(turned, size - rank, rank), {Region::Input, 0, rank * op.count});
   for (int bit = 1; bit < size; bit *= 2) {
     int moving = 0;
     for (int first = bit; first < size; first += 2 * bit) {
@@ -37,10 +37,10 @@ void bruck_all_to_all(const Op& op, int rank, int size, Schedule& schedule) {
   }
   for (int distance = 0; distance < size; ++distance) {
     const int from = (rank - distance + size) % size;
-    schedule.work(Local::Copy, {Place::Output, from * bytes, op.count}, parts(turned, distance, 1));
+    schedule.work(Local::Copy, {Region::Output, from * bytes, op.count}, parts(turned, distance, 1));
   }
-  if (op.count == 0) return greet_everyone(rank, size, schedule);
-  schedule.greet_partners();
+  if (op.count == 0) return handshake_all(rank, size, schedule);
+  schedule.handshake_partners();
 }
 
 }  // namespace ringwise::coll

@@ -7,9 +7,9 @@
 namespace ringwise::coll {
 
 void pairwise_all_to_all(const Op& op, int rank, int size, Schedule& schedule) {
-  const Parts inputs = Parts::per_rank(Place::Input, op.dtype, size, op.count, op.counts);
-  const Parts outputs = Parts::per_rank(Place::Output, op.dtype, size, op.count, op.recv_counts);
-  greet_everyone(rank, size, schedule);
+  const Parts inputs = Parts::per_rank(Region::Input, op.dtype, size, op.count, op.counts);
+  const Parts outputs = Parts::per_rank(Region::Output, op.dtype, size, op.count, op.recv_counts);
+  handshake_all(rank, size, schedule);
   for (int k = 1; k < size; ++k) {
     const int to = (rank + k) % size, from = (rank - k + size) % size;
     schedule.send(to, inputs.of(to), 0);

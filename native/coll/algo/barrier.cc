@@ -2,13 +2,13 @@
 
 namespace ringwise::coll {
 
-void greet_everyone(int rank, int size, Schedule& schedule) {
+void handshake_all(int rank, int size, Schedule& schedule) {
   for (int k = 1; k < size; ++k) {
-    schedule.greets.push_back((rank + k) % size);
-    schedule.greeted_by.push_back((rank - k + size) % size);
+    schedule.handshake_targets.push_back((rank + k) % size);
+    schedule.handshake_sources.push_back((rank - k + size) % size);
   }
 }
 
-void greeting_barrier(const Op&, int rank, int size, Schedule& schedule) { greet_everyone(rank, size, schedule); }
+void handshake_barrier(const Op&, int rank, int size, Schedule& schedule) { handshake_all(rank, size, schedule); }
 
 }  // namespace ringwise::coll

@@ -1,6 +1,6 @@
 // The binomial tree of gather and scatter (Thakur, Rabenseifner, Gropp 2005). Ranks are counted from the root; rank v
 // with lowest set bit 2^k stands for the block of ranks v … v + 2^k − 1, whose parts pass through it. A block that
-// wraps around from rank n−1 to rank 0 travels as two messages, as it lies in two places of the root's buffer.
+// wraps around from rank n−1 to rank 0 travels as two messages, as it lies in two parts of the root's buffer.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +34,7 @@ class BinomialBlocks {
     size_t offset = staged + elements(parts, v_, begin) * element;
     for (const auto& [first, last] : runs(begin, end)) {
       Piece piece = parts.range(first, last);
-      if (!is_root()) piece = {Place::Scratch, offset, piece.count};
+      if (!is_root()) piece = {Region::Scratch, offset, piece.count};
       offset += piece.count * element;
       f(piece);
     }

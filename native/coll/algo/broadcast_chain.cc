@@ -17,25 +17,25 @@ void chain_broadcast(const Op& op, int rank, int size, Schedule& schedule) {
   const int previous = v > 0 ? (rank - 1 + size) % size : -1;
   const size_t element = byte_size(op.dtype);
   const size_t per_chunk = kChunk / element;
-  const auto chunk = [&](Place place, size_t begin) {
-    return Piece{place, begin * element, std::min(per_chunk, op.count - begin)};
+  const auto chunk = [&](Region region, size_t begin) {
+    return Piece{region, begin * element, std::min(per_chunk, op.count - begin)};
   };
 
-  greet_everyone(rank, size, schedule);
+  handshake_all(rank, size, schedule);
   if (previous < 0 || next < 0) {
     for (size_t begin = 0; begin < op.count; begin += per_chunk) {
-      schedule.exchange(next, next < 0 ? Piece{} : chunk(Place::Input, begin), previous,
-                        previous < 0 ? Piece{} : chunk(Place::Output, begin), Take::Store);
+      schedule.exchange(next, next < 0 ? Piece{} : chunk(Region::Input, begin), previous,
+                        previous < 0 ? Piece{} : chunk(Region::Output, begin), Take::Store);
     }
     return;
   }
-  schedule.exchange(-1, {}, previous, chunk(Place::Output, 0), Take::Store);
+  schedule.exchange(-1, {}, previous, chunk(Region::Output, 0), Take::Store);
   size_t begin = 0;
   for (; begin + per_chunk < op.count; begin += per_chunk) {
-    schedule.exchange(next, chunk(Place::Output, begin), previous, chunk(Place::Output, begin + per_chunk),
+    schedule.exchange(next, chunk(Region::Output, begin), previous, chunk(Region::Output, begin + per_chunk),
                       Take::Store);
   }
-  schedule.exchange(next, chunk(Place::Output, begin), -1, {}, Take::Store);
+  schedule.exchange(next, chunk(Region::Output, begin), -1, {}, Take::Store);
 }
 
 }  // namespace ringwise::coll

@@ -10,11 +10,11 @@ void tree_broadcast(const Op& op, int rank, int size, Schedule& schedule) {
   const auto real = [&](int virtual_rank) { return (virtual_rank + op.root) % size; };
 
   // Ranks that name different roots have different trees, and some would never hear of each other in them.
-  greet_everyone(rank, size, schedule);
+  handshake_all(rank, size, schedule);
   int bit = 1;
   while (bit < size && (v & bit) == 0) bit <<= 1;  // the lowest set bit of v; for the root the first power ≥ size
-  const Piece input{Place::Input, 0, op.count};
-  const Piece output{Place::Output, 0, op.count};
+  const Piece input{Region::Input, 0, op.count};
+  const Piece output{Region::Output, 0, op.count};
   if (v != 0) {
     schedule.exchange(-1, {}, real(v - bit), output, Take::Store);
   }

@@ -1,5 +1,5 @@
-// The places of a team folded to a power of two, for algorithms that pair places by the bits of their numbers. Of the
-// first 2e places, with n − e the power, every even one gives its sums to its odd neighbour at the start and gets the
+// The members of a team folded to a power of two, for algorithms that pair members by the bits of their numbers. Of the
+// first 2e members, with n − e the power, every even one gives its sums to its odd neighbour at the start and gets the
 // result back at the end. The others are renumbered without gaps, in order.
 #pragma once
 
@@ -16,14 +16,14 @@ class Doubling {
       : team_(team),
         size_(static_cast<int>(std::bit_floor(static_cast<unsigned>(team.size)))),
         extra_(team.size - size_) {
-    number_ = is_paired() ? team.place / 2 : team.place - extra_;
+    number_ = is_paired() ? team.index / 2 : team.index - extra_;
   }
 
-  /// This place has an odd neighbour that takes its part, or an even one whose part it takes.
-  bool gives_away() const { return is_paired() && team_.place % 2 == 0; }
-  bool takes_in() const { return is_paired() && team_.place % 2 != 0; }
+  /// This member has an odd neighbour that takes its part, or an even one whose part it takes.
+  bool gives_away() const { return is_paired() && team_.index % 2 == 0; }
+  bool takes_in() const { return is_paired() && team_.index % 2 != 0; }
 
-  /// The power of two, its logarithm, and this place's number below it.
+  /// The power of two, its logarithm, and this member's number below it.
   int size() const { return size_; }
   int rounds() const { return std::countr_zero(static_cast<unsigned>(size_)); }
   int number() const { return number_; }
@@ -36,7 +36,7 @@ class Doubling {
   bool is_upper(int round) const { return (number_ >> round & 1) != 0; }
 
  private:
-  bool is_paired() const { return team_.place < 2 * extra_; }
+  bool is_paired() const { return team_.index < 2 * extra_; }
 
   const Team& team_;
   int size_;
@@ -44,7 +44,7 @@ class Doubling {
   int number_;
 };
 
-/// What a place that gives away does.
+/// What a member that gives away does.
 inline void give_and_get_back(Piece sums, Piece output, const Team& team, Schedule& schedule) {
   schedule.send(team.after(1), sums, schedule.steps.size());
   schedule.receive(team.after(1), output, Take::Store, schedule.sends.size());

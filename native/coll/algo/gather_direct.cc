@@ -6,9 +6,9 @@
 namespace ringwise::coll {
 
 void direct_gather(const Op& op, int rank, int size, Schedule& schedule) {
-  const Parts outputs = Parts::per_rank(Place::Output, op.dtype, size, op.count, op.counts);
-  const Piece input{Place::Input, 0, outputs.of(rank).count};
-  greet_everyone(rank, size, schedule);
+  const Parts outputs = Parts::per_rank(Region::Output, op.dtype, size, op.count, op.counts);
+  const Piece input{Region::Input, 0, outputs.of(rank).count};
+  handshake_all(rank, size, schedule);
   if (rank != op.root) return schedule.exchange(op.root, input, -1, {}, Take::Store);
   for (int k = 1; k < size; ++k) {
     const int from = (rank - k + size) % size;

@@ -6,15 +6,15 @@
 namespace ringwise::coll {
 
 void tree_gather(const Op& op, int rank, int size, Schedule& schedule) {
-  const Parts parts = Parts::per_rank(Place::Output, op.dtype, size, op.count, op.counts);
-  const Piece input{Place::Input, 0, parts.of(rank).count};
+  const Parts parts = Parts::per_rank(Region::Output, op.dtype, size, op.count, op.counts);
+  const Piece input{Region::Input, 0, parts.of(rank).count};
   const BinomialBlocks tree(rank, op.root, size);
   const size_t element = byte_size(op.dtype);
 
-  greet_everyone(rank, size, schedule);
+  handshake_all(rank, size, schedule);
   if (!tree.is_root() && tree.is_leaf()) return schedule.exchange(tree.parent(), input, -1, {}, Take::Store);
   const size_t staged = tree.is_root() ? 0 : schedule.scratch(tree.block_elements(parts) * element);
-  schedule.work(Local::Copy, tree.is_root() ? parts.of(rank) : Piece{Place::Scratch, staged, input.count}, input);
+  schedule.work(Local::Copy, tree.is_root() ? parts.of(rank) : Piece{Region::Scratch, staged, input.count}, input);
   for (int bit = 1; bit < tree.bit() && tree.has_child(bit); bit <<= 1) {
     tree.each_message(bit, parts, staged, element,
                       [&](Piece piece) { schedule.exchange(-1, {}, tree.child(bit), piece, Take::Store); });

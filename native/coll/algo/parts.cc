@@ -7,9 +7,9 @@
 
 namespace ringwise::coll {
 
-Parts Parts::per_rank(Place place, DType dtype, int size, size_t count, const size_t* counts) {
+Parts Parts::per_rank(Region region, DType dtype, int size, size_t count, const size_t* counts) {
   Parts parts;
-  parts.base_.place = place;
+  parts.base_.region = region;
   parts.element_ = byte_size(dtype);
   parts.part_ = count;
   parts.total_ = count * size;
@@ -35,7 +35,7 @@ size_t Parts::begin_of(int rank) const { return begins_.empty() ? std::min(total
 
 Piece Parts::range(int begin, int end) const {
   const size_t first = begin_of(begin);
-  return {base_.place, base_.offset + first * element_, begin_of(end) - first, base_.wide};
+  return {base_.region, base_.offset + first * element_, begin_of(end) - first, base_.wide};
 }
 
 Parts Parts::moved(Piece to, int first) const {
@@ -47,15 +47,15 @@ Parts Parts::moved(Piece to, int first) const {
 
 void reduce_to_owners(const Op& op, const Parts& inputs, Piece target, const Team& team, Schedule& schedule) {
   const size_t sends_before = schedule.sends.size(), steps_before = schedule.steps.size();
-  const Piece mine = inputs.of(team.place);
+  const Piece mine = inputs.of(team.index);
   if (team.size == 1) return schedule.work(target.wide && !mine.wide ? Local::Widen : Local::Copy, target, mine);
-  Piece between = target.place == Place::Output && team.size > 2 ? scratch_sums(op, mine.count, schedule) : target;
+  Piece between = target.region == Region::Output && team.size > 2 ? scratch_sums(op, mine.count, schedule) : target;
   target.wide = between.wide = mine.wide;  // the messages are, or are not
   Piece sum = mine;
   for (int k = 1; k < team.size; ++k) {
     const Piece next = k + 1 < team.size ? between : target;
-    const bool in_place = k > 1 && next.place == sum.place;
-    schedule.send(team.after(k), inputs.of((team.place + k) % team.size), steps_before);
+    const bool in_place = k > 1 && next.region == sum.region;
+    schedule.send(team.after(k), inputs.of((team.index + k) % team.size), steps_before);
     schedule.receive(team.before(k), next, in_place ? Take::Accumulate : Take::Append, sends_before, sum);
     sum = next;
   }
@@ -64,8 +64,8 @@ void reduce_to_owners(const Op& op, const Parts& inputs, Piece target, const Tea
 void spread_from_owners(const Parts& outputs, const Team& team, Schedule& schedule) {
   const size_t sends_before = schedule.sends.size(), steps_before = schedule.steps.size();
   for (int k = 1; k < team.size; ++k) {
-    schedule.send(team.after(k), outputs.of(team.place), steps_before);
-    schedule.receive(team.before(k), outputs.of((team.place - k + team.size) % team.size), Take::Store, sends_before);
+    schedule.send(team.after(k), outputs.of(team.index), steps_before);
+    schedule.receive(team.before(k), outputs.of((team.index - k + team.size) % team.size), Take::Store, sends_before);
   }
 }
 

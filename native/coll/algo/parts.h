@@ -12,7 +12,7 @@ namespace ringwise::coll {
 class Parts {
  public:
   /// One part of `count` elements per rank; or of counts[rank] elements, where `counts` is not null.
-  static Parts per_rank(Place place, DType dtype, int size, size_t count, const size_t* counts);
+  static Parts per_rank(Region region, DType dtype, int size, size_t count, const size_t* counts);
   /// `whole` in parts that begin at multiples of 64 bytes, so that no two ranks write the same cache line; the last
   /// ones may be shorter or empty, and those from `size` on are empty. Where they begin depends on count and dtype alone.
   static Parts cut(Piece whole, DType dtype, int size);

@@ -7,11 +7,11 @@
 namespace ringwise::coll {
 
 void direct_reduce_scatter(const Op& op, int rank, int size, Schedule& schedule) {
-  const Parts inputs = Parts::per_rank(Place::Input, op.dtype, size, op.count, op.counts);
+  const Parts inputs = Parts::per_rank(Region::Input, op.dtype, size, op.count, op.counts);
   const Piece sums = scratch_sums(op, inputs.of(rank).count, schedule);
-  greet_everyone(rank, size, schedule);
+  handshake_all(rank, size, schedule);
   reduce_to_owners(op, inputs.moved(contribution(op, inputs.range(0, size), schedule)), sums, {rank, size}, schedule);
-  finish(op, {Place::Output, 0, sums.count}, sums, schedule, schedule.sends.size());
+  finish(op, {Region::Output, 0, sums.count}, sums, schedule, schedule.sends.size());
 }
 
 }  // namespace ringwise::coll

@@ -13,10 +13,10 @@ void tree_reduce(const Op& op, int rank, int size, Schedule& schedule) {
   const auto real = [&](int virtual_rank) { return (virtual_rank + op.root) % size; };
   const auto is_leaf = [&](int virtual_rank) { return virtual_rank % 2 != 0 || virtual_rank + 1 >= size; };
 
-  greet_everyone(rank, size, schedule);
-  Piece mine = contribution(op, {Place::Input, 0, op.count}, schedule);
+  handshake_all(rank, size, schedule);
+  Piece mine = contribution(op, {Region::Input, 0, op.count}, schedule);
   if (v == 0 || !is_leaf(v)) {
-    const Piece accumulator{Place::Scratch, schedule.scratch(op.count * byte_size(accumulator_of(op.dtype))), op.count,
+    const Piece accumulator{Region::Scratch, schedule.scratch(op.count * byte_size(accumulator_of(op.dtype))), op.count,
                             true};
     schedule.work(Local::Widen, accumulator, mine);
     for (int bit = 1; bit < size && (v & bit) == 0; bit <<= 1) {
@@ -27,7 +27,7 @@ void tree_reduce(const Op& op, int rank, int size, Schedule& schedule) {
     }
     mine = accumulator;
   }
-  if (v == 0) return schedule.work(Local::Narrow, {Place::Output, 0, op.count}, mine);
+  if (v == 0) return schedule.work(Local::Narrow, {Region::Output, 0, op.count}, mine);
   schedule.exchange(real(v & (v - 1)), mine, -1, {}, Take::Store);
 }
 

@@ -7,16 +7,16 @@
 namespace ringwise::coll {
 
 void two_shot_reduce(const Op& op, int rank, int size, Schedule& schedule) {
-  const Piece all{Place::Input, 0, op.count};
-  const Parts outputs = Parts::cut({Place::Output, 0, op.count}, op.dtype, size);
+  const Piece all{Region::Input, 0, op.count};
+  const Parts outputs = Parts::cut({Region::Output, 0, op.count}, op.dtype, size);
   const Piece mine = outputs.of(rank);
   const Piece sums = scratch_sums(op, mine.count, schedule);
 
-  greet_everyone(rank, size, schedule);
+  handshake_all(rank, size, schedule);
   reduce_to_owners(op, Parts::cut(contribution(op, all, schedule), op.dtype, size), sums, {rank, size}, schedule);
   if (rank != op.root) {
     const Piece part =
-        sums.wide ? Piece{Place::Scratch, schedule.scratch(mine.count * byte_size(op.dtype)), mine.count} : sums;
+        sums.wide ? Piece{Region::Scratch, schedule.scratch(mine.count * byte_size(op.dtype)), mine.count} : sums;
     finish(op, part, sums, schedule, schedule.sends.size());
     return schedule.send(op.root, part, schedule.steps.size());
   }

@@ -6,9 +6,9 @@
 namespace ringwise::coll {
 
 void direct_scatter(const Op& op, int rank, int size, Schedule& schedule) {
-  const Parts inputs = Parts::per_rank(Place::Input, op.dtype, size, op.count, op.counts);
-  const Piece output{Place::Output, 0, inputs.of(rank).count};
-  greet_everyone(rank, size, schedule);
+  const Parts inputs = Parts::per_rank(Region::Input, op.dtype, size, op.count, op.counts);
+  const Piece output{Region::Output, 0, inputs.of(rank).count};
+  handshake_all(rank, size, schedule);
   if (rank != op.root) return schedule.exchange(-1, {}, op.root, output, Take::Store);
   for (int k = 1; k < size; ++k) {
     const int to = (rank + k) % size;

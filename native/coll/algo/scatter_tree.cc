@@ -6,12 +6,12 @@
 namespace ringwise::coll {
 
 void tree_scatter(const Op& op, int rank, int size, Schedule& schedule) {
-  const Parts parts = Parts::per_rank(Place::Input, op.dtype, size, op.count, op.counts);
-  const Piece output{Place::Output, 0, parts.of(rank).count};
+  const Parts parts = Parts::per_rank(Region::Input, op.dtype, size, op.count, op.counts);
+  const Piece output{Region::Output, 0, parts.of(rank).count};
   const BinomialBlocks tree(rank, op.root, size);
   const size_t element = byte_size(op.dtype);
 
-  greet_everyone(rank, size, schedule);
+  handshake_all(rank, size, schedule);
   if (!tree.is_root() && tree.is_leaf()) return schedule.exchange(-1, {}, tree.parent(), output, Take::Store);
   const size_t staged = tree.is_root() ? 0 : schedule.scratch(tree.block_elements(parts) * element);
   if (!tree.is_root()) {
@@ -23,7 +23,7 @@ void tree_scatter(const Op& op, int rank, int size, Schedule& schedule) {
     tree.each_message(bit, parts, staged, element,
                       [&](Piece piece) { schedule.exchange(tree.child(bit), piece, -1, {}, Take::Store); });
   }
-  schedule.work(Local::Copy, output, tree.is_root() ? parts.of(rank) : Piece{Place::Scratch, staged, output.count});
+  schedule.work(Local::Copy, output, tree.is_root() ? parts.of(rank) : Piece{Region::Scratch, staged, output.count});
 }
 
 }  // namespace ringwise::coll

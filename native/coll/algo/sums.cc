@@ -8,7 +8,7 @@ namespace ringwise::coll {
 
 Piece contribution(const Op& op, Piece input, Schedule& schedule) {
   if (op.reduce != ReduceOp::PremulSum) return input;
-  const Piece scaled{Place::Scratch, schedule.scratch(input.count * byte_size(op.dtype)), input.count};
+  const Piece scaled{Region::Scratch, schedule.scratch(input.count * byte_size(op.dtype)), input.count};
   schedule.work(Local::Scale, scaled, input);
   return scaled;
 }
@@ -21,15 +21,15 @@ Piece widened(const Op& op, Piece sums, Schedule& schedule) {
 }
 
 Piece scratch_sums(const Op& op, size_t count, Schedule& schedule) {
-  return {Place::Scratch, schedule.scratch(count * byte_size(accumulator_of(op.dtype))), count, is_narrow(op.dtype)};
+  return {Region::Scratch, schedule.scratch(count * byte_size(accumulator_of(op.dtype))), count, is_narrow(op.dtype)};
 }
 
-Piece room_for_sums(const Op& op, Piece output, Schedule& schedule) {
+Piece accumulator_for(const Op& op, Piece output, Schedule& schedule) {
   return is_narrow(op.dtype) ? scratch_sums(op, output.count, schedule) : output;
 }
 
 void finish(const Op& op, Piece output, Piece sums, Schedule& schedule, size_t after) {
-  const bool moved = sums.place == output.place && sums.offset == output.offset;
+  const bool moved = sums.region == output.region && sums.offset == output.offset;
   if (sums.wide || op.reduce == ReduceOp::Avg) return schedule.work(Local::Narrow, output, sums, after);
   if (!moved) schedule.work(Local::Copy, output, sums, after);
 }

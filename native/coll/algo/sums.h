@@ -20,7 +20,7 @@ Piece widened(const Op& op, Piece sums, Schedule& schedule);
 Piece scratch_sums(const Op& op, size_t count, Schedule& schedule);
 
 /// Where the last sums that go to `output` may be built: right there, or, for halves, in scratch.
-Piece room_for_sums(const Op& op, Piece output, Schedule& schedule);
+Piece accumulator_for(const Op& op, Piece output, Schedule& schedule);
 
 /// Makes complete sums the result: rounds halves, divides for avg, and moves them to `output` if they are not there.
 /// Waits for the first `after` sends.

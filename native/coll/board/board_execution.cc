@@ -27,11 +27,11 @@ uint64_t digest_of(const Signature& signature) {
 
 }  // namespace
 
-BoardExecution::BoardExecution(BoardPlace& place, int rank)
-    : place_(place),
-      board_(place.board),
+BoardExecution::BoardExecution(BoardContext& context, int rank)
+    : context_(context),
+      board_(context.board),
       rank_(rank),
-      size_(place.board.ranks()),
+      size_(context.board.ranks()),
       sources_(size_),
       outputs_(size_),
       probe_(std::make_unique<uint64_t>()),
@@ -148,7 +148,7 @@ void BoardExecution::post() {
         copy_in(post.data, offer(takers().first));
       break;
     case Where::Slot: stage(0); break;
-    case Where::Arena: post.offset = *place_.arena->offset_of(op_.input, 0); break;
+    case Where::Arena: post.offset = *context_.arena->offset_of(op_.input, 0); break;
     case Where::Memory: post.offset = reinterpret_cast<uintptr_t>(op_.input); break;
     case Where::Chunks: break;
   }
@@ -264,7 +264,7 @@ const std::byte* BoardExecution::data_of(int source, size_t chunk) const {
     case Where::Memory:  // not by this way: see take
     case Where::Arena: break;
   }
-  const std::byte* memory = place_.arenas.memory(source) + board_.post(source, number_).offset;
+  const std::byte* memory = context_.arenas.memory(source) + board_.post(source, number_).offset;
   return memory + chunk_of(offered_by(source), chunk).offset;
 }
 
@@ -323,8 +323,8 @@ void BoardExecution::publish(Counter counter, size_t chunks) {
 void BoardExecution::wake() {
   for (int rank = 0; rank < size_; ++rank) {
     if (rank == rank_) continue;
-    std::atomic<uint32_t>& sleeping = *place_.sleeping[rank];
-    if (sleeping.load() != 0 && sleeping.exchange(0) != 0) place_.doorbell->ring(rank);
+    std::atomic<uint32_t>& sleeping = *context_.sleeping[rank];
+    if (sleeping.load() != 0 && sleeping.exchange(0) != 0) context_.doorbell->ring(rank);
   }
 }
 

@@ -21,7 +21,7 @@
 namespace ringwise::coll {
 
 /// What the ranks of a host share. They are numbered as in the group.
-struct BoardPlace {
+struct BoardContext {
   Board board;
   std::shared_ptr<Arena> arena;  // this rank's; null where there is none
   PeerArenas arenas{0};
@@ -31,7 +31,7 @@ struct BoardPlace {
 
 class BoardExecution {
  public:
-  BoardExecution(BoardPlace& place, int rank);
+  BoardExecution(BoardContext& context, int rank);
 
   /// The object is reused: in a steady loop nothing is allocated here.
   void begin(const Op& op);
@@ -149,7 +149,7 @@ class BoardExecution {
   void probe_memory();
   bool others_can_read() const;
 
-  BoardPlace& place_;
+  BoardContext& context_;
   Board& board_;
   const int rank_;
   const int size_;

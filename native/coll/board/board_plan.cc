@@ -112,11 +112,11 @@ Where BoardExecution::choose_where() const {
   // A one-shot's buffers are overwritten while others may still read them, unless all of them are in arenas.
   const bool readable = op_.verb == Verb::AllReduce || method_ != Method::OneShot;
   const bool known = op_.verb != Verb::AllToAll || op_.counts == nullptr;  // takers know where their part begins
-  if (most >= kArenaFromBytes && place_.arena && !premultiplied && readable && known) {
+  if (most >= kArenaFromBytes && context_.arena && !premultiplied && readable && known) {
     size_t bytes = 0;
     for (int taker = ranks.first; taker < ranks.last; ++taker)
       bytes = std::max(bytes, offer(taker).offset + offer(taker).bytes);
-    if (place_.arena->offset_of(op_.input, bytes)) return Where::Arena;
+    if (context_.arena->offset_of(op_.input, bytes)) return Where::Arena;
   }
   if (method_ == Method::Move && most >= kMemoryFromBytes && known && others_can_read()) return Where::Memory;
   if (method_ == Method::TwoShot) return Where::Chunks;

@@ -124,7 +124,7 @@ void BoardExecution::reduce_in_place() {
   int count = 0;
   for (int rank = 0; rank < size_; ++rank) {
     std::byte* memory = rank == rank_ ? const_cast<std::byte*>(op_.input)
-                                      : place_.arenas.memory(rank) + board_.post(rank, number_).offset;
+                                      : context_.arenas.memory(rank) + board_.post(rank, number_).offset;
     sources_[rank] = memory + mine.offset;
     const bool is_output = op_.verb == Verb::AllReduce || (op_.verb == Verb::Reduce && rank == op_.root);
     if (is_output) outputs_[count++] = memory + mine.offset;

@@ -38,7 +38,7 @@ NcclGroup::NcclGroup(int rank, int size, int device, std::function<std::shared_p
   cuda::check(d.cuDevicePrimaryCtxRetain(&context_, handle), "cuDevicePrimaryCtxRetain");
   const cuda::Entered entered(context_);
   cuda::check(d.cuStreamCreate(&stream_, cuda::kStreamNonBlocking), "cuStreamCreate");
-  cuda::check(d.cuStreamCreate(&recorded_, cuda::kStreamNonBlocking), "cuStreamCreate");
+  cuda::check(d.cuStreamCreate(&capture_stream_, cuda::kStreamNonBlocking), "cuStreamCreate");
   lane_ = std::thread([this] { lane_main(); });
 }
 
@@ -59,8 +59,8 @@ NcclGroup::~NcclGroup() {
 
 void NcclGroup::free_all() {
   if (comm_ != nullptr) let_go(comm_, library().ncclCommAbort, ends_of_running());
-  for (const auto* recorded : {&held_, &open_}) {
-    for (const Recorded& each : *recorded) spare_.push_back(each.done);
+  for (const auto* captured : {&deferred_, &open_}) {
+    for (const Captured& each : *captured) spare_.push_back(each.done);
   }
   for (auto* entries : {&queue_, &running_}) {
     for (const Entry& entry : *entries) spare_.insert(spare_.end(), {entry.ready, entry.done});
@@ -68,7 +68,7 @@ void NcclGroup::free_all() {
   for (const cuda::Event event : spare_) {
     if (event != nullptr) driver().cuEventDestroy_v2(event);
   }
-  for (const cuda::Stream stream : {stream_, recorded_}) {
+  for (const cuda::Stream stream : {stream_, capture_stream_}) {
     if (stream != nullptr) driver().cuStreamDestroy_v2(stream);
   }
 }
@@ -107,7 +107,7 @@ uint64_t NcclGroup::start(coll::Op op, cuda::Stream caller) {
       end(id, failure_);
     } else {
       Entry entry{op, caller, take_event(), nullptr, holding_};
-      record(entry.ready, caller);
+      record_event(entry.ready, caller);
       queue_.push_back(entry);
       try {
         launch();
@@ -132,7 +132,7 @@ void NcclGroup::release() {
   {
     Lock lock(mutex_);
     holding_ = 0;
-    if (!held_.empty()) record_held(lock);
+    if (!deferred_.empty()) capture_deferred(lock);
     try {
       launch();
     } catch (const std::exception& error) {
@@ -205,10 +205,10 @@ void NcclGroup::wait_until(Lock& lock, const std::function<bool()>& is_reached) 
   }
 }
 
-void NcclGroup::urge() {
+void NcclGroup::request_progress() {
   {
     const std::lock_guard lock(mutex_);
-    is_urged_ = true;
+    progress_requested_ = true;
   }
   wake_lane_.notify_one();
 }
@@ -246,7 +246,7 @@ cuda::Event NcclGroup::take_event() {
   return event;
 }
 
-void NcclGroup::record(cuda::Event event, cuda::Stream stream) {
+void NcclGroup::record_event(cuda::Event event, cuda::Stream stream) {
   cuda::check(driver().cuEventRecord(event, stream), "cuEventRecord");
 }
 

@@ -10,7 +10,7 @@
 // NCCL noted last before it aborts the communicator, which frees the device. Operations end after that: until then, kernels
 // may use their memory.
 //
-// Operations on a stream that is recorded into a graph become part of that (recorded.cc). They have no end that could be
+// Operations on a stream that is captured into a graph become part of that (capture.cc). They have no end that could be
 // looked for: each run of the graph has, and is watched as an operation is. NCCL keeps what graphs have of a communicator, and
 // waits for their owner to destroy them when it aborts one; the lane does not.
 //
@@ -65,7 +65,7 @@ class NcclGroup {
 
   /// Hands an operation over; returns its id. `caller` is the stream that its memory is ordered on.
   uint64_t start(coll::Op op, cuda::Stream caller);
-  /// What is started, or recorded, until `release` goes to NCCL as one group. Until then nothing may wait for it.
+  /// What is started, or captured, until `release` goes to NCCL as one group. Until then nothing may wait for it.
   void hold();
   void release();
   /// Registers memory with NCCL for what is started from now on; returns an id. Every rank does so at the same place among its
@@ -79,15 +79,15 @@ class NcclGroup {
   bool is_taken(uint64_t id);
   /// Lets the caller's stream wait for the operation. Blocks only until NCCL has taken it.
   void fence(uint64_t id);
-  /// Makes an operation part of the graph that `caller` is being recorded into: after what that has been given by now, and
+  /// Makes an operation part of the graph that `caller` is being captured into: after what that has been given by now, and
   /// beside what it is given until `join`. Blocks until NCCL has taken it, which where it is held is in `release`. Ends at
   /// `join`, or with the group's failure at once.
-  uint64_t record(coll::Op op, cuda::Stream caller);
-  /// What the stream is recorded to do from now on comes after the operation.
+  uint64_t capture(coll::Op op, cuda::Stream caller);
+  /// What the stream is captured to do from now on comes after the operation.
   void join(uint64_t id);
-  /// The recording has been given up.
+  /// The capture has been given up.
   void forget(uint64_t id);
-  /// What the stream is given next, a graph with recorded operations, comes after all operations until now. Returns why the
+  /// What the stream is given next, a graph with captured operations, comes after all operations until now. Returns why the
   /// group has failed, or null.
   std::shared_ptr<const coll::Failure> begin_run(cuda::Stream stream);
   /// The graph has been given to the stream. Ends when it has run, by `op`'s deadline. All later operations come after it.
@@ -96,7 +96,7 @@ class NcclGroup {
   /// Blocks until what has this id has ended. Its `Ended` is still to be taken.
   void wait(uint64_t id);
   /// Somebody waits for what has been started, but not in `wait`.
-  void urge();
+  void request_progress();
   void take_ended(std::vector<Ended>& ended);
   /// Fails everything pending and later, on this rank; the lane ends it.
   void fail(coll::Failure failure);
@@ -112,8 +112,8 @@ class NcclGroup {
     cuda::Event done;
     uint64_t together;  // the same for what was held together; 0: alone
   };
-  /// An operation of a graph that is being recorded and does not wait for it yet.
-  struct Recorded {
+  /// An operation of a graph that is being captured and does not wait for it yet.
+  struct Captured {
     coll::Op op;
     cuda::Stream caller;
     cuda::Event done;
@@ -139,11 +139,11 @@ class NcclGroup {
   void let_go(Comm comm, int (*by)(Comm), const std::vector<cuda::Event>& pending);
   void free_all();
   std::vector<cuda::Event> ends_of_running() const;
-  void record_held(Lock& lock);
-  void give_recorded();
-  cuda::Event drop_recorded(uint64_t id);
+  void capture_deferred(Lock& lock);
+  void give_captured();
+  cuda::Event drop_captured(uint64_t id);
   cuda::Event take_event();
-  void record(cuda::Event event, cuda::Stream stream);
+  void record_event(cuda::Event event, cuda::Stream stream);
   void end(uint64_t id, std::shared_ptr<const coll::Failure> failure);
   bool has_ended(uint64_t id) const;
   bool is_launched(uint64_t id) const;
@@ -155,8 +155,8 @@ class NcclGroup {
   const std::function<std::shared_ptr<const coll::Failure>()> cause_;
   const std::function<void()> notify_;
   cuda::Context context_ = nullptr;
-  cuda::Stream stream_ = nullptr;    // the group's own
-  cuda::Stream recorded_ = nullptr;  // the same in graphs; nothing ever runs there
+  cuda::Stream stream_ = nullptr;          // the group's own
+  cuda::Stream capture_stream_ = nullptr;  // the same in graphs; nothing ever runs there
 
   std::mutex mutex_;
   std::condition_variable wake_lane_;
@@ -172,9 +172,9 @@ class NcclGroup {
   std::deque<Entry> running_;  // in the order of the stream
   Registrations registrations_;
   std::vector<cuda::Event> spare_;          // events
-  std::vector<Recorded> held_;              // to be recorded, not given to NCCL yet
-  std::vector<Recorded> open_;              // recorded, not joined yet
-  bool has_recorded_ = false;               // graphs may have something of comm_
+  std::vector<Captured> deferred_;          // to be captured, not given to NCCL yet
+  std::vector<Captured> open_;              // captured, not joined yet
+  bool has_captured_ = false;               // graphs may have something of comm_
   std::vector<Ended> ended_;                // not taken yet
   bool has_news_ = false;                   // notify_ is due
   std::optional<coll::Failure> suspicion_;  // a failure of NCCL's, until the host group tells whose fault it was
@@ -183,7 +183,7 @@ class NcclGroup {
   bool has_ended_all_ = false;  // the communicator is aborted, and what was pending has ended with failure_
   uint64_t next_id_ = 1;
   uint64_t closing_id_ = 0;
-  bool is_urged_ = false;
+  bool progress_requested_ = false;
   std::atomic<bool> stop_{false};
   std::thread lane_;  // last member: joined before anything it uses goes
 };

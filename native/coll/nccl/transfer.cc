@@ -115,8 +115,8 @@ int all_gather(const Op& op, Comm comm, int rank, int size, cuda::Stream stream)
   const Parts parts{op, op.counts};
   if (op.counts == nullptr) return n.ncclAllGather(op.input, op.output, parts.bytes(rank), kInt8, comm, stream);
   return grouped(size, [&](int root) {
-    std::byte* const place = op.output + parts.offset(root);
-    return n.ncclBroadcast(root == rank ? op.input : place, place, parts.bytes(root), kInt8, root, comm, stream);
+    std::byte* const part = op.output + parts.offset(root);
+    return n.ncclBroadcast(root == rank ? op.input : part, part, parts.bytes(root), kInt8, root, comm, stream);
   });
 }
 

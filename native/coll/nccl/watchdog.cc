@@ -44,10 +44,10 @@ void NcclGroup::lane_main() {
     }
     if (has_left) return;
     const bool is_busy = !queue_.empty() || !running_.empty() || connecting_id_ != 0;
-    if (!is_busy) is_urged_ = false;
+    if (!is_busy) progress_requested_ = false;
     busy_looks = moved || launching_ == 0 ? 0 : busy_looks + 1;
     if (moved || stop_ || (failure_ && !has_ended_all_) || (closing_id_ != 0 && !is_busy)) continue;
-    const bool is_urgent = is_urged_ || (busy_looks > 0 && busy_looks <= kUrgentLooks);
+    const bool is_urgent = progress_requested_ || (busy_looks > 0 && busy_looks <= kUrgentLooks);
     if (is_busy && is_urgent)
       wake_lane_.wait_for(lock, kUrgentLook);
     else
@@ -130,7 +130,7 @@ void NcclGroup::watch() {
   };
   check_deadlines(running_);
   check_deadlines(queue_);
-  check_deadlines(held_);
+  check_deadlines(deferred_);
 }
 
 /// Gives NCCL what waits, up to what it is busy with or what is held.
@@ -165,7 +165,7 @@ void NcclGroup::settle_launched() {
   for (; launching_ > 0; --launching_) {
     Entry& entry = queue_.front();
     if (entry.done == nullptr) entry.done = take_event();
-    record(entry.done, stream_);
+    record_event(entry.done, stream_);
     running_.push_back(entry);
     queue_.pop_front();
   }

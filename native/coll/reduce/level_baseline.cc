@@ -2,9 +2,11 @@
 #include "coll/reduce/level_headers.h"
 
 #define RINGWISE_LEVEL baseline
+// clang-format off: level.h comes before the two that use it
+#include "coll/reduce/level.h"
 #include "coll/reduce/grid_level.h"
 #include "coll/reduce/int8_level.h"
-#include "coll/reduce/level.h"
+// clang-format on
 
 namespace ringwise::coll {
 extern const ReduceKernels kBaselineReduce = baseline::kKernels;

@@ -40,10 +40,10 @@ static_assert(sizeof(Hello) == 52);
 constexpr uint32_t kMagic = 0x48475752;  // "RWGH"
 constexpr uint8_t kVersion = 1;
 constexpr int kBacklog = 4096;
-// How long a stranger may hold a connection open before it has introduced itself, and how many may at once: the
+// How long a connection may stay open before its peer has proven that it belongs to the job, and how many such may at once: the
 // oldest goes first, since ranks introduce themselves as soon as they are connected.
 constexpr int64_t kHelloNs = 5'000 * kMillisecond;
-constexpr size_t kMaxStrangers = 256;
+constexpr size_t kMaxUnauthenticated = 256;
 
 [[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
 
@@ -220,7 +220,7 @@ class Meeting {
   }
 
   /// A connection that has not introduced itself completely.
-  struct Stranger {
+  struct Unauthenticated {
     Fd fd;
     int64_t deadline_ns;
     size_t got = 0;
@@ -239,57 +239,57 @@ class Meeting {
   }
 
   void accept_higher_ranks() {
-    std::vector<Stranger> strangers;
+    std::vector<Unauthenticated> unauthenticated;
     for (std::vector<int> absent = missing(); !absent.empty(); absent = missing()) {
       std::vector<pollfd> fds{
           {wake_, POLLIN, 0}, {listener_.unix_descriptor(), POLLIN, 0}, {listener_.tcp_descriptor(), POLLIN, 0}};
-      for (const auto& stranger : strangers) fds.push_back({stranger.fd.get(), POLLIN, 0});
+      for (const auto& connection : unauthenticated) fds.push_back({connection.fd.get(), POLLIN, 0});
       const int64_t left = deadline_ns_ - now_ns();
       if (left <= 0) throw timeout(absent);
       poll(fds.data(), fds.size(), static_cast<int>(std::min<int64_t>(left / kMillisecond + 1, 1000)));
       if (fds[0].revents != 0)
         throw Failure(FailureCode::Closed, rank_, {rank_}, "the group was closed while it was connecting");
       const int64_t now = now_ns();
-      for (size_t i = strangers.size(); i-- > 0;) {
-        if ((fds[3 + i].revents != 0 && introduced(strangers[i])) || now > strangers[i].deadline_ns) {
-          strangers.erase(strangers.begin() + static_cast<std::ptrdiff_t>(i));
+      for (size_t i = unauthenticated.size(); i-- > 0;) {
+        if ((fds[3 + i].revents != 0 && introduced(unauthenticated[i])) || now > unauthenticated[i].deadline_ns) {
+          unauthenticated.erase(unauthenticated.begin() + static_cast<std::ptrdiff_t>(i));
         }
       }
       for (int i = 1; i <= 2; ++i) {
         if (fds[i].revents == 0) continue;
         Fd fd(accept4(fds[i].fd, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
         if (!fd) continue;
-        if (strangers.size() == kMaxStrangers) strangers.erase(strangers.begin());
-        strangers.push_back({std::move(fd), now + kHelloNs, 0, {}, i == 1});
+        if (unauthenticated.size() == kMaxUnauthenticated) unauthenticated.erase(unauthenticated.begin());
+        unauthenticated.push_back({std::move(fd), now + kHelloNs, 0, {}, i == 1});
       }
     }
   }
 
-  /// Reads on; true when the stranger is no longer one: taken in, or turned away.
-  bool introduced(Stranger& stranger) {
-    auto* at = reinterpret_cast<char*>(&stranger.hello) + stranger.got;
-    const ssize_t got = ::recv(stranger.fd.get(), at, sizeof(Hello) - stranger.got, MSG_DONTWAIT);
+  /// Reads on; true when the connection is no longer one: taken in, or turned away.
+  bool introduced(Unauthenticated& connection) {
+    auto* at = reinterpret_cast<char*>(&connection.hello) + connection.got;
+    const ssize_t got = ::recv(connection.fd.get(), at, sizeof(Hello) - connection.got, MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
     if (got <= 0) return true;
-    stranger.got += static_cast<size_t>(got);
-    if (stranger.got < sizeof(Hello)) return false;
-    const Hello& hello = stranger.hello;
+    connection.got += static_cast<size_t>(got);
+    if (connection.got < sizeof(Hello)) return false;
+    const Hello& hello = connection.hello;
     const auto peer = peers_.find(hello.from);
     if (hello.magic != kMagic || hello.version != kVersion || hello.to != rank_ || hello.from <= rank_ ||
         peer == peers_.end() || !equal_in_constant_time(hello.proof, peer->second.theirs)) {
       return true;
     }
-    if (stranger.local != peer->second.local || (stranger.local && hello.purpose != Purpose::Control)) return true;
-    auto* places = hello.purpose == Purpose::Control ? &connections_.control
-                   : hello.purpose == Purpose::Data  ? &connections_.data
-                                                     : &connections_.p2p;
-    if (hello.purpose > Purpose::PointToPoint || (*places)[hello.from]) return true;
-    Fd& place = (*places)[hello.from];
-    if (!stranger.local) tune_tcp(stranger.fd.get());
+    if (connection.local != peer->second.local || (connection.local && hello.purpose != Purpose::Control)) return true;
+    auto* sockets = hello.purpose == Purpose::Control ? &connections_.control
+                    : hello.purpose == Purpose::Data  ? &connections_.data
+                                                      : &connections_.p2p;
+    if (hello.purpose > Purpose::PointToPoint || (*sockets)[hello.from]) return true;
+    Fd& socket = (*sockets)[hello.from];
+    if (!connection.local) tune_tcp(connection.fd.get());
     connections_.hosts[hello.from] = hello.host;
     const Hello answer{kMagic, kVersion, hello.purpose, {}, rank_, hello.from, host_, peer->second.mine};
-    write_all(stranger.fd.get(), &answer, sizeof answer, hello.from);
-    place = std::move(stranger.fd);
+    write_all(connection.fd.get(), &answer, sizeof answer, hello.from);
+    socket = std::move(connection.fd);
     return true;
   }
 

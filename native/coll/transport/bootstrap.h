@@ -42,7 +42,7 @@ class Listener {
   int unix_descriptor() const { return unix_.get(); }
   int tcp_descriptor() const { return tcp_.get(); }
 
-  /// Ends listening; names and ports stay readable. From then on strangers are refused by the kernel.
+  /// Ends listening; names and ports stay readable. From then on connections are refused by the kernel.
   void close() {
     unix_.reset();
     tcp_.reset();

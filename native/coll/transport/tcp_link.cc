@@ -32,13 +32,13 @@ size_t TcpLink::send(const std::byte* data, size_t bytes) {
 }
 
 size_t TcpLink::send(std::span<const Part> parts) {
-  iovec places[kParts];
+  iovec vectors[kParts];
   msghdr message{};
-  message.msg_iov = places;
+  message.msg_iov = vectors;
   size_t left = kPortion;
   for (const Part& part : parts) {
     const size_t bytes = std::min(part.size(), left);
-    if (bytes > 0) places[message.msg_iovlen++] = {const_cast<std::byte*>(part.data()), bytes};
+    if (bytes > 0) vectors[message.msg_iovlen++] = {const_cast<std::byte*>(part.data()), bytes};
     left -= bytes;
     if (bytes < part.size()) break;
   }

@@ -35,7 +35,7 @@ void CapturedStep::begin() {
   enter();
   Activity& now = activity_on(device_.index());
   now.stream = {stream_, 0};
-  now.is_recording = true;
+  now.is_capturing = true;
   next_ = 0;
   numbers_.clear();
 }

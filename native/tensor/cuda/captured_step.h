@@ -1,7 +1,7 @@
-// A step of a program, recorded once as a graph of the driver and started as a whole ever after. Its memory comes from an
+// A step of a program, captured once as a graph of the driver and started as a whole ever after. Its memory comes from an
 // allocator of its own, so that the addresses in the graph stay the step's; other memory that it works with is held. Numbers
 // that change from run to run (learning rates, positions in random streams) lie in device memory: each run writes them anew, in
-// the order in which they were asked for while the step was recorded. A step belongs to one thread.
+// the order in which they were asked for while the step was captured. A step belongs to one thread.
 #pragma once
 
 #include <cstddef>
@@ -23,10 +23,10 @@ class CapturedStep {
   /// What the calling thread starts between these runs at once, in this step's memory.
   void enter();
   void leave();
-  /// What the calling thread starts between these is recorded. Throws CudaError, also for what cannot be recorded.
+  /// What the calling thread starts between these is captured. Throws CudaError, also for what cannot be captured.
   void begin();
   void end();
-  /// Ends recording and drops what was recorded.
+  /// Ends the capture and drops what was captured.
   void abort();
 
   /// The numbers of the next run, from the first on.
@@ -38,7 +38,7 @@ class CapturedStep {
   void launch();
   /// Destroys the graph, for those who have to see it go; the memory stays. There are no more runs.
   void drop();
-  /// What is recorded by others goes there, too.
+  /// What is captured by others goes there, too.
   Stream stream() const { return stream_; }
 
   const std::shared_ptr<CachingAllocator>& memory() const { return memory_; }
@@ -61,10 +61,10 @@ class CapturedStep {
   Activity before_;
 };
 
-/// The step that the calling thread records; null when it records none.
-inline CapturedStep* recorded_step(int device) {
+/// The step that the calling thread is capturing; null when there is none.
+inline CapturedStep* step_being_captured(int device) {
   const Activity& now = activity_on(device);
-  return now.is_recording ? now.step : nullptr;
+  return now.is_capturing ? now.step : nullptr;
 }
 
 }  // namespace ringwise::tensor::cuda

@@ -244,13 +244,13 @@ DnnPlan::DnnPlan(DnnObject plan) : plan_(std::move(plan)) {
   workspace_bytes_ = static_cast<size_t>(bytes);
 }
 
-void DnnPlan::run(DnnHandle handle, Stream stream, const std::vector<std::pair<int64_t, void*>>& places,
+void DnnPlan::run(DnnHandle handle, Stream stream, const std::vector<std::pair<int64_t, void*>>& bindings,
                   void* workspace) const {
   std::vector<int64_t> ids;
   std::vector<void*> pointers;
-  for (const auto& [id, place] : places) {
+  for (const auto& [id, pointer] : bindings) {
     ids.push_back(id);
-    pointers.push_back(place);
+    pointers.push_back(pointer);
   }
   DnnObject pack(dnn::BACKEND_VARIANT_PACK_DESCRIPTOR);
   pack.set_ints(dnn::ATTR_VARIANT_PACK_UNIQUE_IDS, ids);

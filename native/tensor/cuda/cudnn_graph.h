@@ -63,9 +63,9 @@ struct DnnExactness {
 class DnnPlan {
  public:
   size_t workspace_bytes() const { return workspace_bytes_; }
-  /// `places`: the memory of each tensor that is not virtual, on the device (by value: on the host). Throws
+  /// `bindings`: the memory of each tensor that is not virtual, on the device (by value: on the host). Throws
   /// std::runtime_error.
-  void run(DnnHandle handle, Stream stream, const std::vector<std::pair<int64_t, void*>>& places,
+  void run(DnnHandle handle, Stream stream, const std::vector<std::pair<int64_t, void*>>& bindings,
            void* workspace) const;
 
  private:

@@ -267,7 +267,7 @@ bool Device::is_over(Retired& each) {
 }
 
 void Device::reclaim_when_allowed() {
-  if (has_retired_.load(std::memory_order_relaxed) && !activities[index_].is_recording) reclaim();
+  if (has_retired_.load(std::memory_order_relaxed) && !activities[index_].is_capturing) reclaim();
 }
 
 /// Frees what has been retired and is used no more. Needs the device to be entered.
@@ -446,7 +446,7 @@ Piece::~Piece() {
 void touch(const Block& block) {
   const Activity& now = activities[block.device];
   auto* piece = static_cast<Piece*>(block.keeper.get());
-  if (!now.is_recording)
+  if (!now.is_capturing)
     piece->used_on(now.stream.number);
   else if (piece->from() != now.step->memory().get())
     now.step->hold(block.keeper);

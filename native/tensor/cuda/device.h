@@ -36,7 +36,7 @@ class CapturedStep;
 struct Activity {
   WorkStream stream;             // without a handle: the main stream
   CapturedStep* step = nullptr;  // whose memory is used
-  bool is_recording = false;     // what is started becomes part of the step and does not run
+  bool is_capturing = false;     // what is started becomes part of the step and does not run
 };
 constexpr int kMostDevices = 64;
 Activity& activity_on(int device);

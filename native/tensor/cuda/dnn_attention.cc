@@ -40,7 +40,7 @@ Sizes sizes_of(const Attention& a) {
           static_cast<int64_t>(a.keys),  static_cast<int64_t>(a.width), static_cast<int64_t>(a.value_width)};
 }
 
-/// The tensors of a graph, by their place in [batch, heads, …, …].
+/// The tensors of a graph, by their pointer in [batch, heads, …, …].
 struct Tensors {
   Sizes s;
   int stored;  // dnn::DATA_…
@@ -118,13 +118,13 @@ DnnPlans::Key key_of(int64_t kind, DType dtype, const Attention& a) {
   return key;
 }
 
-using Places = std::vector<std::pair<int64_t, void*>>;
+using Bindings = std::vector<std::pair<int64_t, void*>>;
 
 /// Those of both graphs. The library is given what is in a graph, and nothing else.
-Places places_of(const Attention& a, float* scale, float* hidden) {
-  Places places{{kQ, a.q.data}, {kK, a.k.data}, {kV, a.v.data}, {kOut, a.out.data}, {kLse, a.lse}, {kScale, scale}};
-  if (a.causal) places.emplace_back(kHidden, hidden);
-  return places;
+Bindings bindings_of(const Attention& a, float* scale, float* hidden) {
+  Bindings bindings{{kQ, a.q.data}, {kK, a.k.data}, {kV, a.v.data}, {kOut, a.out.data}, {kLse, a.lse}, {kScale, scale}};
+  if (a.causal) bindings.emplace_back(kHidden, hidden);
+  return bindings;
 }
 
 void clear(void* floats, size_t count) {
@@ -212,7 +212,7 @@ bool attend_by_library(DType dtype, const Attention& a) {
   auto scale = static_cast<float>(a.scale), hidden = -std::numeric_limits<float>::infinity();
   return plans && plans->run(
                       device, key_of(1, dtype, a), {true}, [&] { return attention_graph(dtype, a); },
-                      places_of(a, &scale, &hidden));
+                      bindings_of(a, &scale, &hidden));
 }
 
 bool attend_back_by_library(DType dtype, const AttentionGrad& g) {
@@ -230,18 +230,18 @@ bool attend_back_by_library(DType dtype, const AttentionGrad& g) {
                sums_bytes = queries * a.width * sizeof(float);
   auto* memory = static_cast<char*>(device.allocate(dots_bytes + sums_bytes));
   auto scale = static_cast<float>(a.scale), hidden = -std::numeric_limits<float>::infinity(), one = 1.0f;
-  Places places = places_of(a, &scale, &hidden);
-  places.insert(places.end(), {{kGradOut, g.grad_out.data},
-                               {kGradQ, g.grad_q.data},
-                               {kGradK, g.grad_k.data},
-                               {kGradV, g.grad_v.data},
-                               {kOne, &one},
-                               {kDots, memory},
-                               {kQuerySums, memory + dots_bytes}});
+  Bindings bindings = bindings_of(a, &scale, &hidden);
+  bindings.insert(bindings.end(), {{kGradOut, g.grad_out.data},
+                                   {kGradQ, g.grad_q.data},
+                                   {kGradK, g.grad_k.data},
+                                   {kGradV, g.grad_v.data},
+                                   {kOne, &one},
+                                   {kDots, memory},
+                                   {kQuerySums, memory + dots_bytes}});
   bool is_done = false;
   try {
     clear(memory + dots_bytes, queries * a.width);
-    is_done = plans->run(device, key, {true}, [&] { return attention_grad_graph(dtype, g); }, places);
+    is_done = plans->run(device, key, {true}, [&] { return attention_grad_graph(dtype, g); }, bindings);
   } catch (...) {
     device.free(memory);
     throw;

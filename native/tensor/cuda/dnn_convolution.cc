@@ -89,19 +89,19 @@ bool convolve_by_library(Convolution kind, DType dtype, void* x, void* weight, v
   Device& device = current_device();
   DnnPlans* plans = DnnPlans::of(device);
   if (!plans) return false;
-  void* places[] = {x, weight, y};
-  void*& result = places[kind == Convolution::GradInput ? 0 : kind == Convolution::GradWeight ? 1 : 2];
+  void* bindings[] = {x, weight, y};
+  void*& result = bindings[kind == Convolution::GradInput ? 0 : kind == Convolution::GradWeight ? 1 : 2];
   void* const to = result;
   const size_t count = result_count(kind, sizes);
   // Few engines add; so the sum is a kernel of its own.
   if (accumulate) result = device.allocate(count * byte_size(dtype));
   bool is_done = false;
   try {
-    const int64_t alignments[] = {dnn_alignment(places[0]), dnn_alignment(places[1]), dnn_alignment(places[2])};
+    const int64_t alignments[] = {dnn_alignment(bindings[0]), dnn_alignment(bindings[1]), dnn_alignment(bindings[2])};
     const DnnExactness exactness{dtype != DType::Float32 || allows_tf32()};
     is_done = plans->run(device, key_of(kind, dtype, sizes, alignments, exactness), exactness,
                          [&] { return convolution_graph(kind, dtype, sizes, alignments); },
-                         {{1, places[0]}, {2, places[1]}, {3, places[2]}});
+                         {{1, bindings[0]}, {2, bindings[1]}, {3, bindings[2]}});
     if (is_done && accumulate) add(dtype, to, result, count);
   } catch (...) {
     if (accumulate) device.free(result);

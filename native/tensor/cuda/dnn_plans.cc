@@ -15,12 +15,12 @@ DnnPlans* DnnPlans::of(Device& device) {
   return plans.handle_ ? &plans : nullptr;
 }
 
-void DnnPlans::run(Device& device, const DnnPlan& plan, const std::vector<std::pair<int64_t, void*>>& places) {
+void DnnPlans::run(Device& device, const DnnPlan& plan, const std::vector<std::pair<int64_t, void*>>& bindings) {
   const size_t bytes = plan.workspace_bytes();
   // The stream's next owner of it comes after the plan.
   void* workspace = bytes > 0 ? device.allocate(bytes) : nullptr;
   try {
-    plan.run(handle_, device.stream(), places, workspace);
+    plan.run(handle_, device.stream(), bindings, workspace);
   } catch (...) {
     if (workspace) device.free(workspace);
     throw;

@@ -21,13 +21,13 @@ class DnnPlans {
   /// Runs the plan for `key`, which `make` describes at its first use. False when the library refused.
   template <class Make>
   bool run(Device& device, const Key& key, DnnExactness exactness, Make make,
-           const std::vector<std::pair<int64_t, void*>>& places) {
+           const std::vector<std::pair<int64_t, void*>>& bindings) {
     const std::lock_guard lock(mutex_);  // of the handle too
     if (plans_.size() >= kMostPlans && !plans_.contains(key)) plans_.clear();
     const auto [found, is_new] = plans_.try_emplace(key);
     if (is_new) found->second = planned(make, exactness);
     if (!found->second) return false;
-    run(device, *found->second, places);
+    run(device, *found->second, bindings);
     return true;
   }
 
@@ -42,7 +42,7 @@ class DnnPlans {
       return nullptr;
     }
   }
-  void run(Device& device, const DnnPlan& plan, const std::vector<std::pair<int64_t, void*>>& places);
+  void run(Device& device, const DnnPlan& plan, const std::vector<std::pair<int64_t, void*>>& bindings);
 
   std::mutex mutex_;
   DnnHandle handle_ = nullptr;

@@ -85,7 +85,7 @@ void optimize(const OptimizerRule& rule, const OptimizerTensor* tensors, size_t 
   for (size_t i = 0; i < count; i++) steps[i] = tensors[i].steps;
   const std::vector<double> numbers = optimizer_numbers(rule, steps.data(), count);
   std::copy_n(numbers.begin(), kOptimizerNumbers, x.numbers);
-  if (CapturedStep* step = recorded_step(current_device().index())) {
+  if (CapturedStep* step = step_being_captured(current_device().index())) {
     x.live = step->address(step->put(numbers.data(), numbers.size()));
   }
   const auto complete = [&](OptimizerRow& row, const OptimizerTensor& t) {

@@ -123,22 +123,23 @@ EXPORT cudnnBackendExecute(Handle* handle, const DnnDescriptor* plan, const DnnD
   const auto pointers = pack->list<void*>(dnn::ATTR_VARIANT_PACK_DATA_POINTERS);
   void* workspace = pack->value<void*>(dnn::ATTR_VARIANT_PACK_WORKSPACE);
   if (configuration.proposal == 0 || ids.size() != pointers.size() || !workspace) return kFailed;
-  std::map<int64_t, void*> places;
-  for (size_t i = 0; i < ids.size(); i++) places[ids[i]] = pointers[i];
+  std::map<int64_t, void*> bindings;
+  for (size_t i = 0; i < ids.size(); i++) bindings[ids[i]] = pointers[i];
   // Numbers of the host are read now. What is given is what the graph has, no less and no more.
   std::map<int64_t, float> numbers;
   std::set<int64_t> expected;
   for_each_tensor(configuration.object(dnn::ATTR_ENGINEHEUR_OPERATION_GRAPH), [&](int64_t id, bool is_number) {
     expected.insert(id);
-    if (is_number && places.contains(id)) numbers[id] = *static_cast<float*>(places.at(id));
+    if (is_number && bindings.contains(id)) numbers[id] = *static_cast<float*>(bindings.at(id));
   });
-  const auto is_expected = [&](const auto& place) { return expected.contains(place.first); };
-  if (places.size() != expected.size() || !std::all_of(places.begin(), places.end(), is_expected)) return kBadParameter;
-  return submit(handle->stream, [graph = configuration.object(dnn::ATTR_ENGINEHEUR_OPERATION_GRAPH), places, numbers,
+  const auto is_expected = [&](const auto& pointer) { return expected.contains(pointer.first); };
+  if (bindings.size() != expected.size() || !std::all_of(bindings.begin(), bindings.end(), is_expected))
+    return kBadParameter;
+  return submit(handle->stream, [graph = configuration.object(dnn::ATTR_ENGINEHEUR_OPERATION_GRAPH), bindings, numbers,
                                  workspace]() mutable {
     std::memset(workspace, 0xff, kWorkspaceBytes);
-    for (auto& [id, number] : numbers) places[id] = &number;
-    run(graph, places);
+    for (auto& [id, number] : numbers) bindings[id] = &number;
+    run(graph, bindings);
     return kSuccess;
   });
 }

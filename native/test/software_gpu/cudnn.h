@@ -33,6 +33,6 @@ struct DnnDescriptor {
 /// Whether the interpreter knows every operation, and shapes fit.
 bool can_run(const DnnDescriptor& graph);
 /// Computes a graph in double, rounding to the type of every tensor that is written.
-void run(const DnnDescriptor& graph, const std::map<int64_t, void*>& places);
+void run(const DnnDescriptor& graph, const std::map<int64_t, void*>& bindings);
 
 }  // namespace ringwise::software_gpu

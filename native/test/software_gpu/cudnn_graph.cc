@@ -1,4 +1,4 @@
-// Operation graphs of cuDNN, computed one operation after the other in double. A tensor without a place in memory gets one
+// Operation graphs of cuDNN, computed one operation after the other in double. A tensor without a pointer in memory gets one
 // of its own while the graph runs; every tensor rounds what is written to its type.
 #include <algorithm>
 #include <cmath>
@@ -76,7 +76,7 @@ void for_each(const Dims& dims, Body body) {
 
 class Run {
  public:
-  explicit Run(const std::map<int64_t, void*>& places) : places_(places) {}
+  explicit Run(const std::map<int64_t, void*>& bindings) : bindings_(bindings) {}
 
   void operation(const DnnDescriptor& x) {
     switch (x.kind) {
@@ -107,7 +107,7 @@ class Run {
     Array array{x.value<int>(dnn::ATTR_TENSOR_DATA_TYPE), x.list<int64_t>(dnn::ATTR_TENSOR_DIMENSIONS),
                 x.list<int64_t>(dnn::ATTR_TENSOR_STRIDES), nullptr};
     const auto id = x.value<int64_t>(dnn::ATTR_TENSOR_UNIQUE_ID);
-    if (const auto found = places_.find(id); found != places_.end()) {
+    if (const auto found = bindings_.find(id); found != bindings_.end()) {
       array.data = static_cast<char*>(found->second);
       return array;
     }
@@ -211,7 +211,7 @@ class Run {
     for_each(y.dims, [&](const Dims& at) { y.set(at, x.get({at[0], at[1], at[3], at[2]})); });
   }
 
-  const std::map<int64_t, void*>& places_;
+  const std::map<int64_t, void*>& bindings_;
   std::map<int64_t, std::vector<double>> own_;  // of virtual tensors; a double has room for every type
 };
 
@@ -226,7 +226,7 @@ bool is_known(int kind) {
   return false;
 }
 
-/// Whether the output has as many places as the windows that fit into the padded input.
+/// Whether the output has as many bindings as the windows that fit into the padded input.
 bool fits(const DnnDescriptor& operation) {
   if (operation.kind != dnn::BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR) return true;
   const DnnDescriptor& window = operation.object(dnn::ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC);
@@ -253,8 +253,8 @@ bool can_run(const DnnDescriptor& graph) {
                      [](const DnnDescriptor& each) { return is_known(each.kind) && fits(each); });
 }
 
-void run(const DnnDescriptor& graph, const std::map<int64_t, void*>& places) {
-  Run all(places);
+void run(const DnnDescriptor& graph, const std::map<int64_t, void*>& bindings) {
+  Run all(bindings);
   for (const DnnDescriptor& operation : graph.objects.at(dnn::ATTR_OPERATIONGRAPH_OPS)) all.operation(operation);
 }
 

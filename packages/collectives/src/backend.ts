@@ -159,7 +159,7 @@ export interface Running {
    */
   readonly fence?: () => void;
   /** Somebody awaits it, so it has to go on by itself. A backend may leave it alone until then. */
-  readonly urge?: () => void;
+  readonly requestProgress?: () => void;
 }
 
 export interface Supports {
@@ -171,15 +171,15 @@ export interface Supports {
   readonly reduces: (op: ReduceOp, dtype: DType, device?: DeviceKind) => boolean;
 }
 
-/** An operation of a step that is being recorded; see recorded.ts. */
-export interface RecordedOperation {
+/** An operation of a step that is being captured; see captured.ts. */
+export interface CapturedOperation {
   /** What the step does from now on comes after it. Settles it. */
   readonly join: () => void;
-  /** The recording is given up. Settles it. */
+  /** The capture is given up. Settles it. */
   readonly forget: () => void;
 }
 
-/** A run of a recorded step. */
+/** A run of a captured step. */
 export interface Run {
   readonly seq: number;
   readonly timeoutMs: number;
@@ -190,12 +190,12 @@ export interface Run {
   readonly stream: bigint;
 }
 
-/** What a backend does whose operations can be part of recorded steps. */
-export interface Recorded {
+/** What a backend does whose operations can be part of captured steps. */
+export interface StepCaptures {
   /** Why an operation on a step's own memory cannot be part of it all the same; null where it can. Left out where all can. */
   readonly refuses?: (operation: Operation) => string | null;
   /** Makes an operation part of step `step`, on the stream of its memory. It is compared between the ranks, and not carried out. */
-  readonly add: (operation: Operation, step: number, settle: Settle) => RecordedOperation;
+  readonly add: (operation: Operation, step: number, settle: Settle) => CapturedOperation;
   /**
    * Ahead of a run, which comes after all operations until now; throws where it must not be. Returns what is called when it has been
    * started. It settles at its end, as an operation does.
@@ -233,8 +233,8 @@ export interface Backend {
    * no difference.
    */
   readonly register?: (buffer: BufferView) => () => void;
-  /** Left out where operations happen on the host: what a recorded step contains happens on its device alone. */
-  readonly recorded?: Recorded;
+  /** Left out where operations happen on the host: what a captured step contains happens on its device alone. */
+  readonly captures?: StepCaptures;
   /** The host backend's native group, for backends on top of it. */
   readonly native?: object;
   /** What this rank has called last, in order. A backend without it gets a record of its group's. */

@@ -41,9 +41,9 @@ export function inCallAt<T>(site: string | null, begin: () => T): T {
 /** Where the call that this thread is in was made: "train.ts:57", or "batch at train.ts:57"; empty if nobody knows. */
 export function callSite(): string {
   if (known !== null) return known;
-  const place = placeOf(callerOf((caller as Record<string, unknown>)[isSync ? `${method}Sync` : method]));
-  if (place === '') return '';
-  return plainVerbs.has(method) ? place : `${method} at ${place}`;
+  const location = placeOf(callerOf((caller as Record<string, unknown>)[isSync ? `${method}Sync` : method]));
+  if (location === '') return '';
+  return plainVerbs.has(method) ? location : `${method} at ${location}`;
 }
 
 /** The innermost frame of the program that has called `entry`, else the innermost of all; none if that is not running. */
@@ -106,22 +106,22 @@ function placeOf(site: NodeJS.CallSite | undefined): string {
   if (site === undefined || !line) return '';
   const { file } = sourceOf(site)!;
   const key = `${file}:${line}:${column}`;
-  let place = places.get(key);
-  if (place === undefined) {
-    place = inSource({ file, line, column: column ?? 1 }).slice(-maxLength);
-    places.set(key, place);
+  let location = places.get(key);
+  if (location === undefined) {
+    location = inSource({ file, line, column: column ?? 1 }).slice(-maxLength);
+    places.set(key, location);
   }
-  return place;
+  return location;
 }
 
-interface Place {
+interface Location {
   readonly file: string;
   readonly line: number;
   readonly column: number;
 }
 
 /** Of a file that was compiled on the way here, the line in what it was compiled from. */
-function inSource({ file, line, column }: Place): string {
+function inSource({ file, line, column }: Location): string {
   const entry = findSourceMap(file)?.findEntry(line - 1, column - 1);
   if (entry === undefined || !('originalSource' in entry)) return `${shortened(file)}:${line}`;
   return `${shortened(pathOf(entry.originalSource))}:${entry.originalLine + 1}`;

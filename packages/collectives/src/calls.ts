@@ -17,6 +17,7 @@ import type {
 } from './backend.ts';
 import { type BufferView, writtenBy } from './buffer.ts';
 import { callSite, entering, inCallAt } from './call-site.ts';
+import { type CapturedStep, CapturedSteps, captureNow } from './captured.ts';
 import { type Checked, faultOf } from './check.ts';
 import {
   type CollectiveCode,
@@ -29,7 +30,6 @@ import {
   systemFailure,
 } from './errors.ts';
 import { type FlightEntry, FlightRecorder } from './flight-recorder.ts';
-import { type RecordedStep, RecordedSteps, recordingNow } from './recorded.ts';
 import { Scratch } from './reproducible/scratch.ts';
 import { type Call, isMessage, isOperation, Progress, type Starter, type Steps } from './steps.ts';
 import { Work } from './work.ts';
@@ -37,7 +37,7 @@ import { Work } from './work.ts';
 /** A call of several operations, whatever its value. */
 type Waiting = Pick<
   Progress<never>,
-  'isStarted' | 'isAllStarted' | 'hasEnded' | 'start' | 'urge' | 'wait' | 'fence'
+  'isStarted' | 'isAllStarted' | 'hasEnded' | 'start' | 'requestProgress' | 'wait' | 'fence'
 >;
 
 export class Calls implements Checked {
@@ -53,7 +53,7 @@ export class Calls implements Checked {
   readonly #caller: object;
   /** Null where the backend has one. */
   readonly #recorder: FlightRecorder | null;
-  readonly #recorded: RecordedSteps;
+  readonly #captured: CapturedSteps;
   /** Collectives so far: the number of the next one. */
   #seq = 0;
   /** Messages so far, by peer; those from any rank at the end. */
@@ -80,7 +80,7 @@ export class Calls implements Checked {
     this.#backend = backend;
     this.#caller = caller;
     this.#recorder = backend.flightRecord === undefined ? new FlightRecorder() : null;
-    this.#recorded = new RecordedSteps(backend, (step, stream) => this.#runRecorded(step, stream));
+    this.#captured = new CapturedSteps(backend, (step, stream) => this.#runCaptured(step, stream));
     this.#sends = new Array<number>(backend.size + 1).fill(0);
     this.#recvs = new Array<number>(backend.size + 1).fill(0);
   }
@@ -161,7 +161,7 @@ export class Calls implements Checked {
 
   /** Throws what is wrong with an operation. */
   check(operation: Operation): void {
-    const fault = faultOf(this, operation) ?? this.#recorded.faultOf(operation);
+    const fault = faultOf(this, operation) ?? this.#captured.faultOf(operation);
     if (fault !== null) throw this.error(fault);
   }
 
@@ -213,7 +213,7 @@ export class Calls implements Checked {
 
   /** Runs a call to its end on this thread. */
   run<T>(name: string, call: Call<T>): T {
-    if (recordingNow() !== null) return this.#launch(name, call).fence();
+    if (captureNow() !== null) return this.#launch(name, call).fence();
     if (isOperation(call)) return this.#runOne(call, name) as T;
     const [operation] = call.operations;
     if (operation === undefined || call.operations.length > 1 || 'more' in call) {
@@ -235,9 +235,9 @@ export class Calls implements Checked {
 
   /** Waits for what is pending, then leaves the group. Rejects with what the backend finds out last. */
   async leave(): Promise<void> {
-    for (const call of this.#several) call.urge();
+    for (const call of this.#several) call.requestProgress();
     if (this.#several.size > 0) await new Promise<void>((resolve) => this.#onIdle.push(resolve));
-    this.#recorded.drop();
+    this.#captured.drop();
     try {
       await this.#backend.close();
     } catch (error) {
@@ -289,7 +289,7 @@ export class Calls implements Checked {
       if (!this.supports.sync) return null;
       return {
         wait: () => this.#waitFor(progress),
-        urge: () => this.#urge(progress),
+        requestProgress: () => this.#requestProgress(progress),
         ...(!isSync && { fence: () => this.#fence(progress) }),
       };
     });
@@ -323,9 +323,9 @@ export class Calls implements Checked {
   }
 
   /** It needs those in the queue before it to go on, too. */
-  #urge(progress: Waiting): void {
-    for (const earlier of this.#queue) earlier.urge();
-    progress.urge();
+  #requestProgress(progress: Waiting): void {
+    for (const earlier of this.#queue) earlier.requestProgress();
+    progress.requestProgress();
   }
 
   #begin(operation: Operation, name: string, settle: Settle): Running | null {
@@ -335,7 +335,7 @@ export class Calls implements Checked {
         record?.(error, source);
         settle(error && this.#poison(error, operation, name), source);
       };
-      if (recordingNow() !== null) return this.#recorded.add(operation, ended);
+      if (captureNow() !== null) return this.#captured.add(operation, ended);
       return this.#backend.start(operation, ended);
     } catch (error) {
       record?.(error);
@@ -344,23 +344,23 @@ export class Calls implements Checked {
     }
   }
 
-  /** Ahead of a run of a recorded step, which takes its turn as a collective does. Returns what to call when it has been started. */
-  #runRecorded(step: RecordedStep, stream: bigint): () => void {
+  /** Ahead of a run of a captured step, which takes its turn as a collective does. Returns what to call when it has been started. */
+  #runCaptured(step: CapturedStep, stream: bigint): () => void {
     const { timeoutMs } = this;
     let record: ((error?: unknown) => void) | undefined;
     try {
-      this.checkOpen('recordedStep');
+      this.checkOpen('capturedStep');
       while (this.#queue.length > 0) this.#queue[0]?.wait();
       const isFirst = step.runs++ === 0;
       const run: Run = { seq: this.#seq++, timeoutMs, contents: step.contents, isFirst, stream };
       record = this.#recorder?.enterRun(run);
-      return this.#backend.recorded!.run(run, (error) => {
+      return this.#backend.captures!.run(run, (error) => {
         record?.(error);
         if (error !== undefined) this.#poison(error);
       });
     } catch (error) {
       record?.(error);
-      this.#recorded.drop();
+      this.#captured.drop();
       throw this.#isClosed ? error : this.#poison(error);
     }
   }

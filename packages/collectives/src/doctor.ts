@@ -50,10 +50,10 @@ export async function* examine({ spawn }: Tools): AsyncGenerator<Finding> {
 export function launcherFinding(env: Env): Finding {
   const name = 'init()';
   try {
-    const { rank, size, via, place } = planInit({}, env);
+    const { rank, size, via, store } = planInit({}, env);
     if (via === null)
       return { name, state: 'ok', text: 'no launcher in the environment: ringwise run gives ranks theirs' };
-    const where = place.kind === 'tcp' ? `, which meet at ${place.host}:${place.port}` : '';
+    const where = store.kind === 'tcp' ? `, which meet at ${store.host}:${store.port}` : '';
     return { name, state: 'ok', text: `rank ${rank} of ${size} by ${via}${where}` };
   } catch (error) {
     if (!CollectiveError.is(error)) throw error;

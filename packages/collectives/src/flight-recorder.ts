@@ -11,8 +11,8 @@ import { byteSize, type DType } from './dtype.ts';
 export interface FlightEntry {
   /** How many operations this rank had called on the group before. */
   readonly number: number;
-  /** 'recordedStep': a run of a step that has collectives in it. */
-  readonly verb: Verb | 'recordedStep';
+  /** 'capturedStep': a run of a step that has collectives in it. */
+  readonly verb: Verb | 'capturedStep';
   /** Position among the group's collectives; of a message: among those of this rank to, or from, that peer. */
   readonly seq: number;
   /** Null for a barrier. */
@@ -31,7 +31,7 @@ export interface FlightEntry {
   readonly queuedMs: number;
   readonly startedMs: number | null;
   readonly endedMs: number | null;
-  /** What carried it out, such as 'board one-shot' or 'ring'; of a recorded step what it contains; null where the backend does not tell. */
+  /** What carried it out, such as 'board one-shot' or 'ring'; of a captured step what it contains; null where the backend does not tell. */
   readonly algorithm: string | null;
   /** Where the program called it, such as 'train.ts:57'; null of calls that follow too fast to find them all. */
   readonly callSite: string | null;
@@ -57,11 +57,11 @@ export class FlightRecorder {
     return this.#enter(entryOf(operation, this.#number, now), now);
   }
 
-  /** Enters a run of a recorded step. */
+  /** Enters a run of a captured step. */
   enterRun({ seq, contents }: Run): (error?: unknown) => void {
     const now = this.#nowMs();
     const entry = entryOf({ verb: 'barrier', seq, timeoutMs: 0, packing: 0 }, this.#number, now);
-    return this.#enter({ ...entry, verb: 'recordedStep', algorithm: contents }, now);
+    return this.#enter({ ...entry, verb: 'capturedStep', algorithm: contents }, now);
   }
 
   #enter(entry: Entry, now: number): (error?: unknown, source?: number) => void {

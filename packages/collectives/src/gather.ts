@@ -33,12 +33,12 @@ export async function gather(plan: Plan, site: Site): Promise<Gathering> {
   for (;;) {
     let open: OpenStore | undefined;
     try {
-      open = await openStore(plan.place, plan.rank, leftMs(deadline));
+      open = await openStore(plan.store, plan.rank, leftMs(deadline));
       return await gatherIn(open, plan, site, deadline);
     } catch (error) {
       await open?.close();
       // Rank 0 may just be closing the store of an earlier group; it opens a new one when it comes here.
-      const isHosted = plan.place.kind === 'tcp' && !plan.place.isServed;
+      const isHosted = plan.store.kind === 'tcp' && !plan.store.isServed;
       const isLost = StoreError.isInstance(error) && error.code === 'ERR_STORE_LOST';
       if (!isLost || !isHosted || performance.now() > deadline) throw error;
     }
@@ -50,7 +50,7 @@ type Card = readonly [string, string, string, string, string, string, string, st
 const protocol = '2';
 
 async function gatherIn(open: OpenStore, plan: Plan, site: Site, deadline: number): Promise<Gathering> {
-  const { rank, size, backend, place } = plan;
+  const { rank, size, backend, store: location } = plan;
   const local = plan.localRank === null ? '' : String(plan.localRank);
   const devices = process.env.CUDA_VISIBLE_DEVICES ?? '';
   const mine: Card = [protocol, String(size), backend, hostId(), hostname(), randomUUID(), local, devices];
@@ -65,7 +65,7 @@ async function gatherIn(open: OpenStore, plan: Plan, site: Site, deadline: numbe
     return {
       store,
       placement: placementOf(rank, cards.map(seatOf)),
-      masterHost: place.kind === 'tcp' ? place.host : (cards[0] as Card)[4],
+      masterHost: location.kind === 'tcp' ? location.host : (cards[0] as Card)[4],
       hosts: cards.map((card) => card[3]),
       leave: async (isPolite) => {
         if (open.isHosted) await sayGoodbye(store, rank, size, isPolite);
@@ -110,11 +110,11 @@ async function swapCards(
  * rank is to host the store, it does so until they have heard.
  */
 export async function tellOthers(plan: Plan, failure: Failure): Promise<void> {
-  const { rank, size, place } = plan;
-  if (place.kind === 'nowhere' || !Number.isSafeInteger(rank) || rank < 0) return;
+  const { rank, size, store: location } = plan;
+  if (location.kind === 'nowhere' || !Number.isSafeInteger(rank) || rank < 0) return;
   let open: OpenStore | undefined;
   try {
-    open = await openStore(place, rank, noteMs);
+    open = await openStore(location, rank, noteMs);
     if (open.taken !== undefined) return;
     const run = new PrefixStore(plan.runKey, open.store);
     const store = meetingStore(run, plan, await run.add(attemptsKey(plan), 1));

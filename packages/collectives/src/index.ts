@@ -16,6 +16,7 @@ export {
   type TypedArray,
   type TypedBuffer,
 } from './buffer.ts';
+export { captureNow, type StepCapture } from './captured.ts';
 export { byteSize, type DType, dtypes } from './dtype.ts';
 export { detectLauncher, type Launched } from './env.ts';
 export {
@@ -61,7 +62,6 @@ export {
   type SubgroupOptions,
 } from './options.ts';
 export type { Placement } from './placement.ts';
-export { recordingNow, type StepRecording } from './recorded.ts';
 export { isReducible, reduceOps } from './reduce-ops.ts';
 export { type BackendContext, type BackendFactory, registerBackend } from './registry.ts';
 export { exchange } from './rendezvous.ts';

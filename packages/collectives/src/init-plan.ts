@@ -38,7 +38,7 @@ export interface InitOptions {
   readonly name?: string;
 }
 
-export type Place =
+export type StoreLocation =
   | { readonly kind: 'nowhere' }
   | { readonly kind: 'store'; readonly store: Store }
   | { readonly kind: 'file'; readonly directory: string }
@@ -61,7 +61,7 @@ export interface Plan {
   readonly localRank: number | null;
   readonly localSize: number | null;
   readonly backend: string;
-  readonly place: Place;
+  readonly store: StoreLocation;
   /** Keeps the keys of another run, or of this one before a restart, apart. */
   readonly runKey: string;
   readonly secret: string | null;
@@ -105,10 +105,10 @@ export function draftInit(
     localRank: isLaunched ? launched.localRank : null,
     localSize: isLaunched ? launched.localSize : null,
     backend: backend === 'auto' && size === 1 ? 'solo' : backend,
-    place:
+    store:
       size === 1 && fault === null
         ? { kind: 'nowhere' }
-        : placeUnless(fault, () => placeOf(options, url, launched, size, env)),
+        : locationUnless(fault, () => placeOf(options, url, launched, size, env)),
     runKey: `ringwise/${env.RINGWISE_RUN_ID || env.TORCHELASTIC_RUN_ID || 'run'}/${env.TORCHELASTIC_RESTART_COUNT || 0}`,
     secret: env.RINGWISE_SECRET || null,
     timeoutMs: timeoutOf(options, env),
@@ -117,9 +117,9 @@ export function draftInit(
 }
 
 /** The first fault is the one to tell, also where it is not known where the others meet. */
-function placeUnless(fault: Failure | null, placed: () => Place): Place {
+function locationUnless(fault: Failure | null, locate: () => StoreLocation): StoreLocation {
   try {
-    return placed();
+    return locate();
   } catch (error) {
     throw fault === null ? error : refused(fault);
   }
@@ -197,7 +197,7 @@ function placeOf(
   launched: Launched | null,
   size: number,
   env: Env,
-): Place {
+): StoreLocation {
   if (store !== undefined) return { kind: 'store', store };
   if (url?.kind === 'file') return { kind: 'file', directory: url.directory };
   const secret = env.RINGWISE_SECRET || null;

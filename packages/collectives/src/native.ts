@@ -78,7 +78,7 @@ export interface NativeLane {
   /** Blocks until the operation has ended, then calls `settle` for all that have. */
   readonly wait: (id: number) => void;
   /** What has been started goes on by itself from now on, without wait(). Without it, it does so anyway. */
-  readonly urge?: () => void;
+  readonly requestProgress?: () => void;
   /** The stream of the operation's memory waits for it; calls `settle` for all that have ended. */
   readonly fence?: (id: number) => void;
   readonly abort: (text: string) => void;
@@ -154,7 +154,7 @@ export interface NativeDeviceLane {
 export interface NativeNcclGroup extends NativeLane {
   /** Makes the communicator; returns an id that `settle` will be called with. What is started before waits for it. */
   readonly connect: (id: Uint8Array, timeoutMs: number) => number;
-  /** What is started, or recorded, until release() goes to NCCL as one group. Nothing may wait for it before. */
+  /** What is started, or captured, until release() goes to NCCL as one group. Nothing may wait for it before. */
   readonly hold: () => void;
   /** Whether fence() of that operation would not block for other ranks. Gives NCCL a moment to take it. */
   readonly isTaken: (id: number) => boolean;
@@ -164,13 +164,13 @@ export interface NativeNcclGroup extends NativeLane {
   /** Of a number; returns an id that `settle` will be called with when the memory is free. */
   readonly deregisterBuffer: (registration: number) => number;
   /**
-   * Makes the operation in `call` part of the graph that the stream of its memory is being recorded into; returns its id. Blocks
+   * Makes the operation in `call` part of the graph that the stream of its memory is being captured into; returns its id. Blocks
    * until NCCL has taken it; where it is held, release() does.
    */
-  readonly record: (...memory: NativeMemory) => number;
-  /** What that stream is recorded to do next comes after the operation; calls `settle` for all that have ended. */
+  readonly capture: (...memory: NativeMemory) => number;
+  /** What that stream is captured to do next comes after the operation; calls `settle` for all that have ended. */
   readonly join: (id: number) => void;
-  /** The recording is given up; calls `settle` for all that have ended. */
+  /** The capture is given up; calls `settle` for all that have ended. */
   readonly forget: (id: number) => void;
   /** Ahead of a graph with such operations, which comes after all operations until now; why there must be none, or null. */
   readonly beginRun: (stream: bigint) => NativeFailure | null;

@@ -13,7 +13,7 @@ import {
 import { isLoopbackName } from './backends/host-address.ts';
 import { CollectiveError } from './errors.ts';
 import { cannotHost, secretMissing } from './init-errors.ts';
-import type { Place } from './init-plan.ts';
+import type { StoreLocation } from './init-plan.ts';
 
 export interface OpenStore {
   readonly store: Store;
@@ -25,25 +25,29 @@ export interface OpenStore {
   readonly close: () => Promise<void>;
 }
 
-export async function openStore(place: Place, rank: number, timeoutMs: number): Promise<OpenStore> {
-  switch (place.kind) {
+export async function openStore(
+  location: StoreLocation,
+  rank: number,
+  timeoutMs: number,
+): Promise<OpenStore> {
+  switch (location.kind) {
     case 'nowhere': {
       const store = new MemoryStore();
       return { store, isHosted: false, close: () => store.close() };
     }
     case 'store':
-      return { store: place.store, isHosted: false, close: async () => {} };
+      return { store: location.store, isHosted: false, close: async () => {} };
     case 'file': {
-      const store = await FileStore.open(place.directory, { timeoutMs });
+      const store = await FileStore.open(location.directory, { timeoutMs });
       return { store, isHosted: false, close: () => store.close() };
     }
     case 'tcp':
-      await checkSecret(place);
-      return rank === 0 && !place.isServed ? host(place, timeoutMs) : connect(place, timeoutMs);
+      await checkSecret(location);
+      return rank === 0 && !location.isServed ? host(location, timeoutMs) : connect(location, timeoutMs);
   }
 }
 
-type Tcp = Extract<Place, { kind: 'tcp' }>;
+type Tcp = Extract<StoreLocation, { kind: 'tcp' }>;
 
 /** Rank 0 serves other hosts only with a secret. All ranks say so, rather than wait for a store that never opens. */
 async function checkSecret({ host, port, secret, isServed }: Tcp): Promise<void> {
@@ -52,8 +56,8 @@ async function checkSecret({ host, port, secret, isServed }: Tcp): Promise<void>
   if (!isLoopback(address)) throw new CollectiveError(secretMissing(host, port), null);
 }
 
-async function connect(place: Tcp, timeoutMs: number): Promise<OpenStore> {
-  const { host, port, secret, isServed } = place;
+async function connect(location: Tcp, timeoutMs: number): Promise<OpenStore> {
+  const { host, port, secret, isServed } = location;
   const store = await TcpStore.connect({ host, port, timeoutMs, ...(secret === null ? {} : { secret }) });
   return { store, isHosted: !isServed, close: () => store.close() };
 }
@@ -70,10 +74,10 @@ const takenMs = 2_000;
 const hosted = new Map<string, Hosted>();
 const closing = new Map<string, Promise<void>>();
 
-async function host(place: Tcp, timeoutMs: number): Promise<OpenStore> {
-  const key = `${place.host}:${place.port}`;
+async function host(location: Tcp, timeoutMs: number): Promise<OpenStore> {
+  const key = `${location.host}:${location.port}`;
   await closing.get(key);
-  const entry = hosted.get(key) ?? { server: serve(place), groups: 0 };
+  const entry = hosted.get(key) ?? { server: serve(location), groups: 0 };
   hosted.set(key, entry);
   entry.groups++;
   const release = async () => {
@@ -90,7 +94,7 @@ async function host(place: Tcp, timeoutMs: number): Promise<OpenStore> {
   try {
     const { host: bound, port } = await entry.server;
     const wildcards: Record<string, string> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
-    const client = await connect({ ...place, host: wildcards[bound] ?? bound, port }, timeoutMs);
+    const client = await connect({ ...location, host: wildcards[bound] ?? bound, port }, timeoutMs);
     const close = async () => {
       await client.close();
       await release();
@@ -100,7 +104,7 @@ async function host(place: Tcp, timeoutMs: number): Promise<OpenStore> {
     await release();
     if (!CollectiveError.is(error)) throw error;
     // Another rank 0 of this job may be the one that listens there; the keys in its store tell.
-    const open = await connect(place, Math.min(timeoutMs, takenMs)).catch(() => null);
+    const open = await connect(location, Math.min(timeoutMs, takenMs)).catch(() => null);
     if (open === null) throw error;
     return { ...open, isHosted: false, taken: error };
   }

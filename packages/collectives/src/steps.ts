@@ -59,7 +59,7 @@ export class Progress<T> {
   #steps: Steps<T>;
   #isStarted = false;
   /** Somebody awaits it; or this rank has to know when a step ends, to start the next. */
-  #isUrgent: boolean;
+  #needsProgress: boolean;
   #hasEnded = false;
   /** Of the current step, by operation; null where it has ended. */
   #running: (Running | null)[] = [];
@@ -70,7 +70,7 @@ export class Progress<T> {
   constructor(name: string, steps: Steps<T>, starter: Starter, end: Finish<T>) {
     this.#name = name;
     this.#steps = steps;
-    this.#isUrgent = 'more' in steps;
+    this.#needsProgress = 'more' in steps;
     this.#starter = starter;
     this.#end = end;
   }
@@ -94,7 +94,7 @@ export class Progress<T> {
     if (operations.length === 0) this.#goOn();
     if (operations.length > 1) this.#starter.together(() => this.#begin(operations));
     else this.#begin(operations);
-    if (this.#isUrgent) this.urge();
+    if (this.#needsProgress) this.requestProgress();
   }
 
   #begin(operations: readonly Operation[]): void {
@@ -112,9 +112,9 @@ export class Progress<T> {
   }
 
   /** See Running. */
-  urge(): void {
-    this.#isUrgent = true;
-    for (const running of this.#running) running?.urge?.();
+  requestProgress(): void {
+    this.#needsProgress = true;
+    for (const running of this.#running) running?.requestProgress?.();
   }
 
   /** Blocks until one more operation of the current step has ended. */

@@ -1,5 +1,5 @@
 // Who is in a new group. All ranks of the parent tell each other what they called, so every rank knows the members,
-// and all come to the same verdict if they do not agree.
+// and all decide the same if they do not agree.
 import type { Backend } from './backend.ts';
 import type { Calls } from './calls.ts';
 import { badColor, badKey, badMembers, mismatch } from './errors.ts';

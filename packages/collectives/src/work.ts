@@ -113,7 +113,7 @@ export class Work<T = void> implements PromiseLike<T> {
     this.#promise ??= new Promise((resolve, reject) => {
       this.#finish = () => (this.#error === undefined ? resolve(this.#value as T) : reject(this.#error));
       if (this.#ended) this.#finish();
-      else this.#running?.urge?.();
+      else this.#running?.requestProgress?.();
     });
     return this.#promise;
   }

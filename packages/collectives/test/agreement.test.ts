@@ -26,9 +26,9 @@ async function compare(calls: readonly (readonly Operation[])[]) {
     const call = { verb, seq, timeoutMs, signatures: calls[rank]!.map(signatureOf) };
     return new Promise<CollectiveError | undefined>((resolve) => agreement.ask(call, resolve));
   });
-  const verdicts = await Promise.all(told);
+  const outcomes = await Promise.all(told);
   for (const host of hosts) await host.close();
-  return { verdicts, started };
+  return { outcomes, started };
 }
 
 const list = (counts: readonly number[], seq = 7): Operation[] =>
@@ -47,18 +47,18 @@ const range = (length: number) => Array.from({ length }, (_, at) => at + 1);
 
 describe('the comparison of a call', () => {
   it.each([1, 3, 400])('of %i buffers is one gather', async (length) => {
-    const { verdicts, started } = await compare([
+    const { outcomes, started } = await compare([
       list(range(length)),
       list(range(length)),
       list(range(length)),
     ]);
-    expect(verdicts).toEqual([undefined, undefined, undefined]);
+    expect(outcomes).toEqual([undefined, undefined, undefined]);
     expect(started).toEqual(['allGather', 'allGather', 'allGather']);
   });
 
   it('names both sides of a single operation', async () => {
-    const { verdicts } = await compare([list([4]), list([4]), list([5])]);
-    for (const error of verdicts) {
+    const { outcomes } = await compare([list([4]), list([4]), list([5])]);
+    for (const error of outcomes) {
       expect(error).toMatchObject({ code: 'ERR_COLL_MISMATCH', peers: [0, 2], seq: 7, verb: 'allReduce' });
       expect(error!.what).toBe(
         'rank 0 called allReduce sum 4 × float32 but rank 2 called allReduce sum 5 × float32',
@@ -68,8 +68,8 @@ describe('the comparison of a call', () => {
 
   it('names the first difference of lists, which no announcement holds', async () => {
     const odd = range(300).with(270, 9).with(280, 9);
-    const { verdicts, started } = await compare([list(range(300)), list(odd), list(odd)]);
-    for (const error of verdicts) {
+    const { outcomes, started } = await compare([list(range(300)), list(odd), list(odd)]);
+    for (const error of outcomes) {
       expect(error).toMatchObject({ code: 'ERR_COLL_MISMATCH', peers: [0, 1], seq: 277 });
       expect(error!.what).toBe(
         'rank 0 called allReduce sum 271 × float32 as number 271 of 300 on the device ' +
@@ -101,8 +101,8 @@ describe('the comparison of a call', () => {
   });
 
   it('tells a list from its beginning', async () => {
-    const { verdicts } = await compare([list([3, 2]), list([3])]);
-    for (const error of verdicts)
+    const { outcomes } = await compare([list([3, 2]), list([3])]);
+    for (const error of outcomes)
       expect(error!.what).toBe(
         'rank 0 called allReduce sum 2 × float32 as number 2 of 2 on the device ' +
           'but rank 1 called no more than 1 on the device',

@@ -94,7 +94,7 @@ function twinOf(inner: Backend, device: number): Backend {
       settle(error, source);
     });
     // A fence on the device is not what looks at memory of the host waits for.
-    return running && { wait: () => running.wait(), urge: () => running.urge?.() };
+    return running && { wait: () => running.wait(), requestProgress: () => running.requestProgress?.() };
   };
   return {
     contract: 1,

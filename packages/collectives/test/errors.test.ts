@@ -61,7 +61,7 @@ const failures: Record<string, Failure> = {
   oneList: errors.oneList('allToAll'),
   countsOfLists: errors.countsOfLists('allToAll'),
   countsOfMany: errors.countsOfMany('allGather'),
-  notRecordable: errors.notRecordable('allReduce', 'the host backend takes no part in that'),
+  notCapturable: errors.notCapturable('allReduce', 'the host backend takes no part in that'),
   notReproducible: errors.notReproducible('reduce', 'prod', 'float32', ['float32', 'float64']),
   reproducibleHidden: errors.reproducibleHidden('allReduce'),
   reproducibleList: errors.reproducibleList('allReduce'),
@@ -174,7 +174,7 @@ describe('errors', () => {
       allToAll: of input and output only one is a list; expected two lists or two buffers (group "dp", rank 0 of 8).
       allToAll: lists and counts are both given; expected one of them: lists have lengths of their own (group "dp", rank 0 of 8).
       allGather: 'counts' has no meaning for many buffers in one call; expected one input and one output (group "dp", rank 0 of 8).
-      allReduce: it cannot be part of a step that is being recorded: the host backend takes no part in that; expected a collective on memory of that step's device, by the nccl backend (group "dp", rank 0 of 8). Call it before or after the step.
+      allReduce: it cannot be part of a step that is being captured: the host backend takes no part in that; expected a collective on memory of that step's device, by the nccl backend (group "dp", rank 0 of 8). Call it before or after the step.
       reduce: there is no reproducible 'prod' of float32; expected 'sum' or 'avg' of float32, float64 (group "dp", rank 0 of 8). Integers, and min and max, have the same bits in any order anyway.
       allReduce: a reproducible reduction needs memory that JavaScript can see (group "dp", rank 0 of 8).
       allReduce: a reproducible reduction has one buffer; expected no list (group "dp", rank 0 of 8). Its bits do not depend on the cuts: one call for each buffer gives the same.

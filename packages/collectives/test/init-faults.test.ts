@@ -121,7 +121,7 @@ describe.each([
       secondary: true,
     });
 
-    const [host, guest] = await toldTo(
+    const [host, other] = await toldTo(
       [
         { RANK: 0, WORLD_SIZE: 2, options: nccl },
         { RANK: 1, WORLD_SIZE: 2 },
@@ -129,7 +129,7 @@ describe.each([
       isHosted,
     );
     expect(host!.code).toBe('ERR_COLL_SYSTEM');
-    expect(guest!.what).toBe(`rank 0 cannot take part: ${host!.what}`);
+    expect(other!.what).toBe(`rank 0 cannot take part: ${host!.what}`);
   });
 });
 

@@ -31,7 +31,7 @@ describe('planInit', () => {
       localRank: null,
       localSize: null,
       backend: 'solo',
-      place: { kind: 'nowhere' },
+      store: { kind: 'nowhere' },
       runKey: 'ringwise/run/0',
       secret: null,
       timeoutMs: 300_000,
@@ -53,7 +53,7 @@ describe('planInit', () => {
       localRank: 1,
       localSize: 2,
       backend: 'auto',
-      place: { kind: 'tcp', host: 'head', port: 5000, isServed: false, secret: 's3cret' },
+      store: { kind: 'tcp', host: 'head', port: 5000, isServed: false, secret: 's3cret' },
       runKey: 'ringwise/a/3',
       secret: 's3cret',
       timeoutMs: 300_000,
@@ -76,7 +76,7 @@ describe('planInit', () => {
   });
 
   it('reads addresses and directories from the url', () => {
-    const placeOf = (url: string) => planInit({ url, rank: 0, size: 2 }, {}).place;
+    const placeOf = (url: string) => planInit({ url, rank: 0, size: 2 }, {}).store;
     expect(placeOf('tcp://10.0.0.1:5000')).toMatchObject({ host: '10.0.0.1', port: 5000, isServed: false });
     expect(placeOf('tcp://[::1]:5000')).toMatchObject({ host: '::1', port: 5000 });
     expect(placeOf('file:///scratch/my%20run?rank=1')).toEqual({
@@ -87,8 +87,8 @@ describe('planInit', () => {
 
   it('connects to the agent’s store at exactly its address, and hosts any other', () => {
     const isServed = (options: InitOptions, env = agent) => {
-      const { place } = planInit(options, env);
-      return place.kind === 'tcp' && place.isServed;
+      const { store } = planInit(options, env);
+      return store.kind === 'tcp' && store.isServed;
     };
     expect([isServed({}), isServed({ url: 'env://' }), isServed({ url: 'tcp://head:5000' })]).toEqual([
       true,
@@ -104,7 +104,7 @@ describe('planInit', () => {
   it('shows the secret to stores of ringwise only, not to torchrun’s agent', () => {
     const secretOf = (env: Record<string, string>) => {
       const plan = planInit({}, { ...env, RINGWISE_SECRET: 's' });
-      return plan.place.kind === 'tcp' && [plan.secret, plan.place.secret];
+      return plan.store.kind === 'tcp' && [plan.secret, plan.store.secret];
     };
     expect(secretOf(agent)).toEqual(['s', null]);
     expect(secretOf({ ...agent, RINGWISE_RUN_ID: 'r' })).toEqual(['s', 's']);
@@ -113,8 +113,8 @@ describe('planInit', () => {
 
   it('meets on loopback when all ranks are on one host', () => {
     const oneHost = { ...launched, LOCAL_WORLD_SIZE: '4' };
-    expect(planInit({}, oneHost).place).toMatchObject({ host: '127.0.0.1', port: 5000 });
-    expect(planInit({}, { ...oneHost, TORCHELASTIC_USE_AGENT_STORE: 'True' }).place).toMatchObject({
+    expect(planInit({}, oneHost).store).toMatchObject({ host: '127.0.0.1', port: 5000 });
+    expect(planInit({}, { ...oneHost, TORCHELASTIC_USE_AGENT_STORE: 'True' }).store).toMatchObject({
       host: 'head',
     });
   });

@@ -130,8 +130,8 @@ const programs = {
     await sleep(1000);
     const before = process.resourceUsage().voluntaryContextSwitches;
     await sleep(1000);
-    const naps = process.resourceUsage().voluntaryContextSwitches - before;
-    if (world.rank === 0) console.log(`${naps}`);
+    const sleeps = process.resourceUsage().voluntaryContextSwitches - before;
+    if (world.rank === 0) console.log(`${sleeps}`);
     await Promise.all(groups.map((group) => group!.close()));
     await world.close();
   },

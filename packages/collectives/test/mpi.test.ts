@@ -108,8 +108,8 @@ for (const [name, kind, command, flags] of launchers) {
     });
 
     it('lets groups that wait for nothing sleep', async () => {
-      const naps = Number((await runProgram('idle')).text);
-      expect(naps).toBeLessThan(21 * 100); // in a second: 50 looks of each group, and what the process does besides
+      const sleeps = Number((await runProgram('idle')).text);
+      expect(sleeps).toBeLessThan(21 * 100); // in a second: 50 looks of each group, and what the process does besides
     });
 
     it('keeps the groups apart that two threads make at the same time', async () => {

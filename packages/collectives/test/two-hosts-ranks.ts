@@ -236,18 +236,18 @@ async function harass(listeners: number): Promise<void> {
     }
   };
   const magic = Buffer.from('RWGH').reverse();
-  const greetings = [
+  const openings = [
     Buffer.alloc(0),
     magic,
     Buffer.concat([magic, Buffer.alloc(44, 1)]),
     Buffer.alloc(100_000, 'GET / HTTP/1.1\r\n'),
   ];
   for (const port of await ports()) {
-    for (const greeting of greetings) {
+    for (const opening of openings) {
       const socket = connect(port, process.env.ADDRESS!);
       socket.on('error', () => {}); // refused later on
       await once(socket, 'connect');
-      socket.write(greeting);
+      socket.write(opening);
     }
   }
   say({ event: 'harassed' });

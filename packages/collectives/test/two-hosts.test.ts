@@ -273,12 +273,12 @@ describe.skipIf(reason !== null)(`two hosts${reason === null ? '' : ` (skipped: 
       expect(error).toMatchObject({ code: 'ERR_COLL_INIT', peers: [2, 3] });
   });
 
-  it('meet although strangers talk to their ports', async () => {
+  it('meet although programs outside the job talk to their ports', async () => {
     const ranks = startRanks(2, 'sum', [], () => ({ BACKEND: 'on-signal' }));
     await ranks[3]!.says('waiting');
     // The store and ranks 0 and 1 listen on the first host, rank 2 on the second.
-    const strangers = made.hosts.map((host, node) => start(host, {}, 'harass', [node === 0 ? 3 : 1]));
-    await Promise.all(strangers.map((stranger) => stranger.says('harassed')));
+    const outsiders = made.hosts.map((host, node) => start(host, {}, 'harass', [node === 0 ? 3 : 1]));
+    await Promise.all(outsiders.map((outsider) => outsider.says('harassed')));
     ranks[3]!.signal('SIGUSR2');
     expect(await valuesOf(ranks)).toEqual([6, 6, 6, 6]);
   });

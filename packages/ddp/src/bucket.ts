@@ -137,7 +137,7 @@ function memoryFor(
 ): BucketMemory {
   if (device.kind === 'cpu') return new HostMemory(asBuffer(group.alloc(count, dtype)));
   const members = slots.map(({ param }) => params[param]!);
-  const stranger = members.find(({ allocBucket, bindGrad }) => !(allocBucket && bindGrad));
-  if (stranger !== undefined) throw noBucketMemory(stranger.name, `${device.kind}:${device.index}`);
+  const unsupported = members.find(({ allocBucket, bindGrad }) => !(allocBucket && bindGrad));
+  if (unsupported !== undefined) throw noBucketMemory(unsupported.name, `${device.kind}:${device.index}`);
   return members[0]!.allocBucket!(count);
 }

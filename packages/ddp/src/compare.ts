@@ -1,5 +1,5 @@
 // What all ranks must agree on is compared as text: a hash first, and the texts themselves only if hashes differ.
-// Every rank sees the same hashes and texts, so all come to the same verdict and can throw the same sentence.
+// Every rank sees the same hashes and texts, so all decide the same and can throw the same sentence.
 import { createHash } from 'node:crypto';
 import type { Group } from '@ringwise/collectives';
 import { DdpError, refused } from './errors.ts';

@@ -185,13 +185,13 @@ export function graphChanged(names: readonly string[], rank: number): DdpError {
   return new DdpError('ERR_DDP_GRAPH', message, { params: names, ranks: [rank] });
 }
 
-export function notRecordable(what: string, next: string, rank: number): DdpError {
-  const message = `backward: ${what} cannot be part of a step that is being recorded on rank ${rank}: it happens in JavaScript, which runs no more when the recording does. ${next}`;
+export function notCapturable(what: string, next: string, rank: number): DdpError {
+  const message = `backward: ${what} cannot be part of a step that is being captured on rank ${rank}: it happens in JavaScript, which runs no more when the recording does. ${next}`;
   return new DdpError('ERR_DDP_INVALID', message, { ranks: [rank] });
 }
 
-export function recordedAverage(rank: number): DdpError {
-  const message = `noSync: a step whose recording averages gradients runs inside it on rank ${rank}; what was recorded cannot be left out. Record a step without its last backward for it, or call it outside.`;
+export function capturedAverage(rank: number): DdpError {
+  const message = `noSync: a step whose capture averages gradients runs inside it on rank ${rank}; what was captured cannot be left out. Record a step without its last backward for it, or call it outside.`;
   return new DdpError('ERR_DDP_INVALID', message, { ranks: [rank] });
 }
 

@@ -22,7 +22,7 @@ export async function join<T>(
   try {
     result = await loop();
   } catch (error) {
-    group.abort(error); // the others would wait for this rank's next roll call
+    group.abort(error); // the others would wait for this rank's next participation exchange
     throw error;
   }
   const root = await reducer.shadow();

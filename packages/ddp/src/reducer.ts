@@ -3,30 +3,30 @@
 //   idle ── first ready() ──▶ backward ── all ready, or end of backward ──▶ reducing ── all averaged ──▶ idle
 //
 // A full bucket is launched from inside backward, which goes on meanwhile. Every rank starts the same operations in the
-// same order: the roll call (with weights or joins), the buckets by index even when a later one is full first, and at
+// same order: the participation exchange (with weights or joins), the buckets by index even when a later one is full first, and at
 // the end of backward the used parameters, the rest of the hooks, state buffers, the new layout. A group of one has no
 // buckets; its gradients are averages already, but mistakes are reported as in any group.
-import { type Group, recordingNow } from '@ringwise/collectives';
+import { captureNow, type Group } from '@ringwise/collectives';
 import { Bucket, type BucketParam } from './bucket.ts';
 import { checkBoolean, checkFunction, checkOneOf, checkOptions, checkString } from './check.ts';
 import {
   badWeight,
   cannotDivide,
+  capturedAverage,
   closed,
   frozenLater,
   gradMissing,
-  notRecordable,
+  notCapturable,
   readyTwice,
-  recordedAverage,
   unfinished,
   unusedParams,
 } from './errors.ts';
-import { Firings } from './firings.ts';
 import type { StateBuffer } from './grad-param.ts';
 import { type CommHook, checkHook, plainHook } from './hook.ts';
+import { HookCounts } from './hook-counts.ts';
 import { broadcasts, carrier } from './memory.ts';
+import { Participation } from './participation.ts';
 import { type BucketPlan, type PlanLimits, type PlanParam, planBuckets } from './plan.ts';
-import { RollCall } from './roll-call.ts';
 import { divide } from './scale.ts';
 import { Timeline } from './timeline.ts';
 import { Usage } from './usage.ts';
@@ -61,7 +61,7 @@ export class Reducer {
   readonly #model: string;
   readonly #buffers: readonly Pick<StateBuffer, 'value'>[];
   readonly #usage: Usage;
-  readonly #firings: Firings | null;
+  readonly #hookCounts: HookCounts | null;
   #rebuildLimits: PlanLimits | null;
   #plan: readonly BucketPlan[];
   #buckets: readonly Bucket[] = [];
@@ -78,8 +78,8 @@ export class Reducer {
   /** Of this rank since the last reduction; null where nobody has given one. */
   #weight: number | null = null;
   #isJoining = false;
-  #rollCall: RollCall | null = null;
-  /** The lowest of the ranks that had data in the last reduction with a roll call. */
+  #participation: Participation | null = null;
+  /** The lowest of the ranks that had data in the last reduction with a participation exchange. */
   #lastLive = 0;
 
   /** Allocates the buckets and binds gradients to them. `plan` is planBuckets(params), the same on all ranks. */
@@ -105,7 +105,7 @@ export class Reducer {
     this.#rebuildLimits = rebuild;
     this.#isReady = params.map(() => false);
     this.#usage = new Usage(params.length, group);
-    this.#firings = staticGraph ? new Firings(params, group.rank) : null;
+    this.#hookCounts = staticGraph ? new HookCounts(params, group.rank) : null;
     this.#plan = plan;
     this.#build();
   }
@@ -127,7 +127,7 @@ export class Reducer {
       const isOther = this.#phase === 'backward' && this.#isOther(backward);
       if (this.#phase === 'reducing' || isOther) throw unfinished('backward', this.#group.rank);
       if (this.#phase === 'idle') this.#begin(backward);
-      if (this.#firings && !this.#firings.isLast(index)) return;
+      if (this.#hookCounts && !this.#hookCounts.isLast(index)) return;
       if (this.#isReady[index]) throw readyTwice(this.#params[index]!.name, this.#group.rank);
       this.#collect(index);
       if (this.#readyCount === this.#params.length) this.#phase = 'reducing';
@@ -204,7 +204,7 @@ export class Reducer {
     }
   }
 
-  /** From now on every reduction begins with a roll call, so that ranks may run out of data; see shadow(). */
+  /** From now on every reduction begins with a participation exchange, so that ranks may run out of data; see shadow(). */
   beginJoin(): void {
     this.#checkOpen('join');
     this.checkIdle('join');
@@ -218,10 +218,10 @@ export class Reducer {
   async shadow(): Promise<number> {
     this.checkIdle('join');
     for (;;) {
-      const call = new RollCall(this.#group, null);
+      const call = new Participation(this.#group, null);
       await runAwaiting(call.settle());
       if (call.firstLive === null) break;
-      this.#rollCall = call;
+      this.#participation = call;
       this.#usage.reset();
       this.#phase = 'reducing';
       this.timeline.begin(this.#plan);
@@ -283,21 +283,22 @@ export class Reducer {
     this.#backward = backward;
     this.timeline.begin(this.#plan);
     if (this.#isJoining || this.#weight !== null) {
-      this.#rollCall = new RollCall(this.#group, this.#weight ?? 1);
+      this.#participation = new Participation(this.#group, this.#weight ?? 1);
     }
-    this.#firings?.begin();
-    if (this.#firings?.isKnown) for (const index of this.#firings.positions(false)) this.#collect(index);
+    this.#hookCounts?.begin();
+    if (this.#hookCounts?.isKnown)
+      for (const index of this.#hookCounts.positions(false)) this.#collect(index);
   }
 
   /**
-   * While a step is recorded: the averages are recorded with it, and nothing else of this is. A run in a place where gradients
+   * While a step is captured: the averages are captured with it, and nothing else of this is. A run in a place where gradients
    * are not to be averaged is refused.
    */
   #refuseWhatIsNotRecorded(): void {
-    const recording = recordingNow();
+    const recording = captureNow();
     if (recording === null) return;
     const { rank, size } = this.#group;
-    const refuse = (what: string, next: string) => notRecordable(what, next, rank);
+    const refuse = (what: string, next: string) => notCapturable(what, next, rank);
     if (this.#isJoining) throw refuse('join()', 'Leave the step as it is where ranks may run out of data.');
     if (this.#weight !== null)
       throw refuse('an average with weights', 'Leave the weight out, or the step as it is.');
@@ -308,9 +309,9 @@ export class Reducer {
       throw refuse('a communication hook', 'Leave the hook out, or the step as it is.');
     const buckets = this.#buckets;
     recording.onRun(() => {
-      if (this.#buckets !== buckets) throw closed('a recorded step');
-      if (this.#pauses > 0) throw recordedAverage(rank);
-      this.checkIdle('a recorded step');
+      if (this.#buckets !== buckets) throw closed('a captured step');
+      if (this.#pauses > 0) throw capturedAverage(rank);
+      this.checkIdle('a captured step');
       return () => {};
     });
   }
@@ -330,7 +331,7 @@ export class Reducer {
 
   #launchFull(): void {
     while (this.#buckets[this.#launched]?.isFull) {
-      this.timeline.launched(this.#buckets[this.#launched++]!.launch(this.#rollCall !== null));
+      this.timeline.launched(this.#buckets[this.#launched++]!.launch(this.#participation !== null));
     }
   }
 
@@ -338,10 +339,10 @@ export class Reducer {
     this.timeline.backwardEnded();
     if (this.#phase !== 'backward') return;
     this.#orFail(() => {
-      if (this.#firings?.isKnown === false) {
-        for (const index of this.#firings.positions(true)) this.#collect(index);
+      if (this.#hookCounts?.isKnown === false) {
+        for (const index of this.#hookCounts.positions(true)) this.#collect(index);
       }
-      this.#firings?.end();
+      this.#hookCounts?.end();
       this.#contributeUnused();
       this.#phase = 'reducing';
       this.#launchFull();
@@ -375,22 +376,22 @@ export class Reducer {
     const asksWhatIsUsed = this.#unused === 'skip' && !isAlone;
     if (asksWhatIsUsed) yield* this.#usage.exchange();
     let totalWeight: number | null = null;
-    if (this.#rollCall) {
-      yield* this.#rollCall.settle();
-      this.#lastLive = this.#rollCall.firstLive!;
-      totalWeight = this.#rollCall.totalWeight || 1; // all weights 0: so are all gradients
+    if (this.#participation) {
+      yield* this.#participation.settle();
+      this.#lastLive = this.#participation.firstLive!;
+      totalWeight = this.#participation.totalWeight || 1; // all weights 0: so are all gradients
     }
     for (const bucket of this.#buckets) yield* bucket.settle(totalWeight);
     if (isAlone && totalWeight !== null) {
       for (const param of this.#params) divideGrad(param, totalWeight);
     }
     if (asksWhatIsUsed) this.#dropUnused();
-    const root = this.#rollCall?.firstLive ?? 0;
+    const root = this.#participation?.firstLive ?? 0;
     const state = this.#buffers.map(({ value }) => carrier(value));
     for (const work of broadcasts(state, this.#group, root)) yield work;
     if (this.#rebuildLimits && !isAlone) yield* this.#rebuild(this.#rebuildLimits, root);
-    // What was recorded did not happen yet, and later nobody looks.
-    if (recordingNow() === null) this.timeline.done();
+    // What was captured did not happen yet, and later nobody looks.
+    if (captureNow() === null) this.timeline.done();
     else this.timeline.drop();
   }
 
@@ -443,7 +444,7 @@ export class Reducer {
     this.#readyCount = 0;
     this.#launched = 0;
     this.#weight = null;
-    this.#rollCall = null;
+    this.#participation = null;
     this.#phase = 'idle';
     this.#backward = undefined;
   }

@@ -7,10 +7,10 @@
 
 import type { SettleTimes } from './agent.ts';
 import { isSecondary } from './last-words.ts';
-import { fromSent, type Member, type Order, type Report, type Verdict } from './messages.ts';
+import { fromSent, type Member, type Order, type Outcome, type Report } from './messages.ts';
+import * as words from './outcomes.ts';
 import type { RankOutcome } from './rank-process.ts';
 import { exitCodeOf, exitCodeOfSignal, failureReport, rootCause } from './report.ts';
-import * as words from './verdicts.ts';
 
 export interface CoordinatorOptions {
   /** The launcher that runs this; it is host 0 where hosts are not numbered. */
@@ -223,12 +223,12 @@ export class Coordinator {
   }
 
   #goOn(nowMs: number): void {
-    const verdict = this.#verdict();
+    const outcome = this.#outcome();
     const selfLeaves = this.#members.some(
       ({ member, leaving }) => leaving && member.id === this.#options.self,
     );
-    if (verdict && (selfLeaves || this.#restarts >= this.#options.maxRestarts)) {
-      this.#finish(verdict);
+    if (outcome && (selfLeaves || this.#restarts >= this.#options.maxRestarts)) {
+      this.#finish(outcome);
       return;
     }
     for (const host of this.#members) {
@@ -237,11 +237,11 @@ export class Coordinator {
       this.#hosts.delete(host.member.id);
       this.#send(host.member.id, finish(stoppedBy(host)));
     }
-    if (verdict) this.#restarts++;
+    if (outcome) this.#restarts++;
     const count = `restart ${this.#restarts} of ${this.#options.maxRestarts}`;
     this.#why = {
-      text: verdict ? `${count}: ${verdict.text}` : words.grown,
-      blamed: verdict?.blamed ?? null,
+      text: outcome ? `${count}: ${outcome.text}` : words.grown,
+      blamed: outcome?.blamed ?? null,
     };
     this.#phase = 'gathering';
     this.#deadlineMs = nowMs + this.#options.joinTimeoutMs;
@@ -264,7 +264,7 @@ export class Coordinator {
   }
 
   /** Why the round ended; null if only because hosts have come. */
-  #verdict(): Verdict | null {
+  #outcome(): Outcome | null {
     const gone = this.#members.find(({ isLost }) => isLost);
     const leaver = this.#members.find(({ leaving }) => leaving);
     const outcomes = this.#members.flatMap((host) => host.outcomes).sort((a, b) => a.rank - b.rank);
@@ -289,18 +289,18 @@ export class Coordinator {
     if (host.member.id === this.#options.self) this.#finish(stoppedBy(host));
   }
 
-  #finish(verdict: Verdict): void {
+  #finish(outcome: Outcome): void {
     this.#phase = 'finished';
     this.#deadlineMs = Number.POSITIVE_INFINITY;
-    for (const id of this.#hosts.keys()) this.#send(id, { kind: 'finish', verdict });
+    for (const id of this.#hosts.keys()) this.#send(id, { kind: 'finish', outcome });
   }
 }
 
-const failed = (text: string, blamed: string | null = null): Verdict => ({ exitCode: 1, text, blamed });
+const failed = (text: string, blamed: string | null = null): Outcome => ({ exitCode: 1, text, blamed });
 
-const finish = (verdict: Verdict): Order => ({ kind: 'finish', verdict });
+const finish = (outcome: Outcome): Order => ({ kind: 'finish', outcome });
 
-function stoppedBy({ leaving, member }: Host): Verdict {
+function stoppedBy({ leaving, member }: Host): Outcome {
   return { exitCode: exitCodeOfSignal(leaving!), text: `stopped by ${leaving}.`, blamed: member.id };
 }
 

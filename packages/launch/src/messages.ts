@@ -45,7 +45,7 @@ export type Order =
   /** Nothing to do yet; `text` is for the user. */
   | { readonly kind: 'wait'; readonly text: string }
   | { readonly kind: 'stop'; readonly round: number }
-  | { readonly kind: 'finish'; readonly verdict: Verdict };
+  | { readonly kind: 'finish'; readonly outcome: Outcome };
 
 export interface StartOrder {
   readonly kind: 'start';
@@ -60,7 +60,7 @@ export interface StartOrder {
 }
 
 /** How the job ended. */
-export interface Verdict {
+export interface Outcome {
   readonly exitCode: number;
   /** What to tell the user; null if all went well. */
   readonly text: string | null;
@@ -115,10 +115,10 @@ export function parseOrder(text: string): Order | null {
     wait: () => typeof order.text === 'string',
     stop: () => isCount(order.round),
     finish: () =>
-      isObject(order.verdict) &&
-      Number.isInteger(order.verdict.exitCode) &&
-      isTextOrNull(order.verdict.text) &&
-      isTextOrNull(order.verdict.blamed),
+      isObject(order.outcome) &&
+      Number.isInteger(order.outcome.exitCode) &&
+      isTextOrNull(order.outcome.text) &&
+      isTextOrNull(order.outcome.blamed),
   };
   return lookUp(isOrder, order.kind)?.() ? (order as unknown as Order) : null;
 }

@@ -11,7 +11,8 @@ import { runHelp } from './help.ts';
 import { type Monitor, openMonitor } from './live/monitor.ts';
 import { type LogFiles, openLogFiles } from './log-files.ts';
 import { thisMachine } from './machine.ts';
-import type { Member, StartOrder, Verdict } from './messages.ts';
+import type { Member, Outcome, StartOrder } from './messages.ts';
+import { plainClient } from './outcomes.ts';
 import type { Write } from './output.ts';
 import { placesOf } from './placement.ts';
 import { type Machine, planRanks, type RankPlace, rankCount } from './plan.ts';
@@ -20,7 +21,6 @@ import { type Meeting, openMeeting } from './rendezvous.ts';
 import type { RunOptions } from './run-options.ts';
 import { type Part, type Partaking, takePart } from './take-part.ts';
 import { terminal } from './terminal.ts';
-import { plainClient } from './verdicts.ts';
 
 /** Runs the command and returns its exit code. Takes over the process's signals. */
 export async function run(argv: readonly string[]): Promise<number> {
@@ -77,10 +77,10 @@ export async function runScript(command: string, options: RunOptions, write?: Wr
     logs = await openLogFiles(options.output, nproc, meeting.runId, program.isNode);
     monitor = await openMonitor(options.live, meeting, [script, ...scriptArgs].join(' '), write);
     const work = { options, machine, program, member, places, monitor };
-    const verdict = await takeWholePart(work, meeting, logs);
-    monitor.finish(verdict);
-    explain(verdict, meeting.isHost || verdict.blamed === member.id, monitor.say);
-    return verdict.exitCode;
+    const outcome = await takeWholePart(work, meeting, logs);
+    monitor.finish(outcome);
+    explain(outcome, meeting.isHost || outcome.blamed === member.id, monitor.say);
+    return outcome.exitCode;
   } finally {
     await monitor?.close();
     logs?.close();
@@ -88,7 +88,7 @@ export async function runScript(command: string, options: RunOptions, write?: Wr
   }
 }
 
-async function takeWholePart(work: Work, meeting: Meeting, logs: LogFiles): Promise<Verdict> {
+async function takeWholePart(work: Work, meeting: Meeting, logs: LogFiles): Promise<Outcome> {
   const { member, options, monitor } = work;
   const { store, where, isHost } = meeting;
   const { maxNodes, keepAliveMs: everyMs, keepAliveAttempts: attempts } = options.meeting;
@@ -104,9 +104,9 @@ async function takeWholePart(work: Work, meeting: Meeting, logs: LogFiles): Prom
   const { say } = monitor;
   const part = takePart({ member, store, where, keepAlive: isHost ? null : keepAlive, say, start });
   passOnSignals(part, options.signals);
-  const verdict = await part.verdict;
+  const outcome = await part.outcome;
   if (coordination) await coordination.close();
-  return verdict;
+  return outcome;
 }
 
 async function startRound(
@@ -147,7 +147,7 @@ function passOnSignals(part: Partaking, signals: readonly NodeJS.Signals[]): voi
 }
 
 /** The whole story is told where it happened and at host 0; its first line on the other hosts. */
-function explain({ text }: Verdict, isWhole: boolean, say: Monitor['say']): void {
+function explain({ text }: Outcome, isWhole: boolean, say: Monitor['say']): void {
   if (text === null) return;
   say(isWhole ? text : text.split('\n')[0]!);
 }

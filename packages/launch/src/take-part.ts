@@ -10,11 +10,11 @@ import { inbox, Outbox } from './mailbox.ts';
 import {
   type Member,
   type Order,
+  type Outcome,
   parseOrder,
   type Report,
   type StartOrder,
   toSent,
-  type Verdict,
 } from './messages.ts';
 
 export interface Part {
@@ -40,7 +40,7 @@ export interface Part {
 
 export interface Partaking {
   /** How the job ended. Rejects with ERR_LAUNCH_STORE when the store is lost; the ranks have been stopped by then. */
-  readonly verdict: Promise<Verdict>;
+  readonly outcome: Promise<Outcome>;
   /** The user wants this launcher to stop: the first time gracefully, the second time at once. */
   readonly interrupt: (signal: NodeJS.Signals) => void;
 }
@@ -56,7 +56,7 @@ export function takePart(part: Part): Partaking {
   let job: Job | undefined;
   let stopping: NodeJS.Signals | null = null;
 
-  async function follow(): Promise<Verdict> {
+  async function follow(): Promise<Outcome> {
     const orders = inbox(store, boxOf(id), parseOrder, lost.signal);
     const offsetNs = keepAlive ? await measureClock(tell, id, orders) : 0n;
     tell({ kind: 'join', member });
@@ -69,7 +69,7 @@ export function takePart(part: Part): Partaking {
         await outbox.post(coordinatorBox, { kind: 'bye', id } satisfies Report);
         job?.stop('SIGTERM');
         await job?.done;
-        return order.verdict;
+        return order.outcome;
       }
     }
   }
@@ -84,7 +84,7 @@ export function takePart(part: Part): Partaking {
     );
   }
 
-  async function run(): Promise<Verdict> {
+  async function run(): Promise<Outcome> {
     const pulse = keepAlive && beat(store, id, keepAlive, () => lost.abort());
     try {
       return await follow();
@@ -99,7 +99,7 @@ export function takePart(part: Part): Partaking {
   }
 
   return {
-    verdict: run(),
+    outcome: run(),
     interrupt: (signal) => {
       if (!stopping) tell({ kind: 'leaving', id, signal });
       stopping ??= signal;

@@ -48,9 +48,9 @@ const starts = () =>
       ? [`${to}:${order.groupRank}:${order.firstRank}/${order.worldSize}#${order.round}`]
       : [],
   );
-const verdicts = () =>
+const outcomes = () =>
   sent().flatMap(([to, order]) =>
-    order.kind === 'finish' ? [[to, order.verdict.exitCode, order.verdict.text]] : [],
+    order.kind === 'finish' ? [[to, order.outcome.exitCode, order.outcome.text]] : [],
   );
 
 const outcome = (rank: number, failedAtMs: number | null = null, secondary = false): SentOutcome => {
@@ -111,9 +111,9 @@ describe('hosts gather', () => {
   it('not for longer than the join timeout', () => {
     join('a');
     wait(60_000);
-    expect(verdicts()).toEqual([['a', 1, expect.stringContaining('1 of 2 hosts came within 60 s: host-a.')]]);
+    expect(outcomes()).toEqual([['a', 1, expect.stringContaining('1 of 2 hosts came within 60 s: host-a.')]]);
     join('b');
-    expect(verdicts()).toEqual([['b', 1, 'this host came when the job had ended.']]);
+    expect(outcomes()).toEqual([['b', 1, 'this host came when the job had ended.']]);
   });
 });
 
@@ -188,14 +188,14 @@ describe('a job', () => {
     coordinator.lost('b', nowMs);
     sent();
     ended('b', 1, outcome(2));
-    expect(verdicts()).toEqual([['b', 1, expect.stringContaining('the job goes on without this host')]]);
+    expect(outcomes()).toEqual([['b', 1, expect.stringContaining('the job goes on without this host')]]);
   });
 
   it('ends when all ranks have ended well', () => {
     ended('b', 1, outcome(2));
     expect(coordinator.isFinished).toBe(false);
     ended('a', 1, outcome(0), outcome(1));
-    expect(verdicts()).toEqual([
+    expect(outcomes()).toEqual([
       ['a', 0, null],
       ['b', 0, null],
     ]);
@@ -209,7 +209,7 @@ describe('a job', () => {
     expect(starts()).toEqual(['a:0:0/3#2', 'b:1:2/3#2']);
     ended('a', 2, outcome(0), outcome(1));
     ended('b', 2, outcome(2, nowMs));
-    expect(verdicts().map(([to, code]) => [to, code])).toEqual([
+    expect(outcomes().map(([to, code]) => [to, code])).toEqual([
       ['a', 1],
       ['b', 1],
     ]);

@@ -144,12 +144,12 @@ describe('two launchers', () => {
   it('refuse one that does not know the secret, and go on', async () => {
     const file = script('empty.mjs', '');
     const first = numbered(0, file);
-    const stranger = ringwise(
+    const outsider = ringwise(
       ['run', '--nnodes', '2', '--node-rank', '1', '--master-port', `${port}`, file],
       { RINGWISE_SECRET: 'a guess' },
     );
-    expect(await stranger.exitCode).toBe(1);
-    expect(stranger.out.stderr).toMatch(
+    expect(await outsider.exitCode).toBe(1);
+    expect(outsider.out.stderr).toMatch(
       /^ringwise run: could not join the job at 127\.0\.0\.1:\d+: .*secret/,
     );
     expect(await ended(first, numbered(1, file))).toEqual([0, 0]);

@@ -30,7 +30,7 @@ it('meet, get their ranks, and learn that all is well', { timeout: 120_000 }, as
     keepAlive,
   );
   const started: StartOrder[] = [];
-  const verdicts = Array.from({ length: hosts }, async (_, index) => {
+  const outcomes = Array.from({ length: hosts }, async (_, index) => {
     const id = `host ${index}`;
     const part = takePart({
       member: { id, host: id, nproc: 2, nodeRank: null },
@@ -44,9 +44,9 @@ it('meet, get their ranks, and learn that all is well', { timeout: 120_000 }, as
         return { pids: [], done, stop: () => {}, interrupt: () => {} };
       },
     });
-    return await part.verdict;
+    return await part.outcome;
   });
-  expect(await Promise.all(verdicts)).toEqual(Array(hosts).fill({ exitCode: 0, text: null, blamed: null }));
+  expect(await Promise.all(outcomes)).toEqual(Array(hosts).fill({ exitCode: 0, text: null, blamed: null }));
   await coordination.close();
   expect(started.map(({ firstRank }) => firstRank).sort((a, b) => a - b)).toEqual(
     Array.from({ length: hosts }, (_, index) => 2 * index),

@@ -13,7 +13,7 @@ const python = process.env.RINGWISE_PYTHON || 'python3';
 const hasTorch = spawnSync(python, ['-c', 'import torch.distributed']).status === 0;
 const env = { PYTHON_EXEC: python };
 
-/** What torch's client does, without torch: a greeting, a ping, and the requests of a store. */
+/** What torch's client does, without torch: a validation, a ping, and the requests of a store. */
 const client = String.raw`
 import os, socket, struct, sys
 

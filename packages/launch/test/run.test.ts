@@ -32,8 +32,8 @@ describe('ringwise run', () => {
        await store.set('from ' + RANK, 'hello ' + RANK);
        console.log(Buffer.from(await store.get('from ' + (1 - RANK))).toString());
        await store.close();
-       const stranger = await TcpStore.connect({ host, port: Number(MASTER_PORT), timeoutMs: 5000 }).catch((e) => e);
-       console.log(stranger.code);`,
+       const outsider = await TcpStore.connect({ host, port: Number(MASTER_PORT), timeoutMs: 5000 }).catch((e) => e);
+       console.log(outsider.code);`,
     );
     const { exitCode, stdout } = await finished(['run', '--nproc-per-node', '2', file]);
     expect(stdout.trim().split('\n').sort()).toEqual([

@@ -1,4 +1,4 @@
-// What the ranks of device-captured.test.ts run: steps that `compile` records on a software device, with collectives of NCCL in
+// What the ranks of device-captured.test.ts run: steps that `compile` captures on a software device, with collectives of NCCL in
 // them.
 import { createRequire } from 'node:module';
 import { type BufferLike, type CollectiveError, type Group, init } from '@ringwise/collectives';
@@ -167,7 +167,7 @@ export async function train(rank: number, task: Task, options: Partial<DdpOption
   };
   const eager = await run(false);
   const captured = await run(true);
-  const record = group.flightRecord().filter(({ verb }) => verb === 'recordedStep');
+  const record = group.flightRecord().filter(({ verb }) => verb === 'capturedStep');
   await group.close();
   const runs = record.map(({ state, algorithm }) => `${state}: ${algorithm}`);
   return { eager, captured, runs };
@@ -209,7 +209,7 @@ export async function verbs(rank: number) {
   return seen.map((values, i) => values.map((value) => value / (i + 1)));
 }
 
-/** Many buffers in one call, eager and then recorded: the groups of NCCL's calls for them, and what a run leaves. */
+/** Many buffers in one call, eager and then captured: the groups of NCCL's calls for them, and what a run leaves. */
 export async function lists(rank: number) {
   const [group, device] = await begin(rank);
   const { batches } = createRequire(import.meta.url)(deviceMemoryAddon) as { batches: () => number };
@@ -251,7 +251,7 @@ export async function single(rank: number) {
   for (let i = 1; i <= 4; i++) {
     scope(() => seen.push(...(step(ones([2], { device }).mul(i)).dataSync() as Float32Array)));
   }
-  const runs = group.flightRecord().filter(({ verb }) => verb === 'recordedStep');
+  const runs = group.flightRecord().filter(({ verb }) => verb === 'capturedStep');
   const copying = compile(
     () => {
       const [part, whole] = [ones([2], { device }), zeros([2], { device })];
@@ -282,7 +282,7 @@ async function told(group: Group, run: () => unknown): Promise<string> {
   }
 }
 
-/** A step that reduces 20 elements. What `when` says of its second call, the one that is recorded, only rank 1 does. */
+/** A step that reduces 20 elements. What `when` says of its second call, the one that is captured, only rank 1 does. */
 function reducing(group: Group, device: DeviceName, when: 'same' | 'longer' | 'twice' = 'same') {
   const isOdd = group.rank === 1;
   const short = ones([20], { device });
@@ -296,7 +296,7 @@ function reducing(group: Group, device: DeviceName, when: 'same' | 'longer' | 't
   return { body, step: compile(body, { device, warmUps: 1 }) };
 }
 
-/** Rank 1 records something else, or runs something else. Both go on until they are told, or all is well. */
+/** Rank 1 captures something else, or runs something else. Both go on until they are told, or all is well. */
 export async function disagree(rank: number, how: 'same' | 'longer' | 'twice' | 'eager' | 'other step') {
   const [group, device] = await begin(rank);
   const isOther = rank === 1 && (how === 'eager' || how === 'other step');
@@ -337,7 +337,7 @@ export async function lateRank(rank: number, port: number, timeoutMs: number, is
   return { text, tookMs: endedAtMs - beganAtMs, endedAtMs, sum: sum.sum().item() };
 }
 
-/** What a recording is told that cannot be one. */
+/** What a capture is told that cannot be one. */
 export async function refused(rank: number) {
   const answers: Record<string, string> = {};
   const attempt = async (
@@ -348,7 +348,7 @@ export async function refused(rank: number) {
     const [group, device] = await begin(rank, backend);
     answers[name] = await told(group, () => run(group, device));
   };
-  const recordedWith = (name: string, body: (group: Group, device: DeviceName) => void, backend = 'nccl') =>
+  const capturedWith = (name: string, body: (group: Group, device: DeviceName) => void, backend = 'nccl') =>
     attempt(
       name,
       (group, device) => {
@@ -359,13 +359,13 @@ export async function refused(rank: number) {
       },
       backend,
     );
-  await recordedWith('host memory', (group) => group.allReduceSync(new Float32Array(4)));
-  await recordedWith('barrier', (group) => group.barrier().fence());
-  await recordedWith('object', (group) => group.broadcastObject({ a: 1 }).fence());
-  await recordedWith('message', (group, device) =>
+  await capturedWith('host memory', (group) => group.allReduceSync(new Float32Array(4)));
+  await capturedWith('barrier', (group) => group.barrier().fence());
+  await capturedWith('object', (group) => group.broadcastObject({ a: 1 }).fence());
+  await capturedWith('message', (group, device) =>
     group.send(shared(ones([4], { device })), (rank + 1) % 2).fence(),
   );
-  await recordedWith(
+  await capturedWith(
     'host backend',
     (group, device) => group.allReduceSync(shared(ones([4], { device }))),
     'host',
@@ -414,7 +414,7 @@ export async function refused(rank: number) {
   return answers;
 }
 
-/** Leaves the process with a recorded step and no goodbye. */
+/** Leaves the process with a captured step and no goodbye. */
 export async function leave(rank: number): Promise<number> {
   const [group, device] = await begin(rank);
   const { step } = reducing(group, device);

@@ -1,5 +1,5 @@
-// Collectives inside steps that `compile` records, on the device of the tests: DDP trains as it does step by
-// step, ranks that record or run different steps are told so, and nobody waits for a rank that does not come.
+// Collectives inside steps that `compile` captures, on the device of the tests: DDP trains as it does step by
+// step, ranks that capture or run different steps are told so, and nobody waits for a rank that does not come.
 import { type StoreServer, serveStore, TcpStore } from '@ringwise/store';
 import { hasTestDevice, isTestGpu, startRanks, values, withRanks } from '@ringwise/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -31,10 +31,10 @@ describe.skipIf(!hasTestDevice)(
           expect(captured.state).toEqual(eager.state);
           expect(captured.losses).toEqual(eager.losses);
           expect(captured.state).toEqual(ranks[0]!.captured.state);
-          // Two warm-ups; the first replay is the step that was recorded.
+          // Two warm-ups; the first replay is the step that was captured.
           expect(runs).toHaveLength(6);
-          expect(runs[0]).toMatch(/^done: recorded step 0: \d+ allReduce/);
-          // What happened step by step: nothing was seen of the recording and of its runs.
+          expect(runs[0]).toMatch(/^done: captured step 0: \d+ allReduce/);
+          // What happened step by step: nothing was seen of the capture and of its runs.
           expect([eager.statistics, captured.statistics]).toEqual([7, 1]);
         }
         if (task === 'normed') return; // the batch of all ranks has other statistics
@@ -56,14 +56,14 @@ describe.skipIf(!hasTestDevice)(
     });
 
     it('of one rank, what leaves its memory alone is part of a step, and what copies is refused', async () => {
-      const run = 'done: recorded step 0: 2 allReduce, 1 broadcast';
+      const run = 'done: captured step 0: 2 allReduce, 1 broadcast';
       expect(values(await withRanks(1, module, 'single'))).toEqual([
         {
           backend: 'solo',
           seen: [3, 3, 5, 5, 7, 7, 9, 9],
           runs: [run, run, run],
           text: expect.stringMatching(
-            /^ERR_COLL_UNSUPPORTED allGather: .* recorded: a single rank copies it by way of the host; expected/,
+            /^ERR_COLL_UNSUPPORTED allGather: .* captured: a single rank copies it by way of the host; expected/,
           ),
         },
       ]);
@@ -72,15 +72,15 @@ describe.skipIf(!hasTestDevice)(
     it.each([
       [
         'longer',
-        'allReduce avg 20 × float32 in recorded step 0',
-        'allReduce avg 24 × float32 in recorded step 0',
+        'allReduce avg 20 × float32 in captured step 0',
+        'allReduce avg 24 × float32 in captured step 0',
       ],
-      ['twice', 'run of recorded step 0: 1 allReduce', 'allReduce avg 20 × float32 in recorded step 0'],
-      ['eager', 'run of recorded step 0: 1 allReduce', 'allReduce avg 20 × float32'],
-      ['other step', 'run of recorded step 0: 1 allReduce', 'run of recorded step 1: 1 allReduce'],
+      ['twice', 'run of captured step 0: 1 allReduce', 'allReduce avg 20 × float32 in captured step 0'],
+      ['eager', 'run of captured step 0: 1 allReduce', 'allReduce avg 20 × float32'],
+      ['other step', 'run of captured step 0: 1 allReduce', 'run of captured step 1: 1 allReduce'],
     ])('ranks that differ are told so (%s)', async (how, zero, one) => {
       for (const text of await run<string>(2, 'disagree', how)) {
-        expect(text).toMatch(/^ERR_COLL_MISMATCH (recordedStep|allReduce|barrier): /);
+        expect(text).toMatch(/^ERR_COLL_MISMATCH (capturedStep|allReduce|barrier): /);
         expect(text).toContain(`rank 0 called ${zero} but rank 1 called ${one}`);
       }
     });
@@ -92,20 +92,20 @@ describe.skipIf(!hasTestDevice)(
     it('what no run would repeat is refused', { timeout: 120_000 }, async () => {
       const place = "expected a collective on memory of that step's device, by the nccl backend";
       const sentences: Record<string, string> = {
-        'host memory': `ERR_COLL_UNSUPPORTED allReduce: it cannot be part of a step that is being recorded: its memory is on the host; ${place}`,
-        barrier: 'barrier: it cannot be part of a step that is being recorded: it has no memory',
-        object: 'broadcast: it cannot be part of a step that is being recorded: its memory is on the host',
-        message: 'send: it cannot be part of a step that is being recorded: messages go through the host',
+        'host memory': `ERR_COLL_UNSUPPORTED allReduce: it cannot be part of a step that is being captured: its memory is on the host; ${place}`,
+        barrier: 'barrier: it cannot be part of a step that is being captured: it has no memory',
+        object: 'broadcast: it cannot be part of a step that is being captured: its memory is on the host',
+        message: 'send: it cannot be part of a step that is being captured: messages go through the host',
         'host backend':
-          'allReduce: it cannot be part of a step that is being recorded: the host backend takes no part in that',
-        skip: 'backward: finding parameters that no rank uses cannot be part of a step that is being recorded',
-        hook: 'backward: a communication hook cannot be part of a step that is being recorded',
-        weights: 'backward: an average with weights cannot be part of a step that is being recorded',
-        join: 'backward: join() cannot be part of a step that is being recorded',
-        noSync: 'noSync: a step whose recording averages gradients runs inside it',
-        'closed model': 'a recorded step: this model was closed',
+          'allReduce: it cannot be part of a step that is being captured: the host backend takes no part in that',
+        skip: 'backward: finding parameters that no rank uses cannot be part of a step that is being captured',
+        hook: 'backward: a communication hook cannot be part of a step that is being captured',
+        weights: 'backward: an average with weights cannot be part of a step that is being captured',
+        join: 'backward: join() cannot be part of a step that is being captured',
+        noSync: 'noSync: a step whose capture averages gradients runs inside it',
+        'closed model': 'a captured step: this model was closed',
         works: 'nothing',
-        closed: 'ERR_COLL_CLOSED recordedStep: the group is closed',
+        closed: 'ERR_COLL_CLOSED capturedStep: the group is closed',
       };
       const ranks = await run<Record<string, string>>(2, 'refused');
       for (const [name, sentence] of Object.entries(sentences)) {
@@ -157,7 +157,7 @@ describe.skipIf(!hasTestDevice)(
           const [survivor] = await started.results;
           expect(survivor!.error, JSON.stringify(survivor)).toBeUndefined();
           const { text, endedAtMs, sum } = survivor!.value as Late;
-          expect(text).toMatch(/^ERR_COLL_PEER_LOST recordedStep: .*lost rank 1/);
+          expect(text).toMatch(/^ERR_COLL_PEER_LOST capturedStep: .*lost rank 1/);
           expect(sum).toBe(3);
           expect(endedAtMs - killedAtMs).toBeLessThan(5_000);
         },
@@ -172,7 +172,7 @@ describe.skipIf(!hasTestDevice)(
         const [survivor] = await started.results;
         expect(survivor!.error, JSON.stringify(survivor)).toBeUndefined();
         const { text, tookMs, sum } = survivor!.value as Late;
-        expect(text).toMatch(/^ERR_COLL_TIMEOUT recordedStep: .*rank 1/);
+        expect(text).toMatch(/^ERR_COLL_TIMEOUT capturedStep: .*rank 1/);
         expect(sum).toBe(3);
         expect(tookMs).toBeGreaterThan(deadlineMs - 100);
         expect(tookMs).toBeLessThan(deadlineMs + 2_500);

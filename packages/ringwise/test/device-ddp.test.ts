@@ -143,7 +143,7 @@ describe.skipIf(!hasTestDevice)(`ddp on a device${hasTestDevice ? '' : ' (skippe
       const sentences = {
         hook: /ERR_DDP_INVALID hook: the bucket is in cuda:\d memory/,
         compile:
-          /ERR_COLL_UNSUPPORTED allReduce: it cannot be part of a step that is being recorded: the host backend takes no part in that/,
+          /ERR_COLL_UNSUPPORTED allReduce: it cannot be part of a step that is being captured: the host backend takes no part in that/,
       };
       const ranks = await run<Partial<Record<keyof typeof sentences, string>>>(2, 'refused');
       for (const what of ['hook', 'compile'] as const) {

@@ -2,6 +2,7 @@
 // sure that the other end is a store.
 
 import { setTimeout as sleep } from 'node:timers/promises';
+import { introduce, readFirstEcho, type Secret } from './authentication.ts';
 import { Connection } from './connection.ts';
 import { timerMs } from './deadline.ts';
 import {
@@ -12,7 +13,6 @@ import {
   secretUnknown,
   stillBusy,
 } from './errors.ts';
-import { introduce, readFirstEcho, type Secret } from './handshake.ts';
 import { anyOf } from './signals.ts';
 import { pingRequest, typeByte, validateMagic } from './wire.ts';
 
@@ -85,8 +85,8 @@ async function attemptOnce(address: Address, where: string, signal: AbortSignal)
     if (address.secret !== undefined) {
       await introduce(address.secret, where, (bytes, reply) => connection.request(bytes, reply));
     }
-    const greeting = Buffer.concat([typeByte('validate'), validateMagic, pingRequest]);
-    await connection.request(greeting, readFirstEcho(where));
+    const validation = Buffer.concat([typeByte('validate'), validateMagic, pingRequest]);
+    await connection.request(validation, readFirstEcho(where));
     return connection;
   } catch (error) {
     connection.end(error as Error);

@@ -1,6 +1,6 @@
+export type { Secret } from './authentication.ts';
 export { StoreError, type StoreErrorCode } from './errors.ts';
 export { FileStore, type FileStoreOptions } from './file-store.ts';
-export type { Secret } from './handshake.ts';
 export { isLoopback, loopbackAddress } from './loopback.ts';
 export { MemoryStore } from './memory-store.ts';
 export { PrefixStore } from './prefix-store.ts';

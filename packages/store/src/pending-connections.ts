@@ -33,7 +33,7 @@ export class PendingConnections {
     this.#timers.set(connection, setTimeout(expire, this.#timeoutMs).unref());
   }
 
-  /** The connection has done one more step of its handshake. Its deadline stays. */
+  /** The connection has done one more step of its authentication. Its deadline stays. */
   progress(connection: Refusal): void {
     const timer = this.#timers.get(connection);
     if (timer === undefined) return;

@@ -29,7 +29,7 @@ export type PlainRequest =
   | { kind: 'multiSet'; entries: [string, Uint8Array][] }
   | { kind: 'numKeys' | 'listKeys' }
   | { kind: 'ping'; nonce: Buffer }
-  // torch 1.13 registers watches on a second connection, which may stay idle; and a repeated greeting is harmless.
+  // torch 1.13 registers watches on a second connection, which may stay idle; and a repeated validation is harmless.
   | { kind: 'watchKey'; key: string }
   | { kind: 'validate' };
 
@@ -76,7 +76,7 @@ export function* readRequest(kinds: readonly RequestKind[]): Reading<Request> {
       return { kind, nonce: Buffer.from(yield pingNonce.length) };
     case 'validate':
       if (!(yield validateMagic.length).equals(validateMagic))
-        throw malformed('greeting', 'other magic bytes');
+        throw malformed('validation', 'other magic bytes');
       return { kind };
     default:
       throw malformed('request type', type);

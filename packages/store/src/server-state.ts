@@ -1,6 +1,6 @@
 // What all connections of one server share.
 
-import type { Secret } from './handshake.ts';
+import type { Secret } from './authentication.ts';
 import { KeySpace } from './key-space.ts';
 import { PendingConnections } from './pending-connections.ts';
 
@@ -8,7 +8,7 @@ import { PendingConnections } from './pending-connections.ts';
 export const maxPending = 256;
 /** How many that were turned away may still be open. */
 const maxLeaving = 64;
-/** From acceptance to the end of the handshake, or, without a secret, of the first request. */
+/** From acceptance to the end of the authentication, or, without a secret, of the first request. */
 const admissionTimeoutMs = 10_000;
 /** How long a client that was turned away may take to read so. */
 const farewellTimeoutMs = 1_000;

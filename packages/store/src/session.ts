@@ -1,9 +1,9 @@
-// One client connection of the server, from its acceptance to its end: handshake, choice of numbering, requests.
+// One client connection of the server, from its acceptance to its end: authentication, choice of numbering, requests.
 
 import type { Socket } from 'node:net';
+import { admit, busy, denied } from './authentication.ts';
 import { ByteQueue, Parser, type Reading } from './byte-queue.ts';
 import { StoreError, serverBug } from './errors.ts';
-import { admit, busy, denied } from './handshake.ts';
 import type { PendingConnections, Refusal } from './pending-connections.ts';
 import { answer, type Request, readRequest } from './requests.ts';
 import type { ServerState } from './server-state.ts';
@@ -79,13 +79,13 @@ class Session {
   *#conversation(): Reading<void> {
     const { secret, pending } = this.#server;
     if (secret !== undefined) {
-      const verdict = yield* admit(secret, (bytes) => {
+      const admission = yield* admit(secret, (bytes) => {
         pending.progress(this.#pending);
         this.#socket.write(bytes);
       });
-      if (verdict === 'plain')
+      if (admission === 'plain')
         this.#server.onPlainClient?.(this.#socket.remoteAddress ?? 'an unknown address');
-      if (verdict !== 'admitted') return;
+      if (admission !== 'admitted') return;
       pending.remove(this.#pending);
     }
     const kinds = yield* this.#numbering();

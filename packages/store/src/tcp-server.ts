@@ -3,9 +3,9 @@
 
 import { lookup } from 'node:dns/promises';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { checkSecret, type Secret } from './authentication.ts';
 import { checkHost, checkNames, checkPort } from './check-options.ts';
 import { cannotListen, openToAll } from './errors.ts';
-import { checkSecret, type Secret } from './handshake.ts';
 import { isLoopback, loopbackAddress } from './loopback.ts';
 import { newServerState } from './server-state.ts';
 import { serveSession } from './session.ts';

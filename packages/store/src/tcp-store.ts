@@ -2,12 +2,12 @@
 // connection. A call that has to wait gets a connection of its own, because replies come in order and it would hold
 // up everything behind it.
 
+import { checkSecret, type Secret } from './authentication.ts';
 import { checkHost, checkNames, checkPort, checkTimeout } from './check-options.ts';
 import type { Connection } from './connection.ts';
 import { expired, limited } from './deadline.ts';
 import { type Address, dial, whereIs } from './dial.ts';
 import { closed, missingKeys, unanswered } from './errors.ts';
-import { checkSecret, type Secret } from './handshake.ts';
 import type { Operation } from './operations.ts';
 import * as operation from './operations.ts';
 import { defaultTimeoutMs, StoreClient, type Wait } from './store-client.ts';

@@ -10,8 +10,8 @@ import { newServerState, type ServerState } from '../src/server-state.ts';
 import { serveSession } from '../src/session.ts';
 import { oldRequestKinds, type RequestKind, requestKinds, u64, validateMagic } from '../src/wire.ts';
 
-export type Mode = 'new' | 'old' | 'stranger' | 'member';
-export const modes: readonly Mode[] = ['new', 'old', 'stranger', 'member'];
+export type Mode = 'new' | 'old' | 'outsider' | 'member';
+export const modes: readonly Mode[] = ['new', 'old', 'outsider', 'member'];
 const secret = 'the secret of the job';
 
 /** Numbers from 0 to 1, the same for the same seed (mulberry32). */
@@ -31,7 +31,7 @@ class Wire extends Duplex {
   replied = Buffer.alloc(0);
   override _read(): void {}
   override _write(chunk: Buffer, _: string, done: () => void): void {
-    // Only the handshake's replies are looked at.
+    // Only the authentication's replies are looked at.
     if (this.replied.length < 256) this.replied = Buffer.concat([this.replied, chunk.subarray(0, 256)]);
     done();
   }
@@ -66,14 +66,14 @@ export class Fuzzer {
     wire.on('error', () => {});
     serveSession(
       wire as unknown as Socket,
-      this.#state(['stranger', 'member'].includes(mode) ? secret : undefined),
+      this.#state(['outsider', 'member'].includes(mode) ? secret : undefined),
     );
     if (mode === 'member') this.#introduce(wire);
     const kinds = mode === 'old' ? oldRequestKinds : requestKinds;
     if (mode === 'new' || mode === 'member') wire.deliver(Buffer.concat([Buffer.of(0), validateMagic]));
     for (let i = 0; i < maxFrames && !wire.destroyed && !wire.writableEnded; i++) {
       this.frames++;
-      this.#deliver(wire, mode === 'stranger' ? this.#knock() : this.#frame(kinds));
+      this.#deliver(wire, mode === 'outsider' ? this.#knock() : this.#frame(kinds));
       if (!wire.destroyed) this.survived++;
     }
     wire.destroy();

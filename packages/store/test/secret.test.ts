@@ -79,7 +79,7 @@ it('never reuses a nonce', async () => {
   expect(nonces.size).toBe(5);
 });
 
-it('lets no request of a stranger reach the store', async () => {
+it('lets no request of a program without the secret reach the store', async () => {
   const store = await TcpStore.connect({ ...server, timeoutMs, secret: 'the secret' });
   const before = await store.numKeys();
   const set = '01 ⟨2⟩ 2f61 ⟨2⟩ 6869';
@@ -150,9 +150,9 @@ it('tells of clients without the secret that it turns away', async () => {
 });
 
 it('a client that is turned away again and again learns why, and where', async () => {
-  const crowded = createServer((socket) => socket.on('error', () => {}).end(busy));
-  await once(crowded.listen(0, '127.0.0.1'), 'listening');
-  const { port } = crowded.address() as AddressInfo;
+  const full = createServer((socket) => socket.on('error', () => {}).end(busy));
+  await once(full.listen(0, '127.0.0.1'), 'listening');
+  const { port } = full.address() as AddressInfo;
   for (const secret of ['the secret', undefined]) {
     const address = { host: '127.0.0.1', port, timeoutMs: 300, ...(secret && { secret }) };
     await expect(TcpStore.connect(address)).rejects.toMatchObject({
@@ -162,7 +162,7 @@ it('a client that is turned away again and again learns why, and where', async (
       ),
     });
   }
-  crowded.close();
+  full.close();
 });
 
 it('a client that must make room is told so', async () => {
@@ -173,7 +173,7 @@ it('a client that must make room is told so', async () => {
   for (const { socket } of others) socket.destroy();
 });
 
-it('drops a client that does not finish the handshake', async () => {
+it('drops a client that does not finish the authentication', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   const client = await RawClient.connect(server);
   client.send(hello + nonce);

@@ -34,20 +34,20 @@ async function script(serve: (socket: Socket) => void): Promise<{ host: string; 
   return { host: '127.0.0.1', port: (server.address() as AddressInfo).port };
 }
 
-const greeting = bytesOf('00 cef7853c 0d ffffffff').length;
+const validation = bytesOf('00 cef7853c 0d ffffffff').length;
 const checkOfOneKey = bytesOf('05 ⟨1⟩ ⟨2⟩ 2f6b').length;
 const waitForOneKey = bytesOf('06 ⟨1⟩ ⟨2⟩ 2f6b').length;
 
-/** Answers the greeting and the start-up counter, then hands the connection's bytes on in pieces. */
-function greet(socket: Socket, then: (request: Buffer, reply: (text: string) => void) => void): void {
-  let isGreeted = false;
+/** Answers the validation and the start-up counter, then hands the connection's bytes on in pieces. */
+function validate(socket: Socket, then: (request: Buffer, reply: (text: string) => void) => void): void {
+  let isValidated = false;
   const reply = (text: string) => socket.write(bytesOf(text));
   socket.on('data', (chunk: Buffer) => {
     let rest = chunk;
-    if (!isGreeted) {
-      isGreeted = true;
+    if (!isValidated) {
+      isValidated = true;
       reply('ffffffff');
-      rest = chunk.subarray(greeting);
+      rest = chunk.subarray(validation);
     }
     if (rest[0] === 4) {
       reply('⟨1⟩');
@@ -133,7 +133,7 @@ describe('a wait over TCP', () => {
     const waits: Socket[] = [];
     let cancels = 0;
     const address = await script((socket) =>
-      greet(socket, (request, reply) => {
+      validate(socket, (request, reply) => {
         if (request[0] === 5) reply('01');
         if (request[0] === 6) {
           expect(request.length).toBe(waitForOneKey);
@@ -219,7 +219,7 @@ it('ends when a reply breaks the protocol', async () => {
   };
   for (const [name, bytes] of Object.entries(replies)) {
     const address = await script((socket) =>
-      greet(socket, (request, reply) => {
+      validate(socket, (request, reply) => {
         expect(request.length).toBe(checkOfOneKey);
         reply(bytes);
       }),

@@ -27,7 +27,7 @@ describe('a client that breaks the protocol', () => {
     'more than 128 Ki keys': '00 cef7853c 06 ⟨131073⟩',
     'more than 128 Ki entries': '00 cef7853c 0b ⟨131073⟩',
     'an add to a value that is no number': '00 cef7853c 01 ⟨2⟩ 2f61 ⟨1⟩ 78 04 ⟨2⟩ 2f61 ⟨1⟩',
-    'a second greeting with other magic': '00 cef7853c 00 00000000',
+    'a second validation with other magic': '00 cef7853c 00 00000000',
     'text instead of a protocol': Buffer.from('GET / HTTP/1.1\r\nHost: x\r\n\r\n').toString('hex'),
     'the hello of a client with a secret': 'f7 7277617574683100',
   };

@@ -1,20 +1,20 @@
 // A whole step of training as one CUDA graph: forward, backward and optimiser are started as one piece, so the host costs
-// next to nothing. The first calls run as they are and warm up; the next one is recorded, and every call from then on
-// runs the recording. On the CPU every call just runs the function.
+// next to nothing. The first calls run as they are and warm up; the next one is captured, and every call from then on
+// runs the capture. On the CPU every call just runs the function.
 //
-// What is recorded are kernels with their memory. JavaScript runs no more, so what depends on values, or happens on the
+// What is captured are kernels with their memory. JavaScript runs no more, so what depends on values, or happens on the
 // host, cannot be part of a step. Three things go on from run to run all the same: inputs, which are copied into fixed
 // tensors; optimiser steps, whose counters and options are read each time; and random numbers, which take their turn in
-// the stream of their generator. Other packages may take part: collectives that were recorded run with the step (protocol.ts).
+// the stream of their generator. Other packages may take part: collectives that were captured run with the step (protocol.ts).
 import { deviceControl } from './backends/index.ts';
+import { capturing, whileCapturing } from './capture.ts';
+import { CaptureParticipants } from './capture-participants.ts';
 import { collectTensors, keep, scope } from './context.ts';
 import { cudaIndex, type Device, type DeviceName, deviceOf } from './device.ts';
 import { asyncStep, otherInput, otherInputCount } from './errors.ts';
-import { Guests } from './guests.ts';
 import type { Stream } from './kernels.ts';
 import { checkOptions, optionChecks } from './options.ts';
 import type { Generator } from './random.ts';
-import { recording, whileRecording } from './recording.ts';
 import { sameShape } from './shape.ts';
 import { useDirectly } from './storage.ts';
 import { empty, Tensor } from './tensor.ts';
@@ -36,16 +36,16 @@ export interface CompiledStep<Inputs extends readonly Tensor[], Result> {
   (...inputs: Inputs): Result;
   /** On CUDA, what the step reads: fixed tensors, made in the first call. Those given as they are need no copy. */
   readonly inputs: readonly Tensor[];
-  /** Whether calls run a recording. */
+  /** Whether calls run a capture. */
   readonly isCaptured: boolean;
-  /** Gives up the recording and its memory; results must not be used any more, nor the step be called. */
+  /** Gives up the capture and its memory; results must not be used any more, nor the step be called. */
   readonly dispose: () => void;
   readonly [Symbol.dispose]: () => void;
 }
 
 /** How the numbers of a generator are found in a run. */
 interface Draw {
-  /** Where it stood when the recording began. */
+  /** Where it stood when the capture began. */
   readonly begin: number;
   /** Where the step keeps its seed and position. */
   readonly live: number;
@@ -62,7 +62,7 @@ class Step<Inputs extends readonly Tensor[], Result> {
   readonly #preparations: (() => void)[] = [];
   /** Blocks that each run takes of a generator. */
   readonly #advances = new Map<Generator, number>();
-  #guests: Guests | null = null;
+  #participants: CaptureParticipants | null = null;
   #isDisposed = false;
   inputs: readonly Tensor[] = [];
 
@@ -80,7 +80,7 @@ class Step<Inputs extends readonly Tensor[], Result> {
     this.#device ??= given.find((input) => input.device !== 'cpu')?.device ?? 'cpu';
     const device = this.#device;
     // Inside of another step this one becomes part of that.
-    if (device === 'cpu' || recording() !== null) return scope(() => this.#fn(...given));
+    if (device === 'cpu' || capturing() !== null) return scope(() => this.#fn(...given));
     this.#load(given, device);
     if (this.#result === null) {
       if (this.#calls++ < this.#warmUps) return this.#warmUp();
@@ -136,12 +136,12 @@ class Step<Inputs extends readonly Tensor[], Result> {
     const control = deviceControl();
     const handle = this.#handle!;
     const draws = new Map<Generator, Draw>();
-    const guests = new Guests(control.stepStream(handle), () => {
+    const participants = new CaptureParticipants(control.stepStream(handle), () => {
       if (!this.#isDisposed) control.dropStep(handle);
     });
-    const recorded = {
+    const capture = {
       device,
-      shared: guests,
+      shared: participants,
       draw: (generator: Generator): Stream => this.#draw(draws, generator),
       optimizes: (numbers: () => Parameters<typeof control.putOptimizer>[1]): void =>
         void this.#preparations.push(() => control.putOptimizer(handle, numbers())),
@@ -150,20 +150,20 @@ class Step<Inputs extends readonly Tensor[], Result> {
     control.beginStep(handle);
     let result: Result;
     try {
-      result = whileRecording(recorded, () => {
+      result = whileCapturing(capture, () => {
         const made = this.#run();
-        guests.end(false);
+        participants.end(false);
         return made;
       });
     } catch (error) {
-      guests.end(true);
+      participants.end(true);
       control.abortStep(handle);
       rewind(draws);
       throw error;
     }
     for (const [generator, blocks] of rewind(draws)) this.#advances.set(generator, blocks);
     control.endStep(handle);
-    this.#guests = guests;
+    this.#participants = participants;
     const tensors = new Set<unknown>();
     collectTensors(result, tensors);
     for (const tensor of tensors) if (tensor instanceof Tensor) keep(tensor);
@@ -190,7 +190,7 @@ class Step<Inputs extends readonly Tensor[], Result> {
   #start(device: Device): void {
     const control = deviceControl();
     // First: a run that is refused takes no step and draws no numbers.
-    const started = this.#guests!.begin(streamOf(device));
+    const started = this.#participants!.begin(streamOf(device));
     control.rewindStep(this.#handle!);
     for (const prepare of this.#preparations) prepare();
     control.launchStep(this.#handle!);

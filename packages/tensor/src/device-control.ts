@@ -1,9 +1,10 @@
 // What a kernel set offers for CUDA devices beyond computing: streams, events, captured steps and pinned memory. Devices
 // and streams are numbers; stream 0 is the main one of a device. Events and steps belong to the device they were made for.
+
+import type { OptimizerNumbers } from './capture.ts';
 import type { Device } from './device.ts';
 import type { DType } from './dtype.ts';
 import type { Memory } from './kernels.ts';
-import type { OptimizerNumbers } from './recording.ts';
 
 export interface DeviceMemoryUse {
   /** Bytes that are held from the device, in use or not. */
@@ -33,7 +34,7 @@ export interface DeviceControl {
   /** What runs between enter and leave takes memory of the step. */
   readonly enterStep: (step: object) => void;
   readonly leaveStep: (step: object) => void;
-  /** What is started between begin and end is recorded and does not run. */
+  /** What is started between begin and end is captured and does not run. */
   readonly beginStep: (step: object) => void;
   readonly endStep: (step: object) => void;
   readonly abortStep: (step: object) => void;
@@ -42,9 +43,9 @@ export interface DeviceControl {
   readonly putNumbers: (step: object, numbers: Float64Array) => number;
   readonly putOptimizer: (step: object, numbers: OptimizerNumbers) => void;
   readonly launchStep: (step: object) => void;
-  /** Takes what was recorded off the device; there are no more runs. */
+  /** Takes what was captured off the device; there are no more runs. */
   readonly dropStep: (step: object) => void;
-  /** The driver's handle of the stream that is recorded. */
+  /** The driver's handle of the stream that is captured. */
   readonly stepStream: (step: object) => bigint;
 
   /** Memory that other processes and devices can map, where the device has such and it is large enough to gain by it. */

@@ -131,7 +131,7 @@ export const gradientInHandle = (shape: Shape): TensorError =>
 
 const captureError = (message: string): TensorError => new TensorError('ERR_TENSOR_CAPTURE', message);
 
-export const notRecordable = (what: string, device: string): TensorError =>
+export const notCapturable = (what: string, device: string): TensorError =>
   captureError(
     `compile: ${what} cannot be part of a step that is captured on ${device}; it would not happen again in later runs. Do it before or after the step, on its inputs or results.`,
   );

@@ -3,13 +3,13 @@
 // Whoever lends memory keeps it until it is told that nobody works with it any more. On a CUDA device that word does not
 // wait for the device: it is given when the lender's stream comes after all work of the borrower.
 import { kernels } from './backends/index.ts';
+import { refuseWhileCapturing } from './capture.ts';
 import { cudaIndex, type Device, deviceOf } from './device.ts';
 import { dtypeInfo } from './dtype.ts';
 import { badHandle, gradientInHandle, outsideHandle, spentHandle, unknownDtype } from './errors.ts';
 import type { Loan } from './kernels.ts';
 import { isDense } from './layout.ts';
 import type { TensorHandle } from './protocol.ts';
-import { refuseWhileRecording } from './recording.ts';
 import { checkedShape, type Shape, stridesOf } from './shape.ts';
 import { adoptMemory, type Storage } from './storage.ts';
 import { created, type Tensor } from './tensor.ts';
@@ -22,7 +22,7 @@ const spent = new WeakSet<TensorHandle>();
 const forgotten = new FinalizationRegistry<Storage>((storage) => storage.release());
 
 export function handleOf(tensor: Tensor): TensorHandle {
-  refuseWhileRecording('handle()');
+  refuseWhileCapturing('handle()');
   if (tensor.requiresGrad) throw gradientInHandle(tensor.shape);
   const { dtype, shape, strides, device, storage, offset } = tensor;
   const where =
@@ -57,7 +57,7 @@ export function handleOf(tensor: Tensor): TensorHandle {
  * current now comes after what the handle's stream has been given.
  */
 export function fromHandle(handle: TensorHandle): Tensor {
-  refuseWhileRecording('fromHandle');
+  refuseWhileCapturing('fromHandle');
   if (typeof handle !== 'object' || handle === null)
     throw badHandle('a handle', '{ dtype, shape, device, address, owner }', handle);
   if (spent.has(handle)) throw spentHandle();

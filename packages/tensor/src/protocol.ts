@@ -9,7 +9,7 @@ declare global {
     readonly gradParams: unique symbol;
     readonly frozenParams: unique symbol;
     readonly buffers: unique symbol;
-    readonly recording: unique symbol;
+    readonly capture: unique symbol;
   }
 }
 
@@ -25,28 +25,28 @@ export const frozenParamsSymbol: RingwiseSymbols['frozenParams'] = Symbol.for(
 export const buffersSymbol: RingwiseSymbols['buffers'] = Symbol.for('ringwise.buffers') as never;
 
 /**
- * A step that is being recorded: `globalThis[Symbol.for('ringwise.recording')].now`, null at other times. What others put on
+ * A step that is being captured: `globalThis[Symbol.for('ringwise.capture')].now`, null at other times. What others put on
  * its stream meanwhile becomes part of every run, and runs at no other time; so whoever does work somewhere else refuses.
  */
-export interface StepRecording {
-  /** The CUstream that is recorded: the one of `buffer` handles meanwhile. */
+export interface StepCapture {
+  /** The CUstream that is captured: the one of `buffer` handles meanwhile. */
   readonly stream: bigint;
-  /** Calls `ended` at the end of the recording, as its last part; with true when it is given up instead. */
+  /** Calls `ended` at the end of the capture, as its last part; with true when it is given up instead. */
   readonly onEnd: (ended: (isGivenUp: boolean) => void) => void;
   /**
    * Calls `before` ahead of each run with the CUstream that it goes to, and what that returns when it has been started. There is no
    * run if `before` throws.
    */
   readonly onRun: (before: (stream: bigint) => () => void) => void;
-  /** Destroys what was recorded, for those who have to see it go. */
+  /** Destroys what was captured, for those who have to see it go. */
   readonly drop: () => void;
 }
 
-const slots = globalThis as { [key: symbol]: { now: StepRecording | null } | undefined };
-const recordingSymbol: RingwiseSymbols['recording'] = Symbol.for('ringwise.recording') as never;
+const slots = globalThis as { [key: symbol]: { now: StepCapture | null } | undefined };
+const captureSymbol: RingwiseSymbols['capture'] = Symbol.for('ringwise.capture') as never;
 /** Shared by all packages, and by all copies of one. */
-slots[recordingSymbol] ??= { now: null };
-export const sharedRecording = slots[recordingSymbol];
+slots[captureSymbol] ??= { now: null };
+export const sharedCapture = slots[captureSymbol];
 
 /** A flat, contiguous piece of memory. */
 export interface BufferView {

@@ -2,10 +2,10 @@
 // the seed and on the sizes of the calls before, and on nothing else: the stream is the same on every machine and
 // device. docs/decisions/2026-11-21-random-stream.md says which word becomes which element.
 import { getRandomValues } from 'node:crypto';
+import { capturing } from './capture.ts';
 import { badSeed, badState } from './errors.ts';
 import type { Stream } from './kernels.ts';
 import { fillNormal, fillUniform } from './random-fill.ts';
-import { recording } from './recording.ts';
 
 export interface GeneratorState {
   readonly seed: number;
@@ -43,8 +43,8 @@ export class Generator {
 
   /** The position, which moves on by the blocks that hold `words` words: they are the caller's. */
   take(words: number): Stream {
-    const recorded = recording()?.draw(this);
-    const stream = recorded ?? this.state();
+    const capture = capturing()?.draw(this);
+    const stream = capture ?? this.state();
     this.#offset += Math.ceil(words / 4);
     return stream;
   }

@@ -5,13 +5,13 @@
 // A Storage object lives as long as its Memory: the free list keeps the object, so that registering with the
 // collector is paid once per piece of memory and not once per operation.
 import { deviceControl, kernels } from './backends/index.ts';
+import { capturing } from './capture.ts';
 import { cudaIndex, type Device, deviceOf } from './device.ts';
 import { type DType, dtypeInfo, dtypes, bytesOf as elementBytes, type HostArray } from './dtype.ts';
 import { otherDeviceInStep, outOfHostMemory } from './errors.ts';
 import { Growth } from './growth.ts';
 import type { Memory, Strided } from './kernels.ts';
 import { noteBirth, noteEnd } from './leaks.ts';
-import { recording } from './recording.ts';
 
 const bySize = (): Record<DType, Map<number, Storage[]>> =>
   Object.fromEntries(dtypes.map((dtype) => [dtype, new Map()])) as never;
@@ -159,20 +159,20 @@ function take(alloc: typeof taken, dtype: DType, count: number, device: Device):
   try {
     return alloc(dtype, count, device);
   } catch (error) {
-    if ((error as { code?: string }).code !== 'ERR_TENSOR_MEMORY' || recording() !== null) throw error;
+    if ((error as { code?: string }).code !== 'ERR_TENSOR_MEMORY' || capturing() !== null) throw error;
     emptyCache();
     return alloc(dtype, count, device);
   }
 }
 
-function checkRecorded(device: Device): void {
-  const recorded = recording();
-  if (recorded !== null && recorded.device !== device) throw otherDeviceInStep(device, recorded.device);
+function checkCaptured(device: Device): void {
+  const capture = capturing();
+  if (capture !== null && capture.device !== device) throw otherDeviceInStep(device, capture.device);
 }
 
 /** Memory with one reference and whatever was in it before. */
 export function allocate(dtype: DType, count: number, device: Device = 'cpu'): Storage {
-  checkRecorded(device);
+  checkCaptured(device);
   const pool = device === 'cpu' ? hostPool : poolOf(device);
   const freeList = pool.freeListOf(dtype, count);
   return (
@@ -182,7 +182,7 @@ export function allocate(dtype: DType, count: number, device: Device = 'cpu'): S
 
 /** As allocate, on a CUDA device, in memory that collectives can use where it is. Goes back to the device, not to a list. */
 export function allocateShareable(dtype: DType, count: number, device: Device): Storage {
-  checkRecorded(device);
+  checkCaptured(device);
   const pool = poolOf(device);
   const memory = take(deviceControl().allocShareable, dtype, count, device);
   return born(new Storage(memory, pool, null), pool);

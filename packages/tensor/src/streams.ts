@@ -3,10 +3,10 @@
 // with it is used again when that has ended. The order of results does not: where a stream reads what another one
 // writes, it waits for an event.
 import { beforeKernels, deviceControl, kernels } from './backends/index.ts';
+import { refuseWhileCapturing } from './capture.ts';
 import { chosenStreams, withStreams } from './context.ts';
 import { cudaIndex, type Device, type DeviceName, deviceOf } from './device.ts';
 import { onlyOnCuda } from './errors.ts';
-import { refuseWhileRecording } from './recording.ts';
 import { useDirectly } from './storage.ts';
 
 /** Numbers of the streams in use, by device, as the kernel set has them. */
@@ -39,7 +39,7 @@ export class CudaStream {
   constructor(device: DeviceName = 'cuda', number?: number) {
     this.device = cudaDevice('stream', device);
     if (number === undefined) {
-      refuseWhileRecording('a new stream');
+      refuseWhileCapturing('a new stream');
       // Memory that several streams share is not for a list that knows no streams.
       useDirectly(this.device);
       beforeKernels(useChosen);
@@ -60,20 +60,20 @@ export class CudaStream {
 
   /** Lets what is started on this stream from now on wait for an event, or for all that another stream has now. */
   wait(other: CudaEvent | CudaStream): void {
-    refuseWhileRecording('wait of a stream');
+    refuseWhileCapturing('wait of a stream');
     const event = other instanceof CudaStream ? other.record() : other;
     deviceControl().waitForEvent(cudaIndex(this.device), this.number, event.handle);
   }
 
   /** Blocks until all that was started on the stream has ended. */
   synchronize(): void {
-    refuseWhileRecording('synchronize');
+    refuseWhileCapturing('synchronize');
     deviceControl().synchronizeStream(cudaIndex(this.device), this.number);
   }
 
   /** Resolves when all that was started on the stream until now has ended. */
   done(): Promise<void> {
-    refuseWhileRecording('done');
+    refuseWhileCapturing('done');
     return deviceControl().streamDone(cudaIndex(this.device), this.number);
   }
 }
@@ -91,19 +91,19 @@ export class CudaEvent {
 
   /** Moves the event to where the stream is now; by default the stream of the code that calls. */
   record(stream = currentStream(this.device)): void {
-    refuseWhileRecording('record of an event');
+    refuseWhileCapturing('record of an event');
     deviceControl().recordEvent(this.handle, stream.number);
   }
 
   /** Whether the stream has passed the event. True for one that was never recorded. */
   get isReached(): boolean {
-    refuseWhileRecording('isReached');
+    refuseWhileCapturing('isReached');
     return deviceControl().isReached(this.handle);
   }
 
   /** Blocks until the stream has passed the event. */
   synchronize(): void {
-    refuseWhileRecording('synchronize');
+    refuseWhileCapturing('synchronize');
     deviceControl().synchronizeEvent(this.handle);
   }
 
@@ -124,7 +124,7 @@ export function currentStream(name: DeviceName = 'cuda'): CudaStream {
  * on theirs. Neither waits: use stream.wait() and events where one stream needs what another computes.
  */
 export function withStream<T>(stream: CudaStream, fn: () => T): T {
-  refuseWhileRecording('withStream');
+  refuseWhileCapturing('withStream');
   kernels();
   const streams = [...(chosenStreams() ?? [])];
   const index = cudaIndex(stream.device);

@@ -6,6 +6,7 @@ import { inspect } from 'node:util';
 import { Leaf } from './autograd/leaf.ts';
 import type { Node } from './autograd/node.ts';
 import { deviceControl, kernels } from './backends/index.ts';
+import { capturing, refuseWhileCapturing } from './capture.ts';
 import { chosenStreams, isGradEnabled } from './context.ts';
 import { cudaIndex, type Device } from './device.ts';
 import { type DType, dtypeInfo, type HostArray } from './dtype.ts';
@@ -22,7 +23,6 @@ import { formatTensor } from './format.ts';
 import type { Memory, Strided } from './kernels.ts';
 import type { Layout } from './layout.ts';
 import { type BufferView, bufferSymbol, bufferView, deviceBufferView } from './protocol.ts';
-import { recording, refuseWhileRecording } from './recording.ts';
 import { countOf, type Shape, stridesOf } from './shape.ts';
 import { adopt, allocate, hostView, isPinned, type Storage } from './storage.ts';
 
@@ -142,7 +142,7 @@ export abstract class TensorCore {
     if (this.count !== 1) throw notOneElement('item', this.shape);
     const { memory } = this;
     if (memory.device === 'cpu') return toNumber(reader(memory)(this.offset));
-    refuseWhileRecording('item()');
+    refuseWhileCapturing('item()');
     const host = new dtypeInfo[this.dtype].array(1);
     kernels().read(memory, this.offset, host);
     return toNumber(reader({ dtype: this.dtype, host })(0));
@@ -155,7 +155,7 @@ export abstract class TensorCore {
   dataSync(): HostArray {
     const { storage } = this;
     if (this.isContiguous && this.device === 'cpu') return hostView(storage, this.offset, this.count);
-    refuseWhileRecording('dataSync()');
+    refuseWhileCapturing('dataSync()');
     const array = new dtypeInfo[this.dtype].array(this.count);
     if (this.device !== 'cpu') {
       const dense = denseStorage(this);
@@ -172,7 +172,7 @@ export abstract class TensorCore {
   /** As dataSync, once all computation of the tensor has ended. */
   async data(): Promise<HostArray> {
     if (this.device === 'cpu') return this.dataSync();
-    refuseWhileRecording('data()');
+    refuseWhileCapturing('data()');
     const array = new dtypeInfo[this.dtype].array(this.count);
     const dense = denseStorage(this);
     const read = kernels().readAsync(dense.memory, dense === this.storage ? this.offset : 0, array);
@@ -183,7 +183,7 @@ export abstract class TensorCore {
 
   /** A copy as nested arrays; a number for shape []. Of bool, 1 and 0. */
   toArray(): NestedNumbers {
-    refuseWhileRecording('toArray()');
+    refuseWhileCapturing('toArray()');
     const read = reader(this.memory);
     const { strides } = this;
     const nest = (dim: number, at: number): NestedNumbers => {
@@ -228,8 +228,8 @@ export const addressOf = ({ memory, offset, dtype }: TensorCore): bigint =>
 
 /** Internal: the CUstream that work of a CUDA device goes to now. */
 export function streamOf(device: Device): bigint {
-  const recorded = recording();
-  if (recorded?.device === device) return recorded.shared.stream;
+  const capture = capturing();
+  if (capture?.device === device) return capture.shared.stream;
   const index = cudaIndex(device);
   return deviceControl().streamAddress(index, chosenStreams()?.[index] ?? 0);
 }

@@ -18,7 +18,7 @@ import {
 } from '../src/index.ts';
 import { Linear, Module, ReLU } from '../src/nn/index.ts';
 import { Adam, clipGradNorm, Lion, type Optimizer, SGD } from '../src/optim/index.ts';
-import { bufferSymbol, type StepRecording } from '../src/protocol.ts';
+import { bufferSymbol, type StepCapture } from '../src/protocol.ts';
 import { codeOf } from './code-of.ts';
 import { cudaDevice } from './cuda-device.ts';
 
@@ -221,10 +221,10 @@ describe.skipIf(cudaDevice === null)(`compile on ${cudaDevice?.name}`, () => {
   });
 
   test('other packages take part: they hear of the end of a recording and of each run, and may refuse or end them', () => {
-    type Slot = { readonly now: StepRecording | null };
-    const slot = (globalThis as unknown as Record<symbol, Slot>)[Symbol.for('ringwise.recording')]!;
+    type Slot = { readonly now: StepCapture | null };
+    const slot = (globalThis as unknown as Record<symbol, Slot>)[Symbol.for('ringwise.capture')]!;
     const heard: string[] = [];
-    let guest: StepRecording | null = null;
+    let participant: StepCapture | null = null;
     let isRefusing = false;
     let isFaulty = true;
     const optimized = ones([2], { device });
@@ -235,22 +235,22 @@ describe.skipIf(cudaDevice === null)(`compile on ${cudaDevice?.name}`, () => {
       const y = x.mul(optimized).sum();
       y.backward();
       optimizer.step();
-      guest = slot.now;
-      guest?.onEnd((isGivenUp) => heard.push(isGivenUp ? 'given up' : 'end'));
-      guest?.onRun((stream) => {
+      participant = slot.now;
+      participant?.onEnd((isGivenUp) => heard.push(isGivenUp ? 'given up' : 'end'));
+      participant?.onRun((stream) => {
         if (isRefusing) throw new Error('not now');
         heard.push(stream === x[bufferSymbol]().handle!.stream ? 'before' : 'elsewhere');
         return () => void heard.push('after');
       });
-      if (guest !== null && isFaulty) throw new Error('a mistake');
-      // What is recorded goes to the stream that guests are told.
-      if (guest !== null) heard.push(String(x[bufferSymbol]().handle!.stream === guest.stream));
+      if (participant !== null && isFaulty) throw new Error('a mistake');
+      // What is captured goes to the stream that participants are told.
+      if (participant !== null) heard.push(String(x[bufferSymbol]().handle!.stream === participant.stream));
       return y;
     });
     const x = ones([2], { device });
     step(x);
     step(x);
-    expect([guest, heard]).toEqual([null, []]);
+    expect([participant, heard]).toEqual([null, []]);
     expect(() => step(x)).toThrow('a mistake');
     expect(heard.splice(0)).toEqual(['given up']);
     isFaulty = false;
@@ -263,11 +263,11 @@ describe.skipIf(cudaDevice === null)(`compile on ${cudaDevice?.name}`, () => {
     expect(() => step(x)).toThrow('not now');
     expect(optimized.toArray()).toEqual(before);
     isRefusing = false;
-    guest!.drop();
-    guest!.drop();
+    participant!.drop();
+    participant!.drop();
     expect(() => step(x)).toThrow('what was captured has been dropped');
     step.dispose();
-    guest!.drop();
+    participant!.drop();
   });
 
   test('other shapes and dtypes than those of the first call are refused', () => {

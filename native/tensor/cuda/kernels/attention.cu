@@ -11,24 +11,25 @@
 namespace ringwise::tensor::cuda {
 
 /// The head and the tile of a block. Causal: tiles with most work come first, which are the last of queries.
-struct Place {
+struct TilePosition {
   int64_t b, h, head, tile;
 };
-__device__ inline Place place_of(const AttentionArguments& x, bool is_last_first) {
+__device__ inline TilePosition tile_position_of(const AttentionArguments& x, bool is_last_first) {
   const int64_t head = blockIdx.x / x.tiles, tile = blockIdx.x - head * x.tiles;
   return {head / x.heads, head % x.heads, head, is_last_first ? x.tiles - 1 - tile : tile};
 }
 
 /// What a query makes of the product of its row and a key's: -∞ where it does not see the key.
 template <class E, class T>
-__device__ inline T score_of(const AttentionArguments& x, const Place& at, int64_t query, int64_t key, T product) {
+__device__ inline T score_of(const AttentionArguments& x, const TilePosition& at, int64_t query, int64_t key,
+                             T product) {
   constexpr T kNever = -std::numeric_limits<T>::infinity();
   if (key >= x.keys || (x.causal && key > query)) return kNever;
   const T score = product * static_cast<T>(x.scale);
   if (!x.mask.data || query >= x.queries) return score;
-  const int64_t place = at.b * x.mask.batch + at.h * x.mask.head + query * x.mask.row + key * x.mask.col;
-  if (x.is_bool_mask) return static_cast<const Bool*>(x.mask.data)[place].value ? score : kNever;
-  return score + read_as<T>(static_cast<const E*>(x.mask.data)[place]);
+  const int64_t offset = at.b * x.mask.batch + at.h * x.mask.head + query * x.mask.row + key * x.mask.col;
+  if (x.is_bool_mask) return static_cast<const Bool*>(x.mask.data)[offset].value ? score : kNever;
+  return score + read_as<T>(static_cast<const E*>(x.mask.data)[offset]);
 }
 
 /// What dropout makes of the probabilities of a query for keys key … key + 3.
@@ -37,7 +38,7 @@ struct Factors {
   T at[4];
 };
 template <class T>
-__device__ inline Factors<T> factors_of(const AttentionArguments& x, const Position& stream, const Place& at,
+__device__ inline Factors<T> factors_of(const AttentionArguments& x, const Position& stream, const TilePosition& at,
                                         int64_t query, int64_t key) {
   const Words words = words_at(stream, static_cast<uint64_t>((at.head * x.queries + query) * x.keys + key));
   Factors<T> factors;
@@ -48,7 +49,7 @@ __device__ inline Factors<T> factors_of(const AttentionArguments& x, const Posit
 
 /// log Σ exp of a query, or Σ grad_out · out. Behind the last query exp(score - ∞) is 0, and nothing is added.
 template <class T>
-__device__ inline T of_query(const void* values, const AttentionArguments& x, const Place& at, int64_t query,
+__device__ inline T of_query(const void* values, const AttentionArguments& x, const TilePosition& at, int64_t query,
                              T outside) {
   return query < x.queries ? static_cast<const T*>(values)[at.head * x.queries + query] : outside;
 }
@@ -59,7 +60,7 @@ __device__ void attention(const AttentionArguments& x) {
   constexpr int kOwn = Tiles<T>::kOwn, kTile = Tiles<T>::kTile;
   constexpr T kInfinity = std::numeric_limits<T>::infinity();
   const bool is_vector = x.is_vector != 0;
-  const Place at = place_of(x, true);
+  const TilePosition at = tile_position_of(x, true);
   const Position stream = position_of(x.stream);
   const Rows<E> q = rows_of<E>(x.q, at.b, at.h, x.queries, x.width), k = rows_of<E>(x.k, at.b, at.h, x.keys, x.width);
   const Rows<E> v = rows_of<E>(x.v, at.b, at.h, x.keys, x.value_width);
@@ -125,7 +126,7 @@ __device__ void attention_grad_queries(const AttentionArguments& x) {
   __shared__ Tiles<T> tiles;
   constexpr int kOwn = Tiles<T>::kOwn, kTile = Tiles<T>::kTile;
   const bool is_vector = x.is_vector != 0;
-  const Place at = place_of(x, true);
+  const TilePosition at = tile_position_of(x, true);
   const Position stream = position_of(x.stream);
   const Rows<E> q = rows_of<E>(x.q, at.b, at.h, x.queries, x.width), k = rows_of<E>(x.k, at.b, at.h, x.keys, x.width);
   const Rows<E> v = rows_of<E>(x.v, at.b, at.h, x.keys, x.value_width);
@@ -162,7 +163,7 @@ __device__ void attention_grad_keys(const AttentionArguments& x) {
   __shared__ Tiles<T> tiles;
   constexpr int kOwn = Tiles<T>::kOwn, kTile = Tiles<T>::kTile;
   const bool is_vector = x.is_vector != 0;
-  const Place at = place_of(x, false);
+  const TilePosition at = tile_position_of(x, false);
   const Position stream = position_of(x.stream);
   const Rows<E> q = rows_of<E>(x.q, at.b, at.h, x.queries, x.width), k = rows_of<E>(x.k, at.b, at.h, x.keys, x.width);
   const Rows<E> v = rows_of<E>(x.v, at.b, at.h, x.keys, x.value_width);

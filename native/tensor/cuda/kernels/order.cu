@@ -81,7 +81,7 @@ RINGWISE_KERNEL(cumsum, CumsumArguments) {
   });
 }
 
-/// Whether x comes before y: by value, NaN being the largest, then by place.
+/// Whether x comes before y: by value, NaN being the largest, then by position.
 template <class T>
 __device__ inline bool is_before(T x, int64_t x_at, T y, int64_t y_at, bool descending) {
   const bool is_less = y != y ? x == x : x < y;
@@ -89,7 +89,7 @@ __device__ inline bool is_before(T x, int64_t x_at, T y, int64_t y_at, bool desc
   return is_less == is_more ? x_at < y_at : is_less != descending;
 }
 
-/// Each element counts those before it, and writes itself to that place: quadratic in the length of a row, but all
+/// Each element counts those before it, and writes itself to that position: quadratic in the length of a row, but all
 /// elements at once.
 RINGWISE_KERNEL(sort, SortArguments) {
   const SortArguments& x = arguments;
@@ -101,13 +101,13 @@ RINGWISE_KERNEL(sort, SortArguments) {
       with_compute(x.dtype, [&](auto compute) {
         using C = decltype(compute);
         const C own = read_as<C>(a[at]);
-        int64_t place = 0;
-        for (int64_t c = 0; c < x.cols && place < x.count; c++) {
-          if (is_before(read_as<C>(a[c]), c, own, at, x.descending != 0)) place++;
+        int64_t position = 0;
+        for (int64_t c = 0; c < x.cols && position < x.count; c++) {
+          if (is_before(read_as<C>(a[c]), c, own, at, x.descending != 0)) position++;
         }
-        if (place >= x.count) return;
-        static_cast<E*>(x.values)[row * x.count + place] = a[at];
-        x.indices[row * x.count + place] = at;
+        if (position >= x.count) return;
+        static_cast<E*>(x.values)[row * x.count + position] = a[at];
+        x.indices[row * x.count + position] = at;
       });
     });
   });

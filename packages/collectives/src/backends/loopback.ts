@@ -81,12 +81,12 @@ interface Made {
 function subgroupsOf(rank: number, path: string, made: Map<string, Made>): Subgroups {
   return async ({ members, key, name }) => {
     const own = members.indexOf(rank);
-    const place = `${path}/${key}`;
+    const entryPath = `${path}/${key}`;
     const { length } = members;
-    if (!made.has(place)) made.set(place, { backends: loopback(length, name), left: length });
-    const entry = made.get(place)!;
-    if (--entry.left === 0) made.delete(place);
-    return { backend: entry.backends[own]!, subgroups: subgroupsOf(own, place, made) };
+    if (!made.has(entryPath)) made.set(entryPath, { backends: loopback(length, name), left: length });
+    const entry = made.get(entryPath)!;
+    if (--entry.left === 0) made.delete(entryPath);
+    return { backend: entry.backends[own]!, subgroups: subgroupsOf(own, entryPath, made) };
   };
 }
 

@@ -1,5 +1,5 @@
 // The mpi backend: the collectives of the MPI that has started this process. What MPI does not do, agreeing about each
-// call, deadlines and one verdict for all, is added in native/mpi; its design is at the top of native/mpi/group.h.
+// call, deadlines and one root cause for all, is added in native/mpi; its design is at the top of native/mpi/group.h.
 import { allVerbs } from '../all-verbs.ts';
 import type { Operation } from '../backend.ts';
 import { allocHost } from '../buffer.ts';
@@ -28,7 +28,7 @@ export function loadMpi(): NativeMpi {
   // use, in about one process of thirty.
   setVariable('UCX_MEM_EVENTS', 'n');
   // Where ranks share cores, Open MPI gives the core away in every look that finds nothing. How to wait is decided in
-  // native/mpi/group.cc, which would find out about a crowded machine too late.
+  // native/mpi/group.cc, which would find out about an oversubscribed machine too late.
   setVariable('OMPI_MCA_mpi_yield_when_idle', '0');
   return loadNativeMpi(kindsOfMpi(process.env));
 }

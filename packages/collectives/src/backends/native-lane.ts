@@ -101,14 +101,14 @@ export class Lane {
     this.#labelOf = native.labelOf?.bind(native);
     const startNative: Submit<number> = native.start.bind(native);
     const runNative: Submit<NativeFailure | number | null> = native.run.bind(native);
-    const urge = native.urge?.bind(native);
+    const requestProgress = native.requestProgress?.bind(native);
     const fence = native.fence?.bind(native);
     return {
       start: (operation, settle): Running => {
         const id = this.hand(operation, startNative, settle);
         return {
           wait: () => native.wait(id),
-          ...(urge && { urge }),
+          ...(requestProgress && { requestProgress }),
           ...(fence && { fence: () => fence(id) }),
         };
       },

@@ -5,7 +5,7 @@
 // calls something else, who is late and who has gone, and its failure ends the operations on the device. With
 // RINGWISE_NCCL_CHECK=1 the device begins only when all have agreed.
 import { allVerbs } from '../all-verbs.ts';
-import type { Backend, Broadcast, Operation, Recorded, ReduceOp, Running, Settle } from '../backend.ts';
+import type { Backend, Broadcast, Operation, ReduceOp, Running, Settle, StepCaptures } from '../backend.ts';
 import { allocHost, type BufferView, elementsOf, memoryOf } from '../buffer.ts';
 import { byteSize, type DType } from '../dtype.ts';
 import { CollectiveError, deviceNotSupported, systemFailure, verbNotSupported } from '../errors.ts';
@@ -17,7 +17,7 @@ import { Agreement } from './agreement/agreement.ts';
 import type { Decide } from './agreement/comparison.ts';
 import { hostBackend } from './host.ts';
 import { codes, Lane } from './native-lane.ts';
-import { recordedOnNccl } from './nccl-recorded.ts';
+import { capturedOnNccl } from './nccl-captured.ts';
 
 /** What together() has started on the device and not announced. */
 interface Call {
@@ -69,7 +69,7 @@ class Nccl implements Backend {
   readonly size: number;
   readonly supports: Backend['supports'];
   readonly alloc: Backend['alloc'];
-  readonly recorded: Recorded;
+  readonly captures: StepCaptures;
   readonly #context: BackendContext;
   readonly #host: Backend;
   readonly #lane: Lane;
@@ -108,7 +108,7 @@ class Nccl implements Backend {
     this.#host = host;
     this.#lane = new Lane(context);
     this.#agreement = new Agreement(context, host);
-    this.recorded = recordedOnNccl({
+    this.captures = capturedOnNccl({
       lane: this.#lane,
       agreement: this.#agreement,
       checksAhead: this.#checksAhead,
@@ -284,7 +284,7 @@ class Nccl implements Backend {
     return {
       wait: () => opened().wait(id),
       fence: () => opened().fence!(id),
-      urge: () => native.urge?.(),
+      requestProgress: () => native.requestProgress?.(),
       isTaken: () => opened().isTaken(id),
     };
   }
@@ -319,7 +319,7 @@ class Nccl implements Backend {
         if (!running.isTaken()) call.agreeing?.wait();
         running.fence();
       },
-      urge: running.urge,
+      requestProgress: running.requestProgress,
     };
   }
 
@@ -340,12 +340,12 @@ class Nccl implements Backend {
   #afterAll(operation: Operation, settle: Settle): Running {
     let running: Running | null = null;
     let isRefused = false;
-    let isUrged = false;
+    let isProgressRequested = false;
     const call = this.#agree(operation, (error) => {
       isRefused = error !== undefined;
       if (error !== undefined) settle(error);
       else running = this.#startNative(operation, settle);
-      if (isUrged) running?.urge?.();
+      if (isProgressRequested) running?.requestProgress?.();
     });
     const agreed = () => {
       if (running === null && !isRefused) call.agreeing?.wait();
@@ -354,10 +354,10 @@ class Nccl implements Backend {
     return {
       wait: () => agreed()?.wait(),
       fence: () => agreed()?.fence?.(),
-      urge: () => {
-        isUrged = true;
-        call.agreeing?.urge?.();
-        running?.urge?.();
+      requestProgress: () => {
+        isProgressRequested = true;
+        call.agreeing?.requestProgress?.();
+        running?.requestProgress?.();
       },
     };
   }

@@ -1,9 +1,9 @@
 // The group of one rank: every verb copies or does nothing. A script written for many ranks runs on it unchanged,
 // except that there is nobody to exchange messages with. What lies on a CUDA device stays there where nothing changes, and
-// is copied through host memory otherwise, as the host backend does it; so init() asks no driver. Of a recorded step the
+// is copied through host memory otherwise, as the host backend does it; so init() asks no driver. Of a captured step the
 // first are part without leaving anything in it.
 import { allVerbs } from '../all-verbs.ts';
-import type { Backend, Operation, Recorded, Running, Settle } from '../backend.ts';
+import type { Backend, Operation, Running, Settle, StepCaptures } from '../backend.ts';
 import { allocHost } from '../buffer.ts';
 import { isReducible } from '../reduce-ops.ts';
 import type { BackendFactory } from '../registry.ts';
@@ -26,7 +26,7 @@ export function solo(group = 'solo'): Backend {
     start,
     run,
     alloc: allocHost,
-    recorded,
+    captures,
     abort: () => {},
     close: async () => {},
   };
@@ -60,7 +60,7 @@ function run(operation: Operation): undefined {
   if (!isUnchanged(operation)) execute([operation]);
 }
 
-const recorded: Recorded = {
+const captures: StepCaptures = {
   refuses: (operation) => (isUnchanged(operation) ? null : 'a single rank copies it by way of the host'),
   add: (_operation, _step, settle) => ({ join: () => settle(), forget: () => settle() }),
   run: (_run, settle) => () => settle(),

@@ -9,7 +9,7 @@ import type { Group } from '../group.ts';
 import type { Message, ReduceOptions } from '../options.ts';
 import type { Part } from './patterns.ts';
 
-interface Place {
+interface Rank {
   readonly rank: number;
   readonly size: number;
 }
@@ -30,9 +30,9 @@ export interface BenchVerb {
   /** nccl-tests' busbw / algbw on `size` ranks: the share of the vector that must cross a rank's link. */
   readonly busFactor: (size: number) => number;
   /** The parts of a rank's input before the call. */
-  readonly input: (place: Place) => readonly Part[];
+  readonly input: (at: Rank) => readonly Part[];
   /** The parts of its output after the call. */
-  readonly output: (place: Place) => readonly Part[];
+  readonly output: (at: Rank) => readonly Part[];
   /** The output is the input's memory. */
   readonly inPlace: boolean;
   /** `options` is one object for all calls, as a loop that wants to be fast would have it. */
@@ -51,7 +51,7 @@ const reduced = (part = 0): Part => ({ kind: 'reduced', part });
 const message = (id: number): Part => ({ kind: 'message', id });
 const each = (size: number, part: (index: number) => Part) => Array.from({ length: size }, (_, i) => part(i));
 const atRoot = (group: Group, buffer: BufferLike) => (group.rank === root ? buffer : null);
-const previous = ({ rank, size }: Place) => (rank + size - 1) % size;
+const previous = ({ rank, size }: Rank) => (rank + size - 1) % size;
 const passedOn = (group: Group, input: BufferLike, output: BufferLike): Message[] => [
   { recv: output, from: previous(group) },
   { send: input, to: (group.rank + 1) % group.size },
@@ -166,7 +166,7 @@ export const benchVerbs: readonly BenchVerb[] = [
     reduces: false,
     busFactor: () => 1,
     input: ({ rank }) => [message(rank)],
-    output: (place) => [message(previous(place))],
+    output: (at) => [message(previous(at))],
     inPlace: false,
     sync: (group, input, output) => group.batchSync(passedOn(group, input, output)),
     start: (group, input, output) => group.batch(passedOn(group, input, output)),
@@ -187,6 +187,6 @@ export const benchVerbs: readonly BenchVerb[] = [
 
 /** Elements of the whole vector are a multiple of this; 0 for a verb without data. The root has the most parts. */
 export function partsOf(verb: BenchVerb, size: number): number {
-  const place = { rank: root, size };
-  return Math.max(verb.input(place).length, verb.output(place).length);
+  const at = { rank: root, size };
+  return Math.max(verb.input(at).length, verb.output(at).length);
 }

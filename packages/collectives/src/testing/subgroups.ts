@@ -41,7 +41,7 @@ export async function splitGroups(group: Group): Promise<Report> {
   expect(
     report,
     (part === null) === (rank === 0),
-    'subgroup gave a group to a stranger, or none to a member',
+    'subgroup gave a group to a rank that is no member, or none to a member',
   );
   if (part !== null) {
     expect(report, part.rank === list.indexOf(rank), `subgroup gave rank ${part.rank}`);

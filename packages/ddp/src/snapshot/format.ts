@@ -130,7 +130,7 @@ function whole(bytes: Uint8Array, expected: number, path: string): Uint8Array {
 }
 
 /** An array or tensor in a header that has been read. */
-export interface Place {
+export interface Extent {
   readonly offset: number;
   readonly bytes: number;
   /** Takes the bytes of the file, which are its own from then on. */
@@ -145,8 +145,8 @@ export function parseHeader(
   text: string,
   revive: Revive,
   { rank, size }: { readonly rank: number; readonly size: number },
-): { places: Place[]; value: () => unknown } {
-  const places: Place[] = [];
+): { extents: Extent[]; value: () => unknown } {
+  const extents: Extent[] = [];
   const values = new Map<object, unknown>();
   const placeOf = ({ dtype, offset, count, shape }: Stored): object => {
     const key = {};
@@ -155,7 +155,7 @@ export function parseHeader(
       const data = elementsOf({ dtype, count, device: cpu, host, handle: null }) as TypedArray;
       values.set(key, shape === undefined ? data : revive({ data, dtype, shape }));
     };
-    places.push({ offset, bytes: count * byteSize(dtype), fill });
+    extents.push({ offset, bytes: count * byteSize(dtype), fill });
     return key;
   };
   const tree: unknown = JSON.parse(text, (_, item: unknown) => {
@@ -171,8 +171,8 @@ export function parseHeader(
     if (Array.isArray(item)) return item.map(filled);
     return Object.fromEntries(Object.entries(item).map(([key, each]) => [key, filled(each)]));
   };
-  places.sort((a, b) => a.offset - b.offset);
-  return { places, value: () => filled(tree) };
+  extents.sort((a, b) => a.offset - b.offset);
+  return { extents, value: () => filled(tree) };
 }
 
 /** The length of the header; throws ERR_DDP_SNAPSHOT for a file of `bytes` that begins otherwise. */

@@ -5,7 +5,7 @@ import type { Group } from '@ringwise/collectives';
 import { checkFunction, checkGroup, checkOptions, shown } from '../check.ts';
 import { invalidArgument, snapshotFailed } from '../errors.ts';
 import { SnapshotFile, writeSnapshot } from './file.ts';
-import { encodeSnapshot, type Place, parseHeader, type Revive } from './format.ts';
+import { type Extent, encodeSnapshot, parseHeader, type Revive } from './format.ts';
 import { meet } from './meeting.ts';
 import { gathered, type OwnStates, ownStatesOf } from './own-state.ts';
 
@@ -16,7 +16,7 @@ const window = 16 << 20;
  * Writes `state`: plain objects and lists of JSON values, bigints, typed arrays and tensors (anything with the buffer
  * protocol; on a device it needs `data()`, and one tensor after the other comes to the host). Collective: every rank calls
  * it with the same file name, rank 0 writes. What each rank has of its own is saved for each: the states of generators
- * (`{ seed, offset }`) and of samplers and loaders, and values in perRank(); every rank passes its own, at the same place.
+ * (`{ seed, offset }`) and of samplers and loaders, and values in perRank(); every rank passes its own, at the same extent.
  * All else is rank 0's, and is not looked at on other ranks. When it returns, the snapshot is on disk; if it fails, it fails
  * on all ranks, and an earlier snapshot of that name is as it was.
  */
@@ -74,17 +74,17 @@ export async function loadSnapshot<T = unknown>(
       return opened?.header ?? null;
     });
     if (header === null) return null;
-    const { places, value } = parseHeader(header, tensor, group);
-    for (const { offset, bytes, inside } of windowsOf(places)) {
+    const { extents, value } = parseHeader(header, tensor, group);
+    for (const { offset, bytes, inside } of windowsOf(extents)) {
       let memory = new Uint8Array(group.rank === 0 ? 0 : bytes);
       await onRankZero('loadSnapshot', file, group, async () => {
         memory = (await opened?.read(offset, bytes)) ?? memory;
       });
       if (group.size > 1 && bytes > 0) await group.broadcast(memory, { root: 0 });
-      for (const place of inside) {
-        const at = place.offset - offset;
+      for (const extent of inside) {
+        const at = extent.offset - offset;
         // An array that is alone keeps what was read for it.
-        place.fill(inside.length === 1 ? memory : memory.slice(at, at + place.bytes));
+        extent.fill(inside.length === 1 ? memory : memory.slice(at, at + extent.bytes));
       }
     }
     return value() as T;
@@ -101,16 +101,16 @@ function checkArguments(verb: string, file: unknown, group: unknown): void {
 }
 
 /** What is read at once. */
-function windowsOf(places: readonly Place[]) {
-  const windows: { offset: number; bytes: number; inside: Place[] }[] = [];
-  for (const place of places) {
+function windowsOf(extents: readonly Extent[]) {
+  const windows: { offset: number; bytes: number; inside: Extent[] }[] = [];
+  for (const extent of extents) {
     const last = windows.at(-1);
-    const bytes = last === undefined ? 0 : place.offset + place.bytes - last.offset;
+    const bytes = last === undefined ? 0 : extent.offset + extent.bytes - last.offset;
     if (last === undefined || bytes > window) {
-      windows.push({ offset: place.offset, bytes: place.bytes, inside: [place] });
+      windows.push({ offset: extent.offset, bytes: extent.bytes, inside: [extent] });
     } else {
       last.bytes = bytes;
-      last.inside.push(place);
+      last.inside.push(extent);
     }
   }
   return windows;

@@ -1,7 +1,7 @@
 // Everything that looks at a job while it runs, on one launcher: the status line, and, where the store is kept, the live
 // page and the files of reports. The other launchers pass on what they see of their ranks.
 
-import type { StartOrder, Verdict } from '../messages.ts';
+import type { Outcome, StartOrder } from '../messages.ts';
 import type { Write } from '../output.ts';
 import type { Meeting } from '../rendezvous.ts';
 import type { LiveOptions } from '../run-options.ts';
@@ -24,7 +24,7 @@ export interface Monitor {
   /** For the launcher's own lines, on stderr. */
   readonly say: (text: string) => void;
   readonly startRound: (order: StartOrder, clockOffsetNs: bigint) => void;
-  readonly finish: (verdict: Verdict) => void;
+  readonly finish: (outcome: Outcome) => void;
   readonly close: () => Promise<void>;
 }
 

@@ -1,6 +1,6 @@
 // The live page's server. Everything lies below /<token>/, so that who does not know the address gets nothing, and the
 // page's own requests need no cookie. A request with another Origin, or with a Host that a browser may have got from a
-// stranger's name server, is refused before anything else is looked at.
+// foreign name server, is refused before anything else is looked at.
 
 import { randomBytes, timingSafeEqual } from 'node:crypto';
 import { once } from 'node:events';

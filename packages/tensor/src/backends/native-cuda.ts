@@ -1,11 +1,11 @@
 // The device control of the native kernels: the addon's functions, with this package's errors.
 import { markAsUntransferable } from 'node:worker_threads';
+import { refuseWhileCapturing } from '../capture.ts';
 import { cudaIndex, type Device } from '../device.ts';
 import type { DeviceControl } from '../device-control.ts';
 import { type DType, dtypeInfo, type HostArray } from '../dtype.ts';
 import { fromAddon, nothingPins } from '../errors.ts';
 import type { Loan, Memory } from '../kernels.ts';
-import { refuseWhileRecording } from '../recording.ts';
 import type { CudaInfo, NativeAddon } from './native-addon.ts';
 
 /** Runs what may fail on a device for reasons that its caller cannot know. */
@@ -34,7 +34,7 @@ export class CudaMemory implements Memory {
   }
 
   get host(): HostArray {
-    refuseWhileRecording('reading elements');
+    refuseWhileCapturing('reading elements');
     const array = new dtypeInfo[this.dtype].array(this.count);
     onDevice(() => this.#addon.cudaDownload(this.handle, 0, array));
     return array;
@@ -122,7 +122,7 @@ export function cudaControl(addon: NativeAddon): DeviceControl {
       return { reservedBytes: reserved, pinnedBytes: pinned };
     },
     pin: (bytes) => {
-      refuseWhileRecording('new pinned memory');
+      refuseWhileCapturing('new pinned memory');
       const [buffer, token] = newPinned(addon, Math.max(bytes, 1));
       // A transfer would take the memory away from under copies that are under way.
       markAsUntransferable(buffer);
@@ -135,7 +135,7 @@ export function cudaControl(addon: NativeAddon): DeviceControl {
       return token === undefined || onDevice(() => addon.cudaPinnedIsIdle(token));
     },
     startWrite: ({ handle }, offset, array) => {
-      refuseWhileRecording('a copy from host memory');
+      refuseWhileCapturing('a copy from host memory');
       const token = pinned.get(array.buffer);
       const { byteOffset, byteLength } = array;
       onDevice(() =>
@@ -145,7 +145,7 @@ export function cudaControl(addon: NativeAddon): DeviceControl {
       );
     },
     startRead: ({ handle }, offset, { buffer, byteOffset, byteLength }) => {
-      refuseWhileRecording('a copy to host memory');
+      refuseWhileCapturing('a copy to host memory');
       onDevice(() => addon.cudaStartDownload(handle, offset, pinned.get(buffer)!, byteOffset, byteLength));
     },
   };

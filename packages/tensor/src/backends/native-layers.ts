@@ -86,7 +86,7 @@ export function layerKernels(
     },
     channelGradSums: (out, grad, a, mean, outer, channels, inner) => {
       writer.dense(out, grad, a);
-      writer.place(3, mean);
+      writer.setOperand(3, mean);
       addon.channelGradSums(outer, channels, inner);
     },
   };

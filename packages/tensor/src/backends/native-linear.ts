@@ -9,7 +9,7 @@ type LinearKernels = Pick<LayerKernels, 'linear' | 'linearGrad'>;
 const codes = Object.fromEntries(activations.map((name, i) => [name, i]));
 const asRow = ({ memory, offset }: Strided): Strided => ({ memory, offset, strides: [0, 1] });
 
-function place(scratch: Float64Array, i: number, operand: Strided | null): void {
+function setOperand(scratch: Float64Array, i: number, operand: Strided | null): void {
   scratch[2 * i] = operand === null ? 0 : operand.memory.handle;
   scratch[2 * i + 1] = operand === null ? 0 : operand.offset;
 }
@@ -23,11 +23,11 @@ const calling =
   (
     ...[out, before, x, w, bias, activation, { rows, outs, ins }]: Parameters<LinearKernels['linear']>
   ): Result => {
-    place(scratch, 0, out);
-    place(scratch, 1, x);
-    place(scratch, 2, w);
-    place(scratch, 3, bias);
-    place(scratch, 4, before);
+    setOperand(scratch, 0, out);
+    setOperand(scratch, 1, x);
+    setOperand(scratch, 2, w);
+    setOperand(scratch, 3, bias);
+    setOperand(scratch, 4, before);
     return call(rows, outs, ins, codes[activation]!);
   };
 
@@ -35,10 +35,10 @@ export function linearKernels({ scratch, linear, linearGrad }: NativeAddon): Lin
   return {
     linear: calling(scratch, linear),
     linearGrad: (gradBefore, gradBias, grad, saved, activation, rows, outs) => {
-      place(scratch, 0, gradBefore);
-      place(scratch, 1, grad);
-      place(scratch, 2, saved);
-      place(scratch, 3, gradBias);
+      setOperand(scratch, 0, gradBefore);
+      setOperand(scratch, 1, grad);
+      setOperand(scratch, 2, saved);
+      setOperand(scratch, 3, gradBias);
       linearGrad(rows, outs, codes[activation]!);
     },
   };

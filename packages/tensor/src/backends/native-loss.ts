@@ -4,28 +4,28 @@ import type { CrossEntropyOperands, LossKernels } from '../loss-kernels.ts';
 import type { NativeAddon } from './native-addon.ts';
 
 export function lossKernels({ scratch, crossEntropy, crossEntropyGrad }: NativeAddon): LossKernels {
-  const place = (i: number, operand: Input | null): void => {
+  const setOperand = (i: number, operand: Input | null): void => {
     const isMemory = operand !== null && typeof operand !== 'number';
     scratch[2 * i] = isMemory ? operand.memory.handle : 0;
     scratch[2 * i + 1] = isMemory ? operand.offset : (operand ?? 0);
   };
-  const placeRows = (first: Strided, { scores, labels, weight, kept }: CrossEntropyOperands): void => {
-    place(0, first);
-    place(1, scores);
-    place(2, labels);
-    place(3, kept);
-    place(4, weight);
+  const setRows = (first: Strided, { scores, labels, weight, kept }: CrossEntropyOperands): void => {
+    setOperand(0, first);
+    setOperand(1, scores);
+    setOperand(2, labels);
+    setOperand(3, kept);
+    setOperand(4, weight);
   };
   return {
     crossEntropy: (losses, counts, operands, { rows, cols, ignoreIndex, smoothing }) => {
-      placeRows(losses, operands);
-      place(5, counts);
+      setRows(losses, operands);
+      setOperand(5, counts);
       crossEntropy(rows, cols, ignoreIndex, smoothing);
     },
     crossEntropyGrad: (gradScores, grad, isPerRow, divisor, operands, sizes) => {
-      placeRows(gradScores, operands);
-      place(5, grad);
-      place(6, divisor);
+      setRows(gradScores, operands);
+      setOperand(5, grad);
+      setOperand(6, divisor);
       crossEntropyGrad(sizes.rows, sizes.cols, sizes.ignoreIndex, sizes.smoothing, isPerRow ? 1 : 0);
     },
   };

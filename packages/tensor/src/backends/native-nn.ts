@@ -18,13 +18,13 @@ const sizesAt = 60;
 
 export function nnKernels(addon: NativeAddon): NnKernels {
   const { scratch } = addon;
-  const place = (i: number, operand: Strided | null): void => {
+  const setOperand = (i: number, operand: Strided | null): void => {
     scratch[2 * i] = operand === null ? 0 : operand.memory.handle;
     scratch[2 * i + 1] = operand === null ? 0 : operand.offset;
   };
   /** An operand with four strides. */
-  const placeRows = (i: number, operand: Strided | null): void => {
-    place(i, operand);
+  const setRows = (i: number, operand: Strided | null): void => {
+    setOperand(i, operand);
     const strides = operand?.strides;
     if (strides) for (let d = 0; d < 4; d++) scratch[stridesAt + 4 * i + d] = strides[d]!;
   };
@@ -32,12 +32,12 @@ export function nnKernels(addon: NativeAddon): NnKernels {
     { out, lse, q, k, v, mask }: AttentionOperands,
     { batch, heads, queries, keys, width, valueWidth, scale, causal, dropout, stream }: AttentionSizes,
   ): void => {
-    placeRows(0, out);
-    place(1, lse);
-    placeRows(2, q);
-    placeRows(3, k);
-    placeRows(4, v);
-    placeRows(5, mask);
+    setRows(0, out);
+    setOperand(1, lse);
+    setRows(2, q);
+    setRows(3, k);
+    setRows(4, v);
+    setRows(5, mask);
     scratch[sizesAt] = batch;
     scratch[sizesAt + 1] = heads;
     scratch[sizesAt + 2] = queries;
@@ -53,25 +53,25 @@ export function nnKernels(addon: NativeAddon): NnKernels {
   };
   return {
     norm: (out, mean, rstd, a, plus, gamma, beta, { rows, cols, eps }) => {
-      place(0, out);
-      place(1, rstd);
-      place(2, a);
-      place(3, mean);
-      place(4, plus?.addend ?? null);
-      place(5, plus?.sum ?? null);
-      place(6, gamma);
-      place(7, beta);
+      setOperand(0, out);
+      setOperand(1, rstd);
+      setOperand(2, a);
+      setOperand(3, mean);
+      setOperand(4, plus?.addend ?? null);
+      setOperand(5, plus?.sum ?? null);
+      setOperand(6, gamma);
+      setOperand(7, beta);
       addon.norm(rows, cols, eps);
     },
     normGrad: (gradIn, gradGamma, gradBeta, gradOut, a, mean, rstd, gamma, rows, cols, accumulate) => {
-      place(0, gradOut);
-      place(1, rstd);
-      place(2, a);
-      place(3, mean);
-      place(4, gamma);
-      place(5, gradIn);
-      place(6, gradGamma);
-      place(7, gradBeta);
+      setOperand(0, gradOut);
+      setOperand(1, rstd);
+      setOperand(2, a);
+      setOperand(3, mean);
+      setOperand(4, gamma);
+      setOperand(5, gradIn);
+      setOperand(6, gradGamma);
+      setOperand(7, gradBeta);
       addon.normGrad(rows, cols, accumulate ? 1 : 0);
     },
     attention: (operands, sizes) => {
@@ -80,19 +80,19 @@ export function nnKernels(addon: NativeAddon): NnKernels {
     },
     attentionGrad: ({ gradOut, gradQ, gradK, gradV }, operands, sizes) => {
       placeAttention(operands, sizes);
-      placeRows(6, gradOut);
-      placeRows(7, gradQ);
-      placeRows(8, gradK);
-      placeRows(9, gradV);
+      setRows(6, gradOut);
+      setRows(7, gradQ);
+      setRows(8, gradK);
+      setRows(9, gradV);
       addon.attentionGrad();
     },
     random: (kind, out, count, { seed, offset, live = -1 }, low, high) => {
-      place(0, out);
+      setOperand(0, out);
       addon.random(kindCodes[kind], count, seed, offset, low, high, live);
     },
     dropout: (out, a, count, p, { seed, offset, live = -1 }) => {
-      place(0, out);
-      place(1, a);
+      setOperand(0, out);
+      setOperand(1, a);
       addon.dropout(count, p, seed, offset, live);
     },
   };

@@ -1,7 +1,8 @@
 // Kernels that take many tensors. They travel as rows of one table, which grows and stays, so that a step of a hundred
 // parameters is one call.
+
+import type { OptimizerNumbers } from '../capture.ts';
 import type { Kernels, OptimizerRule, OptimizerTensor, Strided } from '../kernels.ts';
-import type { OptimizerNumbers } from '../recording.ts';
 import type { Writer } from './native.ts';
 import type { NativeAddon } from './native-addon.ts';
 
@@ -36,7 +37,7 @@ export function optimizerKernels(
   const reserve = (rows: number): void => {
     if (table.length < rows * rowSize) table = new Float64Array(2 * rows * rowSize);
   };
-  const place = (at: number, operand: Strided | null | undefined): void => {
+  const setOperand = (at: number, operand: Strided | null | undefined): void => {
     table[at] = operand ? operand.memory.handle : 0;
     table[at + 1] = operand ? operand.offset : 0;
   };
@@ -44,16 +45,16 @@ export function optimizerKernels(
     const at = row * rowSize;
     table[at] = tensor.count;
     table[at + 1] = tensor.steps;
-    place(at + 2, tensor.param);
-    place(at + 4, tensor.grad);
-    for (let i = 0; i < 3; i++) place(at + 6 + 2 * i, tensor.states[i]);
+    setOperand(at + 2, tensor.param);
+    setOperand(at + 4, tensor.grad);
+    for (let i = 0; i < 3; i++) setOperand(at + 6 + 2 * i, tensor.states[i]);
   };
   const putAlone = (tensors: readonly Strided[], counts: readonly number[]): void => {
     reserve(tensors.length);
     for (const [i, tensor] of tensors.entries()) {
       table.fill(0, i * rowSize, (i + 1) * rowSize);
       table[i * rowSize] = counts[i]!;
-      place(i * rowSize + 2, tensor);
+      setOperand(i * rowSize + 2, tensor);
     }
   };
   return {
@@ -67,13 +68,13 @@ export function optimizerKernels(
     },
     totalNorm: (out, tensors, counts) => {
       putAlone(tensors, counts);
-      writer.place(0, out);
+      writer.setOperand(0, out);
       addon.totalNorm(table, tensors.length);
     },
     scale: (tensors, counts, factor, found) => {
       putAlone(tensors, counts);
-      writer.place(0, factor);
-      writer.place(1, found ?? 0);
+      writer.setOperand(0, factor);
+      writer.setOperand(1, found ?? 0);
       addon.scale(table, tensors.length);
     },
   };

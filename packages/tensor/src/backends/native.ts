@@ -1,6 +1,7 @@
 // The kernels in C++ (native/tensor), called with integer handles and plain numbers. Every worker thread that uses
 // tensors has its own instance of the addon.
 import { markAsUntransferable } from 'node:worker_threads';
+import { refuseWhileCapturing } from '../capture.ts';
 import { cudaIndex } from '../device.ts';
 import { type DType, dtypeInfo, type HostArray } from '../dtype.ts';
 import { fromAddon, unknownCpuLevel } from '../errors.ts';
@@ -14,7 +15,6 @@ import {
   reduceOps,
   type Strided,
 } from '../kernels.ts';
-import { refuseWhileRecording } from '../recording.ts';
 import { type CudaInfo, loadAddon, type NativeAddon } from './native-addon.ts';
 import { allocCuda, borrowCuda, cudaControl, cudaInfoOf, onDevice } from './native-cuda.ts';
 import { layerKernels } from './native-layers.ts';
@@ -71,7 +71,7 @@ export class Writer {
   }
 
   /** Operand i: a handle and an offset, or no handle and a number. */
-  place(i: number, operand: Input): void {
+  setOperand(i: number, operand: Input): void {
     const scratch = this.#scratch;
     if (typeof operand === 'number') {
       scratch[2 * i] = 0;
@@ -83,9 +83,9 @@ export class Writer {
   }
 
   dense(a: Strided, b: Strided, c: Input = 0): void {
-    this.place(0, a);
-    this.place(1, b);
-    this.place(2, c);
+    this.setOperand(0, a);
+    this.setOperand(1, b);
+    this.setOperand(2, c);
   }
 
   /** Number `i` of a call without arguments. */
@@ -115,7 +115,7 @@ export class Writer {
   }
 
   strided(i: number, operand: Input, shape: readonly number[], areDense: boolean): void {
-    this.place(i, operand);
+    this.setOperand(i, operand);
     const scratch = this.#scratch;
     const at = this.#at;
     if (areDense) {
@@ -170,17 +170,17 @@ function kernelsOf(addon: NativeAddon): Kernels {
     numThreads: () => addon.numThreads(),
     setNumThreads: (count) => addon.setNumThreads(count),
     write: (memory, offset, array) => {
-      refuseWhileRecording('a copy from host memory');
+      refuseWhileCapturing('a copy from host memory');
       if (memory.device === 'cpu') memory.host.set(array as never, offset);
       else onDevice(() => addon.cudaUpload(memory.handle, offset, array, false));
     },
     read: (memory, offset, into) => {
-      refuseWhileRecording('a copy to host memory');
+      refuseWhileCapturing('a copy to host memory');
       if (memory.device === 'cpu') into.set(memory.host.subarray(offset, offset + into.length) as never);
       else onDevice(() => addon.cudaDownload(memory.handle, offset, into));
     },
     readAsync: async (memory, offset, into) => {
-      refuseWhileRecording('a copy to host memory');
+      refuseWhileCapturing('a copy to host memory');
       if (memory.device === 'cpu') into.set(memory.host.subarray(offset, offset + into.length) as never);
       else {
         const done = onDevice(() => addon.cudaDownloadAsync(memory.handle, offset, into));
@@ -190,11 +190,11 @@ function kernelsOf(addon: NativeAddon): Kernels {
       }
     },
     synchronize: (device) => {
-      refuseWhileRecording('synchronize');
+      refuseWhileCapturing('synchronize');
       if (device !== 'cpu') onDevice(() => addon.cudaSynchronize(cudaIndex(device)));
     },
     trim: (device) => {
-      refuseWhileRecording('emptyCache');
+      refuseWhileCapturing('emptyCache');
       if (device !== 'cpu') onDevice(() => addon.cudaEmptyCache(cudaIndex(device)));
     },
 

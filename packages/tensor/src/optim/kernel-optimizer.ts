@@ -1,9 +1,9 @@
 // Optimisers whose step is a kernel: one call for all parameters of a group.
 import { kernels } from '../backends/index.ts';
 import { optimizerNumbers } from '../backends/native-optimizer.ts';
+import { type Capture, capturing } from '../capture.ts';
 import { badOptimizerParam } from '../errors.ts';
 import type { OptimizerRule, OptimizerTensor } from '../kernels.ts';
-import { type Recording, recording } from '../recording.ts';
 import type { Storage } from '../storage.ts';
 import type { Tensor } from '../tensor.ts';
 import { gradOf, type LrOptions, Optimizer, type ParamGroup } from './optimizer.ts';
@@ -48,16 +48,16 @@ export abstract class KernelOptimizer<O extends LrOptions> extends Optimizer<O> 
       param.storage.version++;
     }
     if (tensors.length === 0) return;
-    const recorded = recording();
-    if (recorded !== null) this.#record(recorded, group, counts);
+    const capture = capturing();
+    if (capture !== null) this.#capture(capture, group, counts);
     else for (const count of counts) advance(count);
     kernels().optimize(this.rule(group), tensors);
   }
 
   /** Lets every run of a captured step count, and read the options of the group. */
-  #record(recorded: Recording, group: ParamGroup<O>, counts: readonly StepCount[]): void {
+  #capture(capture: Capture, group: ParamGroup<O>, counts: readonly StepCount[]): void {
     const steps = new Float64Array(counts.length);
-    recorded.optimizes(() => {
+    capture.optimizes(() => {
       for (let i = 0; i < counts.length; i++) steps[i] = advance(counts[i]!);
       return { steps, ...optimizerNumbers(this.rule(group)) };
     });

@@ -65,8 +65,8 @@ export class Comparison implements Running {
     while (!this.#hasEnded) [...this.#running.values()].find((running) => running !== null)?.wait();
   };
 
-  readonly urge = (): void => {
-    for (const running of this.#running.values()) running?.urge?.();
+  readonly requestProgress = (): void => {
+    for (const running of this.#running.values()) running?.requestProgress?.();
   };
 
   /** Rank 0 and the first rank that has called something else: the same two on all ranks. */

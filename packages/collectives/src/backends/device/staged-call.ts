@@ -114,7 +114,7 @@ export class StagedCall {
     const running = this.#host.start(numbered, (error, source) => this.#end(index, error, source));
     if (!this.#running.has(index)) return;
     this.#running.set(index, running);
-    running?.urge?.();
+    running?.requestProgress?.();
   }
 
   #end(index: number, error: CollectiveError | undefined, source: number | undefined): void {

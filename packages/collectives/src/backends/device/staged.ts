@@ -126,7 +126,7 @@ export class Staging {
         };
         try {
           running = this.#backend.start(this.#numbering.numbered(operation), end);
-          running?.urge?.();
+          running?.requestProgress?.();
         } catch (error) {
           end(this.#host.errorOf(error, operation));
         }
@@ -236,7 +236,7 @@ export class Staging {
       start: () => {
         try {
           running = this.#backend.start(operation, end);
-          running?.urge?.();
+          running?.requestProgress?.();
         } catch (error) {
           end(this.#host.errorOf(error, operation));
         }

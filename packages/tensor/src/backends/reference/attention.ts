@@ -3,11 +3,11 @@ import type { AttentionGrads, AttentionOperands, AttentionSizes, Strided } from 
 import { keeping } from './random.ts';
 
 /** Element (b, h, row, d) of an operand with four strides. */
-const place = ({ strides, offset }: Strided, b: number, h: number, row: number, d: number): number =>
+const setOperand = ({ strides, offset }: Strided, b: number, h: number, row: number, d: number): number =>
   offset + b * strides![0]! + h * strides![1]! + row * strides![2]! + d * strides![3]!;
 
 const readAt = (operand: Strided, b: number, h: number, row: number, d: number): number =>
-  operand.memory.host[place(operand, b, h, row, d)] as number;
+  operand.memory.host[setOperand(operand, b, h, row, d)] as number;
 
 interface Query {
   readonly b: number;
@@ -57,7 +57,7 @@ export function attention(operands: AttentionOperands, sizes: AttentionSizes): v
           sum += p * factor(at * sizes.keys + j) * readAt(v, b, h, j, d);
         }
       }
-      out.memory.host[place(out, b, h, i, d)] = sum;
+      out.memory.host[setOperand(out, b, h, i, d)] = sum;
     }
   }
 }
@@ -83,7 +83,7 @@ class Sums {
     for (let b = 0; b < batch; b++)
       for (let h = 0; h < heads; h++)
         for (let row = 0; row < rows; row++)
-          for (let d = 0; d < width; d++) to.memory.host[place(to, b, h, row, d)] = this.#sums[at++]!;
+          for (let d = 0; d < width; d++) to.memory.host[setOperand(to, b, h, row, d)] = this.#sums[at++]!;
   }
 }
 

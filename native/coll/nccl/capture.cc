@@ -23,7 +23,7 @@ namespace {
 /// How long the end of a communicator may take where nothing tells that the device has passed its work.
 constexpr int64_t kPatience = 200 * kMillisecond;
 
-/// An event that is recorded into a graph once. None of `spare_`: who asks such an event how far it is spoils the graph.
+/// An event that is captured into a graph once. None of `spare_`: who asks such an event how far it is spoils the graph.
 cuda::Event make_event() {
   cuda::Event event = nullptr;
   cuda::check(driver().cuEventCreate(&event, cuda::kEventDisableTiming), "cuEventCreate");
@@ -32,26 +32,26 @@ cuda::Event make_event() {
 
 }  // namespace
 
-uint64_t NcclGroup::record(coll::Op op, cuda::Stream caller) {
+uint64_t NcclGroup::capture(coll::Op op, cuda::Stream caller) {
   const cuda::Entered entered(context_);
   Lock lock(mutex_);
   op.id = next_id_++;
   op.deadline_ns = now_ns() + op.timeout_ns + kGrace;
-  held_.push_back({op, caller, make_event()});
-  if (holding_ == 0) record_held(lock);
+  deferred_.push_back({op, caller, make_event()});
+  if (holding_ == 0) capture_deferred(lock);
   return op.id;
 }
 
 /// Makes what is held part of the graph, as one group of NCCL's. It stays held until NCCL has taken it: so the watchdog looks at
 /// its deadline.
-void NcclGroup::record_held(Lock& lock) {
-  const uint64_t first = held_.front().op.id;
+void NcclGroup::capture_deferred(Lock& lock) {
+  const uint64_t first = deferred_.front().op.id;
   // NCCL gives what it is busy with to the device in its own time, which must not fall into the middle of this.
   wait_until(lock, [this, first] {
     return failure_ || (is_connected_ && !suspicion_ && queue_.empty() && !registrations_.is_blocking(first));
   });
   try {
-    if (!failure_) give_recorded();
+    if (!failure_) give_captured();
   } catch (const std::exception& error) {
     suspect(error.what());
   }
@@ -61,13 +61,13 @@ void NcclGroup::record_held(Lock& lock) {
     return failure_ || (state == kSuccess && !suspicion_);
   });
   try {
-    for (const Recorded& each : held_) {
-      if (!failure_) record(each.done, recorded_);
+    for (const Captured& each : deferred_) {
+      if (!failure_) record_event(each.done, capture_stream_);
     }
   } catch (const std::exception& error) {
     give_up(system(error.what()));
   }
-  for (const Recorded& each : std::exchange(held_, {})) {
+  for (const Captured& each : std::exchange(deferred_, {})) {
     if (!failure_) {
       open_.push_back(each);
       continue;
@@ -77,27 +77,29 @@ void NcclGroup::record_held(Lock& lock) {
   }
 }
 
-void NcclGroup::give_recorded() {
-  if (const int refusal = registrations_.register_before(held_.front().op.id, comm_)) {
+void NcclGroup::give_captured() {
+  if (const int refusal = registrations_.register_before(deferred_.front().op.id, comm_)) {
     throw std::runtime_error("ncclCommRegister: " + text_of(refusal, comm_));
   }
-  has_recorded_ = true;
-  for (const Recorded& each : held_) {
-    record(each.done, each.caller);
-    cuda::check(driver().cuStreamWaitEvent(recorded_, each.done, 0), "cuStreamWaitEvent");
+  has_captured_ = true;
+  for (const Captured& each : deferred_) {
+    record_event(each.done, each.caller);
+    cuda::check(driver().cuStreamWaitEvent(capture_stream_, each.done, 0), "cuStreamWaitEvent");
   }
-  const auto give = [this](int i) { return enqueue(held_[static_cast<size_t>(i)].op, comm_, rank_, size_, recorded_); };
-  const int status = held_.size() == 1 ? give(0) : grouped(static_cast<int>(held_.size()), give);
+  const auto give = [this](int i) {
+    return enqueue(deferred_[static_cast<size_t>(i)].op, comm_, rank_, size_, capture_stream_);
+  };
+  const int status = deferred_.size() == 1 ? give(0) : grouped(static_cast<int>(deferred_.size()), give);
   if (status != kSuccess && status != kInProgress) throw std::runtime_error("NCCL: " + text_of(status, comm_));
 }
 
 void NcclGroup::join(uint64_t id) {
   const cuda::Entered entered(context_);
   const std::lock_guard lock(mutex_);
-  const auto found = std::find_if(open_.begin(), open_.end(), [id](const Recorded& each) { return each.op.id == id; });
+  const auto found = std::find_if(open_.begin(), open_.end(), [id](const Captured& each) { return each.op.id == id; });
   if (found == open_.end()) return;
   const cuda::Stream caller = found->caller;
-  const cuda::Event done = drop_recorded(id);
+  const cuda::Event done = drop_captured(id);
   const int status = driver().cuStreamWaitEvent(caller, done, 0);
   driver().cuEventDestroy_v2(done);
   end(id, nullptr);
@@ -107,15 +109,15 @@ void NcclGroup::join(uint64_t id) {
 void NcclGroup::forget(uint64_t id) {
   const cuda::Entered entered(context_);
   const std::lock_guard lock(mutex_);
-  if (const cuda::Event done = drop_recorded(id)) {
+  if (const cuda::Event done = drop_captured(id)) {
     driver().cuEventDestroy_v2(done);
     end(id, nullptr);
   }
 }
 
 /// Its event; null where it is not open.
-cuda::Event NcclGroup::drop_recorded(uint64_t id) {
-  const auto found = std::find_if(open_.begin(), open_.end(), [id](const Recorded& each) { return each.op.id == id; });
+cuda::Event NcclGroup::drop_captured(uint64_t id) {
+  const auto found = std::find_if(open_.begin(), open_.end(), [id](const Captured& each) { return each.op.id == id; });
   if (found == open_.end()) return nullptr;
   const cuda::Event done = found->done;
   open_.erase(found);
@@ -143,7 +145,7 @@ uint64_t NcclGroup::end_run(coll::Op op, cuda::Stream stream) {
       end(id, failure_);
     } else {
       const cuda::Event done = take_event();
-      record(done, stream);
+      record_event(done, stream);
       running_.push_back({op, stream, nullptr, done, 0});
       cuda::check(driver().cuStreamWaitEvent(stream_, done, 0), "cuStreamWaitEvent");
     }
@@ -162,7 +164,7 @@ std::vector<cuda::Event> NcclGroup::ends_of_running() const {
 /// destroyed them, which may be long after, and not before this thread has gone on. So another thread waits for that, and this
 /// one until the device has passed what was `pending`: then nothing of it uses the memory of operations any more.
 void NcclGroup::let_go(Comm comm, int (*by)(Comm), const std::vector<cuda::Event>& pending) {
-  if (!has_recorded_) {
+  if (!has_captured_) {
     by(comm);
     return;
   }

@@ -1,7 +1,7 @@
-// What other packages have put into a recorded step: they are told when it ends, and of each run.
-import type { StepRecording } from './protocol.ts';
+// What other packages have put into a captured step: they are told when it ends, and of each run.
+import type { StepCapture } from './protocol.ts';
 
-export class Guests implements StepRecording {
+export class CaptureParticipants implements StepCapture {
   readonly stream: bigint;
   readonly drop: () => void;
   readonly #ends: ((isGivenUp: boolean) => void)[] = [];

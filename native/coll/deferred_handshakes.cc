@@ -1,20 +1,20 @@
-#include "coll/held_greetings.h"
+#include "coll/deferred_handshakes.h"
 
 namespace ringwise::coll {
 
-void HeldGreetings::hold(int peer, const Signature& greeting) {
+void DeferredHandshakes::hold(int peer, const Signature& handshake) {
   Peer& state = peers_[peer];
-  if (state.greetings.empty()) state.greetings.resize(kPerPeer);
+  if (state.handshakes.empty()) state.handshakes.resize(kPerPeer);
   if (state.count == 0) ++holding_;
-  state.greetings[state.count++] = greeting;
+  state.handshakes[state.count++] = handshake;
 }
 
-bool HeldGreetings::send(int peer, Link& link) {
+bool DeferredHandshakes::send(int peer, Link& link) {
   Peer& state = peers_[peer];
   while (state.count > 0) {
     const size_t bytes = state.count * sizeof(Signature);
     const size_t moved =
-        link.send(reinterpret_cast<const std::byte*>(state.greetings.data()) + state.sent, bytes - state.sent);
+        link.send(reinterpret_cast<const std::byte*>(state.handshakes.data()) + state.sent, bytes - state.sent);
     if (moved == 0) return false;
     state.sent += moved;
     if (state.sent == bytes) forget(peer);
@@ -22,7 +22,7 @@ bool HeldGreetings::send(int peer, Link& link) {
   return true;
 }
 
-void HeldGreetings::forget(int peer) {
+void DeferredHandshakes::forget(int peer) {
   Peer& state = peers_[peer];
   if (state.count > 0) --holding_;
   state.count = state.sent = 0;

@@ -5,7 +5,7 @@
 import type { BucketParam } from './bucket.ts';
 import { graphChanged } from './errors.ts';
 
-export class Firings {
+export class HookCounts {
   readonly #params: readonly BucketParam[];
   readonly #rank: number;
   readonly #counts: Uint32Array;

@@ -1,7 +1,7 @@
-// Operations of the nccl backend in recorded steps. What belongs to a step is compared once, when it is recorded; a run by its
+// Operations of the nccl backend in captured steps. What belongs to a step is compared once, when it is captured; a run by its
 // place in the sequence and by what it contains, beside the device's work, as an operation is. Ahead of a step's first run all
-// comparisons have ended, so that ranks which have recorded different steps are told so before a device waits for another.
-import type { Operation, Recorded, RecordedOperation, Run, Settle } from '../backend.ts';
+// comparisons have ended, so that ranks which have captured different steps are told so before a device waits for another.
+import type { CapturedOperation, Operation, Run, Settle, StepCaptures } from '../backend.ts';
 import type { CollectiveError } from '../errors.ts';
 import type { NativeNcclGroup } from '../native.ts';
 import { signatureOf } from '../signature.ts';
@@ -28,7 +28,7 @@ export interface Parts {
   readonly failIf: Decide;
 }
 
-export function recordedOnNccl({
+export function capturedOnNccl({
   lane,
   agreement,
   checksAhead,
@@ -38,22 +38,22 @@ export function recordedOnNccl({
   told,
   telling,
   failIf,
-}: Parts): Recorded {
+}: Parts): StepCaptures {
   const compare = (verb: string, seq: number, timeoutMs: number, signature: string) => {
     agreement.catchUp();
     return agreement.ask({ verb, seq, timeoutMs, signatures: [signature] }, failIf);
   };
-  const add = (operation: Operation, step: number, settle: Settle): RecordedOperation => {
+  const add = (operation: Operation, step: number, settle: Settle): CapturedOperation => {
     const group = open(operation);
     const { verb, seq, timeoutMs } = operation;
     // NCCL may have to connect the ranks for it, which blocks this thread: it would not hear that they disagree.
-    compare(verb, seq, timeoutMs, `${signatureOf(operation)} in recorded step ${step}`).wait();
+    compare(verb, seq, timeoutMs, `${signatureOf(operation)} in captured step ${step}`).wait();
     hold(); // not before: whoever waits for a comparison may be given earlier operations
-    const id = lane.hand(operation, group.record.bind(group), telling(settle));
+    const id = lane.hand(operation, group.capture.bind(group), telling(settle));
     return { join: () => group.join(id), forget: () => group.forget(id) };
   };
   const run = ({ seq, timeoutMs, contents, isFirst, stream }: Run, settle: Settle): (() => void) => {
-    const verb = 'recordedStep';
+    const verb = 'capturedStep';
     const comparing = compare(verb, seq, timeoutMs, `run of ${contents}`);
     if (checksAhead) comparing.wait();
     if (isFirst) agreement.decideAll();

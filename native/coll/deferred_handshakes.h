@@ -1,4 +1,4 @@
-// Greetings that a rank keeps back because nobody waits for them: those to a rank that has greeted it, runs ahead, and
+// Handshakes that a rank keeps back because nobody waits for them: those to a rank whose handshake has come, runs ahead, and
 // agrees. Several go at once, or with the next thing that this rank has to say, and no packet is spent on each.
 //
 // Used by whoever owns the engine.
@@ -7,16 +7,16 @@
 #include <cstddef>
 #include <vector>
 
-#include "coll/owed_greetings.h"
+#include "coll/pending_handshakes.h"
 #include "coll/signature.h"
 #include "coll/transport/link.h"
 
 namespace ringwise::coll {
 
-class HeldGreetings {
+class DeferredHandshakes {
  public:
   /// So many to one rank are kept back at most: it must hear of them before it has to wait.
-  static constexpr size_t kPerPeer = OwedGreetings::kPerPeer / 4;
+  static constexpr size_t kPerPeer = PendingHandshakes::kPerPeer / 4;
 
   /// Before anything else; keeps what is held.
   void resize(int ranks) { peers_.resize(ranks); }
@@ -24,7 +24,7 @@ class HeldGreetings {
   bool any() const { return holding_ > 0; }
   bool is_full(int peer) const { return peers_[peer].count == kPerPeer; }
   /// Unless it is full.
-  void hold(int peer, const Signature& greeting);
+  void hold(int peer, const Signature& handshake);
   /// Sends what is held for `peer`; true if nothing is left of it. Throws Failure where the link does.
   bool send(int peer, Link& link);
   /// Nobody is there to hear it.
@@ -32,7 +32,7 @@ class HeldGreetings {
 
  private:
   struct Peer {
-    std::vector<Signature> greetings;  // kPerPeer, once anything has been held
+    std::vector<Signature> handshakes;  // kPerPeer, once anything has been held
     size_t count = 0;
     size_t sent = 0;  // bytes of them
   };

@@ -5,7 +5,7 @@ import type { Works } from './works.ts';
 
 const noMoreData = -1;
 
-export class RollCall {
+export class Participation {
   readonly #weights: Float64Array<ArrayBuffer>;
   readonly #work: ReturnType<Group['allGather']>;
 

@@ -1,4 +1,4 @@
-// Proof that both ends know the job's secret, before anything else is parsed. It protects against strangers who
+// Proof that both ends know the job's secret, before anything else is parsed. It protects against programs that
 // reach the port; it does not encrypt what follows.
 //
 //   client → server   hello, 32-byte nonce c
@@ -6,7 +6,7 @@
 //   client → server   HMAC-SHA256(secret, "… client" + c + s)
 //   server → client   hello, HMAC-SHA256(secret, "… server" + c + s)      or: denied, or busy; end of connection
 //
-// The label holds the role, so a proof cannot be sent back to its maker. The client proves first: a stranger gets
+// The label holds the role, so a proof cannot be sent back to its maker. The client proves first: a program without the secret gets
 // nothing to try secrets on. No TCPStore request starts with the byte f7, so servers without a secret end the
 // connection at the hello, and a server with one can tell a plain client from its first byte.
 
@@ -18,7 +18,7 @@ import { pingNonce, typeByte } from './wire.ts';
 export type Secret = string | Uint8Array;
 /** The server's answer to a client that cannot prove the secret. */
 export const denied = Buffer.from('\xf7rwdeny1', 'latin1');
-/** The server's answer, at any step of the handshake, when too many connections are in theirs: try again. */
+/** The server's answer, at any step of the authentication, when too many connections are in theirs: try again. */
 export const busy = Buffer.from('\xf7rwbusy1', 'latin1');
 const hello = Buffer.from('\xf7rwauth1', 'latin1');
 const nonceBytes = 32;

@@ -1,15 +1,15 @@
-// Whether a step is being recorded (compile.ts), and what it cannot contain: whatever the recording would leave out of the
+// Whether a step is being captured (compile.ts), and what it cannot contain: whatever the capture would leave out of the
 // runs to come, such as reads by the host and work of the CPU.
 import type { Device } from './device.ts';
-import { notRecordable } from './errors.ts';
+import { notCapturable } from './errors.ts';
 import type { Stream } from './kernels.ts';
-import { type StepRecording, sharedRecording } from './protocol.ts';
+import { type StepCapture, sharedCapture } from './protocol.ts';
 import type { Generator } from './random.ts';
 
-export interface Recording {
+export interface Capture {
   readonly device: Device;
   /** What other packages see of it. */
-  readonly shared: StepRecording;
+  readonly shared: StepCapture;
   /** The position of a generator, as every run has its own. */
   readonly draw: (generator: Generator) => Stream;
   /** Says what an optimiser step reads in each run. The kernel is called right after. */
@@ -27,26 +27,26 @@ export interface OptimizerNumbers {
   readonly epsilon: number;
 }
 
-let current: Recording | null = null;
+let current: Capture | null = null;
 
-/** What is being recorded now; null: nothing. */
-export const recording = (): Recording | null => current;
+/** What is being captured now; null: nothing. */
+export const capturing = (): Capture | null => current;
 
-/** Runs `fn` while `next` is being recorded. */
-export function whileRecording<T>(next: Recording, fn: () => T): T {
+/** Runs `fn` while `next` is being captured. */
+export function whileCapturing<T>(next: Capture, fn: () => T): T {
   const before = current;
-  const sharedBefore = sharedRecording.now;
+  const sharedBefore = sharedCapture.now;
   current = next;
-  sharedRecording.now = next.shared;
+  sharedCapture.now = next.shared;
   try {
     return fn();
   } finally {
     current = before;
-    sharedRecording.now = sharedBefore;
+    sharedCapture.now = sharedBefore;
   }
 }
 
-/** Throws while a step is recorded: `what` is not part of its later runs. */
-export function refuseWhileRecording(what: string): void {
-  if (current !== null) throw notRecordable(what, current.device);
+/** Throws while a step is captured: `what` is not part of its later runs. */
+export function refuseWhileCapturing(what: string): void {
+  if (current !== null) throw notCapturable(what, current.device);
 }

@@ -1,11 +1,11 @@
-#include "coll/owed_greetings.h"
+#include "coll/pending_handshakes.h"
 
 #include <algorithm>
 #include <cstring>
 
 namespace ringwise::coll {
 
-void OwedGreetings::add(int peer, const Signature& expected, int64_t deadline_ns) {
+void PendingHandshakes::add(int peer, const Signature& expected, int64_t deadline_ns) {
   Peer& state = peers_[peer];
   auto& ring = state.ring;
   if (state.count == ring.size()) {
@@ -19,7 +19,7 @@ void OwedGreetings::add(int peer, const Signature& expected, int64_t deadline_ns
   deadline_ns_ = std::max(deadline_ns_, deadline_ns);
 }
 
-bool OwedGreetings::settle(int rank, int peer, Link& link) {
+bool PendingHandshakes::settle(int rank, int peer, Link& link) {
   Peer& state = peers_[peer];
   while (state.count > 0) {
     const auto bytes = link.peek(sizeof(Signature));
@@ -36,7 +36,7 @@ bool OwedGreetings::settle(int rank, int peer, Link& link) {
   return true;
 }
 
-void OwedGreetings::forget(int peer) {
+void PendingHandshakes::forget(int peer) {
   total_ -= peers_[peer].count;
   peers_[peer].count = 0;
 }

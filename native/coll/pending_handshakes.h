@@ -1,4 +1,4 @@
-// Greetings that are still to come from ranks that this one did not wait for. A rank that only sends in an operation is
+// Handshakes that are still to come from ranks that this one did not wait for. A rank that only sends in an operation is
 // done once it has sent. What the others say of that operation comes later, in the stream of whatever they send, and is
 // compared before anything newer from the same rank is looked at.
 //
@@ -14,13 +14,13 @@
 
 namespace ringwise::coll {
 
-class OwedGreetings {
+class PendingHandshakes {
  public:
   /// So many of each rank: a sender is never further ahead. They are 32 KiB, for which every link has room, so that nobody
   /// is held up by what this rank has not read yet.
   static constexpr size_t kPerPeer = 512;
 
-  /// Before anything else; keeps what is owed.
+  /// Before anything else; keeps the pending handshakes.
   void resize(int ranks) { peers_.resize(ranks); }
 
   size_t from(int peer) const { return peers_[peer].count; }
