@@ -148,8 +148,8 @@ Failure Diagnosis::gone(int peer, const Signature& signature) const {
                     describe(signature, rank_)};
 }
 
-/// "rank 3 never entered allReduce #4821 (128 × float32, train.ts:57) within 2000 ms; it is in barrier #4820 since
-/// 12.3 s (eval.ts:9)"
+/// "rank 3 never entered allReduce #4821 (128 × float32, train.ts:57) within 2000 ms; it has been in barrier #4820
+/// for 12.3 s (eval.ts:9)"
 Failure Diagnosis::late(const Op& op, const std::vector<int>& waiting, int64_t now) const {
   FlightEntry mine;
   if (!flight_.read(op.record, mine)) mine = entry_of(op);
@@ -191,19 +191,20 @@ std::string Diagnosis::doing(int peer, int64_t since_ns, int64_t now) const {
   if (state.asked_ns != 0 || is_old) {
     text = " does not react at all (stopped, or its host is out of reach)";
     if (is_old) return text;
-    text += "; " + seconds(now - state.answered_ns) + " ago it was";
+    text += "; " + seconds(now - state.answered_ns) + " ago it had been";
     now = state.answered_ns;
   }
   const Activity& activity = *state.activity;
-  const std::string since = " since " + seconds(activity.for_ns + now - state.answered_ns);
-  const std::string is = text.empty() ? " is" : "";
+  const std::string duration = " for " + seconds(activity.for_ns + now - state.answered_ns);
+  const std::string has_been = text.empty() ? " has been" : "";
   switch (activity.kind) {
     case Activity::Kind::Nothing:
       return text + (text.empty() ? " has not started any operation" : " in no operation yet");
-    case Activity::Kind::Running: return text + is + " in " + activity.name + since + in_brackets(activity.details);
+    case Activity::Kind::Running:
+      return text + has_been + " in " + activity.name + duration + in_brackets(activity.details);
     case Activity::Kind::Idle: break;
   }
-  return text + is + " idle" + since + ", after " + activity.name + in_brackets(activity.details);
+  return text + has_been + " idle" + duration + ", after " + activity.name + in_brackets(activity.details);
 }
 
 }  // namespace ringwise::coll

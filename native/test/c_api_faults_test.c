@@ -156,8 +156,8 @@ static void late_body(struct rank* self) {
     const int64_t start = now_ms();
     CHECK_STATUS(group, ringwise_barrier(group, NULL), RINGWISE_TIMEOUT);
     CHECK(now_ms() - start >= 400 && now_ms() - start < SOON_MS);
-    check_failed(group, RINGWISE_TIMEOUT, "rank 2 never entered barrier #0 within 500 ms; it is in recv #0 since ", 1,
-                 two);
+    check_failed(group, RINGWISE_TIMEOUT, "rank 2 never entered barrier #0 within 500 ms; it has been in recv #0 for ",
+                 1, two);
   }
   CHECK_OK(group, ringwise_group_close(group));
   ringwise_group_destroy(group);

@@ -181,7 +181,7 @@ TEST("a blocking call that waits for long says where the program is") {
     Op op = barrier(1);
     op.timeout_ns = 2'000'000'000;
     CHECK_EQ(without_times(rank.run(op)),
-             "rank 1 never entered barrier #1 (train.ts:0) within 2000 ms; it is in recv #0 since T "
+             "rank 1 never entered barrier #1 (train.ts:0) within 2000 ms; it has been in recv #0 for T "
              "(0 × uint8 from rank 0, train.ts:1)");
     while (!failed) std::this_thread::yield();
   });

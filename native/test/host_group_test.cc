@@ -177,7 +177,7 @@ TEST("a rank that waits in silence asks, and says where the other is") {
     Op op = all_reduce(data, DType::Float32, 0);
     op.timeout_ns = 300 * kMillisecond;
     CHECK_EQ(without_times(rank.run(op)),
-             "rank 0 never entered allReduce #0 (8 × float32) within 300 ms; it is idle since T, "
+             "rank 0 never entered allReduce #0 (8 × float32) within 300 ms; it has been idle for T, "
              "after send #0 (8 × float32 to rank 1)");
     failed = true;
   });
@@ -226,10 +226,10 @@ TEST("whoever waits for a rank that waits itself names the one that never came")
       const auto failure = rank.group->run(receive);
       CHECK(failure != nullptr && failure->peers == (std::vector<int>{1, 3}));
     } else {
-      CHECK_EQ(
-          without_times(rank.run(op)),
-          "ranks 1, 3 never entered barrier #1 within 400 ms; rank 1 is in recv #0 since T (2 × float32 from rank 3); "
-          "rank 3 is idle since T, after barrier #0");
+      CHECK_EQ(without_times(rank.run(op)),
+               "ranks 1, 3 never entered barrier #1 within 400 ms; rank 1 has been in recv #0 for T (2 × float32 from "
+               "rank 3); "
+               "rank 3 has been idle for T, after barrier #0");
     }
     ++failed;
   });

@@ -337,8 +337,8 @@ TEST("a message that its receiver never takes fails at the deadline, and says wh
     op.timeout_ns = 200 * kMillisecond;
     const auto failure = rank.group->run(op);
     CHECK_EQ(without_times(failure ? failure->text : ""),
-             "no answer from rank 1 within 200 ms in recv #0 (4 × float32 from any rank with tag 6); it is in recv #0 "
-             "since T "
+             "no answer from rank 1 within 200 ms in recv #0 (4 × float32 from any rank with tag 6); it has been in "
+             "recv #0 for T "
              "(4 × float32 from rank 0 with tag 5)");
     while (failed == 0) std::this_thread::yield();
   });

@@ -38,7 +38,7 @@ struct Rank {
   }
 };
 
-/// "since 0.3 s" becomes "since T".
+/// "for 0.3 s" becomes "for T".
 inline std::string without_times(std::string text) {
   for (size_t at = text.find(" s"); at != std::string::npos; at = text.find(" s", at + 1)) {
     if (at < 3 || text[at - 2] != '.') continue;

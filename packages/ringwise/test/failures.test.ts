@@ -38,8 +38,8 @@ describe('a rank that does not make a call', () => {
   it('is named at the deadline by all, with the call that it made last, and since when it does nothing', async () => {
     const { exitCode, stderr } = await runJob(3, 'absent.ts');
     const what =
-      'allReduce: rank 1 never entered allReduce #1 \\(max of 4 × float32, absent.ts:8\\) within 1000 ms; it is idle ' +
-      'since [01].\\d s, after broadcast #0 \\(3 × int32 from rank 0, absent.ts:6\\)';
+      'allReduce: rank 1 never entered allReduce #1 \\(max of 4 × float32, absent.ts:8\\) within 1000 ms; it has been idle ' +
+      'for [01].\\d s, after broadcast #0 \\(3 × int32 from rank 0, absent.ts:6\\)';
     expect(sentences(stderr, what)).toEqual(['0', '2']);
     expect(stderr).toMatch(
       /^ringwise: rank [02] of 3 failed \(exit code 1\) after [\d.]+ s; rank 1 was stopped\.$/m,
@@ -50,8 +50,8 @@ describe('a rank that does not make a call', () => {
   it('hears from the others what it has missed, and where it is instead', async () => {
     const { exitCode, stderr } = await runJob(3, 'elsewhere.ts');
     const what =
-      '(recv|allReduce): rank 2 never entered allReduce #1 \\(128 × float32, elsewhere.ts:1[23]\\) within 1000 ms; it is in ' +
-      'recv #0 since \\d+\\.\\d s \\(1 × uint8 from rank 0 with tag 3, elsewhere.ts:17\\)';
+      '(recv|allReduce): rank 2 never entered allReduce #1 \\(128 × float32, elsewhere.ts:1[23]\\) within 1000 ms; it has been in ' +
+      'recv #0 for \\d+\\.\\d s \\(1 × uint8 from rank 0 with tag 3, elsewhere.ts:17\\)';
     expect(sentences(stderr, what)).toEqual(['0', '1', '2']);
     expect(exitCode).toBe(1);
   });
