@@ -5,14 +5,14 @@
 import { fileURLToPath } from 'node:url';
 import { help } from './bench/help.ts';
 import { parseBench, UsageError } from './bench/options.ts';
+import { builtFile } from './package-files.ts';
 
 /** What the launcher can do: run a script on the ranks of this host, and tell the exit code. */
 export interface Launcher {
   readonly runRanks: (nprocPerNode: string, file: string, args: readonly string[]) => Promise<number>;
 }
 
-/** Resolves to the same file from src/ and from dist/: node can load only the built one. */
-const program = fileURLToPath(new URL('../dist/bench-rank.js', import.meta.url));
+const program = fileURLToPath(builtFile('bench-rank.js'));
 
 /** Runs the command and returns its exit code: 0, 2 for a wrong argument, or that of the rank that failed first. */
 export async function command(argv: readonly string[], launcher: Launcher): Promise<number> {

@@ -5,6 +5,7 @@ import { findSourceMap } from 'node:module';
 import { basename, dirname, isAbsolute, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { allVerbs } from './all-verbs.ts';
+import { codeFolder } from './package-files.ts';
 
 // As many as lie between a call in a hook of an autograd and the line that ran it.
 const maxFrames = 16;
@@ -88,9 +89,8 @@ function pathOf(name: string): string {
   return name.startsWith('file:') ? fileURLToPath(name) : name;
 }
 
-const here = dirname(pathOf(import.meta.url));
 /** Our packages lie side by side, in a scope of node_modules or in the repository. */
-const scope = dirname(dirname(here)) + sep;
+const scope = dirname(dirname(codeFolder)) + sep;
 
 /** Whether `file` belongs to one of our packages, but not to the tests of one. */
 function isOurs(file: string): boolean {

@@ -5,6 +5,7 @@ import type { Env } from './env.ts';
 import { CollectiveError } from './errors.ts';
 import { planInit } from './init-plan.ts';
 import { findNative, loadNative, loadNativeMpi } from './native.ts';
+import { builtFile } from './package-files.ts';
 
 export interface Finding {
   readonly name: string;
@@ -31,8 +32,7 @@ export interface Exchange {
   readonly wrong: number;
 }
 
-/** Resolves to the same file from src/ and from dist/: node can load only the built one. */
-const rankModule = new URL('../dist/doctor-rank.js', import.meta.url);
+const rankModule = builtFile('doctor-rank.js');
 const exchangeTimeoutMs = 60_000;
 
 export async function* examine({ spawn }: Tools): AsyncGenerator<Finding> {

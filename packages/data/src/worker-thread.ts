@@ -7,6 +7,7 @@
 import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from 'node:worker_threads';
 import type { Origin } from './dataset-module.ts';
 import { workerEnded, workerFailed, workerTimeout } from './errors.ts';
+import { builtFile } from './package-files.ts';
 import type { Loaded } from './pass.ts';
 import { registrarsFor } from './typescript.ts';
 import { type WorkerInfo, workerKey } from './worker-info.ts';
@@ -53,8 +54,7 @@ export class WorkerThread {
     this.#info = info;
     this.#timeoutMs = timeoutMs;
     const { port1, port2 } = new MessageChannel();
-    // The build puts the worker's entry beside this module.
-    const entry = new URL('./worker-main.js', import.meta.url);
+    const entry = builtFile('worker-main.js');
     const registrars = registrarsFor(origin.url);
     const workerData = { [workerKey]: { origin, registrars, info, port: port2 } };
     const worker = new Worker(entry, { workerData, transferList: [port2] });

@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs';
 import { LaunchError, unknownWord } from './errors.ts';
 import { mainHelp } from './help.ts';
 import { nearest } from './nearest.ts';
+import { manifest } from './package-files.ts';
 import { flushOutput } from './terminal.ts';
 
 const [command, ...argv] = process.argv.slice(2);
@@ -51,6 +52,6 @@ function explained(error: unknown): number {
 }
 
 function version(): string {
-  const text = readFileSync(new URL('../package.json', import.meta.url), 'utf8');
+  const text = readFileSync(manifest, 'utf8');
   return (JSON.parse(text) as { version: string }).version;
 }

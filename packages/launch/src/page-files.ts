@@ -1,14 +1,14 @@
 // The files of the live page, as the build puts them together: a fixed list, so that no request names a file.
 
 import { readFileSync } from 'node:fs';
+import { builtFile } from './package-files.ts';
 
 export interface PageFile {
   readonly type: string;
   readonly content: Buffer;
 }
 
-/** Resolves to the same folder from src/ and from dist/. */
-const folder = new URL('../dist/ui/', import.meta.url);
+const folder = builtFile('ui/');
 
 const types = { html: 'text/html', css: 'text/css', js: 'text/javascript' } as const;
 

@@ -3,6 +3,7 @@
 import { accessSync, constants } from 'node:fs';
 import { basename, delimiter, join, resolve } from 'node:path';
 import { programNotFound } from './errors.ts';
+import { builtFile } from './package-files.ts';
 import { execArgvFor, scriptExists } from './script.ts';
 
 export interface Program {
@@ -17,8 +18,7 @@ export interface Program {
   readonly env: NodeJS.ProcessEnv;
 }
 
-/** Resolves to the same file from src/ and from dist/: node can load only the built one. */
-const preload = new URL('../dist/rank.js', import.meta.url).href;
+const preload = builtFile('rank.js').href;
 
 /** node with `file`, which reports its last words. */
 export function nodeProgram(

@@ -6,12 +6,12 @@ import { hostname } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import type { Call, Reply } from './call.ts';
 import { isSecondary, type LastWords, reportError } from './last-words.ts';
+import { builtFile } from './package-files.ts';
 import type { RankSpec } from './plan.ts';
 import { neverStarted, type RankOutcome, type RankProcess } from './rank-process.ts';
 import type { ThreadCall, ThreadMessage } from './thread-entry.ts';
 
-/** Resolves to the same file from src/ and from dist/: node can load only the built one. */
-const entry = new URL('../dist/thread-entry.js', import.meta.url);
+const entry = builtFile('thread-entry.js');
 
 /** `registrars`: see registrarsFor(). `onFailure` is called as soon as the rank fails by itself. */
 export function startThread(

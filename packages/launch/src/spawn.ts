@@ -8,6 +8,7 @@ import type { Call, Reply } from './call.ts';
 import { rankFailed, timedOut } from './errors.ts';
 import { reviveError } from './last-words.ts';
 import { thisMachine } from './machine.ts';
+import { builtFile } from './package-files.ts';
 import { planRanks, type RankSpec, wholeJob } from './plan.ts';
 import { nodeProgram } from './program.ts';
 import { startThread } from './rank-thread.ts';
@@ -26,8 +27,7 @@ import {
 
 export type { SpawnOptions, StartOptions };
 
-/** Resolves to the same file from src/ and from dist/: node can load only the built one. */
-const entry = fileURLToPath(new URL('../dist/spawn-entry.js', import.meta.url));
+const entry = fileURLToPath(builtFile('spawn-entry.js'));
 const shutdownTimeoutMs = 30_000;
 
 /** Ranks that have been started. */

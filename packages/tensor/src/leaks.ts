@@ -1,6 +1,7 @@
 // Where the memory that is in use was made. Off by default, because a stack per tensor costs microseconds; on with
 // RINGWISE_TENSOR_DEBUG=1 or trackLeaks().
 import type { Memory } from './kernels.ts';
+import { codeFolder } from './package-files.ts';
 
 interface Birth {
   readonly bytes: number;
@@ -10,7 +11,7 @@ interface Birth {
 /** Null: nothing is remembered. Undefined: the environment has not been asked yet. */
 let births: Map<Memory, Birth> | null | undefined;
 
-const inPackage = `${import.meta.dirname}/`;
+const inPackage = `${codeFolder}/`;
 const mostFrames = 30;
 
 /** Internal: the line of the caller of this package. */
