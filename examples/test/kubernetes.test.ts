@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
-import { detectLauncher } from '../../packages/collectives/src/env.ts';
+import { detectLauncher } from '../../packages/collectives/src/init/env.ts';
 import { example, ringwise, run } from './run.ts';
 
 /** Scalars stay text, as in the manifest. */

@@ -9,7 +9,7 @@
 
 namespace ringwise::coll {
 
-/// An array of objects, those of packages/collectives/src/flight-recorder.ts.
+/// An array of objects, those of packages/collectives/src/flight/recorder.ts.
 std::string to_json(const std::vector<FlightEntry>& entries);
 
 class FlightDump {

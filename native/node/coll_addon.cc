@@ -1,4 +1,4 @@
-// coll.node: the host backend for JavaScript. One exported class, HostGroup; see packages/collectives/src/native.ts
+// coll.node: the host backend for JavaScript. One exported class, HostGroup; see packages/collectives/src/backends/native.ts
 // for its typed surface. Everything here runs on the JavaScript thread, except `notify`.
 #include <cstdlib>
 #include <cstring>

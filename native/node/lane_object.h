@@ -1,6 +1,6 @@
 // What the addons of the native backends have in common: a JavaScript object around a group that runs operations on a
 // thread of its own, the lane. Operations come as numbers in an array and memory as arguments; their ends go back
-// through one callback. See NativeLane in packages/collectives/src/native.ts for the typed surface.
+// through one callback. See NativeLane in packages/collectives/src/backends/native.ts for the typed surface.
 #pragma once
 
 #define NODE_ADDON_API_CPP_EXCEPTIONS_ALL  // also std::exception, such as no memory, becomes a JavaScript error
@@ -20,7 +20,7 @@
 
 namespace ringwise::node {
 
-/// Where the numbers of an operation are: NativeField of packages/collectives/src/native.ts.
+/// Where the numbers of an operation are: NativeField of packages/collectives/src/backends/native.ts.
 enum Field : size_t {
   kVerb,
   kDType,

@@ -1,5 +1,5 @@
 // mpi-*.node: the mpi backend for JavaScript, compiled for one MPI. One exported class, MpiGroup; see
-// packages/collectives/src/native.ts for its typed surface. Everything here runs on the JavaScript thread.
+// packages/collectives/src/backends/native.ts for its typed surface. Everything here runs on the JavaScript thread.
 #include <atomic>
 #include <memory>
 #include <utility>

@@ -1,5 +1,5 @@
 // tensor.node: memory and kernels for JavaScript. Its typed surface is NativeAddon in
-// packages/tensor/src/backends/native-addon.ts. Everything here runs on the JavaScript thread of one environment.
+// packages/tensor/src/backends/native/addon.ts. Everything here runs on the JavaScript thread of one environment.
 //
 // Memory is that of typed arrays, allocated by JavaScript: the collector counts it, a typed array that somebody still
 // holds stays valid when its tensor is freed, and nothing waits for a finalizer (those of external ArrayBuffers run

@@ -1,5 +1,5 @@
 // The kernels as JavaScript calls them, with operands in the scratch array. Argument lists are NativeAddon's in
-// packages/tensor/src/backends/native-addon.ts.
+// packages/tensor/src/backends/native/addon.ts.
 #include <algorithm>
 #include <limits>
 #include <stdexcept>

@@ -1,6 +1,6 @@
 // The kernels of neural networks as JavaScript calls them: normalisation, random numbers, attention. Those with more
 // than four operands put all of them, strides and sizes into the scratch array. Argument lists are NativeAddon's in
-// packages/tensor/src/backends/native-addon.ts.
+// packages/tensor/src/backends/native/addon.ts.
 #include <algorithm>
 #include <stdexcept>
 

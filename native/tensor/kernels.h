@@ -27,7 +27,7 @@
 
 namespace ringwise::tensor {
 
-// The order of these is part of the addon's interface; packages/tensor/src/kernels.ts has the same.
+// The order of these is part of the addon's interface; packages/tensor/src/backends/kernels.ts has the same.
 enum class MapOp : int {
   Neg,
   Abs,

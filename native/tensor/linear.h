@@ -6,7 +6,7 @@
 
 namespace ringwise::tensor {
 
-// The order is part of the addon's interface; packages/tensor/src/layer-kernels.ts has the same.
+// The order is part of the addon's interface; packages/tensor/src/backends/layer-kernels.ts has the same.
 enum class Activation : int { None, Relu, Gelu, GeluTanh, Count };
 
 struct Linear {

@@ -10,7 +10,7 @@ namespace ringwise::tensor {
 // The order is part of the addon's interface; backends/native.ts has the same.
 enum class OptimizerKind : int { Sgd, Adam, Rmsprop, Lion, Count };
 
-/// Which numbers a kind reads is said by its rule in packages/tensor/src/kernels.ts.
+/// Which numbers a kind reads is said by its rule in packages/tensor/src/backends/kernels.ts.
 struct OptimizerRule {
   OptimizerKind kind = OptimizerKind::Sgd;
   double lr = 0, weight_decay = 0;

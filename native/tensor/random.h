@@ -14,7 +14,7 @@ struct Stream {
   const double* live = nullptr;
 };
 
-// The order of these is part of the addon's interface; packages/tensor/src/kernels.ts has the same.
+// The order of these is part of the addon's interface; packages/tensor/src/backends/kernels.ts has the same.
 enum class RandomKind : int {
   Uniform,   // float32 in [low, high): one word each
   Normal,    // float32, mean 0 and variance 1: two words for two

@@ -4,11 +4,11 @@ import { library } from '../../tsup.base.ts';
 export default defineConfig(
   library({
     index: 'src/index.ts',
-    testing: 'src/testing.ts',
-    bench: 'src/bench.ts',
-    flight: 'src/flight.ts',
-    doctor: 'src/doctor.ts',
-    'doctor-rank': 'src/doctor-rank.ts',
-    'bench-rank': 'src/bench/rank.ts',
+    testing: 'contract/index.ts',
+    bench: 'bench/command.ts',
+    flight: 'src/commands/flight.ts',
+    doctor: 'src/commands/doctor.ts',
+    'doctor-rank': 'src/commands/doctor-rank.ts',
+    'bench-rank': 'bench/rank.ts',
   }),
 );

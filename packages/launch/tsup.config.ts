@@ -17,10 +17,10 @@ const copyPage = async () => {
 export default defineConfig({
   ...library({
     index: 'src/index.ts',
-    cli: 'src/cli.ts',
-    rank: 'src/rank.ts',
-    'spawn-entry': 'src/spawn-entry.ts',
-    'thread-entry': 'src/thread-entry.ts',
+    cli: 'src/cli/cli.ts',
+    rank: 'src/agent/rank.ts',
+    'spawn-entry': 'src/spawn/spawn-entry.ts',
+    'thread-entry': 'src/spawn/thread-entry.ts',
   }),
   onSuccess: copyPage,
 });

@@ -5,6 +5,6 @@ export default defineConfig(
   library({
     index: 'src/index.ts',
     testing: 'src/testing.ts',
-    'server-worker': 'src/server-worker.ts',
+    'server-worker': 'src/server/server-worker.ts',
   }),
 );

@@ -6,8 +6,8 @@ export default defineConfig(
     index: 'src/index.ts',
     doctor: 'src/doctor.ts',
     'nn/index': 'src/nn/index.ts',
-    'npy/index': 'src/npy/index.ts',
+    'npy/index': 'src/files/npy/index.ts',
     'optim/index': 'src/optim/index.ts',
-    'safetensors/index': 'src/safetensors/index.ts',
+    'safetensors/index': 'src/files/safetensors/index.ts',
   }),
 );

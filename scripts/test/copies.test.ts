@@ -8,9 +8,13 @@ const text = (path: string): string =>
 it.each([
   [
     'unknown options are described',
-    ['store', 'collectives', 'ddp', 'data', 'launch', 'tensor'].map((name) => `${name}/src/option-names.ts`),
+    [
+      ...['store', 'ddp', 'data', 'launch'].map((name) => `${name}/src/option-names.ts`),
+      'collectives/src/options/option-names.ts',
+      'tensor/src/checks/option-names.ts',
+    ],
   ],
-  ['JSON texts are checked', ['tensor/src/safetensors/json.ts', 'data/src/json.ts']],
+  ['JSON texts are checked', ['tensor/src/files/safetensors/json.ts', 'data/src/formats/json/json.ts']],
 ])('%s by the same code in all packages', (_, [first, ...others]) => {
   for (const other of others) expect([other, text(other)]).toEqual([other, text(first!)]);
 });

@@ -14,10 +14,11 @@
 //  - after the first error, every pending and later operation on every rank settles with the same root cause;
 //  - a lost rank is noticed at once, a missing one at the deadline, and the error names it;
 //  - size 1 works, count 0 works, close during an operation never crashes.
-import type { BufferView, DeviceKind } from './buffer.ts';
+
 import type { DType } from './dtype.ts';
 import type { CollectiveError } from './errors.ts';
-import type { FlightEntry } from './flight-recorder.ts';
+import type { FlightEntry } from './flight/recorder.ts';
+import type { BufferView, DeviceKind } from './group/buffer.ts';
 
 export type ReduceOp = 'sum' | 'avg' | 'prod' | 'min' | 'max' | 'band' | 'bor' | 'bxor' | 'premulSum';
 
@@ -171,7 +172,7 @@ export interface Supports {
   readonly reduces: (op: ReduceOp, dtype: DType, device?: DeviceKind) => boolean;
 }
 
-/** An operation of a step that is being captured; see captured.ts. */
+/** An operation of a step that is being captured; see group/captured.ts. */
 export interface CapturedOperation {
   /** What the step does from now on comes after it. Settles it. */
   readonly join: () => void;

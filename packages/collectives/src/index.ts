@@ -1,6 +1,30 @@
 export type { Backend, Operation, ReduceOp, Running, Settle, Supports, Verb, Wire } from './backend.ts';
-export { bytesWritten } from './backends/execute.ts';
+export { bytesWritten } from './backends/arithmetic/execute.ts';
+export {
+  fromBfloat16,
+  fromFloat16,
+  isNarrowFloat,
+  type NarrowFloat,
+  narrowFloats,
+  toBfloat16,
+  toFloat16,
+} from './backends/arithmetic/narrow-floats.ts';
 export { loopback, loopbackGroups } from './backends/loopback.ts';
+export { type JoinNcclOptions, joinNccl } from './backends/nccl/join.ts';
+export { type BackendContext, type BackendFactory, registerBackend } from './backends/registry.ts';
+export { byteSize, type DType, dtypes } from './dtype.ts';
+export {
+  aborted,
+  type CollectiveCode,
+  CollectiveError,
+  type Failure,
+  mismatch,
+  peerLost,
+  type Site,
+  systemFailure,
+  timedOut,
+} from './errors.ts';
+export type { FlightEntry } from './flight/recorder.ts';
 export {
   allocHost,
   asBuffer,
@@ -15,35 +39,18 @@ export {
   type ReadOnly,
   type TypedArray,
   type TypedBuffer,
-} from './buffer.ts';
-export { captureNow, type StepCapture } from './captured.ts';
-export { byteSize, type DType, dtypes } from './dtype.ts';
-export { detectLauncher, type Launched } from './env.ts';
-export {
-  aborted,
-  type CollectiveCode,
-  CollectiveError,
-  type Failure,
-  mismatch,
-  peerLost,
-  type Site,
-  systemFailure,
-  timedOut,
-} from './errors.ts';
-export type { FlightEntry } from './flight-recorder.ts';
-export { type Allocated, Group, type GroupOptions } from './group.ts';
-export { init } from './init.ts';
-export type { InitOptions } from './init-plan.ts';
-export { type JoinNcclOptions, joinNccl } from './join-nccl.ts';
-export {
-  fromBfloat16,
-  fromFloat16,
-  isNarrowFloat,
-  type NarrowFloat,
-  narrowFloats,
-  toBfloat16,
-  toFloat16,
-} from './narrow-floats.ts';
+} from './group/buffer.ts';
+export { captureNow, type StepCapture } from './group/captured.ts';
+export { type Allocated, Group, type GroupOptions } from './group/group.ts';
+export { shapeOf, signatureOf } from './group/signature.ts';
+export type { Connected, SubgroupRequest, Subgroups } from './group/subgroups.ts';
+export type { Survivors } from './group/survivors.ts';
+export type { Work } from './group/work.ts';
+export { detectLauncher, type Launched } from './init/env.ts';
+export { exchange } from './init/exchange.ts';
+export { init } from './init/init.ts';
+export type { Placement } from './init/placement.ts';
+export type { InitOptions } from './init/plan.ts';
 export {
   type AllReduceOptions,
   type AllToAllOptions,
@@ -60,12 +67,5 @@ export {
   type ShrinkOptions,
   type Source,
   type SubgroupOptions,
-} from './options.ts';
-export type { Placement } from './placement.ts';
+} from './options/options.ts';
 export { isReducible, reduceOps } from './reduce-ops.ts';
-export { type BackendContext, type BackendFactory, registerBackend } from './registry.ts';
-export { exchange } from './rendezvous.ts';
-export { shapeOf, signatureOf } from './signature.ts';
-export type { Connected, SubgroupRequest, Subgroups } from './subgroups.ts';
-export type { Survivors } from './survivors.ts';
-export type { Work } from './work.ts';

@@ -3,10 +3,10 @@ import { describe, expect, it } from 'vitest';
 import type { Backend, Operation } from '../src/backend.ts';
 import { Agreement } from '../src/backends/agreement/agreement.ts';
 import { loopback } from '../src/backends/loopback.ts';
-import { asBuffer } from '../src/buffer.ts';
+import type { BackendContext } from '../src/backends/registry.ts';
 import type { CollectiveError } from '../src/errors.ts';
-import type { BackendContext } from '../src/registry.ts';
-import { signatureOf } from '../src/signature.ts';
+import { asBuffer } from '../src/group/buffer.ts';
+import { signatureOf } from '../src/group/signature.ts';
 
 /** What each rank calls, and what it is told; and the operations of the host group. */
 async function compare(calls: readonly (readonly Operation[])[]) {

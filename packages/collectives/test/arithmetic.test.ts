@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { reduce } from '../src/backends/arithmetic.ts';
+import { reduce } from '../src/backends/arithmetic/arithmetic.ts';
+import { fromBfloat16, toBfloat16, toFloat16 } from '../src/backends/arithmetic/narrow-floats.ts';
 import { asBuffer, type BufferLike, isReducible, reduceOps } from '../src/index.ts';
-import { fromBfloat16, toBfloat16, toFloat16 } from '../src/narrow-floats.ts';
 
 const terms = (...likes: BufferLike[]) => likes.map((like) => ({ buffer: asBuffer(like), factor: 1 }));
 

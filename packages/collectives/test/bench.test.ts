@@ -1,12 +1,12 @@
 // `ringwise bench` without its processes: arguments, sizes, and that every verb knows its right answer. The command
 // itself is tested where the launcher is, in packages/ringwise.
 import { describe, expect, it } from 'vitest';
-import { parseBench, UsageError } from '../src/bench/options.ts';
-import { countWrong, fill } from '../src/bench/patterns.ts';
-import { type Row, run } from '../src/bench/run.ts';
-import { parseBytes, partCounts } from '../src/bench/sizes.ts';
-import { rulesOf, sizesOf, tune } from '../src/bench/tune.ts';
-import { benchVerbs } from '../src/bench/verbs.ts';
+import { parseBench, UsageError } from '../bench/options.ts';
+import { countWrong, fill } from '../bench/patterns.ts';
+import { type Row, run } from '../bench/run.ts';
+import { parseBytes, partCounts } from '../bench/sizes.ts';
+import { rulesOf, sizesOf, tune } from '../bench/tune.ts';
+import { benchVerbs } from '../bench/verbs.ts';
 import { allocHost, type Backend, byteSize, dtypes, Group, loopback, loopbackGroups } from '../src/index.ts';
 
 const optionsOf = (...argv: string[]) => {

@@ -4,9 +4,9 @@ import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { deviceMemoryAddon, hasTestDevice, testDeviceOf, useTestDevice } from '@ringwise/testing';
 import type { Backend, Operation } from '../src/backend.ts';
-import { isReducibleByNccl, ncclBackend } from '../src/backends/nccl.ts';
-import { asBuffer, type BufferLike, type BufferView, bufferSymbol } from '../src/buffer.ts';
-import type { BackendFactory } from '../src/registry.ts';
+import { isReducibleByNccl, ncclBackend } from '../src/backends/nccl/nccl.ts';
+import type { BackendFactory } from '../src/backends/registry.ts';
+import { asBuffer, type BufferLike, type BufferView, bufferSymbol } from '../src/group/buffer.ts';
 
 export const isThere = hasTestDevice && existsSync(deviceMemoryAddon);
 

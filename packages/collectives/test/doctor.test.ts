@@ -1,6 +1,6 @@
 // This package's part of `ringwise doctor`. The command itself is tested where the launcher is, in packages/ringwise.
 import { describe, expect, it } from 'vitest';
-import { launcherFinding, mpiFinding } from '../src/doctor.ts';
+import { launcherFinding, mpiFinding } from '../src/commands/doctor.ts';
 
 describe('what init() would see', () => {
   it.each([

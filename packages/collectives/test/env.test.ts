@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { detectLauncher, type Launched } from '../src/env.ts';
+import { detectLauncher, type Launched } from '../src/init/env.ts';
 
 const unknown = {
   localRank: null,

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import * as errors from '../src/errors.ts';
 import { CollectiveError, type Failure } from '../src/errors.ts';
-import * as initErrors from '../src/init-errors.ts';
-import * as optionErrors from '../src/option-errors.ts';
+import * as initErrors from '../src/init/errors.ts';
+import * as optionErrors from '../src/options/errors.ts';
 
 const site = { group: 'dp', rank: 0, size: 8 };
 const first = new CollectiveError(errors.timedOut('barrier', 12, [2, 5], 30_000), site);

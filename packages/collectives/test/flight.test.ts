@@ -1,6 +1,6 @@
 // Traces of records from several hosts, whose clocks differ; records of real ranks are in packages/ringwise/test.
 import { describe, expect, it } from 'vitest';
-import { type FlightDump, traceOf } from '../src/flight.ts';
+import { type FlightDump, traceOf } from '../src/commands/flight.ts';
 import type { FlightEntry } from '../src/index.ts';
 import { loopbackGroups } from '../src/index.ts';
 

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { randomFloats } from '../contract/inputs.ts';
 import { allocHost, elementsOf } from '../src/index.ts';
 import {
   type Exponents,
@@ -11,7 +12,6 @@ import {
 } from '../src/reproducible/grid.ts';
 import { nativeKernels } from '../src/reproducible/kernels.ts';
 import { referenceKernels } from '../src/reproducible/reference.ts';
-import { randomFloats } from '../src/testing/inputs.ts';
 import { decode, encode, exactly, formats, nearest, onGrid, stepBits } from './oracle.ts';
 
 /** Sums of the columns of `rows`, which are numbers that the dtype has, in any number of additions. */

@@ -1,6 +1,6 @@
 import { Pools, values, withRanks } from '@ringwise/testing';
 import { afterAll, describe, expect, it } from 'vitest';
-import { backendContract } from '../src/testing.ts';
+import { backendContract } from '../contract/index.ts';
 import { freePort } from './free-port.ts';
 import { hostRanks } from './pool.ts';
 

@@ -1,6 +1,6 @@
 import { MemoryStore } from '@ringwise/store';
 import { describe, expect, it } from 'vitest';
-import { type InitOptions, planInit } from '../src/init-plan.ts';
+import { type InitOptions, planInit } from '../src/init/plan.ts';
 
 const launched = {
   RANK: '1',

@@ -5,8 +5,8 @@ import { promisify } from 'node:util';
 import { MemoryStore, serveStore, TcpStore } from '@ringwise/store';
 import { isTestGpu, startRanks, values, withRanks } from '@ringwise/testing';
 import { describe, expect, it } from 'vitest';
+import { loadNative } from '../src/backends/native.ts';
 import { joinNccl } from '../src/index.ts';
-import { loadNative } from '../src/native.ts';
 import { useControl } from './control.ts';
 import { isThere } from './device-twin.ts';
 

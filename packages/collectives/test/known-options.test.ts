@@ -3,7 +3,7 @@ import { MemoryStore } from '@ringwise/store';
 import { describe, expect, it } from 'vitest';
 import { solo } from '../src/backends/solo.ts';
 import { CollectiveError, Group, init, joinNccl, loopbackGroups, registerBackend } from '../src/index.ts';
-import { unknownOption } from '../src/option-names.ts';
+import { unknownOption } from '../src/options/option-names.ts';
 
 const messageOf = async (call: () => unknown): Promise<string> => {
   try {

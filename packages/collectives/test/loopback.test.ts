@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { backendContract, blockingTests, runScenario } from '../contract/index.ts';
 import { loopbackGroups } from '../src/index.ts';
-import { backendContract, blockingTests, runScenario } from '../src/testing.ts';
 
 backendContract({ describe, it, expect }, 'loopback', {
   run: async (size, scenario, args) => {

@@ -1,6 +1,7 @@
 // A rank of mpi.test.ts, started by mpirun: serves the scenarios of the store at the port that is its argument.
-import { detectLauncher } from '../src/env.ts';
+
 import { init } from '../src/index.ts';
+import { detectLauncher } from '../src/init/env.ts';
 import { serve } from './serve.ts';
 
 const launched = detectLauncher(process.env);

@@ -7,8 +7,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type PoolStarter, Pools } from '@ringwise/testing';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { backendContract } from '../contract/index.ts';
 import { kindsOfMpi } from '../src/backends/mpi.ts';
-import { backendContract } from '../src/testing.ts';
 import type { Program } from './mpi-programs.ts';
 
 const tsx = import.meta.resolve('tsx');

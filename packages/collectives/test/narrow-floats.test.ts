@@ -1,5 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { fromBfloat16, narrowFloats, toBfloat16, toFloat16 } from '../src/narrow-floats.ts';
+import {
+  fromBfloat16,
+  narrowFloats,
+  toBfloat16,
+  toFloat16,
+} from '../src/backends/arithmetic/narrow-floats.ts';
 
 describe.each([
   ['float16', 16],

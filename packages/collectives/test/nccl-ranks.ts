@@ -1,8 +1,8 @@
 // What the ranks of nccl.test.ts run, each in a process of its own.
 import { PrefixStore, TcpStore } from '@ringwise/store';
-import { isReducibleByNccl } from '../src/backends/nccl.ts';
+import { loadNative, type NativeMemory } from '../src/backends/native.ts';
+import { isReducibleByNccl } from '../src/backends/nccl/nccl.ts';
 import { type CollectiveError, type Group, init, registerBackend, type Work } from '../src/index.ts';
-import { loadNative, type NativeMemory } from '../src/native.ts';
 import {
   batches,
   breakNccl,

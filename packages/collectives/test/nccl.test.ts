@@ -2,12 +2,12 @@
 // a GPU that all ranks share.
 import { isTestGpu, type PoolStarter, Pools, startRanks, values, withRanks } from '@ringwise/testing';
 import { afterAll, describe, expect, it } from 'vitest';
-import { isReducibleByNccl } from '../src/backends/nccl.ts';
+import { backendContract } from '../contract/index.ts';
+import { mismatchKinds } from '../contract/scenarios/failures.ts';
+import { loadNative } from '../src/backends/native.ts';
+import { isReducibleByNccl } from '../src/backends/nccl/nccl.ts';
 import { type DType, dtypes } from '../src/dtype.ts';
-import { loadNative } from '../src/native.ts';
 import { reduceOps } from '../src/reduce-ops.ts';
-import { mismatchKinds } from '../src/testing/failures.ts';
-import { backendContract } from '../src/testing.ts';
 import { useControl } from './control.ts';
 import { isThere } from './device-twin.ts';
 

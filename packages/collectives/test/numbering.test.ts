@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest';
 import type { AllReduce } from '../src/backend.ts';
 import { Numbering } from '../src/backends/device/numbering.ts';
-import { asBuffer } from '../src/buffer.ts';
+import { asBuffer } from '../src/group/buffer.ts';
 import type { FlightEntry } from '../src/index.ts';
 
 const operationOf = (seq: number, count: number): AllReduce => ({

@@ -1,6 +1,11 @@
 // What a reproducible sum must be, in whole numbers: the definition at the top of src/reproducible/grid.ts, and the
 // exact sum.
-import { fromBfloat16, fromFloat16, toBfloat16, toFloat16 } from '../src/narrow-floats.ts';
+import {
+  fromBfloat16,
+  fromFloat16,
+  toBfloat16,
+  toFloat16,
+} from '../src/backends/arithmetic/narrow-floats.ts';
 import type { SummableDType } from '../src/reproducible/grid.ts';
 
 interface Format {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { allocPacked, bundlesOf, pack, packingOf, unpack } from '../src/group/pack.ts';
 import { asBuffer, elementsOf } from '../src/index.ts';
-import { allocPacked, bundlesOf, pack, packingOf, unpack } from '../src/pack.ts';
 
 const view = (count: number, make = Float32Array) => asBuffer(new make(count));
 

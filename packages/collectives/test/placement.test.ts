@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { loopbackGroups } from '../src/index.ts';
-import { hostsOfMembers, placementOf } from '../src/placement.ts';
+import { hostsOfMembers, placementOf } from '../src/init/placement.ts';
 
 /** "a0" is host a with local rank 0 by the launcher, "a-" without; "a0:3" sees the devices 3. */
 const seats = (text: string) =>

@@ -2,9 +2,9 @@
 // in every run: to see one alone, call randomPrograms(group, seed, 1).
 import { Pool } from '@ringwise/testing';
 import { afterEach, describe, expect, it } from 'vitest';
+import { type Outcome, runScenario } from '../contract/index.ts';
+import { randomProgram } from '../contract/scenarios/random-program.ts';
 import { loopbackGroups } from '../src/index.ts';
-import { randomProgram } from '../src/testing/random-program.ts';
-import { type Outcome, runScenario } from '../src/testing.ts';
 import { hostRanks } from './pool.ts';
 
 const programsPerGroup = 250;

@@ -1,7 +1,7 @@
 import { startRanks, values } from '@ringwise/testing';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { reproducibleDigests } from '../contract/scenarios/reproducible.ts';
 import { type Group, loopbackGroups } from '../src/index.ts';
-import { reproducibleDigests } from '../src/testing/reproducible.ts';
 
 async function onAll<T>(groups: readonly Group[], call: (group: Group) => PromiseLike<T>): Promise<T[]> {
   const outcomes = await Promise.all(groups.map(call));

@@ -1,8 +1,8 @@
 // What the processes of a Pool do in these tests.
 import type { Store } from '@ringwise/store';
 import { serveCommands } from '@ringwise/testing';
+import { runScenario, type ScenarioName } from '../contract/index.ts';
 import type { Group } from '../src/index.ts';
-import { runScenario, type ScenarioName } from '../src/testing.ts';
 
 /** Runs scenarios, each in a new group. */
 export function serve(

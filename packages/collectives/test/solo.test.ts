@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { backendContract, runScenario } from '../contract/index.ts';
 import { init } from '../src/index.ts';
-import { backendContract, runScenario } from '../src/testing.ts';
 
 backendContract({ describe, it, expect }, 'solo', {
   sizes: [1],

@@ -1,8 +1,8 @@
 import { MemoryStore } from '@ringwise/store';
 import { afterEach, describe, expect, it } from 'vitest';
 import { solo } from '../src/backends/solo.ts';
+import { nameOf } from '../src/group/subgroups.ts';
 import { Group, init, loopbackGroups } from '../src/index.ts';
-import { nameOf } from '../src/subgroups.ts';
 
 const all = <T>(groups: readonly Group[], call: (group: Group) => PromiseLike<T>) =>
   Promise.all(groups.map(call));

@@ -1,19 +1,21 @@
-export { ArrayDataset, type ArrayField, type FieldArrays } from './array-dataset.ts';
-export { BatchSampler, type BatchSamplerOptions, type BatchSource } from './batch-sampler.ts';
-export { BlockRandomSampler, type BlockRandomSamplerOptions } from './block-random-sampler.ts';
-export { type Collated, defaultCollate } from './collate.ts';
-export { concatDatasets } from './concat-datasets.ts';
-export { DataLoader } from './data-loader.ts';
-export { type Dataset, type Indices, type IterableDataset, mapDataset, Subset } from './dataset.ts';
-export { type DatasetModule, loadDataset } from './dataset-module.ts';
-export { DistributedSampler, type DistributedSamplerOptions } from './distributed-sampler.ts';
+export { ArrayDataset, type ArrayField, type FieldArrays } from './datasets/array.ts';
+export { concatDatasets } from './datasets/concat.ts';
+export { type Dataset, type Indices, type IterableDataset, mapDataset, Subset } from './datasets/dataset.ts';
+export { type DatasetModule, loadDataset } from './datasets/dataset-module.ts';
+export { type NormalizeOptions, normalize } from './datasets/normalize.ts';
 export { DataError, type DataErrorCode } from './errors.ts';
-export { LengthGroupedSampler, type LengthGroupedSamplerOptions } from './length-grouped-sampler.ts';
-export type { CollateOption, DataLoaderOptions } from './loader-options.ts';
-export { type NormalizeOptions, normalize } from './normalize.ts';
-export { type ProgressOptions, type ProgressStream, progress } from './progress.ts';
-export { randperm } from './random.ts';
-export type { Resumable, Sampler, SamplerState } from './sampler.ts';
+export { type Collated, defaultCollate } from './loader/collate.ts';
+export { DataLoader } from './loader/data-loader.ts';
+export type { CollateOption, DataLoaderOptions } from './loader/loader-options.ts';
+export { type ProgressOptions, type ProgressStream, progress } from './loader/progress.ts';
+export type { LoaderStatistics } from './loader/wait-times.ts';
+export { type WorkerInfo, workerInfo } from './loader/worker-info.ts';
+export { BatchSampler, type BatchSamplerOptions, type BatchSource } from './samplers/batch-sampler.ts';
+export { BlockRandomSampler, type BlockRandomSamplerOptions } from './samplers/block-random-sampler.ts';
+export { DistributedSampler, type DistributedSamplerOptions } from './samplers/distributed-sampler.ts';
+export { LengthGroupedSampler, type LengthGroupedSamplerOptions } from './samplers/length-grouped-sampler.ts';
+export { randperm } from './samplers/random.ts';
+export type { Resumable, Sampler, SamplerState } from './samplers/sampler.ts';
 export {
   RandomSampler,
   type SeedOption,
@@ -21,8 +23,6 @@ export {
   SubsetRandomSampler,
   WeightedRandomSampler,
   type WeightedRandomSamplerOptions,
-} from './samplers.ts';
-export { type ShardOptions, shard } from './shard.ts';
+} from './samplers/samplers.ts';
+export { type ShardOptions, shard } from './samplers/shard.ts';
 export type { NdArray, TypedArray } from './typed-array.ts';
-export type { LoaderStatistics } from './wait-times.ts';
-export { type WorkerInfo, workerInfo } from './worker-info.ts';

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type CsvColumns, CsvFile, type CsvOptions } from '../src/csv.ts';
+import { type CsvColumns, CsvFile, type CsvOptions } from '../src/formats/csv/index.ts';
 import { DataLoader } from '../src/index.ts';
 
 let folder: string;

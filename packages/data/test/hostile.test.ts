@@ -6,15 +6,15 @@ import { join } from 'node:path';
 import { crc32, gzipSync } from 'node:zlib';
 import { parquetWriteBuffer } from 'hyparquet-writer';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { CsvFile } from '../src/csv.ts';
-import { readIdx } from '../src/idx.ts';
-import { ImageFolder } from '../src/images.ts';
-import { JsonLinesFile, jsonLines } from '../src/jsonl.ts';
-import { NpyFile } from '../src/npy.ts';
-import { ParquetFile } from '../src/parquet.ts';
-import { SafetensorsFile } from '../src/safetensors.ts';
-import { TarFile, tarSamples } from '../src/tar.ts';
-import { TokenFile } from '../src/tokens.ts';
+import { CsvFile } from '../src/formats/csv/index.ts';
+import { readIdx } from '../src/formats/idx/index.ts';
+import { ImageFolder } from '../src/formats/images/index.ts';
+import { JsonLinesFile, jsonLines } from '../src/formats/json/index.ts';
+import { NpyFile } from '../src/formats/npy/index.ts';
+import { ParquetFile } from '../src/formats/parquet/index.ts';
+import { SafetensorsFile } from '../src/formats/safetensors/index.ts';
+import { TarFile, tarSamples } from '../src/formats/tar/index.ts';
+import { TokenFile } from '../src/formats/tokens/index.ts';
 
 let folder: string;
 beforeAll(() => {

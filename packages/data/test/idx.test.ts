@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type IdxArray, readIdx, writeIdx } from '../src/idx.ts';
+import { type IdxArray, readIdx, writeIdx } from '../src/formats/idx/index.ts';
 
 let folder: string;
 const at = (name: string) => join(folder, name);

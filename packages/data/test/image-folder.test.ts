@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import sharp from 'sharp';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ImageFolder } from '../src/images.ts';
+import { ImageFolder } from '../src/formats/images/index.ts';
 import { DataLoader } from '../src/index.ts';
 
 let folder: string;

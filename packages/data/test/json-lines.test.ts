@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { JsonLinesFile, jsonLines } from '../src/formats/json/index.ts';
 import { DataLoader } from '../src/index.ts';
-import { JsonLinesFile, jsonLines } from '../src/jsonl.ts';
 
 let folder: string;
 let path: string;

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { loadMnist, writeIdx } from '../src/idx.ts';
+import { loadMnist, writeIdx } from '../src/formats/idx/index.ts';
 
 const realMnist = fileURLToPath(new URL('../../../../shared/data/mnist', import.meta.url));
 

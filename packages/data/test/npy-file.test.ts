@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { NpyFile } from '../src/formats/npy/index.ts';
 import { DataLoader } from '../src/index.ts';
-import { NpyFile } from '../src/npy.ts';
 
 let folder: string;
 beforeAll(() => {

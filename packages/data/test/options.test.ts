@@ -3,14 +3,14 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import ts from 'typescript';
 import { describe, expect, test } from 'vitest';
-import { CsvFile } from '../src/csv.ts';
-import { loadMnist, readIdx } from '../src/idx.ts';
-import { ImageFolder } from '../src/images.ts';
+import { syntheticDigits } from '../src/datasets/synthetic.ts';
+import { CsvFile } from '../src/formats/csv/index.ts';
+import { loadMnist, readIdx } from '../src/formats/idx/index.ts';
+import { ImageFolder } from '../src/formats/images/index.ts';
+import { ParquetFile } from '../src/formats/parquet/index.ts';
+import { tarSamples } from '../src/formats/tar/index.ts';
+import { TokenFile } from '../src/formats/tokens/index.ts';
 import * as data from '../src/index.ts';
-import { ParquetFile } from '../src/parquet.ts';
-import { syntheticDigits } from '../src/synthetic.ts';
-import { tarSamples } from '../src/tar.ts';
-import { TokenFile } from '../src/tokens.ts';
 
 type Call = (options: never) => unknown;
 
@@ -91,11 +91,13 @@ async function failureOf(
 
 test('everything that takes options is in the table', () => {
   const root = new URL('../src/', import.meta.url);
-  const takers = readdirSync(root).flatMap((name) =>
-    takersIn(
-      ts.createSourceFile(name, readFileSync(new URL(name, root), 'utf8'), ts.ScriptTarget.Latest, true),
-    ),
-  );
+  const takers = readdirSync(root, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ts'))
+    .flatMap((name) =>
+      takersIn(
+        ts.createSourceFile(name, readFileSync(new URL(name, root), 'utf8'), ts.ScriptTarget.Latest, true),
+      ),
+    );
   const known = new Set(takers.filter((name) => !internal.has(name)));
   expect(Object.keys(calls).toSorted()).toEqual([...known].toSorted());
 });

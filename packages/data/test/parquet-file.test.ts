@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { compressors } from 'hyparquet-compressors';
 import { parquetWriteBuffer } from 'hyparquet-writer';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ParquetFile } from '../src/formats/parquet/index.ts';
 import { BlockRandomSampler, DataLoader, shard } from '../src/index.ts';
-import { ParquetFile } from '../src/parquet.ts';
 
 let folder: string;
 let path: string;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { DataLoader, progress } from '../src/index.ts';
-import { progressLine } from '../src/progress.ts';
+import { progressLine } from '../src/loader/progress.ts';
 
 /** A terminal, or a pipe, that keeps what is written. */
 function output(isTTY: boolean, columns = 200) {

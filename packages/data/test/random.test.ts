@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { randperm } from '../src/index.ts';
-import { Mt19937 } from '../src/random.ts';
+import { Mt19937 } from '../src/samplers/random.ts';
 
 describe('Mt19937', () => {
   it('gives the textbook values', () => {

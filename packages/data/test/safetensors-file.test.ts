@@ -2,8 +2,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { SafetensorsFile } from '../src/formats/safetensors/index.ts';
 import { DataLoader } from '../src/index.ts';
-import { SafetensorsFile } from '../src/safetensors.ts';
 
 let folder: string;
 let path: string;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { syntheticDigits } from '../src/datasets/synthetic.ts';
 import { normalize, RandomSampler } from '../src/index.ts';
-import { syntheticDigits } from '../src/synthetic.ts';
 
 describe('syntheticDigits', () => {
   it('has the layout of MNIST with balanced labels', () => {

@@ -5,8 +5,8 @@ import { Readable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 import { type Header, pack } from 'tar-stream';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { TarFile, type TarSample, tarSamples } from '../src/formats/tar/index.ts';
 import { DataLoader, mapDataset, shard } from '../src/index.ts';
-import { TarFile, type TarSample, tarSamples } from '../src/tar.ts';
 
 let folder: string;
 beforeAll(() => {

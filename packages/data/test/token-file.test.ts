@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { TokenFile } from '../src/formats/tokens/index.ts';
 import { DataLoader } from '../src/index.ts';
-import { TokenFile } from '../src/tokens.ts';
 
 let folder: string;
 let path: string;

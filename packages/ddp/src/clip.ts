@@ -3,8 +3,8 @@
 import { asBuffer, type BufferLike, elementsOf, type Group } from '@ringwise/collectives';
 import { checkGroup, checkPositive } from './check.ts';
 import { gradientOutOfReach } from './errors.ts';
-import { divide } from './scale.ts';
-import { runAwaiting } from './works.ts';
+import { divide } from './reducer/scale.ts';
+import { runAwaiting } from './reducer/works.ts';
 
 /** A gradient in memory that JavaScript cannot reach, with what is done to it there; a tensor has both. */
 interface DeviceGradient {

@@ -3,8 +3,8 @@
 import { asBuffer, type BufferCarrier, type BufferView, type Group } from '@ringwise/collectives';
 import { checkFunction, checkGroup, checkInteger, shown } from './check.ts';
 import { invalidArgument, notConsolidated, stateOutOfReach } from './errors.ts';
-import { broadcasts, bytesOf, valueCarrier } from './memory.ts';
-import { runAwaiting, runBlocking, type Works } from './works.ts';
+import { broadcasts, bytesOf, valueCarrier } from './reducer/memory.ts';
+import { runAwaiting, runBlocking, type Works } from './reducer/works.ts';
 
 /** A tensor that an optimizer remembers. */
 type Remembered = BufferCarrier & {

@@ -2,8 +2,8 @@
 // packages/ringwise/test/device-ddp.test.ts.
 import { type BufferView, loopbackGroups } from '@ringwise/collectives';
 import { afterEach, expect, it } from 'vitest';
-import type { BucketParam } from '../src/bucket.ts';
 import { inSync, planBuckets, Reducer } from '../src/index.ts';
+import type { BucketParam } from '../src/reducer/bucket.ts';
 
 const device = { kind: 'cuda', index: 1 } as const;
 const far: BufferView = {

@@ -1,4 +1,10 @@
-export { recordErrors } from './error-file.ts';
 export { LaunchError, type LaunchErrorCode } from './errors.ts';
-export { type Metrics, reportMetrics, type StepTiming } from './live/report-metrics.ts';
-export { type SpawnOptions, type StartedRanks, type StartOptions, spawn, startProcesses } from './spawn.ts';
+export { type Metrics, reportMetrics, type StepTiming } from './monitor/report-metrics.ts';
+export { recordErrors } from './report/error-file.ts';
+export {
+  type SpawnOptions,
+  type StartedRanks,
+  type StartOptions,
+  spawn,
+  startProcesses,
+} from './spawn/spawn.ts';

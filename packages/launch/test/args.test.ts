@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { parseRun } from '../src/args.ts';
-import { oneHost, type RunOptions } from '../src/run-options.ts';
+import { parseRun } from '../src/cli/args.ts';
+import { oneHost, type RunOptions } from '../src/cli/run-options.ts';
 
 const parsed = (argv: string[], env = {}) => parseRun(argv, env) as RunOptions;
 const message = (argv: string[], env = {}) => {

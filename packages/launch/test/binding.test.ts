@@ -5,9 +5,9 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type BindingKind, bindRanks, coresOf } from '../src/binding.ts';
-import { placesOf } from '../src/placement.ts';
-import { formatList, gpuNodes, parseList, readTopology } from '../src/topology.ts';
+import { type BindingKind, bindRanks, coresOf } from '../src/agent/binding.ts';
+import { placesOf } from '../src/agent/placement.ts';
+import { formatList, gpuNodes, parseList, readTopology } from '../src/agent/topology.ts';
 import { finished, script } from './command.ts';
 
 let root: string;

@@ -1,9 +1,9 @@
 // The decisions about hosts, on a clock of the test: reports go in, orders come out.
 
 import { beforeEach, describe, expect, it } from 'vitest';
-import { clockOffset } from '../src/clock-offset.ts';
-import { Coordinator, type CoordinatorOptions } from '../src/coordinator.ts';
-import type { Order, SentOutcome } from '../src/messages.ts';
+import { clockOffset } from '../src/rendezvous/clock-offset.ts';
+import { Coordinator, type CoordinatorOptions } from '../src/rendezvous/coordinator.ts';
+import type { Order, SentOutcome } from '../src/rendezvous/messages.ts';
 
 const defaults: CoordinatorOptions = {
   self: 'a',

@@ -6,9 +6,9 @@ import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { Finding } from '../src/finding.ts';
-import { nodeFinding, portsFinding } from '../src/host-checks.ts';
-import { ringwiseVariables } from '../src/known-variables.ts';
+import type { Finding } from '../src/doctor/finding.ts';
+import { nodeFinding, portsFinding } from '../src/doctor/host-checks.ts';
+import { ringwiseVariables } from '../src/doctor/known-variables.ts';
 import { finished, script } from './command.ts';
 
 const bin = fileURLToPath(new URL('../bin/ringwise.js', import.meta.url));

@@ -2,9 +2,9 @@
 
 import { MemoryStore } from '@ringwise/store';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { coordinate, coordinatorBox } from '../src/coordinate.ts';
-import { inbox, Outbox } from '../src/mailbox.ts';
-import { parseOrder, parseReport } from '../src/messages.ts';
+import { coordinate, coordinatorBox } from '../src/rendezvous/coordinate.ts';
+import { inbox, Outbox } from '../src/rendezvous/mailbox.ts';
+import { parseOrder, parseReport } from '../src/rendezvous/messages.ts';
 import { fuzzCoordinator } from './fuzz.ts';
 
 let store: MemoryStore;

@@ -1,8 +1,8 @@
 // Throws messages at the launchers' coordinator: such as launchers send, with other values, in any order, and such as
 // nobody sends. Every byte comes from a seed.
 
-import { Coordinator } from '../src/coordinator.ts';
-import { parseReport, type Report } from '../src/messages.ts';
+import { Coordinator } from '../src/rendezvous/coordinator.ts';
+import { parseReport, type Report } from '../src/rendezvous/messages.ts';
 
 /** Numbers from 0 to 1, the same for the same seed (mulberry32). */
 function randomOf(seed: number): () => number {

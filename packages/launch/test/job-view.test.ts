@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { Curve } from '../src/live/curve.ts';
-import { parseReport } from '../src/live/events.ts';
-import { Feed } from '../src/live/feed.ts';
-import { JobView } from '../src/live/job-view.ts';
-import { Meter } from '../src/live/meter.ts';
-import { prometheusText } from '../src/live/prometheus.ts';
-import { Ring } from '../src/live/ring.ts';
+import { Curve } from '../src/monitor/curve.ts';
+import { parseReport } from '../src/monitor/events.ts';
+import { Feed } from '../src/monitor/feed.ts';
+import { prometheusText } from '../src/monitor/files/prometheus.ts';
+import { JobView } from '../src/monitor/job-view.ts';
+import { Meter } from '../src/monitor/meter.ts';
+import { Ring } from '../src/monitor/ring.ts';
 
 describe('a curve', () => {
   it('has the mean over ranks of each step, in order of steps', () => {

@@ -2,9 +2,9 @@
 
 import { serveStore, TcpStore } from '@ringwise/store';
 import { afterEach, expect, it } from 'vitest';
-import { coordinate } from '../src/coordinate.ts';
-import type { StartOrder } from '../src/messages.ts';
-import { takePart } from '../src/take-part.ts';
+import { coordinate } from '../src/rendezvous/coordinate.ts';
+import type { StartOrder } from '../src/rendezvous/messages.ts';
+import { takePart } from '../src/rendezvous/take-part.ts';
 
 const hosts = 256;
 const closers: (() => Promise<void>)[] = [];

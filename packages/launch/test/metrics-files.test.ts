@@ -3,10 +3,10 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { crc32c, maskedCrc32c } from '../src/live/crc32c.ts';
-import { jsonLinesSink } from '../src/live/json-lines.ts';
-import { openSinks } from '../src/live/sinks.ts';
-import { tensorboardSink } from '../src/live/tensorboard.ts';
+import { crc32c, maskedCrc32c } from '../src/monitor/files/crc32c.ts';
+import { jsonLinesSink } from '../src/monitor/files/json-lines.ts';
+import { openSinks } from '../src/monitor/files/sinks.ts';
+import { tensorboardSink } from '../src/monitor/files/tensorboard.ts';
 
 let folder: string;
 

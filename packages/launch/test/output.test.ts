@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { PassThrough } from 'node:stream';
 import { expect, it } from 'vitest';
-import { RankOutput, type Write } from '../src/output.ts';
+import { RankOutput, type Write } from '../src/report/output.ts';
 
 function copied(rank: number) {
   const source = new PassThrough();

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { planRanks, rankCount, wholeJob } from '../src/plan.ts';
+import { planRanks, rankCount, wholeJob } from '../src/agent/plan.ts';
 
 const machine = { cores: 8, gpus: 0 };
 const rendezvous = { runId: 'r1', masterAddr: '127.0.0.1', masterPort: 4711, secret: 's3' };

@@ -1,13 +1,19 @@
 import { describe, expect, it } from 'vitest';
+import type { RankOutcome } from '../src/agent/rank-process.ts';
 import {
   isSecondary,
   parseLastWords,
   type ReportedError,
   reportError,
   reviveError,
-} from '../src/last-words.ts';
-import type { RankOutcome } from '../src/rank-process.ts';
-import { exitCodeOf, exitCodeOfSignal, failureReport, firstUserFrame, rootCause } from '../src/report.ts';
+} from '../src/report/last-words.ts';
+import {
+  exitCodeOf,
+  exitCodeOfSignal,
+  failureReport,
+  firstUserFrame,
+  rootCause,
+} from '../src/report/report.ts';
 
 const secondary = Object.assign(new Error('lost rank 2'), { code: 'ERR_COLL_PEER_LOST', secondary: true });
 

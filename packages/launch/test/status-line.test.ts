@@ -1,8 +1,8 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { JobView } from '../src/live/job-view.ts';
-import { statusLine, statusText, type TerminalStream } from '../src/live/status-line.ts';
+import { JobView } from '../src/monitor/job-view.ts';
+import { statusLine, statusText, type TerminalStream } from '../src/monitor/status-line.ts';
 import { script, until } from './command.ts';
 
 const bin = fileURLToPath(new URL('../bin/ringwise.js', import.meta.url));

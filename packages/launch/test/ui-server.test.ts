@@ -2,10 +2,10 @@ import { once } from 'node:events';
 import { get, type IncomingHttpHeaders, request } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { Feed } from '../src/live/feed.ts';
-import { JobView } from '../src/live/job-view.ts';
-import { prometheusText } from '../src/live/prometheus.ts';
-import { serveUi, type UiServer } from '../src/live/ui-server.ts';
+import { Feed } from '../src/monitor/feed.ts';
+import { prometheusText } from '../src/monitor/files/prometheus.ts';
+import { JobView } from '../src/monitor/job-view.ts';
+import { serveUi, type UiServer } from '../src/monitor/ui-server.ts';
 import { until } from './command.ts';
 
 const token = '0123456789abcdef';

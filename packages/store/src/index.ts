@@ -1,10 +1,10 @@
-export type { Secret } from './authentication.ts';
+export { TcpStore, type TcpStoreOptions } from './client/tcp-store.ts';
 export { StoreError, type StoreErrorCode } from './errors.ts';
-export { FileStore, type FileStoreOptions } from './file-store.ts';
+export { FileStore, type FileStoreOptions } from './files/file-store.ts';
 export { isLoopback, loopbackAddress } from './loopback.ts';
 export { MemoryStore } from './memory-store.ts';
 export { PrefixStore } from './prefix-store.ts';
+export { type ServeStoreOptions, type StoreServer, serveStore } from './server/tcp-server.ts';
+export { serveStoreInWorker } from './server/worker-server.ts';
 export type { Store, WaitOptions } from './store.ts';
-export { type ServeStoreOptions, type StoreServer, serveStore } from './tcp-server.ts';
-export { TcpStore, type TcpStoreOptions } from './tcp-store.ts';
-export { serveStoreInWorker } from './worker-server.ts';
+export type { Secret } from './wire/authentication.ts';

@@ -1,10 +1,10 @@
 // A store inside one process: the reference for the others, and enough for tests and for groups of one process.
 
 import { checkNames } from './check-options.ts';
-import { KeySpace } from './key-space.ts';
-import type { Operation } from './operations.ts';
-import { SpaceWaits } from './space-waits.ts';
-import { StoreClient, type Wait } from './store-client.ts';
+import { StoreClient, type Wait } from './client/store-client.ts';
+import { KeySpace } from './server/key-space.ts';
+import type { Operation } from './server/operations.ts';
+import { SpaceWaits } from './server/space-waits.ts';
 
 export class MemoryStore extends StoreClient {
   #space = new KeySpace();

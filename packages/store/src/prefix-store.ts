@@ -1,6 +1,6 @@
 import { checkNames, waitOptionNames } from './check-options.ts';
 import { badArgument, closed } from './errors.ts';
-import { anyOf } from './signals.ts';
+import { anyOf } from './server/signals.ts';
 import type { Store, WaitOptions } from './store.ts';
 
 /**

@@ -5,10 +5,10 @@
 import { createHmac } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
-import { KeySpace } from '../src/key-space.ts';
-import { newServerState, type ServerState } from '../src/server-state.ts';
-import { serveSession } from '../src/session.ts';
-import { oldRequestKinds, type RequestKind, requestKinds, u64, validateMagic } from '../src/wire.ts';
+import { KeySpace } from '../src/server/key-space.ts';
+import { newServerState, type ServerState } from '../src/server/server-state.ts';
+import { serveSession } from '../src/server/session.ts';
+import { oldRequestKinds, type RequestKind, requestKinds, u64, validateMagic } from '../src/wire/wire.ts';
 
 export type Mode = 'new' | 'old' | 'outsider' | 'member';
 export const modes: readonly Mode[] = ['new', 'old', 'outsider', 'member'];

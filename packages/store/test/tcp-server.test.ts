@@ -1,7 +1,7 @@
 import { createServer } from 'node:net';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { type ServeStoreOptions, type StoreServer, serveStore, TcpStore } from '../src/index.ts';
-import { maxPending } from '../src/server-state.ts';
+import { maxPending } from '../src/server/server-state.ts';
 import { bytesOf, RawClient } from './raw-client.ts';
 
 const servers: StoreServer[] = [];

@@ -1,7 +1,7 @@
 // This package's part of `ringwise doctor`: the module that the launcher looks for.
 import { existsSync, readdirSync } from 'node:fs';
-import { type CudaInfo, type CudaLibrary, findAddon } from './backends/native-addon.ts';
-import { cudaInfoOf } from './backends/native-cuda.ts';
+import { type CudaInfo, type CudaLibrary, findAddon } from './backends/native/addon.ts';
+import { cudaInfoOf } from './backends/native/cuda.ts';
 import { TensorError } from './errors.ts';
 
 export interface Finding {

@@ -4,8 +4,7 @@ export { checkpoint } from './autograd/checkpoint.ts';
 export { customFunction, type FunctionContext, type FunctionOptions } from './autograd/custom.ts';
 export { type GradOptions, grad } from './autograd/grad.ts';
 export { kernelsName } from './backends/index.ts';
-export { type CudaDevice, type CudaInfo, type CudaLibrary, cudaInfo } from './backends/native.ts';
-export { type CompiledStep, type CompileOptions, compile } from './compile.ts';
+export { type CudaDevice, type CudaInfo, type CudaLibrary, cudaInfo } from './backends/native/native.ts';
 export {
   type AutocastDType,
   type AutocastOptions,
@@ -16,7 +15,7 @@ export {
   keep,
   noGrad,
   scope,
-} from './context.ts';
+} from './core/context.ts';
 export {
   arange,
   type CreationOptions,
@@ -32,16 +31,24 @@ export {
   tensor,
   zeros,
   zerosLike,
-} from './creation.ts';
-export type { Device, DeviceName } from './device.ts';
-export { type DType, type HostArray, promoteTypes, resultType } from './dtype.ts';
+} from './core/creation.ts';
+export { type DType, type HostArray, promoteTypes, resultType } from './core/dtype.ts';
+export { type Leak, leakReport, trackLeaks } from './core/leaks.ts';
+export type { BufferView, DeviceHandle, GradParam, TensorHandle } from './core/protocol.ts';
+export type { Shape } from './core/shape.ts';
+export { emptyCache, type MemoryUse, memory, synchronize } from './core/storage.ts';
+export { type Operand, Tensor } from './core/tensor.ts';
+export type { NestedNumbers } from './core/tensor-core.ts';
+export { type CompiledStep, type CompileOptions, compile } from './device/compile.ts';
+export type { Device, DeviceName } from './device/device.ts';
+export { fromHandle } from './device/handle.ts';
+export { type MatmulPrecision, setFloat32MatmulPrecision } from './device/precision.ts';
+export { CudaEvent, CudaStream, currentStream, withStream } from './device/streams.ts';
+export { getNumThreads, setNumThreads } from './device/threads.ts';
 export { TensorError, type TensorErrorCode } from './errors.ts';
-export { fromHandle } from './handle.ts';
-export { type Leak, leakReport, trackLeaks } from './leaks.ts';
 export * from './ops/index.ts';
-export { type MatmulPrecision, setFloat32MatmulPrecision } from './precision.ts';
-export type { BufferView, DeviceHandle, GradParam, TensorHandle } from './protocol.ts';
-export { Generator, type GeneratorState, generator, manualSeed } from './random.ts';
+export type { Pair } from './ops/layers/window.ts';
+export { Generator, type GeneratorState, generator, manualSeed } from './random/random.ts';
 export {
   bernoulli,
   type DrawOptions,
@@ -53,11 +60,4 @@ export {
   randint,
   randn,
   randperm,
-} from './random-tensors.ts';
-export type { Shape } from './shape.ts';
-export { emptyCache, type MemoryUse, memory, synchronize } from './storage.ts';
-export { CudaEvent, CudaStream, currentStream, withStream } from './streams.ts';
-export { type Operand, Tensor } from './tensor.ts';
-export type { NestedNumbers } from './tensor-core.ts';
-export { getNumThreads, setNumThreads } from './threads.ts';
-export type { Pair } from './window.ts';
+} from './random/random-tensors.ts';

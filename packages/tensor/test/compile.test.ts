@@ -1,5 +1,6 @@
 // Captured steps: a replayed training is the eager one, bit for bit.
 import { describe, expect, test } from 'vitest';
+import { bufferSymbol, type StepCapture } from '../src/core/protocol.ts';
 import {
   type CompiledStep,
   compile,
@@ -18,7 +19,6 @@ import {
 } from '../src/index.ts';
 import { Linear, Module, ReLU } from '../src/nn/index.ts';
 import { Adam, clipGradNorm, Lion, type Optimizer, SGD } from '../src/optim/index.ts';
-import { bufferSymbol, type StepCapture } from '../src/protocol.ts';
 import { codeOf } from './code-of.ts';
 import { cudaDevice } from './cuda-device.ts';
 

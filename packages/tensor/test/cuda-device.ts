@@ -3,7 +3,7 @@
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, test } from 'vitest';
-import { type CudaDevice, cudaInfo } from '../src/backends/native.ts';
+import { type CudaDevice, cudaInfo } from '../src/backends/native/native.ts';
 
 const library = fileURLToPath(new URL('../../../native/build/Release/libsoftware_cuda.so', import.meta.url));
 const isGpu = process.env.RINGWISE_TEST_GPU === '1';

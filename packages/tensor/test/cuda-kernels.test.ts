@@ -1,5 +1,5 @@
 import { vi } from 'vitest';
-import { loadNativeKernels } from '../src/backends/native.ts';
+import { loadNativeKernels } from '../src/backends/native/native.ts';
 import { cudaDevice } from './cuda-device.ts';
 import { kernelsContract } from './kernels-contract.ts';
 

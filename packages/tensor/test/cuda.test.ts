@@ -2,7 +2,9 @@
 import { execFileSync } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { describe, expect, test } from 'vitest';
-import { loadAddon } from '../src/backends/native-addon.ts';
+import { loadAddon } from '../src/backends/native/addon.ts';
+import { bufferSymbol } from '../src/core/protocol.ts';
+import { allocateShareable } from '../src/core/storage.ts';
 import {
   bce,
   cat,
@@ -37,8 +39,6 @@ import {
   Sequential,
 } from '../src/nn/index.ts';
 import { AdamW, clipGradNorm, SGD } from '../src/optim/index.ts';
-import { bufferSymbol } from '../src/protocol.ts';
-import { allocateShareable } from '../src/storage.ts';
 import { codeOf } from './code-of.ts';
 import { cudaDevice } from './cuda-device.ts';
 

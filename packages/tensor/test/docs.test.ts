@@ -4,10 +4,10 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
+import * as safetensors from '../src/files/safetensors/index.ts';
 import * as t from '../src/index.ts';
 import * as nn from '../src/nn/index.ts';
 import * as optim from '../src/optim/index.ts';
-import * as safetensors from '../src/safetensors/index.ts';
 
 const page = readFileSync(new URL('../../../docs/tensor.md', import.meta.url), 'utf8');
 const folder = mkdtempSync(join(tmpdir(), 'ringwise-docs-'));

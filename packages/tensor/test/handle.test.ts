@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, test } from 'vitest';
+import { bufferSymbol } from '../src/core/protocol.ts';
 import {
   arange,
   CudaStream,
@@ -20,7 +21,6 @@ import {
   tensor,
   withStream,
 } from '../src/index.ts';
-import { bufferSymbol } from '../src/protocol.ts';
 import { codeOf } from './code-of.ts';
 import { cudaDevice } from './cuda-device.ts';
 

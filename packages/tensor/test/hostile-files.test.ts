@@ -5,8 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { crc32, deflateRawSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { memory, type Tensor, tensor } from '../src/index.ts';
-import { loadNpy, loadNpz, saveNpy, saveNpz } from '../src/npy/index.ts';
+import { loadNpy, loadNpz, saveNpy, saveNpz } from '../src/files/npy/index.ts';
 import {
   loadSafetensors,
   loadShardedSafetensors,
@@ -14,7 +13,8 @@ import {
   safetensorsMetadata,
   saveSafetensors,
   saveShardedSafetensors,
-} from '../src/safetensors/index.ts';
+} from '../src/files/safetensors/index.ts';
+import { memory, type Tensor, tensor } from '../src/index.ts';
 
 let folder: string;
 beforeEach(() => {

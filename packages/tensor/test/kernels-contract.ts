@@ -1,8 +1,8 @@
 // What every kernel set promises, kernel by kernel, against plain float64 arithmetic written a second time in
 // kernels-oracle.ts. A kernel set's test file calls kernelsContract(name, load) and nothing else.
 import { beforeAll, describe } from 'vitest';
-import type { Device } from '../src/device.ts';
-import type { Kernels } from '../src/kernels.ts';
+import type { Kernels } from '../src/backends/kernels.ts';
+import type { Device } from '../src/device/device.ts';
 import { attentionContract } from './contract/attention.ts';
 import { crossEntropyContract } from './contract/cross-entropy.ts';
 import { elementwiseContract } from './contract/elementwise.ts';

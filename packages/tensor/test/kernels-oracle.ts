@@ -1,10 +1,10 @@
 // What the contract suite compares kernels with: inputs, tolerances, and each operation once more in float64.
 import { expect } from 'vitest';
-import { type DType, dtypeInfo, type HostArray } from '../src/dtype.ts';
-import { reader, writer } from '../src/element.ts';
-import type { MapOp, Memory } from '../src/kernels.ts';
+import type { MapOp, Memory } from '../src/backends/kernels.ts';
+import { type DType, dtypeInfo, type HostArray } from '../src/core/dtype.ts';
+import { reader, writer } from '../src/core/element.ts';
 
-export { dtypes } from '../src/dtype.ts';
+export { dtypes } from '../src/core/dtype.ts';
 export const floatTypes: DType[] = ['float32', 'float64', 'float16', 'bfloat16'];
 export const sizes = [0, 1, 2, 3, 7, 8, 9, 15, 17, 31, 33, 65, 200, 1000, 4099];
 export const special = [NaN, Infinity, -Infinity, 0, -0, 1, -1, 100, -100, 1e-38, 3e38];

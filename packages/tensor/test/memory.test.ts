@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { afterEach, describe, expect, test } from 'vitest';
-import { loadAddon } from '../src/backends/native-addon.ts';
+import { loadAddon } from '../src/backends/native/addon.ts';
 import {
   crossEntropy,
   fromHost,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import type { FrozenParam, GradParam } from '../src/core/protocol.ts';
 import { manualSeed, memory, relu, scope, type Tensor, tensor, zeros } from '../src/index.ts';
 import { Flatten, GELU, Linear, Module, parameter, ReLU, Sequential } from '../src/nn/index.ts';
-import type { FrozenParam, GradParam } from '../src/protocol.ts';
 import { codeOf } from './code-of.ts';
 
 class Net extends Module {

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { crc32, deflateRawSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { loadNpy, loadNpz, saveNpy, saveNpz } from '../src/files/npy/index.ts';
 import { arange, type DType, memory, randn, scope, type Tensor, tensor, zeros } from '../src/index.ts';
-import { loadNpy, loadNpz, saveNpy, saveNpz } from '../src/npy/index.ts';
 
 const dtypes: DType[] = ['float32', 'float64', 'float16', 'int32', 'int64', 'uint8', 'bool'];
 const python = process.env.RINGWISE_PYTHON || 'python3';

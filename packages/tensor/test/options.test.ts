@@ -5,11 +5,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import ts from 'typescript';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import * as npy from '../src/files/npy/index.ts';
+import * as safetensors from '../src/files/safetensors/index.ts';
 import * as t from '../src/index.ts';
 import * as nn from '../src/nn/index.ts';
-import * as npy from '../src/npy/index.ts';
 import * as optim from '../src/optim/index.ts';
-import * as safetensors from '../src/safetensors/index.ts';
 
 const row = (): t.Tensor => t.tensor([1, 2, 3]);
 const rows = (): t.Tensor => t.ones([2, 3]);

@@ -14,7 +14,7 @@ import {
   tensor,
   zeros,
 } from '../src/index.ts';
-import { philox4x32 } from '../src/philox.ts';
+import { philox4x32 } from '../src/random/philox.ts';
 import { codeOf } from './code-of.ts';
 
 test.each([

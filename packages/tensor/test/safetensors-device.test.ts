@@ -5,6 +5,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import {
+  loadSafetensors,
+  loadShardedSafetensors,
+  openSafetensors,
+  saveSafetensors,
+  saveShardedSafetensors,
+} from '../src/files/safetensors/index.ts';
+import {
   arange,
   CudaStream,
   emptyCache,
@@ -15,13 +22,6 @@ import {
   withStream,
 } from '../src/index.ts';
 import { Linear } from '../src/nn/index.ts';
-import {
-  loadSafetensors,
-  loadShardedSafetensors,
-  openSafetensors,
-  saveSafetensors,
-  saveShardedSafetensors,
-} from '../src/safetensors/index.ts';
 import { cudaDevice } from './cuda-device.ts';
 
 let folder: string;

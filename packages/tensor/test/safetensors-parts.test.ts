@@ -3,14 +3,14 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, truncateSync, writeFile
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { arange, memory, ones, type Tensor } from '../src/index.ts';
 import {
   loadSafetensors,
   loadShardedSafetensors,
   openSafetensors,
   saveSafetensors,
   saveShardedSafetensors,
-} from '../src/safetensors/index.ts';
+} from '../src/files/safetensors/index.ts';
+import { arange, memory, ones, type Tensor } from '../src/index.ts';
 
 let folder: string;
 beforeEach(() => {

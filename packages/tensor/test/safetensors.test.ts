@@ -3,14 +3,14 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { hostname, tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type DType, memory, rand, type Tensor, TensorError, tensor, zeros } from '../src/index.ts';
-import { Linear } from '../src/nn/index.ts';
 import {
   loadSafetensors,
   openSafetensors,
   safetensorsMetadata,
   saveSafetensors,
-} from '../src/safetensors/index.ts';
+} from '../src/files/safetensors/index.ts';
+import { type DType, memory, rand, type Tensor, TensorError, tensor, zeros } from '../src/index.ts';
+import { Linear } from '../src/nn/index.ts';
 
 let directory: string;
 beforeAll(async () => {

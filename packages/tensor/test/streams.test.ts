@@ -1,6 +1,7 @@
 // Streams and events. On the software device work runs as late as it may, so a stream that does not wait where it should
 // is wrong every time.
 import { describe, expect, test } from 'vitest';
+import { bufferSymbol, gradParamsSymbol } from '../src/core/protocol.ts';
 import {
   CudaEvent,
   CudaStream,
@@ -15,7 +16,6 @@ import {
   zeros,
 } from '../src/index.ts';
 import { Linear } from '../src/nn/index.ts';
-import { bufferSymbol, gradParamsSymbol } from '../src/protocol.ts';
 import { codeOf } from './code-of.ts';
 import { cudaDevice } from './cuda-device.ts';
 

@@ -1,7 +1,7 @@
 // Small cases with the numbers of PyTorch 2.13 written beside them.
 import { expect } from 'vitest';
+import type { NestedNumbers } from '../src/core/tensor-core.ts';
 import { fromHost, type Tensor } from '../src/index.ts';
-import type { NestedNumbers } from '../src/tensor-core.ts';
 
 const near = (value: NestedNumbers): unknown =>
   Array.isArray(value) ? value.map(near) : Number.isFinite(value) ? expect.closeTo(value, 5) : value;

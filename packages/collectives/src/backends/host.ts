@@ -9,18 +9,18 @@ import { join } from 'node:path';
 import { loopbackAddress } from '@ringwise/store';
 import { allVerbs } from '../all-verbs.ts';
 import type { Backend, Verb } from '../backend.ts';
-import { allocHost } from '../buffer.ts';
-import { callSite } from '../call-site.ts';
 import { CollectiveError, withFlightRecords } from '../errors.ts';
-import type { FlightEntry } from '../flight-recorder.ts';
-import { flightFolderNotUsable } from '../init-errors.ts';
-import { loadNative, type NativeGroup, type NativePeer } from '../native.ts';
+import type { FlightEntry } from '../flight/recorder.ts';
+import { allocHost } from '../group/buffer.ts';
+import { callSite } from '../group/call-site.ts';
+import { flightFolderNotUsable } from '../init/errors.ts';
+import { exchange } from '../init/exchange.ts';
 import { isReducible } from '../reduce-ops.ts';
-import type { BackendContext, BackendFactory } from '../registry.ts';
-import { exchange } from '../rendezvous.ts';
 import { Staging } from './device/staged.ts';
 import { addressTowards, clockId, hostId, isLoopbackName } from './host-address.ts';
+import { loadNative, type NativeGroup, type NativePeer } from './native.ts';
 import { Lane, verbIndex } from './native-lane.ts';
+import type { BackendContext, BackendFactory } from './registry.ts';
 
 /** The names of a verb's algorithms between hosts; the first fits everywhere. */
 export function algorithmsOf(verb: Verb): readonly string[] {

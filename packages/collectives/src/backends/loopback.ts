@@ -3,16 +3,16 @@
 // and the memory is written, all in one go. The thread must not block, so there are no Sync verbs here.
 import { allVerbs } from '../all-verbs.ts';
 import type { AllToAll, Backend, Operation, Recv, Send, Settle } from '../backend.ts';
-import { allocHost, elementsOf } from '../buffer.ts';
 import { CollectiveError, type Failure, mismatch, peerLost, timedOut } from '../errors.ts';
-import { Group } from '../group.ts';
-import { checkGroupOptions } from '../known-options.ts';
-import { wrongOption } from '../option-errors.ts';
+import { allocHost, elementsOf } from '../group/buffer.ts';
+import { Group } from '../group/group.ts';
+import { shapeOf, signatureOf } from '../group/signature.ts';
+import type { Subgroups } from '../group/subgroups.ts';
+import { wrongOption } from '../options/errors.ts';
+import { checkGroupOptions } from '../options/known-options.ts';
 import { isReducible } from '../reduce-ops.ts';
-import { shapeOf, signatureOf } from '../signature.ts';
-import type { Subgroups } from '../subgroups.ts';
-import { write } from './arithmetic.ts';
-import { execute, expectedFrom, sentTo } from './execute.ts';
+import { write } from './arithmetic/arithmetic.ts';
+import { execute, expectedFrom, sentTo } from './arithmetic/execute.ts';
 import { Mailbox } from './mailbox.ts';
 
 interface Entry<O extends Operation = Operation> {

@@ -2,20 +2,20 @@
 // call, deadlines and one root cause for all, is added in native/mpi; its design is at the top of native/mpi/group.h.
 import { allVerbs } from '../all-verbs.ts';
 import type { Operation } from '../backend.ts';
-import { allocHost } from '../buffer.ts';
 import { CollectiveError, type Site, tooLongForMpi } from '../errors.ts';
-import { mpiNotUsable, notOneWorld, srunWithoutMpi, unknownMpi } from '../init-errors.ts';
+import { allocHost } from '../group/buffer.ts';
+import { mpiNotUsable, notOneWorld, srunWithoutMpi, unknownMpi } from '../init/errors.ts';
+import { exchange } from '../init/exchange.ts';
+import { isReducible } from '../reduce-ops.ts';
 import {
   loadNative,
   loadNativeMpi,
   type NativeMpi,
   type NativeMpiGroup,
   type NativeWorld,
-} from '../native.ts';
-import { isReducible } from '../reduce-ops.ts';
-import type { BackendContext, BackendFactory } from '../registry.ts';
-import { exchange } from '../rendezvous.ts';
+} from './native.ts';
 import { Lane } from './native-lane.ts';
+import type { BackendContext, BackendFactory } from './registry.ts';
 
 /** What a rank tells the others: its rank in MPI's world, how large that is, and rank 0 the tag of the new group. */
 type Card = readonly [rank: number, size: number, tag: number];

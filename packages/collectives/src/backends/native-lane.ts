@@ -2,18 +2,18 @@
 // by one callback. What the backends in C++ have in common; native/node/lane_object.h is the other side.
 import { allVerbs } from '../all-verbs.ts';
 import type { Backend, Operation, ReduceOp, Running, Settle, Wire } from '../backend.ts';
-import { asBuffer, type BufferView } from '../buffer.ts';
 import { dtypes } from '../dtype.ts';
 import { type CollectiveCode, CollectiveError, type Failure, hostFailure } from '../errors.ts';
+import { asBuffer, type BufferView } from '../group/buffer.ts';
+import { reduceOps } from '../reduce-ops.ts';
 import {
   type NativeFailure,
   NativeField,
   type NativeLane,
   type NativeMemory,
   nativeFields,
-} from '../native.ts';
-import { reduceOps } from '../reduce-ops.ts';
-import type { BackendContext } from '../registry.ts';
+} from './native.ts';
+import type { BackendContext } from './registry.ts';
 
 // In the order of the enum in native/coll/failure.h. The lists of verbs, ops, dtypes and wires have that of their enums, too.
 export const codes: readonly CollectiveCode[] = [

@@ -4,12 +4,12 @@
 // first are part without leaving anything in it.
 import { allVerbs } from '../all-verbs.ts';
 import type { Backend, Operation, Running, Settle, StepCaptures } from '../backend.ts';
-import { allocHost } from '../buffer.ts';
+import { allocHost } from '../group/buffer.ts';
 import { isReducible } from '../reduce-ops.ts';
-import type { BackendFactory } from '../registry.ts';
+import { execute } from './arithmetic/execute.ts';
 import { needsDevice } from './device/pieces.ts';
 import { Staging } from './device/staged.ts';
-import { execute } from './execute.ts';
+import type { BackendFactory } from './registry.ts';
 
 export function solo(group = 'solo'): Backend {
   const onHost: Backend = {

@@ -1,7 +1,8 @@
 // One time for all records. Monotonic clocks of one host show the same; those of different hosts are brought together
 // by collectives that end everywhere at about the same moment, because every rank waits for every other one.
-import type { FlightEntry } from '../flight-recorder.ts';
+
 import type { FlightDump } from './dump.ts';
+import type { FlightEntry } from './recorder.ts';
 
 const meetings: ReadonlySet<string> = new Set([
   'allReduce',

@@ -1,9 +1,10 @@
 // Flight records of several ranks as one Chrome trace (chrome://tracing, ui.perfetto.dev): a process for each rank, a
 // track for the collectives of each group and others for its messages, and arrows from the rank that an operation had
 // to wait for to those that waited.
-import type { FlightEntry } from '../flight-recorder.ts';
+
 import { endOf, offsetsOf } from './clocks.ts';
 import type { FlightDump } from './dump.ts';
+import type { FlightEntry } from './recorder.ts';
 
 /** Of Chrome's trace event format, what is used here. Times are microseconds. */
 export interface TraceEvent {

@@ -1,6 +1,6 @@
 // One rank's part of a reproducible sum: its addends, cut into blocks, one for each part of the result. A block has
 // the words of its elements, and one more for the number of addends.
-import { type ArrayOf, type BufferView, elementsOf } from '../buffer.ts';
+import { type ArrayOf, type BufferView, elementsOf } from '../group/buffer.ts';
 import { type Exponents, exponentDtype, type SummableDType, wordsOf } from './grid.ts';
 import { gridKernels } from './kernels.ts';
 import type { Scratch } from './scratch.ts';

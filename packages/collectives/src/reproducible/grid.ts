@@ -9,8 +9,9 @@
 // An exponent is the biased one of float32 (of float64), and subnormals have that of the smallest normal numbers.
 // Two values are no exponents: 0, nothing but zeros, where the word counts those with a sign; and the largest, where
 // it counts infinities and NaN.
-import type { ArrayOf } from '../buffer.ts';
+
 import type { DType } from '../dtype.ts';
+import type { ArrayOf } from '../group/buffer.ts';
 
 export const summableDtypes = ['float32', 'float64', 'float16', 'bfloat16'] as const;
 export type SummableDType = (typeof summableDtypes)[number];

@@ -1,7 +1,8 @@
 // Which kernels do the arithmetic: the native ones where they can be loaded. Both give the same bits.
+
+import { loadNative } from '../backends/native.ts';
 import { dtypes } from '../dtype.ts';
 import { CollectiveError } from '../errors.ts';
-import { loadNative } from '../native.ts';
 import type { GridKernels } from './grid.ts';
 import { referenceKernels } from './reference.ts';
 

@@ -1,7 +1,8 @@
 // The kernels of grid.ts in TypeScript. A word is read and written as two halves, because BigInt is slow. The float64
 // arithmetic is exact, but for the roundings that are named. Memory is little-endian wherever Node runs.
-import type { ArrayOf } from '../buffer.ts';
-import { fromBfloat16, fromFloat16, toBfloat16, toFloat16 } from '../narrow-floats.ts';
+
+import { fromBfloat16, fromFloat16, toBfloat16, toFloat16 } from '../backends/arithmetic/narrow-floats.ts';
+import type { ArrayOf } from '../group/buffer.ts';
 import type { GridKernels, SummableDType } from './grid.ts';
 
 const two32 = 2 ** 32;

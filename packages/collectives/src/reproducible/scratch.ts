@@ -1,8 +1,8 @@
 // Memory that the reproducible calls of a group use one after the other: to be given fresh pages costs several times
 // the arithmetic. Of each dtype the last one given back is kept.
 import type { Backend } from '../backend.ts';
-import { type BufferView, elementsOf } from '../buffer.ts';
 import type { DType } from '../dtype.ts';
+import { type BufferView, elementsOf } from '../group/buffer.ts';
 
 export class Scratch {
   readonly #alloc: Backend['alloc'];

@@ -1,12 +1,12 @@
 // allToAll: a part for each rank, a part from each rank. Both sides are one buffer, or both are lists of parts.
 import type { AllToAll } from '../backend.ts';
-import { asBuffer } from '../buffer.ts';
-import type { Calls } from '../calls.ts';
 import { countsOfLists, oneList } from '../errors.ts';
-import { checkOptions } from '../known-options.ts';
-import type { AllToAllOptions, Buffers } from '../options.ts';
-import { allocPacked, type Packed, pack, unpack } from '../pack.ts';
-import type { Call } from '../steps.ts';
+import { asBuffer } from '../group/buffer.ts';
+import type { Calls } from '../group/calls.ts';
+import { allocPacked, type Packed, pack, unpack } from '../group/pack.ts';
+import type { Call } from '../group/steps.ts';
+import { checkOptions } from '../options/known-options.ts';
+import type { AllToAllOptions, Buffers } from '../options/options.ts';
 import { isList, listOf } from './list.ts';
 
 export function allToAll(calls: Calls, from: Buffers, to: Buffers, options: AllToAllOptions): Call<void> {

@@ -1,11 +1,11 @@
 // Many buffers in one call. Small ones of one dtype are packed into one operation, large ones have their own; all are
 // started together. Every rank comes to the same operations, because they depend on lengths and dtypes only.
 import type { CollectiveOperation } from '../backend.ts';
-import type { BufferView } from '../buffer.ts';
-import type { Calls } from '../calls.ts';
 import { listLengthsDiffer } from '../errors.ts';
-import { allocPacked, bundlesOf, type Packed, pack, packingOf, unpack } from '../pack.ts';
-import type { Steps } from '../steps.ts';
+import type { BufferView } from '../group/buffer.ts';
+import type { Calls } from '../group/calls.ts';
+import { allocPacked, bundlesOf, type Packed, pack, packingOf, unpack } from '../group/pack.ts';
+import type { Steps } from '../group/steps.ts';
 
 /** What one buffer of the operation is to this rank, for each of the many. */
 export interface Role {

@@ -1,8 +1,9 @@
 // Arguments that are lists of buffers.
-import { asBuffer, type BufferLike, type BufferView } from '../buffer.ts';
-import type { Calls } from '../calls.ts';
+
 import { type Failure, listDtypesDiffer, listMemoryHidden, wrongListLength } from '../errors.ts';
-import type { Buffers } from '../options.ts';
+import { asBuffer, type BufferLike, type BufferView } from '../group/buffer.ts';
+import type { Calls } from '../group/calls.ts';
+import type { Buffers } from '../options/options.ts';
 
 export function isList(buffers: Buffers): buffers is readonly BufferLike[] {
   return Array.isArray(buffers);

@@ -1,13 +1,19 @@
 // send, recv and batch: from one rank to another.
 import type { Recv, Send } from '../backend.ts';
-import { asBuffer, type BufferLike } from '../buffer.ts';
-import type { Calls } from '../calls.ts';
 import { badRank } from '../errors.ts';
-import { checkOptions } from '../known-options.ts';
-import { badTag, shown, unknownOptions, wrongOption } from '../option-errors.ts';
-import { unknownOption } from '../option-names.ts';
-import { anySource, type CallOptions, type Message, type MessageOptions, type Source } from '../options.ts';
-import type { LastStep } from '../steps.ts';
+import { asBuffer, type BufferLike } from '../group/buffer.ts';
+import type { Calls } from '../group/calls.ts';
+import type { LastStep } from '../group/steps.ts';
+import { badTag, shown, unknownOptions, wrongOption } from '../options/errors.ts';
+import { checkOptions } from '../options/known-options.ts';
+import { unknownOption } from '../options/option-names.ts';
+import {
+  anySource,
+  type CallOptions,
+  type Message,
+  type MessageOptions,
+  type Source,
+} from '../options/options.ts';
 
 /** Tags above belong to the object forms. */
 export const maxTag = 2 ** 29 - 1;

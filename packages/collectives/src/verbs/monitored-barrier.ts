@@ -1,10 +1,10 @@
 // A barrier in which every rank hears of every other directly. So at the deadline each knows all that are missing,
 // where a fast barrier knows only those that it has to hear of.
 import type { AllToAll } from '../backend.ts';
-import { asBuffer } from '../buffer.ts';
-import type { Calls } from '../calls.ts';
-import { checkOptions } from '../known-options.ts';
-import type { CollectiveOptions } from '../options.ts';
+import { asBuffer } from '../group/buffer.ts';
+import type { Calls } from '../group/calls.ts';
+import { checkOptions } from '../options/known-options.ts';
+import type { CollectiveOptions } from '../options/options.ts';
 
 export function monitoredBarrier(calls: Calls, options: CollectiveOptions): AllToAll {
   checkOptions(calls, 'monitoredBarrier', options);

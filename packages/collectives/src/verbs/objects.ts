@@ -3,9 +3,6 @@
 // own value.
 import { deserialize, serialize } from 'node:v8';
 import type { AllGather, Broadcast, Gather, Recv, Scatter, Send, Verb } from '../backend.ts';
-import { asBuffer, type BufferView } from '../buffer.ts';
-import type { Calls } from '../calls.ts';
-import { rankFault } from '../check.ts';
 import {
   missingValues,
   notCloneable,
@@ -13,9 +10,12 @@ import {
   unreadableObject,
   verbNotSupported,
 } from '../errors.ts';
-import { checkOptions } from '../known-options.ts';
-import type { CollectiveOptions, MessageOptions, Received, RootOptions, Source } from '../options.ts';
-import type { EarlierStep, LastStep, Steps } from '../steps.ts';
+import { asBuffer, type BufferView } from '../group/buffer.ts';
+import type { Calls } from '../group/calls.ts';
+import { rankFault } from '../group/check.ts';
+import type { EarlierStep, LastStep, Steps } from '../group/steps.ts';
+import { checkOptions } from '../options/known-options.ts';
+import type { CollectiveOptions, MessageOptions, Received, RootOptions, Source } from '../options/options.ts';
 import { maxTag, peerOf, tagOf } from './messages.ts';
 
 /** Of one object, and of all that a rank receives in one call. Nothing is allocated for more. */

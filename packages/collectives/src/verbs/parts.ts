@@ -1,14 +1,14 @@
 // allGather, gather, scatter, reduceScatter: each rank's part on one side, the whole of all parts on the other. The
 // whole is one buffer, or a list of parts; with many buffers in one call both sides are lists of buffers.
 import type { AllGather, CollectiveOperation, Gather, ReduceScatter, Scatter } from '../backend.ts';
-import { asBuffer, type BufferView } from '../buffer.ts';
-import type { Calls } from '../calls.ts';
-import { countsFault } from '../check.ts';
 import { countsOfMany, wrongCount, wrongListPart } from '../errors.ts';
-import { checkOptions, checkReduceOptions } from '../known-options.ts';
-import type { Buffers, CountsOptions, ReduceOptions, RootOptions } from '../options.ts';
-import { allocPacked, type Packed, pack, unpack } from '../pack.ts';
-import type { Call } from '../steps.ts';
+import { asBuffer, type BufferView } from '../group/buffer.ts';
+import type { Calls } from '../group/calls.ts';
+import { countsFault } from '../group/check.ts';
+import { allocPacked, type Packed, pack, unpack } from '../group/pack.ts';
+import type { Call } from '../group/steps.ts';
+import { checkOptions, checkReduceOptions } from '../options/known-options.ts';
+import type { Buffers, CountsOptions, ReduceOptions, RootOptions } from '../options/options.ts';
 import { bundled } from './bundle.ts';
 import { isList, listOf, viewsOf } from './list.ts';
 import { defaultFactor } from './reduce.ts';

@@ -1,11 +1,17 @@
 // allReduce, reduce, broadcast: one buffer on each rank, in place, or a list of them. And barrier.
 import type { AllReduce, Barrier, Broadcast, Reduce, ReduceOp } from '../backend.ts';
-import { asBuffer, type BufferView } from '../buffer.ts';
-import type { Calls } from '../calls.ts';
 import { reproducibleList, reproducibleWire, residualOfList, residualUnused } from '../errors.ts';
-import { checkOptions, checkReduceOptions } from '../known-options.ts';
-import type { AllReduceOptions, Buffers, CollectiveOptions, ReduceOptions, RootOptions } from '../options.ts';
-import type { Call } from '../steps.ts';
+import { asBuffer, type BufferView } from '../group/buffer.ts';
+import type { Calls } from '../group/calls.ts';
+import type { Call } from '../group/steps.ts';
+import { checkOptions, checkReduceOptions } from '../options/known-options.ts';
+import type {
+  AllReduceOptions,
+  Buffers,
+  CollectiveOptions,
+  ReduceOptions,
+  RootOptions,
+} from '../options/options.ts';
 import { bundled } from './bundle.ts';
 import { isList, viewsOf } from './list.ts';
 import { isReproducible, reproducibleReduce } from './reproducible.ts';

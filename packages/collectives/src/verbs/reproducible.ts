@@ -1,8 +1,6 @@
 // allReduce, reduce and reduceScatter whose result does not depend on how the addends are dealt to ranks: see
 // reproducible/grid.ts. Two operations: the largest exponent of every element, then the sum of the integers.
 import type { AllReduce, Reduce, ReduceScatter } from '../backend.ts';
-import { asBuffer, type BufferView } from '../buffer.ts';
-import type { Calls } from '../calls.ts';
 import { dtypes } from '../dtype.ts';
 import {
   dtypesDiffer,
@@ -12,12 +10,14 @@ import {
   tooManyAddends,
   wrongCount,
 } from '../errors.ts';
-import type { Buffers, ReduceOptions } from '../options.ts';
-import { digestOf } from '../pack.ts';
+import { asBuffer, type BufferView } from '../group/buffer.ts';
+import type { Calls } from '../group/calls.ts';
+import { digestOf } from '../group/pack.ts';
+import type { EarlierStep } from '../group/steps.ts';
+import type { Buffers, ReduceOptions } from '../options/options.ts';
 import { reduceOps } from '../reduce-ops.ts';
 import { maxAddends, type SummableDType, summableDtypes, wordsOf } from '../reproducible/grid.ts';
 import { GridSum } from '../reproducible/grid-sum.ts';
-import type { EarlierStep } from '../steps.ts';
 import { isList } from './list.ts';
 
 type Reduction = AllReduce | Reduce | ReduceScatter;

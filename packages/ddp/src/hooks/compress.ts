@@ -1,7 +1,7 @@
 // Half the bytes: gradients of float32 or float64 travel as float16 or bfloat16, inside a host too.
 import { type Allocated, fromBfloat16, fromFloat16, toBfloat16, toFloat16 } from '@ringwise/collectives';
 import { checkOneOf } from '../check.ts';
-import { type CommHook, type GradBucket, plainHook } from '../hook.ts';
+import { type CommHook, type GradBucket, plainHook } from '../reducer/hook.ts';
 
 export type HalfType = 'float16' | 'bfloat16';
 

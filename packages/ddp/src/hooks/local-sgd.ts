@@ -1,11 +1,11 @@
 // Post-local SGD (Lin, Stich, Patel, Jaggi, 2020): after some steps gradients are averaged within a subgroup only, or not
 // at all, and now and then the parameters over all ranks.
 import type { Group } from '@ringwise/collectives';
-import { averageGradients } from '../average.ts';
 import { checkGroup, checkInteger, checkOptions, fromPyTorch } from '../check.ts';
-import { type GradParam, type GradParamSource, paramsOf } from '../grad-param.ts';
-import { type CommHook, plainHook } from '../hook.ts';
-import { carrier } from '../memory.ts';
+import { averageGradients } from '../reducer/average.ts';
+import { type CommHook, plainHook } from '../reducer/hook.ts';
+import { carrier } from '../reducer/memory.ts';
+import { type GradParam, type GradParamSource, paramsOf } from '../wrapper/grad-param.ts';
 
 export interface PostLocalSGDOptions {
   /** Averaged backwards over all ranks at first. */

@@ -6,7 +6,7 @@
 // would hardly shrink, are averaged as they are.
 import { checkInteger, checkOptions, checkPositive, fromPyTorch, type OptionNames, shown } from '../check.ts';
 import { invalidArgument } from '../errors.ts';
-import { type CommHook, type GradBucket, plainHook } from '../hook.ts';
+import { type CommHook, type GradBucket, plainHook } from '../reducer/hook.ts';
 import { multiply, multiplyTransposed, orthonormalize, outer } from './low-rank.ts';
 
 export interface PowerSGDOptions {

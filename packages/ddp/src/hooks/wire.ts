@@ -1,7 +1,7 @@
 // Fewer bytes between hosts only, rounded natively; inside a host gradients are added as they are.
 import { asBuffer } from '@ringwise/collectives';
 import { checkOneOf } from '../check.ts';
-import { type CommHook, type GradBucket, plainHook } from '../hook.ts';
+import { type CommHook, type GradBucket, plainHook } from '../reducer/hook.ts';
 
 /**
  * A hook that sends float32 gradients between hosts as 'bfloat16' (half the bytes) or 'int8' (a quarter; what rounding

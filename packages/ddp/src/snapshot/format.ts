@@ -12,7 +12,7 @@ import {
   type TypedArray,
 } from '@ringwise/collectives';
 import { badSnapshot, notSavable } from '../errors.ts';
-import { bytesOf } from '../memory.ts';
+import { bytesOf } from '../reducer/memory.ts';
 import { below, dealt, ownStateOf, type StoredPerRank } from './own-state.ts';
 
 /** What a tensor of a snapshot is read as. */

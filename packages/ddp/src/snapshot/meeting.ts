@@ -2,8 +2,8 @@
 import { createHash } from 'node:crypto';
 import { basename } from 'node:path';
 import { CollectiveError, type Group } from '@ringwise/collectives';
-import { differingTexts } from '../compare.ts';
 import { notAllCalled, snapshotCallsDiffer } from '../errors.ts';
+import { differingTexts } from '../wrapper/compare.ts';
 import { bools, namingSnapshot, type SnapshotVerb } from './mismatch.ts';
 
 /** Collective. Throws ERR_DDP_SNAPSHOT on all ranks unless all are in this call, for a file of this name. */

@@ -2,10 +2,10 @@
 // what its gradient gave when backward has run it. −∞ is let through forwards, because masks are made of it.
 
 import { kernels } from '../backends/index.ts';
+import type { Strided } from '../backends/kernels.ts';
+import { withStrides } from '../core/layout.ts';
+import { allocate } from '../core/storage.ts';
 import { anomalyBackward, anomalyForward } from '../errors.ts';
-import type { Strided } from '../kernels.ts';
-import { withStrides } from '../layout.ts';
-import { allocate } from '../storage.ts';
 import type { Node } from './node.ts';
 
 /** NaN, +∞ or −∞ among the elements; the first two of them before the third. Null where all are finite. */

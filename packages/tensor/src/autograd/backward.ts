@@ -1,7 +1,7 @@
 // Runs the tape backwards. Operations are numbered as they are recorded, so descending numbers are a reverse
 // topological order; the gradients of late layers are final before those of early layers are computed.
 import { kernels } from '../backends/index.ts';
-import type { Storage } from '../storage.ts';
+import type { Storage } from '../core/storage.ts';
 import { checkBackward } from './anomaly.ts';
 import { Leaf } from './leaf.ts';
 import { Node } from './node.ts';

@@ -1,12 +1,13 @@
 // Compares gradients with central differences. The output is projected on fixed random weights in float64, so that
 // one backward per call and two forwards per element are enough, and sums add no rounding of their own.
-import { noGrad, scope } from '../context.ts';
-import { fromHost } from '../creation.ts';
+
+import { checkOptions, optionChecks } from '../checks/options.ts';
+import { aFunction, checkValue, positive } from '../checks/value-checks.ts';
+import { noGrad, scope } from '../core/context.ts';
+import { fromHost } from '../core/creation.ts';
+import type { Tensor } from '../core/tensor.ts';
 import { gradMismatch } from '../errors.ts';
-import { checkOptions, optionChecks } from '../options.ts';
-import { generator } from '../random.ts';
-import type { Tensor } from '../tensor.ts';
-import { aFunction, checkValue, positive } from '../value-checks.ts';
+import { generator } from '../random/random.ts';
 
 export interface GradCheckOptions {
   /** Step of the differences. Default 1e-2: float32 has seven digits. */

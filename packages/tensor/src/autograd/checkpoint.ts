@@ -1,14 +1,15 @@
 // Trades computing for memory: the intermediate results of a function are dropped after forward and computed again
 // when backward gets there. The graph of the second run takes the place of the checkpoint in the running backward, so
 // parameters inside get their contributions, and are ready, as if nothing had been dropped.
-import { enableGrad, isGradEnabled, keepingAutocast, scope } from '../context.ts';
+
+import type { Strided } from '../backends/kernels.ts';
+import { aFunction, checkValue } from '../checks/value-checks.ts';
+import { enableGrad, isGradEnabled, keepingAutocast, scope } from '../core/context.ts';
+import { type Shape, sameShape } from '../core/shape.ts';
+import type { Storage } from '../core/storage.ts';
+import { created, type Tensor } from '../core/tensor.ts';
 import { checkpointChanged } from '../errors.ts';
-import type { Strided } from '../kernels.ts';
-import { defaultGenerator } from '../random.ts';
-import { type Shape, sameShape } from '../shape.ts';
-import type { Storage } from '../storage.ts';
-import { created, type Tensor } from '../tensor.ts';
-import { aFunction, checkValue } from '../value-checks.ts';
+import { defaultGenerator } from '../random/random.ts';
 import { latestSeq, Node, record } from './node.ts';
 import type { GradTarget } from './target.ts';
 

@@ -1,15 +1,15 @@
 // Operations whose gradient the user writes.
 
 import { kernels } from '../backends/index.ts';
-import { isGradEnabled, noGrad, scope } from '../context.ts';
+import type { Strided } from '../backends/kernels.ts';
+import { checkOptions, optionChecks } from '../checks/options.ts';
+import { aFunction, checkValue } from '../checks/value-checks.ts';
+import { isGradEnabled, noGrad, scope } from '../core/context.ts';
+import type { Shape } from '../core/shape.ts';
+import { allocate, type Storage } from '../core/storage.ts';
+import { created, Tensor } from '../core/tensor.ts';
+import { checkedGradient } from '../core/tensor-grad.ts';
 import { gradientCount } from '../errors.ts';
-import type { Strided } from '../kernels.ts';
-import { checkOptions, optionChecks } from '../options.ts';
-import type { Shape } from '../shape.ts';
-import { allocate, type Storage } from '../storage.ts';
-import { created, Tensor } from '../tensor.ts';
-import { checkedGradient } from '../tensor-grad.ts';
-import { aFunction, checkValue } from '../value-checks.ts';
 import { record } from './node.ts';
 
 interface Saved {

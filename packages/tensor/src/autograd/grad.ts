@@ -1,10 +1,11 @@
 // Gradients as results instead of in `grad`.
+
+import { checkOptions, optionChecks } from '../checks/options.ts';
+import { aTensor, checkValue, flag, isTensor } from '../checks/value-checks.ts';
+import { sameShape } from '../core/shape.ts';
+import { created, type Tensor } from '../core/tensor.ts';
+import { denseStorage } from '../core/tensor-grad.ts';
 import { gradDtype, gradientShape, needsGraph, notScalarLoss, unusedInput } from '../errors.ts';
-import { checkOptions, optionChecks } from '../options.ts';
-import { sameShape } from '../shape.ts';
-import { created, type Tensor } from '../tensor.ts';
-import { denseStorage } from '../tensor-grad.ts';
-import { aTensor, checkValue, flag, isTensor } from '../value-checks.ts';
 import { type Root, runBackward } from './backward.ts';
 import type { Captures } from './pass.ts';
 

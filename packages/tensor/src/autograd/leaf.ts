@@ -1,10 +1,10 @@
 // The gradient of a tensor that the user made: it stays after backward, may live in memory that somebody else owns
 // (a bucket of a reducer), and tells its listeners when it is final.
 import { kernels } from '../backends/index.ts';
-import type { Device } from '../device.ts';
-import type { DType } from '../dtype.ts';
-import type { Storage } from '../storage.ts';
-import { transferred } from '../transfer.ts';
+import type { DType } from '../core/dtype.ts';
+import type { Storage } from '../core/storage.ts';
+import { transferred } from '../core/transfer.ts';
+import type { Device } from '../device/device.ts';
 import { GradTarget } from './target.ts';
 
 export class Leaf extends GradTarget {

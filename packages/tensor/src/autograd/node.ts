@@ -4,11 +4,11 @@
 // It is given back when backward has run the node, or when nobody can run it any more: its output is disposed and
 // no recorded operation used that output (`refs`).
 import { kernels } from '../backends/index.ts';
-import { isDetectingAnomaly, isGradEnabled } from '../context.ts';
+import type { Strided } from '../backends/kernels.ts';
+import { isDetectingAnomaly, isGradEnabled } from '../core/context.ts';
+import { allocate, type Storage } from '../core/storage.ts';
+import type { Tensor } from '../core/tensor.ts';
 import { savedValueChanged } from '../errors.ts';
-import type { Strided } from '../kernels.ts';
-import { allocate, type Storage } from '../storage.ts';
-import type { Tensor } from '../tensor.ts';
 import { checkForward, siteOf } from './anomaly.ts';
 import { GradTarget } from './target.ts';
 

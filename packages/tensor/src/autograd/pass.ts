@@ -1,6 +1,7 @@
 // What one backward goes over: which nodes, in which order, and which leaves wait for how many contributions.
+
+import type { Storage } from '../core/storage.ts';
 import { graphUsedTwice } from '../errors.ts';
-import type { Storage } from '../storage.ts';
 import { Leaf } from './leaf.ts';
 import { Node } from './node.ts';
 import type { GradTarget } from './target.ts';

@@ -7,10 +7,10 @@
 //  - begin() … end(s): the kernel cannot add, so it writes to s, which is the gradient's memory or a temporary;
 //  - share(s): the contribution is already there, in memory that others may hold too.
 import { kernels } from '../backends/index.ts';
-import type { Device } from '../device.ts';
-import type { DType } from '../dtype.ts';
-import type { Strided } from '../kernels.ts';
-import { allocate, type Storage } from '../storage.ts';
+import type { Strided } from '../backends/kernels.ts';
+import type { DType } from '../core/dtype.ts';
+import { allocate, type Storage } from '../core/storage.ts';
+import type { Device } from '../device/device.ts';
 
 /** Sees a complete gradient. May return one to take its place: dense, of the same dtype, one reference. */
 export type GradHook = (grad: Storage) => Storage | null;

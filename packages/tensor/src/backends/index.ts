@@ -1,9 +1,9 @@
 // Which kernels compute. Chosen at first use, once per process: native where its addon loads, otherwise the
 // TypeScript reference with a warning, because it is slower by orders of magnitude.
-import type { DeviceControl } from '../device-control.ts';
+import type { DeviceControl } from '../device/device-control.ts';
 import { onlyOnHost, unknownKernels } from '../errors.ts';
-import type { Kernels } from '../kernels.ts';
-import { loadNativeKernels } from './native.ts';
+import type { Kernels } from './kernels.ts';
+import { loadNativeKernels } from './native/native.ts';
 import { referenceKernels } from './reference/index.ts';
 
 let chosen: Kernels | null = null;

@@ -1,8 +1,9 @@
 // Which tensors are buffers: what a module saves and loads but does not train, such as running means.
-import { keep } from '../context.ts';
-import { checkOptions, optionChecks } from '../options.ts';
-import { Tensor } from '../tensor.ts';
-import { flag } from '../value-checks.ts';
+
+import { checkOptions, optionChecks } from '../checks/options.ts';
+import { flag } from '../checks/value-checks.ts';
+import { keep } from '../core/context.ts';
+import { Tensor } from '../core/tensor.ts';
 
 export interface BufferOptions {
   /** Whether the buffer is part of the state dict. Default true. */

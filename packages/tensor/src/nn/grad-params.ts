@@ -1,6 +1,6 @@
 // A module's parameters as distributed training sees them, by shape and without importing it.
 import { onBackwardEnd, runningBackward } from '../autograd/backward.ts';
-import type { HostArray } from '../dtype.ts';
+import type { HostArray } from '../core/dtype.ts';
 import {
   type BucketMemory,
   type BufferView,
@@ -9,9 +9,9 @@ import {
   type GradMemory,
   type GradParam,
   type StateBuffer,
-} from '../protocol.ts';
-import type { Tensor } from '../tensor.ts';
-import { memoryView } from '../tensor-core.ts';
+} from '../core/protocol.ts';
+import type { Tensor } from '../core/tensor.ts';
+import { memoryView } from '../core/tensor-core.ts';
 import { deviceBucket } from './device-bucket.ts';
 
 class TensorGradParam implements GradParam {

@@ -1,3 +1,6 @@
+export { type BufferOptions, buffer } from './buffer.ts';
+export type { ForwardHook, ForwardPreHook } from './hooks.ts';
+export * as init from './initializers.ts';
 export {
   Dropout,
   ELU,
@@ -10,17 +13,13 @@ export {
   Softmax,
   Softplus,
   Tanh,
-} from './activations.ts';
-export { MultiHeadAttention, type MultiHeadAttentionOptions } from './attention.ts';
-export { BatchNorm, BatchNorm1d, BatchNorm2d, type BatchNormLayerOptions } from './batch-norm.ts';
-export { type BufferOptions, buffer } from './buffer.ts';
-export { ModuleDict, ModuleList, Sequential } from './containers.ts';
-export { Conv2d } from './conv.ts';
-export { Embedding, type EmbeddingOptions } from './embedding.ts';
-export type { ForwardHook, ForwardPreHook } from './hooks.ts';
-export * as init from './initializers.ts';
-export { Flatten, ReLU } from './layers.ts';
-export { Linear } from './linear.ts';
+} from './layers/activations.ts';
+export { MultiHeadAttention, type MultiHeadAttentionOptions } from './layers/attention.ts';
+export { BatchNorm, BatchNorm1d, BatchNorm2d, type BatchNormLayerOptions } from './layers/batch-norm.ts';
+export { ModuleDict, ModuleList, Sequential } from './layers/containers.ts';
+export { Conv2d } from './layers/conv.ts';
+export { Embedding, type EmbeddingOptions } from './layers/embedding.ts';
+export { Linear } from './layers/linear.ts';
 export {
   BCELoss,
   BCEWithLogitsLoss,
@@ -34,10 +33,11 @@ export {
   MSELoss,
   NLLLoss,
   SmoothL1Loss,
-} from './losses.ts';
+} from './layers/losses.ts';
+export { LayerNorm, type LayerNormLayerOptions, RMSNorm, type RMSNormLayerOptions } from './layers/norm.ts';
+export { AdaptiveAvgPool2d, AvgPool2d, MaxPool2d } from './layers/pool.ts';
+export { Flatten, ReLU } from './layers/stateless.ts';
+export { TransformerBlock, type TransformerBlockOptions } from './layers/transformer.ts';
 export { type Layer, type LoadStateDictOptions, Module } from './module.ts';
-export { LayerNorm, type LayerNormLayerOptions, RMSNorm, type RMSNormLayerOptions } from './norm.ts';
 export { parameter } from './parameter.ts';
-export { AdaptiveAvgPool2d, AvgPool2d, MaxPool2d } from './pool.ts';
 export type { LoadResult, StateDict } from './state-dict.ts';
-export { TransformerBlock, type TransformerBlockOptions } from './transformer.ts';

@@ -1,10 +1,10 @@
 // Parameters with their first values, drawn from the default generator.
 import { kernels } from '../backends/index.ts';
-import type { RandomKind } from '../kernels.ts';
-import { defaultGenerator } from '../random.ts';
-import { countOf, type Shape } from '../shape.ts';
-import { allocate } from '../storage.ts';
-import { Tensor } from '../tensor.ts';
+import type { RandomKind } from '../backends/kernels.ts';
+import { countOf, type Shape } from '../core/shape.ts';
+import { allocate } from '../core/storage.ts';
+import { Tensor } from '../core/tensor.ts';
+import { defaultGenerator } from '../random/random.ts';
 import { parameter } from './parameter.ts';
 
 function drawnParameter(kind: RandomKind, shape: Shape, low: number, high: number): Tensor {

@@ -1,12 +1,7 @@
 // Starting values, written in place and not recorded. Names end in _, as those of all that writes; distributions and
 // defaults are torch.nn.init's.
-import { noGrad, scope } from '../context.ts';
-import { fromHost } from '../creation.ts';
-import { badOption, needsRank, shown } from '../errors.ts';
-import { checkOptions, optionChecks } from '../options.ts';
-import { type RandomOptions, rand, randn } from '../random-tensors.ts';
-import { countOf, type Shape } from '../shape.ts';
-import type { Tensor } from '../tensor.ts';
+
+import { checkOptions, optionChecks } from '../checks/options.ts';
 import {
   aGenerator,
   anyNumber,
@@ -16,7 +11,13 @@ import {
   nonNegative,
   oneOf,
   positive,
-} from '../value-checks.ts';
+} from '../checks/value-checks.ts';
+import { noGrad, scope } from '../core/context.ts';
+import { fromHost } from '../core/creation.ts';
+import { countOf, type Shape } from '../core/shape.ts';
+import type { Tensor } from '../core/tensor.ts';
+import { badOption, needsRank, shown } from '../errors.ts';
+import { type RandomOptions, rand, randn } from '../random/random-tensors.ts';
 
 type Random = Pick<RandomOptions, 'generator'>;
 

@@ -1,9 +1,9 @@
 // Module finds its parameters, buffers and sub-modules in its own fields, also inside arrays, and names them by their
 // path ("layers.0.weight"). A subclass assigns fields in its constructor and writes a forward method.
-import { type DeviceName, deviceOf } from '../device.ts';
-import { type DType, isDType, isFloat } from '../dtype.ts';
-import { needsFloat } from '../errors.ts';
-import { checkOptions, optionChecks } from '../options.ts';
+
+import { checkOptions, optionChecks } from '../checks/options.ts';
+import { checkValue, flag } from '../checks/value-checks.ts';
+import { type DType, isDType, isFloat } from '../core/dtype.ts';
 import {
   buffersSymbol,
   type FrozenParam,
@@ -11,10 +11,11 @@ import {
   type GradParam,
   gradParamsSymbol,
   type StateBuffer,
-} from '../protocol.ts';
-import type { Tensor } from '../tensor.ts';
-import { type ZeroGradOptions, zeroGradOptions } from '../tensor-grad.ts';
-import { checkValue, flag } from '../value-checks.ts';
+} from '../core/protocol.ts';
+import type { Tensor } from '../core/tensor.ts';
+import { type ZeroGradOptions, zeroGradOptions } from '../core/tensor-grad.ts';
+import { type DeviceName, deviceOf } from '../device/device.ts';
+import { needsFloat } from '../errors.ts';
 import { isBuffer, isPersistent } from './buffer.ts';
 import { frozenParams, gradParams, stateBuffers } from './grad-params.ts';
 import { addHook, addPreHook, type ForwardHook, type ForwardPreHook } from './hooks.ts';

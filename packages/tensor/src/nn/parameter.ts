@@ -1,6 +1,6 @@
 // Which tensors are parameters: those that a module trains, saves and loads, also while they are frozen.
-import { keep } from '../context.ts';
-import { Tensor } from '../tensor.ts';
+import { keep } from '../core/context.ts';
+import { Tensor } from '../core/tensor.ts';
 
 const parameters = new WeakSet<Tensor>();
 

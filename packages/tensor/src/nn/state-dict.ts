@@ -1,8 +1,9 @@
 // Loading values into the tensors of a module. Everything is checked before anything is written.
+
+import { sameShape } from '../core/shape.ts';
+import type { Tensor } from '../core/tensor.ts';
+import { copyInto } from '../core/transfer.ts';
 import { badStateDict } from '../errors.ts';
-import { sameShape } from '../shape.ts';
-import type { Tensor } from '../tensor.ts';
-import { copyInto } from '../transfer.ts';
 
 export type StateDict = Readonly<Record<string, Tensor>>;
 

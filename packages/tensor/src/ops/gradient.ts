@@ -2,12 +2,12 @@
 // was stretched on the way to the input.
 import type { GradTarget } from '../autograd/target.ts';
 import { kernels } from '../backends/index.ts';
-import type { Device } from '../device.ts';
-import type { DType } from '../dtype.ts';
-import type { Input, MapOp, Strided } from '../kernels.ts';
-import { withStrides } from '../layout.ts';
-import { broadcastStrides, countOf, type Shape, sameShape } from '../shape.ts';
-import { allocate, type Storage } from '../storage.ts';
+import type { Input, MapOp, Strided } from '../backends/kernels.ts';
+import type { DType } from '../core/dtype.ts';
+import { withStrides } from '../core/layout.ts';
+import { broadcastStrides, countOf, type Shape, sameShape } from '../core/shape.ts';
+import { allocate, type Storage } from '../core/storage.ts';
+import type { Device } from '../device/device.ts';
 
 /** Elementwise kernels in one shape and dtype, with temporaries that live until done(). */
 export class Calculation {

@@ -1,11 +1,4 @@
-export { elu, leakyRelu, softplus } from './activations.ts';
-export {
-  type AttentionOptions,
-  type GroupedAttentionOptions,
-  scaledDotProductAttention,
-  selfAttention,
-} from './attention.ts';
-export { type BatchNormOptions, type BatchNormSync, batchNorm } from './batch-norm.ts';
+export { elu, leakyRelu, softplus } from './elementwise/activations.ts';
 export {
   add,
   div,
@@ -24,52 +17,12 @@ export {
   ne,
   pow,
   sub,
-} from './binary.ts';
-export { maskedFill, where } from './choose.ts';
-export { clamp } from './clamp.ts';
-export { type Conv1dOptions, type ConvOptions, conv1d, conv2d } from './conv.ts';
-export { clone, contiguous, pinMemory, type ToOptions, to } from './convert.ts';
-export { type CosineEmbeddingOptions, cosineEmbeddingLoss, cosineSimilarity } from './cosine.ts';
-export { type CrossEntropyOptions, crossEntropy } from './cross-entropy.ts';
-export { type DropoutOptions, dropout } from './dropout.ts';
-export { einsum } from './einsum.ts';
-export { add_, copy_, div_, fill_, mul_, sub_, zero_ } from './in-place.ts';
-export { at, type Index, type Range } from './indexing.ts';
-export { cat, chunk, split, stack } from './join.ts';
-export { type LinearOptions, linear } from './linear.ts';
-export { embedding, gather, indexSelect, oneHot, scatterAdd } from './lookup.ts';
-export { type ClassLossOptions, nllLoss } from './loss.ts';
-export {
-  type BCELossOptions,
-  type BCEWithLogitsOptions,
-  bce,
-  bceWithLogits,
-  type HuberLossOptions,
-  huberLoss,
-  type KLDivOptions,
-  klDiv,
-  l1Loss,
-  mseLoss,
-  type SmoothL1LossOptions,
-  smoothL1Loss,
-} from './loss-pairs.ts';
-export { matmul } from './matmul.ts';
-export { addLayerNorm, type LayerNormOptions, layerNorm, type RmsNormOptions, rmsNorm } from './norm.ts';
-export { cumsum, type Sorted, sort, topk, tril, triu } from './order.ts';
-export {
-  type AvgPoolOptions,
-  adaptiveAvgPool2d,
-  avgPool2d,
-  type MaxPoolOptions,
-  maxPool2d,
-  type OutputSize,
-  type PoolOptions,
-} from './pool.ts';
-export { flip, repeat, roll, unbind, unflatten } from './rearrange.ts';
-export { all, any, argmax, argmin, type Dims, max, mean, min, prod, sum } from './reduce.ts';
-export type { LossOptions, Reduction } from './reduction.ts';
-export { logSoftmax, softmax } from './softmax.ts';
-export { logSumExp } from './statistics.ts';
+} from './elementwise/binary.ts';
+export { maskedFill, where } from './elementwise/choose.ts';
+export { clamp } from './elementwise/clamp.ts';
+export { clone, contiguous, pinMemory, type ToOptions, to } from './elementwise/convert.ts';
+export { type DropoutOptions, dropout } from './elementwise/dropout.ts';
+export { add_, copy_, div_, fill_, mul_, sub_, zero_ } from './elementwise/in-place.ts';
 export {
   abs,
   ceil,
@@ -92,9 +45,62 @@ export {
   square,
   tanh,
   trunc,
-} from './unary.ts';
-export { std, type VarianceOptions, variance, varMean } from './variance.ts';
-export { type NormOptions, norm } from './vector-norm.ts';
+} from './elementwise/unary.ts';
+export {
+  type AttentionOptions,
+  type GroupedAttentionOptions,
+  scaledDotProductAttention,
+  selfAttention,
+} from './layers/attention.ts';
+export { type BatchNormOptions, type BatchNormSync, batchNorm } from './layers/batch-norm.ts';
+export { type Conv1dOptions, type ConvOptions, conv1d, conv2d } from './layers/conv.ts';
+export {
+  addLayerNorm,
+  type LayerNormOptions,
+  layerNorm,
+  type RmsNormOptions,
+  rmsNorm,
+} from './layers/norm.ts';
+export {
+  type AvgPoolOptions,
+  adaptiveAvgPool2d,
+  avgPool2d,
+  type MaxPoolOptions,
+  maxPool2d,
+  type OutputSize,
+  type PoolOptions,
+} from './layers/pool.ts';
+export { logSoftmax, softmax } from './layers/softmax.ts';
+export { type CrossEntropyOptions, crossEntropy } from './losses/cross-entropy.ts';
+export { type ClassLossOptions, nllLoss } from './losses/loss.ts';
+export {
+  type BCELossOptions,
+  type BCEWithLogitsOptions,
+  bce,
+  bceWithLogits,
+  type HuberLossOptions,
+  huberLoss,
+  type KLDivOptions,
+  klDiv,
+  l1Loss,
+  mseLoss,
+  type SmoothL1LossOptions,
+  smoothL1Loss,
+} from './losses/loss-pairs.ts';
+export { einsum } from './matrix/einsum.ts';
+export { type LinearOptions, linear } from './matrix/linear.ts';
+export { matmul } from './matrix/matmul.ts';
+export { type CosineEmbeddingOptions, cosineEmbeddingLoss, cosineSimilarity } from './reduce/cosine.ts';
+export { all, any, argmax, argmin, type Dims, max, mean, min, prod, sum } from './reduce/reduce.ts';
+export type { LossOptions, Reduction } from './reduce/reduction.ts';
+export { logSumExp } from './reduce/statistics.ts';
+export { std, type VarianceOptions, variance, varMean } from './reduce/variance.ts';
+export { type NormOptions, norm } from './reduce/vector-norm.ts';
+export { at, type Index, type Range } from './shape/indexing.ts';
+export { cat, chunk, split, stack } from './shape/join.ts';
+export { embedding, gather, indexSelect, oneHot, scatterAdd } from './shape/lookup.ts';
+export { cumsum, type Sorted, sort, topk, tril, triu } from './shape/order.ts';
+export { flip, repeat, roll, unbind, unflatten } from './shape/rearrange.ts';
 export {
   expand,
   flatten,
@@ -107,4 +113,4 @@ export {
   transpose,
   unsqueeze,
   view,
-} from './views.ts';
+} from './shape/views.ts';

@@ -1,7 +1,8 @@
 // Operands of one operation lie on one device. Numbers lie on all.
-import type { Device } from '../device.ts';
+
+import type { Operand } from '../core/tensor.ts';
+import type { Device } from '../device/device.ts';
 import { differentDevices } from '../errors.ts';
-import type { Operand } from '../tensor.ts';
 
 /** The device of the tensors among the operands, at least one of which is a tensor; throws where they differ. */
 export function jointDevice(

@@ -1,7 +1,7 @@
 // Adam and AdamW, with the numbers of torch.optim.
-import type { AdamRule } from '../kernels.ts';
-import { checkOptions, optionChecks } from '../options.ts';
-import { type Check, decayRate, flag, nonNegative } from '../value-checks.ts';
+import type { AdamRule } from '../backends/kernels.ts';
+import { checkOptions, optionChecks } from '../checks/options.ts';
+import { type Check, decayRate, flag, nonNegative } from '../checks/value-checks.ts';
 import { KernelOptimizer } from './kernel-optimizer.ts';
 import { type AllOptions, checkAll, type OptimizerParams } from './optimizer.ts';
 

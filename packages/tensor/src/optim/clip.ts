@@ -1,11 +1,11 @@
 // Limits on gradients, applied between backward and the optimiser's step.
 import { kernels } from '../backends/index.ts';
-import { noGrad, scope } from '../context.ts';
+import { checkOptions, optionChecks } from '../checks/options.ts';
+import { aNumber, checkValue, flag, nonNegative } from '../checks/value-checks.ts';
+import { noGrad, scope } from '../core/context.ts';
+import { empty, type Tensor } from '../core/tensor.ts';
 import { badOption, nonfiniteNorm, shown } from '../errors.ts';
 import { abs, clamp, max, pow, stack, sum } from '../ops/index.ts';
-import { checkOptions, optionChecks } from '../options.ts';
-import { empty, type Tensor } from '../tensor.ts';
-import { aNumber, checkValue, flag, nonNegative } from '../value-checks.ts';
 import { gradOf } from './optimizer.ts';
 
 export interface ClipOptions {

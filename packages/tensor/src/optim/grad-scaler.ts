@@ -1,12 +1,12 @@
 // Loss scaling for float16: gradients that would vanish are multiplied on their way and divided before the step. A step
 // whose gradients are not finite is left out, and the scale shrinks; after many good ones it grows.
 import { kernels } from '../backends/index.ts';
+import { checkOptions, optionChecks } from '../checks/options.ts';
+import { atLeastOne, checkValue, flag, nonNegative, positive } from '../checks/value-checks.ts';
+import { allocate } from '../core/storage.ts';
+import type { Tensor } from '../core/tensor.ts';
 import { badOptimizerParam, scalerOrder } from '../errors.ts';
 import { mul } from '../ops/index.ts';
-import { checkOptions, optionChecks } from '../options.ts';
-import { allocate } from '../storage.ts';
-import type { Tensor } from '../tensor.ts';
-import { atLeastOne, checkValue, flag, nonNegative, positive } from '../value-checks.ts';
 import { gradOf } from './optimizer.ts';
 
 export interface GradScalerOptions {

@@ -1,11 +1,11 @@
 // Optimisers whose step is a kernel: one call for all parameters of a group.
 import { kernels } from '../backends/index.ts';
-import { optimizerNumbers } from '../backends/native-optimizer.ts';
-import { type Capture, capturing } from '../capture.ts';
+import type { OptimizerRule, OptimizerTensor } from '../backends/kernels.ts';
+import { optimizerNumbers } from '../backends/native/optimizer.ts';
+import type { Storage } from '../core/storage.ts';
+import type { Tensor } from '../core/tensor.ts';
+import { type Capture, capturing } from '../device/capture.ts';
 import { badOptimizerParam } from '../errors.ts';
-import type { OptimizerRule, OptimizerTensor } from '../kernels.ts';
-import type { Storage } from '../storage.ts';
-import type { Tensor } from '../tensor.ts';
 import { gradOf, type LrOptions, Optimizer, type ParamGroup } from './optimizer.ts';
 import type { ParamState } from './param-state.ts';
 

@@ -1,7 +1,7 @@
 // Lion (Chen et al. 2023): every weight moves by lr, in the direction of a blend of gradient and mean. Half of Adam's
 // memory; its authors take a tenth to a third of Adam's learning rate, and more decay by the same factor.
-import type { LionRule } from '../kernels.ts';
-import { flag, nonNegative } from '../value-checks.ts';
+import type { LionRule } from '../backends/kernels.ts';
+import { flag, nonNegative } from '../checks/value-checks.ts';
 import { twoRates } from './adam.ts';
 import { KernelOptimizer } from './kernel-optimizer.ts';
 import { type AllOptions, checkAll, type OptimizerParams } from './optimizer.ts';

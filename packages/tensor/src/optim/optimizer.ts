@@ -3,11 +3,11 @@
 
 import { Leaf } from '../autograd/leaf.ts';
 import type { GradTarget } from '../autograd/target.ts';
+import { checkOptions, type OptionChecks } from '../checks/options.ts';
+import { anything, type Check, checkValue, nonNegative } from '../checks/value-checks.ts';
+import { Tensor } from '../core/tensor.ts';
+import { type ZeroGradOptions, zeroGradOptions } from '../core/tensor-grad.ts';
 import { badOption, badStateDict, shown } from '../errors.ts';
-import { checkOptions, type OptionChecks } from '../options.ts';
-import { Tensor } from '../tensor.ts';
-import { type ZeroGradOptions, zeroGradOptions } from '../tensor-grad.ts';
-import { anything, type Check, checkValue, nonNegative } from '../value-checks.ts';
 import { ParamState } from './param-state.ts';
 import { checkState, type OptimizerState } from './state.ts';
 

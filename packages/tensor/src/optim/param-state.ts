@@ -1,9 +1,9 @@
 // What an optimiser remembers of one parameter: how often it was changed, and tensors in its shape and dtype. They
 // belong to no scope.
 import { kernels } from '../backends/index.ts';
-import { allocate } from '../storage.ts';
-import { Tensor } from '../tensor.ts';
-import { copyInto } from '../transfer.ts';
+import { allocate } from '../core/storage.ts';
+import { Tensor } from '../core/tensor.ts';
+import { copyInto } from '../core/transfer.ts';
 
 export class ParamState {
   steps = 0;

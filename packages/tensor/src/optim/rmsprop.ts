@@ -1,6 +1,6 @@
 // RMSprop, with the numbers of torch.optim.RMSprop.
-import type { RmspropRule } from '../kernels.ts';
-import { decayRate, flag, nonNegative } from '../value-checks.ts';
+import type { RmspropRule } from '../backends/kernels.ts';
+import { decayRate, flag, nonNegative } from '../checks/value-checks.ts';
 import { KernelOptimizer } from './kernel-optimizer.ts';
 import { type AllOptions, checkAll, type OptimizerParams } from './optimizer.ts';
 

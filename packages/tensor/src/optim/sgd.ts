@@ -1,7 +1,8 @@
 // Stochastic gradient descent, with the numbers of torch.optim.SGD.
+
+import type { SgdRule } from '../backends/kernels.ts';
+import { finite, flag, nonNegative } from '../checks/value-checks.ts';
 import { badOption } from '../errors.ts';
-import type { SgdRule } from '../kernels.ts';
-import { finite, flag, nonNegative } from '../value-checks.ts';
 import { KernelOptimizer } from './kernel-optimizer.ts';
 import { type AllOptions, checkAll, type OptimizerParams } from './optimizer.ts';
 

@@ -1,6 +1,6 @@
 // What an optimiser saves, and whether what was saved fits to another one.
-import { sameShape } from '../shape.ts';
-import type { Tensor } from '../tensor.ts';
+import { sameShape } from '../core/shape.ts';
+import type { Tensor } from '../core/tensor.ts';
 
 /** The options of a group, and the positions of its parameters; plain JSON. */
 export interface SavedGroup {

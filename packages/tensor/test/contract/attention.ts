@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { DType } from '../../src/dtype.ts';
-import type { AttentionSizes, Strided } from '../../src/kernels.ts';
+import type { AttentionSizes, Strided } from '../../src/backends/kernels.ts';
+import type { DType } from '../../src/core/dtype.ts';
 import { expectClose, noise } from '../kernels-oracle.ts';
 import { wordAt } from './random.ts';
 import { valuesOf, type Workbench, walked } from './workbench.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { DType } from '../../src/dtype.ts';
-import type { CrossEntropySizes } from '../../src/loss-kernels.ts';
+import type { CrossEntropySizes } from '../../src/backends/loss-kernels.ts';
+import type { DType } from '../../src/core/dtype.ts';
 import { expectClose, logSoftmax64, noise, tolerances } from '../kernels-oracle.ts';
 import { valuesOf, type Workbench } from './workbench.ts';
 

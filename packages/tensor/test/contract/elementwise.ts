@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { type DType, isFloat } from '../../src/dtype.ts';
-import { floatMapOps, type MapOp, mapOps } from '../../src/kernels.ts';
+import { floatMapOps, type MapOp, mapOps } from '../../src/backends/kernels.ts';
+import { type DType, isFloat } from '../../src/core/dtype.ts';
 import {
   binaries,
   dtypes,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { DType } from '../../src/dtype.ts';
-import type { ConvSizes, PoolSizes, Window } from '../../src/window.ts';
+import type { DType } from '../../src/core/dtype.ts';
+import type { ConvSizes, PoolSizes, Window } from '../../src/ops/layers/window.ts';
 import { expectClose, noise, product, tolerances } from '../kernels-oracle.ts';
 import { valuesOf, type Workbench } from './workbench.ts';
 

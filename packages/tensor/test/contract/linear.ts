@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { DType } from '../../src/dtype.ts';
-import { type Activation, activations } from '../../src/layer-kernels.ts';
+import { type Activation, activations } from '../../src/backends/layer-kernels.ts';
+import type { DType } from '../../src/core/dtype.ts';
 import { expectClose, noise, product64, slopes, tolerances, transposed, unaries } from '../kernels-oracle.ts';
 import { valuesOf, type Workbench } from './workbench.ts';
 

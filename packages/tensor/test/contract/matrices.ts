@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { DType } from '../../src/dtype.ts';
+import type { DType } from '../../src/core/dtype.ts';
 import {
   expectClose,
   flags,

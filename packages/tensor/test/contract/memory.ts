@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type DType, isFloat } from '../../src/dtype.ts';
+import { type DType, isFloat } from '../../src/core/dtype.ts';
 import {
   dtypes,
   gather,

@@ -1,5 +1,5 @@
 import { describe, test } from 'vitest';
-import type { DType } from '../../src/dtype.ts';
+import type { DType } from '../../src/core/dtype.ts';
 import { expectClose, noise, rowsOf, tolerances } from '../kernels-oracle.ts';
 import { valuesOf, type Workbench } from './workbench.ts';
 

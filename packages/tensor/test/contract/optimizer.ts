@@ -1,7 +1,7 @@
 // Kernels over many tensors: optimiser steps against torch.optim's formulas in float64, written out per element.
 import { describe, expect, test } from 'vitest';
-import type { DType } from '../../src/dtype.ts';
-import type { OptimizerRule } from '../../src/kernels.ts';
+import type { OptimizerRule } from '../../src/backends/kernels.ts';
+import type { DType } from '../../src/core/dtype.ts';
 import { expectClose, noise } from '../kernels-oracle.ts';
 import { valuesOf, type Workbench } from './workbench.ts';
 

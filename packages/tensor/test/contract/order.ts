@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { isFloat } from '../../src/dtype.ts';
+import { isFloat } from '../../src/core/dtype.ts';
 import {
   columns,
   dtypes,

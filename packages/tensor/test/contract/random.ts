@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import type { DType } from '../../src/dtype.ts';
-import type { Stream } from '../../src/kernels.ts';
-import { philox4x32 } from '../../src/philox.ts';
+import type { Stream } from '../../src/backends/kernels.ts';
+import type { DType } from '../../src/core/dtype.ts';
+import { philox4x32 } from '../../src/random/philox.ts';
 import { noise } from '../kernels-oracle.ts';
 import { valuesOf, type Workbench } from './workbench.ts';
 

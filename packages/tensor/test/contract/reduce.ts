@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { isFloat } from '../../src/dtype.ts';
-import type { ReduceOp } from '../../src/kernels.ts';
+import type { ReduceOp } from '../../src/backends/kernels.ts';
+import { isFloat } from '../../src/core/dtype.ts';
 import {
   columns,
   dtypes,

@@ -1,8 +1,8 @@
 // What the contract's tests work with: memory that is freed after each test, and operands over it.
 import { afterEach } from 'vitest';
-import type { Device } from '../../src/device.ts';
-import type { DType, HostArray } from '../../src/dtype.ts';
-import type { Kernels, Memory, Strided } from '../../src/kernels.ts';
+import type { Kernels, Memory, Strided } from '../../src/backends/kernels.ts';
+import type { DType, HostArray } from '../../src/core/dtype.ts';
+import type { Device } from '../../src/device/device.ts';
 import { hostOf, numbers } from '../kernels-oracle.ts';
 
 export class Workbench {

@@ -1,7 +1,7 @@
 // The table "Differences from PyTorch" of docs/tensor.md: op, case, PyTorch, here, why. A difference is accepted where a row
 // names its op, its kind, and words that all hold for the case.
 import { readFileSync } from 'node:fs';
-import { holds } from '../../src/dtype.ts';
+import { holds } from '../../src/core/dtype.ts';
 import type { Case, Input, Step } from './case.ts';
 import { type Kind, kinds } from './compare.ts';
 

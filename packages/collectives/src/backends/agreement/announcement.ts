@@ -1,7 +1,7 @@
 // What a rank says it has called: a text with a line for each operation of one call. Short ones are announced as they are,
 // longer ones by their length, a digest and their beginning. All announcements have the same length.
 import type { AllGather } from '../../backend.ts';
-import { asBuffer } from '../../buffer.ts';
+import { asBuffer } from '../../group/buffer.ts';
 
 const announcedBytes = 160;
 const headBytes = 8;

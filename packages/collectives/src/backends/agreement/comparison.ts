@@ -2,9 +2,9 @@
 // texts that are too long to be announced, the two in question send theirs to all, so that every rank can tell the first
 // difference. Messages do that: they need no place among the collectives that have been called meanwhile.
 import type { Backend, Operation, Running } from '../../backend.ts';
-import { asBuffer } from '../../buffer.ts';
 import { CollectiveError, type Failure, mismatch } from '../../errors.ts';
-import type { BackendContext } from '../../registry.ts';
+import { asBuffer } from '../../group/buffer.ts';
+import type { BackendContext } from '../registry.ts';
 import { Announcements, differenceOf, textOf } from './announcement.ts';
 
 /** Longer texts are compared, and not sent: nothing is allocated for them. */

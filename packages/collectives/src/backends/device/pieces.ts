@@ -2,8 +2,8 @@
 // cut alike: the number of pieces follows from what they agree about. Messages and allToAll by counts, whose lengths
 // only two ranks agree about, are one piece.
 import type { Operation } from '../../backend.ts';
-import type { BufferView } from '../../buffer.ts';
 import { byteSize } from '../../dtype.ts';
+import type { BufferView } from '../../group/buffer.ts';
 
 /** Bytes that go from a device to a slot and back. */
 export interface Move {

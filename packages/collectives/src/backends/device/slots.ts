@@ -1,5 +1,5 @@
 // Slots of host memory that one device copies to and from, and where in them the pieces of a call are. One call at a time.
-import { loadNative, type NativeDeviceLane } from '../../native.ts';
+import { loadNative, type NativeDeviceLane } from '../native.ts';
 import type { Move } from './pieces.ts';
 
 export class Slots {

@@ -1,8 +1,8 @@
 // How the reference reads and writes memory. Floats of every size compute as numbers and are rounded once, when they
 // are stored; integers and bool compute as bigints, which storing wraps around.
-import { type DType, dtypeInfo } from '../../dtype.ts';
-import { reader, toBigint, type Value } from '../../element.ts';
-import type { Input, Memory, Strided } from '../../kernels.ts';
+import { type DType, dtypeInfo } from '../../core/dtype.ts';
+import { reader, toBigint, type Value } from '../../core/element.ts';
+import type { Input, Memory, Strided } from '../kernels.ts';
 
 export const isInteger = (dtype: DType): boolean => dtypeInfo[dtype].kind !== 'float';
 

@@ -1,5 +1,5 @@
 // Matrix products and the softmax family.
-import type { MatmulSizes, Strided } from '../../kernels.ts';
+import type { MatmulSizes, Strided } from '../kernels.ts';
 import { offsets } from './access.ts';
 
 type Floats = Float32Array | Float64Array;

@@ -1,5 +1,5 @@
 // Layer and root-mean-square normalisation, row by row.
-import type { NormSizes, Strided } from '../../kernels.ts';
+import type { NormSizes, Strided } from '../kernels.ts';
 
 type Floats = Float32Array | Float64Array;
 

@@ -8,7 +8,7 @@ import type {
   RmspropRule,
   SgdRule,
   Strided,
-} from '../../kernels.ts';
+} from '../kernels.ts';
 
 type Floats = Float32Array | Float64Array;
 

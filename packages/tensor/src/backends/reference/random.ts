@@ -1,7 +1,8 @@
 // The random stream as docs/decisions/2026-11-21-random-stream.md has it.
-import type { RandomKind, Stream, Strided } from '../../kernels.ts';
-import { philox4x32 } from '../../philox.ts';
-import { fillNormal, fillUniform } from '../../random-fill.ts';
+
+import { philox4x32 } from '../../random/philox.ts';
+import { fillNormal, fillUniform } from '../../random/random-fill.ts';
+import type { RandomKind, Stream, Strided } from '../kernels.ts';
 
 /** A function that gives word w of the stream. */
 export function wordsOf({ seed, offset }: Stream): (w: number) => number {

@@ -1,7 +1,7 @@
 // Reductions: every element of the input is taken by the element of the output that its index leads to.
 
-import { type Value, writer } from '../../element.ts';
-import type { ReduceOp, Strided } from '../../kernels.ts';
+import { type Value, writer } from '../../core/element.ts';
+import type { ReduceOp, Strided } from '../kernels.ts';
 import { isInteger, offsets, readAll } from './access.ts';
 
 type Shape = readonly number[];

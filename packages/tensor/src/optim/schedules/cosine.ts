@@ -1,6 +1,6 @@
 // Schedules along half a cosine wave.
-import { checkOptions, optionChecks } from '../../options.ts';
-import { anything, nonNegative } from '../../value-checks.ts';
+import { checkOptions, optionChecks } from '../../checks/options.ts';
+import { anything, nonNegative } from '../../checks/value-checks.ts';
 import { type AnyOptimizer, checkedCount, LrSchedule } from './schedule.ts';
 
 /** From `high` at share 0 to `low` at share 1. */

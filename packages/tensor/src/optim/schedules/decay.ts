@@ -1,7 +1,15 @@
 // Schedules that multiply the learning rate: at steps, at each step, or as a function says.
+
+import { checkOptions, optionChecks } from '../../checks/options.ts';
+import {
+  aFunction,
+  anything,
+  type Check,
+  checkValue,
+  nonNegative,
+  notNegative,
+} from '../../checks/value-checks.ts';
 import { badOption, shown } from '../../errors.ts';
-import { checkOptions, optionChecks } from '../../options.ts';
-import { aFunction, anything, type Check, checkValue, nonNegative, notNegative } from '../../value-checks.ts';
 import { type AnyOptimizer, checkedCount, LrSchedule } from './schedule.ts';
 
 export interface StepLROptions {

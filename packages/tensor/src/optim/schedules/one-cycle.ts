@@ -1,7 +1,8 @@
 // Smith's cycle: up to a high learning rate, down to a very low one, with momentum going the other way.
+
+import { checkOptions, optionChecks } from '../../checks/options.ts';
+import { anything, checkValue, decayRate, flag, oneOf, positive, share } from '../../checks/value-checks.ts';
 import { badOption } from '../../errors.ts';
-import { checkOptions, optionChecks } from '../../options.ts';
-import { anything, checkValue, decayRate, flag, oneOf, positive, share } from '../../value-checks.ts';
 import { completed } from '../optimizer.ts';
 import { cosineBetween } from './cosine.ts';
 import { type AnyGroup, type AnyOptimizer, checkedCount, LrSchedule } from './schedule.ts';

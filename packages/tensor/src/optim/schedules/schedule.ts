@@ -1,7 +1,8 @@
 // A schedule sets the learning rates of an optimiser's groups. Each is a function of the number of steps taken and of
 // the rate that the group started with, so its whole state is that number, and any schedule can be part of another.
+
+import { checkValue, finite } from '../../checks/value-checks.ts';
 import { badOption, shown } from '../../errors.ts';
-import { checkValue, finite } from '../../value-checks.ts';
 import type { LrOptions, Optimizer, ParamGroup } from '../optimizer.ts';
 
 /** The groups of an optimiser, whatever their options are. */

@@ -1,7 +1,8 @@
 // One schedule after the other.
+
+import { checkOptions, optionChecks } from '../../checks/options.ts';
+import { type Check, checkValue } from '../../checks/value-checks.ts';
 import { badOption, shown } from '../../errors.ts';
-import { checkOptions, optionChecks } from '../../options.ts';
-import { type Check, checkValue } from '../../value-checks.ts';
 import { milestonesCheck } from './decay.ts';
 import { type AnyOptimizer, Schedule } from './schedule.ts';
 

@@ -1,0 +1,124 @@
+// argv to options. The command reads it to find mistakes before anything is started, and every rank reads it again.
+import { type ParseArgsConfig, parseArgs } from 'node:util';
+import type { ReduceOp } from '../src/backend.ts';
+import { byteSize, type DType, dtypes } from '../src/dtype.ts';
+import { isReducible, reduceOps } from '../src/reduce-ops.ts';
+import { parseBytes, type SizeRange } from './sizes.ts';
+import { type BenchVerb, benchVerbs } from './verbs.ts';
+
+/** The user can put it right; the message says how. */
+export class UsageError extends Error {}
+
+/** 'auto' takes the Sync form where the backend can block. */
+export type Form = 'sync' | 'async' | 'auto';
+
+export interface BenchOptions {
+  readonly verb: BenchVerb;
+  /** As given; the launcher checks it. */
+  readonly nprocPerNode: string;
+  readonly sizes: SizeRange;
+  readonly dtype: DType;
+  readonly op: ReduceOp;
+  readonly backend: string | undefined;
+  readonly form: Form;
+  /** Buffers from group.alloc(). */
+  readonly alloc: boolean;
+  /** Time for the calls of one size. */
+  readonly seconds: number;
+  readonly json: boolean;
+  /** Every algorithm of the verb in turn, and rules for RINGWISE_TUNING. */
+  readonly tune: boolean;
+}
+
+const flags = {
+  'nproc-per-node': { type: 'string', default: '2' },
+  min: { type: 'string', default: '4' },
+  max: { type: 'string', default: '64M' },
+  factor: { type: 'string', default: '4' },
+  dtype: { type: 'string', default: 'float32' },
+  op: { type: 'string', default: 'sum' },
+  backend: { type: 'string' },
+  sync: { type: 'boolean', default: false },
+  async: { type: 'boolean', default: false },
+  alloc: { type: 'boolean', default: false },
+  seconds: { type: 'string', default: '0.3' },
+  json: { type: 'boolean', default: false },
+  tune: { type: 'boolean', default: false },
+  help: { type: 'boolean', short: 'h', default: false },
+} as const satisfies ParseArgsConfig['options'];
+
+/** Throws UsageError. */
+export function parseBench(argv: readonly string[]): BenchOptions | 'help' {
+  const { values, positionals } = parsed(argv);
+  if (values.help) return 'help';
+  const verb = verbOf(positionals);
+  const dtype = oneOf('--dtype', values.dtype, dtypes);
+  const op = oneOf('--op', values.op, reduceOps);
+  if (verb.reduces && !isReducible(op, dtype)) {
+    const defined = reduceOps.filter((other) => isReducible(other, dtype));
+    throw usage(`${op} is not defined on ${dtype}; expected --op ${defined.join(', ')}`);
+  }
+  if (values.sync && values.async) throw usage('--sync and --async exclude each other');
+  return {
+    verb,
+    nprocPerNode: values['nproc-per-node'],
+    sizes: sizesOf(values.min, values.max, values.factor, byteSize(dtype)),
+    dtype,
+    op,
+    backend: values.backend,
+    form: values.sync ? 'sync' : values.async ? 'async' : 'auto',
+    alloc: values.alloc,
+    seconds: numberOf('--seconds', values.seconds, 0.001, 3600),
+    json: values.json,
+    tune: values.tune,
+  };
+}
+
+function parsed(argv: readonly string[]) {
+  // As for `ringwise run`, underscores count as dashes in the names of flags.
+  const args = argv.map((word) => word.replace(/^--[^=]*/, (name) => name.replaceAll('_', '-')));
+  try {
+    return parseArgs({ args, options: flags, allowPositionals: true });
+  } catch (error) {
+    // Its first sentence says what is wrong; the second is advice on positional arguments.
+    throw usage((error as Error).message.split('. ')[0]!.replace(/\.$/, ''));
+  }
+}
+
+function verbOf([word, ...more]: readonly string[]): BenchVerb {
+  const names = benchVerbs.map(({ name }) => name).join(', ');
+  if (word === undefined) throw usage(`no verb given; expected one of ${names}`);
+  if (more.length > 0) throw usage(`one verb at a time; expected only ${word}, got also ${more.join(', ')}`);
+  const plain = (name: string) => name.replaceAll(/[-_]/g, '').toLowerCase();
+  const verb = benchVerbs.find(({ name }) => plain(name) === plain(word));
+  if (!verb) throw usage(`unknown verb ${word}; expected one of ${names}`);
+  return verb;
+}
+
+function sizesOf(min: string, max: string, factor: string, elementBytes: number): SizeRange {
+  const bytes = { min: parseBytes(min), max: parseBytes(max) };
+  for (const [name, text] of Object.entries({ min, max })) {
+    if (bytes[name as 'min' | 'max'] === null)
+      throw usage(`--${name} expects bytes, as 4, 64K, 16M or 1G, got ${text}`);
+  }
+  const range = {
+    min: Math.max(bytes.min!, elementBytes),
+    max: bytes.max!,
+    factor: numberOf('--factor', factor, 1.01, 2 ** 20),
+  };
+  if (range.min > range.max) throw usage(`--max ${max} is less than --min ${min} (at least one element)`);
+  return range;
+}
+
+function numberOf(flag: string, text: string, min: number, max: number): number {
+  const value = Number(text);
+  if (text.trim() !== '' && value >= min && value <= max) return value;
+  throw usage(`${flag} expects a number from ${min} to ${max}, got ${text}`);
+}
+
+function oneOf<T extends string>(flag: string, text: string, known: readonly T[]): T {
+  if (known.includes(text as T)) return text as T;
+  throw usage(`${flag} expects one of ${known.join(', ')}, got ${text}`);
+}
+
+const usage = (what: string) => new UsageError(`ringwise bench: ${what}. See ringwise bench --help.`);

@@ -1,0 +1,53 @@
+// The program of every rank of `ringwise bench`. Running this file runs it, with the arguments of the process. Rank 0
+// prints. It ends with exit code 1 if an answer was wrong.
+import { algorithmsOf } from '../src/backends/host.ts';
+import { init } from '../src/init/init.ts';
+import { parseBench } from './options.ts';
+import { reporter } from './report.ts';
+import { type Row, run } from './run.ts';
+import { tune, tunedTable } from './tune.ts';
+
+const parsed = parseBench(process.argv.slice(2));
+if (parsed === 'help') throw new Error('bench: --help is for the command, not for a rank.');
+const options = parsed;
+const group = await init(options.backend === undefined ? {} : { backend: options.backend });
+const { head, row: line, foot } = reporter(options, group);
+const prints = group.rank === 0;
+
+// As in `ringwise bench … | head`: nobody reads on, so all ranks end.
+let hasReader = true;
+process.stdout.on('error', () => {
+  hasReader = false;
+});
+
+function progress(text: string): void {
+  if (prints && process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
+}
+
+async function measureSizes(): Promise<number> {
+  const rows: Row[] = [];
+  if (prints) process.stdout.write(head);
+  for await (const row of run(group, options, () => hasReader)) {
+    rows.push(row);
+    progress('');
+    if (prints) process.stdout.write(line(row));
+    progress(`measuring … ${rows.length} sizes done`);
+  }
+  progress('');
+  if (prints) process.stdout.write(foot(rows));
+  return rows.reduce((sum, row) => sum + row.wrong, 0);
+}
+
+async function measureAlgorithms(): Promise<number> {
+  const tuned = await tune(group, options, algorithmsOf(options.verb.verb));
+  progress('');
+  const command = `ringwise bench ${process.argv.slice(2).join(' ')}`;
+  if (prints) process.stdout.write(options.json ? `${JSON.stringify(tuned)}\n` : tunedTable(tuned, command));
+  return tuned.wrong;
+}
+
+progress('measuring …');
+const wrong = options.tune ? await measureAlgorithms() : await measureSizes();
+await group.close();
+if (prints && wrong > 0)
+  throw new Error(`bench: ${options.verb.name} gave ${wrong} wrong elements; expected none.`);

@@ -1,0 +1,105 @@
+// One run of the benchmark on the group that this rank has joined: for each size check, time, check again.
+
+import { factorOf } from '../contract/inputs.ts';
+import { byteSize, type DType } from '../src/dtype.ts';
+import { allocHost, asBuffer, type BufferLike, type TypedArray } from '../src/group/buffer.ts';
+import type { Group } from '../src/group/group.ts';
+import { type Caller, measure, type Timing } from './measure.ts';
+import type { BenchOptions } from './options.ts';
+import { type Contents, countWrong, fill, overwrite } from './patterns.ts';
+import { partCounts } from './sizes.ts';
+import { type BenchCall, partsOf, root } from './verbs.ts';
+
+// A byte that no pattern has, so that what a call did not write shows.
+const notInAnyPart = 0x7b;
+
+/** What one size gave. */
+export interface Row extends Timing {
+  /** Of the whole vector. */
+  readonly bytes: number;
+  /** Elements of the whole vector. */
+  readonly count: number;
+  /** Elements of all ranks that were not right. */
+  readonly wrong: number;
+  /** What carried out the operation, where the backend tells. */
+  readonly algorithm: string | null;
+}
+
+/** Whether the Sync form is called. */
+export function isSync({ form }: BenchOptions, group: Group): boolean {
+  return form === 'auto' ? group.supports.sync : form === 'sync';
+}
+
+/**
+ * Yields a row for each size, on every rank. Collective. `goOn` is asked on rank 0 before each size; when it says no,
+ * all ranks end.
+ */
+export async function* run(group: Group, options: BenchOptions, goOn: () => boolean): AsyncGenerator<Row> {
+  const parts = partsOf(options.verb, group.size);
+  const counts = parts === 0 ? [0] : partCounts(options.sizes, parts, byteSize(options.dtype));
+  for (const [index, count] of counts.entries()) {
+    const going = Uint8Array.of(goOn() ? 1 : 0);
+    await group.broadcast(going);
+    if (going[0] === 0) return;
+    yield await runSize(group, options, count, parts, index === 0);
+  }
+}
+
+/** `count` elements in each part. */
+async function runSize(
+  group: Group,
+  options: BenchOptions,
+  count: number,
+  parts: number,
+  isFirst: boolean,
+): Promise<Row> {
+  const { verb, dtype, op } = options;
+  const { rank, size } = group;
+  const contents: Contents = { rank, size, op };
+  const before = verb.input(contents);
+  const after = verb.output(contents);
+  const input = buffer(group, options, count * before.length);
+  const output = verb.inPlace ? input : buffer(group, options, count * after.length);
+  const caller = callerOf(group, options, input, output);
+
+  const check = async () => {
+    if (!verb.inPlace) overwrite(asBuffer(output), notInAnyPart);
+    fill(asBuffer(input), before, contents);
+    await caller(1);
+    return countWrong(asBuffer(output), after, contents);
+  };
+  let wrong = await check();
+  // Zeros stay zeros under every op, so that millions of reductions in place do not run into infinity.
+  overwrite(asBuffer(input), 0);
+  const timing = await measure(group, caller, options.seconds, isFirst);
+  wrong += await check();
+  const algorithm = group.lastAlgorithm;
+
+  const total = Float64Array.of(wrong);
+  await group.allReduce(total);
+  const elements = count * parts;
+  return { ...timing, bytes: elements * byteSize(dtype), count: elements, wrong: total[0]!, algorithm };
+}
+
+function callerOf(group: Group, options: BenchOptions, input: BufferLike, output: BufferLike): Caller {
+  const { verb, op } = options;
+  const call: BenchCall = {
+    ...(verb.reduces && (op === 'premulSum' ? { op, factor: factorOf(group.rank) } : { op })),
+    ...(verb.hasRoot && { root }),
+  };
+  if (isSync(options, group)) {
+    return (calls) => {
+      for (let i = 0; i < calls; i++) verb.sync(group, input, output, call);
+    };
+  }
+  return async (calls) => {
+    for (let i = 0; i < calls; i++) await verb.start(group, input, output, call);
+  };
+}
+
+/** As a user would have it: a typed array, or `{ data, dtype }` for the types that have none. */
+function buffer(group: Group, { dtype, alloc }: BenchOptions, count: number): BufferLike {
+  if (alloc) return group.alloc<DType>(count, dtype);
+  const data = allocHost(count, dtype).host as TypedArray;
+  return asBuffer(data).dtype === dtype ? data : { data, dtype };
+}

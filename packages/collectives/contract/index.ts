@@ -1,0 +1,53 @@
+// The contract suite that every backend passes; see the promises at the top of backend.ts. A backend's test file is
+// a function that runs a scenario on `size` ranks, and a list of deviations with reasons.
+
+import type { Outcome } from './outcome.ts';
+import type { ScenarioName } from './scenarios/index.ts';
+import { contract, type Run } from './tests.ts';
+
+export type { Outcome, PlainError } from './outcome.ts';
+export { runScenario, type ScenarioName, scenarios } from './scenarios/index.ts';
+export { blockingTests } from './tests.ts';
+
+/** The part of vitest (or a look-alike) that the suite uses. */
+export interface TestApi {
+  readonly describe: (name: string, body: () => void) => unknown;
+  readonly it: {
+    (name: string, body: () => Promise<void>): unknown;
+    readonly skip: (name: string, body: () => Promise<void>) => unknown;
+  };
+  readonly expect: (actual: unknown) => { readonly toEqual: (expected: unknown) => void };
+}
+
+export interface BackendUnderTest {
+  /**
+   * Makes a group of `size` ranks, calls runScenario() on each, closes the groups, and returns the outcomes in rank
+   * order. Must not wait for one rank's scenario before it starts the next one's.
+   */
+  readonly run: (size: number, scenario: ScenarioName, args: readonly unknown[]) => Promise<Outcome[]>;
+  /** Default: 1, 2, 3 and 4. */
+  readonly sizes?: readonly number[];
+  /** Tests by their names, without the size. They show up as skipped, with the reason. */
+  readonly skip?: readonly { readonly reason: string; readonly tests: readonly string[] }[];
+}
+
+/** Defines the suite. Throws if `skip` names a test that does not exist. */
+export function backendContract(api: TestApi, name: string, backend: BackendUnderTest): void {
+  const { run, sizes = [1, 2, 3, 4], skip = [] } = backend;
+  const reasons = new Map(skip.flatMap(({ reason, tests }) => tests.map((test) => [test, reason] as const)));
+  const unknown = [...reasons.keys()].filter((test) => !contract.some((known) => known.name === test));
+  if (unknown.length > 0) throw new Error(`backendContract: no test named ${unknown.join(', ')} to skip.`);
+  api.describe(`the ${name} backend`, () => {
+    for (const size of sizes) {
+      api.describe(`with size ${size}`, () => {
+        for (const test of contract) {
+          if (size < test.from) continue;
+          const runHere: Run = (scenario, ...args) => run(size, scenario, args);
+          const reason = reasons.get(test.name);
+          if (reason === undefined) api.it(test.name, () => test.body(runHere, size, api.expect));
+          else api.it.skip(`${test.name} (${reason})`, () => test.body(runHere, size, api.expect));
+        }
+      });
+    }
+  });
+}

@@ -1,0 +1,104 @@
+// Scenarios in which ranks name different roots. Where a rank only sends, it may end before it can know that.
+import type { Group } from '../../src/group/group.ts';
+import { invoke, type Mode } from '../invoke.ts';
+import { errorOf, type PlainError } from '../outcome.ts';
+
+export const rootedCalls = [
+  'broadcast',
+  'reduce',
+  'gather',
+  'scatter',
+  'broadcast of a list',
+  'broadcastObject',
+  'gatherObject',
+  'scatterObject',
+] as const;
+export type RootedCall = (typeof rootedCalls)[number];
+
+/** Which root a rank names: itself, the rank after it, or rank 0 but for the last rank, which names itself. */
+export type RootChoice = 'self' | 'next' | 'odd';
+
+/** What follows a call whose roots differ. */
+export type Follower = 'close' | 'barrier' | 'the same call' | 'message';
+
+export interface RootsDiffer {
+  /** What the calls before failed with, the call itself, the one after it, and close(). */
+  readonly errors: readonly (PlainError | null)[];
+  /** Whether the memory of this rank that only others' data could have changed is as it was. */
+  readonly isUntouched: boolean;
+}
+
+/** `warmUp`: so many calls with one root for all come first. In a group of its own, whose close() may fail. */
+export async function rootsDiffer(
+  parent: Group,
+  mode: Mode,
+  call: RootedCall,
+  bytes: number,
+  choice: RootChoice,
+  follower: Follower,
+  warmUp: number,
+): Promise<RootsDiffer> {
+  const group = (await parent.subgroup(parent.ranks.map((_, rank) => rank)))!;
+  const { rank, size } = group;
+  const odd = rank === size - 1 ? rank : 0;
+  const root = { self: rank, next: (rank + 1) % size, odd }[choice];
+  const buffer = new Float32Array(bytes / 4).fill(rank + 1);
+  const agree = async () => {
+    for (let i = 0; i < warmUp; i++) await rooted(group, mode, call, 0, new Float32Array(1));
+  };
+  // A slow rank may hear of it before it has come so far.
+  const errors = [await errorOf(agree)];
+  errors.push(await errorOf(() => rooted(group, mode, call, root, buffer)));
+  if (follower !== 'close') errors.push(await errorOf(() => follow(group, mode, call, follower)));
+  const isUntouched = buffer.every((x) => x === rank + 1);
+  errors.push(await errorOf(() => group.close()));
+  return { errors, isUntouched };
+}
+
+function rooted(
+  group: Group,
+  mode: Mode,
+  call: RootedCall,
+  root: number,
+  buffer: Float32Array,
+): Promise<unknown> {
+  const { rank, size } = group;
+  const whole = rank === root ? new Float32Array(buffer.length * size) : null;
+  switch (call) {
+    case 'broadcast':
+      return invoke(group, mode, 'broadcast', buffer, { root });
+    case 'broadcast of a list':
+      return invoke(group, mode, 'broadcast', [buffer, new Int32Array(3), buffer.slice()], { root });
+    case 'reduce':
+      return invoke(group, mode, 'reduce', buffer, { root });
+    case 'gather':
+      return invoke(group, mode, 'gather', buffer, whole, { root });
+    case 'scatter':
+      return invoke(group, mode, 'scatter', whole, buffer, { root });
+    case 'broadcastObject':
+      return invoke(group, mode, 'broadcastObject', buffer, { root });
+    case 'gatherObject':
+      return invoke(group, mode, 'gatherObject', buffer, { root });
+    case 'scatterObject':
+      return invoke(group, mode, 'scatterObject', new Array(size).fill(buffer), { root });
+  }
+}
+
+/** The next call, in which all ranks agree. */
+function follow(group: Group, mode: Mode, call: RootedCall, follower: Follower): Promise<unknown> {
+  const { rank, size } = group;
+  switch (follower) {
+    case 'barrier':
+      return invoke(group, mode, 'barrier');
+    case 'message': {
+      const [send, recv] = [Float32Array.of(rank), new Float32Array(1)];
+      const [to, from] = [(rank + 1) % size, (rank + size - 1) % size];
+      return invoke(group, mode, 'batch', [
+        { send, to },
+        { recv, from },
+      ]);
+    }
+    default:
+      return rooted(group, mode, call, 0, new Float32Array(1));
+  }
+}

@@ -1,0 +1,93 @@
+// Backends by name. The built-in ones are loaded when first asked for, so that importing this package loads no
+// native code.
+import type { Store } from '@ringwise/store';
+import type { Backend } from '../backend.ts';
+import { backendNameTaken, CollectiveError } from '../errors.ts';
+import { backendNotLoaded, unknownBackend } from '../init/errors.ts';
+import { wrongOption } from '../options/errors.ts';
+import { loadNative } from './native.ts';
+
+/** What a factory gets. Everything in it is the same on all ranks, except rank, localRank and localSize. */
+export interface BackendContext {
+  /** For the exchange of addresses (see exchange()). Only this backend of this group sees its keys. */
+  readonly store: Store;
+  readonly rank: number;
+  readonly size: number;
+  /** Rank among the ranks of this host, and how many these are. */
+  readonly localRank: number;
+  readonly localSize: number;
+  /** Host name or address of the store's host; the interface that routes there is the one to use. */
+  readonly masterHost: string;
+  /** Name of the group, for error messages. */
+  readonly group: string;
+  /** Milliseconds that making the backend may take; also the default deadline of the group's operations. */
+  readonly timeoutMs: number;
+  /** Proves to peers that this process belongs to the job; null if the job has none. */
+  readonly secret: string | null;
+}
+
+/** Makes one rank's part of a backend. Collective: all ranks call it; resolves when the rank can communicate. */
+export type BackendFactory = (context: BackendContext) => Promise<Backend>;
+
+/** Throws what this process lacks for the backend, before it waits for others. */
+type Load = () => Promise<BackendFactory>;
+
+const builtIn = new Map<string, Load>([
+  ['solo', async () => (await import('./solo.ts')).soloBackend],
+  [
+    'host',
+    async () => {
+      loadNative();
+      return (await import('./host.ts')).hostBackend;
+    },
+  ],
+  [
+    'nccl',
+    async () => {
+      const { ncclBackend, requireNccl } = await import('./nccl/nccl.ts');
+      requireNccl();
+      return ncclBackend;
+    },
+  ],
+  [
+    'mpi',
+    async () => {
+      const { loadMpi, mpiBackend } = await import('./mpi.ts');
+      loadMpi();
+      return mpiBackend;
+    },
+  ],
+]);
+const loadAuto: Load = async () => {
+  loadNative();
+  return (await import('./nccl/nccl.ts')).autoBackend;
+};
+const registered = new Map<string, BackendFactory>();
+
+/** Makes a backend known to init({ backend: name }). Every rank must register it. The name must be new. */
+export function registerBackend(name: string, factory: BackendFactory): void {
+  const refuse = (option: string, expected: string, got: unknown) =>
+    new CollectiveError(wrongOption('registerBackend', option, expected, got), null);
+  if (typeof name !== 'string' || name === '') throw refuse('name', 'a string that is not empty', name);
+  if (typeof factory !== 'function') throw refuse('factory', 'a function of a context', factory);
+  if (name === 'auto' || builtIn.has(name) || registered.has(name)) {
+    throw new CollectiveError(backendNameTaken(name), null);
+  }
+  registered.set(name, factory);
+}
+
+/** The factory of a backend by name; ERR_COLL_INIT if there is none or it cannot be loaded. */
+export async function findBackend(name: string): Promise<BackendFactory> {
+  const factory = registered.get(name);
+  if (factory !== undefined) return factory;
+  const load = name === 'auto' ? loadAuto : builtIn.get(name);
+  if (load === undefined) {
+    throw new CollectiveError(unknownBackend(name, [...builtIn.keys(), ...registered.keys()]), null);
+  }
+  try {
+    return await load();
+  } catch (cause) {
+    if (CollectiveError.is(cause)) throw cause;
+    throw new CollectiveError(backendNotLoaded(name, String(cause)), null, { cause });
+  }
+}

@@ -1,0 +1,128 @@
+// This package's part of `ringwise doctor`: the module that the launcher looks for. The addon, what init() would make
+// of the environment, shared memory, and two ranks that exchange something.
+import { kindsOfMpi } from '../backends/mpi.ts';
+import { findNative, loadNative, loadNativeMpi } from '../backends/native.ts';
+import { CollectiveError } from '../errors.ts';
+import type { Env } from '../init/env.ts';
+import { planInit } from '../init/plan.ts';
+import { builtFile } from '../package-files.ts';
+
+export interface Finding {
+  readonly name: string;
+  readonly state: 'ok' | 'note' | 'wrong';
+  readonly text: string;
+  /** What to do about it; of what is wrong. */
+  readonly fix?: string;
+}
+
+/** What the launcher can do: call a module's default export on ranks, and tell what it returned on each. */
+export interface Tools {
+  readonly spawn: (
+    module: URL,
+    options: { readonly nprocs: number; readonly timeoutMs: number },
+  ) => Promise<unknown[]>;
+}
+
+/** What the ranks measure. */
+export interface Exchange {
+  readonly backend: string;
+  readonly largeBytes: number;
+  readonly largeGBs: number;
+  readonly smallUs: number;
+  readonly wrong: number;
+}
+
+const rankModule = builtFile('doctor-rank.js');
+const exchangeTimeoutMs = 60_000;
+
+export async function* examine({ spawn }: Tools): AsyncGenerator<Finding> {
+  yield launcherFinding(process.env);
+  yield memoryFinding();
+  const addon = addonFinding();
+  yield addon;
+  if (addon.state !== 'ok') return;
+  yield ncclFinding();
+  if (process.env.RINGWISE_BACKEND === 'mpi') yield mpiFinding(process.env);
+  yield await exchangeFinding(spawn);
+}
+
+/** Whom init() would take this process for. */
+export function launcherFinding(env: Env): Finding {
+  const name = 'init()';
+  try {
+    const { rank, size, via, store } = planInit({}, env);
+    if (via === null)
+      return { name, state: 'ok', text: 'no launcher in the environment: ringwise run gives ranks theirs' };
+    const where = store.kind === 'tcp' ? `, which meet at ${store.host}:${store.port}` : '';
+    return { name, state: 'ok', text: `rank ${rank} of ${size} by ${via}${where}` };
+  } catch (error) {
+    if (!CollectiveError.is(error)) throw error;
+    const fix = error.next ?? 'Put the variables of the launcher right, or unset them.';
+    return { name, state: 'wrong', text: error.what, fix };
+  }
+}
+
+function memoryFinding(): Finding {
+  const free = process.availableMemory();
+  const text = `${(free / 2 ** 30).toFixed(1)} GiB available`;
+  const shared =
+    process.platform === 'linux'
+      ? '; shared memory of ranks is taken from it, whatever the size of /dev/shm'
+      : '';
+  return { name: 'memory', state: 'ok', text: `${text}${shared}` };
+}
+
+function addonFinding(): Finding {
+  const name = 'coll.node';
+  try {
+    return { name, state: 'ok', text: findNative().path };
+  } catch (error) {
+    if (!CollectiveError.is(error)) throw error;
+    return { name, state: 'wrong', text: error.what, fix: error.next ?? '' };
+  }
+}
+
+/** What collectives on CUDA memory would use. A host without devices needs none. */
+function ncclFinding(): Finding {
+  const name = 'nccl';
+  const { devices, driver, library, version, reason } = loadNative().nccl.about();
+  if (driver) return { name, state: 'note', text: `not looked for: ${driver}` };
+  if (!reason) return { name, state: 'ok', text: `${version} (${library}) for ${devices} devices` };
+  const fix = 'Install NCCL 2.18 or newer, or set RINGWISE_LIBNCCL to its libnccl.so.2.';
+  return { name, state: 'wrong', text: reason, fix };
+}
+
+/** Whether the mpi backend can be loaded. Only mpirun can try it: the two ranks here are the launcher's. */
+export function mpiFinding(env: Env): Finding {
+  const name = 'mpi';
+  try {
+    loadNativeMpi(kindsOfMpi(env));
+    return {
+      name,
+      state: 'ok',
+      text: 'its addon can be loaded; ranks that use it are started by mpirun, those here use host',
+    };
+  } catch (error) {
+    if (!CollectiveError.is(error)) throw error;
+    return { name, state: 'wrong', text: error.what, fix: error.next ?? 'Unset RINGWISE_MPI.' };
+  }
+}
+
+async function exchangeFinding(spawn: Tools['spawn']): Promise<Finding> {
+  const name = 'two ranks';
+  try {
+    const options = { nprocs: 2, timeoutMs: exchangeTimeoutMs };
+    const [first, second] = (await spawn(rankModule, options)) as [Exchange, Exchange];
+    const { backend, largeBytes, largeGBs, smallUs } = first;
+    const wrong = first.wrong + second.wrong;
+    const text =
+      `allReduce by ${backend}: ${largeGBs.toFixed(2)} GB/s at ${largeBytes / 2 ** 20} MiB, ` +
+      `${smallUs.toFixed(1)} us at 4 bytes`;
+    if (wrong === 0) return { name, state: 'ok', text };
+    const fix = 'Look at ringwise bench all-reduce on this host; the memory or the addon is broken.';
+    return { name, state: 'wrong', text: `${text}; ${wrong} elements are wrong`, fix };
+  } catch (error) {
+    const fix = 'Put right what is wrong above, then see ringwise bench all-reduce.';
+    return { name, state: 'wrong', text: (error as Error).message, fix };
+  }
+}

@@ -1,0 +1,139 @@
+// What this rank has called last on a group, and what became of it. For backends that keep no record of their own; the
+// native one, which can be read while JavaScript hangs, is native/coll/flight_recorder.h.
+import type { Operation, ReduceOp, Run, Verb } from '../backend.ts';
+import { byteSize, type DType } from '../dtype.ts';
+import { callSite } from '../group/call-site.ts';
+
+/**
+ * One operation of a flight record. A call may be several: an object is two. Times are milliseconds of the host's
+ * monotonic clock, that of process.hrtime(): the same for all processes of a host.
+ */
+export interface FlightEntry {
+  /** How many operations this rank had called on the group before. */
+  readonly number: number;
+  /** 'capturedStep': a run of a step that has collectives in it. */
+  readonly verb: Verb | 'capturedStep';
+  /** Position among the group's collectives; of a message: among those of this rank to, or from, that peer. */
+  readonly seq: number;
+  /** Null for a barrier. */
+  readonly dtype: DType | null;
+  /** Elements: of the input, of the output for scatter and reduceScatter; of all parts together where they differ. */
+  readonly count: number;
+  readonly bytes: number;
+  readonly op: ReduceOp | null;
+  readonly root: number | null;
+  /** Of a message, the other side; -1 of a receive from any rank that has not ended. */
+  readonly peer: number | null;
+  readonly tag: number | null;
+  /** As in the options of the call; null where it has none. The host backend keeps the first 160 bytes. */
+  readonly label: string | null;
+  readonly state: 'queued' | 'running' | 'done' | 'failed';
+  readonly queuedMs: number;
+  readonly startedMs: number | null;
+  readonly endedMs: number | null;
+  /** What carried it out, such as 'board one-shot' or 'ring'; of a captured step what it contains; null where the backend does not tell. */
+  readonly algorithm: string | null;
+  /** Where the program called it, such as 'train.ts:57'; null of calls that follow too fast to find them all. */
+  readonly callSite: string | null;
+}
+
+type Entry = { -readonly [K in keyof FlightEntry]: FlightEntry[K] };
+
+const capacity = 256;
+
+// A stack takes microseconds. It is taken when the last one is at least this long ago.
+const callSiteBreakMs = 0.5;
+
+export class FlightRecorder {
+  readonly #entries: Entry[] = [];
+  /** What performance.now() lacks; reading it costs less than process.hrtime(). */
+  readonly #originMs = Number(process.hrtime.bigint()) / 1e6 - performance.now();
+  #number = 0;
+  #nextCallSiteMs = 0;
+
+  /** Enters an operation that starts now. */
+  enter(operation: Operation): (error?: unknown, source?: number) => void {
+    const now = this.#nowMs();
+    return this.#enter(entryOf(operation, this.#number, now), now);
+  }
+
+  /** Enters a run of a captured step. */
+  enterRun({ seq, contents }: Run): (error?: unknown) => void {
+    const now = this.#nowMs();
+    const entry = entryOf({ verb: 'barrier', seq, timeoutMs: 0, packing: 0 }, this.#number, now);
+    return this.#enter({ ...entry, verb: 'capturedStep', algorithm: contents }, now);
+  }
+
+  #enter(entry: Entry, now: number): (error?: unknown, source?: number) => void {
+    if (now >= this.#nextCallSiteMs) {
+      entry.callSite = callSite() || null;
+      this.#nextCallSiteMs = this.#nowMs() + callSiteBreakMs;
+    }
+    this.#entries[this.#number % capacity] = entry;
+    this.#number++;
+    return (error, source) => {
+      entry.endedMs = this.#nowMs();
+      entry.state = error === undefined ? 'done' : 'failed';
+      if (source !== undefined) entry.peer = source;
+    };
+  }
+
+  /** In the order of the calls. */
+  entries(): FlightEntry[] {
+    return this.#entries.map((entry) => ({ ...entry })).sort((a, b) => a.number - b.number);
+  }
+
+  #nowMs(): number {
+    return this.#originMs + performance.now();
+  }
+}
+
+function entryOf(operation: Operation, number: number, now: number): Entry {
+  const { verb, seq } = operation;
+  const { dtype, count } = lengthOf(operation);
+  return {
+    number,
+    verb,
+    seq,
+    dtype,
+    count,
+    bytes: dtype === null ? 0 : count * byteSize(dtype),
+    op: 'op' in operation ? operation.op : null,
+    root: 'root' in operation ? operation.root : null,
+    peer: 'peer' in operation ? operation.peer : null,
+    tag: 'tag' in operation ? operation.tag : null,
+    label: (operation as { readonly label?: string }).label ?? null,
+    state: 'running',
+    queuedMs: now,
+    startedMs: now,
+    endedMs: null,
+    algorithm: null,
+    callSite: null,
+  };
+}
+
+/** As an entry tells it. */
+export function lengthOf(operation: Operation): { dtype: DType | null; count: number } {
+  switch (operation.verb) {
+    case 'barrier':
+      return { dtype: null, count: 0 };
+    case 'scatter':
+    case 'reduceScatter': {
+      const { dtype, count } = operation.output;
+      return { dtype, count: sum(operation.counts) ?? count };
+    }
+    case 'allGather':
+    case 'gather': {
+      const { dtype, count } = operation.input;
+      return { dtype, count: sum(operation.counts) ?? count };
+    }
+    case 'allToAll':
+      return operation.input;
+    default:
+      return operation.buffer;
+  }
+}
+
+function sum(counts: readonly number[] | null): number | undefined {
+  return counts?.reduce((total, count) => total + count, 0);
+}

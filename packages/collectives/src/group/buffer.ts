@@ -1,0 +1,322 @@
+// What a collective may read and write: one flat, contiguous piece of memory with an element type.
+import type { Operation } from '../backend.ts';
+import { byteSize, type DType, dtypes } from '../dtype.ts';
+import {
+  badCarrier,
+  CollectiveError,
+  detachedBuffer,
+  elementsHidden,
+  type Failure,
+  notABuffer,
+  unknownDtype,
+  wrongArrayType,
+} from '../errors.ts';
+
+export type DeviceKind = 'cpu' | 'cuda';
+
+export interface Device {
+  readonly kind: DeviceKind;
+  readonly index: number;
+}
+
+/** A flat, contiguous piece of memory. Whoever made it owns it; a running operation only borrows it. */
+export interface BufferView {
+  readonly dtype: DType;
+  /** Elements, not bytes. */
+  readonly count: number;
+  readonly device: Device;
+  /** Memory that JavaScript can see, or null: an array that holds the dtype, or its bytes as Uint8Array or DataView. */
+  readonly host: ArrayBufferView | null;
+  /** Memory that it cannot see, or null where `host` is set. */
+  readonly handle: DeviceHandle | null;
+  /** Why calls that write this memory are refused now; left out where they are not. Asked before anything is sent. */
+  readonly readOnly?: ReadOnly | undefined;
+  /**
+   * Told once for each call that writes this memory on this rank: when it is accepted, so all arguments are right, and before
+   * anything is sent or written. An error that it throws refuses the call. For those who keep track of changes, such as an autograd.
+   */
+  readonly written?: (() => void) | undefined;
+}
+
+/** The middle of a sentence, and the sentence that says what to call instead. */
+export interface ReadOnly {
+  readonly reason: string;
+  readonly next: string;
+}
+
+/** Memory of a CUDA device. */
+export interface DeviceHandle {
+  /** Of the first element, in the address space of the device. */
+  readonly address: bigint;
+  /** Keeps the memory from the collector as long as it is held. */
+  readonly owner: object;
+  /**
+   * The CUstream that the caller's work on this memory is ordered on; absent or 0: the legacy default stream. A
+   * collective waits for what that stream has been given, and `Work.fence()` makes the stream wait for the result.
+   */
+  readonly stream?: bigint;
+}
+
+// Declared in the global scope, where the declarations of all packages merge: so a tensor's symbol is this one to
+// the type checker too, although neither package imports the other.
+declare global {
+  interface RingwiseSymbols {
+    readonly buffer: unique symbol;
+  }
+}
+/**
+ * The buffer protocol. An object with this member takes part in collectives without importing anything of ours:
+ * `[Symbol.for('ringwise.buffer')]()` returns a BufferView of its memory.
+ */
+export const bufferSymbol: RingwiseSymbols['buffer'] = Symbol.for('ringwise.buffer') as never;
+
+export interface BufferCarrier {
+  readonly [bufferSymbol]: () => BufferView;
+}
+
+export type TypedArray =
+  | Float32Array
+  | Float64Array
+  | Int8Array
+  | Int16Array
+  | Int32Array
+  | BigInt64Array
+  | Uint8Array
+  | Uint8ClampedArray
+  | Uint16Array
+  | Uint32Array
+  | BigUint64Array;
+
+/** Memory with a stated element type: float16 and bfloat16 in a Uint16Array, bool and floats of 8 bits in a Uint8Array. */
+export interface TypedBuffer {
+  readonly data: TypedArray;
+  readonly dtype: DType;
+}
+
+/** What the verbs take. */
+export type BufferLike = TypedArray | TypedBuffer | BufferCarrier;
+
+const hostDevice: Device = Object.freeze({ kind: 'cpu', index: 0 });
+
+// By tag and not by instanceof, so that arrays of another realm (a vm context, a test runner) count too.
+const dtypeOfTag: Readonly<Record<string, DType>> = {
+  Float32Array: 'float32',
+  Float64Array: 'float64',
+  Float16Array: 'float16',
+  Int8Array: 'int8',
+  Int16Array: 'int16',
+  Int32Array: 'int32',
+  BigInt64Array: 'int64',
+  Uint8Array: 'uint8',
+  Uint8ClampedArray: 'uint8',
+  Uint16Array: 'uint16',
+  Uint32Array: 'uint32',
+  BigUint64Array: 'uint64',
+};
+
+/** The memory of anything that the verbs take; throws ERR_COLL_INVALID for everything else. Copies nothing. */
+export function asBuffer(value: BufferLike, verb = 'asBuffer'): BufferView {
+  if (value instanceof Float32Array) return viewOf(value, 'float32', verb);
+  if (ArrayBuffer.isView(value)) {
+    const dtype = dtypeOfTag[tagOf(value)];
+    if (dtype !== undefined) return viewOf(value, dtype, verb);
+  } else if (typeof value === 'object' && value !== null) {
+    if (bufferSymbol in value) return checkedView(value[bufferSymbol](), verb);
+    if ('data' in value && 'dtype' in value) return viewOfTyped(value, verb);
+  }
+  return refuse(describe(value, verb));
+}
+
+function viewOf(array: TypedArray, dtype: DType, verb: string): BufferView {
+  const count = array.length;
+  if (count === 0 && isDetached(array.buffer)) return refuse(detachedBuffer(verb));
+  return { dtype, count, device: hostDevice, host: array, handle: null };
+}
+
+function viewOfTyped({ data, dtype }: TypedBuffer, verb: string): BufferView {
+  if (!dtypes.includes(dtype)) return refuse(unknownDtype(verb, String(dtype), dtypes));
+  if (!ArrayBuffer.isView(data) || !('BYTES_PER_ELEMENT' in data)) {
+    return refuse(notABuffer(verb, `{ data, dtype } whose data is ${kindOf(data)}`));
+  }
+  if (!holds(data, dtype)) {
+    return refuse(wrongArrayType(verb, dtype, arrayOf[dtype].name, tagOf(data)));
+  }
+  return viewOf(data, dtype, verb);
+}
+
+/** Whether the elements of a typed array are those of a dtype: no other array holds them, also where it is as wide. */
+function holds(array: ArrayBufferView, dtype: DType): boolean {
+  const tag = tagOf(array);
+  return tag === arrayOf[dtype].name || dtypeOfTag[tag] === dtype;
+}
+
+function isBytes(array: ArrayBufferView): boolean {
+  const tag = tagOf(array);
+  return tag === 'Uint8Array' || tag === 'DataView';
+}
+
+function tagOf(array: ArrayBufferView): string {
+  return (array as ArrayBufferView & { [Symbol.toStringTag]: string })[Symbol.toStringTag];
+}
+
+/** Foreign objects are checked once here: a wrong length would let native code run over the end. */
+function checkedView(view: BufferView, verb: string): BufferView {
+  const fault = faultOf(view);
+  if (fault !== null) return refuse(badCarrier(verb, fault));
+  return view.written === undefined && view.readOnly === undefined ? view : new WatchedView(view);
+}
+
+/** Memory whose maker wants to know of writes. To backends, which may send views or cut them, it is plain data. */
+class WatchedView implements BufferView {
+  readonly dtype: DType;
+  readonly count: number;
+  readonly device: Device;
+  readonly host: ArrayBufferView | null;
+  readonly handle: DeviceHandle | null;
+  readonly #given: BufferView;
+
+  constructor(given: BufferView) {
+    this.dtype = given.dtype;
+    this.count = given.count;
+    this.device = given.device;
+    this.host = given.host;
+    this.handle = given.handle;
+    this.#given = given;
+  }
+
+  get readOnly(): ReadOnly | undefined {
+    return this.#given.readOnly;
+  }
+
+  written(): void {
+    this.#given.written?.();
+  }
+}
+
+function faultOf(view: BufferView): string | null {
+  if (typeof view !== 'object' || view === null) return `got ${kindOf(view)}`;
+  if (!dtypes.includes(view.dtype)) return `unknown dtype ${String(view.dtype)}`;
+  if (!Number.isSafeInteger(view.count) || view.count < 0) return `count is ${String(view.count)}`;
+  if (typeof view.device?.kind !== 'string') return 'it has no device';
+  if (view.written !== undefined && typeof view.written !== 'function')
+    return `written is ${kindOf(view.written)}`;
+  if (view.host === null) return handleFault(view.handle);
+  if (!ArrayBuffer.isView(view.host)) return `host is ${kindOf(view.host)}`;
+  if (!holds(view.host, view.dtype) && !isBytes(view.host))
+    return `host is a ${tagOf(view.host)}, which does not hold ${view.dtype}`;
+  const bytes = view.count * byteSize(view.dtype);
+  if (view.host.byteLength !== bytes) return `expected ${bytes} bytes, host has ${view.host.byteLength}`;
+  return view.host.byteOffset % byteSize(view.dtype) === 0 ? null : 'host does not start at a whole element';
+}
+
+function handleFault(handle: DeviceHandle | null): string | null {
+  if (handle === null) return 'it has neither host nor handle';
+  if (typeof handle.address !== 'bigint') return `the address of its handle is ${kindOf(handle.address)}`;
+  const { stream = 0n } = handle;
+  return typeof stream === 'bigint' ? null : `the stream of its handle is ${kindOf(stream)}`;
+}
+
+// ArrayBuffer.prototype.detached is missing on Node 20.
+function isDetached(memory: ArrayBufferLike): boolean {
+  try {
+    new Uint8Array(memory);
+    return false;
+  } catch {
+    return true;
+  }
+}
+
+function refuse(failure: Failure): never {
+  throw new CollectiveError(failure, null);
+}
+
+function describe(value: unknown, verb: string): Failure {
+  if (Array.isArray(value)) return notABuffer(verb, 'a plain array', 'Use Float32Array.from(array).');
+  if (value instanceof DataView)
+    return notABuffer(verb, 'a DataView', 'It has no element type: wrap its buffer.');
+  return notABuffer(verb, kindOf(value));
+}
+
+function kindOf(value: unknown): string {
+  if (value === null || typeof value !== 'object') return value === null ? 'null' : typeof value;
+  return `an object (${value.constructor?.name ?? 'without a prototype'})`;
+}
+
+const arrayOf = {
+  float32: Float32Array,
+  float64: Float64Array,
+  float16: Uint16Array,
+  bfloat16: Uint16Array,
+  int8: Int8Array,
+  int16: Int16Array,
+  int32: Int32Array,
+  int64: BigInt64Array,
+  uint8: Uint8Array,
+  uint16: Uint16Array,
+  uint32: Uint32Array,
+  uint64: BigUint64Array,
+  bool: Uint8Array,
+  float8_e4m3fn: Uint8Array,
+  float8_e5m2: Uint8Array,
+} as const satisfies Record<DType, new (count: number) => TypedArray>;
+
+/** The typed array that holds elements of a dtype. */
+export type ArrayOf<D extends DType> = InstanceType<(typeof arrayOf)[D]>;
+
+/** Whether a typed array alone tells that its elements are of this type. */
+export function isPlain(dtype: DType): boolean {
+  return dtypeOfTag[arrayOf[dtype].name] === dtype;
+}
+
+/** New, zeroed memory of this process. */
+export function allocHost<D extends DType>(
+  count: number,
+  dtype: D,
+  memory: (bytes: number) => ArrayBuffer | null = () => null,
+): BufferView & { readonly dtype: D } {
+  const shared = memory(count * byteSize(dtype));
+  const host = shared === null ? new arrayOf[dtype](count) : new arrayOf[dtype](shared, 0, count);
+  return { dtype, count, device: hostDevice, host, handle: null };
+}
+
+/** The elements of host memory; floats of 16 and 8 bits as their bits. Shares the memory of `view`. */
+export function elementsOf<D extends DType>(view: BufferView & { readonly dtype: D }): ArrayOf<D> {
+  const { host, dtype, count } = view;
+  if (host === null) return refuse(elementsHidden(`${view.device.kind}:${view.device.index}`));
+  return new arrayOf[dtype](host.buffer as ArrayBuffer, host.byteOffset, count) as ArrayOf<D>;
+}
+
+/** What an operation writes on rank `rank`, residuals aside; null for nothing. */
+export function writtenBy(operation: Operation, rank: number): BufferView | null {
+  switch (operation.verb) {
+    case 'allReduce':
+    case 'recv':
+      return operation.buffer;
+    case 'reduce':
+      return operation.root === rank ? operation.buffer : null;
+    case 'broadcast':
+      return operation.root === rank ? null : operation.buffer;
+    case 'barrier':
+    case 'send':
+      return null;
+    default:
+      return operation.output;
+  }
+}
+
+/** The memory of an operation that is on all ranks; null for a barrier. */
+export function memoryOf(operation: Operation): BufferView | null {
+  switch (operation.verb) {
+    case 'barrier':
+      return null;
+    case 'allGather':
+    case 'gather':
+    case 'allToAll':
+      return operation.input;
+    case 'scatter':
+    case 'reduceScatter':
+      return operation.output;
+    default:
+      return operation.buffer;
+  }
+}

@@ -1,0 +1,231 @@
+// What `Group` checks before a backend sees an operation. Each function returns the failure to report, or null:
+// nothing is thrown here and nothing allocated while the arguments are right, because every call passes by.
+import type { AllReduce, AllToAll, Operation, ReduceOp, Supports, Verb } from '../backend.ts';
+import {
+  badCounts,
+  badLabel,
+  badRank,
+  buffersOverlap,
+  deviceNotSupported,
+  dtypesDiffer,
+  type Failure,
+  factorMissing,
+  factorUnused,
+  notDivisible,
+  oneOfCounts,
+  opNotDefined,
+  ownCountsDiffer,
+  residualOverlaps,
+  residualUnused,
+  rootOnly,
+  selfPeer,
+  unknownWire,
+  verbNotSupported,
+  wireUnused,
+  wrongCount,
+  wrongResidual,
+} from '../errors.ts';
+import { badTimeout, isTimeout, shown, unknownOp } from '../options/errors.ts';
+import { reduceOps } from '../reduce-ops.ts';
+import type { BufferView } from './buffer.ts';
+
+/** The part of a group that the checks look at. */
+export interface Checked {
+  readonly rank: number;
+  readonly size: number;
+  readonly backend: string;
+  readonly supports: Supports;
+}
+
+/** The first fault of an operation whose memory is known already. */
+export function faultOf(group: Checked, operation: Operation): Failure | null {
+  const { verb, timeoutMs } = operation;
+  if (!group.supports.verbs.includes(verb))
+    return verbNotSupported(verb, group.backend, group.supports.verbs);
+  if (!isTimeout(timeoutMs)) return badTimeout(verb, timeoutMs);
+  const { label } = operation as { readonly label?: unknown };
+  if (label !== undefined && (typeof label !== 'string' || label === '')) return badLabel(verb, shown(label));
+  switch (operation.verb) {
+    case 'allReduce':
+      return (
+        deviceFault(group, verb, operation.buffer) ??
+        reduceFault(group, verb, operation.op, operation.factor, operation.buffer) ??
+        wireFault(group, operation)
+      );
+    case 'reduce':
+      return (
+        deviceFault(group, verb, operation.buffer) ??
+        rankFault(group, verb, 'root', operation.root) ??
+        reduceFault(group, verb, operation.op, operation.factor, operation.buffer)
+      );
+    case 'broadcast':
+      return deviceFault(group, verb, operation.buffer) ?? rankFault(group, verb, 'root', operation.root);
+    case 'allGather':
+      return partsFault(group, verb, operation.input, operation.output, 'output', operation.counts);
+    case 'gather':
+      return (
+        rankFault(group, verb, 'root', operation.root) ??
+        rootFault(group, verb, 'output', operation.root, operation.output) ??
+        partsFault(group, verb, operation.input, operation.output, 'output', operation.counts)
+      );
+    case 'scatter':
+      return (
+        rankFault(group, verb, 'root', operation.root) ??
+        rootFault(group, verb, 'input', operation.root, operation.input) ??
+        partsFault(group, verb, operation.output, operation.input, 'input', operation.counts)
+      );
+    case 'reduceScatter':
+      return (
+        partsFault(group, verb, operation.output, operation.input, 'input', operation.counts) ??
+        reduceFault(group, verb, operation.op, operation.factor, operation.input)
+      );
+    case 'allToAll':
+      return allToAllFault(group, operation);
+    case 'send':
+    case 'recv':
+      return (
+        deviceFault(group, verb, operation.buffer) ??
+        (verb === 'recv' && operation.peer === -1 ? null : rankFault(group, verb, 'peer', operation.peer)) ??
+        (operation.peer === group.rank ? selfPeer(verb, group.rank) : null)
+      );
+    case 'barrier':
+      return null;
+  }
+}
+
+/** `factor` is NaN where the caller gave none. */
+function reduceFault(
+  { supports }: Checked,
+  verb: Verb,
+  op: ReduceOp,
+  factor: number,
+  { dtype, device }: BufferView,
+): Failure | null {
+  if (!supports.reduces(op, dtype, device.kind)) {
+    if (!reduceOps.includes(op)) return unknownOp(verb, op, reduceOps);
+    return opNotDefined(
+      verb,
+      op,
+      dtype,
+      reduceOps.filter((other) => supports.reduces(other, dtype, device.kind)),
+    );
+  }
+  if (op === 'premulSum')
+    return typeof factor === 'number' && !Number.isNaN(factor) ? null : factorMissing(verb, shown(factor));
+  return factor === 1 ? null : factorUnused(verb, op);
+}
+
+function wireFault(group: Checked, { verb, wire, op, buffer, residual }: AllReduce): Failure | null {
+  if (wire !== 'full') {
+    if (wire !== 'bfloat16' && wire !== 'int8') return unknownWire(verb, String(wire));
+    const fits = buffer.dtype === 'float32' && (op === 'sum' || op === 'avg');
+    if (!fits) return wireUnused(verb, wire, op, buffer.dtype);
+  }
+  if (residual === null) return null;
+  if (wire !== 'int8') return residualUnused(verb, wire);
+  if (residual.dtype !== 'float32' || residual.count !== buffer.count)
+    return wrongResidual(verb, buffer.count, residual.count, residual.dtype);
+  return deviceFault(group, verb, residual) ?? (overlap(buffer, residual) ? residualOverlaps(verb) : null);
+}
+
+function deviceFault({ supports, backend }: Checked, verb: Verb, { device }: BufferView): Failure | null {
+  const { devices } = supports;
+  if (devices[0] === device.kind || devices.includes(device.kind)) return null;
+  return deviceNotSupported(verb, backend, `${device.kind}:${device.index}`, devices.join(', '));
+}
+
+/** `verb` may be a call of several operations. */
+export function rankFault(
+  { size }: Pick<Checked, 'size'>,
+  verb: string,
+  name: 'root' | 'peer',
+  value: number,
+): Failure | null {
+  if (Number.isInteger(value) && value >= 0 && value < size) return null;
+  return badRank(verb, name, shown(value), size);
+}
+
+function rootFault(
+  { rank }: Checked,
+  verb: Verb,
+  side: 'input' | 'output',
+  root: number,
+  whole: BufferView | null,
+): Failure | null {
+  return (whole !== null) === (rank === root) ? null : rootOnly(verb, side, root, rank === root);
+}
+
+/** This rank's part, and the whole of all parts where it has one; `side` says what the caller calls the whole. */
+function partsFault(
+  group: Checked,
+  verb: Verb,
+  part: BufferView,
+  whole: BufferView | null,
+  side: 'input' | 'output',
+  counts: readonly number[] | null,
+): Failure | null {
+  const otherSide = side === 'output' ? 'input' : 'output';
+  const fault = deviceFault(group, verb, part) ?? countsFault(group, verb, 'counts', counts);
+  if (fault !== null) return fault;
+  if (counts !== null && part.count !== counts[group.rank])
+    return wrongCount(verb, otherSide, counts[group.rank] as number, part.count);
+  if (whole === null) return null;
+  const [input, output] = side === 'output' ? [part, whole] : [whole, part];
+  const expected = counts === null ? group.size * part.count : sum(counts);
+  return (
+    pairFault(group, verb, input, output) ??
+    (whole.count === expected ? null : wrongCount(verb, side, expected, whole.count))
+  );
+}
+
+function allToAllFault(group: Checked, operation: AllToAll): Failure | null {
+  const { verb, input, output, sendCounts, recvCounts } = operation;
+  const fault = pairFault(group, verb, input, output);
+  if (fault !== null) return fault;
+  if (sendCounts === null && recvCounts === null) {
+    if (input.count !== output.count) return wrongCount(verb, 'output', input.count, output.count);
+    return input.count % group.size === 0 ? null : notDivisible(verb, input.count, group.size);
+  }
+  if (sendCounts === null || recvCounts === null) return oneOfCounts(verb);
+  const badCounts =
+    countsFault(group, verb, 'sendCounts', sendCounts) ?? countsFault(group, verb, 'recvCounts', recvCounts);
+  if (badCounts !== null) return badCounts;
+  if (input.count !== sum(sendCounts)) return wrongCount(verb, 'input', sum(sendCounts), input.count);
+  if (output.count !== sum(recvCounts)) return wrongCount(verb, 'output', sum(recvCounts), output.count);
+  const [sends, receives] = [sendCounts[group.rank] as number, recvCounts[group.rank] as number];
+  return sends === receives ? null : ownCountsDiffer(verb, group.rank, sends, receives);
+}
+
+export function countsFault(
+  { size }: Pick<Checked, 'size'>,
+  verb: Verb,
+  name: string,
+  counts: readonly number[] | null,
+): Failure | null {
+  if (counts === null) return null;
+  const isList = Array.isArray(counts) || ArrayBuffer.isView(counts);
+  const isCount = (count: number) => Number.isSafeInteger(count) && count >= 0;
+  if (isList && counts.length === size && counts.every(isCount)) return null;
+  return badCounts(verb, name, size, shown(isList ? [...counts] : counts));
+}
+
+/** Two buffers of one operation. */
+function pairFault(group: Checked, verb: Verb, input: BufferView, output: BufferView): Failure | null {
+  const fault = deviceFault(group, verb, input) ?? deviceFault(group, verb, output);
+  if (fault !== null) return fault;
+  if (input.dtype !== output.dtype) return dtypesDiffer(verb, input.dtype, output.dtype);
+  return overlap(input, output) ? buffersOverlap(verb) : null;
+}
+
+function overlap(a: BufferView, b: BufferView): boolean {
+  if (a.count === 0 || b.count === 0) return false;
+  if (a.host === null || b.host === null) return a.handle !== null && a.handle === b.handle;
+  if (a.host.buffer !== b.host.buffer) return false;
+  const aEnd = a.host.byteOffset + a.host.byteLength;
+  const bEnd = b.host.byteOffset + b.host.byteLength;
+  return a.host.byteOffset < bEnd && b.host.byteOffset < aEnd;
+}
+
+function sum(counts: readonly number[]): number {
+  return counts.reduce((total, count) => total + count, 0);
+}

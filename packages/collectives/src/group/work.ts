@@ -1,0 +1,120 @@
+// A running call as its caller sees it: a thenable that begins to be a promise only when somebody asks. A failure
+// that nobody awaits therefore never becomes an unhandled rejection; it poisons the group, and the next call on the
+// group reports it.
+import type { Running } from '../backend.ts';
+import { CollectiveError, cannotBlock, type Failure, notEnded } from '../errors.ts';
+import { checkOptions } from '../options/known-options.ts';
+import type { CallOptions } from '../options/options.ts';
+
+/** The part of a group that a Work names in its own errors. */
+export interface WorkOwner {
+  readonly name: string;
+  readonly rank: number;
+  readonly size: number;
+  readonly backend: string;
+}
+
+/** Called once, with the error or with the value. */
+export type Finish<T> = (error?: CollectiveError, value?: T) => void;
+
+/** `T` is what awaiting it gives: the sender's rank for recv(), the object for the object forms, else nothing. */
+export class Work<T = void> implements PromiseLike<T> {
+  /** The name of the call, such as 'allReduce'. */
+  readonly verb: string;
+  /**
+   * Position of its first operation among the group's collectives; for send and recv among those to or from that
+   * peer. -1 if the call was refused.
+   */
+  readonly seq: number;
+  readonly #owner: WorkOwner;
+  readonly #running: Running | null;
+  #ended = false;
+  #error: CollectiveError | undefined;
+  #value: T | undefined;
+  #promise: Promise<T> | undefined;
+  #finish: (() => void) | undefined;
+
+  /** `start` begins the call; it may finish at once only to refuse it, or where there is nothing to do. */
+  constructor(verb: string, seq: number, owner: WorkOwner, start: (finish: Finish<T>) => Running | null) {
+    this.verb = verb;
+    this.seq = seq;
+    this.#owner = owner;
+    this.#running = start((error, value) => {
+      this.#ended = true;
+      this.#error = error;
+      this.#value = value;
+      this.#finish?.();
+    });
+  }
+
+  /** Whether the call has ended, well or badly. Does not block. */
+  get done(): boolean {
+    return this.#ended;
+  }
+
+  /** The same, under PyTorch's name. */
+  get isCompleted(): boolean {
+    return this.#ended;
+  }
+
+  /**
+   * Like awaiting it, but rejects with ERR_COLL_TIMEOUT after `timeoutMs` if it has not ended by then: the call goes on,
+   * its buffers stay lent and the group stays whole, so it may be awaited again. Without `timeoutMs`, only the deadline
+   * of the call itself counts.
+   */
+  async wait(options: CallOptions = {}): Promise<T> {
+    checkOptions({ error: (failure) => this.#failed(failure) }, 'wait', options);
+    const { timeoutMs } = options;
+    if (timeoutMs === undefined || this.#ended) return await this.#asPromise();
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => reject(this.#failed(notEnded(this.verb, this.seq, timeoutMs))), timeoutMs);
+    });
+    return await Promise.race([this.#asPromise(), late]).finally(() => clearTimeout(timer));
+  }
+
+  /**
+   * Blocks this thread until the call has ended, and returns its value; throws its error. Of operations on a device,
+   * the streams of their memory wait instead: what is started there next sees the results, and this thread goes on.
+   * ERR_COLL_UNSUPPORTED if the backend may not block.
+   */
+  fence(): T {
+    if (!this.#ended) {
+      if (this.#running === null) throw this.#failed(cannotBlock('fence', this.#owner.backend));
+      if (this.#running.fence !== undefined) this.#running.fence();
+      else this.#running.wait();
+    }
+    if (this.#error !== undefined) throw this.#error;
+    return this.#value as T;
+  }
+
+  // biome-ignore lint/suspicious/noThenProperty: a Work is awaited like a promise
+  then<A = T, B = never>(
+    onDone?: ((value: T) => A | PromiseLike<A>) | null,
+    onError?: ((error: CollectiveError) => B | PromiseLike<B>) | null,
+  ): Promise<A | B> {
+    return this.#asPromise().then(onDone, onError);
+  }
+
+  catch<B = never>(onError?: ((error: CollectiveError) => B | PromiseLike<B>) | null): Promise<T | B> {
+    return this.#asPromise().catch(onError);
+  }
+
+  finally(onEnd?: (() => void) | null): Promise<T> {
+    return this.#asPromise().finally(onEnd);
+  }
+
+  #failed(failure: Failure): CollectiveError {
+    const { name: group, rank, size } = this.#owner;
+    return new CollectiveError(failure, { group, rank, size });
+  }
+
+  #asPromise(): Promise<T> {
+    this.#promise ??= new Promise((resolve, reject) => {
+      this.#finish = () => (this.#error === undefined ? resolve(this.#value as T) : reject(this.#error));
+      if (this.#ended) this.#finish();
+      else this.#running?.requestProgress?.();
+    });
+    return this.#promise;
+  }
+}

@@ -1,0 +1,172 @@
+// Every message of init(): what keeps ranks from becoming a group.
+import { type Failure, local, rankList } from '../errors.ts';
+
+/** Any failure of init() that the functions below do not cover; `what` is built by them only. */
+function init(what: string, next?: string, peers: readonly number[] = []): Failure {
+  return { ...local('ERR_COLL_INIT', 'init', what, next), peers };
+}
+
+export function ranksMissing(missing: readonly number[], size: number, timeoutMs: number): Failure {
+  return init(
+    `${rankList(missing)} of ${size} did not arrive within ${timeoutMs} ms`,
+    'Were they started, and do they use the same store and the same number of init() calls?',
+    missing,
+  );
+}
+
+/** `missing` is the failure of ranksMissing(); `ranks` are those of its peers that are PyTorch's. */
+export function ranksOnGloo(missing: Failure, ranks: readonly number[]): Failure {
+  const are = ranks.length === 1 ? 'is' : 'are';
+  const what = `${missing.what}; ${rankList(ranks)} ${are} PyTorch with gloo: the store is shared, collectives are not`;
+  return init(what, 'See "Python and Node in one job" in docs/launch.md.', missing.peers);
+}
+
+/** `first`: the process that came first, where it is known. */
+export function rankTwice(rank: number, first?: string): Failure {
+  const next = 'Two processes have the same rank, or the store holds the keys of an earlier run.';
+  const known = first === undefined ? '' : `: ${first}`;
+  return init(`rank ${rank} has arrived already${known}; expected every rank once`, next, [rank]);
+}
+
+/** What all others are told of it. */
+export function twoOfOneRank(rank: number, first: string, second: string): Failure {
+  const what = `two processes are rank ${rank}, ${first} and ${second}; expected every rank once`;
+  return init(what, 'Give each process a RANK of its own.', [rank]);
+}
+
+/** What the others are told of a rank whose own error is another. */
+export function cannotTakePart(rank: number, { what, next }: Pick<Failure, 'what' | 'next'>): Failure {
+  return { ...init(`rank ${rank} cannot take part: ${what}`, next, [rank]), isSecondary: true };
+}
+
+export function arrivedLate(rank: number): Failure {
+  return init(`rank ${rank} arrived after the others had given up waiting`, 'Start all ranks together.');
+}
+
+export function settingsDiffer(
+  name: string,
+  mine: { readonly rank: number; readonly value: string },
+  theirs: { readonly rank: number; readonly value: string },
+): Failure {
+  const what = `rank ${theirs.rank} was started with ${name} ${theirs.value} but rank ${mine.rank} with ${mine.value}`;
+  return init(what, undefined, [theirs.rank]);
+}
+
+export function leftBehind(survivors: readonly number[]): Failure {
+  const what = `the others go on without this rank, as ${rankList(survivors)}`;
+  return local('ERR_COLL_INIT', 'shrink', what, 'It came too late, or was taken for lost: end it.');
+}
+
+export function rankOutOfRange(rank: number, size: number, from: string): Failure {
+  const shown = (value: number) => (Number.isNaN(value) ? 'none' : value);
+  return init(
+    `rank and size do not fit (from ${from}); expected 0 <= rank < size, got rank ${shown(rank)}, size ${shown(size)}`,
+  );
+}
+
+export function noLauncher(): Failure {
+  return init(
+    'env:// found no launcher in the environment; expected RANK and WORLD_SIZE, or the variables of srun or mpirun',
+    'Start the script with `npx ringwise run`, or pass rank, size and url.',
+  );
+}
+
+/** RANK and WORLD_SIZE, of which one is missing or no whole number, where no other launcher is found. */
+export function halfALauncher(rank: string | undefined, size: string | undefined): Failure {
+  const shown = (value: string | undefined) => (value ? `'${value}'` : 'not set');
+  return init(
+    `RANK and WORLD_SIZE do not name a rank; expected two whole numbers, got RANK ${shown(rank)}, WORLD_SIZE ${shown(size)}`,
+    'Set both, or neither for a group of one; `npx ringwise run` sets them.',
+  );
+}
+
+export function masterUnknown(name: 'MASTER_ADDR' | 'MASTER_PORT', via: string): Failure {
+  return init(
+    `${name} is not set and ${via} does not tell where rank 0 is`,
+    `Set ${name} to the same value for all ranks.`,
+  );
+}
+
+export function badUrl(url: string, expected: string): Failure {
+  return init(`cannot use url '${url}'; expected ${expected}`);
+}
+
+export function storeAndUrl(): Failure {
+  return init('store and url are both given; expected one of them');
+}
+
+export function rankUnknown(): Failure {
+  return init('rank and size are unknown; expected both, as options, in the url or from a launcher');
+}
+
+export function cannotHost(host: string, port: number, reason: string): Failure {
+  return init(
+    `rank 0 cannot host the store at ${host}:${port} (${reason})`,
+    'An earlier run may hold the port: choose another MASTER_PORT.',
+  );
+}
+
+export function secretMissing(host: string, port: number): Failure {
+  return init(
+    `the store at ${host}:${port} can be reached from other hosts, and there is no secret`,
+    'Set RINGWISE_SECRET to the same long random text for all ranks.',
+  );
+}
+
+export function storeFailed(reason: string): Failure {
+  return init(`the store failed (${reason})`);
+}
+
+export function unknownBackend(name: string, known: readonly string[]): Failure {
+  const hint = name.toLowerCase() === 'gloo' ? "What PyTorch calls gloo is 'host' here. " : '';
+  return init(
+    `no backend named '${name}'; expected auto, ${known.join(', ')}`,
+    `${hint}See registerBackend().`,
+  );
+}
+
+export function backendNotLoaded(name: string, detail: string): Failure {
+  return init(`the ${name} backend cannot be loaded: ${detail}`);
+}
+
+export function nativeMissing(platform: string, tried: readonly string[]): Failure {
+  const what = `there is no native addon for ${platform} (tried ${tried.join('; ')})`;
+  const next = platform.startsWith('win32')
+    ? 'Windows is not supported yet.'
+    : `Install @ringwise/native-${platform}, or build it: npm run build in a checkout of ringwise.`;
+  return init(what, next);
+}
+
+export function nativeMpiMissing(platform: string, tried: readonly string[]): Failure {
+  return init(
+    `the mpi backend is not there for ${platform} (tried ${tried.join('; ')})`,
+    `Install @ringwise/native-mpi-${platform} and the MPI library that mpirun belongs to; or build it where mpicc is: npm run build in a checkout of ringwise.`,
+  );
+}
+
+export function mpiNotUsable(reason: string): Failure {
+  return init(`MPI cannot be used: ${reason}`);
+}
+
+export function notOneWorld(sizes: readonly number[], version: string): Failure {
+  return init(
+    `the ranks do not share one MPI world of ${version}; expected all of them in one, got worlds of ${[...new Set(sizes)].join(', ')} processes`,
+    'Start the ranks by the mpirun or srun of that MPI. RINGWISE_MPI=openmpi or mpich says which one that is.',
+  );
+}
+
+export function srunWithoutMpi(): Failure {
+  return init(
+    'srun has started this process without an MPI',
+    'Call srun with --mpi=pmix (Open MPI) or --mpi=pmi2 (MPICH and its kin); srun --mpi=list tells which it has.',
+  );
+}
+
+export function unknownMpi(got: string): Failure {
+  return init(`RINGWISE_MPI names no MPI that ringwise knows; expected openmpi or mpich, got '${got}'`);
+}
+
+export function flightFolderNotUsable(directory: string, reason: string): Failure {
+  const what = `cannot write to the folder ${directory}, where RINGWISE_FLIGHT_DIR wants flight records: ${reason}`;
+  return init(what, 'Set it to a folder that all ranks may write to.');
+}

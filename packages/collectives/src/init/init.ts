@@ -1,0 +1,97 @@
+// init(): from options and environment to a group that can communicate.
+//
+//   plan        this rank, and the store where the ranks meet          plan.ts
+//   backend     found and fit for use on this rank alone               ../backends/registry.ts
+//   rendezvous  open the store, wait for all ranks, compare settings   rendezvous.ts
+//   backend     swaps addresses through the store and connects         ../backends/registry.ts
+import { PrefixStore, StoreError } from '@ringwise/store';
+import type { Backend } from '../backend.ts';
+import { type BackendContext, type BackendFactory, findBackend } from '../backends/registry.ts';
+import { CollectiveError, type Failure, type Site } from '../errors.ts';
+import { Group } from '../group/group.ts';
+import type { Subgroups } from '../group/subgroups.ts';
+import { survivorsIn } from '../group/survivors.ts';
+import { cannotTakePart, storeFailed } from './errors.ts';
+import { callOff } from './exchange.ts';
+import { draftInit, type InitOptions, type Plan } from './plan.ts';
+import { gather, tellOthers } from './rendezvous.ts';
+
+/**
+ * Joins the group of all ranks. Collective; resolves when this rank can communicate with all others. Without options
+ * everything comes from the launcher's environment; a process without a launcher is a group of one.
+ * Rejects with ERR_COLL_INIT, naming the ranks that did not arrive within `timeoutMs`.
+ */
+export async function init(options: InitOptions = {}): Promise<Group> {
+  const { plan, fault } = draftInit(options, process.env);
+  const site = { group: plan.name, rank: plan.rank, size: plan.size };
+  const factory = await prepared(plan, fault);
+  try {
+    return await join(plan, site, factory);
+  } catch (error) {
+    if (!StoreError.isInstance(error)) throw error;
+    throw new CollectiveError(storeFailed(error.message), site, { cause: error });
+  }
+}
+
+/** What this rank can find out alone: whether it can take part. If it cannot, the others do not wait for it. */
+async function prepared(plan: Plan, fault: Failure | null): Promise<BackendFactory> {
+  try {
+    if (fault !== null) throw new CollectiveError(fault, null);
+    return await findBackend(plan.backend);
+  } catch (error) {
+    if (CollectiveError.is(error)) await tellOthers(plan, cannotTakePart(plan.rank, error));
+    throw error;
+  }
+}
+
+async function join(plan: Plan, site: Site, factory: BackendFactory): Promise<Group> {
+  const { name, rank, size, via, timeoutMs, secret } = plan;
+  const { store, leave, hosts, placement, masterHost } = await gather(plan, site);
+  const { localRank, localSize } = placement;
+  const context = { store, rank, size, localRank, localSize, masterHost, group: name, timeoutMs, secret };
+  let backend: Backend;
+  try {
+    backend = await makeBackend(factory, context);
+  } catch (error) {
+    await leave(true);
+    throw error;
+  }
+  const subgroups = subgroupsOf(factory, context, hosts);
+  const survivors = survivorsIn(store, site);
+  const onClose = () => leave(group.failure === null);
+  const group: Group = new Group(backend, { name, via, timeoutMs, placement, subgroups, survivors, onClose });
+  return group;
+}
+
+async function makeBackend(factory: BackendFactory, context: BackendContext): Promise<Backend> {
+  const store = new PrefixStore('backend', context.store);
+  try {
+    return await factory({ ...context, store });
+  } catch (error) {
+    // The others may wait for this rank's address there. Without a store nobody does.
+    const what = CollectiveError.is(error) ? error : { what: String(error) };
+    await callOff(store, cannotTakePart(context.rank, what)).catch(() => {});
+    throw error;
+  }
+}
+
+/** A subgroup meets in a part of its parent's store and is connected by a backend of its own. */
+function subgroupsOf(factory: BackendFactory, parent: BackendContext, hosts: readonly string[]): Subgroups {
+  return async ({ members, key, name, timeoutMs }) => {
+    const here = members.filter((member) => hosts[member] === hosts[parent.rank]);
+    const context = {
+      ...parent,
+      store: new PrefixStore(`subgroup/${key}`, parent.store),
+      rank: members.indexOf(parent.rank),
+      size: members.length,
+      localRank: here.indexOf(parent.rank),
+      localSize: here.length,
+      group: name,
+      timeoutMs,
+    };
+    const backend = await makeBackend(factory, context);
+    const memberHosts = members.map((member) => hosts[member] as string);
+    const survivors = survivorsIn(context.store, { group: name, rank: context.rank, size: context.size });
+    return { backend, subgroups: subgroupsOf(factory, context, memberHosts), survivors };
+  };
+}

@@ -1,0 +1,228 @@
+// Options and environment become a plan: who this process is, and where it meets the others. Pure. Rank and size
+// come together from the first of: options, url, launcher.
+
+import { fileURLToPath } from 'node:url';
+import { loopbackAddress, type Store } from '@ringwise/store';
+import { CollectiveError, type Failure } from '../errors.ts';
+import { badTimeoutVariable, isTimeout, wrongOption } from '../options/errors.ts';
+import { checkGroupOptions } from '../options/known-options.ts';
+import { unknownOption } from '../options/option-names.ts';
+import { detectLauncher, type Env, type Launched, type Via } from './env.ts';
+import {
+  badUrl,
+  halfALauncher,
+  masterUnknown,
+  noLauncher,
+  rankOutOfRange,
+  rankUnknown,
+  storeAndUrl,
+} from './errors.ts';
+
+export interface InitOptions {
+  /** This process's rank and the number of ranks; both or neither. Default: from the launcher. */
+  readonly rank?: number;
+  readonly size?: number;
+  /** Where the ranks meet. It stays the caller's and must stay open as long as the group. */
+  readonly store?: Store;
+  /** 'env://', 'tcp://host:port?rank=0&size=2' (rank 0 hosts a store there) or 'file:///directory?rank=0&size=2'. */
+  readonly url?: string;
+  /**
+   * A registered name, or 'auto': 'solo' for one rank; for more 'host', and by NCCL what is done on CUDA memory.
+   * Default: RINGWISE_BACKEND, or 'auto'.
+   */
+  readonly backend?: string;
+  /** Deadline of init() and default deadline of the operations. Default: RINGWISE_TIMEOUT_MS or 300,000 ms. */
+  readonly timeoutMs?: number;
+  /** Appears in error messages. Groups of one name meet in the order of the init() calls. Default 'world'. */
+  readonly name?: string;
+}
+
+export type StoreLocation =
+  | { readonly kind: 'nowhere' }
+  | { readonly kind: 'store'; readonly store: Store }
+  | { readonly kind: 'file'; readonly directory: string }
+  | {
+      readonly kind: 'tcp';
+      readonly host: string;
+      readonly port: number;
+      /** Somebody else serves the store: connect, never bind. */
+      readonly isServed: boolean;
+      readonly secret: string | null;
+    };
+
+export interface Plan {
+  readonly name: string;
+  readonly rank: number;
+  readonly size: number;
+  /** The launcher that gave them; null where options or a URL did, or nobody. */
+  readonly via: Via | null;
+  /** Null where no launcher tells; the ranks then count themselves by host. */
+  readonly localRank: number | null;
+  readonly localSize: number | null;
+  readonly backend: string;
+  readonly store: StoreLocation;
+  /** Keeps the keys of another run, or of this one before a restart, apart. */
+  readonly runKey: string;
+  readonly secret: string | null;
+  readonly timeoutMs: number;
+}
+
+const defaultTimeoutMs = 300_000;
+
+export const expectedStore = 'a Store of @ringwise/store, or an object with its methods';
+
+export function isStore(value: unknown): value is Store {
+  const methods = ['set', 'get', 'add', 'compareSet', 'wait', 'check', 'delete', 'multiGet'] as const;
+  return typeof value === 'object' && value !== null && methods.every((name) => name in value);
+}
+
+export function planInit(options: InitOptions, env: Env): Plan {
+  const { plan, fault } = draftInit(options, env);
+  if (fault !== null) throw refused(fault);
+  return plan;
+}
+
+/** Like planInit(), but gives the fault of a rank that knows where the others meet, so that they can be told. */
+export function draftInit(
+  options: InitOptions,
+  env: Env,
+): { readonly plan: Plan; readonly fault: Failure | null } {
+  checkInitOptions(options);
+  const url = options.url === undefined ? null : parseUrl(options.url);
+  if (url !== null && options.store !== undefined) throw refused(storeAndUrl());
+  const launched = detectLauncher(env);
+  const { rank, size, from } = whoAmI(options, url, launched, env);
+  const isInRange = Number.isSafeInteger(rank) && Number.isSafeInteger(size) && rank >= 0 && rank < size;
+  const fault = isInRange ? null : rankOutOfRange(rank, size, from);
+  const { name = 'world', backend = env.RINGWISE_BACKEND || 'auto' } = options;
+  const isLaunched = launched !== null && from === launched.via;
+  const plan: Plan = {
+    name,
+    rank,
+    size,
+    via: isLaunched ? launched.via : null,
+    localRank: isLaunched ? launched.localRank : null,
+    localSize: isLaunched ? launched.localSize : null,
+    backend: backend === 'auto' && size === 1 ? 'solo' : backend,
+    store:
+      size === 1 && fault === null
+        ? { kind: 'nowhere' }
+        : locationUnless(fault, () => placeOf(options, url, launched, size, env)),
+    runKey: `ringwise/${env.RINGWISE_RUN_ID || env.TORCHELASTIC_RUN_ID || 'run'}/${env.TORCHELASTIC_RESTART_COUNT || 0}`,
+    secret: env.RINGWISE_SECRET || null,
+    timeoutMs: timeoutOf(options, env),
+  };
+  return { plan, fault };
+}
+
+/** The first fault is the one to tell, also where it is not known where the others meet. */
+function locationUnless(fault: Failure | null, locate: () => StoreLocation): StoreLocation {
+  try {
+    return locate();
+  } catch (error) {
+    throw fault === null ? error : refused(fault);
+  }
+}
+
+function checkInitOptions(options: InitOptions): void {
+  checkGroupOptions({ error: refused }, 'init', options);
+  const { rank, size, store, url, backend } = options;
+  for (const [name, value] of Object.entries({ rank, size })) {
+    if (value !== undefined && typeof value !== 'number')
+      throw refused(wrongOption('init', name, 'a number', value));
+  }
+  for (const [name, value] of Object.entries({ url, backend })) {
+    if (value !== undefined && typeof value !== 'string')
+      throw refused(wrongOption('init', name, 'a string', value));
+  }
+  if (store !== undefined && !isStore(store))
+    throw refused(wrongOption('init', 'store', expectedStore, store));
+}
+
+interface Address {
+  readonly kind: 'env' | 'tcp' | 'file';
+  readonly host: string;
+  readonly port: number;
+  readonly directory: string;
+  readonly rank: number | undefined;
+  readonly size: number | undefined;
+}
+
+function parseUrl(text: string): Address {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  const kind = url?.protocol.slice(0, -1);
+  if (url === null || (kind !== 'env' && kind !== 'tcp' && kind !== 'file')) {
+    throw refused(badUrl(text, 'env://, tcp://host:port or file:///directory'));
+  }
+  const parameters = Object.fromEntries(url.searchParams);
+  const fault = unknownOption(parameters, ['rank', 'size'], { world_size: 'size' });
+  if (fault !== null) throw refused(badUrl(text, `rank and size after the question mark: ${fault}`));
+  // Number('') would be 0.
+  const number = (key: 'rank' | 'size') => {
+    const { [key]: value } = parameters;
+    return value === undefined ? undefined : /^\d+$/.test(value) ? Number(value) : Number.NaN;
+  };
+  const port = Number(url.port);
+  if (kind === 'tcp' && (url.hostname === '' || port === 0)) {
+    throw refused(badUrl(text, 'tcp://host:port with a port from 1 to 65535'));
+  }
+  return {
+    kind,
+    host: url.hostname.replace(/^\[|\]$/g, ''),
+    port,
+    directory: kind === 'file' ? fileURLToPath(`file://${url.pathname}`) : '',
+    rank: number('rank'),
+    size: number('size'),
+  };
+}
+
+function whoAmI(options: InitOptions, url: Address | null, launched: Launched | null, env: Env) {
+  for (const [from, { rank, size }] of [['options', options] as const, ['url', url ?? {}] as const]) {
+    if (rank !== undefined || size !== undefined)
+      return { from, rank: rank ?? Number.NaN, size: size ?? Number.NaN };
+  }
+  if (launched !== null)
+    return { from: launched.via, rank: launched.rank, size: launched.size ?? Number.NaN };
+  // A process that took itself for the only one would train alone without a word.
+  if (env.RANK || env.WORLD_SIZE) throw refused(halfALauncher(env.RANK, env.WORLD_SIZE));
+  if (url?.kind === 'env') throw refused(noLauncher());
+  if (url !== null || options.store !== undefined) throw refused(rankUnknown());
+  return { from: 'nothing', rank: 0, size: 1 };
+}
+
+function placeOf(
+  { store }: InitOptions,
+  url: Address | null,
+  launched: Launched | null,
+  size: number,
+  env: Env,
+): StoreLocation {
+  if (store !== undefined) return { kind: 'store', store };
+  if (url?.kind === 'file') return { kind: 'file', directory: url.directory };
+  const secret = env.RINGWISE_SECRET || null;
+  // The launcher's store is at exactly its master's address; any other is ours to host.
+  const { masterHost = null, masterPort = null, isStoreServed = false } = launched ?? {};
+  const isAgent = url === null || url.kind === 'env' || (url.host === masterHost && url.port === masterPort);
+  // torch's agent knows no secret; only a ringwise launcher names the run like this.
+  const isServed = isStoreServed && isAgent;
+  const storeSecret = isServed && !env.RINGWISE_RUN_ID ? null : secret;
+  if (url?.kind === 'tcp')
+    return { kind: 'tcp', host: url.host, port: url.port, isServed, secret: storeSecret };
+  const via = launched?.via ?? 'the caller';
+  const isOneHost = launched?.localSize === size;
+  const host = isOneHost && !isServed ? loopbackAddress() : masterHost;
+  if (host === null) throw refused(masterUnknown('MASTER_ADDR', via));
+  if (masterPort === null) throw refused(masterUnknown('MASTER_PORT', via));
+  return { kind: 'tcp', host, port: masterPort, isServed, secret: storeSecret };
+}
+
+function timeoutOf(options: InitOptions, env: Env): number {
+  const text = env.RINGWISE_TIMEOUT_MS;
+  const value = options.timeoutMs ?? (text ? Number(text) : defaultTimeoutMs);
+  if (isTimeout(value)) return value;
+  throw refused(badTimeoutVariable('init', text ?? ''));
+}
+
+function refused(failure: Failure): CollectiveError {
+  return new CollectiveError(failure, null);
+}

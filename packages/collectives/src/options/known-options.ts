@@ -1,0 +1,181 @@
+// The options that each call knows, and what PyTorch calls them. checkOptions() runs on every call, before defaults
+// are filled in.
+
+import type { JoinNcclOptions } from '../backends/nccl/join.ts';
+import type { Failure } from '../errors.ts';
+import type { GroupOptions } from '../group/group.ts';
+import type { InitOptions } from '../init/plan.ts';
+import { badTimeout, isTimeout, unknownOptions, wrongOption } from './errors.ts';
+import { unknownOption } from './option-names.ts';
+import type {
+  AllReduceOptions,
+  AllToAllOptions,
+  CallOptions,
+  CollectiveOptions,
+  CountsOptions,
+  MessageOptions,
+  ReduceOptions,
+  RootOptions,
+  ShrinkOptions,
+  SubgroupOptions,
+} from './options.ts';
+
+/** The names of all members of `Options`: the compiler demands each of them. */
+function namesOf<Options>(names: { readonly [Name in keyof Options]-?: true }): readonly string[] {
+  return Object.keys(names);
+}
+
+const call = namesOf<CallOptions>({ timeoutMs: true });
+const collective = namesOf<CollectiveOptions>({ timeoutMs: true, label: true });
+const root = namesOf<RootOptions>({ timeoutMs: true, label: true, root: true });
+const counts = namesOf<CountsOptions>({ timeoutMs: true, label: true, counts: true });
+const message = namesOf<MessageOptions>({ timeoutMs: true, tag: true });
+const reductions = {
+  timeoutMs: true,
+  label: true,
+  op: true,
+  factor: true,
+  reproducible: true,
+  contributions: true,
+} as const;
+const subgroup = namesOf<SubgroupOptions>({ name: true, timeoutMs: true });
+
+/** By the name of the call; the Sync forms know the same. */
+const known = {
+  allReduce: namesOf<AllReduceOptions>({ ...reductions, wire: true, residual: true }),
+  reduce: namesOf<ReduceOptions & RootOptions>({ ...reductions, root: true }),
+  broadcast: root,
+  allGather: counts,
+  gather: namesOf<RootOptions & CountsOptions>({ timeoutMs: true, label: true, root: true, counts: true }),
+  scatter: namesOf<RootOptions & CountsOptions>({ timeoutMs: true, label: true, root: true, counts: true }),
+  reduceScatter: namesOf<ReduceOptions & CountsOptions>({ ...reductions, counts: true }),
+  allToAll: namesOf<AllToAllOptions>({ timeoutMs: true, label: true, sendCounts: true, recvCounts: true }),
+  send: message,
+  recv: message,
+  batch: call,
+  barrier: collective,
+  monitoredBarrier: collective,
+  broadcastObject: root,
+  allGatherObject: collective,
+  gatherObject: root,
+  scatterObject: root,
+  sendObject: message,
+  recvObject: message,
+  split: subgroup,
+  subgroup,
+  shrink: namesOf<ShrinkOptions>({ name: true, timeoutMs: true, without: true, waitMs: true }),
+  wait: call,
+  init: namesOf<InitOptions>({
+    rank: true,
+    size: true,
+    store: true,
+    url: true,
+    backend: true,
+    timeoutMs: true,
+    name: true,
+  }),
+  joinNccl: namesOf<JoinNcclOptions>({
+    store: true,
+    key: true,
+    rank: true,
+    size: true,
+    timeoutMs: true,
+    name: true,
+  }),
+  loopbackGroups: subgroup,
+  Group: namesOf<GroupOptions>({
+    name: true,
+    timeoutMs: true,
+    ranks: true,
+    subgroups: true,
+    survivors: true,
+    onClose: true,
+    via: true,
+    placement: true,
+  }),
+} as const satisfies Record<string, readonly string[]>;
+
+export type CallWithOptions = keyof typeof known;
+
+/** PyTorch's names. One that a call does not have under any name stays out: `hints` may say more. */
+const ofPyTorch = {
+  timeout: 'timeoutMs',
+  wait_timeout: 'timeoutMs',
+  src: 'root',
+  dst: 'root',
+  group_src: 'root',
+  group_dst: 'root',
+  reduce_op: 'op',
+  input_split_sizes: 'sendCounts',
+  output_split_sizes: 'recvCounts',
+  world_size: 'size',
+  worldSize: 'size',
+  init_method: 'url',
+  initMethod: 'url',
+  group_name: 'name',
+  group_desc: 'name',
+} as const;
+
+const hints: Readonly<Record<string, string>> = {
+  async_op: 'Every verb returns a Work at once; its Sync form blocks.',
+  asyncOp: 'Every verb returns a Work at once; its Sync form blocks.',
+  group: 'A group is what the call is made on: subgroup.allReduce(x).',
+  process_group: 'A group is what the call is made on: subgroup.allReduce(x).',
+  tensor: 'Buffers are arguments, not options.',
+  tensor_list: 'Buffers are arguments, not options.',
+  gather_list: 'Buffers are arguments, not options.',
+  scatter_list: 'Buffers are arguments, not options.',
+  object_list: 'Values are arguments, not options.',
+  device_id: 'A group takes the device of the memory that it is given.',
+};
+
+/** The names of PyTorch by call, for what it has: `src` of a message is its second argument. */
+const renamedOf = Object.fromEntries(
+  Object.entries(known).map(([name, names]: [string, readonly string[]]) => [
+    name,
+    Object.fromEntries(Object.entries(ofPyTorch).filter(([, ours]) => names.includes(ours))),
+  ]),
+) as Readonly<Record<CallWithOptions, Readonly<Record<string, string>>>>;
+
+/** An option that `verb` does not have, or null. Nothing is allocated while all are known. */
+export function optionsFault(verb: CallWithOptions, options: unknown): Failure | null {
+  const fault = unknownOption(options, known[verb], renamedOf[verb]);
+  if (fault === null) return null;
+  const key = /^unknown option '(.*?)'/.exec(fault)?.[1] ?? '';
+  return unknownOptions(verb, fault, Object.hasOwn(hints, key) ? hints[key] : undefined);
+}
+
+/** What a call throws its errors with. */
+interface Refusing {
+  readonly error: (failure: Failure) => Error;
+}
+
+/** Throws where `options` has a member that `verb` does not know, or is no object. */
+export function checkOptions(calls: Refusing, verb: CallWithOptions, options: unknown): void {
+  const fault = optionsFault(verb, options);
+  if (fault !== null) throw calls.error(fault);
+  const { timeoutMs } = (options ?? {}) as CallOptions;
+  if (timeoutMs !== undefined && !isTimeout(timeoutMs)) throw calls.error(badTimeout(verb, timeoutMs));
+}
+
+/** The same for calls that make a group, which may be given a name. */
+export function checkGroupOptions(calls: Refusing, verb: CallWithOptions, options: SubgroupOptions): void {
+  checkOptions(calls, verb, options);
+  const { name } = options;
+  if (name !== undefined && (typeof name !== 'string' || name === ''))
+    throw calls.error(wrongOption(verb, 'name', 'a string that is not empty', name));
+}
+
+/** Throws where a value is of the wrong kind that would otherwise pass for its default. */
+export function checkReduceOptions(
+  calls: Refusing,
+  verb: 'allReduce' | 'reduce' | 'reduceScatter',
+  options: ReduceOptions,
+): void {
+  checkOptions(calls, verb, options);
+  const { reproducible, contributions } = options;
+  if (reproducible !== undefined && typeof reproducible !== 'boolean')
+    throw calls.error(wrongOption(verb, 'reproducible', 'true or false', reproducible));
+  if (contributions !== undefined && !Array.isArray(contributions))
+    throw calls.error(wrongOption(verb, 'contributions', 'a list of buffers', contributions));
+}

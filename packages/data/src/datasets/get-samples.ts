@@ -1,0 +1,25 @@
+import { isPromise, type MaybePromise } from '../maybe-promise.ts';
+import type { Dataset, Indices } from './dataset.ts';
+
+/** One `get` per index, all at once. Fails with the first error in index order, and only when no `get` is running any more. */
+export function getSamples<T>(dataset: Dataset<T, unknown>, indices: Indices): MaybePromise<T[]> {
+  const samples: MaybePromise<T>[] = [];
+  for (const index of indices) {
+    try {
+      samples.push(dataset.get(index));
+    } catch (error) {
+      if (!samples.some(isPromise)) throw error;
+      samples.push(Promise.reject(error));
+      break;
+    }
+  }
+  return samples.some(isPromise) ? settled(samples) : (samples as T[]);
+}
+
+async function settled<T>(samples: readonly MaybePromise<T>[]): Promise<T[]> {
+  const results = await Promise.allSettled(samples);
+  return results.map((result) => {
+    if (result.status === 'rejected') throw result.reason;
+    return result.value;
+  });
+}

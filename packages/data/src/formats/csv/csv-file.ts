@@ -1,0 +1,195 @@
+// A CSV file as a data set with random access: an index of where its records begin, and csv-parse for those that are
+// asked for. The type of a column is told, never guessed: a guess would depend on the rows that were looked at.
+
+import { constants } from 'node:buffer';
+import { checkIndex, checkPath } from '../../check.ts';
+import type { Dataset, Indices } from '../../datasets/dataset.ts';
+import { badFile, longLine, outOfRange } from '../../errors.ts';
+import { checkedOptions, optionNames } from '../../options.ts';
+import type { NdArray } from '../../typed-array.ts';
+import { OpenFile } from '../open-file.ts';
+import { importPeer } from '../optional-package.ts';
+import { csvRecords, lineAt } from './csv-index.ts';
+
+/** No string of JavaScript, and so no field, is longer. */
+const mostRecordBytes = constants.MAX_STRING_LENGTH;
+
+const arrays = { float32: Float32Array, float64: Float64Array, int32: Int32Array } as const;
+
+/** Name and type of each column that is wanted. */
+export type CsvColumns = Readonly<Record<string, keyof typeof arrays | 'string'>>;
+
+/** A number, or a string, per column. */
+export type CsvSample<C extends CsvColumns> = { [K in keyof C]: C[K] extends 'string' ? string : number };
+
+/** Of shape [samples] per column; a list of strings for a 'string'. */
+export type CsvBatch<C extends CsvColumns> = {
+  [K in keyof C]: C[K] extends keyof typeof arrays ? NdArray<InstanceType<(typeof arrays)[C[K]]>> : string[];
+};
+
+export interface CsvOptions<C extends CsvColumns> {
+  readonly columns: C;
+  /** The names of all columns of the file, if its first record does not have them. */
+  readonly header?: readonly string[];
+  /** Default ','. */
+  readonly delimiter?: string;
+}
+
+const optionNamesOfCsv = optionNames<CsvOptions<CsvColumns>>({
+  columns: true,
+  header: true,
+  delimiter: true,
+});
+
+type Parse = typeof import('csv-parse/sync').parse;
+
+/**
+ * Record i after the header is sample i; 8 bytes a record in memory. Fields may be quoted, with line ends in them. Reading
+ * is synchronous. Throws ERR_DATA_FILE, with line and column, for a field that is not of its column's type, and a
+ * record with more or fewer fields than the header. Owns an open file, until close().
+ */
+export class CsvFile<C extends CsvColumns> implements Dataset<CsvSample<C>, CsvBatch<C>> {
+  readonly length: number;
+  readonly #file: OpenFile;
+  /** Of each record without the header, and of the end of the last. */
+  readonly #offsets: Float64Array;
+  readonly #columns: readonly Column[];
+  readonly #width: number;
+  readonly #delimiter: string;
+  readonly #parse: Parse;
+
+  /** Reads the file once. Needs csv-parse (ERR_DATA_PEER). */
+  static async open<const C extends CsvColumns>(path: string, options: CsvOptions<C>): Promise<CsvFile<C>> {
+    checkPath('CsvFile: path', path);
+    checkCsvOptions(checkedOptions('CsvFile', options, optionNamesOfCsv));
+    const { parse } = await importPeer('CsvFile', 'csv-parse', () => import('csv-parse/sync'));
+    const file = new OpenFile(path);
+    try {
+      return new CsvFile(file, parse, options);
+    } catch (error) {
+      file.close();
+      throw error;
+    }
+  }
+
+  private constructor(file: OpenFile, parse: Parse, { columns, header, delimiter = ',' }: CsvOptions<C>) {
+    this.#file = file;
+    this.#parse = parse;
+    this.#delimiter = delimiter;
+    this.#offsets = csvRecords(file);
+    const hasHeader = header === undefined && this.#offsets.length > 1;
+    const names = header ?? (hasHeader ? this.#parseRecords([0])[0]! : []);
+    if (hasHeader) this.#offsets = this.#offsets.subarray(1);
+    this.#width = names.length;
+    this.#columns = Object.entries(columns).map(([name, type]) => {
+      const position = names.indexOf(name);
+      if (position < 0) throw this.#bad(-1, ['no such column', names.join(', ') || 'a header', name]);
+      if (names.lastIndexOf(name) !== position)
+        throw this.#bad(-1, ['a column is there twice', `one "${name}"`, 'two of the name']);
+      return { name, type, position };
+    });
+    this.length = this.#offsets.length - 1;
+  }
+
+  get(index: number): CsvSample<C> {
+    const [fields] = this.#rows([index]);
+    const entries = this.#columns.map((column) => [column.name, this.#value(column, fields!, index)]);
+    return Object.fromEntries(entries) as CsvSample<C>;
+  }
+
+  getBatch(indices: Indices): CsvBatch<C> {
+    const rows = this.#rows(indices);
+    const entries = this.#columns.map((column) => {
+      const values = rows.map((fields, i) => this.#value(column, fields, indices[i]!));
+      if (column.type === 'string') return [column.name, values];
+      return [column.name, { data: arrays[column.type].from(values as number[]), shape: [indices.length] }];
+    });
+    return Object.fromEntries(entries) as CsvBatch<C>;
+  }
+
+  /** Idempotent. */
+  close(): void {
+    this.#file.close();
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
+  #rows(indices: Indices): string[][] {
+    for (const index of indices) checkIndex('CsvFile', index, this.length);
+    const rows = this.#parseRecords(indices);
+    if (rows.length !== indices.length) {
+      const counts = [`${indices.length} records`, `${rows.length}`] as const;
+      throw this.#bad(indices[0]!, ['quotes are not those of CSV', ...counts]);
+    }
+    const odd = rows.findIndex(({ length }) => length !== this.#width);
+    if (odd >= 0) {
+      const counts = [`${this.#width} fields as in the header`, `${rows[odd]!.length}`] as const;
+      throw this.#bad(indices[odd]!, ['another number of fields', ...counts]);
+    }
+    return rows;
+  }
+
+  /** All in one call: a call of csv-parse costs ten times a record. */
+  #parseRecords(indices: Indices): string[][] {
+    const records = Array.from(indices, (index) => {
+      const bytes = this.#offsets[index + 1]! - this.#offsets[index]! + 1;
+      if (bytes > mostRecordBytes) throw this.#tooLong(index);
+      const record = Buffer.allocUnsafe(bytes);
+      this.#file.read(record.subarray(0, -1), this.#offsets[index]!);
+      record[record.length - 1] = 10; // the file's last record may have no line end; empty lines are skipped
+      return record;
+    });
+    try {
+      return this.#parse(Buffer.concat(records), {
+        delimiter: this.#delimiter,
+        record_delimiter: ['\r\n', '\n'],
+        relax_column_count: true,
+        skip_empty_lines: true,
+      });
+    } catch (cause) {
+      const done = (cause as { readonly records?: number }).records ?? 0;
+      throw this.#bad(indices[done]!, ['no CSV record', 'fields', (cause as Error).message], cause);
+    }
+  }
+
+  #value({ name, type, position }: Column, fields: readonly string[], index: number): number | string {
+    const text = fields[position]!;
+    if (type === 'string') return text;
+    const value = text.trim() === '' ? Number.NaN : Number(text);
+    if (type === 'int32' ? value === (value | 0) : !Number.isNaN(value)) return value;
+    throw this.#bad(index, [`column "${name}"`, `a number (${type})`, JSON.stringify(text)]);
+  }
+
+  #tooLong(index: number) {
+    const where = `${this.#file.path}:${lineAt(this.#file, this.#offsets[index]!)}`;
+    return longLine('CsvFile', where, mostRecordBytes, 'Is the file CSV, with all of its quotes?');
+  }
+
+  #bad(index: number, what: readonly [string, string, string], cause?: unknown) {
+    const line = index < 0 ? 1 : lineAt(this.#file, this.#offsets[index]!);
+    const next = 'Mend the file, or read the column as a string and convert it with mapDataset.';
+    return badFile('CsvFile', `${this.#file.path}:${line}`, what, next, cause);
+  }
+}
+
+function checkCsvOptions({ columns, header, delimiter }: CsvOptions<CsvColumns>): void {
+  if (typeof columns !== 'object' || columns === null)
+    throw outOfRange('CsvFile: columns', 'an object of types by name', columns);
+  const types = [...Object.keys(arrays), 'string'];
+  for (const [name, type] of Object.entries(columns)) {
+    if (!types.includes(type)) throw outOfRange(`CsvFile: type of column "${name}"`, types.join(', '), type);
+  }
+  if (header !== undefined && !(Array.isArray(header) && header.every((name) => typeof name === 'string')))
+    throw outOfRange('CsvFile: header', 'a list of names', header);
+  if (delimiter !== undefined && (typeof delimiter !== 'string' || delimiter === ''))
+    throw outOfRange('CsvFile: delimiter', 'a string that is not empty', delimiter);
+}
+
+interface Column {
+  readonly name: string;
+  readonly type: CsvColumns[string];
+  /** Among the fields of a record. */
+  readonly position: number;
+}

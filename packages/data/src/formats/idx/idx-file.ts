@@ -1,0 +1,105 @@
+// Reads and writes IDX files, gzipped or not. What is inflated is bounded by the size in the header, and that one by
+// `maxBytes`; memory follows the bytes that are there, never the header alone. So no small file can fill the memory.
+
+import { type FileHandle, writeFile } from 'node:fs/promises';
+import { pipeline } from 'node:stream';
+import { createGunzip, gzipSync } from 'node:zlib';
+import { checkInteger, checkPath } from '../../check.ts';
+import { DataError, fileShrank, fileSystem, idxGzip, idxTrailing, idxTruncated } from '../../errors.ts';
+import { checkedOptions, optionNames } from '../../options.ts';
+import type { NdArray } from '../../typed-array.ts';
+import { openRegular } from '../open-file.ts';
+import {
+  decodeElements,
+  decodeIdx,
+  describe,
+  encodeIdx,
+  type IdxArray,
+  type IdxHeader,
+  longestHeader,
+  parseHeader,
+} from './idx-format.ts';
+
+export type { IdxArray } from './idx-format.ts';
+
+export interface ReadIdxOptions {
+  /** The most that header and elements may take, inflated. Default 4 GiB. */
+  readonly maxBytes?: number;
+}
+
+const names = optionNames<ReadIdxOptions>({ maxBytes: true });
+
+/**
+ * Reads a whole IDX file; gzip is recognised by its first bytes. Throws ERR_DATA_IDX for damaged or larger files
+ * (`maxBytes`, inflated, default 4 GiB), and ERR_DATA_FILE for what is no regular file,
+ * or cannot be opened.
+ */
+export async function readIdx(path: string, options?: ReadIdxOptions): Promise<NdArray<IdxArray>> {
+  checkPath('readIdx: path', path);
+  const { maxBytes = 2 ** 32 } = checkedOptions('readIdx', options, names);
+  checkInteger('readIdx: maxBytes', maxBytes, 1);
+  const file = await openRegular(path);
+  try {
+    const { size } = await file.stat();
+    const start = await readExactly(file, Buffer.alloc(Math.min(longestHeader, size)), 0, path);
+    const isGzip = start[0] === 0x1f && start[1] === 0x8b;
+    if (isGzip) return decodeIdx(await inflate(file, path, maxBytes), path, maxBytes);
+    const header = parseHeader(start, path, maxBytes);
+    const { bytes, totalBytes } = header;
+    if (size < totalBytes) throw idxTruncated(path, describe(header), totalBytes, size);
+    if (size > totalBytes) throw idxTrailing(path, describe(header), totalBytes, `${size}`);
+    const elements = await readExactly(file, Buffer.from(new ArrayBuffer(totalBytes - bytes)), bytes, path);
+    return decodeElements(header, elements);
+  } finally {
+    await file.close();
+  }
+}
+
+/** Writes `data` in `shape`; gzipped where `path` ends with .gz. Throws ERR_DATA_IDX for what IDX cannot hold. */
+export async function writeIdx(path: string, array: NdArray<IdxArray>): Promise<void> {
+  checkPath('writeIdx: path', path);
+  const file = encodeIdx(array, path);
+  try {
+    await writeFile(path, path.endsWith('.gz') ? gzipSync(file) : file);
+  } catch (cause) {
+    throw fileSystem('writeIdx', path, cause);
+  }
+}
+
+/** Fills `target` from `position` on, and returns it. */
+async function readExactly(
+  file: FileHandle,
+  target: Buffer,
+  position: number,
+  path: string,
+): Promise<Buffer> {
+  for (let done = 0; done < target.length; ) {
+    const length = Math.min(target.length - done, 2 ** 30); // one read gives at most 2 GiB
+    const { bytesRead } = await file.read(target, done, length, position + done);
+    if (bytesRead === 0) throw fileShrank(path, target.length, done);
+    done += bytesRead;
+  }
+  return target;
+}
+
+async function inflate(file: FileHandle, path: string, maxBytes: number): Promise<Buffer> {
+  const gunzip = createGunzip({ chunkSize: 256 * 1024 });
+  // Its error is that of gunzip, which the loop below gets.
+  pipeline(file.createReadStream({ autoClose: false, start: 0 }), gunzip, () => {});
+  const chunks: Buffer[] = [];
+  let length = 0;
+  let header: IdxHeader | undefined;
+  try {
+    for await (const chunk of gunzip as AsyncIterable<Buffer>) {
+      chunks.push(chunk);
+      length += chunk.length;
+      if (!header && length >= longestHeader) header = parseHeader(Buffer.concat(chunks), path, maxBytes);
+      if (header && length > header.totalBytes) {
+        throw idxTrailing(path, describe(header), header.totalBytes, 'more from gzip');
+      }
+    }
+  } catch (error) {
+    throw DataError.isInstance(error) ? error : idxGzip(path, length, error);
+  }
+  return Buffer.concat(chunks, length);
+}

@@ -1,0 +1,239 @@
+// What a Parquet file may make a reader allocate. Its footer says how large row groups are, its pages say how large they
+// become, and both come from outside: they are checked before anything is decoded.
+import type { ColumnMetaData, Compressors, FileMetaData, RowGroup } from 'hyparquet';
+import { badFile } from '../../errors.ts';
+import type { OpenFile } from '../open-file.ts';
+import { type ThriftFields, ThriftReader } from './parquet-thrift.ts';
+
+/** The most that each codec makes of one byte, where there is such a bound. */
+const mostRatio: Readonly<Record<string, number>> = { SNAPPY: 22, GZIP: 1032, LZ4: 256, LZ4_RAW: 256 };
+/** A decoded value takes at least that much. */
+const valueBytes = 8;
+/** Of the magic at either end, and of the footer's length. */
+const wordBytes = 4;
+/** Tables with ten thousand columns stay below. */
+const mostFooterBytes = 2 ** 27;
+/** Read for a page header at first, and at most. */
+const headerBytes = 2 ** 14;
+const mostHeaderBytes = 2 ** 24;
+
+export interface ParquetLimits {
+  readonly path: string;
+  readonly fileBytes: number;
+  /** Of one row group, decoded. */
+  readonly maxGroupBytes: number;
+  /** The columns of the schema that hold values, with those within others, as pathOf has them. */
+  readonly leaves: ReadonlySet<string>;
+}
+
+export const pathOf = (names: readonly string[]): string => names.join('.');
+
+/** Throws ERR_DATA_FILE for a footer that is not there, or in which a list claims more than its bytes can hold. */
+export function checkFooter(file: OpenFile): void {
+  const { path, size } = file;
+  const tail = Buffer.alloc(2 * wordBytes);
+  if (size < tail.length) throw noFooter(path, `a file of ${size} bytes`);
+  file.read(tail, size - tail.length);
+  if (tail.toString('latin1', wordBytes) !== 'PAR1') throw noFooter(path, 'another end than PAR1');
+  const bytes = tail.readUInt32LE(0);
+  const most = Math.min(size - tail.length, mostFooterBytes);
+  if (bytes > most) throw noFooter(path, `one of ${bytes} bytes where ${most} are possible`);
+  const footer = Buffer.alloc(bytes);
+  file.read(footer, size - tail.length - bytes);
+  try {
+    new ThriftReader(footer).struct();
+  } catch (cause) {
+    throw noFooter(path, (cause as Error).message, cause);
+  }
+}
+
+/** Where the pages of a column lie. */
+export function rangeOf(column: ColumnMetaData): { readonly start: bigint; readonly end: bigint } {
+  const start = column.dictionary_page_offset || column.data_page_offset;
+  return { start, end: start + column.total_compressed_size };
+}
+
+/**
+ * Throws ERR_DATA_FILE for row groups that lie outside of the file, share their bytes, or are larger than allowed in these
+ * columns.
+ */
+export function checkGroups(
+  { row_groups: groups }: FileMetaData,
+  columns: ReadonlySet<string>,
+  { path, fileBytes, maxGroupBytes, leaves }: ParquetLimits,
+): void {
+  const ranges: { readonly start: bigint; readonly end: bigint; readonly where: string }[] = [];
+  for (const [group, { num_rows: rows, columns: chunks }] of groups.entries()) {
+    const where = `${path}, row group ${group}`;
+    const isCount = typeof rows === 'bigint' && rows >= 0n && rows <= BigInt(Number.MAX_SAFE_INTEGER);
+    if (!isCount) throw damaged(where, 'a number of rows', `${rows}`);
+    let bytes = rows * BigInt(valueBytes);
+    let ofColumns = 0n;
+    checkNames(chunks, leaves, where);
+    for (const { meta_data: chunk } of chunks) {
+      if (chunk === undefined || !columns.has(chunk.path_in_schema[0]!)) continue;
+      checkChunk(chunk, rows, where, fileBytes);
+      ranges.push({ ...rangeOf(chunk), where: `${where}, column "${chunk.path_in_schema.join('.')}"` });
+      const decoded = chunk.num_values * BigInt(valueBytes);
+      ofColumns += chunk.total_uncompressed_size > decoded ? chunk.total_uncompressed_size : decoded;
+    }
+    if (ofColumns > bytes) bytes = ofColumns;
+    if (bytes > BigInt(maxGroupBytes)) throw tooLarge(where, maxGroupBytes, bytes);
+  }
+  checkApart(ranges);
+}
+
+/** Each column is one of the schema, and there once: hyparquet decodes others, and nobody gets what they throw. */
+function checkNames(chunks: RowGroup['columns'], leaves: ReadonlySet<string>, where: string): void {
+  const known = new Set<string>();
+  for (const { meta_data: chunk } of chunks) {
+    if (chunk === undefined) throw damaged(where, 'columns with their sizes', 'one without');
+    const name = pathOf(chunk.path_in_schema);
+    if (!leaves.has(name)) throw damaged(where, 'columns of the schema', `"${name}"`);
+    if (known.has(name)) throw damaged(where, 'every column once', `"${name}" twice`);
+    known.add(name);
+  }
+}
+
+function checkChunk(chunk: ColumnMetaData, rows: bigint, where: string, fileBytes: number): void {
+  const { total_uncompressed_size: plain, num_values: values } = chunk;
+  const dictionary = chunk.dictionary_page_offset ?? 0n;
+  const numbers = [chunk.total_compressed_size, chunk.data_page_offset, dictionary, plain, values];
+  if (!numbers.every((value) => typeof value === 'bigint' && value >= 0n))
+    throw damaged(where, 'sizes and places of at least 0', numbers.join(', '));
+  const { start, end } = rangeOf(chunk);
+  if (start < 0n || end > BigInt(fileBytes))
+    throw damaged(where, `a column within ${fileBytes} bytes`, `one from ${start} to ${end}`);
+  // A row has a value, or a mark that there is none, in each column.
+  if (values < rows) throw damaged(where, `${rows} values, one for each row, in each column`, `${values}`);
+}
+
+/** Columns must not share bytes: a small file could else be decoded to any number of rows. */
+function checkApart(
+  ranges: { readonly start: bigint; readonly end: bigint; readonly where: string }[],
+): void {
+  ranges.sort((a, b) => (a.start < b.start ? -1 : a.start > b.start ? 1 : 0));
+  let covered = 0n;
+  for (const { start, end, where } of ranges) {
+    if (start === end) continue;
+    if (start < covered) throw damaged(where, `a column behind the one before, at ${covered}`, `${start}`);
+    covered = end;
+  }
+}
+
+/**
+ * Goes through the page headers of a column. Throws ERR_DATA_FILE where pages claim more values than the footer gives the
+ * column: memory is taken for as many as they claim.
+ */
+export function checkPages(file: OpenFile, column: ColumnMetaData, where: string): void {
+  const { start, end: endOfPages } = rangeOf(column);
+  const end = Number(endOfPages);
+  const most = Number(column.num_values);
+  let total = 0;
+  for (let at = Number(start); at < end - 1; ) {
+    let page: PageHeader;
+    try {
+      page = pageAt(file, at, end);
+    } catch (cause) {
+      if (total === most) return; // some writers leave bytes behind the last page
+      throw damaged(where, `a page header at byte ${at}`, (cause as Error).message, cause);
+    }
+    if (page.isData) total += page.values;
+    const mostHere = page.isData ? most - (total - page.values) : page.plainBytes;
+    if (!(page.values >= 0 && page.values <= mostHere && page.nulls >= 0 && page.nulls <= page.values))
+      throw damaged(where, `a page of at most ${mostHere} values`, `one that claims ${page.values}`);
+    at = page.end;
+    if (!(page.packedBytes >= 0 && at <= end))
+      throw damaged(where, `a page that ends at byte ${end} at most`, `one of ${page.packedBytes} bytes`);
+  }
+}
+
+interface PageHeader {
+  /** No dictionary. */
+  readonly isData: boolean;
+  readonly values: number;
+  readonly nulls: number;
+  readonly packedBytes: number;
+  readonly plainBytes: number;
+  /** Of the page, in the file. */
+  readonly end: number;
+}
+
+function pageAt(file: OpenFile, at: number, end: number): PageHeader {
+  for (let length = headerBytes; ; length = mostHeaderBytes) {
+    const bytes = Buffer.alloc(Math.min(length, end - at));
+    file.read(bytes, at);
+    const reader = new ThriftReader(bytes);
+    try {
+      return pageOf(reader.struct(), at, reader);
+    } catch (error) {
+      if (bytes.length < length || length === mostHeaderBytes) throw error;
+    }
+  }
+}
+
+/** Of the header that belongs to the type of a page: its field, and how many of its first fields it must have. */
+const headers: Readonly<Record<number, readonly [field: number, needed: number]>> = {
+  0: [5, 4],
+  2: [7, 2],
+  3: [8, 6],
+};
+
+function pageOf(fields: ThriftFields, at: number, reader: ThriftReader): PageHeader {
+  const [field, needed] = headers[integer(fields, 1)] ?? [];
+  const header = field === undefined ? undefined : fields.get(field);
+  if (needed === undefined || typeof header !== 'object')
+    throw new Error('no header of data or a dictionary');
+  const [values = 0, second = 0, rows = 0, , ...levelBytes] = Array.from({ length: needed }, (_, i) =>
+    integer(header, i + 1),
+  );
+  const packedBytes = integer(fields, 3);
+  const levels = levelBytes.reduce((sum, bytes) => sum + bytes, 0);
+  if (levels > packedBytes) throw new Error(`levels of ${levels} bytes in a page of ${packedBytes}`);
+  const isNew = field === 8;
+  if (isNew && rows > values) throw new Error(`${rows} rows of ${values} values`);
+  return {
+    isData: field !== 7,
+    values,
+    nulls: isNew ? second : 0,
+    ...{ packedBytes, plainBytes: integer(fields, 2), end: at + reader.at + packedBytes },
+  };
+}
+
+/** Of a field that must be there. */
+function integer(fields: ThriftFields, id: number): number {
+  const value = fields.get(id);
+  if (typeof value === 'number' && value >= 0) return value;
+  throw new Error(`no integer of at least 0 in field ${id}`);
+}
+
+/** Decompressors that refuse pages which claim to become more than they can, or than a row group may take. */
+export function boundedCompressors(given: Compressors, { path, maxGroupBytes }: ParquetLimits): Compressors {
+  const entries = Object.entries(given).map(([codec, decompress]) => {
+    const ratio = mostRatio[codec] ?? Infinity;
+    const bounded: typeof decompress = (input, outputLength) => {
+      // Some bytes more, for headers of tiny pages.
+      const most = Math.min(maxGroupBytes, ratio * (input.length + 64));
+      if (!(outputLength >= 0 && outputLength <= most))
+        throw damaged(path, `a page of at most ${most} bytes`, `one that claims ${outputLength}`);
+      return decompress(input, outputLength);
+    };
+    return [codec, bounded];
+  });
+  return Object.fromEntries(entries) as Compressors;
+}
+
+function noFooter(path: string, got: string, cause?: unknown) {
+  const what = ['the footer cannot be read', 'Parquet', got] as const;
+  return badFile('ParquetFile', path, what, 'Is the file Parquet, and whole? Get it again.', cause);
+}
+
+function damaged(where: string, expected: string, got: string, cause?: unknown) {
+  return badFile('ParquetFile', where, ['the file is damaged', expected, got], 'Get the file again.', cause);
+}
+
+function tooLarge(where: string, maxGroupBytes: number, got: bigint) {
+  const expected = `at most ${maxGroupBytes} bytes (maxGroupBytes)`;
+  const next = 'Read fewer columns, or raise maxGroupBytes if you trust the file.';
+  return badFile('ParquetFile', where, ['a row group is too large', expected, `${got} decoded`], next);
+}

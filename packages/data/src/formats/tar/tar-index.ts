@@ -1,0 +1,99 @@
+// Where the files of a tar archive lie. An archive is a sequence of 512-byte headers, each followed by its file, filled up to
+// 512, and ends with a block of zeros. Long names come in a file of their own before the header: GNU's (L) or POSIX pax (x).
+// https://www.gnu.org/software/tar/manual/html_node/Standard.html
+import { badFile } from '../../errors.ts';
+import type { OpenFile } from '../open-file.ts';
+
+const blockBytes = 512;
+const mostNameBytes = 2 ** 20;
+
+export interface TarEntry {
+  readonly name: string;
+  /** Of its first byte in the archive. */
+  readonly offset: number;
+  readonly size: number;
+}
+
+/** The regular files. Throws ERR_DATA_FILE where a header is damaged, or the archive is cut off. */
+export function* tarEntries(file: OpenFile): Generator<TarEntry, void, undefined> {
+  const header = Buffer.alloc(blockBytes);
+  let ahead: { readonly name?: string; readonly size?: number } = {};
+  for (let at = 0; ; ) {
+    if (at + blockBytes > file.size) throw cutOff(file, at);
+    file.read(header, at);
+    if (header[0] === 0) return;
+    if (!hasRightChecksum(header)) {
+      const got = header.toString('latin1', 148, 156).replaceAll('\0', ' ').trim();
+      throw damaged(file, at, ['a header is damaged', 'its checksum', JSON.stringify(got)]);
+    }
+    const type = String.fromCharCode(header[156]!);
+    const size = type === 'x' || type === 'L' ? sizeIn(header) : (ahead.size ?? sizeIn(header));
+    const offset = at + blockBytes;
+    if (!Number.isSafeInteger(size) || size < 0) {
+      throw damaged(file, at, ['a header is damaged', 'a size', `${size}`]);
+    }
+    if (offset + size > file.size) throw cutOff(file, at);
+    if (type === 'x' || type === 'L') {
+      if (size > mostNameBytes) throw damaged(file, at, ['a name is too long', '1 MiB at most', `${size}`]);
+      const text = Buffer.alloc(size);
+      file.read(text, offset);
+      ahead = { ...ahead, ...(type === 'L' ? { name: untilZero(text) } : paxOf(text)) };
+    } else {
+      if (type === '0' || type === '\0' || type === '7') {
+        yield { name: ahead.name ?? nameIn(header), offset, size };
+      }
+      if (type !== 'g') ahead = {};
+    }
+    at = offset + Math.ceil(size / blockBytes) * blockBytes;
+  }
+}
+
+function hasRightChecksum(header: Buffer): boolean {
+  let sum = 8 * 32; // its own field counts as spaces
+  for (let i = 0; i < blockBytes; i++) if (i < 148 || i >= 156) sum += header[i]!;
+  return sum === Number.parseInt(untilZero(header.subarray(148, 156)).trim(), 8);
+}
+
+function sizeIn(header: Buffer): number {
+  const field = header.subarray(124, 136);
+  // GNU: sizes from 8 GiB on are big-endian, with the first bit set.
+  if (field[0] === 0x80) return Number(field.readBigUInt64BE(4));
+  return Number.parseInt(untilZero(field).trim() || '0', 8);
+}
+
+function nameIn(header: Buffer): string {
+  const name = untilZero(header.subarray(0, 100));
+  // GNU's old headers ('ustar  ') have other things in the place of the prefix.
+  const prefix =
+    header.toString('latin1', 257, 263) === 'ustar\0' ? untilZero(header.subarray(345, 500)) : '';
+  return prefix === '' ? name : `${prefix}/${name}`;
+}
+
+function untilZero(field: Buffer): string {
+  const end = field.indexOf(0);
+  return field.toString('utf8', 0, end < 0 ? field.length : end);
+}
+
+/** Records `<length of the record> <key>=<value>\n`. */
+function paxOf(text: Buffer): { name?: string; size?: number } {
+  const pax: { name?: string; size?: number } = {};
+  for (let at = 0; at < text.length; ) {
+    const space = text.indexOf(' ', at);
+    const length = Number(text.toString('latin1', at, space));
+    if (space < 0 || !(length > 0)) break;
+    const record = text.toString('utf8', space + 1, at + length - 1);
+    const value = record.slice(record.indexOf('=') + 1);
+    if (record.startsWith('path=')) pax.name = value;
+    if (record.startsWith('size=')) pax.size = Number(value);
+    at += length;
+  }
+  return pax;
+}
+
+function cutOff(file: OpenFile, at: number) {
+  return damaged(file, at, ['the archive is cut off', 'its end', `${file.size} bytes`]);
+}
+
+function damaged(file: OpenFile, at: number, what: readonly [string, string, string]) {
+  return badFile('TarFile', `${file.path}, byte ${at}`, what, 'Get the file again.');
+}

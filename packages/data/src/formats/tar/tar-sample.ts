@@ -1,0 +1,29 @@
+import { badFile } from '../../errors.ts';
+
+/** Files of a tar shard that belong together, as WebDataset has it: equal up to the first dot of the file name. */
+export interface TarSample {
+  /** What is equal, with the folder: `train/0017` of `train/0017.jpg` and `train/0017.cls`. */
+  readonly key: string;
+  /** Their bytes by what follows the dot, such as `jpg` and `cls`. Decode them with mapDataset. */
+  readonly files: Readonly<Record<string, Uint8Array>>;
+}
+
+export function splitName(name: string): { readonly key: string; readonly extension: string } {
+  const dot = name.indexOf('.', name.lastIndexOf('/') + 1);
+  return dot < 0 ? { key: name, extension: '' } : { key: name.slice(0, dot), extension: name.slice(dot + 1) };
+}
+
+/** Adds a file's extension to those of its sample. Throws ERR_DATA_FILE where it is there already: one would hide the other. */
+export function checkNew(
+  reader: string,
+  where: string,
+  name: string,
+  extension: string,
+  known: Set<string>,
+): void {
+  if (known.has(extension)) {
+    const what = ['a name is there twice', 'every file of a sample once', JSON.stringify(name)] as const;
+    throw badFile(reader, where, what, 'Pack the archive again, with other names.');
+  }
+  known.add(extension);
+}

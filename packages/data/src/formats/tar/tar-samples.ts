@@ -1,0 +1,118 @@
+// Tar archives as a stream: from the network, or compressed, where random access is impossible.
+
+import { PassThrough, pipeline } from 'node:stream';
+import { createGunzip } from 'node:zlib';
+import { checkInteger } from '../../check.ts';
+import { badFile, DataError, outOfRange } from '../../errors.ts';
+import { checkedOptions, checkIterable, optionNames } from '../../options.ts';
+import { openRegular } from '../open-file.ts';
+import { importPeer } from '../optional-package.ts';
+import { checkNew, splitName, type TarSample } from './tar-sample.ts';
+
+/** A path, or what opens a stream of an archive's bytes, with a name for error messages. */
+export type TarSource =
+  | string
+  | { readonly name: string; readonly open: () => NodeJS.ReadableStream | Promise<NodeJS.ReadableStream> };
+
+export interface TarSamplesOptions {
+  /** The most bytes that the files of one sample may take together, each with its name and a header of 512. Default 1 GiB. */
+  readonly maxSampleBytes?: number;
+}
+
+const names = optionNames<TarSamplesOptions>({ maxSampleBytes: true });
+
+/** Of the header of a file. */
+const headerBytes = 512;
+
+/**
+ * The samples of these archives, one archive after the other; those whose name ends with gz are decompressed. `sources` is
+ * asked anew in each pass: with `shard(paths, { replicas, rank })` each rank and worker opens its own archives only, and
+ * their numbers of samples may differ. Needs tar-stream (ERR_DATA_PEER). Throws ERR_DATA_FILE, with the archive, where one
+ * is damaged or cut off.
+ */
+export function tarSamples(
+  sources: Iterable<TarSource>,
+  options?: TarSamplesOptions,
+): AsyncIterable<TarSample> {
+  const { maxSampleBytes = 2 ** 30 } = checkedOptions('tarSamples', options, names);
+  checkInteger('tarSamples: maxSampleBytes', maxSampleBytes, 1);
+  checkIterable('tarSamples: sources', sources);
+  return {
+    async *[Symbol.asyncIterator]() {
+      const tar = await importPeer('tarSamples', 'tar-stream', () => import('tar-stream'));
+      for (const source of sources) yield* samplesOf(source, tar.extract(), maxSampleBytes);
+    },
+  };
+}
+
+async function* samplesOf(
+  source: TarSource,
+  archive: import('tar-stream').Extract,
+  maxSampleBytes: number,
+): AsyncGenerator<TarSample, void, undefined> {
+  const { name, bytes } = await opened(source);
+  const unpacked = name.endsWith('gz') ? createGunzip() : new PassThrough();
+  // Its error is that of the archive, which the loop below gets.
+  pipeline(bytes, unpacked, archive, () => {});
+  let sample: { key: string; files: [extension: string, bytes: Uint8Array][] } | null = null;
+  const extensions = new Set<string>();
+  let last = 'its beginning';
+  let sampleBytes = 0;
+  try {
+    for await (const entry of archive) {
+      last = entry.header.name;
+      if (entry.header.type !== 'file') {
+        entry.resume();
+        continue;
+      }
+      const { key, extension } = splitName(last);
+      if (sample !== null && sample.key !== key) {
+        yield complete(sample);
+        sample = null;
+      }
+      if (sample === null) {
+        sampleBytes = 0;
+        extensions.clear();
+      }
+      checkNew('tarSamples', name, last, extension, extensions);
+      sampleBytes += headerBytes + last.length + (entry.header.size ?? 0);
+      if (sampleBytes > maxSampleBytes) throw tooLarge(`${name}, at ${last}`, maxSampleBytes, sampleBytes);
+      const chunks: Buffer[] = [];
+      for await (const chunk of entry) chunks.push(chunk as Buffer);
+      sample ??= { key, files: [] };
+      sample.files.push([extension, new Uint8Array(Buffer.concat(chunks))]);
+    }
+  } catch (cause) {
+    if (DataError.isInstance(cause)) throw cause;
+    const what = ['cannot read the archive', 'tar', (cause as Error).message] as const;
+    throw badFile('tarSamples', `${name}, at ${last}`, what, 'Get the file again.', cause);
+  }
+  if (sample !== null) yield complete(sample);
+}
+
+async function opened(source: TarSource): Promise<{ name: string; bytes: NodeJS.ReadableStream }> {
+  if (typeof source === 'string') {
+    const file = await openRegular(source);
+    return { name: source, bytes: file.createReadStream() };
+  }
+  if (typeof source?.name !== 'string' || typeof source.open !== 'function')
+    throw outOfRange('tarSamples: a source', 'a path, or { name, open }', source);
+  const bytes: unknown = await source.open();
+  if (typeof (bytes as { readonly pipe?: unknown } | null)?.pipe !== 'function')
+    throw outOfRange(`tarSamples: what opens ${source.name}`, 'a readable stream', bytes);
+  return { name: source.name, bytes: bytes as NodeJS.ReadableStream };
+}
+
+const complete = ({ key, files }: { key: string; files: [string, Uint8Array][] }): TarSample => ({
+  key,
+  files: Object.fromEntries(files),
+});
+
+function tooLarge(where: string, maxSampleBytes: number, got: number) {
+  const what = [
+    'a sample is too large',
+    `at most ${maxSampleBytes} bytes (maxSampleBytes)`,
+    `${got}`,
+  ] as const;
+  return badFile('tarSamples', where, what, 'Raise maxSampleBytes if you trust the archive.');
+}

@@ -1,0 +1,92 @@
+// A file of tokens: unsigned integers one behind the other, little-endian, nothing else, as nanoGPT's prepare.py writes it.
+
+import { checkIndex, checkInteger } from '../../check.ts';
+import type { Dataset, Indices } from '../../datasets/dataset.ts';
+import { badTokenBytes, fewTokens, outOfRange } from '../../errors.ts';
+import { checkedOptions, optionNames } from '../../options.ts';
+import type { NdArray } from '../../typed-array.ts';
+import { bytesOf, swapTo } from '../byte-order.ts';
+import { OpenFile } from '../open-file.ts';
+
+export interface TokenFileOptions {
+  /** Tokens of a sample. */
+  readonly block: number;
+  /** Tokens from the beginning of a sample to that of the next. Default `block`: each token is predicted once an epoch. */
+  readonly stride?: number;
+  /** Default 'uint16'. */
+  readonly dtype?: 'uint16' | 'uint32';
+}
+
+const names = optionNames<TokenFileOptions>({ block: true, stride: true, dtype: true });
+
+/** Tokens `x`, and for each of them the one that follows it, `y`. */
+export interface TokenWindows {
+  readonly x: NdArray<Int32Array>;
+  readonly y: NdArray<Int32Array>;
+}
+
+/**
+ * Windows of `block` + 1 tokens, read where they lie: memory does not depend on the size of the file. Sample i begins at
+ * token i · `stride`. Synchronous. Owns an open file, until close().
+ */
+export class TokenFile implements Dataset<TokenWindows, TokenWindows> {
+  readonly length: number;
+  /** Tokens in the file. */
+  readonly tokenCount: number;
+  readonly #file: OpenFile;
+  readonly #block: number;
+  readonly #stride: number;
+  readonly #window: Uint16Array | Uint32Array;
+
+  constructor(path: string, options: TokenFileOptions) {
+    const { block, stride = block, dtype = 'uint16' } = checkedOptions('TokenFile', options, names);
+    if (dtype !== 'uint16' && dtype !== 'uint32')
+      throw outOfRange('TokenFile: dtype', "'uint16' or 'uint32'", dtype);
+    checkInteger('TokenFile: block', block, 1, 2 ** 31 - 1);
+    checkInteger('TokenFile: stride', stride, 1);
+    const width = dtype === 'uint16' ? 2 : 4;
+    this.#file = new OpenFile(path);
+    const { size } = this.#file;
+    this.tokenCount = size / width;
+    if (size % width !== 0 || this.tokenCount <= block) {
+      this.close();
+      throw size % width === 0 ? fewTokens(path, block, this.tokenCount) : badTokenBytes(path, width, size);
+    }
+    // As large as the file at most.
+    this.#window = dtype === 'uint16' ? new Uint16Array(block + 1) : new Uint32Array(block + 1);
+    this.length = Math.floor((this.tokenCount - block - 1) / stride) + 1;
+    this.#block = block;
+    this.#stride = stride;
+  }
+
+  /** `x` and `y` of shape [block]. */
+  get(index: number): TokenWindows {
+    const { x, y } = this.getBatch([index]);
+    return { x: { data: x.data, shape: [this.#block] }, y: { data: y.data, shape: [this.#block] } };
+  }
+
+  /** `x` and `y` of shape [indices.length, block], in fresh memory. */
+  getBatch(indices: Indices): TokenWindows {
+    const block = this.#block;
+    const window = this.#window;
+    const shape = [indices.length, block];
+    const [x, y] = [new Int32Array(indices.length * block), new Int32Array(indices.length * block)];
+    for (let row = 0; row < indices.length; row++) {
+      checkIndex('TokenFile', indices[row]!, this.length);
+      this.#file.read(window, indices[row]! * this.#stride * window.BYTES_PER_ELEMENT);
+      swapTo(bytesOf(window), window.BYTES_PER_ELEMENT, 'LE');
+      x.set(window.subarray(0, block), row * block);
+      y.set(window.subarray(1), row * block);
+    }
+    return { x: { data: x, shape }, y: { data: y, shape: [...shape] } };
+  }
+
+  /** Idempotent. */
+  close(): void {
+    this.#file.close();
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
+}

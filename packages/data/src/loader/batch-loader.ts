@@ -1,0 +1,26 @@
+// From indices to a batch, in the thread that calls it.
+
+import type { Dataset, Indices, IterableDataset } from '../datasets/dataset.ts';
+import { getSamples } from '../datasets/get-samples.ts';
+import { notDataset } from '../errors.ts';
+import { isPromise, type MaybePromise } from '../maybe-promise.ts';
+import { defaultCollate } from './collate.ts';
+
+/** The data set, if it is one with indices; an array counts as one. */
+export function asDataset<T, B>(source: Dataset<T, B> | IterableDataset<T>): Dataset<T, B> | undefined {
+  if (Array.isArray(source)) return { length: source.length, get: (index) => source[index] as T };
+  if (typeof source !== 'object' || source === null) throw notDataset();
+  return 'get' in source && 'length' in source ? source : undefined;
+}
+
+export function batchLoader<T, B>(
+  dataset: Dataset<T, B>,
+  collate: ((samples: T[]) => MaybePromise<B>) | undefined,
+): (indices: Indices) => MaybePromise<B> {
+  if (dataset.getBatch && !collate) return (indices) => dataset.getBatch!(indices);
+  const make = collate ?? (defaultCollate as (samples: T[]) => B);
+  return (indices) => {
+    const samples = getSamples(dataset, indices);
+    return isPromise(samples) ? samples.then(make) : make(samples);
+  };
+}

@@ -1,0 +1,190 @@
+import type { Dataset, IterableDataset } from '../datasets/dataset.ts';
+import { originOf } from '../datasets/dataset-module.ts';
+import { mapArrays } from '../datasets/map-arrays.ts';
+import { noLength, noOrigin, noState, notDataset, notSynchronous } from '../errors.ts';
+import { isPromise } from '../maybe-promise.ts';
+import type { BatchSource } from '../samplers/batch-sampler.ts';
+import { inBatches, inBatchesAsync } from '../samplers/in-batches.ts';
+import { isResumable, type Resumable, type SamplerState } from '../samplers/sampler.ts';
+import { asDataset, batchLoader } from './batch-loader.ts';
+import { type Collated, defaultCollate } from './collate.ts';
+import { EventLoopTurns } from './event-loop.ts';
+import {
+  type CollateOption,
+  checkedLoaderOptions,
+  type DataLoaderOptions,
+  mapBatches,
+  streamBatching,
+  workerOptions,
+} from './loader-options.ts';
+import { mappedPass, openAsyncPass, openPass, type Pass } from './pass.ts';
+import { prefetched } from './prefetch.ts';
+import { type LoaderStatistics, WaitTimes } from './wait-times.ts';
+import { WorkerPool } from './worker-pool.ts';
+
+/**
+ * Batches of a data set, in passes: each `for await` is one, and gives the event loop a turn at least every 50 ms. Where data set
+ * and collate are synchronous a plain `for…of` works too, which gives none.
+ * Run one pass at a time: all passes share one sampler and one place in the epoch.
+ */
+export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B>, Iterable<B> {
+  readonly #open: () => Pass<B>;
+  #batches: BatchSource | undefined; // undefined for a stream
+  readonly #prefetch: number;
+  readonly #waits = new WaitTimes();
+  #pool: WorkerPool | null = null;
+
+  /** An array counts as a map-style data set. */
+  constructor(
+    source: Dataset<T, unknown> | IterableDataset<T>,
+    options: DataLoaderOptions & CollateOption<T, B>,
+  );
+  constructor(source: Dataset<T, B> | IterableDataset<T>, options?: DataLoaderOptions);
+  constructor(
+    source: Dataset<T, B> | IterableDataset<T>,
+    given?: DataLoaderOptions & Partial<CollateOption<T, B>>,
+  ) {
+    const options = checkedLoaderOptions(given);
+    const { prefetch = 2 } = options;
+    const { numWorkers } = workerOptions(options);
+    this.#prefetch = prefetch * Math.max(numWorkers, 1);
+    const dataset = asDataset(source);
+    if (dataset) this.#batches = mapBatches(dataset.length, options);
+    const open = numWorkers > 0 ? this.#workerOpener(source, options) : this.#opener(source, options);
+    const { pinMemory } = options;
+    const pinned = (batch: B) => mapArrays(batch, pinMemory!) as B;
+    this.#open = pinMemory ? () => mappedPass(open(), pinned) : open;
+  }
+
+  /** Batches of one whole pass; throws ERR_DATA_LENGTH where the data set is a stream. */
+  get length(): number {
+    if (!this.#batches) throw noLength('an iterable data set');
+    const { length } = this.#batches;
+    if (length === undefined) throw noLength('the batchSampler');
+    return length;
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<B, void, undefined> {
+    let askedMs = performance.now();
+    const turns = new EventLoopTurns();
+    for await (const { batch, count } of prefetched(this.#open(), this.#prefetch)) {
+      if (turns.isDue()) await turns.take();
+      this.#advance(count);
+      const readyMs = performance.now();
+      yield batch;
+      const doneMs = performance.now();
+      this.#waits.add(count, readyMs - askedMs, doneMs - readyMs);
+      askedMs = doneMs;
+    }
+  }
+
+  /** Throws ERR_DATA_ASYNC at the first batch that is a promise. */
+  *[Symbol.iterator](): Generator<B, void, undefined> {
+    const pass = this.#open();
+    let askedMs = performance.now();
+    try {
+      for (;;) {
+        const loaded = pass.next();
+        if (isPromise(loaded)) {
+          loaded.catch(() => {}); // the loop reports its own error
+          throw notSynchronous('the data set or collate');
+        }
+        if (loaded === undefined) return;
+        const { batch, count } = loaded;
+        this.#advance(count);
+        const readyMs = performance.now();
+        yield batch;
+        const doneMs = performance.now();
+        this.#waits.add(count, readyMs - askedMs, doneMs - readyMs);
+        askedMs = doneMs;
+      }
+    } finally {
+      const closed = pass.close();
+      if (isPromise(closed)) closed.catch(() => {}); // only where ERR_DATA_ASYNC is on its way
+    }
+  }
+
+  /** The place in the epoch after the batch handed out last, for all ranks; plain JSON. Batches loaded ahead do not count. */
+  state(): SamplerState {
+    return this.#resumable().state();
+  }
+
+  /** Makes the next pass take up the rest of the state's epoch. World size and batch size may differ from then. */
+  load(state: SamplerState): void {
+    this.#resumable().load(state);
+  }
+
+  /** How long loops over this loader waited for batches, and how long they worked on them. */
+  statistics(): LoaderStatistics {
+    return this.#waits.statistics;
+  }
+
+  /** Ends the workers. Needed only to have their memory back: they do not keep the process alive. Idempotent. */
+  async close(): Promise<void> {
+    const pool = this.#pool;
+    this.#pool = null;
+    await pool?.close();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  #opener(
+    source: Dataset<T, B> | IterableDataset<T>,
+    options: DataLoaderOptions & Partial<CollateOption<T, B>>,
+  ): () => Pass<B> {
+    const ofModule = originOf(source)?.collate as CollateOption<T, B>['collate'] | undefined;
+    const collate = options.collate ?? ofModule;
+    const dataset = asDataset(source);
+    if (!dataset) return streamOpener(source as IterableDataset<T>, options, collate);
+    const load = batchLoader(dataset, collate);
+    return () => openPass(this.#batches!, load);
+  }
+
+  #workerOpener(source: object, options: DataLoaderOptions & Partial<CollateOption<T, B>>): () => Pass<B> {
+    const origin = originOf(source);
+    if (!origin) throw noOrigin();
+    const checked = workerOptions(options);
+    const { url, args } = origin;
+    const stream = this.#batches ? null : streamBatching(options);
+    return () => {
+      this.#pool ??= new WorkerPool({ url, args }, checked);
+      const pool = this.#pool;
+      const pass = stream
+        ? pool.stream<B>(stream.batchSize, stream.dropLast)
+        : { ...openPass(this.#batches!, (indices) => pool.load<B>(indices)), takeReady: pool.takeReady };
+      if (checked.persistentWorkers) return pass;
+      return {
+        ...pass,
+        close: async () => {
+          await pass.close();
+          await this.close();
+        },
+      };
+    };
+  }
+
+  #advance(count: number): void {
+    if (this.#batches && isResumable(this.#batches)) this.#batches.advance(count);
+  }
+
+  #resumable(): Resumable {
+    if (!this.#batches) throw noState('an iterable data set');
+    if (!isResumable(this.#batches)) throw noState('the batchSampler');
+    return this.#batches;
+  }
+}
+
+function streamOpener<T, B>(
+  stream: IterableDataset<T>,
+  options: DataLoaderOptions,
+  collate: CollateOption<T, B>['collate'] = defaultCollate as (samples: T[]) => B,
+): () => Pass<B> {
+  const { batchSize, dropLast } = streamBatching(options);
+  if (Symbol.asyncIterator in stream) {
+    return () => openAsyncPass(inBatchesAsync(stream, batchSize, dropLast), collate);
+  }
+  if (Symbol.iterator in stream) return () => openPass(inBatches(stream, batchSize, dropLast), collate);
+  throw notDataset();
+}

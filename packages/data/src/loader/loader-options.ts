@@ -1,0 +1,118 @@
+// What a DataLoader may be told, and what excludes what (as in PyTorch).
+
+import { checkInteger } from '../check.ts';
+import { excludes } from '../errors.ts';
+import type { MaybePromise } from '../maybe-promise.ts';
+import { checkedOptions, checkFlag, checkFunction, checkIterable, optionNames } from '../options.ts';
+import { BatchSampler, type BatchSource } from '../samplers/batch-sampler.ts';
+import type { Sampler } from '../samplers/sampler.ts';
+import { RandomSampler, SequentialSampler } from '../samplers/samplers.ts';
+import type { TypedArray } from '../typed-array.ts';
+
+export interface DataLoaderOptions {
+  /** Samples per batch. Default 1. */
+  readonly batchSize?: number;
+  /** Leave out the last batch if it is not full. Default false. */
+  readonly dropLast?: boolean;
+  /** A new order in every pass. Default false. For several ranks use a DistributedSampler instead. */
+  readonly shuffle?: boolean;
+  /** Of `shuffle`. Default 0: every run sees the same orders. */
+  readonly seed?: number;
+  /** Which samples, in which order; excludes `shuffle` and `seed`. */
+  readonly sampler?: Sampler;
+  /** Which samples form each batch; excludes all of the above. */
+  readonly batchSampler?: BatchSource;
+  /** Batches that an asynchronous data set loads ahead of the one asked for. Default 2. */
+  readonly prefetch?: number;
+  /**
+   * Threads that load and collate batches; the data set must come from loadDataset(). Each has its own copy of it, and up to
+   * `prefetch` batches under way. Default 0: this thread loads.
+   */
+  readonly numWorkers?: number;
+  /** Whether workers live on after a pass. Default true; starting one takes some 50 ms. */
+  readonly persistentWorkers?: boolean;
+  /**
+   * Copies an array into memory that a device reads by itself, such as pinArray of @ringwise/tensor. Takes the place of each
+   * typed array of a batch, on this thread, when the batch is loaded, so ahead of the loop as far as `prefetch` allows.
+   */
+  readonly pinMemory?: <A extends TypedArray>(array: A) => A;
+  /** Worker i finds this + i in workerInfo(). Default 0. */
+  readonly workerSeed?: number;
+  /** Milliseconds until a batch of a worker that does not come is an error. Default 120,000. */
+  readonly timeoutMs?: number;
+}
+
+/** Makes a batch of samples in the place of `defaultCollate` or of the data set's own `getBatch`. */
+export interface CollateOption<T, B> {
+  readonly collate: (samples: T[]) => MaybePromise<B>;
+}
+
+const names = optionNames<DataLoaderOptions & CollateOption<unknown, unknown>>({
+  ...{ batchSize: true, dropLast: true, shuffle: true, seed: true, sampler: true, batchSampler: true },
+  ...{ prefetch: true, numWorkers: true, persistentWorkers: true, pinMemory: true, workerSeed: true },
+  ...{ timeoutMs: true, collate: true },
+});
+
+/** The options, with known names and values of the right kinds; what excludes what is checked later. */
+export function checkedLoaderOptions<O extends DataLoaderOptions & { readonly collate?: unknown }>(
+  given: O | undefined,
+): O {
+  const options = checkedOptions('DataLoader', given, names);
+  const { sampler, batchSampler, pinMemory, collate, prefetch = 2, batchSize = 1, seed = 0 } = options;
+  for (const name of ['dropLast', 'shuffle', 'persistentWorkers'] as const)
+    if (options[name] !== undefined) checkFlag(`DataLoader: ${name}`, options[name]);
+  checkInteger('DataLoader: prefetch', prefetch, 0);
+  checkInteger('DataLoader: batchSize', batchSize, 1);
+  checkInteger('DataLoader: seed', seed, 0);
+  if (sampler !== undefined) checkIterable('DataLoader: sampler', sampler);
+  if (batchSampler !== undefined) checkIterable('DataLoader: batchSampler', batchSampler);
+  if (collate !== undefined) checkFunction('DataLoader: collate', collate);
+  if (pinMemory !== undefined) checkFunction('DataLoader: pinMemory', pinMemory);
+  return options;
+}
+
+export function mapBatches(length: number, options: DataLoaderOptions): BatchSource {
+  const { batchSize = 1, dropLast = false, shuffle = false, seed = 0, sampler, batchSampler } = options;
+  if (batchSampler) {
+    refuse(
+      options,
+      'batchSampler',
+      ['batchSize', 'dropLast', 'shuffle', 'seed', 'sampler'],
+      'It makes whole batches.',
+    );
+    return batchSampler;
+  }
+  if (sampler) {
+    refuse(options, 'sampler', ['shuffle', 'seed'], 'The sampler decides the order; give the seed to it.');
+  }
+  const order = sampler ?? (shuffle ? new RandomSampler(length, { seed }) : new SequentialSampler(length));
+  return new BatchSampler(order, batchSize, { dropLast });
+}
+
+export function streamBatching(options: DataLoaderOptions): { batchSize: number; dropLast: boolean } {
+  const { batchSize = 1, dropLast = false } = options;
+  const why = 'An iterable data set decides its own order.';
+  refuse(options, 'an iterable data set', ['shuffle', 'seed', 'sampler', 'batchSampler'], why);
+  return { batchSize, dropLast };
+}
+
+export function workerOptions(options: DataLoaderOptions & { readonly collate?: unknown }) {
+  const { numWorkers = 0, persistentWorkers = true, workerSeed = 0, timeoutMs = 120_000 } = options;
+  checkInteger('DataLoader: numWorkers', numWorkers, 0, 1024);
+  checkInteger('DataLoader: workerSeed', workerSeed, 0);
+  checkInteger('DataLoader: timeoutMs', timeoutMs, 1);
+  if (numWorkers > 0 && options.collate) {
+    throw excludes('numWorkers', ['collate'], "Export it from the data set's module.");
+  }
+  return { numWorkers, persistentWorkers, workerSeed, timeoutMs };
+}
+
+function refuse(
+  options: DataLoaderOptions,
+  given: string,
+  excluded: readonly (keyof DataLoaderOptions)[],
+  why: string,
+): void {
+  const also = excluded.filter((name) => options[name] !== undefined && options[name] !== false);
+  if (also.length > 0) throw excludes(given, also, why);
+}

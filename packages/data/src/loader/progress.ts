@@ -1,0 +1,124 @@
+// A line on a terminal that follows a loop over a DataLoader. Where there is no terminal (a file, a pipe, a launcher that
+// collects output) nothing is written, and the loop costs what it cost before.
+
+import { DataError, outOfRange } from '../errors.ts';
+import { checkedOptions, optionNames } from '../options.ts';
+import type { DataLoader } from './data-loader.ts';
+import type { LoaderStatistics } from './wait-times.ts';
+
+/** Such as process.stderr. */
+export interface ProgressStream {
+  readonly isTTY?: boolean;
+  readonly columns?: number;
+  readonly write: (text: string) => unknown;
+}
+
+export interface ProgressOptions {
+  /** In front of the line. */
+  readonly label?: string;
+  /** Default process.stderr. */
+  readonly stream?: ProgressStream;
+}
+
+const names = optionNames<ProgressOptions>({ label: true, stream: true });
+
+const refreshMs = 100;
+const barWidth = 20;
+const toLineStart = '\r\x1b[K'; // and clear it
+
+/**
+ * The batches of one pass over `loader`. On a terminal one line shows the batches done, samples per second, how much of the
+ * time the loop waited for data, and the time left. It stays when the loop ends.
+ */
+export function progress<T, B>(
+  loader: DataLoader<T, B>,
+  options?: ProgressOptions,
+): AsyncGenerator<B, void, undefined> {
+  const { label = '', stream = process.stderr } = checkedOptions('progress', options, names);
+  if (typeof label !== 'string') throw outOfRange('progress: label', 'a string', label);
+  return followed(loader, label, stream);
+}
+
+async function* followed<T, B>(
+  loader: DataLoader<T, B>,
+  label: string,
+  stream: ProgressStream,
+): AsyncGenerator<B, void, undefined> {
+  if (!stream.isTTY) {
+    yield* loader;
+    return;
+  }
+  const total = batchesOf(loader);
+  const before = loader.statistics();
+  const beginMs = performance.now();
+  let done = 0;
+  let drawnMs = -Infinity;
+  const draw = (nowMs: number) => {
+    drawnMs = nowMs;
+    const line = progressLine(done, total, since(before, loader.statistics()), nowMs - beginMs);
+    stream.write(toLineStart + `${label} ${line}`.trim().slice(0, (stream.columns ?? 80) - 1));
+  };
+  try {
+    for await (const batch of loader) {
+      yield batch;
+      done++;
+      const nowMs = performance.now();
+      if (nowMs - drawnMs >= refreshMs) draw(nowMs);
+    }
+  } finally {
+    draw(performance.now());
+    stream.write('\n');
+  }
+}
+
+/** null where it is known only after the pass. */
+function batchesOf(loader: { readonly length: number }): number | null {
+  try {
+    return loader.length;
+  } catch (error) {
+    if (DataError.isInstance(error) && error.code === 'ERR_DATA_LENGTH') return null;
+    throw error;
+  }
+}
+
+type Since = Pick<LoaderStatistics, 'samples' | 'waitMs' | 'workMs'>;
+
+function since(before: LoaderStatistics, now: LoaderStatistics): Since {
+  return {
+    samples: now.samples - before.samples,
+    waitMs: now.waitMs - before.waitMs,
+    workMs: now.workMs - before.workMs,
+  };
+}
+
+export function progressLine(
+  done: number,
+  total: number | null,
+  { samples, waitMs, workMs }: Since,
+  elapsedMs: number,
+): string {
+  const busyMs = waitMs + workMs;
+  const rate = busyMs > 0 ? `${Math.round((samples * 1000) / busyMs)} samples/s` : '';
+  const waited = busyMs > 0 ? `waited ${Math.round((100 * waitMs) / busyMs)} %` : '';
+  const isEnded = total !== null && done >= total;
+  const leftMs = total === null || done === 0 ? null : (elapsedMs / done) * Math.max(0, total - done);
+  const time = isEnded || leftMs === null ? clock(elapsedMs) : `${clock(leftMs)} left`;
+  return [bar(done, total), total === null ? `${done} batches` : `${done}/${total}`, rate, waited, time]
+    .filter((part) => part !== '')
+    .join('  ');
+}
+
+function bar(done: number, total: number | null): string {
+  if (total === null || total === 0) return '';
+  const filled = Math.round((barWidth * Math.min(done, total)) / total);
+  return '█'.repeat(filled) + '░'.repeat(barWidth - filled);
+}
+
+/** 75,000 ms is 1:15. */
+function clock(ms: number): string {
+  const seconds = Math.round(ms / 1000);
+  const minutes = Math.floor(seconds / 60);
+  const two = (value: number) => String(value).padStart(2, '0');
+  const rest = `${two(minutes % 60)}:${two(seconds % 60)}`;
+  return minutes < 60 ? rest.replace(/^0/, '') : `${Math.floor(minutes / 60)}:${rest}`;
+}

@@ -1,0 +1,81 @@
+// A DataLoader's worker thread: makes the data set, then answers one task after the other, several at a time where the
+// data set is asynchronous.
+
+import { type MessagePort, workerData } from 'node:worker_threads';
+import type { Dataset, IterableDataset } from '../datasets/dataset.ts';
+import { type Origin, openModule } from '../datasets/dataset-module.ts';
+import type { MaybePromise } from '../maybe-promise.ts';
+import { inBatches, inBatchesAsync } from '../samplers/in-batches.ts';
+import { asDataset, batchLoader } from './batch-loader.ts';
+import { defaultCollate } from './collate.ts';
+import { portable } from './portable.ts';
+import { register } from './typescript.ts';
+import { type WorkerInfo, workerKey } from './worker-info.ts';
+import type { Answer, StreamBatching, Task } from './worker-thread.ts';
+
+interface Start {
+  readonly origin: Origin;
+  /** See registrarsFor(). */
+  readonly registrars: readonly string[];
+  readonly info: WorkerInfo;
+  readonly port: MessagePort;
+}
+
+type Collate = (samples: unknown[]) => MaybePromise<unknown>;
+type Source = Dataset<unknown, unknown> | IterableDataset<unknown>;
+
+const { origin, registrars, info, port } = (workerData as Record<typeof workerKey, Start>)[workerKey];
+const post = (answer: Answer, moved: ArrayBuffer[] = []) => port.postMessage(answer, moved);
+
+// Tasks may come before the data set is there.
+const opened = openModule(origin, load, info).then(({ dataset, collate }) => {
+  return { source: dataset as Source, collate: collate as Collate | undefined };
+});
+opened.catch(() => {}); // every task reports it
+
+async function load(url: string): Promise<unknown> {
+  await register(registrars);
+  return await import(url);
+}
+
+let groups: AsyncGenerator<unknown[]> | Generator<unknown[]> | null = null;
+
+async function nextGroup(source: Source, { batchSize, dropLast, restart }: StreamBatching) {
+  if (restart || groups === null) {
+    groups =
+      Symbol.asyncIterator in source
+        ? inBatchesAsync(source, batchSize, dropLast)
+        : inBatches(source as Iterable<unknown>, batchSize, dropLast);
+  }
+  const step = await groups.next();
+  return step.done ? null : step.value;
+}
+
+async function run(task: Task): Promise<{ readonly batch: unknown; readonly count: number } | null> {
+  const { source, collate } = await opened;
+  if ('indices' in task) {
+    const batch = await batchLoader(asDataset(source)!, collate)(task.indices);
+    return { batch, count: task.indices.length };
+  }
+  const group = await nextGroup(source, task.stream);
+  if (group === null) return null;
+  return { batch: await (collate ?? (defaultCollate as Collate))(group), count: group.length };
+}
+
+async function answer(task: Task): Promise<void> {
+  const { id } = task;
+  try {
+    const loaded = await run(task);
+    if (loaded === null) return post({ id, loaded: null });
+    const { batch, moved } = portable(loaded.batch);
+    post({ id, loaded: { batch, count: loaded.count } }, moved);
+  } catch (error) {
+    try {
+      post({ id, error });
+    } catch {
+      post({ id, error: new Error(String(error)) }); // it does not survive structured clone
+    }
+  }
+}
+
+port.on('message', (task: Task) => void answer(task));

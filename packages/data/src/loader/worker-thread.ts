@@ -1,0 +1,144 @@
+// One worker thread as the loader sees it: tasks out, answers back, and what became of it. It keeps the process alive only
+// while a task is under way.
+//
+// After a step of some milliseconds little of this code is in the processor's caches, so that each line costs ten times what a
+// tight loop shows. Hence one timer for all tasks, and answers that can be taken without a turn of the event loop.
+
+import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from 'node:worker_threads';
+import type { Origin } from '../datasets/dataset-module.ts';
+import { workerEnded, workerFailed, workerTimeout } from '../errors.ts';
+import { builtFile } from '../package-files.ts';
+import type { Loaded } from './pass.ts';
+import { registrarsFor } from './typescript.ts';
+import { type WorkerInfo, workerKey } from './worker-info.ts';
+
+export interface StreamBatching {
+  readonly batchSize: number;
+  readonly dropLast: boolean;
+  /** Whether this is the first batch of a pass. */
+  readonly restart: boolean;
+}
+
+export type Task = { readonly id: number } & (
+  | { readonly indices: Int32Array }
+  | { readonly stream: StreamBatching }
+);
+/** A task without its number. */
+export type Request = { readonly indices: Int32Array } | { readonly stream: StreamBatching };
+
+/** `loaded` is null at the end of a stream. */
+export type Answer = { readonly id: number } & (
+  | { readonly loaded: Loaded<unknown> | null }
+  | { readonly error: unknown }
+);
+
+interface Waiting {
+  readonly resolve: (loaded: Loaded<unknown> | null) => void;
+  readonly reject: (error: Error) => void;
+  readonly askedMs: number;
+}
+
+export class WorkerThread {
+  readonly #info: WorkerInfo;
+  readonly #timeoutMs: number;
+  readonly #worker: Worker;
+  readonly #port: MessagePort;
+  /** In the order in which they were asked for. */
+  readonly #waiting = new Map<number, Waiting>();
+  readonly #exited: Promise<void>;
+  #watch: NodeJS.Timeout | null = null;
+  #nextId = 0;
+  #failure: Error | null = null;
+
+  constructor(origin: Origin, info: WorkerInfo, timeoutMs: number) {
+    this.#info = info;
+    this.#timeoutMs = timeoutMs;
+    const { port1, port2 } = new MessageChannel();
+    const entry = builtFile('worker-main.js');
+    const registrars = registrarsFor(origin.url);
+    const workerData = { [workerKey]: { origin, registrars, info, port: port2 } };
+    const worker = new Worker(entry, { workerData, transferList: [port2] });
+    this.#worker = worker;
+    this.#port = port1;
+    port1.on('message', (answer: Answer) => this.#settle(answer));
+    port1.unref();
+    worker.unref();
+    worker.on('error', (cause) => {
+      this.takeAnswers();
+      this.#fail(workerFailed(info.id, cause));
+    });
+    this.#exited = new Promise((resolve) => {
+      worker.once('exit', (exitCode) => {
+        this.takeAnswers();
+        this.#fail(workerEnded(info.id, exitCode));
+        port1.close();
+        resolve();
+      });
+    });
+  }
+
+  ask(request: Request): Promise<Loaded<unknown> | null> {
+    if (this.#failure) return Promise.reject(this.#failure);
+    const id = this.#nextId++;
+    if (this.#waiting.size === 0) this.#worker.ref();
+    this.#watch ??= this.#watchFor(this.#timeoutMs);
+    return new Promise((resolve, reject) => {
+      this.#waiting.set(id, { resolve, reject, askedMs: performance.now() });
+      this.#port.postMessage({ id, ...request } satisfies Task);
+    });
+  }
+
+  get underWay(): number {
+    return this.#waiting.size;
+  }
+
+  /** Settles what has been answered; the event loop would do the same at its next turn. */
+  takeAnswers(): void {
+    for (;;) {
+      const received = receiveMessageOnPort(this.#port) as { readonly message: Answer } | undefined;
+      if (!received) return;
+      this.#settle(received.message);
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#worker.terminate();
+    await this.#exited;
+  }
+
+  #settle(answer: Answer): void {
+    const waiting = this.#waiting.get(answer.id);
+    if (!waiting) return;
+    this.#waiting.delete(answer.id);
+    if (this.#waiting.size === 0) this.#worker.unref();
+    if ('error' in answer) waiting.reject(workerFailed(this.#info.id, answer.error));
+    else waiting.resolve(answer.loaded);
+  }
+
+  #watchFor(ms: number): NodeJS.Timeout {
+    return setTimeout(() => this.#check(), ms).unref();
+  }
+
+  /** Fails where the oldest task has waited for too long, and else looks again when it might have. */
+  #check(): void {
+    this.takeAnswers(); // a step that kept this thread may have been longer than the timeout
+    this.#watch = null;
+    const [oldest] = this.#waiting.values();
+    if (oldest === undefined) return; // the next task sets the timer again
+    const leftMs = oldest.askedMs + this.#timeoutMs - performance.now();
+    if (leftMs > 0) {
+      this.#watch = this.#watchFor(leftMs);
+      return;
+    }
+    this.#fail(workerTimeout(this.#info.id, this.#timeoutMs));
+    void this.close();
+  }
+
+  #fail(error: Error): void {
+    this.#failure ??= error;
+    for (const { reject } of this.#waiting.values()) reject(this.#failure);
+    this.#waiting.clear();
+    if (this.#watch) clearTimeout(this.#watch);
+    this.#watch = null;
+  }
+}

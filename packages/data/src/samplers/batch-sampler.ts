@@ -1,0 +1,64 @@
+import { checkInteger } from '../check.ts';
+import type { Indices } from '../datasets/dataset.ts';
+import { noLength, noState } from '../errors.ts';
+import { checkedOptions, checkFlag, checkIterable, optionNames } from '../options.ts';
+import { inBatches } from './in-batches.ts';
+import { isResumable, type Resumable, type Sampler, type SamplerState } from './sampler.ts';
+
+/** Which samples form each batch. */
+export interface BatchSource extends Iterable<Indices> {
+  /** Batches of one pass, where known. */
+  readonly length?: number;
+}
+
+export interface BatchSamplerOptions {
+  /** Leave out the last batch if it is not full. Default false. */
+  readonly dropLast?: boolean;
+}
+
+const names = optionNames<BatchSamplerOptions>({ dropLast: true });
+
+/** Cuts a sampler's indices into batches of `batchSize`; the last one may be shorter, or is dropped. */
+export class BatchSampler implements BatchSource, Resumable {
+  readonly #sampler: Sampler;
+  readonly #batchSize: number;
+  readonly #dropLast: boolean;
+
+  constructor(sampler: Sampler, batchSize: number, options?: BatchSamplerOptions) {
+    const { dropLast = false } = checkedOptions('BatchSampler', options, names);
+    checkIterable('BatchSampler: sampler', sampler);
+    checkFlag('BatchSampler: dropLast', dropLast);
+    checkInteger('BatchSampler: batchSize', batchSize, 1);
+    this.#sampler = sampler;
+    this.#batchSize = batchSize;
+    this.#dropLast = dropLast;
+  }
+
+  get length(): number {
+    const { length } = this.#sampler;
+    if (typeof length !== 'number') throw noLength('the sampler');
+    const batches = length / this.#batchSize;
+    return this.#dropLast ? Math.floor(batches) : Math.ceil(batches);
+  }
+
+  [Symbol.iterator](): Generator<number[], void, undefined> {
+    return inBatches(this.#sampler, this.#batchSize, this.#dropLast);
+  }
+
+  advance(count: number): void {
+    if (isResumable(this.#sampler)) this.#sampler.advance(count);
+  }
+
+  state(): SamplerState {
+    return this.#resumable().state();
+  }
+
+  load(state: SamplerState): void {
+    this.#resumable().load(state);
+  }
+
+  #resumable(): Resumable {
+    if (!isResumable(this.#sampler)) throw noState('its sampler');
+    return this.#sampler;
+  }
+}

@@ -1,0 +1,65 @@
+// Chance that costs a reader little: blocks in a random order, and the samples of a block in a random order, so that a file
+// whose unit is a block (a Parquet row group, a shard) has each of its blocks read once an epoch.
+
+import { checkArrayLike, checkInteger, checkLength } from '../check.ts';
+import { checkedOptions, optionNames } from '../options.ts';
+import { EpochSampler } from './epoch-sampler.ts';
+import { identity, Mt19937, shuffle } from './random.ts';
+
+export interface BlockRandomSamplerOptions {
+  /** Ranks that share the data set. Default 1. */
+  readonly replicas?: number;
+  /** Default 0. */
+  readonly rank?: number;
+  /** Must be equal on all ranks. */
+  readonly seed?: number;
+  /** Leave out up to replicas − 1 samples of an epoch instead of repeating some. */
+  readonly dropLast?: boolean;
+}
+
+const names = optionNames<BlockRandomSamplerOptions>({
+  replicas: true,
+  rank: true,
+  seed: true,
+  dropLast: true,
+});
+
+/**
+ * One rank's share of samples that lie in blocks of these lengths, one block behind the other. Ranks take the samples of a
+ * block in turn, so all of them read all blocks, and are in the same one at the same time. Call `setEpoch(e)` before each
+ * epoch.
+ */
+export class BlockRandomSampler extends EpochSampler {
+  readonly #starts: Int32Array;
+
+  constructor(blockLengths: ArrayLike<number>, options?: BlockRandomSamplerOptions) {
+    const given = checkedOptions('BlockRandomSampler', options, names);
+    const { replicas = 1, rank = 0, seed = 0, dropLast = false } = given;
+    checkArrayLike('BlockRandomSampler: block lengths', blockLengths);
+    checkInteger('BlockRandomSampler: replicas', replicas, 1);
+    checkInteger('BlockRandomSampler: rank', rank, 0, replicas - 1);
+    const starts = new Int32Array(blockLengths.length + 1);
+    let length = 0;
+    for (let block = 0; block < blockLengths.length; block++) {
+      checkInteger(`BlockRandomSampler: length ${block}`, blockLengths[block]!, 0);
+      starts[block + 1] = length += blockLengths[block]!;
+    }
+    checkLength('BlockRandomSampler', length);
+    super(length, { seed, advancesByItself: false, replicas, rank, dropLast });
+    this.#starts = starts;
+  }
+
+  protected override order(seed: number): Int32Array {
+    const random = new Mt19937(seed);
+    const starts = this.#starts;
+    const samples = identity(starts.at(-1)!);
+    const order = new Int32Array(samples.length);
+    let at = 0;
+    for (const block of shuffle(identity(starts.length - 1), random)) {
+      const inside = shuffle(samples.subarray(starts[block]!, starts[block + 1]!), random);
+      order.set(inside, at);
+      at += inside.length;
+    }
+    return order;
+  }
+}

@@ -1,0 +1,131 @@
+// Samplers whose order depends on (seed, epoch) alone, shared out over `replicas` ranks by stride.
+//
+// Position p of an epoch is entry p of that order; past the end it wraps around (padding). Rank r of W takes positions
+// start + r, start + r + W, …. So once every rank has taken k samples, the ranks together have taken exactly the
+// positions start … start + kW − 1. That is why one global number, `consumed`, is a place in an epoch for any W.
+
+import { checkInteger } from '../check.ts';
+import { badState } from '../errors.ts';
+import { checkFlag } from '../options.ts';
+import type { Resumable, Sampler, SamplerState } from './sampler.ts';
+
+export interface EpochSamplerOptions {
+  /** null: the order is always the same. */
+  readonly seed: number | null;
+  /** Whether a second pass without `setEpoch` moves on to the next epoch instead of repeating this one. */
+  readonly advancesByItself: boolean;
+  readonly replicas?: number;
+  readonly rank?: number;
+  /** Whether the last `total % replicas` positions are left out instead of padded. */
+  readonly dropLast?: boolean;
+}
+
+export abstract class EpochSampler implements Sampler, Resumable {
+  /** Samples of one whole epoch on this rank. */
+  readonly length: number;
+  readonly #total: number;
+  readonly #advancesByItself: boolean;
+  readonly #replicas: number;
+  readonly #rank: number;
+  readonly #dropLast: boolean;
+  #seed: number | null;
+  #epoch = 0;
+  #consumed = 0;
+  #isPassAhead = true; // setEpoch or load has said where the next pass begins
+
+  protected constructor(total: number, options: EpochSamplerOptions) {
+    const { seed, advancesByItself, replicas = 1, rank = 0, dropLast = false } = options;
+    checkFlag(`${this.constructor.name}: dropLast`, dropLast);
+    if (seed !== null) checkInteger(`${this.constructor.name}: seed`, seed, 0);
+    this.#total = total;
+    this.#seed = seed;
+    this.#advancesByItself = advancesByItself;
+    this.#replicas = replicas;
+    this.#rank = rank;
+    this.#dropLast = dropLast;
+    this.length = this.#share(total);
+  }
+
+  /** The whole epoch's order over all ranks: `total` indices, a pure function of `seed`. */
+  protected abstract order(seed: number): Int32Array;
+
+  /** The epoch of the running pass, or of the next one before any has begun. */
+  get epoch(): number {
+    return this.#epoch;
+  }
+
+  /** Chooses the epoch of the next pass. The epoch that `load` has just restored keeps its place in it. */
+  setEpoch(epoch: number): void {
+    checkInteger(`${this.constructor.name}.setEpoch: epoch`, epoch, 0);
+    if (!this.#isPassAhead || epoch !== this.#epoch) this.#consumed = 0;
+    this.#epoch = epoch;
+    this.#isPassAhead = true;
+  }
+
+  /** The order is drawn when the first index is asked for. */
+  *[Symbol.iterator](): Generator<number, void, undefined> {
+    if (!this.#isPassAhead && !this.#advancesByItself && this.#seed !== null) warnOfRepetition(this);
+    if (!this.#isPassAhead) this.setEpoch(this.#epoch + (this.#advancesByItself ? 1 : 0));
+    this.#isPassAhead = false;
+    const start = this.#consumed;
+    const count = this.#share(this.#total - start);
+    if (count === 0) return;
+    const order = this.order((this.#seed ?? 0) + this.#epoch);
+    for (let i = 0; i < count; i++) {
+      yield order[(start + this.#rank + i * this.#replicas) % this.#total]!;
+    }
+  }
+
+  /** Counts `count` more samples as used on this rank, and so as many on each other rank. A DataLoader calls it. */
+  advance(count: number): void {
+    this.#consumed = Math.min(this.#consumed + count * this.#replicas, this.#total);
+  }
+
+  /** Plain JSON, equal on all ranks that have taken the same number of samples. */
+  state(): SamplerState {
+    return { seed: this.#seed, epoch: this.#epoch, consumed: this.#consumed, length: this.#total };
+  }
+
+  /** The next pass takes up the rest of the state's epoch, with the state's seed; the passes after it are whole. */
+  load(state: SamplerState): void {
+    const name = this.constructor.name;
+    if (state.length !== this.#total) throw badState(name, 'length', this.#total, state.length);
+    if ((state.seed === null) !== (this.#seed === null)) {
+      throw badState(
+        name,
+        'seed',
+        this.#seed === null ? 'null (fixed order)' : 'a number (shuffled)',
+        state.seed,
+      );
+    }
+    if (state.seed !== null) checkStateNumber(name, 'seed', state.seed, Number.MAX_SAFE_INTEGER);
+    checkStateNumber(name, 'epoch', state.epoch, Number.MAX_SAFE_INTEGER);
+    checkStateNumber(name, 'consumed', state.consumed, this.#total);
+    this.#seed = state.seed;
+    this.#epoch = state.epoch;
+    this.#consumed = state.consumed;
+    this.#isPassAhead = true;
+  }
+
+  #share(positions: number): number {
+    const share = positions / this.#replicas;
+    return this.#dropLast ? Math.floor(share) : Math.ceil(share);
+  }
+}
+
+const warned = new WeakSet<EpochSampler>();
+
+/** Once a sampler. */
+function warnOfRepetition(sampler: EpochSampler): void {
+  if (warned.has(sampler)) return;
+  warned.add(sampler);
+  process.emitWarning(
+    `${sampler.constructor.name}: a second pass without setEpoch(epoch) has the same order as the first. Call it before each epoch.`,
+    { type: 'RingwiseWarning', code: 'RINGWISE_SET_EPOCH' },
+  );
+}
+
+function checkStateNumber(sampler: string, what: string, value: number, most: number): void {
+  if (Number.isSafeInteger(value) && value >= 0 && value <= most) return;
+  throw badState(sampler, what, `an integer from 0 to ${most}`, value);
+}

@@ -1,0 +1,92 @@
+// Batches of samples of similar length, so that padding them to the longest costs little. The order of an epoch is made of
+// groups, each of which becomes one step: one batch on every rank. So ranks also work equally long on a step.
+//
+// The samples are shuffled and cut into equal pools of at most 50 groups; each pool is sorted by length and cut into groups, and the
+// groups of all pools are shuffled. Pools keep chance in: which samples meet in a group differs between epochs.
+
+import { checkArrayLike, checkInteger, checkLength } from '../check.ts';
+import { badState, outOfRange } from '../errors.ts';
+import { checkedOptions, optionNames } from '../options.ts';
+import { EpochSampler } from './epoch-sampler.ts';
+import { identity, Mt19937, shuffle } from './random.ts';
+import type { SamplerState } from './sampler.ts';
+
+const groupsPerPool = 50;
+
+export interface LengthGroupedSamplerOptions {
+  /** The loader's; samples per batch on one rank. */
+  readonly batchSize: number;
+  /** Ranks that share the data set. Default 1. */
+  readonly replicas?: number;
+  /** Default 0. */
+  readonly rank?: number;
+  /** Must be equal on all ranks. */
+  readonly seed?: number;
+  /** Leave out up to replicas − 1 samples of an epoch instead of repeating some. */
+  readonly dropLast?: boolean;
+}
+
+const names = optionNames<LengthGroupedSamplerOptions>({
+  ...{ batchSize: true, replicas: true, rank: true, seed: true, dropLast: true },
+});
+
+/**
+ * One rank's share of the samples with these `lengths` (kept, not copied), each `batchSize` of them of similar length. The
+ * last batch of an epoch, if it is not full, holds samples of any length. Call `setEpoch(e)` before each epoch.
+ * A state resumes with its own groups: at another world size or batch size every sample still comes once, but lengths in a
+ * batch are less alike until the next sampler is made.
+ */
+export class LengthGroupedSampler extends EpochSampler {
+  readonly #lengths: ArrayLike<number>;
+  #groupSize: number;
+
+  constructor(lengths: ArrayLike<number>, options: LengthGroupedSamplerOptions) {
+    const given = checkedOptions('LengthGroupedSampler', options, names);
+    const { batchSize, replicas = 1, rank = 0, seed = 0, dropLast = false } = given;
+    checkArrayLike('LengthGroupedSampler: lengths', lengths);
+    checkLength('LengthGroupedSampler', lengths.length);
+    checkInteger('LengthGroupedSampler: batchSize', batchSize, 1);
+    checkInteger('LengthGroupedSampler: replicas', replicas, 1);
+    checkInteger('LengthGroupedSampler: rank', rank, 0, replicas - 1);
+    for (let i = 0; i < lengths.length; i++) {
+      if (!Number.isFinite(lengths[i])) {
+        throw outOfRange(`LengthGroupedSampler: length ${i}`, 'a finite number', lengths[i]);
+      }
+    }
+    super(lengths.length, { seed, advancesByItself: false, replicas, rank, dropLast });
+    this.#lengths = lengths;
+    this.#groupSize = batchSize * replicas;
+  }
+
+  override state(): SamplerState {
+    return { ...super.state(), groupSize: this.#groupSize };
+  }
+
+  override load(state: SamplerState): void {
+    const { groupSize } = state;
+    if (!Number.isSafeInteger(groupSize) || groupSize! < 1) {
+      throw badState('LengthGroupedSampler', 'groupSize', 'an integer of at least 1', groupSize);
+    }
+    super.load(state);
+    this.#groupSize = groupSize!;
+  }
+
+  protected override order(seed: number): Int32Array {
+    const random = new Mt19937(seed);
+    const lengths = this.#lengths;
+    const size = this.#groupSize;
+    const samples = shuffle(identity(lengths.length), random);
+    const groups = Math.floor(samples.length / size);
+    // What fills no group belongs to no pool, and stays at the end.
+    const pools = Math.ceil(groups / groupsPerPool);
+    const startOf = (pool: number) => Math.floor((pool * groups) / pools) * size;
+    for (let pool = 0; pool < pools; pool++) {
+      samples.subarray(startOf(pool), startOf(pool + 1)).sort((a, b) => lengths[b]! - lengths[a]!);
+    }
+    const order = samples.slice();
+    for (const [to, from] of shuffle(identity(groups), random).entries()) {
+      order.set(samples.subarray(from * size, (from + 1) * size), to * size);
+    }
+    return order;
+  }
+}

@@ -1,0 +1,78 @@
+// MT19937 as PyTorch seeds and draws it, so that a seed gives the same permutation here and there.
+// Matsumoto & Nishimura, "Mersenne Twister", 1998; seeding as in init_genrand of their 2002 version.
+
+import { outOfRange } from '../errors.ts';
+
+const stateWords = 624;
+const middle = 397;
+
+export class Mt19937 {
+  readonly #state = new Uint32Array(stateWords);
+  #next = stateWords;
+
+  /** The low 32 bits of `seed` count, as in `torch.manual_seed`. */
+  constructor(seed: number) {
+    const state = this.#state;
+    state[0] = seed % 2 ** 32;
+    for (let i = 1; i < stateWords; i++) {
+      const previous = state[i - 1]!;
+      state[i] = Math.imul(1812433253, previous ^ (previous >>> 30)) + i;
+    }
+  }
+
+  /** Uniform in [0, 2^32). */
+  uint32(): number {
+    if (this.#next === stateWords) this.#twist();
+    let y = this.#state[this.#next++]!;
+    y ^= y >>> 11;
+    y ^= (y << 7) & 0x9d2c5680;
+    y ^= (y << 15) & 0xefc60000;
+    return (y ^ (y >>> 18)) >>> 0;
+  }
+
+  /** Uniform in [0, 1) with 53 random bits. */
+  float64(): number {
+    const high = this.uint32() >>> 5;
+    const low = this.uint32() >>> 6;
+    return (high * 2 ** 26 + low) / 2 ** 53;
+  }
+
+  #twist(): void {
+    const state = this.#state;
+    for (let i = 0; i < stateWords; i++) {
+      const y = (state[i]! & 0x80000000) | (state[(i + 1) % stateWords]! & 0x7fffffff);
+      state[i] = state[(i + middle) % stateWords]! ^ (y >>> 1) ^ (y & 1 ? 0x9908b0df : 0);
+    }
+    this.#next = 0;
+  }
+}
+
+// From this length on PyTorch draws 64 bits per element, and its order is no longer the one computed here.
+const permutationLimit = Math.floor((2 ** 32 - 1) / 20);
+
+/** `torch.randperm(length, generator=torch.Generator().manual_seed(seed))`, bit for bit. */
+export function randperm(length: number, seed: number): Int32Array {
+  if (!Number.isInteger(length) || length < 0 || length >= permutationLimit) {
+    throw outOfRange('randperm: length', `an integer from 0 to ${permutationLimit - 1}`, length);
+  }
+  return shuffle(identity(length), new Mt19937(seed));
+}
+
+/** In place; returns `order`. */
+export function shuffle(order: Int32Array, random: Mt19937): Int32Array {
+  for (let i = 0; i < order.length - 1; i++) {
+    // Both operands as uint32, or V8 divides as float64, at half the speed.
+    const j = i + (random.uint32() % ((order.length - i) >>> 0));
+    const picked = order[j]!;
+    order[j] = order[i]!;
+    order[i] = picked;
+  }
+  return order;
+}
+
+/** 0, 1, …, length − 1. */
+export function identity(length: number): Int32Array {
+  const order = new Int32Array(length);
+  for (let i = 0; i < length; i++) order[i] = i;
+  return order;
+}

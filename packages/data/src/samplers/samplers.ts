@@ -1,0 +1,134 @@
+// The samplers of one process. The shuffling ones move on to the next epoch with every pass, and pass k of a seed
+// is the same order in every run.
+
+import { checkArrayLike, checkInteger, checkLength } from '../check.ts';
+import { nothingThere, outOfRange } from '../errors.ts';
+import { checkedOptions, checkFlag, optionNames } from '../options.ts';
+import { EpochSampler } from './epoch-sampler.ts';
+import { identity, Mt19937, randperm } from './random.ts';
+
+/** 0, 1, …, length − 1, in every epoch. */
+export class SequentialSampler extends EpochSampler {
+  readonly #count: number;
+
+  constructor(length: number) {
+    checkInteger('SequentialSampler: length', length, 0, 2 ** 31 - 1);
+    super(length, { seed: null, advancesByItself: false });
+    this.#count = length;
+  }
+
+  protected override order(): Int32Array {
+    return identity(this.#count);
+  }
+}
+
+export interface SeedOption {
+  /** Default 0: every run sees the same orders. */
+  readonly seed?: number;
+}
+
+const seedNames = optionNames<SeedOption>({ seed: true });
+
+/** A new permutation each epoch: `torch.randperm` seeded with seed + epoch. */
+export class RandomSampler extends EpochSampler {
+  readonly #count: number;
+
+  constructor(length: number, options?: SeedOption) {
+    const { seed = 0 } = checkedOptions('RandomSampler', options, seedNames);
+    checkLength('RandomSampler', length);
+    super(length, { seed, advancesByItself: true });
+    this.#count = length;
+  }
+
+  protected override order(seed: number): Int32Array {
+    return randperm(this.#count, seed);
+  }
+}
+
+/** The given indices (kept, not copied) in a new permutation each epoch. */
+export class SubsetRandomSampler extends EpochSampler {
+  readonly #indices: ArrayLike<number>;
+
+  constructor(indices: ArrayLike<number>, options?: SeedOption) {
+    const { seed = 0 } = checkedOptions('SubsetRandomSampler', options, seedNames);
+    checkArrayLike('SubsetRandomSampler: indices', indices);
+    checkLength('SubsetRandomSampler', indices.length);
+    super(indices.length, { seed, advancesByItself: true });
+    this.#indices = indices;
+  }
+
+  protected override order(seed: number): Int32Array {
+    return randperm(this.#indices.length, seed).map((position) => this.#indices[position]!);
+  }
+}
+
+export interface WeightedRandomSamplerOptions {
+  /** Whether an index may come more than once in an epoch. Default true. */
+  readonly replacement?: boolean;
+  readonly seed?: number;
+}
+
+const weightedNames = optionNames<WeightedRandomSamplerOptions>({ replacement: true, seed: true });
+
+/** `count` indices an epoch, drawn with probability proportional to `weights` (kept, not copied; need not sum to 1). */
+export class WeightedRandomSampler extends EpochSampler {
+  readonly #weights: ArrayLike<number>;
+  readonly #draws: number;
+  readonly #replacement: boolean;
+
+  constructor(weights: ArrayLike<number>, count: number, options?: WeightedRandomSamplerOptions) {
+    const { replacement = true, seed = 0 } = checkedOptions('WeightedRandomSampler', options, weightedNames);
+    checkFlag('WeightedRandomSampler: replacement', replacement);
+    checkArrayLike('WeightedRandomSampler: weights', weights);
+    const positive = countPositive(weights);
+    checkInteger('WeightedRandomSampler: count', count, 1, replacement ? 2 ** 31 - 1 : positive);
+    super(count, { seed, advancesByItself: true });
+    this.#weights = weights;
+    this.#draws = count;
+    this.#replacement = replacement;
+  }
+
+  protected override order(seed: number): Int32Array {
+    const random = new Mt19937(seed);
+    const draw = this.#replacement ? drawWithReplacement : drawWithoutReplacement;
+    return draw(this.#weights, this.#draws, random);
+  }
+}
+
+function countPositive(weights: ArrayLike<number>): number {
+  let positive = 0;
+  for (let i = 0; i < weights.length; i++) {
+    const weight = weights[i]!;
+    if (typeof weight !== 'number' || !(weight >= 0 && weight < Infinity)) {
+      throw outOfRange(`WeightedRandomSampler: weight ${i}`, 'a finite number of at least 0', weight);
+    }
+    if (weight > 0) positive++;
+  }
+  if (positive === 0) throw nothingThere('WeightedRandomSampler: weights', 'at least one above 0');
+  return positive;
+}
+
+function drawWithReplacement(weights: ArrayLike<number>, count: number, random: Mt19937): Int32Array {
+  const upTo = new Float64Array(weights.length); // sum of the weights 0 … i
+  let sum = 0;
+  for (let i = 0; i < weights.length; i++) upTo[i] = sum += weights[i]!;
+  return new Int32Array(count).map(() => {
+    const target = random.float64() * sum;
+    let low = 0;
+    let high = upTo.length - 1;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (upTo[middle]! > target) high = middle;
+      else low = middle + 1;
+    }
+    return low;
+  });
+}
+
+// Efraimidis & Spirakis, "Weighted random sampling with a reservoir", 2006: the smallest keys −ln(u) / weight win,
+// and their order is the order of drawing.
+function drawWithoutReplacement(weights: ArrayLike<number>, count: number, random: Mt19937): Int32Array {
+  const keys = Float64Array.from(weights, (weight) => -Math.log(1 - random.float64()) / weight);
+  const candidates = identity(keys.length).filter((i) => weights[i]! > 0);
+  return candidates.sort((a, b) => keys[a]! - keys[b]!).slice(0, count);
+}

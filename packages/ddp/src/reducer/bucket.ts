@@ -1,0 +1,143 @@
+// One flat buffer of gradients that are averaged together. Gradients of engines that can bind them live in it;
+// those of others are copied in when they are ready and copied out when they are averaged. Where parameters lie on a device,
+// it lies there too, in memory that their engine has made and works with.
+//
+// The group owns the buffer from launch() until settle() has run.
+import { asBuffer, type BufferView, bufferSymbol, type Group } from '@ringwise/collectives';
+import { noBucketMemory } from '../errors.ts';
+import type { BucketMemory, GradParam } from '../wrapper/grad-param.ts';
+import { Contents } from './contents.ts';
+import { type CommHook, type GradBucket, plainHook, runHook, sumHook } from './hook.ts';
+import { copy, HostMemory, isSameMemory } from './memory.ts';
+import type { BucketPlan } from './plan.ts';
+import type { Works } from './works.ts';
+
+/** What a bucket needs of a parameter. */
+export type BucketParam = Pick<
+  GradParam,
+  'name' | 'grad' | 'bindGrad' | 'allocBucket' | 'divideGrad' | 'dropGrad' | 'shape' | 'requiresGrad'
+>;
+
+interface Member {
+  readonly param: BucketParam;
+  /** The place of its gradient in the bucket. */
+  readonly memory: BucketMemory;
+  /** The same, as it was when the bucket was made: where it is, and not which stream works with it. */
+  readonly view: BufferView;
+}
+
+export class Bucket {
+  /** The bucket as a hook sees it. */
+  readonly contents: GradBucket;
+  readonly #group: Group;
+  readonly #hook: CommHook;
+  readonly #memory: BucketMemory;
+  readonly #members: readonly Member[];
+  readonly #deregister: () => void;
+  /** Members that the running backward still owes. */
+  #pending = 0;
+  #works: Works | null = null;
+  #next: ReturnType<Works['next']> | null = null;
+
+  /** Binds the gradients that can be bound. `params` is the list that the plan was made from, `model` what labels name. */
+  constructor(
+    plans: readonly BucketPlan[],
+    index: number,
+    params: readonly BucketParam[],
+    group: Group,
+    hook: CommHook,
+    model: string,
+  ) {
+    const plan = plans[index]!;
+    this.#group = group;
+    this.#hook = hook;
+    this.#memory = memoryFor(plan, params, group);
+    this.#deregister = group.register(this.#memory);
+    this.#members = plan.slots.map(({ param, offset, count }) => {
+      const memory = this.#memory.part(offset, count);
+      return { param: params[param]!, memory, view: memory[bufferSymbol]() };
+    });
+    for (const { param, view } of this.#members) param.bindGrad?.(view);
+    this.contents = new Contents(index, index === plans.length - 1, model, this.#memory, this.#members);
+    this.reset();
+  }
+
+  /** It will not be launched again. Idempotent. */
+  retire(): void {
+    this.#deregister();
+  }
+
+  /** Before the next backward. */
+  reset(): void {
+    this.#pending = this.#members.length;
+    this.#works = null;
+    this.#next = null;
+  }
+
+  get isFull(): boolean {
+    return this.#pending === 0;
+  }
+
+  /** Takes the gradient of member `index` (its slot in the plan), which is final. */
+  collect(index: number): void {
+    const { param, memory, view } = this.#members[index]!;
+    const { grad } = param;
+    this.#pending--;
+    if (grad !== null && isSameMemory(grad, view)) return;
+    // Not bound, or bound once and dropped by the engine since.
+    if (param.bindGrad) param.bindGrad(view);
+    else if (grad !== null) copy(grad, view);
+    else memory.clear();
+  }
+
+  /** Takes zeros for all members, on a rank that has no more data. */
+  collectNothing(): void {
+    for (const slot of this.#members.keys()) this.collect(slot);
+    this.#memory.clear();
+  }
+
+  /**
+   * Starts averaging; with weights the gradients are summed, and settle() divides. Does not block. Returns the number of
+   * the first operation in the group, -1 if the hook needs none.
+   */
+  launch(isWeighted: boolean): number {
+    const { contents } = this;
+    if (this.#hook !== plainHook) this.#works = runHook(this.#hook, contents, this.#group);
+    else this.#works = (isWeighted ? sumHook : plainHook)(contents, this.#group);
+    this.#next = this.#works.next();
+    return this.#next.done ? -1 : this.#next.value.seq;
+  }
+
+  /** Does what is left of the hook. `totalWeight`: of all ranks, or null without weights. */
+  *settle(totalWeight: number | null): Works {
+    while (this.#next?.done === false) {
+      yield this.#next.value;
+      this.#next = this.#works!.next();
+    }
+    if (totalWeight !== null) {
+      // A hook has averaged, so it has divided by the number of ranks already.
+      this.#memory.divide(this.#hook === plainHook ? totalWeight : totalWeight / this.#group.size);
+    }
+    for (const { param, view } of this.#members) {
+      if (!param.bindGrad && param.grad !== null) copy(view, param.grad);
+    }
+  }
+
+  /** Whether the gradient of a member is zero everywhere. */
+  isZero(index: number): boolean {
+    return this.#members[index]!.memory.isZero();
+  }
+}
+
+/** Zeroed memory where the bucket's parameters lie. */
+function memoryFor(
+  { dtype, device, count, slots }: BucketPlan,
+  params: readonly BucketParam[],
+  group: Group,
+): BucketMemory {
+  if (device.kind === 'cpu') return new HostMemory(asBuffer(group.alloc(count, dtype)));
+  const members = slots.map(({ param }) => params[param]!);
+  const unsupported = members.find(({ allocBucket, bindGrad }) => !(allocBucket && bindGrad));
+  if (unsupported !== undefined) throw noBucketMemory(unsupported.name, `${device.kind}:${device.index}`);
+  return members[0]!.allocBucket!(count);
+}

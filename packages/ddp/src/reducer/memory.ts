@@ -1,0 +1,85 @@
+// BufferViews as the other files need them: handed to a group, as elements, as bytes.
+import {
+  asBuffer,
+  type BufferCarrier,
+  type BufferView,
+  bufferSymbol,
+  elementsOf,
+  type Group,
+  type Work,
+} from '@ringwise/collectives';
+import type { BucketMemory } from '../wrapper/grad-param.ts';
+import { divide } from './scale.ts';
+
+/** A view as an argument for the verbs of a group. */
+export function carrier(view: BufferView): BufferCarrier {
+  return { [bufferSymbol]: () => view };
+}
+
+/** The same of a parameter's value, which is written between steps on purpose, also where an autograd records operations. */
+export function valueCarrier(value: BufferView): BufferCarrier {
+  const { dtype, count, device, host, handle } = value;
+  return carrier({ dtype, count, device, host, handle, written: () => value.written?.() });
+}
+
+/**
+ * Starts to give all ranks what `root` has: host memory in one call, and memory of a device in another, whose fence lets the
+ * stream wait and not this thread.
+ */
+export function broadcasts(carriers: readonly BufferCarrier[], group: Group, root: number): Work[] {
+  if (group.size === 1) return [];
+  const near = carriers.filter((each) => asBuffer(each).host !== null);
+  const far = carriers.filter((each) => !near.includes(each));
+  return [near, far].filter((list) => list.length > 0).map((list) => group.broadcast(list, { root }));
+}
+
+/** Copies between host memory of the same dtype and count. */
+export function copy(from: BufferView, to: BufferView): void {
+  elementsOf(to).set(elementsOf(from) as never);
+}
+
+/** Part of a buffer in host memory. */
+export function slice(view: BufferView, offset: number, count: number): BufferView {
+  return { ...view, count, host: elementsOf(view).subarray(offset, offset + count) };
+}
+
+export function isSameMemory(a: BufferView, b: BufferView): boolean {
+  if (a.host === null || b.host === null) {
+    return a.device.index === b.device.index && a.handle?.address === b.handle?.address;
+  }
+  return a.host.buffer === b.host.buffer && a.host.byteOffset === b.host.byteOffset;
+}
+
+/** The bytes of host memory. */
+export function bytesOf(host: ArrayBufferView): Uint8Array {
+  return new Uint8Array(host.buffer, host.byteOffset, host.byteLength);
+}
+
+/** Host memory as the memory of a bucket. */
+export class HostMemory implements BucketMemory {
+  readonly #view: BufferView;
+
+  constructor(view: BufferView) {
+    this.#view = view;
+  }
+
+  [bufferSymbol](): BufferView {
+    return this.#view;
+  }
+
+  part(offset: number, count: number): HostMemory {
+    return new HostMemory(slice(this.#view, offset, count));
+  }
+
+  clear(): void {
+    (elementsOf(this.#view) as Float32Array).fill(0);
+  }
+
+  divide(divisor: number): void {
+    divide(this.#view, divisor);
+  }
+
+  isZero(): boolean {
+    return (elementsOf(this.#view) as Float32Array).every((value) => value === 0);
+  }
+}

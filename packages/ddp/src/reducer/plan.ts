@@ -1,0 +1,109 @@
+// Which gradient lives where: the layout of the buckets, decided once, from the list of parameters alone.
+//
+// Backward produces gradients roughly in reverse order of definition, so buckets are filled in that order and the
+// first one leaves while backward is still busy with the rest. The first bucket is small to get the wire busy early.
+// A bucket closes with the parameter that reaches its limit, which is therefore inside: buckets overshoot rather
+// than leave a remainder that would be sent alone. Every rank computes the same plan; ddp() compares the hashes.
+import { createHash } from 'node:crypto';
+import type { Device, DType } from '@ringwise/collectives';
+import { byteSize } from '@ringwise/collectives';
+import { checkOptions, checkPositive } from '../check.ts';
+
+/** What the plan needs to know about a parameter. */
+export interface PlanParam {
+  readonly dtype: DType;
+  readonly count: number;
+  readonly device: Device;
+}
+
+/** Limits in bytes. They count from the first step on; there is no warm-up in one large bucket. */
+export interface PlanLimits {
+  readonly bucketBytes: number;
+  /** The limit of the first bucket of each device and dtype. */
+  readonly firstBucketBytes: number;
+}
+
+/** Where one gradient lives inside its bucket. */
+export interface Slot {
+  /** Index into the list of parameters. */
+  readonly param: number;
+  /** Elements from the start of the bucket; a multiple of 64 bytes. */
+  readonly offset: number;
+  readonly count: number;
+}
+
+/** One flat buffer: gradients of one device and dtype, in reverse order of definition. */
+export interface BucketPlan {
+  readonly dtype: DType;
+  readonly device: Device;
+  /** Elements, the gaps between slots included. */
+  readonly count: number;
+  readonly slots: readonly Slot[];
+}
+
+const slotBytes = 64; // one cache line; also what vector loads and copy engines like best
+
+/**
+ * Assigns every parameter to a bucket. `order`: positions in `params` as their gradients are expected, by default from
+ * the last to the first. Pure; buckets come in the order in which they should fill up.
+ */
+export function planBuckets(
+  params: readonly PlanParam[],
+  limits: PlanLimits,
+  order: ArrayLike<number> = Array.from(params, (_, i) => params.length - 1 - i),
+): BucketPlan[] {
+  checkOptions('planBuckets', limits, { known: ['bucketBytes', 'firstBucketBytes'] });
+  for (const name of ['bucketBytes', 'firstBucketBytes'] as const) {
+    checkPositive(`planBuckets: ${name}`, limits?.[name], 'a positive number of bytes');
+  }
+  const closed: Slot[][] = [];
+  const open = new Map<string, Slot[]>();
+  const seen = new Set<string>();
+  const turn = new Uint32Array(params.length);
+  for (let at = 0; at < order.length; at++) {
+    const i = order[at]!;
+    turn[i] = at;
+    const { dtype, count, device } = params[i]!;
+    const key = `${device.kind}:${device.index} ${dtype}`;
+    const slots = open.get(key) ?? [];
+    const step = slotBytes / byteSize(dtype);
+    const slot = { param: i, offset: Math.ceil(end(slots) / step) * step, count };
+    slots.push(slot);
+    open.set(key, slots);
+    if (end(slots) * byteSize(dtype) >= (seen.has(key) ? limits.bucketBytes : limits.firstBucketBytes)) {
+      closed.push(slots);
+      open.delete(key);
+      seen.add(key);
+    }
+  }
+  // A bucket is full when its last member is, so that member decides the position.
+  return [...closed, ...open.values()]
+    .sort((a, b) => turn[a.at(-1)!.param]! - turn[b.at(-1)!.param]!)
+    .map((slots) => {
+      const { dtype, device } = params[slots[0]!.param]!;
+      return { dtype, device, count: end(slots), slots };
+    });
+}
+
+/** A digest of the whole layout, equal on all ranks that may reduce with each other. */
+export function planHash(plan: readonly BucketPlan[]): string {
+  // Ranks of one job may sit on cuda:0 and cuda:1, so devices are numbered by first appearance.
+  const devices: string[] = [];
+  const ordinal = (device: Device) => {
+    const name = `${device.kind}:${device.index}`;
+    if (!devices.includes(name)) devices.push(name);
+    return [device.kind, devices.indexOf(name)];
+  };
+  const layout = plan.map((bucket) => [
+    bucket.dtype,
+    ...ordinal(bucket.device),
+    bucket.count,
+    bucket.slots.map((slot) => [slot.param, slot.offset, slot.count]),
+  ]);
+  return createHash('sha256').update(JSON.stringify(layout)).digest('hex');
+}
+
+function end(slots: readonly Slot[]): number {
+  const last = slots.at(-1);
+  return last ? last.offset + last.count : 0;
+}

@@ -1,0 +1,66 @@
+// What the times of a step mean: how long backward took, when buckets left, and how much communication backward did not
+// hide.
+import { byteSize, type Group } from '@ringwise/collectives';
+import type { BucketPlan } from '../reducer/plan.ts';
+import type { StepTimes } from './timeline.ts';
+
+export interface BucketStatistics {
+  readonly index: number;
+  readonly bytes: number;
+  /** Names of its parameters. */
+  readonly params: readonly string[];
+  /** Its last gradient was final, it was launched; milliseconds since the first gradient was ready. */
+  readonly readyMs: number;
+  readonly launchedMs: number;
+  /** When its first operation began, in the same milliseconds, and how long it ran; null where the group does not tell any more. */
+  readonly startedMs: number | null;
+  readonly communicationMs: number | null;
+}
+
+/** One averaged backward, as this rank saw it. */
+export interface StepStatistics {
+  /** Averaged backwards before it. */
+  readonly step: number;
+  /** When the first gradient was ready, on the clock of performance.now(). */
+  readonly beganMs: number;
+  /** From the first gradient to the end of backward. */
+  readonly backwardMs: number;
+  /** From the end of backward until all gradients were averaged: what the program waited. */
+  readonly exposedMs: number;
+  /** Names of parameters, in the order in which their gradients were final. */
+  readonly arrivalOrder: readonly string[];
+  readonly buckets: readonly BucketStatistics[];
+}
+
+/** `plan`: that of the step. */
+export function statisticsOf(
+  times: StepTimes,
+  plan: readonly BucketPlan[],
+  names: readonly string[],
+  group: Group,
+): StepStatistics {
+  const { step, beginMs, arrivals, arrivalMs, launchMs, seqs, endMs, doneMs } = times;
+  const since = (ms: number) => ms - beginMs;
+  const arrivedMs = new Map(arrivals.map((param, i) => [param, since(arrivalMs[i]!)]));
+  const spans = new Map<number, { readonly startedMs: number; readonly communicationMs: number }>();
+  // The record goes by the host's clock.
+  const originMs = Number(process.hrtime.bigint()) / 1e6 - performance.now();
+  for (const { verb, seq, startedMs, endedMs } of group.flightRecord()) {
+    if (verb === 'send' || verb === 'recv' || startedMs === null || endedMs === null) continue;
+    spans.set(seq, { startedMs: since(startedMs - originMs), communicationMs: endedMs - startedMs });
+  }
+  const buckets = launchMs.map((launchedMs, index) => {
+    const { slots, dtype, count } = plan[index]!;
+    return {
+      index,
+      bytes: count * byteSize(dtype),
+      params: slots.map(({ param }) => names[param]!),
+      readyMs: Math.max(0, ...slots.map(({ param }) => arrivedMs.get(param) ?? 0)),
+      launchedMs: since(launchedMs),
+      ...(spans.get(seqs[index]!) ?? { startedMs: null, communicationMs: null }),
+    };
+  });
+  const arrivalOrder = arrivals.map((param) => names[param]!);
+  const exposedMs = doneMs - endMs;
+  return { step, beganMs: beginMs, backwardMs: since(endMs), exposedMs, arrivalOrder, buckets };
+}

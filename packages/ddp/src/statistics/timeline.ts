@@ -1,0 +1,89 @@
+// When what happened in the last backwards, as this rank saw it: a few numbers a step, kept in a ring. What they mean is
+// worked out only when somebody asks (statistics.ts).
+
+import type { BucketPlan } from '../reducer/plan.ts';
+
+/** Times are milliseconds of performance.now(). */
+export interface StepTimes {
+  /** Averaged backwards of this model before this one. */
+  readonly step: number;
+  /** The first gradient was ready. */
+  readonly beginMs: number;
+  readonly plan: readonly BucketPlan[];
+  /** Positions of parameters and when their gradients were final, in order of arrival. */
+  readonly arrivals: number[];
+  readonly arrivalMs: number[];
+  /** By bucket: when it was launched, and the number of its first operation in the group, -1 if there was none. */
+  readonly launchMs: number[];
+  readonly seqs: number[];
+  /** Backward was over; from here on the program waits. 0 until then. */
+  endMs: number;
+  /** All gradients were averaged. */
+  doneMs: number;
+}
+
+const kept = 64;
+
+export class Timeline {
+  readonly #steps: StepTimes[] = [];
+  #step = 0;
+  #now: StepTimes | null = null;
+
+  begin(plan: readonly BucketPlan[]): void {
+    const beginMs = performance.now();
+    const [arrivals, arrivalMs, launchMs, seqs]: number[][] = [[], [], [], []];
+    this.#now = {
+      step: this.#step,
+      beginMs,
+      plan,
+      arrivals: arrivals!,
+      arrivalMs: arrivalMs!,
+      launchMs: launchMs!,
+      seqs: seqs!,
+      endMs: 0,
+      doneMs: beginMs,
+    };
+  }
+
+  arrived(index: number): void {
+    this.#now?.arrivals.push(index);
+    this.#now?.arrivalMs.push(performance.now());
+  }
+
+  launched(seq: number): void {
+    this.#now?.launchMs.push(performance.now());
+    this.#now?.seqs.push(seq);
+  }
+
+  /** The first call counts: finish() comes later than the end of backward. */
+  backwardEnded(): void {
+    if (this.#now?.endMs === 0) this.#now.endMs = performance.now();
+  }
+
+  /** Of the step under way: positions of parameters in the order in which their gradients were final. */
+  get arrivals(): readonly number[] {
+    return this.#now?.arrivals ?? [];
+  }
+
+  /** Files the step. */
+  done(): void {
+    if (!this.#now) return;
+    this.#now.doneMs = performance.now();
+    this.#steps[this.#step++ % kept] = this.#now;
+    this.#now = null;
+  }
+
+  /** Forgets a step that has failed. */
+  drop(): void {
+    this.#now = null;
+  }
+
+  /** The last steps, oldest first. */
+  get steps(): readonly StepTimes[] {
+    return [...this.#steps].sort((a, b) => a.step - b.step);
+  }
+
+  get last(): StepTimes | null {
+    return this.#step === 0 ? null : this.#steps[(this.#step - 1) % kept]!;
+  }
+}

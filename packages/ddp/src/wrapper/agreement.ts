@@ -1,0 +1,92 @@
+// What all ranks have to agree on before gradients are averaged: the parameters and buffers of the model, the options,
+// the layout of the buckets. All ranks throw the same error, or none does.
+
+import { duplicateName, noParams, notAParam, paramsDiffer, plansDiffer } from '../errors.ts';
+import { type BucketPlan, planBuckets, planHash } from '../reducer/plan.ts';
+import { differingTexts, type Entry, firstDisagreement } from './compare.ts';
+import {
+  type FrozenParam,
+  frozenParamsOf,
+  type GradParam,
+  type GradParamSource,
+  paramsOf,
+  type StateBuffer,
+  stateBuffersOf,
+} from './grad-param.ts';
+import type { CheckedOptions } from './options.ts';
+import type { Claim } from './wrapped.ts';
+
+/** What ddp() has found in a model. */
+export interface Parts {
+  readonly params: readonly GradParam[];
+  readonly frozen: readonly FrozenParam[];
+  readonly buffers: readonly StateBuffer[];
+}
+
+export function partsOf(source: GradParamSource | Iterable<GradParam>): Parts {
+  return { params: paramsOf(source), frozen: frozenParamsOf(source), buffers: stateBuffersOf(source) };
+}
+
+/**
+ * Compares all parts and options, and takes the parameters for `claim`. Collective. A parameter that cannot be used, or is
+ * wrapped already, on one rank is an error on all.
+ */
+export async function agreeOnPlan(
+  parts: Parts,
+  claim: Claim,
+  options: CheckedOptions,
+): Promise<BucketPlan[]> {
+  const { params, frozen } = parts;
+  const { group, bucketBytes, firstBucketBytes } = options;
+  const difference = await firstDisagreement(group, () => {
+    const entries = entriesOf(parts);
+    checkNames(entries);
+    claim.take(params);
+    return entries;
+  });
+  if (difference) throw paramsDiffer(difference.index, difference.name, difference.values);
+  if (params.length === 0) throw noParams(frozen.length);
+
+  const plan = planBuckets(
+    params.map(({ value }) => value),
+    { bucketBytes, firstBucketBytes },
+  );
+  const layouts = await differingTexts(group, settingsText(options, plan));
+  if (layouts) throw plansDiffer(layouts);
+  return plan;
+}
+
+function entriesOf({ params, frozen, buffers }: Parts): Entry[] {
+  const entry = ({ name, value, shape = [value.count] }: FrozenParam, suffix = ''): Entry => {
+    return [name, `[${value.dtype} × ${shape.join(' × ')}]${suffix}`];
+  };
+  for (const [position, param] of params.entries()) {
+    const { name, value, onGradReady } = (param ?? {}) as Partial<GradParam>;
+    const isParam = typeof name === 'string' && value !== undefined && typeof onGradReady === 'function';
+    if (!isParam) throw notAParam(position);
+  }
+  return [
+    ...params.map((param) => entry(param as Omit<GradParam, 'onGradReady'>)),
+    ...frozen.map((param) => entry(param, ', frozen')),
+    ...buffers.map((buffer) => entry(buffer)),
+  ];
+}
+
+function checkNames(entries: readonly Entry[]): void {
+  const seen = new Set<string>();
+  for (const [name] of entries) {
+    if (seen.has(name)) throw duplicateName(name);
+    seen.add(name);
+  }
+}
+
+/** All that ranks must agree on besides parameters. */
+function settingsText(options: CheckedOptions, plan: readonly BucketPlan[]): string {
+  const { bucketBytes, firstBucketBytes, unused, rebuild, staticGraph, broadcastBuffers, hook } = options;
+  const flags = Object.entries({ rebuild, staticGraph, broadcastBuffers }).map(
+    ([name, on]) => `${name} ${on}`,
+  );
+  const limits = `bucketBytes ${bucketBytes}, firstBucketBytes ${firstBucketBytes}`;
+  const rest = [`unused ${unused}`, ...flags, `hook ${hook.name || 'anonymous'}`].join(', ');
+  return `${limits}, ${rest} (layout ${planHash(plan).slice(0, 16)})`;
+}

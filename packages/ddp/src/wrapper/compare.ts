@@ -1,0 +1,98 @@
+// What all ranks must agree on is compared as text: a hash first, and the texts themselves only if hashes differ.
+// Every rank sees the same hashes and texts, so all decide the same and can throw the same sentence.
+import { createHash } from 'node:crypto';
+import type { Group } from '@ringwise/collectives';
+import { DdpError, refused } from '../errors.ts';
+import { namingSnapshot } from '../snapshot/mismatch.ts';
+
+/** A parameter's name, and what else about it has to agree. */
+export type Entry = readonly [name: string, detail: string];
+
+export interface Disagreement {
+  /** The first position where the lists differ. */
+  readonly index: number;
+  readonly name: string;
+  /** What each rank has there, in rank order. */
+  readonly values: readonly string[];
+}
+
+/** What a rank brings: its list, or the error that kept it from making one. */
+type Listed =
+  | { readonly entries: readonly Entry[] }
+  | { readonly message: string; readonly params: readonly string[] };
+
+/**
+ * The first entry that is not the same on all ranks, or null. Collective. `list` is called before anything is sent; what it
+ * throws on one rank is thrown on all.
+ */
+export async function firstDisagreement(
+  group: Group,
+  list: () => readonly Entry[],
+): Promise<Disagreement | null> {
+  let own: Listed;
+  let cause: unknown;
+  try {
+    own = { entries: list() };
+  } catch (error) {
+    cause = error;
+    const { message } = error instanceof Error ? error : new Error(String(error));
+    own = { message, params: DdpError.is(error) ? error.params : [] };
+  }
+  const texts = await differingTexts(group, JSON.stringify(own));
+  if (texts === null) {
+    if (cause !== undefined) throw cause;
+    return null;
+  }
+  const all = texts.map((text) => JSON.parse(text) as Listed);
+  const rank = all.findIndex((listed) => 'message' in listed);
+  const first = all[rank];
+  if (first !== undefined && 'message' in first) throw refused(first.message, first.params, rank, cause);
+  return disagreementOf(all.map((listed) => ('entries' in listed ? listed.entries : [])));
+}
+
+function disagreementOf(lists: readonly (readonly Entry[])[]): Disagreement {
+  for (let index = 0; ; index++) {
+    const values = lists.map((list) => describe(list, list[index]));
+    if (values.every((value) => value === values[0])) continue;
+    const names = lists.map((list) => list[index]?.[0]).filter((name) => name !== undefined);
+    // Of a name that all ranks have, but at several places, its details tell more than what stands here on each.
+    const shared = names.find((name) => {
+      const details = lists.map((list) => list.find(([other]) => other === name)?.[1]);
+      return !details.includes(undefined) && details.some((detail) => detail !== details[0]);
+    });
+    if (shared === undefined) return { index, name: names[0] ?? '', values };
+    const found = lists.map((list) => list.find(([name]) => name === shared));
+    return { index, name: shared, values: lists.map((list, rank) => describe(list, found[rank])) };
+  }
+}
+
+/** Null if `text` is the same on all ranks, otherwise every rank's text in rank order. Collective. */
+export async function differingTexts(group: Group, text: string): Promise<string[] | null> {
+  try {
+    const hash = createHash('sha256').update(text).digest();
+    const hashes = await gather(group, hash);
+    if (hashes.every((other) => hash.equals(other))) return null;
+
+    const bytes = Buffer.from(text);
+    const lengths = new Uint32Array(group.size);
+    await group.allGather(Uint32Array.of(bytes.length), lengths);
+    const padded = new Uint8Array(Math.max(...lengths));
+    padded.set(bytes);
+    const all = await gather(group, padded);
+    return all.map((part, rank) => Buffer.from(part.subarray(0, lengths[rank])).toString());
+  } catch (error) {
+    throw namingSnapshot(error);
+  }
+}
+
+async function gather(group: Group, bytes: Uint8Array): Promise<Uint8Array[]> {
+  const { length } = bytes;
+  const all = new Uint8Array(length * group.size);
+  await group.allGather(bytes, all);
+  return Array.from({ length: group.size }, (_, rank) => all.subarray(rank * length, (rank + 1) * length));
+}
+
+// The name is quoted as JSON, so that different entries never read the same.
+function describe(list: readonly Entry[], entry: Entry | undefined): string {
+  return entry ? `${JSON.stringify(entry[0])} ${entry[1]}` : `no parameter (${list.length} in all)`;
+}

@@ -1,0 +1,287 @@
+// One DDP step, from the outside: ddp() makes all ranks start from the same parameters and hooks into the autograd;
+// from then on every backward ends with averaged gradients, so every rank's optimizer takes the same step.
+import type { Group } from '@ringwise/collectives';
+import { checkOptions } from '../check.ts';
+import { closed, noForward, notALoss, trainedLater } from '../errors.ts';
+import { broadcasts, carrier } from '../reducer/memory.ts';
+import type { BucketPlan } from '../reducer/plan.ts';
+import { Reducer } from '../reducer/reducer.ts';
+import { runAwaiting } from '../reducer/works.ts';
+import { type StepStatistics, statisticsOf } from '../statistics/statistics.ts';
+import type { StepTimes } from '../statistics/timeline.ts';
+import { type DdpTrace, gatherTrace } from '../statistics/trace.ts';
+import { agreeOnPlan, type Parts, partsOf } from './agreement.ts';
+import { type ChainedMethodOf, callOn, type MethodOf } from './delegate.ts';
+import {
+  buffersSymbol,
+  type FrozenParam,
+  frozenParamsOf,
+  frozenParamsSymbol,
+  type GradParam,
+  type GradParamSource,
+  gradParamsSymbol,
+  paramsOf,
+  type StateBuffer,
+  stateBuffersOf,
+} from './grad-param.ts';
+import { type JoinBody, join } from './join.ts';
+import { type CheckedOptions, type DdpOptions, optionsOf } from './options.ts';
+import { Claim, isWrapped } from './wrapped.ts';
+
+/** A loss that can be multiplied, for averages with weights. */
+export interface WeightableLoss {
+  readonly mul: (weight: number) => { readonly backward: () => void };
+}
+
+type Source = GradParamSource | Iterable<GradParam>;
+
+/** The calls of ddp() on a group: as they are collective, every rank counts the same. */
+const models = new WeakMap<Group, number>();
+
+function countModel(group: Group): number {
+  const number = (models.get(group) ?? 0) + 1;
+  models.set(group, number);
+  return number;
+}
+
+/** Made by ddp(). `M` is what was passed to it. */
+export class DistributedDataParallel<M = unknown> implements GradParamSource {
+  /** What was passed to ddp(): the model itself, for saving and evaluation. */
+  readonly module: M;
+  readonly group: Group;
+  /** Calls the model's forward. Throws ERR_DDP_UNFINISHED if finish() was forgotten. */
+  readonly forward: MethodOf<M, 'forward'>;
+  readonly #parts: Parts;
+  readonly #reducer: Reducer;
+  readonly #claim: Claim;
+  #unsubscribe: (() => void)[] = [];
+  #isClosed = false;
+
+  /** Internal: allocates buckets and subscribes. Use ddp(). */
+  constructor(
+    module: M,
+    parts: Parts,
+    claim: Claim,
+    plan: readonly BucketPlan[],
+    options: CheckedOptions,
+    model: string,
+  ) {
+    const { group, rebuild, broadcastBuffers, bucketBytes, firstBucketBytes } = options;
+    const { unused, staticGraph, hook } = options;
+    const { params, frozen, buffers } = parts;
+    const reducer = new Reducer(params, plan, group, {
+      ...{ unused, staticGraph, hook, model },
+      buffers: broadcastBuffers ? buffers : [],
+      rebuild: rebuild ? { bucketBytes, firstBucketBytes } : null,
+    });
+    this.module = module;
+    this.group = group;
+    this.#parts = parts;
+    this.#reducer = reducer;
+    this.#claim = claim;
+    this.forward = ((...args: unknown[]) => this.#forward(args)) as unknown as MethodOf<M, 'forward'>;
+    this.#unsubscribe = params.map((param, index) =>
+      param.onGradReady((backward) => reducer.ready(index, backward)),
+    );
+    const end = params
+      .find((param) => param.onBackwardEnd)
+      ?.onBackwardEnd?.((backward) => reducer.backwardEnded(backward));
+    if (end) this.#unsubscribe.push(end);
+    for (const param of frozen) {
+      const stop = param.onGradReady?.(() => {
+        // Where another wrapper averages it, it does not train unnoticed.
+        if (!isWrapped(param)) reducer.refuse(trainedLater(param.name, group.rank));
+      });
+      if (stop) this.#unsubscribe.push(stop);
+    }
+  }
+
+  /** The buckets, in the order in which they are averaged. */
+  get plan(): readonly BucketPlan[] {
+    return this.#reducer.plan;
+  }
+
+  // The module's own methods. Each throws ERR_DDP_INVALID where the module has none of that name.
+
+  /** The module's parameters(). */
+  get parameters(): MethodOf<M, 'parameters'> {
+    return this.#own('parameters');
+  }
+
+  /** The module's namedParameters(), under the names that they have there. */
+  get namedParameters(): MethodOf<M, 'namedParameters'> {
+    return this.#own('namedParameters');
+  }
+
+  /** The module's stateDict(), under the names that it has there: no prefix is added. Not collective. */
+  get stateDict(): MethodOf<M, 'stateDict'> {
+    return this.#own('stateDict');
+  }
+
+  /**
+   * The module's loadStateDict(). Not collective: nothing is sent, so all ranks load the same values, or they train apart
+   * (assertInSync() tells). Before ddp() it is enough that rank 0 loads.
+   */
+  get loadStateDict(): MethodOf<M, 'loadStateDict'> {
+    return this.#own('loadStateDict');
+  }
+
+  /** The module's zeroGrad(). */
+  get zeroGrad(): MethodOf<M, 'zeroGrad'> {
+    return this.#own('zeroGrad');
+  }
+
+  /** Calls the module's train(). Returns the wrapper. */
+  get train(): ChainedMethodOf<M, 'train', this> {
+    return this.#chained('train');
+  }
+
+  /** Calls the module's eval(). Returns the wrapper. */
+  get eval(): ChainedMethodOf<M, 'eval', this> {
+    return this.#chained('eval');
+  }
+
+  /**
+   * Multiplies `loss` by `weight` and runs backward. Gradients become the average over all ranks with these weights:
+   * Σ weight·gradient / Σ weight. For batches or numbers of tokens that differ. Every rank calls it in a step, or none.
+   */
+  backward(loss: WeightableLoss, options: { readonly weight: number }): void {
+    checkOptions('backward', options, { known: ['weight'] });
+    if (typeof loss?.mul !== 'function') throw notALoss();
+    const { weight } = options ?? {};
+    this.#reducer.withWeight(weight, () => loss.mul(weight).backward());
+  }
+
+  /** For losses without `mul`: the loss of the next backward is multiplied by `weight` already; see backward(). */
+  addWeight(weight: number): void {
+    this.#reducer.addWeight(weight);
+  }
+
+  /**
+   * Runs `fn`, in which gradients accumulate on this rank and nothing is sent; the next backward after it averages
+   * what has accumulated. Put the backward inside. Returns what `fn` returns; waits for it if that is a promise, and
+   * until then all backwards of this model are inside.
+   */
+  noSync<T>(fn: () => T): T {
+    return this.#reducer.noSync(fn);
+  }
+
+  /**
+   * Runs a training loop that may have more steps on some ranks than on others. Gradients are averages over the ranks that
+   * still have data; at the end all have the parameters of those that went on longest. Collective: every rank calls it,
+   * and inside it makes no calls on the group that the others would not answer. Returns what `loop` returns.
+   */
+  join<T>(loop: JoinBody<T>): Promise<T> {
+    return join(this.#reducer, this.group, [...this.#parts.params, ...this.#parts.buffers], loop);
+  }
+
+  /**
+   * Waits until all gradients of the last backward are averaged. Needed after every backward if the autograd does not
+   * tell when backward ends or the group may not block; otherwise it returns at once.
+   */
+  finish(): Promise<void> {
+    return this.#reducer.finish();
+  }
+
+  /** The last averaged backward as this rank saw it, or null. Not collective; worked out when it is asked for. */
+  statistics(): StepStatistics | null {
+    const { last } = this.#reducer.timeline;
+    return last && this.#statisticsOf(last);
+  }
+
+  /**
+   * The last 64 averaged backwards of all ranks as one Chrome trace (JSON.stringify it; ui.perfetto.dev opens it), on one
+   * clock. Collective; rank 0 gets it, the others null.
+   */
+  trace(): Promise<DdpTrace | null> {
+    const steps = this.#reducer.timeline.steps.map((times) => {
+      return { beginMs: times.beginMs, statistics: this.#statisticsOf(times) };
+    });
+    return gatherTrace(steps, this.group);
+  }
+
+  /**
+   * Stops averaging; the model can be wrapped again. Gradients stay where they are. Not collective, but where NCCL works on
+   * the buckets all ranks do so between the same collectives. Idempotent.
+   */
+  close(): void {
+    this.#isClosed = true;
+    this.#reducer.close();
+    for (const unsubscribe of this.#unsubscribe.splice(0)) unsubscribe();
+    this.#claim.release();
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
+  /** The parameters and buffers of the module, so that functions that take a model take its wrapper. */
+  [gradParamsSymbol](): Iterable<GradParam> {
+    return paramsOf(this.module as Source);
+  }
+
+  [frozenParamsSymbol](): Iterable<FrozenParam> {
+    return frozenParamsOf(this.module as Source);
+  }
+
+  [buffersSymbol](): Iterable<StateBuffer> {
+    return stateBuffersOf(this.module as Source);
+  }
+
+  #own<F>(name: string): F {
+    return ((...args: unknown[]) => callOn(this.module, name, args)) as F;
+  }
+
+  #chained<F>(name: string): F {
+    return ((...args: unknown[]) => {
+      callOn(this.module, name, args);
+      return this;
+    }) as F;
+  }
+
+  #statisticsOf(times: StepTimes): StepStatistics {
+    const names = this.#parts.params.map(({ name }) => name);
+    return statisticsOf(times, times.plan, names, this.group);
+  }
+
+  #forward(args: unknown[]): unknown {
+    if (this.#isClosed) throw closed('forward');
+    this.#reducer.checkIdle('forward');
+    const module = this.module as { forward?: (...args: unknown[]) => unknown };
+    if (typeof module.forward !== 'function') throw noForward();
+    return module.forward(...args);
+  }
+}
+
+/**
+ * Makes a model data-parallel: `source` is a model that offers its parameters (`Symbol.for('ringwise.gradParams')`), those
+ * that do not train (`Symbol.for('ringwise.frozenParams')`) and its state buffers (`Symbol.for('ringwise.buffers')`), or a
+ * list of the parameters. Collective; does not block. Checks that all ranks have the same ones, the same of them frozen, and
+ * the same options; copies rank 0's values to all; and averages gradients in every backward from then on. A parameter has
+ * one wrapper at a time. Parameters that are frozen or unfrozen for good later need another ddp(), after close().
+ */
+export async function ddp<M extends Source>(
+  source: M,
+  options: DdpOptions,
+): Promise<DistributedDataParallel<M>> {
+  const checked = optionsOf(options);
+  const { group } = checked;
+  const parts = partsOf(source);
+  const model = `model ${countModel(group)}`;
+  const claim = new Claim(describe(source, group));
+  try {
+    const plan = await agreeOnPlan(parts, claim, checked);
+    for (const { value } of [...parts.params, ...parts.frozen, ...parts.buffers]) {
+      await runAwaiting(broadcasts([carrier(value)], group, 0));
+    }
+    return new DistributedDataParallel(source, parts, claim, plan, checked, model);
+  } catch (error) {
+    claim.release();
+    throw error;
+  }
+}
+
+function describe(source: object, group: Group): string {
+  const name = Array.isArray(source) ? 'a list of parameters' : source.constructor?.name || 'a model';
+  return `the ddp() of ${name} in group "${group.name}"`;
+}

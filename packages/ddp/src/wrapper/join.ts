@@ -1,0 +1,31 @@
+// Uneven inputs: a rank whose loop has ended goes on answering the others, with gradients that do not count, until
+// nobody has data. Then all take over the state of those that went on longest, who hold the same bits.
+import type { Group } from '@ringwise/collectives';
+import { checkFunction } from '../check.ts';
+import { broadcasts, carrier } from '../reducer/memory.ts';
+import type { Reducer } from '../reducer/reducer.ts';
+import { runAwaiting } from '../reducer/works.ts';
+import type { StateBuffer } from './grad-param.ts';
+
+export type JoinBody<T> = () => T | Promise<T>;
+
+/** `state`: what training changes. */
+export async function join<T>(
+  reducer: Reducer,
+  group: Group,
+  state: readonly Pick<StateBuffer, 'value'>[],
+  loop: JoinBody<T>,
+): Promise<T> {
+  checkFunction('join', loop, 'a function that runs the training loop');
+  reducer.beginJoin();
+  let result: T;
+  try {
+    result = await loop();
+  } catch (error) {
+    group.abort(error); // the others would wait for this rank's next participation exchange
+    throw error;
+  }
+  const root = await reducer.shadow();
+  for (const { value } of state) await runAwaiting(broadcasts([carrier(value)], group, root));
+  return result;
+}

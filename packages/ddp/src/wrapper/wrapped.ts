@@ -1,0 +1,66 @@
+// Which parameters have their gradients averaged, over all models of the process: two wrappers of one parameter would
+// average its gradient at the same time, each in a bucket of its own. The table is shared by all copies of this package.
+import { sameParamTwice, wrappedAlready } from '../errors.ts';
+import type { FrozenParam, GradParam } from './grad-param.ts';
+
+type Identified = Pick<GradParam, 'name' | 'key' | 'value'> | FrozenParam;
+
+/** By what a parameter is, and where in it (memory may hold several): a description of its wrapper. */
+type Table = WeakMap<object, Map<string, string>>;
+
+const slots = globalThis as { [key: symbol]: Table | undefined };
+const tableSymbol = Symbol.for('ringwise.ddp.wrapped');
+slots[tableSymbol] ??= new WeakMap();
+const table: Table = slots[tableSymbol];
+
+/** The parameters of one wrapper. */
+export class Claim {
+  readonly #owner: string;
+  #held: (readonly [key: object, place: string])[] = [];
+
+  /** `owner` describes the wrapper, for the error of the next one. */
+  constructor(owner: string) {
+    this.#owner = owner;
+  }
+
+  /** Takes all parameters, or throws ERR_DDP_INVALID and takes none. */
+  take(params: readonly Identified[]): void {
+    const taken = new Map<object, Map<string, string>>();
+    for (const param of params) {
+      const [key, place] = identityOf(param);
+      const owner = table.get(key)?.get(place);
+      if (owner !== undefined) throw wrappedAlready(param.name, owner);
+      const names = taken.get(key) ?? new Map<string, string>();
+      const first = names.get(place);
+      if (first !== undefined) throw sameParamTwice(first, param.name);
+      taken.set(key, names.set(place, param.name));
+    }
+    for (const [key, names] of taken) for (const place of names.keys()) this.#hold(key, place);
+  }
+
+  /** Idempotent. */
+  release(): void {
+    for (const [key, place] of this.#held.splice(0)) table.get(key)?.delete(place);
+  }
+
+  #hold(key: object, place: string): void {
+    const places = table.get(key) ?? new Map<string, string>();
+    table.set(key, places.set(place, this.#owner));
+    this.#held.push([key, place]);
+  }
+}
+
+/** Whether a wrapper averages the gradients of this parameter. */
+export function isWrapped(param: Identified): boolean {
+  const [key, place] = identityOf(param);
+  return table.get(key)?.has(place) === true;
+}
+
+function identityOf(param: Identified): [key: object, place: string] {
+  if (param.key !== undefined) return [param.key, ''];
+  const { host, handle, count } = param.value;
+  // Nothing can be told apart in no memory.
+  if (count === 0) return [param, ''];
+  if (host !== null) return [host.buffer, String(host.byteOffset)];
+  return handle === null ? [param, ''] : [handle.owner, String(handle.address)];
+}

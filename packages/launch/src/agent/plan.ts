@@ -1,0 +1,93 @@
+// Options to processes: which ranks a host starts, and with what. Pure, so that every rule is a unit test.
+
+import type { Program } from '../cli/program.ts';
+import { badArgument, noGpu } from '../errors.ts';
+import type { RankStreams } from '../report/output.ts';
+import { firstStart, type JobFacts, ompThreads, type Rendezvous, rankEnvironment } from './env.ts';
+
+/** What this host has. */
+export interface Machine {
+  readonly cores: number;
+  readonly gpus: number;
+}
+
+/** What a local rank gets beyond its share. */
+export interface RankExtras {
+  readonly env?: Readonly<Record<string, string>>;
+  readonly streams?: RankStreams;
+}
+
+/** What a rank gets of its host; see placement.ts. */
+export interface RankPlace {
+  /** What starts its program, and binds it. */
+  readonly command: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** One process to start. */
+export interface RankSpec extends Program {
+  readonly rank: number;
+  /** Where its output goes; absent: all to the terminal. */
+  readonly streams?: RankStreams;
+}
+
+/** A host's part of the job. */
+export interface Share {
+  readonly nproc: number;
+  readonly firstRank: number;
+  readonly worldSize: number;
+  readonly groupRank: number;
+  readonly groupWorldSize: number;
+}
+
+/** All ranks on one host. */
+export const wholeJob = (nproc: number): Share => ({
+  nproc,
+  firstRank: 0,
+  worldSize: nproc,
+  groupRank: 0,
+  groupWorldSize: 1,
+});
+
+/** How many ranks `--nproc-per-node` means here: a number, cpu, gpu, or auto (the GPUs, else the cores). */
+export function rankCount(command: string, text: string, machine: Machine): number {
+  if (text === 'cpu') return machine.cores;
+  if (text === 'auto') return machine.gpus || machine.cores;
+  if (text === 'gpu') {
+    if (machine.gpus === 0) throw noGpu(command);
+    return machine.gpus;
+  }
+  const count = Number(text);
+  if (!/^\d+$/.test(text) || count < 1 || count > 65536) {
+    throw badArgument(command, '--nproc-per-node', 'a whole number from 1 to 65536, auto, cpu or gpu', text);
+  }
+  return count;
+}
+
+/** The ranks of one host. `extras` are variables and streams of a local rank, `places` what it gets of its host. */
+export function planRanks(
+  share: Share,
+  program: Program,
+  rendezvous: Rendezvous,
+  machine: Machine,
+  facts: JobFacts = firstStart,
+  extras: (localRank: number) => RankExtras = () => ({}),
+  places: readonly RankPlace[] = [],
+): RankSpec[] {
+  const { nproc, firstRank, ...rest } = share;
+  const OMP_NUM_THREADS = program.env.OMP_NUM_THREADS ?? ompThreads(machine.cores, nproc);
+  return Array.from({ length: nproc }, (_, localRank) => {
+    const rank = firstRank + localRank;
+    const place = { ...rest, rank, localRank, localWorldSize: nproc };
+    const { env, streams } = extras(localRank);
+    const own = places[localRank];
+    const contract = rankEnvironment(place, rendezvous, facts);
+    return {
+      ...program,
+      command: [...(own?.command ?? []), ...program.command],
+      rank,
+      env: { ...program.env, OMP_NUM_THREADS, ...contract, ...own?.env, ...env },
+      ...(streams && { streams }),
+    };
+  });
+}

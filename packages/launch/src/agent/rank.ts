@@ -1,0 +1,28 @@
+// Loaded into every rank before the user's script (node --import). Elsewhere, for example in a worker thread or a
+// process that the script forks with the same flags, the variable is absent and nothing happens.
+
+import { installMetrics, METRICS_FD } from '../monitor/rank-metrics.ts';
+import { crashSymbol } from '../report/crash-words.ts';
+import { recordErrors } from '../report/error-file.ts';
+import { installLastWords, LAST_WORDS_FD } from '../report/last-words.ts';
+import { WATCHED_PARENT, watchParent } from './parent-watch.ts';
+
+const fd = process.env[LAST_WORDS_FD];
+if (fd) {
+  delete process.env[LAST_WORDS_FD];
+  installLastWords(Number(fd));
+  Object.assign(globalThis, { [crashSymbol]: Number(fd) });
+  recordErrors();
+}
+
+const parent = process.env[WATCHED_PARENT];
+if (parent) {
+  delete process.env[WATCHED_PARENT];
+  watchParent(Number(parent));
+}
+
+const metricsFd = process.env[METRICS_FD];
+if (metricsFd) {
+  delete process.env[METRICS_FD];
+  installMetrics(Number(metricsFd));
+}

@@ -1,0 +1,41 @@
+// --dry-run: what each process of this host would get, and nothing is started.
+
+import { firstStart } from '../agent/env.ts';
+import { type Machine, planRanks, type RankPlace } from '../agent/plan.ts';
+import type { Program } from './program.ts';
+import type { RunOptions } from './run-options.ts';
+
+/** For the first round, with all hosts that there may be, each with as many ranks as this one. */
+export function describePlan(
+  { meeting, runId, role, maxRestarts }: RunOptions,
+  nproc: number,
+  program: Program,
+  machine: Machine,
+  places: readonly RankPlace[],
+): string {
+  const { nodeRank, maxNodes, host, port } = meeting;
+  const share = {
+    nproc,
+    firstRank: nodeRank * nproc,
+    worldSize: maxNodes * nproc,
+    groupRank: nodeRank,
+    groupWorldSize: maxNodes,
+  };
+  const rendezvous = {
+    runId: runId ?? (maxNodes === 1 ? '(random)' : 'none'),
+    masterAddr: host,
+    masterPort: port,
+    secret: program.isPython && maxNodes === 1 ? '' : '(secret)',
+  };
+  const facts = { ...firstStart, role, maxRestarts };
+  const specs = planRanks(share, program, rendezvous, machine, facts, undefined, places);
+  return specs
+    .map(({ rank, command, args, env }) => {
+      const changed = Object.entries(env).filter(([name, value]) => program.env[name] !== value);
+      const lines = changed.map(
+        ([name, value]) => `  ${name}=${name === 'MASTER_PORT' && value === '0' ? '(a free one)' : value}`,
+      );
+      return `rank ${rank}: ${[...command, ...args].join(' ')}\n${lines.join('\n')}\n`;
+    })
+    .join('');
+}

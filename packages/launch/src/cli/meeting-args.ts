@@ -1,0 +1,123 @@
+// Flags to: how many hosts, and where they meet.
+
+import { loopbackAddress } from '@ringwise/store';
+import { badArgument, unknownWord } from '../errors.ts';
+import { nearest } from '../nearest.ts';
+import { type MeetingOptions, oneHost } from './run-options.ts';
+import { isSwitchedOn, type Values, wholeNumber } from './values.ts';
+
+const verb = 'ringwise run';
+const maxHosts = 65_536;
+
+/** Where several hosts meet unless told otherwise; as torchrun has it. */
+export const defaultPorts = { c10d: 29_400, static: 29_500 } as const;
+
+export function meetingOf(values: Values, env: NodeJS.ProcessEnv): MeetingOptions {
+  const localName = values.get('local-addr');
+  if (isSwitchedOn(values, 'standalone')) return { ...oneHost, localName };
+  const [minNodes, maxNodes] = hostsOf(values);
+  const backend = values.get('rdzv-backend') ?? 'static';
+  if (backend !== 'static' && backend !== 'c10d') {
+    throw badArgument(verb, '--rdzv-backend', 'static or c10d', backend);
+  }
+  if (backend === 'static' && minNodes !== maxNodes) {
+    throw badArgument(
+      verb,
+      '--nnodes',
+      'one number with --rdzv-backend static (c10d takes a range)',
+      values.get('nnodes'),
+    );
+  }
+  return {
+    ...oneHost,
+    ...confOf(values.get('rdzv-conf') ?? ''),
+    ...addressOf(values, backend, maxNodes),
+    backend,
+    minNodes,
+    maxNodes,
+    nodeRank: backend === 'static' ? nodeRankOf(values, env, maxNodes) : 0,
+    localName,
+  };
+}
+
+/** 2 is 2:2. */
+function hostsOf(values: Values): [number, number] {
+  const text = values.get('nnodes') ?? '1';
+  const [min, max = min] = (/^(\d+)(?::(\d+))?$/.exec(text)?.slice(1) ?? []).map(
+    (part) => part && Number(part),
+  );
+  if (!min || !max || max < min || max > maxHosts) {
+    throw badArgument(verb, '--nnodes', 'a number of hosts such as 2, or a range such as 1:4', text);
+  }
+  return [min as number, max as number];
+}
+
+// A scheduler that starts one launcher per host numbers them: these variables count hosts, not ranks.
+function nodeRankOf(values: Values, env: NodeJS.ProcessEnv, hosts: number): number {
+  const given =
+    env.SLURM_STEP_ID !== undefined ? env.SLURM_NODEID : (env.JOB_COMPLETION_INDEX ?? env.LWS_WORKER_INDEX);
+  const byDefault = hosts > 1 && given && /^\d+$/.test(given) ? given : '0';
+  const expected = hosts === 1 ? '0 with one host' : `a whole number from 0 to ${hosts - 1}`;
+  return wholeNumber(values, 'node-rank', byDefault, hosts - 1, expected);
+}
+
+function addressOf(values: Values, backend: 'static' | 'c10d', hosts: number) {
+  const endpoint = values.get('rdzv-endpoint');
+  const byDefault = hosts === 1 ? 0 : defaultPorts[backend];
+  if (endpoint) return parseEndpoint(endpoint, byDefault);
+  if (backend === 'c10d' && hosts > 1) {
+    throw badArgument(
+      verb,
+      '--rdzv-endpoint',
+      'HOST[:PORT] of one of the hosts when several meet by c10d',
+      endpoint ?? '',
+    );
+  }
+  return {
+    host: values.get('master-addr') ?? loopbackAddress(),
+    port: wholeNumber(values, 'master-port', `${byDefault}`, 65_535),
+  };
+}
+
+/** "gpu-a", "gpu-a:29400", "[fe80::1]:29400". */
+function parseEndpoint(text: string, byDefault: number): { host: string; port: number } {
+  const [, v6, name, digits] = /^(?:\[([0-9a-f:.]+)\]|([^:[\]]+))(?::(\d+))?$/i.exec(text) ?? [];
+  const host = v6 ?? name;
+  const port = digits === undefined ? byDefault : Number(digits);
+  if (host === undefined || port > 65_535) throw badArgument(verb, '--rdzv-endpoint', 'HOST[:PORT]', text);
+  return { host, port };
+}
+
+type Conf = Partial<MeetingOptions>;
+
+const conf: Readonly<Record<string, (text: string) => Conf | null>> = {
+  join_timeout: (text) => milliseconds(text, 'joinTimeoutMs'),
+  timeout: (text) => milliseconds(text, 'joinTimeoutMs'),
+  last_call_timeout: (text) => milliseconds(text, 'lastCallMs'),
+  keep_alive_interval: (text) => (Number(text) > 0 ? milliseconds(text, 'keepAliveMs') : null),
+  keep_alive_max_attempt: (text) =>
+    /^[1-9]\d{0,5}$/.test(text) ? { keepAliveAttempts: Number(text) } : null,
+  is_host: (text) =>
+    /^(1|true|0|false)$/i.test(text) ? { isHost: ['1', 'true'].includes(text.toLowerCase()) } : null,
+};
+
+function confOf(text: string): Conf {
+  const entries = text.split(',').filter((part) => part.trim() !== '');
+  return Object.assign({}, ...entries.map(parseConf)) as Conf;
+}
+
+function parseConf(entry: string): Conf {
+  const [key = '', value = ''] = entry.split('=').map((part) => part.trim());
+  if (!(key in conf)) {
+    throw unknownWord(verb, 'key of --rdzv-conf', key, nearest(key, Object.keys(conf)));
+  }
+  const parsed = conf[key]!(value);
+  if (parsed === null)
+    throw badArgument(verb, `--rdzv-conf ${key}`, 'a number (is_host: true or false)', value);
+  return parsed;
+}
+
+function milliseconds(text: string, key: keyof MeetingOptions): Conf | null {
+  const seconds = Number(text);
+  return text !== '' && seconds >= 0 && seconds <= 2_000_000 ? { [key]: seconds * 1000 } : null;
+}

@@ -1,0 +1,153 @@
+// `ringwise run`: arguments in, exit code out. With cli.ts the only place that writes to the terminal. runScript() is
+// the part of it that other commands share.
+
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+import { type Job, settleTimes, startJob } from '../agent/agent.ts';
+import { thisMachine } from '../agent/machine.ts';
+import { placesOf } from '../agent/placement.ts';
+import { type Machine, planRanks, type RankPlace, rankCount } from '../agent/plan.ts';
+import { type Monitor, openMonitor } from '../monitor/monitor.ts';
+import { coordinate } from '../rendezvous/coordinate.ts';
+import type { Member, Outcome, StartOrder } from '../rendezvous/messages.ts';
+import { plainClient } from '../rendezvous/outcomes.ts';
+import { type Meeting, openMeeting } from '../rendezvous/rendezvous.ts';
+import { type Part, type Partaking, takePart } from '../rendezvous/take-part.ts';
+import { type LogFiles, openLogFiles } from '../report/log-files.ts';
+import type { Write } from '../report/output.ts';
+import { parseRun } from './args.ts';
+import { describePlan } from './dry-run.ts';
+import { runHelp } from './help.ts';
+import { type Program, programOf } from './program.ts';
+import type { RunOptions } from './run-options.ts';
+import { terminal } from './terminal.ts';
+
+/** Runs the command and returns its exit code. Takes over the process's signals. */
+export async function run(argv: readonly string[]): Promise<number> {
+  const options = parseRun(argv, process.env);
+  if (options === 'help') {
+    process.stdout.write(runHelp);
+    return 0;
+  }
+  return await runScript('ringwise run', options, terminal());
+}
+
+/** What one launcher works with, from the first check to the end of the job. */
+interface Work {
+  readonly options: RunOptions;
+  readonly machine: Machine;
+  readonly program: Program;
+  readonly member: Member;
+  readonly places: readonly RankPlace[];
+  readonly monitor: Monitor;
+}
+
+/**
+ * Runs the ranks of a script to their end, explains a failure, and returns the exit code. Takes over the process's
+ * signals. Without `write` the ranks print to this process's stdout and stderr themselves, lines unmarked.
+ */
+export async function runScript(command: string, options: RunOptions, write?: Write): Promise<number> {
+  const { script, isProgram, scriptArgs, meeting: where } = options;
+  const machine = thisMachine();
+  const nproc = rankCount(command, options.nprocPerNode, machine);
+  const program = programOf(command, script, isProgram, scriptArgs, rankColors(process.env));
+  const places = placesOf(options, nproc, machine.gpus, process.env);
+  const member = {
+    id: randomUUID(),
+    host: where.localName ?? hostname(),
+    nproc,
+    nodeRank: where.backend === 'static' && where.maxNodes > 1 ? where.nodeRank : null,
+  };
+  if (options.isDryRun) {
+    process.stdout.write(describePlan(options, nproc, program, machine, places));
+    return 0;
+  }
+  let logs: LogFiles | undefined;
+  let monitor: Monitor | undefined;
+  let isToldOfPlainClient = false;
+  const onPlainClient = (address: string) => {
+    // Ranks start after the monitor, so what comes before is none.
+    if (isToldOfPlainClient || !monitor) return;
+    isToldOfPlainClient = true;
+    monitor.say(plainClient(address, where.maxNodes > 1));
+  };
+  const facts = { runId: options.runId, isPython: program.isPython === true, onPlainClient };
+  const meeting = await openMeeting(where, facts, process.env);
+  try {
+    logs = await openLogFiles(options.output, nproc, meeting.runId, program.isNode);
+    monitor = await openMonitor(options.live, meeting, [script, ...scriptArgs].join(' '), write);
+    const work = { options, machine, program, member, places, monitor };
+    const outcome = await takeWholePart(work, meeting, logs);
+    monitor.finish(outcome);
+    explain(outcome, meeting.isHost || outcome.blamed === member.id, monitor.say);
+    return outcome.exitCode;
+  } finally {
+    await monitor?.close();
+    logs?.close();
+    await meeting.close();
+  }
+}
+
+async function takeWholePart(work: Work, meeting: Meeting, logs: LogFiles): Promise<Outcome> {
+  const { member, options, monitor } = work;
+  const { store, where, isHost } = meeting;
+  const { maxNodes, keepAliveMs: everyMs, keepAliveAttempts: attempts } = options.meeting;
+  const keepAlive = maxNodes > 1 ? { everyMs, attempts } : null;
+  const { maxRestarts } = options;
+  const coordination =
+    isHost &&
+    coordinate(store, { ...options.meeting, self: member.id, maxRestarts, settle: settleTimes }, keepAlive);
+  const start: Part['start'] = (order, onFailure, clockOffsetNs) => {
+    monitor.startRound(order, clockOffsetNs);
+    return startRound(work, meeting, logs, order, onFailure);
+  };
+  const { say } = monitor;
+  const part = takePart({ member, store, where, keepAlive: isHost ? null : keepAlive, say, start });
+  passOnSignals(part, options.signals);
+  const outcome = await part.outcome;
+  if (coordination) await coordination.close();
+  return outcome;
+}
+
+async function startRound(
+  { options, machine, program, member, places, monitor }: Work,
+  meeting: Meeting,
+  logs: LogFiles,
+  order: StartOrder,
+  onFailure: (isSecondary: boolean) => void,
+): Promise<Job> {
+  const { round, firstRank, worldSize, groupRank, groupWorldSize, why } = order;
+  if (why) {
+    const size = `${worldSize} rank${worldSize > 1 ? 's' : ''} on ${groupWorldSize} host${groupWorldSize > 1 ? 's' : ''}`;
+    monitor.say(`starting all ranks again, ${size}; ${why}`);
+  }
+  const share = { nproc: member.nproc, firstRank, worldSize, groupRank, groupWorldSize };
+  const facts = { role: options.role, restartCount: round, maxRestarts: options.maxRestarts };
+  const extras = (local: number) => logs.forRank(round, local);
+  const specs = planRanks(share, program, await meeting.forRound(round), machine, facts, extras, places);
+  const { shutdownTimeoutMs } = options;
+  const { write, observe } = monitor;
+  const looks = { ...(write && { write }), ...(observe && { observe }) };
+  return await startJob(specs, { shutdownTimeoutMs, host: member.host, onFailure, ...looks });
+}
+
+// A rank prints into a pipe and so without colours; on a terminal it may use them all the same.
+function rankColors(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const isDecided = env.FORCE_COLOR !== undefined || env.NO_COLOR !== undefined;
+  return process.stdout.isTTY && !isDecided ? { ...env, FORCE_COLOR: '1' } : env;
+}
+
+function passOnSignals(part: Partaking, signals: readonly NodeJS.Signals[]): void {
+  for (const signal of signals) process.on(signal, () => part.interrupt(signal));
+  // Whoever read our output has gone, as in `ringwise run … | head`.
+  for (const stream of [process.stdout, process.stderr]) {
+    stream.once('error', () => part.interrupt('SIGTERM'));
+    stream.on('error', () => {});
+  }
+}
+
+/** The whole story is told where it happened and at host 0; its first line on the other hosts. */
+function explain({ text }: Outcome, isWhole: boolean, say: Monitor['say']): void {
+  if (text === null) return;
+  say(isWhole ? text : text.split('\n')[0]!);
+}

@@ -1,0 +1,36 @@
+// The texts of the flags that were given, and how they become numbers and switches.
+
+import { badArgument } from '../errors.ts';
+import { variableOf } from './flags.ts';
+
+/** Flag without dashes to its text. */
+export type Values = ReadonlyMap<string, string>;
+
+export function wholeNumber(
+  values: Values,
+  name: string,
+  byDefault: string,
+  max: number,
+  expected?: string,
+): number {
+  const text = values.get(name) ?? byDefault;
+  const number = Number(text);
+  if (!/^\d+$/.test(text) || number > max) {
+    throw badArgument('ringwise run', `--${name}`, expected ?? `a whole number from 0 to ${max}`, text);
+  }
+  return number;
+}
+
+/** A switch on the command line is '1'; its variable may also say true, 0, false or nothing. */
+export function isSwitchedOn(values: Values, name: string): boolean {
+  const text = values.get(name) ?? '';
+  const isOn = switchOf(text);
+  if (isOn === null) throw badArgument('ringwise run', variableOf(name), '1 or 0', text);
+  return isOn;
+}
+
+/** Null for what is neither on nor off. */
+export function switchOf(text: string): boolean | null {
+  if (['1', 'true'].includes(text.toLowerCase())) return true;
+  return ['', '0', 'false'].includes(text.toLowerCase()) ? false : null;
+}

@@ -1,0 +1,136 @@
+// What the launcher itself needs of a host: Node, a shell, limits, loopback, and the ports where hosts meet.
+
+import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer } from 'node:net';
+import { loopbackAddress } from '@ringwise/store';
+import { ompThreads } from '../agent/env.ts';
+import { thisMachine } from '../agent/machine.ts';
+import { diesWithParent } from '../agent/parent-death.ts';
+import { defaultPorts } from '../cli/meeting-args.ts';
+import { type Finding, note, ok, wrong } from './finding.ts';
+import { strangeVariables } from './known-variables.ts';
+
+/** The oldest Node that ringwise runs on: the `engines` of all its packages. */
+const oldest = [20, 19] as const;
+/** The default of most systems. Below that somebody has lowered it, and jobs of many ranks run out of files. */
+const fewestFiles = 1024;
+const deadlineMs = 5000;
+
+export async function* examineHost(env: NodeJS.ProcessEnv): AsyncGenerator<Finding> {
+  yield nodeFinding(process.versions);
+  yield ranksFinding(env);
+  yield* variablesFinding(env);
+  const limits = spawnSync('/bin/sh', ['-c', 'ulimit -n; ulimit -l'], {
+    encoding: 'utf8',
+    timeout: deadlineMs,
+  });
+  if (limits.error)
+    yield wrong(
+      'shell',
+      'cannot start /bin/sh, which ends ranks if their launcher is killed',
+      'Install a POSIX shell there.',
+    );
+  else yield limitsFinding(limits.stdout);
+  if (process.platform === 'linux' && (await diesWithParent()).length === 0) {
+    yield note(
+      'setpriv',
+      'no setpriv --pdeathsig (package util-linux): ranks that are not node survive if their launcher and its shell are ' +
+        'killed together',
+    );
+  }
+  yield await loopbackFinding();
+  yield await portsFinding(Object.values(defaultPorts));
+}
+
+export function nodeFinding({ node, modules, napi }: NodeJS.ProcessVersions): Finding {
+  const [major, minor] = node.split('.').map(Number) as [number, number];
+  const text = `${node} on ${process.platform}-${process.arch}${libc()}, ABI ${modules}, Node-API ${napi}`;
+  if (major > oldest[0] || (major === oldest[0] && minor >= oldest[1])) return ok('node', text);
+  return wrong('node', text, `Install Node ${oldest.join('.')} or newer.`);
+}
+
+/** The addons are built for glibc. */
+function libc(): string {
+  if (process.platform !== 'linux') return '';
+  // Without this, the report asks the name server about every interface. The types do not know it yet.
+  const report = process.report as NodeJS.ProcessReport & { excludeNetwork: boolean };
+  report.excludeNetwork = true;
+  const { header } = report.getReport() as unknown as { header: { glibcVersionRuntime?: string } };
+  return header.glibcVersionRuntime ? `, glibc ${header.glibcVersionRuntime}` : ', no glibc';
+}
+
+function ranksFinding(env: NodeJS.ProcessEnv): Finding {
+  const { cores, gpus } = thisMachine();
+  const visible = env.CUDA_VISIBLE_DEVICES;
+  const from = visible === undefined ? '' : ` (CUDA_VISIBLE_DEVICES=${visible})`;
+  const threads = env.OMP_NUM_THREADS ?? ompThreads(cores, gpus || cores);
+  const started = `--nproc-per-node auto starts ${gpus || cores}, OMP_NUM_THREADS=${threads} each`;
+  return ok('ranks', `${cores} cores, ${gpus} GPUs${from}: ${started}`);
+}
+
+/** Variables that would be ignored without a word. */
+function* variablesFinding(env: NodeJS.ProcessEnv): Generator<Finding> {
+  const strange = strangeVariables(env).map(
+    ({ name, meant }) => `${name} is not known${meant ? `; did you mean ${meant}?` : ''}`,
+  );
+  if (strange.length > 0) yield note('variables', strange.join('\n'));
+}
+
+export function limitsFinding(printed: string): Finding {
+  const [files, locked] = printed.trim().split('\n') as [string, string | undefined];
+  const lockable = locked === undefined || locked === 'unlimited' ? 'unlimited' : `${locked} KiB`;
+  const text = `open files ${files} (ulimit -n), locked memory ${lockable} (ulimit -l)`;
+  if (files === 'unlimited' || Number(files) >= fewestFiles) return ok('limits', text);
+  const how =
+    'Raise the hard limit, too: /etc/security/limits.conf, LimitNOFILE= of a systemd unit, docker --ulimit nofile=65536';
+  return wrong('limits', text, `${how}.`);
+}
+
+async function loopbackFinding(): Promise<Finding> {
+  const startMs = performance.now();
+  try {
+    await answerOnce();
+    return ok('loopback', `${loopbackAddress()} answers, ${(performance.now() - startMs).toFixed(1)} ms`);
+  } catch (error) {
+    const fix = 'Bring the interface up (ip link set lo up), and let no firewall filter it.';
+    return wrong('loopback', `${loopbackAddress()} does not answer: ${(error as Error).message}`, fix);
+  }
+}
+
+/** A connection to a port of this process, and one byte back. */
+async function answerOnce(): Promise<void> {
+  const signal = AbortSignal.timeout(deadlineMs);
+  const server = createServer((socket) => socket.on('error', () => {}).end('.'));
+  try {
+    server.listen(0, loopbackAddress());
+    await once(server, 'listening', { signal });
+    const socket = connect((server.address() as AddressInfo).port, loopbackAddress());
+    try {
+      await once(socket, 'data', { signal });
+    } finally {
+      socket.destroy();
+    }
+  } finally {
+    server.close();
+  }
+}
+
+/** Jobs on one host take a free port; only where several hosts meet, the port is known before. */
+export async function portsFinding(ports: readonly number[]): Promise<Finding> {
+  const taken: string[] = [];
+  for (const port of ports) {
+    const server = createServer();
+    try {
+      server.listen(port);
+      await once(server, 'listening');
+    } catch (error) {
+      taken.push(`${port} (${(error as NodeJS.ErrnoException).code})`);
+    } finally {
+      server.close();
+    }
+  }
+  if (taken.length === 0) return ok('ports', `${ports.join(' and ')}, where several hosts meet, are free`);
+  const other = 'for several hosts name another in --rdzv-endpoint or --master-port';
+  return note('ports', `cannot listen on ${taken.join(', ')}: ${other}`);
+}

@@ -1,0 +1,39 @@
+// The files of reports of one job. One that cannot be written any more is given up with a sentence; the job goes on.
+
+import type { LiveOptions } from '../../cli/run-options.ts';
+import { badArgument } from '../../errors.ts';
+import { jsonLinesSink } from './json-lines.ts';
+import type { Report, Sink } from './sink.ts';
+import { tensorboardSink } from './tensorboard.ts';
+
+/** Throws ERR_LAUNCH_ARGUMENT if a file cannot be opened. Its members never throw. */
+export function openSinks({ metricsFile, tensorboardDir }: LiveOptions, say: (text: string) => void): Sink {
+  const sinks: { readonly flag: string; readonly sink: Sink }[] = [];
+  const open = (flag: string, path: string | null, make: (path: string) => Sink) => {
+    if (path === null) return;
+    try {
+      sinks.push({ flag, sink: make(path) });
+    } catch (cause) {
+      throw badArgument('ringwise run', flag, 'a path where it may write', path, cause);
+    }
+  };
+  open('--metrics', metricsFile, jsonLinesSink);
+  open('--tensorboard', tensorboardDir, tensorboardSink);
+
+  function each(act: (sink: Sink) => void): void {
+    for (const entry of [...sinks]) {
+      try {
+        act(entry.sink);
+      } catch (error) {
+        sinks.splice(sinks.indexOf(entry), 1);
+        say(`${entry.flag}: ${(error as Error).message}; no more is written there.`);
+      }
+    }
+  }
+
+  return {
+    add: (report: Report) => each((sink) => sink.add(report)),
+    flush: () => each((sink) => sink.flush()),
+    close: () => each((sink) => sink.close()),
+  };
+}

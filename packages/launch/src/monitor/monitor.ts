@@ -1,0 +1,180 @@
+// Everything that looks at a job while it runs, on one launcher: the status line, and, where the store is kept, the live
+// page and the files of reports. The other launchers pass on what they see of their ranks.
+
+import type { LiveOptions } from '../cli/run-options.ts';
+import type { Outcome, StartOrder } from '../rendezvous/messages.ts';
+import type { Meeting } from '../rendezvous/rendezvous.ts';
+import type { Write } from '../report/output.ts';
+import type { Observe, RankEvent } from './events.ts';
+import { Feed } from './feed.ts';
+import { prometheusText } from './files/prometheus.ts';
+import type { Sink } from './files/sink.ts';
+import { openSinks } from './files/sinks.ts';
+import { collect, forward } from './forward.ts';
+import { JobView } from './job-view.ts';
+import { residentBytes } from './memory.ts';
+import { statusLine, statusText } from './status-line.ts';
+import type { UiServer } from './ui-server.ts';
+
+export interface Monitor {
+  /** What happens to the ranks of this host; absent if nobody looks. */
+  readonly observe: Observe | undefined;
+  /** For lines of ranks; absent if these print themselves. */
+  readonly write: Write | undefined;
+  /** For the launcher's own lines, on stderr. */
+  readonly say: (text: string) => void;
+  readonly startRound: (order: StartOrder, clockOffsetNs: bigint) => void;
+  readonly finish: (outcome: Outcome) => void;
+  readonly close: () => Promise<void>;
+}
+
+const tickMs = 500;
+const memoryEveryMs = 2_000;
+const watchedKey = 'launch/watched';
+
+/** `write` goes to the terminal. Rejects if a file or the page cannot be opened. */
+export async function openMonitor(
+  options: LiveOptions,
+  { store, isHost }: Meeting,
+  title: string,
+  write: Write | undefined,
+): Promise<Monitor> {
+  const { ui, metricsFile, tensorboardDir } = options;
+  const hasViewers = ui !== null || metricsFile !== null || tensorboardDir !== null;
+  if (isHost) await store.set(watchedKey, `${hasViewers}`);
+  // A store that is lost by now is noticed by whoever joins the job.
+  const isWatched = isHost
+    ? hasViewers
+    : Buffer.from(await store.get(watchedKey).catch(() => new Uint8Array())).toString() === 'true';
+
+  const view = new JobView(clockMs());
+  const isTerminal = { stdout: process.stdout.isTTY === true, stderr: process.stderr.isTTY === true };
+  const status =
+    write && isTerminal.stderr && process.env.TERM !== 'dumb'
+      ? statusLine(write, isTerminal, process.stderr, () => statusText(view, clockMs()))
+      : null;
+  const say = (text: string) => {
+    if (status) void status.write('stderr', `ringwise: ${text}\n`);
+    else process.stderr.write(`ringwise: ${text}\n`);
+  };
+  const watching = isWatched ? await watch(isHost, options, view, title, say) : null;
+  const forwarding = watching && !isHost ? forward(store) : null;
+  const collecting = watching && isHost ? collect(store, watching.handle) : null;
+  const pids = new Map<number, number>();
+
+  function observe(event: RankEvent): void {
+    if (event.kind === 'started') pids.set(event.rank, event.pid);
+    if (event.kind === 'ended') pids.delete(event.rank);
+    if (watching) watching.handle(event);
+    else if (event.kind !== 'line') view.handle(event);
+    forwarding?.observe(event);
+  }
+
+  async function sampleMemory(): Promise<void> {
+    for (const [rank, pid] of pids) {
+      const bytes = await residentBytes(pid);
+      if (bytes !== null && pids.get(rank) === pid) observe({ kind: 'memory', rank, bytes });
+    }
+  }
+
+  const memoryTimer = watching ? setInterval(() => void sampleMemory(), memoryEveryMs) : undefined;
+  return {
+    observe: watching || status ? observe : undefined,
+    write: status?.write ?? write,
+    say,
+    startRound: ({ worldSize, groupWorldSize, round, why }, clockOffsetNs) => {
+      view.startRound(worldSize, groupWorldSize, round, why);
+      if (forwarding) forwarding.clockOffsetMs = Number(clockOffsetNs) / 1e6;
+    },
+    finish: ({ exitCode, text }) => {
+      view.finish(exitCode, text, clockMs());
+      status?.close();
+    },
+    close: async () => {
+      clearInterval(memoryTimer);
+      status?.close();
+      await collecting?.close();
+      await forwarding?.close();
+      await watching?.close();
+    },
+  };
+}
+
+interface Watching {
+  readonly handle: Observe;
+  readonly close: () => Promise<void>;
+}
+
+/** The page and the files, on the host that has them. */
+async function watch(
+  isHost: boolean,
+  options: LiveOptions,
+  view: JobView,
+  title: string,
+  say: (text: string) => void,
+): Promise<Watching> {
+  if (!isHost) return { handle: (event) => view.handle(event), close: async () => {} };
+  const files = openSinks(options, say);
+  const page = options.ui && (await openPage(options.ui, view, title, say));
+  const timer = setInterval(() => {
+    if (view.end) return;
+    view.sampleThroughput(clockMs());
+    files.flush();
+    page?.refresh();
+  }, tickMs);
+  return {
+    handle: (event) => {
+      view.handle(event);
+      if (event.kind === 'report') addToFiles(files, view, event);
+    },
+    close: async () => {
+      clearInterval(timer);
+      files.close();
+      await page?.close();
+    },
+  };
+}
+
+function addToFiles(files: Sink, view: JobView, event: Extract<RankEvent, { kind: 'report' }>): void {
+  const { rank, report } = event;
+  const values = Object.entries(report.values).map(([name, sent]) => [name, Number(sent)] as const);
+  files.add({
+    rank,
+    timeMs: Date.now() - (clockMs() - report.clockMs),
+    restarts: view.restarts,
+    step: report.step,
+    values: Object.fromEntries(values),
+  });
+}
+
+async function openPage(
+  address: NonNullable<LiveOptions['ui']>,
+  view: JobView,
+  title: string,
+  say: (text: string) => void,
+): Promise<Pick<UiServer, 'close'> & { readonly refresh: () => void }> {
+  const feed = new Feed(view, title);
+  const refresh = () => {
+    if (server.hasReaders()) server.send(feed.changes(clockMs()));
+  };
+  const whole = () => {
+    // The others get what is new before a new reader gets all; so nobody gets anything twice.
+    server.send(feed.changes(clockMs()));
+    return feed.whole(clockMs());
+  };
+  const { serveUi } = await import('./ui-server.ts'); // only now: node:http costs every start 5 ms
+  const server: UiServer = await serveUi(address, { whole, prometheus: () => prometheusText(view) });
+  say(`live page at ${server.url}`);
+  return {
+    refresh,
+    close: async () => {
+      refresh();
+      await server.close();
+    },
+  };
+}
+
+/** The clock of process.hrtime, in milliseconds. */
+function clockMs(): number {
+  return Number(process.hrtime.bigint()) / 1e6;
+}

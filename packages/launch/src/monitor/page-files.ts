@@ -1,0 +1,36 @@
+// The files of the live page, as the build puts them together: a fixed list, so that no request names a file.
+
+import { readFileSync } from 'node:fs';
+import { builtFile } from '../package-files.ts';
+
+export interface PageFile {
+  readonly type: string;
+  readonly content: Buffer;
+}
+
+const folder = builtFile('ui/');
+
+const types = { html: 'text/html', css: 'text/css', js: 'text/javascript' } as const;
+
+const names = [
+  'index.html',
+  'style.css',
+  'page.js',
+  'curves.js',
+  'ranks.js',
+  'timeline.js',
+  'log.js',
+  'uplot.js',
+  'uplot.css',
+] as const;
+
+/** By the last part of their address; the page itself has the empty one. */
+export function pageFiles(): ReadonlyMap<string, PageFile> {
+  return new Map(
+    names.map((name) => {
+      const type = types[name.split('.')[1] as keyof typeof types];
+      const content = readFileSync(new URL(name, folder));
+      return [name === 'index.html' ? '' : name, { type: `${type}; charset=utf-8`, content }];
+    }),
+  );
+}

@@ -1,0 +1,93 @@
+// One line at the bottom of a terminal that tells how the job is going, below the lines of the ranks. It is drawn with
+// the cursor at its beginning, so that what the terminal echoes (^C) and a shell's prompt overwrite it. Elsewhere than
+// on a terminal there is none.
+
+import type { Write } from '../report/output.ts';
+import type { JobView } from './job-view.ts';
+
+/** Such as process.stderr. */
+export interface TerminalStream {
+  readonly isTTY?: boolean;
+  readonly columns?: number;
+  readonly write: (text: string) => unknown;
+  readonly on: (event: 'resize', listener: () => void) => unknown;
+  readonly off: (event: 'resize', listener: () => void) => unknown;
+}
+
+export interface StatusLine {
+  readonly write: Write;
+  readonly close: () => void;
+}
+
+/** A job that is shorter leaves no trace on the terminal. */
+const firstMs = 500;
+const everyMs = 200;
+const clearLine = '\r\x1b[K';
+
+/** Writes through `write`, and draws on `stream`, the terminal's stderr. `text` makes the line. */
+export function statusLine(
+  write: Write,
+  isTerminal: Readonly<Record<'stdout' | 'stderr', boolean>>,
+  stream: TerminalStream,
+  text: () => string,
+): StatusLine {
+  let shown = '';
+  let isOn = false;
+
+  function line(): string {
+    shown = text().slice(0, Math.max(0, (stream.columns ?? 80) - 1));
+    return `${shown}\r`;
+  }
+
+  function draw(): void {
+    isOn = true;
+    const before = shown;
+    const next = line();
+    if (shown !== before) stream.write(clearLine + next);
+  }
+
+  // A line that was longer than the terminal is now has been broken into several by it.
+  function redraw(): void {
+    if (!isOn) return;
+    const rows = Math.max(0, Math.ceil(shown.length / (stream.columns ?? 80)) - 1);
+    stream.write(`\r${rows > 0 ? `\x1b[${rows}A` : ''}\x1b[J${line()}`);
+  }
+
+  const first = setTimeout(draw, firstMs);
+  const timer = setInterval(() => isOn && draw(), everyMs);
+  stream.on('resize', redraw);
+  return {
+    write: (name, lines) => write(name, isOn && isTerminal[name] ? `${clearLine}${lines}${shown}\r` : lines),
+    close: () => {
+      clearTimeout(first);
+      clearInterval(timer);
+      stream.off('resize', redraw);
+      if (isOn) stream.write(clearLine);
+      isOn = false;
+    },
+  };
+}
+
+/** Such as "ringwise  1:23  2 ranks  step 120  loss 0.213  8140 samples/s". */
+export function statusText(view: JobView, nowMs: number): string {
+  const { worldSize, hosts, restarts, step, samplesPerSecond: rate } = view;
+  const loss = view.curves.get('loss')?.last ?? null;
+  return [
+    'ringwise',
+    duration(view.elapsedMs(nowMs)),
+    `${worldSize} rank${worldSize === 1 ? '' : 's'}${hosts > 1 ? ` on ${hosts} hosts` : ''}`,
+    ...(restarts > 0 ? [`${restarts} restart${restarts === 1 ? '' : 's'}`] : []),
+    ...(step === null ? [] : [`step ${step}`]),
+    ...(loss === null ? [] : [`loss ${Number.isFinite(loss) ? Number(loss.toPrecision(4)) : loss}`]),
+    ...(rate === null ? [] : [`${Number(rate.toPrecision(4))} samples/s`]),
+  ].join('  ');
+}
+
+/** 75,000 ms is 1:15. */
+function duration(ms: number): string {
+  const seconds = Math.floor(ms / 1000);
+  const two = (value: number) => `${value}`.padStart(2, '0');
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes}:${two(seconds % 60)}`;
+  return `${Math.floor(minutes / 60)}:${two(minutes % 60)}:${two(seconds % 60)}`;
+}

@@ -1,0 +1,310 @@
+// Decides for all hosts of a job: who takes part, when a round of ranks starts, when it must end, and whether there
+// is another one. One launcher has it, the one that keeps the store. It knows nothing of sockets or processes and one
+// clock only, its own: reports and the time go in, orders come out.
+//
+//   gathering ──enough hosts──▶ running ──a rank fails, a host comes or goes──▶ stopping ──all have ended──▶ gathering
+//                                  └──all ranks ended well──▶ finished ◀──nothing left to try──┘
+
+import type { SettleTimes } from '../agent/agent.ts';
+import type { RankOutcome } from '../agent/rank-process.ts';
+import { isSecondary } from '../report/last-words.ts';
+import { exitCodeOf, exitCodeOfSignal, failureReport, rootCause } from '../report/report.ts';
+import { fromSent, type Member, type Order, type Outcome, type Report } from './messages.ts';
+import * as words from './outcomes.ts';
+
+export interface CoordinatorOptions {
+  /** The launcher that runs this; it is host 0 where hosts are not numbered. */
+  readonly self: string;
+  readonly minNodes: number;
+  readonly maxNodes: number;
+  readonly joinTimeoutMs: number;
+  readonly lastCallMs: number;
+  readonly maxRestarts: number;
+  readonly settle: SettleTimes;
+}
+
+interface Host {
+  readonly member: Member;
+  /** In the present round: its ranks run, or have ended. */
+  state: 'idle' | 'running' | 'ended';
+  outcomes: readonly RankOutcome[];
+  firstRank: number;
+  leaving: NodeJS.Signals | null;
+  isLost: boolean;
+}
+
+export class Coordinator {
+  readonly #options: CoordinatorOptions;
+  readonly #send: (to: string, order: Order) => void;
+  /** In order of arrival. */
+  readonly #hosts = new Map<string, Host>();
+  #phase: 'gathering' | 'running' | 'stopping' | 'finished' = 'gathering';
+  #round = -1;
+  #restarts = 0;
+  #members: Host[] = [];
+  #startedMs = 0;
+  /** On the clock of `ms`; when the present phase must do something by itself. */
+  #deadlineMs: number;
+  /** When enough hosts had come; null while they have not. */
+  #lastCallMs: number | null = null;
+  #stoppedMs = Number.POSITIVE_INFINITY;
+  /** What led to the present round; null in the first. */
+  #why: { readonly text: string; readonly blamed: string | null } | null = null;
+
+  /** Times are milliseconds of performance.now()'s kind; failures of ranks are compared with them. */
+  constructor(options: CoordinatorOptions, nowMs: number, send: (to: string, order: Order) => void) {
+    this.#options = options;
+    this.#send = send;
+    this.#deadlineMs = nowMs + options.joinTimeoutMs;
+  }
+
+  get isFinished(): boolean {
+    return this.#phase === 'finished';
+  }
+
+  /** Those that have not said goodbye and are not lost. */
+  get present(): readonly string[] {
+    return [...this.#hosts.keys()];
+  }
+
+  /** When tick() has something to do. */
+  get deadlineMs(): number {
+    if (this.#phase !== 'gathering') return this.#deadlineMs;
+    return this.#lastCallMs === null ? this.#deadlineMs : Math.min(this.#lastCallMs, this.#deadlineMs);
+  }
+
+  handle(report: Report, nowMs: number): void {
+    if (report.kind === 'join') this.#join(report.member, nowMs);
+    else if (report.kind !== 'clock') this.#handleFrom(this.#hosts.get(report.id), report, nowMs);
+  }
+
+  #handleFrom(
+    host: Host | undefined,
+    report: Exclude<Report, { kind: 'join' | 'clock' }>,
+    nowMs: number,
+  ): void {
+    if (!host) {
+      if (report.kind !== 'bye') this.#send(report.id, finish(failed(words.givenUp)));
+    } else if (report.kind === 'bye') {
+      this.#hosts.delete(report.id);
+    } else if (report.kind === 'leaving') {
+      host.leaving ??= report.signal;
+      if (host.state === 'idle') this.#leave(host);
+      else this.#stop(nowMs);
+    } else if (report.round === this.#round) {
+      if (report.kind === 'ended') this.#ended(host, report.outcomes.map(fromSent), nowMs);
+      else this.#settle(report.isSecondary, nowMs);
+    }
+  }
+
+  /** No sign of life from this launcher any more. */
+  lost(id: string, nowMs: number): void {
+    const host = this.#hosts.get(id);
+    if (!host) return;
+    this.#hosts.delete(id);
+    host.isLost = true;
+    if (!this.#members.includes(host) || host.state === 'idle') return;
+    host.state = 'ended';
+    this.#stop(nowMs);
+    this.#conclude(nowMs);
+  }
+
+  tick(nowMs: number): void {
+    if (nowMs < this.deadlineMs) return;
+    if (this.#phase === 'running') this.#stop(nowMs);
+    else if (this.#phase === 'gathering') this.#tryStart(nowMs);
+  }
+
+  #join(member: Member, nowMs: number): void {
+    if (this.#phase === 'finished') {
+      this.#send(member.id, finish(failed(words.tooLate)));
+      return;
+    }
+    const twin = [...this.#hosts.values()].find(
+      ({ member: { nodeRank } }) => nodeRank !== null && nodeRank === member.nodeRank,
+    );
+    if (twin) {
+      this.#send(member.id, finish(failed(words.hostTwice(member, twin.member))));
+      return;
+    }
+    const host: Host = {
+      member,
+      state: 'idle',
+      outcomes: [],
+      firstRank: 0,
+      leaving: null,
+      isLost: false,
+    };
+    this.#hosts.set(member.id, host);
+    if (this.#phase === 'gathering') {
+      this.#tryStart(nowMs);
+      if (member.id === this.#options.self && this.#phase === 'gathering') this.#tellWaiting();
+    } else if (this.#phase === 'running' && this.#members.length < this.#options.maxNodes) this.#stop(nowMs);
+  }
+
+  /** Starts a round if it may: with all hosts there can be, or, in later rounds or after the last call, with enough. */
+  #tryStart(nowMs: number): void {
+    const { self, minNodes, maxNodes, lastCallMs } = this.#options;
+    const candidates = [...this.#hosts.values()].filter(({ leaving }) => leaving === null);
+    if (candidates.length < minNodes) {
+      this.#lastCallMs = null;
+      if (nowMs >= this.#deadlineMs) {
+        const names = candidates.map(({ member }) => member.host);
+        this.#finish(failed(words.tooFewHosts(names, minNodes, this.#options.joinTimeoutMs)));
+      }
+      return;
+    }
+    this.#lastCallMs ??= nowMs + lastCallMs;
+    if (candidates.length < maxNodes && this.#round < 0 && nowMs < this.#lastCallMs) return;
+    // Array.sort is stable: without numbers, hosts stay in order of arrival, behind the one with the store.
+    const order = ({ member: { id, nodeRank } }: Host) => nodeRank ?? (id === self ? -1 : 0);
+    candidates.sort((a, b) => order(a) - order(b));
+    this.#start(candidates.slice(0, maxNodes), nowMs);
+  }
+
+  #start(members: Host[], nowMs: number): void {
+    this.#phase = 'running';
+    this.#round++;
+    this.#members = members;
+    this.#startedMs = nowMs;
+    this.#deadlineMs = Number.POSITIVE_INFINITY;
+    this.#lastCallMs = null;
+    this.#stoppedMs = Number.POSITIVE_INFINITY;
+    let firstRank = 0;
+    for (const host of members) {
+      Object.assign(host, { state: 'running', outcomes: [], firstRank });
+      firstRank += host.member.nproc;
+    }
+    for (const [groupRank, host] of members.entries()) {
+      this.#send(host.member.id, {
+        kind: 'start',
+        round: this.#round,
+        groupRank,
+        groupWorldSize: members.length,
+        firstRank: host.firstRank,
+        worldSize: firstRank,
+        why: this.#whyFor(host.member.id),
+      });
+    }
+  }
+
+  #ended(host: Host, outcomes: readonly RankOutcome[], nowMs: number): void {
+    host.state = 'ended';
+    host.outcomes = outcomes;
+    const root = rootCause(outcomes);
+    if (root) this.#settle(root.lastWords !== null && isSecondary(root.lastWords.error), nowMs);
+    this.#conclude(nowMs);
+  }
+
+  /** A rank has failed: the others have a moment to report their own failure. */
+  #settle(isEcho: boolean, nowMs: number): void {
+    if (this.#phase !== 'running') return;
+    const { echoMs, causeMs } = this.#options.settle;
+    this.#deadlineMs = Math.min(this.#deadlineMs, nowMs + (isEcho ? echoMs : causeMs));
+  }
+
+  #stop(nowMs: number): void {
+    if (this.#phase !== 'running') return;
+    this.#phase = 'stopping';
+    this.#deadlineMs = Number.POSITIVE_INFINITY;
+    this.#stoppedMs = nowMs;
+    for (const { member, state } of this.#members) {
+      if (state === 'running') this.#send(member.id, { kind: 'stop', round: this.#round });
+    }
+  }
+
+  /** If all hosts of the round have ended: what next? */
+  #conclude(nowMs: number): void {
+    if (this.#phase === 'gathering' || this.#phase === 'finished') return;
+    if (this.#members.some(({ state }) => state === 'running')) return;
+    const isWell = this.#phase === 'running' && this.#members.every((host) => !rootCause(host.outcomes));
+    if (isWell) this.#finish({ exitCode: 0, text: null, blamed: null });
+    else this.#goOn(nowMs);
+  }
+
+  #goOn(nowMs: number): void {
+    const outcome = this.#outcome();
+    const selfLeaves = this.#members.some(
+      ({ member, leaving }) => leaving && member.id === this.#options.self,
+    );
+    if (outcome && (selfLeaves || this.#restarts >= this.#options.maxRestarts)) {
+      this.#finish(outcome);
+      return;
+    }
+    for (const host of this.#members) {
+      host.state = 'idle';
+      if (!host.leaving) continue;
+      this.#hosts.delete(host.member.id);
+      this.#send(host.member.id, finish(stoppedBy(host)));
+    }
+    if (outcome) this.#restarts++;
+    const count = `restart ${this.#restarts} of ${this.#options.maxRestarts}`;
+    this.#why = {
+      text: outcome ? `${count}: ${outcome.text}` : words.grown,
+      blamed: outcome?.blamed ?? null,
+    };
+    this.#phase = 'gathering';
+    this.#deadlineMs = nowMs + this.#options.joinTimeoutMs;
+    this.#members = [];
+    this.#tryStart(nowMs);
+    if (this.#phase === 'gathering') this.#tellWaiting();
+  }
+
+  /** The whole story goes to where it happened and to host 0; its first line to the other hosts. */
+  #whyFor(id: string): string | null {
+    if (!this.#why) return null;
+    const isWhole = id === this.#why.blamed || id === this.#options.self;
+    return isWhole ? this.#why.text : this.#why.text.split('\n')[0]!;
+  }
+
+  #tellWaiting(): void {
+    const { self, minNodes, maxNodes } = this.#options;
+    const text = words.waiting(this.#hosts.size, minNodes, maxNodes, this.#why?.text ?? null);
+    this.#send(self, { kind: 'wait', text });
+  }
+
+  /** Why the round ended; null if only because hosts have come. */
+  #outcome(): Outcome | null {
+    const gone = this.#members.find(({ isLost }) => isLost);
+    const leaver = this.#members.find(({ leaving }) => leaving);
+    const outcomes = this.#members.flatMap((host) => host.outcomes).sort((a, b) => a.rank - b.rank);
+    const stoppedNs = this.#stoppedMs * 1e6;
+    const startedNs = BigInt(Math.round(this.#startedMs * 1e6));
+    const root = rootCause(outcomes);
+    // A rank may fail because of the very stop, when its peers are gone before it.
+    if (root !== null && !gone && Number(root.failedNs!) <= stoppedNs) {
+      return {
+        exitCode: exitCodeOf(root),
+        text: failureReport(outcomes, startedNs, root),
+        blamed: this.#members.find((host) => host.outcomes.includes(root))!.member.id,
+      };
+    }
+    if (gone) return failed(words.hostLost(gone.member.host, ranksOf(gone)), gone.member.id);
+    return leaver ? stoppedBy(leaver) : null;
+  }
+
+  #leave(host: Host): void {
+    this.#hosts.delete(host.member.id);
+    this.#send(host.member.id, finish(stoppedBy(host)));
+    if (host.member.id === this.#options.self) this.#finish(stoppedBy(host));
+  }
+
+  #finish(outcome: Outcome): void {
+    this.#phase = 'finished';
+    this.#deadlineMs = Number.POSITIVE_INFINITY;
+    for (const id of this.#hosts.keys()) this.#send(id, { kind: 'finish', outcome });
+  }
+}
+
+const failed = (text: string, blamed: string | null = null): Outcome => ({ exitCode: 1, text, blamed });
+
+const finish = (outcome: Outcome): Order => ({ kind: 'finish', outcome });
+
+function stoppedBy({ leaving, member }: Host): Outcome {
+  return { exitCode: exitCodeOfSignal(leaving!), text: `stopped by ${leaving}.`, blamed: member.id };
+}
+
+function ranksOf({ firstRank, member }: Host): string {
+  const last = firstRank + member.nproc - 1;
+  return last === firstRank ? `rank ${firstRank}` : `ranks ${firstRank} to ${last}`;
+}

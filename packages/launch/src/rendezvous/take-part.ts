@@ -1,0 +1,142 @@
+// One launcher's part in a job: it joins, starts and stops the ranks of its host as it is told, and tells what became
+// of them. It decides nothing; see coordinator.ts.
+
+import { type Store, StoreError } from '@ringwise/store';
+import type { Job } from '../agent/agent.ts';
+import { storeLost } from '../errors.ts';
+import { clockOffset, type Sample } from './clock-offset.ts';
+import { boxOf, coordinatorBox, type KeepAlive, pulseOf } from './coordinate.ts';
+import { inbox, Outbox } from './mailbox.ts';
+import {
+  type Member,
+  type Order,
+  type Outcome,
+  parseOrder,
+  type Report,
+  type StartOrder,
+  toSent,
+} from './messages.ts';
+
+export interface Part {
+  readonly member: Member;
+  /** To the store; only this launcher's. */
+  readonly store: Store;
+  /** Where the store is, for messages. */
+  readonly where: string;
+  /** Null for the launcher that keeps the store: it shares its clock, and its fate. */
+  readonly keepAlive: KeepAlive | null;
+  /** Tells the user something. */
+  readonly say: (text: string) => void;
+  /**
+   * Starts the ranks of this host; `onFailure` is called as soon as one of them fails. The offset, added to this host's
+   * clock, gives that of the host with the store.
+   */
+  readonly start: (
+    order: StartOrder,
+    onFailure: (isSecondary: boolean) => void,
+    clockOffsetNs: bigint,
+  ) => Promise<Job>;
+}
+
+export interface Partaking {
+  /** How the job ended. Rejects with ERR_LAUNCH_STORE when the store is lost; the ranks have been stopped by then. */
+  readonly outcome: Promise<Outcome>;
+  /** The user wants this launcher to stop: the first time gracefully, the second time at once. */
+  readonly interrupt: (signal: NodeJS.Signals) => void;
+}
+
+const clockSamples = 5;
+
+export function takePart(part: Part): Partaking {
+  const { member, store, keepAlive } = part;
+  const { id } = member;
+  const outbox = new Outbox(store);
+  const tell = (report: Report) => void outbox.post(coordinatorBox, report);
+  const lost = new AbortController();
+  let job: Job | undefined;
+  let stopping: NodeJS.Signals | null = null;
+
+  async function follow(): Promise<Outcome> {
+    const orders = inbox(store, boxOf(id), parseOrder, lost.signal);
+    const offsetNs = keepAlive ? await measureClock(tell, id, orders) : 0n;
+    tell({ kind: 'join', member });
+    for (;;) {
+      const { value: order } = await orders.next();
+      if (order.kind === 'start') await startRound(order, offsetNs);
+      else if (order.kind === 'wait') part.say(order.text);
+      else if (order.kind === 'stop') job?.stop('SIGTERM');
+      else if (order.kind === 'finish') {
+        await outbox.post(coordinatorBox, { kind: 'bye', id } satisfies Report);
+        job?.stop('SIGTERM');
+        await job?.done;
+        return order.outcome;
+      }
+    }
+  }
+
+  async function startRound(order: StartOrder, offsetNs: bigint): Promise<void> {
+    const { round } = order;
+    const onFailure = (isSecondary: boolean) => tell({ kind: 'failing', id, round, isSecondary });
+    job = await part.start(order, onFailure, offsetNs);
+    if (stopping) job.interrupt(stopping);
+    void job.done.then(({ outcomes }) =>
+      tell({ kind: 'ended', id, round, outcomes: outcomes.map((each) => toSent(each, offsetNs)) }),
+    );
+  }
+
+  async function run(): Promise<Outcome> {
+    const pulse = keepAlive && beat(store, id, keepAlive, () => lost.abort());
+    try {
+      return await follow();
+    } catch (cause) {
+      job?.stop('SIGTERM');
+      await job?.done;
+      if (!lost.signal.aborted && !StoreError.isInstance(cause)) throw cause;
+      throw storeLost(part.where, cause);
+    } finally {
+      clearInterval(pulse ?? undefined);
+    }
+  }
+
+  return {
+    outcome: run(),
+    interrupt: (signal) => {
+      if (!stopping) tell({ kind: 'leaving', id, signal });
+      stopping ??= signal;
+      job?.interrupt(signal);
+    },
+  };
+}
+
+/** Asks for the coordinator's time a few times. Nothing else arrives before this launcher has joined. */
+async function measureClock(
+  tell: (report: Report) => void,
+  id: string,
+  orders: AsyncGenerator<Order, never>,
+): Promise<bigint> {
+  const samples: Sample[] = [];
+  while (samples.length < clockSamples) {
+    const sentNs = process.hrtime.bigint();
+    tell({ kind: 'clock', id });
+    const { value: order } = await orders.next();
+    const receivedNs = process.hrtime.bigint();
+    if (order.kind === 'time') samples.push({ sentNs, otherNs: BigInt(order.ns), receivedNs });
+  }
+  return clockOffset(samples);
+}
+
+/** Signs of life. If the store does not answer for as long as it waits for ours, it is lost. */
+function beat(
+  store: Store,
+  id: string,
+  { everyMs, attempts }: KeepAlive,
+  onLost: () => void,
+): NodeJS.Timeout {
+  let unanswered = 0;
+  return setInterval(() => {
+    if (++unanswered > attempts) return onLost();
+    store.add(pulseOf(id), 1).then(() => {
+      unanswered = 0;
+    }, onLost);
+  }, everyMs);
+}

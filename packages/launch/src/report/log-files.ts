@@ -1,0 +1,89 @@
+// Where the files of a job go, as torchrun has it: <log dir>/<run>_<random>/attempt_<n>/<local rank>/, with stdout.log,
+// stderr.log and error.json. Without a log dir, error files of programs that are not node go to a temporary folder.
+
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { openLifeLine } from '../agent/life-line.ts';
+import type { OutputOptions, Stream } from '../cli/run-options.ts';
+import { noLogDir } from '../errors.ts';
+import { ERROR_FILE } from './error-file.ts';
+import type { RankStreams } from './output.ts';
+
+export interface LogFiles {
+  /** Makes the folder of a local rank in the given round; returns what the rank gets of it. */
+  readonly forRank: (round: number, localRank: number) => RankFiles;
+  /** Removes what is temporary. */
+  readonly close: () => void;
+}
+
+export interface RankFiles {
+  readonly env?: Record<string, string>;
+  readonly streams?: RankStreams;
+}
+
+export async function openLogFiles(
+  options: OutputOptions,
+  nproc: number,
+  runId: string,
+  isNode: boolean,
+): Promise<LogFiles> {
+  for (const flag of ['redirects', 'tee'] as const) {
+    const isUsed = Array.from({ length: nproc }, (_, local) => options[flag](local)).some(
+      ({ length }) => length > 0,
+    );
+    if (isUsed && options.logDir === undefined) throw noLogDir(`--${flag}`);
+  }
+  const { logDir } = options;
+  const isNeeded = logDir !== undefined || !isNode;
+  const root = isNeeded ? makeRoot(logDir, runId) : null;
+  const temporary = root !== null && logDir === undefined ? await temporaryFolder(root) : null;
+  return {
+    forRank: (round, localRank) => {
+      const folder = root && join(root, `attempt_${round}`, `${localRank}`);
+      if (folder) mkdirSync(folder, { recursive: true });
+      return {
+        ...(folder && { env: { [ERROR_FILE]: join(folder, 'error.json') } }),
+        streams: streamsFor(options, localRank, folder),
+      };
+    },
+    close: () => temporary?.remove(),
+  };
+}
+
+/** A folder that is gone when this process is, even after SIGKILL. */
+async function temporaryFolder(folder: string): Promise<{ readonly remove: () => void }> {
+  const remove = () => rmSync(folder, { recursive: true, force: true });
+  try {
+    const lifeLine = await openLifeLine(folder);
+    return {
+      remove: () => {
+        remove();
+        lifeLine.close();
+      },
+    };
+  } catch (error) {
+    remove();
+    throw error;
+  }
+}
+
+function makeRoot(logDir: string | undefined, runId: string): string {
+  const parent = logDir === undefined ? tmpdir() : resolve(logDir);
+  mkdirSync(parent, { recursive: true });
+  return mkdtempSync(join(parent, `${runId.replaceAll('/', '_')}_`));
+}
+
+function streamsFor(options: OutputOptions, localRank: number, folder: string | null): RankStreams {
+  const redirected = options.redirects(localRank);
+  const doubled = options.tee(localRank);
+  const isListed = options.localRanks === null || options.localRanks.has(localRank);
+  const target = (stream: Stream) => ({
+    file:
+      folder && (redirected.includes(stream) || doubled.includes(stream))
+        ? join(folder, `${stream}.log`)
+        : null,
+    isShown: isListed && (doubled.includes(stream) || !redirected.includes(stream)),
+  });
+  return { stdout: target('stdout'), stderr: target('stderr') };
+}

@@ -1,0 +1,61 @@
+// One rank of spawn() as a thread of this process. It has variables of its own, and nothing else: memory limits,
+// signals, the working directory and native crashes are the process's. A thread is stopped at once, between two
+// statements of JavaScript; inside native code it ends when that returns.
+
+import { hostname } from 'node:os';
+import { Worker } from 'node:worker_threads';
+import type { RankSpec } from '../agent/plan.ts';
+import { neverStarted, type RankOutcome, type RankProcess } from '../agent/rank-process.ts';
+import { builtFile } from '../package-files.ts';
+import { isSecondary, type LastWords, reportError } from '../report/last-words.ts';
+import type { Call, Reply } from './call.ts';
+import type { ThreadCall, ThreadMessage } from './thread-entry.ts';
+
+const entry = builtFile('thread-entry.js');
+
+/** `registrars`: see registrarsFor(). `onFailure` is called as soon as the rank fails by itself. */
+export function startThread(
+  { rank, env }: Pick<RankSpec, 'rank' | 'env'>,
+  registrars: readonly string[],
+  call: Call,
+  onReply: (reply: Reply) => void,
+  onFailure: (isSecondary: boolean) => void,
+): RankProcess {
+  let worker: Worker;
+  try {
+    const workerData: ThreadCall = { call, registrars };
+    worker = new Worker(entry, { workerData, env, execArgv: [], name: `rank ${rank}` });
+  } catch (error) {
+    return neverStarted(rank, Promise.resolve(error), onFailure);
+  }
+  let lastWords: LastWords | null = null;
+  let stoppedNs: bigint | null = null;
+  worker.on('message', (message: ThreadMessage) => {
+    if ('lastWords' in message) lastWords = message.lastWords;
+    else onReply(message);
+  });
+  // Without memory, a thread has no last words of its own.
+  worker.on('error', (error) => {
+    lastWords ??= { timeNs: process.hrtime.bigint(), error: reportError(error) };
+  });
+  const outcome = new Promise<RankOutcome>((resolve) => {
+    worker.on('exit', (exitCode) => {
+      const endedNs = process.hrtime.bigint();
+      const sinceNs = lastWords?.timeNs ?? endedNs;
+      const failed = exitCode !== 0 && (stoppedNs === null || sinceNs < stoppedNs);
+      if (exitCode !== 0 && stoppedNs === null) {
+        onFailure(lastWords !== null && isSecondary(lastWords.error));
+      }
+      const ended = { exitCode, signal: null, failedNs: failed ? sinceNs : null, lastWords };
+      resolve({ rank, host: hostname(), pid: process.pid, ...ended, tail: [], logFile: null });
+    });
+  });
+  return {
+    pid: process.pid,
+    outcome,
+    stop: () => {
+      stoppedNs ??= process.hrtime.bigint();
+      void worker.terminate();
+    },
+  };
+}

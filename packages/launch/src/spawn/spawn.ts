@@ -1,0 +1,166 @@
+// spawn(): the ranks of a job as calls of one function, without a command. Arguments and results travel by
+// structured clone over a message channel; an error travels as the rank's last words, as under `ringwise run`.
+
+import { fileURLToPath } from 'node:url';
+import { loopbackAddress } from '@ringwise/store';
+import { type Job, type JobResult, startJob, watchRanks } from '../agent/agent.ts';
+import { thisMachine } from '../agent/machine.ts';
+import { planRanks, type RankSpec, wholeJob } from '../agent/plan.ts';
+import { nodeProgram } from '../cli/program.ts';
+import { execArgvFor, registrarsFor } from '../cli/script.ts';
+import { rankFailed, timedOut } from '../errors.ts';
+import { builtFile } from '../package-files.ts';
+import { hostRendezvous } from '../rendezvous/rendezvous.ts';
+import { reviveError } from '../report/last-words.ts';
+import { failureReport, rootCause } from '../report/report.ts';
+import type { Call, Reply } from './call.ts';
+import { startThread } from './rank-thread.ts';
+import {
+  checkNumber,
+  checkOptions,
+  checkSignal,
+  longestMs,
+  moduleUrl,
+  type SpawnOptions,
+  type StartOptions,
+} from './spawn-options.ts';
+
+export type { SpawnOptions, StartOptions };
+
+const entry = fileURLToPath(builtFile('spawn-entry.js'));
+const shutdownTimeoutMs = 30_000;
+
+/** Ranks that have been started. */
+export interface StartedRanks<Result> {
+  /** By rank. Threads have this process's; undefined: it could not be started. */
+  readonly pids: readonly (number | undefined)[];
+  /**
+   * Waits for all ranks: resolves with what they returned, by rank, or rejects as spawn() does. With `timeoutMs` it
+   * resolves with null when that is over before, and the ranks go on.
+   */
+  readonly join: {
+    (): Promise<Result[]>;
+    (timeoutMs: number): Promise<Result[] | null>;
+  };
+  /** Ends all ranks: this signal, and SIGKILL when the shutdown timeout of 30 s is over; at once when called again. */
+  readonly stop: (signal?: NodeJS.Signals) => void;
+}
+
+/**
+ * Calls `module`'s export with (rank, ...args) in `nprocs` processes, and resolves with what they returned, by rank.
+ * The ranks have the environment of `ringwise run` and print to this process's stdout and stderr. When one fails,
+ * the others are stopped and the promise rejects with ERR_LAUNCH_RANK_FAILED; its `cause` is the rank's error. A
+ * rank's process ends when its function has returned. If this process ends first, the ranks are killed.
+ */
+export async function spawn<Result = unknown>(
+  module: URL | string,
+  options: SpawnOptions,
+): Promise<Result[]> {
+  checkOptions('spawn', options, ['timeoutMs']);
+  const { timeoutMs, ...start } = options;
+  if (timeoutMs !== undefined) checkNumber('spawn', 'timeoutMs', timeoutMs, longestMs);
+  const ranks = await startProcesses<Result>(module, start);
+  if (timeoutMs === undefined) return await ranks.join();
+  const results = await ranks.join(timeoutMs);
+  if (results) return results;
+  ranks.stop();
+  await ranks.join();
+  throw timedOut(timeoutMs);
+}
+
+/** spawn() without waiting: resolves as soon as the ranks have been started. */
+export async function startProcesses<Result = unknown>(
+  module: URL | string,
+  options: StartOptions,
+): Promise<StartedRanks<Result>> {
+  checkOptions('startProcesses', options);
+  const { nprocs, args = [], env = {}, exportName = 'default', threads = false } = options;
+  const machine = thisMachine();
+  const url = moduleUrl(module);
+  const file = fileURLToPath(url);
+  const execArgv = execArgvFor('spawn', file);
+  const rendezvous = await hostRendezvous(loopbackAddress(), 0);
+  const results = new Array<Result>(nprocs);
+  const take = (rank: number, { result }: Reply) => {
+    results[rank] = result as Result;
+  };
+  const callOf = (rank: number): Call => ({ url: url.href, exportName, args: [rank, ...args] });
+  try {
+    const program = nodeProgram(execArgv, entry, [], { ...process.env, ...env });
+    const specs = planRanks(wholeJob(nprocs), program, rendezvous, machine);
+    const job = threads
+      ? startThreads(specs, registrarsFor('spawn', file), callOf, take)
+      : await startJob(specs, {
+          shutdownTimeoutMs,
+          connect: (rank, child) => {
+            child.on('message', (reply) => take(rank, reply as Reply));
+            // A rank that died before it could take the call is reported by its exit.
+            child.send(callOf(rank), () => {});
+          },
+        });
+    return handle(job, results, rendezvous.close);
+  } catch (error) {
+    await rendezvous.close();
+    throw error;
+  }
+}
+
+function startThreads(
+  specs: readonly RankSpec[],
+  registrars: readonly string[],
+  callOf: (rank: number) => Call,
+  take: (rank: number, reply: Reply) => void,
+): Job {
+  const start = (onFailure: (isSecondary: boolean) => void) =>
+    specs.map((spec) =>
+      startThread(spec, registrars, callOf(spec.rank), (reply) => take(spec.rank, reply), onFailure),
+    );
+  return watchRanks(start, { shutdownTimeoutMs });
+}
+
+function handle<Result>(job: Job, results: Result[], close: () => Promise<void>): StartedRanks<Result> {
+  const ended = job.done.then(async (result) => {
+    await close();
+    return result;
+  });
+  async function join(): Promise<Result[]>;
+  async function join(timeoutMs: number): Promise<Result[] | null>;
+  async function join(timeoutMs?: number): Promise<Result[] | null> {
+    if (timeoutMs !== undefined) checkNumber('join', 'timeoutMs', timeoutMs, longestMs, 0);
+    const result = timeoutMs === undefined ? await ended : await within(timeoutMs, ended);
+    if (result === null) return null;
+    throwIfFailed(result);
+    return results;
+  }
+  const stop = (signal: NodeJS.Signals = 'SIGTERM') => {
+    checkSignal('stop', signal);
+    job.interrupt(signal);
+  };
+  return { pids: job.pids, join, stop };
+}
+
+/** Null when the time is over first. */
+async function within<T>(timeoutMs: number, promise: Promise<T>): Promise<T | null> {
+  let timer: NodeJS.Timeout | undefined;
+  const over = new Promise<null>((resolve) => {
+    timer = setTimeout(resolve, timeoutMs, null);
+  });
+  try {
+    return await Promise.race([promise, over]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function throwIfFailed(result: JobResult): void {
+  const root = rootCause(result.outcomes);
+  if (!root) return;
+  const { rank, exitCode, signal, lastWords } = root;
+  const cause = lastWords ? { cause: reviveError(lastWords.error) } : {};
+  throw rankFailed(`spawn: ${failureReport(result.outcomes, result.startedNs, root)}`, {
+    rank,
+    exitCode,
+    signal,
+    ...cause,
+  });
+}

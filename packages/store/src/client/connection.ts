@@ -1,0 +1,126 @@
+// One TCP connection to a store server. Requests are pipelined: each waits in line for its reply, which comes in the
+// order of the requests. The first error ends the connection and rejects everything that is pending or comes later.
+
+import { connect, type Socket } from 'node:net';
+import { lost, malformed } from '../errors.ts';
+import { withResolvers } from '../server/deadline.ts';
+import { whenAborted } from '../server/signals.ts';
+import { ByteQueue, Parser, type Reading } from '../wire/byte-queue.ts';
+import { keysArgument, readByte, typeByte } from '../wire/wire.ts';
+
+interface Pending {
+  /** Takes bytes from the queue; true when the reply is complete. */
+  readonly advance: () => boolean;
+  readonly reject: (error: Error) => void;
+}
+
+export class Connection {
+  readonly #socket: Socket;
+  readonly #queue = new ByteQueue();
+  readonly #pending = new Set<Pending>(); // in the order of the requests
+  readonly #ended = new AbortController();
+
+  private constructor(socket: Socket, where: string) {
+    this.#socket = socket;
+    socket.setNoDelay(true);
+    socket.setKeepAlive(true, 30_000);
+    socket.unref();
+    socket.on('data', (chunk: Buffer) => this.#receive(chunk));
+    socket.on('error', (error) => this.end(lost(where, error)));
+    socket.on('close', () => this.end(lost(where, 'closed by the server')));
+  }
+
+  /** Connects once. Rejects with the socket's error, or with the reason of `signal`. */
+  static async open(host: string, port: number, where: string, signal: AbortSignal): Promise<Connection> {
+    signal.throwIfAborted();
+    const socket = connect({ host, port });
+    const { promise, resolve, reject } = withResolvers<void>();
+    const abort = () => reject(signal.reason);
+    signal.addEventListener('abort', abort);
+    socket.once('connect', resolve).once('error', reject);
+    try {
+      await promise;
+    } catch (error) {
+      socket.destroy();
+      throw error;
+    } finally {
+      signal.removeEventListener('abort', abort);
+      socket.off('error', reject);
+    }
+    return new Connection(socket, where);
+  }
+
+  /** Aborted, with the error as its reason, when the connection has ended. */
+  get ended(): AbortSignal {
+    return this.#ended.signal;
+  }
+
+  /** Sends bytes; the promise settles with what `reply` makes of the reply to them. */
+  request<T>(bytes: Uint8Array, reply: Reading<T>): Promise<T> {
+    if (this.ended.aborted) return Promise.reject(this.ended.reason);
+    const { promise, resolve, reject } = withResolvers<T>();
+    const parser = new Parser(reply);
+    const advance = () => {
+      const result = parser.advance(this.#queue);
+      if (result) resolve(result.value);
+      return result !== undefined;
+    };
+    this.#pending.add({ advance, reject });
+    this.#socket.ref(); // an idle client does not keep the process alive, a pending call does
+    this.#socket.write(bytes);
+    this.#settle(); // a reply may have no bytes
+    return promise;
+  }
+
+  /** Calls `listener` once the connection has ended, at once if it has. */
+  whenEnded(listener: () => void): void {
+    whenAborted(this.ended, listener);
+  }
+
+  /** Asks for the moment in which all keys exist: `done` tells whether it came (true) or cancel() was first. */
+  wait(keys: readonly string[]): { readonly done: Promise<boolean>; readonly cancel: () => void } {
+    const state = { isAnswered: false, isCancelled: false };
+    const frame = Buffer.concat([typeByte('wait'), keysArgument(keys)]);
+    const cancel = () => {
+      if (state.isAnswered || state.isCancelled || this.ended.aborted) return;
+      state.isCancelled = true;
+      this.#socket.write(typeByte('cancelWait'));
+    };
+    return { done: this.request(frame, readWaitReply(state)), cancel };
+  }
+
+  end(error: Error): void {
+    if (this.ended.aborted) return;
+    this.#ended.abort(error);
+    this.#socket.destroy();
+    for (const pending of this.#pending) pending.reject(error);
+    this.#pending.clear();
+  }
+
+  #receive(chunk: Buffer): void {
+    this.#queue.push(chunk);
+    this.#settle();
+  }
+
+  #settle(): void {
+    try {
+      for (const pending of this.#pending) {
+        if (!pending.advance()) return;
+        this.#pending.delete(pending);
+      }
+      if (this.#queue.length > 0) throw malformed('reply nobody asked for', `${this.#queue.length} bytes`);
+      this.#socket.unref();
+    } catch (error) {
+      this.end(error as Error);
+    }
+  }
+}
+
+/** The reply to a wait is 0. A cancelled one ends with 1; a 0 that was already under way may come before it. */
+function* readWaitReply(state: { isAnswered: boolean; isCancelled: boolean }): Reading<boolean> {
+  const first = yield* readByte();
+  const last = first === 0 && state.isCancelled ? yield* readByte() : first;
+  state.isAnswered = true;
+  if (last !== (state.isCancelled ? 1 : 0)) throw malformed('reply to wait', last);
+  return first === 0;
+}

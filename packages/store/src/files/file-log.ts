@@ -1,0 +1,111 @@
+// A log in a directory that several processes, also on several hosts, append to without locks. Record n is the file
+// n; it is written under a temporary name and published with link(), which succeeds for exactly one process and shows
+// only complete files. A process that dies in between leaves a temporary file and nothing to clean up before others
+// can go on.
+
+import { randomUUID } from 'node:crypto';
+import { access, link, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { directoryGone, fileFailed, staleDirectory } from '../errors.ts';
+
+const format = 'ringwise-store-1';
+
+interface Header {
+  readonly format: string;
+  readonly runId: string;
+  readonly createdAt: string;
+}
+
+export class FileLog {
+  readonly #directory: string;
+  readonly #header: string;
+  #next = 1;
+
+  private constructor(directory: string) {
+    this.#directory = directory;
+    this.#header = join(directory, 'header.json');
+  }
+
+  /** Creates the directory or joins it; rejects with ERR_STORE_STALE when it belongs to another run. */
+  static async open(directory: string, runId: string | undefined): Promise<FileLog> {
+    const log = new FileLog(directory);
+    const ours: Header = { format, runId: runId ?? '', createdAt: new Date().toISOString() };
+    try {
+      await mkdir(directory, { recursive: true, mode: 0o700 });
+    } catch (error) {
+      throw fileFailed(directory, error);
+    }
+    await log.#publish(JSON.stringify(ours), (temporary) => log.#claim(temporary, log.#header));
+    const found = await log.#readHeader();
+    if (found.format !== format || (runId !== undefined && found.runId !== runId)) {
+      throw staleDirectory(directory, ours.runId, found.runId, found.createdAt);
+    }
+    return log;
+  }
+
+  /** The next record, or undefined if there is none yet. */
+  async read(): Promise<Buffer | undefined> {
+    try {
+      const record = await readFile(this.#record);
+      this.#next++;
+      return record;
+    } catch (error) {
+      if (!isCode(error, 'ENOENT')) throw fileFailed(this.#directory, error);
+    }
+    await access(this.#header).catch((error) => {
+      throw directoryGone(this.#directory, error);
+    });
+    return undefined;
+  }
+
+  /** Appends a record as soon as `catchUp` has read all that others have appended before it. */
+  async append(record: Buffer, catchUp: () => Promise<void>): Promise<void> {
+    await this.#publish(record, async (temporary) => {
+      do await catchUp();
+      while (!(await this.#claim(temporary, this.#record)));
+      this.#next++;
+    });
+  }
+
+  get #record(): string {
+    return join(this.#directory, String(this.#next).padStart(9, '0'));
+  }
+
+  async #readHeader(): Promise<Header> {
+    try {
+      return JSON.parse(await readFile(this.#header, 'utf8'));
+    } catch (error) {
+      throw fileFailed(this.#directory, error);
+    }
+  }
+
+  async #publish(content: Buffer | string, link: (temporary: string) => Promise<unknown>): Promise<void> {
+    const temporary = join(this.#directory, `${randomUUID()}.tmp`);
+    try {
+      await writeFile(temporary, content, { flag: 'wx' }).catch((error) => {
+        throw isCode(error, 'ENOENT')
+          ? directoryGone(this.#directory, error)
+          : fileFailed(this.#directory, error);
+      });
+      await link(temporary);
+    } finally {
+      await rm(temporary, { force: true });
+    }
+  }
+
+  /** Gives the temporary file the name `path`; false if another process was faster. */
+  async #claim(temporary: string, path: string): Promise<boolean> {
+    try {
+      await link(temporary, path);
+      return true;
+    } catch (error) {
+      // A file server whose answer got lost may say EEXIST to the repetition of a link() that succeeded.
+      if (isCode(error, 'EEXIST')) return (await stat(temporary)).nlink > 1;
+      throw fileFailed(this.#directory, error);
+    }
+  }
+}
+
+function isCode(error: unknown, code: string): boolean {
+  return error instanceof Error && 'code' in error && error.code === code;
+}

@@ -1,0 +1,118 @@
+// A store in a directory, for ranks that share a file system and nothing else. The directory holds a log of
+// requests in the bytes of the wire; every client replays it on a key space of its own. Since all clients see the
+// same requests in the same order, they agree on every result. Waiting clients look for new records periodically.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import { checkNames, checkTimeout } from '../check-options.ts';
+import { StoreClient, type Wait } from '../client/store-client.ts';
+import { badArgument, malformed, StoreError } from '../errors.ts';
+import { KeySpace } from '../server/key-space.ts';
+import type { Operation } from '../server/operations.ts';
+import { SpaceWaits } from '../server/space-waits.ts';
+import { ByteQueue, Parser } from '../wire/byte-queue.ts';
+import { answer, readRequest } from '../wire/requests.ts';
+import { requestKinds } from '../wire/wire.ts';
+import { FileLog } from './file-log.ts';
+
+const pollMs = 10;
+
+export interface FileStoreOptions {
+  /** Default deadline of waiting calls. Default: 300,000 ms. */
+  readonly timeoutMs?: number;
+  /** A name that all processes of this run share: what another run left in the directory is then refused. */
+  readonly runId?: string;
+}
+
+export class FileStore extends StoreClient {
+  readonly #log: FileLog;
+  readonly #space = new KeySpace();
+  readonly #waits: SpaceWaits;
+  #tail: Promise<unknown> = Promise.resolve(); // of the calls, which touch the log one after the other
+  #isPolling = false;
+
+  private constructor(log: FileLog, directory: string, timeoutMs: number | undefined) {
+    super(timeoutMs);
+    this.#log = log;
+    this.#waits = new SpaceWaits(this.#space, `file ${directory}`);
+  }
+
+  /**
+   * Joins the store in `directory`, which is created if absent. The file system must have hard links. Nobody removes
+   * the directory; do so after the run, or pass a `runId`.
+   */
+  static async open(directory: string, options: FileStoreOptions = {}): Promise<FileStore> {
+    if (typeof directory !== 'string' || directory === '')
+      throw badArgument('open', 'directory to be a path', directory);
+    checkNames('open', options, ['timeoutMs', 'runId']);
+    const { runId, timeoutMs } = options;
+    if (runId !== undefined && typeof runId !== 'string')
+      throw badArgument('open', 'runId to be a string', runId);
+    if (timeoutMs !== undefined) checkTimeout('open', timeoutMs);
+    return new FileStore(await FileLog.open(directory, runId), directory, timeoutMs);
+  }
+
+  protected async send<T>(_verb: string, operation: Operation<T>): Promise<T> {
+    return await this.#inTurn(async () => {
+      if (operation.isRead) await this.#catchUp();
+      else await this.#log.append(operation.frame(), () => this.#catchUp());
+      return operation.run(this.#space);
+    });
+  }
+
+  protected async whenPresent<T>(wait: Wait, then: Operation<T>): Promise<T> {
+    await this.#inTurn(() => this.#catchUp());
+    const result = this.#waits.run(wait, then);
+    void this.#poll();
+    return await result;
+  }
+
+  async close(): Promise<void> {
+    this.#waits.end();
+    await this.#tail;
+  }
+
+  async #inTurn<T>(call: () => Promise<T>): Promise<T> {
+    this.#waits.throwIfEnded();
+    const result = this.#tail.then(() => {
+      this.#waits.throwIfEnded();
+      return call();
+    });
+    this.#tail = result.catch(() => {});
+    return await result;
+  }
+
+  async #poll(): Promise<void> {
+    if (this.#isPolling) return;
+    this.#isPolling = true;
+    try {
+      while (this.#waits.count > 0) {
+        await sleep(pollMs);
+        await this.#inTurn(() => this.#catchUp());
+      }
+    } catch (error) {
+      this.#waits.end(error as Error);
+    }
+    this.#isPolling = false;
+  }
+
+  async #catchUp(): Promise<void> {
+    for (let record = await this.#log.read(); record; record = await this.#log.read()) {
+      this.#replay(record);
+    }
+  }
+
+  #replay(record: Buffer): void {
+    const queue = new ByteQueue();
+    queue.push(record);
+    const request = new Parser(readRequest(requestKinds)).advance(queue)?.value;
+    if (!request || request.kind === 'wait' || request.kind === 'barrier' || request.kind === 'cancelWait') {
+      throw malformed('record', `${record.length} bytes`);
+    }
+    try {
+      answer(this.#space, request);
+    } catch (error) {
+      // Whoever made the request was told; for all others it changed nothing.
+      if (!StoreError.isInstance(error)) throw error;
+    }
+  }
+}

@@ -1,0 +1,169 @@
+// One client connection of the server, from its acceptance to its end: authentication, choice of numbering, requests.
+
+import type { Socket } from 'node:net';
+import { StoreError, serverBug } from '../errors.ts';
+import { admit, busy, denied } from '../wire/authentication.ts';
+import { ByteQueue, Parser, type Reading } from '../wire/byte-queue.ts';
+import { answer, type Request, readRequest } from '../wire/requests.ts';
+import {
+  oldRequestKinds,
+  type RequestKind,
+  requestKinds,
+  stopWaiting,
+  typeByte,
+  validateMagic,
+  waitCancelled,
+} from '../wire/wire.ts';
+import type { PendingConnections, Refusal } from './pending-connections.ts';
+import type { ServerState } from './server-state.ts';
+
+/** Serves `socket` until it closes. Any error of a client ends its connection and nothing else. */
+export function serveSession(socket: Socket, server: ServerState): void {
+  new Session(socket, server).start();
+}
+
+class Session {
+  readonly #socket: Socket;
+  readonly #server: ServerState;
+  readonly #queue = new ByteQueue();
+  readonly #withdrawals = new Set<() => void>(); // of this client's waits and barriers
+  #hasSpoken = false;
+
+  constructor(socket: Socket, server: ServerState) {
+    this.#socket = socket;
+    this.#server = server;
+  }
+
+  start(): void {
+    const parser = new Parser(this.#conversation());
+    this.#socket.setNoDelay(true);
+    this.#socket.on('data', (chunk: Buffer) => {
+      this.#hasSpoken = true;
+      this.#queue.push(chunk);
+      this.#socket.cork();
+      try {
+        if (parser.advance(this.#queue)) this.#turnAway(denied);
+      } catch (error) {
+        this.#socket.destroy();
+        if (!StoreError.isInstance(error)) process.emitWarning(serverBug(error));
+      }
+      this.#socket.uncork();
+      // Someone who sends requests and does not read the replies is not listened to.
+      if (this.#socket.writableNeedDrain) this.#socket.pause();
+    });
+    this.#socket.on('drain', () => this.#socket.resume());
+    this.#socket.on('error', () => this.#socket.destroy());
+    this.#socket.on('close', () => this.#withdrawAll());
+    this.#hold(this.#server.pending, this.#pending);
+  }
+
+  /** What ends this connection while it has not been admitted. */
+  readonly #pending: Refusal = {
+    onTimeout: () => {
+      if (!this.#isOldWatch()) this.#socket.destroy();
+    },
+    onOverflow: () => {
+      // A client without a secret may be torch's: it tries again when the connection ends, and knows no such answer.
+      if (this.#server.secret === undefined) this.#socket.destroy();
+      else this.#turnAway(busy);
+    },
+  };
+
+  /** Keeps the connection among `connections` until it ends or is removed there. */
+  #hold(connections: PendingConnections, refusal: Refusal): void {
+    connections.add(refusal);
+    this.#socket.once('close', () => connections.remove(refusal));
+  }
+
+  /** Returns only when the client must be turned away. */
+  *#conversation(): Reading<void> {
+    const { secret, pending } = this.#server;
+    if (secret !== undefined) {
+      const admission = yield* admit(secret, (bytes) => {
+        pending.progress(this.#pending);
+        this.#socket.write(bytes);
+      });
+      if (admission === 'plain')
+        this.#server.onPlainClient?.(this.#socket.remoteAddress ?? 'an unknown address');
+      if (admission !== 'admitted') return;
+      pending.remove(this.#pending);
+    }
+    const kinds = yield* this.#numbering();
+    if (kinds === requestKinds) pending.remove(this.#pending);
+    for (;;) {
+      const request = yield* readRequest(kinds);
+      pending.remove(this.#pending);
+      this.#handle(request);
+    }
+  }
+
+  /** Clients from torch 2.1 on begin with validate; older ones number their requests differently. */
+  *#numbering(): Reading<readonly RequestKind[]> {
+    const first = Buffer.from(yield 1);
+    if (!first.equals(typeByte('validate'))) {
+      this.#queue.unshift(first);
+      return this.#oldNumbering();
+    }
+    const magic = Buffer.from(yield validateMagic.length);
+    if (magic.equals(validateMagic)) return requestKinds;
+    this.#queue.unshift(Buffer.concat([first, magic]));
+    return this.#oldNumbering();
+  }
+
+  #oldNumbering(): readonly RequestKind[] {
+    this.#server.oldClients++;
+    this.#socket.once('close', () => this.#server.oldClients--);
+    return oldRequestKinds;
+  }
+
+  /** torch 1.13 and 2.0 open a second connection, for watches, which may stay silent: one for each client is kept. */
+  #isOldWatch(): boolean {
+    if (this.#hasSpoken || this.#server.oldWatches >= this.#server.oldClients) return false;
+    this.#server.oldWatches++;
+    this.#socket.once('close', () => this.#server.oldWatches--);
+    return true;
+  }
+
+  #handle(request: Request): void {
+    switch (request.kind) {
+      case 'wait':
+        this.#wait((done) => this.#server.space.watch(request.keys, done));
+        return;
+      case 'barrier':
+        this.#wait((done) => this.#server.space.barrier(request.key, request.world, done));
+        return;
+      case 'cancelWait':
+        this.#withdrawAll();
+        this.#socket.write(waitCancelled);
+        return;
+      default:
+        for (const piece of answer(this.#server.space, request)) this.#socket.write(piece);
+    }
+  }
+
+  #wait(register: (done: () => void) => () => void): void {
+    let isDone = false;
+    let withdraw: (() => void) | undefined; // still undefined if register() finds the wait over
+    withdraw = register(() => {
+      isDone = true;
+      if (withdraw) this.#withdrawals.delete(withdraw);
+      this.#socket.write(stopWaiting);
+    });
+    if (!isDone) this.#withdrawals.add(withdraw);
+  }
+
+  #withdrawAll(): void {
+    for (const withdraw of this.#withdrawals) withdraw();
+    this.#withdrawals.clear();
+  }
+
+  /** Input is drained meanwhile: closing over unread input would reset the connection and lose the answer. */
+  #turnAway(answer: Buffer): void {
+    this.#server.pending.remove(this.#pending);
+    const destroy = () => this.#socket.destroy();
+    this.#hold(this.#server.leaving, { onTimeout: destroy, onOverflow: destroy });
+    this.#socket.removeAllListeners('data');
+    this.#socket.resume();
+    this.#socket.end(answer);
+  }
+}

@@ -1,0 +1,98 @@
+// Proof that both ends know the job's secret, before anything else is parsed. It protects against programs that
+// reach the port; it does not encrypt what follows.
+//
+//   client → server   hello, 32-byte nonce c
+//   server → client   hello, 32-byte nonce s
+//   client → server   HMAC-SHA256(secret, "… client" + c + s)
+//   server → client   hello, HMAC-SHA256(secret, "… server" + c + s)      or: denied, or busy; end of connection
+//
+// The label holds the role, so a proof cannot be sent back to its maker. The client proves first: a program without the secret gets
+// nothing to try secrets on. No TCPStore request starts with the byte f7, so servers without a secret end the
+// connection at the hello, and a server with one can tell a plain client from its first byte.
+
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { badArgument, malformed, secretDiffers, secretNeeded, secretUnknown, serverBusy } from '../errors.ts';
+import type { Reading } from './byte-queue.ts';
+import { pingNonce, typeByte } from './wire.ts';
+
+export type Secret = string | Uint8Array;
+/** The server's answer to a client that cannot prove the secret. */
+export const denied = Buffer.from('\xf7rwdeny1', 'latin1');
+/** The server's answer, at any step of the authentication, when too many connections are in theirs: try again. */
+export const busy = Buffer.from('\xf7rwbusy1', 'latin1');
+const hello = Buffer.from('\xf7rwauth1', 'latin1');
+const nonceBytes = 32;
+const proofBytes = 32;
+
+function proofOf(
+  role: 'client' | 'server',
+  secret: Secret,
+  clientNonce: Buffer,
+  serverNonce: Buffer,
+): Buffer {
+  return createHmac('sha256', secret)
+    .update(`ringwise store handshake 1 ${role}`)
+    .update(clientNonce)
+    .update(serverNonce)
+    .digest();
+}
+
+/** The server's side. 'plain': the client begins like one that has no secret. */
+export function* admit(
+  secret: Secret,
+  write: (bytes: Buffer) => void,
+): Reading<'admitted' | 'plain' | 'refused'> {
+  const first = (yield 1)[0];
+  if (first !== hello[0]) return first === typeByte('validate')[0] ? 'plain' : 'refused';
+  for (const byte of hello.subarray(1)) if ((yield 1)[0] !== byte) return 'refused';
+  const clientNonce = Buffer.from(yield nonceBytes);
+  const serverNonce = randomBytes(nonceBytes);
+  write(Buffer.concat([hello, serverNonce]));
+  const proof = yield proofBytes;
+  if (!timingSafeEqual(proof, proofOf('client', secret, clientNonce, serverNonce))) return 'refused';
+  write(Buffer.concat([hello, proofOf('server', secret, clientNonce, serverNonce)]));
+  return 'admitted';
+}
+
+/** The client's side. `request` sends bytes and parses the reply to them. */
+export async function introduce(
+  secret: Secret,
+  where: string,
+  request: <T>(bytes: Buffer, reply: Reading<T>) => Promise<T>,
+): Promise<void> {
+  const clientNonce = randomBytes(nonceBytes);
+  const serverNonce = await request(Buffer.concat([hello, clientNonce]), readAfterHello(where, nonceBytes));
+  const proof = await request(
+    proofOf('client', secret, clientNonce, serverNonce),
+    readAfterHello(where, proofBytes),
+  );
+  if (!timingSafeEqual(proof, proofOf('server', secret, clientNonce, serverNonce)))
+    throw secretUnknown(where);
+}
+
+function* readAfterHello(where: string, bytes: number): Reading<Buffer> {
+  const head = yield hello.length;
+  if (head.equals(denied)) throw secretDiffers(where);
+  if (head.equals(busy)) throw serverBusy(where);
+  if (!head.equals(hello)) throw secretUnknown(where);
+  return Buffer.from(yield bytes);
+}
+
+/** Reads the echo of a client's first ping; a server with a secret sends a denial instead. */
+export function* readFirstEcho(where: string): Reading<void> {
+  const echo = yield pingNonce.length;
+  if (denied.subarray(0, echo.length).equals(echo)) throw secretNeeded(where);
+  if (busy.subarray(0, echo.length).equals(echo)) throw serverBusy(where);
+  if (!echo.equals(pingNonce)) throw malformed('echo of a ping', echo.toString('hex'));
+}
+
+export function checkSecret(verb: string, secret: unknown): void {
+  if (secret === undefined) return;
+  if ((typeof secret === 'string' || secret instanceof Uint8Array) && secret.length > 0) return;
+  // The value itself stays out of the message.
+  throw badArgument(
+    verb,
+    'secret to be a non-empty string or Uint8Array',
+    `${typeof secret} without content`,
+  );
+}

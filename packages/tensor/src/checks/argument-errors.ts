@@ -1,0 +1,109 @@
+// Messages about positional arguments of operations, built like those of errors.ts: numbers, dimensions, indices and
+// operands of a wrong kind or outside of what they may be.
+import { type DType, dtypeInfo } from '../core/dtype.ts';
+import { TensorError } from '../errors.ts';
+
+const argument = (message: string): TensorError => new TensorError('ERR_TENSOR_ARGUMENT', message);
+const shapeError = (message: string): TensorError => new TensorError('ERR_TENSOR_SHAPE', message);
+const dtypeError = (message: string): TensorError => new TensorError('ERR_TENSOR_DTYPE', message);
+
+/** Names what a caller passed: 'the string "1"', 'a tensor', 'NaN'. */
+export function kindOf(value: unknown): string {
+  if (typeof value === 'string') return `the string '${value}'`;
+  if (typeof value === 'bigint') return `the bigint ${value}n`;
+  if (Array.isArray(value))
+    return value.length > 8 ? `an array of ${value.length}` : `the array [${value.map(kindOf).join(', ')}]`;
+  if (typeof value === 'function') return 'a function';
+  if (typeof value !== 'object' || value === null) return String(value);
+  return 'dtype' in value && 'shape' in value ? 'a tensor' : 'an object';
+}
+
+// Kinds.
+
+export const notAnInteger = (op: string, name: string, value: unknown): TensorError =>
+  argument(`${op}: expected ${name} to be an integer, got ${kindOf(value)}.`);
+
+export const notANumber = (op: string, name: string, value: unknown): TensorError =>
+  argument(`${op}: expected ${name} to be a number, got ${kindOf(value)}.`);
+
+export const notABoolean = (op: string, name: string, value: unknown): TensorError =>
+  argument(`${op}: expected ${name} to be true or false, got ${kindOf(value)}.`);
+
+export const notIntegers = (op: string, name: string, value: unknown): TensorError =>
+  argument(`${op}: expected ${name} to be an array of integers, got ${kindOf(value)}.`);
+
+export const notDims = (op: string, value: unknown): TensorError =>
+  argument(
+    `${op}: expected a dimension or an array of dimensions, which are integers, got ${kindOf(value)}. Pass dimensions by position: ${op}(x, 1).`,
+  );
+
+export const notOneTensor = (op: string, value: unknown): TensorError =>
+  argument(`${op}: expected a tensor, got ${kindOf(value)}.`);
+
+export const notAnOperand = (op: string, name: string, value: unknown): TensorError =>
+  argument(`${op}: expected ${name} to be a tensor, got ${kindOf(value)}.`);
+
+export const notAnEquation = (value: unknown): TensorError =>
+  argument(`einsum: expected an equation first, such as 'ij,jk->ik', got ${kindOf(value)}.`);
+
+export const notTensors = (op: string, value: unknown): TensorError =>
+  argument(`${op}: expected an array of tensors, got ${kindOf(value)}.`);
+
+// Indices and dimensions.
+
+export const badIndexKind = (index: unknown): TensorError =>
+  argument(
+    `at: expected an integer, a range [start, end, step], ':', '...' or null, got ${kindOf(index)}. ` +
+      'For indices in a tensor use indexSelect, gather or embedding, for a mask where or maskedFill.',
+  );
+
+export const badIndexRange = (range: unknown): TensorError =>
+  argument(
+    `at: expected a range [start, end, step] of integers, where start and end may be null, got ${kindOf(range)}. ` +
+      'For a list of positions use indexSelect.',
+  );
+
+export const repeatedDim = (op: string, dim: number): TensorError =>
+  shapeError(`${op}: dimension ${dim} is named more than once. Name each dimension once.`);
+
+export const turnedRange = (op: string, start: number, end: number): TensorError =>
+  shapeError(`${op}: startDim ${start} comes after endDim ${end}. Swap them.`);
+
+// Values and dtypes.
+
+export const doesNotFit = (op: string, value: number | bigint, dtype: DType): TensorError => {
+  const { least, most } = dtypeInfo[dtype];
+  return argument(
+    `${op}: ${value} does not fit into ${dtype}, which holds ${least} to ${most}. Use a wider dtype, or another value.`,
+  );
+};
+
+export const noBounds = (): TensorError =>
+  argument(
+    'clamp: expected a lower bound, an upper bound or both, got none. Pass null for the one to leave out.',
+  );
+
+/** PyTorch's clamp(x, min=0). */
+export const boundsByName = (): TensorError =>
+  argument(
+    'clamp: expected a tensor or a number as bound, got an object. Pass bounds by position: clamp(x, 0) for a lower one, ' +
+      'clamp(x, null, 1) for an upper one.',
+  );
+
+export const negativePower = (exponent: number): TensorError =>
+  argument(
+    `pow: integers have no power of ${exponent} among the integers. Use .to('float32') on the base first.`,
+  );
+
+export const notOfBool = (op: string, instead: string): TensorError =>
+  dtypeError(`${op}: expected numbers, got bool. Use ${instead}.`);
+
+export const badFillValue = (shape: readonly number[]): TensorError =>
+  shapeError(
+    `maskedFill: expected a number or a tensor without dimensions as value, got shape [${shape.join(', ')}]. Use where.`,
+  );
+
+export const notAProbability = (what: string, value: number, position: number): TensorError =>
+  argument(
+    `bce: expected ${what} from 0 to 1, got ${value} at position ${position}. Use sigmoid, or bceWithLogits for logits.`,
+  );

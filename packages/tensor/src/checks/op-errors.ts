@@ -1,0 +1,42 @@
+// Messages of single operations, built like those of errors.ts.
+import { TensorError } from '../errors.ts';
+
+type Shape = readonly number[];
+const show = (shape: Shape): string => `[${shape.join(', ')}]`;
+const shapeError = (message: string): TensorError => new TensorError('ERR_TENSOR_SHAPE', message);
+
+export const tooManyToTranspose = (shape: Shape): TensorError =>
+  shapeError(
+    `t: expected at most 2 dimensions, got shape ${show(shape)}. Use transpose, which takes two of them, or permute.`,
+  );
+
+export const unevenShifts = (shifts: number, dims: number): TensorError =>
+  shapeError(
+    `roll: expected one shift for each dimension, or one and no dimensions, got ${shifts} shifts and ${dims} dimensions.`,
+  );
+
+export const needsNumbers = (op: string): TensorError =>
+  new TensorError(
+    'ERR_TENSOR_DTYPE',
+    `${op}: expected numbers, got bool. Use .to('int64') or .to('float32').`,
+  );
+
+export const badHeadGroups = (op: string, q: Shape, k: Shape, v: Shape): TensorError =>
+  shapeError(
+    `${op}: expected [..., heads, rows, width], where the heads of q are a multiple of those of k and of v (enableGqa), got q ${show(q)}, k ${show(k)}, v ${show(v)}.`,
+  );
+
+export const badConv1d = (x: Shape, w: Shape, b: Shape | null, groups: number): TensorError =>
+  shapeError(
+    `conv1d: expected x [batch, in, length] or [in, length], w [out, in / ${groups}, kernel] and b [out], where in and out are multiples of groups ${groups}; got x ${show(x)}, w ${show(w)}, b ${b ? show(b) : 'null'}.`,
+  );
+
+export const badLossWeight = (what: string, weight: Shape, losses: Shape): TensorError =>
+  shapeError(
+    `${what}: expected a shape that can be broadcast to ${show(losses)}, that of the losses, got ${show(weight)}.`,
+  );
+
+/** A warning. */
+export const lossBroadcast = (op: string, prediction: Shape, target: Shape, shape: Shape): string =>
+  `${op}: the prediction ${show(prediction)} and the target ${show(target)} differ in shape, so each was broadcast to ${show(shape)}. ` +
+  'If that is not meant, use reshape, squeeze or unsqueeze; if it is, expand. Later cases are not reported.';

@@ -1,0 +1,91 @@
+// Checks of options objects: every name is known, and every value is of the kind that the option takes. A table lies
+// beside the interface that it belongs to, and the compiler keeps both complete.
+import { badOption, shown, unknownOptions } from '../errors.ts';
+import { unknownOption } from './option-names.ts';
+import { type Check, isTensor } from './value-checks.ts';
+
+/** The options of one function by name. */
+export type OptionChecks = ReadonlyMap<string, Check>;
+
+/** Makes the table of an options interface; it has to name every option. */
+export const optionChecks = <O>(checks: { readonly [Name in keyof O]-?: Check }): OptionChecks =>
+  new Map(Object.entries<Check>(checks));
+
+/** What other libraries call options of ours. Names that differ in their spelling only are found without it. */
+const foreignNames: Readonly<Record<string, string>> = {
+  attn_mask: 'mask',
+  atol: 'tolerance',
+  decay: 'weightDecay',
+  dropout_p: 'dropout',
+  elementwise_affine: 'affine',
+  epsilon: 'eps',
+  is_causal: 'causal',
+  learning_rate: 'lr',
+  learningRate: 'lr',
+  l2: 'weightDecay',
+  norm: 'p',
+  reduce: 'reduction',
+  rtol: 'tolerance',
+  size_average: 'reduction',
+  total_iters: 'totalSteps',
+  unbiased: 'correction',
+  ddof: 'correction',
+};
+
+/**
+ * Throws ERR_TENSOR_ARGUMENT unless `options` is undefined, or an object whose names are all in `checks` and whose values
+ * fit. Undefined values count as left out.
+ */
+export function checkOptions(op: string, options: unknown, checks: OptionChecks): void {
+  if (options === undefined) return;
+  const isObject = typeof options === 'object' && options !== null && !Array.isArray(options);
+  if (!isObject || isTensor(options)) throw wrongOptions(op, options, checks);
+  for (const name in options) {
+    const check = checks.get(name);
+    if (check === undefined) {
+      if (Object.hasOwn(options, name)) throw wrongOptions(op, options, checks);
+      continue;
+    }
+    const value = (options as Record<string, unknown>)[name];
+    if (value !== undefined && !check.fits(value))
+      throw badOption(`${op}: ${name}`, check.expected, shown(value));
+  }
+}
+
+/** What to do instead of options of PyTorch that are not here, by their names without underscores. */
+const hints: Readonly<Record<string, string>> = {
+  alpha: 'Multiply the second operand before: a.add(b.mul(alpha)).',
+  batchfirst: 'Tensors are [batch, time, width].',
+  creategraph: 'There are no gradients of gradients.',
+  decimals: 'Use a.mul(10 ** decimals).round().div(10 ** decimals).',
+  dim: 'Dimensions are arguments, in the place that the signature says.',
+  dtype: 'Convert the operand before, or the result, with to().',
+  inplace: 'Results are new tensors; names that end in _ write.',
+  out: 'Results are new tensors; copy_ writes into one.',
+  roundingmode: 'Use floor or trunc of the quotient.',
+};
+
+function wrongOptions(op: string, options: unknown, checks: OptionChecks): Error {
+  if (isTensor(options)) return unknownOptions(op, 'options are a tensor; expected an object');
+  const known = [...checks.keys()];
+  const ours = Object.entries(foreignNames).filter(([, name]) => checks.has(name));
+  const fault = unknownOption(options, known, Object.fromEntries(ours)) ?? 'options are a list';
+  const name = /^unknown option '(.*?)'/.exec(fault)?.[1]?.replaceAll('_', '').toLowerCase();
+  return unknownOptions(
+    op,
+    fault,
+    name !== undefined && Object.hasOwn(hints, name) ? hints[name] : undefined,
+  );
+}
+
+const none: OptionChecks = new Map();
+
+/**
+ * Throws ERR_TENSOR_ARGUMENT where `extra`, an argument too many, is an options object: options of PyTorch that an
+ * operation does not have here would else be ignored. Other arguments pass, as in list.map(neg).
+ */
+export function refuseOptions(op: string, extra: unknown): void {
+  const isPlain =
+    typeof extra === 'object' && extra !== null && Object.getPrototypeOf(extra) === Object.prototype;
+  if (isPlain) throw wrongOptions(op, extra, none);
+}

@@ -1,0 +1,77 @@
+// What values of options and arguments may be, for the tables of options.ts.
+
+import { bufferSymbol } from '../core/protocol.ts';
+import { badOption, shown } from '../errors.ts';
+
+/** Whether a value fits, and what fits, as part of a sentence. */
+export interface Check {
+  readonly expected: string;
+  readonly fits: (value: unknown) => boolean;
+}
+
+/** Throws ERR_TENSOR_ARGUMENT where `value` does not fit. `what` names it, with the function. */
+export function checkValue(what: string, value: unknown, { expected, fits }: Check): void {
+  if (!fits(value)) throw badOption(what, expected, shown(value));
+}
+
+export const isTensor = (value: unknown): boolean =>
+  typeof value === 'object' && value !== null && bufferSymbol in value;
+
+const isNumber = (value: unknown): value is number => typeof value === 'number';
+
+/** Checked where it is used. */
+export const anything: Check = { expected: 'any value', fits: () => true };
+export const flag: Check = { expected: 'true or false', fits: (value) => typeof value === 'boolean' };
+/** Also NaN and the infinities. */
+export const anyNumber: Check = { expected: 'a number', fits: isNumber };
+export const aNumber: Check = {
+  expected: 'a number',
+  fits: (value) => isNumber(value) && !Number.isNaN(value),
+};
+export const finite: Check = { expected: 'a finite number', fits: Number.isFinite };
+export const nonNegative: Check = {
+  expected: 'a number ≥ 0',
+  fits: (value) => isNumber(value) && value >= 0 && value < Infinity,
+};
+export const positive: Check = {
+  expected: 'a number > 0',
+  fits: (value) => isNumber(value) && value > 0 && value < Infinity,
+};
+export const share: Check = {
+  expected: 'a number from 0 to 1',
+  fits: (value) => isNumber(value) && value >= 0 && value <= 1,
+};
+/** The share of a mean that stays in each step. */
+export const decayRate: Check = {
+  expected: 'a number ≥ 0 and < 1',
+  fits: (value) => isNumber(value) && value >= 0 && value < 1,
+};
+export const probability: Check = { ...share, expected: 'a probability from 0 to 1' };
+export const integer: Check = { expected: 'an integer', fits: Number.isSafeInteger };
+export const notNegative: Check = {
+  expected: 'an integer ≥ 0',
+  fits: (value) => Number.isSafeInteger(value) && (value as number) >= 0,
+};
+export const atLeastOne: Check = {
+  expected: 'an integer ≥ 1',
+  fits: (value) => Number.isSafeInteger(value) && (value as number) >= 1,
+};
+export const aTensor: Check = { expected: 'a tensor', fits: isTensor };
+export const tensorOrNull: Check = {
+  expected: 'a tensor or null',
+  fits: (value) => value === null || isTensor(value),
+};
+export const aFunction: Check = { expected: 'a function', fits: (value) => typeof value === 'function' };
+export const aGenerator: Check = {
+  expected: 'a Generator, such as generator(seed)',
+  fits: (value) => typeof (value as { readonly take?: unknown } | null)?.take === 'function',
+};
+
+/** One of a few names. */
+export const oneOf = (...names: readonly string[]): Check => ({
+  expected: names
+    .map((name) => `'${name}'`)
+    .join(', ')
+    .replace(/, ([^,]*)$/, ' or $1'),
+  fits: (value) => names.includes(value as string),
+});

@@ -1,0 +1,193 @@
+// What applies to the code that runs now: the scope that owns new tensors, and whether operations are recorded for
+// backward. Both follow asynchronous functions across `await` (AsyncLocalStorage), so overlapping tasks do not
+// disturb each other. While no scope and no noGrad is active, nothing is looked up.
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { checkOptions, optionChecks } from '../checks/options.ts';
+import { aFunction, checkValue, flag, oneOf } from '../checks/value-checks.ts';
+import type { Tensor } from './tensor.ts';
+
+interface Scope {
+  readonly parent: Scope | null;
+  /** Null once the scope has ended; a task that outlives it puts its tensors into the parent. */
+  tensors: Tensor[] | null;
+}
+
+interface Context {
+  readonly scope: Scope | null;
+  readonly gradEnabled: boolean;
+  readonly detectsAnomaly: boolean;
+  readonly autocast: AutocastDType | null;
+  /** Numbers of the streams that were chosen, by device; null: none was. */
+  readonly streams: readonly number[] | null;
+}
+
+export type AutocastDType = 'float16' | 'bfloat16';
+
+const outside: Context = {
+  scope: null,
+  gradEnabled: true,
+  detectsAnomaly: false,
+  autocast: null,
+  streams: null,
+};
+const contexts = new AsyncLocalStorage<Context>();
+let activeContexts = 0;
+
+/** The context of the synchronous code that runs now; null in code that an await has resumed, which must look it up. */
+let entered: Context | null = null;
+
+const current = (): Context => (activeContexts === 0 ? outside : (entered ?? contexts.getStore() ?? outside));
+
+/** Whether operations are recorded for backward. */
+export const isGradEnabled = (): boolean => current().gradEnabled;
+
+/** Whether operations are checked for NaN and infinities; see detectAnomaly. */
+export const isDetectingAnomaly = (): boolean => current().detectsAnomaly;
+
+/** The dtype that products run in; null where autocast is off. */
+export const autocastDtype = (): AutocastDType | null => current().autocast;
+
+function openScope(): Scope | null {
+  let scope = current().scope;
+  while (scope !== null && scope.tensors === null) scope = scope.parent;
+  return scope;
+}
+
+/** Hands a new tensor to the innermost open scope. */
+export function track(tensor: Tensor): void {
+  if (activeContexts !== 0) openScope()?.tensors?.push(tensor);
+}
+
+/** Runs `fn` in a context, and `end` with its result when it is done, now or after its promise. */
+function within<T>(context: Context, fn: () => T, end: (result: unknown) => void): T {
+  activeContexts++;
+  const leave = (result: unknown): void => {
+    activeContexts--;
+    end(result);
+  };
+  const before = entered;
+  entered = context;
+  let result: T;
+  try {
+    result = contexts.run(context, fn);
+  } catch (error) {
+    entered = before;
+    leave(undefined);
+    throw error;
+  }
+  entered = before;
+  if (!(result instanceof Promise)) {
+    leave(result);
+    return result;
+  }
+  const settled = result.then(
+    (value: unknown) => {
+      leave(value);
+      return value;
+    },
+    (error: unknown) => {
+      leave(undefined);
+      throw error;
+    },
+  );
+  return settled as T;
+}
+
+/**
+ * Runs `fn` and disposes every tensor that was created inside, except those that it returns (also inside arrays and
+ * plain objects) and those marked by `keep`. `fn` may be async: the scope then ends with its promise. Scopes nest;
+ * a returned tensor belongs to the outer scope. Parameters, gradients and optimiser state are never disposed.
+ */
+export function scope<T>(fn: () => T): T {
+  checkValue('scope', fn, aFunction);
+  const parent = openScope();
+  const own: Scope = { parent, tensors: [] };
+  return within({ ...current(), scope: own }, fn, (result) => {
+    const created = own.tensors!;
+    own.tensors = null;
+    const returned = new Set<unknown>();
+    collectTensors(result, returned);
+    for (const tensor of created) {
+      if (tensor.isKept) continue;
+      if (!returned.has(tensor)) tensor.dispose();
+      else parent?.tensors?.push(tensor);
+    }
+  });
+}
+
+const withSetting = <T>(setting: Partial<Context>, fn: () => T): T =>
+  within({ ...current(), ...setting }, fn, () => {});
+
+/** Runs `fn` without recording operations for backward; also across the awaits of an async `fn`. */
+export function noGrad<T>(fn: () => T): T {
+  checkValue('noGrad', fn, aFunction);
+  return withSetting({ gradEnabled: false }, fn);
+}
+
+/** Records operations again inside noGrad. */
+export function enableGrad<T>(fn: () => T): T {
+  checkValue('enableGrad', fn, aFunction);
+  return withSetting({ gradEnabled: true }, fn);
+}
+
+/**
+ * Runs `fn`, forwards and backward, and throws ERR_TENSOR_ANOMALY for the first operation whose result has a NaN or +∞, or
+ * whose gradient has one that is not finite. Names the operation and the place where it was called. Slow: each
+ * result is read twice.
+ */
+export function detectAnomaly<T>(fn: () => T): T {
+  checkValue('detectAnomaly', fn, aFunction);
+  return withSetting({ detectsAnomaly: true }, fn);
+}
+
+export interface AutocastOptions {
+  /** Default bfloat16. float16 needs a GradScaler. */
+  readonly dtype?: AutocastDType;
+  /** False switches it off inside another one. Default true. */
+  readonly enabled?: boolean;
+}
+
+const autocastOptions = optionChecks<AutocastOptions>({
+  dtype: oneOf('float16', 'bfloat16'),
+  enabled: flag,
+});
+
+/**
+ * Runs `fn`, the forward pass, in mixed precision: matrix products, linear layers, convolutions and attention convert what
+ * is float32 to 16 bits; exp, log, pow, softmax, norms, sums and losses convert to float32; the rest takes what it
+ * gets. Parameters stay float32, and so do their gradients. Backward and the optimiser run outside.
+ */
+export function autocast<T>(options: AutocastOptions, fn: () => T): T {
+  checkOptions('autocast', options, autocastOptions);
+  checkValue('autocast: the second argument', fn, aFunction);
+  const { dtype = 'bfloat16', enabled = true } = options;
+  return withSetting({ autocast: enabled ? dtype : null }, fn);
+}
+
+/** Internal: as autocast({ enabled: false }). */
+export const withoutAutocast = <T>(fn: () => T): T => withSetting({ autocast: null }, fn);
+
+/** Internal: see withStream. */
+export const withStreams = <T>(streams: readonly number[], fn: () => T): T => withSetting({ streams }, fn);
+export const chosenStreams = (): readonly number[] | null => current().streams;
+
+/** Internal: a function that runs others with the autocast of now. */
+export function keepingAutocast(): <T>(fn: () => T) => T {
+  const setting = { autocast: autocastDtype() };
+  return (fn) => withSetting(setting, fn);
+}
+
+/** Takes a tensor out of the care of scopes and of backward: it lives until dispose() or the collector. */
+export function keep<T extends Tensor>(tensor: T): T {
+  tensor.isKept = true;
+  return tensor;
+}
+
+/** Internal: adds everything that `value` holds, by way of arrays and plain objects, to `found`. */
+export function collectTensors(value: unknown, found: Set<unknown>): void {
+  if (typeof value !== 'object' || value === null || found.has(value)) return;
+  found.add(value);
+  const isPlain = Object.getPrototypeOf(value) === Object.prototype || Object.getPrototypeOf(value) === null;
+  if (Array.isArray(value) || isPlain)
+    for (const member of Object.values(value)) collectTensors(member, found);
+}

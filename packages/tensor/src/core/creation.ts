@@ -1,0 +1,268 @@
+// Tensors from numbers. A tensor made here belongs to the scope that is open.
+
+import { kernels } from '../backends/index.ts';
+import type { Memory } from '../backends/kernels.ts';
+import { doesNotFit, notOfBool } from '../checks/argument-errors.ts';
+import { checkFits } from '../checks/arguments.ts';
+import { checkOptions, optionChecks } from '../checks/options.ts';
+import {
+  anyNumber,
+  anything,
+  aTensor,
+  checkValue,
+  finite,
+  flag,
+  notNegative,
+} from '../checks/value-checks.ts';
+import { type DeviceName, deviceOf } from '../device/device.ts';
+import {
+  badArange,
+  badHostArray,
+  onlyPinnedOnHost,
+  raggedData,
+  unknownData,
+  unknownDtype,
+  wrongCount,
+} from '../errors.ts';
+import { to } from '../ops/elementwise/convert.ts';
+import { type DType, dtypeInfo, dtypeOfArray, type HostArray, holds, isFloat } from './dtype.ts';
+import { type Value, writer } from './element.ts';
+import { checkedShape, countOf, type Shape } from './shape.ts';
+import { adopt, allocatePinned, pinnedArray } from './storage.ts';
+import { created, empty, type Tensor } from './tensor.ts';
+
+export type TypedArray =
+  | Float32Array
+  | Float64Array
+  | Int8Array
+  | Uint8Array
+  | Uint8ClampedArray
+  | Int16Array
+  | Uint16Array
+  | Int32Array
+  | Uint32Array
+  | BigInt64Array
+  | BigUint64Array;
+export type NestedData = number | bigint | boolean | readonly NestedData[];
+
+export interface CreationOptions {
+  readonly dtype?: DType;
+  /** Default: 'cpu'. */
+  readonly device?: DeviceName;
+  /** In host memory that CUDA devices copy from by themselves; excludes `device`. Default false. */
+  readonly pinMemory?: boolean;
+  /** Records operations on the tensor, so that backward fills its `grad`. Floating dtypes only. */
+  readonly requiresGrad?: boolean;
+}
+
+/** dtype and device are checked where they are used. */
+export const creationChecks = { dtype: anything, device: anything, pinMemory: flag, requiresGrad: flag };
+const creationOptions = optionChecks<CreationOptions>(creationChecks);
+const tensorOptions = optionChecks<CreationOptions & { readonly shape?: Shape }>({
+  ...creationChecks,
+  shape: anything,
+});
+const fromHostOptions = optionChecks<{ readonly dtype?: DType }>({ dtype: anything });
+
+function checkedDtype(op: string, dtype: DType): DType {
+  if (Object.hasOwn(dtypeInfo, dtype)) return dtype;
+  throw unknownDtype(op, dtype);
+}
+
+/** Moves the tensor to its device, and sets requiresGrad, which the tensor's own setter checks. */
+function finish(tensor: Tensor, options: Omit<CreationOptions, 'dtype'>): Tensor {
+  const out = to(tensor, options.device ?? 'cpu');
+  if (out !== tensor) tensor.dispose();
+  if (options.requiresGrad) out.requiresGrad = true;
+  return out;
+}
+
+function emptyPinned(dtype: DType, shape: Shape, { device = 'cpu' }: CreationOptions): Tensor {
+  if (device !== 'cpu') throw onlyPinnedOnHost(device);
+  return created(allocatePinned(dtype, countOf(shape)), shape);
+}
+
+const isTypedArray = (data: unknown): data is TypedArray =>
+  ArrayBuffer.isView(data) && !(data instanceof DataView);
+
+/** A Uint16Array holds integers here; that it may hold float16 only fromHost is told. */
+function naturalDtype(data: TypedArray): DType {
+  if (data instanceof Uint8ClampedArray) return 'uint8';
+  if (data instanceof BigUint64Array || data instanceof Uint32Array) return 'int64';
+  return data instanceof Uint16Array ? 'int32' : (dtypeOfArray(data) ?? 'int32');
+}
+
+/** Writes numbers into memory, converting each as `to` does: fractions are cut. */
+function write(memory: Memory, data: ArrayLike<Value>, dtype: DType): void {
+  if (memory.dtype === dtype && memory.host.constructor === data.constructor) {
+    (memory.host as Float32Array).set(data as Float32Array);
+    return;
+  }
+  const put = writer(memory);
+  for (let i = 0; i < data.length; i++) put(i, data[i]!);
+}
+
+interface Flat {
+  readonly values: Value[];
+  /** What the elements are, the widest of them. */
+  dtype: DType;
+}
+
+/** Flattens nested arrays into `flat` and returns their shape. */
+function flattenNested(data: unknown, flat: Flat): number[] {
+  if (typeof data === 'boolean') {
+    flat.values.push(Number(data));
+    return [];
+  }
+  if (typeof data === 'number' || typeof data === 'bigint') {
+    if (typeof data === 'bigint') flat.dtype = 'int64';
+    else if (flat.dtype === 'bool') flat.dtype = 'float32';
+    flat.values.push(data);
+    return [];
+  }
+  if (!Array.isArray(data)) throw unknownData(data);
+  let inner: number[] | null = null;
+  for (const item of data) {
+    const shape = flattenNested(item, flat);
+    if (inner !== null && (inner.length !== shape.length || inner.some((size, d) => size !== shape[d]))) {
+      throw raggedData(inner, shape);
+    }
+    inner = shape;
+  }
+  return [data.length, ...(inner ?? [])];
+}
+
+function checkValues(values: readonly Value[], dtype: DType): void {
+  for (const value of values) if (!holds(dtype, value)) throw doesNotFit('tensor', value, dtype);
+}
+
+/**
+ * A tensor with a copy of `data`: a number or boolean, nested arrays of them, or a typed array. Without `dtype`, numbers
+ * become float32, bigints int64, booleans bool; a typed array keeps its dtype, where there is one, or gets a wider one. Values
+ * that an integer dtype does not hold throw, but for those of typed arrays, which are converted as `to` does.
+ */
+export function tensor(
+  data: NestedData | TypedArray,
+  options: CreationOptions & { readonly shape?: Shape } = {},
+): Tensor {
+  checkOptions('tensor', options, tensorOptions);
+  const flat: Flat = { values: [], dtype: 'bool' };
+  const isArray = isTypedArray(data);
+  let shape: Shape = isArray ? [data.length] : flattenNested(data, flat);
+  const values = isArray ? data : flat.values;
+  const found = isArray ? naturalDtype(data) : values.length === 0 ? 'float32' : flat.dtype;
+  if (options.shape) {
+    shape = checkedShape('tensor', options.shape);
+    if (countOf(shape) !== values.length) throw wrongCount('tensor', shape, values.length);
+  }
+  const dtype = checkedDtype('tensor', options.dtype ?? found);
+  if (!isArray && !isFloat(dtype)) checkValues(flat.values, dtype);
+  const out = options.pinMemory ? emptyPinned(dtype, shape, options) : empty(dtype, shape);
+  write(out.memory, values, found);
+  return finish(out, options);
+}
+
+/**
+ * A tensor over the memory of `array`, without a copy: writes on either side are seen by the other. The caller keeps
+ * the array valid (and must not transfer its buffer) until the tensor is disposed. `dtype` says what the bits are where
+ * the array does not: bfloat16 in a Uint16Array (which holds float16 otherwise), bool in a Uint8Array.
+ */
+export function fromHost(
+  array: HostArray,
+  shape: Shape = [array.length],
+  options: { readonly dtype?: DType } = {},
+): Tensor {
+  checkOptions('fromHost', options, fromHostOptions);
+  const dtype = options.dtype ?? dtypeOfArray(array);
+  if (dtype === undefined || !(array instanceof dtypeInfo[checkedDtype('fromHost', dtype)].array)) {
+    throw badHostArray(array, dtype);
+  }
+  const own = checkedShape('fromHost', shape);
+  if (countOf(own) !== array.length) throw wrongCount('fromHost', own, array.length);
+  return created(adopt(dtype, array), own);
+}
+
+/**
+ * A copy of a typed array in pinned host memory; tensors of fromHost over it are pinned. It goes back to a cache when the
+ * collector has found the array and no copy works with it any more. A DataLoader takes this function as its `pinMemory`.
+ */
+export function pinArray<A extends TypedArray>(array: A): A {
+  const memory = pinnedArray('uint8', array.byteLength).buffer;
+  const Same = array.constructor as new (buffer: ArrayBufferLike, byteOffset: number, length: number) => A;
+  const pinned = new Same(memory, 0, array.length);
+  pinned.set(array as never);
+  return pinned;
+}
+
+/** Every element is `value`, which has to fit the dtype; integers cut fractions. */
+export function full(shape: Shape, value: number, options: CreationOptions = {}): Tensor {
+  checkValue('full: value', value, anyNumber);
+  return filled('full', shape, value, options);
+}
+
+function filled(op: string, shape: Shape, value: number, options: CreationOptions): Tensor {
+  checkOptions(op, options, creationOptions);
+  const dtype = checkedDtype(op, options.dtype ?? 'float32');
+  checkFits(op, value, dtype);
+  const own = checkedShape(op, shape);
+  const { device = 'cpu' } = options;
+  const out = options.pinMemory ? emptyPinned(dtype, own, options) : empty(dtype, own, deviceOf(device));
+  kernels().copy(out.shape, out.strided, value);
+  if (options.requiresGrad) out.requiresGrad = true;
+  return out;
+}
+
+export const zeros = (shape: Shape, options: CreationOptions = {}): Tensor =>
+  filled('zeros', shape, 0, options);
+export const ones = (shape: Shape, options: CreationOptions = {}): Tensor =>
+  filled('ones', shape, 1, options);
+/** Zeros in the shape and dtype, and on the device, of another tensor. */
+export const zerosLike = (like: Tensor, options: CreationOptions = {}): Tensor =>
+  filledLike('zerosLike', like, 0, options);
+/** Ones in the shape and dtype, and on the device, of another tensor. */
+export const onesLike = (like: Tensor, options: CreationOptions = {}): Tensor =>
+  filledLike('onesLike', like, 1, options);
+
+function filledLike(op: string, like: Tensor, value: number, options: CreationOptions): Tensor {
+  checkValue(op, like, aTensor);
+  checkOptions(op, options, creationOptions);
+  return filled(op, like.shape, value, { dtype: like.dtype, device: like.device, ...options });
+}
+
+/** start, start + step, … below end, which does not lie on the other side of start. With one argument, from 0 to it. */
+export function arange(start: number, end?: number, step = 1, options: CreationOptions = {}): Tensor {
+  checkOptions('arange', options, creationOptions);
+  if (options.dtype === 'bool') throw notOfBool('arange', "an integer dtype, and .to('bool')");
+  const from = end === undefined ? 0 : start;
+  const steps = ((end ?? start) - from) / step;
+  const count = Math.ceil(steps);
+  if (!Number.isSafeInteger(count) || steps < 0) throw badArange(from, end ?? start, step);
+  return tensor(
+    Float64Array.from({ length: count }, (_, i) => from + i * step),
+    { dtype: 'float32', ...options },
+  );
+}
+
+/** `count` numbers from `start` to `end`, both included, evenly apart. */
+export function linspace(start: number, end: number, count: number, options: CreationOptions = {}): Tensor {
+  checkOptions('linspace', options, creationOptions);
+  checkValue('linspace: start', start, finite);
+  checkValue('linspace: end', end, finite);
+  checkValue('linspace: count', count, notNegative);
+  const step = count > 1 ? (end - start) / (count - 1) : 0;
+  // From the nearer end, so that the last one is `end` itself.
+  const at = (i: number): number => (2 * i < count ? start + i * step : end - (count - 1 - i) * step);
+  return tensor(
+    Float64Array.from({ length: count }, (_, i) => at(i)),
+    { dtype: 'float32', ...options },
+  );
+}
+
+/** The identity matrix [rows, cols]; square without `cols`. */
+export function eye(rows: number, cols = rows, options: CreationOptions = {}): Tensor {
+  checkOptions('eye', options, creationOptions);
+  const shape = checkedShape('eye', [rows, cols]);
+  const values = new Float64Array(countOf(shape));
+  for (let i = 0; i < Math.min(rows, cols); i++) values[i * cols + i] = 1;
+  return tensor(values, { dtype: 'float32', ...options, shape });
+}

@@ -1,0 +1,130 @@
+// Layouts: which element of a piece of memory each index means. A view is a function from layouts to layouts; the same
+// function, applied to the dense layout of a gradient, says where the gradient of the view belongs. Pure arithmetic.
+
+import type { Strided } from '../backends/kernels.ts';
+import { badExpand } from '../errors.ts';
+import { type Shape, stridesOf, zeros } from './shape.ts';
+
+export interface Layout {
+  readonly shape: Shape;
+  /** Elements from one index to the next, by dimension. */
+  readonly strides: readonly number[];
+  /** The first element. */
+  readonly offset: number;
+}
+
+export const denseLayout = (shape: Shape): Layout => ({ shape, strides: stridesOf(shape), offset: 0 });
+
+/** Whether elements lie one behind the other in row-major order. Strides of dimensions of size 1 do not matter. */
+export function isDense({ shape, strides }: Layout): boolean {
+  let expected = 1;
+  for (let d = shape.length - 1; d >= 0; d--) {
+    const size = shape[d]!;
+    if (size === 0) return true;
+    if (size === 1) continue;
+    if (strides[d] !== expected) return false;
+    expected *= size;
+  }
+  return true;
+}
+
+export const permuted = ({ shape, strides, offset }: Layout, dims: readonly number[]): Layout => ({
+  shape: dims.map((dim) => shape[dim]!),
+  strides: dims.map((dim) => strides[dim]!),
+  offset,
+});
+
+/** Every `step`-th of the indices start … along `dim`, `size` of them. */
+export const narrowed = (
+  { shape, strides, offset }: Layout,
+  dim: number,
+  start: number,
+  size: number,
+  step: number,
+): Layout => ({
+  shape: shape.with(dim, size),
+  strides: strides.with(dim, strides[dim]! * step),
+  offset: offset + start * strides[dim]!,
+});
+
+export const without = ({ shape, strides, offset }: Layout, dim: number): Layout => ({
+  shape: shape.toSpliced(dim, 1),
+  strides: strides.toSpliced(dim, 1),
+  offset,
+});
+
+export const selected = (layout: Layout, dim: number, index: number): Layout =>
+  without(narrowed(layout, dim, index, 1, 1), dim);
+
+/** The elements whose indices along two dimensions of one size are equal: `second`, the later one, goes away. */
+export const onDiagonal = ({ shape, strides, offset }: Layout, first: number, second: number): Layout => ({
+  shape: shape.toSpliced(second, 1),
+  strides: strides.with(first, strides[first]! + strides[second]!).toSpliced(second, 1),
+  offset,
+});
+
+/** With a dimension of size 1 before `dim`. */
+export const inserted = ({ shape, strides, offset }: Layout, dim: number): Layout => ({
+  shape: shape.toSpliced(dim, 0, 1),
+  strides: strides.toSpliced(dim, 0, 0),
+  offset,
+});
+
+/** Stretched to `shape`: sizes are aligned at the end, 1 stretches, and −1 keeps a size. */
+export function expanded(layout: Layout, shape: Shape): Layout {
+  const missing = shape.length - layout.shape.length;
+  if (missing < 0) throw badExpand(layout.shape, shape);
+  const sizes = shape.map((size, d) => (size === -1 && d >= missing ? layout.shape[d - missing]! : size));
+  const strides = sizes.map((size, d) => {
+    if (!Number.isSafeInteger(size) || size < 0) throw badExpand(layout.shape, shape);
+    const own = d < missing ? 1 : layout.shape[d - missing]!;
+    if (own !== size && own !== 1) throw badExpand(layout.shape, shape);
+    return own === 1 ? 0 : layout.strides[d - missing]!;
+  });
+  return { shape: sizes, strides, offset: layout.offset };
+}
+
+/** The same elements in the same order under another shape, or null if no strides can say that. */
+export function reshaped(layout: Layout, shape: Shape): Layout | null {
+  const { offset } = layout;
+  if (isDense(layout)) return { shape, strides: stridesOf(shape), offset };
+  const strides = new Array<number>(shape.length).fill(1);
+  const from = layout.shape.flatMap((size, d) => (size === 1 ? [] : [{ size, stride: layout.strides[d]! }]));
+  // Runs of dimensions with equal counts on either side; each must be dense in itself to be cut anew.
+  let to = shape.length - 1;
+  for (let d = from.length - 1; d >= 0; d--) {
+    let size = from[d]!.size;
+    let stride = from[d]!.stride;
+    const innermost = stride;
+    while (d > 0 && from[d - 1]!.stride === innermost * size) {
+      size *= from[--d]!.size;
+    }
+    for (let count = 1; count < size; to--) {
+      if (to < 0) return null;
+      strides[to] = stride;
+      stride *= shape[to]!;
+      count *= shape[to]!;
+      if (count > size || size % count !== 0) return null;
+    }
+  }
+  return { shape, strides, offset };
+}
+
+/** The same memory with other strides. (Copying an object by its members is fast; spreading it is not.) */
+export const withStrides = ({ memory, offset }: Strided, strides: readonly number[] | null): Strided => ({
+  memory,
+  offset,
+  strides,
+});
+
+/** Strides of a dense result in the shape that it was reduced from: 0 along the dimensions that are gone. */
+export function keptStrides(shape: Shape, isReduced: readonly boolean[]): number[] {
+  const strides = zeros(shape.length);
+  let stride = 1;
+  for (let d = shape.length - 1; d >= 0; d--) {
+    if (isReduced[d]) continue;
+    if (shape[d] !== 1) strides[d] = stride;
+    stride *= shape[d]!;
+  }
+  return strides;
+}

@@ -1,0 +1,72 @@
+// Where the memory that is in use was made. Off by default, because a stack per tensor costs microseconds; on with
+// RINGWISE_TENSOR_DEBUG=1 or trackLeaks().
+import type { Memory } from '../backends/kernels.ts';
+import { codeFolder } from '../package-files.ts';
+
+interface Birth {
+  readonly bytes: number;
+  readonly stack: string;
+}
+
+/** Null: nothing is remembered. Undefined: the environment has not been asked yet. */
+let births: Map<Memory, Birth> | null | undefined;
+
+const inPackage = `${codeFolder}/`;
+const mostFrames = 30;
+
+/** Internal: the line of the caller of this package. */
+export const callersPlace = (): string => callersStack().split('\n', 1)[0]!;
+
+/** Where the caller of this package stands. */
+function callersStack(): string {
+  const limit = Error.stackTraceLimit;
+  Error.stackTraceLimit = mostFrames;
+  const lines = new Error('stack').stack?.split('\n').slice(1) ?? [];
+  Error.stackTraceLimit = limit;
+  const outside = lines.findIndex((line) => !line.includes(inPackage));
+  return lines
+    .slice(Math.max(outside, 0))
+    .map((line) => line.trim())
+    .join('\n');
+}
+
+/** Internal: memory has come into use. */
+export function noteBirth(memory: Memory, bytes: number): void {
+  if (births === null) return;
+  if (births === undefined) births = process.env.RINGWISE_TENSOR_DEBUG === '1' ? new Map() : null;
+  births?.set(memory, { bytes, stack: callersStack() });
+}
+
+/** Internal: memory is not in use any more. */
+export function noteEnd(memory: Memory): void {
+  births?.delete(memory);
+}
+
+/** Starts to remember where memory is made, or forgets all of it. Memory that is in use already is not reported. */
+export function trackLeaks(isOn = true): void {
+  if (!isOn) births = null;
+  else births ??= new Map();
+}
+
+export interface Leak {
+  /** Where it was made, innermost call outside of this package first. */
+  readonly stack: string;
+  /** Pieces of memory in use that were made there. */
+  readonly count: number;
+  readonly bytes: number;
+}
+
+/**
+ * All memory that is in use and was made since tracking began, by the place that made it, most bytes first. What a
+ * program still needs is in it too: compare two reports some steps apart.
+ */
+export function leakReport(): Leak[] {
+  const byStack = new Map<string, { stack: string; count: number; bytes: number }>();
+  for (const { stack, bytes } of births?.values() ?? []) {
+    const leak = byStack.get(stack) ?? { stack, count: 0, bytes: 0 };
+    leak.count++;
+    leak.bytes += bytes;
+    byStack.set(stack, leak);
+  }
+  return [...byStack.values()].sort((a, b) => b.bytes - a.bytes);
+}

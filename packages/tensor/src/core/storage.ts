@@ -1,0 +1,292 @@
+// Memory that tensors, saved values of the tape and gradients share by counting references. Memory that nobody
+// holds any more goes to a free list by exact size, because a training loop asks for the same sizes again and
+// again; the list never holds more bytes than were in use at the peak.
+//
+// A Storage object lives as long as its Memory: the free list keeps the object, so that registering with the
+// collector is paid once per piece of memory and not once per operation.
+import { deviceControl, kernels } from '../backends/index.ts';
+import type { Memory, Strided } from '../backends/kernels.ts';
+import { capturing } from '../device/capture.ts';
+import { cudaIndex, type Device, deviceOf } from '../device/device.ts';
+import { otherDeviceInStep, outOfHostMemory } from '../errors.ts';
+import { type DType, dtypeInfo, dtypes, bytesOf as elementBytes, type HostArray } from './dtype.ts';
+import { Growth } from './growth.ts';
+import { noteBirth, noteEnd } from './leaks.ts';
+
+const bySize = (): Record<DType, Map<number, Storage[]>> =>
+  Object.fromEntries(dtypes.map((dtype) => [dtype, new Map()])) as never;
+
+/** The memory of one device, counted exactly, and what waits there for reuse. */
+class Pool {
+  readonly device: Device;
+  liveCount = 0;
+  liveBytes = 0;
+  peakBytes = 0;
+  cachedBytes = 0;
+  /** Whether memory goes back to the kernel set at once, which knows streams and captured steps. */
+  isDirect = false;
+  /** How often memory was asked of the kernel set. */
+  allocations = 0;
+  readonly growth = new Growth();
+  /** By size. Lists stay when they are empty: storages in use know where they will go. */
+  readonly #freeLists = bySize();
+  /** Of pinned memory, which copies may still work with. */
+  readonly #pinnedLists = bySize();
+
+  constructor(device: Device) {
+    this.device = device;
+  }
+
+  freeListOf(dtype: DType, count: number, isPinned = false): Storage[] {
+    const lists = (isPinned ? this.#pinnedLists : this.#freeLists)[dtype];
+    let list = lists.get(count);
+    if (list === undefined) {
+      list = [];
+      lists.set(count, list);
+    }
+    return list;
+  }
+
+  countLive(bytes: number): void {
+    this.liveCount++;
+    this.liveBytes += bytes;
+    if (this.liveBytes > this.peakBytes) this.peakBytes = this.liveBytes;
+    const { growth } = this;
+    if (this.liveCount >= growth.atCount || this.liveBytes >= growth.atBytes)
+      growth.look(this.liveCount, this.liveBytes);
+  }
+
+  countDead(bytes: number): void {
+    this.liveCount--;
+    this.liveBytes -= bytes;
+  }
+
+  empty(): void {
+    for (const lists of [...Object.values(this.#freeLists), ...Object.values(this.#pinnedLists)]) {
+      for (const list of lists.values()) {
+        for (const storage of list) destroy(storage);
+        list.length = 0;
+      }
+    }
+    this.cachedBytes = 0;
+  }
+}
+
+const hostPool = new Pool('cpu');
+const pools = new Map<Device, Pool>([['cpu', hostPool]]);
+
+function poolOf(device: Device): Pool {
+  if (device === 'cpu') return hostPool;
+  let pool = pools.get(device);
+  if (pool === undefined) {
+    pool = new Pool(device);
+    pools.set(device, pool);
+  }
+  return pool;
+}
+
+const bytesOf = (memory: Memory): number => memory.count * elementBytes(memory.dtype);
+
+// Holds the memory and not the storage, which would keep it alive for ever.
+const collected = new FinalizationRegistry<Memory>((memory) => {
+  const pool = poolOf(memory.device);
+  pool.countDead(bytesOf(memory));
+  pool.growth.ended(memory);
+  noteEnd(memory);
+  kernels().free(memory);
+});
+
+export class Storage {
+  readonly memory: Memory;
+  /** All of it, one element behind the other: what kernels take. */
+  readonly dense: Strided;
+  /** Counts what was written in place, so that backward notices when a value that it saved is no longer there. */
+  version = 0;
+  /** Tensors and tape entries that hold this memory. At 0 it may be given to somebody else at once. */
+  refs = 1;
+  readonly bytes: number;
+  readonly #pool: Pool;
+  /** Where it waits for reuse; null: it is adopted, and never reused. */
+  readonly #freeList: Storage[] | null;
+
+  constructor(memory: Memory, pool: Pool, freeList: Storage[] | null) {
+    this.memory = memory;
+    this.#pool = pool;
+    this.dense = { memory, offset: 0, strides: null };
+    this.bytes = bytesOf(memory);
+    this.#freeList = freeList;
+    collected.register(this, memory, this);
+  }
+
+  retain(): this {
+    this.refs++;
+    return this;
+  }
+
+  release(): void {
+    if (--this.refs > 0) return;
+    const { bytes } = this;
+    const pool = this.#pool;
+    pool.countDead(bytes);
+    pool.growth.ended(this.memory);
+    noteEnd(this.memory);
+    if (this.#freeList === null || pool.isDirect) {
+      destroy(this);
+      return;
+    }
+    if (pool.cachedBytes + bytes > pool.peakBytes) pool.empty();
+    this.#freeList.push(this);
+    pool.cachedBytes += bytes;
+  }
+}
+
+function destroy(storage: Storage): void {
+  collected.unregister(storage);
+  kernels().free(storage.memory);
+}
+
+function taken(dtype: DType, count: number, device: Device): Memory {
+  try {
+    return kernels().alloc(dtype, count, device);
+  } catch (error) {
+    // What an ArrayBuffer of a size that cannot be had throws.
+    throw error instanceof RangeError ? outOfHostMemory(dtype, count, error) : error;
+  }
+}
+
+/** New memory. Where a device has not enough, what is cached there is given back first. */
+function take(alloc: typeof taken, dtype: DType, count: number, device: Device): Memory {
+  try {
+    return alloc(dtype, count, device);
+  } catch (error) {
+    if ((error as { code?: string }).code !== 'ERR_TENSOR_MEMORY' || capturing() !== null) throw error;
+    emptyCache();
+    return alloc(dtype, count, device);
+  }
+}
+
+function checkCaptured(device: Device): void {
+  const capture = capturing();
+  if (capture !== null && capture.device !== device) throw otherDeviceInStep(device, capture.device);
+}
+
+/** Memory with one reference and whatever was in it before. */
+export function allocate(dtype: DType, count: number, device: Device = 'cpu'): Storage {
+  checkCaptured(device);
+  const pool = device === 'cpu' ? hostPool : poolOf(device);
+  const freeList = pool.freeListOf(dtype, count);
+  return (
+    reused(freeList.pop(), pool) ?? born(new Storage(take(taken, dtype, count, device), pool, freeList), pool)
+  );
+}
+
+/** As allocate, on a CUDA device, in memory that collectives can use where it is. Goes back to the device, not to a list. */
+export function allocateShareable(dtype: DType, count: number, device: Device): Storage {
+  checkCaptured(device);
+  const pool = poolOf(device);
+  const memory = take(deviceControl().allocShareable, dtype, count, device);
+  return born(new Storage(memory, pool, null), pool);
+}
+
+/** An array in pinned memory, which goes back to a cache when the collector finds it and no copy works with it. */
+export const pinnedArray = (dtype: DType, count: number): HostArray =>
+  new dtypeInfo[dtype].array(deviceControl().pin(count * elementBytes(dtype)), 0, count);
+
+/** As allocate, in host memory that devices copy to and from by themselves. Throws ERR_TENSOR_DEVICE without CUDA. */
+export function allocatePinned(dtype: DType, count: number): Storage {
+  const control = deviceControl();
+  const freeList = hostPool.freeListOf(dtype, count, true);
+  const idle = freeList.findIndex(({ memory }) => control.isIdle(memory.host.buffer));
+  if (idle >= 0) return reused(freeList.splice(idle, 1)[0], hostPool)!;
+  const memory = kernels().adopt(dtype, pinnedArray(dtype, count));
+  return born(new Storage(memory, hostPool, freeList), hostPool);
+}
+
+function reused(cached: Storage | undefined, pool: Pool): Storage | null {
+  if (cached === undefined) return null;
+  pool.cachedBytes -= cached.bytes;
+  cached.refs = 1;
+  return used(cached, pool);
+}
+
+function born(storage: Storage, pool: Pool): Storage {
+  pool.allocations++;
+  return used(storage, pool);
+}
+
+/** Counts what has come into use. */
+function used(storage: Storage, pool: Pool): Storage {
+  pool.countLive(storage.bytes);
+  pool.growth.born(storage);
+  noteBirth(storage.memory, storage.bytes);
+  return storage;
+}
+
+export const isPinned = (memory: Memory): boolean =>
+  memory.device === 'cpu' && (kernels().cuda?.isPinned(memory.host.buffer) ?? false);
+
+/** Memory over an array that the caller owns; it is never reused for anything else. */
+export const adopt = (dtype: DType, array: HostArray): Storage => adoptMemory(kernels().adopt(dtype, array));
+
+/** Takes over memory that is never reused for anything else. */
+export function adoptMemory(memory: Memory): Storage {
+  const pool = poolOf(memory.device);
+  return used(new Storage(memory, pool, null), pool);
+}
+
+/** Internal: from now on, memory of the device goes back to the kernel set when it is freed. */
+export function useDirectly(device: Device): void {
+  const pool = poolOf(device);
+  if (pool.isDirect) return;
+  pool.isDirect = true;
+  pool.empty();
+}
+
+const keptAlive = new WeakMap<HostArray, Storage>();
+
+/** `count` elements from `offset` as a new typed array, which keeps the collector away from the storage. */
+export function hostView(storage: Storage, offset: number, count: number): HostArray {
+  const view = storage.memory.host.subarray(offset, offset + count);
+  keptAlive.set(view, storage);
+  return view;
+}
+
+export interface MemoryUse {
+  /** Pieces of memory in use. Views of one piece count once. */
+  readonly tensors: number;
+  /** Bytes in use. */
+  readonly bytes: number;
+  /** The most bytes that were in use at once. */
+  readonly peakBytes: number;
+  /** Bytes kept for reuse, not counted in `bytes`. */
+  readonly cachedBytes: number;
+  /** How often memory was asked of the system since the process began. A training loop soon asks for no more. */
+  readonly allocations: number;
+  /** Bytes that are held from the device, used or not; of the host what is in use and cached. */
+  readonly reservedBytes: number;
+  /** Bytes of host memory through which copies to and from the device go. */
+  readonly pinnedBytes: number;
+}
+
+/** Tensor memory of this process on one device, by default the host, counted exactly. */
+export function memory(device = 'cpu'): MemoryUse {
+  const pool = poolOf(deviceOf(device));
+  const { liveCount, liveBytes, peakBytes, cachedBytes, allocations } = pool;
+  const use = { tensors: liveCount, bytes: liveBytes, peakBytes, cachedBytes, allocations };
+  // A device that never gave memory may not be there.
+  if (pool === hostPool || peakBytes === 0)
+    return { ...use, reservedBytes: liveBytes + cachedBytes, pinnedBytes: 0 };
+  return { ...use, ...deviceControl().memoryUse(cudaIndex(pool.device)) };
+}
+
+/** Gives memory that is kept for reuse back to the system, on all devices. */
+export function emptyCache(): void {
+  for (const pool of pools.values()) {
+    pool.empty();
+    // A device that never gave memory may not be there.
+    if (pool !== hostPool && pool.peakBytes > 0) kernels().trim(pool.device);
+  }
+}
+
+/** Waits until everything that was started on a device has ended. Results are waited for where they are read, too. */
+export const synchronize = (device: string): void => kernels().synchronize(deviceOf(device));

@@ -1,0 +1,250 @@
+// What a tensor is: a piece of memory, and the layout in which its shape lies there. Views share memory by count
+// (storage.ts), so a view outlives the tensor that it was made from.
+//
+// Who frees: dispose() or `using`; the end of a scope; backward, for intermediate results; last the collector.
+import { inspect } from 'node:util';
+import { Leaf } from '../autograd/leaf.ts';
+import type { Node } from '../autograd/node.ts';
+import { deviceControl, kernels } from '../backends/index.ts';
+import type { Memory, Strided } from '../backends/kernels.ts';
+import { capturing, refuseWhileCapturing } from '../device/capture.ts';
+import { cudaIndex, type Device } from '../device/device.ts';
+import {
+  disposed,
+  leafIsReadOnly,
+  notDense,
+  notOneElement,
+  resultIsReadOnly,
+  unsafeInteger,
+} from '../errors.ts';
+import { chosenStreams, isGradEnabled } from './context.ts';
+import { type DType, dtypeInfo, type HostArray } from './dtype.ts';
+import { reader, type Value } from './element.ts';
+import { formatTensor } from './format.ts';
+import type { Layout } from './layout.ts';
+import { type BufferView, bufferSymbol, bufferView, deviceBufferView } from './protocol.ts';
+import { countOf, type Shape, stridesOf } from './shape.ts';
+import { adopt, allocate, hostView, isPinned, type Storage } from './storage.ts';
+
+export type NestedNumbers = number | NestedNumbers[];
+
+export abstract class TensorCore {
+  // Fields are declared and then set by the constructor: in a class that others extend, V8 defines them in a function of
+  // their own, which takes longer than everything else that makes a tensor.
+  declare readonly shape: Shape;
+  declare readonly dtype: DType;
+  /** Elements. */
+  declare readonly count: number;
+  /** Internal: set by keep(). */
+  declare isKept: boolean;
+  /** Internal: where the gradient goes; null when none is needed. */
+  declare target: Node | Leaf | null;
+  /** Null once disposed. */
+  declare private held: Storage | null;
+  declare private place: Strided;
+
+  /** Internal: takes over one reference of `storage`. `strided`: where in it the elements lie; dense strides are null. */
+  constructor(storage: Storage, shape: Shape, strided: Strided = storage.dense) {
+    this.held = storage;
+    this.place = strided;
+    this.shape = shape;
+    this.dtype = storage.memory.dtype;
+    this.count = countOf(shape);
+    this.isKept = false;
+    this.target = null;
+  }
+
+  /** Internal: throws after dispose. */
+  get storage(): Storage {
+    if (this.held === null) throw disposed(this.shape);
+    return this.held;
+  }
+
+  /** Internal: the elements as kernels take them. Throws after dispose. */
+  get strided(): Strided {
+    if (this.held === null) throw disposed(this.shape);
+    return this.place;
+  }
+
+  /** Internal: throws after dispose. */
+  get memory(): Memory {
+    return this.storage.memory;
+  }
+
+  /** Internal: throws after dispose. */
+  get layout(): Layout {
+    const { offset } = this.strided;
+    return { shape: this.shape, strides: this.strides, offset };
+  }
+
+  /** Where the elements lie. Throws after dispose. */
+  get device(): Device {
+    return this.storage.memory.device;
+  }
+
+  get rank(): number {
+    return this.shape.length;
+  }
+
+  /** Elements from one index to the next, by dimension. */
+  get strides(): readonly number[] {
+    return this.place.strides ?? stridesOf(this.shape);
+  }
+
+  /** Where the first element lies in the memory, in elements. */
+  get offset(): number {
+    return this.place.offset;
+  }
+
+  /** Whether the elements lie one behind the other in row-major order. */
+  get isContiguous(): boolean {
+    return this.place.strides === null;
+  }
+
+  /** Whether the elements lie in host memory that CUDA devices copy to and from by themselves. */
+  get isPinned(): boolean {
+    return isPinned(this.memory);
+  }
+
+  get isDisposed(): boolean {
+    return this.held === null;
+  }
+
+  /** Gives the memory back, and the gradient. Does nothing the second time. A graph that uses the tensor lives on. */
+  dispose(): void {
+    const storage = this.held;
+    if (storage === null) return;
+    this.held = null;
+    storage.release();
+    if (this.target instanceof Leaf) this.dropGrad(this.target);
+    else this.target?.unreferenced();
+  }
+
+  /** Moves the tensor to other memory, dense and in its shape. Takes over one reference of `storage`. */
+  protected moveTo(storage: Storage): void {
+    const before = this.storage;
+    this.held = storage;
+    this.place = storage.dense;
+    (this as { dtype: DType }).dtype = storage.memory.dtype;
+    // A graph that saved the value cannot be run any more.
+    before.version++;
+    before.release();
+  }
+
+  protected abstract dropGrad(leaf: Leaf): void;
+
+  [Symbol.dispose](): void {
+    this.dispose();
+  }
+
+  /** The only element, as a number. */
+  item(): number {
+    if (this.count !== 1) throw notOneElement('item', this.shape);
+    const { memory } = this;
+    if (memory.device === 'cpu') return toNumber(reader(memory)(this.offset));
+    refuseWhileCapturing('item()');
+    const host = new dtypeInfo[this.dtype].array(1);
+    kernels().read(memory, this.offset, host);
+    return toNumber(reader({ dtype: this.dtype, host })(0));
+  }
+
+  /**
+   * The elements as a typed array: the tensor's own memory, where writes are seen by it, or a copy if it is not
+   * contiguous or not in host memory. float16 and bfloat16 come as bit patterns. Not to be used after dispose, or after a backward that frees it.
+   */
+  dataSync(): HostArray {
+    const { storage } = this;
+    if (this.isContiguous && this.device === 'cpu') return hostView(storage, this.offset, this.count);
+    refuseWhileCapturing('dataSync()');
+    const array = new dtypeInfo[this.dtype].array(this.count);
+    if (this.device !== 'cpu') {
+      const dense = denseStorage(this);
+      kernels().read(dense.memory, dense === storage ? this.offset : 0, array);
+      dense.release();
+      return array;
+    }
+    const copy = adopt(this.dtype, array);
+    kernels().copy(this.shape, copy.dense, this.strided);
+    copy.release();
+    return array;
+  }
+
+  /** As dataSync, once all computation of the tensor has ended. */
+  async data(): Promise<HostArray> {
+    if (this.device === 'cpu') return this.dataSync();
+    refuseWhileCapturing('data()');
+    const array = new dtypeInfo[this.dtype].array(this.count);
+    const dense = denseStorage(this);
+    const read = kernels().readAsync(dense.memory, dense === this.storage ? this.offset : 0, array);
+    dense.release();
+    await read;
+    return array;
+  }
+
+  /** A copy as nested arrays; a number for shape []. Of bool, 1 and 0. */
+  toArray(): NestedNumbers {
+    refuseWhileCapturing('toArray()');
+    const read = reader(this.memory);
+    const { strides } = this;
+    const nest = (dim: number, at: number): NestedNumbers => {
+      if (dim === this.shape.length) return toNumber(read(at));
+      return Array.from({ length: this.shape[dim]! }, (_, i) => nest(dim + 1, at + i * strides[dim]!));
+    };
+    return nest(0, this.offset);
+  }
+
+  toString(): string {
+    if (this.isDisposed) return `tensor(disposed, shape=[${this.shape.join(', ')}])`;
+    return formatTensor(this);
+  }
+
+  [inspect.custom](): string {
+    return this.toString();
+  }
+
+  /**
+   * The buffer protocol: the tensor can be handed to anything that takes it, such as a collective. It is contiguous. Who writes it
+   * says so, as the operations in place do; while operations are recorded, it must not be written if it requires a gradient.
+   */
+  [bufferSymbol](): BufferView {
+    if (this.target === null || !isGradEnabled()) return memoryView(this);
+    return memoryView(this, this.target.isLeaf ? leafIsReadOnly : resultIsReadOnly);
+  }
+}
+
+/** Internal: the memory of a contiguous tensor, which others may write whether a gradient is required or not. */
+export function memoryView(tensor: TensorCore, readOnly?: BufferView['readOnly']): BufferView {
+  const { dtype, count, device, storage } = tensor;
+  if (!tensor.isContiguous) throw notDense(tensor.shape);
+  const written = (): void => void storage.version++;
+  if (device === 'cpu') return bufferView(dtype, tensor.dataSync(), { readOnly, written });
+  const handle = { address: addressOf(tensor), owner: storage, stream: streamOf(device) };
+  return deviceBufferView(dtype, count, cudaIndex(device), handle, { readOnly, written });
+}
+
+/** Internal: where the first element lies. */
+export const addressOf = ({ memory, offset, dtype }: TensorCore): bigint =>
+  kernels().address(memory) + BigInt(offset * dtypeInfo[dtype].bytes);
+
+/** Internal: the CUstream that work of a CUDA device goes to now. */
+export function streamOf(device: Device): bigint {
+  const capture = capturing();
+  if (capture?.device === device) return capture.shared.stream;
+  const index = cudaIndex(device);
+  return deviceControl().streamAddress(index, chosenStreams()?.[index] ?? 0);
+}
+
+/** The memory of a tensor whose elements lie one behind the other, or a copy that has them so. One reference. */
+function denseStorage(tensor: TensorCore): Storage {
+  if (tensor.isContiguous) return tensor.storage.retain();
+  const copy = allocate(tensor.dtype, tensor.count, tensor.device);
+  kernels().copy(tensor.shape, copy.dense, tensor.strided);
+  return copy;
+}
+
+function toNumber(value: Value): number {
+  if (typeof value === 'number') return value;
+  const number = Number(value);
+  if (!Number.isSafeInteger(number)) throw unsafeInteger(value);
+  return number;
+}

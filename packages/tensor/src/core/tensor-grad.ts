@@ -1,0 +1,270 @@
+// What a tensor has to do with gradients: whether it wants one, how it gets it, who hears of it.
+import { runBackward } from '../autograd/backward.ts';
+import { Leaf } from '../autograd/leaf.ts';
+import { kernels } from '../backends/index.ts';
+import type { Strided } from '../backends/kernels.ts';
+import { checkOptions, optionChecks } from '../checks/options.ts';
+import { checkValue, flag, tensorOrNull } from '../checks/value-checks.ts';
+import type { Device } from '../device/device.ts';
+import {
+  badBoundGrad,
+  boundGrad,
+  differentDevices,
+  gradDtype,
+  gradientShape,
+  hookGradient,
+  needsGraph,
+  noGraph,
+  notALeaf,
+  notOnHost,
+  notScalarLoss,
+  onlyFloatGrad,
+} from '../errors.ts';
+import { noGrad, track } from './context.ts';
+import { type DType, dtypeInfo, type HostArray, isFloat } from './dtype.ts';
+import type { DeviceHandle, GradMemory } from './protocol.ts';
+import { type Shape, sameShape } from './shape.ts';
+import { adopt, adoptMemory, type Storage } from './storage.ts';
+import type { Tensor } from './tensor.ts';
+import { TensorCore } from './tensor-core.ts';
+import { transferred } from './transfer.ts';
+
+/** What waits for a gradient of tensors that require none at the moment: their listeners and hooks. */
+const frozenLeaves = new WeakMap<GradTensor, Leaf>();
+
+export interface ZeroGradOptions {
+  /** Default true. */
+  readonly setToNull?: boolean;
+}
+
+export const zeroGradOptions = optionChecks<ZeroGradOptions>({ setToNull: flag });
+
+export interface BackwardOptions {
+  /** Keeps the graph for another backward. Default false. */
+  readonly retainGraph?: boolean;
+}
+
+const gradientCheck = { ...tensorOrNull, expected: 'a tensor or null (options come second)' };
+const backwardOptions = optionChecks<BackwardOptions>({ retainGraph: flag });
+
+export abstract class GradTensor extends TensorCore {
+  declare private shownGrad: Tensor | null;
+  /** The gradient of a tensor that an operation made, once retainGrad was called. */
+  declare private retained: Leaf | null;
+
+  constructor(storage: Storage, shape: Shape, strided: Strided = storage.dense) {
+    super(storage, shape, strided);
+    this.shownGrad = null;
+    this.retained = null;
+  }
+
+  /** A tensor of this shape over other memory, in nobody's care. Takes over one reference of `storage`. */
+  protected abstract over(storage: Storage): Tensor;
+
+  get requiresGrad(): boolean {
+    return this.target !== null;
+  }
+
+  /**
+   * May be set on tensors that no recorded operation made. false drops the gradient; its listeners and hooks wait until
+   * the tensor requires one again.
+   */
+  set requiresGrad(value: boolean) {
+    checkValue('requiresGrad', value, flag);
+    if (value === this.requiresGrad) return;
+    if (this.target !== null && !this.target.isLeaf) throw notALeaf('requiresGrad');
+    if (value && !isFloat(this.dtype)) throw onlyFloatGrad(this.dtype);
+    if (this.target instanceof Leaf) {
+      this.dropGrad(this.target);
+      frozenLeaves.set(this, this.target);
+      this.target = null;
+    } else {
+      const leaf = frozenLeaves.get(this);
+      frozenLeaves.delete(this);
+      leaf?.drop(); // what a graph that was recorded before has left there meanwhile
+      this.target = leaf ?? new Leaf(this.dtype, this.count, this.device);
+    }
+  }
+
+  /** True for tensors that no recorded operation made: parameters and data. */
+  get isLeaf(): boolean {
+    return this.target?.isLeaf !== false;
+  }
+
+  /** The accumulated gradient, or null. It shares memory with what backward writes to. */
+  get grad(): Tensor | null {
+    const leaf = this.target instanceof Leaf ? this.target : this.retained;
+    if (leaf === null || leaf.grad === null) return null;
+    leaf.settle();
+    if (this.shownGrad === null || this.shownGrad.isDisposed || this.shownGrad.storage !== leaf.grad) {
+      this.shownGrad = this.over(leaf.grad.retain());
+    }
+    return this.shownGrad;
+  }
+
+  /**
+   * Computes the gradient of this tensor for every leaf that it depends on, and adds it to theirs. `gradient` is the
+   * gradient of this tensor itself, 1 if it has one element. Frees the graph and its intermediate tensors (not this
+   * one, not those marked by keep) unless `retainGraph` is set.
+   */
+  backward(gradient?: GradTensor | null, options: BackwardOptions = {}): void {
+    checkOptions('backward', options, backwardOptions);
+    if (this.target === null) throw noGraph();
+    if (gradient) {
+      checkValue('backward: gradient', gradient, gradientCheck);
+      if (!sameShape(gradient.shape, this.shape)) throw gradientShape(gradient.shape, this.shape);
+      if (gradient.dtype !== this.dtype) throw gradDtype(gradient.dtype, this.dtype);
+      if (gradient.device !== this.device) throw differentDevices('backward', this.device, gradient.device);
+    } else if (this.count !== 1) {
+      throw notScalarLoss(this.shape);
+    }
+    const own = gradient ? denseStorage(gradient) : null;
+    try {
+      runBackward([{ target: this.target, gradient: own }], options.retainGraph ?? false);
+    } finally {
+      own?.release();
+    }
+  }
+
+  /**
+   * Calls `hook` in every backward with the gradient of this tensor, complete for that backward, before it goes on or is
+   * added to `grad`. What it returns takes its place; it must not write into the one that it got. Returns a function
+   * that removes the hook.
+   */
+  registerHook(hook: (grad: Tensor) => Tensor | undefined): () => void {
+    if (this.target === null) throw needsGraph('registerHook');
+    return this.target.addHook((grad) => {
+      const tensor = this.over(grad.retain());
+      track(tensor);
+      const other = noGrad(() => hook(tensor));
+      return other ? checkedGradient('registerHook', other, this) : null;
+    });
+  }
+
+  /** Keeps the gradient of a tensor that an operation made: backward adds it to `grad`, and does not dispose the tensor. */
+  retainGrad(): void {
+    if (this.target === null) throw needsGraph('retainGrad');
+    if (this.target.isLeaf || this.retained !== null) return;
+    const retained = new Leaf(this.dtype, this.count, this.device);
+    this.retained = retained;
+    this.isKept = true;
+    this.target.addHook((grad) => {
+      retained.share(grad);
+      return null;
+    });
+  }
+
+  /**
+   * Drops the gradient, or fills it with zero if setToNull is false. A bound gradient stays where it is, and is zero when
+   * somebody reads `grad` before the next backward writes over it.
+   */
+  zeroGrad(options: ZeroGradOptions = {}): void {
+    checkOptions('zeroGrad', options, zeroGradOptions);
+    const leaf = this.#leaf('zeroGrad');
+    const isFilled = options.setToNull === false;
+    if (leaf.isBound || isFilled) leaf.empty();
+    else this.dropGrad(leaf);
+    if (isFilled) leaf.settle();
+  }
+
+  /**
+   * Calls `ready` once per backward, when this gradient is final; backward goes on afterwards, so the tensor itself
+   * must not be changed yet. An error in `ready` leaves backward. Returns a function that unsubscribes.
+   */
+  onGradReady(ready: () => void): () => void {
+    return this.#leaf('onGradReady').onReady(ready);
+  }
+
+  /** Internal: as onGradReady, also for a tensor that requires no gradient yet: `ready` waits until it does. */
+  onTrained(ready: () => void): () => void {
+    if (this.target !== null) return this.#leaf('onGradReady').onReady(ready);
+    const leaf = frozenLeaves.get(this) ?? new Leaf(this.dtype, this.count, this.device);
+    frozenLeaves.set(this, leaf);
+    return leaf.onReady(ready);
+  }
+
+  /**
+   * Makes the gradient live in memory of the caller, of the tensor's dtype, from now on, with the value that it has, or zero: an
+   * array, or of a CUDA device a view with a handle. Backward writes into it, zeroGrad leaves it there. The caller may read and
+   * change it between backwards.
+   */
+  bindGrad(memory: HostArray | GradMemory): void {
+    const leaf = this.#leaf('bindGrad');
+    leaf.bind(ArrayBuffer.isView(memory) ? this.#boundArray(memory) : this.#boundHandle(memory));
+    this.#forgetGrad();
+  }
+
+  #boundArray(array: HostArray): Storage {
+    const isFitting = array instanceof dtypeInfo[this.dtype].array && array.length === this.count;
+    if (!isFitting) throw badBoundGrad(this.count, this.dtype, array);
+    if (this.device !== 'cpu') throw notOnHost('bindGrad', this.device);
+    return adopt(this.dtype, array);
+  }
+
+  #boundHandle(memory: GradMemory): Storage {
+    const { dtype, count, device, handle } = memory ?? {};
+    const address = (handle as Partial<DeviceHandle> | null | undefined)?.address;
+    const isFitting = dtype === this.dtype && count === this.count && typeof address === 'bigint';
+    if (!isFitting) throw badBoundGrad(this.count, this.dtype, memory);
+    const index = device?.index ?? -1;
+    const where = `${device?.kind}:${index}`;
+    if (where !== this.device) throw differentDevices('bindGrad', this.device, where);
+    const place = { dtype: this.dtype, count, device: this.device, address };
+    return adoptMemory(kernels().borrow({ ...place, owner: handle!, release: null, stream: null }));
+  }
+
+  /** Internal: gives this tensor, and its gradient, another floating dtype or device in place. */
+  convert(dtype: DType, device: Device = this.device): void {
+    if (dtype === this.dtype && device === this.device) return;
+    const leaf = this.target === null ? (frozenLeaves.get(this) ?? null) : this.#leaf('convert');
+    if (leaf?.isBound) throw boundGrad();
+    this.moveTo(transferred(this.strided, this.shape, dtype, device));
+    leaf?.convert(dtype, device);
+    this.#forgetGrad();
+  }
+
+  /** Drops the gradient, also a bound one: backward makes memory of its own again. */
+  unbindGrad(): void {
+    this.dropGrad(this.#leaf('unbindGrad'));
+  }
+
+  #leaf(what: string): Leaf {
+    if (this.target instanceof Leaf) return this.target;
+    throw notALeaf(what);
+  }
+
+  protected override dropGrad(leaf: Leaf): void {
+    leaf.drop();
+    this.#forgetGrad();
+  }
+
+  override dispose(): void {
+    if (this.retained !== null && !this.isDisposed) this.dropGrad(this.retained);
+    super.dispose();
+  }
+
+  #forgetGrad(): void {
+    if (this.shownGrad?.isKept === false) this.shownGrad.dispose();
+    this.shownGrad = null;
+  }
+}
+
+/** The memory of a gradient that a user gave, if it fits to `tensor`. One reference. */
+export function checkedGradient(what: string, gradient: TensorCore, tensor: Typed): Storage {
+  const show = ({ dtype, shape }: Typed): string => `${dtype} [${shape.join(', ')}]`;
+  const fits = sameShape(gradient.shape, tensor.shape) && gradient.dtype === tensor.dtype;
+  if (!fits) throw hookGradient(what, show(gradient), show(tensor));
+  return denseStorage(gradient);
+}
+
+interface Typed {
+  readonly dtype: DType;
+  readonly shape: Shape;
+}
+
+/** The elements in row-major order: the tensor's own memory where they lie like that, else a copy. One reference. */
+export function denseStorage(tensor: TensorCore): Storage {
+  const { storage, strided, count } = tensor;
+  if (strided === storage.dense && storage.memory.count === count) return storage.retain();
+  return transferred(strided, tensor.shape, tensor.dtype, tensor.device);
+}

@@ -1,0 +1,233 @@
+// A whole step of training as one CUDA graph: forward, backward and optimiser are started as one piece, so the host costs
+// next to nothing. The first calls run as they are and warm up; the next one is captured, and every call from then on
+// runs the capture. On the CPU every call just runs the function.
+//
+// What is captured are kernels with their memory. JavaScript runs no more, so what depends on values, or happens on the
+// host, cannot be part of a step. Three things go on from run to run all the same: inputs, which are copied into fixed
+// tensors; optimiser steps, whose counters and options are read each time; and random numbers, which take their turn in
+// the stream of their generator. Other packages may take part: collectives that were captured run with the step (protocol.ts).
+import { deviceControl } from '../backends/index.ts';
+import type { Stream } from '../backends/kernels.ts';
+import { checkOptions, optionChecks } from '../checks/options.ts';
+import { aFunction, anything, atLeastOne, checkValue } from '../checks/value-checks.ts';
+import { collectTensors, keep, scope } from '../core/context.ts';
+import { sameShape } from '../core/shape.ts';
+import { useDirectly } from '../core/storage.ts';
+import { empty, Tensor } from '../core/tensor.ts';
+import { streamOf } from '../core/tensor-core.ts';
+import { copyInto } from '../core/transfer.ts';
+import { asyncStep, otherInput, otherInputCount } from '../errors.ts';
+import type { Generator } from '../random/random.ts';
+import { capturing, whileCapturing } from './capture.ts';
+import { CaptureParticipants } from './capture-participants.ts';
+import { cudaIndex, type Device, type DeviceName, deviceOf } from './device.ts';
+
+export interface CompileOptions {
+  /** Default: the device of the first input that lies on a CUDA device, else the CPU. */
+  readonly device?: DeviceName;
+  /** Calls that run as they are before one is captured; at least 1. Default 2. */
+  readonly warmUps?: number;
+}
+
+const compileOptions = optionChecks<CompileOptions>({ device: anything, warmUps: atLeastOne });
+
+/** A step that compile() made. Calling it returns when the work has been started. */
+export interface CompiledStep<Inputs extends readonly Tensor[], Result> {
+  (...inputs: Inputs): Result;
+  /** On CUDA, what the step reads: fixed tensors, made in the first call. Those given as they are need no copy. */
+  readonly inputs: readonly Tensor[];
+  /** Whether calls run a capture. */
+  readonly isCaptured: boolean;
+  /** Gives up the capture and its memory; results must not be used any more, nor the step be called. */
+  readonly dispose: () => void;
+  readonly [Symbol.dispose]: () => void;
+}
+
+/** How the numbers of a generator are found in a run. */
+interface Draw {
+  /** Where it stood when the capture began. */
+  readonly begin: number;
+  /** Where the step keeps its seed and position. */
+  readonly live: number;
+}
+
+class Step<Inputs extends readonly Tensor[], Result> {
+  readonly #fn: (...inputs: Inputs) => Result;
+  readonly #warmUps: number;
+  #device: Device | null;
+  #handle: object | null = null;
+  #calls = 0;
+  #result: { readonly value: Result } | null = null;
+  /** What each run does before it starts: it writes the numbers that change. */
+  readonly #preparations: (() => void)[] = [];
+  /** Blocks that each run takes of a generator. */
+  readonly #advances = new Map<Generator, number>();
+  #participants: CaptureParticipants | null = null;
+  #isDisposed = false;
+  inputs: readonly Tensor[] = [];
+
+  constructor(fn: (...inputs: Inputs) => Result, { device, warmUps = 2 }: CompileOptions) {
+    this.#fn = fn;
+    this.#warmUps = warmUps;
+    this.#device = device === undefined ? null : deviceOf(device);
+  }
+
+  get isCaptured(): boolean {
+    return this.#result !== null;
+  }
+
+  run(given: Inputs): Result {
+    this.#device ??= given.find((input) => input.device !== 'cpu')?.device ?? 'cpu';
+    const device = this.#device;
+    // Inside of another step this one becomes part of that.
+    if (device === 'cpu' || capturing() !== null) return scope(() => this.#fn(...given));
+    this.#load(given, device);
+    if (this.#result === null) {
+      if (this.#calls++ < this.#warmUps) return this.#warmUp();
+      this.#result = { value: this.#capture(device) };
+    }
+    this.#start(device);
+    return this.#result.value;
+  }
+
+  dispose(): void {
+    if (this.#handle === null || this.#isDisposed) return;
+    this.#isDisposed = true;
+    deviceControl().disposeStep(this.#handle);
+    for (const input of this.inputs) input.dispose();
+  }
+
+  /** Copies what was given to where the step reads it. */
+  #load(given: Inputs, device: Device): void {
+    if (this.#handle === null) {
+      useDirectly(device);
+      this.#handle = deviceControl().makeStep(cudaIndex(device));
+      this.inputs = given.map(({ dtype, shape }) => keep(empty(dtype, shape, device)));
+    }
+    if (given.length !== this.inputs.length) throw otherInputCount(given.length, this.inputs.length);
+    for (const [i, input] of this.inputs.entries()) {
+      const from = given[i]!;
+      if (from === input) continue;
+      if (from.dtype !== input.dtype || !sameShape(from.shape, input.shape))
+        throw otherInput(i, show(from), show(input));
+      const isPlain = from.device === 'cpu' && from.isContiguous;
+      if (isPlain) deviceControl().startWrite(input.memory, 0, from.dataSync());
+      else copyInto(input.strided, input.shape, from.strided);
+    }
+  }
+
+  #run(): Result {
+    const result = scope(() => this.#fn(...(this.inputs as unknown as Inputs)));
+    if (result instanceof Promise) throw asyncStep();
+    return result;
+  }
+
+  #warmUp(): Result {
+    const control = deviceControl();
+    control.enterStep(this.#handle!);
+    try {
+      return this.#run();
+    } finally {
+      control.leaveStep(this.#handle!);
+    }
+  }
+
+  #capture(device: Device): Result {
+    const control = deviceControl();
+    const handle = this.#handle!;
+    const draws = new Map<Generator, Draw>();
+    const participants = new CaptureParticipants(control.stepStream(handle), () => {
+      if (!this.#isDisposed) control.dropStep(handle);
+    });
+    const capture = {
+      device,
+      shared: participants,
+      draw: (generator: Generator): Stream => this.#draw(draws, generator),
+      optimizes: (numbers: () => Parameters<typeof control.putOptimizer>[1]): void =>
+        void this.#preparations.push(() => control.putOptimizer(handle, numbers())),
+    };
+    this.#preparations.length = 0;
+    control.beginStep(handle);
+    let result: Result;
+    try {
+      result = whileCapturing(capture, () => {
+        const made = this.#run();
+        participants.end(false);
+        return made;
+      });
+    } catch (error) {
+      participants.end(true);
+      control.abortStep(handle);
+      rewind(draws);
+      throw error;
+    }
+    for (const [generator, blocks] of rewind(draws)) this.#advances.set(generator, blocks);
+    control.endStep(handle);
+    this.#participants = participants;
+    const tensors = new Set<unknown>();
+    collectTensors(result, tensors);
+    for (const tensor of tensors) if (tensor instanceof Tensor) keep(tensor);
+    return result;
+  }
+
+  #draw(draws: Map<Generator, Draw>, generator: Generator): Stream {
+    const { seed, offset } = generator.state();
+    const control = deviceControl();
+    const handle = this.#handle!;
+    let draw = draws.get(generator);
+    if (draw === undefined) {
+      draw = { begin: offset, live: control.putNumbers(handle, Float64Array.of(seed, offset)) };
+      draws.set(generator, draw);
+      this.#preparations.push(() => {
+        const now = generator.state();
+        control.putNumbers(handle, Float64Array.of(now.seed, now.offset));
+        generator.setState({ seed: now.seed, offset: now.offset + this.#advances.get(generator)! });
+      });
+    }
+    return { seed, offset: offset - draw.begin, live: draw.live };
+  }
+
+  #start(device: Device): void {
+    const control = deviceControl();
+    // First: a run that is refused takes no step and draws no numbers.
+    const started = this.#participants!.begin(streamOf(device));
+    control.rewindStep(this.#handle!);
+    for (const prepare of this.#preparations) prepare();
+    control.launchStep(this.#handle!);
+    started();
+  }
+}
+
+const show = ({ dtype, shape }: Tensor): string => `${dtype} [${shape.join(', ')}]`;
+
+/** Takes generators back to where they stood, since nothing was drawn. Returns the blocks that each would have given. */
+function rewind(draws: ReadonlyMap<Generator, Draw>): Map<Generator, number> {
+  const taken = new Map<Generator, number>();
+  for (const [generator, { begin }] of draws) {
+    const { seed, offset } = generator.state();
+    taken.set(generator, offset - begin);
+    generator.setState({ seed, offset: begin });
+  }
+  return taken;
+}
+
+/**
+ * Makes one CUDA graph of a step, a function of tensors that gives tensors (alone, in arrays, in objects) or nothing. What it
+ * returns are the same tensors in every call, and the next call writes over them. Shapes and dtypes of inputs stay those of
+ * the first call. Throws ERR_TENSOR_CAPTURE for what cannot be captured, such as item(). On the CPU it runs as it is.
+ */
+export function compile<Inputs extends readonly Tensor[], Result>(
+  fn: (...inputs: Inputs) => Result,
+  options: CompileOptions = {},
+): CompiledStep<Inputs, Result> {
+  checkValue('compile: the step', fn, aFunction);
+  checkOptions('compile', options, compileOptions);
+  const step = new Step(fn, options);
+  const run = (...inputs: Inputs): Result => step.run(inputs);
+  return Object.defineProperties(run, {
+    inputs: { get: () => step.inputs },
+    isCaptured: { get: () => step.isCaptured },
+    dispose: { value: () => step.dispose() },
+    [Symbol.dispose]: { value: () => step.dispose() },
+  }) as CompiledStep<Inputs, Result>;
+}

@@ -1,0 +1,70 @@
+// Files of tensors: complete reads, and writes that replace a file as a whole or not at all.
+import { randomUUID } from 'node:crypto';
+import { type FileHandle, open, readdir, rename, rm } from 'node:fs/promises';
+import { hostname } from 'node:os';
+import { basename, dirname, join } from 'node:path';
+import type { HostArray } from '../core/dtype.ts';
+
+/** One read or write of the system takes less than 2 GiB. */
+const maxTransferBytes = 2 ** 30;
+
+export const bytesIn = (host: HostArray): Uint8Array =>
+  new Uint8Array(host.buffer, host.byteOffset, host.byteLength);
+
+/** Fills `into` from `position` on. Returns whether the file has that many bytes. */
+export async function readFully(file: FileHandle, into: Uint8Array, position: number): Promise<boolean> {
+  for (let done = 0; done < into.length; ) {
+    const length = Math.min(into.length - done, maxTransferBytes);
+    const { bytesRead } = await file.read(into, done, length, position + done);
+    if (bytesRead === 0) return false;
+    done += bytesRead;
+  }
+  return true;
+}
+
+async function writeFully(file: FileHandle, bytes: Uint8Array): Promise<void> {
+  for (let done = 0; done < bytes.length; ) {
+    const length = Math.min(bytes.length - done, maxTransferBytes);
+    done += (await file.write(bytes, done, length)).bytesWritten;
+  }
+}
+
+/**
+ * Writes `pieces` to a temporary file beside `path`, which is synchronised to disk and then renamed, so that the path
+ * holds the old file or the complete new one.
+ */
+export async function replaceFile(path: string, pieces: Iterable<Uint8Array>): Promise<void> {
+  const temporary = `${path}.${hostname()}-${process.pid}-${randomUUID()}.tmp`;
+  try {
+    const file = await open(temporary, 'wx');
+    try {
+      for (const piece of pieces) await writeFully(file, piece);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await rename(temporary, path);
+    await removeLeftovers(path).catch(() => {});
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
+  }
+}
+
+/** Temporary files of processes of this host that were killed while they wrote to the same path. */
+async function removeLeftovers(path: string): Promise<void> {
+  const start = `${basename(path)}.${hostname()}-`;
+  for (const name of await readdir(dirname(path))) {
+    const pid = name.startsWith(start) ? /^(\d+)-.*\.tmp$/.exec(name.slice(start.length))?.[1] : undefined;
+    if (pid !== undefined && !isAlive(Number(pid))) await rm(join(dirname(path), name), { force: true });
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== 'ESRCH';
+  }
+}

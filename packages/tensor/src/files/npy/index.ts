@@ -1,0 +1,205 @@
+// Reads and writes NumPy's files: .npy holds one array, .npz a zip archive of them by name.
+import type { FileHandle } from 'node:fs/promises';
+import { checkOptions, optionChecks } from '../../checks/options.ts';
+import { aTensor, atLeastOne, checkValue, flag } from '../../checks/value-checks.ts';
+import { bytesOf } from '../../core/dtype.ts';
+import { countOf } from '../../core/shape.ts';
+import { empty, type Tensor } from '../../core/tensor.ts';
+import { badNpy } from '../../errors.ts';
+import { contiguous } from '../../ops/elementwise/convert.ts';
+import { permute } from '../../ops/shape/views.ts';
+import { bytesIn, readFully, replaceFile } from '../files.ts';
+import { aPath, openRegular, quoted, tensorsByName } from '../safetensors/checks.ts';
+import { StoredProblem } from '../stored-types.ts';
+import { check, encodeHeader, headerEnd, type NpyHeader, NpyProblem, parseHeader } from './header.ts';
+import { checkTotal, encodeArchive, type Member, readDirectory, readMember } from './zip.ts';
+
+/** Longest start of a file that says where its header ends. */
+const startBytes = 12;
+const suffix = '.npy';
+
+/** Runs `body`; what it finds wrong becomes a TensorError that names the file. */
+async function about<T>(path: string, doing: string, body: () => Promise<T>): Promise<T> {
+  try {
+    return await body();
+  } catch (error) {
+    if (error instanceof NpyProblem || error instanceof StoredProblem) throw badNpy(path, error.message);
+    throw badNpy(path, `could not be ${doing} (${(error as Error).message})`, error);
+  }
+}
+
+const pieces = (tensor: Tensor): Uint8Array[] => [
+  encodeHeader(tensor.dtype, tensor.shape),
+  bytesIn(tensor.dataSync()),
+];
+
+/** Writes one tensor, as a whole or not at all. It must not change until the promise settles. */
+export async function saveNpy(path: string, tensor: Tensor): Promise<void> {
+  checkValue('saveNpy: path', path, aPath);
+  checkValue('saveNpy: tensor', tensor, aTensor);
+  await about(path, 'written', async () => replaceFile(path, pieces(tensor)));
+}
+
+export interface NpzOptions {
+  /** Deflates the arrays, as numpy.savez_compressed. Default false. */
+  readonly compress?: boolean;
+}
+
+const npzOptions = optionChecks<NpzOptions>({ compress: flag });
+
+/** Writes tensors by name, as a whole or not at all. They must not change until the promise settles. */
+export async function saveNpz(
+  path: string,
+  tensors: Readonly<Record<string, Tensor>>,
+  options: NpzOptions = {},
+): Promise<void> {
+  checkValue('saveNpz: path', path, aPath);
+  checkValue('saveNpz: tensors', tensors, tensorsByName);
+  checkOptions('saveNpz', options, npzOptions);
+  await about(path, 'written', async () => {
+    const contents = Object.entries(tensors).map(([name, tensor]) => ({
+      name: name + suffix,
+      pieces: pieces(tensor),
+    }));
+    await replaceFile(path, await encodeArchive(contents, options.compress ?? false));
+  });
+}
+
+/** A tensor of the shape and dtype of a header, filled by `fill`, in row-major order. */
+async function filled(header: NpyHeader, fill: (bytes: Uint8Array) => Promise<void>): Promise<Tensor> {
+  const { type, shape, isFortran, isBigEndian } = header;
+  const stored = empty(type.dtype, isFortran ? shape.toReversed() : shape);
+  const { host } = stored.memory;
+  const bytes = type.widen === null ? bytesIn(host) : new Uint8Array(stored.count * type.bytes);
+  try {
+    await fill(bytes);
+    if (isBigEndian) swap(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length), type.bytes);
+    type.widen?.(bytes, host, 0);
+  } catch (error) {
+    stored.dispose();
+    throw error;
+  }
+  if (!isFortran || shape.length < 2) return stored;
+  const turned = permute(stored, shape.map((_, d) => shape.length - 1 - d)); // biome-ignore format: one thing
+  const out = contiguous(turned);
+  stored.dispose();
+  if (out !== turned) turned.dispose();
+  return out;
+}
+
+function swap(bytes: Buffer, size: number): void {
+  if (size === 2) bytes.swap16();
+  if (size === 4) bytes.swap32();
+  if (size === 8) bytes.swap64();
+}
+
+async function withFile<T>(path: string, read: (file: FileHandle) => Promise<T>): Promise<T> {
+  return about(path, 'read', async () => {
+    const file = await openRegular(path);
+    try {
+      return await read(file);
+    } finally {
+      await file.close();
+    }
+  });
+}
+
+/** Reads an array into memory of its own, in row-major order. It belongs to the scope that is open, or to the caller. */
+export async function loadNpy(path: string): Promise<Tensor> {
+  checkValue('loadNpy: path', path, aPath);
+  return withFile(path, async (file) => {
+    const { size } = await file.stat();
+    const read = async (into: Uint8Array, position: number): Promise<void> =>
+      check(await readFully(file, into, position), 'it is truncated');
+    const start = Buffer.alloc(Math.min(startBytes, size));
+    await read(start, 0);
+    const end = headerEnd(start);
+    check(end <= size, `the header should end at byte ${end}, but the file at ${size}`);
+    const text = Buffer.alloc(end);
+    await read(text, 0);
+    const header = parseHeader(text, size);
+    return filled(header, (bytes) => read(bytes, header.dataStart));
+  });
+}
+
+export interface LoadNpzOptions {
+  /**
+   * The most bytes that all arrays may take together, unpacked, in the file's types and in memory. Default: 8 times the
+   * file, and at least 4 GiB, which every archive without compression keeps.
+   */
+  readonly maxBytes?: number;
+}
+
+const loadNpzOptions = optionChecks<LoadNpzOptions>({ maxBytes: atLeastOne });
+const defaultBytes = 2 ** 32;
+/** No type becomes more than 4 times as wide in memory; the rest is for compression. */
+const defaultRatio = 8;
+
+/**
+ * An array whose file comes in pieces. Its memory is taken once the header has been checked against `bytes`, its length,
+ * and by `approve`.
+ */
+async function fromPieces(
+  { name, bytes }: Member,
+  pieces: AsyncGenerator<Buffer>,
+  approve: (header: NpyHeader) => void,
+): Promise<Tensor> {
+  let start: Buffer = Buffer.alloc(0);
+  const truncated = `the header of ${quoted(name)} is truncated`;
+  const readTo = async (end: number): Promise<void> => {
+    while (start.length < end) {
+      const { value, done } = await pieces.next();
+      check(!done, truncated);
+      start = Buffer.concat([start, value]);
+    }
+  };
+  try {
+    await readTo(Math.min(startBytes, bytes));
+    const end = headerEnd(start);
+    check(end <= bytes, truncated);
+    await readTo(end);
+    const header = parseHeader(start.subarray(0, end), bytes);
+    approve(header);
+    return await filled(header, async (into) => {
+      into.set(start.subarray(end));
+      let at = start.length - end;
+      for await (const piece of pieces) {
+        into.set(piece, at);
+        at += piece.length;
+      }
+    });
+  } catch (error) {
+    await pieces.return(undefined);
+    if (error instanceof NpyProblem && !error.message.includes(quoted(name)))
+      throw new NpyProblem(`${quoted(name)}: ${error.message}`);
+    throw error;
+  }
+}
+
+/** Reads all arrays of an archive by name. They belong to the scope that is open, or to the caller. */
+export async function loadNpz(path: string, options: LoadNpzOptions = {}): Promise<Record<string, Tensor>> {
+  checkValue('loadNpz: path', path, aPath);
+  checkOptions('loadNpz', options, loadNpzOptions);
+  return withFile(path, async (file) => {
+    const { size } = await file.stat();
+    const { maxBytes = Math.max(defaultBytes, defaultRatio * size) } = options;
+    let total = 0;
+    const approve = ({ type, shape }: NpyHeader): void => {
+      total += countOf(shape) * bytesOf(type.dtype);
+      checkTotal(total, maxBytes);
+    };
+    const tensors: [string, Tensor][] = [];
+    try {
+      for (const member of await readDirectory(file, size, maxBytes)) {
+        const { name } = member;
+        check(name.endsWith(suffix), `${quoted(name)} is no array; expected names that end in ${suffix}`);
+        const tensor = await fromPieces(member, readMember(file, member), approve);
+        tensors.push([name.slice(0, -suffix.length), tensor]);
+      }
+    } catch (error) {
+      for (const [, tensor] of tensors) tensor.dispose();
+      throw error;
+    }
+    return Object.fromEntries(tensors);
+  });
+}

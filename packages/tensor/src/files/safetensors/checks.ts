@@ -1,0 +1,41 @@
+// What the functions that read and write files check alike, safetensors and NumPy's.
+import { constants } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
+import { type Check, isTensor } from '../../checks/value-checks.ts';
+
+export const aPath: Check = {
+  expected: 'a path, as a string',
+  fits: (value) => typeof value === 'string' && value !== '',
+};
+
+export const tensorsByName: Check = {
+  expected: 'an object of tensors by name',
+  fits: (value) =>
+    typeof value === 'object' &&
+    value !== null &&
+    !(Symbol.iterator in value) &&
+    !isTensor(value) &&
+    Object.values(value).every(isTensor),
+};
+
+/** Opens a file that has an end. Throws for a folder, a pipe or a device: these end never, or when somebody writes. */
+export async function openRegular(path: string): Promise<FileHandle> {
+  // Without O_NONBLOCK the system waits at a pipe for somebody who writes. Windows has neither.
+  const file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+  try {
+    const stat = await file.stat();
+    if (stat.isFile()) return file;
+    const kind = stat.isDirectory() ? 'a folder' : stat.isFIFO() ? 'a pipe' : 'a device';
+    throw new Error(`expected a regular file, got ${kind}`);
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
+}
+
+/** The start of a text that a file holds, without what a terminal would obey. */
+export const excerpt = (text: string, most = 80): string =>
+  text.slice(0, most).replace(/\p{Cc}/gu, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
+
+/** A name that a file holds, as part of a sentence. */
+export const quoted = (name: string): string => `"${excerpt(name)}"`;

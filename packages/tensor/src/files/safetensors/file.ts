@@ -1,0 +1,170 @@
+// One open safetensors file, of which only what is asked for is read.
+import type { FileHandle } from 'node:fs/promises';
+import { checkOptions, optionChecks } from '../../checks/options.ts';
+import { anything, checkValue } from '../../checks/value-checks.ts';
+import type { DType } from '../../core/dtype.ts';
+import { countOf, type Shape } from '../../core/shape.ts';
+import { empty, type Tensor } from '../../core/tensor.ts';
+import { type DeviceName, deviceOf } from '../../device/device.ts';
+import { badSafetensors, TensorError } from '../../errors.ts';
+import { readFully } from '../files.ts';
+import { readElements, StoredProblem } from '../stored-types.ts';
+import { aPath, openRegular, quoted } from './checks.ts';
+import { type Entry, type Header, HeaderProblem, maxHeaderBytes, parseHeader, readable } from './header.ts';
+import { Upload } from './upload.ts';
+
+/** What a file says about a tensor. */
+export interface TensorInfo {
+  /** Of the tensor that is read: integers of 8 and 16 bits become int32, U32 and U64 int64, floats of 8 bits float32. */
+  readonly dtype: DType;
+  /** The type in the file, such as 'F32' or 'I8'. */
+  readonly stored: string;
+  readonly shape: Shape;
+}
+
+export interface LoadOptions {
+  /**
+   * Where tensors go. Those for a CUDA device pass through a few megabytes of pinned memory, and the last copies may be
+   * under way when the promise resolves, as with any operation. Default 'cpu'.
+   */
+  readonly device?: DeviceName;
+}
+
+export const loadOptions = optionChecks<LoadOptions>({ device: anything });
+
+/** Made by openSafetensors. Tensors that are read belong to the scope that is open, or to the caller. */
+export class SafetensorsFile {
+  readonly path: string;
+  readonly metadata: Readonly<Record<string, string>>;
+  /** Every tensor by name, in the order of the file. */
+  readonly tensors: ReadonlyMap<string, TensorInfo>;
+  readonly #entries: ReadonlyMap<string, Entry>;
+  readonly #file: FileHandle;
+  /** Bytes. */
+  readonly #dataStart: number;
+  readonly #upload = new Upload();
+
+  /** Internal. */
+  constructor(path: string, file: FileHandle, { entries, metadata }: Header, dataStart: number) {
+    this.path = path;
+    this.metadata = metadata;
+    this.#entries = new Map(entries.map((entry) => [entry.name, entry]));
+    this.tensors = this.#entries;
+    this.#file = file;
+    this.#dataStart = dataStart;
+  }
+
+  #entry(name: string): Entry {
+    const entry = this.#entries.get(name);
+    if (entry) return entry;
+    throw badSafetensors(
+      this.path,
+      `has no tensor ${quoted(String(name))}; there are ${this.#entries.size} others`,
+    );
+  }
+
+  async #load(
+    { name, dtype, stored }: Entry,
+    shape: Shape,
+    begin: number,
+    { device = 'cpu' }: LoadOptions,
+  ): Promise<Tensor> {
+    const tensor = empty(dtype, shape, deviceOf(device));
+    try {
+      const position = this.#dataStart + begin;
+      const type = readable[stored]!;
+      const isThere =
+        tensor.device === 'cpu'
+          ? await readElements(this.#file, type, position, tensor.memory.host)
+          : await this.#upload.run(this.#file, type, tensor, position);
+      if (!isThere) throw truncated(this.path, `tensor ${quoted(name)}`);
+      return tensor;
+    } catch (error) {
+      tensor.dispose();
+      if (error instanceof StoredProblem)
+        throw badSafetensors(this.path, `tensor ${quoted(name)}: ${error.message}`);
+      if (error instanceof TensorError) throw error;
+      const problem = `tensor ${quoted(name)} could not be read (${(error as Error).message})`;
+      throw badSafetensors(this.path, `${problem}; was the file closed?`, error);
+    }
+  }
+
+  /** One tensor. */
+  async read(name: string, options: LoadOptions = {}): Promise<Tensor> {
+    checkOptions('read', options, loadOptions);
+    const entry = this.#entry(name);
+    return this.#load(entry, entry.shape, entry.begin, options);
+  }
+
+  /** Indices `start` to `end` − 1 of the first dimension of one tensor. Nothing else of it is read. */
+  async readSlice(name: string, start: number, end: number, options: LoadOptions = {}): Promise<Tensor> {
+    checkOptions('readSlice', options, loadOptions);
+    const entry = this.#entry(name);
+    const [rows, ...rest] = entry.shape;
+    const isInside = Number.isSafeInteger(start) && Number.isSafeInteger(end) && 0 <= start && start <= end;
+    if (rows === undefined || !isInside || end > rows) {
+      const shape = `[${entry.shape.join(', ')}]`;
+      throw badSafetensors(
+        this.path,
+        `indices ${String(start)} to ${String(end)} do not lie in tensor ${quoted(name)} of shape ${shape}`,
+      );
+    }
+    const rowBytes = countOf(rest) * readable[entry.stored]!.bytes;
+    return this.#load(entry, [end - start, ...rest], entry.begin + start * rowBytes, options);
+  }
+
+  async close(): Promise<void> {
+    await this.#upload.close();
+    await this.#file.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+}
+
+/** Opens a file and reads its header. Close it when its tensors have been read. */
+export async function openSafetensors(path: string): Promise<SafetensorsFile> {
+  checkValue('openSafetensors: path', path, aPath);
+  let file: FileHandle;
+  try {
+    file = await openRegular(path);
+  } catch (error) {
+    throw badSafetensors(path, `could not be opened (${(error as Error).message})`, error);
+  }
+  try {
+    const { header, dataStart } = await readHeader(path, file);
+    return new SafetensorsFile(path, file, header, dataStart);
+  } catch (error) {
+    await file.close();
+    if (error instanceof TensorError) throw error;
+    throw badSafetensors(path, `could not be read (${(error as Error).message})`, error);
+  }
+}
+
+const truncated = (path: string, what: string): Error =>
+  badSafetensors(path, `ends inside ${what}; the file is truncated`);
+
+async function readHeader(path: string, file: FileHandle): Promise<{ header: Header; dataStart: number }> {
+  const { size } = await file.stat();
+  const prefix = Buffer.alloc(8);
+  if (!(await readFully(file, prefix, 0))) throw truncated(path, 'the header length');
+  const headerBytes = prefix.readBigUInt64LE();
+  const mostBytes = Math.min(maxHeaderBytes, size - 8);
+  if (headerBytes > mostBytes) {
+    throw badSafetensors(
+      path,
+      `the header claims ${headerBytes} bytes, but at most ${mostBytes} are possible (is this a safetensors file?)`,
+    );
+  }
+  const text = Buffer.alloc(Number(headerBytes));
+  if (!(await readFully(file, text, 8))) throw truncated(path, 'the header');
+  const dataStart = 8 + text.length;
+  try {
+    const decoded = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(text);
+    return { header: parseHeader(decoded, size - dataStart), dataStart };
+  } catch (error) {
+    if (error instanceof HeaderProblem) throw badSafetensors(path, error.message, error.cause);
+    throw badSafetensors(path, 'the header is not UTF-8', error);
+  }
+}

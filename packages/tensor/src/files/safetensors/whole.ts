@@ -1,0 +1,87 @@
+// Whole files: all tensors at once.
+
+import { checkOptions } from '../../checks/options.ts';
+import { checkValue } from '../../checks/value-checks.ts';
+import type { Tensor } from '../../core/tensor.ts';
+import { badSafetensors } from '../../errors.ts';
+import { bytesIn, replaceFile } from '../files.ts';
+import { aPath, tensorsByName } from './checks.ts';
+import { type LoadOptions, loadOptions, openSafetensors, type SafetensorsFile } from './file.ts';
+import { encodeHeader, planEntries } from './header.ts';
+
+const textsByName = {
+  expected: 'an object of strings',
+  fits: (value: unknown) =>
+    typeof value === 'object' &&
+    value !== null &&
+    Object.values(value).every((text) => typeof text === 'string'),
+};
+
+/** Writes tensors to `path`, as a whole or not at all. Tensors must not change until the promise settles. */
+export async function saveSafetensors(
+  path: string,
+  tensors: Readonly<Record<string, Tensor>>,
+  metadata?: Readonly<Record<string, string>>,
+): Promise<void> {
+  checkValue('saveSafetensors: path', path, aPath);
+  checkValue('saveSafetensors: tensors', tensors, tensorsByName);
+  if (Object.hasOwn(tensors, '__metadata__')) {
+    throw badSafetensors(
+      path,
+      'a tensor cannot be named "__metadata__"; pass metadata as the third argument',
+    );
+  }
+  if (metadata !== undefined) checkValue('saveSafetensors: metadata', metadata, textsByName);
+  const entries = planEntries(tensors);
+  // Taken before the first await: a disposed tensor is refused now, and the others stay alive.
+  const contents = entries.map(({ name }) => bytesIn(tensors[name]!.dataSync()));
+  try {
+    await replaceFile(path, [encodeHeader(entries, metadata), ...contents]);
+  } catch (error) {
+    throw badSafetensors(path, `could not be written (${(error as Error).message})`, error);
+  }
+}
+
+/** Runs `read`, which fills a map with tensors; disposes them when it fails. */
+export async function collected(
+  read: (tensors: Map<string, Tensor>) => Promise<void>,
+): Promise<Record<string, Tensor>> {
+  const tensors = new Map<string, Tensor>();
+  try {
+    await read(tensors);
+  } catch (error) {
+    for (const tensor of tensors.values()) tensor.dispose();
+    throw error;
+  }
+  return Object.fromEntries(tensors);
+}
+
+/** Opens a file, runs `use` and closes the file. */
+export async function withFile<T>(path: string, use: (file: SafetensorsFile) => Promise<T>): Promise<T> {
+  const file = await openSafetensors(path);
+  try {
+    return await use(file);
+  } finally {
+    await file.close();
+  }
+}
+
+/** Reads all tensors of a file into memory of their own. They belong to the scope that is open, or to the caller. */
+export async function loadSafetensors(
+  path: string,
+  options: LoadOptions = {},
+): Promise<Record<string, Tensor>> {
+  checkValue('loadSafetensors: path', path, aPath);
+  checkOptions('loadSafetensors', options, loadOptions);
+  return withFile(path, (file) =>
+    collected(async (tensors) => {
+      for (const name of file.tensors.keys()) tensors.set(name, await file.read(name, options));
+    }),
+  );
+}
+
+/** The metadata that was saved with the tensors of a file; {} if there was none. */
+export async function safetensorsMetadata(path: string): Promise<Record<string, string>> {
+  checkValue('safetensorsMetadata: path', path, aPath);
+  return withFile(path, async ({ metadata }) => ({ ...metadata }));
+}

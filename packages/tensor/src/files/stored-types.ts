@@ -1,0 +1,141 @@
+// How elements lie in files. Files know more types than tensors; those come back in the narrowest dtype that holds all of their
+// values, except that floats of 8 bits become float32, in which they can be computed with.
+import type { FileHandle } from 'node:fs/promises';
+import { bytesOf, type DType, type HostArray } from '../core/dtype.ts';
+import { bytesIn, readFully } from './files.ts';
+
+/** Fills `into` with elements from the start of a buffer. `first`: the number of the first one, for what is thrown. */
+type Widen = (bytes: Uint8Array, into: HostArray, first: number) => void;
+
+export interface StoredType {
+  /** Of an element in the file. */
+  readonly bytes: number;
+  /** Of the tensor that it is read into. */
+  readonly dtype: DType;
+  /** Null: elements lie in the file as they lie in the tensor. */
+  readonly widen: Widen | null;
+}
+
+/** An element that no dtype holds, as the end of a sentence. */
+export class StoredProblem extends Error {}
+
+const asItIs = (dtype: DType): StoredType => ({ bytes: bytesOf(dtype), dtype, widen: null });
+
+/** The two halves of each int64, low first, so that no BigInt is made. */
+const halves = (into: HostArray): Int32Array => new Int32Array(into.buffer, into.byteOffset, into.length * 2);
+
+const toBool: Widen = (bytes, into) => {
+  for (let i = 0; i < bytes.length; i++) into[i] = bytes[i] === 0 ? 0 : 1;
+};
+
+const toInt32 = (
+  bytes: number,
+  viewOf: (bytes: Uint8Array) => HostArray | Int8Array | Int16Array,
+): StoredType => ({
+  bytes,
+  dtype: 'int32',
+  widen: (from, into) => (into as Int32Array).set(viewOf(from) as Int16Array),
+});
+
+const fromUint32: Widen = (bytes, into) => {
+  const words = halves(into);
+  const values = new Int32Array(bytes.buffer, 0, into.length);
+  for (let i = 0; i < values.length; i++) {
+    words[2 * i] = values[i]!;
+    words[2 * i + 1] = 0;
+  }
+};
+
+const fromUint64: Widen = (bytes, into, first) => {
+  bytesIn(into).set(bytes);
+  const words = halves(into);
+  for (let i = 0; i < into.length; i++) {
+    if (words[2 * i + 1]! >= 0) continue;
+    const value = BigInt.asUintN(64, into[i] as bigint);
+    throw new StoredProblem(`element ${first + i} is ${value}, and int64 holds at most ${2n ** 63n - 1n}`);
+  }
+};
+
+/**
+ * What floats of 8 bits have at the end of their range: 'ieee' infinities and NaNs, 'fn' one NaN with either sign, 'fnuz' one NaN,
+ * in the place of −0.
+ */
+type Ending = 'ieee' | 'fn' | 'fnuz';
+
+/** The values of all 256 bit patterns: sign, exponent, fraction. */
+function valuesOf(fractionBits: number, ending: Ending): Float32Array {
+  const ones = 2 ** fractionBits;
+  const bias = 2 ** (6 - fractionBits) - (ending === 'fnuz' ? 0 : 1);
+  const top = 2 ** (7 - fractionBits) - 1;
+  return Float32Array.from({ length: 256 }, (_, bits) => {
+    const sign = bits >= 128 ? -1 : 1;
+    const exponent = Math.floor((bits % 128) / ones);
+    const fraction = bits % ones;
+    if (ending === 'fnuz' && bits === 128) return NaN;
+    if (ending === 'fn' && bits % 128 === 127) return NaN;
+    if (ending === 'ieee' && exponent === top) return fraction === 0 ? sign * Infinity : NaN;
+    if (exponent === 0) return sign * (fraction / ones) * 2 ** (1 - bias);
+    return sign * (1 + fraction / ones) * 2 ** (exponent - bias);
+  });
+}
+
+/** Powers of two alone, as scales have them. */
+const exponents = (): Float32Array =>
+  Float32Array.from({ length: 256 }, (_, bits) => (bits === 255 ? NaN : 2 ** (bits - 127)));
+
+function float8(values: () => Float32Array): StoredType {
+  let table: Float32Array | null = null;
+  return {
+    bytes: 1,
+    dtype: 'float32',
+    widen: (bytes, into) => {
+      table ??= values();
+      for (let i = 0; i < bytes.length; i++) into[i] = table[bytes[i]!]!;
+    },
+  };
+}
+
+export const storedTypes = {
+  float32: asItIs('float32'),
+  float64: asItIs('float64'),
+  float16: asItIs('float16'),
+  bfloat16: asItIs('bfloat16'),
+  int32: asItIs('int32'),
+  int64: asItIs('int64'),
+  uint8: asItIs('uint8'),
+  // Anything but 0 is true, and is 1 in memory.
+  bool: { bytes: 1, dtype: 'bool', widen: toBool },
+  int8: toInt32(1, (bytes) => new Int8Array(bytes.buffer, 0, bytes.length)),
+  int16: toInt32(2, (bytes) => new Int16Array(bytes.buffer, 0, bytes.length / 2)),
+  uint16: toInt32(2, (bytes) => new Uint16Array(bytes.buffer, 0, bytes.length / 2)),
+  uint32: { bytes: 4, dtype: 'int64', widen: fromUint32 },
+  uint64: { bytes: 8, dtype: 'int64', widen: fromUint64 },
+  float8e4m3: float8(() => valuesOf(3, 'fn')),
+  float8e5m2: float8(() => valuesOf(2, 'ieee')),
+  float8e4m3fnuz: float8(() => valuesOf(3, 'fnuz')),
+  float8e5m2fnuz: float8(() => valuesOf(2, 'fnuz')),
+  float8e8m0: float8(exponents),
+} as const satisfies Readonly<Record<string, StoredType>>;
+
+/** Bytes of a file that are widened at a time; a multiple of every element. */
+const pieceBytes = 2 ** 20;
+
+/** Fills `into`, of the stored type's dtype, from `position` on. Returns whether the file has that many bytes. */
+export async function readElements(
+  file: FileHandle,
+  { bytes: width, widen }: StoredType,
+  position: number,
+  into: HostArray,
+  first = 0,
+): Promise<boolean> {
+  if (widen === null) return readFully(file, bytesIn(into), position);
+  const piece = new Uint8Array(Math.min(into.length * width, pieceBytes));
+  for (let done = 0; done < into.length; ) {
+    const count = Math.min(into.length - done, pieceBytes / width);
+    const bytes = piece.subarray(0, count * width);
+    if (!(await readFully(file, bytes, position + done * width))) return false;
+    widen(bytes, into.subarray(done, done + count), first + done);
+    done += count;
+  }
+  return true;
+}

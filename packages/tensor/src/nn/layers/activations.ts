@@ -1,0 +1,132 @@
+// Functions without parameters, as layers.
+
+import { checkValue, finite, integer, probability } from '../../checks/value-checks.ts';
+import type { Tensor } from '../../core/tensor.ts';
+import { type GeluOptions, isTanhGelu } from '../../ops/elementwise/unary.ts';
+import {
+  dropout,
+  elu,
+  gelu,
+  leakyRelu,
+  logSoftmax,
+  sigmoid,
+  silu,
+  softmax,
+  softplus,
+  tanh,
+} from '../../ops/index.ts';
+import { Module } from '../module.ts';
+
+export class GELU extends Module {
+  readonly approximate: 'none' | 'tanh';
+
+  constructor(options: GeluOptions = {}) {
+    super();
+    this.approximate = isTanhGelu('GELU', options) ? 'tanh' : 'none';
+  }
+
+  forward(input: Tensor): Tensor {
+    return gelu(input, { approximate: this.approximate });
+  }
+}
+
+export class SiLU extends Module {
+  forward(input: Tensor): Tensor {
+    return silu(input);
+  }
+}
+
+export class Tanh extends Module {
+  forward(input: Tensor): Tensor {
+    return tanh(input);
+  }
+}
+
+export class Sigmoid extends Module {
+  forward(input: Tensor): Tensor {
+    return sigmoid(input);
+  }
+}
+
+export class LeakyReLU extends Module {
+  readonly slope: number;
+
+  constructor(slope = 0.01) {
+    super();
+    checkValue('LeakyReLU: slope', slope, finite);
+    this.slope = slope;
+  }
+
+  forward(input: Tensor): Tensor {
+    return leakyRelu(input, this.slope);
+  }
+}
+
+export class ELU extends Module {
+  readonly alpha: number;
+
+  constructor(alpha = 1) {
+    super();
+    checkValue('ELU: alpha', alpha, finite);
+    this.alpha = alpha;
+  }
+
+  forward(input: Tensor): Tensor {
+    return elu(input, this.alpha);
+  }
+}
+
+export class Softplus extends Module {
+  forward(input: Tensor): Tensor {
+    return softplus(input);
+  }
+}
+
+export class Softmax extends Module {
+  readonly dim: number;
+
+  constructor(dim = -1) {
+    super();
+    checkValue('Softmax: dim', dim, integer);
+    this.dim = dim;
+  }
+
+  forward(input: Tensor): Tensor {
+    return softmax(input, this.dim);
+  }
+}
+
+export class LogSoftmax extends Module {
+  readonly dim: number;
+
+  constructor(dim = -1) {
+    super();
+    checkValue('LogSoftmax: dim', dim, integer);
+    this.dim = dim;
+  }
+
+  forward(input: Tensor): Tensor {
+    return logSoftmax(input, this.dim);
+  }
+}
+
+export class Identity extends Module {
+  forward(input: Tensor): Tensor {
+    return input;
+  }
+}
+
+/** While training, makes each element 0 with probability p and divides the others by 1 − p. */
+export class Dropout extends Module {
+  readonly p: number;
+
+  constructor(p = 0.5) {
+    super();
+    checkValue('Dropout: p', p, probability);
+    this.p = p;
+  }
+
+  forward(input: Tensor): Tensor {
+    return dropout(input, this.p, { training: this.training });
+  }
+}

@@ -1,0 +1,100 @@
+// Batch normalisation, as layers. Parameters and buffers are named as in PyTorch's state dict.
+
+import { checkOptions, optionChecks } from '../../checks/options.ts';
+import { atLeastOne, checkValue, finite, flag, nonNegative } from '../../checks/value-checks.ts';
+import { ones, zeros } from '../../core/creation.ts';
+import type { Tensor } from '../../core/tensor.ts';
+import { needsRank } from '../../errors.ts';
+import { type BatchNormSync, batchNorm } from '../../ops/index.ts';
+import { buffer } from '../buffer.ts';
+import { Module } from '../module.ts';
+import { parameter } from '../parameter.ts';
+
+export interface BatchNormLayerOptions {
+  /** Default 1e-5. */
+  readonly eps?: number;
+  /** How far running statistics move at each step; null: they are the mean over all steps. Default 0.1. */
+  readonly momentum?: number | null;
+  /** Whether there are a weight (1) and a bias (0). Default true. */
+  readonly affine?: boolean;
+  /** Whether there are running statistics; without, evaluation takes those of the batch. Default true. */
+  readonly trackRunningStats?: boolean;
+}
+
+const batchNormLayerOptions = optionChecks<BatchNormLayerOptions>({
+  eps: nonNegative,
+  momentum: { expected: 'a number or null', fits: (value) => value === null || finite.fits(value) },
+  affine: flag,
+  trackRunningStats: flag,
+});
+
+/** What BatchNorm1d and BatchNorm2d have in common. */
+export abstract class BatchNorm extends Module {
+  readonly weight: Tensor | null;
+  readonly bias: Tensor | null;
+  readonly runningMean: Tensor | null;
+  readonly runningVar: Tensor | null;
+  /** int64, training steps. */
+  readonly numBatchesTracked: Tensor | null;
+  readonly eps: number;
+  readonly momentum: number | null;
+  /** Set to make one batch of those of many processes while training; null for a batch of its own. */
+  sync: BatchNormSync | null = null;
+
+  constructor(numFeatures: number, options: BatchNormLayerOptions = {}) {
+    super();
+    checkValue('BatchNorm: numFeatures', numFeatures, atLeastOne);
+    checkOptions('BatchNorm', options, batchNormLayerOptions);
+    const { eps = 1e-5, momentum = 0.1, affine = true, trackRunningStats = true } = options;
+    this.eps = eps;
+    this.momentum = momentum;
+    this.weight = affine ? parameter(ones([numFeatures])) : null;
+    this.bias = affine ? parameter(zeros([numFeatures])) : null;
+    this.runningMean = trackRunningStats ? buffer(zeros([numFeatures])) : null;
+    this.runningVar = trackRunningStats ? buffer(ones([numFeatures])) : null;
+    this.numBatchesTracked = trackRunningStats ? buffer(zeros([], { dtype: 'int64' })) : null;
+  }
+
+  protected override *members(): Iterable<[string, unknown]> {
+    yield ['weight', this.weight];
+    yield ['bias', this.bias];
+    yield ['running_mean', this.runningMean];
+    yield ['running_var', this.runningVar];
+    yield ['num_batches_tracked', this.numBatchesTracked];
+  }
+
+  protected abstract checkRank(input: Tensor): void;
+
+  forward(input: Tensor): Tensor {
+    this.checkRank(input);
+    const { weight, bias, eps, sync, runningMean, runningVar, numBatchesTracked } = this;
+    let { momentum } = this;
+    if (this.training && numBatchesTracked) {
+      numBatchesTracked.add_(1);
+      momentum ??= 1 / numBatchesTracked.item();
+    }
+    const training = this.training || runningMean === null;
+    return batchNorm(input, runningMean, runningVar, {
+      weight,
+      bias,
+      eps,
+      momentum: momentum ?? 0,
+      training,
+      sync: this.training ? sync : null,
+    });
+  }
+}
+
+/** Normalises [batch, features] or [batch, features, length] per feature. */
+export class BatchNorm1d extends BatchNorm {
+  protected override checkRank(input: Tensor): void {
+    if (input.rank !== 2 && input.rank !== 3) throw needsRank('BatchNorm1d', 3, input.shape);
+  }
+}
+
+/** Normalises [batch, channels, height, width] per channel. */
+export class BatchNorm2d extends BatchNorm {
+  protected override checkRank(input: Tensor): void {
+    if (input.rank !== 4) throw needsRank('BatchNorm2d', 4, input.shape);
+  }
+}

@@ -1,0 +1,108 @@
+// Modules in a row, in a list, by name.
+
+import type { Tensor } from '../../core/tensor.ts';
+import type { LinearOptions } from '../../ops/index.ts';
+import { type Layer, Module } from '../module.ts';
+import { GELU } from './activations.ts';
+import { Linear } from './linear.ts';
+import { ReLU } from './stateless.ts';
+
+/** What a linear layer can compute along with its product. A module with hooks has a forward of its own. */
+function activationOf(layer: Layer | undefined): LinearOptions['activation'] {
+  if (layer instanceof ReLU && layer.forward === ReLU.prototype.forward) return 'relu';
+  if (layer instanceof GELU && layer.forward === GELU.prototype.forward)
+    return layer.approximate === 'tanh' ? 'geluTanh' : 'gelu';
+  return undefined;
+}
+
+/**
+ * Runs layers one after the other; a Linear and a ReLU or GELU behind it are one kernel. Parameters are named as in
+ * PyTorch: "0.weight".
+ */
+export class Sequential extends Module {
+  readonly layers: readonly Layer[];
+
+  constructor(...layers: readonly Layer[]) {
+    super();
+    this.layers = layers;
+  }
+
+  protected override members(): Iterable<[string, unknown]> {
+    return Object.entries(this.layers);
+  }
+
+  forward(input: Tensor): Tensor {
+    const { layers } = this;
+    let output = input;
+    for (let i = 0; i < layers.length; i++) {
+      const layer = layers[i]!;
+      if (layer instanceof Linear && layer.forward === Linear.prototype.forward) {
+        const activation = activationOf(layers[i + 1]);
+        output = layer.forward(output, activation);
+        if (activation) i++;
+      } else {
+        output = layer.forward(output);
+      }
+    }
+    return output;
+  }
+}
+
+/** A list of modules that can grow; named "0", "1", …. A plain array in a field does the same under its own name. */
+export class ModuleList<M extends Module = Layer> extends Module implements Iterable<M> {
+  readonly items: M[];
+
+  constructor(items: Iterable<M> = []) {
+    super();
+    this.items = [...items];
+  }
+
+  protected override members(): Iterable<[string, unknown]> {
+    return Object.entries(this.items);
+  }
+
+  get length(): number {
+    return this.items.length;
+  }
+
+  [Symbol.iterator](): Iterator<M> {
+    return this.items[Symbol.iterator]();
+  }
+
+  /** The module at a position; negative ones count from the end. */
+  at(index: number): M | undefined {
+    return this.items.at(index);
+  }
+
+  push(...items: readonly M[]): this {
+    this.items.push(...items);
+    return this;
+  }
+}
+
+/** Modules by name, in the order in which they were added. */
+export class ModuleDict<M extends Module = Layer> extends Module implements Iterable<[string, M]> {
+  readonly items: Map<string, M>;
+
+  constructor(items: Readonly<Record<string, M>> = {}) {
+    super();
+    this.items = new Map(Object.entries(items));
+  }
+
+  protected override members(): Iterable<[string, unknown]> {
+    return this.items;
+  }
+
+  [Symbol.iterator](): Iterator<[string, M]> {
+    return this.items[Symbol.iterator]();
+  }
+
+  get(name: string): M | undefined {
+    return this.items.get(name);
+  }
+
+  set(name: string, module: M): this {
+    this.items.set(name, module);
+    return this;
+  }
+}

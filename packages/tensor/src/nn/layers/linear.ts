@@ -1,0 +1,34 @@
+// A fully connected layer.
+
+import { checkOptions, optionChecks } from '../../checks/options.ts';
+import { atLeastOne, checkValue, flag } from '../../checks/value-checks.ts';
+import type { Tensor } from '../../core/tensor.ts';
+import { type LinearOptions, linear } from '../../ops/index.ts';
+import { uniformParameter } from '../init.ts';
+import { Module } from '../module.ts';
+
+const linearLayerOptions = optionChecks<{ readonly bias?: boolean }>({ bias: flag });
+
+/**
+ * x · weightᵀ + bias over the last dimension. weight [out, in] and bias [out] start uniform in ±1/√in, which is
+ * PyTorch's default (Kaiming uniform with a = √5).
+ */
+export class Linear extends Module {
+  readonly weight: Tensor;
+  readonly bias: Tensor | null;
+
+  constructor(inFeatures: number, outFeatures: number, options: { readonly bias?: boolean } = {}) {
+    super();
+    checkValue('Linear: inFeatures', inFeatures, atLeastOne);
+    checkValue('Linear: outFeatures', outFeatures, atLeastOne);
+    checkOptions('Linear', options, linearLayerOptions);
+    const bound = 1 / Math.sqrt(inFeatures);
+    this.weight = uniformParameter([outFeatures, inFeatures], bound);
+    this.bias = (options.bias ?? true) ? uniformParameter([outFeatures], bound) : null;
+  }
+
+  /** The activation, if any, is computed along with the product. */
+  forward(input: Tensor, activation?: LinearOptions['activation']): Tensor {
+    return linear(input, this.weight, this.bias, { activation: activation ?? 'none' });
+  }
+}

@@ -1,0 +1,189 @@
+// Losses as modules. Weights are buffers, so that they are saved and converted with the module.
+
+import { checkOptions, type OptionChecks, optionChecks } from '../../checks/options.ts';
+import { integer, nonNegative } from '../../checks/value-checks.ts';
+import type { Tensor } from '../../core/tensor.ts';
+import {
+  type CrossEntropyOptions,
+  crossEntropy,
+  crossEntropyOptions,
+} from '../../ops/losses/cross-entropy.ts';
+import { type ClassLossOptions, nllLoss, nllLossOptions } from '../../ops/losses/loss.ts';
+import {
+  type BCELossOptions,
+  type BCEWithLogitsOptions,
+  bce,
+  bceOptions,
+  bceWithLogits,
+  bceWithLogitsOptions,
+  type HuberLossOptions,
+  huberLoss,
+  huberLossOptions,
+  type KLDivOptions,
+  klDiv,
+  klDivOptions,
+  l1Loss,
+  mseLoss,
+  type SmoothL1LossOptions,
+  smoothL1Loss,
+  smoothL1LossOptions,
+} from '../../ops/losses/loss-pairs.ts';
+import {
+  type CosineEmbeddingOptions,
+  cosineEmbeddingLoss,
+  cosineEmbeddingOptions,
+  cosineSimilarity,
+} from '../../ops/reduce/cosine.ts';
+import { type LossOptions, lossOptions } from '../../ops/reduce/reduction.ts';
+import { buffer } from '../buffer.ts';
+import { Module } from '../module.ts';
+
+abstract class Loss<Options extends object> extends Module {
+  readonly options: Options;
+
+  /** `checks`: every option of the loss. */
+  constructor(options: Options, checks: OptionChecks) {
+    super();
+    checkOptions(this.constructor.name, options, checks);
+    this.options = options;
+  }
+}
+
+/** A loss with a weight, which is a buffer. */
+abstract class WeightedLoss<
+  Options extends LossOptions & { readonly weight?: Tensor },
+> extends Loss<Options> {
+  readonly weight: Tensor | null;
+
+  constructor(options: Options, checks: OptionChecks) {
+    super(options, checks);
+    this.weight = options.weight ? buffer(options.weight) : null;
+  }
+}
+
+export class CrossEntropyLoss extends WeightedLoss<CrossEntropyOptions> {
+  constructor(options: CrossEntropyOptions = {}) {
+    super(options, crossEntropyOptions);
+  }
+
+  forward(logits: Tensor, labels: Tensor): Tensor {
+    return crossEntropy(logits, labels, this.options);
+  }
+}
+
+export class NLLLoss extends WeightedLoss<ClassLossOptions> {
+  constructor(options: ClassLossOptions = {}) {
+    super(options, nllLossOptions);
+  }
+
+  forward(logProbs: Tensor, labels: Tensor): Tensor {
+    return nllLoss(logProbs, labels, this.options);
+  }
+}
+
+export class BCELoss extends WeightedLoss<BCELossOptions> {
+  constructor(options: BCELossOptions = {}) {
+    super(options, bceOptions);
+  }
+
+  forward(probability: Tensor, target: Tensor): Tensor {
+    return bce(probability, target, this.options);
+  }
+}
+
+export class BCEWithLogitsLoss extends WeightedLoss<BCEWithLogitsOptions> {
+  readonly posWeight: Tensor | null;
+
+  constructor(options: BCEWithLogitsOptions = {}) {
+    super(options, bceWithLogitsOptions);
+    this.posWeight = options.posWeight ? buffer(options.posWeight) : null;
+  }
+
+  forward(logits: Tensor, target: Tensor): Tensor {
+    return bceWithLogits(logits, target, this.options);
+  }
+}
+
+export class MSELoss extends Loss<LossOptions> {
+  constructor(options: LossOptions = {}) {
+    super(options, lossOptions);
+  }
+
+  forward(prediction: Tensor, target: Tensor): Tensor {
+    return mseLoss(prediction, target, this.options);
+  }
+}
+
+export class L1Loss extends Loss<LossOptions> {
+  constructor(options: LossOptions = {}) {
+    super(options, lossOptions);
+  }
+
+  forward(prediction: Tensor, target: Tensor): Tensor {
+    return l1Loss(prediction, target, this.options);
+  }
+}
+
+export class SmoothL1Loss extends Loss<SmoothL1LossOptions> {
+  constructor(options: SmoothL1LossOptions = {}) {
+    super(options, smoothL1LossOptions);
+  }
+
+  forward(prediction: Tensor, target: Tensor): Tensor {
+    return smoothL1Loss(prediction, target, this.options);
+  }
+}
+
+export class HuberLoss extends Loss<HuberLossOptions> {
+  constructor(options: HuberLossOptions = {}) {
+    super(options, huberLossOptions);
+  }
+
+  forward(prediction: Tensor, target: Tensor): Tensor {
+    return huberLoss(prediction, target, this.options);
+  }
+}
+
+export class KLDivLoss extends Loss<KLDivOptions> {
+  constructor(options: KLDivOptions = {}) {
+    super(options, klDivOptions);
+  }
+
+  forward(logProbs: Tensor, target: Tensor): Tensor {
+    return klDiv(logProbs, target, this.options);
+  }
+}
+
+export class CosineEmbeddingLoss extends Loss<CosineEmbeddingOptions> {
+  constructor(options: CosineEmbeddingOptions = {}) {
+    super(options, cosineEmbeddingOptions);
+  }
+
+  forward(a: Tensor, b: Tensor, labels: Tensor): Tensor {
+    return cosineEmbeddingLoss(a, b, labels, this.options);
+  }
+}
+
+export interface CosineSimilarityOptions {
+  /** Default 1. */
+  readonly dim?: number;
+  /** The least length of a vector. Default 1e-8. */
+  readonly eps?: number;
+}
+
+const cosineSimilarityOptions = optionChecks<CosineSimilarityOptions>({ dim: integer, eps: nonNegative });
+
+/** cosineSimilarity along `dim`. */
+export class CosineSimilarity extends Module {
+  readonly options: CosineSimilarityOptions;
+
+  constructor(options: CosineSimilarityOptions = {}) {
+    super();
+    checkOptions('CosineSimilarity', options, cosineSimilarityOptions);
+    this.options = options;
+  }
+
+  forward(a: Tensor, b: Tensor): Tensor {
+    return cosineSimilarity(a, b, this.options.dim, this.options.eps);
+  }
+}

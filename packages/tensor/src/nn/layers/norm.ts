@@ -1,0 +1,90 @@
+// Normalisation over the last dimensions, as layers.
+
+import { checkOptions, optionChecks } from '../../checks/options.ts';
+import { flag, nonNegative } from '../../checks/value-checks.ts';
+import { checkedShape, type Shape } from '../../core/shape.ts';
+import type { Tensor } from '../../core/tensor.ts';
+import { badOption, shown } from '../../errors.ts';
+import { addLayerNorm, layerNorm, rmsNorm } from '../../ops/index.ts';
+import { constantParameter } from '../init.ts';
+import { Module } from '../module.ts';
+
+/** The sizes that are normalised over: none of them 0, at least one. */
+function shapeOf(layer: string, shape: number | Shape): Shape {
+  const own = checkedShape(layer, typeof shape === 'number' ? [shape] : shape);
+  if (own.length === 0 || own.includes(0)) throw badOption(`${layer}: shape`, 'sizes ≥ 1', shown(own));
+  return own;
+}
+
+export interface LayerNormLayerOptions {
+  /** Added to the variance. Default 1e-5. */
+  readonly eps?: number;
+  /** Whether there is a weight. Default true. */
+  readonly affine?: boolean;
+  /** Whether there is a bias beside the weight. Default true. */
+  readonly bias?: boolean;
+}
+
+const layerNormLayerOptions = optionChecks<LayerNormLayerOptions>({
+  eps: nonNegative,
+  affine: flag,
+  bias: flag,
+});
+
+/** (x − mean) ÷ √(variance + eps) · weight + bias over the last dimensions. weight starts as 1, bias as 0. */
+export class LayerNorm extends Module {
+  readonly weight: Tensor | null;
+  readonly bias: Tensor | null;
+  readonly shape: Shape;
+  readonly eps: number;
+
+  constructor(shape: number | Shape, options: LayerNormLayerOptions = {}) {
+    super();
+    checkOptions('LayerNorm', options, layerNormLayerOptions);
+    const { eps = 1e-5, affine = true, bias = true } = options;
+    this.shape = shapeOf('LayerNorm', shape);
+    this.eps = eps;
+    this.weight = affine ? constantParameter(this.shape, 1) : null;
+    this.bias = affine && bias ? constantParameter(this.shape, 0) : null;
+  }
+
+  forward(input: Tensor): Tensor {
+    const { shape, weight, bias, eps } = this;
+    return layerNorm(input, shape, { weight, bias, eps });
+  }
+
+  /** [input + residual, its normalisation], in one pass over memory. */
+  addForward(input: Tensor, residual: Tensor): [sum: Tensor, normed: Tensor] {
+    const { shape, weight, bias, eps } = this;
+    return addLayerNorm(input, residual, shape, { weight, bias, eps });
+  }
+}
+
+export interface RMSNormLayerOptions {
+  /** Default: the smallest step from 1 of the input's dtype. */
+  readonly eps?: number;
+  /** Whether there is a weight. Default true. */
+  readonly affine?: boolean;
+}
+
+const rmsNormLayerOptions = optionChecks<RMSNormLayerOptions>({ eps: nonNegative, affine: flag });
+
+/** x ÷ √(mean of squares + eps) · weight over the last dimensions. weight starts as 1. */
+export class RMSNorm extends Module {
+  readonly weight: Tensor | null;
+  readonly shape: Shape;
+  readonly eps: number | undefined;
+
+  constructor(shape: number | Shape, options: RMSNormLayerOptions = {}) {
+    super();
+    checkOptions('RMSNorm', options, rmsNormLayerOptions);
+    this.shape = shapeOf('RMSNorm', shape);
+    this.eps = options.eps;
+    this.weight = (options.affine ?? true) ? constantParameter(this.shape, 1) : null;
+  }
+
+  forward(input: Tensor): Tensor {
+    const { shape, weight, eps } = this;
+    return rmsNorm(input, shape, eps === undefined ? { weight } : { weight, eps });
+  }
+}

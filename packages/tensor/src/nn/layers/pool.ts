@@ -1,0 +1,69 @@
+// Pooling, as layers.
+
+import { checkOptions } from '../../checks/options.ts';
+import type { Tensor } from '../../core/tensor.ts';
+import {
+  type AvgPoolOptions,
+  adaptiveAvgPool2d,
+  avgPool2d,
+  avgPoolOptions,
+  checkOutputSize,
+  checkPoolSizes,
+  type MaxPoolOptions,
+  maxPool2d,
+  maxPoolOptions,
+  type OutputSize,
+} from '../../ops/layers/pool.ts';
+import type { Pair } from '../../ops/layers/window.ts';
+import { Module } from '../module.ts';
+
+/** The largest element under each window. */
+export class MaxPool2d extends Module {
+  readonly kernelSize: Pair;
+  readonly options: MaxPoolOptions;
+
+  constructor(kernelSize: Pair, options: MaxPoolOptions = {}) {
+    super();
+    checkOptions('MaxPool2d', options, maxPoolOptions);
+    checkPoolSizes('MaxPool2d', kernelSize, options);
+    this.kernelSize = kernelSize;
+    this.options = options;
+  }
+
+  forward(input: Tensor): Tensor {
+    return maxPool2d(input, this.kernelSize, this.options);
+  }
+}
+
+/** The mean under each window. */
+export class AvgPool2d extends Module {
+  readonly kernelSize: Pair;
+  readonly options: AvgPoolOptions;
+
+  constructor(kernelSize: Pair, options: AvgPoolOptions = {}) {
+    super();
+    checkOptions('AvgPool2d', options, avgPoolOptions);
+    checkPoolSizes('AvgPool2d', kernelSize, options);
+    this.kernelSize = kernelSize;
+    this.options = options;
+  }
+
+  forward(input: Tensor): Tensor {
+    return avgPool2d(input, this.kernelSize, this.options);
+  }
+}
+
+/** Means over as many boxes as `outputSize` says, whatever the size of the input; null keeps that. */
+export class AdaptiveAvgPool2d extends Module {
+  readonly outputSize: OutputSize;
+
+  constructor(outputSize: OutputSize) {
+    super();
+    checkOutputSize('AdaptiveAvgPool2d', outputSize);
+    this.outputSize = outputSize;
+  }
+
+  forward(input: Tensor): Tensor {
+    return adaptiveAvgPool2d(input, this.outputSize);
+  }
+}

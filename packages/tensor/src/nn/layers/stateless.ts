@@ -1,0 +1,30 @@
+// Layers without parameters.
+
+import { checkValue, integer } from '../../checks/value-checks.ts';
+import type { Tensor } from '../../core/tensor.ts';
+import { flatten, relu } from '../../ops/index.ts';
+import { Module } from '../module.ts';
+
+export class ReLU extends Module {
+  forward(input: Tensor): Tensor {
+    return relu(input);
+  }
+}
+
+/** Makes one dimension of startDim … endDim; by default of all but the first. */
+export class Flatten extends Module {
+  readonly startDim: number;
+  readonly endDim: number;
+
+  constructor(startDim = 1, endDim = -1) {
+    super();
+    checkValue('Flatten: startDim', startDim, integer);
+    checkValue('Flatten: endDim', endDim, integer);
+    this.startDim = startDim;
+    this.endDim = endDim;
+  }
+
+  forward(input: Tensor): Tensor {
+    return flatten(input, this.startDim, this.endDim);
+  }
+}

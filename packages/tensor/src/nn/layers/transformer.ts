@@ -1,0 +1,60 @@
+// The block that transformers are stacked from, with normalisation in front of each part, as in GPT-2.
+
+import { checkOptions, optionChecks } from '../../checks/options.ts';
+import { atLeastOne, flag } from '../../checks/value-checks.ts';
+import type { Tensor } from '../../core/tensor.ts';
+import { attentionDropout } from '../../ops/layers/attention.ts';
+import { Module } from '../module.ts';
+import { Dropout, GELU } from './activations.ts';
+import { MultiHeadAttention } from './attention.ts';
+import { Sequential } from './containers.ts';
+import { Linear } from './linear.ts';
+import { LayerNorm } from './norm.ts';
+
+export interface TransformerBlockOptions {
+  /** Of the hidden layer. Default 4 · width. */
+  readonly mlpWidth?: number;
+  /** Of attention weights and of what each part adds. Default 0. */
+  readonly dropout?: number;
+  /** Whether position i sees positions 0 … i only. Default false. */
+  readonly causal?: boolean;
+  /** Of all linear layers and normalisations. Default true. */
+  readonly bias?: boolean;
+}
+
+const transformerBlockOptions = optionChecks<TransformerBlockOptions>({
+  mlpWidth: atLeastOne,
+  dropout: attentionDropout,
+  causal: flag,
+  bias: flag,
+});
+
+/** x + attention(norm1(x)), then x + mlp(norm2(x)), for x [batch, time, width]. */
+export class TransformerBlock extends Module {
+  readonly norm1: LayerNorm;
+  readonly attention: MultiHeadAttention;
+  readonly norm2: LayerNorm;
+  readonly mlp: Sequential;
+  readonly dropout: Dropout;
+
+  constructor(width: number, heads: number, options: TransformerBlockOptions = {}) {
+    super();
+    checkOptions('TransformerBlock', options, transformerBlockOptions);
+    const { mlpWidth = 4 * width, dropout = 0, causal = false, bias = true } = options;
+    this.norm1 = new LayerNorm(width, { bias });
+    this.attention = new MultiHeadAttention(width, heads, { dropout, causal, bias });
+    this.norm2 = new LayerNorm(width, { bias });
+    this.mlp = new Sequential(
+      new Linear(width, mlpWidth, { bias }),
+      new GELU(),
+      new Linear(mlpWidth, width, { bias }),
+    );
+    this.dropout = new Dropout(dropout);
+  }
+
+  forward(input: Tensor): Tensor {
+    const attended = this.dropout.forward(this.attention.forward(this.norm1.forward(input)));
+    const [sum, normed] = this.norm2.addForward(input, attended);
+    return sum.add(this.dropout.forward(this.mlp.forward(normed)));
+  }
+}

@@ -1,0 +1,31 @@
+// What autocast does to operands: products run in 16 bits, what sums up or grows fast in float32. All other operations
+// take what they get, and the type promotion of operands does the rest.
+import { autocastDtype, withoutAutocast } from '../../core/context.ts';
+import type { DType } from '../../core/dtype.ts';
+import { isHalf } from '../../core/dtype.ts';
+import { Tensor } from '../../core/tensor.ts';
+import { to } from './convert.ts';
+
+type Operands = readonly (Tensor | null)[];
+
+/**
+ * Runs `op` on operands in the dtype that autocast wants ('low': its own), and with autocast off, as they need no further
+ * conversion. Null when autocast is off; float64 and integers stay what they are.
+ */
+export function recast<T>(
+  kind: 'low' | 'float32',
+  operands: Operands,
+  op: (...operands: Operands) => T,
+): T | null {
+  const low = autocastDtype();
+  if (low === null) return null;
+  const wanted: DType = kind === 'low' ? low : 'float32';
+  const converted = operands.map((operand) => {
+    // What is no tensor is refused by the op.
+    if (!(operand instanceof Tensor)) return operand;
+    return operand.dtype === 'float32' || isHalf(operand.dtype) ? to(operand, wanted) : operand;
+  });
+  const out = withoutAutocast(() => op(...converted));
+  for (const [i, operand] of converted.entries()) if (operand !== operands[i]) operand!.dispose();
+  return out;
+}

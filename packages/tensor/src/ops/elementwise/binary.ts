@@ -1,0 +1,280 @@
+// a op b with NumPy's broadcasting and PyTorch's type promotion. An operand may be a number. Nothing is copied to
+// bring operands together: kernels stretch and convert while they read.
+
+import { isRecording, record } from '../../autograd/node.ts';
+import type { GradTarget } from '../../autograd/target.ts';
+import { kernels } from '../../backends/index.ts';
+import { floatMapOps, type Input, type MapOp, type Strided } from '../../backends/kernels.ts';
+import { negativePower, notOfBool } from '../../checks/argument-errors.ts';
+import { checkFits } from '../../checks/arguments.ts';
+import { refuseOptions } from '../../checks/options.ts';
+import { type DType, isFloat, resultType } from '../../core/dtype.ts';
+import { rounded } from '../../core/element.ts';
+import { withStrides } from '../../core/layout.ts';
+import { broadcastShapes, broadcastStrides, type Shape, sameShape } from '../../core/shape.ts';
+import type { Storage } from '../../core/storage.ts';
+import { empty, type Operand, Tensor } from '../../core/tensor.ts';
+import { notATensor } from '../../errors.ts';
+import { Calculation, contribute, shareReduced } from '../gradient.ts';
+import { jointDevice } from '../joint-device.ts';
+import { recast } from './autocast.ts';
+import { requireTensor } from './convert.ts';
+
+/** Writes the gradient of one operand, in the shape of the output. 'same': that of the output as it is. */
+type Contribution = 'same' | ((k: Calculation, into: Strided, grad: Strided, v: Values) => void);
+interface Values {
+  readonly a: Input;
+  readonly b: Input;
+  readonly out: Strided;
+}
+interface Rule {
+  readonly toA: Contribution;
+  readonly toB: Contribution;
+  /** Which of a, b and the output the contributions read. */
+  readonly saves: { readonly a: boolean; readonly b: boolean; readonly out: boolean };
+}
+
+const saving = (...names: readonly ('a' | 'b' | 'out')[]): Rule['saves'] => ({
+  a: names.includes('a'),
+  b: names.includes('b'),
+  out: names.includes('out'),
+});
+
+/** Half of the gradient goes to each side where both are equal, all of it to both where one is NaN. */
+const unless = (loses: (k: Calculation, into: Strided, v: Values) => void): Contribution => {
+  return (k, into, grad, v) => {
+    const isLoser = k.temporary();
+    loses(k, isLoser, v);
+    k.map('eq', into, v.a, v.b);
+    k.map('mulAdd', into, into, -0.5, 1);
+    k.map('mul', into, into, grad);
+    k.map('where', into, isLoser, 0, into);
+  };
+};
+const unlessAIsLess = unless((k, into, { a, b }) => k.map('lt', into, a, b));
+const unlessBIsLess = unless((k, into, { a, b }) => k.map('lt', into, b, a));
+
+const rules = {
+  add: { toA: 'same', toB: 'same', saves: saving() },
+  sub: { toA: 'same', toB: (k, into, grad) => k.map('neg', into, grad), saves: saving() },
+  mul: {
+    toA: (k, into, grad, { b }) => k.map('mul', into, grad, b),
+    toB: (k, into, grad, { a }) => k.map('mul', into, grad, a),
+    saves: saving('a', 'b'),
+  },
+  div: {
+    toA: (k, into, grad, { b }) => k.map('div', into, grad, b),
+    // −grad × out ÷ b
+    toB: (k, into, grad, { b, out }) => {
+      k.map('mul', into, grad, out);
+      k.map('div', into, into, b);
+      k.map('neg', into, into);
+    },
+    saves: saving('b', 'out'),
+  },
+  pow: {
+    // grad × b × a^(b − 1), and 0 where b is 0
+    toA: (k, into, grad, { a, b }) => {
+      const exponent = typeof b === 'number' ? b - 1 : k.temporary();
+      if (typeof exponent !== 'number') k.map('sub', exponent, b, 1);
+      const root = rootOf(exponent, k.dtype);
+      if (root === null) k.map('pow', into, a, exponent);
+      else k.map(root, into, a);
+      k.map('mul', into, into, b);
+      k.map('where', into, b, into, 0);
+      k.map('mul', into, into, grad);
+    },
+    // grad × out × log a, and 0 where a is 0 and b ≥ 0
+    toB: (k, into, grad, { a, b, out }) => {
+      const isFlat = k.temporary();
+      k.map('eq', isFlat, a, 0);
+      k.map('le', into, 0, b);
+      k.map('mul', isFlat, isFlat, into);
+      k.map('log', into, a);
+      k.map('mul', into, into, out);
+      k.map('where', into, isFlat, 0, into);
+      k.map('mul', into, into, grad);
+    },
+    saves: saving('a', 'b', 'out'),
+  },
+  max: { toA: unlessAIsLess, toB: unlessBIsLess, saves: saving('a', 'b') },
+  min: { toA: unlessBIsLess, toB: unlessAIsLess, saves: saving('a', 'b') },
+} satisfies Partial<Record<MapOp, Rule>>;
+
+const isTensor = (operand: Operand): operand is Tensor => typeof operand !== 'number';
+export const shapeOf = (operand: Operand): Shape => (isTensor(operand) ? operand.shape : []);
+
+/** An operand as a kernel reads it in `shape`. */
+export function stretched(operand: Operand, shape: Shape): Input {
+  if (!isTensor(operand)) return operand;
+  const { strided } = operand;
+  if (sameShape(operand.shape, shape)) return strided;
+  return withStrides(strided, broadcastStrides(operand.shape, strided.strides, shape));
+}
+
+export function jointShape(name: string, a: Operand, b: Operand): Shape {
+  if (typeof a !== 'number' && !(a instanceof Tensor)) throw notATensor(name, a);
+  if (typeof b !== 'number' && !(b instanceof Tensor)) throw notATensor(name, b);
+  if (!isTensor(a)) return shapeOf(b);
+  if (!isTensor(b) || sameShape(a.shape, b.shape)) return a.shape;
+  return broadcastShapes(name, a.shape, b.shape);
+}
+
+/** resultType, with a short way for a float and a number. */
+function jointType(a: Operand, b: Operand): DType {
+  const tensor = isTensor(a) ? a : b;
+  const isBesideNumber = !isTensor(a) || !isTensor(b);
+  return isBesideNumber && isTensor(tensor) && isFloat(tensor.dtype) ? tensor.dtype : resultType(a, b);
+}
+
+/** The dtype that an op computes in: that in which the operands meet, and a float where the op needs one. */
+export function computingType(op: MapOp, a: Operand, b: Operand): DType {
+  const dtype = isTensor(a) && isTensor(b) && a.dtype === b.dtype ? a.dtype : jointType(a, b);
+  return !isFloat(dtype) && floatMapOps.has(op) ? 'float32' : dtype;
+}
+
+/** Throws for what PyTorch refuses: differences of bool, powers of bool, and powers that integers do not have. */
+export function checkArithmetic(name: string, op: MapOp, a: Operand, b: Operand, dtype: DType): void {
+  if (op === 'sub' && (isBool(a) || isBool(b))) throw notOfBool(name, "logicalXor, or .to('int32')");
+  if (op !== 'pow') return;
+  if (dtype === 'bool') throw notOfBool(name, "logicalOr, or .to('int32')");
+  if (typeof b !== 'number') return;
+  if (!isFloat(dtype) && b < 0) throw negativePower(b);
+  if (isTensor(a) && a.dtype === dtype && dtype !== 'float32') checkFits(name, b, dtype);
+}
+
+const isBool = (operand: Operand): boolean => isTensor(operand) && operand.dtype === 'bool';
+
+/** An operand that tensors of `dtype` are compared with: a number has to fit, and is rounded as they are. */
+export function comparable(name: string, operand: Operand, dtype: DType): Operand {
+  if (isTensor(operand)) return operand;
+  checkFits(name, operand, dtype);
+  return rounded(dtype, operand);
+}
+
+/** As in PyTorch, powers of ½ and −½ are roots, which differ from powers at −∞ and −0; but not in float16. */
+function rootOf(exponent: Operand | Input, dtype: DType): MapOp | null {
+  if (dtype === 'float16') return null;
+  if (exponent === 0.5) return 'sqrt';
+  return exponent === -0.5 ? 'rsqrt' : null;
+}
+
+function binary(name: string, op: keyof typeof rules, a: Operand, b: Operand): Tensor {
+  const shape = jointShape(name, a, b);
+  const dtype = computingType(op, a, b);
+  if (op === 'sub' || op === 'pow') checkArithmetic(name, op, a, b, dtype);
+  const out = empty(dtype, shape, jointDevice(name, a, b));
+  const x = stretched(a, shape);
+  const y = stretched(b, shape);
+  const root = op === 'pow' && isFloat(dtype) ? rootOf(b, dtype) : null;
+  if (root === null) kernels().map(op, dtype, shape, out.strided, x, y);
+  else kernels().map(root, dtype, shape, out.strided, x);
+  const isRecorded = isRecording(isTensor(a) ? a : out, isTensor(b) ? b : null);
+  return isRecorded ? recorded(name, op, a, b, { a: x, b: y, out: out.strided }, out) : out;
+}
+
+// A function of its own: what its closure captures is then only allocated when it runs.
+function recorded(
+  name: string,
+  op: keyof typeof rules,
+  a: Operand,
+  b: Operand,
+  values: Values,
+  out: Tensor,
+): Tensor {
+  const { shape, dtype } = out;
+  const left = isTensor(a) ? a : null;
+  const right = isTensor(b) ? b : null;
+  const { toA, toB, saves }: Rule = rules[op];
+  const saved: Storage[] = [];
+  if (saves.a && left !== null) saved.push(left.storage);
+  if (saves.b && right !== null) saved.push(right.storage);
+  if (saves.out) saved.push(out.storage);
+  const leftTarget = left === null ? null : left.target;
+  const rightTarget = right === null ? null : right.target;
+  const leftShape = shapeOf(a);
+  const rightShape = shapeOf(b);
+  const send = (contribution: Contribution, target: GradTarget, inputShape: Shape, grad: Storage): void => {
+    if (contribution === 'same') {
+      shareReduced(target, grad, shape, inputShape);
+      return;
+    }
+    const k = new Calculation(dtype, shape, grad.memory.device);
+    contribute(target, k, inputShape, (into) => contribution(k, into, grad.dense, values));
+  };
+  return record(name, out, [leftTarget, rightTarget], saved, (grad) => {
+    if (leftTarget !== null) send(toA, leftTarget, leftShape, grad);
+    if (rightTarget !== null) send(toB, rightTarget, rightShape, grad);
+  });
+}
+
+type Binary = (a: Operand, b: Operand) => Tensor;
+
+/** A public operation. What stands behind its operands is no part of its type: it is looked at to refuse options. */
+const plain =
+  (name: string, op: keyof typeof rules): Binary =>
+  (a: Operand, b: Operand, extra?: unknown): Tensor => {
+    if (extra !== undefined) refuseOptions(name, extra);
+    return binary(name, op, a, b);
+  };
+
+export const add = plain('add', 'add');
+export const sub = plain('sub', 'sub');
+export const mul = plain('mul', 'mul');
+/** True division: integers become float32. */
+export const div = plain('div', 'div');
+
+function extreme(name: string, op: 'max' | 'min', a: Operand, b: Operand): Tensor {
+  jointShape(name, a, b);
+  const dtype = computingType(op, a, b);
+  return binary(name, op, comparable(name, a, dtype), comparable(name, b, dtype));
+}
+
+/** The larger of both, elementwise; NaN where one is. Equal elements share the gradient. A number has to fit the dtype. */
+export const maximum: Binary = (a: Operand, b: Operand, extra?: unknown): Tensor => {
+  if (extra !== undefined) refuseOptions('maximum', extra);
+  return extreme('maximum', 'max', a, b);
+};
+/** The smaller of both, elementwise; NaN where one is. Equal elements share the gradient. A number has to fit the dtype. */
+export const minimum: Binary = (a: Operand, b: Operand, extra?: unknown): Tensor => {
+  if (extra !== undefined) refuseOptions('minimum', extra);
+  return extreme('minimum', 'min', a, b);
+};
+/**
+ * a to the power of b. Integers to a power that is a negative number throw; where the powers are a tensor, negative ones give
+ * 1 and −1 of 1 and −1, and 0 of others, as in PyTorch.
+ */
+export const pow: Binary = (a: Operand, b: Operand, extra?: unknown): Tensor => {
+  if (extra !== undefined) refuseOptions('pow', extra);
+  const tensors = [isTensor(a) ? a : null, isTensor(b) ? b : null] as const;
+  const raised = recast('float32', tensors, (x, y) => binary('pow', 'pow', x ?? a, y ?? b));
+  return raised ?? binary('pow', 'pow', a, b);
+};
+
+/** A comparison or a logical operation: bool, without a gradient. */
+function test(name: string, op: MapOp, a: Operand, b: Operand): Tensor {
+  const shape = jointShape(name, a, b);
+  const out = empty('bool', shape, jointDevice(name, a, b));
+  const dtype = computingType(op, a, b);
+  const x = isTensor(a) ? stretched(a, shape) : rounded(dtype, a);
+  const y = isTensor(b) ? stretched(b, shape) : rounded(dtype, b);
+  kernels().map(op, dtype, shape, out.strided, x, y);
+  return out;
+}
+
+export const eq = (a: Operand, b: Operand): Tensor => test('eq', 'eq', a, b);
+export const ne = (a: Operand, b: Operand): Tensor => test('ne', 'ne', a, b);
+export const lt = (a: Operand, b: Operand): Tensor => test('lt', 'lt', a, b);
+export const le = (a: Operand, b: Operand): Tensor => test('le', 'le', a, b);
+export const gt = (a: Operand, b: Operand): Tensor => test('gt', 'lt', b, a);
+export const ge = (a: Operand, b: Operand): Tensor => test('ge', 'le', b, a);
+export const logicalAnd = (a: Operand, b: Operand): Tensor => test('logicalAnd', 'logicalAnd', a, b);
+export const logicalOr = (a: Operand, b: Operand): Tensor => test('logicalOr', 'logicalOr', a, b);
+export const logicalXor = (a: Operand, b: Operand): Tensor => test('logicalXor', 'logicalXor', a, b);
+/** True where a is 0. */
+export function logicalNot(a: Tensor): Tensor {
+  requireTensor('logicalNot', a);
+  const out = empty('bool', a.shape, a.device);
+  kernels().map('logicalNot', a.dtype, a.shape, out.strided, a.strided);
+  return out;
+}

@@ -1,0 +1,56 @@
+// Elements chosen by a mask.
+
+import { isRecording, record } from '../../autograd/node.ts';
+import { kernels } from '../../backends/index.ts';
+import { badFillValue } from '../../checks/argument-errors.ts';
+import { checkFits } from '../../checks/arguments.ts';
+import { type DType, resultType } from '../../core/dtype.ts';
+import { broadcastShapes } from '../../core/shape.ts';
+import { empty, type Operand, Tensor } from '../../core/tensor.ts';
+import { needsMask } from '../../errors.ts';
+import { Calculation, contribute } from '../gradient.ts';
+import { jointDevice } from '../joint-device.ts';
+import { jointShape, shapeOf, stretched } from './binary.ts';
+import { requireTensor } from './convert.ts';
+
+/** a where `mask` (bool) is true, else b; all three are broadcast. A number has to fit the dtype of the result. */
+export function where(mask: Tensor, a: Operand, b: Operand): Tensor {
+  jointShape('where', a, b);
+  const dtype = resultType(a, b);
+  for (const operand of [a, b]) if (typeof operand === 'number') checkFits('where', operand, dtype);
+  return choose('where', mask, a, b, dtype);
+}
+
+/**
+ * `a` with `value`, a number or a tensor without dimensions, in the places where `mask` is true. The dtype stays that of `a`:
+ * integers cut a fraction, and a number that does not fit throws.
+ */
+export function maskedFill(a: Tensor, mask: Tensor, value: Operand): Tensor {
+  requireTensor('maskedFill', a);
+  if (!(value instanceof Tensor)) checkFits('maskedFill', value, a.dtype);
+  else if (value.rank > 0) throw badFillValue(value.shape);
+  return choose('maskedFill', mask, value, a, a.dtype);
+}
+
+/** A number as an element of the dtype; any but 0 is true. */
+const element = (operand: Operand, dtype: DType): Operand =>
+  typeof operand === 'number' && dtype === 'bool' ? Number(operand !== 0) : operand;
+
+function choose(name: string, mask: Tensor, a: Operand, b: Operand, dtype: DType): Tensor {
+  requireTensor(name, mask);
+  if (mask.dtype !== 'bool') throw needsMask(name, mask.dtype);
+  const shape = broadcastShapes(name, mask.shape, jointShape(name, a, b));
+  const out = empty(dtype, shape, jointDevice(name, mask, a, b));
+  const isChosen = stretched(mask, shape);
+  const [x, y] = [a, b].map((operand) => stretched(element(operand, dtype), shape));
+  kernels().map('where', dtype, shape, out.strided, isChosen, x!, y);
+  const toA = typeof a === 'number' ? null : a.target;
+  const toB = typeof b === 'number' ? null : b.target;
+  if (!isRecording(typeof a === 'number' ? out : a, typeof b === 'number' ? null : b)) return out;
+  const [aShape, bShape] = [shapeOf(a), shapeOf(b)];
+  return record(name, out, [toA, toB], [mask.storage], (grad) => {
+    const k = new Calculation(dtype, shape, grad.memory.device);
+    if (toA) contribute(toA, k, aShape, (into) => k.map('where', into, isChosen, grad.dense, 0));
+    if (toB) contribute(toB, k, bShape, (into) => k.map('where', into, isChosen, 0, grad.dense));
+  });
+}

@@ -1,0 +1,116 @@
+// Copies: in other memory, in another dtype, in dense order.
+
+import { isRecording, record } from '../../autograd/node.ts';
+import { kernels } from '../../backends/index.ts';
+import { notAnOperand, notOneTensor } from '../../checks/argument-errors.ts';
+import { needsNumbers } from '../../checks/op-errors.ts';
+import { checkOptions, optionChecks } from '../../checks/options.ts';
+import { flag } from '../../checks/value-checks.ts';
+import { type DType, isDType, isFloat, isHalf } from '../../core/dtype.ts';
+import { allocatePinned } from '../../core/storage.ts';
+import { created, empty, Tensor } from '../../core/tensor.ts';
+import { transferred } from '../../core/transfer.ts';
+import { type Device, type DeviceName, deviceOf } from '../../device/device.ts';
+import { needsFloat, notATensor, onlyPinnedOnHost } from '../../errors.ts';
+
+function copied(name: string, a: Tensor, wanted?: DType): Tensor {
+  requireTensor(name, a);
+  const dtype = wanted ?? a.dtype;
+  const out = empty(dtype, a.shape, a.device);
+  kernels().copy(a.shape, out.strided, a.strided);
+  if (!isRecording(a) || !isFloat(dtype)) return out;
+  const target = a.target!;
+  return record(name, out, [target], [], (grad) => target.share(grad));
+}
+
+export interface ToOptions {
+  /**
+   * Only starts a copy between host and device. From pinned memory: its elements must not change until the copy has
+   * ended. From other memory of the host: they are taken at once, through pinned memory of their size. To the CPU: the
+   * result lies in pinned memory, and may be read once the stream has come there (see CudaEvent). Default false: a copy may
+   * wait for large ones before it.
+   */
+  readonly nonBlocking?: boolean;
+}
+
+const toOptions = optionChecks<ToOptions>({ nonBlocking: flag });
+
+/** A dense copy in memory of its own. */
+export const clone = (a: Tensor): Tensor => copied('clone', a);
+
+/**
+ * A copy in another dtype or on another device; the tensor itself if it is there. Floats are cut towards zero.
+ * Gradients take the way back.
+ */
+export function to(a: Tensor, target: DType | DeviceName, options: ToOptions = {}): Tensor {
+  requireTensor('to', a);
+  checkOptions('to', options, toOptions);
+  if (isDType(target)) return a.dtype === target ? a : copied('to', a, target);
+  const device = deviceOf(target, 'to');
+  return a.device === device ? a : moved(a, device, options.nonBlocking ?? false);
+}
+
+function moved(a: Tensor, device: Device, isDetached: boolean): Tensor {
+  const out = created(transferred(a.strided, a.shape, a.dtype, device, isDetached), a.shape);
+  if (!isRecording(a)) return out;
+  const target = a.target!;
+  return record('to', out, [target], [], (grad) => {
+    const back = transferred(grad.dense, [grad.memory.count], grad.memory.dtype, target.device);
+    target.share(back);
+    back.release();
+  });
+}
+
+/** A copy in pinned memory; the tensor itself if it lies there. Gradients take the way back. */
+export function pinMemory(a: Tensor): Tensor {
+  requireTensor('pinMemory', a);
+  if (a.device !== 'cpu') throw onlyPinnedOnHost(a.device);
+  if (a.isPinned) return a;
+  const out = created(allocatePinned(a.dtype, a.count), a.shape);
+  kernels().copy(a.shape, out.strided, a.strided);
+  if (!isRecording(a)) return out;
+  const target = a.target!;
+  return record('pinMemory', out, [target], [], (grad) => target.share(grad));
+}
+
+/** The tensor itself if its elements lie one behind the other in row-major order, else a copy. */
+export function contiguous(a: Tensor): Tensor {
+  requireTensor('contiguous', a);
+  return a.isContiguous ? a : copied('contiguous', a);
+}
+
+/** Throws for what is no tensor. */
+export function requireTensor(op: string, value: unknown): void {
+  if (!(value instanceof Tensor)) throw notOneTensor(op, value);
+}
+
+/** Throws for what is no tensor, by the name of the argument. */
+export function requireOperand(op: string, name: string, value: unknown): void {
+  if (!(value instanceof Tensor)) throw notAnOperand(op, name, value);
+}
+
+/** Checks that an op that is defined on floats only gets one. */
+export function requireFloat(op: string, a: Tensor): void {
+  requireTensor(op, a);
+  if (!isFloat(a.dtype)) throw needsFloat(op, a.dtype);
+}
+
+/** Checks that an op that is not defined on bool gets none. */
+export function requireNumbers(op: string, a: Tensor): void {
+  if (!(a instanceof Tensor)) throw notATensor(op, a);
+  if (a.dtype === 'bool') throw needsNumbers(op);
+}
+
+/** Runs an op whose kernel has no float16 and bfloat16 in float32. */
+export function inFloat32(a: Tensor, op: (a: Tensor) => Tensor): Tensor {
+  const wide = to(a, 'float32');
+  const result = op(wide);
+  const out = to(result, a.dtype);
+  wide.dispose();
+  result.dispose();
+  return out;
+}
+
+export const needsFloat32 = (a: Tensor): boolean => isHalf(a.dtype);
+/** As needsFloat32, of ops whose CUDA kernels take halves. */
+export const needsFloat32OnCpu = (a: Tensor): boolean => isHalf(a.dtype) && a.device === 'cpu';

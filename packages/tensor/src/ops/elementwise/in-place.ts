@@ -1,0 +1,117 @@
+// Changing tensors where they lie. What is written is seen through every view of the memory. Nothing of it is recorded:
+// a tensor that operations were recorded on can be changed inside noGrad only, and backward refuses to run over a
+// value that it had saved and that has changed since.
+
+import { isRecording } from '../../autograd/node.ts';
+import { kernels } from '../../backends/index.ts';
+import { checkFits } from '../../checks/arguments.ts';
+import { refuseOptions } from '../../checks/options.ts';
+import { isFloat } from '../../core/dtype.ts';
+import { broadcastShapes, sameShape } from '../../core/shape.ts';
+import type { Operand, Tensor } from '../../core/tensor.ts';
+import { copyInto } from '../../core/transfer.ts';
+import { cannotStretchInto, floatIntoInteger, recordedInPlace, writtenTwice } from '../../errors.ts';
+import { jointDevice } from '../joint-device.ts';
+import { checkArithmetic, computingType, stretched } from './binary.ts';
+import { clone, requireTensor } from './convert.ts';
+
+/** Between which elements of its memory a tensor lies. */
+function extent(a: Tensor): [first: number, last: number] {
+  let [first, last] = [a.offset, a.offset];
+  for (const [d, stride] of a.strides.entries()) {
+    const reach = (a.shape[d]! - 1) * stride;
+    if (reach < 0) first += reach;
+    else last += reach;
+  }
+  return [first, last];
+}
+
+/** Whether `from` has elements that are gone when others of `a` have been written: same memory, another order. */
+function isOverwritten(a: Tensor, from: Tensor): boolean {
+  if (a.storage !== from.storage) return false;
+  const isSame =
+    a.offset === from.offset && sameShape(a.shape, from.shape) && sameShape(a.strides, from.strides);
+  const [first, last] = extent(a);
+  const [fromFirst, fromLast] = extent(from);
+  return !isSame && first <= fromLast && fromFirst <= last;
+}
+
+/** Whether elements of `a` share memory, as those that expand() makes do. */
+const hasTwins = (a: Tensor): boolean =>
+  a.count > 0 && a.strides.some((stride, d) => stride === 0 && a.shape[d]! > 1);
+
+function change(name: string, a: Tensor, operand: Operand, write: (operand: Operand) => void): Tensor {
+  requireTensor(name, a);
+  if (typeof operand !== 'number') requireTensor(name, operand);
+  if (isRecording(a, typeof operand === 'number' ? null : operand)) throw recordedInPlace(name);
+  const shape = typeof operand === 'number' ? a.shape : operand.shape;
+  if (!sameShape(broadcastShapes(name, a.shape, shape), a.shape))
+    throw cannotStretchInto(name, shape, a.shape);
+  if (hasTwins(a)) throw writtenTwice(name, a.shape);
+  if (typeof operand !== 'number' && isOverwritten(a, operand)) {
+    const copy = clone(operand);
+    write(copy);
+    copy.dispose();
+  } else write(operand);
+  a.storage.version++;
+  return a;
+}
+
+const overwrite = (name: string, a: Tensor, from: Operand): Tensor =>
+  change(name, a, from, (operand) => copyInto(a.strided, a.shape, stretched(operand, a.shape)));
+
+/** Writes the values of another tensor, which is broadcast and converted, or a number that fits the dtype. */
+export function copy_(a: Tensor, from: Operand): Tensor {
+  requireTensor('copy_', a);
+  if (typeof from === 'number') checkFits('copy_', from, a.dtype);
+  if (from === a && !isRecording(a)) return a;
+  return overwrite('copy_', a, from);
+}
+
+/** Every element becomes `value`, which has to fit the dtype; integers cut fractions. */
+export function fill_(a: Tensor, value: number): Tensor {
+  requireTensor('fill_', a);
+  checkFits('fill_', value, a.dtype);
+  return filled('fill_', a, value);
+}
+export const zero_ = (a: Tensor): Tensor => filled('zero_', a, 0);
+
+/** Elements that share memory may do so: all get one value, which is written once. */
+function filled(name: string, a: Tensor, value: number): Tensor {
+  requireTensor(name, a);
+  if (isRecording(a)) throw recordedInPlace(name);
+  const once = a.shape.map((size, d) => (a.strides[d] === 0 ? Math.min(1, size) : size));
+  kernels().copy(once, a.strided, value);
+  a.storage.version++;
+  return a;
+}
+
+function combine(
+  name: string,
+  op: 'add' | 'sub' | 'mul' | 'div',
+  a: Tensor,
+  b: Operand,
+  extra: unknown,
+): Tensor {
+  if (extra !== undefined) refuseOptions(name, extra);
+  return change(name, a, b, (operand) => {
+    jointDevice(name, a, operand);
+    const dtype = computingType(op, a, operand);
+    checkArithmetic(name, op, a, operand, dtype);
+    if (isFloat(dtype) && !isFloat(a.dtype)) throw floatIntoInteger(name, dtype, a.dtype);
+    if (dtype !== 'bool' && a.dtype === 'bool') throw floatIntoInteger(name, dtype, a.dtype);
+    kernels().map(op, dtype, a.shape, a.strided, a.strided, stretched(operand, a.shape));
+  });
+}
+
+/** What stands behind the operands is no part of the type: it is looked at to refuse options. */
+type Combination = (a: Tensor, b: Operand) => Tensor;
+
+export const add_: Combination = (a: Tensor, b: Operand, extra?: unknown) =>
+  combine('add_', 'add', a, b, extra);
+export const sub_: Combination = (a: Tensor, b: Operand, extra?: unknown) =>
+  combine('sub_', 'sub', a, b, extra);
+export const mul_: Combination = (a: Tensor, b: Operand, extra?: unknown) =>
+  combine('mul_', 'mul', a, b, extra);
+export const div_: Combination = (a: Tensor, b: Operand, extra?: unknown) =>
+  combine('div_', 'div', a, b, extra);

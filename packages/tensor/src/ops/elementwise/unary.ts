@@ -1,0 +1,201 @@
+// Functions of one element. Each rule says what the gradient reads, and writes grad × f′ into `into`.
+
+import { isRecording, record } from '../../autograd/node.ts';
+import { kernels } from '../../backends/index.ts';
+import { floatMapOps, type MapOp, type Strided } from '../../backends/kernels.ts';
+import { notOfBool } from '../../checks/argument-errors.ts';
+import { checkOptions, optionChecks, refuseOptions } from '../../checks/options.ts';
+import { oneOf } from '../../checks/value-checks.ts';
+import { type DType, isFloat } from '../../core/dtype.ts';
+import { empty, type Tensor } from '../../core/tensor.ts';
+import { needsFloat } from '../../errors.ts';
+import { Calculation, contribute } from '../gradient.ts';
+import { recast } from './autocast.ts';
+import { clone, requireTensor } from './convert.ts';
+
+interface Rule {
+  readonly saves: 'input' | 'output' | 'nothing';
+  readonly gradient: (k: Calculation, into: Strided, grad: Strided, saved: Strided) => void;
+}
+
+/** grad × f′, where one kernel does it all, from the input or the output. */
+const fused = (saves: 'input' | 'output', op: MapOp): Rule => ({
+  saves,
+  gradient: (k, into, grad, saved) => k.map(op, into, grad, saved),
+});
+
+/** Steps, and jumps between them: the gradient is 0 where there is one. */
+const flat: Rule = { saves: 'nothing', gradient: (k, into) => kernels().copy(k.shape, into, 0) };
+
+/** grad × factor × g(x) for a function g that is a kernel. */
+const scaled = (op: MapOp, factor: number): Rule => ({
+  saves: 'input',
+  gradient: (k, into, grad, x) => {
+    k.map(op, into, x);
+    k.map('mul', into, into, grad);
+    if (factor !== 1) k.map('mul', into, into, factor);
+  },
+});
+
+const rules = {
+  neg: { saves: 'nothing', gradient: (k, into, grad) => k.map('neg', into, grad) },
+  abs: scaled('sign', 1),
+  sign: flat,
+  exp: fused('output', 'mul'),
+  log: fused('input', 'div'),
+  sqrt: {
+    saves: 'output',
+    gradient: (k, into, grad, out) => {
+      k.map('div', into, grad, out);
+      k.map('mul', into, into, 0.5);
+    },
+  },
+  rsqrt: {
+    saves: 'output',
+    gradient: (k, into, grad, out) => {
+      k.map('square', into, out);
+      k.map('mul', into, into, out);
+      k.map('mul', into, into, grad);
+      k.map('mul', into, into, -0.5);
+    },
+  },
+  square: {
+    saves: 'input',
+    gradient: (k, into, grad, x) => {
+      k.map('mul', into, grad, x);
+      k.map('mul', into, into, 2);
+    },
+  },
+  sin: scaled('cos', 1),
+  cos: scaled('sin', -1),
+  tanh: fused('output', 'tanhGrad'),
+  sigmoid: fused('output', 'sigmoidGrad'),
+  relu: fused('output', 'reluGrad'),
+  erf: {
+    saves: 'input',
+    gradient: (k, into, grad, x) => {
+      k.map('square', into, x);
+      k.map('neg', into, into);
+      k.map('exp', into, into);
+      k.map('mul', into, into, 2 / Math.sqrt(Math.PI));
+      k.map('mul', into, into, grad);
+    },
+  },
+  gelu: fused('input', 'geluGrad'),
+  geluTanh: fused('input', 'geluTanhGrad'),
+  silu: fused('input', 'siluGrad'),
+  floor: flat,
+  ceil: flat,
+  round: flat,
+  trunc: flat,
+} satisfies Partial<Record<MapOp, Rule>>;
+
+/** What PyTorch has of floats alone. */
+const onlyOfFloats: ReadonlySet<MapOp> = new Set(['gelu', 'geluTanh', 'silu']);
+/** What PyTorch does not have of bool, with what there is instead. */
+const notOfBools: Partial<Record<MapOp, string>> = {
+  neg: "logicalNot, or .to('int32')",
+  abs: 'the tensor as it is',
+  relu: 'the tensor as it is',
+  floor: 'the tensor as it is',
+  ceil: 'the tensor as it is',
+  round: 'the tensor as it is',
+  trunc: 'the tensor as it is',
+};
+/** Integers are what these make of them. */
+const rounding: ReadonlySet<MapOp> = new Set(['floor', 'ceil', 'round', 'trunc']);
+
+/** The dtype of the result on integers and bool. Functions that are defined on floats alone compute in float32. */
+function integerResult(op: keyof typeof rules, dtype: DType): DType {
+  if (onlyOfFloats.has(op)) throw needsFloat(op === 'geluTanh' ? 'gelu' : op, dtype);
+  const instead = notOfBools[op];
+  if (dtype === 'bool' && instead !== undefined) throw notOfBool(op, instead);
+  if (dtype === 'bool' && op === 'square') return 'int64';
+  return floatMapOps.has(op) && !rounding.has(op) ? 'float32' : dtype;
+}
+
+function unary(op: keyof typeof rules, a: Tensor): Tensor {
+  requireTensor(op, a);
+  const isOfFloats = isFloat(a.dtype);
+  const dtype = isOfFloats ? a.dtype : integerResult(op, a.dtype);
+  if (!isOfFloats && rounding.has(op)) return clone(a);
+  const out = empty(dtype, a.shape, a.device);
+  kernels().map(op, dtype, a.shape, out.strided, a.strided);
+  return isRecording(a) ? recorded(op, a, out) : out;
+}
+
+// A function of its own: what its closure captures is then only allocated when it runs.
+function recorded(op: keyof typeof rules, a: Tensor, out: Tensor): Tensor {
+  const target = a.target!;
+  const { dtype } = out;
+  const { saves, gradient }: Rule = rules[op];
+  const saved = saves === 'input' ? a : out;
+  const { shape } = a;
+  const values = saved.strided;
+  return record(op, out, [target], saves === 'nothing' ? [] : [saved.storage], (grad) => {
+    const k = new Calculation(dtype, shape, grad.memory.device);
+    contribute(target, k, shape, (into) => gradient(k, into, grad.dense, values));
+  });
+}
+
+export interface GeluOptions {
+  /** Default 'none'. */
+  readonly approximate?: 'none' | 'tanh';
+}
+
+const geluOptions = optionChecks<GeluOptions>({ approximate: oneOf('none', 'tanh') });
+
+export function isTanhGelu(op: string, options: GeluOptions): boolean {
+  checkOptions(op, options, geluOptions);
+  return options.approximate === 'tanh';
+}
+
+type Unary = (a: Tensor) => Tensor;
+
+/** A public operation. What stands behind its operand is no part of its type: it is looked at to refuse options. */
+const plain =
+  (op: keyof typeof rules): Unary =>
+  (a: Tensor, extra?: unknown): Tensor => {
+    if (extra !== undefined) refuseOptions(op, extra);
+    return unary(op, a);
+  };
+
+/** As plain, for a function whose result may leave the range of float16. */
+const raised =
+  (op: keyof typeof rules): Unary =>
+  (a: Tensor, extra?: unknown): Tensor => {
+    if (extra !== undefined) refuseOptions(op, extra);
+    return recast('float32', [a], (wide) => unary(op, wide!)) ?? unary(op, a);
+  };
+
+export const neg = plain('neg');
+/** The gradient at 0 and at NaN is 0. */
+export const abs = plain('abs');
+/** −1, 0 or 1; 0 of NaN, as in PyTorch. */
+export const sign = plain('sign');
+export const exp = raised('exp');
+export const log = raised('log');
+export const sqrt = plain('sqrt');
+/** 1 / √a. */
+export const rsqrt = raised('rsqrt');
+export const square = plain('square');
+export const sin = plain('sin');
+export const cos = plain('cos');
+export const tanh = plain('tanh');
+export const sigmoid = plain('sigmoid');
+/** The gradient at 0 is 0. */
+export const relu = plain('relu');
+export const erf = plain('erf');
+/** a × Φ(a), with the exact distribution function, or with that approximated by a tanh (as GPT-2 has it). */
+export function gelu(a: Tensor, options: GeluOptions = {}): Tensor {
+  return unary(isTanhGelu('gelu', options) ? 'geluTanh' : 'gelu', a);
+}
+/** a × sigmoid(a). */
+export const silu = plain('silu');
+/** Down to an integer. As with ceil, round and trunc, integers stay what they are. */
+export const floor = plain('floor');
+export const ceil = plain('ceil');
+/** To the nearest integer, halves to the even one. */
+export const round = plain('round');
+/** Towards zero. */
+export const trunc = plain('trunc');

@@ -1,0 +1,324 @@
+// Batch normalisation over all dimensions but the second: out = x · scale + shift, with a scale and a shift per channel that
+// are made of few numbers: means and sums of squared distances forward, two sums of gradients backward. What a batch that
+// is spread over processes needs is to exchange just these (BatchNormSync).
+import { isRecording, record } from '../../autograd/node.ts';
+import { kernels } from '../../backends/index.ts';
+import type { Strided } from '../../backends/kernels.ts';
+import { checkOptions, optionChecks } from '../../checks/options.ts';
+import { anything, finite, flag, nonNegative, tensorOrNull } from '../../checks/value-checks.ts';
+import type { DType } from '../../core/dtype.ts';
+import { withStrides } from '../../core/layout.ts';
+import { countOf, type Shape } from '../../core/shape.ts';
+import { allocate, type Storage } from '../../core/storage.ts';
+import { empty, Tensor } from '../../core/tensor.ts';
+import { copyInto } from '../../core/transfer.ts';
+import { badChannels, needsRank, noRunningStatistics, oneValuePerChannel } from '../../errors.ts';
+import { contiguous, inFloat32, needsFloat32, requireFloat, requireOperand } from '../elementwise/convert.ts';
+import { jointDevice } from '../joint-device.ts';
+
+/** Makes one batch of those of many processes. Both are called by all processes, in the same order. */
+export interface BatchNormSync {
+  /**
+   * Forward: `own` is [2 · channels + 1], the means of this process, its sums of squared distances from them, and the
+   * number of elements per channel (0 for an empty batch). Overwritten with those of all processes together. In host memory:
+   * how many elements there are has to be known there.
+   */
+  readonly moments: (own: Tensor) => void;
+  /**
+   * Backward: `own` is [2 · channels], Σ g and Σ g · (x − mean), on the device of x. Overwritten with the sums over all
+   * processes.
+   */
+  readonly gradSums: (own: Tensor) => void;
+}
+
+export interface BatchNormOptions {
+  /** [channels]; default 1. */
+  readonly weight?: Tensor | null;
+  /** [channels]; default 0. */
+  readonly bias?: Tensor | null;
+  /** True: normalises by the batch and moves the running statistics. Default false: normalises by these. */
+  readonly training?: boolean;
+  /** How far the running statistics move towards those of the batch. Default 0.1. */
+  readonly momentum?: number;
+  /** Added to the variance. Default 1e-5. */
+  readonly eps?: number;
+  readonly sync?: BatchNormSync | null;
+}
+
+const batchNormOptions = optionChecks<BatchNormOptions>({
+  weight: tensorOrNull,
+  bias: tensorOrNull,
+  training: flag,
+  momentum: finite,
+  eps: nonNegative,
+  sync: anything,
+});
+
+/** x as the kernels see it. */
+interface Extent {
+  readonly outer: number;
+  readonly channels: number;
+  readonly inner: number;
+}
+
+const part = ({ memory }: Strided, offset: number): Strided => ({ memory, offset, strides: null });
+/** Numbers per channel, in the shape [outer, channels, inner]. */
+const perChannel = (values: Strided): Strided => withStrides(values, [0, 1, 0]);
+
+/** Hands memory to an exchange as a tensor. */
+function exchanged(storage: Storage, use: (tensor: Tensor) => void): void {
+  const tensor = new Tensor(storage.retain(), [storage.memory.count]);
+  use(tensor);
+  tensor.dispose();
+}
+
+function checkedExtent(x: Tensor, all: Readonly<Record<string, Tensor | null>>): Extent {
+  requireFloat('batchNorm', x);
+  if (x.rank < 2) throw needsRank('batchNorm', 2, x.shape);
+  const [outer, channels, ...rest] = x.shape as [number, number, ...number[]];
+  for (const [name, tensor] of Object.entries(all)) {
+    const fits = tensor === null || (tensor.rank === 1 && tensor.shape[0] === channels);
+    if (!fits) throw badChannels('batchNorm', name, tensor.shape, channels);
+  }
+  return { outer, channels, inner: countOf(rest) };
+}
+
+/** What a pass normalises by: means [C], then sums of squared distances [C] in training, then their count. */
+interface Statistics {
+  readonly sums: Storage;
+  /** 1 / √(variance + eps). */
+  readonly inverse: Storage;
+  /** Elements per channel, of all processes; 0 for running statistics and an empty batch, through which no gradient goes. */
+  readonly count: number;
+}
+
+function batchStatistics(x: Tensor, e: Extent, eps: number, sync: BatchNormSync | null): Statistics {
+  const { dtype, device } = x;
+  const { channels } = e;
+  const sums = allocate(dtype, 2 * channels + 1, device);
+  const total = part(sums.dense, 2 * channels);
+  let count = e.outer * e.inner;
+  if (count === 0 && sync === null) return ofNothing(sums, channels);
+  kernels().channelMoments(sums.dense, x.strided, e.outer, channels, e.inner);
+  if (sync) {
+    kernels().copy([1], total, count);
+    exchanged(sums, (own) => {
+      const near = own.to('cpu');
+      sync.moments(near);
+      count = near.at(2 * channels).item();
+      if (near === own) return;
+      copyInto(own.strided, own.shape, near.strided);
+      near.dispose();
+    });
+  }
+  if (count <= 1) {
+    sums.release();
+    throw oneValuePerChannel(x.shape);
+  }
+  const inverse = allocate(dtype, channels, device);
+  const squares = part(sums.dense, channels);
+  kernels().map('mulAdd', dtype, [channels], inverse.dense, squares, 1 / count, eps);
+  kernels().map('rsqrt', dtype, [channels], inverse.dense, inverse.dense);
+  return { sums, inverse, count };
+}
+
+/** Statistics through which no gradient goes, for a batch without elements. Takes over the reference of `sums`. */
+function ofNothing(sums: Storage, channels: number): Statistics {
+  const { dtype, device, count } = sums.memory;
+  const inverse = allocate(dtype, channels, device);
+  kernels().copy([count], sums.dense, 0);
+  kernels().copy([channels], inverse.dense, 0);
+  return { sums, inverse, count: 0 };
+}
+
+function runningStatistics(dtype: DType, mean: Tensor, variance: Tensor, eps: number): Statistics {
+  const channels = mean.count;
+  const sums = allocate(dtype, channels, mean.device);
+  const inverse = allocate(dtype, channels, mean.device);
+  kernels().copy([channels], sums.dense, mean.strided);
+  kernels().map('add', dtype, [channels], inverse.dense, variance.strided, eps);
+  kernels().map('rsqrt', dtype, [channels], inverse.dense, inverse.dense);
+  return { sums, inverse, count: 0 };
+}
+
+/** running = running · (1 − momentum) + value · factor, in place. */
+function move(running: Tensor, value: Strided, momentum: number, factor: number): void {
+  const { dtype } = value.memory;
+  const own = running.strided;
+  kernels().map('mul', dtype, running.shape, own, own, 1 - momentum);
+  kernels().map('mulAdd', dtype, running.shape, own, value, factor, own);
+  running.storage.version++;
+}
+
+/**
+ * x [batch, channels, …], normalised per channel. `runningMean` and `runningVar` [channels] are read, or in training
+ * moved towards the statistics of the batch, the variance as that of a sample (n − 1). float16 and bfloat16 are computed
+ * in float32; the numbers per channel may have any floating dtype.
+ */
+export function batchNorm(
+  x: Tensor,
+  runningMean: Tensor | null = null,
+  runningVar: Tensor | null = null,
+  options: BatchNormOptions = {},
+): Tensor {
+  checkOptions('batchNorm', options, batchNormOptions);
+  const { weight = null, bias = null, training = false, momentum = 0.1, eps = 1e-5, sync = null } = options;
+  if (runningMean !== null) requireOperand('batchNorm', 'runningMean', runningMean);
+  if (runningVar !== null) requireOperand('batchNorm', 'runningVar', runningVar);
+  const extent = checkedExtent(x, { weight, bias, runningMean, runningVar });
+  if (needsFloat32(x)) return inFloat32(x, (wide) => batchNorm(wide, runningMean, runningVar, options));
+  const dense = contiguous(x);
+  const out = training
+    ? inTraining(dense, extent, batchStatistics(dense, extent, eps, sync), runningMean, runningVar, {
+        weight,
+        bias,
+        momentum,
+        sync,
+      })
+    : evaluated(dense, extent, runningMean, runningVar, weight, bias, eps);
+  if (dense !== x) dense.dispose();
+  return out;
+}
+
+function inTraining(
+  x: Tensor,
+  extent: Extent,
+  statistics: Statistics,
+  runningMean: Tensor | null,
+  runningVar: Tensor | null,
+  options: Required<Pick<BatchNormOptions, 'weight' | 'bias' | 'momentum' | 'sync'>>,
+): Tensor {
+  const { weight, bias, momentum, sync } = options;
+  const { sums, count } = statistics;
+  // As in PyTorch, a batch without elements moves nothing.
+  if (count === 0) return normalised(x, extent, statistics, weight, bias, sync);
+  if (runningMean) move(runningMean, sums.dense, momentum, momentum);
+  if (runningVar) move(runningVar, part(sums.dense, extent.channels), momentum, momentum / (count - 1));
+  return normalised(x, extent, statistics, weight, bias, sync);
+}
+
+function evaluated(
+  x: Tensor,
+  extent: Extent,
+  runningMean: Tensor | null,
+  runningVar: Tensor | null,
+  weight: Tensor | null,
+  bias: Tensor | null,
+  eps: number,
+): Tensor {
+  if (runningMean === null || runningVar === null) throw noRunningStatistics();
+  const statistics = runningStatistics(x.dtype, runningMean, runningVar, eps);
+  return normalised(x, extent, statistics, weight, bias, null);
+}
+
+/** Takes over the references of `statistics`. */
+function normalised(
+  x: Tensor,
+  { outer, channels, inner }: Extent,
+  { sums, inverse, count }: Statistics,
+  weight: Tensor | null,
+  bias: Tensor | null,
+  sync: BatchNormSync | null,
+): Tensor {
+  const { dtype, device } = x;
+  const shape: Shape = [outer, channels, inner];
+  const row: Shape = [channels];
+  const mean = part(sums.dense, 0);
+  const scale = allocate(dtype, channels, device);
+  const shift = allocate(dtype, channels, device);
+  kernels().map('mul', dtype, row, scale.dense, inverse.dense, weight?.strided ?? 1);
+  kernels().map('mul', dtype, row, shift.dense, mean, scale.dense);
+  kernels().map('sub', dtype, row, shift.dense, bias?.strided ?? 0, shift.dense);
+  const out = empty(dtype, x.shape, jointDevice('batchNorm', x, weight, bias));
+  const dense = withStrides(out.strided, null);
+  kernels().map('mulAdd', dtype, shape, dense, x.strided, perChannel(scale.dense), perChannel(shift.dense));
+  shift.release();
+  const pass: Pass = {
+    extent: { outer, channels, inner },
+    statistics: { sums, inverse, count },
+    scale,
+    sync,
+  };
+  if (isRecording(x, weight, bias)) recorded(out, x, weight, bias, pass);
+  for (const storage of [sums, inverse, scale]) storage.release();
+  return out;
+}
+
+/** What backward needs of a forward pass. */
+interface Pass {
+  readonly extent: Extent;
+  readonly statistics: Statistics;
+  readonly scale: Storage;
+  readonly sync: BatchNormSync | null;
+}
+
+function recorded(
+  out: Tensor,
+  x: Tensor,
+  weight: Tensor | null,
+  bias: Tensor | null,
+  { extent: { outer, channels, inner }, statistics, scale, sync }: Pass,
+): void {
+  const { dtype } = x;
+  const { sums, inverse, count } = statistics;
+  const [toX, toWeight, toBias] = [x.target, weight?.target ?? null, bias?.target ?? null];
+  const row: Shape = [channels];
+  const shape: Shape = [outer, channels, inner];
+  const mean = part(sums.dense, 0);
+  const input = x.strided;
+  record('batchNorm', out, [toX, toWeight, toBias], [x.storage, sums, inverse, scale], (grad) => {
+    const gradSums = allocate(dtype, 2 * channels, grad.memory.device);
+    kernels().channelGradSums(gradSums.dense, grad.dense, input, mean, outer, channels, inner);
+    if (toBias) {
+      const into = toBias.begin();
+      kernels().copy(row, into.dense, part(gradSums.dense, 0));
+      toBias.end(into);
+    }
+    if (toWeight) {
+      const into = toWeight.begin();
+      kernels().map('mul', dtype, row, into.dense, part(gradSums.dense, channels), inverse.dense);
+      toWeight.end(into);
+    }
+    if (toX) {
+      const into = toX.begin();
+      const factor = perChannel(scale.dense);
+      if (count > 0) {
+        if (sync) exchanged(gradSums, sync.gradSums);
+        const [slope, offset] = meanGradient(gradSums, mean, inverse, scale, count);
+        kernels().map('mulAdd', dtype, shape, into.dense, input, perChannel(slope), perChannel(offset));
+        kernels().map('mulAdd', dtype, shape, into.dense, grad.dense, factor, into.dense);
+      } else {
+        kernels().map('mul', dtype, shape, into.dense, grad.dense, factor);
+      }
+      toX.end(into);
+    }
+    gradSums.release();
+  });
+}
+
+/**
+ * What reaches x by way of the mean and the variance, as slope · x + offset. With s the scale and r the inverse deviation:
+ * slope = −s · r² · Σ g (x − mean) / n and offset = −s · Σ g / n − slope · mean. Both overwrite `gradSums`.
+ */
+function meanGradient(
+  gradSums: Storage,
+  mean: Strided,
+  inverse: Storage,
+  scale: Storage,
+  count: number,
+): readonly [slope: Strided, offset: Strided] {
+  const { dtype, device } = mean.memory;
+  const row: Shape = [scale.memory.count];
+  const [offset, slope] = [part(gradSums.dense, 0), part(gradSums.dense, row[0]!)];
+  const shifted = allocate(dtype, row[0]!, device);
+  kernels().map('mul', dtype, row, slope, slope, inverse.dense);
+  kernels().map('mul', dtype, row, slope, slope, inverse.dense);
+  for (const sum of [slope, offset]) {
+    kernels().map('mul', dtype, row, sum, sum, scale.dense);
+    kernels().map('mul', dtype, row, sum, sum, -1 / count);
+  }
+  kernels().map('mul', dtype, row, shifted.dense, slope, mean);
+  kernels().map('sub', dtype, row, offset, offset, shifted.dense);
+  shifted.release();
+  return [slope, offset];
+}

@@ -1,0 +1,205 @@
+// Convolution over planes, as cross-correlation: the kernel is not mirrored. In backward the gradients of bias and weight
+// are final before that of the input is computed, so that they can be sent while it is.
+import { isRecording, record } from '../../autograd/node.ts';
+import { kernels } from '../../backends/index.ts';
+import { badConv1d } from '../../checks/op-errors.ts';
+import { checkOptions, optionChecks } from '../../checks/options.ts';
+import { anything, atLeastOne } from '../../checks/value-checks.ts';
+import { withStrides } from '../../core/layout.ts';
+import { empty, type Tensor } from '../../core/tensor.ts';
+import { badConv, badOption, mixedDtypes, shown } from '../../errors.ts';
+import { recast } from '../elementwise/autocast.ts';
+import { contiguous, needsFloat32OnCpu, requireFloat, requireOperand, to } from '../elementwise/convert.ts';
+import { jointDevice } from '../joint-device.ts';
+import { squeeze, unsqueeze } from '../shape/views.ts';
+import { type ConvSizes, type Pair, pairOf, windowOf } from './window.ts';
+
+export interface ConvOptions {
+  /** Default 1. */
+  readonly stride?: Pair;
+  /** Zeros on each side; 'valid' is 0, 'same' as many as keep height and width (stride 1 only). Default 0. */
+  readonly padding?: Pair | 'same' | 'valid';
+  /** Distance between the elements of the window. Default 1. */
+  readonly dilation?: Pair;
+  /** Parts into which the channels are cut; each part of the output sees its part of the input. Default 1. */
+  readonly groups?: number;
+}
+
+/** Sizes are checked where they meet those of the operands. */
+export const convOptions = optionChecks<ConvOptions>({
+  stride: anything,
+  padding: anything,
+  dilation: anything,
+  groups: atLeastOne,
+});
+
+type Paddings = readonly { readonly before: number; readonly total: number }[];
+
+/** What is added on each side; null stands for 'same'. */
+export function checkPadding(
+  op: string,
+  padding: ConvOptions['padding'] & {},
+): readonly [number, number] | null {
+  if (padding === 'same') return null;
+  if (typeof padding === 'string' && padding !== 'valid')
+    throw badOption(`${op}: padding`, "'same', 'valid', an integer ≥ 0, or two", shown(padding));
+  return pairOf(`${op}: padding`, padding === 'valid' ? 0 : padding, 0);
+}
+
+function paddings(
+  padding: ConvOptions['padding'] & {},
+  kernel: readonly number[],
+  stride: readonly number[],
+  dilation: readonly number[],
+): Paddings {
+  const pair = checkPadding('conv2d', padding);
+  if (pair === null) {
+    if (stride.some((step) => step !== 1))
+      throw badOption("conv2d: stride with padding 'same'", '1', shown(stride));
+    return kernel.map((size, d) => {
+      const total = dilation[d]! * (size - 1);
+      return { before: Math.floor(total / 2), total };
+    });
+  }
+  return pair.map((before) => ({ before, total: 2 * before }));
+}
+
+function requireOperands(op: string, x: Tensor, w: Tensor, b: Tensor | null): void {
+  requireOperand(op, 'x', x);
+  requireOperand(op, 'w', w);
+  if (b !== null) requireOperand(op, 'b', b);
+}
+
+function checkedSizes(x: Tensor, w: Tensor, b: Tensor | null, options: ConvOptions): ConvSizes {
+  checkOptions('conv2d', options, convOptions);
+  const { groups = 1 } = options;
+  const stride = pairOf('conv2d: stride', options.stride ?? 1, 1);
+  const dilation = pairOf('conv2d: dilation', options.dilation ?? 1, 1);
+  requireFloat('conv2d', x);
+  for (const other of [w, b])
+    if (other && other.dtype !== x.dtype) throw mixedDtypes('conv2d', x.dtype, other.dtype);
+  const fits =
+    x.rank === 4 &&
+    w.rank === 4 &&
+    w.count > 0 &&
+    x.shape[1] === w.shape[1]! * groups &&
+    w.shape[0]! % groups === 0 &&
+    (b === null || (b.rank === 1 && b.shape[0] === w.shape[0]));
+  if (!fits) throw badConv(x.shape, w.shape, b?.shape ?? null, groups);
+  const [batch, , height, width] = x.shape as [number, number, number, number];
+  const [outAll, inChannels, ...kernel] = w.shape as [number, number, number, number];
+  const padding = paddings(options.padding ?? 0, kernel, stride, dilation);
+  const window = windowOf('conv2d', [height, width], { kernel, stride, dilation, padding, ceilMode: false });
+  return { batch, groups, inChannels, outChannels: outAll / groups, window };
+}
+
+/**
+ * x [batch, in, height, width] with w [out, in / groups, kernel height, kernel width] and b [out], if any:
+ * [batch, out, …]; or x, and the result, without the batch. float16 and bfloat16 are summed in float32.
+ */
+export function conv2d(x: Tensor, w: Tensor, b: Tensor | null = null, options: ConvOptions = {}): Tensor {
+  const lowered = recast('low', [x, w, b], (...wide) => conv2d(wide[0]!, wide[1]!, wide[2], options));
+  if (lowered) return lowered;
+  requireOperands('conv2d', x, w, b);
+  if (x.rank === 3 && x.shape[0] === w.shape[1]! * (options.groups ?? 1))
+    return withDimension(x, 0, (batch) => conv2d(batch, w, b, options));
+  const sizes = checkedSizes(x, w, b, options);
+  if (needsFloat32OnCpu(x)) return convInFloat32(x, w, b, options);
+  const { batch, window } = sizes;
+  const outChannels = w.shape[0]!;
+  const dense = contiguous(x);
+  const weights = contiguous(w);
+  const [input, weight] = [dense.strided, weights.strided];
+  const out = empty(
+    x.dtype,
+    [batch, outChannels, window.outHeight, window.outWidth],
+    jointDevice('conv2d', x, w, b),
+  );
+  const { dtype } = out;
+  const byChannel = [batch, outChannels, window.outHeight * window.outWidth];
+  kernels().conv2d(out.strided, input, weight, sizes);
+  if (b) {
+    const values = withStrides(b.strided, [0, b.strides[0]!, 0]);
+    kernels().map('add', dtype, byChannel, out.strided, out.strided, values);
+  }
+  if (isRecording(dense, weights, b)) {
+    const [toX, toW, toB] = [dense.target, weights.target, b?.target ?? null];
+    record('conv2d', out, [toX, toW, toB], [dense.storage, weights.storage], (grad) => {
+      if (toB) {
+        const into = toB.begin();
+        kernels().reduce('sum', byChannel, withStrides(into.dense, [0, 1, 0]), grad.dense);
+        toB.end(into);
+      }
+      if (toW) {
+        kernels().conv2dGradWeight(toW.open(), grad.dense, input, sizes, toW.isFilled);
+        toW.close();
+      }
+      if (toX) {
+        kernels().conv2dGradInput(toX.open(), grad.dense, weight, sizes, toX.isFilled);
+        toX.close();
+      }
+    });
+  }
+  if (dense !== x) dense.dispose();
+  if (weights !== w) weights.dispose();
+  return out;
+}
+
+/** op of `a` with a dimension of size 1 at `dim`, which the result has too and loses. */
+function withDimension(a: Tensor, dim: number, op: (a: Tensor) => Tensor): Tensor {
+  const more = unsqueeze(a, dim);
+  const result = op(more);
+  const out = squeeze(result, dim);
+  more.dispose();
+  result.dispose();
+  return out;
+}
+
+function convInFloat32(x: Tensor, w: Tensor, b: Tensor | null, options: ConvOptions): Tensor {
+  const wide = [x, w, ...(b ? [b] : [])].map((tensor) => to(tensor, 'float32'));
+  const result = conv2d(wide[0]!, wide[1]!, wide[2] ?? null, options);
+  const out = to(result, x.dtype);
+  for (const tensor of [...wide, result]) tensor.dispose();
+  return out;
+}
+
+export interface Conv1dOptions {
+  readonly stride?: number;
+  readonly padding?: number | 'same' | 'valid';
+  readonly dilation?: number;
+  readonly groups?: number;
+}
+
+const conv1dOptions = optionChecks<Conv1dOptions>({
+  stride: atLeastOne,
+  padding: { expected: "'same', 'valid' or an integer ≥ 0", fits: isPadding },
+  dilation: atLeastOne,
+  groups: atLeastOne,
+});
+
+function isPadding(value: unknown): boolean {
+  return value === 'same' || value === 'valid' || (Number.isSafeInteger(value) && (value as number) >= 0);
+}
+
+/**
+ * x [batch, in, length] with w [out, in / groups, kernel] and b [out]: a convolution over planes of one row. x, and the result,
+ * may lack the batch.
+ */
+export function conv1d(x: Tensor, w: Tensor, b: Tensor | null = null, options: Conv1dOptions = {}): Tensor {
+  checkOptions('conv1d', options, conv1dOptions);
+  requireOperands('conv1d', x, w, b);
+  const { stride = 1, padding = 0, dilation = 1, groups = 1 } = options;
+  const fits = (x.rank === 2 || x.rank === 3) && w.rank === 3 && x.shape.at(-2) === w.shape[1]! * groups;
+  if (!fits) throw badConv1d(x.shape, w.shape, b?.shape ?? null, groups);
+  const kernel = unsqueeze(w, 2);
+  const out = withDimension(x, -2, (planes) =>
+    conv2d(planes, kernel, b, {
+      stride: padding === 'same' ? stride : [1, stride],
+      padding: typeof padding === 'number' ? [0, padding] : padding,
+      dilation: [1, dilation],
+      groups,
+    }),
+  );
+  kernel.dispose();
+  return out;
+}

@@ -1,0 +1,219 @@
+// Pooling over planes. A mean over boxes takes a table of where each output row and column begins and ends, and by what
+// it is divided; all kinds of averaging differ in that table alone.
+import { isRecording, record } from '../../autograd/node.ts';
+import { kernels } from '../../backends/index.ts';
+import { checkOptions, optionChecks } from '../../checks/options.ts';
+import { anything, flag } from '../../checks/value-checks.ts';
+import { countOf } from '../../core/shape.ts';
+import { allocate, type Storage } from '../../core/storage.ts';
+import { empty, type Tensor } from '../../core/tensor.ts';
+import type { Device } from '../../device/device.ts';
+import { badOption, badPlanes, shown, windowTooLarge } from '../../errors.ts';
+import { contiguous, inFloat32, needsFloat32, requireFloat } from '../elementwise/convert.ts';
+import { type Pair, type PoolSizes, pairOf, type Window, windowOf } from './window.ts';
+
+export interface PoolOptions {
+  /** Default: the size of the window. */
+  readonly stride?: Pair;
+  /** On each side; at most half of the window. Default 0. */
+  readonly padding?: Pair;
+  /** Also windows that reach beyond the end. Default false. */
+  readonly ceilMode?: boolean;
+}
+
+export interface MaxPoolOptions extends PoolOptions {
+  /** Distance between the elements of the window. Default 1. */
+  readonly dilation?: Pair;
+}
+
+export interface AvgPoolOptions extends PoolOptions {
+  /** Whether padding counts as elements that are 0. Default true. */
+  readonly countIncludePad?: boolean;
+}
+
+/** Sizes are checked where they meet those of the operand. */
+const poolChecks = { stride: anything, padding: anything, ceilMode: flag };
+export const maxPoolOptions = optionChecks<MaxPoolOptions>({ ...poolChecks, dilation: anything });
+export const avgPoolOptions = optionChecks<AvgPoolOptions>({ ...poolChecks, countIncludePad: flag });
+
+function checkPlanes(op: string, x: Tensor): readonly [number, number] {
+  requireFloat(op, x);
+  const plane = x.shape.slice(-2) as [number, number];
+  if ((x.rank !== 3 && x.rank !== 4) || countOf(plane) === 0) throw badPlanes(op, x.shape);
+  return plane;
+}
+
+/** Windows and steps as the kernels see them. */
+export function checkPoolSizes(op: string, kernelSize: Pair, options: MaxPoolOptions) {
+  const kernel = pairOf(`${op}: kernelSize`, kernelSize, 1);
+  const stride = pairOf(`${op}: stride`, options.stride ?? kernel, 1);
+  const dilation = pairOf(`${op}: dilation`, options.dilation ?? 1, 1);
+  const pad = pairOf(`${op}: padding`, options.padding ?? 0, 0);
+  if (pad.some((size, d) => 2 * size > kernel[d]!))
+    throw badOption(`${op}: padding`, `at most half of the window [${kernel.join(', ')}]`, shown(pad));
+  const padding = pad.map((before) => ({ before, total: 2 * before }));
+  return { kernel, stride, dilation, padding, ceilMode: options.ceilMode ?? false };
+}
+
+function poolWindow(op: string, x: Tensor, kernelSize: Pair, options: MaxPoolOptions): Window {
+  const plane = checkPlanes(op, x);
+  return windowOf(op, plane, checkPoolSizes(op, kernelSize, options));
+}
+
+/** Whether a window with gaps can lie with all of its elements in the padding. */
+const missesPlane = (w: Window): boolean =>
+  misses(w.height, w.outHeight, w.kernelHeight, w.strideY, w.dilationY, w.padTop) ||
+  misses(w.width, w.outWidth, w.kernelWidth, w.strideX, w.dilationX, w.padLeft);
+
+function misses(
+  size: number,
+  out: number,
+  kernel: number,
+  stride: number,
+  dilation: number,
+  pad: number,
+): boolean {
+  for (let o = 0; o < out; o++) {
+    const begin = o * stride - pad;
+    const first = begin < 0 ? begin + Math.ceil(-begin / dilation) * dilation : begin;
+    if (first >= size || first > begin + (kernel - 1) * dilation) return true;
+  }
+  return false;
+}
+
+/**
+ * The largest element under each window. Padding is never taken; of equal elements the first gets the gradient. x is
+ * [batch, channels, height, width], or without the batch.
+ */
+export function maxPool2d(x: Tensor, kernelSize: Pair, options: MaxPoolOptions = {}): Tensor {
+  checkOptions('maxPool2d', options, maxPoolOptions);
+  const window = poolWindow('maxPool2d', x, kernelSize, options);
+  if (missesPlane(window)) {
+    const { kernelHeight, kernelWidth, dilationY, dilationX, height, width } = window;
+    throw windowTooLarge('maxPool2d', [kernelHeight, kernelWidth], [dilationY, dilationX], [height, width]);
+  }
+  if (needsFloat32(x)) return inFloat32(x, (wide) => maxPool2d(wide, kernelSize, options));
+  const front = x.shape.slice(0, -2);
+  const planes = countOf(front);
+  const dense = contiguous(x);
+  const out = empty(x.dtype, [...front, window.outHeight, window.outWidth], x.device);
+  const positions = allocate('int64', out.count, x.device);
+  kernels().maxPool(out.strided, positions.dense, dense.strided, planes, window);
+  if (isRecording(dense)) {
+    const target = dense.target!;
+    const sizes = {
+      outer: planes,
+      count: window.outHeight * window.outWidth,
+      size: window.height * window.width,
+      inner: 1,
+      perElement: true,
+    };
+    record('maxPool2d', out, [target], [positions], (grad) => {
+      const into = target.open();
+      if (!target.isFilled) kernels().copy([target.count], into, 0);
+      kernels().scatterAdd(into, grad.dense, positions.dense, sizes);
+      target.close();
+    });
+  }
+  positions.release();
+  if (dense !== x) dense.dispose();
+  return out;
+}
+
+type Bin = readonly [begin: number, end: number, divisor: number];
+
+/** Bins as kernels read them. */
+function stored(bins: readonly Bin[], device: Device): Storage {
+  const storage = allocate('int64', 3 * bins.length, device);
+  const host = new BigInt64Array(3 * bins.length);
+  // As pairs of 32 bits, low first: no BigInt is made.
+  const words = new Int32Array(host.buffer, host.byteOffset, 2 * host.length);
+  for (const [i, bin] of bins.entries()) {
+    for (const [j, value] of bin.entries()) {
+      words[2 * (3 * i + j)] = value;
+      words[2 * (3 * i + j) + 1] = 0;
+    }
+  }
+  kernels().write(storage.memory, 0, host);
+  return storage;
+}
+
+/** Means over the boxes that `rows` and `cols` span. */
+function averaged(op: string, x: Tensor, rows: readonly Bin[], cols: readonly Bin[]): Tensor {
+  if (needsFloat32(x)) return inFloat32(x, (wide) => averaged(op, wide, rows, cols));
+  const front = x.shape.slice(0, -2);
+  const [height, width] = x.shape.slice(-2) as [number, number];
+  const [outHeight, outWidth] = [rows.length, cols.length];
+  const sizes: PoolSizes = { planes: countOf(front), height, width, outHeight, outWidth };
+  const bins = stored([...rows, ...cols], x.device);
+  const dense = contiguous(x);
+  const out = empty(x.dtype, [...front, outHeight, outWidth], x.device);
+  kernels().avgPool(out.strided, dense.strided, bins.dense, sizes);
+  if (isRecording(dense)) {
+    const target = dense.target!;
+    record(op, out, [target], [bins], (grad) => {
+      const into = target.begin();
+      kernels().avgPoolGrad(into.dense, grad.dense, bins.dense, sizes);
+      target.end(into);
+    });
+  }
+  bins.release();
+  if (dense !== x) dense.dispose();
+  return out;
+}
+
+/** The mean under each window. x is [batch, channels, height, width], or without the batch. */
+export function avgPool2d(x: Tensor, kernelSize: Pair, options: AvgPoolOptions = {}): Tensor {
+  checkOptions('avgPool2d', options, avgPoolOptions);
+  const w = poolWindow('avgPool2d', x, kernelSize, options);
+  const { countIncludePad = true } = options;
+  const binsOf = (size: number, out: number, kernel: number, stride: number, pad: number): Bin[] =>
+    Array.from({ length: out }, (_, o) => {
+      const start = o * stride - pad;
+      const stop = Math.min(start + kernel, size + pad);
+      const begin = Math.max(start, 0);
+      const end = Math.min(stop, size);
+      return [begin, end, countIncludePad ? stop - start : end - begin];
+    });
+  const rows = binsOf(w.height, w.outHeight, w.kernelHeight, w.strideY, w.padTop);
+  const cols = binsOf(w.width, w.outWidth, w.kernelWidth, w.strideX, w.padLeft);
+  return averaged('avgPool2d', x, rows, cols);
+}
+
+/** [rows, columns] of a result; null is the size of the input. One number stands for both. */
+export type OutputSize = number | readonly [rows: number | null, columns: number | null];
+
+/** Throws unless `outputSize` is one. Returns it with the sizes of `plane` for null. */
+export function checkOutputSize(
+  op: string,
+  outputSize: OutputSize,
+  plane: readonly [number, number] = [1, 1],
+): readonly [number, number] {
+  const given = typeof outputSize === 'number' ? outputSize : ownSizes(op, outputSize, plane);
+  return pairOf(`${op}: outputSize`, given, 1);
+}
+
+/** Means over as many boxes as `outputSize` says, which cover the plane; x as for avgPool2d. */
+export function adaptiveAvgPool2d(x: Tensor, outputSize: OutputSize): Tensor {
+  const op = 'adaptiveAvgPool2d';
+  const plane = checkPlanes(op, x);
+  const out = checkOutputSize(op, outputSize, plane);
+  const [rows, cols] = plane.map((size, d) =>
+    Array.from({ length: out[d]! }, (_, o): Bin => {
+      const begin = Math.floor((o * size) / out[d]!);
+      const end = Math.ceil(((o + 1) * size) / out[d]!);
+      return [begin, end, end - begin];
+    }),
+  );
+  return averaged(op, x, rows!, cols!);
+}
+
+function ownSizes(op: string, sizes: OutputSize & object, plane: readonly [number, number]): Pair {
+  if (!Array.isArray(sizes) || sizes.length !== 2)
+    throw badOption(
+      `${op}: outputSize`,
+      'an integer ≥ 1, or two, or null for a size of the input',
+      shown(sizes),
+    );
+  return [sizes[0] ?? plane[0], sizes[1] ?? plane[1]];
+}

@@ -1,0 +1,92 @@
+// Windows that slide over planes [height, width], for convolution and pooling: their sizes, and where they lie.
+import { badOption, shown, windowTooLarge } from '../../errors.ts';
+
+/** One number for both directions, or [vertical, horizontal]. */
+export type Pair = number | readonly [vertical: number, horizontal: number];
+
+/**
+ * Position (y, x) of the output begins at row y · strideY − padTop and column x · strideX − padLeft; the window's rows are
+ * dilationY apart, its columns dilationX.
+ */
+export interface Window {
+  readonly height: number;
+  readonly width: number;
+  readonly outHeight: number;
+  readonly outWidth: number;
+  readonly kernelHeight: number;
+  readonly kernelWidth: number;
+  readonly strideY: number;
+  readonly strideX: number;
+  readonly dilationY: number;
+  readonly dilationX: number;
+  readonly padTop: number;
+  readonly padLeft: number;
+}
+
+/** Dense x [batch, groups · inChannels, height, width] and weight [groups · outChannels, inChannels, kernel]. */
+export interface ConvSizes {
+  readonly batch: number;
+  readonly groups: number;
+  /** Of one group. */
+  readonly inChannels: number;
+  /** Of one group. */
+  readonly outChannels: number;
+  readonly window: Window;
+}
+
+export interface PoolSizes {
+  readonly planes: number;
+  readonly height: number;
+  readonly width: number;
+  readonly outHeight: number;
+  readonly outWidth: number;
+}
+
+/** Both numbers of an option, which are integers of at least `least`. */
+export function pairOf(what: string, value: Pair, least: number): readonly [number, number] {
+  const pair = typeof value === 'number' ? ([value, value] as const) : value;
+  const isRight =
+    Array.isArray(pair) &&
+    pair.length === 2 &&
+    pair.every((size) => Number.isSafeInteger(size) && size >= least);
+  if (!isRight) throw badOption(what, `an integer ≥ ${least}, or two`, shown(value));
+  return pair;
+}
+
+export interface WindowOptions {
+  readonly kernel: readonly [number, number];
+  readonly stride: readonly [number, number];
+  readonly dilation: readonly [number, number];
+  /** In front, and in all. */
+  readonly padding: readonly { readonly before: number; readonly total: number }[];
+  /** Also windows of which only a part lies inside; each begins inside, or in the padding in front. */
+  readonly ceilMode: boolean;
+}
+
+/** The window over planes of these sizes. Throws where it does not fit once. */
+export function windowOf(op: string, plane: readonly [number, number], options: WindowOptions): Window {
+  const { kernel, stride, dilation, padding, ceilMode } = options;
+  const out = plane.map((size, d) => {
+    const { before, total } = padding[d]!;
+    const free = size + total - dilation[d]! * (kernel[d]! - 1) - 1;
+    const steps = free / stride[d]!;
+    let count = (ceilMode ? Math.ceil(steps) : Math.floor(steps)) + 1;
+    if (ceilMode && (count - 1) * stride[d]! >= size + before) count--;
+    if (count < 1 || size === 0) throw windowTooLarge(op, kernel, dilation, plane);
+    return count;
+  });
+  return {
+    height: plane[0],
+    width: plane[1],
+    outHeight: out[0]!,
+    outWidth: out[1]!,
+    kernelHeight: kernel[0],
+    kernelWidth: kernel[1],
+    strideY: stride[0],
+    strideX: stride[1],
+    dilationY: dilation[0],
+    dilationX: dilation[1],
+    padTop: padding[0]!.before,
+    padLeft: padding[1]!.before,
+  };
+}

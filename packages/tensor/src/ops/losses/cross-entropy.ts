@@ -1,0 +1,147 @@
+// Cross entropy of scores of classes: one kernel from scores to losses, and one back. A device looks at labels itself.
+import { isRecording, record } from '../../autograd/node.ts';
+import { kernels } from '../../backends/index.ts';
+import type { CrossEntropyOperands, CrossEntropySizes } from '../../backends/loss-kernels.ts';
+import { checkOptions, optionChecks } from '../../checks/options.ts';
+import { share } from '../../checks/value-checks.ts';
+import { scope } from '../../core/context.ts';
+import { isFloat } from '../../core/dtype.ts';
+import { withStrides } from '../../core/layout.ts';
+import { sameShape } from '../../core/shape.ts';
+import { allocate, type Storage } from '../../core/storage.ts';
+import { created, empty, type Tensor } from '../../core/tensor.ts';
+import { denseStorage } from '../../core/tensor-grad.ts';
+import { weightGradient } from '../../errors.ts';
+import { recast } from '../elementwise/autocast.ts';
+import { contiguous, inFloat32, needsFloat32, requireTensor, to } from '../elementwise/convert.ts';
+import { jointDevice } from '../joint-device.ts';
+import type { Reduction } from '../reduce/reduction.ts';
+import { flatten, permute, reshape } from '../shape/views.ts';
+import { checkLabelValues } from './label-values.ts';
+import { type ClassLossOptions, checkLabels, classLossChecks, ofOneRow } from './loss.ts';
+import { checkWeight, defaultIgnoreIndex, softCrossEntropy } from './loss-weighted.ts';
+
+export interface CrossEntropyOptions extends ClassLossOptions {
+  /** The share of each label that is spread evenly over all classes. Default 0. */
+  readonly labelSmoothing?: number;
+}
+
+export const crossEntropyOptions = optionChecks<CrossEntropyOptions>({
+  ...classLossChecks,
+  labelSmoothing: share,
+});
+
+/**
+ * Cross entropy of logits [rows, classes] or [rows, classes, …] against labels [rows] or [rows, …]: nllLoss of logSoftmax. Logits
+ * [classes] have one label. Floating labels in the shape of the logits are probabilities of classes. With labels, no gradient
+ * reaches `weight`.
+ */
+export function crossEntropy(logits: Tensor, labels: Tensor, options: CrossEntropyOptions = {}): Tensor {
+  checkOptions('crossEntropy', options, crossEntropyOptions);
+  const raised = recast('float32', [logits], (wide) => crossEntropy(wide!, labels, options));
+  if (raised) return raised;
+  const op = 'crossEntropy';
+  requireTensor(op, logits);
+  requireTensor(op, labels);
+  const reduction = options.reduction ?? 'mean';
+  if (logits.rank === 1)
+    return ofOneRow(op, logits, labels, (row, label) => crossEntropy(row, label, options));
+  if (labels.dtype === 'uint8') return scope(() => crossEntropy(logits, to(labels, 'int64'), options));
+  if (isFloat(labels.dtype) && sameShape(labels.shape, logits.shape))
+    return softCrossEntropy(logits, labels, reduction, options);
+  checkLabels(op, logits, labels);
+  const { weight } = options;
+  checkWeight(op, weight, logits.shape[1]!);
+  if (weight && weight.target !== null && isRecording(weight)) throw weightGradient(op);
+  if (needsFloat32(logits)) return inFloat32(logits, (wide) => crossEntropy(wide, labels, options));
+  if (logits.rank === 2) return ofRows(logits, labels, reduction, options);
+  return scope(() => {
+    const classesLast = permute(logits, [0, ...logits.shape.slice(2).map((_, d) => d + 2), 1]);
+    const rows = reshape(classesLast, [labels.count, logits.shape[1]!]);
+    const loss = ofRows(rows, flatten(labels), reduction, options);
+    return reduction === 'none' ? reshape(loss, labels.shape) : loss;
+  });
+}
+
+function ofRows(
+  logits: Tensor,
+  labels: Tensor,
+  reduction: Reduction,
+  { weight, labelSmoothing = 0, ignoreIndex = defaultIgnoreIndex }: CrossEntropyOptions,
+): Tensor {
+  const op = 'crossEntropy';
+  const [rows, cols] = logits.shape as readonly [number, number];
+  const device = jointDevice(op, logits, labels, weight);
+  const classes = denseStorage(labels);
+  let mayIgnore = true;
+  try {
+    if (device === 'cpu') mayIgnore = checkLabelValues(op, classes.memory, cols, ignoreIndex);
+  } catch (error) {
+    classes.release();
+    throw error;
+  }
+  const { dtype } = logits;
+  const scores = contiguous(logits);
+  const typed = weight && to(weight, dtype);
+  const weights = typed ? denseStorage(typed) : null;
+  const kept = allocate(dtype, 2 * rows, device);
+  const losses = allocate(dtype, rows, device);
+  const counts = reduction === 'mean' && (mayIgnore || weights) ? allocate(dtype, rows, device) : null;
+  const operands = {
+    scores: scores.strided,
+    labels: classes.dense,
+    weight: weights?.dense ?? null,
+    kept: kept.dense,
+  };
+  const sizes = { rows, cols, ignoreIndex, smoothing: labelSmoothing };
+  kernels().crossEntropy(losses.dense, counts?.dense ?? null, operands, sizes);
+  const total = counts && summed(counts, rows);
+  const out = reduced(losses, rows, reduction, total);
+  if (isRecording(scores)) {
+    const divisor = total ?? (reduction === 'mean' ? rows : 1);
+    const saved = [scores.storage, classes, kept];
+    if (weights) saved.push(weights);
+    if (total) saved.push(total);
+    recordRows(out, scores, saved, reduction === 'none', divisor, operands, sizes);
+  }
+  for (const storage of [classes, kept, losses, weights, counts, total]) storage?.release();
+  if (scores !== logits) scores.dispose();
+  if (typed !== weight) typed?.dispose();
+  return out;
+}
+
+// A function of its own: what its closure captures is then only allocated when it runs.
+function recordRows(
+  out: Tensor,
+  scores: Tensor,
+  saved: Storage[],
+  isPerRow: boolean,
+  divisor: Storage | number,
+  operands: CrossEntropyOperands,
+  sizes: CrossEntropySizes,
+): void {
+  const target = scores.target!;
+  record('crossEntropy', out, [target], saved, (grad) => {
+    const into = target.begin();
+    const by = typeof divisor === 'number' ? divisor : divisor.dense;
+    kernels().crossEntropyGrad(into.dense, grad.dense, isPerRow, by, operands, sizes);
+    target.end(into);
+  });
+}
+
+function summed(values: Storage, count: number): Storage {
+  const total = allocate(values.memory.dtype, 1, values.memory.device);
+  kernels().reduce('sum', [count], withStrides(total.dense, [0]), values.dense);
+  return total;
+}
+
+/** The losses of rows as the result of the op; `total` is what a mean divides by unless all rows count 1. */
+function reduced(losses: Storage, rows: number, reduction: Reduction, total: Storage | null): Tensor {
+  if (reduction === 'none') return created(losses.retain(), [rows]);
+  const { dtype, device } = losses.memory;
+  const out = empty(dtype, [], device);
+  const how = reduction === 'mean' && total === null ? 'mean' : 'sum';
+  kernels().reduce(how, [rows], withStrides(out.strided, [0]), losses.dense);
+  if (total !== null) kernels().map('div', dtype, [], out.strided, out.strided, total.dense);
+  return out;
+}

@@ -1,0 +1,295 @@
+// Losses of two tensors, element by element.
+
+import { customFunction } from '../../autograd/custom.ts';
+import { notAProbability } from '../../checks/argument-errors.ts';
+import { badLossWeight, lossBroadcast } from '../../checks/op-errors.ts';
+import { checkOptions, optionChecks } from '../../checks/options.ts';
+import { flag, nonNegative, oneOf, positive, tensorOrNull } from '../../checks/value-checks.ts';
+import { scope } from '../../core/context.ts';
+import { type DType, isFloat, promoteTypes } from '../../core/dtype.ts';
+import { broadcastShapes, sameShape } from '../../core/shape.ts';
+import type { Tensor } from '../../core/tensor.ts';
+import { lossShapes, mixedDtypes, needsFloat } from '../../errors.ts';
+import { recast } from '../elementwise/autocast.ts';
+import { add, div, eq, ge, gt, le, logicalAnd, maximum, mul, sub } from '../elementwise/binary.ts';
+import { where } from '../elementwise/choose.ts';
+import { clamp } from '../elementwise/clamp.ts';
+import { requireFloat, requireTensor, to } from '../elementwise/convert.ts';
+import { abs, exp, log, neg, square } from '../elementwise/unary.ts';
+import { argmin } from '../reduce/reduce.ts';
+import { type LossOptions, lossChecks, lossOptions, reduceLosses } from '../reduce/reduction.ts';
+import { expand, flatten } from '../shape/views.ts';
+
+type Check = (op: string, prediction: Tensor, target: Tensor) => void;
+
+/** Checks operands and options, and reduces what `losses` gives. */
+function pairLoss(
+  op: string,
+  prediction: Tensor,
+  target: Tensor,
+  options: LossOptions,
+  losses: (prediction: Tensor, target: Tensor) => Tensor,
+  check: Check = equalShapes,
+): Tensor {
+  const raised = recast('float32', [prediction, target], (p, t) =>
+    pairLoss(op, p!, t!, options, losses, check),
+  );
+  if (raised) return raised;
+  requireTensor(op, prediction);
+  requireTensor(op, target);
+  check(op, prediction, target);
+  return scope(() => reduceLosses(losses(prediction, target), options.reduction ?? 'mean'));
+}
+
+/** Both tensors in the dtype in which they meet. */
+function inOneDtype(p: Tensor, t: Tensor): [Tensor, Tensor] {
+  const dtype = promoteTypes(p.dtype, t.dtype);
+  return [to(p, dtype), to(t, dtype)];
+}
+
+function requireSameDtype(op: string, p: Tensor, t: Tensor): void {
+  if (p.dtype !== t.dtype) throw mixedDtypes(op, p.dtype, t.dtype);
+}
+
+function requireOneFloat(op: string, prediction: Tensor, target: Tensor): void {
+  const dtype = promoteTypes(prediction.dtype, target.dtype);
+  if (!isFloat(dtype)) throw needsFloat(op, dtype);
+}
+
+function equalShapes(op: string, prediction: Tensor, target: Tensor): void {
+  requireOneFloat(op, prediction, target);
+  if (!sameShape(prediction.shape, target.shape)) throw lossShapes(op, prediction.shape, target.shape);
+}
+
+const warned = new Set<string>();
+
+/** Shapes are broadcast as in PyTorch, with its warning: a forgotten dimension looks just like that. */
+function stretchedShapes(op: string, prediction: Tensor, target: Tensor): void {
+  if (sameShape(prediction.shape, target.shape)) return;
+  const shape = broadcastShapes(op, prediction.shape, target.shape);
+  if (warned.has(op)) return;
+  warned.add(op);
+  const text = lossBroadcast(op, prediction.shape, target.shape, shape);
+  process.emitWarning(text, { code: 'RINGWISE_LOSS_BROADCAST' });
+}
+
+/** pairLoss of shapes that are broadcast; `losses` gets tensors of one shape. */
+const broadcastLoss: typeof pairLoss = (op, prediction, target, options, losses) =>
+  pairLoss(
+    op,
+    prediction,
+    target,
+    options,
+    (p, t) => {
+      const shape = broadcastShapes(op, p.shape, t.shape);
+      return losses(expand(p, shape), expand(t, shape));
+    },
+    (name, p, t) => {
+      requireOneFloat(name, p, t);
+      stretchedShapes(name, p, t);
+    },
+  );
+
+/** Squared differences. Shapes are broadcast, with a warning. */
+export function mseLoss(prediction: Tensor, target: Tensor, options: LossOptions = {}): Tensor {
+  checkOptions('mseLoss', options, lossOptions);
+  return broadcastLoss('mseLoss', prediction, target, options, (p, t) => square(sub(...inOneDtype(p, t))));
+}
+
+/** Absolute differences. Shapes are broadcast, with a warning. */
+export function l1Loss(prediction: Tensor, target: Tensor, options: LossOptions = {}): Tensor {
+  checkOptions('l1Loss', options, lossOptions);
+  return pairLoss('l1Loss', prediction, target, options, (p, t) => abs(sub(p, t)), stretchedShapes);
+}
+
+export interface HuberLossOptions extends LossOptions {
+  /** Where squares give way to a straight line. Default 1. */
+  readonly delta?: number;
+}
+
+export const huberLossOptions = optionChecks<HuberLossOptions>({ ...lossChecks, delta: positive });
+
+/** Huber losses with a gradient of their own: that of the formula is NaN for infinite differences. */
+const huberOf = (name: string, delta: number): ((prediction: Tensor, target: Tensor) => Tensor) =>
+  customFunction<[Tensor, Tensor]>({
+    name,
+    forward: (context, p, t) => {
+      context.save(p, t);
+      const distance = abs(sub(p, t));
+      const line = mul(sub(distance, delta / 2), delta);
+      return where(gt(distance, delta), line, mul(square(distance), 0.5));
+    },
+    backward: ({ saved }, grad) => {
+      const [p, t] = saved as [Tensor, Tensor];
+      const slope = mul(grad, clamp(sub(p, t), -delta, delta));
+      return [slope, neg(slope)];
+    },
+  });
+
+/** ½d² for small differences d, delta · (|d| − ½delta) for others. Both tensors have one dtype; shapes are broadcast, with a warning. */
+export function huberLoss(prediction: Tensor, target: Tensor, options: HuberLossOptions = {}): Tensor {
+  checkOptions('huberLoss', options, huberLossOptions);
+  const { delta = 1 } = options;
+  return broadcastLoss('huberLoss', prediction, target, options, (p, t) => {
+    requireSameDtype('huberLoss', p, t);
+    return huberOf('huberLoss', delta)(p, t);
+  });
+}
+
+export interface SmoothL1LossOptions extends LossOptions {
+  /** Where squares give way to a straight line; 0 is l1Loss. Default 1. */
+  readonly beta?: number;
+}
+
+export const smoothL1LossOptions = optionChecks<SmoothL1LossOptions>({ ...lossChecks, beta: nonNegative });
+
+/** ½d² ÷ beta for small differences d, |d| − ½beta for others. Shapes are broadcast, with a warning. */
+export function smoothL1Loss(prediction: Tensor, target: Tensor, options: SmoothL1LossOptions = {}): Tensor {
+  checkOptions('smoothL1Loss', options, smoothL1LossOptions);
+  const { beta = 1, ...rest } = options;
+  if (beta === 0) return l1Loss(prediction, target, rest);
+  return broadcastLoss('smoothL1Loss', prediction, target, options, (p, t) =>
+    div(huberOf('smoothL1Loss', beta)(...inOneDtype(p, t)), beta),
+  );
+}
+
+export interface BCELossOptions extends LossOptions {
+  /** What each element counts; broadcast. Default 1. */
+  readonly weight?: Tensor;
+}
+
+const bceChecks = { ...lossChecks, weight: tensorOrNull };
+export const bceOptions = optionChecks<BCELossOptions>(bceChecks);
+
+/** The least p (1 − p) that a gradient is divided by: 1e-12, which PyTorch rounds to float32 for every dtype. */
+const leastVariance = Math.fround(1e-12);
+
+/** −(y log p + (1 − y) log(1 − p)), with logarithms ≥ −100. */
+const binaryEntropy = customFunction<[Tensor, Tensor]>({
+  name: 'bce',
+  forward: (context, p, y) => {
+    context.save(p, y);
+    const [hit, miss] = [clamp(log(p), -100), clamp(log(sub(1, p)), -100)];
+    return neg(add(mul(y, hit), mul(sub(1, y), miss)));
+  },
+  backward: ({ saved, needsGrad }, grad) => {
+    const [p, y] = saved as [Tensor, Tensor];
+    const rest = sub(1, p);
+    return [
+      div(mul(grad, sub(p, y)), maximum(mul(p, rest), leastVariance)),
+      needsGrad[1] ? mul(grad, sub(log(rest), log(p))) : null,
+    ];
+  },
+});
+
+function checkStretch(what: string, weight: Tensor, losses: Tensor): void {
+  if (!sameShape(broadcastShapes(what, losses.shape, weight.shape), losses.shape))
+    throw badLossWeight(what, weight.shape, losses.shape);
+}
+
+/** Losses times weights, which may be broadcast to them, in `dtype`: as in PyTorch, weights do not change it. */
+function weighed(op: string, losses: Tensor, weight: Tensor | undefined, dtype: DType): Tensor {
+  if (weight) checkStretch(`${op}: weight`, weight, losses);
+  return to(weight ? mul(losses, weight) : losses, dtype);
+}
+
+/** Throws for an element outside of 0 to 1, NaN included. Looks on the CPU only. */
+function checkProbabilities(what: string, a: Tensor): void {
+  if (a.device !== 'cpu' || a.count === 0) return;
+  const position = argmin(to(isProbability(a), 'uint8')).item();
+  const value = flatten(a.detach()).at(position).item();
+  if (!(value >= 0 && value <= 1)) throw notAProbability(what, value, position);
+}
+
+const isProbability = (a: Tensor): Tensor => logicalAnd(ge(a, 0), le(a, 1));
+
+/**
+ * Binary cross entropy of probabilities against targets, both from 0 to 1. Others throw; on a device, where nobody waits to look,
+ * their loss is NaN.
+ */
+export function bce(probability: Tensor, target: Tensor, options: BCELossOptions = {}): Tensor {
+  checkOptions('bce', options, bceOptions);
+  return pairLoss('bce', probability, target, options, (p, t) => {
+    requireSameDtype('bce', p, t);
+    checkProbabilities('probabilities', p);
+    checkProbabilities('targets', t);
+    const checked = binaryEntropy(p, t);
+    const losses = p.device === 'cpu' ? checked : where(isProbability(t), checked, NaN);
+    return weighed('bce', losses, options.weight, p.dtype);
+  });
+}
+
+export interface BCEWithLogitsOptions extends BCELossOptions {
+  /** What positive examples count, for example by class; broadcast. Default 1. */
+  readonly posWeight?: Tensor;
+}
+
+export const bceWithLogitsOptions = optionChecks<BCEWithLogitsOptions>({
+  ...bceChecks,
+  posWeight: tensorOrNull,
+});
+
+/** bce of sigmoid(logits), without overflow. */
+export function bceWithLogits(logits: Tensor, target: Tensor, options: BCEWithLogitsOptions = {}): Tensor {
+  checkOptions('bceWithLogits', options, bceWithLogitsOptions);
+  const { weight, posWeight } = options;
+  return pairLoss('bceWithLogits', logits, target, options, (x, y) => {
+    requireFloat('bceWithLogits', x);
+    requireFloat('bceWithLogits: target', y);
+    if (posWeight) checkStretch('bceWithLogits: posWeight', posWeight, x);
+    // log(1 + exp(−x))
+    const softplus = add(log(add(exp(neg(abs(x))), 1)), maximum(neg(x), 0));
+    const positive = posWeight ? mul(softplus, add(mul(sub(posWeight, 1), y), 1)) : softplus;
+    const losses = add(mul(sub(1, y), x), positive);
+    return weighed('bceWithLogits', losses, weight, y.dtype);
+  });
+}
+
+/** t log t, 0 where t is 0, with PyTorch's gradient, which is NaN there. */
+const timesLog = customFunction<[Tensor]>({
+  name: 'klDiv',
+  forward: (context, t) => {
+    context.save(t);
+    return mul(t, logButOfZero(t));
+  },
+  backward: ({ saved }, grad) => {
+    const t = saved[0]!;
+    return mul(grad, add(logButOfZero(t), div(t, t)));
+  },
+});
+
+const logButOfZero = (t: Tensor): Tensor => log(where(eq(t, 0), 1, t));
+
+export interface KLDivOptions {
+  /** 'batchmean' divides by the first size: the divergence as it is defined. Default 'mean', over elements, as in PyTorch. */
+  readonly reduction?: LossOptions['reduction'] | 'batchmean';
+  /** Whether the target is in logarithms, too. Default false. */
+  readonly logTarget?: boolean;
+}
+
+export const klDivOptions = optionChecks<KLDivOptions>({
+  reduction: oneOf('mean', 'sum', 'none', 'batchmean'),
+  logTarget: flag,
+});
+
+/** The divergence of `target` from log-probabilities. Shapes are broadcast. */
+export function klDiv(logProbs: Tensor, target: Tensor, options: KLDivOptions = {}): Tensor {
+  checkOptions('klDiv', options, klDivOptions);
+  const { reduction = 'mean', logTarget = false } = options;
+  const isBatchMean = reduction === 'batchmean';
+  return scope(() => {
+    const loss = pairLoss(
+      'klDiv',
+      logProbs,
+      target,
+      { reduction: isBatchMean ? 'sum' : reduction },
+      (p, t) => {
+        requireFloat('klDiv', p);
+        requireFloat('klDiv: target', t);
+        return logTarget ? mul(exp(t), sub(t, p)) : sub(timesLog(t), mul(t, p));
+      },
+      (op) => void broadcastShapes(op, logProbs.shape, target.shape),
+    );
+    return isBatchMean ? div(loss, logProbs.shape[0] ?? 1) : loss;
+  });
+}

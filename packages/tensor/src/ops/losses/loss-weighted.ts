@@ -1,0 +1,68 @@
+// Losses of classes where rows or classes count differently, made of other operations; the numbers are PyTorch's.
+import { scope } from '../../core/context.ts';
+import { sameShape } from '../../core/shape.ts';
+import type { Tensor } from '../../core/tensor.ts';
+import { ignoredProbabilities, lossShapes } from '../../errors.ts';
+import { add, div, eq, mul } from '../elementwise/binary.ts';
+import { where } from '../elementwise/choose.ts';
+import { requireFloat, to } from '../elementwise/convert.ts';
+import { neg } from '../elementwise/unary.ts';
+import { logSoftmax } from '../layers/softmax.ts';
+import { mean, sum } from '../reduce/reduce.ts';
+import type { Reduction } from '../reduce/reduction.ts';
+import { gather, indexSelect } from '../shape/lookup.ts';
+import { flatten, reshape, squeeze, unsqueeze } from '../shape/views.ts';
+import type { CrossEntropyOptions } from './cross-entropy.ts';
+import type { ClassLossOptions } from './loss.ts';
+
+export const defaultIgnoreIndex = -100;
+
+export function checkWeight(op: string, weight: Tensor | undefined, classes: number): void {
+  if (weight && !sameShape(weight.shape, [classes]))
+    throw lossShapes(`${op}: weight`, weight.shape, [classes]);
+}
+
+export function weightedNll(
+  logProbs: Tensor,
+  labels: Tensor,
+  reduction: Reduction,
+  { weight, ignoreIndex = defaultIgnoreIndex }: ClassLossOptions,
+): Tensor {
+  checkWeight('nllLoss', weight, logProbs.shape[1]!);
+  return scope(() => {
+    const isIgnored = eq(labels, ignoreIndex);
+    const known = where(isIgnored, 0, labels);
+    const picked = neg(squeeze(gather(logProbs, 1, unsqueeze(known, 1)), 1));
+    const one = weight ? reshape(indexSelect(weight, 0, flatten(known)), labels.shape) : 1;
+    const counts = to(where(isIgnored, 0, one), logProbs.dtype);
+    // No gradient passes ignored rows, also where nothing else is left and the sum of the counts is 0.
+    const losses = where(isIgnored, 0, mul(picked, counts));
+    if (reduction === 'none') return losses;
+    return reduction === 'sum' ? sum(losses) : div(sum(losses), sum(counts));
+  });
+}
+
+/** Against probabilities of classes. 'mean' divides by the number of rows, whatever classes count. */
+export function softCrossEntropy(
+  logits: Tensor,
+  target: Tensor,
+  reduction: Reduction,
+  options: CrossEntropyOptions,
+): Tensor {
+  const op = 'crossEntropy';
+  requireFloat(op, logits);
+  if (logits.rank < 2) throw lossShapes(op, logits.shape, target.shape);
+  const { weight, labelSmoothing: smoothing = 0, ignoreIndex = defaultIgnoreIndex } = options;
+  // As in PyTorch; a number that is no class changes nothing.
+  if (ignoreIndex >= 0) throw ignoredProbabilities(op, ignoreIndex);
+  const classes = logits.shape[1]!;
+  checkWeight(op, weight, classes);
+  return scope(() => {
+    const soft = smoothing === 0 ? target : add(mul(target, 1 - smoothing), smoothing / classes);
+    const parts = mul(logSoftmax(logits, 1), soft);
+    const along = [classes, ...logits.shape.slice(2).map(() => 1)];
+    const losses = neg(sum(weight ? mul(parts, reshape(weight, along)) : parts, 1));
+    if (reduction === 'none') return losses;
+    return reduction === 'sum' ? sum(losses) : mean(losses);
+  });
+}

@@ -1,0 +1,87 @@
+// The cosine of the angle between vectors, and the loss that is made of it.
+
+import { customFunction } from '../../autograd/custom.ts';
+import { checkInteger, checkNumber } from '../../checks/arguments.ts';
+import { checkOptions, optionChecks } from '../../checks/options.ts';
+import { finite } from '../../checks/value-checks.ts';
+import { scope } from '../../core/context.ts';
+import { isFloat, promoteTypes } from '../../core/dtype.ts';
+import { broadcastShapes, sameShape } from '../../core/shape.ts';
+import type { Tensor } from '../../core/tensor.ts';
+import { lossShapes, needsFloat } from '../../errors.ts';
+import { recast } from '../elementwise/autocast.ts';
+import { add, div, eq, mul, sub } from '../elementwise/binary.ts';
+import { where } from '../elementwise/choose.ts';
+import { clamp } from '../elementwise/clamp.ts';
+import { requireTensor, to } from '../elementwise/convert.ts';
+import { sqrt, square } from '../elementwise/unary.ts';
+import { expand } from '../shape/views.ts';
+import { sum } from './reduce.ts';
+import { type LossOptions, lossChecks, reduceLosses } from './reduction.ts';
+import { norm } from './vector-norm.ts';
+
+/** Lengths, those below `eps` as `eps`. As in PyTorch the gradient passes as if none was below. */
+const atLeast = customFunction<[Tensor, number]>({
+  name: 'cosineSimilarity',
+  forward: (_, length, eps) => clamp(length, eps),
+  backward: (_, grad) => [grad, null],
+});
+
+/**
+ * The cosine of the angle between vectors along `dim` of the shape that both are broadcast to. Lengths below `eps` count as `eps`; the gradient of a vector of zeros is
+ * the other one over its length, divided by `eps`.
+ */
+export function cosineSimilarity(a: Tensor, b: Tensor, dim = 1, eps = 1e-8): Tensor {
+  const op = 'cosineSimilarity';
+  const raised = recast('float32', [a, b], (x, y) => cosineSimilarity(x!, y!, dim, eps));
+  if (raised) return raised;
+  requireTensor(op, a);
+  requireTensor(op, b);
+  checkInteger(op, 'the dimension', dim);
+  checkNumber(op, 'eps', eps);
+  const dtype = promoteTypes(a.dtype, b.dtype);
+  if (!isFloat(dtype)) throw needsFloat(op, dtype);
+  return scope(() => {
+    const shape = broadcastShapes(op, a.shape, b.shape);
+    const [left, right] = [expand(to(a, dtype), shape), expand(to(b, dtype), shape)];
+    const unit = (x: Tensor): Tensor => div(x, atLeast(norm(x, dim, { keepDim: true }), eps));
+    return sum(mul(unit(left), unit(right)), dim);
+  });
+}
+
+export interface CosineEmbeddingOptions extends LossOptions {
+  /** Vectors that shall differ cost nothing while their cosine is below it. Default 0. */
+  readonly margin?: number;
+}
+
+export const cosineEmbeddingOptions = optionChecks<CosineEmbeddingOptions>({ ...lossChecks, margin: finite });
+
+/** 1 − cosine of rows that shall be alike (label 1), max(0, cosine − margin) of rows that shall differ (label −1), 0 for other labels. */
+export function cosineEmbeddingLoss(
+  a: Tensor,
+  b: Tensor,
+  labels: Tensor,
+  options: CosineEmbeddingOptions = {},
+): Tensor {
+  requireTensor('cosineEmbeddingLoss', a);
+  requireTensor('cosineEmbeddingLoss', b);
+  requireTensor('cosineEmbeddingLoss', labels);
+  checkOptions('cosineEmbeddingLoss', options, cosineEmbeddingOptions);
+  if (!sameShape(a.shape, b.shape)) throw lossShapes('cosineEmbeddingLoss', a.shape, b.shape);
+  if (!sameShape(labels.shape, a.shape.slice(0, -1))) {
+    throw lossShapes('cosineEmbeddingLoss: labels', labels.shape, a.shape.slice(0, -1));
+  }
+  const { reduction = 'mean', margin = 0 } = options;
+  return scope(() => {
+    const cosine = cosineOfRows(a, b);
+    const apart = clamp(sub(cosine, margin), 0);
+    const losses = where(eq(labels, 1), sub(1, cosine), where(eq(labels, -1), apart, 0));
+    return reduceLosses(losses, reduction);
+  });
+}
+
+/** As PyTorch computes it for this loss: 1e-12 is added to the squared lengths, so that zeros have a gradient. */
+function cosineOfRows(a: Tensor, b: Tensor): Tensor {
+  const squaredLength = (x: Tensor): Tensor => add(sum(square(x), -1), 1e-12);
+  return div(sum(mul(a, b), -1), sqrt(mul(squaredLength(a), squaredLength(b))));
+}

@@ -1,0 +1,220 @@
+// Reductions over dimensions; without dimensions over all.
+
+import { isRecording, record } from '../../autograd/node.ts';
+import { kernels } from '../../backends/index.ts';
+import type { ReduceOp, Strided } from '../../backends/kernels.ts';
+import { notOfBool } from '../../checks/argument-errors.ts';
+import { checkFlag } from '../../checks/arguments.ts';
+import { refuseOptions } from '../../checks/options.ts';
+import { type DType, isFloat } from '../../core/dtype.ts';
+import { keptStrides, withStrides } from '../../core/layout.ts';
+import { checkedDim, countOf, dimMask, reducedShape } from '../../core/shape.ts';
+import { allocate } from '../../core/storage.ts';
+import { empty, type Tensor } from '../../core/tensor.ts';
+import { emptyReduction } from '../../errors.ts';
+import { recast } from '../elementwise/autocast.ts';
+import { eq, ne } from '../elementwise/binary.ts';
+import { requireFloat, requireTensor } from '../elementwise/convert.ts';
+import { Calculation, contribute } from '../gradient.ts';
+
+export type Dims = number | readonly number[];
+
+interface Reduced {
+  readonly out: Tensor;
+  /** The result's strides in the shape of the input. */
+  readonly strides: readonly number[];
+  /** Elements of the input for each element of the result. */
+  readonly size: number;
+}
+
+function reduced(
+  name: string,
+  op: ReduceOp,
+  a: Tensor,
+  dtype: DType,
+  dims: Dims | undefined,
+  keepDim: boolean,
+): Reduced {
+  const mask = dimMask(name, dims, a.rank);
+  checkFlag(name, 'keepDim', keepDim);
+  const out = empty(dtype, reducedShape(a.shape, mask, keepDim), a.device);
+  const strides = keptStrides(a.shape, mask);
+  const size = reducedCount(name, a, dims);
+  if (size === 0 && (op === 'max' || op === 'min')) {
+    out.dispose();
+    throw emptyReduction(name, a.shape);
+  }
+  kernels().reduce(op, a.shape, withStrides(out.strided, strides), a.strided);
+  return { out, strides, size };
+}
+
+/** Integers and bool are summed in int64. */
+const totalType = (dtype: DType): DType => (isFloat(dtype) ? dtype : 'int64');
+
+/** Without dimensions, and with an empty array of them, over all; so do the other reductions but `any` and `all`. */
+export function sum(a: Tensor, dims?: Dims, keepDim?: boolean): Tensor;
+export function sum(a: Tensor, dims?: Dims, keepDim = false, extra?: unknown): Tensor {
+  if (extra !== undefined) refuseOptions('sum', extra);
+  requireTensor('sum', a);
+  const raised = recast('float32', [a], (wide) => sum(wide!, dims, keepDim));
+  if (raised) return raised;
+  const { out, strides } = reduced('sum', 'sum', a, totalType(a.dtype), dims, keepDim);
+  if (!isRecording(a)) return out;
+  const target = a.target!;
+  const { shape } = a;
+  return record('sum', out, [target], [], (grad) => {
+    const into = target.begin();
+    kernels().copy(shape, into.dense, withStrides(grad.dense, strides));
+    target.end(into);
+  });
+}
+
+/** Floats only. The mean of nothing is NaN. */
+export function mean(a: Tensor, dims?: Dims, keepDim?: boolean): Tensor;
+export function mean(a: Tensor, dims?: Dims, keepDim = false, extra?: unknown): Tensor {
+  if (extra !== undefined) refuseOptions('mean', extra);
+  requireFloat('mean', a);
+  const { out, strides, size } = reduced('mean', 'mean', a, a.dtype, dims, keepDim);
+  if (!isRecording(a)) return out;
+  const target = a.target!;
+  const { shape, dtype } = a;
+  return record('mean', out, [target], [], (grad) => {
+    const into = target.begin();
+    kernels().map('mul', dtype, shape, into.dense, withStrides(grad.dense, strides), 1 / size);
+    target.end(into);
+  });
+}
+
+/**
+ * The values of the maxima. Equal maxima share the gradient evenly, as in torch.amax. Where the maximum is NaN the gradient is,
+ * too; without dimensions it goes to the elements that are NaN.
+ */
+export const max = (a: Tensor, dims?: Dims, keepDim = false): Tensor => extreme('max', a, dims, keepDim);
+/** The values of the minima, with gradients as those of `max`. */
+export const min = (a: Tensor, dims?: Dims, keepDim = false): Tensor => extreme('min', a, dims, keepDim);
+
+function extreme(op: 'max' | 'min', a: Tensor, dims: Dims | undefined, keepDim: boolean): Tensor {
+  requireTensor(op, a);
+  const { out, strides } = reduced(op, op, a, a.dtype, dims, keepDim);
+  if (!isRecording(a)) return out;
+  const target = a.target!;
+  const { shape, dtype, strided: values } = a;
+  const best = out.strided;
+  const { count } = out;
+  return record(op, out, [target], [a.storage, out.storage], (grad) => {
+    const k = new Calculation(dtype, shape, grad.memory.device);
+    const share = allocate(dtype, count, grad.memory.device);
+    const stretched = withStrides(share.dense, strides);
+    contribute(target, k, shape, (into) => {
+      markExtremes(k, into, values, withStrides(best, strides), dims === undefined);
+      kernels().reduce('sum', shape, stretched, into);
+      kernels().map('div', dtype, [count], share.dense, grad.dense, share.dense);
+      k.map('mul', into, into, stretched);
+    });
+    share.release();
+  });
+}
+
+/** Writes 1 where an element is the extreme, also where both are NaN if `takesNaN`; else 0. */
+function markExtremes(k: Calculation, into: Strided, x: Strided, best: Strided, takesNaN: boolean): void {
+  k.map('eq', into, x, best);
+  if (!takesNaN) return;
+  // Beside a maximum that is a number there is no NaN.
+  const isMissing = k.temporary();
+  k.map('ne', isMissing, x, x);
+  k.map('max', into, into, isMissing);
+}
+
+/** The product. The gradient is right where elements are 0, too. */
+export function prod(a: Tensor, dims?: Dims, keepDim?: boolean): Tensor;
+export function prod(a: Tensor, dims?: Dims, keepDim = false, extra?: unknown): Tensor {
+  if (extra !== undefined) refuseOptions('prod', extra);
+  requireTensor('prod', a);
+  const raised = recast('float32', [a], (wide) => prod(wide!, dims, keepDim));
+  if (raised) return raised;
+  const { out, strides } = reduced('prod', 'prod', a, totalType(a.dtype), dims, keepDim);
+  if (!isRecording(a)) return out;
+  const target = a.target!;
+  const { shape, dtype, strided: values } = a;
+  const { count } = out;
+  return record('prod', out, [target], [a.storage], (grad) => {
+    const k = new Calculation(dtype, shape, grad.memory.device);
+    contribute(target, k, shape, (into) =>
+      prodGradient(k, into, values, withStrides(grad.dense, strides), count),
+    );
+  });
+}
+
+/**
+ * The product of the others: with zeros counted and replaced by 1, that product ÷ x where nothing is 0, the product
+ * itself for a single 0, and 0 for the rest.
+ */
+function prodGradient(k: Calculation, into: Strided, x: Strided, grad: Strided, count: number): void {
+  const isZero = k.temporary();
+  const nonzero = k.temporary();
+  const [product, zeros] = [allocate(k.dtype, count, k.device), allocate(k.dtype, count, k.device)];
+  const stretch = (storage: typeof product): Strided => withStrides(storage.dense, grad.strides);
+  k.map('eq', isZero, x, 0);
+  k.map('where', nonzero, isZero, 1, x);
+  kernels().reduce('prod', k.shape, stretch(product), nonzero);
+  kernels().reduce('sum', k.shape, stretch(zeros), isZero);
+  // Zeros among the others: none lets the product through, and a NaN stays one beside them.
+  k.map('sub', isZero, stretch(zeros), isZero);
+  k.map('eq', isZero, isZero, 0);
+  k.map('div', into, stretch(product), nonzero);
+  k.map('mul', into, into, isZero);
+  k.map('mul', into, into, grad);
+  product.release();
+  zeros.release();
+}
+
+/** Whether any element is not 0; bool. */
+export const any = (a: Tensor, dims?: Dims, keepDim = false): Tensor =>
+  counted('any', a, 'ne', ne, dims, keepDim);
+/** Whether no element is 0; bool. */
+export const all = (a: Tensor, dims?: Dims, keepDim = false): Tensor =>
+  counted('all', a, 'eq', eq, dims, keepDim);
+
+function counted(
+  name: string,
+  a: Tensor,
+  what: 'eq' | 'ne',
+  test: typeof eq,
+  dims: Dims | undefined,
+  keepDim: boolean,
+): Tensor {
+  requireTensor(name, a);
+  // As in PyTorch, these two reduce over no dimension where the array of them is empty.
+  if (Array.isArray(dims) && dims.length === 0) return ne(a, 0);
+  const matches = test(a, 0);
+  const { out: count } = reduced(name, 'sum', matches, 'int64', dims, keepDim);
+  const out = what === 'ne' ? ne(count, 0) : eq(count, 0);
+  matches.dispose();
+  count.dispose();
+  return out;
+}
+
+/** int64 index of the first maximum along `dim`; without `dim`, in the flattened tensor. NaN counts as the largest. */
+export const argmax = (a: Tensor, dim?: number, keepDim = false): Tensor => position('max', a, dim, keepDim);
+/** int64 index of the first minimum along `dim`; without `dim`, in the flattened tensor. NaN counts as the smallest. */
+export const argmin = (a: Tensor, dim?: number, keepDim = false): Tensor => position('min', a, dim, keepDim);
+
+function position(op: 'max' | 'min', a: Tensor, dim: number | undefined, keepDim: boolean): Tensor {
+  const name = `arg${op}`;
+  requireTensor(name, a);
+  if (a.dtype === 'bool') throw notOfBool(name, ".to('uint8')");
+  checkFlag(name, 'keepDim', keepDim);
+  const isOne = a.rank === 0 && (dim === 0 || dim === -1);
+  const at = dim === undefined || isOne ? null : checkedDim(name, dim, a.rank);
+  if ((at === null ? a.count : a.shape[at]) === 0) throw emptyReduction(name, a.shape);
+  const mask = a.shape.map((_, d) => at === null || d === at);
+  const out = empty('int64', reducedShape(a.shape, mask, keepDim), a.device);
+  kernels().argReduce(op, a.shape, withStrides(out.strided, keptStrides(a.shape, mask)), a.strided);
+  return out;
+}
+
+/** Elements of `a` for each element of a result that is reduced over `dims`. */
+export function reducedCount(name: string, a: Tensor, dims: Dims | undefined): number {
+  const mask = dimMask(name, dims, a.rank);
+  return countOf(a.shape.filter((_, d) => mask[d]));
+}

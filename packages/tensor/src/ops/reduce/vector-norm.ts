@@ -1,0 +1,124 @@
+// Norms of vectors along dimensions, with the gradients that PyTorch gives: 0 where a vector of zeros has no direction.
+import { isRecording, record } from '../../autograd/node.ts';
+import { kernels } from '../../backends/index.ts';
+import type { Strided } from '../../backends/kernels.ts';
+import { checkOptions, optionChecks } from '../../checks/options.ts';
+import { aNumber, flag } from '../../checks/value-checks.ts';
+import { noGrad, scope } from '../../core/context.ts';
+import { keptStrides, withStrides } from '../../core/layout.ts';
+import { dimMask } from '../../core/shape.ts';
+import { allocate } from '../../core/storage.ts';
+import type { Tensor } from '../../core/tensor.ts';
+import { emptyReduction } from '../../errors.ts';
+import { recast } from '../elementwise/autocast.ts';
+import { ne, pow } from '../elementwise/binary.ts';
+import { inFloat32, needsFloat32, requireFloat, to } from '../elementwise/convert.ts';
+import { abs, sqrt, square } from '../elementwise/unary.ts';
+import { Calculation, contribute } from '../gradient.ts';
+import { type Dims, max, min, reducedCount, sum } from './reduce.ts';
+
+export interface NormOptions {
+  /**
+   * 2 (default), 1, or any other number; Infinity for the largest magnitude, −Infinity for the smallest, 0 for how many
+   * elements are not 0.
+   */
+  readonly p?: number;
+  readonly keepDim?: boolean;
+}
+
+const normOptions = optionChecks<NormOptions>({ p: aNumber, keepDim: flag });
+
+/** (Σ |a|^p)^(1/p). The gradient of a vector of zeros is 0. */
+export function norm(a: Tensor, dims?: Dims, options: NormOptions = {}): Tensor {
+  requireFloat('norm', a);
+  checkOptions('norm', options, normOptions);
+  const raised = recast('float32', [a], (wide) => norm(wide!, dims, options));
+  if (raised) return raised;
+  const { p = 2, keepDim = false } = options;
+  // Powers leave the range of float16.
+  if (needsFloat32(a)) return inFloat32(a, (wide) => norm(wide, dims, options));
+  const kept = keptStrides(a.shape, dimMask('norm', dims, a.rank));
+  if ((p < 0 || p === Infinity) && reducedCount('norm', a, dims) === 0) throw emptyReduction('norm', a.shape);
+  const out = noGrad(() => scope(() => value(a, p, dims, keepDim)));
+  return isRecording(a) ? recorded(a, p, kept, out) : out;
+}
+
+function value(a: Tensor, p: number, dims: Dims | undefined, keepDim: boolean): Tensor {
+  if (p === Infinity) return max(abs(a), dims, keepDim);
+  if (p === -Infinity) return min(abs(a), dims, keepDim);
+  if (p === 0) return sum(to(ne(a, 0), a.dtype), dims, keepDim);
+  if (p === 1) return sum(abs(a), dims, keepDim);
+  if (p === 2) return sqrt(sum(square(a), dims, keepDim));
+  return pow(sum(pow(abs(a), p), dims, keepDim), 1 / p);
+}
+
+// A function of its own: what its closure captures is then only allocated when it runs.
+function recorded(a: Tensor, p: number, kept: readonly number[], out: Tensor): Tensor {
+  const target = a.target!;
+  const { shape, strided: x } = a;
+  const { dense: length } = out.storage;
+  const { count, dtype } = out;
+  return record('norm', out, [target], [a.storage, out.storage], (grad) => {
+    const k = new Calculation(dtype, shape, grad.memory.device);
+    const own = allocate(dtype, count, grad.memory.device);
+    const one = new Calculation(dtype, [count], grad.memory.device);
+    contribute(target, k, shape, (into) => {
+      if (p === 2) direction(k, into, x, withStrides(length, kept));
+      else if (Number.isFinite(p)) slope(k, into, x, p);
+      else signOfLargest(k, into, x, withStrides(length, kept), withStrides(own.dense, kept));
+      factor(one, own.dense, grad.dense, length, p);
+      k.map('mul', into, into, withStrides(own.dense, kept));
+    });
+    own.release();
+  });
+}
+
+/** Writes x ÷ length, and 0 where the length is 0. */
+function direction(k: Calculation, into: Strided, x: Strided, length: Strided): void {
+  k.map('div', into, x, length);
+  k.map('where', into, length, into, 0);
+}
+
+/** Writes the sign where the magnitude is that of the norm or NaN, else 0; and into `shares` how many elements these are. */
+function signOfLargest(k: Calculation, into: Strided, x: Strided, norm: Strided, shares: Strided): void {
+  const other = k.temporary();
+  k.map('ne', other, x, x);
+  k.map('abs', into, x);
+  k.map('eq', into, into, norm);
+  k.map('max', into, into, other);
+  kernels().reduce('sum', k.shape, shares, into);
+  k.map('sign', other, x);
+  k.map('mul', into, into, other);
+}
+
+/** Writes sign(x) |x|^(p − 1), the part of the slope that an element gives; 0 at 0 where it would be infinite. */
+function slope(k: Calculation, into: Strided, x: Strided, p: number): void {
+  if (p === 0) {
+    kernels().copy(k.shape, into, 0);
+  } else if (p === 1) {
+    k.map('sign', into, x);
+  } else {
+    const other = k.temporary();
+    k.map('abs', into, x);
+    k.map('pow', into, into, p < 2 ? p - 1 : p - 2);
+    if (p < 1) k.map('where', into, x, into, 0);
+    if (p < 2) k.map('sign', other, x);
+    k.map('mul', into, into, p < 2 ? other : x);
+  }
+}
+
+/** Writes what a vector's gradient is multiplied by; for an infinite p, `into` holds how many elements share it. */
+function factor(one: Calculation, into: Strided, grad: Strided, length: Strided, p: number): void {
+  if (p === 0 || p === 1 || p === 2) {
+    kernels().copy(one.shape, into, grad);
+  } else if (!Number.isFinite(p)) {
+    one.map('div', into, grad, into);
+  } else if (p < 1) {
+    one.map('pow', into, length, 1 - p);
+    one.map('mul', into, into, grad);
+  } else {
+    one.map('pow', into, length, p - 1);
+    one.map('div', into, grad, into);
+    one.map('where', into, length, into, 0);
+  }
+}

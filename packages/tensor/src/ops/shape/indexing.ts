@@ -1,0 +1,65 @@
+// at(): elements and parts by position, as PyTorch's x[...].
+import { badIndexKind, badIndexRange } from '../../checks/argument-errors.ts';
+import { inserted, type Layout, narrowed, selected } from '../../core/layout.ts';
+import type { Tensor } from '../../core/tensor.ts';
+import { badOption, shown, tooManyIndices } from '../../errors.ts';
+import { requireTensor } from '../elementwise/convert.ts';
+import { checkedIndex, part } from './views.ts';
+
+/**
+ * One entry of x.at(…): a position (negative ones count from the end), which drops the dimension; a range [start, end,
+ * step], where start and end may be null and step is at least 1; ':' for a whole dimension; '...' for as many whole
+ * dimensions as are left; null for a new dimension of size 1.
+ */
+export type Index = number | Range | ':' | '...' | null;
+export type Range = readonly [start: number | null, end?: number | null, step?: number];
+
+const takesDim = (index: Index): boolean => index !== '...' && index !== null;
+
+function clamped(value: number | null | undefined, otherwise: number, size: number): number {
+  const at = value ?? otherwise;
+  return Math.min(Math.max(at < 0 ? at + size : at, 0), size);
+}
+
+/** Throws for what is no index: other types of values would name all of the tensor, or elements that nobody meant. */
+function checkIndex(index: Index): void {
+  if (index === null || index === ':' || index === '...' || Number.isInteger(index)) return;
+  if (!Array.isArray(index)) throw badIndexKind(index);
+  const isPosition = (value: number | null | undefined): boolean =>
+    value === null || value === undefined || Number.isInteger(value);
+  if (index.length < 1 || index.length > 3 || !index.every(isPosition)) throw badIndexRange(index);
+}
+
+function applied(layout: Layout, dim: number, index: Index): Layout {
+  if (typeof index === 'number') return selected(layout, dim, checkedIndex('at', layout.shape, dim, index));
+  if (index === null) return inserted(layout, dim);
+  if (typeof index === 'string') return layout;
+  const size = layout.shape[dim]!;
+  const step = index[2] ?? 1;
+  const start = clamped(index[0], 0, size);
+  const end = clamped(index[1], size, size);
+  if (step < 1) throw badOption('at: step', 'an integer ≥ 1', shown(step));
+  return narrowed(layout, dim, start, Math.max(0, Math.ceil((end - start) / step)), step);
+}
+
+/** The elements that `indices` name, sharing memory with `a`. Ranges are cut to the size, as slices are in Python. */
+export function at(a: Tensor, ...indices: readonly Index[]): Tensor {
+  requireTensor('at', a);
+  indices.forEach(checkIndex);
+  const used = indices.filter(takesDim).length;
+  const dots = indices.indexOf('...');
+  if (used > a.rank || dots !== indices.lastIndexOf('...')) throw tooManyIndices(indices.length, a.shape);
+  return part('at', a, (whole) => {
+    let layout = whole;
+    let dim = 0;
+    for (const index of indices) {
+      if (index === '...') {
+        dim += whole.shape.length - used;
+        continue;
+      }
+      layout = applied(layout, dim, index);
+      if (typeof index !== 'number') dim++;
+    }
+    return layout;
+  });
+}

@@ -1,0 +1,118 @@
+// Tensors side by side, and cut apart again.
+
+import { isRecording, record } from '../../autograd/node.ts';
+import { kernels } from '../../backends/index.ts';
+import type { Strided } from '../../backends/kernels.ts';
+import { notTensors } from '../../checks/argument-errors.ts';
+import { checkList } from '../../checks/arguments.ts';
+import { promoteTypes } from '../../core/dtype.ts';
+import { denseLayout, narrowed } from '../../core/layout.ts';
+import { checkedDim, type Shape, sameShape } from '../../core/shape.ts';
+import type { Storage } from '../../core/storage.ts';
+import { empty, Tensor } from '../../core/tensor.ts';
+import { badOption, badSizes, joinShapes, shown } from '../../errors.ts';
+import { requireTensor } from '../elementwise/convert.ts';
+import { jointDevice } from '../joint-device.ts';
+import { narrow, unsqueeze } from './views.ts';
+
+/** The part of dense memory in `shape` that starts at `start` along `dim`. */
+function region({ memory }: Storage, shape: Shape, dim: number, start: number, size: number): Strided {
+  const { offset, strides } = narrowed(denseLayout(shape), dim, start, size, 1);
+  return { memory, offset, strides };
+}
+
+function checkTensors(op: string, tensors: readonly Tensor[]): void {
+  const areTensors = Array.isArray(tensors) && tensors.every((tensor) => tensor instanceof Tensor);
+  if (!areTensors) throw notTensors(op, tensors);
+}
+
+/** As in PyTorch, a tensor of shape [0] may stand beside tensors of any shape, and adds nothing. */
+const isNothing = ({ rank, count }: Tensor): boolean => rank === 1 && count === 0;
+
+/** Tensors one behind the other along `dim`, in the dtype in which they meet. A copy. */
+export function cat(tensors: readonly Tensor[], dim = 0): Tensor {
+  checkTensors('cat', tensors);
+  const first = tensors.find((tensor) => !isNothing(tensor)) ?? tensors[0];
+  if (first === undefined) throw badOption('cat: tensors', 'at least one', 'none');
+  const at = checkedDim('cat', dim, first.rank);
+  let total = 0;
+  const parts = tensors.map((tensor) => {
+    const size = isNothing(tensor) ? 0 : tensor.shape[at]!;
+    const own = first.shape.with(at, size);
+    if (!isNothing(tensor) && !sameShape(tensor.shape, own))
+      throw joinShapes('cat', first.shape, tensor.shape);
+    total += size;
+    return { start: total - size, shape: own, target: tensor.target };
+  });
+  const shape = first.shape.with(at, total);
+  const dtype = tensors.map((tensor) => tensor.dtype).reduce(promoteTypes);
+  for (const tensor of tensors) jointDevice('cat', first, tensor);
+  const out = empty(dtype, shape, first.device);
+  for (const [i, { strided, count }] of tensors.entries()) {
+    const { start, shape: own } = parts[i]!;
+    if (count > 0) kernels().copy(own, region(out.storage, shape, at, start, own[at]!), strided);
+  }
+  if (!tensors.some((tensor) => isRecording(tensor))) return out;
+  return record(
+    'cat',
+    out,
+    parts.map((part) => part.target),
+    [],
+    (grad) => {
+      for (const { start, shape: own, target } of parts) {
+        if (target === null) continue;
+        const into = target.begin();
+        if (target.count > 0) kernels().copy(own, into.dense, region(grad, shape, at, start, own[at]!));
+        target.end(into);
+      }
+    },
+  );
+}
+
+/** Tensors of one shape along a new dimension before `dim`. A copy. */
+export function stack(tensors: readonly Tensor[], dim = 0): Tensor {
+  checkTensors('stack', tensors);
+  for (const tensor of tensors) {
+    if (!sameShape(tensor.shape, tensors[0]!.shape))
+      throw joinShapes('stack', tensors[0]!.shape, tensor.shape);
+  }
+  const views = tensors.map((tensor) => unsqueeze(tensor, dim));
+  const out = cat(views, dim);
+  for (const view of views) view.dispose();
+  return out;
+}
+
+/** Parts of the given sizes along `dim`, or of one size, the last one smaller if need be. They share memory with `a`. */
+export function split(a: Tensor, sizes: number | readonly number[], dim = 0): Tensor[] {
+  requireTensor('split', a);
+  const at = checkedDim('split', dim, a.rank);
+  const size = a.shape[at]!;
+  const all = typeof sizes === 'number' ? evenSizes(size, sizes) : sizes;
+  checkList('split', 'sizes', all);
+  const isWhole =
+    all.every((part) => Number.isInteger(part) && part >= 0) && all.reduce((x, y) => x + y, 0) === size;
+  if (!isWhole) throw badSizes('split', all, size);
+  let start = 0;
+  return all.map((part) => {
+    start += part;
+    return narrow(a, at, start - part, part);
+  });
+}
+
+function evenSizes(size: number, each: number): number[] {
+  if (size === 0 && each === 0) return [0];
+  if (!Number.isInteger(each) || each < 1) throw badOption('split: size', 'an integer ≥ 1', shown(each));
+  return Array.from({ length: Math.max(1, Math.ceil(size / each)) }, (_, i) =>
+    Math.min(each, size - i * each),
+  );
+}
+
+/** At most `chunks` parts of one size along `dim`, the last one smaller if need be; of nothing, `chunks` parts. They share memory with `a`. */
+export function chunk(a: Tensor, chunks: number, dim = 0): Tensor[] {
+  requireTensor('chunk', a);
+  const size = a.shape[checkedDim('chunk', dim, a.rank)]!;
+  if (!Number.isInteger(chunks) || chunks < 1)
+    throw badOption('chunk: chunks', 'an integer ≥ 1', shown(chunks));
+  if (size === 0) return split(a, new Array<number>(chunks).fill(0), dim);
+  return split(a, Math.ceil(size / chunks), dim);
+}

@@ -1,0 +1,244 @@
+// Elements and rows named by indices, and sums back into them. Indices are int32 or int64, and checked before a kernel
+// sees them; negative ones are refused, as in PyTorch.
+import { isRecording, record } from '../../autograd/node.ts';
+import { kernels } from '../../backends/index.ts';
+import type { LookupSizes, Strided } from '../../backends/kernels.ts';
+import { noGrad, scope } from '../../core/context.ts';
+import { checkedDim, countOf, type Shape, sameShape, stridesOf } from '../../core/shape.ts';
+import { allocate } from '../../core/storage.ts';
+import { empty, type Tensor } from '../../core/tensor.ts';
+import {
+  badOption,
+  indexOutOfRange,
+  lookupShapes,
+  mixedDtypes,
+  needsIndex,
+  needsRank,
+  shown,
+} from '../../errors.ts';
+import { clone, contiguous, requireTensor, to } from '../elementwise/convert.ts';
+import { jointDevice } from '../joint-device.ts';
+import { max } from '../reduce/reduce.ts';
+import { flatten, narrow, reshape } from './views.ts';
+
+/** Throws unless all elements of `index` are in [0, size). It lies dense. */
+export function checkIndices(op: string, index: Tensor, size: number, complain = indexOutOfRange): void {
+  const { memory, offset } = index.strided;
+  // On a device the kernels look themselves, and what they find is thrown at the next wait.
+  if (memory.device !== 'cpu') return;
+  const { host } = memory;
+  // int64 as two halves, low first, so that no BigInt is made per element.
+  const isWide = host instanceof BigInt64Array;
+  const words = isWide ? new Int32Array(host.buffer, host.byteOffset, host.length * 2) : host;
+  const step = isWide ? 2 : 1;
+  for (let i = 0; i < index.count; i++) {
+    const word = words[(offset + i) * step] as number;
+    const isInside = word >= 0 && word < size && (!isWide || words[(offset + i) * 2 + 1] === 0);
+    if (!isInside) throw complain(op, host[offset + i]!, i, size);
+  }
+}
+
+/** A checked dense int64 copy of an index, or the index itself. */
+function prepared(op: string, index: Tensor, size: number): Tensor {
+  requireTensor(op, index);
+  if (index.dtype !== 'int32' && index.dtype !== 'int64') throw needsIndex(op, index.dtype);
+  const ready = contiguous(to(index, 'int64'));
+  checkIndices(op, ready, size);
+  return ready;
+}
+
+const sizesOf = (shape: Shape, dim: number, count: number, perElement: boolean): LookupSizes => ({
+  outer: countOf(shape.slice(0, dim)),
+  count,
+  size: shape[dim]!,
+  inner: countOf(shape.slice(dim + 1)),
+  perElement,
+});
+
+/** Looks `index` up in `a`, which is dense; backward adds the gradient to the places that were read. */
+function lookedUp(name: string, a: Tensor, index: Tensor, shape: Shape, sizes: LookupSizes): Tensor {
+  const out = empty(a.dtype, shape, jointDevice(name, a, index));
+  kernels().lookup(out.strided, a.strided, index.strided, sizes);
+  if (!isRecording(a)) return out;
+  const target = a.target!;
+  const places = index.strided;
+  return record(name, out, [target], [index.storage], (grad) => {
+    const into = target.open();
+    if (!target.isFilled) kernels().copy([target.count], into, 0);
+    kernels().scatterAdd(into, grad.dense, places, sizes);
+    target.close();
+  });
+}
+
+function disposeCopies(copies: readonly Tensor[], originals: readonly Tensor[]): void {
+  for (const copy of copies) if (!originals.includes(copy)) copy.dispose();
+}
+
+/** As in PyTorch, a tensor without dimensions stands for a row of one element. */
+const asRow = (a: Tensor): Tensor => (a.rank === 0 ? reshape(a, [1]) : a);
+
+/** Slices of `a` along `dim`, in the order that `index` [count] names. A single index may lack the dimension. */
+export function indexSelect(a: Tensor, dim: number, index: Tensor): Tensor {
+  requireTensor('indexSelect', a);
+  requireTensor('indexSelect', index);
+  if (a.rank === 0 && index.count !== 1) throw lookupShapes('indexSelect', a.shape, index.shape);
+  if (a.rank === 0 || index.rank === 0)
+    return scope(() => {
+      const rows = indexSelect(asRow(a), dim, asRow(index));
+      return a.rank === 0 ? reshape(rows, []) : rows;
+    });
+  const at = checkedDim('indexSelect', dim, a.rank);
+  if (index.rank !== 1) throw needsRank('indexSelect: index', 1, index.shape);
+  const places = prepared('indexSelect', index, a.shape[at]!);
+  const dense = contiguous(a);
+  const sizes = sizesOf(a.shape, at, index.count, false);
+  const out = lookedUp('indexSelect', dense, places, a.shape.with(at, index.count), sizes);
+  disposeCopies([places, dense], [index, a]);
+  return out;
+}
+
+/** Rows of `weight` [rows, width], one for each element of `index`: a tensor of shape [...index, width]. */
+export function embedding(index: Tensor, weight: Tensor): Tensor {
+  requireTensor('embedding', index);
+  requireTensor('embedding', weight);
+  if (weight.rank !== 2) throw needsRank('embedding: weight', 2, weight.shape);
+  const places = prepared('embedding', index, weight.shape[0]!);
+  const dense = contiguous(weight);
+  const sizes = sizesOf(weight.shape, 0, index.count, false);
+  const out = lookedUp('embedding', dense, places, [...index.shape, weight.shape[1]!], sizes);
+  disposeCopies([places, dense], [index, weight]);
+  return out;
+}
+
+/** The elements of `a` at the first indices of every dimension but `dim`, as many as `index` has, as a view. */
+function fitted(op: string, a: Tensor, dim: number | null, index: Tensor): Tensor {
+  const fits = a.rank === index.rank && a.shape.every((size, d) => d === dim || index.shape[d]! <= size);
+  if (!fits) throw lookupShapes(op, a.shape, index.shape);
+  let part = a;
+  for (const [d, size] of index.shape.entries()) {
+    if (d === dim || size === a.shape[d]) continue;
+    const smaller = narrow(part, d, 0, size);
+    if (part !== a) part.dispose();
+    part = smaller;
+  }
+  return part;
+}
+
+function denseFitted(op: string, a: Tensor, dim: number | null, index: Tensor): Tensor {
+  const part = fitted(op, a, dim, index);
+  const dense = contiguous(part);
+  if (part !== a && dense !== part) part.dispose();
+  return dense;
+}
+
+/** out[i][j][k] = a[index[i][j][k]][j][k] for dim 0, and so on; out has the shape of `index`. */
+export function gather(a: Tensor, dim: number, index: Tensor): Tensor {
+  requireTensor('gather', a);
+  requireTensor('gather', index);
+  if (a.rank === 0 || index.rank === 0)
+    return scope(() => reshape(gather(asRow(a), dim, asRow(index)), index.shape));
+  const at = checkedDim('gather', dim, a.rank);
+  // An empty index may have any shape.
+  if (index.count === 0) return scope(() => reshape(narrow(flatten(a), 0, 0, 0), index.shape));
+  const dense = denseFitted('gather', a, at, index);
+  const places = prepared('gather', index, a.shape[at]!);
+  const out = lookedUp(
+    'gather',
+    dense,
+    places,
+    index.shape,
+    sizesOf(dense.shape, at, index.shape[at]!, true),
+  );
+  disposeCopies([places, dense], [index, a]);
+  return out;
+}
+
+/**
+ * A copy of `a` with elements of `source` added to those that `index` names along `dim`. The index may be smaller than the
+ * source, and than `a` in the other dimensions: the first elements are taken, and changed.
+ */
+export function scatterAdd(a: Tensor, dim: number, index: Tensor, source: Tensor): Tensor {
+  requireTensor('scatterAdd', a);
+  requireTensor('scatterAdd', index);
+  requireTensor('scatterAdd', source);
+  const op = 'scatterAdd';
+  if (source.dtype !== a.dtype) throw mixedDtypes(op, a.dtype, source.dtype);
+  if (a.rank === 0 || index.rank === 0 || source.rank === 0)
+    return scope(() => reshape(scatterAdd(asRow(a), dim, asRow(index), asRow(source)), a.shape));
+  const at = checkedDim(op, dim, a.rank);
+  if (index.count === 0) return withoutAny(a, source);
+  const part = fitted(op, a, at, index);
+  const shape = part.shape;
+  if (part !== a) part.dispose();
+  const dense = denseFitted(op, source, null, index);
+  const places = prepared(op, index, a.shape[at]!);
+  const out = scattered(a, dense, places, shape, sizesOf(shape, at, index.shape[at]!, true));
+  disposeCopies([places, dense], [index, source]);
+  return out;
+}
+
+/** A copy of `a` to which nothing of `source` is added. */
+function withoutAny(a: Tensor, source: Tensor): Tensor {
+  const out = noGrad(() => clone(a));
+  if (!isRecording(a, source)) return out;
+  const [toA, toSource] = [a.target, source.target];
+  return record('scatterAdd', out, [toA, toSource], [], (grad) => {
+    if (toA) toA.share(grad);
+    if (!toSource) return;
+    const into = toSource.begin();
+    kernels().copy([toSource.count], into.dense, 0);
+    toSource.end(into);
+  });
+}
+
+/** `shape`: the part of `a` that may change. */
+function scattered(a: Tensor, source: Tensor, places: Tensor, shape: Shape, sizes: LookupSizes): Tensor {
+  const out = empty(a.dtype, a.shape, jointDevice('scatterAdd', a, places, source));
+  const isWhole = sameShape(shape, a.shape);
+  const within = ({ memory, offset }: Strided): Strided => ({ memory, offset, strides: stridesOf(a.shape) });
+  kernels().copy(a.shape, out.strided, a.strided);
+  const changed = isWhole ? out.storage.retain() : allocate(a.dtype, countOf(shape), out.device);
+  if (!isWhole) kernels().copy(shape, changed.dense, within(out.strided));
+  kernels().scatterAdd(changed.dense, source.strided, places.strided, sizes);
+  if (!isWhole) kernels().copy(shape, within(out.strided), changed.dense);
+  changed.release();
+  if (!isRecording(a, source)) return out;
+  const [toA, toSource] = [a.target, source.target];
+  const where: Strided = places.strided;
+  return record('scatterAdd', out, [toA, toSource], [places.storage], (grad) => {
+    if (toA) toA.share(grad);
+    if (!toSource) return;
+    const into = toSource.begin();
+    const part = isWhole ? grad.retain() : allocate(grad.memory.dtype, countOf(shape), grad.memory.device);
+    if (!isWhole) kernels().copy(shape, part.dense, within(grad.dense));
+    kernels().lookup(into.dense, part.dense, where, sizes);
+    part.release();
+    toSource.end(into);
+  });
+}
+
+/**
+ * int64 zeros with a 1 at the position that each element of `labels` names, along a new last dimension. Without `classes`
+ * there are as many as the largest label needs, which on a device waits for it.
+ */
+export function oneHot(labels: Tensor, classes = classesOf(labels)): Tensor {
+  if (!Number.isSafeInteger(classes) || classes < 1)
+    throw badOption('oneHot: classes', 'an integer ≥ 1', shown(classes));
+  const places = prepared('oneHot', labels, classes);
+  const out = empty('int64', [...labels.shape, classes], labels.device);
+  const ones = empty('int64', labels.shape, labels.device);
+  kernels().copy(out.shape, out.strided, 0);
+  kernels().copy(ones.shape, ones.strided, 1);
+  const sizes = { outer: labels.count, count: 1, size: classes, inner: 1, perElement: true };
+  kernels().scatterAdd(out.strided, ones.strided, places.strided, sizes);
+  ones.dispose();
+  disposeCopies([places], [labels]);
+  return out;
+}
+
+/** One more than the largest label; 1 where all are negative, which are refused like any that is no class. */
+function classesOf(labels: Tensor): number {
+  requireTensor('oneHot', labels);
+  if (labels.count === 0) throw badOption('oneHot: classes', 'an integer ≥ 1, as there is no label', 'none');
+  return scope(() => Math.max(1, max(labels).item() + 1));
+}

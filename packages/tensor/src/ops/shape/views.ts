@@ -1,0 +1,211 @@
+// Other shapes and parts of the same memory. A view is a function from layouts to layouts. Applied to the layout of the
+// tensor it gives the view; applied to the dense layout of the tensor's gradient it says where the view's gradient goes.
+
+import { isRecording, record } from '../../autograd/node.ts';
+import type { GradTarget } from '../../autograd/target.ts';
+import { kernels } from '../../backends/index.ts';
+import { turnedRange } from '../../checks/argument-errors.ts';
+import { checkInteger, checkList } from '../../checks/arguments.ts';
+import { tooManyToTranspose } from '../../checks/op-errors.ts';
+import {
+  denseLayout,
+  expanded,
+  inserted,
+  type Layout,
+  narrowed,
+  onDiagonal,
+  permuted,
+  reshaped,
+  selected,
+  without,
+} from '../../core/layout.ts';
+import { checkedDim, checkedDims, checkRank, countOf, type Shape } from '../../core/shape.ts';
+import type { Storage } from '../../core/storage.ts';
+import { type Tensor, viewAs, viewOf } from '../../core/tensor.ts';
+import { badIndex, badPermutation, badRange, cannotReshape, cannotView } from '../../errors.ts';
+import { contiguous, requireTensor } from '../elementwise/convert.ts';
+
+/**
+ * How the elements of a view relate to those of the tensor: 'same', in the same order; 'permuted', all of them in
+ * another order; 'part', some of them; 'stretched', some of them several times.
+ */
+type Kind = 'same' | 'permuted' | 'part' | 'stretched';
+
+function sendBack(kind: Kind, target: GradTarget, grad: Storage, shape: Shape, region: Layout): void {
+  if (kind === 'part') {
+    const into = target.open();
+    if (!target.isFilled) kernels().copy([target.count], into, 0);
+    const part = { memory: into.memory, offset: region.offset, strides: region.strides };
+    kernels().map('add', target.dtype, shape, part, part, grad.dense);
+    target.close();
+  } else {
+    const into = target.begin();
+    const all = { memory: into.memory, offset: region.offset, strides: region.strides };
+    if (kind === 'permuted') kernels().copy(shape, all, grad.dense);
+    else kernels().reduce('sum', shape, all, grad.dense);
+    target.end(into);
+  }
+}
+
+function derived(name: string, a: Tensor, kind: Kind, change: (layout: Layout) => Layout): Tensor {
+  const out = viewOf(a, change(a.layout));
+  if (kind === 'same') return sharing(name, a, out);
+  if (!isRecording(a)) return out;
+  const target = a.target!;
+  const { shape } = a;
+  return record(name, out, [target], [], (grad) => {
+    sendBack(kind, target, grad, out.shape, change(denseLayout(shape)));
+  });
+}
+
+/** Records `out`, whose elements are those of `a` in the same order. */
+function sharing(name: string, a: Tensor, out: Tensor): Tensor {
+  if (!isRecording(a)) return out;
+  const target = a.target!;
+  return record(name, out, [target], [], (grad) => target.share(grad));
+}
+
+/** Fills in the size that is −1. */
+function resolved(op: string, a: Tensor, shape: Shape): Shape {
+  requireTensor(op, a);
+  checkList(op, 'the shape', shape);
+  const free = shape.indexOf(-1);
+  const own = [...shape];
+  if (free >= 0) {
+    own[free] = 1;
+    own[free] = a.count / countOf(own);
+  }
+  if (!own.every((size) => Number.isSafeInteger(size) && size >= 0) || countOf(own) !== a.count) {
+    throw cannotReshape(a.shape, shape);
+  }
+  checkRank(op, own);
+  return own;
+}
+
+function reshapedAs(name: string, a: Tensor, shape: Shape): Tensor {
+  // Dense strides are dense in every shape.
+  if (a.isContiguous) return sharing(name, a, viewAs(a, shape, a.strided));
+  const layout = reshaped(a.layout, shape);
+  if (layout !== null) return derived(name, a, 'same', () => layout);
+  const dense = contiguous(a);
+  const out = derived(name, dense, 'same', () => denseLayout(shape));
+  dense.dispose();
+  return out;
+}
+
+/** Shares memory with `a` where strides can say it, and copies where not. One size may be −1: what is left. */
+export const reshape = (a: Tensor, shape: Shape): Tensor =>
+  reshapedAs('reshape', a, resolved('reshape', a, shape));
+
+/** As reshape, but throws where it would have to copy. */
+export function view(a: Tensor, shape: Shape): Tensor {
+  const own = resolved('view', a, shape);
+  const layout = reshaped(a.layout, own);
+  if (layout === null) throw cannotView(a.shape, own);
+  return derived('view', a, 'same', () => layout);
+}
+
+/** Makes one dimension of startDim … endDim, as reshape does. */
+export function flatten(a: Tensor, startDim = 0, endDim = -1): Tensor {
+  requireTensor('flatten', a);
+  // As in PyTorch, a tensor without dimensions counts as having one.
+  const rank = Math.max(1, a.rank);
+  const start = checkedDim('flatten', startDim, rank);
+  const end = checkedDim('flatten', endDim, rank);
+  if (a.rank === 0) return reshapedAs('flatten', a, [1]);
+  if (start > end) throw turnedRange('flatten', startDim, endDim);
+  const merged = countOf(a.shape.slice(start, end + 1));
+  return reshapedAs('flatten', a, [...a.shape.slice(0, start), merged, ...a.shape.slice(end + 1)]);
+}
+
+/** Drops those of `dims` that have size 1; without `dims`, all that have. Shares memory with `a`. */
+export function squeeze(a: Tensor, dims?: number | readonly number[]): Tensor {
+  requireTensor('squeeze', a);
+  // As in PyTorch, a tensor without dimensions counts as having one.
+  const named = dims === undefined ? null : checkedDims('squeeze', dims, Math.max(1, a.rank));
+  const ones = a.shape.flatMap((size, d) => (size === 1 && (named?.includes(d) ?? true) ? [d] : []));
+  return derived('squeeze', a, 'same', (layout) => ones.reduceRight(without, layout));
+}
+
+/** Adds a dimension of size 1 before `dim`. Shares memory with `a`. */
+export function unsqueeze(a: Tensor, dim: number): Tensor {
+  requireTensor('unsqueeze', a);
+  const at = checkedDim('unsqueeze', dim, a.rank + 1);
+  checkRank('unsqueeze', [1, ...a.shape]);
+  return derived('unsqueeze', a, 'same', (layout) => inserted(layout, at));
+}
+
+/** The dimensions in another order. Shares memory with `a`. */
+export function permute(a: Tensor, dims: readonly number[]): Tensor {
+  requireTensor('permute', a);
+  checkList('permute', 'the order', dims);
+  const order = dims.map((dim) => checkedDim('permute', dim, a.rank));
+  if (order.length !== a.rank || new Set(order).size !== a.rank) throw badPermutation(dims, a.rank);
+  return derived('permute', a, 'permuted', (layout) => permuted(layout, order));
+}
+
+/** Swaps two dimensions. Shares memory with `a`. */
+export function transpose(a: Tensor, dim0: number, dim1: number): Tensor {
+  requireTensor('transpose', a);
+  // As in PyTorch, a tensor without dimensions counts as having one.
+  const rank = Math.max(1, a.rank);
+  const from = checkedDim('transpose', dim0, rank);
+  const to = checkedDim('transpose', dim1, rank);
+  const order = a.shape.map((_, d) => (d === from ? to : d === to ? from : d));
+  return derived('transpose', a, 'permuted', (layout) => permuted(layout, order));
+}
+
+/** The transpose of a matrix; a tensor of fewer dimensions as it is. Shares memory with `a`. */
+export function t(a: Tensor): Tensor {
+  requireTensor('t', a);
+  if (a.rank > 2) throw tooManyToTranspose(a.shape);
+  return a.rank === 2 ? transpose(a, 0, 1) : derived('t', a, 'same', (layout) => layout);
+}
+
+/** Stretches dimensions of size 1, and adds dimensions in front. −1 keeps a size. Shares memory with `a`. */
+export function expand(a: Tensor, shape: Shape): Tensor {
+  requireTensor('expand', a);
+  checkList('expand', 'the shape', shape);
+  checkRank('expand', shape);
+  return derived('expand', a, 'stretched', (layout) => expanded(layout, shape));
+}
+
+/** `length` elements of dimension `dim` from `start` on. Shares memory with `a`. */
+export function narrow(a: Tensor, dim: number, start: number, length: number): Tensor {
+  requireTensor('narrow', a);
+  const at = checkedDim('narrow', dim, a.rank);
+  checkInteger('narrow', 'start', start);
+  checkInteger('narrow', 'length', length);
+  const size = a.shape[at]!;
+  const from = start < 0 ? start + size : start;
+  if (from < 0 || length < 0 || from + length > size) throw badRange('narrow', dim, start, length, size);
+  return derived('narrow', a, 'part', (layout) => narrowed(layout, at, from, length, 1));
+}
+
+/** One index of dimension `dim`, which goes away. Negative ones count from the end. Shares memory with `a`. */
+export function select(a: Tensor, dim: number, index: number): Tensor {
+  requireTensor('select', a);
+  const at = checkedDim('select', dim, a.rank);
+  const from = checkedIndex('select', a.shape, at, index);
+  return derived('select', a, 'part', (layout) => selected(layout, at, from));
+}
+
+/** The diagonal of two dimensions of one size, in the place of the first; the second goes away. Shares memory with `a`. */
+export const diagonal = (a: Tensor, first: number, second: number): Tensor =>
+  derived('diagonal', a, 'part', (layout) => onDiagonal(layout, first, second));
+
+export function checkedIndex(op: string, shape: Shape, dim: number, index: number): number {
+  const size = shape[dim]!;
+  checkInteger(op, 'an index', index);
+  const at = index < 0 ? index + size : index;
+  if (at < 0 || at >= size) throw badIndex(op, index, dim, size);
+  return at;
+}
+
+/** All of `a` in another order, as one view. */
+export const reordered = (name: string, a: Tensor, change: (layout: Layout) => Layout): Tensor =>
+  derived(name, a, 'permuted', change);
+
+/** A part of `a` that several steps lead to, as one view. */
+export const part = (name: string, a: Tensor, change: (layout: Layout) => Layout): Tensor =>
+  derived(name, a, 'part', change);

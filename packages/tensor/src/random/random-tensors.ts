@@ -1,0 +1,163 @@
+// Tensors of random numbers. Everything is drawn from one stream (random.ts), so it is the same with every kernel set.
+import { kernels } from '../backends/index.ts';
+import type { RandomKind } from '../backends/kernels.ts';
+import { checkOptions, optionChecks } from '../checks/options.ts';
+import { aGenerator, anything, flag } from '../checks/value-checks.ts';
+import { checkedShape, type Shape } from '../core/shape.ts';
+import { empty, type Tensor } from '../core/tensor.ts';
+import { type DeviceName, deviceOf } from '../device/device.ts';
+import { badOption, badWeights, needsRank, shown } from '../errors.ts';
+import { requireFloat } from '../ops/elementwise/convert.ts';
+import { add, div, log, lt, neg, sort, to, topk } from '../ops/index.ts';
+import { defaultGenerator, type Generator } from './random.ts';
+
+export interface GeneratorOption {
+  /** Default: the generator that manualSeed seeds. */
+  readonly generator?: Generator;
+}
+
+export interface DrawOptions extends GeneratorOption {
+  /** Default: 'cpu'. The numbers are the same on every device. */
+  readonly device?: DeviceName;
+}
+
+export interface RandomOptions extends DrawOptions {
+  readonly requiresGrad?: boolean;
+}
+
+const generatorOptions = optionChecks<GeneratorOption>({ generator: aGenerator });
+const drawChecks = { generator: aGenerator, device: anything };
+const drawOptions = optionChecks<DrawOptions>(drawChecks);
+const randomOptions = optionChecks<RandomOptions>({ ...drawChecks, requiresGrad: flag });
+
+function drawn(kind: RandomKind, shape: Shape, low: number, high: number, options: DrawOptions): Tensor {
+  const isFloat = kind === 'uniform' || kind === 'normal';
+  const out = empty(isFloat ? 'float32' : 'int64', shape, deviceOf(options.device ?? 'cpu'));
+  const stream = (options.generator ?? defaultGenerator()).take(kind === 'bits' ? 2 * out.count : out.count);
+  kernels().random(kind, out.strided, out.count, stream, low, high);
+  return out;
+}
+
+function floats(op: string, kind: RandomKind, shape: Shape, high: number, options: RandomOptions): Tensor {
+  checkOptions(op, options, randomOptions);
+  const tensor = drawn(kind, checkedShape(op, shape), 0, high, options);
+  if (options.requiresGrad) tensor.requiresGrad = true;
+  return tensor;
+}
+
+/** Uniform in [0, 1), float32. */
+export const rand = (shape: Shape, options: RandomOptions = {}): Tensor =>
+  floats('rand', 'uniform', shape, 1, options);
+
+/** Normal with mean 0 and variance 1, float32. */
+export const randn = (shape: Shape, options: RandomOptions = {}): Tensor =>
+  floats('randn', 'normal', shape, 0, options);
+
+/** int64, each of the integers low … high − 1 equally likely; there are at most 2^32 of them. */
+export function randint(low: number, high: number, shape: Shape, options: DrawOptions = {}): Tensor {
+  checkOptions('randint', options, drawOptions);
+  const isRange =
+    Number.isSafeInteger(low) && Number.isSafeInteger(high) && low < high && high - low <= 2 ** 32;
+  if (!isRange)
+    throw badOption('randint: low and high', 'integers with 0 < high − low ≤ 2^32', `${low}, ${high}`);
+  return drawn('integers', checkedShape('randint', shape), low, high, options);
+}
+
+/** int64: the numbers 0 … count − 1 in random order. */
+export function randperm(count: number, options: DrawOptions = {}): Tensor {
+  checkOptions('randperm', options, drawOptions);
+  const keys = drawn('bits', checkedShape('randperm', [count]), 0, 0, options);
+  const { values, indices } = sort(keys);
+  values.dispose();
+  keys.dispose();
+  return indices;
+}
+
+/** 1 with the probability that the element of `probabilities` says, else 0; in its shape and dtype. */
+export function bernoulli(probabilities: Tensor, options: GeneratorOption = {}): Tensor {
+  requireFloat('bernoulli', probabilities);
+  checkOptions('bernoulli', options, generatorOptions);
+  const uniform = drawn('uniform', probabilities.shape, 0, 1, { ...options, device: probabilities.device });
+  const isDrawn = lt(uniform, probabilities);
+  const out = to(isDrawn, probabilities.dtype);
+  uniform.dispose();
+  isDrawn.dispose();
+  return out;
+}
+
+export interface MultinomialOptions extends GeneratorOption {
+  /** Whether an index may be drawn again. Default false. */
+  readonly replacement?: boolean;
+}
+
+const multinomialOptions = optionChecks<MultinomialOptions>({ generator: aGenerator, replacement: flag });
+
+/** int64: `count` indices from each row of weights [n] or [rows, n], which need not add up to 1; drawn in proportion to them. */
+export function multinomial(weights: Tensor, count: number, options: MultinomialOptions = {}): Tensor {
+  requireFloat('multinomial', weights);
+  checkOptions('multinomial', options, multinomialOptions);
+  if (weights.rank !== 1 && weights.rank !== 2) throw needsRank('multinomial: weights', 2, weights.shape);
+  if (!Number.isSafeInteger(count) || count < 1)
+    throw badOption('multinomial: count', 'an integer ≥ 1', shown(count));
+  const wide = to(weights.detach(), 'float64');
+  const needed = options.replacement ? 1 : count;
+  const cols = weights.shape.at(-1)!;
+  const values = wide.dataSync() as Float64Array;
+  for (let at = 0; at < values.length || at === 0; at += Math.max(1, cols)) {
+    const row = values.subarray(at, at + cols);
+    const drawable = row.reduce((n, x) => n + Number(x > 0), 0);
+    if (drawable < needed || !row.every((x) => x >= 0 && x < Infinity)) throw badWeights(needed, drawable);
+  }
+  const out = options.replacement
+    ? withReplacement(wide, values, count, options)
+    : without(wide, count, options);
+  wide.dispose();
+  return out;
+}
+
+/** The largest of weight ÷ Exp(1) are a draw in proportion to the weights, without replacement. */
+function without(weights: Tensor, count: number, options: GeneratorOption): Tensor {
+  const uniform = drawn('uniform', weights.shape, 0, 1, { ...options, device: weights.device });
+  // In float64, from (0, 1): the middle of the 2^-24 that a word stands for.
+  const steps = [(a: Tensor) => to(a, 'float64'), (a: Tensor) => add(a, 2 ** -25), log, neg];
+  const waiting = steps.reduce((a, step) => {
+    const next = step(a);
+    a.dispose();
+    return next;
+  }, uniform);
+  const keys = div(weights, waiting);
+  const { values, indices } = topk(keys, count);
+  for (const tensor of [waiting, keys, values]) tensor.dispose();
+  return indices;
+}
+
+/** The first index at which the running sum of the weights is above a random part of their total. */
+function withReplacement(
+  weights: Tensor,
+  values: Float64Array,
+  count: number,
+  options: GeneratorOption,
+): Tensor {
+  const cols = weights.shape.at(-1)!;
+  const uniform = drawn('uniform', weights.shape.with(-1, count), 0, 1, options);
+  const parts = uniform.dataSync() as Float32Array;
+  const out = empty('int64', uniform.shape);
+  const indices = out.memory.host as BigInt64Array;
+  for (const [i, part] of parts.entries()) {
+    const row = values.subarray(Math.floor(i / count) * cols, (Math.floor(i / count) + 1) * cols);
+    const aim = part * row.reduce((a, b) => a + b, 0);
+    let sum = 0;
+    let at = 0;
+    for (const [j, weight] of row.entries()) {
+      sum += weight;
+      if (weight > 0) at = j;
+      if (sum > aim) break;
+    }
+    indices[i] = BigInt(at);
+  }
+  uniform.dispose();
+  if (weights.device === 'cpu') return out;
+  const there = to(out, weights.device);
+  out.dispose();
+  return there;
+}
