@@ -166,6 +166,7 @@ class HostGroup final : private ControlEvents {
   void finish_p2p(const PointToPoint::Pending& pending);
   Failure reason_of(const Failure& failure);
   Failure with_labels(Failure failure);
+  void report_conflict();
   void report(Failure failure);
   void await_root_cause();
   void decide(Failure failure);
@@ -233,6 +234,7 @@ class HostGroup final : private ControlEvents {
   bool look_again_ = false;                       // engine; something ended that the queue may have waited for
   int64_t looked_up_ns_ = 0;                      // engine; when look_up did so
   std::optional<Failure> report_;                 // engine; noticed here, not decided yet
+  std::optional<Failure> conflict_;               // engine; shown by a question, not reported yet
   int64_t root_cause_deadline_ns_ = 0;            // engine
   std::shared_ptr<const Failure> poison_;         // written once by the engine's holder, under mutex_
   std::atomic<bool> is_told_{false};              // an operation has ended with poison_

@@ -55,6 +55,7 @@ void HostGroup::pump(Who who, const Op* op) {
   Idle idle_state;
   while (!stop_) {
     try {
+      if (conflict_) report_conflict();
       if (report_) await_root_cause();
       if (op != nullptr) begin(*std::exchange(op, nullptr), true);
       const bool admitted = who != Who::Caller && admit();
@@ -229,6 +230,7 @@ void HostGroup::settle() {
     } catch (const Failure& failure) {
       report(reason_of(failure));
     }
+    if (conflict_) report_conflict();
     if (report_) await_root_cause();
     if (poison_ || owing.empty() || now_ns() >= deadline_ns) return;
     control_->wait(kMillisecond);
@@ -265,6 +267,7 @@ void HostGroup::idle(Idle& idle, Who who) {
     return;
   }
   control_->poll(*this);
+  if (conflict_) return;
   speak_up();
   compare_late();
   // What a rank sent before it left or died still counts, so look once more after the news.
@@ -379,6 +382,9 @@ Failure HostGroup::with_labels(Failure failure) {
   return failure;
 }
 
+/// Reports the conflict that a question showed, with the texts of its labels.
+void HostGroup::report_conflict() { report(with_labels(*std::exchange(conflict_, std::nullopt))); }
+
 /// Several ranks may notice a failure at once, each in its own way, but all are to report the same root cause. So a
 /// failure is reported to the lowest rank that is there; that one takes the first report and tells everybody.
 void HostGroup::report(Failure failure) {
@@ -467,7 +473,12 @@ void HostGroup::on_garbage(int peer) {
 /// A late rank's question: it names the operation that it is in. If this rank ran another one at that place of the
 /// sequence, the two will never meet.
 void HostGroup::on_question(int peer, const Signature& signature) {
-  if (auto failure = diagnosis_.conflict(peer, signature)) return report(std::move(*failure));
+  if (auto failure = diagnosis_.conflict(peer, signature)) {
+    // The text of the peer's label would have to be asked for, which cannot be done inside `poll`.
+    if (unknown_label_in(failure->text) == 0) return report(std::move(*failure));
+    conflict_ = std::move(failure);
+    return;
+  }
   uint32_t record = 0;
   if (running_.active)
     record = running_.op().record;

@@ -184,9 +184,13 @@ void BoardExecution::compare_posted(uint64_t until) {
   }
 }
 
-/// Both labels can be shown.
-Failure BoardExecution::disagreement_with(int peer, const Signature& mine, const Post& post) const {
+/// Keeps the text of the post's label, so that a sentence can show it.
+void BoardExecution::remember_label_of(const Post& post) {
   remember_label(post.signature.label, std::string_view(post.label, strnlen(post.label, sizeof post.label)));
+}
+
+Failure BoardExecution::disagreement_with(int peer, const Signature& mine, const Post& post) const {
+  remember_label_of(post);
   return disagreement(rank_, mine, peer, post.signature);
 }
 
@@ -218,7 +222,10 @@ void BoardExecution::verify(int peer) const {
   ours.returned = mine.sent;
   other.count = theirs.sent;
   other.returned = theirs.received;
-  if (!same(ours, other)) throw disagreement(rank_, ours, peer, other);
+  if (!same(ours, other)) {
+    remember_label_of(post);
+    throw disagreement(rank_, ours, peer, other);
+  }
 }
 
 /// Of allToAll: what `rank` sends to each rank and expects from it, in elements.

@@ -112,6 +112,7 @@ class BoardExecution {
   void post();
   void verify(int peer) const;
   void compare_posted(uint64_t until);
+  static void remember_label_of(const Post& post);
   Failure disagreement_with(int peer, const Signature& mine, const Post& post) const;
   void go_on_trial();
   Sizes* sizes_of(int rank) const;
