@@ -11,8 +11,8 @@
 #include <cerrno>
 #include <iterator>
 
-#include "base/clock.h"
 #include "base/text_line.h"
+#include "base/time/clock.h"
 
 #if __has_include(<execinfo.h>)
 #include <execinfo.h>

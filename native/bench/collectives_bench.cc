@@ -27,10 +27,10 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
 #include "base/fd.h"
-#include "coll/host_group.h"
-#include "coll/wire.h"
+#include "base/time/clock.h"
+#include "coll/engine/host_group.h"
+#include "coll/reduce/wire.h"
 
 using namespace ringwise;
 using coll::HostGroup;

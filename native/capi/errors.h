@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/dtype.h"
-#include "coll/failure.h"
+#include "coll/failure/failure.h"
 #include "coll/op.h"
 
 namespace ringwise::capi {

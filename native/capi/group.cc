@@ -7,7 +7,7 @@
 #include <new>
 #include <system_error>
 
-#include "base/clock.h"
+#include "base/time/clock.h"
 #include "capi/card.h"
 #include "capi/errors.h"
 

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "coll/host_group.h"
+#include "coll/engine/host_group.h"
 #include "coll/include/ringwise.h"
 
 namespace ringwise::capi {

@@ -1,5 +1,5 @@
 # CUDA kernels are compiled by nvcc when the addon is built, into one image per file of tensor/cuda/kernels, which
-# tensor/cuda/images.cc embeds. All else is plain C++: the driver is opened while the program runs.
+# tensor/cuda/images/images.cc embeds. All else is plain C++: the driver is opened while the program runs.
 # RINGWISE_CUDA:
 #   ON, 1   demands a working nvcc and compiles machine code for every architecture below; CI and releases use it
 #   AUTO    does the same where this machine has a device; elsewhere it compiles PTX only, which every driver can
@@ -94,7 +94,7 @@ if(RINGWISE_HAVE_CUDA)
   if(ringwise_release MATCHES "release ([0-9]+)\\.([0-9]+)")
     math(EXPR ringwise_image_version "${CMAKE_MATCH_1} * 1000 + ${CMAKE_MATCH_2} * 10")
   endif()
-  set_source_files_properties(tensor/cuda/images.cc PROPERTIES
+  set_source_files_properties(tensor/cuda/images/images.cc PROPERTIES
     OBJECT_DEPENDS "${ringwise_image_files}"
     COMPILE_DEFINITIONS "RINGWISE_IMAGE_FOLDER=\"${ringwise_images}\";RINGWISE_IMAGE_VERSION=${ringwise_image_version}")
 endif()

@@ -4,8 +4,8 @@
 #include <chrono>
 #include <utility>
 
-#include "base/clock.h"
 #include "base/pause.h"
+#include "base/time/clock.h"
 #include "mpi/library.h"
 
 namespace ringwise::mpi {

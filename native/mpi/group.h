@@ -22,10 +22,10 @@
 #include <thread>
 #include <vector>
 
-#include "coll/failure.h"
+#include "coll/failure/failure.h"
 #include "coll/op.h"
-#include "mpi/agreement.h"
-#include "mpi/channel.h"
+#include "mpi/channel/agreement.h"
+#include "mpi/channel/channel.h"
 #include "mpi/transfer.h"
 
 namespace ringwise::mpi {

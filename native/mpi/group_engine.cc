@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "base/clock.h"
+#include "base/time/clock.h"
 #include "mpi/group.h"
 
 namespace ringwise::mpi {

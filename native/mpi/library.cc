@@ -6,8 +6,8 @@
 #include <thread>
 #include <utility>
 
-#include "base/clock.h"
-#include "coll/failure.h"
+#include "base/time/clock.h"
+#include "coll/failure/failure.h"
 
 namespace ringwise::mpi {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "coll/op.h"
-#include "mpi/request.h"
+#include "mpi/p2p/request.h"
 
 namespace ringwise::mpi {
 

@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/clock.h"
-#include "coll/failure.h"
-#include "coll/labels.h"
+#include "base/time/clock.h"
+#include "coll/failure/failure.h"
+#include "coll/handshake/labels.h"
 #include "coll/op.h"
 
 namespace ringwise::node {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "coll/choose.h"
+#include "coll/plan/choose.h"
 
 namespace ringwise::sim {
 

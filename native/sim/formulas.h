@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "coll/choose.h"
+#include "coll/plan/choose.h"
 #include "sim/network.h"
 
 namespace ringwise::sim {

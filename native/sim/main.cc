@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "coll/signature.h"
+#include "coll/handshake/signature.h"
 #include "sim/check.h"
 #include "sim/formulas.h"
 #include "sim/simulation.h"

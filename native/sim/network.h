@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "coll/topology.h"
+#include "coll/plan/topology.h"
 
 namespace ringwise::sim {
 

@@ -1,7 +1,7 @@
 #include "sim/trace.h"
 
+#include "coll/handshake/signature.h"
 #include "coll/reduce/reduce.h"
-#include "coll/signature.h"
 #include "coll/transport/link.h"
 
 namespace ringwise::sim {

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "coll/choose.h"
-#include "coll/schedule.h"
+#include "coll/plan/choose.h"
+#include "coll/plan/schedule.h"
 
 namespace ringwise::sim {
 

@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "check.h"
-#include "coll/last_calls.h"
+#include "coll/failure/last_calls.h"
 
 using namespace ringwise;
 using namespace ringwise::test;

@@ -1,10 +1,10 @@
-// The declarations of base/cuda_driver.h against the vendor's, where cuda.h is installed. All checks are made by the
+// The declarations of base/cuda/cuda_driver.h against the vendor's, where cuda.h is installed. All checks are made by the
 // compiler.
 #include <cstddef>
 #include <cstdio>
 
 #include "abi.h"
-#include "base/cuda_driver.h"
+#include "base/cuda/cuda_driver.h"
 
 #if __has_include(<cuda.h>)
 #include <cuda.h>

@@ -1,6 +1,6 @@
 // Device memory on its way through slots of host memory and back, on a driver that is software (software_gpu/): its work runs as
 // late as it may, so what does not wait where it should reads what is not there yet.
-#include "coll/device_lane.h"
+#include "coll/device/device_lane.h"
 
 #include <atomic>
 #include <cstdlib>
@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/clock.h"
+#include "base/time/clock.h"
 #include "check.h"
 
 using namespace ringwise;

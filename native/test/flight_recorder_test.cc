@@ -1,4 +1,4 @@
-#include "coll/flight_recorder.h"
+#include "coll/flight/flight_recorder.h"
 
 #include <signal.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "check.h"
-#include "coll/flight_dump.h"
+#include "coll/flight/flight_dump.h"
 #include "ranks.h"
 
 using namespace ringwise;

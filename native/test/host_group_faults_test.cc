@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <ctime>
 
-#include "base/clock.h"
+#include "base/time/clock.h"
 #include "test/check.h"
 #include "test/ranks.h"
 

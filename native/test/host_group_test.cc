@@ -1,7 +1,7 @@
 #include "test/check.h"
 #include "test/ranks.h"
 
-#include "base/clock.h"
+#include "base/time/clock.h"
 
 using namespace ringwise;
 using namespace ringwise::test;

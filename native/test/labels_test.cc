@@ -1,5 +1,5 @@
 // Labels of operations: numbers that are compared, texts that are shown.
-#include "coll/labels.h"
+#include "coll/handshake/labels.h"
 
 #include "test/check.h"
 #include "test/ranks.h"

@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "check.h"
-#include "tensor/cuda/device.h"
-#include "tensor/cuda/info.h"
+#include "tensor/cuda/device/device.h"
+#include "tensor/cuda/device/info.h"
 
 namespace ringwise::test {
 

@@ -2,7 +2,7 @@
 // ranks disagree, leave or die.
 #include <numeric>
 
-#include "base/clock.h"
+#include "base/time/clock.h"
 #include "test/check.h"
 #include "test/ranks.h"
 

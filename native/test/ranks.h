@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "coll/host_group.h"
+#include "coll/engine/host_group.h"
 
 namespace ringwise::test {
 

@@ -1,8 +1,8 @@
 // Ranks that only send are done before the others have come: how far they get, and what becomes of what they left behind.
 #include <random>
 
-#include "base/clock.h"
-#include "coll/pending_handshakes.h"
+#include "base/time/clock.h"
+#include "coll/handshake/pending_handshakes.h"
 #include "test/check.h"
 #include "test/ranks.h"
 

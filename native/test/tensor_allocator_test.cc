@@ -7,7 +7,7 @@
 #include <unordered_map>
 
 #include "check.h"
-#include "tensor/cuda/caching_allocator.h"
+#include "tensor/cuda/memory/caching_allocator.h"
 
 using namespace ringwise;
 using tensor::cuda::AllocatorUse;

@@ -1,9 +1,9 @@
-// The declarations of tensor/cuda/cublas_lt.h against the vendor's, where cublasLt.h is installed, and against the library,
+// The declarations of tensor/cuda/libraries/cublas_lt.h against the vendor's, where cublasLt.h is installed, and against the library,
 // where it is found: its functions are there, and what needs no device answers.
 #include <cstdio>
 
 #include "abi.h"
-#include "tensor/cuda/cublas_lt.h"
+#include "tensor/cuda/libraries/cublas_lt.h"
 
 #if __has_include(<cublasLt.h>)
 #include <cublasLt.h>

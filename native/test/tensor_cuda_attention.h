@@ -1,7 +1,7 @@
 // Attention of all stored types and its gradients against those of the CPU, for whoever computes them.
 #pragma once
 
-#include "tensor/cuda/dnn_kernels.h"
+#include "tensor/cuda/libraries/dnn_kernels.h"
 #include "tensor_cuda_twin.h"
 
 namespace ringwise::test {

@@ -12,8 +12,8 @@
 #include "base/half.h"
 #include "check.h"
 #include "on_device.h"
-#include "tensor/cuda/device.h"
-#include "tensor/cuda/kernels.h"
+#include "tensor/cuda/device/device.h"
+#include "tensor/cuda/launch/kernels.h"
 
 namespace ringwise::test {
 

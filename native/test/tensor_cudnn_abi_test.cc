@@ -1,11 +1,11 @@
-// The declarations of tensor/cuda/cudnn.h against the vendor's, where cudnn_graph.h is installed, and against the library,
+// The declarations of tensor/cuda/libraries/cudnn.h against the vendor's, where cudnn_graph.h is installed, and against the library,
 // where it is found: its functions are there, and it plans our graphs for an H200 that it is only told of.
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 
 #include "abi.h"
-#include "tensor/cuda/dnn_kernels.h"
+#include "tensor/cuda/libraries/dnn_kernels.h"
 
 #if __has_include(<cudnn_graph.h>)
 #include <cudnn_graph.h>

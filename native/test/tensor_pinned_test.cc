@@ -1,5 +1,5 @@
 // Pinned memory that belongs to somebody, on the software device (or a GPU with RINGWISE_TEST_GPU=1).
-#include "tensor/cuda/pinned.h"
+#include "tensor/cuda/memory/pinned.h"
 
 #include <cstring>
 #include <memory>

@@ -6,9 +6,9 @@
 
 #include "check.h"
 #include "on_device.h"
-#include "tensor/cuda/captured_step.h"
-#include "tensor/cuda/kernels.h"
-#include "tensor/cuda/pinned.h"
+#include "tensor/cuda/device/captured_step.h"
+#include "tensor/cuda/launch/kernels.h"
+#include "tensor/cuda/memory/pinned.h"
 
 using namespace ringwise;
 using namespace ringwise::tensor;

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "coll/choose.h"
+#include "coll/plan/choose.h"
 #include "test/check.h"
 #include "test/virtual_ranks.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/half.h"
-#include "coll/choose.h"
+#include "coll/plan/choose.h"
 #include "test/check.h"
 #include "test/virtual_ranks.h"
 

@@ -2,8 +2,8 @@
 // Every function appends to an empty schedule what `rank` of `size` has to do.
 #pragma once
 
-#include "coll/schedule.h"
-#include "coll/topology.h"
+#include "coll/plan/schedule.h"
+#include "coll/plan/topology.h"
 
 namespace ringwise::coll {
 

@@ -5,8 +5,8 @@
 
 #include <bit>
 
-#include "coll/schedule.h"
-#include "coll/topology.h"
+#include "coll/plan/schedule.h"
+#include "coll/plan/topology.h"
 
 namespace ringwise::coll {
 

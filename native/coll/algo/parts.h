@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "coll/schedule.h"
-#include "coll/topology.h"
+#include "coll/plan/schedule.h"
+#include "coll/plan/topology.h"
 
 namespace ringwise::coll {
 

@@ -5,8 +5,8 @@
 // it costs twice the bytes wherever sums of several ranks travel. All other types are summed in themselves.
 #pragma once
 
-#include "coll/schedule.h"
-#include "coll/topology.h"
+#include "coll/plan/schedule.h"
+#include "coll/plan/topology.h"
 
 namespace ringwise::coll {
 

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/clock.h"
-#include "base/cuda_context.h"
+#include "base/cuda/cuda_context.h"
+#include "base/time/clock.h"
 #include "coll/nccl/group.h"
 #include "coll/nccl/transfer.h"
 

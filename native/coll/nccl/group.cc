@@ -4,8 +4,8 @@
 #include <chrono>
 #include <utility>
 
-#include "base/clock.h"
-#include "base/cuda_context.h"
+#include "base/cuda/cuda_context.h"
+#include "base/time/clock.h"
 #include "coll/nccl/transfer.h"
 
 namespace ringwise::nccl {

@@ -31,8 +31,8 @@
 #include <thread>
 #include <vector>
 
-#include "base/clock.h"
-#include "coll/failure.h"
+#include "base/time/clock.h"
+#include "coll/failure/failure.h"
 #include "coll/nccl/library.h"
 #include "coll/nccl/registrations.h"
 #include "coll/op.h"

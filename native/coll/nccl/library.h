@@ -1,14 +1,14 @@
 // NVIDIA's library of collectives (libnccl.so.2), opened when it is first asked for. The declarations are our own, as in
-// base/cuda_driver.h; test/nccl_abi_test.cc compares them with nccl.h. 2.18 or newer.
+// base/cuda/cuda_driver.h; test/nccl_abi_test.cc compares them with nccl.h. 2.18 or newer.
 #pragma once
 
 #include <climits>
 #include <cstddef>
 #include <string>
 
-#include "base/cuda_driver.h"
+#include "base/cuda/cuda_driver.h"
 #include "base/shared_library.h"
-#include "coll/failure.h"
+#include "coll/failure/failure.h"
 
 namespace ringwise::nccl {
 

@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "base/clock.h"
+#include "base/time/clock.h"
 #include "coll/nccl/group.h"
 #include "coll/nccl/transfer.h"
 

@@ -16,8 +16,8 @@
 #include <map>
 #include <system_error>
 
-#include "base/clock.h"
-#include "coll/failure.h"
+#include "base/time/clock.h"
+#include "coll/failure/failure.h"
 
 namespace ringwise::coll {
 

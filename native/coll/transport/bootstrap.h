@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "base/fd.h"
-#include "coll/board/arena.h"
-#include "coll/board/board.h"
-#include "coll/transport/segment.h"
+#include "coll/shm/arena.h"
+#include "coll/shm/board.h"
+#include "coll/shm/segment.h"
 
 namespace ringwise::coll {
 

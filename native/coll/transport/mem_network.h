@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "coll/execution.h"
+#include "coll/engine/execution.h"
 #include "coll/transport/shm_link.h"
 
 namespace ringwise::coll {

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <string>
 
-#include "coll/failure.h"
+#include "coll/failure/failure.h"
 
 namespace ringwise::coll {
 

@@ -1,4 +1,4 @@
-// The functions of tensor/cuda/cublas_lt.h on the CPU: products as the library defines them, column by column, on the
+// The functions of tensor/cuda/libraries/cublas_lt.h on the CPU: products as the library defines them, column by column, on the
 // streams of this device (RINGWISE_LIBCUBLASLT).
 #include <cmath>
 #include <cstdint>

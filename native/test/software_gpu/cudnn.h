@@ -5,7 +5,7 @@
 #include <map>
 #include <vector>
 
-#include "tensor/cuda/cudnn.h"
+#include "tensor/cuda/libraries/cudnn.h"
 
 namespace ringwise::software_gpu {
 

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "base/cuda_driver.h"
+#include "base/cuda/cuda_driver.h"
 #include "coll/nccl/library.h"
 
 namespace {

@@ -13,7 +13,7 @@
 #include <memory>
 #include <mutex>
 
-#include "base/cuda_driver.h"
+#include "base/cuda/cuda_driver.h"
 #include "test/software_gpu/streams.h"
 
 #define EXPORT extern "C" __attribute__((visibility("default"))) int

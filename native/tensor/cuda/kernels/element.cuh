@@ -15,7 +15,7 @@
 
 #include "base/dtype.h"
 #include "base/half.h"
-#include "tensor/cuda/arguments.h"
+#include "tensor/cuda/launch/arguments.h"
 
 #ifdef __CUDACC__
 #include <cuda_bf16.h>

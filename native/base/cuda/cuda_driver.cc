@@ -1,0 +1,60 @@
+#include "base/cuda/cuda_driver.h"
+
+namespace ringwise::cuda {
+
+namespace {
+
+std::string text_of(const Driver& d, int status) {
+  const char *name = nullptr, *text = nullptr;
+  if (d.cuGetErrorName && d.cuGetErrorName(status, &name) == kSuccess && name &&
+      d.cuGetErrorString(status, &text) == kSuccess && text) {
+    return std::string(text) + " (" + name + ")";
+  }
+  return "error " + std::to_string(status) + " of the driver";
+}
+
+/// The first function that the library lacks, or null.
+const char* bind(Driver& d) {
+#define RINGWISE_BIND(name, arguments) \
+  if (!d.library.bind(#name, d.name)) return #name;
+  RINGWISE_DRIVER_FUNCTIONS(RINGWISE_BIND)
+#undef RINGWISE_BIND
+  return nullptr;
+}
+
+Driver load() {
+  Driver d;
+  d.library = SharedLibrary({"RINGWISE_LIBCUDA", {"libcuda.so.1"}, {}});
+  if (!d.library.is_open()) {
+    d.reason = "no CUDA driver: " + d.library.failures();
+    return d;
+  }
+  if (const char* missing = bind(d)) {
+    d.reason = d.library.path() + " has no " + missing + "; CUDA 12.0 (driver 525) or newer is needed";
+    return d;
+  }
+  int status = d.cuInit(0);
+  if (status == kSuccess) status = d.cuDriverGetVersion(&d.version);
+  if (status == kSuccess) status = d.cuDeviceGetCount(&d.device_count);
+  if (status != kSuccess) {
+    d.device_count = 0;
+    d.reason = text_of(d, status);
+  } else if (d.device_count == 0) {
+    d.reason = "the driver reports no devices";
+  }
+  return d;
+}
+
+}  // namespace
+
+const Driver& driver() {
+  static const Driver loaded = load();
+  return loaded;
+}
+
+void check(int status, const char* what) {
+  if (status == kSuccess) return;
+  throw CudaError(status, std::string(what) + ": " + text_of(driver(), status));
+}
+
+}  // namespace ringwise::cuda

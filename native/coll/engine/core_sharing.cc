@@ -1,0 +1,53 @@
+#include "coll/engine/core_sharing.h"
+
+#include <sched.h>
+
+#include "base/time/clock.h"
+
+namespace ringwise::coll {
+
+namespace {
+
+constexpr unsigned kYieldsPerLook = 16;
+
+// A yield that takes this long has let somebody else have the core; how often to move away at most.
+constexpr int64_t kSharedCoreNs = 20'000;
+constexpr int64_t kMoveNs = 5 * kMillisecond;
+
+/// Moves this thread to another core, if it may use one.
+bool leave_core(int core) {
+  cpu_set_t all, others;
+  if (sched_getaffinity(0, sizeof all, &all) != 0) return false;
+  others = all;
+  CPU_CLR(core, &others);
+  if (CPU_COUNT(&others) == 0 || sched_setaffinity(0, sizeof others, &others) != 0) return false;
+  sched_setaffinity(0, sizeof all, &all);
+  return true;
+}
+
+}  // namespace
+
+void CoreSharing::part(const Board& board, int rank) {
+  if (++yields_ % kYieldsPerLook != 0) return;
+  const int core = sched_getcpu() + 1;
+  board.member(rank).core = core;
+  for (int other = 0; other < rank; ++other) {
+    if (board.member(other).core != core) continue;
+    if (!leave_core(core - 1)) return;
+    board.member(rank).core = sched_getcpu() + 1;
+    return;
+  }
+}
+
+void CoreSharing::part_from_others(int64_t yielded_ns) {
+  const int64_t now = now_ns();
+  if (now - yielded_ns < kSharedCoreNs) {
+    long_yields_ = 0;
+    return;
+  }
+  if (++long_yields_ < 4 || now < next_move_ns_) return;
+  next_move_ns_ = now + kMoveNs;
+  leave_core(sched_getcpu());
+}
+
+}  // namespace ringwise::coll

@@ -1,0 +1,431 @@
+#include "coll/engine/host_group.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+#include <system_error>
+
+#include "base/pause.h"
+#include "base/time/clock.h"
+#include "coll/transport/tcp_link.h"
+
+namespace ringwise::coll {
+
+namespace {
+
+constexpr int kTightSpins = 20;  // without a pause, which takes as long as an answer
+
+// Where there are not twice as many cores as ranks, a lane that nobody waits for would take the core away from a
+// program that computes: it looks after what is pending at these intervals only.
+constexpr int64_t kDriftNs = 1 * kMillisecond;
+// While somebody else drives the engine, and sees what comes, the lane looks up at these intervals.
+constexpr int kDrivenMs = 5;
+constexpr int64_t kAwayNs = 1'000 * kMillisecond;
+// How long operations elsewhere, which need nothing more of a rank that is gone, may take to end well.
+constexpr int64_t kLossNs = 100 * kMillisecond;
+
+// A program that starts something smaller takes part in it at once, larger ones it only announces.
+constexpr size_t kNudgeBytes = 64 * 1024;
+
+// Finding out where the program calls takes one part of the time in so many, on the average of this long: calls that
+// come in bursts are all found. What took long because files had to be read for it is not held against the next ones.
+constexpr int64_t kSiteShare = 100;
+constexpr int64_t kSiteAverageNs = 250 * kMillisecond;
+constexpr int64_t kMaxSiteNs = 100'000;
+
+}  // namespace
+
+HostGroup::HostGroup(int rank, int size, const std::string& host, std::function<void()> notify)
+    : rank_(rank),
+      size_(size),
+      listener_(host),
+      notify_(std::move(notify)),
+      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      flight_(size),
+      next_site_(std::numeric_limits<int64_t>::max()),
+      diagnosis_(rank, size, flight_) {
+  if (!wake_) throw std::system_error(errno, std::generic_category(), "eventfd");
+}
+
+HostGroup::~HostGroup() {
+  stop_ = true;
+  const uint64_t one = 1;
+  if (::write(wake_.get(), &one, sizeof one) < 0) { /* the counter is full: the lane is awake anyway */
+  }
+  if (lane_.joinable()) lane_.join();
+}
+
+// ------------------------------------------------------------------------------------------------ owner's thread
+
+uint64_t HostGroup::connect(std::vector<PeerAddress> peers, int64_t timeout_ns) {
+  uint64_t id;
+  {
+    std::lock_guard lock(mutex_);
+    id = next_id_++;
+  }
+  // The lane holds the engine until it has met everybody; nobody else can use it before that.
+  lane_ = std::thread([this, id, peers = std::move(peers), deadline = now_ns() + timeout_ns] {
+    pthread_setname_np(pthread_self(), "ringwise-lane");
+    {
+      std::lock_guard engine(engine_);
+      meet(peers, deadline);
+      end(id, poison_);
+    }
+    lane_main();
+  });
+  return id;
+}
+
+void HostGroup::locate_calls_by(std::function<std::string()> where) {
+  where_ = std::move(where);
+  next_site_ = 0;
+}
+
+void HostGroup::locate(uint32_t record) {
+  if (!where_ || flight_.is_located(record)) return;
+  const int64_t before = now_ns();
+  flight_.locate(record, where_());
+  const int64_t after = now_ns();
+  const int64_t paid_ns =
+      std::max(next_site_ns_ + kSiteAverageNs, after) + kSiteShare * std::min(after - before, kMaxSiteNs);
+  next_site_ns_ = paid_ns - kSiteAverageNs;
+  next_site_ = flight_.clock().scale().ticks_of(next_site_ns_);
+}
+
+void HostGroup::enqueue(Op& op) {
+  op.deadline_ns = now_ns() + op.timeout_ns;
+  op.record = flight_.enter(op);
+  std::lock_guard lock(mutex_);
+  op.id = next_id_++;
+  (op.is_point_to_point() ? p2p_queue_ : queue_).push_back(op);
+  has_requests_ = true;
+}
+
+uint64_t HostGroup::start(Op op, Progress progress) {
+  enqueue(op);
+  if (progress == Progress::AtOnce || !oversubscribed_ || !nudge()) wake_lane();
+  locate_if_due(op.record, flight_.clock().now());
+  return op.id;
+}
+
+/// Begins what is queued on the calling thread, and tells the others, if nobody else has the engine. The lane is to
+/// look after it in a while, unless somebody waits for it before.
+bool HostGroup::nudge() {
+  std::unique_lock engine(engine_, std::try_to_lock);
+  if (!engine.owns_lock() || !control_) return false;
+  try {
+    admit();
+    if (running_.active && running_.op().count * byte_size(running_.op().dtype) > kNudgeBytes) {
+      running_.announce(links_);
+    } else {
+      advance_all();
+      admit();
+    }
+  } catch (const Failure& failure) {
+    report(failure);
+    return false;
+  } catch (const std::exception& error) {
+    report({FailureCode::System, rank_, {rank_}, error.what()});
+    return false;
+  }
+  if ((busy() || has_requests_) && !lane_timer_set_.exchange(true)) control_->set_timer(kDriftNs);
+  return true;
+}
+
+void HostGroup::request_progress() {
+  progress_requested_ = true;
+  wake_lane();
+}
+
+std::shared_ptr<const Failure> HostGroup::run(Op op, int* source) {
+  // On an idle lane the operation runs here, without a change of thread. Otherwise it waits its turn like any other.
+  if (!has_requests_.load(std::memory_order_relaxed)) {
+    std::unique_lock engine(engine_, std::try_to_lock);
+    if (engine.owns_lock() && control_ && !busy() && !look_again_ && !has_requests_.load(std::memory_order_relaxed)) {
+      if (poison_) return told();
+      inline_done_ = false;
+      inline_source_ = -1;
+      op.deadline_ns = 0;  // the clock starts when the operation has to wait
+      if (board_ && !op.is_point_to_point() && !choices_.has(op.verb) && run_on_board(op)) return nullptr;
+      if (running_.active) {
+        running_.start_clock();
+      } else if (op.record == 0) {
+        op.deadline_ns = now_ns() + op.timeout_ns;
+        op.record = flight_.enter(op);
+      }
+      blocking_ = op.record;
+      drive(engine, Who::Caller, running_.active ? nullptr : &op);
+      blocking_ = 0;
+      locate_if_due(op.record, flight_.clock().now());
+      if (source != nullptr) *source = inline_source_;
+      return inline_done_ ? nullptr : told();
+    }
+  }
+  enqueue(op);
+  const uint64_t id = op.id;
+  if (!oversubscribed_ || !nudge()) wake_lane();
+  blocking_ = op.record;
+  wait(id);
+  blocking_ = 0;
+  locate_if_due(op.record, flight_.clock().now());
+  std::lock_guard lock(mutex_);
+  const auto found = find_ended(id);
+  auto failure = std::move(found->failure);
+  if (source != nullptr) *source = found->source;
+  ended_.erase(found);
+  return failure;
+}
+
+std::shared_ptr<const Failure> HostGroup::told() {
+  is_told_ = true;
+  return poison_;
+}
+
+/// The short way of a collective among ranks that call it at the same time: no clock, no queue. True if it has ended;
+/// otherwise it goes on in `pump`, if it has begun at all.
+bool HostGroup::run_on_board(Op& op) {
+  if (alarm_->load(std::memory_order_relaxed) != 0) return false;
+  try {
+    begin_collective(op, true);
+    board_->announce();  // so that nobody waits for what comes next
+    op.record = running_.op().record = flight_.enter(op, board_->algorithm());
+    for (int i = 0; i < (has_core_each_ ? kSpins : 1); ++i) {
+      board_->advance();
+      if (running_.done()) {
+        running_.active = false;
+        locate_if_due(op.record, flight_.end(op.record, true));
+        return true;
+      }
+      if (i > kTightSpins) pause_cpu();
+    }
+  } catch (const Failure& failure) {
+    report(failure);
+  }
+  return false;
+}
+
+void HostGroup::wait(uint64_t id) {
+  // The thread that waits drives the engine itself, so that nobody has to be woken for it.
+  while (!has_ended(id)) {
+    ++drivers_;
+    std::unique_lock engine(engine_, std::try_to_lock);
+    if (!engine.owns_lock()) {
+      wake_lane();  // it may sleep with the engine in its hands
+      engine.lock();
+    }
+    --drivers_;
+    if (has_ended(id)) return;
+    driven_id_ = id;
+    drive(engine, Who::Waiter);
+    if (has_ended(id)) return;
+    // What is left is the lane's: connecting and closing.
+    std::unique_lock lock(mutex_);
+    ++waiters_;
+    ended_condition_.wait(lock, [&] { return find_ended(id) != ended_.end(); });
+    --waiters_;
+  }
+}
+
+bool HostGroup::has_ended(uint64_t id) {
+  std::lock_guard lock(mutex_);
+  return find_ended(id) != ended_.end();
+}
+
+/// For the holder of `mutex_`.
+std::vector<Ended>::iterator HostGroup::find_ended(uint64_t id) {
+  return std::find_if(ended_.begin(), ended_.end(), [&](const Ended& e) { return e.id == id; });
+}
+
+/// Pumps in the lane's place, then leaves the engine to the lane.
+void HostGroup::drive(std::unique_lock<std::mutex>& engine, Who who, const Op* op) {
+  ++drivers_;
+  if (control_) pump(who, op);
+  driven_id_ = 0;
+  const bool left_over = busy() || look_again_ || has_requests_;
+  --drivers_;
+  engine.unlock();
+  if (left_over) wake_lane();
+}
+
+void HostGroup::take_ended(std::vector<Ended>& ended) {
+  ended.clear();
+  std::lock_guard lock(mutex_);
+  ended.swap(ended_);
+}
+
+void HostGroup::abort(const std::string& text) {
+  {
+    std::lock_guard lock(mutex_);
+    abort_text_ = text;
+    has_requests_ = true;
+  }
+  wake_lane();
+}
+
+std::shared_ptr<const Failure> HostGroup::failure() {
+  std::lock_guard lock(mutex_);
+  if (poison_ || !loss_ || now_ns() < lost_ns_ + kLossNs) return poison_;
+  return loss_;
+}
+
+uint64_t HostGroup::close() {
+  uint64_t id;
+  {
+    std::lock_guard lock(mutex_);
+    id = closing_id_ = next_id_++;
+    has_requests_ = true;
+  }
+  wake_lane();
+  return id;
+}
+
+// ------------------------------------------------------------------------------------------------ any thread
+
+void HostGroup::end(uint64_t id, std::shared_ptr<const Failure> failure, int source) {
+  bool waiters;
+  if (failure) is_told_ = true;
+  if (id == driven_id_) driven_id_ = 0;
+  {
+    std::lock_guard lock(mutex_);
+    ended_.push_back({id, std::move(failure), source});
+    waiters = waiters_ > 0;
+  }
+  if (waiters) ended_condition_.notify_all();
+  notify_();
+}
+
+void HostGroup::wake_lane() {
+  if (!lane_sleeps_.exchange(false)) return;
+  const uint64_t one = 1;
+  if (::write(wake_.get(), &one, sizeof one) < 0) { /* full means that a wake-up is already on its way */
+  }
+}
+
+// ------------------------------------------------------------------------------------------------ lane
+
+void HostGroup::meet(const std::vector<PeerAddress>& peers, int64_t deadline_ns) {
+  try {
+    choices_ = Choices::from_environment();
+    build_links(connect_all(listener_, rank_, peers, deadline_ns, wake_.get()));
+  } catch (const Failure& failure) {
+    poison(failure);
+  } catch (const std::exception& error) {
+    poison({FailureCode::System, rank_, {rank_}, std::string("connecting: ") + error.what()});
+  }
+  listener_.close();
+}
+
+void HostGroup::build_links(Connections connections) {
+  segment_ = std::move(connections.segment);
+  hosts_ = std::make_unique<Hosts>(connections.hosts);
+  links_.resize(size_);
+  Links p2p(size_);
+  std::vector<int> sockets;
+  for (int rank = 0; rank < size_; ++rank) {
+    if (!connections.data[rank]) continue;
+    sockets.push_back(connections.data[rank].get());
+    sockets.push_back(connections.p2p[rank].get());
+    links_[rank] = std::make_unique<TcpLink>(std::move(connections.data[rank]), rank_, rank);
+    p2p[rank] = std::make_unique<TcpLink>(std::move(connections.p2p[rank]), rank_, rank);
+  }
+  control_ = std::make_unique<Control>(std::move(connections.control), sockets, wake_.get());
+  const auto& locals = connections.local_ranks;
+  const auto index_of = [&](int rank) {
+    return static_cast<int>(std::find(locals.begin(), locals.end(), rank) - locals.begin());
+  };
+  const int me = index_of(rank_);
+  if (locals.size() > 1) {
+    my_sleeping_ = segment_.sleeping(me);
+    alarm_ = segment_.alarm();
+  }
+  board_context_.sleeping.resize(size_);
+  for (const int rank : locals) {
+    if (rank == rank_) continue;
+    const int peer = index_of(rank);
+    board_context_.sleeping[rank] = segment_.sleeping(peer);
+    const auto link = [&](Channel channel) {
+      return std::make_unique<ShmLink>(segment_.ring(channel, me, peer), segment_.ring(channel, peer, me),
+                                       segment_.capacity(channel), segment_.sleeping(peer), rank, control_.get());
+    };
+    links_[rank] = link(Channel::Collectives);
+    p2p[rank] = link(Channel::PointToPoint);
+  }
+  cpu_set_t cores;
+  if (sched_getaffinity(0, sizeof cores, &cores) == 0) {
+    oversubscribed_ = 2 * locals.size() > static_cast<size_t>(CPU_COUNT(&cores));
+    has_core_each_ = locals.size() <= static_cast<size_t>(CPU_COUNT(&cores));
+  }
+  p2p_ = std::make_unique<PointToPoint>(rank_, std::move(p2p), [this](const auto& pending) { finish_p2p(pending); });
+  if (!connections.board) return;
+  board_context_.board = std::move(connections.board);
+  board_context_.arena = std::move(connections.arena);
+  board_context_.arenas = std::move(connections.arenas);
+  board_context_.doorbell = control_.get();
+  board_ = std::make_unique<BoardExecution>(board_context_, rank_);
+}
+
+void HostGroup::lane_main() {
+  while (!stop_) {
+    bool left_over = false;
+    if (drivers_ == 0) {
+      std::lock_guard engine(engine_);
+      if (control_) control_->poll(*this);
+      pump(Who::Lane);
+      left_over = speak_up() || busy();
+      if (!left_over) progress_requested_ = false;
+      if (leave()) return;
+    }
+    lane_sleeps_ = true;
+    if (drivers_ > 0) {
+      wait_for_wake(kDrivenMs);
+    } else if (!has_requests_ && !stop_) {
+      if (!control_) {  // never connected: only requests and the end can come
+        wait_for_wake(-1);
+      } else {
+        lane_timer_set_ = left_over;
+        control_->wait_idle(left_over ? kDriftNs : kAwayNs);
+        lane_timer_set_ = false;
+      }
+    }
+    lane_sleeps_ = false;
+    uint64_t count;
+    (void)!::read(wake_.get(), &count, sizeof count);  // nothing to read is fine
+  }
+}
+
+void HostGroup::wait_for_wake(int timeout_ms) {
+  pollfd wake{wake_.get(), POLLIN, 0};
+  ::poll(&wake, 1, timeout_ms);
+}
+
+/// Says goodbye, if the group is to be closed and nothing is left to do. True if the lane has ended.
+bool HostGroup::leave() {
+  const auto may_leave = [&] {
+    std::lock_guard lock(mutex_);
+    return closing_id_ != 0 && !busy() && queue_.empty() && p2p_queue_.empty() && !abort_text_;
+  };
+  if (!may_leave()) return false;
+  settle();
+  if (!may_leave()) return false;
+  uint64_t id;
+  {
+    std::lock_guard lock(mutex_);
+    id = std::exchange(closing_id_, 0);
+  }
+  if (control_) control_->say_goodbye();
+  board_.reset();
+  links_.clear();
+  if (p2p_) p2p_->drain();
+  p2p_.reset();
+  control_.reset();
+  // Of other failures of the others, a rank that has ended well need not hear any more.
+  end(id, poison_ && !is_told_ && poison_->code == FailureCode::Mismatch ? poison_ : nullptr);
+  return true;
+}
+
+}  // namespace ringwise::coll

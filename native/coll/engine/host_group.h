@@ -1,0 +1,263 @@
+// The host backend of one rank: operations over shared memory and TCP, run by a progress thread of its own, the
+// lane, or by the calling thread when the lane has nothing to do.
+//
+// Threads. The owner's thread calls every public function. The engine (links, control connections, running
+// operations) belongs to whoever holds `engine_`: the lane, or the owner's thread inside `run`. The queue and the
+// list of ended operations are shared under `mutex_`. Nothing here knows Node; `notify` is called on the lane.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "base/time/clock.h"
+#include "coll/engine/core_sharing.h"
+#include "coll/engine/execution.h"
+#include "coll/failure/control.h"
+#include "coll/failure/diagnosis.h"
+#include "coll/failure/last_calls.h"
+#include "coll/flight/flight_dump.h"
+#include "coll/flight/flight_recorder.h"
+#include "coll/p2p/p2p.h"
+#include "coll/shm/board_execution.h"
+#include "coll/transport/bootstrap.h"
+
+namespace ringwise::coll {
+
+/// How an operation ended. `failure` is null on success; otherwise the root cause, the same for the whole group.
+struct Ended {
+  uint64_t id;
+  std::shared_ptr<const Failure> failure;
+  int source = -1;  // of a receive that ended well: the sender
+};
+
+class HostGroup final : private ControlEvents {
+ public:
+  /// Listens on `host` at once; the lane starts with `connect`. `notify` says that `take_ended` has something.
+  HostGroup(int rank, int size, const std::string& host, std::function<void()> notify);
+  /// Ends the lane, whatever it is doing; what is pending never ends. Peers see a lost rank unless `close` came first.
+  ~HostGroup() override;
+
+  const Listener& listener() const { return listener_; }
+
+  /// What this rank has called last, and what became of it. Any thread may read it at any time.
+  const FlightRecorder& flight() const { return flight_; }
+
+  /// Writes the record to a file when the group fails or the process gets SIGUSR2; see FlightDump. Before `connect`.
+  void dump_flight_to(std::string path, std::string head) { dump_.emplace(flight_, std::move(path), std::move(head)); }
+
+  /// `where` says at which place of its program the owner's thread is. It is called on that thread, inside `start` and
+  /// `run`: when `run` has to wait for long, and otherwise so seldom that it takes a twentieth of the time at most.
+  void locate_calls_by(std::function<std::string()> where);
+
+  /// Memory for buffers that the ranks of this host work on in place; null where there is none. For the owner's thread,
+  /// after the group has connected. It may outlive the group.
+  const std::shared_ptr<Arena>& arena() const { return board_context_.arena; }
+
+  /// Starts the lane and lets it connect with all peers. Ends like an operation. Called once.
+  uint64_t connect(std::vector<PeerAddress> peers, int64_t timeout_ns);
+
+  /// When an operation that was started goes on by itself. `Later`: the caller will `wait` for it or `request_progress`; on a host
+  /// without idle cores the lane leaves it alone until then, or looks after it now and then.
+  enum class Progress { AtOnce, Later };
+
+  /// Queues an operation; returns its id. Never blocks.
+  uint64_t start(Op op, Progress progress = Progress::AtOnce);
+
+  /// Somebody waits for what has been started, but not in `wait`.
+  void request_progress();
+
+  /// Runs an operation to its end on the calling thread; null on success. For a receive, `source` is set to the sender.
+  std::shared_ptr<const Failure> run(Op op, int* source = nullptr);
+
+  /// Blocks until the operation has ended. Its `Ended` is still to be taken.
+  void wait(uint64_t id);
+
+  /// Moves out what has ended since the last call, in order of ending.
+  void take_ended(std::vector<Ended>& ended);
+
+  /// Fails everything pending, here and on all ranks.
+  void abort(const std::string& text);
+
+  /// Why collectives of all ranks cannot go on: the root cause once the group has failed, or that a rank has ended without a
+  /// goodbye, which fails nothing here until an operation needs it; else null. Any thread.
+  std::shared_ptr<const Failure> failure();
+
+  /// Says goodbye once everything pending has ended, then ends the lane. Ends like an operation; with a mismatch where that is
+  /// found, or heard of, after the last operation.
+  uint64_t close();
+
+ private:
+  struct Running {
+    Execution over_links;
+    BoardExecution* on_board = nullptr;  // null for an operation over links
+    bool active = false;
+    bool inline_run = false;  // by `run`, which takes its end from inline_done_
+
+    /// Lets the others know of it, without moving much data.
+    void announce(Links& links) {
+      if (on_board != nullptr)
+        on_board->announce();
+      else
+        over_links.advance(links);
+    }
+    /// Of an operation whose deadline has not been set.
+    void start_clock() {
+      if (op().deadline_ns == 0) op().deadline_ns = now_ns() + op().timeout_ns;
+    }
+    bool advance(Links& links) { return on_board != nullptr ? on_board->advance() : over_links.advance(links); }
+    bool done() const { return on_board != nullptr ? on_board->done() : over_links.done(); }
+    const char* algorithm() const { return on_board != nullptr ? on_board->algorithm() : over_links.algorithm(); }
+    Op& op() { return on_board != nullptr ? on_board->op() : over_links.op(); }
+    const Op& op() const { return on_board != nullptr ? on_board->op() : over_links.op(); }
+    const Signature& signature() const { return on_board != nullptr ? on_board->signature() : over_links.signature(); }
+    void waiting_for(std::vector<int>& ranks) const {
+      if (on_board != nullptr)
+        on_board->waiting_for(ranks);
+      else
+        over_links.waiting_for(ranks);
+    }
+  };
+  struct Idle {  // how long the engine has been without progress
+    int rounds = 0;
+    int64_t since_ns = 0;
+    int64_t next_question_ns = 0;
+  };
+
+  enum class Who { Lane, Waiter, Caller };
+
+  static constexpr int kSpins = 200;  // before a thread that waits does anything else
+
+  void lane_main();
+  void wait_for_wake(int timeout_ms);
+  bool leave();
+  void meet(const std::vector<PeerAddress>& peers, int64_t deadline_ns);
+  void build_links(Connections connections);
+
+  // Engine: the holder of `engine_` only.
+  void pump(Who who, const Op* op = nullptr);
+  void drive(std::unique_lock<std::mutex>& engine, Who who, const Op* op = nullptr);
+  bool nudge();
+  bool run_on_board(Op& op);
+  bool admit();
+  bool advance_all();
+  void idle(Idle& idle, Who who);
+  bool back_off();
+  void sleep(int64_t until_ns, Who who);
+  void check_waiting(Idle& idle, Who who, int64_t now, int64_t deadline_ns);
+  void check(const Op& op, const Signature& signature, const std::vector<int>& waiting, Idle& idle, int64_t now);
+  void ask(const Op& op, const Signature& signature, const std::vector<int>& waiting, int64_t now);
+  int64_t earliest_deadline();
+  bool busy() const { return running_.active || (p2p_ && !p2p_->pending().empty()); }
+  void begin(const Op& op, bool inline_run);
+  void begin_collective(const Op& op, bool inline_run);
+  void finish_collective();
+  void look_up();
+  void compare_late();
+  bool speak_up();
+  void find_owing(std::vector<int>& ranks);
+  void settle();
+  void finish_p2p(const PointToPoint::Pending& pending);
+  Failure reason_of(const Failure& failure);
+  Failure with_labels(Failure failure);
+  void report_conflict();
+  void report(Failure failure);
+  void await_root_cause();
+  void decide(Failure failure);
+  void poison(Failure failure);
+  void end_everything();
+
+  void on_report(int peer, Failure failure) override;
+  void on_poison(int peer, Failure failure) override;
+  void on_left(int peer) override;
+  void on_dead(int peer, const char* reason) override;
+  void on_garbage(int peer) override;
+  void on_question(int peer, const Signature& signature) override;
+  void on_activity(int peer, const Activity& activity) override;
+  void on_label_question(int peer, uint64_t label) override;
+
+  // Owner's thread.
+  void enqueue(Op& op);
+  std::shared_ptr<const Failure> told();
+  void locate(uint32_t record);
+  /// `now` by the recorder's clock.
+  void locate_if_due(uint32_t record, int64_t now) {
+    if (now >= next_site_) locate(record);
+  }
+
+  // Any thread.
+  void end(uint64_t id, std::shared_ptr<const Failure> failure, int source = -1);
+  void wake_lane();
+  bool has_ended(uint64_t id);
+  std::vector<Ended>::iterator find_ended(uint64_t id);
+
+  const int rank_;
+  const int size_;
+  Listener listener_;  // open until everybody has come; its descriptors belong to the lane
+  const std::function<void()> notify_;
+  Fd wake_;  // eventfd: ends the lane's sleep
+  FlightRecorder flight_;
+  const LastCalls last_calls_{flight_, size_};
+  std::optional<FlightDump> dump_;  // not written to once the lane runs
+
+  std::function<std::string()> where_;  // owner's thread; may be empty
+  int64_t next_site_;                   // owner's thread; when `where_` may be called again, by the recorder's clock
+  int64_t next_site_ns_ = 0;            // owner's thread; the same by the monotonic clock
+  uint32_t blocking_ = 0;               // owner's thread; the record of the operation that `run` runs
+
+  std::mutex engine_;
+  std::unique_ptr<Control> control_;              // engine; null until connected
+  Segment segment_;                               // engine; outlives links_
+  Links links_;                                   // engine
+  std::unique_ptr<Hosts> hosts_;                  // engine; null until connected
+  Choices choices_;                               // engine
+  BoardContext board_context_;                    // engine; without a board unless all ranks are on one host
+  std::unique_ptr<BoardExecution> board_;         // engine; null without a board
+  std::atomic<uint32_t>* my_sleeping_ = nullptr;  // in segment_, null without one
+  std::atomic<uint32_t>* alarm_ = nullptr;        // the same
+  Diagnosis diagnosis_;                           // engine
+  Running running_;                               // engine; the collective, if one is active
+  std::unique_ptr<PointToPoint> p2p_;             // engine; null until connected
+  uint64_t begun_ = 0;                            // engine; collectives so far
+  CoreSharing sharing_;                           // engine
+  bool inline_done_ = false;                      // engine
+  uint64_t driven_id_ = 0;                        // engine; the operation that `wait` drives, 0 when it has ended
+  bool oversubscribed_ = false;                   // written, like the next, before the group is connected
+  bool has_core_each_ = false;                    // the ranks of this host
+  int inline_source_ = -1;                        // engine; of a receive that has ended
+  bool look_again_ = false;                       // engine; something ended that the queue may have waited for
+  int64_t looked_up_ns_ = 0;                      // engine; when look_up did so
+  std::optional<Failure> report_;                 // engine; noticed here, not decided yet
+  std::optional<Failure> conflict_;               // engine; shown by a question, not reported yet
+  int64_t root_cause_deadline_ns_ = 0;            // engine
+  std::shared_ptr<const Failure> poison_;         // written once by the engine's holder, under mutex_
+  std::atomic<bool> is_told_{false};              // an operation has ended with poison_
+
+  std::mutex mutex_;
+  std::condition_variable ended_condition_;
+  std::deque<Op> queue_;                   // mutex_; collectives, which run one after another
+  std::deque<Op> p2p_queue_;               // mutex_; sends and receives, which only wait for the engine
+  std::vector<Ended> ended_;               // mutex_; not taken yet
+  uint64_t next_id_ = 1;                   // mutex_
+  uint64_t closing_id_ = 0;                // mutex_; not zero once close has been called
+  std::shared_ptr<const Failure> loss_;    // mutex_; the first rank that ended without a goodbye
+  int64_t lost_ns_ = 0;                    // mutex_; when that was
+  std::optional<std::string> abort_text_;  // mutex_; to be handled by the lane
+
+  std::atomic<bool> has_requests_{false};  // the queue, closing_id_ or abort_text_ has something the lane has not seen
+  std::atomic<bool> lane_sleeps_{false};
+  std::atomic<bool> lane_timer_set_{false};  // it will look after what is pending by itself
+  std::atomic<bool> progress_requested_{false};
+  std::atomic<int> drivers_{0};  // threads that pump, or are about to, in the lane's place
+  int waiters_ = 0;              // mutex_; threads in `wait` that the lane has to wake
+  std::atomic<bool> stop_{false};
+  std::thread lane_;  // last member: joined before anything it uses goes
+};
+
+}  // namespace ringwise::coll

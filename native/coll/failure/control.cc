@@ -1,0 +1,281 @@
+#include "coll/failure/control.h"
+
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <system_error>
+
+#include "base/time/clock.h"
+#include "coll/handshake/labels.h"
+
+namespace ringwise::coll {
+
+namespace {
+
+struct FrameHeader {
+  uint16_t kind;
+  uint16_t bytes;
+};
+constexpr size_t kMaxPayload = 2048;
+
+void watch(int poller, int fd, uint32_t events, int64_t tag) {
+  epoll_event event{};
+  event.events = events;
+  event.data.u64 = static_cast<uint64_t>(tag);
+  if (epoll_ctl(poller, EPOLL_CTL_ADD, fd, &event) != 0)
+    throw std::system_error(errno, std::generic_category(), "epoll_ctl");
+}
+
+Fd make_poller() {
+  Fd poller(epoll_create1(EPOLL_CLOEXEC));
+  if (!poller) throw std::system_error(errno, std::generic_category(), "epoll_create1");
+  return poller;
+}
+
+/// code u8, origin i32, number of peers u16, peers i32…, text
+std::string encode(const Failure& failure) {
+  std::string bytes;
+  const auto put = [&](auto value) { bytes.append(reinterpret_cast<const char*>(&value), sizeof value); };
+  put(static_cast<uint8_t>(failure.code));
+  put(static_cast<int32_t>(failure.origin));
+  const auto count = static_cast<uint16_t>(std::min<size_t>(failure.peers.size(), 64));
+  put(count);
+  for (size_t i = 0; i < count; ++i) put(static_cast<int32_t>(failure.peers[i]));
+  return bytes + failure.text.substr(0, kMaxPayload - bytes.size());
+}
+
+std::optional<Failure> decode(const char* at, size_t bytes) {
+  const char* end = at + bytes;
+  const auto get = [&](auto& value) {
+    if (static_cast<size_t>(end - at) < sizeof value) return false;
+    std::memcpy(&value, at, sizeof value);
+    at += sizeof value;
+    return true;
+  };
+  uint8_t code;
+  int32_t origin;
+  uint16_t count;
+  if (!get(code) || !get(origin) || !get(count) || code > static_cast<uint8_t>(FailureCode::System))
+    return std::nullopt;
+  std::vector<int> peers;
+  for (int32_t peer; count > 0 && get(peer); --count) peers.push_back(peer);
+  return Failure(static_cast<FailureCode>(code), origin, std::move(peers), std::string(at, end));
+}
+
+constexpr size_t kMaxText = 512;
+
+/// Before the name and the details.
+struct ActivityFrame {
+  int64_t for_ns;
+  uint64_t begun;
+  uint16_t name_bytes;
+  uint8_t kind;
+};
+
+std::string encode(const Activity& activity) {
+  const std::string name = activity.name.substr(0, kMaxText);
+  ActivityFrame frame{};
+  frame.for_ns = activity.for_ns;
+  frame.begun = activity.begun;
+  frame.name_bytes = static_cast<uint16_t>(name.size());
+  frame.kind = static_cast<uint8_t>(activity.kind);
+  return std::string(reinterpret_cast<const char*>(&frame), sizeof frame) + name + activity.details.substr(0, kMaxText);
+}
+
+std::optional<Activity> decode_activity(const char* at, size_t bytes) {
+  ActivityFrame frame;
+  if (bytes < sizeof frame) return std::nullopt;
+  std::memcpy(&frame, at, sizeof frame);
+  const std::string text(at + sizeof frame, bytes - sizeof frame);
+  if (frame.kind > static_cast<uint8_t>(Activity::Kind::Idle) || frame.name_bytes > text.size()) return std::nullopt;
+  return Activity{static_cast<Activity::Kind>(frame.kind), frame.for_ns, frame.begun, text.substr(0, frame.name_bytes),
+                  text.substr(frame.name_bytes)};
+}
+
+}  // namespace
+
+Control::Control(std::vector<Fd> connections, const std::vector<int>& data, int wake)
+    : timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)),
+      control_poll_(make_poller()),
+      all_poll_(make_poller()) {
+  if (!timer_) throw std::system_error(errno, std::generic_category(), "timerfd_create");
+  peers_.resize(connections.size());
+  for (size_t rank = 0; rank < connections.size(); ++rank) {
+    if (!connections[rank]) continue;
+    watch(control_poll_.get(), connections[rank].get(), EPOLLIN, static_cast<int64_t>(rank));
+    peers_[rank].fd = std::move(connections[rank]);
+  }
+  watch(control_poll_.get(), wake, EPOLLIN, -1);
+  watch(control_poll_.get(), timer_.get(), EPOLLIN | EPOLLET, -1);  // nobody reads it
+  watch(all_poll_.get(), control_poll_.get(), EPOLLIN, -1);
+  // Edge-triggered: the engine has tried every link before it sleeps, so only what comes after that matters.
+  for (const int fd : data) watch(all_poll_.get(), fd, EPOLLIN | EPOLLOUT | EPOLLET, -1);
+}
+
+void Control::send(int peer, Kind kind, const void* payload, size_t bytes) {
+  if (!peers_[peer].fd) return;
+  char frame[sizeof(FrameHeader) + kMaxPayload];
+  const FrameHeader header{static_cast<uint16_t>(kind), static_cast<uint16_t>(bytes)};
+  std::memcpy(frame, &header, sizeof header);
+  if (bytes > 0) std::memcpy(frame + sizeof header, payload, bytes);
+  const char* at = frame;
+  size_t left = sizeof header + bytes;
+  // Frames are rare and small against the socket's buffer. Should it be full all the same, a doorbell is not
+  // needed (the peer has unread bytes that wake it); for the others a short wait keeps frames whole.
+  for (int tries = 0; left > 0 && tries < 100; ++tries) {
+    const ssize_t sent = ::send(peers_[peer].fd.get(), at, left, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent > 0) {
+      at += sent;
+      left -= static_cast<size_t>(sent);
+    } else if (errno == EAGAIN || errno == EINTR) {
+      if (kind == Kind::Doorbell && at == frame) return;
+      pollfd fd{peers_[peer].fd.get(), POLLOUT, 0};
+      ::poll(&fd, 1, 10);
+    } else {
+      return;  // a broken connection is reported by its reading side
+    }
+  }
+  // The peer has not read for a second. The rest of a frame that has begun cannot follow later, between others.
+  if (left > 0 && at != frame) ::shutdown(peers_[peer].fd.get(), SHUT_RDWR);
+}
+
+void Control::ring(int peer) { send(peer, Kind::Doorbell, nullptr, 0); }
+
+void Control::report(int peer, const Failure& failure) {
+  const std::string payload = encode(failure);
+  send(peer, Kind::Report, payload.data(), payload.size());
+}
+
+void Control::poison(const Failure& failure) {
+  const std::string payload = encode(failure);
+  for (size_t peer = 0; peer < peers_.size(); ++peer)
+    send(static_cast<int>(peer), Kind::Poison, payload.data(), payload.size());
+}
+
+void Control::ask(int peer, const Signature& signature) { send(peer, Kind::Question, &signature, sizeof signature); }
+
+void Control::answer(int peer, const Activity& activity) {
+  const std::string payload = encode(activity);
+  send(peer, Kind::Activity, payload.data(), payload.size());
+}
+
+void Control::ask_label(int peer, uint64_t label) { send(peer, Kind::LabelQuestion, &label, sizeof label); }
+
+void Control::answer_label(int peer, uint64_t label) {
+  const std::string payload = std::string(reinterpret_cast<const char*>(&label), sizeof label) + text_of_label(label);
+  send(peer, Kind::Label, payload.data(), payload.size());
+}
+
+void Control::say_goodbye() {
+  for (size_t peer = 0; peer < peers_.size(); ++peer) send(static_cast<int>(peer), Kind::Goodbye, nullptr, 0);
+}
+
+void Control::drop(int peer) {
+  if (!peers_[peer].fd) return;
+  epoll_ctl(control_poll_.get(), EPOLL_CTL_DEL, peers_[peer].fd.get(), nullptr);
+  peers_[peer].fd.reset();
+}
+
+void Control::reject(int peer, ControlEvents& events) {
+  drop(peer);
+  events.on_garbage(peer);
+}
+
+void Control::poll(ControlEvents& events) {
+  epoll_event ready[32];
+  for (;;) {
+    const int count = epoll_wait(control_poll_.get(), ready, 32, 0);
+    bool any = false;
+    for (int i = 0; i < count; ++i) {
+      const auto tag = static_cast<int64_t>(ready[i].data.u64);
+      if (tag < 0) continue;
+      any = true;
+      read(static_cast<int>(tag), events);
+    }
+    if (!any) return;
+  }
+}
+
+void Control::read(int peer, ControlEvents& events) {
+  auto& inbox = peers_[peer].inbox;
+  char bytes[4096];
+  const ssize_t got = ::recv(peers_[peer].fd.get(), bytes, sizeof bytes, MSG_DONTWAIT);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (got <= 0) {
+    const char* reason = got == 0 ? "its connection closed" : std::strerror(errno);
+    drop(peer);
+    events.on_dead(peer, reason);
+    return;
+  }
+  inbox.insert(inbox.end(), bytes, bytes + got);
+  size_t used = 0;
+  while (inbox.size() - used >= sizeof(FrameHeader)) {
+    FrameHeader header;
+    std::memcpy(&header, inbox.data() + used, sizeof header);
+    if (header.bytes > kMaxPayload) return reject(peer, events);
+    if (inbox.size() - used < sizeof header + header.bytes) break;
+    dispatch(peer, static_cast<Kind>(header.kind), inbox.data() + used + sizeof header, header.bytes, events);
+    if (!peers_[peer].fd) return;  // dropped for what it sent
+    used += sizeof header + header.bytes;
+  }
+  inbox.erase(inbox.begin(), inbox.begin() + static_cast<std::ptrdiff_t>(used));
+}
+
+void Control::dispatch(int peer, Kind kind, const char* payload, size_t bytes, ControlEvents& events) {
+  switch (kind) {
+    case Kind::Doorbell: return;  // its arrival was the message
+    case Kind::Goodbye: return events.on_left(peer);
+    case Kind::Report:
+    case Kind::Poison: {
+      auto failure = decode(payload, bytes);
+      if (!failure) return reject(peer, events);
+      return kind == Kind::Poison ? events.on_poison(peer, std::move(*failure))
+                                  : events.on_report(peer, std::move(*failure));
+    }
+    case Kind::Question: {
+      Signature signature;
+      if (bytes != sizeof signature) return reject(peer, events);
+      std::memcpy(&signature, payload, sizeof signature);
+      return events.on_question(peer, signature);
+    }
+    case Kind::Activity: {
+      const auto activity = decode_activity(payload, bytes);
+      return activity ? events.on_activity(peer, *activity) : reject(peer, events);
+    }
+    case Kind::LabelQuestion:
+    case Kind::Label: {
+      uint64_t label;
+      if (bytes < sizeof label) return reject(peer, events);
+      std::memcpy(&label, payload, sizeof label);
+      if (kind == Kind::LabelQuestion) return events.on_label_question(peer, label);
+      return remember_label(label, std::string_view(payload + sizeof label, bytes - sizeof label));
+    }
+  }
+  reject(peer, events);
+}
+
+void Control::wait(int64_t timeout_ns) {
+  epoll_event ready[8];
+  const auto timeout_ms =
+      static_cast<int>(std::clamp<int64_t>((timeout_ns + kMillisecond - 1) / kMillisecond, 0, 1000));
+  epoll_wait(all_poll_.get(), ready, 8, timeout_ms);
+}
+
+void Control::wait_idle(int64_t timeout_ns) {
+  epoll_event ready[8];
+  epoll_wait(control_poll_.get(), ready, 8, static_cast<int>((timeout_ns + kMillisecond - 1) / kMillisecond));
+}
+
+void Control::set_timer(int64_t ns) {
+  itimerspec time{};
+  time.it_value.tv_nsec = ns;
+  timerfd_settime(timer_.get(), 0, &time, nullptr);
+}
+
+}  // namespace ringwise::coll

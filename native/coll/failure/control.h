@@ -1,0 +1,85 @@
+// The control connections of a group: who is alive, doorbells, poison, and questions to ranks that are late. Frames
+// are tiny; data never travels here. Used by whoever owns the engine, except `wait_idle` and `wake`.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "coll/failure/failure.h"
+#include "coll/handshake/signature.h"
+#include "coll/transport/shm_link.h"
+
+namespace ringwise::coll {
+
+/// What a rank answers that is waited for.
+struct Activity {
+  enum class Kind : uint8_t { Nothing, Running, Idle };
+
+  Kind kind = Kind::Nothing;  // Nothing: it has not started an operation yet
+  int64_t for_ns = 0;         // how long it has been in the operation, or idle since its end
+  uint64_t begun = 0;         // collectives that it has begun
+  std::string name;           // of the operation, such as "barrier #4820"
+  std::string details;        // more about it; may be empty
+};
+
+/// What the control connections tell the group; called from `poll`.
+class ControlEvents {
+ public:
+  virtual ~ControlEvents() = default;
+  virtual void on_report(int peer, Failure failure) = 0;   // it noticed a failure; this rank is to decide
+  virtual void on_poison(int peer, Failure failure) = 0;   // it has decided
+  virtual void on_left(int peer) = 0;                      // it has closed the group
+  virtual void on_dead(int peer, const char* reason) = 0;  // its connection ended without a goodbye
+  virtual void on_garbage(int peer) = 0;                   // it sent what is no frame; its connection has been closed
+  virtual void on_question(int peer, const Signature& signature) = 0;
+  virtual void on_activity(int peer, const Activity& activity) = 0;
+  virtual void on_label_question(int peer, uint64_t label) = 0;  // it asks for the text
+};
+
+class Control final : public ShmLink::Doorbell {
+ public:
+  /// Takes the connections (by rank, empty at the own one). `data` are descriptors that also end a sleep in `wait`.
+  Control(std::vector<Fd> connections, const std::vector<int>& data, int wake);
+
+  void ring(int peer) override;
+  void report(int peer, const Failure& failure);
+  void poison(const Failure& failure);
+  void ask(int peer, const Signature& signature);
+  void answer(int peer, const Activity& activity);
+  /// Asks for the text of a label; the answer is remembered (see labels.h).
+  void ask_label(int peer, uint64_t label);
+  void answer_label(int peer, uint64_t label);
+  void say_goodbye();
+
+  /// Handles what has arrived, without waiting.
+  void poll(ControlEvents& events);
+  /// Sleeps until something happens on a control or data connection, `wake` is written, or the time is over.
+  void wait(int64_t timeout_ns);
+  /// The same without the data connections, for a lane that has nothing to do, and until the timer. Any thread.
+  void wait_idle(int64_t timeout_ns);
+  /// Ends wait_idle in `ns` nanoseconds, less than a second. Any thread.
+  void set_timer(int64_t ns);
+
+ private:
+  struct Peer {
+    Fd fd;
+    std::vector<char> inbox;  // bytes of an incomplete frame
+  };
+  enum class Kind : uint16_t { Doorbell, Report, Poison, Goodbye, Question, Activity, LabelQuestion, Label };
+
+  void send(int peer, Kind kind, const void* payload, size_t bytes);
+  void read(int peer, ControlEvents& events);
+  void dispatch(int peer, Kind kind, const char* payload, size_t bytes, ControlEvents& events);
+  void drop(int peer);
+  void reject(int peer, ControlEvents& events);
+
+  std::vector<Peer> peers_;
+  Fd timer_;
+  Fd control_poll_;  // epoll over the control connections, `wake` and timer_
+  Fd all_poll_;      // epoll over control_poll_ and the data connections
+};
+
+}  // namespace ringwise::coll

@@ -1,0 +1,99 @@
+// Sends and receives of one rank, over links of their own: they neither wait for a collective nor hold one up.
+//
+// A message goes to the receive with its tag and from its sender (or from any rank) that was posted first; of the
+// messages that a receive would take, it gets the one that its sender sent first, or from any rank the one that
+// arrived first. A message for which nothing is posted stays in the link, where it takes no memory and stops its
+// sender in time. Only when a receive is posted that the next message of a link is not for, that message is moved to
+// memory, so that those behind it can be found.
+//
+// Used by whoever owns the engine. Memory of the operations is theirs who post them, until they have ended.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <list>
+#include <memory>
+#include <vector>
+
+#include "coll/engine/execution.h"
+#include "coll/handshake/signature.h"
+#include "coll/op.h"
+
+namespace ringwise::coll {
+
+class PointToPoint {
+ public:
+  struct Pending {
+    Op op;
+    Signature signature;
+    bool inline_run = false;
+    int peer = -1;                      // the other side; unknown while a receive from any rank has found no message
+    size_t moved = 0;                   // bytes of a send that the link has taken, header and padding included
+    std::list<Pending>::iterator self;  // in pending_
+  };
+  using OnEnd = std::function<void(const Pending&)>;
+
+  /// `links` by rank, null at the own one. `on_end` is called from `post` and `advance`, once per operation.
+  PointToPoint(int rank, Links links, OnEnd on_end);
+
+  /// Takes over a send or a receive. It may end at once. Throws Failure when it disagrees with its counterpart.
+  void post(const Op& op, bool inline_run);
+
+  /// Moves what can be moved now; true if anything was. Throws Failure when a receive disagrees with its message.
+  bool advance();
+
+  /// What has not ended, in the order of posting.
+  const std::list<Pending>& pending() const { return pending_; }
+
+  /// The ranks whose action `pending` waits for.
+  void waiting_for(const Pending& pending, std::vector<int>& ranks) const;
+
+  /// Whether nothing more will come from a rank that is known to be gone, after an advance that moved nothing.
+  bool ended(int peer) const { return peers_[peer].link->ended(); }
+
+  /// Forgets everything, without calling `on_end`.
+  void clear();
+
+  /// Throws away what has arrived. A socket that is closed over unread bytes cuts off what it sent last.
+  void drain();
+
+ private:
+  /// A message that came before its receive.
+  struct Early {
+    Signature header;
+    std::unique_ptr<std::byte[]> data;
+    bool whole = false;
+  };
+  struct Peer {
+    std::unique_ptr<Link> link;
+    std::deque<Pending*> sends;
+    int posted = 0;  // receives that name this rank and have found no message
+    // The message under way from this rank, if any: to a receive, or to an early message.
+    bool receiving = false;
+    Signature header{};
+    size_t taken = 0;  // bytes after the header, padding included
+    Pending* receive = nullptr;
+    Early* early = nullptr;
+  };
+
+  bool push(Peer& peer);
+  bool pull(int rank);
+  void open(int rank, const Signature& header);
+  void close(int rank);
+  Pending* take_posted(const Signature& header);
+  bool take_early(Pending& receive);
+  void agree(const Pending& receive, const Signature& header) const;
+  void finish(Pending& pending);
+
+  const int rank_;
+  const OnEnd on_end_;
+  std::vector<Peer> peers_;
+  std::list<Pending> pending_;
+  std::list<Pending> spare_;      // kept for reuse
+  std::vector<Pending*> posted_;  // receives that have found no message, in the order of posting
+  int posted_for_any_ = 0;        // how many of them are from any rank
+  std::list<Early> early_;        // in the order of arrival
+  int first_ = 0;                 // the rank that `advance` looks at first: nobody is to be heard last for ever
+};
+
+}  // namespace ringwise::coll

@@ -1,0 +1,100 @@
+#include "coll/shm/arena.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <iterator>
+#include <system_error>
+
+#include "base/memory_file.h"
+
+namespace ringwise::coll {
+
+namespace {
+
+constexpr size_t kPage = 4096;
+
+size_t pages(size_t bytes) { return std::max<size_t>(1, (bytes + kPage - 1) / kPage) * kPage; }
+
+}  // namespace
+
+size_t Arena::span() {
+  static const size_t bytes = static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+
+std::shared_ptr<Arena> Arena::create() {
+  std::shared_ptr<Arena> arena(new Arena);
+  try {
+    arena->file_ = make_memory_file("ringwise arena", span(), true);
+    arena->memory_ = map_memory_file(arena->file_, span());
+  } catch (const std::system_error&) {
+    return nullptr;
+  }
+  arena->free_.emplace(0, span());
+  return arena;
+}
+
+Arena::~Arena() {
+  if (memory_ != nullptr) unmap(memory_, span());
+}
+
+std::byte* Arena::allocate(size_t bytes) {
+  const size_t wanted = pages(bytes);
+  const auto found =
+      std::find_if(free_.begin(), free_.end(), [&](const auto& range) { return range.second >= wanted; });
+  if (found == free_.end()) throw std::system_error(ENOMEM, std::generic_category(), "allocating shared memory");
+  const size_t offset = found->first;
+  const int error = posix_fallocate(file_.get(), static_cast<off_t>(offset), static_cast<off_t>(wanted));
+  if (error != 0) throw std::system_error(error, std::generic_category(), "allocating shared memory");
+  const size_t left = found->second - wanted;
+  free_.erase(found);
+  if (left > 0) free_.emplace(offset + wanted, left);
+  used_.emplace(offset, wanted);
+  return memory_ + offset;
+}
+
+void Arena::release(std::byte* block) noexcept {
+  const auto used = used_.find(static_cast<size_t>(block - memory_));
+  if (used == used_.end()) return;
+  auto [offset, bytes] = *used;
+  used_.erase(used);
+  // A hole reads as zeros again, so the next owner of the range gets what it was promised.
+  fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+            static_cast<off_t>(bytes));
+  auto next = free_.lower_bound(offset);
+  if (next != free_.end() && offset + bytes == next->first) {
+    bytes += next->second;
+    next = free_.erase(next);
+  }
+  if (next != free_.begin()) {
+    const auto before = std::prev(next);
+    if (before->first + before->second == offset) {
+      before->second += bytes;
+      return;
+    }
+  }
+  free_.emplace(offset, bytes);
+}
+
+std::optional<size_t> Arena::offset_of(const std::byte* data, size_t bytes) const {
+  const auto at = reinterpret_cast<uintptr_t>(data), base = reinterpret_cast<uintptr_t>(memory_);
+  if (at < base || at + bytes > base + span()) return std::nullopt;
+  return at - base;
+}
+
+PeerArenas::~PeerArenas() {
+  for (std::byte* memory : memory_) {
+    if (memory != nullptr) unmap(memory, Arena::span());
+  }
+}
+
+void PeerArenas::attach(int index, const Fd& file) {
+  check_memory_file(file, Arena::span());
+  memory_[index] = map_memory_file(file, Arena::span());
+}
+
+}  // namespace ringwise::coll

@@ -1,0 +1,338 @@
+#include "coll/shm/board_execution.h"
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+
+#include "coll/handshake/labels.h"
+#include "coll/reduce/reduce.h"
+
+namespace ringwise::coll {
+
+namespace {
+
+// More than this is on its way at once in no processor.
+constexpr size_t kPrefetchBytes = 2048;
+
+/// A multilinear hash (Carter and Wegman, 1979) over the eight words of a signature, with odd factors.
+uint64_t digest_of(const Signature& signature) {
+  constexpr uint64_t kFactors[] = {0x9e3779b97f4a7c15, 0xbf58476d1ce4e5b9, 0x94d049bb133111eb, 0xff51afd7ed558ccd,
+                                   0xc4ceb9fe1a85ec53, 0xd6e8feb86659fd93, 0xa0761d6478bd642f, 0xe7037ed1a0b428db};
+  uint64_t words[sizeof(Signature) / sizeof(uint64_t)];
+  std::memcpy(words, &signature, sizeof words);
+  uint64_t digest = 0;
+  for (size_t i = 0; i < std::size(words); ++i) digest += (words[i] ^ (words[i] >> 32)) * kFactors[i];
+  return digest ^ (digest >> 29);
+}
+
+}  // namespace
+
+BoardExecution::BoardExecution(BoardContext& context, int rank)
+    : context_(context),
+      board_(context.board),
+      rank_(rank),
+      size_(context.board.ranks()),
+      sources_(size_),
+      outputs_(size_),
+      probe_(std::make_unique<uint64_t>()),
+      is_tried_(static_cast<size_t>(kVerbCount * size_)) {}
+
+void BoardExecution::begin(const Op& op) {
+  op_ = op;
+  element_ = byte_size(op.dtype);
+  signature_ = signature_of(op_, rank_, size_);
+  digest_ = digest_of(signature_);
+  plan();
+  if (method_ == Method::Move && board_.member(rank_).reads == 0) probe_memory();
+  where_ = choose_where();
+  phase_ = Phase::Post;
+  // Whoever still reads what lies where this operation has its place keeps everybody waiting; see Board.
+  const bool in_slots = where_ != Where::Post || op_.verb == Verb::AllToAll;
+  const uint64_t next = number_ + 1, ahead = in_slots || trial_ > verified_ ? 1 : kRunAhead;
+  expect(Word::Stamp, next > ahead ? next - ahead : 0, everybody());
+}
+
+void BoardExecution::announce() {
+  if (phase_ != Phase::Post || !wait_over()) return;
+  compare_posted(wait_value_);
+  ++number_;
+  post();
+  phase_ = Phase::Meet;
+  const Ranks meet = to_meet();
+  if (meet.first == meet.last) go_on_trial();
+  if (meet.first == meet.last && number_ >= kRunAhead) {
+    for (int peer = 0; peer < size_; ++peer) __builtin_prefetch(&board_.post(peer, number_ + 1 - kRunAhead));
+  }
+  expect(Word::Stamp, number_, meet);
+}
+
+bool BoardExecution::advance() {
+  bool moved = false;
+  if (phase_ == Phase::Post) {
+    announce();
+    if (phase_ == Phase::Post) return false;
+    moved = true;
+  }
+  if (phase_ == Phase::Meet) {
+    if (!wait_over()) return moved;
+    if (wait_ranks_.last - wait_ranks_.first == size_) {
+      compare_posted(number_ - 1);
+      for (int peer = 0; peer < size_; ++peer) verify(peer);
+      verified_ = number_;
+    }
+    phase_ = start() ? Phase::Done : Phase::Run;
+    return true;
+  }
+  if (phase_ == Phase::Run) {
+    while (wait_over()) {
+      moved = true;
+      program_.resume();
+      if (program_.ended()) {
+        phase_ = Phase::Done;
+        break;
+      }
+    }
+    // Where ranks disagree about the root, each may wait for another to take what it has laid out.
+    if (phase_ == Phase::Run) compare_posted();
+  }
+  return moved;
+}
+
+/// Everybody whose data this rank takes has posted the same call. True if that was all there is to do.
+bool BoardExecution::start() {
+  program_.reset();  // the next one takes its place in frame_
+  switch (method_) {
+    case Method::Barrier: return true;
+    case Method::OneShot:
+      if (op_.verb == Verb::Reduce && rank_ != op_.root) return true;
+      if (op_.verb == Verb::AllReduce && op_.count * element_ > sizeof(Post::data)) {
+        if (all_in_arenas()) {
+          program_ = in_place();
+          return program_.ended();
+        }
+        const auto late = [&](int rank) { return where_of(rank) == Where::Arena; };
+        for (int rank = 0; rank < size_; ++rank) {
+          if (!late(rank)) continue;
+          program_ = late_one_shot();
+          return program_.ended();
+        }
+      }
+      reduce_whole();
+      return true;
+    case Method::TwoShot: program_ = all_in_arenas() ? in_place() : two_shot(); return program_.ended();
+    case Method::Move:
+      if (move_at_once()) return true;
+      program_ = move();
+      return program_.ended();
+  }
+  return true;
+}
+
+void BoardExecution::post() {
+  Post& post = board_.post(rank_, number_);
+  post.signature = signature_;
+  if (op_.label != 0) {
+    std::memset(post.label, 0, sizeof post.label);
+    const std::string text = text_of_label(op_.label);
+    first_of(text, sizeof post.label).copy(post.label, sizeof post.label);
+  }
+  post.digest = digest_;
+  calls_[number_ % kPosts] = {signature_, digest_};
+  post.where = where_;
+  switch (where_) {
+    case Where::Post:
+      if (method_ == Method::Barrier || takers().last == takers().first) break;
+      if (by_part_)
+        lay_out(post.data + sizes_bytes(), post_stride(), 0);
+      else
+        copy_in(post.data, offer(takers().first));
+      break;
+    case Where::Slot: stage(0); break;
+    case Where::Arena: post.offset = *context_.arena->offset_of(op_.input, 0); break;
+    case Where::Memory: post.offset = reinterpret_cast<uintptr_t>(op_.input); break;
+    case Where::Chunks: break;
+  }
+  if (op_.verb == Verb::AllToAll) {  // every pair compares what one sends with what the other expects
+    for (int rank = 0; rank < size_; ++rank) {
+      sizes_of(rank_)[rank] = {parts_[rank].bytes / element_, received_[rank].bytes / element_};
+    }
+  }
+  post.stamp.store(number_);
+  wake();
+  // While this rank waits, its next post and slot can come back from those that have read them.
+  __builtin_prefetch(&board_.post(rank_, number_ + 1), 1);
+  if (where_ != Where::Slot || by_part_) return;
+  const std::byte* next = board_.slot(rank_, number_ + 1, 0);
+  const size_t bytes = std::min(offered_whole(rank_), kPrefetchBytes);
+  for (size_t line = 0; line < bytes; line += 64) __builtin_prefetch(next + line, 1);
+}
+
+/// The calls up to `until`. Their posts stay as long as this rank is at most kRunAhead ahead of the others.
+void BoardExecution::compare_posted(uint64_t until) {
+  for (uint64_t number = verified_ + 1; number <= until; ++number) {
+    const Call& call = calls_[number % kPosts];
+    bool is_complete = true;
+    for (int peer = 0; peer < size_; ++peer) {
+      if (peer == rank_) continue;
+      const Post& post = board_.post(peer, number);
+      if (post.stamp.load() < number)
+        is_complete = false;
+      else if (post.digest != call.digest)
+        throw disagreement_with(peer, call.signature, post);
+    }
+    if (is_complete && verified_ == number - 1) verified_ = number;
+  }
+}
+
+/// Keeps the text of the post's label, so that a sentence can show it.
+void BoardExecution::remember_label_of(const Post& post) {
+  remember_label(post.signature.label, std::string_view(post.label, strnlen(post.label, sizeof post.label)));
+}
+
+Failure BoardExecution::disagreement_with(int peer, const Signature& mine, const Post& post) const {
+  remember_label_of(post);
+  return disagreement(rank_, mine, peer, post.signature);
+}
+
+void BoardExecution::not_posted(std::vector<int>& ranks) const {
+  ranks.clear();
+  for (int peer = 0; peer < size_ && verified_ < number_; ++peer) {
+    if (peer != rank_ && board_.post(peer, number_).stamp.load() < number_) ranks.push_back(peer);
+  }
+}
+
+/// This rank ends without a look at the others.
+void BoardExecution::go_on_trial() {
+  if (!has_root(op_.verb)) return;
+  auto tried = is_tried_[static_cast<size_t>(static_cast<int>(op_.verb) * size_ + op_.root)];
+  if (!tried) trial_ = number_;
+  tried = true;
+}
+
+void BoardExecution::verify(int peer) const {
+  if (peer == rank_) return;
+  const Post& post = board_.post(peer, number_);
+  if (op_.verb != Verb::AllToAll || post.signature.verb != signature_.verb) {
+    if (post.digest != digest_) throw disagreement_with(peer, signature_, post);
+    return;
+  }
+  const Sizes theirs = sizes_of(peer)[rank_], mine = sizes_of(rank_)[peer];
+  Signature ours = signature_, other = post.signature;
+  ours.count = mine.received;
+  ours.returned = mine.sent;
+  other.count = theirs.sent;
+  other.returned = theirs.received;
+  if (!same(ours, other)) {
+    remember_label_of(post);
+    throw disagreement(rank_, ours, peer, other);
+  }
+}
+
+/// Of allToAll: what `rank` sends to each rank and expects from it, in elements.
+BoardExecution::Sizes* BoardExecution::sizes_of(int rank) const {
+  const bool fits = sizes_bytes() <= sizeof(Post::data);  // results are free, as nothing is reduced
+  return reinterpret_cast<Sizes*>(fits ? board_.post(rank, number_).data : board_.result(rank, number_, 0));
+}
+
+/// Lays out one chunk of what this rank offers.
+void BoardExecution::stage(size_t chunk) {
+  std::byte* slot = board_.slot(rank_, number_, chunk);
+  if (!by_part_) return copy_in(slot, chunk_of(offer(takers().first), chunk));
+  lay_out(slot, chunk_bytes_, chunk);
+}
+
+/// A chunk of every taker's part, `stride` bytes apart.
+void BoardExecution::lay_out(std::byte* to, size_t stride, size_t chunk) {
+  // This rank reads its own part from its input, unless that still has to be multiplied.
+  const bool own = op_.reduce == ReduceOp::PremulSum && method_ != Method::Move;
+  for (int taker = 0; taker < size_; ++taker) {
+    if (taker == rank_ && !own) continue;
+    copy_in(to + stride * static_cast<size_t>(taker), chunk_of(parts_[taker], chunk));
+  }
+}
+
+void BoardExecution::copy_in(std::byte* to, const Part& from) const {
+  if (op_.reduce == ReduceOp::PremulSum && method_ != Method::Move) {
+    scale(op_.dtype, op_.factor, to, op_.input + from.offset, from.bytes / element_);
+  } else if (from.bytes > 0) {
+    std::memcpy(to, op_.input + from.offset, from.bytes);
+  }
+}
+
+/// What `source` has laid out for this rank, or for everybody. For reductions also this rank's own.
+const std::byte* BoardExecution::data_of(int source, size_t chunk) const {
+  const size_t offset = by_part_ ? chunk_bytes_ * static_cast<size_t>(rank_) : 0;
+  switch (where_of(source)) {
+    case Where::Post:
+      return board_.post(source, number_).data +
+             (by_part_ ? sizes_bytes() + post_stride() * static_cast<size_t>(rank_) : 0);
+    case Where::Slot: return board_.slot(source, number_, 0) + offset;
+    case Where::Chunks: return board_.slot(source, number_, chunk) + offset;
+    case Where::Memory:  // not by this way: see take
+    case Where::Arena: break;
+  }
+  const std::byte* memory = context_.arenas.memory(source) + board_.post(source, number_).offset;
+  return memory + chunk_of(offered_by(source), chunk).offset;
+}
+
+// ------------------------------------------------------------------------------------------------ waiting
+
+bool BoardExecution::Wait::await_ready() const {
+  execution.expect(word, value, ranks);
+  return execution.wait_over();
+}
+
+BoardExecution::Wait BoardExecution::reached(Counter counter, size_t chunks, Ranks ranks) {
+  const Word word = counter == Counter::Staged    ? Word::Staged
+                    : counter == Counter::Reduced ? Word::Reduced
+                                                  : Word::Taken;
+  if (chunks == 0) ranks = {};  // nothing to wait for: a rank counts from its first chunk on
+  return {*this, word, Board::mark(number_, chunks), ranks};
+}
+
+void BoardExecution::expect(Word word, uint64_t value, Ranks ranks) {
+  wait_word_ = word;
+  wait_value_ = value;
+  wait_ranks_ = ranks;
+  wait_next_ = ranks.first;
+}
+
+bool BoardExecution::wait_over() {
+  while (wait_next_ < wait_ranks_.last) {
+    if (wait_next_ != rank_ && word_of(wait_next_) < wait_value_) return false;
+    ++wait_next_;
+  }
+  return true;
+}
+
+uint64_t BoardExecution::word_of(int rank) const {
+  switch (wait_word_) {
+    case Word::Stamp: return board_.post(rank, wait_value_).stamp.load();
+    case Word::Staged: return board_.counter(rank, Counter::Staged).load();
+    case Word::Reduced: return board_.counter(rank, Counter::Reduced).load();
+    case Word::Taken: break;
+  }
+  return board_.counter(rank, Counter::Taken).load();
+}
+
+void BoardExecution::waiting_for(std::vector<int>& ranks) const {
+  ranks.clear();
+  for (int rank = wait_next_; rank < wait_ranks_.last; ++rank) {
+    if (rank != rank_ && word_of(rank) < wait_value_) ranks.push_back(rank);
+  }
+}
+
+void BoardExecution::publish(Counter counter, size_t chunks) {
+  board_.counter(rank_, counter).store(Board::mark(number_, chunks));
+  wake();
+}
+
+void BoardExecution::wake() {
+  for (int rank = 0; rank < size_; ++rank) {
+    if (rank == rank_) continue;
+    std::atomic<uint32_t>& sleeping = *context_.sleeping[rank];
+    if (sleeping.load() != 0 && sleeping.exchange(0) != 0) context_.doorbell->ring(rank);
+  }
+}
+
+}  // namespace ringwise::coll

@@ -1,0 +1,136 @@
+// Reductions on the board. One-shot: everybody reads everything and reduces it itself. Two-shot: everybody reduces one
+// part for all, then takes the others' (Rabenseifner, "Optimization of Collective Reduction Operations", 2004, over
+// shared memory). In place: as two-shot, but buffers lie in arenas, so the parts are read, reduced and written where
+// they are, in one pass over the memory.
+#include <algorithm>
+#include <cstring>
+
+#include "coll/reduce/reduce.h"
+#include "coll/shm/board_execution.h"
+
+namespace ringwise::coll {
+
+bool BoardExecution::all_in_arenas() const {
+  for (int rank = 0; rank < size_; ++rank) {
+    if (where_of(rank) != Where::Arena) return false;
+  }
+  return true;
+}
+
+bool BoardExecution::takes_results() const {
+  return op_.verb == Verb::AllReduce || (op_.verb == Verb::Reduce && rank_ == op_.root);
+}
+
+void BoardExecution::reduce_whole() {
+  // Of a reduce-scatter only this rank's part.
+  const Part part = op_.verb == Verb::ReduceScatter ? parts_[rank_] : Part{0, op_.count * element_};
+  const bool own_staged = op_.reduce == ReduceOp::PremulSum;
+  for (int rank = 0; rank < size_; ++rank) {
+    const bool own = rank == rank_ && !own_staged;
+    sources_[rank] = (own ? op_.input : data_of(rank, 0)) + part.offset;
+  }
+  outputs_[0] = op_.output;
+  combine(op_.dtype, op_.reduce, sources_.data(), size_, outputs_.data(), 1, part.bytes / element_);
+}
+
+/// A one-shot in which some ranks, but not all, have their buffers in arenas: those lay out their data now, as they
+/// could not know.
+Program BoardExecution::late_one_shot() {
+  const bool late = where_ == Where::Arena;
+  where_ = Where::Slot;
+  if (late) {
+    stage(0);
+    publish(Counter::Staged, 1);
+  }
+  for (int rank = 0; rank < size_; ++rank) {
+    Post& post = board_.post(rank, number_);
+    if (rank == rank_ || post.where != Where::Arena) continue;
+    co_await reached(Counter::Staged, 1, only(rank));
+  }
+  for (int rank = 0; rank < size_; ++rank) {
+    sources_[rank] = rank == rank_ ? op_.input : board_.slot(rank, number_, 0);
+  }
+  outputs_[0] = op_.output;
+  combine(op_.dtype, op_.reduce, sources_.data(), size_, outputs_.data(), 1, op_.count);
+}
+
+Program BoardExecution::two_shot() {
+  size_t most = 0;
+  for (const Part& part : parts_) most = std::max(most, part.bytes);
+  const size_t total = chunks(most);
+  const bool has_results = op_.verb != Verb::ReduceScatter;
+  if (where_ == Where::Arena) publish(Counter::Staged, Board::kAll);
+  for (size_t chunk = 0; chunk < total; ++chunk) {
+    const size_t before_last = chunk < 2 ? 0 : chunk - 1;  // chunks that must be out of the slots for this one
+    if (where_ == Where::Chunks) {
+      co_await reached(Counter::Reduced, before_last, everybody());
+      stage(chunk);
+      publish(Counter::Staged, chunk + 1);
+    }
+    co_await reached(Counter::Staged, chunk + 1, everybody());
+    if (has_results) co_await reached(Counter::Taken, before_last, everybody());
+    reduce_part(chunk);
+    publish(Counter::Reduced, chunk + 1);
+    if (chunk > 0 && takes_results()) {
+      co_await reached(Counter::Reduced, chunk, everybody());
+      take_results(chunk - 1);
+    }
+    publish(Counter::Taken, chunk);
+  }
+  if (takes_results() && total > 0) {
+    co_await reached(Counter::Reduced, total, everybody());
+    take_results(total - 1);
+  }
+  publish(Counter::Taken, Board::kAll);
+  publish(Counter::Reduced, Board::kAll);
+  if (where_ == Where::Arena) co_await reached(Counter::Reduced, Board::kAll, everybody());
+}
+
+/// Reduces one chunk of this rank's part, for itself and for those that take it.
+void BoardExecution::reduce_part(size_t chunk) {
+  const Part mine = chunk_of(parts_[rank_], chunk);
+  const bool own_staged = op_.reduce == ReduceOp::PremulSum;
+  for (int rank = 0; rank < size_; ++rank) {
+    sources_[rank] = rank == rank_ && !own_staged ? op_.input + mine.offset : data_of(rank, chunk);
+  }
+  int count = 0;
+  if (op_.verb == Verb::ReduceScatter) {
+    outputs_[count++] = op_.output + (mine.offset - parts_[rank_].offset);
+  } else {
+    if (takes_results()) outputs_[count++] = op_.output + mine.offset;
+    outputs_[count++] = board_.result(rank_, number_, chunk);
+  }
+  combine(op_.dtype, op_.reduce, sources_.data(), size_, outputs_.data(), count, mine.bytes / element_);
+}
+
+void BoardExecution::take_results(size_t chunk) {
+  for (int rank = 0; rank < size_; ++rank) {
+    if (rank == rank_) continue;
+    const Part part = chunk_of(parts_[rank], chunk);
+    if (part.bytes > 0) std::memcpy(op_.output + part.offset, board_.result(rank, number_, chunk), part.bytes);
+  }
+}
+
+Program BoardExecution::in_place() {
+  if (parts_.empty()) cut_evenly(op_.count);
+  reduce_in_place();
+  publish(Counter::Reduced, Board::kAll);
+  co_await reached(Counter::Reduced, Board::kAll, everybody());
+}
+
+/// This rank's part of all buffers, into all of them (or that of the root, or the own output).
+void BoardExecution::reduce_in_place() {
+  const Part mine = parts_[rank_];
+  int count = 0;
+  for (int rank = 0; rank < size_; ++rank) {
+    std::byte* memory = rank == rank_ ? const_cast<std::byte*>(op_.input)
+                                      : context_.arenas.memory(rank) + board_.post(rank, number_).offset;
+    sources_[rank] = memory + mine.offset;
+    const bool is_output = op_.verb == Verb::AllReduce || (op_.verb == Verb::Reduce && rank == op_.root);
+    if (is_output) outputs_[count++] = memory + mine.offset;
+  }
+  if (op_.verb == Verb::ReduceScatter) outputs_[count++] = op_.output;
+  combine(op_.dtype, op_.reduce, sources_.data(), size_, outputs_.data(), count, mine.bytes / element_);
+}
+
+}  // namespace ringwise::coll

@@ -1,0 +1,190 @@
+// coll.node: the host backend for JavaScript. One exported class, HostGroup; see packages/collectives/src/backends/native.ts
+// for its typed surface. Everything here runs on the JavaScript thread, except `notify`.
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "base/crash_words.h"
+#include "coll/engine/host_group.h"
+#include "node/coll/coll_device.h"
+#include "node/coll/coll_grid.h"
+#include "node/coll/coll_nccl.h"
+#include "node/lane_object.h"
+
+namespace ringwise::node {
+
+namespace {
+
+class HostGroup final : public LaneObject<HostGroup, coll::HostGroup, coll::Ended> {
+ public:
+  static Napi::Function define(Napi::Env env) {
+    return DefineClass(
+        env, "HostGroup",
+        {InstanceMethod("connect", &HostGroup::connect), InstanceMethod("start", &HostGroup::start),
+         InstanceMethod("wait", &HostGroup::wait), InstanceMethod("requestProgress", &HostGroup::request_progress),
+         InstanceMethod("alloc", &HostGroup::alloc), InstanceMethod("labelOf", &HostGroup::label_of),
+         InstanceMethod("flightRecord", &HostGroup::flight_record),
+         InstanceMethod("dumpFlightTo", &HostGroup::dump_flight_to), InstanceMethod("abort", &HostGroup::abort),
+         InstanceMethod("close", &HostGroup::close), InstanceMethod("destroy", &HostGroup::destroy),
+         InstanceAccessor<&HostGroup::unix_name>("unixName"), InstanceAccessor<&HostGroup::port>("port")});
+  }
+
+  /// (rank, size, host, call: Float64Array, settle: (id, failure, source) => void, where: () => string)
+  explicit HostGroup(const Napi::CallbackInfo& info) : LaneObject(info, info[3], info[4]) {
+    const Napi::Env env = info.Env();
+    where_ = Napi::Persistent(info[5].As<Napi::Function>());
+    try {
+      group_ = std::make_unique<coll::HostGroup>(info[0].ToNumber().Int32Value(), info[1].ToNumber().Int32Value(),
+                                                 info[2].ToString().Utf8Value(), [this] { notify(); });
+    } catch (const std::system_error& error) {
+      throw Napi::Error::New(env, error.what());
+    }
+    group_->locate_calls_by([this] { return call_site(); });
+    // A method would look for its object in each call, at the price of half a small operation. The function must not be
+    // called when the object is gone; callers hold it with `bind`.
+    info.This().As<Napi::Object>().Set("run", Napi::Function::New<&HostGroup::run_of>(env, "run", this));
+  }
+
+  /// See CauseOf.
+  static std::function<std::shared_ptr<const coll::Failure>()> cause_of(const Napi::Object& object) {
+    return [group = Unwrap(object)->group_.get()] { return group->failure(); };
+  }
+
+ private:
+  /// Called inside `start` and `run`. The engine may be held, so nothing may go out from here but the text.
+  std::string call_site() {
+    try {
+      Napi::HandleScope scope(Env());
+      return where_.Call({}).As<Napi::String>().Utf8Value();
+    } catch (const Napi::Error&) {  // the environment is going
+      return {};
+    }
+  }
+
+  Napi::Value start(const Napi::CallbackInfo& info) {
+    Counts counts;
+    const uint64_t id = group(info.Env()).start(read_op(info, counts), coll::HostGroup::Progress::Later);
+    return started(info.Env(), id, std::move(counts));
+  }
+
+  static Napi::Value run_of(const Napi::CallbackInfo& info) { return static_cast<HostGroup*>(info.Data())->run(info); }
+
+  /// The failure; or null, or the sender's rank for a receive.
+  Napi::Value run(const Napi::CallbackInfo& info) {
+    Counts counts;
+    int source = -1;
+    const auto failure = group(info.Env()).run(read_op(info, counts), &source);
+    if (!failure && source >= 0) return Napi::Number::New(info.Env(), source);
+    return {info.Env(), to_js(info.Env(), failure)};
+  }
+
+  void request_progress(const Napi::CallbackInfo& info) { group(info.Env()).request_progress(); }
+
+  /// (bytes): zeroed memory that all ranks of the host reach; null where there is none.
+  Napi::Value alloc(const Napi::CallbackInfo& info) {
+    const std::shared_ptr<coll::Arena> arena = group(info.Env()).arena();
+    if (!arena) return info.Env().Null();
+    const auto bytes = static_cast<size_t>(info[0].ToNumber().Int64Value());
+    std::byte* block;
+    try {
+      block = arena->allocate(bytes);
+    } catch (const std::system_error& error) {
+      throw Napi::Error::New(info.Env(), error.what());
+    }
+    // The finalizer runs on this thread, possibly after the group has gone.
+    return Napi::ArrayBuffer::New(info.Env(), block, bytes,
+                                  [arena](Napi::Env, void* data) { arena->release(static_cast<std::byte*>(data)); });
+  }
+
+  /// The entries as JSON.
+  Napi::Value flight_record(const Napi::CallbackInfo& info) {
+    return Napi::String::New(info.Env(), coll::to_json(group(info.Env()).flight().entries()));
+  }
+
+  /// (path, head)
+  void dump_flight_to(const Napi::CallbackInfo& info) {
+    try {
+      group(info.Env()).dump_flight_to(info[0].ToString().Utf8Value(), info[1].ToString().Utf8Value());
+    } catch (const std::system_error& error) {
+      throw Napi::Error::New(info.Env(), error.what());
+    }
+  }
+
+  /// (peers: { rank, local, unixName, host, port, mine, theirs }[], timeoutMs)
+  Napi::Value connect(const Napi::CallbackInfo& info) {
+    const auto list = info[0].As<Napi::Array>();
+    std::vector<coll::PeerAddress> peers;
+    for (uint32_t i = 0; i < list.Length(); ++i) {
+      const auto entry = list.Get(i).As<Napi::Object>();
+      coll::PeerAddress peer;
+      peer.rank = entry.Get("rank").ToNumber().Int32Value();
+      peer.local = entry.Get("local").ToBoolean().Value();
+      peer.unix_name = entry.Get("unixName").ToString().Utf8Value();
+      peer.host = entry.Get("host").ToString().Utf8Value();
+      peer.port = static_cast<uint16_t>(entry.Get("port").ToNumber().Uint32Value());
+      copy_proof(info.Env(), entry.Get("mine"), peer.mine);
+      copy_proof(info.Env(), entry.Get("theirs"), peer.theirs);
+      peers.push_back(std::move(peer));
+    }
+    const int64_t timeout_ns = info[1].ToNumber().Int64Value() * kMillisecond;
+    return expect(info.Env(), group(info.Env()).connect(std::move(peers), timeout_ns));
+  }
+
+  static void copy_proof(Napi::Env env, const Napi::Value& value, coll::Proof& proof) {
+    const auto bytes = value.As<Napi::Uint8Array>();
+    if (bytes.ElementLength() != proof.size()) throw Napi::TypeError::New(env, "a proof has 32 bytes");
+    std::memcpy(proof.data(), bytes.Data(), proof.size());
+  }
+
+  Napi::Value unix_name(const Napi::CallbackInfo& info) {
+    return Napi::String::New(info.Env(), group(info.Env()).listener().unix_name());
+  }
+
+  Napi::Value port(const Napi::CallbackInfo& info) {
+    return Napi::Number::New(info.Env(), group(info.Env()).listener().port());
+  }
+
+  Napi::FunctionReference where_;  // JavaScript thread
+};
+
+/// (verb) => names of the algorithms between hosts, the first of which fits everywhere.
+Napi::Value algorithms(const Napi::CallbackInfo& info) {
+  const uint32_t verb = info[0].As<Napi::Number>().Uint32Value();
+  auto names = Napi::Array::New(info.Env());
+  if (verb >= static_cast<uint32_t>(coll::kVerbCount)) return names;
+  uint32_t count = 0;
+  for (const coll::Algorithm& algorithm : coll::algorithms_of(static_cast<coll::Verb>(verb)))
+    names.Set(count++, algorithm.name);
+  return names;
+}
+
+/// (fd): crashes are told there.
+void report_crashes(const Napi::CallbackInfo& info) {
+  report_crashes_to(info[0].As<Napi::Number>().Int32Value(), coll::write_last_calls);
+}
+
+/// (name, value): for the libraries of this process, unless it is set. In a worker process.env is a copy that they do not see.
+void set_variable(const Napi::CallbackInfo& info) {
+  setenv(info[0].ToString().Utf8Value().c_str(), info[1].ToString().Utf8Value().c_str(), 0);
+}
+
+Napi::Object initialise(Napi::Env env, Napi::Object exports) {
+  exports.Set("HostGroup", HostGroup::define(env));
+  exports.Set("DeviceLane", define_device_lane(env));
+  exports.Set("grid", define_grid(env));
+  exports.Set("reportCrashes", Napi::Function::New<report_crashes>(env, "reportCrashes"));
+  exports.Set("setVariable", Napi::Function::New<set_variable>(env, "setVariable"));
+  exports.Set("nccl", define_nccl(env, &HostGroup::cause_of));
+  exports.Set("algorithms", Napi::Function::New<algorithms>(env, "algorithms"));
+  return exports;
+}
+
+}  // namespace
+
+NODE_API_MODULE(coll, initialise)
+
+}  // namespace ringwise::node

@@ -1,0 +1,194 @@
+#include "node/coll/coll_nccl.h"
+
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "coll/nccl/group.h"
+#include "node/lane_object.h"
+
+namespace ringwise::node {
+
+namespace {
+
+CauseOf cause_of_host = nullptr;  // the same in all threads
+
+class NcclGroup final : public LaneObject<NcclGroup, nccl::NcclGroup, nccl::Ended> {
+ public:
+  static Napi::Function define(Napi::Env env) {
+    return DefineClass(env, "NcclGroup",
+                       {InstanceMethod("connect", &NcclGroup::connect),
+                        InstanceMethod("start", &NcclGroup::start),
+                        InstanceMethod("run", &NcclGroup::run),
+                        InstanceMethod("wait", &NcclGroup::wait),
+                        InstanceMethod("fence", &NcclGroup::fence),
+                        InstanceMethod("requestProgress", &NcclGroup::request_progress),
+                        InstanceMethod("hold", &NcclGroup::hold),
+                        InstanceMethod("release", &NcclGroup::release),
+                        InstanceMethod("isTaken", &NcclGroup::is_taken),
+                        InstanceMethod("registerBuffer", &NcclGroup::register_buffer),
+                        InstanceMethod("deregisterBuffer", &NcclGroup::deregister_buffer),
+                        InstanceMethod("capture", &NcclGroup::capture),
+                        InstanceMethod("join", &NcclGroup::join),
+                        InstanceMethod("forget", &NcclGroup::forget),
+                        InstanceMethod("beginRun", &NcclGroup::begin_run),
+                        InstanceMethod("endRun", &NcclGroup::end_run),
+                        InstanceMethod("fail", &NcclGroup::fail),
+                        InstanceMethod("abort", &NcclGroup::abort),
+                        InstanceMethod("close", &NcclGroup::close),
+                        InstanceMethod("destroy", &NcclGroup::destroy)});
+  }
+
+  /// (rank, size, device, host: HostGroup, call: Float64Array, settle: (id, failure, source) => void)
+  explicit NcclGroup(const Napi::CallbackInfo& info) : LaneObject(info, info[4], info[5]) {
+    host_ = Napi::Persistent(info[3].As<Napi::Object>());
+    try {
+      group_ = std::make_unique<nccl::NcclGroup>(info[0].ToNumber().Int32Value(), info[1].ToNumber().Int32Value(),
+                                                 info[2].ToNumber().Int32Value(), cause_of_host(host_.Value()),
+                                                 [this] { notify(); });
+    } catch (const std::exception& error) {
+      throw Napi::Error::New(info.Env(), error.what());
+    }
+  }
+
+ private:
+  /// (id: Uint8Array, timeoutMs)
+  Napi::Value connect(const Napi::CallbackInfo& info) {
+    const auto bytes = info[0].As<Napi::Uint8Array>();
+    nccl::UniqueId id{};
+    if (bytes.ByteLength() != sizeof id) throw Napi::TypeError::New(info.Env(), "a unique id has 128 bytes");
+    std::memcpy(&id, bytes.Data(), sizeof id);
+    return expect(info.Env(), group(info.Env()).connect(id, info[1].ToNumber().Int64Value() * kMillisecond));
+  }
+
+  cuda::Stream caller() const { return reinterpret_cast<cuda::Stream>(stream()); }
+
+  Napi::Value start(const Napi::CallbackInfo& info) {
+    Counts counts;
+    const uint64_t id = group(info.Env()).start(read_op(info, counts), caller());
+    return started(info.Env(), id, std::move(counts));
+  }
+
+  /// The failure, or null.
+  Napi::Value run(const Napi::CallbackInfo& info) {
+    Counts counts;
+    return {info.Env(), to_js(info.Env(), group(info.Env()).run(read_op(info, counts), caller()).failure)};
+  }
+
+  /// (id): has settled everything that ended until then when it returns.
+  void fence(const Napi::CallbackInfo& info) {
+    group(info.Env()).fence(static_cast<uint64_t>(info[0].ToNumber().Int64Value()));
+    settle_ended(info.Env());
+  }
+
+  /// The stream of the operation's memory is being captured into a graph.
+  Napi::Value capture(const Napi::CallbackInfo& info) {
+    Counts counts;
+    const uint64_t id = group(info.Env()).capture(read_op(info, counts), caller());
+    return started(info.Env(), id, std::move(counts));
+  }
+
+  /// (id): has settled everything that ended until then when it returns.
+  void join(const Napi::CallbackInfo& info) {
+    group(info.Env()).join(static_cast<uint64_t>(info[0].ToNumber().Int64Value()));
+    settle_ended(info.Env());
+  }
+
+  /// (id): the same.
+  void forget(const Napi::CallbackInfo& info) {
+    group(info.Env()).forget(static_cast<uint64_t>(info[0].ToNumber().Int64Value()));
+    settle_ended(info.Env());
+  }
+
+  static cuda::Stream stream_of(const Napi::Value& value) {
+    bool is_exact = false;
+    return reinterpret_cast<cuda::Stream>(static_cast<uintptr_t>(value.As<Napi::BigInt>().Uint64Value(&is_exact)));
+  }
+
+  /// (stream) => the failure, or null
+  Napi::Value begin_run(const Napi::CallbackInfo& info) {
+    return {info.Env(), to_js(info.Env(), group(info.Env()).begin_run(stream_of(info[0])))};
+  }
+
+  /// (stream, timeoutMs) => id
+  Napi::Value end_run(const Napi::CallbackInfo& info) {
+    coll::Op op;
+    op.timeout_ns = info[1].ToNumber().Int64Value() * kMillisecond;
+    return expect(info.Env(), group(info.Env()).end_run(op, stream_of(info[0])));
+  }
+
+  void hold(const Napi::CallbackInfo& info) { group(info.Env()).hold(); }
+
+  void release(const Napi::CallbackInfo& info) { group(info.Env()).release(); }
+
+  /// (id)
+  Napi::Value is_taken(const Napi::CallbackInfo& info) {
+    const auto id = static_cast<uint64_t>(info[0].ToNumber().Int64Value());
+    return Napi::Boolean::New(info.Env(), group(info.Env()).is_taken(id));
+  }
+
+  void request_progress(const Napi::CallbackInfo& info) { group(info.Env()).request_progress(); }
+
+  /// (address: bigint, bytes) => id
+  Napi::Value register_buffer(const Napi::CallbackInfo& info) {
+    bool is_exact = false;
+    void* const data = reinterpret_cast<void*>(info[0].As<Napi::BigInt>().Uint64Value(&is_exact));
+    const auto bytes = static_cast<size_t>(info[1].ToNumber().Int64Value());
+    return Napi::Number::New(info.Env(), static_cast<double>(group(info.Env()).register_buffer(data, bytes)));
+  }
+
+  /// (id)
+  Napi::Value deregister_buffer(const Napi::CallbackInfo& info) {
+    return expect(info.Env(),
+                  group(info.Env()).deregister_buffer(static_cast<uint64_t>(info[0].ToNumber().Int64Value())));
+  }
+
+  /// (code, peers, text)
+  void fail(const Napi::CallbackInfo& info) {
+    const auto list = info[1].As<Napi::Array>();
+    std::vector<int> peers;
+    for (uint32_t i = 0; i < list.Length(); ++i) peers.push_back(list.Get(i).ToNumber().Int32Value());
+    const auto code = static_cast<coll::FailureCode>(info[0].ToNumber().Int32Value());
+    group(info.Env()).fail({code, -1, std::move(peers), info[2].ToString().Utf8Value()});
+  }
+
+  Napi::ObjectReference host_;  // keeps the group alive that the lane looks at
+};
+
+Napi::Value make_id(const Napi::CallbackInfo& info) {
+  try {
+    const nccl::UniqueId id = nccl::NcclGroup::make_id();
+    auto bytes = Napi::Uint8Array::New(info.Env(), sizeof id);
+    std::memcpy(bytes.Data(), &id, sizeof id);
+    return bytes;
+  } catch (const coll::Failure& failure) {
+    throw Napi::Error::New(info.Env(), failure.text);
+  }
+}
+
+/// () => { devices, driver, library, version, reducesFloat8, reason }: opens the driver, and the library where there are devices.
+Napi::Value about(const Napi::CallbackInfo& info) {
+  auto object = Napi::Object::New(info.Env());
+  const cuda::Driver& driver = cuda::driver();
+  const bool has_devices = driver.device_count > 0;
+  object.Set("devices", driver.device_count);
+  object.Set("driver", driver.reason);
+  object.Set("library", has_devices ? nccl::library().file.path() : "");
+  object.Set("version", has_devices ? nccl::version_text(nccl::library().version) : "");
+  object.Set("reducesFloat8", nccl::reduces_float8());
+  object.Set("reason", has_devices ? nccl::library().reason : "");
+  return object;
+}
+
+}  // namespace
+
+Napi::Object define_nccl(Napi::Env env, CauseOf cause_of) {
+  cause_of_host = cause_of;
+  auto object = Napi::Object::New(env);
+  object.Set("NcclGroup", NcclGroup::define(env));
+  object.Set("makeId", Napi::Function::New<make_id>(env, "makeId"));
+  object.Set("about", Napi::Function::New<about>(env, "about"));
+  return object;
+}
+
+}  // namespace ringwise::node

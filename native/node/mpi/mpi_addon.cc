@@ -1,0 +1,119 @@
+// mpi-*.node: the mpi backend for JavaScript, compiled for one MPI. One exported class, MpiGroup; see
+// packages/collectives/src/backends/native.ts for its typed surface. Everything here runs on the JavaScript thread.
+#include <atomic>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "mpi/channel/channel.h"
+#include "mpi/group.h"
+#include "mpi/library.h"
+#include "node/lane_object.h"
+
+namespace ringwise::node {
+
+namespace {
+
+class MpiGroup final : public LaneObject<MpiGroup, mpi::MpiGroup, mpi::Ended> {
+ public:
+  static Napi::Function define(Napi::Env env) {
+    return DefineClass(env, "MpiGroup",
+                       {InstanceMethod("connect", &MpiGroup::connect), InstanceMethod("start", &MpiGroup::start),
+                        InstanceMethod("labelOf", &MpiGroup::label_of), InstanceMethod("run", &MpiGroup::run),
+                        InstanceMethod("wait", &MpiGroup::wait), InstanceMethod("abort", &MpiGroup::abort),
+                        InstanceMethod("close", &MpiGroup::close), InstanceMethod("destroy", &MpiGroup::destroy)});
+  }
+
+  /// (rank, size, call: Float64Array, settle: (id, failure, source) => void)
+  explicit MpiGroup(const Napi::CallbackInfo& info) : LaneObject(info, info[2], info[3]) {
+    group_ = std::make_unique<mpi::MpiGroup>(info[0].ToNumber().Int32Value(), info[1].ToNumber().Int32Value(),
+                                             [this] { notify(); });
+  }
+
+ private:
+  /// (members: the ranks of the group among all of MPI's, tag)
+  Napi::Value connect(const Napi::CallbackInfo& info) {
+    const auto list = info[0].As<Napi::Array>();
+    std::vector<int> members;
+    for (uint32_t i = 0; i < list.Length(); ++i) members.push_back(list.Get(i).ToNumber().Int32Value());
+    return expect(info.Env(), group(info.Env()).connect(std::move(members), info[1].ToNumber().Int32Value()));
+  }
+
+  Napi::Value start(const Napi::CallbackInfo& info) {
+    Counts counts;
+    const uint64_t id = group(info.Env()).start(read_op(info, counts));
+    return started(info.Env(), id, std::move(counts));
+  }
+
+  /// The failure; or null, or the sender's rank for a receive.
+  Napi::Value run(const Napi::CallbackInfo& info) {
+    Counts counts;
+    const mpi::Ended ended = group(info.Env()).run(read_op(info, counts));
+    if (!ended.failure && ended.source >= 0) return Napi::Number::New(info.Env(), ended.source);
+    const Napi::Value failure(info.Env(), to_js(info.Env(), ended.failure));
+    if (ended.is_lent) failure.As<Napi::Object>().Set("isLent", true);
+    return failure;
+  }
+};
+
+/// One in each environment, of which a process has as many as JavaScript threads. MPI ends with the last that leaves.
+class User {
+ public:
+  explicit User(napi_env env) {
+    ++users;
+    // Hooks run in the reverse order: groups, whose hooks come later, are gone when this one runs.
+    napi_add_env_cleanup_hook(env, &User::on_environment_end, this);
+  }
+
+  void leave() {
+    if (std::exchange(has_left_, true) || --users > 0 || !mpi::is_in_order()) return;
+    mpi::forget_retired();
+    mpi::finish();
+  }
+
+ private:
+  static void on_environment_end(void* user) { static_cast<User*>(user)->leave(); }
+
+  inline static std::atomic<int> users = 0;
+  bool has_left_ = false;
+};
+
+/// (isInOrder) => whether the process still is: this thread is about to end and has destroyed its groups. Environments have
+/// hooks for that, but process.exit() runs none on the main thread.
+Napi::Value leave(const Napi::CallbackInfo& info) {
+  if (!info[0].ToBoolean()) mpi::give_up_order();
+  static_cast<User*>(info.Data())->leave();
+  return Napi::Boolean::New(info.Env(), mpi::is_in_order());
+}
+
+/// () => { rank, size, version, calls }: this process among all that were started together, and how often any of its threads
+/// has called this. Starts MPI.
+Napi::Value world(const Napi::CallbackInfo& info) {
+  static std::atomic<uint32_t> calls = 0;
+  const mpi::World* found;
+  try {
+    found = &mpi::world();
+  } catch (const coll::Failure& failure) {
+    throw Napi::Error::New(info.Env(), failure.text);
+  }
+  auto object = Napi::Object::New(info.Env());
+  object.Set("rank", found->rank);
+  object.Set("size", found->size);
+  object.Set("version", found->version);
+  object.Set("calls", calls++);
+  return object;
+}
+
+Napi::Object initialise(Napi::Env env, Napi::Object exports) {
+  exports.Set("MpiGroup", MpiGroup::define(env));
+  exports.Set("world", Napi::Function::New<world>(env, "world"));
+  auto* const user = new User(env);  // until the process ends: its hook may run after all finalizers
+  exports.Set("leave", Napi::Function::New<leave>(env, "leave", user));
+  return exports;
+}
+
+}  // namespace
+
+NODE_API_MODULE(mpi, initialise)
+
+}  // namespace ringwise::node

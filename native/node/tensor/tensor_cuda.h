@@ -1,0 +1,16 @@
+// Device memory for JavaScript: what NativeAddon in packages/tensor/src/backends/native/addon.ts calls cuda….
+#pragma once
+
+#include <napi.h>
+
+#include "node/tensor/tensor_state.h"
+
+namespace ringwise::node {
+
+/// Adds the functions to `exports`; `state` lives as long as the environment.
+void define_cuda(Napi::Env env, Napi::Object exports, TensorState* state);
+void define_pinned(Napi::Env env, Napi::Object exports, TensorState* state);
+void define_streams(Napi::Env env, Napi::Object exports, TensorState* state);
+void define_steps(Napi::Env env, Napi::Object exports, TensorState* state);
+
+}  // namespace ringwise::node

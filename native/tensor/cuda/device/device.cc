@@ -1,0 +1,455 @@
+#include "tensor/cuda/device/device.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <unordered_map>
+#include <vector>
+
+#include "tensor/cuda/device/captured_step.h"
+#include "tensor/cuda/launch/arguments.h"
+
+namespace ringwise::tensor::cuda {
+
+namespace {
+
+thread_local Device* entered = nullptr;
+thread_local Activity activities[kMostDevices];
+std::atomic<int> opened_last = -1;
+
+DevicePointer address(const void* data) { return reinterpret_cast<DevicePointer>(data); }
+
+/// For the error: a driver knows what the compilers of its own time and before have made.
+std::string what_loads(int status) {
+  const int kernels = version_of_images(), known = driver().version;
+  const bool is_unknown =
+      status == kInvalidImage || status == kNoBinaryForGpu || status == kInvalidPtx || status == kUnsupportedPtx;
+  if (!is_unknown || kernels <= known) return "cuLibraryLoadData";
+  const auto text = [](int version) {
+    return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+  };
+  return "cuda: the kernels were compiled by CUDA " + text(kernels) + ", and the driver knows CUDA " + text(known) +
+         "; update the driver, or build with an nvcc that is no newer";
+}
+
+}  // namespace
+
+Activity& activity_on(int device) { return activities[device]; }
+
+class Device::DeviceMemory final : public MemorySource {
+ public:
+  explicit DeviceMemory(std::string name) : name_(std::move(name)) {}
+  void* get(size_t bytes) override {
+    DevicePointer data = 0;
+    const int status = driver().cuMemAlloc_v2(&data, bytes);
+    if (status == kOutOfMemory) return nullptr;
+    check(status, "cuMemAlloc");
+    const std::lock_guard lock(mutex_);
+    sizes_[reinterpret_cast<void*>(data)] = bytes;
+    held_ += bytes;
+    return reinterpret_cast<void*>(data);
+  }
+  // Waits for the device, so nothing that runs loses its memory.
+  void put(void* segment) override {
+    driver().cuMemFree_v2(address(segment));
+    const std::lock_guard lock(mutex_);
+    const auto found = sizes_.find(segment);
+    held_ -= found->second;
+    sizes_.erase(found);
+  }
+  size_t held() {
+    const std::lock_guard lock(mutex_);
+    return held_;
+  }
+  size_t free_bytes() override {
+    size_t free = 0, total = 0;
+    driver().cuMemGetInfo_v2(&free, &total);
+    return free;
+  }
+  std::string name() const override { return name_; }
+
+ private:
+  std::string name_;
+  std::mutex mutex_;
+  std::unordered_map<void*, size_t> sizes_;
+  size_t held_ = 0;
+};
+
+size_t Device::reserved() const { return device_source_->held() + shareable_->held(); }
+const std::shared_ptr<MemorySource> Device::source() const { return device_source_; }
+
+class Device::PinnedMemory final : public MemorySource {
+ public:
+  void* get(size_t bytes) override {
+    void* data = nullptr;
+    return driver().cuMemHostAlloc(&data, bytes, kHostPortable) == kSuccess ? data : nullptr;
+  }
+  void put(void* segment) override { driver().cuMemFreeHost(segment); }
+  size_t free_bytes() override { return 0; }  // nobody knows
+  std::string name() const override { return "the host (pinned)"; }
+};
+
+Device::Device(int index) : index_(index), name_(name_of_device(index)) {
+  const Driver& d = driver();
+  int device = 0;
+  check(d.cuDeviceGet(&device, index), "cuDeviceGet");
+  check(d.cuDeviceGetAttribute(&multiprocessors_, kAttributeMultiprocessors, device), "cuDeviceGetAttribute");
+  check(d.cuDevicePrimaryCtxRetain(&context_, device), "cuDevicePrimaryCtxRetain");
+  check(d.cuCtxSetCurrent(context_), "cuCtxSetCurrent");
+  Stream main = nullptr;
+  check(d.cuStreamCreate(&main, kStreamNonBlocking), "cuStreamCreate");
+  streams_[0] = main;
+  void* fault = nullptr;
+  check(d.cuMemHostAlloc(&fault, sizeof *fault_, kHostPortable | kHostMapped), "cuMemHostAlloc");
+  fault_ = static_cast<int32_t*>(fault);
+  *fault_ = 0;
+  device_source_ = std::make_shared<DeviceMemory>(name_);
+  pinned_source_ = std::make_shared<PinnedMemory>();
+  memory_ = std::make_shared<CachingAllocator>(device_source_);
+  shareable_ = std::make_unique<ShareableMemory>(device, name_);
+  pinned_ = std::make_shared<CachingAllocator>(pinned_source_);
+}
+
+Device& Device::get(int index) {
+  // Never destroyed: at the end of the process the driver may be gone already.
+  static std::mutex mutex;
+  static auto& devices = *new std::vector<std::unique_ptr<Device>>;
+  const std::lock_guard lock(mutex);
+  const Driver& d = driver();
+  if (!has_kernels())
+    throw std::runtime_error("cuda: this build has no CUDA kernels; build it where nvcc is installed.");
+  if (index < 0 || index >= std::min(d.device_count, kMostDevices)) {
+    throw std::runtime_error("cuda:" + std::to_string(index) + ": there is no such device; " +
+                             (d.reason.empty() ? std::to_string(d.device_count) + " were found" : d.reason) + ".");
+  }
+  devices.resize(std::max(devices.size(), static_cast<size_t>(d.device_count)));
+  if (!devices[index]) {
+    entered = nullptr;
+    devices[index].reset(new Device(index));
+    opened_last = index;
+  }
+  return *devices[index];
+}
+
+void Device::enter() {
+  if (entered == this) return;
+  check(driver().cuCtxSetCurrent(context_), "cuCtxSetCurrent");
+  entered = this;
+}
+
+Device& current_device() {
+  if (!entered) throw std::logic_error("cuda: no device has been entered. This is a bug in @ringwise/tensor.");
+  return *entered;
+}
+
+Device& any_device() {
+  Device& device = entered ? *entered : Device::get(std::max(opened_last.load(), 0));
+  device.enter();
+  return device;
+}
+
+WorkStream Device::work_stream() const {
+  const WorkStream& chosen = activities[index_].stream;
+  return chosen.handle ? chosen : WorkStream{streams_[0].load(std::memory_order_relaxed), 0};
+}
+
+uint32_t Device::make_stream() {
+  const std::lock_guard lock(stream_mutex_);
+  const uint32_t number = 1 + made_ % kMostStreams;
+  if (!streams_[number]) {
+    Stream stream = nullptr;
+    check(driver().cuStreamCreate(&stream, kStreamNonBlocking), "cuStreamCreate");
+    streams_[number] = stream;
+  }
+  made_++;
+  return number;
+}
+
+WorkStream Device::stream_of(uint32_t number) {
+  const Stream handle = number <= kMostStreams ? streams_[number].load() : nullptr;
+  if (!handle)
+    throw std::invalid_argument("stream: there is none of this number on " + name_ +
+                                ". This is a bug in @ringwise/tensor.");
+  return {handle, number};
+}
+
+const std::shared_ptr<CachingAllocator>& Device::allocator() {
+  reclaim_when_allowed();
+  const Activity& now = activities[index_];
+  return now.step ? now.step->memory() : memory_;
+}
+
+const std::shared_ptr<CachingAllocator>& Device::pinned_memory() {
+  reclaim_when_allowed();
+  return pinned_;
+}
+
+std::shared_ptr<void> Device::allocate_shareable(size_t bytes) {
+  reclaim_when_allowed();
+  return shareable_->allocate(bytes);
+}
+
+void Device::free(void* data) {
+  if (CapturedStep* step = activities[index_].step; step && step->memory()->free(data)) return;
+  memory_->free(data);
+}
+
+void Device::retire(std::shared_ptr<void> memory, uint32_t streams) {
+  const std::lock_guard lock(retired_mutex_);
+  retired_.push_back({std::move(memory), streams, {}});
+  has_retired_ = true;
+}
+
+void Device::retire(std::shared_ptr<void> memory, Event mark) {
+  const std::lock_guard lock(retired_mutex_);
+  retired_.push_back({std::move(memory), 0, {mark}});
+  has_retired_ = true;
+}
+
+Event Device::take_event() {
+  Event event = nullptr;
+  if (spare_events_.empty()) {
+    check(driver().cuEventCreate(&event, kEventDisableTiming), "cuEventCreate");
+  } else {
+    event = spare_events_.back();
+    spare_events_.pop_back();
+  }
+  return event;
+}
+
+Event Device::mark() {
+  const std::lock_guard lock(retired_mutex_);
+  const Event event = take_event();
+  check(driver().cuEventRecord(event, stream()), "cuEventRecord");
+  return event;
+}
+
+void Device::order(Stream before, Stream after) {
+  if (before == after) return;
+  const std::lock_guard lock(retired_mutex_);
+  const Event event = take_event();
+  int status = driver().cuEventRecord(event, before);
+  if (status == kSuccess) status = driver().cuStreamWaitEvent(after, event, 0);
+  spare_events_.push_back(event);  // the wait is for the place that it has marked now
+  check(status, "cuStreamWaitEvent");
+}
+
+bool Device::is_passed(Event mark) {
+  const int status = driver().cuEventQuery(mark);
+  if (status == kNotReady) return false;
+  check(status, "cuEventQuery");
+  const std::lock_guard lock(retired_mutex_);
+  spare_events_.push_back(mark);
+  return true;
+}
+
+void Device::empty_caches() {
+  reclaim();
+  memory_->empty_cache();
+  pinned_->empty_cache();
+}
+
+/// Whether nothing uses it any more. What the driver complains about, now and later, stays retired.
+bool Device::is_over(Retired& each) {
+  for (; each.streams != 0; each.streams &= each.streams - 1) {
+    const Stream stream = streams_[static_cast<size_t>(std::countr_zero(each.streams))];
+    const Event event = take_event();
+    each.events.push_back(event);
+    check(driver().cuEventRecord(event, stream), "cuEventRecord");
+  }
+  for (; !each.events.empty(); each.events.pop_back()) {
+    const int status = driver().cuEventQuery(each.events.back());
+    if (status == kNotReady) return false;
+    check(status, "cuEventQuery");
+    spare_events_.push_back(each.events.back());
+  }
+  return true;
+}
+
+void Device::reclaim_when_allowed() {
+  if (has_retired_.load(std::memory_order_relaxed) && !activities[index_].is_capturing) reclaim();
+}
+
+/// Frees what has been retired and is used no more. Needs the device to be entered.
+void Device::reclaim() {
+  std::vector<Retired> over;  // goes without the lock: the driver may take its time
+  const std::lock_guard lock(retired_mutex_);
+  for (size_t i = retired_.size(); i-- > 0;) {
+    if (!is_over(retired_[i])) continue;
+    std::swap(retired_[i], retired_.back());
+    over.push_back(std::move(retired_.back()));
+    retired_.pop_back();
+  }
+  has_retired_ = !retired_.empty();
+}
+
+Kernel Device::kernel_of(KernelId id) {
+  static constexpr struct {
+    const char* name;
+    Image image;
+  } kKernels[] = {
+#define RINGWISE_ROW(name, image) {#name, Image::image},
+      RINGWISE_CUDA_KERNELS(RINGWISE_ROW)
+#undef RINGWISE_ROW
+  };
+  std::atomic<Kernel>& kernel = kernels_[static_cast<int>(id)];
+  if (Kernel found = kernel.load(std::memory_order_acquire)) return found;
+  const std::lock_guard lock(load_mutex_);
+  const auto& [name, image] = kKernels[static_cast<int>(id)];
+  Library& library = libraries_[static_cast<int>(image)];
+  if (!library) {
+    const int status = driver().cuLibraryLoadData(&library, image_of(image), nullptr, nullptr, 0, nullptr, nullptr, 0);
+    check(status, what_loads(status).c_str());
+  }
+  Kernel found = nullptr;
+  check(driver().cuLibraryGetKernel(&found, library, name), name);
+  kernel.store(found, std::memory_order_release);
+  return found;
+}
+
+void Device::launch(KernelId id, Grid grid, int threads, const void* arguments, size_t bytes) {
+  void* parameters[] = {kLaunchPointer, const_cast<void*>(arguments), kLaunchSize, &bytes, kLaunchEnd};
+  check(driver().cuLaunchKernel(kernel_of(id), grid.x, grid.y, grid.z, static_cast<unsigned>(threads), 1, 1, 0,
+                                stream(), nullptr, parameters),
+        "cuLaunchKernel");
+}
+
+/// Pinned memory of kChunk bytes, once the copy that used it last has ended.
+Device::Slot& Device::next_slot() {
+  Slot& slot = slots_[next_];
+  next_ = (next_ + 1) % kSlots;
+  if (!slot.data) {
+    slot.data = static_cast<char*>(pinned_->allocate(kChunk, 0));
+    check(driver().cuEventCreate(&slot.event, kEventDisableTiming), "cuEventCreate");
+  } else {
+    check(driver().cuEventSynchronize(slot.event), "cuEventSynchronize");
+  }
+  return slot;
+}
+
+void Device::upload(void* to, const void* from, size_t bytes) {
+  const std::lock_guard lock(copy_mutex_);
+  for (size_t done = 0; done < bytes; done += kChunk) {
+    const size_t part = std::min(bytes - done, kChunk);
+    Slot& slot = next_slot();
+    std::memcpy(slot.data, static_cast<const char*>(from) + done, part);
+    check(driver().cuMemcpyHtoDAsync_v2(address(to) + done, slot.data, part, stream()), "cuMemcpyHtoDAsync");
+    check(driver().cuEventRecord(slot.event, stream()), "cuEventRecord");
+  }
+}
+
+void Device::start_upload(void* to, const void* from, size_t bytes) {
+  if (bytes == 0) return;
+  const auto pinned = pinned_memory();
+  const std::shared_ptr<void> staged(pinned->allocate(bytes, 0), [pinned](void* data) { pinned->free(data); });
+  std::memcpy(staged.get(), from, bytes);
+  const WorkStream own = work_stream();
+  const int status = driver().cuMemcpyHtoDAsync_v2(address(to), staged.get(), bytes, own.handle);
+  // The host writes to its next owner at once, not in the order of a stream.
+  retire(staged, 1u << own.number);
+  check(status, "cuMemcpyHtoDAsync");
+}
+
+void Device::download(void* to, const void* from, size_t bytes) {
+  const std::lock_guard lock(copy_mutex_);
+  Slot* waiting[kSlots];
+  // All slots but one are under way while the oldest is copied out.
+  size_t started = 0, done = 0;
+  const size_t chunks = (bytes + kChunk - 1) / kChunk;
+  const auto part = [&](size_t chunk) { return std::min(bytes - chunk * kChunk, kChunk); };
+  while (done < chunks) {
+    while (started < chunks && started - done < kSlots - 1) {
+      Slot& slot = next_slot();
+      check(driver().cuMemcpyDtoHAsync_v2(slot.data, address(from) + started * kChunk, part(started), stream()),
+            "cuMemcpyDtoHAsync");
+      check(driver().cuEventRecord(slot.event, stream()), "cuEventRecord");
+      waiting[started++ % kSlots] = &slot;
+    }
+    Slot& slot = *waiting[done % kSlots];
+    check(driver().cuEventSynchronize(slot.event), "cuEventSynchronize");
+    std::memcpy(static_cast<char*>(to) + done * kChunk, slot.data, part(done));
+    done++;
+  }
+  check_fault();
+}
+
+void Device::start_download(void* pinned, const void* from, size_t bytes) {
+  if (bytes > 0) check(driver().cuMemcpyDtoHAsync_v2(pinned, address(from), bytes, stream()), "cuMemcpyDtoHAsync");
+}
+
+void Device::call_back(Stream stream, StreamCallback done, void* data) {
+  check(driver().cuStreamAddCallback(stream, done, data, 0), "cuStreamAddCallback");
+}
+
+void Device::copy(void* to, const void* from, size_t bytes) {
+  if (bytes > 0) check(driver().cuMemcpyDtoDAsync_v2(address(to), address(from), bytes, stream()), "cuMemcpyDtoDAsync");
+}
+
+void Device::synchronize() {
+  for (const auto& each : streams_) {
+    if (const Stream stream = each.load()) check(driver().cuStreamSynchronize(stream), "cuStreamSynchronize");
+  }
+  check_fault();
+}
+
+void Device::synchronize(uint32_t stream) {
+  check(driver().cuStreamSynchronize(stream_of(stream).handle), "cuStreamSynchronize");
+  check_fault();
+}
+
+void Device::check_fault() {
+  const int32_t fault = *static_cast<volatile int32_t*>(fault_);
+  if (fault == 0) return;
+  *fault_ = 0;
+  throw std::out_of_range((fault == kLabelFault ? "loss: a label" : "lookup: an index") + std::string(" on ") + name_ +
+                          " was out of range in an earlier operation, whose result is wrong. Check indices before they "
+                          "are moved to the device.");
+}
+
+Piece::Piece(Device& device, size_t bytes)
+    : device_(device), from_(device.allocator()), own_(1u << device.work_stream().number) {
+  data_ = from_->allocate(bytes, device.work_stream().number);
+}
+
+Piece::Piece(Device& device, std::shared_ptr<void> memory)
+    : device_(device), data_(memory.get()), own_(1u << device.work_stream().number), owner_(std::move(memory)) {}
+
+Piece::Piece(Device& device, void* data, std::shared_ptr<void> owner, std::optional<Stream> owners)
+    : device_(device), data_(data), owner_(std::move(owner)), owners_(owners) {
+  if (owners_) device_.order(*owners_, device_.stream());
+}
+
+/// A stream that cannot be ordered any more belongs to a device that has failed, which every later call says.
+void Piece::give_back() noexcept {
+  try {
+    device_.enter();
+    for (uint32_t rest = streams_; rest != 0; rest &= rest - 1) {
+      device_.order(device_.stream_of(static_cast<uint32_t>(std::countr_zero(rest))).handle, *owners_);
+    }
+  } catch (const std::exception&) {
+  }
+}
+
+Piece::~Piece() {
+  const uint32_t others = streams_ & ~own_;
+  if (owners_) give_back();
+  if (!from_) {
+    if (own_ != 0) device_.retire(std::move(owner_), own_ | streams_);
+    return;
+  }
+  if (others == 0)
+    from_->free(data_);
+  else
+    device_.retire(std::shared_ptr<void>(data_, [from = std::move(from_)](void* data) { from->free(data); }), others);
+}
+
+void touch(const Block& block) {
+  const Activity& now = activities[block.device];
+  auto* piece = static_cast<Piece*>(block.keeper.get());
+  if (!now.is_capturing)
+    piece->used_on(now.stream.number);
+  else if (piece->from() != now.step->memory().get())
+    now.step->hold(block.keeper);
+}
+
+}  // namespace ringwise::tensor::cuda

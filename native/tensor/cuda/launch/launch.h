@@ -1,0 +1,52 @@
+// How kernels whose threads work alone are started: as many blocks as there is work for, up to what keeps the device
+// busy; beyond that threads take turns.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <initializer_list>
+
+#include "base/dtype.h"
+#include "tensor/cuda/device/device.h"
+#include "tensor/cuda/launch/arguments.h"
+
+namespace ringwise::tensor::cuda {
+
+/// Threads for a block that shares `work`: a power of two.
+inline int block_threads(size_t work) {
+  return static_cast<int>(std::clamp<size_t>(std::bit_ceil(std::min<size_t>(work, kThreads)), 32, kThreads));
+}
+
+inline Grid grid_for(size_t count) {
+  const size_t blocks = (count + kThreads - 1) / kThreads,
+               most = static_cast<size_t>(current_device().multiprocessors()) * 32;
+  return {static_cast<unsigned>(std::min(blocks, most))};
+}
+
+template <class Arguments>
+void launch_over(size_t count, KernelId kernel, const Arguments& arguments) {
+  if (count > 0) current_device().launch(kernel, grid_for(count), kThreads, arguments);
+}
+
+/// One of four kernels, by what is stored.
+inline KernelId by_stored(DType dtype, KernelId of_float, KernelId of_double, KernelId of_half, KernelId of_bfloat) {
+  switch (dtype) {
+    case DType::Float64: return of_double;
+    case DType::Float16: return of_half;
+    case DType::BFloat16: return of_bfloat;
+    default: return of_float;
+  }
+}
+
+/// The four kernels of a name, as by_stored takes them.
+#define RINGWISE_STORED(name) \
+  KernelId::name##_float, KernelId::name##_double, KernelId::name##_half, KernelId::name##_bfloat
+
+/// Whether four elements can be moved at once at each of these pointers; null has none.
+inline bool takes_packs(DType dtype, std::initializer_list<const void*> pointers) {
+  const size_t pack = std::min<size_t>(16, 4 * byte_size(dtype));
+  return std::all_of(pointers.begin(), pointers.end(),
+                     [&](const void* pointer) { return reinterpret_cast<uintptr_t>(pointer) % pack == 0; });
+}
+
+}  // namespace ringwise::tensor::cuda

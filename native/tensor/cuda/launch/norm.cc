@@ -1,0 +1,114 @@
+#include <algorithm>
+
+#include "tensor/cuda/launch/launch.h"
+#include "tensor/cuda/launch/nn.h"
+
+namespace ringwise::tensor::cuda {
+
+namespace {
+
+/// Elements of a row that a warp or a block of kThreads keeps: 32 of each thread (kPacks of kernels/norm.cu).
+constexpr size_t kOfWarp = 32 * 32, kOfBlock = 32 * kThreads;
+
+/// Rows that are short enough are shared by warps.
+struct Layout {
+  Grid grid;
+  int threads;
+  int kind;  // 0: warps, 1: blocks, 2: rows too long to be kept
+};
+Layout layout_of(size_t rows, size_t cols) {
+  const bool is_warp = cols <= kOfWarp;
+  const int threads = is_warp ? kThreads : block_threads((cols + 3) / 4);
+  const size_t per_block = is_warp ? kThreads / 32 : 1;
+  const size_t most = static_cast<size_t>(current_device().multiprocessors()) * 32;
+  return {{static_cast<unsigned>(std::min((rows + per_block - 1) / per_block, most))},
+          threads,
+          is_warp            ? 0
+          : cols <= kOfBlock ? 1
+                             : 2};
+}
+
+KernelId norm_kernel(DType dtype, int kind) {
+  if (kind == 0) return by_stored(dtype, RINGWISE_STORED(norm_warp));
+  return kind == 1 ? by_stored(dtype, RINGWISE_STORED(norm_block)) : by_stored(dtype, RINGWISE_STORED(norm_long));
+}
+KernelId norm_grad_kernel(DType dtype, int kind) {
+  if (kind == 0) return by_stored(dtype, RINGWISE_STORED(norm_grad_warp));
+  return kind == 1 ? by_stored(dtype, RINGWISE_STORED(norm_grad_block))
+                   : by_stored(dtype, RINGWISE_STORED(norm_grad_long));
+}
+
+void norm(DType dtype, const Norm& n) {
+  if (n.rows == 0 || n.cols == 0) return;
+  RowNormArguments x{n.out,
+                     n.mean,
+                     n.rstd,
+                     n.sum,
+                     n.a,
+                     n.addend,
+                     n.gamma,
+                     n.beta,
+                     static_cast<int64_t>(n.rows),
+                     static_cast<int64_t>(n.cols),
+                     n.eps,
+                     0,
+                     0};
+  x.is_vector = n.cols % 4 == 0 && takes_packs(dtype, {n.out, n.sum, n.a, n.addend, n.gamma, n.beta});
+  const Layout layout = layout_of(n.rows, n.cols);
+  current_device().launch(norm_kernel(dtype, layout.kind), layout.grid, layout.threads, x);
+}
+
+/// The gradients of gamma and beta: sums over rows, cut into chunks so that the whole device has something to do.
+void norm_grad_columns(DType dtype, RowNormGradArguments x) {
+  constexpr int64_t kLeastRows = 64, kMostChunks = 1024;
+  Device& device = current_device();
+  const auto tiles = static_cast<unsigned>((x.cols + 31) / 32);
+  const int64_t wanted = 4 * static_cast<int64_t>(device.multiprocessors()) / tiles;
+  const int64_t chunks = std::clamp<int64_t>(std::min(wanted, x.rows / kLeastRows), 1, kMostChunks);
+  x.chunk = std::max<int64_t>((x.rows + chunks - 1) / chunks, 1);
+  x.chunks = static_cast<int32_t>(std::max<int64_t>((x.rows + x.chunk - 1) / x.chunk, 1));
+  const KernelId kernel = by_stored(dtype, RINGWISE_STORED(norm_grad_columns));
+  const Grid grid{tiles, static_cast<unsigned>(x.chunks)};
+  if (x.chunks == 1) return device.launch(kernel, grid, kThreads, x);
+  const size_t bytes = dtype == DType::Float64 ? sizeof(double) : sizeof(float);
+  x.partial = device.allocate(static_cast<size_t>(x.chunks * 2 * x.cols) * bytes);
+  try {
+    device.launch(kernel, grid, kThreads, x);
+    launch_over(static_cast<size_t>(x.cols), by_stored(dtype, RINGWISE_STORED(norm_grad_chunks)), x);
+  } catch (...) {
+    device.free(x.partial);
+    throw;
+  }
+  device.free(x.partial);
+}
+
+void norm_grad(DType dtype, const NormGrad& n) {
+  if (n.cols == 0) return;
+  RowNormGradArguments x{};
+  x.grad_in = n.grad_in;
+  x.grad_gamma = n.grad_gamma;
+  x.grad_beta = n.grad_beta;
+  x.grad_out = n.grad_out;
+  x.a = n.a;
+  x.mean = n.mean;
+  x.rstd = n.rstd;
+  x.gamma = n.gamma;
+  x.rows = static_cast<int64_t>(n.rows);
+  x.cols = static_cast<int64_t>(n.cols);
+  x.accumulate = n.accumulate;
+  x.is_vector = n.cols % 4 == 0 && takes_packs(dtype, {n.grad_in, n.grad_out, n.a, n.gamma});
+  if (n.grad_in && n.rows > 0) {
+    const Layout layout = layout_of(n.rows, n.cols);
+    current_device().launch(norm_grad_kernel(dtype, layout.kind), layout.grid, layout.threads, x);
+  }
+  if (n.grad_gamma || n.grad_beta) norm_grad_columns(dtype, x);
+}
+
+}  // namespace
+
+void add_norms(Kernels& table) {
+  table.norm = &norm;
+  table.norm_grad = &norm_grad;
+}
+
+}  // namespace ringwise::tensor::cuda
