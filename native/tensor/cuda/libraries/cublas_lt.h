@@ -1,6 +1,6 @@
 // Matrix products by the vendor's library (libcublasLt), opened when one is first needed; where it is missing, or has
 // nothing for a product, the kernel of kernels/matmul.cu computes. The declarations are our own, as in driver.h;
-// test/tensor_cublas_abi_test.cc compares them with cublasLt.h.
+// test/cuda/tensor_cublas_abi_test.cc compares them with cublasLt.h.
 #pragma once
 
 #include <cstddef>

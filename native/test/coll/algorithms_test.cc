@@ -5,7 +5,7 @@
 
 #include "base/half.h"
 #include "test/check.h"
-#include "test/virtual_ranks.h"
+#include "test/coll/virtual_ranks.h"
 
 using namespace ringwise;
 using namespace ringwise::test;

@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <cstdio>
 
-#include "abi.h"
 #include "coll/nccl/library.h"
+#include "test/abi.h"
 
 #if __has_include(<nccl.h>)
 #include <nccl.h>

@@ -4,7 +4,7 @@
 #include "base/time/clock.h"
 #include "coll/handshake/pending_handshakes.h"
 #include "test/check.h"
-#include "test/ranks.h"
+#include "test/coll/ranks.h"
 
 using namespace ringwise;
 using namespace ringwise::test;

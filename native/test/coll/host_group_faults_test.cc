@@ -10,7 +10,7 @@
 
 #include "base/time/clock.h"
 #include "test/check.h"
-#include "test/ranks.h"
+#include "test/coll/ranks.h"
 
 using namespace ringwise;
 using namespace ringwise::test;

@@ -9,7 +9,7 @@
 
 #include "coll/plan/choose.h"
 #include "test/check.h"
-#include "test/virtual_ranks.h"
+#include "test/coll/virtual_ranks.h"
 
 using namespace ringwise;
 using namespace ringwise::test;

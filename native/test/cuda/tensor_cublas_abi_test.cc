@@ -2,8 +2,8 @@
 // where it is found: its functions are there, and what needs no device answers.
 #include <cstdio>
 
-#include "abi.h"
 #include "tensor/cuda/libraries/cublas_lt.h"
+#include "test/abi.h"
 
 #if __has_include(<cublasLt.h>)
 #include <cublasLt.h>

@@ -5,7 +5,7 @@
 #include "sim/formulas.h"
 #include "sim/simulation.h"
 #include "test/check.h"
-#include "test/virtual_ranks.h"
+#include "test/coll/virtual_ranks.h"
 
 using namespace ringwise;
 using namespace ringwise::test;

@@ -1,7 +1,7 @@
 // Collectives on the board whose buffers lie in arenas: those of all ranks, of some, of none. Sizes that take every
 // way through it, several operations in a row, so that posts and slots are used again.
 #include "test/check.h"
-#include "test/ranks.h"
+#include "test/coll/ranks.h"
 
 using namespace ringwise;
 using namespace ringwise::test;

@@ -8,7 +8,7 @@
 #include "base/half.h"
 #include "coll/plan/choose.h"
 #include "test/check.h"
-#include "test/virtual_ranks.h"
+#include "test/coll/virtual_ranks.h"
 
 using namespace ringwise;
 using namespace ringwise::test;

@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <string>
 
-#include "abi.h"
 #include "tensor/cuda/libraries/dnn_kernels.h"
+#include "test/abi.h"
 
 #if __has_include(<cudnn_graph.h>)
 #include <cudnn_graph.h>

@@ -2,7 +2,7 @@
 #include "coll/handshake/labels.h"
 
 #include "test/check.h"
-#include "test/ranks.h"
+#include "test/coll/ranks.h"
 
 using namespace ringwise;
 using namespace ringwise::test;

@@ -1,5 +1,5 @@
 #include "test/check.h"
-#include "test/ranks.h"
+#include "test/coll/ranks.h"
 
 #include "base/time/clock.h"
 

@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <cstdio>
 
-#include "abi.h"
 #include "base/cuda/cuda_driver.h"
+#include "test/abi.h"
 
 #if __has_include(<cuda.h>)
 #include <cuda.h>
