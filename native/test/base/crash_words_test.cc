@@ -12,8 +12,8 @@
 #include <string>
 #include <thread>
 
-#include "check.h"
 #include "coll/failure/last_calls.h"
+#include "test/check.h"
 
 using namespace ringwise;
 using namespace ringwise::test;

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "check.h"
+#include "test/check.h"
 
 using namespace ringwise;
 namespace fs = std::filesystem;

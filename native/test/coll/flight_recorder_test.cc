@@ -11,9 +11,9 @@
 #include <iterator>
 #include <thread>
 
-#include "check.h"
 #include "coll/flight/flight_dump.h"
-#include "ranks.h"
+#include "test/check.h"
+#include "test/coll/ranks.h"
 
 using namespace ringwise;
 using namespace ringwise::test;
@@ -160,7 +160,7 @@ TEST("the record says what became of calls of every kind, and by which algorithm
       CHECK_EQ(entries[0].site, "here:1");
       CHECK(entries[2].verb == message.verb && entries[2].root == 1 - rank.rank);
       CHECK_EQ(std::string(entries[2].algorithm), "message");
-      CHECK_EQ(std::string(entries[0].algorithm), index == one_host ? "board one-shot" : "recursive-doubling");
+      CHECK_EQ(std::string(entries[0].algorithm), place == one_host ? "board one-shot" : "recursive-doubling");
     });
   }
 }

@@ -5,9 +5,9 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "check.h"
 #include "tensor/cuda/device/device.h"
 #include "tensor/cuda/device/info.h"
+#include "test/check.h"
 
 namespace ringwise::test {
 

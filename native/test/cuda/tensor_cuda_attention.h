@@ -2,7 +2,7 @@
 #pragma once
 
 #include "tensor/cuda/libraries/dnn_kernels.h"
-#include "tensor_cuda_twin.h"
+#include "test/cuda/tensor_cuda_twin.h"
 
 namespace ringwise::test {
 

@@ -1,7 +1,7 @@
 // CUDA kernels of networks against those of the CPU: normalisation, attention, random numbers, convolution, pooling.
 // What is stored in float16 or bfloat16 is compared with the CPU's result in float32.
-#include "tensor_cuda_attention.h"
-#include "tensor_cuda_convolutions.h"
+#include "test/cuda/tensor_cuda_attention.h"
+#include "test/cuda/tensor_cuda_convolutions.h"
 
 using namespace ringwise;
 using namespace ringwise::tensor;

@@ -1,7 +1,7 @@
 // Matrix products of all stored types against sums in double, for whoever multiplies.
 #pragma once
 
-#include "tensor_cuda_twin.h"
+#include "test/cuda/tensor_cuda_twin.h"
 
 namespace ringwise::test {
 

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "check.h"
-#include "on_device.h"
+#include "test/check.h"
+#include "test/cuda/on_device.h"
 
 using namespace ringwise;
 namespace gpu = ringwise::tensor::cuda;

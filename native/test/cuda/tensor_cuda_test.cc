@@ -2,7 +2,7 @@
 // random layouts, dtypes and sizes; what kernels find out about indices; copies.
 #include <limits>
 
-#include "tensor_cuda_products.h"
+#include "test/cuda/tensor_cuda_products.h"
 
 using namespace ringwise;
 using namespace ringwise::tensor;

@@ -10,10 +10,10 @@
 #include <random>
 
 #include "base/half.h"
-#include "check.h"
-#include "on_device.h"
 #include "tensor/cuda/device/device.h"
 #include "tensor/cuda/launch/kernels.h"
+#include "test/check.h"
+#include "test/cuda/on_device.h"
 
 namespace ringwise::test {
 

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <memory>
 
-#include "check.h"
-#include "on_device.h"
+#include "test/check.h"
+#include "test/cuda/on_device.h"
 
 using namespace ringwise;
 namespace gpu = ringwise::tensor::cuda;

@@ -2,7 +2,7 @@
 // say so, and what would hang or be undefined on a GPU is a failed launch.
 #include "test/software_gpu/blocks.cc"
 
-#include "check.h"
+#include "test/check.h"
 
 using namespace ringwise::software_gpu;
 

@@ -4,11 +4,11 @@
 #include <memory>
 #include <vector>
 
-#include "check.h"
-#include "on_device.h"
 #include "tensor/cuda/device/captured_step.h"
 #include "tensor/cuda/launch/kernels.h"
 #include "tensor/cuda/memory/pinned.h"
+#include "test/check.h"
+#include "test/cuda/on_device.h"
 
 using namespace ringwise;
 using namespace ringwise::tensor;

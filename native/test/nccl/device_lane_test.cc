@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/time/clock.h"
-#include "check.h"
+#include "test/check.h"
 
 using namespace ringwise;
 using coll::DeviceLane;

@@ -6,8 +6,8 @@
 #include <string>
 #include <unordered_map>
 
-#include "check.h"
 #include "tensor/cuda/memory/caching_allocator.h"
+#include "test/check.h"
 
 using namespace ringwise;
 using tensor::cuda::AllocatorUse;

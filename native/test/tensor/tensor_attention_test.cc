@@ -3,7 +3,7 @@
 #include <functional>
 #include <memory>
 
-#include "tensor_oracle.h"
+#include "test/tensor/tensor_oracle.h"
 
 using namespace ringwise;
 using tensor::Attention;

@@ -1,5 +1,5 @@
-#include "check.h"
 #include "tensor/block_table.h"
+#include "test/check.h"
 
 using namespace ringwise;
 using tensor::Block;

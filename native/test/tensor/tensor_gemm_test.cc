@@ -1,5 +1,5 @@
 // The matrix product at every instruction set, with whole numbers, so that the right answer is exact.
-#include "tensor_oracle.h"
+#include "test/tensor/tensor_oracle.h"
 
 using namespace ringwise;
 using test::all_levels;

@@ -3,8 +3,8 @@
 #include <limits>
 
 #include "base/half.h"
-#include "tensor_oracle.h"
-#include "tensor_walk.h"
+#include "test/tensor/tensor_oracle.h"
+#include "test/tensor/tensor_walk.h"
 
 using namespace ringwise;
 using tensor::Kernels;

@@ -1,6 +1,6 @@
 // Convolution, pooling and sums by channel at every instruction set, with whole numbers, so that the right answer is exact,
 // and with memory that ends where a page without access begins.
-#include "tensor_oracle.h"
+#include "test/tensor/tensor_oracle.h"
 
 using namespace ringwise;
 using tensor::ConvSizes;

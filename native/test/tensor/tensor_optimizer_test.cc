@@ -1,7 +1,7 @@
 // Optimiser steps at every instruction set against torch.optim's formulas in double, written out one element at a time.
 #include <limits>
 
-#include "tensor_oracle.h"
+#include "test/tensor/tensor_oracle.h"
 
 using namespace ringwise;
 using tensor::OptimizerKind;

@@ -11,8 +11,8 @@
 #include <new>
 #include <vector>
 
-#include "check.h"
 #include "tensor/kernels.h"
+#include "test/check.h"
 
 namespace ringwise::test {
 

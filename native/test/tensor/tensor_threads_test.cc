@@ -7,8 +7,8 @@
 #include <stdexcept>
 #include <thread>
 
-#include "tensor_oracle.h"
-#include "tensor_walk.h"
+#include "test/tensor/tensor_oracle.h"
+#include "test/tensor/tensor_walk.h"
 
 using namespace ringwise;
 using tensor::Activation;
