@@ -1,6 +1,6 @@
 // Which algorithm is the fastest at which size, between the hosts of this group. Each gets a group of its own, in which
 // RINGWISE_ALGO_<VERB> forces it; they take turns, so that all of them see the same network. The outcome is rules as
-// RINGWISE_TUNING takes them (native/coll/tuning.h).
+// RINGWISE_TUNING takes them (native/coll/plan/tuning.h).
 import { hostId } from '../src/backends/host-address.ts';
 import type { Group } from '../src/group/group.ts';
 import type { BenchOptions } from './options.ts';

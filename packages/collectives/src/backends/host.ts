@@ -1,6 +1,6 @@
 // The host backend: shared memory between the ranks of a host, TCP between hosts, run by a native progress thread.
 // This file exchanges addresses; native-lane.ts hands operations over. The design is at the top of
-// native/coll/host_group.h.
+// native/coll/engine/host_group.h.
 
 import { createHmac, randomBytes } from 'node:crypto';
 import { accessSync, constants, mkdirSync } from 'node:fs';

@@ -15,7 +15,7 @@ import {
 } from './native.ts';
 import type { BackendContext } from './registry.ts';
 
-// In the order of the enum in native/coll/failure.h. The lists of verbs, ops, dtypes and wires have that of their enums, too.
+// In the order of the enum in native/coll/failure/failure.h. The lists of verbs, ops, dtypes and wires have that of their enums, too.
 export const codes: readonly CollectiveCode[] = [
   'ERR_COLL_TIMEOUT',
   'ERR_COLL_PEER_LOST',

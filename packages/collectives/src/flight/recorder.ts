@@ -1,5 +1,5 @@
 // What this rank has called last on a group, and what became of it. For backends that keep no record of their own; the
-// native one, which can be read while JavaScript hangs, is native/coll/flight_recorder.h.
+// native one, which can be read while JavaScript hangs, is native/coll/flight/flight_recorder.h.
 import type { Operation, ReduceOp, Run, Verb } from '../backend.ts';
 import { byteSize, type DType } from '../dtype.ts';
 import { callSite } from '../group/call-site.ts';

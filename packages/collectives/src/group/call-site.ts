@@ -1,5 +1,5 @@
 // Where in the user's program a call on a group was made, as "train.ts:57": for errors and the flight recorder. Taking
-// a stack costs microseconds, so it is taken only when somebody asks, inside the call; see native/coll/host_group.h
+// a stack costs microseconds, so it is taken only when somebody asks, inside the call; see native/coll/engine/host_group.h
 // and flight/recorder.ts for when that is.
 import { findSourceMap } from 'node:module';
 import { basename, dirname, isAbsolute, relative, sep } from 'node:path';
