@@ -1,16 +1,17 @@
-// Data-parallel training against PyTorch's: the same start, the same batches, one thread a rank, in turns, in one run.
+// Data-parallel training against PyTorch's: the same start, the same batches, one thread a rank, in turns, in
+// one run.
 //
 //   npx tsx bench/ddp-peers.ts [--job mlp,gpt] [--python /usr/bin/python3,venv/bin/python] [--rounds 3] [--ranks 2]
 //     [--batch 32] [--steps 400]
 //
-// Each round runs bench/ddp-step.ts on all ranks, on one, and then each python that has torch. A line per job: samples or
-// tokens per second of all ranks, medians of the rounds; `overPeer` = ours over the fastest peer's; `overAlone` = DDP over the
-// same processes that do not talk, ours and each peer's; `lockstep` = what ours reach of that when all they do is meet once a
-// step, on 256 numbers, which is what DDP can reach; `worldOne` = the step of one rank with DDP over the bare one, the mean of
-// the rounds, in every other of which the bare one comes first;
-// `exposed` = the share of the step that the program waits for communication; `steps` = both ratios
-// from medians of steps instead, which other programs on the machine disturb less; `ok` = losses agree within 1e-3. Exits with
-// 1 where they do not.
+// Each round runs bench/ddp-step.ts on all ranks, on one, and then each python that has torch. A line per
+// job: samples or tokens per second of all ranks, medians of the rounds; `overPeer` = ours over the fastest
+// peer's; `overAlone` = DDP over the same processes that do not talk, ours and each peer's; `lockstep` = what
+// ours reach of that when all they do is meet once a step, on 256 numbers, which is what DDP can reach;
+// `worldOne` = the step of one rank with DDP over the bare one, the mean of the rounds, in every other of
+// which the bare one comes first; `exposed` = the share of the step that the program waits for communication;
+// `steps` = both ratios from medians of steps instead, which other programs on the machine disturb less; `ok`
+// = losses agree within 1e-3. Exits with 1 where they do not.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

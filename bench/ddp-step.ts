@@ -1,12 +1,13 @@
-// Training steps with DDP, in turns with the same steps of the same processes without it, and with those that meet once a step:
-// what lockstep costs by itself, since each step then takes as long as the slower rank's.
+// Training steps with DDP, in turns with the same steps of the same processes without it, and with those that
+// meet once a step: what lockstep costs by itself, since each step then takes as long as the slower rank's.
 //
 //   npx ringwise run --nproc-per-node 2 bench/ddp-step.ts [--job mlp|gpt] [--batch 32] [--steps 400] [--rounds 3]
 //     [--alone-first]
 //
-// Rank 0 prints one JSON line: samples or tokens per second of all ranks together, with DDP, alone and in lockstep, and the ratio
-// of DDP to alone, medians of the rounds; medians of rank 0's step, and of how long DDP let a rank wait for communication at the end of
-// backward, in microseconds; and every tenth loss of the warm-up, averaged over the ranks. Fails unless replicas end equal.
+// Rank 0 prints one JSON line: samples or tokens per second of all ranks together, with DDP, alone and in
+// lockstep, and the ratio of DDP to alone, medians of the rounds; medians of rank 0's step, and of how long
+// DDP let a rank wait for communication at the end of backward, in microseconds; and every tenth loss of the
+// warm-up, averaged over the ranks. Fails unless replicas end equal.
 import { parseArgs } from 'node:util';
 import { init } from '@ringwise/collectives';
 import { assertInSync, ddp } from '@ringwise/ddp';

@@ -1,10 +1,10 @@
-// A million wrong and right frames at the store's server, and as many messages at the launchers' coordinator: nothing
-// may throw, memory may not grow, and the store must still serve.
+// A million wrong and right frames at the store's server, and as many messages at the launchers' coordinator:
+// nothing may throw, memory may not grow, and the store must still serve.
 //
 //   node --expose-gc --import tsx bench/fuzz.ts [--frames 1000000] [--seed 1]
 //
-// The frames are shared out to four kinds of clients: both numberings of requests, programs that do not know the secret,
-// and members who do. Prints one JSON line; the exit code is 1 if something was wrong.
+// The frames are shared out to four kinds of clients: both numberings of requests, programs that do not know
+// the secret, and members who do. Prints one JSON line; the exit code is 1 if something was wrong.
 import { parseArgs } from 'node:util';
 import { fuzzCoordinator } from '../packages/launch/test/fuzz.ts';
 import { Fuzzer, modes } from '../packages/store/test/fuzz.ts';

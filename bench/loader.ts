@@ -1,10 +1,11 @@
-// What a DataLoader costs: an epoch in memory, per sample; and epochs over files with one worker thread, beside a training
-// step that keeps this thread busy for 5 ms, as the share of the time that the loop waits.
+// What a DataLoader costs: an epoch in memory, per sample; and epochs over files with one worker thread,
+// beside a training step that keeps this thread busy for 5 ms, as the share of the time that the loop waits.
 //
 //   npx tsx bench/loader.ts [--json] [--step 5] [--batches 400] [--only memory,tokens,images]
 //
-// Files are generated in a temporary folder, and so in the system's cache. All that is read is checked: every sample once, with its
-// own content. Prints a table, with --json one JSON line per row; the exit code is 1 if something was wrong.
+// Files are generated in a temporary folder, and so in the system's cache. All that is read is checked: every
+// sample once, with its own content. Prints a table, with --json one JSON line per row; the exit code is 1 if
+// something was wrong.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';

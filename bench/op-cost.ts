@@ -1,10 +1,11 @@
-// What an eager operation costs beside its kernel: ops on 4 × 4 tensors, where the kernel itself takes a few ns.
+// What an eager operation costs beside its kernel: ops on 4 × 4 tensors, where the kernel itself takes a few
+// ns.
 //
 //   npx tsx bench/op-cost.ts [--seconds 1] [--only neg,add]
 //
-// Prints one JSON line per op, in nanoseconds: `plain` without gradients, `recorded` with an input that requires one (the
-// graph is made and thrown away), `backward` for the gradient alone, each the median of rounds of 2,000 calls; the
-// result of every op is disposed.
+// Prints one JSON line per op, in nanoseconds: `plain` without gradients, `recorded` with an input that
+// requires one (the graph is made and thrown away), `backward` for the gradient alone, each the median of
+// rounds of 2,000 calls; the result of every op is disposed.
 import { parseArgs } from 'node:util';
 import { add, fromHost, kernelsName, linear, matmul, sum, type Tensor } from '@ringwise/tensor';
 

@@ -1,6 +1,6 @@
-// Us and the peers, interleaved in one run: every contender measures a few sizes, then the next one does, round after
-// round, so that all of them see the same machine. Prints a table of times and ratios for each verb and number of ranks.
-// --help lists the options; docs/performance.md says how to read the table.
+// Us and the peers, interleaved in one run: every contender measures a few sizes, then the next one does,
+// round after round, so that all of them see the same machine. Prints a table of times and ratios for each
+// verb and number of ranks. --help lists the options; docs/performance.md says how to read the table.
 import { parseArgs } from 'node:util';
 import { build, nativeBuildFolder } from './peers/build.ts';
 import { type Case, type Contender, type Found, findContenders } from './peers/contenders.ts';

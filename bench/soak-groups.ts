@@ -2,9 +2,9 @@
 //
 //   npx ringwise run --nproc-per-node 2 bench/soak-groups.ts [--inits 5000] [--subgroups 5000]
 //
-// A tenth of the groups, and no fewer than 100 of each kind, come first, to warm up. Rank 0 prints one JSON line: memory, file descriptors, threads and
-// handles of every rank before and after, and milliseconds per group. The exit code is 1 if something was left behind or
-// an answer was wrong.
+// A tenth of the groups, and no fewer than 100 of each kind, come first, to warm up. Rank 0 prints one JSON
+// line: memory, file descriptors, threads and handles of every rank before and after, and milliseconds per
+// group. The exit code is 1 if something was left behind or an answer was wrong.
 import { parseArgs } from 'node:util';
 import { type Group, init } from '@ringwise/collectives';
 import { holdings, jsonLine, named, nothingLeft, ofAllRanks } from './holdings.ts';

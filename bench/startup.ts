@@ -2,11 +2,11 @@
 //
 //   npx tsx bench/startup.ts [--ranks 2] [--times 11] [--typescript]
 //
-// `plain` is one `node script`, whose group has one rank; `ranks` is `ringwise run` with the same script, until the last
-// rank has told; `agent` is the command alone, with a program that does nothing; `floor` is a bare node that does nothing
-// but start as many plain nodes, what no launcher in JavaScript can beat. They take turns; medians, in ms. The goal is
-// 1.3 × plain + 100. With --typescript the script is a .ts file: `plain` then runs by `node --import tsx` where
-// this Node needs that. Prints one JSON line.
+// `plain` is one `node script`, whose group has one rank; `ranks` is `ringwise run` with the same script,
+// until the last rank has told; `agent` is the command alone, with a program that does nothing; `floor` is a
+// bare node that does nothing but start as many plain nodes, what no launcher in JavaScript can beat. They
+// take turns; medians, in ms. The goal is 1.3 × plain + 100. With --typescript the script is a .ts file:
+// `plain` then runs by `node --import tsx` where this Node needs that. Prints one JSON line.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';

@@ -2,9 +2,10 @@
 //
 //   npx tsx bench/tensor-peers.ts [--python /usr/bin/python3,venv/bin/python] [--rounds 3] [--seconds 0.15] [--only mlp,square]
 //
-// Each round runs ours, then each python that has torch. A line per task: the medians of the rounds in µs, `ratio` = the
-// fastest peer's time over ours (above 1: ours is faster), and whether the answers agree: losses of the whole run of an
-// MLP within 1e-4, sums of products within 1e-4 of their size. Exits with 1 where they do not.
+// Each round runs ours, then each python that has torch. A line per task: the medians of the rounds in µs,
+// `ratio` = the fastest peer's time over ours (above 1: ours is faster), and whether the answers agree:
+// losses of the whole run of an MLP within 1e-4, sums of products within 1e-4 of their size. Exits with 1
+// where they do not.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -3,8 +3,8 @@
 //   npx ringwise run examples/cnn.ts                 10,000 digits, drawn on the spot
 //   npx ringwise run examples/cnn.ts --data DIR      MNIST's t10k files, or a relative's
 //
-// Claim: after two passes over 8,000 digits it reads at least 95 of 100 that it has never seen, and so does a network that
-// loads what was saved, running statistics of batch norm included.
+// Claim: after two passes over 8,000 digits it reads at least 95 of 100 that it has never seen, and so does a
+// network that loads what was saved, running statistics of batch norm included.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,5 +1,6 @@
-// A parameter server: rank 0 holds the parameters, the others have the data. Synchronous: each round waits for all workers.
-// Asynchronous: whoever has a gradient gets the newest parameters back at once, so a slow worker holds up nobody.
+// A parameter server: rank 0 holds the parameters, the others have the data. Synchronous: each round waits
+// for all workers. Asynchronous: whoever has a gradient gets the newest parameters back at once, so a slow
+// worker holds up nobody.
 //
 //   npx ringwise run --nproc-per-node 3 examples/parameter-server.ts
 //   npx tsx examples/parameter-server.ts                                  three ranks in one process

@@ -1,6 +1,9 @@
 import { execFileSync } from 'node:child_process';
 
-/** Lists the files of the repository that match one of the git patterns: tracked ones, and new ones that git does not ignore. */
+/**
+ * Lists the files of the repository that match one of the git patterns: tracked ones, and new ones that git
+ * does not ignore.
+ */
 export function sources(...patterns) {
   const listed = execFileSync(
     'git',

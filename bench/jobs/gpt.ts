@@ -45,7 +45,10 @@ export const gptOptimizer = (parameters: Tensor[]): AdamW =>
 export const gptText = (vocab: number): Int32Array =>
   Int32Array.from({ length: 1 << 16 }, (_, i) => (i * i + (i >> 3)) % vocab);
 
-/** The loss on `batch` windows, the first of which is number `window`; each begins 37 characters after the one before. */
+/**
+ * The loss on `batch` windows, the first of which is number `window`; each begins 37 characters after the one
+ * before.
+ */
 export function gptLoss(
   forward: (x: Tensor) => Tensor,
   text: Int32Array,

@@ -74,9 +74,9 @@ async function run(
 }
 
 /**
- * Between hosts a rank runs ahead in these, as far as buffers go: most calls only add to a pile, and some wait until it is
- * gone. A median would tell the first kind only. (Inside a host piles are small, and a mean tells how often the core was
- * lost.)
+ * Between hosts a rank runs ahead in these, as far as buffers go: most calls only add to a pile, and some
+ * wait until it is gone. A median would tell the first kind only. (Inside a host piles are small, and a mean
+ * tells how often the core was lost.)
  */
 const sendsOnly = new Set(['broadcast', 'reduce', 'gather', 'scatter']);
 

@@ -1,12 +1,13 @@
-// Trains a small GPT to write, character by character, after minGPT's chargpt, and prints some of what it writes.
+// Trains a small GPT to write, character by character, after minGPT's chargpt, and prints some of what it
+// writes.
 //
 //   npx tsx examples/char-gpt/main.ts                  Shakespeare where ../shared/data has him, else made-up sentences
 //   npx tsx examples/char-gpt/main.ts --data FILE      any text
 //   npx tsx examples/char-gpt/main.ts --quick          a smaller model on made-up sentences, in seconds
 //   npx ringwise run --nproc-per-node 2 examples/char-gpt/main.ts      each batch shared out among two processes
 //
-// Claim: on text that it has not seen, its loss per character falls below 2.3 nats, with --quick below 1.6; and it learns
-// the same on any number of processes.
+// Claim: on text that it has not seen, its loss per character falls below 2.3 nats, with --quick below 1.6;
+// and it learns the same on any number of processes.
 import { parseArgs } from 'node:util';
 import { init } from '@ringwise/collectives';
 import { ddp } from '@ringwise/ddp';

@@ -1,6 +1,7 @@
-// GPT-2 (Radford et al.: "Language Models are Unsupervised Multitask Learners", 2019) with the names and layouts that its
-// checkpoints have, so that a file saved here opens in Python's transformers and the other way round. Hidden layers
-// use the exact GELU; OpenAI's weights were trained with its tanh approximation, which differs by less than 0.001.
+// GPT-2 (Radford et al.: "Language Models are Unsupervised Multitask Learners", 2019) with the names and
+// layouts that its checkpoints have, so that a file saved here opens in Python's transformers and the other
+// way round. Hidden layers use the exact GELU; OpenAI's weights were trained with its tanh approximation,
+// which differs by less than 0.001.
 import { arange, crossEntropy, linear, noGrad, randn, type Tensor } from '@ringwise/tensor';
 import { Dropout, Embedding, LayerNorm, Module, TransformerBlock } from '@ringwise/tensor/nn';
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env node
-// In the place of Python and mixed-nccl/rank.py: on the software device, with an id that it puts under the key of PyTorch as bytes.
+// In the place of Python and mixed-nccl/rank.py: on the software device, with an id that it puts under the
+// key of PyTorch as bytes.
 import { joinNccl } from '@ringwise/collectives';
 import { MemoryStore, TcpStore } from '@ringwise/store';
 import { full } from '@ringwise/tensor';

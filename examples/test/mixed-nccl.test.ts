@@ -1,5 +1,5 @@
-// The mixed job over NCCL with PyTorch on a GPU that all ranks share; on the software device, where PyTorch cannot work, another
-// Node process is in the place of Python.
+// The mixed job over NCCL with PyTorch on a GPU that all ranks share; on the software device, where PyTorch
+// cannot work, another Node process is in the place of Python.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';

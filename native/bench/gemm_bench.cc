@@ -1,6 +1,6 @@
-// GFLOP/s of the matrix product on one core, at every instruction set or at one, beside libraries that have sgemm_ (a BLAS,
-// or PyTorch's libtorch_cpu.so, which has MKL's). All run in turns, the fastest turn counts, and each product is compared with
-// the libraries'. The ratio is that to the fastest of them, above 1 where ours is faster.
+// GFLOP/s of the matrix product on one core, at every instruction set or at one, beside libraries that have sgemm_ (a
+// BLAS, or PyTorch's libtorch_cpu.so, which has MKL's). All run in turns, the fastest turn counts, and each product is
+// compared with the libraries'. The ratio is that to the fastest of them, above 1 where ours is faster.
 //
 //   c++ -std=c++20 -O3 -I native native/bench/gemm_bench.cc native/tensor/*.cc native/tensor/cpu/*.cc -ldl -o gemm
 //   OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 OMP_NUM_THREADS=1 ./gemm all|avx512|avx2|baseline [libopenblas.so.0 ...]

@@ -16,7 +16,8 @@ function buildAndRun(folder: string, sanitize: string): void {
     }
   };
   const cuda = sanitize === 'thread' ? 'OFF' : 'AUTO';
-  // The kernels are compiled for all devices with the addon; here they run on the software GPU, which has no code of its own.
+  // The kernels are compiled for all devices with the addon; here they run on the software GPU, which has no
+  // code of its own.
   const options = ['-DRINGWISE_TESTS=ON', '-DRINGWISE_CUDA_ARCHITECTURES=80'];
   options.push(`-DRINGWISE_SANITIZE=${sanitize}`, `-DRINGWISE_CUDA=${cuda}`);
   run('cmake', ['-S', '.', '-B', folder, ...options]);

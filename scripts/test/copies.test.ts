@@ -1,4 +1,5 @@
-// Small files that several packages hold, because packages do not import each other for so little: the copies are equal.
+// Small files that several packages hold, because packages do not import each other for so little: the copies
+// are equal.
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 

@@ -1,5 +1,6 @@
-// What communication costs where there is nobody to talk to: a group of one over NCCL. One JSON array on standard output, as
-// of bench.mjs; `rate` is the step with DDP over the bare one. The names are those of torch_bench.py.
+// What communication costs where there is nobody to talk to: a group of one over NCCL. One JSON array on
+// standard output, as of bench.mjs; `rate` is the step with DDP over the bare one. The names are those of
+// torch_bench.py.
 import { init } from '../../packages/collectives/dist/index.js';
 import { ddp } from '../../packages/ddp/dist/index.js';
 import { compile, scope, synchronize, zeros } from '../../packages/tensor/dist/index.js';

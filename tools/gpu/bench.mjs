@@ -1,5 +1,6 @@
-// Timings of @ringwise/tensor on cuda:0, one JSON array on standard output: { name, us, unit, rate }. The names are those
-// of torch_bench.py. With --small every workload runs once at a small size, to see that it runs: no figures then.
+// Timings of @ringwise/tensor on cuda:0, one JSON array on standard output: { name, us, unit, rate }. The
+// names are those of torch_bench.py. With --small every workload runs once at a small size, to see that it
+// runs: no figures then.
 import {
   addLayerNorm,
   compile,

@@ -1,5 +1,6 @@
-// Packs what a GPU machine without Node needs to run the device tests and timings: node, the built addons and packages, the
-// sources and tests of the packages that know devices, the example with PyTorch, vitest and tsx with what they depend on.
+// Packs what a GPU machine without Node needs to run the device tests and timings: node, the built addons and
+// packages, the sources and tests of the packages that know devices, the example with PyTorch, vitest and tsx
+// with what they depend on.
 //   node tools/gpu/pack.mjs OUT.tar.xz      after `npm run build`; needs tar, xz and strip
 // There: tar xf OUT.tar.xz && bash ringwise-gpu/tools/gpu/go.sh RESULTS
 import { execFileSync } from 'node:child_process';

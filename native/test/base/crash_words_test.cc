@@ -18,7 +18,8 @@
 using namespace ringwise;
 using namespace ringwise::test;
 
-// Sanitizers have handlers of their own, which end the process themselves. Their libraries look these functions up by name.
+// Sanitizers have handlers of their own, which end the process themselves. Their libraries look these functions up by
+// name.
 #define RINGWISE_OPTIONS extern "C" __attribute__((visibility("default"))) const char*
 RINGWISE_OPTIONS __asan_default_options() {
   return "handle_segv=0:handle_abort=0:handle_sigbus=0:use_sigaltstack=0:detect_leaks=0";

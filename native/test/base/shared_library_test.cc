@@ -1,5 +1,6 @@
-// In which order the places of a vendor's library are tried, and that whoever finds nothing is told all of them. The places are made
-// up, in a temporary folder; a library without a name of its own is copied there, because the loader finds loaded ones by name.
+// In which order the places of a vendor's library are tried, and that whoever finds nothing is told all of them. The
+// places are made up, in a temporary folder; a library without a name of its own is copied there, because the loader
+// finds loaded ones by name.
 #include "base/shared_library.h"
 
 #include <unistd.h>
@@ -45,7 +46,8 @@ class MadeUp {
   }
   MadeUp(const MadeUp&) = delete;
 
-  /// Every file that is to be tried, in order; those of the machine's own folders, which come last, are left out but for one.
+  /// Every file that is to be tried, in order; those of the machine's own folders, which come last, are left out but
+  /// for one.
   std::vector<std::string> files() const {
     std::vector<std::string> all;
     const auto add = [&all](const fs::path& folder) {

@@ -1,5 +1,5 @@
-// Every algorithm against the plain result, for many numbers of ranks, sizes, types and placements, over links that hold
-// next to nothing.
+// Every algorithm against the plain result, for many numbers of ranks, sizes, types and placements, over links that
+// hold next to nothing.
 #include <cstring>
 #include <limits>
 

@@ -1,5 +1,5 @@
-// float32 as bytes with scales: how far off, that nothing is lost, what becomes of NaN, and that all instruction sets give
-// the same bits.
+// float32 as bytes with scales: how far off, that nothing is lost, what becomes of NaN, and that all instruction sets
+// give the same bits.
 #include "coll/reduce/int8.h"
 
 #include <algorithm>

@@ -45,7 +45,8 @@ std::vector<T> reduced_at(CpuLevel level, DType dtype, ReduceOp op, std::vector<
   return result;
 }
 
-/// Bits for which rounding is wrong, of all numbers of a format and of what lies between neighbours. `largest`: its largest number.
+/// Bits for which rounding is wrong, of all numbers of a format and of what lies between neighbours. `largest`: its
+/// largest number.
 template <class T>
 int wrong_roundings(T (*rounded)(float), uint8_t largest) {
   int wrong = 0;

@@ -1,4 +1,5 @@
-// Ranks that only send are done before the others have come: how far they get, and what becomes of what they left behind.
+// Ranks that only send are done before the others have come: how far they get, and what becomes of what they left
+// behind.
 #include <random>
 
 #include "base/time/clock.h"

@@ -1,5 +1,5 @@
-// The declarations of base/cuda/cuda_driver.h against the vendor's, where cuda.h is installed. All checks are made by the
-// compiler.
+// The declarations of base/cuda/cuda_driver.h against the vendor's, where cuda.h is installed. All checks are made by
+// the compiler.
 #include <cstddef>
 #include <cstdio>
 

@@ -1,4 +1,5 @@
-// The main function of tests that need a CUDA device: the software device of software_gpu/, or with RINGWISE_TEST_GPU=1 a GPU.
+// The main function of tests that need a CUDA device: the software device of software_gpu/, or with RINGWISE_TEST_GPU=1
+// a GPU.
 #pragma once
 
 #include <cstdio>
@@ -11,8 +12,8 @@
 
 namespace ringwise::test {
 
-/// All tests where there is a device, else a line that says why not. RINGWISE_LIBCUDA may name the software device at another
-/// place than where it was built; `with_libraries`: its functions are the vendor's libraries too.
+/// All tests where there is a device, else a line that says why not. RINGWISE_LIBCUDA may name the software device at
+/// another place than where it was built; `with_libraries`: its functions are the vendor's libraries too.
 inline int run_on_device([[maybe_unused]] bool with_libraries = false) {
 #ifdef RINGWISE_SOFTWARE_CUDA
   const char* gpu = std::getenv("RINGWISE_TEST_GPU");

@@ -1,5 +1,5 @@
-// The declarations of tensor/cuda/libraries/cublas_lt.h against the vendor's, where cublasLt.h is installed, and against the library,
-// where it is found: its functions are there, and what needs no device answers.
+// The declarations of tensor/cuda/libraries/cublas_lt.h against the vendor's, where cublasLt.h is installed, and
+// against the library, where it is found: its functions are there, and what needs no device answers.
 #include <cstdio>
 
 #include "tensor/cuda/libraries/cublas_lt.h"

@@ -1,5 +1,5 @@
-// Memory that other processes and devices can map, on the software device (or a GPU with RINGWISE_TEST_GPU=1), and how strict
-// the software device is with it.
+// Memory that other processes and devices can map, on the software device (or a GPU with RINGWISE_TEST_GPU=1), and how
+// strict the software device is with it.
 #include "tensor/cuda/memory/shareable_memory.h"
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The declarations of tensor/cuda/libraries/cudnn.h against the vendor's, where cudnn_graph.h is installed, and against the library,
-// where it is found: its functions are there, and it plans our graphs for an H200 that it is only told of.
+// The declarations of tensor/cuda/libraries/cudnn.h against the vendor's, where cudnn_graph.h is installed, and against
+// the library, where it is found: its functions are there, and it plans our graphs for an H200 that it is only told of.
 #include <cstdio>
 #include <cstdlib>
 #include <string>

@@ -1,4 +1,5 @@
-// Memory that several streams work with, and captured steps, on the software device (or a GPU with RINGWISE_TEST_GPU=1).
+// Memory that several streams work with, and captured steps, on the software device (or a GPU with
+// RINGWISE_TEST_GPU=1).
 #include <algorithm>
 #include <cstring>
 #include <memory>

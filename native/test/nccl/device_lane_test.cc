@@ -1,5 +1,5 @@
-// Device memory on its way through slots of host memory and back, on a driver that is software (software_gpu/): its work runs as
-// late as it may, so what does not wait where it should reads what is not there yet.
+// Device memory on its way through slots of host memory and back, on a driver that is software (software_gpu/): its
+// work runs as late as it may, so what does not wait where it should reads what is not there yet.
 #include "coll/device/device_lane.h"
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// The declarations of coll/nccl/library.h against the vendor's, where nccl.h is installed, and against the library, where
-// it is found: its functions are there, and it answers without a device.
+// The declarations of coll/nccl/library.h against the vendor's, where nccl.h is installed, and against the library,
+// where it is found: its functions are there, and it answers without a device.
 #include <cstddef>
 #include <cstdio>
 

@@ -1,5 +1,5 @@
-// Groups over NCCL, two ranks in this process: on a driver and a libnccl that are software (software_gpu/). What the ranks
-// reduce, how a failure ends, and who is told of which cause.
+// Groups over NCCL, two ranks in this process: on a driver and a libnccl that are software (software_gpu/). What the
+// ranks reduce, how a failure ends, and who is told of which cause.
 #include "coll/nccl/group.h"
 
 #include <atomic>

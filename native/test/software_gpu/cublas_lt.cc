@@ -1,5 +1,5 @@
-// The functions of tensor/cuda/libraries/cublas_lt.h on the CPU: products as the library defines them, column by column, on the
-// streams of this device (RINGWISE_LIBCUBLASLT).
+// The functions of tensor/cuda/libraries/cublas_lt.h on the CPU: products as the library defines them, column by
+// column, on the streams of this device (RINGWISE_LIBCUBLASLT).
 #include <cmath>
 #include <cstdint>
 #include <cstring>

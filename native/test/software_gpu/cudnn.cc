@@ -1,6 +1,6 @@
-// The functions of tensor/cuda/libraries/cudnn.h on the CPU (RINGWISE_LIBCUDNN): descriptors are kept as they were described, and
-// running a plan interprets its graph (cudnn_graph.cc). The first engine that is proposed says that its results differ from
-// run to run, and fails.
+// The functions of tensor/cuda/libraries/cudnn.h on the CPU (RINGWISE_LIBCUDNN): descriptors are kept as they were
+// described, and running a plan interprets its graph (cudnn_graph.cc). The first engine that is proposed says that its
+// results differ from run to run, and fails.
 #include "test/software_gpu/cudnn.h"
 
 #include <algorithm>

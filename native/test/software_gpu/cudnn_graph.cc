@@ -1,5 +1,5 @@
-// Operation graphs of cuDNN, computed one operation after the other in double. A tensor without a pointer in memory gets one
-// of its own while the graph runs; every tensor rounds what is written to its type.
+// Operation graphs of cuDNN, computed one operation after the other in double. A tensor without a pointer in memory
+// gets one of its own while the graph runs; every tensor rounds what is written to its type.
 #include <algorithm>
 #include <cmath>
 #include <cstring>

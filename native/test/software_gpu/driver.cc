@@ -1,10 +1,12 @@
-// A CUDA driver whose two devices are the CPU: the functions of base/cuda/cuda_driver.h as a library that takes the place
-// of libcuda.so.1 (RINGWISE_LIBCUDA), and kernels.cc compiled for the CPU behind them. Everything above the driver and
-// every line of the kernels then runs in tests, also under sanitizers, where there is no GPU. What it cannot show: that
-// the kernels are right in parallel, how the real driver behaves, and how fast anything is. What the driver is known to refuse, it
-// refuses: calls without a context, streams and events of another one, recording the default stream, and so on.
+// A CUDA driver whose two devices are the CPU: the functions of base/cuda/cuda_driver.h as a library that takes the
+// place of libcuda.so.1 (RINGWISE_LIBCUDA), and kernels.cc compiled for the CPU behind them. Everything above the
+// driver and every line of the kernels then runs in tests, also under sanitizers, where there is no GPU. What it cannot
+// show: that the kernels are right in parallel, how the real driver behaves, and how fast anything is. What the driver
+// is known to refuse, it refuses: calls without a context, streams and events of another one, recording the default
+// stream, and so on.
 //
-// Memory is filled with ones before it is handed out: floats are NaN, and indices lie outside. When work runs: streams.h.
+// Memory is filled with ones before it is handed out: floats are NaN, and indices lie outside. When work runs:
+// streams.h.
 #include <dlfcn.h>
 
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// The words of CUDA C++ that our kernels use, for a C++ compiler, so that the same sources run on the CPU in tests. Every
-// thread of a block is a function call, or a fiber where threads wait for each other (blocks.h).
+// The words of CUDA C++ that our kernels use, for a C++ compiler, so that the same sources run on the CPU in tests.
+// Every thread of a block is a function call, or a fiber where threads wait for each other (blocks.h).
 #pragma once
 
 #include <cstddef>

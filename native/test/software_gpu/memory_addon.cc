@@ -1,6 +1,6 @@
-// device_memory.node: memory of CUDA devices for tests in JavaScript: `reserve`, `write` and `read` on any device. The software
-// device is the CPU, so an ArrayBuffer shows what `allocate` gives there; who reads and writes it waits for the device first,
-// as with any memory. And what the software libnccl counts, and `breakDevice`.
+// device_memory.node: memory of CUDA devices for tests in JavaScript: `reserve`, `write` and `read` on any device. The
+// software device is the CPU, so an ArrayBuffer shows what `allocate` gives there; who reads and writes it waits for
+// the device first, as with any memory. And what the software libnccl counts, and `breakDevice`.
 #include <napi.h>
 
 #include <cstdint>

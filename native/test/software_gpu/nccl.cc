@@ -1,12 +1,12 @@
-// libnccl on the software device: the functions of coll/nccl/library.h among processes of one machine, for tests. As of the
-// real one: what is called in a group runs together; operations of a communicator run in the order of their stream; nothing
-// compares what the ranks call; a call returns before its work is on the stream, and until then the communicator takes no
-// other; a rank that has died shows as an asynchronous error, and what waits for it goes on waiting
-// until the communicator is aborted. Registered memory is as good as other memory here, but calls that not all ranks make with such
-// memory fail, and so does a communicator whose registered memory is given back. It counts what NVLink could use. Calls become part of a graph that their stream is
-// recorded into, and a communicator only goes when the last such graph has gone, which destroying and aborting it wait for.
-// Nothing here is fast. The functions at the end are for tests: what has been called,
-// and what NCCL does on a bad day.
+// libnccl on the software device: the functions of coll/nccl/library.h among processes of one machine, for tests. As of
+// the real one: what is called in a group runs together; operations of a communicator run in the order of their stream;
+// nothing compares what the ranks call; a call returns before its work is on the stream, and until then the
+// communicator takes no other; a rank that has died shows as an asynchronous error, and what waits for it goes on
+// waiting until the communicator is aborted. Registered memory is as good as other memory here, but calls that not all
+// ranks make with such memory fail, and so does a communicator whose registered memory is given back. It counts what
+// NVLink could use. Calls become part of a graph that their stream is recorded into, and a communicator only goes when
+// the last such graph has gone, which destroying and aborting it wait for. Nothing here is fast. The functions at the
+// end are for tests: what has been called, and what NCCL does on a bad day.
 //
 // Every two ranks of a communicator have a ring in memory that all have mapped: a file without a name that rank 0 holds
 // open, and whose path in /proc is the unique id.
@@ -232,7 +232,8 @@ std::shared_ptr<Batch> batch_of(const Handle& comm, SoftwareStream* stream) {
   return batches.emplace_back(std::make_shared<Batch>(Batch{comm, stream, {}, {}}));
 }
 
-/// A communicator that does not block is busy from here on, until somebody has asked for its state a few times; not that of one rank.
+/// A communicator that does not block is busy from here on, until somebody has asked for its state a few times; not
+/// that of one rank.
 int close_batches() {
   int status = kSuccess;
   for (const auto& batch : std::exchange(batches, {})) {

@@ -1,6 +1,6 @@
 // Streams, events and graphs of the software device. Work runs as late as it may: when somebody waits for it, asks
-// twice whether it has ended, or gives memory back. So what does not wait where it should reads what is not there yet, in
-// every run of a test and not in one of a thousand.
+// twice whether it has ended, or gives memory back. So what does not wait where it should reads what is not there yet,
+// in every run of a test and not in one of a thousand.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace ringwise::software_gpu {
 using Work = std::function<int()>;
 constexpr int kAgain = -1;
 
-/// A graph: what each of the streams that were recorded has been given. The first is the one where recording began; the work of
-/// the others runs beside it, on streams of the graph's own.
+/// A graph: what each of the streams that were recorded has been given. The first is the one where recording began; the
+/// work of the others runs beside it, on streams of the graph's own.
 struct Graph {
   struct Node {
     Work work;
@@ -77,8 +77,8 @@ int wait(SoftwareStream* stream, const SoftwareEvent* event);
 int synchronize(SoftwareEvent* event);
 /// Not ready the first time.
 int query(SoftwareEvent* event);
-/// Calls `function` with the status of the stream, on a thread of its own, when the stream has come there, later by the milliseconds
-/// in RINGWISE_SOFTWARE_CUDA_CALL_MS; what comes after it waits until it has returned.
+/// Calls `function` with the status of the stream, on a thread of its own, when the stream has come there, later by the
+/// milliseconds in RINGWISE_SOFTWARE_CUDA_CALL_MS; what comes after it waits until it has returned.
 int call(SoftwareStream* stream, void (*function)(SoftwareStream*, int, void*), void* data);
 /// Whether the stream has passed the event, for those who must not wait.
 bool is_reached(const SoftwareEvent* event);

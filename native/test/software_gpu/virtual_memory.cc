@@ -1,8 +1,8 @@
-// Virtual memory management of the software device: allocations are files without names, addresses are reserved and mapped by the
-// operating system. As of the driver: sizes and addresses in multiples of the granularity, no access before it is set, and only a
-// whole mapping can be unmapped, before its addresses are freed. It is stricter where the driver promises nothing: unmapping
-// waits for no work, and who still works with the memory crashes. Fabric handles are offered and then refused, as by a driver
-// whose user may not open a channel for them.
+// Virtual memory management of the software device: allocations are files without names, addresses are reserved and
+// mapped by the operating system. As of the driver: sizes and addresses in multiples of the granularity, no access
+// before it is set, and only a whole mapping can be unmapped, before its addresses are freed. It is stricter where the
+// driver promises nothing: unmapping waits for no work, and who still works with the memory crashes. Fabric handles are
+// offered and then refused, as by a driver whose user may not open a channel for them.
 #include "test/software_gpu/virtual_memory.h"
 
 #include <sys/mman.h>

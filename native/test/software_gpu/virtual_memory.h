@@ -7,8 +7,8 @@ namespace ringwise::software_gpu {
 
 /// Whether these bytes lie in one mapping that may be accessed.
 bool is_mapped(unsigned long long address, size_t bytes);
-/// Whether NCCL's guide lets registered memory of this place be used over NVLink: it begins where a mapping that has all of it
-/// does, with a handle for other processes, in multiples of what the driver recommends.
+/// Whether NCCL's guide lets registered memory of this place be used over NVLink: it begins where a mapping that has
+/// all of it does, with a handle for other processes, in multiples of what the driver recommends.
 bool is_shareable(const void* data, size_t bytes);
 
 /// Takes bytes of a device, or gives them back. False: it has not as many.

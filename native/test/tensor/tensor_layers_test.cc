@@ -1,5 +1,5 @@
-// Convolution, pooling and sums by channel at every instruction set, with whole numbers, so that the right answer is exact,
-// and with memory that ends where a page without access begins.
+// Convolution, pooling and sums by channel at every instruction set, with whole numbers, so that the right answer is
+// exact, and with memory that ends where a page without access begins.
 #include "test/tensor/tensor_oracle.h"
 
 using namespace ringwise;

@@ -1,5 +1,5 @@
-// What the ranks of device-captured.test.ts run: steps that `compile` captures on a software device, with collectives of NCCL in
-// them.
+// What the ranks of device-captured.test.ts run: steps that `compile` captures on a software device, with
+// collectives of NCCL in them.
 import { createRequire } from 'node:module';
 import { type BufferLike, type CollectiveError, type Group, init } from '@ringwise/collectives';
 import { assertInSync, type DdpOptions, type DistributedDataParallel, ddp, wireHook } from '@ringwise/ddp';

@@ -1,5 +1,5 @@
-// The host backend with tensors of a CUDA device. On the software device copies run as late as they may: what does not wait
-// for them is wrong in every run. On a GPU all ranks share it.
+// The host backend with tensors of a CUDA device. On the software device copies run as late as they may: what
+// does not wait for them is wrong in every run. On a GPU all ranks share it.
 import { backendContract } from '@ringwise/collectives/testing';
 import {
   hasTestDevice,

@@ -391,7 +391,10 @@ export async function callsOfSteps(rank: number, backend: string) {
   return { buckets: model.plan.length, buffers: net.buffers().length, calls };
 }
 
-/** Where gradients lie: on which device, and for each bucket where it would begin by the place of each of its gradients. */
+/**
+ * Where gradients lie: on which device, and for each bucket where it would begin by the place of each of its
+ * gradients.
+ */
 export async function whereGradients(rank: number, backend: string) {
   const [group, device] = await begin(rank, backend);
   const net = made(rank, device, makeMlp);
@@ -415,8 +418,8 @@ export async function whereGradients(rank: number, backend: string) {
 }
 
 /**
- * Two buckets, one of them with 1 MiB or more: how far each begins behind a multiple of 2 MiB, what NCCL knows of them, and the
- * averages in them.
+ * Two buckets, one of them with 1 MiB or more: how far each begins behind a multiple of 2 MiB, what NCCL
+ * knows of them, and the averages in them.
  */
 export async function whereLargeBuckets(rank: number, backend: string) {
   const [group, device] = await begin(rank, backend);
@@ -443,7 +446,10 @@ export async function whereLargeBuckets(rank: number, backend: string) {
   return { counts, isAligned: offsets[1] === 0, averages, known, left };
 }
 
-/** Two buckets, of which the first to leave is more than a piece on its way through the host; and what the last step tells of them. */
+/**
+ * Two buckets, of which the first to leave is more than a piece on its way through the host; and what the
+ * last step tells of them.
+ */
 export async function traced(rank: number, backend: string) {
   const [group, device] = await begin(rank, backend);
   const net = made(

@@ -1,5 +1,5 @@
-// What the ranks of device-collectives.test.ts run: the contract suite of the collectives with each array in the memory of a
-// CUDA device, as a tensor, from the call until it has ended.
+// What the ranks of device-collectives.test.ts run: the contract suite of the collectives with each array in
+// the memory of a CUDA device, as a tensor, from the call until it has ended.
 import { createRequire } from 'node:module';
 import {
   type BufferLike,
@@ -216,7 +216,10 @@ export async function recorded(rank: number, count: number): Promise<unknown> {
   };
 }
 
-/** One rank: what is left as it is on the device does not leave it, other things go by host memory, in order with its work. */
+/**
+ * One rank: what is left as it is on the device does not leave it, other things go by host memory, in order
+ * with its work.
+ */
 export async function oneRank(): Promise<unknown> {
   useTestDevice();
   await using group = await init();

@@ -28,7 +28,10 @@ export interface SoakOptions {
 export interface SoakResult {
   /** Epochs whose loss was not that of the undisturbed run, as "epoch: got instead of expected". */
   readonly wrong: readonly string[];
-  /** Epochs of which nothing was heard, as what had their line was killed with it; a later start found their snapshot. */
+  /**
+   * Epochs of which nothing was heard, as what had their line was killed with it; a later start found their
+   * snapshot.
+   */
   readonly untold: readonly number[];
   /** The epoch that was resumed from, after each disturbance of a run. */
   readonly resumed: number;
@@ -233,7 +236,10 @@ function kill(pid: number | undefined, signal: NodeJS.Signals): void {
   if (pid !== undefined && commandLine(`${pid}`).includes(script)) process.kill(pid, signal);
 }
 
-/** What the job's processes have in common is the folder of their snapshot; those that are just ending may take a second. */
+/**
+ * What the job's processes have in common is the folder of their snapshot; those that are just ending may
+ * take a second.
+ */
 async function leftProcesses(folder: string, hosts: Hosts | null): Promise<string[]> {
   const endMs = performance.now() + 2_000;
   for (;;) {
@@ -259,7 +265,10 @@ function commandLine(pid: string): string {
   }
 }
 
-/** Where something of the job could be forgotten: shared memory, and the launcher's folders, which have the run's name. */
+/**
+ * Where something of the job could be forgotten: shared memory, and the launcher's folders, which have the
+ * run's name.
+ */
 function files(): string[] {
   const named: [string, RegExp][] = [
     ['/dev/shm', /ringwise/],

@@ -1,4 +1,5 @@
-// What the ranks of snapshot.test.ts run: the recipe of @ringwise/ddp's README, with dropout, and a call that is not made by all.
+// What the ranks of snapshot.test.ts run: the recipe of @ringwise/ddp's README, with dropout, and a call that
+// is not made by all.
 import { init } from '@ringwise/collectives';
 import { ArrayDataset, DataLoader, DistributedSampler, type SamplerState } from '@ringwise/data';
 import { assertInSync, ddp, loadSnapshot, type SnapshotTensor, saveSnapshot } from '@ringwise/ddp';
@@ -28,7 +29,10 @@ const dataset = new ArrayDataset({
   y: { data: Int32Array.from({ length: samples }, (_, i) => i % 3), shape: [] },
 });
 
-/** Trains up to `steps` steps of 3 epochs of 5, and saves. Returns the parameters, and where this rank's generator is. */
+/**
+ * Trains up to `steps` steps of 3 epochs of 5, and saves. Returns the parameters, and where this rank's
+ * generator is.
+ */
 export async function train(rank: number, file: string, steps = Infinity) {
   await using group = await init();
   const rng = manualSeed(7 + rank); // dropout: another mask on each rank

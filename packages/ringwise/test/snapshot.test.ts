@@ -44,7 +44,10 @@ const dataset = new ArrayDataset({
 
 const toTensor = ({ data, shape }: SnapshotTensor) => fromHost(data as Float32Array, [...shape]);
 
-/** Trains `steps` steps, or to the end, and saves. Returns the samples that it has seen in each epoch, and the parameters. */
+/**
+ * Trains `steps` steps, or to the end, and saves. Returns the samples that it has seen in each epoch, and the
+ * parameters.
+ */
 async function train(group: Group, batch: number, file: string, steps = Infinity) {
   manualSeed(group.rank);
   const net = new Sequential(new Linear(width, 8), new ReLU(), new Linear(8, 3));

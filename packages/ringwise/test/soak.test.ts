@@ -21,8 +21,8 @@ it('50,000 operations leave no memory, file descriptors, threads or handles behi
   expect(exitCode).toBe(0);
 });
 
-// 200 inits that leave 17 KB each are more than the noise. Subgroups are too few here to show 1 KB each: the bench's own
-// default of 5,000 does.
+// 200 inits that leave 17 KB each are more than the noise. Subgroups are too few here to show 1 KB each: the
+// bench's own default of 5,000 does.
 it('200 inits and 100 subgroups leave nothing behind', async () => {
   const { exitCode, stdout } = await runJob(2, bench('soak-groups.ts'), [
     ...['--inits', '200'],

@@ -1,5 +1,5 @@
-// Collectives that write into tensors: autograd hears of it as of an operation in place, so that no gradient is computed of
-// values that are gone.
+// Collectives that write into tensors: autograd hears of it as of an operation in place, so that no gradient
+// is computed of values that are gone.
 import { type BufferLike, type Group, loopbackGroups } from '@ringwise/collectives';
 import { averageGradients, ddp, ZeroRedundancyOptimizer } from '@ringwise/ddp';
 import { noGrad, type Tensor, tensor, zeros } from '@ringwise/tensor';

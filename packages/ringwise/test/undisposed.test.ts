@@ -1,5 +1,5 @@
-// A loop over a data loader whose steps dispose nothing: its memory stays within bounds, since the loader gives the event
-// loop turns, in which the collector's callbacks give tensors back.
+// A loop over a data loader whose steps dispose nothing: its memory stays within bounds, since the loader
+// gives the event loop turns, in which the collector's callbacks give tensors back.
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
