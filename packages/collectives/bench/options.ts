@@ -1,7 +1,7 @@
 // argv to options. The command reads it to find mistakes before anything is started, and every rank reads it again.
 import { type ParseArgsConfig, parseArgs } from 'node:util';
-import type { ReduceOp } from '../src/backend.ts';
 import { byteSize, type DType, dtypes } from '../src/dtype.ts';
+import type { ReduceOp } from '../src/reduce-ops.ts';
 import { isReducible, reduceOps } from '../src/reduce-ops.ts';
 import { parseBytes, type SizeRange } from './sizes.ts';
 import { type BenchVerb, benchVerbs } from './verbs.ts';

@@ -2,9 +2,9 @@
 // exact in every dtype and any order of summation. Filling and comparing work on tiles, not on single elements.
 
 import { encode, inputPattern, type Pattern, reducedPattern } from '../contract/inputs.ts';
-import type { ReduceOp } from '../src/backend.ts';
 import type { DType } from '../src/dtype.ts';
 import { type ArrayOf, allocHost, type BufferView, elementsOf } from '../src/group/buffer.ts';
+import type { ReduceOp } from '../src/reduce-ops.ts';
 
 /** One part of a buffer. */
 export type Part =

@@ -3,7 +3,7 @@
 //
 // A buffer is a row of parts of `count` elements. What they hold says which answer is right, so that one check serves
 // all verbs (patterns.ts).
-import type { Verb } from '../src/backend.ts';
+import type { Verb } from '../src/all-verbs.ts';
 import type { BufferLike } from '../src/group/buffer.ts';
 import type { Group } from '../src/group/group.ts';
 import type { Message, ReduceOptions } from '../src/options/options.ts';

@@ -1,6 +1,7 @@
 // The contract suite that every backend passes; see the promises at the top of backend.ts. A backend's test file is
 // a function that runs a scenario on `size` ranks, and a list of deviations with reasons.
 
+import type { TestApi } from './api.ts';
 import type { Outcome } from './outcome.ts';
 import type { ScenarioName } from './scenarios/index.ts';
 import { contract, type Run } from './tests.ts';
@@ -8,16 +9,6 @@ import { contract, type Run } from './tests.ts';
 export type { Outcome, PlainError } from './outcome.ts';
 export { runScenario, type ScenarioName, scenarios } from './scenarios/index.ts';
 export { blockingTests } from './tests.ts';
-
-/** The part of vitest (or a look-alike) that the suite uses. */
-export interface TestApi {
-  readonly describe: (name: string, body: () => void) => unknown;
-  readonly it: {
-    (name: string, body: () => Promise<void>): unknown;
-    readonly skip: (name: string, body: () => Promise<void>) => unknown;
-  };
-  readonly expect: (actual: unknown) => { readonly toEqual: (expected: unknown) => void };
-}
 
 export interface BackendUnderTest {
   /**

@@ -1,9 +1,10 @@
 // Inputs whose reductions are exact in any order and on every dtype: small integers that repeat with a short period.
 // So the right answer is known without another implementation, and every element is compared for equality.
-import type { ReduceOp } from '../src/backend.ts';
+
 import { isNarrowFloat, narrowFloats } from '../src/backends/arithmetic/narrow-floats.ts';
 import type { DType } from '../src/dtype.ts';
 import { type ArrayOf, allocHost, type BufferLike, elementsOf, isPlain } from '../src/group/buffer.ts';
+import type { ReduceOp } from '../src/reduce-ops.ts';
 
 /** A multiple of the periods below. */
 const period = 42;

@@ -1,6 +1,6 @@
 // The tests of the contract suite: which scenario each runs, and what the ranks must have found.
 
-import type { TestApi } from './index.ts';
+import type { TestApi } from './api.ts';
 import type { Mode } from './invoke.ts';
 import type { Outcome, PlainError } from './outcome.ts';
 import type { Report } from './report.ts';

@@ -1,7 +1,5 @@
-import type { Verb } from './backend.ts';
-
 /** What an operation can be. The order is that of the enum in native/coll/op.h. */
-export const allVerbs: readonly Verb[] = [
+export const allVerbs = [
   'allReduce',
   'broadcast',
   'allGather',
@@ -13,4 +11,6 @@ export const allVerbs: readonly Verb[] = [
   'gather',
   'scatter',
   'allToAll',
-];
+] as const;
+
+export type Verb = (typeof allVerbs)[number];

@@ -15,12 +15,12 @@
 //  - a lost rank is noticed at once, a missing one at the deadline, and the error names it;
 //  - size 1 works, count 0 works, close during an operation never crashes.
 
+import type { Verb } from './all-verbs.ts';
 import type { DType } from './dtype.ts';
 import type { CollectiveError } from './errors.ts';
-import type { FlightEntry } from './flight/recorder.ts';
+import type { FlightEntry } from './flight/entry.ts';
 import type { BufferView, DeviceKind } from './group/buffer.ts';
-
-export type ReduceOp = 'sum' | 'avg' | 'prod' | 'min' | 'max' | 'band' | 'bor' | 'bxor' | 'premulSum';
+import type { ReduceOp } from './reduce-ops.ts';
 
 /** What of an operation travels between hosts: the values, or the values rounded to that type (int8: with scales). */
 export type Wire = 'full' | 'bfloat16' | 'int8';
@@ -142,7 +142,6 @@ export type CollectiveOperation =
   | AllToAll
   | Barrier;
 export type Operation = CollectiveOperation | Send | Recv;
-export type Verb = Operation['verb'];
 
 /**
  * Called once per operation, on the JavaScript thread, never from inside `start`. `source` is the sender's rank of a

@@ -1,8 +1,9 @@
 // Every message of a group (those of init() are in init-errors.ts). A Failure is what went wrong, told to all ranks as plain data; a CollectiveError
 // is that failure as one rank reports it. Backends send a Failure to their peers and each rank builds its own
 // error from it, so that all ranks of a group name the same root cause.
-import type { ReduceOp } from './backend.ts';
+
 import type { DType } from './dtype.ts';
+import type { ReduceOp } from './reduce-ops.ts';
 
 export type CollectiveCode =
   | 'ERR_COLL_TIMEOUT'

@@ -1,4 +1,5 @@
-export type { Backend, Operation, ReduceOp, Running, Settle, Supports, Verb, Wire } from './backend.ts';
+export type { Verb } from './all-verbs.ts';
+export type { Backend, Operation, Running, Settle, Supports, Wire } from './backend.ts';
 export { bytesWritten } from './backends/arithmetic/execute.ts';
 export {
   fromBfloat16,
@@ -9,9 +10,10 @@ export {
   toBfloat16,
   toFloat16,
 } from './backends/arithmetic/narrow-floats.ts';
+export type { BackendContext, BackendFactory } from './backends/context.ts';
 export { loopback, loopbackGroups } from './backends/loopback.ts';
-export { type JoinNcclOptions, joinNccl } from './backends/nccl/join.ts';
-export { type BackendContext, type BackendFactory, registerBackend } from './backends/registry.ts';
+export { joinNccl } from './backends/nccl/join.ts';
+export { registerBackend } from './backends/registry.ts';
 export { byteSize, type DType, dtypes } from './dtype.ts';
 export {
   aborted,
@@ -24,7 +26,7 @@ export {
   systemFailure,
   timedOut,
 } from './errors.ts';
-export type { FlightEntry } from './flight/recorder.ts';
+export type { FlightEntry } from './flight/entry.ts';
 export {
   allocHost,
   asBuffer,
@@ -41,16 +43,17 @@ export {
   type TypedBuffer,
 } from './group/buffer.ts';
 export { captureNow, type StepCapture } from './group/captured.ts';
-export { type Allocated, Group, type GroupOptions } from './group/group.ts';
+export { type Allocated, Group } from './group/group.ts';
+export type { Connected, SubgroupRequest, Subgroups, Survivors } from './group/membership.ts';
 export { shapeOf, signatureOf } from './group/signature.ts';
-export type { Connected, SubgroupRequest, Subgroups } from './group/subgroups.ts';
-export type { Survivors } from './group/survivors.ts';
 export type { Work } from './group/work.ts';
 export { detectLauncher, type Launched } from './init/env.ts';
 export { exchange } from './init/exchange.ts';
 export { init } from './init/init.ts';
 export type { Placement } from './init/placement.ts';
-export type { InitOptions } from './init/plan.ts';
+export type { GroupOptions } from './options/group-options.ts';
+export type { InitOptions } from './options/init-options.ts';
+export type { JoinNcclOptions } from './options/join-nccl-options.ts';
 export {
   type AllReduceOptions,
   type AllToAllOptions,
@@ -68,4 +71,5 @@ export {
   type Source,
   type SubgroupOptions,
 } from './options/options.ts';
+export type { ReduceOp } from './reduce-ops.ts';
 export { isReducible, reduceOps } from './reduce-ops.ts';

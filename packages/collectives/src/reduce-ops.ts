@@ -1,6 +1,5 @@
 // Which reduction is defined on which element type. 'avg' and 'premulSum' need division and fractions, so they
 // exist for floats only; a sum of bools would leave values other than 0 and 1, so bools have the bitwise ones.
-import type { ReduceOp } from './backend.ts';
 import type { DType } from './dtype.ts';
 
 /** The order is that of the enum in native/coll/op.h. */
@@ -39,3 +38,5 @@ function opTable(...ops: readonly ReduceOp[]): Ops {
 export function isReducible(op: ReduceOp, dtype: DType): boolean {
   return table[dtype][op] === true;
 }
+
+export type ReduceOp = 'sum' | 'avg' | 'prod' | 'min' | 'max' | 'band' | 'bor' | 'bxor' | 'premulSum';

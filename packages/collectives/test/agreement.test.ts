@@ -2,8 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Backend, Operation } from '../src/backend.ts';
 import { Agreement } from '../src/backends/agreement/agreement.ts';
+import type { BackendContext } from '../src/backends/context.ts';
 import { loopback } from '../src/backends/loopback.ts';
-import type { BackendContext } from '../src/backends/registry.ts';
 import type { CollectiveError } from '../src/errors.ts';
 import { asBuffer } from '../src/group/buffer.ts';
 import { signatureOf } from '../src/group/signature.ts';

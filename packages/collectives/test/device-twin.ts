@@ -1,11 +1,12 @@
-// Groups on a device (packages/testing/src/device.ts says which), for tests of the nccl backend. A twin of it takes memory of
-// the host and does everything on copies on the device: so the contract suite, which looks at its results, runs there.
+// Groups on a device (packages/testing/src/device.ts says which), for tests of the nccl backend. A twin of it
+// takes memory of the host and does everything on copies on the device: so the contract suite, which looks at
+// its results, runs there.
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { deviceMemoryAddon, hasTestDevice, testDeviceOf, useTestDevice } from '@ringwise/testing';
 import type { Backend, Operation } from '../src/backend.ts';
+import type { BackendFactory } from '../src/backends/context.ts';
 import { isReducibleByNccl, ncclBackend } from '../src/backends/nccl/nccl.ts';
-import type { BackendFactory } from '../src/backends/registry.ts';
 import { asBuffer, type BufferLike, type BufferView, bufferSymbol } from '../src/group/buffer.ts';
 
 export const isThere = hasTestDevice && existsSync(deviceMemoryAddon);
@@ -37,7 +38,10 @@ export const registrations = (): readonly [number, number] => addon!.registratio
 /** The network of the software NCCL of this process fails. */
 export const breakNccl = (): void => addon!.breakNccl();
 
-/** From now on the software NCCL of this process stays busy with what it is given, as if it could not connect the ranks. */
+/**
+ * From now on the software NCCL of this process stays busy with what it is given, as if it could not connect
+ * the ranks.
+ */
 export const stallNccl = (): void => addon!.stallNccl(true);
 
 /** Memory of a device. */

@@ -77,7 +77,10 @@ export async function severalGroups(rank: number): Promise<number[]> {
   return [x[0]!, y[0]!];
 }
 
-/** Works until some ranks are killed, and then goes on with those that are left. Their sum, and what they were called. */
+/**
+ * Works until some ranks are killed, and then goes on with those that are left. Their sum, and what they were
+ * called.
+ */
 export async function shrinkAfterLoss(rank: number, port: number, waitMs: number, late: number | null) {
   const group = await init();
   const control = await TcpStore.connect({ host: '127.0.0.1', port });

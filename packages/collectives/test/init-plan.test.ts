@@ -1,6 +1,7 @@
 import { MemoryStore } from '@ringwise/store';
 import { describe, expect, it } from 'vitest';
-import { type InitOptions, planInit } from '../src/init/plan.ts';
+import { planInit } from '../src/init/plan.ts';
+import type { InitOptions } from '../src/options/init-options.ts';
 
 const launched = {
   RANK: '1',

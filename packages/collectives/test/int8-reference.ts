@@ -1,5 +1,6 @@
-// An all-reduce by wire 'int8' among ranks with a host of their own, in plain TypeScript: what native/coll/reduce/wire.h and
-// native/coll/algo/all_reduce/all_reduce_compressed.cc do, bit by bit. Everything but the additions is exact.
+// An all-reduce by wire 'int8' among ranks with a host of their own, in plain TypeScript: what
+// native/coll/reduce/wire.h and native/coll/algo/all_reduce/all_reduce_compressed.cc do, bit by bit.
+// Everything but the additions is exact.
 const blockCount = 32;
 const float = new Float32Array(1);
 const bits = new Uint32Array(float.buffer);

@@ -1,5 +1,5 @@
-// What the ranks of join-nccl.test.ts run, each in a process of its own. Rank 0 has its own store, as another program would, and
-// puts its unique id into the one that all know as bytes, under the key of that program.
+// What the ranks of join-nccl.test.ts run, each in a process of its own. Rank 0 has its own store, as another
+// program would, and puts its unique id into the one that all know as bytes, under the key of that program.
 import { MemoryStore, TcpStore } from '@ringwise/store';
 import { isTestGpu } from '@ringwise/testing';
 import { type CollectiveError, type Group, joinNccl } from '../src/index.ts';

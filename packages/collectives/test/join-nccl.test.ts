@@ -1,4 +1,5 @@
-// Two processes that have an NCCL communicator in common and nothing else; and the key by which one of PyTorch's is found.
+// Two processes that have an NCCL communicator in common and nothing else; and the key by which one of
+// PyTorch's is found.
 import { execFile, spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';

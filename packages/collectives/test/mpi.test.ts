@@ -1,4 +1,5 @@
-// The mpi backend under the real mpirun of every MPI that is installed here, and that was so when the addons were built.
+// The mpi backend under the real mpirun of every MPI that is installed here, and that was so when the addons
+// were built.
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';

@@ -50,7 +50,10 @@ export async function bothKinds(rank: number): Promise<unknown> {
   return { backend, device: floats(device), host: [...host], wasDone, message };
 }
 
-/** Fences of lists: on a device, with memory of the host in it, behind calls that are not all started, and of the Sync verb. */
+/**
+ * Fences of lists: on a device, with memory of the host in it, behind calls that are not all started, and of
+ * the Sync verb.
+ */
 export async function fencedLists(rank: number): Promise<unknown> {
   useDevice();
   const group = await init({ backend: 'auto' });
@@ -105,7 +108,10 @@ export async function lists(rank: number): Promise<unknown> {
   return { counts, sums };
 }
 
-/** Memory that is registered before the device is open and after; what is left when it is taken back, and at the end. */
+/**
+ * Memory that is registered before the device is open and after; what is left when it is taken back, and at
+ * the end.
+ */
 export async function registered(rank: number): Promise<unknown> {
   useDevice();
   const group = await init({ backend: 'auto' });
@@ -256,7 +262,10 @@ export async function disagreeInList(rank: number, total: number, sync: boolean)
   return { code, peers, what };
 }
 
-/** One rank reduces otherwise, in a loop that never returns to the event loop: after how many rounds it hears of that. */
+/**
+ * One rank reduces otherwise, in a loop that never returns to the event loop: after how many rounds it hears
+ * of that.
+ */
 export async function disagreeBlocking(rank: number): Promise<unknown> {
   useDevice();
   const group = await init({ backend: 'nccl', timeoutMs: 20_000 });
@@ -342,7 +351,10 @@ async function refusal(): Promise<string> {
   }
 }
 
-/** There is no NCCL, and the caller leaves it to `auto`: which backend that is, and by which slots memory of a device goes through it. */
+/**
+ * There is no NCCL, and the caller leaves it to `auto`: which backend that is, and by which slots memory of a
+ * device goes through it.
+ */
 export async function autoWithoutLibrary(rank: number, count: number): Promise<unknown> {
   useDevice();
   process.env.RINGWISE_LIBNCCL = '/nowhere/libnccl.so';
@@ -356,7 +368,10 @@ export async function autoWithoutLibrary(rank: number, count: number): Promise<u
   return { backend, device: [...new Set(floats(device))], slots };
 }
 
-/** The memory that this process copies to and from devices from now on, and whether the driver reaches it without a copy. */
+/**
+ * The memory that this process copies to and from devices from now on, and whether the driver reaches it
+ * without a copy.
+ */
 function slotsOfHost(): { readonly bytes: number; readonly isRegistered: boolean }[] {
   const addon = loadNative() as { DeviceLane: ReturnType<typeof loadNative>['DeviceLane'] };
   const all: { bytes: number; isRegistered: boolean }[] = [];

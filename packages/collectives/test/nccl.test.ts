@@ -1,5 +1,5 @@
-// The nccl backend on a device and a libnccl that are software (native/test/software_gpu), where these have been built; or on
-// a GPU that all ranks share.
+// The nccl backend on a device and a libnccl that are software (native/test/software_gpu), where these have
+// been built; or on a GPU that all ranks share.
 import { isTestGpu, type PoolStarter, Pools, startRanks, values, withRanks } from '@ringwise/testing';
 import { afterAll, describe, expect, it } from 'vitest';
 import { backendContract } from '../contract/index.ts';

@@ -172,8 +172,9 @@ async function feedback(
 }
 
 /**
- * Gradient descent towards ones, by the average of both ranks' gradients. That of the first weight has noise two hundred
- * times as large as the others' gradients. Returns how far the farthest of the others ends from 1.
+ * Gradient descent towards ones, by the average of both ranks' gradients. That of the first weight has noise
+ * two hundred times as large as the others' gradients. Returns how far the farthest of the others ends from
+ * 1.
  */
 async function descent(group: Group, hasResidual: boolean): Promise<number> {
   const [weights, gradient, residual] = [new Float32Array(32), new Float32Array(32), new Float32Array(32)];

@@ -1,8 +1,9 @@
 // Scenarios with known answers: every verb, dtype, op and many counts, on memory with odd offsets and guards.
-import type { ReduceOp } from '../../src/backend.ts';
+
 import { type DType, dtypes } from '../../src/dtype.ts';
 import type { Group } from '../../src/group/group.ts';
 import type { ReduceOptions } from '../../src/options/options.ts';
+import type { ReduceOp } from '../../src/reduce-ops.ts';
 import { reduceOps } from '../../src/reduce-ops.ts';
 import { factorOf, guarded, inputPattern, reducedPattern } from '../inputs.ts';
 import { invoke, type Mode } from '../invoke.ts';

@@ -1,5 +1,5 @@
 // What the flight record says of calls that ended well, badly, or not yet.
-import type { FlightEntry } from '../../src/flight/recorder.ts';
+import type { FlightEntry } from '../../src/flight/entry.ts';
 import type { Group } from '../../src/group/group.ts';
 import { anySource } from '../../src/options/options.ts';
 import { expect, newReport, type Report } from '../report.ts';

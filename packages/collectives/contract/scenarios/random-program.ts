@@ -1,7 +1,8 @@
 // Random programs: the same plain data on all ranks for the same seed and size. run-program.ts runs them; what they
 // leave behind must be the same on every backend, bit for bit.
-import type { ReduceOp } from '../../src/backend.ts';
+
 import { type DType, dtypes } from '../../src/dtype.ts';
+import type { ReduceOp } from '../../src/reduce-ops.ts';
 import { isReducible, reduceOps } from '../../src/reduce-ops.ts';
 
 const collectives = [

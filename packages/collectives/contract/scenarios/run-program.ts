@@ -1,10 +1,10 @@
 // Runs random programs (random-program.ts) on one rank, and tells what they left in its memory.
 import { createHash, type Hash } from 'node:crypto';
-import type { ReduceOp } from '../../src/backend.ts';
 import type { DType } from '../../src/dtype.ts';
 import { type ArrayOf, allocHost, type BufferLike, elementsOf, isPlain } from '../../src/group/buffer.ts';
 import type { Group } from '../../src/group/group.ts';
 import { anySource, type ReduceOptions } from '../../src/options/options.ts';
+import type { ReduceOp } from '../../src/reduce-ops.ts';
 import { encode, factorOf } from '../inputs.ts';
 import { invoke, type Mode } from '../invoke.ts';
 import {

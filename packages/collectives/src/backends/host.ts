@@ -7,20 +7,21 @@ import { accessSync, constants, mkdirSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { loopbackAddress } from '@ringwise/store';
+import type { Verb } from '../all-verbs.ts';
 import { allVerbs } from '../all-verbs.ts';
-import type { Backend, Verb } from '../backend.ts';
+import type { Backend } from '../backend.ts';
 import { CollectiveError, withFlightRecords } from '../errors.ts';
-import type { FlightEntry } from '../flight/recorder.ts';
+import type { FlightEntry } from '../flight/entry.ts';
 import { allocHost } from '../group/buffer.ts';
 import { callSite } from '../group/call-site.ts';
 import { flightFolderNotUsable } from '../init/errors.ts';
 import { exchange } from '../init/exchange.ts';
 import { isReducible } from '../reduce-ops.ts';
+import type { BackendContext, BackendFactory } from './context.ts';
 import { Staging } from './device/staged.ts';
 import { addressTowards, clockId, hostId, isLoopbackName } from './host-address.ts';
 import { loadNative, type NativeGroup, type NativePeer } from './native.ts';
 import { Lane, verbIndex } from './native-lane.ts';
-import type { BackendContext, BackendFactory } from './registry.ts';
 
 /** The names of a verb's algorithms between hosts; the first fits everywhere. */
 export function algorithmsOf(verb: Verb): readonly string[] {

@@ -7,6 +7,7 @@ import { allocHost } from '../group/buffer.ts';
 import { mpiNotUsable, notOneWorld, srunWithoutMpi, unknownMpi } from '../init/errors.ts';
 import { exchange } from '../init/exchange.ts';
 import { isReducible } from '../reduce-ops.ts';
+import type { BackendContext, BackendFactory } from './context.ts';
 import {
   loadNative,
   loadNativeMpi,
@@ -15,7 +16,6 @@ import {
   type NativeWorld,
 } from './native.ts';
 import { Lane } from './native-lane.ts';
-import type { BackendContext, BackendFactory } from './registry.ts';
 
 /** What a rank tells the others: its rank in MPI's world, how large that is, and rank 0 the tag of the new group. */
 type Card = readonly [rank: number, size: number, tag: number];

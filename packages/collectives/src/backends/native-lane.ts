@@ -1,11 +1,13 @@
 // Operations on their way to a native group and back: as numbers in an array and memory as arguments, and an end each
 // by one callback. What the backends in C++ have in common; native/node/lane_object.h is the other side.
 import { allVerbs } from '../all-verbs.ts';
-import type { Backend, Operation, ReduceOp, Running, Settle, Wire } from '../backend.ts';
+import type { Backend, Operation, Running, Settle, Wire } from '../backend.ts';
 import { dtypes } from '../dtype.ts';
 import { type CollectiveCode, CollectiveError, type Failure, hostFailure } from '../errors.ts';
 import { asBuffer, type BufferView } from '../group/buffer.ts';
+import type { ReduceOp } from '../reduce-ops.ts';
 import { reduceOps } from '../reduce-ops.ts';
+import type { BackendContext } from './context.ts';
 import {
   type NativeFailure,
   NativeField,
@@ -13,7 +15,6 @@ import {
   type NativeMemory,
   nativeFields,
 } from './native.ts';
-import type { BackendContext } from './registry.ts';
 
 // In the order of the enum in native/coll/failure/failure.h. The lists of verbs, ops, dtypes and wires have that of their enums, too.
 export const codes: readonly CollectiveCode[] = [

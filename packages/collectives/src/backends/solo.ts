@@ -7,9 +7,9 @@ import type { Backend, Operation, Running, Settle, StepCaptures } from '../backe
 import { allocHost } from '../group/buffer.ts';
 import { isReducible } from '../reduce-ops.ts';
 import { execute } from './arithmetic/execute.ts';
+import type { BackendFactory } from './context.ts';
 import { needsDevice } from './device/pieces.ts';
 import { Staging } from './device/staged.ts';
-import type { BackendFactory } from './registry.ts';
 
 export function solo(group = 'solo'): Backend {
   const onHost: Backend = {

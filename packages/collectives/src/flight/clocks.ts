@@ -2,7 +2,7 @@
 // by collectives that end everywhere at about the same moment, because every rank waits for every other one.
 
 import type { FlightDump } from './dump.ts';
-import type { FlightEntry } from './recorder.ts';
+import type { FlightEntry } from './entry.ts';
 
 const meetings: ReadonlySet<string> = new Set([
   'allReduce',

@@ -1,7 +1,7 @@
 // Flight records as the ranks have written them: one file for each group of each process.
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import type { FlightEntry } from './recorder.ts';
+import type { FlightEntry } from './entry.ts';
 
 export interface FlightDump {
   readonly ringwise: 'flight record';

@@ -4,7 +4,7 @@
 
 import { endOf, offsetsOf } from './clocks.ts';
 import type { FlightDump } from './dump.ts';
-import type { FlightEntry } from './recorder.ts';
+import type { FlightEntry } from './entry.ts';
 
 /** Of Chrome's trace event format, what is used here. Times are microseconds. */
 export interface TraceEvent {

@@ -1,5 +1,3 @@
-// What a collective may read and write: one flat, contiguous piece of memory with an element type.
-import type { Operation } from '../backend.ts';
 import { byteSize, type DType, dtypes } from '../dtype.ts';
 import {
   badCarrier,
@@ -284,39 +282,4 @@ export function elementsOf<D extends DType>(view: BufferView & { readonly dtype:
   const { host, dtype, count } = view;
   if (host === null) return refuse(elementsHidden(`${view.device.kind}:${view.device.index}`));
   return new arrayOf[dtype](host.buffer as ArrayBuffer, host.byteOffset, count) as ArrayOf<D>;
-}
-
-/** What an operation writes on rank `rank`, residuals aside; null for nothing. */
-export function writtenBy(operation: Operation, rank: number): BufferView | null {
-  switch (operation.verb) {
-    case 'allReduce':
-    case 'recv':
-      return operation.buffer;
-    case 'reduce':
-      return operation.root === rank ? operation.buffer : null;
-    case 'broadcast':
-      return operation.root === rank ? null : operation.buffer;
-    case 'barrier':
-    case 'send':
-      return null;
-    default:
-      return operation.output;
-  }
-}
-
-/** The memory of an operation that is on all ranks; null for a barrier. */
-export function memoryOf(operation: Operation): BufferView | null {
-  switch (operation.verb) {
-    case 'barrier':
-      return null;
-    case 'allGather':
-    case 'gather':
-    case 'allToAll':
-      return operation.input;
-    case 'scatter':
-    case 'reduceScatter':
-      return operation.output;
-    default:
-      return operation.buffer;
-  }
 }

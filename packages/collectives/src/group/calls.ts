@@ -25,12 +25,14 @@ import {
   notWritable,
   systemFailure,
 } from '../errors.ts';
-import { type FlightEntry, FlightRecorder } from '../flight/recorder.ts';
+import type { FlightEntry } from '../flight/entry.ts';
+import { FlightRecorder } from '../flight/recorder.ts';
 import { Scratch } from '../reproducible/scratch.ts';
-import { type BufferView, writtenBy } from './buffer.ts';
+import type { BufferView } from './buffer.ts';
 import { callSite, entering, inCallAt } from './call-site.ts';
 import { type CapturedStep, CapturedSteps, captureNow } from './captured.ts';
 import { type Checked, faultOf } from './check.ts';
+import { writtenBy } from './operation-memory.ts';
 import { type Call, isMessage, isOperation, Progress, type Starter, type Steps } from './steps.ts';
 import { Work } from './work.ts';
 

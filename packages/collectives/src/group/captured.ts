@@ -4,7 +4,8 @@
 // group, which takes its turn among the others. What would not happen again in a run is refused.
 import type { Backend, CapturedOperation, Operation, Running, Settle } from '../backend.ts';
 import { type Failure, notCapturable } from '../errors.ts';
-import { type BufferView, memoryOf } from './buffer.ts';
+import type { BufferView } from './buffer.ts';
+import { memoryOf } from './operation-memory.ts';
 import { isMessage } from './steps.ts';
 
 declare global {

@@ -1,6 +1,8 @@
 // What `Group` checks before a backend sees an operation. Each function returns the failure to report, or null:
 // nothing is thrown here and nothing allocated while the arguments are right, because every call passes by.
-import type { AllReduce, AllToAll, Operation, ReduceOp, Supports, Verb } from '../backend.ts';
+
+import type { Verb } from '../all-verbs.ts';
+import type { AllReduce, AllToAll, Operation, Supports } from '../backend.ts';
 import {
   badCounts,
   badLabel,
@@ -26,6 +28,7 @@ import {
   wrongResidual,
 } from '../errors.ts';
 import { badTimeout, isTimeout, shown, unknownOp } from '../options/errors.ts';
+import type { ReduceOp } from '../reduce-ops.ts';
 import { reduceOps } from '../reduce-ops.ts';
 import type { BufferView } from './buffer.ts';
 

@@ -4,6 +4,7 @@
 //
 // An argument error is reported before anything is sent, so it does not harm the group: the Sync form throws it,
 // the plain form returns a Work that rejects with it. Every other error poisons the group for good.
+
 import type { Backend, Supports } from '../backend.ts';
 import type { NarrowFloat } from '../backends/arithmetic/narrow-floats.ts';
 import { type DType, dtypes } from '../dtype.ts';
@@ -17,10 +18,11 @@ import {
   noSurvivors,
   unknownDtype,
 } from '../errors.ts';
-import type { FlightEntry } from '../flight/recorder.ts';
+import type { FlightEntry } from '../flight/entry.ts';
 import type { Via } from '../init/env.ts';
-import { hostsOfMembers, onOneHost, type Placement } from '../init/placement.ts';
+import { hostsOfMembers, onOneHost } from '../init/placement.ts';
 import { badTimeout, isTimeout, shown } from '../options/errors.ts';
+import type { GroupOptions } from '../options/group-options.ts';
 import { checkGroupOptions, optionsFault } from '../options/known-options.ts';
 import type {
   AllReduceOptions,
@@ -47,28 +49,11 @@ import { allReduce, barrier, broadcast, reduce } from '../verbs/reduce.ts';
 import { type ArrayOf, asBuffer, type BufferLike, isPlain } from './buffer.ts';
 import { Calls } from './calls.ts';
 import type { Steps } from './steps.ts';
-import { membersByColor, membersByList, nameOf, type Subgroups } from './subgroups.ts';
-import { candidatesOf, type Survivors } from './survivors.ts';
+import { membersByColor, membersByList, nameOf } from './subgroups.ts';
+import { candidatesOf } from './survivors.ts';
 import type { Work } from './work.ts';
 
 export type { ReduceOptions } from '../options/options.ts';
-
-export interface GroupOptions {
-  /** Appears in error messages. */
-  readonly name: string;
-  readonly timeoutMs: number;
-  /** The rank that each rank has in the outermost group. Default: the same. */
-  readonly ranks?: readonly number[];
-  /** Makes backends for subgroups. Without it split() and subgroup() are refused. */
-  readonly subgroups?: Subgroups;
-  /** Agrees on who is left after a failure. Without it shrink() is refused. */
-  readonly survivors?: Survivors;
-  /** Runs once, after the backend has left the group. */
-  readonly onClose?: () => Promise<void>;
-  readonly via?: Via | null;
-  /** Default: all ranks on one host. */
-  readonly placement?: Placement;
-}
 
 /** What alloc() returns: a typed array, or `{ data, dtype }` for the types that have none. */
 export type Allocated<D extends DType> = D extends NarrowFloat | 'bool'

@@ -1,6 +1,8 @@
 // What a call on a group is to its backend: one operation, or steps of several that are started together, each step
 // after the one before has ended.
-import type { Operation, Running, Settle, Verb } from '../backend.ts';
+
+import type { Verb } from '../all-verbs.ts';
+import type { Operation, Running, Settle } from '../backend.ts';
 import type { CollectiveError } from '../errors.ts';
 import type { Finish } from './work.ts';
 

@@ -1,30 +1,8 @@
-// Who is in a new group. All ranks of the parent tell each other what they called, so every rank knows the members,
-// and all decide the same if they do not agree.
-import type { Backend } from '../backend.ts';
 import { badColor, badKey, badMembers, mismatch } from '../errors.ts';
 import { shown } from '../options/errors.ts';
 import { allGatherObject } from '../verbs/objects.ts';
 import type { Calls } from './calls.ts';
 import { mapSteps, type Steps } from './steps.ts';
-import type { Survivors } from './survivors.ts';
-
-export interface SubgroupRequest {
-  /** Ranks of the parent, in the order of their ranks in the subgroup. This rank is one of them. */
-  readonly members: readonly number[];
-  /** No other subgroup of the parent has it; the same on all members. */
-  readonly key: string;
-  readonly name: string;
-  readonly timeoutMs: number;
-}
-
-/** Makes this rank's backend for a subgroup, and what makes those of its subgroups. Collective over the members. */
-export type Subgroups = (request: SubgroupRequest) => Promise<Connected>;
-
-export interface Connected {
-  readonly backend: Backend;
-  readonly subgroups: Subgroups;
-  readonly survivors?: Survivors;
-}
 
 /** What a rank tells the others; `call` must be the same on all ranks. */
 interface Entry {

@@ -1,18 +1,13 @@
 // Who goes on after a failure. The group itself can no longer carry anything, so those that are left agree in the
 // store: each says that it is here, and the first one that sees all it waits for, or has waited long enough, writes down
 // who the new group is. Everybody takes that list, also who comes later.
+
 import type { Store } from '@ringwise/store';
 import { CollectiveError, nobodyToLeave, type Site } from '../errors.ts';
 import { leftBehind } from '../init/errors.ts';
 import { shown } from '../options/errors.ts';
 import type { Calls } from './calls.ts';
-
-/**
- * The ranks that go on, in order; this one is among them. Collective over the survivors; `attempt` is the same on all.
- * Waits up to `waitMs` for `candidates`, among them this rank, and leaves out who has not come by then.
- * ERR_COLL_INIT where the others have gone on without this rank.
- */
-export type Survivors = (candidates: readonly number[], attempt: number, waitMs: number) => Promise<number[]>;
+import type { Survivors } from './membership.ts';
 
 /** All ranks but those to leave out, by default those that the failure names: it is the same one on all ranks. */
 export function candidatesOf(calls: Calls, without = calls.failure?.peers): number[] {

@@ -6,14 +6,16 @@
 //   backend     swaps addresses through the store and connects         ../backends/registry.ts
 import { PrefixStore, StoreError } from '@ringwise/store';
 import type { Backend } from '../backend.ts';
-import { type BackendContext, type BackendFactory, findBackend } from '../backends/registry.ts';
+import type { BackendContext, BackendFactory } from '../backends/context.ts';
+import { findBackend } from '../backends/registry.ts';
 import { CollectiveError, type Failure, type Site } from '../errors.ts';
 import { Group } from '../group/group.ts';
-import type { Subgroups } from '../group/subgroups.ts';
+import type { Subgroups } from '../group/membership.ts';
 import { survivorsIn } from '../group/survivors.ts';
+import type { InitOptions } from '../options/init-options.ts';
 import { cannotTakePart, storeFailed } from './errors.ts';
 import { callOff } from './exchange.ts';
-import { draftInit, type InitOptions, type Plan } from './plan.ts';
+import { draftInit, type Plan } from './plan.ts';
 import { gather, tellOthers } from './rendezvous.ts';
 
 /**

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { loopbackAddress, type Store } from '@ringwise/store';
 import { CollectiveError, type Failure } from '../errors.ts';
 import { badTimeoutVariable, isTimeout, wrongOption } from '../options/errors.ts';
+import type { InitOptions } from '../options/init-options.ts';
 import { checkGroupOptions } from '../options/known-options.ts';
 import { unknownOption } from '../options/option-names.ts';
 import { detectLauncher, type Env, type Launched, type Via } from './env.ts';
@@ -17,25 +18,6 @@ import {
   rankUnknown,
   storeAndUrl,
 } from './errors.ts';
-
-export interface InitOptions {
-  /** This process's rank and the number of ranks; both or neither. Default: from the launcher. */
-  readonly rank?: number;
-  readonly size?: number;
-  /** Where the ranks meet. It stays the caller's and must stay open as long as the group. */
-  readonly store?: Store;
-  /** 'env://', 'tcp://host:port?rank=0&size=2' (rank 0 hosts a store there) or 'file:///directory?rank=0&size=2'. */
-  readonly url?: string;
-  /**
-   * A registered name, or 'auto': 'solo' for one rank; for more 'host', and by NCCL what is done on CUDA memory.
-   * Default: RINGWISE_BACKEND, or 'auto'.
-   */
-  readonly backend?: string;
-  /** Deadline of init() and default deadline of the operations. Default: RINGWISE_TIMEOUT_MS or 300,000 ms. */
-  readonly timeoutMs?: number;
-  /** Appears in error messages. Groups of one name meet in the order of the init() calls. Default 'world'. */
-  readonly name?: string;
-}
 
 export type StoreLocation =
   | { readonly kind: 'nowhere' }

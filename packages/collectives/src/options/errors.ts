@@ -1,6 +1,7 @@
 // Messages about options. Nothing has been sent, so these do not poison the group.
-import type { ReduceOp } from '../backend.ts';
+
 import { type Failure, local } from '../errors.ts';
+import type { ReduceOp } from '../reduce-ops.ts';
 
 /** `fault` is what unknownOption() says. */
 export function unknownOptions(verb: string, fault: string, next?: string): Failure {

@@ -1,11 +1,11 @@
 // The options that each call knows, and what PyTorch calls them. checkOptions() runs on every call, before defaults
 // are filled in.
 
-import type { JoinNcclOptions } from '../backends/nccl/join.ts';
 import type { Failure } from '../errors.ts';
-import type { GroupOptions } from '../group/group.ts';
-import type { InitOptions } from '../init/plan.ts';
 import { badTimeout, isTimeout, unknownOptions, wrongOption } from './errors.ts';
+import type { GroupOptions } from './group-options.ts';
+import type { InitOptions } from './init-options.ts';
+import type { JoinNcclOptions } from './join-nccl-options.ts';
 import { unknownOption } from './option-names.ts';
 import type {
   AllReduceOptions,

@@ -1,6 +1,7 @@
 // What the verbs take besides buffers.
-import type { ReduceOp, Wire } from '../backend.ts';
+import type { Wire } from '../backend.ts';
 import type { BufferLike } from '../group/buffer.ts';
+import type { ReduceOp } from '../reduce-ops.ts';
 
 /** One buffer, or several that travel in one call. */
 export type Buffers = BufferLike | readonly BufferLike[];

@@ -2,7 +2,8 @@
 // code. Lengths go first, so that the second step has buffers of the right size. Every rank gets a copy, also of its
 // own value.
 import { deserialize, serialize } from 'node:v8';
-import type { AllGather, Broadcast, Gather, Recv, Scatter, Send, Verb } from '../backend.ts';
+import type { Verb } from '../all-verbs.ts';
+import type { AllGather, Broadcast, Gather, Recv, Scatter, Send } from '../backend.ts';
 import {
   missingValues,
   notCloneable,

@@ -1,5 +1,5 @@
 // allReduce, reduce, broadcast: one buffer on each rank, in place, or a list of them. And barrier.
-import type { AllReduce, Barrier, Broadcast, Reduce, ReduceOp } from '../backend.ts';
+import type { AllReduce, Barrier, Broadcast, Reduce } from '../backend.ts';
 import { reproducibleList, reproducibleWire, residualOfList, residualUnused } from '../errors.ts';
 import { asBuffer, type BufferView } from '../group/buffer.ts';
 import type { Calls } from '../group/calls.ts';
@@ -12,6 +12,7 @@ import type {
   ReduceOptions,
   RootOptions,
 } from '../options/options.ts';
+import type { ReduceOp } from '../reduce-ops.ts';
 import { bundled } from './bundle.ts';
 import { isList, viewsOf } from './list.ts';
 import { isReproducible, reproducibleReduce } from './reproducible.ts';

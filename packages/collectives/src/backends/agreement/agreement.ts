@@ -1,7 +1,7 @@
 // The comparisons of a group that are under way.
 import type { Backend, Running } from '../../backend.ts';
 import { CollectiveError } from '../../errors.ts';
-import type { BackendContext } from '../registry.ts';
+import type { BackendContext } from '../context.ts';
 import { type Call, type Common, Comparison, type Decide } from './comparison.ts';
 
 /** So many may wait for the event loop. A program that blocks takes note of them itself. */

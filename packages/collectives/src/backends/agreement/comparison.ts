@@ -4,7 +4,7 @@
 import type { Backend, Operation, Running } from '../../backend.ts';
 import { CollectiveError, type Failure, mismatch } from '../../errors.ts';
 import { asBuffer } from '../../group/buffer.ts';
-import type { BackendContext } from '../registry.ts';
+import type { BackendContext } from '../context.ts';
 import { Announcements, differenceOf, textOf } from './announcement.ts';
 
 /** Longer texts are compared, and not sent: nothing is allocated for them. */

@@ -1,9 +1,10 @@
 // The arithmetic of the reference backends, in rank order: rank 0's elements first. Floats of every width and
 // integers up to 32 bits are reduced in float64 and converted once at the end; integers wrap; NaN in any input of
 // min and max gives NaN.
-import type { ReduceOp } from '../../backend.ts';
+
 import type { DType } from '../../dtype.ts';
 import { type ArrayOf, allocHost, type BufferView, elementsOf } from '../../group/buffer.ts';
+import type { ReduceOp } from '../../reduce-ops.ts';
 import { isNarrowFloat, narrowFloats } from './narrow-floats.ts';
 
 type BigInts = ArrayOf<'int64' | 'uint64'>;

@@ -1,5 +1,7 @@
 // What the collectives do, in the plainest way: all ranks' parts of one operation at once, in one process.
-import type { AllToAll, Operation, Verb } from '../../backend.ts';
+
+import type { Verb } from '../../all-verbs.ts';
+import type { AllToAll, Operation } from '../../backend.ts';
 import type { DType } from '../../dtype.ts';
 import { type ArrayOf, type BufferView, elementsOf } from '../../group/buffer.ts';
 import { reduce, write } from './arithmetic.ts';

@@ -2,7 +2,8 @@
 // flight record by the operations of the group.
 import type { Operation } from '../../backend.ts';
 import { byteSize } from '../../dtype.ts';
-import { type FlightEntry, lengthOf } from '../../flight/recorder.ts';
+import type { FlightEntry } from '../../flight/entry.ts';
+import { lengthOf } from '../../flight/recorder.ts';
 
 /** An operation of more than one piece. */
 interface Split {

@@ -3,7 +3,7 @@
 // and those after it wait for its end. Messages have slots of their own, as they wait for nobody.
 import type { Backend, Operation, Running, Settle } from '../../backend.ts';
 import { CollectiveError, deviceFailed, type Site } from '../../errors.ts';
-import type { FlightEntry } from '../../flight/recorder.ts';
+import type { FlightEntry } from '../../flight/entry.ts';
 import { Numbering } from './numbering.ts';
 import { deviceViews, isWhole, needsDevice, wholeBytes } from './pieces.ts';
 import { Slots } from './slots.ts';

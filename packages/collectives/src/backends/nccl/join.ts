@@ -1,29 +1,14 @@
 // One NCCL communicator with whoever else has its unique id, such as the ranks of a PyTorch job. NCCL is all that they have in
 // common: nobody compares what the ranks call, and who is missing has no name.
-import type { Store } from '@ringwise/store';
+
 import { CollectiveError, type Failure } from '../../errors.ts';
 import { Group } from '../../group/group.ts';
 import { detectLauncher } from '../../init/env.ts';
 import { rankOutOfRange } from '../../init/errors.ts';
 import { expectedStore, isStore } from '../../init/plan.ts';
 import { wrongOption } from '../../options/errors.ts';
+import type { JoinNcclOptions } from '../../options/join-nccl-options.ts';
 import { checkGroupOptions } from '../../options/known-options.ts';
-
-export interface JoinNcclOptions {
-  /** Where all ranks find the unique id. It stays the caller's. */
-  readonly store: Store;
-  /**
-   * Under which key. PyTorch (2.13) has that of its default group under `0//cuda//0` in a store that init_process_group() was
-   * given, and under `default_pg/0//cuda//0` in the one that it opens itself.
-   */
-  readonly key: string;
-  readonly rank: number;
-  readonly size: number;
-  /** How long to wait for the id and for the others, and the default deadline of operations. Default: 300,000. */
-  readonly timeoutMs?: number;
-  /** For error messages. Default: 'nccl'. */
-  readonly name?: string;
-}
 
 /**
  * Joins the communicator of the unique id that is found in a store, where rank 0 puts it. The group takes CUDA memory, and has

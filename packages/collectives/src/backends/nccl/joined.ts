@@ -2,9 +2,11 @@
 // of this rank alone, which never fails: NCCL's own deadline and its asynchronous errors are all that is left. It has no
 // `register`: nobody knows whether the others pass registered memory, and NCCL wants that from all ranks or from none.
 import { MemoryStore, type Store } from '@ringwise/store';
-import type { Backend, Operation, Running, Settle, Verb } from '../../backend.ts';
+import type { Verb } from '../../all-verbs.ts';
+import type { Backend, Operation, Running, Settle } from '../../backend.ts';
 import { CollectiveError, deviceNotSupported, type Failure, systemFailure } from '../../errors.ts';
-import { allocHost, memoryOf } from '../../group/buffer.ts';
+import { allocHost } from '../../group/buffer.ts';
+import { memoryOf } from '../../group/operation-memory.ts';
 import { hostBackend } from '../host.ts';
 import { loadNative, type NativeNcclGroup } from '../native.ts';
 import { Lane } from '../native-lane.ts';

@@ -5,26 +5,20 @@
 // calls something else, who is late and who has gone, and its failure ends the operations on the device. With
 // RINGWISE_NCCL_CHECK=1 the device begins only when all have agreed.
 import { allVerbs } from '../../all-verbs.ts';
-import type {
-  Backend,
-  Broadcast,
-  Operation,
-  ReduceOp,
-  Running,
-  Settle,
-  StepCaptures,
-} from '../../backend.ts';
+import type { Backend, Broadcast, Operation, Running, Settle, StepCaptures } from '../../backend.ts';
 import { byteSize, type DType } from '../../dtype.ts';
 import { CollectiveError, deviceNotSupported, systemFailure, verbNotSupported } from '../../errors.ts';
-import { allocHost, type BufferView, elementsOf, memoryOf } from '../../group/buffer.ts';
+import { allocHost, type BufferView, elementsOf } from '../../group/buffer.ts';
+import { memoryOf } from '../../group/operation-memory.ts';
 import { signatureOf } from '../../group/signature.ts';
+import type { ReduceOp } from '../../reduce-ops.ts';
 import { isReducible } from '../../reduce-ops.ts';
 import { Agreement } from '../agreement/agreement.ts';
 import type { Decide } from '../agreement/comparison.ts';
+import type { BackendContext, BackendFactory } from '../context.ts';
 import { hostBackend } from '../host.ts';
 import { loadNative, type NativeNcclGroup } from '../native.ts';
 import { codes, Lane } from '../native-lane.ts';
-import type { BackendContext, BackendFactory } from '../registry.ts';
 import { capturedOnNccl } from './captured.ts';
 
 /** What together() has started on the device and not announced. */

@@ -1,0 +1,39 @@
+// Which memory an operation reads and writes.
+
+import type { Operation } from '../backend.ts';
+import type { BufferView } from './buffer.ts';
+
+/** What an operation writes on rank `rank`, residuals aside; null for nothing. */
+export function writtenBy(operation: Operation, rank: number): BufferView | null {
+  switch (operation.verb) {
+    case 'allReduce':
+    case 'recv':
+      return operation.buffer;
+    case 'reduce':
+      return operation.root === rank ? operation.buffer : null;
+    case 'broadcast':
+      return operation.root === rank ? null : operation.buffer;
+    case 'barrier':
+    case 'send':
+      return null;
+    default:
+      return operation.output;
+  }
+}
+
+/** The memory of an operation that is on all ranks; null for a barrier. */
+export function memoryOf(operation: Operation): BufferView | null {
+  switch (operation.verb) {
+    case 'barrier':
+      return null;
+    case 'allGather':
+    case 'gather':
+    case 'allToAll':
+      return operation.input;
+    case 'scatter':
+    case 'reduceScatter':
+      return operation.output;
+    default:
+      return operation.buffer;
+  }
+}
