@@ -1,19 +1,20 @@
-// What the author of a backend writes. `Group` has checked every argument before a backend sees an operation:
-// shapes fit, dtype, op and device are in `supports`, roots and peers are ranks of the group. Lists, many buffers in
-// one call, objects, monitoredBarrier and subgroups are made of these operations by the group.
+// The contract that every backend implements. `Group` checks all arguments before it calls a backend: shapes
+// fit, dtype, op and device are in `supports`, roots and peers are ranks of the group. The group itself
+// builds lists, several buffers in one call, objects, monitoredBarrier and subgroups from these operations.
 //
-// The promises that the contract suite (testing.ts) holds every backend to:
-//  - collectives on one group run in call order; starting one never blocks JavaScript;
-//  - sends and receives are no part of that order: they run beside collectives. A receive takes the first message
-//    that fits its sender and tag; messages of one sender with one tag are received in the order of the sends;
-//  - buffers are borrowed from start until settle, and read or written by nobody else;
-//  - results are bitwise equal on all ranks, and from run to run at the same size;
-//  - integers wrap; NaN on any rank makes min and max NaN;
-//  - ranks that disagree about an operation (its signature, see signature.ts) are told so, on both sides, before a
-//    buffer is touched (a rank that only sends may be told at its next call);
-//  - after the first error, every pending and later operation on every rank settles with the same root cause;
-//  - a lost rank is noticed at once, a missing one at the deadline, and the error names it;
-//  - size 1 works, count 0 works, close during an operation never crashes.
+// The contract suite (packages/collectives/contract) checks that every backend keeps these promises:
+// - Collectives on one group run in call order. Starting one never blocks the JavaScript thread.
+// - Sends and receives are not ordered with collectives and run beside them. A receive takes the first
+//   message that matches its sender and tag; messages from one sender with one tag are received in the order
+//   of the sends.
+// - The backend borrows buffers from start until settle. No other code reads or writes them in that time.
+// - Results are bitwise equal on all ranks, and equal from run to run at the same group size.
+// - Integers wrap. A NaN on any rank makes min and max NaN.
+// - If ranks disagree about an operation (its signature, see group/signature.ts), both sides report the
+//   mismatch before any buffer is written. A rank that only sends may report it at its next call.
+// - After the first error, every pending and later operation on every rank settles with the same root cause.
+// - A lost rank is reported at once, a missing rank at the deadline. The error names the rank.
+// - Size 1 works, count 0 works, and close() during an operation never crashes.
 
 import type { Verb } from './all-verbs.ts';
 import type { DType } from './dtype.ts';
@@ -22,22 +23,27 @@ import type { FlightEntry } from './flight/entry.ts';
 import type { BufferView, DeviceKind } from './group/buffer.ts';
 import type { ReduceOp } from './reduce-ops.ts';
 
-/** What of an operation travels between hosts: the values, or the values rounded to that type (int8: with scales). */
+/**
+ * What an allReduce sends between hosts: the full values, or values rounded to this type (int8: with scales).
+ */
 export type Wire = 'full' | 'bfloat16' | 'int8';
 
 interface Common {
-  /** Position among the group's collectives; of a message: among this rank's sends to (receives from) that peer. */
+  /**
+   * Index among the group's collectives. For send (recv): index among this rank's sends to (receives from)
+   * that peer.
+   */
   readonly seq: number;
   /** Milliseconds from the start of the operation until it fails with ERR_COLL_TIMEOUT. */
   readonly timeoutMs: number;
 }
 interface Collective extends Common {
   /**
-   * Tells lists of buffers that were packed into one apart: a digest of their lengths, up to 2^31 - 1; 0 where
-   * nothing is packed. Part of the signature.
+   * Digest of the lengths of the buffers that were packed into this one, 0 to 2^31 - 1; 0 if nothing was
+   * packed. Part of the signature, so that ranks that packed different lists are told so.
    */
   readonly packing: number;
-  /** What the caller calls it by: part of the signature. Left out, or undefined: nothing. */
+  /** Name that the caller gave the operation; undefined if none. Part of the signature. */
   readonly label?: string | undefined;
 }
 interface Reduction {
@@ -46,7 +52,7 @@ interface Reduction {
   readonly factor: number;
 }
 interface Parted {
-  /** Elements of each rank's part; null where all parts have the same length. The same on all ranks. */
+  /** Elements of each rank's part, the same list on all ranks; null if all parts have the same length. */
   readonly counts: readonly number[] | null;
 }
 
@@ -54,61 +60,69 @@ interface Parted {
 export interface AllReduce extends Collective, Reduction {
   readonly verb: 'allReduce';
   readonly buffer: BufferView;
-  /** Not 'full' only for sum and avg of float32. Part of the signature. A backend within one host need not heed it. */
+  /**
+   * 'bfloat16' and 'int8' only for sum and avg of float32. Part of the signature. A backend within one host
+   * may ignore it.
+   */
   readonly wire: Wire;
   /**
-   * Only for wire 'int8', or null: float32, as long as `buffer`. Added to what is rounded, and overwritten with what
-   * rounding has lost. No part of the signature; left alone by a backend that does not heed the wire.
+   * Null, or for wire 'int8' a float32 buffer as long as `buffer`: the error feedback. The backend adds it to
+   * the values before it rounds them and overwrites it with the rounding error. Not part of the signature. A
+   * backend that ignores `wire` does not touch it.
    */
   readonly residual: BufferView | null;
 }
-/** `buffer` is the input, and on `root` the result; elsewhere it is not modified. */
+/** `buffer` is the input, and on `root` also the result. Other ranks' buffers are not modified. */
 export interface Reduce extends Collective, Reduction {
   readonly verb: 'reduce';
   readonly buffer: BufferView;
   readonly root: number;
 }
-/** `buffer` of `root` is copied into everyone's. */
+/** Copies the root's `buffer` into the `buffer` of every other rank. */
 export interface Broadcast extends Collective {
   readonly verb: 'broadcast';
   readonly buffer: BufferView;
   readonly root: number;
 }
-/** `output` holds all ranks' inputs, one after the other. */
+/** `output` receives the inputs of all ranks, concatenated in rank order. */
 export interface AllGather extends Collective, Parted {
   readonly verb: 'allGather';
   readonly input: BufferView;
   readonly output: BufferView;
 }
-/** Like allGather, but only `root` has an `output`. */
+/** Like allGather, but only `root` has an `output`; it is null on other ranks. */
 export interface Gather extends Collective, Parted {
   readonly verb: 'gather';
   readonly input: BufferView;
   readonly output: BufferView | null;
   readonly root: number;
 }
-/** The parts of the root's `input` go to the ranks in order; only `root` has an `input`. */
+/** Sends part r of the root's `input` to rank r. `input` is null on other ranks. */
 export interface Scatter extends Collective, Parted {
   readonly verb: 'scatter';
   readonly input: BufferView | null;
   readonly output: BufferView;
   readonly root: number;
 }
-/** `input` holds a part for each rank; rank r receives the reduction of all parts r. `input` is not modified. */
+/**
+ * `input` holds one part for each rank. Rank r receives the reduction of all ranks' part r. `input` is not
+ * modified.
+ */
 export interface ReduceScatter extends Collective, Reduction, Parted {
   readonly verb: 'reduceScatter';
   readonly input: BufferView;
   readonly output: BufferView;
 }
 /**
- * Part r of `input` goes to rank r; part r of `output` comes from rank r. Without counts all parts of this rank have
- * the same length. Lengths are no part of the signature: what a rank sends to another must be what that one expects.
+ * Part r of `input` goes to rank r; part r of `output` comes from rank r. Without counts, all parts of this
+ * rank have the same length. Lengths are not part of the signature: what one rank sends to another must have
+ * the length that the receiver expects.
  */
 export interface AllToAll extends Collective {
   readonly verb: 'allToAll';
   readonly input: BufferView;
   readonly output: BufferView;
-  /** Both or neither. */
+  /** `sendCounts` and `recvCounts` are both given or both null. */
   readonly sendCounts: readonly number[] | null;
   readonly recvCounts: readonly number[] | null;
 }
@@ -122,11 +136,11 @@ export interface Send extends Common {
   /** 0 to 2^31 - 1. */
   readonly tag: number;
 }
-/** Settles with the sender's rank. A message of another count or dtype is a mismatch. */
+/** Settles with the sender's rank. A message with another count or dtype is a mismatch. */
 export interface Recv extends Common {
   readonly verb: 'recv';
   readonly buffer: BufferView;
-  /** -1: whoever sends first. */
+  /** Rank of the sender; -1 to receive from any rank. */
   readonly peer: number;
   readonly tag: number;
 }
@@ -144,61 +158,75 @@ export type CollectiveOperation =
 export type Operation = CollectiveOperation | Send | Recv;
 
 /**
- * Called once per operation, on the JavaScript thread, never from inside `start`. `source` is the sender's rank of a
- * recv that ended well.
+ * Called once per operation, on the JavaScript thread, never from inside `start`. `source` is the sender's
+ * rank of a recv that succeeded.
  */
 export type Settle = (error?: CollectiveError, source?: number) => void;
 
-/** A running operation, as the backend knows it. */
+/** An operation that the backend has started. */
 export interface Running {
   /** Blocks the calling thread until the operation has ended; its `settle` has been called when this returns. */
   readonly wait: () => void;
   /**
-   * On a device: the stream of its memory waits for the operation, and this thread goes on. Absent where `wait` is the
-   * only way. If the operation has failed by then, its `settle` has been called.
+   * For device memory: makes the memory's stream wait for the operation and returns without blocking this
+   * thread. If the operation has failed by then, calls its `settle` first. Absent if the backend supports
+   * only `wait`.
    */
   readonly fence?: () => void;
-  /** Somebody awaits it, so it has to go on by itself. A backend may leave it alone until then. */
+  /**
+   * Tells the backend that a caller awaits the operation, so it must progress without `wait`. Until then the
+   * backend need not progress it.
+   */
   readonly requestProgress?: () => void;
 }
 
 export interface Supports {
   readonly devices: readonly DeviceKind[];
   readonly verbs: readonly Verb[];
-  /** Whether the calling thread may block: the Sync verbs and `Work.fence()`. */
+  /** Whether operations may block the calling thread, as the Sync verbs and `Work.fence()` do. */
   readonly sync: boolean;
-  /** Whether `op` is defined on `dtype`; of several kinds of devices, on this one (default 'cpu'). */
+  /**
+   * Returns whether `op` is defined on `dtype`, for backends with several kinds of devices on this one
+   * (default 'cpu').
+   */
   readonly reduces: (op: ReduceOp, dtype: DType, device?: DeviceKind) => boolean;
 }
 
-/** An operation of a step that is being captured; see group/captured.ts. */
+/** An operation of a step that is being captured into a CUDA graph; see group/captured.ts. */
 export interface CapturedOperation {
-  /** What the step does from now on comes after it. Settles it. */
+  /** Orders everything that is captured from now on after the operation, then settles it. */
   readonly join: () => void;
-  /** The capture is given up. Settles it. */
+  /** Settles the operation because the capture was abandoned. */
   readonly forget: () => void;
 }
 
-/** A run of a captured step. */
+/** One launch of a captured step. */
 export interface Run {
   readonly seq: number;
   readonly timeoutMs: number;
-  /** What the step contains. All ranks run the same. */
+  /** Description of the step's operations. All ranks must launch the same. */
   readonly contents: string;
   readonly isFirst: boolean;
-  /** The CUstream that it goes to. */
+  /** The CUstream that the step is launched on. */
   readonly stream: bigint;
 }
 
-/** What a backend does whose operations can be part of captured steps. */
+/** Implemented by backends whose operations can be captured into CUDA graphs. */
 export interface StepCaptures {
-  /** Why an operation on a step's own memory cannot be part of it all the same; null where it can. Left out where all can. */
+  /**
+   * Returns why an operation cannot be captured although it uses the step's own memory, or null if it can. If
+   * absent, all operations can be captured.
+   */
   readonly refuses?: (operation: Operation) => string | null;
-  /** Makes an operation part of step `step`, on the stream of its memory. It is compared between the ranks, and not carried out. */
+  /**
+   * Captures an operation into step `step`, on the stream of its memory. Ranks compare it now; the device
+   * executes it only when the step is launched.
+   */
   readonly add: (operation: Operation, step: number, settle: Settle) => CapturedOperation;
   /**
-   * Ahead of a run, which comes after all operations until now; throws where it must not be. Returns what is called when it has been
-   * started. It settles at its end, as an operation does.
+   * Prepares a launch, which is ordered after all operations started so far. Throws if the step must not be
+   * launched. Returns a function to call once the step has been launched. `settle` is called when the
+   * launched step ends.
    */
   readonly run: (run: Run, settle: Settle) => () => void;
 }
@@ -209,38 +237,42 @@ export interface Backend {
   readonly rank: number;
   readonly size: number;
   readonly supports: Supports;
-  /** Starts an operation and returns at once. `null` where `supports.sync` is false. */
+  /** Starts an operation and returns at once. Returns null if `supports.sync` is false. */
   readonly start: (operation: Operation, settle: Settle) => Running | null;
   /**
-   * Runs an operation to its end on the calling thread, a collective after all that were started before; throws its
-   * error. Returns the sender's rank of a recv. Never called where `supports.sync` is false.
+   * Runs an operation on the calling thread, after all collectives that were started before; blocks until it
+   * has ended. Returns the sender's rank of a recv. Throws the operation's error. Never called if
+   * `supports.sync` is false.
    */
   readonly run: (operation: Operation) => number | undefined;
   /**
-   * Calls `begin`, which starts operations of one call: they may go out as one. Left out where that makes no difference.
-   * Nothing waits for them before it returns.
+   * Calls `begin`, which starts the operations of one call, so that the backend may batch them. `begin` waits
+   * for none of them. Absent if the backend does not batch.
    */
   readonly together?: (begin: () => void) => void;
   /**
-   * Memory on this backend's device that collectives reach without a copy where they can. Zeroed. Host memory is a
-   * typed array of the dtype: Uint16Array for float16 and bfloat16, Uint8Array for bool and floats of 8 bits.
+   * Returns zeroed memory on this backend's device, chosen so that collectives can avoid a copy. Host memory
+   * is a typed array of the dtype: Uint16Array for float16 and bfloat16, Uint8Array for bool and 8-bit
+   * floats.
    */
   readonly alloc: (count: number, dtype: DType) => BufferView;
   /**
-   * Memory of a device that collectives will be called on often and as a whole, until the function that it returns is
-   * called: the backend may make it known to the device's network once and for all. All ranks do both at the same places
-   * among their collectives. Until then, or until the group is left, the backend holds the memory. Left out where it makes
-   * no difference.
+   * Announces device memory that collectives will often use as a whole, so that the backend may register it
+   * with the device's network once. Returns a function that ends the registration. Collective: all ranks
+   * register and deregister at the same points in their sequence of collectives. The backend holds the memory
+   * until the registration or the group ends. Absent if the backend gains nothing from it.
    */
   readonly register?: (buffer: BufferView) => () => void;
-  /** Left out where operations happen on the host: what a captured step contains happens on its device alone. */
+  /** Absent on backends that run operations on the host: a captured step can contain device work only. */
   readonly captures?: StepCaptures;
   /** The host backend's native group, for backends on top of it. */
   readonly native?: object;
-  /** What this rank has called last, in order. A backend without it gets a record of its group's. */
+  /** Returns this rank's latest calls in order. If absent, the group keeps the record itself. */
   readonly flightRecord?: () => readonly FlightEntry[];
-  /** Ends everything pending on all ranks; the others report the same `code`, `peers` and `what` as `cause`. */
+  /**
+   * Fails everything pending on all ranks. The other ranks report the `code`, `peers` and `what` of `cause`.
+   */
   readonly abort: (cause: CollectiveError) => void;
-  /** Waits for what is pending, then leaves. Idempotent. */
+  /** Resolves when everything pending has ended and the rank has left. Idempotent. */
   readonly close: () => Promise<void>;
 }

@@ -1,25 +1,33 @@
-// What makes a backend, and what it gets.
+// How a backend is made: the factory and its argument.
 import type { Store } from '@ringwise/store';
 import type { Backend } from '../backend.ts';
 
-/** What a factory gets. Everything in it is the same on all ranks, except rank, localRank and localSize. */
+/** Argument of a backend factory. Equal on all ranks, except rank, localRank and localSize. */
 export interface BackendContext {
-  /** For the exchange of addresses (see exchange()). Only this backend of this group sees its keys. */
+  /**
+   * Store for the exchange of addresses (see exchange()). Its keys are visible only to this backend of this
+   * group.
+   */
   readonly store: Store;
   readonly rank: number;
   readonly size: number;
-  /** Rank among the ranks of this host, and how many these are. */
+  /** Rank among the ranks of this host, and the number of ranks on this host. */
   readonly localRank: number;
   readonly localSize: number;
-  /** Host name or address of the store's host; the interface that routes there is the one to use. */
+  /** Host name or address of the store's host. The backend uses the network interface that routes to it. */
   readonly masterHost: string;
   /** Name of the group, for error messages. */
   readonly group: string;
-  /** Milliseconds that making the backend may take; also the default deadline of the group's operations. */
+  /**
+   * Time in milliseconds that making the backend may take, and the default deadline of the group's
+   * operations.
+   */
   readonly timeoutMs: number;
-  /** Proves to peers that this process belongs to the job; null if the job has none. */
+  /** Secret of the job, which proves to peers that this process belongs to it; null if the job has none. */
   readonly secret: string | null;
 }
 
-/** Makes one rank's part of a backend. Collective: all ranks call it; resolves when the rank can communicate. */
+/**
+ * Makes one rank's part of a backend. Collective: all ranks call it. Resolves when the rank can communicate.
+ */
 export type BackendFactory = (context: BackendContext) => Promise<Backend>;

@@ -1,5 +1,5 @@
-// Operations on their way to a native group and back: as numbers in an array and memory as arguments, and an end each
-// by one callback. What the backends in C++ have in common; native/node/lane_object.h is the other side.
+// Hands operations to a native group, as numbers in an array and memory as arguments, and receives the end of
+// each one through a callback. Shared by all backends in C++; the other side is native/node/lane_object.h.
 import { allVerbs } from '../all-verbs.ts';
 import type { Backend, Operation, Running, Settle, Wire } from '../backend.ts';
 import { dtypes } from '../dtype.ts';
@@ -16,7 +16,8 @@ import {
   nativeFields,
 } from './native.ts';
 
-// In the order of the enum in native/coll/failure/failure.h. The lists of verbs, ops, dtypes and wires have that of their enums, too.
+// In the order of the enum in native/coll/failure/failure.h. The lists of verbs, ops, dtypes and wires are
+// also in the order of their C++ enums.
 export const codes: readonly CollectiveCode[] = [
   'ERR_COLL_TIMEOUT',
   'ERR_COLL_PEER_LOST',
@@ -35,22 +36,26 @@ function indexOf<T extends string>(names: readonly T[]): Record<T, number> {
   return Object.fromEntries(names.map((name, index) => [name, index])) as Record<T, number>;
 }
 
-/** What a barrier moves. */
+/** Empty buffer that stands in for a barrier's. */
 const nothing = asBuffer(new Uint8Array(0));
 
-/** An operation that has not settled. Holding `operation` keeps its buffers alive. */
+/** An operation that has not settled. The reference to `operation` keeps its buffers alive. */
 interface Pending {
   readonly operation: { readonly verb: string; readonly seq: number | null };
   readonly settle: Settle;
 }
 
-/** Memory that MPI goes on using after its operation has failed. It must outlive everything. */
+/**
+ * Operations whose memory MPI goes on using after they failed. Kept here so that the memory is never freed.
+ */
 const lent: unknown[] = [];
 
-/** So many labels are known by their numbers. */
+/** Limit on the cache of label numbers. */
 const mostLabels = 1024;
 
-/** The JavaScript end of one native group. Made before the group, which gets `call` and `onEnd`. */
+/**
+ * The JavaScript end of one native group. Construct it before the group, which is given `call` and `onEnd`.
+ */
 export class Lane {
   readonly call = new Float64Array(nativeFields);
   readonly #labels = new Map<string, number>();
@@ -59,13 +64,13 @@ export class Lane {
   readonly #embellish: (failure: Failure) => Failure;
   readonly #pending = new Map<number, Pending>();
 
-  /** `embellish` may add to what an error says. */
+  /** `embellish` may add details to a failure before it becomes an error. */
   constructor(context: BackendContext, embellish: (failure: Failure) => Failure = (failure) => failure) {
     this.#context = context;
     this.#embellish = embellish;
   }
 
-  /** For the native group to call when an operation has ended. */
+  /** Callback of the native group: an operation has ended. */
   readonly onEnd = (id: number, failure: NativeFailure | null, source: number, isLent: boolean): void => {
     const { operation, settle } = this.#pending.get(id)!;
     this.#pending.delete(id);
@@ -74,12 +79,15 @@ export class Lane {
     else settle(undefined, source < 0 ? undefined : source);
   };
 
-  /** `settle` is called when what `native` does under `id` has ended. */
+  /** Registers `settle` to be called when the native group ends what it does under `id`. */
   expect(id: number, operation: Pending['operation'], settle: Settle): void {
     this.#pending.set(id, { operation, settle });
   }
 
-  /** Hands an operation to a function of the native group that returns its id. */
+  /**
+   * Passes an operation to a function of the native group, which returns its id; `settle` is called when it
+   * has ended.
+   */
   hand(operation: Operation, native: (...memory: NativeMemory) => number, settle: Settle): number {
     this.#label(operation);
     const id = submit(operation, this.call, native, this.#context);
@@ -87,7 +95,10 @@ export class Lane {
     return id;
   }
 
-  /** Resolves when what `native` does under `id`, besides operations, has ended; rejects with its error. */
+  /**
+   * Resolves when the native group has ended `id`, which is not an operation (connect, close, …); rejects
+   * with its error.
+   */
   ended(id: number, verb: string): Promise<void> {
     return new Promise((resolve, reject) => {
       const settle: Settle = (error) => (error === undefined ? resolve() : reject(error));
@@ -95,7 +106,7 @@ export class Lane {
     });
   }
 
-  /** The members of a backend that are the same for all native groups. */
+  /** Returns the `start` and `run` of a backend on this native group. */
   operate(native: NativeLane): Pick<Backend, 'start' | 'run'> {
     const { call } = this;
     const context = this.#context;
@@ -124,7 +135,7 @@ export class Lane {
     };
   }
 
-  /** Enters the number of its label. */
+  /** Writes the number of the operation's label into `call`. */
   #label(operation: Operation): void {
     const { label } = operation as { readonly label?: string };
     this.call[NativeField.label] = label === undefined ? 0 : this.#numberOf(label);
@@ -134,14 +145,14 @@ export class Lane {
     let number = this.#labels.get(label);
     if (number === undefined) {
       number = this.#labelOf?.(label) ?? 0;
-      // A program may make up a label for each of its calls.
+      // The program may use a new label for each call, so the cache must not grow without limit.
       if (this.#labels.size === mostLabels) this.#labels.clear();
       this.#labels.set(label, number);
     }
     return number;
   }
 
-  /** A failure that `native` has returned, as the error of an operation. */
+  /** Returns the error for a failure that the native group has reported for an operation. */
   errorOf(failure: NativeFailure, { verb, seq }: Pending['operation']): CollectiveError {
     const { group, rank, size } = this.#context;
     const told = hostFailure(codes[failure.code]!, verb, seq, failure);
@@ -152,7 +163,7 @@ export class Lane {
 type Memory = NodeJS.TypedArray | number | null;
 type Submit<R> = (...memory: NativeMemory) => R;
 
-/** Hands an operation to `native`: its memory as arguments, the rest as numbers in `call`. */
+/** Passes an operation to `native`: its memory as arguments, everything else as numbers in `call`. */
 function submit<R>(operation: Operation, call: Float64Array, native: Submit<R>, context: BackendContext): R {
   const { verb } = operation;
   call[NativeField.verb] = verbIndex[verb];
@@ -213,7 +224,10 @@ function submit<R>(operation: Operation, call: Float64Array, native: Submit<R>, 
   }
 }
 
-/** Returns the memory of the view that `count` and `dtype` are of. */
+/**
+ * Writes the view's dtype, count and stream and the other common numbers into `call`. Returns the view's
+ * memory.
+ */
 function describe(call: Float64Array, view: BufferView, tag: number, root: number): Memory {
   call[NativeField.dtype] = dtypeIndex[view.dtype];
   call[NativeField.count] = view.count;

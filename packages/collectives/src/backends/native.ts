@@ -1,16 +1,22 @@
-// The typed surface of the native addon, and where it is found. Nothing else knows the addon.
+// The types of the native addons, and the functions that find and load them. No other file loads the addons.
 import { createRequire } from 'node:module';
 import { CollectiveError } from '../errors.ts';
 import { nativeMissing, nativeMpiMissing } from '../init/errors.ts';
 
-/** How an operation failed: `code` and the verb lists index the tables in backends/native-lane.ts. */
+/**
+ * Why an operation failed. `code` and the lists of verbs are indices into the tables of
+ * backends/native-lane.ts.
+ */
 export interface NativeFailure {
   readonly code: number;
-  /** The rank that noticed it first. */
+  /** The rank that noticed the failure first. */
   readonly origin: number;
   readonly peers: number[];
   readonly text: string;
-  /** The memory of the operation is used all the same, for ever. */
+  /**
+   * Set if the backend (MPI) may go on using the operation's memory after the failure, for as long as the
+   * process lives.
+   */
   readonly isLent?: true;
 }
 
@@ -22,161 +28,219 @@ export interface NativePeer {
   /** Numeric IP address, and the port that the peer listens on. */
   readonly host: string;
   readonly port: number;
-  /** 32 bytes that this rank shows to the peer, and that it expects from it. */
+  /**
+   * 32 bytes each: the token that this rank shows to the peer, and the token that it expects from the peer.
+   */
   readonly mine: Uint8Array;
   readonly theirs: Uint8Array;
 }
 
-/** Where the numbers of an operation are in the array that it is handed over with. They are those of Op in native/coll/op.h; the order is that of Field in native/node/lane_object.h. */
+/**
+ * Index of each number of an operation in the array that carries it to the native group. The numbers are the
+ * members of Op in native/coll/op.h; the indices are those of Field in native/node/lane_object.h.
+ */
 export const NativeField = {
   verb: 0,
   dtype: 1,
   reduce: 2,
-  /** Of broadcast, reduce, gather and scatter; send and recv: the peer, -1 for any sender. */
+  /** Root of broadcast, reduce, gather and scatter. For send and recv the peer; -1 receives from any rank. */
   root: 3,
-  /** send and recv; collectives: a digest of what was packed into their buffers, 0 for nothing. */
+  /**
+   * Tag of send and recv. For collectives a digest of the lengths that were packed into their buffers; 0 if
+   * none.
+   */
   tag: 4,
   seq: 5,
   count: 6,
   timeoutMs: 7,
   factor: 8,
-  /** 1: the output is the input. */
+  /** 1 if the output is the input. */
   inPlace: 9,
-  /** allReduce: the index in wires of backends/native-lane.ts. */
+  /** Wire of an allReduce: index into `wires` of backends/native-lane.ts. */
   wire: 10,
-  /** Of memory of a device: the CUstream that it is ordered on. */
+  /** For device memory: the CUstream that orders the operation. */
   stream: 11,
-  /** Of a collective: what labelOf() has given for its label; 0 for none. */
+  /** Label of a collective: a number from labelOf(); 0 for none. */
   label: 12,
 } as const;
 export const nativeFields = 13;
 
-/** Of a device: the address. */
+/** Host memory as a typed array, device memory as its address. */
 type Memory = NodeJS.TypedArray | number | null;
 
-/** The memory of an operation. Counts are copied at the call. */
+/** Memory arguments of an operation. The native group copies the counts during the call, not the buffers. */
 export type NativeMemory = [
   input: Memory,
-  /** null for what works in place. */
+  /** Null for operations in place. */
   output?: Memory,
-  /** Elements by rank where parts differ; allToAll: what this rank sends to each. */
+  /** Elements of each rank's part if parts differ. allToAll: elements that this rank sends to each rank. */
   counts?: Float64Array | null,
-  /** allToAll with counts: what this rank receives from each. */
+  /** allToAll with counts: elements that this rank receives from each rank. */
   recvCounts?: Float64Array | null,
-  /** allReduce by wire int8, where it has one. */
+  /** allReduce with wire int8: the residual, if the operation has one. */
   residual?: Memory,
 ];
 
-/** One rank's end of a group, and the thread that runs its operations. All methods belong to the JavaScript thread. */
+/**
+ * One rank's end of a native group, including its lane (progress thread). All methods belong to the
+ * JavaScript thread.
+ */
 export interface NativeLane {
-  /** Queues the operation in `call`; returns its id. The caller keeps the memory alive until it has settled. */
+  /**
+   * Queues the operation that `call` describes and returns its id. The caller keeps the memory alive until it
+   * settles.
+   */
   readonly start: (...memory: NativeMemory) => number;
-  /** Runs the operation in `call` to its end; the sender's rank for a recv, else null. Does not call `settle` for it. */
+  /**
+   * Runs the operation that `call` describes and blocks until it has ended. Returns the failure, the sender's
+   * rank for a recv, or null. Does not call `settle` for this operation.
+   */
   readonly run: (...memory: NativeMemory) => NativeFailure | number | null;
-  /** The number of a label, for `call`. Absent where operations are not compared. */
+  /**
+   * Returns the number that stands for a label in `call`. Absent if the backend does not compare operations.
+   */
   readonly labelOf?: (label: string) => number;
-  /** Blocks until the operation has ended, then calls `settle` for all that have. */
+  /** Blocks until the operation has ended, then calls `settle` for all operations that have ended. */
   readonly wait: (id: number) => void;
-  /** What has been started goes on by itself from now on, without wait(). Without it, it does so anyway. */
+  /** Makes all started operations progress without wait(). If absent, they always do. */
   readonly requestProgress?: () => void;
-  /** The stream of the operation's memory waits for it; calls `settle` for all that have ended. */
+  /**
+   * Makes the stream of the operation's memory wait for it; then calls `settle` for all operations that have
+   * ended.
+   */
   readonly fence?: (id: number) => void;
   readonly abort: (text: string) => void;
-  /** Says goodbye once everything pending has ended; returns an id that `settle` will be called with. */
+  /**
+   * Tells the peers that this rank leaves, once everything pending has ended. Returns an id that `settle` is
+   * called with.
+   */
   readonly close: () => number;
-  /** Frees threads, sockets and memory. What is pending never settles. */
+  /** Frees threads, sockets and memory. Pending operations never settle. */
   readonly destroy: () => void;
 }
 
 /**
- * `source`: the sender's rank for a recv that ended well, else -1. `isLent`: the operation failed, and its memory is
- * used all the same, for ever.
+ * Called on the JavaScript thread when the operation `id` has ended. `source` is the sender's rank for a recv
+ * that succeeded, else -1. `isLent` is true if the operation failed and its memory stays in use for the rest
+ * of the process.
  */
 type NativeSettle = (id: number, failure: NativeFailure | null, source: number, isLent: boolean) => void;
 
-/** Of the host backend. Listens from construction on. */
+/** Group of the host backend. Listens for connections once constructed. */
 export interface NativeGroup extends NativeLane {
   readonly unixName: string;
   readonly port: number;
-  /** Meets all peers on the lane; returns an id that `settle` will be called with. */
+  /** Connects to all peers on the lane. Returns an id that `settle` is called with. */
   readonly connect: (peers: readonly NativePeer[], timeoutMs: number) => number;
-  /** Zeroed memory that all ranks of the host reach; null where there is none. Freed with the last array on it. */
+  /**
+   * Returns zeroed memory that all ranks of this host can reach, or null if there is none. It is freed with
+   * the last array on it.
+   */
   readonly alloc: (bytes: number) => ArrayBuffer | null;
-  /** FlightEntry[] as JSON. */
+  /** Returns the flight record, a FlightEntry[], as JSON. */
   readonly flightRecord: () => string;
   /**
-   * Writes the record to the file when the group fails and when the process gets SIGUSR2. `head` is JSON, an object
-   * that goes in front. To be called before connect().
+   * Makes the group write its flight record to the file when it fails and when the process gets SIGUSR2.
+   * `head` is a JSON object that is written before the record. Must be called before connect().
    */
   readonly dumpFlightTo: (path: string, head: string) => void;
 }
 
-/** Of the mpi backend. */
+/** Group of the mpi backend. */
 export interface NativeMpiGroup extends NativeLane {
   /**
-   * Makes a communicator of these ranks of MPI's world, on the lane, which waits for all of them; returns an id that
-   * `settle` will be called with. `tag` tells groups apart that a process makes at the same time.
+   * Makes a communicator of these ranks of MPI's world. This happens on the lane and waits for all members.
+   * Returns an id that `settle` is called with. `tag` distinguishes groups that one process makes at the same
+   * time.
    */
   readonly connect: (members: readonly number[], tag: number) => number;
 }
 
 /**
- * Two streams of a CUDA device, down to slots of host memory and up from them, in the order of the calls. Throws what the
- * driver reports, and for a device that is not there why.
+ * Two streams of a CUDA device: one copies down to slots of host memory, one copies up from them, each in
+ * call order. The methods throw the driver's errors; the constructor explains a missing device.
  */
 export interface NativeDeviceLane {
-  /** Whether the driver copies the slots without a step of its own. */
+  /** Whether the slots are page-locked with the driver, so that it copies them directly. */
   readonly isRegistered: boolean;
-  /** What is copied from now on comes after all that this CUstream has been given. */
+  /** Orders everything copied from now on after all work that this CUstream has been given. */
   readonly follow: (stream: bigint) => void;
-  /** What the CUstream is given from now on comes after all that has been sent up. */
+  /** Orders everything that the CUstream is given from now on after all copies up. */
   readonly lead: (stream: bigint) => void;
-  /** What is sent down to the slot comes after what was sent up from it. */
+  /** Starts a piece in the slot: its copies down are ordered after the slot's earlier copies up. */
   readonly begin: (slot: number) => void;
-  /** Offset in the slot and length in bytes. */
+  /** Copies `bytes` from the device address to `offset` in the slot. */
   readonly down: (slot: number, offset: number, address: bigint, bytes: number) => void;
   /**
-   * Calls onLanding(id) once all that was sent down is there, or the device has failed, which awaitLanding() tells. Keeps the event
-   * loop alive until rest().
+   * Calls onLanding(id) once the slot's copies down have finished or the device has failed; awaitLanding()
+   * then throws the device's error. Keeps the event loop alive until rest().
    */
   readonly land: (slot: number, id: number) => void;
-  /** Blocks until all that was sent down to the slot is there. */
+  /** Blocks until the slot's copies down have finished. Throws if the device has failed. */
   readonly awaitLanding: (slot: number) => void;
   readonly up: (slot: number, offset: number, address: bigint, bytes: number) => void;
-  /** After the last up() from the slot. */
+  /** Ends a piece. Must follow the last up() from the slot. */
   readonly end: (slot: number) => void;
   readonly rest: () => void;
-  /** Waits for both streams, up to 5 s; if they are stuck, the memory is never freed. Nothing may be called afterwards. */
+  /**
+   * Waits up to 5 s for both streams. If they are stuck, the memory is never freed. No method may be called
+   * afterwards.
+   */
   readonly close: () => void;
 }
 
-/** Of the nccl backend. */
+/** Group of the nccl backend. */
 export interface NativeNcclGroup extends NativeLane {
-  /** Makes the communicator; returns an id that `settle` will be called with. What is started before waits for it. */
+  /**
+   * Makes the communicator. Returns an id that `settle` is called with. Operations started earlier wait for
+   * it.
+   */
   readonly connect: (id: Uint8Array, timeoutMs: number) => number;
-  /** What is started, or captured, until release() goes to NCCL as one group. Nothing may wait for it before. */
+  /**
+   * Batches everything started or captured until release() into one NCCL group. No caller may wait for these
+   * operations before release().
+   */
   readonly hold: () => void;
-  /** Whether fence() of that operation would not block for other ranks. Gives NCCL a moment to take it. */
+  /**
+   * Returns whether fence() of that operation would return without waiting for other ranks. Gives NCCL a
+   * moment to accept the operation.
+   */
   readonly isTaken: (id: number) => boolean;
   readonly release: () => void;
-  /** Registers memory for what is started from now on; returns its number. */
+  /**
+   * Registers memory with NCCL for the operations started from now on. Returns the number of the
+   * registration.
+   */
   readonly registerBuffer: (address: bigint, bytes: number) => number;
-  /** Of a number; returns an id that `settle` will be called with when the memory is free. */
+  /** Ends a registration. Returns an id that `settle` is called with when the memory is free. */
   readonly deregisterBuffer: (registration: number) => number;
   /**
-   * Makes the operation in `call` part of the graph that the stream of its memory is being captured into; returns its id. Blocks
-   * until NCCL has taken it; where it is held, release() does.
+   * Captures the operation that `call` describes into the CUDA graph that its memory's stream is being
+   * captured into. Returns its id. Blocks until NCCL has accepted the operation; between hold() and
+   * release(), release() blocks instead.
    */
   readonly capture: (...memory: NativeMemory) => number;
-  /** What that stream is captured to do next comes after the operation; calls `settle` for all that have ended. */
+  /**
+   * Orders everything captured later on that stream after the operation; calls `settle` for all that have
+   * ended.
+   */
   readonly join: (id: number) => void;
-  /** The capture is given up; calls `settle` for all that have ended. */
+  /**
+   * Abandons a captured operation because its capture was abandoned; calls `settle` for all operations that
+   * have ended.
+   */
   readonly forget: (id: number) => void;
-  /** Ahead of a graph with such operations, which comes after all operations until now; why there must be none, or null. */
+  /**
+   * Prepares the launch of a graph that contains captured operations; it is ordered after all operations
+   * started so far. Returns a failure if the graph must not be launched, else null.
+   */
   readonly beginRun: (stream: bigint) => NativeFailure | null;
-  /** The graph has been given to the stream; returns an id that `settle` will be called with when it has run. */
+  /**
+   * Tells the group that the graph was launched. Returns an id that `settle` is called with when the graph
+   * has run.
+   */
   readonly endRun: (stream: bigint, timeoutMs: number) => number;
-  /** Ends everything on this rank; `code` as in NativeFailure. */
+  /** Fails everything on this rank. `code` as in NativeFailure. */
   readonly fail: (code: number, peers: readonly number[], text: string) => void;
 }
 
@@ -186,29 +250,31 @@ export interface NativeNccl {
     size: number,
     /** Index of the CUDA device. */
     device: number,
-    /** The HostGroup of the same ranks: when it fails, so does this one. To be destroyed after it. */
+    /** The HostGroup of the same ranks. When it fails, this group fails too. Destroy it after this group. */
     host: object,
     call: Float64Array,
     settle: NativeSettle,
   ) => NativeNcclGroup;
-  /** What rank 0 gives to all for connect(): ncclUniqueId. Throws without the library. */
+  /**
+   * Returns a new ncclUniqueId, which rank 0 sends to all ranks for connect(). Throws without the library.
+   */
   readonly makeId: () => Uint8Array;
   /**
-   * Opens the driver, and the library where there are devices. `driver` and `reason`: why there is no device, why the
-   * library cannot be used; else empty.
+   * Opens the CUDA driver, and the NCCL library if there are devices. `driver` says why there is no device
+   * and `reason` why the library cannot be used; each is empty otherwise.
    */
   readonly about: () => {
     readonly devices: number;
     readonly driver: string;
     readonly library: string;
     readonly version: string;
-    /** Whether the library reduces floats of 8 bits on every device of this process. */
+    /** Whether the library can reduce 8-bit floats on every device of this process. */
     readonly reducesFloat8: boolean;
     readonly reason: string;
   };
 }
 
-/** The kernels of reproducible/grid.ts; a dtype is its index in dtypes. */
+/** The kernels of reproducible/grid.ts. A dtype is passed as its index in `dtypes`. */
 export interface NativeGrid {
   readonly raise: (dtype: number, input: Memory, exponents: Memory) => void;
   readonly add: (dtype: number, input: Memory, exponents: Memory, words: Memory) => void;
@@ -235,17 +301,28 @@ export interface NativeAddon {
     rank: number,
     size: number,
     host: string,
-    /** The numbers of the operation that the next start() or run() is about, by NativeField. Read at that call. */
+    /**
+     * Numbers that describe the operation of the next start() or run(), indexed by NativeField and read
+     * during that call.
+     */
     call: Float64Array,
     settle: NativeSettle,
-    /** Where in the program this thread is: called inside start() and run(), seldom. Must not touch the group. */
+    /**
+     * Returns the caller's place in the program. Called inside start() and run(), rarely. Must not call the
+     * group.
+     */
     where: () => string,
   ) => NativeGroup;
-  /** From now on a crash of this process is told on this descriptor (native/base/crash_words.h). Once per process. */
+  /**
+   * Makes the process write crash reports to this descriptor (native/base/crash_words.h). Once per process.
+   */
   readonly reportCrashes: (fd: number) => void;
-  /** Sets an environment variable for the libraries of this process, unless it is set; in workers process.env is a copy. */
+  /**
+   * Sets an environment variable for native libraries unless it is set. In workers process.env is only a
+   * copy.
+   */
   readonly setVariable: (name: string, value: string) => void;
-  /** The names of a verb's algorithms between hosts; the first fits everywhere. */
+  /** Returns the names of a verb's algorithms between hosts. The first one works for every operation. */
   readonly algorithms: (verb: number) => string[];
 }
 
@@ -256,7 +333,7 @@ export interface NativeWorld {
   readonly calls: number;
 }
 
-/** mpi-openmpi.node and mpi-mpich.node. */
+/** The addons mpi-openmpi.node and mpi-mpich.node. */
 export interface NativeMpi {
   readonly MpiGroup: new (
     rank: number,
@@ -266,21 +343,26 @@ export interface NativeMpi {
     settle: NativeSettle,
   ) => NativeMpiGroup;
   /**
-   * This process among all that were started together. Starts MPI, which waits until all of them do so. Throws where
-   * MPI cannot be used from several threads, or has ended. `calls` counts those of all threads.
+   * Returns this process's rank among all processes that the MPI launcher started together. Starts MPI, which
+   * blocks until all of them start it. Throws if MPI does not support threads or has ended. `calls` counts
+   * the calls of all threads.
    */
   readonly world: () => NativeWorld;
   /**
-   * This thread ends, and its groups are destroyed. With the last thread MPI ends, which waits until all processes of the
-   * job have come so far; not in a process that is out of order: its launcher then ends the others. Returns whether it is
-   * in order, which no process is where a group ended in the middle of an operation.
+   * Ends MPI for this thread, after its groups have been destroyed. The last thread finalizes MPI, which
+   * blocks until all processes of the job do so. A process that is not in order does not finalize: its
+   * launcher then ends the other processes. Returns whether the process is in order; it is not if a group
+   * ended in the middle of an operation.
    */
   readonly leave: (isInOrder: boolean) => boolean;
 }
 
 export const loadNative = (): NativeAddon => findNative().addon;
 
-/** Loads coll.node: from the folder RINGWISE_NATIVE_PATH, or from this platform's package. `path` is where it was. */
+/**
+ * Loads coll.node from the folder RINGWISE_NATIVE_PATH or from this platform's package. `path` is the file
+ * that was loaded. Throws if there is none; the error lists the paths that were tried.
+ */
 export function findNative(): { readonly addon: NativeAddon; readonly path: string } {
   const { addon, path, tried } = findAddon<NativeAddon>('coll', '');
   if (addon === undefined) throw new CollectiveError(nativeMissing(platform, tried), null);
@@ -288,7 +370,7 @@ export function findNative(): { readonly addon: NativeAddon; readonly path: stri
   return { addon, path };
 }
 
-/** Loads the first of the addons for these implementations of MPI that can be loaded. */
+/** Loads the first addon that can be loaded, for these MPI implementations in order. Throws if none can. */
 export function loadNativeMpi(kinds: readonly string[]): NativeMpi {
   const tried: string[] = [];
   for (const kind of kinds) {
@@ -299,7 +381,7 @@ export function loadNativeMpi(kinds: readonly string[]): NativeMpi {
   throw new CollectiveError(nativeMpiMissing(platform, tried), null);
 }
 
-/** Where the launcher of this process wants to hear of crashes. */
+/** Descriptor on which the launcher of this process reads crash reports; undefined without a launcher. */
 const crashFd = (globalThis as { [crashSymbol: symbol]: number | undefined })[Symbol.for('ringwise.crashFd')];
 
 const platform = `${process.platform}-${process.arch}`;

@@ -1,10 +1,10 @@
-// The comparisons of a group that are under way.
+// The running comparisons of a group: whether all ranks make the same calls.
 import type { Backend, Running } from '../../backend.ts';
 import { CollectiveError } from '../../errors.ts';
 import type { BackendContext } from '../context.ts';
 import { type Call, type Common, Comparison, type Decide } from './comparison.ts';
 
-/** So many may wait for the event loop. A program that blocks takes note of them itself. */
+/** Maximum number of comparisons that wait for the event loop. Beyond it, catchUp() waits for the oldest. */
 const mostUndecided = 64;
 
 export class Agreement {
@@ -19,7 +19,10 @@ export class Agreement {
     this.#host = host;
   }
 
-  /** Asks all ranks about a call. One rank alone agrees with itself. */
+  /**
+   * Asks all ranks whether they have made the same call and passes the outcome to `decide`. With one rank,
+   * `decide` is called at once.
+   */
   ask(call: Call, decide: Decide): Running {
     if (this.#context.size === 1) {
       decide();
@@ -35,33 +38,40 @@ export class Agreement {
     return comparison;
   }
 
-  /** A loop that never returns to the event loop would hear of no comparison, and keep the memory of all. */
+  /**
+   * Bounds the number of running comparisons: a loop that never returns to the event loop would otherwise see
+   * no outcome and keep the memory of all comparisons.
+   */
   catchUp(): void {
     if (this.#undecided.size < mostUndecided) return;
     this.#decideOldest();
   }
 
-  /** Blocks until nothing is under way. */
+  /** Blocks until no comparison is running. */
   decideAll(): void {
     while (this.#undecided.size > 0) this.#decideOldest();
   }
 
   #decideOldest(): void {
     const [oldest] = this.#undecided;
-    oldest!.wait(); // which settles all that have ended
+    oldest!.wait(); // also settles all others that have ended
   }
 
   /**
-   * Why an operation has failed. A rank that was told that ranks disagree may have left since, and that be noticed where it is
-   * missed before this thread has looked at what it had said.
+   * Returns the root cause of a failed operation. A rank that saw a mismatch may have left the group, and
+   * this rank may notice the lost peer before it has processed the comparison. Waits for the comparisons if a
+   * peer was lost.
    */
   causeOf(error: CollectiveError): CollectiveError {
-    // The host group has found who is lost, so nothing of it waits.
+    // The host group has failed as well, so none of its operations blocks.
     if (error.code === 'ERR_COLL_PEER_LOST') this.decideAll();
     return this.knownCauseOf(error);
   }
 
-  /** The same as far as this thread has looked, for those who are called while it does. */
+  /**
+   * Returns the root cause as far as comparisons have ended. Does not block, so it can be called from a
+   * comparison's settle.
+   */
   knownCauseOf(error: CollectiveError): CollectiveError {
     const { failure } = this.#common;
     if (failure === undefined || error.code !== 'ERR_COLL_PEER_LOST') return error;
@@ -69,7 +79,7 @@ export class Agreement {
     return new CollectiveError({ ...failure, verb, seq }, this.#context);
   }
 
-  /** Resolves when nothing is under way. */
+  /** Resolves when no comparison is running. */
   async decided(): Promise<void> {
     if (this.#undecided.size > 0) await new Promise<void>((resolve) => this.#onDecided.push(resolve));
   }

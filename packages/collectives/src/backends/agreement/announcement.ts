@@ -1,5 +1,5 @@
-// What a rank says it has called: a text with a line for each operation of one call. Short ones are announced as they are,
-// longer ones by their length, a digest and their beginning. All announcements have the same length.
+// The text that describes a rank's call: one line for each operation. A rank announces a short text whole,
+// and a longer one as its length, a digest and its beginning. All announcements have the same length.
 import type { AllGather } from '../../backend.ts';
 import { asBuffer } from '../../group/buffer.ts';
 
@@ -8,7 +8,7 @@ const headBytes = 8;
 
 export const textOf = (lines: readonly string[]): Uint8Array => Buffer.from(lines.join('\n'));
 
-/** What all ranks announce of a call. The memory of one that has been compared can be that of the next: calls are many. */
+/** The announcements of all ranks for one call. Later calls reuse the memory, because calls are frequent. */
 export class Announcements {
   readonly #size: number;
   readonly #mine = Buffer.alloc(announcedBytes);
@@ -21,7 +21,7 @@ export class Announcements {
     this.#memory = { input: asBuffer(this.#mine), output: asBuffer(this.#all) };
   }
 
-  /** The gather that brings them to all ranks. */
+  /** Returns the allGather that exchanges the announcements. Its buffers belong to this object. */
   gather(text: Uint8Array, seq: number, timeoutMs: number): AllGather {
     const mine = this.#mine;
     mine.writeUInt32LE(text.length, 0);
@@ -32,7 +32,7 @@ export class Announcements {
     return { verb: 'allGather', seq, timeoutMs, packing: 0, ...this.#memory, counts: null };
   }
 
-  /** The first rank that has announced something else than rank 0; -1: none. */
+  /** Returns the first rank whose announcement differs from rank 0's, or -1 if there is none. */
   firstOther(): number {
     const all = this.#all;
     for (let rank = 1; rank < this.#size; rank++) {
@@ -42,12 +42,12 @@ export class Announcements {
     return -1;
   }
 
-  /** Bytes of a rank's whole text. */
+  /** Returns the length in bytes of a rank's whole text. */
   lengthOf(rank: number): number {
     return this.#all.readUInt32LE(rank * announcedBytes);
   }
 
-  /** As much of it as has been announced, in memory of its own. */
+  /** Returns a copy of the part of a rank's text that was announced. */
   textOf(rank: number): Uint8Array {
     const from = rank * announcedBytes + headBytes;
     return Uint8Array.from(
@@ -56,7 +56,7 @@ export class Announcements {
   }
 }
 
-/** Where two texts differ first: the number of the operation, and what each has there. */
+/** Returns the index of the first operation where two texts differ, and each side's description of it. */
 export function differenceOf(
   one: Uint8Array,
   other: Uint8Array,
@@ -72,7 +72,7 @@ function linesOf(text: Uint8Array): string[] {
   return Buffer.from(text.buffer, text.byteOffset, text.byteLength).toString().split('\n');
 }
 
-/** "allReduce sum 3 × float32", or that as a part of a list. */
+/** Returns a description such as "allReduce sum 3 × float32", for lists with its position in the list. */
 function sideOf(lines: readonly string[], index: number, isList: boolean): string {
   const line = lines[index];
   if (!isList && line !== undefined) return line;
@@ -80,7 +80,7 @@ function sideOf(lines: readonly string[], index: number, isList: boolean): strin
   return `${line} as number ${index + 1} of ${lines.length} on the device`;
 }
 
-/** FNV-1a. */
+/** Returns the FNV-1a hash, 32 bits. */
 function digestOf(text: Uint8Array): number {
   let hash = 0x811c9dc5;
   for (const byte of text) hash = Math.imul(hash ^ byte, 0x01000193);

@@ -1,37 +1,38 @@
-// Whether all ranks have made the same call: one gather on the host group, whatever the call starts. Where ranks differ in
-// texts that are too long to be announced, the two in question send theirs to all, so that every rank can tell the first
-// difference. Messages do that: they need no place among the collectives that have been called meanwhile.
+// Compares one call among all ranks with a single gather on the host group, however many operations the call
+// starts. If ranks differ in texts that are too long to be announced whole, rank 0 and the first differing
+// rank send theirs to all, so that every rank can report the first difference. They use messages, which need
+// no sequence number among the collectives called meanwhile.
 import type { Backend, Operation, Running } from '../../backend.ts';
 import { CollectiveError, type Failure, mismatch } from '../../errors.ts';
 import { asBuffer } from '../../group/buffer.ts';
 import type { BackendContext } from '../context.ts';
 import { Announcements, differenceOf, textOf } from './announcement.ts';
 
-/** Longer texts are compared, and not sent: nothing is allocated for them. */
+/** Longer texts are not sent, to bound the memory: the announced beginnings are compared instead. */
 const mostText = 2 ** 24;
-/** Those of callers are lower, those of objects higher. */
+/** Tag of these messages. Callers use lower tags, object messages higher ones. */
 const tag = 2 ** 29;
 
-/** What all ranks have to have called. */
+/** The call that all ranks must have made. */
 export interface Call {
-  /** Of its first operation. */
+  /** Verb of the call's first operation. */
   readonly verb: string;
   readonly seq: number;
   readonly timeoutMs: number;
-  /** What it starts, in order. */
+  /** Signatures of the operations that the call starts, in order. */
   readonly signatures: readonly string[];
 }
 
-/** Called once, with what is wrong in the words of the call. */
+/** Called once with the outcome: undefined if all ranks agree, else the error to report for the call. */
 export type Decide = (error?: CollectiveError) => void;
 
-/** What the comparisons of a group have in common. */
+/** State that the comparisons of a group share. */
 export interface Common {
-  /** One has found a difference: what later ones would tell follows from it. */
+  /** True once a comparison has found a mismatch. Mismatches in later calls are consequences of the first. */
   isFound: boolean;
-  /** Once it can be told. */
+  /** The mismatch, as soon as its text is known. */
   failure?: Failure;
-  /** Of calls that have been compared. */
+  /** Memory of comparisons that have ended, for reuse. */
   readonly spare: Announcements[];
 }
 
@@ -42,7 +43,10 @@ export class Comparison implements Running {
   readonly #call: Call;
   readonly #text: Uint8Array;
   readonly #decide: Decide;
-  /** On the host group, what is left of the current step: to wait for what has ended would be for ever. */
+  /**
+   * Host operations of the current step that have not settled, by index; null while one is being started.
+   * Only these may be waited for: waiting for a settled operation would block for ever.
+   */
   #running = new Map<number, Running | null>();
   #hasEnded = false;
 
@@ -69,7 +73,10 @@ export class Comparison implements Running {
     for (const running of this.#running.values()) running?.requestProgress?.();
   };
 
-  /** Rank 0 and the first rank that has called something else: the same two on all ranks. */
+  /**
+   * Reports the difference between rank 0 and the first rank that differs, which are the same two on all
+   * ranks.
+   */
   #compare(announcements: Announcements): void {
     const { rank, size } = this.#context;
     const other = announcements.firstOther();
@@ -120,7 +127,7 @@ export class Comparison implements Running {
         running.delete(at);
         if (running.size > 0) return;
         if (first === undefined) return then();
-        // A rank that was told first may have left since.
+        // A rank that reported the mismatch first may have left, so prefer the mismatch to the lost peer.
         const { code, what, peers, next } = this.#common.failure ?? first;
         this.#end({ code, what, peers, verb, seq, ...(next !== undefined && { next }) });
       });

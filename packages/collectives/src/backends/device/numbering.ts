@@ -1,5 +1,6 @@
-// Operations that the native group gets in several pieces, each of which it counts: the numbers that they have there, and its
-// flight record by the operations of the group.
+// Sequence numbers of operations that are split into pieces. The native group counts each piece as an
+// operation; this file maps between the group's numbers and the native ones, and merges the flight record's
+// entries per operation.
 import type { Operation } from '../../backend.ts';
 import { byteSize } from '../../dtype.ts';
 import type { FlightEntry } from '../../flight/entry.ts';
@@ -7,39 +8,45 @@ import { lengthOf } from '../../flight/recorder.ts';
 
 /** An operation of more than one piece. */
 interface Split {
-  /** Number of its first piece. */
+  /** Native sequence number of its first piece. */
   readonly first: number;
   readonly pieces: number;
-  /** How many pieces beyond one for each operation there were before it. */
+  /** Sum over all earlier operations of their pieces beyond the first. */
   readonly extra: number;
   readonly count: number;
   readonly bytes: number;
-  /** It is over, and some of its pieces may never have begun. */
+  /** True if the operation has failed; some of its pieces may then never have started. */
   hasFailed: boolean;
 }
 
-/** Of two pieces at least: more than the native record has entries for. */
+/**
+ * Number of splits to remember. Each has at least two pieces, so this covers more than the native flight
+ * record holds.
+ */
 const kept = 1024;
 
 const isMessage = ({ verb }: Pick<FlightEntry, 'verb'>): boolean => verb === 'send' || verb === 'recv';
 
 export class Numbering {
-  /** How many pieces there were beyond one for each operation: the same on all ranks. */
+  /** Sum over all operations so far of their pieces beyond the first. The same on all ranks. */
   #extra = 0;
-  /** The last of them, oldest first. */
+  /** The last splits, oldest first. */
   readonly #splits: Split[] = [];
 
-  /** Whether numbers are those of the group. */
+  /** True if native sequence numbers still equal those of the group. */
   get isSame(): boolean {
     return this.#extra === 0;
   }
 
-  /** The next collective by its number in the native group. */
+  /** Returns the next collective with its native sequence number. */
   numbered<O extends Operation>(operation: O): O {
     return this.#extra === 0 ? operation : { ...operation, seq: operation.seq + this.#extra };
   }
 
-  /** Takes numbers for the pieces of the next collective. Returns the first, and what to call if the operation fails. */
+  /**
+   * Reserves native sequence numbers for the pieces of the next collective. Returns the first one, and a
+   * function to call if the operation fails.
+   */
   take(operation: Operation, pieces: number): { readonly first: number; readonly failed: () => void } {
     const first = operation.seq + this.#extra;
     if (pieces === 1) return { first, failed: () => {} };
@@ -57,7 +64,10 @@ export class Numbering {
     };
   }
 
-  /** An entry for each operation instead of each piece. An operation whose first piece the record has lost is left out. */
+  /**
+   * Returns the record with one entry for each operation instead of each piece. Leaves out an operation whose
+   * first piece is no longer in the record.
+   */
   byOperation(record: readonly FlightEntry[]): readonly FlightEntry[] {
     if (this.#splits.length === 0) return record;
     const first = record.find((entry) => !isMessage(entry));
@@ -89,12 +99,12 @@ export class Numbering {
     return entries.map((entry) => (isMessage(entry) ? entry : { ...entry, ...wholes.get(entry.seq) }));
   }
 
-  /** The last one that does not begin after that number. */
+  /** Returns the last split that begins at or before that native number. */
   #splitAt(seq: number): Split | undefined {
     return this.#splits.findLast(({ first }) => first <= seq);
   }
 
-  /** How many of the numbers before that one are beyond one for each operation. */
+  /** Returns how many native numbers before that one belong to pieces beyond the first of their operation. */
   #extraBefore(seq: number): number {
     const split = this.#splitAt(seq);
     if (split === undefined) return this.#splits[0]?.extra ?? 0;
@@ -102,7 +112,10 @@ export class Numbering {
   }
 }
 
-/** What the pieces that have begun tell of the operation. */
+/**
+ * Returns the merged length, state and end time of an operation from the entries of its pieces that have
+ * started.
+ */
 function wholeOf(
   { count, bytes, pieces, hasFailed }: Split,
   parts: readonly FlightEntry[],

@@ -1,13 +1,16 @@
-// An operation on device memory as a list of the same operation on pieces that fit into a slot of host memory. All ranks
-// cut alike: the number of pieces follows from what they agree about. Messages and allToAll by counts, whose lengths
-// only two ranks agree about, are one piece.
+// Splits an operation on device memory into pieces, each the same operation on data that fits into a slot of
+// host memory. All ranks split alike, because the number of pieces depends only on what the ranks have agreed
+// on. Messages, and allToAll with counts, are not split: only two ranks agree on their lengths.
 import type { Operation } from '../../backend.ts';
 import { byteSize } from '../../dtype.ts';
 import type { BufferView } from '../../group/buffer.ts';
 
-/** Bytes that go from a device to a slot and back. */
+/**
+ * A copy between a device and a slot. `isDown`: copied to the slot before the operation. `isUp`: copied back
+ * after it.
+ */
 export interface Move {
-  /** In the slot. */
+  /** Offset in the slot in bytes. */
   readonly offset: number;
   readonly address: bigint;
   readonly bytes: number;
@@ -23,7 +26,7 @@ export interface Piece {
 type Way = 'down' | 'up' | 'both';
 const alignment = 64;
 
-/** Whether an operation touches memory of a device. Every operation passes by here. */
+/** Returns whether an operation uses device memory. Called for every operation. */
 export function needsDevice(operation: Operation): boolean {
   switch (operation.verb) {
     case 'barrier':
@@ -43,7 +46,7 @@ export function needsDevice(operation: Operation): boolean {
 const isOnDevice = (view: BufferView | null | undefined): view is BufferView =>
   view !== null && view !== undefined && view.handle !== null;
 
-/** The buffers of an operation that lie on a device. */
+/** Returns the operation's buffers that are on a device. */
 export function deviceViews(operation: Operation): BufferView[] {
   const { buffer, input, output, residual } = operation as {
     readonly [name in 'buffer' | 'input' | 'output' | 'residual']?: BufferView | null;
@@ -51,10 +54,10 @@ export function deviceViews(operation: Operation): BufferView[] {
   return [buffer, input, output, residual].filter(isOnDevice);
 }
 
-/** Elements of each rank's part in a buffer. */
+/** Elements of each rank's part of a buffer. */
 type Parts = readonly number[];
 
-/** Lays the host side of one piece out. */
+/** Allocates the buffers of one piece in a slot and collects the copies that fill and empty them. */
 class Layout {
   readonly moves: Move[] = [];
   readonly #slot: Uint8Array;
@@ -64,7 +67,10 @@ class Layout {
     this.#slot = slot;
   }
 
-  /** Elements `start` to `start + size` of each part, one behind the other in host memory. */
+  /**
+   * Reserves host memory for elements `start` to `start + size` of each part, packed without gaps, and adds
+   * the copies.
+   */
   take(view: BufferView, way: Way, parts: Parts, start: number, size: number): BufferView {
     const bytes = byteSize(view.dtype);
     const sizes = parts.map((part) => Math.max(0, Math.min(part - start, size)));
@@ -87,13 +93,16 @@ class Layout {
   }
 }
 
-/** A view's part of a piece: on a device by way of the slot; host memory that is cut gives what lies there. */
+/**
+ * Returns a view's share of a piece: staged in the slot if the view is on a device, else a subarray of the
+ * host memory.
+ */
 type Take = (view: BufferView, way: Way, parts: Parts) => BufferView;
 
 interface Extent {
   /** Elements of the longest part. */
   readonly longest: number;
-  /** Bytes of the slot that one element of every part takes. */
+  /** Bytes of slot memory for one element of every part. */
   readonly bytesEach: number;
 }
 
@@ -114,7 +123,7 @@ function extentOf(operation: Operation, size: number): Extent {
       const { input, output, sendCounts } = operation;
       const bytes = byteSize(input.dtype);
       if (sendCounts === null) return { longest: input.count / size, bytesEach: 2 * size * bytes };
-      // One piece: as if both sides were parts of one length.
+      // Always one piece, so treat both sides as parts of one length.
       return { longest: Math.max(input.count, output.count), bytesEach: 2 * bytes };
     }
     default: {
@@ -128,19 +137,19 @@ function extentOf(operation: Operation, size: number): Extent {
   }
 }
 
-/** Whether it can only be moved in one piece. */
+/** Returns whether the operation cannot be split. */
 export const isWhole = (operation: Operation): boolean =>
   operation.verb === 'send' ||
   operation.verb === 'recv' ||
   (operation.verb === 'allToAll' && operation.sendCounts !== null);
 
-/** Bytes of host memory that the whole operation takes at once. */
+/** Returns the bytes of host memory that the operation needs if it is not split. */
 export function wholeBytes(operation: Operation, size: number): number {
   const { longest, bytesEach } = extentOf(operation, size);
   return longest * bytesEach + 4 * alignment;
 }
 
-/** Elements of each part that a piece has. */
+/** Returns how many elements of each part one piece has. */
 function stepOf(operation: Operation, size: number, slotBytes: number): number {
   const { longest, bytesEach } = extentOf(operation, size);
   if (isWhole(operation)) return Math.max(1, longest);
@@ -151,7 +160,7 @@ export function countPieces(operation: Operation, size: number, slotBytes: numbe
   return Math.max(1, Math.ceil(extentOf(operation, size).longest / stepOf(operation, size, slotBytes)));
 }
 
-/** Piece `index` of an operation, in `slot`. */
+/** Returns piece `index` of an operation, with its buffers in `slot`. */
 export function pieceOf(
   operation: Operation,
   rank: number,
@@ -170,7 +179,10 @@ export function pieceOf(
   return { moves: layout.moves, operation: cut };
 }
 
-/** Only whole parts and operations of one part can be cut in host memory without a copy; others lie on the device. */
+/**
+ * Returns a piece's share of a host buffer without a copy. This works for whole buffers and for buffers of a
+ * single part; throws a RangeError for others, which must be on the device.
+ */
 function cutHost(view: BufferView, parts: Parts, start: number, size: number): BufferView {
   const longest = Math.max(0, ...parts);
   if (start === 0 && longest <= size) return view;

@@ -1,15 +1,15 @@
-// Slots of host memory that one device copies to and from, and where in them the pieces of a call are. One call at a time.
+// Slots of host memory that one device copies to and from. Used by one call at a time.
 import { loadNative, type NativeDeviceLane } from '../native.ts';
 import type { Move } from './pieces.ts';
 
 export class Slots {
   readonly count: number;
-  /** Of each. */
+  /** Bytes of each slot. */
   readonly bytes: number;
   readonly #memory: Uint8Array;
   readonly #native: NativeDeviceLane;
   #landed: ((pieces: number) => void) | null = null;
-  /** Numbers what goes down; those below `first` are of calls that are over. */
+  /** Ids for the copies down. Ids below `#first` belong to earlier calls, whose callbacks are ignored. */
   #id = 0;
   #first = 0;
 
@@ -23,7 +23,9 @@ export class Slots {
     });
   }
 
-  /** Begins a call; `landed` is told how many of its pieces have come down. */
+  /**
+   * Begins a call. `landed` is called with the number of the call's pieces whose copies down have finished.
+   */
   take(landed: (pieces: number) => void): void {
     this.#first = this.#id;
     this.#landed = landed;
@@ -47,7 +49,7 @@ export class Slots {
     this.#native.lead(stream);
   }
 
-  /** Starts what a piece reads on its way, once the slot's last piece has gone up. */
+  /** Starts the copies of a piece to the slot, ordered after the copies from the slot of the piece before. */
   down(slot: number, moves: readonly Move[]): void {
     this.#native.begin(slot);
     for (const { offset, address, bytes, isDown } of moves)

@@ -1,5 +1,5 @@
-// One operation on device memory on its way through host memory: piece k + 1 comes down while piece k is between the ranks
-// and piece k − 1 goes up.
+// One staged operation as a pipeline: piece k + 1 is copied down while the ranks exchange piece k and piece k
+// − 1 is copied up.
 import type { Backend, Operation, Running, Settle } from '../../backend.ts';
 import type { CollectiveError } from '../../errors.ts';
 import { countPieces, deviceViews, type Piece, pieceOf } from './pieces.ts';
@@ -9,7 +9,7 @@ export interface Host {
   readonly rank: number;
   readonly size: number;
   readonly start: Backend['start'];
-  /** What a backend throws, as an error of ours. */
+  /** Converts an exception of the backend or the device into a CollectiveError for the operation. */
   readonly errorOf: (error: unknown, operation: Operation) => CollectiveError;
 }
 
@@ -22,7 +22,8 @@ export class StagedCall {
   readonly #streams: readonly bigint[];
   #slots: Slots | null = null;
   #seq = 0;
-  // How many pieces have been sent down, have come down, are with the host backend, have come back.
+  // Number of pieces whose copies down were started, have finished, that were passed to the host backend, and
+  // that ended there.
   #down = 0;
   #landed = 0;
   #started = 0;
@@ -34,7 +35,10 @@ export class StagedCall {
 
   readonly #mayStart: () => boolean;
 
-  /** `slotBytes`: of the slots that it will get. `mayStart`: asked when a piece has come down, and again by resume(). */
+  /**
+   * `slotBytes` is the size of the slots that begin() will get. `mayStart` is asked when a piece has been
+   * copied down and again by resume().
+   */
   constructor(
     operation: Operation,
     host: Host,
@@ -50,7 +54,7 @@ export class StagedCall {
     this.#streams = [...new Set(deviceViews(operation).map(({ handle }) => handle!.stream ?? 0n))];
   }
 
-  /** The pieces take numbers from `seq` on. */
+  /** Starts the operation. Its pieces take sequence numbers from `seq` on. */
   begin(slots: Slots, seq: number): void {
     this.#seq = seq;
     this.#slots = slots;
@@ -65,19 +69,20 @@ export class StagedCall {
     this.#attempt(() => this.#advance());
   }
 
-  /** Blocks until something has happened. */
+  /** Blocks until one piece has progressed. */
   step(): void {
     const running = this.#running.entries().next().value;
     if (running !== undefined) running[1]?.wait();
     else if (this.#landed < this.#down) this.#land(this.#landed + 1);
   }
 
-  /** News may come after somebody has waited for what they tell. */
+  /** The callback may arrive after step() has already seen the same landing. */
   #land(landed: number): void {
     if (landed <= this.#landed) return;
     this.#landed = landed;
     this.#attempt(() => {
-      // Throws when the device has failed. Then nothing has come down, and no rank must get what lies in the slot.
+      // Throws if the device has failed. The slot then holds no valid data, which must not be sent to other
+      // ranks.
       this.#slots!.awaitLanding((landed - 1) % this.#slots!.count);
       this.#advance();
     });
@@ -139,7 +144,7 @@ export class StagedCall {
     const isOver = this.#error !== undefined ? this.#landed === this.#down : this.#ended === this.pieces;
     if (!isOver) return;
     this.hasEnded = true;
-    this.#slots!.leave(); // first: on a device that has failed the rest does not come to its end
+    this.#slots!.leave(); // first, because lead() throws on a failed device
     try {
       for (const stream of this.#streams) this.#slots!.lead(stream);
     } catch (error) {

@@ -1,6 +1,7 @@
-// A backend for host memory that takes memory of CUDA devices too: by pieces, through slots of its own host memory. What
-// needs no device passes by. Collectives keep their order: one on device memory begins when those before it have ended,
-// and those after it wait for its end. Messages have slots of their own, as they wait for nobody.
+// Makes a backend for host memory accept CUDA memory: operations are staged in pieces through slots of host
+// memory. Operations on host memory go directly to the backend. Collectives keep their order: a staged one
+// begins when all earlier ones have ended, and later ones wait until it ends. Each message has a slot of its
+// own, because messages must not wait for other operations.
 import type { Backend, Operation, Running, Settle } from '../../backend.ts';
 import { CollectiveError, deviceFailed, type Site } from '../../errors.ts';
 import type { FlightEntry } from '../../flight/entry.ts';
@@ -12,22 +13,22 @@ import { type Host, StagedCall } from './staged-call.ts';
 const slotBytes = 2 ** 21;
 const slotCount = 3;
 
-/** A collective that waits for its turn, or has it. */
+/** A collective that is queued or running. */
 interface Waiting {
   readonly begin: () => void;
   readonly step: () => void;
   hasEnded: boolean;
 }
 
-/** A message before the host backend has it. */
+/** A message that has not been passed to the host backend yet. */
 interface Outgoing {
   readonly isReady: () => boolean;
   readonly start: () => void;
-  /** Blocks until it is ready. */
+  /** Blocks until something has progressed towards `isReady`. */
   readonly step: () => void;
 }
 
-/** Messages keep their slots for the next one of about their size. */
+/** Slot sizes for messages are powers of two, so that later messages of a similar size reuse a slot. */
 const roundUp = (bytes: number): number => 2 ** Math.ceil(Math.log2(Math.max(bytes, 4096)));
 
 export class Staging {
@@ -35,16 +36,19 @@ export class Staging {
   readonly #isMoved: (operation: Operation) => boolean;
   readonly #host: Host;
   readonly #queue: Waiting[] = [];
-  /** By device; and those of messages that are not in use, by device and size. */
+  /** Slots of collectives, by device; and free slots of messages, by device and size. */
   readonly #slots = new Map<string, Slots[]>();
   readonly #all: Slots[] = [];
   #messages = 0;
-  /** Messages that have not been started, in the order of the calls, which is that of their starts. */
+  /**
+   * Messages that have not been passed to the host backend, in call order, which is also the order in which
+   * they start.
+   */
   readonly #outbox: Outgoing[] = [];
   readonly #numbering = new Numbering();
   #onIdle: (() => void) | null = null;
 
-  /** `group`: its name, for error messages. `isMoved`: whether an operation has to come to the host and back. */
+  /** `group` is the group's name, for error messages. `isMoved` tells whether an operation must be staged. */
   constructor(backend: Backend, group: string, isMoved = needsDevice) {
     this.#backend = backend;
     this.#isMoved = isMoved;
@@ -52,7 +56,7 @@ export class Staging {
     const site = { group, rank, size };
     const told: Host['errorOf'] = (error, operation) => {
       const known = errorOf(error, operation, site);
-      // What the device has reported, the other ranks have to learn.
+      // The other ranks do not see this rank's device error.
       if (!CollectiveError.is(error)) backend.abort(known);
       return known;
     };
@@ -95,11 +99,11 @@ export class Staging {
     return outcome.source;
   };
 
-  /** The record of the host backend, by the operations of the group. */
+  /** Returns the host backend's flight record with one entry for each operation of the group. */
   readonly flightRecord = (): readonly FlightEntry[] =>
     this.#numbering.byOperation(this.#backend.flightRecord!());
 
-  /** Waits for what is pending, and gives the slots back. */
+  /** Waits for pending operations, then frees the slots. */
   async close(): Promise<void> {
     if (this.#queue.length > 0 || this.#messages > 0)
       await new Promise<void>((resolve) => {
@@ -108,7 +112,7 @@ export class Staging {
     for (const slots of this.#all.splice(0)) slots.close();
   }
 
-  /** An error of a piece names the operation. */
+  /** Wraps `settle` so that an error of a piece names the operation. */
   #renamed(operation: Operation, settle: Settle): Settle {
     if (this.#numbering.isSame) return settle;
     return (error, source) => settle(error && this.#host.errorOf(error, operation), source);
@@ -193,7 +197,7 @@ export class Staging {
     const end: Settle = (error, source) => {
       this.#messages--;
       const at = this.#outbox.indexOf(outgoing);
-      if (at >= 0) this.#outbox.splice(at, 1); // it failed on the device
+      if (at >= 0) this.#outbox.splice(at, 1); // still there if it failed on the device
       this.#giveBack(device, slots);
       settle(error, source);
       this.#send();
@@ -222,7 +226,7 @@ export class Staging {
     };
   }
 
-  /** A message that needs no device, behind others that wait for theirs. */
+  /** Queues a host-memory message behind earlier messages that are not ready yet. */
   #messageOfHost(operation: Operation, settle: Settle): Running {
     let running: Running | null = null;
     this.#messages++;
@@ -252,7 +256,7 @@ export class Staging {
     };
   }
 
-  /** Starts the messages whose turn has come. */
+  /** Starts the leading messages of the outbox that are ready. */
   #send(): void {
     while (this.#outbox[0]?.isReady()) this.#outbox.shift()!.start();
   }
@@ -264,7 +268,7 @@ export class Staging {
     }
   }
 
-  /** Those that collectives take turns with. */
+  /** Returns the device's slots that all splittable collectives share, one collective at a time. */
   #shared(device: number): Slots {
     const key = `${device}`;
     const known = this.#slots.get(key)?.[0];
@@ -293,7 +297,7 @@ export class Staging {
   }
 }
 
-/** An error of what an operation has become part by part, as that of the operation. */
+/** Returns an error of a piece, or of the device, as an error that names the operation. */
 function errorOf(error: unknown, { verb, seq }: Operation, site: Site): CollectiveError {
   if (CollectiveError.is(error) && error.verb === verb && error.seq === seq) return error;
   const failure = CollectiveError.is(error)

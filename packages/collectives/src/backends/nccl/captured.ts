@@ -1,6 +1,7 @@
-// Operations of the nccl backend in captured steps. What belongs to a step is compared once, when it is captured; a run by its
-// place in the sequence and by what it contains, beside the device's work, as an operation is. Ahead of a step's first run all
-// comparisons have ended, so that ranks which have captured different steps are told so before a device waits for another.
+// Operations of the nccl backend in captured steps. Ranks compare an operation of a step once, when it is
+// captured. They compare each launch of a step by its sequence number and contents, while the device works,
+// as they do for an ordinary operation. All comparisons end before the first launch of a step, so that ranks
+// that captured different steps report the mismatch instead of waiting for each other on the device.
 import type { CapturedOperation, Operation, Run, Settle, StepCaptures } from '../../backend.ts';
 import type { CollectiveError } from '../../errors.ts';
 import { signatureOf } from '../../group/signature.ts';
@@ -9,22 +10,25 @@ import type { Decide } from '../agreement/comparison.ts';
 import type { NativeNcclGroup } from '../native.ts';
 import type { Lane } from '../native-lane.ts';
 
-/** What of the backend it works with. */
+/** The members of the backend that captures use. */
 export interface Parts {
   readonly lane: Lane;
   readonly agreement: Agreement;
   /** Whether the ranks agree before the device does anything. */
   readonly checksAhead: boolean;
-  /** The group on the operation's device, which the ranks are connected to. */
+  /** The group on the operation's device. Opens the device and blocks until the ranks are connected. */
   readonly open: (operation: Operation) => NativeNcclGroup;
-  /** The same, once it is open. */
+  /** The same group, once `open` has been called. */
   readonly native: () => NativeNcclGroup;
-  /** NCCL takes what a call with several operations starts from now on as one group. */
+  /** Makes NCCL batch the operations that the current call starts from now on. */
   readonly hold: () => void;
-  /** Tells the other ranks of what only this one knows, and a settle or a caller the first cause. */
+  /**
+   * `told` reports an error that only this rank knows to the other ranks and returns the root cause;
+   * `telling` wraps a `settle` so that it gets the root cause.
+   */
   readonly told: (error: CollectiveError) => CollectiveError;
   readonly telling: (settle: Settle) => Settle;
-  /** Ends the native group by what the ranks disagree about. */
+  /** Fails the native group if the ranks disagree. */
   readonly failIf: Decide;
 }
 
@@ -46,9 +50,10 @@ export function capturedOnNccl({
   const add = (operation: Operation, step: number, settle: Settle): CapturedOperation => {
     const group = open(operation);
     const { verb, seq, timeoutMs } = operation;
-    // NCCL may have to connect the ranks for it, which blocks this thread: it would not hear that they disagree.
+    // NCCL may have to connect the ranks here, which blocks this thread, so that it would never see a
+    // mismatch.
     compare(verb, seq, timeoutMs, `${signatureOf(operation)} in captured step ${step}`).wait();
-    hold(); // not before: whoever waits for a comparison may be given earlier operations
+    hold(); // after the wait: settling during the wait may start earlier operations
     const id = lane.hand(operation, group.capture.bind(group), telling(settle));
     return { join: () => group.join(id), forget: () => group.forget(id) };
   };

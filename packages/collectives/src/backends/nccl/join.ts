@@ -1,5 +1,5 @@
-// One NCCL communicator with whoever else has its unique id, such as the ranks of a PyTorch job. NCCL is all that they have in
-// common: nobody compares what the ranks call, and who is missing has no name.
+// Joins an NCCL communicator with all processes that have its unique id, such as the ranks of a PyTorch job.
+// NCCL is all that these processes share: ringwise cannot compare what the ranks call or name a missing rank.
 
 import { CollectiveError, type Failure } from '../../errors.ts';
 import { Group } from '../../group/group.ts';
@@ -11,10 +11,15 @@ import type { JoinNcclOptions } from '../../options/join-nccl-options.ts';
 import { checkGroupOptions } from '../../options/known-options.ts';
 
 /**
- * Joins the communicator of the unique id that is found in a store, where rank 0 puts it. The group takes CUDA memory, and has
- * the collectives that are one call of NCCL's: all ranks must call the same in the same order, or wait until the deadline.
- * PyTorch's rank 0 makes the id at its first collective on a device, and all others wait for that. `register()` does nothing in
- * such a group: NCCL wants registered memory from all ranks or from none, and what the others do is not known.
+ * Joins the NCCL communicator whose unique id is in a store, where rank 0 puts it. Collective: resolves when
+ * this rank has the id; the connection is made at the first operation. Rejects with ERR_COLL_… for wrong
+ * options and when there is no NCCL.
+ *
+ * The group takes CUDA memory and has only the collectives that are a single NCCL call. All ranks must call
+ * the same collectives in the same order, or they wait until the deadline. PyTorch's rank 0 makes the id at
+ * its first collective on a device, and all other ranks wait for that. `register()` does nothing in such a
+ * group: NCCL needs registered memory on all ranks or on none, and this rank does not know what the others
+ * do.
  */
 export async function joinNccl(options: JoinNcclOptions): Promise<Group> {
   const calls = { error: (failure: Failure) => new CollectiveError(failure, null) };
@@ -27,7 +32,8 @@ export async function joinNccl(options: JoinNcclOptions): Promise<Group> {
     throw new CollectiveError(rankOutOfRange(rank, size, 'joinNccl'), null);
   const { joinedBackend } = await import('./joined.ts');
   const backend = await joinedBackend({ store, key, rank, size, timeoutMs, group: name });
-  // The others may be of another library: nobody tells but the launcher, if it is about the same ranks.
+  // The other ranks may run another library, so only the launcher's environment can tell the placement, and
+  // only if it describes the same rank and size.
   const launched = detectLauncher(process.env);
   const told = launched?.rank === rank && launched.size === size ? launched : null;
   const placement = { localRank: told?.localRank ?? rank, localSize: told?.localSize ?? size, hosts: [] };

@@ -1,6 +1,7 @@
-// The backend of joinNccl(): NCCL without a host group of the same ranks beside it. The group that ends what NCCL cannot is one
-// of this rank alone, which never fails: NCCL's own deadline and its asynchronous errors are all that is left. It has no
-// `register`: nobody knows whether the others pass registered memory, and NCCL wants that from all ranks or from none.
+// The backend of joinNccl(): NCCL without a host group of the same ranks. The native NCCL group needs a host
+// group that can fail it; here that host group contains only this rank and never fails, so errors come from
+// NCCL's own deadline and asynchronous errors alone. There is no `register`: NCCL needs registered memory on
+// all ranks or on none, and this rank does not know what the others do.
 import { MemoryStore, type Store } from '@ringwise/store';
 import type { Verb } from '../../all-verbs.ts';
 import type { Backend, Operation, Running, Settle } from '../../backend.ts';
@@ -21,7 +22,7 @@ interface Joining {
   readonly group: string;
 }
 
-/** Those for which other programs, too, call one function of NCCL. */
+/** The verbs for which other programs also make a single NCCL call. */
 const verbs: readonly Verb[] = ['allReduce', 'reduce', 'broadcast', 'allGather', 'reduceScatter'];
 
 export async function joinedBackend(joining: Joining): Promise<Backend> {
@@ -45,14 +46,17 @@ export async function joinedBackend(joining: Joining): Promise<Backend> {
   let device = -1;
   let lanes: Pick<Backend, 'start' | 'run'> | null = null;
 
-  /** Opens the device of the first buffer; all others must lie there. */
+  /**
+   * Returns the lane of the operation's device. The first operation opens its device; all later ones must use
+   * the same.
+   */
   const laneFor = (operation: Operation) => {
-    const { index } = memoryOf(operation)!.device; // none of the verbs is without
+    const { index } = memoryOf(operation)!.device; // every supported verb has a buffer
     if (lanes === null) {
       native = new nccl.NcclGroup(rank, size, index, host.native as object, lane.call, lane.onEnd);
       device = index;
       lanes = lane.operate(native);
-      // Whoever waits for an operation hears of it; there is nobody else to tell.
+      // A failure to connect is reported by the operations that wait for the connection.
       lane.ended(native.connect(id, timeoutMs), 'joinNccl').catch(() => {});
     }
     if (index === device) return lanes;
@@ -74,7 +78,7 @@ export async function joinedBackend(joining: Joining): Promise<Backend> {
       laneFor(operation).start(operation, settle),
     run: (operation) => laneFor(operation).run(operation),
     alloc: allocHost,
-    // The others are not told.
+    // The other ranks do not learn of the abort.
     abort: (cause) => {
       native?.abort(cause.what);
       host.abort(cause);

@@ -1,9 +1,10 @@
-// The nccl backend: collectives on CUDA memory by NVIDIA's library, all else by the host backend of the same ranks, in one
-// sequence of operations. The design is at the top of native/coll/nccl/group.h.
+// The nccl backend: NVIDIA's library runs collectives on CUDA memory, and the host backend of the same ranks
+// runs everything else, in one sequence of operations. The design is described in native/coll/nccl/group.h.
 //
-// NCCL compares nothing. So the host group gathers what every rank has called beside each call (agreement/): it finds who
-// calls something else, who is late and who has gone, and its failure ends the operations on the device. With
-// RINGWISE_NCCL_CHECK=1 the device begins only when all have agreed.
+// NCCL does not compare what ranks call. The host group therefore gathers each rank's calls in parallel with
+// the device's work (agreement/). It finds mismatched calls, late ranks and lost ranks, and its failure ends
+// the operations on the device. With RINGWISE_NCCL_CHECK=1 the device starts only after all ranks have
+// agreed.
 import { allVerbs } from '../../all-verbs.ts';
 import type { Backend, Broadcast, Operation, Running, Settle, StepCaptures } from '../../backend.ts';
 import { byteSize, type DType } from '../../dtype.ts';
@@ -21,17 +22,19 @@ import { loadNative, type NativeNcclGroup } from '../native.ts';
 import { codes, Lane } from '../native-lane.ts';
 import { capturedOnNccl } from './captured.ts';
 
-/** What together() has started on the device and not announced. */
+/**
+ * Operations of one call, or of one together(), that have been started on the device but not yet announced.
+ */
 interface Call {
   readonly operations: Operation[];
   readonly decide: Decide[];
-  /** Null until it is announced. */
+  /** The comparison with the other ranks; null until it is announced. */
   agreeing: Running | null;
 }
 
 interface Registered {
   readonly buffer: BufferView;
-  /** The native group's; null where that does not know it. */
+  /** Number of the registration in the native group; null if it is not registered there. */
   id: number | null;
 }
 
@@ -42,11 +45,14 @@ export function requireNccl(): void {
   if (missing) throw new CollectiveError(systemFailure('init', null, missing), null);
 }
 
-/** It connects at the first operation on a device, there. */
+/** Makes the nccl backend. NCCL connects at the first operation on device memory. */
 export const ncclBackend: BackendFactory = async (context) =>
   new Nccl(context, await hostBackend(context), 'nccl');
 
-/** The host backend where there is no device, or no NCCL and it can do without; else that, and NCCL for devices. */
+/**
+ * Makes the host backend alone if there is no device, or if NCCL is missing and the host backend accepts CUDA
+ * memory; else the host backend with NCCL for device memory.
+ */
 export const autoBackend: BackendFactory = async (context) => {
   const host = await hostBackend(context);
   const { devices, reason } = loadNative().nccl.about();
@@ -55,8 +61,9 @@ export const autoBackend: BackendFactory = async (context) => {
 };
 
 /**
- * Whether the NCCL of this process does `op` on `dtype`: it knows no bits, no integers of 16, and floats of 8 from 2.24 on
- * devices of compute capability 9.0 and more. Of bools, which are 0 or 1, band is the minimum and bor the maximum.
+ * Returns whether this process's NCCL reduces `dtype` by `op`. NCCL has no bitwise operations and no 16-bit
+ * integers; it has 8-bit floats from version 2.24 on devices of compute capability 9.0 or higher. For bools,
+ * which are 0 or 1, band is computed as the minimum and bor as the maximum.
  */
 export function isReducibleByNccl(op: ReduceOp, dtype: DType): boolean {
   if (dtype.startsWith('float8') && !loadNative().nccl.about().reducesFloat8) return false;
@@ -80,18 +87,21 @@ class Nccl implements Backend {
   #native: NativeNcclGroup | null = null;
   #submit: NativeNcclGroup['start'] | null = null;
   #device = -1;
-  /** The host group's part in connecting: whoever blocks this thread has to see to it first. */
+  /**
+   * The broadcast of the unique id, while it runs. Wait for it before this thread blocks on a device
+   * operation.
+   */
   #opening: Running | null = null;
   #closing: Promise<void> | undefined;
-  /** Ranks disagree, and no call of this one has said so: close() does. */
+  /** A mismatch that no call of this rank has reported; close() rejects with it. */
   #untold: CollectiveError | null = null;
-  /** A call has failed. */
+  /** Whether any call has failed. */
   #hasFailed = false;
-  /** Calls of together() that have not returned, and whether NCCL holds what they have started. */
+  /** Nesting depth of together(), and whether NCCL currently batches the operations that it starts. */
   #together = 0;
   #isHolding = false;
   #call: Call | null = null;
-  /** Holds the memory. */
+  /** The registrations. They keep the memory alive. */
   readonly #registered = new Set<Registered>();
 
   constructor(context: BackendContext, host: Backend, name: string) {
@@ -129,7 +139,7 @@ class Nccl implements Backend {
 
   readonly start = (operation: Operation, settle: Settle): Running | null => {
     if (this.#isOfHost(operation)) {
-      this.#announce(); // in the order of the calls
+      this.#announce(); // keeps announcements in call order
       return this.#startOnHost(operation, settle);
     }
     const buffer = memoryOf(operation);
@@ -185,7 +195,7 @@ class Nccl implements Backend {
     if (this.#untold !== null && !this.#hasFailed) throw this.#untold;
   }
 
-  /** Before the device is open, what is registered waits for it. */
+  /** Registers a buffer with NCCL now, or when the device is opened. */
   readonly register = (buffer: BufferView): (() => void) => {
     if (buffer.device.kind !== 'cuda' || buffer.count === 0) return () => {};
     const registered: Registered = { buffer, id: null };
@@ -200,17 +210,20 @@ class Nccl implements Backend {
     registered.id = native.registerBuffer(handle!.address, count * byteSize(dtype));
   }
 
-  /** What is under way may use the memory still. */
+  /** Running operations may still use the memory, so it is released only when the native group says so. */
   #deregister(registered: Registered): void {
     const { id } = registered;
     registered.id = null;
     const forget = () => void this.#registered.delete(registered);
-    // A group that closes lets go of everything.
+    // A closing group releases all registrations.
     if (id === null || this.#closing !== undefined) forget();
     else this.#lane.ended(this.#native!.deregisterBuffer(id), 'register').then(forget, forget);
   }
 
-  /** A barrier waits for devices too, once there is one. */
+  /**
+   * Returns whether the host backend runs the operation. Once a device is open, a barrier also waits for the
+   * device.
+   */
   #isOfHost(operation: Operation): boolean {
     const buffer = memoryOf(operation);
     return buffer === null ? this.#native === null : buffer.device.kind === 'cpu';
@@ -232,14 +245,14 @@ class Nccl implements Backend {
     }
   }
 
-  /** Messages on a device are the host backend's, where it takes such memory. */
+  /** Sends and receives on device memory run on the host backend, if it accepts such memory. */
   #message(operation: Operation, settle: Settle): Running | null {
     if (this.#host.supports.devices.includes('cuda')) return this.#startOnHost(operation, settle);
     const others = allVerbs.filter((verb) => verb !== 'send' && verb !== 'recv');
     throw this.#error(verbNotSupported(operation.verb, `${this.name} (on cuda memory)`, others));
   }
 
-  /** Opens the device of the first buffer; all others must lie there. */
+  /** The first buffer opens its device; all later buffers must be on the same device. */
   #use({ device }: BufferView, operation: Operation): void {
     if (this.#native === null) this.#open(device.index, operation);
     if (device.index === this.#device) return;
@@ -247,7 +260,10 @@ class Nccl implements Backend {
     throw this.#error(deviceNotSupported(operation.verb, this.name, got, `cuda:${this.#device}`));
   }
 
-  /** All ranks come here at the same operation. What is started until they are connected waits for it. */
+  /**
+   * Opens the device and starts to connect. All ranks get here at the same operation. Operations started
+   * before the ranks are connected wait for the connection.
+   */
   #open(device: number, { verb, seq, timeoutMs }: Operation): void {
     const { nccl } = loadNative();
     const { reason } = nccl.about();
@@ -270,8 +286,9 @@ class Nccl implements Backend {
     const share: Broadcast = { verb: 'broadcast', seq, timeoutMs, packing: 0, buffer: id, root: 0 };
     this.#opening = this.#host.start(share, (error) => {
       this.#opening = null;
-      if (error !== undefined) return; // the native group knows, and says so
-      // Whoever waits for an operation hears of it; there is nobody else to tell.
+      if (error !== undefined) return; // the native group observes the host group and reports the error
+      // Operations that wait for the connection report its failure, so the rejection itself is not
+      // propagated.
       lane.ended(native.connect(elementsOf(id), this.#context.timeoutMs), 'init').catch(this.#told);
     });
   }
@@ -291,7 +308,10 @@ class Nccl implements Backend {
     };
   }
 
-  /** What only the NCCL or the device of this rank reports, the others have to learn. They may know more than this one. */
+  /**
+   * Reports an error that only this rank's NCCL or device saw to the other ranks. Returns the root cause,
+   * which the other ranks may have found first.
+   */
   readonly #told = (error: CollectiveError): CollectiveError => {
     if (error.code === 'ERR_COLL_SYSTEM') this.#host.abort(error);
     return this.#agreement.causeOf(error);
@@ -309,8 +329,8 @@ class Nccl implements Backend {
     const running = this.#startNative(operation, settle);
     const call = this.#agree(operation, this.#failIf);
     return {
-      // Ranks that disagree wait for each other on the device, or already in NCCL while that connects them, and a thread that is
-      // blocked there would not hear why.
+      // Ranks that disagree block each other on the device, or in NCCL while it connects them. A thread that
+      // is blocked there would not see the mismatch, so it waits for the comparison first.
       wait: () => {
         this.#agreement.catchUp();
         call.agreeing?.wait();
@@ -325,14 +345,14 @@ class Nccl implements Backend {
     };
   }
 
-  /** NCCL holds what together() starts from now on. */
+  /** Makes NCCL batch what together() starts from now on. */
   #hold(): void {
     if (this.#together === 0 || this.#isHolding) return;
     this.#isHolding = true;
     this.#native?.hold();
   }
 
-  /** Ranks have called different things, or not all of them have called. */
+  /** Fails the native group after a mismatch, or when not all ranks have made the call. */
   readonly #failIf: Decide = (error) => {
     if (error === undefined) return;
     if (error.code === 'ERR_COLL_MISMATCH') this.#untold ??= error;
@@ -364,7 +384,10 @@ class Nccl implements Backend {
     };
   }
 
-  /** Asks whether all ranks have called it, together with the rest of its call. */
+  /**
+   * Starts to compare the operation with the other ranks' calls, together with the other operations of its
+   * call.
+   */
   #agree(operation: Operation, decide: Decide): Call {
     this.#call ??= { operations: [], decide: [], agreeing: null };
     const call = this.#call;
@@ -389,7 +412,7 @@ class Nccl implements Backend {
     });
   }
 
-  /** What `begin` starts goes to NCCL as one group. */
+  /** Makes NCCL batch everything that `begin` starts into one group. */
   #asOne(begin: () => void): void {
     this.#native?.hold();
     try {
