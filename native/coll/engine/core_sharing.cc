@@ -10,11 +10,11 @@ namespace {
 
 constexpr unsigned kYieldsPerLook = 16;
 
-// A yield that takes this long has let somebody else have the core; how often to move away at most.
+// After a yield that takes kSharedCoreNs, another thread has used the core. A thread moves at most once per kMoveNs.
 constexpr int64_t kSharedCoreNs = 20'000;
 constexpr int64_t kMoveNs = 5 * kMillisecond;
 
-/// Moves this thread to another core, if it may use one.
+/// Moves this thread away from `core`; returns false if its affinity mask allows no other core or the call fails.
 bool leave_core(int core) {
   cpu_set_t all, others;
   if (sched_getaffinity(0, sizeof all, &all) != 0) return false;

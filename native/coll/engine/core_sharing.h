@@ -1,5 +1,6 @@
-// Ranks that meet wake each other, and so may find themselves on one core. Where they take turns by yielding, the
-// scheduler sees two busy threads and an idle core, and takes a long time to part them.
+// Moves ranks that share a core to different cores. Ranks that wait for each other wake each other, and the scheduler
+// may place both on one core. If they then take turns by yielding, the scheduler takes long to separate them, even
+// when another core is idle.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +11,12 @@ namespace ringwise::coll {
 
 class CoreSharing {
  public:
-  /// For ranks that share memory, before a yield: says where this one runs, and the higher of two on one core moves.
+  /// Publishes this rank's core on the board and moves this thread away if a lower rank uses the same core. For ranks
+  /// that share a board; call it before a yield.
   void part(const Board& board, int rank);
-  /// For ranks that do not, as in containers of one machine, after a yield that began at `yielded_ns`: all they see
-  /// of each other is that a yield takes long.
+  /// Moves this thread to another core after several long yields in a row. For ranks without a board, such as
+  /// containers on one machine, which notice each other only because yields take long. Call it after a yield that began
+  /// at `yielded_ns`.
   void part_from_others(int64_t yielded_ns);
 
  private:

@@ -12,7 +12,7 @@ namespace ringwise::coll {
 
 namespace {
 
-// Of shorter messages, or those that bring more in a microsecond, nobody asks how long they take.
+// rest_ns() estimates only messages longer than kTimedBytes, and only rates below kFastBytes per microsecond.
 constexpr size_t kTimedBytes = 32 * 1024;
 constexpr int64_t kFastBytes = 300;
 
@@ -58,14 +58,15 @@ bool Execution::done() const {
 
 bool Execution::advance(Links& links) {
   bool moved = send_handshakes(links);
-  if (handshake_goes_with_message()) moved |= run_send(links);  // before a disagreement ends all
+  if (handshake_goes_with_message())
+    moved |= run_send(links);  // so that the peer gets it even if a disagreement ends the operation below
   if (!runs_ahead_) moved |= receive_handshakes(links);
   while (static_cast<int>(run_send(links)) | static_cast<int>(run_step(links))) moved = true;
   if (runs_ahead_) moved |= run_ahead(links);
   return moved;
 }
 
-/// True if the current send moved or ended.
+/// Advances the current send; returns true if it moved or ended.
 bool Execution::run_send(Links& links) {
   if (send_ == schedule_.sends.size() ||
       (handshake_index_ < schedule_.handshake_targets.size() && !handshake_goes_with_message()))
@@ -79,7 +80,7 @@ bool Execution::run_send(Links& links) {
   return true;
 }
 
-/// True if the current step moved or ended.
+/// Advances the current step; returns true if it moved or ended.
 bool Execution::run_step(Links& links) {
   if (step_ == schedule_.steps.size()) return false;
   const Step& step = schedule_.steps[step_];
@@ -98,7 +99,7 @@ bool Execution::run_step(Links& links) {
   return true;
 }
 
-/// One portion at a time, so that a send takes turns with the current step.
+/// Gives the link one portion of the send, so that the send takes turns with the current step.
 bool Execution::push(const Send& send, Link& link) {
   const size_t payload = send.piece.count * width(send.piece);
   const bool has_handshake = handshake_index_ < schedule_.handshake_targets.size();
@@ -163,7 +164,7 @@ int64_t Execution::rest_ns() const {
   return so_far_ns * kFastBytes < came * 1'000 ? 0 : so_far_ns * static_cast<int64_t>(bytes - pulled_) / came;
 }
 
-/// How far the message may come in before it overtakes the send that it trails.
+/// Returns how many bytes of the message may be received without overtaking the send that it trails.
 size_t Execution::may_pull(const Step& step) const {
   if (!step.trails || send_ > step.after) return SIZE_MAX;
   return std::max(pushed_, pulled_);
@@ -204,7 +205,7 @@ void Execution::work(const Step& step) {
 
 std::byte* Execution::at(const Piece& piece) const {
   switch (piece.region) {
-    case Region::Input: return const_cast<std::byte*>(op_.input) + piece.offset;  // only ever a source
+    case Region::Input: return const_cast<std::byte*>(op_.input) + piece.offset;  // the input is only read
     case Region::Output: return op_.output + piece.offset;
     case Region::Residual: return reinterpret_cast<std::byte*>(op_.residual) + piece.offset;
     case Region::Scratch: break;

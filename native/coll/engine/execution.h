@@ -1,8 +1,9 @@
-// Carries out one schedule over the links, a bit at a time: advance() moves what can be moved and never waits.
-// First the handshakes, then the sends and the steps side by side. Outgoing data may overtake the incoming handshakes;
-// incoming data and everything that writes the caller's output wait until all handshakes have come and agree. A rank
-// that only sends need not wait for them at all: it is done before, and compares them in later operations. To such a
-// rank those that only receive answer late, several operations at once.
+// Carries out one schedule over the links in small portions: advance() moves the data that can move now and never
+// waits. An operation begins with the handshakes; after them, the sends and the steps run side by side. Outgoing data
+// may leave before the incoming handshakes have arrived. Incoming data, and all work that writes the caller's output,
+// wait until all handshakes have arrived and agree. A rank that only sends does not wait for the handshakes of its
+// peers (it "runs ahead"): its operation ends at once, and it compares the pending handshakes in later operations.
+// Ranks that only receive may defer their handshakes to such a rank and send those of several operations together.
 #pragma once
 
 #include <memory>
@@ -18,39 +19,40 @@
 
 namespace ringwise::coll {
 
-/// Links by rank of the group; null at the own rank. Owned by the group.
+/// Links indexed by rank; null at this rank. Owned by the group.
 using Links = std::vector<std::unique_ptr<Link>>;
 
 class Execution {
  public:
-  /// Plans `op` by `algorithm`. The object is reused: in a steady loop nothing is allocated here. With `may_run_ahead` it
-  /// is done before the others have come to it, where this rank only sends little, and what it says may be kept back,
-  /// where it only receives; then it stays with the same links.
+  /// Plans `op` with `algorithm`. The object is reused, so a steady loop allocates nothing here. With `may_run_ahead`,
+  /// the operation may end before the peers have begun it if this rank only sends small messages, and this rank may
+  /// defer its handshakes if it only receives. The object must then be used with the same links from there on.
   void begin(const Op& op, const Topology& topology, const Algorithm& algorithm, bool may_run_ahead = false);
 
-  /// Moves what can be moved now; true if anything was. Throws Failure when ranks disagree.
+  /// Moves the data that can move now; returns true if any did. Throws Failure when ranks disagree.
   bool advance(Links& links);
 
   bool done() const;
-  /// Whether it ends without waiting for the others.
+  /// Returns whether the operation ends without waiting for the handshakes of its peers.
   bool runs_ahead() const { return runs_ahead_; }
-  /// Says what has been kept back, as far as there is room; of an operation under way, in the next `advance`.
+  /// Sends the deferred handshakes that the links have room for. Those of the running operation go with the next
+  /// `advance`.
   void speak_up(Links& links);
-  /// What it still has to say of operations that are done.
+  /// Returns the handshakes of ended operations that this rank has not sent yet.
   const DeferredHandshakes& deferred() const { return deferred_; }
-  /// What they still have to say of this operation and of those before it.
+  /// Returns the handshakes that peers have yet to send, for this operation and earlier ones.
   PendingHandshakes& pending() { return pending_; }
   const Op& op() const { return op_; }
   Op& op() { return op_; }
   const Signature& signature() const { return signature_; }
-  /// The name of the algorithm.
+  /// Returns the algorithm's name, a string literal.
   const char* algorithm() const { return algorithm_; }
 
-  /// How long the rest of the message that is coming in will take at the rate of what came so far; 0 without one, or if
-  /// that is more than some Gbit/s.
+  /// Estimates how long the rest of the incoming message will take, from the rate so far. Returns 0 if no message is
+  /// arriving, or if the rate is above a few Gbit/s.
   int64_t rest_ns() const;
 
-  /// The ranks whose action this one waits for, each once.
+  /// Sets `ranks` to the ranks whose action this one waits for, each once.
   void waiting_for(std::vector<int>& ranks) const;
 
  private:
@@ -78,7 +80,7 @@ class Execution {
   int rank_ = 0;
   int size_ = 1;
   size_t element_ = 1;      // bytes
-  size_t accumulator_ = 1;  // the same
+  size_t accumulator_ = 1;  // bytes
   const char* algorithm_ = "";
   Signature signature_{};
   Schedule schedule_;
@@ -86,20 +88,20 @@ class Execution {
   std::byte* scratch_ = nullptr;  // scratch_memory_, aligned
 
   size_t handshake_index_ = 0;   // handshakes sent completely
-  size_t handshake_offset_ = 0;  // bytes of the one under way
+  size_t handshake_offset_ = 0;  // bytes sent of the current handshake
   std::vector<char> heard_;      // by index in schedule_.handshake_sources
   size_t heard_count_ = 0;
   bool runs_ahead_ = false;
   PendingHandshakes pending_;
   DeferredHandshakes deferred_;
-  std::vector<int> late_;          // ranks that get this rank's handshake only after theirs has come
-  std::vector<uint8_t> ahead_in_;  // by rank: the verb in which it ran ahead when it was last heard, or kVerbCount
+  std::vector<int> late_;          // ranks that get this rank's handshake only after theirs has arrived
+  std::vector<uint8_t> ahead_in_;  // by rank: the verb of its last handshake if it ran ahead in it, else kVerbCount
   size_t send_ = 0;
   size_t pushed_ = 0;  // bytes of the current send, padding included
   size_t step_ = 0;
   size_t pulled_ = 0;          // bytes of the current step's message, padding included
-  int64_t pull_begin_ns_ = 0;  // when the first of them came
-  size_t pull_begin_ = 0;      // and how many they were
+  int64_t pull_begin_ns_ = 0;  // when the first of these bytes arrived
+  size_t pull_begin_ = 0;      // how many bytes arrived then
 };
 
 }  // namespace ringwise::coll

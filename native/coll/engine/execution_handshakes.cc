@@ -9,11 +9,11 @@
 namespace ringwise::coll {
 
 namespace {
-// Longer messages than this may not fit what the kernel holds for a rank that has not come yet.
+// Longer messages may not fit the kernel's buffers while the receiver has not begun the operation.
 constexpr size_t kAheadBytes = 64 * 1024;
 }  // namespace
 
-/// Whether this rank runs ahead, and which ranks it lets speak first.
+/// Decides whether this rank runs ahead, and to which ranks it sends its handshake only after theirs has arrived.
 void Execution::find_role(bool may_run_ahead) {
   const auto& sends = schedule_.sends;
   const auto& steps = schedule_.steps;
@@ -23,7 +23,7 @@ void Execution::find_role(bool may_run_ahead) {
                 std::all_of(steps.begin(), steps.end(), is_harmless);
   late_.clear();
   if (!may_run_ahead || !sends.empty() || steps.empty() || !std::all_of(steps.begin(), steps.end(), is_little)) return;
-  // Where a rank ran ahead in this verb the last time, it most likely does so now. If not, it says so when it is heard.
+  // A rank that ran ahead in this verb the last time most likely does so again. Its handshake tells if it does not.
   const auto answers = [&](int peer) { return ahead_in_[peer] == static_cast<uint8_t>(op_.verb); };
   std::copy_if(schedule_.handshake_targets.begin(), schedule_.handshake_targets.end(), std::back_inserter(late_),
                answers);
@@ -48,7 +48,7 @@ bool Execution::send_handshakes(Links& links) {
       if (!deferred_.send(peer, link)) break;
       sent = link.send(bytes + handshake_offset_, sent);
     } catch (const Failure&) {
-      // It is gone, but what it sent before that still counts, and may be all that is needed.
+      // The peer is gone, but data that it sent before still counts and may be all that this operation needs.
       if (link.peek(sizeof(Signature)).size() < sizeof(Signature)) throw;
       deferred_.forget(peer);
     }
@@ -63,7 +63,8 @@ bool Execution::send_handshakes(Links& links) {
   return moved;
 }
 
-/// The next handshake is the last, and the first message may go with it.
+/// Returns true if the next handshake is the last one and goes to the receiver of the first message, so that both can
+/// be sent together.
 bool Execution::handshake_goes_with_message() const {
   if (send_ > 0 || schedule_.sends.empty() || handshake_index_ + 1 != schedule_.handshake_targets.size()) return false;
   const Send& send = schedule_.sends.front();
@@ -109,7 +110,8 @@ void Execution::speak_up(Links& links) {
   }
 }
 
-/// As far as there is room, and somebody to hear it: that a rank is gone is found out by whoever needs it.
+/// Sends the deferred handshakes for `peer` that the link has room for. Drops them when the link fails: the next
+/// operation that needs the peer reports its loss.
 void Execution::say_held(int peer, Link& link) {
   try {
     deferred_.send(peer, link);
@@ -118,7 +120,8 @@ void Execution::say_held(int peer, Link& link) {
   }
 }
 
-/// Once everything has been sent, leaves the handshakes that are still to come pending. True if that ended the operation.
+/// Ends the operation once everything has been sent, and leaves the handshakes that have not arrived pending. Returns
+/// true if the operation ended; it cannot while a peer has PendingHandshakes::kPerPeer handshakes pending.
 bool Execution::run_ahead(Links& links) {
   if (heard_all() || send_ < schedule_.sends.size() || handshake_index_ < schedule_.handshake_targets.size() ||
       step_ < schedule_.steps.size())
@@ -126,7 +129,7 @@ bool Execution::run_ahead(Links& links) {
   const auto& peers = schedule_.handshake_sources;
   bool has_room = true;
   for (const int peer : peers) {
-    // Reads only after half of the limit is pending: one system call brings all that has come.
+    // Reads only when half of the limit is pending, so that one system call fetches many handshakes.
     if (pending_.from(peer) >= PendingHandshakes::kPerPeer / 2) pending_.settle(rank_, peer, *links[peer]);
     has_room &= pending_.from(peer) < PendingHandshakes::kPerPeer;
   }

@@ -18,22 +18,23 @@ namespace ringwise::coll {
 
 namespace {
 
-constexpr int kTightSpins = 20;  // without a pause, which takes as long as an answer
+constexpr int kTightSpins = 20;  // rounds without a pause instruction, which takes as long as a peer's answer
 
-// Where there are not twice as many cores as ranks, a lane that nobody waits for would take the core away from a
-// program that computes: it looks after what is pending at these intervals only.
+// On an oversubscribed host (fewer than two cores per rank), a lane for which no thread waits would take the core from
+// the program's computation. It advances pending operations only at these intervals.
 constexpr int64_t kDriftNs = 1 * kMillisecond;
-// While somebody else drives the engine, and sees what comes, the lane looks up at these intervals.
+// While another thread drives the engine, the lane wakes at these intervals.
 constexpr int kDrivenMs = 5;
 constexpr int64_t kAwayNs = 1'000 * kMillisecond;
-// How long operations elsewhere, which need nothing more of a rank that is gone, may take to end well.
+// Delay before failure() reports a lost rank: operations that need nothing more from that rank may still end well.
 constexpr int64_t kLossNs = 100 * kMillisecond;
 
-// A program that starts something smaller takes part in it at once, larger ones it only announces.
+// The thread that starts an operation of at most this size also advances it; it only announces larger ones.
 constexpr size_t kNudgeBytes = 64 * 1024;
 
-// Finding out where the program calls takes one part of the time in so many, on the average of this long: calls that
-// come in bursts are all found. What took long because files had to be read for it is not held against the next ones.
+// Looking up the source locations of calls takes 1/kSiteShare of the time, averaged over kSiteAverageNs, so that all
+// calls of a short burst are located. A lookup counts for at most kMaxSiteNs: a slow one, which had to read files,
+// does not delay the next ones.
 constexpr int64_t kSiteShare = 100;
 constexpr int64_t kSiteAverageNs = 250 * kMillisecond;
 constexpr int64_t kMaxSiteNs = 100'000;
@@ -68,7 +69,7 @@ uint64_t HostGroup::connect(std::vector<PeerAddress> peers, int64_t timeout_ns) 
     std::lock_guard lock(mutex_);
     id = next_id_++;
   }
-  // The lane holds the engine until it has met everybody; nobody else can use it before that.
+  // The lane holds the engine until it has connected to all peers, so that no other thread uses it before that.
   lane_ = std::thread([this, id, peers = std::move(peers), deadline = now_ns() + timeout_ns] {
     pthread_setname_np(pthread_self(), "ringwise-lane");
     {
@@ -113,8 +114,9 @@ uint64_t HostGroup::start(Op op, Progress progress) {
   return op.id;
 }
 
-/// Begins what is queued on the calling thread, and tells the others, if nobody else has the engine. The lane is to
-/// look after it in a while, unless somebody waits for it before.
+/// Begins the queued operations on the calling thread and announces them to the other ranks. Returns false if another
+/// thread holds the engine or the group is not connected. Sets the lane's timer, so that the lane advances the
+/// operations later if no thread waits for them before.
 bool HostGroup::nudge() {
   std::unique_lock engine(engine_, std::try_to_lock);
   if (!engine.owns_lock() || !control_) return false;
@@ -143,7 +145,8 @@ void HostGroup::request_progress() {
 }
 
 std::shared_ptr<const Failure> HostGroup::run(Op op, int* source) {
-  // On an idle lane the operation runs here, without a change of thread. Otherwise it waits its turn like any other.
+  // If nothing is queued or running, the operation runs on this thread, without a thread switch. Otherwise it is
+  // queued.
   if (!has_requests_.load(std::memory_order_relaxed)) {
     std::unique_lock engine(engine_, std::try_to_lock);
     if (engine.owns_lock() && control_ && !busy() && !look_again_ && !has_requests_.load(std::memory_order_relaxed)) {
@@ -186,13 +189,13 @@ std::shared_ptr<const Failure> HostGroup::told() {
   return poison_;
 }
 
-/// The short way of a collective among ranks that call it at the same time: no clock, no queue. True if it has ended;
-/// otherwise it goes on in `pump`, if it has begun at all.
+/// Runs a collective on the board without clock or queue, for ranks that call it at about the same time. Returns true
+/// if it has ended; otherwise `pump` continues the operation if it is active, or begins it.
 bool HostGroup::run_on_board(Op& op) {
   if (alarm_->load(std::memory_order_relaxed) != 0) return false;
   try {
     begin_collective(op, true);
-    board_->announce();  // so that nobody waits for what comes next
+    board_->announce();  // before the work below, so that the other ranks need not wait for it
     op.record = running_.op().record = flight_.enter(op, board_->algorithm());
     for (int i = 0; i < (has_core_each_ ? kSpins : 1); ++i) {
       board_->advance();
@@ -210,12 +213,12 @@ bool HostGroup::run_on_board(Op& op) {
 }
 
 void HostGroup::wait(uint64_t id) {
-  // The thread that waits drives the engine itself, so that nobody has to be woken for it.
+  // The waiting thread drives the engine itself, which saves waking the lane and being woken by it.
   while (!has_ended(id)) {
     ++drivers_;
     std::unique_lock engine(engine_, std::try_to_lock);
     if (!engine.owns_lock()) {
-      wake_lane();  // it may sleep with the engine in its hands
+      wake_lane();  // it may sleep while it holds the engine
       engine.lock();
     }
     --drivers_;
@@ -223,7 +226,7 @@ void HostGroup::wait(uint64_t id) {
     driven_id_ = id;
     drive(engine, Who::Waiter);
     if (has_ended(id)) return;
-    // What is left is the lane's: connecting and closing.
+    // Only connecting and closing are left, which the lane does.
     std::unique_lock lock(mutex_);
     ++waiters_;
     ended_condition_.wait(lock, [&] { return find_ended(id) != ended_.end(); });
@@ -236,12 +239,12 @@ bool HostGroup::has_ended(uint64_t id) {
   return find_ended(id) != ended_.end();
 }
 
-/// For the holder of `mutex_`.
+/// Returns the position of the operation in `ended_`, or its end. The caller holds `mutex_`.
 std::vector<Ended>::iterator HostGroup::find_ended(uint64_t id) {
   return std::find_if(ended_.begin(), ended_.end(), [&](const Ended& e) { return e.id == id; });
 }
 
-/// Pumps in the lane's place, then leaves the engine to the lane.
+/// Pumps in place of the lane, then releases the engine and wakes the lane if work is left.
 void HostGroup::drive(std::unique_lock<std::mutex>& engine, Who who, const Op* op) {
   ++drivers_;
   if (control_) pump(who, op);
@@ -403,7 +406,7 @@ void HostGroup::wait_for_wake(int timeout_ms) {
   ::poll(&wake, 1, timeout_ms);
 }
 
-/// Says goodbye, if the group is to be closed and nothing is left to do. True if the lane has ended.
+/// Says goodbye to the peers if `close` was called and no operation is left. Returns true if the lane must end.
 bool HostGroup::leave() {
   const auto may_leave = [&] {
     std::lock_guard lock(mutex_);
@@ -423,7 +426,7 @@ bool HostGroup::leave() {
   if (p2p_) p2p_->drain();
   p2p_.reset();
   control_.reset();
-  // Of other failures of the others, a rank that has ended well need not hear any more.
+  // Closing reports only a mismatch that no operation has reported yet: this rank's own operations have ended well.
   end(id, poison_ && !is_told_ && poison_->code == FailureCode::Mismatch ? poison_ : nullptr);
   return true;
 }

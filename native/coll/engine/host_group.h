@@ -2,8 +2,9 @@
 // lane, or by the calling thread when the lane has nothing to do.
 //
 // Threads. The owner's thread calls every public function. The engine (links, control connections, running
-// operations) belongs to whoever holds `engine_`: the lane, or the owner's thread inside `run`. The queue and the
-// list of ended operations are shared under `mutex_`. Nothing here knows Node; `notify` is called on the lane.
+// operations) belongs to the thread that holds the mutex `engine_`: the lane, or the owner's thread inside `start`,
+// `run` and `wait`. The queues and the list of ended operations are shared under `mutex_`. Nothing here depends on
+// Node; `notify` is called on the thread that ends an operation, mostly the lane.
 #pragma once
 
 #include <atomic>
@@ -39,58 +40,64 @@ struct Ended {
 
 class HostGroup final : private ControlEvents {
  public:
-  /// Listens on `host` at once; the lane starts with `connect`. `notify` says that `take_ended` has something.
+  /// Listens on `host` at once; `connect` starts the lane. `notify` is called when `take_ended` has something to
+  /// return.
   HostGroup(int rank, int size, const std::string& host, std::function<void()> notify);
-  /// Ends the lane, whatever it is doing; what is pending never ends. Peers see a lost rank unless `close` came first.
+  /// Ends the lane, even in the middle of an operation; pending operations never end. Peers see a lost rank unless
+  /// `close` was called before and has ended.
   ~HostGroup() override;
 
   const Listener& listener() const { return listener_; }
 
-  /// What this rank has called last, and what became of it. Any thread may read it at any time.
+  /// Returns the record of this rank's latest calls and their outcomes. Any thread may read it at any time.
   const FlightRecorder& flight() const { return flight_; }
 
-  /// Writes the record to a file when the group fails or the process gets SIGUSR2; see FlightDump. Before `connect`.
+  /// Makes the group write the flight record to a file when it fails or the process gets SIGUSR2; see FlightDump. Call
+  /// it before `connect`.
   void dump_flight_to(std::string path, std::string head) { dump_.emplace(flight_, std::move(path), std::move(head)); }
 
-  /// `where` says at which place of its program the owner's thread is. It is called on that thread, inside `start` and
-  /// `run`: when `run` has to wait for long, and otherwise so seldom that it takes a twentieth of the time at most.
+  /// Sets the function that returns the source location of the owner's current call. It is called on the owner's
+  /// thread, inside `start` and `run`: when `run` waits for long, and otherwise so seldom that it takes at most a
+  /// twentieth of the time.
   void locate_calls_by(std::function<std::string()> where);
 
-  /// Memory for buffers that the ranks of this host work on in place; null where there is none. For the owner's thread,
-  /// after the group has connected. It may outlive the group.
+  /// Returns the memory for buffers on which the ranks of this host work in place; null if there is none. Call it on
+  /// the owner's thread after the group has connected. The arena may outlive the group.
   const std::shared_ptr<Arena>& arena() const { return board_context_.arena; }
 
-  /// Starts the lane and lets it connect with all peers. Ends like an operation. Called once.
+  /// Starts the lane, which connects to all peers. Ends like an operation with the returned id. Called once.
   uint64_t connect(std::vector<PeerAddress> peers, int64_t timeout_ns);
 
-  /// When an operation that was started goes on by itself. `Later`: the caller will `wait` for it or `request_progress`; on a host
-  /// without idle cores the lane leaves it alone until then, or looks after it now and then.
+  /// Tells when the lane makes progress on a started operation. `Later`: the caller will call `wait` or
+  /// `request_progress`; until then, the lane of an oversubscribed host advances it only about once per millisecond.
   enum class Progress { AtOnce, Later };
 
-  /// Queues an operation; returns its id. Never blocks.
+  /// Queues an operation and returns its id. Never blocks.
   uint64_t start(Op op, Progress progress = Progress::AtOnce);
 
-  /// Somebody waits for what has been started, but not in `wait`.
+  /// Makes the lane work on the started operations at full speed, for callers that wait for them without `wait`.
   void request_progress();
 
-  /// Runs an operation to its end on the calling thread; null on success. For a receive, `source` is set to the sender.
+  /// Blocks until the operation has ended, which mostly runs on the calling thread; returns null on success. For a
+  /// receive, `source` is set to the sender.
   std::shared_ptr<const Failure> run(Op op, int* source = nullptr);
 
-  /// Blocks until the operation has ended. Its `Ended` is still to be taken.
+  /// Blocks until the operation has ended. `take_ended` still returns its `Ended` afterwards.
   void wait(uint64_t id);
 
-  /// Moves out what has ended since the last call, in order of ending.
+  /// Moves out the operations that have ended since the last call, in order of ending.
   void take_ended(std::vector<Ended>& ended);
 
-  /// Fails everything pending, here and on all ranks.
+  /// Fails all pending operations on all ranks, with `text` as the reason.
   void abort(const std::string& text);
 
-  /// Why collectives of all ranks cannot go on: the root cause once the group has failed, or that a rank has ended without a
-  /// goodbye, which fails nothing here until an operation needs it; else null. Any thread.
+  /// Returns why collectives of all ranks cannot go on, or null if they can: the root cause once the group has failed,
+  /// or the loss of a rank whose connection ended without a goodbye. Such a loss fails no operation until one needs
+  /// that rank. Any thread.
   std::shared_ptr<const Failure> failure();
 
-  /// Says goodbye once everything pending has ended, then ends the lane. Ends like an operation; with a mismatch where that is
-  /// found, or heard of, after the last operation.
+  /// Says goodbye to the peers once all pending operations have ended, then ends the lane. Ends like an operation with
+  /// the returned id, and with a mismatch if one became known after the last operation.
   uint64_t close();
 
  private:
@@ -98,16 +105,16 @@ class HostGroup final : private ControlEvents {
     Execution over_links;
     BoardExecution* on_board = nullptr;  // null for an operation over links
     bool active = false;
-    bool inline_run = false;  // by `run`, which takes its end from inline_done_
+    bool inline_run = false;  // started by `run` itself, which reads inline_done_ instead of an `Ended`
 
-    /// Lets the others know of it, without moving much data.
+    /// Tells the other ranks that the operation has begun here, without moving much data.
     void announce(Links& links) {
       if (on_board != nullptr)
         on_board->announce();
       else
         over_links.advance(links);
     }
-    /// Of an operation whose deadline has not been set.
+    /// Sets the deadline if it has not been set.
     void start_clock() {
       if (op().deadline_ns == 0) op().deadline_ns = now_ns() + op().timeout_ns;
     }
@@ -132,7 +139,7 @@ class HostGroup final : private ControlEvents {
 
   enum class Who { Lane, Waiter, Caller };
 
-  static constexpr int kSpins = 200;  // before a thread that waits does anything else
+  static constexpr int kSpins = 200;  // rounds that a waiting thread spins before it yields or sleeps
 
   void lane_main();
   void wait_for_wake(int timeout_ms);
@@ -186,7 +193,7 @@ class HostGroup final : private ControlEvents {
   void enqueue(Op& op);
   std::shared_ptr<const Failure> told();
   void locate(uint32_t record);
-  /// `now` by the recorder's clock.
+  /// Records the source location of the call if that is due; `now` is in ticks of the recorder's clock.
   void locate_if_due(uint32_t record, int64_t now) {
     if (now >= next_site_) locate(record);
   }
@@ -199,7 +206,7 @@ class HostGroup final : private ControlEvents {
 
   const int rank_;
   const int size_;
-  Listener listener_;  // open until everybody has come; its descriptors belong to the lane
+  Listener listener_;  // open until all peers have connected; its descriptors belong to the lane
   const std::function<void()> notify_;
   Fd wake_;  // eventfd: ends the lane's sleep
   FlightRecorder flight_;
@@ -217,24 +224,24 @@ class HostGroup final : private ControlEvents {
   Links links_;                                   // engine
   std::unique_ptr<Hosts> hosts_;                  // engine; null until connected
   Choices choices_;                               // engine
-  BoardContext board_context_;                    // engine; without a board unless all ranks are on one host
+  BoardContext board_context_;                    // engine; has a board only if all ranks are on one host
   std::unique_ptr<BoardExecution> board_;         // engine; null without a board
   std::atomic<uint32_t>* my_sleeping_ = nullptr;  // in segment_, null without one
-  std::atomic<uint32_t>* alarm_ = nullptr;        // the same
+  std::atomic<uint32_t>* alarm_ = nullptr;        // in segment_, null without one
   Diagnosis diagnosis_;                           // engine
   Running running_;                               // engine; the collective, if one is active
   std::unique_ptr<PointToPoint> p2p_;             // engine; null until connected
-  uint64_t begun_ = 0;                            // engine; collectives so far
+  uint64_t begun_ = 0;                            // engine; collectives begun so far
   CoreSharing sharing_;                           // engine
   bool inline_done_ = false;                      // engine
   uint64_t driven_id_ = 0;                        // engine; the operation that `wait` drives, 0 when it has ended
-  bool oversubscribed_ = false;                   // written, like the next, before the group is connected
-  bool has_core_each_ = false;                    // the ranks of this host
-  int inline_source_ = -1;                        // engine; of a receive that has ended
-  bool look_again_ = false;                       // engine; something ended that the queue may have waited for
-  int64_t looked_up_ns_ = 0;                      // engine; when look_up did so
-  std::optional<Failure> report_;                 // engine; noticed here, not decided yet
-  std::optional<Failure> conflict_;               // engine; shown by a question, not reported yet
+  bool oversubscribed_ = false;                   // written, like the next member, before the group is connected
+  bool has_core_each_ = false;                    // this host has at least as many cores as ranks
+  int inline_source_ = -1;                        // engine; the sender, of a receive that `run` ran itself
+  bool look_again_ = false;                       // engine; a collective has ended, so the next queued one may begin
+  int64_t looked_up_ns_ = 0;                      // engine; when look_up last polled the control connections
+  std::optional<Failure> report_;                 // engine; a failure noticed here, before the root cause is decided
+  std::optional<Failure> conflict_;               // engine; a disagreement found through a question, not reported yet
   int64_t root_cause_deadline_ns_ = 0;            // engine
   std::shared_ptr<const Failure> poison_;         // written once by the engine's holder, under mutex_
   std::atomic<bool> is_told_{false};              // an operation has ended with poison_
@@ -246,18 +253,18 @@ class HostGroup final : private ControlEvents {
   std::vector<Ended> ended_;               // mutex_; not taken yet
   uint64_t next_id_ = 1;                   // mutex_
   uint64_t closing_id_ = 0;                // mutex_; not zero once close has been called
-  std::shared_ptr<const Failure> loss_;    // mutex_; the first rank that ended without a goodbye
-  int64_t lost_ns_ = 0;                    // mutex_; when that was
+  std::shared_ptr<const Failure> loss_;    // mutex_; the loss of the first rank that ended without a goodbye
+  int64_t lost_ns_ = 0;                    // mutex_; when loss_ was noticed
   std::optional<std::string> abort_text_;  // mutex_; to be handled by the lane
 
   std::atomic<bool> has_requests_{false};  // the queue, closing_id_ or abort_text_ has something the lane has not seen
   std::atomic<bool> lane_sleeps_{false};
-  std::atomic<bool> lane_timer_set_{false};  // it will look after what is pending by itself
+  std::atomic<bool> lane_timer_set_{false};  // the lane wakes by timer to advance pending operations
   std::atomic<bool> progress_requested_{false};
   std::atomic<int> drivers_{0};  // threads that pump, or are about to, in the lane's place
   int waiters_ = 0;              // mutex_; threads in `wait` that the lane has to wake
   std::atomic<bool> stop_{false};
-  std::thread lane_;  // last member: joined before anything it uses goes
+  std::thread lane_;  // last member, so that nothing the lane uses is destroyed before it
 };
 
 }  // namespace ringwise::coll

@@ -1,4 +1,4 @@
-// The engine of a HostGroup: what the holder of `engine_` does.
+// The engine of a HostGroup: the functions that only the holder of the mutex `engine_` calls.
 #include <sched.h>
 
 #include <algorithm>
@@ -14,43 +14,48 @@ namespace ringwise::coll {
 
 namespace {
 
-// Without progress, the engine first spins, then yields, then sleeps in the kernel. A lane that shares its core with
-// a program that computes gives up soon; where the program waits anyway, nothing is lost by staying awake, and a
-// wake-up that may cost a scheduler tick is saved.
+// Without progress, the engine first spins, then yields, then sleeps in the kernel. The lane yields only a few times,
+// because it may share its core with a program that computes. A thread of the program that waits anyway stays awake
+// longer, which saves a wake-up that may cost a scheduler tick.
 constexpr int kBusyYields = 4;
 constexpr int kWaitingYields = 2000;
-// On a oversubscribed machine a single yield takes a scheduler slice of everybody else: nobody hears of a lost rank meanwhile.
+// Limits how long the engine yields: on an oversubscribed machine each yield lasts a scheduler slice of every other
+// thread, and the engine does not notice a lost rank meanwhile.
 constexpr int64_t kAwakeNs = 10 * kMillisecond;
-// What has not come from another host after this long will take a while, and the kernel may need the core to bring it.
+// The same limit for links to other hosts: data that has not arrived by then will take longer, and the kernel may need
+// the core to deliver it.
 constexpr int64_t kAwakeForLinksNs = 200'000;
 
-// How long to look away from a message that will take at least so long, and how often in a row before somebody asks.
+// Backoff during a long incoming message: the length of a sleep, the shortest rest of a message that is worth one, and
+// the most sleeps in a row before the ordinary waiting begins.
 constexpr int64_t kBackoffNs = 50'000;
 constexpr int64_t kBackoffMinRestNs = 400'000;
 constexpr int kBackoffRounds = 20;
 
-// A rank that has been waiting this long asks the others what they are doing.
+// A rank that has been waiting this long asks the ranks it waits for what they are doing, and again at the second
+// interval.
 constexpr int64_t kFirstQuestionNs = 20 * kMillisecond;
 constexpr int64_t kNextQuestionNs = 1'000 * kMillisecond;
-// And everybody, this long before the deadline or after half of the time: so what it reports is no older.
+// It asks all ranks this long before the deadline (or after half of a short timeout), so that the report of a timeout
+// is fresh.
 constexpr int64_t kLastQuestionNs = 200 * kMillisecond;
 
-// How often a rank that only sends looks whether the others are there, and how long one that only receives keeps back
-// what it has to say.
+// kLookUpNs: how often a rank that only sends polls its control connections. kSpeakUpNs: how long a rank that only
+// receives defers its handshakes.
 constexpr int64_t kLookUpNs = 1 * kMillisecond;
 constexpr int64_t kSpeakUpNs = 1 * kMillisecond;
 
-// How long the lowest rank may take to say which failure was the first.
+// How long the lowest rank may take to announce the root cause.
 constexpr int64_t kRootCauseNs = 250 * kMillisecond;
 
-/// When everybody is asked what keeps `op` waiting.
+/// Returns when to ask all ranks what keeps `op` waiting.
 int64_t last_question_ns(const Op& op) { return op.deadline_ns - std::min(kLastQuestionNs, op.timeout_ns / 2); }
 
 }  // namespace
 
-/// Moves what is under way. A caller of `run` stays until its operation has ended, `wait` until the one that it waits
-/// for has. The lane stays until nothing is left, or somebody else comes to do it, or, on a oversubscribed host where nobody
-/// waits, until nothing moves.
+/// Begins and advances operations. A caller of `run` stays until its operation has ended, `wait` until the operation
+/// that it waits for has ended. The lane stays until no operation is left or another thread takes over; on an
+/// oversubscribed host where no thread waits, it returns when nothing moves.
 void HostGroup::pump(Who who, const Op* op) {
   Idle idle_state;
   while (!stop_) {
@@ -62,7 +67,7 @@ void HostGroup::pump(Who who, const Op* op) {
       if (!busy()) return;
       const bool moved = advance_all() || admitted;
       if (who == Who::Waiter && driven_id_ == 0) {
-        admit();  // so that nobody overtakes what the operation has kept waiting
+        admit();  // so that queued operations begin before any later one
         return;
       }
       if (who == Who::Lane && drivers_ > 0) return;
@@ -82,7 +87,8 @@ void HostGroup::pump(Who who, const Op* op) {
   }
 }
 
-/// A link that breaks in a send may be the first news of a rank that has closed the group: then that is what is told.
+/// Returns the failure to report. A link that breaks during a send may be the first sign that the peer has left the
+/// group; then the failure names that reason. Adds the texts of labels to a mismatch.
 Failure HostGroup::reason_of(const Failure& failure) {
   if (failure.code == FailureCode::Mismatch) return with_labels(failure);
   const bool is_news =
@@ -93,7 +99,7 @@ Failure HostGroup::reason_of(const Failure& failure) {
   return running_.active && !diagnosis_.is_here(peer) ? diagnosis_.gone(peer, running_.signature()) : failure;
 }
 
-/// Begins what may begin: all sends and receives, and a collective where none is active. True if there was anything.
+/// Begins all queued sends and receives, and the next collective if none is active. Returns true if any began.
 bool HostGroup::admit() {
   if (!has_requests_.load(std::memory_order_relaxed) && !look_again_) return false;
   bool moved = false;
@@ -131,7 +137,7 @@ void HostGroup::begin(const Op& op, bool inline_run) {
   flight_.start(op.record, "message");
   p2p_->post(op, inline_run);
   if (board_) board_->compare_posted();
-  // A message to a rank that is gone would be lost without a word. Whoever waits for such a rank finds out itself.
+  // A message to a rank that is gone would be lost silently. Receives notice the loss while they wait.
   if (op.verb == Verb::Send && !diagnosis_.is_here(op.root))
     throw diagnosis_.gone(op.root, signature_of(op, rank_, size_));
 }
@@ -141,7 +147,7 @@ void HostGroup::begin_collective(const Op& op, bool inline_run) {
   running_.inline_run = inline_run;
   running_.on_board = choices_.has(op.verb) ? nullptr : board_.get();
   begun_ = op.seq + 1;
-  if (running_.on_board != nullptr) return board_->begin(op);  // which shows the signature to the others
+  if (running_.on_board != nullptr) return board_->begin(op);  // the post will show the signature to the other ranks
   const Topology topology{rank_, hosts_.get(), &choices_.tuning()};
   running_.over_links.begin(op, topology, choices_.choose(op, topology), diagnosis_.is_everyone_here());
   diagnosis_.remember(running_.signature());
@@ -164,7 +170,7 @@ void HostGroup::finish_collective() {
   running_.active = false;
   flight_.end(running_.op().record, true);
   if (running_.inline_run) {
-    inline_done_ = true;  // nothing was queued before it began, and what was since has set has_requests_
+    inline_done_ = true;  // look_again_ is not needed: operations queued since it began have set has_requests_
   } else {
     look_again_ = true;
     end(running_.op().id, nullptr);
@@ -174,7 +180,8 @@ void HostGroup::finish_collective() {
   if (running_.over_links.deferred().any() && !lane_timer_set_.exchange(true)) control_->set_timer(kSpeakUpNs);
 }
 
-/// A rank that only sends never waits: so now and then it looks whether the others are still there, and what they say.
+/// Polls the control connections and compares pending handshakes, at most once per kLookUpNs. A rank that only sends
+/// never waits, so it would not notice lost peers or disagreements otherwise.
 void HostGroup::look_up() {
   const int64_t now = now_ns();
   if (now - looked_up_ns_ < kLookUpNs) return;
@@ -183,7 +190,7 @@ void HostGroup::look_up() {
   compare_late();
 }
 
-/// Compares what has come by now from the others about operations in which this rank only sent.
+/// Compares the pending posts and handshakes that have arrived, for operations in which this rank only sent.
 void HostGroup::compare_late() {
   if (board_) board_->compare_posted();
   auto& pending = running_.over_links.pending();
@@ -192,19 +199,19 @@ void HostGroup::compare_late() {
       if (pending.from(peer) > 0) pending.settle(rank_, peer, *links_[peer]);
     } catch (const Failure& failure) {
       if (failure.code == FailureCode::Mismatch) throw;
-      pending.forget(peer);  // a rank that is lost is noticed by those who need it
+      pending.forget(peer);  // the next operation that needs the lost rank reports it
     }
   }
 }
 
-/// Says what has been kept back, when nothing else is to be done. True if that is to be tried again.
+/// Sends the deferred handshakes that the links have room for. Returns true if some are left.
 bool HostGroup::speak_up() {
   if (poison_) return false;
   running_.over_links.speak_up(links_);
   return running_.over_links.deferred().any();
 }
 
-/// The ranks that are here and have not said everything yet about operations in which this one only sent.
+/// Sets `ranks` to the live ranks whose posts or handshakes of operations in which this rank only sent are pending.
 void HostGroup::find_owing(std::vector<int>& ranks) {
   ranks.clear();
   if (board_) board_->not_posted(ranks);
@@ -215,8 +222,9 @@ void HostGroup::find_owing(std::vector<int>& ranks) {
   std::erase_if(ranks, [&](int peer) { return !diagnosis_.is_here(peer); });
 }
 
-/// Waits for what the others still have to say of operations in which this rank only sent, as long as they may take for
-/// it: afterwards nobody would hear that they disagree. And a socket that is closed before that cuts off what it sent last.
+/// Waits for the pending posts and handshakes of operations in which this rank only sent, until their deadline. Once
+/// the group is closed, a disagreement could not be reported any more. Also, a socket that is closed over unread bytes
+/// cuts off the last data that it sent.
 void HostGroup::settle() {
   if (!control_) return;
   const int64_t board_deadline_ns = board_ ? now_ns() + board_->op().timeout_ns : 0;
@@ -251,7 +259,7 @@ void HostGroup::finish_p2p(const PointToPoint::Pending& pending) {
 void HostGroup::idle(Idle& idle, Who who) {
   ++idle.rounds;
   if (idle.rounds <= kBackoffRounds && back_off()) return;
-  const int spins = has_core_each_ ? kSpins : 0;  // where ranks share a core, the others cannot answer meanwhile
+  const int spins = has_core_each_ ? kSpins : 0;  // ranks that share this core cannot answer while it spins
   if (idle.rounds <= spins) return pause_cpu();
   const int64_t now = now_ns();
   if (idle.since_ns == 0) {
@@ -270,15 +278,15 @@ void HostGroup::idle(Idle& idle, Who who) {
   if (conflict_) return;
   speak_up();
   compare_late();
-  // What a rank sent before it left or died still counts, so look once more after the news.
+  // Data that a rank sent before it left or died still counts, so try once more after the poll.
   if (advance_all() || !busy()) return;
   const int64_t deadline_ns = earliest_deadline();
   check_waiting(idle, who, now, deadline_ns);
   sleep(std::min(idle.next_question_ns, deadline_ns), who);
 }
 
-/// While a long message comes in over a slow network, whoever looks for every packet of it only takes the core away from
-/// those who bring them.
+/// Sleeps kBackoffNs while a long message arrives over a slow network: polling for every packet would take the core
+/// from the kernel threads that deliver them. Returns false if there is no such message.
 bool HostGroup::back_off() {
   if (board_ || !running_.active || !p2p_->pending().empty() || running_.over_links.rest_ns() < kBackoffMinRestNs)
     return false;
@@ -287,7 +295,8 @@ bool HostGroup::back_off() {
   return true;
 }
 
-/// Of everything pending: an operation in the queue is not to be late because of one that runs.
+/// Returns the earliest deadline of all running and queued operations: a queued operation times out even while another
+/// one runs.
 int64_t HostGroup::earliest_deadline() {
   int64_t earliest = std::numeric_limits<int64_t>::max();
   if (running_.active) earliest = running_.op().deadline_ns;
@@ -297,7 +306,8 @@ int64_t HostGroup::earliest_deadline() {
   return earliest;
 }
 
-/// Announces the sleep, looks once more, sleeps. Returns at once when there was something to do.
+/// Announces the sleep, tries to advance once more, then sleeps until `until_ns` at most. Returns at once if something
+/// moved or was requested. The announcement comes before the last try, so that no wake-up is lost.
 void HostGroup::sleep(int64_t until_ns, Who who) {
   if (who == Who::Lane) lane_sleeps_ = true;
   if (my_sleeping_ != nullptr) my_sleeping_->store(1);
@@ -312,7 +322,8 @@ void HostGroup::sleep(int64_t until_ns, Who who) {
   (void)!::read(wake_.get(), &count, sizeof count);
 }
 
-/// Looks for reasons why the ranks that are waited for will not come: dead, gone, somewhere else, too late.
+/// Checks the ranks that this one waits for: throws if one is lost or a deadline has passed, and asks them what they
+/// are doing when a question is due.
 void HostGroup::check_waiting(Idle& idle, Who who, int64_t now, int64_t deadline_ns) {
   const bool is_question_due = now >= idle.next_question_ns;
   if (is_question_due && who != Who::Lane) locate(blocking_);
@@ -331,11 +342,11 @@ void HostGroup::check_waiting(Idle& idle, Who who, int64_t now, int64_t deadline
   if (!running_.active) return;
   running_.waiting_for(waiting);
   look(running_.op(), running_.signature());
-  // A collective in the queue is late, and the one that runs is what it waits for.
+  // The deadline of a queued collective has passed; it waits for the running one.
   if (now >= deadline_ns) throw diagnosis_.late(running_.op(), waiting, now);
 }
 
-/// Throws if a rank that is waited for is gone.
+/// Throws if a rank that this one waits for is gone.
 void HostGroup::check(const Op& op, const Signature& signature, const std::vector<int>& waiting, Idle& idle,
                       int64_t now) {
   const auto lost = [&](int peer) {
@@ -345,7 +356,7 @@ void HostGroup::check(const Op& op, const Signature& signature, const std::vecto
     const bool has_ended = op.is_point_to_point() ? p2p_->ended(peer) : links_[peer]->ended();
     return diagnosis_.is_lost(peer, is_local ? !is_here : has_ended, idle.since_ns, now, idle.next_question_ns);
   };
-  // A receive from any rank waits for all others, and it is enough that one is left.
+  // A receive from any rank waits for all other ranks, and fails only when all of them are lost.
   if (op.verb != Verb::Recv || waiting.size() == 1) {
     const auto first = std::find_if(waiting.begin(), waiting.end(), lost);
     if (first != waiting.end()) throw diagnosis_.gone(*first, signature);
@@ -356,7 +367,8 @@ void HostGroup::check(const Op& op, const Signature& signature, const std::vecto
   }
 }
 
-/// The ranks that are waited for may wait for others themselves: so in the end all are asked.
+/// Asks the ranks in `waiting` what they are doing. Shortly before the deadline of a collective, asks all ranks,
+/// because the ones that this rank waits for may themselves wait for others.
 void HostGroup::ask(const Op& op, const Signature& signature, const std::vector<int>& waiting, int64_t now) {
   if (op.is_point_to_point() || now < last_question_ns(op))
     diagnosis_.ask(*control_, waiting, signature, now);
@@ -364,7 +376,8 @@ void HostGroup::ask(const Op& op, const Signature& signature, const std::vector<
     diagnosis_.ask_all(*control_, signature, now);
 }
 
-/// Between hosts only the numbers of labels travel with operations: those of which this rank does not know the text are asked for.
+/// Returns the failure with the texts of labels in place of their numbers. Between hosts, signatures carry only the
+/// numbers, so this rank asks the peers for unknown texts and waits up to kRootCauseNs.
 Failure HostGroup::with_labels(Failure failure) {
   const int64_t deadline_ns = now_ns() + kRootCauseNs;
   uint64_t asked = 0;
@@ -385,8 +398,8 @@ Failure HostGroup::with_labels(Failure failure) {
 /// Reports the conflict that a question showed, with the texts of its labels.
 void HostGroup::report_conflict() { report(with_labels(*std::exchange(conflict_, std::nullopt))); }
 
-/// Several ranks may notice a failure at once, each in its own way, but all are to report the same root cause. So a
-/// failure is reported to the lowest rank that is there; that one takes the first report and tells everybody.
+/// Reports a failure to the lowest live rank, which takes the first report as the root cause and announces it to all
+/// ranks. Several ranks may notice a failure at once with different symptoms; this way all report the same root cause.
 void HostGroup::report(Failure failure) {
   if (poison_) return end_everything();
   const int lowest = diagnosis_.lowest_here();
@@ -396,12 +409,12 @@ void HostGroup::report(Failure failure) {
   root_cause_deadline_ns_ = now_ns() + kRootCauseNs;
 }
 
-/// Nothing moves until the group knows what has happened to it.
+/// Waits until the root cause is announced. Decides it here if that takes longer than kRootCauseNs.
 void HostGroup::await_root_cause() {
   while (!poison_ && !stop_) {
     control_->poll(*this);
     const int64_t left = root_cause_deadline_ns_ - now_ns();
-    if (left <= 0) decide(*report_);  // the other rank is stuck: do without it
+    if (left <= 0) decide(*report_);  // the lowest rank does not answer
     if (!poison_) control_->wait(left);
   }
   report_.reset();
@@ -413,7 +426,7 @@ void HostGroup::decide(Failure failure) {
   poison(std::move(failure));
 }
 
-/// The group's root cause, for good.
+/// Sets the group's root cause, which never changes again, and ends all operations.
 void HostGroup::poison(Failure failure) {
   if (poison_) return end_everything();
   auto cause = std::make_shared<const Failure>(std::move(failure));
@@ -421,7 +434,7 @@ void HostGroup::poison(Failure failure) {
     std::lock_guard lock(mutex_);
     poison_ = cause;
   }
-  if (dump_) dump_->write(cause->text);  // before the program hears of it, and perhaps ends
+  if (dump_) dump_->write(cause->text);  // before the program learns of the failure and may exit
   end_everything();
 }
 
@@ -463,18 +476,18 @@ void HostGroup::on_dead(int peer, const char* reason) {
       lost_ns_ = now_ns();
     }
   }
-  if (report_) report(*report_);  // it may have been the one to decide
+  if (report_) report(*report_);  // the lost rank may have been the lowest one, which was to decide
 }
 
 void HostGroup::on_garbage(int peer) {
   if (diagnosis_.distrusted(peer, "it sent something that is no ringwise frame") && report_) report(*report_);
 }
 
-/// A late rank's question: it names the operation that it is in. If this rank ran another one at that place of the
-/// sequence, the two will never meet.
+/// Answers the question of a waiting rank, which names its operation. If this rank ran a different operation with the
+/// same sequence number, it reports the disagreement instead, because the two operations can never complete.
 void HostGroup::on_question(int peer, const Signature& signature) {
   if (auto failure = diagnosis_.conflict(peer, signature)) {
-    // The text of the peer's label would have to be asked for, which cannot be done inside `poll`.
+    // The text of the peer's label must be requested first, which is not possible inside `poll`.
     if (unknown_label_in(failure->text) == 0) return report(std::move(*failure));
     conflict_ = std::move(failure);
     return;

@@ -1,7 +1,8 @@
-// Handshakes that a rank keeps back because nobody waits for them: those to a rank whose handshake has come, runs ahead, and
-// agrees. Several go at once, or with the next thing that this rank has to say, and no packet is spent on each.
+// Deferred handshakes: those that this rank sends later, because the peer does not wait for them. The peer has sent its
+// own handshake, which agrees and says that the peer runs ahead. Deferred handshakes go together, or with the next data
+// for that peer, so that each one does not cost a packet.
 //
-// Used by whoever owns the engine.
+// Used only by the thread that owns the engine.
 #pragma once
 
 #include <cstddef>
@@ -15,30 +16,31 @@ namespace ringwise::coll {
 
 class DeferredHandshakes {
  public:
-  /// So many to one rank are kept back at most: it must hear of them before it has to wait.
+  /// Most deferred handshakes per peer. It is below PendingHandshakes::kPerPeer, so that they reach the peer before the
+  /// peer has to wait for them.
   static constexpr size_t kPerPeer = PendingHandshakes::kPerPeer / 4;
 
-  /// Before anything else; keeps what is held.
+  /// Sets the number of ranks and keeps the deferred handshakes. Call it before the other functions.
   void resize(int ranks) { peers_.resize(ranks); }
 
   bool any() const { return holding_ > 0; }
   bool is_full(int peer) const { return peers_[peer].count == kPerPeer; }
-  /// Unless it is full.
+  /// Defers a handshake to `peer`. The peer's list must not be full.
   void hold(int peer, const Signature& handshake);
-  /// Sends what is held for `peer`; true if nothing is left of it. Throws Failure where the link does.
+  /// Sends the deferred handshakes of `peer`; returns true if none is left. Throws Failure when the link fails.
   bool send(int peer, Link& link);
-  /// Nobody is there to hear it.
+  /// Drops the deferred handshakes of `peer`.
   void forget(int peer);
 
  private:
   struct Peer {
-    std::vector<Signature> handshakes;  // kPerPeer, once anything has been held
+    std::vector<Signature> handshakes;  // empty, or kPerPeer entries after the first hold()
     size_t count = 0;
-    size_t sent = 0;  // bytes of them
+    size_t sent = 0;  // bytes of them that the link has taken
   };
 
   std::vector<Peer> peers_;  // by rank
-  size_t holding_ = 0;       // for how many of them there is something
+  size_t holding_ = 0;       // number of peers with deferred handshakes
 };
 
 }  // namespace ringwise::coll

@@ -9,7 +9,7 @@ namespace ringwise::coll {
 
 namespace {
 
-// A program that makes a label up for every call is not to fill the memory.
+// Most texts that are kept. Bounds the memory of a program that uses a new label for every call.
 constexpr size_t kMost = 4096;
 
 constexpr std::string_view kByNumber = "labelled #";
@@ -25,7 +25,7 @@ Texts& texts() {
   return all;
 }
 
-/// FNV-1a, folded to what a double holds.
+/// Returns the FNV-1a hash of `text`, folded to 53 bits so that a double can hold it.
 uint64_t hash_of(std::string_view text) {
   uint64_t hash = 0xcbf29ce484222325;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
@@ -38,7 +38,7 @@ std::string hex(uint64_t number) {
   return std::string(digits, std::to_chars(digits, digits + sizeof digits, number, 16).ptr);
 }
 
-/// Where the number behind `kByNumber` begins, at or after `from`; npos: nowhere.
+/// Returns where the next number after the words `kByNumber` begins, searching from `from`; npos if there is none.
 size_t find_number(std::string_view sentence, size_t from) {
   const size_t found = sentence.find(kByNumber, from);
   return found == std::string_view::npos ? found : found + kByNumber.size();

@@ -1,8 +1,8 @@
-// Handshakes that are still to come from ranks that this one did not wait for. A rank that only sends in an operation is
-// done once it has sent. What the others say of that operation comes later, in the stream of whatever they send, and is
-// compared before anything newer from the same rank is looked at.
+// Pending handshakes: those that this rank expects from peers but did not wait for. A rank that only sends in an
+// operation ends the operation once it has sent. The peers' handshakes for that operation arrive later on the same
+// links and are compared before newer data from the same peer is read.
 //
-// Used by whoever owns the engine.
+// Used only by the thread that owns the engine.
 #pragma once
 
 #include <cstddef>
@@ -16,28 +16,29 @@ namespace ringwise::coll {
 
 class PendingHandshakes {
  public:
-  /// So many of each rank: a sender is never further ahead. They are 32 KiB, for which every link has room, so that nobody
-  /// is held up by what this rank has not read yet.
+  /// Most pending handshakes per peer, and so the most operations that a sender runs ahead. They take 32 KiB, for which
+  /// every link has room, so unread handshakes never block a peer.
   static constexpr size_t kPerPeer = 512;
 
-  /// Before anything else; keeps the pending handshakes.
+  /// Sets the number of ranks and keeps the pending handshakes. Call it before the other functions.
   void resize(int ranks) { peers_.resize(ranks); }
 
   size_t from(int peer) const { return peers_[peer].count; }
   bool any() const { return total_ > 0; }
-  /// Until when it makes sense to wait for them: the latest deadline of their operations.
+  /// Returns the latest deadline of the operations whose handshakes were added, after which waiting is useless.
   int64_t deadline_ns() const { return deadline_ns_; }
 
-  /// `expected` is to come from `peer`, after what it owes already. There must be room.
+  /// Adds `expected` behind the pending handshakes of `peer`, of which there are fewer than kPerPeer.
   void add(int peer, const Signature& expected, int64_t deadline_ns);
-  /// Compares what has come from `peer`; true if it owes nothing more. Throws Failure when it runs another operation.
+  /// Compares the handshakes that have arrived from `peer`; returns true if none is pending any more. Throws Failure
+  /// when `peer` called a different operation.
   bool settle(int rank, int peer, Link& link);
-  /// Nothing will come from `peer`.
+  /// Drops the pending handshakes of `peer`, because its link has failed.
   void forget(int peer);
 
  private:
   struct Peer {
-    std::vector<Signature> ring;  // grows as far as is needed
+    std::vector<Signature> ring;  // grows on demand
     size_t first = 0;
     size_t count = 0;
   };

@@ -14,12 +14,13 @@ namespace ringwise::coll {
 namespace {
 constexpr uint32_t kMagic = 0x31475752;  // "RWG1"
 constexpr uint8_t kVersion = 1;
-constexpr uint64_t kMaxCount = uint64_t{1} << 48;  // more is no honest message; its bytes still fit a size_t
+constexpr uint64_t kMaxCount =
+    uint64_t{1} << 48;  // larger counts are treated as garbage; the bytes of kMaxCount elements still fit a size_t
 constexpr const char* kVerbs[kVerbCount] = {"allReduce", "broadcast", "allGather", "reduceScatter", "send",    "recv",
                                             "barrier",   "reduce",    "gather",    "scatter",       "allToAll"};
 constexpr const char* kOps[kReduceOpCount] = {"sum", "avg", "prod", "min", "max", "band", "bor", "bxor", "premulSum"};
 
-/// FNV-1a, never 0.
+/// Returns a hash (FNV-1a) of the ranks' counts, never 0.
 uint32_t hash_of(const size_t* counts, int size) {
   uint64_t hash = 0xcbf29ce484222325;
   for (int rank = 0; rank < size; ++rank) {
@@ -34,7 +35,7 @@ std::string hex(uint32_t number) {
   return digits;
 }
 
-/// " by ring", for ranks that differ in that or in the rules that it follows from.
+/// Returns " by ring" or the like, for messages about ranks whose algorithms or tuning rules differ.
 std::string by_algorithm(const Signature& s) {
   const auto known = algorithms_of(static_cast<Verb>(s.verb));
   std::string text =
@@ -42,14 +43,15 @@ std::string by_algorithm(const Signature& s) {
   return s.tuning == 0 ? text : text + " with RINGWISE_TUNING " + hex(s.tuning);
 }
 
-/// "rank 0 called allToAll 3 × int32 for rank 1 (seq 7)"
+/// Returns text such as "rank 0 called allToAll 3 × int32 for rank 1 (seq 7)".
 std::string describe_part(const Signature& s, int rank, uint64_t count, const char* direction, int other) {
   return "rank " + std::to_string(rank) + " called allToAll " + std::to_string(count) + " × " +
          name_of(static_cast<DType>(s.dtype)) + direction + std::to_string(other) +
          (s.label != 0 ? ' ' + describe_label(s.label) : "") + " (seq " + std::to_string(s.seq) + ")";
 }
 
-/// Of an allToAll: about the part that the lower rank sends, or the other one if they agree about that.
+/// Returns the failure of an allToAll whose ranks differ about the size of a part: the part that the lower rank sends,
+/// or the other part if they agree about that one.
 Failure parts_disagreement(int rank, const Signature& mine, int peer, const Signature& theirs) {
   const auto failure = [&](int from, uint64_t sent, int to, uint64_t expected) -> Failure {
     return {FailureCode::Mismatch,
@@ -82,7 +84,7 @@ Signature signature_of(const Op& op, int rank, int size) {
   signature.seq = op.seq;
   if (op.verb == Verb::AllToAll) return signature;
   signature.count = op.count;
-  // Parts that are given one by one but are all equal are no other operation than even parts.
+  // Explicit counts that are all equal mean the same operation as even parts.
   if (op.counts == nullptr || std::all_of(op.counts, op.counts + size, [&](size_t n) { return n == op.counts[0]; }))
     return signature;
   signature.count = std::accumulate(op.counts, op.counts + size, size_t{0});

@@ -1,5 +1,5 @@
-// What an operation is, in 64 bytes that open its traffic on every link. The receiver compares them with its own
-// operation before it touches a buffer, so that ranks which disagree get a sentence instead of a wrong number.
+// The signature of an operation: 64 bytes that begin its traffic on every link. The receiver compares them with its own
+// operation before it writes to a buffer, so that ranks which disagree get an error message, not a wrong result.
 #pragma once
 
 #include <cstdint>
@@ -19,41 +19,45 @@ struct alignas(64) Signature {
   int32_t root;    // broadcast, reduce, gather, scatter: the root; send: the receiver; otherwise -1
   int32_t source;  // send: the sender, -1 in a receive from any rank; otherwise -1
   uint64_t seq;
-  uint64_t count;     // where parts differ: of all parts together; allToAll: of the part that goes to the addressee
-  uint32_t parts;     // where parts differ: a hash of their sizes; otherwise 0
+  uint64_t count;     // elements; uneven parts: of all parts together; allToAll: of the part for the addressee
+  uint32_t parts;     // uneven parts: a hash of their sizes; otherwise 0
   int32_t tag;        // as in Op
-  uint8_t algorithm;  // over links: the number among the verb's algorithms (see choose.h); otherwise 0
+  uint8_t algorithm;  // over links: the number of the verb's algorithm (see number_of in choose.h); otherwise 0
   uint8_t wire;
-  uint8_t runs_ahead;  // of a handshake over links: its sender does not wait for the answer; not compared
+  uint8_t runs_ahead;  // over links: 1 if the sender does not wait for the receiver's handshake; not compared
   uint8_t padding;
-  uint32_t tuning;    // over links: the digest of the rules that RINGWISE_TUNING gives (see tuning.h)
+  uint32_t tuning;    // over links: digest of the rules in the file that RINGWISE_TUNING names (see tuning.h)
   uint64_t returned;  // allToAll: the count of the part that the addressee sends back; otherwise 0
   uint64_t label;     // as in Op
 };
 static_assert(sizeof(Signature) == 64);
 
-/// "allReduce"
+/// Returns the verb's name, such as "allReduce".
 const char* name_of(Verb verb);
-/// "sum"
+/// Returns the reduction's name, such as "sum".
 const char* name_of(ReduceOp reduce);
 
-/// The signature of `op` as rank `rank` of `size` runs it. For allToAll, without any part's count.
+/// Returns the signature of `op` as rank `rank` of `size` runs it. For allToAll, the counts stay 0: they depend on the
+/// peer.
 Signature signature_of(const Op& op, int rank, int size);
 
-/// The handshake that goes to `peer`, and the one that has to come from it, for `signature`. Only allToAll differs between peers.
+/// Return the handshake to send to `peer`, and the one that `peer` must send. They differ from `signature` only for
+/// allToAll.
 Signature handshake_to(const Signature& signature, const Op& op, int peer);
 Signature handshake_from(const Signature& signature, const Op& op, int peer);
 
-/// Whether `signature` can be the header of a message from rank `from` to rank `to`.
+/// Returns whether `signature` can be the header of a message from rank `from` to rank `to`.
 bool is_message(const Signature& signature, int from, int to);
 
-/// Whether both are of the same operation.
+/// Returns whether both describe the same operation; ignores `runs_ahead`.
 bool same(const Signature& a, const Signature& b);
 
-/// What `rank` called: "allReduce sum 4096 × float32 (seq 7)", or a note that the bytes are no signature at all.
+/// Describes the call of `rank`, such as "allReduce sum 4096 × float32 (seq 7)", or says that the bytes are no
+/// signature.
 std::string describe(const Signature& signature, int rank);
 
-/// Says that two ranks run different operations; the same text on both sides. `mine` is what `peer` should have sent.
+/// Returns the failure of two ranks that run different operations, with the same text on both sides. `mine` is the
+/// signature that `peer` should have sent.
 Failure disagreement(int rank, const Signature& mine, int peer, const Signature& theirs);
 
 }  // namespace ringwise::coll
