@@ -62,7 +62,7 @@ void Arena::release(std::byte* block) noexcept {
   if (used == used_.end()) return;
   auto [offset, bytes] = *used;
   used_.erase(used);
-  // A hole reads as zeros again, so the next owner of the range gets what it was promised.
+  // A punched hole reads as zeros, so the next allocation of the range is zeroed, as allocate() promises.
   fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
             static_cast<off_t>(bytes));
   auto next = free_.lower_bound(offset);

@@ -1,4 +1,4 @@
-// Memory that a rank allocates for its buffers and that the other ranks of its host have mapped as well. Collectives
+// The arena: memory that a rank allocates for its buffers and that the other ranks of its host map as well. Collectives
 // read and write such buffers in place, without copies.
 #pragma once
 
@@ -13,25 +13,27 @@
 
 namespace ringwise::coll {
 
-/// One rank's. The address space is as large as the host's memory; memory is taken as it is allocated, and goes back
-/// when it is freed. The owner's thread allocates and frees; anybody may read `memory` and `offset_of`.
+/// The arena of one rank. It reserves as much address space as the host has memory; physical memory is taken by
+/// allocate() and returned by release(). Only the owner's thread allocates and releases; any thread may call
+/// `offset_of`.
 class Arena {
  public:
-  /// Null where the address space is limited: then there is no such memory, and everything else works.
+  /// Returns null if the arena cannot be mapped, for example where the address space is limited. Collectives work
+  /// without arenas.
   static std::shared_ptr<Arena> create();
   ~Arena();
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  /// Zeroed, at a multiple of 4096 bytes. Throws std::system_error when there is no memory.
+  /// Returns zeroed memory, aligned to 4096 bytes. Throws std::system_error when there is no memory.
   std::byte* allocate(size_t bytes);
   void release(std::byte* block) noexcept;
 
-  /// Where in the arena the range lies, if it does.
+  /// Returns the offset of the range in the arena; nothing if the range does not lie in it.
   std::optional<size_t> offset_of(const std::byte* data, size_t bytes) const;
 
   int descriptor() const { return file_.get(); }
-  /// The size of every rank's arena on this host.
+  /// Returns the size of the address range of every arena on this host, in bytes.
   static size_t span();
 
  private:
@@ -43,7 +45,7 @@ class Arena {
   std::map<size_t, size_t> used_;
 };
 
-/// The mapped arenas of the other ranks of the host, by their index there; unmapped by the destructor.
+/// The mapped arenas of the other ranks of the host, by rank index on the host. The destructor unmaps them.
 class PeerArenas {
  public:
   explicit PeerArenas(int ranks) : memory_(ranks) {}
@@ -51,7 +53,7 @@ class PeerArenas {
   PeerArenas& operator=(PeerArenas&&) = default;
   ~PeerArenas();
 
-  /// Throws std::system_error.
+  /// Maps the arena of the rank with this index. Throws std::system_error.
   void attach(int index, const Fd& file);
   std::byte* memory(int index) const { return memory_[index]; }
 

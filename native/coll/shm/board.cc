@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kPage = 4096;
 
-// All slots of a host together should stay in its caches.
+// Chosen so that all slots of a host together stay in its caches.
 size_t slot_bytes_for(int ranks) {
   if (ranks <= 4) return 256 * 1024;
   if (ranks <= 16) return 128 * 1024;

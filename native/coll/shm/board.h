@@ -1,11 +1,11 @@
-// Shared memory in which the ranks of one host run their collectives. Every rank has a post, where it says what it
-// calls and where its data lies; slots, in which it lays out data for the others; and counters of what it has done.
-// A rank writes its own part only, and reads those of the others.
+// The board: shared memory in which the ranks of one host run their collectives. Every rank has posts, which describe
+// its calls and the location of its data; slots, into which it copies data for the other ranks; and counters of its
+// progress. Ranks write only their own posts, slots and counters, and read those of the others.
 //
-// Reuse. Slots exist twice, for operations of even and odd number. A rank lays data into them for operation k only when
-// all others have posted k−1, so when they have ended k−2: then nobody reads what k−2 left in the same place. Of posts
-// there are kPosts, so that a rank which only sends may be kRunAhead operations in front of those that take: it posts k
-// when all others have posted k−kRunAhead, so when they are through with what k−kPosts left in the same place.
+// Reuse. Every rank has two sets of slots, for operations of even and odd number. A rank writes the slots of operation
+// k only after all other ranks have posted k−1. By then they have ended k−2, so no rank reads the data that k−2 left in
+// the same slots. Every rank has kPosts posts, so that a rank which only sends may be kRunAhead operations ahead of its
+// receivers: it posts k after all others have posted k−kRunAhead, when no rank reads the post of k−kPosts any more.
 #pragma once
 
 #include <atomic>
@@ -17,43 +17,44 @@
 
 namespace ringwise::coll {
 
-/// Where the others find a rank's data.
+/// Tells the other ranks where a rank's data is.
 enum class Where : uint32_t {
   Post,    // in the post itself
   Slot,    // in its slot, complete when the post appears
-  Chunks,  // comes into its slots chunk by chunk; `staged` counts them
-  Arena,   // in its arena, at the post's offset: they read it there, and it waits for them
-  Memory,  // in its private memory, at the post's offset: the kernel copies it for them, and it waits for them
+  Chunks,  // copied into its slots chunk by chunk; Counter::Staged counts them
+  Arena,   // in its arena, at the post's offset: the others read it there, and the rank waits until they have
+  Memory,  // in its private memory, at the post's offset: the kernel copies it for the others, and the rank waits
 };
 
 inline constexpr uint64_t kPosts = 8;
 inline constexpr uint64_t kRunAhead = kPosts / 2;
 
-/// What the others always read lies in front: with a few bytes of data, the pair of cache lines that goes over is all
-/// that an operation costs.
+/// The fields that other ranks always read come first, so that an operation with a few bytes of data transfers only one
+/// pair of cache lines.
 struct Post {
-  std::atomic<uint64_t> stamp;  // the number of the operation; everything else is valid once it has come
-  uint64_t digest;              // of the signature: equal exactly if that is
+  std::atomic<uint64_t> stamp;  // the number of the operation; written last, all other fields are valid then
+  uint64_t digest;              // hash of the signature, compared in its place
   uint64_t offset;              // bytes from the beginning of the arena; an address for Memory
   Where where;
   uint32_t reserved;
   std::byte data[352];
-  Signature signature;  // read where digests differ, like what follows
-  char label[64];       // the text of the signature's label, or its beginning; valid where that is not 0
+  Signature signature;  // read only where digests differ, like `label`
+  char label[64];       // the text of the signature's label, or its beginning; valid if the label is not 0
 };
 static_assert(sizeof(Post) == 512);
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
-/// What a rank tells the others about itself, beside operations.
+/// Facts about a rank that the others need and that do not belong to one operation.
 struct Member {
-  std::atomic<int> core;     // 1 + the one on which it ran when it last had to wait for long
+  std::atomic<int> core;     // 1 + the core on which it ran when it last waited for long
   std::atomic<int> reads;    // whether it can read the memory of all others: 1 yes, −1 no, 0 not tried
-  std::atomic<int> process;  // its id; valid like what follows once it is not 0
+  std::atomic<int> process;  // process id; this and the fields below are valid once it is not 0
   uint64_t probe;            // a random number
-  uint64_t probe_address;    // where the rank has the same number
+  uint64_t probe_address;    // address of the same number in the rank's private memory
 };
 
-/// What a rank counts: chunks of the operation, on top of the operation's number (see Board::mark). Only it writes.
+/// A rank's counters of the chunks of an operation, combined with the operation's number (see Board::mark). Only that
+/// rank writes them.
 enum class Counter : uint8_t { Staged, Reduced, Taken };
 inline constexpr int kCounters = 3;
 
@@ -61,7 +62,7 @@ class Board {
  public:
   /// Makes a zeroed board for `ranks` ranks. Throws std::system_error.
   static Board create(int ranks);
-  /// Maps one that another rank made. Throws std::system_error when it is not a board.
+  /// Maps a board that another rank made. Throws std::system_error if it is not a board.
   static Board attach(Fd file, int ranks);
 
   Board() = default;
@@ -73,7 +74,8 @@ class Board {
   int ranks() const { return ranks_; }
   int descriptor() const { return file_.get(); }
 
-  // Per rank: the posts, the counters, the member, then per operation and chunk (two of each) a slot and a result.
+  // Memory layout of each rank: posts, counters, Member, then a slot and a result for each of two operations times two
+  // chunks.
 
   Post& post(int rank, uint64_t operation) const {
     return *reinterpret_cast<Post*>(of(rank) + sizeof(Post) * (operation % kPosts));
@@ -82,7 +84,8 @@ class Board {
     return *reinterpret_cast<std::atomic<uint64_t>*>(of(rank) + kPostBytes + kLine * static_cast<size_t>(counter));
   }
   Member& member(int rank) const { return *reinterpret_cast<Member*>(of(rank) + kPostBytes + kCounters * kLine); }
-  /// For data on its way to the others, slot_bytes() long; and for results, slot_bytes() / 2.
+  /// Returns the slot for data to the other ranks, slot_bytes() long. result() returns the one for reduced data, half
+  /// as long.
   std::byte* slot(int rank, uint64_t operation, size_t chunk) const {
     const size_t index = operation % 2 * 2 + chunk % 2;
     return of(rank + 1) - (index + 1) * (slot_bytes_ + slot_bytes_ / 2);
@@ -92,12 +95,13 @@ class Board {
   }
   size_t slot_bytes() const { return slot_bytes_; }
 
-  /// A counter's value after `chunks` of an operation; kAll stands for its end. Values only grow.
+  /// mark() returns a counter's value after `chunks` chunks of an operation; kAll chunks mean that the rank has done
+  /// all of them. Values only grow.
   static constexpr size_t kAll = (size_t{1} << 20) - 1;
   static uint64_t mark(uint64_t operation, size_t chunks) { return (operation << 20) + chunks; }
 
  private:
-  static constexpr size_t kLine = 128;  // pairs of cache lines travel together
+  static constexpr size_t kLine = 128;  // two cache lines, because processors prefetch them in pairs
   static constexpr size_t kPostBytes = kPosts * sizeof(Post);
   static_assert(sizeof(Member) <= kLine);
 

@@ -11,10 +11,10 @@ namespace ringwise::coll {
 
 namespace {
 
-// More than this is on its way at once in no processor.
+// No processor has more prefetched bytes than this in flight.
 constexpr size_t kPrefetchBytes = 2048;
 
-/// A multilinear hash (Carter and Wegman, 1979) over the eight words of a signature, with odd factors.
+/// Returns a multilinear hash (Carter and Wegman, 1979) over the eight words of a signature, with odd factors.
 uint64_t digest_of(const Signature& signature) {
   constexpr uint64_t kFactors[] = {0x9e3779b97f4a7c15, 0xbf58476d1ce4e5b9, 0x94d049bb133111eb, 0xff51afd7ed558ccd,
                                    0xc4ceb9fe1a85ec53, 0xd6e8feb86659fd93, 0xa0761d6478bd642f, 0xe7037ed1a0b428db};
@@ -46,7 +46,7 @@ void BoardExecution::begin(const Op& op) {
   if (method_ == Method::Move && board_.member(rank_).reads == 0) probe_memory();
   where_ = choose_where();
   phase_ = Phase::Post;
-  // Whoever still reads what lies where this operation has its place keeps everybody waiting; see Board.
+  // Wait until no rank reads the post and the slots that this operation reuses; see Board.
   const bool in_slots = where_ != Where::Post || op_.verb == Verb::AllToAll;
   const uint64_t next = number_ + 1, ahead = in_slots || trial_ > verified_ ? 1 : kRunAhead;
   expect(Word::Stamp, next > ahead ? next - ahead : 0, everybody());
@@ -92,15 +92,16 @@ bool BoardExecution::advance() {
         break;
       }
     }
-    // Where ranks disagree about the root, each may wait for another to take what it has laid out.
+    // Ranks that disagree about the root may wait for each other to take their data, so compare the calls meanwhile.
     if (phase_ == Phase::Run) compare_posted();
   }
   return moved;
 }
 
-/// Everybody whose data this rank takes has posted the same call. True if that was all there is to do.
+/// Begins the data movement, after all ranks whose data this one takes have posted the same call. Returns true if the
+/// operation has ended.
 bool BoardExecution::start() {
-  program_.reset();  // the next one takes its place in frame_
+  program_.reset();  // the next program reuses frame_
   switch (method_) {
     case Method::Barrier: return true;
     case Method::OneShot:
@@ -152,14 +153,14 @@ void BoardExecution::post() {
     case Where::Memory: post.offset = reinterpret_cast<uintptr_t>(op_.input); break;
     case Where::Chunks: break;
   }
-  if (op_.verb == Verb::AllToAll) {  // every pair compares what one sends with what the other expects
+  if (op_.verb == Verb::AllToAll) {  // every pair compares the sizes that one sends with those that the other expects
     for (int rank = 0; rank < size_; ++rank) {
       sizes_of(rank_)[rank] = {parts_[rank].bytes / element_, received_[rank].bytes / element_};
     }
   }
   post.stamp.store(number_);
   wake();
-  // While this rank waits, its next post and slot can come back from those that have read them.
+  // Fetch the cache lines of the next post and slot, which other ranks have read, while this rank waits.
   __builtin_prefetch(&board_.post(rank_, number_ + 1), 1);
   if (where_ != Where::Slot || by_part_) return;
   const std::byte* next = board_.slot(rank_, number_ + 1, 0);
@@ -167,7 +168,8 @@ void BoardExecution::post() {
   for (size_t line = 0; line < bytes; line += 64) __builtin_prefetch(next + line, 1);
 }
 
-/// The calls up to `until`. Their posts stay as long as this rank is at most kRunAhead ahead of the others.
+/// Compares the calls up to number `until` with the posts of all other ranks. Those posts are still valid because this
+/// rank is at most kRunAhead operations ahead.
 void BoardExecution::compare_posted(uint64_t until) {
   for (uint64_t number = verified_ + 1; number <= until; ++number) {
     const Call& call = calls_[number % kPosts];
@@ -184,7 +186,7 @@ void BoardExecution::compare_posted(uint64_t until) {
   }
 }
 
-/// Keeps the text of the post's label, so that a sentence can show it.
+/// Remembers the text of the post's label, so that error messages can show it.
 void BoardExecution::remember_label_of(const Post& post) {
   remember_label(post.signature.label, std::string_view(post.label, strnlen(post.label, sizeof post.label)));
 }
@@ -201,7 +203,8 @@ void BoardExecution::not_posted(std::vector<int>& ranks) const {
   }
 }
 
-/// This rank ends without a look at the others.
+/// Notes that this rank ends the operation without waiting for posts. The first time for a verb and root, the next
+/// operation waits until all ranks have posted this one, so that a disagreement about the root is found early.
 void BoardExecution::go_on_trial() {
   if (!has_root(op_.verb)) return;
   auto tried = is_tried_[static_cast<size_t>(static_cast<int>(op_.verb) * size_ + op_.root)];
@@ -228,22 +231,22 @@ void BoardExecution::verify(int peer) const {
   }
 }
 
-/// Of allToAll: what `rank` sends to each rank and expects from it, in elements.
+/// Returns the sizes that `rank` sends to each rank in an allToAll and expects from it, in elements.
 BoardExecution::Sizes* BoardExecution::sizes_of(int rank) const {
-  const bool fits = sizes_bytes() <= sizeof(Post::data);  // results are free, as nothing is reduced
+  const bool fits = sizes_bytes() <= sizeof(Post::data);  // the result buffers are unused, as nothing is reduced
   return reinterpret_cast<Sizes*>(fits ? board_.post(rank, number_).data : board_.result(rank, number_, 0));
 }
 
-/// Lays out one chunk of what this rank offers.
+/// Copies one chunk of the data that this rank offers into its slot.
 void BoardExecution::stage(size_t chunk) {
   std::byte* slot = board_.slot(rank_, number_, chunk);
   if (!by_part_) return copy_in(slot, chunk_of(offer(takers().first), chunk));
   lay_out(slot, chunk_bytes_, chunk);
 }
 
-/// A chunk of every taker's part, `stride` bytes apart.
+/// Copies a chunk of every receiver's part to `to`, `stride` bytes apart.
 void BoardExecution::lay_out(std::byte* to, size_t stride, size_t chunk) {
-  // This rank reads its own part from its input, unless that still has to be multiplied.
+  // This rank reads its own part from its input, except for premulSum, which needs a multiplied copy.
   const bool own = op_.reduce == ReduceOp::PremulSum && method_ != Method::Move;
   for (int taker = 0; taker < size_; ++taker) {
     if (taker == rank_ && !own) continue;
@@ -259,7 +262,7 @@ void BoardExecution::copy_in(std::byte* to, const Part& from) const {
   }
 }
 
-/// What `source` has laid out for this rank, or for everybody. For reductions also this rank's own.
+/// Returns the data that `source` offers to this rank, or to all ranks. In reductions, `source` may be this rank.
 const std::byte* BoardExecution::data_of(int source, size_t chunk) const {
   const size_t offset = by_part_ ? chunk_bytes_ * static_cast<size_t>(rank_) : 0;
   switch (where_of(source)) {
@@ -268,7 +271,7 @@ const std::byte* BoardExecution::data_of(int source, size_t chunk) const {
              (by_part_ ? sizes_bytes() + post_stride() * static_cast<size_t>(rank_) : 0);
     case Where::Slot: return board_.slot(source, number_, 0) + offset;
     case Where::Chunks: return board_.slot(source, number_, chunk) + offset;
-    case Where::Memory:  // not by this way: see take
+    case Where::Memory:  // never read here: see take()
     case Where::Arena: break;
   }
   const std::byte* memory = context_.arenas.memory(source) + board_.post(source, number_).offset;
@@ -286,7 +289,7 @@ BoardExecution::Wait BoardExecution::reached(Counter counter, size_t chunks, Ran
   const Word word = counter == Counter::Staged    ? Word::Staged
                     : counter == Counter::Reduced ? Word::Reduced
                                                   : Word::Taken;
-  if (chunks == 0) ranks = {};  // nothing to wait for: a rank counts from its first chunk on
+  if (chunks == 0) ranks = {};  // no wait: counters still hold an older operation's value before the first chunk
   return {*this, word, Board::mark(number_, chunks), ranks};
 }
 

@@ -1,11 +1,11 @@
-// Carries out one collective of the ranks of one host in shared memory, a bit at a time: advance() does what can be
-// done now and never waits.
+// Carries out one collective of the ranks of one host over the board, in small portions: advance() does the work that
+// is possible now and never waits.
 //
-// Every rank posts what it calls, and waits for the posts of those whose data it takes; when they agree, data
-// moves. What fits a post or a slot is there when the post is, so that one look at every peer is all that a small
-// operation waits for. The rest comes in chunks, of which two are under way (see Board). Buffers in arenas are read
-// where they lie. In every case an element is reduced by one rank for all, or by all in the order of the ranks: so
-// the results are equal bit by bit.
+// Every rank posts its call and waits for the posts of the ranks whose data it reads; data moves when the posts agree.
+// Data that fits a post or a slot is complete when the post appears, so a small operation waits only once for every
+// peer. Longer data is copied in chunks, two at a time (see Board). Buffers in arenas are read in place. Every element
+// is either reduced by one rank for all ranks, or by all ranks in the order of the ranks, so the results are equal bit
+// by bit.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@
 
 namespace ringwise::coll {
 
-/// What the ranks of a host share. They are numbered as in the group.
+/// The objects that the ranks of a host share. They use the rank numbers of the group.
 struct BoardContext {
   Board board;
   std::shared_ptr<Arena> arena;  // this rank's; null where there is none
@@ -33,29 +33,29 @@ class BoardExecution {
  public:
   BoardExecution(BoardContext& context, int rank);
 
-  /// The object is reused: in a steady loop nothing is allocated here.
+  /// Plans `op`. The object is reused, so a steady loop allocates nothing here.
   void begin(const Op& op);
 
-  /// Moves what can be moved now; true if anything was. Throws Failure when ranks disagree.
+  /// Moves the data that can move now; returns true if any did. Throws Failure when ranks disagree.
   bool advance();
 
   bool done() const { return phase_ == Phase::Done; }
-  /// Posts the operation, if that can be done now, so that the others need not wait for this rank.
+  /// Posts the operation if that is possible now, so that the other ranks need not wait for this one.
   void announce();
 
   const Op& op() const { return op_; }
   Op& op() { return op_; }
   const Signature& signature() const { return signature_; }
-  /// How the operation is carried out; a literal.
+  /// Returns the name of the method that carries out the operation, a string literal.
   const char* algorithm() const;
 
-  /// The ranks whose action this one waits for, each once.
+  /// Sets `ranks` to the ranks whose action this one waits for, each once.
   void waiting_for(std::vector<int>& ranks) const;
 
-  /// Compares what the others have posted by now with the calls that this rank went through without a look at all of
-  /// them. Throws Failure when ranks disagree. At any time, also after the last call.
+  /// Compares the posts that have appeared with those calls of this rank that ended before all posts were compared.
+  /// Throws Failure when ranks disagree. May be called at any time, also after the last operation.
   void compare_posted() { compare_posted(number_); }
-  /// The ranks that have not posted all those calls yet, each once.
+  /// Sets `ranks` to the ranks that have not posted all these calls yet, each once.
   void not_posted(std::vector<int>& ranks) const;
 
   ProgramFrame& program_frame() { return frame_; }
@@ -74,7 +74,7 @@ class BoardExecution {
     size_t offset = 0;
     size_t bytes = 0;
   };
-  /// Until the word of every one of `ranks` but this one has reached `value`.
+  /// Waits until the word of every rank in `ranks`, except this one, has reached `value`.
   struct Wait {
     BoardExecution& execution;
     Word word;
@@ -90,7 +90,7 @@ class BoardExecution {
     uint64_t received;
   };
 
-  // board_plan.cc: what the verb makes of the arrays.
+  // board_plan.cc: how each verb cuts its arrays, and which ranks exchange which parts.
   void plan();
   void cut(std::vector<Part>& parts, size_t count, const size_t* counts) const;
   void cut_evenly(size_t count);
@@ -158,10 +158,11 @@ class BoardExecution {
   Op op_;
   size_t element_ = 1;  // bytes
   Signature signature_{};
-  uint64_t number_ = 0;  // of the operation on this board, from 1; equal on all ranks
+  uint64_t number_ = 0;  // counts the operations on this board from 1; equal on all ranks
   Phase phase_ = Phase::Done;
   uint64_t digest_ = 0;
-  /// The last operations, by number as posts are: those up to `verified_` have been compared with every other rank's.
+  /// The latest operations, indexed by number modulo kPosts like the posts. Those up to number `verified_` have been
+  /// compared with the posts of every other rank.
   struct Call {
     Signature signature;
     uint64_t digest;
@@ -169,20 +170,20 @@ class BoardExecution {
   std::array<Call, kPosts> calls_{};
   uint64_t verified_ = 0;
   Method method_ = Method::Barrier;
-  Where where_ = Where::Post;   // this rank's data
-  bool by_part_ = false;        // every taker gets another part; a slot is divided among them
-  size_t chunk_bytes_ = 0;      // of what one taker gets
-  std::vector<Part> parts_;     // by rank, of the array that is cut: the input, or the output of gathering verbs
-  std::vector<Part> received_;  // by rank, of the output of allToAll
+  Where where_ = Where::Post;   // location of this rank's data
+  bool by_part_ = false;        // every receiver gets a different part; a slot is divided among them
+  size_t chunk_bytes_ = 0;      // chunk size of one receiver's data
+  std::vector<Part> parts_;     // by rank: parts of the input, or of the output of allGather and gather
+  std::vector<Part> received_;  // by rank: parts of the output of allToAll
   std::vector<const std::byte*> sources_;
   std::vector<std::byte*> outputs_;
-  std::unique_ptr<uint64_t> probe_;  // what the others read to try; see Member
-  /// By verb and root: whether this rank has gone through such a call without a look at the others before. The first time, at
-  /// operation `trial_`, its next call waits until they have posted that one.
+  std::unique_ptr<uint64_t> probe_;  // the number that other ranks read to test process_vm_readv; see Member
+  /// Indexed by verb and root: whether this rank has ended such a call without waiting for posts before. After the first
+  /// time, operation `trial_`, its next call waits until all ranks have posted that operation.
   std::vector<bool> is_tried_;
   uint64_t trial_ = 0;
 
-  // What is waited for. Those before `wait_next_` have come.
+  // The current wait. The ranks before `wait_next_` have reached the value.
   Word wait_word_ = Word::Stamp;
   uint64_t wait_value_ = 0;
   Ranks wait_ranks_;

@@ -1,5 +1,5 @@
-// The verbs that move data and compute nothing: broadcast, allGather, gather, scatter, allToAll. Each rank offers
-// something to others and takes what others offer to it; see board_plan.cc for what.
+// The verbs that move data without computation: broadcast, allGather, gather, scatter, allToAll. Each rank offers data
+// to other ranks and takes the data that they offer to it; board_plan.cc defines which parts.
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -14,7 +14,7 @@ namespace ringwise::coll {
 
 namespace {
 
-/// Copies from another process; 0, or why the kernel did not.
+/// Copies memory of another process; returns 0 or an errno.
 int read_memory(int process, uint64_t address, void* to, size_t bytes) {
   size_t done = 0;
   while (done < bytes) {
@@ -29,8 +29,9 @@ int read_memory(int process, uint64_t address, void* to, size_t bytes) {
 
 }  // namespace
 
-/// Tells the others where to try, and tries those that have done so. Where processes may not read each other (see
-/// ptrace(2), "Ptrace access mode checking"), everything goes through slots.
+/// Publishes this rank's probe, and tries to read those of the other ranks once all have published theirs. Where
+/// processes may not read each other's memory (see ptrace(2), "Ptrace access mode checking"), all data goes through
+/// slots.
 void BoardExecution::probe_memory() {
   Member& mine = board_.member(rank_);
   if (mine.process == 0) {
@@ -58,7 +59,8 @@ bool BoardExecution::others_can_read() const {
   return true;
 }
 
-/// Where everything is there with the posts, and nobody waits for what this rank has taken. False if it is not so.
+/// Copies the data if all of it is complete in posts and slots, which needs no waits and no counters. Returns false
+/// without copying if some is not.
 bool BoardExecution::move_at_once() {
   const auto is_there = [&](int rank) { return where_of(rank) == Where::Post || where_of(rank) == Where::Slot; };
   if (!is_there(rank_)) return false;
@@ -119,7 +121,7 @@ void BoardExecution::take(int source, size_t chunk) {
   if (to.bytes > 0) std::memcpy(op_.output + to.offset, data_of(source, chunk), to.bytes);
 }
 
-/// What a rank has for itself.
+/// Copies the part that this rank sends to itself.
 void BoardExecution::take_own() {
   const bool is_root = rank_ == op_.root;
   Part from, to;

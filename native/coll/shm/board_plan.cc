@@ -1,4 +1,5 @@
-// What each verb makes of its arrays: who offers what to whom, how it is cut, and where it is put.
+// How each verb uses its arrays: which ranks offer which parts to which ranks, how arrays are cut into parts, and where
+// a rank places its data.
 #include <algorithm>
 
 #include "coll/shm/board_execution.h"
@@ -9,13 +10,13 @@ namespace {
 
 constexpr size_t kLine = 64;
 
-// Up to here every rank reduces everything itself: one wait instead of two.
+// Up to this size every rank reduces the whole array itself (one-shot): one wait instead of two.
 constexpr size_t kOneShotBytes = 16 * 1024;
 
-// From here on a copy into a slot costs more than waiting until the others have read.
+// From this size on, a copy into a slot costs more than waiting until the other ranks have read the arena.
 constexpr size_t kArenaFromBytes = 2 * 1024;
 
-// From here on a call of the kernel that copies once costs less than two copies through slots.
+// From this size on, one copy by the kernel (process_vm_readv) costs less than two copies through slots.
 constexpr size_t kMemoryFromBytes = 128 * 1024;
 
 size_t round_down(size_t bytes) { return bytes / kLine * kLine; }
@@ -50,7 +51,7 @@ void BoardExecution::plan() {
       cut(received_, op_.count, op_.recv_counts);
       break;
     case Verb::Send:
-    case Verb::Recv: return;  // never here
+    case Verb::Recv: return;  // these never run on the board
   }
   by_part_ = true;
   chunk_bytes_ = round_down(board_.slot_bytes() / static_cast<size_t>(size_));
@@ -66,7 +67,7 @@ const char* BoardExecution::algorithm() const {
   return "board move";
 }
 
-/// Parts of `count` elements each, or of `counts`, one behind the other.
+/// Sets `parts` to adjacent parts of `count` elements each, or of `counts[rank]` elements.
 void BoardExecution::cut(std::vector<Part>& parts, size_t count, const size_t* counts) const {
   parts.resize(size_);
   size_t offset = 0;
@@ -76,7 +77,8 @@ void BoardExecution::cut(std::vector<Part>& parts, size_t count, const size_t* c
   }
 }
 
-/// `count` elements in all. Parts begin at multiples of a cache line, so that no two ranks write the same one.
+/// Cuts `count` elements in all into parts_. Parts begin at multiples of a cache line, so that no two ranks write to
+/// the same line.
 void BoardExecution::cut_evenly(size_t count) {
   const size_t bytes = count * element_;
   const size_t part = (bytes / static_cast<size_t>(size_) + kLine - 1) / kLine * kLine;
@@ -88,7 +90,7 @@ void BoardExecution::cut_evenly(size_t count) {
   }
 }
 
-/// The most that this rank has for one taker, in bytes.
+/// Returns the bytes of the largest part that this rank offers to one receiver.
 size_t BoardExecution::most_offered() const {
   const Ranks ranks = takers();
   size_t most = 0;
@@ -96,7 +98,7 @@ size_t BoardExecution::most_offered() const {
   return most;
 }
 
-/// Of the post's data, what each taker's part has if they differ; whole words.
+/// Returns the bytes per receiver in the post's data if receivers get different parts, rounded down to 8.
 size_t BoardExecution::post_stride() const {
   const size_t used = sizes_bytes();
   return used < sizeof(Post::data) ? (sizeof(Post::data) - used) / static_cast<size_t>(size_) / 8 * 8 : 0;
@@ -109,9 +111,9 @@ Where BoardExecution::choose_where() const {
   const size_t most = most_offered();
   if (method_ == Method::Move && most <= post_stride()) return Where::Post;
   const bool premultiplied = op_.reduce == ReduceOp::PremulSum && method_ != Method::Move;
-  // A one-shot's buffers are overwritten while others may still read them, unless all of them are in arenas.
+  // A rank of a one-shot overwrites its buffer while others may still read it, except when all buffers are in arenas.
   const bool readable = op_.verb == Verb::AllReduce || method_ != Method::OneShot;
-  const bool known = op_.verb != Verb::AllToAll || op_.counts == nullptr;  // takers know where their part begins
+  const bool known = op_.verb != Verb::AllToAll || op_.counts == nullptr;  // receivers know where their part begins
   if (most >= kArenaFromBytes && context_.arena && !premultiplied && readable && known) {
     size_t bytes = 0;
     for (int taker = ranks.first; taker < ranks.last; ++taker)
@@ -123,7 +125,7 @@ Where BoardExecution::choose_where() const {
   return most <= chunk_bytes_ ? Where::Slot : Where::Chunks;
 }
 
-/// Who takes what this rank offers.
+/// Returns the ranks that take the data which this rank offers.
 BoardExecution::Ranks BoardExecution::takers() const {
   switch (op_.verb) {
     case Verb::Barrier: return {};
@@ -137,7 +139,7 @@ BoardExecution::Ranks BoardExecution::takers() const {
   }
 }
 
-/// Whose posts this rank waits for before it goes on: those of everybody, if it writes anything.
+/// Returns the ranks whose posts this rank waits for before it continues: all ranks if it writes any output.
 BoardExecution::Ranks BoardExecution::to_meet() const {
   const bool is_root = rank_ == op_.root;
   switch (op_.verb) {
@@ -158,7 +160,7 @@ bool BoardExecution::takes_from(int source) const {
   }
 }
 
-/// Where every taker gets the same: the bytes of what `source` offers.
+/// Returns the bytes that `source` offers, for verbs where every receiver gets the same data.
 size_t BoardExecution::offered_whole(int source) const {
   switch (op_.verb) {
     case Verb::ReduceScatter: return parts_.back().offset + parts_.back().bytes;
@@ -168,17 +170,18 @@ size_t BoardExecution::offered_whole(int source) const {
   }
 }
 
-/// Of this rank's input, what `taker` gets.
+/// Returns the part of this rank's input that `taker` gets.
 BoardExecution::Part BoardExecution::offer(int taker) const {
   return by_part_ ? parts_[taker] : Part{0, offered_whole(rank_)};
 }
 
-/// Of the input of `source`, what this rank gets. Not for allToAll with counts, where only `source` knows.
+/// Returns the part of the input of `source` that this rank gets. Not for allToAll with counts, where only `source`
+/// knows its offset.
 BoardExecution::Part BoardExecution::offered_by(int source) const {
   return by_part_ ? parts_[rank_] : Part{0, offered_whole(source)};
 }
 
-/// Of this rank's output, what comes from `source`.
+/// Returns the part of this rank's output that comes from `source`.
 BoardExecution::Part BoardExecution::taken_from(int source) const {
   switch (op_.verb) {
     case Verb::AllGather:

@@ -1,7 +1,7 @@
-// Reductions on the board. One-shot: everybody reads everything and reduces it itself. Two-shot: everybody reduces one
-// part for all, then takes the others' (Rabenseifner, "Optimization of Collective Reduction Operations", 2004, over
-// shared memory). In place: as two-shot, but buffers lie in arenas, so the parts are read, reduced and written where
-// they are, in one pass over the memory.
+// Reductions on the board. One-shot: every rank reads all data and reduces it itself. Two-shot: every rank reduces one
+// part for all ranks, then takes the other parts (Rabenseifner, "Optimization of Collective Reduction Operations",
+// 2004, over shared memory). In place: like two-shot, but the buffers lie in arenas, so every part is read, reduced and
+// written in the buffers themselves, in one pass over the memory.
 #include <algorithm>
 #include <cstring>
 
@@ -22,7 +22,7 @@ bool BoardExecution::takes_results() const {
 }
 
 void BoardExecution::reduce_whole() {
-  // Of a reduce-scatter only this rank's part.
+  // A reduce-scatter needs only this rank's part.
   const Part part = op_.verb == Verb::ReduceScatter ? parts_[rank_] : Part{0, op_.count * element_};
   const bool own_staged = op_.reduce == ReduceOp::PremulSum;
   for (int rank = 0; rank < size_; ++rank) {
@@ -33,8 +33,8 @@ void BoardExecution::reduce_whole() {
   combine(op_.dtype, op_.reduce, sources_.data(), size_, outputs_.data(), 1, part.bytes / element_);
 }
 
-/// A one-shot in which some ranks, but not all, have their buffers in arenas: those lay out their data now, as they
-/// could not know.
+/// Runs a one-shot in which some ranks, but not all, have their buffers in arenas. These ranks copy their data into
+/// slots now, because they learn only from the posts that not all buffers are in arenas.
 Program BoardExecution::late_one_shot() {
   const bool late = where_ == Where::Arena;
   where_ = Where::Slot;
@@ -61,7 +61,7 @@ Program BoardExecution::two_shot() {
   const bool has_results = op_.verb != Verb::ReduceScatter;
   if (where_ == Where::Arena) publish(Counter::Staged, Board::kAll);
   for (size_t chunk = 0; chunk < total; ++chunk) {
-    const size_t before_last = chunk < 2 ? 0 : chunk - 1;  // chunks that must be out of the slots for this one
+    const size_t before_last = chunk < 2 ? 0 : chunk - 1;  // chunks to consume before the slot is reused
     if (where_ == Where::Chunks) {
       co_await reached(Counter::Reduced, before_last, everybody());
       stage(chunk);
@@ -86,7 +86,7 @@ Program BoardExecution::two_shot() {
   if (where_ == Where::Arena) co_await reached(Counter::Reduced, Board::kAll, everybody());
 }
 
-/// Reduces one chunk of this rank's part, for itself and for those that take it.
+/// Reduces one chunk of this rank's part, for itself and for the ranks that take it.
 void BoardExecution::reduce_part(size_t chunk) {
   const Part mine = chunk_of(parts_[rank_], chunk);
   const bool own_staged = op_.reduce == ReduceOp::PremulSum;
@@ -118,7 +118,8 @@ Program BoardExecution::in_place() {
   co_await reached(Counter::Reduced, Board::kAll, everybody());
 }
 
-/// This rank's part of all buffers, into all of them (or that of the root, or the own output).
+/// Reduces this rank's part of all buffers, and writes the result into all of them (allReduce), the root's buffer
+/// (reduce), or this rank's output (reduceScatter).
 void BoardExecution::reduce_in_place() {
   const Part mine = parts_[rank_];
   int count = 0;

@@ -1,5 +1,5 @@
-// A collective written as a straight program that stops where it waits for other ranks, and goes on when it is asked
-// to and the others have come. A C++20 coroutine without allocation: its frame lies in memory of its owner.
+// A collective written as sequential code that suspends where it waits for other ranks. Its owner resumes it when the
+// wait is over. It is a C++20 coroutine without allocation: its frame lies in memory of its owner.
 #pragma once
 
 #include <atomic>
@@ -28,7 +28,7 @@ class Program {
     void return_void() {}
     void unhandled_exception() { error = std::current_exception(); }
 
-    /// For a program that is a member function of `Owner`, which has a ProgramFrame.
+    /// Places the frame in the ProgramFrame of `Owner`, of which the program is a member function.
     template <class Owner>
     static void* operator new(size_t bytes, Owner& owner) {
       if (bytes > sizeof(ProgramFrame)) throw std::logic_error("a program's frame is larger than ProgramFrame");
@@ -51,10 +51,10 @@ class Program {
     if (handle_) std::exchange(handle_, nullptr).destroy();
   }
 
-  /// Goes on behind the wait at which the program stands.
+  /// Continues the program after the wait at which it is suspended.
   void resume() { handle_.resume(); }
 
-  /// Whether the program has ended; throws what it threw.
+  /// Returns whether the program has ended; rethrows the exception that ended it.
   bool ended() const {
     if (!handle_.done()) return false;
     if (handle_.promise().error) std::rethrow_exception(handle_.promise().error);

@@ -8,17 +8,17 @@ namespace ringwise::coll {
 
 namespace {
 
-constexpr size_t kSlot = 128;  // a word per pair of cache lines: the sleeping words, then the alarm
+constexpr size_t kSlot = 128;  // one word per pair of cache lines: the sleeping words, then the alarm
 
 size_t header_bytes(int ranks) { return kSlot * (ranks + 1); }
 
-// Rings shrink with the number of ranks: n² of them exist, and a ring that fits the cache is the faster one.
+// Rings shrink with the number of ranks, because there are n² of them and rings that fit the cache are faster.
 size_t capacity_for(int ranks, Channel channel) {
   const size_t of_collectives = (ranks <= 4 ? 512 : ranks <= 16 ? 128 : 32) * 1024;
   return channel == Channel::Collectives ? of_collectives : of_collectives / 2;
 }
 
-/// Of all pairs' rings of a channel.
+/// Returns the bytes of all rings of a channel.
 size_t rings_bytes(int ranks, Channel channel) {
   return static_cast<size_t>(ranks) * ranks * (sizeof(ShmRing) + capacity_for(ranks, channel));
 }

@@ -1,5 +1,6 @@
-// The shared memory of the ranks of one host: a sleeping word per rank, two rings per ordered pair. It is an anonymous
-// memory file that travels as a file descriptor, so it never has a name, and goes when the last process does.
+// The segment: shared memory of the ranks of one host, with a sleeping word per rank and two rings per ordered pair. It
+// is an anonymous memory file that ranks pass as a file descriptor, so it has no name in the file system, and the
+// kernel frees it when the last process that uses it ends.
 #pragma once
 
 #include <atomic>
@@ -10,14 +11,14 @@
 
 namespace ringwise::coll {
 
-/// Which of a pair's rings: that of collectives, or that of sends and receives.
+/// Selects one of a pair's rings: the one for collectives, or the one for sends and receives.
 enum class Channel : uint8_t { Collectives, PointToPoint };
 
 class Segment {
  public:
   /// Makes a zeroed segment for `ranks` ranks. Throws std::system_error.
   static Segment create(int ranks);
-  /// Maps one that another rank made. Takes the descriptor; throws std::system_error when it is not a segment.
+  /// Maps a segment that another rank made. Takes the descriptor; throws std::system_error if it is not a segment.
   static Segment attach(Fd file, int ranks);
 
   Segment() = default;
@@ -26,12 +27,13 @@ class Segment {
   ~Segment();
 
   int descriptor() const { return file_.get(); }
-  /// Bytes in a ring.
+  /// Returns the size of a ring in bytes.
   size_t capacity(Channel channel) const;
-  /// Indices count the ranks of this host.
+  /// Returns the ring from rank `from` to rank `to`; both are indices among the ranks of this host.
   ShmRing* ring(Channel channel, int from, int to) const;
   std::atomic<uint32_t>* sleeping(int index) const;
-  /// Not zero once a rank of this host knows that the group has failed: the news itself may still be on its way.
+  /// Returns a word that is not zero once a rank of this host knows that the group has failed. The root cause itself
+  /// may arrive later, over the control connections.
   std::atomic<uint32_t>* alarm() const;
 
  private:
