@@ -14,7 +14,8 @@ class Parts {
   /// One part of `count` elements per rank; or of counts[rank] elements, where `counts` is not null.
   static Parts per_rank(Region region, DType dtype, int size, size_t count, const size_t* counts);
   /// `whole` in parts that begin at multiples of 64 bytes, so that no two ranks write the same cache line; the last
-  /// ones may be shorter or empty, and those from `size` on are empty. Where they begin depends on count and dtype alone.
+  /// ones may be shorter or empty, and those from `size` on are empty. Where they begin depends on count and dtype
+  /// alone.
   static Parts cut(Piece whole, DType dtype, int size);
 
   Piece of(int rank) const { return range(rank, rank + 1); }
@@ -35,9 +36,9 @@ class Parts {
 };
 
 /// Direct exchange: every part has one owner, who gets the other ranks' contributions straight from them: the sum
-/// begins with its own, then those of r−1, r−2, … follow. So a result has one author and one order, whatever arrives when.
-/// The sums of this rank's part go to `target`, which nothing is written to before they are complete if it is the output.
-/// Latency of one message; n−1 messages, S·(n−1)/n bytes.
+/// begins with its own, then those of r−1, r−2, … follow. So a result has one author and one order, whatever arrives
+/// when. The sums of this rank's part go to `target`, which nothing is written to before they are complete if it is the
+/// output. Latency of one message; n−1 messages, S·(n−1)/n bytes.
 void reduce_to_owners(const Op& op, const Parts& inputs, Piece target, const Team& team, Schedule& schedule);
 
 /// Every owner sends its part to all others. Latency of one message; n−1 messages, S·(n−1)/n bytes.

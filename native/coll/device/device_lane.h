@@ -1,6 +1,6 @@
-// The host backend's way to the memory of a CUDA device: two streams, one that brings pieces of device memory down to slots of
-// host memory and one that takes them up again, so that both directions of the bus work at once. What runs between, on the
-// slots, is up to the caller. One thread calls all of it; nothing here knows Node.
+// The host backend's way to the memory of a CUDA device: two streams, one that brings pieces of device memory down to
+// slots of host memory and one that takes them up again, so that both directions of the bus work at once. What runs
+// between, on the slots, is up to the caller. One thread calls all of it; nothing here knows Node.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,8 @@ namespace ringwise::coll {
 
 class DeviceLane {
  public:
-  /// `data` holds `slots` slots of the same length, and has to be there as long as this. Throws where there is no such device.
+  /// `data` holds `slots` slots of the same length, and has to be there as long as this. Throws where there is no such
+  /// device.
   DeviceLane(int device, void* data, size_t bytes, size_t slots);
   /// Leaves, where that has not been done. Who has to know whether the memory may go calls leave() before.
   ~DeviceLane() { leave(1000 * kMillisecond); }
@@ -24,8 +25,9 @@ class DeviceLane {
   /// Whether the driver copies the slots without a step of its own.
   bool is_registered() const { return is_registered_; }
 
-  /// Waits until the device has left the memory, which may go then. False where it has not within that time, or is lost: what the
-  /// streams follow may be stuck. Then the memory has to stay. Nothing but this may be called afterwards.
+  /// Waits until the device has left the memory, which may go then. False where it has not within that time, or is
+  /// lost: what the streams follow may be stuck. Then the memory has to stay. Nothing but this may be called
+  /// afterwards.
   bool leave(int64_t within_ns);
 
   /// What is copied from now on comes after all that this stream has been given.
@@ -36,8 +38,8 @@ class DeviceLane {
   /// What is sent down to the slot comes after what was sent up from it.
   void begin(size_t slot);
   void down(size_t slot, size_t offset, cuda::DevicePointer from, size_t bytes);
-  /// `landed(…, data)` is called once all that was sent down is there or the device has failed, which await_landing tells, by a
-  /// thread of the driver's; not where this throws.
+  /// `landed(…, data)` is called once all that was sent down is there or the device has failed, which await_landing
+  /// tells, by a thread of the driver's; not where this throws.
   void land(size_t slot, cuda::StreamCallback landed, void* data);
   /// Blocks until all that was sent down before `land` is there.
   void await_landing(size_t slot);

@@ -38,7 +38,7 @@ Fd make_poller() {
   return poller;
 }
 
-/// code u8, origin i32, number of peers u16, peers i32…, text
+/// Encodes a failure as: code u8, origin i32, number of peers u16, peers i32…, text.
 std::string encode(const Failure& failure) {
   std::string bytes;
   const auto put = [&](auto value) { bytes.append(reinterpret_cast<const char*>(&value), sizeof value); };
@@ -70,7 +70,7 @@ std::optional<Failure> decode(const char* at, size_t bytes) {
 
 constexpr size_t kMaxText = 512;
 
-/// Before the name and the details.
+/// The fixed-size head of an Activity frame; the name and the details follow.
 struct ActivityFrame {
   int64_t for_ns;
   uint64_t begun;
@@ -112,7 +112,7 @@ Control::Control(std::vector<Fd> connections, const std::vector<int>& data, int 
     peers_[rank].fd = std::move(connections[rank]);
   }
   watch(control_poll_.get(), wake, EPOLLIN, -1);
-  watch(control_poll_.get(), timer_.get(), EPOLLIN | EPOLLET, -1);  // nobody reads it
+  watch(control_poll_.get(), timer_.get(), EPOLLIN | EPOLLET, -1);  // edge-triggered, because no code reads the timer
   watch(all_poll_.get(), control_poll_.get(), EPOLLIN, -1);
   // Edge-triggered: the engine has tried every link before it sleeps, so only what comes after that matters.
   for (const int fd : data) watch(all_poll_.get(), fd, EPOLLIN | EPOLLOUT | EPOLLET, -1);
@@ -126,8 +126,8 @@ void Control::send(int peer, Kind kind, const void* payload, size_t bytes) {
   if (bytes > 0) std::memcpy(frame + sizeof header, payload, bytes);
   const char* at = frame;
   size_t left = sizeof header + bytes;
-  // Frames are rare and small against the socket's buffer. Should it be full all the same, a doorbell is not
-  // needed (the peer has unread bytes that wake it); for the others a short wait keeps frames whole.
+  // Frames are rare and small compared with the socket's buffer. If it is full nevertheless, a doorbell is not needed,
+  // because unread bytes wake the peer; for other frames a short wait keeps them whole.
   for (int tries = 0; left > 0 && tries < 100; ++tries) {
     const ssize_t sent = ::send(peers_[peer].fd.get(), at, left, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent > 0) {
@@ -141,7 +141,7 @@ void Control::send(int peer, Kind kind, const void* payload, size_t bytes) {
       return;  // a broken connection is reported by its reading side
     }
   }
-  // The peer has not read for a second. The rest of a frame that has begun cannot follow later, between others.
+  // The peer has not read for a second. A partly sent frame cannot be completed between later frames.
   if (left > 0 && at != frame) ::shutdown(peers_[peer].fd.get(), SHUT_RDWR);
 }
 

@@ -1,5 +1,6 @@
-// The control connections of a group: who is alive, doorbells, poison, and questions to ranks that are late. Frames
-// are tiny; data never travels here. Used by whoever owns the engine, except `wait_idle` and `wake`.
+// The control connections of a group: they carry liveness, doorbells, failures (report and poison), and questions to
+// late ranks. Frames are small; tensor data never travels here. Used only by the thread that owns the engine, except
+// `wait_idle` and `set_timer`.
 #pragma once
 
 #include <atomic>
@@ -14,7 +15,7 @@
 
 namespace ringwise::coll {
 
-/// What a rank answers that is waited for.
+/// The answer of a rank to the question what it is doing.
 struct Activity {
   enum class Kind : uint8_t { Nothing, Running, Idle };
 
@@ -25,15 +26,15 @@ struct Activity {
   std::string details;        // more about it; may be empty
 };
 
-/// What the control connections tell the group; called from `poll`.
+/// Receives the frames of the control connections; called from `poll`.
 class ControlEvents {
  public:
   virtual ~ControlEvents() = default;
-  virtual void on_report(int peer, Failure failure) = 0;   // it noticed a failure; this rank is to decide
-  virtual void on_poison(int peer, Failure failure) = 0;   // it has decided
-  virtual void on_left(int peer) = 0;                      // it has closed the group
+  virtual void on_report(int peer, Failure failure) = 0;   // the peer noticed a failure; this rank decides
+  virtual void on_poison(int peer, Failure failure) = 0;   // the peer announces the root cause
+  virtual void on_left(int peer) = 0;                      // the peer has closed the group
   virtual void on_dead(int peer, const char* reason) = 0;  // its connection ended without a goodbye
-  virtual void on_garbage(int peer) = 0;                   // it sent what is no frame; its connection has been closed
+  virtual void on_garbage(int peer) = 0;  // it sent bytes that are no frame; its connection has been closed
   virtual void on_question(int peer, const Signature& signature) = 0;
   virtual void on_activity(int peer, const Activity& activity) = 0;
   virtual void on_label_question(int peer, uint64_t label) = 0;  // it asks for the text
@@ -58,7 +59,7 @@ class Control final : public ShmLink::Doorbell {
   void poll(ControlEvents& events);
   /// Sleeps until something happens on a control or data connection, `wake` is written, or the time is over.
   void wait(int64_t timeout_ns);
-  /// The same without the data connections, for a lane that has nothing to do, and until the timer. Any thread.
+  /// Sleeps like `wait`, but also until the timer and not for data connections; for an idle lane. Any thread.
   void wait_idle(int64_t timeout_ns);
   /// Ends wait_idle in `ns` nanoseconds, less than a second. Any thread.
   void set_timer(int64_t ns);

@@ -12,11 +12,11 @@ namespace {
 constexpr size_t kHistory = 1024;  // more than a rank runs ahead of another one
 constexpr size_t kMaxNamed = 8;
 
-// An answer that is not older says what a new one would.
+// A rank whose last answer is at most this old is not asked again.
 constexpr int64_t kFreshNs = 50 * kMillisecond;
 
-// A rank's connections end within moments of each other, after what it has sent. One that ended while the other neither
-// ends nor brings anything for so long was cut on the way, and the rank cannot be reached any more.
+// When a rank ends, its connections end within moments of each other. If one has ended and the other neither ends nor
+// brings data for this long, the network has cut the connection, and the rank counts as unreachable.
 constexpr int64_t kCutNs = 500 * kMillisecond;
 
 std::string rank_list(const std::vector<int>& ranks) {
@@ -38,7 +38,7 @@ bool contains(const std::vector<int>& ranks, int rank) {
   return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
 }
 
-/// What the recorder would say of `op`, had it had a place for it.
+/// Returns the flight record entry of an operation for which the recorder had no slot.
 FlightEntry entry_of(const Op& op) {
   FlightEntry entry;
   entry.verb = op.verb;
@@ -165,7 +165,7 @@ Failure Diagnosis::late(const Op& op, const std::vector<int>& waiting, int64_t n
     else if (contains(waiting, rank) && (op.is_point_to_point() || !is_fresh(peers_[rank])))
       others.push_back(rank);
   }
-  // Those that are in it wait for the ones that are not.
+  // Name the ranks that have not entered the operation first: the others wait for them.
   std::vector<int> named = absent;
   named.insert(named.end(), others.begin(), others.end());
   for (int rank = 0; named.empty() && rank < static_cast<int>(peers_.size()); ++rank) {
@@ -183,7 +183,7 @@ Failure Diagnosis::late(const Op& op, const std::vector<int>& waiting, int64_t n
   return {FailureCode::Timeout, rank_, named, text};
 }
 
-/// What follows "rank 3". Answers from before `since_ns` do not count.
+/// Returns the words that follow "rank 3". Ignores answers from before `since_ns`.
 std::string Diagnosis::doing(int peer, int64_t since_ns, int64_t now) const {
   const Peer& state = peers_[peer];
   const bool is_old = !state.activity || state.answered_ns < since_ns;

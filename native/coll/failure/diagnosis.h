@@ -1,7 +1,7 @@
-// What a rank knows about the others when it waits too long, and the sentences that follow from it. Ranks that are
-// waited for are asked what they do; their lanes answer, also while their programs compute or hang.
+// Collects what a waiting rank learns about the other ranks, and builds error messages from it. The rank asks the ranks
+// that it waits for what they are doing; their lanes answer, even while their programs compute or hang.
 //
-// Used by whoever owns the engine.
+// Used only by the thread that owns the engine.
 #pragma once
 
 #include <cstdint>
@@ -22,38 +22,40 @@ class Diagnosis {
   /// `flight` is this rank's, and outlives this object.
   Diagnosis(int rank, int size, const FlightRecorder& flight);
 
-  // What is heard of the others.
+  // Events from other ranks.
   void left(int peer) {
     peers_[peer].liveness = Liveness::Left;
     is_complete_ = false;
   }
-  /// False if it was known to be gone.
+  /// Notes that `peer` has died; returns false if it was known to be gone.
   bool died(int peer, const char* reason);
-  /// Its connection is fine, but it cannot be understood: also what it has sent before does not count. False as above.
+  /// Notes that `peer` sent invalid bytes, so that its earlier data does not count either. Returns false as above.
   bool distrusted(int peer, const char* reason);
   void answered(int peer, const Activity& activity, int64_t now);
   bool is_here(int peer) const { return peers_[peer].liveness == Liveness::Alive; }
   bool is_everyone_here() const { return is_complete_; }
-  /// Whether nothing more will come from a rank that this one has waited for since `idle_since_ns`. `has_link_ended`: its
-  /// link has no more to give. `look_again_ns` becomes earlier where the answer may change by itself.
+  /// Whether nothing more will come from a rank that this one has waited for since `idle_since_ns`. `has_link_ended`:
+  /// its link has no more to give. `look_again_ns` becomes earlier where the answer may change by itself.
   bool is_lost(int peer, bool has_link_ended, int64_t idle_since_ns, int64_t now, int64_t& look_again_ns);
-  /// The lowest rank that is here, this one included.
+  /// Returns the lowest live rank, this one included.
   int lowest_here() const;
 
   /// Remembers the signature of a collective, for questions that come later.
   void remember(const Signature& signature) { history_[signature.seq % history_.size()] = signature; }
-  /// Another rank waits in `signature`: the disagreement, if this rank ran another collective at that place.
+  /// Returns the disagreement with `peer`, which waits in `signature`, if this rank ran another collective with the
+  /// same sequence number.
   std::optional<Failure> conflict(int peer, const Signature& signature) const;
-  /// What this rank is in, an operation at `record` of the flight recorder, or 0; and the collectives it has begun.
+  /// Returns what this rank is doing: the operation at `record` of the flight recorder (0: none), and the number of
+  /// collectives that it has begun.
   Activity activity(uint32_t record, uint64_t begun, int64_t now) const;
 
-  /// Asks those that have not been asked for a while.
+  /// Asks those of `ranks` that have no unanswered question and no fresh answer.
   void ask(Control& control, const std::vector<int>& ranks, const Signature& signature, int64_t now);
   void ask_all(Control& control, const Signature& signature, int64_t now);
 
-  /// `peer` is no longer here, but `signature` needs it.
+  /// Returns the failure of the operation `signature`, which needs the lost rank `peer`.
   Failure gone(int peer, const Signature& signature) const;
-  /// The deadline of `op` is over, and it waits for these ranks.
+  /// Returns the timeout of `op`, which waits for these ranks.
   Failure late(const Op& op, const std::vector<int>& waiting, int64_t now) const;
 
  private:

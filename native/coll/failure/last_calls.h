@@ -1,11 +1,11 @@
-// The last calls of this process's groups, for the words of a crash.
+// Reports the last calls of this process's groups when the process crashes.
 #pragma once
 
 #include "coll/flight/flight_recorder.h"
 
 namespace ringwise::coll {
 
-/// While it lives, write_last_calls() tells of these calls. No more than 16 at a time are told.
+/// Registers a flight recorder with write_last_calls() for its lifetime. At most 16 are registered at a time.
 class LastCalls {
  public:
   LastCalls(const FlightRecorder& flight, int ranks);
@@ -17,8 +17,8 @@ class LastCalls {
   size_t index_;
 };
 
-/// A line for each group that has called something: "last call in a group of 4 ranks: allReduce #12, running, train.ts:57".
-/// Any thread, also in a signal handler.
+/// A line for each group that has called something: "last call in a group of 4 ranks: allReduce #12, running,
+/// train.ts:57". Any thread, also in a signal handler.
 void write_last_calls(int fd);
 
 }  // namespace ringwise::coll

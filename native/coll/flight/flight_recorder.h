@@ -52,8 +52,8 @@ class FlightRecorder {
 
   // Owner's thread.
 
-  /// Enters an operation that is called now. Returns the index of its slot; 0, which stands for none everywhere, when the ring is
-  /// full of operations that have not ended. With an algorithm it has started, too.
+  /// Enters an operation that is called now. Returns the index of its slot; 0, which stands for none everywhere, when
+  /// the ring is full of operations that have not ended. With an algorithm it has started, too.
   uint32_t enter(const Op& op, const char* algorithm = nullptr);
   /// Says where the program called it. Until the next one is entered, also of an operation that has ended.
   void locate(uint32_t index, const std::string& site);

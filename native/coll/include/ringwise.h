@@ -100,7 +100,8 @@ enum ringwise_reduce_op {
 };
 
 /* What an all-reduce sends between hosts: the values; rounded to bfloat16, half of the bytes; or in blocks of 32 bytes
- * with a power of two as their scale, a quarter, where a block with a NaN or an infinity arrives as 32 NaN. Since 1.1. */
+ * with a power of two as their scale, a quarter, where a block with a NaN or an infinity arrives as 32 NaN. Since 1.1.
+ * */
 enum ringwise_wire { RINGWISE_WIRE_FULL = 0, RINGWISE_WIRE_BFLOAT16 = 1, RINGWISE_WIRE_INT8 = 2 };
 
 /* A receive from whichever rank sends first. */
@@ -136,8 +137,9 @@ typedef struct ringwise_options {
 int ringwise_group_create(const ringwise_options* options, ringwise_group** group);
 
 /* Waits until everything pending has ended, then says goodbye to the other ranks. Not collective: who still needs this
- * rank afterwards is told that it has closed the group. Later calls return RINGWISE_CLOSED. RINGWISE_MISMATCH where ranks
- * have disagreed, about a root for example, and no call of this rank has told so: a rank that only sends waits for nobody. */
+ * rank afterwards is told that it has closed the group. Later calls return RINGWISE_CLOSED. RINGWISE_MISMATCH where
+ * ranks have disagreed, about a root for example, and no call of this rank has told so: a rank that only sends waits
+ * for nobody. */
 int ringwise_group_close(ringwise_group* group);
 
 /* Fails everything pending and everything later, on all ranks, with RINGWISE_ABORTED and `reason` in the text. Does not
@@ -180,10 +182,11 @@ int ringwise_all_reduce(ringwise_group* group, void* buffer, size_t count, int d
                         ringwise_operation* operation);
 
 /* The same for RINGWISE_SUM and RINGWISE_AVG, and, by another `wire` (a ringwise_wire) than the full one, for
- * RINGWISE_FLOAT32: every rank's values (inside a host, their sums) are rounded before they leave the host, and so is the
- * result; all ranks get the same bits. `residual`, for RINGWISE_WIRE_INT8 or NULL: `count` elements, zeros at first, one
- * array for each buffer that is reduced again and again. It is added to what is rounded, and then holds what that has
- * lost; it is used like the buffer. In a group of one host nothing is rounded and the residual stays as it is. Since 1.1. */
+ * RINGWISE_FLOAT32: every rank's values (inside a host, their sums) are rounded before they leave the host, and so is
+ * the result; all ranks get the same bits. `residual`, for RINGWISE_WIRE_INT8 or NULL: `count` elements, zeros at
+ * first, one array for each buffer that is reduced again and again. It is added to what is rounded, and then holds what
+ * that has lost; it is used like the buffer. In a group of one host nothing is rounded and the residual stays as it is.
+ * Since 1.1. */
 int ringwise_all_reduce_wire(ringwise_group* group, void* buffer, size_t count, int dtype, int op, int wire,
                              float* residual, ringwise_operation* operation);
 

@@ -1,5 +1,5 @@
-// Operations in graphs: how they become part of one, how a run of one is watched, and how a communicator goes that graphs still
-// have something of.
+// Operations in graphs: how they become part of one, how a run of one is watched, and how a communicator goes that
+// graphs still have something of.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -23,7 +23,8 @@ namespace {
 /// How long the end of a communicator may take where nothing tells that the device has passed its work.
 constexpr int64_t kPatience = 200 * kMillisecond;
 
-/// An event that is captured into a graph once. None of `spare_`: who asks such an event how far it is spoils the graph.
+/// An event that is captured into a graph once. None of `spare_`: who asks such an event how far it is spoils the
+/// graph.
 cuda::Event make_event() {
   cuda::Event event = nullptr;
   cuda::check(driver().cuEventCreate(&event, cuda::kEventDisableTiming), "cuEventCreate");
@@ -42,8 +43,8 @@ uint64_t NcclGroup::capture(coll::Op op, cuda::Stream caller) {
   return op.id;
 }
 
-/// Makes what is held part of the graph, as one group of NCCL's. It stays held until NCCL has taken it: so the watchdog looks at
-/// its deadline.
+/// Makes what is held part of the graph, as one group of NCCL's. It stays held until NCCL has taken it: so the watchdog
+/// looks at its deadline.
 void NcclGroup::capture_deferred(Lock& lock) {
   const uint64_t first = deferred_.front().op.id;
   // NCCL gives what it is busy with to the device in its own time, which must not fall into the middle of this.
@@ -160,9 +161,10 @@ std::vector<cuda::Event> NcclGroup::ends_of_running() const {
   return ends;
 }
 
-/// Ends a communicator. NCCL stops its kernels at once and then, where graphs have something of it, waits until their owner has
-/// destroyed them, which may be long after, and not before this thread has gone on. So another thread waits for that, and this
-/// one until the device has passed what was `pending`: then nothing of it uses the memory of operations any more.
+/// Ends a communicator. NCCL stops its kernels at once and then, where graphs have something of it, waits until their
+/// owner has destroyed them, which may be long after, and not before this thread has gone on. So another thread waits
+/// for that, and this one until the device has passed what was `pending`: then nothing of it uses the memory of
+/// operations any more.
 void NcclGroup::let_go(Comm comm, int (*by)(Comm), const std::vector<cuda::Event>& pending) {
   if (!has_captured_) {
     by(comm);

@@ -17,8 +17,8 @@ using cuda::driver;
 namespace {
 
 constexpr auto kPause = std::chrono::microseconds(50);  // of a thread that waits
-// A thread of NCCL's takes what needs no new connection within some 50 us. Looks are counted: time passes also while this thread and
-// that one do not run.
+// A thread of NCCL's takes what needs no new connection within some 50 us. Looks are counted: time passes also while
+// this thread and that one do not run.
 constexpr int kLooks = 250;
 
 }  // namespace

@@ -1,22 +1,23 @@
 // The nccl backend of one rank: operations on the memory of one device, in call order on a stream of the group's own.
 //
-// An operation waits, on the device, for what its caller's stream has been given by then, and the caller's stream waits for
-// the result where `fence` is called. So no thread waits for the device, except in `wait` and `run`. NCCL's calls do not
-// block either: a communicator that is busy connecting says so, and what it was given counts as launched when it has done.
+// An operation waits, on the device, for what its caller's stream has been given by then, and the caller's stream waits
+// for the result where `fence` is called. So no thread waits for the device, except in `wait` and `run`. NCCL's calls
+// do not block either: a communicator that is busy connecting says so, and what it was given counts as launched when it
+// has done.
 //
-// NCCL knows no deadlines, does not say who is missing, and hangs when a rank dies. The host group of the same ranks does
-// all that: JavaScript lets it run a small collective beside each of these (backends/nccl.ts), and whatever ends that group
-// ends this one. The watchdog is the lane: it looks for that, for NCCL's asynchronous errors and for deadlines; it reads what
-// NCCL noted last before it aborts the communicator, which frees the device. Operations end after that: until then, kernels
-// may use their memory.
+// NCCL knows no deadlines, does not say who is missing, and hangs when a rank dies. The host group of the same ranks
+// does all that: JavaScript lets it run a small collective beside each of these (backends/nccl.ts), and whatever ends
+// that group ends this one. The watchdog is the lane: it looks for that, for NCCL's asynchronous errors and for
+// deadlines; it reads what NCCL noted last before it aborts the communicator, which frees the device. Operations end
+// after that: until then, kernels may use their memory.
 //
 // Operations on a stream that is captured into a graph become part of that (capture.cc). They have no end that could be
-// looked for: each run of the graph has, and is watched as an operation is. NCCL keeps what graphs have of a communicator, and
-// waits for their owner to destroy them when it aborts one; the lane does not.
+// looked for: each run of the graph has, and is watched as an operation is. NCCL keeps what graphs have of a
+// communicator, and waits for their owner to destroy them when it aborts one; the lane does not.
 //
-// Threads. The owner's thread calls every public function; the lane is this class's own. All state is under `mutex_`. What
-// may take NCCL long, to make, leave and abort a communicator, the lane does without it, so that the owner never waits
-// for that. Nothing here knows Node; `notify` is called without the mutex.
+// Threads. The owner's thread calls every public function; the lane is this class's own. All state is under `mutex_`.
+// What may take NCCL long, to make, leave and abort a communicator, the lane does without it, so that the owner never
+// waits for that. Nothing here knows Node; `notify` is called without the mutex.
 #pragma once
 
 #include <atomic>
@@ -51,7 +52,8 @@ inline constexpr int64_t kGrace = 500 * kMillisecond;
 
 class NcclGroup {
  public:
-  /// `cause` tells why the host group has failed, or null; any thread. Throws Failure where there is no device or library.
+  /// `cause` tells why the host group has failed, or null; any thread. Throws Failure where there is no device or
+  /// library.
   NcclGroup(int rank, int size, int device, std::function<std::shared_ptr<const coll::Failure>()> cause,
             std::function<void()> notify);
   /// Ends the lane and aborts what is pending, which never ends.
@@ -68,8 +70,8 @@ class NcclGroup {
   /// What is started, or captured, until `release` goes to NCCL as one group. Until then nothing may wait for it.
   void hold();
   void release();
-  /// Registers memory with NCCL for what is started from now on; returns an id. Every rank does so at the same place among its
-  /// operations. Nothing happens where the library cannot do that, or the group has failed.
+  /// Registers memory with NCCL for what is started from now on; returns an id. Every rank does so at the same place
+  /// among its operations. Nothing happens where the library cannot do that, or the group has failed.
   uint64_t register_buffer(void* data, size_t bytes);
   /// From now on nothing is started on it. Ends like an operation: then the memory is free.
   uint64_t deregister_buffer(uint64_t id);
@@ -79,18 +81,19 @@ class NcclGroup {
   bool is_taken(uint64_t id);
   /// Lets the caller's stream wait for the operation. Blocks only until NCCL has taken it.
   void fence(uint64_t id);
-  /// Makes an operation part of the graph that `caller` is being captured into: after what that has been given by now, and
-  /// beside what it is given until `join`. Blocks until NCCL has taken it, which where it is held is in `release`. Ends at
-  /// `join`, or with the group's failure at once.
+  /// Makes an operation part of the graph that `caller` is being captured into: after what that has been given by now,
+  /// and beside what it is given until `join`. Blocks until NCCL has taken it, which where it is held is in `release`.
+  /// Ends at `join`, or with the group's failure at once.
   uint64_t capture(coll::Op op, cuda::Stream caller);
   /// What the stream is captured to do from now on comes after the operation.
   void join(uint64_t id);
   /// The capture has been given up.
   void forget(uint64_t id);
-  /// What the stream is given next, a graph with captured operations, comes after all operations until now. Returns why the
-  /// group has failed, or null.
+  /// What the stream is given next, a graph with captured operations, comes after all operations until now. Returns why
+  /// the group has failed, or null.
   std::shared_ptr<const coll::Failure> begin_run(cuda::Stream stream);
-  /// The graph has been given to the stream. Ends when it has run, by `op`'s deadline. All later operations come after it.
+  /// The graph has been given to the stream. Ends when it has run, by `op`'s deadline. All later operations come after
+  /// it.
   uint64_t end_run(coll::Op op, cuda::Stream stream);
 
   /// Blocks until what has this id has ended. Its `Ended` is still to be taken.

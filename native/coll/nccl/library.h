@@ -1,5 +1,5 @@
-// NVIDIA's library of collectives (libnccl.so.2), opened when it is first asked for. The declarations are our own, as in
-// base/cuda/cuda_driver.h; test/nccl/nccl_abi_test.cc compares them with nccl.h. 2.18 or newer.
+// NVIDIA's library of collectives (libnccl.so.2), opened when it is first asked for. The declarations are our own, as
+// in base/cuda/cuda_driver.h; test/nccl/nccl_abi_test.cc compares them with nccl.h. 2.18 or newer.
 #pragma once
 
 #include <climits>

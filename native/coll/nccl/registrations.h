@@ -1,7 +1,7 @@
-// Memory that has been registered with NCCL, which may then reach it without a copy of its own. NCCL wants all ranks to pass
-// registered memory to a call, or none. So a registration takes effect between the operations that were started before and
-// after it, on every rank: it is done when the next operation is handed over, and undone when what was started before has
-// ended and before anything later is handed over.
+// Memory that has been registered with NCCL, which may then reach it without a copy of its own. NCCL wants all ranks to
+// pass registered memory to a call, or none. So a registration takes effect between the operations that were started
+// before and after it, on every rank: it is done when the next operation is handed over, and undone when what was
+// started before has ended and before anything later is handed over.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,8 @@ class Registrations {
   bool is_blocking(uint64_t id) const;
   /// Does what comes before operation `id`; a result of NCCL.
   int register_before(uint64_t id, Comm comm);
-  /// Undoes one that is to go, when nothing before operation `oldest_id` is under way; its leaving_id, or 0. `comm` may be null.
+  /// Undoes one that is to go, when nothing before operation `oldest_id` is under way; its leaving_id, or 0. `comm` may
+  /// be null.
   uint64_t deregister_before(uint64_t oldest_id, Comm comm);
   /// Undoes all, when nothing is under way. Those that were to go no longer wait.
   void deregister_all(Comm comm);

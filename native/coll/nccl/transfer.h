@@ -1,5 +1,5 @@
-// An operation as calls of NCCL. What NCCL has no function for (parts of different lengths; before 2.28 gather, scatter and
-// all-to-all) is a group of its others.
+// An operation as calls of NCCL. What NCCL has no function for (parts of different lengths; before 2.28 gather, scatter
+// and all-to-all) is a group of its others.
 #pragma once
 
 #include "coll/nccl/library.h"

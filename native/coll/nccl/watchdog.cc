@@ -1,5 +1,5 @@
-// What the lane does, and a thread that waits in its place: hands operations to NCCL, looks which have ended, and what went
-// wrong. All under the group's mutex, except what says that it lets go of it.
+// What the lane does, and a thread that waits in its place: hands operations to NCCL, looks which have ended, and what
+// went wrong. All under the group's mutex, except what says that it lets go of it.
 #include <chrono>
 #include <stdexcept>
 #include <utility>
@@ -16,8 +16,8 @@ using cuda::driver;
 
 namespace {
 
-// How often the lane looks: when somebody waits or NCCL has just been given something, which it takes within some 50 us unless it
-// has to connect; when something is pending; and when nothing is.
+// How often the lane looks: when somebody waits or NCCL has just been given something, which it takes within some 50 us
+// unless it has to connect; when something is pending; and when nothing is.
 constexpr std::chrono::microseconds kUrgentLook{50}, kLook{1000}, kIdleLook{20'000};
 constexpr int kUrgentLooks = 40;  // in a row for NCCL
 
@@ -55,8 +55,8 @@ void NcclGroup::lane_main() {
   }
 }
 
-/// A communicator that does not block: while it connects it says that it is busy, and a deadline can end it. Without the
-/// mutex: NCCL's first call in a process looks at the machine.
+/// A communicator that does not block: while it connects it says that it is busy, and a deadline can end it. Without
+/// the mutex: NCCL's first call in a process looks at the machine.
 void NcclGroup::make_communicator(Lock& lock) {
   Config config;
   const UniqueId id = *std::exchange(unique_id_, std::nullopt);
@@ -237,7 +237,8 @@ bool NcclGroup::leave(Lock& lock) {
   return true;
 }
 
-/// NCCL's goodbye, which takes all ranks; a second of patience, for a rank may have ended without it. Without the mutex.
+/// NCCL's goodbye, which takes all ranks; a second of patience, for a rank may have ended without it. Without the
+/// mutex.
 void NcclGroup::finalize(Comm comm) {
   const int64_t deadline = now_ns() + 1000 * kMillisecond;
   int state = library().ncclCommFinalize(comm);

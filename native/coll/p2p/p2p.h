@@ -6,7 +6,8 @@
 // sender in time. Only when a receive is posted that the next message of a link is not for, that message is moved to
 // memory, so that those behind it can be found.
 //
-// Used by whoever owns the engine. Memory of the operations is theirs who post them, until they have ended.
+// Used only by the thread that owns the engine. The caller owns the buffers of an operation and keeps them alive until
+// it has ended.
 #pragma once
 
 #include <deque>
@@ -42,10 +43,10 @@ class PointToPoint {
   /// Moves what can be moved now; true if anything was. Throws Failure when a receive disagrees with its message.
   bool advance();
 
-  /// What has not ended, in the order of posting.
+  /// Returns the operations that have not ended, in the order of posting.
   const std::list<Pending>& pending() const { return pending_; }
 
-  /// The ranks whose action `pending` waits for.
+  /// Sets `ranks` to the ranks whose action `pending` waits for.
   void waiting_for(const Pending& pending, std::vector<int>& ranks) const;
 
   /// Whether nothing more will come from a rank that is known to be gone, after an advance that moved nothing.
@@ -54,7 +55,7 @@ class PointToPoint {
   /// Forgets everything, without calling `on_end`.
   void clear();
 
-  /// Throws away what has arrived. A socket that is closed over unread bytes cuts off what it sent last.
+  /// Discards the data that has arrived. A socket that is closed over unread bytes cuts off the last data that it sent.
   void drain();
 
  private:
@@ -93,7 +94,7 @@ class PointToPoint {
   std::vector<Pending*> posted_;  // receives that have found no message, in the order of posting
   int posted_for_any_ = 0;        // how many of them are from any rank
   std::list<Early> early_;        // in the order of arrival
-  int first_ = 0;                 // the rank that `advance` looks at first: nobody is to be heard last for ever
+  int first_ = 0;                 // the rank that `advance` serves first; rotates for fairness
 };
 
 }  // namespace ringwise::coll

@@ -78,7 +78,7 @@ constexpr Algorithm kAllToAll[] = {{"direct", by_rank<pairwise_all_to_all>},
 constexpr std::span<const Algorithm> kAlgorithms[kVerbCount] = {
     kAllReduce, kBroadcast, kAllGather, kReduceScatter, kSend, kRecv, kBarrier, kReduce, kGather, kScatter, kAllToAll};
 
-/// The one of this name; checked by the compiler.
+/// Returns the algorithm of this name; an unknown name does not compile.
 template <size_t N>
 consteval const Algorithm* named(const Algorithm (&list)[N], std::string_view name) {
   for (const Algorithm& algorithm : list) {
@@ -87,7 +87,7 @@ consteval const Algorithm* named(const Algorithm (&list)[N], std::string_view na
   throw "no such algorithm";
 }
 
-/// As rules count them: of the buffer or, where every rank has a part, of one on average.
+/// Returns the message size that the tuning rules use, in bytes: the whole buffer, or the mean part.
 size_t bytes_of(const Op& op, int size) {
   if (op.counts == nullptr || op.verb == Verb::AllToAll) return op.count * byte_size(op.dtype);
   return std::accumulate(op.counts, op.counts + size, size_t{0}) * byte_size(op.dtype) / static_cast<size_t>(size);

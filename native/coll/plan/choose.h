@@ -1,6 +1,6 @@
 // Which algorithm carries out an operation over links: by verb, bytes, ranks and hosts, as the rules of tuning.h say.
-// RINGWISE_ALGO_<VERB>, as RINGWISE_ALGO_ALLREDUCE=ring, takes the choice away. All ranks must say the same, and have the
-// same rules, which their signatures check.
+// RINGWISE_ALGO_<VERB>, as RINGWISE_ALGO_ALLREDUCE=ring, takes the choice away. All ranks must say the same, and have
+// the same rules, which their signatures check.
 #pragma once
 
 #include <array>
@@ -22,16 +22,16 @@ struct Algorithm {
   bool (*fits)(const Op& op, const Topology& topology) = [](const Op&, const Topology&) { return true; };
 };
 
-/// All of a verb; the first fits everywhere.
+/// Returns the algorithms of a verb. The first one fits every operation.
 std::span<const Algorithm> algorithms_of(Verb verb);
-/// Null where the verb has none of this name.
+/// Returns the algorithm of this name, or null if the verb has none.
 const Algorithm* find_algorithm(Verb verb, std::string_view name);
-/// "two-shot, one-shot, …"
+/// Returns the names of a verb's algorithms, such as "two-shot, one-shot, …".
 std::string names_of_algorithms(Verb verb);
-/// 1 for the verb's first one, and so on: for signatures.
+/// Returns the number of an algorithm in signatures, which is 1 for the verb's first one.
 int number_of(Verb verb, const Algorithm& algorithm);
 
-/// What the user has decided, by verb.
+/// The user's choices of algorithms, by verb.
 class Choices {
  public:
   Choices() = default;

@@ -1,7 +1,8 @@
 // What one rank does for one operation: two lists that run side by side, each in its order. `sends` are messages out;
 // `steps` are messages in, and local work. Every entry says how far the other list must be before it may begin. So a
 // plan waits only for what it needs, and a link can be kept full in both directions. exchange() and work() wait for
-// everything planned before them, which is always right; send(), receive() and their `after` are for plans that do better.
+// everything planned before them, which is always right; send(), receive() and their `after` are for plans that do
+// better.
 //
 // Planning is pure (a function of rank, size and operation); carrying it out is Execution's job. So the same plans can
 // run over shared memory, sockets, or a simulated network. Both ends of a message plan it with the same number of
@@ -31,8 +32,8 @@ struct Piece {
 /// combined with the step's source into the piece, in either order (source ∘ message, message ∘ source).
 enum class Take : uint8_t { Store, Accumulate, Append, Prepend };
 
-/// Work without communication. Accumulators are the left operand or the source where the name says so. The last four are
-/// the functions of wire.h; a packed piece is counted in elements of the operation all the same.
+/// Work without communication. Accumulators are the left operand or the source where the name says so. The last four
+/// are the functions of wire.h; a packed piece is counted in elements of the operation all the same.
 enum class Local : uint8_t { None, Copy, Scale, Widen, Accumulate, Narrow, Pack, KeepLoss, AddPacked, Unpack };
 
 struct Send {
@@ -61,7 +62,8 @@ struct Schedule {
 
   /// Empties the schedule and keeps its memory, so that a steady loop allocates nothing.
   void clear();
-  /// A message out and one in at the same time, after everything before. For Append and Prepend the source is what is sent.
+  /// A message out and one in at the same time, after everything before. For Append and Prepend the source is what is
+  /// sent.
   void exchange(int to, Piece outgoing, int from, Piece incoming, Take take);
   /// Local work after everything before, or after the steps before and the first `after` sends.
   void work(Local local, Piece target, Piece source) { work(local, target, source, sends.size()); }
@@ -72,8 +74,9 @@ struct Schedule {
   void receive(int from, Piece piece, Take take, size_t after, Piece source = {});
   /// Reserves aligned scratch; returns its offset.
   size_t scratch(size_t bytes);
-  /// Sends handshakes to the ranks that get a message, and waits for those of the ranks that send one. Enough where nothing is
-  /// written to the output before every rank has, directly or through others, had a part in it: then all agree.
+  /// Sends handshakes to the ranks that get a message, and waits for those of the ranks that send one. Enough where
+  /// nothing is written to the output before every rank has, directly or through others, had a part in it: then all
+  /// agree.
   void handshake_partners();
 };
 

@@ -1,4 +1,4 @@
-// Who is where: which ranks of a group share a host, and the teams that follow from it. An algorithm runs among the
+// The topology: which ranks of a group share a host, and the teams that follow from it. An algorithm runs among the
 // ranks of a team: all of them, those of this host, or those with this rank's index on their hosts.
 #pragma once
 

@@ -1,13 +1,14 @@
 // Which algorithm is best for what, as data: rules in lines, of which the first that matches counts. The built-in ones
-// (tuning_table.h) were measured or, for many ranks, follow from costs; those of the file that RINGWISE_TUNING names come
-// before them. `ringwise bench <verb> --tune` measures and prints rules. A rule is
+// (tuning_table.h) were measured or, for many ranks, follow from costs; those of the file that RINGWISE_TUNING names
+// come before them. `ringwise bench <verb> --tune` measures and prints rules. A rule is
 //
 //   verb       type  layout  ranks  bytes  algorithm
 //   allReduce  *     flat    2      512K   recursive-doubling
 //
-// type: `half` (float16, bfloat16, float8: sums of several ranks travel twice as long), `full`, or `*`. layout: `hosts` where there
-// are several hosts and one of them has several ranks, else `flat`; or `*`. ranks: 2, 5-8, 33-, or `*`. bytes: at most so
-// many, as 4, 64K, 16M or 1G, or `*`; of the buffer or, where every rank has a part, of one part on average.
+// type: `half` (float16, bfloat16, float8: sums of several ranks travel twice as long), `full`, or `*`. layout: `hosts`
+// where there are several hosts and one of them has several ranks, else `flat`; or `*`. ranks: 2, 5-8, 33-, or `*`.
+// bytes: at most so many, as 4, 64K, 16M or 1G, or `*`; of the buffer or, where every rank has a part, of one part on
+// average.
 #pragma once
 
 #include <string>

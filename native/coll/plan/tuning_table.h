@@ -1,5 +1,5 @@
-// The built-in rules of tuning.h. Those for two hosts were measured, in network namespaces (docs/performance.md, "Between
-// hosts"):
+// The built-in rules of tuning.h. Those for two hosts were measured, in network namespaces (docs/performance.md,
+// "Between hosts"):
 //
 //   npx tsx bench/peers.ts --hosts 2 --link plain,1g,wan --ranks 2,4
 //

@@ -1,6 +1,6 @@
 // float32 as bytes with a scale: blocks of 32 elements that share a power of two, as in MXINT8 ("OCP Microscaling
-// Formats (MX) Specification", version 1.0, 2023). The scale is the smallest with which the largest element of the block
-// rounds to at most 127 steps (that format's own rule would cut it off), at least 2^-126. So:
+// Formats (MX) Specification", version 1.0, 2023). The scale is the smallest with which the largest element of the
+// block rounds to at most 127 steps (that format's own rule would cut it off), at least 2^-126. So:
 // - an element is off by at most half a step, to nearest, ties to even, and a step is at most 1/63.75 of the largest;
 // - steps times scale and what rounding has lost are float32 without another rounding, on all instruction sets;
 // - a block with NaN, infinity or anything from 127.5 · 2^121 on becomes 32 times NaN: it has the scale 255, infinity.

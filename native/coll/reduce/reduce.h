@@ -1,5 +1,5 @@
-// Elementwise arithmetic of reductions. Narrow floats, of 16 and 8 bits, are accumulated in float32; every other type in itself.
-// Integer sums and products wrap; min and max return NaN when either side is NaN.
+// Elementwise arithmetic of reductions. Narrow floats, of 16 and 8 bits, are accumulated in float32; every other type
+// in itself. Integer sums and products wrap; min and max return NaN when either side is NaN.
 //
 // The work is done by one table of functions per instruction set (level.h); the best one that the processor has is
 // taken when the library is loaded. All give the same bits.

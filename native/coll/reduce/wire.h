@@ -1,9 +1,9 @@
 // What a wire that is not full makes of float32. Packed values count in elements of four bytes, like everything else of
 // such an operation. bfloat16: two to a word. int8: the scales of all blocks, then their steps (see reduce/int8.h).
 //
-// Error feedback, for int8: an operation with a residual rounds values + residual in place of the values, and what is lost
-// by that is the residual afterwards, to be handed over with the next values of the same buffer. (Seide et al., "1-bit
-// stochastic gradient descent", 2014; Karimireddy et al., "Error feedback fixes SignSGD", 2019.)
+// Error feedback, for int8: an operation with a residual rounds values + residual in place of the values, and what is
+// lost by that is the residual afterwards, to be handed over with the next values of the same buffer. (Seide et al.,
+// "1-bit stochastic gradient descent", 2014; Karimireddy et al., "Error feedback fixes SignSGD", 2019.)
 #pragma once
 
 #include <cstddef>

@@ -178,8 +178,8 @@ class BoardExecution {
   std::vector<const std::byte*> sources_;
   std::vector<std::byte*> outputs_;
   std::unique_ptr<uint64_t> probe_;  // the number that other ranks read to test process_vm_readv; see Member
-  /// Indexed by verb and root: whether this rank has ended such a call without waiting for posts before. After the first
-  /// time, operation `trial_`, its next call waits until all ranks have posted that operation.
+  /// Indexed by verb and root: whether this rank has ended such a call without waiting for posts before. After the
+  /// first time, operation `trial_`, its next call waits until all ranks have posted that operation.
   std::vector<bool> is_tried_;
   uint64_t trial_ = 0;
 

@@ -40,8 +40,8 @@ static_assert(sizeof(Hello) == 52);
 constexpr uint32_t kMagic = 0x48475752;  // "RWGH"
 constexpr uint8_t kVersion = 1;
 constexpr int kBacklog = 4096;
-// How long a connection may stay open before its peer has proven that it belongs to the job, and how many such may at once: the
-// oldest goes first, since ranks introduce themselves as soon as they are connected.
+// How long a connection may stay open before its peer has proven that it belongs to the job, and how many such may at
+// once: the oldest goes first, since ranks introduce themselves as soon as they are connected.
 constexpr int64_t kHelloNs = 5'000 * kMillisecond;
 constexpr size_t kMaxUnauthenticated = 256;
 

@@ -1,7 +1,8 @@
 // How the ranks of a group find each other: every rank listens, tells its address to the others (by a store, which
 // is the caller's business), and connects to all lower ranks. Every pair gets a control connection (a unix socket
 // inside a host, TCP between hosts), pairs on different hosts also one for the data of collectives and one for sends
-// and receives. The lowest rank of a host makes its shared memory and passes it on. When all are on one host, every rank passes its arena to the others.
+// and receives. The lowest rank of a host makes its shared memory and passes it on. When all are on one host, every
+// rank passes its arena to the others.
 //
 // Whoever connects proves first that it knows the group's secrets: 32 bytes that both sides derived from the job
 // secret and both ranks' nonces. Nothing else is parsed before that.

@@ -2,12 +2,14 @@
 // owner sums in float32: its own values as they are, and those of the others as they come. The sum is rounded once more
 // on its way to everybody, its owner included, so all ranks get the same bits; avg divides after that.
 //
-// With a residual, each part of it is its sender's: that of the parts of other owners holds what the values have lost on
-// their way there, and that of the own part what the sum has lost on its way to everybody. (Tang et al., "DoubleSqueeze",
+// With a residual, each part of it is its sender's: that of the parts of other owners holds what the values have lost
+// on their way there, and that of the own part what the sum has lost on its way to everybody. (Tang et al.,
+// "DoubleSqueeze",
 // 2019.) So all results, and all residuals, add up to all values.
 //
-// All in chunks, so that rounding and summing are hidden behind the link. Both ends take the messages of a pair in order
-// of (values or sums, chunk). Latency of 2 messages; S·(n−1)/n bytes for S of float32 by bfloat16, half of it by int8.
+// All in chunks, so that rounding and summing are hidden behind the link. Both ends take the messages of a pair in
+// order of (values or sums, chunk). Latency of 2 messages; S·(n−1)/n bytes for S of float32 by bfloat16, half of it by
+// int8.
 #include <algorithm>
 
 #include "coll/algo/algorithms.h"

@@ -1,10 +1,10 @@
 // Hierarchical all-reduce for several hosts with several ranks each. The buffer is cut into as many parts as the
-// smallest host has ranks. The ranks of a host sum part c at their rank number c, by shared memory; those of number c on
-// all hosts, a column, all-reduce it over the network; and each host spreads its results inside. So a host's link
+// smallest host has ranks. The ranks of a host sum part c at their rank number c, by shared memory; those of number c
+// on all hosts, a column, all-reduce it over the network; and each host spreads its results inside. So a host's link
 // carries every part once, not once per rank, and all ranks work on it.
 // (The same in BlueConnect: Cho et al., "BlueConnect: Decomposing all-reduce for deep learning on heterogeneous network
-// hierarchy", 2019.) For h hosts with p ranks: between hosts S/p bytes per rank as the columns' algorithm says, which for
-// two hosts is S/p; inside 2·S·(p−1)/p. Halves travel between hosts as float32.
+// hierarchy", 2019.) For h hosts with p ranks: between hosts S/p bytes per rank as the columns' algorithm says, which
+// for two hosts is S/p; inside 2·S·(p−1)/p. Halves travel between hosts as float32.
 #include "coll/algo/algorithms.h"
 #include "coll/algo/parts.h"
 #include "coll/algo/sums.h"

@@ -1,7 +1,7 @@
 // Ring all-reduce (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", 2009).
-// The buffer is cut into one part per member. The sum of part c begins at member c and goes round the circle, every member
-// adding its own; after n−1 steps it is complete at member c−1, and goes round once more as a result. Every rank talks
-// to its two neighbours only, so hosts that stand in a row share no link with anybody.
+// The buffer is cut into one part per member. The sum of part c begins at member c and goes round the circle, every
+// member adding its own; after n−1 steps it is complete at member c−1, and goes round once more as a result. Every rank
+// talks to its two neighbours only, so hosts that stand in a row share no link with anybody.
 //
 // Parts travel in segments: while the last of one arrives, the first is already on its way again. With m segments of
 // time t and latency a: (2(n−1)−1)·max(m·t, a+t) + m·t + a; so latency is paid once where a part takes longer than it.
