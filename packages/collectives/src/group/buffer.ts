@@ -17,54 +17,62 @@ export interface Device {
   readonly index: number;
 }
 
-/** A flat, contiguous piece of memory. Whoever made it owns it; a running operation only borrows it. */
+/** A flat, contiguous piece of memory. Its maker owns it; a running operation borrows it. */
 export interface BufferView {
   readonly dtype: DType;
-  /** Elements, not bytes. */
+  /** Number of elements, not bytes. */
   readonly count: number;
   readonly device: Device;
-  /** Memory that JavaScript can see, or null: an array that holds the dtype, or its bytes as Uint8Array or DataView. */
+  /**
+   * Memory that JavaScript can read: an array of the dtype, or its bytes as Uint8Array or DataView. Null for
+   * device memory.
+   */
   readonly host: ArrayBufferView | null;
-  /** Memory that it cannot see, or null where `host` is set. */
+  /** Device memory, which JavaScript cannot read. Null if `host` is set. */
   readonly handle: DeviceHandle | null;
-  /** Why calls that write this memory are refused now; left out where they are not. Asked before anything is sent. */
+  /**
+   * Set while calls must not write this memory: the reason. Read before anything is sent, and the call is
+   * refused.
+   */
   readonly readOnly?: ReadOnly | undefined;
   /**
-   * Told once for each call that writes this memory on this rank: when it is accepted, so all arguments are right, and before
-   * anything is sent or written. An error that it throws refuses the call. For those who keep track of changes, such as an autograd.
+   * Called once for each call that writes this memory on this rank: after the call's arguments have been
+   * checked, before anything is sent or written. If it throws, the call is refused with that error. Lets the
+   * owner of the memory track changes, as an autograd does.
    */
   readonly written?: (() => void) | undefined;
 }
 
-/** The middle of a sentence, and the sentence that says what to call instead. */
+/** `reason` is the middle of a sentence; `next` is the sentence that says what to call instead. */
 export interface ReadOnly {
   readonly reason: string;
   readonly next: string;
 }
 
-/** Memory of a CUDA device. */
+/** Memory on a CUDA device. */
 export interface DeviceHandle {
-  /** Of the first element, in the address space of the device. */
+  /** Address of the first element on the device. */
   readonly address: bigint;
-  /** Keeps the memory from the collector as long as it is held. */
+  /** Object that owns the memory. A reference to it keeps the memory from being freed. */
   readonly owner: object;
   /**
-   * The CUstream that the caller's work on this memory is ordered on; absent or 0: the legacy default stream. A
-   * collective waits for what that stream has been given, and `Work.fence()` makes the stream wait for the result.
+   * The CUstream that orders the caller's work on this memory; absent or 0 for the legacy default stream. A
+   * collective waits for the work that this stream has been given, and `Work.fence()` makes the stream wait
+   * for the result.
    */
   readonly stream?: bigint;
 }
 
-// Declared in the global scope, where the declarations of all packages merge: so a tensor's symbol is this one to
-// the type checker too, although neither package imports the other.
+// Declared in the global scope, where the declarations of all packages merge. So the type checker takes a
+// tensor's symbol for this one, although neither package imports the other.
 declare global {
   interface RingwiseSymbols {
     readonly buffer: unique symbol;
   }
 }
 /**
- * The buffer protocol. An object with this member takes part in collectives without importing anything of ours:
- * `[Symbol.for('ringwise.buffer')]()` returns a BufferView of its memory.
+ * The buffer protocol. An object with this member can be passed to collectives without importing anything
+ * from ringwise: `[Symbol.for('ringwise.buffer')]()` returns a BufferView of its memory.
  */
 export const bufferSymbol: RingwiseSymbols['buffer'] = Symbol.for('ringwise.buffer') as never;
 
@@ -85,18 +93,22 @@ export type TypedArray =
   | Uint32Array
   | BigUint64Array;
 
-/** Memory with a stated element type: float16 and bfloat16 in a Uint16Array, bool and floats of 8 bits in a Uint8Array. */
+/**
+ * Memory with an explicit element type: a Uint16Array for float16 and bfloat16, a Uint8Array for bool and
+ * 8-bit floats.
+ */
 export interface TypedBuffer {
   readonly data: TypedArray;
   readonly dtype: DType;
 }
 
-/** What the verbs take. */
+/** Everything that the verbs accept as a buffer. */
 export type BufferLike = TypedArray | TypedBuffer | BufferCarrier;
 
 const hostDevice: Device = Object.freeze({ kind: 'cpu', index: 0 });
 
-// By tag and not by instanceof, so that arrays of another realm (a vm context, a test runner) count too.
+// Compared by tag and not by instanceof, so that arrays of another realm (a vm context, a test runner) are
+// accepted.
 const dtypeOfTag: Readonly<Record<string, DType>> = {
   Float32Array: 'float32',
   Float64Array: 'float64',
@@ -112,7 +124,10 @@ const dtypeOfTag: Readonly<Record<string, DType>> = {
   BigUint64Array: 'uint64',
 };
 
-/** The memory of anything that the verbs take; throws ERR_COLL_INVALID for everything else. Copies nothing. */
+/**
+ * Returns a view of the memory of `value` without copying it. Throws ERR_COLL_INVALID if `value` is not a
+ * buffer; `verb` names the call in the error.
+ */
 export function asBuffer(value: BufferLike, verb = 'asBuffer'): BufferView {
   if (value instanceof Float32Array) return viewOf(value, 'float32', verb);
   if (ArrayBuffer.isView(value)) {
@@ -142,7 +157,10 @@ function viewOfTyped({ data, dtype }: TypedBuffer, verb: string): BufferView {
   return viewOf(data, dtype, verb);
 }
 
-/** Whether the elements of a typed array are those of a dtype: no other array holds them, also where it is as wide. */
+/**
+ * Returns whether a typed array has the elements of a dtype. An array of another type of the same width does
+ * not.
+ */
 function holds(array: ArrayBufferView, dtype: DType): boolean {
   const tag = tagOf(array);
   return tag === arrayOf[dtype].name || dtypeOfTag[tag] === dtype;
@@ -157,14 +175,14 @@ function tagOf(array: ArrayBufferView): string {
   return (array as ArrayBufferView & { [Symbol.toStringTag]: string })[Symbol.toStringTag];
 }
 
-/** Foreign objects are checked once here: a wrong length would let native code run over the end. */
+/** Checks a view that another library made. A wrong length would let native code run past the end. */
 function checkedView(view: BufferView, verb: string): BufferView {
   const fault = faultOf(view);
   if (fault !== null) return refuse(badCarrier(verb, fault));
   return view.written === undefined && view.readOnly === undefined ? view : new WatchedView(view);
 }
 
-/** Memory whose maker wants to know of writes. To backends, which may send views or cut them, it is plain data. */
+/** A view whose owner watches writes. Copies that backends make of it, with spread, are plain data. */
 class WatchedView implements BufferView {
   readonly dtype: DType;
   readonly count: number;
@@ -258,15 +276,15 @@ const arrayOf = {
   float8_e5m2: Uint8Array,
 } as const satisfies Record<DType, new (count: number) => TypedArray>;
 
-/** The typed array that holds elements of a dtype. */
+/** The typed array type that holds elements of a dtype. */
 export type ArrayOf<D extends DType> = InstanceType<(typeof arrayOf)[D]>;
 
-/** Whether a typed array alone tells that its elements are of this type. */
+/** Returns whether the type of the typed array alone identifies this dtype. */
 export function isPlain(dtype: DType): boolean {
   return dtypeOfTag[arrayOf[dtype].name] === dtype;
 }
 
-/** New, zeroed memory of this process. */
+/** Returns new, zeroed host memory. `memory` may provide it, or return null for memory of this process. */
 export function allocHost<D extends DType>(
   count: number,
   dtype: D,
@@ -277,7 +295,10 @@ export function allocHost<D extends DType>(
   return { dtype, count, device: hostDevice, host, handle: null };
 }
 
-/** The elements of host memory; floats of 16 and 8 bits as their bits. Shares the memory of `view`. */
+/**
+ * Returns the elements of host memory as a typed array; 16-bit and 8-bit floats as their bits. Shares the
+ * memory of `view`. Throws ERR_COLL_INVALID for device memory.
+ */
 export function elementsOf<D extends DType>(view: BufferView & { readonly dtype: D }): ArrayOf<D> {
   const { host, dtype, count } = view;
   if (host === null) return refuse(elementsHidden(`${view.device.kind}:${view.device.index}`));

@@ -1,34 +1,34 @@
-// Where in the user's program a call on a group was made, as "train.ts:57": for errors and the flight recorder. Taking
-// a stack costs microseconds, so it is taken only when somebody asks, inside the call; see native/coll/engine/host_group.h
-// and flight/recorder.ts for when that is.
+// Finds where in the user's program a call on a group was made, as "train.ts:57", for errors and the flight
+// recorder. Taking a stack trace costs microseconds, so it is taken only on request, inside the call; see
+// native/coll/engine/host_group.h and flight/recorder.ts for when that happens.
 import { findSourceMap } from 'node:module';
 import { basename, dirname, isAbsolute, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { allVerbs } from '../all-verbs.ts';
 import { codeFolder } from '../package-files.ts';
 
-// As many as lie between a call in a hook of an autograd and the line that ran it.
+// Enough frames to reach the user's line from a call in an autograd hook.
 const maxFrames = 16;
 const maxLength = 120;
 
-/** What the backend's verbs are called: the record has these names anyway. */
+/** Verbs of the backend. The flight record has their names already, so the location does not repeat them. */
 const plainVerbs: ReadonlySet<string> = new Set(allVerbs);
 
-// The call that this thread is in, or was in last.
+// The call that this thread is in, or made last.
 let caller: object = {};
 let method = '';
 let isSync = false;
-/** Of a call whose operations are started later, by nobody on the stack. */
+/** Location of a call whose operations are started later, without the caller on the stack. */
 let known: string | null = null;
 
-/** A call of `object[name]`, or of `object[name + 'Sync']`, begins. */
+/** Notes that a call of `object[name]`, or of `object[name + 'Sync']`, begins. */
 export function entering(object: object, name: string, sync: boolean): void {
   caller = object;
   method = name;
   isSync = sync;
 }
 
-/** Runs `begin` as a part of the call that was made at `site`; null: of the one that this thread is in. */
+/** Runs `begin` on behalf of the call made at `site`; null stands for the call that this thread is in. */
 export function inCallAt<T>(site: string | null, begin: () => T): T {
   const before = known;
   known = site;
@@ -39,7 +39,7 @@ export function inCallAt<T>(site: string | null, begin: () => T): T {
   }
 }
 
-/** Where the call that this thread is in was made: "train.ts:57", or "batch at train.ts:57"; empty if nobody knows. */
+/** Returns where the current call was made: "train.ts:57", or "batch at train.ts:57"; empty if unknown. */
 export function callSite(): string {
   if (known !== null) return known;
   const location = placeOf(callerOf((caller as Record<string, unknown>)[isSync ? `${method}Sync` : method]));
@@ -47,7 +47,10 @@ export function callSite(): string {
   return plainVerbs.has(method) ? location : `${method} at ${location}`;
 }
 
-/** The innermost frame of the program that has called `entry`, else the innermost of all; none if that is not running. */
+/**
+ * Returns the innermost frame of user code that called `entry`, or the innermost frame of all if there is no
+ * user code. Returns undefined if `entry` is not on the stack.
+ */
 function callerOf(entry: unknown): NodeJS.CallSite | undefined {
   if (typeof entry !== 'function') return undefined;
   const { stackTraceLimit, prepareStackTrace } = Error;
@@ -69,10 +72,10 @@ interface Source {
   readonly isOurs: boolean;
 }
 
-/** By the name that a frame gives: reading it as a URL takes longer than all else here. */
+/** Cache by the file name of a frame. Parsing the name as a URL would dominate the cost. */
 const sources = new Map<string, Source | null>();
 
-/** The file of a frame; null for those of node itself. */
+/** Returns the file of a frame, or null for frames of Node.js itself. */
 function sourceOf(site: NodeJS.CallSite): Source | null {
   const name = site.getFileName();
   if (!name) return null;
@@ -89,10 +92,10 @@ function pathOf(name: string): string {
   return name.startsWith('file:') ? fileURLToPath(name) : name;
 }
 
-/** Our packages lie side by side, in a scope of node_modules or in the repository. */
+/** The folder that contains our packages side by side: a scope of node_modules, or the repository. */
 const scope = dirname(dirname(codeFolder)) + sep;
 
-/** Whether `file` belongs to one of our packages, but not to the tests of one. */
+/** Returns whether `file` belongs to one of our packages and is not one of its tests. */
 function isOurs(file: string): boolean {
   if (file.includes(`${sep}@ringwise${sep}`)) return true;
   const [, folder] = file.startsWith(scope) ? file.slice(scope.length).split(sep) : [];
@@ -120,14 +123,14 @@ interface Location {
   readonly column: number;
 }
 
-/** Of a file that was compiled on the way here, the line in what it was compiled from. */
+/** Returns file and line, translated by the source map if the file was compiled. */
 function inSource({ file, line, column }: Location): string {
   const entry = findSourceMap(file)?.findEntry(line - 1, column - 1);
   if (entry === undefined || !('originalSource' in entry)) return `${shortened(file)}:${line}`;
   return `${shortened(pathOf(entry.originalSource))}:${entry.originalLine + 1}`;
 }
 
-/** As a shell in the working directory would name it; a file elsewhere by its name alone. */
+/** Returns the path relative to the working directory, or only the file name for a file outside it. */
 function shortened(file: string): string {
   const path = relative(process.cwd(), file);
   return isAbsolute(path) || path.startsWith('..') ? basename(file) : path;

@@ -1,9 +1,11 @@
-// The calls on one group, from the checked operation to its end. Every operation passes #begin or #run, and every
-// error #poison. The verbs (verbs/) turn arguments into operations; Group offers them.
+// Runs the calls on one group, from the checked operation to its end. Every operation passes through #begin
+// or #run, and every error through #poison. The verbs (verbs/) turn arguments into operations, and Group
+// offers them to users.
 //
-// A call of several steps starts its next operations when the first have ended. Collectives that are called meanwhile
-// would get between them, on each rank at another place: so they wait in a queue until all of the earlier call has
-// been started. Messages never wait.
+// A call of several steps starts the operations of its next step when those of the last have ended.
+// Collectives that the program calls in the meantime could be started between two steps, at different points
+// on different ranks. They therefore wait in a queue until every operation of the earlier call has been
+// started. Messages never wait.
 import type {
   Backend,
   CollectiveOperation,
@@ -36,7 +38,7 @@ import { writtenBy } from './operation-memory.ts';
 import { type Call, isMessage, isOperation, Progress, type Starter, type Steps } from './steps.ts';
 import { Work } from './work.ts';
 
-/** A call of several operations, whatever its value. */
+/** A call of several operations, of any result type. */
 type Waiting = Pick<
   Progress<never>,
   'isStarted' | 'isAllStarted' | 'hasEnded' | 'start' | 'requestProgress' | 'wait' | 'fence'
@@ -51,20 +53,20 @@ export class Calls implements Checked {
   readonly timeoutMs: number;
   readonly scratch: Scratch;
   readonly #backend: Backend;
-  /** Has a method for every call, which is where the stack of its caller begins. */
+  /** The object whose methods are the calls. Stack traces for call sites start at these methods. */
   readonly #caller: object;
-  /** Null where the backend has one. */
+  /** Null if the backend keeps a flight record itself. */
   readonly #recorder: FlightRecorder | null;
   readonly #captured: CapturedSteps;
-  /** Collectives so far: the number of the next one. */
+  /** Number of collectives so far, which is the number of the next one. */
   #seq = 0;
-  /** Messages so far, by peer; those from any rank at the end. */
+  /** Number of messages so far by peer. The last element counts receives from any rank. */
   readonly #sends: number[];
   readonly #recvs: number[];
   #objects = 0;
   #failure: CollectiveError | null = null;
   #isClosed = false;
-  /** Calls of collectives that are not all started, or wait for such a call. */
+  /** Calls with collectives that are not all started yet, and the calls that wait behind them. */
   readonly #queue: Waiting[] = [];
   #isPumping = false;
   /** Calls of several operations that have not ended. */
@@ -94,15 +96,18 @@ export class Calls implements Checked {
     return this.#isClosed;
   }
 
-  // For the verbs: a call checks the group, then its arguments, and numbers its operations last. So a call that is
-  // refused takes no number.
+  // Used by the verbs. A call checks the group first, then its arguments, and numbers its operations last, so
+  // that a refused call takes no number.
 
-  /** The number of the next collective. */
+  /** Sequence number of the next collective. */
   get seq(): number {
     return this.#seq;
   }
 
-  /** Checks a collective, tells who made the memory that it writes, and counts it as called. */
+  /**
+   * Checks a collective, notifies the owners of the memory that it writes, and takes a sequence number for
+   * it. Throws if the collective is refused.
+   */
   accept<O extends CollectiveOperation>(operation: O): O {
     this.check(operation);
     this.#tellOf(operation);
@@ -116,14 +121,14 @@ export class Calls implements Checked {
     return this.countMessage(operation);
   }
 
-  /** The same without telling: see tell(). */
+  /** Like accept(), but the caller has already notified the owners with tell(). */
   acceptTold<O extends CollectiveOperation>(operation: O): O {
     this.check(operation);
     this.#seq++;
     return operation;
   }
 
-  /** Counts a message that has been checked and told of. */
+  /** Takes a sequence number for a message that was checked and whose owners were notified. */
   countMessage<O extends Send | Recv>(operation: O): O {
     const { verb, peer } = operation;
     (verb === 'send' ? this.#sends : this.#recvs)[peer < 0 ? this.size : peer]!++;
@@ -131,8 +136,9 @@ export class Calls implements Checked {
   }
 
   /**
-   * Tells those who made these buffers that an accepted call writes them. For calls of several operations, or whose results are
-   * copied to the buffers: nobody is told before all have been asked, and before everything else has been checked.
+   * Notifies the owners of these buffers that an accepted call writes them; throws if one refuses. For calls
+   * of several operations, or whose results are copied to the buffers. All `readOnly` are checked before the
+   * first `written` is called, and the caller checks everything else before.
    */
   tell(verb: string, written: readonly BufferView[]): void {
     for (const { readOnly } of written) {
@@ -156,23 +162,23 @@ export class Calls implements Checked {
     else if (residual !== null && isWatched(residual)) this.tell(operation.verb, [residual]);
   }
 
-  /** Takes the number of a collective that is to follow in a later step. */
+  /** Takes the sequence number of a collective that a later step will start. */
   reserve(): number {
     return this.#seq++;
   }
 
-  /** Throws what is wrong with an operation. */
+  /** Throws the first fault of an operation. */
   check(operation: Operation): void {
     const fault = faultOf(this, operation) ?? this.#captured.faultOf(operation);
     if (fault !== null) throw this.error(fault);
   }
 
-  /** The number of the next message to or from that peer; -1 is any. */
+  /** Returns the sequence number of the next message to or from that peer; peer -1 stands for any rank. */
   messageSeq(verb: 'send' | 'recv', peer: number): number {
     return (verb === 'send' ? this.#sends : this.#recvs)[peer < 0 ? this.size : peer] ?? 0;
   }
 
-  /** Numbers the objects that this rank sends. */
+  /** Returns a new number for an object that this rank sends. */
   nextObject(): number {
     return this.#objects++;
   }
@@ -187,9 +193,9 @@ export class Calls implements Checked {
     return new CollectiveError(failure, { group: this.name, rank: this.rank, size: this.size }, options);
   }
 
-  // For the group.
+  // Used by the group.
 
-  /** Starts a call and returns at once. An argument error comes from awaiting the Work. */
+  /** Starts a call and returns at once. Argument errors do not throw: awaiting the Work rejects with them. */
   start<T>(name: string, build: () => Call<T>): Work<T> {
     let call: Call<T>;
     entering(this.#caller, name, false);
@@ -205,7 +211,7 @@ export class Calls implements Checked {
     return this.#launch(name, call);
   }
 
-  /** Before a Sync call is built: whether there may be one. */
+  /** Checks that a Sync call is possible now, before its arguments are processed. Throws if not. */
   blocking(name: string): this {
     if (!this.supports.sync) throw this.error(cannotBlock(name, this.backend));
     this.checkOpen(name);
@@ -213,7 +219,7 @@ export class Calls implements Checked {
     return this;
   }
 
-  /** Runs a call to its end on this thread. */
+  /** Runs a call on this thread and blocks until it has ended. */
   run<T>(name: string, call: Call<T>): T {
     if (captureNow() !== null) return this.#launch(name, call).fence();
     if (isOperation(call)) return this.#runOne(call, name) as T;
@@ -224,18 +230,21 @@ export class Calls implements Checked {
     return call.finish([this.#runOne(operation, name)]);
   }
 
-  /** Fails everything pending and later, here with `cause`. */
+  /** Fails all pending and later calls on all ranks; `cause` is the error on this rank. */
   abort(cause: CollectiveError): void {
     this.#failure ??= cause;
     this.#backend.abort(cause);
   }
 
-  /** From now on every call is refused. */
+  /** Makes the group refuse all later calls. */
   shut(): void {
     this.#isClosed = true;
   }
 
-  /** Waits for what is pending, then leaves the group. Rejects with what the backend finds out last. */
+  /**
+   * Waits until all pending calls have ended, then leaves the group. Rejects with an error that the backend
+   * reports last.
+   */
   async leave(): Promise<void> {
     for (const call of this.#several) call.requestProgress();
     if (this.#several.size > 0) await new Promise<void>((resolve) => this.#onIdle.push(resolve));
@@ -267,9 +276,9 @@ export class Calls implements Checked {
     );
   }
 
-  /** `isSync`: its fence is to wait until it has ended, also on a device. */
+  /** `isSync`: fencing the Work must wait until the call has ended, even on a device. */
   #launchSteps<T>(name: string, steps: Steps<T>, isSync = false): Work<T> {
-    // What is started later has no caller on the stack.
+    // Operations that are started later do not have the caller on the stack, so take its location now.
     const site = 'more' in steps || this.#queue.length > 0 ? callSite() : null;
     const starter: Starter = {
       ...this.#starter,
@@ -303,7 +312,7 @@ export class Calls implements Checked {
     allStarted: () => this.#pump(),
   };
 
-  /** Starts what waits in the queue, up to the first call that cannot start all of its operations yet. */
+  /** Starts queued calls in order, up to the first call that cannot start all of its operations yet. */
   #pump(): void {
     if (this.#isPumping) return;
     this.#isPumping = true;
@@ -324,7 +333,7 @@ export class Calls implements Checked {
     if (!progress.fence()) this.#waitFor(progress);
   }
 
-  /** It needs those in the queue before it to go on, too. */
+  /** Requests progress of the call and of all queued calls before it, since it depends on them. */
   #requestProgress(progress: Waiting): void {
     for (const earlier of this.#queue) earlier.requestProgress();
     progress.requestProgress();
@@ -346,7 +355,10 @@ export class Calls implements Checked {
     }
   }
 
-  /** Ahead of a run of a captured step, which takes its turn as a collective does. Returns what to call when it has been started. */
+  /**
+   * Prepares a launch of a captured step, which is numbered like a collective. Returns a function to call
+   * after the launch.
+   */
   #runCaptured(step: CapturedStep, stream: bigint): () => void {
     const { timeoutMs } = this;
     let record: ((error?: unknown) => void) | undefined;
@@ -380,7 +392,10 @@ export class Calls implements Checked {
     }
   }
 
-  /** The error of an operation that is part of a call bears the name of the call. */
+  /**
+   * Records the first error as the group's failure and returns it. If the error belongs to an operation of a
+   * call, renames it to the call.
+   */
   #poison(error: unknown, operation?: Operation, name?: string): CollectiveError {
     let known = CollectiveError.is(error)
       ? error
@@ -396,7 +411,10 @@ export class Calls implements Checked {
 
 const isWatched = ({ readOnly, written }: BufferView) => readOnly !== undefined || written !== undefined;
 
-/** About this rank's arguments, or about data that all ranks have exchanged well. */
+/**
+ * Codes that do not poison the group: errors in this rank's arguments, or in data that all ranks exchanged
+ * successfully.
+ */
 const harmless: ReadonlySet<CollectiveCode> = new Set(['ERR_COLL_INVALID', 'ERR_COLL_UNSUPPORTED']);
 
 function isOf(error: CollectiveError, operation: Operation | undefined): boolean {

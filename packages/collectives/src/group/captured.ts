@@ -1,7 +1,8 @@
-// Collectives in steps that are captured once and then run many times, such as those of `compile` of @ringwise/tensor. The
-// capturer tells of itself in a slot that all packages share. While one is at work, a collective on its stream becomes part
-// of the step: it is compared between the ranks now, and not carried out. Each run of the step is one more operation of the
-// group, which takes its turn among the others. What would not happen again in a run is refused.
+// Collectives in steps that are captured into a CUDA graph once and launched many times, such as those of
+// `compile` in @ringwise/tensor. The capturing library announces a capture in a global slot that all packages
+// share. During a capture, a collective on the captured stream becomes part of the step: ranks compare it
+// now, and the device does not execute it. Each launch of the step counts as one more operation of the group,
+// ordered with the others. Operations that would not be repeated by a launch are refused.
 import type { Backend, CapturedOperation, Operation, Running, Settle } from '../backend.ts';
 import { type Failure, notCapturable } from '../errors.ts';
 import type { BufferView } from './buffer.ts';
@@ -14,18 +15,24 @@ declare global {
   }
 }
 
-/** A step that is being captured, as its capturer offers it in `globalThis[Symbol.for('ringwise.capture')].now`. */
+/**
+ * A step that is being captured. The capturing library puts it in
+ * `globalThis[Symbol.for('ringwise.capture')].now`.
+ */
 export interface StepCapture {
-  /** The CUstream that is captured. */
+  /** The CUstream that is being captured. */
   readonly stream: bigint;
-  /** Calls `ended` at the end of the capture, as its last part; with true when it is given up instead. */
+  /**
+   * Registers `ended`, to be called at the end of the capture while the stream is still captured. Its
+   * argument is true if the capture was abandoned.
+   */
   readonly onEnd: (ended: (isGivenUp: boolean) => void) => void;
   /**
-   * Calls `before` ahead of each run with the CUstream that it goes to, and what that returns when it has been started. There is no
-   * run if `before` throws.
+   * Registers `before`, to be called before each launch with the CUstream of the launch; the function that it
+   * returns is called after the launch. If `before` throws, the step is not launched.
    */
   readonly onRun: (before: (stream: bigint) => () => void) => void;
-  /** Destroys what was captured. */
+  /** Destroys the captured graph. */
   readonly drop: () => void;
 }
 
@@ -34,16 +41,16 @@ const captureSymbol: RingwiseSymbols['capture'] = Symbol.for('ringwise.capture')
 slots[captureSymbol] ??= { now: null };
 const slot = slots[captureSymbol];
 
-/** The step that is being captured on this thread now; null: none. */
+/** Returns the step that is being captured on this thread, or null. */
 export const captureNow = (): StepCapture | null => slot.now;
 
-/** A captured step with operations of one group in it. */
+/** A captured step that contains operations of one group. */
 export interface CapturedStep {
-  /** Among the group's captured steps: the same on all ranks. */
+  /** Index among the group's captured steps; the same on all ranks. */
   readonly number: number;
-  /** Kept as long as the step: they are what holds the memory. */
+  /** Operations of the step. The reference keeps their memory alive as long as the step. */
   readonly operations: Operation[];
-  /** Set at the end of the capture. */
+  /** Description of the step's operations. Set at the end of the capture. */
   contents: string;
   runs: number;
 }
@@ -53,16 +60,22 @@ export class CapturedSteps {
   readonly #run: (step: CapturedStep, stream: bigint) => () => void;
   readonly #steps = new WeakMap<StepCapture, CapturedStep>();
   readonly #captures: WeakRef<StepCapture>[] = [];
-  /** Of the capture that is under way, what the step does not wait for yet. */
+  /** Operations of the current capture that the step has not been made to wait for yet. */
   readonly #open = new Set<CapturedOperation>();
 
-  /** `run` takes a run's turn among the calls of the group. */
+  /**
+   * `run` is called before each launch; it orders the launch among the group's calls and returns what to call
+   * after it.
+   */
   constructor(backend: Backend, run: (step: CapturedStep, stream: bigint) => () => void) {
     this.#backend = backend;
     this.#run = run;
   }
 
-  /** Why an operation cannot be part of the step that is being captured; null where it can, or nothing is captured. */
+  /**
+   * Returns why an operation cannot be part of the step that is being captured, or null if it can or if there
+   * is no capture.
+   */
   faultOf(operation: Operation): Failure | null {
     const now = slot.now;
     if (now === null) return null;
@@ -77,7 +90,10 @@ export class CapturedSteps {
     return why === null ? null : notCapturable(verb, why);
   }
 
-  /** Makes an operation part of the step that is being captured. */
+  /**
+   * Adds an operation to the step that is being captured. Its `wait` and `fence` order later work of the step
+   * after it.
+   */
   add(operation: Operation, settle: Settle): Running {
     const step = this.#stepOf(slot.now!);
     step.operations.push(operation);
@@ -93,7 +109,10 @@ export class CapturedSteps {
     return { wait: join, fence: join };
   }
 
-  /** Gives up all steps: there are no more runs. NCCL cannot end while they have something of it. */
+  /**
+   * Destroys all captured steps, which cannot be launched again. NCCL cannot close while a graph contains its
+   * operations.
+   */
   drop(): void {
     for (const capture of this.#captures.splice(0)) capture.deref()?.drop();
   }
@@ -116,7 +135,7 @@ export class CapturedSteps {
 const placeOf = ({ device, host }: BufferView): string =>
   host === null ? `on another stream, that of ${device.kind}:${device.index}` : 'on the host';
 
-/** "captured step 0: 3 allReduce, 1 broadcast" */
+/** Returns a description such as "captured step 0: 3 allReduce, 1 broadcast". */
 function contentsOf({ number, operations }: CapturedStep): string {
   const counts = new Map<string, number>();
   for (const { verb } of operations) counts.set(verb, (counts.get(verb) ?? 0) + 1);

@@ -1,5 +1,6 @@
-// What `Group` checks before a backend sees an operation. Each function returns the failure to report, or null:
-// nothing is thrown here and nothing allocated while the arguments are right, because every call passes by.
+// The checks that `Group` makes before a backend sees an operation. Each function returns the failure to
+// report, or null. They do not throw, and they allocate nothing while the arguments are right, because every
+// call passes through them.
 
 import type { Verb } from '../all-verbs.ts';
 import type { AllReduce, AllToAll, Operation, Supports } from '../backend.ts';
@@ -32,7 +33,7 @@ import type { ReduceOp } from '../reduce-ops.ts';
 import { reduceOps } from '../reduce-ops.ts';
 import type { BufferView } from './buffer.ts';
 
-/** The part of a group that the checks look at. */
+/** The members of a group that the checks read. */
 export interface Checked {
   readonly rank: number;
   readonly size: number;
@@ -40,7 +41,7 @@ export interface Checked {
   readonly supports: Supports;
 }
 
-/** The first fault of an operation whose memory is known already. */
+/** Returns the first fault of an operation, or null. Its buffers are already BufferViews. */
 export function faultOf(group: Checked, operation: Operation): Failure | null {
   const { verb, timeoutMs } = operation;
   if (!group.supports.verbs.includes(verb))
@@ -96,7 +97,7 @@ export function faultOf(group: Checked, operation: Operation): Failure | null {
   }
 }
 
-/** `factor` is NaN where the caller gave none. */
+/** `factor` is NaN if the caller gave none. */
 function reduceFault(
   { supports }: Checked,
   verb: Verb,
@@ -137,7 +138,7 @@ function deviceFault({ supports, backend }: Checked, verb: Verb, { device }: Buf
   return deviceNotSupported(verb, backend, `${device.kind}:${device.index}`, devices.join(', '));
 }
 
-/** `verb` may be a call of several operations. */
+/** `verb` may also be a call of several operations. */
 export function rankFault(
   { size }: Pick<Checked, 'size'>,
   verb: string,
@@ -158,7 +159,10 @@ function rootFault(
   return (whole !== null) === (rank === root) ? null : rootOnly(verb, side, root, rank === root);
 }
 
-/** This rank's part, and the whole of all parts where it has one; `side` says what the caller calls the whole. */
+/**
+ * Checks this rank's part, and the buffer of all parts if this rank has it. `side` is the caller's name for
+ * the latter.
+ */
 function partsFault(
   group: Checked,
   verb: Verb,
@@ -212,7 +216,7 @@ export function countsFault(
   return badCounts(verb, name, size, shown(isList ? [...counts] : counts));
 }
 
-/** Two buffers of one operation. */
+/** Checks the two buffers of one operation: devices, dtypes, overlap. */
 function pairFault(group: Checked, verb: Verb, input: BufferView, output: BufferView): Failure | null {
   const fault = deviceFault(group, verb, input) ?? deviceFault(group, verb, output);
   if (fault !== null) return fault;

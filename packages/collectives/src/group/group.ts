@@ -1,9 +1,10 @@
-// A group of ranks and the verbs on it. Each verb exists twice, like Node's fs: the plain form starts the operation
-// and returns a Work, the Sync form blocks until it has ended. What a verb does with its arguments is in verbs/, how
-// a call runs in calls.ts.
+// A group of ranks and the verbs on it. Each verb has two forms, like the functions of Node's fs: the plain
+// form starts the operation and returns a Work, the Sync form blocks until the operation has ended. The
+// verbs' argument handling is in verbs/, the execution of calls in calls.ts.
 //
-// An argument error is reported before anything is sent, so it does not harm the group: the Sync form throws it,
-// the plain form returns a Work that rejects with it. Every other error poisons the group for good.
+// An argument error is reported before anything is sent, so it does not harm the group: the Sync form throws
+// it, the plain form returns a Work that rejects with it. Every other error makes all later calls on the
+// group fail.
 
 import type { Backend, Supports } from '../backend.ts';
 import type { NarrowFloat } from '../backends/arithmetic/narrow-floats.ts';
@@ -55,7 +56,7 @@ import type { Work } from './work.ts';
 
 export type { ReduceOptions } from '../options/options.ts';
 
-/** What alloc() returns: a typed array, or `{ data, dtype }` for the types that have none. */
+/** Result of alloc(): a typed array, or `{ data, dtype }` for dtypes that no typed array identifies. */
 export type Allocated<D extends DType> = D extends NarrowFloat | 'bool'
   ? { readonly data: ArrayOf<D>; readonly dtype: D }
   : ArrayOf<D>;
@@ -63,40 +64,41 @@ export type Allocated<D extends DType> = D extends NarrowFloat | 'bool'
 const none = Object.freeze({});
 
 /**
- * All ranks make the same calls in the same order; messages may come in any order. Buffers belong to the group from
- * the call until the operation has ended: do not write to them, do not read results, do not transfer them. Two
- * pending operations must not share memory. Collectives run in call order; messages run beside them.
+ * A group of ranks, and this process's rank in it. All ranks must make the same collective calls in the same
+ * order; messages may come in any order. The group borrows a call's buffers until the operation has ended:
+ * until then do not write them, read results from them or transfer them. Two pending operations must not
+ * share memory. Collectives run in call order; messages run beside them.
  *
- * Where a verb takes `Buffers`, it takes one buffer, or a list of them that travel in one call.
+ * Parameters of type `Buffers` accept one buffer, or a list of buffers for a single call.
  */
 export class Group {
   readonly name: string;
   readonly rank: number;
   readonly size: number;
-  /** The rank that each rank has in the outermost group, of which this is a part of a part. */
+  /** This group's ranks as ranks of the outermost group, in order. */
   readonly ranks: readonly number[];
   /**
-   * Number of this process among the processes of its host, from 0; `cuda:${group.localRank}` is its device. It counts
-   * the ranks of the outermost group, in a subgroup too: so a process has one device, whatever groups it is in.
+   * Index of this process among the processes of its host, from 0: use the device `cuda:${group.localRank}`.
+   * Subgroups have the index of the outermost group, so that a process has one device in all its groups.
    */
   readonly localRank: number;
-  /** Ranks of the outermost group on this host. */
+  /** Number of ranks of the outermost group on this host. */
   readonly localSize: number;
-  /** The ranks of this group by host, in order: `hosts.length` hosts, that of rank 0 first. Empty after joinNccl(). */
+  /** Ranks of this group by host: `hosts.length` hosts, rank 0's host first. Empty after joinNccl(). */
   readonly hosts: readonly (readonly number[])[];
-  /** The launcher that told this process its rank, such as 'slurm'; null where none did, and for a subgroup. */
+  /** The launcher that gave this process its rank, such as 'slurm'; null without one, and in subgroups. */
   readonly via: Via | null;
   /** Name of the backend, such as 'host'. */
   readonly backend: string;
   readonly supports: Supports;
-  /** Default deadline of the operations, in milliseconds. */
+  /** Default deadline of operations in milliseconds. */
   readonly timeoutMs: number;
   readonly #calls: Calls;
   readonly #options: GroupOptions;
   readonly #children = new Set<Group>();
-  /** Calls of split() and subgroup() so far: the same on all ranks. */
+  /** Number of calls of split() and subgroup() so far; the same on all ranks. */
   #subgroups = 0;
-  /** Calls of shrink() so far: the same on all survivors. */
+  /** Number of calls of shrink() so far; the same on all survivors. */
   #shrinks = 0;
   #closing: Promise<void> | null = null;
 
@@ -129,20 +131,26 @@ export class Group {
   }
 
   /**
-   * What this rank has called last on this group, in order, and what became of it: the last 1,024 operations on the
-   * host backend, where what has not ended is kept for longer, and 256 on others. Not collective, does not block; also
-   * after a failure or close().
+   * Returns this rank's latest operations on this group, in order, with their states. The host backend keeps
+   * the last 1,024 operations, and unfinished ones for longer; other backends keep 256. Not collective, does
+   * not block, and works after a failure or close().
    */
   flightRecord(): readonly FlightEntry[] {
     return this.#calls.flightRecord();
   }
 
-  /** What carried out the last operation that ended well, such as 'board one-shot'; null where nobody tells. */
+  /**
+   * Algorithm of the last operation that succeeded, such as 'board one-shot'; null if the backend does not
+   * report it.
+   */
   get lastAlgorithm(): string | null {
     return this.flightRecord().findLast(({ state }) => state === 'done')?.algorithm ?? null;
   }
 
-  /** Replaces `buffers` on every rank by the reduction of all ranks' buffers. */
+  /**
+   * Replaces `buffers` on every rank by the reduction over all ranks. Collective. All ranks pass the same
+   * lengths and dtypes.
+   */
   allReduce(buffers: Buffers, options: AllReduceOptions = none): Work {
     return this.#calls.start('allReduce', () => allReduce(this.#calls, buffers, options));
   }
@@ -151,7 +159,10 @@ export class Group {
     calls.run('allReduce', allReduce(calls, buffers, options));
   }
 
-  /** Replaces the root's `buffers` by the reduction of all ranks' buffers; those of other ranks stay as they are. */
+  /**
+   * Replaces the root's `buffers` by the reduction over all ranks. Other ranks' buffers are not modified.
+   * Collective.
+   */
   reduce(buffers: Buffers, options: ReduceOptions & RootOptions = none): Work {
     return this.#calls.start('reduce', () => reduce(this.#calls, buffers, options));
   }
@@ -160,7 +171,7 @@ export class Group {
     calls.run('reduce', reduce(calls, buffers, options));
   }
 
-  /** Copies the root's `buffers` into those of every other rank. */
+  /** Copies the root's `buffers` into those of every other rank. Collective. */
   broadcast(buffers: Buffers, options: RootOptions = none): Work {
     return this.#calls.start('broadcast', () => broadcast(this.#calls, buffers, options));
   }
@@ -170,8 +181,9 @@ export class Group {
   }
 
   /**
-   * Writes all ranks' `input`, in rank order, to `output`: separate memory, `size` times as long, or a list with a
-   * buffer for each rank. Many buffers in one call: lists of inputs and of outputs.
+   * Writes the inputs of all ranks to `output`, in rank order. Collective. `output` is separate memory,
+   * `size` times as long as `input`, or a list with one buffer for each rank. For many buffers in one call,
+   * pass a list of inputs and a list of outputs.
    */
   allGather(input: Buffers, output: Buffers, options: CountsOptions = none): Work {
     return this.#calls.start('allGather', () => allGather(this.#calls, input, output, options));
@@ -181,7 +193,7 @@ export class Group {
     calls.run('allGather', allGather(calls, input, output, options));
   }
 
-  /** Like allGather, but only the root has an `output`; the others pass null. */
+  /** Like allGather(), but only the root has an `output`; other ranks pass null. Collective. */
   gather(input: Buffers, output: Buffers | null, options: RootOptions & CountsOptions = none): Work {
     return this.#calls.start('gather', () => gather(this.#calls, input, output, options));
   }
@@ -190,7 +202,10 @@ export class Group {
     calls.run('gather', gather(calls, input, output, options));
   }
 
-  /** Cuts the root's `input` into a part for each rank, and writes part `rank` to `output`. The others pass null. */
+  /**
+   * Splits the root's `input` into one part for each rank and writes part `rank` to `output`. Other ranks
+   * pass null. Collective.
+   */
   scatter(input: Buffers | null, output: Buffers, options: RootOptions & CountsOptions = none): Work {
     return this.#calls.start('scatter', () => scatter(this.#calls, input, output, options));
   }
@@ -200,8 +215,8 @@ export class Group {
   }
 
   /**
-   * Reduces all ranks' `input`, cuts the result into a part for each rank, and writes part `rank` to `output`. `input` is
-   * null only with `contributions`.
+   * Reduces `input` over all ranks, splits the result into one part for each rank, and writes part `rank` to
+   * `output`. Collective. `input` may be null only with the option `contributions`.
    */
   reduceScatter(input: Buffers | null, output: Buffers, options: ReduceOptions & CountsOptions = none): Work {
     return this.#calls.start('reduceScatter', () => reduceScatter(this.#calls, input, output, options));
@@ -215,7 +230,10 @@ export class Group {
     calls.run('reduceScatter', reduceScatter(calls, input, output, options));
   }
 
-  /** Sends part r of `input` to rank r, and writes what rank r sends to part r of `output`. Buffers, or lists of parts. */
+  /**
+   * Sends part r of `input` to rank r, and writes the part that rank r sends to part r of `output`.
+   * Collective. Both are buffers, or both are lists of parts.
+   */
   allToAll(input: Buffers, output: Buffers, options: AllToAllOptions = none): Work {
     return this.#calls.start('allToAll', () => allToAll(this.#calls, input, output, options));
   }
@@ -224,7 +242,10 @@ export class Group {
     calls.run('allToAll', allToAll(calls, input, output, options));
   }
 
-  /** Sends to one rank, which must call recv() with the same tag, count and dtype. May end before it does. */
+  /**
+   * Sends a buffer to one rank, which must call recv() with the same tag, count and dtype. May end before
+   * that rank calls it.
+   */
   send(buffer: BufferLike, to: number, options: MessageOptions = none): Work {
     return this.#calls.start('send', () => send(this.#calls, buffer, to, options));
   }
@@ -233,7 +254,10 @@ export class Group {
     calls.run('send', send(calls, buffer, to, options));
   }
 
-  /** Receives the first message with that tag from `from`, or from anySource. Gives the sender's rank. */
+  /**
+   * Receives the first message with the tag from rank `from`, or from any rank with anySource. The Work gives
+   * the sender's rank.
+   */
   recv(buffer: BufferLike, from: Source, options: MessageOptions = none): Work<number> {
     return this.#calls.start('recv', () => recv(this.#calls, buffer, from, options));
   }
@@ -242,7 +266,7 @@ export class Group {
     return calls.run('recv', recv(calls, buffer, from, options));
   }
 
-  /** Starts several sends and receives together. Gives the rank of the other side of each. */
+  /** Starts several sends and receives together. The Work gives the other side's rank of each message. */
   batch(messages: readonly Message[], options: CallOptions = none): Work<number[]> {
     return this.#calls.start('batch', () => batch(this.#calls, messages, options));
   }
@@ -251,7 +275,7 @@ export class Group {
     return calls.run('batch', batch(calls, messages, options));
   }
 
-  /** Ends when every rank has called it. */
+  /** Ends when every rank has called it. Collective. */
   barrier(options: CollectiveOptions = none): Work {
     return this.#calls.start('barrier', () => barrier(this.#calls, options));
   }
@@ -261,8 +285,8 @@ export class Group {
   }
 
   /**
-   * A slower barrier whose error names all ranks that have not come, on every rank that has. Like every timeout it
-   * poisons the group.
+   * Like barrier(), but slower: on a timeout the error names all missing ranks, on every rank that called it.
+   * Like every timeout it makes all later calls on the group fail.
    */
   monitoredBarrier(options: CollectiveOptions = none): Work {
     return this.#calls.start('monitoredBarrier', () => monitoredBarrier(this.#calls, options));
@@ -272,9 +296,9 @@ export class Group {
     calls.run('monitoredBarrier', monitoredBarrier(calls, options));
   }
 
-  // The object forms: anything that structured clone takes, up to 1 GiB. Every rank gets a copy.
+  // The object forms accept any value that structured clone accepts, up to 1 GiB. Every rank gets a copy.
 
-  /** Gives the root's `value` to every rank; that of other ranks is not looked at. */
+  /** Gives every rank a copy of the root's `value`. The `value` of other ranks is ignored. Collective. */
   broadcastObject<T>(value: T | undefined, options: RootOptions = none): Work<T> {
     return this.#calls.start('broadcastObject', () => objects.broadcastObject(this.#calls, value, options));
   }
@@ -283,7 +307,7 @@ export class Group {
     return calls.run('broadcastObject', objects.broadcastObject(calls, value, options));
   }
 
-  /** Gives all ranks' values, in rank order, to every rank. */
+  /** Gives every rank the values of all ranks, in rank order. Collective. */
   allGatherObject<T>(value: T, options: CollectiveOptions = none): Work<T[]> {
     return this.#calls.start('allGatherObject', () => objects.allGatherObject(this.#calls, value, options));
   }
@@ -292,7 +316,7 @@ export class Group {
     return calls.run('allGatherObject', objects.allGatherObject(calls, value, options));
   }
 
-  /** Gives all ranks' values to the root, and null to the others. */
+  /** Gives the root the values of all ranks in rank order, and null to the other ranks. Collective. */
   gatherObject<T>(value: T, options: RootOptions = none): Work<T[] | null> {
     return this.#calls.start('gatherObject', () => objects.gatherObject(this.#calls, value, options));
   }
@@ -301,7 +325,7 @@ export class Group {
     return calls.run('gatherObject', objects.gatherObject(calls, value, options));
   }
 
-  /** Gives value r of the root's list to rank r; the list of other ranks is not looked at. */
+  /** Gives rank r value r of the root's list. The list of other ranks is ignored. Collective. */
   scatterObject<T>(values: readonly T[] | null, options: RootOptions = none): Work<T> {
     return this.#calls.start('scatterObject', () => objects.scatterObject(this.#calls, values, options));
   }
@@ -319,7 +343,7 @@ export class Group {
     calls.run('sendObject', objects.sendObject(calls, value, to, options));
   }
 
-  /** Receives the first object with that tag from `from`, or from anySource. */
+  /** Receives the first object with the tag from rank `from`, or from any rank with anySource. */
   recvObject<T>(from: Source, options: MessageOptions = none): Work<Received<T>> {
     return this.#calls.start('recvObject', () => objects.recvObject<T>(this.#calls, from, options));
   }
@@ -329,22 +353,26 @@ export class Group {
   }
 
   /**
-   * Makes a group of the ranks that give the same `color`, ordered by `key` and then by rank; null for a rank whose
-   * color is null. Collective over this group. Closing this group closes it too.
+   * Makes a group of the ranks that pass the same `color`, ordered by `key` and then by rank. Resolves with
+   * null on a rank whose color is null. Collective over this group. Closing this group closes the new one.
    */
   split(color: number | null, key = this.rank, options: SubgroupOptions = none): Promise<Group | null> {
     return this.#subgroup('split', options, (calls) => membersByColor(calls, color, key));
   }
 
-  /** Makes a group of these ranks, in this order; null for the others. Collective over this group, like split(). */
+  /**
+   * Makes a group of these ranks, in this order. Resolves with null on all other ranks. Collective over this
+   * group. Closing this group closes the new one.
+   */
   subgroup(ranks: readonly number[], options: SubgroupOptions = none): Promise<Group | null> {
     return this.#subgroup('subgroup', options, (calls) => membersByList(calls, ranks));
   }
 
   /**
-   * Makes a group of the ranks that are left when this one has failed: they keep their order, and it works where others
-   * were lost. Collective over the survivors, which meet in the store that init() met in; it must have outlived the
-   * failure. Closing this group closes it too. ERR_COLL_INIT on a rank that the others have gone on without.
+   * Makes a group of the ranks that are left after this group has failed, in their old order. Works after the
+   * loss of ranks. Collective over the survivors, which use the store of init(), so the store must have
+   * survived the failure. Closing this group closes the new one. Rejects with ERR_COLL_INIT on a rank that
+   * the others have continued without.
    */
   async shrink(options: ShrinkOptions = none): Promise<Group> {
     const calls = this.#calls;
@@ -360,7 +388,10 @@ export class Group {
     return this.#child(members, `shrunk/${attempt}`, options);
   }
 
-  /** Zeroed memory that the backend reaches without a copy where it can. Not collective. */
+  /**
+   * Returns zeroed host memory of `count` elements, which collectives access without a copy if the backend
+   * can share it. Not collective. Throws ERR_COLL_INVALID for a wrong count or dtype.
+   */
   alloc<D extends DType = 'float32'>(count: number, dtype: D = 'float32' as D): Allocated<D> {
     const calls = this.#calls;
     calls.checkOpen('alloc');
@@ -372,16 +403,20 @@ export class Group {
   }
 
   /**
-   * Says that collectives will be called on this memory often, each time on all of it: where it lies on a device, NCCL may
-   * then reach it without copies of its own. It has to be kept until the function that this returns has been called, which
-   * takes it back. Both are no collectives, but all ranks do them at the same places among theirs. Elsewhere it does nothing.
+   * Announces that collectives will often use this whole memory. NCCL can then access device memory without
+   * copies; elsewhere this has no effect. Returns a function that ends the registration; keep the memory
+   * until you have called it. Not a collective, but all ranks must register and deregister at the same points
+   * in their sequence of collectives.
    */
   register(buffer: BufferLike): () => void {
     this.#calls.checkOpen('register');
     return this.#calls.register(asBuffer(buffer, 'register'));
   }
 
-  /** Fails everything pending and later on all ranks with ERR_COLL_ABORTED, also in this rank's subgroups. */
+  /**
+   * Fails all pending and later calls on all ranks with ERR_COLL_ABORTED, also in this rank's subgroups. Does
+   * not block.
+   */
   abort(reason: unknown = 'no reason given'): void {
     for (const child of this.#children) child.abort(reason);
     if (this.failure !== null || this.isClosed) return;
@@ -391,8 +426,8 @@ export class Group {
   }
 
   /**
-   * Closes the subgroups, waits until what is pending has ended, then leaves. Later calls fail. Rejects with
-   * ERR_COLL_MISMATCH where ranks have disagreed and no call of this rank has told so. Idempotent.
+   * Closes the subgroups, waits until all pending calls have ended, then leaves the group. Later calls fail.
+   * Rejects with ERR_COLL_MISMATCH if ranks disagreed and no call of this rank has reported it. Idempotent.
    */
   close(): Promise<void> {
     this.#closing ??= this.#leave();
@@ -431,7 +466,7 @@ export class Group {
     return members && this.#child(members, `${index}/${members[0]}`, options);
   }
 
-  /** `key`: no other child has it. */
+  /** `key` must be unique among this group's children. */
   async #child(members: readonly number[], key: string, options: SubgroupOptions): Promise<Group> {
     const { name = nameOf(this.name, members), timeoutMs = this.timeoutMs } = options;
     const connected = await this.#options.subgroups!({ members, key, name, timeoutMs });

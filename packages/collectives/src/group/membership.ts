@@ -1,23 +1,28 @@
-// How a group makes smaller ones: what it is given to make backends for them and to agree on who is left.
+// The functions with which a group makes smaller groups: one makes their backends, one agrees on the
+// survivors.
 import type { Backend } from '../backend.ts';
 
 /**
- * The ranks that go on, in order; this one is among them. Collective over the survivors; `attempt` is the same on all.
- * Waits up to `waitMs` for `candidates`, among them this rank, and leaves out who has not come by then.
- * ERR_COLL_INIT where the others have gone on without this rank.
+ * Resolves with the ranks that continue after a failure, in order; this rank is one of them. Collective over
+ * the survivors; `attempt` must be the same on all. Waits up to `waitMs` milliseconds for the `candidates`,
+ * which include this rank, and leaves out those that have not come by then. Rejects with ERR_COLL_INIT if the
+ * others have continued without this rank.
  */
 export type Survivors = (candidates: readonly number[], attempt: number, waitMs: number) => Promise<number[]>;
 
 export interface SubgroupRequest {
-  /** Ranks of the parent, in the order of their ranks in the subgroup. This rank is one of them. */
+  /** Ranks of the parent, in the order of their ranks in the subgroup. Contains this rank. */
   readonly members: readonly number[];
-  /** No other subgroup of the parent has it; the same on all members. */
+  /** Unique among the parent's subgroups; the same on all members. */
   readonly key: string;
   readonly name: string;
   readonly timeoutMs: number;
 }
 
-/** Makes this rank's backend for a subgroup, and what makes those of its subgroups. Collective over the members. */
+/**
+ * Resolves with this rank's backend for a subgroup, and with the functions that make the subgroup's own
+ * subgroups. Collective over the members.
+ */
 export type Subgroups = (request: SubgroupRequest) => Promise<Connected>;
 
 export interface Connected {

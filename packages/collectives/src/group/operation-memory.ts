@@ -1,9 +1,11 @@
-// Which memory an operation reads and writes.
+// Tells which memory an operation reads and writes.
 
 import type { Operation } from '../backend.ts';
 import type { BufferView } from './buffer.ts';
 
-/** What an operation writes on rank `rank`, residuals aside; null for nothing. */
+/**
+ * Returns the buffer that an operation writes on rank `rank`, not counting a residual; null if there is none.
+ */
 export function writtenBy(operation: Operation, rank: number): BufferView | null {
   switch (operation.verb) {
     case 'allReduce':
@@ -21,7 +23,7 @@ export function writtenBy(operation: Operation, rank: number): BufferView | null
   }
 }
 
-/** The memory of an operation that is on all ranks; null for a barrier. */
+/** Returns the buffer of an operation that exists on every rank; null for a barrier. */
 export function memoryOf(operation: Operation): BufferView | null {
   switch (operation.verb) {
     case 'barrier':

@@ -1,10 +1,11 @@
-// Several buffers in the place of one. A packed buffer has `blocks` blocks of equal length, and each block holds the
-// same part of every member: members of 2 and 1 elements a block, packed in 2 blocks, lie there as aab aab.
+// Packs several buffers into one. A packed buffer has `blocks` blocks of equal length, and each block holds
+// the same part of every member. For example, members `a` (2 elements per block) and `b` (1 element per
+// block) in 2 blocks are laid out as aab aab.
 
 import { byteSize } from '../dtype.ts';
 import { allocHost, type BufferView, elementsOf } from './buffer.ts';
 
-/** Smaller buffers than this travel together: to copy them costs less than an operation of their own. */
+/** Buffers smaller than this are packed: copying them costs less than an operation of their own. */
 const packedBytes = 64 * 1024;
 
 export interface Packed {
@@ -13,7 +14,7 @@ export interface Packed {
   readonly blocks: number;
 }
 
-/** New memory for the members, which have one dtype and lie in host memory. Copies nothing. */
+/** Allocates memory for the members, which must have one dtype and be host memory. Copies nothing. */
 export function allocPacked(members: readonly BufferView[], blocks = 1): Packed {
   const count = members.reduce((sum, member) => sum + member.count, 0);
   return { whole: allocHost(count, (members[0] as BufferView).dtype), members, blocks };
@@ -48,8 +49,9 @@ function forEachPiece(
 }
 
 /**
- * Which buffers travel together, by index: small ones of one dtype, in order; every other alone. `parts` are what one
- * rank contributes or receives, whose lengths are the same on all ranks: so all ranks come to the same bundles.
+ * Returns which buffers share an operation, as lists of indices: small buffers of one dtype together, every
+ * other buffer alone. `parts` are the buffers that one rank contributes or receives. Their lengths are the
+ * same on all ranks, so all ranks get the same result.
  */
 export function bundlesOf(parts: readonly BufferView[]): readonly (readonly number[])[] {
   const bundles: number[][] = [];
@@ -67,12 +69,15 @@ export function bundlesOf(parts: readonly BufferView[]): readonly (readonly numb
   return bundles;
 }
 
-/** Tells lists of equally many elements apart, as an operation's `packing`. */
+/**
+ * Returns a digest of the buffers' lengths, for an operation's `packing`: distinguishes lists with equal
+ * totals.
+ */
 export function packingOf(parts: readonly BufferView[]): number {
   return digestOf(parts.map(({ count }) => count));
 }
 
-/** FNV-1a over integers below 2^48, for an operation's `packing`; never 0. */
+/** Returns the FNV-1a hash of integers below 2^48, for an operation's `packing`; never 0. */
 export function digestOf(integers: readonly number[]): number {
   let hash = 0x811c9dc5;
   for (const integer of integers) {

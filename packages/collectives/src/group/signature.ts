@@ -1,13 +1,17 @@
-// An operation as text. All ranks must call the same one; the text is what a mismatch error shows of each side.
+// Formats an operation as text. All ranks must call the same operation; a mismatch error shows each side's
+// text.
 import type { Operation } from '../backend.ts';
 import type { BufferView } from './buffer.ts';
 
-/** "allReduce sum 4096 × float32", "broadcast 3 × int8 from rank 0", "barrier". Equal text, equal operation. */
+/**
+ * Returns for example "allReduce sum 4096 × float32", "broadcast 3 × int8 from rank 0" or "barrier".
+ * Operations match exactly if their texts are equal.
+ */
 export function signatureOf(operation: Operation): string {
   const text = callOf(operation);
   if (!('packing' in operation)) return text;
   const { packing, label } = operation;
-  // Of lists that were packed: equal totals, but other lengths.
+  // Distinguishes packed lists whose totals are equal but whose lengths differ.
   const list = packing === 0 ? text : `${text} as list ${packing.toString(16)}`;
   return label === undefined ? list : `${list} labelled "${label}"`;
 }
@@ -30,7 +34,7 @@ function callOf(operation: Operation): string {
     case 'reduceScatter':
       return `${verb} ${operation.op} ${partsOf(operation.output, operation.counts)}`;
     case 'allToAll':
-      // Lengths may differ from rank to rank; they are compared pair by pair.
+      // Lengths may differ between ranks; each pair of ranks compares them.
       return `${verb} ${operation.input.dtype}`;
     case 'send':
       return `${verb} ${shapeOf(operation.buffer)} to rank ${operation.peer}${tagOf(operation.tag)}`;
@@ -43,7 +47,7 @@ function callOf(operation: Operation): string {
   }
 }
 
-/** "4096 × float32". A send and its recv must agree in this part. */
+/** Returns for example "4096 × float32". A send and its recv must agree in this. */
 export function shapeOf(buffer: BufferView): string {
   return `${buffer.count} × ${buffer.dtype}`;
 }

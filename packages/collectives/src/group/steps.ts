@@ -1,69 +1,78 @@
-// What a call on a group is to its backend: one operation, or steps of several that are started together, each step
-// after the one before has ended.
+// A call on a group consists of one operation or of several steps. The operations of a step are started
+// together, when those of the step before have ended.
 
 import type { Verb } from '../all-verbs.ts';
 import type { Operation, Running, Settle } from '../backend.ts';
 import type { CollectiveError } from '../errors.ts';
 import type { Finish } from './work.ts';
 
-/** By operation of a step: the sender's rank of a recv, otherwise undefined. */
+/** By operation of a step: the sender's rank for a recv, otherwise undefined. */
 export type Sources = readonly (number | undefined)[];
 
 export interface LastStep<T> {
   readonly operations: readonly Operation[];
-  /** Runs when all have ended well; gives the value of the call. A CollectiveError that it throws fails the call. */
+  /**
+   * Called when all operations have succeeded. Returns the value of the call. If it throws a CollectiveError,
+   * the call fails.
+   */
   readonly finish: (sources: Sources) => T;
-  /** `finish` leaves the results of collectives as they are and gives no value, so a fence of the operations is one of the call. */
+  /**
+   * True if `finish` neither touches the results of collectives nor returns a value. Fencing the operations
+   * then fences the call.
+   */
   readonly isFenceable?: boolean;
 }
 export interface EarlierStep<T> {
   readonly operations: readonly Operation[];
-  /** Runs when all have ended well. A CollectiveError that it throws fails the call. */
+  /**
+   * Called when all operations have succeeded. Returns the next step. If it throws a CollectiveError, the
+   * call fails.
+   */
   readonly more: (sources: Sources) => Steps<T>;
 }
 export type Steps<T> = LastStep<T> | EarlierStep<T>;
 
-/** The value of a single operation is the sender's rank of a recv, and nothing otherwise. */
+/** A single operation's value is the sender's rank for a recv, otherwise undefined. */
 export type Call<T> = Operation | Steps<T>;
 
 export function isOperation<T>(call: Call<T>): call is Operation {
   return 'verb' in call;
 }
 
-/** The same steps with another value. */
+/** Returns the same steps with their final value mapped by `map`. */
 export function mapSteps<A, B>(steps: Steps<A>, map: (value: A) => B): Steps<B> {
   const { operations } = steps;
   if ('finish' in steps) return { operations, finish: (sources) => map(steps.finish(sources)) };
   return { operations, more: (sources) => mapSteps(steps.more(sources), map) };
 }
 
-/** Messages are no part of the order of the collectives. */
+/** Returns whether the verb is a send or a recv, which are not ordered with collectives. */
 export function isMessage(verb: Verb): boolean {
   return verb === 'send' || verb === 'recv';
 }
 
-/** What a Progress needs of its group. */
+/** The functions of a group that a Progress calls. */
 export interface Starter {
   readonly begin: (operation: Operation, name: string, settle: Settle) => Running | null;
-  /** Calls `begin`, which begins the operations of a step. */
+  /** Calls `begin`, which starts the operations of a step, so that the backend may batch them. */
   readonly together: (begin: () => void) => void;
-  /** An error that `finish` or `more` has thrown. */
+  /** Converts an exception of `finish` or `more` into the error of the call. */
   readonly failed: (error: unknown) => CollectiveError;
-  /** Everything has been started, or never will be. Called once, but not from inside start(). */
+  /** Called once when all operations have been started or will never be. Not called from inside start(). */
   readonly allStarted: () => void;
 }
 
-/** A call of several operations on its way. */
+/** A running call of several steps. */
 export class Progress<T> {
   readonly #name: string;
   readonly #starter: Starter;
   readonly #end: Finish<T>;
   #steps: Steps<T>;
   #isStarted = false;
-  /** Somebody awaits it; or this rank has to know when a step ends, to start the next. */
+  /** True if the caller awaits the call, or if this rank must see the end of a step to start the next one. */
   #needsProgress: boolean;
   #hasEnded = false;
-  /** Of the current step, by operation; null where it has ended. */
+  /** Running operations of the current step, by index; null for those that have ended. */
   #running: (Running | null)[] = [];
   #sources: (number | undefined)[] = [];
   #left = 0;
@@ -125,15 +134,16 @@ export class Progress<T> {
   }
 
   /**
-   * Fences all that is left, if nothing is to come after it, and returns true. False if there is more to wait for: it takes wait() then.
+   * Fences all running operations of the last step and returns true. Returns false if steps or work on the
+   * CPU remain; the caller must then use wait().
    */
   fence(): boolean {
     const canFence = 'finish' in this.#steps && this.#steps.isFenceable === true;
     if (!canFence || this.#running.some((running) => running !== null && running.fence === undefined))
       return false;
-    // A fence may end others than its own.
+    // A fence may settle other operations, too.
     for (const index of this.#running.keys()) this.#running[index]?.fence?.();
-    return this.#error === undefined; // which the call has only when all have ended
+    return this.#error === undefined; // after an error the call still waits for its other operations
   }
 
   #goOn(): void {

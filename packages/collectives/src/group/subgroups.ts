@@ -4,21 +4,24 @@ import { allGatherObject } from '../verbs/objects.ts';
 import type { Calls } from './calls.ts';
 import { mapSteps, type Steps } from './steps.ts';
 
-/** What a rank tells the others; `call` must be the same on all ranks. */
+/** One rank's contribution. `call` must be the same on all ranks. */
 interface Entry {
   readonly call: string;
   readonly color: number | null;
   readonly key: number;
 }
 
-/** The members of the group that this rank is in, in the order of their new ranks; null if it is in none. */
+/**
+ * Returns the steps that find the members of this rank's new group, in the order of their new ranks; null if
+ * it is in none. Collective.
+ */
 export function membersByColor(calls: Calls, color: number | null, key: number): Steps<number[] | null> {
   if (color !== null && !Number.isSafeInteger(color)) throw calls.error(badColor(shown(color)));
   if (!Number.isFinite(key)) throw calls.error(badKey(shown(key)));
   return members(calls, { call: 'split', color, key });
 }
 
-/** Like membersByColor, from a list that all ranks know. */
+/** Like membersByColor(), but from a list of ranks that is the same on all ranks. */
 export function membersByList(calls: Calls, ranks: readonly number[]): Steps<number[] | null> {
   const isRank = (rank: number) => Number.isInteger(rank) && rank >= 0 && rank < calls.size;
   const isList = Array.isArray(ranks) && ranks.length > 0 && ranks.every(isRank);
@@ -39,7 +42,7 @@ function members(calls: Calls, mine: Entry): Steps<number[] | null> {
   });
 }
 
-/** "world[0,2-5]": the parent's name and the ranks there. */
+/** Returns the parent's name with the members' ranks in it, such as "world[0,2-5]". */
 export function nameOf(parent: string, members: readonly number[]): string {
   const parts: string[] = [];
   for (let from = 0; from < members.length; ) {

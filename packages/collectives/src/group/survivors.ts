@@ -1,6 +1,7 @@
-// Who goes on after a failure. The group itself can no longer carry anything, so those that are left agree in the
-// store: each says that it is here, and the first one that sees all it waits for, or has waited long enough, writes down
-// who the new group is. Everybody takes that list, also who comes later.
+// Agrees on the ranks that continue after a failure. The group itself can no longer communicate, so the
+// remaining ranks use the store: each announces itself, and the first rank that has seen all candidates, or
+// has waited long enough, stores the list of members. All ranks use that list, including those that come
+// later.
 
 import type { Store } from '@ringwise/store';
 import { CollectiveError, nobodyToLeave, type Site } from '../errors.ts';
@@ -9,7 +10,10 @@ import { shown } from '../options/errors.ts';
 import type { Calls } from './calls.ts';
 import type { Survivors } from './membership.ts';
 
-/** All ranks but those to leave out, by default those that the failure names: it is the same one on all ranks. */
+/**
+ * Returns all ranks except `without`, by default the peers that the failure names, which are the same on all
+ * ranks. Throws if this rank is left out.
+ */
 export function candidatesOf(calls: Calls, without = calls.failure?.peers): number[] {
   if (without === undefined) throw calls.error(nobodyToLeave('none'));
   const isRank = (rank: number) => Number.isInteger(rank) && rank >= 0 && rank < calls.size;
@@ -21,7 +25,7 @@ export function candidatesOf(calls: Calls, without = calls.failure?.peers): numb
   return left;
 }
 
-/** `store` belongs to the group of `site`, whose rank this is. */
+/** Returns the Survivors function for the rank of `site`, whose group owns `store`. */
 export function survivorsIn(store: Store, site: Site): Survivors {
   return async (candidates, attempt, waitMs) => {
     const keyOf = (what: string | number) => `shrink/${attempt}/${what}`;
@@ -35,13 +39,13 @@ export function survivorsIn(store: Store, site: Site): Survivors {
   };
 }
 
-/** Which of the keys are there, as soon as all are, or after `waitMs`. */
+/** Returns for each key whether it exists: when all do, or else after `waitMs` milliseconds. */
 async function arrived(store: Store, keys: readonly string[], waitMs: number): Promise<boolean[]> {
   try {
     await store.wait(keys, { timeoutMs: waitMs });
     return keys.map(() => true);
   } catch {
-    // A store that has gone says so here once more.
+    // If the store itself is gone, these checks throw.
     return Promise.all(keys.map((key) => store.check([key])));
   }
 }

@@ -1,12 +1,12 @@
-// A running call as its caller sees it: a thenable that begins to be a promise only when somebody asks. A failure
-// that nobody awaits therefore never becomes an unhandled rejection; it poisons the group, and the next call on the
-// group reports it.
+// A running call as the caller sees it: a thenable that creates a promise only when it is awaited. A failure
+// that is never awaited therefore causes no unhandled rejection; it poisons the group, and the next call on
+// the group reports it.
 import type { Running } from '../backend.ts';
 import { CollectiveError, cannotBlock, type Failure, notEnded } from '../errors.ts';
 import { checkOptions } from '../options/known-options.ts';
 import type { CallOptions } from '../options/options.ts';
 
-/** The part of a group that a Work names in its own errors. */
+/** The members of a group that a Work names in its own errors. */
 export interface WorkOwner {
   readonly name: string;
   readonly rank: number;
@@ -14,16 +14,19 @@ export interface WorkOwner {
   readonly backend: string;
 }
 
-/** Called once, with the error or with the value. */
+/** Called once, with the error or the value. */
 export type Finish<T> = (error?: CollectiveError, value?: T) => void;
 
-/** `T` is what awaiting it gives: the sender's rank for recv(), the object for the object forms, else nothing. */
+/**
+ * A running call. Awaiting it gives `T`: the sender's rank for recv(), the object for the object forms, else
+ * undefined.
+ */
 export class Work<T = void> implements PromiseLike<T> {
   /** The name of the call, such as 'allReduce'. */
   readonly verb: string;
   /**
-   * Position of its first operation among the group's collectives; for send and recv among those to or from that
-   * peer. -1 if the call was refused.
+   * Sequence number of the call's first operation among the group's collectives; for send and recv, among the
+   * messages to or from that peer. -1 if the call was refused.
    */
   readonly seq: number;
   readonly #owner: WorkOwner;
@@ -34,7 +37,10 @@ export class Work<T = void> implements PromiseLike<T> {
   #promise: Promise<T> | undefined;
   #finish: (() => void) | undefined;
 
-  /** `start` begins the call; it may finish at once only to refuse it, or where there is nothing to do. */
+  /**
+   * `start` begins the call. It may call its argument before it returns only to refuse the call or if there
+   * is nothing to do.
+   */
   constructor(verb: string, seq: number, owner: WorkOwner, start: (finish: Finish<T>) => Running | null) {
     this.verb = verb;
     this.seq = seq;
@@ -47,20 +53,20 @@ export class Work<T = void> implements PromiseLike<T> {
     });
   }
 
-  /** Whether the call has ended, well or badly. Does not block. */
+  /** Whether the call has ended, with or without an error. Does not block. */
   get done(): boolean {
     return this.#ended;
   }
 
-  /** The same, under PyTorch's name. */
+  /** Same as `done`, under PyTorch's name. */
   get isCompleted(): boolean {
     return this.#ended;
   }
 
   /**
-   * Like awaiting it, but rejects with ERR_COLL_TIMEOUT after `timeoutMs` if it has not ended by then: the call goes on,
-   * its buffers stay lent and the group stays whole, so it may be awaited again. Without `timeoutMs`, only the deadline
-   * of the call itself counts.
+   * Resolves like awaiting the Work, but rejects with ERR_COLL_TIMEOUT if the call has not ended after
+   * `timeoutMs` milliseconds. The call then continues: its buffers stay in use, the group stays usable, and
+   * the Work may be awaited again. Without `timeoutMs`, only the deadline of the call itself applies.
    */
   async wait(options: CallOptions = {}): Promise<T> {
     checkOptions({ error: (failure) => this.#failed(failure) }, 'wait', options);
@@ -74,9 +80,9 @@ export class Work<T = void> implements PromiseLike<T> {
   }
 
   /**
-   * Blocks this thread until the call has ended, and returns its value; throws its error. Of operations on a device,
-   * the streams of their memory wait instead: what is started there next sees the results, and this thread goes on.
-   * ERR_COLL_UNSUPPORTED if the backend may not block.
+   * Blocks this thread until the call has ended. Returns its value or throws its error. For operations on
+   * device memory, makes the memory's streams wait instead and does not block: work queued there afterwards
+   * sees the results. Throws ERR_COLL_UNSUPPORTED if the backend may not block.
    */
   fence(): T {
     if (!this.#ended) {
