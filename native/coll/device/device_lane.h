@@ -17,35 +17,35 @@ class DeviceLane {
   /// `data` holds `slots` slots of the same length, and has to be there as long as this. Throws where there is no such
   /// device.
   DeviceLane(int device, void* data, size_t bytes, size_t slots);
-  /// Leaves, where that has not been done. Who has to know whether the memory may go calls leave() before.
+  /// Calls leave() if that has not been done. Call leave() first if you need to know whether the memory can be freed.
   ~DeviceLane() { leave(1000 * kMillisecond); }
   DeviceLane(const DeviceLane&) = delete;
   DeviceLane& operator=(const DeviceLane&) = delete;
 
-  /// Whether the driver copies the slots without a step of its own.
+  /// Returns whether the slots are registered with the driver, so that it copies them without an intermediate buffer.
   bool is_registered() const { return is_registered_; }
 
-  /// Waits until the device has left the memory, which may go then. False where it has not within that time, or is
-  /// lost: what the streams follow may be stuck. Then the memory has to stay. Nothing but this may be called
-  /// afterwards.
+  /// Waits until the device no longer uses the memory, which can be freed then. Returns false if that takes longer than
+  /// `within_ns` (the streams may wait for stuck work) or the device is lost; the memory must stay then. Afterwards
+  /// only leave() may be called again.
   bool leave(int64_t within_ns);
 
-  /// What is copied from now on comes after all that this stream has been given.
+  /// Orders all later copies after the work that `stream` has been given so far.
   void follow(cuda::Stream stream);
-  /// What the stream is given from now on comes after all that has been sent up.
+  /// Orders all later work of `stream` after the copies to the device so far.
   void lead(cuda::Stream stream);
 
-  /// What is sent down to the slot comes after what was sent up from it.
+  /// Orders later copies into the slot after the earlier copies from it.
   void begin(size_t slot);
   void down(size_t slot, size_t offset, cuda::DevicePointer from, size_t bytes);
   /// `landed(…, data)` is called once all that was sent down is there or the device has failed, which await_landing
   /// tells, by a thread of the driver's; not where this throws.
   void land(size_t slot, cuda::StreamCallback landed, void* data);
-  /// Blocks until all that was sent down before `land` is there.
+  /// Blocks until the copies that were given before `land` have reached the slot.
   void await_landing(size_t slot);
 
   void up(size_t slot, size_t offset, cuda::DevicePointer to, size_t bytes);
-  /// After the last up() from the slot.
+  /// Ends the use of the slot; call it after the last up() from it.
   void end(size_t slot);
 
  private:

@@ -98,7 +98,7 @@ class NcclGroup {
 
   /// Blocks until what has this id has ended. Its `Ended` is still to be taken.
   void wait(uint64_t id);
-  /// Somebody waits for what has been started, but not in `wait`.
+  /// Tells the lane that a caller waits for started operations, but not in `wait`.
   void request_progress();
   void take_ended(std::vector<Ended>& ended);
   /// Fails everything pending and later, on this rank; the lane ends it.

@@ -94,7 +94,7 @@ bool PointToPoint::push(Peer& peer) {
   return moved;
 }
 
-/// Of the link to `rank`: the next header, and then what there is of its message.
+/// Receives the next header from the link to `rank`, then the part of its message that has arrived.
 bool PointToPoint::pull(int rank) {
   Peer& peer = peers_[rank];
   bool moved = false;

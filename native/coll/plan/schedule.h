@@ -62,15 +62,15 @@ struct Schedule {
 
   /// Empties the schedule and keeps its memory, so that a steady loop allocates nothing.
   void clear();
-  /// A message out and one in at the same time, after everything before. For Append and Prepend the source is what is
-  /// sent.
+  /// Adds an outgoing and an incoming message that move at the same time, after everything planned before. For Append
+  /// and Prepend, `outgoing` is the source.
   void exchange(int to, Piece outgoing, int from, Piece incoming, Take take);
-  /// Local work after everything before, or after the steps before and the first `after` sends.
+  /// Adds local work after everything planned before, or after the earlier steps and the first `after` sends.
   void work(Local local, Piece target, Piece source) { work(local, target, source, sends.size()); }
   void work(Local local, Piece target, Piece source, size_t after);
-  /// A message out, after the first `after` steps.
+  /// Adds an outgoing message, after the first `after` steps.
   void send(int to, Piece piece, size_t after);
-  /// A message in, after the steps before and the first `after` sends. `source` is for Append and Prepend.
+  /// Adds an incoming message, after the earlier steps and the first `after` sends. `source` is for Append and Prepend.
   void receive(int from, Piece piece, Take take, size_t after, Piece source = {});
   /// Reserves aligned scratch; returns its offset.
   size_t scratch(size_t bytes);

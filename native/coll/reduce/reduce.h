@@ -12,7 +12,7 @@
 
 namespace ringwise::coll {
 
-/// Element type of the accumulator for a reduction over `dtype`.
+/// Returns the element type of the accumulator for a reduction over `dtype`.
 constexpr DType accumulator_of(DType dtype) { return is_narrow(dtype) ? DType::Float32 : dtype; }
 
 struct ReduceKernels {
@@ -22,7 +22,8 @@ struct ReduceKernels {
   void (*accumulate)(DType, ReduceOp, std::byte* accumulator, const std::byte* input, size_t count);
   /// accumulator[i] = a[i] ∘ b[i]; `accumulator` may be one of both, except for narrow floats.
   void (*join)(DType, ReduceOp, std::byte* accumulator, const std::byte* a, const std::byte* b, size_t count);
-  /// first[i] = second[i] = a[i] ∘ b[i], for avg the mean; not for narrow floats. Either may be one of both.
+  /// first[i] = second[i] = a[i] ∘ b[i], for avg the mean; not for narrow floats. `first` or `second` may alias
+  /// `a` or `b`.
   void (*join_twice)(DType, ReduceOp, std::byte* first, std::byte* second, const std::byte* a, const std::byte* b,
                      size_t count);
   /// output[i] = accumulator[i], divided by `size` for avg. `output` may be the accumulator, except for narrow floats.
@@ -31,7 +32,7 @@ struct ReduceKernels {
   void (*scale)(DType, double factor, std::byte* output, const std::byte* input, size_t count);
 };
 
-/// The table of `cap`, or of the best level where the processor has less.
+/// Returns the table of instruction set `cap`, or of the best one that the processor has if that is less.
 const ReduceKernels& reduce_kernels(CpuLevel cap = CpuLevel::Avx512);
 
 void widen(DType dtype, std::byte* accumulator, const std::byte* input, size_t count);

@@ -1,5 +1,5 @@
 // Links between ranks that live in one process, each in a thread of its own or all in one: the rings of shared memory,
-// on the heap. For tests and for checking plans with many virtual ranks; nobody sleeps here, so nobody is woken.
+// on the heap. For tests and for checking plans with many virtual ranks; no thread sleeps here, so none is woken.
 #pragma once
 
 #include <atomic>
