@@ -1,4 +1,4 @@
-/** What an operation can be. The order is that of the enum in native/coll/op.h. */
+/** The verbs of operations, in the order of the enum in native/coll/op.h. */
 export const allVerbs = [
   'allReduce',
   'broadcast',

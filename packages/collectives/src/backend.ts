@@ -11,7 +11,7 @@
 // - Results are bitwise equal on all ranks, and equal from run to run at the same group size.
 // - Integers wrap. A NaN on any rank makes min and max NaN.
 // - If ranks disagree about an operation (its signature, see group/signature.ts), both sides report the
-//   mismatch before any buffer is written. A rank that only sends may report it at its next call.
+//   mismatch before any buffer is touched. A rank that only sends may report it at its next call.
 // - After the first error, every pending and later operation on every rank settles with the same root cause.
 // - A lost rank is reported at once, a missing rank at the deadline. The error names the rank.
 // - Size 1 works, count 0 works, and close() during an operation never crashes.
@@ -186,8 +186,8 @@ export interface Supports {
   /** Whether operations may block the calling thread, as the Sync verbs and `Work.fence()` do. */
   readonly sync: boolean;
   /**
-   * Returns whether `op` is defined on `dtype`, for backends with several kinds of devices on this one
-   * (default 'cpu').
+   * Returns whether `op` is defined on `dtype`. `device` (default 'cpu') matters for backends with several
+   * kinds of devices.
    */
   readonly reduces: (op: ReduceOp, dtype: DType, device?: DeviceKind) => boolean;
 }

@@ -1,5 +1,6 @@
-// Element types. float16 and bfloat16 have no typed array on every supported Node, so they travel as
-// { data: Uint16Array, dtype }, and floats of 8 bits as { data: Uint8Array, dtype }; bool is one byte per element, 0 or 1.
+// Element types. Not every supported version of Node.js has typed arrays for float16 and bfloat16, so their
+// values are passed as { data: Uint16Array, dtype }, and 8-bit floats as { data: Uint8Array, dtype }. A bool
+// is one byte, 0 or 1.
 
 export const dtypes = [
   'float32',

@@ -1,4 +1,4 @@
-// Who is on this host, and on which address other hosts reach it.
+// Identifies this host, and finds the address at which other hosts reach it.
 
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
@@ -8,9 +8,10 @@ import { hostname, networkInterfaces } from 'node:os';
 import { isLoopback, loopbackAddress } from '@ringwise/store';
 
 /**
- * Equal for two processes exactly if they can meet through unix sockets and shared memory: same boot of the same
- * machine, same network namespace (a container or a test's namespace of its own counts as another host).
- * RINGWISE_HOST_ID in its place keeps apart those that share a network but no more, such as containers of one pod.
+ * Returns an id that two processes share exactly if they can use unix sockets and shared memory with each
+ * other: they run on the same boot of the same machine and in the same network namespace (a container or a
+ * test with its own namespace counts as another host). RINGWISE_HOST_ID replaces it, to separate processes
+ * that share nothing but a network, such as the containers of a pod.
  */
 export function hostId(): string {
   const given = process.env.RINGWISE_HOST_ID;
@@ -22,7 +23,7 @@ export function hostId(): string {
   }
 }
 
-/** Equal for two processes if their monotonic clocks show the same. */
+/** Returns an id that two processes share if their monotonic clocks agree. */
 export function clockId(): string {
   try {
     return bootId();
@@ -36,21 +37,24 @@ function bootId(): string {
 }
 
 /**
- * The address at which other hosts reach this one: that of the interface that routes to `target`. Where the name says
- * nothing, it is the first interface that leads out: a name may be known to other hosts only, and on `target` itself
- * it often means loopback, such as 127.0.1.1.
+ * Returns the address at which other hosts reach this one: that of the interface that routes to `target`. If
+ * `target` resolves to loopback or does not resolve, returns the first non-loopback address: only other hosts
+ * may know the name, and on `target` itself it often resolves to loopback, such as 127.0.1.1.
  */
 export async function addressTowards(target: string): Promise<string> {
   const address = await sourceTowards(target).catch(loopbackAddress);
   return isLoopback(address) ? (firstOutward() ?? address) : address;
 }
 
-/** Without a look-up: what other hosts could only take for themselves. */
+/** Returns whether a name or address is loopback, without a DNS lookup. */
 export function isLoopbackName(host: string): boolean {
   return host === 'localhost' || isLoopback(host);
 }
 
-/** Sends nothing: connecting UDP only picks a route. */
+/**
+ * Returns the local address of the route to `target`. Connecting a UDP socket picks a route and sends
+ * nothing.
+ */
 async function sourceTowards(target: string): Promise<string> {
   const socket = createSocket(isIP(target) === 6 ? 'udp6' : 'udp4');
   try {
@@ -64,7 +68,7 @@ async function sourceTowards(target: string): Promise<string> {
 
 function firstOutward(): string | undefined {
   const all = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
-  // An IPv6 address with a scope is known on its own link only.
+  // An IPv6 address with a scope id is valid on its own link only.
   const outward = all.filter(
     ({ internal, family, ...rest }) => !internal && !(family === 'IPv6' && rest.scopeid),
   );

@@ -1,6 +1,6 @@
-// The host backend: shared memory between the ranks of a host, TCP between hosts, run by a native progress thread.
-// This file exchanges addresses; native-lane.ts hands operations over. The design is at the top of
-// native/coll/engine/host_group.h.
+// The host backend: shared memory between the ranks of a host and TCP between hosts, run by a native progress
+// thread. This file exchanges addresses; native-lane.ts passes operations to the native group. The design is
+// described in native/coll/engine/host_group.h.
 
 import { createHmac, randomBytes } from 'node:crypto';
 import { accessSync, constants, mkdirSync } from 'node:fs';
@@ -23,23 +23,23 @@ import { addressTowards, clockId, hostId, isLoopbackName } from './host-address.
 import { loadNative, type NativeGroup, type NativePeer } from './native.ts';
 import { Lane, verbIndex } from './native-lane.ts';
 
-/** The names of a verb's algorithms between hosts; the first fits everywhere. */
+/** Returns the names of a verb's algorithms between hosts. The first one works for every operation. */
 export function algorithmsOf(verb: Verb): readonly string[] {
   return loadNative().algorithms(verbIndex[verb]);
 }
 
-/** What a rank tells the others about itself. */
+/** What a rank tells the other ranks about itself. */
 interface Card {
   readonly hostId: string;
   readonly unixName: string;
   readonly host: string;
   readonly port: number;
-  /** Makes the proofs of this meeting worthless for any other. */
+  /** Random value, so that the handshake's proofs are valid for this rendezvous only. */
   readonly nonce: string;
 }
 
 export const hostBackend: BackendFactory = async (context) => {
-  // Ranks that have all met at the address of a loopback are on one machine, also where RINGWISE_HOST_ID keeps them apart.
+  // Ranks that all met at a loopback address are on one machine, even if RINGWISE_HOST_ID separates them.
   const isOneHost = context.localSize === context.size || isLoopbackName(context.masterHost);
   const host = isOneHost ? loopbackAddress() : await addressTowards(context.masterHost);
   const { HostGroup } = loadNative();
@@ -83,7 +83,7 @@ function hostBackendOf(context: BackendContext, native: NativeGroup, lane: Lane)
     supports: { devices: ['cpu', 'cuda'], verbs: allVerbs, sync: true, reduces: isReducible },
     native,
     ...lane.operate(native),
-    // Less than a page is copied faster than it is shared.
+    // Copying less than a page is faster than sharing it.
     alloc: (count, dtype) => allocHost(count, dtype, (bytes) => (bytes < 4096 ? null : native.alloc(bytes))),
     flightRecord: () => JSON.parse(lastRecord ?? native.flightRecord()) as FlightEntry[],
     abort: (cause) => native.abort(cause.what),
@@ -118,7 +118,7 @@ async function meet(context: BackendContext, native: NativeGroup, host: string):
   );
 }
 
-/** The groups of this process that may write their record; a name for the files. */
+/** Number of groups of this process that dump their flight records; makes file names unique. */
 let dumped = 0;
 
 function dumpFlight(native: NativeGroup, folder: string, { group, rank, size }: BackendContext): void {

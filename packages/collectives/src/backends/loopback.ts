@@ -1,6 +1,7 @@
-// N ranks in one process and on one thread, in pure TypeScript: the reference that every other backend is held to.
-// All ranks share a hub. An operation is queued until its peers have called theirs; then the signatures are compared
-// and the memory is written, all in one go. The thread must not block, so there are no Sync verbs here.
+// N ranks in one process on one thread, in pure TypeScript: the reference for every other backend. All ranks
+// share a hub. An operation waits in a queue until all its peers have called theirs; then the hub compares
+// the signatures and writes the memory without interruption. The thread must not block, so there are no Sync
+// verbs.
 import { allVerbs } from '../all-verbs.ts';
 import type { AllToAll, Backend, Operation, Recv, Send, Settle } from '../backend.ts';
 import { CollectiveError, type Failure, mismatch, peerLost, timedOut } from '../errors.ts';
@@ -27,16 +28,16 @@ type Side = { readonly rank: number; readonly signature: string };
 interface RankState {
   /** Collectives that this rank has called and that have not been executed, in call order. */
   readonly collectives: Entry[];
-  /** The number of the last collective that it has called; -1 before the first. */
+  /** Sequence number of the last collective that this rank called; -1 before the first. */
   last: number;
-  /** Everything that has not settled. */
+  /** All operations of this rank that have not settled. */
   readonly pending: Set<Entry>;
   readonly onIdle: (() => void)[];
   hasLeft: boolean;
   error: CollectiveError | null;
 }
 
-/** The backends of `size` ranks, in rank order. */
+/** Returns the backends of `size` ranks, in rank order. */
 export function loopback(size: number, name = 'loopback'): Backend[] {
   const hub = new Hub(size, name);
   return Array.from({ length: size }, (_, rank) => ({
@@ -58,7 +59,10 @@ export function loopback(size: number, name = 'loopback'): Backend[] {
   }));
 }
 
-/** Groups of `size` ranks in this process, in rank order: for tests and for trying things out. */
+/**
+ * Returns groups of `size` ranks in this process, in rank order. For tests and experiments. Throws
+ * ERR_COLL_INVALID for wrong arguments.
+ */
 export function loopbackGroups(size: number, options: { name?: string; timeoutMs?: number } = {}): Group[] {
   const calls = { error: (failure: Failure) => new CollectiveError(failure, null) };
   if (!Number.isSafeInteger(size) || size < 1)
@@ -73,11 +77,14 @@ export function loopbackGroups(size: number, options: { name?: string; timeoutMs
 
 interface Made {
   readonly backends: readonly Backend[];
-  /** Members that have not come for theirs. */
+  /** Members that have not fetched their backend yet. */
   left: number;
 }
 
-/** `made`: by path, from the first member that comes, which makes the backends for all, to the last. */
+/**
+ * Returns the function that makes subgroups of `rank`. The first member makes the backends for all members
+ * and stores them in `made` under their path; the last member removes them.
+ */
 function subgroupsOf(rank: number, path: string, made: Map<string, Made>): Subgroups {
   return async ({ members, key, name }) => {
     const own = members.indexOf(rank);
@@ -139,7 +146,7 @@ class Hub {
     this.#schedule();
   }
 
-  /** Later in this turn of the event loop, so that `start` returns before anything settles. */
+  /** Defers the work to a microtask, so that `start` returns before anything settles. */
   #schedule(): void {
     if (this.#isScheduled) return;
     this.#isScheduled = true;
@@ -167,7 +174,7 @@ class Hub {
     this.#noticeLoss();
   }
 
-  /** Fails the group if two of these operations that should be the same differ in what `key` says of them. */
+  /** Fails the group if two of these operations differ in `key`. Returns whether all agree. */
   #agree<O extends Operation>(entries: readonly Entry<O>[], key: (operation: O) => string): boolean {
     const first = entries[0] as Entry<O>;
     const other = entries.find(({ operation }) => key(operation) !== key(first.operation));
@@ -180,7 +187,10 @@ class Hub {
     return false;
   }
 
-  /** What one rank of an allToAll sends to another is what that one expects. */
+  /**
+   * Fails the group if a rank of an allToAll sends another number of elements than its peer expects. Returns
+   * whether all agree.
+   */
   #agreeInPairs(entries: readonly Entry[]): boolean {
     if (entries[0]?.operation.verb !== 'allToAll') return true;
     for (const { rank: to, operation } of entries as readonly Entry<AllToAll>[]) {
@@ -203,7 +213,7 @@ class Hub {
     if (![...this.#ranks.keys()].some(isLost)) return;
     for (const entry of this.#ranks.flatMap(({ pending }) => [...pending])) {
       const missing = this.#missing(entry);
-      // From any rank: one that is still there will do.
+      // A receive from any rank is stuck only if all other ranks have left.
       const isStuck = isFromAny(entry.operation) ? missing.every(isLost) : missing.some(isLost);
       const lost = missing.find(isLost);
       if (!isStuck || lost === undefined) continue;
@@ -218,7 +228,7 @@ class Hub {
     this.#fail(timedOut(verb, seq, this.#missing(entry), timeoutMs));
   }
 
-  /** The ranks that have not called the operation which `entry` waits for. */
+  /** Returns the ranks that `entry` still waits for. */
   #missing({ rank, operation }: Entry): number[] {
     const { verb, seq } = operation;
     if (isFromAny(operation)) return [...this.#ranks.keys()].filter((other) => other !== rank);
@@ -226,7 +236,7 @@ class Hub {
     return this.#ranks.flatMap(({ last }, other) => (last < seq ? [other] : []));
   }
 
-  /** The first failure stays; every pending and later operation settles with it. */
+  /** Fails the group. The first failure stays, and every pending and later operation settles with it. */
   #fail(failure: Failure): void {
     this.#failure ??= failure;
     this.#mailbox.clear();

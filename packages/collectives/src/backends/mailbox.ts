@@ -1,4 +1,4 @@
-// Which send belongs to which recv: messages that wait for a receive, and receives that wait for a message.
+// Matches sends with receives: keeps messages that wait for a receive and receives that wait for a message.
 import type { Recv, Send } from '../backend.ts';
 
 interface Posted<O> {
@@ -19,7 +19,7 @@ export class Mailbox<S extends Posted<Send>, R extends Posted<Recv>> {
     this.#recvs.push(entry);
   }
 
-  /** Takes out the next pair: for each receive in call order the first message that fits. */
+  /** Removes and yields matching pairs: for each receive, in call order, the first message that matches. */
   *pairs(): Generator<readonly [S, R]> {
     for (const recv of [...this.#recvs]) {
       const send = this.#sends.find((candidate) => fits(candidate, recv));

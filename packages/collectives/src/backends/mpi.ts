@@ -1,5 +1,6 @@
-// The mpi backend: the collectives of the MPI that has started this process. What MPI does not do, agreeing about each
-// call, deadlines and one root cause for all, is added in native/mpi; its design is at the top of native/mpi/group.h.
+// The mpi backend: runs collectives on the MPI library that started this process. What MPI lacks (comparison
+// of calls, deadlines, one root cause for all ranks) is added in native/mpi; the design is described in
+// native/mpi/group.h.
 import { allVerbs } from '../all-verbs.ts';
 import type { Operation } from '../backend.ts';
 import { CollectiveError, type Site, tooLongForMpi } from '../errors.ts';
@@ -17,18 +18,21 @@ import {
 } from './native.ts';
 import { Lane } from './native-lane.ts';
 
-/** What a rank tells the others: its rank in MPI's world, how large that is, and rank 0 the tag of the new group. */
+/**
+ * What a rank tells the others: its rank in MPI's world, the size of that world, and a tag; rank 0's is the
+ * new group's.
+ */
 type Card = readonly [rank: number, size: number, tag: number];
 
-/** The addon for the MPI that has started this process. */
+/** Loads the addon for the MPI that started this process. */
 export function loadMpi(): NativeMpi {
   const { setVariable } = loadNative();
-  // UCX, on which MPICH stands, patches brk and munmap of the process to keep a cache of registered memory. V8 maps its
-  // code right behind the heap of malloc, where the heap cannot grow; there the patched brk took memory away that was in
-  // use, in about one process of thirty.
+  // UCX, which MPICH uses, patches the process's brk and munmap to cache registered memory. V8 maps its code
+  // directly behind malloc's heap, so that the heap cannot grow there. In that case the patched brk took away
+  // memory in use, in about one process of thirty.
   setVariable('UCX_MEM_EVENTS', 'n');
-  // Where ranks share cores, Open MPI gives the core away in every look that finds nothing. How to wait is decided in
-  // native/mpi/group.cc, which would find out about an oversubscribed machine too late.
+  // When ranks share cores, Open MPI yields the core after every poll that finds nothing. native/mpi/group.cc
+  // decides itself how to wait, and with this yield it would notice an oversubscribed machine too late.
   setVariable('OMPI_MCA_mpi_yield_when_idle', '0');
   return loadNativeMpi(kindsOfMpi(process.env));
 }
@@ -73,7 +77,7 @@ export const mpiBackend: BackendFactory = async (context) => {
   };
 };
 
-/** Groups of this thread. MPI can only end without them. */
+/** Open groups of this thread. MPI can only be finalized after they are destroyed. */
 const open = new Set<NativeMpiGroup>();
 
 function destroy(native: NativeMpiGroup): void {
@@ -83,7 +87,7 @@ function destroy(native: NativeMpiGroup): void {
 
 let hasEntered = false;
 
-/** Starts MPI where it does not run, and sees to its end. */
+/** Starts MPI if it is not running, and arranges for its end when the process exits. */
 function enter(mpi: NativeMpi, site: Site): NativeWorld {
   let world: NativeWorld;
   try {
@@ -93,16 +97,20 @@ function enter(mpi: NativeMpi, site: Site): NativeWorld {
   }
   if (hasEntered) return world;
   hasEntered = true;
-  // Also by process.exit(). A rank that has failed must not wait there for ranks that may be waiting for it.
+  // Runs on process.exit(), too. A rank that has failed must not wait here for ranks that may wait for it.
   process.once('exit', (code) => {
     for (const native of open) destroy(native);
-    // MPICH's mpiexec ends the others without a word, and well, where a rank ends well without ending MPI.
+    // If a rank exits with code 0 without finalizing MPI, MPICH's mpiexec ends the other ranks silently and
+    // reports success.
     if (!mpi.leave(code === 0)) process.exitCode ||= 1;
   });
   return world;
 }
 
-/** The implementations of MPI to try, in order: the one whose launcher has started this process, if it tells. */
+/**
+ * Returns the MPI implementations to try, in order; only one if its launcher has left its variables in `env`.
+ * Throws if RINGWISE_MPI names an unknown one, or if srun started this process without MPI.
+ */
 export function kindsOfMpi(env: Readonly<Record<string, string | undefined>>): readonly string[] {
   const known = ['openmpi', 'mpich'];
   const has = (...names: readonly string[]) => names.some((name) => env[name] !== undefined);
@@ -110,7 +118,7 @@ export function kindsOfMpi(env: Readonly<Record<string, string | undefined>>): r
   if (chosen && !known.includes(chosen)) throw new CollectiveError(unknownMpi(chosen), null);
   const isOpenMpi = has('OMPI_COMM_WORLD_SIZE', 'PMIX_RANK');
   const isMpich = has('PMI_SIZE', 'PMI_RANK');
-  // MPI_Init of Open MPI would end the process, and MPICH would take it for a world of one.
+  // Here Open MPI's MPI_Init would end the process, and MPICH's would make a world of one rank.
   if (has('SLURM_PROCID') && !isOpenMpi && !isMpich) throw new CollectiveError(srunWithoutMpi(), null);
   if (chosen) return [chosen];
   if (isOpenMpi) return ['openmpi'];
@@ -119,8 +127,8 @@ export function kindsOfMpi(env: Readonly<Record<string, string | undefined>>): r
 
 async function meet(context: BackendContext, world: NativeWorld): Promise<readonly Card[]> {
   const { store, rank, size, group, timeoutMs } = context;
-  // Groups that are made at the same time are told apart by their tags: by their leader, and by its call, in whatever thread.
-  // MPI promises tags up to 32767.
+  // Distinguishes groups that are made at the same time by their leader's rank and number of calls, over all
+  // its threads. MPI guarantees tags up to 32767.
   const mine: Card = [world.rank, world.size, (world.rank * 64 + (world.calls % 64)) % 32_768];
   const payloads = await exchange(store, rank, size, Buffer.from(JSON.stringify(mine)), timeoutMs);
   const cards = payloads.map((bytes) => JSON.parse(Buffer.from(bytes).toString()) as Card);
@@ -130,13 +138,15 @@ async function meet(context: BackendContext, world: NativeWorld): Promise<readon
   throw new CollectiveError(notOneWorld(sizes, world.version), { group, rank, size });
 }
 
-/** The functions of MPI 3 that move parts count them in 32 bits. */
+/**
+ * Refuses operations whose parts exceed 2^31 - 1 elements in total: the MPI 3 functions use 32-bit counts.
+ */
 function refuseLong(operation: Operation, site: Site): void {
   const whole = wholeOf(operation, site.size);
   if (whole > 0x7fffffff) throw new CollectiveError(tooLongForMpi(operation.verb, whole), site);
 }
 
-/** Elements of all parts together; the same on all ranks, but for allToAll. */
+/** Returns the number of elements of all parts together. Equal on all ranks, except for allToAll. */
 function wholeOf(operation: Operation, size: number): number {
   switch (operation.verb) {
     case 'allGather':

@@ -1,5 +1,5 @@
-// Backends by name. The built-in ones are loaded when first asked for, so that importing this package loads no
-// native code.
+// Backends by name. Built-in backends are loaded on first use, so that importing this package loads no native
+// code.
 
 import { backendNameTaken, CollectiveError } from '../errors.ts';
 import { backendNotLoaded, unknownBackend } from '../init/errors.ts';
@@ -7,7 +7,9 @@ import { wrongOption } from '../options/errors.ts';
 import type { BackendFactory } from './context.ts';
 import { loadNative } from './native.ts';
 
-/** Throws what this process lacks for the backend, before it waits for others. */
+/**
+ * Loads a backend's factory. Throws what this process lacks for it, before the process waits for other ranks.
+ */
 type Load = () => Promise<BackendFactory>;
 
 const builtIn = new Map<string, Load>([
@@ -42,7 +44,10 @@ const loadAuto: Load = async () => {
 };
 const registered = new Map<string, BackendFactory>();
 
-/** Makes a backend known to init({ backend: name }). Every rank must register it. The name must be new. */
+/**
+ * Registers a backend for init({ backend: name }). Every rank must register it. Throws ERR_COLL_INVALID if
+ * the name is taken.
+ */
 export function registerBackend(name: string, factory: BackendFactory): void {
   const refuse = (option: string, expected: string, got: unknown) =>
     new CollectiveError(wrongOption('registerBackend', option, expected, got), null);
@@ -54,7 +59,10 @@ export function registerBackend(name: string, factory: BackendFactory): void {
   registered.set(name, factory);
 }
 
-/** The factory of a backend by name; ERR_COLL_INIT if there is none or it cannot be loaded. */
+/**
+ * Resolves with the factory of the named backend. Rejects with ERR_COLL_INIT if there is none or it cannot be
+ * loaded.
+ */
 export async function findBackend(name: string): Promise<BackendFactory> {
   const factory = registered.get(name);
   if (factory !== undefined) return factory;

@@ -1,7 +1,7 @@
-// The group of one rank: every verb copies or does nothing. A script written for many ranks runs on it unchanged,
-// except that there is nobody to exchange messages with. What lies on a CUDA device stays there where nothing changes, and
-// is copied through host memory otherwise, as the host backend does it; so init() asks no driver. Of a captured step the
-// first are part without leaving anything in it.
+// The backend of a group of one rank: every verb copies or does nothing. A script written for many ranks runs
+// on it unchanged, except that it cannot exchange messages. Operations that change nothing leave CUDA memory
+// alone; others are staged through host memory, as on the host backend, so init() does not need a CUDA
+// driver. Only operations that change nothing can be captured, and they add nothing to the step.
 import { allVerbs } from '../all-verbs.ts';
 import type { Backend, Operation, Running, Settle, StepCaptures } from '../backend.ts';
 import { allocHost } from '../group/buffer.ts';
@@ -33,7 +33,7 @@ export function solo(group = 'solo'): Backend {
   let staging: Staging | null = null;
   const carrierOf = (operation: Operation): Pick<Backend, 'start' | 'run'> => {
     if (isMoved(operation)) staging ??= new Staging(onHost, group, isMoved);
-    return staging ?? onHost; // in the order of the calls, once there is a device
+    return staging ?? onHost; // once staging exists, all operations use it, to keep their order
   };
   return {
     ...onHost,
@@ -68,7 +68,10 @@ const captures: StepCaptures = {
 
 const isMoved = (operation: Operation): boolean => !isUnchanged(operation) && needsDevice(operation);
 
-/** What one rank does in place stays as it is; only a factor changes it. */
+/**
+ * Returns whether the operation leaves its buffers as they are: with one rank, all in-place ones without a
+ * factor.
+ */
 function isUnchanged(operation: Operation): boolean {
   switch (operation.verb) {
     case 'allReduce':

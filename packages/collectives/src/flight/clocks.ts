@@ -1,5 +1,6 @@
-// One time for all records. Monotonic clocks of one host show the same; those of different hosts are brought together
-// by collectives that end everywhere at about the same moment, because every rank waits for every other one.
+// Converts the times of all flight records to one clock. Processes on one host share a monotonic clock.
+// Clocks of different hosts are aligned by collectives that end at about the same time on all ranks, because
+// every rank waits for every other rank.
 
 import type { FlightDump } from './dump.ts';
 import type { FlightEntry } from './entry.ts';
@@ -12,7 +13,7 @@ const meetings: ReadonlySet<string> = new Set([
   'barrier',
 ]);
 
-/** By clock: milliseconds to add, so that all show the time of the first dump's. */
+/** Returns, by clock, the milliseconds to add to its times to get times of the first dump's clock. */
 export function offsetsOf(dumps: readonly FlightDump[]): Map<string, number> {
   const reference = dumps[0] as FlightDump;
   const offsets = new Map([[reference.clock, 0]]);
@@ -41,7 +42,7 @@ function median(values: number[]): number | undefined {
   return values.sort((a, b) => a - b)[values.length >> 1];
 }
 
-/** When an operation ended, or until when it is known to have gone on. */
+/** Returns when an operation ended, or for one that has not ended when its dump was written. */
 export function endOf(entry: FlightEntry, dump: FlightDump): number {
   return entry.endedMs ?? dump.nowMs;
 }

@@ -1,4 +1,4 @@
-// Flight records as the ranks have written them: one file for each group of each process.
+// Reads the flight records that ranks have written: one file for each group of each process.
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { FlightEntry } from './entry.ts';
@@ -9,23 +9,23 @@ export interface FlightDump {
   readonly rank: number;
   readonly size: number;
   readonly host: string;
-  /** Equal where the monotonic clocks show the same. */
+  /** Equal for processes whose monotonic clocks agree. */
   readonly clock: string;
   readonly pid: number;
-  /** How many groups this process had made before. */
+  /** Number of groups that the process made before this one. */
   readonly index: number;
-  /** What it was written for: 'SIGUSR2', or the error. */
+  /** Why the record was written: 'SIGUSR2', or the error. */
   readonly reason: string;
-  /** When it was written, by the monotonic clock and by that on the wall. */
+  /** When the record was written, on the monotonic clock and on the wall clock. */
   readonly nowMs: number;
   readonly unixMs: number;
   readonly entries: readonly FlightEntry[];
 }
 
-/** The user can put it right; the message says how. */
+/** An error that the user can correct; the message says how. */
 export class UsageError extends Error {}
 
-/** Reads files, and all .json files of folders. Throws UsageError. */
+/** Reads these files, and all .json files of these folders. Throws UsageError. */
 export function readDumps(paths: readonly string[]): FlightDump[] {
   const dumps = paths.flatMap(filesOf).map(readDump);
   if (dumps.length === 0) throw usage(`no flight records in ${paths.join(', ')}`);

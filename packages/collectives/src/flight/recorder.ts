@@ -1,5 +1,6 @@
-// What this rank has called last on a group, and what became of it. For backends that keep no record of their own; the
-// native one, which can be read while JavaScript hangs, is native/coll/flight/flight_recorder.h.
+// Keeps this rank's latest operations on a group and their results, for backends without a flight record of
+// their own. The native recorder, which can be read while JavaScript hangs, is
+// native/coll/flight/flight_recorder.h.
 
 import type { Operation, Run } from '../backend.ts';
 import { byteSize, type DType } from '../dtype.ts';
@@ -10,23 +11,26 @@ type Entry = { -readonly [K in keyof FlightEntry]: FlightEntry[K] };
 
 const capacity = 256;
 
-// A stack takes microseconds. It is taken when the last one is at least this long ago.
+// Taking a stack trace costs microseconds, so there is at least this much time between two.
 const callSiteBreakMs = 0.5;
 
 export class FlightRecorder {
   readonly #entries: Entry[] = [];
-  /** What performance.now() lacks; reading it costs less than process.hrtime(). */
+  /**
+   * Offset from performance.now() to the host's monotonic clock. performance.now() is faster than
+   * process.hrtime().
+   */
   readonly #originMs = Number(process.hrtime.bigint()) / 1e6 - performance.now();
   #number = 0;
   #nextCallSiteMs = 0;
 
-  /** Enters an operation that starts now. */
+  /** Records an operation that starts now. Returns a function to call when it ends. */
   enter(operation: Operation): (error?: unknown, source?: number) => void {
     const now = this.#nowMs();
     return this.#enter(entryOf(operation, this.#number, now), now);
   }
 
-  /** Enters a run of a captured step. */
+  /** Records a launch of a captured step. Returns a function to call when it ends. */
   enterRun({ seq, contents }: Run): (error?: unknown) => void {
     const now = this.#nowMs();
     const entry = entryOf({ verb: 'barrier', seq, timeoutMs: 0, packing: 0 }, this.#number, now);
@@ -47,7 +51,7 @@ export class FlightRecorder {
     };
   }
 
-  /** In the order of the calls. */
+  /** Returns copies of the entries in call order. */
   entries(): FlightEntry[] {
     return this.#entries.map((entry) => ({ ...entry })).sort((a, b) => a.number - b.number);
   }
@@ -81,7 +85,7 @@ function entryOf(operation: Operation, number: number, now: number): Entry {
   };
 }
 
-/** As an entry tells it. */
+/** Returns dtype and number of elements as FlightEntry defines them. */
 export function lengthOf(operation: Operation): { dtype: DType | null; count: number } {
   switch (operation.verb) {
     case 'barrier':

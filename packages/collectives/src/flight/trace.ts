@@ -1,14 +1,17 @@
-// Flight records of several ranks as one Chrome trace (chrome://tracing, ui.perfetto.dev): a process for each rank, a
-// track for the collectives of each group and others for its messages, and arrows from the rank that an operation had
-// to wait for to those that waited.
+// Converts flight records of several ranks into one Chrome trace (chrome://tracing, ui.perfetto.dev): one
+// process for each rank, one track for each group's collectives, further tracks for its messages, and arrows
+// from the rank that an operation waited for to the ranks that waited.
 
 import { endOf, offsetsOf } from './clocks.ts';
 import type { FlightDump } from './dump.ts';
 import type { FlightEntry } from './entry.ts';
 
-/** Of Chrome's trace event format, what is used here. Times are microseconds. */
+/** The part of Chrome's trace event format that is used here. Times are microseconds. */
 export interface TraceEvent {
-  /** M: name of a process or track; X: something that lasts; i: a moment; s and f: ends of an arrow. */
+  /**
+   * M: name of a process or track; X: a slice with a duration; i: an instant; s and f: start and end of an
+   * arrow.
+   */
   readonly ph: 'M' | 'X' | 'i' | 's' | 'f';
   readonly name: string;
   readonly pid: number;
@@ -22,7 +25,7 @@ export interface TraceEvent {
   readonly args?: Record<string, unknown>;
 }
 
-/** An operation of one rank, in its place in the trace. */
+/** An operation of one rank, with its position in the trace. */
 interface Slice {
   readonly dump: FlightDump;
   readonly entry: FlightEntry;
@@ -74,7 +77,7 @@ export function traceOf(dumps: readonly FlightDump[]): TraceEvent[] {
   return [...tracks.names, ...slices.map(sliceEvent), ...waiting, ...arrowsOf(slices)];
 }
 
-/** Groups that a process had one after the other under one name are told apart: "world", "world 2". */
+/** Returns a function that renames a process's later groups of the same name: "world", then "world 2". */
 function numbered(): (dump: FlightDump) => FlightDump {
   const times = new Map<string, number>();
   return (dump) => {
@@ -95,11 +98,11 @@ function sliceEvent({ dump, entry, pid, tid, fromUs, toUs }: Slice): TraceEvent 
   return { ph: 'X', name: nameOf(entry), cat: entry.verb, pid, tid, ts: fromUs, dur: toUs - fromUs, args };
 }
 
-/** Numbers processes and tracks, and names them. */
+/** Assigns numbers and names to processes and tracks. */
 class Tracks {
   readonly names: TraceEvent[] = [];
   readonly #processes = new Map<string, number>();
-  /** By process and name; when the last slice ends. */
+  /** Tracks by process and name. `endUs` is the end of the last slice. */
   readonly #tracks = new Map<string, { readonly tid: number; endUs: number }>();
 
   processOf({ host, pid, group, rank }: FlightDump): number {
@@ -113,7 +116,9 @@ class Tracks {
     return number;
   }
 
-  /** Messages run side by side: what overlaps gets a track of its own. */
+  /**
+   * Returns the track of an operation. Messages overlap in time, and overlapping ones get different tracks.
+   */
   trackOf({ group }: FlightDump, pid: number, { verb }: FlightEntry, fromUs: number, toUs: number): number {
     if (verb !== 'send' && verb !== 'recv') return this.#track(pid, group).tid;
     for (let n = 1; ; n++) {
@@ -150,7 +155,10 @@ function arrowsOf(slices: readonly Slice[]): TraceEvent[] {
   return events;
 }
 
-/** Equal for the ranks of one collective, and for all messages of one sender, receiver and tag. */
+/**
+ * Returns a key that is equal for the ranks of one collective, and for all messages of one sender, receiver
+ * and tag.
+ */
 function keyOf({ dump: { group, rank }, entry: { verb, seq, peer, tag } }: Slice): string {
   if (verb === 'send') return `${group} from ${rank} to ${peer} ${tag}`;
   if (verb === 'recv') return `${group} from ${peer} to ${rank} ${tag}`;
@@ -166,7 +174,7 @@ function arrowsIn(slices: readonly Slice[]): (readonly [from: Slice, to: Slice])
       const [sends, recvs] = (['send', 'recv'] as const).map((side) =>
         slices.filter(({ entry }) => entry.verb === side && entry.state === 'done'),
       ) as [Slice[], Slice[]];
-      // A record may have lost its beginning: the last messages belong together.
+      // A record may have lost its oldest entries, so match messages from the end.
       const count = Math.min(sends.length, recvs.length);
       const lastOf = (list: Slice[]) => list.slice(list.length - count);
       return lastOf(sends).map((send, i) => [send, lastOf(recvs)[i] as Slice]);

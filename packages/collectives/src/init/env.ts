@@ -1,6 +1,7 @@
-// Which launcher started this process, and as which rank. The first row of the table whose mark is set decides, and
-// all values come from that row: nested launchers (mpirun inside a Slurm job) must not be mixed. A value counts only
-// if it is a plain whole number. Without a launcher a process is alone; a world larger than 1 is never guessed.
+// Detects the launcher that started this process, and the rank that it gave. The first launcher in order
+// whose variable is set decides, and all values come from that launcher: nested launchers (mpirun inside a
+// Slurm job) must not be mixed. A value counts only if it is a plain whole number. Without a launcher a
+// process is alone; a world larger than 1 is never guessed.
 
 export type Env = Readonly<Record<string, string | undefined>>;
 
@@ -16,7 +17,7 @@ export type Via =
   | 'lsf-jsrun'
   | 'pmi';
 
-/** What a launcher tells one process. Null where it does not tell. */
+/** What a launcher tells one process. Null for values that it does not give. */
 export interface Launched {
   readonly via: Via;
   readonly rank: number;
@@ -24,15 +25,18 @@ export interface Launched {
   readonly localRank: number | null;
   readonly localSize: number | null;
   readonly nodeRank: number | null;
-  /** How often the job has been restarted. */
+  /** Number of restarts of the job so far. */
   readonly restart: number;
   readonly masterHost: string | null;
   readonly masterPort: number | null;
-  /** The launcher serves a store at the master's port already: connect, never bind. */
+  /** True if the launcher already serves a store at the master's port: connect, never bind. */
   readonly isStoreServed: boolean;
 }
 
-/** The launcher's values, or null where there is none. MASTER_ADDR and MASTER_PORT go before its own master. */
+/**
+ * Returns the launcher's values, or null without a launcher. MASTER_ADDR and MASTER_PORT take precedence over
+ * the launcher's own master.
+ */
 export function detectLauncher(env: Env): Launched | null {
   const found = torchrun(env) ?? openmpi(env) ?? mvapich2(env) ?? slurm(env) ?? others(env);
   if (found === null) return null;
@@ -90,8 +94,8 @@ function prefixed(env: Env, via: Via, prefix: string): Row | null {
   };
 }
 
-// The body of an sbatch script and a salloc shell have SLURM_PROCID too, but only a step has SLURM_STEP_ID. In a step
-// smaller than the job, the variables without STEP still describe the job.
+// The body of an sbatch script and a salloc shell also have SLURM_PROCID, but only a job step has
+// SLURM_STEP_ID. In a step smaller than the job, the variables without STEP describe the whole job.
 function slurm(env: Env): Row | null {
   const rank = whole(env.SLURM_PROCID);
   if (rank === null || whole(env.SLURM_STEP_ID) === null) return null;
@@ -147,18 +151,21 @@ function whole(text: string | undefined): number | null {
   return text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : null;
 }
 
-/** The same port on all ranks of a job, above Linux's range for outgoing connections (the rule of JAX). */
+/**
+ * Returns a port that is the same on all ranks of a job, above Linux's range of ephemeral ports. JAX uses the
+ * same rule.
+ */
 function portOfJob(job: number): number {
   return 61440 + (job % 4096);
 }
 
-/** "n[01-12],x" gives "n01". */
+/** Returns the first host of a Slurm node list: "n01" for "n[01-12],x". */
 function firstHost(list: string): string | null {
   const parts = /^([^[,]+)(?:\[(\d+))?/.exec(list);
   return parts === null ? null : `${parts[1]}${parts[2] ?? ''}`;
 }
 
-/** "2(x3),1" gives 2, 2, 2, 1. */
+/** Expands Slurm's task counts: 2, 2, 2, 1 for "2(x3),1". */
 function tasksPerNode(text: string): number[] {
   return text.split(',').flatMap((part) => {
     const [, tasks, times = '1'] = /^(\d+)(?:\(x(\d+)\))?$/.exec(part) ?? [];

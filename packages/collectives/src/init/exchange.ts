@@ -1,16 +1,16 @@
-// How ranks find each other: each writes its own payload to the store and waits for the outcome, one key for all. It is
-// decided once, by the first rank that sees all payloads, gives up at its deadline, or finds why the ranks can never
-// become a group; and all that wait, or come later, are told the same. So a rank never believes in peers that have gone,
-// and no rank waits for one that cannot come.
+// The rendezvous of ranks in a store: each rank writes its payload and waits for one outcome, a single key
+// for all. The outcome is decided once, by the first rank that sees all payloads, reaches its deadline, or
+// finds a reason why the ranks can never form a group. All ranks that wait or come later get that outcome. So
+// no rank connects to peers that have given up, and no rank waits for one that cannot come.
 import type { Store } from '@ringwise/store';
 import { CollectiveError, type Failure } from '../errors.ts';
 import { arrivedLate, ranksMissing, rankTwice, settingsDiffer } from './errors.ts';
 
 /**
- * Swaps one small payload between all ranks; returns all payloads in rank order. Collective. Once per store prefix:
- * wrap the store in another PrefixStore for a second exchange. When all ranks have their payloads, the keys are deleted.
- * ERR_COLL_INIT names the ranks that are missing at the first rank's deadline, a rank that arrives twice, or tells this
- * rank that the others have given up.
+ * Exchanges one small payload between all ranks. Resolves with all payloads in rank order. Collective. Works
+ * once per store prefix: wrap the store in another PrefixStore for a second exchange. The keys are deleted
+ * when all ranks have their payloads. Rejects with ERR_COLL_INIT if ranks are missing at the first rank's
+ * deadline (naming them), if a rank arrives twice, or if the other ranks gave up before this rank came.
  */
 export async function exchange(
   store: Store,
@@ -29,19 +29,25 @@ export interface Meeting {
   readonly rank: number;
   readonly size: number;
   readonly timeoutMs: number;
-  /** What must be the same on all ranks, by name: compared as each arrives. */
+  /** Settings by name that must be equal on all ranks. Compared as each rank arrives. */
   readonly settings?: Settings;
 }
 
 export type Settings = Readonly<Record<string, string>>;
 
-/** What came of a meeting. `isLate`: the others had given up before this rank came, and may be in another meeting. */
+/**
+ * Outcome of a rendezvous. `isLate`: the other ranks gave up before this rank came, and may be in another
+ * rendezvous.
+ */
 export type Met =
   | { readonly payloads: Uint8Array[] }
   | { readonly isLate: true }
   | { readonly failure: Failure; readonly present: number };
 
-/** Throws only what the store throws, and where another rank has this one's number. */
+/**
+ * Takes part in a rendezvous. Rejects only with the store's errors, and if another rank has this rank's
+ * number.
+ */
 export async function meet(meeting: Meeting, payload: Uint8Array): Promise<Met> {
   const { store, rank, size, timeoutMs } = meeting;
   const keys = Array.from({ length: size }, (_, other) => `rank/${other}`);
@@ -69,7 +75,10 @@ export async function meet(meeting: Meeting, payload: Uint8Array): Promise<Met> 
   }
 }
 
-/** Tells all ranks that wait in a meeting, or come to it later, that it will never be. Harmless when they have met. */
+/**
+ * Ends a rendezvous for all ranks that wait in it or come later, with `failure`. Has no effect if it was
+ * decided before.
+ */
 export async function callOff(store: Store, failure: Failure): Promise<void> {
   await decide(store, { kind: 'called off', failure });
 }
@@ -82,7 +91,7 @@ interface Side {
 type Outcome =
   | { readonly kind: 'met' }
   | { readonly kind: 'given up'; readonly missing: readonly number[]; readonly timeoutMs: number }
-  /** `size`: how many ranks may come. */
+  /** `size` is the number of ranks that may come. */
   | {
       readonly kind: 'differ';
       readonly name: string;
@@ -91,7 +100,7 @@ type Outcome =
     }
   | { readonly kind: 'called off'; readonly failure: Failure };
 
-/** The first rank to come says its settings; each that comes later with others ends the meeting. */
+/** Compares this rank's settings with those of the first rank. If they differ, ends the rendezvous. */
 async function conflict({ store, rank, size, settings }: Meeting): Promise<Outcome | null> {
   if (settings === undefined) return null;
   const stored = await store.compareSet('settings', '', JSON.stringify({ rank, size, settings }));
@@ -109,7 +118,7 @@ async function conflict({ store, rank, size, settings }: Meeting): Promise<Outco
 }
 
 async function outcomeOf({ store, timeoutMs }: Meeting, keys: readonly string[]): Promise<Outcome> {
-  // The last to come sees all others: each writes first and looks then.
+  // The last rank to come sees all payloads, because each rank writes its own before it looks.
   if (await store.check(keys)) return await decide(store, { kind: 'met' });
   try {
     return read(await store.get('outcome', { timeoutMs }));
@@ -122,7 +131,7 @@ async function outcomeOf({ store, timeoutMs }: Meeting, keys: readonly string[])
   }
 }
 
-/** Proposes an outcome; the first proposal is the one that counts. */
+/** Proposes an outcome. Returns the first proposal, which is the one that counts. */
 async function decide(store: Store, outcome: Outcome): Promise<Outcome> {
   return read(await store.compareSet('outcome', '', JSON.stringify(outcome)));
 }
@@ -131,7 +140,10 @@ function read(bytes: Uint8Array): Outcome {
   return JSON.parse(Buffer.from(bytes).toString()) as Outcome;
 }
 
-/** Which ranks have not come, after waiting failed. Throws `cause` if the store cannot tell. */
+/**
+ * Returns the ranks that have not come, after waiting has failed. Throws `cause` if the store does not
+ * answer.
+ */
 async function missingRanks(store: Store, keys: readonly string[], cause: unknown): Promise<number[]> {
   try {
     const isThere = await Promise.all(keys.map((key) => store.check([key])));
@@ -141,7 +153,7 @@ async function missingRanks(store: Store, keys: readonly string[], cause: unknow
   }
 }
 
-/** When the last rank has read: a store that serves for long must not grow with each group. */
+/** Deletes the keys when the last rank has read them: a long-lived store must not grow with each group. */
 async function forget(store: Store, keys: readonly string[]): Promise<void> {
   await Promise.all([...keys, 'settings', 'outcome', 'read'].map((key) => store.delete(key)));
 }

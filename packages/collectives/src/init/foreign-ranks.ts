@@ -1,16 +1,19 @@
-// Ranks that have come to the store of a job and do not speak init() there.
+// Detects ranks that have joined a job's store with another library than ringwise.
 import type { Store } from '@ringwise/store';
 import { CollectiveError, type Site } from '../errors.ts';
 import { ranksOnGloo } from './errors.ts';
 
-/** Under which keys PyTorch's gloo writes the address of a rank of its default group. */
+/** Returns the keys under which PyTorch's gloo may write the address of a rank of its default group. */
 const glooKeys = (rank: number, restart: string): readonly string[] => [
   `default_pg/0//cpu//0/${rank}`,
-  `/worker/attempt_${restart}/default_pg/0//cpu//0/${rank}`, // where older ones meet at their launcher's store
+  `/worker/attempt_${restart}/default_pg/0//cpu//0/${rank}`, // older versions, at their launcher's store
   `0//cpu//0/${rank}`, // in a store that init_process_group() was given
 ];
 
-/** Where ranks that `error` misses are PyTorch's with gloo: an error that says so. Else `error` itself. */
+/**
+ * Returns an error that says so if ranks that `error` reports missing run PyTorch with gloo, else `error`
+ * itself.
+ */
 export async function explainMissing(error: unknown, store: Store, site: Site): Promise<unknown> {
   if (!CollectiveError.is(error) || error.code !== 'ERR_COLL_INIT' || error.peers.includes(site.rank))
     return error;

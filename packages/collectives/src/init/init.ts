@@ -1,4 +1,4 @@
-// init(): from options and environment to a group that can communicate.
+// init() turns options and the environment into a group that can communicate. Its steps:
 //
 //   plan        this rank, and the store where the ranks meet          plan.ts
 //   backend     found and fit for use on this rank alone               ../backends/registry.ts
@@ -19,9 +19,9 @@ import { draftInit, type Plan } from './plan.ts';
 import { gather, tellOthers } from './rendezvous.ts';
 
 /**
- * Joins the group of all ranks. Collective; resolves when this rank can communicate with all others. Without options
- * everything comes from the launcher's environment; a process without a launcher is a group of one.
- * Rejects with ERR_COLL_INIT, naming the ranks that did not arrive within `timeoutMs`.
+ * Joins the group of all ranks. Collective; resolves when this rank can communicate with all others. Without
+ * options all settings come from the launcher's environment; a process without a launcher is a group of one.
+ * Rejects with ERR_COLL_INIT, naming the ranks that did not arrive within `timeoutMs` milliseconds.
  */
 export async function init(options: InitOptions = {}): Promise<Group> {
   const { plan, fault } = draftInit(options, process.env);
@@ -35,7 +35,10 @@ export async function init(options: InitOptions = {}): Promise<Group> {
   }
 }
 
-/** What this rank can find out alone: whether it can take part. If it cannot, the others do not wait for it. */
+/**
+ * Finds the backend and checks whether this rank can take part, without other ranks. If it cannot, tells the
+ * other ranks, so that they do not wait for it.
+ */
 async function prepared(plan: Plan, fault: Failure | null): Promise<BackendFactory> {
   try {
     if (fault !== null) throw new CollectiveError(fault, null);
@@ -70,14 +73,18 @@ async function makeBackend(factory: BackendFactory, context: BackendContext): Pr
   try {
     return await factory({ ...context, store });
   } catch (error) {
-    // The others may wait for this rank's address there. Without a store nobody does.
+    // The others may wait for this rank's address in this store. If the store itself is gone, no rank waits
+    // there.
     const what = CollectiveError.is(error) ? error : { what: String(error) };
     await callOff(store, cannotTakePart(context.rank, what)).catch(() => {});
     throw error;
   }
 }
 
-/** A subgroup meets in a part of its parent's store and is connected by a backend of its own. */
+/**
+ * Returns the function that makes subgroups. Each subgroup has its own prefix in the parent's store and its
+ * own backend.
+ */
 function subgroupsOf(factory: BackendFactory, parent: BackendContext, hosts: readonly string[]): Subgroups {
   return async ({ members, key, name, timeoutMs }) => {
     const here = members.filter((member) => hosts[member] === hosts[parent.rank]);

@@ -1,4 +1,4 @@
-// The store in which the ranks meet, opened the way the plan says, and closed again with the group.
+// Opens the store for the rendezvous as the plan says; it is closed together with the group.
 
 import { lookup } from 'node:dns/promises';
 import {
@@ -17,11 +17,14 @@ import type { StoreLocation } from './plan.ts';
 
 export interface OpenStore {
   readonly store: Store;
-  /** A rank of the job hosts the store, so it must not go before the others have what they need. */
+  /**
+   * True if a rank of the job serves the store, which must stay open until the other ranks have read what
+   * they need.
+   */
   readonly isHosted: boolean;
-  /** Only where this rank was to host the store and a store is there already: the error of that. */
+  /** Set only if this rank should serve the store but the address is in use: the error of that attempt. */
   readonly taken?: CollectiveError;
-  /** Closes what was opened here. */
+  /** Closes what openStore() opened. */
   readonly close: () => Promise<void>;
 }
 
@@ -49,7 +52,10 @@ export async function openStore(
 
 type Tcp = Extract<StoreLocation, { kind: 'tcp' }>;
 
-/** Rank 0 serves other hosts only with a secret. All ranks say so, rather than wait for a store that never opens. */
+/**
+ * Rejects if the store would be reached from other hosts without a secret. Every rank checks this, because
+ * rank 0 would never open the store and the others would wait for it.
+ */
 async function checkSecret({ host, port, secret, isServed }: Tcp): Promise<void> {
   if (isServed || secret !== null) return;
   const { address } = await lookup(host).catch(() => ({ address: host }));
@@ -67,10 +73,10 @@ interface Hosted {
   groups: number;
 }
 
-// How long rank 0 asks who is there when it cannot listen.
+// Time that rank 0 waits for an answer at its address if it cannot listen there.
 const takenMs = 2_000;
 
-// Servers of this process by address. Groups that are open at the same time share one.
+// Store servers of this process by address. Groups that are open at the same time share one.
 const hosted = new Map<string, Hosted>();
 const closing = new Map<string, Promise<void>>();
 
@@ -103,7 +109,7 @@ async function host(location: Tcp, timeoutMs: number): Promise<OpenStore> {
   } catch (error) {
     await release();
     if (!CollectiveError.is(error)) throw error;
-    // Another rank 0 of this job may be the one that listens there; the keys in its store tell.
+    // The address may belong to another process with rank 0 of this job; the keys in its store show that.
     const open = await connect(location, Math.min(timeoutMs, takenMs)).catch(() => null);
     if (open === null) throw error;
     return { ...open, isHosted: false, taken: error };
@@ -111,7 +117,7 @@ async function host(location: Tcp, timeoutMs: number): Promise<OpenStore> {
 }
 
 async function serve({ host, port, secret }: Tcp): Promise<StoreServer> {
-  // A host's own name often resolves to loopback (127.0.1.1), where no other host could connect.
+  // A host's own name often resolves to loopback (127.0.1.1), where other hosts cannot connect.
   const all = host.includes(':') ? '::' : '0.0.0.0';
   try {
     return await serveStoreInWorker(

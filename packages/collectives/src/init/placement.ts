@@ -1,22 +1,24 @@
-// Which ranks share a host. All ranks tell each other where they are when they meet, so it does not depend on which
-// launcher has started them, or on what that one says.
+// Finds the ranks that share a host. The ranks exchange their hosts during the rendezvous, so the result does
+// not depend on the launcher.
 
 export interface Placement {
-  /** Number of this rank among the ranks of its host: the one that takes the device of this index. */
+  /** Index of this rank among the ranks of its host; also the index of its device. */
   readonly localRank: number;
-  /** Ranks on this host. */
+  /** Number of ranks on this host. */
   readonly localSize: number;
-  /** Ranks by host, in order; the host of rank 0 comes first. Empty where the ranks have not told each other. */
+  /**
+   * Ranks by host, in order; rank 0's host comes first. Empty if the ranks have not exchanged their hosts.
+   */
   readonly hosts: readonly (readonly number[])[];
 }
 
-/** What a rank tells the others of where it is. */
+/** What a rank tells the others about its host. */
 export interface Seat {
-  /** Equal for two ranks exactly if they are on one host. */
+  /** Equal for two ranks exactly if they are on the same host. */
   readonly host: string;
-  /** What its launcher says, or null. */
+  /** Local rank from the launcher, or null. */
   readonly localRank: number | null;
-  /** Its CUDA_VISIBLE_DEVICES: ranks that see different devices may have the same index for theirs. */
+  /** The rank's CUDA_VISIBLE_DEVICES. Ranks with different values may use the same device index. */
   readonly devices: string;
 }
 
@@ -28,12 +30,15 @@ export function placementOf(rank: number, seats: readonly Seat[]): Placement {
   return { localRank, localSize: neighbours.length, hosts };
 }
 
-/** Of ranks that are all on one host, which nobody has to tell. */
+/** Returns the placement of ranks that are all on one host, without an exchange. */
 export function onOneHost(rank: number, size: number): Placement {
   return { localRank: rank, localSize: size, hosts: [Array.from({ length: size }, (_, other) => other)] };
 }
 
-/** The hosts of a subgroup, in its own ranks. `members` are its ranks in the group that `hosts` is about. */
+/**
+ * Returns the hosts of a subgroup, in the subgroup's ranks. `members` are its ranks in the group that `hosts`
+ * describes.
+ */
 export function hostsOfMembers(
   hosts: readonly (readonly number[])[],
   members: readonly number[],
@@ -42,7 +47,7 @@ export function hostsOfMembers(
   return hostsOf(members.map((member) => hosts.findIndex((ranks) => ranks.includes(member))));
 }
 
-/** Ranks with the same name of a host, in the order of each host's first rank. */
+/** Groups ranks by the name of their host, in the order of each host's first rank. */
 function hostsOf(names: readonly unknown[]): number[][] {
   const hosts = new Map<unknown, number[]>();
   for (const [rank, name] of names.entries()) {
@@ -54,8 +59,9 @@ function hostsOf(names: readonly unknown[]): number[][] {
 }
 
 /**
- * Whether the launcher's numbers of the ranks of one host can be used: all are there, none is too large, and no two
- * ranks with the same devices have the same. Two launchers on one host number their ranks from 0 each, for example.
+ * Returns whether the launcher's local ranks can be used on one host: all are given, none is too large, and
+ * no two ranks with the same devices have the same one. They collide, for example, if two launchers on one
+ * host both count from 0.
  */
 function areDistinct(seats: readonly Seat[]): boolean {
   const taken = new Set<string>();

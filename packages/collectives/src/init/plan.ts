@@ -1,5 +1,5 @@
-// Options and environment become a plan: who this process is, and where it meets the others. Pure. Rank and size
-// come together from the first of: options, url, launcher.
+// Derives a plan from options and environment: this process's rank, and the store of the rendezvous. No side
+// effects. Rank and size come together from the first of: options, url, launcher.
 
 import { fileURLToPath } from 'node:url';
 import { loopbackAddress, type Store } from '@ringwise/store';
@@ -27,7 +27,7 @@ export type StoreLocation =
       readonly kind: 'tcp';
       readonly host: string;
       readonly port: number;
-      /** Somebody else serves the store: connect, never bind. */
+      /** True if another process serves the store: connect, never bind. */
       readonly isServed: boolean;
       readonly secret: string | null;
     };
@@ -36,14 +36,17 @@ export interface Plan {
   readonly name: string;
   readonly rank: number;
   readonly size: number;
-  /** The launcher that gave them; null where options or a URL did, or nobody. */
+  /**
+   * The launcher that gave rank and size; null if they came from options or a URL, or if there is no
+   * launcher.
+   */
   readonly via: Via | null;
-  /** Null where no launcher tells; the ranks then count themselves by host. */
+  /** Null if the launcher does not give them; the ranks of a host are then numbered in rank order. */
   readonly localRank: number | null;
   readonly localSize: number | null;
   readonly backend: string;
   readonly store: StoreLocation;
-  /** Keeps the keys of another run, or of this one before a restart, apart. */
+  /** Key prefix that separates this run from other runs, and from itself before a restart. */
   readonly runKey: string;
   readonly secret: string | null;
   readonly timeoutMs: number;
@@ -64,7 +67,9 @@ export function planInit(options: InitOptions, env: Env): Plan {
   return plan;
 }
 
-/** Like planInit(), but gives the fault of a rank that knows where the others meet, so that they can be told. */
+/**
+ * Like planInit(), but returns the fault of a rank that knows the store, so that it can tell the other ranks.
+ */
 export function draftInit(
   options: InitOptions,
   env: Env,
@@ -97,7 +102,7 @@ export function draftInit(
   return { plan, fault };
 }
 
-/** The first fault is the one to tell, also where it is not known where the others meet. */
+/** Returns the store's location. If it is unknown, throws the earlier `fault` if there is one. */
 function locationUnless(fault: Failure | null, locate: () => StoreLocation): StoreLocation {
   try {
     return locate();
@@ -165,7 +170,7 @@ function whoAmI(options: InitOptions, url: Address | null, launched: Launched | 
   }
   if (launched !== null)
     return { from: launched.via, rank: launched.rank, size: launched.size ?? Number.NaN };
-  // A process that took itself for the only one would train alone without a word.
+  // If only half of a launcher's variables are set, a group of one would silently train alone.
   if (env.RANK || env.WORLD_SIZE) throw refused(halfALauncher(env.RANK, env.WORLD_SIZE));
   if (url?.kind === 'env') throw refused(noLauncher());
   if (url !== null || options.store !== undefined) throw refused(rankUnknown());
@@ -182,10 +187,10 @@ function placeOf(
   if (store !== undefined) return { kind: 'store', store };
   if (url?.kind === 'file') return { kind: 'file', directory: url.directory };
   const secret = env.RINGWISE_SECRET || null;
-  // The launcher's store is at exactly its master's address; any other is ours to host.
+  // The launcher's store is exactly at its master's address. At any other address rank 0 serves the store.
   const { masterHost = null, masterPort = null, isStoreServed = false } = launched ?? {};
   const isAgent = url === null || url.kind === 'env' || (url.host === masterHost && url.port === masterPort);
-  // torch's agent knows no secret; only a ringwise launcher names the run like this.
+  // torchrun's agent does not know the secret. RINGWISE_RUN_ID is set only by the ringwise launcher.
   const isServed = isStoreServed && isAgent;
   const storeSecret = isServed && !env.RINGWISE_RUN_ID ? null : secret;
   if (url?.kind === 'tcp')

@@ -1,4 +1,5 @@
-// All ranks of a job find each other in the store, compare their settings, and get a part of it for their group.
+// The rendezvous of a job: all ranks meet in the store, compare settings, and get a part of the store for
+// their group.
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -12,19 +13,22 @@ import { type OpenStore, openStore } from './open-store.ts';
 import { type Placement, placementOf, type Seat } from './placement.ts';
 import type { Plan } from './plan.ts';
 
-// How long rank 0 keeps hosting the store for ranks that have not left yet.
+// Time that rank 0 keeps serving the store for ranks that have not left yet.
 const graceMs = 2_000;
-// How long a rank that cannot take part looks for the others' store, to say so.
+// Time that a rank that cannot take part tries to reach the others' store to tell them.
 const noteMs = 1_000;
 
 export interface Gathering {
-  /** Belongs to this group alone. */
+  /** Part of the store that only this group uses. */
   readonly store: Store;
   readonly placement: Placement;
   readonly masterHost: string;
-  /** By rank: what names the host that it is on. */
+  /** Id of each rank's host, by rank. */
   readonly hosts: readonly string[];
-  /** Closes what was opened. If this rank hosts the store and `isPolite`, it lets the others go first. */
+  /**
+   * Closes the store. If this rank serves it and `isPolite` is true, waits briefly for the other ranks to
+   * leave first.
+   */
   readonly leave: (isPolite: boolean) => Promise<void>;
 }
 
@@ -37,7 +41,7 @@ export async function gather(plan: Plan, site: Site): Promise<Gathering> {
       return await gatherIn(open, plan, site, deadline);
     } catch (error) {
       await open?.close();
-      // Rank 0 may just be closing the store of an earlier group; it opens a new one when it comes here.
+      // Rank 0 may be closing the store of an earlier group; it opens a new one for this group.
       const isHosted = plan.store.kind === 'tcp' && !plan.store.isServed;
       const isLost = StoreError.isInstance(error) && error.code === 'ERR_STORE_LOST';
       if (!isLost || !isHosted || performance.now() > deadline) throw error;
@@ -45,7 +49,10 @@ export async function gather(plan: Plan, site: Site): Promise<Gathering> {
   }
 }
 
-/** protocol, size, backend, host's identity, host's name, nonce, launcher's local rank or nothing, visible devices */
+/**
+ * What each rank exchanges: protocol, size, backend, host id, host name, nonce, launcher's local rank or '',
+ * visible devices.
+ */
 type Card = readonly [string, string, string, string, string, string, string, string];
 const protocol = '2';
 
@@ -57,7 +64,7 @@ async function gatherIn(open: OpenStore, plan: Plan, site: Site, deadline: numbe
   const run = new PrefixStore(plan.runKey, open.store);
   await claimRank(open, run, plan, site);
   for (;;) {
-    // Numbered, so that the groups of one name meet in order.
+    // Attempts are numbered, so that groups of the same name meet in order.
     const attempt = await run.add(attemptsKey(plan), 1);
     const store = meetingStore(run, plan, attempt);
     const cards = await swapCards(open, store, mine, site, deadline);
@@ -99,15 +106,15 @@ async function swapCards(
     return met.payloads.map((bytes) => Buffer.from(bytes).toString().split('\n') as unknown as Card);
   }
   if ('isLate' in met) return null;
-  // All that have come, or are about to, must learn the same, so rank 0 must not take the store away yet.
+  // Ranks that are still coming must get the same outcome, so rank 0 keeps the store open for them.
   const explained = await explainMissing(new CollectiveError(met.failure, site), open.store, site);
   if (open.isHosted) await sayGoodbye(store, rank, met.present, true);
   throw explained;
 }
 
 /**
- * Tells the ranks that wait in this rank's next meeting why it will not come, if their store answers soon. Where this
- * rank is to host the store, it does so until they have heard.
+ * Tells the ranks in this rank's next rendezvous why it will not come, if the store answers soon. If this
+ * rank should serve the store, it serves it until the others have read the message.
  */
 export async function tellOthers(plan: Plan, failure: Failure): Promise<void> {
   const { rank, size, store: location } = plan;
@@ -121,17 +128,20 @@ export async function tellOthers(plan: Plan, failure: Failure): Promise<void> {
     await callOff(initStore(store), failure);
     if (open.isHosted) await sayGoodbye(store, rank, size, true);
   } catch (error) {
-    // Without a store nobody waits there.
+    // If there is no store, no rank waits in it.
     if (!StoreError.isInstance(error) && !CollectiveError.is(error)) throw error;
   } finally {
     await open?.close();
   }
 }
 
-// Ranks that are tasks of one process share it.
+// Identifies this process. Ranks that are threads or tasks of one process share it.
 let processKey: string | undefined;
 
-/** A second process with the same rank is told so, as are all that wait; and so is one that finds keys of an earlier run. */
+/**
+ * Claims this rank for this process. If another process has claimed it, ends the rendezvous for all waiting
+ * ranks and throws; this also detects keys of an earlier run.
+ */
 async function claimRank(
   open: OpenStore,
   run: Store,
@@ -145,7 +155,7 @@ async function claimRank(
   const owner = Buffer.from(await run.compareSet(key, '', processKey)).toString();
   if (owner === processKey) return;
   const [first, second] = [owner, processKey].map((text) => /^\S+ (process \d+ on .*)$/.exec(text)?.[1]);
-  // They wait in the meeting that the other one is in, or is about to come to.
+  // The waiting ranks are in the other process's current or next rendezvous.
   const attempt = Math.max(1, await run.add(attemptsKey(plan), 0));
   if (first !== undefined) {
     await callOff(initStore(meetingStore(run, plan, attempt)), twoOfOneRank(rank, first, second as string));
@@ -153,21 +163,24 @@ async function claimRank(
   throw new CollectiveError(rankTwice(rank, first), site);
 }
 
-/** Rank 0 goes after the others, so that nobody loses the store while it is in use; but it does not wait for long. */
+/**
+ * Counts this rank as done with the store. Rank 0 waits up to graceMs for the other ranks, so that none loses
+ * the store while it is in use.
+ */
 async function sayGoodbye(store: Store, rank: number, present: number, isPolite: boolean): Promise<void> {
   const goodbye = async () => {
     try {
       if ((await store.add('goodbyes', 1)) >= present) await store.set('all gone', '');
       if (rank !== 0 || !isPolite) return;
       await store.wait(['all gone'], { timeoutMs: graceMs });
-      // Another group of this process may keep the store open for long.
+      // Another group of this process may keep the store open for a long time.
       await Promise.all(['goodbyes', 'all gone'].map((key) => store.delete(key)));
     } catch (error) {
-      // At the deadline, or when the store has gone, there is nobody left to wait for.
+      // At the deadline, or when the store is gone, there are no ranks to wait for.
       if (!StoreError.isInstance(error)) throw error;
     }
   };
-  // The network may be what has failed: then the store answers at its own deadline only.
+  // If the network has failed, the store answers only at its own deadline, so limit the wait here.
   const timer = new AbortController();
   const grace = sleep(graceMs, undefined, { signal: timer.signal }).catch(() => {});
   await Promise.race([goodbye(), grace]).finally(() => timer.abort());

@@ -1,14 +1,14 @@
-// Messages about options. Nothing has been sent, so these do not poison the group.
+// Error messages about options. They occur before anything is sent, so they do not poison the group.
 
 import { type Failure, local } from '../errors.ts';
 import type { ReduceOp } from '../reduce-ops.ts';
 
-/** `fault` is what unknownOption() says. */
+/** `fault` is the text that unknownOption() returned. */
 export function unknownOptions(verb: string, fault: string, next?: string): Failure {
   return local('ERR_COLL_INVALID', verb, fault, next);
 }
 
-/** An option, or an argument, that is of the wrong kind or out of range. */
+/** Returns the failure for an option or argument of the wrong type or out of range. */
 export function wrongOption(
   verb: string,
   name: string,
@@ -37,7 +37,7 @@ export function badTag(verb: string, got: unknown, max: number): Failure {
   return wrongOption(verb, 'tag', `0 to ${max}`, got);
 }
 
-/** What other libraries call the ops. */
+/** Names of the ops in other libraries. */
 const foreignOps: Readonly<Record<string, ReduceOp>> = {
   add: 'sum',
   mean: 'avg',
@@ -58,7 +58,7 @@ export function unknownOp(verb: string, op: unknown, known: readonly ReduceOp[])
   return local('ERR_COLL_INVALID', verb, `unknown op ${shown(op)}; expected ${expected}`);
 }
 
-/** A value of any type, as a message shows it. */
+/** Formats a value of any type for a message. */
 export function shown(value: unknown): string {
   if (typeof value === 'string') return `'${value.length > 40 ? `${value.slice(0, 40)}…` : value}'`;
   if (Array.isArray(value)) return `[${value.map(shown).join(', ')}]`;

@@ -1,18 +1,21 @@
-// What joinNccl() takes.
+// Options of joinNccl().
 import type { Store } from '@ringwise/store';
 
 export interface JoinNcclOptions {
-  /** Where all ranks find the unique id. It stays the caller's. */
+  /** Store in which all ranks find the unique id. The caller keeps it. */
   readonly store: Store;
   /**
-   * Under which key. PyTorch (2.13) has that of its default group under `0//cuda//0` in a store that init_process_group() was
-   * given, and under `default_pg/0//cuda//0` in the one that it opens itself.
+   * Key of the unique id. For its default group PyTorch (2.13) uses `0//cuda//0` in a store that was passed
+   * to init_process_group(), and `default_pg/0//cuda//0` in a store that it opens itself.
    */
   readonly key: string;
   readonly rank: number;
   readonly size: number;
-  /** How long to wait for the id and for the others, and the default deadline of operations. Default: 300,000. */
+  /**
+   * Milliseconds to wait for the id and for the other ranks, and default deadline of operations. Default:
+   * 300,000.
+   */
   readonly timeoutMs?: number;
-  /** For error messages. Default: 'nccl'. */
+  /** Name for error messages. Default: 'nccl'. */
   readonly name?: string;
 }

@@ -1,5 +1,5 @@
-// The options that each call knows, and what PyTorch calls them. checkOptions() runs on every call, before defaults
-// are filled in.
+// The options that each call accepts, and PyTorch's names for them. checkOptions() runs on every call, before
+// defaults are filled in.
 
 import type { Failure } from '../errors.ts';
 import { badTimeout, isTimeout, unknownOptions, wrongOption } from './errors.ts';
@@ -20,7 +20,7 @@ import type {
   SubgroupOptions,
 } from './options.ts';
 
-/** The names of all members of `Options`: the compiler demands each of them. */
+/** Returns the names of all members of `Options`. The type makes the compiler require each of them. */
 function namesOf<Options>(names: { readonly [Name in keyof Options]-?: true }): readonly string[] {
   return Object.keys(names);
 }
@@ -40,7 +40,7 @@ const reductions = {
 } as const;
 const subgroup = namesOf<SubgroupOptions>({ name: true, timeoutMs: true });
 
-/** By the name of the call; the Sync forms know the same. */
+/** Accepted options by the name of the call. The Sync forms accept the same. */
 const known = {
   allReduce: namesOf<AllReduceOptions>({ ...reductions, wire: true, residual: true }),
   reduce: namesOf<ReduceOptions & RootOptions>({ ...reductions, root: true }),
@@ -97,7 +97,10 @@ const known = {
 
 export type CallWithOptions = keyof typeof known;
 
-/** PyTorch's names. One that a call does not have under any name stays out: `hints` may say more. */
+/**
+ * PyTorch's names for our options. Options that ringwise does not have are not listed; `hints` may explain
+ * them.
+ */
 const ofPyTorch = {
   timeout: 'timeoutMs',
   wait_timeout: 'timeoutMs',
@@ -129,7 +132,10 @@ const hints: Readonly<Record<string, string>> = {
   device_id: 'A group takes the device of the memory that it is given.',
 };
 
-/** The names of PyTorch by call, for what it has: `src` of a message is its second argument. */
+/**
+ * PyTorch's names by call, limited to the options that the call has: for messages `src` is not an option but
+ * an argument.
+ */
 const renamedOf = Object.fromEntries(
   Object.entries(known).map(([name, names]: [string, readonly string[]]) => [
     name,
@@ -137,7 +143,10 @@ const renamedOf = Object.fromEntries(
   ]),
 ) as Readonly<Record<CallWithOptions, Readonly<Record<string, string>>>>;
 
-/** An option that `verb` does not have, or null. Nothing is allocated while all are known. */
+/**
+ * Returns the failure for the first option that `verb` does not have, or null. Allocates nothing if all are
+ * known.
+ */
 export function optionsFault(verb: CallWithOptions, options: unknown): Failure | null {
   const fault = unknownOption(options, known[verb], renamedOf[verb]);
   if (fault === null) return null;
@@ -145,12 +154,12 @@ export function optionsFault(verb: CallWithOptions, options: unknown): Failure |
   return unknownOptions(verb, fault, Object.hasOwn(hints, key) ? hints[key] : undefined);
 }
 
-/** What a call throws its errors with. */
+/** The object whose `error` builds the errors of a call. */
 interface Refusing {
   readonly error: (failure: Failure) => Error;
 }
 
-/** Throws where `options` has a member that `verb` does not know, or is no object. */
+/** Throws if `options` is not an object, has a member that `verb` does not know, or a wrong `timeoutMs`. */
 export function checkOptions(calls: Refusing, verb: CallWithOptions, options: unknown): void {
   const fault = optionsFault(verb, options);
   if (fault !== null) throw calls.error(fault);
@@ -158,7 +167,7 @@ export function checkOptions(calls: Refusing, verb: CallWithOptions, options: un
   if (timeoutMs !== undefined && !isTimeout(timeoutMs)) throw calls.error(badTimeout(verb, timeoutMs));
 }
 
-/** The same for calls that make a group, which may be given a name. */
+/** Like checkOptions(), for calls that make a group and accept a name. */
 export function checkGroupOptions(calls: Refusing, verb: CallWithOptions, options: SubgroupOptions): void {
   checkOptions(calls, verb, options);
   const { name } = options;
@@ -166,7 +175,9 @@ export function checkGroupOptions(calls: Refusing, verb: CallWithOptions, option
     throw calls.error(wrongOption(verb, 'name', 'a string that is not empty', name));
 }
 
-/** Throws where a value is of the wrong kind that would otherwise pass for its default. */
+/**
+ * Like checkOptions(), and throws for values of the wrong type that would otherwise be taken for the default.
+ */
 export function checkReduceOptions(
   calls: Refusing,
   verb: 'allReduce' | 'reduce' | 'reduceScatter',

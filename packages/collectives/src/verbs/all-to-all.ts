@@ -1,4 +1,4 @@
-// allToAll: a part for each rank, a part from each rank. Both sides are one buffer, or both are lists of parts.
+// allToAll: every rank sends a part to each rank. Both sides are one buffer each, or both are lists of parts.
 import type { AllToAll } from '../backend.ts';
 import { countsOfLists, oneList } from '../errors.ts';
 import { asBuffer } from '../group/buffer.ts';

@@ -1,5 +1,6 @@
-// Many buffers in one call. Small ones of one dtype are packed into one operation, large ones have their own; all are
-// started together. Every rank comes to the same operations, because they depend on lengths and dtypes only.
+// Several buffers in one call. Small buffers of one dtype are packed into one operation, large buffers have
+// one each, and all operations are started together. Every rank gets the same operations, because they depend
+// only on lengths and dtypes.
 import type { CollectiveOperation } from '../backend.ts';
 import { listLengthsDiffer } from '../errors.ts';
 import type { BufferView } from '../group/buffer.ts';
@@ -7,23 +8,29 @@ import type { Calls } from '../group/calls.ts';
 import { allocPacked, bundlesOf, type Packed, pack, packingOf, unpack } from '../group/pack.ts';
 import type { Steps } from '../group/steps.ts';
 
-/** What one buffer of the operation is to this rank, for each of the many. */
+/**
+ * The buffers that fill one member of the operation (such as its input) on this rank, one for each bundled
+ * call.
+ */
 export interface Role {
   readonly views: readonly BufferView[];
-  /** Parts in each buffer: 1, or one for each rank. */
+  /** Number of parts in each buffer: 1, or one for each rank. */
   readonly blocks: number;
   readonly isRead: boolean;
   readonly isWritten: boolean;
 }
 
-/** Builds one operation; `views` has a buffer for each role. */
+/** Builds one operation. `views` has one buffer for each role. */
 export type OperationOf = (
   views: readonly (BufferView | null)[],
   seq: number,
   packing: number,
 ) => CollectiveOperation;
 
-/** `parts` decides what travels together; a role is null where this rank has no such buffer. */
+/**
+ * Returns the operations for many buffers. The lengths and dtypes of `parts` decide which buffers are packed
+ * together. A role is null if this rank has no such buffers.
+ */
 export function bundled(
   calls: Calls,
   verb: string,

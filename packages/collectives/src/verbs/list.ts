@@ -1,4 +1,4 @@
-// Arguments that are lists of buffers.
+// Checks of arguments that are lists of buffers.
 
 import { type Failure, listDtypesDiffer, listMemoryHidden, wrongListLength } from '../errors.ts';
 import { asBuffer, type BufferLike, type BufferView } from '../group/buffer.ts';
@@ -9,13 +9,15 @@ export function isList(buffers: Buffers): buffers is readonly BufferLike[] {
   return Array.isArray(buffers);
 }
 
-/** The members of a list. An array of numbers is refused as what it is. */
+/**
+ * Returns views of a list's members. If the list is an array of numbers, throws the error for a plain array.
+ */
 export function viewsOf(list: readonly BufferLike[], verb: string): BufferView[] {
   if (list.some((member) => typeof member === 'number')) asBuffer(list as never, verb);
   return list.map((member) => asBuffer(member, verb));
 }
 
-/** The members of a list with a part for each rank, which can be packed into one buffer. */
+/** Returns views of a list with one part for each rank. Throws if they cannot be packed into one buffer. */
 export function listOf(
   calls: Calls,
   verb: string,

@@ -1,4 +1,4 @@
-// send, recv and batch: from one rank to another.
+// send, recv and batch: messages from one rank to another.
 import type { Recv, Send } from '../backend.ts';
 import { badRank } from '../errors.ts';
 import { asBuffer, type BufferLike } from '../group/buffer.ts';
@@ -15,7 +15,10 @@ import {
   type Source,
 } from '../options/options.ts';
 
-/** Tags above belong to the object forms. */
+/**
+ * The largest tag for callers. Higher tags are used by the object forms and the agreement of the nccl
+ * backend.
+ */
 export const maxTag = 2 ** 29 - 1;
 
 export function send(calls: Calls, buffer: BufferLike, to: number, options: MessageOptions): Send {
@@ -28,7 +31,7 @@ export function recv(calls: Calls, buffer: BufferLike, from: Source, options: Me
   return calls.acceptMessage(recvOf(calls, buffer, from, options));
 }
 
-/** Gives the rank of the other side of each message. */
+/** Returns the steps of a batch. Its value is the other side's rank of each message. */
 export function batch(calls: Calls, messages: readonly Message[], options: CallOptions): LastStep<number[]> {
   checkOptions(calls, 'batch', options);
   checkMessages(calls, messages);
@@ -81,7 +84,10 @@ function recvOf(calls: Calls, like: BufferLike, from: Source, options: MessageOp
   return { verb: 'recv', seq: calls.messageSeq('recv', peer), timeoutMs, buffer, peer, tag };
 }
 
-/** As operations name it: -1 is any rank. A caller's own -1 must not become that. */
+/**
+ * Returns the peer of a receive as operations name it, with -1 for any rank. Throws if the caller itself
+ * passes -1.
+ */
 export function peerOf(calls: Calls, verb: string, from: Source): number {
   if (from === anySource) return -1;
   if (typeof from === 'number' && from >= 0) return from;

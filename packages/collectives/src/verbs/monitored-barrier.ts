@@ -1,5 +1,5 @@
-// A barrier in which every rank hears of every other directly. So at the deadline each knows all that are missing,
-// where a fast barrier knows only those that it has to hear of.
+// A barrier in which every rank hears from every other rank directly. At the deadline each rank therefore
+// knows all missing ranks, while a fast barrier knows only those that it exchanges messages with.
 import type { AllToAll } from '../backend.ts';
 import { asBuffer } from '../group/buffer.ts';
 import type { Calls } from '../group/calls.ts';
@@ -15,7 +15,7 @@ export function monitoredBarrier(calls: Calls, options: CollectiveOptions): AllT
     verb: 'allToAll',
     seq,
     timeoutMs,
-    packing: 1, // no allToAll of the caller's
+    packing: 1, // distinguishes it from an allToAll of the caller
     label,
     input: asBuffer(new Uint8Array(size)),
     output: asBuffer(new Uint8Array(size)),

@@ -1,6 +1,6 @@
-// The object forms: values travel as bytes of the structured clone algorithm (node:v8), which carries data and never
-// code. Lengths go first, so that the second step has buffers of the right size. Every rank gets a copy, also of its
-// own value.
+// The object forms: values are sent as bytes of the structured clone algorithm (node:v8), which carries data
+// and never code. A first step sends the lengths, so that the second step has buffers of the right size.
+// Every rank gets a copy, even of its own value.
 import { deserialize, serialize } from 'node:v8';
 import type { Verb } from '../all-verbs.ts';
 import type { AllGather, Broadcast, Gather, Recv, Scatter, Send } from '../backend.ts';
@@ -19,11 +19,15 @@ import { checkOptions } from '../options/known-options.ts';
 import type { CollectiveOptions, MessageOptions, Received, RootOptions, Source } from '../options/options.ts';
 import { maxTag, peerOf, tagOf } from './messages.ts';
 
-/** Of one object, and of all that a rank receives in one call. Nothing is allocated for more. */
+/**
+ * Limit in bytes for one object, and for all objects that a rank receives in one call. Checked before memory
+ * is allocated.
+ */
 export const maxObjectBytes = 2 ** 30;
 
-// Tags of the two messages of an object: its header bears the caller's tag, and tells that of the bytes, which is
-// another one for every object. So several may be on their way.
+// Tags of the two messages of an object. The header's tag contains the caller's tag. The header carries the
+// tag of the bytes, which differs from object to object, so that several objects can be sent at the same
+// time.
 const headerTag = 2 ** 30;
 const bytesTag = headerTag + 2 ** 29;
 
@@ -158,13 +162,15 @@ export function recvObject<T>(calls: Calls, from: Source, options: MessageOption
   };
 }
 
-/** Before the header goes out: of a gathering, only the second step has a root. */
+/**
+ * Checks the root before the header is sent: if the header is an allGather, only the second step has a root.
+ */
 function checkRoot(calls: Calls, verb: string, root: number): void {
   const fault = rankFault(calls, verb, 'root', root);
   if (fault !== null) throw calls.error(fault);
 }
 
-/** The first step of a gathering: every rank learns all lengths. */
+/** Returns the first step of a gathering call: an allGather of the ranks' lengths. */
 function headerOf(calls: Calls, length: number, timeoutMs: number, label: string | undefined) {
   const lengths = new Uint32Array(calls.size);
   const [input, output] = [asBuffer(Uint32Array.of(length)), asBuffer(lengths)];
@@ -182,7 +188,10 @@ function headerOf(calls: Calls, length: number, timeoutMs: number, label: string
   return { header, lengths };
 }
 
-/** A header, then the bytes. Takes the numbers of both at once: what is called meanwhile comes after them. */
+/**
+ * Returns the steps for a header and then the bytes. Reserves both sequence numbers now, so that collectives
+ * called in the meantime come after both.
+ */
 function twoSteps<T>(
   calls: Calls,
   verb: string,
@@ -208,7 +217,7 @@ function encode(calls: Calls, verb: string, value: unknown): Uint8Array {
   return bytes;
 }
 
-/** The sum of the lengths, if it is allowed. */
+/** Returns the sum of the lengths. Throws if it exceeds maxObjectBytes. */
 function checked(calls: Calls, verb: string, lengths: Iterable<number>): number {
   let sum = 0;
   for (const length of lengths) sum += length;
@@ -232,7 +241,7 @@ function decodeAll<T>(calls: Calls, verb: string, all: Uint8Array, lengths: Uint
   let from = 0;
   return Array.from(lengths, (length) => {
     from += length;
-    // A copy, because typed arrays in the value are views of it: values must not share memory.
+    // A copy, because typed arrays in the value would be views of `all`, and values must not share memory.
     return decode<T>(calls, verb, all.slice(from - length, from));
   });
 }

@@ -1,5 +1,6 @@
-// allGather, gather, scatter, reduceScatter: each rank's part on one side, the whole of all parts on the other. The
-// whole is one buffer, or a list of parts; with many buffers in one call both sides are lists of buffers.
+// allGather, gather, scatter and reduceScatter: each rank's part on one side, the whole of all parts on the
+// other. The whole is one buffer or a list of parts. In a call with many buffers both sides are lists of
+// buffers.
 import type { AllGather, CollectiveOperation, Gather, ReduceScatter, Scatter } from '../backend.ts';
 import { countsOfMany, wrongCount, wrongListPart } from '../errors.ts';
 import { asBuffer, type BufferView } from '../group/buffer.ts';
@@ -85,9 +86,9 @@ type OperationOf = (
 
 interface Sides {
   readonly part: Buffers;
-  /** Null on ranks that have none. */
+  /** Null on ranks that do not have the whole. */
   readonly whole: Buffers | null;
-  /** Whether parts become a whole, or a whole becomes parts. */
+  /** True if parts are joined into the whole, false if the whole is split into parts. */
   readonly joins: boolean;
   readonly counts: readonly number[] | undefined;
 }
@@ -108,7 +109,7 @@ function parted(
   }
   const side = joins ? 'output' : 'input';
   const list = allocPacked(listOf(calls, verb, side, whole));
-  // Where only the root has the list, the other ranks cannot know that its parts differ.
+  // If only the root has the list, the other ranks cannot know that its parts differ.
   const isEverywhere = verb === 'allGather' || verb === 'reduceScatter';
   const counts = countsOf(
     sides.counts ?? (isEverywhere ? list.members.map(({ count }) => count) : undefined),
@@ -123,7 +124,7 @@ function parted(
   return operation;
 }
 
-/** Ahead of countsOf(), after which equal counts are no longer seen. */
+/** Checks the counts before countsOf(), which drops them if they are all equal. */
 function checkCounts(
   calls: Calls,
   verb: CollectiveOperation['verb'],
@@ -138,7 +139,7 @@ function checkCounts(
   if (fault !== null) throw calls.error(fault);
 }
 
-/** Null where all are the same. */
+/** Returns null if all counts are equal. */
 function countsOf(counts: readonly number[] | undefined): Counts {
   return counts?.some((count) => count !== counts[0]) ? counts : null;
 }

@@ -1,4 +1,4 @@
-// allReduce, reduce, broadcast: one buffer on each rank, in place, or a list of them. And barrier.
+// allReduce, reduce and broadcast, in place on one buffer per rank or a list of buffers; and barrier.
 import type { AllReduce, Barrier, Broadcast, Reduce } from '../backend.ts';
 import { reproducibleList, reproducibleWire, residualOfList, residualUnused } from '../errors.ts';
 import { asBuffer, type BufferView } from '../group/buffer.ts';
@@ -89,7 +89,7 @@ export function barrier(calls: Calls, options: CollectiveOptions): Barrier {
   return calls.accept({ verb: 'barrier', seq: calls.seq, timeoutMs, packing: 0, label });
 }
 
-/** NaN where the caller must state one; see check.ts. */
+/** Returns the factor if the caller gave none: NaN if the op needs one; see check.ts. */
 export function defaultFactor(op: ReduceOp): number {
   return op === 'premulSum' ? Number.NaN : 1;
 }

@@ -1,5 +1,6 @@
-// allReduce, reduce and reduceScatter whose result does not depend on how the addends are dealt to ranks: see
-// reproducible/grid.ts. Two operations: the largest exponent of every element, then the sum of the integers.
+// allReduce, reduce and reduceScatter whose result does not depend on how the addends are distributed to
+// ranks; see reproducible/grid.ts. Each takes two operations: the maximum exponent of every element, then a
+// sum of integers.
 import type { AllReduce, Reduce, ReduceScatter } from '../backend.ts';
 import { dtypes } from '../dtype.ts';
 import {
@@ -26,7 +27,7 @@ export function isReproducible({ reproducible, contributions }: ReduceOptions): 
   return reproducible === true || contributions !== undefined;
 }
 
-/** `plain` is the operation that it would be otherwise. */
+/** Returns the steps of a reproducible reduction. `plain` is the operation that would be used otherwise. */
 export function reproducibleReduce(
   calls: Calls,
   plain: AllReduce | Reduce,
@@ -82,7 +83,7 @@ function gridOf(
   return new GridSum(dtype as SummableDType, inputs, blocks, calls.scratch);
 }
 
-/** `result`: which block of `sums` becomes what, on the ranks that get one. */
+/** `result` says which block of `sums` goes to which buffer; null on ranks that get no result. */
 function steps(
   calls: Calls,
   { verb, op, seq, timeoutMs, ...plain }: Reduction,
@@ -91,7 +92,8 @@ function steps(
   sums: BufferView,
   result: readonly [block: number, output: BufferView] | null,
 ): EarlierStep<void> {
-  // The operations are the same for all dtypes, for sum and avg, and the first one for all verbs and roots.
+  // Without the digest, the operations would be equal for all dtypes and for sum and avg, and the first one
+  // for all verbs and roots, so mismatches would stay unnoticed.
   const output = 'output' in plain ? plain.output : plain.buffer;
   const root = 'root' in plain ? plain.root : 0;
   const counts = 'counts' in plain ? (plain.counts ?? []) : [];
