@@ -2,7 +2,7 @@ import { dtypes } from '../src/dtype.ts';
 import { reduceOps } from '../src/reduce-ops.ts';
 import { benchVerbs } from './verbs.ts';
 
-/** The text of `ringwise bench --help`. */
+/** Returns the text of `ringwise bench --help`. */
 export const help = () => `ringwise bench verb [flags]
 
 Starts ranks on this host, times one collective operation at a range of sizes, and checks every answer.

@@ -1,31 +1,34 @@
-// How long a call takes. All ranks make the same calls in the same order, so everything that decides how many calls
-// follow is agreed on first.
+// Measures how long a call takes. All ranks must make the same number of calls, so they first agree on
+// everything that determines it.
 import type { Group } from '../src/group/group.ts';
 
 export interface Timing {
-  /** Timed calls. */
+  /** Number of timed calls. */
   readonly iters: number;
-  /** Microseconds: median over the calls of the slowest rank's time. */
+  /** Median time in microseconds, over the slowest rank's time of each call. */
   readonly p50Us: number;
-  /** All calls together, over their number; of the slowest rank. */
+  /** Mean time in microseconds: all calls together divided by their number, on the slowest rank. */
   readonly meanUs: number;
 }
 
 /** Makes `calls` calls, one after the other. */
 export type Caller = (calls: number) => void | Promise<void>;
 
-/** Samples below this are mostly clock. */
+/** Shorter samples mostly measure the clock. */
 const shortestSampleMs = 0.01;
 const maxSamples = 20_000;
 
-/** `isFirst` takes longer: the compiler has not seen the code yet. */
+/**
+ * Times `call` on all ranks. Collective. `isFirst` warms up longer, because the code has not been compiled
+ * yet.
+ */
 export async function measure(
   group: Group,
   call: Caller,
   seconds: number,
   isFirst: boolean,
 ): Promise<Timing> {
-  // Warms up, and finds out how many calls fit into the time: rounds of more and more calls, until one is long enough.
+  // Warms up and estimates the time of a call: rounds with more and more calls, until one is long enough.
   const warmUpMs = isFirst ? Math.min(seconds * 5000, 500) : seconds * 100;
   let callMs = 0;
   for (let calls = 3, roundMs = 0; roundMs < warmUpMs && calls < 1e6; calls *= 4) {
@@ -53,7 +56,7 @@ export async function measure(
   return { iters, p50Us: times[samples >> 1]! * 1000, meanUs: meanMs * 1000 };
 }
 
-/** Milliseconds per call. */
+/** Returns the milliseconds per call. */
 async function timed(call: Caller, calls: number): Promise<number> {
   const start = performance.now();
   await call(calls);

@@ -1,4 +1,5 @@
-// argv to options. The command reads it to find mistakes before anything is started, and every rank reads it again.
+// Parses the arguments. The command parses them to find mistakes before it starts ranks, and every rank
+// parses them again.
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 import { byteSize, type DType, dtypes } from '../src/dtype.ts';
 import type { ReduceOp } from '../src/reduce-ops.ts';
@@ -6,27 +7,27 @@ import { isReducible, reduceOps } from '../src/reduce-ops.ts';
 import { parseBytes, type SizeRange } from './sizes.ts';
 import { type BenchVerb, benchVerbs } from './verbs.ts';
 
-/** The user can put it right; the message says how. */
+/** An error that the user can correct; the message says how. */
 export class UsageError extends Error {}
 
-/** 'auto' takes the Sync form where the backend can block. */
+/** 'auto' uses the Sync form if the backend can block. */
 export type Form = 'sync' | 'async' | 'auto';
 
 export interface BenchOptions {
   readonly verb: BenchVerb;
-  /** As given; the launcher checks it. */
+  /** Value as given; the launcher checks it. */
   readonly nprocPerNode: string;
   readonly sizes: SizeRange;
   readonly dtype: DType;
   readonly op: ReduceOp;
   readonly backend: string | undefined;
   readonly form: Form;
-  /** Buffers from group.alloc(). */
+  /** Whether to use buffers from group.alloc(). */
   readonly alloc: boolean;
-  /** Time for the calls of one size. */
+  /** Seconds for the calls of one size. */
   readonly seconds: number;
   readonly json: boolean;
-  /** Every algorithm of the verb in turn, and rules for RINGWISE_TUNING. */
+  /** Whether to measure every algorithm of the verb and print rules for RINGWISE_TUNING. */
   readonly tune: boolean;
 }
 
@@ -47,7 +48,7 @@ const flags = {
   help: { type: 'boolean', short: 'h', default: false },
 } as const satisfies ParseArgsConfig['options'];
 
-/** Throws UsageError. */
+/** Parses the arguments. Throws UsageError. */
 export function parseBench(argv: readonly string[]): BenchOptions | 'help' {
   const { values, positionals } = parsed(argv);
   if (values.help) return 'help';
@@ -75,12 +76,12 @@ export function parseBench(argv: readonly string[]): BenchOptions | 'help' {
 }
 
 function parsed(argv: readonly string[]) {
-  // As for `ringwise run`, underscores count as dashes in the names of flags.
+  // As in `ringwise run`, flags may be spelled with underscores instead of dashes.
   const args = argv.map((word) => word.replace(/^--[^=]*/, (name) => name.replaceAll('_', '-')));
   try {
     return parseArgs({ args, options: flags, allowPositionals: true });
   } catch (error) {
-    // Its first sentence says what is wrong; the second is advice on positional arguments.
+    // The first sentence says what is wrong; the second is advice on positional arguments.
     throw usage((error as Error).message.split('. ')[0]!.replace(/\.$/, ''));
   }
 }

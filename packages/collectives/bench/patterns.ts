@@ -1,18 +1,19 @@
-// What the buffers hold, so that the right answer is known: small integers that repeat with a short period and are
-// exact in every dtype and any order of summation. Filling and comparing work on tiles, not on single elements.
+// Contents of the buffers with known answers: small integers that repeat with a short period and are exact in
+// every dtype and any order of summation. Filling and comparing work on tiles instead of single elements, for
+// speed.
 
 import { encode, inputPattern, type Pattern, reducedPattern } from '../contract/inputs.ts';
 import type { DType } from '../src/dtype.ts';
 import { type ArrayOf, allocHost, type BufferView, elementsOf } from '../src/group/buffer.ts';
 import type { ReduceOp } from '../src/reduce-ops.ts';
 
-/** One part of a buffer. */
+/** Contents of one part of a buffer. */
 export type Part =
   /** This rank's contribution to part `part` of a reduction. */
   | { readonly kind: 'term'; readonly part: number }
   /** Part `part` of the reduction over all ranks. */
   | { readonly kind: 'reduced'; readonly part: number }
-  /** Data that only moves; each `id` is different. */
+  /** Data that is only moved; each `id` is different. */
   | { readonly kind: 'message'; readonly id: number };
 
 export interface Contents {
@@ -23,7 +24,7 @@ export interface Contents {
 
 type Elements = ArrayOf<DType>;
 
-/** Writes the parts, one after the other. */
+/** Writes the contents of the parts, one after the other. */
 export function fill(view: BufferView, parts: readonly Part[], contents: Contents): void {
   for (const { elements, tile } of tiled(view, parts, contents)) {
     elements.set(tile.subarray(0, elements.length) as never);
@@ -31,7 +32,7 @@ export function fill(view: BufferView, parts: readonly Part[], contents: Content
   }
 }
 
-/** How many elements differ from the parts. */
+/** Returns how many elements differ from the parts' contents. */
 export function countWrong(view: BufferView, parts: readonly Part[], contents: Contents): number {
   let wrong = 0;
   for (const { elements, tile } of tiled(view, parts, contents)) {
@@ -45,12 +46,12 @@ export function countWrong(view: BufferView, parts: readonly Part[], contents: C
   return wrong;
 }
 
-/** Sets every byte. */
+/** Sets every byte of the buffer. */
 export function overwrite(view: BufferView, byte: number): void {
   bytesOf(elementsOf(view)).fill(byte);
 }
 
-/** Each part with a tile of what it should hold. */
+/** Yields the elements of each part with a tile of their expected contents. */
 function* tiled(view: BufferView, parts: readonly Part[], contents: Contents) {
   const count = view.count / parts.length;
   for (const [index, part] of parts.entries()) {
@@ -62,7 +63,7 @@ function* tiled(view: BufferView, parts: readonly Part[], contents: Contents) {
 function tileOf(dtype: DType, part: Part, count: number, contents: Contents): Elements {
   const pattern = patternOf(dtype, part, contents);
   const from = part.kind === 'message' ? 0 : part.part * count;
-  // Long enough to be compared quickly, short enough to stay in the cache; a whole number of periods.
+  // Long enough for a fast comparison, short enough for the cache; a whole number of periods.
   const tile = elementsOf(allocHost(pattern.length * Math.ceil(4096 / pattern.length), dtype));
   for (let i = 0; i < tile.length; i++) tile[i] = pattern[(from + i) % pattern.length] as never;
   return tile;
@@ -79,7 +80,7 @@ function patternOf(dtype: DType, part: Part, { rank, size, op }: Contents): Patt
   }
 }
 
-// A prime, so that messages whose ids differ by less differ everywhere.
+// A prime, so that messages whose ids differ by less than this differ in every element.
 const period = 101;
 
 function bytesOf({ buffer, byteOffset, byteLength }: Elements): Uint8Array {

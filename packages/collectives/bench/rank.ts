@@ -1,5 +1,5 @@
-// The program of every rank of `ringwise bench`. Running this file runs it, with the arguments of the process. Rank 0
-// prints. It ends with exit code 1 if an answer was wrong.
+// The program of every rank of `ringwise bench`, with the arguments of the process. Rank 0 prints the output.
+// The exit code is 1 if an answer was wrong.
 import { algorithmsOf } from '../src/backends/host.ts';
 import { init } from '../src/init/init.ts';
 import { parseBench } from './options.ts';
@@ -14,7 +14,7 @@ const group = await init(options.backend === undefined ? {} : { backend: options
 const { head, row: line, foot } = reporter(options, group);
 const prints = group.rank === 0;
 
-// As in `ringwise bench … | head`: nobody reads on, so all ranks end.
+// If the output is no longer read, as in `ringwise bench … | head`, all ranks end.
 let hasReader = true;
 process.stdout.on('error', () => {
   hasReader = false;

@@ -1,18 +1,18 @@
-// Rows as people read them, with nccl-tests' columns, and as programs do.
+// Formats the results: as a table with nccl-tests' columns, or as JSON.
 import type { Group } from '../src/group/group.ts';
 import type { BenchOptions } from './options.ts';
 import { isSync, type Row } from './run.ts';
 import { partsOf } from './verbs.ts';
 
 export interface Reporter {
-  /** What comes before the rows. */
+  /** Text before the rows. */
   readonly head: string;
   readonly row: (row: Row) => string;
-  /** What comes after them. */
+  /** Text after the rows. */
   readonly foot: (rows: readonly Row[]) => string;
 }
 
-/** Every text ends with a line break, or is empty. */
+/** Returns the reporter for these options. Every text is empty or ends with a line break. */
 export function reporter(options: BenchOptions, group: Group): Reporter {
   return options.json ? jsonReporter(options, group) : tableReporter(options, group);
 }
@@ -91,7 +91,7 @@ function formOf(options: BenchOptions, group: Group): 'sync' | 'async' {
   return isSync(options, group) ? 'sync' : 'async';
 }
 
-/** 10^9 bytes per second. */
+/** Returns the algorithm bandwidth in 10^9 bytes per second. */
 function algbw({ bytes, p50Us }: Row): number {
   return bytes / p50Us / 1000;
 }

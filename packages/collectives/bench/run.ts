@@ -1,4 +1,4 @@
-// One run of the benchmark on the group that this rank has joined: for each size check, time, check again.
+// Runs the benchmark on this rank's group. For each size: checks the answers, measures, and checks again.
 
 import { factorOf } from '../contract/inputs.ts';
 import { byteSize, type DType } from '../src/dtype.ts';
@@ -10,29 +10,29 @@ import { type Contents, countWrong, fill, overwrite } from './patterns.ts';
 import { partCounts } from './sizes.ts';
 import { type BenchCall, partsOf, root } from './verbs.ts';
 
-// A byte that no pattern has, so that what a call did not write shows.
+// A byte that no pattern contains, so that elements that a call did not write are detected.
 const notInAnyPart = 0x7b;
 
-/** What one size gave. */
+/** Result for one size. */
 export interface Row extends Timing {
-  /** Of the whole vector. */
+  /** Bytes of the whole vector. */
   readonly bytes: number;
   /** Elements of the whole vector. */
   readonly count: number;
-  /** Elements of all ranks that were not right. */
+  /** Number of wrong elements on all ranks. */
   readonly wrong: number;
-  /** What carried out the operation, where the backend tells. */
+  /** Algorithm that executed the operation; null if the backend does not report it. */
   readonly algorithm: string | null;
 }
 
-/** Whether the Sync form is called. */
+/** Returns whether the Sync form is measured. */
 export function isSync({ form }: BenchOptions, group: Group): boolean {
   return form === 'auto' ? group.supports.sync : form === 'sync';
 }
 
 /**
- * Yields a row for each size, on every rank. Collective. `goOn` is asked on rank 0 before each size; when it says no,
- * all ranks end.
+ * Yields a row for each size, on every rank. Collective. Rank 0 calls `goOn` before each size; if it returns
+ * false, all ranks end.
  */
 export async function* run(group: Group, options: BenchOptions, goOn: () => boolean): AsyncGenerator<Row> {
   const parts = partsOf(options.verb, group.size);
@@ -45,7 +45,7 @@ export async function* run(group: Group, options: BenchOptions, goOn: () => bool
   }
 }
 
-/** `count` elements in each part. */
+/** Runs one size; `count` is the number of elements in each part. */
 async function runSize(
   group: Group,
   options: BenchOptions,
@@ -69,7 +69,7 @@ async function runSize(
     return countWrong(asBuffer(output), after, contents);
   };
   let wrong = await check();
-  // Zeros stay zeros under every op, so that millions of reductions in place do not run into infinity.
+  // Zeros stay zeros under every op, so that millions of reductions in place do not overflow to infinity.
   overwrite(asBuffer(input), 0);
   const timing = await measure(group, caller, options.seconds, isFirst);
   wrong += await check();
@@ -97,7 +97,7 @@ function callerOf(group: Group, options: BenchOptions, input: BufferLike, output
   };
 }
 
-/** As a user would have it: a typed array, or `{ data, dtype }` for the types that have none. */
+/** Returns a buffer as users have it: a typed array, or `{ data, dtype }` for types without one. */
 function buffer(group: Group, { dtype, alloc }: BenchOptions, count: number): BufferLike {
   if (alloc) return group.alloc<DType>(count, dtype);
   const data = allocHost(count, dtype).host as TypedArray;

@@ -1,8 +1,8 @@
-// Sizes as people write them, and the sizes that a run goes through.
+// Parses sizes, and lists the sizes that a run measures.
 
 const units = ['', 'K', 'M', 'G'];
 
-/** Bytes of '4', '64K', '16M' or '1G'; null for anything else. */
+/** Returns the bytes of '4', '64K', '16M' or '1G'; null for any other text. */
 export function parseBytes(text: string): number | null {
   const match = /^(\d+)([KMG]?)(?:i?B)?$/i.exec(text);
   if (!match) return null;
@@ -17,8 +17,8 @@ export interface SizeRange {
 }
 
 /**
- * Counts of elements per part: each size in bytes, rounded down to whole elements in each of `parts` parts, at least
- * one; sizes that become equal by that come once.
+ * Returns the element counts per part for all sizes: each size in bytes, rounded down to whole elements in
+ * each of `parts` parts, but at least one. Counts that become equal are listed once.
  */
 export function partCounts({ min, max, factor }: SizeRange, parts: number, elementBytes: number): number[] {
   const counts = new Set<number>();

@@ -1,33 +1,36 @@
-// Which algorithm is the fastest at which size, between the hosts of this group. Each gets a group of its own, in which
-// RINGWISE_ALGO_<VERB> forces it; they take turns, so that all of them see the same network. The outcome is rules as
-// RINGWISE_TUNING takes them (native/coll/plan/tuning.h).
+// Finds the fastest algorithm for each size between the hosts of this group. Each algorithm has a group of
+// its own, in which RINGWISE_ALGO_<VERB> forces it. The groups take turns, so that all of them see the same
+// network conditions. The result is a list of rules for RINGWISE_TUNING (native/coll/plan/tuning.h).
 import { hostId } from '../src/backends/host-address.ts';
 import type { Group } from '../src/group/group.ts';
 import type { BenchOptions } from './options.ts';
 import { type Row, run } from './run.ts';
 import { partsOf } from './verbs.ts';
 
-/** What one size gave. */
+/** Result for one size. */
 export interface TunedSize {
-  /** As rules count: of the buffer or, where every rank has a part, of one. */
+  /** Message size that the tuning rules use: the whole buffer, or one part if every rank has a part. */
   readonly bytes: number;
-  /** Microseconds by algorithm. */
+  /** Median time in microseconds, by algorithm. */
   readonly p50Us: Readonly<Record<string, number>>;
   readonly best: string;
 }
 
 export interface Tuned {
   readonly sizes: readonly TunedSize[];
-  /** Lines for a file. */
+  /** Lines of a tuning file. */
   readonly rules: readonly string[];
   readonly wrong: number;
 }
 
 const rounds = 3;
-/** What is slower by less than this may be as fast: then the choice of the size before stays. */
+/** Ratio up to which a slower algorithm counts as equally fast. The choice of the size before then stays. */
 const margin = 1.03;
 
-/** Measures `algorithms` of the verb, the same on all ranks. Collective; every rank gets the outcome. */
+/**
+ * Measures `algorithms` of the verb, which must be the same on all ranks. Collective. Every rank gets the
+ * result.
+ */
 export async function tune(
   group: Group,
   options: BenchOptions,
@@ -59,7 +62,7 @@ export async function tune(
   return { sizes, rules: rulesOf(sizes, when), wrong };
 }
 
-/** A group of all ranks for each algorithm. Groups read the variable when they connect. */
+/** Makes a group of all ranks for each algorithm. Collective. A group reads the variable when it connects. */
 async function forced(group: Group, variable: string, algorithms: readonly string[]) {
   const ranks = Array.from({ length: group.size }, (_, rank) => rank);
   const groups = new Map<string, Group>();
@@ -76,7 +79,7 @@ async function forced(group: Group, variable: string, algorithms: readonly strin
   return groups;
 }
 
-/** Medians over the rounds, and the fastest by them. */
+/** Returns the medians over the rounds for each size, and the algorithm with the lowest one. */
 export function sizesOf(all: ReadonlyMap<string, readonly Row[]>, parts: number): TunedSize[] {
   const [rows] = all.values();
   const bytes = [...new Set(rows!.map((row) => row.bytes))];
@@ -94,7 +97,10 @@ export function sizesOf(all: ReadonlyMap<string, readonly Row[]>, parts: number)
   });
 }
 
-/** A line for each run of sizes with one best algorithm; in between counts the mean of the exponents. */
+/**
+ * Returns one rule for each run of sizes with the same best algorithm. The limit between two runs is their
+ * geometric mean.
+ */
 export function rulesOf(sizes: readonly TunedSize[], when: readonly string[]): string[] {
   return sizes.flatMap(({ bytes, best }, i) => {
     const next = sizes[i + 1];
@@ -104,7 +110,7 @@ export function rulesOf(sizes: readonly TunedSize[], when: readonly string[]): s
   });
 }
 
-/** The outcome as people read it; its last lines are the file. */
+/** Formats the result as a table; its last lines are the tuning file. */
 export function tunedTable({ sizes, rules }: Tuned, command: string): string {
   const names = Object.keys(sizes[0]!.p50Us);
   const width = (i: number) => Math.max(10, names[i]!.length + 2);

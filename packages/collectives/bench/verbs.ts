@@ -14,28 +14,31 @@ interface Rank {
   readonly size: number;
 }
 
-/** What a verb's calls are given: how to reduce where it reduces, the root where it has one. */
+/** Options of a verb's calls: `op` if it reduces, `root` if it has one. */
 export interface BenchCall extends ReduceOptions {
   readonly root?: number;
 }
 
 export interface BenchVerb {
-  /** On the command line and in the output. */
+  /** Name on the command line and in the output. */
   readonly name: string;
   readonly verb: Verb;
-  /** For --help. */
+  /** Description for --help. */
   readonly does: string;
   readonly reduces: boolean;
   readonly hasRoot?: true;
-  /** nccl-tests' busbw / algbw on `size` ranks: the share of the vector that must cross a rank's link. */
+  /**
+   * Ratio of nccl-tests' busbw to algbw on `size` ranks: the share of the vector that must cross a rank's
+   * link.
+   */
   readonly busFactor: (size: number) => number;
   /** The parts of a rank's input before the call. */
   readonly input: (at: Rank) => readonly Part[];
   /** The parts of its output after the call. */
   readonly output: (at: Rank) => readonly Part[];
-  /** The output is the input's memory. */
+  /** True if the output is in the input's memory. */
   readonly inPlace: boolean;
-  /** `options` is one object for all calls, as a loop that wants to be fast would have it. */
+  /** `options` is one object for all calls, as in a program that avoids allocations. */
   readonly sync: (group: Group, input: BufferLike, output: BufferLike, options: BenchCall) => unknown;
   readonly start: (
     group: Group,
@@ -185,7 +188,10 @@ export const benchVerbs: readonly BenchVerb[] = [
   },
 ];
 
-/** Elements of the whole vector are a multiple of this; 0 for a verb without data. The root has the most parts. */
+/**
+ * The number of elements of the whole vector is a multiple of this; 0 for a verb without data. Computed at
+ * the root, which has the most parts.
+ */
 export function partsOf(verb: BenchVerb, size: number): number {
   const at = { rank: root, size };
   return Math.max(verb.input(at).length, verb.output(at).length);

@@ -1,4 +1,4 @@
-// What the contract suite needs of a test runner.
+// The test runner functions that the contract suite needs.
 
 /** The part of vitest (or a look-alike) that the suite uses. */
 export interface TestApi {

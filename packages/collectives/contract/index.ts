@@ -1,5 +1,5 @@
-// The contract suite that every backend passes; see the promises at the top of backend.ts. A backend's test file is
-// a function that runs a scenario on `size` ranks, and a list of deviations with reasons.
+// The contract suite that every backend must pass; its promises are at the top of src/backend.ts. A backend's
+// test file provides a function that runs a scenario on `size` ranks, and a list of deviations with reasons.
 
 import type { TestApi } from './api.ts';
 import type { Outcome } from './outcome.ts';
@@ -12,13 +12,13 @@ export { blockingTests } from './tests.ts';
 
 export interface BackendUnderTest {
   /**
-   * Makes a group of `size` ranks, calls runScenario() on each, closes the groups, and returns the outcomes in rank
-   * order. Must not wait for one rank's scenario before it starts the next one's.
+   * Makes a group of `size` ranks, calls runScenario() on each, closes the groups, and returns the outcomes
+   * in rank order. Must start the scenarios of all ranks before it waits for one.
    */
   readonly run: (size: number, scenario: ScenarioName, args: readonly unknown[]) => Promise<Outcome[]>;
-  /** Default: 1, 2, 3 and 4. */
+  /** Group sizes to test. Default: 1, 2, 3 and 4. */
   readonly sizes?: readonly number[];
-  /** Tests by their names, without the size. They show up as skipped, with the reason. */
+  /** Tests to skip, by their names without the size. They are reported as skipped, with the reason. */
   readonly skip?: readonly { readonly reason: string; readonly tests: readonly string[] }[];
 }
 

@@ -1,15 +1,19 @@
-// Inputs whose reductions are exact in any order and on every dtype: small integers that repeat with a short period.
-// So the right answer is known without another implementation, and every element is compared for equality.
+// Inputs whose reductions are exact in any order and for every dtype: small integers that repeat with a short
+// period. The right answer is thus known without another implementation, and every element is compared for
+// equality.
 
 import { isNarrowFloat, narrowFloats } from '../src/backends/arithmetic/narrow-floats.ts';
 import type { DType } from '../src/dtype.ts';
 import { type ArrayOf, allocHost, type BufferLike, elementsOf, isPlain } from '../src/group/buffer.ts';
 import type { ReduceOp } from '../src/reduce-ops.ts';
 
-/** A multiple of the periods below. */
+/** A common multiple of the periods below. */
 const period = 42;
 
-/** What rank `rank` holds at index `i`, chosen so that `op` over `size` ranks stays exact and within int8. */
+/**
+ * Returns rank `rank`'s element at index `i`, chosen so that `op` over `size` ranks stays exact and fits into
+ * int8.
+ */
 function inputAt(op: ReduceOp | 'move', dtype: DType, rank: number, i: number, size: number): number {
   const isSigned = !dtype.startsWith('u') && dtype !== 'bool';
   const small = (i * 5 + rank * 3) % 7;
@@ -20,7 +24,10 @@ function inputAt(op: ReduceOp | 'move', dtype: DType, rank: number, i: number, s
   return isSigned ? small - 3 : small;
 }
 
-/** Sums of up to 8 ranks stay exact in 2 bits of fraction, also added up in that type, and multiples of `factorOf` alone. */
+/**
+ * Like inputAt(), for 8-bit floats: sums of up to 8 ranks, and multiples by `factorOf`, are exact with 2 bits
+ * of fraction, even if added in that type.
+ */
 function float8At(op: ReduceOp | 'move', rank: number, i: number, size: number): number {
   if (op === 'prod') return [2, 1, -1][(i + rank) % 3] as number;
   if (op === 'avg') return (i % 3) - 1;
@@ -28,7 +35,7 @@ function float8At(op: ReduceOp | 'move', rank: number, i: number, size: number):
   return op === 'premulSum' && rank !== i % size ? 0 : value;
 }
 
-/** This rank's factor for 'premulSum'. */
+/** Returns a rank's factor for 'premulSum'. */
 export function factorOf(rank: number): number {
   return (rank + 1) / 2;
 }
@@ -57,13 +64,13 @@ function reducedAt(op: ReduceOp, dtype: DType, i: number, size: number): number 
   }
 }
 
-/** The elements that represent `value`: numbers, bits of a half, or a bigint. */
+/** Returns the element that represents `value`: a number, the bits of a narrow float, or a bigint. */
 export function encode(dtype: DType, value: number): number | bigint {
   if (dtype === 'int64' || dtype === 'uint64') return BigInt(value);
   return isNarrowFloat(dtype) ? narrowFloats[dtype].to(value) : value;
 }
 
-/** Element i is `table[i % table.length]`. */
+/** Repeating contents of a buffer: element i is `table[i % table.length]`. */
 export type Pattern = readonly (number | bigint)[];
 
 function patternOf(dtype: DType, valueAt: (i: number) => number): Pattern {
@@ -80,11 +87,14 @@ export function reducedPattern(op: ReduceOp, dtype: DType, size: number): Patter
 
 const guards = 3;
 
-/** `count` elements in the middle of a larger buffer: an odd byte offset, and what is written outside shows. */
+/**
+ * `count` elements inside a larger buffer, at an odd byte offset, so that writes outside of them are
+ * detected.
+ */
 export interface Guarded {
   readonly like: BufferLike;
   readonly elements: ArrayOf<DType>;
-  /** Whether the memory before and after is as it was. */
+  /** Returns whether the memory before and after the elements is unchanged. */
   readonly isIntact: () => boolean;
 }
 
@@ -99,7 +109,10 @@ export function guarded(dtype: DType, count: number, fill: Pattern = [encode(dty
   return { like: isPlain(dtype) ? elements : { data: elements, dtype }, elements, isIntact };
 }
 
-/** Index of the first element that differs from the pattern, which starts at its element `from`; -1 if none does. */
+/**
+ * Returns the index of the first element that differs from the pattern, or -1. The comparison starts at the
+ * pattern's element `from`.
+ */
 export function firstWrong(elements: ArrayOf<DType>, expected: Pattern, from = 0): number {
   const right = elements.slice() as ArrayOf<DType>;
   repeat(right, expected, from);
@@ -107,7 +120,7 @@ export function firstWrong(elements: ArrayOf<DType>, expected: Pattern, from = 0
   return elements.findIndex((element: number | bigint, i: number) => element !== right[i]);
 }
 
-/** Fills with a pattern by copying ever larger pieces, much faster than one element at a time. */
+/** Fills with a pattern by copying increasingly large pieces, which is much faster than single elements. */
 function repeat(elements: ArrayOf<DType>, pattern: Pattern, from: number): void {
   for (let i = 0; i < Math.min(pattern.length, elements.length); i++) {
     elements[i] = pattern[(from + i) % pattern.length] as never;
@@ -119,7 +132,7 @@ function bytesOf({ buffer, byteOffset, byteLength }: ArrayBufferView): Uint8Arra
   return new Uint8Array(buffer, byteOffset, byteLength);
 }
 
-/** A repeatable stream of floats in [-1, 1). */
+/** Returns a repeatable generator of floats in [-1, 1). */
 export function randomFloats(seed: number): () => number {
   let state = seed * 0x9e3779b1;
   return () => {

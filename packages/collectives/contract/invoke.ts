@@ -1,12 +1,12 @@
-// A verb in either of its forms.
+// Calls a verb in either of its two forms.
 import type { Group } from '../src/group/group.ts';
 
-/** 'sync' calls the Sync twins. */
+/** 'sync' calls the Sync form of the verbs. */
 export type Mode = 'async' | 'sync';
 
 type Verbs = { [K in keyof Group]: K extends `${infer V}Sync` ? V : never }[keyof Group] & keyof Group;
 
-/** Calls a verb, and gives its value when it has ended. */
+/** Calls a verb. Resolves with its value when it has ended. */
 export async function invoke<V extends Verbs>(
   group: Group,
   mode: Mode,

@@ -1,4 +1,5 @@
-// What a scenario gave on one rank, as plain data that survives JSON: the rank may be another process.
+// Result of a scenario on one rank, as plain data that can be sent as JSON, because the rank may be another
+// process.
 import { CollectiveError } from '../src/errors.ts';
 
 export interface PlainError {
@@ -32,7 +33,7 @@ export function plainError(error: unknown): PlainError {
   };
 }
 
-/** The error that `call` throws or rejects with; null if it does neither. */
+/** Returns the error that `call` throws or rejects with, or null if it succeeds. */
 export async function errorOf(call: () => unknown): Promise<PlainError | null> {
   try {
     await call();

@@ -1,9 +1,9 @@
-// What a scenario with many checks found.
+// Result of a scenario with many checks.
 import { firstWrong, type Guarded, type Pattern } from './inputs.ts';
 
 export interface Report {
   checks: number;
-  /** One sentence each, the first ten. */
+  /** The first ten faults, one sentence each. */
   readonly faults: string[];
 }
 
@@ -18,7 +18,10 @@ export function expect(report: Report, holds: boolean, fault: string): void {
 
 type Memory = Pick<Guarded, 'elements' | 'isIntact'>;
 
-/** The elements from `from` on must follow the pattern from there, and nothing around the buffer may have changed. */
+/**
+ * Checks that the elements follow the pattern from its element `from` on, and that the memory around the
+ * buffer is unchanged.
+ */
 export function expectPattern(
   report: Report,
   what: string,
@@ -32,7 +35,7 @@ export function expectPattern(
   expect(report, isIntact(), `${what}: wrote outside of the buffer`);
 }
 
-/** Part r of the buffer, of counts[r] elements, must follow pattern r from its element `from` on. */
+/** Checks that part r of the buffer, of counts[r] elements, follows pattern r from its element `from` on. */
 export function expectParts(
   report: Report,
   what: string,

@@ -1,4 +1,4 @@
-// The tests of the contract suite: which scenario each runs, and what the ranks must have found.
+// The tests of the contract suite: the scenario that each runs, and the expected outcomes.
 
 import type { TestApi } from './api.ts';
 import type { Mode } from './invoke.ts';
@@ -16,17 +16,17 @@ import {
 import type { SubgroupFailure } from './scenarios/subgroups.ts';
 
 type Expect = TestApi['expect'];
-/** Runs a scenario on all ranks. */
+/** Runs a scenario on all ranks and returns the outcomes in rank order. */
 export type Run = (scenario: ScenarioName, ...args: unknown[]) => Promise<Outcome[]>;
 
 interface ContractTest {
   readonly name: string;
-  /** The least number of ranks that it makes sense for. */
+  /** Minimum number of ranks. */
   readonly from: number;
   readonly body: (run: Run, size: number, expect: Expect) => Promise<void>;
 }
 
-/** Scenarios that find faults themselves. */
+/** Scenarios that check their results themselves and report faults. */
 const exact: readonly (readonly [name: string, from: number, scenario: ScenarioName])[] = [
   ['runs a hundred pending operations in call order', 1, 'manyPending'],
   ['allocates zeroed memory that collectives take', 1, 'allocated'],
@@ -38,7 +38,7 @@ const exact: readonly (readonly [name: string, from: number, scenario: ScenarioN
   ['keeps a record of what was called', 1, 'keepsRecord'],
 ];
 
-/** The same in both forms of the verbs. */
+/** The same, run in both forms of the verbs. */
 const exactInBothForms: typeof exact = [
   ['reduces every dtype with every op exactly', 1, 'exactReductions'],
   ['moves every dtype exactly', 1, 'exactMoves'],
@@ -110,7 +110,7 @@ export const contract: readonly ContractTest[] = [
             const isShown = kind.includes('label') && (isOdd === 0 || !kind.includes('lacks'));
             expect([rank, label, message.includes(`labelled "${label}"`)]).toEqual([rank, label, isShown]);
           }
-          // Whoever only sends may have ended before it heard of the other side.
+          // A rank that only sends may have ended before it learned of the mismatch.
           const onlySends = ['root', 'reduce', 'gather', 'scatter', 'pair'].some((word) =>
             kind.includes(word),
           );
@@ -210,7 +210,7 @@ export const contract: readonly ContractTest[] = [
   },
 ];
 
-/** The tests that block a thread: for the skip list of backends that may not. */
+/** Names of the tests that block a thread, for the skip lists of backends that cannot block. */
 export const blockingTests: readonly string[] = contract
   .map(({ name }) => name)
   .filter((name) => name.endsWith(', Sync') || name.includes(' Sync '));
@@ -235,9 +235,9 @@ function bothForms(mode: Mode): ContractTest[] {
   ];
 }
 
-/** Of any length, and whatever follows. */
+/** Tests ranks that name different roots, with buffers of different lengths and different following calls. */
 function differingRoots(call: RootedCall, mode: Mode): ContractTest {
-  // So that no rank waits for another one.
+  // A choice of roots with which no rank waits for another.
   const alone = call === 'reduce' || call.startsWith('gather') ? 'next' : 'self';
   type Case = readonly [bytes: number, choice: RootChoice, follower: Follower, warmUp: number];
   const cases: readonly Case[] = [[400, alone, 'the same call', 0]];
@@ -258,7 +258,7 @@ function differingRoots(call: RootedCall, mode: Mode): ContractTest {
         for (const [rank, { errors, isUntouched }] of told.entries()) {
           const first = errors.find((error) => error !== null);
           expect([...one, rank, first?.code, isUntouched]).toEqual([...one, rank, 'ERR_COLL_MISMATCH', true]);
-          // Once a rank has been told, it closes well.
+          // A rank that has reported the mismatch closes without an error.
           const last = errors.at(-1) ?? null;
           expect([...one, rank, last === null || last === first]).toEqual([...one, rank, true]);
         }
@@ -280,8 +280,9 @@ function expectNoFaults(outcomes: readonly Outcome[], expect: Expect): void {
 }
 
 /**
- * Every rank fails, at the operation or at the next one, with this code and these ranks; later calls repeat it. Two
- * ranks may notice the same disagreement in different neighbours, so of a pair only the culprit must be named by all.
+ * Expects that every rank fails with this code and names `culprit`, at the operation or at the next one, and
+ * that later calls repeat the error. Two ranks may detect the same mismatch with different neighbours, so
+ * only the culprit must be named by all.
  */
 function expectSameRoot(failed: readonly Failed[], code: string, culprit: number, expect: Expect): void {
   for (const { error, later } of failed) {

@@ -1,6 +1,7 @@
-// Every message of a group (those of init() are in init-errors.ts). A Failure is what went wrong, told to all ranks as plain data; a CollectiveError
-// is that failure as one rank reports it. Backends send a Failure to their peers and each rank builds its own
-// error from it, so that all ranks of a group name the same root cause.
+// Every error message of a group (those of init() are in init/errors.ts). A Failure describes what went
+// wrong, as plain data; a CollectiveError is that failure as one rank reports it. Backends send a Failure to
+// their peers, and each rank builds its own error from it, so that all ranks of a group report the same root
+// cause.
 
 import type { DType } from './dtype.ts';
 import type { ReduceOp } from './reduce-ops.ts';
@@ -16,24 +17,27 @@ export type CollectiveCode =
   | 'ERR_COLL_INIT'
   | 'ERR_COLL_SYSTEM';
 
-/** What went wrong, the same on all ranks. */
+/** Description of what went wrong, the same on all ranks. */
 export interface Failure {
   readonly code: CollectiveCode;
   /** The verb (or 'init', 'abort', 'alloc') that failed first. */
   readonly verb: string;
-  /** Its position in the group's (for send and recv the pair's) sequence, or null where it has none. */
+  /**
+   * Sequence number of the operation in the group (for send and recv, between the pair), or null if it has
+   * none.
+   */
   readonly seq: number | null;
   /** The ranks that the failure names: missing, lost, disagreeing, or the one that aborted. */
   readonly peers: readonly number[];
   /** The middle of the sentence: no verb, no group, no full stop. */
   readonly what: string;
-  /** What to do about it; by default a sentence that depends on the code. */
+  /** Advice for the user. Default: a sentence that depends on the code. */
   readonly next?: string;
-  /** Set where another rank's error is the cause, and the code does not tell. */
+  /** Set if another rank's error is the cause and `code` does not show it. */
   readonly isSecondary?: true;
 }
 
-/** Where an error is reported. */
+/** The group and rank that report an error. */
 export interface Site {
   readonly group: string;
   readonly rank: number;
@@ -56,7 +60,10 @@ function nextOf({ code, verb }: Failure): string | undefined {
   return code === 'ERR_COLL_MISMATCH' && isMessage ? nextOfMessages : nextSteps[code];
 }
 
-/** The error of every verb and of init(). Compare `code`; use `CollectiveError.is` rather than instanceof. */
+/**
+ * The error of every verb and of init(). Compare `code`. Test with `CollectiveError.is` rather than
+ * instanceof.
+ */
 export class CollectiveError extends Error implements Failure {
   readonly code: CollectiveCode;
   readonly verb: string;
@@ -65,10 +72,12 @@ export class CollectiveError extends Error implements Failure {
   readonly what: string;
   readonly next?: string;
   readonly group: string | null;
-  /** The rank that reports the error; null when the error came before the rank was known. */
+  /** The rank that reports the error; null if the error occurred before the rank was known. */
   readonly rank: number | null;
   readonly size: number | null;
-  /** True when this rank failed only because another did; the root cause is then reported elsewhere. */
+  /**
+   * True if this rank failed only because another rank did. The other rank's error then has the root cause.
+   */
   readonly secondary: boolean;
 
   constructor(failure: Failure, site: Site | null, options?: ErrorOptions) {
@@ -91,7 +100,7 @@ export class CollectiveError extends Error implements Failure {
     Object.defineProperty(this, marker, { value: true });
   }
 
-  /** Whether `error` is one of ours, also when it comes from another copy of this package. */
+  /** Returns whether `error` is a CollectiveError, also one of another copy of this package. */
   static is(error: unknown): error is CollectiveError {
     return typeof error === 'object' && error !== null && marker in error;
   }
@@ -103,21 +112,21 @@ function where(failure: Failure, site: Site | null): string {
   return ` (group "${site.group}", rank ${site.rank} of ${site.size}${seq})`;
 }
 
-/** "rank 2", "ranks 2, 5"; long lists are cut after eight. */
+/** Formats ranks as "rank 2" or "ranks 2, 5"; lists more than eight as "… and n more". */
 export function rankList(ranks: readonly number[]): string {
   const shown = ranks.slice(0, 8).join(', ');
   const more = ranks.length > 8 ? ` and ${ranks.length - 8} more` : '';
   return `${ranks.length === 1 ? 'rank' : 'ranks'} ${shown}${more}`;
 }
 
-// Failures of a running group, told to all ranks.
+// Failures of a running group, reported on all ranks.
 
 export function timedOut(verb: string, seq: number, missing: readonly number[], timeoutMs: number): Failure {
   const what = `no answer from ${rankList(missing)} within ${timeoutMs} ms`;
   return { code: 'ERR_COLL_TIMEOUT', verb, seq, peers: missing, what };
 }
 
-/** Of Work.wait(), whose deadline is its own: nothing has failed. */
+/** Failure of Work.wait(), which has a deadline of its own: the operation itself has not failed. */
 export function notEnded(verb: string, seq: number, timeoutMs: number): Failure {
   const what = `it has not ended after ${timeoutMs} ms of wait()`;
   const next = 'It goes on: await it again, or end all with group.abort().';
@@ -128,7 +137,7 @@ export function peerLost(verb: string, seq: number | null, peer: number, detail:
   return { code: 'ERR_COLL_PEER_LOST', verb, seq, peers: [peer], what: `lost rank ${peer} (${detail})` };
 }
 
-/** Two ranks and the operations that they called (see signature.ts). */
+/** Failure for two ranks that called different operations. The signatures are those of group/signature.ts. */
 export function mismatch(
   verb: string,
   seq: number,
@@ -149,7 +158,10 @@ export function systemFailure(verb: string, seq: number | null, detail: string):
   return { code: 'ERR_COLL_SYSTEM', verb, seq, peers: [], what: detail };
 }
 
-/** A call on a group that failed before: same code and peers, the first error as its cause. */
+/**
+ * Failure of a call on a group that failed before. Has the first error's code and peers, and that error as
+ * its cause.
+ */
 export function failedEarlier(verb: string, first: CollectiveError): Failure {
   const what = `the group failed earlier, ${first.verb}: ${first.what}`;
   return {
@@ -166,9 +178,9 @@ export function groupClosed(verb: string): Failure {
   return local('ERR_COLL_CLOSED', verb, 'the group is closed');
 }
 
-// Arguments. Nothing has been sent, so these do not poison the group.
+// Wrong arguments. Nothing has been sent, so these do not poison the group.
 
-/** A failure of this rank alone. */
+/** Returns a failure that only this rank reports. */
 export function local(code: CollectiveCode, verb: string, what: string, next?: string): Failure {
   return { code, verb, seq: null, peers: [], what, ...(next === undefined ? {} : { next }) };
 }
@@ -200,7 +212,7 @@ export function badCarrier(verb: string, fault: string): Failure {
   return invalid(verb, `the object's "ringwise.buffer" member returned no valid BufferView: ${fault}`);
 }
 
-/** The memory of somebody who does not let this call write. */
+/** Failure for a buffer whose owner does not allow writes now. */
 export function notWritable(verb: string, reason: string, next?: string): Failure {
   return invalid(verb, `it must not write this buffer: ${withoutStop(reason)}`, next);
 }
@@ -536,7 +548,7 @@ export function tooLongForMpi(verb: string, count: number): Failure {
   );
 }
 
-/** A failure as the native backend tells it: its text is the middle of the sentence. */
+/** Failure that the CUDA device reported; `reason` is the middle of a sentence. */
 export function deviceFailed(verb: string, seq: number, reason: string): Failure {
   return { code: 'ERR_COLL_SYSTEM', verb, seq, peers: [], what: `the CUDA device reported ${reason}` };
 }
@@ -550,7 +562,7 @@ export function hostFailure(
   return { code, verb, seq, peers: failure.peers, what: failure.text };
 }
 
-/** The same, where flight records are written to `directory`. */
+/** Returns the failure with a hint that flight records have been written to `directory`. */
 export function withFlightRecords(failure: Failure, directory: string): Failure {
   const next = failure.next ?? nextOf(failure);
   return { ...failure, next: `${next ? `${next} ` : ''}Flight records of its ranks are in ${directory}.` };

@@ -1,8 +1,8 @@
-// Which reduction is defined on which element type. 'avg' and 'premulSum' need division and fractions, so they
-// exist for floats only; a sum of bools would leave values other than 0 and 1, so bools have the bitwise ones.
+// Tells which reduction is defined on which element type. 'avg' and 'premulSum' need fractions, so they exist
+// only for floats. A sum of bools could leave values other than 0 and 1, so bools have the bitwise ops.
 import type { DType } from './dtype.ts';
 
-/** The order is that of the enum in native/coll/op.h. */
+/** The reductions, in the order of the enum in native/coll/op.h. */
 export const reduceOps = ['sum', 'avg', 'prod', 'min', 'max', 'band', 'bor', 'bxor', 'premulSum'] as const;
 
 type Ops = Readonly<Partial<Record<ReduceOp, true>>>;
@@ -29,12 +29,12 @@ const table: Readonly<Record<DType, Ops>> = {
   float8_e5m2: onFloats,
 };
 
-// Records and not Sets: every reduction passes by, and a look-up in these takes a few nanoseconds.
+// Records instead of Sets: every reduction is looked up here, and this takes only a few nanoseconds.
 function opTable(...ops: readonly ReduceOp[]): Ops {
   return Object.fromEntries(ops.map((op) => [op, true as const]));
 }
 
-/** Whether `op` means something on `dtype`. A backend may support less, never more. */
+/** Returns whether `op` is defined on `dtype`. A backend may support fewer combinations, never more. */
 export function isReducible(op: ReduceOp, dtype: DType): boolean {
   return table[dtype][op] === true;
 }

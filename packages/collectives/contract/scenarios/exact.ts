@@ -1,4 +1,5 @@
-// Scenarios with known answers: every verb, dtype, op and many counts, on memory with odd offsets and guards.
+// Scenarios with known answers: every verb, dtype and op, and many counts, on memory with odd offsets and
+// guards.
 
 import { type DType, dtypes } from '../../src/dtype.ts';
 import type { Group } from '../../src/group/group.ts';
@@ -13,7 +14,7 @@ export const counts = [0, 1, 2, 3, 7, 64, 1000];
 const largeCount = 100_003;
 const partCount = 25_001;
 
-/** allReduce, reduce and reduceScatter: every op on every dtype that the backend has. */
+/** Tests allReduce, reduce and reduceScatter with every op on every dtype that the backend supports. */
 export async function exactReductions(group: Group, mode: Mode): Promise<Report> {
   const report = newReport();
   for (const dtype of dtypes) {
@@ -27,7 +28,7 @@ export async function exactReductions(group: Group, mode: Mode): Promise<Report>
   return report;
 }
 
-/** broadcast, gather and scatter with every root, allGather and allToAll, of every dtype. */
+/** Tests broadcast, gather and scatter with every root, and allGather and allToAll, for every dtype. */
 export async function exactMoves(group: Group, mode: Mode): Promise<Report> {
   const report = newReport();
   for (const dtype of dtypes) {

@@ -1,4 +1,4 @@
-// Scenarios in which ranks disagree, stay away, leave or give up. The odd one is always the last rank.
+// Scenarios in which ranks disagree, are late, leave or abort. The rank that differs is always the last one.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Group } from '../../src/group/group.ts';
 import { anySource } from '../../src/options/options.ts';
@@ -33,19 +33,19 @@ export const mismatchKinds = [
 ] as const;
 export type MismatchKind = (typeof mismatchKinds)[number];
 
-/** Of the odd one the second. */
+/** Labels of the mismatch by label; the last rank uses the second. */
 export const labels = ['gradients of the encoder', 'gradients of the décodeur'] as const;
 
 export interface Failed {
-  /** What the operation failed with. */
+  /** Error of the operation; null if it succeeded. */
   readonly error: PlainError | null;
-  /** What a call after it failed with. */
+  /** Error of a call after it; null if it succeeded. */
   readonly later: PlainError | null;
-  /** Whether this rank's memory is as it was. */
+  /** Whether this rank's memory is unchanged. */
   readonly isUntouched: boolean;
 }
 
-/** The last rank calls something else than the others. */
+/** The last rank makes another call than the other ranks. */
 export async function mismatch(group: Group, kind: MismatchKind): Promise<Failed> {
   const isOdd = group.rank === group.size - 1;
   const buffer = new Float32Array(5000).fill(group.rank + 1);
@@ -86,7 +86,7 @@ function disagree(
     case 'counts':
     case 'counts of gather':
     case 'counts of reduceScatter': {
-      // The odd one is wrong about the part of rank 0.
+      // The last rank is wrong about the part of rank 0.
       const counts = new Array<number>(size).fill(1000);
       counts[0] = isOdd ? 10 : 20;
       const part = buffer.subarray(0, counts[rank]);
@@ -96,14 +96,14 @@ function disagree(
       return group.gather(part, rank === 0 ? whole : null, { counts });
     }
     case 'counts of allToAll': {
-      // All send each other 100 elements, but the odd one expects 50 of rank 0.
+      // All ranks send each other 100 elements, but the last rank expects 50 from rank 0.
       const sendCounts = new Array<number>(size).fill(100);
       const recvCounts = sendCounts.map((count, from) => (isOdd && from === 0 ? 50 : count));
       const output = new Float32Array(recvCounts.reduce((sum, count) => sum + count));
       return group.allToAll(buffer.subarray(0, 100 * size), output, { sendCounts, recvCounts });
     }
     case 'list': {
-      // As long together.
+      // The lists differ, but their total lengths are equal.
       const cut = isOdd ? 3 : 5;
       return group.allReduce([buffer.subarray(0, cut), buffer.subarray(cut, 8)]);
     }
@@ -150,7 +150,9 @@ export async function abortByRank0(group: Group): Promise<Failed> {
   return { error, later, isUntouched: buffer.every((x) => x === 1) };
 }
 
-/** The last rank comes to a barrier long after its deadline on the others, which is `timeoutMs`. */
+/**
+ * The last rank comes to a barrier long after its deadline on the other ranks. `timeoutMs` is that deadline.
+ */
 export async function lateRank(group: Group, timeoutMs: number, mode: Mode): Promise<Failed> {
   await group.barrier();
   const error = await errorOf(async () => {
@@ -161,7 +163,7 @@ export async function lateRank(group: Group, timeoutMs: number, mode: Mode): Pro
   return { error, later, isUntouched: true };
 }
 
-/** All but rank 0 and rank 1 stay away from a monitoredBarrier until its deadline is long over. */
+/** All ranks but 0 and 1 come to a monitoredBarrier long after its deadline. */
 export async function manyLate(group: Group, timeoutMs: number, mode: Mode): Promise<Failed> {
   await group.barrier();
   const error = await errorOf(async () => {
@@ -182,7 +184,7 @@ export async function earlyClose(group: Group): Promise<PlainError | null> {
 }
 
 export interface Closed {
-  /** What the pending operations failed with. */
+  /** Errors of the pending operations. */
   readonly errors: readonly PlainError[];
   readonly isRight: boolean;
   readonly areDone: boolean;
@@ -190,7 +192,10 @@ export interface Closed {
   readonly laterSync: PlainError | null;
 }
 
-/** All ranks close while operations are pending: these end well, later calls fail. Closing twice is allowed. */
+/**
+ * All ranks close while operations are pending. These succeed, later calls fail, and closing twice is
+ * allowed.
+ */
 export async function closePending(group: Group): Promise<Closed> {
   const buffers = [1, 1000, 100_000].map((count) => new Float32Array(count).fill(2));
   const works = buffers.map((buffer) => group.allReduce(buffer));

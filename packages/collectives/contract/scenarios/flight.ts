@@ -1,10 +1,10 @@
-// What the flight record says of calls that ended well, badly, or not yet.
+// Scenarios about the flight record: calls that succeeded, failed, or have not ended.
 import type { FlightEntry } from '../../src/flight/entry.ts';
 import type { Group } from '../../src/group/group.ts';
 import { anySource } from '../../src/options/options.ts';
 import { expect, newReport, type Report } from '../report.ts';
 
-/** Calls of several kinds show up in the record, in order, with what became of them. */
+/** Calls of several kinds appear in the record, in call order, with their final states. */
 export async function keepsRecord(group: Group): Promise<Report> {
   const report = newReport();
   const { rank, size } = group;
@@ -55,7 +55,10 @@ function expectInOrder(report: Report, entry: FlightEntry): void {
   expect(report, isOrdered, `record of ${verb}: queued ${queuedMs}, started ${startedMs}, ended ${endedMs}`);
 }
 
-/** All but the last rank wait in a call when the last one aborts the group: before, and after it. */
+/**
+ * All ranks but the last wait in a call when the last one aborts the group. Returns the call's state before
+ * and after.
+ */
 export async function recordsFailure(group: Group): Promise<string[]> {
   const last = group.size - 1;
   const stateOfCall = () => group.flightRecord().find(({ verb }) => verb === 'allReduce')?.state ?? 'none';

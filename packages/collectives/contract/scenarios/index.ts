@@ -1,5 +1,5 @@
-// The scenarios of the contract suite by name. Each runs on every rank of a group and returns plain data, so that a
-// backend of several processes can run them by name in its children.
+// The scenarios of the contract suite by name. Each runs on every rank of a group and returns plain data, so
+// that a backend with several processes can run them by name in its children.
 import type { Group } from '../../src/group/group.ts';
 import { type Outcome, plainError } from '../outcome.ts';
 import { exactMoves, exactReductions } from './exact.ts';
@@ -62,7 +62,7 @@ export const scenarios = {
 
 export type ScenarioName = keyof typeof scenarios;
 
-/** Runs one scenario on this rank. `args` are plain data. Never rejects; closing the group is the caller's. */
+/** Runs one scenario on this rank. `args` are plain data. Never rejects. The caller closes the group. */
 export async function runScenario(
   group: Group,
   name: ScenarioName,

@@ -1,4 +1,4 @@
-// Scenarios with many buffers in one call: small and large ones, of several dtypes, some empty.
+// Scenarios with many buffers in one call: small, large and empty ones, of several dtypes.
 import { byteSize, type DType } from '../../src/dtype.ts';
 import type { Group } from '../../src/group/group.ts';
 import { type Guarded, guarded, inputPattern, reducedPattern } from '../inputs.ts';
@@ -18,7 +18,7 @@ const kinds: readonly (readonly [DType, number])[] = [
   ['float64', 2],
 ];
 
-/** allReduce, reduce, broadcast, allGather, gather, scatter and reduceScatter of lists. */
+/** Tests allReduce, reduce, broadcast, allGather, gather, scatter and reduceScatter of lists. */
 export async function manyBuffers(group: Group, mode: Mode): Promise<Report> {
   const report = newReport();
   for (const list of [kinds, kinds.slice(0, 2), kinds.slice(3, 4), []]) {
@@ -98,7 +98,10 @@ async function checkParts(group: Group, mode: Mode, list: List, root: number, re
   );
 }
 
-/** How many operations the list of allReduce takes: what is large, and one for each dtype of what is small. */
+/**
+ * Checks the number of operations for a list of buffers: one for each large buffer, and one for each dtype of
+ * small buffers.
+ */
 export async function manyIsFew(group: Group): Promise<Report> {
   const report = newReport();
   const before = await seqOf(group);

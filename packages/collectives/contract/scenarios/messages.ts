@@ -1,4 +1,4 @@
-// Scenarios of sends and receives.
+// Scenarios with sends and receives.
 import type { Group } from '../../src/group/group.ts';
 import { anySource, type Message } from '../../src/options/options.ts';
 import { type Guarded, guarded, inputPattern } from '../inputs.ts';
@@ -6,8 +6,8 @@ import { invoke, type Mode } from '../invoke.ts';
 import { expect, expectPattern, newReport, type Report } from '../report.ts';
 
 /**
- * Each rank sends to the next and receives from the one before, all messages at once. The Sync calls go around the
- * ring sender by sender instead, because a Sync send may wait for its receiver.
+ * Each rank sends to the next rank and receives from the one before, all messages at once. With Sync calls
+ * one rank after the other sends around the ring, because a Sync send may wait for its receiver.
  */
 export async function exactMessages(group: Group, mode: Mode): Promise<Report> {
   const report = newReport();
@@ -42,7 +42,10 @@ export async function exactMessages(group: Group, mode: Mode): Promise<Report> {
   return report;
 }
 
-/** Tags are received in another order than they were sent; those of one tag in the order of the sends. */
+/**
+ * Receives tags in another order than they were sent; messages with the same tag arrive in the order of the
+ * sends.
+ */
 export async function taggedMessages(group: Group): Promise<Report> {
   const report = newReport();
   const { rank, size } = group;
@@ -72,7 +75,7 @@ export async function taggedMessages(group: Group): Promise<Report> {
   return report;
 }
 
-/** Every rank sends to rank 0, which takes whatever comes first. */
+/** Every rank sends to rank 0, which receives from any rank. */
 export async function fromAnySource(group: Group, mode: Mode): Promise<Report> {
   const report = newReport();
   const { rank, size } = group;
@@ -97,7 +100,7 @@ export async function fromAnySource(group: Group, mode: Mode): Promise<Report> {
   return report;
 }
 
-/** Both directions at once; the values tell who sent what. */
+/** Sends in both directions at once. The values identify the messages. */
 export async function batches(group: Group, mode: Mode): Promise<Report> {
   const report = newReport();
   const { rank, size } = group;
@@ -119,7 +122,7 @@ export async function batches(group: Group, mode: Mode): Promise<Report> {
   return report;
 }
 
-/** A receive may be pending while collectives run, and is no part of their order. */
+/** A receive may be pending while collectives run, because it is not ordered with them. */
 export async function messagesBesideCollectives(group: Group): Promise<Report> {
   const report = newReport();
   const { rank, size } = group;
@@ -135,7 +138,7 @@ export async function messagesBesideCollectives(group: Group): Promise<Report> {
       x.every((value) => value === (size * (size - 1)) / 2),
       `allReduce ${i} beside a recv is wrong`,
     );
-    // Behind the last one the sender may be faster than this rank.
+    // After the last collective the sender may be faster than this rank.
     if (i < 19) expect(report, !pending.done, 'a recv ended before its send');
   }
   const send = group.send(new Float32Array(20_000).fill(rank), next, { tag: 9 });

@@ -1,11 +1,11 @@
-// Scenarios of the object forms.
+// Scenarios with the object forms.
 import { isDeepStrictEqual } from 'node:util';
 import type { Group } from '../../src/group/group.ts';
 import { anySource } from '../../src/options/options.ts';
 import { invoke, type Mode } from '../invoke.ts';
 import { expect, newReport, type Report } from '../report.ts';
 
-/** What structured clone takes, of a length that depends on the rank. */
+/** Returns a value that structured clone accepts and whose encoded length depends on the rank. */
 function exampleOf(rank: number) {
   return {
     rank,
@@ -18,7 +18,7 @@ function exampleOf(rank: number) {
 }
 type Value = ReturnType<typeof exampleOf>;
 
-/** Every object form, several at a time, with collectives between them. */
+/** Tests every object form, several at a time, with collectives between them. */
 export async function objectForms(group: Group, mode: Mode): Promise<Report> {
   const report = newReport();
   const { rank, size } = group;
@@ -45,7 +45,7 @@ export async function objectForms(group: Group, mode: Mode): Promise<Report> {
   return report;
 }
 
-/** What is called after an object form runs after all of it, although its second step starts late. */
+/** A call after an object form runs after all of it, although its second step starts later. */
 export async function objectsInOrder(group: Group): Promise<Report> {
   const report = newReport();
   const { rank, size } = group;
@@ -80,7 +80,7 @@ export async function objectsInOrder(group: Group): Promise<Report> {
   return report;
 }
 
-/** Object forms that are pending when a Sync call or a fence comes. */
+/** Object forms that are pending when a Sync call or a fence follows. */
 export async function objectsBeforeSync(group: Group): Promise<Report> {
   const report = newReport();
   const { rank, size } = group;
@@ -103,7 +103,7 @@ export async function objectsBeforeSync(group: Group): Promise<Report> {
   return report;
 }
 
-/** Objects to the next rank, several at once and out of order, and from anySource to rank 0. */
+/** Sends objects to the next rank, several at once and received out of order, and from any rank to rank 0. */
 export async function objectMessages(group: Group, mode: Mode): Promise<Report> {
   const report = newReport();
   const { rank, size } = group;

@@ -1,4 +1,4 @@
-// Scenarios about when operations run, and about results that must not depend on rank, run or moment.
+// Scenarios about the order of operations, and about results that must not depend on rank, run or time.
 import { createHash } from 'node:crypto';
 import { isNarrowFloat, narrowFloats } from '../../src/backends/arithmetic/narrow-floats.ts';
 import { dtypes } from '../../src/dtype.ts';
@@ -9,7 +9,7 @@ import { firstWrong, guarded, inputPattern, randomFloats, reducedPattern } from 
 import type { Mode } from '../invoke.ts';
 import type { Report } from '../report.ts';
 
-/** A hundred operations of mixed verbs and lengths are started without awaiting any; all end in call order. */
+/** Starts a hundred operations of mixed verbs and lengths without awaiting any; all end in call order. */
 export async function manyPending(group: Group): Promise<Report> {
   const report: Report = { checks: 0, faults: [] };
   const { rank, size } = group;
@@ -64,7 +64,7 @@ function startOne(group: Group, kind: number, count: number): [Work, () => strin
   }
 }
 
-/** A Sync call runs after all that were started before it, and a fence ends exactly what it says. */
+/** A Sync call runs after all operations that were started before it; a fence waits for its own operation. */
 export async function syncAfterAsync(group: Group): Promise<Report> {
   const report: Report = { checks: 0, faults: [] };
   const expect = (holds: boolean, fault: string) => {
@@ -103,7 +103,7 @@ export async function syncAfterAsync(group: Group): Promise<Report> {
 
 const floats = ['float32', 'float64', 'float16', 'bfloat16', 'float8_e4m3fn', 'float8_e5m2'] as const;
 
-/** Digests of reductions of random floats. All ranks must return the same list, and every run too. */
+/** Returns digests of reductions of random floats. All ranks must return the same list, in every run. */
 export async function digests(group: Group, mode: Mode): Promise<string[]> {
   const found: string[] = [];
   const { rank } = group;
@@ -128,7 +128,7 @@ export async function digests(group: Group, mode: Mode): Promise<string[]> {
   return found;
 }
 
-/** Memory of alloc() is zeroed, has the right type and works in collectives. */
+/** Memory from alloc() is zeroed, has the right type and works in collectives. */
 export async function allocated(group: Group): Promise<Report> {
   const report: Report = { checks: 0, faults: [] };
   for (const dtype of dtypes) {
@@ -149,7 +149,7 @@ export async function allocated(group: Group): Promise<Report> {
   return report;
 }
 
-/** min and max give NaN where any rank has NaN. Returns how many elements are NaN, of 20. */
+/** min and max give NaN if any rank has NaN. Returns the number of NaN elements, of 20. */
 export async function nanWins(group: Group): Promise<Record<string, number>> {
   const found: Record<string, number> = {};
   for (const dtype of floats) {

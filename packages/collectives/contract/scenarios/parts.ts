@@ -1,4 +1,4 @@
-// Scenarios in which the parts of the ranks differ in length, are lists, or both.
+// Scenarios in which the ranks' parts differ in length, are lists, or both.
 import type { DType } from '../../src/dtype.ts';
 import type { Group } from '../../src/group/group.ts';
 import { type Guarded, guarded, inputPattern, reducedPattern } from '../inputs.ts';
@@ -7,7 +7,7 @@ import { expectParts, expectPattern, newReport, type Report } from '../report.ts
 
 const dtypes = ['float32', 'bfloat16', 'int64', 'bool'] as const;
 
-/** Lengths by rank: some are 0, some large, and in one case all are the same. */
+/** Returns tables of lengths by rank: some lengths are 0, some large, and in one table all are equal. */
 function countsFor(size: number): number[][] {
   const tables = [
     [3, 0, 1, 5],
@@ -21,7 +21,7 @@ function countsFor(size: number): number[][] {
   );
 }
 
-/** allGather, gather, scatter and reduceScatter with counts. */
+/** Tests allGather, gather, scatter and reduceScatter with counts. */
 export async function unevenParts(group: Group, mode: Mode): Promise<Report> {
   const report = newReport();
   for (const dtype of dtypes) {

@@ -1,5 +1,5 @@
-// Random programs: the same plain data on all ranks for the same seed and size. run-program.ts runs them; what they
-// leave behind must be the same on every backend, bit for bit.
+// Generates random programs as plain data, the same on all ranks for the same seed and size. run-program.ts
+// runs them. Their results must be bitwise equal on every backend.
 
 import { type DType, dtypes } from '../../src/dtype.ts';
 import type { ReduceOp } from '../../src/reduce-ops.ts';
@@ -25,7 +25,7 @@ const collectives = [
 interface Common {
   /** Index of the group in membersOf(). */
   readonly group: number;
-  /** How the caller waits: by the Sync form, at once, or at some later step. */
+  /** How the caller waits: with the Sync form, by awaiting at once, or by awaiting at a later step. */
   readonly when: 'sync' | 'await' | 'later';
 }
 export interface CollectiveStep extends Common {
@@ -33,9 +33,9 @@ export interface CollectiveStep extends Common {
   readonly dtype: DType;
   readonly op: ReduceOp;
   readonly root: number;
-  /** Even parts, parts of different lengths, a list of parts, or many buffers in one call. */
+  /** Parts of equal length, parts of different lengths, a list of parts, or many buffers in one call. */
   readonly shape: 'even' | 'counts' | 'list' | 'many';
-  /** Elements by rank; for 'even' the first one counts; for 'many' by buffer. */
+  /** Elements by rank; for 'even' only the first entry is used; for 'many' by buffer. */
   readonly counts: readonly number[];
 }
 export interface MessageStep extends Common {
@@ -43,13 +43,13 @@ export interface MessageStep extends Common {
   readonly dtype: DType;
   readonly count: number;
   readonly tag: number;
-  /** Sender and receiver of each. Those to one receiver are received from any source if `isFromAny`. */
+  /** Sender and receiver of each message. If `isFromAny`, receivers use anySource. */
   readonly pairs: readonly (readonly [number, number])[];
   readonly isFromAny: boolean;
 }
 export type Step = CollectiveStep | MessageStep;
 
-/** The groups of a program, as lists of the ranks of the outermost group. */
+/** Returns the groups of a program, as lists of ranks of the outermost group. */
 export function membersOf(size: number): readonly (readonly number[])[] {
   const all = Array.from({ length: size }, (_, rank) => rank);
   const reversed = [...all].reverse();
@@ -57,14 +57,14 @@ export function membersOf(size: number): readonly (readonly number[])[] {
   return [all, reversed, reversed.slice(0, -1), ...halves].filter((members) => members.length > 0);
 }
 
-/** Draws whole numbers from 0 to n - 1. */
+/** Returns a random whole number from 0 to n - 1. */
 type Random = (n: number) => number;
 
 export function randomProgram(seed: number, size: number): Step[] {
   const random = randomNumbers(seed);
   const groups = membersOf(size);
   return Array.from({ length: 4 + random(8) }, (_, index) => {
-    // Most steps run in the group of all.
+    // Most steps run in the group of all ranks.
     const group = random(3) === 0 ? random(groups.length) : 0;
     const members = (groups[group] as readonly number[]).length;
     const when = (['sync', 'await', 'later', 'later'] as const)[random(4)]!;
@@ -100,18 +100,18 @@ function messages(random: Random, size: number, index: number, common: Common): 
     return [(to + 1 + random(size - 1)) % size, to] as const;
   });
   const dtype = dtypes[random(dtypes.length)]!;
-  // Nothing else may come to a receive from any source.
+  // No other message may match a receive from any rank.
   const tag = isFromAny ? 100 + index : random(3);
   return { ...common, verb: 'messages', dtype, count: count(random), tag, pairs, isFromAny };
 }
 
-/** Mostly small, often odd, sometimes 0, rarely large. */
+/** Returns a random count: mostly small, often odd, sometimes 0, rarely large. */
 function count(random: Random): number {
   const limit = [1, 9, 9, 9, 9, 300, 300, 300, 300, 5_000][random(10)]!;
   return limit === 5_000 && random(4) === 0 ? random(50_000) : random(limit);
 }
 
-/** A repeatable stream (mulberry32). */
+/** Returns a repeatable generator (mulberry32). */
 export function randomNumbers(seed: number): Random {
   let state = Math.imul(seed + 1, 0x9e3779b1);
   return (n) => {

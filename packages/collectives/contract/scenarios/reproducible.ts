@@ -1,5 +1,5 @@
-// Scenario: reproducible reductions of eight shards, which are dealt to the ranks in one way or another. The right
-// answer is what one rank makes of all of them.
+// Scenarios of reproducible reductions of eight shards that are distributed to the ranks in several ways. The
+// expected result is what a single rank computes from all shards.
 import { createHash } from 'node:crypto';
 import { toBfloat16, toFloat16 } from '../../src/backends/arithmetic/narrow-floats.ts';
 import { allocHost, type BufferView, elementsOf } from '../../src/group/buffer.ts';
@@ -13,7 +13,10 @@ import { expect, newReport, type Report } from '../report.ts';
 
 const shardCount = 8;
 
-/** Numbers of many magnitudes that depend on `seed` only; some are zero, some shards cancel each other. */
+/**
+ * Returns numbers of many magnitudes that depend only on `seed`. Some are zero, and some shards cancel each
+ * other.
+ */
 function shard(dtype: SummableDType, seed: number, count: number): BufferView {
   const view = allocHost(count, dtype);
   const elements = elementsOf(view);
@@ -27,7 +30,7 @@ function shard(dtype: SummableDType, seed: number, count: number): BufferView {
   return view;
 }
 
-/** What one rank makes of all inputs. */
+/** Returns the bytes that a single rank computes from all inputs. */
 function expected(dtype: SummableDType, inputs: readonly BufferView[], op: 'sum' | 'avg'): Uint8Array {
   const count = inputs[0]?.count ?? 0;
   const grid = new GridSum(dtype, inputs, [count], new Scratch(allocHost));
@@ -49,7 +52,7 @@ export async function reproducibleSums(group: Group, mode: Mode): Promise<Report
   return report;
 }
 
-/** As contributions: to all, to a root, in parts, and in two pieces. */
+/** Tests shards as contributions: to all ranks, to a root, in parts, and in two pieces. */
 async function checkDealt(group: Group, mode: Mode, dtype: SummableDType, op: 'sum' | 'avg', report: Report) {
   const { rank, size } = group;
   const count = 12 * size;
@@ -84,7 +87,7 @@ async function checkDealt(group: Group, mode: Mode, dtype: SummableDType, op: 's
   }
 }
 
-/** In place, a shard on each rank, and in uneven parts. */
+/** Tests one shard on each rank: in place, and in parts of different lengths. */
 async function checkOneEach(
   group: Group,
   mode: Mode,
@@ -110,7 +113,7 @@ async function checkOneEach(
   expect(report, isOwn, `reduceScatter ${op} of ${dtype} in uneven parts differs from that of one rank`);
 }
 
-/** Digests of reductions of the same shards: equal for all numbers of ranks. */
+/** Returns digests of reductions of the same shards, which must be equal for all numbers of ranks. */
 export async function reproducibleDigests(group: Group): Promise<string[]> {
   const digests: string[] = [];
   for (const dtype of summableDtypes) {

@@ -1,4 +1,4 @@
-// Scenarios in which ranks name different roots. Where a rank only sends, it may end before it can know that.
+// Scenarios in which ranks name different roots. A rank that only sends may end before it can detect that.
 import type { Group } from '../../src/group/group.ts';
 import { invoke, type Mode } from '../invoke.ts';
 import { errorOf, type PlainError } from '../outcome.ts';
@@ -15,20 +15,28 @@ export const rootedCalls = [
 ] as const;
 export type RootedCall = (typeof rootedCalls)[number];
 
-/** Which root a rank names: itself, the rank after it, or rank 0 but for the last rank, which names itself. */
+/**
+ * The root that a rank names: itself, the next rank, or rank 0 (except the last rank, which names itself).
+ */
 export type RootChoice = 'self' | 'next' | 'odd';
 
-/** What follows a call whose roots differ. */
+/** The call that follows a call with different roots. */
 export type Follower = 'close' | 'barrier' | 'the same call' | 'message';
 
 export interface RootsDiffer {
-  /** What the calls before failed with, the call itself, the one after it, and close(). */
+  /**
+   * Errors of the earlier calls, of the call itself, of the one after it, and of close(), in this order; null
+   * for none.
+   */
   readonly errors: readonly (PlainError | null)[];
-  /** Whether the memory of this rank that only others' data could have changed is as it was. */
+  /** Whether this rank's memory is unchanged where only other ranks' data could have changed it. */
   readonly isUntouched: boolean;
 }
 
-/** `warmUp`: so many calls with one root for all come first. In a group of its own, whose close() may fail. */
+/**
+ * Runs in a group of its own, because its close() may fail. First makes `warmUp` calls with the same root on
+ * all ranks.
+ */
 export async function rootsDiffer(
   parent: Group,
   mode: Mode,
@@ -46,7 +54,7 @@ export async function rootsDiffer(
   const agree = async () => {
     for (let i = 0; i < warmUp; i++) await rooted(group, mode, call, 0, new Float32Array(1));
   };
-  // A slow rank may hear of it before it has come so far.
+  // A slow rank may learn of the mismatch before it gets here.
   const errors = [await errorOf(agree)];
   errors.push(await errorOf(() => rooted(group, mode, call, root, buffer)));
   if (follower !== 'close') errors.push(await errorOf(() => follow(group, mode, call, follower)));
@@ -84,7 +92,7 @@ function rooted(
   }
 }
 
-/** The next call, in which all ranks agree. */
+/** Makes the next call, in which all ranks agree. */
 function follow(group: Group, mode: Mode, call: RootedCall, follower: Follower): Promise<unknown> {
   const { rank, size } = group;
   switch (follower) {

@@ -1,4 +1,4 @@
-// Runs random programs (random-program.ts) on one rank, and tells what they left in its memory.
+// Runs random programs (random-program.ts) on one rank and returns digests of its memory.
 import { createHash, type Hash } from 'node:crypto';
 import type { DType } from '../../src/dtype.ts';
 import { type ArrayOf, allocHost, type BufferLike, elementsOf, isPlain } from '../../src/group/buffer.ts';
@@ -15,11 +15,11 @@ import {
   randomProgram,
 } from './random-program.ts';
 
-/** What one step leaves behind. Buffers are looked at when everything has ended. */
+/** Result of one step. The buffers are read when all steps have ended. */
 interface Started {
   readonly work: PromiseLike<unknown>;
   readonly buffers: readonly Memory[];
-  /** Whether a Sync call elsewhere must not come before its end. */
+  /** Whether the step must end before a Sync call in another group. */
   readonly isObject: boolean;
 }
 interface Memory {
@@ -28,8 +28,8 @@ interface Memory {
 }
 
 /**
- * Runs the programs of the seeds from `first` on. Gives a text for each: eight hexadecimal digits for each step. The
- * texts of a rank are the same on all backends.
+ * Runs the programs with the seeds from `first` on. Returns a text for each: eight hexadecimal digits for
+ * each step. A rank's texts are the same on all backends.
  */
 export async function randomPrograms(group: Group, first: number, programs: number): Promise<string[]> {
   const groups = await makeGroups(group);
@@ -46,7 +46,7 @@ export async function randomPrograms(group: Group, first: number, programs: numb
   return texts;
 }
 
-/** By index in membersOf(); null where this rank is no member. */
+/** Returns the program's groups by index in membersOf(); null for groups that this rank is not in. */
 async function makeGroups(group: Group): Promise<(Group | null)[]> {
   const reversed = (await group.split(0, -group.rank)) as Group;
   const [, , inner] = membersOf(group.size);
@@ -73,7 +73,7 @@ async function runProgram(groups: readonly (Group | null)[], world: Group, seed:
       continue;
     }
     const mode = step.when === 'sync' && group.supports.sync ? 'sync' : 'async';
-    // A thread that blocks cannot start the second step of an object form, which others may wait for.
+    // A blocked thread cannot start the second step of an object form, which other ranks may wait for.
     if (step.when === 'sync') await settle(({ isObject }) => isObject);
     const data = randomNumbers(1000 * seed + 10 * index + world.rank);
     const one =
@@ -114,7 +114,7 @@ function collective(step: CollectiveStep, group: Group, mode: Mode, data: (n: nu
 
   const [first = 0] = counts;
   const isMany = shape === 'many';
-  /** In place, or this rank's part. */
+  /** Returns the buffer of an operation in place, or this rank's part. */
   const one = () => (isMany ? likes(counts) : like(first));
   const isUneven = shape === 'counts' || shape === 'list';
   const part = () => (isMany ? likes(counts) : like((isUneven ? counts[rank] : first) as number));
@@ -141,7 +141,7 @@ function collective(step: CollectiveStep, group: Group, mode: Mode, data: (n: nu
       return started(invoke(group, mode, verb, whole(), part(), { ...parts, ...options }));
     case 'allToAll': {
       if (!isUneven) return started(invoke(group, mode, verb, like(first * size), like(first * size)));
-      // What goes from one rank to another depends on both.
+      // Lengths depend on both the sender and the receiver.
       const between = (from: number, to: number) => ((counts[from] as number) * (to + 1)) % 700;
       const sendCounts = counts.map((_, to) => between(rank, to));
       const recvCounts = counts.map((_, from) => between(from, rank));
@@ -182,7 +182,7 @@ function message(step: MessageStep, group: Group, mode: Mode, data: (n: number) 
     if (from === rank) return [invoke(group, mode, 'send', memory.like, to, { tag })];
     return [invoke(group, mode, 'recv', memory.like, isFromAny ? anySource : from, { tag })];
   });
-  // Which of several senders came first is chance.
+  // The order of messages from several senders is random, so sort them.
   const sources = Promise.all(works).then((values) => {
     if (!isFromAny) return values;
     const order = [...values.keys()].sort((a, b) => compare(values, buffers, a, b));
@@ -198,7 +198,10 @@ function compare(sources: readonly unknown[], buffers: readonly Memory[], a: num
   );
 }
 
-/** Random elements that make `op` exact in any order: all bits of integers, small whole numbers of floats. */
+/**
+ * Returns random elements that make `op` exact in any order: any integers, or floats that are small whole
+ * numbers.
+ */
 function filled(dtype: DType, count: number, op: ReduceOp | null, data: (n: number) => number): Memory {
   const elements = elementsOf(allocHost(count, dtype));
   const drawn = elements.subarray(0, 500);
@@ -211,7 +214,7 @@ function filled(dtype: DType, count: number, op: ReduceOp | null, data: (n: numb
     const bytes = bytesOf({ elements: drawn });
     for (let i = 0; i < bytes.length; i++) bytes[i] = data(256);
   }
-  // Repeated: drawing more would take most of the time.
+  // Copies the first elements, because drawing all of them would take most of the time.
   for (let done = 500; done < count; done *= 2) elements.copyWithin(done, 0, done);
   return { like: isPlain(dtype) ? elements : { data: elements, dtype }, elements };
 }
@@ -219,7 +222,7 @@ function filled(dtype: DType, count: number, op: ReduceOp | null, data: (n: numb
 /** No zeros, because the sign of a zero may depend on the order. */
 function floatsFor(op: ReduceOp | null, dtype: DType): readonly number[] {
   if (op === 'prod') return [1, -1, 2, -2];
-  if (dtype.startsWith('float8')) return [-4, -2, 2, 4]; // of which multiples, too, have 2 bits of fraction
+  if (dtype.startsWith('float8')) return [-4, -2, 2, 4]; // multiples of these also fit into 2 bits of fraction
   if (op === 'avg') return [-36, -24, -12, 12, 24, 48];
   return [-6, -4, -2, 2, 4, 8];
 }

@@ -1,4 +1,4 @@
-// What each of the two ranks of `ringwise doctor` does: a large and a small allReduce, timed and checked.
+// Program of the two ranks of `ringwise doctor`: a large and a small allReduce, timed and checked.
 import { measure } from '../../bench/measure.ts';
 import type { Group } from '../group/group.ts';
 import { init } from '../init/init.ts';
@@ -8,7 +8,7 @@ const largeCount = 2 ** 22;
 const seconds = 0.2;
 
 export default async function exchange(): Promise<Exchange> {
-  // Ranks of the mpi backend are started by mpirun.
+  // The doctor starts its ranks itself, but the mpi backend needs mpirun, so use the host backend instead.
   const backend = process.env.RINGWISE_BACKEND === 'mpi' ? { backend: 'host' } : {};
   await using group = await init({ timeoutMs: 30_000, ...backend });
   const large = new Float32Array(largeCount).fill(1);
@@ -20,7 +20,10 @@ export default async function exchange(): Promise<Exchange> {
   return { backend: group.backend, largeBytes, largeGBs: largeBytes / p50Us / 1000, smallUs, wrong };
 }
 
-/** The elements of one sum that are not the number of ranks. Clears the buffer, so that further sums stay finite. */
+/**
+ * Runs one allReduce and returns how many elements are not the number of ranks. Fills the buffer with zeros,
+ * so that further sums stay finite.
+ */
 async function countWrong(group: Group, buffer: Float32Array): Promise<number> {
   await group.allReduce(buffer);
   const wrong = buffer.reduce((count, value) => count + Number(value !== group.size), 0);

@@ -1,5 +1,5 @@
-// This package's part of `ringwise doctor`: the module that the launcher looks for. The addon, what init() would make
-// of the environment, shared memory, and two ranks that exchange something.
+// This package's part of `ringwise doctor`, in a module that the launcher loads by name. It checks the native
+// addon, how init() reads the environment, shared memory, and an exchange between two ranks.
 import { kindsOfMpi } from '../backends/mpi.ts';
 import { findNative, loadNative, loadNativeMpi } from '../backends/native.ts';
 import { CollectiveError } from '../errors.ts';
@@ -11,11 +11,11 @@ export interface Finding {
   readonly name: string;
   readonly state: 'ok' | 'note' | 'wrong';
   readonly text: string;
-  /** What to do about it; of what is wrong. */
+  /** Advice, if something is wrong. */
   readonly fix?: string;
 }
 
-/** What the launcher can do: call a module's default export on ranks, and tell what it returned on each. */
+/** Functions of the launcher: runs a module's default export on ranks and returns its results by rank. */
 export interface Tools {
   readonly spawn: (
     module: URL,
@@ -23,7 +23,7 @@ export interface Tools {
   ) => Promise<unknown[]>;
 }
 
-/** What the ranks measure. */
+/** Results of the two ranks' measurement. */
 export interface Exchange {
   readonly backend: string;
   readonly largeBytes: number;
@@ -46,7 +46,7 @@ export async function* examine({ spawn }: Tools): AsyncGenerator<Finding> {
   yield await exchangeFinding(spawn);
 }
 
-/** Whom init() would take this process for. */
+/** Reports which rank and launcher init() would detect in the environment. */
 export function launcherFinding(env: Env): Finding {
   const name = 'init()';
   try {
@@ -82,7 +82,7 @@ function addonFinding(): Finding {
   }
 }
 
-/** What collectives on CUDA memory would use. A host without devices needs none. */
+/** Reports the NCCL library for CUDA memory. A host without devices needs none. */
 function ncclFinding(): Finding {
   const name = 'nccl';
   const { devices, driver, library, version, reason } = loadNative().nccl.about();
@@ -92,7 +92,10 @@ function ncclFinding(): Finding {
   return { name, state: 'wrong', text: reason, fix };
 }
 
-/** Whether the mpi backend can be loaded. Only mpirun can try it: the two ranks here are the launcher's. */
+/**
+ * Reports whether the mpi backend can be loaded. It is not run: that needs mpirun, and the launcher starts
+ * these ranks.
+ */
 export function mpiFinding(env: Env): Finding {
   const name = 'mpi';
   try {

@@ -1,4 +1,4 @@
-// `ringwise flight`: the module that the launcher looks for. It turns flight records into a Chrome trace.
+// `ringwise flight`, in a module that the launcher loads by name: converts flight records to a Chrome trace.
 import { readDumps, UsageError, usage } from '../flight/dump.ts';
 import { traceOf } from '../flight/trace.ts';
 

@@ -1,7 +1,7 @@
-// Every message of init(): what keeps ranks from becoming a group.
+// Every error message of init().
 import { type Failure, local, rankList } from '../errors.ts';
 
-/** Any failure of init() that the functions below do not cover; `what` is built by them only. */
+/** Returns a failure of init(). Only the functions of this file write `what`. */
 function init(what: string, next?: string, peers: readonly number[] = []): Failure {
   return { ...local('ERR_COLL_INIT', 'init', what, next), peers };
 }
@@ -14,27 +14,27 @@ export function ranksMissing(missing: readonly number[], size: number, timeoutMs
   );
 }
 
-/** `missing` is the failure of ranksMissing(); `ranks` are those of its peers that are PyTorch's. */
+/** `missing` is the failure of ranksMissing(). `ranks` are those of its peers that run PyTorch. */
 export function ranksOnGloo(missing: Failure, ranks: readonly number[]): Failure {
   const are = ranks.length === 1 ? 'is' : 'are';
   const what = `${missing.what}; ${rankList(ranks)} ${are} PyTorch with gloo: the store is shared, collectives are not`;
   return init(what, 'See "Python and Node in one job" in docs/launch.md.', missing.peers);
 }
 
-/** `first`: the process that came first, where it is known. */
+/** `first` describes the process that claimed the rank first, if it is known. */
 export function rankTwice(rank: number, first?: string): Failure {
   const next = 'Two processes have the same rank, or the store holds the keys of an earlier run.';
   const known = first === undefined ? '' : `: ${first}`;
   return init(`rank ${rank} has arrived already${known}; expected every rank once`, next, [rank]);
 }
 
-/** What all others are told of it. */
+/** The failure that all other ranks report if two processes have one rank. */
 export function twoOfOneRank(rank: number, first: string, second: string): Failure {
   const what = `two processes are rank ${rank}, ${first} and ${second}; expected every rank once`;
   return init(what, 'Give each process a RANK of its own.', [rank]);
 }
 
-/** What the others are told of a rank whose own error is another. */
+/** The failure that the other ranks report for a rank that fails with an error of its own. */
 export function cannotTakePart(rank: number, { what, next }: Pick<Failure, 'what' | 'next'>): Failure {
   return { ...init(`rank ${rank} cannot take part: ${what}`, next, [rank]), isSecondary: true };
 }
@@ -71,7 +71,10 @@ export function noLauncher(): Failure {
   );
 }
 
-/** RANK and WORLD_SIZE, of which one is missing or no whole number, where no other launcher is found. */
+/**
+ * Failure for RANK and WORLD_SIZE of which one is missing or not a whole number, if no other launcher is
+ * found.
+ */
 export function halfALauncher(rank: string | undefined, size: string | undefined): Failure {
   const shown = (value: string | undefined) => (value ? `'${value}'` : 'not set');
   return init(

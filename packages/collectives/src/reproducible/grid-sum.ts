@@ -1,5 +1,5 @@
-// One rank's part of a reproducible sum: its addends, cut into blocks, one for each part of the result. A block has
-// the words of its elements, and one more for the number of addends.
+// One rank's part of a reproducible sum: its addends, divided into blocks, one for each part of the result. A
+// block has the words of its elements, plus one word for the number of addends.
 import { type ArrayOf, type BufferView, elementsOf } from '../group/buffer.ts';
 import { type Exponents, exponentDtype, type SummableDType, wordsOf } from './grid.ts';
 import { gridKernels } from './kernels.ts';
@@ -9,12 +9,12 @@ export class GridSum {
   readonly #dtype: SummableDType;
   readonly #inputs: readonly ArrayOf<SummableDType>[];
   readonly #blocks: readonly number[];
-  /** Of all elements; those of all ranks, once they have been reduced by max. */
+  /** Maximum exponent of each element; over all ranks after the allReduce with max. */
   readonly exponents: BufferView;
-  /** int64; to be reduced by sum. */
+  /** Sums as int64 words, to be reduced with sum. */
   readonly words: BufferView;
 
-  /** Each input has as many elements as all blocks together. Copies nothing. */
+  /** Each input has as many elements as all blocks together. Does not copy the inputs. */
   constructor(
     dtype: SummableDType,
     inputs: readonly BufferView[],
@@ -35,7 +35,7 @@ export class GridSum {
     for (const input of this.#inputs) kernels.raise(this.#dtype, input, exponents);
   }
 
-  /** Once the exponents are those of all ranks. */
+  /** Adds the inputs to the words. Requires that the exponents have been reduced over all ranks. */
   add(): void {
     const words = elementsOf(this.words) as BigInt64Array;
     const kernels = gridKernels();
@@ -50,7 +50,10 @@ export class GridSum {
     }
   }
 
-  /** Rounds the sums of one block to `output`, unless there are too many addends. Returns how many there are. */
+  /**
+   * Rounds the sums of one block and writes them to `output`. If there are more than `maxAddends` addends,
+   * writes nothing. Returns the number of addends.
+   */
   finish(block: number, output: BufferView, sums: BufferView, op: 'sum' | 'avg', maxAddends: number): number {
     const words = elementsOf(sums) as BigInt64Array;
     const addends = Number(words.at(-1));
@@ -61,7 +64,7 @@ export class GridSum {
     return addends;
   }
 
-  /** Where a block starts, how many elements it has, and their exponents. */
+  /** Yields each block's first element, number of elements, and exponents. */
   *#eachBlock(): Generator<readonly [number, number, Exponents]> {
     const exponents = elementsOf(this.exponents) as Exponents;
     let start = 0;

@@ -1,14 +1,15 @@
-// Sums of floating-point numbers that do not depend on the order of the additions: J. Demmel and H. D. Nguyen, "Fast
-// Reproducible Floating-Point Summation" (ARITH 2013), with integers for the bins, and a grid for every element.
+// Floating-point sums that do not depend on the order of the additions: J. Demmel and H. D. Nguyen, "Fast
+// Reproducible Floating-Point Summation" (ARITH 2013), with integers as bins and one grid for every element.
 //
-// The addends of one element are rounded to a common grid, which only their largest exponent e decides, so that each
-// is an integer; integers are added exactly, in any order; and the sum is rounded once. The grid has steps of
-// 2^(e - 42): an addend has at most 43 bits then, and 2^20 of them fit an int64. float64 has steps of 2^(e - 83), and
-// a second word for the lower 42 bits. An addend loses half a step at most; one of float16 loses nothing.
+// The addends of one element are rounded to a common grid that depends only on their largest exponent e, so
+// that each addend is an integer. Integers are added exactly, in any order, and the sum is rounded once. The
+// grid has steps of 2^(e - 42): an addend then has at most 43 bits, and 2^20 addends fit into an int64.
+// float64 has steps of 2^(e - 83), with a second word for the lower 42 bits. An addend loses at most half a
+// step; a float16 addend loses nothing.
 //
-// An exponent is the biased one of float32 (of float64), and subnormals have that of the smallest normal numbers.
-// Two values are no exponents: 0, nothing but zeros, where the word counts those with a sign; and the largest, where
-// it counts infinities and NaN.
+// An exponent is the biased exponent of float32 (of float64); subnormals have that of the smallest normal
+// number. Two values have a special meaning: 0 means that all addends are zeros, and the word counts the
+// negative ones; the largest value means that there are infinities or NaN, and the word counts them.
 
 import type { DType } from '../dtype.ts';
 import type { ArrayOf } from '../group/buffer.ts';
@@ -16,33 +17,33 @@ import type { ArrayOf } from '../group/buffer.ts';
 export const summableDtypes = ['float32', 'float64', 'float16', 'bfloat16'] as const;
 export type SummableDType = (typeof summableDtypes)[number];
 
-/** Addends of one element, over all ranks. */
+/** Maximum number of addends of one element over all ranks. */
 export const maxAddends = 2 ** 20;
 
-/** By element: the largest exponent so far. */
+/** The largest exponent so far, by element. */
 export type Exponents = Uint8Array | Uint16Array;
 
 export function exponentDtype(dtype: DType): 'uint8' | 'uint16' {
   return dtype === 'float64' ? 'uint16' : 'uint8';
 }
 
-/** Words of a block of `count` elements: first all upper ones, then those of float64's lower halves. */
+/** Number of words for `count` elements: all upper words, and for float64 then all lower words. */
 export function wordsOf(dtype: DType, count: number): number {
   return dtype === 'float64' ? 2 * count : count;
 }
 
-/** The arithmetic of one rank. The views of one call have equal lengths, and lie in host memory. */
+/** The arithmetic of one rank. All views of one call have equal lengths and are in host memory. */
 export interface GridKernels {
-  /** Raises `exponents` to those of `input`. */
+  /** Raises `exponents` to the exponents of `input`, element by element. */
   readonly raise: (dtype: SummableDType, input: ArrayOf<SummableDType>, exponents: Exponents) => void;
-  /** Adds `input`, rounded to the grid of `exponents`, to `words`. */
+  /** Rounds `input` to the grid of `exponents` and adds it to `words`. */
   readonly add: (
     dtype: SummableDType,
     input: ArrayOf<SummableDType>,
     exponents: Exponents,
     words: BigInt64Array,
   ) => void;
-  /** Rounds the sums of `addends` addends, divided by `divisor` in float64, to `output`. */
+  /** Divides the sums of `addends` addends by `divisor` in float64 and rounds the result to `output`. */
   readonly finish: (
     dtype: SummableDType,
     words: BigInt64Array,

@@ -1,4 +1,5 @@
-// Which kernels do the arithmetic: the native ones where they can be loaded. Both give the same bits.
+// Chooses the kernels: the native ones if they can be loaded, else those in TypeScript. Both give the same
+// bits.
 
 import { loadNative } from '../backends/native.ts';
 import { dtypes } from '../dtype.ts';
@@ -13,7 +14,7 @@ export function gridKernels(): GridKernels {
   return kernels;
 }
 
-/** Null where there is no addon for this platform. */
+/** Returns the native kernels, or null if there is no addon for this platform. */
 export function nativeKernels(): GridKernels | null {
   try {
     const { grid } = loadNative();

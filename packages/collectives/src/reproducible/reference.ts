@@ -1,5 +1,6 @@
-// The kernels of grid.ts in TypeScript. A word is read and written as two halves, because BigInt is slow. The float64
-// arithmetic is exact, but for the roundings that are named. Memory is little-endian wherever Node runs.
+// The kernels of grid.ts in TypeScript. They read and write a word as two halves, because BigInt is slow. The
+// float64 arithmetic is exact except where a rounding is mentioned. Node.js runs only on little-endian
+// machines.
 
 import { fromBfloat16, fromFloat16, toBfloat16, toFloat16 } from '../backends/arithmetic/narrow-floats.ts';
 import type { ArrayOf } from '../group/buffer.ts';
@@ -8,10 +9,11 @@ import type { GridKernels, SummableDType } from './grid.ts';
 const two32 = 2 ** 32;
 /** (x + shift) - shift rounds x, below 2^51, to the nearest integer, ties to even. */
 const shift = 1.5 * 2 ** 52;
-// What +infinity, -infinity and NaN add to the word of an element that is not finite: 2^20 of each fit.
+// Amounts that +infinity, -infinity and NaN add to the word of an element that is not finite. The word can
+// count 2^20 of each.
 const [onePositive, oneNegative, oneNaN] = [1, 2 ** 21, 2 ** 42];
 
-/** Bits below the point: of a word, or of the upper and of the lower one. */
+/** `upperBits` and `lowerBits`: bits below the point of the only or upper word, and of the lower word. */
 const narrow = { bias: 127, special: 255, upperBits: 42, lowerBits: 0 };
 const wide = { bias: 1023, special: 2047, upperBits: 41, lowerBits: 42 };
 
@@ -76,7 +78,7 @@ function halvesOf({ buffer, byteOffset, length }: BigInt64Array): Int32Array {
   return new Int32Array(buffer, byteOffset, 2 * length);
 }
 
-/** Adds an integer to a word; it wraps at 2^64. */
+/** Adds an integer to a word. Wraps at 2^64. */
 function addTo(halves: Int32Array, word: number, integer: number): void {
   const upper = Math.floor(integer / two32);
   const low = (halves[2 * word]! >>> 0) + (integer - upper * two32);
@@ -98,8 +100,8 @@ function specialOf(high: number, low: number): number {
 }
 
 /**
- * A word as a float64 that rounds to any shorter type as the word itself does: what does not fit is cut off and leaves
- * its trace in the last bit.
+ * Converts a word to a float64 that rounds to any shorter type as the word itself does: bits that do not fit
+ * are cut off, and the last bit is set if they were not zero (rounding to odd).
  */
 function toOdd(high: number, low: number): number {
   const isExact = high >= -(2 ** 20) && high < 2 ** 20;
@@ -107,23 +109,26 @@ function toOdd(high: number, low: number): number {
   return high * two32 + (((low & ~0x7ff) | 0x800) >>> 0);
 }
 
-/** The value of an upper and a lower word in steps of the lower one, rounded once. */
+/** Returns the value of an upper and a lower word, in steps of the lower one, rounded once. */
 function sumOf(halves: Int32Array, upper: number, lower: number): number {
   const lowerHigh = halves[2 * lower + 1]!;
   const lowerLow = halves[2 * lower]! >>> 0;
-  const rest = (lowerHigh & 0x3ff) * two32 + lowerLow; // the lower word modulo 2^42, and what carries:
+  const rest = (lowerHigh & 0x3ff) * two32 + lowerLow; // the lower word modulo 2^42; the carry goes to the upper word:
   const low = (halves[2 * upper]! >>> 0) + (lowerHigh >> 10);
   const carry = Math.floor(low / two32);
   const high = halves[2 * upper + 1]! + carry;
   const kept = low - carry * two32;
-  // Two exact parts: of the upper word all but 11 bits, and these with the rest.
+  // Both addends are exact: the upper word without its last 11 bits, and these 11 bits with the lower word.
   return (high * 2 ** 21 + (kept >>> 11)) * 2 ** 53 + ((kept & 0x7ff) * 2 ** 42 + rest);
 }
 
 const maxPower = 600;
 const powersOf2 = Float64Array.from({ length: 2 * maxPower + 1 }, (_, i) => 2 ** (i - maxPower));
 
-/** value × 2^power, for powers that float64 itself has not; exact unless the result is out of its range. */
+/**
+ * Returns value × 2^power, even if 2^power is out of float64's range. Exact unless the result is out of
+ * range.
+ */
 function timesPowerOf2(value: number, power: number): number {
   const half = power >> 1;
   return value * powersOf2[half + maxPower]! * powersOf2[power - half + maxPower]!;
@@ -139,7 +144,7 @@ function storeOf(dtype: SummableDType, output: ArrayOf<SummableDType>): (i: numb
 const float = new Float32Array(1);
 const floatBits = new Uint32Array(float.buffer);
 
-/** A float32 that rounds to a half as `value` does. */
+/** Returns a float32 that rounds to a 16-bit float as `value` does. */
 function roundedToOdd(value: number): number {
   float[0] = value;
   const nearest = float[0]!;

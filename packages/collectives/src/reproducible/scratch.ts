@@ -1,5 +1,5 @@
-// Memory that the reproducible calls of a group use one after the other: to be given fresh pages costs several times
-// the arithmetic. Of each dtype the last one given back is kept.
+// Scratch memory that a group's reproducible calls reuse, because new pages cost several times as much as the
+// arithmetic. Keeps the last returned view of each dtype.
 import type { Backend } from '../backend.ts';
 import type { DType } from '../dtype.ts';
 import { type BufferView, elementsOf } from '../group/buffer.ts';
@@ -7,14 +7,14 @@ import { type BufferView, elementsOf } from '../group/buffer.ts';
 export class Scratch {
   readonly #alloc: Backend['alloc'];
   readonly #free = new Map<DType, BufferView>();
-  /** What a view that was lent is the beginning of. */
+  /** The whole buffer of each view that is in use; a view may be only the beginning of its buffer. */
   readonly #wholes = new WeakMap<BufferView, BufferView>();
 
   constructor(alloc: Backend['alloc']) {
     this.#alloc = alloc;
   }
 
-  /** Zeroed memory. */
+  /** Returns zeroed memory. The caller returns it with give(). */
   take(count: number, dtype: DType): BufferView {
     const free = this.#free.get(dtype);
     if (free === undefined || free.count < count) return this.#lent(this.#alloc(count, dtype));
@@ -24,7 +24,7 @@ export class Scratch {
     return this.#lent({ ...free, count, host }, free);
   }
 
-  /** For another call: nobody may use it any more. */
+  /** Takes memory back for another call. The caller must not use it any more. */
   give(view: BufferView): void {
     const whole = this.#wholes.get(view);
     if (whole !== undefined) this.#free.set(view.dtype, whole);

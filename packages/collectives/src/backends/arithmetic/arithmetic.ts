@@ -1,6 +1,6 @@
-// The arithmetic of the reference backends, in rank order: rank 0's elements first. Floats of every width and
-// integers up to 32 bits are reduced in float64 and converted once at the end; integers wrap; NaN in any input of
-// min and max gives NaN.
+// The arithmetic of the reference backends. Elements are combined in rank order, rank 0 first. Floats of
+// every width and integers up to 32 bits are reduced in float64 and converted once at the end. Integers wrap.
+// A NaN in any input makes min and max NaN.
 
 import type { DType } from '../../dtype.ts';
 import { type ArrayOf, allocHost, type BufferView, elementsOf } from '../../group/buffer.ts';
@@ -12,11 +12,11 @@ type BigInts = ArrayOf<'int64' | 'uint64'>;
 /** One rank's contribution. */
 export interface Term {
   readonly buffer: BufferView;
-  /** For 'premulSum'; otherwise 1. */
+  /** Factor for 'premulSum'; otherwise 1. */
   readonly factor: number;
 }
 
-/** The reduction of equally long buffers of one dtype, in new memory of the same representation. */
+/** Reduces buffers of one dtype and length. Returns the result in new memory of the same representation. */
 export function reduce(op: ReduceOp, terms: readonly Term[]): ArrayOf<DType> {
   const { dtype } = (terms[0] as Term).buffer;
   if (dtype === 'int64' || dtype === 'uint64') {
@@ -34,7 +34,7 @@ export function reduce(op: ReduceOp, terms: readonly Term[]): ArrayOf<DType> {
   return narrow(sum, dtype);
 }
 
-/** Overwrites the elements of `buffer`; `values` has its representation. */
+/** Overwrites the elements of `buffer` with `values`, which have the same representation. */
 export function write(buffer: BufferView, values: ArrayOf<DType>): void {
   elementsOf(buffer).set(values as never);
 }
@@ -105,7 +105,7 @@ function undefinedHere(): never {
   throw new Error('bug: this reduction is not defined on integers; please report it.');
 }
 
-/** Overwrites the first input. */
+/** Combines the inputs into the first one, which is overwritten and returned. */
 function fold<T, A extends { [index: number]: T; readonly length: number }>(
   inputs: readonly A[],
   step: Step<T>,

@@ -1,4 +1,5 @@
-// What the collectives do, in the plainest way: all ranks' parts of one operation at once, in one process.
+// The reference implementation of the collectives: executes all ranks' parts of one operation at once, in one
+// process.
 
 import type { Verb } from '../../all-verbs.ts';
 import type { AllToAll, Operation } from '../../backend.ts';
@@ -9,7 +10,10 @@ import { reduce, write } from './arithmetic.ts';
 type Elements = ArrayOf<DType>;
 type Of<V extends Verb> = readonly Extract<Operation, { verb: V }>[];
 
-/** All ranks' parts of one collective, in rank order. They agree in everything but memory, factor and own counts. */
+/**
+ * Executes one collective. `operations` are all ranks' parts in rank order; they may differ only in memory,
+ * factor and counts.
+ */
 export function execute(operations: readonly Operation[]): void {
   const first = operations[0] as Operation;
   switch (first.verb) {
@@ -57,8 +61,8 @@ export function execute(operations: readonly Operation[]): void {
 }
 
 /**
- * The host memory that an operation may write on this rank; nothing for a send or a barrier. A backend that has an
- * operation carried out elsewhere brings these bytes back.
+ * Returns the host memory that an operation may write on this rank; empty for a send or a barrier. A backend
+ * that runs operations elsewhere copies these bytes back.
  */
 export function bytesWritten(operation: Operation): Uint8Array {
   let view: BufferView | null = null;
@@ -68,12 +72,12 @@ export function bytesWritten(operation: Operation): Uint8Array {
   return new Uint8Array(buffer, byteOffset, byteLength);
 }
 
-/** How many elements of an allToAll go to that rank of `size`. */
+/** Returns how many elements of an allToAll this rank sends to rank `rank` of `size`. */
 export function sentTo(rank: number, size: number, { input, sendCounts }: AllToAll): number {
   return sendCounts?.[rank] ?? input.count / size;
 }
 
-/** How many it expects from there. */
+/** Returns how many elements of an allToAll this rank expects from rank `rank` of `size`. */
 export function expectedFrom(rank: number, size: number, { output, recvCounts }: AllToAll): number {
   return recvCounts?.[rank] ?? output.count / size;
 }

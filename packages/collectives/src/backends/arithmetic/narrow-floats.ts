@@ -1,6 +1,7 @@
-// Floats that JavaScript has no arrays for, as bit patterns: float16, bfloat16 and the two of 8 bits. Conversion to them rounds to
-// nearest, ties to even, as hardware does; NaN stays NaN. What is too large becomes infinity, but in 8 bits the largest number: the
-// saturating mode of the OCP specification "8-bit floating point", which CUDA's conversions have.
+// Conversions of floats that JavaScript has no arrays for, as bit patterns: float16, bfloat16 and the two
+// 8-bit types. Conversion to them rounds to nearest, ties to even, as hardware does; NaN stays NaN. Values
+// that are too large become infinity, or the largest number in 8 bits: the saturating mode of the OCP
+// specification "8-bit floating point", which CUDA's conversions use.
 import type { DType } from '../../dtype.ts';
 
 const float = new Float32Array(1);
@@ -11,7 +12,7 @@ export function fromBfloat16(half: number): number {
   return float[0] as number;
 }
 
-/** Rounds `value` to float32 first. */
+/** Returns the bits of the nearest bfloat16. Rounds `value` to float32 first. */
 export function toBfloat16(value: number): number {
   float[0] = value;
   const word = bits[0] as number;
@@ -28,7 +29,7 @@ export function fromFloat16(half: number): number {
   return sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
 }
 
-/** Rounds `value` to float32 first. */
+/** Returns the bits of the nearest float16. Rounds `value` to float32 first. */
 export function toFloat16(value: number): number {
   float[0] = value;
   const word = bits[0] as number;
@@ -37,7 +38,8 @@ export function toFloat16(value: number): number {
   if (magnitude > 0x7f800000) return sign | 0x7e00; // NaN
   if (magnitude >= 0x47800000) return sign | 0x7c00; // 65536 and above
   if (magnitude < 0x38800000) return sign | roundToEven(Math.abs(float[0] as number) * 2 ** 24); // subnormal
-  // Rebias the exponent by 112 and cut 13 bits; a carry runs into the exponent, and from 65520 on into infinity.
+  // Rebias the exponent by 112 and drop 13 bits. A carry goes into the exponent, and from 65520 on gives
+  // infinity.
   return sign | ((magnitude - (112 << 23) + 0xfff + ((magnitude >>> 13) & 1)) >>> 13);
 }
 
@@ -48,17 +50,17 @@ function roundToEven(value: number): number {
 }
 
 interface Format8 {
-  /** Bits of the fraction. */
+  /** Number of bits of the fraction. */
   readonly fraction: number;
   readonly bias: number;
-  /** The bits of the largest number. */
+  /** Bits of the largest number. */
   readonly largest: number;
 }
 
 const e4m3: Format8 = { fraction: 3, bias: 7, largest: 0x7e };
 const e5m2: Format8 = { fraction: 2, bias: 15, largest: 0x7b };
 
-/** Rounds `value` to float32 first. */
+/** Returns the bits of the nearest 8-bit float. Rounds `value` to float32 first. */
 function toFloat8(value: number, { fraction, bias, largest }: Format8): number {
   float[0] = value;
   const word = bits[0] as number;
@@ -73,7 +75,7 @@ function toFloat8(value: number, { fraction, bias, largest }: Format8): number {
   return sign | Math.min((magnitude - ((127 - bias) << 23) + half) >>> shift, largest);
 }
 
-/** Of a format that has no infinity: only the largest magnitude is NaN. */
+/** Returns the number for these bits. The format has no infinity; only the largest magnitude is NaN. */
 function fromE4m3(eighth: number): number {
   const sign = eighth & 0x80 ? -1 : 1;
   const magnitude = eighth & 0x7f;
@@ -86,13 +88,13 @@ function fromE4m3(eighth: number): number {
 export type NarrowFloat = Extract<DType, 'float16' | 'bfloat16' | `float8${string}`>;
 
 interface Conversions {
-  /** The number of these bits. */
+  /** Returns the number for these bits. */
   readonly from: (bits: number) => number;
-  /** The bits of the nearest number. Rounds `value` to float32 first. */
+  /** Returns the bits of the nearest number. Rounds `value` to float32 first. */
   readonly to: (value: number) => number;
 }
 
-/** What the bits of these types mean: numbers for arithmetic of one's own. */
+/** Conversions between bits and numbers by type, for programs that compute with them. */
 export const narrowFloats: Readonly<Record<NarrowFloat, Conversions>> = {
   float16: { from: fromFloat16, to: toFloat16 },
   bfloat16: { from: fromBfloat16, to: toBfloat16 },
