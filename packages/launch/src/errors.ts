@@ -1,5 +1,5 @@
-// Every error of this package, and all their messages. Shape of a message:
-// "<object>: <what happened>; <expected and got>. <next step>".
+// Every error of this package, with all messages. A message has the form "<object>: <what happened>;
+// <expected and got>. <next step>".
 
 import { inspect } from 'node:util';
 
@@ -24,13 +24,13 @@ interface Details {
   readonly signal?: NodeJS.Signals | null;
 }
 
-/** What spawn() rejects with. Branch on `code`; the text is for people. */
+/** The error type of this package. Branch on `code`; the text is for people. */
 export class LaunchError extends Error {
   override readonly name = 'LaunchError';
   readonly code: LaunchErrorCode;
-  /** The rank that failed first; null when no single rank is to blame. */
+  /** The rank that failed first; null if no single rank is the cause. */
   readonly rank: number | null;
-  /** The exit code of that rank; null if a signal ended it. */
+  /** Exit code of that rank; null if a signal ended it. */
   readonly exitCode: number | null;
   /** The signal that ended that rank, or null. */
   readonly signal: NodeJS.Signals | null;
@@ -47,7 +47,7 @@ export class LaunchError extends Error {
     return true;
   }
 
-  /** Like instanceof, but also true when the package is installed twice. */
+  /** Returns whether `value` is a LaunchError, also of another copy of this package. */
   static isInstance(value: unknown): value is LaunchError {
     return typeof value === 'object' && value !== null && mark in value;
   }
@@ -60,7 +60,7 @@ export const badArgument = (verb: string, name: string, expected: string, got: u
     cause === undefined ? {} : { cause },
   );
 
-/** `problem` describes the options: see unknownOption(). */
+/** `problem` is the text that unknownOption() returned. */
 export const badOptions = (verb: string, problem: string) =>
   new LaunchError('ERR_LAUNCH_ARGUMENT', `${verb}: ${problem}.`);
 
@@ -171,7 +171,7 @@ export const anotherRun = (where: string, runId: string, found: string) =>
 
 export const noMeeting = (where: string, cause: unknown) => {
   const { message, code } = cause as NodeJS.ErrnoException;
-  // In these cases the store has answered, and its error says what to do.
+  // With these codes the store has answered, and its error says what to do.
   const isAnswered = code === 'ERR_STORE_AUTH' || code === 'ERR_STORE_BUSY';
   return new LaunchError(
     'ERR_LAUNCH_STORE',

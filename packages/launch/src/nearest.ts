@@ -1,4 +1,7 @@
-/** The word that a typing error most likely meant: one that starts with it, else one at most 3 edits away. */
+/**
+ * Returns the known word that a misspelled word most likely means: one that starts with it, else one at most
+ * 3 edits away.
+ */
 export function nearest(word: string, known: readonly string[]): string | undefined {
   const longer = known.find((candidate) => candidate.startsWith(word));
   if (longer) return longer;
@@ -8,7 +11,7 @@ export function nearest(word: string, known: readonly string[]): string | undefi
   return ranked[0] && ranked[0].edits <= 3 ? ranked[0].candidate : undefined;
 }
 
-// Levenshtein: row[j] is the distance between what was read of a and the first j letters of b.
+// Levenshtein distance. row[j] is the distance between the read part of `a` and the first j letters of `b`.
 function editDistance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, j) => j);
   for (let i = 1; i <= a.length; i++) {

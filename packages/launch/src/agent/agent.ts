@@ -1,46 +1,59 @@
-// Starts the ranks of a job, watches them, and ends it: after a failure the others get a moment to report their own,
-// then SIGTERM, and SIGKILL when the shutdown timeout is over. A signal from the user takes the same way without the
-// moment; a second one kills at once.
+// Starts the ranks of a job, watches them, and ends the job. After a failure the other ranks get a moment to
+// report their own failures; then they get SIGTERM, and SIGKILL when the shutdown timeout is over. A signal
+// from the user stops the ranks the same way but without that moment; a second signal kills at once.
 
 import { openLifeLine } from './life-line.ts';
 import type { RankSpec } from './plan.ts';
 import { type RankOptions, type RankOutcome, type RankProcess, startRank } from './rank-process.ts';
 
-/** From the failure of a rank to the end of the others. */
+/** Time from the failure of a rank until the other ranks are stopped. */
 export interface SettleTimes {
-  /** After a cause: long enough for peers to notice a closed connection and say so. */
+  /**
+   * After a root cause, in milliseconds: long enough for peers to notice the closed connection and report it.
+   */
   readonly causeMs: number;
-  /** After what was only a peer's echo: somewhere is a cause, on its way or still dying. */
+  /**
+   * After a secondary failure, in milliseconds: the rank with the root cause has yet to report it or to end.
+   */
   readonly echoMs: number;
 }
 
 export const settleTimes: SettleTimes = { causeMs: 500, echoMs: 2_000 };
 
 export interface WatchOptions {
-  /** Called at each failure of a rank, at once. Secondary: it says that a peer failed before it. */
+  /**
+   * Called at once for each failure of a rank. `isSecondary` says that the rank failed because a peer had
+   * failed.
+   */
   readonly onFailure?: (isSecondary: boolean) => void;
-  /** From the first signal to SIGKILL. */
+  /** Milliseconds from the first signal to SIGKILL. */
   readonly shutdownTimeoutMs: number;
 }
 
 export type JobOptions = RankOptions & WatchOptions;
 
 export interface JobResult {
-  /** One for each rank, in order. */
+  /** Outcome of each rank, by rank. */
   readonly outcomes: readonly RankOutcome[];
-  /** The signal of the first interrupt(), if it came before anything failed. */
+  /** The signal of the first interrupt(), if it came before any failure. */
   readonly interruptedBy: NodeJS.Signals | null;
   readonly startedNs: bigint;
 }
 
 export interface Job {
-  /** Of its processes, by rank; that of this process where ranks are threads. Undefined: could not be started. */
+  /**
+   * Process ids by rank; this process's id if ranks are threads. Undefined for a rank that could not be
+   * started.
+   */
   readonly pids: readonly (number | undefined)[];
-  /** Settles when every rank has ended. Never rejects. */
+  /** Resolves when every rank has ended. Never rejects. */
   readonly done: Promise<JobResult>;
-  /** Ends all ranks, if they are not ending already: this signal, and SIGKILL after the shutdown timeout. */
+  /**
+   * Sends all ranks this signal, and SIGKILL after the shutdown timeout, unless they are being stopped
+   * already.
+   */
   readonly stop: (signal: NodeJS.Signals) => void;
-  /** Passes a signal to all ranks and lets them end; called while they are ending, it kills them. */
+  /** Passes a signal to all ranks and lets them end. If they are being stopped already, kills them. */
   readonly interrupt: (signal: NodeJS.Signals) => void;
 }
 
@@ -54,7 +67,7 @@ export async function startJob(specs: readonly RankSpec[], options: JobOptions):
   return job;
 }
 
-/** `start` starts the ranks, which tell of their failures. */
+/** `start` starts the ranks, which call `onFailure` when they fail. */
 export function watchRanks(
   start: (onFailure: (isSecondary: boolean) => void) => RankProcess[],
   { onFailure, shutdownTimeoutMs }: WatchOptions,

@@ -1,14 +1,15 @@
-// --numa-binding: which processors each rank of a host may use. Its home is the memory node of its GPU; without GPUs
-// the ranks are spread over the nodes in blocks, so that neighbours by rank are neighbours in memory.
+// --numa-binding: the processors that each rank of a host may use. A rank's home is the memory node of its
+// GPU. Without GPUs the ranks are distributed over the nodes in blocks, so that neighbouring ranks share a
+// node.
 
 import { tooManyForCores } from '../errors.ts';
 import type { Processor } from './topology.ts';
 
-/** As torchrun has them. */
+/** Kinds of binding, named as in torchrun. */
 export const bindingKinds = ['node', 'socket', 'exclusive', 'core-complex'] as const;
 export type BindingKind = (typeof bindingKinds)[number];
 
-/** The processors of each local rank. `gpuNodes` has the node of each GPU, null where it is not known. */
+/** Returns the processors of each local rank. `gpuNodes` has the memory node of each GPU, null if unknown. */
 export function bindRanks(
   kind: BindingKind,
   processors: readonly Processor[],
@@ -31,7 +32,7 @@ export function bindRanks(
   });
 }
 
-/** The how-manieth of how many ranks with the same home. */
+/** A rank's index (`place`) among the ranks with the same home, and their number (`sharers`). */
 interface Neighbours {
   readonly place: number;
   readonly sharers: number;
@@ -52,7 +53,10 @@ const choices: Readonly<
   exclusive: share,
 };
 
-/** Whole cores, as evenly as can be; the first sharers get those that are left over. */
+/**
+ * Returns a rank's share of the cores: whole cores, as evenly as possible; the first ranks get the remaining
+ * ones.
+ */
 function share(processors: readonly Processor[], { place, sharers }: Neighbours): Processor[] {
   const cores = distinct(processors.map(({ core }) => core));
   if (cores.length < sharers) throw tooManyForCores(sharers, cores.length);

@@ -1,7 +1,7 @@
-// The environment contract: what every rank is told, under torchrun's names, so that a script written for either
-// launcher reads the same variables. RINGWISE_SECRET lets the rank prove to the store that it belongs to the job.
+// The environment variables of every rank. They have torchrun's names, so that a script for either launcher
+// reads the same variables. With RINGWISE_SECRET the rank proves to the store that it belongs to the job.
 
-/** Where one rank sits in its job. A group is one launcher, that is one host. */
+/** Position of one rank in its job. A group is one launcher, that is, one host. */
 export interface Placement {
   readonly rank: number;
   readonly localRank: number;
@@ -11,26 +11,32 @@ export interface Placement {
   readonly groupWorldSize: number;
 }
 
-/** What all ranks of a job share. The store listens on masterAddr:masterPort; ranks connect and never bind it. */
+/**
+ * What all ranks of a job share. The store listens on masterAddr:masterPort; ranks connect to it and never
+ * bind it.
+ */
 export interface Rendezvous {
   readonly runId: string;
   readonly masterAddr: string;
   readonly masterPort: number;
-  /** Empty: the store asks for none, and is open to this host only. */
+  /** Secret of the store. Empty if the store requires none; it is then open to this host only. */
   readonly secret: string;
 }
 
-/** What else a rank is told. */
+/** Further facts that a rank is told. */
 export interface JobFacts {
   readonly role: string;
-  /** How often all ranks have been started again, for whatever reason: each time they meet under other keys. */
+  /**
+   * Number of times that all ranks have been started again, for any reason. Each time they use other keys in
+   * the store.
+   */
   readonly restartCount: number;
   readonly maxRestarts: number;
 }
 
 export const firstStart: JobFacts = { role: 'default', restartCount: 0, maxRestarts: 0 };
 
-/** The variables of one rank. */
+/** Returns the environment variables of one rank. */
 export function rankEnvironment(
   place: Placement,
   rendezvous: Rendezvous,
@@ -57,7 +63,10 @@ export function rankEnvironment(
   };
 }
 
-/** Threads per rank for OpenMP and what follows its variable, so that the ranks of a host share its cores. */
+/**
+ * Returns the threads per rank for OpenMP and libraries that read its variable: an equal share of the host's
+ * cores.
+ */
 export function ompThreads(cores: number, nproc: number): string {
   return `${Math.max(1, Math.floor(cores / nproc))}`;
 }

@@ -1,9 +1,9 @@
-// Ends the ranks when this process dies without a chance to do so itself (SIGKILL, out of memory). A shell waits
-// on a pipe whose other end only this process holds. When the kernel closes that end, read fails, and the shell
-// kills the process groups on its list. So nothing is needed inside a rank: one that never returns to its event
-// loop dies as well, and so do the processes that it started. The shell costs 1 MB and 3 ms. It sits in its own
-// session, so that a terminal's Ctrl-C or hang-up does not reach it before its work is done. If somebody kills the
-// shell, another one takes its place; parent-death.ts is for the moment in between.
+// Ends the ranks when this process dies without a chance to end them itself (SIGKILL, out of memory). A shell
+// waits on a pipe whose other end only this process holds. When the kernel closes that end, the shell's read
+// fails, and the shell kills the process groups on its list. This needs no code inside a rank, so it also
+// ends a rank that never returns to its event loop, and the processes that the rank started. The shell costs
+// 1 MB and 3 ms. It runs in its own session, so that a terminal's Ctrl-C or hang-up does not end it too
+// early. If the shell is killed, another one replaces it; parent-death.ts covers the time in between.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Socket } from 'node:net';
@@ -25,22 +25,25 @@ for g in $groups; do kill -9 "-$g"; done
 [ -z "$1" ] || rm -rf -- "$1"`;
 
 export interface LifeLine {
-  /** To be put in front of a rank's command: the rank dies with this process even if the shell is gone. Perhaps empty. */
+  /**
+   * Words to put before a rank's command, so that the rank dies with this process even without the shell. May
+   * be empty.
+   */
   readonly command: readonly string[];
-  /** From now on the process group `pid` dies with this process. */
+  /** Adds the process group `pid` to those that are killed when this process dies. */
   readonly add: (pid: number) => void;
-  /** The group is gone; its number may soon belong to somebody else. */
+  /** Removes a group that has ended, because the system may reuse its number. */
   readonly remove: (pid: number) => void;
-  /** Lets the shell end. */
+  /** Ends the shell. */
   readonly close: () => void;
 }
 
-/** A shell that keeps dying is not started more often than this. */
+/** Minimum time between two starts of the shell, in case it keeps dying. */
 const restartMs = 100;
 
 /**
- * Starts the shell; rejects with ERR_LAUNCH_NO_SHELL if there is none. At the end, also at that of this process, it
- * removes the folder `temporary`.
+ * Starts the shell. Rejects with ERR_LAUNCH_NO_SHELL if there is none. The folder `temporary` is removed when
+ * the life-line is closed or this process ends.
  */
 export async function openLifeLine(temporary = ''): Promise<LifeLine> {
   const groups = new Set<number>();
@@ -95,7 +98,7 @@ function startShell(temporary: string): ChildProcess {
     cwd: '/',
     env: {},
     detached: true,
-    // Not stdin: bash reads the user's start-up files when that is a socket, as node's pipes are.
+    // Not stdin: bash reads the user's start-up files if stdin is a socket, which Node's pipes are.
     stdio: ['ignore', 'ignore', 'ignore', 'pipe'],
   });
   const line = shell.stdio[3] as Socket | undefined;

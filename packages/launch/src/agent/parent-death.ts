@@ -1,6 +1,6 @@
-// What ends a rank when its launcher is killed and the life-line's shell with it: on Linux the kernel, which sends SIGKILL
-// to a process whose parent has died, if the process asked for it. The command setpriv (package util-linux) asks, then
-// becomes the rank. Elsewhere a rank that is node watches its parent itself: parent-watch.ts.
+// Ends a rank when its launcher and the life-line's shell are both killed. On Linux the kernel sends SIGKILL
+// to a process whose parent has died, if the process requested it. The command setpriv (package util-linux)
+// requests it and then becomes the rank. Elsewhere a Node.js rank watches its parent itself: parent-watch.ts.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -8,7 +8,9 @@ import { findProgram } from '../cli/program.ts';
 
 let prefix: Promise<readonly string[]> | undefined;
 
-/** The words in front of a command with which it dies with this process; none where the system has no such thing. */
+/**
+ * Resolves with the words to put before a command so that it dies with this process; empty if unsupported.
+ */
 export function diesWithParent(): Promise<readonly string[]> {
   prefix ??= findPrefix();
   return prefix;
@@ -18,7 +20,7 @@ async function findPrefix(): Promise<readonly string[]> {
   const setpriv = process.platform === 'linux' ? findProgram('setpriv', process.env) : null;
   if (setpriv === null) return [];
   const command = [setpriv, '--pdeathsig', 'KILL', '--'];
-  // Older ones, and BusyBox's, do not know the option.
+  // Older versions of setpriv, and BusyBox's, do not have the option.
   const isKnown = await succeeds([...command, '/bin/sh', '-c', ':']);
   return isKnown ? command : [];
 }

@@ -1,13 +1,16 @@
-// How a rank that is node ends when its launcher is killed, where the kernel does not see to it: see parent-death.ts.
+// Ends a Node.js rank when its launcher is killed, on systems where the kernel cannot; see parent-death.ts.
 
-/** Names the launcher's pid in the environment of a rank that must watch it. */
+/** Environment variable with the launcher's pid, for a rank that must watch its launcher. */
 export const WATCHED_PARENT = 'RINGWISE_WATCHED_PARENT';
 
 const everyMs = 200;
 
-/** Kills this process when its parent is another one than `pid`. A thread looks, since the main thread may be busy. */
+/**
+ * Kills this process when its parent is no longer `pid`. A thread checks that, because the main thread may be
+ * busy.
+ */
 export function watchParent(pid: number): void {
-  // Loaded only now: most ranks need no thread.
+  // Loaded only here, because most ranks do not need a thread.
   const { Worker } = process.getBuiltinModule('node:worker_threads');
   const look = `setInterval(() => {
     if (process.ppid !== ${pid}) process.kill(process.pid, 'SIGKILL');

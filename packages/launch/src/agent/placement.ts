@@ -1,5 +1,5 @@
-// What each rank gets of its host: processors and a GPU. A rank is bound by the command taskset, which then becomes
-// the rank: so all its threads are, from the first one on.
+// Assigns processors and a GPU of the host to each rank. The command taskset binds a rank and then becomes
+// it, so that all the rank's threads are bound from the start.
 
 import { findProgram } from '../cli/program.ts';
 import type { RunOptions } from '../cli/run-options.ts';
@@ -8,14 +8,17 @@ import { type BindingKind, bindRanks, coresOf } from './binding.ts';
 import type { RankPlace } from './plan.ts';
 import { formatList, gpuNodes, readTopology } from './topology.ts';
 
-/** By local rank; empty where nothing was asked for. Throws ERR_LAUNCH_ARGUMENT where it cannot be done. */
+/**
+ * Returns what each local rank gets; empty if nothing was requested. Throws ERR_LAUNCH_ARGUMENT if it is not
+ * possible.
+ */
 export function placesOf(
   { binding, isLocalRankVirtual }: Pick<RunOptions, 'binding' | 'isLocalRankVirtual'>,
   nproc: number,
   gpus: number,
   env: NodeJS.ProcessEnv,
 ): RankPlace[] {
-  // Without any the ranks compute on the CPU, and only count as torchrun's do.
+  // On a host without GPUs the ranks compute on the CPU, so there is nothing to assign.
   if (isLocalRankVirtual && gpus > 0 && gpus < nproc) throw tooManyForGpus(nproc, gpus, env);
   if (binding === null && !isLocalRankVirtual) return [];
   const bound = binding === null ? null : boundTo(binding, nproc, env);

@@ -1,25 +1,25 @@
-// Options to processes: which ranks a host starts, and with what. Pure, so that every rule is a unit test.
+// Turns options into the processes that a host starts. No side effects, so that every rule has a unit test.
 
 import type { Program } from '../cli/program.ts';
 import { badArgument, noGpu } from '../errors.ts';
 import type { RankStreams } from '../report/output.ts';
 import { firstStart, type JobFacts, ompThreads, type Rendezvous, rankEnvironment } from './env.ts';
 
-/** What this host has. */
+/** Number of cores and GPUs of this host. */
 export interface Machine {
   readonly cores: number;
   readonly gpus: number;
 }
 
-/** What a local rank gets beyond its share. */
+/** Variables and streams of a local rank, in addition to its share. */
 export interface RankExtras {
   readonly env?: Readonly<Record<string, string>>;
   readonly streams?: RankStreams;
 }
 
-/** What a rank gets of its host; see placement.ts. */
+/** Resources of the host for one rank; see placement.ts. */
 export interface RankPlace {
-  /** What starts its program, and binds it. */
+  /** Command that binds the rank's program and starts it. */
   readonly command: readonly string[];
   readonly env: Readonly<Record<string, string>>;
 }
@@ -27,7 +27,7 @@ export interface RankPlace {
 /** One process to start. */
 export interface RankSpec extends Program {
   readonly rank: number;
-  /** Where its output goes; absent: all to the terminal. */
+  /** Targets of its output. If absent, all output goes to the terminal. */
   readonly streams?: RankStreams;
 }
 
@@ -40,7 +40,7 @@ export interface Share {
   readonly groupWorldSize: number;
 }
 
-/** All ranks on one host. */
+/** Returns the share of a job whose ranks all run on one host. */
 export const wholeJob = (nproc: number): Share => ({
   nproc,
   firstRank: 0,
@@ -49,7 +49,9 @@ export const wholeJob = (nproc: number): Share => ({
   groupWorldSize: 1,
 });
 
-/** How many ranks `--nproc-per-node` means here: a number, cpu, gpu, or auto (the GPUs, else the cores). */
+/**
+ * Returns the number of ranks for `--nproc-per-node`: a number, cpu, gpu, or auto (the GPUs, else the cores).
+ */
 export function rankCount(command: string, text: string, machine: Machine): number {
   if (text === 'cpu') return machine.cores;
   if (text === 'auto') return machine.gpus || machine.cores;
@@ -64,7 +66,10 @@ export function rankCount(command: string, text: string, machine: Machine): numb
   return count;
 }
 
-/** The ranks of one host. `extras` are variables and streams of a local rank, `places` what it gets of its host. */
+/**
+ * Returns the ranks of one host. `extras` are variables and streams by local rank, `places` resources of the
+ * host.
+ */
 export function planRanks(
   share: Share,
   program: Program,

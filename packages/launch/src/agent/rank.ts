@@ -1,5 +1,5 @@
-// Loaded into every rank before the user's script (node --import). Elsewhere, for example in a worker thread or a
-// process that the script forks with the same flags, the variable is absent and nothing happens.
+// Loaded into every rank before the user's script (node --import). In other processes, such as worker threads
+// or processes that the script forks with the same flags, the variables are absent and nothing happens.
 
 import { installMetrics, METRICS_FD } from '../monitor/rank-metrics.ts';
 import { crashSymbol } from '../report/crash-words.ts';

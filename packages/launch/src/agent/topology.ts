@@ -1,20 +1,21 @@
-// The logical processors of a Linux host that this process may use, and what they share: a core, a level 3 cache, a
-// memory (NUMA) node, a socket. Read from /sys and /proc; where the kernel does not tell, all share one.
+// Reads the logical processors of a Linux host that this process may use, and what they share: a core, a
+// level 3 cache, a memory (NUMA) node, a socket. Uses /sys and /proc; if these lack a property, all
+// processors share one.
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 export interface Processor {
   readonly id: number;
-  /** The smallest processor of the same core; hyper-threads share one. */
+  /** The lowest-numbered processor of the same core; hyper-threads have the same value. */
   readonly core: number;
-  /** The smallest processor that shares the level 3 cache. */
+  /** The lowest-numbered processor that shares the level 3 cache. */
   readonly complex: number;
   readonly node: number;
   readonly socket: number;
 }
 
-/** `root` holds sys and proc. */
+/** Returns the processors. `root` is the folder with sys and proc. */
 export function readTopology(root = '/'): Processor[] {
   const status = read(root, 'proc/self/status') ?? '';
   const allowed = parseList(/^Cpus_allowed_list:\s*(\S+)/m.exec(status)?.[1] ?? '');
@@ -43,7 +44,10 @@ function nodesOf(root: string): Map<number, number> {
   return nodes;
 }
 
-/** The NUMA nodes of the NVIDIA devices in the order of their bus addresses; null where the kernel does not tell. */
+/**
+ * Returns the NUMA nodes of the NVIDIA devices in the order of their bus addresses; null if the kernel does
+ * not know.
+ */
 export function gpuNodes(env: NodeJS.ProcessEnv, root = '/'): (number | null)[] {
   const folder = 'proc/driver/nvidia/gpus';
   const devices = list(root, folder)
@@ -64,7 +68,7 @@ export function gpuNodes(env: NodeJS.ProcessEnv, root = '/'): (number | null)[] 
     });
 }
 
-/** "0-2,8" is 0, 1, 2, 8. */
+/** Parses a kernel list: "0-2,8" gives 0, 1, 2, 8. */
 export function parseList(text: string): number[] {
   return text
     .trim()
@@ -76,7 +80,7 @@ export function parseList(text: string): number[] {
     });
 }
 
-/** The inverse, as short as can be. */
+/** Formats numbers as a kernel list, as short as possible. */
 export function formatList(ids: readonly number[]): string {
   const sorted = [...ids].sort((a, b) => a - b);
   const runs: [number, number][] = [];

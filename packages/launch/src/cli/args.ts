@@ -1,5 +1,6 @@
-// argv to options. Everything up to the first word that is no flag belongs to ringwise, everything from there on
-// to the script. A flag on the command line wins over its PET_ variable.
+// Parses argv into options. All words before the first one that is not a flag belong to ringwise; that word
+// and all later ones belong to the script. A flag on the command line takes precedence over its PET_
+// variable.
 
 import { constants } from 'node:os';
 import { parseArgs } from 'node:util';
@@ -13,10 +14,11 @@ import { defaultSignals, type LiveOptions, type OutputOptions, type RunOptions }
 import { streamsOf } from './std-streams.ts';
 import { isSwitchedOn, switchOf, type Values, wholeNumber } from './values.ts';
 
-/** Reads the arguments of `ringwise run`; throws ERR_LAUNCH_ARGUMENT with a sentence for the user. */
+/** Parses the arguments of `ringwise run`. Throws ERR_LAUNCH_ARGUMENT. */
 export function parseRun(argv: readonly string[], env: NodeJS.ProcessEnv): RunOptions | 'help' {
   const values = fromVariables(env);
-  // Underscores count as dashes in the names of flags; positions stay, so the script's words are taken from argv.
+  // Flags may be spelled with underscores. Positions do not change, so the script's words are taken from argv
+  // itself.
   const dashed = argv.map((word) => word.replace(/^--[^=]*/, (name) => name.replaceAll('_', '-')));
   const { tokens } = parseArgs({
     args: dashed,
@@ -56,7 +58,7 @@ function fromVariables(env: NodeJS.ProcessEnv): Map<string, string> {
   return values;
 }
 
-/** The value of a flag of the command line; a switch has the value '1', as its variable would. */
+/** Returns a flag's value from the command line; '1' for a switch, as its variable would have. */
 function checkedValue(name: string, rawName: string, value: string | undefined): string {
   const flag = flags.find((f) => f.name === name);
   if (!flag) {

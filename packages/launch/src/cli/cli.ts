@@ -1,5 +1,5 @@
-// The command. Importing this file runs it, with the arguments of the process. Each command loads its own modules, as
-// they are what a start costs.
+// The `ringwise` command. Importing this file runs it with the arguments of the process. Each command imports
+// its modules only when it is called, because loading them dominates the start-up time.
 
 import { readFileSync } from 'node:fs';
 import { LaunchError, unknownWord } from '../errors.ts';
@@ -10,7 +10,7 @@ import { flushOutput } from './terminal.ts';
 
 const [command, ...argv] = process.argv.slice(2);
 
-// Signals that arrive before the ranks exist end the command by their default action; after that, run() has them.
+// Before the ranks exist, signals end the command by their default action. Later run() handles them.
 const exitCode = await main().catch(explained);
 await flushOutput();
 process.exit(exitCode);
@@ -44,7 +44,10 @@ async function main(): Promise<number> {
   }
 }
 
-/** A sentence for what the user can change, exit code 2 if nothing but an argument is wrong; the rest is a bug. */
+/**
+ * Prints errors that the user can fix and returns their exit code: 2 for wrong arguments, else 1. Other
+ * errors are bugs.
+ */
 function explained(error: unknown): number {
   if (!LaunchError.isInstance(error)) throw error;
   process.stderr.write(`${error.message}\n`);

@@ -1,6 +1,6 @@
-// Commands that another package brings: `ringwise bench` is the module @ringwise/collectives/bench. Such a package is
-// looked for when its command is called, so that this one depends on none of them. The command gets what only the
-// launcher can do; the two sides agree by shape.
+// Commands that other packages provide: `ringwise bench` is the module @ringwise/collectives/bench. A package
+// is looked up when its command is called, so that this package depends on none of them. The command is
+// passed the launcher's functions; both sides declare the types themselves.
 
 import { realpathSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -10,21 +10,24 @@ import { notInstalled } from '../errors.ts';
 import { runScript } from './run.ts';
 import { defaultSignals, oneHost, toTerminal, unwatched } from './run-options.ts';
 
-/** What the command may ask for. */
+/** Functions of the launcher that a command may call. */
 export interface Launcher {
   /**
-   * Runs a .js file on `nprocPerNode` ranks (a number, auto, cpu, gpu) of this host and returns the exit code. The
-   * ranks print to this process's stdout and stderr; a failure has been explained there.
+   * Runs a .js file on `nprocPerNode` ranks (a number, auto, cpu, gpu) of this host. Resolves with the exit
+   * code. The ranks print to this process's stdout and stderr, and so does the report of a failure.
    */
   readonly runRanks: (nprocPerNode: string, file: string, args: readonly string[]) => Promise<number>;
 }
 
-/** What its module exports. */
+/** Exports of a command's module. */
 interface Companion {
   readonly command: (argv: readonly string[], launcher: Launcher) => Promise<number>;
 }
 
-/** Runs `ringwise <name>` and returns its exit code; throws ERR_LAUNCH_NOT_INSTALLED without the package. */
+/**
+ * Runs `ringwise <name>` and resolves with its exit code. Rejects with ERR_LAUNCH_NOT_INSTALLED without the
+ * package.
+ */
 export async function runCompanion(
   name: string,
   packageName: string,
@@ -55,13 +58,16 @@ export async function runCompanion(
   });
 }
 
-/** The module `name` of a package; null where that is not installed or has no such module. */
+/** Resolves with the module `name` of a package, or null if it is not installed or has no such module. */
 export async function loadCompanion<Module>(name: string, packageName: string): Promise<Module | null> {
   const file = find(`${packageName}/${name}`);
   return file === null ? null : ((await import(pathToFileURL(file).href)) as Module);
 }
 
-/** First the user's project, then the package whose command was called, which may be the umbrella. */
+/**
+ * Finds a module from the user's project, or else from the package whose command was called (possibly the
+ * umbrella).
+ */
 function find(module: string): string | null {
   for (const base of [join(process.cwd(), 'package.json'), realpathSync(process.argv[1]!)]) {
     try {

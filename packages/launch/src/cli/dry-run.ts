@@ -1,11 +1,14 @@
-// --dry-run: what each process of this host would get, and nothing is started.
+// --dry-run: describes the process of each rank on this host without starting anything.
 
 import { firstStart } from '../agent/env.ts';
 import { type Machine, planRanks, type RankPlace } from '../agent/plan.ts';
 import type { Program } from './program.ts';
 import type { RunOptions } from './run-options.ts';
 
-/** For the first round, with all hosts that there may be, each with as many ranks as this one. */
+/**
+ * Describes the first round with the maximum number of hosts, assuming that each has as many ranks as this
+ * one.
+ */
 export function describePlan(
   { meeting, runId, role, maxRestarts }: RunOptions,
   nproc: number,

@@ -1,11 +1,11 @@
-// The flags of `ringwise run`: torchrun's names, meanings and defaults, each also read from PET_<NAME>.
+// The flags of `ringwise run`: torchrun's names, meanings and defaults. Each can also be set as PET_<NAME>.
 
 export interface Flag {
   readonly name: string;
   readonly short?: string;
-  /** How help names the value; absent for a switch. */
+  /** Name of the value in the help text; absent for a switch. */
   readonly value?: string;
-  /** It may be left out, and is given as --name=value. */
+  /** The value is optional and must be given as --name=value. */
   readonly isValueOptional?: true;
   readonly help: string;
 }
@@ -145,7 +145,7 @@ export const flagGroups: readonly FlagGroup[] = [
 
 export const flags: readonly Flag[] = flagGroups.flatMap((group) => group.flags);
 
-/** What torchrun has and this version has not: named, so that nobody hunts for a typing error. */
+/** Flags of torchrun that this version lacks. Listed so that the error does not suggest a misspelling. */
 export const flagsToCome: readonly string[] = [
   'start-method',
   'module',
@@ -156,5 +156,5 @@ export const flagsToCome: readonly string[] = [
   'logs-specs',
 ];
 
-/** PET_NPROC_PER_NODE for nproc-per-node. */
+/** Returns the variable of a flag: PET_NPROC_PER_NODE for nproc-per-node. */
 export const variableOf = (flag: string) => `PET_${flag.toUpperCase().replaceAll('-', '_')}`;

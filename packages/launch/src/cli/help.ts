@@ -1,4 +1,4 @@
-// What --help prints.
+// The texts of --help.
 
 import { type Flag, flagGroups } from './flags.ts';
 

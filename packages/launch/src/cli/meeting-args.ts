@@ -1,4 +1,4 @@
-// Flags to: how many hosts, and where they meet.
+// Parses the flags for the number of hosts and the address of their rendezvous.
 
 import { loopbackAddress } from '@ringwise/store';
 import { badArgument, unknownWord } from '../errors.ts';
@@ -9,7 +9,7 @@ import { isSwitchedOn, type Values, wholeNumber } from './values.ts';
 const verb = 'ringwise run';
 const maxHosts = 65_536;
 
-/** Where several hosts meet unless told otherwise; as torchrun has it. */
+/** Default ports of the rendezvous of several hosts, as in torchrun. */
 export const defaultPorts = { c10d: 29_400, static: 29_500 } as const;
 
 export function meetingOf(values: Values, env: NodeJS.ProcessEnv): MeetingOptions {
@@ -40,7 +40,7 @@ export function meetingOf(values: Values, env: NodeJS.ProcessEnv): MeetingOption
   };
 }
 
-/** 2 is 2:2. */
+/** Parses --nnodes; "2" means 2:2. */
 function hostsOf(values: Values): [number, number] {
   const text = values.get('nnodes') ?? '1';
   const [min, max = min] = (/^(\d+)(?::(\d+))?$/.exec(text)?.slice(1) ?? []).map(
@@ -52,7 +52,7 @@ function hostsOf(values: Values): [number, number] {
   return [min as number, max as number];
 }
 
-// A scheduler that starts one launcher per host numbers them: these variables count hosts, not ranks.
+// Schedulers that start one launcher per host set these variables to the host's index, not to a rank.
 function nodeRankOf(values: Values, env: NodeJS.ProcessEnv, hosts: number): number {
   const given =
     env.SLURM_STEP_ID !== undefined ? env.SLURM_NODEID : (env.JOB_COMPLETION_INDEX ?? env.LWS_WORKER_INDEX);
@@ -79,7 +79,7 @@ function addressOf(values: Values, backend: 'static' | 'c10d', hosts: number) {
   };
 }
 
-/** "gpu-a", "gpu-a:29400", "[fe80::1]:29400". */
+/** Parses "gpu-a", "gpu-a:29400" or "[fe80::1]:29400". */
 function parseEndpoint(text: string, byDefault: number): { host: string; port: number } {
   const [, v6, name, digits] = /^(?:\[([0-9a-f:.]+)\]|([^:[\]]+))(?::(\d+))?$/i.exec(text) ?? [];
   const host = v6 ?? name;

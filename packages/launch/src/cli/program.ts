@@ -7,20 +7,20 @@ import { builtFile } from '../package-files.ts';
 import { execArgvFor, scriptExists } from './script.ts';
 
 export interface Program {
-  /** First the program that is started, then its arguments up to `args`. */
+  /** The program, followed by its arguments up to `args`. */
   readonly command: readonly string[];
   readonly args: readonly string[];
-  /** A rank that is node reports the error that ends it, through a pipe. */
+  /** Whether the rank is Node.js, which reports the error that ends it through a pipe. */
   readonly isNode: boolean;
-  /** The ranks may use torch's client of the store, which cannot prove a secret. */
+  /** Whether the ranks may use torch's store client, which cannot prove a secret. */
   readonly isPython?: boolean;
-  /** Variables below the contract's own; OMP_NUM_THREADS is added if absent. */
+  /** Variables of the rank. The launcher's own ones override them; OMP_NUM_THREADS is added if absent. */
   readonly env: NodeJS.ProcessEnv;
 }
 
 const preload = builtFile('rank.js').href;
 
-/** node with `file`, which reports its last words. */
+/** Returns the program that runs `file` in Node.js and reports the error that ends it. */
 export function nodeProgram(
   execArgv: readonly string[],
   file: string,
@@ -31,7 +31,10 @@ export function nodeProgram(
   return { command, args, isNode: true, env };
 }
 
-/** Throws ERR_LAUNCH_SCRIPT if there is no such file or program. PYTHON_EXEC names another Python, as for torchrun. */
+/**
+ * Returns the program for a script. PYTHON_EXEC selects another Python, as in torchrun. Throws
+ * ERR_LAUNCH_SCRIPT if there is no such file or program.
+ */
 export function programOf(
   verb: string,
   script: string,
@@ -53,7 +56,10 @@ export function programOf(
   return nodeProgram(execArgvFor(verb, file), file, args, env);
 }
 
-/** Looked for in PATH here and not by each rank, so that a wrong name starts nothing; null if there is none. */
+/**
+ * Looks up a program in PATH; null if there is none. Done here instead of in each rank, so that a wrong name
+ * starts nothing.
+ */
 export function findProgram(name: string, env: NodeJS.ProcessEnv): string | null {
   const folders = name.includes('/') ? [''] : (env.PATH ?? '').split(delimiter);
   const candidates = folders.map((folder) => (folder ? join(folder, name) : resolve(name)));

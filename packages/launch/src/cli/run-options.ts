@@ -1,64 +1,67 @@
-// What `ringwise run` was asked for, after checking. args.ts makes it.
+// The checked options of `ringwise run`, which args.ts parses.
 
 import { loopbackAddress } from '@ringwise/store';
 import type { BindingKind } from '../agent/binding.ts';
 
-/** Where the launchers of a job meet. */
+/** The rendezvous of a job's launchers. */
 export interface MeetingOptions {
   readonly backend: 'static' | 'c10d';
-  /** How many hosts are enough to start, and how many there may be. */
+  /** Minimum number of hosts to start with, and maximum number of hosts. */
   readonly minNodes: number;
   readonly maxNodes: number;
-  /** Static only. */
+  /** Index of this host; for the static backend only. */
   readonly nodeRank: number;
-  /** Of the store. Port 0 takes a free one, on one host only. */
+  /** Address of the store. Port 0 picks a free port, with one host only. */
   readonly host: string;
   readonly port: number;
-  /** c10d: whether this host keeps the store; null: if the address is its own. */
+  /** c10d: whether this host keeps the store; null to decide by whether the address is its own. */
   readonly isHost: boolean | null;
-  /** How this host is called in reports; undefined: its host name. */
+  /** Name of this host in reports; undefined for its host name. */
   readonly localName: string | undefined;
-  /** Deadline for minNodes hosts to come. */
+  /** Time in milliseconds that minNodes hosts have to join. */
   readonly joinTimeoutMs: number;
-  /** How long more hosts are waited for when minNodes are there. */
+  /** Time in milliseconds to wait for more hosts once minNodes have joined. */
   readonly lastCallMs: number;
-  /** A host that misses `keepAliveAttempts` signs of life in a row is given up. */
+  /**
+   * A host that misses `keepAliveAttempts` keep-alive signals in a row, one per `keepAliveMs`, counts as
+   * lost.
+   */
   readonly keepAliveMs: number;
   readonly keepAliveAttempts: number;
 }
 
 export type Stream = 'stdout' | 'stderr';
 
-/** Where the output of a host's ranks goes, besides to the terminal. */
+/** Targets of the output of a host's ranks, besides the terminal. */
 export interface OutputOptions {
   readonly logDir: string | undefined;
-  /** Streams of a local rank that go to a file only, and to a file and the terminal. */
+  /** Streams of a local rank that go only to a file (`redirects`), or to a file and the terminal (`tee`). */
   readonly redirects: (localRank: number) => readonly Stream[];
   readonly tee: (localRank: number) => readonly Stream[];
-  /** Local ranks that reach the terminal; null: all. */
+  /** Local ranks whose output is shown on the terminal; null for all. */
   readonly localRanks: ReadonlySet<number> | null;
 }
 
-/** Who looks at the job besides the terminal. Only the launcher that keeps the store does anything about it. */
+/** Ways to watch the job besides the terminal. Only the launcher that keeps the store provides them. */
 export interface LiveOptions {
-  /** Where the live page is served; null: nowhere. Port 0 takes a free one. */
+  /** Address of the live page; null for none. Port 0 picks a free port. */
   readonly ui: { readonly host: string; readonly port: number } | null;
-  /** Gets the reports of all ranks as lines of JSON. */
+  /** File that gets the reports of all ranks as lines of JSON. */
   readonly metricsFile: string | null;
-  /** Gets a folder of TensorBoard event files for each rank. */
+  /** Folder that gets a subfolder of TensorBoard event files for each rank. */
   readonly tensorboardDir: string | null;
 }
 
 export interface RunOptions {
   readonly script: string;
   readonly scriptArgs: readonly string[];
-  /** The script is a program, not a file for an interpreter. */
+  /** Whether the script is a program instead of a file for an interpreter. */
   readonly isProgram: boolean;
-  /** As given: a number or auto, cpu, gpu. */
+  /** Value as given: a number or auto, cpu, gpu. */
   readonly nprocPerNode: string;
   readonly role: string;
   readonly meeting: MeetingOptions;
-  /** Undefined: make one up. */
+  /** Undefined to generate one. */
   readonly runId: string | undefined;
   readonly maxRestarts: number;
   readonly shutdownTimeoutMs: number;
@@ -66,13 +69,13 @@ export interface RunOptions {
   readonly output: OutputOptions;
   readonly live: LiveOptions;
   readonly isDryRun: boolean;
-  /** Null: ranks run wherever the system puts them. */
+  /** Null if ranks are not bound to processors. */
   readonly binding: BindingKind | null;
-  /** Each rank sees only its own GPU, as number 0. */
+  /** Whether each rank sees only its own GPU, as number 0. */
   readonly isLocalRankVirtual: boolean;
 }
 
-/** One host and a free port. */
+/** Options for one host and a free port. */
 export const oneHost: MeetingOptions = {
   backend: 'static',
   minNodes: 1,
@@ -90,7 +93,7 @@ export const oneHost: MeetingOptions = {
 
 const nothing = () => [];
 
-/** All lines to the terminal. */
+/** Options that show all lines on the terminal. */
 export const toTerminal: OutputOptions = {
   logDir: undefined,
   redirects: nothing,

@@ -1,5 +1,5 @@
-// `ringwise run`: arguments in, exit code out. With cli.ts the only place that writes to the terminal. runScript() is
-// the part of it that other commands share.
+// `ringwise run`: takes arguments and returns an exit code. Only this file and cli.ts write to the terminal.
+// Other commands use its function runScript().
 
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
@@ -22,7 +22,7 @@ import { type Program, programOf } from './program.ts';
 import type { RunOptions } from './run-options.ts';
 import { terminal } from './terminal.ts';
 
-/** Runs the command and returns its exit code. Takes over the process's signals. */
+/** Runs the command and resolves with its exit code. Handles the process's signals from then on. */
 export async function run(argv: readonly string[]): Promise<number> {
   const options = parseRun(argv, process.env);
   if (options === 'help') {
@@ -32,7 +32,7 @@ export async function run(argv: readonly string[]): Promise<number> {
   return await runScript('ringwise run', options, terminal());
 }
 
-/** What one launcher works with, from the first check to the end of the job. */
+/** State of one launcher, from the first check to the end of the job. */
 interface Work {
   readonly options: RunOptions;
   readonly machine: Machine;
@@ -43,8 +43,9 @@ interface Work {
 }
 
 /**
- * Runs the ranks of a script to their end, explains a failure, and returns the exit code. Takes over the process's
- * signals. Without `write` the ranks print to this process's stdout and stderr themselves, lines unmarked.
+ * Runs the ranks of a script until they end, reports a failure, and resolves with the exit code. Handles the
+ * process's signals from then on. Without `write` the ranks print directly to this process's stdout and
+ * stderr, without a prefix.
  */
 export async function runScript(command: string, options: RunOptions, write?: Write): Promise<number> {
   const { script, isProgram, scriptArgs, meeting: where } = options;
@@ -66,7 +67,7 @@ export async function runScript(command: string, options: RunOptions, write?: Wr
   let monitor: Monitor | undefined;
   let isToldOfPlainClient = false;
   const onPlainClient = (address: string) => {
-    // Ranks start after the monitor, so what comes before is none.
+    // The monitor is opened before the ranks start, so an earlier client is not a rank.
     if (isToldOfPlainClient || !monitor) return;
     isToldOfPlainClient = true;
     monitor.say(plainClient(address, where.maxNodes > 1));
@@ -131,7 +132,7 @@ async function startRound(
   return await startJob(specs, { shutdownTimeoutMs, host: member.host, onFailure, ...looks });
 }
 
-// A rank prints into a pipe and so without colours; on a terminal it may use them all the same.
+// A rank prints into a pipe and would not use colours. Enables them if this process prints to a terminal.
 function rankColors(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const isDecided = env.FORCE_COLOR !== undefined || env.NO_COLOR !== undefined;
   return process.stdout.isTTY && !isDecided ? { ...env, FORCE_COLOR: '1' } : env;
@@ -139,14 +140,17 @@ function rankColors(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
 
 function passOnSignals(part: Partaking, signals: readonly NodeJS.Signals[]): void {
   for (const signal of signals) process.on(signal, () => part.interrupt(signal));
-  // Whoever read our output has gone, as in `ringwise run … | head`.
+  // The reader of the output is gone, as in `ringwise run … | head`.
   for (const stream of [process.stdout, process.stderr]) {
     stream.once('error', () => part.interrupt('SIGTERM'));
     stream.on('error', () => {});
   }
 }
 
-/** The whole story is told where it happened and at host 0; its first line on the other hosts. */
+/**
+ * Prints the whole report on the host of the failure and on host 0, and only its first line on the other
+ * hosts.
+ */
 function explain({ text }: Outcome, isWhole: boolean, say: Monitor['say']): void {
   if (text === null) return;
   say(isWhole ? text : text.split('\n')[0]!);

@@ -1,5 +1,6 @@
-// How node runs a user's file: .js as it is, .ts by node's own type stripping where it has that and knows `using`, which
-// TypeScript has and Node before 24 has not; else by tsx.
+// Decides how Node.js runs a user's file: .js as it is; .ts with Node's own type stripping if this version
+// has it and supports `using`, which TypeScript files may contain and Node before 24 lacks; otherwise with
+// tsx.
 
 import { statSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -7,22 +8,22 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { Script } from 'node:vm';
 import { noTypeScript, scriptNotFound } from '../errors.ts';
 
-/** Throws if there is no such file. */
+/** Throws if the file does not exist. */
 export function scriptExists(verb: string, file: string): void {
   if (!statSync(file, { throwIfNoEntry: false })?.isFile()) throw scriptNotFound(verb, file);
 }
 
-/** The flags of node that `file` (absolute) needs; throws if there is no such file or nothing that can run it. */
+/** Returns the Node.js flags that `file` (absolute) needs. Throws if it does not exist or cannot be run. */
 export function execArgvFor(verb: string, file: string): string[] {
   const loader = loaderFor(verb, file, 'tsx');
   return loader === null ? [] : ['--import', loader];
 }
 
-/** The modules whose register() a thread must call, in order, before it can import `file`. */
+/** Returns the modules whose register() a thread must call, in order, before it can import `file`. */
 export function registrarsFor(verb: string, file: string): readonly string[] {
   const cjs = loaderFor(verb, file, 'tsx/cjs/api');
   if (cjs === null) return [];
-  // require() finds the CommonJS twin, which cannot register for modules.
+  // require() resolves to the CommonJS version, which cannot register a loader for ES modules.
   return [cjs, loaderFor(verb, file, 'tsx/esm/api')!.replace(/\.cjs$/, '.mjs')];
 }
 
@@ -30,7 +31,7 @@ function loaderFor(verb: string, file: string, module: string): string | null {
   scriptExists(verb, file);
   const isJsx = /\.[jt]sx$/.test(file);
   if (!isJsx && (!/\.[cm]?ts$/.test(file) || (stripsTypes() && knowsUsing()))) return null;
-  // The script's own tsx first: its version is the user's choice.
+  // Prefers the tsx that the script's project has installed, because its version is the user's choice.
   for (const base of [file, fileURLToPath(import.meta.url)]) {
     try {
       return pathToFileURL(createRequire(base).resolve(module)).href;

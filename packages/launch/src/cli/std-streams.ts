@@ -1,11 +1,12 @@
-// torchrun's way to name output streams: 0 none, 1 stdout, 2 stderr, 3 both, for all local ranks or as "0:3,1:1".
+// torchrun's numbers for output streams: 0 none, 1 stdout, 2 stderr, 3 both, for all local ranks or as
+// "0:3,1:1".
 
 import { badArgument } from '../errors.ts';
 import type { Stream } from './run-options.ts';
 
 const streamsByNumber: readonly (readonly Stream[])[] = [[], ['stdout'], ['stderr'], ['stdout', 'stderr']];
 
-/** Which streams `text` names for a local rank; ranks that it leaves out have none. */
+/** Returns the streams that `text` selects for a local rank; none for ranks that it does not mention. */
 export function streamsOf(flag: string, text: string): (localRank: number) => readonly Stream[] {
   if (/^[0-3]$/.test(text)) return () => streamsByNumber[Number(text)]!;
   if (!/^\d+:[0-3](,\d+:[0-3])*$/.test(text)) {

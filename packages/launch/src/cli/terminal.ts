@@ -1,34 +1,34 @@
-// The command's own stdout and stderr. On a pipe both are queues in this process: they must be emptied before
-// process.exit(), and not be filled faster than their reader reads.
+// The command's own stdout and stderr. On a pipe both are queues in this process: they must be flushed before
+// process.exit(), and must not be filled faster than the reader reads.
 
 import { once } from 'node:events';
 import type { Writable } from 'node:stream';
 import type { Write } from '../report/output.ts';
 
-/** Lines of the ranks to the stream of the same name. */
+/** Returns a function that writes lines of the ranks to the stream of the same name. */
 export function terminal(): Write {
   const writers = { stdout: writer(process.stdout), stderr: writer(process.stderr) };
   return (stream, text) => writers[stream](text);
 }
 
 function writer(target: Writable): (text: string) => Promise<void> | null {
-  // One promise for all ranks that wait.
+  // One promise, shared by all ranks that wait.
   let drained: Promise<void> | null = null;
   return (text) => {
-    // Without a reader no drain will come.
+    // If the reader is gone, no 'drain' event will come.
     if (target.write(text) || target.errored) return null;
     drained ??= once(target, 'drain').then(
       () => {
         drained = null;
       },
-      // Its reader has gone: nothing to wait for.
+      // The reader is gone, so there is nothing to wait for.
       () => {},
     );
     return drained;
   };
 }
 
-/** Resolves when everything written so far has left this process, or cannot leave it any more. */
+/** Resolves when everything written so far has left this process or can no longer leave it. */
 export async function flushOutput(): Promise<void> {
   for (const stream of [process.stdout, process.stderr]) {
     await new Promise<void>((resolve) => stream.write('', () => resolve()));

@@ -1,9 +1,9 @@
-// The texts of the flags that were given, and how they become numbers and switches.
+// The texts of the given flags, and their conversion to numbers and switches.
 
 import { badArgument } from '../errors.ts';
 import { variableOf } from './flags.ts';
 
-/** Flag without dashes to its text. */
+/** Text of each given flag, by its name without dashes. */
 export type Values = ReadonlyMap<string, string>;
 
 export function wholeNumber(
@@ -21,7 +21,10 @@ export function wholeNumber(
   return number;
 }
 
-/** A switch on the command line is '1'; its variable may also say true, 0, false or nothing. */
+/**
+ * Returns whether a switch is on. On the command line its text is '1'; its variable may also be true, 0,
+ * false or empty.
+ */
 export function isSwitchedOn(values: Values, name: string): boolean {
   const text = values.get(name) ?? '';
   const isOn = switchOf(text);
@@ -29,7 +32,7 @@ export function isSwitchedOn(values: Values, name: string): boolean {
   return isOn;
 }
 
-/** Null for what is neither on nor off. */
+/** Returns true or false, or null for any other text. */
 export function switchOf(text: string): boolean | null {
   if (['1', 'true'].includes(text.toLowerCase())) return true;
   return ['', '0', 'false'].includes(text.toLowerCase()) ? false : null;

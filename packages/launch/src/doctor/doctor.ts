@@ -1,4 +1,4 @@
-// `ringwise doctor`: the launcher's own checks, then those that installed packages bring. Nothing is needed for it: a
+// `ringwise doctor`: runs the launcher's own checks, then those of installed packages. None is required: a
 // package that is missing is a line of the report.
 
 import { loadCompanion } from '../cli/companion.ts';
@@ -8,13 +8,13 @@ import { type SpawnOptions, spawn } from '../spawn/spawn.ts';
 import { type Finding, note, wrong } from './finding.ts';
 import { examineHost } from './host-checks.ts';
 
-/** What a package's part may ask for. */
+/** Functions that a package's checks may call. */
 export interface Tools {
   /** spawn() of this package. */
   readonly spawn: (module: URL | string, options: SpawnOptions) => Promise<unknown[]>;
 }
 
-/** What its module exports. */
+/** Exports of a package's `doctor` module. */
 interface Examiner {
   readonly examine: (tools: Tools) => AsyncIterable<Finding>;
 }
@@ -35,7 +35,9 @@ found, CUDA, limits, loopback and ports, the launcher that init() would see here
 Exit code: 0; 1 if something is wrong; 2 for a wrong argument.
 `;
 
-/** Runs the command and returns its exit code; throws ERR_LAUNCH_ARGUMENT for a wrong argument. */
+/**
+ * Runs the command and resolves with its exit code. Rejects with ERR_LAUNCH_ARGUMENT for a wrong argument.
+ */
 export async function doctor(argv: readonly string[]): Promise<number> {
   if (argv.includes('--help') || argv.includes('-h')) {
     process.stdout.write(help);
@@ -75,7 +77,7 @@ async function* examineAll(): AsyncGenerator<Finding> {
   }
 }
 
-/** Widths of the first two columns. */
+/** Widths of the first two columns in characters. */
 const [stateWidth, nameWidth] = [7, 24];
 
 function lineOf({ name, state, text, fix }: Finding): string {

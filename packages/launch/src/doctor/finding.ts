@@ -1,13 +1,13 @@
-// What `ringwise doctor` tells. The packages that are examined bring their own part (their module `doctor`); the two
-// sides agree by shape.
+// The result type of `ringwise doctor`. The checked packages have their own module `doctor`; both sides
+// declare this type themselves.
 
 /** One line of the report. */
 export interface Finding {
   readonly name: string;
-  /** note: worth knowing, and nothing that ranks on this host need. */
+  /** 'note' is information about something that ranks on this host do not need. */
   readonly state: 'ok' | 'note' | 'wrong';
   readonly text: string;
-  /** What to do about it; of what is wrong. */
+  /** Advice, if the state is 'wrong'. */
   readonly fix?: string;
 }
 

@@ -1,4 +1,5 @@
-// What the launcher itself needs of a host: Node, a shell, limits, loopback, and the ports where hosts meet.
+// Checks what the launcher needs of a host: Node.js, a shell, limits, loopback, and the ports of the
+// rendezvous.
 
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -11,9 +12,11 @@ import { defaultPorts } from '../cli/meeting-args.ts';
 import { type Finding, note, ok, wrong } from './finding.ts';
 import { strangeVariables } from './known-variables.ts';
 
-/** The oldest Node that ringwise runs on: the `engines` of all its packages. */
+/** The oldest supported version of Node.js, as in `engines` of all packages. */
 const oldest = [20, 19] as const;
-/** The default of most systems. Below that somebody has lowered it, and jobs of many ranks run out of files. */
+/**
+ * The default limit of open files on most systems. With less, jobs of many ranks run out of file descriptors.
+ */
 const fewestFiles = 1024;
 const deadlineMs = 5000;
 
@@ -50,10 +53,10 @@ export function nodeFinding({ node, modules, napi }: NodeJS.ProcessVersions): Fi
   return wrong('node', text, `Install Node ${oldest.join('.')} or newer.`);
 }
 
-/** The addons are built for glibc. */
+/** Returns the version of glibc, for which the addons are built. */
 function libc(): string {
   if (process.platform !== 'linux') return '';
-  // Without this, the report asks the name server about every interface. The types do not know it yet.
+  // Without this the report looks up every network interface in DNS. Node's types lack the member.
   const report = process.report as NodeJS.ProcessReport & { excludeNetwork: boolean };
   report.excludeNetwork = true;
   const { header } = report.getReport() as unknown as { header: { glibcVersionRuntime?: string } };
@@ -69,7 +72,7 @@ function ranksFinding(env: NodeJS.ProcessEnv): Finding {
   return ok('ranks', `${cores} cores, ${gpus} GPUs${from}: ${started}`);
 }
 
-/** Variables that would be ignored without a word. */
+/** Reports variables that would be silently ignored. */
 function* variablesFinding(env: NodeJS.ProcessEnv): Generator<Finding> {
   const strange = strangeVariables(env).map(
     ({ name, meant }) => `${name} is not known${meant ? `; did you mean ${meant}?` : ''}`,
@@ -98,7 +101,7 @@ async function loopbackFinding(): Promise<Finding> {
   }
 }
 
-/** A connection to a port of this process, and one byte back. */
+/** Connects to a port of this process and reads one byte. */
 async function answerOnce(): Promise<void> {
   const signal = AbortSignal.timeout(deadlineMs);
   const server = createServer((socket) => socket.on('error', () => {}).end('.'));
@@ -116,7 +119,7 @@ async function answerOnce(): Promise<void> {
   }
 }
 
-/** Jobs on one host take a free port; only where several hosts meet, the port is known before. */
+/** Reports ports in use. Only jobs on several hosts need fixed ports; jobs on one host use a free port. */
 export async function portsFinding(ports: readonly number[]): Promise<Finding> {
   const taken: string[] = [];
   for (const port of ports) {

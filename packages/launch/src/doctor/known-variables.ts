@@ -1,9 +1,10 @@
-// Variables of the environment with our prefixes that nothing reads: most likely misspelled.
+// Finds environment variables with our prefixes that no package reads and that are therefore probably
+// misspelled.
 
 import { flags, flagsToCome, variableOf } from '../cli/flags.ts';
 import { nearest } from '../nearest.ts';
 
-/** What ringwise's packages and their addons read. */
+/** Variables that ringwise's packages and addons read. */
 export const ringwiseVariables: readonly string[] = [
   'RINGWISE_BACKEND',
   'RINGWISE_CPU',
@@ -30,7 +31,7 @@ export const ringwiseVariables: readonly string[] = [
   'RINGWISE_TIMEOUT_MS',
   'RINGWISE_TUNING',
 ];
-/** One for each verb. */
+/** Prefix of one variable per verb. */
 const algorithms = 'RINGWISE_ALGO_';
 
 export interface StrangeVariable {
@@ -38,7 +39,10 @@ export interface StrangeVariable {
   readonly meant: string | undefined;
 }
 
-/** The variables that start with RINGWISE_ or PET_ and that nothing reads, with the one that was most likely meant. */
+/**
+ * Returns the variables that start with RINGWISE_ or PET_ and are not known, each with the most similar known
+ * one.
+ */
 export function strangeVariables(env: NodeJS.ProcessEnv): StrangeVariable[] {
   const known = [
     ...ringwiseVariables,

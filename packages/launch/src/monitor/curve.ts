@@ -1,13 +1,13 @@
-// One curve of a job, in bounded memory: points are means over ranks. When there are too many, neighbours are merged,
-// so that a run of any length is always there as a whole, only coarser.
+// One curve of a job in bounded memory. Points are means over ranks. When there are too many points,
+// neighbours are merged, so that the curve always covers the whole run, at a lower resolution.
 
 const maxPoints = 2_000;
 
 export interface CurvePart {
-  /** Points from this index on replace what the reader has. */
+  /** Index of the first point in this part. The reader replaces its points from there on. */
   readonly from: number;
   readonly x: readonly number[];
-  /** Null where it is not a number. */
+  /** Null for values that are not finite. */
   readonly y: readonly (number | null)[];
 }
 
@@ -19,7 +19,7 @@ export class Curve {
   #changedFrom = 0;
   #hasResumed = false;
 
-  /** `width`: x is rounded down to multiples of it. */
+  /** `width`: x values are rounded down to multiples of it. */
   constructor(width: number) {
     this.#width = width;
   }
@@ -28,7 +28,7 @@ export class Curve {
     const key = this.#keyOf(x);
     if (this.#hasResumed) this.#cut(key);
     let at = this.#x.length;
-    // Ranks are a few steps apart at most, so this ends soon.
+    // Ranks are at most a few steps apart, so this loop is short.
     while (at > 0 && this.#x[at - 1]! >= key) at--;
     if (this.#x[at] === key) {
       this.#sum[at]! += y;
@@ -42,18 +42,18 @@ export class Curve {
     if (this.#x.length > maxPoints) this.#merge();
   }
 
-  /** Ranks have started again: what they say next replaces what was said of the same steps. */
+  /** Notes that the ranks have started again: their next points replace those of the same steps. */
   resume(): void {
     this.#hasResumed = true;
   }
 
-  /** The mean over ranks of the last point; null without one. */
+  /** Mean over ranks of the last point; null if there is none. */
   get last(): number | null {
     const at = this.#x.length - 1;
     return at < 0 ? null : this.#sum[at]! / this.#count[at]!;
   }
 
-  /** All of it, or what is new since the last takeChanges(). */
+  /** Returns the points from index `from` on. */
   read(from = 0): CurvePart {
     const y = this.#sum.slice(from).map((sum, i) => {
       const mean = sum / this.#count[from + i]!;

@@ -1,22 +1,22 @@
-// What is told about ranks while a job runs, by those who start them to those who show them. All of it is JSON and
-// travels between launchers as it is. A rank's program writes its own reports, so they are checked before they are used.
+// Events about ranks while a job runs. They are JSON and are sent between launchers unchanged. A rank's
+// program writes its reports itself, so they are checked before use.
 
-/** One report of a rank, as it wrote it. */
+/** One report of a rank, as the rank wrote it. */
 export interface SentReport {
-  /** When, on the clock of process.hrtime. */
+  /** Time of the report in milliseconds, on the clock of process.hrtime. */
   readonly clockMs: number;
   readonly step: number;
-  /** Text where the number is not finite. */
+  /** Numbers by name; text for numbers that are not finite. */
   readonly values: Readonly<Record<string, number | string>>;
   readonly timing?: SentTiming;
 }
 
 export interface SentTiming {
-  /** The first gradient was ready so long before the report. */
+  /** Time from the first gradient to the report. */
   readonly agoMs: number;
   readonly backwardMs: number;
   readonly exposedMs: number;
-  /** Began so long after the first gradient, and ran so long. */
+  /** Start of each bucket after the first gradient, and its duration, in milliseconds. */
   readonly buckets: readonly (readonly [number, number])[];
 }
 
@@ -30,7 +30,7 @@ export type RankEvent =
       readonly rank: number;
       readonly exitCode: number | null;
       readonly signal: string | null;
-      /** By itself, and not because it was told to end. */
+      /** True if the rank failed by itself; false if it succeeded or was told to end. */
       readonly hasFailed: boolean;
     };
 
@@ -40,7 +40,7 @@ const maxValues = 32;
 const maxNameLength = 100;
 const maxLineLength = 1 << 16;
 
-/** Null unless the line is a report. */
+/** Parses a line of a rank; null if it is not a report. */
 export function parseReport(line: string): SentReport | null {
   if (line.length > maxLineLength) return null;
   try {
@@ -50,7 +50,7 @@ export function parseReport(line: string): SentReport | null {
   }
 }
 
-/** What another launcher forwards; null if it is anything else. */
+/** Parses events that another launcher forwarded; null if the text is anything else. */
 export function parseEvents(text: string): RankEvent[] | null {
   try {
     return (JSON.parse(text) as RankEvent[]).flatMap((event): RankEvent[] => {

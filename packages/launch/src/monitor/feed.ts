@@ -1,5 +1,5 @@
-// What the live page is told: everything at first, then what is new, in the same form. The page keeps no more than this
-// process does.
+// Messages for the live page: first the whole state, then changes in the same form. The page keeps no more
+// than this process does.
 
 import type { CurvePart } from './curve.ts';
 import type { JobView, LogLine, StepSpan } from './job-view.ts';
@@ -26,16 +26,16 @@ export interface RankRow {
   readonly ending: string;
   readonly restarts: number;
   readonly step: number | null;
-  /** Steps behind the most advanced rank. */
+  /** Number of steps behind the most advanced rank. */
   readonly behind: number | null;
-  /** Since its last report. */
+  /** Time since the rank's last report. */
   readonly silentMs: number | null;
   readonly memoryBytes: number | null;
   readonly samplesPerSecond: number | null;
 }
 
 export interface Message {
-  /** Forget what you have. */
+  /** True if the reader must discard its state first. */
   readonly isWhole: boolean;
   readonly job: Job;
   readonly ranks: readonly RankRow[];
@@ -71,7 +71,7 @@ export class Feed {
     };
   }
 
-  /** For readers that have got all of it and each change since. */
+  /** Returns the changes since the last call, for readers that have everything before. */
   changes(nowMs: number): Message {
     const lines = this.#newLines.items;
     const spans = this.#newSpans.items;

@@ -1,5 +1,5 @@
-// A launcher that does not keep the store passes on what it sees of its ranks, in batches, through the store. If the
-// store is slow, what does not fit into the next batch is left out: lines first.
+// Forwards the events of a launcher's ranks, in batches through the store, to the launcher that keeps the
+// store. If the store is slow, events that do not fit into the next batch are dropped, output lines first.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Store } from '@ringwise/store';
@@ -8,14 +8,14 @@ import { type Observe, parseEvents, type RankEvent } from './events.ts';
 
 const box = 'launch/events';
 const everyMs = 500;
-/** How long a job that has ended waits for what was forwarded. */
+/** Time in milliseconds that a job that has ended waits for forwarded events. */
 const patienceMs = 1_000;
 const maxLines = 500;
 const maxEvents = 5_000;
 
 export interface Forwarding {
   readonly observe: Observe;
-  /** Added to this host's clock to get that of the host with the store. */
+  /** Offset to add to this host's clock to get the clock of the host with the store. */
   clockOffsetMs: number;
   readonly close: () => Promise<void>;
 }
@@ -48,7 +48,7 @@ export function forward(store: Store): Forwarding {
       if ((isOften && events.length >= maxEvents) || (event.kind === 'line' && lines >= maxLines)) return;
       if (event.kind === 'line') lines++;
       events.push(event.kind === 'report' ? shifted(event, forwarding.clockOffsetMs) : event);
-      // The job may be over soon.
+      // Flushed at once, because the job may end soon.
       if (event.kind === 'ended') flush();
     },
     close: async () => {
@@ -61,11 +61,11 @@ export function forward(store: Store): Forwarding {
 }
 
 export interface Collecting {
-  /** Takes in what has been forwarded before, though it does not wait long. */
+  /** Waits briefly for the events that have been forwarded, then ends. */
   readonly close: () => Promise<void>;
 }
 
-/** Gives what other launchers forward to `observe`. */
+/** Passes the events that other launchers forward to `observe`. */
 export function collect(store: Store, observe: Observe): Collecting {
   const ending = new AbortController();
   let taken = 0;
@@ -75,7 +75,7 @@ export function collect(store: Store, observe: Observe): Collecting {
       taken++;
     }
   }
-  // It ends when it is told to, or when the store is lost, which ends the job elsewhere.
+  // Ends when it is told to, or when the store is lost, which also ends the job.
   const reading = read().catch(() => {});
   return {
     close: async () => {

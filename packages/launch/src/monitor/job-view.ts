@@ -1,5 +1,5 @@
-// What is known of a running job, in bounded memory: the source of the status line, the live page and Prometheus'
-// text. Events go in; nothing is drawn or sent here.
+// The state of a running job in bounded memory. The status line, the live page and Prometheus' text are made
+// from it. It only takes events in; it neither draws nor sends anything.
 
 import { stripVTControlCharacters } from 'node:util';
 import { Curve } from './curve.ts';
@@ -13,16 +13,16 @@ export type RankState = 'running' | 'ended' | 'failed' | 'stopped';
 export interface StepSpan {
   readonly rank: number;
   readonly step: number;
-  /** When the rank reported it. */
+  /** Time of the rank's report. */
   readonly atMs: number;
-  /** Since its report before that; null in the first. */
+  /** Time since the rank's report before that; null in the first. */
   readonly stepMs: number | null;
   readonly timing: SentTiming | null;
 }
 
 export interface LogLine {
   readonly rank: number;
-  /** Lines of all ranks are numbered as they come. */
+  /** Number of the line in order of arrival, over all ranks. */
   readonly number: number;
   readonly text: string;
 }
@@ -32,16 +32,16 @@ export interface RankView {
   host: string;
   pid: number;
   state: RankState;
-  /** Such as "exit code 1"; empty while it runs. */
+  /** How the rank ended, such as "exit code 1"; empty while it runs. */
   ending: string;
-  /** How often it has been started again. */
+  /** Number of times that it has been started again. */
   restarts: number;
   step: number | null;
   reportedMs: number | null;
   memoryBytes: number | null;
   samples: number;
   meter: Meter;
-  /** By name, what it reported last. */
+  /** Latest reported values by name. */
   readonly values: Map<string, number>;
   readonly lines: Ring<LogLine>;
   readonly spans: Ring<StepSpan>;
@@ -55,22 +55,22 @@ export const throughputCurve = 'samples/s';
 
 export class JobView {
   readonly ranks = new Map<number, RankView>();
-  /** By name; x is the step, for throughput the seconds since the start. */
+  /** Curves by name. x is the step; for the throughput it is the seconds since the start. */
   readonly curves = new Map<string, Curve>();
   readonly #startedMs: number;
   #lineCount = 0;
   worldSize = 0;
   hosts = 0;
   restarts = 0;
-  /** Why the present ranks were started; null in the first round. */
+  /** Why the current ranks were started; null in the first round. */
   why: string | null = null;
-  /** How it ended; null while it runs. */
+  /** How the job ended; null while it runs. */
   end: { readonly exitCode: number; readonly text: string | null; readonly elapsedMs: number } | null = null;
-  /** Called with lines and steps as they come, for readers that want what is new. */
+  /** Called for each new line and step. */
   onLine: (line: LogLine) => void = () => {};
   onSpan: (span: StepSpan) => void = () => {};
 
-  /** On the clock of process.hrtime, as all times that come in. */
+  /** `startedMs` is on the clock of process.hrtime, like all times that are passed in. */
   constructor(startedMs: number) {
     this.#startedMs = startedMs;
   }
@@ -79,7 +79,7 @@ export class JobView {
     return this.end?.elapsedMs ?? nowMs - this.#startedMs;
   }
 
-  /** All ranks start, for the first time or again. */
+  /** Notes that all ranks start, for the first time or again. */
   startRound(worldSize: number, hosts: number, round: number, why: string | null): void {
     Object.assign(this, { worldSize, hosts, restarts: round, why });
     for (const rank of this.ranks.keys()) if (rank >= worldSize) this.ranks.delete(rank);
@@ -108,19 +108,19 @@ export class JobView {
     }
   }
 
-  /** The most advanced step, null before the first report. */
+  /** The step of the most advanced rank; null before the first report. */
   get step(): number | null {
     const steps = [...this.ranks.values()].flatMap(({ step }) => step ?? []);
     return steps.length === 0 ? null : steps.reduce((a, b) => Math.max(a, b));
   }
 
-  /** Of all ranks together; null until one has reported samples twice. */
+  /** Sum over all ranks; null until a rank has reported samples twice. */
   get samplesPerSecond(): number | null {
     const rates = [...this.ranks.values()].flatMap(({ meter }) => meter.perSecond ?? []);
     return rates.length === 0 ? null : rates.reduce((a, b) => a + b);
   }
 
-  /** Adds a point to the curve of throughput. */
+  /** Adds a point to the throughput curve. */
   sampleThroughput(nowMs: number): void {
     const rate = this.samplesPerSecond;
     if (rate !== null) this.#curve(throughputCurve)?.add(this.elapsedMs(nowMs) / 1000, rate);
@@ -184,7 +184,7 @@ export class JobView {
     this.onLine(line);
   }
 
-  /** Null for more names than anybody looks at. */
+  /** Returns the curve of that name; null if there are too many names. */
   #curve(name: string): Curve | null {
     const known = this.curves.get(name);
     if (known || this.curves.size >= maxCurves) return known ?? null;

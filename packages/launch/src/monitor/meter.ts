@@ -1,4 +1,5 @@
-// Samples per second of one rank, over its last few seconds, or its last two reports where these take longer.
+// Measures one rank's samples per second over its last few seconds, or over its last two reports if they are
+// further apart.
 
 const windowMs = 5_000;
 const maxReports = 1_000;
@@ -18,7 +19,7 @@ export class Meter {
     }
   }
 
-  /** Null until there have been two reports. */
+  /** Null until there are two reports. */
   get perSecond(): number | null {
     const first = this.#reports[0];
     const last = this.#reports.at(-1);

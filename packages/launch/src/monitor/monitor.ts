@@ -1,5 +1,5 @@
-// Everything that looks at a job while it runs, on one launcher: the status line, and, where the store is kept, the live
-// page and the files of reports. The other launchers pass on what they see of their ranks.
+// All monitoring of a job on one launcher: the status line and, on the launcher that keeps the store, the
+// live page and the report files. Other launchers forward what they see of their ranks.
 
 import type { LiveOptions } from '../cli/run-options.ts';
 import type { Outcome, StartOrder } from '../rendezvous/messages.ts';
@@ -17,11 +17,11 @@ import { statusLine, statusText } from './status-line.ts';
 import type { UiServer } from './ui-server.ts';
 
 export interface Monitor {
-  /** What happens to the ranks of this host; absent if nobody looks. */
+  /** Receives the events of this host's ranks; undefined if monitoring is off. */
   readonly observe: Observe | undefined;
-  /** For lines of ranks; absent if these print themselves. */
+  /** Writes lines of ranks; undefined if the ranks print directly. */
   readonly write: Write | undefined;
-  /** For the launcher's own lines, on stderr. */
+  /** Prints the launcher's own lines to stderr. */
   readonly say: (text: string) => void;
   readonly startRound: (order: StartOrder, clockOffsetNs: bigint) => void;
   readonly finish: (outcome: Outcome) => void;
@@ -32,7 +32,7 @@ const tickMs = 500;
 const memoryEveryMs = 2_000;
 const watchedKey = 'launch/watched';
 
-/** `write` goes to the terminal. Rejects if a file or the page cannot be opened. */
+/** Opens the monitor. `write` writes to the terminal. Rejects if a file or the page cannot be opened. */
 export async function openMonitor(
   options: LiveOptions,
   { store, isHost }: Meeting,
@@ -42,7 +42,7 @@ export async function openMonitor(
   const { ui, metricsFile, tensorboardDir } = options;
   const hasViewers = ui !== null || metricsFile !== null || tensorboardDir !== null;
   if (isHost) await store.set(watchedKey, `${hasViewers}`);
-  // A store that is lost by now is noticed by whoever joins the job.
+  // If the store is lost here, joining the job reports it.
   const isWatched = isHost
     ? hasViewers
     : Buffer.from(await store.get(watchedKey).catch(() => new Uint8Array())).toString() === 'true';
@@ -105,7 +105,7 @@ interface Watching {
   readonly close: () => Promise<void>;
 }
 
-/** The page and the files, on the host that has them. */
+/** Opens the page and the files, on the host that has them. */
 async function watch(
   isHost: boolean,
   options: LiveOptions,
@@ -158,11 +158,12 @@ async function openPage(
     if (server.hasReaders()) server.send(feed.changes(clockMs()));
   };
   const whole = () => {
-    // The others get what is new before a new reader gets all; so nobody gets anything twice.
+    // Sends pending changes to the other readers first, because whole() includes them; so no reader gets them
+    // twice.
     server.send(feed.changes(clockMs()));
     return feed.whole(clockMs());
   };
-  const { serveUi } = await import('./ui-server.ts'); // only now: node:http costs every start 5 ms
+  const { serveUi } = await import('./ui-server.ts'); // loaded on demand: node:http would add 5 ms to every start
   const server: UiServer = await serveUi(address, { whole, prometheus: () => prometheusText(view) });
   say(`live page at ${server.url}`);
   return {
@@ -174,7 +175,7 @@ async function openPage(
   };
 }
 
-/** The clock of process.hrtime, in milliseconds. */
+/** Returns the clock of process.hrtime in milliseconds. */
 function clockMs(): number {
   return Number(process.hrtime.bigint()) / 1e6;
 }

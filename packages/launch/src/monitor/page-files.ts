@@ -1,4 +1,5 @@
-// The files of the live page, as the build puts them together: a fixed list, so that no request names a file.
+// The files of the live page, which the build puts together. A fixed list, so that requests cannot name
+// files.
 
 import { readFileSync } from 'node:fs';
 import { builtFile } from '../package-files.ts';
@@ -24,7 +25,7 @@ const names = [
   'uplot.css',
 ] as const;
 
-/** By the last part of their address; the page itself has the empty one. */
+/** Returns the files by the last part of their URL; the page itself has the empty one. */
 export function pageFiles(): ReadonlyMap<string, PageFile> {
   return new Map(
     names.map((name) => {

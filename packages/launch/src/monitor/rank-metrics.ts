@@ -1,21 +1,22 @@
-// The rank's end of the pipe on which metrics reach its launcher: lines of JSON. Reports are gathered for a moment, so
-// that a step of a millisecond does not pay for a system call. Writing never waits: what the pipe does not take is kept,
-// up to a limit, for the next attempt. No part of that needs the event loop, to which a program may never return.
+// The rank's end of the pipe that carries metrics to its launcher, as lines of JSON. Reports are buffered
+// briefly, so that a step of a millisecond does not need a system call of its own. Writing never blocks: data
+// that the pipe does not accept is kept, up to a limit, for the next attempt. None of this needs the event
+// loop, to which a program may never return.
 
 import { writeSync } from 'node:fs';
 import type { SentReport, SentTiming } from './events.ts';
 import { type Metrics, metricsSymbol, type Reporter, type StepTiming } from './report-metrics.ts';
 
-/** Names the pipe's number in a rank's environment. */
+/** Environment variable with the pipe's descriptor. */
 export const METRICS_FD = 'RINGWISE_METRICS_FD';
 
 const gatherMs = 50;
 const maxKeptBytes = 1 << 20;
 const maxBuckets = 32;
-/** How long a rank that ends waits for a launcher that does not read. */
+/** Time in milliseconds that a rank that ends waits for a launcher that does not read. */
 const patienceMs = 2_000;
 
-/** From now on reportMetrics() writes to this pipe. */
+/** Makes reportMetrics() write to this pipe from now on. */
 export function installMetrics(fd: number): void {
   let lines = '';
   let kept: Buffer = Buffer.alloc(0);
@@ -47,7 +48,7 @@ export function installMetrics(fd: number): void {
       if (performance.now() - sentMs >= gatherMs) flush();
       else timer ??= setTimeout(flush, gatherMs).unref();
     } catch {
-      // Training goes on without those who look at it.
+      // Training continues without monitoring.
     }
   };
   Object.assign(globalThis, { [metricsSymbol]: report });
@@ -58,7 +59,10 @@ export function installMetrics(fd: number): void {
   });
 }
 
-/** The descriptor of an open socket never blocks. Loaded only now, so that a rank that reports nothing starts without it. */
+/**
+ * Makes the descriptor non-blocking by opening a socket on it. The module is loaded here, so that ranks that
+ * report nothing start faster.
+ */
 function unblock(fd: number): void {
   const { Socket } = process.getBuiltinModule('node:net');
   new Socket({ fd, readable: false, writable: true }).unref();
@@ -68,7 +72,7 @@ function sleep(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 }
 
-/** Numbers that JSON cannot hold travel as text. */
+/** Converts metrics for sending. Numbers that JSON cannot represent become text. */
 function toSent(metrics: Metrics, step: number): SentReport {
   const values: Record<string, number | string> = {};
   let timing: SentTiming | undefined;
@@ -88,10 +92,12 @@ function isTiming(value: unknown): value is StepTiming {
 }
 
 const warned = new Set<string>();
-/** How many names are remembered. */
+/** Maximum number of names that are remembered. */
 const maxWarned = 32;
 
-/** A value that cannot be drawn is left out. Training goes on, but its author must learn of that. */
+/**
+ * Warns once for each name about a value that cannot be drawn. The value is left out and training continues.
+ */
 function warnOnce(name: string, value: unknown): void {
   if (warned.has(name) || warned.size === maxWarned) return;
   warned.add(name);
@@ -100,7 +106,9 @@ function warnOnce(name: string, value: unknown): void {
   process.emitWarning(`reportMetrics: ${name} is left out; expected ${expected}, got ${got}.`);
 }
 
-/** A bucket whose end is not known, as on a device that has not been asked, ends with the step. */
+/**
+ * Converts the timing of a step. A bucket whose end is unknown, for example on a device, ends with the step.
+ */
 function timingOf({ beganMs, backwardMs, exposedMs, buckets = [] }: StepTiming): SentTiming {
   const endMs = backwardMs + exposedMs;
   const agoMs = beganMs === undefined ? endMs : performance.now() - beganMs;

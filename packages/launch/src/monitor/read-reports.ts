@@ -3,7 +3,7 @@ import { type Observe, parseReport } from './events.ts';
 
 const maxLineLength = 1 << 16;
 
-/** Reads the pipe of a rank to its end; what is no report is left out. */
+/** Reads a rank's pipe to its end and passes the reports to `observe`. Ignores lines that are not reports. */
 export function readReports(pipe: Readable, rank: number, observe: Observe): void {
   let partial = '';
   pipe.on('error', () => {});

@@ -1,34 +1,40 @@
-// What a rank's program says about its training. The launcher's part of the rank (rank-metrics.ts) leaves a function under
-// a shared symbol; so a program may use another copy of this package than the command that started it.
+// The API for a rank's program to report metrics. The launcher's code in the rank (rank-metrics.ts) stores a
+// function under a shared symbol, so the program may use another copy of this package than the launcher.
 
 interface BucketTiming {
-  /** So long after the first gradient. */
+  /** Milliseconds from the first gradient to the launch. */
   readonly launchedMs: number;
-  /** When it was under way, which may be later than its launch. Null or left out where that is not known. */
+  /**
+   * Milliseconds from the first gradient until it ran, which may be later than its launch. Null or absent if
+   * unknown.
+   */
   readonly startedMs?: number | null;
-  /** Null where it is not known: then it is drawn to the end of the step. */
+  /** Duration in milliseconds; null if unknown, in which case it is drawn to the end of the step. */
   readonly communicationMs: number | null;
 }
 
-/** What `ddp` takes: the statistics of one step, as model.statistics() of @ringwise/ddp gives them. */
+/** Timing of one step, in milliseconds, as model.statistics() of @ringwise/ddp returns it. */
 export interface StepTiming {
   /** From the first gradient to the end of backward. */
   readonly backwardMs: number;
-  /** From there until all gradients were averaged: what the program waited. */
+  /** From the end of backward until all gradients were averaged: the time that the program waited. */
   readonly exposedMs: number;
-  /** When the first gradient was ready, on the clock of performance.now(). Without it the step ends with the report. */
+  /**
+   * When the first gradient was ready, on the clock of performance.now(). If absent, the step ends with the
+   * report.
+   */
   readonly beganMs?: number;
   readonly buckets?: readonly BucketTiming[];
 }
 
-/** Any other names are curves of their own: `accuracy`, `lr`, and so on. */
+/** Metrics of one step. Any other names, such as `accuracy` or `lr`, become curves of their own. */
 export interface Metrics {
-  /** Default: one more than in the last report. */
+  /** Number of the step. Default: one more than in the last report. */
   readonly step?: number;
   readonly loss?: number;
-  /** What this rank has trained on since its last report. */
+  /** Number of samples that this rank has trained on since its last report. */
   readonly samples?: number;
-  /** Null where there are no statistics yet. */
+  /** Null if there are no statistics yet. */
   readonly ddp?: StepTiming | null;
   readonly [name: string]: number | StepTiming | null | undefined;
 }
@@ -38,9 +44,9 @@ export const metricsSymbol = Symbol.for('ringwise.metrics');
 export type Reporter = (metrics: Metrics) => void;
 
 /**
- * Tells the launcher how training goes, for its status line, live page and files. For every step: it costs microseconds,
- * never blocks and never throws. Where nobody reads as fast as the program reports, reports are lost. Does nothing in a
- * process that `ringwise run` has not started.
+ * Reports metrics of this rank to the launcher, for its status line, live page and files. Call it once for
+ * every step: it takes microseconds, never blocks and never throws. Reports are lost if the program reports
+ * faster than the launcher reads. Does nothing in a process that `ringwise run` has not started.
  */
 export function reportMetrics(metrics: Metrics): void {
   (globalThis as { [metricsSymbol]?: Reporter })[metricsSymbol]?.(metrics);

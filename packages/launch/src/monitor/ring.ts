@@ -1,4 +1,4 @@
-/** The last `capacity` items, oldest first. */
+/** Keeps the last `capacity` items, oldest first. */
 export class Ring<Item> {
   readonly #items: Item[] = [];
   readonly #capacity: number;

@@ -1,11 +1,11 @@
-// One line at the bottom of a terminal that tells how the job is going, below the lines of the ranks. It is drawn with
-// the cursor at its beginning, so that what the terminal echoes (^C) and a shell's prompt overwrite it. Elsewhere than
-// on a terminal there is none.
+// A line at the bottom of a terminal with the state of the job, below the output of the ranks. The cursor
+// stays at its beginning, so that the terminal's echo (^C) and a shell's prompt overwrite it. Not drawn if
+// the output is not a terminal.
 
 import type { Write } from '../report/output.ts';
 import type { JobView } from './job-view.ts';
 
-/** Such as process.stderr. */
+/** A terminal stream such as process.stderr. */
 export interface TerminalStream {
   readonly isTTY?: boolean;
   readonly columns?: number;
@@ -19,12 +19,15 @@ export interface StatusLine {
   readonly close: () => void;
 }
 
-/** A job that is shorter leaves no trace on the terminal. */
+/** Delay before the first drawing, so that short jobs leave no trace on the terminal. */
 const firstMs = 500;
 const everyMs = 200;
 const clearLine = '\r\x1b[K';
 
-/** Writes through `write`, and draws on `stream`, the terminal's stderr. `text` makes the line. */
+/**
+ * Writes lines through `write` and draws the status on `stream`, the terminal's stderr. `text` returns the
+ * status.
+ */
 export function statusLine(
   write: Write,
   isTerminal: Readonly<Record<'stdout' | 'stderr', boolean>>,
@@ -46,7 +49,7 @@ export function statusLine(
     if (shown !== before) stream.write(clearLine + next);
   }
 
-  // A line that was longer than the terminal is now has been broken into several by it.
+  // If the terminal has become narrower than the line, the terminal has wrapped the line into several rows.
   function redraw(): void {
     if (!isOn) return;
     const rows = Math.max(0, Math.ceil(shown.length / (stream.columns ?? 80)) - 1);
@@ -68,7 +71,7 @@ export function statusLine(
   };
 }
 
-/** Such as "ringwise  1:23  2 ranks  step 120  loss 0.213  8140 samples/s". */
+/** Returns a text such as "ringwise  1:23  2 ranks  step 120  loss 0.213  8140 samples/s". */
 export function statusText(view: JobView, nowMs: number): string {
   const { worldSize, hosts, restarts, step, samplesPerSecond: rate } = view;
   const loss = view.curves.get('loss')?.last ?? null;
@@ -83,7 +86,7 @@ export function statusText(view: JobView, nowMs: number): string {
   ].join('  ');
 }
 
-/** 75,000 ms is 1:15. */
+/** Formats a duration: 75,000 ms is 1:15. */
 function duration(ms: number): string {
   const seconds = Math.floor(ms / 1000);
   const two = (value: number) => `${value}`.padStart(2, '0');

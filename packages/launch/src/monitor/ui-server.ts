@@ -1,6 +1,6 @@
-// The live page's server. Everything lies below /<token>/, so that who does not know the address gets nothing, and the
-// page's own requests need no cookie. A request with another Origin, or with a Host that a browser may have got from a
-// foreign name server, is refused before anything else is looked at.
+// The server of the live page. All URLs are below /<token>/, so that clients that do not know the URL get
+// nothing and the page needs no cookies. Before anything else, it refuses requests from another Origin, and
+// requests with a Host that a foreign DNS server may have pointed at this machine (DNS rebinding).
 
 import { randomBytes, timingSafeEqual } from 'node:crypto';
 import { once } from 'node:events';
@@ -13,33 +13,35 @@ import { pageFiles } from './page-files.ts';
 
 export interface UiAddress {
   readonly host: string;
-  /** 0 takes a free one. */
+  /** Port to listen on; 0 picks a free one. */
   readonly port: number;
 }
 
 export interface UiServer {
-  /** With the token. */
+  /** URL of the page, with the token. */
   readonly url: string;
-  /** Sends what is new to all readers of the page. */
+  /** Sends changes to all readers of the page. */
   readonly send: (message: Message) => void;
   readonly hasReaders: () => boolean;
-  /** Readers get what was sent before; then the server ends. */
+  /** Delivers what was sent before, then ends the server. */
   readonly close: () => Promise<void>;
 }
 
 export interface UiSources {
-  /** All that there is to know, for a new reader. */
+  /** Returns the whole state, for a new reader. */
   readonly whole: () => Message;
   readonly prometheus: () => string;
 }
 
 const maxReaders = 32;
-/** Connections that have not sent a request with the token. One more, and the oldest of them is closed. */
+/** Limit of connections that have not sent a request with the token. Beyond it, the oldest one is closed. */
 const maxPending = 64;
-/** From the first byte of a request, or from the acceptance of its connection, to its last byte. */
+/** Time limit of a request: from its first byte, or from accepting its connection, to its last byte. */
 const requestTimeoutMs = 10_000;
 const checkEveryMs = 2_000;
-/** A reader for which more than this waits is cut off; its browser comes back and asks for everything. */
+/**
+ * A reader with more unsent data than this is disconnected; its browser reconnects and gets the whole state.
+ */
 const maxWaitingBytes = 8 << 20;
 const closeMs = 1_000;
 
@@ -54,7 +56,7 @@ const safety = {
   'Cache-Control': 'no-store',
 };
 
-/** Rejects with ERR_LAUNCH_PAGE if it cannot listen there. */
+/** Starts the server. Rejects with ERR_LAUNCH_PAGE if it cannot listen. */
 export async function serveUi(
   { host, port }: UiAddress,
   sources: UiSources,
@@ -128,7 +130,7 @@ export async function serveUi(
   };
 }
 
-/** How a browser may call an address that the server listens on. */
+/** Returns the host name for a browser, for an address that the server listens on. */
 function nameOf(host: string): string {
   if (host === '0.0.0.0' || host === '::') return hostname();
   return host.includes(':') ? `[${host}]` : host;
@@ -140,7 +142,7 @@ function refuse(response: ServerResponse, status: number, text: string): void {
   response.writeHead(status, { 'Content-Type': 'text/plain', Connection: 'close' }).end(`${text}\n`);
 }
 
-/** Null if the request is fine. */
+/** Returns why a request is refused, or null if it is accepted. */
 function refusal(
   { method, url = '', headers }: IncomingMessage,
   host: string,
@@ -154,7 +156,10 @@ function refusal(
   return null;
 }
 
-/** An address, or a name that is ours: no name that somebody else's name server may point at us. */
+/**
+ * Returns whether a Host header is an IP address or one of our own names, which a foreign DNS server cannot
+ * point here.
+ */
 function isKnownHost(header: string, bound: string): boolean {
   const name = header.replace(/:\d*$/, '').toLowerCase();
   const known = ['localhost', bound, hostname()].some((own) => own.toLowerCase() === name);

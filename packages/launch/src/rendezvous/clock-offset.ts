@@ -1,14 +1,14 @@
-// How far another host's clock is from this one's, without trust in either: ask for its time several times, and
-// believe the quickest answer. The error is at most half of what that answer took.
+// Estimates the offset between another host's clock and this one: asks for its time several times and uses
+// the fastest answer. The error is at most half of that answer's round-trip time.
 
 export interface Sample {
   readonly sentNs: bigint;
-  /** The other clock, somewhere between the two. */
+  /** Time of the other clock, at some moment between sending and receiving. */
   readonly otherNs: bigint;
   readonly receivedNs: bigint;
 }
 
-/** What to add to this clock to get the other one; 0 without samples. */
+/** Returns what to add to this clock to get the other one; 0 without samples. */
 export function clockOffset(samples: readonly Sample[]): bigint {
   const tookNs = ({ sentNs, receivedNs }: Sample) => receivedNs - sentNs;
   const [quickest] = [...samples].sort((a, b) => (tookNs(a) < tookNs(b) ? -1 : 1));

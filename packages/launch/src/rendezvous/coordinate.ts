@@ -1,5 +1,5 @@
-// Runs the coordinator on the launcher that keeps the store: reads reports, sends orders, and watches for launchers
-// that give no sign of life.
+// Runs the coordinator on the launcher that keeps the store: reads reports, sends orders, and watches for
+// launchers that send no keep-alive signals.
 
 import type { Store } from '@ringwise/store';
 import { Coordinator, type CoordinatorOptions } from './coordinator.ts';
@@ -12,16 +12,19 @@ export const pulseOf = (id: string) => `launch/pulse/${id}`;
 
 export interface KeepAlive {
   readonly everyMs: number;
-  /** A launcher that is silent for so many intervals is lost. */
+  /** Number of intervals without a signal after which a launcher is lost. */
   readonly attempts: number;
 }
 
 export interface Coordination {
-  /** Waits, though not for long, until all launchers know how the job has ended. */
+  /** Waits briefly until all launchers have learned how the job ended. */
   readonly close: () => Promise<void>;
 }
 
-/** `keepAlive` is null where there is only one launcher. Uses the store until closed, and leaves it open. */
+/**
+ * Starts the coordinator. `keepAlive` is null if there is only one launcher. Uses the store until closed, but
+ * does not close it.
+ */
 export function coordinate(
   store: Store,
   options: CoordinatorOptions,
@@ -72,15 +75,18 @@ export function coordinate(
   };
 }
 
-/** How long the store stays for launchers that have not yet read how the job ended. */
+/** Time in milliseconds that the store stays open for launchers that have not read how the job ended. */
 const goodbyeMs = 2_000;
 
-/** The clock of process.hrtime, in milliseconds: failures of ranks are compared with it. */
+/** Returns the clock of process.hrtime in milliseconds, which times of rank failures are compared with. */
 function clockMs(): number {
   return Number(process.hrtime.bigint()) / 1e6;
 }
 
-/** Counts, per launcher, the looks at its pulse that found it unchanged: so no clocks of two hosts are compared. */
+/**
+ * Counts for each launcher how many times in a row its pulse was unchanged. This needs no comparison of two
+ * hosts' clocks.
+ */
 function watchPulses(
   store: Store,
   { everyMs, attempts }: KeepAlive,
@@ -92,7 +98,7 @@ function watchPulses(
   let isLooking = false;
   async function look(): Promise<void> {
     for (const id of coordinator.present) {
-      if (id === self) continue; // it shares this process
+      if (id === self) continue; // runs in this process
       const pulse = await store.add(pulseOf(id), 0);
       const last = seen.get(id);
       const misses = last?.pulse === pulse ? last.misses + 1 : 0;
@@ -103,7 +109,7 @@ function watchPulses(
   return setInterval(() => {
     if (isLooking) return;
     isLooking = true;
-    // The store is this process's own; it only fails when it is being closed.
+    // The store is served by this process and fails only when it is being closed.
     look()
       .catch(() => {})
       .finally(() => {

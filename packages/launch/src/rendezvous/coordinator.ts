@@ -1,6 +1,6 @@
-// Decides for all hosts of a job: who takes part, when a round of ranks starts, when it must end, and whether there
-// is another one. One launcher has it, the one that keeps the store. It knows nothing of sockets or processes and one
-// clock only, its own: reports and the time go in, orders come out.
+// Decides for all hosts of a job: which hosts take part, when a round of ranks starts and when it must end,
+// and whether another round follows. It runs on the launcher that keeps the store. It does not use sockets or
+// processes, and knows only its own clock: reports and the time go in, orders come out.
 //
 //   gathering ──enough hosts──▶ running ──a rank fails, a host comes or goes──▶ stopping ──all have ended──▶ gathering
 //                                  └──all ranks ended well──▶ finished ◀──nothing left to try──┘
@@ -13,7 +13,7 @@ import { fromSent, type Member, type Order, type Outcome, type Report } from './
 import * as words from './outcomes.ts';
 
 export interface CoordinatorOptions {
-  /** The launcher that runs this; it is host 0 where hosts are not numbered. */
+  /** The launcher that runs the coordinator. It is host 0 if hosts have no given index. */
   readonly self: string;
   readonly minNodes: number;
   readonly maxNodes: number;
@@ -25,7 +25,7 @@ export interface CoordinatorOptions {
 
 interface Host {
   readonly member: Member;
-  /** In the present round: its ranks run, or have ended. */
+  /** State of the host's ranks in the current round. */
   state: 'idle' | 'running' | 'ended';
   outcomes: readonly RankOutcome[];
   firstRank: number;
@@ -36,22 +36,22 @@ interface Host {
 export class Coordinator {
   readonly #options: CoordinatorOptions;
   readonly #send: (to: string, order: Order) => void;
-  /** In order of arrival. */
+  /** Hosts in order of arrival. */
   readonly #hosts = new Map<string, Host>();
   #phase: 'gathering' | 'running' | 'stopping' | 'finished' = 'gathering';
   #round = -1;
   #restarts = 0;
   #members: Host[] = [];
   #startedMs = 0;
-  /** On the clock of `ms`; when the present phase must do something by itself. */
+  /** When the current phase must act by itself, in milliseconds on the clock of `nowMs`. */
   #deadlineMs: number;
-  /** When enough hosts had come; null while they have not. */
+  /** When to stop waiting for more hosts; null while there are too few. */
   #lastCallMs: number | null = null;
   #stoppedMs = Number.POSITIVE_INFINITY;
-  /** What led to the present round; null in the first. */
+  /** Why the current round was started; null in the first round. */
   #why: { readonly text: string; readonly blamed: string | null } | null = null;
 
-  /** Times are milliseconds of performance.now()'s kind; failures of ranks are compared with them. */
+  /** Times are milliseconds on one monotonic clock, the clock of rank failures. */
   constructor(options: CoordinatorOptions, nowMs: number, send: (to: string, order: Order) => void) {
     this.#options = options;
     this.#send = send;
@@ -62,12 +62,12 @@ export class Coordinator {
     return this.#phase === 'finished';
   }
 
-  /** Those that have not said goodbye and are not lost. */
+  /** Launchers that have not left and are not lost. */
   get present(): readonly string[] {
     return [...this.#hosts.keys()];
   }
 
-  /** When tick() has something to do. */
+  /** The time at which tick() has something to do. */
   get deadlineMs(): number {
     if (this.#phase !== 'gathering') return this.#deadlineMs;
     return this.#lastCallMs === null ? this.#deadlineMs : Math.min(this.#lastCallMs, this.#deadlineMs);
@@ -97,7 +97,7 @@ export class Coordinator {
     }
   }
 
-  /** No sign of life from this launcher any more. */
+  /** Notes that a launcher is lost because its keep-alive signals have stopped. */
   lost(id: string, nowMs: number): void {
     const host = this.#hosts.get(id);
     if (!host) return;
@@ -142,7 +142,10 @@ export class Coordinator {
     } else if (this.#phase === 'running' && this.#members.length < this.#options.maxNodes) this.#stop(nowMs);
   }
 
-  /** Starts a round if it may: with all hosts there can be, or, in later rounds or after the last call, with enough. */
+  /**
+   * Starts a round if possible: with the maximum number of hosts or, in later rounds and after the wait for
+   * more hosts, with at least the minimum.
+   */
   #tryStart(nowMs: number): void {
     const { self, minNodes, maxNodes, lastCallMs } = this.#options;
     const candidates = [...this.#hosts.values()].filter(({ leaving }) => leaving === null);
@@ -156,7 +159,7 @@ export class Coordinator {
     }
     this.#lastCallMs ??= nowMs + lastCallMs;
     if (candidates.length < maxNodes && this.#round < 0 && nowMs < this.#lastCallMs) return;
-    // Array.sort is stable: without numbers, hosts stay in order of arrival, behind the one with the store.
+    // Array.sort is stable: hosts without an index stay in order of arrival, after the host with the store.
     const order = ({ member: { id, nodeRank } }: Host) => nodeRank ?? (id === self ? -1 : 0);
     candidates.sort((a, b) => order(a) - order(b));
     this.#start(candidates.slice(0, maxNodes), nowMs);
@@ -196,7 +199,7 @@ export class Coordinator {
     this.#conclude(nowMs);
   }
 
-  /** A rank has failed: the others have a moment to report their own failure. */
+  /** Notes that a rank has failed. The other ranks get a moment to report their own failures. */
   #settle(isEcho: boolean, nowMs: number): void {
     if (this.#phase !== 'running') return;
     const { echoMs, causeMs } = this.#options.settle;
@@ -213,7 +216,7 @@ export class Coordinator {
     }
   }
 
-  /** If all hosts of the round have ended: what next? */
+  /** Decides how to continue, if all hosts of the round have ended. */
   #conclude(nowMs: number): void {
     if (this.#phase === 'gathering' || this.#phase === 'finished') return;
     if (this.#members.some(({ state }) => state === 'running')) return;
@@ -250,7 +253,10 @@ export class Coordinator {
     if (this.#phase === 'gathering') this.#tellWaiting();
   }
 
-  /** The whole story goes to where it happened and to host 0; its first line to the other hosts. */
+  /**
+   * Returns the reason for a host: the whole text on the host of the failure and on host 0, its first line on
+   * others.
+   */
   #whyFor(id: string): string | null {
     if (!this.#why) return null;
     const isWhole = id === this.#why.blamed || id === this.#options.self;
@@ -263,7 +269,7 @@ export class Coordinator {
     this.#send(self, { kind: 'wait', text });
   }
 
-  /** Why the round ended; null if only because hosts have come. */
+  /** Returns why the round ended; null if only because hosts have joined. */
   #outcome(): Outcome | null {
     const gone = this.#members.find(({ isLost }) => isLost);
     const leaver = this.#members.find(({ leaving }) => leaving);
@@ -271,7 +277,7 @@ export class Coordinator {
     const stoppedNs = this.#stoppedMs * 1e6;
     const startedNs = BigInt(Math.round(this.#startedMs * 1e6));
     const root = rootCause(outcomes);
-    // A rank may fail because of the very stop, when its peers are gone before it.
+    // A rank that failed after the stop may have failed because of it, when its peers were gone.
     if (root !== null && !gone && Number(root.failedNs!) <= stoppedNs) {
       return {
         exitCode: exitCodeOf(root),

@@ -1,17 +1,18 @@
-// Messages through a store: a box is a counter and one key per message. Any number may post, one reads. What the
-// reader waits for is a key, so that news arrive at once.
+// Messages through a store. A box is a counter and one key per message. Any number of writers post, and one
+// reader reads. The reader waits for a key, so that messages arrive without polling.
 //
-// Who is killed between counting and storing leaves a gap, before which the reader would wait for ever. So it gives up
-// a number that stays empty while later ones are given out, by a mark in its place; a poster that was only slow finds
-// the mark and takes another number. compareSet decides between the two.
+// A writer killed between reserving a number and writing its message leaves a gap that would block the
+// reader. The reader therefore skips a number that stays empty while later ones have been reserved, by
+// storing a mark in its key. A writer that was only slow finds the mark and takes another number. compareSet
+// decides between the two.
 
 import { type Store, StoreError } from '@ringwise/store';
 
-/** How long a number may stay empty before the reader asks whether there is a gap. */
+/** Time in milliseconds that a number may stay empty before the reader checks for a gap. */
 const gapMs = 2_000;
 const givenUp = 'given up';
 
-/** Posts to boxes, one message after the other, in the order of the calls. */
+/** Posts messages to boxes one after the other, in call order. */
 export class Outbox {
   readonly #store: Store;
   #sent: Promise<void> = Promise.resolve();
@@ -20,7 +21,7 @@ export class Outbox {
     this.#store = store;
   }
 
-  /** Never rejects: a store that is gone is noticed by whoever reads. Resolves when the message is stored. */
+  /** Resolves when the message is stored. Never rejects: readers report a lost store. */
   readonly post = (box: string, message: unknown): Promise<void> => {
     this.#sent = this.#sent.then(async () => {
       try {
@@ -31,7 +32,7 @@ export class Outbox {
           if (Buffer.from(stored).toString() !== givenUp) return;
         }
       } catch {
-        // See above.
+        // The store is lost, which its readers report.
       }
     });
     return this.#sent;
@@ -39,8 +40,8 @@ export class Outbox {
 }
 
 /**
- * The messages of a box, each removed as it is read; what `parse` does not know is left out. Ends by rejecting: with
- * the signal's reason or the store's error.
+ * Yields the messages of a box and removes each as it is read. Skips messages that `parse` does not know.
+ * Ends by throwing the signal's reason or the store's error.
  */
 export async function* inbox<Message>(
   store: Store,
@@ -55,13 +56,13 @@ export async function* inbox<Message>(
   }
 }
 
-/** Null for a gap. */
+/** Waits for a message and removes it. Returns null for a gap. */
 async function take(store: Store, box: string, number: number, signal: AbortSignal): Promise<string | null> {
   const key = `${box}/${number}`;
   const now = <T>(answer: Promise<T>) => unlessAborted(answer, signal);
   for (;;) {
     const bytes = await store.get(key, { timeoutMs: gapMs, signal }).catch((error: unknown) => {
-      // A wait takes a connection of its own, which a busy store may not accept in time.
+      // A wait needs a connection of its own, which a busy store may not accept in time.
       const isOver =
         StoreError.isInstance(error) &&
         ['ERR_STORE_TIMEOUT', 'ERR_STORE_CONNECT', 'ERR_STORE_BUSY'].includes(error.code);
@@ -73,13 +74,16 @@ async function take(store: Store, box: string, number: number, signal: AbortSign
       return Buffer.from(bytes).toString();
     }
     if ((await now(store.add(`${box}/posted`, 0))) <= number) continue;
-    // The mark stays: the poster may look for it much later.
+    // The mark is not removed, because the slow writer may look for it much later.
     const stored = await now(store.compareSet(key, '', givenUp));
     if (Buffer.from(stored).toString() === givenUp) return null;
   }
 }
 
-/** What does not wait has no deadline, and a store that is cut off never answers. */
+/**
+ * Rejects if the signal is aborted first. Calls that do not wait have no deadline, and an unreachable store
+ * never answers.
+ */
 async function unlessAborted<T>(answer: Promise<T>, signal: AbortSignal): Promise<T> {
   let abort = () => {};
   const aborted = new Promise<never>((_, reject) => {

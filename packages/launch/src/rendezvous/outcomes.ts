@@ -1,4 +1,4 @@
-// What a launcher says of a job, other than the failure of a rank.
+// Messages of a launcher about a job, other than failures of ranks.
 
 import type { Member } from './messages.ts';
 
@@ -26,7 +26,7 @@ export const waiting = (present: number, minNodes: number, maxNodes: number, why
 export const hostLost = (host: string, ranks: string) =>
   `host ${host} with ${ranks} was lost: no sign of life from its launcher. It was killed, or its network is cut off.`;
 
-/** A client of the job's store had no proof of its secret, as torch's have none. */
+/** Warns that a client of the job's store did not prove the secret, which torch's clients cannot do. */
 export const plainClient = (address: string, hasSeveralHosts: boolean) =>
   `a client from ${address} was turned away from the job's store: it did not prove the secret, which PyTorch's cannot. ` +
   (hasSeveralHosts

@@ -1,5 +1,6 @@
-// Where the ranks of a job, and its launchers, meet: one store. The launcher that keeps it is host 0 where hosts are
-// numbered. With c10d it is the one that can listen on the address: no guess by names. Whoever cannot, connects.
+// The store in which the ranks of a job, and its launchers, meet. The launcher that keeps it is host 0 if
+// hosts have a given index. With c10d it is the launcher that can listen on the address, which needs no guess
+// from host names; the other launchers connect to it.
 
 import { randomBytes } from 'node:crypto';
 import { lookup } from 'node:dns/promises';
@@ -23,18 +24,18 @@ export interface HostedRendezvous extends Rendezvous {
   readonly close: () => Promise<void>;
 }
 
-/** What a job's store is hosted with; what is left out is random. */
+/** Settings of a job's store. Absent ones are generated at random. */
 export interface HostSettings {
   readonly runId?: string | undefined;
-  /** Empty: the store asks for none. */
+  /** Empty if the store requires no secret. */
   readonly secret?: string | undefined;
   readonly onPlainClient?: OnPlainClient | undefined;
 }
 
-/** Called with the address of a client that was turned away because it offered no proof of the secret. */
+/** Called with the address of a client that was rejected because it offered no proof of the secret. */
 export type OnPlainClient = (address: string) => void;
 
-/** Hosts the store of a new job on this host only. Port 0 takes a free one. */
+/** Serves the store of a new job on this host only. Port 0 picks a free port. */
 export async function hostRendezvous(
   masterAddr: string,
   port: number,
@@ -48,20 +49,22 @@ export async function hostRendezvous(
 }
 
 export interface Meeting extends HostedRendezvous {
-  /** What the launchers talk through. */
+  /** Store for messages between the launchers. */
   readonly store: Store;
   readonly isHost: boolean;
-  /** For messages. */
+  /** Address for messages. */
   readonly where: string;
-  /** What the ranks of a round get. No rank of an earlier round is left when it is called. */
+  /**
+   * Returns the rendezvous for the ranks of a round. Call it only when no rank of an earlier round is left.
+   */
   readonly forRound: (round: number) => Promise<Rendezvous>;
 }
 
-/** Who meets. */
+/** Facts about the job that opens or joins a store. */
 export interface MeetingFacts {
-  /** Undefined: make one up. */
+  /** Undefined to generate one. */
   readonly runId: string | undefined;
-  /** The ranks are Python: torch's client cannot prove a secret. */
+  /** Whether the ranks are Python, whose torch client cannot prove a secret. */
   readonly isPython: boolean;
   readonly onPlainClient: OnPlainClient;
 }
@@ -78,13 +81,17 @@ export async function openMeeting(
   return await meetOthers(options, facts, await sharedSecret(options.host, env));
 }
 
-/** The only launcher. Each round has a store of its own: torch's keys do not tell rounds apart. */
+/**
+ * Opens the rendezvous of a single launcher. Each round has a new store, because torch uses the same keys in
+ * all rounds.
+ */
 async function meetAlone(
   { host, port }: MeetingOptions,
   { runId, isPython, onPlainClient }: MeetingFacts,
   env: NodeJS.ProcessEnv,
 ): Promise<Meeting> {
-  // Empty on purpose: for ranks that cannot prove a secret. The store then takes loopback only.
+  // An empty secret is intended for ranks that cannot prove one. The store then accepts only loopback
+  // connections.
   const isOpen = isPython || env.RINGWISE_SECRET === '';
   const masterAddr = isOpen && !isLoopback(await addressOf(host)) ? loopbackAddress() : host;
   const secret = isOpen ? '' : undefined;
@@ -140,7 +147,7 @@ async function claim(store: Store, runId: string): Promise<Uint8Array> {
   return Buffer.from(runId);
 }
 
-/** Null where another launcher keeps the store. */
+/** Serves the store if this launcher keeps it; returns null if another one does. */
 async function serveIfHost(
   options: MeetingOptions,
   secret: string,
@@ -149,14 +156,14 @@ async function serveIfHost(
   const { backend, nodeRank, host, port } = options;
   const isHost = options.isHost ?? (backend === 'static' ? nodeRank === 0 : null);
   if (isHost === false) return null;
-  // A name may not be known yet where its host is still being started.
+  // The name may not be resolvable yet if its host is still starting.
   const address = await lookup(host).then(
     (found) => found.address,
     () => null,
   );
   if (address === null && isHost === null) return null;
   if (address === null) return await serve(host, port, secret, onPlainClient);
-  // A host's own name often means loopback there, where no other host could connect.
+  // A host's own name often resolves to loopback there, where other hosts cannot connect.
   const isOwnName = isLoopback(address) && host !== 'localhost' && isIP(host) === 0;
   const isForAll = isOwnName ? host === hostname() : isHost === true && !isLoopback(address);
   const bind = isForAll ? (address.includes(':') ? '::' : '0.0.0.0') : address;
@@ -178,7 +185,7 @@ function serve(
   return serveStore({ host, port, ...(secret && { secret }), ...(onPlainClient && { onPlainClient }) });
 }
 
-/** RINGWISE_SECRET, or the content of RINGWISE_SECRET_FILE. Launchers on one host may do without. */
+/** Returns RINGWISE_SECRET, or the content of RINGWISE_SECRET_FILE. Launchers on one host need none. */
 async function sharedSecret(host: string, env: NodeJS.ProcessEnv): Promise<string> {
   if (env.RINGWISE_SECRET) return env.RINGWISE_SECRET;
   const file = env.RINGWISE_SECRET_FILE;
@@ -195,7 +202,7 @@ async function sharedSecret(host: string, env: NodeJS.ProcessEnv): Promise<strin
   throw noSecret(host);
 }
 
-/** The name itself where nothing resolves it. */
+/** Returns the IP address of a host name, or the name itself if it does not resolve. */
 async function addressOf(host: string): Promise<string> {
   return await lookup(host).then(
     ({ address }) => address,
@@ -203,7 +210,7 @@ async function addressOf(host: string): Promise<string> {
   );
 }
 
-/** Where this process reaches a server that listens on `bound`. */
+/** Returns the address at which this process reaches a server that listens on `bound`. */
 function reachable(bound: string): string {
   return { '0.0.0.0': '127.0.0.1', '::': '::1' }[bound] ?? bound;
 }

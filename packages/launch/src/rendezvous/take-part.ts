@@ -1,5 +1,5 @@
-// One launcher's part in a job: it joins, starts and stops the ranks of its host as it is told, and tells what became
-// of them. It decides nothing; see coordinator.ts.
+// One launcher's part in a job: joins it, starts and stops the ranks of its host when ordered, and reports
+// how they ended. It makes no decisions; see coordinator.ts.
 
 import { type Store, StoreError } from '@ringwise/store';
 import type { Job } from '../agent/agent.ts';
@@ -19,17 +19,17 @@ import {
 
 export interface Part {
   readonly member: Member;
-  /** To the store; only this launcher's. */
+  /** Connection to the store, used only by this launcher. */
   readonly store: Store;
-  /** Where the store is, for messages. */
+  /** Address of the store, for messages. */
   readonly where: string;
-  /** Null for the launcher that keeps the store: it shares its clock, and its fate. */
+  /** Null for the launcher that keeps the store: it shares the store's clock and ends with it. */
   readonly keepAlive: KeepAlive | null;
-  /** Tells the user something. */
+  /** Prints a line for the user. */
   readonly say: (text: string) => void;
   /**
-   * Starts the ranks of this host; `onFailure` is called as soon as one of them fails. The offset, added to this host's
-   * clock, gives that of the host with the store.
+   * Starts the ranks of this host. `onFailure` is called as soon as one of them fails. `clockOffsetNs` is
+   * added to this host's clock to get the clock of the host with the store.
    */
   readonly start: (
     order: StartOrder,
@@ -39,9 +39,12 @@ export interface Part {
 }
 
 export interface Partaking {
-  /** How the job ended. Rejects with ERR_LAUNCH_STORE when the store is lost; the ranks have been stopped by then. */
+  /**
+   * Resolves with how the job ended. Rejects with ERR_LAUNCH_STORE if the store is lost; the ranks have been
+   * stopped by then.
+   */
   readonly outcome: Promise<Outcome>;
-  /** The user wants this launcher to stop: the first time gracefully, the second time at once. */
+  /** Stops this launcher for the user: gracefully the first time, immediately the second time. */
   readonly interrupt: (signal: NodeJS.Signals) => void;
 }
 
@@ -108,7 +111,7 @@ export function takePart(part: Part): Partaking {
   };
 }
 
-/** Asks for the coordinator's time a few times. Nothing else arrives before this launcher has joined. */
+/** Asks for the coordinator's time a few times. No other message arrives before this launcher has joined. */
 async function measureClock(
   tell: (report: Report) => void,
   id: string,
@@ -125,7 +128,9 @@ async function measureClock(
   return clockOffset(samples);
 }
 
-/** Signs of life. If the store does not answer for as long as it waits for ours, it is lost. */
+/**
+ * Sends keep-alive signals. The store is lost if it does not answer for as long as it would wait for ours.
+ */
 function beat(
   store: Store,
   id: string,

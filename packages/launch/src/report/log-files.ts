@@ -1,5 +1,6 @@
-// Where the files of a job go, as torchrun has it: <log dir>/<run>_<random>/attempt_<n>/<local rank>/, with stdout.log,
-// stderr.log and error.json. Without a log dir, error files of programs that are not node go to a temporary folder.
+// Folders of a job's files, as in torchrun: <log dir>/<run>_<random>/attempt_<n>/<local rank>/, with
+// stdout.log, stderr.log and error.json. Without a log dir, error files of programs other than Node.js go to
+// a temporary folder.
 
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -11,9 +12,9 @@ import { ERROR_FILE } from './error-file.ts';
 import type { RankStreams } from './output.ts';
 
 export interface LogFiles {
-  /** Makes the folder of a local rank in the given round; returns what the rank gets of it. */
+  /** Creates the folder of a local rank for the given round. Returns the rank's files. */
   readonly forRank: (round: number, localRank: number) => RankFiles;
-  /** Removes what is temporary. */
+  /** Removes temporary folders. */
   readonly close: () => void;
 }
 
@@ -51,7 +52,7 @@ export async function openLogFiles(
   };
 }
 
-/** A folder that is gone when this process is, even after SIGKILL. */
+/** Creates a folder that is removed when this process ends, even after SIGKILL. */
 async function temporaryFolder(folder: string): Promise<{ readonly remove: () => void }> {
   const remove = () => rmSync(folder, { recursive: true, force: true });
   try {

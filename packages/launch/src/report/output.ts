@@ -1,36 +1,39 @@
-// What the ranks print, on one terminal: every line gets its rank's prefix and leaves whole, so that lines of
-// several ranks never mix. A line without an end is held until the rest of it arrives or the stream ends. A rank is
-// read no faster than the terminal takes it.
+// Prints the ranks' output on one terminal. Every line gets its rank's prefix and is written whole, so that
+// lines of several ranks never mix. A line without an end is kept until the rest of it arrives or the stream
+// ends. A rank's output is read no faster than the terminal accepts it.
 
 import { writeSync } from 'node:fs';
 import type { Readable } from 'node:stream';
 import { StringDecoder } from 'node:string_decoder';
 
-/** Writes whole lines. If it returns a promise, the caller writes no more until that resolves. */
+/** Writes whole lines. If it returns a promise, the caller must wait for it before it writes more. */
 export type Write = (stream: 'stdout' | 'stderr', text: string) => Promise<void> | null;
 
-/** Where the streams of a rank go. */
+/** Targets of a rank's streams. */
 export type RankStreams = Readonly<Record<'stdout' | 'stderr', StreamTarget>>;
 
 export interface StreamTarget {
-  /** Gets the bytes as they are; null: no file. */
+  /** File that gets the unchanged bytes; null for none. */
   readonly file: string | null;
   readonly isShown: boolean;
 }
 
 const tailLines = 50;
-/** Longer lines are cut, so that a rank that never ends its line cannot fill the memory. */
+/**
+ * Maximum length of a line in characters. Longer lines are cut, so that a line that never ends cannot fill
+ * the memory.
+ */
 const maxLineLength = 1 << 20;
 
 /** The output of one rank. */
 export class RankOutput {
-  /** The last lines, of both streams in order of arrival. */
+  /** The last lines of both streams, in order of arrival. */
   readonly tail: string[] = [];
   readonly #prefix: string;
   readonly #write: Write;
   readonly #onLine: (line: string) => void;
   #heldStreams = 0;
-  #releasedMs = 0; // when the last stream was read again, on the clock of performance.now()
+  #releasedMs = 0; // when the terminal last stopped holding up a stream, on the clock of performance.now()
 
   constructor(rank: number, write: Write, onLine: (line: string) => void = () => {}) {
     this.#onLine = onLine;
@@ -38,7 +41,7 @@ export class RankOutput {
     this.#write = write;
   }
 
-  /** `fd` is a file that gets the bytes too; it stays open. */
+  /** Copies a stream to the terminal and to the file `fd`, which stays open. */
   copy(source: Readable, stream: 'stdout' | 'stderr', fd: number | null = null, isShown = true): void {
     let partial = '';
     const decoder = new StringDecoder('utf8');
@@ -58,7 +61,10 @@ export class RankOutput {
     });
   }
 
-  /** Whether the terminal has held up nothing for so long that all must have been read that was there to read. */
+  /**
+   * Returns whether the terminal has not held up any stream for `forMs`, so that all available output has
+   * been read.
+   */
   isIdle(forMs: number): boolean {
     return this.#heldStreams === 0 && performance.now() - this.#releasedMs >= forMs;
   }

@@ -1,9 +1,10 @@
-// What a rank of spawn() is: one call of one function. Sent to a process or a thread, which makes it and replies.
+// A rank of spawn() is one call of one function. The call is sent to a process or thread, which makes it and
+// replies.
 
 export interface Call {
   readonly url: string;
   readonly exportName: string;
-  /** The rank first. */
+  /** Arguments; the rank is the first. */
   readonly args: readonly unknown[];
 }
 
@@ -13,7 +14,7 @@ export interface Reply {
 
 export async function makeCall({ url, exportName, args }: Call): Promise<Reply> {
   const module = (await import(url)) as Record<string, unknown>;
-  // Exports of a CommonJS module that node has not seen by name are on its default.
+  // Exports of a CommonJS module that Node.js has not detected by name are on the default export.
   const body = module[exportName] ?? (module.default as Record<string, unknown> | undefined)?.[exportName];
   if (typeof body === 'function') return { result: await body(...args) };
   throw new TypeError(

@@ -1,4 +1,4 @@
-// What a rank of spawn() runs: takes one call from its parent, makes it, sends the result, and ends.
+// The program of a rank of spawn(): receives one call from its parent, makes it, sends the result, and exits.
 
 import { type EventEmitter, once } from 'node:events';
 import { flushOutput } from '../cli/terminal.ts';
@@ -7,12 +7,12 @@ import { type Call, makeCall } from './call.ts';
 const [call] = (await once(process, 'message')) as [Call];
 try {
   const reply = await makeCall(call);
-  // Both the result and the output may still be on their way when the calls return.
+  // The result and the output may not have been written yet when the calls return.
   await new Promise((resolve) => process.send!(reply, resolve));
   await flushOutput();
   process.exit();
 } catch (error) {
-  // To rank.ts this is an uncaught error, but node does not print it: the parent rejects with it.
+  // rank.ts reports it like an uncaught error, but Node.js does not print it: the parent rejects with it.
   (process as EventEmitter).emit('uncaughtExceptionMonitor', error);
   await flushOutput();
   process.exit(1);

@@ -1,4 +1,4 @@
-// What spawn() and startProcesses() take, and its checks: before anything is started, so that no rank runs in vain.
+// Options of spawn() and startProcesses(), and their checks, which run before any rank is started.
 
 import { constants } from 'node:os';
 import { serialize } from 'node:v8';
@@ -6,28 +6,31 @@ import { badArgument, badOptions } from '../errors.ts';
 import { unknownOption } from '../option-names.ts';
 
 export interface StartOptions {
-  /** How many ranks. */
+  /** Number of ranks. */
   readonly nprocs: number;
-  /** Passed after the rank, by structured clone. */
+  /** Arguments after the rank, passed by structured clone. */
   readonly args?: readonly unknown[];
-  /** Added to this process's variables. */
+  /** Variables to add to this process's environment. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Which export of the module to call. Default: 'default'. */
+  /** Name of the export to call. Default: 'default'. */
   readonly exportName?: string;
   /**
-   * Ranks are worker threads of this process instead of processes. They start sooner and may share memory; a native
-   * crash of one ends all, and to be stopped they get no SIGTERM. Default: false.
+   * Runs ranks as worker threads of this process instead of processes. They start faster and may share
+   * memory, but a native crash of one ends all, and they are stopped without a SIGTERM. Default: false.
    */
   readonly threads?: boolean;
 }
 
 export interface SpawnOptions extends StartOptions {
-  /** Stops the ranks after this time; ERR_LAUNCH_TIMEOUT. Default: no limit. */
+  /**
+   * Milliseconds after which the ranks are stopped and spawn() rejects with ERR_LAUNCH_TIMEOUT. Default: no
+   * limit.
+   */
   readonly timeoutMs?: number;
 }
 
 const optionNames = ['nprocs', 'args', 'env', 'exportName', 'threads'];
-/** What PyTorch's launchers call the same. */
+/** Names of these options in PyTorch's launchers. */
 const renamed = {
   nproc: 'nprocs',
   nproc_per_node: 'nprocs',
@@ -35,10 +38,10 @@ const renamed = {
   world_size: 'nprocs',
   timeout: 'timeoutMs',
 };
-/** What setTimeout() can wait. */
+/** The longest delay of setTimeout() in milliseconds. */
 export const longestMs = 2 ** 31 - 1;
 
-/** `also`: names of options that only this call has. Throws ERR_LAUNCH_ARGUMENT. */
+/** Checks the options. `also` names further options of the call. Throws ERR_LAUNCH_ARGUMENT. */
 export function checkOptions(verb: string, options: StartOptions, also: readonly string[] = []): void {
   const problem = unknownOption(options ?? null, [...optionNames, ...also], renamed);
   if (problem !== null) throw badOptions(verb, problem);
@@ -56,7 +59,7 @@ export function checkNumber(verb: string, name: string, value: number, max: numb
   throw badArgument(verb, name, `a whole number from ${min} to ${max}`, value);
 }
 
-/** A signal that does not exist would end nothing. */
+/** Throws if `signal` is not the name of a signal, because it would stop nothing. */
 export function checkSignal(verb: string, signal: unknown): void {
   if (typeof signal === 'string' && Object.hasOwn(constants.signals, signal)) return;
   throw badArgument(verb, 'signal', 'the name of a signal, such as SIGTERM', signal);
@@ -71,7 +74,7 @@ function checkEnv(verb: string, env: unknown): void {
   }
 }
 
-// Sending would fail with some ranks running and others not. Only threads share memory.
+// Otherwise sending would fail after some ranks have started. Only threads can share memory.
 function checkArgs(verb: string, args: readonly unknown[], threads: boolean): void {
   if (!Array.isArray(args)) throw badArgument(verb, 'args', 'an array, one argument each', args);
   try {

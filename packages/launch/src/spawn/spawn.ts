@@ -1,5 +1,5 @@
-// spawn(): the ranks of a job as calls of one function, without a command. Arguments and results travel by
-// structured clone over a message channel; an error travels as the rank's last words, as under `ringwise run`.
+// spawn() runs a function on the ranks of a job, without the command. Arguments and results are sent by
+// structured clone over a message channel; an error is sent through the error pipe, as under `ringwise run`.
 
 import { fileURLToPath } from 'node:url';
 import { loopbackAddress } from '@ringwise/store';
@@ -30,27 +30,31 @@ export type { SpawnOptions, StartOptions };
 const entry = fileURLToPath(builtFile('spawn-entry.js'));
 const shutdownTimeoutMs = 30_000;
 
-/** Ranks that have been started. */
+/** Handle of ranks that have been started. */
 export interface StartedRanks<Result> {
-  /** By rank. Threads have this process's; undefined: it could not be started. */
+  /** Process ids by rank. Threads have this process's id. Undefined for a rank that could not be started. */
   readonly pids: readonly (number | undefined)[];
   /**
-   * Waits for all ranks: resolves with what they returned, by rank, or rejects as spawn() does. With `timeoutMs` it
-   * resolves with null when that is over before, and the ranks go on.
+   * Waits for all ranks. Resolves with their results by rank, or rejects as spawn() does. With `timeoutMs`,
+   * resolves with null if they have not ended by then; the ranks continue.
    */
   readonly join: {
     (): Promise<Result[]>;
     (timeoutMs: number): Promise<Result[] | null>;
   };
-  /** Ends all ranks: this signal, and SIGKILL when the shutdown timeout of 30 s is over; at once when called again. */
+  /**
+   * Sends all ranks this signal, and SIGKILL after the shutdown timeout of 30 s. Kills them at once when
+   * called again.
+   */
   readonly stop: (signal?: NodeJS.Signals) => void;
 }
 
 /**
- * Calls `module`'s export with (rank, ...args) in `nprocs` processes, and resolves with what they returned, by rank.
- * The ranks have the environment of `ringwise run` and print to this process's stdout and stderr. When one fails,
- * the others are stopped and the promise rejects with ERR_LAUNCH_RANK_FAILED; its `cause` is the rank's error. A
- * rank's process ends when its function has returned. If this process ends first, the ranks are killed.
+ * Calls `module`'s export with (rank, ...args) in `nprocs` processes. Resolves with their results by rank.
+ * The ranks have the environment of `ringwise run` and print to this process's stdout and stderr. If one
+ * fails, the others are stopped and the promise rejects with ERR_LAUNCH_RANK_FAILED, whose `cause` is the
+ * rank's error. A rank's process ends when its function has returned. If this process ends first, the ranks
+ * are killed.
  */
 export async function spawn<Result = unknown>(
   module: URL | string,
@@ -68,7 +72,7 @@ export async function spawn<Result = unknown>(
   throw timedOut(timeoutMs);
 }
 
-/** spawn() without waiting: resolves as soon as the ranks have been started. */
+/** Like spawn(), but resolves as soon as the ranks have been started. */
 export async function startProcesses<Result = unknown>(
   module: URL | string,
   options: StartOptions,
@@ -94,7 +98,7 @@ export async function startProcesses<Result = unknown>(
           shutdownTimeoutMs,
           connect: (rank, child) => {
             child.on('message', (reply) => take(rank, reply as Reply));
-            // A rank that died before it could take the call is reported by its exit.
+            // If the rank died before it could take the call, its exit is reported.
             child.send(callOf(rank), () => {});
           },
         });
@@ -139,7 +143,7 @@ function handle<Result>(job: Job, results: Result[], close: () => Promise<void>)
   return { pids: job.pids, join, stop };
 }
 
-/** Null when the time is over first. */
+/** Resolves with null if `promise` takes longer than `timeoutMs`. */
 async function within<T>(timeoutMs: number, promise: Promise<T>): Promise<T | null> {
   let timer: NodeJS.Timeout | undefined;
   const over = new Promise<null>((resolve) => {

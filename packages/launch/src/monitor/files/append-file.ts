@@ -1,4 +1,4 @@
-// A file that grows: what is added is gathered and written at once, at the latest when there is much of it.
+// A file to append to. Data is buffered and written in one piece, at the latest when the buffer is large.
 
 import { closeSync, writeSync } from 'node:fs';
 
@@ -9,7 +9,7 @@ export class AppendFile {
   #parts: Uint8Array[] = [];
   #bytes = 0;
 
-  /** Owns the descriptor from here on. */
+  /** Takes ownership of the descriptor. */
   constructor(fd: number) {
     this.#fd = fd;
   }

@@ -1,4 +1,4 @@
-// CRC-32C (Castagnoli), as TensorBoard's record files need it.
+// CRC-32C (Castagnoli), which TensorBoard's record files use.
 
 const table = Uint32Array.from({ length: 256 }, (_, byte) => {
   let crc = byte;
@@ -12,7 +12,7 @@ export function crc32c(bytes: Uint8Array): number {
   return (crc ^ 0xffffffff) >>> 0;
 }
 
-/** The form in which a checksum is stored beside what it covers. */
+/** Returns the masked checksum, the form in which TensorBoard stores a checksum next to its data. */
 export function maskedCrc32c(bytes: Uint8Array): number {
   const crc = crc32c(bytes);
   return (((crc >>> 15) | (crc << 17)) + 0xa282ead8) >>> 0;

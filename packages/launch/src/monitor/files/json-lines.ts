@@ -3,7 +3,10 @@ import { dirname } from 'node:path';
 import { AppendFile } from './append-file.ts';
 import type { Sink } from './sink.ts';
 
-/** One line of JSON per report, appended; a number that is not finite is null. Throws if the file cannot be opened. */
+/**
+ * Returns a sink that appends one line of JSON per report. Numbers that are not finite become null. Throws if
+ * the file cannot be opened.
+ */
 export function jsonLinesSink(path: string): Sink {
   mkdirSync(dirname(path), { recursive: true });
   const file = new AppendFile(openSync(path, 'a'));

@@ -1,4 +1,4 @@
-// The state of a job in Prometheus' text format, version 0.0.4.
+// Formats the state of a job in Prometheus' text format, version 0.0.4.
 
 import type { JobView, RankView } from '../job-view.ts';
 

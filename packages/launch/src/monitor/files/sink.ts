@@ -1,21 +1,21 @@
-// Files that reports go to while a job runs.
+// Files that receive the reports of a running job.
 
 /** One report of a rank. */
 export interface Report {
   /** Milliseconds since 1970. */
   readonly timeMs: number;
   readonly rank: number;
-  /** How often all ranks had been started again. */
+  /** Number of times that all ranks had been started again. */
   readonly restarts: number;
   readonly step: number;
-  /** By name; numbers that are not finite are as they are. */
+  /** Numbers by name; they may be infinite or NaN. */
   readonly values: Readonly<Record<string, number>>;
 }
 
-/** All members throw what writing throws, for example ENOSPC. */
+/** A target of reports. All members throw the errors of writing, such as ENOSPC. */
 export interface Sink {
   readonly add: (report: Report) => void;
-  /** What was added is on its way to the disk. */
+  /** Passes buffered reports to the operating system. */
   readonly flush: () => void;
   readonly close: () => void;
 }

@@ -1,4 +1,5 @@
-// The files of reports of one job. One that cannot be written any more is given up with a sentence; the job goes on.
+// All report files of one job. If a file can no longer be written, prints a warning and drops it; the job
+// continues.
 
 import type { LiveOptions } from '../../cli/run-options.ts';
 import { badArgument } from '../../errors.ts';
@@ -6,7 +7,10 @@ import { jsonLinesSink } from './json-lines.ts';
 import type { Report, Sink } from './sink.ts';
 import { tensorboardSink } from './tensorboard.ts';
 
-/** Throws ERR_LAUNCH_ARGUMENT if a file cannot be opened. Its members never throw. */
+/**
+ * Opens the report files. Throws ERR_LAUNCH_ARGUMENT if one cannot be opened. Members of the result never
+ * throw.
+ */
 export function openSinks({ metricsFile, tensorboardDir }: LiveOptions, say: (text: string) => void): Sink {
   const sinks: { readonly flag: string; readonly sink: Sink }[] = [];
   const open = (flag: string, path: string | null, make: (path: string) => Sink) => {

@@ -1,5 +1,6 @@
-// TensorBoard's event files: records (length, its checksum, data, its checksum; little endian) of one protobuf message
-// each, of which scalars need five fields. Each rank is a run, so that its curves can be switched on and off.
+// Writes TensorBoard's event files. Each record has a length, its checksum, data, and the data's checksum, in
+// little endian; the data is a protobuf message, of which scalars need five fields. Each rank is a run of its
+// own, so that its curves can be switched on and off.
 
 import { mkdirSync, openSync } from 'node:fs';
 import { hostname } from 'node:os';
@@ -8,7 +9,7 @@ import { AppendFile } from './append-file.ts';
 import { maskedCrc32c } from './crc32c.ts';
 import type { Report, Sink } from './sink.ts';
 
-/** Writes DIR/rank<R>/events.out.tfevents.*. Throws if the folder cannot be made. */
+/** Returns a sink that writes DIR/rank<R>/events.out.tfevents.*. Throws if the folder cannot be made. */
 export function tensorboardSink(dir: string): Sink {
   const files = new Map<number, AppendFile>();
   mkdirSync(dir, { recursive: true });
@@ -42,7 +43,10 @@ function openRun(folder: string, timeMs: number): number {
   return openSync(join(folder, name), 'a');
 }
 
-/** Event: wall_time (1, double, seconds), then the given fields: step (2), file_version (3), summary (5). */
+/**
+ * Encodes an Event: wall_time (1, double, seconds), then these fields: step (2), file_version (3), summary
+ * (5).
+ */
 function event(timeMs: number, fields: Uint8Array): Uint8Array {
   const time = Buffer.alloc(9);
   time[0] = 0x09;
@@ -50,7 +54,7 @@ function event(timeMs: number, fields: Uint8Array): Uint8Array {
   return concat(time, fields);
 }
 
-/** Summary with one value: tag (1), simple_value (2, float). */
+/** Encodes a Summary with one value: tag (1), simple_value (2, float). */
 function scalar(tag: string, value: number): Uint8Array {
   const number = Buffer.alloc(5);
   number[0] = 0x15;
