@@ -1,15 +1,15 @@
-// Checks of options that several stores share.
+// Checks of options that several stores have.
 
 import { badArgument, badOptions } from './errors.ts';
 import { unknownOption } from './option-names.ts';
 
-/** Names that torch's stores and Node's sockets have for ours. */
+/** Names of these options in torch's stores and Node's sockets. */
 const renamed = { host_name: 'host', hostname: 'host', address: 'host', timeout: 'timeoutMs' };
 
-/** Of the calls that wait. */
+/** Options of the calls that wait. */
 export const waitOptionNames = ['timeoutMs', 'signal'] as const;
 
-/** Throws ERR_STORE_ARGUMENT for an option that `verb` does not have. */
+/** Throws ERR_STORE_ARGUMENT if `options` has a member that `verb` does not know. */
 export function checkNames(verb: string, options: unknown, known: readonly string[]): void {
   const problem = unknownOption(options, known, renamed);
   if (problem !== null) throw badOptions(verb, problem);
@@ -24,7 +24,9 @@ export function checkHost(verb: string, host: unknown): void {
   if (typeof host !== 'string' || host === '') throw badArgument(verb, 'host to be a name or address', host);
 }
 
-/** `lowest` is 0 where a free port may be asked for. */
+/**
+ * Throws ERR_STORE_ARGUMENT unless `port` is valid. `lowest` is 0 if port 0 may be used to get a free port.
+ */
 export function checkPort(verb: string, port: unknown, lowest: 0 | 1): void {
   if (typeof port === 'number' && Number.isInteger(port) && port >= lowest && port <= 65_535) return;
   throw badArgument(verb, `port to be ${lowest} to 65535`, port);

@@ -1,5 +1,5 @@
-// Every error of this package, and all their messages. Shape of a message:
-// "<verb>: <what happened>; <expected and got> (<where>). <next step>".
+// Every error of this package, with all messages. A message has the form "<verb>: <what happened>; <expected
+// and got> (<where>). <next step>".
 
 const mark = Symbol.for('ringwise.StoreError');
 
@@ -17,11 +17,11 @@ export type StoreErrorCode =
   | 'ERR_STORE_TIMEOUT'
   | 'ERR_STORE_VALUE';
 
-/** What every call of this package rejects with. Branch on `code`; the text is for people. */
+/** The error type of all calls of this package. Branch on `code`; the text is for people. */
 export class StoreError extends Error {
   override readonly name = 'StoreError';
   readonly code: StoreErrorCode;
-  /** With ERR_STORE_TIMEOUT: the keys that were still missing. */
+  /** For ERR_STORE_TIMEOUT: the keys that were still missing. */
   declare readonly keys?: readonly string[];
 
   constructor(
@@ -38,7 +38,7 @@ export class StoreError extends Error {
     return true;
   }
 
-  /** Like instanceof, but also true when the package is installed twice. */
+  /** Returns whether `value` is a StoreError, also of another copy of this package. */
   static isInstance(value: unknown): value is StoreError {
     return typeof value === 'object' && value !== null && mark in value;
   }
@@ -47,7 +47,7 @@ export class StoreError extends Error {
 export const badArgument = (verb: string, expected: string, got: unknown) =>
   new StoreError('ERR_STORE_ARGUMENT', `${verb}: expected ${expected}, got ${shown(got)}.`);
 
-/** `problem` describes the options: see unknownOption(). */
+/** `problem` is the text that unknownOption() returned. */
 export const badOptions = (verb: string, problem: string) =>
   new StoreError('ERR_STORE_ARGUMENT', `${verb}: ${problem}.`);
 
@@ -189,7 +189,7 @@ export const cannotListen = (host: string, port: number, cause: NodeJS.ErrnoExce
     { cause },
   );
 
-/** A warning: the server dropped one client for a fault of its own and serves the others. */
+/** Warning about a bug of the server: it dropped one client and continues to serve the others. */
 export const serverBug = (cause: unknown) =>
   new Error('bug: the store server failed on a request and dropped the client. Please report this.', {
     cause,

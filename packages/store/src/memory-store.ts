@@ -1,4 +1,5 @@
-// A store inside one process: the reference for the others, and enough for tests and for groups of one process.
+// A store inside one process: the reference for the other stores, and sufficient for tests and single-process
+// groups.
 
 import { checkNames } from './check-options.ts';
 import { StoreClient, type Wait } from './client/store-client.ts';
@@ -15,7 +16,7 @@ export class MemoryStore extends StoreClient {
     super(options.timeoutMs);
   }
 
-  /** Another client of the same keys, with a close() of its own. */
+  /** Returns another client of the same keys, with its own close(). */
   clone(): MemoryStore {
     const other = new MemoryStore({ timeoutMs: this.timeoutMs });
     other.#space = this.#space;

@@ -4,8 +4,8 @@ import { anyOf } from './server/signals.ts';
 import type { Store, WaitOptions } from './store.ts';
 
 /**
- * A view of a store in which key `k` stands for `prefix/k`, as TCPStore's PrefixStore has it. numKeys() counts the
- * whole store. close() ends the view only; the store belongs to whoever made it.
+ * A view of a store in which key `k` stands for `prefix/k`, as in torch's PrefixStore. numKeys() counts the
+ * keys of the whole store. close() ends only the view; the maker of the store closes the store.
  */
 export class PrefixStore implements Store {
   readonly timeoutMs: number;
@@ -91,7 +91,7 @@ export class PrefixStore implements Store {
     return keys.map((key) => this.#key(verb, key));
   }
 
-  /** close() ends pending waits through their signal. */
+  /** Runs a waiting call with a signal that close() aborts. */
   async #waiting<T>(
     verb: string,
     options: WaitOptions = {},

@@ -1,37 +1,43 @@
-// The contract of every store, and of the suite in testing.ts. A store is a small key/value map that all ranks
-// of a job can reach; it carries addresses and counters at start-up, never training data. Semantics follow
+// The contract of every store; testing.ts tests it. A store is a small key/value map that all ranks of a job
+// can reach. It carries addresses and counters at start-up, never training data. Its semantics are those of
 // PyTorch's TCPStore, so that a ringwise rank can use torch's store and the other way round.
 
-/** How long a blocking call may wait, and what may end it early. */
+/** Deadline and abort signal of a waiting call. */
 export interface WaitOptions {
   /** Milliseconds until the call rejects with ERR_STORE_TIMEOUT. Default: the store's own timeoutMs. */
   readonly timeoutMs?: number;
-  /** Ends the wait early; the call rejects with the signal's reason. */
+  /** Aborts the wait; the call rejects with the signal's reason. */
   readonly signal?: AbortSignal;
 }
 
 /**
- * Keys are non-empty strings of up to 8 KiB, values are up to 8 MiB (a string is stored as UTF-8). Values that a
- * store returns belong to the caller. Calls of one client take effect in the order in which they were made, except
- * that get(), wait() and multiGet() look at the store at some moment before they resolve. None is collective.
+ * A key/value map that all ranks can reach. Keys are non-empty strings of up to 8 KiB, values up to 8 MiB (a
+ * string is stored as UTF-8). Values that a store returns belong to the caller. Calls of one client take
+ * effect in call order, except that get(), wait() and multiGet() read the store at some moment before they
+ * resolve. No call is collective.
  */
 export interface Store {
   /** Default deadline of waiting calls, in milliseconds. */
   readonly timeoutMs: number;
 
-  /** Stores `value` under `key`, replacing what was there, and wakes whoever waits for `key`. Resolves when stored. */
+  /**
+   * Stores `value` under `key`, replacing the old value, and wakes waiters for `key`. Resolves when it is
+   * stored.
+   */
   readonly set: (key: string, value: Uint8Array | string) => Promise<void>;
-  /** The value under `key`; waits until there is one. */
+  /** Resolves with the value under `key`; waits until there is one. */
   readonly get: (key: string, options?: WaitOptions) => Promise<Uint8Array>;
   /**
-   * Adds the safe integer `amount` to a counter kept as decimal text (absent counts as 0); returns the sum. Rejects
-   * if the value is no such text; a TCP server can then only drop the connection, which ends the client.
+   * Adds the safe integer `amount` to a counter that is stored as decimal text (absent counts as 0). Resolves
+   * with the sum. Rejects if the value is not such a text; a TCP server can then only drop the connection,
+   * which ends the client.
    */
   readonly add: (key: string, amount: number) => Promise<number>;
   /**
-   * Stores `desired` if the present value equals `expected`, or if the key is absent and `expected` is empty.
-   * Returns the value stored now; for an absent key and a non-empty `expected` it returns `expected`, as
-   * TCPStore does. A caller whose `desired` is its own, such as its rank, has won when the result equals it.
+   * Stores `desired` if the current value equals `expected`, or if the key is absent and `expected` is empty.
+   * Resolves with the value that is then stored; for an absent key and a non-empty `expected` it resolves
+   * with `expected`, as TCPStore does. If `desired` is unique to the caller, such as its rank, the caller has
+   * won if the result equals it.
    */
   readonly compareSet: (
     key: string,
@@ -40,17 +46,23 @@ export interface Store {
   ) => Promise<Uint8Array>;
   /** Waits until all keys exist. At the deadline the error names the keys that are still missing. */
   readonly wait: (keys: readonly string[], options?: WaitOptions) => Promise<void>;
-  /** Whether all keys exist now. Never waits. */
+  /** Resolves with whether all keys exist now. Does not wait. */
   readonly check: (keys: readonly string[]) => Promise<boolean>;
-  /** Removes a key; true if it was there. */
+  /** Removes a key. Resolves with whether it existed. */
   readonly delete: (key: string) => Promise<boolean>;
-  /** How many keys the whole store holds (a prefix does not narrow it). */
+  /** Resolves with the number of keys in the whole store, regardless of prefixes. */
   readonly numKeys: () => Promise<number>;
   /** Appends to the value under `key`, creating it if absent. */
   readonly append: (key: string, value: Uint8Array | string) => Promise<void>;
-  /** The values of all keys, in order; waits until all are there. Two round trips on TcpStore, for any number. */
+  /**
+   * Resolves with the values of all keys, in order; waits until all exist. Two round trips on TcpStore, for
+   * any number of keys.
+   */
   readonly multiGet: (keys: readonly string[], options?: WaitOptions) => Promise<Uint8Array[]>;
   readonly multiSet: (entries: ReadonlyMap<string, Uint8Array | string>) => Promise<void>;
-  /** Ends this client: pending and later calls reject with ERR_STORE_CLOSED. Keys stay for the others. */
+  /**
+   * Ends this client: pending and later calls reject with ERR_STORE_CLOSED. The keys stay available to other
+   * clients.
+   */
   readonly close: () => Promise<void>;
 }

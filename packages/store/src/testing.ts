@@ -1,11 +1,11 @@
-// The contract of store.ts as tests. Each store's test file is one call of storeContract() with a factory; so is
-// that of a store from elsewhere.
+// The contract of store.ts as tests. The test file of a store, also of one outside this package, is one call
+// of storeContract() with a factory.
 
 import assert from 'node:assert/strict';
 import type { StoreErrorCode } from './errors.ts';
 import type { Store } from './store.ts';
 
-/** The test runner's functions: those of vitest, jest and node:test all fit. */
+/** The test runner's functions. Those of vitest, jest and node:test all fit. */
 export interface TestRunner {
   readonly describe: (name: string, body: () => void) => unknown;
   readonly it: (name: string, body: () => Promise<void>) => unknown;
@@ -13,7 +13,7 @@ export interface TestRunner {
 
 /** One empty store. */
 export interface StoreFixture {
-  /** A new client of the store; the suite closes it. */
+  /** Returns a new client of the store; the suite closes it. */
   readonly connect: () => Promise<Store>;
   /** Called once after all clients were closed. */
   readonly close: () => Promise<void>;
@@ -21,7 +21,7 @@ export interface StoreFixture {
 
 type Connect = () => Promise<Store>;
 
-/** Defines the tests that every store passes. `make` is called once per test. */
+/** Defines the tests that every store must pass. `make` is called once per test. */
 export function storeContract(name: string, make: () => Promise<StoreFixture>, runner: TestRunner): void {
   const cases = { ...valueCases, ...waitCases, ...orderCases, ...argumentCases };
   runner.describe(`${name}: store contract`, () => {
@@ -116,7 +116,7 @@ const valueCases: Record<string, (connect: Connect) => Promise<void>> = {
   'refuses to add to a value that is no number': async (connect) => {
     const [a, b] = [await connect(), await connect()];
     await a.set('word', 'five');
-    // Over TCP the server can only end the connection.
+    // A TCP server can only end the connection here.
     await assert.rejects(a.add('word', 1));
     assert.equal(text(await b.get('word')), 'five');
   },
@@ -209,7 +209,7 @@ const waitCases: Record<string, (connect: Connect) => Promise<void>> = {
       store.wait(['gone', 'there', 'lost'], { timeoutMs: 40 }),
       'ERR_STORE_TIMEOUT',
     );
-    // A PrefixStore names the keys as the whole store knows them.
+    // A PrefixStore's errors name the keys with their prefix.
     assert.deepEqual(
       error.keys.map((key) => key.replace(/^.*\//, '')),
       ['gone', 'lost'],
@@ -217,7 +217,7 @@ const waitCases: Record<string, (connect: Connect) => Promise<void>> = {
     assert.match(error.message, /^wait: waited 40 ms; missing 2 of 3 keys: "\S*gone", "\S*lost"/);
     await assertRejects(store.get('gone', { timeoutMs: 0 }), 'ERR_STORE_TIMEOUT');
     await store.wait(['there'], { timeoutMs: 0 });
-    // The client works on.
+    // The client still works.
     assert.equal(text(await store.get('there')), '1');
     const later = store.get('gone');
     await store.set('gone', '2');

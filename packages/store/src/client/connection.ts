@@ -1,5 +1,5 @@
-// One TCP connection to a store server. Requests are pipelined: each waits in line for its reply, which comes in the
-// order of the requests. The first error ends the connection and rejects everything that is pending or comes later.
+// One TCP connection to a store server. Requests are pipelined, and replies come in the order of the
+// requests. The first error ends the connection and rejects all pending and later requests.
 
 import { connect, type Socket } from 'node:net';
 import { lost, malformed } from '../errors.ts';
@@ -9,7 +9,7 @@ import { ByteQueue, Parser, type Reading } from '../wire/byte-queue.ts';
 import { keysArgument, readByte, typeByte } from '../wire/wire.ts';
 
 interface Pending {
-  /** Takes bytes from the queue; true when the reply is complete. */
+  /** Parses bytes from the queue. Returns true when the reply is complete. */
   readonly advance: () => boolean;
   readonly reject: (error: Error) => void;
 }
@@ -50,12 +50,12 @@ export class Connection {
     return new Connection(socket, where);
   }
 
-  /** Aborted, with the error as its reason, when the connection has ended. */
+  /** Aborted when the connection has ended; the reason is the error. */
   get ended(): AbortSignal {
     return this.#ended.signal;
   }
 
-  /** Sends bytes; the promise settles with what `reply` makes of the reply to them. */
+  /** Sends bytes. Resolves with the result of parsing the reply with `reply`. */
   request<T>(bytes: Uint8Array, reply: Reading<T>): Promise<T> {
     if (this.ended.aborted) return Promise.reject(this.ended.reason);
     const { promise, resolve, reject } = withResolvers<T>();
@@ -66,18 +66,21 @@ export class Connection {
       return result !== undefined;
     };
     this.#pending.add({ advance, reject });
-    this.#socket.ref(); // an idle client does not keep the process alive, a pending call does
+    this.#socket.ref(); // a pending call keeps the process alive, an idle client does not
     this.#socket.write(bytes);
     this.#settle(); // a reply may have no bytes
     return promise;
   }
 
-  /** Calls `listener` once the connection has ended, at once if it has. */
+  /** Calls `listener` once the connection has ended; at once if it has ended already. */
   whenEnded(listener: () => void): void {
     whenAborted(this.ended, listener);
   }
 
-  /** Asks for the moment in which all keys exist: `done` tells whether it came (true) or cancel() was first. */
+  /**
+   * Asks the server to reply when all keys exist. `done` resolves with true when they do, or false if
+   * cancel() came first.
+   */
   wait(keys: readonly string[]): { readonly done: Promise<boolean>; readonly cancel: () => void } {
     const state = { isAnswered: false, isCancelled: false };
     const frame = Buffer.concat([typeByte('wait'), keysArgument(keys)]);
@@ -116,7 +119,10 @@ export class Connection {
   }
 }
 
-/** The reply to a wait is 0. A cancelled one ends with 1; a 0 that was already under way may come before it. */
+/**
+ * Parses the reply to a wait: 0. A cancelled wait is answered with 1, possibly after a 0 that was already
+ * sent.
+ */
 function* readWaitReply(state: { isAnswered: boolean; isCancelled: boolean }): Reading<boolean> {
   const first = yield* readByte();
   const last = first === 0 && state.isCancelled ? yield* readByte() : first;

@@ -1,5 +1,5 @@
-// Connects to a store server: retries with growing, jittered pauses until a deadline, proves the secret, and makes
-// sure that the other end is a store.
+// Connects to a store server: retries with exponential backoff and jitter until a deadline, proves the
+// secret, and checks that the other end is a store.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
@@ -24,12 +24,13 @@ export interface Address {
 
 const firstPauseMs = 20;
 const longestPauseMs = 1_000;
-// A proxy whose target is still starting hangs up for a while; a server that speaks another protocol, for ever.
+// A proxy hangs up for a while if its target is still starting. A server of another protocol hangs up every
+// time.
 const hangUpsUntilRefusal = 8;
 
 /**
- * Rejects with ERR_STORE_CONNECT, or ERR_STORE_BUSY, at the deadline; with ERR_STORE_AUTH, ERR_STORE_PROTOCOL, or the
- * signal's reason at once.
+ * Resolves with a connection. Rejects with ERR_STORE_CONNECT or ERR_STORE_BUSY at the deadline, and
+ * immediately with ERR_STORE_AUTH, ERR_STORE_PROTOCOL, or the signal's reason.
  */
 export async function dial(
   address: Address,
@@ -57,7 +58,8 @@ export async function dial(
         if (isFinal(error)) throw error;
         last = error;
         if (isCode(error, 'ERR_STORE_BUSY')) busy = error;
-        // The connection stood and was ended by the other side. A busy server may do so without its answer.
+        // The connection was established and then closed by the other side. A busy server may close it
+        // without a reply.
         if (isCode(error, 'ERR_STORE_LOST') && !busy && ++hangUps === hangUpsUntilRefusal) {
           throw address.secret === undefined ? notAStore(where, error) : secretUnknown(where, error);
         }

@@ -1,5 +1,5 @@
-// The part that all stores share: it checks arguments, turns them into operations, and leaves to a store how one
-// is carried out and how it waits.
+// The base class of all stores. It checks arguments and turns calls into operations; each store defines how
+// an operation is executed and how it waits.
 
 import { checkNames, checkTimeout, waitOptionNames } from '../check-options.ts';
 import { badArgument, outOfRange, tooLarge } from '../errors.ts';
@@ -13,9 +13,9 @@ export const defaultTimeoutMs = 300_000;
 /** A call that waits until all its keys exist. */
 export interface Wait {
   readonly verb: string;
-  /** As the caller named them, for messages. */
+  /** Keys as the caller named them, for messages. */
   readonly names: readonly string[];
-  /** The same, as the key space knows them. */
+  /** The same keys as they are stored. */
   readonly keys: readonly string[];
   readonly timeoutMs: number;
   readonly signal: AbortSignal | undefined;
@@ -28,9 +28,9 @@ export abstract class StoreClient implements Store {
     this.timeoutMs = checkTimeout('open', timeoutMs);
   }
 
-  /** Carries out an operation that does not wait. Operations take effect in the order of the calls. */
+  /** Executes an operation that does not wait. Operations take effect in call order. */
   protected abstract send<T>(verb: string, operation: Operation<T>): Promise<T>;
-  /** Waits, then carries out `then` while the keys are there. */
+  /** Waits until the keys exist, then executes `then` while they do. */
   protected abstract whenPresent<T>(wait: Wait, then: Operation<T>): Promise<T>;
   abstract close(): Promise<void>;
 
@@ -107,7 +107,7 @@ export abstract class StoreClient implements Store {
   }
 }
 
-/** TCPStore puts a slash before every key of a user. */
+/** Returns the stored form of a key. TCPStore puts a slash before every user key. */
 function wireKey(verb: string, key: string): string {
   if (typeof key !== 'string' || key === '') throw badArgument(verb, 'a key to be a non-empty string', key);
   const bytes = Buffer.from(`/${key}`);
@@ -133,7 +133,7 @@ function checkSize(verb: string, parts: readonly (string | Uint8Array)[]): void 
   if (bytes > maxRequestBytes) throw tooLarge(verb, 'all keys and values together', maxRequestBytes, bytes);
 }
 
-/** A copy: the caller may change its array after the call. */
+/** Returns a copy of the bytes, because the caller may change its array after the call. */
 function bytesOf(verb: string, value: Uint8Array | string): Uint8Array {
   if (typeof value !== 'string' && !(value instanceof Uint8Array)) {
     throw badArgument(verb, 'a value to be a Uint8Array or a string', value);

@@ -1,6 +1,6 @@
 // Client of a store server, ringwise's or torch's (2.4 and newer). Calls that do not wait share one pipelined
-// connection. A call that has to wait gets a connection of its own, because replies come in order and it would hold
-// up everything behind it.
+// connection. A call that waits gets a connection of its own: replies come in order, so it would block all
+// later ones.
 
 import { checkHost, checkNames, checkPort, checkTimeout } from '../check-options.ts';
 import { closed, missingKeys, unanswered } from '../errors.ts';
@@ -16,19 +16,20 @@ import { defaultTimeoutMs, StoreClient, type Wait } from './store-client.ts';
 export interface TcpStoreOptions {
   readonly host: string;
   readonly port: number;
-  /** Deadline of connecting, and default deadline of later calls. Default: 300,000 ms. */
+  /** Deadline of connecting and default deadline of later calls, in milliseconds. Default: 300,000. */
   readonly timeoutMs?: number;
-  /** Needed exactly when the server has one. */
+  /** Secret of the job. Required if and only if the server has one. */
   readonly secret?: Secret;
-  /** Ends connecting early; connect() rejects with its reason. */
+  /** Aborts connecting; connect() rejects with its reason. */
   readonly signal?: AbortSignal;
 }
 
 const optionNames = ['host', 'port', 'timeoutMs', 'secret', 'signal'];
-// Waits beyond this many at once poll, so that a client cannot exhaust the server's file descriptors.
+// More simultaneous waits than this use polling, so that a client cannot exhaust the server's file
+// descriptors.
 const maxWaitConnections = 8;
 const pollMs = 20;
-// At a deadline the server gets this long to tell which keys are missing.
+// Time in milliseconds that the server has at a deadline to reply which keys are missing.
 const lastQuestionMs = 1_000;
 
 export class TcpStore extends StoreClient {
@@ -45,7 +46,10 @@ export class TcpStore extends StoreClient {
     this.#main = main;
   }
 
-  /** Connects, retrying until the deadline: the server may start later than its clients. */
+  /**
+   * Connects to the server, with retries until the deadline, because the server may start later than its
+   * clients.
+   */
   static async connect(options: TcpStoreOptions): Promise<TcpStore> {
     checkNames('connect', withoutClose(options), optionNames);
     const { host, port, secret, signal } = options;
@@ -56,7 +60,7 @@ export class TcpStore extends StoreClient {
     const address = { host, port, secret };
     const main = await dial(address, timeoutMs, [signal]);
     const store = new TcpStore(address, main, timeoutMs);
-    // torch's server counts its clients here, and its wait_for_workers looks at the count.
+    // torch's server counts its clients in this key, which its wait_for_workers reads.
     try {
       await store.send('connect', operation.add('init/', 1n));
     } catch (error) {
@@ -70,7 +74,7 @@ export class TcpStore extends StoreClient {
     return await this.#ask(verb, operation, this.timeoutMs);
   }
 
-  /** If a key is deleted between the wait and `then`, its value reads as no bytes. */
+  /** Waits until the keys exist, then executes `then`. A key that is deleted in between reads as no bytes. */
   protected async whenPresent<T>(wait: Wait, then: Operation<T>): Promise<T> {
     const endMs = performance.now() + wait.timeoutMs;
     const patienceMs = Math.max(wait.timeoutMs, lastQuestionMs);
@@ -100,7 +104,8 @@ export class TcpStore extends StoreClient {
       if ((await limited(arrival.done, leftMs(endMs), signals)) === expired) await this.#throwIfMissing(wait);
     } finally {
       arrival.cancel();
-      // Usable again when the server has confirmed; if the connection ended instead, it is counted out elsewhere.
+      // The connection is free again when the server has confirmed the cancellation. If it ended instead, it
+      // is discarded elsewhere.
       arrival.done.then(
         () => this.#idle.push(connection),
         () => {},
@@ -108,7 +113,7 @@ export class TcpStore extends StoreClient {
     }
   }
 
-  /** A connection without a pending wait, or undefined when there are too many already. */
+  /** Returns a connection without a pending wait, or undefined if there are too many. */
   async #takeConnection(
     endMs: number,
     signals: (AbortSignal | undefined)[],
@@ -150,7 +155,7 @@ export class TcpStore extends StoreClient {
   }
 }
 
-/** A StoreServer may be spread into the options: its close() is no mistake. */
+/** Removes `close`, so that a StoreServer may be spread into the options. */
 function withoutClose(options: unknown): unknown {
   if (typeof options !== 'object' || options === null) return options ?? null;
   const { close: _close, ...named } = options as { readonly close?: unknown };

@@ -1,7 +1,7 @@
-// A log in a directory that several processes, also on several hosts, append to without locks. Record n is the file
-// n; it is written under a temporary name and published with link(), which succeeds for exactly one process and shows
-// only complete files. A process that dies in between leaves a temporary file and nothing to clean up before others
-// can go on.
+// A log in a directory. Several processes, also on several hosts, append to it without locks. Record n is the
+// file n. It is written under a temporary name and published with link(), which succeeds for exactly one
+// process and exposes only complete files. A process that dies in between leaves a temporary file, which does
+// not affect the others.
 
 import { randomUUID } from 'node:crypto';
 import { access, link, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
@@ -26,7 +26,7 @@ export class FileLog {
     this.#header = join(directory, 'header.json');
   }
 
-  /** Creates the directory or joins it; rejects with ERR_STORE_STALE when it belongs to another run. */
+  /** Creates the directory or joins it. Rejects with ERR_STORE_STALE if it belongs to another run. */
   static async open(directory: string, runId: string | undefined): Promise<FileLog> {
     const log = new FileLog(directory);
     const ours: Header = { format, runId: runId ?? '', createdAt: new Date().toISOString() };
@@ -43,7 +43,7 @@ export class FileLog {
     return log;
   }
 
-  /** The next record, or undefined if there is none yet. */
+  /** Returns the next record, or undefined if there is none yet. */
   async read(): Promise<Buffer | undefined> {
     try {
       const record = await readFile(this.#record);
@@ -58,7 +58,9 @@ export class FileLog {
     return undefined;
   }
 
-  /** Appends a record as soon as `catchUp` has read all that others have appended before it. */
+  /**
+   * Appends a record. Calls `catchUp` first, which must read all records that others have appended before.
+   */
   async append(record: Buffer, catchUp: () => Promise<void>): Promise<void> {
     await this.#publish(record, async (temporary) => {
       do await catchUp();
@@ -93,13 +95,14 @@ export class FileLog {
     }
   }
 
-  /** Gives the temporary file the name `path`; false if another process was faster. */
+  /** Gives the temporary file the name `path`. Returns false if another process was first. */
   async #claim(temporary: string, path: string): Promise<boolean> {
     try {
       await link(temporary, path);
       return true;
     } catch (error) {
-      // A file server whose answer got lost may say EEXIST to the repetition of a link() that succeeded.
+      // If the reply of a file server to a successful link() is lost, the repeated link() may fail with
+      // EEXIST.
       if (isCode(error, 'EEXIST')) return (await stat(temporary)).nlink > 1;
       throw fileFailed(this.#directory, error);
     }

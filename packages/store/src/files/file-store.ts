@@ -1,6 +1,6 @@
-// A store in a directory, for ranks that share a file system and nothing else. The directory holds a log of
-// requests in the bytes of the wire; every client replays it on a key space of its own. Since all clients see the
-// same requests in the same order, they agree on every result. Waiting clients look for new records periodically.
+// A store in a directory, for ranks that share only a file system. The directory holds a log of requests in
+// the wire format, and every client replays it on its own key space. All clients see the same requests in the
+// same order, so they agree on every result. Waiting clients poll for new records.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { checkNames, checkTimeout } from '../check-options.ts';
@@ -17,9 +17,9 @@ import { FileLog } from './file-log.ts';
 const pollMs = 10;
 
 export interface FileStoreOptions {
-  /** Default deadline of waiting calls. Default: 300,000 ms. */
+  /** Default deadline of waiting calls in milliseconds. Default: 300,000. */
   readonly timeoutMs?: number;
-  /** A name that all processes of this run share: what another run left in the directory is then refused. */
+  /** A name that all processes of this run share, so that a directory of another run is refused. */
   readonly runId?: string;
 }
 
@@ -37,8 +37,8 @@ export class FileStore extends StoreClient {
   }
 
   /**
-   * Joins the store in `directory`, which is created if absent. The file system must have hard links. Nobody removes
-   * the directory; do so after the run, or pass a `runId`.
+   * Joins the store in `directory`, which is created if absent. The file system must support hard links. The
+   * directory is never removed: remove it after the run, or pass a `runId`.
    */
   static async open(directory: string, options: FileStoreOptions = {}): Promise<FileStore> {
     if (typeof directory !== 'string' || directory === '')
@@ -111,7 +111,7 @@ export class FileStore extends StoreClient {
     try {
       answer(this.#space, request);
     } catch (error) {
-      // Whoever made the request was told; for all others it changed nothing.
+      // The client that made the request has reported the error. For all others it changed nothing.
       if (!StoreError.isInstance(error)) throw error;
     }
   }

@@ -1,9 +1,12 @@
 import { whenAborted } from './signals.ts';
 
-/** What limited() resolves with when the time is over. */
+/** Result of limited() when the time is over. */
 export const expired: unique symbol = Symbol('expired');
 
-/** Settles with `work`, or resolves with `expired` after `timeoutMs`, or rejects with the reason of a signal. */
+/**
+ * Settles with `work`, resolves with `expired` after `timeoutMs` milliseconds, or rejects with the reason of
+ * a signal.
+ */
 export function limited<T>(
   work: Promise<T>,
   timeoutMs: number,
@@ -19,12 +22,12 @@ export function limited<T>(
   });
 }
 
-/** setTimeout() would take a longer time for 1 ms. */
+/** Limits a timeout to the maximum of setTimeout(), which treats longer ones as 1 ms. */
 export function timerMs(timeoutMs: number): number {
   return Math.min(timeoutMs, 2 ** 31 - 1);
 }
 
-/** Promise.withResolvers, which Node 20 lacks. */
+/** Promise.withResolvers, which Node 20 does not have. */
 export function withResolvers<T>(): {
   promise: Promise<T>;
   resolve: (value: T | PromiseLike<T>) => void;

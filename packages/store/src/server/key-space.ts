@@ -1,6 +1,6 @@
-// The state of a store and the meaning of every request, without clients, deadlines or bytes on a wire. Memory, file
-// and TCP stores all run on this class, so that they cannot differ. All methods are synchronous, hence atomic.
-// A value handed in or out is shared and must not be changed.
+// The state of a store and the meaning of every request, without clients, deadlines or wire format. Memory,
+// file and TCP stores all use this class, so that they behave alike. All methods are synchronous and
+// therefore atomic. Values that are passed in or returned are shared and must not be changed.
 
 import { notANumber, tooLarge } from '../errors.ts';
 import { maxValueBytes } from '../wire/wire.ts';
@@ -33,7 +33,7 @@ export class KeySpace {
     return [...this.#values.keys()];
   }
 
-  /** A queue counts as present while it holds something. */
+  /** Returns whether a key exists. A queue exists while it is not empty. */
   has(key: string): boolean {
     return this.#values.has(key) || this.#queues.has(key);
   }
@@ -83,7 +83,7 @@ export class KeySpace {
     const queue = this.#queues.get(key);
     if (queue) queue.push(value);
     else this.#queues.set(key, [value]);
-    // One item serves one waiter.
+    // One item satisfies one waiter.
     const watches = this.#watches.get(key);
     const first = watches?.values().next().value;
     if (!watches || !first) return;
@@ -103,7 +103,10 @@ export class KeySpace {
     return this.#queues.get(key)?.length ?? 0;
   }
 
-  /** Calls `done` once all keys exist, at once if they do. Returns what withdraws it. */
+  /**
+   * Calls `done` once all keys exist; at once if they do already. Returns a function that withdraws the
+   * watch.
+   */
   watch(keys: readonly string[], done: () => void): () => void {
     const watch: Watch = { keys, done, missing: new Set(keys.filter((key) => !this.has(key))) };
     if (watch.missing.size === 0) {
@@ -116,7 +119,10 @@ export class KeySpace {
     };
   }
 
-  /** Counts one arrival under `key` and calls `done` once `world` have arrived. The count is never reset. */
+  /**
+   * Counts one arrival under `key` and calls `done` once `world` have arrived. The count is never reset.
+   * Returns a function that withdraws the call.
+   */
   barrier(key: string, world: bigint, done: () => void): () => void {
     const arrived = this.add(key, 1n);
     const entry: BarrierEntry = { world, done };
@@ -142,7 +148,7 @@ export class KeySpace {
   #arrived(watch: Watch, key: string): void {
     watch.missing.delete(key);
     if (watch.missing.size > 0) return;
-    // A key that had arrived may have been deleted since.
+    // A key that existed earlier may have been deleted since.
     for (const each of watch.keys) if (!this.has(each)) watch.missing.add(each);
     if (watch.missing.size > 0) this.#park(watch);
     else watch.done();

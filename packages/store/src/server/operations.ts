@@ -1,5 +1,5 @@
-// What a client can ask, once for all stores: `run` carries an operation out on a key space at hand (memory, file);
-// `frame` and `reply` carry it over a wire.
+// The operations of clients, defined once for all stores. `run` executes an operation on a key space in this
+// process (memory, file); `frame` and `reply` encode it for a connection.
 
 import { malformed } from '../errors.ts';
 import type { Reading } from '../wire/byte-queue.ts';
@@ -19,9 +19,12 @@ import type { KeySpace } from './key-space.ts';
 export interface Operation<T> {
   readonly frame: () => Buffer;
   readonly reply: () => Reading<T>;
-  /** Leaves the space as it was. */
+  /** True if the operation does not change the space. */
   readonly isRead: boolean;
-  /** The request has no reply of its own: the client sends a ping after it, and `reply` reads the echo. */
+  /**
+   * True if the request has no reply of its own. The client then sends a ping after it, and `reply` parses
+   * the echo.
+   */
   readonly isSilent: boolean;
   readonly run: (space: KeySpace) => T;
 }
@@ -123,7 +126,7 @@ export const numKeys: Operation<bigint> = {
   run: (space) => BigInt(space.size),
 };
 
-/** What follows a wait that wants no values: over a wire, nothing is sent. */
+/** The operation after a wait that needs no values. Sends nothing over a connection. */
 export const nothing: Operation<void> = {
   frame: () => Buffer.alloc(0),
   reply: function* () {},
@@ -132,7 +135,7 @@ export const nothing: Operation<void> = {
   run: () => {},
 };
 
-// Each is made once and not by call: V8 notes every generator function in a list that it seldom cleans.
+// Defined once instead of per call: V8 keeps a list of generator functions that it rarely cleans.
 
 export function* readEcho(): Reading<void> {
   const echo = yield pingNonce.length;
@@ -155,7 +158,7 @@ function* readPresence(): Reading<boolean> {
   return byte === 0;
 }
 
-/** What leaves a space belongs to the caller. */
+/** Returns a copy, because values that leave a space belong to the caller. */
 function copyOf(value: Uint8Array | undefined): Uint8Array {
   return new Uint8Array(value ?? []);
 }

@@ -1,11 +1,12 @@
-// Connections that have not been admitted yet. Each has a deadline that starts when it is accepted, and there are never
-// more than `limit`: so connections from outside the job cannot use up the process's file descriptors.
+// Connections that are not admitted yet. Each has a deadline from the moment it is accepted, and there are
+// never more than `limit`, so that connections from outside the job cannot exhaust the process's file
+// descriptors.
 
-/** What happens to a connection that is not admitted. */
+/** Callbacks for a connection that is not admitted. */
 export interface Refusal {
-  /** Its time is over. */
+  /** Called when the connection's time is over. */
   readonly onTimeout: () => void;
-  /** Another connection needs its slot. */
+  /** Called when another connection takes its slot. */
   readonly onOverflow: () => void;
 }
 
@@ -19,7 +20,10 @@ export class PendingConnections {
     this.#timeoutMs = timeoutMs;
   }
 
-  /** Takes a new connection in; if there is no slot left, the one that has made no progress for longest loses its own. */
+  /**
+   * Adds a new connection. If there is no free slot, the connection that has made no progress for the longest
+   * time loses its slot.
+   */
   add(connection: Refusal): void {
     if (this.#timers.size === this.#limit) {
       const [oldest] = this.#timers.keys();
@@ -33,7 +37,7 @@ export class PendingConnections {
     this.#timers.set(connection, setTimeout(expire, this.#timeoutMs).unref());
   }
 
-  /** The connection has done one more step of its authentication. Its deadline stays. */
+  /** Notes that a connection has completed a step of its authentication. Its deadline does not change. */
   progress(connection: Refusal): void {
     const timer = this.#timers.get(connection);
     if (timer === undefined) return;
@@ -41,7 +45,7 @@ export class PendingConnections {
     this.#timers.set(connection, timer);
   }
 
-  /** The connection has been admitted, or has ended. */
+  /** Removes a connection that has been admitted or has ended. */
   remove(connection: Refusal): void {
     clearTimeout(this.#timers.get(connection));
     this.#timers.delete(connection);

@@ -1,16 +1,22 @@
-// What all connections of one server share.
+// State that all connections of one server share.
 
 import type { Secret } from '../wire/authentication.ts';
 import { KeySpace } from './key-space.ts';
 import { PendingConnections } from './pending-connections.ts';
 
-/** How many connections may be pending at once. Ranks are admitted within milliseconds, so more of them take turns. */
+/**
+ * Maximum number of pending connections. Ranks are admitted within milliseconds, so more ranks than this take
+ * turns.
+ */
 export const maxPending = 256;
-/** How many that were turned away may still be open. */
+/** Maximum number of rejected connections that are still open. */
 const maxLeaving = 64;
-/** From acceptance to the end of the authentication, or, without a secret, of the first request. */
+/**
+ * Time in milliseconds from acceptance to the end of authentication or, without a secret, of the first
+ * request.
+ */
 const admissionTimeoutMs = 10_000;
-/** How long a client that was turned away may take to read so. */
+/** Time in milliseconds that a rejected client has to read the answer. */
 const farewellTimeoutMs = 1_000;
 
 export interface ServerState {
@@ -18,9 +24,11 @@ export interface ServerState {
   readonly secret: Secret | undefined;
   readonly onPlainClient: ((address: string) => void) | undefined;
   readonly pending: PendingConnections;
-  /** Connections that were turned away and have not closed yet. */
+  /** Connections that were rejected and have not closed yet. */
   readonly leaving: PendingConnections;
-  /** Clients of torch 1.13 and 2.0, and their silent connections that have passed the deadline. */
+  /**
+   * Number of clients of torch 1.13 and 2.0, and of their silent connections that have passed the deadline.
+   */
   oldClients: number;
   oldWatches: number;
 }

@@ -1,4 +1,4 @@
-// The thread behind serveStoreInWorker(). It ends when it is told to close.
+// The thread of serveStoreInWorker(). It ends when it is told to close.
 
 import { parentPort, workerData } from 'node:worker_threads';
 import { StoreError } from '../errors.ts';

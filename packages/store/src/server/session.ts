@@ -1,4 +1,5 @@
-// One client connection of the server, from its acceptance to its end: authentication, choice of numbering, requests.
+// One client connection of the server, from acceptance to its end: authentication, detection of the protocol
+// version, requests.
 
 import type { Socket } from 'node:net';
 import { StoreError, serverBug } from '../errors.ts';
@@ -17,7 +18,7 @@ import {
 import type { PendingConnections, Refusal } from './pending-connections.ts';
 import type { ServerState } from './server-state.ts';
 
-/** Serves `socket` until it closes. Any error of a client ends its connection and nothing else. */
+/** Serves `socket` until it closes. An error of a client ends only its own connection. */
 export function serveSession(socket: Socket, server: ServerState): void {
   new Session(socket, server).start();
 }
@@ -48,7 +49,7 @@ class Session {
         if (!StoreError.isInstance(error)) process.emitWarning(serverBug(error));
       }
       this.#socket.uncork();
-      // Someone who sends requests and does not read the replies is not listened to.
+      // Stops reading from a client that sends requests but does not read the replies.
       if (this.#socket.writableNeedDrain) this.#socket.pause();
     });
     this.#socket.on('drain', () => this.#socket.resume());
@@ -57,25 +58,26 @@ class Session {
     this.#hold(this.#server.pending, this.#pending);
   }
 
-  /** What ends this connection while it has not been admitted. */
+  /** Ends this connection if it is not admitted in time. */
   readonly #pending: Refusal = {
     onTimeout: () => {
       if (!this.#isOldWatch()) this.#socket.destroy();
     },
     onOverflow: () => {
-      // A client without a secret may be torch's: it tries again when the connection ends, and knows no such answer.
+      // A client without a secret may be torch's, which retries when the connection ends but does not know
+      // the `busy` answer.
       if (this.#server.secret === undefined) this.#socket.destroy();
       else this.#turnAway(busy);
     },
   };
 
-  /** Keeps the connection among `connections` until it ends or is removed there. */
+  /** Adds the connection to `connections` until it ends or is removed there. */
   #hold(connections: PendingConnections, refusal: Refusal): void {
     connections.add(refusal);
     this.#socket.once('close', () => connections.remove(refusal));
   }
 
-  /** Returns only when the client must be turned away. */
+  /** Runs the session's protocol. Returns only if the client must be rejected. */
   *#conversation(): Reading<void> {
     const { secret, pending } = this.#server;
     if (secret !== undefined) {
@@ -97,7 +99,10 @@ class Session {
     }
   }
 
-  /** Clients from torch 2.1 on begin with validate; older ones number their requests differently. */
+  /**
+   * Detects the numbering of requests: clients since torch 2.1 begin with validate, older ones number
+   * requests differently.
+   */
   *#numbering(): Reading<readonly RequestKind[]> {
     const first = Buffer.from(yield 1);
     if (!first.equals(typeByte('validate'))) {
@@ -116,7 +121,10 @@ class Session {
     return oldRequestKinds;
   }
 
-  /** torch 1.13 and 2.0 open a second connection, for watches, which may stay silent: one for each client is kept. */
+  /**
+   * Returns whether this is a silent watch connection of torch 1.13 or 2.0, which open one. Keeps one for
+   * each such client.
+   */
   #isOldWatch(): boolean {
     if (this.#hasSpoken || this.#server.oldWatches >= this.#server.oldClients) return false;
     this.#server.oldWatches++;
@@ -157,7 +165,10 @@ class Session {
     this.#withdrawals.clear();
   }
 
-  /** Input is drained meanwhile: closing over unread input would reset the connection and lose the answer. */
+  /**
+   * Rejects the client with `answer`. Keeps reading input meanwhile, because closing with unread input would
+   * reset the connection and lose the answer.
+   */
   #turnAway(answer: Buffer): void {
     this.#server.pending.remove(this.#pending);
     const destroy = () => this.#socket.destroy();

@@ -1,11 +1,13 @@
-// Listening to abort signals that outlive their listeners. AbortSignal.any() is not used: in Node 20 its results are kept
-// as long as their sources, so each call on a store that lives long, or with one signal, would leave something behind.
+// Listening to abort signals that outlive their listeners. AbortSignal.any() is not used: in Node 20 its
+// results live as long as their sources, so each call on a long-lived store, or with the same signal, would
+// leak memory.
 
 const listenersOf = new WeakMap<AbortSignal, Set<() => void>>();
 
 /**
- * Calls `listener` once the signal is aborted, at once if it is. Returns what withdraws the listener. Any number may
- * listen: the signal itself sees one, so Node has nothing to warn about.
+ * Calls `listener` once the signal is aborted; at once if it is already. Returns a function that withdraws
+ * the listener. The signal itself gets a single listener for any number of calls, so Node.js prints no leak
+ * warning.
  */
 export function whenAborted(signal: AbortSignal, listener: () => void): () => void {
   if (signal.aborted) {
@@ -31,7 +33,7 @@ function attach(signal: AbortSignal): Set<() => void> {
   return listeners;
 }
 
-/** A signal that is aborted with the first of others, until release() is called. */
+/** Returns a signal that is aborted with the first of these signals, until release() is called. */
 export function anyOf(signals: readonly (AbortSignal | undefined)[]): {
   readonly signal: AbortSignal;
   readonly release: () => void;

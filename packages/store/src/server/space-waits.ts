@@ -1,4 +1,4 @@
-// Waiting on a key space in this process.
+// Waits on a key space in this process.
 
 import type { Wait } from '../client/store-client.ts';
 import { closed, missingKeys } from '../errors.ts';
@@ -17,7 +17,7 @@ export class SpaceWaits {
     this.#where = where;
   }
 
-  /** How many waits are pending. */
+  /** Number of pending waits. */
   get count(): number {
     return this.#count;
   }
@@ -26,12 +26,15 @@ export class SpaceWaits {
     this.#ended.signal.throwIfAborted();
   }
 
-  /** Rejects pending and later waits with `error`; the first error stays. */
+  /** Rejects pending and later waits with `error`. Only the first call has an effect. */
   end(error: Error = closed(this.#where)): void {
     this.#ended.abort(error);
   }
 
-  /** Carries out `then` in the moment in which the last key arrives, so that nobody can delete one in between. */
+  /**
+   * Waits for the keys. Executes `then` at the moment when the last key arrives, so that no key can be
+   * deleted in between.
+   */
   async run<T>(wait: Wait, then: Operation<T>): Promise<T> {
     const present = withResolvers<T>();
     const withdraw = this.#space.watch(wait.keys, () => present.resolve(then.run(this.#space)));

@@ -1,5 +1,5 @@
-// The server behind TcpStore. It speaks the protocol of torch's TCPStore, both the current numbering and that of
-// torch 1.13, so Python processes can be its clients too, as long as it has no secret.
+// The server for TcpStore. It implements the protocol of torch's TCPStore, with the current request numbers
+// and those of torch 1.13, so that Python processes can be clients as well if it has no secret.
 
 import { lookup } from 'node:dns/promises';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
@@ -11,32 +11,35 @@ import { newServerState } from './server-state.ts';
 import { serveSession } from './session.ts';
 
 export interface ServeStoreOptions {
-  /** Address to listen on. Default: that of loopbackAddress(). Anything but loopback needs a secret. */
+  /**
+   * Address to listen on. Default: that of loopbackAddress(). Any address other than loopback requires a
+   * secret.
+   */
   readonly host?: string;
-  /** Default: 0, a free port, to be read from the result. */
+  /** Port to listen on. Default: 0, which picks a free port; read it from the result. */
   readonly port?: number;
-  /** Clients must prove that they know it. Use at least 16 random bytes; torch's own clients cannot. */
+  /** Secret that clients must prove. Use at least 16 random bytes. torch's own clients cannot prove one. */
   readonly secret?: Secret;
   /**
-   * Called when a client that speaks the protocol but offers no proof of the secret is turned away, as torch's own is;
-   * with its address. Not with serveStoreInWorker().
+   * Called with the address of a client that speaks the protocol but is rejected because it offers no proof
+   * of the secret, as torch's clients do. Not available with serveStoreInWorker().
    */
   readonly onPlainClient?: (address: string) => void;
 }
 
 export interface StoreServer {
-  /** The address listened on. */
+  /** The address that the server listens on. */
   readonly host: string;
   readonly port: number;
-  /** Ends all connections and frees the port. The keys are gone. */
+  /** Ends all connections and frees the port. The keys are lost. */
   readonly close: () => Promise<void>;
 }
 
 const optionNames = ['host', 'port', 'secret', 'onPlainClient'];
-// All ranks connect in the same moment; the kernel lowers this to its own limit.
+// All ranks connect at the same time. The kernel reduces this to its own limit.
 const backlog = 4096;
 
-/** Serves one new, empty store from this thread. Rejects with ERR_STORE_LISTEN when it cannot listen. */
+/** Serves one new, empty store from this thread. Rejects with ERR_STORE_LISTEN if it cannot listen. */
 export async function serveStore(options: ServeStoreOptions = {}): Promise<StoreServer> {
   checkNames('serveStore', options, optionNames);
   const { host = loopbackAddress(), port = 0, secret, onPlainClient } = options;
@@ -52,7 +55,7 @@ export async function serveStore(options: ServeStoreOptions = {}): Promise<Store
   });
   await new Promise<void>((resolve, reject) => {
     const fail = (cause: NodeJS.ErrnoException) => reject(cannotListen(host, port, cause));
-    server.on('error', fail); // stays: a failed accept() must not end the process
+    server.on('error', fail); // not removed: a failed accept() must not end the process
     lookup(host === 'localhost' ? loopbackAddress() : host).then(({ address }) => {
       if (secret === undefined && !isLoopback(address)) reject(openToAll(host));
       else server.listen({ host: address, port, backlog }, resolve);

@@ -1,4 +1,5 @@
-// Serves a store from a worker thread, so that a training loop that never yields does not starve the other ranks.
+// Serves a store from a worker thread, so that a training loop that never yields does not block the other
+// ranks.
 
 import { Worker } from 'node:worker_threads';
 import { checkNames } from '../check-options.ts';
@@ -6,24 +7,25 @@ import { StoreError, type StoreErrorCode, workerFailed } from '../errors.ts';
 import { withResolvers } from './deadline.ts';
 import type { ServeStoreOptions, StoreServer } from './tcp-server.ts';
 
-/** What the worker tells when it listens, or why it does not. */
+/** Message of the worker: its address when it listens, or the error. */
 export type WorkerReport =
   | { readonly host: string; readonly port: number }
   | { readonly code: StoreErrorCode; readonly message: string };
 
 /**
- * Like serveStore(), on a thread of its own. The thread does not keep the process alive, and ends with it.
+ * Like serveStore(), but serves from a new thread. The thread does not keep the process alive and ends with
+ * it.
  */
 export async function serveStoreInWorker(
   options: Omit<ServeStoreOptions, 'onPlainClient'> = {},
 ): Promise<StoreServer> {
   checkNames('serveStoreInWorker', options, ['host', 'port', 'secret']);
-  // The build puts the worker's entry beside this module.
+  // The build puts the worker's entry next to this module.
   const entry = new URL('./server-worker.js', import.meta.url);
   const worker = new Worker(entry, { workerData: options, execArgv: [] });
   const { promise, resolve, reject } = withResolvers<WorkerReport>();
   worker.once('message', resolve);
-  // Stays: if the worker fails later, the clients learn it from their connections.
+  // Not removed: if the worker fails later, the clients notice it from their connections.
   worker.on('error', (cause) => reject(workerFailed(cause)));
   const exited = new Promise<void>((resolve) => {
     worker.once('exit', (exitCode) => {

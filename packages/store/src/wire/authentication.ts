@@ -1,14 +1,15 @@
-// Proof that both ends know the job's secret, before anything else is parsed. It protects against programs that
-// reach the port; it does not encrypt what follows.
+// Authentication: both ends prove that they know the job's secret before anything else is parsed. This
+// protects against other programs that reach the port. It does not encrypt what follows.
 //
 //   client → server   hello, 32-byte nonce c
 //   server → client   hello, 32-byte nonce s
 //   client → server   HMAC-SHA256(secret, "… client" + c + s)
 //   server → client   hello, HMAC-SHA256(secret, "… server" + c + s)      or: denied, or busy; end of connection
 //
-// The label holds the role, so a proof cannot be sent back to its maker. The client proves first: a program without the secret gets
-// nothing to try secrets on. No TCPStore request starts with the byte f7, so servers without a secret end the
-// connection at the hello, and a server with one can tell a plain client from its first byte.
+// The label contains the role, so a proof cannot be sent back to its maker. The client proves first, so a
+// program without the secret gets nothing to test guesses on. No TCPStore request starts with the byte f7. A
+// server without a secret therefore ends the connection at the hello, and a server with one recognizes a
+// plain client by its first byte.
 
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { badArgument, malformed, secretDiffers, secretNeeded, secretUnknown, serverBusy } from '../errors.ts';
@@ -18,7 +19,10 @@ import { pingNonce, typeByte } from './wire.ts';
 export type Secret = string | Uint8Array;
 /** The server's answer to a client that cannot prove the secret. */
 export const denied = Buffer.from('\xf7rwdeny1', 'latin1');
-/** The server's answer, at any step of the authentication, when too many connections are in theirs: try again. */
+/**
+ * The server's answer, at any step of the authentication, if too many connections are being authenticated:
+ * try again.
+ */
 export const busy = Buffer.from('\xf7rwbusy1', 'latin1');
 const hello = Buffer.from('\xf7rwauth1', 'latin1');
 const nonceBytes = 32;
@@ -37,7 +41,9 @@ function proofOf(
     .digest();
 }
 
-/** The server's side. 'plain': the client begins like one that has no secret. */
+/**
+ * The server's side of the authentication. Returns 'plain' if the client begins like one without a secret.
+ */
 export function* admit(
   secret: Secret,
   write: (bytes: Buffer) => void,
@@ -54,7 +60,7 @@ export function* admit(
   return 'admitted';
 }
 
-/** The client's side. `request` sends bytes and parses the reply to them. */
+/** The client's side of the authentication. `request` sends bytes and parses the reply. */
 export async function introduce(
   secret: Secret,
   where: string,
@@ -78,7 +84,7 @@ function* readAfterHello(where: string, bytes: number): Reading<Buffer> {
   return Buffer.from(yield bytes);
 }
 
-/** Reads the echo of a client's first ping; a server with a secret sends a denial instead. */
+/** Parses the echo of a client's first ping. A server with a secret sends a denial instead. */
 export function* readFirstEcho(where: string): Reading<void> {
   const echo = yield pingNonce.length;
   if (denied.subarray(0, echo.length).equals(echo)) throw secretNeeded(where);
@@ -89,7 +95,7 @@ export function* readFirstEcho(where: string): Reading<void> {
 export function checkSecret(verb: string, secret: unknown): void {
   if (secret === undefined) return;
   if ((typeof secret === 'string' || secret instanceof Uint8Array) && secret.length > 0) return;
-  // The value itself stays out of the message.
+  // The message must not contain the value.
   throw badArgument(
     verb,
     'secret to be a non-empty string or Uint8Array',

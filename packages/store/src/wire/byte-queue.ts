@@ -1,8 +1,10 @@
-// Incremental parsing. A parser is a generator that yields how many bytes it needs next and is resumed with exactly
-// these, so it reads like blocking code although bytes come in pieces of any size. Nothing is allocated for a
-// length that a peer merely claims: a queue holds only what has arrived.
+// Incremental parsing. A parser is a generator that yields the number of bytes it needs next and is resumed
+// with exactly these bytes. So it reads like blocking code, although bytes arrive in pieces of any size. A
+// length that a peer claims causes no allocation: a queue holds only bytes that have arrived.
 
-/** A parser: yields a byte count, receives a view of that many bytes that is valid until its next yield. */
+/**
+ * A parser: yields a byte count and receives a view of that many bytes, which is valid until its next yield.
+ */
 export type Reading<T> = Generator<number, T, Buffer>;
 
 export class ByteQueue {
@@ -18,13 +20,13 @@ export class ByteQueue {
     this.#length += chunk.length;
   }
 
-  /** Puts bytes back in front. */
+  /** Puts bytes back at the front. */
   unshift(bytes: Buffer): void {
     this.#chunks.unshift(bytes);
     this.#length += bytes.length;
   }
 
-  /** Removes `count` bytes, which must be there. */
+  /** Removes and returns `count` bytes, which must be available. */
   take(count: number): Buffer {
     this.#length -= count;
     const first = this.#chunks[0];
@@ -46,7 +48,7 @@ export class ByteQueue {
   }
 }
 
-/** A generator being run over a queue. */
+/** Runs a parser over a queue. */
 export class Parser<T> {
   readonly #reading: Reading<T>;
   #state: IteratorResult<number, T> | undefined;
@@ -55,7 +57,10 @@ export class Parser<T> {
     this.#reading = reading;
   }
 
-  /** Runs as far as the bytes allow; the result once the generator has returned. Throws what it throws. */
+  /**
+   * Runs the parser as far as the bytes in the queue allow. Returns its result once it has finished, else
+   * undefined. Throws the parser's errors.
+   */
   advance(queue: ByteQueue): { value: T } | undefined {
     this.#state ??= this.#reading.next();
     while (!this.#state.done && this.#state.value <= queue.length) {

@@ -1,4 +1,5 @@
-// The server's side of the wire: requests in, replies out. The arguments of each request are listed in readRequest().
+// The server's side of the wire format: parses requests and encodes replies. readRequest() lists the
+// arguments of each request.
 
 import { malformed } from '../errors.ts';
 import type { KeySpace } from '../server/key-space.ts';
@@ -19,7 +20,7 @@ import {
   validateMagic,
 } from './wire.ts';
 
-/** Requests that are answered at once, from the key space alone. */
+/** Requests that the server answers at once from the key space. */
 export type PlainRequest =
   | { kind: 'set' | 'append' | 'queuePush'; key: string; value: Uint8Array }
   | { kind: 'compareSet'; key: string; expected: Uint8Array; desired: Uint8Array }
@@ -29,7 +30,8 @@ export type PlainRequest =
   | { kind: 'multiSet'; entries: [string, Uint8Array][] }
   | { kind: 'numKeys' | 'listKeys' }
   | { kind: 'ping'; nonce: Buffer }
-  // torch 1.13 registers watches on a second connection, which may stay idle; and a repeated validation is harmless.
+  // torch 1.13 registers watches on a second connection, which may stay idle. A repeated validation has no
+  // effect.
   | { kind: 'watchKey'; key: string }
   | { kind: 'validate' };
 
@@ -41,7 +43,7 @@ export type WaitingRequest =
 
 export type Request = PlainRequest | WaitingRequest;
 
-/** Reads one request in the numbering of `kinds`; throws on an unknown type byte or a bad length. */
+/** Parses one request with the numbering of `kinds`. Throws on an unknown type byte or a bad length. */
 export function* readRequest(kinds: readonly RequestKind[]): Reading<Request> {
   const type = yield* readByte();
   const kind = kinds[type];
@@ -96,7 +98,10 @@ function* readEntries(): Reading<[string, Uint8Array][]> {
   return entries;
 }
 
-/** Carries out a request; the reply as pieces to be sent in order. Throws when the protocol has no reply for it. */
+/**
+ * Executes a request. Returns the reply as pieces to send in order. Throws if the protocol has no reply for
+ * the error.
+ */
 export function answer(space: KeySpace, request: PlainRequest): Uint8Array[] {
   switch (request.kind) {
     case 'set':
@@ -144,7 +149,10 @@ export function answer(space: KeySpace, request: PlainRequest): Uint8Array[] {
   }
 }
 
-/** A missing key reads as no bytes, as with torch's current server. Values are sent without a copy. */
+/**
+ * Encodes a value. A missing key reads as no bytes, as with torch's current server. Values are sent without a
+ * copy.
+ */
 function bytesReply(value: Uint8Array | undefined): Uint8Array[] {
   return value ? [u64(value.byteLength), value] : [u64(0)];
 }

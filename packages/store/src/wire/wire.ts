@@ -1,7 +1,7 @@
-// The bytes of the TCPStore protocol of torch 2.4 and newer: a request is one type byte and its arguments; integers
-// are little endian; bytes are a u64 length and the raw bytes; a list is a u64 count and its items. Requests carry no
-// id: replies come in the order of the requests. Keys are handled as strings with one character per byte (latin1),
-// so that any bytes survive.
+// The wire format of the TCPStore protocol of torch 2.4 and newer. A request is one type byte and its
+// arguments. Integers are little endian; bytes are a u64 length and the raw bytes; a list is a u64 count and
+// its items. Requests have no id: replies come in the order of the requests. Keys are handled as strings with
+// one character per byte (latin1), so that any bytes are preserved.
 
 import { malformed } from '../errors.ts';
 import type { Reading } from './byte-queue.ts';
@@ -9,10 +9,13 @@ import type { Reading } from './byte-queue.ts';
 export const maxKeyBytes = 8 * 1024;
 export const maxValueBytes = 8 * 1024 * 1024;
 export const maxKeysPerRequest = 128 * 1024;
-/** Of all keys and values of one request together: what a server may have to hold until the request is complete. */
+/**
+ * Limit for all keys and values of one request together, which a server must hold until the request is
+ * complete.
+ */
 export const maxRequestBytes = 64 * 1024 * 1024;
 
-/** The names of the requests at the index of their type byte, from torch 2.1 on. */
+/** Names of the requests, indexed by their type byte, since torch 2.1. */
 export const requestKinds = [
   'validate',
   'set',
@@ -62,8 +65,8 @@ export const stopWaiting = Buffer.of(0);
 export const waitCancelled = Buffer.of(1);
 export const validateMagic = Buffer.from('cef7853c', 'hex');
 
-// With this nonce a torch 1.13 server reads a key of impossible length and resets the connection at once; with a
-// small one it would try to allocate tens of gigabytes.
+// With this nonce a torch 1.13 server reads a key of impossible length and resets the connection at once.
+// With a small one it would try to allocate tens of gigabytes.
 export const pingNonce = Buffer.from('ffffffff', 'hex');
 export const pingRequest = Buffer.concat([typeByte('ping'), pingNonce]);
 
@@ -99,12 +102,12 @@ function* readLength(what: string, limit: number): Reading<number> {
   return Number(length);
 }
 
-/** `room`: how many bytes the request may still have. */
+/** Parses a key. `room` is the number of bytes that the request may still have. */
 export function* readKey(room = maxKeyBytes): Reading<string> {
   return (yield yield* readLength('key length', Math.min(room, maxKeyBytes))).toString('latin1');
 }
 
-/** A copy, so that a small value does not hold on to a whole network buffer. */
+/** Parses a value. Returns a copy, so that a small value does not keep a whole network buffer alive. */
 export function* readValue(room = maxValueBytes): Reading<Uint8Array> {
   return new Uint8Array(yield yield* readLength('value length', Math.min(room, maxValueBytes)));
 }
