@@ -4,10 +4,11 @@
 import { flags, flagsToCome, variableOf } from '../cli/flags.ts';
 import { nearest } from '../nearest.ts';
 
-/** Variables that ringwise's packages and addons read. */
+/** Variables that ringwise's packages, their addons and the build of these read. */
 export const ringwiseVariables: readonly string[] = [
   'RINGWISE_BACKEND',
   'RINGWISE_CPU',
+  'RINGWISE_CUDA',
   'RINGWISE_FLIGHT_DIR',
   'RINGWISE_HOST_ID',
   'RINGWISE_KERNELS',
@@ -18,6 +19,7 @@ export const ringwiseVariables: readonly string[] = [
   'RINGWISE_LIBNVRTC',
   'RINGWISE_METRICS_FD',
   'RINGWISE_MPI',
+  'RINGWISE_MPICC',
   'RINGWISE_NATIVE_PATH',
   'RINGWISE_NCCL_CHECK',
   'RINGWISE_NVIDIA_DIR',
