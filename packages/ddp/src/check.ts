@@ -1,15 +1,18 @@
-// Checks arguments before anything is sent. Each function throws ERR_DDP_INVALID with a sentence that begins with `verb`.
+// Checks of arguments, made before anything is sent. Each function throws ERR_DDP_INVALID with a sentence
+// that begins with `verb`.
 import type { Group } from '@ringwise/collectives';
 import { badOptions, invalidArgument } from './errors.ts';
 import { unknownOption } from './option-names.ts';
 
-/** The names of the options and, where other libraries have other names for them, these. */
+/** Names of the options, and the names that other libraries have for them. */
 export interface OptionNames {
   readonly known: readonly string[];
   readonly renamed?: Readonly<Record<string, string>>;
 }
 
-/** PyTorch's names of options → ours; in its spelling, and in the one that they would have here. */
+/**
+ * Returns a map from PyTorch's option names to ours, with each PyTorch name in snake_case and in camelCase.
+ */
 export function fromPyTorch(renamed: Readonly<Record<string, string>>): Record<string, string> {
   const camel = Object.entries(renamed).map(([name, ours]) => [camelCase(name), ours] as const);
   return { ...Object.fromEntries(camel), ...renamed };
@@ -30,7 +33,7 @@ export function checkGroup(verb: string, group: unknown): void {
   throw invalidArgument(`${verb}: group`, 'a group, as init() gives one', shown(group));
 }
 
-/** A number above 0, or Infinity. */
+/** Throws unless `value` is a number above 0 or Infinity. */
 export function checkPositive(what: string, value: unknown, expected = 'a positive number'): void {
   if (!(typeof value === 'number' && value > 0)) throw invalidArgument(what, expected, shown(value));
 }
@@ -60,7 +63,7 @@ export function checkOneOf(what: string, value: unknown, allowed: readonly strin
   throw invalidArgument(what, `${quoted.slice(0, -1).join(', ')} or ${quoted.at(-1)}`, got);
 }
 
-/** A value as an error shows it: numbers and short texts as they are, everything else by its kind. */
+/** Formats a value for an error: numbers and short texts as they are, everything else by its type. */
 export function shown(value: unknown): string {
   if (typeof value === 'string') return value.length > 40 ? 'a long string' : `'${value}'`;
   if (typeof value === 'object' && value !== null) {

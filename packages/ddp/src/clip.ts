@@ -1,28 +1,29 @@
-// The norm of gradients that are spread over ranks. Gradients that ddp has averaged are the same everywhere: for these the
-// optimizer's own clipping does.
+// Clipping of gradients that are sharded over ranks. Gradients that ddp has averaged are equal on all ranks,
+// so the optimizer's own clipping is enough for them.
 import { asBuffer, type BufferLike, elementsOf, type Group } from '@ringwise/collectives';
 import { checkGroup, checkPositive } from './check.ts';
 import { gradientOutOfReach } from './errors.ts';
 import { divide } from './reducer/scale.ts';
 import { runAwaiting } from './reducer/works.ts';
 
-/** A gradient in memory that JavaScript cannot reach, with what is done to it there; a tensor has both. */
+/** The methods for a gradient in memory that JavaScript cannot access; tensors have both. */
 interface DeviceGradient {
   readonly norm?: () => { readonly item: () => number; readonly dispose: () => void };
   readonly div_?: (divisor: number) => unknown;
 }
 
-/** Where a gradient lies, and what clipping does there. */
+/** A gradient, and what clipping does with it. */
 interface Clippable {
-  /** The sum of its squares. Waits for its device. */
+  /** Returns the sum of the squared elements. Waits for the gradient's device. */
   readonly squares: () => number;
   readonly divide: (divisor: number) => void;
 }
 
 /**
- * Scales the gradients of all ranks together to a Euclidean norm of at most `maxNorm`, and returns what it was. Collective:
- * every rank passes the gradients that only it has (its shard), also none. float32 and float64 in host memory; tensors on a
- * device, where all of it is computed, but for one number each.
+ * Scales the gradients of all ranks together to a Euclidean norm of at most `maxNorm`. Resolves with the norm
+ * before scaling. Collective: every rank passes the gradients that only it has (its shard), possibly none.
+ * Accepts float32 and float64 in host memory, and tensors on a device, where everything but one number per
+ * gradient is computed on the device.
  */
 export async function clipShardedGradients(
   shard: Iterable<BufferLike>,
@@ -54,7 +55,7 @@ function clippable(gradient: BufferLike): Clippable {
 
 function onDevice(gradient: DeviceGradient): Clippable {
   if (gradient.norm === undefined || gradient.div_ === undefined) throw gradientOutOfReach();
-  const norm = gradient.norm(); // computed while others are: nobody waits yet
+  const norm = gradient.norm(); // started here for all gradients, awaited later in squares()
   const squares = () => {
     const value = norm.item();
     norm.dispose();

@@ -1,5 +1,5 @@
-// Every message of this package. Sentences that concern several ranks are built from data that all ranks hold, so
-// that all ranks throw the same one.
+// Every error message of this package. Messages that concern several ranks are built from data that all ranks
+// have, so that all ranks throw the same error.
 
 export type DdpErrorCode =
   | 'ERR_DDP_INVALID'
@@ -17,7 +17,7 @@ const marker = Symbol.for('ringwise.DdpError');
 export interface DdpErrorDetails {
   /** Names of the parameters concerned. */
   readonly params?: readonly string[];
-  /** Ranks concerned, where some differ from rank 0 or one is at fault. */
+  /** Ranks concerned: those that differ from rank 0, or the one that caused the error. */
   readonly ranks?: readonly number[];
   readonly cause?: unknown;
 }
@@ -36,7 +36,7 @@ export class DdpError extends Error {
     Object.defineProperty(this, marker, { value: true });
   }
 
-  /** Whether `error` is one of ours, also when it comes from another copy of this package. */
+  /** Returns whether `error` is a DdpError, also one of another copy of this package. */
   static is(error: unknown): error is DdpError {
     return typeof error === 'object' && error !== null && marker in error;
   }
@@ -46,7 +46,7 @@ export function invalidArgument(what: string, expected: string, got: string): Dd
   return new DdpError('ERR_DDP_INVALID', `${what}: expected ${expected}, got ${got}.`);
 }
 
-/** `fault`: what unknownOption() has said. */
+/** `fault` is the text that unknownOption() returned. */
 export function badOptions(verb: string, fault: string): DdpError {
   return new DdpError('ERR_DDP_INVALID', `${verb}: ${fault}.`);
 }
@@ -56,7 +56,7 @@ export function notParams(verb = 'ddp'): DdpError {
   return invalidArgument(verb, expected, 'an object that is neither');
 }
 
-/** `frozen`: parameters that are there but do not train. */
+/** `frozen` is the number of parameters that do not train. */
 export function noParams(frozen = 0): DdpError {
   const got = frozen === 0 ? 'none' : `${frozen} frozen ones; a model that does not train needs no ddp`;
   return invalidArgument('ddp', 'at least one parameter', got);
@@ -71,7 +71,7 @@ export function notAParam(position: number): DdpError {
   );
 }
 
-/** `owner`: the wrapper that the parameter has already. */
+/** `owner` describes the wrapper that has the parameter already. */
 export function wrappedAlready(name: string, owner: string): DdpError {
   const message = `ddp: "${name}" is wrapped already, by ${owner}; expected a parameter that no other ddp() averages, because two would change its gradient at the same time. Use that wrapper, or call its close() before.`;
   return new DdpError('ERR_DDP_INVALID', message, { params: [name] });
@@ -82,7 +82,7 @@ export function sameParamTwice(first: string, second: string): DdpError {
   return new DdpError('ERR_DDP_INVALID', message, { params: [first, second] });
 }
 
-/** What one rank has refused, on all of them. */
+/** The error that all ranks throw if one rank refused a parameter. */
 export function refused(message: string, params: readonly string[], rank: number, cause: unknown): DdpError {
   return new DdpError('ERR_DDP_INVALID', `${message} (on rank ${rank})`, { params, ranks: [rank], cause });
 }
@@ -112,7 +112,7 @@ export function hookNeedsHost(device: string): DdpError {
   return new DdpError('ERR_DDP_INVALID', message);
 }
 
-/** `got`: what stands for the hook, or what it has returned. */
+/** `got` describes the value passed as the hook, or what the hook has returned. */
 export function notAHook(got: string): DdpError {
   const expected = 'a generator function (function*) that yields each operation that it starts';
   return invalidArgument('ddp: hook', expected, got);
@@ -131,7 +131,7 @@ export function noForward(): DdpError {
   return invalidArgument('forward', 'a model with a forward method as the first argument of ddp()', 'none');
 }
 
-/** `values[r]` is what rank r has at the position; equal texts are equal parameters. */
+/** `values[r]` describes rank r's parameter at the position. Equal texts mean equal parameters. */
 export function paramsDiffer(position: number, name: string, values: readonly string[]): DdpError {
   const message = `ddp: parameter lists differ at position ${position}: ${byRank(values)}. Build the same model on all ranks, with parameters in the same order.`;
   return new DdpError('ERR_DDP_MISMATCH', message, { params: [name], ranks: oddRanks(values) });
@@ -204,7 +204,7 @@ export function badWeight(weight: unknown): DdpError {
   return invalidArgument('backward: weight', 'a finite number of at least 0', String(weight));
 }
 
-/** `readOnly` as a buffer gives it. */
+/** `readOnly` as in a BufferView. */
 export function readOnlyGradient(readOnly: { readonly reason: string; readonly next: string }): DdpError {
   const message = `averageGradients: it must not write a buffer: ${readOnly.reason}; expected gradients. ${readOnly.next}`;
   return new DdpError('ERR_DDP_INVALID', message);
@@ -252,13 +252,13 @@ export function badSnapshot(file: string, why: string): DdpError {
   return new DdpError('ERR_DDP_SNAPSHOT', message);
 }
 
-/** Ranks have met in this call, but want different things of it. */
+/** Error for ranks that made this call for different files. */
 export function snapshotCallsDiffer(verb: string, calls: readonly string[]): DdpError {
   const message = `${verb}: ranks call it for different files: ${byRank(calls)}. It is collective: all ranks make the same calls, with the same file.`;
   return new DdpError('ERR_DDP_SNAPSHOT', message, { ranks: oddRanks(calls) });
 }
 
-/** `what`: how other ranks came to something else, or did not come. */
+/** `what` says what other ranks did instead. */
 export function notAllCalled(verb: string, what: string, ranks: readonly number[], cause: unknown): DdpError {
   const message = `${verb}: ${what}. It is collective: every rank calls ${verb}, although only rank 0 uses the file; take it out of \`if (rank === 0)\`.`;
   return new DdpError('ERR_DDP_SNAPSHOT', message, { ranks, cause });
@@ -285,7 +285,7 @@ export function closed(where: string): DdpError {
   );
 }
 
-/** `ranks 0, 1 have X; rank 2 has Y` */
+/** Formats values as `ranks 0, 1 have X; rank 2 has Y`. */
 function byRank(values: readonly string[]): string {
   return [...new Set(values)]
     .map((value) => {
@@ -295,7 +295,7 @@ function byRank(values: readonly string[]): string {
     .join('; ');
 }
 
-/** The ranks whose value is not rank 0's. */
+/** Returns the ranks whose value differs from rank 0's. */
 function oddRanks(values: readonly string[]): number[] {
   return [...values.keys()].filter((rank) => values[rank] !== values[0]);
 }

@@ -1,18 +1,20 @@
-// Batch normalisation over the batches of all ranks. The layer computes means and sums of its own batch and lets them be
-// exchanged (`sync`); nothing here knows more about it. A group of its own keeps these exchanges, in the middle of
-// forward and backward, out of the order of the buckets.
+// Batch normalization over the batches of all ranks. The layer computes means and sums of its own batch and
+// passes them to its `sync` to be exchanged; this file knows nothing else about layers. A separate group
+// keeps these exchanges, which happen in the middle of forward and backward, out of the order of the buckets.
 import { asBuffer, type BufferCarrier, bufferSymbol, elementsOf, type Group } from '@ringwise/collectives';
 import { checkGroup } from './check.ts';
 import { cannotBlock, notModules } from './errors.ts';
 
-/** What a batch normalisation calls while it trains; see BatchNormSync of @ringwise/tensor. */
+/** The exchanges that a batch normalization needs in training; see BatchNormSync of @ringwise/tensor. */
 export interface BatchNormExchange {
   /**
-   * [2 · channels + 1], in host memory: means, sums of squared distances, elements per channel. Overwritten with those of all
-   * ranks.
+   * Replaces a rank's moments by those of all ranks together. The buffer has length [2 · channels + 1], in
+   * host memory: means, sums of squared deviations, number of elements per channel.
    */
   readonly moments: (own: BufferCarrier) => void;
-  /** [2 · channels], where the layer computes: overwritten with the sums over all ranks. */
+  /**
+   * Replaces the buffer by its sum over all ranks. It has length [2 · channels] and is on the layer's device.
+   */
   readonly gradSums: (own: BufferCarrier) => void;
 }
 
@@ -20,15 +22,15 @@ interface NormLayer {
   sync: BatchNormExchange | null;
 }
 
-/** A model of @ringwise/tensor, or anything that lists its layers like it. */
+/** A model of @ringwise/tensor, or any object that lists its layers the same way. */
 export interface ModuleTree {
   readonly modules: () => Iterable<object>;
 }
 
 /**
- * Makes every batch normalisation of `model` one over all ranks, empty and uneven batches included, and returns how many
- * there are. Collective: makes a subgroup of all ranks, which closes with `group`. Forward and backward block in it, so
- * the group must be able to.
+ * Makes every batch normalization of `model` use the batches of all ranks, which may be empty or of different
+ * sizes. Resolves with the number of such layers. Collective: makes a subgroup of all ranks, which closes
+ * with `group`. Forward and backward block in it, so the group must be able to block.
  */
 export async function convertSyncBatchNorm(model: ModuleTree, group: Group): Promise<number> {
   if (typeof model?.modules !== 'function') throw notModules();
@@ -41,7 +43,7 @@ export async function convertSyncBatchNorm(model: ModuleTree, group: Group): Pro
   return layers.length;
 }
 
-/** The exchange of a layer, by blocking operations of `group`. */
+/** Returns the exchange of a layer, which uses blocking operations of `group`. */
 export function exchangeOver(
   group: Pick<Group, 'size' | 'allGatherSync' | 'allReduceSync' | 'allReduce'>,
 ): BatchNormExchange {
@@ -52,12 +54,12 @@ export function exchangeOver(
       group.allGatherSync(Float64Array.from(mine), all);
       mine.set(joined(all, group.size));
     },
-    // On a device its stream waits, and not this thread.
+    // For device memory the stream waits instead of this thread.
     gradSums: (own) => (isNear(own) ? group.allReduceSync(own) : group.allReduce(own).fence()),
   };
 }
 
-/** Of several batches' moments, those of all together: the parallel form of Chan, Golub and LeVeque, 1979. */
+/** Combines the moments of several batches: the parallel algorithm of Chan, Golub and LeVeque, 1979. */
 function joined(all: Float64Array, ranks: number): Float64Array {
   const length = all.length / ranks;
   const channels = (length - 1) / 2;

@@ -1,19 +1,20 @@
-// The first stage of ZeRO (Rajbhandari et al., 2020): every rank steps, and remembers moments, for its share of the
-// parameters only, then sends their values to the others. Gradients are averaged by ddp as always.
+// The first stage of ZeRO (Rajbhandari et al., 2020): every rank updates only its share of the parameters,
+// and keeps only their optimizer state, then sends the new values to the other ranks. Gradients are averaged
+// by ddp as usual.
 import { asBuffer, type BufferCarrier, type BufferView, type Group } from '@ringwise/collectives';
 import { checkFunction, checkGroup, checkInteger, shown } from './check.ts';
 import { invalidArgument, notConsolidated, stateOutOfReach } from './errors.ts';
 import { broadcasts, bytesOf, valueCarrier } from './reducer/memory.ts';
 import { runAwaiting, runBlocking, type Works } from './reducer/works.ts';
 
-/** A tensor that an optimizer remembers. */
+/** A tensor of an optimizer's state. */
 type Remembered = BufferCarrier & {
   readonly shape: readonly number[];
-  /** A copy in host memory, where JavaScript cannot reach the tensor's own. */
+  /** Returns a copy in host memory, for tensors that JavaScript cannot access. */
   readonly dataSync?: () => ArrayBufferView;
 };
 
-/** What an optimizer of @ringwise/tensor gives as its state, as far as it is of interest here. */
+/** The members of an optimizer state of @ringwise/tensor that are used here. */
 export interface ShardState {
   readonly groups: readonly ({ readonly params: readonly number[] } & object)[];
   readonly steps: readonly number[];
@@ -32,7 +33,7 @@ export interface SavedTensor {
   readonly bytes: Uint8Array;
 }
 
-/** That of one optimizer over all parameters. */
+/** The state of a single optimizer over all parameters. */
 export interface ConsolidatedState {
   readonly groups: readonly ({ readonly params: readonly number[] } & object)[];
   readonly steps: readonly number[];
@@ -40,15 +41,21 @@ export interface ConsolidatedState {
 }
 
 export class ZeroRedundancyOptimizer<P extends BufferCarrier, O extends ShardOptimizer> {
-  /** The optimizer of this rank's share; null where there are more ranks than parameters. */
+  /** The optimizer of this rank's share; null if there are more ranks than parameters. */
   readonly local: O | null;
-  /** By rank: positions of its parameters. Largest first, each to the rank that has the least so far. */
+  /**
+   * Positions of each rank's parameters. Parameters are assigned from the largest on, each to the rank with
+   * the least so far.
+   */
   readonly shards: readonly (readonly number[])[];
   readonly #group: Group;
   readonly #params: readonly P[];
   #consolidated: ConsolidatedState | null = null;
 
-  /** `make` gets this rank's parameters, such as `(shard) => new AdamW(shard, { lr })`. The same list on all ranks. */
+  /**
+   * `make` gets this rank's parameters, for example `(shard) => new AdamW(shard, { lr })`. `params` must be
+   * the same list on all ranks.
+   */
   constructor(params: Iterable<P>, group: Group, make: (shard: P[]) => O) {
     checkGroup('ZeroRedundancyOptimizer', group);
     checkFunction(
@@ -73,13 +80,16 @@ export class ZeroRedundancyOptimizer<P extends BufferCarrier, O extends ShardOpt
     this.local = own.length > 0 ? make(own) : null;
   }
 
-  /** Steps this rank's share and gets those of the others. Collective; blocks, so the group must be able to. */
+  /**
+   * Updates this rank's share and receives the other ranks' shares. Collective. Blocks, so the group must be
+   * able to block.
+   */
   step(): void {
     this.local?.step();
     runBlocking(this.#exchange());
   }
 
-  /** The same for groups that may not block. */
+  /** Like step(), for groups that cannot block. Resolves when all values have arrived. */
   async stepAsync(): Promise<void> {
     this.local?.step();
     await runAwaiting(this.#exchange());
@@ -99,13 +109,19 @@ export class ZeroRedundancyOptimizer<P extends BufferCarrier, O extends ShardOpt
     this.#consolidated = all && consolidate(all, this.shards, this.#params.length);
   }
 
-  /** That of one optimizer with all parameters in one group, as consolidateStateDict() has found it. */
+  /**
+   * Returns the state of a single optimizer with all parameters in one group, as of the last
+   * consolidateStateDict(). Throws on ranks without it.
+   */
   stateDict(): ConsolidatedState {
     if (this.#consolidated === null) throw notConsolidated(this.#group.rank);
     return this.#consolidated;
   }
 
-  /** What of a consolidated state this rank's optimizer loads, at any world size; null without parameters. */
+  /**
+   * Returns the part of a consolidated state that this rank's optimizer loads, for any number of ranks; null
+   * if the rank has no parameters.
+   */
   shardOf(state: ConsolidatedState): ConsolidatedState | null {
     const own = this.shards[this.#group.rank]!;
     if (own.length === 0) return null;
@@ -170,7 +186,7 @@ function consolidate(
   return { groups: [{ ...options, params: Array.from({ length: count }, (_, i) => i) }], steps, tensors };
 }
 
-/** "momentum.3" is what is remembered as "momentum" of parameter 3. */
+/** Splits a name: "momentum.3" is the state "momentum" of parameter 3. */
 function splitName(name: string): { readonly what: string; readonly position: number } {
   const dot = name.lastIndexOf('.');
   return { what: name.slice(0, dot), position: Number(name.slice(dot + 1)) };

@@ -1,4 +1,4 @@
-// Half the bytes: gradients of float32 or float64 travel as float16 or bfloat16, inside a host too.
+// Halves the sent bytes: float32 or float64 gradients are sent as float16 or bfloat16, also inside a host.
 import { type Allocated, fromBfloat16, fromFloat16, toBfloat16, toFloat16 } from '@ringwise/collectives';
 import { checkOneOf } from '../check.ts';
 import { type CommHook, type GradBucket, plainHook } from '../reducer/hook.ts';
@@ -6,8 +6,9 @@ import { type CommHook, type GradBucket, plainHook } from '../reducer/hook.ts';
 export type HalfType = 'float16' | 'bfloat16';
 
 /**
- * A hook that rounds gradients to `dtype`, after the division by the number of ranks, and their sum once more. Converts in
- * JavaScript: where only the link between hosts is slow, `wireHook('bfloat16')` costs less.
+ * Returns a hook that rounds gradients to `dtype` after dividing them by the number of ranks, and rounds
+ * their sum again. The conversion runs in JavaScript. If only the link between hosts is slow,
+ * `wireHook('bfloat16')` is faster.
  */
 export function compressHook(dtype: HalfType): CommHook {
   checkOneOf('compressHook: dtype', dtype, ['float16', 'bfloat16']);

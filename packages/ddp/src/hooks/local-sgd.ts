@@ -1,5 +1,5 @@
-// Post-local SGD (Lin, Stich, Patel, Jaggi, 2020): after some steps gradients are averaged within a subgroup only, or not
-// at all, and now and then the parameters over all ranks.
+// Post-local SGD (Lin, Stich, Patel, Jaggi, 2020): after some steps, gradients are averaged only within a
+// subgroup or not at all, and the parameters are averaged over all ranks periodically.
 import type { Group } from '@ringwise/collectives';
 import { checkGroup, checkInteger, checkOptions, fromPyTorch } from '../check.ts';
 import { averageGradients } from '../reducer/average.ts';
@@ -8,13 +8,16 @@ import { carrier } from '../reducer/memory.ts';
 import { type GradParam, type GradParamSource, paramsOf } from '../wrapper/grad-param.ts';
 
 export interface PostLocalSGDOptions {
-  /** Averaged backwards over all ranks at first. */
+  /** Number of backwards that are averaged over all ranks at first. */
   readonly startStep: number;
-  /** Ranks that average among themselves later, such as those of a host. Default null: every rank on its own. */
+  /**
+   * Ranks that average gradients with each other afterwards, such as those of a host. Default null: each rank
+   * on its own.
+   */
   readonly subgroup?: Group | null;
 }
 
-/** The hook; with a PeriodicAverager. Use one for one model. */
+/** Returns the hook. Use it together with a PeriodicAverager, and for one model only. */
 export function postLocalSGDHook(options: PostLocalSGDOptions): CommHook {
   checkOptions('postLocalSGDHook', options, {
     known: ['startStep', 'subgroup'],
@@ -33,15 +36,15 @@ export function postLocalSGDHook(options: PostLocalSGDOptions): CommHook {
 }
 
 export interface PeriodicAveragerOptions {
-  /** Steps from one average to the next. */
+  /** Number of steps from one average to the next. */
   readonly period: number;
-  /** Steps without an average at first. Default 0. */
+  /** Number of steps at the start without an average. Default 0. */
   readonly warmupSteps?: number;
 }
 
-/** Averages a model's parameters over all ranks now and then. */
+/** Averages a model's parameters over all ranks periodically. */
 export class PeriodicAverager {
-  /** Calls of afterStep() so far. Save and restore it with the model. */
+  /** Number of calls of afterStep() so far. Save and restore it with the model. */
   step = 0;
   readonly #params: readonly Pick<GradParam, 'value'>[];
   readonly #group: Group;
@@ -64,7 +67,10 @@ export class PeriodicAverager {
     this.#warmupSteps = warmupSteps;
   }
 
-  /** After every optimizer step. Collective when it is time; tells whether it was. */
+  /**
+   * Averages the parameters if a period is over. Call it after every optimizer step. Collective in the steps
+   * that average. Resolves with whether it averaged.
+   */
   async afterStep(): Promise<boolean> {
     const step = this.step++ - this.#warmupSteps;
     if (step < 0 || step % this.#period !== 0) return false;

@@ -1,7 +1,7 @@
-// The matrices of PowerSGD: row-major, small enough in one dimension that plain loops do. Sums are float64, in a fixed
-// order, so that ranks with the same bits get the same bits.
+// Matrix functions of PowerSGD. Matrices are row-major and small enough in one dimension for plain loops.
+// Sums are computed in float64 in a fixed order, so that ranks with equal bits get equal bits.
 
-/** out (n × r) = a (n × m) · b (m × r) */
+/** Computes out (n × r) = a (n × m) · b (m × r). */
 export function multiply(a: Float32Array, b: Float32Array, out: Float32Array, n: number, m: number): void {
   const r = out.length / n;
   for (let i = 0; i < n; i++) {
@@ -13,7 +13,7 @@ export function multiply(a: Float32Array, b: Float32Array, out: Float32Array, n:
   }
 }
 
-/** out (m × r) = aᵀ · b, of a (n × m) and b (n × r) */
+/** Computes out (m × r) = aᵀ · b for a (n × m) and b (n × r). */
 export function multiplyTransposed(
   a: Float32Array,
   b: Float32Array,
@@ -31,7 +31,7 @@ export function multiplyTransposed(
   }
 }
 
-/** out (n × m) = p (n × r) · qᵀ, of q (m × r) */
+/** Computes out (n × m) = p (n × r) · qᵀ for q (m × r). */
 export function outer(p: Float32Array, q: Float32Array, out: Float32Array, n: number, m: number): void {
   const r = p.length / n;
   for (let i = 0; i < n; i++) {
@@ -43,12 +43,12 @@ export function outer(p: Float32Array, q: Float32Array, out: Float32Array, n: nu
   }
 }
 
-// A column that shrinks by more than this when the others are taken out of it is rounding noise.
+// If subtracting the other columns shrinks a column by more than this factor, the rest is rounding noise.
 const noise = 1e-6;
 
 /**
- * Makes the columns of p (n × r, r ≤ n) orthonormal: Gram–Schmidt, twice for each column. One that depends on those before
- * it is replaced by a unit vector, so that it can take up something in the next step.
+ * Makes the columns of p (n × r, r ≤ n) orthonormal in place: Gram–Schmidt, twice for each column. A column
+ * that depends on earlier ones is replaced by a unit vector, so that it can take part in the next step.
  */
 export function orthonormalize(p: Float32Array, n: number): void {
   const r = p.length / n;
@@ -59,7 +59,10 @@ export function orthonormalize(p: Float32Array, n: number): void {
   }
 }
 
-/** Column k, without what it has of those before it. False if nothing is left. */
+/**
+ * Subtracts from column k its components along the columns before it and normalizes it. Returns false if
+ * nothing is left.
+ */
 function normalizeColumn(p: Float32Array, n: number, k: number): boolean {
   const r = p.length / n;
   const dot = (a: number, b: number) => {

@@ -1,22 +1,25 @@
-// PowerSGD (Vogels, Karimireddy, Jaggi, 2019): a gradient that is a matrix M travels as two thin ones,
+// PowerSGD (Vogels, Karimireddy, Jaggi, 2019): a gradient that is a matrix M is sent as two thin matrices,
 //
 //   M += error;  P = mean(M·Q);  P orthonormal;  Q = mean(Mᵀ·P);  M̂ = P·Qᵀ;  error = M − M̂
 //
-// one step of a power iteration, which the next step's gradient goes on with (Q is kept). Vectors, and matrices that this
-// would hardly shrink, are averaged as they are.
+// This is one step of a power iteration, which the next step's gradient continues (Q is kept). Vectors, and
+// matrices that this would hardly shrink, are averaged uncompressed.
 import { checkInteger, checkOptions, checkPositive, fromPyTorch, type OptionNames, shown } from '../check.ts';
 import { invalidArgument } from '../errors.ts';
 import { type CommHook, type GradBucket, plainHook } from '../reducer/hook.ts';
 import { multiply, multiplyTransposed, orthonormalize, outer } from './low-rank.ts';
 
 export interface PowerSGDOptions {
-  /** Columns of the thin matrices. Default 1. */
+  /** Number of columns of the thin matrices. Default 1. */
   readonly rank?: number;
-  /** Averaged backwards without compression at first, at least 2, because buckets may be rebuilt. Default 1000. */
+  /**
+   * Number of backwards at the start without compression; at least 2, because buckets may be rebuilt. Default
+   * 1000.
+   */
   readonly startStep?: number;
-  /** A matrix is compressed if it shrinks by more than this factor. Default 2. */
+  /** A matrix is compressed if that shrinks it by more than this factor. Default 2. */
   readonly minCompression?: number;
-  /** Of the first Q. The same on all ranks. Default 0. */
+  /** Seed of the first Q. The same on all ranks. Default 0. */
   readonly seed?: number;
 }
 
@@ -39,7 +42,10 @@ interface Matrix {
   readonly q: Float32Array;
 }
 
-/** A bucket, dealt out. The thin matrices lie side by side, so that they travel together. */
+/**
+ * A bucket, split into matrices and other gradients. All thin matrices are adjacent in memory, so that they
+ * are sent together.
+ */
 interface Parts {
   readonly matrices: readonly Matrix[];
   readonly plain: readonly Float32Array[];
@@ -47,7 +53,10 @@ interface Parts {
   readonly allQ: Float32Array;
 }
 
-/** The hook, for float32; other gradients travel as they are. Use one for one model: it keeps the errors of its buckets. */
+/**
+ * Returns the hook. Compresses float32; other gradients are averaged uncompressed. Use it for one model only,
+ * because it keeps the errors of the model's buckets.
+ */
 export function powerSGDHook(options: PowerSGDOptions = {}): CommHook {
   checkOptions('powerSGDHook', options, names);
   const { startStep = 1000, rank = 1, minCompression = 2, seed = 0 } = options;
@@ -55,7 +64,7 @@ export function powerSGDHook(options: PowerSGDOptions = {}): CommHook {
   if (!isStart) throw invalidArgument('powerSGDHook: startStep', 'at least 2', shown(startStep));
   checkInteger('powerSGDHook: rank', rank, 1);
   checkInteger('powerSGDHook: seed', seed, 0);
-  // 0 compresses every matrix.
+  // The value 0 compresses every matrix.
   if (minCompression !== 0) checkPositive('powerSGDHook: minCompression', minCompression);
   const settings = { rank, minCompression, seed };
   const partsOf = new WeakMap<GradBucket, Parts>();
@@ -116,7 +125,10 @@ function dealOut(
   return { matrices, plain: sizes.filter((size) => !isThin(size)).map(({ data }) => data), allP, allQ };
 }
 
-/** Normal numbers by Box and Muller, from a linear congruential generator (constants of Numerical Recipes). */
+/**
+ * Fills `out` with normally distributed numbers: Box–Muller on a linear congruential generator (constants of
+ * Numerical Recipes).
+ */
 function fillNormal(out: Float32Array, seed: number): void {
   let state = seed >>> 0;
   const uniform = () => {

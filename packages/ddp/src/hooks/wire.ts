@@ -1,12 +1,13 @@
-// Fewer bytes between hosts only, rounded natively; inside a host gradients are added as they are.
+// Sends fewer bytes between hosts, rounded in native code. Inside a host, gradients are added without
+// rounding.
 import { asBuffer } from '@ringwise/collectives';
 import { checkOneOf } from '../check.ts';
 import { type CommHook, type GradBucket, plainHook } from '../reducer/hook.ts';
 
 /**
- * A hook that sends float32 gradients between hosts as 'bfloat16' (half the bytes) or 'int8' (a quarter; what rounding
- * loses stays in a residual of each bucket and is added to the next step's gradients). Others travel as they are. Use
- * one for one model.
+ * Returns a hook that sends float32 gradients between hosts as 'bfloat16' (half the bytes) or 'int8' (a
+ * quarter; the rounding error is kept in a residual of each bucket and added to the next step's gradients).
+ * Other gradients are sent unchanged. Use it for one model only.
  */
 export function wireHook(wire: 'bfloat16' | 'int8'): CommHook {
   checkOneOf('wireHook: wire', wire, ['bfloat16', 'int8']);

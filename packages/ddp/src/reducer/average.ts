@@ -1,4 +1,5 @@
-// Averaging without hooks, for autograds that return gradients (a tree of arrays) instead of storing them.
+// Averages gradients without a wrapper, for autograds that return gradients (a tree of arrays) instead of
+// storing them.
 import {
   allocHost,
   asBuffer,
@@ -15,8 +16,9 @@ import { planBuckets } from './plan.ts';
 import { runAwaiting } from './works.ts';
 
 /**
- * Replaces every gradient by its average over all ranks, in place. Collective: every rank passes the same list.
- * Small gradients travel together in buckets; a group of one does nothing.
+ * Replaces every gradient by its average over all ranks, in place. Collective: every rank passes the same
+ * list. Resolves when all are averaged. Small gradients are sent together in buckets. Does nothing in a group
+ * of one.
  */
 export async function averageGradients(grads: Iterable<BufferLike>, group: Group): Promise<void> {
   checkGroup('averageGradients', group);
@@ -24,7 +26,8 @@ export async function averageGradients(grads: Iterable<BufferLike>, group: Group
   const views = [...grads].map((grad) => asBuffer(grad, 'averageGradients'));
   for (const { readOnly } of views) if (readOnly !== undefined) throw readOnlyGradient(readOnly);
   const limits = { bucketBytes: defaultBucketBytes, firstBucketBytes: defaultBucketBytes };
-  // All are started before the first is awaited: packing one bucket overlaps with sending the one before.
+  // Starts all of them before it awaits the first, so that packing a bucket overlaps with sending the one
+  // before.
   const started = planBuckets(views, limits).flatMap(({ dtype, count, slots }) => {
     const members = slots.map(({ param, offset }) => ({ grad: views[param]!, offset }));
     const canPack = members.length > 1 && members.every(({ grad }) => grad.host !== null);

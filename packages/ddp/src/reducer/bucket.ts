@@ -1,8 +1,8 @@
-// One flat buffer of gradients that are averaged together. Gradients of engines that can bind them live in it;
-// those of others are copied in when they are ready and copied out when they are averaged. Where parameters lie on a device,
-// it lies there too, in memory that their engine has made and works with.
+// One flat buffer of gradients that are averaged together. Gradients of engines that can bind them live in
+// the buffer; other gradients are copied in when they are ready and copied out when they are averaged. If the
+// parameters are on a device, the buffer is on the device too, in memory that the engine has allocated.
 //
-// The group owns the buffer from launch() until settle() has run.
+// The group borrows the buffer from launch() until settle() has finished.
 import { asBuffer, type BufferView, bufferSymbol, type Group } from '@ringwise/collectives';
 import { noBucketMemory } from '../errors.ts';
 import type { BucketMemory, GradParam } from '../wrapper/grad-param.ts';
@@ -12,7 +12,7 @@ import { copy, HostMemory, isSameMemory } from './memory.ts';
 import type { BucketPlan } from './plan.ts';
 import type { Works } from './works.ts';
 
-/** What a bucket needs of a parameter. */
+/** The members of a parameter that a bucket uses. */
 export type BucketParam = Pick<
   GradParam,
   'name' | 'grad' | 'bindGrad' | 'allocBucket' | 'divideGrad' | 'dropGrad' | 'shape' | 'requiresGrad'
@@ -20,9 +20,11 @@ export type BucketParam = Pick<
 
 interface Member {
   readonly param: BucketParam;
-  /** The place of its gradient in the bucket. */
+  /** Memory of the gradient inside the bucket. */
   readonly memory: BucketMemory;
-  /** The same, as it was when the bucket was made: where it is, and not which stream works with it. */
+  /**
+   * View of that memory from when the bucket was made: valid for its location, not for its current stream.
+   */
   readonly view: BufferView;
 }
 
@@ -34,12 +36,15 @@ export class Bucket {
   readonly #memory: BucketMemory;
   readonly #members: readonly Member[];
   readonly #deregister: () => void;
-  /** Members that the running backward still owes. */
+  /** Number of gradients that the running backward has yet to deliver. */
   #pending = 0;
   #works: Works | null = null;
   #next: ReturnType<Works['next']> | null = null;
 
-  /** Binds the gradients that can be bound. `params` is the list that the plan was made from, `model` what labels name. */
+  /**
+   * Binds the gradients that can be bound. `params` is the list that the plan was made from. `model` is the
+   * model's name for labels.
+   */
   constructor(
     plans: readonly BucketPlan[],
     index: number,
@@ -62,12 +67,12 @@ export class Bucket {
     this.reset();
   }
 
-  /** It will not be launched again. Idempotent. */
+  /** Ends the bucket's use: it will not be launched again. Idempotent. */
   retire(): void {
     this.#deregister();
   }
 
-  /** Before the next backward. */
+  /** Prepares the bucket for the next backward. */
   reset(): void {
     this.#pending = this.#members.length;
     this.#works = null;
@@ -78,13 +83,13 @@ export class Bucket {
     return this.#pending === 0;
   }
 
-  /** Takes the gradient of member `index` (its slot in the plan), which is final. */
+  /** Takes the final gradient of member `index`, which is its slot in the plan. */
   collect(index: number): void {
     const { param, memory, view } = this.#members[index]!;
     const { grad } = param;
     this.#pending--;
     if (grad !== null && isSameMemory(grad, view)) return;
-    // Not bound, or bound once and dropped by the engine since.
+    // The gradient was never bound, or it was bound and the engine has dropped it since.
     if (param.bindGrad) param.bindGrad(view);
     else if (grad !== null) copy(grad, view);
     else memory.clear();
@@ -97,8 +102,8 @@ export class Bucket {
   }
 
   /**
-   * Starts averaging; with weights the gradients are summed, and settle() divides. Does not block. Returns the number of
-   * the first operation in the group, -1 if the hook needs none.
+   * Starts averaging, without blocking. With weights the gradients are only summed, and settle() divides
+   * them. Returns the sequence number of the first operation in the group, or -1 if the hook starts none.
    */
   launch(isWeighted: boolean): number {
     const { contents } = this;
@@ -108,14 +113,14 @@ export class Bucket {
     return this.#next.done ? -1 : this.#next.value.seq;
   }
 
-  /** Does what is left of the hook. `totalWeight`: of all ranks, or null without weights. */
+  /** Runs the rest of the hook. `totalWeight` is the sum over all ranks, or null without weights. */
   *settle(totalWeight: number | null): Works {
     while (this.#next?.done === false) {
       yield this.#next.value;
       this.#next = this.#works!.next();
     }
     if (totalWeight !== null) {
-      // A hook has averaged, so it has divided by the number of ranks already.
+      // A hook computes an average, so it has divided by the number of ranks already.
       this.#memory.divide(this.#hook === plainHook ? totalWeight : totalWeight / this.#group.size);
     }
     for (const { param, view } of this.#members) {
@@ -123,13 +128,13 @@ export class Bucket {
     }
   }
 
-  /** Whether the gradient of a member is zero everywhere. */
+  /** Returns whether a member's gradient is zero everywhere. Waits for the device. */
   isZero(index: number): boolean {
     return this.#members[index]!.memory.isZero();
   }
 }
 
-/** Zeroed memory where the bucket's parameters lie. */
+/** Allocates zeroed memory on the device of the bucket's parameters. */
 function memoryFor(
   { dtype, device, count, slots }: BucketPlan,
   params: readonly BucketParam[],

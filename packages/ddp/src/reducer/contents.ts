@@ -1,4 +1,5 @@
-// A bucket as a hook sees it. What JavaScript cannot reach goes to the group as it is, and says so when it is asked for elements.
+// A bucket as a hook sees it. Device memory can be passed to the group; accessing its elements throws an
+// error that says so.
 import { type BufferView, bufferSymbol, elementsOf, type TypedArray } from '@ringwise/collectives';
 import { hookNeedsHost } from '../errors.ts';
 import type { BucketMemory, GradParam } from '../wrapper/grad-param.ts';
@@ -18,7 +19,7 @@ export class Contents implements GradBucket {
   readonly #memory: BucketMemory;
   readonly #elements: Elements;
 
-  /** `model`: what its label names. */
+  /** `model` is the model's name for the label. */
   constructor(index: number, isLast: boolean, model: string, memory: BucketMemory, parts: readonly Part[]) {
     const view = memory[bufferSymbol]();
     this.label = `ddp bucket ${index} of ${model}`;
@@ -55,7 +56,7 @@ class Gradient implements BucketGradient {
   }
 }
 
-/** Elements that may be out of reach. Made once: hooks ask for them in loops. */
+/** Elements that may be inaccessible. Created once per bucket, because hooks access them in loops. */
 class Elements {
   readonly #array: TypedArray | null;
   readonly #device: string;

@@ -1,6 +1,6 @@
-// For `staticGraph`: the first backward counts how often each gradient is reported; in later ones a gradient is final at
-// that report. So a parameter may be reported several times in one backward (nested backwards, checkpointing), and those
-// that are never used do not hold up their bucket.
+// Hook counts for `staticGraph`: the first backward counts how often each gradient is reported, and in later
+// ones a gradient is final at that report. So a parameter may be reported several times in one backward
+// (nested backwards, checkpointing), and parameters that are never used do not delay their bucket.
 
 import { graphChanged } from '../errors.ts';
 import type { BucketParam } from './bucket.ts';
@@ -10,7 +10,7 @@ export class HookCounts {
   readonly #rank: number;
   readonly #counts: Uint32Array;
   readonly #left: Int32Array;
-  /** Whether the first backward is over. */
+  /** Whether the first backward has ended, so that the counts are known. */
   #isKnown = false;
 
   constructor(params: readonly BucketParam[], rank: number) {
@@ -28,7 +28,10 @@ export class HookCounts {
     this.#left.set(this.#counts);
   }
 
-  /** A report. True if it is the last one of this backward; never true in the first one. Throws if it is one too many. */
+  /**
+   * Counts a report. Returns true if it is the last one for this parameter in this backward; always false in
+   * the first backward. Throws if there are more reports than in the first backward.
+   */
   isLast(index: number): boolean {
     if (!this.#isKnown) {
       this.#counts[index]!++;
@@ -38,12 +41,15 @@ export class HookCounts {
     return this.#left[index] === 0;
   }
 
-  /** Positions of the parameters that the first backward has used, or has not. */
+  /** Returns the positions of the parameters that the first backward has used, or has not used. */
   positions(used: boolean): number[] {
     return [...this.#counts.keys()].filter((index) => this.#counts[index]! > 0 === used);
   }
 
-  /** At the end of a backward in which not all have come: throws if a gradient is missing that was there in the first one. */
+  /**
+   * Ends a backward in which not all gradients were reported. Throws if one is missing that the first
+   * backward reported.
+   */
   end(): void {
     const missing = this.#isKnown ? [...this.#left.keys()].filter((index) => this.#left[index]! > 0) : [];
     this.#isKnown = true;

@@ -1,7 +1,7 @@
-// What is done with a full bucket. A hook is a generator: it yields each operation that it has started, and goes on when
-// that one has ended. Its first part runs inside backward, when the bucket is full; the rest at the end of backward,
-// bucket after bucket. So all ranks start the same operations in the same order, and one hook serves groups that may
-// block and groups that may not.
+// Communication hooks: what is done with a full bucket. A hook is a generator. It yields each operation that
+// it has started and is resumed when that operation has ended. Its first part runs inside backward, when the
+// bucket is full; the rest runs at the end of backward, one bucket after the other. So all ranks start the
+// same operations in the same order, and one hook works for groups that can block and groups that cannot.
 import type { BufferCarrier, Group, TypedArray, TypedBuffer, Work } from '@ringwise/collectives';
 import { shown } from '../check.ts';
 import { notAHook, notAWork } from '../errors.ts';
@@ -10,45 +10,48 @@ import type { Works } from './works.ts';
 /** One gradient in a bucket. */
 export interface BucketGradient {
   readonly name: string;
-  /** Of the parameter; [count] where its autograd does not tell. */
+  /** Shape of the parameter; [count] if its autograd does not provide it. */
   readonly shape: readonly number[];
-  /** Its part of the bucket's memory. Throws where the bucket's does. */
+  /** The gradient's part of the bucket's memory. Throws if the bucket's `data` throws. */
   readonly data: TypedArray;
 }
 
-/** Gradients that travel together, of one dtype. The verbs of a group take it as it is, wherever it lies. */
+/**
+ * Gradients of one dtype that are averaged together. Can be passed to the verbs of a group, in host or device
+ * memory.
+ */
 export interface GradBucket extends TypedBuffer, BufferCarrier {
-  /** Position among the buckets: they are launched in this order. */
+  /** Index among the buckets, which are launched in this order. */
   readonly index: number;
   readonly isLast: boolean;
   /**
-   * Names the model and the bucket, such as "ddp bucket 3 of model 1". Pass it to the operations that take part in the average: then a
-   * rank that averages another model at that moment is a mismatch.
+   * Name of the model and the bucket, such as "ddp bucket 3 of model 1". Pass it as the label of the
+   * operations of the average, so that a rank that averages another model at the same time is a mismatch.
    */
   readonly label: string;
-  /** The whole memory, gaps between gradients included. ERR_DDP_INVALID where it is that of a device. */
+  /** The whole memory, including gaps between gradients. Throws ERR_DDP_INVALID for device memory. */
   readonly data: TypedArray;
   readonly gradients: readonly BucketGradient[];
 }
 
 /**
- * Leaves in `bucket.data` the average over all ranks of what was there. Yields every operation that it starts on
- * `group`, and starts the same ones on every rank. State of one bucket belongs in a WeakMap with the bucket as key:
- * a rebuild makes new ones. An error that it throws aborts the group.
+ * Replaces the values in `bucket.data` by their average over all ranks. Yields every operation that it starts
+ * on `group`, and starts the same operations on every rank. Keep state of a bucket in a WeakMap with the
+ * bucket as the key, because a rebuild makes new buckets. An error that it throws aborts the group.
  */
 export type CommHook = (bucket: GradBucket, group: Group) => Generator<Work, void, void>;
 
-/** What happens without a hook. */
+/** The default hook: averages the bucket with one allReduce. */
 export function* plainHook(bucket: GradBucket, group: Group): Generator<Work, void, void> {
   yield group.allReduce(bucket, { op: 'avg', label: bucket.label });
 }
 
-/** The sum, for averages with weights. */
+/** Sums the bucket, for averages with weights. */
 export function* sumHook(bucket: GradBucket, group: Group): Generator<Work, void, void> {
   yield group.allReduce(bucket, { label: bucket.label });
 }
 
-/** Throws ERR_DDP_INVALID for what cannot be a hook; what it returns is looked at when it runs. */
+/** Throws ERR_DDP_INVALID if `hook` cannot be a hook. Its result is checked when it runs. */
 export function checkHook(hook: unknown): void {
   if (typeof hook !== 'function') throw notAHook(shown(hook));
   const kind = (hook as { [Symbol.toStringTag]?: string })[Symbol.toStringTag];
@@ -56,7 +59,7 @@ export function checkHook(hook: unknown): void {
   if (kind === 'AsyncGeneratorFunction') throw notAHook('an async generator function (async function*)');
 }
 
-/** Runs a hook. What it returns and yields is checked. */
+/** Runs a hook and checks what it returns and yields. */
 export function* runHook(hook: CommHook, bucket: GradBucket, group: Group): Works {
   const works: unknown = hook(bucket, group);
   if (!isGenerator(works)) throw notAHook(`a function that returns ${discarded(works)}`);
@@ -67,7 +70,10 @@ export function* runHook(hook: CommHook, bucket: GradBucket, group: Group): Work
   }
 }
 
-/** Describes a value that is not used. The error that is thrown for it is the one that counts, so its own is dropped. */
+/**
+ * Describes an unused value. If it is a promise, its rejection is ignored, because another error is thrown
+ * already.
+ */
 function discarded(value: unknown): string {
   const { then } = (value ?? {}) as Partial<PromiseLike<unknown>>;
   if (typeof then !== 'function') return shown(value);

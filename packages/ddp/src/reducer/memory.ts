@@ -1,4 +1,4 @@
-// BufferViews as the other files need them: handed to a group, as elements, as bytes.
+// Conversions of BufferViews: to arguments of a group, to elements, to bytes.
 import {
   asBuffer,
   type BufferCarrier,
@@ -11,20 +11,23 @@ import {
 import type { BucketMemory } from '../wrapper/grad-param.ts';
 import { divide } from './scale.ts';
 
-/** A view as an argument for the verbs of a group. */
+/** Wraps a view as an argument for the verbs of a group. */
 export function carrier(view: BufferView): BufferCarrier {
   return { [bufferSymbol]: () => view };
 }
 
-/** The same of a parameter's value, which is written between steps on purpose, also where an autograd records operations. */
+/**
+ * Wraps a parameter's value as an argument. Drops `readOnly`: values are written between steps on purpose,
+ * even if an autograd records operations.
+ */
 export function valueCarrier(value: BufferView): BufferCarrier {
   const { dtype, count, device, host, handle } = value;
   return carrier({ dtype, count, device, host, handle, written: () => value.written?.() });
 }
 
 /**
- * Starts to give all ranks what `root` has: host memory in one call, and memory of a device in another, whose fence lets the
- * stream wait and not this thread.
+ * Starts to broadcast from `root`: all host memory in one call, and all device memory in another, whose fence
+ * makes only the stream wait.
  */
 export function broadcasts(carriers: readonly BufferCarrier[], group: Group, root: number): Work[] {
   if (group.size === 1) return [];
@@ -38,7 +41,7 @@ export function copy(from: BufferView, to: BufferView): void {
   elementsOf(to).set(elementsOf(from) as never);
 }
 
-/** Part of a buffer in host memory. */
+/** Returns a view of part of a buffer in host memory. */
 export function slice(view: BufferView, offset: number, count: number): BufferView {
   return { ...view, count, host: elementsOf(view).subarray(offset, offset + count) };
 }
@@ -50,12 +53,12 @@ export function isSameMemory(a: BufferView, b: BufferView): boolean {
   return a.host.buffer === b.host.buffer && a.host.byteOffset === b.host.byteOffset;
 }
 
-/** The bytes of host memory. */
+/** Returns the bytes of host memory, without a copy. */
 export function bytesOf(host: ArrayBufferView): Uint8Array {
   return new Uint8Array(host.buffer, host.byteOffset, host.byteLength);
 }
 
-/** Host memory as the memory of a bucket. */
+/** Host memory of a bucket. */
 export class HostMemory implements BucketMemory {
   readonly #view: BufferView;
 

@@ -1,5 +1,6 @@
-// Ahead of the buckets of a backward with weights, or inside join(): every rank tells its weight, or that it has no more
-// data. 8 bytes a rank, in an operation of its own that runs while backward goes on.
+// The participation exchange before the buckets of a backward, with weights or inside join(): every rank
+// sends its weight, or that it has no more data. It is one operation of 8 bytes per rank, which runs while
+// backward continues.
 import type { Group } from '@ringwise/collectives';
 import type { Works } from './works.ts';
 
@@ -9,7 +10,9 @@ export class Participation {
   readonly #weights: Float64Array<ArrayBuffer>;
   readonly #work: ReturnType<Group['allGather']>;
 
-  /** Starts it. `weight` is null on a rank that only answers for those that still have data. */
+  /**
+   * Starts the exchange. `weight` is null on a rank that has no more data and only takes part for the others.
+   */
   constructor(group: Group, weight: number | null) {
     this.#weights = new Float64Array(group.size);
     this.#work = group.allGather(Float64Array.of(weight ?? noMoreData), this.#weights);
@@ -19,12 +22,12 @@ export class Participation {
     yield this.#work;
   }
 
-  /** Once settled: of all ranks together. The same on all of them. */
+  /** Sum of the weights of all ranks, equal on all of them. Valid once settled. */
   get totalWeight(): number {
     return this.#weights.reduce((sum, weight) => (weight === noMoreData ? sum : sum + weight), 0);
   }
 
-  /** Once settled: the lowest rank that has data, or null. */
+  /** The lowest rank that has data, or null. Valid once settled. */
   get firstLive(): number | null {
     const rank = this.#weights.findIndex((weight) => weight !== noMoreData);
     return rank === -1 ? null : rank;

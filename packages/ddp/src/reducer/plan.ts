@@ -1,29 +1,30 @@
-// Which gradient lives where: the layout of the buckets, decided once, from the list of parameters alone.
+// The layout of the buckets: which gradient is in which bucket. It depends only on the list of parameters.
 //
-// Backward produces gradients roughly in reverse order of definition, so buckets are filled in that order and the
-// first one leaves while backward is still busy with the rest. The first bucket is small to get the wire busy early.
-// A bucket closes with the parameter that reaches its limit, which is therefore inside: buckets overshoot rather
-// than leave a remainder that would be sent alone. Every rank computes the same plan; ddp() compares the hashes.
+// Backward produces gradients roughly in reverse order of definition, so buckets are filled in that order,
+// and the first bucket is sent while backward computes the rest. The first bucket is small, so that
+// communication starts early. A bucket closes with the parameter that reaches its limit, and includes it:
+// buckets exceed the limit rather than leave a remainder that would be sent alone. Every rank computes the
+// same plan; ddp() compares the hashes.
 import { createHash } from 'node:crypto';
 import type { Device, DType } from '@ringwise/collectives';
 import { byteSize } from '@ringwise/collectives';
 import { checkOptions, checkPositive } from '../check.ts';
 
-/** What the plan needs to know about a parameter. */
+/** The members of a parameter that the plan depends on. */
 export interface PlanParam {
   readonly dtype: DType;
   readonly count: number;
   readonly device: Device;
 }
 
-/** Limits in bytes. They count from the first step on; there is no warm-up in one large bucket. */
+/** Limits in bytes. They apply from the first step on. */
 export interface PlanLimits {
   readonly bucketBytes: number;
-  /** The limit of the first bucket of each device and dtype. */
+  /** Limit of the first bucket of each device and dtype. */
   readonly firstBucketBytes: number;
 }
 
-/** Where one gradient lives inside its bucket. */
+/** Location of one gradient in its bucket. */
 export interface Slot {
   /** Index into the list of parameters. */
   readonly param: number;
@@ -36,7 +37,7 @@ export interface Slot {
 export interface BucketPlan {
   readonly dtype: DType;
   readonly device: Device;
-  /** Elements, the gaps between slots included. */
+  /** Number of elements, including gaps between slots. */
   readonly count: number;
   readonly slots: readonly Slot[];
 }
@@ -44,8 +45,9 @@ export interface BucketPlan {
 const slotBytes = 64; // one cache line; also what vector loads and copy engines like best
 
 /**
- * Assigns every parameter to a bucket. `order`: positions in `params` as their gradients are expected, by default from
- * the last to the first. Pure; buckets come in the order in which they should fill up.
+ * Assigns every parameter to a bucket. `order` has positions in `params` in the order in which their
+ * gradients are expected; by default from the last to the first. Returns the buckets in the order in which
+ * they should fill up. No side effects.
  */
 export function planBuckets(
   params: readonly PlanParam[],
@@ -76,7 +78,7 @@ export function planBuckets(
       seen.add(key);
     }
   }
-  // A bucket is full when its last member is, so that member decides the position.
+  // A bucket is full when its last member is ready, so that member decides the bucket's index.
   return [...closed, ...open.values()]
     .sort((a, b) => turn[a.at(-1)!.param]! - turn[b.at(-1)!.param]!)
     .map((slots) => {
@@ -85,9 +87,9 @@ export function planBuckets(
     });
 }
 
-/** A digest of the whole layout, equal on all ranks that may reduce with each other. */
+/** Returns a digest of the whole layout. Ranks whose digests are equal can reduce with each other. */
 export function planHash(plan: readonly BucketPlan[]): string {
-  // Ranks of one job may sit on cuda:0 and cuda:1, so devices are numbered by first appearance.
+  // Ranks of one job may use cuda:0 and cuda:1, so devices are numbered in order of first appearance.
   const devices: string[] = [];
   const ordinal = (device: Device) => {
     const name = `${device.kind}:${device.index}`;

@@ -1,11 +1,12 @@
-// Turns gradients that become ready one by one into buckets that are averaged in index order.
+// Collects gradients, which become ready one by one, into buckets that are averaged in index order.
 //
 //   idle ── first ready() ──▶ backward ── all ready, or end of backward ──▶ reducing ── all averaged ──▶ idle
 //
-// A full bucket is launched from inside backward, which goes on meanwhile. Every rank starts the same operations in the
-// same order: the participation exchange (with weights or joins), the buckets by index even when a later one is full first, and at
-// the end of backward the used parameters, the rest of the hooks, state buffers, the new layout. A group of one has no
-// buckets; its gradients are averages already, but mistakes are reported as in any group.
+// A full bucket is launched from inside backward, which continues meanwhile. Every rank starts the same
+// operations in the same order: the participation exchange (with weights or join()), the buckets by index
+// even if a later one is full first, and at the end of backward the exchange of used parameters, the rest of
+// the hooks, state buffers, the new layout. A group of one has no buckets, because its gradients are averages
+// already; it reports mistakes as any other group does.
 import { captureNow, type Group } from '@ringwise/collectives';
 import { checkBoolean, checkFunction, checkOneOf, checkOptions, checkString } from '../check.ts';
 import {
@@ -32,7 +33,7 @@ import { divide } from './scale.ts';
 import { Usage } from './usage.ts';
 import { runAwaiting, runBlocking, type Works } from './works.ts';
 
-/** What to do about parameters that got no gradient in a backward; see DdpOptions. */
+/** Policy for parameters that got no gradient in a backward; see DdpOptions. */
 export type UnusedPolicy = 'error' | 'zero' | 'skip';
 
 export interface ReducerOptions {
@@ -40,13 +41,13 @@ export interface ReducerOptions {
   readonly unused?: UnusedPolicy;
   /** Default false. */
   readonly staticGraph?: boolean;
-  /** Default: the average as it is. */
+  /** Communication hook. Default: plain averaging. */
   readonly hook?: CommHook;
-  /** Limits of the layout after the first backward; by default it stays. */
+  /** Limits of the layout after the first backward. Default: the layout does not change. */
   readonly rebuild?: PlanLimits | null;
-  /** What the labels of its operations name, the same on all ranks. Default 'a model'. */
+  /** Name of the model for the labels of its operations, the same on all ranks. Default 'a model'. */
   readonly model?: string;
-  /** Given to all ranks in every averaged backward, from the lowest rank that has data. */
+  /** State buffers to broadcast in every averaged backward, from the lowest rank that has data. */
   readonly buffers?: readonly Pick<StateBuffer, 'value'>[];
 }
 
@@ -65,24 +66,26 @@ export class Reducer {
   #rebuildLimits: PlanLimits | null;
   #plan: readonly BucketPlan[];
   #buckets: readonly Bucket[] = [];
-  /** By parameter: its bucket and its slot there. */
+  /** Bucket and slot of each parameter. */
   #places: { readonly bucket: Bucket; readonly slot: number }[] = [];
   readonly #isReady: boolean[];
   #readyCount = 0;
   #launched = 0;
   #phase: 'idle' | 'backward' | 'reducing' = 'idle';
-  /** The backward that is under way; undefined where the engine does not tell. */
+  /** The running backward; undefined if the engine does not identify it. */
   #backward: object | undefined;
   #isClosed = false;
   #pauses = 0;
-  /** Of this rank since the last reduction; null where nobody has given one. */
+  /** Sum of this rank's weights since the last reduction; null if none was given. */
   #weight: number | null = null;
   #isJoining = false;
   #participation: Participation | null = null;
-  /** The lowest of the ranks that had data in the last reduction with a participation exchange. */
+  /** The lowest rank that had data in the last participation exchange. */
   #lastLive = 0;
 
-  /** Allocates the buckets and binds gradients to them. `plan` is planBuckets(params), the same on all ranks. */
+  /**
+   * Allocates the buckets and binds gradients to them. `plan` is planBuckets(params), the same on all ranks.
+   */
   constructor(
     params: readonly BucketParam[],
     plan: readonly BucketPlan[],
@@ -116,8 +119,9 @@ export class Reducer {
   }
 
   /**
-   * The gradient of parameter `index` is final. Launches what is full; does not block. `backward` stands for the backward
-   * that has made it: throws if an earlier one has not come to its end, because it threw.
+   * Notes that the gradient of parameter `index` is final, and launches full buckets. Does not block.
+   * `backward` identifies the backward that made the gradient. Throws if an earlier backward has not ended
+   * because it threw.
    */
   ready(index: number, backward?: object): void {
     this.#checkOpen('backward');
@@ -136,8 +140,9 @@ export class Reducer {
   }
 
   /**
-   * Backward is over: launches what is left, and blocks until all is averaged if the group may block. Otherwise
-   * finish() has to be awaited. Does nothing if no gradient became ready, or if `backward` is not the one in which they did.
+   * Ends a backward: launches the remaining buckets, and blocks until all are averaged if the group can
+   * block. Otherwise finish() must be awaited. Does nothing if no gradient became ready, or if `backward` is
+   * not the running one.
    */
   backwardEnded(backward?: object): void {
     if (this.#phase === 'idle' || this.#isOther(backward)) return;
@@ -147,19 +152,25 @@ export class Reducer {
     this.#reset();
   }
 
-  /** Launches what is left and waits until all is averaged. Returns at once if nothing is under way. */
+  /**
+   * Launches the remaining buckets and resolves when all are averaged. Resolves at once if no backward is
+   * running.
+   */
   async finish(): Promise<void> {
     if (this.#phase === 'idle') return;
     this.#endBackward();
     await this.#settled();
   }
 
-  /** Makes the group fail with `error` on all ranks, and throws it. For errors in the middle of a backward. */
+  /** Aborts the group on all ranks with `error` and throws it. For errors in the middle of a backward. */
   refuse(error: unknown): never {
     this.#fail(error);
   }
 
-  /** Runs `fn`, in which gradients accumulate on this rank only. The next backward after it averages their sum. */
+  /**
+   * Runs `fn`, during which gradients accumulate on this rank only. The next backward after it averages their
+   * sum.
+   */
   noSync<T>(fn: () => T): T {
     checkFunction('noSync', fn, 'a function, in which gradients accumulate');
     this.#checkOpen('noSync');
@@ -183,8 +194,9 @@ export class Reducer {
   }
 
   /**
-   * The gradients of the next backward are multiplied by `weight` already: the reduction divides their sum over all
-   * ranks by the sum of the weights. Adds up over backwards inside noSync. Every rank calls it, or none.
+   * Declares that the gradients of the next backward are multiplied by `weight` already. The reduction then
+   * divides their sum over all ranks by the sum of the weights. Weights of several backwards inside noSync
+   * add up. Every rank calls it in a step, or none.
    */
   addWeight(weight: number): void {
     this.#checkOpen('backward');
@@ -192,7 +204,10 @@ export class Reducer {
     this.#weight = (this.#weight ?? 0) + weight;
   }
 
-  /** Runs a backward whose gradients `weight` multiplies; see addWeight(). One that throws at once counts for nothing. */
+  /**
+   * Runs a backward whose gradients are multiplied by `weight`; see addWeight(). If it throws, the weight is
+   * not counted.
+   */
   withWeight(weight: number, backward: () => void): void {
     const before = this.#weight;
     this.addWeight(weight);
@@ -204,7 +219,10 @@ export class Reducer {
     }
   }
 
-  /** From now on every reduction begins with a participation exchange, so that ranks may run out of data; see shadow(). */
+  /**
+   * Makes every later reduction begin with a participation exchange, so that ranks may run out of data; see
+   * shadow().
+   */
   beginJoin(): void {
     this.#checkOpen('join');
     this.checkIdle('join');
@@ -212,8 +230,8 @@ export class Reducer {
   }
 
   /**
-   * This rank has no more data: it takes part in the reductions of the others, with weight 0, until none has any.
-   * Returns the lowest of the ranks that went on longest.
+   * Takes part in the reductions of the other ranks with weight 0, on a rank without data, until no rank has
+   * data. Resolves with the lowest of the ranks that had data longest.
    */
   async shadow(): Promise<number> {
     this.checkIdle('join');
@@ -234,12 +252,12 @@ export class Reducer {
     return this.#lastLive;
   }
 
-  /** Throws if the gradients of an earlier backward still wait for finish(). */
+  /** Throws if the gradients of an earlier backward still need finish(). */
   checkIdle(where: string): void {
     if (this.#phase !== 'idle') throw unfinished(where, this.#group.rank);
   }
 
-  /** No bucket will be used again. What is under way is not waited for. */
+  /** Stops using the buckets. Does not wait for running operations. */
   close(): void {
     this.#isClosed = true;
     this.#retire();
@@ -250,7 +268,7 @@ export class Reducer {
     if (this.#isClosed) throw closed(where);
   }
 
-  /** Whether this is surely not the backward that is under way. */
+  /** Returns whether `backward` is known to be another one than the running one. */
   #isOther(backward: object | undefined): boolean {
     return backward !== undefined && this.#backward !== undefined && backward !== this.#backward;
   }
@@ -291,8 +309,9 @@ export class Reducer {
   }
 
   /**
-   * While a step is captured: the averages are captured with it, and nothing else of this is. A run in a place where gradients
-   * are not to be averaged is refused.
+   * Checks the reducer's state while a step is captured: plain averages are captured with the step, and
+   * everything else is refused. Later launches of the step are refused inside noSync and after a change of
+   * the buckets.
    */
   #refuseWhatIsNotRecorded(): void {
     const recording = captureNow();
@@ -352,7 +371,7 @@ export class Reducer {
   #contributeUnused(): void {
     const rest = [...this.#params.keys()].filter((index) => !this.#isReady[index]);
     if (this.#unused === 'error') {
-      // What only backwards inside noSync have used is not in this one, but has a gradient.
+      // A parameter used only by backwards inside noSync is not reported in this one, but it has a gradient.
       const names = rest
         .filter((index) => !this.#usage.isUsed(index))
         .map((index) => this.#params[index]!.name);
@@ -370,7 +389,7 @@ export class Reducer {
     this.#reset();
   }
 
-  /** What remains when all buckets are launched. */
+  /** Runs the operations that remain after all buckets are launched. */
   *#settle(): Works {
     const isAlone = this.#group.size === 1;
     const asksWhatIsUsed = this.#unused === 'skip' && !isAlone;
@@ -390,7 +409,7 @@ export class Reducer {
     const state = this.#buffers.map(({ value }) => carrier(value));
     for (const work of broadcasts(state, this.#group, root)) yield work;
     if (this.#rebuildLimits && !isAlone) yield* this.#rebuild(this.#rebuildLimits, root);
-    // What was captured did not happen yet, and later nobody looks.
+    // Captured operations did not run now, and their launches are not timed.
     if (captureNow() === null) this.timeline.done();
     else this.timeline.drop();
   }
@@ -402,7 +421,7 @@ export class Reducer {
         continue;
       }
       const { bucket, slot } = this.#places[index]!;
-      // Anything else is a gradient of earlier backwards, which the program has kept.
+      // A nonzero gradient comes from earlier backwards, so the program keeps it.
       if (bucket.isZero(slot)) param.dropGrad?.();
     }
   }
@@ -413,7 +432,7 @@ export class Reducer {
     for (const { dtype, device, slots } of this.#plan) {
       for (const { param, count } of slots) params[param] = { dtype, device, count };
     }
-    // A rank that has no more data saw no gradients arrive; its own order is not looked at.
+    // A rank without data saw no gradients arrive, so its own order is never used.
     const order = new Uint32Array(params.length);
     order.set(this.timeline.arrivals);
     yield this.#group.broadcast(order, { root });
@@ -429,7 +448,10 @@ export class Reducer {
     }
   }
 
-  /** Peers wait for buckets that will never come, so the whole group is told (unless it has failed by itself). */
+  /**
+   * Aborts the group (unless it has failed by itself), because peers would wait for buckets that never come.
+   * Throws `error`.
+   */
   #fail(error: unknown): never {
     this.timeline.drop();
     this.#reset();

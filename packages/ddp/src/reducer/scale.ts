@@ -1,7 +1,8 @@
-// Multiplies or divides gradients in place, whatever their dtype. Narrow floats are computed in float64 and rounded once.
+// Multiplies or divides gradients of any dtype in place. 16-bit and 8-bit floats are computed in float64 and
+// rounded once.
 import { type BufferView, elementsOf, isNarrowFloat, narrowFloats } from '@ringwise/collectives';
 
-/** Divides every element by `divisor`; float dtypes only. */
+/** Divides every element by `divisor`. Float dtypes only. */
 export function divide(view: BufferView, divisor: number): void {
   if (divisor === 1) return;
   const elements = elementsOf(view) as Float32Array | Float64Array | Uint16Array | Uint8Array;

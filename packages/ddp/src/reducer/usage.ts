@@ -1,4 +1,5 @@
-// Which parameters got a gradient since the last reduction, here and anywhere. Backwards inside noSync count too.
+// Tracks which parameters got a gradient since the last reduction, on this rank and on any rank, including
+// backwards inside noSync.
 import type { Group } from '@ringwise/collectives';
 import type { Works } from './works.ts';
 
@@ -21,7 +22,7 @@ export class Usage {
     return this.#isUsed[index] === 1;
   }
 
-  /** Asks all ranks; then isUsedAnywhere() knows. */
+  /** Exchanges the usage with all ranks; afterwards isUsedAnywhere() is valid. */
   *exchange(): Works {
     this.#anywhere = this.#isUsed.slice();
     yield this.#group.allReduce(this.#anywhere, { op: 'max' });

@@ -1,10 +1,11 @@
-// Code that waits for operations is written once, as a generator of them, and driven in one of two ways.
+// Drivers for code that waits for operations. Such code is written once, as a generator of operations, and
+// run in one of two ways.
 import type { Work } from '@ringwise/collectives';
 import { namingSnapshot } from '../snapshot/mismatch.ts';
 
 export type Works = Generator<Work, void, void>;
 
-/** Blocks at each operation; throws the first error, also from inside the generator. */
+/** Blocks at each operation. Throws the first error, also one from inside the generator. */
 export function runBlocking(works: Iterable<Work>): void {
   try {
     for (const work of works) work.fence();
@@ -13,7 +14,7 @@ export function runBlocking(works: Iterable<Work>): void {
   }
 }
 
-/** The same without blocking. */
+/** Like runBlocking(), but awaits each operation. */
 export async function runAwaiting(works: Iterable<Work>): Promise<void> {
   try {
     for (const work of works) await work;

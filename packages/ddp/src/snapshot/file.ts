@@ -1,4 +1,4 @@
-// A snapshot file on disk, written and read piece by piece: no rank needs the memory of a whole one.
+// Writes and reads a snapshot file piece by piece, so that no rank needs memory for a whole one.
 import { createHash } from 'node:crypto';
 import { type FileHandle, open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -7,7 +7,9 @@ import { aligned, hashBytes, headBytes, headerLength } from './format.ts';
 
 const chunk = 4 << 20;
 
-/** Writes the pieces and their checksum beside the target, forces them to the disk, and renames. */
+/**
+ * Writes the pieces and their checksum to a file next to the target, flushes it to the disk, and renames it.
+ */
 export async function writeSnapshot(file: string, pieces: AsyncIterable<Uint8Array>): Promise<void> {
   const temporary = `${file}.${process.pid}.tmp`;
   const hash = createHash('sha256');
@@ -36,11 +38,11 @@ export async function writeSnapshot(file: string, pieces: AsyncIterable<Uint8Arr
   }
 }
 
-/** A whole, undamaged snapshot. */
+/** A complete, undamaged snapshot file. */
 export class SnapshotFile {
   readonly header: string;
   readonly #handle: FileHandle;
-  /** Where the memory of the arrays begins. */
+  /** Offset of the arrays' memory in the file. */
   readonly #start: number;
 
   private constructor(handle: FileHandle, header: string, start: number) {
@@ -49,7 +51,10 @@ export class SnapshotFile {
     this.#start = start;
   }
 
-  /** Null if there is no such file. Reads all of it once, for the checksum; throws ERR_DDP_SNAPSHOT where that is wrong. */
+  /**
+   * Opens a snapshot; resolves with null if there is no such file. Reads all of it once for the checksum.
+   * Rejects with ERR_DDP_SNAPSHOT if the checksum is wrong.
+   */
   static async open(file: string): Promise<SnapshotFile | null> {
     const handle = await open(file, 'r').catch((error: NodeJS.ErrnoException) => {
       if (error.code === 'ENOENT') return null;
@@ -75,7 +80,7 @@ export class SnapshotFile {
     }
   }
 
-  /** Memory of the arrays. */
+  /** Reads from the arrays' memory. */
   read(offset: number, bytes: number): Promise<Uint8Array<ArrayBuffer>> {
     return readAt(this.#handle, this.#start + offset, bytes);
   }

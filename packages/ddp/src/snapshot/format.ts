@@ -1,7 +1,7 @@
-// A snapshot file: "RINGSNP1", the length of the header as uint64 (little endian), the header as JSON, the memory of all
-// arrays (each from a multiple of 64 bytes), and the SHA-256 of everything before it. In the header an array stands as
-// { "$array": … }, a tensor as { "$tensor": … }, a bigint as { "$bigint": … }, what is another value on each rank as
-// { "$perRank": … }.
+// The format of a snapshot file: "RINGSNP1", the length of the header as uint64 (little endian), the header
+// as JSON, the memory of all arrays (each aligned to 64 bytes), and the SHA-256 of everything before it. In
+// the header an array is { "$array": … }, a tensor { "$tensor": … }, a bigint { "$bigint": … }, and a value
+// that differs between ranks { "$perRank": … }.
 import {
   asBuffer,
   type BufferLike,
@@ -15,39 +15,41 @@ import { badSnapshot, notSavable } from '../errors.ts';
 import { bytesOf } from '../reducer/memory.ts';
 import { below, dealt, ownStateOf, type StoredPerRank } from './own-state.ts';
 
-/** What a tensor of a snapshot is read as. */
+/** A tensor as it is read from a snapshot. */
 export interface SnapshotTensor {
   readonly data: TypedArray;
   readonly dtype: DType;
   readonly shape: readonly number[];
 }
 
-/** Makes what takes the place of a tensor. */
+/** Returns the value that replaces a tensor. */
 export type Revive = (tensor: SnapshotTensor) => unknown;
 
 interface Stored {
   readonly dtype: DType;
   readonly offset: number;
   readonly count: number;
-  /** Of a tensor. */
+  /** Shape, for tensors only. */
   readonly shape?: readonly number[];
 }
 
-/** A tensor as far as it is of interest here. */
+/** The members of a tensor that saving uses. */
 interface Savable {
   readonly shape?: readonly number[];
-  /** A copy in host memory, where JavaScript cannot reach the tensor's own. */
+  /** Resolves with a copy in host memory, for tensors that JavaScript cannot access. */
   readonly data?: () => Promise<ArrayBufferView>;
 }
 
 export const magic = Buffer.from('RINGSNP1');
-/** Bytes before the header, and after all. */
+/** Number of bytes before the header, and of the hash at the end. */
 export const headBytes = magic.length + 8;
 export const hashBytes = 32;
 const alignment = 64;
 export const aligned = (bytes: number): number => Math.ceil(bytes / alignment) * alignment;
 
-/** Memory of arrays and tensors: where each lies in the file, and how its bytes are read. */
+/**
+ * Collects the memory of arrays and tensors: their offsets in the file, and functions that read their bytes.
+ */
 class Arrays {
   readonly reads: (() => Promise<Uint8Array> | Uint8Array)[] = [];
   #end = 0;
@@ -67,7 +69,10 @@ class Arrays {
 
 const marks = ['$array', '$tensor', '$bigint', '$perRank'];
 
-/** What stands in the header for `item`. `own`: what is saved for each rank, by path; null inside of it. */
+/**
+ * Returns the header's form of `item`. `own` has the values saved for each rank, by path; null inside such a
+ * value.
+ */
 function headerOf(
   item: unknown,
   path: string,
@@ -103,8 +108,9 @@ function headerOf(
 }
 
 /**
- * The pieces of a file up to the checksum, in order. Arrays are not copied; what lies on a device is, one tensor at a time.
- * Throws before the first piece where something cannot be saved. `own`: the values that are saved for each rank, by path.
+ * Yields the pieces of a file up to the checksum, in order. Arrays are not copied; device memory is copied to
+ * the host one tensor at a time. Throws before the first piece if something cannot be saved. `own` has the
+ * values saved for each rank, by path.
  */
 export async function* encodeSnapshot(
   state: unknown,
@@ -129,17 +135,17 @@ function whole(bytes: Uint8Array, expected: number, path: string): Uint8Array {
   throw notSavable(path, `data() of ${bytes.length} bytes where the tensor has ${expected}`);
 }
 
-/** An array or tensor in a header that has been read. */
+/** An array or tensor of a header that has been read. */
 export interface Extent {
   readonly offset: number;
   readonly bytes: number;
-  /** Takes the bytes of the file, which are its own from then on. */
+  /** Takes the bytes from the file and owns them from then on. */
   readonly fill: (bytes: Uint8Array) => void;
 }
 
 /**
- * Where the arrays of a snapshot lie, in the order of the file, the same on all ranks; and what it holds for this one, once
- * all of them have been filled.
+ * Parses a header. Returns the extents of the arrays in file order, the same on all ranks, and a function
+ * that returns the state for this rank once all of them have been filled.
  */
 export function parseHeader(
   text: string,
@@ -175,7 +181,10 @@ export function parseHeader(
   return { extents, value: () => filled(tree) };
 }
 
-/** The length of the header; throws ERR_DDP_SNAPSHOT for a file of `bytes` that begins otherwise. */
+/**
+ * Returns the length of the header. Throws ERR_DDP_SNAPSHOT if a file of `bytes` bytes does not begin like a
+ * snapshot.
+ */
 export function headerLength(head: Buffer, bytes: number, name: string): number {
   if (bytes < headBytes + hashBytes || !head.subarray(0, magic.length).equals(magic)) {
     throw badSnapshot(name, 'it does not begin like a snapshot');

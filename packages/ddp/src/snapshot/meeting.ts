@@ -1,4 +1,5 @@
-// The first exchange of a snapshot call: all ranks have come to the same call, or every one of them is told.
+// The first exchange of a snapshot call: checks that all ranks have made the same call, and otherwise reports
+// it on all.
 import { createHash } from 'node:crypto';
 import { basename } from 'node:path';
 import { CollectiveError, type Group } from '@ringwise/collectives';
@@ -6,7 +7,10 @@ import { notAllCalled, snapshotCallsDiffer } from '../errors.ts';
 import { differingTexts } from '../wrapper/compare.ts';
 import { bools, namingSnapshot, type SnapshotVerb } from './mismatch.ts';
 
-/** Collective. Throws ERR_DDP_SNAPSHOT on all ranks unless all are in this call, for a file of this name. */
+/**
+ * Checks that all ranks are in this call, for a file of this name. Collective. Rejects with ERR_DDP_SNAPSHOT
+ * on all ranks if not.
+ */
 export async function meet(verb: SnapshotVerb, file: string, group: Group): Promise<void> {
   const name = basename(file);
   const own = bitsOf(name, bools[verb]);
@@ -21,7 +25,7 @@ export async function meet(verb: SnapshotVerb, file: string, group: Group): Prom
   if (names !== null) throw snapshotCallsDiffer(verb, names);
 }
 
-/** The SHA-256 of a text, bit by bit, and zeros. */
+/** Returns the SHA-256 of a text as one element per bit, followed by zeros. */
 function bitsOf(text: string, length: number): Uint8Array<ArrayBuffer> {
   const bits = new Uint8Array(length);
   for (const [i, byte] of createHash('sha256').update(text).digest().entries()) {
@@ -30,7 +34,7 @@ function bitsOf(text: string, length: number): Uint8Array<ArrayBuffer> {
   return bits;
 }
 
-/** Whether ranks have not come, but live. */
+/** Returns whether the error means that ranks did not come although they are alive. */
 function isAbsence(error: unknown): error is CollectiveError {
   if (!CollectiveError.is(error)) return false;
   const { code, what } = error;

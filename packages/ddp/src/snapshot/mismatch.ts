@@ -1,14 +1,18 @@
-// How a snapshot call is recognised on a rank that has called something else. A mismatch shows the signatures of both
-// calls; the first exchange of a snapshot has one that no program makes by chance, of as many bools as stand here.
+// Recognizes a snapshot call on a rank that made another call. A mismatch error shows the signatures of both
+// calls. The first exchange of a snapshot call has a signature that no program has by chance: an unusual
+// number of bools.
 import { CollectiveError } from '@ringwise/collectives';
 import { notAllCalled } from '../errors.ts';
 
 export type SnapshotVerb = 'saveSnapshot' | 'loadSnapshot';
 
-/** Bools that a rank gives to the first exchange of each call; at least 256. */
+/** Number of bools that a rank contributes to the first exchange of each call; at least 256. */
 export const bools: Readonly<Record<SnapshotVerb, number>> = { saveSnapshot: 277, loadSnapshot: 281 };
 
-/** The error of a collective that met a snapshot call of another rank, with the name of that call; others as they are. */
+/**
+ * Returns the error of a collective that met another rank's snapshot call, with the name of that call; other
+ * errors unchanged.
+ */
 export function namingSnapshot(error: unknown): unknown {
   if (!CollectiveError.is(error) || error.code !== 'ERR_COLL_MISMATCH') return error;
   for (const verb of Object.keys(bools) as SnapshotVerb[]) {

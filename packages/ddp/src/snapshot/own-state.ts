@@ -1,5 +1,5 @@
-// What each rank has of its own: where its generator is in its stream, and its loader in the epoch. A snapshot keeps
-// that of every rank, beside the rest, of which it keeps rank 0's.
+// State that differs between ranks: the position of a random generator, and of a loader in its epoch. A
+// snapshot saves it for every rank. Of all other state it saves rank 0's.
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { type BufferCarrier, bufferSymbol } from '@ringwise/collectives';
@@ -7,20 +7,21 @@ import { notSavable, ownStateMissing, ownStateUndealt } from '../errors.ts';
 
 const marker: unique symbol = Symbol.for('ringwise.perRank') as never;
 
-/** A value of which each rank has another one; see perRank(). */
+/** A value that differs between ranks; see perRank(). */
 export interface PerRank<T> {
   readonly [marker]: T;
 }
 
 /**
- * Marks a value of a snapshot's state as this rank's own: each rank gets its own back, on the same number of ranks.
- * JSON values, bigints and typed arrays. What a generator or a loader gives by state() needs no mark.
+ * Marks a value of a snapshot's state as this rank's own: each rank gets its own value back, with the same
+ * number of ranks. Accepts JSON values, bigints and typed arrays. The state() of a generator or loader needs
+ * no mark.
  */
 export function perRank<T>(value: T): PerRank<T> {
   return { [marker]: value };
 }
 
-/** 'stream': of a generator; 'position': of a sampler or loader; 'marked': of perRank(). */
+/** 'stream': state of a generator; 'position': of a sampler or loader; 'marked': value of perRank(). */
 type Kind = 'stream' | 'position' | 'marked';
 
 export interface OwnState {
@@ -28,7 +29,7 @@ export interface OwnState {
   readonly value: unknown;
 }
 
-/** What a rank has of its own, by its path in the state. */
+/** A rank's own values, by their paths in the state. */
 export type OwnStates = ReadonlyMap<string, OwnState>;
 
 interface StreamState {
@@ -36,7 +37,10 @@ interface StreamState {
   readonly offset: number;
 }
 
-/** The own state that `item` is, or null. Those of generators and samplers are recognised by their members. */
+/**
+ * Returns the own state that `item` is, or null. States of generators and samplers are recognized by their
+ * members.
+ */
 export function ownStateOf(item: object): OwnState | null {
   if (marker in item) {
     const value = item[marker];
@@ -50,7 +54,7 @@ export function ownStateOf(item: object): OwnState | null {
   return isPosition && !Array.isArray(item) ? { kind: 'position', value: item } : null;
 }
 
-/** What the state of one rank holds of its own. Throws ERR_DDP_INVALID for values that cannot be sent. */
+/** Returns a rank's own values in its state. Throws ERR_DDP_INVALID for values that cannot be sent. */
 export function ownStatesOf(state: unknown): OwnStates {
   const found = new Map<string, OwnState>();
   const visit = (item: unknown, path: string, above: readonly object[]): void => {
@@ -68,7 +72,7 @@ export function ownStatesOf(state: unknown): OwnStates {
   return found;
 }
 
-/** The path of a member. */
+/** Returns the path of a member. */
 export function below(item: object, path: string, key: string): string {
   return Array.isArray(item) ? `${path}[${key}]` : `${path}.${key}`;
 }
@@ -81,14 +85,17 @@ function checkSendable(item: unknown, path: string): void {
   for (const [key, each] of Object.entries(item)) checkSendable(each, `${path}.${key}`);
 }
 
-/** In a header: the values of all ranks, in rank order. */
+/** A per-rank value in a header: the values of all ranks, in rank order. */
 export interface StoredPerRank {
   readonly kind: Kind;
   readonly path: string;
   readonly values: readonly unknown[];
 }
 
-/** What is saved at each path: one value where all ranks have the same, else all of them. Throws where a rank has none. */
+/**
+ * Returns what to save at each path: one value if all ranks have the same, else all values. Throws if a rank
+ * has none.
+ */
 export function gathered(ranks: readonly OwnStates[]): Map<string, readonly unknown[]> {
   const paths = new Set(ranks.flatMap((own) => [...own.keys()]));
   return new Map(Array.from(paths, (path) => [path, valuesAt(path, ranks)]));
@@ -106,8 +113,9 @@ function valuesAt(path: string, ranks: readonly OwnStates[]): readonly unknown[]
 }
 
 /**
- * The value of one of `size` ranks. On another number of ranks than before, generators go on where there was one, and the
- * other ranks get streams of their own, which depend on rank 0's; of anything else there is none, so it throws.
+ * Returns the value for one of `size` ranks. If the number of ranks has changed, generators continue on the
+ * ranks that had one, and further ranks get new streams derived from rank 0's. For other values, throws if
+ * the number of ranks has changed.
  */
 export function dealt({ kind, path, values }: StoredPerRank, rank: number, size: number): unknown {
   if (values.length === size || (kind === 'stream' && rank < values.length)) return values[rank];
@@ -115,7 +123,10 @@ export function dealt({ kind, path, values }: StoredPerRank, rank: number, size:
   throw ownStateUndealt(path, values.length, size);
 }
 
-/** A stream that no rank has used before: its seed is the first 53 bits of SHA-256("<seed> <offset> <rank>") of rank 0's. */
+/**
+ * Returns a stream that no rank has used: its seed is the first 53 bits of SHA-256("<seed> <offset> <rank>")
+ * of rank 0's state.
+ */
 function streamFor(rank: number, { seed, offset }: StreamState): StreamState {
   const hash = createHash('sha256').update(`${seed} ${offset} ${rank}`).digest();
   return { seed: Number(hash.readBigUInt64BE() >> 11n), offset: 0 };

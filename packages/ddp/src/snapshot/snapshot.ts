@@ -1,6 +1,6 @@
-// A training run on disk. Rank 0 writes to a file beside the target, forces it to the disk and renames it, so that there is
-// always a whole snapshot; the others wait for the outcome. Reading, rank 0 reads, and sends the bytes to all: the number
-// of ranks may be another one than before.
+// Saves and loads a training run. When saving, rank 0 writes a file next to the target, flushes it to the
+// disk and renames it, so that there is always a complete snapshot; the other ranks wait for the outcome.
+// When loading, rank 0 reads and sends the bytes to all ranks. The number of ranks may have changed.
 import type { Group } from '@ringwise/collectives';
 import { checkFunction, checkGroup, checkOptions, shown } from '../check.ts';
 import { invalidArgument, snapshotFailed } from '../errors.ts';
@@ -9,16 +9,20 @@ import { type Extent, encodeSnapshot, parseHeader, type Revive } from './format.
 import { meet } from './meeting.ts';
 import { gathered, type OwnStates, ownStatesOf } from './own-state.ts';
 
-/** Bytes that are read and sent at once; a larger array is alone. */
+/** Number of bytes that are read and sent at once. A larger array is read on its own. */
 const window = 16 << 20;
 
 /**
- * Writes `state`: plain objects and lists of JSON values, bigints, typed arrays and tensors (anything with the buffer
- * protocol; on a device it needs `data()`, and one tensor after the other comes to the host). Collective: every rank calls
- * it with the same file name, rank 0 writes. What each rank has of its own is saved for each: the states of generators
- * (`{ seed, offset }`) and of samplers and loaders, and values in perRank(); every rank passes its own, at the same extent.
- * All else is rank 0's, and is not looked at on other ranks. When it returns, the snapshot is on disk; if it fails, it fails
- * on all ranks, and an earlier snapshot of that name is as it was.
+ * Saves `state`: plain objects and lists of JSON values, bigints, typed arrays and tensors (anything with the
+ * buffer protocol; on a device it needs `data()`, and tensors are copied to the host one at a time).
+ * Collective: every rank calls it with the same file name, and rank 0 writes.
+ *
+ * State that differs between ranks is saved for each rank: states of generators (`{ seed, offset }`), of
+ * samplers and loaders, and values in perRank(). Every rank passes its own. All other state is rank 0's and
+ * is ignored on other ranks.
+ *
+ * Resolves when the snapshot is on disk. If it fails, it rejects on all ranks, and an earlier snapshot of
+ * that name is unchanged.
  */
 export async function saveSnapshot(file: string, state: unknown, group: Group): Promise<void> {
   checkArguments('saveSnapshot', file, group);
@@ -33,7 +37,7 @@ export async function saveSnapshot(file: string, state: unknown, group: Group): 
   });
 }
 
-/** What this rank has of its own, or what is wrong with it. */
+/** Returns this rank's own state, or the message of an error in it. */
 function collected(state: unknown): OwnStates | string {
   try {
     return ownStatesOf(state);
@@ -44,18 +48,18 @@ function collected(state: unknown): OwnStates | string {
 
 export interface LoadSnapshotOptions {
   /**
-   * What takes the place of a tensor, such as `({ data, shape }) => fromHost(data, shape).to('cuda')`. Called for one tensor
-   * after the other, as they arrive. Default: the object itself.
+   * Returns the replacement of a tensor, such as `({ data, shape }) => fromHost(data, shape).to('cuda')`.
+   * Called for one tensor after the other, as they arrive. Default: the object itself.
    */
   readonly tensor?: Revive;
 }
 
 /**
- * What saveSnapshot() has written, on every rank; null if there is no such file. Collective: every rank calls it with the
- * same file name, rank 0 reads. What each rank had of its own, each gets back. On another number of ranks than before,
- * generators go on as far as there are ranks, and further ranks get streams that none has used; loaders and values in
- * perRank() can be dealt out only if they were the same on all. Throws ERR_DDP_SNAPSHOT, on all ranks, where they cannot,
- * and for a damaged file.
+ * Loads what saveSnapshot() has saved, on every rank; resolves with null if there is no such file.
+ * Collective: every rank calls it with the same file name, and rank 0 reads. Each rank gets its own values
+ * back. If the number of ranks has changed, generators continue on the ranks that had one, and further ranks
+ * get new streams; states of loaders and values in perRank() are restored only if they were equal on all
+ * ranks. Rejects with ERR_DDP_SNAPSHOT on all ranks if they cannot be restored, and for a damaged file.
  */
 export async function loadSnapshot<T = unknown>(
   file: string,
@@ -83,7 +87,7 @@ export async function loadSnapshot<T = unknown>(
       if (group.size > 1 && bytes > 0) await group.broadcast(memory, { root: 0 });
       for (const extent of inside) {
         const at = extent.offset - offset;
-        // An array that is alone keeps what was read for it.
+        // If the array is alone in its window, it keeps the memory that was read.
         extent.fill(inside.length === 1 ? memory : memory.slice(at, at + extent.bytes));
       }
     }
@@ -100,7 +104,7 @@ function checkArguments(verb: string, file: unknown, group: unknown): void {
   checkGroup(verb, group);
 }
 
-/** What is read at once. */
+/** Groups extents into windows that are read at once. */
 function windowsOf(extents: readonly Extent[]) {
   const windows: { offset: number; bytes: number; inside: Extent[] }[] = [];
   for (const extent of extents) {
@@ -116,7 +120,7 @@ function windowsOf(extents: readonly Extent[]) {
   return windows;
 }
 
-/** Runs `work` on rank 0 and tells all what came of it. */
+/** Runs `work` on rank 0. Resolves with its result on rank 0, or rejects on all ranks if it failed. */
 async function onRankZero<T>(verb: string, file: string, group: Group, work: () => Promise<T>): Promise<T> {
   let outcome: { readonly value: T } | { readonly error: string } | undefined;
   let cause: unknown;

@@ -1,5 +1,5 @@
-// What the times of a step mean: how long backward took, when buckets left, and how much communication backward did not
-// hide.
+// Derives statistics from the times of a step: how long backward took, when buckets were launched, and how
+// much communication did not overlap with backward.
 import { byteSize, type Group } from '@ringwise/collectives';
 import type { BucketPlan } from '../reducer/plan.ts';
 import type { StepTimes } from './timeline.ts';
@@ -7,32 +7,41 @@ import type { StepTimes } from './timeline.ts';
 export interface BucketStatistics {
   readonly index: number;
   readonly bytes: number;
-  /** Names of its parameters. */
+  /** Names of the bucket's parameters. */
   readonly params: readonly string[];
-  /** Its last gradient was final, it was launched; milliseconds since the first gradient was ready. */
+  /**
+   * When its last gradient was final, and when it was launched; milliseconds since the first gradient was
+   * ready.
+   */
   readonly readyMs: number;
   readonly launchedMs: number;
-  /** When its first operation began, in the same milliseconds, and how long it ran; null where the group does not tell any more. */
+  /**
+   * When its first operation began, in the same milliseconds, and its duration; null if the group's record no
+   * longer has it.
+   */
   readonly startedMs: number | null;
   readonly communicationMs: number | null;
 }
 
 /** One averaged backward, as this rank saw it. */
 export interface StepStatistics {
-  /** Averaged backwards before it. */
+  /** Number of averaged backwards before it. */
   readonly step: number;
   /** When the first gradient was ready, on the clock of performance.now(). */
   readonly beganMs: number;
-  /** From the first gradient to the end of backward. */
+  /** Milliseconds from the first gradient to the end of backward. */
   readonly backwardMs: number;
-  /** From the end of backward until all gradients were averaged: what the program waited. */
+  /**
+   * Milliseconds from the end of backward until all gradients were averaged: the time that the program
+   * waited.
+   */
   readonly exposedMs: number;
-  /** Names of parameters, in the order in which their gradients were final. */
+  /** Names of the parameters, in the order in which their gradients were final. */
   readonly arrivalOrder: readonly string[];
   readonly buckets: readonly BucketStatistics[];
 }
 
-/** `plan`: that of the step. */
+/** `plan` is the plan of that step. */
 export function statisticsOf(
   times: StepTimes,
   plan: readonly BucketPlan[],
@@ -43,7 +52,7 @@ export function statisticsOf(
   const since = (ms: number) => ms - beginMs;
   const arrivedMs = new Map(arrivals.map((param, i) => [param, since(arrivalMs[i]!)]));
   const spans = new Map<number, { readonly startedMs: number; readonly communicationMs: number }>();
-  // The record goes by the host's clock.
+  // The flight record uses the host's monotonic clock, so convert its times to performance.now().
   const originMs = Number(process.hrtime.bigint()) / 1e6 - performance.now();
   for (const { verb, seq, startedMs, endedMs } of group.flightRecord()) {
     if (verb === 'send' || verb === 'recv' || startedMs === null || endedMs === null) continue;

@@ -1,24 +1,27 @@
-// When what happened in the last backwards, as this rank saw it: a few numbers a step, kept in a ring. What they mean is
-// worked out only when somebody asks (statistics.ts).
+// Times of the last backwards on this rank: a few numbers per step, in a ring buffer. Statistics are derived
+// from them only on request (statistics.ts).
 
 import type { BucketPlan } from '../reducer/plan.ts';
 
 /** Times are milliseconds of performance.now(). */
 export interface StepTimes {
-  /** Averaged backwards of this model before this one. */
+  /** Number of averaged backwards of this model before this one. */
   readonly step: number;
-  /** The first gradient was ready. */
+  /** When the first gradient was ready. */
   readonly beginMs: number;
   readonly plan: readonly BucketPlan[];
-  /** Positions of parameters and when their gradients were final, in order of arrival. */
+  /** Positions of the parameters, and when their gradients were final, in order of arrival. */
   readonly arrivals: number[];
   readonly arrivalMs: number[];
-  /** By bucket: when it was launched, and the number of its first operation in the group, -1 if there was none. */
+  /**
+   * By bucket: when it was launched, and the sequence number of its first operation in the group, or -1 if
+   * there was none.
+   */
   readonly launchMs: number[];
   readonly seqs: number[];
-  /** Backward was over; from here on the program waits. 0 until then. */
+  /** When backward ended and the program began to wait. 0 until then. */
   endMs: number;
-  /** All gradients were averaged. */
+  /** When all gradients were averaged. */
   doneMs: number;
 }
 
@@ -55,17 +58,17 @@ export class Timeline {
     this.#now?.seqs.push(seq);
   }
 
-  /** The first call counts: finish() comes later than the end of backward. */
+  /** Only the first call counts, because finish() comes after the end of backward. */
   backwardEnded(): void {
     if (this.#now?.endMs === 0) this.#now.endMs = performance.now();
   }
 
-  /** Of the step under way: positions of parameters in the order in which their gradients were final. */
+  /** Positions of the running step's parameters, in the order in which their gradients were final. */
   get arrivals(): readonly number[] {
     return this.#now?.arrivals ?? [];
   }
 
-  /** Files the step. */
+  /** Stores the finished step. */
   done(): void {
     if (!this.#now) return;
     this.#now.doneMs = performance.now();
@@ -73,7 +76,7 @@ export class Timeline {
     this.#now = null;
   }
 
-  /** Forgets a step that has failed. */
+  /** Discards a step that has failed. */
   drop(): void {
     this.#now = null;
   }

@@ -1,15 +1,15 @@
-// The last steps of all ranks as one Chrome trace (chrome://tracing, ui.perfetto.dev): a process for each rank, with a
-// track for backward and the time that the program waited, and one for the buckets.
+// Converts the last steps of all ranks to one Chrome trace (chrome://tracing, ui.perfetto.dev): one process
+// for each rank, with a track for backward and the time that the program waited, and a track for the buckets.
 //
-// One clock: processes of a host share the monotonic one. For other hosts, all ranks leave a barrier at about the same
-// moment, so the middle one of several differences is the offset.
+// Processes on one host share the monotonic clock. For other hosts, the offset is the median of several
+// differences, measured when all ranks leave a barrier at about the same time.
 import { hostname } from 'node:os';
 import type { Group } from '@ringwise/collectives';
 import type { StepStatistics } from './statistics.ts';
 
-/** Of Chrome's trace event format, what is used here. Times are microseconds. */
+/** The part of Chrome's trace event format that is used here. Times are microseconds. */
 export interface DdpTraceEvent {
-  /** M: name of a process or track; X: something that lasts. */
+  /** M: name of a process or track; X: a slice with a duration. */
   readonly ph: 'M' | 'X';
   readonly name: string;
   readonly pid: number;
@@ -23,7 +23,7 @@ export interface DdpTrace {
   readonly traceEvents: readonly DdpTraceEvent[];
 }
 
-/** A step and when it began, by performance.now(). */
+/** A step, and when it began on the clock of performance.now(). */
 export interface TracedStep {
   readonly beginMs: number;
   readonly statistics: StepStatistics;
@@ -33,7 +33,7 @@ const backwardTrack = 0;
 const bucketTrack = 1;
 const barriers = 5;
 
-/** Collective. The trace on rank 0, null on the others. */
+/** Gathers the trace. Collective. Resolves with the trace on rank 0 and null on the other ranks. */
 export async function gatherTrace(steps: readonly TracedStep[], group: Group): Promise<DdpTrace | null> {
   const meetings: number[] = [];
   for (let i = 0; i < barriers; i++) {
@@ -54,7 +54,7 @@ export async function gatherTrace(steps: readonly TracedStep[], group: Group): P
   return { traceEvents };
 }
 
-/** Of the host's monotonic clock. */
+/** Returns the host's monotonic clock in milliseconds. */
 function clockMs(): number {
   return Number(process.hrtime.bigint()) / 1e6;
 }

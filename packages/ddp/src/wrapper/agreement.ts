@@ -1,5 +1,5 @@
-// What all ranks have to agree on before gradients are averaged: the parameters and buffers of the model, the options,
-// the layout of the buckets. All ranks throw the same error, or none does.
+// Checks what all ranks must agree on before gradients are averaged: the model's parameters and buffers, the
+// options, the layout of the buckets. Either all ranks throw the same error, or none throws.
 
 import { duplicateName, noParams, notAParam, paramsDiffer, plansDiffer } from '../errors.ts';
 import { type BucketPlan, planBuckets, planHash } from '../reducer/plan.ts';
@@ -16,7 +16,7 @@ import {
 import type { CheckedOptions } from './options.ts';
 import type { Claim } from './wrapped.ts';
 
-/** What ddp() has found in a model. */
+/** The parts of a model that ddp() uses. */
 export interface Parts {
   readonly params: readonly GradParam[];
   readonly frozen: readonly FrozenParam[];
@@ -28,8 +28,8 @@ export function partsOf(source: GradParamSource | Iterable<GradParam>): Parts {
 }
 
 /**
- * Compares all parts and options, and takes the parameters for `claim`. Collective. A parameter that cannot be used, or is
- * wrapped already, on one rank is an error on all.
+ * Compares all parts and options between the ranks, and claims the parameters. Collective. If a parameter
+ * cannot be used on one rank, or is wrapped already, all ranks throw.
  */
 export async function agreeOnPlan(
   parts: Parts,
@@ -80,7 +80,7 @@ function checkNames(entries: readonly Entry[]): void {
   }
 }
 
-/** All that ranks must agree on besides parameters. */
+/** Formats everything except parameters that ranks must agree on. */
 function settingsText(options: CheckedOptions, plan: readonly BucketPlan[]): string {
   const { bucketBytes, firstBucketBytes, unused, rebuild, staticGraph, broadcastBuffers, hook } = options;
   const flags = Object.entries({ rebuild, staticGraph, broadcastBuffers }).map(

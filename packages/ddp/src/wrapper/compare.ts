@@ -1,29 +1,29 @@
-// What all ranks must agree on is compared as text: a hash first, and the texts themselves only if hashes differ.
-// Every rank sees the same hashes and texts, so all decide the same and can throw the same sentence.
+// Compares texts between the ranks: first their hashes, and the texts themselves only if hashes differ. Every
+// rank sees the same hashes and texts, so all ranks come to the same result and can throw the same error.
 import { createHash } from 'node:crypto';
 import type { Group } from '@ringwise/collectives';
 import { DdpError, refused } from '../errors.ts';
 import { namingSnapshot } from '../snapshot/mismatch.ts';
 
-/** A parameter's name, and what else about it has to agree. */
+/** A parameter's name, and a description of everything else that must agree. */
 export type Entry = readonly [name: string, detail: string];
 
 export interface Disagreement {
-  /** The first position where the lists differ. */
+  /** The first position at which the lists differ. */
   readonly index: number;
   readonly name: string;
-  /** What each rank has there, in rank order. */
+  /** Each rank's entry at that position, in rank order. */
   readonly values: readonly string[];
 }
 
-/** What a rank brings: its list, or the error that kept it from making one. */
+/** A rank's contribution: its list, or the error that it threw instead. */
 type Listed =
   | { readonly entries: readonly Entry[] }
   | { readonly message: string; readonly params: readonly string[] };
 
 /**
- * The first entry that is not the same on all ranks, or null. Collective. `list` is called before anything is sent; what it
- * throws on one rank is thrown on all.
+ * Returns the first entry that is not the same on all ranks, or null. Collective. `list` is called before
+ * anything is sent; if it throws on one rank, all ranks throw its error.
  */
 export async function firstDisagreement(
   group: Group,
@@ -55,7 +55,8 @@ function disagreementOf(lists: readonly (readonly Entry[])[]): Disagreement {
     const values = lists.map((list) => describe(list, list[index]));
     if (values.every((value) => value === values[0])) continue;
     const names = lists.map((list) => list[index]?.[0]).filter((name) => name !== undefined);
-    // Of a name that all ranks have, but at several places, its details tell more than what stands here on each.
+    // If all ranks have a parameter of that name, at different positions, its details explain more than the
+    // entries at this position.
     const shared = names.find((name) => {
       const details = lists.map((list) => list.find(([other]) => other === name)?.[1]);
       return !details.includes(undefined) && details.some((detail) => detail !== details[0]);
@@ -66,7 +67,10 @@ function disagreementOf(lists: readonly (readonly Entry[])[]): Disagreement {
   }
 }
 
-/** Null if `text` is the same on all ranks, otherwise every rank's text in rank order. Collective. */
+/**
+ * Resolves with null if `text` is the same on all ranks, otherwise with every rank's text in rank order.
+ * Collective.
+ */
 export async function differingTexts(group: Group, text: string): Promise<string[] | null> {
   try {
     const hash = createHash('sha256').update(text).digest();
@@ -92,7 +96,7 @@ async function gather(group: Group, bytes: Uint8Array): Promise<Uint8Array[]> {
   return Array.from({ length: group.size }, (_, rank) => all.subarray(rank * length, (rank + 1) * length));
 }
 
-// The name is quoted as JSON, so that different entries never read the same.
+// The name is quoted as JSON, so that different entries never look the same.
 function describe(list: readonly Entry[], entry: Entry | undefined): string {
   return entry ? `${JSON.stringify(entry[0])} ${entry[1]}` : `no parameter (${list.length} in all)`;
 }

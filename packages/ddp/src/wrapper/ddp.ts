@@ -1,5 +1,6 @@
-// One DDP step, from the outside: ddp() makes all ranks start from the same parameters and hooks into the autograd;
-// from then on every backward ends with averaged gradients, so every rank's optimizer takes the same step.
+// Data-parallel training: ddp() makes all ranks start from the same parameters and registers hooks with the
+// autograd. Every later backward ends with averaged gradients, so that every rank's optimizer takes the same
+// step.
 import type { Group } from '@ringwise/collectives';
 import { checkOptions } from '../check.ts';
 import { closed, noForward, notALoss, trainedLater } from '../errors.ts';
@@ -35,7 +36,7 @@ export interface WeightableLoss {
 
 type Source = GradParamSource | Iterable<GradParam>;
 
-/** The calls of ddp() on a group: as they are collective, every rank counts the same. */
+/** Number of ddp() calls on each group. The calls are collective, so every rank has the same numbers. */
 const models = new WeakMap<Group, number>();
 
 function countModel(group: Group): number {
@@ -44,12 +45,12 @@ function countModel(group: Group): number {
   return number;
 }
 
-/** Made by ddp(). `M` is what was passed to it. */
+/** The wrapper that ddp() returns. `M` is the type of the object that was passed to ddp(). */
 export class DistributedDataParallel<M = unknown> implements GradParamSource {
-  /** What was passed to ddp(): the model itself, for saving and evaluation. */
+  /** The object that was passed to ddp(): the model itself, for saving and evaluation. */
   readonly module: M;
   readonly group: Group;
-  /** Calls the model's forward. Throws ERR_DDP_UNFINISHED if finish() was forgotten. */
+  /** Calls the model's forward. Throws ERR_DDP_UNFINISHED if finish() was not called. */
   readonly forward: MethodOf<M, 'forward'>;
   readonly #parts: Parts;
   readonly #reducer: Reducer;
@@ -57,7 +58,7 @@ export class DistributedDataParallel<M = unknown> implements GradParamSource {
   #unsubscribe: (() => void)[] = [];
   #isClosed = false;
 
-  /** Internal: allocates buckets and subscribes. Use ddp(). */
+  /** Internal: allocates buckets and subscribes to gradients. Use ddp(). */
   constructor(
     module: M,
     parts: Parts,
@@ -89,7 +90,7 @@ export class DistributedDataParallel<M = unknown> implements GradParamSource {
     if (end) this.#unsubscribe.push(end);
     for (const param of frozen) {
       const stop = param.onGradReady?.(() => {
-        // Where another wrapper averages it, it does not train unnoticed.
+        // If another wrapper averages the parameter, it is trained there.
         if (!isWrapped(param)) reducer.refuse(trainedLater(param.name, group.rank));
       });
       if (stop) this.#unsubscribe.push(stop);
@@ -101,32 +102,33 @@ export class DistributedDataParallel<M = unknown> implements GradParamSource {
     return this.#reducer.plan;
   }
 
-  // The module's own methods. Each throws ERR_DDP_INVALID where the module has none of that name.
+  // The module's own methods. Each throws ERR_DDP_INVALID if the module has no method of that name.
 
-  /** The module's parameters(). */
+  /** Calls the module's parameters(). */
   get parameters(): MethodOf<M, 'parameters'> {
     return this.#own('parameters');
   }
 
-  /** The module's namedParameters(), under the names that they have there. */
+  /** Calls the module's namedParameters(), which returns the module's own names. */
   get namedParameters(): MethodOf<M, 'namedParameters'> {
     return this.#own('namedParameters');
   }
 
-  /** The module's stateDict(), under the names that it has there: no prefix is added. Not collective. */
+  /** Calls the module's stateDict(), which has the module's own names without a prefix. Not collective. */
   get stateDict(): MethodOf<M, 'stateDict'> {
     return this.#own('stateDict');
   }
 
   /**
-   * The module's loadStateDict(). Not collective: nothing is sent, so all ranks load the same values, or they train apart
-   * (assertInSync() tells). Before ddp() it is enough that rank 0 loads.
+   * Calls the module's loadStateDict(). Not collective: nothing is sent, so all ranks must load the same
+   * values; otherwise their parameters differ from then on (assertInSync() detects that). Before ddp() it is
+   * enough if rank 0 loads.
    */
   get loadStateDict(): MethodOf<M, 'loadStateDict'> {
     return this.#own('loadStateDict');
   }
 
-  /** The module's zeroGrad(). */
+  /** Calls the module's zeroGrad(). */
   get zeroGrad(): MethodOf<M, 'zeroGrad'> {
     return this.#own('zeroGrad');
   }
@@ -142,8 +144,9 @@ export class DistributedDataParallel<M = unknown> implements GradParamSource {
   }
 
   /**
-   * Multiplies `loss` by `weight` and runs backward. Gradients become the average over all ranks with these weights:
-   * Σ weight·gradient / Σ weight. For batches or numbers of tokens that differ. Every rank calls it in a step, or none.
+   * Multiplies `loss` by `weight` and runs backward. Gradients become the weighted average over all ranks, Σ
+   * weight·gradient / Σ weight, for batches or numbers of tokens that differ. Every rank calls it in a step,
+   * or none.
    */
   backward(loss: WeightableLoss, options: { readonly weight: number }): void {
     checkOptions('backward', options, { known: ['weight'] });
@@ -152,46 +155,53 @@ export class DistributedDataParallel<M = unknown> implements GradParamSource {
     this.#reducer.withWeight(weight, () => loss.mul(weight).backward());
   }
 
-  /** For losses without `mul`: the loss of the next backward is multiplied by `weight` already; see backward(). */
+  /**
+   * Declares that the next backward's loss is multiplied by `weight` already, for losses without `mul`; see
+   * backward().
+   */
   addWeight(weight: number): void {
     this.#reducer.addWeight(weight);
   }
 
   /**
-   * Runs `fn`, in which gradients accumulate on this rank and nothing is sent; the next backward after it averages
-   * what has accumulated. Put the backward inside. Returns what `fn` returns; waits for it if that is a promise, and
-   * until then all backwards of this model are inside.
+   * Runs `fn`, during which gradients accumulate on this rank and nothing is sent. The next backward after it
+   * averages the accumulated gradients. Call backward inside `fn`. Returns the result of `fn`. If that is a
+   * promise, all backwards of this model count as inside until it settles.
    */
   noSync<T>(fn: () => T): T {
     return this.#reducer.noSync(fn);
   }
 
   /**
-   * Runs a training loop that may have more steps on some ranks than on others. Gradients are averages over the ranks that
-   * still have data; at the end all have the parameters of those that went on longest. Collective: every rank calls it,
-   * and inside it makes no calls on the group that the others would not answer. Returns what `loop` returns.
+   * Runs a training loop that may have more steps on some ranks than on others. Gradients are averages over
+   * the ranks that still have data. At the end all ranks get the parameters of those that trained longest.
+   * Collective: every rank calls it, and inside `loop` a rank makes no calls on the group that the others
+   * would not make. Resolves with the result of `loop`.
    */
   join<T>(loop: JoinBody<T>): Promise<T> {
     return join(this.#reducer, this.group, [...this.#parts.params, ...this.#parts.buffers], loop);
   }
 
   /**
-   * Waits until all gradients of the last backward are averaged. Needed after every backward if the autograd does not
-   * tell when backward ends or the group may not block; otherwise it returns at once.
+   * Resolves when all gradients of the last backward are averaged. Needed after every backward if the
+   * autograd does not report the end of backward or the group cannot block; otherwise it resolves at once.
    */
   finish(): Promise<void> {
     return this.#reducer.finish();
   }
 
-  /** The last averaged backward as this rank saw it, or null. Not collective; worked out when it is asked for. */
+  /**
+   * Returns statistics of the last averaged backward on this rank, or null. Not collective. Computed on each
+   * call.
+   */
   statistics(): StepStatistics | null {
     const { last } = this.#reducer.timeline;
     return last && this.#statisticsOf(last);
   }
 
   /**
-   * The last 64 averaged backwards of all ranks as one Chrome trace (JSON.stringify it; ui.perfetto.dev opens it), on one
-   * clock. Collective; rank 0 gets it, the others null.
+   * Gathers the last 64 averaged backwards of all ranks as one Chrome trace on one clock (JSON.stringify it;
+   * ui.perfetto.dev opens it). Collective. Resolves with the trace on rank 0 and null on the others.
    */
   trace(): Promise<DdpTrace | null> {
     const steps = this.#reducer.timeline.steps.map((times) => {
@@ -201,8 +211,8 @@ export class DistributedDataParallel<M = unknown> implements GradParamSource {
   }
 
   /**
-   * Stops averaging; the model can be wrapped again. Gradients stay where they are. Not collective, but where NCCL works on
-   * the buckets all ranks do so between the same collectives. Idempotent.
+   * Stops averaging; the model can be wrapped again. Gradients keep their memory. Not collective, but if NCCL
+   * uses the buckets, all ranks must call it between the same collectives. Idempotent.
    */
   close(): void {
     this.#isClosed = true;
@@ -215,7 +225,7 @@ export class DistributedDataParallel<M = unknown> implements GradParamSource {
     this.close();
   }
 
-  /** The parameters and buffers of the module, so that functions that take a model take its wrapper. */
+  /** Returns the module's parameters, so that functions that take a model also take its wrapper. */
   [gradParamsSymbol](): Iterable<GradParam> {
     return paramsOf(this.module as Source);
   }
@@ -254,11 +264,14 @@ export class DistributedDataParallel<M = unknown> implements GradParamSource {
 }
 
 /**
- * Makes a model data-parallel: `source` is a model that offers its parameters (`Symbol.for('ringwise.gradParams')`), those
- * that do not train (`Symbol.for('ringwise.frozenParams')`) and its state buffers (`Symbol.for('ringwise.buffers')`), or a
- * list of the parameters. Collective; does not block. Checks that all ranks have the same ones, the same of them frozen, and
- * the same options; copies rank 0's values to all; and averages gradients in every backward from then on. A parameter has
- * one wrapper at a time. Parameters that are frozen or unfrozen for good later need another ddp(), after close().
+ * Makes a model data-parallel. `source` is a model that offers its trainable parameters
+ * (`Symbol.for('ringwise.gradParams')`), its frozen parameters (`Symbol.for('ringwise.frozenParams')`) and
+ * its state buffers (`Symbol.for('ringwise.buffers')`), or a list of the parameters.
+ *
+ * Collective; does not block. Checks that all ranks have the same parameters, the same frozen ones and the
+ * same options; copies rank 0's values to all ranks; and averages gradients in every backward from then on. A
+ * parameter can have one wrapper at a time. To freeze or unfreeze parameters permanently later, call close()
+ * and ddp() again.
  */
 export async function ddp<M extends Source>(
   source: M,

@@ -1,96 +1,106 @@
-// All that DDP needs to know about an autograd. Nothing here mentions a tensor: any engine whose parameters can
-// show their memory and tell when a gradient is final can be made data-parallel. Errors that `ready` and `done`
-// throw are meant for whoever called backward: let them through.
+// The interface between DDP and an autograd. It does not mention tensors: any engine whose parameters can
+// show their memory and report when a gradient is final can be made data-parallel. Errors that `ready` and
+// `done` throw are meant for the caller of backward, so the engine must not catch them.
 import type { BufferCarrier, BufferView } from '@ringwise/collectives';
 import { notParams } from '../errors.ts';
 
 /**
- * Memory for gradients that JavaScript cannot reach, from the engine that computes them. It is itself handed to the group, so
- * its view names the stream that the engine works on at that moment; what is done with it is ordered with the engine's
- * other work there.
+ * Memory for gradients that JavaScript cannot access, allocated by the engine that computes them. It is
+ * passed to the group directly, so its view must name the stream that the engine uses at that moment.
+ * Operations on it are ordered with the engine's other work on that stream.
  */
 export interface BucketMemory extends BufferCarrier {
-  /** Elements `offset` to `offset + count` of it. */
+  /** Returns elements `offset` to `offset + count` of this memory. */
   readonly part: (offset: number, count: number) => BucketMemory;
   readonly clear: () => void;
-  /** Divides every element by `divisor`, and rounds once. */
+  /** Divides every element by `divisor` and rounds once. */
   readonly divide: (divisor: number) => void;
-  /** Whether every element is zero. Waits for the device. */
+  /** Returns whether every element is zero. Waits for the device. */
   readonly isZero: () => boolean;
 }
 
 /** One trainable parameter. */
 export interface GradParam {
-  /** Unique in the model, equal on all ranks. */
+  /** Name, unique in the model and equal on all ranks. */
   readonly name: string;
   /**
-   * The object that the parameter is in its engine, the same each time it is offered: ddp() refuses a parameter that
-   * another wrapper averages. Optional; by default its memory.
+   * The engine's object for the parameter, the same each time it is offered. With it, ddp() refuses a
+   * parameter that another wrapper averages. Optional; default: its memory.
    */
   readonly key?: object;
-  /** The parameter's memory. Rank 0's copy is broadcast once, when ddp() is called. */
+  /** The parameter's memory. ddp() broadcasts rank 0's values into it. */
   readonly value: BufferView;
-  /** The gradient's memory, or null while there is none. Same dtype and count as `value`. */
+  /** The gradient's memory, or null if there is none. Same dtype and count as `value`. */
   readonly grad: BufferView | null;
-  /** Optional. Compared between ranks; communication hooks that work on matrices need it. */
+  /** Optional. Compared between ranks. Communication hooks that work on matrices need it. */
   readonly shape?: readonly number[];
-  /** Whether it trains at the moment. Optional; for the error when it was frozen after ddp(). */
+  /** Whether it trains at the moment. Optional; used for the error if it was frozen after ddp(). */
   readonly requiresGrad?: boolean;
   /**
-   * Calls `ready` once per backward, when this gradient is final. `backward`, optional: an object that stands for the
-   * backward, the same for those that run inside one another. Returns a function that unsubscribes.
+   * Calls `ready` once per backward, when this gradient is final. The optional `backward` is an object that
+   * identifies the backward; nested backwards have the same. Returns a function that unsubscribes.
    */
   readonly onGradReady: (ready: (backward?: object) => void) => () => void;
   /**
-   * Moves the gradient into `bucket`, with its value, or zero while there is none. It lives there from then on:
-   * nothing is copied. Once cleared it is zero for whoever reads `grad` before the next backward. Optional.
+   * Moves the gradient into `bucket`, with its value, or with zeros if there is none. It lives there from
+   * then on, so nothing is copied. After it has been cleared, `grad` reads as zeros until the next backward.
+   * Optional.
    */
   readonly bindGrad?: (bucket: BufferView) => void;
   /**
-   * New memory for `count` elements of gradients where this parameter lies, zeroed. Optional; needed with `bindGrad` where
-   * JavaScript cannot reach that memory.
+   * Returns new, zeroed memory for `count` elements of gradients on this parameter's device. Optional;
+   * required with `bindGrad` if JavaScript cannot access that memory.
    */
   readonly allocBucket?: (count: number) => BucketMemory;
-  /** Divides the gradient in place. Optional; for weights in a group of one, where allocBucket is needed in others. */
+  /**
+   * Divides the gradient in place. Optional; needed for weights in a group of one if allocBucket is needed in
+   * larger groups.
+   */
   readonly divideGrad?: (divisor: number) => void;
-  /** A copy of the value in host memory. Optional; for assertInSync, where allocBucket is needed. */
+  /**
+   * Returns a copy of the value in host memory. Optional; needed for assertInSync() if allocBucket is needed.
+   */
   readonly readValue?: () => ArrayBufferView;
-  /** Forgets the gradient: `grad` is null until the next backward. Optional; for `unused: 'skip'`. */
+  /** Drops the gradient: `grad` is null until the next backward. Optional; for `unused: 'skip'`. */
   readonly dropGrad?: () => void;
   /**
-   * Calls `done` at the end of every backward that reached this parameter's engine and did not throw, after the last
-   * `ready`, with the same `backward`; an engine that several models share has to pass it, so that each can tell its own
-   * backwards. Returns a function that unsubscribes. Optional: without it, the training loop calls `finish()` itself.
-   * The parameters of a model share an engine, so ddp() listens to the first that has it.
+   * Calls `done` at the end of every backward that reached this parameter's engine and did not throw, after
+   * the last `ready`, with the same `backward`. An engine that several models share must pass `backward`, so
+   * that each model can recognize its own backwards. Returns a function that unsubscribes. Optional: without
+   * it, the training loop must call `finish()`. The parameters of a model share an engine, so ddp()
+   * subscribes to the first one that has it.
    */
   readonly onBackwardEnd?: (done: (backward?: object) => void) => () => void;
 }
 
-/** Memory of a model that has no gradient: what training changes without one, such as running statistics. */
+/** Memory of a model that has no gradient but changes in training, such as running statistics. */
 export interface StateBuffer {
-  /** Unique in the model, equal on all ranks. */
+  /** Name, unique in the model and equal on all ranks. */
   readonly name: string;
   readonly value: BufferView;
-  /** A copy of the value in host memory. Optional; for assertInSync, where JavaScript cannot reach the value. */
+  /**
+   * Returns a copy of the value in host memory. Optional; needed for assertInSync() if JavaScript cannot
+   * access the value.
+   */
   readonly readValue?: () => ArrayBufferView;
 }
 
 /** A parameter that does not train. */
 export interface FrozenParam extends StateBuffer {
-  /** As that of a GradParam. */
+  /** See GradParam. */
   readonly key?: object;
   /** Optional. Compared between ranks. */
   readonly shape?: readonly number[];
   /**
-   * Calls `ready` when the parameter gets a gradient although it was frozen when it was offered. Optional: without it,
-   * such a gradient goes unnoticed. Returns a function that unsubscribes.
+   * Calls `ready` if the parameter gets a gradient although it was frozen when it was offered. Returns a
+   * function that unsubscribes. Optional: without it, such a gradient is not detected.
    */
   readonly onGradReady?: (ready: () => void) => () => void;
 }
 
 declare global {
-  // Declarations of this interface merge, so that packages which do not import each other agree on the type of the
-  // symbol as they do on its value.
+  // Declarations of this interface merge, so that packages that do not import each other agree on the
+  // symbol's type as they do on its value.
   interface RingwiseSymbols {
     readonly gradParams: unique symbol;
     readonly frozenParams: unique symbol;
@@ -98,15 +108,21 @@ declare global {
   }
 }
 
-/** The protocol by which a model offers its trainable parameters: `[Symbol.for('ringwise.gradParams')]()`. */
+/**
+ * Symbol of the method with which a model offers its trainable parameters:
+ * `Symbol.for('ringwise.gradParams')`.
+ */
 export const gradParamsSymbol: RingwiseSymbols['gradParams'] = Symbol.for('ringwise.gradParams') as never;
 
-/** The protocol by which a model offers its other parameters: `[Symbol.for('ringwise.frozenParams')]()`. */
+/**
+ * Symbol of the method with which a model offers its frozen parameters:
+ * `Symbol.for('ringwise.frozenParams')`.
+ */
 export const frozenParamsSymbol: RingwiseSymbols['frozenParams'] = Symbol.for(
   'ringwise.frozenParams',
 ) as never;
 
-/** The protocol by which a model offers state without gradients: `[Symbol.for('ringwise.buffers')]()`. */
+/** Symbol of the method with which a model offers its state buffers: `Symbol.for('ringwise.buffers')`. */
 export const buffersSymbol: RingwiseSymbols['buffers'] = Symbol.for('ringwise.buffers') as never;
 
 export interface GradParamSource {
@@ -115,7 +131,7 @@ export interface GradParamSource {
   readonly [buffersSymbol]?: () => Iterable<StateBuffer>;
 }
 
-/** The trainable parameters of a model, or those in a list. */
+/** Returns the trainable parameters of a model, or those in a list. */
 export function paramsOf<P>(
   source: { readonly [gradParamsSymbol]: () => Iterable<P> } | Iterable<P>,
   verb = 'ddp',
@@ -126,13 +142,13 @@ export function paramsOf<P>(
   throw notParams(verb);
 }
 
-/** The frozen parameters of a model; none for a list. */
+/** Returns the frozen parameters of a model; none for a list. */
 export function frozenParamsOf(source: object): FrozenParam[] {
   const offer = (source as Partial<GradParamSource>)[frozenParamsSymbol];
   return offer === undefined ? [] : [...offer.call(source as GradParamSource)];
 }
 
-/** The state buffers of a model; none for a list of parameters. */
+/** Returns the state buffers of a model; none for a list of parameters. */
 export function stateBuffersOf(source: object): StateBuffer[] {
   const offer = (source as Partial<GradParamSource>)[buffersSymbol];
   return offer === undefined ? [] : [...offer.call(source as GradParamSource)];

@@ -1,4 +1,4 @@
-// Proof that replicas have not drifted apart: parameters and buffers are compared bit by bit, by their hashes.
+// Checks that replicas have not diverged: compares parameters and buffers bit by bit, by their hashes.
 import { createHash } from 'node:crypto';
 import type { Group } from '@ringwise/collectives';
 import { checkGroup } from '../check.ts';
@@ -18,9 +18,9 @@ type Param = Pick<GradParam, 'name' | 'value' | 'readValue'>;
 type Params = GradParamSource | Iterable<Param>;
 
 /**
- * Throws ERR_DDP_NOT_IN_SYNC, with the same sentence on every rank, unless all ranks hold the same parameters, frozen ones
- * included, and the same state buffers bit for bit; of a list, what is listed. Collective. Reads all of them: call it
- * now and then, not in every step.
+ * Throws ERR_DDP_NOT_IN_SYNC, with the same message on every rank, unless all ranks have bitwise equal
+ * parameters, including frozen ones, and state buffers; for a list, unless its members are equal. Collective.
+ * Reads all of them, so call it now and then, not in every step.
  */
 export async function assertInSync(params: Params, group: Group): Promise<void> {
   const difference = await compare('assertInSync', params, group);
@@ -29,7 +29,10 @@ export async function assertInSync(params: Params, group: Group): Promise<void> 
   throw notInSync(difference.name, difference.values, isBuffer ? 'buffer' : 'parameter');
 }
 
-/** Whether all ranks hold the same, bit for bit; see assertInSync(). Collective; the same answer on every rank. */
+/**
+ * Resolves with whether all ranks have bitwise equal values; see assertInSync(). Collective; the same result
+ * on every rank.
+ */
 export async function inSync(params: Params, group: Group): Promise<boolean> {
   return (await compare('inSync', params, group)) === null;
 }

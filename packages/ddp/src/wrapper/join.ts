@@ -1,5 +1,6 @@
-// Uneven inputs: a rank whose loop has ended goes on answering the others, with gradients that do not count, until
-// nobody has data. Then all take over the state of those that went on longest, who hold the same bits.
+// Training with uneven inputs: a rank whose loop has ended keeps taking part in the other ranks' reductions,
+// with gradients that do not count, until no rank has data. Then all ranks take over the state of those that
+// trained longest, which have equal bits.
 import type { Group } from '@ringwise/collectives';
 import { checkFunction } from '../check.ts';
 import { broadcasts, carrier } from '../reducer/memory.ts';
@@ -9,7 +10,7 @@ import type { StateBuffer } from './grad-param.ts';
 
 export type JoinBody<T> = () => T | Promise<T>;
 
-/** `state`: what training changes. */
+/** `state` is everything that training changes. */
 export async function join<T>(
   reducer: Reducer,
   group: Group,

@@ -18,28 +18,32 @@ import type { UnusedPolicy } from '../reducer/reducer.ts';
 export interface DdpOptions extends Partial<PlanLimits> {
   readonly group: Group;
   /**
-   * A parameter that got no gradient in a backward: 'error' (default) throws at the end of that backward and aborts
-   * the group; 'zero' lets it count as what its gradient holds, zero if nothing, and gives it the average; 'skip' does
-   * too, but where no rank has used it, it ends without a gradient, so that the optimizer passes it over.
+   * Policy for a parameter that got no gradient in a backward. 'error' (default) throws at the end of that
+   * backward and aborts the group. 'zero' averages what its gradient holds, or zeros if it has none, and
+   * writes the average to it. 'skip' does the same, but a parameter that no rank has used ends without a
+   * gradient, so that the optimizer skips it.
    */
   readonly unused?: UnusedPolicy;
   /**
-   * Whether the buckets are laid out anew after the first backward, in the order in which rank 0 got the gradients.
-   * Default false: the reverse order of definition.
+   * Whether the buckets are laid out again after the first backward, in the order in which rank 0 got the
+   * gradients. Default false: the reverse order of definition.
    */
   readonly rebuild?: boolean;
   /**
-   * Promises that every backward reports each gradient as often as the first one, which is not overlapped. Then a gradient
-   * may be reported several times in a backward. Default false.
+   * Promises that every backward reports each gradient as often as the first one. The first backward does not
+   * overlap with communication; then a gradient may be reported several times in a backward. Default false.
    */
   readonly staticGraph?: boolean;
-  /** Whether every averaged backward also gives all ranks rank 0's state buffers (running statistics). Default true. */
+  /**
+   * Whether every averaged backward also broadcasts rank 0's state buffers (running statistics). Default
+   * true.
+   */
   readonly broadcastBuffers?: boolean;
-  /** What is done with a full bucket. Default: averaged as it is. */
+  /** Communication hook for full buckets. Default: plain averaging. */
   readonly hook?: CommHook;
 }
 
-/** With all defaults filled in. */
+/** The options with all defaults filled in. */
 export type CheckedOptions = Required<DdpOptions>;
 
 export const defaultBucketBytes = 25 * 2 ** 20;
@@ -67,7 +71,7 @@ const names: OptionNames = {
   }),
 };
 
-/** Options of PyTorch that have no counterpart, and why. */
+/** Options of PyTorch that have no counterpart here, with the reason. */
 const foreign: Readonly<Record<string, string>> = {
   gradient_as_bucket_view: 'gradients always lie in the buckets',
   init_sync: "ddp() always compares the models and gives all ranks rank 0's values",
@@ -79,7 +83,7 @@ const foreign: Readonly<Record<string, string>> = {
   mixed_precision: 'use autocast of @ringwise/tensor',
 };
 
-/** Fills in the defaults and checks the rest. */
+/** Checks the options and fills in the defaults. */
 export function optionsOf(options: DdpOptions): CheckedOptions {
   checkNames(options);
   const { group, unused = 'error', bucketBytes = defaultBucketBytes, hook = plainHook } = options;

@@ -1,11 +1,14 @@
-// Which parameters have their gradients averaged, over all models of the process: two wrappers of one parameter would
-// average its gradient at the same time, each in a bucket of its own. The table is shared by all copies of this package.
+// Tracks which parameters have their gradients averaged, over all models of the process: two wrappers of one
+// parameter would average its gradient at the same time, each in its own bucket. All copies of this package
+// share the table.
 import { sameParamTwice, wrappedAlready } from '../errors.ts';
 import type { FrozenParam, GradParam } from './grad-param.ts';
 
 type Identified = Pick<GradParam, 'name' | 'key' | 'value'> | FrozenParam;
 
-/** By what a parameter is, and where in it (memory may hold several): a description of its wrapper. */
+/**
+ * Descriptions of wrappers, by the parameter's object and its position in it (one memory may hold several).
+ */
 type Table = WeakMap<object, Map<string, string>>;
 
 const slots = globalThis as { [key: symbol]: Table | undefined };
@@ -18,12 +21,12 @@ export class Claim {
   readonly #owner: string;
   #held: (readonly [key: object, place: string])[] = [];
 
-  /** `owner` describes the wrapper, for the error of the next one. */
+  /** `owner` describes the wrapper, for the error of a second one. */
   constructor(owner: string) {
     this.#owner = owner;
   }
 
-  /** Takes all parameters, or throws ERR_DDP_INVALID and takes none. */
+  /** Claims all parameters; if one is taken, throws ERR_DDP_INVALID and claims none. */
   take(params: readonly Identified[]): void {
     const taken = new Map<object, Map<string, string>>();
     for (const param of params) {
@@ -38,7 +41,7 @@ export class Claim {
     for (const [key, names] of taken) for (const place of names.keys()) this.#hold(key, place);
   }
 
-  /** Idempotent. */
+  /** Releases all parameters. Idempotent. */
   release(): void {
     for (const [key, place] of this.#held.splice(0)) table.get(key)?.delete(place);
   }
@@ -50,7 +53,7 @@ export class Claim {
   }
 }
 
-/** Whether a wrapper averages the gradients of this parameter. */
+/** Returns whether a wrapper averages the gradients of this parameter. */
 export function isWrapped(param: Identified): boolean {
   const [key, place] = identityOf(param);
   return table.get(key)?.has(place) === true;
@@ -59,7 +62,7 @@ export function isWrapped(param: Identified): boolean {
 function identityOf(param: Identified): [key: object, place: string] {
   if (param.key !== undefined) return [param.key, ''];
   const { host, handle, count } = param.value;
-  // Nothing can be told apart in no memory.
+  // Memory without elements does not identify a parameter.
   if (count === 0) return [param, ''];
   if (host !== null) return [host.buffer, String(host.byteOffset)];
   return handle === null ? [param, ''] : [handle.owner, String(handle.address)];
