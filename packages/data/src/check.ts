@@ -1,4 +1,4 @@
-// Argument checks that several files share.
+// Argument checks that several files use.
 
 import { badFile, badIndex, emptyDataset, outOfRange } from './errors.ts';
 
@@ -13,14 +13,14 @@ export function checkInteger(
   throw outOfRange(what, `an integer ${range}`, value);
 }
 
-/** A list of numbers: an array or a typed array. */
+/** Checks that `list` is an array or a typed array. */
 export function checkArrayLike(what: string, list: unknown): void {
   const length: unknown = (list as { readonly length?: unknown } | null | undefined)?.length;
   if (typeof list === 'object' && Number.isSafeInteger(length)) return;
   throw outOfRange(what, 'an array', list);
 }
 
-/** For samplers: an index is an int32, and an empty data set is a mistake best told at once. */
+/** Checks a length for a sampler: an index is an int32, and an empty data set is reported as a mistake. */
 export function checkLength(sampler: string, length: number): void {
   if (length === 0) throw emptyDataset(sampler);
   checkInteger(`${sampler}: length`, length, 1, 2 ** 31 - 1);
@@ -34,7 +34,10 @@ export function checkPath(what: string, path: unknown): void {
   if (typeof path !== 'string' || path === '') throw outOfRange(what, 'a path, as a string', path);
 }
 
-/** Rows without bytes cost a file nothing: it must not claim more of them than a sampler would take memory for. */
+/**
+ * Checks the number of rows that a file claims. Rows without bytes cost a file nothing, so it must not claim
+ * more of them than a sampler has memory for.
+ */
 export function checkRows(
   reader: string,
   { path, size }: { readonly path: string; readonly size: number },

@@ -1,4 +1,5 @@
-// Every message of the package. An error that a data set, sampler or collate of the caller throws is passed on as it is.
+// Every error message of the package. Errors that a caller's data set, sampler or collate throws are passed
+// on unchanged.
 
 export type DataErrorCode =
   | 'ERR_DATA_ARGUMENT'
@@ -17,7 +18,7 @@ export type DataErrorCode =
 
 const brand = Symbol.for('ringwise.DataError');
 
-/** Any error of this package; `code` is stable, the sentence is for people. */
+/** The error type of this package. `code` is stable; the message is for people. */
 export class DataError extends Error {
   readonly code: DataErrorCode;
 
@@ -31,7 +32,7 @@ export class DataError extends Error {
     return true;
   }
 
-  /** Like `instanceof`, also when the package is installed twice. */
+  /** Returns whether `value` is a DataError, also of another copy of this package. */
   static isInstance(value: unknown): value is DataError {
     return typeof value === 'object' && value !== null && brand in value;
   }
@@ -41,13 +42,16 @@ function shapeText(shape: readonly number[]): string {
   return `[${shape.join(', ')}]`;
 }
 
-/** A text from a file, as part of a sentence: not too long, and without what a terminal would obey. */
+/**
+ * Formats a text from a file for a message: shortened, and without control characters that a terminal would
+ * interpret.
+ */
 function excerpt(text: string): string {
   const short = text.length > 300 ? `${text.slice(0, 300)}…` : text;
   return short.replace(/\p{Cc}/gu, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
-/** A value that a user gave, as part of a sentence. */
+/** Formats a user's value for a message. */
 function shown(value: unknown): string {
   if (typeof value === 'string') return `'${value.slice(0, 60)}'`;
   if (typeof value === 'bigint') return `${value}n`;
@@ -61,7 +65,7 @@ export function outOfRange(what: string, expected: string, got: unknown): DataEr
   return new DataError('ERR_DATA_ARGUMENT', `${what}: expected ${expected}, got ${shown(got)}.`);
 }
 
-/** `fault` is what unknownOption() says. */
+/** `fault` is the text that unknownOption() returned. */
 export function unknownOptions(what: string, fault: string, next?: string): DataError {
   return new DataError('ERR_DATA_ARGUMENT', `${what}: ${fault}.${next === undefined ? '' : ` ${next}`}`);
 }
@@ -73,7 +77,7 @@ export function noColumn(reader: string, names: readonly string[], got: unknown)
   );
 }
 
-/** A list that holds nothing of what is needed. */
+/** Error for a list without any of the required items. */
 export function nothingThere(what: string, expected: string): DataError {
   return new DataError('ERR_DATA_ARGUMENT', `${what}: expected ${expected}, got none.`);
 }
@@ -287,7 +291,7 @@ export function workerFailed(id: number, cause: unknown): DataError {
     `DataLoader: worker ${id} failed: ${cause instanceof Error ? `${cause.name}: ${cause.message}` : String(cause)}`,
     { cause },
   );
-  // Where it happened is in the other thread.
+  // The stack of the error in the worker thread is the useful one.
   if (cause instanceof Error && cause.stack)
     error.stack = `${error.message}\n  in the worker: ${cause.stack}`;
   return error;
@@ -379,7 +383,7 @@ export function noPeer(reader: string, name: string, cause: unknown): DataError 
   );
 }
 
-/** A file that a reader cannot make sense of. `where` is the file, and the place in it where that is known. */
+/** Error for a file that cannot be read. `where` is the file, with the position in it if known. */
 export function badFile(
   reader: string,
   where: string,

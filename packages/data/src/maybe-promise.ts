@@ -1,4 +1,5 @@
-// Synchronous data sets must not pay for promises, so most steps may return a value or a promise of it.
+// Synchronous data sets must not have the cost of promises, so most functions may return a value or a
+// promise.
 
 export type MaybePromise<T> = T | Promise<T>;
 

@@ -1,8 +1,12 @@
-// Checks of options objects: every name is known, and switches are booleans. Numbers are checked where they are used.
+// Checks of options objects: all names are known, and flags are booleans. Numbers are checked where they are
+// used.
 import { outOfRange, unknownOptions } from './errors.ts';
 import { unknownOption } from './option-names.ts';
 
-/** What other libraries call options of ours. Names that differ in their spelling only are found without it. */
+/**
+ * Names of our options in other libraries. Names that differ only in spelling are recognized without an
+ * entry.
+ */
 const foreignNames: Readonly<Record<string, string>> = {
   collate_fn: 'collate',
   collateFn: 'collate',
@@ -18,18 +22,18 @@ const foreignNames: Readonly<Record<string, string>> = {
   worldSize: 'replicas',
 };
 
-/** What to do instead of options that are not here. */
+/** Advice for options that do not exist here. */
 const hints: Readonly<Record<string, string>> = {
   initWorker: "Export it from the data set's module.",
   multiprocessing_context: 'Workers are threads.',
   worker_init_fn: "Export initWorker from the data set's module.",
 };
 
-/** The names of an options interface, all of them. */
+/** Returns all names of an options interface. */
 export const optionNames = <O>(names: { readonly [Name in keyof O]-?: true }): readonly string[] =>
   Object.keys(names);
 
-/** The options, or none where they are undefined. Throws ERR_DATA_ARGUMENT for names that are not in `known`. */
+/** Returns the options, or {} for undefined. Throws ERR_DATA_ARGUMENT for names that are not in `known`. */
 export function checkedOptions<O extends object>(
   what: string,
   options: O | undefined,
@@ -50,7 +54,7 @@ export function checkFunction(what: string, value: unknown): void {
   if (typeof value !== 'function') throw outOfRange(what, 'a function', value);
 }
 
-/** Samplers and lists. */
+/** Checks that `value`, such as a sampler, is iterable. */
 export function checkIterable(what: string, value: unknown): void {
   const isIterable = typeof value === 'object' && value !== null && Symbol.iterator in value;
   if (!isIterable) throw outOfRange(what, 'an iterable, such as a sampler or an array', value);

@@ -3,16 +3,22 @@ import { fieldShape, fieldSize, noFields, outOfRange } from '../errors.ts';
 import { allocateLike, elementCount, isTypedArray, type NdArray, type TypedArray } from '../typed-array.ts';
 import type { Dataset, Indices } from './dataset.ts';
 
-/** One named column: all samples one after the other, and the shape of one of them (`[]` for a number each). */
+/**
+ * One named column: the elements of all samples, concatenated, and the shape of one sample (`[]` for single
+ * numbers).
+ */
 export interface ArrayField<D extends TypedArray = TypedArray> {
   readonly data: D;
   readonly shape: readonly number[];
 }
 
-/** A sample or a batch of a data set with the fields F; a batch has one more dimension in front. */
+/** A sample or a batch of a data set with the fields F. A batch has one more dimension at the front. */
 export type FieldArrays<F extends Record<string, ArrayField>> = { [K in keyof F]: NdArray<F[K]['data']> };
 
-/** A data set in memory: named typed arrays, not copied. `get` gives views of them, `getBatch` fresh memory. */
+/**
+ * A data set in memory made of named typed arrays, which are not copied. `get` returns views of them,
+ * `getBatch` new memory.
+ */
 export class ArrayDataset<F extends Record<string, ArrayField>>
   implements Dataset<FieldArrays<F>, FieldArrays<F>>
 {
@@ -70,7 +76,7 @@ function checkField(name: string, field: Partial<ArrayField> | null | undefined)
   if (!isShape) throw outOfRange(`ArrayDataset: shape of "${name}"`, 'a list of integers ≥ 0', shape);
 }
 
-// Below this many elements a plain loop beats the call to `set`.
+// Below this number of elements a plain loop is faster than `set`.
 const smallSample = 16;
 
 function gather<D extends TypedArray>(data: D, size: number, indices: Indices): D {

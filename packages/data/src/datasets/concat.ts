@@ -1,7 +1,7 @@
 import { checkIndex } from '../check.ts';
 import type { Dataset } from './dataset.ts';
 
-/** The samples of several data sets, one set after the other. Batches are collated from samples, without `getBatch`. */
+/** Concatenates data sets. Batches are collated from single samples, without `getBatch`. */
 export function concatDatasets<T>(datasets: readonly Dataset<T, unknown>[]): Dataset<T> {
   let length = 0;
   const ends = datasets.map((dataset) => (length += dataset.length));

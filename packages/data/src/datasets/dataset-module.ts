@@ -1,5 +1,5 @@
-// A data set that worker threads can have too: functions cannot be sent to a thread, but the address of a module that
-// makes the data set can.
+// Data sets that can be created in worker threads, too: functions cannot be sent to a thread, but the URL of
+// a module that makes the data set can.
 
 import { badModule } from '../errors.ts';
 import { importHere } from '../loader/typescript.ts';
@@ -7,28 +7,28 @@ import type { WorkerInfo } from '../loader/worker-info.ts';
 import type { MaybePromise } from '../maybe-promise.ts';
 import type { Dataset, IterableDataset } from './dataset.ts';
 
-/** What such a module exports. */
+/** Exports of such a module. */
 export interface DatasetModule<S = unknown, A = never> {
-  /** Makes the data set, in each worker and once in the thread that calls loadDataset(). */
+  /** Makes the data set. Called in each worker, and once in the thread that calls loadDataset(). */
   readonly default: (args: A) => MaybePromise<S>;
-  /** Makes a batch in the place of `defaultCollate` or of the data set's own `getBatch`. */
+  /** Makes a batch, instead of `defaultCollate` or the data set's own `getBatch`. */
   readonly collate?: (samples: never[]) => unknown;
   /** Called in each worker before `default`. */
   readonly initWorker?: (info: WorkerInfo) => MaybePromise<void>;
 }
 
-/** Where a data set comes from. */
+/** The module of a data set, and its arguments. */
 export interface Origin {
   readonly url: string;
-  /** By structured clone. */
+  /** Arguments, passed by structured clone. */
   readonly args: unknown;
 }
 
 const origins = new WeakMap<object, Origin & Pick<DatasetModule, 'collate'>>();
 
 /**
- * The data set that the default export of the module makes of `args`, for a DataLoader with `numWorkers`. A relative
- * module is given as `new URL('./my-data.ts', import.meta.url)`.
+ * Resolves with the data set that the module's default export makes from `args`, for a DataLoader with
+ * `numWorkers`. Pass a relative module as `new URL('./my-data.ts', import.meta.url)`.
  */
 export async function loadDataset<
   S extends Dataset<unknown, unknown> | IterableDataset<unknown> = Dataset<unknown, unknown>,
@@ -39,7 +39,10 @@ export async function loadDataset<
   return dataset as S;
 }
 
-/** The data set that a module makes. A worker, which has an `info`, can import what `load` here can. */
+/**
+ * Imports the module with `load` and makes its data set. `info` is given in workers, which can import
+ * whatever `load` can.
+ */
 export async function openModule(origin: Origin, load: (url: string) => Promise<unknown>, info?: WorkerInfo) {
   const module = exportsOf(await load(origin.url));
   if (typeof module.default !== 'function') throw badModule(origin.url, typeof module.default);
@@ -49,7 +52,7 @@ export async function openModule(origin: Origin, load: (url: string) => Promise<
   return { dataset, collate: module.collate };
 }
 
-/** What a module exports; of CommonJS, which TypeScript may be compiled to, what its only export holds. */
+/** Returns a module's exports. For CommonJS (such as compiled TypeScript), those of its default export. */
 function exportsOf(module: unknown): Partial<DatasetModule> {
   const { default: own } = module as { readonly default?: unknown };
   const isWrapped =

@@ -1,4 +1,4 @@
-// The contracts between data and loader, and two data sets made of others.
+// The interfaces between data sets and loader, and two data sets that wrap others.
 
 import { checkArrayLike } from '../check.ts';
 import { badIndex } from '../errors.ts';
@@ -8,19 +8,26 @@ import { checkFunction } from '../options.ts';
 
 export type Indices = Int32Array | readonly number[];
 
-/** Samples by number. T is one sample, B what `getBatch` makes of several. */
+/** A data set with random access. T is one sample, B the batch that `getBatch` makes. */
 export interface Dataset<T, B = Collated<T>> {
   readonly length: number;
-  /** `index` is from 0 to length − 1. The loader may have several calls pending at once. */
+  /**
+   * Returns sample `index`, from 0 to length − 1. The loader may have several calls pending at the same time.
+   */
   readonly get: (index: number) => MaybePromise<T>;
-  /** The faster way where there is one: a loader without its own collate calls this once instead of `get` per sample. */
+  /**
+   * Returns a batch of samples, if that is faster than single ones. A loader without its own collate calls
+   * this instead of `get`.
+   */
   readonly getBatch?: (indices: Indices) => MaybePromise<B>;
 }
 
-/** Samples in the order they come. Each pass asks it for a new iterator; ranks must shard it themselves. */
+/**
+ * Samples in the order of a stream. Each pass creates a new iterator. Ranks must shard the stream themselves.
+ */
 export type IterableDataset<T> = Iterable<T> | AsyncIterable<T>;
 
-/** The given samples of another data set, by its indices (kept, not copied). */
+/** A selection of samples of another data set, by index. `indices` is kept, not copied. */
 export class Subset<T, B = Collated<T>> implements Dataset<T, B> {
   readonly length: number;
   readonly getBatch?: (indices: Indices) => MaybePromise<B>;
@@ -49,7 +56,7 @@ export class Subset<T, B = Collated<T>> implements Dataset<T, B> {
   }
 }
 
-/** Each sample passed through `transform` when it is asked for; nothing is cached. */
+/** Returns a data set that passes each sample through `transform` when it is read. Nothing is cached. */
 export function mapDataset<T, U>(
   dataset: Dataset<T, unknown>,
   transform: (sample: T, index: number) => MaybePromise<U>,

@@ -1,11 +1,12 @@
-// How each digit is written: variants, each a list of strokes, each a list of points joined by straight lines.
-// Coordinates run from −1 to 1, x to the right and y down; a digit is about 1.2 wide and 1.8 high.
+// The shapes of the digits: each variant is a list of strokes, and each stroke a list of points joined by
+// straight lines. Coordinates are from −1 to 1, x to the right and y down. A digit is about 1.2 wide and 1.8
+// high.
 
 export type Point = readonly [x: number, y: number];
 export type Stroke = readonly Point[];
 export type Glyph = readonly Stroke[];
 
-/** Part of an ellipse from one angle to another, in degrees; 0 points right, 90 down. */
+/** Returns part of an ellipse between two angles in degrees; 0 points right, 90 down. */
 function arc(x: number, y: number, width: number, height: number, from: number, to: number): Point[] {
   const steps = Math.ceil(Math.abs(to - from) / 24);
   return Array.from({ length: steps + 1 }, (_, i) => {
@@ -14,7 +15,7 @@ function arc(x: number, y: number, width: number, height: number, from: number, 
   });
 }
 
-/** Variants by digit, 0 to 9. */
+/** The variants of each digit, 0 to 9. */
 export const digitGlyphs: readonly (readonly Glyph[])[] = [
   [[arc(0, 0, 0.58, 0.9, -90, 270)], [arc(0, 0, 0.46, 0.9, -60, 300)]],
   [

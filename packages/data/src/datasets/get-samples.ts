@@ -1,7 +1,10 @@
 import { isPromise, type MaybePromise } from '../maybe-promise.ts';
 import type { Dataset, Indices } from './dataset.ts';
 
-/** One `get` per index, all at once. Fails with the first error in index order, and only when no `get` is running any more. */
+/**
+ * Calls `get` for every index, all at once. Rejects with the first error in index order, after all calls have
+ * ended.
+ */
 export function getSamples<T>(dataset: Dataset<T, unknown>, indices: Indices): MaybePromise<T[]> {
   const samples: MaybePromise<T>[] = [];
   for (const index of indices) {

@@ -1,6 +1,9 @@
 import { isTypedArray, type TypedArray } from '../typed-array.ts';
 
-/** The batch with other typed arrays, in lists and plain objects of any depth. What else is in it stays as it is. */
+/**
+ * Returns the batch with each typed array replaced by `map`, in lists and plain objects of any depth. All
+ * other values are unchanged.
+ */
 export function mapArrays(batch: unknown, map: (array: TypedArray) => TypedArray): unknown {
   const visit = (value: unknown): unknown => {
     if (isTypedArray(value)) return map(value);

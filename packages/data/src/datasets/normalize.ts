@@ -3,17 +3,20 @@ import { checkedOptions, optionNames } from '../options.ts';
 import { isTypedArray, type TypedArray } from '../typed-array.ts';
 
 export interface NormalizeOptions {
-  /** Multiplied first. Default 1 / 255: bytes become 0 … 1. */
+  /** Factor, applied first. Default 1 / 255, which maps bytes to 0 … 1. */
   readonly scale?: number;
-  /** Of the scaled values. Default 0. */
+  /** Mean of the scaled values. Default 0. */
   readonly mean?: number;
-  /** Of the scaled values. Default 1. */
+  /** Standard deviation of the scaled values. Default 1. */
   readonly std?: number;
 }
 
 const names = optionNames<NormalizeOptions>({ scale: true, mean: true, std: true });
 
-/** (x · scale − mean) / std for every element, in new memory. For image bytes, once, before training. */
+/**
+ * Returns (x · scale − mean) / std for every element, in new memory. Intended for image bytes, once before
+ * training.
+ */
 export function normalize(
   data: Exclude<TypedArray, BigInt64Array | BigUint64Array>,
   options?: NormalizeOptions,

@@ -1,5 +1,5 @@
-// A digit data set that needs no download: strokes in ten classes, shifted, turned, scaled, slanted, bent, drawn with
-// varying pen and ink, with dots on top and noise. Same layout as MNIST, not the same images.
+// A digit data set that needs no download: strokes in ten classes, shifted, rotated, scaled, slanted and
+// bent, drawn with varying width and brightness, with dots and noise. It has MNIST's layout but other images.
 
 import { checkInteger } from '../check.ts';
 import type { MnistSplit } from '../formats/idx/mnist.ts';
@@ -9,17 +9,17 @@ import { digitGlyphs, type Glyph, type Point } from './digit-strokes.ts';
 
 export interface SyntheticDigitsOptions {
   readonly count: number;
-  /** Another seed gives other images: take one for training and one for testing. Default 0. */
+  /** Seed of the images; use different ones for training and testing. Default 0. */
   readonly seed?: number;
-  /** Rows and columns. Default 28. */
+  /** Number of rows and of columns. Default 28. */
   readonly size?: number;
 }
 
 const names = optionNames<SyntheticDigitsOptions>({ count: true, seed: true, size: true });
 
 /**
- * `count` images [count, size, size], as many of each digit as of any other (± 1) in random order; blocks.
- * Scaled to 0 … 1 the pixels have a mean of about 0.11 and a standard deviation of about 0.25.
+ * Returns `count` images [count, size, size] with equal numbers of each digit (± 1), in random order. Blocks.
+ * Scaled to 0 … 1, the pixels have a mean of about 0.11 and a standard deviation of about 0.25.
  */
 export function syntheticDigits(options: SyntheticDigitsOptions): MnistSplit {
   const { count, seed = 0, size = 28 } = checkedOptions('syntheticDigits', options, names);
@@ -41,7 +41,7 @@ export function syntheticDigits(options: SyntheticDigitsOptions): MnistSplit {
 }
 
 interface Canvas {
-  /** 0 … 1 per pixel. */
+  /** Ink of each pixel, 0 … 1. */
   readonly ink: Float32Array;
   readonly size: number;
 }
@@ -63,7 +63,10 @@ function drawGlyph(canvas: Canvas, glyph: Glyph, random: Mt19937): void {
   }
 }
 
-/** From glyph coordinates to pixels: bent by a wave in each direction, then one random affine map. */
+/**
+ * Returns a function from glyph coordinates to pixels: bends by a wave in each direction, then applies a
+ * random affine map.
+ */
 function randomPlacement(size: number, random: Mt19937): (point: Point) => Point {
   const turn = between(random, -0.25, 0.25); // radians
   const slant = between(random, -0.3, 0.3);
@@ -85,7 +88,7 @@ function randomPlacement(size: number, random: Mt19937): (point: Point) => Point
   };
 }
 
-/** Inks the pixels within `radius` of the segment; the edge is one pixel soft. */
+/** Draws the pixels within `radius` of the segment, with an edge that is one pixel soft. */
 function drawSegment({ ink, size }: Canvas, [x0, y0]: Point, [x1, y1]: Point, radius: number): void {
   const reach = radius + 0.5;
   const top = Math.max(0, Math.ceil(Math.min(y0, y1) - reach));
@@ -107,7 +110,7 @@ function drawSegment({ ink, size }: Canvas, [x0, y0]: Point, [x1, y1]: Point, ra
   }
 }
 
-/** Up to two dots, each either of ink or of nothing. */
+/** Draws up to two dots, each of ink or of background. */
 function drawDots({ ink, size }: Canvas, random: Mt19937): void {
   for (let dots = random.uint32() % 3; dots > 0; dots--) {
     const x0 = between(random, 0.15, 0.85) * size;
@@ -122,7 +125,7 @@ function drawDots({ ink, size }: Canvas, random: Mt19937): void {
   }
 }
 
-/** Ink to bytes, with a brightness for the whole image and noise for each pixel. */
+/** Converts ink to bytes, with one brightness for the whole image and noise for each pixel. */
 function develop({ ink }: Canvas, image: Uint8Array, random: Mt19937): void {
   const brightness = between(random, 150, 255);
   const noise = between(random, 0, 40) / 255;

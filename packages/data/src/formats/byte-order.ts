@@ -1,6 +1,9 @@
 import { endianness } from 'node:os';
 
-/** Swaps elements of `width` bytes in place between the order of this machine and `order`; its own inverse. */
+/**
+ * Swaps elements of `width` bytes in place between this machine's byte order and `order`. It is its own
+ * inverse.
+ */
 export function swapTo(elements: Buffer, width: number, order: 'LE' | 'BE'): void {
   if (endianness() === order) return;
   if (width === 2) elements.swap16();
@@ -8,7 +11,7 @@ export function swapTo(elements: Buffer, width: number, order: 'LE' | 'BE'): voi
   if (width === 8) elements.swap64();
 }
 
-/** The bytes of `view`, not copied. */
+/** Returns the bytes of `view`, without a copy. */
 export function bytesOf(view: NodeJS.ArrayBufferView): Buffer {
   return Buffer.from(view.buffer, view.byteOffset, view.byteLength);
 }

@@ -1,9 +1,9 @@
-// What readers share that go through a file once, to note where its records begin.
+// Helpers for readers that read a file once to find where its records begin.
 import type { OpenFile } from './open-file.ts';
 
 const chunkBytes = 256 * 1024;
 
-/** The whole file, 256 KiB at a time, each in memory of its own. */
+/** Yields the whole file in chunks of 256 KiB, each in new memory. */
 export function* chunksOf(file: OpenFile): Generator<Buffer, void, undefined> {
   for (let at = 0; at < file.size; at += chunkBytes) {
     const chunk = Buffer.allocUnsafe(Math.min(chunkBytes, file.size - at));
@@ -12,7 +12,7 @@ export function* chunksOf(file: OpenFile): Generator<Buffer, void, undefined> {
   }
 }
 
-/** Byte offsets, 8 bytes each, as many as come. */
+/** A growing list of byte offsets, 8 bytes each. */
 export class OffsetList {
   #offsets = new Float64Array(1024);
   #count = 0;

@@ -1,21 +1,21 @@
-// A file that is read where it is asked for. Positional reads keep the memory at what was asked for, whatever the size of
-// the file, and the system caches what is read often.
+// A file that is read on request. Positional reads need memory only for the requested bytes, whatever the
+// file's size, and the system caches what is read often.
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { checkPath } from '../check.ts';
 import { closedFile, fileShrank, fileSystem, notAFile } from '../errors.ts';
 import { bytesOf } from './byte-order.ts';
 
-/** Opening a pipe would else wait for somebody who writes. Windows has neither. */
+/** Without O_NONBLOCK, opening a pipe would wait for a writer. Windows has neither. */
 const readFlags = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);
 
 export class OpenFile {
   readonly path: string;
-  /** Bytes, when it was opened. */
+  /** Size in bytes when the file was opened. */
   readonly size: number;
   #descriptor: number | null;
 
-  /** Throws ERR_DATA_FILE for what is no regular file, or cannot be opened. */
+  /** Opens a file. Throws ERR_DATA_FILE if it is not a regular file or cannot be opened. */
   constructor(path: string) {
     checkPath('open: path', path);
     this.path = path;
@@ -31,13 +31,13 @@ export class OpenFile {
     throw notAFile(path);
   }
 
-  /** Fills `target` from byte `position` on. Throws ERR_DATA_FILE where the file ends before. */
+  /** Fills `target` from byte `position` on. Blocks. Throws ERR_DATA_FILE if the file ends before. */
   read(target: NodeJS.ArrayBufferView, position: number): void {
     if (this.#descriptor === null) throw closedFile(this.path);
     const bytes = bytesOf(target);
     let done = 0;
     while (done < bytes.length) {
-      // One read gives at most 2 GiB.
+      // One read returns at most 2 GiB.
       const length = Math.min(bytes.length - done, 2 ** 30);
       const got = this.#readAt(this.#descriptor, bytes, done, length, position + done);
       if (got === 0) throw fileShrank(this.path, bytes.length, done);
@@ -53,14 +53,14 @@ export class OpenFile {
     }
   }
 
-  /** Idempotent. */
+  /** Closes the file. Idempotent. */
   close(): void {
     if (this.#descriptor !== null) closeSync(this.#descriptor);
     this.#descriptor = null;
   }
 }
 
-/** For files that are read once, from their beginning. Throws as OpenFile does. */
+/** Opens a file that is read once from its beginning. Rejects as OpenFile throws. The caller closes it. */
 export async function openRegular(path: string): Promise<FileHandle> {
   checkPath('open: path', path);
   const file = await open(path, readFlags).catch((cause: unknown) => {

@@ -1,8 +1,8 @@
 import { noPeer } from '../errors.ts';
 
 /**
- * The module that `load` imports: a package that only those install who read such files. Throws ERR_DATA_PEER, which says
- * what to install, where it is missing or cannot be loaded.
+ * Resolves with the module that `load` imports: an optional package that is needed only for this file format.
+ * Rejects with ERR_DATA_PEER, which names the package to install, if it is missing or cannot be loaded.
  */
 export async function importPeer<M>(reader: string, name: string, load: () => Promise<M>): Promise<M> {
   try {

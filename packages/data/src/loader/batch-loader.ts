@@ -1,4 +1,4 @@
-// From indices to a batch, in the thread that calls it.
+// Loads a batch for given indices, in the calling thread.
 
 import type { Dataset, Indices, IterableDataset } from '../datasets/dataset.ts';
 import { getSamples } from '../datasets/get-samples.ts';
@@ -6,7 +6,10 @@ import { notDataset } from '../errors.ts';
 import { isPromise, type MaybePromise } from '../maybe-promise.ts';
 import { defaultCollate } from './collate.ts';
 
-/** The data set, if it is one with indices; an array counts as one. */
+/**
+ * Returns the data set if it has indices (an array counts as one), undefined for a stream. Throws for
+ * anything else.
+ */
 export function asDataset<T, B>(source: Dataset<T, B> | IterableDataset<T>): Dataset<T, B> | undefined {
   if (Array.isArray(source)) return { length: source.length, get: (index) => source[index] as T };
   if (typeof source !== 'object' || source === null) throw notDataset();

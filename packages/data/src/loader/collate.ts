@@ -1,4 +1,4 @@
-// A list of samples becomes one batch, field by field, as PyTorch's default_collate does it.
+// Combines a list of samples into one batch, field by field, like PyTorch's default_collate.
 
 import { emptyBatch, notCollatable, unequalSamples } from '../errors.ts';
 import {
@@ -10,7 +10,7 @@ import {
   typeName,
 } from '../typed-array.ts';
 
-/** What `defaultCollate` makes of samples of type T. */
+/** The type of the batch that `defaultCollate` makes from samples of type T. */
 export type Collated<T> = T extends number
   ? NdArray<Float32Array>
   : T extends bigint
@@ -28,11 +28,13 @@ export type Collated<T> = T extends number
               : unknown;
 
 /**
- * Numbers become a Float32Array, bigints a BigInt64Array, booleans a Uint8Array of 0 and 1, strings stay a list;
- * typed arrays and `{ data, shape }` of equal type and shape are stacked (copied) with the batch as first dimension;
- * arrays and plain objects are collated entry by entry.
- * Float32Array for every number, whole or not, so that the type never depends on the values: whole numbers are exact
- * up to 2^24. For class labels of an integer type keep them in a typed array.
+ * Combines samples into a batch. Numbers become a Float32Array, bigints a BigInt64Array, booleans a
+ * Uint8Array of 0 and 1; strings stay a list. Typed arrays and `{ data, shape }` of equal type and shape are
+ * stacked (copied), with the batch as the first dimension. Arrays and plain objects are collated entry by
+ * entry. Throws if samples differ.
+ *
+ * All numbers become Float32Array, whole or not, so that the type never depends on the values. Whole numbers
+ * are exact up to 2^24. Keep class labels in a typed array to get an integer type.
  */
 export function defaultCollate<T>(samples: readonly T[]): Collated<T> {
   if (samples.length === 0) throw emptyBatch();

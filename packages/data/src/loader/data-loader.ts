@@ -23,9 +23,9 @@ import { type LoaderStatistics, WaitTimes } from './wait-times.ts';
 import { WorkerPool } from './worker-pool.ts';
 
 /**
- * Batches of a data set, in passes: each `for await` is one, and gives the event loop a turn at least every 50 ms. Where data set
- * and collate are synchronous a plain `for…of` works too, which gives none.
- * Run one pass at a time: all passes share one sampler and one place in the epoch.
+ * Iterates over the batches of a data set. Each `for await` is one pass, and yields to the event loop at
+ * least every 50 ms. If data set and collate are synchronous, a plain `for…of` works, too, which never yields
+ * to it. Run one pass at a time: all passes share one sampler and its position in the epoch.
  */
 export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B>, Iterable<B> {
   readonly #open: () => Pass<B>;
@@ -34,7 +34,7 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B>, Iterabl
   readonly #waits = new WaitTimes();
   #pool: WorkerPool | null = null;
 
-  /** An array counts as a map-style data set. */
+  /** Arrays are accepted as map-style data sets. */
   constructor(
     source: Dataset<T, unknown> | IterableDataset<T>,
     options: DataLoaderOptions & CollateOption<T, B>,
@@ -56,7 +56,7 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B>, Iterabl
     this.#open = pinMemory ? () => mappedPass(open(), pinned) : open;
   }
 
-  /** Batches of one whole pass; throws ERR_DATA_LENGTH where the data set is a stream. */
+  /** Number of batches of one whole pass. Throws ERR_DATA_LENGTH if the data set is a stream. */
   get length(): number {
     if (!this.#batches) throw noLength('an iterable data set');
     const { length } = this.#batches;
@@ -78,7 +78,7 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B>, Iterabl
     }
   }
 
-  /** Throws ERR_DATA_ASYNC at the first batch that is a promise. */
+  /** Runs a synchronous pass. Throws ERR_DATA_ASYNC at the first batch that is a promise. */
   *[Symbol.iterator](): Generator<B, void, undefined> {
     const pass = this.#open();
     let askedMs = performance.now();
@@ -104,22 +104,30 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B>, Iterabl
     }
   }
 
-  /** The place in the epoch after the batch handed out last, for all ranks; plain JSON. Batches loaded ahead do not count. */
+  /**
+   * Returns the position in the epoch after the last batch handed out, for all ranks, as plain JSON. Batches
+   * loaded ahead do not count.
+   */
   state(): SamplerState {
     return this.#resumable().state();
   }
 
-  /** Makes the next pass take up the rest of the state's epoch. World size and batch size may differ from then. */
+  /**
+   * Makes the next pass continue the state's epoch. Number of ranks and batch size may differ from before.
+   */
   load(state: SamplerState): void {
     this.#resumable().load(state);
   }
 
-  /** How long loops over this loader waited for batches, and how long they worked on them. */
+  /** Returns how long loops over this loader waited for batches and worked on them. */
   statistics(): LoaderStatistics {
     return this.#waits.statistics;
   }
 
-  /** Ends the workers. Needed only to have their memory back: they do not keep the process alive. Idempotent. */
+  /**
+   * Ends the workers, to free their memory. Otherwise not needed: they do not keep the process alive.
+   * Idempotent.
+   */
   async close(): Promise<void> {
     const pool = this.#pool;
     this.#pool = null;

@@ -1,11 +1,12 @@
-// Turns of the event loop in a loop that else has none. Where data set and step are synchronous, `for await` runs on
-// promises that are ready, and timers, sockets and the callbacks of the collector would wait until the end of the epoch.
+// Yields to the event loop in loops that otherwise never do. If data set and step are synchronous, `for
+// await` only awaits resolved promises, and timers, sockets and finalizers would wait until the end of the
+// epoch.
 import { setImmediate } from 'node:timers/promises';
 
-/** Milliseconds that a loop may keep others from their turn. */
+/** Maximum time in milliseconds that a loop may block the event loop. */
 const longestMs = 50;
 
-/** When the next turn is due in one loop. */
+/** Tracks when a loop must yield next. */
 export class EventLoopTurns {
   #lastMs = performance.now();
 
@@ -13,7 +14,7 @@ export class EventLoopTurns {
     return performance.now() - this.#lastMs >= longestMs;
   }
 
-  /** Resolves after one turn. */
+  /** Resolves after one turn of the event loop. */
   async take(): Promise<void> {
     await setImmediate();
     this.#lastMs = performance.now();

@@ -1,4 +1,4 @@
-// What a DataLoader may be told, and what excludes what (as in PyTorch).
+// Options of a DataLoader, and which of them exclude each other (as in PyTorch).
 
 import { checkInteger } from '../check.ts';
 import { excludes } from '../errors.ts';
@@ -10,39 +10,40 @@ import { RandomSampler, SequentialSampler } from '../samplers/samplers.ts';
 import type { TypedArray } from '../typed-array.ts';
 
 export interface DataLoaderOptions {
-  /** Samples per batch. Default 1. */
+  /** Number of samples per batch. Default 1. */
   readonly batchSize?: number;
-  /** Leave out the last batch if it is not full. Default false. */
+  /** Drop the last batch if it is not full. Default false. */
   readonly dropLast?: boolean;
-  /** A new order in every pass. Default false. For several ranks use a DistributedSampler instead. */
+  /** Use a new order in every pass. Default false. For several ranks use a DistributedSampler instead. */
   readonly shuffle?: boolean;
-  /** Of `shuffle`. Default 0: every run sees the same orders. */
+  /** Seed for `shuffle`. Default 0: every run uses the same orders. */
   readonly seed?: number;
-  /** Which samples, in which order; excludes `shuffle` and `seed`. */
+  /** Order of the samples. Excludes `shuffle` and `seed`. */
   readonly sampler?: Sampler;
-  /** Which samples form each batch; excludes all of the above. */
+  /** Samples of each batch. Excludes all of the above. */
   readonly batchSampler?: BatchSource;
-  /** Batches that an asynchronous data set loads ahead of the one asked for. Default 2. */
+  /** Number of batches that an asynchronous data set loads ahead. Default 2. */
   readonly prefetch?: number;
   /**
-   * Threads that load and collate batches; the data set must come from loadDataset(). Each has its own copy of it, and up to
-   * `prefetch` batches under way. Default 0: this thread loads.
+   * Number of threads that load and collate batches. The data set must come from loadDataset(). Each thread
+   * has its own copy of it, and loads up to `prefetch` batches ahead. Default 0: this thread loads.
    */
   readonly numWorkers?: number;
-  /** Whether workers live on after a pass. Default true; starting one takes some 50 ms. */
+  /** Whether workers are kept after a pass. Default true; starting one takes about 50 ms. */
   readonly persistentWorkers?: boolean;
   /**
-   * Copies an array into memory that a device reads by itself, such as pinArray of @ringwise/tensor. Takes the place of each
-   * typed array of a batch, on this thread, when the batch is loaded, so ahead of the loop as far as `prefetch` allows.
+   * Copies an array into memory that a device can read directly, for example pinArray of @ringwise/tensor.
+   * Applied to each typed array of a batch, on this thread, when the batch is loaded, that is up to
+   * `prefetch` batches ahead of the loop.
    */
   readonly pinMemory?: <A extends TypedArray>(array: A) => A;
-  /** Worker i finds this + i in workerInfo(). Default 0. */
+  /** Base of the workers' seeds: worker i has this + i in workerInfo(). Default 0. */
   readonly workerSeed?: number;
-  /** Milliseconds until a batch of a worker that does not come is an error. Default 120,000. */
+  /** Milliseconds to wait for a worker's batch before it is an error. Default 120,000. */
   readonly timeoutMs?: number;
 }
 
-/** Makes a batch of samples in the place of `defaultCollate` or of the data set's own `getBatch`. */
+/** Makes a batch from samples, instead of `defaultCollate` or the data set's own `getBatch`. */
 export interface CollateOption<T, B> {
   readonly collate: (samples: T[]) => MaybePromise<B>;
 }
@@ -53,7 +54,7 @@ const names = optionNames<DataLoaderOptions & CollateOption<unknown, unknown>>({
   ...{ timeoutMs: true, collate: true },
 });
 
-/** The options, with known names and values of the right kinds; what excludes what is checked later. */
+/** Checks names and types of the options. Combinations are checked later. */
 export function checkedLoaderOptions<O extends DataLoaderOptions & { readonly collate?: unknown }>(
   given: O | undefined,
 ): O {

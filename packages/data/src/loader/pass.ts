@@ -1,24 +1,27 @@
-// One pass over a data set, batch by batch. `next` starts loading the next batch and may be called again before that
-// one is ready; it answers with a plain value wherever groups and `load` are synchronous.
+// One pass over a data set, batch by batch. `next` starts loading the next batch and may be called again
+// before that batch is ready. It returns a plain value if groups and `load` are synchronous.
 
 import { isPromise, type MaybePromise } from '../maybe-promise.ts';
 
 export interface Loaded<B> {
   readonly batch: B;
-  /** Samples in it. */
+  /** Number of samples in the batch. */
   readonly count: number;
 }
 
 export interface Pass<B> {
-  /** undefined: nothing left. */
+  /** Returns the next batch, or undefined at the end of the pass. */
   readonly next: () => MaybePromise<Loaded<B> | undefined>;
-  /** Settles loads that have ended in other threads, which else takes a turn of the event loop. Returns how many have not. */
+  /**
+   * Settles loads that have ended in other threads, without a turn of the event loop. Returns the number of
+   * loads that have not ended.
+   */
   readonly takeReady?: () => number;
-  /** Closes the sequence of groups; waits for the `next` calls that are still pulling from it. */
+  /** Closes the sequence of groups. Waits for pending `next` calls that still read from it. */
   readonly close: () => MaybePromise<unknown>;
 }
 
-/** A group is what becomes one batch: indices, or the samples themselves. */
+/** Loads a group, which becomes one batch: indices, or the samples themselves. */
 type Load<G, B> = (group: G) => MaybePromise<B>;
 
 export function openPass<G extends { readonly length: number }, B>(
@@ -35,7 +38,9 @@ export function openPass<G extends { readonly length: number }, B>(
   };
 }
 
-/** Takes a generator, not any iterator, because only generators promise to queue overlapping calls. */
+/**
+ * Takes a generator instead of any iterator, because only generators guarantee to queue overlapping calls.
+ */
 export function openAsyncPass<G extends { readonly length: number }, B>(
   groups: AsyncGenerator<G, void, undefined>,
   load: Load<G, B>,
@@ -49,7 +54,7 @@ export function openAsyncPass<G extends { readonly length: number }, B>(
   };
 }
 
-/** The same pass, each of whose batches goes through `map` once it is loaded. */
+/** Returns the same pass with `map` applied to each loaded batch. */
 export const mappedPass = <B>({ next, ...pass }: Pass<B>, map: (batch: B) => B): Pass<B> => ({
   ...pass,
   next: () => {

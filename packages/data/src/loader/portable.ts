@@ -1,9 +1,9 @@
-// A batch on its way to another thread: its memory moves, nothing is copied. Memory that is part of something larger is
-// copied first, because a move takes the whole.
+// Prepares a batch for another thread: its memory is transferred without a copy. Memory that is part of a
+// larger buffer is copied first, because a transfer takes the whole buffer.
 import { mapArrays } from '../datasets/map-arrays.ts';
 import type { TypedArray } from '../typed-array.ts';
 
-/** The batch to post, and the memory that moves with it. */
+/** Returns the batch to post, and the buffers to transfer with it. */
 export function portable(batch: unknown): { readonly batch: unknown; readonly moved: ArrayBuffer[] } {
   const moved = new Set<ArrayBuffer>();
   const portableBatch = mapArrays(batch, (array) => {
@@ -18,7 +18,7 @@ function isWhole({ buffer, byteLength }: TypedArray): boolean {
   return buffer instanceof ArrayBuffer ? buffer.byteLength === byteLength : true;
 }
 
-/** Not value.slice(): that of a Node Buffer shares memory. */
+/** Not value.slice(), because a Node.js Buffer's slice shares memory. */
 function copyOf(value: TypedArray): TypedArray {
   const slice = Object.getPrototypeOf(Uint8Array).prototype.slice as (this: TypedArray) => TypedArray;
   return slice.call(

@@ -1,14 +1,15 @@
-// Runs a pass ahead of its consumer. Loads start in order and are handed out in order; a failed one surfaces in its
-// turn, as it was thrown. Synchronous loads are never run ahead: on one thread that would only hold memory.
+// Runs a pass ahead of its consumer. Loads start and are handed out in order. A failed load throws its error
+// when its turn comes. Synchronous loads are never run ahead: on one thread this would only use memory.
 
 import { isPromise, type MaybePromise } from '../maybe-promise.ts';
 import type { Loaded, Pass } from './pass.ts';
 
 /**
- * At most `ahead` loads are running or ready beyond the one that the consumer asked for last. Where other threads load, and keep
- * up, more are asked for only when half of those are left: asking for two at once costs hardly more than for one.
- * Leaving early, by break or by an error, first waits for the loads under way (their results are dropped) and then
- * closes the pass, so that afterwards nothing reads the data set any more.
+ * Yields the batches of a pass. At most `ahead` loads are running or ready beyond the one that the consumer
+ * requested last. If other threads load fast enough, further loads are requested only when half of these are
+ * left, because requesting two at once costs hardly more than one. When the consumer leaves early, by break
+ * or by an error, waits for the running loads (their results are dropped) and then closes the pass, so that
+ * nothing reads the data set afterwards.
  */
 export async function* prefetched<B>(
   pass: Pass<B>,
@@ -37,7 +38,7 @@ export async function* prefetched<B>(
 function start<B>(pass: Pass<B>): MaybePromise<Loaded<B> | undefined> {
   try {
     const loaded = pass.next();
-    // Not lost, only not "unhandled": whoever takes it in its turn gets the error.
+    // Marks the rejection as handled; the consumer gets the error when its turn comes.
     if (isPromise(loaded)) void loaded.catch(() => {});
     return loaded;
   } catch (error) {

@@ -1,12 +1,12 @@
-// A line on a terminal that follows a loop over a DataLoader. Where there is no terminal (a file, a pipe, a launcher that
-// collects output) nothing is written, and the loop costs what it cost before.
+// A progress line on a terminal for a loop over a DataLoader. If the output is not a terminal (a file, a
+// pipe, a launcher that collects output), nothing is written and the loop has no extra cost.
 
 import { DataError, outOfRange } from '../errors.ts';
 import { checkedOptions, optionNames } from '../options.ts';
 import type { DataLoader } from './data-loader.ts';
 import type { LoaderStatistics } from './wait-times.ts';
 
-/** Such as process.stderr. */
+/** A terminal stream such as process.stderr. */
 export interface ProgressStream {
   readonly isTTY?: boolean;
   readonly columns?: number;
@@ -14,9 +14,9 @@ export interface ProgressStream {
 }
 
 export interface ProgressOptions {
-  /** In front of the line. */
+  /** Text at the start of the line. */
   readonly label?: string;
-  /** Default process.stderr. */
+  /** Stream to draw on. Default process.stderr. */
   readonly stream?: ProgressStream;
 }
 
@@ -27,8 +27,9 @@ const barWidth = 20;
 const toLineStart = '\r\x1b[K'; // and clear it
 
 /**
- * The batches of one pass over `loader`. On a terminal one line shows the batches done, samples per second, how much of the
- * time the loop waited for data, and the time left. It stays when the loop ends.
+ * Yields the batches of one pass over `loader`. On a terminal, a line shows the number of batches, samples
+ * per second, the share of time that the loop waited for data, and the remaining time. The line stays when
+ * the loop ends.
  */
 export function progress<T, B>(
   loader: DataLoader<T, B>,
@@ -71,7 +72,7 @@ async function* followed<T, B>(
   }
 }
 
-/** null where it is known only after the pass. */
+/** Returns the number of batches, or null if it is known only after the pass. */
 function batchesOf(loader: { readonly length: number }): number | null {
   try {
     return loader.length;
@@ -114,7 +115,7 @@ function bar(done: number, total: number | null): string {
   return '█'.repeat(filled) + '░'.repeat(barWidth - filled);
 }
 
-/** 75,000 ms is 1:15. */
+/** Formats a duration: 75,000 ms is 1:15. */
 function clock(ms: number): string {
   const seconds = Math.round(ms / 1000);
   const minutes = Math.floor(seconds / 60);

@@ -1,13 +1,16 @@
-// Data sets written in TypeScript where Node cannot run that by itself: by tsx, as the launcher runs ranks. Node strips types
-// from 22.18 on, and knows `using`, which TypeScript has, from 24 on.
+// Runs data sets written in TypeScript with tsx if Node.js cannot run them itself, as the launcher does for
+// ranks. Node.js strips types since 22.18 and supports `using`, which TypeScript has, since 24.
 import { createRequire } from 'node:module';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { Script } from 'node:vm';
 import { noTypeScript } from '../errors.ts';
 
-/** The modules whose register() a worker calls, in order, before it can import `url`; none where Node imports it. */
+/**
+ * Returns the modules whose register() a worker must call, in order, before it can import `url`; none if
+ * Node.js can import it.
+ */
 export function registrarsFor(url: string): readonly string[] {
-  // A program that runs under tsx may import TypeScript from everywhere.
+  // A program that runs under tsx may import TypeScript from any place.
   if (process.execArgv.some((argument) => /(^|[\\/])tsx([\\/]|$)/.test(argument))) return tsxFor(url) ?? [];
   const isJsx = /\.[jt]sx$/.test(url);
   if (!isJsx && !/\.[cm]?ts$/.test(url)) return [];
@@ -17,13 +20,16 @@ export function registrarsFor(url: string): readonly string[] {
   return registrars ?? [];
 }
 
-/** tsx's registrars; null where it is not installed. The data set's own tsx comes first: its version is the user's choice. */
+/**
+ * Returns tsx's registrars, or null if it is not installed. Prefers the data set's own tsx, because its
+ * version is the user's choice.
+ */
 function tsxFor(url: string): readonly string[] | null {
   for (const base of [url, import.meta.url]) {
     try {
       const { resolve } = createRequire(fileURLToPath(base));
       const [cjs, esm] = ['tsx/cjs/api', 'tsx/esm/api'].map((name) => pathToFileURL(resolve(name)).href);
-      // require() finds the CommonJS twin, which cannot register for modules.
+      // require() resolves to the CommonJS version, which cannot register a loader for ES modules.
       return [cjs!, esm!.replace(/\.cjs$/, '.mjs')];
     } catch {
       // Not installed there.
@@ -32,14 +38,14 @@ function tsxFor(url: string): readonly string[] | null {
   return null;
 }
 
-/** Lets this thread import TypeScript from now on. */
+/** Enables this thread to import TypeScript. */
 export async function register(registrars: readonly string[]): Promise<void> {
   for (const registrar of registrars) ((await import(registrar)) as { register: () => void }).register();
 }
 
 const refusals = ['ERR_UNKNOWN_FILE_EXTENSION', 'ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX'];
 
-/** Imports a module into a thread of the program, which may run TypeScript already, or be able to with tsx. */
+/** Imports a module into a thread of the program, with tsx if necessary and possible. */
 export async function importHere(url: string): Promise<unknown> {
   try {
     return await import(url);
@@ -48,7 +54,7 @@ export async function importHere(url: string): Promise<unknown> {
     const registrars = tsxFor(url);
     if (registrars === null) throw noTypeScript(url, error);
     await register(registrars);
-    // Under another address, since Node remembers that the first import failed.
+    // A different URL, because Node.js caches the failure of the first import.
     return await import(`${url}?ringwise`);
   }
 }

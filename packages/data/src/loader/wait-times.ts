@@ -1,15 +1,15 @@
-/** What a loop over a DataLoader waited for. */
+/** Waiting and working times of loops over a DataLoader. */
 export interface LoaderStatistics {
   readonly batches: number;
   readonly samples: number;
   /** Milliseconds that the loop waited for batches. */
   readonly waitMs: number;
-  /** Milliseconds that it worked between one batch and the next. */
+  /** Milliseconds that the loop worked between batches. */
   readonly workMs: number;
   readonly longestWaitMs: number;
 }
 
-/** Counts for a loader. */
+/** Accumulates the times of a loader. */
 export class WaitTimes {
   #batches = 0;
   #samples = 0;
@@ -17,7 +17,7 @@ export class WaitTimes {
   #workMs = 0;
   #longestWaitMs = 0;
 
-  /** A batch was asked for, was there, and was done with. */
+  /** Counts a batch that was requested, received and processed. */
   add(samples: number, waitMs: number, workMs: number): void {
     this.#batches++;
     this.#samples += samples;

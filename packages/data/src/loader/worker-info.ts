@@ -1,18 +1,18 @@
 import { workerData } from 'node:worker_threads';
 
-/** Which of a DataLoader's workers a thread is. */
+/** Identifies one of a DataLoader's workers. */
 export interface WorkerInfo {
   readonly id: number;
-  /** Workers of the loader. */
+  /** Number of workers of the loader. */
   readonly count: number;
-  /** The loader's workerSeed + id: equal in every run, different in every worker. */
+  /** The loader's workerSeed + id: the same in every run, different in every worker. */
   readonly seed: number;
 }
 
-/** The key under which a worker finds its data, whichever copy of this package asks. */
+/** Key of a worker's data, shared by all copies of this package. */
 export const workerKey = 'ringwise.data.worker';
 
-/** Of the calling thread; null outside of a DataLoader's workers. */
+/** Returns the info of the calling thread, or null outside of a DataLoader's workers. */
 export function workerInfo(): WorkerInfo | null {
   const data: unknown = workerData;
   if (typeof data !== 'object' || data === null || !(workerKey in data)) return null;

@@ -1,4 +1,4 @@
-// A DataLoader's worker thread: makes the data set, then answers one task after the other, several at a time where the
+// A DataLoader's worker thread: makes the data set, then handles tasks in order, several at a time if the
 // data set is asynchronous.
 
 import { type MessagePort, workerData } from 'node:worker_threads';
@@ -27,7 +27,7 @@ type Source = Dataset<unknown, unknown> | IterableDataset<unknown>;
 const { origin, registrars, info, port } = (workerData as Record<typeof workerKey, Start>)[workerKey];
 const post = (answer: Answer, moved: ArrayBuffer[] = []) => port.postMessage(answer, moved);
 
-// Tasks may come before the data set is there.
+// Tasks may arrive before the data set is ready.
 const opened = openModule(origin, load, info).then(({ dataset, collate }) => {
   return { source: dataset as Source, collate: collate as Collate | undefined };
 });

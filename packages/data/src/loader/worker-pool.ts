@@ -1,5 +1,5 @@
-// The workers of a loader. Batches are dealt out in turn; who asks for them in order gets them in order (prefetch.ts),
-// and asks for no more than it may hold: that is the backpressure.
+// The workers of a loader. Batches are assigned to them in turn. The consumer (prefetch.ts) requests batches
+// in order and receives them in order, and requests no more than it may hold, which is the backpressure.
 import type { Indices } from '../datasets/dataset.ts';
 import type { Origin } from '../datasets/dataset-module.ts';
 import type { Loaded, Pass } from './pass.ts';
@@ -27,7 +27,10 @@ export class WorkerPool {
     return loaded!.batch as B;
   }
 
-  /** A pass over the streams of all workers, batch by batch in turn, until the last one has ended. */
+  /**
+   * Returns a pass over the streams of all workers, one batch from each in turn, until the last stream has
+   * ended.
+   */
   stream<B>(batchSize: number, dropLast: boolean): Pass<B> {
     const open = this.#threads.map((thread) => ({ thread, hasBegun: false }));
     let turn = 0;

@@ -1,8 +1,8 @@
-// One worker thread as the loader sees it: tasks out, answers back, and what became of it. It keeps the process alive only
-// while a task is under way.
+// The loader's side of one worker thread: sends tasks, receives answers, and detects its end. Keeps the
+// process alive only while a task is pending.
 //
-// After a step of some milliseconds little of this code is in the processor's caches, so that each line costs ten times what a
-// tight loop shows. Hence one timer for all tasks, and answers that can be taken without a turn of the event loop.
+// After a step of some milliseconds little of this code is in the CPU caches, so each line costs ten times what a
+// tight loop shows. Hence there is one timer for all tasks, and answers can be taken without a turn of the event loop.
 
 import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from 'node:worker_threads';
 import type { Origin } from '../datasets/dataset-module.ts';
@@ -43,7 +43,7 @@ export class WorkerThread {
   readonly #timeoutMs: number;
   readonly #worker: Worker;
   readonly #port: MessagePort;
-  /** In the order in which they were asked for. */
+  /** Pending tasks in the order in which they were requested. */
   readonly #waiting = new Map<number, Waiting>();
   readonly #exited: Promise<void>;
   #watch: NodeJS.Timeout | null = null;
@@ -92,7 +92,7 @@ export class WorkerThread {
     return this.#waiting.size;
   }
 
-  /** Settles what has been answered; the event loop would do the same at its next turn. */
+  /** Settles the tasks that have been answered. The event loop would do so at its next turn. */
   takeAnswers(): void {
     for (;;) {
       const received = receiveMessageOnPort(this.#port) as { readonly message: Answer } | undefined;
@@ -119,7 +119,7 @@ export class WorkerThread {
     return setTimeout(() => this.#check(), ms).unref();
   }
 
-  /** Fails where the oldest task has waited for too long, and else looks again when it might have. */
+  /** Fails if the oldest task has waited too long, otherwise sets the timer for when it will have. */
   #check(): void {
     this.takeAnswers(); // a step that kept this thread may have been longer than the timeout
     this.#watch = null;

@@ -5,20 +5,20 @@ import { checkedOptions, checkFlag, checkIterable, optionNames } from '../option
 import { inBatches } from './in-batches.ts';
 import { isResumable, type Resumable, type Sampler, type SamplerState } from './sampler.ts';
 
-/** Which samples form each batch. */
+/** The indices of each batch. */
 export interface BatchSource extends Iterable<Indices> {
-  /** Batches of one pass, where known. */
+  /** Number of batches of one pass, if known. */
   readonly length?: number;
 }
 
 export interface BatchSamplerOptions {
-  /** Leave out the last batch if it is not full. Default false. */
+  /** Drop the last batch if it is not full. Default false. */
   readonly dropLast?: boolean;
 }
 
 const names = optionNames<BatchSamplerOptions>({ dropLast: true });
 
-/** Cuts a sampler's indices into batches of `batchSize`; the last one may be shorter, or is dropped. */
+/** Splits a sampler's indices into batches of `batchSize`. The last one may be shorter, or is dropped. */
 export class BatchSampler implements BatchSource, Resumable {
   readonly #sampler: Sampler;
   readonly #batchSize: number;

@@ -1,5 +1,5 @@
-// Chance that costs a reader little: blocks in a random order, and the samples of a block in a random order, so that a file
-// whose unit is a block (a Parquet row group, a shard) has each of its blocks read once an epoch.
+// A random order that is cheap to read: blocks in random order, and the samples of each block in random
+// order. In a file that is read by blocks (Parquet row groups, shards), each block is read once per epoch.
 
 import { checkArrayLike, checkInteger, checkLength } from '../check.ts';
 import { checkedOptions, optionNames } from '../options.ts';
@@ -7,13 +7,13 @@ import { EpochSampler } from './epoch-sampler.ts';
 import { identity, Mt19937, shuffle } from './random.ts';
 
 export interface BlockRandomSamplerOptions {
-  /** Ranks that share the data set. Default 1. */
+  /** Number of ranks that share the data set. Default 1. */
   readonly replicas?: number;
-  /** Default 0. */
+  /** This rank. Default 0. */
   readonly rank?: number;
-  /** Must be equal on all ranks. */
+  /** Seed of the order; must be equal on all ranks. */
   readonly seed?: number;
-  /** Leave out up to replicas − 1 samples of an epoch instead of repeating some. */
+  /** Drop up to replicas − 1 samples of an epoch instead of repeating some. */
   readonly dropLast?: boolean;
 }
 
@@ -25,9 +25,9 @@ const names = optionNames<BlockRandomSamplerOptions>({
 });
 
 /**
- * One rank's share of samples that lie in blocks of these lengths, one block behind the other. Ranks take the samples of a
- * block in turn, so all of them read all blocks, and are in the same one at the same time. Call `setEpoch(e)` before each
- * epoch.
+ * One rank's share of samples that are stored in consecutive blocks of these lengths. Ranks take the samples
+ * of a block in turn, so all ranks read all blocks, and are in the same block at the same time. Call
+ * `setEpoch(e)` before each epoch.
  */
 export class BlockRandomSampler extends EpochSampler {
   readonly #starts: Int32Array;

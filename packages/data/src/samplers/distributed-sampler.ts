@@ -1,6 +1,6 @@
-// PyTorch's DistributedSampler, index for index: an epoch's order is torch.randperm seeded with seed + epoch, equal on
-// all ranks; it is padded with its own beginning (or cut) to a multiple of `replicas`, and rank r takes every
-// replicas-th entry from r on.
+// Computes the same indices as PyTorch's DistributedSampler. The order of an epoch is torch.randperm seeded
+// with seed + epoch, equal on all ranks. It is padded with its own beginning (or cut) to a multiple of
+// `replicas`, and rank r takes every replicas-th entry, starting with r.
 
 import { checkInteger, checkLength } from '../check.ts';
 import { checkedOptions, checkFlag, optionNames } from '../options.ts';
@@ -8,13 +8,13 @@ import { EpochSampler } from './epoch-sampler.ts';
 import { identity, randperm } from './random.ts';
 
 export interface DistributedSamplerOptions {
-  /** Ranks that share the data set. */
+  /** Number of ranks that share the data set. */
   readonly replicas: number;
   readonly rank: number;
   readonly shuffle?: boolean;
-  /** Must be equal on all ranks. */
+  /** Seed of the order; must be equal on all ranks. */
   readonly seed?: number;
-  /** Leave out up to replicas − 1 samples of an epoch instead of repeating some. */
+  /** Drop up to replicas − 1 samples of an epoch instead of repeating some. */
   readonly dropLast?: boolean;
 }
 
@@ -23,9 +23,9 @@ const names = optionNames<DistributedSamplerOptions>({
 });
 
 /**
- * One rank's share of a data set of `length` samples; every rank's share is equally long, so ranks stay in step.
- * Call `setEpoch(e)` before each epoch: two passes without it give the same order.
- * Not collective: nothing is sent, ranks agree because they compute the same.
+ * One rank's share of a data set of `length` samples. All ranks have shares of equal length, so they stay in
+ * step. Call `setEpoch(e)` before each epoch; otherwise two passes have the same order. Not collective:
+ * nothing is sent, because all ranks compute the same order.
  */
 export class DistributedSampler extends EpochSampler {
   readonly #count: number;

@@ -1,8 +1,9 @@
-// Samplers whose order depends on (seed, epoch) alone, shared out over `replicas` ranks by stride.
+// Samplers whose order depends only on (seed, epoch), distributed over `replicas` ranks by stride.
 //
-// Position p of an epoch is entry p of that order; past the end it wraps around (padding). Rank r of W takes positions
-// start + r, start + r + W, …. So once every rank has taken k samples, the ranks together have taken exactly the
-// positions start … start + kW − 1. That is why one global number, `consumed`, is a place in an epoch for any W.
+// Position p of an epoch is entry p of that order; beyond the end it wraps around (padding). Rank r of W
+// takes positions start + r, start + r + W, …. When every rank has taken k samples, the ranks together have
+// taken exactly the positions start … start + kW − 1. Therefore one global number, `consumed`, is a position
+// in an epoch for any W.
 
 import { checkInteger } from '../check.ts';
 import { badState } from '../errors.ts';
@@ -10,18 +11,18 @@ import { checkFlag } from '../options.ts';
 import type { Resumable, Sampler, SamplerState } from './sampler.ts';
 
 export interface EpochSamplerOptions {
-  /** null: the order is always the same. */
+  /** Seed of the order; null if the order never changes. */
   readonly seed: number | null;
-  /** Whether a second pass without `setEpoch` moves on to the next epoch instead of repeating this one. */
+  /** Whether a second pass without `setEpoch` uses the next epoch instead of repeating this one. */
   readonly advancesByItself: boolean;
   readonly replicas?: number;
   readonly rank?: number;
-  /** Whether the last `total % replicas` positions are left out instead of padded. */
+  /** Whether the last `total % replicas` positions are dropped instead of padded. */
   readonly dropLast?: boolean;
 }
 
 export abstract class EpochSampler implements Sampler, Resumable {
-  /** Samples of one whole epoch on this rank. */
+  /** Number of samples of one whole epoch on this rank. */
   readonly length: number;
   readonly #total: number;
   readonly #advancesByItself: boolean;
@@ -46,15 +47,15 @@ export abstract class EpochSampler implements Sampler, Resumable {
     this.length = this.#share(total);
   }
 
-  /** The whole epoch's order over all ranks: `total` indices, a pure function of `seed`. */
+  /** Returns the whole epoch's order over all ranks: `total` indices. Depends only on `seed`. */
   protected abstract order(seed: number): Int32Array;
 
-  /** The epoch of the running pass, or of the next one before any has begun. */
+  /** The epoch of the running pass, or of the next one before the first pass. */
   get epoch(): number {
     return this.#epoch;
   }
 
-  /** Chooses the epoch of the next pass. The epoch that `load` has just restored keeps its place in it. */
+  /** Sets the epoch of the next pass. If `load` has just restored this epoch, its position is kept. */
   setEpoch(epoch: number): void {
     checkInteger(`${this.constructor.name}.setEpoch: epoch`, epoch, 0);
     if (!this.#isPassAhead || epoch !== this.#epoch) this.#consumed = 0;
@@ -62,7 +63,7 @@ export abstract class EpochSampler implements Sampler, Resumable {
     this.#isPassAhead = true;
   }
 
-  /** The order is drawn when the first index is asked for. */
+  /** Yields this rank's indices. The order is computed when the first index is requested. */
   *[Symbol.iterator](): Generator<number, void, undefined> {
     if (!this.#isPassAhead && !this.#advancesByItself && this.#seed !== null) warnOfRepetition(this);
     if (!this.#isPassAhead) this.setEpoch(this.#epoch + (this.#advancesByItself ? 1 : 0));
@@ -76,17 +77,20 @@ export abstract class EpochSampler implements Sampler, Resumable {
     }
   }
 
-  /** Counts `count` more samples as used on this rank, and so as many on each other rank. A DataLoader calls it. */
+  /**
+   * Counts `count` more samples as used on this rank, and equally many on each other rank. Called by a
+   * DataLoader.
+   */
   advance(count: number): void {
     this.#consumed = Math.min(this.#consumed + count * this.#replicas, this.#total);
   }
 
-  /** Plain JSON, equal on all ranks that have taken the same number of samples. */
+  /** Returns the position as plain JSON, equal on all ranks that have taken the same number of samples. */
   state(): SamplerState {
     return { seed: this.#seed, epoch: this.#epoch, consumed: this.#consumed, length: this.#total };
   }
 
-  /** The next pass takes up the rest of the state's epoch, with the state's seed; the passes after it are whole. */
+  /** Makes the next pass continue the state's epoch with the state's seed. Later passes are whole. */
   load(state: SamplerState): void {
     const name = this.constructor.name;
     if (state.length !== this.#total) throw badState(name, 'length', this.#total, state.length);
@@ -115,7 +119,7 @@ export abstract class EpochSampler implements Sampler, Resumable {
 
 const warned = new WeakSet<EpochSampler>();
 
-/** Once a sampler. */
+/** Warns once per sampler. */
 function warnOfRepetition(sampler: EpochSampler): void {
   if (warned.has(sampler)) return;
   warned.add(sampler);

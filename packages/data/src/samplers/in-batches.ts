@@ -1,4 +1,4 @@
-// Cuts a sequence into lists of `batchSize`; the last one may be shorter, or is dropped.
+// Splits a sequence into lists of `batchSize`. The last one may be shorter, or is dropped.
 
 export function* inBatches<T>(
   items: Iterable<T>,
@@ -15,7 +15,7 @@ export function* inBatches<T>(
   if (batch.length > 0 && !dropLast) yield batch;
 }
 
-/** Reads ahead only as far as it is asked: each pending `next` stands for one batch. */
+/** Reads only as far as requested: each pending `next` stands for one batch. */
 export async function* inBatchesAsync<T>(
   items: AsyncIterable<T>,
   batchSize: number,

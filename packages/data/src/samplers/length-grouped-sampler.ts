@@ -1,8 +1,10 @@
-// Batches of samples of similar length, so that padding them to the longest costs little. The order of an epoch is made of
-// groups, each of which becomes one step: one batch on every rank. So ranks also work equally long on a step.
+// Batches of samples of similar length, so that padding them to the longest costs little. The order of an
+// epoch consists of groups, each of which becomes one step: one batch on every rank. So all ranks work
+// equally long on a step.
 //
-// The samples are shuffled and cut into equal pools of at most 50 groups; each pool is sorted by length and cut into groups, and the
-// groups of all pools are shuffled. Pools keep chance in: which samples meet in a group differs between epochs.
+// The samples are shuffled and split into equal pools of at most 50 groups. Each pool is sorted by length and
+// split into groups, and the groups of all pools are shuffled. Because of the pools, the samples in a group
+// change from epoch to epoch.
 
 import { checkArrayLike, checkInteger, checkLength } from '../check.ts';
 import { badState, outOfRange } from '../errors.ts';
@@ -14,15 +16,15 @@ import type { SamplerState } from './sampler.ts';
 const groupsPerPool = 50;
 
 export interface LengthGroupedSamplerOptions {
-  /** The loader's; samples per batch on one rank. */
+  /** Batch size of the loader: samples per batch on one rank. */
   readonly batchSize: number;
-  /** Ranks that share the data set. Default 1. */
+  /** Number of ranks that share the data set. Default 1. */
   readonly replicas?: number;
-  /** Default 0. */
+  /** This rank. Default 0. */
   readonly rank?: number;
-  /** Must be equal on all ranks. */
+  /** Seed of the order; must be equal on all ranks. */
   readonly seed?: number;
-  /** Leave out up to replicas − 1 samples of an epoch instead of repeating some. */
+  /** Drop up to replicas − 1 samples of an epoch instead of repeating some. */
   readonly dropLast?: boolean;
 }
 
@@ -31,10 +33,10 @@ const names = optionNames<LengthGroupedSamplerOptions>({
 });
 
 /**
- * One rank's share of the samples with these `lengths` (kept, not copied), each `batchSize` of them of similar length. The
- * last batch of an epoch, if it is not full, holds samples of any length. Call `setEpoch(e)` before each epoch.
- * A state resumes with its own groups: at another world size or batch size every sample still comes once, but lengths in a
- * batch are less alike until the next sampler is made.
+ * One rank's share of the samples with these `lengths` (kept, not copied), in batches of similar length. The
+ * last batch of an epoch, if it is not full, has samples of any length. Call `setEpoch(e)` before each epoch.
+ * A state is resumed with its own groups: with another number of ranks or batch size every sample still comes
+ * once, but lengths in a batch are less similar until a new sampler is made.
  */
 export class LengthGroupedSampler extends EpochSampler {
   readonly #lengths: ArrayLike<number>;
@@ -77,7 +79,7 @@ export class LengthGroupedSampler extends EpochSampler {
     const size = this.#groupSize;
     const samples = shuffle(identity(lengths.length), random);
     const groups = Math.floor(samples.length / size);
-    // What fills no group belongs to no pool, and stays at the end.
+    // Samples that do not fill a group belong to no pool and stay at the end.
     const pools = Math.ceil(groups / groupsPerPool);
     const startOf = (pool: number) => Math.floor((pool * groups) / pools) * size;
     for (let pool = 0; pool < pools; pool++) {

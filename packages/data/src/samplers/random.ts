@@ -1,4 +1,4 @@
-// MT19937 as PyTorch seeds and draws it, so that a seed gives the same permutation here and there.
+// MT19937, seeded and drawn as in PyTorch, so that a seed gives the same permutation.
 // Matsumoto & Nishimura, "Mersenne Twister", 1998; seeding as in init_genrand of their 2002 version.
 
 import { outOfRange } from '../errors.ts';
@@ -10,7 +10,7 @@ export class Mt19937 {
   readonly #state = new Uint32Array(stateWords);
   #next = stateWords;
 
-  /** The low 32 bits of `seed` count, as in `torch.manual_seed`. */
+  /** Uses the low 32 bits of `seed`, as `torch.manual_seed` does. */
   constructor(seed: number) {
     const state = this.#state;
     state[0] = seed % 2 ** 32;
@@ -20,7 +20,7 @@ export class Mt19937 {
     }
   }
 
-  /** Uniform in [0, 2^32). */
+  /** Returns a number uniform in [0, 2^32). */
   uint32(): number {
     if (this.#next === stateWords) this.#twist();
     let y = this.#state[this.#next++]!;
@@ -30,7 +30,7 @@ export class Mt19937 {
     return (y ^ (y >>> 18)) >>> 0;
   }
 
-  /** Uniform in [0, 1) with 53 random bits. */
+  /** Returns a number uniform in [0, 1) with 53 random bits. */
   float64(): number {
     const high = this.uint32() >>> 5;
     const low = this.uint32() >>> 6;
@@ -47,10 +47,10 @@ export class Mt19937 {
   }
 }
 
-// From this length on PyTorch draws 64 bits per element, and its order is no longer the one computed here.
+// From this length on PyTorch draws 64 bits per element, and its order differs from the one computed here.
 const permutationLimit = Math.floor((2 ** 32 - 1) / 20);
 
-/** `torch.randperm(length, generator=torch.Generator().manual_seed(seed))`, bit for bit. */
+/** Returns `torch.randperm(length, generator=torch.Generator().manual_seed(seed))`, bit for bit. */
 export function randperm(length: number, seed: number): Int32Array {
   if (!Number.isInteger(length) || length < 0 || length >= permutationLimit) {
     throw outOfRange('randperm: length', `an integer from 0 to ${permutationLimit - 1}`, length);
@@ -58,10 +58,10 @@ export function randperm(length: number, seed: number): Int32Array {
   return shuffle(identity(length), new Mt19937(seed));
 }
 
-/** In place; returns `order`. */
+/** Shuffles `order` in place and returns it. */
 export function shuffle(order: Int32Array, random: Mt19937): Int32Array {
   for (let i = 0; i < order.length - 1; i++) {
-    // Both operands as uint32, or V8 divides as float64, at half the speed.
+    // Both operands are uint32, because V8 otherwise divides as float64, at half the speed.
     const j = i + (random.uint32() % ((order.length - i) >>> 0));
     const picked = order[j]!;
     order[j] = order[i]!;
@@ -70,7 +70,7 @@ export function shuffle(order: Int32Array, random: Mt19937): Int32Array {
   return order;
 }
 
-/** 0, 1, …, length − 1. */
+/** Returns 0, 1, …, length − 1. */
 export function identity(length: number): Int32Array {
   const order = new Int32Array(length);
   for (let i = 0; i < length; i++) order[i] = i;

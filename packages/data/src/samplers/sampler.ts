@@ -1,24 +1,25 @@
-// Which samples, in which order. A sampler is any iterable of indices with a length; an array is one.
+// Samplers: the samples of a pass and their order. A sampler is any iterable of indices with a length, such
+// as an array.
 
-/** One pass over it is one epoch. */
+/** One pass over a sampler is one epoch. */
 export interface Sampler extends Iterable<number> {
   readonly length: number;
 }
 
-/** A place in an epoch, over all ranks together. */
+/** A position in an epoch, over all ranks together. */
 export interface SamplerState {
-  /** null for a fixed order. */
+  /** Seed of the order; null for a fixed order. */
   readonly seed: number | null;
   readonly epoch: number;
-  /** Samples that all ranks together have taken of this epoch, padding left out. */
+  /** Number of samples of this epoch that all ranks together have taken, without padding. */
   readonly consumed: number;
-  /** Samples of an epoch over all ranks, to notice a state of another data set. */
+  /** Number of samples of an epoch over all ranks, to detect a state of another data set. */
   readonly length: number;
-  /** Samples that a LengthGroupedSampler keeps together. */
+  /** Number of samples that a LengthGroupedSampler keeps together. */
   readonly groupSize?: number;
 }
 
-/** What a sampler needs so that a DataLoader over it can save and resume. */
+/** Methods that a sampler needs so that a DataLoader can save and resume. */
 export interface Resumable {
   readonly advance: (count: number) => void;
   readonly state: () => SamplerState;

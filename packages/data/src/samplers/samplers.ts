@@ -1,5 +1,5 @@
-// The samplers of one process. The shuffling ones move on to the next epoch with every pass, and pass k of a seed
-// is the same order in every run.
+// Samplers for a single process. The shuffling ones use the next epoch in every pass, and pass k of a seed
+// has the same order in every run.
 
 import { checkArrayLike, checkInteger, checkLength } from '../check.ts';
 import { nothingThere, outOfRange } from '../errors.ts';
@@ -7,7 +7,7 @@ import { checkedOptions, checkFlag, optionNames } from '../options.ts';
 import { EpochSampler } from './epoch-sampler.ts';
 import { identity, Mt19937, randperm } from './random.ts';
 
-/** 0, 1, …, length − 1, in every epoch. */
+/** Yields 0, 1, …, length − 1, in every epoch. */
 export class SequentialSampler extends EpochSampler {
   readonly #count: number;
 
@@ -23,13 +23,13 @@ export class SequentialSampler extends EpochSampler {
 }
 
 export interface SeedOption {
-  /** Default 0: every run sees the same orders. */
+  /** Seed of the orders. Default 0: every run uses the same orders. */
   readonly seed?: number;
 }
 
 const seedNames = optionNames<SeedOption>({ seed: true });
 
-/** A new permutation each epoch: `torch.randperm` seeded with seed + epoch. */
+/** Yields a new permutation in each epoch: `torch.randperm` seeded with seed + epoch. */
 export class RandomSampler extends EpochSampler {
   readonly #count: number;
 
@@ -45,7 +45,7 @@ export class RandomSampler extends EpochSampler {
   }
 }
 
-/** The given indices (kept, not copied) in a new permutation each epoch. */
+/** Yields the given indices (kept, not copied) in a new permutation in each epoch. */
 export class SubsetRandomSampler extends EpochSampler {
   readonly #indices: ArrayLike<number>;
 
@@ -70,7 +70,10 @@ export interface WeightedRandomSamplerOptions {
 
 const weightedNames = optionNames<WeightedRandomSamplerOptions>({ replacement: true, seed: true });
 
-/** `count` indices an epoch, drawn with probability proportional to `weights` (kept, not copied; need not sum to 1). */
+/**
+ * Yields `count` indices per epoch, drawn with probability proportional to `weights` (kept, not copied; any
+ * sum).
+ */
 export class WeightedRandomSampler extends EpochSampler {
   readonly #weights: ArrayLike<number>;
   readonly #draws: number;
@@ -125,8 +128,8 @@ function drawWithReplacement(weights: ArrayLike<number>, count: number, random: 
   });
 }
 
-// Efraimidis & Spirakis, "Weighted random sampling with a reservoir", 2006: the smallest keys −ln(u) / weight win,
-// and their order is the order of drawing.
+// Efraimidis & Spirakis, "Weighted random sampling with a reservoir", 2006: the smallest keys −ln(u) / weight
+// are chosen, and their order is the order of drawing.
 function drawWithoutReplacement(weights: ArrayLike<number>, count: number, random: Mt19937): Int32Array {
   const keys = Float64Array.from(weights, (weight) => -Math.log(1 - random.float64()) / weight);
   const candidates = identity(keys.length).filter((i) => weights[i]! > 0);

@@ -1,5 +1,5 @@
-// A stream's part for one rank, and of that for one worker of its loader. Ranks take the samples in turn: with W ranks,
-// rank r takes r, r + W, …; a rank's workers take its samples in turn in the same way.
+// One rank's part of a stream and, within it, one worker's part. Ranks take samples in turn: rank r of W
+// takes r, r + W, …; a rank's workers take its samples in turn in the same way.
 
 import { checkInteger } from '../check.ts';
 import { outOfRange } from '../errors.ts';
@@ -7,18 +7,19 @@ import { workerInfo } from '../loader/worker-info.ts';
 import { checkedOptions, checkFlag, optionNames } from '../options.ts';
 
 export interface ShardOptions {
-  /** Ranks that share the stream. */
+  /** Number of ranks that share the stream. */
   readonly replicas: number;
   readonly rank: number;
-  /** Leave out up to replicas − 1 samples at the end, so that all ranks get equally many. Default false. */
+  /** Drop up to replicas − 1 samples at the end, so that all ranks get the same number. Default false. */
   readonly dropLast?: boolean;
 }
 
 const names = optionNames<ShardOptions>({ replicas: true, rank: true, dropLast: true });
 
 /**
- * The part of `stream` for this rank and, in a DataLoader's worker, for this worker. Every rank and worker reads the whole
- * stream and keeps its own samples. Without `dropLast` some ranks may get one sample more than others.
+ * Returns the part of `stream` for this rank and, in a DataLoader's worker, for this worker. Every rank and
+ * worker reads the whole stream and keeps only its own samples. Without `dropLast`, some ranks may get one
+ * sample more than others.
  */
 export function shard<T>(stream: AsyncIterable<T>, options: ShardOptions): AsyncIterable<T>;
 export function shard<T>(stream: Iterable<T>, options: ShardOptions): Iterable<T>;
@@ -52,7 +53,7 @@ export function shard<T>(
   };
 }
 
-/** Whose turn it is, in one pass. */
+/** Decides which samples of a pass belong to this rank and worker. */
 class Turns<T> {
   readonly #replicas: number;
   readonly #rank: number;
@@ -68,7 +69,10 @@ class Turns<T> {
     this.#dropLast = dropLast;
   }
 
-  /** A sample is handed out when its round is complete, because only then all ranks have one. */
+  /**
+   * Returns the samples to hand out after `sample`. A sample is handed out when its round is complete,
+   * because only then all ranks have one.
+   */
   take(sample: T): T[] {
     if (this.#position === this.#rank && this.#round % this.#worker.count === this.#worker.id) {
       this.#mine = [sample];
@@ -80,7 +84,7 @@ class Turns<T> {
     return this.#handOut();
   }
 
-  /** Of a round that the end of the stream cut short. */
+  /** Returns the sample of an incomplete last round. */
   rest(): T[] {
     return this.#dropLast ? [] : this.#handOut();
   }

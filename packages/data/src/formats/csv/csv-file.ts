@@ -1,5 +1,6 @@
-// A CSV file as a data set with random access: an index of where its records begin, and csv-parse for those that are
-// asked for. The type of a column is told, never guessed: a guess would depend on the rows that were looked at.
+// A CSV file as a data set with random access: an index of the offsets of its records, and csv-parse for the
+// requested ones. Column types are given, never guessed, because a guess would depend on the rows that were
+// looked at.
 
 import { constants } from 'node:buffer';
 import { checkIndex, checkPath } from '../../check.ts';
@@ -11,27 +12,27 @@ import { OpenFile } from '../open-file.ts';
 import { importPeer } from '../optional-package.ts';
 import { csvRecords, lineAt } from './csv-index.ts';
 
-/** No string of JavaScript, and so no field, is longer. */
+/** The longest JavaScript string, and therefore the longest field. */
 const mostRecordBytes = constants.MAX_STRING_LENGTH;
 
 const arrays = { float32: Float32Array, float64: Float64Array, int32: Int32Array } as const;
 
-/** Name and type of each column that is wanted. */
+/** Name and type of each column to read. */
 export type CsvColumns = Readonly<Record<string, keyof typeof arrays | 'string'>>;
 
-/** A number, or a string, per column. */
+/** A sample: a number or a string per column. */
 export type CsvSample<C extends CsvColumns> = { [K in keyof C]: C[K] extends 'string' ? string : number };
 
-/** Of shape [samples] per column; a list of strings for a 'string'. */
+/** A batch: an array of shape [samples] per column; a list of strings for 'string' columns. */
 export type CsvBatch<C extends CsvColumns> = {
   [K in keyof C]: C[K] extends keyof typeof arrays ? NdArray<InstanceType<(typeof arrays)[C[K]]>> : string[];
 };
 
 export interface CsvOptions<C extends CsvColumns> {
   readonly columns: C;
-  /** The names of all columns of the file, if its first record does not have them. */
+  /** Names of all columns of the file. Required if the first record does not contain them. */
   readonly header?: readonly string[];
-  /** Default ','. */
+  /** Separator of the fields. Default ','. */
   readonly delimiter?: string;
 }
 
@@ -44,21 +45,22 @@ const optionNamesOfCsv = optionNames<CsvOptions<CsvColumns>>({
 type Parse = typeof import('csv-parse/sync').parse;
 
 /**
- * Record i after the header is sample i; 8 bytes a record in memory. Fields may be quoted, with line ends in them. Reading
- * is synchronous. Throws ERR_DATA_FILE, with line and column, for a field that is not of its column's type, and a
- * record with more or fewer fields than the header. Owns an open file, until close().
+ * Record i after the header is sample i. Needs 8 bytes of memory per record. Fields may be quoted and contain
+ * line ends. Reads synchronously. Throws ERR_DATA_FILE, with line and column, for a field that does not have
+ * its column's type, and for a record with more or fewer fields than the header. Owns an open file until
+ * close().
  */
 export class CsvFile<C extends CsvColumns> implements Dataset<CsvSample<C>, CsvBatch<C>> {
   readonly length: number;
   readonly #file: OpenFile;
-  /** Of each record without the header, and of the end of the last. */
+  /** Offset of each record after the header, and the end of the last one. */
   readonly #offsets: Float64Array;
   readonly #columns: readonly Column[];
   readonly #width: number;
   readonly #delimiter: string;
   readonly #parse: Parse;
 
-  /** Reads the file once. Needs csv-parse (ERR_DATA_PEER). */
+  /** Opens a file and reads it once. Requires csv-parse (ERR_DATA_PEER). */
   static async open<const C extends CsvColumns>(path: string, options: CsvOptions<C>): Promise<CsvFile<C>> {
     checkPath('CsvFile: path', path);
     checkCsvOptions(checkedOptions('CsvFile', options, optionNamesOfCsv));
@@ -107,7 +109,7 @@ export class CsvFile<C extends CsvColumns> implements Dataset<CsvSample<C>, CsvB
     return Object.fromEntries(entries) as CsvBatch<C>;
   }
 
-  /** Idempotent. */
+  /** Closes the file. Idempotent. */
   close(): void {
     this.#file.close();
   }
@@ -131,7 +133,10 @@ export class CsvFile<C extends CsvColumns> implements Dataset<CsvSample<C>, CsvB
     return rows;
   }
 
-  /** All in one call: a call of csv-parse costs ten times a record. */
+  /**
+   * Parses all records in one call, because the overhead of a csv-parse call is ten times the cost of a
+   * record.
+   */
   #parseRecords(indices: Indices): string[][] {
     const records = Array.from(indices, (index) => {
       const bytes = this.#offsets[index + 1]! - this.#offsets[index]! + 1;
@@ -190,6 +195,6 @@ function checkCsvOptions({ columns, header, delimiter }: CsvOptions<CsvColumns>)
 interface Column {
   readonly name: string;
   readonly type: CsvColumns[string];
-  /** Among the fields of a record. */
+  /** Index among the fields of a record. */
   readonly position: number;
 }

@@ -1,5 +1,5 @@
-// Where the records of a CSV file begin. A line end within quotes belongs to a field; as quotes within a field are
-// doubled, a byte lies within quotes exactly if the number of quotes before it is odd.
+// Finds where the records of a CSV file begin. A line end within quotes belongs to a field. Quotes within a
+// field are doubled, so a byte is within quotes exactly if the number of quotes before it is odd.
 import { badFile } from '../../errors.ts';
 import { chunksOf, OffsetList } from '../file-chunks.ts';
 import type { OpenFile } from '../open-file.ts';
@@ -8,7 +8,7 @@ const quote = 0x22;
 const lineFeed = 0x0a;
 const carriageReturn = 0x0d;
 
-/** The first byte of each record, and the end of the file. Empty lines are no records. Line ends are \n or \r\n. */
+/** Returns the offset of each record and the end of the file. Skips empty lines. Line ends are \n or \r\n. */
 export function csvRecords(file: OpenFile): Float64Array {
   const offsets = new OffsetList();
   let at = 0;
@@ -42,7 +42,9 @@ export function csvRecords(file: OpenFile): Float64Array {
   return offsets.toArray();
 }
 
-/** The line, counted from 1, of a byte; for error messages, as it reads the file up to there. */
+/**
+ * Returns the line of a byte, counted from 1. For error messages, because it reads the file up to that byte.
+ */
 export function lineAt(file: OpenFile, offset: number): number {
   let line = 1;
   let at = 0;

@@ -1,5 +1,5 @@
-// Reads and writes IDX files, gzipped or not. What is inflated is bounded by the size in the header, and that one by
-// `maxBytes`; memory follows the bytes that are there, never the header alone. So no small file can fill the memory.
+// Reads and writes IDX files, gzipped or not. The inflated size is limited by the header, and the header by
+// `maxBytes`. Memory grows with the bytes that are actually there, so a small file cannot exhaust the memory.
 
 import { type FileHandle, writeFile } from 'node:fs/promises';
 import { pipeline } from 'node:stream';
@@ -23,16 +23,16 @@ import {
 export type { IdxArray } from './idx-format.ts';
 
 export interface ReadIdxOptions {
-  /** The most that header and elements may take, inflated. Default 4 GiB. */
+  /** Maximum inflated size of header and elements in bytes. Default 4 GiB. */
   readonly maxBytes?: number;
 }
 
 const names = optionNames<ReadIdxOptions>({ maxBytes: true });
 
 /**
- * Reads a whole IDX file; gzip is recognised by its first bytes. Throws ERR_DATA_IDX for damaged or larger files
- * (`maxBytes`, inflated, default 4 GiB), and ERR_DATA_FILE for what is no regular file,
- * or cannot be opened.
+ * Reads a whole IDX file; gzip is detected by its first bytes. Rejects with ERR_DATA_IDX for damaged files
+ * and for files larger than `maxBytes` (inflated), and with ERR_DATA_FILE if `path` is not a regular file or
+ * cannot be opened.
  */
 export async function readIdx(path: string, options?: ReadIdxOptions): Promise<NdArray<IdxArray>> {
   checkPath('readIdx: path', path);
@@ -55,7 +55,10 @@ export async function readIdx(path: string, options?: ReadIdxOptions): Promise<N
   }
 }
 
-/** Writes `data` in `shape`; gzipped where `path` ends with .gz. Throws ERR_DATA_IDX for what IDX cannot hold. */
+/**
+ * Writes `data` in `shape`, gzipped if `path` ends with .gz. Rejects with ERR_DATA_IDX if IDX cannot
+ * represent it.
+ */
 export async function writeIdx(path: string, array: NdArray<IdxArray>): Promise<void> {
   checkPath('writeIdx: path', path);
   const file = encodeIdx(array, path);
@@ -66,7 +69,7 @@ export async function writeIdx(path: string, array: NdArray<IdxArray>): Promise<
   }
 }
 
-/** Fills `target` from `position` on, and returns it. */
+/** Fills `target` from file offset `position` on, and returns it. */
 async function readExactly(
   file: FileHandle,
   target: Buffer,
@@ -84,7 +87,7 @@ async function readExactly(
 
 async function inflate(file: FileHandle, path: string, maxBytes: number): Promise<Buffer> {
   const gunzip = createGunzip({ chunkSize: 256 * 1024 });
-  // Its error is that of gunzip, which the loop below gets.
+  // Errors of the file also end `gunzip`, and the loop below reports them.
   pipeline(file.createReadStream({ autoClose: false, start: 0 }), gunzip, () => {});
   const chunks: Buffer[] = [];
   let length = 0;

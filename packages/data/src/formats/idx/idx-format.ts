@@ -37,13 +37,13 @@ export const longestHeader = 4 + 4 * mostDimensions;
 export interface IdxHeader {
   readonly type: IdxType;
   readonly shape: number[];
-  /** Of the header itself. */
+  /** Bytes of the header. */
   readonly bytes: number;
-  /** Of header and elements. */
+  /** Bytes of header and elements. */
   readonly totalBytes: number;
 }
 
-/** `start` is the beginning of the file: all of it, or at least `longestHeader` bytes. */
+/** Parses a header. `start` is the whole file, or at least its first `longestHeader` bytes. */
 export function parseHeader(start: Buffer, file: string, maxBytes: number): IdxHeader {
   if (start.length < 4) throw idxTruncated(file, 'a header', 4, start.length);
   const type = types.find(({ code }) => code === start[2]);
@@ -53,13 +53,13 @@ export function parseHeader(start: Buffer, file: string, maxBytes: number): IdxH
   const bytes = 4 + 4 * dimensions;
   if (start.length < bytes) throw idxTruncated(file, 'a header', bytes, start.length);
   const shape = Array.from({ length: dimensions }, (_, i) => start.readUInt32BE(4 + 4 * i));
-  // Exact, so that no product of sizes from the file can wrap around or be rounded.
+  // Computed with BigInt, so that no product of sizes from the file can overflow or be rounded.
   const total = shape.reduce((product, size) => product * BigInt(size), BigInt(type.bytes)) + BigInt(bytes);
   if (total > BigInt(maxBytes)) throw idxTooLarge(file, maxBytes, total, shape);
   return { type, shape, bytes, totalBytes: Number(total) };
 }
 
-/** `bytes` is the whole file, inflated. The result has memory of its own. */
+/** Decodes a file. `bytes` is the whole file, inflated. The result has its own memory. */
 export function decodeIdx(bytes: Buffer, file: string, maxBytes: number): NdArray<IdxArray> {
   const header = parseHeader(bytes, file, maxBytes);
   const { totalBytes } = header;
@@ -70,7 +70,7 @@ export function decodeIdx(bytes: Buffer, file: string, maxBytes: number): NdArra
   return decodeElements(header, elements);
 }
 
-/** `elements` is a whole ArrayBuffer, which the result takes over. */
+/** Converts elements to a typed array. `elements` is a whole ArrayBuffer, which the result takes over. */
 export function decodeElements({ type, shape }: IdxHeader, elements: Buffer): NdArray<IdxArray> {
   swapTo(elements, type.bytes, 'BE');
   return { data: type.view(elements.buffer as ArrayBuffer), shape };
@@ -80,7 +80,7 @@ export function describe({ type, shape }: IdxHeader): string {
   return `${type.name} [${shape.join(', ')}]`;
 }
 
-/** `file` only names it in errors. */
+/** Encodes an array. `file` is used only in error messages. */
 export function encodeIdx(array: NdArray<IdxArray>, file: string): Buffer {
   const { data, shape } = (array ?? {}) as Partial<NdArray<IdxArray>>;
   if (!isTypedArray(data) || !Array.isArray(shape))

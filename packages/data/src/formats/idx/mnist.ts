@@ -1,4 +1,5 @@
-// MNIST and its relatives with the same file names (Fashion-MNIST, KMNIST). Images and labels of one split.
+// Reads MNIST, and data sets with the same file names (Fashion-MNIST, KMNIST): images and labels of one
+// split.
 
 import { access } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -9,9 +10,9 @@ import { type NdArray, typeName } from '../../typed-array.ts';
 import { type IdxArray, readIdx } from './idx-file.ts';
 
 export interface MnistSplit {
-  /** [count, rows, columns], 0 is background. */
+  /** Shape [count, rows, columns]; 0 is background. */
   readonly images: NdArray<Uint8Array>;
-  /** [count]. */
+  /** Shape [count]. */
   readonly labels: NdArray<Uint8Array>;
 }
 
@@ -23,8 +24,9 @@ export interface LoadMnistOptions {
 const names = optionNames<LoadMnistOptions>({ split: true });
 
 /**
- * Reads train-images-idx3-ubyte and train-labels-idx1-ubyte (for 'test': t10k-…) from `folder`, each with or without
- * .gz and with '-' or '.' before 'idx'. Throws ERR_DATA_NOT_FOUND, which lists the names, or ERR_DATA_IDX.
+ * Reads train-images-idx3-ubyte and train-labels-idx1-ubyte (for 'test': t10k-…) from `folder`, each with or
+ * without .gz and with '-' or '.' before 'idx'. Rejects with ERR_DATA_NOT_FOUND, which lists the names, or
+ * ERR_DATA_IDX.
  */
 export async function loadMnist(folder: string, options?: LoadMnistOptions): Promise<MnistSplit> {
   checkPath('loadMnist: folder', folder);

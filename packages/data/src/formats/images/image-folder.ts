@@ -1,5 +1,5 @@
-// A folder with a subfolder of images per class, as torchvision's ImageFolder has it. Decoding runs on libuv's threads, all
-// images of a batch at once.
+// A folder with one subfolder of images per class, like torchvision's ImageFolder. Images are decoded on
+// libuv's threads, all images of a batch in parallel.
 
 import { readdirSync } from 'node:fs';
 import { extname, join } from 'node:path';
@@ -11,32 +11,32 @@ import type { NdArray } from '../../typed-array.ts';
 import { openRegular } from '../open-file.ts';
 import { importPeer } from '../optional-package.ts';
 
-/** The most that a picture may have, whatever its file claims; decoded, these are 1 GB. */
+/** Maximum number of pixels of an image; decoded, this is 1 GB. */
 const mostPixels = 2 ** 28;
-/** No picture of so many pixels needs a larger file. */
+/** Maximum size of an image file; an image with the maximum number of pixels needs no larger one. */
 const mostFileBytes = 2 ** 30;
 
 const extensions = new Set(['.jpg', '.jpeg', '.png', '.webp', '.gif', '.tif', '.tiff', '.avif']);
 
 export interface ImageFolderOptions {
-  /** Pixels: each image is scaled to cover this, and what juts out is cut off on both sides. */
+  /** Size in pixels. Each image is scaled to cover it, and the excess is cut off equally on both sides. */
   readonly height: number;
   readonly width: number;
-  /** 3: red, green, blue; 1: grey. Default 3. */
+  /** 3 for red, green and blue; 1 for grey. Default 3. */
   readonly channels?: 1 | 3;
 }
 
 const names = optionNames<ImageFolderOptions>({ height: true, width: true, channels: true });
 
 export interface ImageSample {
-  /** Of shape [channels, height, width]. */
+  /** Shape [channels, height, width]. */
   readonly image: NdArray<Uint8Array>;
   /** Index in `classes`. */
   readonly label: number;
 }
 
 export interface ImageBatch {
-  /** Of shape [samples, channels, height, width]. */
+  /** Shape [samples, channels, height, width]. */
   readonly image: NdArray<Uint8Array>;
   readonly label: NdArray<Int32Array>;
 }
@@ -44,20 +44,20 @@ export interface ImageBatch {
 type Sharp = typeof import('sharp')['default'];
 
 /**
- * The images of a folder with a subfolder per class; the order, and so the labels, is that of the names. Throws ERR_DATA_FILE,
- * which names the file, for an image that is damaged or cut off.
+ * The images of a folder with one subfolder per class. Classes, and therefore labels, are in the order of
+ * their names. Throws ERR_DATA_FILE, naming the file, for an image that is damaged or truncated.
  */
 export class ImageFolder implements Dataset<ImageSample, ImageBatch> {
   readonly length: number;
   readonly classes: readonly string[];
-  /** Of each sample. */
+  /** Path of each sample. */
   readonly paths: readonly string[];
-  /** Of each sample. */
+  /** Label of each sample. */
   readonly labels: Int32Array;
   readonly #sharp: Sharp;
   readonly #options: Required<ImageFolderOptions>;
 
-  /** Reads names only. Needs sharp (ERR_DATA_PEER). */
+  /** Opens a folder; reads only names. Requires sharp (ERR_DATA_PEER). */
   static async open(folder: string, options: ImageFolderOptions): Promise<ImageFolder> {
     checkPath('ImageFolder: folder', folder);
     const { height, width, channels = 3 } = checkedOptions('ImageFolder', options, names);
@@ -113,14 +113,15 @@ export class ImageFolder implements Dataset<ImageSample, ImageBatch> {
     };
   }
 
-  /** Into `target`, channel by channel. */
+  /** Decodes an image into `target`, channel by channel. */
   async #decode(index: number, target: Uint8Array): Promise<void> {
     checkIndex('ImageFolder', index, this.length);
     const { channels, height, width } = this.#options;
     const path = this.paths[index]!;
     let pixels: Buffer;
     try {
-      // libvips opens a path several times to find out what it is, which costs as much as decoding a small picture.
+      // Passing a path would make libvips open the file several times, which costs as much as decoding a
+      // small image.
       pixels = await this.#sharp(await bytesOf(path), { limitInputPixels: mostPixels })
         .resize(width, height, { fit: 'cover' })
         .removeAlpha()
@@ -145,7 +146,7 @@ export class ImageFolder implements Dataset<ImageSample, ImageBatch> {
   }
 }
 
-/** The whole file. */
+/** Reads a whole file. */
 async function bytesOf(path: string): Promise<Buffer> {
   const file = await openRegular(path);
   try {

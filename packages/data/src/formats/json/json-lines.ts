@@ -1,6 +1,6 @@
-// Files with one JSON value per line: streamed, or by number with an index of where the lines begin.
-// Lines end at \n alone (a \r before it is JSON's white space): JSON allows U+2028 within strings, so node:readline, which
-// ends a line there, would cut values in two.
+// Files with one JSON value per line, read as a stream or by index. Lines end only at \n (a \r before it is
+// whitespace in JSON). JSON allows U+2028 within strings, where node:readline would end a line, so it would
+// split values.
 import { constants } from 'node:buffer';
 import { checkIndex, checkPath } from '../../check.ts';
 import type { Dataset } from '../../datasets/dataset.ts';
@@ -9,10 +9,13 @@ import { chunksOf, OffsetList } from '../file-chunks.ts';
 import { OpenFile } from '../open-file.ts';
 
 const newline = 10;
-/** No string of JavaScript is longer. */
+/** The longest JavaScript string. */
 const mostLineBytes = constants.MAX_STRING_LENGTH;
 
-/** Each pass reads the file from its beginning, 256 KiB at a time, and closes it at its end. Synchronous. */
+/**
+ * Returns the values of a file. Each pass reads the file from the beginning, 256 KiB at a time, and closes it
+ * at the end. Synchronous.
+ */
 export function jsonLines<T = unknown>(path: string): Iterable<T> {
   checkPath('jsonLines: path', path);
   return {
@@ -29,13 +32,13 @@ export function jsonLines<T = unknown>(path: string): Iterable<T> {
 }
 
 /**
- * Line i of the file is sample i. The constructor reads the file once; what stays in memory is 8 bytes a line.
- * Synchronous. Owns an open file, until close().
+ * Line i of the file is sample i. The constructor reads the file once and keeps 8 bytes per line.
+ * Synchronous. Owns an open file until close().
  */
 export class JsonLinesFile<T = unknown> implements Dataset<T> {
   readonly length: number;
   readonly #file: OpenFile;
-  /** Of each line, and of the end of the last. */
+  /** Offset of each line, and the end of the last one. */
   readonly #offsets: Float64Array;
 
   constructor(path: string) {
@@ -49,7 +52,7 @@ export class JsonLinesFile<T = unknown> implements Dataset<T> {
     this.length = this.#offsets.length - 1;
   }
 
-  /** Throws ERR_DATA_FILE, which names the line, where that is no JSON. */
+  /** Returns a sample. Throws ERR_DATA_FILE, naming the line, if it is not valid JSON. */
   get(index: number): T {
     checkIndex('JsonLinesFile', index, this.length);
     const bytes = this.#offsets[index + 1]! - this.#offsets[index]!;
@@ -58,7 +61,7 @@ export class JsonLinesFile<T = unknown> implements Dataset<T> {
     return parse<T>(line, this.#file.path, index + 1);
   }
 
-  /** Idempotent. */
+  /** Closes the file. Idempotent. */
   close(): void {
     this.#file.close();
   }
@@ -79,7 +82,10 @@ function parse<T>(line: Buffer, path: string, number: number): T {
   }
 }
 
-/** Lines that go on in another chunk are read again once their end is known: none is held before its length is. */
+/**
+ * Yields the lines. A line that continues in another chunk is read again when its end is known, so that no
+ * line is buffered before its length is known.
+ */
 function* linesOf(file: OpenFile): Generator<Buffer, void, undefined> {
   let begin = 0; // of the line
   let at = 0; // of the chunk

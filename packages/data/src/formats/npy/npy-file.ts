@@ -1,4 +1,4 @@
-// A .npy file as a data set over its first dimension, read where it is asked for.
+// A .npy file as a data set over its first dimension; rows are read on request.
 // https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
 
 import { checkIndex, checkRows } from '../../check.ts';
@@ -22,25 +22,25 @@ const views: Readonly<Record<string, (memory: ArrayBuffer) => TypedArray>> = {
   f8: (memory) => new Float64Array(memory),
 };
 
-/** NumPy writes far less; longer ones are nothing that can be read here. */
+/** Limit for the header in bytes. NumPy writes much shorter ones. */
 const longestHeader = 100_000;
 
 interface NpyHeader {
-  /** Byte order and type as NumPy writes them, such as '<f4'. */
+  /** Byte order and type in NumPy's notation, such as '<f4'. */
   readonly descr: string;
   readonly shape: readonly number[];
-  /** Of the first element. */
+  /** Offset of the first element in the file. */
   readonly offset: number;
 }
 
 /**
- * Row i of the array is sample i. The element type of the file decides the typed array, bool is a Uint8Array; float16,
- * complex numbers, text, records and Fortran order are refused (ERR_DATA_FILE). Synchronous. Owns an open file, until
- * close().
+ * Row i of the array is sample i. The file's element type determines the typed array; bool gives a
+ * Uint8Array. Throws ERR_DATA_FILE for float16, complex numbers, text, records and Fortran order.
+ * Synchronous. Owns an open file until close().
  */
 export class NpyFile<D extends TypedArray = TypedArray> implements Dataset<NdArray<D>, NdArray<D>> {
   readonly length: number;
-  /** Of the whole array; the first is `length`. */
+  /** Shape of the whole array; its first dimension is `length`. */
   readonly shape: readonly number[];
   readonly #file: OpenFile;
   readonly #header: NpyHeader;
@@ -67,7 +67,7 @@ export class NpyFile<D extends TypedArray = TypedArray> implements Dataset<NdArr
     this.length = this.shape[0]!;
   }
 
-  /** In fresh memory, as all that this gives. */
+  /** Returns a row in new memory. */
   get(index: number): NdArray<D> {
     return { data: this.getBatch([index]).data, shape: this.shape.slice(1) };
   }
@@ -86,7 +86,7 @@ export class NpyFile<D extends TypedArray = TypedArray> implements Dataset<NdArr
     return { data: this.#view(memory) as D, shape: [indices.length, ...this.shape.slice(1)] };
   }
 
-  /** Idempotent. */
+  /** Closes the file. Idempotent. */
   close(): void {
     this.#file.close();
   }
@@ -133,7 +133,7 @@ function parseHeader(text: string, path: string): Omit<NpyHeader, 'offset'> {
   return { descr, shape };
 }
 
-/** The members of the dictionary as Python wrote them. */
+/** Returns the members of the dictionary that Python wrote. */
 function members(text: string, path: string): ReadonlyMap<string, string> {
   const types = `a shape and one of the types ${Object.keys(views).join(', ')}`;
   if (!text.startsWith('{') || !text.endsWith('}')) throw badNpy(path, types, text);

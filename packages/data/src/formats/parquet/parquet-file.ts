@@ -1,5 +1,5 @@
-// A Parquet file as a data set. Its unit is the row group: rows are decoded a whole group at a time, and a few decoded
-// groups are kept, so going through the file in order decodes each group once.
+// A Parquet file as a data set. Rows are decoded one whole row group at a time, and a few decoded groups are
+// cached, so reading the file in order decodes each group once.
 
 import { checkIndex, checkInteger, checkPath } from '../../check.ts';
 import type { Dataset } from '../../datasets/dataset.ts';
@@ -10,11 +10,11 @@ import { importPeer } from '../optional-package.ts';
 import { boundedCompressors, checkFooter, checkGroups, checkPages, pathOf } from './parquet-limits.ts';
 
 export interface ParquetOptions {
-  /** The columns to read. Default: all. */
+  /** Columns to read. Default: all. */
   readonly columns?: readonly string[];
-  /** Decoded row groups kept in memory. Default 2. */
+  /** Number of decoded row groups kept in memory. Default 2. */
   readonly cachedGroups?: number;
-  /** The most bytes that one row group may take, decoded, in the columns that are read. Default 4 GiB. */
+  /** Maximum decoded size of one row group in bytes, in the columns that are read. Default 4 GiB. */
   readonly maxGroupBytes?: number;
 }
 
@@ -25,26 +25,29 @@ type ReadOptions = Parameters<Hyparquet['parquetReadObjects']>[0];
 type Source = Pick<ReadOptions, 'file' | 'metadata' | 'compressors'>;
 
 /**
- * Row i is sample i, an object with a member per column. 64-bit integers are bigints, a missing value is null. A row costs the
- * decoding of its group, unless that is still in memory: read in order, with a BlockRandomSampler over `groupLengths`,
- * or with `rows`. Throws ERR_DATA_FILE, with row group and column, where the file is damaged. Owns an open file, until
- * close().
+ * Row i is sample i, an object with one member per column. 64-bit integers are bigints, missing values are
+ * null. Reading a row decodes its whole group unless that is cached: read in order, with a BlockRandomSampler
+ * over `groupLengths`, or with `rows`. Throws ERR_DATA_FILE, with row group and column, if the file is
+ * damaged. Owns an open file until close().
  */
 export class ParquetFile<T = Record<string, unknown>> implements Dataset<T> {
   readonly length: number;
-  /** Rows of each row group. */
+  /** Number of rows of each row group. */
   readonly groupLengths: readonly number[];
   readonly columns: readonly string[];
   readonly #file: OpenFile;
   readonly #source: Source;
   readonly #read: Hyparquet['parquetReadObjects'];
-  /** First row of each group, and the end of the last. */
+  /** First row of each group, and the end of the last one. */
   readonly #starts: readonly number[];
   readonly #cachedGroups: number;
-  /** By group; the one used last is the last. */
+  /** Decoded groups by index, least recently used first. */
   readonly #cache = new Map<number, Promise<T[]>>();
 
-  /** Needs hyparquet (ERR_DATA_PEER); and hyparquet-compressors for compression other than snappy. */
+  /**
+   * Opens a file. Requires hyparquet (ERR_DATA_PEER), and hyparquet-compressors for compression other than
+   * snappy.
+   */
   static async open<T = Record<string, unknown>>(
     path: string,
     given?: ParquetOptions,
@@ -107,9 +110,9 @@ export class ParquetFile<T = Record<string, unknown>> implements Dataset<T> {
   }
 
   /**
-   * A stream of the rows of these row groups, by number, in this order; all by default. Each group is read by who asks for it
-   * only: `rows(shard(file.groupLengths.keys(), { replicas, rank }))` is the part of one rank and worker. Such parts may
-   * differ in length.
+   * Returns a stream of the rows of these row groups, by index, in this order; by default all. Only the
+   * requested groups are read: `rows(shard(file.groupLengths.keys(), { replicas, rank }))` is the part of one
+   * rank and worker. Such parts may differ in length.
    */
   rows(groups: Iterable<number> = this.groupLengths.keys()): AsyncIterable<T> {
     const numbers = [...groups];
@@ -122,7 +125,7 @@ export class ParquetFile<T = Record<string, unknown>> implements Dataset<T> {
     };
   }
 
-  /** Idempotent. */
+  /** Closes the file. Idempotent. */
   close(): void {
     this.#cache.clear();
     this.#file.close();
@@ -197,7 +200,7 @@ function* leavesOf({ children, path }: Tree): Generator<string> {
   for (const child of children) yield* leavesOf(child);
 }
 
-/** The names of the columns, and of all that hold values. */
+/** Returns the names of the columns, and of all columns that hold values (leaves). */
 function columnsOf(
   hyparquet: Hyparquet,
   metadata: Source['metadata'] & object,
@@ -219,7 +222,7 @@ function columnsOf(
   throw badFile('ParquetFile', path, what, 'Write the file again, with other names.');
 }
 
-/** The decompressor that hyparquet brings. */
+/** The snappy decompressor of hyparquet. */
 const snappy =
   ({ snappyUncompress }: Hyparquet) =>
   (input: Uint8Array, outputLength: number): Uint8Array => {
@@ -234,10 +237,10 @@ function damaged(where: string, what: string, cause: unknown) {
   return badFile('ParquetFile', where, [what, 'Parquet', got], next, cause);
 }
 
-/** The file as hyparquet reads it. */
+/** Returns the file in the form that hyparquet reads. */
 function asAsyncBuffer(file: OpenFile) {
   const sliceOf = async (start: number, end: number): Promise<ArrayBuffer> => {
-    // Numbers from a damaged file must not decide what is allocated.
+    // Numbers from a damaged file must not determine an allocation.
     if (!(start >= 0 && start <= end && end <= file.size)) {
       throw new Error(`bytes ${start} to ${end} of a file of ${file.size}`);
     }
@@ -249,7 +252,8 @@ function asAsyncBuffer(file: OpenFile) {
     byteLength: file.size,
     slice: (start: number, end = file.size): Promise<ArrayBuffer> => {
       const bytes = sliceOf(start, end);
-      // Hyparquet may give up before it looks at all of them, and what nobody looks at would end the process.
+      // Hyparquet may stop before it awaits all of these promises, and an unhandled rejection would end the
+      // process.
       bytes.catch(() => {});
       return bytes;
     },

@@ -1,34 +1,37 @@
-// What a Parquet file may make a reader allocate. Its footer says how large row groups are, its pages say how large they
-// become, and both come from outside: they are checked before anything is decoded.
+// Limits what a Parquet file can make a reader allocate. The sizes in the footer (row groups) and in the page
+// headers (decoded pages) are untrusted, so they are checked before anything is decoded.
 import type { ColumnMetaData, Compressors, FileMetaData, RowGroup } from 'hyparquet';
 import { badFile } from '../../errors.ts';
 import type { OpenFile } from '../open-file.ts';
 import { type ThriftFields, ThriftReader } from './parquet-thrift.ts';
 
-/** The most that each codec makes of one byte, where there is such a bound. */
+/** Maximum ratio of decompressed to compressed size, for codecs that have such a bound. */
 const mostRatio: Readonly<Record<string, number>> = { SNAPPY: 22, GZIP: 1032, LZ4: 256, LZ4_RAW: 256 };
-/** A decoded value takes at least that much. */
+/** Minimum memory of a decoded value in bytes. */
 const valueBytes = 8;
-/** Of the magic at either end, and of the footer's length. */
+/** Bytes of the magic at either end, and of the footer's length. */
 const wordBytes = 4;
-/** Tables with ten thousand columns stay below. */
+/** Limit for the footer; tables with ten thousand columns are below it. */
 const mostFooterBytes = 2 ** 27;
-/** Read for a page header at first, and at most. */
+/** Bytes that are read for a page header, initially and at most. */
 const headerBytes = 2 ** 14;
 const mostHeaderBytes = 2 ** 24;
 
 export interface ParquetLimits {
   readonly path: string;
   readonly fileBytes: number;
-  /** Of one row group, decoded. */
+  /** Maximum decoded size of one row group in bytes. */
   readonly maxGroupBytes: number;
-  /** The columns of the schema that hold values, with those within others, as pathOf has them. */
+  /** Paths of the schema's columns that hold values, including nested ones, in the form of pathOf(). */
   readonly leaves: ReadonlySet<string>;
 }
 
 export const pathOf = (names: readonly string[]): string => names.join('.');
 
-/** Throws ERR_DATA_FILE for a footer that is not there, or in which a list claims more than its bytes can hold. */
+/**
+ * Throws ERR_DATA_FILE if there is no footer, or if a list in it claims more elements than its bytes can
+ * hold.
+ */
 export function checkFooter(file: OpenFile): void {
   const { path, size } = file;
   const tail = Buffer.alloc(2 * wordBytes);
@@ -47,15 +50,15 @@ export function checkFooter(file: OpenFile): void {
   }
 }
 
-/** Where the pages of a column lie. */
+/** Returns the byte range of a column's pages. */
 export function rangeOf(column: ColumnMetaData): { readonly start: bigint; readonly end: bigint } {
   const start = column.dictionary_page_offset || column.data_page_offset;
   return { start, end: start + column.total_compressed_size };
 }
 
 /**
- * Throws ERR_DATA_FILE for row groups that lie outside of the file, share their bytes, or are larger than allowed in these
- * columns.
+ * Throws ERR_DATA_FILE for row groups that are outside of the file, overlap, or are larger than allowed in
+ * these columns.
  */
 export function checkGroups(
   { row_groups: groups }: FileMetaData,
@@ -83,7 +86,10 @@ export function checkGroups(
   checkApart(ranges);
 }
 
-/** Each column is one of the schema, and there once: hyparquet decodes others, and nobody gets what they throw. */
+/**
+ * Checks that each column is in the schema and appears once. Hyparquet would decode other columns, and their
+ * errors would be unhandled.
+ */
 function checkNames(chunks: RowGroup['columns'], leaves: ReadonlySet<string>, where: string): void {
   const known = new Set<string>();
   for (const { meta_data: chunk } of chunks) {
@@ -104,11 +110,11 @@ function checkChunk(chunk: ColumnMetaData, rows: bigint, where: string, fileByte
   const { start, end } = rangeOf(chunk);
   if (start < 0n || end > BigInt(fileBytes))
     throw damaged(where, `a column within ${fileBytes} bytes`, `one from ${start} to ${end}`);
-  // A row has a value, or a mark that there is none, in each column.
+  // Every column has a value or a null mark for each row.
   if (values < rows) throw damaged(where, `${rows} values, one for each row, in each column`, `${values}`);
 }
 
-/** Columns must not share bytes: a small file could else be decoded to any number of rows. */
+/** Checks that columns do not overlap. Otherwise a small file could decode to any number of rows. */
 function checkApart(
   ranges: { readonly start: bigint; readonly end: bigint; readonly where: string }[],
 ): void {
@@ -122,8 +128,8 @@ function checkApart(
 }
 
 /**
- * Goes through the page headers of a column. Throws ERR_DATA_FILE where pages claim more values than the footer gives the
- * column: memory is taken for as many as they claim.
+ * Checks the page headers of a column. Throws ERR_DATA_FILE if pages claim more values than the footer gives
+ * the column, because memory is allocated for the claimed number.
  */
 export function checkPages(file: OpenFile, column: ColumnMetaData, where: string): void {
   const { start, end: endOfPages } = rangeOf(column);
@@ -149,13 +155,13 @@ export function checkPages(file: OpenFile, column: ColumnMetaData, where: string
 }
 
 interface PageHeader {
-  /** No dictionary. */
+  /** True for a data page, false for a dictionary. */
   readonly isData: boolean;
   readonly values: number;
   readonly nulls: number;
   readonly packedBytes: number;
   readonly plainBytes: number;
-  /** Of the page, in the file. */
+  /** Offset of the page's end in the file. */
   readonly end: number;
 }
 
@@ -172,7 +178,9 @@ function pageAt(file: OpenFile, at: number, end: number): PageHeader {
   }
 }
 
-/** Of the header that belongs to the type of a page: its field, and how many of its first fields it must have. */
+/**
+ * For each page type: the field of its header, and the number of leading fields that the header must have.
+ */
 const headers: Readonly<Record<number, readonly [field: number, needed: number]>> = {
   0: [5, 4],
   2: [7, 2],
@@ -200,19 +208,22 @@ function pageOf(fields: ThriftFields, at: number, reader: ThriftReader): PageHea
   };
 }
 
-/** Of a field that must be there. */
+/** Returns a required integer field. */
 function integer(fields: ThriftFields, id: number): number {
   const value = fields.get(id);
   if (typeof value === 'number' && value >= 0) return value;
   throw new Error(`no integer of at least 0 in field ${id}`);
 }
 
-/** Decompressors that refuse pages which claim to become more than they can, or than a row group may take. */
+/**
+ * Returns decompressors that refuse pages that claim a larger size than they can have, or than a row group
+ * may have.
+ */
 export function boundedCompressors(given: Compressors, { path, maxGroupBytes }: ParquetLimits): Compressors {
   const entries = Object.entries(given).map(([codec, decompress]) => {
     const ratio = mostRatio[codec] ?? Infinity;
     const bounded: typeof decompress = (input, outputLength) => {
-      // Some bytes more, for headers of tiny pages.
+      // The extra bytes allow for headers of tiny pages.
       const most = Math.min(maxGroupBytes, ratio * (input.length + 64));
       if (!(outputLength >= 0 && outputLength <= most))
         throw damaged(path, `a page of at most ${most} bytes`, `one that claims ${outputLength}`);

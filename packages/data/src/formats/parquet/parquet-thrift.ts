@@ -1,16 +1,17 @@
-// Thrift's compact protocol, in which the footer and the page headers of Parquet are written. Hyparquet takes memory for as many
-// elements as a list claims, and lists may lie within lists; this goes through the same bytes, and takes none.
+// Parses Thrift's compact protocol, which Parquet's footer and page headers use, without allocating.
+// Hyparquet allocates as many elements as a list claims, and lists may be nested, so the same bytes are
+// checked here first.
 // https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
 
 const mostDepth = 32;
 
-/** What a struct has, by the numbers of its fields: 32-bit integers, structs, and NaN for all that is neither. */
+/** Fields of a struct by number: 32-bit integers, structs, and NaN for all other types. */
 export type ThriftFields = ReadonlyMap<number, number | ThriftFields>;
 
-/** Reads one struct, from `at` on. Throws where it is not whole, or claims more than the bytes can hold. */
+/** Parses one struct from `at` on. Throws if it is incomplete or claims more than the bytes can hold. */
 export class ThriftReader {
   readonly #bytes: Uint8Array;
-  /** Of the next byte. */
+  /** Index of the next byte. */
   at: number;
 
   constructor(bytes: Uint8Array, at = 0) {
@@ -43,7 +44,10 @@ export class ThriftReader {
     return Number.NaN;
   }
 
-  /** An element takes a byte at least, so a list that is whole has no more of them than bytes. */
+  /**
+   * Parses a list. An element takes at least one byte, so a complete list has at most as many elements as
+   * bytes.
+   */
   #list(depth: number): void {
     if (depth > mostDepth) throw new Error(`lists more than ${mostDepth} deep`);
     const head = this.#byte();
@@ -70,7 +74,7 @@ export class ThriftReader {
     this.at += count;
   }
 
-  /** As hyparquet reads it, also where it is longer than any integer. */
+  /** Parses a varint as hyparquet does, even if it is longer than any integer. */
   #varint(): number {
     let result = 0;
     for (let shift = 0; ; shift += 7) {

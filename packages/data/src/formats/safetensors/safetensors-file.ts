@@ -1,4 +1,4 @@
-// A safetensors file whose tensors have one row per sample, as a data set: columns that are read where they lie.
+// A safetensors file whose tensors have one row per sample, as a data set; rows are read on request.
 // https://github.com/huggingface/safetensors#format
 
 import { checkIndex, checkRows } from '../../check.ts';
@@ -29,20 +29,20 @@ const metadataKey = '__metadata__';
 
 interface Column {
   readonly name: string;
-  /** Of one sample. */
+  /** Shape of one sample. */
   readonly shape: readonly number[];
   readonly width: number;
-  /** Of its first byte in the file. */
+  /** Offset of its first byte in the file. */
   readonly offset: number;
   readonly rows: number;
-  /** Of all rows. */
+  /** Number of bytes of all rows. */
   readonly bytes: number;
   readonly view: (memory: ArrayBuffer) => TypedArray;
 }
 
 /**
- * Row i of every tensor, by name, is sample i. BOOL is a Uint8Array; half-precision types are refused (ERR_DATA_FILE).
- * Synchronous. Owns an open file, until close().
+ * Row i of every tensor, by name, is sample i. BOOL gives a Uint8Array. Throws ERR_DATA_FILE for 16-bit
+ * floats. Synchronous. Owns an open file until close().
  */
 export class SafetensorsFile<F extends Record<string, NdArray> = Record<string, NdArray>>
   implements Dataset<F, F>
@@ -69,7 +69,7 @@ export class SafetensorsFile<F extends Record<string, NdArray> = Record<string, 
     ) as F;
   }
 
-  /** In fresh memory, as all that this gives. */
+  /** Returns a batch in new memory. */
   getBatch(indices: Indices): F {
     for (const index of indices) checkIndex('SafetensorsFile', index, this.length);
     return Object.fromEntries(
@@ -77,7 +77,7 @@ export class SafetensorsFile<F extends Record<string, NdArray> = Record<string, 
     ) as F;
   }
 
-  /** Idempotent. */
+  /** Closes the file. Idempotent. */
   close(): void {
     this.#file.close();
   }
@@ -141,7 +141,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The format's rule: tensors lie one behind the other, and fill the file. */
+/** Checks the format's rule that tensors are adjacent and cover the whole file. */
 function checkCover(path: string, columns: readonly Column[], begin: number, size: number): void {
   let covered = begin;
   for (const { name, offset, bytes } of columns.toSorted(

@@ -13,15 +13,16 @@ interface Group {
 }
 
 /**
- * The samples of an uncompressed tar archive; neighbouring files of one key are one. The constructor reads the headers,
- * `get` the files of its sample. Synchronous. Owns an open file, until close().
+ * The samples of an uncompressed tar archive; adjacent files with the same key form one sample. The
+ * constructor reads the headers, `get` reads the files of its sample. Synchronous. Owns an open file until
+ * close().
  */
 export class TarFile implements Dataset<TarSample> {
   readonly length: number;
   readonly #file: OpenFile;
   readonly #groups: readonly Group[];
 
-  /** Throws ERR_DATA_FILE where the archive is damaged or cut off. */
+  /** Opens an archive. Throws ERR_DATA_FILE if it is damaged or truncated. */
   constructor(path: string) {
     this.#file = new OpenFile(path);
     try {
@@ -44,7 +45,7 @@ export class TarFile implements Dataset<TarSample> {
     return { key, files: Object.fromEntries(files) };
   }
 
-  /** Idempotent. */
+  /** Closes the file. Idempotent. */
   close(): void {
     this.#file.close();
   }

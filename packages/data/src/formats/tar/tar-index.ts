@@ -1,5 +1,6 @@
-// Where the files of a tar archive lie. An archive is a sequence of 512-byte headers, each followed by its file, filled up to
-// 512, and ends with a block of zeros. Long names come in a file of their own before the header: GNU's (L) or POSIX pax (x).
+// Finds the files in a tar archive. An archive is a sequence of 512-byte headers, each followed by its file,
+// which is padded to a multiple of 512. It ends with a block of zeros. Long names are stored in a separate
+// entry before the header: GNU's (L) or POSIX pax (x).
 // https://www.gnu.org/software/tar/manual/html_node/Standard.html
 import { badFile } from '../../errors.ts';
 import type { OpenFile } from '../open-file.ts';
@@ -9,12 +10,12 @@ const mostNameBytes = 2 ** 20;
 
 export interface TarEntry {
   readonly name: string;
-  /** Of its first byte in the archive. */
+  /** Offset of its first byte in the archive. */
   readonly offset: number;
   readonly size: number;
 }
 
-/** The regular files. Throws ERR_DATA_FILE where a header is damaged, or the archive is cut off. */
+/** Yields the regular files. Throws ERR_DATA_FILE if a header is damaged or the archive is truncated. */
 export function* tarEntries(file: OpenFile): Generator<TarEntry, void, undefined> {
   const header = Buffer.alloc(blockBytes);
   let ahead: { readonly name?: string; readonly size?: number } = {};
@@ -56,14 +57,14 @@ function hasRightChecksum(header: Buffer): boolean {
 
 function sizeIn(header: Buffer): number {
   const field = header.subarray(124, 136);
-  // GNU: sizes from 8 GiB on are big-endian, with the first bit set.
+  // GNU stores sizes from 8 GiB on as big-endian numbers with the first bit set.
   if (field[0] === 0x80) return Number(field.readBigUInt64BE(4));
   return Number.parseInt(untilZero(field).trim() || '0', 8);
 }
 
 function nameIn(header: Buffer): string {
   const name = untilZero(header.subarray(0, 100));
-  // GNU's old headers ('ustar  ') have other things in the place of the prefix.
+  // GNU's old headers ('ustar  ') have other data where the prefix is.
   const prefix =
     header.toString('latin1', 257, 263) === 'ustar\0' ? untilZero(header.subarray(345, 500)) : '';
   return prefix === '' ? name : `${prefix}/${name}`;
@@ -74,7 +75,7 @@ function untilZero(field: Buffer): string {
   return field.toString('utf8', 0, end < 0 ? field.length : end);
 }
 
-/** Records `<length of the record> <key>=<value>\n`. */
+/** Parses records of the form `<length of the record> <key>=<value>\n`. */
 function paxOf(text: Buffer): { name?: string; size?: number } {
   const pax: { name?: string; size?: number } = {};
   for (let at = 0; at < text.length; ) {

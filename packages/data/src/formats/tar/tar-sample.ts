@@ -1,10 +1,17 @@
 import { badFile } from '../../errors.ts';
 
-/** Files of a tar shard that belong together, as WebDataset has it: equal up to the first dot of the file name. */
+/**
+ * A sample: files of a tar shard whose paths are equal up to the first dot of the file name, as in
+ * WebDataset.
+ */
 export interface TarSample {
-  /** What is equal, with the folder: `train/0017` of `train/0017.jpg` and `train/0017.cls`. */
+  /**
+   * The common part of the paths, with the folder: `train/0017` for `train/0017.jpg` and `train/0017.cls`.
+   */
   readonly key: string;
-  /** Their bytes by what follows the dot, such as `jpg` and `cls`. Decode them with mapDataset. */
+  /**
+   * Contents of the files by the text after the dot, such as `jpg` and `cls`. Decode them with mapDataset.
+   */
   readonly files: Readonly<Record<string, Uint8Array>>;
 }
 
@@ -13,7 +20,10 @@ export function splitName(name: string): { readonly key: string; readonly extens
   return dot < 0 ? { key: name, extension: '' } : { key: name.slice(0, dot), extension: name.slice(dot + 1) };
 }
 
-/** Adds a file's extension to those of its sample. Throws ERR_DATA_FILE where it is there already: one would hide the other. */
+/**
+ * Adds a file's extension to those of its sample. Throws ERR_DATA_FILE if the sample has it already, because
+ * one file would hide the other.
+ */
 export function checkNew(
   reader: string,
   where: string,

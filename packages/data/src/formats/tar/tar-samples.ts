@@ -1,4 +1,4 @@
-// Tar archives as a stream: from the network, or compressed, where random access is impossible.
+// Tar archives as a stream: from the network or compressed, so that random access is not possible.
 
 import { PassThrough, pipeline } from 'node:stream';
 import { createGunzip } from 'node:zlib';
@@ -9,26 +9,29 @@ import { openRegular } from '../open-file.ts';
 import { importPeer } from '../optional-package.ts';
 import { checkNew, splitName, type TarSample } from './tar-sample.ts';
 
-/** A path, or what opens a stream of an archive's bytes, with a name for error messages. */
+/** A path, or a function that opens a stream of an archive's bytes, with a name for error messages. */
 export type TarSource =
   | string
   | { readonly name: string; readonly open: () => NodeJS.ReadableStream | Promise<NodeJS.ReadableStream> };
 
 export interface TarSamplesOptions {
-  /** The most bytes that the files of one sample may take together, each with its name and a header of 512. Default 1 GiB. */
+  /**
+   * Maximum size of one sample in bytes: its files, each with its name and a header of 512 bytes. Default 1
+   * GiB.
+   */
   readonly maxSampleBytes?: number;
 }
 
 const names = optionNames<TarSamplesOptions>({ maxSampleBytes: true });
 
-/** Of the header of a file. */
+/** Bytes of a file's header. */
 const headerBytes = 512;
 
 /**
- * The samples of these archives, one archive after the other; those whose name ends with gz are decompressed. `sources` is
- * asked anew in each pass: with `shard(paths, { replicas, rank })` each rank and worker opens its own archives only, and
- * their numbers of samples may differ. Needs tar-stream (ERR_DATA_PEER). Throws ERR_DATA_FILE, with the archive, where one
- * is damaged or cut off.
+ * Returns the samples of these archives, one archive after the other. Archives whose name ends with gz are
+ * decompressed. `sources` is iterated again in each pass: with `shard(paths, { replicas, rank })` each rank
+ * and worker opens only its own archives, and their numbers of samples may differ. Requires tar-stream
+ * (ERR_DATA_PEER). Throws ERR_DATA_FILE, naming the archive, if one is damaged or truncated.
  */
 export function tarSamples(
   sources: Iterable<TarSource>,
@@ -52,7 +55,7 @@ async function* samplesOf(
 ): AsyncGenerator<TarSample, void, undefined> {
   const { name, bytes } = await opened(source);
   const unpacked = name.endsWith('gz') ? createGunzip() : new PassThrough();
-  // Its error is that of the archive, which the loop below gets.
+  // Errors of the stream also end `archive`, and the loop below reports them.
   pipeline(bytes, unpacked, archive, () => {});
   let sample: { key: string; files: [extension: string, bytes: Uint8Array][] } | null = null;
   const extensions = new Set<string>();

@@ -1,4 +1,5 @@
-// A file of tokens: unsigned integers one behind the other, little-endian, nothing else, as nanoGPT's prepare.py writes it.
+// A file of tokens: consecutive unsigned integers in little endian without a header, as nanoGPT's prepare.py
+// writes it.
 
 import { checkIndex, checkInteger } from '../../check.ts';
 import type { Dataset, Indices } from '../../datasets/dataset.ts';
@@ -9,29 +10,32 @@ import { bytesOf, swapTo } from '../byte-order.ts';
 import { OpenFile } from '../open-file.ts';
 
 export interface TokenFileOptions {
-  /** Tokens of a sample. */
+  /** Number of tokens in a sample. */
   readonly block: number;
-  /** Tokens from the beginning of a sample to that of the next. Default `block`: each token is predicted once an epoch. */
+  /**
+   * Number of tokens from the start of a sample to the start of the next. Default `block`: each token is
+   * predicted once per epoch.
+   */
   readonly stride?: number;
-  /** Default 'uint16'. */
+  /** Type of a token. Default 'uint16'. */
   readonly dtype?: 'uint16' | 'uint32';
 }
 
 const names = optionNames<TokenFileOptions>({ block: true, stride: true, dtype: true });
 
-/** Tokens `x`, and for each of them the one that follows it, `y`. */
+/** Tokens `x`, and for each of them the following token in `y`. */
 export interface TokenWindows {
   readonly x: NdArray<Int32Array>;
   readonly y: NdArray<Int32Array>;
 }
 
 /**
- * Windows of `block` + 1 tokens, read where they lie: memory does not depend on the size of the file. Sample i begins at
- * token i · `stride`. Synchronous. Owns an open file, until close().
+ * Windows of `block` + 1 tokens, read on request: memory use does not depend on the size of the file. Sample
+ * i begins at token i · `stride`. Synchronous. Owns an open file until close().
  */
 export class TokenFile implements Dataset<TokenWindows, TokenWindows> {
   readonly length: number;
-  /** Tokens in the file. */
+  /** Number of tokens in the file. */
   readonly tokenCount: number;
   readonly #file: OpenFile;
   readonly #block: number;
@@ -52,20 +56,20 @@ export class TokenFile implements Dataset<TokenWindows, TokenWindows> {
       this.close();
       throw size % width === 0 ? fewTokens(path, block, this.tokenCount) : badTokenBytes(path, width, size);
     }
-    // As large as the file at most.
+    // Reached only if the file has a whole window, so this is at most the size of the file.
     this.#window = dtype === 'uint16' ? new Uint16Array(block + 1) : new Uint32Array(block + 1);
     this.length = Math.floor((this.tokenCount - block - 1) / stride) + 1;
     this.#block = block;
     this.#stride = stride;
   }
 
-  /** `x` and `y` of shape [block]. */
+  /** Returns `x` and `y` of shape [block], in new memory. */
   get(index: number): TokenWindows {
     const { x, y } = this.getBatch([index]);
     return { x: { data: x.data, shape: [this.#block] }, y: { data: y.data, shape: [this.#block] } };
   }
 
-  /** `x` and `y` of shape [indices.length, block], in fresh memory. */
+  /** Returns `x` and `y` of shape [indices.length, block], in new memory. */
   getBatch(indices: Indices): TokenWindows {
     const block = this.#block;
     const window = this.#window;
@@ -81,7 +85,7 @@ export class TokenFile implements Dataset<TokenWindows, TokenWindows> {
     return { x: { data: x, shape }, y: { data: y, shape: [...shape] } };
   }
 
-  /** Idempotent. */
+  /** Closes the file. Idempotent. */
   close(): void {
     this.#file.close();
   }
