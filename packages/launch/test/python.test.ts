@@ -1,5 +1,5 @@
-// Ranks that are Python: with a client of the store's protocol in a few lines, and with torch where RINGWISE_PYTHON, else
-// python3, has it.
+// Ranks that are Python: with a client of the store's protocol in a few lines, and with torch where
+// RINGWISE_PYTHON, else python3, has it.
 
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,12 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { RankOutcome } from '../src/agent/rank-process.ts';
-import {
-  isSecondary,
-  parseLastWords,
-  type ReportedError,
-  reportError,
-  reviveError,
-} from '../src/report/last-words.ts';
+import { isSecondary, parseLastWords, reportError, reviveError } from '../src/report/last-words.ts';
 import {
   exitCodeOf,
   exitCodeOfSignal,
@@ -14,6 +8,7 @@ import {
   firstUserFrame,
   rootCause,
 } from '../src/report/report.ts';
+import type { ReportedError } from '../src/report/words.ts';
 
 const secondary = Object.assign(new Error('lost rank 2'), { code: 'ERR_COLL_PEER_LOST', secondary: true });
 

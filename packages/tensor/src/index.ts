@@ -48,7 +48,7 @@ export { getNumThreads, setNumThreads } from './device/threads.ts';
 export { TensorError, type TensorErrorCode } from './errors.ts';
 export * from './ops/index.ts';
 export type { Pair } from './ops/layers/window.ts';
-export { Generator, type GeneratorState, generator, manualSeed } from './random/random.ts';
+export { Generator, generator, manualSeed } from './random/random.ts';
 export {
   bernoulli,
   type DrawOptions,
@@ -61,3 +61,4 @@ export {
   randn,
   randperm,
 } from './random/random-tensors.ts';
+export type { GeneratorState } from './random/source.ts';

@@ -304,7 +304,8 @@ describe('a mask that requires a gradient', () => {
   });
 
   test('gets 0 where a query sees nothing', () => {
-    const blind = tensor([[0, 1, -1], [-Infinity, -Infinity, -Infinity]], { dtype: 'float64' }); // biome-ignore format: a matrix
+    // biome-ignore format: a matrix
+    const blind = tensor([[0, 1, -1], [-Infinity, -Infinity, -Infinity]], { dtype: 'float64' });
     expectCase(
       [leafOf(q), leafOf(k), leafOf(v), leafOf(blind)],
       (a, b, c, mask) => attend(a, b, c, { mask }),

@@ -1,4 +1,5 @@
-// Memory that grows in a loop without turns of the event loop. Each program has a process of its own: a warning comes once.
+// Memory that grows in a loop without turns of the event loop. Each program has a process of its own: a
+// warning comes once.
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';

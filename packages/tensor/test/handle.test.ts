@@ -201,7 +201,8 @@ test('what is left of host memory that went back is empty', async () => {
 });
 
 describe.skipIf(cudaDevice === null)(`handles and streams on ${cudaDevice?.name}`, () => {
-  // On the software device work runs as late as it may, so a stream that does not wait where it should is wrong every time.
+  // On the software device work runs as late as it may, so a stream that does not wait where it should is
+  // wrong every time.
   test('work comes after that of the stream of the handle', () => {
     const side = new CudaStream('cuda');
     const handle = withStream(side, () => full([1000], 2, { device: 'cuda' }).add(3).handle());

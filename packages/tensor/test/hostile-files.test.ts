@@ -91,7 +91,8 @@ function zip(
   let position = 0;
   for (const part of local) {
     const name = part.localName ?? part.name;
-    const pieces = [Buffer.from('PK\x03\x04', 'latin1'), fieldsOf(part, name, 0), Buffer.from(name), part.packed ?? part.content]; // biome-ignore format: one thing
+    // biome-ignore format: one thing
+    const pieces = [Buffer.from('PK\x03\x04', 'latin1'), fieldsOf(part, name, 0), Buffer.from(name), part.packed ?? part.content];
     offsets.push(position);
     for (const { length } of pieces) position += length;
     locals.push(...pieces);
@@ -242,7 +243,8 @@ describe('npz', () => {
   });
 
   test('less bytes than claimed, more than claimed, and more than packed ones can become', async () => {
-    const less = { ...deflated('a.npy', npy('(2000,)', new Uint8Array(1000))), bytes: 2000 + npy('(2000,)', Buffer.of()).length }; // biome-ignore format: one thing
+    // biome-ignore format: one thing
+    const less = { ...deflated('a.npy', npy('(2000,)', new Uint8Array(1000))), bytes: 2000 + npy('(2000,)', Buffer.of()).length };
     writeFileSync(at('a.npz'), zip([less]));
     await expect(loadNpz(at('a.npz'))).rejects.toThrow(/it unpacks to \d+ bytes, and claims/);
     const stored = { name: 'a.npy', content: small, bytes: 10_000 };

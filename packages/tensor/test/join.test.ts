@@ -25,7 +25,8 @@ test('cat passes over tensors of shape [0], as PyTorch', () => {
 });
 
 test('chunk and split of nothing', () => {
-  expect(chunk(zeros([0, 2]), 3).map((part) => part.shape)).toEqual([[0, 2], [0, 2], [0, 2]]); // biome-ignore format: one line
+  // biome-ignore format: one line
+  expect(chunk(zeros([0, 2]), 3).map((part) => part.shape)).toEqual([[0, 2], [0, 2], [0, 2]]);
   expect(split(zeros([0, 2]), 0).map((part) => part.shape)).toEqual([[0, 2]]);
   expect(codeOf(() => split(zeros([2]), 0))).toBe('ERR_TENSOR_ARGUMENT');
 });

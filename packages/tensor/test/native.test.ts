@@ -6,9 +6,10 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { Worker } from 'node:worker_threads';
 import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
-import type { Kernels, Memory, Strided } from '../src/backends/kernels.ts';
+import type { Kernels } from '../src/backends/kernels.ts';
 import { loadAddon } from '../src/backends/native/addon.ts';
 import { cudaInfo, loadNativeKernels } from '../src/backends/native/native.ts';
+import type { Memory, Strided } from '../src/backends/operands.ts';
 import type { HostArray } from '../src/core/dtype.ts';
 import { kernelsContract } from './kernels-contract.ts';
 

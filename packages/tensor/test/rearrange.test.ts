@@ -165,7 +165,8 @@ describe('norm and varMean', () => {
     [0, [2, 3], [[0, 0, 0], [0, 0, 0]]], // biome-ignore format: one case a line
     [-Infinity, [0, 1], [[0, -0, 0], [-0, 0, 2]]], // biome-ignore format: one case a line
     [Infinity, [4, 2], [[0, -1, 0], [-1, 1, 0]]], // biome-ignore format: one case a line
-    [0.5, [13.928203, 14.656854], [[2.1547005, -1.8660254, 0], [-5.4142132, 5.4142132, 7.6568542]]], // biome-ignore format: one case a line
+    // biome-ignore format: one case a line
+    [0.5, [13.928203, 14.656854], [[2.1547005, -1.8660254, 0], [-5.4142132, 5.4142132, 7.6568542]]],
     [-1, [0, 0.5], [[0, -0, 0], [-0.125, 0.125, 0.5]]], // biome-ignore format: one case a line
   ] as [number, number[], number[][]][])('of p = %d as PyTorch, also of a strided view', (p, out, grad) => {
     const values = tensor([

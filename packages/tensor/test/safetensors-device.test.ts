@@ -1,5 +1,5 @@
-// Files read straight to a device. On the software device a copy runs as late as it may, so a piece that is written again
-// too early is wrong every time.
+// Files read straight to a device. On the software device a copy runs as late as it may, so a piece that is
+// written again too early is wrong every time.
 import { mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -141,8 +141,10 @@ describe('types that tensors have not', () => {
     ['U64', of(BigUint64Array.of(0n, 7n, 2n ** 53n - 1n)), 'int64', [0, 7, 2 ** 53 - 1]],
     ['BOOL', bits(0, 1, 200), 'bool', [0, 1, 1]],
     // The patterns that PyTorch reads as these numbers.
-    ['F8_E4M3', bits(0x00, 0x01, 0x07, 0x08, 0x38, 0x7e, 0x7f, 0xff, 0xfe), 'float32', [0, 2 ** -9, 7 * 2 ** -9, 2 ** -6, 1, 448, NaN, NaN, -448]], // biome-ignore format: beside each other
-    ['F8_E5M2', bits(0x80, 0x01, 0x04, 0x3c, 0x7b, 0x7c, 0x7d, 0xfc, 0xc2), 'float32', [-0, 2 ** -16, 2 ** -14, 1, 57344, Infinity, NaN, -Infinity, -3]], // biome-ignore format: beside each other
+    // biome-ignore format: beside each other
+    ['F8_E4M3', bits(0x00, 0x01, 0x07, 0x08, 0x38, 0x7e, 0x7f, 0xff, 0xfe), 'float32', [0, 2 ** -9, 7 * 2 ** -9, 2 ** -6, 1, 448, NaN, NaN, -448]],
+    // biome-ignore format: beside each other
+    ['F8_E5M2', bits(0x80, 0x01, 0x04, 0x3c, 0x7b, 0x7c, 0x7d, 0xfc, 0xc2), 'float32', [-0, 2 ** -16, 2 ** -14, 1, 57344, Infinity, NaN, -Infinity, -3]],
     ['F8_E4M3FNUZ', bits(0x00, 0x01, 0x40, 0x7f, 0x80, 0xff), 'float32', [0, 2 ** -10, 1, 240, NaN, -240]],
     [
       'F8_E5M2FNUZ',

@@ -1,5 +1,5 @@
-// Streams and events. On the software device work runs as late as it may, so a stream that does not wait where it should
-// is wrong every time.
+// Streams and events. On the software device work runs as late as it may, so a stream that does not wait
+// where it should is wrong every time.
 import { describe, expect, test } from 'vitest';
 import { bufferSymbol, gradParamsSymbol } from '../src/core/protocol.ts';
 import {

@@ -14,8 +14,8 @@ export function leafOf(values: Tensor): Tensor {
 }
 
 /**
- * Checks `fn` of `inputs`, and the gradients of those that require one, where the elements of the result have the gradients
- * 1, 2, 3 and so on.
+ * Checks `fn` of `inputs`, and the gradients of those that require one, where the elements of the result have
+ * the gradients 1, 2, 3 and so on.
  */
 export function expectCase(
   inputs: readonly Tensor[],

@@ -1,11 +1,15 @@
-// Programs that run in a process of their own, because a library is opened once. On the software device the vendor's libraries are
-// its own functions of their names: this shows that what is asked of them is said rightly, and not how they compute.
+// Programs that run in a process of their own, because a library is opened once. On the software device the
+// vendor's libraries are its own functions of their names: this shows that what is asked of them is said
+// rightly, and not how they compute.
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
 const isSoftware = process.env.RINGWISE_LIBCUDA?.endsWith('libsoftware_cuda.so') === true;
 
-/** Defines check(name, inputs, run): notes the largest difference between CPU and CUDA, relative to what a dtype allows. */
+/**
+ * Defines check(name, inputs, run): notes the largest difference between CPU and CUDA, relative to what a
+ * dtype allows.
+ */
 const prelude = `
   import * as rw from '../src/index.ts';
   const worst = [];

@@ -12,14 +12,9 @@ import type { Observe } from '../monitor/events.ts';
 import { METRICS_FD } from '../monitor/rank-metrics.ts';
 import { readReports } from '../monitor/read-reports.ts';
 import { readErrorFile } from '../report/error-file.ts';
-import {
-  isSecondary,
-  LAST_WORDS_FD,
-  type LastWords,
-  parseLastWords,
-  reportError,
-} from '../report/last-words.ts';
+import { isSecondary, LAST_WORDS_FD, parseLastWords, reportError } from '../report/last-words.ts';
 import { RankOutput, type RankStreams, type Write } from '../report/output.ts';
+import type { LastWords } from '../report/words.ts';
 import type { LifeLine } from './life-line.ts';
 import { WATCHED_PARENT } from './parent-watch.ts';
 import type { RankSpec } from './plan.ts';

@@ -3,7 +3,8 @@
 
 import { constants } from 'node:os';
 import type { RankOutcome } from '../agent/rank-process.ts';
-import { isReportedError, type LastWords } from '../report/last-words.ts';
+import { isReportedError } from '../report/last-words.ts';
+import type { LastWords } from '../report/words.ts';
 
 export interface Member {
   /** Unique per launcher. */

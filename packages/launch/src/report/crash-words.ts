@@ -1,7 +1,7 @@
 // What a native crash leaves on the pipe of last words: a line of JSON from native/base/crash_words.cc, lines about the
 // last calls of its groups, and the native stack. It becomes an error like any other: named after the signal.
 
-import type { LastWords } from './last-words.ts';
+import type { LastWords } from './words.ts';
 
 /** Under this shared symbol a rank's process says where crashes may be told; the addon that finds it listens for them. */
 export const crashSymbol = Symbol.for('ringwise.crashFd');

@@ -2,7 +2,8 @@
 // {"message": {"message": "ValueError: …", "extraInfo": {"py_callstack": "…", "timestamp": "<Unix seconds>"}}}
 
 import { readFileSync, writeFileSync } from 'node:fs';
-import { type LastWords, reportError } from './last-words.ts';
+import { reportError } from './last-words.ts';
+import type { LastWords } from './words.ts';
 
 /** Names the file in a rank's environment. */
 export const ERROR_FILE = 'TORCHELASTIC_ERROR_FILE';

@@ -4,25 +4,10 @@
 import { writeSync } from 'node:fs';
 import { inspect } from 'node:util';
 import { parseCrash } from './crash-words.ts';
+import type { LastWords, ReportedError } from './words.ts';
 
 /** Names the pipe's number in a rank's environment; removed there at once, so that no descendant writes to it. */
 export const LAST_WORDS_FD = 'RINGWISE_LAST_WORDS_FD';
-
-/** An error as text. */
-export interface ReportedError {
-  readonly name: string;
-  readonly message: string;
-  readonly stack: string;
-  /** Own fields that JSON can hold, among them code, and secondary: "I failed only because a peer did". */
-  readonly fields: Readonly<Record<string, unknown>>;
-  readonly cause: ReportedError | null;
-}
-
-export interface LastWords {
-  /** When the error was caught: process.hrtime.bigint(), the same clock for all processes of a host. */
-  readonly timeNs: bigint;
-  readonly error: ReportedError;
-}
 
 const maxTextLength = 16_384;
 const maxFieldLength = 2_048;

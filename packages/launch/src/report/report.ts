@@ -5,7 +5,8 @@ import { constants } from 'node:os';
 import { isAbsolute, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { RankOutcome } from '../agent/rank-process.ts';
-import { isSecondary, type ReportedError } from './last-words.ts';
+import { isSecondary } from './last-words.ts';
+import type { ReportedError } from './words.ts';
 
 /** Without last words the output is the only witness; its end is enough, the whole has been on the terminal. */
 const reportedLines = 10;

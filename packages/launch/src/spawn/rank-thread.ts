@@ -7,7 +7,8 @@ import { Worker } from 'node:worker_threads';
 import type { RankSpec } from '../agent/plan.ts';
 import { neverStarted, type RankOutcome, type RankProcess } from '../agent/rank-process.ts';
 import { builtFile } from '../package-files.ts';
-import { isSecondary, type LastWords, reportError } from '../report/last-words.ts';
+import { isSecondary, reportError } from '../report/last-words.ts';
+import type { LastWords } from '../report/words.ts';
 import type { Call, Reply } from './call.ts';
 import type { ThreadCall, ThreadMessage } from './thread-entry.ts';
 

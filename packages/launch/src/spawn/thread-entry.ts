@@ -4,7 +4,8 @@
 import type { EventEmitter } from 'node:events';
 import { parentPort, workerData } from 'node:worker_threads';
 import { flushOutput } from '../cli/terminal.ts';
-import { type LastWords, reportError } from '../report/last-words.ts';
+import { reportError } from '../report/last-words.ts';
+import type { LastWords } from '../report/words.ts';
 import { type Call, makeCall, type Reply } from './call.ts';
 
 export interface ThreadCall {

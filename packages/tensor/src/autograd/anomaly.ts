@@ -2,7 +2,7 @@
 // what its gradient gave when backward has run it. −∞ is let through forwards, because masks are made of it.
 
 import { kernels } from '../backends/index.ts';
-import type { Strided } from '../backends/kernels.ts';
+import type { Strided } from '../backends/operands.ts';
 import { withStrides } from '../core/layout.ts';
 import { allocate } from '../core/storage.ts';
 import { anomalyBackward, anomalyForward } from '../errors.ts';

@@ -2,7 +2,7 @@
 // when backward gets there. The graph of the second run takes the place of the checkpoint in the running backward, so
 // parameters inside get their contributions, and are ready, as if nothing had been dropped.
 
-import type { Strided } from '../backends/kernels.ts';
+import type { Strided } from '../backends/operands.ts';
 import { aFunction, checkValue } from '../checks/value-checks.ts';
 import { enableGrad, isGradEnabled, keepingAutocast, scope } from '../core/context.ts';
 import { type Shape, sameShape } from '../core/shape.ts';

@@ -1,7 +1,7 @@
 // Operations whose gradient the user writes.
 
 import { kernels } from '../backends/index.ts';
-import type { Strided } from '../backends/kernels.ts';
+import type { Strided } from '../backends/operands.ts';
 import { checkOptions, optionChecks } from '../checks/options.ts';
 import { aFunction, checkValue } from '../checks/value-checks.ts';
 import { isGradEnabled, noGrad, scope } from '../core/context.ts';

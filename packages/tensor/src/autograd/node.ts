@@ -4,7 +4,7 @@
 // It is given back when backward has run the node, or when nobody can run it any more: its output is disposed and
 // no recorded operation used that output (`refs`).
 import { kernels } from '../backends/index.ts';
-import type { Strided } from '../backends/kernels.ts';
+import type { Strided } from '../backends/operands.ts';
 import { isDetectingAnomaly, isGradEnabled } from '../core/context.ts';
 import { allocate, type Storage } from '../core/storage.ts';
 import type { Tensor } from '../core/tensor.ts';

@@ -7,7 +7,7 @@
 //  - begin() … end(s): the kernel cannot add, so it writes to s, which is the gradient's memory or a temporary;
 //  - share(s): the contribution is already there, in memory that others may hold too.
 import { kernels } from '../backends/index.ts';
-import type { Strided } from '../backends/kernels.ts';
+import type { Strided } from '../backends/operands.ts';
 import type { DType } from '../core/dtype.ts';
 import { allocate, type Storage } from '../core/storage.ts';
 import type { Device } from '../device/device.ts';

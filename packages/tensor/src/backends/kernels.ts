@@ -13,19 +13,7 @@ import type { Device } from '../device/device.ts';
 import type { DeviceControl } from '../device/device-control.ts';
 import type { LayerKernels } from './layer-kernels.ts';
 import type { LossKernels } from './loss-kernels.ts';
-
-/** A piece of memory of a kernel set. Freed by `Kernels.free`, once, by whoever holds the last reference. */
-export interface Memory {
-  readonly dtype: DType;
-  /** Elements. */
-  readonly count: number;
-  /** Names the memory inside its kernel set; an integer ≥ 1, so that calls into native code stay cheap. */
-  readonly handle: number;
-  readonly device: Device;
-  /** The same memory as JavaScript sees it; of a CUDA device a copy, made when this is read. Not to be touched after
-   *  `free`. */
-  readonly host: HostArray;
-}
+import type { Input, Memory, Stream, Strided } from './operands.ts';
 
 /** Memory that another library lends. */
 export interface Loan {
@@ -45,18 +33,6 @@ export interface Loan {
    */
   readonly stream: bigint | null;
 }
-
-/** Where the elements of a call's shape lie. */
-export interface Strided {
-  readonly memory: Memory;
-  /** The first element. */
-  readonly offset: number;
-  /** Elements from one index to the next, by dimension; 0 broadcasts. Null: dense in the shape of the call. */
-  readonly strides: readonly number[] | null;
-}
-
-/** What a kernel reads: elements, or a number that stands for all of them. */
-export type Input = Strided | number;
 
 /**
  * Elementwise operations. Comparisons and logic give 1 or 0, and sign(NaN) is 0; NaN propagates through all others. xGrad(g, v)
@@ -199,15 +175,6 @@ export interface NormSizes {
   readonly rows: number;
   readonly cols: number;
   readonly eps: number;
-}
-
-/** What a kernel draws from: see docs/decisions/2026-11-21-random-stream.md. */
-export interface Stream {
-  readonly seed: number;
-  /** The first block of four words. */
-  readonly offset: number;
-  /** Of a captured step: where it keeps seed and first block of a run, from which `offset` counts. */
-  readonly live?: number;
 }
 
 /**

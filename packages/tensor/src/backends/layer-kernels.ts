@@ -2,7 +2,7 @@
 // dense operands of float32 or float64; convolutions on CUDA also of float16 and bfloat16, summed in float32.
 
 import type { ConvSizes, PoolSizes, Window } from '../ops/layers/window.ts';
-import type { Strided } from './kernels.ts';
+import type { Strided } from './operands.ts';
 
 /** What a linear layer can end with. The order is that of Activation in native/tensor/linear.h. */
 export const activations = ['none', 'relu', 'gelu', 'geluTanh'] as const;

@@ -1,6 +1,6 @@
 // The part of the kernel contract that losses of classes need: softmax, likelihood and reduction of a row in one kernel, and
 // its gradient in another. Dense operands of one type, float32 or float64.
-import type { Input, Strided } from './kernels.ts';
+import type { Input, Strided } from './operands.ts';
 
 /** Of scores [rows, cols]. */
 export interface CrossEntropySizes {

@@ -1,7 +1,7 @@
 // Tensors from numbers. A tensor made here belongs to the scope that is open.
 
 import { kernels } from '../backends/index.ts';
-import type { Memory } from '../backends/kernels.ts';
+import type { Memory } from '../backends/operands.ts';
 import { doesNotFit, notOfBool } from '../checks/argument-errors.ts';
 import { checkFits } from '../checks/arguments.ts';
 import { checkOptions, optionChecks } from '../checks/options.ts';

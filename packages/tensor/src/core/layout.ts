@@ -1,7 +1,7 @@
 // Layouts: which element of a piece of memory each index means. A view is a function from layouts to layouts; the same
 // function, applied to the dense layout of a gradient, says where the gradient of the view belongs. Pure arithmetic.
 
-import type { Strided } from '../backends/kernels.ts';
+import type { Strided } from '../backends/operands.ts';
 import { badExpand } from '../errors.ts';
 import { type Shape, stridesOf, zeros } from './shape.ts';
 

@@ -1,6 +1,6 @@
 // Where the memory that is in use was made. Off by default, because a stack per tensor costs microseconds; on with
 // RINGWISE_TENSOR_DEBUG=1 or trackLeaks().
-import type { Memory } from '../backends/kernels.ts';
+import type { Memory } from '../backends/operands.ts';
 import { codeFolder } from '../package-files.ts';
 
 interface Birth {

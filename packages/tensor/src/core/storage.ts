@@ -5,7 +5,7 @@
 // A Storage object lives as long as its Memory: the free list keeps the object, so that registering with the
 // collector is paid once per piece of memory and not once per operation.
 import { deviceControl, kernels } from '../backends/index.ts';
-import type { Memory, Strided } from '../backends/kernels.ts';
+import type { Memory, Strided } from '../backends/operands.ts';
 import { capturing } from '../device/capture.ts';
 import { cudaIndex, type Device, deviceOf } from '../device/device.ts';
 import { otherDeviceInStep, outOfHostMemory } from '../errors.ts';

@@ -6,7 +6,7 @@ import { inspect } from 'node:util';
 import { Leaf } from '../autograd/leaf.ts';
 import type { Node } from '../autograd/node.ts';
 import { deviceControl, kernels } from '../backends/index.ts';
-import type { Memory, Strided } from '../backends/kernels.ts';
+import type { Memory, Strided } from '../backends/operands.ts';
 import { capturing, refuseWhileCapturing } from '../device/capture.ts';
 import { cudaIndex, type Device } from '../device/device.ts';
 import {

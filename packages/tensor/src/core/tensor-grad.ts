@@ -2,7 +2,7 @@
 import { runBackward } from '../autograd/backward.ts';
 import { Leaf } from '../autograd/leaf.ts';
 import { kernels } from '../backends/index.ts';
-import type { Strided } from '../backends/kernels.ts';
+import type { Strided } from '../backends/operands.ts';
 import { checkOptions, optionChecks } from '../checks/options.ts';
 import { checkValue, flag, tensorOrNull } from '../checks/value-checks.ts';
 import type { Device } from '../device/device.ts';

@@ -1,6 +1,6 @@
 // The tensor that users see: methods are thin; what they do is in ops/.
 
-import type { Strided } from '../backends/kernels.ts';
+import type { Strided } from '../backends/operands.ts';
 import { refuseOptions } from '../checks/options.ts';
 import type { Device, DeviceName } from '../device/device.ts';
 import { handleOf } from '../device/handle.ts';

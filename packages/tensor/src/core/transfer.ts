@@ -1,7 +1,7 @@
 // Elements in other memory: another dtype, another device, or only dense. A step through host memory where two devices
 // are involved; conversions happen on the device that the elements come from.
 import { deviceControl, kernels } from '../backends/index.ts';
-import type { Input, Strided } from '../backends/kernels.ts';
+import type { Input, Strided } from '../backends/operands.ts';
 import type { Device } from '../device/device.ts';
 import { type DType, dtypeInfo } from './dtype.ts';
 import { countOf, type Shape } from './shape.ts';

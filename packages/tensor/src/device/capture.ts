@@ -1,10 +1,10 @@
 // Whether a step is being captured (compile.ts), and what it cannot contain: whatever the capture would leave out of the
 // runs to come, such as reads by the host and work of the CPU.
 
-import type { Stream } from '../backends/kernels.ts';
+import type { OptimizerNumbers, Stream } from '../backends/operands.ts';
 import { type StepCapture, sharedCapture } from '../core/protocol.ts';
 import { notCapturable } from '../errors.ts';
-import type { Generator } from '../random/random.ts';
+import type { RandomSource } from '../random/source.ts';
 import type { Device } from './device.ts';
 
 export interface Capture {
@@ -12,20 +12,9 @@ export interface Capture {
   /** What other packages see of it. */
   readonly shared: StepCapture;
   /** The position of a generator, as every run has its own. */
-  readonly draw: (generator: Generator) => Stream;
+  readonly draw: (generator: RandomSource) => Stream;
   /** Says what an optimiser step reads in each run. The kernel is called right after. */
   readonly optimizes: (numbers: () => OptimizerNumbers) => void;
-}
-
-/** What an optimiser step reads beside its tensors. */
-export interface OptimizerNumbers {
-  /** How often each tensor has been changed, this time included. */
-  readonly steps: Float64Array;
-  readonly lr: number;
-  readonly weightDecay: number;
-  readonly momentum: number;
-  readonly smoothing: number;
-  readonly epsilon: number;
 }
 
 let current: Capture | null = null;

@@ -7,7 +7,7 @@
 // tensors; optimiser steps, whose counters and options are read each time; and random numbers, which take their turn in
 // the stream of their generator. Other packages may take part: collectives that were captured run with the step (protocol.ts).
 import { deviceControl } from '../backends/index.ts';
-import type { Stream } from '../backends/kernels.ts';
+import type { Stream } from '../backends/operands.ts';
 import { checkOptions, optionChecks } from '../checks/options.ts';
 import { aFunction, anything, atLeastOne, checkValue } from '../checks/value-checks.ts';
 import { collectTensors, keep, scope } from '../core/context.ts';
@@ -17,7 +17,7 @@ import { empty, Tensor } from '../core/tensor.ts';
 import { streamOf } from '../core/tensor-core.ts';
 import { copyInto } from '../core/transfer.ts';
 import { asyncStep, otherInput, otherInputCount } from '../errors.ts';
-import type { Generator } from '../random/random.ts';
+import type { RandomSource } from '../random/source.ts';
 import { capturing, whileCapturing } from './capture.ts';
 import { CaptureParticipants } from './capture-participants.ts';
 import { cudaIndex, type Device, type DeviceName, deviceOf } from './device.ts';
@@ -61,7 +61,7 @@ class Step<Inputs extends readonly Tensor[], Result> {
   /** What each run does before it starts: it writes the numbers that change. */
   readonly #preparations: (() => void)[] = [];
   /** Blocks that each run takes of a generator. */
-  readonly #advances = new Map<Generator, number>();
+  readonly #advances = new Map<RandomSource, number>();
   #participants: CaptureParticipants | null = null;
   #isDisposed = false;
   inputs: readonly Tensor[] = [];
@@ -135,14 +135,14 @@ class Step<Inputs extends readonly Tensor[], Result> {
   #capture(device: Device): Result {
     const control = deviceControl();
     const handle = this.#handle!;
-    const draws = new Map<Generator, Draw>();
+    const draws = new Map<RandomSource, Draw>();
     const participants = new CaptureParticipants(control.stepStream(handle), () => {
       if (!this.#isDisposed) control.dropStep(handle);
     });
     const capture = {
       device,
       shared: participants,
-      draw: (generator: Generator): Stream => this.#draw(draws, generator),
+      draw: (generator: RandomSource): Stream => this.#draw(draws, generator),
       optimizes: (numbers: () => Parameters<typeof control.putOptimizer>[1]): void =>
         void this.#preparations.push(() => control.putOptimizer(handle, numbers())),
     };
@@ -170,7 +170,7 @@ class Step<Inputs extends readonly Tensor[], Result> {
     return result;
   }
 
-  #draw(draws: Map<Generator, Draw>, generator: Generator): Stream {
+  #draw(draws: Map<RandomSource, Draw>, generator: RandomSource): Stream {
     const { seed, offset } = generator.state();
     const control = deviceControl();
     const handle = this.#handle!;
@@ -201,8 +201,8 @@ class Step<Inputs extends readonly Tensor[], Result> {
 const show = ({ dtype, shape }: Tensor): string => `${dtype} [${shape.join(', ')}]`;
 
 /** Takes generators back to where they stood, since nothing was drawn. Returns the blocks that each would have given. */
-function rewind(draws: ReadonlyMap<Generator, Draw>): Map<Generator, number> {
-  const taken = new Map<Generator, number>();
+function rewind(draws: ReadonlyMap<RandomSource, Draw>): Map<RandomSource, number> {
+  const taken = new Map<RandomSource, number>();
   for (const [generator, { begin }] of draws) {
     const { seed, offset } = generator.state();
     taken.set(generator, offset - begin);

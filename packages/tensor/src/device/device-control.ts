@@ -1,9 +1,8 @@
 // What a kernel set offers for CUDA devices beyond computing: streams, events, captured steps and pinned memory. Devices
 // and streams are numbers; stream 0 is the main one of a device. Events and steps belong to the device they were made for.
 
-import type { Memory } from '../backends/kernels.ts';
+import type { Memory, OptimizerNumbers } from '../backends/operands.ts';
 import type { DType } from '../core/dtype.ts';
-import type { OptimizerNumbers } from './capture.ts';
 import type { Device } from './device.ts';
 
 export interface DeviceMemoryUse {

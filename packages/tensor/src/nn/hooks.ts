@@ -1,11 +1,10 @@
 // What runs before and after a module's forward. A module with hooks gets a `forward` of its own, which calls them
 // around that of its class, so that modules without hooks pay nothing.
-import type { Module } from './module.ts';
 
 /** May return other arguments for forward, as an array. */
-export type ForwardPreHook = (module: Module, args: readonly unknown[]) => readonly unknown[] | undefined;
+export type PreHook<M> = (module: M, args: readonly unknown[]) => readonly unknown[] | undefined;
 /** May return another result for forward. */
-export type ForwardHook = (module: Module, args: readonly unknown[], output: unknown) => unknown;
+export type Hook<M> = (module: M, args: readonly unknown[], output: unknown) => unknown;
 
 type Forward = (...args: unknown[]) => unknown;
 interface Hooked {
@@ -13,12 +12,12 @@ interface Hooked {
 }
 
 class Hooks {
-  readonly before = new Map<object, ForwardPreHook>();
-  readonly after = new Map<object, ForwardHook>();
+  readonly before = new Map<object, PreHook<never>>();
+  readonly after = new Map<object, Hook<never>>();
 }
-const hooksOf = new WeakMap<Module, Hooks>();
+const hooksOf = new WeakMap<object, Hooks>();
 
-function hooksOn(module: Module): Hooks {
+function hooksOn(module: object): Hooks {
   const found = hooksOf.get(module);
   if (found) return found;
   const hooks = new Hooks();
@@ -26,9 +25,9 @@ function hooksOn(module: Module): Hooks {
   const { forward } = module as unknown as Hooked;
   const run: Forward = (...given) => {
     let args: readonly unknown[] = given;
-    for (const hook of hooks.before.values()) args = hook(module, args) ?? args;
+    for (const hook of hooks.before.values()) args = hook(module as never, args) ?? args;
     let output = forward.apply(module, [...args]);
-    for (const hook of hooks.after.values()) output = hook(module, args, output) ?? output;
+    for (const hook of hooks.after.values()) output = hook(module as never, args, output) ?? output;
     return output;
   };
   // Not enumerable, so that it is no member.
@@ -36,7 +35,7 @@ function hooksOn(module: Module): Hooks {
   return hooks;
 }
 
-function add<Hook>(module: Module, list: (hooks: Hooks) => Map<object, Hook>, hook: Hook): () => void {
+function add<H>(module: object, list: (hooks: Hooks) => Map<object, H>, hook: H): () => void {
   const hooks = hooksOn(module);
   const key = {};
   list(hooks).set(key, hook);
@@ -48,7 +47,7 @@ function add<Hook>(module: Module, list: (hooks: Hooks) => Map<object, Hook>, ho
   };
 }
 
-export const addPreHook = (module: Module, hook: ForwardPreHook): (() => void) =>
+export const addPreHook = <M extends object>(module: M, hook: PreHook<M>): (() => void) =>
   add(module, (hooks) => hooks.before, hook);
-export const addHook = (module: Module, hook: ForwardHook): (() => void) =>
+export const addHook = <M extends object>(module: M, hook: Hook<M>): (() => void) =>
   add(module, (hooks) => hooks.after, hook);

@@ -1,5 +1,4 @@
 export { type BufferOptions, buffer } from './buffer.ts';
-export type { ForwardHook, ForwardPreHook } from './hooks.ts';
 export * as init from './initializers.ts';
 export {
   Dropout,
@@ -38,6 +37,12 @@ export { LayerNorm, type LayerNormLayerOptions, RMSNorm, type RMSNormLayerOption
 export { AdaptiveAvgPool2d, AvgPool2d, MaxPool2d } from './layers/pool.ts';
 export { Flatten, ReLU } from './layers/stateless.ts';
 export { TransformerBlock, type TransformerBlockOptions } from './layers/transformer.ts';
-export { type Layer, type LoadStateDictOptions, Module } from './module.ts';
+export {
+  type ForwardHook,
+  type ForwardPreHook,
+  type Layer,
+  type LoadStateDictOptions,
+  Module,
+} from './module.ts';
 export { parameter } from './parameter.ts';
 export type { LoadResult, StateDict } from './state-dict.ts';

@@ -18,9 +18,14 @@ import { type DeviceName, deviceOf } from '../device/device.ts';
 import { needsFloat } from '../errors.ts';
 import { isBuffer, isPersistent } from './buffer.ts';
 import { frozenParams, gradParams, stateBuffers } from './grad-params.ts';
-import { addHook, addPreHook, type ForwardHook, type ForwardPreHook } from './hooks.ts';
+import { addHook, addPreHook, type Hook, type PreHook } from './hooks.ts';
 import { isParameter } from './parameter.ts';
 import { type LoadResult, loadInto, type StateDict } from './state-dict.ts';
+
+/** Runs before a module's forward. May return other arguments for it, as an array. */
+export type ForwardPreHook = PreHook<Module>;
+/** Runs after a module's forward. May return another result for it. */
+export type ForwardHook = Hook<Module>;
 
 type Named<T> = [name: string, value: T];
 

@@ -2,7 +2,8 @@
 // was stretched on the way to the input.
 import type { GradTarget } from '../autograd/target.ts';
 import { kernels } from '../backends/index.ts';
-import type { Input, MapOp, Strided } from '../backends/kernels.ts';
+import type { MapOp } from '../backends/kernels.ts';
+import type { Input, Strided } from '../backends/operands.ts';
 import type { DType } from '../core/dtype.ts';
 import { withStrides } from '../core/layout.ts';
 import { broadcastStrides, countOf, type Shape, sameShape } from '../core/shape.ts';

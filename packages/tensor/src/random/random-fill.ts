@@ -1,6 +1,6 @@
 // Uniform and normal numbers in memory of JavaScript, by the rules of docs/decisions/2026-11-21-random-stream.md. The
 // reference kernels and Generator, where it fills arrays that are no tensors, have them in common.
-import type { Stream } from '../backends/kernels.ts';
+import type { Stream } from '../backends/operands.ts';
 import { philox4x32 } from './philox.ts';
 
 const unit = 2 ** -24;

@@ -1,17 +1,13 @@
 // A Generator walks through Philox blocks of four words; every call starts at a new block, so its numbers depend on
 // the seed and on the sizes of the calls before, and on nothing else: the stream is the same on every machine and
 // device. docs/decisions/2026-11-21-random-stream.md says which word becomes which element.
+
 import { getRandomValues } from 'node:crypto';
-import type { Stream } from '../backends/kernels.ts';
+import type { Stream } from '../backends/operands.ts';
 import { capturing } from '../device/capture.ts';
 import { badSeed, badState } from '../errors.ts';
 import { fillNormal, fillUniform } from './random-fill.ts';
-
-export interface GeneratorState {
-  readonly seed: number;
-  /** Blocks of four words used so far. */
-  readonly offset: number;
-}
+import type { GeneratorState } from './source.ts';
 
 export class Generator {
   #seed = 0;

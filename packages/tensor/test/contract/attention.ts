@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { AttentionSizes, Strided } from '../../src/backends/kernels.ts';
+import type { AttentionSizes } from '../../src/backends/kernels.ts';
+import type { Strided } from '../../src/backends/operands.ts';
 import type { DType } from '../../src/core/dtype.ts';
 import { expectClose, noise } from '../kernels-oracle.ts';
 import { wordAt } from './random.ts';

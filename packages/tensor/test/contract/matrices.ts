@@ -65,7 +65,8 @@ export function matrixContract(bench: Workbench): void {
       const [m, n, k] = [5, 7, 6];
       const [pool, factors] = [noise(3 * 8 * 10), noise(2 * 9 * 7, 2)];
       const [a, b, out] = [bench.floats(pool), bench.floats(factors), bench.dirty(2 * 3 * m * n)];
-      // A: every second of three matrices [5, 6] with rows 10 apart, one batch for both; B: [6, 7] dense, one per batch.
+      // A: every second of three matrices [5, 6] with rows 10 apart, one batch for both; B: [6, 7] dense, one
+      // per batch.
       const sizes = { m, n, k, aStep: 10, bStep: 7, transA: false, transB: false, accumulate: false };
       bench.kernels.matmul(
         [2, 3],

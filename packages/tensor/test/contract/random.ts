@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Stream } from '../../src/backends/kernels.ts';
+import type { Stream } from '../../src/backends/operands.ts';
 import type { DType } from '../../src/core/dtype.ts';
 import { philox4x32 } from '../../src/random/philox.ts';
 import { noise } from '../kernels-oracle.ts';

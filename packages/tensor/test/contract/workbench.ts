@@ -1,6 +1,7 @@
 // What the contract's tests work with: memory that is freed after each test, and operands over it.
 import { afterEach } from 'vitest';
-import type { Kernels, Memory, Strided } from '../../src/backends/kernels.ts';
+import type { Kernels } from '../../src/backends/kernels.ts';
+import type { Memory, Strided } from '../../src/backends/operands.ts';
 import type { DType, HostArray } from '../../src/core/dtype.ts';
 import type { Device } from '../../src/device/device.ts';
 import { hostOf, numbers } from '../kernels-oracle.ts';

@@ -45,7 +45,10 @@ export interface Case {
   readonly compares: 'all' | 'kind';
   /** Words of the draft that the table of differences may name. */
   readonly tags: readonly string[];
-  /** Set where rounding may grow on the way: the oracle then moves the inputs by this share and says how far results moved. */
+  /**
+   * Set where rounding may grow on the way: the oracle then moves the inputs by this share and says how far
+   * results moved.
+   */
   readonly unsteady?: number;
 }
 

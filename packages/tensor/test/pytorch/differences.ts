@@ -1,5 +1,5 @@
-// The table "Differences from PyTorch" of docs/tensor.md: op, case, PyTorch, here, why. A difference is accepted where a row
-// names its op, its kind, and words that all hold for the case.
+// The table "Differences from PyTorch" of docs/tensor.md: op, case, PyTorch, here, why. A difference is
+// accepted where a row names its op, its kind, and words that all hold for the case.
 import { readFileSync } from 'node:fs';
 import { holds } from '../../src/core/dtype.ts';
 import type { Case, Input, Step } from './case.ts';
@@ -64,7 +64,10 @@ const words: Readonly<Record<string, (one: Case) => boolean>> = {
   ),
 };
 
-/** Whether an integer, as a number or a tensor without dimensions, is one that the dtype of an integer tensor does not hold. */
+/**
+ * Whether an integer, as a number or a tensor without dimensions, is one that the dtype of an integer tensor
+ * does not hold.
+ */
 function hasMisfit({ inputs, steps }: Case): boolean {
   const integers = inputs.filter(({ dtype }) => whole.includes(dtype));
   const numbers = steps.flatMap(({ args }) => args.filter((arg) => Number.isInteger(arg))) as number[];

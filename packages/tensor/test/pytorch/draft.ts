@@ -47,8 +47,8 @@ export class Draft {
   }
 
   /**
-   * A float; sometimes a dtype that the op has to refuse. PyTorch does not look at the dtype where it has nothing to compute, so
-   * no size is 0 then: to be drawn before shapes.
+   * A float; sometimes a dtype that the op has to refuse. PyTorch does not look at the dtype where it has
+   * nothing to compute, so no size is 0 then: to be drawn before shapes.
    */
   floatType(): DType {
     if (this.index < floats.length) return floats[this.index]!;
@@ -59,7 +59,10 @@ export class Draft {
     return this.draws.chance(0.65) ? 'float32' : this.draws.pick(floats);
   }
 
-  /** `dtype`; sometimes another one of `others`, with which the op may have to refuse it. As floatType, to be drawn before shapes. */
+  /**
+   * `dtype`; sometimes another one of `others`, with which the op may have to refuse it. As floatType, to be
+   * drawn before shapes.
+   */
   beside(dtype: DType, others: readonly DType[], share = 0.06): DType {
     if (!this.draws.chance(share)) return dtype;
     this.#hasNothingEmpty = true;

@@ -1,4 +1,5 @@
-// A stream of choices that follows from a text alone, on every machine: FNV-1a of the text seeds Marsaglia's xorshift128.
+// A stream of choices that follows from a text alone, on every machine: FNV-1a of the text seeds Marsaglia's
+// xorshift128.
 
 export class Draws {
   readonly #state = new Uint32Array(4);

@@ -1,5 +1,6 @@
-// Answers of PyTorch to the cases of one seed, for machines without it. A case is found by its text, so that an answer to
-// another case is never taken for its own. Numbers are rounded to half as many digits again as are compared.
+// Answers of PyTorch to the cases of one seed, for machines without it. A case is found by its text, so that
+// an answer to another case is never taken for its own. Numbers are rounded to half as many digits again as
+// are compared.
 import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { gunzipSync, gzipSync } from 'node:zlib';
@@ -37,8 +38,8 @@ function rounded(text: string, dtype: string): string {
 }
 
 /**
- * To the nearest multiple of 2^bits. NaN and infinities, whose `exponent` is all ones, stay what they are; a number never becomes
- * infinite by it: the largest ones are not in use.
+ * To the nearest multiple of 2^bits. NaN and infinities, whose `exponent` is all ones, stay what they are; a
+ * number never becomes infinite by it: the largest ones are not in use.
  */
 const dropped = (word: bigint, bits: bigint, exponent: bigint): bigint =>
   (word & exponent) === exponent ? word : ((word + (1n << (bits - 1n))) >> bits) << bits;

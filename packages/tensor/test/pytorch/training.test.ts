@@ -1,6 +1,6 @@
-// Our numbers beside PyTorch's: optimisers, schedules, and trainings from the same weights. Ops are in generator.test.ts.
-// training.py computes PyTorch's where a Python has it (RINGWISE_PYTHON, else python3); elsewhere training.json, which the
-// same program wrote, stands for it.
+// Our numbers beside PyTorch's: optimisers, schedules, and trainings from the same weights. Ops are in
+// generator.test.ts. training.py computes PyTorch's where a Python has it (RINGWISE_PYTHON, else python3);
+// elsewhere training.json, which the same program wrote, stands for it.
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

@@ -3,8 +3,9 @@ import type { DType } from '../../src/index.ts';
 import type { Draws } from './draws.ts';
 
 /**
- * 'any': a mix of the next three. 'real': within ±3, no two alike. 'coarse': multiples of ½ within ±2, often alike, often 0.
- * 'special': with NaN, infinities and ±0. 'positive': 0.1 … 3. 'share': 0 … 1, both included. 'distinct': no two alike in any dtype.
+ * 'any': a mix of the next three. 'real': within ±3, no two alike. 'coarse': multiples of ½ within ±2, often
+ * alike, often 0. 'special': with NaN, infinities and ±0. 'positive': 0.1 … 3. 'share': 0 … 1, both included.
+ * 'distinct': no two alike in any dtype.
  */
 export type Domain =
   | 'any'

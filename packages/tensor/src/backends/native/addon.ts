@@ -3,7 +3,6 @@ import { createRequire } from 'node:module';
 import { resolve } from 'node:path';
 import type { HostArray } from '../../core/dtype.ts';
 import { nativeKernelsMissing } from '../../errors.ts';
-import type { NativeLayers } from './layers.ts';
 
 export interface CudaDevice {
   readonly name: string;
@@ -255,4 +254,22 @@ export function findAddon(): { readonly addon: NativeAddon; readonly path: strin
     }
   }
   throw nativeKernelsMissing(platform, tried, cause);
+}
+
+export interface NativeLayers {
+  // What has more sizes than arguments finds them in `scratch`, where others have the shape.
+  readonly conv2d: () => void;
+  readonly conv2dGradInput: (accumulate: number) => void;
+  readonly conv2dGradWeight: (accumulate: number) => void;
+  readonly maxPool: () => void;
+  readonly avgPool: (
+    planes: number,
+    height: number,
+    width: number,
+    outHeight: number,
+    outWidth: number,
+  ) => void;
+  readonly avgPoolGrad: NativeLayers['avgPool'];
+  readonly channelMoments: (outer: number, channels: number, inner: number) => void;
+  readonly channelGradSums: NativeLayers['channelMoments'];
 }

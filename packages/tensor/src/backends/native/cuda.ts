@@ -5,7 +5,8 @@ import { refuseWhileCapturing } from '../../device/capture.ts';
 import { cudaIndex, type Device } from '../../device/device.ts';
 import type { DeviceControl } from '../../device/device-control.ts';
 import { fromAddon, nothingPins } from '../../errors.ts';
-import type { Loan, Memory } from '../kernels.ts';
+import type { Loan } from '../kernels.ts';
+import type { Memory } from '../operands.ts';
 import type { CudaInfo, NativeAddon } from './addon.ts';
 
 /** Runs what may fail on a device for reasons that its caller cannot know. */

@@ -2,25 +2,8 @@
 
 import type { ConvSizes, Window } from '../../ops/layers/window.ts';
 import type { LayerKernels } from '../layer-kernels.ts';
-import type { Writer } from './native.ts';
-
-export interface NativeLayers {
-  // What has more sizes than arguments finds them in `scratch`, where others have the shape.
-  readonly conv2d: () => void;
-  readonly conv2dGradInput: (accumulate: number) => void;
-  readonly conv2dGradWeight: (accumulate: number) => void;
-  readonly maxPool: () => void;
-  readonly avgPool: (
-    planes: number,
-    height: number,
-    width: number,
-    outHeight: number,
-    outWidth: number,
-  ) => void;
-  readonly avgPoolGrad: NativeLayers['avgPool'];
-  readonly channelMoments: (outer: number, channels: number, inner: number) => void;
-  readonly channelGradSums: NativeLayers['channelMoments'];
-}
+import type { NativeLayers } from './addon.ts';
+import type { Writer } from './writer.ts';
 
 /** In the order of tensor::Window. */
 function listWindow(writer: Writer, at: number, w: Window): void {

@@ -1,7 +1,8 @@
 // The fused linear layer: on the CPU in a kernel of its own; on devices by the vendor's library, where that has the
 // activation, else of parts.
-import type { Kernels, Strided } from '../kernels.ts';
+import type { Kernels } from '../kernels.ts';
 import { type Activation, activations, type LayerKernels } from '../layer-kernels.ts';
+import type { Strided } from '../operands.ts';
 import type { NativeAddon } from './addon.ts';
 
 type LinearKernels = Pick<LayerKernels, 'linear' | 'linearGrad'>;

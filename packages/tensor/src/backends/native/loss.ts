@@ -1,6 +1,7 @@
 // The native kernels of losses; their operands lie in the scratch array.
-import type { Input, Strided } from '../kernels.ts';
+
 import type { CrossEntropyOperands, LossKernels } from '../loss-kernels.ts';
+import type { Input, Strided } from '../operands.ts';
 import type { NativeAddon } from './addon.ts';
 
 export function lossKernels({ scratch, crossEntropy, crossEntropyGrad }: NativeAddon): LossKernels {

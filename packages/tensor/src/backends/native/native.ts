@@ -1,20 +1,13 @@
 // The kernels in C++ (native/tensor), called with integer handles and plain numbers. Every worker thread that uses
 // tensors has its own instance of the addon.
+
 import { markAsUntransferable } from 'node:worker_threads';
 import { type DType, dtypeInfo, type HostArray } from '../../core/dtype.ts';
 import { refuseWhileCapturing } from '../../device/capture.ts';
 import { cudaIndex } from '../../device/device.ts';
 import { fromAddon, unknownCpuLevel } from '../../errors.ts';
-import {
-  type Input,
-  type Kernels,
-  type Loan,
-  type MapOp,
-  type Memory,
-  mapOps,
-  reduceOps,
-  type Strided,
-} from '../kernels.ts';
+import { type Kernels, type Loan, type MapOp, mapOps, reduceOps } from '../kernels.ts';
+import type { Input, Memory, Strided } from '../operands.ts';
 import { type CudaInfo, loadAddon, type NativeAddon } from './addon.ts';
 import { allocCuda, borrowCuda, cudaControl, cudaInfoOf, onDevice } from './cuda.ts';
 import { layerKernels } from './layers.ts';
@@ -22,6 +15,7 @@ import { deviceLinear, linearKernels } from './linear.ts';
 import { lossKernels } from './loss.ts';
 import { nnKernels } from './nn.ts';
 import { optimizerKernels } from './optimizer.ts';
+import { Writer } from './writer.ts';
 
 function numbered<Name extends string>(names: readonly Name[]): Readonly<Record<Name, number>> {
   return Object.fromEntries(names.map((name, i) => [name, i])) as Record<Name, number>;
@@ -56,83 +50,6 @@ function borrow(addon: NativeAddon, loan: Loan): Memory {
 }
 
 /** Where shape and strides begin in the scratch array, behind a pair of numbers for each operand. */
-const shapeAt = 8;
-/** Where the numbers of a call begin, behind the most that a walk has: 1 + (1 + 4 operands) · 16 dimensions. */
-const numbersAt = shapeAt + 81;
-
-/** Writes operands to the scratch array, which C++ reads; tensor_state.h has its layout. */
-export class Writer {
-  readonly #scratch: Float64Array;
-  /** Where the strides of the next operand go. */
-  #at = 0;
-
-  constructor(scratch: Float64Array) {
-    this.#scratch = scratch;
-  }
-
-  /** Operand i: a handle and an offset, or no handle and a number. */
-  setOperand(i: number, operand: Input): void {
-    const scratch = this.#scratch;
-    if (typeof operand === 'number') {
-      scratch[2 * i] = 0;
-      scratch[2 * i + 1] = operand;
-    } else {
-      scratch[2 * i] = operand.memory.handle;
-      scratch[2 * i + 1] = operand.offset;
-    }
-  }
-
-  dense(a: Strided, b: Strided, c: Input = 0): void {
-    this.setOperand(0, a);
-    this.setOperand(1, b);
-    this.setOperand(2, c);
-  }
-
-  /** Number `i` of a call without arguments. */
-  number(i: number, value: number): void {
-    this.#scratch[numbersAt + i] = value;
-  }
-
-  /** A number at place `i` behind the operands, where other calls have the shape. */
-  list(i: number, value: number): void {
-    this.#scratch[shapeAt + i] = value;
-  }
-
-  /** Starts a walk over operands of any strides. One whose operands are all dense has a single dimension. */
-  shape(shape: readonly number[], areDense: boolean): void {
-    const scratch = this.#scratch;
-    if (areDense) {
-      let count = 1;
-      for (let d = 0; d < shape.length; d++) count *= shape[d]!;
-      scratch[shapeAt] = 1;
-      scratch[shapeAt + 1] = count;
-      this.#at = shapeAt + 2;
-    } else {
-      scratch[shapeAt] = shape.length;
-      for (let d = 0; d < shape.length; d++) scratch[shapeAt + 1 + d] = shape[d]!;
-      this.#at = shapeAt + 1 + shape.length;
-    }
-  }
-
-  strided(i: number, operand: Input, shape: readonly number[], areDense: boolean): void {
-    this.setOperand(i, operand);
-    const scratch = this.#scratch;
-    const at = this.#at;
-    if (areDense) {
-      scratch[at] = 1;
-      this.#at = at + 1;
-      return;
-    }
-    this.#at = at + shape.length;
-    if (typeof operand === 'number') return;
-    const { strides } = operand;
-    let stride = 1;
-    for (let d = shape.length - 1; d >= 0; d--) {
-      scratch[at + d] = strides === null ? stride : strides[d]!;
-      stride *= shape[d]!;
-    }
-  }
-}
 
 const isDense = (operand: Input): boolean => typeof operand === 'number' || operand.strides === null;
 

@@ -6,8 +6,8 @@ import {
   type Kernels,
   type RandomKind,
   randomKinds,
-  type Strided,
 } from '../kernels.ts';
+import type { Strided } from '../operands.ts';
 import type { NativeAddon } from './addon.ts';
 
 type NnKernels = Pick<Kernels, 'norm' | 'normGrad' | 'attention' | 'attentionGrad' | 'random' | 'dropout'>;

@@ -1,10 +1,10 @@
 // Kernels that take many tensors. They travel as rows of one table, which grows and stays, so that a step of a hundred
 // parameters is one call.
 
-import type { OptimizerNumbers } from '../../device/capture.ts';
-import type { Kernels, OptimizerRule, OptimizerTensor, Strided } from '../kernels.ts';
+import type { Kernels, OptimizerRule, OptimizerTensor } from '../kernels.ts';
+import type { OptimizerNumbers, Strided } from '../operands.ts';
 import type { NativeAddon } from './addon.ts';
-import type { Writer } from './native.ts';
+import type { Writer } from './writer.ts';
 
 /** Count, steps, and five pairs of a handle and an offset. */
 const rowSize = 12;

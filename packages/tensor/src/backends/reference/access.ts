@@ -2,7 +2,7 @@
 // are stored; integers and bool compute as bigints, which storing wraps around.
 import { type DType, dtypeInfo } from '../../core/dtype.ts';
 import { reader, toBigint, type Value } from '../../core/element.ts';
-import type { Input, Memory, Strided } from '../kernels.ts';
+import type { Input, Memory, Strided } from '../operands.ts';
 
 export const isInteger = (dtype: DType): boolean => dtypeInfo[dtype].kind !== 'float';
 

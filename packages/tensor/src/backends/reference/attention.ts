@@ -1,5 +1,6 @@
 // Attention, query by query over whole rows of scores.
-import type { AttentionGrads, AttentionOperands, AttentionSizes, Strided } from '../kernels.ts';
+import type { AttentionGrads, AttentionOperands, AttentionSizes } from '../kernels.ts';
+import type { Strided } from '../operands.ts';
 import { keeping } from './random.ts';
 
 /** Element (b, h, row, d) of an operand with four strides. */

@@ -1,6 +1,7 @@
 // Cross entropy of scores and labels, row by row.
-import type { Input, Strided } from '../kernels.ts';
+
 import type { CrossEntropyOperands, CrossEntropySizes } from '../loss-kernels.ts';
+import type { Input, Strided } from '../operands.ts';
 
 type Floats = Float32Array | Float64Array;
 const floats = ({ memory, offset }: Strided, count: number): Floats =>

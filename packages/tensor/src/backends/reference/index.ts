@@ -1,7 +1,8 @@
 // The kernels in plain TypeScript: slow, complete, and the definition of what is right.
 import { type DType, dtypeInfo, type HostArray } from '../../core/dtype.ts';
 import { noAddresses, onlyOnHost } from '../../errors.ts';
-import type { Kernels, Memory } from '../kernels.ts';
+import type { Kernels } from '../kernels.ts';
+import type { Memory } from '../operands.ts';
 import { attention, attentionGrad } from './attention.ts';
 import { crossEntropy, crossEntropyGrad } from './cross-entropy.ts';
 import * as layers from './layers.ts';

@@ -1,7 +1,7 @@
 // Convolution, pooling and sums by channel, one element after the other.
 
 import type { ConvSizes, PoolSizes, Window } from '../../ops/layers/window.ts';
-import type { Strided } from '../kernels.ts';
+import type { Strided } from '../operands.ts';
 
 type Floats = Float32Array | Float64Array;
 

@@ -1,6 +1,7 @@
 // The fused linear layer, one element after the other.
-import type { MapOp, Strided } from '../kernels.ts';
+import type { MapOp } from '../kernels.ts';
 import type { Activation, LinearSizes } from '../layer-kernels.ts';
+import type { Strided } from '../operands.ts';
 import { floatOps } from './map.ts';
 
 type Floats = Float32Array | Float64Array;

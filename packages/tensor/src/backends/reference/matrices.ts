@@ -1,5 +1,6 @@
 // Matrix products and the softmax family.
-import type { MatmulSizes, Strided } from '../kernels.ts';
+import type { MatmulSizes } from '../kernels.ts';
+import type { Strided } from '../operands.ts';
 import { offsets } from './access.ts';
 
 type Floats = Float32Array | Float64Array;

@@ -1,5 +1,6 @@
 // Layer and root-mean-square normalisation, row by row.
-import type { NormSizes, Strided } from '../kernels.ts';
+import type { NormSizes } from '../kernels.ts';
+import type { Strided } from '../operands.ts';
 
 type Floats = Float32Array | Float64Array;
 

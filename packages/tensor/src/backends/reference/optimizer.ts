@@ -1,14 +1,6 @@
 // Optimiser steps element by element, in the order of operations of torch.optim.
-import type {
-  AdamRule,
-  Input,
-  LionRule,
-  OptimizerRule,
-  OptimizerTensor,
-  RmspropRule,
-  SgdRule,
-  Strided,
-} from '../kernels.ts';
+import type { AdamRule, LionRule, OptimizerRule, OptimizerTensor, RmspropRule, SgdRule } from '../kernels.ts';
+import type { Input, Strided } from '../operands.ts';
 
 type Floats = Float32Array | Float64Array;
 

@@ -1,7 +1,8 @@
 // What goes by positions: lookups by index, running sums, sorting, triangles.
 import { type DType, isFloat } from '../../core/dtype.ts';
 import { reader, type Value, writer } from '../../core/element.ts';
-import type { LookupSizes, Strided } from '../kernels.ts';
+import type { LookupSizes } from '../kernels.ts';
+import type { Strided } from '../operands.ts';
 import { readerAs } from './access.ts';
 
 /** Calls body(position in [outer, count, inner], position in [outer, size, inner]) for every element. */

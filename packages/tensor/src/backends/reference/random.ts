@@ -2,7 +2,8 @@
 
 import { philox4x32 } from '../../random/philox.ts';
 import { fillNormal, fillUniform } from '../../random/random-fill.ts';
-import type { RandomKind, Stream, Strided } from '../kernels.ts';
+import type { RandomKind } from '../kernels.ts';
+import type { Stream, Strided } from '../operands.ts';
 
 /** A function that gives word w of the stream. */
 export function wordsOf({ seed, offset }: Stream): (w: number) => number {

@@ -4,7 +4,8 @@
 import { isRecording, record } from '../../autograd/node.ts';
 import type { GradTarget } from '../../autograd/target.ts';
 import { kernels } from '../../backends/index.ts';
-import { floatMapOps, type Input, type MapOp, type Strided } from '../../backends/kernels.ts';
+import { floatMapOps, type MapOp } from '../../backends/kernels.ts';
+import type { Input, Strided } from '../../backends/operands.ts';
 import { negativePower, notOfBool } from '../../checks/argument-errors.ts';
 import { checkFits } from '../../checks/arguments.ts';
 import { refuseOptions } from '../../checks/options.ts';

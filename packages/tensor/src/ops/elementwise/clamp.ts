@@ -2,7 +2,7 @@
 
 import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
-import type { Input, Strided } from '../../backends/kernels.ts';
+import type { Input, Strided } from '../../backends/operands.ts';
 import { boundsByName, noBounds, notOfBool } from '../../checks/argument-errors.ts';
 import { type DType, isFloat, resultType } from '../../core/dtype.ts';
 import { broadcastShapes, type Shape } from '../../core/shape.ts';

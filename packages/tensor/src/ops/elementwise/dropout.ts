@@ -2,7 +2,7 @@
 // again and no mask is stored.
 import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
-import type { Stream } from '../../backends/kernels.ts';
+import type { Stream } from '../../backends/operands.ts';
 import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { aGenerator, checkValue, flag, probability } from '../../checks/value-checks.ts';
 import { empty, Tensor } from '../../core/tensor.ts';

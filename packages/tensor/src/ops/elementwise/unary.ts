@@ -2,7 +2,8 @@
 
 import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
-import { floatMapOps, type MapOp, type Strided } from '../../backends/kernels.ts';
+import { floatMapOps, type MapOp } from '../../backends/kernels.ts';
+import type { Strided } from '../../backends/operands.ts';
 import { notOfBool } from '../../checks/argument-errors.ts';
 import { checkOptions, optionChecks, refuseOptions } from '../../checks/options.ts';
 import { oneOf } from '../../checks/value-checks.ts';

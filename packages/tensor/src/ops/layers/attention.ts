@@ -3,7 +3,8 @@
 import { isRecording, record } from '../../autograd/node.ts';
 import type { GradTarget } from '../../autograd/target.ts';
 import { kernels } from '../../backends/index.ts';
-import type { AttentionOperands, AttentionSizes, Strided } from '../../backends/kernels.ts';
+import type { AttentionOperands, AttentionSizes } from '../../backends/kernels.ts';
+import type { Strided } from '../../backends/operands.ts';
 import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { aGenerator, type Check, decayRate, finite, flag, tensorOrNull } from '../../checks/value-checks.ts';
 import { scope } from '../../core/context.ts';

@@ -3,7 +3,7 @@
 // is spread over processes needs is to exchange just these (BatchNormSync).
 import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
-import type { Strided } from '../../backends/kernels.ts';
+import type { Strided } from '../../backends/operands.ts';
 import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { anything, finite, flag, nonNegative, tensorOrNull } from '../../checks/value-checks.ts';
 import type { DType } from '../../core/dtype.ts';

@@ -1,6 +1,6 @@
 // The one look that the host takes at labels.
 
-import type { Memory } from '../../backends/kernels.ts';
+import type { Memory } from '../../backends/operands.ts';
 import { labelOutOfRange } from '../../errors.ts';
 
 /** Whether any label of dense host memory is `ignored`. Throws for the first other one outside of [0, classes). */

@@ -2,7 +2,7 @@
 // sees it, on a device by the kernel itself.
 import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
-import type { Strided } from '../../backends/kernels.ts';
+import type { Strided } from '../../backends/operands.ts';
 import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { integer, tensorOrNull } from '../../checks/value-checks.ts';
 import { scope } from '../../core/context.ts';

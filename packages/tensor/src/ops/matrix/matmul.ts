@@ -4,7 +4,7 @@
 import { isRecording, record } from '../../autograd/node.ts';
 import type { GradTarget } from '../../autograd/target.ts';
 import { kernels } from '../../backends/index.ts';
-import type { Strided } from '../../backends/kernels.ts';
+import type { Strided } from '../../backends/operands.ts';
 import { isFloat } from '../../core/dtype.ts';
 import { withStrides } from '../../core/layout.ts';
 import {

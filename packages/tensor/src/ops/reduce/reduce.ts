@@ -2,7 +2,8 @@
 
 import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
-import type { ReduceOp, Strided } from '../../backends/kernels.ts';
+import type { ReduceOp } from '../../backends/kernels.ts';
+import type { Strided } from '../../backends/operands.ts';
 import { notOfBool } from '../../checks/argument-errors.ts';
 import { checkFlag } from '../../checks/arguments.ts';
 import { refuseOptions } from '../../checks/options.ts';

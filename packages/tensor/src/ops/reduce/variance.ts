@@ -1,6 +1,6 @@
 // Variance and standard deviation, each with a gradient of its own: that of the formula is NaN where all elements are equal.
 import { isRecording, record } from '../../autograd/node.ts';
-import type { Strided } from '../../backends/kernels.ts';
+import type { Strided } from '../../backends/operands.ts';
 import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { finite, flag } from '../../checks/value-checks.ts';
 import { noGrad } from '../../core/context.ts';

@@ -1,7 +1,7 @@
 // Norms of vectors along dimensions, with the gradients that PyTorch gives: 0 where a vector of zeros has no direction.
 import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
-import type { Strided } from '../../backends/kernels.ts';
+import type { Strided } from '../../backends/operands.ts';
 import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { aNumber, flag } from '../../checks/value-checks.ts';
 import { noGrad, scope } from '../../core/context.ts';

@@ -2,7 +2,7 @@
 
 import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
-import type { Strided } from '../../backends/kernels.ts';
+import type { Strided } from '../../backends/operands.ts';
 import { notTensors } from '../../checks/argument-errors.ts';
 import { checkList } from '../../checks/arguments.ts';
 import { promoteTypes } from '../../core/dtype.ts';

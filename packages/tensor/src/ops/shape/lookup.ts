@@ -2,7 +2,8 @@
 // sees them; negative ones are refused, as in PyTorch.
 import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
-import type { LookupSizes, Strided } from '../../backends/kernels.ts';
+import type { LookupSizes } from '../../backends/kernels.ts';
+import type { Strided } from '../../backends/operands.ts';
 import { noGrad, scope } from '../../core/context.ts';
 import { checkedDim, countOf, type Shape, sameShape, stridesOf } from '../../core/shape.ts';
 import { allocate } from '../../core/storage.ts';

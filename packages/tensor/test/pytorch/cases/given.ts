@@ -1,4 +1,5 @@
-// Cases that are the same for every seed: mistakes that were made once, and one for each row of the table of differences.
+// Cases that are the same for every seed: mistakes that were made once, and one for each row of the table of
+// differences.
 import type { Arg, Ref } from '../case.ts';
 import type { Draft, TensorSpec } from '../draft.ts';
 

@@ -1,0 +1,48 @@
+// What kernels read and write: memory, where elements lie in it, and positions in a stream of random numbers.
+import type { DType, HostArray } from '../core/dtype.ts';
+import type { Device } from '../device/device.ts';
+
+/** A piece of memory of a kernel set. Freed by `Kernels.free`, once, by whoever holds the last reference. */
+export interface Memory {
+  readonly dtype: DType;
+  /** Elements. */
+  readonly count: number;
+  /** Names the memory inside its kernel set; an integer ≥ 1, so that calls into native code stay cheap. */
+  readonly handle: number;
+  readonly device: Device;
+  /** The same memory as JavaScript sees it; of a CUDA device a copy, made when this is read. Not to be touched after
+   *  `free`. */
+  readonly host: HostArray;
+}
+
+/** Where the elements of a call's shape lie. */
+export interface Strided {
+  readonly memory: Memory;
+  /** The first element. */
+  readonly offset: number;
+  /** Elements from one index to the next, by dimension; 0 broadcasts. Null: dense in the shape of the call. */
+  readonly strides: readonly number[] | null;
+}
+
+/** What a kernel reads: elements, or a number that stands for all of them. */
+export type Input = Strided | number;
+
+/** What a kernel draws from: see docs/decisions/2026-11-21-random-stream.md. */
+export interface Stream {
+  readonly seed: number;
+  /** The first block of four words. */
+  readonly offset: number;
+  /** Of a captured step: where it keeps seed and first block of a run, from which `offset` counts. */
+  readonly live?: number;
+}
+
+/** What an optimiser step reads beside its tensors. */
+export interface OptimizerNumbers {
+  /** How often each tensor has been changed, this time included. */
+  readonly steps: Float64Array;
+  readonly lr: number;
+  readonly weightDecay: number;
+  readonly momentum: number;
+  readonly smoothing: number;
+  readonly epsilon: number;
+}
