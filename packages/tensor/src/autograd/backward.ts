@@ -1,5 +1,5 @@
 // Runs the tape backwards. Operations are numbered as they are recorded, so descending numbers are a reverse
-// topological order; the gradients of late layers are final before those of early layers are computed.
+// topological order. Gradients of late layers are final before those of early layers are computed.
 import { kernels } from '../backends/index.ts';
 import type { Storage } from '../core/storage.ts';
 import { checkBackward } from './anomaly.ts';
@@ -8,16 +8,17 @@ import { Node } from './node.ts';
 import { type Captures, Pass } from './pass.ts';
 import type { GradTarget } from './target.ts';
 
-/** Stands for one backward together with those that run inside it, in hooks. */
+/** Identifies one backward together with the backwards that run inside it, in hooks. */
 export type BackwardRun = object;
 
 const endListeners = new Set<(run: BackwardRun) => void>();
 
 /**
- * Calls `done` after every backward of this process that ended without an error, also those that did not reach the
- * caller's parameters; where one runs inside another, in a hook, after the outer one. `run` is what runningBackward()
- * was meanwhile: compare it to leave out the backwards of other models. All listeners are called, also where one throws;
- * backward throws the first error. Returns a function that unsubscribes.
+ * Calls `done` after every backward of this process that ended without an error, even if it did not reach the
+ * caller's parameters. For a backward inside another one, in a hook, it is called after the outer one. `run`
+ * is the value that runningBackward() had meanwhile; compare it to ignore the backwards of other models. All
+ * listeners are called even if one throws; backward throws the first error. Returns a function that
+ * unsubscribes.
  */
 export function onBackwardEnd(done: (run: BackwardRun) => void): () => void {
   const entry = (run: BackwardRun): void => done(run);
@@ -37,7 +38,7 @@ function tellEnd(run: BackwardRun): void {
   if (failures.length > 0) throw failures[0];
 }
 
-/** A tensor that backward starts from, and its gradient; null for 1. */
+/** A tensor that backward starts from, and its gradient; null stands for 1. */
 export interface Root {
   readonly target: GradTarget;
   readonly gradient: Storage | null;
@@ -53,7 +54,7 @@ function seed({ target, gradient }: Root): void {
   target.end(ones);
 }
 
-/** Goes on over a graph that `node` has made just now, in place of its own contributions. */
+/** Continues with the graph that `node` has just made, which replaces the node's own contributions. */
 function enter(pass: Pass, node: Node, root: GradTarget): Node[] {
   const nodes = pass.reach([root]);
   root.share(node.grad!);
@@ -80,20 +81,22 @@ function runNodes(pass: Pass, nodes: Node[], roots: ReadonlySet<GradTarget>, ret
     if (retainGraph && !entered.has(node)) continue;
     pass.leave(node);
     node.clear();
-    // The value of an intermediate result is of no use any more, except to a user who said so.
+    // The value of an intermediate result is no longer needed, unless the user has kept it.
     if (!roots.has(node) && !pass.isCaptured(node) && !node.output.isKept) node.output.dispose();
   }
 }
 
-/** Backwards that run, one inside the other, and whether one of them, without captures, has ended. */
+/** Number of nested backwards that are running, and whether one of them, without captures, has ended. */
 let depth = 0;
 let hasEnded = false;
 let running: BackwardRun = {};
 
-/** The backward that calls a hook or a listener: the outermost one, where one runs inside another. */
+/** Returns the backward that calls a hook or a listener: the outermost one if backwards are nested. */
 export const runningBackward = (): BackwardRun => running;
 
-/** With `captures`, gradients are put there, and those of leaves stay what they are. */
+/**
+ * Runs backward from `roots`. With `captures`, gradients are stored there and those of leaves do not change.
+ */
 export function runBackward(
   roots: readonly Root[],
   retainGraph: boolean,
@@ -110,7 +113,7 @@ export function runBackward(
     runNodes(pass, nodes, targets, retainGraph);
     isDone = true;
   } finally {
-    // After an error: gradients that were on their way.
+    // After an error: drops gradients that were not passed on.
     for (const node of nodes) node.dropGrad();
     for (const root of targets) if (root instanceof Node) root.dropGrad();
     pass.end(isDone);

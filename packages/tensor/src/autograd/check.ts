@@ -1,5 +1,6 @@
-// Compares gradients with central differences. The output is projected on fixed random weights in float64, so that
-// one backward per call and two forwards per element are enough, and sums add no rounding of their own.
+// Compares gradients with central differences. The output is multiplied with fixed random weights and summed
+// in float64, so that one backward per call and two forwards per element are enough, and the sum adds no
+// rounding error.
 
 import { checkOptions, optionChecks } from '../checks/options.ts';
 import { aFunction, checkValue, positive } from '../checks/value-checks.ts';
@@ -10,7 +11,7 @@ import { gradMismatch } from '../errors.ts';
 import { generator } from '../random/random.ts';
 
 export interface GradCheckOptions {
-  /** Step of the differences. Default 1e-2: float32 has seven digits. */
+  /** Step of the differences. Default 1e-2, because float32 has seven digits. */
   readonly epsilon?: number;
   /** Allowed error, absolute and relative to the gradient. Default 2e-3. */
   readonly tolerance?: number;
@@ -19,9 +20,9 @@ export interface GradCheckOptions {
 const gradCheckOptions = optionChecks<GradCheckOptions>({ epsilon: positive, tolerance: positive });
 
 /**
- * Checks backward of `fn` with respect to every element of every input that requires a gradient; throws
- * ERR_TENSOR_GRAD_CHECK for the first that differs. `fn` must be deterministic and smooth around the inputs.
- * Gradients of the inputs are dropped.
+ * Checks backward of `fn` for every element of every input that requires a gradient. Throws
+ * ERR_TENSOR_GRAD_CHECK for the first one that differs. `fn` must be deterministic and smooth around the
+ * inputs. Drops the gradients of the inputs.
  */
 export function gradCheck(
   fn: (...inputs: Tensor[]) => Tensor,
@@ -60,7 +61,7 @@ export function gradCheck(
   }
 }
 
-/** Fills the inputs' gradients and returns the weights that the output was projected on. */
+/** Computes the inputs' gradients. Returns the weights that the output was multiplied with. */
 function analyticGradients(fn: (...inputs: Tensor[]) => Tensor, inputs: readonly Tensor[]): Float32Array {
   for (const tensor of inputs) if (tensor.requiresGrad) tensor.zeroGrad();
   return scope(() => {

@@ -1,4 +1,4 @@
-// Gradients as results instead of in `grad`.
+// Computes gradients as results instead of storing them in `grad`.
 
 import { checkOptions, optionChecks } from '../checks/options.ts';
 import { aTensor, checkValue, flag, isTensor } from '../checks/value-checks.ts';
@@ -10,10 +10,12 @@ import { type Root, runBackward } from './backward.ts';
 import type { Captures } from './pass.ts';
 
 export interface GradOptions {
-  /** The gradients of the outputs; 1 for those that are left out or null, which must have one element. */
+  /**
+   * Gradients of the outputs. Those that are absent or null count as 1; such outputs must have one element.
+   */
   readonly gradOutputs?: readonly (Tensor | null)[];
   readonly retainGraph?: boolean;
-  /** Gives null for inputs that the outputs do not depend on. Default: throws. */
+  /** Returns null for inputs that the outputs do not depend on. Default: throws. */
   readonly allowUnused?: boolean;
 }
 
@@ -41,8 +43,8 @@ function rootOf(output: Tensor, gradient: Tensor | null): Root {
 }
 
 /**
- * The gradients of `inputs`, summed over `outputs`. Inputs may be leaves or results of operations. No tensor's `grad` is
- * changed, and onGradReady and onBackwardEnd are silent; hooks of tensors run.
+ * Returns the gradients of `inputs`, summed over `outputs`. Inputs may be leaves or results of operations. No
+ * tensor's `grad` is changed, and onGradReady and onBackwardEnd are not called; hooks of tensors run.
  */
 export function grad(
   outputs: Tensor | readonly Tensor[],

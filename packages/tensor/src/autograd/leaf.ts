@@ -1,5 +1,5 @@
-// The gradient of a tensor that the user made: it stays after backward, may live in memory that somebody else owns
-// (a bucket of a reducer), and tells its listeners when it is final.
+// The gradient of a tensor that the user made. It stays after backward, may live in memory with another owner
+// (a bucket of a reducer), and calls its listeners when it is final.
 import { kernels } from '../backends/index.ts';
 import type { DType } from '../core/dtype.ts';
 import type { Storage } from '../core/storage.ts';
@@ -10,23 +10,30 @@ import { GradTarget } from './target.ts';
 export class Leaf extends GradTarget {
   override readonly isLeaf = true as const;
   isBound = false;
-  /** Contributions that the running backward still owes. */
+  /** Number of contributions that the running backward has yet to deliver. */
   pending = 0;
   readonly #ready = new Set<() => void>();
-  /** The gradient of earlier backwards, while that of the running one is collected on its own. */
+  /** The gradient of earlier backwards, while the running backward's gradient is collected separately. */
   #earlier: { readonly grad: Storage | null; readonly isFilled: boolean } | null = null;
   #isCaptured = false;
-  /** Emptied, but what was there before is still in memory: filling it would be in vain if a contribution comes next. */
+  /**
+   * True if the gradient was emptied but its memory still holds old values. Filling it with zeros is
+   * deferred, because the next contribution may overwrite it.
+   */
   #isStale = false;
 
   override share(contribution: Storage): void {
-    // Copied: a gradient is changed in place later, and the contribution may be another gradient too.
+    // Copied, because a gradient is changed in place later, and the contribution may be another gradient as
+    // well.
     if (this.isFilled) this.add(contribution);
     else kernels().copy([this.count], this.open(), contribution.dense);
     this.close();
   }
 
-  /** Collects the gradient of a backward on its own: for hooks, or, when `isCaptured`, to be taken instead of added. */
+  /**
+   * Collects the gradient of a backward separately: for hooks, or, if `isCaptured`, to be taken instead of
+   * added.
+   */
   setAside(isCaptured: boolean): void {
     if (this.#earlier !== null) return;
     this.settle();
@@ -36,7 +43,7 @@ export class Leaf extends GradTarget {
     this.isFilled = false;
   }
 
-  /** Ends setAside: drops what was collected and not added. */
+  /** Ends setAside(): drops what was collected and not added. */
   restore(): void {
     if (this.#earlier === null) return;
     this.grad?.release();
@@ -44,7 +51,7 @@ export class Leaf extends GradTarget {
     this.#earlier = null;
   }
 
-  /** Adds what was collected on its own to the gradient of earlier backwards. */
+  /** Adds the separately collected gradient to the gradient of earlier backwards. */
   #merge(): void {
     const own = this.grad!.retain();
     this.restore();
@@ -54,7 +61,7 @@ export class Leaf extends GradTarget {
     own.release();
   }
 
-  /** One contribution less is to come; `close` calls it. */
+  /** Notes that one contribution has arrived. Called by `close`. */
   override contributed(): void {
     if (--this.pending > 0) return;
     if (this.#earlier !== null && this.isFilled) {
@@ -80,7 +87,7 @@ export class Leaf extends GradTarget {
     this.#isStale = false;
   }
 
-  /** Gives the gradient another dtype or device, with its value. */
+  /** Converts the gradient to another dtype or device, with its value. */
   convert(dtype: DType, device: Device): void {
     this.dtype = dtype;
     this.device = device;
@@ -90,13 +97,15 @@ export class Leaf extends GradTarget {
     this.grad = converted;
   }
 
-  /** The next contribution is written over the gradient instead of added; until then it is zero from settle() on. */
+  /**
+   * Empties the gradient: the next contribution overwrites it. Until then it is zero once settle() has run.
+   */
   empty(): void {
     this.isFilled = false;
     this.#isStale = this.grad !== null;
   }
 
-  /** Fills with zero what empty() has left; before anybody reads `grad`. */
+  /** Fills a gradient that empty() has emptied with zeros. Must run before `grad` is read. */
   settle(): void {
     if (this.#isStale && !this.isFilled) kernels().copy([this.count], this.grad!.dense, 0);
     this.#isStale = false;

@@ -1,4 +1,4 @@
-// What one backward goes over: which nodes, in which order, and which leaves wait for how many contributions.
+// The graph of one backward: its nodes in order, and the number of contributions that each leaf waits for.
 
 import type { Storage } from '../core/storage.ts';
 import { graphUsedTwice } from '../errors.ts';
@@ -6,7 +6,9 @@ import { Leaf } from './leaf.ts';
 import { Node } from './node.ts';
 import type { GradTarget } from './target.ts';
 
-/** The targets whose gradients somebody wants, and the gradients once they are known: one reference each. */
+/**
+ * The targets whose gradients were requested, and the gradients once they are known, with one reference each.
+ */
 export type Captures = Map<GradTarget, Storage | null>;
 
 let lastVisit = 0;
@@ -15,7 +17,10 @@ export class Pass {
   readonly #visit = ++lastVisit;
   readonly #captures: Captures | null;
   readonly #leaves: Leaf[] = [];
-  /** With captures: what leads to one of them, and what does not; gradients come to these, too, and go no further. */
+  /**
+   * With captures: targets that lead to a requested one, and nodes that do not. The latter receive gradients
+   * but do not pass them on.
+   */
   readonly #needed = new Set<GradTarget>();
   readonly #others = new Set<Node>();
 
@@ -28,18 +33,21 @@ export class Pass {
     return this.#captures?.has(node) === true;
   }
 
-  /** Takes the gradient of a node, if somebody wants it. */
+  /** Stores the gradient of a node if it was requested. */
   capture(node: Node): void {
     if (this.isCaptured(node)) this.#captures!.set(node, node.grad!.retain());
   }
 
-  /** Takes back the references of a node that has run and will not run again; its inputs that run do so themselves. */
+  /**
+   * Releases the references of a node that has run to inputs that will not run. Inputs that run release
+   * theirs themselves.
+   */
   leave(node: Node): void {
     if (this.#others.size === 0) return;
     for (const input of node.inputs) if (this.#others.has(input as Node)) (input as Node).unreferenced();
   }
 
-  /** All nodes to be run that `roots` depend on and that this pass does not have yet, latest first. */
+  /** Returns all nodes to run that `roots` depend on and that are not in this pass yet, latest first. */
   reach(roots: Iterable<GradTarget>): Node[] {
     const found: Node[] = [];
     const visit = (target: GradTarget | null): void => {
@@ -78,7 +86,7 @@ export class Pass {
     if (this.#captures !== null || leaf.hasHooks) leaf.setAside(this.#captures !== null);
   }
 
-  /** Hands over what was captured, and puts everything back that an error left behind. */
+  /** Ends the pass: hands over captured gradients, and resets everything that an error left behind. */
   end(isDone: boolean): void {
     for (const node of this.#others) node.dropGrad();
     for (const leaf of this.#leaves) {

@@ -1,4 +1,4 @@
-// Which kernels compute. Chosen at first use, once per process: native where its addon loads, otherwise the
+// Chooses the kernels at first use, once per process: native ones if the addon can be loaded, otherwise the
 // TypeScript reference with a warning, because it is slower by orders of magnitude.
 import type { DeviceControl } from '../device/device-control.ts';
 import { onlyOnHost, unknownKernels } from '../errors.ts';
@@ -23,19 +23,25 @@ function choose(): Kernels {
 
 let prepare: (() => void) | null = null;
 
-/** Internal: runs before kernels are used, each time. */
+/** Internal: registers a function to run each time before kernels are used. */
 export function beforeKernels(run: () => void): void {
   prepare = run;
 }
 
-/** The kernels of this process. RINGWISE_KERNELS=native|reference forces a set; native then throws if it cannot load. */
+/**
+ * Returns the kernels of this process. RINGWISE_KERNELS=native|reference selects a set; throws if native ones
+ * are selected but cannot be loaded.
+ */
 export function kernels(): Kernels {
   chosen ??= choose();
   if (prepare !== null) prepare();
   return chosen;
 }
 
-/** Streams, events and steps of CUDA devices. Throws ERR_TENSOR_DEVICE where the kernels have none. */
+/**
+ * Returns the control of CUDA streams, events and captured steps. Throws ERR_TENSOR_DEVICE if the kernels
+ * have no CUDA.
+ */
 export function deviceControl(): DeviceControl {
   chosen ??= choose();
   if (prepare !== null) prepare();
@@ -43,5 +49,5 @@ export function deviceControl(): DeviceControl {
   return chosen.cuda;
 }
 
-/** Name of the kernels in use: 'native' or 'reference'. */
+/** Returns the name of the kernels in use: 'native' or 'reference'. */
 export const kernelsName = (): 'native' | 'reference' => kernels().name;

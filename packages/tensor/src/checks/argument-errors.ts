@@ -1,5 +1,5 @@
-// Messages about positional arguments of operations, built like those of errors.ts: numbers, dimensions, indices and
-// operands of a wrong kind or outside of what they may be.
+// Error messages about positional arguments of operations, in the form of errors.ts: numbers, dimensions,
+// indices and operands of a wrong type or out of range.
 import { type DType, dtypeInfo } from '../core/dtype.ts';
 import { TensorError } from '../errors.ts';
 
@@ -7,7 +7,7 @@ const argument = (message: string): TensorError => new TensorError('ERR_TENSOR_A
 const shapeError = (message: string): TensorError => new TensorError('ERR_TENSOR_SHAPE', message);
 const dtypeError = (message: string): TensorError => new TensorError('ERR_TENSOR_DTYPE', message);
 
-/** Names what a caller passed: 'the string "1"', 'a tensor', 'NaN'. */
+/** Describes a caller's value: "the string '1'", 'a tensor', 'NaN'. */
 export function kindOf(value: unknown): string {
   if (typeof value === 'string') return `the string '${value}'`;
   if (typeof value === 'bigint') return `the bigint ${value}n`;
@@ -83,7 +83,7 @@ export const noBounds = (): TensorError =>
     'clamp: expected a lower bound, an upper bound or both, got none. Pass null for the one to leave out.',
   );
 
-/** PyTorch's clamp(x, min=0). */
+/** Error for the form of PyTorch's clamp(x, min=0). */
 export const boundsByName = (): TensorError =>
   argument(
     'clamp: expected a tensor or a number as bound, got an object. Pass bounds by position: clamp(x, 0) for a lower one, ' +

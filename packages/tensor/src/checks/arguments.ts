@@ -1,4 +1,5 @@
-// Checks of positional arguments, so that a value of a wrong kind does not become a silent default or a wrong number.
+// Checks of positional arguments, so that a value of the wrong type does not become a silent default or a
+// wrong number.
 
 import { type DType, holds } from '../core/dtype.ts';
 import { doesNotFit, notABoolean, notANumber, notAnInteger, notIntegers } from './argument-errors.ts';
@@ -13,17 +14,19 @@ export function checkInteger(op: string, name: string, value: number): void {
   if (!Number.isSafeInteger(value)) throw notAnInteger(op, name, value);
 }
 
-/** Throws unless `value` is a boolean: an object of options in its place must not count as true. */
+/** Throws unless `value` is a boolean. An options object in its place must not count as true. */
 export function checkFlag(op: string, name: string, value: boolean): void {
   if (typeof value !== 'boolean') throw notABoolean(op, name, value);
 }
 
-/** Throws unless `values` is an array; what its elements have to be is checked where they are used. */
+/** Throws unless `values` is an array. Its elements are checked where they are used. */
 export function checkList(op: string, name: string, values: readonly number[]): void {
   if (!Array.isArray(values)) throw notIntegers(op, name, values);
 }
 
-/** Throws if elements of `dtype` cannot be `value`. Fractions are cut by integers, and any number makes a bool. */
+/**
+ * Throws if `dtype` cannot represent `value`. Integers drop the fraction, and any number can become a bool.
+ */
 export function checkFits(op: string, value: number, dtype: DType): void {
   if (typeof value !== 'number') throw notANumber(op, 'the value', value);
   if (!holds(dtype, value)) throw doesNotFit(op, value, dtype);

@@ -1,8 +1,9 @@
-// Refuses option names that a call does not know: a misspelled or foreign name must not become a silent default.
+// Refuses option names that a call does not know. Otherwise a misspelled name would silently leave the
+// default in place.
 
 /**
- * Describes the first own key of `options` that is not in `known`, or returns null. Undefined options are fine.
- * `renamed`: names of other libraries → ours. Allocates nothing when all keys are known.
+ * Describes the first own key of `options` that is not in `known`, or returns null. `options` may be
+ * undefined. `renamed` maps names of other libraries to ours. Allocates nothing if all keys are known.
  */
 export function unknownOption(
   options: unknown,
@@ -35,12 +36,12 @@ function suggestion(
   return known.length === 0 ? 'expected no options' : `expected ${known.join(', ')}`;
 }
 
-/** The name without its spelling: snake_case, kebab-case and camelCase are the same. */
+/** Normalizes a name, so that snake_case, kebab-case and camelCase compare equal. */
 function plain(name: string): string {
   return name.replace(/[_-]/g, '').toLowerCase();
 }
 
-/** The Levenshtein distance: how many letters to insert, delete or replace. */
+/** Returns the Levenshtein distance: the number of letters to insert, delete or replace. */
 function editDistance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, j) => j);
   for (let i = 1; i <= a.length; i++) {

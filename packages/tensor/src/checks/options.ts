@@ -1,5 +1,5 @@
-// Checks of options objects: every name is known, and every value is of the kind that the option takes. A table lies
-// beside the interface that it belongs to, and the compiler keeps both complete.
+// Checks of options objects: all names are known, and every value has the type that the option takes. Each
+// table of checks is next to the interface of its options, and the compiler checks that it is complete.
 import { badOption, shown, unknownOptions } from '../errors.ts';
 import { unknownOption } from './option-names.ts';
 import { type Check, isTensor } from './value-checks.ts';
@@ -7,11 +7,14 @@ import { type Check, isTensor } from './value-checks.ts';
 /** The options of one function by name. */
 export type OptionChecks = ReadonlyMap<string, Check>;
 
-/** Makes the table of an options interface; it has to name every option. */
+/** Makes the table of an options interface. The type requires every option. */
 export const optionChecks = <O>(checks: { readonly [Name in keyof O]-?: Check }): OptionChecks =>
   new Map(Object.entries<Check>(checks));
 
-/** What other libraries call options of ours. Names that differ in their spelling only are found without it. */
+/**
+ * Names of our options in other libraries. Names that differ only in spelling are recognized without an
+ * entry.
+ */
 const foreignNames: Readonly<Record<string, string>> = {
   attn_mask: 'mask',
   atol: 'tolerance',
@@ -33,8 +36,8 @@ const foreignNames: Readonly<Record<string, string>> = {
 };
 
 /**
- * Throws ERR_TENSOR_ARGUMENT unless `options` is undefined, or an object whose names are all in `checks` and whose values
- * fit. Undefined values count as left out.
+ * Throws ERR_TENSOR_ARGUMENT unless `options` is undefined, or an object whose names are all in `checks` and
+ * whose values fit. Undefined values count as absent.
  */
 export function checkOptions(op: string, options: unknown, checks: OptionChecks): void {
   if (options === undefined) return;
@@ -52,7 +55,7 @@ export function checkOptions(op: string, options: unknown, checks: OptionChecks)
   }
 }
 
-/** What to do instead of options of PyTorch that are not here, by their names without underscores. */
+/** Advice for options of PyTorch that do not exist here, by their names without underscores. */
 const hints: Readonly<Record<string, string>> = {
   alpha: 'Multiply the second operand before: a.add(b.mul(alpha)).',
   batchfirst: 'Tensors are [batch, time, width].',
@@ -81,8 +84,9 @@ function wrongOptions(op: string, options: unknown, checks: OptionChecks): Error
 const none: OptionChecks = new Map();
 
 /**
- * Throws ERR_TENSOR_ARGUMENT where `extra`, an argument too many, is an options object: options of PyTorch that an
- * operation does not have here would else be ignored. Other arguments pass, as in list.map(neg).
+ * Throws ERR_TENSOR_ARGUMENT if `extra`, a surplus argument, is an options object: PyTorch options that an
+ * operation does not have here would otherwise be ignored. Other surplus arguments are accepted, as in
+ * list.map(neg).
  */
 export function refuseOptions(op: string, extra: unknown): void {
   const isPlain =

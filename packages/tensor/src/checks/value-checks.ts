@@ -1,15 +1,15 @@
-// What values of options and arguments may be, for the tables of options.ts.
+// Checks of the values of options and arguments, for the tables of options.ts.
 
 import { bufferSymbol } from '../core/protocol.ts';
 import { badOption, shown } from '../errors.ts';
 
-/** Whether a value fits, and what fits, as part of a sentence. */
+/** `fits` tells whether a value is accepted; `expected` describes accepted values, as part of a sentence. */
 export interface Check {
   readonly expected: string;
   readonly fits: (value: unknown) => boolean;
 }
 
-/** Throws ERR_TENSOR_ARGUMENT where `value` does not fit. `what` names it, with the function. */
+/** Throws ERR_TENSOR_ARGUMENT if `value` does not fit. `what` names the argument, with its function. */
 export function checkValue(what: string, value: unknown, { expected, fits }: Check): void {
   if (!fits(value)) throw badOption(what, expected, shown(value));
 }
@@ -19,10 +19,10 @@ export const isTensor = (value: unknown): boolean =>
 
 const isNumber = (value: unknown): value is number => typeof value === 'number';
 
-/** Checked where it is used. */
+/** Accepts any value, because the value is checked where it is used. */
 export const anything: Check = { expected: 'any value', fits: () => true };
 export const flag: Check = { expected: 'true or false', fits: (value) => typeof value === 'boolean' };
-/** Also NaN and the infinities. */
+/** Accepts NaN and infinities, too. */
 export const anyNumber: Check = { expected: 'a number', fits: isNumber };
 export const aNumber: Check = {
   expected: 'a number',
@@ -41,7 +41,7 @@ export const share: Check = {
   expected: 'a number from 0 to 1',
   fits: (value) => isNumber(value) && value >= 0 && value <= 1,
 };
-/** The share of a mean that stays in each step. */
+/** The share of a running mean that is kept in each step. */
 export const decayRate: Check = {
   expected: 'a number ≥ 0 and < 1',
   fits: (value) => isNumber(value) && value >= 0 && value < 1,
@@ -67,7 +67,7 @@ export const aGenerator: Check = {
   fits: (value) => typeof (value as { readonly take?: unknown } | null)?.take === 'function',
 };
 
-/** One of a few names. */
+/** Accepts one of these names. */
 export const oneOf = (...names: readonly string[]): Check => ({
   expected: names
     .map((name) => `'${name}'`)

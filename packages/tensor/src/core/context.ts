@@ -1,6 +1,6 @@
-// What applies to the code that runs now: the scope that owns new tensors, and whether operations are recorded for
-// backward. Both follow asynchronous functions across `await` (AsyncLocalStorage), so overlapping tasks do not
-// disturb each other. While no scope and no noGrad is active, nothing is looked up.
+// The context of the running code: the scope that owns new tensors, and whether operations are recorded on
+// the tape. It follows asynchronous functions across `await` (AsyncLocalStorage), so that overlapping tasks
+// do not affect each other. While no scope and no noGrad is active, nothing is looked up.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { checkOptions, optionChecks } from '../checks/options.ts';
 import { aFunction, checkValue, flag, oneOf } from '../checks/value-checks.ts';
@@ -8,7 +8,7 @@ import type { Tensor } from './tensor.ts';
 
 interface Scope {
   readonly parent: Scope | null;
-  /** Null once the scope has ended; a task that outlives it puts its tensors into the parent. */
+  /** Null once the scope has ended. A task that outlives the scope adds its tensors to the parent. */
   tensors: Tensor[] | null;
 }
 
@@ -17,7 +17,7 @@ interface Context {
   readonly gradEnabled: boolean;
   readonly detectsAnomaly: boolean;
   readonly autocast: AutocastDType | null;
-  /** Numbers of the streams that were chosen, by device; null: none was. */
+  /** Indices of the selected streams by device; null if none was selected. */
   readonly streams: readonly number[] | null;
 }
 
@@ -33,18 +33,21 @@ const outside: Context = {
 const contexts = new AsyncLocalStorage<Context>();
 let activeContexts = 0;
 
-/** The context of the synchronous code that runs now; null in code that an await has resumed, which must look it up. */
+/**
+ * The context of the synchronous code that is running; null in code that an await has resumed, which must
+ * look it up.
+ */
 let entered: Context | null = null;
 
 const current = (): Context => (activeContexts === 0 ? outside : (entered ?? contexts.getStore() ?? outside));
 
-/** Whether operations are recorded for backward. */
+/** Returns whether operations are recorded on the tape. */
 export const isGradEnabled = (): boolean => current().gradEnabled;
 
-/** Whether operations are checked for NaN and infinities; see detectAnomaly. */
+/** Returns whether operations are checked for NaN and infinities; see detectAnomaly(). */
 export const isDetectingAnomaly = (): boolean => current().detectsAnomaly;
 
-/** The dtype that products run in; null where autocast is off. */
+/** Returns the dtype of matrix products under autocast, or null if autocast is off. */
 export const autocastDtype = (): AutocastDType | null => current().autocast;
 
 function openScope(): Scope | null {
@@ -53,12 +56,14 @@ function openScope(): Scope | null {
   return scope;
 }
 
-/** Hands a new tensor to the innermost open scope. */
+/** Adds a new tensor to the innermost open scope. */
 export function track(tensor: Tensor): void {
   if (activeContexts !== 0) openScope()?.tensors?.push(tensor);
 }
 
-/** Runs `fn` in a context, and `end` with its result when it is done, now or after its promise. */
+/**
+ * Runs `fn` in a context. Calls `end` with its result when it has returned, or when its promise has settled.
+ */
 function within<T>(context: Context, fn: () => T, end: (result: unknown) => void): T {
   activeContexts++;
   const leave = (result: unknown): void => {
@@ -94,9 +99,10 @@ function within<T>(context: Context, fn: () => T, end: (result: unknown) => void
 }
 
 /**
- * Runs `fn` and disposes every tensor that was created inside, except those that it returns (also inside arrays and
- * plain objects) and those marked by `keep`. `fn` may be async: the scope then ends with its promise. Scopes nest;
- * a returned tensor belongs to the outer scope. Parameters, gradients and optimiser state are never disposed.
+ * Runs `fn` and disposes every tensor that was created inside, except those that it returns (also inside
+ * arrays and plain objects) and those marked by `keep`. `fn` may be async: the scope then ends with its
+ * promise. Scopes can be nested; a returned tensor belongs to the outer scope. Parameters, gradients and
+ * optimizer state are never disposed.
  */
 export function scope<T>(fn: () => T): T {
   checkValue('scope', fn, aFunction);
@@ -118,22 +124,22 @@ export function scope<T>(fn: () => T): T {
 const withSetting = <T>(setting: Partial<Context>, fn: () => T): T =>
   within({ ...current(), ...setting }, fn, () => {});
 
-/** Runs `fn` without recording operations for backward; also across the awaits of an async `fn`. */
+/** Runs `fn` without recording operations on the tape, also across the awaits of an async `fn`. */
 export function noGrad<T>(fn: () => T): T {
   checkValue('noGrad', fn, aFunction);
   return withSetting({ gradEnabled: false }, fn);
 }
 
-/** Records operations again inside noGrad. */
+/** Runs `fn` with operations recorded again, inside noGrad(). */
 export function enableGrad<T>(fn: () => T): T {
   checkValue('enableGrad', fn, aFunction);
   return withSetting({ gradEnabled: true }, fn);
 }
 
 /**
- * Runs `fn`, forwards and backward, and throws ERR_TENSOR_ANOMALY for the first operation whose result has a NaN or +∞, or
- * whose gradient has one that is not finite. Names the operation and the place where it was called. Slow: each
- * result is read twice.
+ * Runs `fn`, forward and backward. Throws ERR_TENSOR_ANOMALY for the first operation whose result has a NaN
+ * or +∞, or whose gradient has a value that is not finite. The error names the operation and where it was
+ * called. Slow: each result is read twice.
  */
 export function detectAnomaly<T>(fn: () => T): T {
   checkValue('detectAnomaly', fn, aFunction);
@@ -141,9 +147,9 @@ export function detectAnomaly<T>(fn: () => T): T {
 }
 
 export interface AutocastOptions {
-  /** Default bfloat16. float16 needs a GradScaler. */
+  /** Type for the conversion. Default bfloat16. float16 needs a GradScaler. */
   readonly dtype?: AutocastDType;
-  /** False switches it off inside another one. Default true. */
+  /** False disables autocast inside another autocast. Default true. */
   readonly enabled?: boolean;
 }
 
@@ -153,9 +159,10 @@ const autocastOptions = optionChecks<AutocastOptions>({
 });
 
 /**
- * Runs `fn`, the forward pass, in mixed precision: matrix products, linear layers, convolutions and attention convert what
- * is float32 to 16 bits; exp, log, pow, softmax, norms, sums and losses convert to float32; the rest takes what it
- * gets. Parameters stay float32, and so do their gradients. Backward and the optimiser run outside.
+ * Runs `fn`, the forward pass, in mixed precision. Matrix products, linear layers, convolutions and attention
+ * convert float32 to 16 bits; exp, log, pow, softmax, norms, sums and losses convert to float32; other
+ * operations use the given types. Parameters and their gradients stay float32. Run backward and the optimizer
+ * outside.
  */
 export function autocast<T>(options: AutocastOptions, fn: () => T): T {
   checkOptions('autocast', options, autocastOptions);
@@ -164,26 +171,29 @@ export function autocast<T>(options: AutocastOptions, fn: () => T): T {
   return withSetting({ autocast: enabled ? dtype : null }, fn);
 }
 
-/** Internal: as autocast({ enabled: false }). */
+/** Internal: runs `fn` as autocast({ enabled: false }) does. */
 export const withoutAutocast = <T>(fn: () => T): T => withSetting({ autocast: null }, fn);
 
-/** Internal: see withStream. */
+/** Internal: runs `fn` with these streams; see withStream(). */
 export const withStreams = <T>(streams: readonly number[], fn: () => T): T => withSetting({ streams }, fn);
 export const chosenStreams = (): readonly number[] | null => current().streams;
 
-/** Internal: a function that runs others with the autocast of now. */
+/** Internal: returns a function that runs functions with the current autocast setting. */
 export function keepingAutocast(): <T>(fn: () => T) => T {
   const setting = { autocast: autocastDtype() };
   return (fn) => withSetting(setting, fn);
 }
 
-/** Takes a tensor out of the care of scopes and of backward: it lives until dispose() or the collector. */
+/**
+ * Excludes a tensor from disposal by scopes and backward: it lives until dispose() or garbage collection.
+ * Returns it.
+ */
 export function keep<T extends Tensor>(tensor: T): T {
   tensor.isKept = true;
   return tensor;
 }
 
-/** Internal: adds everything that `value` holds, by way of arrays and plain objects, to `found`. */
+/** Internal: adds everything that `value` holds, through arrays and plain objects, to `found`. */
 export function collectTensors(value: unknown, found: Set<unknown>): void {
   if (typeof value !== 'object' || value === null || found.has(value)) return;
   found.add(value);
