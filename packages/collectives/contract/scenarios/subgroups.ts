@@ -1,4 +1,4 @@
-// Scenarios of groups in groups.
+// Scenarios with subgroups.
 import type { Group } from '../../src/group/group.ts';
 import { errorOf, type PlainError } from '../outcome.ts';
 import { expect, newReport, type Report } from '../report.ts';
@@ -9,7 +9,7 @@ async function sumOf(group: Group, value: number): Promise<number> {
   return x[0] as number;
 }
 
-/** Groups by colour and by list, side by side and inside each other, with the parent used meanwhile. */
+/** Makes subgroups by color and by list, next to each other and nested, while the parent is in use. */
 export async function splitGroups(group: Group): Promise<Report> {
   const report = newReport();
   const { rank, size, name } = group;
@@ -69,11 +69,11 @@ export async function splitGroups(group: Group): Promise<Report> {
 export interface SubgroupFailure {
   readonly inSubgroup: PlainError | null;
   readonly name: string;
-  /** What a call on the parent failed with after that. */
+  /** Error of a later call on the parent; null if it succeeded. */
   readonly inParent: PlainError | null;
 }
 
-/** The last rank of a subgroup calls something else than the others; the parent goes on. */
+/** The last rank of a subgroup makes another call than the other ranks. The parent must still work. */
 export async function subgroupFails(group: Group): Promise<SubgroupFailure> {
   const part = (await group.split(0, -group.rank)) as Group;
   const inSubgroup = await errorOf(() =>
@@ -83,7 +83,7 @@ export async function subgroupFails(group: Group): Promise<SubgroupFailure> {
   return { inSubgroup, name: part.name, inParent };
 }
 
-/** The last rank names other members than the others. */
+/** The last rank names other members than the other ranks. */
 export async function subgroupMismatch(group: Group): Promise<PlainError | null> {
   const others = group.rank === group.size - 1 ? [0] : [1, 0];
   return await errorOf(() => group.subgroup(others));

@@ -1,5 +1,6 @@
-// Scenario: all-reduces by every wire. What holds of a backend that rounds holds of one that does not heed the wire, too:
-// numbers that a wire can carry arrive as they are, and with error feedback nothing is ever lost.
+// Scenario: allReduce with every wire. The expectations hold for backends that round and for backends that
+// ignore the wire: numbers that a wire can represent arrive exactly, and with error feedback nothing is lost
+// over time.
 import type { Group } from '../../src/group/group.ts';
 import { type Guarded, guarded, randomFloats } from '../inputs.ts';
 import { invoke, type Mode } from '../invoke.ts';
@@ -21,7 +22,7 @@ export async function sumsByWire(group: Group, mode: Mode): Promise<Report> {
   return report;
 }
 
-/** Of integers whose sums have 7 bits. They lose nothing, so the residual stays zero. */
+/** Checks integers whose sums have 7 bits. They are not rounded, so the residual stays zero. */
 async function checkExact(
   group: Group,
   mode: Mode,
@@ -46,7 +47,7 @@ async function checkExact(
   if (residual !== null) expectPattern(report, `residual of ${what}`, residual, [0]);
 }
 
-/** What all steps have delivered and what the residuals hold is together what was put in. */
+/** Checks that the sum of all steps' results plus the residuals equals the sum of the inputs. */
 async function checkFeedback(group: Group, mode: Mode, count: number, report: Report) {
   const { rank, size } = group;
   const residual = new Float32Array(count);

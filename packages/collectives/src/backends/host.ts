@@ -28,7 +28,7 @@ export function algorithmsOf(verb: Verb): readonly string[] {
   return loadNative().algorithms(verbIndex[verb]);
 }
 
-/** What a rank tells the other ranks about itself. */
+/** One rank's addresses, sent to all ranks. */
 interface Card {
   readonly hostId: string;
   readonly unixName: string;

@@ -338,7 +338,7 @@ export interface NativeMpi {
   readonly MpiGroup: new (
     rank: number,
     size: number,
-    /** As for HostGroup. */
+    /** See HostGroup. */
     call: Float64Array,
     settle: NativeSettle,
   ) => NativeMpiGroup;

@@ -17,7 +17,7 @@ export type Via =
   | 'lsf-jsrun'
   | 'pmi';
 
-/** What a launcher tells one process. Null for values that it does not give. */
+/** Values that a launcher gives to one process. Null for values that it does not give. */
 export interface Launched {
   readonly via: Via;
   readonly rank: number;

@@ -12,7 +12,7 @@ export interface Placement {
   readonly hosts: readonly (readonly number[])[];
 }
 
-/** What a rank tells the others about its host. */
+/** One rank's description of its host, sent to all ranks. */
 export interface Seat {
   /** Equal for two ranks exactly if they are on the same host. */
   readonly host: string;
