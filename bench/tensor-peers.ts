@@ -1,6 +1,7 @@
 // Training steps and matrix products against PyTorch: the same numbers, one thread, in turns, in one run.
 //
-//   npx tsx bench/tensor-peers.ts [--python /usr/bin/python3,venv/bin/python] [--rounds 3] [--seconds 0.15] [--only mlp,square]
+//   npx tsx bench/tensor-peers.ts [--python python3,venv/bin/python] [--rounds 3] [--seconds 0.15]
+//       [--only mlp,square]
 //
 // Each round runs ours, then each python that has torch. A line per task: the medians of the rounds in µs,
 // `ratio` = the fastest peer's time over ours (above 1: ours is faster), and whether the answers agree:

@@ -1,5 +1,5 @@
-// Formats all C, C++ and CUDA sources with clang-format and the style in .clang-format. With --check it changes nothing,
-// names the files that differ and ends with 1.
+// Formats all C, C++ and CUDA sources with clang-format and the style in .clang-format. With --check it changes
+// nothing, names the files that differ and ends with 1.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { format } from '@wasm-fmt/clang-format';
 import { sources } from './sources.mjs';

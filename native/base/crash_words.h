@@ -11,8 +11,8 @@ namespace ringwise {
 using CrashWitness = void (*)(int fd);
 
 /// From now on crashes (SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT) are told on `fd`, which stays open. To be called by
-/// the thread that runs the program: it gets a stack of its own for the signal, to tell of an overflow of the other one.
-/// Does nothing when called again.
+/// the thread that runs the program: it gets a stack of its own for the signal, to tell of an overflow of the other
+/// one. Does nothing when called again.
 void report_crashes_to(int fd, CrashWitness witness);
 
 }  // namespace ringwise

@@ -1,6 +1,6 @@
-// Floats of 8 bits as bit patterns: float8_e4m3fn (4 bits of exponent, 3 of fraction; no infinity) and float8_e5m2 (5 and 2).
-// As in the OCP specification "8-bit floating point", in its saturating mode, which CUDA's own conversions have: what is too
-// large, also an infinity, becomes the largest number. Round to nearest even.
+// Floats of 8 bits as bit patterns: float8_e4m3fn (4 bits of exponent, 3 of fraction; no infinity) and float8_e5m2 (5
+// and 2). As in the OCP specification "8-bit floating point", in its saturating mode, which CUDA's own conversions
+// have: what is too large, also an infinity, becomes the largest number. Round to nearest even.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // Libraries that are opened while the program runs, so that it starts where they are not installed. The vendors'
-// libraries hide in several locations: Python wheels, conda, toolkits, the system's own folders. One search order serves all,
-// and whoever finds nothing is told every path that was tried.
+// libraries hide in several locations: Python wheels, conda, toolkits, the system's own folders. One search order
+// serves all, and whoever finds nothing is told every path that was tried.
 #pragma once
 
 #include <string>
@@ -18,7 +18,8 @@ struct LibraryLocations {
 class SharedLibrary {
  public:
   SharedLibrary() = default;
-  /// Opens the first of `locations` that loads. It stays open until the process ends, because code of it may be running.
+  /// Opens the first of `locations` that loads. It stays open until the process ends, because code of it may be
+  /// running.
   explicit SharedLibrary(const LibraryLocations& locations);
 
   bool is_open() const { return handle_ != nullptr; }
@@ -30,8 +31,8 @@ class SharedLibrary {
     function = reinterpret_cast<Function*>(symbol(name));
     return function != nullptr;
   }
-  /// Opens what the patterns match, seen from the folder of the library that has this symbol: libraries that others will ask for by
-  /// their bare names, and that the loader would not find. What does not load is left alone.
+  /// Opens what the patterns match, seen from the folder of the library that has this symbol: libraries that others
+  /// will ask for by their bare names, and that the loader would not find. What does not load is left alone.
   void open_beside(const char* symbol_of, const std::vector<std::string>& patterns) const;
   /// Where it was found; empty when it was not.
   const std::string& path() const { return path_; }

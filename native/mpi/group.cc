@@ -19,13 +19,14 @@ namespace {
 constexpr int kSpins = 100;    // of a thread that waits, before it lets others run
 constexpr int kYields = 2000;  // before it sleeps
 constexpr auto kBackoff = std::chrono::microseconds(50);
-// How often an idle lane looks for notices: soon after it had something to do, and later on. A program may have many groups.
+// How often an idle lane looks for notices: soon after it had something to do, and later on. A program may have many
+// groups.
 constexpr auto kListening = std::chrono::milliseconds(2);
 constexpr auto kListeningLater = std::chrono::milliseconds(20);
 constexpr int kSoon = 100;  // looks
 
-// A yield that takes this long has given the core to somebody who computes, for a slice of the scheduler's. Where several
-// want the core, that is what every answer would take; a thread that sleeps instead is let in again soon.
+// A yield that takes this long has given the core to somebody who computes, for a slice of the scheduler's. Where
+// several want the core, that is what every answer would take; a thread that sleeps instead is let in again soon.
 constexpr int64_t kSlice = 1 * kMillisecond;
 constexpr int64_t kOversubscribedFor = 100 * kMillisecond;  // how long the machine is then held to be oversubscribed
 

@@ -45,8 +45,9 @@ class MpiGroup {
   /// others need not wait for their deadline.
   ~MpiGroup();
 
-  /// Starts the lane, which makes a communicator. `members` are the ranks of the group among all processes of MPI; `tag`
-  /// tells groups apart that are made at the same time. Blocks the lane until all members have called it. Called once.
+  /// Starts the lane, which makes a communicator. `members` are the ranks of the group among all processes of MPI;
+  /// `tag` tells groups apart that are made at the same time. Blocks the lane until all members have called it. Called
+  /// once.
   uint64_t connect(std::vector<int> members, int tag);
 
   /// Queues an operation; returns its id. Never blocks.
@@ -69,7 +70,8 @@ class MpiGroup {
     coll::Op op;
     Agreement agreement;
     std::optional<Transfer> transfer;
-    // allToAll: what each rank sends to this one, to be compared with what it expects; then all say that they are content.
+    // allToAll: what each rank sends to this one, to be compared with what it expects; then all say that they are
+    // content.
     std::vector<uint64_t> sent, announced;
     std::optional<Agreement> contentment;
     Request comparison;  // last member: it uses those before it

@@ -132,7 +132,8 @@ bool MpiGroup::advance_collective() {
   return moved;
 }
 
-/// Parts of an allToAll may have any lengths, but what a rank sends must be what the other expects. True when all agree.
+/// Parts of an allToAll may have any lengths, but what a rank sends must be what the other expects. True when all
+/// agree.
 bool MpiGroup::compare_parts() {
   Running& running = *running_;
   const coll::Op& op = running.op;

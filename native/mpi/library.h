@@ -19,7 +19,8 @@ struct World {
 /// Throws Failure where it cannot be used from several threads, which groups need, and after finish().
 const World& world();
 
-/// What MPI is still busy with when its group ends: MPI cannot be told to stop. `bytes` are kept until the process ends.
+/// What MPI is still busy with when its group ends: MPI cannot be told to stop. `bytes` are kept until the process
+/// ends.
 void leave_to_mpi(MPI_Request request, std::string bytes = {});
 
 /// The process can no longer leave in order: others wait for something that it will not do.

@@ -11,8 +11,8 @@ namespace ringwise::mpi {
 
 namespace {
 
-/// Whether `a` takes the place of `b`. x != x: NaN, which wins. It must not matter who is asked first, or ranks would have
-/// different bits: MPI may combine the same two values in another order on each of them.
+/// Whether `a` takes the place of `b`. x != x: NaN, which wins. It must not matter who is asked first, or ranks would
+/// have different bits: MPI may combine the same two values in another order on each of them.
 template <typename T, bool is_min>
 bool wins(T a, T b) {
   if (is_min ? a < b : a > b) return true;

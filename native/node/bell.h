@@ -1,7 +1,7 @@
-// A JavaScript function that threads of others ring for: those of the CUDA driver, which nobody here can join. When they do, the
-// environment may have ended (process.exit, a terminated worker, a script that did not wait), and Node frees a thread-safe
-// function together with its environment, also when a thread still holds it. So the bell hears of the end first, and who
-// rings later is told that nobody listens.
+// A JavaScript function that threads of others ring for: those of the CUDA driver, which nobody here can join. When
+// they do, the environment may have ended (process.exit, a terminated worker, a script that did not wait), and Node
+// frees a thread-safe function together with its environment, also when a thread still holds it. So the bell hears of
+// the end first, and who rings later is told that nobody listens.
 #pragma once
 
 #include <napi.h>
@@ -15,8 +15,9 @@ namespace ringwise::node {
 
 class Bell {
  public:
-  /// `function` may be null. For each ring `rung(env, function, null, data)` runs on the JavaScript thread, with a null `env`
-  /// when only `data` is to be freed. `at_end` runs there, too, when the environment ends, before ring() begins to refuse.
+  /// `function` may be null. For each ring `rung(env, function, null, data)` runs on the JavaScript thread, with a null
+  /// `env` when only `data` is to be freed. `at_end` runs there, too, when the environment ends, before ring() begins
+  /// to refuse.
   static std::shared_ptr<Bell> make(napi_env env, napi_value function, napi_threadsafe_function_call_js rung,
                                     std::function<void()> at_end = {}) {
     const std::shared_ptr<Bell> bell(new Bell(env, std::move(at_end)));

@@ -1,5 +1,5 @@
-// Events by time; those of one time in the order in which they were added. Ranks in lockstep have most of their events at
-// a few times that all of them share, so events of one time lie in one bucket, and few operations search.
+// Events by time; those of one time in the order in which they were added. Ranks in lockstep have most of their events
+// at a few times that all of them share, so events of one time lie in one bucket, and few operations search.
 #pragma once
 
 #include <cstddef>

@@ -30,8 +30,8 @@ struct Case {
   /// Occupation of a port, and time until the end is there.
   Time port(size_t bytes) const { return cost.occupies((bytes + coll::kAlign - 1) / coll::kAlign * coll::kAlign); }
   Time message(size_t bytes) const { return latency() + port(bytes); }
-  /// Where n is no power of two: the inputs of paired ranks there, and results back. These are on the longest path only if
-  /// what one of them brings reaches another one through all rounds: if more than half of the numbers are paired.
+  /// Where n is no power of two: the inputs of paired ranks there, and results back. These are on the longest path only
+  /// if what one of them brings reaches another one through all rounds: if more than half of the numbers are paired.
   std::optional<Time> pairing() const {
     if (is_power()) return 0;
     const int power = 1 << rounds();

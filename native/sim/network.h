@@ -1,9 +1,9 @@
 // The simulated network. Every host has one port to the network, which its ranks share, and every rank one port to the
-// other ranks of its host; both carry both directions at once. A message occupies the port it leaves by, and the port it
-// comes in by, for overhead + bytes × cost of a byte, and its beginning needs the latency from one to the other; ports
-// serve messages in the order in which they come. Hosts may be grouped into pods, with one more port between a pod and
-// the rest, so that the network between pods is narrower than the hosts' ports together.
-// (The model is LogGP: Alexandrov, Ionescu, Schauser, Scheiman 1995, with the gap folded into the overhead.)
+// other ranks of its host; both carry both directions at once. A message occupies the port it leaves by, and the port
+// it comes in by, for overhead + bytes × cost of a byte, and its beginning needs the latency from one to the other;
+// ports serve messages in the order in which they come. Hosts may be grouped into pods, with one more port between a
+// pod and the rest, so that the network between pods is narrower than the hosts' ports together. (The model is LogGP:
+// Alexandrov, Ionescu, Schauser, Scheiman 1995, with the gap folded into the overhead.)
 #pragma once
 
 #include <cstddef>

@@ -59,9 +59,9 @@ struct Early {
   size_t bytes;
 };
 
-/// Only ports have to see messages in the order of time. Everything else follows from that at once, also where it lies in
-/// the future. Of every rank one message at most is on its way to the first port that others use too; the rest follows
-/// from there, so that few events are pending.
+/// Only ports have to see messages in the order of time. Everything else follows from that at once, also where it lies
+/// in the future. Of every rank one message at most is on its way to the first port that others use too; the rest
+/// follows from there, so that few events are pending.
 class Simulation {
  public:
   Simulation(const coll::Op& op, const coll::Algorithm& algorithm, const coll::Hosts& hosts, const NetworkCosts& costs,

@@ -17,8 +17,8 @@ struct Outcome {
   Network::Traffic inside_hosts;
 };
 
-/// `op` as all ranks call it. Throws std::logic_error when a plan is wrong: ranks wait for each other, or messages do not
-/// fit.
+/// `op` as all ranks call it. Throws std::logic_error when a plan is wrong: ranks wait for each other, or messages do
+/// not fit.
 Outcome simulate(const coll::Op& op, const coll::Algorithm& algorithm, const coll::Hosts& hosts,
                  const NetworkCosts& costs, bool handshakes);
 

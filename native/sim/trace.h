@@ -1,6 +1,6 @@
-// What a plan means to a network: who sends how much to whom, and what waits for what. Made from the plan that the ranks
-// of a real group carry out. Entries that follow a pattern (the next rank, the same length) are stored as one run, so
-// that the plans of thousands of ranks with thousands of messages each fit into memory.
+// What a plan means to a network: who sends how much to whom, and what waits for what. Made from the plan that the
+// ranks of a real group carry out. Entries that follow a pattern (the next rank, the same length) are stored as one
+// run, so that the plans of thousands of ranks with thousands of messages each fit into memory.
 #pragma once
 
 #include <cstdint>

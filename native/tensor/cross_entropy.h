@@ -1,5 +1,5 @@
-// Arguments of the fused cross entropy of scores and labels, for every kernel set. All of one type, float32 or float64, and
-// dense.
+// Arguments of the fused cross entropy of scores and labels, for every kernel set. All of one type, float32 or float64,
+// and dense.
 #pragma once
 
 #include <cstddef>

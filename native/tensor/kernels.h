@@ -126,11 +126,12 @@ struct Kernels {
   /// As reduce, into int64: the position of the first extreme among those reduced, NaN being the most extreme.
   void (*arg_reduce)(bool is_max, const Walk&);
 
-  /// c[m,n] = op(A)[m,k] op(B)[k,n], plus c when `accumulate`; c is dense. A transposed operand is stored [k,m] or [n,k].
+  /// c[m,n] = op(A)[m,k] op(B)[k,n], plus c when `accumulate`; c is dense. A transposed operand is stored [k,m] or
+  /// [n,k].
   void (*matmul)(float* c, const float* a, const float* b, const MatmulSizes&);
   void (*matmul_double)(double* c, const double* a, const double* b, const MatmulSizes&);
-  /// As those, for every index of a walk whose strides are bytes, and of float16 and bfloat16 too, summed in float32. Null
-  /// where matrices are taken one by one.
+  /// As those, for every index of a walk whose strides are bytes, and of float16 and bfloat16 too, summed in float32.
+  /// Null where matrices are taken one by one.
   void (*matmul_walk)(const Walk&, const MatmulSizes&);
 
   /// Null where a layer is a product and elementwise operations.
@@ -161,7 +162,8 @@ struct Kernels {
   void (*triangle)(DType, void* out, const void* a, size_t batch, size_t rows, size_t cols, int64_t diagonal,
                    bool upper);
 
-  /// Dense float32 or float64; on CUDA also float16 or bfloat16, summed in float32. What a window covers outside of its plane counts as 0.
+  /// Dense float32 or float64; on CUDA also float16 or bfloat16, summed in float32. What a window covers outside of its
+  /// plane counts as 0.
   void (*conv2d)(DType, void* out, const void* x, const void* weight, const ConvSizes&);
   void (*conv2d_grad_input)(DType, void* grad_x, const void* grad, const void* weight, const ConvSizes&,
                             bool accumulate);

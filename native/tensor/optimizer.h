@@ -1,4 +1,5 @@
-// What an optimiser step is, for every kernel set: a rule with its numbers, and a list of tensors that it is applied to.
+// What an optimiser step is, for every kernel set: a rule with its numbers, and a list of tensors that it is applied
+// to.
 #pragma once
 
 #include <cstddef>

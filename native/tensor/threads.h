@@ -14,8 +14,8 @@ namespace ringwise::tensor {
 
 constexpr int kMostThreads = 256;
 
-/// Threads that share a kernel, the caller included. At first the number in OMP_NUM_THREADS; without it, the processor's
-/// cores divided by LOCAL_WORLD_SIZE, the number of ranks on this host.
+/// Threads that share a kernel, the caller included. At first the number in OMP_NUM_THREADS; without it, the
+/// processor's cores divided by LOCAL_WORLD_SIZE, the number of ranks on this host.
 int thread_count();
 
 /// 1 … kMostThreads, for the whole process. Waits until a kernel that is running elsewhere has ended.

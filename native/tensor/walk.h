@@ -56,8 +56,8 @@ inline void for_each_row(const Walk& walk, Row row) {
   }
 }
 
-/// Calls body(part) with parts of a walk that together are all of it, on several threads. Whoever writes must move along
-/// every dimension: parts then write to different elements. `grain`: elements that are worth a thread.
+/// Calls body(part) with parts of a walk that together are all of it, on several threads. Whoever writes must move
+/// along every dimension: parts then write to different elements. `grain`: elements that are worth a thread.
 template <class Body>
 inline void for_each_part_of(const Walk& walk, size_t grain, Body body) {
   size_t count = 1;

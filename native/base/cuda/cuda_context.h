@@ -5,7 +5,8 @@
 
 namespace ringwise::cuda {
 
-/// Makes a context the thread's own for a while: others on this thread rely on theirs. Throws where the driver has none to give.
+/// Makes a context the thread's own for a while: others on this thread rely on theirs. Throws where the driver has none
+/// to give.
 class Entered {
  public:
   explicit Entered(Context context) {

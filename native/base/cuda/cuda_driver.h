@@ -1,6 +1,6 @@
 // The CUDA driver (libcuda.so.1), opened when it is first asked for. The declarations are our own, so that neither
-// headers nor libraries of CUDA are needed to build or to run this; test/cuda/cuda_driver_abi_test.cc compares them with cuda.h
-// where that exists. Handles are pointers to types that nobody defines, enumerations are int.
+// headers nor libraries of CUDA are needed to build or to run this; test/cuda/cuda_driver_abi_test.cc compares them
+// with cuda.h where that exists. Handles are pointers to types that nobody defines, enumerations are int.
 #pragma once
 
 #include <cstddef>

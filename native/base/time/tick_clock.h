@@ -1,6 +1,6 @@
 // A clock for what happens millions of times a second: reading it takes a few nanoseconds, where the monotonic clock
-// takes some tens. It counts ticks of the processor's counter, if the kernel itself goes by that one; otherwise they are
-// nanoseconds.
+// takes some tens. It counts ticks of the processor's counter, if the kernel itself goes by that one; otherwise they
+// are nanoseconds.
 #pragma once
 
 #include <cstdint>

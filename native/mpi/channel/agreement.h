@@ -17,7 +17,8 @@ class Agreement {
   /// `outbox` is the group's, and outlives this object.
   Agreement(const coll::Signature& mine, MPI_Comm comm, int rank, int size, Outbox& outbox);
 
-  /// Goes on as far as the others have come; true if it moved. Throws Failure when another rank has called something else.
+  /// Goes on as far as the others have come; true if it moved. Throws Failure when another rank has called something
+  /// else.
   bool advance();
   bool done() const { return distance_ >= size_; }
 

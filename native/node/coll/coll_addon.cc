@@ -1,5 +1,6 @@
-// coll.node: the host backend for JavaScript. One exported class, HostGroup; see packages/collectives/src/backends/native.ts
-// for its typed surface. Everything here runs on the JavaScript thread, except `notify`.
+// coll.node: the host backend for JavaScript. One exported class, HostGroup; see
+// packages/collectives/src/backends/native.ts for its typed surface. Everything here runs on the JavaScript thread,
+// except `notify`.
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -167,7 +168,8 @@ void report_crashes(const Napi::CallbackInfo& info) {
   report_crashes_to(info[0].As<Napi::Number>().Int32Value(), coll::write_last_calls);
 }
 
-/// (name, value): for the libraries of this process, unless it is set. In a worker process.env is a copy that they do not see.
+/// (name, value): for the libraries of this process, unless it is set. In a worker process.env is a copy that they do
+/// not see.
 void set_variable(const Napi::CallbackInfo& info) {
   setenv(info[0].ToString().Utf8Value().c_str(), info[1].ToString().Utf8Value().c_str(), 0);
 }

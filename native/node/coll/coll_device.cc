@@ -86,8 +86,8 @@ class DeviceLane final : public Napi::ObjectWrap<DeviceLane> {
   /// (slot, offset in it, address, bytes)
   void down(const Napi::CallbackInfo& info) { lane_->down(size(info[0]), size(info[1]), big(info[2]), size(info[3])); }
 
-  /// (slot, id): calls onLanding(id) when all that went down is there, or the device has failed, which awaitLanding tells. The
-  /// event loop lives on for it, until rest().
+  /// (slot, id): calls onLanding(id) when all that went down is there, or the device has failed, which awaitLanding
+  /// tells. The event loop lives on for it, until rest().
   void land(const Napi::CallbackInfo& info) {
     auto landing = std::make_unique<Landing>(bell_, info[1].ToNumber().DoubleValue());
     lane_->land(size(info[0]), &DeviceLane::ring, landing.get());
@@ -126,8 +126,8 @@ class DeviceLane final : public Napi::ObjectWrap<DeviceLane> {
 
   static void on_environment_end(void* self) { static_cast<DeviceLane*>(self)->leave(); }
 
-  /// Lets go of the memory once the device has left it. Where that is stuck the lane stays as it is, rather than this thread
-  /// with it.
+  /// Lets go of the memory once the device has left it. Where that is stuck the lane stays as it is, rather than this
+  /// thread with it.
   void leave() {
     if (!lane_) return;
     napi_remove_env_cleanup_hook(this->Env(), &DeviceLane::on_environment_end, this);

@@ -166,7 +166,8 @@ Napi::Value make_id(const Napi::CallbackInfo& info) {
   }
 }
 
-/// () => { devices, driver, library, version, reducesFloat8, reason }: opens the driver, and the library where there are devices.
+/// () => { devices, driver, library, version, reducesFloat8, reason }: opens the driver, and the library where there
+/// are devices.
 Napi::Value about(const Napi::CallbackInfo& info) {
   auto object = Napi::Object::New(info.Env());
   const cuda::Driver& driver = cuda::driver();

@@ -10,7 +10,8 @@
 
 namespace ringwise::node {
 
-/// Why the group behind a HostGroup object has failed, or null. May be called from any thread until that object is gone.
+/// Why the group behind a HostGroup object has failed, or null. May be called from any thread until that object is
+/// gone.
 using CauseOf = std::function<std::shared_ptr<const coll::Failure>()> (*)(const Napi::Object& host_group);
 
 /// { NcclGroup, makeId, info }

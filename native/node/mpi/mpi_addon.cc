@@ -78,16 +78,16 @@ class User {
   bool has_left_ = false;
 };
 
-/// (isInOrder) => whether the process still is: this thread is about to end and has destroyed its groups. Environments have
-/// hooks for that, but process.exit() runs none on the main thread.
+/// (isInOrder) => whether the process still is: this thread is about to end and has destroyed its groups. Environments
+/// have hooks for that, but process.exit() runs none on the main thread.
 Napi::Value leave(const Napi::CallbackInfo& info) {
   if (!info[0].ToBoolean()) mpi::give_up_order();
   static_cast<User*>(info.Data())->leave();
   return Napi::Boolean::New(info.Env(), mpi::is_in_order());
 }
 
-/// () => { rank, size, version, calls }: this process among all that were started together, and how often any of its threads
-/// has called this. Starts MPI.
+/// () => { rank, size, version, calls }: this process among all that were started together, and how often any of its
+/// threads has called this. Starts MPI.
 Napi::Value world(const Napi::CallbackInfo& info) {
   static std::atomic<uint32_t> calls = 0;
   const mpi::World* found;

@@ -91,8 +91,8 @@ class TensorAddon final : public Napi::Addon<TensorAddon> {
     });
   }
 
-  /// (typed array over buffer_at, dtype, owner, release or null) → handle. The owner is let go, the array emptied and `release`
-  /// called by `free`.
+  /// (typed array over buffer_at, dtype, owner, release or null) → handle. The owner is let go, the array emptied and
+  /// `release` called by `free`.
   Napi::Value borrow(const Napi::CallbackInfo& info) {
     return guarded(info, [&] {
       const auto array = info[0].As<Napi::TypedArray>();

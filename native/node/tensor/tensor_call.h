@@ -1,7 +1,8 @@
 // One call from JavaScript into a kernel, by the plain Node-API: it costs about 60 ns and 10 ns an argument, where the
 // object wrappers would cost several times that. Operands, shapes and strides come in the scratch array
-// (tensor_state.h); sizes and flags too, in calls that are made for every op, else as arguments. backends/native.ts writes both. Sizes are checked against the memory
-// that the handles name, because a wrong one would corrupt memory far away from its cause.
+// (tensor_state.h); sizes and flags too, in calls that are made for every op, else as arguments. backends/native.ts
+// writes both. Sizes are checked against the memory that the handles name, because a wrong one would corrupt memory far
+// away from its cause.
 #pragma once
 
 #include <node_api.h>
@@ -191,8 +192,8 @@ class Call {
   TensorState* state_;
 };
 
-/// Makes a Node-API callback of body(Call&), which returns nothing or whether it did it: the one place where C++ exceptions
-/// become JavaScript errors.
+/// Makes a Node-API callback of body(Call&), which returns nothing or whether it did it: the one place where C++
+/// exceptions become JavaScript errors.
 template <auto body>
 napi_value entry(napi_env env, napi_callback_info info) {
   try {

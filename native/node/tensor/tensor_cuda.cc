@@ -21,7 +21,8 @@ using tensor::Block;
 using tensor::cuda::Device;
 using tensor::cuda::Piece;
 
-/// () → { compiled, driver, driverVersion, devices: [{ name, memoryBytes, computeCapability, multiprocessors }], reason }
+/// () → { compiled, driver, driverVersion, devices: [{ name, memoryBytes, computeCapability, multiprocessors }], reason
+/// }
 Napi::Value cuda_info(const Napi::CallbackInfo& info) {
   return guarded(info, [&] {
     const Napi::Env env = info.Env();

@@ -43,8 +43,8 @@ inline tensor::cuda::Device& entered(int index) {
   return device;
 }
 
-/// Settles `deferred` when a stream has come where somebody waits for it: with `value`, or with what kernels or the device have to
-/// complain about. `status` is what the driver has told.
+/// Settles `deferred` when a stream has come where somebody waits for it: with `value`, or with what kernels or the
+/// device have to complain about. `status` is what the driver has told.
 inline void settle(const Napi::Promise::Deferred& deferred, tensor::cuda::Device& device, int status,
                    const Napi::Value& value) {
   try {
@@ -58,8 +58,8 @@ inline void settle(const Napi::Promise::Deferred& deferred, tensor::cuda::Device
   }
 }
 
-/// Calls settle(env, status) when a stream has come to its place, or its device has failed. The driver's thread only rings; `settle`
-/// runs on the JavaScript thread.
+/// Calls settle(env, status) when a stream has come to its place, or its device has failed. The driver's thread only
+/// rings; `settle` runs on the JavaScript thread.
 template <class Settle>
 class Ring {
  public:

@@ -113,7 +113,8 @@ void nll_grad(Call& call) {
                           call.dense(2, label, rows), rows, cols);
 }
 
-/// (rows, cols, ignored label, smoothing); operands: an output, scores, labels, what is kept, weight, which may be absent
+/// (rows, cols, ignored label, smoothing); operands: an output, scores, labels, what is kept, weight, which may be
+/// absent
 tensor::CrossEntropy cross_entropy_of(Call& call, DType dtype) {
   tensor::CrossEntropy x{};
   x.rows = call.size(0);
@@ -139,8 +140,8 @@ void cross_entropy(Call& call) {
   call.kernels().cross_entropy(dtype, x);
 }
 
-/// (…, whether each row has a gradient of its own); the first output: gradient of the scores; operands 5 and 6: gradient of
-/// the losses, divisor
+/// (…, whether each row has a gradient of its own); the first output: gradient of the scores; operands 5 and 6:
+/// gradient of the losses, divisor
 void cross_entropy_grad(Call& call) {
   const DType dtype = float_of(call);
   tensor::CrossEntropyGrad g{};

@@ -51,8 +51,8 @@ void norm(Call& call) {
   call.kernels().norm(dtype, x);
 }
 
-/// (rows, cols, accumulate); operands: grad of out, rstd, a, mean, gamma, grads of a, gamma and beta; those from mean on
-/// may be absent
+/// (rows, cols, accumulate); operands: grad of out, rstd, a, mean, gamma, grads of a, gamma and beta; those from mean
+/// on may be absent
 void norm_grad(Call& call) {
   tensor::NormGrad x{};
   x.rows = call.size(0);

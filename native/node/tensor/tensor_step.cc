@@ -71,7 +71,8 @@ Napi::Value put(const Napi::CallbackInfo& info) {
   });
 }
 
-/// (step, steps of each tensor, lr, weight decay, momentum, smoothing, epsilon): what optimize() puts while it is captured.
+/// (step, steps of each tensor, lr, weight decay, momentum, smoothing, epsilon): what optimize() puts while it is
+/// captured.
 Napi::Value put_optimizer(const Napi::CallbackInfo& info) {
   return guarded(info, [&] {
     const auto steps = info[1].As<Napi::Float64Array>();

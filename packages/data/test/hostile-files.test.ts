@@ -1,5 +1,5 @@
-// Files made by somebody who wants the reader to take memory, to wait, or to take one thing for another; and arguments of
-// somebody who reads for the first time.
+// Files made by somebody who wants the reader to take memory, to wait, or to take one thing for another; and
+// arguments of somebody who reads for the first time.
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -274,7 +274,8 @@ describe('parquet', () => {
   }
   const refused = (path: string): Promise<string> => refusal(() => ParquetFile.open(path));
   const numbers = (count: number): number[] => Array.from({ length: count }, (_, i) => i);
-  const column = (name: string, count: number) => ({ name, data: Float64Array.from(numbers(count)), type: 'DOUBLE' as const }); // biome-ignore format: one thing
+  // biome-ignore format: one thing
+  const column = (name: string, count: number) => ({ name, data: Float64Array.from(numbers(count)), type: 'DOUBLE' as const });
 
   /** An integer as 64-bit fields of the footer have it, in at least so many bytes. */
   function varint(value: bigint, least = 1): Buffer {
@@ -313,7 +314,8 @@ describe('parquet', () => {
   });
 
   it('row groups that share their bytes', async () => {
-    const whole = Buffer.from(parquetWriteBuffer({ columnData: [column('x', 3000)], rowGroupSize: 1000, codec: 'UNCOMPRESSED' })); // biome-ignore format: one thing
+    // biome-ignore format: one thing
+    const whole = Buffer.from(parquetWriteBuffer({ columnData: [column('x', 3000)], rowGroupSize: 1000, codec: 'UNCOMPRESSED' }));
     const { row_groups: groups, metadata_length: length } = parquetMetadata(
       new Uint8Array(whole).buffer as ArrayBuffer,
     );

@@ -1,5 +1,5 @@
-// Options that are not known, and values of the wrong kind, are refused by everything that takes options. The sources say
-// what does, so that nothing new can be forgotten.
+// Options that are not known, and values of the wrong kind, are refused by everything that takes options. The
+// sources say what does, so that nothing new can be forgotten.
 import { readdirSync, readFileSync } from 'node:fs';
 import ts from 'typescript';
 import { describe, expect, test } from 'vitest';

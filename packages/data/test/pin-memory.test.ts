@@ -1,4 +1,5 @@
-// Where pinMemory is called. What stands for pinned memory here is shared memory, which the arrays of a batch are told by.
+// Where pinMemory is called. What stands for pinned memory here is shared memory, which the arrays of a batch
+// are told by.
 import { expect, it } from 'vitest';
 
 const dist = new URL('../dist/index.js', import.meta.url).href;

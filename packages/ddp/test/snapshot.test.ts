@@ -94,7 +94,10 @@ interface Run {
   readonly random: GeneratorState;
 }
 
-/** Two rounds of 24 samples, 12 a step, each at a learning rate that is drawn; stops and saves after `stopAfter` of them, or goes on from where it stopped. */
+/**
+ * Two rounds of 24 samples, 12 a step, each at a learning rate that is drawn; stops and saves after
+ * `stopAfter` of them, or goes on from where it stopped.
+ */
 function train(size: number, file: string, stopAfter = Infinity) {
   return onRanks(size, async (group) => {
     const net = makeNet(3);

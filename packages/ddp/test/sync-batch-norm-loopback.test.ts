@@ -1,5 +1,6 @@
-// Batch norm over more ranks than a host has cores, in one thread. It blocks, so the ranks lie on one stack: one that has to
-// wait for the others in forward or backward runs the next one there. Gradients go over loopback as always.
+// Batch norm over more ranks than a host has cores, in one thread. It blocks, so the ranks lie on one stack:
+// one that has to wait for the others in forward or backward runs the next one there. Gradients go over
+// loopback as always.
 import { type BufferCarrier, bufferSymbol, elementsOf, loopbackGroups } from '@ringwise/collectives';
 import { scope, type Tensor } from '@ringwise/tensor';
 import { BatchNorm2d } from '@ringwise/tensor/nn';

@@ -1,4 +1,5 @@
-// With the real TCPStore of torch on the other end, as client and as server, where RINGWISE_PYTHON, else python3, has it.
+// With the real TCPStore of torch on the other end, as client and as server, where RINGWISE_PYTHON, else
+// python3, has it.
 
 import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';

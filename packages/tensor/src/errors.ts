@@ -1,4 +1,5 @@
-// The messages of this package; those about positional arguments stand in argument-errors.ts. A message says what was asked, what was found, and what to do next.
+// The messages of this package; those about positional arguments stand in argument-errors.ts. A message says
+// what was asked, what was found, and what to do next.
 import { type DType, dtypes } from './core/dtype.ts';
 
 export type TensorErrorCode =

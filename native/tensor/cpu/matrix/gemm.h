@@ -1,14 +1,14 @@
 // Matrix product in the manner of BLIS (Van Zee and van de Geijn, "BLIS: A Framework for Rapidly Instantiating BLAS
 // Functionality", 2015). k is cut into blocks; a block of B is packed into panels of kTileCols columns, a block of A
-// into tiles of kTileRows rows, and every pair of a tile and a panel is one call of the tile kernel. A few panels at a time
-// stay in the L2 cache while the tiles of a block pass by; a tile meets all of them, so C is written along its rows.
-// Included only by level.h.
+// into tiles of kTileRows rows, and every pair of a tile and a panel is one call of the tile kernel. A few panels at a
+// time stay in the L2 cache while the tiles of a block pass by; a tile meets all of them, so C is written along its
+// rows. Included only by level.h.
 //
-// Packing reads and writes all of an operand, which only pays when it is used often. So:
-//  - few rows times a transposed B (a layer's forward pass: weights are stored [out, in]): the transposed product is
+// Packing reads and writes all of an operand, which only pays when it is used often. So: - few rows times a transposed
+// B (a layer's forward pass: weights are stored [out, in]): the transposed product is
 //    computed, with the weights, read in place, in the role of A, and the tiles of C are turned on the way out;
-//  - few rows and a B that is not transposed: B is read in place, but for the columns at its right edge;
-//  - an A that is not transposed, unless there are many columns: A is read in place (a transposed one would touch a new
+// - few rows and a B that is not transposed: B is read in place, but for the columns at its right edge; - an A that is
+// not transposed, unless there are many columns: A is read in place (a transposed one would touch a new
 //    page at every step).
 namespace ringwise::tensor::RINGWISE_LEVEL {
 

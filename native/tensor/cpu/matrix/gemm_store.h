@@ -2,8 +2,8 @@
 // its sums are complete and it is still in the cache. Included only by level.h.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
-// out = activation(c + bias), which has the layout of C and may be C; c keeps its sums and the bias. A null `out`: nothing
-// is done.
+// out = activation(c + bias), which has the layout of C and may be C; c keeps its sums and the bias. A null `out`:
+// nothing is done.
 struct Finish {
   float* out = nullptr;
   const float* bias = nullptr;

@@ -5,7 +5,8 @@
 // A block is kQueries queries, as many as a panel of the matrix product has columns, against kKeys keys. Scores are
 // kept transposed, a row for each key and a lane for each query. So maxima and sums over keys need no work across
 // lanes, and both products run on the tile kernel (gemm_kernel.h) with keys, values and probabilities read where they
-// lie: scores[keys, queries] = K · Qᵀ and result[width, queries] += Vᵀ · P. Only Qᵀ is packed. Included only by level.h.
+// lie: scores[keys, queries] = K · Qᵀ and result[width, queries] += Vᵀ · P. Only Qᵀ is packed. Included only by
+// level.h.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
 constexpr size_t kQueries = kTileCols;

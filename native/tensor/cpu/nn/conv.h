@@ -1,13 +1,14 @@
-// Convolution as matrix products in which one operand, the pixels under each window, is never made: it is packed for the
-// tile kernel straight from a padded copy of one image, by a table of offsets for its columns and one for its rows.
+// Convolution as matrix products in which one operand, the pixels under each window, is never made: it is packed for
+// the tile kernel straight from a padded copy of one image, by a table of offsets for its columns and one for its rows.
 //
-//   out[co, pixel]   = weight[co, tap] · x[tap, pixel]
-//   grad_weight[co, tap] = grad[co, pixel] · x[pixel, tap], where the copy has its channels innermost, so that the taps of
-//                      one window row lie one behind the other
-//   grad_x[ci, pixel] = weight[ci, tap] · grad[tap, pixel], for each phase of the strides: pixels that lie a stride apart are
-//                      reached by the same taps
+//   out[co, pixel]       = weight[co, tap] · x[tap, pixel]
+//   grad_weight[co, tap] = grad[co, pixel] · x[pixel, tap], where the copy has its channels innermost, so that the taps
+//                          of one window row lie one behind the other
+//   grad_x[ci, pixel]    = weight[ci, tap] · grad[tap, pixel], for each phase of the strides: pixels that lie a stride
+//                          apart are reached by the same taps
 //
-// Threads share images, and in the weight's gradient output channels: every sum is one thread's. Included only by level.h.
+// Threads share images, and in the weight's gradient output channels: every sum is one thread's. Included only by
+// level.h.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
 // A matrix in pieces: element (j, p), with p along k, is data[outer[j] + inner[p]]. Up to kPackSlack floats behind any
@@ -318,8 +319,8 @@ inline Range inside(size_t size, size_t out_size, size_t stride, size_t tap, siz
   return {begin, end > begin ? end - begin : 0};
 }
 
-// float64: calls row(weight, out, x, count, step) for every weight and every row of the output that it reaches: element j of
-// out meets x[j * step]. The arguments are offsets.
+// float64: calls row(weight, out, x, count, step) for every weight and every row of the output that it reaches: element
+// j of out meets x[j * step]. The arguments are offsets.
 template <class Row>
 inline void for_each_conv_row(const ConvSizes& s, Row row) {
   const Window& w = s.window;

@@ -1,7 +1,8 @@
-// A step of a program, captured once as a graph of the driver and started as a whole ever after. Its memory comes from an
-// allocator of its own, so that the addresses in the graph stay the step's; other memory that it works with is held. Numbers
-// that change from run to run (learning rates, positions in random streams) lie in device memory: each run writes them anew, in
-// the order in which they were asked for while the step was captured. A step belongs to one thread.
+// A step of a program, captured once as a graph of the driver and started as a whole ever after. Its memory comes from
+// an allocator of its own, so that the addresses in the graph stay the step's; other memory that it works with is held.
+// Numbers that change from run to run (learning rates, positions in random streams) lie in device memory: each run
+// writes them anew, in the order in which they were asked for while the step was captured. A step belongs to one
+// thread.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,6 @@
-// One GPU: its context, its streams, its kernels, its memory, and copies to and from it. A device is opened at first use
-// and stays open until the process ends. Threads may share one; each works on the main stream unless it has chosen another.
+// One GPU: its context, its streams, its kernels, its memory, and copies to and from it. A device is opened at first
+// use and stays open until the process ends. Threads may share one; each works on the main stream unless it has chosen
+// another.
 #pragma once
 
 #include <array>
@@ -77,11 +78,13 @@ class Device {
   std::shared_ptr<void> allocate_shareable(size_t bytes);
   /// Where the calling thread gets memory.
   const std::shared_ptr<CachingAllocator>& allocator();
-  /// Lets go of memory once all that these streams (a bit for each) have been given by then has ended. Never calls the driver.
+  /// Lets go of memory once all that these streams (a bit for each) have been given by then has ended. Never calls the
+  /// driver.
   void retire(std::shared_ptr<void> memory, uint32_t streams);
   /// The same, once this mark has been passed. Takes over the mark.
   void retire(std::shared_ptr<void> memory, Event mark);
-  /// The place that the calling thread's stream has come to. Belongs to the caller, until is_passed() or retire() takes it.
+  /// The place that the calling thread's stream has come to. Belongs to the caller, until is_passed() or retire() takes
+  /// it.
   Event mark();
   /// What `after` is given from now on waits for all that `before` has been given.
   void order(Stream before, Stream after);
@@ -105,8 +108,9 @@ class Device {
   void download(void* to, const void* from, size_t bytes);
   /// Copies into pinned memory.
   void start_download(void* pinned, const void* from, size_t bytes);
-  /// Calls `done` when the stream has come here, on a thread of the driver, which must not call CUDA. Also when the device fails,
-  /// with the status of that: cuLaunchHostFunc would be forgotten then, and whoever waits would wait forever.
+  /// Calls `done` when the stream has come here, on a thread of the driver, which must not call CUDA. Also when the
+  /// device fails, with the status of that: cuLaunchHostFunc would be forgotten then, and whoever waits would wait
+  /// forever.
   static void call_back(Stream stream, StreamCallback done, void* data);
   void copy(void* to, const void* from, size_t bytes);
   /// Waits for all streams.
@@ -187,8 +191,8 @@ class Piece {
   Piece(Device& device, size_t bytes);
   /// Shareable memory for the calling thread's stream.
   Piece(Device& device, std::shared_ptr<void> memory);
-  /// Memory that `owner` keeps. Where the owner's own stream is told, what the calling thread's stream is given from now on
-  /// comes after it, and the owner is let go once that stream comes after all that works with the memory.
+  /// Memory that `owner` keeps. Where the owner's own stream is told, what the calling thread's stream is given from
+  /// now on comes after it, and the owner is let go once that stream comes after all that works with the memory.
   Piece(Device& device, void* data, std::shared_ptr<void> owner, std::optional<Stream> owners);
   /// Gives the memory back for when all that works with it has ended.
   ~Piece();

@@ -1,10 +1,10 @@
 // Attention in tiles with an online softmax, so that no matrix of queries × keys is ever in memory (Dao et al.:
-// "FlashAttention", 2022; Dao: "FlashAttention-2", 2023). Right for all widths, masks and types, and the way where cuDNN
-// is not at hand; products are taken in float (of float64 in double), without tensor cores.
+// "FlashAttention", 2022; Dao: "FlashAttention-2", 2023). Right for all widths, masks and types, and the way where
+// cuDNN is not at hand; products are taken in float (of float64 in double), without tensor cores.
 //
 // Forward, a block has a tile of queries and goes through the keys. Backward there are two kernels, which compute the
-// probabilities again from log Σ exp: one goes through keys for a tile of queries, the other through queries for a
-// tile of keys. So each result has one writer, and sums the same order every time. blockIdx.y is the part of a head's
+// probabilities again from log Σ exp: one goes through keys for a tile of queries, the other through queries for a tile
+// of keys. So each result has one writer, and sums the same order every time. blockIdx.y is the part of a head's
 // columns that a block writes; heads wider than a tile compute their scores once for each part.
 #include "tensor/cuda/kernels/attention.cuh"
 

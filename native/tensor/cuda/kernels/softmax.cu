@@ -1,5 +1,5 @@
-// Log-softmax, its gradient, the negative log-likelihood and the cross entropy, which is both in one. A block has one row; a
-// row is read again for each pass, from the cache where it fits.
+// Log-softmax, its gradient, the negative log-likelihood and the cross entropy, which is both in one. A block has one
+// row; a row is read again for each pass, from the cache where it fits.
 #include "tensor/cuda/kernels/functions.cuh"
 
 namespace ringwise::tensor::cuda {

@@ -1,5 +1,5 @@
-// How a reduction is laid out on the device: which dimensions a block walks, how its threads share them, and when a long
-// reduction is cut into chunks.
+// How a reduction is laid out on the device: which dimensions a block walks, how its threads share them, and when a
+// long reduction is cut into chunks.
 #pragma once
 
 #include "tensor/kernels.h"

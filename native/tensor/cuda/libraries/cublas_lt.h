@@ -74,16 +74,16 @@ struct CublasLt {
 /// Opened at the first call, in any thread. Never throws.
 const CublasLt& cublas_lt();
 
-/// Whether float32 factors of products and convolutions may be rounded to TF32 (10 bits), which is several times as fast.
-/// Off at first; for the process.
+/// Whether float32 factors of products and convolutions may be rounded to TF32 (10 bits), which is several times as
+/// fast. Off at first; for the process.
 void allow_tf32(bool allowed);
 bool allows_tf32();
 
 /// As Kernels::matmul_walk. False when the library cannot do it, and nothing has been started.
 bool multiply_by_library(const Walk& walk, const MatmulSizes& sizes);
 
-/// As Kernels::linear, of any float type: what comes after the product is its epilogue. False when the library has no such
-/// epilogue, and nothing has been started.
+/// As Kernels::linear, of any float type: what comes after the product is its epilogue. False when the library has no
+/// such epilogue, and nothing has been started.
 bool linear_by_library(DType dtype, const Linear& x);
 
 }  // namespace ringwise::tensor::cuda

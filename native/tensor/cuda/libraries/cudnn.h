@@ -1,6 +1,6 @@
-// The vendor's library for convolutions and attention (libcudnn), opened when one is first needed. Only its graph API is
-// used: descriptors of tensors and operations, from which it makes plans (cudnn_graph.h). The declarations are our own, as
-// in driver.h; test/cuda/tensor_cudnn_abi_test.cc compares them with cudnn_graph.h of the vendor.
+// The vendor's library for convolutions and attention (libcudnn), opened when one is first needed. Only its graph API
+// is used: descriptors of tensors and operations, from which it makes plans (cudnn_graph.h). The declarations are our
+// own, as in driver.h; test/cuda/tensor_cudnn_abi_test.cc compares them with cudnn_graph.h of the vendor.
 #pragma once
 
 #include <cstddef>

@@ -96,8 +96,8 @@ class DnnGraph {
   /// The memory of x seen in another way.
   void reshape(const DnnTensor& y, const DnnTensor& x);
 
-  /// The best plan whose results are the same bits in every run. One of `handle` and `device` (the properties of a device
-  /// that may not be here) is not null.
+  /// The best plan whose results are the same bits in every run. One of `handle` and `device` (the properties of a
+  /// device that may not be here) is not null.
   DnnPlan plan(DnnHandle handle, const DnnObject* device, DnnExactness exactness) const;
 
  private:

@@ -1,5 +1,5 @@
-// What cuDNN computes for the kernel table, from plans that are kept by shape. Each function returns false when the library is
-// missing or has no plan for this; nothing has been started then, and the own kernels compute.
+// What cuDNN computes for the kernel table, from plans that are kept by shape. Each function returns false when the
+// library is missing or has no plan for this; nothing has been started then, and the own kernels compute.
 #pragma once
 
 #include "tensor/cuda/libraries/cudnn_graph.h"

@@ -1,5 +1,5 @@
-// Host memory that a device copies to and from by itself, without a step through other memory and without waiting. Whoever
-// holds it may let go while copies are under way: it goes back to the cache once they have ended.
+// Host memory that a device copies to and from by itself, without a step through other memory and without waiting.
+// Whoever holds it may let go while copies are under way: it goes back to the cache once they have ended.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,7 @@
-// Device memory that other processes and devices can map: NCCL reaches it over NVLink without a copy of its own once it is
-// registered, which it does not with memory of cuMemAlloc. Each piece is an allocation of its own at the head of a range of
-// addresses of its own, in multiples of what the driver recommends. Nothing is cached: pieces are few, large and long-lived.
+// Device memory that other processes and devices can map: NCCL reaches it over NVLink without a copy of its own once it
+// is registered, which it does not with memory of cuMemAlloc. Each piece is an allocation of its own at the head of a
+// range of addresses of its own, in multiples of what the driver recommends. Nothing is cached: pieces are few, large
+// and long-lived.
 #pragma once
 
 #include <atomic>
@@ -19,15 +20,16 @@ class ShareableMemory {
  public:
   ShareableMemory(int device, std::string name);
 
-  /// A new piece, which must not be let go before all that works with it has ended. Null where other memory is to be used:
-  /// the device or the driver offers nothing, or the piece is so small that it would gain nothing. NCCL does not tell how it takes
-  /// ranks whose memory is of different kinds, so on equal devices nothing but the size decides. Throws OutOfMemory.
+  /// A new piece, which must not be let go before all that works with it has ended. Null where other memory is to be
+  /// used: the device or the driver offers nothing, or the piece is so small that it would gain nothing. NCCL does not
+  /// tell how it takes ranks whose memory is of different kinds, so on equal devices nothing but the size decides.
+  /// Throws OutOfMemory.
   std::shared_ptr<void> allocate(size_t bytes);
   /// Bytes that pieces hold from the driver.
   size_t held() const { return held_; }
 
-  /// Below, NCCL sends most by protocols for low latency, which go through its own buffers, registered or not; and a piece that
-  /// takes 2 MiB at least would be more padding than memory.
+  /// Below, NCCL sends most by protocols for low latency, which go through its own buffers, registered or not; and a
+  /// piece that takes 2 MiB at least would be more padding than memory.
   static constexpr size_t kLeast = size_t{1} << 20;
 
  private:

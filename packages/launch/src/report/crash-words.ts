@@ -3,7 +3,10 @@
 
 import type { LastWords } from './words.ts';
 
-/** Under this shared symbol a rank's process says where crashes may be told; the addon that finds it listens for them. */
+/**
+ * Under this shared symbol a rank's process says where crashes may be told; the addon that finds it listens
+ * for them.
+ */
 export const crashSymbol = Symbol.for('ringwise.crashFd');
 
 const maxLines = 48;
@@ -17,7 +20,10 @@ interface Crash {
   readonly sender?: number;
 }
 
-/** The crash that is told last in what a rank has said; null if there is none, or if it was cut off in its first line. */
+/**
+ * The crash that is told last in what a rank has said; null if there is none, or if it was cut off in its
+ * first line.
+ */
 export function parseCrash(text: string): LastWords | null {
   const lines = text.split('\n').slice(0, -1);
   const first = lines.findLastIndex((line) => line.startsWith('{"crash":'));
@@ -44,7 +50,10 @@ function sentence({ thread, tid, address, sender }: Crash): string {
   return `${what}, in thread ${thread} (${tid})`;
 }
 
-/** "/usr/bin/node(_ZN4node5AbortEv+0x1f) [0x5581]" is "node::Abort+0x1f (node)", "/usr/bin/node[0x5581]" is "0x5581 (node)". */
+/**
+ * "/usr/bin/node(_ZN4node5AbortEv+0x1f) [0x5581]" is "node::Abort+0x1f (node)", "/usr/bin/node[0x5581]" is
+ * "0x5581 (node)".
+ */
 function readable(frame: string): string {
   const [, file, symbol, offset, address] =
     /^(.*?)(?:\((.*?)(\+0x[0-9a-f]+)?\))? ?\[(0x[0-9a-f]+)\]$/.exec(frame) ?? [];

@@ -39,8 +39,9 @@ export function readErrorFile(file: string | undefined, endedNs: bigint): LastWo
 let isRecording = false;
 
 /**
- * From now on, an uncaught error of this process is written to the file that TORCHELASTIC_ERROR_FILE names, so that
- * torchrun shows it with its stack. Does nothing without that variable, and nothing twice. Ranks of `ringwise run` need no call.
+ * From now on, an uncaught error of this process is written to the file that TORCHELASTIC_ERROR_FILE names,
+ * so that torchrun shows it with its stack. Does nothing without that variable, and nothing twice. Ranks of
+ * `ringwise run` need no call.
  */
 export function recordErrors(): void {
   const file = process.env[ERROR_FILE];

@@ -58,8 +58,9 @@ function withRandomState<T>(state: ReturnType<ReturnType<typeof defaultGenerator
 }
 
 /**
- * fn(...inputs), whose intermediate results are not kept for backward but computed again there. `fn` gives one tensor, and must
- * give the same again: it may use parameters and the default generator, whose state is restored for the second run.
+ * fn(...inputs), whose intermediate results are not kept for backward but computed again there. `fn` gives
+ * one tensor, and must give the same again: it may use parameters and the default generator, whose state is
+ * restored for the second run.
  */
 export function checkpoint<Inputs extends readonly Tensor[]>(
   fn: (...inputs: Inputs) => Tensor,

@@ -77,7 +77,10 @@ function send(name: string, inputs: readonly (Input | null)[], given: readonly (
   }
 }
 
-/** Makes an operation of its forward and its backward. Inputs may be tensors and anything else; the result is one tensor. */
+/**
+ * Makes an operation of its forward and its backward. Inputs may be tensors and anything else; the result is
+ * one tensor.
+ */
 export function customFunction<Inputs extends readonly unknown[]>(
   options: FunctionOptions<Inputs>,
 ): (...inputs: Inputs) => Tensor {

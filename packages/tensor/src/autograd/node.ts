@@ -112,7 +112,10 @@ export class Node extends GradTarget {
     this.recompute = null;
   }
 
-  /** The output is disposed, or a node that used it is cleared. Clears this node, and those before it, if nothing can reach them any more. */
+  /**
+   * The output is disposed, or a node that used it is cleared. Clears this node, and those before it, if
+   * nothing can reach them any more.
+   */
   unreferenced(): void {
     if (--this.refs > 0) return;
     const unreachable: Node[] = [this];

@@ -28,18 +28,19 @@ export interface Loan {
   /** Called then; neither throws nor calls kernels. */
   readonly release: (() => void) | null;
   /**
-   * The CUstream of the owner's work: what is started here comes after what it has been given by now, and what it is given
-   * after `release` comes after all that was started here. Null: others see to the order.
+   * The CUstream of the owner's work: what is started here comes after what it has been given by now, and
+   * what it is given after `release` comes after all that was started here. Null: others see to the order.
    */
   readonly stream: bigint | null;
 }
 
 /**
- * Elementwise operations. Comparisons and logic give 1 or 0, and sign(NaN) is 0; NaN propagates through all others. xGrad(g, v)
- * is the gradient of x's input, with g that of its output and v the output (relu, sigmoid, tanh) or the input (gelu, silu). geluTanh is gelu with the
- * distribution function approximated by a tanh.
- * where(c, a, b), mulAdd(a, b, c) = a·b + c, clamp(a, low, high), inRange(a, low, high). Integers wrap around; the
- * operations of `floatMapOps` are not defined on them. The order is that of MapOp in native/tensor/kernels.h.
+ * Elementwise operations. Comparisons and logic give 1 or 0, and sign(NaN) is 0; NaN propagates through all
+ * others. xGrad(g, v) is the gradient of x's input, with g that of its output and v the output (relu,
+ * sigmoid, tanh) or the input (gelu, silu). geluTanh is gelu with the distribution function approximated by a
+ * tanh. where(c, a, b), mulAdd(a, b, c) = a·b + c, clamp(a, low, high), inRange(a, low, high). Integers wrap
+ * around; the operations of `floatMapOps` are not defined on them. The order is that of MapOp in
+ * native/tensor/kernels.h.
  */
 export const mapOps = [
   ...([
@@ -339,8 +340,10 @@ export interface Kernels extends LayerKernels, LossKernels {
   // are float32 then.
 
   // Dense rows of one type, float32 or float64: normalisation. Without a mean it is that of the root mean square.
-  /** out = (a − mean) · rstd · gamma + beta, with 1 and 0 for a gamma and beta that are null. With an addend, a + addend
-   *  is normalised and written to `sum`. */
+  /**
+   * out = (a − mean) · rstd · gamma + beta, with 1 and 0 for a gamma and beta that are null. With an addend,
+   * a + addend is normalised and written to `sum`.
+   */
   readonly norm: (
     out: Strided,
     mean: Strided | null,

@@ -1,5 +1,6 @@
-// The part of the kernel contract that layers need beyond elementwise ops: convolution, pooling and sums by channel, over
-// dense operands of float32 or float64; convolutions on CUDA also of float16 and bfloat16, summed in float32.
+// The part of the kernel contract that layers need beyond elementwise ops: convolution, pooling and sums by
+// channel, over dense operands of float32 or float64; convolutions on CUDA also of float16 and bfloat16,
+// summed in float32.
 
 import type { ConvSizes, PoolSizes, Window } from '../ops/layers/window.ts';
 import type { Strided } from './operands.ts';

@@ -1,5 +1,5 @@
-// The part of the kernel contract that losses of classes need: softmax, likelihood and reduction of a row in one kernel, and
-// its gradient in another. Dense operands of one type, float32 or float64.
+// The part of the kernel contract that losses of classes need: softmax, likelihood and reduction of a row in
+// one kernel, and its gradient in another. Dense operands of one type, float32 or float64.
 import type { Input, Strided } from './operands.ts';
 
 /** Of scores [rows, cols]. */
@@ -18,7 +18,10 @@ export interface CrossEntropyOperands {
   readonly labels: Strided;
   /** What each class counts [cols]; null: 1. */
   readonly weight: Strided | null;
-  /** [rows, 2]: the largest score of a row, and log Σ exp(score − largest). Written by the forward, read by the gradient. */
+  /**
+   * [rows, 2]: the largest score of a row, and log Σ exp(score − largest). Written by the forward, read by
+   * the gradient.
+   */
   readonly kept: Strided;
 }
 

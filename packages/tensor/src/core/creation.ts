@@ -137,9 +137,10 @@ function checkValues(values: readonly Value[], dtype: DType): void {
 }
 
 /**
- * A tensor with a copy of `data`: a number or boolean, nested arrays of them, or a typed array. Without `dtype`, numbers
- * become float32, bigints int64, booleans bool; a typed array keeps its dtype, where there is one, or gets a wider one. Values
- * that an integer dtype does not hold throw, but for those of typed arrays, which are converted as `to` does.
+ * A tensor with a copy of `data`: a number or boolean, nested arrays of them, or a typed array. Without
+ * `dtype`, numbers become float32, bigints int64, booleans bool; a typed array keeps its dtype, where there
+ * is one, or gets a wider one. Values that an integer dtype does not hold throw, but for those of typed
+ * arrays, which are converted as `to` does.
  */
 export function tensor(
   data: NestedData | TypedArray,
@@ -183,8 +184,9 @@ export function fromHost(
 }
 
 /**
- * A copy of a typed array in pinned host memory; tensors of fromHost over it are pinned. It goes back to a cache when the
- * collector has found the array and no copy works with it any more. A DataLoader takes this function as its `pinMemory`.
+ * A copy of a typed array in pinned host memory; tensors of fromHost over it are pinned. It goes back to a
+ * cache when the collector has found the array and no copy works with it any more. A DataLoader takes this
+ * function as its `pinMemory`.
  */
 export function pinArray<A extends TypedArray>(array: A): A {
   const memory = pinnedArray('uint8', array.byteLength).buffer;

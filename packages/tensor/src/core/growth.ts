@@ -1,8 +1,10 @@
-// Notices a loop whose memory only grows. Tensors that are neither disposed nor referred to any more are given back by
-// callbacks of the collector, and these run as tasks of the event loop: a loop that gives it no turn keeps everything.
+// Notices a loop whose memory only grows. Tensors that are neither disposed nor referred to any more are
+// given back by callbacks of the collector, and these run as tasks of the event loop: a loop that gives it no
+// turn keeps everything.
 //
-// While memory grows and no turn has come, some of the storages that are made are sampled, weakly. A sample that the collector
-// has taken, but whose callback has not run, is such memory; what a program still holds, such as a model or a data set, never is.
+// While memory grows and no turn has come, some of the storages that are made are sampled, weakly. A sample
+// that the collector has taken, but whose callback has not run, is such memory; what a program still holds,
+// such as a model or a data set, never is.
 import { setImmediate } from 'node:timers';
 import { inspect } from 'node:util';
 import { callersPlace } from './leaks.ts';

@@ -25,8 +25,9 @@ export const frozenParamsSymbol: RingwiseSymbols['frozenParams'] = Symbol.for(
 export const buffersSymbol: RingwiseSymbols['buffers'] = Symbol.for('ringwise.buffers') as never;
 
 /**
- * A step that is being captured: `globalThis[Symbol.for('ringwise.capture')].now`, null at other times. What others put on
- * its stream meanwhile becomes part of every run, and runs at no other time; so whoever does work somewhere else refuses.
+ * A step that is being captured: `globalThis[Symbol.for('ringwise.capture')].now`, null at other times. What
+ * others put on its stream meanwhile becomes part of every run, and runs at no other time; so whoever does
+ * work somewhere else refuses.
  */
 export interface StepCapture {
   /** The CUstream that is captured: the one of `buffer` handles meanwhile. */
@@ -34,8 +35,8 @@ export interface StepCapture {
   /** Calls `ended` at the end of the capture, as its last part; with true when it is given up instead. */
   readonly onEnd: (ended: (isGivenUp: boolean) => void) => void;
   /**
-   * Calls `before` ahead of each run with the CUstream that it goes to, and what that returns when it has been started. There is no
-   * run if `before` throws.
+   * Calls `before` ahead of each run with the CUstream that it goes to, and what that returns when it has
+   * been started. There is no run if `before` throws.
    */
   readonly onRun: (before: (stream: bigint) => () => void) => void;
   /** Destroys what was captured, for those who have to see it go. */
@@ -75,14 +76,18 @@ export interface DeviceHandle {
 }
 
 /**
- * A tensor as libraries hand it to each other: what a DLTensor says, with elements counted instead of bytes. `handle()`
- * gives one and `fromHandle` takes one. Work on the memory is ordered on `stream`: who takes the handle comes after what that
- * stream has been given, and lets the stream wait for its own work before it calls `release`.
+ * A tensor as libraries hand it to each other: what a DLTensor says, with elements counted instead of bytes.
+ * `handle()` gives one and `fromHandle` takes one. Work on the memory is ordered on `stream`: who takes the
+ * handle comes after what that stream has been given, and lets the stream wait for its own work before it
+ * calls `release`.
  */
 export interface TensorHandle extends DeviceHandle {
   readonly dtype: DType;
   readonly shape: readonly number[];
-  /** Elements from one index to the next, by dimension, none negative; absent or null: dense, the last index fastest. */
+  /**
+   * Elements from one index to the next, by dimension, none negative; absent or null: dense, the last index
+   * fastest.
+   */
   readonly strides?: readonly number[] | null;
   /** Of 'cpu', index 0; the address is one of this process then. */
   readonly device: { readonly kind: 'cpu' | 'cuda'; readonly index: number };

@@ -180,7 +180,10 @@ export function allocate(dtype: DType, count: number, device: Device = 'cpu'): S
   );
 }
 
-/** As allocate, on a CUDA device, in memory that collectives can use where it is. Goes back to the device, not to a list. */
+/**
+ * As allocate, on a CUDA device, in memory that collectives can use where it is. Goes back to the device, not
+ * to a list.
+ */
 export function allocateShareable(dtype: DType, count: number, device: Device): Storage {
   checkCaptured(device);
   const pool = poolOf(device);

@@ -29,8 +29,8 @@ import { adopt, allocate, hostView, isPinned, type Storage } from './storage.ts'
 export type NestedNumbers = number | NestedNumbers[];
 
 export abstract class TensorCore {
-  // Fields are declared and then set by the constructor: in a class that others extend, V8 defines them in a function of
-  // their own, which takes longer than everything else that makes a tensor.
+  // Fields are declared and then set by the constructor: in a class that others extend, V8 defines them in a
+  // function of their own, which takes longer than everything else that makes a tensor.
   declare readonly shape: Shape;
   declare readonly dtype: DType;
   /** Elements. */
@@ -43,7 +43,10 @@ export abstract class TensorCore {
   declare private held: Storage | null;
   declare private place: Strided;
 
-  /** Internal: takes over one reference of `storage`. `strided`: where in it the elements lie; dense strides are null. */
+  /**
+   * Internal: takes over one reference of `storage`. `strided`: where in it the elements lie; dense strides
+   * are null.
+   */
   constructor(storage: Storage, shape: Shape, strided: Strided = storage.dense) {
     this.held = storage;
     this.place = strided;
@@ -149,8 +152,9 @@ export abstract class TensorCore {
   }
 
   /**
-   * The elements as a typed array: the tensor's own memory, where writes are seen by it, or a copy if it is not
-   * contiguous or not in host memory. float16 and bfloat16 come as bit patterns. Not to be used after dispose, or after a backward that frees it.
+   * The elements as a typed array: the tensor's own memory, where writes are seen by it, or a copy if it is
+   * not contiguous or not in host memory. float16 and bfloat16 come as bit patterns. Not to be used after
+   * dispose, or after a backward that frees it.
    */
   dataSync(): HostArray {
     const { storage } = this;
@@ -203,8 +207,9 @@ export abstract class TensorCore {
   }
 
   /**
-   * The buffer protocol: the tensor can be handed to anything that takes it, such as a collective. It is contiguous. Who writes it
-   * says so, as the operations in place do; while operations are recorded, it must not be written if it requires a gradient.
+   * The buffer protocol: the tensor can be handed to anything that takes it, such as a collective. It is
+   * contiguous. Who writes it says so, as the operations in place do; while operations are recorded, it must
+   * not be written if it requires a gradient.
    */
   [bufferSymbol](): BufferView {
     if (this.target === null || !isGradEnabled()) return memoryView(this);

@@ -127,9 +127,9 @@ export abstract class GradTensor extends TensorCore {
   }
 
   /**
-   * Calls `hook` in every backward with the gradient of this tensor, complete for that backward, before it goes on or is
-   * added to `grad`. What it returns takes its place; it must not write into the one that it got. Returns a function
-   * that removes the hook.
+   * Calls `hook` in every backward with the gradient of this tensor, complete for that backward, before it
+   * goes on or is added to `grad`. What it returns takes its place; it must not write into the one that it
+   * got. Returns a function that removes the hook.
    */
   registerHook(hook: (grad: Tensor) => Tensor | undefined): () => void {
     if (this.target === null) throw needsGraph('registerHook');
@@ -141,7 +141,10 @@ export abstract class GradTensor extends TensorCore {
     });
   }
 
-  /** Keeps the gradient of a tensor that an operation made: backward adds it to `grad`, and does not dispose the tensor. */
+  /**
+   * Keeps the gradient of a tensor that an operation made: backward adds it to `grad`, and does not dispose
+   * the tensor.
+   */
   retainGrad(): void {
     if (this.target === null) throw needsGraph('retainGrad');
     if (this.target.isLeaf || this.retained !== null) return;
@@ -155,8 +158,8 @@ export abstract class GradTensor extends TensorCore {
   }
 
   /**
-   * Drops the gradient, or fills it with zero if setToNull is false. A bound gradient stays where it is, and is zero when
-   * somebody reads `grad` before the next backward writes over it.
+   * Drops the gradient, or fills it with zero if setToNull is false. A bound gradient stays where it is, and
+   * is zero when somebody reads `grad` before the next backward writes over it.
    */
   zeroGrad(options: ZeroGradOptions = {}): void {
     checkOptions('zeroGrad', options, zeroGradOptions);
@@ -184,9 +187,9 @@ export abstract class GradTensor extends TensorCore {
   }
 
   /**
-   * Makes the gradient live in memory of the caller, of the tensor's dtype, from now on, with the value that it has, or zero: an
-   * array, or of a CUDA device a view with a handle. Backward writes into it, zeroGrad leaves it there. The caller may read and
-   * change it between backwards.
+   * Makes the gradient live in memory of the caller, of the tensor's dtype, from now on, with the value that
+   * it has, or zero: an array, or of a CUDA device a view with a handle. Backward writes into it, zeroGrad
+   * leaves it there. The caller may read and change it between backwards.
    */
   bindGrad(memory: HostArray | GradMemory): void {
     const leaf = this.#leaf('bindGrad');

@@ -16,8 +16,8 @@ import { GradTensor } from './tensor-grad.ts';
 export type Operand = Tensor | number;
 
 /**
- * Made by tensor(), zeros() and operations. Where PyTorch has options that are not here, `extra` is no part of the type and refuses
- * them, so that they are not ignored.
+ * Made by tensor(), zeros() and operations. Where PyTorch has options that are not here, `extra` is no part
+ * of the type and refuses them, so that they are not ignored.
  */
 export class Tensor extends GradTensor {
   protected override over(storage: Storage): Tensor {
@@ -316,8 +316,9 @@ export class Tensor extends GradTensor {
     return ops.pinMemory(this);
   }
   /**
-   * The tensor for another library, without a copy; `fromHandle` takes such a handle. The memory stays until `release()` is
-   * called, or until the collector finds that nobody holds the handle's `owner`. Not for tensors that require a gradient.
+   * The tensor for another library, without a copy; `fromHandle` takes such a handle. The memory stays until
+   * `release()` is called, or until the collector finds that nobody holds the handle's `owner`. Not for
+   * tensors that require a gradient.
    */
   handle(): TensorHandle {
     return handleOf(this);

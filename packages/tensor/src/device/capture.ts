@@ -1,5 +1,5 @@
-// Whether a step is being captured (compile.ts), and what it cannot contain: whatever the capture would leave out of the
-// runs to come, such as reads by the host and work of the CPU.
+// Whether a step is being captured (compile.ts), and what it cannot contain: whatever the capture would leave
+// out of the runs to come, such as reads by the host and work of the CPU.
 
 import type { OptimizerNumbers, Stream } from '../backends/operands.ts';
 import { type StepCapture, sharedCapture } from '../core/protocol.ts';

@@ -1,11 +1,12 @@
-// A whole step of training as one CUDA graph: forward, backward and optimiser are started as one piece, so the host costs
-// next to nothing. The first calls run as they are and warm up; the next one is captured, and every call from then on
-// runs the capture. On the CPU every call just runs the function.
+// A whole step of training as one CUDA graph: forward, backward and optimiser are started as one piece, so
+// the host costs next to nothing. The first calls run as they are and warm up; the next one is captured, and
+// every call from then on runs the capture. On the CPU every call just runs the function.
 //
-// What is captured are kernels with their memory. JavaScript runs no more, so what depends on values, or happens on the
-// host, cannot be part of a step. Three things go on from run to run all the same: inputs, which are copied into fixed
-// tensors; optimiser steps, whose counters and options are read each time; and random numbers, which take their turn in
-// the stream of their generator. Other packages may take part: collectives that were captured run with the step (protocol.ts).
+// What is captured are kernels with their memory. JavaScript runs no more, so what depends on values, or
+// happens on the host, cannot be part of a step. Three things go on from run to run all the same: inputs,
+// which are copied into fixed tensors; optimiser steps, whose counters and options are read each time; and
+// random numbers, which take their turn in the stream of their generator. Other packages may take part:
+// collectives that were captured run with the step (protocol.ts).
 import { deviceControl } from '../backends/index.ts';
 import type { Stream } from '../backends/operands.ts';
 import { checkOptions, optionChecks } from '../checks/options.ts';
@@ -200,7 +201,10 @@ class Step<Inputs extends readonly Tensor[], Result> {
 
 const show = ({ dtype, shape }: Tensor): string => `${dtype} [${shape.join(', ')}]`;
 
-/** Takes generators back to where they stood, since nothing was drawn. Returns the blocks that each would have given. */
+/**
+ * Takes generators back to where they stood, since nothing was drawn. Returns the blocks that each would have
+ * given.
+ */
 function rewind(draws: ReadonlyMap<RandomSource, Draw>): Map<RandomSource, number> {
   const taken = new Map<RandomSource, number>();
   for (const [generator, { begin }] of draws) {
@@ -212,9 +216,10 @@ function rewind(draws: ReadonlyMap<RandomSource, Draw>): Map<RandomSource, numbe
 }
 
 /**
- * Makes one CUDA graph of a step, a function of tensors that gives tensors (alone, in arrays, in objects) or nothing. What it
- * returns are the same tensors in every call, and the next call writes over them. Shapes and dtypes of inputs stay those of
- * the first call. Throws ERR_TENSOR_CAPTURE for what cannot be captured, such as item(). On the CPU it runs as it is.
+ * Makes one CUDA graph of a step, a function of tensors that gives tensors (alone, in arrays, in objects) or
+ * nothing. What it returns are the same tensors in every call, and the next call writes over them. Shapes and
+ * dtypes of inputs stay those of the first call. Throws ERR_TENSOR_CAPTURE for what cannot be captured, such
+ * as item(). On the CPU it runs as it is.
  */
 export function compile<Inputs extends readonly Tensor[], Result>(
   fn: (...inputs: Inputs) => Result,

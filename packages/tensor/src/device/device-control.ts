@@ -1,5 +1,6 @@
-// What a kernel set offers for CUDA devices beyond computing: streams, events, captured steps and pinned memory. Devices
-// and streams are numbers; stream 0 is the main one of a device. Events and steps belong to the device they were made for.
+// What a kernel set offers for CUDA devices beyond computing: streams, events, captured steps and pinned
+// memory. Devices and streams are numbers; stream 0 is the main one of a device. Events and steps belong to
+// the device they were made for.
 
 import type { Memory, OptimizerNumbers } from '../backends/operands.ts';
 import type { DType } from '../core/dtype.ts';
@@ -47,7 +48,10 @@ export interface DeviceControl {
   /** The driver's handle of the stream that is captured. */
   readonly stepStream: (step: object) => bigint;
 
-  /** Memory that other processes and devices can map, where the device has such and it is large enough to gain by it. */
+  /**
+   * Memory that other processes and devices can map, where the device has such and it is large enough to gain
+   * by it.
+   */
   readonly allocShareable: (dtype: DType, count: number, device: Device) => Memory;
   /** Whether products of float32 may be computed in TF32, with factors of 10 bits. */
   readonly allowTf32: (isAllowed: boolean) => void;
@@ -57,7 +61,10 @@ export interface DeviceControl {
   readonly isPinned: (buffer: ArrayBufferLike) => boolean;
   /** Whether no copy of startWrite or startRead works with this pinned memory. */
   readonly isIdle: (pinned: ArrayBufferLike) => boolean;
-  /** As write, without waiting for writes before it; from pinned memory without taking the elements before it returns. */
+  /**
+   * As write, without waiting for writes before it; from pinned memory without taking the elements before it
+   * returns.
+   */
   readonly startWrite: (memory: Memory, offset: number, array: ArrayBufferView) => void;
   /** Fills an array of pinned memory with the elements from `offset`, in the order of the stream. */
   readonly startRead: (memory: Memory, offset: number, pinned: ArrayBufferView) => void;

@@ -6,8 +6,8 @@ export type Device = 'cpu' | `cuda:${number}`;
 export type DeviceName = Device | 'cuda';
 
 /**
- * The device of a name: 'cpu', 'cuda' (the first one) or 'cuda:N'. Whether it exists shows at first use. `op`: the function
- * that takes dtypes in the same place.
+ * The device of a name: 'cpu', 'cuda' (the first one) or 'cuda:N'. Whether it exists shows at first use.
+ * `op`: the function that takes dtypes in the same place.
  */
 export function deviceOf(name: string, op?: string): Device {
   if (name === 'cpu') return 'cpu';

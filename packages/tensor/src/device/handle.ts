@@ -1,7 +1,9 @@
-// Tensors of other libraries, and tensors for them, without a copy: DLPack's exchange in JavaScript (protocol.ts).
+// Tensors of other libraries, and tensors for them, without a copy: DLPack's exchange in JavaScript
+// (protocol.ts).
 //
-// Whoever lends memory keeps it until it is told that nobody works with it any more. On a CUDA device that word does not
-// wait for the device: it is given when the lender's stream comes after all work of the borrower.
+// Whoever lends memory keeps it until it is told that nobody works with it any more. On a CUDA device that
+// word does not wait for the device: it is given when the lender's stream comes after all work of the
+// borrower.
 import { kernels } from '../backends/index.ts';
 import type { Loan } from '../backends/kernels.ts';
 import { dtypeInfo } from '../core/dtype.ts';
@@ -52,9 +54,9 @@ export function handleOf(tensor: Tensor): TensorHandle {
 }
 
 /**
- * A tensor over the memory of another library, on the CPU or a CUDA device, without a copy: writes on either side are seen by the
- * other. When its memory is not used any more, the owner's `release` is called. On a device, work of the stream that is
- * current now comes after what the handle's stream has been given.
+ * A tensor over the memory of another library, on the CPU or a CUDA device, without a copy: writes on either
+ * side are seen by the other. When its memory is not used any more, the owner's `release` is called. On a
+ * device, work of the stream that is current now comes after what the handle's stream has been given.
  */
 export function fromHandle(handle: TensorHandle): Tensor {
   refuseWhileCapturing('fromHandle');

@@ -6,8 +6,8 @@ import { badOption, shown } from '../errors.ts';
 export type MatmulPrecision = 'highest' | 'high';
 
 /**
- * Of matrix products and convolutions of float32 on CUDA devices, for the process; 'highest' at first. What was captured keeps what it was captured
- * with. This package's own kernels are always exact.
+ * Of matrix products and convolutions of float32 on CUDA devices, for the process; 'highest' at first. What
+ * was captured keeps what it was captured with. This package's own kernels are always exact.
  */
 export function setFloat32MatmulPrecision(precision: MatmulPrecision): void {
   if (precision !== 'highest' && precision !== 'high')

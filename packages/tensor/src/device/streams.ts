@@ -1,7 +1,7 @@
-// Streams: orders of execution of a CUDA device, which run beside each other. Everything starts on the main stream of its
-// device unless withStream says otherwise. Memory follows by itself: what one stream has freed while another still works
-// with it is used again when that has ended. The order of results does not: where a stream reads what another one
-// writes, it waits for an event.
+// Streams: orders of execution of a CUDA device, which run beside each other. Everything starts on the main
+// stream of its device unless withStream says otherwise. Memory follows by itself: what one stream has freed
+// while another still works with it is used again when that has ended. The order of results does not: where a
+// stream reads what another one writes, it waits for an event.
 import { beforeKernels, deviceControl, kernels } from '../backends/index.ts';
 import { chosenStreams, withStreams } from '../core/context.ts';
 import { useDirectly } from '../core/storage.ts';
@@ -120,8 +120,9 @@ export function currentStream(name: DeviceName = 'cuda'): CudaStream {
 }
 
 /**
- * Runs `fn` with its work for the stream's device on that stream; also across the awaits of an async `fn`, while other tasks stay
- * on theirs. Neither waits: use stream.wait() and events where one stream needs what another computes.
+ * Runs `fn` with its work for the stream's device on that stream; also across the awaits of an async `fn`,
+ * while other tasks stay on theirs. Neither waits: use stream.wait() and events where one stream needs what
+ * another computes.
  */
 export function withStream<T>(stream: CudaStream, fn: () => T): T {
   refuseWhileCapturing('withStream');

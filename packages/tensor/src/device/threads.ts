@@ -9,8 +9,8 @@ import { badOption, shown } from '../errors.ts';
 export const getNumThreads = (): number => kernels().numThreads();
 
 /**
- * Sets it for the whole process, 1 to 256; the reference kernels stay with one. Results are bitwise equal for any number
- * of threads. Blocks until a kernel that another JavaScript thread runs has ended.
+ * Sets it for the whole process, 1 to 256; the reference kernels stay with one. Results are bitwise equal for
+ * any number of threads. Blocks until a kernel that another JavaScript thread runs has ended.
  */
 export function setNumThreads(count: number): void {
   const isCount = Number.isInteger(count) && count >= 1 && count <= 256;

@@ -1,5 +1,5 @@
-// How elements lie in files. Files know more types than tensors; those come back in the narrowest dtype that holds all of their
-// values, except that floats of 8 bits become float32, in which they can be computed with.
+// How elements lie in files. Files know more types than tensors; those come back in the narrowest dtype that
+// holds all of their values, except that floats of 8 bits become float32, in which they can be computed with.
 import type { FileHandle } from 'node:fs/promises';
 import { bytesOf, type DType, type HostArray } from '../core/dtype.ts';
 import { bytesIn, readFully } from './files.ts';
@@ -57,8 +57,8 @@ const fromUint64: Widen = (bytes, into, first) => {
 };
 
 /**
- * What floats of 8 bits have at the end of their range: 'ieee' infinities and NaNs, 'fn' one NaN with either sign, 'fnuz' one NaN,
- * in the place of −0.
+ * What floats of 8 bits have at the end of their range: 'ieee' infinities and NaNs, 'fn' one NaN with either
+ * sign, 'fnuz' one NaN, in the place of −0.
  */
 type Ending = 'ieee' | 'fn' | 'fnuz';
 

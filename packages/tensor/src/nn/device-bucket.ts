@@ -1,6 +1,6 @@
-// Memory on a device where the gradients of several parameters are averaged together. Distributed training fills and divides it
-// by these members, so that all of it happens on the device, in the order of the stream that is in use. Large buckets lie
-// where NCCL can use registered memory over NVLink.
+// Memory on a device where the gradients of several parameters are averaged together. Distributed training
+// fills and divides it by these members, so that all of it happens on the device, in the order of the stream
+// that is in use. Large buckets lie where NCCL can use registered memory over NVLink.
 import { keep, scope } from '../core/context.ts';
 import { type BucketMemory, type BufferView, bufferSymbol } from '../core/protocol.ts';
 import { allocateShareable } from '../core/storage.ts';

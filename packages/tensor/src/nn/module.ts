@@ -152,8 +152,9 @@ export abstract class Module {
   }
 
   /**
-   * Converts floating parameters, their gradients and buffers, or moves all to a device, in place, so that an optimiser
-   * that holds them goes on (its own state stays where it is: move first, then make it). Not while a gradient is bound (by DDP): convert first, then wrap.
+   * Converts floating parameters, their gradients and buffers, or moves all to a device, in place, so that an
+   * optimiser that holds them goes on (its own state stays where it is: move first, then make it). Not while
+   * a gradient is bound (by DDP): convert first, then wrap.
    */
   to(target: DType | DeviceName): this {
     const all = [...this.parameters(), ...this.buffers()];

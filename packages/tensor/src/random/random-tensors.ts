@@ -92,7 +92,10 @@ export interface MultinomialOptions extends GeneratorOption {
 
 const multinomialOptions = optionChecks<MultinomialOptions>({ generator: aGenerator, replacement: flag });
 
-/** int64: `count` indices from each row of weights [n] or [rows, n], which need not add up to 1; drawn in proportion to them. */
+/**
+ * int64: `count` indices from each row of weights [n] or [rows, n], which need not add up to 1; drawn in
+ * proportion to them.
+ */
 export function multinomial(weights: Tensor, count: number, options: MultinomialOptions = {}): Tensor {
   requireFloat('multinomial', weights);
   checkOptions('multinomial', options, multinomialOptions);

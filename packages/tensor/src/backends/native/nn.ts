@@ -1,5 +1,5 @@
-// The native kernels of neural networks. Those with more than four operands write all operands, strides and sizes to the
-// scratch array; native/node/tensor/tensor_nn_kernels.cc reads them there.
+// The native kernels of neural networks. Those with more than four operands write all operands, strides and
+// sizes to the scratch array; native/node/tensor/tensor_nn_kernels.cc reads them there.
 import {
   type AttentionOperands,
   type AttentionSizes,

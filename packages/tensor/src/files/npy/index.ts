@@ -104,7 +104,10 @@ async function withFile<T>(path: string, read: (file: FileHandle) => Promise<T>)
   });
 }
 
-/** Reads an array into memory of its own, in row-major order. It belongs to the scope that is open, or to the caller. */
+/**
+ * Reads an array into memory of its own, in row-major order. It belongs to the scope that is open, or to the
+ * caller.
+ */
 export async function loadNpy(path: string): Promise<Tensor> {
   checkValue('loadNpy: path', path, aPath);
   return withFile(path, async (file) => {
@@ -136,8 +139,8 @@ const defaultBytes = 2 ** 32;
 const defaultRatio = 8;
 
 /**
- * An array whose file comes in pieces. Its memory is taken once the header has been checked against `bytes`, its length,
- * and by `approve`.
+ * An array whose file comes in pieces. Its memory is taken once the header has been checked against `bytes`,
+ * its length, and by `approve`.
  */
 async function fromPieces(
   { name, bytes }: Member,

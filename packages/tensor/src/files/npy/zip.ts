@@ -1,6 +1,7 @@
-// Zip archives as far as .npz needs them: members stored or deflated, no encryption; larger than 4 GiB (Zip64) when they are
-// read, not when they are written. The directory at the end says what there is; it comes from outside and is checked before
-// memory is taken. https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT
+// Zip archives as far as .npz needs them: members stored or deflated, no encryption; larger than 4 GiB
+// (Zip64) when they are read, not when they are written. The directory at the end says what there is; it
+// comes from outside and is checked before memory is taken.
+// https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT
 import type { FileHandle } from 'node:fs/promises';
 import { pipeline, Readable } from 'node:stream';
 import { promisify } from 'node:util';
@@ -214,7 +215,10 @@ function inflated(packed: AsyncGenerator<Buffer>, bytes: number): AsyncIterable<
   return inflate;
 }
 
-/** The unpacked bytes of one member, piece by piece, never more than it claims. Whether they are right shows at the end. */
+/**
+ * The unpacked bytes of one member, piece by piece, never more than it claims. Whether they are right shows
+ * at the end.
+ */
 export async function* readMember(file: FileHandle, member: Member): AsyncGenerator<Buffer> {
   const { name, method, crc, bytes } = member;
   const packed = packedPieces(file, member);

@@ -15,7 +15,10 @@ import { Upload } from './upload.ts';
 
 /** What a file says about a tensor. */
 export interface TensorInfo {
-  /** Of the tensor that is read: integers of 8 and 16 bits become int32, U32 and U64 int64, floats of 8 bits float32. */
+  /**
+   * Of the tensor that is read: integers of 8 and 16 bits become int32, U32 and U64 int64, floats of 8 bits
+   * float32.
+   */
   readonly dtype: DType;
   /** The type in the file, such as 'F32' or 'I8'. */
   readonly stored: string;

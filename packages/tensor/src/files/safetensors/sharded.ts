@@ -52,8 +52,9 @@ function shardsOf(tensors: Readonly<Record<string, Tensor>>, maxBytes: number): 
 }
 
 /**
- * Writes tensors to files model-00001-of-0000N.safetensors in `folder`, and last their index, whose path it returns. Each
- * file is replaced as a whole. Tensors must neither change nor be disposed until the promise settles.
+ * Writes tensors to files model-00001-of-0000N.safetensors in `folder`, and last their index, whose path it
+ * returns. Each file is replaced as a whole. Tensors must neither change nor be disposed until the promise
+ * settles.
  */
 export async function saveShardedSafetensors(
   folder: string,
@@ -125,8 +126,8 @@ async function readIndex(path: string): Promise<Map<string, string[]>> {
 }
 
 /**
- * Reads the tensors that an index names, all or those in `names`, into memory of their own; of a file only what is asked
- * for. They belong to the scope that is open, or to the caller.
+ * Reads the tensors that an index names, all or those in `names`, into memory of their own; of a file only
+ * what is asked for. They belong to the scope that is open, or to the caller.
  */
 export async function loadShardedSafetensors(
   indexPath: string,

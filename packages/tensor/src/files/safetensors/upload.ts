@@ -1,5 +1,5 @@
-// Parts of a file on their way to a device: read into pinned memory piece by piece, while the device copies the piece before.
-// The host never holds more than the pieces.
+// Parts of a file on their way to a device: read into pinned memory piece by piece, while the device copies
+// the piece before. The host never holds more than the pieces.
 import type { FileHandle } from 'node:fs/promises';
 import { deviceControl } from '../../backends/index.ts';
 import { dtypeInfo } from '../../core/dtype.ts';

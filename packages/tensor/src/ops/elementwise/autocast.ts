@@ -9,8 +9,8 @@ import { to } from './convert.ts';
 type Operands = readonly (Tensor | null)[];
 
 /**
- * Runs `op` on operands in the dtype that autocast wants ('low': its own), and with autocast off, as they need no further
- * conversion. Null when autocast is off; float64 and integers stay what they are.
+ * Runs `op` on operands in the dtype that autocast wants ('low': its own), and with autocast off, as they
+ * need no further conversion. Null when autocast is off; float64 and integers stay what they are.
  */
 export function recast<T>(
   kind: 'low' | 'float32',

@@ -231,19 +231,25 @@ function extreme(name: string, op: 'max' | 'min', a: Operand, b: Operand): Tenso
   return binary(name, op, comparable(name, a, dtype), comparable(name, b, dtype));
 }
 
-/** The larger of both, elementwise; NaN where one is. Equal elements share the gradient. A number has to fit the dtype. */
+/**
+ * The larger of both, elementwise; NaN where one is. Equal elements share the gradient. A number has to fit
+ * the dtype.
+ */
 export const maximum: Binary = (a: Operand, b: Operand, extra?: unknown): Tensor => {
   if (extra !== undefined) refuseOptions('maximum', extra);
   return extreme('maximum', 'max', a, b);
 };
-/** The smaller of both, elementwise; NaN where one is. Equal elements share the gradient. A number has to fit the dtype. */
+/**
+ * The smaller of both, elementwise; NaN where one is. Equal elements share the gradient. A number has to fit
+ * the dtype.
+ */
 export const minimum: Binary = (a: Operand, b: Operand, extra?: unknown): Tensor => {
   if (extra !== undefined) refuseOptions('minimum', extra);
   return extreme('minimum', 'min', a, b);
 };
 /**
- * a to the power of b. Integers to a power that is a negative number throw; where the powers are a tensor, negative ones give
- * 1 and −1 of 1 and −1, and 0 of others, as in PyTorch.
+ * a to the power of b. Integers to a power that is a negative number throw; where the powers are a tensor,
+ * negative ones give 1 and −1 of 1 and −1, and 0 of others, as in PyTorch.
  */
 export const pow: Binary = (a: Operand, b: Operand, extra?: unknown): Tensor => {
   if (extra !== undefined) refuseOptions('pow', extra);

@@ -22,8 +22,8 @@ export function where(mask: Tensor, a: Operand, b: Operand): Tensor {
 }
 
 /**
- * `a` with `value`, a number or a tensor without dimensions, in the places where `mask` is true. The dtype stays that of `a`:
- * integers cut a fraction, and a number that does not fit throws.
+ * `a` with `value`, a number or a tensor without dimensions, in the places where `mask` is true. The dtype
+ * stays that of `a`: integers cut a fraction, and a number that does not fit throws.
  */
 export function maskedFill(a: Tensor, mask: Tensor, value: Operand): Tensor {
   requireTensor('maskedFill', a);

@@ -20,9 +20,9 @@ interface Values {
 }
 
 /**
- * Holds every element between two bounds, either of which may be left out; where they cross, the upper one counts. Tensors are
- * broadcast, and numbers have to fit the dtype of the result. An element on a bound gets the gradient, one beyond it sends
- * the gradient to the bound.
+ * Holds every element between two bounds, either of which may be left out; where they cross, the upper one
+ * counts. Tensors are broadcast, and numbers have to fit the dtype of the result. An element on a bound gets
+ * the gradient, one beyond it sends the gradient to the bound.
  */
 export function clamp(a: Tensor, low?: Operand | null, high?: Operand | null): Tensor {
   requireTensor('clamp', a);

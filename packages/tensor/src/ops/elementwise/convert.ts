@@ -25,10 +25,10 @@ function copied(name: string, a: Tensor, wanted?: DType): Tensor {
 
 export interface ToOptions {
   /**
-   * Only starts a copy between host and device. From pinned memory: its elements must not change until the copy has
-   * ended. From other memory of the host: they are taken at once, through pinned memory of their size. To the CPU: the
-   * result lies in pinned memory, and may be read once the stream has come there (see CudaEvent). Default false: a copy may
-   * wait for large ones before it.
+   * Only starts a copy between host and device. From pinned memory: its elements must not change until the
+   * copy has ended. From other memory of the host: they are taken at once, through pinned memory of their
+   * size. To the CPU: the result lies in pinned memory, and may be read once the stream has come there (see
+   * CudaEvent). Default false: a copy may wait for large ones before it.
    */
   readonly nonBlocking?: boolean;
 }

@@ -1,4 +1,5 @@
-// Attention as separate operations, with the matrix of weights in memory: what the kernel cannot, a gradient for the mask.
+// Attention as separate operations, with the matrix of weights in memory: what the kernel cannot, a gradient
+// for the mask.
 import { scope } from '../../core/context.ts';
 import { ones } from '../../core/creation.ts';
 import { isHalf } from '../../core/dtype.ts';

@@ -1,5 +1,6 @@
-// What stands in front of [rows, width] in the operands of attention: kernels know a batch and its heads, PyTorch any number of
-// dimensions that are broadcast, and heads of queries that share those of keys and values.
+// What stands in front of [rows, width] in the operands of attention: kernels know a batch and its heads,
+// PyTorch any number of dimensions that are broadcast, and heads of queries that share those of keys and
+// values.
 
 import { badHeadGroups } from '../../checks/op-errors.ts';
 import { countOf, type Shape } from '../../core/shape.ts';

@@ -76,7 +76,10 @@ function sizesOf(sizes: Sizes, { causal, scale, dropout, generator }: Weighting)
   return { ...sizes, causal, scale, dropout, stream };
 }
 
-/** Refuses a mask that cannot be added to scores of this shape. float32 masks fit scores of any dtype, as in PyTorch. */
+/**
+ * Refuses a mask that cannot be added to scores of this shape. float32 masks fit scores of any dtype, as in
+ * PyTorch.
+ */
 function checkMask(op: string, dtype: DType, mask: Tensor, full: Shape): void {
   if (!(mask instanceof Tensor)) throw notATensor(op, mask);
   if (mask.dtype !== 'bool' && mask.dtype !== 'float32' && mask.dtype !== dtype)
@@ -151,8 +154,9 @@ function checkOperands(op: string, q: Tensor, k: Tensor, v: Tensor): void {
 }
 
 /**
- * softmax(scale · q kᵀ + mask) v, for q [..., queries, width], k [..., keys, width] and v [..., keys, valueWidth]. The dimensions
- * in front, such as batch and heads, are broadcast. Memory grows with queries + keys, not with their product.
+ * softmax(scale · q kᵀ + mask) v, for q [..., queries, width], k [..., keys, width] and v [..., keys,
+ * valueWidth]. The dimensions in front, such as batch and heads, are broadcast. Memory grows with queries +
+ * keys, not with their product.
  */
 export function scaledDotProductAttention(
   q: Tensor,

@@ -1,6 +1,7 @@
-// Batch normalisation over all dimensions but the second: out = x · scale + shift, with a scale and a shift per channel that
-// are made of few numbers: means and sums of squared distances forward, two sums of gradients backward. What a batch that
-// is spread over processes needs is to exchange just these (BatchNormSync).
+// Batch normalisation over all dimensions but the second: out = x · scale + shift, with a scale and a shift
+// per channel that are made of few numbers: means and sums of squared distances forward, two sums of
+// gradients backward. What a batch that is spread over processes needs is to exchange just these
+// (BatchNormSync).
 import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
 import type { Strided } from '../../backends/operands.ts';
@@ -19,9 +20,9 @@ import { jointDevice } from '../joint-device.ts';
 /** Makes one batch of those of many processes. Both are called by all processes, in the same order. */
 export interface BatchNormSync {
   /**
-   * Forward: `own` is [2 · channels + 1], the means of this process, its sums of squared distances from them, and the
-   * number of elements per channel (0 for an empty batch). Overwritten with those of all processes together. In host memory:
-   * how many elements there are has to be known there.
+   * Forward: `own` is [2 · channels + 1], the means of this process, its sums of squared distances from them,
+   * and the number of elements per channel (0 for an empty batch). Overwritten with those of all processes
+   * together. In host memory: how many elements there are has to be known there.
    */
   readonly moments: (own: Tensor) => void;
   /**
@@ -88,7 +89,10 @@ interface Statistics {
   readonly sums: Storage;
   /** 1 / √(variance + eps). */
   readonly inverse: Storage;
-  /** Elements per channel, of all processes; 0 for running statistics and an empty batch, through which no gradient goes. */
+  /**
+   * Elements per channel, of all processes; 0 for running statistics and an empty batch, through which no
+   * gradient goes.
+   */
   readonly count: number;
 }
 
@@ -151,9 +155,9 @@ function move(running: Tensor, value: Strided, momentum: number, factor: number)
 }
 
 /**
- * x [batch, channels, …], normalised per channel. `runningMean` and `runningVar` [channels] are read, or in training
- * moved towards the statistics of the batch, the variance as that of a sample (n − 1). float16 and bfloat16 are computed
- * in float32; the numbers per channel may have any floating dtype.
+ * x [batch, channels, …], normalised per channel. `runningMean` and `runningVar` [channels] are read, or in
+ * training moved towards the statistics of the batch, the variance as that of a sample (n − 1). float16 and
+ * bfloat16 are computed in float32; the numbers per channel may have any floating dtype.
  */
 export function batchNorm(
   x: Tensor,
@@ -297,8 +301,9 @@ function recorded(
 }
 
 /**
- * What reaches x by way of the mean and the variance, as slope · x + offset. With s the scale and r the inverse deviation:
- * slope = −s · r² · Σ g (x − mean) / n and offset = −s · Σ g / n − slope · mean. Both overwrite `gradSums`.
+ * What reaches x by way of the mean and the variance, as slope · x + offset. With s the scale and r the
+ * inverse deviation: slope = −s · r² · Σ g (x − mean) / n and offset = −s · Σ g / n − slope · mean. Both
+ * overwrite `gradSums`.
  */
 function meanGradient(
   gradSums: Storage,

@@ -1,5 +1,5 @@
-// Convolution over planes, as cross-correlation: the kernel is not mirrored. In backward the gradients of bias and weight
-// are final before that of the input is computed, so that they can be sent while it is.
+// Convolution over planes, as cross-correlation: the kernel is not mirrored. In backward the gradients of
+// bias and weight are final before that of the input is computed, so that they can be sent while it is.
 import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
 import { badConv1d } from '../../checks/op-errors.ts';
@@ -182,8 +182,8 @@ function isPadding(value: unknown): boolean {
 }
 
 /**
- * x [batch, in, length] with w [out, in / groups, kernel] and b [out]: a convolution over planes of one row. x, and the result,
- * may lack the batch.
+ * x [batch, in, length] with w [out, in / groups, kernel] and b [out]: a convolution over planes of one row.
+ * x, and the result, may lack the batch.
  */
 export function conv1d(x: Tensor, w: Tensor, b: Tensor | null = null, options: Conv1dOptions = {}): Tensor {
   checkOptions('conv1d', options, conv1dOptions);

@@ -5,8 +5,8 @@ import { badOption, shown, windowTooLarge } from '../../errors.ts';
 export type Pair = number | readonly [vertical: number, horizontal: number];
 
 /**
- * Position (y, x) of the output begins at row y · strideY − padTop and column x · strideX − padLeft; the window's rows are
- * dilationY apart, its columns dilationX.
+ * Position (y, x) of the output begins at row y · strideY − padTop and column x · strideX − padLeft; the
+ * window's rows are dilationY apart, its columns dilationX.
  */
 export interface Window {
   readonly height: number;

@@ -32,9 +32,9 @@ export const crossEntropyOptions = optionChecks<CrossEntropyOptions>({
 });
 
 /**
- * Cross entropy of logits [rows, classes] or [rows, classes, …] against labels [rows] or [rows, …]: nllLoss of logSoftmax. Logits
- * [classes] have one label. Floating labels in the shape of the logits are probabilities of classes. With labels, no gradient
- * reaches `weight`.
+ * Cross entropy of logits [rows, classes] or [rows, classes, …] against labels [rows] or [rows, …]: nllLoss
+ * of logSoftmax. Logits [classes] have one label. Floating labels in the shape of the logits are
+ * probabilities of classes. With labels, no gradient reaches `weight`.
  */
 export function crossEntropy(logits: Tensor, labels: Tensor, options: CrossEntropyOptions = {}): Tensor {
   checkOptions('crossEntropy', options, crossEntropyOptions);

@@ -126,7 +126,10 @@ const huberOf = (name: string, delta: number): ((prediction: Tensor, target: Ten
     },
   });
 
-/** ½d² for small differences d, delta · (|d| − ½delta) for others. Both tensors have one dtype; shapes are broadcast, with a warning. */
+/**
+ * ½d² for small differences d, delta · (|d| − ½delta) for others. Both tensors have one dtype; shapes are
+ * broadcast, with a warning.
+ */
 export function huberLoss(prediction: Tensor, target: Tensor, options: HuberLossOptions = {}): Tensor {
   checkOptions('huberLoss', options, huberLossOptions);
   const { delta = 1 } = options;
@@ -204,8 +207,8 @@ function checkProbabilities(what: string, a: Tensor): void {
 const isProbability = (a: Tensor): Tensor => logicalAnd(ge(a, 0), le(a, 1));
 
 /**
- * Binary cross entropy of probabilities against targets, both from 0 to 1. Others throw; on a device, where nobody waits to look,
- * their loss is NaN.
+ * Binary cross entropy of probabilities against targets, both from 0 to 1. Others throw; on a device, where
+ * nobody waits to look, their loss is NaN.
  */
 export function bce(probability: Tensor, target: Tensor, options: BCELossOptions = {}): Tensor {
   checkOptions('bce', options, bceOptions);
@@ -261,7 +264,10 @@ const timesLog = customFunction<[Tensor]>({
 const logButOfZero = (t: Tensor): Tensor => log(where(eq(t, 0), 1, t));
 
 export interface KLDivOptions {
-  /** 'batchmean' divides by the first size: the divergence as it is defined. Default 'mean', over elements, as in PyTorch. */
+  /**
+   * 'batchmean' divides by the first size: the divergence as it is defined. Default 'mean', over elements, as
+   * in PyTorch.
+   */
   readonly reduction?: LossOptions['reduction'] | 'batchmean';
   /** Whether the target is in logarithms, too. Default false. */
   readonly logTarget?: boolean;

@@ -1,5 +1,5 @@
-// Losses of log-probabilities of classes. Labels are class numbers, int32 or int64; each is looked at once before a kernel
-// sees it, on a device by the kernel itself.
+// Losses of log-probabilities of classes. Labels are class numbers, int32 or int64; each is looked at once
+// before a kernel sees it, on a device by the kernel itself.
 import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
 import type { Strided } from '../../backends/operands.ts';
@@ -30,7 +30,10 @@ import { checkLabelValues } from './label-values.ts';
 import { defaultIgnoreIndex, weightedNll } from './loss-weighted.ts';
 
 export interface ClassLossOptions extends LossOptions {
-  /** What a class counts [classes], for 'mean' too, which then divides by the sum of what the labels count. Default 1. */
+  /**
+   * What a class counts [classes], for 'mean' too, which then divides by the sum of what the labels count.
+   * Default 1.
+   */
   readonly weight?: Tensor;
   /** Rows with this label count nothing. Default −100. */
   readonly ignoreIndex?: number;
@@ -50,7 +53,10 @@ export function checkLabels(op: string, a: Tensor, labels: Tensor): void {
   if (!fits) throw badLabels(op, a.shape, labels.shape);
 }
 
-/** A loss of scores [classes], which have one label, [] or [1], or probabilities [classes]: that of a batch of one, without it. */
+/**
+ * A loss of scores [classes], which have one label, [] or [1], or probabilities [classes]: that of a batch of
+ * one, without it.
+ */
 export function ofOneRow(
   op: string,
   a: Tensor,
@@ -168,8 +174,8 @@ class Rows {
 }
 
 /**
- * Negative log-likelihood of log-probabilities [rows, classes] or [rows, classes, …] against labels [rows] or [rows, …];
- * log-probabilities [classes] have one label.
+ * Negative log-likelihood of log-probabilities [rows, classes] or [rows, classes, …] against labels [rows] or
+ * [rows, …]; log-probabilities [classes] have one label.
  */
 export function nllLoss(logProbs: Tensor, labels: Tensor, options: ClassLossOptions = {}): Tensor {
   checkOptions('nllLoss', options, nllLossOptions);

@@ -1,5 +1,5 @@
-// Sums of products by the names of dimensions. Operands are taken up from the left, two at a time: dimensions that nothing
-// else needs are summed, the rest is one batched matrix product.
+// Sums of products by the names of dimensions. Operands are taken up from the left, two at a time: dimensions
+// that nothing else needs are summed, the rest is one batched matrix product.
 import { notAnEquation } from '../../checks/argument-errors.ts';
 import { needsNumbers } from '../../checks/op-errors.ts';
 import { scope } from '../../core/context.ts';
@@ -79,9 +79,10 @@ function contracted(left: Named, right: Named, needed: string, sizes: Sizes): Na
 }
 
 /**
- * Products of operands, summed over the dimensions whose letters the output lacks: einsum('bij,bjk->bik', a, b). Letters
- * stand for sizes, '...' for the dimensions that have no letter; sizes of 1 are stretched. A letter that one operand has
- * several times takes its diagonal. The result may share memory with the only operand.
+ * Products of operands, summed over the dimensions whose letters the output lacks: einsum('bij,bjk->bik', a,
+ * b). Letters stand for sizes, '...' for the dimensions that have no letter; sizes of 1 are stretched. A
+ * letter that one operand has several times takes its diagonal. The result may share memory with the only
+ * operand.
  */
 export function einsum(equation: string, ...operands: readonly Tensor[]): Tensor {
   if (typeof equation !== 'string') throw notAnEquation(equation);

@@ -1,5 +1,6 @@
-// Matrix products of integers, which wrap around as PyTorch's do. They have no kernel of their own: large results are summed
-// up in place, one column of `a` and one row of `b` at a time; small ones by products that lie side by side in memory.
+// Matrix products of integers, which wrap around as PyTorch's do. They have no kernel of their own: large
+// results are summed up in place, one column of `a` and one row of `b` at a time; small ones by products that
+// lie side by side in memory.
 import { kernels } from '../../backends/index.ts';
 import type { Strided } from '../../backends/operands.ts';
 import { withStrides } from '../../core/layout.ts';

@@ -33,8 +33,9 @@ export interface LinearOptions {
 const linearOptions = optionChecks<LinearOptions>({ activation: oneOf(...activations) });
 
 /**
- * activation(x · wᵀ + b), with x [..., in], w [out, in] and b [out] or [1], if any. In backward the gradients of w and b are final
- * before that of x is computed, so that they can be sent while it is. Integers wrap around.
+ * activation(x · wᵀ + b), with x [..., in], w [out, in] and b [out] or [1], if any. In backward the gradients
+ * of w and b are final before that of x is computed, so that they can be sent while it is. Integers wrap
+ * around.
  */
 export function linear(x: Tensor, w: Tensor, b: Tensor | null = null, options: LinearOptions = {}): Tensor {
   checkOptions('linear', options, linearOptions);

@@ -70,7 +70,10 @@ export function denseMatrices({ memory, offset }: Strided, shape: Shape): Matric
   return { memory, offset, batch, step: shape[shape.length - 1]!, isTransposed: false };
 }
 
-/** out[..., m, n] (+)= a[..., m, k] · b[..., k, n]; out lies dense, a and b are stretched to its batch by their strides. */
+/**
+ * out[..., m, n] (+)= a[..., m, k] · b[..., k, n]; out lies dense, a and b are stretched to its batch by
+ * their strides.
+ */
 export function multiply(
   batch: Shape,
   out: Strided,

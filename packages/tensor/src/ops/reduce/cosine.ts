@@ -28,8 +28,8 @@ const atLeast = customFunction<[Tensor, number]>({
 });
 
 /**
- * The cosine of the angle between vectors along `dim` of the shape that both are broadcast to. Lengths below `eps` count as `eps`; the gradient of a vector of zeros is
- * the other one over its length, divided by `eps`.
+ * The cosine of the angle between vectors along `dim` of the shape that both are broadcast to. Lengths below
+ * `eps` count as `eps`; the gradient of a vector of zeros is the other one over its length, divided by `eps`.
  */
 export function cosineSimilarity(a: Tensor, b: Tensor, dim = 1, eps = 1e-8): Tensor {
   const op = 'cosineSimilarity';
@@ -56,7 +56,10 @@ export interface CosineEmbeddingOptions extends LossOptions {
 
 export const cosineEmbeddingOptions = optionChecks<CosineEmbeddingOptions>({ ...lossChecks, margin: finite });
 
-/** 1 − cosine of rows that shall be alike (label 1), max(0, cosine − margin) of rows that shall differ (label −1), 0 for other labels. */
+/**
+ * 1 − cosine of rows that shall be alike (label 1), max(0, cosine − margin) of rows that shall differ (label
+ * −1), 0 for other labels.
+ */
 export function cosineEmbeddingLoss(
   a: Tensor,
   b: Tensor,

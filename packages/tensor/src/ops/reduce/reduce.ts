@@ -87,8 +87,8 @@ export function mean(a: Tensor, dims?: Dims, keepDim = false, extra?: unknown): 
 }
 
 /**
- * The values of the maxima. Equal maxima share the gradient evenly, as in torch.amax. Where the maximum is NaN the gradient is,
- * too; without dimensions it goes to the elements that are NaN.
+ * The values of the maxima. Equal maxima share the gradient evenly, as in torch.amax. Where the maximum is
+ * NaN the gradient is, too; without dimensions it goes to the elements that are NaN.
  */
 export const max = (a: Tensor, dims?: Dims, keepDim = false): Tensor => extreme('max', a, dims, keepDim);
 /** The values of the minima, with gradients as those of `max`. */

@@ -1,4 +1,5 @@
-// Variance and standard deviation, each with a gradient of its own: that of the formula is NaN where all elements are equal.
+// Variance and standard deviation, each with a gradient of its own: that of the formula is NaN where all
+// elements are equal.
 import { isRecording, record } from '../../autograd/node.ts';
 import type { Strided } from '../../backends/operands.ts';
 import { checkOptions, optionChecks } from '../../checks/options.ts';

@@ -79,7 +79,10 @@ function direction(k: Calculation, into: Strided, x: Strided, length: Strided): 
   k.map('where', into, length, into, 0);
 }
 
-/** Writes the sign where the magnitude is that of the norm or NaN, else 0; and into `shares` how many elements these are. */
+/**
+ * Writes the sign where the magnitude is that of the norm or NaN, else 0; and into `shares` how many elements
+ * these are.
+ */
 function signOfLargest(k: Calculation, into: Strided, x: Strided, norm: Strided, shares: Strided): void {
   const other = k.temporary();
   k.map('ne', other, x, x);

@@ -82,7 +82,10 @@ export function stack(tensors: readonly Tensor[], dim = 0): Tensor {
   return out;
 }
 
-/** Parts of the given sizes along `dim`, or of one size, the last one smaller if need be. They share memory with `a`. */
+/**
+ * Parts of the given sizes along `dim`, or of one size, the last one smaller if need be. They share memory
+ * with `a`.
+ */
 export function split(a: Tensor, sizes: number | readonly number[], dim = 0): Tensor[] {
   requireTensor('split', a);
   const at = checkedDim('split', dim, a.rank);
@@ -107,7 +110,10 @@ function evenSizes(size: number, each: number): number[] {
   );
 }
 
-/** At most `chunks` parts of one size along `dim`, the last one smaller if need be; of nothing, `chunks` parts. They share memory with `a`. */
+/**
+ * At most `chunks` parts of one size along `dim`, the last one smaller if need be; of nothing, `chunks`
+ * parts. They share memory with `a`.
+ */
 export function chunk(a: Tensor, chunks: number, dim = 0): Tensor[] {
   requireTensor('chunk', a);
   const size = a.shape[checkedDim('chunk', dim, a.rank)]!;

@@ -155,8 +155,8 @@ export function gather(a: Tensor, dim: number, index: Tensor): Tensor {
 }
 
 /**
- * A copy of `a` with elements of `source` added to those that `index` names along `dim`. The index may be smaller than the
- * source, and than `a` in the other dimensions: the first elements are taken, and changed.
+ * A copy of `a` with elements of `source` added to those that `index` names along `dim`. The index may be
+ * smaller than the source, and than `a` in the other dimensions: the first elements are taken, and changed.
  */
 export function scatterAdd(a: Tensor, dim: number, index: Tensor, source: Tensor): Tensor {
   requireTensor('scatterAdd', a);
@@ -219,8 +219,8 @@ function scattered(a: Tensor, source: Tensor, places: Tensor, shape: Shape, size
 }
 
 /**
- * int64 zeros with a 1 at the position that each element of `labels` names, along a new last dimension. Without `classes`
- * there are as many as the largest label needs, which on a device waits for it.
+ * int64 zeros with a 1 at the position that each element of `labels` names, along a new last dimension.
+ * Without `classes` there are as many as the largest label needs, which on a device waits for it.
  */
 export function oneHot(labels: Tensor, classes = classesOf(labels)): Tensor {
   if (!Number.isSafeInteger(classes) || classes < 1)

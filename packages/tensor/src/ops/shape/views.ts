@@ -1,5 +1,6 @@
-// Other shapes and parts of the same memory. A view is a function from layouts to layouts. Applied to the layout of the
-// tensor it gives the view; applied to the dense layout of the tensor's gradient it says where the view's gradient goes.
+// Other shapes and parts of the same memory. A view is a function from layouts to layouts. Applied to the
+// layout of the tensor it gives the view; applied to the dense layout of the tensor's gradient it says where
+// the view's gradient goes.
 
 import { isRecording, record } from '../../autograd/node.ts';
 import type { GradTarget } from '../../autograd/target.ts';
@@ -190,7 +191,10 @@ export function select(a: Tensor, dim: number, index: number): Tensor {
   return derived('select', a, 'part', (layout) => selected(layout, at, from));
 }
 
-/** The diagonal of two dimensions of one size, in the place of the first; the second goes away. Shares memory with `a`. */
+/**
+ * The diagonal of two dimensions of one size, in the place of the first; the second goes away. Shares memory
+ * with `a`.
+ */
 export const diagonal = (a: Tensor, first: number, second: number): Tensor =>
   derived('diagonal', a, 'part', (layout) => onDiagonal(layout, first, second));
 

@@ -1,0 +1,51 @@
+// Checks comments: at most 120 columns, and no word that a standard term has replaced (ARCHITECTURE.md has the glossary).
+import { existsSync, readFileSync } from 'node:fs';
+import { pathToFileURL } from 'node:url';
+import { sources } from './sources.mjs';
+
+const mostColumns = 120;
+
+/** Retired words, as patterns over whole words, and the term that stands for each. */
+const retired = [
+  [/\bgreet(s|ed|ing|ings)?\b/i, 'handshake'],
+  [/\bverdicts?\b/i, 'root cause'],
+  [/\bnap(s|ping)?\b/i, 'backoff'],
+  [/\burge[sd]?\b/i, 'requestProgress'],
+  [/\bstrangers?\b/i, 'unauthenticated connection, or what it is'],
+  [/\bcrowded\b/i, 'oversubscribed'],
+  [/\broll[ -]?calls?\b/i, 'participation'],
+  [/\bfirings?\b/i, 'hook counts'],
+  [/\bguests?\b/i, 'participant'],
+];
+
+/** Files that have to show the words: this list, and its own test. */
+const exempt = new Set(['scripts/check-words.mjs', 'scripts/test/words.test.ts']);
+
+const isComment = (line) => /(^\s*(\/\/|\*|\/\*))|\s\/\/ /.test(line);
+
+/** Returns what is wrong in one file, a line each. */
+export function faultsOf(path, text) {
+  return text.split('\n').flatMap((line, index) => {
+    const at = `${path}:${index + 1}`;
+    // Tables in Markdown and addresses may be longer.
+    const isWide =
+      !path.endsWith('.md') && [...line].length > mostColumns && isComment(line) && !/https?:/.test(line);
+    return [
+      ...(isWide ? [`${at} has a comment of more than ${mostColumns} columns`] : []),
+      ...retired.flatMap(([pattern, term]) => {
+        const found = pattern.exec(line);
+        return found ? [`${at} says "${found[0]}"; the term is: ${term}`] : [];
+      }),
+    ];
+  });
+}
+
+if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) {
+  for (const path of sources('*.ts', '*.mjs', '*.c', '*.h', '*.cc', '*.cu', '*.cuh', '*.md')) {
+    if (exempt.has(path) || path.endsWith('CHANGELOG.md') || !existsSync(path)) continue;
+    for (const fault of faultsOf(path, readFileSync(path, 'utf8'))) {
+      console.error(`check-words: ${fault}`);
+      process.exitCode = 1;
+    }
+  }
+}
