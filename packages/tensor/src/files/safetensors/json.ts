@@ -1,13 +1,16 @@
-// Checks of a JSON text that JSON.parse does not make: it keeps the last of two members of one name without a word, and
-// takes any depth, in which every bracket costs far more memory than its byte.
+// Checks of JSON texts that JSON.parse does not make: it silently keeps the last of two members of the same
+// name, and accepts any depth, although every bracket costs far more memory than one byte.
 
-/** What is wrong with the text, as the end of a sentence. */
+/** A fault of a text, as the end of a sentence. */
 export class JsonProblem extends Error {}
 
 const quote = 0x22;
 const backslash = 0x5c;
 
-/** Where the string that begins at `begin` has its closing quote. The text's length if it has none. */
+/**
+ * Returns the index of the closing quote of the string that starts at `begin`, or the text's length if there
+ * is none.
+ */
 function stringEnd(text: string, begin: number): number {
   for (let at = text.indexOf('"', begin + 1); at >= 0; at = text.indexOf('"', at + 1)) {
     let escapes = 0;
@@ -17,22 +20,24 @@ function stringEnd(text: string, begin: number): number {
   return text.length;
 }
 
-/** The first place from `at` on that is no white space. */
+/** Returns the first index from `at` on that is not whitespace. */
 function pastSpace(text: string, at: number): number {
   let next = at;
   while (' \t\r\n'.includes(text[next] ?? '-')) next++;
   return next;
 }
 
-/** The value of a text that must not be deeper than `mostDepth`, nor have a name twice in one object. */
+/**
+ * Parses a text. Throws JsonProblem if it is nested deeper than `mostDepth`, or an object has a name twice.
+ */
 export function parseJson(text: string, mostDepth: number): unknown {
   checkMembers(text, mostDepth);
   return JSON.parse(text);
 }
 
-/** What is no JSON passes: JSON.parse says it better. */
+/** Checks members and depth. Accepts invalid JSON, because JSON.parse reports that better. */
 function checkMembers(text: string, mostDepth: number): void {
-  /** The names so far, of each object and list that is open. */
+  /** Names so far, for each open object and list. */
   const open: Set<string>[] = [];
   for (let at = 0; at < text.length; at++) {
     const char = text.charCodeAt(at);
