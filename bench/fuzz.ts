@@ -6,8 +6,8 @@
 // The frames are shared out to four kinds of clients: both numberings of requests, programs that do not know
 // the secret, and members who do. Prints one JSON line; the exit code is 1 if something was wrong.
 import { parseArgs } from 'node:util';
-import { fuzzCoordinator } from '../packages/launch/test/fuzz.ts';
-import { Fuzzer, modes } from '../packages/store/test/fuzz.ts';
+import { fuzzCoordinator } from '../packages/launch/test/support/fuzz.ts';
+import { Fuzzer, modes } from '../packages/store/test/support/fuzz.ts';
 
 const { values } = parseArgs({
   options: { frames: { type: 'string', default: '1000000' }, seed: { type: 'string', default: '1' } },

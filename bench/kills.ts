@@ -9,8 +9,8 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { parseArgs } from 'node:util';
-import { disturbances, soak } from '../packages/ringwise/test/kill-soak.ts';
-import { randomOf } from '../packages/store/test/fuzz.ts';
+import { disturbances, soak } from '../packages/ringwise/test/support/kill-soak.ts';
+import { randomOf } from '../packages/store/test/support/fuzz.ts';
 
 const { values } = parseArgs({
   options: {

@@ -51,7 +51,7 @@ tensor() {
     [ -x "$program" ] || continue
     (echo "$program" && within 90 "$program") 2>&1 | tee -a "$results/cpp.log" || status=1
   done
-  tests 200 tensor packages/tensor test/cuda test/cublas test/cudnn test/compile test/streams test/pinned test/handle test/safetensors-device
+  tests 200 tensor packages/tensor test/unit/device test/processes/device
   # Steps outside of memory, races and missed barriers in our kernels: the vendor's tool, where CUDA is installed.
   : > "$results/sanitizer.log"
   local sanitizer tool program
@@ -69,18 +69,18 @@ tensor() {
 
 collectives() {
   begin collectives 560
-  tests 280 ddp packages/ringwise test/device-ddp test/device-snapshot test/device-collectives
-  tests 560 nccl packages/collectives test/nccl test/join-nccl
+  tests 280 ddp packages/ringwise device-ddp device-snapshot device-collectives
+  tests 560 nccl packages/collectives full/nccl processes/join-nccl
 }
 
 captured() {
   begin captured 280
-  tests 280 captured packages/ringwise test/device-captured
+  tests 280 captured packages/ringwise device-captured
 }
 
 mixed() {
   begin mixed 150
-  tests 150 mixed examples test/mixed-nccl
+  tests 150 mixed examples full/mixed-nccl
 }
 
 timings() {

@@ -61,8 +61,9 @@ const packages = ['collectives', 'ddp', 'launch', 'ringwise', 'store', 'tensor',
 );
 const example = [
   'examples/mixed-nccl',
-  'examples/test/mixed-nccl*',
-  'examples/test/run.ts',
+  'examples/test/full/mixed-nccl.test.ts',
+  'examples/test/fixtures/mixed-nccl-first.mjs',
+  'examples/test/support/run.ts',
   'examples/package.json',
   'examples/tsconfig.json',
   'examples/vitest.config.ts',

@@ -1,5 +1,5 @@
 // All instruction sets give the same bits on any bit patterns; what these bits must be is tested from TypeScript
-// (packages/collectives/test/grid.test.ts).
+// (packages/collectives/test/unit/backends/grid.test.ts).
 #include "coll/reduce/grid.h"
 
 #include <cstring>

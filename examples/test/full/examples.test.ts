@@ -1,0 +1,272 @@
+// Each example as its first lines say that it is run. Its claim is that it ends with exit code 0.
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { loadSafetensors } from '@ringwise/tensor/safetensors';
+import { hasTestDevice, isTestGpu } from '@ringwise/testing';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { example, ringwise, run, tsx } from '../support/run.ts';
+
+const realMnist = fileURLToPath(new URL('../../../../shared/data/mnist', import.meta.url));
+
+/** What the example's last line tells, as JSON behind the prefix of rank 0. */
+function summaryOf(stdout: string): Record<string, unknown> {
+  const last = stdout.trimEnd().split('\n').at(-1)!;
+  expect(last).toMatch(/^\[0\] \{/);
+  return JSON.parse(last.slice('[0] '.length)) as Record<string, unknown>;
+}
+
+describe('all-reduce.ts', () => {
+  it.each([1, 4])('gives the sum to all of %i ranks, which print in order', async (size) => {
+    const argv = [ringwise, 'run', '--standalone', '--nproc-per-node', `${size}`, example('all-reduce.ts')];
+    const sum = (size * (size + 1)) / 2;
+    const lines = Array.from({ length: size }, (_, rank) => `[${rank}] rank ${rank} of ${size} has ${sum}\n`);
+    expect(await run(argv)).toEqual({ exitCode: 0, stdout: lines.join(''), stderr: '' });
+  });
+
+  it('needs no launcher', async () => {
+    const stdout = 'rank 0 of 1 has 1\n';
+    expect(await run([tsx, example('all-reduce.ts')])).toEqual({ exitCode: 0, stdout, stderr: '' });
+  });
+});
+
+/** The lines of stdout of `size` ranks, after checking that all went well. */
+async function linesOf(name: string, size: number): Promise<string[]> {
+  const argv = [ringwise, 'run', '--standalone', '--nproc-per-node', `${size}`, example(name)];
+  const { exitCode, stdout, stderr } = await run(argv);
+  expect(stderr).toBe('');
+  expect(exitCode).toBe(0);
+  return stdout.trimEnd().split('\n');
+}
+
+describe('all-gather.ts', () => {
+  it('gives all parts to all of 3 ranks, in a list and of different lengths', async () => {
+    const all = '[1,2] [3,4] [5,6], and 0,1,1,2,2,2';
+    expect(await linesOf('all-gather.ts', 3)).toEqual(
+      [0, 1, 2].map((rank) => `[${rank}] rank ${rank} has ${all}`),
+    );
+  });
+
+  it('runs on one rank', async () => {
+    expect(await linesOf('all-gather.ts', 1)).toEqual(['[0] rank 0 has [1,2], and 0']);
+  });
+});
+
+describe('own-autograd.ts', () => {
+  it.each([1, 3])('trains %i ranks as one process', async (size) => {
+    expect(await linesOf('own-autograd.ts', size)).toEqual([`[0] ${size} ranks: off by less than 1e-5`]);
+  });
+});
+
+describe('tfjs/main.ts', () => {
+  it.each([1, 2])('trains %i ranks with model.fit() as one process', async (size) => {
+    const [losses, result] = await linesOf('tfjs/main.ts', size);
+    expect(losses).toMatch(/^\[0\] loss 2\.\d{3} /);
+    expect(result).toBe(`[0] ${size} ranks: the same bits on all, and the weights of one process to 1e-6`);
+  });
+});
+
+describe('parameter-server.ts', () => {
+  const claims = (prefix: string, workers: number) =>
+    ['synchronous', 'asynchronous'].map(
+      (name) => `${prefix}${name}: ${workers} workers found the line to 0.01`,
+    );
+
+  it('trains with 3 workers', async () => {
+    expect(await linesOf('parameter-server.ts', 4)).toEqual(claims('[0] ', 3));
+  });
+
+  it('needs no launcher', async () => {
+    const stdout = `${claims('', 2).join('\n')}\n`;
+    expect(await run([tsx, example('parameter-server.ts')])).toEqual({ exitCode: 0, stdout, stderr: '' });
+  });
+});
+
+describe('gather.ts', () => {
+  it('gives the table and the reports to the root only', async () => {
+    expect((await linesOf('gather.ts', 3)).sort()).toEqual([
+      '[0] rank 0: table null, no reports',
+      '[1] rank 1: table null, no reports',
+      '[2] rank 2: table 0,0,1,1,2,4, 3 reports',
+    ]);
+  });
+});
+
+describe('coalesced.ts', () => {
+  it('needs one operation for 200 buffers', async () => {
+    const lines = (await linesOf('coalesced.ts', 2)).map((line) => line.replace(/ +\d+ µs$/, ''));
+    const report = [
+      'oneByOne     200 operations',
+      'joinedByHand   1 operations',
+      'inOneCall      1 operations',
+    ];
+    expect(lines).toEqual(
+      [0, 1].flatMap((rank) => [`[${rank}] rank ${rank}`, ...report.map((line) => `[${rank}]   ${line}`)]),
+    );
+  });
+});
+
+describe('ring-vs-parameter-server.ts', () => {
+  it('moves the bytes of the formulas', async () => {
+    const moved = (await linesOf('ring-vs-parameter-server.ts', 3)).map((line) =>
+      line.replace(/ +[\d.]+ K .*$/, ''),
+    );
+    expect(moved).toEqual([
+      '[0] N = 2  parameterServer',
+      '[0] N = 2  ring',
+      '[0] N = 3  parameterServer',
+      '[0] N = 3  ring',
+    ]);
+  });
+});
+
+describe('cnn.ts', () => {
+  const accuracyFrom = async (...options: string[]): Promise<number> => {
+    const { exitCode, stdout, stderr } = await run([tsx, example('cnn.ts'), ...options]);
+    expect([exitCode, stderr]).toEqual([0, '']);
+    return Number(/accuracy (0\.\d+) on 2000 held-out digits, \1 after loading\n$/.exec(stdout)?.[1]);
+  };
+
+  it('learns to read drawn digits, and keeps what it learnt in a file', async () => {
+    expect(await accuracyFrom()).toBeGreaterThan(0.95);
+  });
+
+  it.runIf(existsSync(realMnist))('learns to read handwritten digits', async () => {
+    expect(await accuracyFrom('--data', realMnist)).toBeGreaterThan(0.95);
+  });
+});
+
+describe('pipeline.ts', () => {
+  it.each([
+    [1, '1 stages with 4 layers'],
+    [3, '3 stages with 1 + 1 + 2 layers'],
+  ])('trains on %i ranks as one process does', async (size, stages) => {
+    const [first, losses, result] = await linesOf('pipeline.ts', size);
+    expect([first, result]).toEqual([`[0] ${stages}`, '[0] the same bits as in one process']);
+    expect(losses).toMatch(/^\[0\] loss \d\.\d{4} → \d\.\d{4}$/);
+  });
+});
+
+describe('mnist.ts', () => {
+  const mnist = [ringwise, 'run', example('mnist.ts'), '--json'];
+
+  it('learns to read drawn digits', async () => {
+    const { exitCode, stdout, stderr } = await run([...mnist, '--epochs', '2']);
+    expect(stderr).toBe('');
+    const { accuracy, ...rest } = summaryOf(stdout);
+    expect(accuracy).toBeGreaterThanOrEqual(0.9);
+    expect(rest).toEqual({ worldSize: 1, samplesPerSecond: expect.any(Number), seconds: expect.any(Number) });
+    expect(exitCode).toBe(0);
+  });
+
+  it('fails if it has not learned', async () => {
+    const { exitCode, stdout, stderr } = await run([...mnist, '--epochs', '0']);
+    expect(summaryOf(stdout).accuracy).toBeLessThan(0.5);
+    expect(stderr).toContain('Error: expected an accuracy of at least 0.9, got 0.');
+    expect(exitCode).toBe(1);
+  });
+});
+
+it(`mnist-ddp.ts learns to read ${existsSync(realMnist) ? 'real' : 'drawn'} digits on two ranks that stay in sync`, async () => {
+  const argv = [ringwise, 'run', '--nproc-per-node', '2', example('mnist-ddp.ts'), '--json', '--epochs', '4'];
+  const data = existsSync(realMnist) ? ['--data', realMnist] : [];
+  const { exitCode, stdout, stderr } = await run([...argv, ...data]);
+  expect(stderr).toBe('');
+  // Only rank 0 speaks.
+  expect(stdout.split('\n').filter((line) => line !== '' && !line.startsWith('[0] '))).toEqual([]);
+  const losses = [...stdout.matchAll(/loss ([\d.]+)/g)].map(([, loss]) => Number(loss));
+  expect(losses.at(-1)).toBeLessThan(losses[0]! / 2);
+  expect(stdout).toContain('replicas in sync: 2 ranks hold the same bits');
+  const { accuracy, samplesPerSecond, seconds, ...rest } = summaryOf(stdout);
+  expect(accuracy).toBeGreaterThanOrEqual(0.9);
+  expect(samplesPerSecond).toBeCloseTo((8000 * 4) / (seconds as number), -1);
+  expect(rest).toEqual({ worldSize: 2, inSync: true });
+  expect(exitCode).toBe(0);
+});
+
+describe('multigpu.ts', () => {
+  let folder: string;
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'ringwise-examples-'));
+  });
+  afterEach(() => rmSync(folder, { recursive: true }));
+
+  it('starts its ranks itself, prints the lines of the tutorial, and writes a checkpoint', async () => {
+    const argv = [tsx, example('multigpu.ts'), '2', '1', '--nprocs', '2', '--samples', '4096'];
+    const { exitCode, stdout, stderr } = await run(argv, folder);
+    expect(stderr).toBe('');
+    const lines = stdout.trimEnd().split('\n');
+    const [, first, last] = /^loss ([\d.]+) → ([\d.]+)$/.exec(lines.pop()!)!.map(Number);
+    expect(last).toBeLessThan(first!);
+    expect(lines.sort()).toEqual([
+      'Epoch 0 | Training checkpoint saved at checkpoint.safetensors',
+      'Epoch 1 | Training checkpoint saved at checkpoint.safetensors',
+      '[GPU0] Epoch 0 | Batchsize: 32 | Steps: 64',
+      '[GPU0] Epoch 1 | Batchsize: 32 | Steps: 64',
+      '[GPU1] Epoch 0 | Batchsize: 32 | Steps: 64',
+      '[GPU1] Epoch 1 | Batchsize: 32 | Steps: 64',
+    ]);
+    expect(exitCode).toBe(0);
+
+    const tensors = await loadSafetensors(join(folder, 'checkpoint.safetensors'));
+    const shapes = Object.entries(tensors).map(([name, { shape }]) => [name, [...shape]]);
+    expect(Object.fromEntries(shapes)).toEqual({
+      '0.weight': [512, 784],
+      '0.bias': [512],
+      '2.weight': [512, 512],
+      '2.bias': [512],
+      '4.weight': [10, 512],
+      '4.bias': [10],
+    });
+    for (const tensor of Object.values(tensors)) {
+      expect((tensor.dataSync() as Float32Array).every(Number.isFinite)).toBe(true);
+      tensor.dispose();
+    }
+  });
+
+  it('says how it is used', async () => {
+    const { exitCode, stderr } = await run([tsx, example('multigpu.ts')], folder);
+    expect(stderr).toContain('usage: multigpu.ts TOTAL_EPOCHS SAVE_EVERY [--batch_size N]');
+    expect(exitCode).toBe(1);
+    const help = await run([tsx, example('multigpu.ts'), '--help'], folder);
+    expect(help).toMatchObject({ exitCode: 0, stderr: '' });
+    expect(help.stdout).toMatch(/^usage: multigpu\.ts TOTAL_EPOCHS SAVE_EVERY .*\n {2}--samples /s);
+  });
+
+  it('tells the size of the batches that it trains on', async () => {
+    const argv = [tsx, example('multigpu.ts'), '1', '1', '--nprocs', '2', '--samples', '20'];
+    const { exitCode, stdout } = await run(argv, folder);
+    expect(stdout).toContain('[GPU0] Epoch 0 | Batchsize: 10 | Steps: 1\n');
+    expect(stdout).toContain('[GPU1] Epoch 0 | Batchsize: 10 | Steps: 1\n');
+    expect(exitCode).toBe(0);
+  });
+
+  it.skipIf(!hasTestDevice || isTestGpu)('trains on the devices where there are some', async () => {
+    const program = join(folder, 'program.mts');
+    writeFileSync(
+      program,
+      `import main from ${JSON.stringify(example('multigpu.ts'))};
+       import { memory } from ${JSON.stringify(import.meta.resolve('@ringwise/tensor'))};
+       import { spawn } from ${JSON.stringify(import.meta.resolve('@ringwise/launch'))};
+       export default async (rank: number, options: never) => {
+         await main(rank, options);
+         return memory('cuda:' + rank).peakBytes > 0;
+       };
+       if (process.env.RANK === undefined) {
+         const options = { totalEpochs: 1, saveEvery: 1, batchSize: 8, samples: 32, hasGpus: true };
+         console.log(await spawn(new URL(import.meta.url), { nprocs: 2, args: [options] }));
+       }`,
+    );
+    const device = fileURLToPath(
+      new URL('../../../native/build/Release/libsoftware_cuda.so', import.meta.url),
+    );
+    const env = { ...process.env, RINGWISE_LIBCUDA: device, RINGWISE_LIBNCCL: device } as Record<
+      string,
+      string
+    >;
+    const { exitCode, stdout, stderr } = await run([tsx, program], folder, env);
+    expect(stdout, stderr).toContain('[ true, true ]');
+    expect(exitCode).toBe(0);
+  });
+});

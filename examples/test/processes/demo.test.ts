@@ -1,0 +1,100 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { readdirSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+
+const script = fileURLToPath(new URL('../../../scripts/demo.mjs', import.meta.url));
+
+interface Demo {
+  readonly child: ChildProcess;
+  readonly out: { stdout: string; stderr: string };
+  readonly exitCode: Promise<number | null>;
+  /** In the environment of all its processes. */
+  readonly mark: string;
+}
+
+const demos: Demo[] = [];
+
+afterEach(() => {
+  for (const demo of demos.splice(0)) for (const pid of processesOf(demo)) process.kill(pid, 'SIGKILL');
+});
+
+/** The demo as a shell starts it: as the leader of a process group. */
+function startDemo(...args: string[]): Demo {
+  const mark = `RINGWISE_DEMO_TEST=${randomUUID()}`;
+  const [name, value] = mark.split('=') as [string, string];
+  const child = spawn(process.execPath, [script, ...args], {
+    env: { ...process.env, [name]: value },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
+  });
+  const out = { stdout: '', stderr: '' };
+  for (const stream of ['stdout', 'stderr'] as const) {
+    child[stream].setEncoding('utf8').on('data', (text: string) => {
+      out[stream] += text;
+    });
+  }
+  const demo: Demo = {
+    child,
+    out,
+    mark,
+    exitCode: once(child, 'close').then(([code]) => code as number | null),
+  };
+  demos.push(demo);
+  return demo;
+}
+
+function processesOf({ mark }: Demo): number[] {
+  const all = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  return all.map(Number).filter((pid) => {
+    try {
+      return readFileSync(`/proc/${pid}/environ`, 'latin1').includes(mark);
+    } catch {
+      return false; // it has just ended
+    }
+  });
+}
+
+/** Waits until training goes on. */
+function untilItTrains({ out }: Demo): Promise<void> {
+  return vi.waitFor(() => expect(out.stderr).toMatch(/^epoch 1\/.* loss /m), { timeout: 20_000 });
+}
+
+/** What is killed with its group may need a moment to disappear. */
+function untilAllHaveEnded(demo: Demo): Promise<void> {
+  return vi.waitFor(() => expect(processesOf(demo)).toEqual([]));
+}
+
+describe('the demo', () => {
+  it('ends with one JSON line on stdout; the rest goes to stderr', async () => {
+    const demo = startDemo('--json', '--epochs', '2');
+    expect(await demo.exitCode).toBe(0);
+    expect(demo.out.stdout).toMatch(/^\{.*\}\n$/);
+    expect(JSON.parse(demo.out.stdout)).toEqual({
+      accuracy: expect.any(Number),
+      worldSize: 2,
+      inSync: true,
+      samplesPerSecond: expect.any(Number),
+      seconds: expect.any(Number),
+    });
+    expect(demo.out.stderr).toContain('replicas in sync: 2 ranks hold the same bits\n');
+    await untilAllHaveEnded(demo);
+  });
+
+  it.each([
+    ['Ctrl-C', 'SIGINT', 130],
+    ['SIGTERM to the demo alone', 'SIGTERM', 143],
+  ] as const)('leaves no process behind after %s', async (_, signal, code) => {
+    const demo = startDemo('--json', '--epochs', '1000');
+    await untilItTrains(demo);
+    expect(processesOf(demo).length).toBeGreaterThanOrEqual(4); // itself, the launcher, two ranks
+    // A terminal signals the whole group.
+    process.kill(signal === 'SIGINT' ? -demo.child.pid! : demo.child.pid!, signal);
+    expect(await demo.exitCode).toBe(code);
+    await untilAllHaveEnded(demo);
+    expect(demo.out.stdout).toBe('');
+    expect(demo.out.stderr).toContain(`ringwise: stopped by ${signal}.\n`);
+  });
+});

@@ -1,0 +1,260 @@
+// The nccl backend on a device and a libnccl that are software (native/test/software_gpu), where these have
+// been built; or on a GPU that all ranks share.
+import { isTestGpu, type PoolStarter, Pools, startRanks, values, withRanks } from '@ringwise/testing';
+import { afterAll, describe, expect, it } from 'vitest';
+import { backendContract } from '../../contract/index.ts';
+import { mismatchKinds } from '../../contract/scenarios/failures.ts';
+import { loadNative } from '../../src/backends/native.ts';
+import { isReducibleByNccl } from '../../src/backends/nccl/nccl.ts';
+import { type DType, dtypes } from '../../src/dtype.ts';
+import { reduceOps } from '../../src/reduce-ops.ts';
+import { useControl } from '../support/control.ts';
+import { isThere } from '../support/device-twin.ts';
+
+const module = new URL('../support/nccl-ranks.ts', import.meta.url);
+
+function ranks(checksAhead: boolean): PoolStarter {
+  return async (size, port) => {
+    const options = { args: [port, checksAhead], timeoutMs: 600_000 };
+    const started = await startRanks(size, module, 'serveScenarios', options);
+    return { ended: started.results.then(values) };
+  };
+}
+
+/** Promises of the contract that NCCL alone does not keep. */
+const always = [
+  {
+    reason: 'NCCL does not say what min and max make of NaN',
+    tests: ['gives NaN for min and max where a rank has NaN'],
+  },
+  {
+    reason: 'the parts of an allToAll are not compared: their lengths differ from pair to pair',
+    tests: ['names both sides when ranks disagree in counts of allToAll, and leaves their memory alone'],
+  },
+];
+const unlessAhead = {
+  reason:
+    'the ranks are compared beside the operation, whose memory may be written by then: see RINGWISE_NCCL_CHECK',
+  tests: [
+    ...mismatchKinds
+      .filter((kind) => !kind.includes('pair') && kind !== 'counts of allToAll')
+      .map((kind) => `names both sides when ranks disagree in ${kind}, and leaves their memory alone`),
+    ...['broadcast', 'reduce', 'gather', 'broadcast of a list', 'scatter'].map(
+      (call) => `tells every rank, at close() at the latest, that roots of ${call} differ`,
+    ),
+    'tells every rank, at close() at the latest, that roots of broadcast differ, Sync',
+  ],
+};
+
+/** Why there are no tests; else empty. */
+const missing = isThere ? (isTestGpu ? loadNative().nccl.about().reason : '') : 'no device has been built';
+// On a GPU each call costs milliseconds, because the ranks take turns there.
+const [sizesAhead, sizesBeside] = isTestGpu
+  ? [
+      [1, 2, 4],
+      [1, 2],
+    ]
+  : [
+      [1, 2, 3, 4],
+      [1, 3],
+    ];
+
+describe.skipIf(missing)(`nccl${missing && ` (skipped: ${missing})`}`, () => {
+  for (const [name, checksAhead, sizes, skip] of [
+    ['nccl, compared ahead', true, sizesAhead, always],
+    ['nccl', false, sizesBeside, [...always, unlessAhead]],
+  ] as const) {
+    const pools = new Pools(ranks(checksAhead));
+    backendContract({ describe, it, expect }, name, {
+      sizes,
+      skip,
+      run: pools.run,
+    });
+    afterAll(pools.end);
+  }
+
+  it('reduces what is of the types of NCCL, and of bits those that are its min and max', () => {
+    const on = (dtype: DType) => reduceOps.filter((op) => isReducibleByNccl(op, dtype));
+    const floats = ['sum', 'avg', 'prod', 'min', 'max', 'premulSum'];
+    const { reducesFloat8 } = loadNative().nccl.about();
+    for (const dtype of dtypes) {
+      const isThere = dtype.startsWith('float8') ? reducesFloat8 : dtype !== 'int16' && dtype !== 'uint16';
+      const ops = dtype.includes('float') ? floats : ['sum', 'prod', 'min', 'max'];
+      expect(on(dtype), dtype).toEqual(dtype === 'bool' ? ['min', 'max', 'band', 'bor'] : isThere ? ops : []);
+    }
+  });
+
+  it('takes memory of host and device in one group, and a fence leaves the host alone', async () => {
+    const found = values(await withRanks(3, module, 'bothKinds'));
+    for (const one of found) {
+      expect(one).toMatchObject({
+        backend: 'auto',
+        device: Array(5).fill(6),
+        host: [3, 3, 3],
+        wasDone: false,
+      });
+      expect((one as { message: string }).message).toContain("'bxor' is not defined for float32");
+    }
+  });
+
+  it('a fence of many buffers on a device leaves the host alone, and waits for those of the host', async () => {
+    for (const [rank, one] of values(await withRanks(2, module, 'fencedLists')).entries()) {
+      const { wasDone, ...rest } = one as { readonly wasDone: boolean[] };
+      expect(rest).toEqual({ sums: [[12], [12], [3]], said: 'first' });
+      if (rank === 0) expect(wasDone[0]).toBe(false); // the other has not begun
+      expect(wasDone[2]).toBe(true);
+    }
+  });
+
+  it.skipIf(isTestGpu)(
+    'takes many buffers on a device to NCCL as one, and compares them as one',
+    async () => {
+      for (const one of values(await withRanks(2, module, 'lists'))) {
+        const twice = [2]; // the average of 0 and 1, added up with a factor of 2
+        const asOne = [1, 1];
+        expect(one).toEqual({ counts: [[1, 2], asOne, asOne], sums: [twice, twice, [], twice, [1], [1]] });
+      }
+    },
+  );
+
+  it.skipIf(isTestGpu)('registers memory with NCCL, and lets it go in the order of the calls', async () => {
+    for (const one of values(await withRanks(2, module, 'registered')))
+      expect(one).toEqual({ counts: [0, 1, 3, 1, 3, 0], sums: [8, 8, 6] });
+  });
+
+  it.each([false, true])(
+    'tells both sides that they disagree, and does not hang (sync: %s)',
+    async (sync) => {
+      for (const one of values(await withRanks(2, module, 'disagree', { args: [sync] }))) {
+        expect(one).toMatchObject({ code: 'ERR_COLL_MISMATCH', peers: [0, 1] });
+        expect((one as { message: string }).message).toContain(
+          'rank 0 called allReduce sum 1400000 × float32',
+        );
+        expect((one as { message: string }).message).toContain(
+          'rank 1 called allReduce sum 1500000 × float32',
+        );
+      }
+    },
+  );
+
+  it('tells a rank that they disagree also when the other one has left because of it', async () => {
+    const what =
+      'rank 0 called allReduce sum 1500000 × float32 but rank 1 called allReduce max 1500000 × float32';
+    const told = { code: 'ERR_COLL_MISMATCH', what };
+    expect(values(await withRanks(2, module, 'disagreeAndLeave'))).toEqual([[told], [told, told, told]]);
+  });
+
+  it.each([
+    [3, false],
+    [100, false],
+    [100, true],
+  ])(
+    'names the third of %i buffers where that is what ranks disagree about (sync: %s)',
+    async (total, sync) => {
+      const of = `as number 3 of ${total} on the device`;
+      for (const one of values(await withRanks(3, module, 'disagreeInList', { args: [total, sync] }))) {
+        const what = `rank 0 called allReduce sum 1400000 × float32 ${of} but rank 1 called allReduce sum 1500000 × float32 ${of}`;
+        expect(one).toEqual({ code: 'ERR_COLL_MISMATCH', peers: [0, 1], what });
+      }
+    },
+  );
+
+  it('hears that ranks disagree in a loop that never returns to the event loop', async () => {
+    for (const { code, rounds } of values<{ code: string; rounds: number }>(
+      await withRanks(2, module, 'disagreeBlocking'),
+    )) {
+      expect(code).toBe('ERR_COLL_MISMATCH');
+      expect(rounds).toBeLessThan(200);
+    }
+  });
+
+  interface Told {
+    readonly code: string;
+    readonly what: string;
+    readonly tookMs: number;
+  }
+
+  it.skipIf(isTestGpu)(
+    'hears that ranks disagree which NCCL cannot connect, and does not block',
+    async () => {
+      for (const { code, tookMs } of values<Told>(await withRanks(2, module, 'disagreeStalled'))) {
+        expect(code).toBe('ERR_COLL_MISMATCH');
+        expect(tookMs).toBeLessThan(15_000);
+      }
+    },
+  );
+
+  it.skipIf(isTestGpu).each([false, true])(
+    'tells all ranks of a failure that only the NCCL of one reports (closing: %s)',
+    async (closing) => {
+      const told = values<Told>(await withRanks(2, module, 'failsOnOne', { args: [closing] }));
+      expect(told.map(({ code }) => code)).toEqual(['ERR_COLL_SYSTEM', 'ERR_COLL_ABORTED']);
+      for (const { what, tookMs } of told) {
+        expect(what).toContain('the cable is out');
+        expect(tookMs).toBeLessThan(15_000);
+      }
+    },
+  );
+
+  it('says where it has looked for the library', async () => {
+    for (const message of values<string>(await withRanks(2, module, 'withoutLibrary')))
+      expect(message).toContain('/nowhere/libnccl.so');
+  });
+
+  it.skipIf(isTestGpu)('refuses a library that is too old, and says which it needs', async () => {
+    const told = async (version: number) =>
+      values<string>(await withRanks(1, module, 'ofVersion', { args: [version] }))[0]!;
+    expect(await told(21705)).toMatch(/^init: .*\.so is version 2\.17\.5; NCCL 2\.18 or newer is needed/);
+    expect(await told(21801)).toBe('made');
+  });
+
+  it.skipIf(isTestGpu)('reduces floats of 8 bits where the library and the device do', async () => {
+    const asked = async (version: number, major: number) =>
+      values<boolean>(await withRanks(1, module, 'reducesFloat8', { args: [version, major] }))[0];
+    expect(await asked(22403, 9)).toBe(true);
+    expect(await asked(22304, 9)).toBe(false);
+    expect(await asked(22403, 8)).toBe(false);
+  });
+
+  it('leaves devices to the host backend where there is no library and nobody has named it', async () => {
+    const count = 5_000_001; // 20 MB, of which no slot holds the whole
+    for (const one of values(await withRanks(2, module, 'autoWithoutLibrary', { args: [count] })))
+      expect(one).toEqual({
+        backend: 'host',
+        device: [3],
+        slots: [{ bytes: 3 * 2 ** 21, isRegistered: true }],
+      });
+  });
+
+  describe('when a rank is killed', () => {
+    const control = useControl();
+    const lost = { code: 'ERR_COLL_PEER_LOST', peers: [1] };
+
+    it.each([false, true])(
+      'all that is pending tells the others its name, and they make a new group (sync: %s)',
+      async (sync) => {
+        const started = await startRanks(3, module, 'survive', { args: [control.port, sync] });
+        await control.allReady(3);
+        const killedAtMs = Date.now();
+        started.kill(1);
+        const results = await started.results;
+        for (const rank of [2, 0]) {
+          const { error, value } = results[rank] as { error: unknown; value: { endedAtMs: number } };
+          expect(error, JSON.stringify(results[rank])).toBeUndefined();
+          expect(value).toMatchObject({ told: Array(sync ? 1 : 3).fill(lost), sum: [4, 4, 4] });
+          expect(value.endedAtMs - killedAtMs).toBeLessThan(2_000);
+        }
+      },
+    );
+
+    it.each(['nccl', 'auto'])('the others go on by shrink() (%s)', async (backend) => {
+      const started = await startRanks(4, module, 'goOn', { args: [control.port, backend] });
+      await control.allReady(4);
+      started.kill(1);
+      const results = await started.results;
+      const sum = Array(3).fill(1 + 3 + 4);
+      const left = { name: 'world[0,2-3]', ranks: [0, 2, 3], kind: backend, device: sum, host: sum };
+      expect(values(results.filter((_, rank) => rank !== 1))).toEqual([left, left, left]);
+    });
+  });
+});

@@ -1,0 +1,100 @@
+import { Pools, values, withRanks } from '@ringwise/testing';
+import { afterAll, describe, expect, it } from 'vitest';
+import { backendContract } from '../../contract/index.ts';
+import { freePort } from '../support/free-port.ts';
+import { hostRanks } from '../support/pool.ts';
+
+const module = new URL('../support/host-ranks.ts', import.meta.url);
+
+for (const [name, areApart] of [
+  ['host', false],
+  ['host, over TCP only', true],
+] as const) {
+  const pools = new Pools(hostRanks(areApart));
+  backendContract({ describe, it, expect }, name, {
+    run: pools.run,
+  });
+  afterAll(pools.end);
+}
+
+describe('a process with a group on the host backend', () => {
+  it('keeps its event loop turning while it waits in a barrier', async () => {
+    const turns = values<number>(await withRanks(2, module, 'idleInBarrier'));
+    expect(turns[0]).toBeGreaterThan(20);
+  });
+
+  it('stays alive for a pending operation, and for nothing else', async () => {
+    expect(values(await withRanks(2, module, 'onlyTheBarrier'))).toEqual(['passed', 'passed']);
+  });
+
+  it('may exit with operations pending, and its peers are told', async () => {
+    const [exited, waiting] = await withRanks(2, module, 'exitWhilePending', { args: [7] });
+    expect(exited).toMatchObject({ status: 'exited', exitCode: 7, signal: null });
+    expect(waiting!.error).toMatchObject({ code: 'ERR_COLL_PEER_LOST', peers: [0] });
+  });
+
+  it('ends by itself when the script forgets to close', async () => {
+    expect(values(await withRanks(2, module, 'endWithoutClose'))).toEqual(['sum 2', 'sum 2']);
+  });
+
+  it('knows which ranks share its host, whoever has started it', async () => {
+    const launchers: ((rank: number) => Record<string, string>)[] = [
+      (rank) => ({ RANK: `${rank}`, WORLD_SIZE: '4' }),
+      (rank) => ({ RANK: `${rank}`, WORLD_SIZE: '4', LOCAL_RANK: '0' }), // a leftover
+      (rank) => ({
+        RANK: `${rank}`,
+        WORLD_SIZE: '4',
+        LOCAL_RANK: `${1 - (rank % 2)}`,
+        LOCAL_WORLD_SIZE: '2',
+      }),
+      (rank) => ({ OMPI_COMM_WORLD_RANK: `${rank}`, OMPI_COMM_WORLD_SIZE: '4' }),
+      (rank) => ({
+        OMPI_COMM_WORLD_RANK: `${rank}`,
+        OMPI_COMM_WORLD_SIZE: '4',
+        OMPI_COMM_WORLD_LOCAL_RANK: `${rank % 2}`,
+        OMPI_COMM_WORLD_LOCAL_SIZE: '2',
+      }),
+      (rank) => ({
+        PMI_RANK: `${rank}`,
+        PMI_SIZE: '4',
+        MPI_LOCALRANKID: `${rank % 2}`,
+        MPI_LOCALNRANKS: '2',
+      }),
+      (rank) => ({
+        SLURM_PROCID: `${rank}`,
+        SLURM_STEP_ID: '0',
+        SLURM_NTASKS: '4',
+        SLURM_LOCALID: `${rank % 2}`,
+      }),
+      (rank) => ({ SLURM_PROCID: `${rank}`, SLURM_STEP_ID: '0', SLURM_NTASKS: '4' }),
+    ];
+    const launches: Record<string, string>[][] = [];
+    for (const launcher of launchers) {
+      const master = { MASTER_ADDR: '127.0.0.1', MASTER_PORT: `${await freePort()}` };
+      launches.push([0, 1, 2, 3].map((rank) => ({ ...master, ...launcher(rank) })));
+    }
+    const hosts = [
+      [0, 1],
+      [2, 3],
+    ];
+    const vias = ['env', 'env', 'env', 'openmpi', 'openmpi', 'pmi', 'slurm', 'slurm'];
+    const ranks = await withRanks(4, module, 'placements', { args: [launches], timeoutMs: 60_000 });
+    for (const [rank, found] of values<unknown[]>(ranks).entries()) {
+      const localRank = (via: number) => (via === 2 ? 1 - (rank % 2) : rank % 2);
+      expect(found).toEqual(
+        vias.map((name, via) => [
+          name,
+          [localRank(via), 2, hosts],
+          rank % 2 === 0 ? null : [localRank(via), 2, [[0], [1]]],
+        ]),
+      );
+    }
+  });
+
+  it('can be in several groups', async () => {
+    expect(values(await withRanks(2, module, 'severalGroups'))).toEqual([
+      [3, 60],
+      [3, 60],
+    ]);
+  });
+});

@@ -1,0 +1,58 @@
+// Those that are left after a loss go on as a smaller group: real processes, killed and late.
+import { startRanks, values } from '@ringwise/testing';
+import { describe, expect, it } from 'vitest';
+import { init, loopbackGroups } from '../../src/index.ts';
+import { isAlive, useControl } from '../support/control.ts';
+
+const module = new URL('../support/host-ranks.ts', import.meta.url);
+
+describe('shrink()', () => {
+  const control = useControl();
+
+  async function startWork(waitMs: number, late: number | null = null) {
+    const ranks = await startRanks(4, module, 'shrinkAfterLoss', { args: [control.port, waitMs, late] });
+    await control.allReady(4);
+    return ranks;
+  }
+
+  it('makes a group of the ranks that were not lost', async () => {
+    const ranks = await startWork(20_000);
+    ranks.kill(1);
+    const results = await ranks.results;
+    const left = { name: 'world[0,2-3]', ranks: [0, 2, 3], sum: 1 + 3 + 4 };
+    const others = results.filter((_, rank) => rank !== 1);
+    expect(values(others)).toEqual([0, 1, 2].map((place) => ({ ...left, place })));
+  });
+
+  it('leaves out who is lost besides, when it has waited long enough', async () => {
+    const ranks = await startWork(1_500);
+    ranks.kill(1);
+    ranks.kill(2);
+    const results = await ranks.results;
+    const left = { name: 'world[0,3]', ranks: [0, 3], sum: 1 + 4 };
+    expect(values([results[0]!, results[3]!])).toEqual([0, 1].map((place) => ({ ...left, place })));
+  });
+
+  it('tells a rank that comes late that the others have gone on', async () => {
+    const ranks = await startWork(1_500, 2);
+    ranks.kill(1);
+    const first = [0, 3].map((rank) => ranks.pids[rank]!);
+    await expect.poll(() => first.some(isAlive), { timeout: 20_000, interval: 20 }).toBe(false);
+    await control.tell('others have gone on');
+    const results = await ranks.results;
+    expect(results[2]!.error).toMatchObject({ code: 'ERR_COLL_INIT', verb: 'shrink' });
+    expect(results[2]!.error?.message).toContain('the others go on without this rank, as ranks 0, 3');
+  });
+
+  it('says what it needs', async () => {
+    const [loopback] = loopbackGroups(2);
+    await expect(loopback!.shrink()).rejects.toThrow('this group has no store in which its ranks could meet');
+    const alone = await init({ rank: 0, size: 1 });
+    await expect(alone.shrink()).rejects.toThrow(
+      'it cannot tell who is lost; expected ranks of the group, got none',
+    );
+    await expect(alone.shrink({ without: [1] })).rejects.toThrow('expected ranks of the group, got [1]');
+    await alone.close();
+    await expect(alone.shrink()).rejects.toThrow('the group is closed');
+  });
+});

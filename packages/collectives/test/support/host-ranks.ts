@@ -1,0 +1,148 @@
+// What the ranks of host.test.ts run, each in a process of its own.
+import { TcpStore } from '@ringwise/store';
+import { CollectiveError, type InitOptions, init } from '../../src/index.ts';
+import { type CallName, calls } from './calls.ts';
+import { serve } from './serve.ts';
+
+/** For Pool. `areApart`: as if each rank were on a host of its own, so that they meet over TCP. */
+export async function serveScenarios(rank: number, port: number, areApart: boolean): Promise<void> {
+  if (areApart) process.env.RINGWISE_HOST_ID = `host of rank ${rank}`;
+  await serve(rank, port, () => init({ backend: 'host' }));
+}
+
+/** Joins, says that it is ready, and calls `name` until the test interrupts it. */
+export async function callForever(
+  _rank: number,
+  port: number,
+  name: CallName,
+  sync: boolean,
+  timeoutMs: number,
+): Promise<void> {
+  const world = await init();
+  const group = (await world.subgroup([0, 1, 2], { timeoutMs }))!;
+  const control = await TcpStore.connect({ host: '127.0.0.1', port });
+  for (let n = 0; ; n++) {
+    await calls[name](group, sync);
+    if (n === 2) await control.add('ready', 1);
+  }
+}
+
+/** Rank 1 comes late to the barrier; the others count the turns of their event loop meanwhile. */
+export async function idleInBarrier(rank: number): Promise<number> {
+  await using group = await init();
+  let turns = 0;
+  const timer = setInterval(() => turns++, 5);
+  if (rank === 1) await new Promise((resolve) => setTimeout(resolve, 500));
+  await group.barrier();
+  clearInterval(timer);
+  return turns;
+}
+
+/** Nothing but the pending barrier keeps this process alive. */
+export async function onlyTheBarrier(rank: number): Promise<string> {
+  await using group = await init();
+  if (rank === 1) await new Promise((resolve) => setTimeout(resolve, 300));
+  await group.barrier();
+  return 'passed';
+}
+
+/** Ends the process in the middle of an operation that can never end. */
+export async function exitWhilePending(rank: number, code: number): Promise<void> {
+  const group = await init();
+  if (rank === 0) {
+    void group.recv(new Float32Array(1), 1);
+    process.exit(code);
+  }
+  await group.recv(new Float32Array(1), 0);
+}
+
+/** The script ends without close(): the process must end by itself all the same. */
+export async function endWithoutClose(_rank: number): Promise<string> {
+  const group = await init();
+  const x = new Float32Array([1]);
+  await group.allReduce(x);
+  return `sum ${x[0]}`;
+}
+
+/** Two groups side by side, and one after the other. */
+export async function severalGroups(rank: number): Promise<number[]> {
+  const first = await init({ name: 'first' });
+  const second = await init({ name: 'second' });
+  const x = new Float32Array([rank + 1]);
+  const y = new Float32Array([10 * (rank + 1)]);
+  await Promise.all([second.allReduce(y), first.allReduce(x)]);
+  await first.close();
+  await second.allReduce(y);
+  await second.close();
+  return [x[0]!, y[0]!];
+}
+
+/**
+ * Works until some ranks are killed, and then goes on with those that are left. Their sum, and what they were
+ * called.
+ */
+export async function shrinkAfterLoss(rank: number, port: number, waitMs: number, late: number | null) {
+  const group = await init();
+  const control = await TcpStore.connect({ host: '127.0.0.1', port });
+  const x = new Float32Array(1);
+  try {
+    for (let n = 0; ; n++) {
+      x[0] = 1;
+      await group.allReduce(x);
+      if (n === 2) await control.add('ready', 1);
+    }
+  } catch (error) {
+    if (!CollectiveError.is(error)) throw error;
+  }
+  if (rank === late) await control.wait(['others have gone on']);
+  const left = await group.shrink({ waitMs });
+  x[0] = rank + 1;
+  await left.allReduce(x);
+  const pair = await left.subgroup([0, 1]);
+  if (pair !== null) await pair.barrier();
+  const { name, ranks, rank: place } = left;
+  await group.close();
+  await control.close();
+  return { name, ranks, place, sum: x[0] };
+}
+
+/**
+ * Meets the others in each environment of `launches` (variables by rank), in place of that of the test. Two ranks on
+ * each of two hosts, by name; each tells where it is, and where in a subgroup of ranks 3 and 1.
+ */
+export async function placements(rank: number, launches: readonly Record<string, string>[][]) {
+  const ours = /^(RANK|WORLD_SIZE|LOCAL_|GROUP_|MASTER_|TORCHELASTIC_|RINGWISE_RUN_ID|OMPI_|PMI|SLURM_)/;
+  const found: unknown[] = [];
+  for (const launch of launches) {
+    for (const name of Object.keys(process.env)) if (ours.test(name)) delete process.env[name];
+    Object.assign(process.env, { RINGWISE_HOST_ID: rank < 2 ? 'a' : 'b', ...launch[rank] });
+    await using group = await init({ timeoutMs: 20_000 });
+    const pair = await group.subgroup([3, 1]);
+    found.push([
+      group.via,
+      ...[group, pair].map((each) => each && [each.localRank, each.localSize, each.hosts]),
+    ]);
+  }
+  return found;
+}
+
+/** Joins with these variables on top of those of the test; null takes one away. What keeps it from that, or null. */
+export async function initWith(
+  process_: number,
+  variables: readonly Readonly<Record<string, string | null>>[],
+  options: readonly InitOptions[] = [],
+) {
+  for (const [name, value] of Object.entries(variables[process_]!)) {
+    if (value === null) delete process.env[name];
+    else process.env[name] = value;
+  }
+  try {
+    const group = await init(options[process_]);
+    await group.close();
+    return null;
+  } catch (error) {
+    if (!CollectiveError.is(error)) throw error;
+    const { code, message, what, peers, secondary } = error;
+    return { code, message, what, peers, secondary, pid: process.pid };
+  }
+}

@@ -1,0 +1,385 @@
+// What the ranks of nccl.test.ts run, each in a process of its own.
+import { PrefixStore, TcpStore } from '@ringwise/store';
+import { loadNative, type NativeMemory } from '../../src/backends/native.ts';
+import { isReducibleByNccl } from '../../src/backends/nccl/nccl.ts';
+import { type CollectiveError, type Group, init, registerBackend, type Work } from '../../src/index.ts';
+import {
+  batches,
+  breakNccl,
+  carrying,
+  onDevice,
+  registrations,
+  stallNccl,
+  twinBackend,
+  useDevice,
+} from './device-twin.ts';
+import { serve } from './serve.ts';
+
+/** For Pool. */
+export async function serveScenarios(rank: number, port: number, checksAhead: boolean): Promise<void> {
+  useDevice();
+  if (checksAhead) process.env.RINGWISE_NCCL_CHECK = '1';
+  registerBackend('twin', twinBackend);
+  await serve(rank, port, () => init({ backend: 'twin' }));
+}
+
+const floats = ({ bytes }: ReturnType<typeof onDevice>) =>
+  Array.from(new Float32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 4));
+
+/** Memory of host and device in one group; a fence that leaves the host alone; what `init()` makes of it. */
+export async function bothKinds(rank: number): Promise<unknown> {
+  useDevice();
+  const group = await init();
+  const device = onDevice(new Float32Array(5).fill(rank + 1), rank % 2);
+  const host = new Int32Array(3).fill(rank + 1);
+  const first = group.allReduce(carrying(device));
+  const second = group.allReduce(host, { op: 'bor' });
+  const third = group.allReduce(carrying(device), { op: 'max' });
+  await Promise.all([first, second, third]);
+  const word = new Uint8Array(1);
+  if (rank > 0) await group.recv(word, 0);
+  const fenced = group.allReduce(carrying(device), { op: 'avg' });
+  fenced.fence();
+  const wasDone = rank === 0 && fenced.done; // the others have not begun
+  if (rank === 0) for (const other of [1, 2]) await group.send(word, other);
+  await fenced;
+  const refused = await group.allReduce(carrying(device), { op: 'bxor' }).catch((error: unknown) => error);
+  const { backend } = group;
+  await group.close();
+  const { message } = refused as CollectiveError;
+  return { backend, device: floats(device), host: [...host], wasDone, message };
+}
+
+/**
+ * Fences of lists: on a device, with memory of the host in it, behind calls that are not all started, and of
+ * the Sync verb.
+ */
+export async function fencedLists(rank: number): Promise<unknown> {
+  useDevice();
+  const group = await init({ backend: 'auto' });
+  const far = [5, 20_000].map((count) => onDevice(new Float32Array(count).fill(rank + 1), rank % 2));
+  const near = new Float32Array(30_000).fill(rank + 1);
+  await group.allReduce(far.map(carrying)); // 3
+  const word = new Uint8Array(1);
+  const begun = async (call: () => Work) => {
+    if (rank > 0) await group.recv(word, 0);
+    const work = call();
+    work.fence();
+    const wasDone = work.done;
+    if (rank === 0) await group.send(word, 1);
+    await work;
+    return wasDone;
+  };
+  const wasDone = [await begun(() => group.allReduce(far.map(carrying), { op: 'avg' }))]; // 3
+  const early = group.broadcastObject(rank === 0 ? 'first' : undefined);
+  const late = group.allReduce(far.map(carrying)); // 6
+  late.fence();
+  wasDone.push(late.done);
+  const mixed = group.allReduce([...far.map(carrying), near]); // 12, 3
+  mixed.fence();
+  wasDone.push(mixed.done);
+  group.allReduceSync(far.map(carrying), { op: 'max' });
+  const sums = far.map((memory) => [...new Set(floats(memory))]);
+  const said = await early;
+  await Promise.all([late, mixed]);
+  await group.close();
+  return { wasDone, sums: [...sums, [...new Set(near)]], said };
+}
+
+/** Many buffers in one call, and what NCCL and the host group have been called for them. */
+export async function lists(rank: number): Promise<unknown> {
+  useDevice();
+  const ofHost = countOfHost();
+  const group = await init({ backend: 'nccl' });
+  const reduced = [3, 20_000, 0, 5].map((count) => onDevice(new Float32Array(count).fill(rank), rank % 2));
+  const copied = [7, 8].map((count) => onDevice(new Float32Array(count).fill(rank), rank % 2));
+  const counts: number[][] = [];
+  const count = async (call: () => PromiseLike<void>) => {
+    const before = [batches(), ofHost()] as const;
+    await call();
+    counts.push([batches() - before[0], ofHost() - before[1]]);
+  };
+  await count(() => group.allReduce(reduced.map(carrying), { op: 'avg' })); // opens the device, too
+  await count(() => group.allReduce(reduced.map(carrying), { op: 'premulSum', factor: 2 }));
+  await count(() => group.broadcast(copied.map(carrying), { root: 1 }));
+  group.allReduceSync(reduced.map(carrying), { op: 'max' });
+  await group.close();
+  const sums = [...reduced, ...copied].map((memory) => [...new Set(floats(memory))]);
+  return { counts, sums };
+}
+
+/**
+ * Memory that is registered before the device is open and after; what is left when it is taken back, and at
+ * the end.
+ */
+export async function registered(rank: number): Promise<unknown> {
+  useDevice();
+  const group = await init({ backend: 'auto' });
+  const [early, late, left] = [1, 2, 3].map((value) => onDevice(new Float32Array(5).fill(value), rank % 2));
+  const all = [early!, late!, left!];
+  const takeBack = group.register(carrying(early!));
+  const nothing = group.register(new Float32Array(5));
+  const counts = [registrations()[1]];
+  await group.allReduce(carrying(early!));
+  counts.push(registrations()[1]);
+  const takeBackToo = group.register(carrying(late!));
+  group.register(carrying(left!));
+  await group.allReduce(all.map(carrying));
+  counts.push(registrations()[1]);
+  const last = group.allReduce(carrying(late!));
+  for (const each of [takeBack, takeBack, takeBackToo, nothing]) each();
+  await group.allReduce(carrying(early!));
+  counts.push(registrations()[1]);
+  await last;
+  await group.close();
+  takeBackToo();
+  return { counts: [...counts, ...registrations()], sums: all.map((memory) => floats(memory)[0]) };
+}
+
+/** How many operations the host groups of this process are given from now on. */
+function countOfHost(): () => number {
+  const addon = loadNative() as { HostGroup: ReturnType<typeof loadNative>['HostGroup'] };
+  type Started = new (...given: never[]) => { start(...memory: NativeMemory): number };
+  let count = 0;
+  addon.HostGroup = class extends (addon.HostGroup as unknown as Started) {
+    override start(...memory: NativeMemory): number {
+      count++;
+      return super.start(...memory);
+    }
+  } as unknown as typeof addon.HostGroup;
+  return () => count;
+}
+
+/** Works until a rank is killed, which ends all that is pending; the survivors make a new group of their own. */
+export async function survive(rank: number, port: number, sync: boolean): Promise<unknown> {
+  useDevice();
+  const group = await init({ backend: 'nccl', timeoutMs: 20_000 });
+  const control = await TcpStore.connect({ host: '127.0.0.1', port });
+  const failures = sync ? [await lossIn(group, control, sync)] : await lossOfMany(group, control);
+  const endedAtMs = Date.now();
+  await group.close();
+  const store = new PrefixStore('survivors', control);
+  const next = await init({ backend: 'nccl', store, rank: rank === 0 ? 0 : 1, size: 2 });
+  const again = onDevice(new Float32Array(3).fill(rank + 1), rank % 2);
+  await next.allReduce(carrying(again));
+  await next.close();
+  await control.close();
+  const told = failures.map(({ code, peers }) => ({ code, peers }));
+  return { told, endedAtMs, sum: floats(again) };
+}
+
+/** Works until a rank is killed; the survivors go on by shrink(), with memory of devices and of the host. */
+export async function goOn(rank: number, port: number, backend: string): Promise<unknown> {
+  useDevice();
+  const group = await init({ backend, timeoutMs: 20_000 });
+  const control = await TcpStore.connect({ host: '127.0.0.1', port });
+  await lossIn(group, control, false);
+  const left = await group.shrink();
+  const device = onDevice(new Float32Array(3).fill(rank + 1), rank % 2);
+  const host = new Float32Array(3).fill(rank + 1);
+  await Promise.all([left.allReduce(carrying(device)), left.allReduce(host)]);
+  const parted = (await left.split(0))!;
+  await parted.allReduce(carrying(device), { op: 'avg' });
+  const { name, ranks, backend: kind } = left;
+  await group.close();
+  await control.close();
+  return { name, ranks, kind, device: floats(device), host: [...host] };
+}
+
+/** Works until a rank is lost. */
+async function lossIn(group: Group, control: TcpStore, sync: boolean): Promise<CollectiveError> {
+  const memory = onDevice(new Float32Array(1000).fill(1), group.rank % 2);
+  for (let n = 0; ; n++) {
+    try {
+      if (sync) group.allReduceSync(carrying(memory), { op: 'max' });
+      else await group.allReduce(carrying(memory), { op: 'max' });
+      if (n === 2) await control.add('ready', 1);
+    } catch (error) {
+      return error as CollectiveError;
+    }
+  }
+}
+
+/** What each of three operations is told that are pending when rank 1, which does not call them, is lost. */
+async function lossOfMany(group: Group, control: TcpStore): Promise<CollectiveError[]> {
+  const memory = onDevice(new Float32Array(1000).fill(1), group.rank % 2);
+  await group.allReduce(carrying(memory), { op: 'max' });
+  const count = group.rank === 1 ? 0 : 3;
+  const pending = Array.from({ length: count }, () => group.allReduce(carrying(memory), { op: 'max' }));
+  const ended = Promise.allSettled(pending);
+  await control.add('ready', 1);
+  if (group.rank === 1) await new Promise((resolve) => setTimeout(resolve, 60_000));
+  return (await ended).map((end) => (end as PromiseRejectedResult).reason ?? 'nothing');
+}
+
+/** One rank gives another length than the others, and nobody has looked ahead. */
+export async function disagree(rank: number, sync: boolean): Promise<unknown> {
+  useDevice();
+  const group = await init({ backend: 'nccl', timeoutMs: 20_000 });
+  const memory = onDevice(new Float32Array(rank === 1 ? 1_500_000 : 1_400_000), rank % 2);
+  const call = async () => {
+    if (sync) group.allReduceSync(carrying(memory));
+    else await group.allReduce(carrying(memory));
+  };
+  const error = await call().catch((error: unknown) => error);
+  await group.close();
+  const { code, peers, message } = error as CollectiveError;
+  return { code, peers, message };
+}
+
+/** Ranks disagree, and rank 1 looks only when rank 0 has heard of it and left: what each operation is told. */
+export async function disagreeAndLeave(rank: number): Promise<unknown> {
+  useDevice();
+  const group = await init({ backend: 'nccl', timeoutMs: 20_000 });
+  const memory = () => onDevice(new Float32Array(1_500_000), rank % 2);
+  await group.allReduce(carrying(memory()));
+  const calls = [group.allReduce(carrying(memory()), { op: rank === 1 ? 'max' : 'sum' })];
+  if (rank === 1) {
+    calls.push(group.allReduce(carrying(memory())), group.allReduce(new Float32Array(8)));
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 3_000);
+  }
+  const errors = await Promise.allSettled(calls);
+  await group.close().catch(() => {});
+  return errors.map((each) => {
+    const { code, what } = (each as PromiseRejectedResult).reason as CollectiveError;
+    return { code, what };
+  });
+}
+
+/** One rank gives another length for the third of many buffers. */
+export async function disagreeInList(rank: number, total: number, sync: boolean): Promise<unknown> {
+  useDevice();
+  const group = await init({ backend: 'nccl', timeoutMs: 20_000 });
+  await group.barrier();
+  // So long that the comparison comes first: a rank with less than the others could end.
+  const third = rank === 1 ? 1_500_000 : 1_400_000;
+  const lengths = Array.from({ length: total }, (_, at) => (at === 2 ? third : 100));
+  const list = lengths.map((length) => carrying(onDevice(new Float32Array(length), rank % 2)));
+  const call = async () => (sync ? group.allReduceSync(list) : group.allReduce(list));
+  const error = await call().catch((error: unknown) => error);
+  await group.close();
+  const { code, peers, what } = error as CollectiveError;
+  return { code, peers, what };
+}
+
+/**
+ * One rank reduces otherwise, in a loop that never returns to the event loop: after how many rounds it hears
+ * of that.
+ */
+export async function disagreeBlocking(rank: number): Promise<unknown> {
+  useDevice();
+  const group = await init({ backend: 'nccl', timeoutMs: 20_000 });
+  const memory = onDevice(new Float32Array(8), rank % 2);
+  let rounds = 0;
+  try {
+    for (; rounds < 1000; rounds++)
+      group.allReduce(carrying(memory), { op: rank === 1 && rounds === 3 ? 'max' : 'sum' }).fence();
+    return { rounds };
+  } catch (error) {
+    await group.close();
+    return { code: (error as CollectiveError).code, rounds };
+  }
+}
+
+/** NCCL cannot connect the ranks, which have called different things: what a fence tells. */
+export async function disagreeStalled(rank: number): Promise<unknown> {
+  useDevice();
+  const group = await init({ backend: 'nccl', timeoutMs: 30_000 });
+  const memory = onDevice(new Float32Array(8), rank % 2);
+  await group.allReduce(carrying(memory));
+  stallNccl();
+  const beganAtMs = Date.now();
+  let code = '';
+  try {
+    group.allReduce(carrying(memory), { op: rank === 1 ? 'max' : 'sum' }).fence();
+  } catch (error) {
+    code = (error as CollectiveError).code;
+  }
+  const tookMs = Date.now() - beganAtMs;
+  await group.close().catch(() => {});
+  return { code, tookMs };
+}
+
+/** The NCCL of rank 0 fails, and of no other: what each is told, and after which time. They may be about to leave. */
+export async function failsOnOne(rank: number, closing: boolean): Promise<unknown> {
+  useDevice();
+  const group = await init({ backend: 'nccl', timeoutMs: 30_000 });
+  const memory = onDevice(new Float32Array(8), rank % 2);
+  await group.allReduce(carrying(memory));
+  if (rank === 0) breakNccl();
+  const beganAtMs = Date.now();
+  const reduced = group.allReduce(carrying(memory)).then(
+    () => null,
+    (failure: CollectiveError) => failure,
+  );
+  const closed = closing ? group.close().catch(() => {}) : null;
+  const error = await reduced;
+  const tookMs = Date.now() - beganAtMs;
+  await (closed ?? group.close().catch(() => {}));
+  return { code: error?.code, what: error?.what, tookMs };
+}
+
+/** NCCL is not where the variable says. */
+export async function withoutLibrary(): Promise<string> {
+  useDevice();
+  process.env.RINGWISE_LIBNCCL = '/nowhere/libnccl.so';
+  return refusal();
+}
+
+/** NCCL says that it has this version. */
+export async function ofVersion(_rank: number, version: number): Promise<string> {
+  useDevice();
+  process.env.SOFTWARE_NCCL_VERSION = `${version}`;
+  return refusal();
+}
+
+/** NCCL says that it has this version, and its devices this compute capability. */
+export function reducesFloat8(_rank: number, version: number, major: number): boolean {
+  useDevice();
+  process.env.SOFTWARE_NCCL_VERSION = `${version}`;
+  process.env.RINGWISE_SOFTWARE_CUDA_MAJOR = `${major}`;
+  return isReducibleByNccl('sum', 'float8_e4m3fn');
+}
+
+async function refusal(): Promise<string> {
+  try {
+    const group = await init({ backend: 'nccl' });
+    await group.close();
+    return 'made';
+  } catch (error) {
+    return (error as Error).message;
+  }
+}
+
+/**
+ * There is no NCCL, and the caller leaves it to `auto`: which backend that is, and by which slots memory of a
+ * device goes through it.
+ */
+export async function autoWithoutLibrary(rank: number, count: number): Promise<unknown> {
+  useDevice();
+  process.env.RINGWISE_LIBNCCL = '/nowhere/libnccl.so';
+  const slots = slotsOfHost();
+  const group = await init();
+  const device = onDevice(new Float32Array(count).fill(rank + 1), rank % 2);
+  group.allReduce(carrying(device)).fence();
+  await group.allReduce(carrying(device), { op: 'avg' });
+  const { backend } = group;
+  await group.close();
+  return { backend, device: [...new Set(floats(device))], slots };
+}
+
+/**
+ * The memory that this process copies to and from devices from now on, and whether the driver reaches it
+ * without a copy.
+ */
+function slotsOfHost(): { readonly bytes: number; readonly isRegistered: boolean }[] {
+  const addon = loadNative() as { DeviceLane: ReturnType<typeof loadNative>['DeviceLane'] };
+  const all: { bytes: number; isRegistered: boolean }[] = [];
+  addon.DeviceLane = class extends addon.DeviceLane {
+    constructor(...given: ConstructorParameters<typeof addon.DeviceLane>) {
+      super(...given);
+      all.push({ bytes: given[1].length, isRegistered: this.isRegistered });
+    }
+  };
+  return all;
+}

@@ -1,0 +1,43 @@
+// This package's part of `ringwise doctor`. The command itself is tested where the launcher is, in packages/ringwise.
+import { describe, expect, it } from 'vitest';
+import { launcherFinding, mpiFinding } from '../../../src/commands/doctor.ts';
+
+describe('what init() would see', () => {
+  it.each([
+    [{}, 'ok', /^no launcher in the environment/],
+    [
+      { RANK: '1', WORLD_SIZE: '2', MASTER_ADDR: 'gpu-a', MASTER_PORT: '29500' },
+      'ok',
+      /^rank 1 of 2 by env, which meet at gpu-a:29500$/,
+    ],
+    [{ PMI_RANK: '0', PMI_SIZE: '1' }, 'ok', /^rank 0 of 1 by pmi$/],
+    [{ RANK: '1' }, 'wrong', /got RANK '1', WORLD_SIZE not set$/],
+    [{ WORLD_SIZE: '4' }, 'wrong', /got RANK not set, WORLD_SIZE '4'$/],
+    [{ RANK: '1', PMI_RANK: '0', PMI_SIZE: '1' }, 'ok', /by pmi$/],
+    [{ RANK: '2', WORLD_SIZE: '2' }, 'wrong', /expected 0 <= rank < size, got rank 2, size 2$/],
+    [{ RANK: '0', WORLD_SIZE: '2', MASTER_ADDR: 'gpu-a' }, 'wrong', /^MASTER_PORT is not set/],
+  ])('of %j is %s', (env, state, text) => {
+    const finding = launcherFinding(env);
+    expect(finding).toMatchObject({ name: 'init()', state, text: expect.stringMatching(text) });
+    expect(typeof finding.fix).toBe(state === 'wrong' ? 'string' : 'undefined');
+  });
+
+  it('comes with what to do about it', () => {
+    expect(launcherFinding({ RANK: '0', WORLD_SIZE: '2', MASTER_ADDR: 'gpu-a' }).fix).toBe(
+      'Set MASTER_PORT to the same value for all ranks.',
+    );
+    expect(launcherFinding({ RANK: '2', WORLD_SIZE: '2' }).fix).toBe(
+      'Put the variables of the launcher right, or unset them.',
+    );
+  });
+});
+
+describe('the mpi backend', () => {
+  it('is wrong where it cannot be loaded', () => {
+    expect(mpiFinding({ RINGWISE_MPI: 'lam' })).toMatchObject({
+      state: 'wrong',
+      text: expect.stringContaining("'lam'"),
+    });
+    expect(mpiFinding({ SLURM_PROCID: '0' }).fix).toContain('--mpi=pmix');
+  });
+});

@@ -1,0 +1,47 @@
+// Traces of records from several hosts, whose clocks differ; records of real ranks are in packages/ringwise/test.
+import { describe, expect, it } from 'vitest';
+import { type FlightDump, traceOf } from '../../../src/commands/flight.ts';
+import type { FlightEntry } from '../../../src/index.ts';
+import { loopbackGroups } from '../../../src/index.ts';
+
+/** Of three ranks, two of them on one host; the clock of the other host is `aheadMs` ahead. */
+function dumpsOf(records: readonly (readonly FlightEntry[])[], aheadMs: number): FlightDump[] {
+  return records.map((entries, rank) => {
+    const [host, ms] = rank === 2 ? ['far', aheadMs] : ['near', 0];
+    const shifted = entries.map((entry) => ({
+      ...entry,
+      queuedMs: entry.queuedMs + ms,
+      startedMs: entry.startedMs! + ms,
+      endedMs: entry.endedMs! + ms,
+    }));
+    const whose = { group: 'world', rank, size: 3, host, clock: host, pid: 100 + rank, index: 0 };
+    const when = { reason: 'SIGUSR2', nowMs: performance.now() + ms, unixMs: Date.now() };
+    return { ringwise: 'flight record', ...whose, ...when, entries: shifted };
+  });
+}
+
+describe('a trace', () => {
+  const record = async () => {
+    const groups = loopbackGroups(3, { name: 'world' });
+    for (let step = 0; step < 3; step++) {
+      await Promise.all(groups.map((group) => group.allReduce(new Float32Array(4))));
+    }
+    await Promise.all([groups[2]!.send(new Uint8Array(1), 0), groups[0]!.recv(new Uint8Array(1), 2)]);
+    return groups.map((group) => group.flightRecord());
+  };
+
+  it('brings the clocks of hosts together by what ended on both', async () => {
+    const slices = traceOf(dumpsOf(await record(), 777_000)).filter(({ ph }) => ph === 'X');
+    expect(slices).toHaveLength(3 * 3 + 2);
+    for (const seq of [0, 1, 2]) {
+      const ends = slices.filter(({ name }) => name === `allReduce #${seq}`).map(({ ts, dur }) => ts! + dur!);
+      expect(Math.max(...ends) - Math.min(...ends)).toBeLessThan(100_000);
+    }
+  });
+
+  it('without anything in common goes by the clocks on the wall', async () => {
+    const messages = (await record()).map((entries) => entries.filter(({ peer }) => peer !== null));
+    const [send, recv] = traceOf(dumpsOf(messages, 777_000)).filter(({ ph }) => ph === 'X');
+    expect(Math.abs(send!.ts! - recv!.ts!)).toBeLessThan(100_000);
+  });
+});

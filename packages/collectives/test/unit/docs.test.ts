@@ -1,0 +1,29 @@
+// Every JavaScript block of docs/collectives.md, on each rank of a group of two.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { type Group, loopbackGroups } from '../../src/index.ts';
+
+const page = readFileSync(new URL('../../../../docs/collectives.md', import.meta.url), 'utf8');
+const AsyncFunction = (async () => {}).constructor as new (
+  ...source: string[]
+) => (group: Group, assertions: typeof assert) => Promise<void>;
+
+/** The blocks, by the heading that they stand under. */
+const blocks = page.split(/^## /m).flatMap((section) => {
+  const [heading] = section.split('\n', 1);
+  return [...section.matchAll(/^```js\n(.*?)^```$/gms)].map(([, code]) => [heading!, code!] as const);
+});
+
+describe('docs/collectives.md', () => {
+  it('has a block under every verb', () => {
+    expect(blocks.length).toBe(page.split(/^## /m).length - 1);
+  });
+
+  it.each(blocks)('does what it says under "%s"', async (_, code) => {
+    const run = new AsyncFunction('group', 'assert', code);
+    const groups = loopbackGroups(2, { timeoutMs: 5_000 });
+    await Promise.all(groups.map((group) => run(group, assert)));
+    await Promise.all(groups.map((group) => group.close()));
+  });
+});

@@ -1,0 +1,196 @@
+import { describe, expect, expectTypeOf, it } from 'vitest';
+import {
+  ArrayDataset,
+  DataLoader,
+  type DataLoaderOptions,
+  DistributedSampler,
+  type NdArray,
+  randperm,
+  SequentialSampler,
+} from '../../../src/index.ts';
+
+const numbers = (length: number) => ({ length, get: (index: number) => index });
+const asList = { collate: (samples: number[]) => samples };
+
+async function collect<B>(loader: AsyncIterable<B>): Promise<B[]> {
+  const batches: B[] = [];
+  for await (const batch of loader) batches.push(batch);
+  return batches;
+}
+
+async function* streamOf(count: number): AsyncGenerator<number, void, undefined> {
+  for (let i = 0; i < count; i++) yield i;
+}
+
+describe('DataLoader over a map-style data set', () => {
+  it('gives batches in order, the last one shorter, one sample each by default', async () => {
+    expect(await collect(new DataLoader(numbers(5), { batchSize: 2, ...asList }))).toEqual([
+      [0, 1],
+      [2, 3],
+      [4],
+    ]);
+    expect(await collect(new DataLoader(numbers(2), asList))).toEqual([[0], [1]]);
+  });
+
+  it('drops the last batch when told to', async () => {
+    const loader = new DataLoader(numbers(5), { batchSize: 2, dropLast: true, ...asList });
+    expect(await collect(loader)).toEqual([
+      [0, 1],
+      [2, 3],
+    ]);
+    expect(loader.length).toBe(2);
+  });
+
+  it('shuffles anew in each pass, the same way in each run', async () => {
+    const loader = new DataLoader(numbers(6), { batchSize: 6, shuffle: true, seed: 4, ...asList });
+    expect(await collect(loader)).toEqual([[...randperm(6, 4)]]);
+    expect(await collect(loader)).toEqual([[...randperm(6, 5)]]);
+  });
+
+  it('follows a sampler or a batchSampler', async () => {
+    const sampler = new DistributedSampler(10, { replicas: 3, rank: 1 });
+    expect(await collect(new DataLoader(numbers(10), { sampler, batchSize: 3, ...asList }))).toEqual([
+      [1, 3, 8],
+      [4],
+    ]);
+    const batchSampler = [Int32Array.of(2, 1), [0]];
+    const loader = new DataLoader(numbers(3), { batchSampler, ...asList });
+    expect(await collect(loader)).toEqual([[2, 1], [0]]);
+    expect(loader.length).toBe(2);
+  });
+
+  it("uses the data set's own getBatch, unless there is a collate", () => {
+    const dataset = new ArrayDataset({ x: { data: Float32Array.of(1, 2, 3), shape: [] } });
+    const [batch] = new DataLoader(dataset, { batchSize: 2 });
+    expect(batch).toEqual({ x: { data: Float32Array.of(1, 2), shape: [2] } });
+    const [sums] = new DataLoader(dataset, {
+      batchSize: 3,
+      collate: (samples) => samples.map(({ x }) => x.data[0]),
+    });
+    expect(sums).toEqual([1, 2, 3]);
+  });
+
+  it('takes an array of samples as it is', () => {
+    const loader = new DataLoader(['a', 'b', 'c'], { batchSize: 2, sampler: new SequentialSampler(3) });
+    expect([...loader]).toEqual([['a', 'b'], ['c']]);
+  });
+
+  it('knows the types of its batches', () => {
+    const arrays = new ArrayDataset({ x: { data: new Float32Array(2), shape: [] } });
+    expectTypeOf([...new DataLoader(arrays)]).toEqualTypeOf<{ x: NdArray<Float32Array<ArrayBuffer>> }[]>();
+    expectTypeOf([...new DataLoader(numbers(1))]).toEqualTypeOf<NdArray<Float32Array>[]>();
+    expectTypeOf([...new DataLoader(arrays, { collate: (samples) => samples.length })]).toEqualTypeOf<
+      number[]
+    >();
+    expectTypeOf(new DataLoader(streamOf(1))).toEqualTypeOf<DataLoader<number, NdArray<Float32Array>>>();
+  });
+
+  it('does not return to the event loop between batches of a synchronous data set', async () => {
+    let turns = 0;
+    const immediate = setImmediate(() => {
+      turns += 1;
+    });
+    expect(await collect(new DataLoader(numbers(500), asList))).toHaveLength(500);
+    expect(turns).toBe(0);
+    clearImmediate(immediate);
+  });
+
+  it('reads a synchronous data set in a plain loop, which may be left', () => {
+    const loader = new DataLoader(numbers(5), { batchSize: 2, ...asList });
+    expect([...loader]).toEqual([[0, 1], [2, 3], [4]]);
+    for (const batch of loader) {
+      expect(batch).toEqual([0, 1]);
+      break;
+    }
+    expect(loader.state().consumed).toBe(2);
+  });
+
+  it('refuses a plain loop over asynchronous samples or collate', () => {
+    const later = new DataLoader({ length: 2, get: (index: number) => Promise.resolve(index) });
+    expect(() => [...later]).toThrow(expect.objectContaining({ code: 'ERR_DATA_ASYNC' }));
+    const failing = new DataLoader({ length: 2, get: () => Promise.reject<number>(new Error('never seen')) });
+    expect(() => [...failing]).toThrow('Use for await…of.');
+    const slow = new DataLoader(numbers(2), { collate: async (samples: number[]) => samples });
+    expect(() => [...slow]).toThrow(expect.objectContaining({ code: 'ERR_DATA_ASYNC' }));
+  });
+});
+
+describe('DataLoader over an iterable data set', () => {
+  it('batches what comes, synchronous or not', async () => {
+    expect([...new DataLoader(new Set([1, 2, 3]), { batchSize: 2, ...asList })]).toEqual([[1, 2], [3]]);
+    expect(await collect(new DataLoader(new Set([1, 2, 3]), { batchSize: 2, ...asList }))).toEqual([
+      [1, 2],
+      [3],
+    ]);
+    expect(await collect(new DataLoader(streamOf(5), { batchSize: 2, ...asList }))).toEqual([
+      [0, 1],
+      [2, 3],
+      [4],
+    ]);
+    const dropping = new DataLoader(streamOf(5), { batchSize: 2, dropLast: true, ...asList });
+    expect(await collect(dropping)).toHaveLength(2);
+  });
+
+  it('starts a new iterator in each pass', async () => {
+    const dataset = { [Symbol.asyncIterator]: () => streamOf(3) };
+    const loader = new DataLoader(dataset, { batchSize: 3, ...asList });
+    expect(await collect(loader)).toEqual([[0, 1, 2]]);
+    expect(await collect(loader)).toEqual([[0, 1, 2]]);
+  });
+
+  it('collates by default', async () => {
+    const [batch] = await collect(new DataLoader(streamOf(2), { batchSize: 2 }));
+    expect(batch).toEqual({ data: Float32Array.of(0, 1), shape: [2] });
+  });
+
+  it('has no length and cannot be read in a plain loop where it is asynchronous', () => {
+    const loader = new DataLoader(streamOf(2));
+    expect(() => loader.length).toThrow(expect.objectContaining({ code: 'ERR_DATA_LENGTH' }));
+    expect(() => [...loader]).toThrow(expect.objectContaining({ code: 'ERR_DATA_ASYNC' }));
+  });
+});
+
+describe('options that exclude each other', () => {
+  const sampler = new SequentialSampler(4);
+  const batchSampler = [[0]];
+  it.each<[DataLoaderOptions, string]>([
+    [
+      { sampler, shuffle: true },
+      'DataLoader: sampler was given together with shuffle; expected one or the other.',
+    ],
+    [{ sampler, seed: 1 }, 'sampler was given together with seed'],
+    [{ batchSampler, batchSize: 2 }, 'batchSampler was given together with batchSize'],
+    [{ batchSampler, sampler, dropLast: true }, 'batchSampler was given together with dropLast and sampler'],
+    [{ batchSampler, shuffle: true }, 'batchSampler was given together with shuffle'],
+    [{ batchSize: 0 }, 'batchSize: expected an integer of at least 1, got 0'],
+    [{ prefetch: -1 }, 'prefetch: expected an integer of at least 0, got -1'],
+    [{ shuffle: true, seed: -1 }, 'seed: expected an integer of at least 0, got -1'],
+  ])('refuses %o', (options, message) => {
+    expect(() => new DataLoader(numbers(4), options)).toThrow(message);
+  });
+
+  it('allows what is switched off', () => {
+    expect(new DataLoader(numbers(4), { sampler, shuffle: false }).length).toBe(4);
+    expect(new DataLoader(numbers(4), { batchSampler, dropLast: false }).length).toBe(1);
+  });
+
+  it.each<[DataLoaderOptions, string]>([
+    [{ shuffle: true }, 'an iterable data set was given together with shuffle'],
+    [{ sampler }, 'an iterable data set was given together with sampler'],
+    [{ batchSampler }, 'an iterable data set was given together with batchSampler'],
+    [{ batchSize: 0.5 }, 'DataLoader: batchSize: expected an integer of at least 1, got 0.5'],
+  ])('refuses %o for a stream', (options, message) => {
+    expect(() => new DataLoader(streamOf(1), options)).toThrow(message);
+  });
+
+  it('refuses what is no data set, and a shuffle of nothing', () => {
+    expect(() => new DataLoader({} as Iterable<number>)).toThrow('the first argument is no data set');
+    expect(() => new DataLoader(numbers(0), { shuffle: true })).toThrow('Is the data set empty?');
+    expect([...new DataLoader(numbers(0))]).toEqual([]);
+  });
+
+  it('has no length where the batchSampler has none', () => {
+    const loader = new DataLoader(numbers(4), { batchSampler: new Set([[0]]) });
+    expect(() => loader.length).toThrow('the batchSampler has no length');
+  });
+});

@@ -1,0 +1,44 @@
+// A CNN whose batch norm takes the batches of all ranks for one.
+import { loopbackGroups } from '@ringwise/collectives';
+import { values, withRanks } from '@ringwise/testing';
+import { describe, expect, it } from 'vitest';
+import { convertSyncBatchNorm } from '../../src/index.ts';
+import { cnnAlone, makeCnn } from '../fixtures/cnn.ts';
+import { largestDifference } from '../support/ranks.ts';
+
+const fixture = new URL('../fixtures/cnn.ts', import.meta.url);
+
+describe('trains as one process on the joined batch, running statistics included', () => {
+  for (const counts of [[3], [3, 3], [1, 4], [2, 1, 3], [2, 2, 2, 2], [3, 1, 4, 2]])
+    it(`batches of ${counts.join(', ')}`, async () => {
+      const ranks = values<Float32Array>(
+        await withRanks(counts.length, fixture, 'trainCnn', { args: [counts] }),
+      );
+      const expected = cnnAlone(counts.reduce((a, b) => a + b, 0));
+      for (const state of ranks) {
+        expect(state).toEqual(ranks[0]);
+        expect(largestDifference(state, expected)).toBeLessThan(1e-5);
+      }
+    });
+});
+
+it('leaves an empty batch out', async () => {
+  // Batches of 3 around 0 and 4, each with a sum of squares of 6: together around 2, and 12 + 6 · 2².
+  const ranks = values<number[][]>(await withRanks(3, fixture, 'exchange'));
+  for (const rank of ranks)
+    expect(rank).toEqual([
+      [2, 36, 6],
+      [3, 3],
+    ]);
+});
+
+it('needs a group that may block, and a model with layers', async () => {
+  const groups = loopbackGroups(2);
+  await expect(convertSyncBatchNorm(makeCnn(0), groups[0]!)).rejects.toMatchObject({
+    code: 'ERR_DDP_INVALID',
+  });
+  await expect(convertSyncBatchNorm({} as never, groups[0]!)).rejects.toMatchObject({
+    code: 'ERR_DDP_INVALID',
+  });
+  await Promise.all(groups.map((group) => group.close()));
+});

@@ -1,0 +1,65 @@
+// What parameters on a device have to offer, and what is said of those that do not. No device is needed for
+// it; with one there is packages/ringwise/test/processes/device/device-ddp.test.ts.
+import { type BufferView, loopbackGroups } from '@ringwise/collectives';
+import { afterEach, expect, it } from 'vitest';
+import { inSync, planBuckets, Reducer } from '../../../src/index.ts';
+import type { BucketParam } from '../../../src/reducer/bucket.ts';
+
+const device = { kind: 'cuda', index: 1 } as const;
+const far: BufferView = {
+  dtype: 'float32',
+  count: 4,
+  device,
+  host: null,
+  handle: { address: 512n, owner: {} },
+};
+const limits = { bucketBytes: 64, firstBucketBytes: 64 };
+
+let groups = loopbackGroups(1);
+afterEach(async () => {
+  await Promise.all(groups.map((group) => group.close()));
+});
+
+function reducerOf(param: BucketParam, size: number): Reducer {
+  groups = loopbackGroups(size);
+  return new Reducer([param], planBuckets([far], limits), groups[0]!);
+}
+
+it('memory for their buckets, and to bind gradients to it', () => {
+  const expected = expect.objectContaining({
+    code: 'ERR_DDP_INVALID',
+    params: ['w'],
+    message: expect.stringMatching(/^ddp: "w" is in cuda:1 memory, but its autograd has no allocBucket/),
+  });
+  expect(() => reducerOf({ name: 'w', grad: null }, 2)).toThrow(expected);
+  expect(() => reducerOf({ name: 'w', grad: null, bindGrad: () => {} }, 2)).toThrow(expected);
+});
+
+it('a division, for weights in a group of one', async () => {
+  const divisors: number[] = [];
+  const withIt = reducerOf({ name: 'w', grad: far, divideGrad: (by) => divisors.push(by) }, 1);
+  withIt.addWeight(3);
+  withIt.ready(0);
+  await withIt.finish();
+  expect(divisors).toEqual([3]);
+  const without = reducerOf({ name: 'w', grad: far }, 1);
+  without.addWeight(3);
+  without.ready(0);
+  await expect(without.finish()).rejects.toThrow(/^backward: the gradient of "w" is in memory/);
+});
+
+it('a copy of their values, to compare ranks', async () => {
+  groups = loopbackGroups(2);
+  const compare = (second: number) =>
+    Promise.all(
+      groups.map((group) => {
+        const readValue = () => Float32Array.of(1, group.rank === 0 ? 2 : second);
+        return inSync([{ name: 'w', value: far, readValue }], group);
+      }),
+    );
+  expect(await compare(2)).toEqual([true, true]);
+  expect(await compare(3)).toEqual([false, false]);
+  await expect(inSync([{ name: 'w', value: far }], groups[0]!)).rejects.toThrow(
+    /^assertInSync: "w" is in cuda memory/,
+  );
+});

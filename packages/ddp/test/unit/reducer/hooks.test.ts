@@ -1,0 +1,262 @@
+// Communication hooks: what each does to 50 steps of training, on several ranks and world sizes.
+import type { Group } from '@ringwise/collectives';
+import { describe, expect, it } from 'vitest';
+import {
+  assertInSync,
+  type CommHook,
+  compressHook,
+  type DdpOptions,
+  ddp,
+  type GradBucket,
+  PeriodicAverager,
+  plainHook,
+  postLocalSGDHook,
+  powerSGDHook,
+  wireHook,
+} from '../../../src/index.ts';
+import { largestDifference, onRanks, reasons, values } from '../../support/ranks.ts';
+import { TinyMlp } from '../../support/tiny-mlp.ts';
+
+const steps = 50;
+
+function alone(size: number): number[] {
+  const net = new TinyMlp(1);
+  for (let step = 0; step < steps; step++) {
+    net.autograd.zeroGrad();
+    net.loss(size * (step % 4), size);
+    net.autograd.backward();
+    net.autograd.step(0.2);
+  }
+  return net.parameters();
+}
+
+/** One sample a rank and step; every rank makes a hook of its own. */
+async function train(size: number, makeHook: () => CommHook | undefined, options: Partial<DdpOptions> = {}) {
+  const ranks = values(
+    await onRanks(size, async (group) => {
+      const net = new TinyMlp(1);
+      const hook = makeHook();
+      const model = await ddp(net, { group, bucketBytes: 100, ...options, ...(hook && { hook }) });
+      for (let step = 0; step < steps; step++) {
+        net.autograd.zeroGrad();
+        net.loss(size * (step % 4) + group.rank, 1);
+        net.autograd.backward();
+        await model.finish();
+        net.autograd.step(0.2);
+      }
+      await assertInSync(net, group);
+      return net.parameters();
+    }),
+  );
+  return ranks[0]!;
+}
+
+const distanceFromStart = (parameters: number[]) =>
+  largestDifference(parameters, new TinyMlp(1).parameters());
+
+describe('trains as one process on the joined batch', () => {
+  const hooks: Record<string, readonly [make: () => CommHook | undefined, tolerance: number]> = {
+    'without a hook': [() => undefined, 1e-5],
+    plain: [() => plainHook, 1e-5],
+    float16: [() => compressHook('float16'), 2e-3],
+    bfloat16: [() => compressHook('bfloat16'), 2e-2],
+    'a wire of int8': [() => wireHook('int8'), 1e-5], // loopback has no wire
+    'a wire of bfloat16': [() => wireHook('bfloat16'), 1e-5],
+    'PowerSGD of full rank': [() => powerSGDHook({ startStep: 2, rank: 9, minCompression: 0 }), 1e-3],
+    'PowerSGD before its start': [() => powerSGDHook(), 1e-5],
+  };
+  for (const [name, [make, tolerance]] of Object.entries(hooks))
+    for (const size of [2, 3, 8])
+      it(`${name}, ${size} ranks`, async () => {
+        const expected = alone(size);
+        expect(distanceFromStart(expected)).toBeGreaterThan(0.1);
+        expect(largestDifference(await train(size, make), expected)).toBeLessThan(tolerance);
+      });
+  for (const size of [16, 64])
+    it(`without a hook, ${size} ranks`, async () => {
+      expect(largestDifference(await train(size, () => undefined), alone(size))).toBeLessThan(1e-5);
+    });
+});
+
+it('the plain hook gives the bits of no hook', async () => {
+  expect(await train(3, () => plainHook)).toEqual(await train(3, () => undefined));
+});
+
+it('a hook of the program takes the place of the average', async () => {
+  const user: CommHook = function* (bucket, group) {
+    const data = bucket.data as Float32Array;
+    for (let i = 0; i < data.length; i++) data[i]! /= group.size;
+    yield group.allReduce(bucket);
+  };
+  expect(largestDifference(await train(2, () => user), await train(2, () => undefined))).toBeLessThan(1e-6);
+});
+
+it('hooks keep up with buckets that are laid out anew', async () => {
+  const plain = await train(2, () => undefined);
+  const rebuilt = await train(2, () => powerSGDHook({ startStep: 2, rank: 9, minCompression: 0 }), {
+    rebuild: true,
+  });
+  expect(largestDifference(plain, rebuilt)).toBeLessThan(1e-3);
+});
+
+it('hooks average with weights too', async () => {
+  const run = (hook: CommHook) =>
+    onRanks(2, async (group) => {
+      const net = new TinyMlp(1);
+      const model = await ddp(net, { group, hook });
+      const count = group.rank === 0 ? 1 : 3;
+      net.loss(group.rank, count);
+      model.addWeight(count);
+      net.autograd.backward(count);
+      await model.finish();
+      return net.gradients().flat();
+    });
+  const [plain] = values(await run(plainHook));
+  const [half] = values(await run(compressHook('float16')));
+  expect(largestDifference(plain!, half!)).toBeLessThan(1e-3);
+  expect(half).not.toEqual(plain);
+});
+
+it('PowerSGD of rank 1 loses nothing for good: what one step leaves out comes in later ones', async () => {
+  const [sums] = values(
+    await onRanks(2, async (group) => {
+      const hook = powerSGDHook({ startStep: 2, minCompression: 1 });
+      const net = new TinyMlp(1);
+      const model = await ddp(net, { group, hook });
+      const sum = new Float64Array(net.parameters().length);
+      const exact: number[] = [];
+      for (let step = 0; step < 60; step++) {
+        net.autograd.zeroGrad();
+        net.loss(group.rank, 1); // the same gradient in every step
+        net.autograd.backward();
+        await model.finish();
+        const gradient = net.gradients().flat();
+        if (step === 0) exact.push(...gradient);
+        if (step >= 2) for (const [i, value] of gradient.entries()) sum[i]! += value / 58;
+      }
+      return { mean: [...sum], exact };
+    }),
+  );
+  const scale = Math.max(...sums!.exact.map(Math.abs));
+  expect(largestDifference(sums!.mean, sums!.exact)).toBeLessThan(scale / 10);
+});
+
+it('post-local SGD lets ranks go apart, and averages parameters every period', async () => {
+  const history = values(
+    await onRanks(4, async (group) => {
+      const pair = await group.split(group.rank >> 1);
+      const net = new TinyMlp(1);
+      const model = await ddp(net, { group, hook: postLocalSGDHook({ startStep: 2, subgroup: pair }) });
+      const averager = new PeriodicAverager(net, group, { period: 3, warmupSteps: 2 });
+      const seen = [];
+      for (let step = 0; step < 6; step++) {
+        net.autograd.zeroGrad();
+        net.loss(group.rank, 1);
+        net.autograd.backward();
+        await model.finish();
+        net.autograd.step(0.2);
+        const isAveraged = await averager.afterStep();
+        seen.push({ isAveraged, parameters: net.parameters() });
+      }
+      return seen;
+    }),
+  );
+  const isEqual = (a: number, b: number, step: number) =>
+    history[a]![step]!.parameters.every((value, i) => value === history[b]![step]!.parameters[i]);
+  expect(history[0]!.map(({ isAveraged }) => isAveraged)).toEqual([false, false, true, false, false, true]);
+  expect([0, 1, 2, 3, 4, 5].map((step) => isEqual(0, 1, step))).toEqual(Array(6).fill(true));
+  expect([0, 1, 2, 3, 4, 5].map((step) => isEqual(0, 2, step))).toEqual([
+    true,
+    true,
+    true,
+    false,
+    false,
+    true,
+  ]);
+});
+
+for (const [moment, hook] of [
+  [
+    'at once',
+    function* (_, group): ReturnType<CommHook> {
+      if (group.size > 1) throw new Error('in the hook');
+      yield group.barrier();
+    },
+  ],
+  [
+    'after its operation',
+    function* (bucket, group): ReturnType<CommHook> {
+      yield group.allReduce(bucket);
+      if (group.rank === 1) throw new Error('in the hook');
+      yield group.barrier();
+    },
+  ],
+] as const satisfies readonly (readonly [string, CommHook])[])
+  it(`an error that a hook throws ${moment} ends all ranks`, async () => {
+    const errors = reasons(
+      await onRanks(2, async (group) => {
+        const net = new TinyMlp(1);
+        const model = await ddp(net, { group, hook });
+        net.loss(0, 1);
+        net.autograd.backward();
+        await model.finish();
+      }),
+    );
+    for (const error of errors) expect(error.message).toContain('in the hook');
+  });
+
+describe('a hook that is no generator is refused, on all ranks:', () => {
+  const sum = (bucket: GradBucket, group: Group) => group.allReduce(bucket);
+  const hooks: Record<string, readonly [hook: unknown, got: string]> = {
+    'an async function': [async (b: GradBucket, g: Group) => void (await sum(b, g)), 'an async function.'],
+    'an async generator': [async function* () {}, 'an async generator function (async function*).'],
+    'no function': [{}, 'an object.'],
+    'a name': ['allreduce', "'allreduce'."],
+    'a function that returns nothing': [
+      (b: GradBucket, g: Group) => void sum(b, g),
+      'a function that returns undefined.',
+    ],
+    'one that returns what it starts': [sum, 'a function that returns a promise.'],
+    'one that returns a rejected promise': [
+      () => Promise.reject(new Error('unseen')),
+      'a function that returns a promise.',
+    ],
+    'one that returns a list': [
+      (b: GradBucket, g: Group) => [sum(b, g)],
+      'a function that returns an array.',
+    ],
+    'a generator that yields nothing': [
+      function* () {
+        yield;
+      },
+      'undefined.',
+    ],
+    'a generator that yields promises': [
+      function* (b: GradBucket, g: Group) {
+        yield sum(b, g).then(() => {});
+      },
+      'a promise.',
+    ],
+  };
+  for (const [name, [hook, got]] of Object.entries(hooks))
+    it(name, async () => {
+      const outcomes = await onRanks(2, async (group) => {
+        const net = new TinyMlp(1);
+        const model = await ddp(net, { group, hook: hook as CommHook });
+        net.loss(0, 1);
+        net.autograd.backward();
+        await model.finish();
+      });
+      const [error] = reasons(outcomes);
+      expect(error).toMatchObject({ code: 'ERR_DDP_INVALID' });
+      expect(error!.message).toMatch(
+        /^ddp: hook: expected (a generator function \(function\*\)|every value)/,
+      );
+      expect(error!.message.endsWith(`got ${got}`), error!.message).toBe(true);
+    });
+
+  it('but a function that returns one of another hook is a hook', async () => {
+    const wrapped: CommHook = (bucket, group) => plainHook(bucket, group);
+    expect(await train(2, () => wrapped)).toEqual(await train(2, () => plainHook));
+  });
+});

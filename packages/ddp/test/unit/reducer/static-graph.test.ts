@@ -1,0 +1,75 @@
+// staticGraph: gradients may be reported several times in a backward, as long as it is always as often.
+import { expect, it } from 'vitest';
+import { ddp } from '../../../src/index.ts';
+import { largestDifference, onRanks, reasons, values } from '../../support/ranks.ts';
+import { TinyMlp } from '../../support/tiny-mlp.ts';
+
+const thrice = <T>(list: T[]) => [...list, list[0]!, list[0]!];
+
+it('averages at the last report of each gradient, which the first backward has counted', async () => {
+  const gradients = values(
+    await onRanks(2, async (group) => {
+      const net = new TinyMlp(1, { reportOrder: thrice });
+      const model = await ddp(net, { group, bucketBytes: 1, staticGraph: true });
+      const history = [];
+      for (let step = 0; step < 3; step++) {
+        net.autograd.zeroGrad();
+        net.loss(2 * step + group.rank, 1);
+        net.autograd.backward();
+        await model.finish();
+        history.push(net.gradients());
+      }
+      return history;
+    }),
+  );
+  const alone = new TinyMlp(1);
+  expect(gradients[1]).toEqual(gradients[0]);
+  for (let step = 0; step < 3; step++) {
+    alone.autograd.zeroGrad();
+    alone.loss(2 * step, 2);
+    alone.autograd.backward();
+    expect(largestDifference(gradients[0]![step]!.flat(), alone.gradients().flat())).toBeLessThan(1e-6);
+  }
+});
+
+it('does not wait for parameters that the first backward left out', async () => {
+  values(
+    await onRanks(2, async (group) => {
+      const net = new TinyMlp(1);
+      const model = await ddp(net, { group, bucketBytes: 1, staticGraph: true, unused: 'zero' });
+      for (let step = 0; step < 2; step++) {
+        net.autograd.zeroGrad();
+        net.firstLayerLoss();
+        net.autograd.backward();
+        await model.finish();
+      }
+      expect(net.gradients()[2]!.every((value) => value === 0)).toBe(true);
+    }),
+  );
+});
+
+for (const [what, later] of [
+  ['misses', (net: TinyMlp) => net.firstLayerLoss()],
+  ['has more than', (net: TinyMlp) => net.loss(0, 1)],
+] as const)
+  it(`names the parameters when a later backward ${what} the first one`, async () => {
+    const outcomes = await onRanks(2, async (group) => {
+      const net = new TinyMlp(1);
+      const model = await ddp(net, { group, staticGraph: true, unused: 'zero' });
+      for (const loss of what === 'misses'
+        ? [() => net.loss(0, 1), later]
+        : [() => net.firstLayerLoss(), later]) {
+        net.autograd.zeroGrad();
+        loss(net);
+        net.autograd.backward();
+        await model.finish();
+      }
+    });
+    for (const error of reasons(outcomes))
+      expect(['ERR_DDP_GRAPH', 'ERR_COLL_ABORTED']).toContain(error.code);
+    const own = reasons(outcomes).find(({ code }) => code === 'ERR_DDP_GRAPH') as Error & {
+      params: string[];
+    };
+    expect(own.params.every((name) => ['w1', 'b1', 'w2', 'b2'].includes(name))).toBe(true);
+    expect(own.message).toContain('staticGraph');
+  });

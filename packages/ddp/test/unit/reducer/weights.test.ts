@@ -1,0 +1,128 @@
+// Averages with weights: Σ weight·gradient / Σ weight, so that uneven batches train as one joined batch.
+import { describe, expect, it } from 'vitest';
+import { type DdpOptions, ddp } from '../../../src/index.ts';
+import { largestDifference, onRanks, reasons, values } from '../../support/ranks.ts';
+import type { TinyOptions } from '../../support/tiny-autograd.ts';
+import { TinyMlp } from '../../support/tiny-mlp.ts';
+
+/** Rank r takes `counts[r]` samples, one after the other; in two parts where it accumulates. */
+async function gradientsOf(
+  counts: readonly number[],
+  { tiny = {}, accumulates = false }: { tiny?: TinyOptions; accumulates?: boolean } = {},
+  options: Partial<DdpOptions> = {},
+) {
+  return values(
+    await onRanks(counts.length, async (group) => {
+      const net = new TinyMlp(1, tiny);
+      const model = await ddp(net, { group, bucketBytes: 100, ...options });
+      const count = counts[group.rank]!;
+      let at = counts.slice(0, group.rank).reduce((sum, n) => sum + n, 0);
+      const backward = (samples: number) => {
+        net.loss(at, Math.max(samples, 1));
+        at += samples;
+        model.addWeight(samples);
+        net.autograd.backward(samples);
+      };
+      if (accumulates) model.noSync(() => backward(1));
+      backward(accumulates ? count - 1 : count);
+      await model.finish();
+      return net.gradients();
+    }),
+  );
+}
+
+function alone(count: number): number[] {
+  const net = new TinyMlp(1);
+  net.loss(0, count);
+  net.autograd.backward();
+  return net.gradients().flat();
+}
+
+describe('the gradient of uneven batches is that of the joined batch', () => {
+  const cases: Record<string, Parameters<typeof gradientsOf>> = {
+    'on three ranks': [[1, 4, 2]],
+    'with an autograd that does not bind gradients': [[1, 4, 2], { tiny: { binds: false } }],
+    'when it accumulates': [[2, 5, 3], { accumulates: true }],
+    'when a rank has none': [[3, 0, 2]],
+    'on one rank': [[3], { accumulates: true }],
+  };
+  for (const [name, args] of Object.entries(cases))
+    it(name, async () => {
+      const ranks = await gradientsOf(...args);
+      for (const gradients of ranks) {
+        expect(gradients).toEqual(ranks[0]);
+        const total = args[0].reduce((sum, n) => sum + n, 0);
+        expect(largestDifference(gradients.flat(), alone(total))).toBeLessThan(1e-6);
+      }
+    });
+});
+
+it('is zero where all weights are', async () => {
+  const [first] = await gradientsOf([0, 0]);
+  expect(first!.flat().every((value) => value === 0)).toBe(true);
+});
+
+it('with equal weights is the plain average, bit for bit', async () => {
+  const weighted = await gradientsOf([1, 1, 1, 1]);
+  const plain = values(
+    await onRanks(4, async (group) => {
+      const net = new TinyMlp(1);
+      const model = await ddp(net, { group, bucketBytes: 100 });
+      net.loss(group.rank, 1);
+      net.autograd.backward();
+      await model.finish();
+      return net.gradients();
+    }),
+  );
+  expect(weighted).toEqual(plain);
+});
+
+it('refuses weights that are none', async () => {
+  const outcomes = await onRanks(1, async (group) => {
+    const model = await ddp(new TinyMlp(1), { group });
+    model.addWeight(-1);
+  });
+  expect(reasons(outcomes)[0]).toMatchObject({ code: 'ERR_DDP_INVALID' });
+});
+
+it('is refused by all ranks when one forgets it', async () => {
+  const outcomes = await onRanks(2, async (group) => {
+    const net = new TinyMlp(1);
+    const model = await ddp(net, { group });
+    if (group.rank === 0) model.addWeight(2);
+    net.loss(0, 1);
+    net.autograd.backward();
+    await model.finish();
+  });
+  for (const error of reasons(outcomes)) expect(error.code).toBe('ERR_COLL_MISMATCH');
+});
+
+it('does not count one whose backward threw before it began', async () => {
+  const [once, again] = await Promise.all(
+    [false, true].map(async (throws) => {
+      const [gradients] = values(
+        await onRanks(1, async (group) => {
+          const net = new TinyMlp(1);
+          const model = await ddp(net, { group });
+          const failing = () => {
+            throw new Error('freed');
+          };
+          if (throws) {
+            expect(() => model.backward({ mul: () => ({ backward: failing }) }, { weight: 5 })).toThrow(
+              'freed',
+            );
+          }
+          net.loss(0, 2);
+          model.backward(
+            { mul: (weight) => ({ backward: () => net.autograd.backward(weight) }) },
+            { weight: 2 },
+          );
+          await model.finish();
+          return net.gradients();
+        }),
+      );
+      return gradients;
+    }),
+  );
+  expect(again).toEqual(once);
+});

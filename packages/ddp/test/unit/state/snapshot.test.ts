@@ -1,0 +1,193 @@
+// Snapshots: written by rank 0, whole or not at all, read by all ranks of any world size.
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { bufferSymbol } from '@ringwise/collectives';
+import {
+  fromHost,
+  type GeneratorState,
+  generator,
+  manualSeed,
+  rand,
+  scope,
+  type Tensor,
+} from '@ringwise/tensor';
+import { AdamW, type OptimizerState } from '@ringwise/tensor/optim';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { ddp, loadSnapshot, type SnapshotTensor, saveSnapshot } from '../../../src/index.ts';
+import { largestDifference, onRanks, reasons, values } from '../../support/ranks.ts';
+import { flat, lossOf, makeNet } from '../../support/tensor-mlp.ts';
+
+let folder: string;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'ringwise-snapshot-'));
+});
+afterEach(() => rm(folder, { recursive: true }));
+
+const toTensor = ({ data, shape }: SnapshotTensor) => fromHost(data as Float32Array, [...shape]);
+
+it('gives every rank what rank 0 has saved, also at another world size', async () => {
+  const file = join(folder, 'run.snapshot');
+  const state = (rank: number) => ({
+    epoch: 3 + rank,
+    note: 'ä "quoted"',
+    missing: undefined,
+    list: [null, true, 1.5, 2n ** 60n],
+    bytes: Uint8Array.of(1, 2, 3),
+    halves: { data: Float64Array.of(rank, -0), big: BigInt64Array.of(-5n) },
+    model: { weight: scope(() => rand([2, 3])) as Tensor },
+  });
+  manualSeed(1);
+  const saved = state(0);
+  values(await onRanks(2, (group) => saveSnapshot(file, group.rank === 0 ? saved : state(1), group)));
+  const loaded = values(await onRanks(3, (group) => loadSnapshot(file, group)));
+  const { model, missing: _, ...rest } = saved;
+  for (const each of loaded) {
+    expect(each).toEqual({
+      ...rest,
+      model: { weight: { data: model.weight.dataSync(), dtype: 'float32', shape: [2, 3] } },
+    });
+  }
+  expect(await readdir(folder)).toEqual(['run.snapshot']);
+});
+
+it('is null where there is none', async () => {
+  const loaded = values(await onRanks(2, (group) => loadSnapshot(join(folder, 'none'), group)));
+  expect(loaded).toEqual([null, null]);
+});
+
+it('refuses a damaged file on all ranks, wherever a byte is wrong or missing', async () => {
+  const file = join(folder, 'damaged');
+  values(await onRanks(1, (group) => saveSnapshot(file, { values: new Float32Array(50), step: 7 }, group)));
+  const whole = await readFile(file);
+  const damages = [0, 9, 20, 100, whole.length - 1].map((at) => {
+    const copy = Buffer.from(whole);
+    copy[at]! ^= 1;
+    return copy;
+  });
+  for (const damage of [...damages, whole.subarray(0, -1), Buffer.alloc(0)]) {
+    await writeFile(file, damage);
+    const errors = reasons(await onRanks(2, (group) => loadSnapshot(file, group)));
+    for (const error of errors) expect(error).toMatchObject({ code: 'ERR_DDP_SNAPSHOT' });
+  }
+});
+
+it('fails on all ranks when rank 0 cannot write, and leaves the earlier snapshot', async () => {
+  const file = join(folder, 'kept');
+  const save = (target: string, state: unknown) => onRanks(2, (group) => saveSnapshot(target, state, group));
+  values(await save(file, { step: 1 }));
+  for (const error of reasons(await save(file, { step: Number.NaN }))) {
+    expect(error).toMatchObject({ code: 'ERR_DDP_SNAPSHOT' });
+    expect(error.message).toContain('state.step');
+  }
+  for (const error of reasons(await save(join(folder, 'no', 'folder'), {})))
+    expect(error.message).toContain('ENOENT');
+  expect(values(await onRanks(1, (group) => loadSnapshot(file, group)))).toEqual([{ step: 1 }]);
+  expect(await readdir(folder)).toEqual(['kept']);
+});
+
+interface Run {
+  readonly model: Record<string, Tensor>;
+  readonly optimizer: OptimizerState;
+  /** Samples that all ranks together have taken. */
+  readonly consumed: number;
+  readonly random: GeneratorState;
+}
+
+/**
+ * Two rounds of 24 samples, 12 a step, each at a learning rate that is drawn; stops and saves after
+ * `stopAfter` of them, or goes on from where it stopped.
+ */
+function train(size: number, file: string, stopAfter = Infinity) {
+  return onRanks(size, async (group) => {
+    const net = makeNet(3);
+    const model = await ddp(net, { group });
+    const optimizer = new AdamW(net.parameters(), { lr: 0.01 });
+    const run = await loadSnapshot<Run>(file, group, { tensor: toTensor });
+    if (run) {
+      net.loadStateDict(run.model);
+      optimizer.loadStateDict(run.optimizer);
+    }
+    const random = generator(5);
+    if (run) random.setState(run.random);
+    const factor = new Float32Array(1);
+    const share = 12 / size;
+    for (let consumed = run?.consumed ?? 0; consumed < 48; consumed += 12) {
+      if (consumed === stopAfter) {
+        const state = {
+          ...{ model: net.stateDict(), optimizer: optimizer.stateDict() },
+          ...{ consumed, random: random.state() },
+        };
+        await saveSnapshot(file, state, group);
+        break;
+      }
+      random.uniform(factor);
+      optimizer.lr = 0.01 * factor[0]!;
+      optimizer.zeroGrad();
+      scope(() => lossOf(model.forward, (consumed % 24) + group.rank * share, share).backward());
+      await model.finish();
+      optimizer.step();
+    }
+    return flat(net);
+  });
+}
+
+it('resumes a run at another world size, as if it had never stopped', async () => {
+  const [whole] = values(await train(2, join(folder, 'never')));
+  const file = join(folder, 'stopped');
+  const [stopped] = values(await train(4, file, 24));
+  for (const resumed of values(await train(3, file)))
+    expect(largestDifference(resumed, whole!)).toBeLessThan(1e-4);
+  expect(largestDifference(stopped!, whole!)).toBeGreaterThan(1e-3);
+});
+
+it('sends small arrays together and large ones alone', async () => {
+  const file = join(folder, 'large');
+  const counts = [3, 5_000_000, 700_001, 0, 2_000_000, 1_900_000, 1];
+  const state = { arrays: counts.map((count, at) => Float32Array.from({ length: count }, (_, i) => i + at)) };
+  values(await onRanks(2, (group) => saveSnapshot(file, state, group)));
+  for (const loaded of values(await onRanks(2, (group) => loadSnapshot<typeof state>(file, group)))) {
+    for (const [at, array] of loaded!.arrays.entries())
+      expect(Buffer.compare(bytes(array), bytes(state.arrays[at]!))).toBe(0);
+  }
+});
+
+const bytes = (array: Float32Array) => new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
+
+it('takes copies of what JavaScript cannot reach, one at a time', async () => {
+  const file = join(folder, 'far');
+  let copies = 0;
+  const device = { kind: 'cuda', index: 0 } as const;
+  const view = {
+    dtype: 'float32',
+    count: 2,
+    device,
+    host: null,
+    handle: { address: 64n, owner: {} },
+  } as const;
+  const far = (value: number) => ({
+    [bufferSymbol]: () => view,
+    shape: [1, 2],
+    data: async () => {
+      expect(copies++).toBe(0);
+      await new Promise(setImmediate);
+      copies--;
+      return Float32Array.of(value, -value);
+    },
+  });
+  const save = (state: unknown) => onRanks(1, (group) => saveSnapshot(file, state, group));
+  values(await save({ weights: [far(1), far(2)] }));
+  const [loaded] = values(await onRanks(1, (group) => loadSnapshot(file, group)));
+  const tensor = (...data: number[]) => ({ data: Float32Array.from(data), dtype: 'float32', shape: [1, 2] });
+  expect(loaded).toEqual({ weights: [tensor(1, -1), tensor(2, -2)] });
+  const { data: _, ...mute } = far(3);
+  const short = { ...far(4), data: async () => Float32Array.of(4) };
+  for (const [state, sentence] of [
+    [mute, /state\.weight: .*memory that JavaScript cannot read, without data\(\)/],
+    [short, /state\.weight: .*data\(\) of 4 bytes where the tensor has 8/],
+  ] as const) {
+    const [error] = reasons(await save({ weight: state }));
+    expect(error!.message).toMatch(sentence);
+  }
+  expect(await readdir(folder)).toEqual(['far']);
+});

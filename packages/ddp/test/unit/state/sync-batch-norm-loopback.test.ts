@@ -1,0 +1,95 @@
+// Batch norm over more ranks than a host has cores, in one thread. It blocks, so the ranks lie on one stack:
+// one that has to wait for the others in forward or backward runs the next one there. Gradients go over
+// loopback as always.
+import { type BufferCarrier, bufferSymbol, elementsOf, loopbackGroups } from '@ringwise/collectives';
+import { scope, type Tensor } from '@ringwise/tensor';
+import { BatchNorm2d } from '@ringwise/tensor/nn';
+import { SGD } from '@ringwise/tensor/optim';
+import { expect, it } from 'vitest';
+import { assertInSync, ddp, exchangeOver } from '../../../src/index.ts';
+import { cnnAlone, cnnLoss, makeCnn, stateOf, steps } from '../../fixtures/cnn.ts';
+import { largestDifference } from '../../support/ranks.ts';
+
+/** Ranks that meet once in every run. */
+class Stack {
+  #parts: readonly (() => void)[] = [];
+  #told: Float64Array[] = [];
+
+  run(parts: readonly (() => void)[]): void {
+    this.#parts = parts;
+    this.#told = [];
+    parts[0]!();
+    expect(this.#told.length).toBe(parts.length);
+  }
+
+  /** What every rank has told; `own` is that of the next one. */
+  meet(own: Float64Array): readonly Float64Array[] {
+    this.#told.push(own);
+    this.#parts[this.#told.length]?.();
+    return this.#told;
+  }
+}
+
+const floatsOf = (own: BufferCarrier) => elementsOf(own[bufferSymbol]()) as Float32Array;
+
+/** The blocking calls that the exchange makes, on a stack. */
+const blocking = (stack: Stack, size: number) => ({
+  size,
+  allGatherSync: (own: unknown, all: unknown) => {
+    const told = stack.meet(own as Float64Array);
+    for (const [rank, each] of told.entries()) (all as Float64Array).set(each, rank * each.length);
+  },
+  allReduceSync: (own: unknown) => {
+    const floats = floatsOf(own as BufferCarrier);
+    const told = stack.meet(Float64Array.from(floats));
+    for (let i = 0; i < floats.length; i++) floats[i] = told.reduce((sum, each) => sum + each[i]!, 0);
+  },
+  allReduce: (): never => {
+    throw new Error('for memory of a device');
+  },
+});
+
+async function train(counts: readonly number[]): Promise<Float32Array[]> {
+  const stack = new Stack();
+  const groups = loopbackGroups(counts.length);
+  const nets = groups.map(({ rank }) => makeCnn(rank));
+  for (const net of nets) {
+    for (const layer of net.modules()) {
+      if (layer instanceof BatchNorm2d) layer.sync = exchangeOver(blocking(stack, counts.length));
+    }
+  }
+  const models = await Promise.all(groups.map((group, rank) => ddp(nets[rank]!, { group, bucketBytes: 64 })));
+  const optimizers = nets.map((net) => new SGD(net.parameters(), { lr: 0.05 }));
+  const before = counts.map((_, rank) => counts.slice(0, rank).reduce((sum, count) => sum + count, 0));
+  for (let step = 0; step < steps; step++) {
+    for (const optimizer of optimizers) optimizer.zeroGrad();
+    scope(() => {
+      const losses: Tensor[] = [];
+      const forward = (rank: number) => () => {
+        losses[rank] = cnnLoss(models[rank]!.forward, 20 * step + before[rank]!, counts[rank]!);
+      };
+      stack.run(models.map((_, rank) => forward(rank)));
+      stack.run(models.map((model, rank) => () => model.backward(losses[rank]!, { weight: counts[rank]! })));
+    });
+    await Promise.all(models.map((model) => model.finish()));
+    for (const optimizer of optimizers) optimizer.step();
+  }
+  await Promise.all(groups.map((group, rank) => assertInSync(nets[rank]!, group)));
+  await Promise.all(groups.map((group) => group.close()));
+  return nets.map(stateOf);
+}
+
+for (const size of [2, 8, 64])
+  for (const [name, countOf] of [
+    ['even', () => 2],
+    ['uneven', (rank: number) => 1 + (rank % 3)],
+  ] as const)
+    it(`${size} ranks with ${name} batches train as one process on the joined batch`, {
+      timeout: 120_000,
+    }, async () => {
+      const counts = Array.from({ length: size }, (_, rank) => countOf(rank));
+      const states = await train(counts);
+      for (const state of states) expect(state).toEqual(states[0]);
+      const expected = cnnAlone(counts.reduce((a, b) => a + b, 0));
+      expect(largestDifference(states[0]!, expected)).toBeLessThan(1e-5);
+    });

@@ -1,0 +1,169 @@
+import { readFileSync } from 'node:fs';
+import { expect, it } from 'vitest';
+import { finished, isGone, numbersAfter, ringwise, script, until } from '../../support/command.ts';
+
+/** A rank that lives until it is stopped. */
+const waits = `setInterval(() => {}, 1000);`;
+
+it('stops the others when a rank throws, and names it with its error', async () => {
+  const file = script(
+    'throws.mjs',
+    `console.log('pid', process.pid);
+     if (process.env.RANK === '1') throw Object.assign(new RangeError('token 50304'), { code: 'ERR_X' });
+     ${waits}`,
+  );
+  const { exitCode, stdout, stderr } = await finished(['run', '--nproc-per-node', '3', file]);
+  expect(exitCode).toBe(1);
+  expect(stderr).toMatch(
+    /ringwise: rank 1 of 3 failed \(exit code 1\) after \d+\.\d s; ranks 0, 2 were stopped\./,
+  );
+  expect(stderr).toContain('  RangeError: token 50304   throws.mjs:2\n');
+  expect(stderr).toContain('[1] RangeError: token 50304');
+  expect(numbersAfter('pid', stdout).every(isGone)).toBe(true);
+});
+
+it('reports rejections that nobody handles, and errors while the script is loaded', async () => {
+  const rejects = script('rejects.mjs', `Promise.reject(new TypeError('not awaited')); ${waits}`);
+  expect((await finished(['run', rejects])).stderr).toContain('  TypeError: not awaited   rejects.mjs:1\n');
+  const imports = script('imports.mjs', `import './absent.mjs';`);
+  const { exitCode, stderr } = await finished(['run', imports]);
+  expect(stderr).toContain(`ringwise: rank 0 of 1 failed (exit code 1)`);
+  expect(stderr).toMatch(/\n {2}Error: Cannot find module .*absent\.mjs/);
+  expect(exitCode).toBe(1);
+});
+
+it('ends with the exit code of the rank, and shows its last output', async () => {
+  const file = script(
+    'exits.mjs',
+    `if (process.env.RANK === '0') { console.log('loss is NaN'); process.exit(7); }
+     ${waits}`,
+  );
+  const { exitCode, stderr } = await finished(['run', '--nproc-per-node', '2', file]);
+  expect(exitCode).toBe(7);
+  expect(stderr).toContain('ringwise: rank 0 of 2 failed (exit code 7)');
+  expect(stderr).toContain('  last output of rank 0:\n    loss is NaN\n');
+});
+
+it('stops the others at once although nobody reads the output', async () => {
+  const file = script(
+    'unread.mjs',
+    `import { writeFileSync } from 'node:fs';
+     process.stdout.write('x'.repeat(4 << 20) + '\\n');
+     if (process.env.RANK === '0') setTimeout(() => process.exit(7), 300);
+     process.on('SIGTERM', () => { writeFileSync(process.argv[2], 'stopped'); process.exit(); });
+     ${waits}`,
+  );
+  const sign = script('sign', '');
+  const command = ringwise(['run', '--nproc-per-node', '2', file, sign]);
+  command.child.stdout!.pause();
+  await until('rank 1 was stopped', () => readFileSync(sign, 'utf8') === 'stopped');
+  command.child.stdout!.resume();
+  expect(await command.exitCode).toBe(7);
+});
+
+it('names the signal that ended a rank', async () => {
+  const file = script(
+    'killed.mjs',
+    `if (process.env.RANK === '1') process.kill(process.pid, 'SIGKILL');
+     ${waits}`,
+  );
+  const { exitCode, stderr } = await finished(['run', '--nproc-per-node', '2', file]);
+  expect(exitCode).toBe(137);
+  expect(stderr).toContain('ringwise: rank 1 of 2 failed (SIGKILL)');
+});
+
+it('blames the rank that failed on its own, though a peer reported first', async () => {
+  // Rank 1 dies without a word and late; rank 0 has by then reported that it lost its peer.
+  const file = script(
+    'echo.mjs',
+    `const lost = Object.assign(new Error('lost rank 1'), { code: 'ERR_COLL_PEER_LOST', secondary: true });
+     if (process.env.RANK === '0') throw new Error('step 3 failed', { cause: lost });
+     setTimeout(() => process.exit(9), 100);`,
+  );
+  const { exitCode, stderr } = await finished(['run', '--nproc-per-node', '2', file]);
+  expect(stderr).toContain('ringwise: rank 1 of 2 failed (exit code 9)');
+  expect(stderr).toContain('  rank 0 reported Error: step 3 failed\n');
+  expect(exitCode).toBe(9);
+});
+
+it('kills ranks that ignore SIGTERM after the shutdown timeout', async () => {
+  const file = script(
+    'stubborn.mjs',
+    `process.on('SIGTERM', () => console.log('ignored'));
+     console.log('pid', process.pid);
+     if (process.env.RANK === '1') setTimeout(() => process.exit(3), 300);
+     ${waits}`,
+  );
+  const startMs = performance.now();
+  const { exitCode, stdout } = await finished([
+    'run',
+    '--shutdown-timeout',
+    '1',
+    '--nproc-per-node',
+    '2',
+    file,
+  ]);
+  expect(exitCode).toBe(3);
+  expect(stdout).toContain('[0] ignored\n');
+  expect(performance.now() - startMs).toBeGreaterThan(1000);
+  expect(numbersAfter('pid', stdout).every(isGone)).toBe(true);
+});
+
+it('wakes ranks that are stopped, so that they can end', async () => {
+  // Rank 1 is stopped when rank 0 fails, and once more while it saves.
+  const file = script(
+    'stopped.mjs',
+    `import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+     const sign = import.meta.filename + '.pid';
+     if (process.env.RANK === '1') {
+       process.on('SIGTERM', () => {
+         console.log('saving');
+         process.kill(process.pid, 'SIGSTOP');
+         console.log('saved');
+         process.exit(0);
+       });
+       writeFileSync(sign, String(process.pid));
+       process.kill(process.pid, 'SIGSTOP');
+     } else {
+       const isStopped = () => existsSync(sign) && / T /.test(readFileSync('/proc/' + readFileSync(sign) + '/stat', 'utf8'));
+       setInterval(() => { if (isStopped()) process.exit(3); }, 5);
+     }
+     ${waits}`,
+  );
+  const { child, out } = ringwise(['run', '--nproc-per-node', '2', file]);
+  // The shutdown timeout is 30 s.
+  await until('the command has ended', () => child.exitCode !== null, 15_000);
+  expect(child.exitCode).toBe(3);
+  expect(out.stdout).toBe('[1] saving\n[1] saved\n');
+  expect(out.stderr).toContain('rank 0 of 2 failed (exit code 3)');
+});
+
+it('kills what a rank leaves behind when it ends', async () => {
+  const file = script(
+    'parent.mjs',
+    `import { spawn } from 'node:child_process';
+     console.log('pid', spawn(process.execPath, ['-e', ${JSON.stringify(waits)}], { stdio: 'inherit' }).pid);
+     process.exit(0);`,
+  );
+  const { exitCode, stdout } = await finished(['run', file]);
+  expect(exitCode).toBe(0);
+  const pids = numbersAfter('pid', stdout);
+  expect(pids).toHaveLength(1);
+  await until('the process left behind is gone', () => pids.every(isGone), 1000);
+});
+
+it('ends although a process that left the group holds the output', async () => {
+  const file = script(
+    'daemon.mjs',
+    `import { spawn } from 'node:child_process';
+     const options = { stdio: 'inherit', detached: true };
+     console.log('pid', spawn(process.execPath, ['-e', ${JSON.stringify(waits)}], options).pid);
+     process.exit(4);`,
+  );
+  const { child, out } = ringwise(['run', file]);
+  await until('the command has ended', () => child.exitCode !== null, 10_000);
+  const [pid] = numbersAfter('pid', out.stdout);
+  expect(isGone(pid!)).toBe(false);
+  process.kill(pid!, 'SIGKILL');
+  expect(child.exitCode).toBe(4);
+});

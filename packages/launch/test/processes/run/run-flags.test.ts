@@ -1,0 +1,227 @@
+// What the flags of `ringwise run` do on one host, beyond starting ranks.
+
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { finished, isGone, numbersAfter, ringwise, script, until } from '../../support/command.ts';
+
+const lines = script.bind(
+  null,
+  'lines.mjs',
+  `console.log('out', process.env.RANK); console.error('err', process.env.RANK);`,
+);
+
+/** The folder of a local rank in the only run below `logDir`. */
+function folderOf(logDir: string, attempt: number, localRank: number): string {
+  const runs = readdirSync(logDir);
+  expect(runs).toHaveLength(1);
+  return join(logDir, runs[0]!, `attempt_${attempt}`, `${localRank}`);
+}
+
+describe('logs', () => {
+  it('redirects write to files only, per local rank', async () => {
+    const file = lines();
+    const logDir = join(dirname(file), 'logs');
+    const flags = ['--nproc-per-node', '2', '--log-dir', logDir, '--redirects', '0:3,1:1', '--rdzv-id', 'r7'];
+    const { exitCode, stdout, stderr } = await finished(['run', ...flags, file]);
+    expect({ exitCode, stdout, stderr }).toEqual({ exitCode: 0, stdout: '', stderr: '[1] err 1\n' });
+    expect(readdirSync(logDir)[0]).toMatch(/^r7_/);
+    const read = (rank: number, name: string) => readFileSync(join(folderOf(logDir, 0, rank), name), 'utf8');
+    expect([read(0, 'stdout.log'), read(0, 'stderr.log'), read(1, 'stdout.log')]).toEqual([
+      'out 0\n',
+      'err 0\n',
+      'out 1\n',
+    ]);
+    expect(existsSync(join(folderOf(logDir, 0, 1), 'stderr.log'))).toBe(false);
+  });
+
+  it('tee writes to both, and a filter chooses the ranks on the terminal', async () => {
+    const file = lines();
+    const logDir = join(dirname(file), 'logs');
+    const flags = ['--nproc-per-node', '2', '--log-dir', logDir, '--tee', '3', '--local-ranks-filter', '1'];
+    const { stdout, stderr } = await finished(['run', ...flags, file]);
+    expect({ stdout, stderr }).toEqual({ stdout: '[1] out 1\n', stderr: '[1] err 1\n' });
+    expect(readFileSync(join(folderOf(logDir, 0, 0), 'stdout.log'), 'utf8')).toBe('out 0\n');
+  });
+
+  it('a folder of its own for each attempt; the report names the file', async () => {
+    const file = script(
+      'fails.mjs',
+      `console.error('attempt', process.env.TORCHELASTIC_RESTART_COUNT, 'of', process.env.TORCHELASTIC_MAX_RESTARTS); process.exit(3);`,
+    );
+    const logDir = join(dirname(file), 'logs');
+    const flags = ['--max-restarts', '1', '--log-dir', logDir, '-r', '2'];
+    const { exitCode, stderr } = await finished(['run', ...flags, file]);
+    expect(exitCode).toBe(3);
+    for (const attempt of [0, 1]) {
+      const log = join(folderOf(logDir, attempt, 0), 'stderr.log');
+      expect(readFileSync(log, 'utf8')).toBe(`attempt ${attempt} of 1\n`);
+      expect(stderr).toContain(`  log: ${log}\n`);
+    }
+  });
+
+  it('say where without --log-dir', async () => {
+    const { exitCode, stderr } = await finished(['run', '--tee', '3', lines()]);
+    expect(stderr).toBe('ringwise run: --tee writes files; expected --log-dir DIR, which says where.\n');
+    expect(exitCode).toBe(2);
+  });
+});
+
+describe('restarts', () => {
+  it('start all ranks again until all end well', async () => {
+    const file = script(
+      'second.mjs',
+      `const { RANK, TORCHELASTIC_RESTART_COUNT: attempt } = process.env;
+       console.log('pid', process.pid, 'attempt', attempt);
+       if (attempt === '0') RANK === '1' ? process.exit(5) : setInterval(() => {}, 1000);`,
+    );
+    const command = ['run', '--nproc-per-node', '2', '--max-restarts', '3', file];
+    const { exitCode, stdout, stderr } = await finished(command);
+    expect(exitCode).toBe(0);
+    expect(numbersAfter('attempt', stdout).sort()).toEqual([0, 0, 1, 1]);
+    expect(stderr).toContain(
+      'ringwise: starting all ranks again, 2 ranks on 1 host; restart 1 of 3: rank 1 of 2 failed',
+    );
+    expect(numbersAfter('pid', stdout).every(isGone)).toBe(true);
+  });
+
+  it('end with the last failure', async () => {
+    const file = script('never.mjs', `process.exit(5 + Number(process.env.TORCHELASTIC_RESTART_COUNT));`);
+    const { exitCode, stderr } = await finished(['run', '--max-restarts', '2', file]);
+    expect(exitCode).toBe(7);
+    expect(stderr).toMatch(/\nringwise: rank 0 of 1 failed \(exit code 7\)/);
+  });
+
+  it('are not for a job that its user stops', async () => {
+    const file = script('waits.mjs', `console.log('pid', process.pid); setInterval(() => {}, 1000);`);
+    const { pid, out, exitCode } = ringwise(['run', '--max-restarts', '3', file]);
+    await until('it runs', () => numbersAfter('pid', out.stdout).length === 1);
+    process.kill(pid, 'SIGINT');
+    expect(await exitCode).toBe(130);
+    expect(out.stderr).toBe('ringwise: stopped by SIGINT.\n');
+  });
+});
+
+describe('other programs as ranks', () => {
+  it('runs any program with its arguments', async () => {
+    const file = script('hello.sh', 'echo "$RANK of $WORLD_SIZE: $*"');
+    const { exitCode, stdout } = await finished([
+      'run',
+      '--no-python',
+      '--nproc-per-node',
+      '2',
+      'sh',
+      file,
+      '--lr',
+      '1',
+    ]);
+    expect(stdout.split('\n').sort()).toEqual(['', '[0] 0 of 2: --lr 1', '[1] 1 of 2: --lr 1']);
+    expect(exitCode).toBe(0);
+  });
+
+  it('starts nothing without the program', async () => {
+    expect(await finished(['run', '--no-python', 'no-such-program'])).toEqual({
+      exitCode: 2,
+      stdout: '',
+      stderr:
+        'ringwise run: no program no-such-program; expected a file that may be executed, in a folder of PATH. Nothing was started.\n',
+    });
+  });
+
+  it("shows the error that a program leaves in torchrun's error file", async () => {
+    const json = JSON.stringify({
+      message: {
+        message: 'ValueError: bad shape',
+        extraInfo: {
+          py_callstack:
+            'Traceback (most recent call last):\n  File "/elsewhere/train.py", line 12, in main\n',
+          timestamp: '1',
+        },
+      },
+    });
+    const file = script(
+      'torch.sh',
+      `echo '${json.replaceAll('\\n', '\\\\n')}' > "$TORCHELASTIC_ERROR_FILE"; echo pid $$; echo folder $TORCHELASTIC_ERROR_FILE; exit 1`,
+    );
+    const { exitCode, stdout, stderr } = await finished(['run', '--no-python', 'sh', file]);
+    expect(stderr).toContain('\n  ValueError: bad shape   /elsewhere/train.py:12\n');
+    expect(exitCode).toBe(1);
+    const left = /folder (.*)\/attempt_0/.exec(stdout)![1]!;
+    expect(existsSync(left)).toBe(false);
+  });
+
+  it('leaves no folder when the command is killed', async () => {
+    const file = script('waits.sh', 'echo folder $TORCHELASTIC_ERROR_FILE; echo pid $$; sleep 60');
+    const { pid, out } = ringwise(['run', '--no-python', 'sh', file]);
+    await until('the rank runs', () => numbersAfter('pid', out.stdout).length === 1);
+    const folder = /folder (.*)\/attempt_0/.exec(out.stdout)![1]!;
+    expect(existsSync(folder)).toBe(true);
+    process.kill(pid, 'SIGKILL');
+    await until('the folder is gone', () => !existsSync(folder), 2000);
+  });
+
+  it('writes such a file for a rank that is node', async () => {
+    const file = script('throws.mjs', `throw new RangeError('token 50304');`);
+    const logDir = join(dirname(file), 'logs');
+    await finished(['run', '--log-dir', logDir, file]);
+    const { message } = JSON.parse(readFileSync(join(folderOf(logDir, 0, 0), 'error.json'), 'utf8'));
+    expect(message).toEqual({
+      message: 'RangeError: token 50304',
+      extraInfo: {
+        py_callstack: expect.stringContaining('throws.mjs:1'),
+        timestamp: expect.stringMatching(/^\d{10}$/),
+      },
+    });
+  });
+
+  it('runs Python scripts unbuffered', async () => {
+    const file = script(
+      'rank.py',
+      `import os, sys\nprint(os.environ["RANK"], sys.argv[1:], flush=False)\nos.kill(os.getpid(), 9)\n`,
+    );
+    const { exitCode, stdout } = await finished(['run', file, 'a']);
+    expect(stdout).toBe("[0] 0 ['a']\n");
+    expect(exitCode).toBe(137);
+  });
+});
+
+describe('--signals-to-handle', () => {
+  it('passes on the signals that it names', async () => {
+    const file = script(
+      'usr1.mjs',
+      `process.on('SIGUSR1', () => { console.log('saving'); process.exit(0); });
+       console.log('pid', process.pid); setInterval(() => {}, 1000);`,
+    );
+    const { pid, out, exitCode } = ringwise(['run', '--signals-to-handle', 'SIGTERM,SIGUSR1', file]);
+    await until('it runs', () => numbersAfter('pid', out.stdout).length === 1);
+    process.kill(pid, 'SIGUSR1');
+    expect(await exitCode).toBe(138);
+    expect(out.stdout).toContain('[0] saving\n');
+  });
+});
+
+describe('--dry-run', () => {
+  it('prints what each process would get, and starts nothing', async () => {
+    const file = script('never.mjs', `console.log('started');`);
+    const flags = [
+      '--dry-run',
+      '--nnodes',
+      '2',
+      '--node-rank',
+      '1',
+      '--nproc-per-node',
+      '2',
+      '--master-addr',
+      'gpu-a',
+    ];
+    const { exitCode, stdout, stderr } = await finished(['run', ...flags, file, '--lr', '1'], {
+      RINGWISE_SECRET: 'hush',
+    });
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
+    expect(stdout).toMatch(/^rank 2: .*node.* .*never\.mjs --lr 1\n/);
+    expect(stdout).toMatch(/\nrank 3: .*\n(?: {2}\w+=.*\n)* {2}RANK=3\n {2}LOCAL_RANK=1\n {2}WORLD_SIZE=4\n/);
+    expect(stdout).toContain('\n  MASTER_ADDR=gpu-a\n  MASTER_PORT=29500\n');
+    expect(stdout).not.toContain('hush');
+    expect(stdout).not.toContain('started');
+  });
+});

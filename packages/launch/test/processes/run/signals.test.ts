@@ -1,0 +1,141 @@
+import { spawnSync } from 'node:child_process';
+import { describe, expect, it } from 'vitest';
+import { type Command, isGone, numbersAfter, ringwise, script, until } from '../../support/command.ts';
+
+const waits = `setInterval(() => {}, 1000);`;
+
+/** Starts two ranks and waits until `count` processes have told their numbers. */
+async function started(
+  source: string,
+  count = 2,
+  env: Record<string, string> = {},
+): Promise<{ command: Command; pids: number[] }> {
+  const file = script('rank.mjs', `${source}\nconsole.log('pid', process.pid);\n${waits}`);
+  const command = ringwise(['run', '--nproc-per-node', '2', file], env);
+  await until('all run', () => numbersAfter('pid', command.out.stdout).length === count);
+  return { command, pids: numbersAfter('pid', command.out.stdout) };
+}
+
+describe('a signal to the command', () => {
+  it.each([
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+    ['SIGHUP', 129],
+  ] as const)('%s ends all ranks; exit code %i', async (signal, code) => {
+    const { command, pids } = await started('');
+    process.kill(command.pid, signal);
+    expect(await command.exitCode).toBe(code);
+    expect(pids.every(isGone)).toBe(true);
+    expect(command.out.stderr).toBe(`ringwise: stopped by ${signal}.\n`);
+  });
+
+  it('reaches each rank once, also from a terminal, and leaves it the time to finish', async () => {
+    const { command, pids } = await started(
+      `process.on('SIGINT', () => { console.log('saving'); setTimeout(() => process.exit(0), 200); });`,
+    );
+    // What a terminal does: the signal goes to the whole process group of the command.
+    process.kill(-command.pid, 'SIGINT');
+    expect(await command.exitCode).toBe(130);
+    expect(command.out.stdout.match(/saving/g)).toHaveLength(2);
+    expect(pids.every(isGone)).toBe(true);
+  });
+
+  it('kills at once when it comes twice', async () => {
+    const { command, pids } = await started(`process.on('SIGINT', () => console.log('ignored'));`);
+    process.kill(command.pid, 'SIGINT');
+    await until('both ranks saw it', () => command.out.stdout.match(/ignored/g)?.length === 2);
+    process.kill(command.pid, 'SIGINT');
+    await until('the command has ended', () => command.child.exitCode !== null, 5000);
+    expect(command.child.exitCode).toBe(130);
+    expect(pids.every(isGone)).toBe(true);
+  });
+
+  it('is not needed when nobody reads the output any more', async () => {
+    const { command, pids } = await started(`setInterval(() => console.log('step'), 5);`);
+    command.child.stdout!.destroy();
+    await until('the command has ended', () => command.child.exitCode !== null, 5000);
+    expect(command.child.exitCode).toBe(143);
+    expect(pids.every(isGone)).toBe(true);
+  });
+});
+
+/** A rank whose main thread is busy for ever. */
+const busy = `import { writeSync } from 'node:fs';
+  if (process.env.RANK === '1') { writeSync(1, 'pid ' + process.pid + '\\n'); for (;;); }`;
+
+/** The shells that end the ranks when the command is killed. */
+function watchdogsOf(command: Command): number[] {
+  const { stdout } = spawnSync('ps', ['-axo', 'pid=,ppid=,comm='], { encoding: 'utf8' });
+  const rows = stdout.trim().split('\n');
+  const isOurs = (row: string[]) => Number(row[1]) === command.pid && /(^|\/)(da|ba)?sh$/.test(row[2]!);
+  return rows
+    .map((row) => row.trim().split(/\s+/))
+    .filter(isOurs)
+    .map(([pid]) => Number(pid));
+}
+
+describe('when the shell that watches the command is killed', () => {
+  it('another one takes its place', async () => {
+    const { command, pids } = await started('', 2);
+    for (let times = 0; times < 3; times++) {
+      const before = watchdogsOf(command);
+      expect(before).toHaveLength(1);
+      process.kill(before[0]!, 'SIGKILL');
+      const isNew = (now: number[]) => now.length === 1 && now[0] !== before[0];
+      await until('there is another', () => isNew(watchdogsOf(command)));
+    }
+    process.kill(command.pid, 'SIGKILL');
+    await until('the tree is gone', () => pids.every(isGone), 1000);
+  });
+
+  const elsewhere = { PATH: '/nowhere' }; // no setpriv, as on macOS
+  it.each([
+    ['and then the command', ['one by one'], '', {}],
+    ['and the command at once', ['together'], '', {}],
+    ['and the command at once, with a rank that never returns to its event loop', ['together'], busy, {}],
+    ['and the command at once, where no kernel helps', ['together'], '', elsewhere],
+    ['and the command at once, where no kernel helps, with a busy rank', ['together'], busy, elsewhere],
+  ])('%s, no rank is left', async (_, [how], source, env) => {
+    const { command, pids } = await started(source, 2, env);
+    const victims = [...watchdogsOf(command), command.pid];
+    expect(victims).toHaveLength(2);
+    if (how === 'together') spawnSync('/bin/sh', ['-c', `kill -9 ${victims.join(' ')}`]);
+    else for (const pid of victims) process.kill(pid, 'SIGKILL');
+    await until('the tree is gone', () => pids.every(isGone), 2000);
+  });
+
+  it('and the command at once, no rank of another program is left', async () => {
+    const file = script('sleeps.sh', 'echo "pid $$"; exec sleep 1000');
+    const command = ringwise(['run', '--nproc-per-node', '2', '--no-python', '/bin/sh', file]);
+    await until('all run', () => numbersAfter('pid', command.out.stdout).length === 2);
+    const pids = numbersAfter('pid', command.out.stdout);
+    // One for the ranks, one for the files in which their errors are told.
+    const victims = [...watchdogsOf(command).filter((pid) => !pids.includes(pid)), command.pid];
+    spawnSync('/bin/sh', ['-c', `kill -9 ${victims.join(' ')}`]);
+    await until('the tree is gone', () => pids.every(isGone), 2000);
+  });
+});
+
+describe('when the command is killed with SIGKILL, the whole tree is gone within a second', () => {
+  it.each([
+    ['with ranks that wait', 2, ''],
+    ['with ranks that ignore SIGTERM', 2, `process.on('SIGTERM', () => {});`],
+    [
+      'with processes that the ranks started',
+      4,
+      `import { spawn } from 'node:child_process';
+       console.log('pid', spawn(process.execPath, ['-e', ${JSON.stringify(waits)}]).pid);`,
+    ],
+    ['with a rank that never returns to its event loop', 2, busy],
+    [
+      'with a rank that is stopped',
+      2,
+      `import { writeSync } from 'node:fs';
+       if (process.env.RANK === '1') { writeSync(1, 'pid ' + process.pid + '\\n'); process.kill(process.pid, 'SIGSTOP'); }`,
+    ],
+  ])('%s', async (_, count, source) => {
+    const { command, pids } = await started(source, count);
+    process.kill(command.pid, 'SIGKILL');
+    await until('the tree is gone', () => pids.every(isGone), 1000);
+  });
+});

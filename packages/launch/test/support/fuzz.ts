@@ -1,0 +1,77 @@
+// Throws messages at the launchers' coordinator: such as launchers send, with other values, in any order, and such as
+// nobody sends. Every byte comes from a seed.
+
+import { Coordinator } from '../../src/rendezvous/coordinator.ts';
+import { parseReport, type Report } from '../../src/rendezvous/messages.ts';
+
+/** Numbers from 0 to 1, the same for the same seed (mulberry32). */
+function randomOf(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let t = state;
+    t = Math.imul(t ^ (t >>> 15), t | 1);
+    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+const oddities: readonly unknown[] = [
+  ...[null, undefined, -1, 0, 1.5, 1e308, '', 'a', [], {}, [[]], true, '9'.repeat(40), { length: -1 }],
+  ...[{ kind: 'join' }, { constructor: 1 }, 'SIGTERM', '__proto__', 'toString'],
+];
+
+/** Sends `count` messages to one coordinator after the other; returns how many jobs were finished by them. */
+export function fuzzCoordinator(seed: number, count: number): number {
+  const random = randomOf(seed);
+  const below = (limit: number) => Math.floor(random() * limit);
+  const pick = <T>(items: readonly T[]): T => items[below(items.length)]!;
+  const odd = <T>(value: T): T => (random() < 0.03 ? (pick(oddities) as T) : value);
+  const report = (): Report => {
+    const id = pick(['a', 'b', 'c', 'd']);
+    const failedNs = pick([null, `${below(1e9)}`]);
+    const error = { name: 'E', message: 'm', stack: '', fields: {}, cause: null };
+    const outcome = () => ({
+      ...{ rank: odd(below(4)), host: odd('h'), pid: odd(below(1e5)), exitCode: odd(below(3)) },
+      ...{ signal: odd(null), failedNs: odd(failedNs), tail: odd(['x']), logFile: odd(null) },
+      lastWords: odd(pick([null, { timeNs: odd('5'), error: odd(error) }])),
+    });
+    const member = {
+      ...{ id: odd(id), host: odd('h'), nproc: odd(below(3)) },
+      nodeRank: odd(pick([null, 0, 1])),
+    };
+    return pick<Report>([
+      { kind: 'clock', id: odd(id) },
+      { kind: 'join', member: odd(member) },
+      { kind: 'failing', id: odd(id), round: odd(below(3)), isSecondary: odd(random() < 0.5) },
+      { kind: 'ended', id: odd(id), round: odd(below(3)), outcomes: odd([outcome(), outcome()]) },
+      { kind: 'leaving', id: odd(id), signal: odd('SIGTERM') },
+      { kind: 'bye', id: odd(id) },
+    ]);
+  };
+  const message = () => {
+    const text = JSON.stringify(odd(report())) ?? '';
+    const luck = random();
+    if (luck < 0.85) return text;
+    if (luck < 0.95) return text.slice(0, below(text.length));
+    return String.fromCharCode(...Array.from({ length: below(50) }, () => below(256)));
+  };
+  let coordinator = newCoordinator();
+  let finished = 0;
+  for (let sent = 0; sent < count; sent++) {
+    const parsed = parseReport(message());
+    if (parsed) coordinator.handle(parsed, sent);
+    if (random() < 0.05) coordinator.lost(pick(['a', 'b', 'c', 'd']), sent);
+    if (random() < 0.05) coordinator.tick(sent);
+    if (!coordinator.isFinished) continue;
+    finished++;
+    coordinator = newCoordinator();
+  }
+  return finished;
+}
+
+function newCoordinator(): Coordinator {
+  const times = { joinTimeoutMs: 1e9, lastCallMs: 0, settle: { causeMs: 0, echoMs: 0 } };
+  const nodes = { self: 'a', minNodes: 1, maxNodes: 3, maxRestarts: 2 };
+  return new Coordinator({ ...nodes, ...times }, 0, () => {});
+}

@@ -1,0 +1,208 @@
+import { describe, expect, it } from 'vitest';
+import { parseRun } from '../../src/cli/args.ts';
+import { oneHost, type RunOptions } from '../../src/cli/run-options.ts';
+
+const parsed = (argv: string[], env = {}) => parseRun(argv, env) as RunOptions;
+const message = (argv: string[], env = {}) => {
+  try {
+    parseRun(argv, env);
+  } catch (error) {
+    return (error as Error).message;
+  }
+  throw new Error('parsed without an error');
+};
+
+describe('parseRun', () => {
+  it('has the defaults of torchrun', () => {
+    expect(parsed(['train.ts'])).toMatchObject({
+      script: 'train.ts',
+      scriptArgs: [],
+      isProgram: false,
+      nprocPerNode: '1',
+      role: 'default',
+      meeting: oneHost,
+      runId: undefined,
+      maxRestarts: 0,
+      shutdownTimeoutMs: 30_000,
+      signals: ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'],
+      live: { ui: null, metricsFile: null, tensorboardDir: null },
+      isDryRun: false,
+    });
+    expect(parsed(['--nnodes', '2', 'train.ts']).meeting).toMatchObject({
+      backend: 'static',
+      minNodes: 2,
+      maxNodes: 2,
+      host: '127.0.0.1',
+      port: 29_500,
+      joinTimeoutMs: 600_000,
+      lastCallMs: 30_000,
+    });
+  });
+
+  it('leaves everything after the script to the script, as it was written', () => {
+    const options = parsed([
+      '--nproc-per-node',
+      '2',
+      'train.ts',
+      '--batch_size',
+      '32',
+      '--help',
+      '-x',
+      '--',
+      'y',
+    ]);
+    expect(options.nprocPerNode).toBe('2');
+    expect(options.script).toBe('train.ts');
+    expect(options.scriptArgs).toEqual(['--batch_size', '32', '--help', '-x', '--', 'y']);
+  });
+
+  it('takes the script after a double dash', () => {
+    expect(parsed(['--nproc-per-node=2', '--', 'train.ts', 'a']).script).toBe('train.ts');
+  });
+
+  it.each([['--nproc_per_node', '2'], ['--nproc-per-node', '2'], ['--nproc_per_node=2']])(
+    'reads %s %s',
+    (...argv) => {
+      expect(parsed([...argv, 'train.ts']).nprocPerNode).toBe('2');
+    },
+  );
+
+  it('reads each flag from its PET_ variable, below the command line', () => {
+    const env = {
+      PET_NPROC_PER_NODE: '4',
+      PET_NNODES: '1:1',
+      PET_NODE_RANK: '0',
+      PET_MASTER_ADDR: '10.0.0.1',
+      PET_MASTER_PORT: '29500',
+      PET_RDZV_ID: 'job7',
+      PET_SHUTDOWN_TIMEOUT: '5',
+    };
+    expect(parsed(['train.ts'], env)).toMatchObject({
+      nprocPerNode: '4',
+      meeting: { host: '10.0.0.1', port: 29500, maxNodes: 1 },
+      runId: 'job7',
+      shutdownTimeoutMs: 5000,
+    });
+    expect(parsed(['--nproc-per-node', '2', 'train.ts'], env).nprocPerNode).toBe('2');
+  });
+
+  it('lets standalone win over the address of a cluster', () => {
+    const env = { PET_NNODES: '4', PET_MASTER_ADDR: '10.0.0.1', PET_MASTER_PORT: '29500' };
+    expect(parsed(['--standalone', 'train.ts'], env).meeting).toEqual(oneHost);
+    expect(parsed(['train.ts'], { ...env, PET_STANDALONE: '1' }).meeting).toEqual(oneHost);
+    const cluster = parsed(['train.ts'], { ...env, PET_STANDALONE: '0' });
+    expect(cluster.meeting).toMatchObject({ maxNodes: 4, host: '10.0.0.1', port: 29500 });
+  });
+
+  it.each(['yes', 'on', '2'])('refuses a switch that is %s', (text) => {
+    expect(() => parsed(['train.ts'], { PET_STANDALONE: text })).toThrow(
+      `ringwise run: PET_STANDALONE expects 1 or 0, got '${text}'.`,
+    );
+  });
+
+  it('reads the elastic example of torchrun', () => {
+    const argv = [
+      '--nnodes=1:4',
+      '--nproc_per_node=2',
+      '--rdzv_id=100',
+      '--rdzv_backend=c10d',
+      '--max_restarts=3',
+    ];
+    const conf = '--rdzv_conf=join_timeout=60,last_call_timeout=5,is_host=true,keep_alive_interval=1';
+    const options = parsed([...argv, conf, '--rdzv_endpoint=gpu-a', 'train.ts']);
+    expect(options).toMatchObject({ runId: '100', maxRestarts: 3 });
+    expect(options.meeting).toMatchObject({
+      backend: 'c10d',
+      minNodes: 1,
+      maxNodes: 4,
+      host: 'gpu-a',
+      port: 29_400,
+      isHost: true,
+      joinTimeoutMs: 60_000,
+      lastCallMs: 5_000,
+      keepAliveMs: 1_000,
+      keepAliveAttempts: 5,
+    });
+  });
+
+  it.each([
+    ['gpu-a:4711', 'gpu-a', 4711],
+    ['[fe80::1]:4711', 'fe80::1', 4711],
+    ['[::1]', '::1', 29_400],
+  ])('reads the endpoint %s', (endpoint, host, port) => {
+    const argv = ['--nnodes', '2', '--rdzv-backend', 'c10d', '--rdzv-endpoint', endpoint, 'x.ts'];
+    expect(parsed(argv).meeting).toMatchObject({ host, port });
+  });
+
+  it.each([
+    [{ SLURM_NODEID: '1', SLURM_STEP_ID: '0' }, 1],
+    [{ SLURM_NODEID: '1' }, 0],
+    [{ JOB_COMPLETION_INDEX: '1' }, 1],
+    [{ JOB_COMPLETION_INDEX: '1', PET_NODE_RANK: '0' }, 0],
+  ])("takes this host's index from the scheduler: %j", (env, nodeRank) => {
+    expect(parsed(['--nnodes', '2', 'x.ts'], env).meeting.nodeRank).toBe(nodeRank);
+  });
+
+  it('names streams as torchrun does', () => {
+    const { output } = parsed(['-r', '3', '-t', '0:1,1:2', '--local-ranks-filter', '0,2', 'x.ts']);
+    expect(output.redirects(5)).toEqual(['stdout', 'stderr']);
+    expect([0, 1, 2].map(output.tee)).toEqual([['stdout'], ['stderr'], []]);
+    expect(output.localRanks).toEqual(new Set([0, 2]));
+  });
+
+  it('asks for help only before the script', () => {
+    expect(parseRun(['-h'], {})).toBe('help');
+    expect(parseRun(['--nproc-per-node', '2', '--help'], {})).toBe('help');
+  });
+
+  it.each([
+    [['--nproc-per-nod', '2'], 'unknown flag --nproc-per-nod; did you mean --nproc-per-node?'],
+    [['--nporc-per-node=2'], 'unknown flag --nporc-per-node; did you mean --nproc-per-node?'],
+    [['-n', '2'], 'unknown flag -n; did you mean --nproc-per-node?'],
+    [['--frobnicate'], 'unknown flag --frobnicate. See ringwise run --help.'],
+    [['--start-method', 'fork'], 'this version does not have --start-method yet'],
+    [
+      ['-m', 'package.train'],
+      'this version does not have -m yet. For a module of Python: --no-python python3 -u -m MODULE',
+    ],
+    [['--module', 'package.train'], 'this version does not have --module yet'],
+    [
+      ['--nnodes', '2:1', 'x.ts'],
+      "--nnodes expects a number of hosts such as 2, or a range such as 1:4, got '2:1'",
+    ],
+    [
+      ['--nnodes', '1:2', 'x.ts'],
+      '--nnodes expects one number with --rdzv-backend static (c10d takes a range)',
+    ],
+    [['--rdzv-backend', 'etcd', 'x.ts'], "--rdzv-backend expects static or c10d, got 'etcd'"],
+    [
+      ['--nnodes', '2', '--rdzv-backend', 'c10d', 'x.ts'],
+      '--rdzv-endpoint expects HOST[:PORT] of one of the hosts',
+    ],
+    [['--rdzv-endpoint', 'a:b:c', 'x.ts'], "--rdzv-endpoint expects HOST[:PORT], got 'a:b:c'"],
+    [
+      ['--rdzv-conf', 'jon_timeout=3', 'x.ts'],
+      'unknown key of --rdzv-conf jon_timeout; did you mean join_timeout?',
+    ],
+    [['--rdzv-conf', 'join_timeout=x', 'x.ts'], '--rdzv-conf join_timeout expects a number'],
+    [
+      ['--node-rank', '2', '--nnodes', '2', 'x.ts'],
+      "--node-rank expects a whole number from 0 to 1, got '2'",
+    ],
+    [['--tee', '4', 'x.ts'], '--tee expects 0, 1 (stdout), 2 (stderr), 3 (both)'],
+    [['--signals-to-handle', 'SIGTERM,SIGNOPE', 'x.ts'], '--signals-to-handle expects names of signals'],
+    [['--signals-to-handle', 'SIGKILL', 'x.ts'], 'SIGKILL and SIGSTOP cannot be handled'],
+    [['--monitor-interval', '0', 'x.ts'], "--monitor-interval expects seconds above 0, got '0'"],
+    [['--standalone=yes'], "--standalone takes no value, got 'yes'"],
+    [['--master-port'], '--master-port needs a value; expected --master-port PORT'],
+    [['--node-rank', '1', 'x.ts'], "--node-rank expects 0 with one host, got '1'"],
+    [['--master-port', '99999', 'x.ts'], "--master-port expects a whole number from 0 to 65535, got '99999'"],
+    [['--nproc-per-node', '2'], 'no script given'],
+  ])('explains %j', (argv, sentence) => {
+    expect(message(argv)).toContain(sentence);
+  });
+
+  it('explains a variable of a flag that does not exist yet', () => {
+    expect(message(['x.ts'], { PET_RUN_PATH: '1' })).toContain('--run-path (set by PET_RUN_PATH)');
+  });
+});

@@ -1,0 +1,108 @@
+// Messages between launchers that are wrong, or were never finished.
+
+import { MemoryStore } from '@ringwise/store';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { coordinate, coordinatorBox } from '../../src/rendezvous/coordinate.ts';
+import { inbox, Outbox } from '../../src/rendezvous/mailbox.ts';
+import { parseOrder, parseReport } from '../../src/rendezvous/messages.ts';
+import { fuzzCoordinator } from '../support/fuzz.ts';
+
+let store: MemoryStore;
+beforeEach(() => {
+  store = new MemoryStore();
+});
+afterEach(() => store.close());
+
+it('the coordinator takes 50,000 messages of any kind in any order', () => {
+  expect(fuzzCoordinator(20261121, 50_000)).toBeGreaterThan(100);
+});
+
+it('what is no message is left out, and the next is answered', async () => {
+  const times = { joinTimeoutMs: 60_000, lastCallMs: 0, settle: { causeMs: 500, echoMs: 2_000 } };
+  const nodes = { self: 'a', minNodes: 2, maxNodes: 2, maxRestarts: 0 };
+  const coordination = coordinate(store, { ...nodes, ...times }, null);
+  const outbox = new Outbox(store);
+  const wrong = [
+    null,
+    5,
+    'x',
+    [],
+    {},
+    { kind: 'ended', id: 'a', round: 0, outcomes: [{}] },
+    { kind: 'toString' },
+  ];
+  for (const message of wrong) void outbox.post(coordinatorBox, message);
+  await store.set(
+    `${coordinatorBox}/${(await store.add(`${coordinatorBox}/posted`, 1)) as number}`,
+    '{"kind":',
+  );
+  await outbox.post(coordinatorBox, { kind: 'clock', id: 'b' });
+  const answer = await inbox(store, 'launch/to/b', parseOrder, AbortSignal.timeout(20_000)).next();
+  expect(answer.value).toMatchObject({ kind: 'time' });
+  await coordination.close();
+});
+
+it('a number that was taken and never used does not hold up those after it', async () => {
+  const read = inbox(store, 'box', (text) => text, AbortSignal.timeout(25_000));
+  // Whoever took number 1 was killed before it stored anything.
+  await store.add('box/posted', 1);
+  await new Outbox(store).post('box', 'second');
+  expect((await read.next()).value).toBe('"second"');
+});
+
+it('a poster that was only slow takes another number', async () => {
+  const read = inbox(store, 'box', (text) => text, AbortSignal.timeout(25_000));
+  await new Outbox(store).post('box', 'first');
+  const { add } = store;
+  let reached = () => {};
+  let goOn = () => {};
+  const slow = new Promise<void>((resolve) => {
+    reached = resolve;
+  });
+  const released = new Promise<void>((resolve) => {
+    goOn = resolve;
+  });
+  // Stops between the two halves of its first post.
+  const hesitant = new Proxy(store, {
+    get: (target, name) => {
+      if (name !== 'add') return Reflect.get(target, name).bind(target);
+      return async (...args: Parameters<typeof add>) => {
+        const number = await target.add(...args);
+        if (number === 2) {
+          reached();
+          await released;
+        }
+        return number;
+      };
+    },
+  });
+  const posted = new Outbox(hesitant).post('box', 'slow');
+  await slow;
+  await new Outbox(store).post('box', 'third');
+  expect((await read.next()).value).toBe('"first"');
+  expect((await read.next()).value).toBe('"third"');
+  goOn();
+  await posted;
+  expect((await read.next()).value).toBe('"slow"');
+});
+
+it('reports are taken as launchers send them', () => {
+  const outcome = {
+    rank: 0,
+    host: 'h',
+    pid: 1,
+    exitCode: null,
+    signal: 'SIGKILL',
+    failedNs: '5',
+    tail: ['x'],
+  };
+  const error = { name: 'E', message: 'm', stack: '', fields: {}, cause: null };
+  const ended = {
+    kind: 'ended',
+    id: 'a',
+    round: 1,
+    outcomes: [{ ...outcome, lastWords: { timeNs: '4', error }, logFile: null }],
+  };
+  expect(parseReport(JSON.stringify(ended))).toEqual(ended);
+  expect(parseReport('{"kind":"leaving","id":"a","signal":"SIGNOT"}')).toBe(null);
+});

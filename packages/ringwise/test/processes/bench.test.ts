@@ -1,0 +1,71 @@
+// `ringwise bench` as a user runs it: launcher, ranks, the host backend, and the output.
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { command } from '../support/command.ts';
+
+function bench(...args: string[]) {
+  const argv = [command, 'bench', ...args];
+  const { status, stdout, stderr } = spawnSync(process.execPath, argv, { encoding: 'utf8', timeout: 25_000 });
+  return { status, stdout, stderr };
+}
+
+describe('ringwise bench', () => {
+  it('prints a line of JSON for each size, all verified', () => {
+    const flags = ['--nproc-per-node', '2', '--json', '--max', '64K', '--factor', '16', '--seconds', '0.01'];
+    const { status, stdout, stderr } = bench('all-reduce', ...flags);
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    const lines = stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    expect(lines.map(({ bytes }) => bytes)).toEqual([4, 64, 1024, 16_384]);
+    for (const line of lines) {
+      expect(line).toMatchObject({ op: 'all-reduce', backend: 'host', world: 2, dtype: 'float32', wrong: 0 });
+      for (const key of ['iters', 'p50Us', 'algbwGBs', 'busbwGBs']) expect(line[key]).toBeGreaterThan(0);
+      // 2 ranks: what crosses the link is as long as the vector.
+      expect(line.busbwGBs).toBeCloseTo(line.algbwGBs, 3);
+      expect(line.algbwGBs).toBeCloseTo(line.bytes / line.p50Us / 1000, 3);
+    }
+  });
+
+  it('prints a table without marks of the ranks', () => {
+    const { status, stdout, stderr } = bench('all_gather', '--max', '64', '--async', '--seconds', '0.01');
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    const [title, names, units, ...rows] = stdout.trimEnd().split('\n');
+    expect(title).toBe('# ringwise bench all-gather: 2 ranks, backend host, async form, out of place');
+    expect(names).toMatch(/^ +size +count +type +redop +time +algbw +busbw +wrong +iters$/);
+    expect(units).toMatch(/^ +\(B\) +\(elements\) +\(us\) +\(GB\/s\) +\(GB\/s\) *$/);
+    expect(rows.pop()).toMatch(/^# mean busbw [\d.]+ GB\/s$/);
+    expect(rows.map((row) => row.trim().split(/ +/).slice(0, 4))).toEqual([
+      ['8', '2', 'float32', 'none'],
+      ['16', '4', 'float32', 'none'],
+      ['64', '16', 'float32', 'none'],
+    ]);
+  });
+
+  it('explains itself, and a wrong argument', () => {
+    const { status, stdout, stderr } = bench('--help');
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    expect(stdout).toMatch(/^ringwise bench verb \[flags\]\n/);
+    expect(bench('all-redcue')).toMatchObject({
+      status: 2,
+      stdout: '',
+      stderr: expect.stringMatching(/^ringwise bench: unknown verb all-redcue; expected one of all-reduce, /),
+    });
+  });
+
+  it('ends at Ctrl-C', async () => {
+    const argv = [command, 'bench', 'all-reduce', '--seconds', '60'];
+    const child = spawn(process.execPath, argv, { stdio: ['ignore', 'pipe', 'pipe'] });
+    onTestFinished(() => void child.kill('SIGKILL'));
+    let stderr = '';
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      stderr += text;
+    });
+    await once(child.stdout, 'data');
+    child.kill('SIGINT');
+    expect(await once(child, 'close')).toEqual([130, null]);
+    expect(stderr).toBe('ringwise: stopped by SIGINT.\n');
+  });
+});

@@ -1,0 +1,84 @@
+// Runs the real command on the scripts in fixtures/. After each test no process of its jobs may be left.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { afterEach, expect, vi } from 'vitest';
+import { processesOf } from './traces.ts';
+
+export const command = fileURLToPath(new URL('../../bin/ringwise.js', import.meta.url));
+const fixtures = fileURLToPath(new URL('../fixtures/', import.meta.url));
+
+export interface Job {
+  readonly runId: string;
+  /** What the launcher has printed so far, with what the ranks have. */
+  readonly out: { stdout: string; stderr: string };
+  readonly exitCode: Promise<number | null>;
+}
+
+interface Started extends Job {
+  readonly child: ChildProcess;
+}
+
+const jobs: Started[] = [];
+
+afterEach(async () => {
+  for (const { runId, child } of jobs.splice(0)) {
+    if (child.exitCode === null && child.signalCode === null) {
+      child.kill('SIGKILL');
+      await once(child, 'exit');
+    }
+    try {
+      await vi.waitFor(() => expect(processesOf(runId), 'left by the job').toEqual([]));
+    } finally {
+      for (const pid of processesOf(runId)) process.kill(pid, 'SIGKILL');
+    }
+  }
+});
+
+/** `ringwise run` of a script, in fixtures/ unless the path is absolute. */
+export function startJob(
+  nproc: number,
+  script: string,
+  args: readonly string[] = [],
+  env: Readonly<Record<string, string>> = {},
+): Job {
+  const runId = randomUUID();
+  const flags = ['--standalone', '--rdzv-id', runId, '--nproc-per-node', `${nproc}`];
+  const child = spawn(process.execPath, [command, 'run', ...flags, script, ...args], {
+    cwd: fixtures,
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const out = { stdout: '', stderr: '' };
+  for (const stream of ['stdout', 'stderr'] as const) {
+    child[stream].setEncoding('utf8').on('data', (text: string) => {
+      out[stream] += text;
+    });
+  }
+  const exitCode = once(child, 'close').then(([code]) => code as number | null);
+  const job: Started = { out, exitCode, runId, child };
+  jobs.push(job);
+  return job;
+}
+
+/** A job that is expected to end by itself. */
+export async function runJob(nproc: number, script: string, args?: readonly string[]) {
+  const { out, exitCode } = startJob(nproc, script, args);
+  return { exitCode: await exitCode, ...out };
+}
+
+/** The number that each rank printed after `word`, by rank, once there are `count`; throws if they do not come. */
+export function numbersFrom({ out }: Job, word: string, count: number): Promise<Map<number, number>> {
+  const pattern = new RegExp(`^\\[(\\d+)\\] ${word} (\\d+)$`, 'gm');
+  return vi.waitFor(
+    () => {
+      const found = [...out.stdout.matchAll(pattern)].map(
+        ([, rank, n]) => [Number(rank), Number(n)] as const,
+      );
+      if (found.length < count) throw new Error(`not ${count} ranks printed "${word}":\n${out.stderr}`);
+      return new Map(found);
+    },
+    { timeout: 20_000, interval: 5 },
+  );
+}

@@ -1,0 +1,64 @@
+// Products by cublasLt, and those of the own kernel where it is missing.
+import { describe, expect, test, vi } from 'vitest';
+import { cudaInfo, setFloat32MatmulPrecision } from '../../../src/index.ts';
+import { codeOf } from '../../support/code-of.ts';
+import { cudaDevice } from '../../support/cuda-device.ts';
+import { runWithLibrary } from '../../support/with-libraries.ts';
+
+// A busy machine takes its time to start a process.
+vi.setConfig({ testTimeout: 120_000 });
+
+const program = `
+  const { compile, linear, manualSeed, matmul, randn, setFloat32MatmulPrecision } = rw;
+  manualSeed(3);
+  for (const dtype of ['float32', 'float64', 'float16', 'bfloat16']) {
+    const random = (...shape) => randn(shape).to(dtype);
+    check('plain', [random(5, 7), random(7, 3)], matmul);
+    check('turned', [random(7, 5), random(3, 7)], (a, b) => matmul(a.t(), b.t()));
+    check('left', [random(7, 5), random(7, 3)], (a, b) => matmul(a.t(), b));
+    check('right', [random(5, 7), random(3, 7)], (a, b) => matmul(a, b.t()));
+    check('parts', [random(9, 12), random(12, 8)], (a, b) =>
+      matmul(a.narrow(1, 3, 6), b.narrow(0, 1, 6).narrow(1, 2, 5)));
+    check('batch', [random(4, 5, 7), random(4, 7, 3)], matmul);
+    check('batches', [random(2, 3, 5, 7), random(3, 7, 4)], matmul);
+    check('stretched', [random(2, 1, 5, 7), random(3, 7, 4)], matmul);
+    check('row', [random(7), random(7, 3)], matmul);
+    check('linear', [random(6, 7), random(4, 7), random(4)], linear);
+    check('gradients', [random(6, 7), random(4, 7), random(4)], (...leaves) => gradients(leaves, linear));
+    for (const activation of ['relu', 'gelu', 'geluTanh'])
+      for (const bias of [[], [random(8)]]) {
+        const layer = (a, b, c = null) => linear(a, b, c, { activation });
+        check(activation, [random(6, 7), random(8, 7), ...bias], layer);
+        check('gradients of ' + activation, [random(6, 7), random(8, 7), ...bias], (...leaves) => gradients(leaves, layer));
+      }
+    check('gradients of batches', [random(2, 1, 5, 7), random(3, 7, 4)], (...leaves) => gradients(leaves, matmul));
+  }
+  const x = randn([8, 8]).to('cuda');
+  const step = compile((given) => matmul(given, given));
+  for (let i = 0; i < 4; i++) worst.push(['captured', 1e4 * step(x).sub(matmul(x, x)).abs().max().item()]);
+  setFloat32MatmulPrecision('high');
+  matmul(x, x).sum().item();
+`;
+
+describe.skipIf(cudaDevice === null)(`matrix products on ${cudaDevice?.name}`, () => {
+  test('by the library, of all layouts and float types, in batches, added, captured', () => {
+    const { worst, libraries } = runWithLibrary('RINGWISE_LIBCUBLASLT', undefined, program);
+    expect(libraries[0]).toMatchObject({ name: 'cublasLt', reason: '' });
+    for (const [name, error] of worst) expect(error, name).toBeLessThan(1);
+    expect(worst).toHaveLength(100);
+  });
+
+  test('by the own kernel where the library is missing, which is told with its path', () => {
+    const missing = '/nonexistent/libcublasLt.so.13';
+    const { worst, libraries } = runWithLibrary('RINGWISE_LIBCUBLASLT', missing, program);
+    expect(libraries[0]).toMatchObject({ name: 'cublasLt', version: '' });
+    expect(libraries[0]!.reason).toMatch(/not found: \/nonexistent\/libcublasLt\.so\.13/);
+    for (const [name, error] of worst) expect(error, name).toBeLessThan(1);
+  });
+
+  test('a precision that does not exist is a sentence', () => {
+    expect(codeOf(() => setFloat32MatmulPrecision('low' as 'high'))).toBe('ERR_TENSOR_ARGUMENT');
+    setFloat32MatmulPrecision('highest');
+    expect(cudaInfo().libraries[0]!.name).toBe('cublasLt');
+  });
+});

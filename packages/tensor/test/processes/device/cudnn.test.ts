@@ -1,0 +1,48 @@
+// Convolutions and attention by cuDNN, and those of the own kernels where it is missing.
+import { describe, expect, test, vi } from 'vitest';
+import { cudaDevice } from '../../support/cuda-device.ts';
+import { runWithLibrary } from '../../support/with-libraries.ts';
+
+vi.setConfig({ testTimeout: 120_000 });
+
+const program = `
+  const { compile, conv2d, manualSeed, randn, scaledDotProductAttention, selfAttention } = rw;
+  manualSeed(5);
+  for (const dtype of ['float32', 'float64', 'float16', 'bfloat16']) {
+    const random = (...shape) => randn(shape).to(dtype);
+    const given = [random(2, 4, 7, 6), random(6, 4, 3, 2), random(6)];
+    check('plain', given, conv2d);
+    const options = { stride: [2, 1], padding: [1, 2], dilation: [1, 2], groups: 2 };
+    const grouped = [random(2, 4, 7, 6), random(6, 2, 3, 2), random(6)];
+    check('windows', grouped, (...leaves) => conv2d(...leaves, options));
+    check('gradients', grouped, (...leaves) => gradients(leaves, (...all) => conv2d(...all, options)));
+    const heads = () => random(2, 2, 9, 16);
+    for (const causal of [false, true]) {
+      const attend = (q, k, v) => scaledDotProductAttention(q, k, v, { causal });
+      check('attention', [heads(), heads(), heads()], attend);
+      check('gradients of attention', [heads(), heads(), heads()], (...leaves) => gradients(leaves, attend));
+    }
+    const packed = (qkv) => selfAttention(qkv, 2, { causal: true });
+    check('packed', [random(2, 9, 96)], (...leaves) => gradients(leaves, packed));
+  }
+  const x = randn([2, 3, 8, 8]).to('cuda');
+  const w = randn([4, 3, 3, 3]).to('cuda');
+  const step = compile((image) => conv2d(image, w));
+  for (let i = 0; i < 4; i++) worst.push(['captured', 1e4 * step(x).sub(conv2d(x, w)).abs().max().item()]);
+`;
+
+describe.skipIf(cudaDevice === null)(`convolution and attention on ${cudaDevice?.name}`, () => {
+  test('by the library, of all float types, with gradients, captured', () => {
+    const { worst, libraries } = runWithLibrary('RINGWISE_LIBCUDNN', undefined, program);
+    expect(libraries[1]).toMatchObject({ name: 'cuDNN', reason: '' });
+    for (const [name, error] of worst) expect(error, name).toBeLessThan(1);
+    expect(worst).toHaveLength(36);
+  });
+
+  test('by the own kernels where the library is missing, which is told with its path', () => {
+    const { worst, libraries } = runWithLibrary('RINGWISE_LIBCUDNN', '/nonexistent/libcudnn.so.9', program);
+    expect(libraries[1]).toMatchObject({ name: 'cuDNN', version: '' });
+    expect(libraries[1]!.reason).toMatch(/not found: \/nonexistent\/libcudnn\.so\.9/);
+    for (const [name, error] of worst) expect(error, name).toBeLessThan(1);
+  });
+});

@@ -1,0 +1,60 @@
+// What the package exports, and what of it has no case, with the reason.
+import * as t from '../../../src/index.ts';
+import * as nn from '../../../src/nn/index.ts';
+import type { Case } from './case.ts';
+
+const reasons = {
+  context: 'says how code runs and computes nothing: autograd.test.ts, lifetime.test.ts',
+  autograd:
+    'the generator takes gradients with grad() and backward(); the rest is in autograd.test.ts, grad-hooks.test.ts',
+  device: 'devices, streams and their memory: cuda.test.ts, streams.test.ts, memory.test.ts, pinned.test.ts',
+  machine:
+    'says or sets what the process computes with: kernel-sets.test.ts, threads.test.ts, leaks in lifetime.test.ts',
+  random: 'another stream of numbers than that of PyTorch: random.test.ts, init.test.ts',
+  memory: 'reads or lends memory, which every case does or handle.test.ts',
+  module: 'holds modules or parameters and computes nothing: module.test.ts',
+} as const;
+
+const excluded: Readonly<Record<keyof typeof reasons, string>> = {
+  context: 'scope keep noGrad enableGrad isGradEnabled autocast detectAnomaly checkpoint compile TensorError',
+  autograd:
+    'grad gradCheck customFunction onBackwardEnd Tensor.backward Tensor.registerHook Tensor.retainGrad Tensor.zeroGrad ' +
+    'Tensor.onGradReady Tensor.onTrained Tensor.bindGrad Tensor.unbindGrad Tensor.convert Tensor.dropGrad',
+  device:
+    'CudaEvent CudaStream currentStream withStream synchronize emptyCache cudaInfo pinMemory pinArray memory ' +
+    'Tensor.pinMemory Tensor.moveTo Tensor.over',
+  machine: 'kernelsName getNumThreads setNumThreads setFloat32MatmulPrecision leakReport trackLeaks',
+  random:
+    'Generator generator manualSeed nn.init.uniform_ nn.init.normal_ nn.init.truncNormal_ nn.init.xavierUniform_ ' +
+    'nn.init.xavierNormal_ nn.init.kaimingUniform_ nn.init.kaimingNormal_ nn.init.orthogonal_',
+  memory:
+    'Tensor fromHost fromHandle Tensor.handle Tensor.dispose Tensor.dataSync Tensor.data Tensor.toArray Tensor.toString',
+  module: 'nn.Module nn.ModuleDict nn.ModuleList nn.BatchNorm nn.buffer nn.parameter nn.init',
+};
+
+export const exclusions: ReadonlyMap<string, string> = new Map(
+  Object.entries(excluded).flatMap(([reason, names]) =>
+    names.split(' ').map((name) => [name, reasons[reason as keyof typeof reasons]] as const),
+  ),
+);
+
+function* methods(): Generator<string> {
+  let holder: object = t.Tensor.prototype;
+  for (; holder !== Object.prototype; holder = Object.getPrototypeOf(holder)) {
+    for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(holder))) {
+      if (typeof value === 'function' && name !== 'constructor') yield `Tensor.${name}`;
+    }
+  }
+}
+
+/** Everything that a user can call: functions, methods of Tensor as 'Tensor.add', classes of nn as 'nn.Linear'. */
+export const exported: ReadonlySet<string> = new Set([
+  ...Object.keys(t),
+  ...Object.keys(nn).map((name) => `nn.${name}`),
+  ...Object.keys(nn.init).map((name) => `nn.init.${name}`),
+  ...methods(),
+]);
+
+/** What the cases call. */
+export const called = (cases: readonly Case[]): Set<string> =>
+  new Set(cases.flatMap(({ steps }) => steps.map(({ op, via }) => (via === 'method' ? `Tensor.${op}` : op))));

@@ -1,0 +1,202 @@
+// Runs a case with the package, with the kernel set that it was loaded with.
+import type * as tensors from '../../../src/index.ts';
+import type { Tensor } from '../../../src/index.ts';
+import type * as modules from '../../../src/nn/index.ts';
+import type { Answer, Arg, Case, Input, Result, Step, Value } from './case.ts';
+
+/** The package, loaded with one kernel set. */
+export interface Package {
+  readonly t: typeof tensors;
+  readonly nn: typeof modules;
+}
+
+const special: Readonly<Record<string, number | undefined>> = {
+  undefined: undefined,
+  nan: Number.NaN,
+  inf: Infinity,
+  '-inf': -Infinity,
+  '-0': -0,
+};
+
+function numberOf(value: number | string): number | bigint {
+  if (typeof value === 'number') return value;
+  return value in special ? special[value]! : BigInt(value);
+}
+
+function viewed(leaf: Tensor, views: Input['views']): Tensor {
+  let x = leaf;
+  for (const [name, ...args] of views) {
+    if (name === 'slice') {
+      const [dim, ...range] = args as [number, number, number, number];
+      x = x.at(...Array.from({ length: dim }, () => ':' as const), range as [number, number, number]);
+    } else x = (x as unknown as Record<string, (...args: unknown[]) => Tensor>)[name]!(...args);
+  }
+  return x;
+}
+
+/** One run: the tensors that arguments refer to, and the leaves whose gradients are wanted. */
+class Run {
+  readonly #package: Package;
+  readonly #case: Case;
+  readonly #leaves: Tensor[] = [];
+  readonly #values: unknown[] = [];
+  /** What modules keep, which no scope disposes. */
+  readonly #kept: Tensor[] = [];
+  readonly outs: unknown[] = [];
+
+  constructor(from: Package, one: Case) {
+    this.#package = from;
+    this.#case = one;
+  }
+
+  /** The first input and what its views see; the results of the last step. */
+  execute(): void {
+    const { t } = this.#package;
+    for (const { dtype, shape, values, grad } of this.#case.inputs) {
+      const leaf = t.tensor(values.map(numberOf), { dtype, shape });
+      leaf.requiresGrad = grad;
+      this.#leaves.push(leaf);
+    }
+    for (const [i, { views }] of this.#case.inputs.entries())
+      this.#values.push(viewed(this.#leaves[i]!, views));
+    for (const step of this.#case.steps) {
+      const found = step.via === 'module' ? this.#module(step) : this.#call(step);
+      this.#values.push(found[0]);
+      this.outs.splice(0, Infinity, ...found);
+    }
+  }
+
+  #arg(arg: Arg): unknown {
+    if (arg === null || typeof arg !== 'object') return arg;
+    if (Array.isArray(arg)) return arg.map((item) => this.#arg(item));
+    if ('$' in arg) return typeof arg.$ === 'number' ? this.#values[arg.$] : special[arg.$ as string];
+    return Object.fromEntries(Object.entries(arg).map(([name, item]) => [name, this.#arg(item as Arg)]));
+  }
+
+  #call({ op, via, args, inPlace }: Step): unknown[] {
+    const own = args.map((arg) => this.#arg(arg));
+    const call = (): unknown => {
+      if (via === 'method') {
+        const [self, ...rest] = own as [Record<string, (...args: unknown[]) => unknown>, ...unknown[]];
+        return self[op]!(...rest);
+      }
+      const path = op.split('.');
+      const holder = path
+        .slice(0, -1)
+        .reduce<object>(
+          (at, name) => at[name as keyof object],
+          path[0] === 'nn' ? this.#package : this.#package.t,
+        );
+      return (holder as Record<string, (...args: unknown[]) => unknown>)[path.at(-1)!]!(...own);
+    };
+    // Running statistics are results, too.
+    if (op === 'batchNorm') return [call(), ...own.slice(1, 3).filter((arg) => arg !== null)];
+    if (!inPlace) return listed(call());
+    return [...listed(this.#package.t.noGrad(call)), this.#leaves[0]];
+  }
+
+  #module({ op, new: own, state, args, training }: Step): unknown[] {
+    const { t, nn } = this.#package;
+    const make = (name: string, given: readonly unknown[]): modules.Module => {
+      const Class = nn[name as keyof typeof nn] as unknown as new (
+        ...args: readonly unknown[]
+      ) => modules.Module;
+      return new Class(...given);
+    };
+    const given = own!.map((arg) => this.#arg(arg));
+    const name = op.slice('nn.'.length);
+    const layers = (): modules.Module[] =>
+      (given as [string, ...unknown[]][]).map(([layer, ...rest]) => make(layer, rest));
+    const module = name === 'Sequential' ? make(name, layers()) : make(name, given);
+    this.#kept.push(...module.parameters(), ...module.buffers());
+    const holds = module.stateDict();
+    for (const [key, ref] of Object.entries(state!)) {
+      const at = ref.$ as number;
+      t.noGrad(() => holds[key]!.copy_(this.#leaves[at]!));
+      this.#leaves[at] = holds[key]!;
+    }
+    module.train(training!);
+    const forward = (module as unknown as { forward: (...args: unknown[]) => unknown }).forward.bind(module);
+    const outs = listed(forward(...args.map((arg) => this.#arg(arg))));
+    const buffers = module.namedBuffers().filter(([key]) => key in state!);
+    return [...outs, ...buffers.sort(([a], [b]) => (a < b ? -1 : 1)).map(([, buffer]) => buffer)];
+  }
+
+  /** Gives back what no scope disposes. */
+  dispose(): void {
+    for (const tensor of this.#kept) tensor.dispose();
+  }
+
+  /** By input that requires a gradient. The sum of all results is weighted as oracle.py does. */
+  gradients(): (Tensor | null)[] {
+    const { t } = this.#package;
+    const wanted = this.#case.inputs.flatMap(({ grad }, i) => (grad ? [this.#leaves[i]!] : []));
+    const isTensor = (x: unknown): x is Tensor => x instanceof t.Tensor;
+    const roots = this.outs.filter(isTensor).filter((x) => x.requiresGrad);
+    if (roots.length === 0) return wanted.map(() => null);
+    const weights = roots.map(({ dtype, shape, count }) => {
+      const values = Float64Array.from({ length: count }, (_, i) => (((i * 7 + 3) % 12) - 5.5) / 4);
+      return t.tensor(values, { dtype, shape });
+    });
+    if (wanted.length % 2 === 0) return t.grad(roots, wanted, { gradOutputs: weights, allowUnused: true });
+    for (const [i, root] of roots.entries()) root.backward(weights[i]!, { retainGraph: true });
+    return wanted.map(({ grad }) => grad);
+  }
+}
+
+function listed(found: unknown): unknown[] {
+  if (Array.isArray(found)) return found;
+  if (typeof found === 'object' && found !== null && 'values' in found && 'indices' in found)
+    return [found.values, found.indices];
+  return [found];
+}
+
+function readOut(found: Tensor): Value {
+  const isHalf = found.dtype === 'float16' || found.dtype === 'bfloat16';
+  const own = found.detach();
+  const elements = (isHalf ? own.to('float32') : own).contiguous().dataSync().slice();
+  return { dtype: found.dtype, shape: found.shape, elements };
+}
+
+function resultOf(t: typeof tensors, found: unknown): Result {
+  if (found instanceof t.Tensor) return readOut(found);
+  if (typeof found === 'string') return found;
+  return { dtype: 'float64', shape: [], elements: Float64Array.of(Number(found)) };
+}
+
+const none = { outs: [], grads: [], error: 0 };
+
+/** A refusal is a sentence of the package; anything else that is thrown is a crash. */
+function refusal(t: typeof tensors, error: unknown): { raises: string } | { crash: string } {
+  const { message = String(error), stack } = error as Partial<Error>;
+  return error instanceof t.TensorError && !/bug/i.test(message)
+    ? { raises: message }
+    : { crash: stack ?? message };
+}
+
+function attempted(t: typeof tensors, run: Run): Answer {
+  try {
+    run.execute();
+  } catch (error) {
+    return { ...none, ...refusal(t, error) };
+  }
+  const outs = run.outs.map((found) => resultOf(t, found));
+  try {
+    const grads = run.gradients().map((grad) => grad && readOut(grad));
+    return { ...none, outs, grads };
+  } catch (error) {
+    const found = refusal(t, error);
+    return 'crash' in found ? { ...none, ...found } : { ...none, outs, gradRaises: found.raises };
+  }
+}
+
+/** The answer; a crash, too, where memory is left that nobody holds. */
+export function answerOf(from: Package, one: Case): Answer {
+  const { t } = from;
+  const before = t.memory().bytes;
+  const run = new Run(from, one);
+  const answer = t.scope(() => attempted(t, run));
+  run.dispose();
+  const left = t.memory().bytes - before;
+  return left === 0 ? answer : { ...none, crash: answer.crash ?? `${left} bytes of memory were left` };
+}

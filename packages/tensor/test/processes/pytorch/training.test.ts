@@ -1,0 +1,75 @@
+// Our numbers beside PyTorch's: optimisers, schedules, and trainings from the same weights. Ops are in
+// generator.test.ts. training.py computes PyTorch's where a Python has it (RINGWISE_PYTHON, else python3);
+// elsewhere training.json, which the same program wrote, stands for it.
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+import * as optim from '../../../src/optim/index.ts';
+import { optimizers, schedules, stepsOf } from './optimizers.ts';
+import { cnn, gpt, mlp } from './training.ts';
+
+interface Expected {
+  readonly optimizers: Readonly<Record<string, number[][]>>;
+  readonly schedules: Readonly<Record<string, number[]>>;
+  readonly training: Readonly<Record<'mlp' | 'cnn' | 'gpt', number[]>>;
+}
+
+function load(): Expected {
+  const file = (name: string): string => fileURLToPath(new URL(name, import.meta.url));
+  const python = process.env.RINGWISE_PYTHON || 'python3';
+  const live = spawnSync(python, [file('./training.py')], { encoding: 'utf8', timeout: 120_000 });
+  return JSON.parse(
+    live.status === 0 ? live.stdout : readFileSync(file('./training.json'), 'utf8'),
+  ) as Expected;
+}
+
+const expected = load();
+
+/** Relative to the size of the number, or to `floor` where it is smaller. */
+function expectNear(got: ArrayLike<number>, want: readonly number[], tolerance: number, floor = 1e-2): void {
+  expect(got.length).toBe(want.length);
+  for (const [i, value] of want.entries()) {
+    const error = Math.abs(got[i]! - value) / Math.max(floor, Math.abs(value));
+    if (!(error <= tolerance)) expect.fail(`element ${i}: PyTorch has ${value}, we have ${got[i]}`);
+  }
+}
+
+test('both sides have the same cases', () => {
+  expect(Object.keys(optimizers)).toEqual(Object.keys(expected.optimizers));
+  expect(Object.keys(schedules)).toEqual(Object.keys(expected.schedules));
+});
+
+test('every optimiser and schedule is compared, or stands here with the reason', () => {
+  const apart = {
+    'a base class': ['Optimizer', 'LrSchedule', 'Schedule'],
+    'not of PyTorch: schedules.test.ts': ['WarmupCosineLR'],
+    'clip.test.ts, autocast.test.ts': ['clipGradNorm', 'clipGradValue', 'GradScaler'],
+  };
+  const compared = Object.keys({ ...optimizers, ...schedules }).map((name) => name.split(' ')[0]!);
+  expect(Object.keys(optim).sort()).toEqual(
+    [...new Set([...compared, ...Object.values(apart).flat()])].sort(),
+  );
+});
+
+describe('100 optimiser steps', () => {
+  test.each(Object.entries(optimizers))('%s', (name, make) => {
+    for (const [i, got] of stepsOf(make).entries()) expectNear(got, expected.optimizers[name]![i]!, 1e-4);
+  });
+});
+
+describe('learning rates', () => {
+  test.each(Object.entries(schedules))('%s', (name, make) => {
+    expectNear(make(), expected.schedules[name]!, 1e-8, 1e-3);
+  });
+});
+
+describe('losses of 200 steps', () => {
+  test.each([
+    ['mlp', mlp],
+    ['cnn', cnn],
+    ['gpt', gpt],
+  ] as const)('%s', (name, train) => {
+    expectNear(train(), expected.training[name], 1e-4);
+  });
+});

@@ -1,0 +1,44 @@
+// What every kernel set promises, kernel by kernel, against plain float64 arithmetic written a second time in
+// kernels-oracle.ts. A kernel set's test file calls kernelsContract(name, load) and nothing else.
+import { beforeAll, describe } from 'vitest';
+import type { Kernels } from '../../src/backends/kernels.ts';
+import type { Device } from '../../src/device/device.ts';
+import { attentionContract } from './contract/attention.ts';
+import { crossEntropyContract } from './contract/cross-entropy.ts';
+import { elementwiseContract } from './contract/elementwise.ts';
+import { layerContract } from './contract/layers.ts';
+import { linearContract } from './contract/linear.ts';
+import { matrixContract } from './contract/matrices.ts';
+import { memoryContract } from './contract/memory.ts';
+import { normContract } from './contract/norm.ts';
+import { optimizerContract } from './contract/optimizer.ts';
+import { orderContract } from './contract/order.ts';
+import { randomContract } from './contract/random.ts';
+import { reduceContract } from './contract/reduce.ts';
+import { Workbench } from './contract/workbench.ts';
+
+/** Registers the suite; `load` is called once, inside it. All memory lies on `device`. */
+export function kernelsContract(name: string, load: () => Kernels, device: Device = 'cpu'): void {
+  describe(`${name} kernels`, () => {
+    const bench = new Workbench(device);
+    beforeAll(() => {
+      bench.kernels = load();
+    });
+    for (const contract of [
+      memoryContract,
+      elementwiseContract,
+      reduceContract,
+      matrixContract,
+      crossEntropyContract,
+      linearContract,
+      layerContract,
+      orderContract,
+      optimizerContract,
+      normContract,
+      randomContract,
+      attentionContract,
+    ]) {
+      contract(bench);
+    }
+  });
+}

@@ -1,0 +1,194 @@
+// What the contract suite compares kernels with: inputs, tolerances, and each operation once more in float64.
+import { expect } from 'vitest';
+import type { MapOp } from '../../src/backends/kernels.ts';
+import type { Memory } from '../../src/backends/operands.ts';
+import { type DType, dtypeInfo, type HostArray } from '../../src/core/dtype.ts';
+import { reader, writer } from '../../src/core/element.ts';
+
+export { dtypes } from '../../src/core/dtype.ts';
+export const floatTypes: DType[] = ['float32', 'float64', 'float16', 'bfloat16'];
+export const sizes = [0, 1, 2, 3, 7, 8, 9, 15, 17, 31, 33, 65, 200, 1000, 4099];
+export const special = [NaN, Infinity, -Infinity, 0, -0, 1, -1, 100, -100, 1e-38, 3e38];
+
+/** The rounding error that a result may have, relative to the largest of 1 and its size. */
+export const tolerances: Readonly<Record<DType, number>> = {
+  ...{ float32: 3e-6, float64: 1e-12, float16: 1.1e-3, bfloat16: 8.5e-3 },
+  ...{ int32: 0, int64: 0, uint8: 0, bool: 0 },
+};
+
+/** Numbers in [-2, 2) with no pattern that a wrong stride could hide behind. */
+export function noise(count: number, seed = 1): number[] {
+  let state = seed * 7919 + 12345;
+  return Array.from({ length: count }, () => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return Math.fround(state / 2 ** 30 - 2);
+  });
+}
+export const integers = (count: number, seed = 1): number[] =>
+  noise(count, seed).map((x) => Math.trunc(x * 50));
+
+export function hostOf(dtype: DType, values: readonly number[]): HostArray {
+  const host = new dtypeInfo[dtype].array(values.length);
+  const put = writer({ dtype, host });
+  for (const [i, value] of values.entries()) put(i, value);
+  return host;
+}
+
+export const list = (host: HostArray): (number | bigint)[] => Array.from<number | bigint>(host as never);
+/** All elements as numbers. */
+export function numbers(memory: Pick<Memory, 'dtype' | 'host'>): number[] {
+  const read = reader(memory);
+  return Array.from({ length: memory.host.length }, (_, i) => Number(read(i)));
+}
+/** What is left of a value that is stored in `dtype`. */
+export const stored = (dtype: DType, values: readonly number[]): number[] =>
+  numbers({ dtype, host: hostOf(dtype, values) });
+
+/** Within `tolerance` relative to max(1, |want|); NaN and infinities must be the same. */
+export function expectClose(
+  got: ArrayLike<number | bigint>,
+  want: readonly number[],
+  tolerance = 3e-6,
+): void {
+  expect(got.length).toBe(want.length);
+  for (const [i, expected] of want.entries()) {
+    const actual = Number(got[i]);
+    const rounded = Math.fround(expected);
+    if (Object.is(actual, rounded) || actual === rounded) continue;
+    const error = Math.abs(actual - expected) / Math.max(1, Math.abs(expected));
+    if (!(error <= tolerance)) expect.fail(`element ${i}: expected ${expected}, got ${actual}`);
+  }
+}
+
+export const product = (shape: readonly number[]): number => shape.reduce((a, b) => a * b, 1);
+
+/** By Simpson's rule: slow, and unlike any of the ways in which kernels compute it. */
+function erf64(x: number): number {
+  if (Math.abs(x) > 7) return Math.sign(x);
+  const end = Math.abs(x);
+  const steps = 2000;
+  let sum = 0;
+  for (let i = 0; i <= steps; i++) {
+    sum += (i === 0 || i === steps ? 1 : i % 2 === 1 ? 4 : 2) * Math.exp(-(((end * i) / steps) ** 2));
+  }
+  const value = Math.sign(x) * (2 / Math.sqrt(Math.PI)) * (end / steps / 3) * sum;
+  return Number.isNaN(x) ? NaN : value;
+}
+const logistic = (x: number): number => 1 / (1 + Math.exp(-x));
+const cdf = (x: number): number => 0.5 + 0.5 * erf64(x / Math.sqrt(2));
+const derivative = (f: (x: number) => number, x: number): number => (f(x + 1e-5) - f(x - 1e-5)) / 2e-5;
+
+export const unaries = {
+  neg: (x) => -x,
+  abs: (x) => Math.abs(x),
+  sign: (x) => (x > 0 ? 1 : x < 0 ? -1 : 0),
+  exp: (x) => Math.exp(x),
+  log: (x) => Math.log(x),
+  sqrt: (x) => Math.sqrt(x),
+  rsqrt: (x) => 1 / Math.sqrt(x),
+  square: (x) => x ** 2,
+  sin: (x) => Math.sin(x),
+  cos: (x) => Math.cos(x),
+  tanh: (x) => Math.tanh(x),
+  sigmoid: logistic,
+  relu: (x) => Math.max(0, x),
+  erf: erf64,
+  gelu: (x) => x * cdf(x),
+  geluTanh: (x) => 0.5 * x * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3))),
+  silu: (x) => x * logistic(x),
+  floor: (x) => Math.floor(x),
+  ceil: (x) => Math.ceil(x),
+  round: (x) => (Math.abs(x % 1) === 0.5 ? 2 * Math.round(x / 2) : Math.round(x)),
+  trunc: (x) => Math.trunc(x),
+  logicalNot: (x) => Number(x === 0),
+} satisfies Partial<Record<MapOp, (x: number) => number>>;
+export const binaries = {
+  add: (a, b) => a + b,
+  sub: (a, b) => a - b,
+  mul: (a, b) => a * b,
+  div: (a, b) => a / b,
+  pow: (a, b) => (a === 1 || (a === -1 && Math.abs(b) === Infinity) ? 1 : a ** b),
+  max: (a, b) => Math.max(a, b),
+  min: (a, b) => Math.min(a, b),
+  eq: (a, b) => Number(a === b),
+  ne: (a, b) => Number(a !== b),
+  lt: (a, b) => Number(a < b),
+  le: (a, b) => Number(a <= b),
+  logicalAnd: (a, b) => Number(a !== 0 && b !== 0),
+  logicalOr: (a, b) => Number(a !== 0 || b !== 0),
+  logicalXor: (a, b) => Number((a !== 0) !== (b !== 0)),
+  reluGrad: (grad, out) => (out <= 0 ? 0 : grad),
+  sigmoidGrad: (grad, out) => grad * out * (1 - out),
+  tanhGrad: (grad, out) => grad * (1 - out ** 2),
+} satisfies Partial<Record<MapOp, (a: number, b: number) => number>>;
+/** Gradients that read the input, by finite differences; not for special values. */
+export const slopes = {
+  geluGrad: (grad, x) => grad * derivative(unaries.gelu, x),
+  geluTanhGrad: (grad, x) => grad * derivative(unaries.geluTanh, x),
+  siluGrad: (grad, x) => grad * derivative(unaries.silu, x),
+} satisfies Partial<Record<MapOp, (a: number, b: number) => number>>;
+export const ternaries = {
+  where: (c, a, b) => (c !== 0 ? a : b),
+  mulAdd: (a, b, c) => a * b + c,
+  clamp: (x, low, high) => Math.min(Math.max(x, low), high),
+  inRange: (x, low, high) => Number(x >= low && x <= high),
+} satisfies Partial<Record<MapOp, (a: number, b: number, c: number) => number>>;
+
+export const flags = [false, true].flatMap((transA) =>
+  [false, true].flatMap((transB) => [false, true].map((accumulate) => [transA, transB, accumulate] as const)),
+);
+
+/** The elements that a walk of these strides meets. */
+export function gather<T>(
+  host: ArrayLike<T>,
+  shape: readonly number[],
+  strides: readonly number[],
+  offset = 0,
+): T[] {
+  return Array.from({ length: product(shape) }, (_, flat) => {
+    let rest = flat;
+    let at = offset;
+    for (let d = shape.length - 1; d >= 0; d--) {
+      at += (rest % shape[d]!) * strides[d]!;
+      rest = Math.floor(rest / shape[d]!);
+    }
+    return host[at]!;
+  });
+}
+
+/** The values that each element of a reduction's output is made of. */
+export function columns(values: readonly number[], outer: number, size: number, inner: number): number[][] {
+  return Array.from({ length: outer * inner }, (_, at) => {
+    const [o, i] = [Math.floor(at / inner), at % inner];
+    return Array.from({ length: size }, (_, s) => values[(o * size + s) * inner + i]!);
+  });
+}
+
+export const rowsOf = (values: readonly number[], cols: number): number[][] =>
+  Array.from({ length: values.length / cols }, (_, r) => values.slice(r * cols, (r + 1) * cols));
+
+export function logSoftmax64(row: readonly number[]): number[] {
+  const max = Math.max(...row);
+  const log = Math.log(row.reduce((sum, x) => sum + Math.exp(x - max), 0));
+  return row.map((x) => x - max - log);
+}
+
+/** values is [rows, cols]; the result is [cols, rows]. */
+export const transposed = (values: readonly number[], rows: number, cols: number): number[] =>
+  Array.from({ length: rows * cols }, (_, i) => values[(i % rows) * cols + Math.floor(i / rows)]!);
+
+export function product64(
+  left: readonly number[],
+  right: readonly number[],
+  m: number,
+  n: number,
+  k: number,
+): number[] {
+  const out = new Array<number>(m * n).fill(0);
+  for (let i = 0; i < m; i++) {
+    for (let p = 0; p < k; p++) {
+      for (let j = 0; j < n; j++) out[i * n + j]! += left[i * k + p]! * right[p * n + j]!;
+    }
+  }
+  return out;
+}

@@ -1,0 +1,24 @@
+// Gradients are compared in float64, where finite differences have many digits.
+import { generator, gradCheck, randn, type Shape, type Tensor, tensor } from '../../src/index.ts';
+
+/** Normal numbers in float64 that require a gradient. */
+export function leaf64(shape: Shape, seed = 1): Tensor {
+  const leaf = randn(shape, { generator: generator(seed) }).to('float64');
+  leaf.requiresGrad = true;
+  return leaf;
+}
+
+export const gradCheck64 = (fn: (...inputs: Tensor[]) => Tensor, inputs: readonly Tensor[]): void =>
+  gradCheck(fn, inputs, { epsilon: 1e-5, tolerance: 1e-6 });
+
+/** What backward of the summed result sends to each input, given as float64 vectors, or numbers for shape []. */
+export function gradientsOf(
+  fn: (a: Tensor, b: Tensor, c: Tensor) => Tensor,
+  ...values: readonly (number | readonly number[])[]
+): unknown[] {
+  const leaves = values.map((each) => tensor(each as number[], { dtype: 'float64', requiresGrad: true }));
+  fn(...(leaves as [Tensor, Tensor, Tensor]))
+    .sum()
+    .backward();
+  return leaves.map((leaf) => leaf.grad!.toArray());
+}

@@ -1,0 +1,36 @@
+// Small cases with the numbers of PyTorch 2.13 written beside them.
+import { expect } from 'vitest';
+import type { NestedNumbers } from '../../src/core/tensor-core.ts';
+import { fromHost, type Tensor } from '../../src/index.ts';
+
+const near = (value: NestedNumbers): unknown =>
+  Array.isArray(value) ? value.map(near) : Number.isFinite(value) ? expect.closeTo(value, 5) : value;
+
+/** A leaf with these values. */
+export function leafOf(values: Tensor): Tensor {
+  const leaf = values.clone();
+  leaf.requiresGrad = true;
+  return leaf;
+}
+
+/**
+ * Checks `fn` of `inputs`, and the gradients of those that require one, where the elements of the result have
+ * the gradients 1, 2, 3 and so on.
+ */
+export function expectCase(
+  inputs: readonly Tensor[],
+  fn: (...inputs: Tensor[]) => Tensor,
+  out: NestedNumbers,
+  ...grads: readonly NestedNumbers[]
+): void {
+  const result = fn(...inputs);
+  expect(result.toArray()).toEqual(near(out));
+  if (!result.requiresGrad) return;
+  const counted = fromHost(
+    Float64Array.from({ length: result.count }, (_, i) => i + 1),
+    result.shape,
+  );
+  result.backward(counted.to(result.dtype));
+  const leaves = inputs.filter((input) => input.requiresGrad);
+  expect(leaves.map((leaf) => leaf.grad?.toArray())).toEqual(grads.map(near));
+}

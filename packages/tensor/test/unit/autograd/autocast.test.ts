@@ -1,0 +1,189 @@
+import { describe, expect, test } from 'vitest';
+import {
+  autocast,
+  checkpoint,
+  conv2d,
+  crossEntropy,
+  exp,
+  layerNorm,
+  linear,
+  matmul,
+  memory,
+  ones,
+  pow,
+  relu,
+  scaledDotProductAttention,
+  scope,
+  softmax,
+  type Tensor,
+  tensor,
+} from '../../../src/index.ts';
+import { Linear, parameter, ReLU, Sequential } from '../../../src/nn/index.ts';
+import { AdamW, GradScaler, SGD } from '../../../src/optim/index.ts';
+import { codeOf } from '../../support/code-of.ts';
+
+describe('autocast', () => {
+  const x = ones([2, 2]);
+  const half = ones([2, 2], { dtype: 'float16' });
+
+  test('runs products in 16 bits, and what is delicate in float32', () => {
+    autocast({ dtype: 'float16' }, () => {
+      expect([matmul(x, x), linear(x, x), matmul(x, half)].map((t) => t.dtype)).toEqual(
+        Array(3).fill('float16'),
+      );
+      const wide = [
+        exp(half),
+        softmax(half),
+        half.sum(),
+        pow(half, 2),
+        pow(2, half),
+        half.cumsum(0),
+        half.prod(),
+      ];
+      expect(wide.map((t) => t.dtype)).toEqual(Array(7).fill('float32'));
+      expect([relu(half), half.add(half), half.mean()].map((t) => t.dtype)).toEqual(Array(3).fill('float16'));
+      expect(half.add(x).dtype).toBe('float32');
+      const plane = ones([1, 1, 2, 2]);
+      const heads = ones([1, 1, 2, 2]);
+      const low = [conv2d(plane, plane), scaledDotProductAttention(heads, heads, heads)];
+      expect(low.map((t) => t.dtype)).toEqual(['float16', 'float16']);
+      expect(layerNorm(half, [2], { weight: ones([2]) }).dtype).toBe('float32');
+      expect(matmul(x.to('float64'), x.to('float64')).dtype).toBe('float64');
+    });
+    expect([matmul(x, x).dtype, half.sum().dtype]).toEqual(['float32', 'float16']);
+  });
+
+  test('is bfloat16 by default, can be switched off inside, and follows async functions', async () => {
+    await autocast({}, async () => {
+      await Promise.resolve();
+      expect(matmul(x, x).dtype).toBe('bfloat16');
+      expect(autocast({ enabled: false }, () => matmul(x, x)).dtype).toBe('float32');
+    });
+    expect(matmul(x, x).dtype).toBe('float32');
+    expect(codeOf(() => autocast({ dtype: 'float64' as never }, () => x))).toBe('ERR_TENSOR_ARGUMENT');
+  });
+
+  test('gives float32 gradients to float32 parameters, close to those without', () => {
+    const model = new Sequential(new Linear(8, 16), new ReLU(), new Linear(16, 4));
+    const input = tensor(
+      Float32Array.from({ length: 32 }, (_, i) => Math.sin(i)),
+      { shape: [4, 8] },
+    );
+    const labels = tensor([0n, 1n, 2n, 3n]);
+    const run = (isMixed: boolean, isCheckpointed = false): Float32Array[] => {
+      model.zeroGrad();
+      scope(() => {
+        const forward = (y: Tensor): Tensor => model.forward(y);
+        const loss = (): Tensor =>
+          crossEntropy(isCheckpointed ? checkpoint(forward, input) : forward(input), labels);
+        const out = isMixed ? autocast({}, loss) : loss();
+        expect(out.dtype).toBe('float32');
+        out.backward();
+      });
+      return model.parameters().map((p) => (p.grad!.dataSync() as Float32Array).slice());
+    };
+    const [exact, mixed, again] = [run(false), run(true), run(true, true)];
+    expect(mixed).not.toEqual(exact);
+    expect(again).toEqual(mixed);
+    for (const [i, grads] of mixed.entries())
+      for (const [j, g] of grads.entries()) expect(Math.abs(g - exact[i]![j]!)).toBeLessThan(0.02);
+    run(true);
+    const before = memory();
+    for (let i = 0; i < 5; i++) run(true);
+    expect(memory()).toEqual(before);
+  });
+});
+
+describe('GradScaler', () => {
+  const setup = (): { p: Tensor; optimizer: SGD; scaler: GradScaler } => {
+    const p = parameter(tensor([1, 2]));
+    const scaler = new GradScaler({ initScale: 1024, growthInterval: 2 });
+    return { p, optimizer: new SGD([p], { lr: 1 }), scaler };
+  };
+  const step = ({ p, optimizer, scaler }: ReturnType<typeof setup>, factor: number): boolean => {
+    optimizer.zeroGrad();
+    scaler.scale(p.mul(factor).sum()).backward();
+    const isGood = scaler.step(optimizer);
+    scaler.update();
+    return isGood;
+  };
+
+  test('steps with the true gradients, and grows after good steps', () => {
+    const all = setup();
+    expect(step(all, 0.5)).toBe(true);
+    expect(all.p.toArray()).toEqual([0.5, 1.5]);
+    expect(all.scaler.getScale()).toBe(1024);
+    expect(step(all, 0.5)).toBe(true);
+    expect(all.scaler.getScale()).toBe(2048);
+  });
+
+  test('leaves out a step that is not finite, and shrinks', () => {
+    const all = setup();
+    step(all, 0.5);
+    expect(step(all, Infinity)).toBe(false);
+    expect([all.p.toArray(), all.scaler.getScale()]).toEqual([[0.5, 1.5], 512]);
+    step(all, 0.5);
+    expect(all.scaler.stateDict()).toEqual({ scale: 512, growthTracker: 1 });
+    const other = new GradScaler();
+    other.loadStateDict(all.scaler.stateDict());
+    expect(other.stateDict()).toEqual(all.scaler.stateDict());
+  });
+
+  test('unscales once, so that gradients can be clipped', () => {
+    const { p, optimizer, scaler } = setup();
+    scaler.scale(p.sum()).backward();
+    expect(p.grad!.toArray()).toEqual([1024, 1024]);
+    scaler.unscale_(optimizer);
+    expect(p.grad!.toArray()).toEqual([1, 1]);
+    expect(() => scaler.unscale_(optimizer)).toThrow('unscale_ was called twice');
+    scaler.step(optimizer);
+    expect(p.toArray()).toEqual([0, 1]);
+    expect(() => scaler.step(optimizer)).toThrow('step was called twice');
+    scaler.update();
+    expect(() => scaler.update()).toThrow('update was called before step');
+  });
+
+  test('does nothing when it is not enabled, and refuses settings that make no sense', () => {
+    const { p, optimizer } = setup();
+    const scaler = new GradScaler({ enabled: false });
+    const loss = p.sum();
+    expect([scaler.scale(loss) === loss, scaler.getScale()]).toEqual([true, 1]);
+    loss.backward();
+    scaler.unscale_(optimizer);
+    expect(scaler.step(optimizer)).toBe(true);
+    scaler.update();
+    for (const options of [
+      { initScale: 0 },
+      { growthFactor: 1 },
+      { backoffFactor: 1 },
+      { growthInterval: 0 },
+    ]) {
+      expect(codeOf(() => new GradScaler(options))).toBe('ERR_TENSOR_ARGUMENT');
+    }
+  });
+
+  test('trains a small model in float16', () => {
+    const model = new Sequential(new Linear(2, 16), new ReLU(), new Linear(16, 2));
+    const optimizer = new AdamW(model.parameters(), { lr: 0.05 });
+    const scaler = new GradScaler();
+    const input = tensor([
+      [0, 0],
+      [0, 1],
+      [1, 0],
+      [1, 1],
+    ]);
+    const labels = tensor([0n, 1n, 1n, 0n]);
+    const losses = Array.from({ length: 150 }, () =>
+      scope(() => {
+        const loss = autocast({ dtype: 'float16' }, () => crossEntropy(model.forward(input), labels));
+        const value = loss.item();
+        optimizer.zeroGrad();
+        scaler.scale(loss).backward();
+        scaler.step(optimizer);
+        scaler.update();
+        return value;
+      }),
+    );
+    expect(losses.at(-1)).toBeLessThan(0.1);
+  });
+});

@@ -1,0 +1,4 @@
+import { referenceKernels } from '../../../src/backends/reference/index.ts';
+import { kernelsContract } from '../../support/kernels-contract.ts';
+
+kernelsContract('reference', () => referenceKernels);

@@ -1,0 +1,234 @@
+// Options that are not known, and values of the wrong kind, are refused by everything that takes options. The sources
+// say what does, so that nothing new can be forgotten.
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import ts from 'typescript';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import * as npy from '../../../src/files/npy/index.ts';
+import * as safetensors from '../../../src/files/safetensors/index.ts';
+import * as t from '../../../src/index.ts';
+import * as nn from '../../../src/nn/index.ts';
+import * as optim from '../../../src/optim/index.ts';
+
+const row = (): t.Tensor => t.tensor([1, 2, 3]);
+const rows = (): t.Tensor => t.ones([2, 3]);
+const planes = (): t.Tensor => t.ones([1, 2, 4, 4]);
+const labels = (): t.Tensor => t.tensor([0n, 1n]);
+const leaf = (): t.Tensor => t.ones([2], { requiresGrad: true });
+const sgd = (): optim.SGD => new optim.SGD([leaf()], { lr: 0.1, momentum: 0.9 });
+const double = (x: t.Tensor): t.Tensor => x.mul(2);
+
+let folder: string;
+let file: safetensors.SafetensorsFile;
+const at = (name: string): string => join(folder, name);
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'options-'));
+  await safetensors.saveSafetensors(at('x.safetensors'), { x: row() });
+  file = await safetensors.openSafetensors(at('x.safetensors'));
+});
+afterAll(async () => {
+  await file.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+type Call = (options: never) => unknown;
+
+/** Everything that takes options, called with arguments that fit. */
+const calls: Readonly<Record<string, Call>> = {
+  ...{
+    arange: (o) => t.arange(0, 3, 1, o),
+    linspace: (o) => t.linspace(0, 1, 3, o),
+    eye: (o) => t.eye(2, 2, o),
+  },
+  ...{ zeros: (o) => t.zeros([2], o), ones: (o) => t.ones([2], o), full: (o) => t.full([2], 1, o) },
+  ...{ zerosLike: (o) => t.zerosLike(row(), o), onesLike: (o) => t.onesLike(row(), o) },
+  ...{ tensor: (o) => t.tensor([1], o), fromHost: (o) => t.fromHost(new Float32Array(1), [1], o) },
+  ...{ rand: (o) => t.rand([2], o), randn: (o) => t.randn([2], o), randint: (o) => t.randint(0, 2, [2], o) },
+  ...{ randperm: (o) => t.randperm(3, o), bernoulli: (o) => t.bernoulli(t.rand([2]), o) },
+  multinomial: (o) => t.multinomial(row(), 1, o),
+  grad: (o) => t.grad(leaf().sum(), [], o),
+  gradCheck: (o) => t.gradCheck(double, [], o),
+  customFunction: (o) => t.customFunction(o),
+  autocast: (o) => t.autocast(o, () => 0),
+  compile: (o) => t.compile(double, o),
+  scaledDotProductAttention: (o) => t.scaledDotProductAttention(rows(), rows(), rows(), o),
+  selfAttention: (o) => t.selfAttention(t.ones([2, 6]), 1, o),
+  batchNorm: (o) => t.batchNorm(rows(), t.zeros([3]), t.ones([3]), o),
+  conv1d: (o) => t.conv1d(t.ones([1, 2, 4]), t.ones([1, 2, 2]), null, o),
+  conv2d: (o) => t.conv2d(planes(), t.ones([1, 2, 2, 2]), null, o),
+  ...{ maxPool2d: (o) => t.maxPool2d(planes(), 2, o), avgPool2d: (o) => t.avgPool2d(planes(), 2, o) },
+  linear: (o) => t.linear(rows(), rows(), null, o),
+  dropout: (o) => t.dropout(row(), 0.5, o),
+  ...{ layerNorm: (o) => t.layerNorm(row(), [3], o), rmsNorm: (o) => t.rmsNorm(row(), [3], o) },
+  addLayerNorm: (o) => t.addLayerNorm(row(), row(), [3], o),
+  ...{ gelu: (o) => t.gelu(row(), o), to: (o) => t.to(row(), 'float64', o) },
+  ...{ sort: (o) => t.sort(row(), 0, o), topk: (o) => t.topk(row(), 1, 0, o) },
+  ...{
+    variance: (o) => t.variance(row(), 0, o),
+    std: (o) => t.std(row(), 0, o),
+    norm: (o) => t.norm(row(), 0, o),
+  },
+  varMean: (o) => t.varMean(row(), 0, o),
+  crossEntropy: (o) => t.crossEntropy(rows(), labels(), o),
+  nllLoss: (o) => t.nllLoss(rows(), labels(), o),
+  ...{ mseLoss: (o) => t.mseLoss(row(), row(), o), l1Loss: (o) => t.l1Loss(row(), row(), o) },
+  ...{ huberLoss: (o) => t.huberLoss(row(), row(), o), smoothL1Loss: (o) => t.smoothL1Loss(row(), row(), o) },
+  ...{
+    bce: (o) => t.bce(t.ones([2]), t.ones([2]), o),
+    bceWithLogits: (o) => t.bceWithLogits(row(), row(), o),
+  },
+  klDiv: (o) => t.klDiv(row(), row(), o),
+  cosineEmbeddingLoss: (o) => t.cosineEmbeddingLoss(rows(), rows(), t.ones([2]), o),
+
+  ...{ 'Tensor.gelu': (o) => row().gelu(o), 'Tensor.to': (o) => row().to('float64', o) },
+  ...{ 'Tensor.sort': (o) => row().sort(0, o), 'Tensor.topk': (o) => row().topk(1, 0, o) },
+  ...{ 'Tensor.variance': (o) => row().variance(0, o), 'Tensor.std': (o) => row().std(0, o) },
+  'Tensor.norm': (o) => row().norm(0, o),
+  'Tensor.backward': (o) => leaf().sum().backward(null, o),
+  'Tensor.zeroGrad': (o) => leaf().zeroGrad(o),
+
+  buffer: (o) => nn.buffer(row(), o),
+  'new Linear': (o) => new nn.Linear(2, 2, o),
+  'new Conv2d': (o) => new nn.Conv2d(2, 2, 2, o),
+  'new Embedding': (o) => new nn.Embedding(2, 2, o),
+  ...{ 'new LayerNorm': (o) => new nn.LayerNorm(2, o), 'new RMSNorm': (o) => new nn.RMSNorm(2, o) },
+  ...{ 'new BatchNorm': (o) => new nn.BatchNorm1d(2, o), 'new GELU': (o) => new nn.GELU(o) },
+  ...{ 'new MaxPool2d': (o) => new nn.MaxPool2d(2, o), 'new AvgPool2d': (o) => new nn.AvgPool2d(2, o) },
+  'new MultiHeadAttention': (o) => new nn.MultiHeadAttention(4, 2, o),
+  'MultiHeadAttention.forward': (o) => new nn.MultiHeadAttention(3, 1).forward(rows(), undefined, o),
+  'new TransformerBlock': (o) => new nn.TransformerBlock(4, 2, o),
+  ...{ 'new CrossEntropyLoss': (o) => new nn.CrossEntropyLoss(o), 'new NLLLoss': (o) => new nn.NLLLoss(o) },
+  ...{ 'new BCELoss': (o) => new nn.BCELoss(o), 'new BCEWithLogitsLoss': (o) => new nn.BCEWithLogitsLoss(o) },
+  ...{ 'new MSELoss': (o) => new nn.MSELoss(o), 'new L1Loss': (o) => new nn.L1Loss(o) },
+  ...{ 'new SmoothL1Loss': (o) => new nn.SmoothL1Loss(o), 'new HuberLoss': (o) => new nn.HuberLoss(o) },
+  ...{
+    'new KLDivLoss': (o) => new nn.KLDivLoss(o),
+    'new CosineSimilarity': (o) => new nn.CosineSimilarity(o),
+  },
+  'new CosineEmbeddingLoss': (o) => new nn.CosineEmbeddingLoss(o),
+  'Module.zeroGrad': (o) => new nn.Linear(1, 1).zeroGrad(o),
+  'Module.loadStateDict': (o) => new nn.ReLU().loadStateDict({}, o),
+  ...{ uniform_: (o) => nn.init.uniform_(row(), 0, 1, o), normal_: (o) => nn.init.normal_(row(), 0, 1, o) },
+  truncNormal_: (o) => nn.init.truncNormal_(row(), o),
+  ...{
+    xavierUniform_: (o) => nn.init.xavierUniform_(rows(), o),
+    xavierNormal_: (o) => nn.init.xavierNormal_(rows(), o),
+  },
+  kaimingUniform_: (o) => nn.init.kaimingUniform_(rows(), o),
+  kaimingNormal_: (o) => nn.init.kaimingNormal_(rows(), o),
+  orthogonal_: (o) => nn.init.orthogonal_(rows(), o),
+
+  ...{ 'new SGD': (o) => new optim.SGD([leaf()], o), 'new Adam': (o) => new optim.Adam([leaf()], o) },
+  ...{ 'new AdamW': (o) => new optim.AdamW([leaf()], o), 'new Lion': (o) => new optim.Lion([leaf()], o) },
+  'new RMSprop': (o) => new optim.RMSprop([leaf()], o),
+  'new Optimizer': (o) => new optim.SGD([leaf()], o),
+  'Optimizer.zeroGrad': (o) => sgd().zeroGrad(o),
+  'Optimizer.addParamGroup': (o) => sgd().addParamGroup({ params: [leaf()], ...checkedSpread(o) }),
+  clipGradNorm: (o) => optim.clipGradNorm([leaf()], 1, o),
+  'new GradScaler': (o) => new optim.GradScaler(o),
+  'new StepLR': (o) => new optim.StepLR(sgd(), o),
+  'new MultiStepLR': (o) => new optim.MultiStepLR(sgd(), o),
+  'new ExponentialLR': (o) => new optim.ExponentialLR(sgd(), o),
+  'new LinearLR': (o) => new optim.LinearLR(sgd(), o),
+  'new CosineAnnealingLR': (o) => new optim.CosineAnnealingLR(sgd(), o),
+  'new WarmupCosineLR': (o) => new optim.WarmupCosineLR(sgd(), o),
+  'new OneCycleLR': (o) => new optim.OneCycleLR(sgd(), o),
+  'new SequentialLR': (o) => new optim.SequentialLR(sgd(), o),
+
+  saveNpz: (o) => npy.saveNpz(at('x.npz'), { x: row() }, o),
+  loadNpz: (o) => npy.loadNpz(at('x.npz'), o),
+  loadSafetensors: (o) => safetensors.loadSafetensors(at('x.safetensors'), o),
+  'SafetensorsFile.read': (o) => file.read('x', o),
+  'SafetensorsFile.readSlice': (o) => file.readSlice('x', 0, 1, o),
+  saveShardedSafetensors: (o) => safetensors.saveShardedSafetensors(folder, {}, o),
+  loadShardedSafetensors: (o) => safetensors.loadShardedSafetensors(at('x.json'), [], o),
+};
+
+/** A spread of what is no object gives nothing: it is not a way to a group. */
+function checkedSpread(options: object): object {
+  return typeof options === 'object' && options !== null && !Array.isArray(options) ? options : { options };
+}
+
+/** Public classes that are no values of the modules, by their names in the sources. */
+const publicNames: Readonly<Record<string, string>> = {
+  GradTensor: 'Tensor',
+  SafetensorsFile: 'SafetensorsFile',
+};
+const exported = new Set(Object.keys({ ...t, ...nn, ...nn.init, ...npy, ...optim, ...safetensors }));
+
+const isOptions = (parameter: ts.ParameterDeclaration): boolean =>
+  parameter.name.getText() === 'options' || /Options?(<.*>)?$/.test(parameter.type?.getText() ?? '');
+
+/** What takes options among the public functions, constructors and methods of a source file. */
+function takersIn(source: ts.SourceFile): string[] {
+  const takers: string[] = [];
+  const add = (name: string, { parameters }: ts.SignatureDeclaration): void => {
+    if (parameters.some(isOptions)) takers.push(name);
+  };
+  for (const statement of source.statements) {
+    const isExported =
+      ts.canHaveModifiers(statement) &&
+      ts.getModifiers(statement)?.some(({ kind }) => kind === ts.SyntaxKind.ExportKeyword);
+    if (!isExported) continue;
+    if (ts.isFunctionDeclaration(statement) && exported.has(statement.name!.text))
+      add(statement.name!.text, statement);
+    if (ts.isVariableStatement(statement)) {
+      for (const { name, initializer } of statement.declarationList.declarations) {
+        if (initializer && ts.isArrowFunction(initializer) && exported.has(name.getText()))
+          add(name.getText(), initializer);
+      }
+    }
+    if (ts.isClassDeclaration(statement)) {
+      const name = publicNames[statement.name!.text] ?? statement.name!.text;
+      if (!exported.has(name) && !Object.hasOwn(publicNames, statement.name!.text)) continue;
+      for (const member of statement.members) {
+        if (ts.isConstructorDeclaration(member)) add(`new ${name}`, member);
+        const isHidden =
+          ts.canHaveModifiers(member) &&
+          ts.getModifiers(member)?.some(({ kind }) => kind === ts.SyntaxKind.ProtectedKeyword);
+        if (ts.isMethodDeclaration(member) && ts.isIdentifier(member.name) && !isHidden)
+          add(`${name}.${member.name.text}`, member);
+      }
+    }
+  }
+  return takers;
+}
+
+async function failureOf(
+  call: () => unknown,
+): Promise<{ readonly code?: string; readonly message?: string }> {
+  try {
+    await call();
+  } catch (error) {
+    return error as Error;
+  }
+  return {};
+}
+
+test('everything that takes options is in the table', () => {
+  const root = new URL('../../../src/', import.meta.url);
+  const names = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((name) =>
+    name.endsWith('.ts'),
+  );
+  const takers = names.flatMap((name) =>
+    takersIn(
+      ts.createSourceFile(name, readFileSync(new URL(name, root), 'utf8'), ts.ScriptTarget.Latest, true),
+    ),
+  );
+  expect(Object.keys(calls).toSorted()).toEqual([...new Set(takers)].toSorted());
+});
+
+describe('refuses', () => {
+  test.each(Object.keys(calls))('unknown options and what are no options: %s', async (name) => {
+    const unknown = await failureOf(() => calls[name]!({ __nope: 1 } as never));
+    expect(unknown).toMatchObject({
+      code: 'ERR_TENSOR_ARGUMENT',
+      message: expect.stringContaining("unknown option '__nope'; "),
+    });
+    for (const wrong of [5, 'x', true, [], null]) {
+      const { code, message } = await failureOf(() => calls[name]!(wrong as never));
+      expect([name, wrong, code, message]).toEqual([name, wrong, 'ERR_TENSOR_ARGUMENT', expect.any(String)]);
+    }
+  });
+});

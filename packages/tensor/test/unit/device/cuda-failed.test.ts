@@ -1,0 +1,32 @@
+// A device that fails while it is waited for: what awaits it is told, and does not wait forever. The process
+// has no device afterwards, so this is a file of its own.
+import { existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+import { CudaStream, ones } from '../../../src/index.ts';
+import { cudaDevice } from '../../support/cuda-device.ts';
+
+const addon = fileURLToPath(
+  new URL('../../../../../native/build/Release/device_memory.node', import.meta.url),
+);
+const isSoftware = process.env.RINGWISE_LIBCUDA?.endsWith('libsoftware_cuda.so') === true;
+
+test.skipIf(cudaDevice === null || !isSoftware || !existsSync(addon))(
+  'what awaits a device that fails is rejected with what the driver says',
+  async () => {
+    const x = ones([1000], { device: 'cuda' });
+    await expect(x.data()).resolves.toHaveLength(1000);
+    (createRequire(import.meta.url)(addon) as { breakDevice: () => void }).breakDevice();
+    const failed = {
+      code: 'ERR_TENSOR_KERNELS',
+      message: expect.stringMatching(
+        /^cuda: what was started earlier has failed: .*CUDA_ERROR_ILLEGAL_ADDRESS/,
+      ),
+    };
+    await expect(x.add(1).data()).rejects.toMatchObject(failed);
+    ones([10], { device: 'cuda' });
+    await expect(new CudaStream('cuda', 0).done()).rejects.toMatchObject(failed);
+    expect(() => x.dataSync()).toThrow(/CUDA_ERROR_ILLEGAL_ADDRESS/);
+  },
+);

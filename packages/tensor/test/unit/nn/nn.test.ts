@@ -1,0 +1,259 @@
+import { describe, expect, test } from 'vitest';
+import type { FrozenParam, GradParam } from '../../../src/core/protocol.ts';
+import { manualSeed, memory, relu, scope, type Tensor, tensor, zeros } from '../../../src/index.ts';
+import { Flatten, GELU, Linear, Module, parameter, ReLU, Sequential } from '../../../src/nn/index.ts';
+import { codeOf } from '../../support/code-of.ts';
+
+class Net extends Module {
+  readonly first = new Linear(3, 4);
+  readonly rest = [new Linear(4, 4), new Linear(4, 2, { bias: false })];
+  readonly scale = parameter(tensor([2]));
+  readonly notTrained = zeros([5]);
+
+  forward(x: Tensor): Tensor {
+    const h = relu(this.first.forward(x));
+    return this.rest.reduce((h, layer) => layer.forward(h), h).mul(this.scale);
+  }
+}
+
+describe('Module', () => {
+  test('finds parameters in fields, modules and arrays, in the order of definition', () => {
+    const net = new Net();
+    expect(net.namedParameters().map(([name, { shape }]) => `${name} ${shape}`)).toEqual([
+      'first.weight 4,3',
+      'first.bias 4',
+      'rest.0.weight 4,4',
+      'rest.0.bias 4',
+      'rest.1.weight 2,4',
+      'scale 1',
+    ]);
+    expect(net.parameters().every((p) => p.requiresGrad && p.isLeaf)).toBe(true);
+  });
+
+  test('lists a shared parameter once, but saves it under both names; a cycle ends', () => {
+    class Tied extends Module {
+      readonly a = new Linear(2, 2);
+      readonly b = this.a;
+      readonly self = this;
+    }
+    const tied = new Tied();
+    expect(tied.namedParameters().map(([name]) => name)).toEqual(['a.weight', 'a.bias']);
+    expect(Object.keys(tied.stateDict())).toEqual(['a.weight', 'a.bias', 'b.weight', 'b.bias']);
+  });
+
+  test('train and eval reach every sub-module', () => {
+    const net = new Net();
+    expect(net.eval()).toBe(net);
+    expect([net, net.first, ...net.rest].map((m) => m.training)).toEqual([false, false, false, false]);
+    net.train();
+    expect([net, net.first, ...net.rest].map((m) => m.training)).toEqual([true, true, true, true]);
+  });
+
+  test('zeroGrad drops all gradients', () => {
+    const net = new Net();
+    net
+      .forward(zeros([1, 3]))
+      .sum()
+      .backward();
+    expect(net.parameters().every((p) => p.grad !== null)).toBe(true);
+    net.zeroGrad();
+    expect(net.parameters().every((p) => p.grad === null)).toBe(true);
+  });
+});
+
+describe('stateDict', () => {
+  test('moves values from one model to another', () => {
+    const [a, b] = [new Net(), new Net()];
+    const x = tensor([[1, 2, 3]]);
+    b.loadStateDict(a.stateDict());
+    expect(b.forward(x).toArray()).toEqual(a.forward(x).toArray());
+    expect(b.first.weight.requiresGrad).toBe(true);
+    a.first.weight.dataSync()[0] = 50;
+    expect(b.first.weight.dataSync()[0]).not.toBe(50);
+  });
+
+  test('names every problem in one sentence, and changes nothing', () => {
+    const net = new Net();
+    const before = net.scale.item();
+    const { 'first.bias': _, ...dict } = net.stateDict();
+    dict.scale = zeros([1]);
+    dict['rest.1.weight'] = zeros([2, 3]);
+    dict.extra = zeros([1]);
+    expect(() => net.loadStateDict(dict)).toThrow(
+      'loadStateDict: missing first.bias; unexpected extra; rest.1.weight expected [2, 4], got [2, 3]. Nothing was changed.',
+    );
+    expect(net.scale.item()).toBe(before);
+    expect(codeOf(() => net.loadStateDict(dict, { strict: false }))).toBe('ERR_TENSOR_STATE_DICT');
+    delete dict['rest.1.weight'];
+    net.loadStateDict(dict, { strict: false });
+    expect(net.scale.item()).toBe(0);
+  });
+});
+
+describe('layers', () => {
+  test('Linear starts uniform in ±1/√in, and repeats from a seed', () => {
+    manualSeed(5);
+    const a = new Linear(100, 200);
+    manualSeed(5);
+    const b = new Linear(100, 200);
+    expect(a.weight.toArray()).toEqual(b.weight.toArray());
+    for (const values of [a.weight.dataSync(), a.bias!.dataSync()] as Float32Array[]) {
+      const largest = values.reduce((most, x) => Math.max(most, Math.abs(x)), 0);
+      expect(largest).toBeLessThanOrEqual(Math.fround(0.1));
+      expect(largest).toBeGreaterThan(0.09);
+    }
+    const values = a.weight.dataSync() as Float32Array;
+    const variance = values.reduce((s, x) => s + x * x, 0) / values.length;
+    expect(variance * 300).toBeCloseTo(1, 1);
+    expect(new Linear(2, 3, { bias: false }).bias).toBeNull();
+    expect(codeOf(() => new Linear(0, 3))).toBe('ERR_TENSOR_ARGUMENT');
+  });
+
+  test('Sequential runs layers in order and names parameters as PyTorch does', () => {
+    const model = new Sequential(new Flatten(), new Linear(6, 3), new ReLU(), new Linear(3, 2));
+    expect(Object.keys(model.stateDict())).toEqual(['1.weight', '1.bias', '3.weight', '3.bias']);
+    const out = model.forward(zeros([5, 2, 3]));
+    expect(out.shape).toEqual([5, 2]);
+    expect(model.eval().layers.every((layer) => !layer.training)).toBe(true);
+  });
+
+  test('Sequential computes activations along with linear layers, and calls modules that have hooks', () => {
+    const layers = [
+      new Linear(3, 4),
+      new ReLU(),
+      new Linear(4, 4),
+      new GELU({ approximate: 'tanh' }),
+    ] as const;
+    const model = new Sequential(...layers);
+    const x = tensor([[0.5, -1, 2]]);
+    const want = layers.reduce<Tensor>((h, layer) => layer.forward(h), x).toArray();
+    expect(model.forward(x).toArray()).toEqual(want);
+    const seen: string[] = [];
+    for (const layer of layers)
+      layer.registerForwardHook((module) => void seen.push(module.constructor.name));
+    expect(model.forward(x).toArray()).toEqual(want);
+    expect(seen).toEqual(['Linear', 'ReLU', 'Linear', 'GELU']);
+  });
+});
+
+describe('gradParams', () => {
+  const paramsOf = (module: Module): GradParam[] =>
+    (module as unknown as Record<symbol, () => GradParam[]>)[Symbol.for('ringwise.gradParams')]!();
+
+  test('offers what a data-parallel wrapper needs: memory, readiness and binding', () => {
+    const model = new Sequential(new Linear(2, 3), new ReLU(), new Linear(3, 1));
+    model.parameters()[3]!.requiresGrad = false;
+    const params = paramsOf(model);
+    expect(params.map(({ name, value }) => `${name} ${value.dtype} ${value.count}`)).toEqual([
+      '0.weight float32 6',
+      '0.bias float32 3',
+      '2.weight float32 3',
+    ]);
+    expect(params.map(({ grad }) => grad)).toEqual([null, null, null]);
+
+    const bucket = new Float32Array(12);
+    const offsets = [6, 3, 0];
+    const events: string[] = [];
+    const stops = params.flatMap((param, i) => {
+      param.bindGrad({ host: bucket.subarray(offsets[i]!, offsets[i]! + param.value.count) });
+      return [param.onGradReady(() => events.push(param.name))];
+    });
+    stops.push(params[0]!.onBackwardEnd(() => events.push('end')));
+    const step = (): void =>
+      scope(() =>
+        model
+          .forward(tensor([[1, -2]]))
+          .sum()
+          .backward(),
+      );
+    step();
+    expect(events).toEqual(['2.weight', '0.bias', '0.weight', 'end']);
+    for (const [i, param] of params.entries()) {
+      expect(param.grad!.host).toEqual(bucket.subarray(offsets[i]!, offsets[i]! + param.value.count));
+    }
+    // What a reducer writes is what the model sees.
+    bucket.fill(0.5);
+    expect(model.parameters()[0]!.grad!.toArray()).toEqual([
+      [0.5, 0.5],
+      [0.5, 0.5],
+      [0.5, 0.5],
+    ]);
+    for (const stop of stops) stop();
+    step();
+    expect(events).toHaveLength(4);
+  });
+
+  test('every backward has an object of its own, which its gradients and its end are told with', () => {
+    const model = new Sequential(new Linear(2, 2), new Linear(2, 1));
+    const params = paramsOf(model);
+    const runs: object[] = [];
+    const stops = params.map((param) => param.onGradReady((run) => runs.push(run)));
+    stops.push(params[0]!.onBackwardEnd((run) => runs.push(run)));
+    const loss = () => model.forward(tensor([[1, 2]])).sum();
+    const outer = loss().mul(1);
+    const inner = model.layers[0]!.forward(tensor([[1, 2]])).sum();
+    outer.registerHook(() => void inner.backward());
+    outer.backward(); // 4 gradients, of which 2 get a part from the inner one, and one end
+    loss().backward();
+    model.parameters()[0]!.sum().backward();
+    for (const stop of stops) stop();
+    expect(runs.map((run) => [...new Set(runs)].indexOf(run))).toEqual(
+      [5, 5, 2].flatMap((count, run) => Array<number>(count).fill(run)),
+    );
+  });
+
+  test('what is frozen is offered apart, with a listener for when it trains after all', () => {
+    const model = new Sequential(new Linear(2, 2), new Linear(2, 1));
+    model.layers[0]!.requiresGrad_(false);
+    const frozen = (model as unknown as Record<symbol, () => FrozenParam[]>)[
+      Symbol.for('ringwise.frozenParams')
+    ]!();
+    expect(frozen.map(({ name, shape }) => [name, shape])).toEqual([
+      ['0.weight', [2, 2]],
+      ['0.bias', [2]],
+    ]);
+    expect(paramsOf(model).map(({ name }) => name)).toEqual(['1.weight', '1.bias']);
+    (frozen[0]!.value.host as Float32Array).fill(3);
+    expect(model.parameters()[0]!.toArray()).toEqual([
+      [3, 3],
+      [3, 3],
+    ]);
+    expect(frozen[0]!.key).toBe(model.parameters()[0]);
+    const events: string[] = [];
+    const stops = frozen.map(({ name, onGradReady }) => onGradReady(() => events.push(name)));
+    const step = () =>
+      model
+        .forward(tensor([[1, 2]]))
+        .sum()
+        .backward();
+    step();
+    expect(events).toEqual([]);
+    model.requiresGrad_();
+    step();
+    stops[0]!();
+    step();
+    expect(events).toEqual(['0.bias', '0.weight', '0.bias']);
+  });
+
+  test('writing the value changes the model, and a bound loop uses constant memory', () => {
+    const model = new Sequential(new Linear(2, 2));
+    for (const param of paramsOf(model)) {
+      (param.value.host as Float32Array).fill(1);
+      param.bindGrad({ host: new Float32Array(param.value.count) });
+    }
+    expect(model.forward(tensor([[1, 2]])).toArray()).toEqual([[4, 4]]);
+    const step = (): void => {
+      scope(() =>
+        model
+          .forward(zeros([3, 2]))
+          .sum()
+          .backward(),
+      );
+      model.zeroGrad();
+    };
+    step();
+    const before = memory();
+    for (let i = 0; i < 100; i++) step();
+    expect(memory()).toEqual(before);
+  });
+});

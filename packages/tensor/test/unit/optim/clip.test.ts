@@ -1,0 +1,59 @@
+import { expect, test } from 'vitest';
+import { ones, type Tensor, tensor } from '../../../src/index.ts';
+import { parameter } from '../../../src/nn/index.ts';
+import { clipGradNorm, clipGradValue } from '../../../src/optim/index.ts';
+import { codeOf } from '../../support/code-of.ts';
+
+function withGrads(...grads: number[][]): Tensor[] {
+  return grads.map((values) => {
+    const param = parameter(ones([values.length]));
+    param.mul(tensor(values)).sum().backward();
+    return param;
+  });
+}
+const gradsOf = (params: readonly Tensor[]): unknown[] => params.map((param) => param.grad?.toArray());
+
+test('clipGradNorm scales all gradients together, and returns the norm before', () => {
+  const params = [...withGrads([3, 0], [4]), parameter(ones([1]))];
+  const norm = clipGradNorm(params, 1);
+  expect([norm.item(), norm.requiresGrad]).toEqual([5, false]);
+  const [[a], [b], none] = gradsOf(params) as [number[], number[], undefined];
+  expect(a).toBeCloseTo(0.6, 5);
+  expect(b).toBeCloseTo(0.8, 5);
+  expect(none).toBeUndefined();
+});
+
+test('clipGradNorm leaves gradients alone that are short enough', () => {
+  const params = withGrads([3, 0], [4]);
+  expect(clipGradNorm(params, 10).item()).toBe(5);
+  expect(gradsOf(params)).toEqual([[3, 0], [4]]);
+  expect(clipGradNorm([], 1).item()).toBe(0);
+});
+
+test('clipGradNorm takes other norms', () => {
+  const most = withGrads([3, -8], [4]);
+  expect(clipGradNorm(most, 4, { normType: Infinity }).item()).toBe(8);
+  expect((gradsOf(most)[0] as number[])[1]).toBeCloseTo(-4, 5);
+  const sum = withGrads([3, -8], [4]);
+  expect(clipGradNorm(sum, 1.5, { normType: 1 }).item()).toBe(15);
+  expect((gradsOf(sum)[0] as number[])[1]).toBeCloseTo(-0.8, 5);
+});
+
+test('clipGradNorm can refuse a norm that is no number, and gradients that are', () => {
+  const params = withGrads([NaN, 1]);
+  expect(() => clipGradNorm(params, 1, { errorIfNonfinite: true })).toThrow(
+    'the norm of the gradients is NaN',
+  );
+  expect(gradsOf(params)).toEqual([[NaN, 1]]);
+  expect(clipGradNorm(params, 1).item()).toBeNaN();
+  expect(gradsOf(params)).toEqual([[NaN, NaN]]);
+  expect(codeOf(() => clipGradNorm(params, -1))).toBe('ERR_TENSOR_ARGUMENT');
+  expect(codeOf(() => clipGradNorm(params, 1, { normType: 0 }))).toBe('ERR_TENSOR_ARGUMENT');
+});
+
+test('clipGradValue holds every element in a range', () => {
+  const params = withGrads([3, -8, 0.5], [4]);
+  clipGradValue(params, 2);
+  expect(gradsOf(params)).toEqual([[2, -2, 0.5], [2]]);
+  expect(codeOf(() => clipGradValue(params, -1))).toBe('ERR_TENSOR_ARGUMENT');
+});

@@ -1,0 +1,265 @@
+import { describe, expect, test } from 'vitest';
+import { crossEntropy, linear, memory, relu, scope, type Tensor, tensor } from '../../../src/index.ts';
+import { parameter } from '../../../src/nn/index.ts';
+import {
+  Adam,
+  AdamW,
+  Lion,
+  Optimizer,
+  type OptimizerState,
+  RMSprop,
+  SGD,
+  type SGDOptions,
+} from '../../../src/optim/index.ts';
+import { codeOf } from '../../support/code-of.ts';
+
+const leaf = (...values: number[]): Tensor => parameter(tensor(values));
+
+/** A step on f(p) = Σ p² / 2, whose gradient is p. */
+function stepOn(optimizer: Optimizer): void {
+  scope(() => {
+    optimizer.zeroGrad();
+    for (const param of optimizer.params) param.square().mul(0.5).sum().backward();
+    optimizer.step();
+  });
+}
+
+const expectClose = (got: number[], want: number[]): void => {
+  for (const [i, value] of want.entries()) expect(got[i]).toBeCloseTo(value, 5);
+};
+
+describe('SGD', () => {
+  test('trains a small network with the losses that PyTorch 2.13 gives', () => {
+    const series = (count: number, f: (i: number) => number): Float32Array =>
+      new Float32Array(count).map((_, i) => f(i));
+    const make = (data: Float32Array, ...shape: number[]): Tensor => parameter(tensor(data, { shape }));
+    const w1 = make(series(20, Math.sin), 5, 4);
+    const b1 = make(series(5, Math.cos), 5);
+    const w2 = make(
+      series(15, (i) => Math.cos(i) * 0.5),
+      3,
+      5,
+    );
+    const b2 = make(new Float32Array(3), 3);
+    const x = tensor(
+      series(16, (i) => Math.sin(i) * 2),
+      { shape: [4, 4] },
+    );
+    const y = tensor([0n, 2n, 1n, 1n]);
+    const optimizer = new SGD([w1, b1, w2, b2], {
+      lr: 0.2,
+      momentum: 0.9,
+      weightDecay: 0.01,
+      nesterov: true,
+    });
+    const losses = Array.from({ length: 5 }, () => {
+      const loss = crossEntropy(linear(relu(linear(x, w1, b1)), w2, b2), y);
+      optimizer.zeroGrad();
+      loss.backward();
+      optimizer.step();
+      return loss.item();
+    });
+    expectClose(losses, [0.914771, 0.367871, 0.259775, 0.205876, 0.159021]);
+    expectClose(b1.toArray() as number[], [1.125028, 0.52248, -0.381614, -1.02898, -0.514101]);
+  });
+
+  test('momentum that is switched on later starts with the gradient', () => {
+    const p = leaf(1);
+    const optimizer = new SGD([p], { lr: 0.5, dampening: 0.5 });
+    stepOn(optimizer);
+    optimizer.groups[0]!.momentum = 0.5;
+    stepOn(optimizer);
+    expect(p.item()).toBe(0.25);
+    stepOn(optimizer);
+    expect(p.item()).toBe(0.25 - 0.5 * (0.5 * 0.5 + 0.5 * 0.25));
+  });
+
+  test('refuses settings that make no sense', () => {
+    const p = leaf(1);
+    for (const options of [
+      { lr: -1 },
+      { lr: NaN },
+      { lr: 1, momentum: -0.1 },
+      { lr: 1, nesterov: true },
+      { lr: 1, nesterov: true, momentum: 0.9, dampening: 0.1 },
+    ] satisfies SGDOptions[]) {
+      expect(codeOf(() => new SGD([p], options))).toBe('ERR_TENSOR_ARGUMENT');
+    }
+    expect(() => new SGD([], { lr: 1 })).toThrow('expected at least one parameter, got none');
+    expect(() => new SGD([p, p], { lr: 1 })).toThrow('expected each parameter once');
+    expect(() => new SGD([p.mul(2)], { lr: 1 })).toThrow('got the result of an operation');
+  });
+});
+
+describe('defaults', () => {
+  test('are those of PyTorch', () => {
+    const p = leaf(1);
+    expect(new Adam([p]).groups[0]).toEqual({
+      ...{ params: [p], lr: 1e-3, betas: [0.9, 0.999], eps: 1e-8 },
+      ...{ weightDecay: 0, amsgrad: false, maximize: false },
+    });
+    expect(new AdamW([p]).groups[0]).toMatchObject({ lr: 1e-3, weightDecay: 0.01 });
+    expect(new RMSprop([p]).groups[0]).toMatchObject({ lr: 0.01, alpha: 0.99, eps: 1e-8, momentum: 0 });
+    expect(new Lion([p]).groups[0]).toMatchObject({ lr: 1e-4, betas: [0.9, 0.99], weightDecay: 0 });
+  });
+
+  test('options out of range are refused', () => {
+    const p = leaf(1);
+    for (const make of [
+      () => new Adam([p], { betas: [1, 0.9] }),
+      () => new Adam([p], { betas: [0.9] as never }),
+      () => new AdamW([p], { eps: -1 }),
+      () => new RMSprop([p], { alpha: 1.5 }),
+      () => new RMSprop([p], { momentum: -1 }),
+      () => new Lion([p], { weightDecay: -1 }),
+    ]) {
+      expect(codeOf(make)).toBe('ERR_TENSOR_ARGUMENT');
+    }
+  });
+});
+
+describe('every optimiser', () => {
+  const makers: [string, (params: Tensor[]) => Optimizer][] = [
+    ['SGD', (params) => new SGD(params, { lr: 0.05, momentum: 0.9 })],
+    ['Adam', (params) => new Adam(params, { lr: 0.05, amsgrad: true })],
+    ['AdamW', (params) => new AdamW(params, { lr: 0.05, weightDecay: 0.1 })],
+    ['RMSprop', (params) => new RMSprop(params, { momentum: 0.5, centered: true })],
+    ['Lion', (params) => new Lion(params, { lr: 0.05, weightDecay: 0.1 })],
+  ];
+
+  test.each(makers)('%s: finds a minimum', (_, make) => {
+    const p = leaf(1, -2);
+    const optimizer = make([p]);
+    for (let i = 0; i < 300; i++) stepOn(optimizer);
+    for (const value of p.toArray() as number[]) expect(Math.abs(value)).toBeLessThan(0.1);
+  });
+
+  test.each(makers)('%s: resumes from its state to the last bit, by way of JSON', (_, make) => {
+    const params = [leaf(1, -2), leaf(3)];
+    const optimizer = make(params);
+    for (let i = 0; i < 3; i++) stepOn(optimizer);
+    const copies = params.map((param) => parameter(param.detach().clone()));
+    const resumed = make(copies);
+    resumed.lr = 9;
+    const { groups, steps, tensors } = optimizer.stateDict();
+    resumed.loadStateDict({ ...JSON.parse(JSON.stringify({ groups, steps })), tensors } as OptimizerState);
+    expect(resumed.lr).toBe(optimizer.lr);
+    for (let i = 0; i < 3; i++) for (const each of [optimizer, resumed]) stepOn(each);
+    expect(copies.map((copy) => copy.toArray())).toEqual(params.map((param) => param.toArray()));
+  });
+
+  test.each(makers)('%s: skips parameters without a gradient, and allocates once', (_, make) => {
+    const [p, q] = [leaf(1), leaf(1)];
+    const optimizer = make([p, q]);
+    p.mul(2).backward();
+    optimizer.step();
+    expect(p.item()).not.toBe(1);
+    expect(q.item()).toBe(1);
+    q.requiresGrad = false;
+    stepOnFirst(optimizer, p);
+    const before = memory();
+    for (let i = 0; i < 5; i++) stepOnFirst(optimizer, p);
+    expect(memory()).toEqual(before);
+  });
+
+  function stepOnFirst(optimizer: Optimizer, p: Tensor): void {
+    optimizer.zeroGrad();
+    scope(() => p.mul(2).backward());
+    optimizer.step();
+  }
+
+  test.each(makers)('%s: follows parameters of float64, refuses 16 bits', (_, make) => {
+    const p = leaf(1);
+    const optimizer = make([p]);
+    stepOn(optimizer);
+    p.convert('float64');
+    stepOn(optimizer);
+    expect(Object.values(optimizer.stateDict().tensors).map((tensor) => tensor.dtype)).toContain('float64');
+    p.convert('float16');
+    expect(() => stepOn(optimizer)).toThrow('keep float32 parameters and use autocast');
+  });
+});
+
+describe('groups', () => {
+  test('have options of their own, which may change between steps', () => {
+    const [p, q, r] = [leaf(1), leaf(1), leaf(1)];
+    const optimizer = new SGD([{ params: [p] }, { params: [q], lr: 0.5 }], { lr: 0.25 });
+    stepOn(optimizer);
+    expect([p.item(), q.item(), optimizer.lr]).toEqual([0.75, 0.5, 0.25]);
+    optimizer.groups[0]!.lr = 0;
+    optimizer.addParamGroup({ params: [r], lr: 1 });
+    stepOn(optimizer);
+    expect([p.item(), q.item(), r.item()]).toEqual([0.75, 0.25, 0]);
+    optimizer.lr = 0.125;
+    expect(optimizer.groups.map((group) => group.lr)).toEqual([0.125, 0.125, 0.125]);
+    expect(optimizer.params).toEqual([p, q, r]);
+    expect(() => optimizer.addParamGroup({ params: [q] })).toThrow('expected each parameter once');
+    expect(() => {
+      optimizer.lr = -1;
+    }).toThrow('expected a number ≥ 0');
+  });
+
+  test('saved groups name parameters by position, tensors what they are', () => {
+    const optimizer = new AdamW([{ params: [leaf(1)], lr: 0.5 }, { params: [leaf(1), leaf(2)] }]);
+    stepOn(optimizer);
+    const { groups, steps, tensors } = optimizer.stateDict();
+    expect(groups.map((group) => [group.params, group.lr])).toEqual([
+      [[0], 0.5],
+      [[1, 2], 1e-3],
+    ]);
+    expect(steps).toEqual([1, 1, 1]);
+    expect(Object.keys(tensors)).toEqual([0, 1, 2].flatMap((i) => [`expAvg.${i}`, `expAvgSq.${i}`]));
+  });
+});
+
+describe('loadStateDict', () => {
+  test('names every problem, and changes nothing', () => {
+    const optimizer = new Adam([leaf(1, -2), leaf(1)], { lr: 0.1 });
+    const other = new Adam([leaf(1, -2), leaf(1, 2)], { lr: 0.2 });
+    stepOn(other);
+    const saved = other.stateDict();
+    const { 'expAvg.0': _, ...rest } = saved.tensors;
+    expect(() => optimizer.loadStateDict({ ...saved, tensors: { ...rest, x: leaf(1) } })).toThrow(
+      'expAvg.1 expected [1], got [2]; expAvgSq.1 expected [1], got [2]; unexpected x; missing expAvg.0. Nothing was changed.',
+    );
+    expect(optimizer.lr).toBe(0.1);
+    const small = new Adam([leaf(1)]);
+    expect(() => small.loadStateDict(saved)).toThrow('expected groups of 1 parameters, got 2');
+    const wrong = { ...small.stateDict(), groups: [{ ...small.stateDict().groups[0]!, lr: -1 }] };
+    expect(codeOf(() => small.loadStateDict(wrong))).toBe('ERR_TENSOR_ARGUMENT');
+  });
+
+  test('forgets what the saved optimiser did not have', () => {
+    const optimizer = new SGD([leaf(1, -2)], { lr: 0.1, momentum: 0.9 });
+    const fresh = new SGD([leaf(1, -2)], { lr: 0.2, momentum: 0.9 }).stateDict();
+    const before = memory().tensors;
+    stepOn(optimizer);
+    optimizer.zeroGrad();
+    expect(memory().tensors).toBe(before + 1);
+    optimizer.loadStateDict(fresh);
+    expect(memory().tensors).toBe(before);
+    expect([optimizer.lr, optimizer.stateDict().tensors]).toEqual([0.2, {}]);
+  });
+});
+
+test('an own optimiser is a class with a step', () => {
+  class SignDescent extends Optimizer<{ lr: number }> {
+    protected check(): void {}
+    protected remembers(): readonly string[] {
+      return ['moves'];
+    }
+    step(): void {
+      for (const { params, lr } of this.groups)
+        for (const param of params) {
+          const moves = this.stateOf(param).tensor('moves', param);
+          moves.add_(1);
+          param.detach().sub_(param.grad!.sign().mul(lr));
+        }
+    }
+  }
+  const p = leaf(1, -2);
+  const optimizer = new SignDescent([p], { lr: 0.5 });
+  stepOn(optimizer);
+  expect(p.toArray()).toEqual([0.5, -1.5]);
+  expect(optimizer.stateDict().tensors['moves.0']!.toArray()).toEqual([1, 1]);
+});

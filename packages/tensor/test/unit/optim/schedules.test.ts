@@ -1,0 +1,159 @@
+import { describe, expect, test } from 'vitest';
+import { ones } from '../../../src/index.ts';
+import { parameter } from '../../../src/nn/index.ts';
+import {
+  Adam,
+  CosineAnnealingLR,
+  ExponentialLR,
+  LambdaLR,
+  LinearLR,
+  MultiStepLR,
+  OneCycleLR,
+  RMSprop,
+  type Schedule,
+  SequentialLR,
+  SGD,
+  StepLR,
+  WarmupCosineLR,
+} from '../../../src/optim/index.ts';
+import { codeOf } from '../../support/code-of.ts';
+
+const sgd = (): SGD => new SGD([parameter(ones([1]))], { lr: 1, momentum: 0.5 });
+
+/** The rate before the first step, and after each of `count - 1` steps. */
+function rates(schedule: Schedule, count: number): number[] {
+  return Array.from({ length: count }, () => {
+    const [lr] = schedule.lastLr;
+    schedule.step();
+    return lr!;
+  });
+}
+function expectRates(schedule: Schedule, want: readonly number[]): void {
+  for (const [i, lr] of rates(schedule, want.length).entries()) expect(lr).toBeCloseTo(want[i]!, 12);
+}
+
+describe('rates', () => {
+  const half = (share: number): number => (1 + Math.cos(Math.PI * share)) / 2;
+
+  test.each<[string, (optimizer: SGD) => Schedule, number[]]>([
+    ['StepLR', (o) => new StepLR(o, { stepSize: 2 }), [1, 1, 0.1, 0.1, 0.01]],
+    ['MultiStepLR', (o) => new MultiStepLR(o, { milestones: [1, 3], gamma: 0.5 }), [1, 0.5, 0.5, 0.25, 0.25]],
+    ['ExponentialLR', (o) => new ExponentialLR(o, { gamma: 0.5 }), [1, 0.5, 0.25, 0.125]],
+    ['LambdaLR', (o) => new LambdaLR(o, (steps) => 1 / (steps + 1)), [1, 1 / 2, 1 / 3, 1 / 4]],
+    [
+      'LinearLR',
+      (o) => new LinearLR(o, { startFactor: 0.5, totalSteps: 4 }),
+      [0.5, 0.625, 0.75, 0.875, 1, 1],
+    ],
+    [
+      'CosineAnnealingLR',
+      (o) => new CosineAnnealingLR(o, { tMax: 4, etaMin: 0.2 }),
+      [0, 1, 2, 3, 4, 5].map((i) => 0.2 + 0.8 * half(i / 4)),
+    ],
+    [
+      'WarmupCosineLR',
+      (o) => new WarmupCosineLR(o, { warmupSteps: 3, totalSteps: 7 }),
+      [0.25, 0.5, 0.75, 1, ...[1, 2, 3, 4, 4].map((i) => 0.1 + 0.9 * half(i / 4))],
+    ],
+    [
+      'OneCycleLR',
+      (o) => new OneCycleLR(o, { maxLr: 10, totalSteps: 11, pctStart: 5 / 11, annealStrategy: 'linear' }),
+      [0.4, 2.8, 5.2, 7.6, 10, 8 + 1 / 3, 6 + 2 / 3, 5, 3 + 1 / 3, 1 + 2 / 3].map((lr, i) =>
+        i < 5 ? lr : 10 + ((4e-5 - 10) * (i - 4)) / 6,
+      ),
+    ],
+  ])('%s', (_, make, want) => {
+    expectRates(make(sgd()), want);
+  });
+
+  test('each group starts from its own rate', () => {
+    const params = [1, 2].map(() => parameter(ones([1])));
+    const optimizer = new SGD([{ params: [params[0]!] }, { params: [params[1]!], lr: 4 }], { lr: 1 });
+    const schedule = new LambdaLR(optimizer, [(steps) => steps, () => 0.5]);
+    schedule.step();
+    schedule.step();
+    expect(schedule.lastLr).toEqual([2, 2]);
+    expect(codeOf(() => new LambdaLR(optimizer, [() => 1]))).toBe('ERR_TENSOR_ARGUMENT');
+  });
+});
+
+describe('OneCycleLR', () => {
+  test('moves momentum the other way, for SGD and for Adam', () => {
+    const adam = new Adam([parameter(ones([1]))]);
+    const options = { maxLr: 1, totalSteps: 11, pctStart: 6 / 11 } as const;
+    const [a, b] = [new OneCycleLR(adam, options), new OneCycleLR(sgd(), { ...options, threePhase: true })];
+    expect(adam.groups[0]!.betas[0]).toBeCloseTo(0.95, 12);
+    for (let i = 0; i < 5; i++) for (const schedule of [a, b]) schedule.step();
+    expect([a.lastLr[0], adam.groups[0]!.betas]).toEqual([1, [expect.closeTo(0.85, 12), 0.999]]);
+    for (let i = 0; i < 20; i++) a.step();
+    expect(a.lastLr[0]).toBeCloseTo(4e-6, 12);
+    expect(adam.groups[0]!.betas[0]).toBeCloseTo(0.95, 12);
+  });
+
+  test('comes down in three phases', () => {
+    const schedule = new OneCycleLR(sgd(), {
+      ...{ maxLr: 25, totalSteps: 10, pctStart: 0.4, annealStrategy: 'linear' },
+      ...{ threePhase: true, finalDivFactor: 10, cycleMomentum: false },
+    });
+    expectRates(schedule, [1, 9, 17, 25, 17, 9, 1, 0.7, 0.4, 0.1]);
+  });
+
+  test('refuses an optimiser without anything to cycle', () => {
+    const optimizer = new RMSprop([parameter(ones([1]))]);
+    const make = (): OneCycleLR => new OneCycleLR(optimizer, { maxLr: 1, totalSteps: 4 });
+    expect(make).not.toThrow();
+    const groups = optimizer.groups as unknown as { momentum?: number }[];
+    delete groups[0]!.momentum;
+    expect(make).toThrow('expected an optimiser with momentum or betas');
+  });
+});
+
+describe('SequentialLR', () => {
+  const make = (optimizer: SGD): SequentialLR =>
+    new SequentialLR(optimizer, {
+      schedules: [
+        new LinearLR(optimizer, { startFactor: 0.5, totalSteps: 2 }),
+        new ExponentialLR(optimizer, { gamma: 0.5 }),
+      ],
+      milestones: [2],
+    });
+
+  test('runs one after the other, each from its own beginning', () => {
+    expectRates(make(sgd()), [0.5, 0.75, 1, 0.5, 0.25]);
+  });
+
+  test('needs one milestone less than schedules, in order', () => {
+    const optimizer = sgd();
+    const schedules = [1, 2, 3].map(() => new ExponentialLR(optimizer, { gamma: 1 }));
+    for (const milestones of [[1], [2, 1], [0, 1]]) {
+      expect(codeOf(() => new SequentialLR(optimizer, { schedules, milestones }))).toBe(
+        'ERR_TENSOR_ARGUMENT',
+      );
+    }
+  });
+
+  test('goes on from its state', () => {
+    const first = make(sgd());
+    for (let i = 0; i < 3; i++) first.step();
+    const optimizer = sgd();
+    const second = make(optimizer);
+    second.loadStateDict(JSON.parse(JSON.stringify(first.stateDict())));
+    expect([second.steps, second.lastLr]).toEqual([3, [0.5]]);
+    second.step();
+    expect(optimizer.lr).toBe(0.25);
+    expect(codeOf(() => second.loadStateDict({ steps: -1 }))).toBe('ERR_TENSOR_ARGUMENT');
+  });
+});
+
+test('an optimiser that is restored keeps the rate that its schedule goes out from', () => {
+  const optimizer = sgd();
+  const schedule = new ExponentialLR(optimizer, { gamma: 0.5 });
+  schedule.step();
+  const restored = sgd();
+  restored.loadStateDict(optimizer.stateDict());
+  expect(restored.lr).toBe(0.5);
+  const next = new ExponentialLR(restored, { gamma: 0.5 });
+  next.loadStateDict(schedule.stateDict());
+  next.step();
+  expect(restored.lr).toBe(0.25);
+});

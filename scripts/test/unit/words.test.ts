@@ -1,0 +1,23 @@
+import { expect, test } from 'vitest';
+import { faultsOf } from '../../check-words.mjs';
+
+test('retired words and wide comments are found, with their place', () => {
+  const wide = `  // ${'x'.repeat(120)}`;
+  const text = [
+    '// The lane greets its peers.',
+    wide,
+    `const text = '${'x'.repeat(120)}';`,
+    '/* a handshake */',
+  ].join('\n');
+  expect(faultsOf('native/a.cc', text)).toEqual([
+    'native/a.cc:1 says "greets"; the term is: handshake',
+    'native/a.cc:2 has a comment of more than 120 columns',
+  ]);
+});
+
+test('addresses and Markdown may be wide, and parts of words are no words', () => {
+  const address = `// https://example.org/${'x'.repeat(120)}`;
+  expect(faultsOf('a.ts', address)).toEqual([]);
+  expect(faultsOf('a.md', `* ${'x'.repeat(130)}`)).toEqual([]);
+  expect(faultsOf('a.ts', '// A snapshot of the conjunction; agreeting')).toEqual([]);
+});
