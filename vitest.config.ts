@@ -1,6 +1,3 @@
-import { defineConfig } from 'vitest/config';
+import { testedFolders, testsOf } from './vitest.base.ts';
 
-// One file at a time: many tests start several processes, and small machines have two cores.
-export default defineConfig({
-  test: { projects: ['packages/*', 'examples', 'native', 'scripts'], fileParallelism: false, pool: 'forks' },
-});
+export default testsOf(...testedFolders);

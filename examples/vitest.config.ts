@@ -1,3 +1,3 @@
-import { project } from '../vitest.base.ts';
+import { testsOf } from '../vitest.base.ts';
 
-export default project('examples', 120_000);
+export default testsOf('examples');

@@ -1,3 +1,3 @@
-import { project } from '../vitest.base.ts';
+import { testsOf } from '../vitest.base.ts';
 
-export default project('native', 1_800_000);
+export default testsOf('native');

@@ -1,3 +1,3 @@
-import { project } from '../vitest.base.ts';
+import { testsOf } from '../vitest.base.ts';
 
-export default project('scripts', 300_000);
+export default testsOf('scripts');

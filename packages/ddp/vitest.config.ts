@@ -1,3 +1,3 @@
-import { project } from '../../vitest.base.ts';
+import { testsOf } from '../../vitest.base.ts';
 
-export default project('ddp');
+export default testsOf('packages/ddp');

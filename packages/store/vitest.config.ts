@@ -1,3 +1,3 @@
-import { project } from '../../vitest.base.ts';
+import { testsOf } from '../../vitest.base.ts';
 
-export default project('store');
+export default testsOf('packages/store');

@@ -70,7 +70,7 @@ tensor() {
 collectives() {
   begin collectives 560
   tests 280 ddp packages/ringwise device-ddp device-snapshot device-collectives
-  tests 560 nccl packages/collectives full/nccl processes/join-nccl
+  tests 560 nccl packages/collectives full/devices/nccl processes/join-nccl
 }
 
 captured() {
@@ -80,7 +80,7 @@ captured() {
 
 mixed() {
   begin mixed 150
-  tests 150 mixed examples full/mixed-nccl
+  tests 150 mixed examples full/examples/mixed-nccl
 }
 
 timings() {

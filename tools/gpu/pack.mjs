@@ -61,7 +61,7 @@ const packages = ['collectives', 'ddp', 'launch', 'ringwise', 'store', 'tensor',
 );
 const example = [
   'examples/mixed-nccl',
-  'examples/test/full/mixed-nccl.test.ts',
+  'examples/test/full/examples/mixed-nccl.test.ts',
   'examples/test/fixtures/mixed-nccl-first.mjs',
   'examples/test/support/run.ts',
   'examples/package.json',

@@ -1,5 +1,5 @@
 // What the flight record of a native group tells of operations that it got in pieces. With a device it is in
-// packages/ringwise/test/full/device-collectives.test.ts.
+// packages/ringwise/test/full/devices/device-collectives.test.ts.
 import { describe, expect, it } from 'vitest';
 import type { AllReduce } from '../../../src/backend.ts';
 import { Numbering } from '../../../src/backends/device/numbering.ts';

@@ -6,9 +6,9 @@ import { fileURLToPath } from 'node:url';
 import { loadSafetensors } from '@ringwise/tensor/safetensors';
 import { hasTestDevice, isTestGpu } from '@ringwise/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { example, ringwise, run, tsx } from '../support/run.ts';
+import { example, ringwise, run, tsx } from '../../support/run.ts';
 
-const realMnist = fileURLToPath(new URL('../../../../shared/data/mnist', import.meta.url));
+const realMnist = fileURLToPath(new URL('../../../../../shared/data/mnist', import.meta.url));
 
 /** What the example's last line tells, as JSON behind the prefix of rank 0. */
 function summaryOf(stdout: string): Record<string, unknown> {
@@ -259,7 +259,7 @@ describe('multigpu.ts', () => {
        }`,
     );
     const device = fileURLToPath(
-      new URL('../../../native/build/Release/libsoftware_cuda.so', import.meta.url),
+      new URL('../../../../native/build/Release/libsoftware_cuda.so', import.meta.url),
     );
     const env = { ...process.env, RINGWISE_LIBCUDA: device, RINGWISE_LIBNCCL: device } as Record<
       string,

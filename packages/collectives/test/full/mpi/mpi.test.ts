@@ -8,9 +8,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type PoolStarter, Pools } from '@ringwise/testing';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
-import { backendContract } from '../../contract/index.ts';
-import { kindsOfMpi } from '../../src/backends/mpi.ts';
-import type { Program } from '../support/mpi-programs.ts';
+import { backendContract } from '../../../contract/index.ts';
+import { kindsOfMpi } from '../../../src/backends/mpi.ts';
+import type { Program } from '../../support/mpi-programs.ts';
 
 const tsx = import.meta.resolve('tsx');
 const oversubscribed = ['--allow-run-as-root', '--oversubscribe'];
@@ -49,11 +49,11 @@ for (const [name, kind, command, flags] of launchers) {
       process.execPath,
       ['-e', `require('@ringwise/native-mpi-linux-${process.arch}/mpi-${kind}.node')`],
       {
-        cwd: fileURLToPath(new URL('../..', import.meta.url)),
+        cwd: fileURLToPath(new URL('../../..', import.meta.url)),
       },
     ).status === 0;
   const ranks: PoolStarter = async (size, port) => {
-    const { ended } = mpirun(command, flags, size, '../support/mpi-rank.ts', `${port}`);
+    const { ended } = mpirun(command, flags, size, '../../support/mpi-rank.ts', `${port}`);
     return {
       ended: ended.then(({ code, text }) => {
         if (code !== 0) throw new Error(`${command} ended with ${code}: ${text}`);
@@ -70,7 +70,7 @@ for (const [name, kind, command, flags] of launchers) {
     const runProgram = async (program: Program) => {
       const folder = mkdtempSync(join(tmpdir(), 'ringwise-mpi-'));
       try {
-        return await mpirun(command, flags, 2, '../support/mpi-programs.ts', program, folder).ended;
+        return await mpirun(command, flags, 2, '../../support/mpi-programs.ts', program, folder).ended;
       } finally {
         rmSync(folder, { recursive: true });
       }

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { findSlurm, type Slurm, startSlurm } from '../support/slurm.ts';
+import { findSlurm, type Slurm, startSlurm } from '../../support/slurm.ts';
 
 let folder: string;
 let rank: string;
@@ -66,7 +66,7 @@ function hasMpi(kind: string): boolean {
 }
 
 const tsx = ['--import', import.meta.resolve('tsx')];
-const example = fileURLToPath(new URL('../../../../examples/mnist-ddp.ts', import.meta.url));
+const example = fileURLToPath(new URL('../../../../../examples/mnist-ddp.ts', import.meta.url));
 
 const openmpi = has('mpirun.openmpi', '--version');
 describe.skipIf(!openmpi)(`under Open MPI${missing(openmpi)}`, () => {
@@ -186,7 +186,7 @@ describe.skipIf(torch === null)(`under torchrun ${torch ?? '(skipped: none that 
     'Python and Node ranks meet in one job',
     { timeout: 90_000 },
     async () => {
-      const mixed = fileURLToPath(new URL('../../../../examples/mixed/rank.sh', import.meta.url));
+      const mixed = fileURLToPath(new URL('../../../../../examples/mixed/rank.sh', import.meta.url));
       const argv = [torchrun!, '--standalone', '--nproc_per_node', '3', '--no_python', 'sh', mixed];
       const { text } = await said(argv, { PYTHON_EXEC: pythonOf(torchrun!) });
       expect(text).toContain('rank 0 (Python) got [100, 400]');
@@ -214,7 +214,7 @@ describe.skipIf(slurmPaths === null)(`under Slurm${missing(slurmPaths !== null)}
 
   it('one launcher per node makes one job', { timeout: 120_000 }, async () => {
     slurm = await startSlurm(slurmPaths!, folder);
-    const command = new URL('../../bin/ringwise.js', import.meta.url).pathname;
+    const command = new URL('../../../bin/ringwise.js', import.meta.url).pathname;
     const where = ['--nnodes', '2', '--nproc-per-node', '2', '--master-port', await freePort()];
     const argv = [slurm.srun, '-N2', '-n2', process.execPath, command, 'run', ...where, rank];
     const { ranks, text } = await said(argv, { ...slurm.env, RINGWISE_SECRET: 'of the test' });

@@ -12,7 +12,7 @@ import {
 } from '@ringwise/testing';
 import { afterAll, describe, expect, it } from 'vitest';
 
-const module = new URL('../support/device-ranks.ts', import.meta.url);
+const module = new URL('../../support/device-ranks.ts', import.meta.url);
 // Ranks take turns on a GPU: few are enough there.
 const manySizes = isTestGpu ? [1, 2] : [1, 2, 3, 4];
 

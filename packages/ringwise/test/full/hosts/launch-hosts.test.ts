@@ -11,9 +11,9 @@ import { loadSafetensors } from '@ringwise/tensor/safetensors';
 import { canMakeNamespaces, type Hosts, makeHosts } from '@ringwise/testing';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
-const command = fileURLToPath(new URL('../../bin/ringwise.js', import.meta.url));
-const elastic = fileURLToPath(new URL('../../../../examples/elastic.ts', import.meta.url));
-const mnist = fileURLToPath(new URL('../fixtures/mnist-rank.ts', import.meta.url));
+const command = fileURLToPath(new URL('../../../bin/ringwise.js', import.meta.url));
+const elastic = fileURLToPath(new URL('../../../../../examples/elastic.ts', import.meta.url));
+const mnist = fileURLToPath(new URL('../../fixtures/mnist-rank.ts', import.meta.url));
 const reason = canMakeNamespaces();
 
 interface Launcher {

@@ -8,9 +8,9 @@ import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { canMakeNamespaces, makeHosts } from '@ringwise/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Ended, example } from '../support/run.ts';
+import { type Ended, example } from '../../support/run.ts';
 
-const native = fileURLToPath(new URL('../../../native', import.meta.url));
+const native = fileURLToPath(new URL('../../../../native', import.meta.url));
 const library = join(native, 'npm', `${process.platform}-${process.arch}`, 'libringwise.so');
 const env = { ...process.env, LD_LIBRARY_PATH: dirname(library), PYTHONDONTWRITEBYTECODE: '1' };
 const everyVerb = example('test/fixtures/from-python-ranks.py');

@@ -1,6 +1,6 @@
 // The character model: that it learns and writes.
 import { describe, expect, it } from 'vitest';
-import { example, ringwise, run, tsx } from '../support/run.ts';
+import { example, ringwise, run, tsx } from '../../support/run.ts';
 
 const script = example('char-gpt/main.ts');
 

@@ -5,7 +5,7 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { example, ringwise, run } from '../support/run.ts';
+import { example, ringwise, run } from '../../support/run.ts';
 
 let folder: string;
 let job: ChildProcess | undefined;

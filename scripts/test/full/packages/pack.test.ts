@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
-const root = fileURLToPath(new URL('../../..', import.meta.url));
+const root = fileURLToPath(new URL('../../../..', import.meta.url));
 const platform = `native-${process.platform}-${process.arch}`;
 const packages = ['store', 'collectives', 'ddp', 'tensor', 'data', 'launch', 'ringwise'];
 

@@ -9,10 +9,10 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { canMakeNamespaces, type Host, type Hosts, makeHosts } from '@ringwise/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { callNames } from '../support/calls.ts';
-import { allReduceByInt8 } from '../support/int8-reference.ts';
+import { callNames } from '../../support/calls.ts';
+import { allReduceByInt8 } from '../../support/int8-reference.ts';
 
-const program = fileURLToPath(new URL('../support/two-hosts-ranks.ts', import.meta.url));
+const program = fileURLToPath(new URL('../../support/two-hosts-ranks.ts', import.meta.url));
 const typescript = createRequire(import.meta.url).resolve('tsx');
 const reason = canMakeNamespaces();
 

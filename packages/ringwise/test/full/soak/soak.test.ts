@@ -1,8 +1,8 @@
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
-import { runJob } from '../support/command.ts';
+import { runJob } from '../../support/command.ts';
 
-const bench = (name: string) => fileURLToPath(new URL(`../../../../bench/${name}`, import.meta.url));
+const bench = (name: string) => fileURLToPath(new URL(`../../../../../bench/${name}`, import.meta.url));
 
 it('50,000 operations leave no memory, file descriptors, threads or handles behind', async () => {
   const { exitCode, stdout, stderr } = await runJob(2, bench('soak.ts'), [

@@ -2,10 +2,10 @@
 // hold the same bits, and those of one process on the joined batch but for what the hook rounds.
 import { values, withRanks } from '@ringwise/testing';
 import { expect, it } from 'vitest';
-import { alone, combinations } from '../fixtures/features.ts';
-import { largestDifference } from '../support/ranks.ts';
+import { alone, combinations } from '../../fixtures/features.ts';
+import { largestDifference } from '../../support/ranks.ts';
 
-const fixture = new URL('../fixtures/features.ts', import.meta.url);
+const fixture = new URL('../../fixtures/features.ts', import.meta.url);
 
 for (const [size, apart] of [
   [1, false],

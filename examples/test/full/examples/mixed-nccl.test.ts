@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { hasTestDevice, isTestGpu, useTestDevice } from '@ringwise/testing';
 import { expect, it } from 'vitest';
-import { example, ringwise } from '../support/run.ts';
+import { example, ringwise } from '../../support/run.ts';
 
 /** Writes the libnccl that torch has loaded, which must be that of both sides; nothing where torch has it built in. */
 const probe = `

@@ -3,7 +3,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { expect, it } from 'vitest';
-import { example, ringwise } from '../support/run.ts';
+import { example, ringwise } from '../../support/run.ts';
 
 const python = [process.env.RINGWISE_PYTHON ?? '', 'python3', '/usr/bin/python3'].find(
   (name) => name && spawnSync(name, ['-c', 'import torch']).status === 0,

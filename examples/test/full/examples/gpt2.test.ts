@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { manualSeed, noGrad, scope, tensor } from '@ringwise/tensor';
 import { loadSafetensors } from '@ringwise/tensor/safetensors';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { fromGpt2, Gpt2, toGpt2 } from '../../gpt2/model.ts';
-import { example, ringwise, run, tsx } from '../support/run.ts';
+import { fromGpt2, Gpt2, toGpt2 } from '../../../gpt2/model.ts';
+import { example, ringwise, run, tsx } from '../../support/run.ts';
 
 describe('gpt2', () => {
   let folder: string;

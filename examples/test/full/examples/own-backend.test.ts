@@ -6,8 +6,8 @@ import { pathToFileURL } from 'node:url';
 import { type Group, init, registerBackend } from '@ringwise/collectives';
 import { backendContract, blockingTests, runScenario } from '@ringwise/collectives/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { viaRank0 } from '../../own-backend.ts';
-import { example, ringwise, run } from '../support/run.ts';
+import { viaRank0 } from '../../../own-backend.ts';
+import { example, ringwise, run } from '../../support/run.ts';
 
 registerBackend('via-rank-0', viaRank0);
 

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { canMakeNamespaces } from '@ringwise/testing';
 import { expect, it } from 'vitest';
-import { disturbances, soak } from '../support/kill-soak.ts';
+import { disturbances, soak } from '../../support/kill-soak.ts';
 
 const whyNot = canMakeNamespaces();
 

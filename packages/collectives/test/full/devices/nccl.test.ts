@@ -2,16 +2,16 @@
 // been built; or on a GPU that all ranks share.
 import { isTestGpu, type PoolStarter, Pools, startRanks, values, withRanks } from '@ringwise/testing';
 import { afterAll, describe, expect, it } from 'vitest';
-import { backendContract } from '../../contract/index.ts';
-import { mismatchKinds } from '../../contract/scenarios/failures.ts';
-import { loadNative } from '../../src/backends/native.ts';
-import { isReducibleByNccl } from '../../src/backends/nccl/nccl.ts';
-import { type DType, dtypes } from '../../src/dtype.ts';
-import { reduceOps } from '../../src/reduce-ops.ts';
-import { useControl } from '../support/control.ts';
-import { isThere } from '../support/device-twin.ts';
+import { backendContract } from '../../../contract/index.ts';
+import { mismatchKinds } from '../../../contract/scenarios/failures.ts';
+import { loadNative } from '../../../src/backends/native.ts';
+import { isReducibleByNccl } from '../../../src/backends/nccl/nccl.ts';
+import { type DType, dtypes } from '../../../src/dtype.ts';
+import { reduceOps } from '../../../src/reduce-ops.ts';
+import { useControl } from '../../support/control.ts';
+import { isThere } from '../../support/device-twin.ts';
 
-const module = new URL('../support/nccl-ranks.ts', import.meta.url);
+const module = new URL('../../support/nccl-ranks.ts', import.meta.url);
 
 function ranks(checksAhead: boolean): PoolStarter {
   return async (size, port) => {

@@ -1,0 +1,44 @@
+// After a run: for each test that failed, the command that repeats it. A seed that the test's error names, written as
+// RINGWISE_SEED=…, is part of the command, and so is one that this run was given.
+import { relative } from 'node:path';
+import type { Reporter, TestCase, TestModule, TestSuite } from 'vitest/node';
+import { root } from './vitest.base.ts';
+
+const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
+const asPattern = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
+
+/** Returns the name that vitest compares with -t: those of the suites and of the test, with spaces between. */
+function nameOf(test: TestCase): string {
+  const names = [test.name];
+  for (let at: TestSuite | TestModule = test.parent; at.type === 'suite'; at = at.parent) names.unshift(at.name);
+  return names.join(' ');
+}
+
+function seedOf(messages: readonly string[]): string {
+  const named = messages.map((message) => /RINGWISE_SEED=\w+/.exec(message)?.[0]).find(Boolean);
+  const given = process.env.RINGWISE_SEED;
+  return named ?? (given ? `RINGWISE_SEED=${given}` : '');
+}
+
+/** Returns the command that runs a file again, or one test of it. */
+export function commandFor(project: string, file: string, test?: string, messages: readonly string[] = []): string {
+  const words = [seedOf(messages), 'npx vitest run --project', project, file];
+  if (test !== undefined) words.push('-t', quoted(`^${asPattern(test)}$`));
+  return words.filter(Boolean).join(' ');
+}
+
+export default class RepeatReporter implements Reporter {
+  onTestRunEnd(modules: readonly TestModule[]): void {
+    const commands: string[] = [];
+    for (const module of modules) {
+      const file = relative(root, module.moduleId);
+      const { name } = module.project;
+      if (module.errors().length > 0) commands.push(commandFor(name, file));
+      for (const test of module.children.allTests('failed')) {
+        const messages = (test.result().errors ?? []).map(({ message }) => message);
+        commands.push(commandFor(name, file, nameOf(test), messages));
+      }
+    }
+    for (const command of commands) console.error(`To repeat: ${command}`);
+  }
+}
