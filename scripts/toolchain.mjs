@@ -1,5 +1,5 @@
 // Writes a fingerprint of everything outside the repository that decides what the native build produces
-// (compiler, CMake, nvcc, MPI). The build cache hashes the file, so installing nvcc later rebuilds the addons.
+// (compiler, CMake, nvcc, device, MPI). The build cache hashes the file, so installing nvcc later rebuilds the addons.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 
@@ -38,6 +38,7 @@ const fingerprint = JSON.stringify(
     nvcc: nvccs.filter(Boolean).map(version).find(Boolean) ?? null,
     mpi: (RINGWISE_MPICC ?? 'mpicc.openmpi,mpicc.mpich,mpicc').split(',').map(mpi),
     RINGWISE_CUDA: RINGWISE_CUDA ?? 'AUTO',
+    device: existsSync('/dev/nvidiactl'), // AUTO compiles kernels where there is one
   },
   null,
   2,

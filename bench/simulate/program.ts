@@ -1,5 +1,7 @@
 // native/sim's program: built where it is not up to date, and what it prints.
+
 import { spawn, spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
@@ -50,11 +52,12 @@ function cmake(args: readonly string[]): void {
   if (status !== 0) throw new ProgramFailed(1, `cmake ${args.join(' ')} failed\n${stdout}${stderr}`);
 }
 
-/** Its path. In the folder of the C++ tests, which compile the same library. The first build takes a minute or two. */
+/** Builds it and returns its path. In the folder of the addons, where that exists: it has compiled the same library. */
 function build(): string {
   const native = fileURLToPath(new URL('../../native', import.meta.url));
-  const folder = `${native}/build-tests`;
-  cmake(['-S', native, '-B', folder, '-DRINGWISE_TESTS=ON']); // also where an older tree has been built in it
+  const isBuilt = existsSync(`${native}/build/CMakeCache.txt`);
+  const folder = `${native}/${isBuilt ? 'build' : 'build-tests'}`;
+  if (!isBuilt) cmake(['-S', native, '-B', folder, '-DRINGWISE_TESTS=ON']); // takes a minute or two
   cmake(['--build', folder, '--target', 'simulate', '--parallel', '2']);
   return `${folder}/sim/simulate`;
 }

@@ -8,6 +8,11 @@ function(ringwise_addon name)
   target_include_directories(${target} SYSTEM PRIVATE ${CMAKE_JS_INC})
   target_link_libraries(${target} PRIVATE ${CMAKE_JS_LIB} ringwise_${addon_CORE}_core)
   target_compile_definitions(${target} PRIVATE NAPI_VERSION=9 NODE_ADDON_API_CPP_EXCEPTIONS)
+  if(name STREQUAL "tensor") # so many files include Node's headers that a compiled form of its own pays
+    target_precompile_headers(${target} PRIVATE <napi.h> ${PROJECT_SOURCE_DIR}/cmake/precompiled.h)
+  else()
+    target_precompile_headers(${target} REUSE_FROM ringwise_coll_core)
+  endif()
   if(UNIX AND NOT APPLE)
     # libstdc++ inside, so that the addon does not depend on the version that the host has.
     target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc -Wl,--exclude-libs,ALL

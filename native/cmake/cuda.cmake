@@ -2,8 +2,8 @@
 # tensor/cuda/images/images.cc embeds. All else is plain C++: the driver is opened while the program runs.
 # RINGWISE_CUDA:
 #   ON, 1   demands a working nvcc and compiles machine code for every architecture below; CI and releases use it
-#   AUTO    does the same where this machine has a device; elsewhere it compiles PTX only, which every driver can
-#           finish at run time and which takes a tenth of the time; without nvcc it compiles nothing
+#   AUTO    does the same where this machine has nvcc and a device; elsewhere it compiles no image, which would take
+#           longer than all the rest. The software device of the tests has the kernels itself and needs no image.
 #   OFF, 0  compiles nothing
 set(RINGWISE_CUDA "AUTO" CACHE STRING "Compile CUDA kernels: AUTO, ON or OFF")
 if(DEFINED ENV{RINGWISE_CUDA})
@@ -16,16 +16,12 @@ elseif(RINGWISE_CUDA STREQUAL "0")
 endif()
 # Devices with machine code of their own; the PTX of the first and the last architecture serves all other devices.
 set(RINGWISE_CUDA_ARCHITECTURES "80;90;100;120" CACHE STRING "Compute capabilities to compile CUDA kernels for")
-set(RINGWISE_CUDA_PTX_ONLY OFF)
-if(RINGWISE_CUDA STREQUAL "AUTO" AND NOT EXISTS /dev/nvidiactl)
-  set(RINGWISE_CUDA_PTX_ONLY ON)
-endif()
 set(RINGWISE_HAVE_CUDA OFF)
 if(NOT RINGWISE_NVCC)
   unset(RINGWISE_NVCC CACHE) # forget a cached NOTFOUND: CUDA may have been installed since
 endif()
 
-if(NOT RINGWISE_CUDA STREQUAL "OFF")
+if(NOT RINGWISE_CUDA STREQUAL "OFF" OR RINGWISE_TESTS)
   if(DEFINED ENV{CUDACXX})
     set(RINGWISE_NVCC "$ENV{CUDACXX}")
   else()
@@ -46,7 +42,9 @@ if(NOT RINGWISE_CUDA STREQUAL "OFF")
   get_filename_component(ringwise_nvcc_folder "${RINGWISE_NVCC}" REALPATH)
   get_filename_component(ringwise_nvcc_folder "${ringwise_nvcc_folder}" DIRECTORY)
   find_path(RINGWISE_CUDA_INCLUDE cuda.h HINTS "${ringwise_nvcc_folder}/../include" /usr/local/cuda/include)
-  if(ringwise_code)
+  if(RINGWISE_CUDA STREQUAL "OFF" OR (RINGWISE_CUDA STREQUAL "AUTO" AND NOT EXISTS /dev/nvidiactl))
+    # no images
+  elseif(ringwise_code)
     set(RINGWISE_HAVE_CUDA ON)
   elseif(RINGWISE_CUDA STREQUAL "ON")
     message(FATAL_ERROR "RINGWISE_CUDA=ON but no working nvcc was found")
@@ -56,11 +54,6 @@ endif()
 if(RINGWISE_HAVE_CUDA)
   list(GET ringwise_code 0 ringwise_first)
   list(GET ringwise_code -1 ringwise_last)
-  # Sanitizers look at what runs on the CPU.
-  if(RINGWISE_SANITIZE OR RINGWISE_CUDA_PTX_ONLY)
-    set(ringwise_code "")
-    set(ringwise_last "")
-  endif()
   set(ringwise_nvcc_options -std=c++20 -O3 --expt-relaxed-constexpr -fatbin)
   execute_process(COMMAND ${RINGWISE_NVCC} --help OUTPUT_VARIABLE ringwise_help ERROR_QUIET)
   if(ringwise_help MATCHES "compress-mode")

@@ -47,18 +47,18 @@ tests() {
 tensor() {
   begin tensor 330
   : > "$results/cpp.log"
-  for program in native/build-tests/test/tensor_cuda*_test; do
+  for program in native/build/test/tensor_cuda*_test; do
     [ -x "$program" ] || continue
     (echo "$program" && within 90 "$program") 2>&1 | tee -a "$results/cpp.log" || status=1
   done
-  tests 200 tensor packages/tensor test/unit/device test/processes/device
+  tests 200 tensor packages/tensor test/unit/device test/processes/device test/full/devices
   # Steps outside of memory, races and missed barriers in our kernels: the vendor's tool, where CUDA is installed.
   : > "$results/sanitizer.log"
   local sanitizer tool program
   sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
   [ "$devices" -gt 0 ] && [ -x "$sanitizer" ] || return 0
   for tool in memcheck racecheck synccheck; do
-    for program in native/build-tests/test/tensor_cuda{,_nn}_test; do
+    for program in native/build/test/tensor_cuda{,_nn}_test; do
       [ -x "$program" ] || continue
       echo "$tool $program"
       within 120 "$sanitizer" --tool "$tool" --error-exitcode 9 "$program" || { echo "$tool: exit $?"; status=1; }

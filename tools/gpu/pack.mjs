@@ -1,7 +1,8 @@
 // Packs what a GPU machine without Node needs to run the device tests and timings: node, the built addons and
 // packages, the sources and tests of the packages that know devices, the example with PyTorch, vitest and tsx
 // with what they depend on.
-//   node tools/gpu/pack.mjs OUT.tar.xz      after `npm run build`; needs tar, xz and strip
+//   RINGWISE_CUDA=ON npm run build && npm run build:tests
+//   node tools/gpu/pack.mjs OUT.tar.xz      needs tar, xz and strip
 // There: tar xf OUT.tar.xz && bash ringwise-gpu/tools/gpu/go.sh RESULTS
 import { execFileSync } from 'node:child_process';
 import {
@@ -21,6 +22,8 @@ import { fileURLToPath } from 'node:url';
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const [out] = process.argv.slice(2);
 if (out === undefined) throw new Error('usage: node tools/gpu/pack.mjs OUT.tar.xz');
+if (!existsSync(join(root, 'native/build/cuda-images/map.fatbin')))
+  throw new Error('pack.mjs: the build has no CUDA kernels. Run RINGWISE_CUDA=ON npm run build first.');
 
 const run = (command, args) =>
   execFileSync(command, args, { cwd: root, encoding: 'utf8', maxBuffer: 1 << 26 });
@@ -55,7 +58,7 @@ const cppTests = [
   'tensor_cuda_nn_test',
   'tensor_cuda_library_test',
   'tensor_cuda_shareable_test',
-].map((name) => `native/build-tests/test/${name}`);
+].map((name) => `native/build/test/${name}`);
 const packages = ['collectives', 'ddp', 'launch', 'ringwise', 'store', 'tensor', 'testing'].map(
   (name) => `packages/${name}`,
 );
@@ -77,6 +80,7 @@ const files = [
     'tools',
     'native/npm',
     'vitest.base.ts',
+    'vitest.repeat.ts',
     'tsconfig.base.json',
     'package.json',
   ])

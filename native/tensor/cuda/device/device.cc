@@ -117,7 +117,8 @@ Device& Device::get(int index) {
   const std::lock_guard lock(mutex);
   const Driver& d = driver();
   if (!has_kernels())
-    throw std::runtime_error("cuda: this build has no CUDA kernels; build it where nvcc is installed.");
+    throw std::runtime_error(
+        "cuda: this build has no CUDA kernels; build it with RINGWISE_CUDA=ON, and with nvcc installed.");
   if (index < 0 || index >= std::min(d.device_count, kMostDevices)) {
     throw std::runtime_error("cuda:" + std::to_string(index) + ": there is no such device; " +
                              (d.reason.empty() ? std::to_string(d.device_count) + " were found" : d.reason) + ".");

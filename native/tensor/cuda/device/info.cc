@@ -36,7 +36,8 @@ Info info() {
   }
   if (!result.is_compiled) {
     result.devices.clear();
-    result.reason = "this build has no CUDA kernels; build it where nvcc is installed, or with CUDACXX set";
+    result.reason =
+        "this build has no CUDA kernels; build it with RINGWISE_CUDA=ON, and with nvcc installed or CUDACXX set";
   }
   return result;
 }

@@ -6,7 +6,7 @@ namespace ringwise::tensor::cuda {
 
 enum class Image : int { Map, Reduce, Softmax, Order, Matmul, Optimizer, Layers, Norm, Random, Attention, Count };
 
-/// Null when this build has no kernels.
+/// Returns null when this build has no kernels. The software device of the tests ignores what it gets.
 const void* image_of(Image image);
 
 /// The CUDA that compiled them, as Driver::version has it; 0 when there are none. Older drivers do not load them.

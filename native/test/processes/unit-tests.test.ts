@@ -1,0 +1,8 @@
+// The C++ unit tests as released: programs in the build folder of the addons, which `npm run build:tests` compiles.
+import { it } from 'vitest';
+import { run } from '../support/build.ts';
+
+it('the C++ unit tests pass', { timeout: 900_000 }, () => {
+  run('npm', ['run', '-s', 'build:tests']); // does nothing when nothing has changed
+  run('ctest', ['--test-dir', 'build', '--output-on-failure', '--parallel', '2']);
+});
