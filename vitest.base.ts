@@ -4,7 +4,7 @@
 //   test/full       takes long or needs more than a compiler: one file at a time, and only in `npm run test:all`, of
 //                   which the folder inside it is a part (scripts/test-all.mjs)
 // Each kind of a package is a project of vitest: collectives-unit, collectives-processes, collectives-full.
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -45,11 +45,3 @@ export function testsOf(...folders: readonly string[]): ViteUserConfig {
     test: { projects: folders.flatMap((folder) => projectsOf(join(root, folder))), reporters },
   });
 }
-
-/** Every folder that has tests, from the root of the repository. */
-export const testedFolders: readonly string[] = [
-  ...readdirSync(join(root, 'packages')).map((name) => `packages/${name}`),
-  'examples',
-  'native',
-  'scripts',
-].filter((folder) => existsSync(join(root, folder, 'test')));

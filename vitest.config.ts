@@ -1,3 +1,4 @@
-import { testedFolders, testsOf } from './vitest.base.ts';
+import { testedFolders } from './scripts/parts.mjs';
+import { root, testsOf } from './vitest.base.ts';
 
-export default testsOf(...testedFolders);
+export default testsOf(...testedFolders(root));

@@ -10,7 +10,8 @@ const asPattern = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|]/g, 
 /** Returns the name that vitest compares with -t: those of the suites and of the test, with spaces between. */
 function nameOf(test: TestCase): string {
   const names = [test.name];
-  for (let at: TestSuite | TestModule = test.parent; at.type === 'suite'; at = at.parent) names.unshift(at.name);
+  for (let at: TestSuite | TestModule = test.parent; at.type === 'suite'; at = at.parent)
+    names.unshift(at.name);
   return names.join(' ');
 }
 
@@ -21,7 +22,12 @@ function seedOf(messages: readonly string[]): string {
 }
 
 /** Returns the command that runs a file again, or one test of it. */
-export function commandFor(project: string, file: string, test?: string, messages: readonly string[] = []): string {
+export function commandFor(
+  project: string,
+  file: string,
+  test?: string,
+  messages: readonly string[] = [],
+): string {
   const words = [seedOf(messages), 'npx vitest run --project', project, file];
   if (test !== undefined) words.push('-t', quoted(`^${asPattern(test)}$`));
   return words.filter(Boolean).join(' ');

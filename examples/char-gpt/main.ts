@@ -1,7 +1,7 @@
 // Trains a small GPT to write, character by character, after minGPT's chargpt, and prints some of what it
 // writes.
 //
-//   npx tsx examples/char-gpt/main.ts                  Shakespeare where ../shared/data has him, else made-up sentences
+//   npx tsx examples/char-gpt/main.ts                  tinyshakespeare.txt of RINGWISE_TEST_DATA, or made-up text
 //   npx tsx examples/char-gpt/main.ts --data FILE      any text
 //   npx tsx examples/char-gpt/main.ts --quick          a smaller model on made-up sentences, in seconds
 //   npx ringwise run --nproc-per-node 2 examples/char-gpt/main.ts      each batch shared out among two processes

@@ -1,6 +1,6 @@
 // The text to learn from: a file, or sentences with a grammar, which are the same from run to run.
 import { existsSync, readFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
 import { generator, randint } from '@ringwise/tensor';
 
 const words = [
@@ -22,10 +22,11 @@ function sentences(count: number): string {
   }).join('');
 }
 
-const shakespeare = fileURLToPath(new URL('../../../shared/data/tinyshakespeare.txt', import.meta.url));
+const folder = process.env.RINGWISE_TEST_DATA;
+const shakespeare = folder ? join(folder, 'tinyshakespeare.txt') : null;
 
-/** The text in `file`; without one Shakespeare where he lies beside the repository, and sentences elsewhere. */
+/** Returns the text in `file`; without one Shakespeare where RINGWISE_TEST_DATA has him, and sentences elsewhere. */
 export function textFrom(file: string | undefined, wantsSentences: boolean): string {
-  const path = file ?? (!wantsSentences && existsSync(shakespeare) ? shakespeare : null);
+  const path = file ?? (!wantsSentences && shakespeare && existsSync(shakespeare) ? shakespeare : null);
   return path === null ? sentences(4000) : readFileSync(path, 'utf8');
 }

@@ -12,3 +12,4 @@ export { canMakeNamespaces, type Host, type Hosts, makeHosts, type StartOptions 
 export { Pool, type PoolStarter, Pools, serveCommands } from './pool.ts';
 export { type RankError, type RankResult, values } from './results.ts';
 export { type RankOptions, type RunningRanks, startRanks, withRanks } from './start-ranks.ts';
+export { testData } from './test-data.ts';

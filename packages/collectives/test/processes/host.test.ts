@@ -6,16 +6,10 @@ import { hostRanks } from '../support/pool.ts';
 
 const module = new URL('../support/host-ranks.ts', import.meta.url);
 
-for (const [name, areApart] of [
-  ['host', false],
-  ['host, over TCP only', true],
-] as const) {
-  const pools = new Pools(hostRanks(areApart));
-  backendContract({ describe, it, expect }, name, {
-    run: pools.run,
-  });
-  afterAll(pools.end);
-}
+// In shared memory; over TCP: test/full/backends/host-tcp.test.ts.
+const pools = new Pools(hostRanks());
+backendContract({ describe, it, expect }, 'host', { run: pools.run });
+afterAll(pools.end);
 
 describe('a process with a group on the host backend', () => {
   it('keeps its event loop turning while it waits in a barrier', async () => {

@@ -4,7 +4,7 @@
 import { flags, flagsToCome, variableOf } from '../cli/flags.ts';
 import { nearest } from '../nearest.ts';
 
-/** Variables that ringwise's packages, their addons and the build of these read. */
+/** Variables that ringwise's packages, their addons, builds and tests read. */
 export const ringwiseVariables: readonly string[] = [
   'RINGWISE_BACKEND',
   'RINGWISE_CPU',
@@ -27,8 +27,10 @@ export const ringwiseVariables: readonly string[] = [
   'RINGWISE_RUN_ID',
   'RINGWISE_SECRET',
   'RINGWISE_SECRET_FILE',
+  'RINGWISE_SEED',
   'RINGWISE_TENSOR_DEBUG',
   'RINGWISE_TESTS',
+  'RINGWISE_TEST_DATA',
   'RINGWISE_TEST_GPU',
   'RINGWISE_TIMEOUT_MS',
   'RINGWISE_TUNING',

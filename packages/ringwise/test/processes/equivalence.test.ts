@@ -1,13 +1,11 @@
 // The whole chain in real processes: files or drawn digits, loader and sampler, tensors, DDP, the host backend.
 import { createHash } from 'node:crypto';
-import { existsSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
-import { values, withRanks } from '@ringwise/testing';
+import { testData, values, withRanks } from '@ringwise/testing';
 import { describe, expect, it } from 'vitest';
 import type { History, Run } from '../fixtures/train.ts';
 
-const realMnist = fileURLToPath(new URL('../../../../../shared/data/mnist', import.meta.url));
-const data = existsSync(realMnist) ? { data: realMnist } : {};
+const realMnist = testData('mnist');
+const data = realMnist === null ? {} : { data: realMnist };
 const samples = 180; // nothing is padded on 2 or 3 ranks, and the last batch of an epoch is short
 
 async function trained(size: number, run: Pick<Run, 'epochs' | 'batchSize'>): Promise<History[]> {

@@ -2,11 +2,11 @@ import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { loadMnist, writeIdx } from '../../../src/formats/idx/index.ts';
 
-const realMnist = fileURLToPath(new URL('../../../../../../shared/data/mnist', import.meta.url));
+// Where there is real data: RINGWISE_TEST_DATA names a folder that has a folder mnist.
+const realMnist = join(process.env.RINGWISE_TEST_DATA || '/nonexistent', 'mnist');
 
 describe('loadMnist', () => {
   let folder: string;

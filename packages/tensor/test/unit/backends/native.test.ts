@@ -11,25 +11,12 @@ import { loadAddon } from '../../../src/backends/native/addon.ts';
 import { cudaInfo, loadNativeKernels } from '../../../src/backends/native/native.ts';
 import type { Memory, Strided } from '../../../src/backends/operands.ts';
 import type { HostArray } from '../../../src/core/dtype.ts';
-import { kernelsContract } from '../../support/kernels-contract.ts';
+import { bestLevel, contractAtLevel, levels } from '../../support/native-levels.ts';
 
 const require = createRequire(import.meta.url);
 const addonPath = require.resolve(`@ringwise/native-${process.platform}-${process.arch}/tensor.node`);
 
-const levels = ['baseline', 'avx2', 'avx512'];
-const best = levels.indexOf(loadAddon().useCpu(levels.length - 1));
-
-for (const [i, level] of levels.entries()) {
-  if (i > best) test.skip(`${level}: this CPU does not have it`, () => {});
-  else {
-    kernelsContract(`native ${level}`, () => {
-      vi.stubEnv('RINGWISE_CPU', level);
-      const kernels = loadNativeKernels();
-      vi.unstubAllEnvs();
-      return kernels;
-    });
-  }
-}
+contractAtLevel(levels[bestLevel]!); // the others: test/full/backends
 
 const dense = (memory: Memory): Strided => ({ memory, offset: 0, strides: null });
 const fill = (k: Kernels, memory: Memory, value: number): void =>

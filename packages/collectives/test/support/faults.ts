@@ -1,0 +1,60 @@
+// What becomes of a group when one of its processes is killed or stopped in the middle of each verb.
+import { startRanks } from '@ringwise/testing';
+import { describe, expect, it } from 'vitest';
+import type { CallName } from './calls.ts';
+import { isAlive, useControl } from './control.ts';
+
+const module = new URL('./host-ranks.ts', import.meta.url);
+const victim = 1;
+
+/** The calls that are interrupted in `npm test`: a reduction and messages. The others are in `npm run test:all`. */
+export const quickCalls: readonly CallName[] = ['allReduce', 'batch'];
+
+export function faultsDuring(names: readonly CallName[]): void {
+  describe.each(names)('in the middle of %s', (name) => {
+    const control = useControl();
+
+    /** Three ranks that are at work. */
+    async function startWork(sync: boolean, timeoutMs: number) {
+      const ranks = await startRanks(3, module, 'callForever', {
+        args: [control.port, name, sync, timeoutMs],
+      });
+      await control.allReady(3);
+      return ranks;
+    }
+
+    it.each([false, true])(
+      'a killed rank is named by all others within a second (sync: %s)',
+      async (sync) => {
+        const ranks = await startWork(sync, 20_000);
+        const killedAtMs = performance.now();
+        ranks.kill(victim);
+        const results = await ranks.results;
+        expect(results[victim]!.signal).toBe('SIGKILL');
+        for (const survivor of results.filter((_, rank) => rank !== victim)) {
+          expect(survivor.error).toMatchObject({
+            code: 'ERR_COLL_PEER_LOST',
+            peers: [victim],
+            secondary: true,
+          });
+          expect(survivor.endedAtMs - killedAtMs).toBeLessThan(1_000);
+        }
+      },
+    );
+
+    it('a stopped rank is named at the deadline, and learns of it when it goes on', async () => {
+      const timeoutMs = 700;
+      const ranks = await startWork(true, timeoutMs);
+      const stoppedAtMs = performance.now();
+      ranks.kill(victim, 'SIGSTOP');
+      const others = ranks.pids.filter((_, rank) => rank !== victim);
+      await expect.poll(() => others.some(isAlive), { timeout: 10_000, interval: 10 }).toBe(false);
+      ranks.kill(victim, 'SIGCONT');
+      const results = await ranks.results;
+      for (const { error } of results)
+        expect(error).toMatchObject({ code: 'ERR_COLL_TIMEOUT', peers: [victim] });
+      for (const survivor of results.filter((_, rank) => rank !== victim))
+        expect(survivor.endedAtMs - stoppedAtMs).toBeLessThan(timeoutMs + 1_500);
+    });
+  });
+}

@@ -1,0 +1,8 @@
+// The native kernels at the levels below the best one of this CPU, which test/unit/backends/native.test.ts has.
+import { test } from 'vitest';
+import { bestLevel, contractAtLevel, levels } from '../../support/native-levels.ts';
+
+for (const [i, level] of levels.entries()) {
+  if (i < bestLevel) contractAtLevel(level);
+  if (i > bestLevel) test.skip(`${level}: this CPU does not have it`, () => {});
+}

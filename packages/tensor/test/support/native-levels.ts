@@ -1,0 +1,19 @@
+// The native kernels are compiled for several levels of the CPU; the contract suite runs on each.
+import { vi } from 'vitest';
+import { loadAddon } from '../../src/backends/native/addon.ts';
+import { loadNativeKernels } from '../../src/backends/native/native.ts';
+import { kernelsContract } from './kernels-contract.ts';
+
+export const levels = ['baseline', 'avx2', 'avx512'] as const;
+
+/** The index of the highest level that this CPU has. */
+export const bestLevel = levels.indexOf(loadAddon().useCpu(levels.length - 1) as (typeof levels)[number]);
+
+export function contractAtLevel(level: string): void {
+  kernelsContract(`native ${level}`, () => {
+    vi.stubEnv('RINGWISE_CPU', level);
+    const kernels = loadNativeKernels();
+    vi.unstubAllEnvs();
+    return kernels;
+  });
+}

@@ -1,0 +1,12 @@
+// Data sets that tests read, in the folder that RINGWISE_TEST_DATA names. Without the variable, tests that need one are
+// skipped.
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** Returns the path of a file or folder of the test data, such as 'mnist'; null where there is none. */
+export function testData(name: string): string | null {
+  const folder = process.env.RINGWISE_TEST_DATA;
+  if (!folder) return null;
+  const path = join(folder, name);
+  return existsSync(path) ? path : null;
+}

@@ -1,0 +1,39 @@
+// The parts of `npm run test:all`. Each folder test/full/PART of a package belongs to the part of its name.
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** Names that --part takes, with what they run. */
+export const parts = {
+  quick: 'what `npm test` runs after the build: checks, and the tests in test/unit and test/processes',
+  backends:
+    'the contracts on every backend and CPU level, 10,000 random programs, ranks killed in every verb',
+  devices: 'NCCL, device memory and CUDA kernels, on the software device or a GPU (RINGWISE_TEST_GPU=1)',
+  examples: 'every program of examples/',
+  hosts: 'jobs over several hosts, which are network namespaces here',
+  launchers: 'jobs under mpirun, torchrun and Slurm',
+  mpi: 'the mpi backend under every MPI that is installed',
+  packages: 'the packed npm packages, installed and used',
+  sanitizers: 'the C++ unit tests with the address, undefined-behaviour and thread sanitizers',
+  simulator: 'the simulated network',
+  soak: 'long runs, and jobs whose processes are killed',
+};
+
+/** Returns the folders that have tests, from the root of the repository. */
+export function testedFolders(root) {
+  const packages = readdirSync(join(root, 'packages')).map((name) => `packages/${name}`);
+  return [...packages, 'examples', 'native', 'scripts'].filter((folder) =>
+    existsSync(join(root, folder, 'test')),
+  );
+}
+
+/** Returns what lies in a folder test/full and belongs to no part: nothing, or tests that would never run. */
+export function strays(root) {
+  return testedFolders(root).flatMap((folder) => {
+    const full = join(root, folder, 'test/full');
+    if (!existsSync(full)) return [];
+    const entries = readdirSync(full, { withFileTypes: true });
+    return entries
+      .filter((entry) => !entry.isDirectory() || !Object.hasOwn(parts, entry.name) || entry.name === 'quick')
+      .map(({ name }) => `${folder}/test/full/${name}`);
+  });
+}

@@ -1,0 +1,26 @@
+// Runs commands of this repository from its root, with the output on the terminal.
+import { spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+
+export const root = fileURLToPath(new URL('..', import.meta.url));
+
+/** Longest time that one command may take. */
+const limitMs = 45 * 60_000;
+
+/** Runs a command to its end. Resolves with its exit code; 1 if a signal or the limit ended it. */
+export function run(command, ...args) {
+  return new Promise((resolve) => {
+    const child = spawn(command, args, { cwd: root, stdio: 'inherit', timeout: limitMs });
+    child.once('error', (error) => {
+      console.error(`${command}: ${error.message}`);
+      resolve(1);
+    });
+    child.once('exit', (code) => resolve(code ?? 1));
+  });
+}
+
+/** Runs vitest on the projects that match, on the files whose paths contain `filter`. */
+export function vitest(projects, ...filter) {
+  const chosen = projects.flatMap((project) => ['--project', project]);
+  return run(process.execPath, 'node_modules/vitest/vitest.mjs', 'run', ...chosen, ...filter);
+}

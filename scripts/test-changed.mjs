@@ -1,0 +1,39 @@
+// `npm run test:changed`: the quick tests of all packages that the change in this checkout touches: what is not
+// committed, and what was committed since it left the main branch (origin/main, or main).
+import { execFileSync } from 'node:child_process';
+import { basename } from 'node:path';
+import { affectedFolders } from './affected.mjs';
+import { root, run, vitest } from './run.mjs';
+
+function git(...args) {
+  try {
+    return execFileSync('git', args, {
+      cwd: root,
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'ignore'],
+    }).trim();
+  } catch {
+    return null;
+  }
+}
+
+const base = git('merge-base', 'HEAD', 'origin/main') ?? git('merge-base', 'HEAD', 'main');
+if (base === null) {
+  console.error('test:changed: there is neither origin/main nor main to compare with. Run npm test.');
+  process.exit(2);
+}
+const list = (text) => (text ?? '').split('\n').filter(Boolean);
+const files = [
+  ...list(git('diff', '--name-only', base)),
+  ...list(git('ls-files', '--others', '--exclude-standard')),
+];
+const folders = affectedFolders(root, files);
+if (folders.length === 0) {
+  console.log(`test:changed: ${files.length} changed files, none of which a test uses.`);
+  process.exit(0);
+}
+console.log(`test:changed: ${files.length} changed files; tests of ${folders.join(', ')}`);
+const build = await run('npm', 'run', '-s', 'build');
+if (build !== 0) process.exit(build);
+const projects = folders.flatMap((folder) => [`${basename(folder)}-unit`, `${basename(folder)}-processes`]);
+process.exit(await vitest(projects));
