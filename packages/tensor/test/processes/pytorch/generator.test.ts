@@ -68,7 +68,7 @@ const rows = readTable(tags);
 const used = new Set<Row>();
 
 const command = (one: Case): string =>
-  `${seed === defaultSeed ? '' : `RINGWISE_SEED=${seed} `}RINGWISE_CASE=${one.name} npx vitest run --project tensor test/pytorch/generator.test.ts`;
+  `${seed === defaultSeed ? '' : `RINGWISE_SEED=${seed} `}RINGWISE_CASE=${one.name} npx vitest run --project tensor-processes test/processes/pytorch/generator.test.ts`;
 
 /** What differs in a case, without what a row of the table accepts. */
 function unexplained(one: Case, i: number): string[] {
