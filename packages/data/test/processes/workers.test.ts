@@ -251,7 +251,7 @@ describe('a data set in TypeScript', () => {
         );
         await writeFile(
           join(away, 'main.mjs'),
-          `import { loadDataset } from '../dist/index.js';
+          `import { loadDataset } from './dist/index.js';
           await loadDataset(new URL('./typed.ts', import.meta.url)).catch(({ code, message, cause }) =>
             console.log(JSON.stringify([code, message, cause.code])));`,
         );
