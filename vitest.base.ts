@@ -1,6 +1,6 @@
 // How tests run. A test lies in the folder that says what it needs:
 //   test/unit       starts no process: as many files at once as there are cores
-//   test/processes  starts processes: one file at a time
+//   test/processes  starts processes, which wait for each other most of the time: two files at once, more with more cores
 //   test/full       takes long or needs more than a compiler: one file at a time, and only in `npm run test:all`, of
 //                   which the folder inside it is a part (scripts/test-all.mjs)
 // Each kind of a package is a project of vitest: collectives-unit, collectives-processes, collectives-full.
@@ -13,6 +13,13 @@ import { defineConfig, type TestProjectInlineConfiguration, type ViteUserConfig 
 export const root = fileURLToPath(new URL('.', import.meta.url));
 
 const kinds = ['unit', 'processes', 'full'] as const;
+
+/** Files of a kind that run at once. */
+const workers = {
+  unit: availableParallelism(),
+  processes: Math.max(2, Math.floor(availableParallelism() / 2)),
+  full: 1,
+};
 
 /** Longest time that one test of these folders may take, in ms; a test can set another. */
 const timeoutsMs: Readonly<Record<string, number>> = { examples: 120_000, scripts: 300_000 };
@@ -28,8 +35,8 @@ function projectsOf(folder: string): TestProjectInlineConfiguration[] {
       name: `${name}-${kind}`,
       include: [`test/${kind}/**/*.test.ts`],
       pool: 'forks',
-      maxWorkers: kind === 'unit' ? availableParallelism() : 1,
-      fileParallelism: kind === 'unit',
+      maxWorkers: workers[kind],
+      fileParallelism: workers[kind] > 1,
       // Kinds run one after the other, so that nothing else takes the cores of tests that start processes.
       sequence: { groupOrder: kinds.indexOf(kind) },
       testTimeout: timeoutMs,

@@ -15,7 +15,12 @@ const allowed = {
   testing: ['store'],
   ringwise: ['collectives', 'data', 'ddp', 'launch', 'store', 'tensor'],
 };
-const testOnly = { collectives: ['testing'], ddp: ['testing', 'tensor', 'store'], ringwise: ['testing'] };
+const testOnly = {
+  collectives: ['testing'],
+  launch: ['testing'],
+  ddp: ['testing', 'tensor', 'store'],
+  ringwise: ['testing'],
+};
 
 /** Which folders of native/ a folder may include from. `test` sees everything. */
 const includes = {

@@ -8,6 +8,7 @@ export {
   expectedReduce,
   toNumbers,
 } from './exact.ts';
+export { freePort } from './free-port.ts';
 export { canMakeNamespaces, type Host, type Hosts, makeHosts, type StartOptions } from './namespaces.ts';
 export { Pool, type PoolStarter, Pools, serveCommands } from './pool.ts';
 export { type RankError, type RankResult, values } from './results.ts';

@@ -3,7 +3,6 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { serveStore } from '@ringwise/store';
 import { type Job, rankEnvironment } from './environment.ts';
@@ -30,6 +29,9 @@ export interface RunningRanks {
   /** In rank order, when all processes have ended. Never rejects because of a rank. */
   readonly results: Promise<RankResult[]>;
 }
+
+/** Lets a rank import TypeScript. */
+const loader = new URL('../loader/register.mjs', import.meta.url).href;
 
 // Longer output of a rank keeps its end.
 const maxOutputChars = 1 << 20;
@@ -100,8 +102,8 @@ class Rank {
       import.meta.url.endsWith('.ts') ? './rank-main.ts' : './rank-main.js',
       import.meta.url,
     );
-    const typescript = createRequire(import.meta.url).resolve('tsx');
-    this.#child = spawn(process.execPath, [...execArgv, '--import', typescript, fileURLToPath(main)], {
+    const argv = [...execArgv, '--enable-source-maps', '--import', loader, fileURLToPath(main)];
+    this.#child = spawn(process.execPath, argv, {
       env,
       detached: true,
       serialization: 'advanced',

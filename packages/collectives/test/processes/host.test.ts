@@ -1,7 +1,6 @@
-import { Pools, values, withRanks } from '@ringwise/testing';
+import { freePort, Pools, values, withRanks } from '@ringwise/testing';
 import { afterAll, describe, expect, it } from 'vitest';
 import { backendContract } from '../../contract/index.ts';
-import { freePort } from '../support/free-port.ts';
 import { hostRanks } from '../support/pool.ts';
 
 const module = new URL('../support/host-ranks.ts', import.meta.url);

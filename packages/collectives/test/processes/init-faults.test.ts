@@ -1,9 +1,8 @@
 // What keeps processes from becoming a group: every one of them is told why at once, not at its deadline, which is five
 // minutes here. Real processes, over a store of the launcher's or one that rank 0 hosts.
-import { values, withRanks } from '@ringwise/testing';
+import { freePort, values, withRanks } from '@ringwise/testing';
 import { describe, expect, it } from 'vitest';
 import type { InitOptions } from '../../src/index.ts';
-import { freePort } from '../support/free-port.ts';
 
 const module = new URL('../support/host-ranks.ts', import.meta.url);
 

@@ -2,19 +2,16 @@
 
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
+import { freePort } from '@ringwise/testing';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type Command, isGone, numbersAfter, ringwise, script, until } from '../support/command.ts';
 
 const secret = 'a secret that all launchers of the test share';
 let port: number;
 
-// A port that was free a moment ago: the launchers must agree on one before any of them listens.
+// The launchers must agree on a port before any of them listens.
 beforeEach(async () => {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  ({ port } = server.address() as { port: number });
-  server.close();
-  await once(server, 'close');
+  port = await freePort();
 });
 
 const env = { RINGWISE_SECRET: secret };

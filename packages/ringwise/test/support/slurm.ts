@@ -4,9 +4,9 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
+import { freePort } from '@ringwise/testing';
 
 export interface SlurmPaths {
   readonly root: string;
@@ -38,7 +38,7 @@ export async function startSlurm({ root, suffix }: SlurmPaths, folder: string): 
   // Nodes with one folder for temporary files would meet in it: PMIx names its own there by the job.
   for (const each of ['state', 'tmp.n1', 'tmp.n2']) mkdirSync(join(state, each), { recursive: true });
   const file = join(state, 'slurm.conf');
-  const [control, ...nodes] = await freePorts(3);
+  const [control, ...nodes] = [await freePort(), await freePort(), await freePort()];
   writeFileSync(file, configuration(join(library, 'slurm-wlm'), state, control!, nodes));
   const env = { SLURM_CONF: file, LD_LIBRARY_PATH: `${library}:${join(library, 'slurm-wlm')}` };
   const program = (name: string) => join(root, `usr/sbin/${name}${suffix}`);
@@ -70,20 +70,6 @@ async function stopped(daemon: ChildProcess): Promise<void> {
   if (daemon.exitCode !== null || daemon.signalCode !== null) return;
   daemon.kill('SIGKILL');
   await once(daemon, 'exit');
-}
-
-async function freePorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'));
-  const ports: number[] = [];
-  for (const server of servers) {
-    if (!server.listening) await once(server, 'listening');
-    ports.push((server.address() as { port: number }).port);
-  }
-  for (const server of servers) {
-    server.close();
-    await once(server, 'close');
-  }
-  return ports;
 }
 
 function configuration(plugins: string, state: string, control: number, nodes: readonly number[]): string {

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { MemoryStore, type Store, serveStore, TcpStore } from '@ringwise/store';
+import { freePort } from '@ringwise/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import {
   type Backend,
@@ -19,7 +20,6 @@ import {
   loopback,
   registerBackend,
 } from '../../../src/index.ts';
-import { freePort } from '../../support/free-port.ts';
 
 const hubs = new Map<string, Backend[]>();
 const contexts: BackendContext[] = [];

@@ -1,8 +1,7 @@
-import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { get } from 'node:http';
-import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
+import { freePort } from '@ringwise/testing';
 import { describe, expect, it } from 'vitest';
 import { reportMetrics } from '../../../src/index.ts';
 import { finished, numbersAfter, ringwise, script, until } from '../../support/command.ts';
@@ -171,11 +170,7 @@ describe('reportMetrics', () => {
   });
 
   it('reaches the host with the store from ranks of another one', async () => {
-    const probe = createServer().listen(0, '127.0.0.1');
-    await once(probe, 'listening');
-    const { port } = probe.address() as { port: number };
-    probe.close();
-    await once(probe, 'close');
+    const port = await freePort();
     const file = program(
       'hosts.mjs',
       `for (let step = 0; step < 10; step++) reportMetrics({ step, loss: 1 });

@@ -2,8 +2,7 @@
 // RINGWISE_PYTHON, else python3, has it.
 
 import { spawnSync } from 'node:child_process';
-import { once } from 'node:events';
-import { createServer } from 'node:net';
+import { freePort } from '@ringwise/testing';
 import { describe, expect, it, vi } from 'vitest';
 import { finished, ringwise, script } from '../../support/command.ts';
 
@@ -58,15 +57,6 @@ if store.add("arrived", 1) == size:
 store.wait("all")
 print("rank", rank, "met", store.add("arrived", 0), repr(os.environ["RINGWISE_SECRET"]), flush=True)
 `;
-
-const freePort = async () => {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, 'close');
-  return port;
-};
 
 describe('a Python script on one host', () => {
   it.each([

@@ -1,12 +1,11 @@
 // init() under launchers of others: the real ones, where they are installed.
 import { execFile, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { freePort } from '@ringwise/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { findSlurm, type Slurm, startSlurm } from '../../support/slurm.ts';
 
@@ -42,15 +41,6 @@ function said(argv: readonly string[], env: NodeJS.ProcessEnv = {}, timeout = 60
   });
 }
 
-async function freePort(): Promise<string> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, 'close');
-  return `${port}`;
-}
-
 const has = (command: string, ...args: string[]) => spawnSync(command, args).status === 0;
 const missing = (isThere: boolean) => (isThere ? '' : ' (skipped: not installed)');
 
@@ -81,13 +71,13 @@ const mpich = has('mpiexec.mpich', '--version');
 describe.skipIf(!mpich)(`under MPICH${missing(mpich)}`, () => {
   it('ranks take their places from it, and need only a port', { timeout: 90_000 }, async () => {
     const argv = ['mpiexec.mpich', '-n', '2', process.execPath, rank];
-    const { ranks, text } = await said(argv, { MASTER_PORT: await freePort() });
+    const { ranks, text } = await said(argv, { MASTER_PORT: `${await freePort()}` });
     expect(ranks, text).toEqual(['pmi,0,2,3', 'pmi,1,2,3']);
   });
 
   it.skipIf(!hasMpi('mpich'))("ranks can have MPI's own collectives", { timeout: 90_000 }, async () => {
     const argv = ['mpiexec.mpich', '-n', '2', process.execPath, rank];
-    const { ranks, text } = await said(argv, { MASTER_PORT: await freePort(), RINGWISE_BACKEND: 'mpi' });
+    const { ranks, text } = await said(argv, { MASTER_PORT: `${await freePort()}`, RINGWISE_BACKEND: 'mpi' });
     expect(ranks, text).toEqual(['pmi,0,2,3', 'pmi,1,2,3']);
   });
 
@@ -108,7 +98,7 @@ for (const [name, kind, isThere, command, wantsPort] of [
     `the example with DDP runs on the collectives of ${name}${missing(runs)}`,
     { timeout: 180_000 },
     async () => {
-      const port = wantsPort ? { MASTER_PORT: await freePort() } : {};
+      const port = wantsPort ? { MASTER_PORT: `${await freePort()}` } : {};
       const argv = [...command, '-n', '2', process.execPath, ...tsx, example];
       const { text } = await said(argv, { ...port, RINGWISE_BACKEND: 'mpi' }, 150_000);
       expect(text).toContain('replicas in sync: 2 ranks hold the same bits');
@@ -215,7 +205,7 @@ describe.skipIf(slurmPaths === null)(`under Slurm${missing(slurmPaths !== null)}
   it('one launcher per node makes one job', { timeout: 120_000 }, async () => {
     slurm = await startSlurm(slurmPaths!, folder);
     const command = new URL('../../../bin/ringwise.js', import.meta.url).pathname;
-    const where = ['--nnodes', '2', '--nproc-per-node', '2', '--master-port', await freePort()];
+    const where = ['--nnodes', '2', '--nproc-per-node', '2', '--master-port', `${await freePort()}`];
     const argv = [slurm.srun, '-N2', '-n2', process.execPath, command, 'run', ...where, rank];
     const { ranks, text } = await said(argv, { ...slurm.env, RINGWISE_SECRET: 'of the test' });
     expect(ranks, text).toEqual([0, 1, 2, 3].map((each) => `ringwise,${each},4,10`));
@@ -231,7 +221,11 @@ describe.skipIf(slurmPaths === null)(`under Slurm${missing(slurmPaths !== null)}
       { timeout: 240_000 },
       async () => {
         slurm = await startSlurm(slurmPaths!, folder);
-        const where = { MASTER_ADDR: '127.0.0.1', MASTER_PORT: await freePort(), RINGWISE_BACKEND: 'mpi' };
+        const where = {
+          MASTER_ADDR: '127.0.0.1',
+          MASTER_PORT: `${await freePort()}`,
+          RINGWISE_BACKEND: 'mpi',
+        };
         const argv = [slurm.srun, `--mpi=${mpi}`, '-N2', '-n2', process.execPath, ...tsx, example];
         const { text } = await said(argv, { ...slurm.env, ...where }, 180_000);
         expect(text).toContain('replicas in sync');

@@ -1,21 +1,10 @@
 // The short form of bench/kills.ts: a training job goes through one disturbance of each kind.
 
-import { once } from 'node:events';
-import { createServer } from 'node:net';
-import { canMakeNamespaces } from '@ringwise/testing';
+import { canMakeNamespaces, freePort } from '@ringwise/testing';
 import { expect, it } from 'vitest';
 import { disturbances, soak } from '../../support/kill-soak.ts';
 
 const whyNot = canMakeNamespaces();
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, 'close');
-  return port;
-}
 
 it(`killed and stopped ranks, killed launchers${whyNot ? '' : ' and a host that is cut off'} lose nothing and leave nothing`, {
   timeout: 300_000,
