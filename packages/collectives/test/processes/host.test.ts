@@ -5,9 +5,9 @@ import { hostRanks } from '../support/pool.ts';
 
 const module = new URL('../support/host-ranks.ts', import.meta.url);
 
-// In shared memory; over TCP: test/full/backends/host-tcp.test.ts.
+// In shared memory; four ranks, and over TCP: test/full/backends.
 const pools = new Pools(hostRanks());
-backendContract({ describe, it, expect }, 'host', { run: pools.run });
+backendContract({ describe, it, expect }, 'host', { run: pools.run, sizes: [1, 2, 3] });
 afterAll(pools.end);
 
 describe('a process with a group on the host backend', () => {

@@ -1,27 +1,4 @@
-// Every feature in real processes over the host backend: all ranks hold the same bits, and those of one process on the
-// joined batch but for rounding.
-import { values, withRanks } from '@ringwise/testing';
-import { expect, it } from 'vitest';
-import { alone, features } from '../fixtures/features.ts';
-import { largestDifference } from '../support/ranks.ts';
+// More ranks: test/full/backends/features-host.test.ts.
+import { featuresTest } from '../support/features-suite.ts';
 
-const fixture = new URL('../fixtures/features.ts', import.meta.url);
-
-for (const [size, apart] of [
-  [1, false],
-  [2, false],
-  [2, true],
-  [4, false],
-] as const)
-  it(`${size} ranks${apart ? ', each on a host of its own' : ''}`, { timeout: 120_000 }, async () => {
-    const ranks = values<Record<string, Float32Array>>(
-      await withRanks(size, fixture, 'run', { args: [apart], timeoutMs: 110_000 }),
-    );
-    for (const [name, feature] of Object.entries(features)) {
-      for (const rank of ranks) expect(rank[name]).toEqual(ranks[0]![name]);
-      const difference = largestDifference(ranks[0]![name]!, alone(feature, size));
-      expect({ name, isClose: difference < feature.tolerance, difference }).toMatchObject({ isClose: true });
-    }
-    expect(ranks[0]!['the plain hook']).toEqual(ranks[0]!.nothing);
-    if (apart) expect(ranks[0]!['a wire of int8']).not.toEqual(ranks[0]!.nothing);
-  });
+featuresTest(2, false);

@@ -1,35 +1,11 @@
-// A small GPT trains on several ranks as one process does on the joined batch.
-import { values, withRanks } from '@ringwise/testing';
-import { describe, expect, it } from 'vitest';
-import { alone, trainGpt } from '../fixtures/gpt.ts';
-import { largestDifference, onRanks, values as valuesOf } from '../support/ranks.ts';
-
-const fixture = new URL('../fixtures/gpt.ts', import.meta.url);
-const tolerance = 2e-5;
+// Larger sizes: test/full/backends/gpt.test.ts.
+import { expect, it } from 'vitest';
+import { alone } from '../fixtures/gpt.ts';
+import { gptSuite } from '../support/gpt-suite.ts';
 
 it('learns', () => {
   const { first, last } = alone(1);
   expect(last).toBeLessThan(first / 2);
 });
 
-describe('equal bits on all ranks, and those of one process but for rounding', () => {
-  for (const size of [1, 2, 3, 4])
-    it(`${size} processes; also with rebuilt buckets, a static graph and ZeRO`, {
-      timeout: 120_000,
-    }, async () => {
-      const ranks = values<Record<string, Float32Array>>(
-        await withRanks(size, fixture, 'run', { timeoutMs: 110_000 }),
-      );
-      const { parameters } = alone(size);
-      for (const [way, trained] of Object.entries(ranks[0]!)) {
-        for (const rank of ranks) expect(rank[way]).toEqual(trained);
-        expect(largestDifference(trained, parameters)).toBeLessThan(tolerance);
-      }
-    });
-  for (const size of [8, 64])
-    it(`${size} ranks in one process`, { timeout: 120_000 }, async () => {
-      const ranks = valuesOf(await onRanks(size, (group) => trainGpt(group)));
-      for (const rank of ranks) expect(rank).toEqual(ranks[0]);
-      expect(largestDifference(ranks[0]!, alone(size).parameters)).toBeLessThan(tolerance);
-    });
-});
+gptSuite([2], [8]);

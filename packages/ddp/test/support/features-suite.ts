@@ -1,0 +1,24 @@
+// Every feature in real processes over the host backend: all ranks hold the same bits, and those of one process on the
+// joined batch but for rounding.
+import { values, withRanks } from '@ringwise/testing';
+import { expect, it } from 'vitest';
+import { alone, features } from '../fixtures/features.ts';
+import { largestDifference } from './ranks.ts';
+
+const fixture = new URL('../fixtures/features.ts', import.meta.url);
+
+/** Defines a test for a number of ranks; `apart` puts each on a host of its own, so that they meet over TCP. */
+export function featuresTest(size: number, apart: boolean): void {
+  it(`${size} ranks${apart ? ', each on a host of its own' : ''}`, { timeout: 120_000 }, async () => {
+    const ranks = values<Record<string, Float32Array>>(
+      await withRanks(size, fixture, 'run', { args: [apart], timeoutMs: 110_000 }),
+    );
+    for (const [name, feature] of Object.entries(features)) {
+      for (const rank of ranks) expect(rank[name]).toEqual(ranks[0]![name]);
+      const difference = largestDifference(ranks[0]![name]!, alone(feature, size));
+      expect({ name, isClose: difference < feature.tolerance, difference }).toMatchObject({ isClose: true });
+    }
+    expect(ranks[0]!['the plain hook']).toEqual(ranks[0]!.nothing);
+    if (apart) expect(ranks[0]!['a wire of int8']).not.toEqual(ranks[0]!.nothing);
+  });
+}
