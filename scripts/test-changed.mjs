@@ -33,7 +33,13 @@ if (folders.length === 0) {
   process.exit(0);
 }
 console.log(`test:changed: ${files.length} changed files; tests of ${folders.join(', ')}`);
-const build = await run('npm', 'run', '-s', 'build');
-if (build !== 0) process.exit(build);
+// These have tests in C++, or on the software device, which is built with them.
+const needsNativeTests = folders.some((folder) =>
+  /^(native|packages\/(collectives|tensor|ringwise))$/.test(folder),
+);
+for (const step of needsNativeTests ? ['build', 'build:tests'] : ['build']) {
+  const code = await run('npm', 'run', '-s', step);
+  if (code !== 0) process.exit(code);
+}
 const projects = folders.flatMap((folder) => [`${basename(folder)}-unit`, `${basename(folder)}-processes`]);
 process.exit(await vitest(projects));
