@@ -18,6 +18,12 @@ export const parts = {
   soak: 'long runs, and jobs whose processes are killed',
 };
 
+/** Returns what vitest runs for a part: its projects, and a text that the paths of its files contain. */
+export function selectionOf(name) {
+  if (name === 'quick') return { projects: ['*-unit', '*-processes'], filters: [] };
+  return { projects: ['*-full'], filters: [`test/full/${name}/`] };
+}
+
 /** Returns the folders that have tests, from the root of the repository. */
 export function testedFolders(root) {
   const packages = readdirSync(join(root, 'packages')).map((name) => `packages/${name}`);

@@ -1,6 +1,6 @@
 // `npm run test:all`: every test, part after part. --help tells the rest.
 import { parseArgs } from 'node:util';
-import { parts, strays } from './parts.mjs';
+import { parts, selectionOf, strays } from './parts.mjs';
 import { root, run, vitest } from './run.mjs';
 
 const names = Object.keys(parts);
@@ -38,8 +38,9 @@ const chosen = names.filter(
 );
 
 async function runPart(name) {
-  if (name !== 'quick') return vitest(['*-full'], `/test/full/${name}/`);
-  return (await run('npm', 'run', '-s', 'check')) || (await vitest(['*-unit', '*-processes']));
+  const { projects, filters } = selectionOf(name);
+  const checked = name === 'quick' ? await run('npm', 'run', '-s', 'check') : 0;
+  return checked || (await vitest(projects, ...filters));
 }
 
 for (const step of ['setup', 'build', 'build:tests']) {

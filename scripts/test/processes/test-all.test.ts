@@ -1,7 +1,8 @@
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
-import { parts } from '../../parts.mjs';
+import { parts, selectionOf } from '../../parts.mjs';
+import { root } from '../../run.mjs';
 
 const script = fileURLToPath(new URL('../../test-all.mjs', import.meta.url));
 
@@ -19,6 +20,23 @@ it('--help lists every part', () => {
   for (const [name, text] of Object.entries(parts))
     expect(stdout).toContain(`\n  ${name.padEnd(12)}${text}\n`);
 });
+
+it('every part selects tests of its own, and all parts together select every test', () => {
+  const listed = (projects: string[], filters: string[]): string[] => {
+    const chosen = projects.flatMap((project) => ['--project', project]);
+    const argv = ['node_modules/vitest/vitest.mjs', 'list', '--filesOnly', ...chosen, ...filters];
+    const { stdout } = spawnSync(process.execPath, argv, { cwd: root, encoding: 'utf8', timeout: 60_000 });
+    return stdout.trim().split('\n');
+  };
+  const selected = Object.keys(parts).flatMap((name) => {
+    const { projects, filters } = selectionOf(name);
+    const files = listed(projects, filters);
+    expect(files.length, name).toBeGreaterThan(0);
+    expect(files[0], name).toMatch(/\.test\.ts$/);
+    return files;
+  });
+  expect(selected.toSorted()).toEqual(listed(['*'], []).toSorted());
+}, 120_000);
 
 it.each([
   [['--part', 'nope'], /^test:all: there is no part "nope"; expected one of quick, /],
