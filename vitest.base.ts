@@ -1,6 +1,7 @@
 // How tests run. A test lies in the folder that says what it needs:
 //   test/unit       starts no process: as many files at once as there are cores
-//   test/processes  starts processes, which wait for each other most of the time: two files at once, more with more cores
+//   test/processes  starts processes, which wait for each other most of the time: two files at once, or half as many as
+//                   there are cores
 //   test/full       takes long or needs more than a compiler: one file at a time, and only in `npm run test:all`, of
 //                   which the folder inside it is a part (scripts/test-all.mjs)
 // Each kind of a package is a project of vitest: collectives-unit, collectives-processes, collectives-full.

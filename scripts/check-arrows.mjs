@@ -1,8 +1,10 @@
-// The dependency arrows of the house, checked: TypeScript imports, package.json, C++ includes.
+// The dependency arrows of the house, checked: TypeScript imports, package.json, C++ includes. No files of a package
+// import each other in a circle, types included.
 // ARCHITECTURE.md draws them; the tables below are what is enforced.
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { circlesIn } from './cycles.mjs';
 
 /** Which of our packages the sources of a package may import. Tests and devDependencies may also use `testOnly`. */
 const allowed = {
@@ -92,6 +94,26 @@ function checkPackage(root, name, violations) {
   }
 }
 
+/** Which folders of a package must be free of circles: all of its sources, but not its tests. */
+const isSource = (inner) => /\.ts$/.test(inner) && !inner.startsWith('test');
+
+function checkCircles(root, name, violations) {
+  const folder = join(root, 'packages', name);
+  const files = new Set([...walk(folder)].filter((path) => isSource(relative(folder, path))));
+  const imports = new Map();
+  for (const file of files) {
+    const targets = [...importsOf(file)].filter((specifier) => specifier.startsWith('.'));
+    imports.set(
+      file,
+      targets.map((specifier) => join(dirname(file), specifier)).filter((path) => files.has(path)),
+    );
+  }
+  for (const circle of circlesIn(imports)) {
+    const names = [...circle, circle[0]].map((path) => relative(folder, path));
+    violations.push(`packages/${name}: a circle of imports: ${names.join(' → ')}`);
+  }
+}
+
 function checkNative(root, violations) {
   const native = join(root, 'native');
   for (const [folder, may] of Object.entries(includes)) {
@@ -119,6 +141,7 @@ function checkNative(root, violations) {
 export function violationsIn(root) {
   const violations = [];
   for (const name of Object.keys(allowed)) checkPackage(root, name, violations);
+  for (const name of Object.keys(allowed)) checkCircles(root, name, violations);
   checkNative(root, violations);
   return violations;
 }

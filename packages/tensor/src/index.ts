@@ -1,3 +1,5 @@
+import './ops/methods.ts';
+
 export { onBackwardEnd } from './autograd/backward.ts';
 export { type GradCheckOptions, gradCheck } from './autograd/check.ts';
 export { checkpoint } from './autograd/checkpoint.ts';

@@ -36,6 +36,17 @@ describe('the import arrows', () => {
     ]);
   });
 
+  it('are reported for files that import each other in a circle, types included', () => {
+    write('packages/data/src/a.ts', "import type { B } from './b.ts';\nimport './d.ts';\n");
+    write('packages/data/src/b.ts', "export { c } from './c.ts';\n");
+    write('packages/data/src/c.ts', "const later = () => import('./a.ts');\n");
+    write('packages/data/src/d.ts', "import './e.ts';\n");
+    write('packages/data/src/e.ts', '');
+    expect(violationsIn(tree)).toEqual([
+      'packages/data: a circle of imports: src/a.ts → src/b.ts → src/c.ts → src/a.ts',
+    ]);
+  });
+
   it('are reported for a dependency against them', () => {
     write('packages/data/package.json', '{ "dependencies": { "@ringwise/store": "workspace:*" } }');
     expect(violationsIn(tree)).toEqual(['packages/data/package.json depends on store']);

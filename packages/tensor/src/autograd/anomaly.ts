@@ -4,9 +4,18 @@
 import { kernels } from '../backends/index.ts';
 import type { Strided } from '../backends/operands.ts';
 import { withStrides } from '../core/layout.ts';
+import type { Shape } from '../core/shape.ts';
 import { allocate } from '../core/storage.ts';
 import { anomalyBackward, anomalyForward } from '../errors.ts';
-import type { Node } from './node.ts';
+import type { GradTarget } from './target.ts';
+
+/** What is checked of a node. */
+interface Checked {
+  readonly name: string;
+  readonly output: { readonly shape: Shape; readonly strided: Strided };
+  readonly inputs: readonly (GradTarget | null)[];
+  readonly site: Error | null;
+}
 
 /** NaN, +∞ or −∞ among the elements; the first two of them before the third. Null where all are finite. */
 function oddity(shape: readonly number[], values: Strided): number | null {
@@ -39,13 +48,13 @@ export function siteOf(name: string): Error {
   return site;
 }
 
-export function checkForward({ name, output, site }: Node): void {
+export function checkForward({ name, output, site }: Checked): void {
   const value = oddity(output.shape, output.strided);
   if (value !== null && value !== -Infinity) throw anomalyForward(name, value, output.shape, site!);
 }
 
 /** After a node has run: what it sent on. */
-export function checkBackward({ name, inputs, site, output }: Node): void {
+export function checkBackward({ name, inputs, site, output }: Checked): void {
   if (site === null) return;
   for (const input of inputs) {
     if (!input?.grad) continue;

@@ -6,10 +6,13 @@
 import { kernels } from '../backends/index.ts';
 import type { Strided } from '../backends/operands.ts';
 import { isDetectingAnomaly, isGradEnabled } from '../core/context.ts';
+import type { DType } from '../core/dtype.ts';
+import type { Shape } from '../core/shape.ts';
 import { allocate, type Storage } from '../core/storage.ts';
-import type { Tensor } from '../core/tensor.ts';
+import type { Device } from '../device/device.ts';
 import { savedValueChanged } from '../errors.ts';
 import { checkForward, siteOf } from './anomaly.ts';
+import type { Leaf } from './leaf.ts';
 import { GradTarget } from './target.ts';
 
 /** Sends the gradient of the output on to the inputs. Gives every input that has a target exactly one contribution. */
@@ -21,13 +24,25 @@ let lastSeq = 0;
 /** The number of the operation that was recorded last. */
 export const latestSeq = (): number => lastSeq;
 
+/** What the graph needs of a tensor. */
+export interface Recorded {
+  readonly dtype: DType;
+  readonly count: number;
+  readonly device: Device;
+  readonly shape: Shape;
+  readonly strided: Strided;
+  readonly isKept: boolean;
+  target: Node | Leaf | null;
+  dispose(): void;
+}
+
 export class Node extends GradTarget {
   /** Grows with time, so an operation has a larger number than all that it depends on. */
   declare readonly seq: number;
   declare readonly name: string;
   /** Where the operation was called; only recorded while anomalies are looked for. */
   declare readonly site: Error | null;
-  declare readonly output: Tensor;
+  declare readonly output: Recorded;
   declare inputs: readonly (GradTarget | null)[];
   /** Null once the node has been run and its memory given back. */
   declare backward: Backward | null;
@@ -41,7 +56,7 @@ export class Node extends GradTarget {
 
   constructor(
     name: string,
-    output: Tensor,
+    output: Recorded,
     inputs: readonly (GradTarget | null)[],
     saved: readonly Storage[],
     backward: Backward,
@@ -128,19 +143,19 @@ export class Node extends GradTarget {
   }
 }
 
-/** Whether an operation on `a` (and `b`, `c`) is to be recorded. */
-export function isRecording(a: Tensor, b?: Tensor | null, c?: Tensor | null): boolean {
+/** Returns whether an operation on `a` (and `b`, `c`) is to be recorded. */
+export function isRecording(a: Recorded, b?: Recorded | null, c?: Recorded | null): boolean {
   return (a.target !== null || (b ?? a).target !== null || (c ?? a).target !== null) && isGradEnabled();
 }
 
 /** Puts `output` on the tape. `saved` is what `backward` reads; `inputs` are the targets it contributes to. */
-export function record(
+export function record<Output extends Recorded>(
   name: string,
-  output: Tensor,
+  output: Output,
   inputs: readonly (GradTarget | null)[],
   saved: readonly Storage[],
   backward: Backward,
-): Tensor {
+): Output {
   const node = new Node(name, output, inputs, saved, backward);
   output.target = node;
   if (node.site !== null) checkForward(node);

@@ -4,12 +4,17 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { checkOptions, optionChecks } from '../checks/options.ts';
 import { aFunction, checkValue, flag, oneOf } from '../checks/value-checks.ts';
-import type { Tensor } from './tensor.ts';
+
+/** What a scope disposes at its end: a tensor. */
+export interface Tracked {
+  isKept: boolean;
+  dispose(): void;
+}
 
 interface Scope {
   readonly parent: Scope | null;
   /** Null once the scope has ended. A task that outlives the scope adds its tensors to the parent. */
-  tensors: Tensor[] | null;
+  tensors: Tracked[] | null;
 }
 
 interface Context {
@@ -57,7 +62,7 @@ function openScope(): Scope | null {
 }
 
 /** Adds a new tensor to the innermost open scope. */
-export function track(tensor: Tensor): void {
+export function track(tensor: Tracked): void {
   if (activeContexts !== 0) openScope()?.tensors?.push(tensor);
 }
 
@@ -188,7 +193,7 @@ export function keepingAutocast(): <T>(fn: () => T) => T {
  * Excludes a tensor from disposal by scopes and backward: it lives until dispose() or garbage collection.
  * Returns it.
  */
-export function keep<T extends Tensor>(tensor: T): T {
+export function keep<T extends Tracked>(tensor: T): T {
   tensor.isKept = true;
   return tensor;
 }

@@ -1,8 +1,21 @@
 // Prints tensors as PyTorch does: four digits, one width for all numbers, scientific where the range asks for it,
 // and only the edges of large tensors.
+import type { Memory } from '../backends/operands.ts';
 import { type DType, isFloat } from './dtype.ts';
 import { reader, type Value } from './element.ts';
-import type { TensorCore } from './tensor-core.ts';
+import type { Shape } from './shape.ts';
+
+/** What is printed of a tensor. */
+interface Printed {
+  readonly shape: Shape;
+  readonly strides: readonly number[];
+  /** Of the first element in the memory. */
+  readonly offset: number;
+  readonly count: number;
+  readonly dtype: DType;
+  readonly memory: Memory;
+  readonly target: { readonly isLeaf: false; readonly name: string } | { readonly isLeaf: true } | null;
+}
 
 const lineWidth = 80;
 const edgeItems = 3;
@@ -50,7 +63,7 @@ function shownPositions(size: number, isSummary: boolean): (number | null)[] {
   return [...all.slice(0, edgeItems), null, ...all.slice(-edgeItems)];
 }
 
-function render({ shape, strides, offset, count, dtype, memory }: TensorCore): string {
+function render({ shape, strides, offset, count, dtype, memory }: Printed): string {
   const isSummary = count > summaryThreshold;
   const read = reader(memory);
   const positions = shape.map((size) => shownPositions(size, isSummary));
@@ -89,7 +102,7 @@ function render({ shape, strides, offset, count, dtype, memory }: TensorCore): s
 /** Dtypes that the digits tell. */
 const isPlain = (dtype: DType): boolean => dtype === 'float32' || dtype === 'int64' || dtype === 'bool';
 
-export function formatTensor(tensor: TensorCore): string {
+export function formatTensor(tensor: Printed): string {
   const { shape, dtype, target } = tensor;
   const notes: string[] = [];
   if (tensor.count === 0 && shape.length !== 1) notes.push(`shape=[${shape.join(', ')}]`);

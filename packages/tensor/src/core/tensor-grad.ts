@@ -25,12 +25,11 @@ import { type DType, dtypeInfo, type HostArray, isFloat } from './dtype.ts';
 import type { DeviceHandle, GradMemory } from './protocol.ts';
 import { type Shape, sameShape } from './shape.ts';
 import { adopt, adoptMemory, type Storage } from './storage.ts';
-import type { Tensor } from './tensor.ts';
 import { TensorCore } from './tensor-core.ts';
 import { transferred } from './transfer.ts';
 
 /** What waits for a gradient of tensors that require none at the moment: their listeners and hooks. */
-const frozenLeaves = new WeakMap<GradTensor, Leaf>();
+const frozenLeaves = new WeakMap<object, Leaf>();
 
 export interface ZeroGradOptions {
   /** Default true. */
@@ -47,8 +46,9 @@ export interface BackwardOptions {
 const gradientCheck = { ...tensorOrNull, expected: 'a tensor or null (options come second)' };
 const backwardOptions = optionChecks<BackwardOptions>({ retainGraph: flag });
 
-export abstract class GradTensor extends TensorCore {
-  declare private shownGrad: Tensor | null;
+/** `Self` is the class that extends this one: gradients are tensors of it. */
+export abstract class GradTensor<Self extends GradTensor<Self>> extends TensorCore {
+  declare private shownGrad: Self | null;
   /** The gradient of a tensor that an operation made, once retainGrad was called. */
   declare private retained: Leaf | null;
 
@@ -58,8 +58,8 @@ export abstract class GradTensor extends TensorCore {
     this.retained = null;
   }
 
-  /** A tensor of this shape over other memory, in nobody's care. Takes over one reference of `storage`. */
-  protected abstract over(storage: Storage): Tensor;
+  /** Returns a tensor of this shape over other memory that no scope tracks. Takes over one reference of `storage`. */
+  protected abstract over(storage: Storage): Self;
 
   get requiresGrad(): boolean {
     return this.target !== null;
@@ -92,7 +92,7 @@ export abstract class GradTensor extends TensorCore {
   }
 
   /** The accumulated gradient, or null. It shares memory with what backward writes to. */
-  get grad(): Tensor | null {
+  get grad(): Self | null {
     const leaf = this.target instanceof Leaf ? this.target : this.retained;
     if (leaf === null || leaf.grad === null) return null;
     leaf.settle();
@@ -107,7 +107,7 @@ export abstract class GradTensor extends TensorCore {
    * gradient of this tensor itself, 1 if it has one element. Frees the graph and its intermediate tensors (not this
    * one, not those marked by keep) unless `retainGraph` is set.
    */
-  backward(gradient?: GradTensor | null, options: BackwardOptions = {}): void {
+  backward(gradient?: Self | null, options: BackwardOptions = {}): void {
     checkOptions('backward', options, backwardOptions);
     if (this.target === null) throw noGraph();
     if (gradient) {
@@ -131,7 +131,7 @@ export abstract class GradTensor extends TensorCore {
    * goes on or is added to `grad`. What it returns takes its place; it must not write into the one that it
    * got. Returns a function that removes the hook.
    */
-  registerHook(hook: (grad: Tensor) => Tensor | undefined): () => void {
+  registerHook(hook: (grad: Self) => Self | undefined): () => void {
     if (this.target === null) throw needsGraph('registerHook');
     return this.target.addHook((grad) => {
       const tensor = this.over(grad.retain());

@@ -1,3 +1,5 @@
+import '../ops/methods.ts';
+
 export { type BufferOptions, buffer } from './buffer.ts';
 export * as init from './initializers.ts';
 export {

@@ -1,3 +1,13 @@
+export type {
+  Dims,
+  GeluOptions,
+  Index,
+  NormOptions,
+  Range,
+  ToOptions,
+  VarianceOptions,
+} from '../core/op-options.ts';
+export type { Sorted } from '../core/tensor.ts';
 export { elu, leakyRelu, softplus } from './elementwise/activations.ts';
 export {
   add,
@@ -20,7 +30,7 @@ export {
 } from './elementwise/binary.ts';
 export { maskedFill, where } from './elementwise/choose.ts';
 export { clamp } from './elementwise/clamp.ts';
-export { clone, contiguous, pinMemory, type ToOptions, to } from './elementwise/convert.ts';
+export { clone, contiguous, pinMemory, to } from './elementwise/convert.ts';
 export { type DropoutOptions, dropout } from './elementwise/dropout.ts';
 export { add_, copy_, div_, fill_, mul_, sub_, zero_ } from './elementwise/in-place.ts';
 export {
@@ -30,7 +40,6 @@ export {
   erf,
   exp,
   floor,
-  type GeluOptions,
   gelu,
   log,
   neg,
@@ -71,8 +80,9 @@ export {
   type PoolOptions,
 } from './layers/pool.ts';
 export { logSoftmax, softmax } from './layers/softmax.ts';
-export { type CrossEntropyOptions, crossEntropy } from './losses/cross-entropy.ts';
-export { type ClassLossOptions, nllLoss } from './losses/loss.ts';
+export type { ClassLossOptions, CrossEntropyOptions } from './losses/class-options.ts';
+export { crossEntropy } from './losses/cross-entropy.ts';
+export { nllLoss } from './losses/loss.ts';
 export {
   type BCELossOptions,
   type BCEWithLogitsOptions,
@@ -91,15 +101,15 @@ export { einsum } from './matrix/einsum.ts';
 export { type LinearOptions, linear } from './matrix/linear.ts';
 export { matmul } from './matrix/matmul.ts';
 export { type CosineEmbeddingOptions, cosineEmbeddingLoss, cosineSimilarity } from './reduce/cosine.ts';
-export { all, any, argmax, argmin, type Dims, max, mean, min, prod, sum } from './reduce/reduce.ts';
+export { all, any, argmax, argmin, max, mean, min, prod, sum } from './reduce/reduce.ts';
 export type { LossOptions, Reduction } from './reduce/reduction.ts';
 export { logSumExp } from './reduce/statistics.ts';
-export { std, type VarianceOptions, variance, varMean } from './reduce/variance.ts';
-export { type NormOptions, norm } from './reduce/vector-norm.ts';
-export { at, type Index, type Range } from './shape/indexing.ts';
+export { std, variance, varMean } from './reduce/variance.ts';
+export { norm } from './reduce/vector-norm.ts';
+export { at } from './shape/indexing.ts';
 export { cat, chunk, split, stack } from './shape/join.ts';
 export { embedding, gather, indexSelect, oneHot, scatterAdd } from './shape/lookup.ts';
-export { cumsum, type Sorted, sort, topk, tril, triu } from './shape/order.ts';
+export { cumsum, sort, topk, tril, triu } from './shape/order.ts';
 export { flip, repeat, roll, unbind, unflatten } from './shape/rearrange.ts';
 export {
   expand,

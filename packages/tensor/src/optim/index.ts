@@ -1,3 +1,5 @@
+import '../ops/methods.ts';
+
 export { Adam, type AdamOptions, AdamW } from './adam.ts';
 export { type ClipOptions, clipGradNorm, clipGradValue } from './clip.ts';
 export { GradScaler, type GradScalerOptions, type GradScalerState } from './grad-scaler.ts';

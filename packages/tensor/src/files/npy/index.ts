@@ -1,4 +1,6 @@
 // Reads and writes NumPy's files: .npy holds one array, .npz a zip archive of them by name.
+import '../../ops/methods.ts';
+
 import type { FileHandle } from 'node:fs/promises';
 import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { aTensor, atLeastOne, checkValue, flag } from '../../checks/value-checks.ts';

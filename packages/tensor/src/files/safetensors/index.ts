@@ -1,3 +1,5 @@
+import '../../ops/methods.ts';
+
 export { type LoadOptions, openSafetensors, type SafetensorsFile, type TensorInfo } from './file.ts';
 export { loadShardedSafetensors, type ShardOptions, saveShardedSafetensors } from './sharded.ts';
 export { loadSafetensors, safetensorsMetadata, saveSafetensors } from './whole.ts';

@@ -1,8 +1,9 @@
 // Functions without parameters, as layers.
 
 import { checkValue, finite, integer, probability } from '../../checks/value-checks.ts';
+import type { GeluOptions } from '../../core/op-options.ts';
 import type { Tensor } from '../../core/tensor.ts';
-import { type GeluOptions, isTanhGelu } from '../../ops/elementwise/unary.ts';
+import { isTanhGelu } from '../../ops/elementwise/unary.ts';
 import {
   dropout,
   elu,

@@ -3,12 +3,9 @@
 import { checkOptions, type OptionChecks, optionChecks } from '../../checks/options.ts';
 import { integer, nonNegative } from '../../checks/value-checks.ts';
 import type { Tensor } from '../../core/tensor.ts';
-import {
-  type CrossEntropyOptions,
-  crossEntropy,
-  crossEntropyOptions,
-} from '../../ops/losses/cross-entropy.ts';
-import { type ClassLossOptions, nllLoss, nllLossOptions } from '../../ops/losses/loss.ts';
+import type { ClassLossOptions, CrossEntropyOptions } from '../../ops/losses/class-options.ts';
+import { crossEntropy, crossEntropyOptions } from '../../ops/losses/cross-entropy.ts';
+import { nllLoss, nllLossOptions } from '../../ops/losses/loss.ts';
 import {
   type BCELossOptions,
   type BCEWithLogitsOptions,

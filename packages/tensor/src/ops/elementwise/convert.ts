@@ -7,6 +7,7 @@ import { needsNumbers } from '../../checks/op-errors.ts';
 import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { flag } from '../../checks/value-checks.ts';
 import { type DType, isDType, isFloat, isHalf } from '../../core/dtype.ts';
+import type { ToOptions } from '../../core/op-options.ts';
 import { allocatePinned } from '../../core/storage.ts';
 import { created, empty, Tensor } from '../../core/tensor.ts';
 import { transferred } from '../../core/transfer.ts';
@@ -21,16 +22,6 @@ function copied(name: string, a: Tensor, wanted?: DType): Tensor {
   if (!isRecording(a) || !isFloat(dtype)) return out;
   const target = a.target!;
   return record(name, out, [target], [], (grad) => target.share(grad));
-}
-
-export interface ToOptions {
-  /**
-   * Only starts a copy between host and device. From pinned memory: its elements must not change until the
-   * copy has ended. From other memory of the host: they are taken at once, through pinned memory of their
-   * size. To the CPU: the result lies in pinned memory, and may be read once the stream has come there (see
-   * CudaEvent). Default false: a copy may wait for large ones before it.
-   */
-  readonly nonBlocking?: boolean;
 }
 
 const toOptions = optionChecks<ToOptions>({ nonBlocking: flag });

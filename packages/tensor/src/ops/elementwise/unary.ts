@@ -8,6 +8,7 @@ import { notOfBool } from '../../checks/argument-errors.ts';
 import { checkOptions, optionChecks, refuseOptions } from '../../checks/options.ts';
 import { oneOf } from '../../checks/value-checks.ts';
 import { type DType, isFloat } from '../../core/dtype.ts';
+import type { GeluOptions } from '../../core/op-options.ts';
 import { empty, type Tensor } from '../../core/tensor.ts';
 import { needsFloat } from '../../errors.ts';
 import { Calculation, contribute } from '../gradient.ts';
@@ -137,11 +138,6 @@ function recorded(op: keyof typeof rules, a: Tensor, out: Tensor): Tensor {
     const k = new Calculation(dtype, shape, grad.memory.device);
     contribute(target, k, shape, (into) => gradient(k, into, grad.dense, values));
   });
-}
-
-export interface GeluOptions {
-  /** Default 'none'. */
-  readonly approximate?: 'none' | 'tanh';
 }
 
 const geluOptions = optionChecks<GeluOptions>({ approximate: oneOf('none', 'tanh') });

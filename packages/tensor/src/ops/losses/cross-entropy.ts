@@ -17,14 +17,10 @@ import { contiguous, inFloat32, needsFloat32, requireTensor, to } from '../eleme
 import { jointDevice } from '../joint-device.ts';
 import type { Reduction } from '../reduce/reduction.ts';
 import { flatten, permute, reshape } from '../shape/views.ts';
+import { type CrossEntropyOptions, classLossChecks } from './class-options.ts';
 import { checkLabelValues } from './label-values.ts';
-import { type ClassLossOptions, checkLabels, classLossChecks, ofOneRow } from './loss.ts';
+import { checkLabels, ofOneRow } from './loss.ts';
 import { checkWeight, defaultIgnoreIndex, softCrossEntropy } from './loss-weighted.ts';
-
-export interface CrossEntropyOptions extends ClassLossOptions {
-  /** The share of each label that is spread evenly over all classes. Default 0. */
-  readonly labelSmoothing?: number;
-}
 
 export const crossEntropyOptions = optionChecks<CrossEntropyOptions>({
   ...classLossChecks,

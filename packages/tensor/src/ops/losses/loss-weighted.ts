@@ -12,8 +12,7 @@ import { mean, sum } from '../reduce/reduce.ts';
 import type { Reduction } from '../reduce/reduction.ts';
 import { gather, indexSelect } from '../shape/lookup.ts';
 import { flatten, reshape, squeeze, unsqueeze } from '../shape/views.ts';
-import type { CrossEntropyOptions } from './cross-entropy.ts';
-import type { ClassLossOptions } from './loss.ts';
+import type { ClassLossOptions, CrossEntropyOptions } from './class-options.ts';
 
 export const defaultIgnoreIndex = -100;
 

@@ -4,7 +4,6 @@ import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
 import type { Strided } from '../../backends/operands.ts';
 import { checkOptions, optionChecks } from '../../checks/options.ts';
-import { integer, tensorOrNull } from '../../checks/value-checks.ts';
 import { scope } from '../../core/context.ts';
 import { type DType, isFloat } from '../../core/dtype.ts';
 import { withStrides } from '../../core/layout.ts';
@@ -24,22 +23,12 @@ import {
   to,
 } from '../elementwise/convert.ts';
 import { jointDevice } from '../joint-device.ts';
-import { type LossOptions, lossChecks, type Reduction } from '../reduce/reduction.ts';
+import type { Reduction } from '../reduce/reduction.ts';
 import { reshape, unsqueeze } from '../shape/views.ts';
+import { type ClassLossOptions, classLossChecks } from './class-options.ts';
 import { checkLabelValues } from './label-values.ts';
 import { defaultIgnoreIndex, weightedNll } from './loss-weighted.ts';
 
-export interface ClassLossOptions extends LossOptions {
-  /**
-   * What a class counts [classes], for 'mean' too, which then divides by the sum of what the labels count.
-   * Default 1.
-   */
-  readonly weight?: Tensor;
-  /** Rows with this label count nothing. Default −100. */
-  readonly ignoreIndex?: number;
-}
-
-export const classLossChecks = { ...lossChecks, weight: tensorOrNull, ignoreIndex: integer };
 export const nllLossOptions = optionChecks<ClassLossOptions>(classLossChecks);
 
 /** Whether all classes count alike and there is one label a row, so that the kernels for that can be used. */

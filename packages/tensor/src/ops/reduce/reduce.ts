@@ -9,6 +9,7 @@ import { checkFlag } from '../../checks/arguments.ts';
 import { refuseOptions } from '../../checks/options.ts';
 import { type DType, isFloat } from '../../core/dtype.ts';
 import { keptStrides, withStrides } from '../../core/layout.ts';
+import type { Dims } from '../../core/op-options.ts';
 import { checkedDim, countOf, dimMask, reducedShape } from '../../core/shape.ts';
 import { allocate } from '../../core/storage.ts';
 import { empty, type Tensor } from '../../core/tensor.ts';
@@ -17,8 +18,6 @@ import { recast } from '../elementwise/autocast.ts';
 import { eq, ne } from '../elementwise/binary.ts';
 import { requireFloat, requireTensor } from '../elementwise/convert.ts';
 import { Calculation, contribute } from '../gradient.ts';
-
-export type Dims = number | readonly number[];
 
 interface Reduced {
   readonly out: Tensor;

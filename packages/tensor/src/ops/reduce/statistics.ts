@@ -1,7 +1,9 @@
 // Reductions that are made of others.
+
 import { checkFlag } from '../../checks/arguments.ts';
 import { scope } from '../../core/context.ts';
 import { isFloat } from '../../core/dtype.ts';
+import type { Dims } from '../../core/op-options.ts';
 import { dimMask, reducedShape } from '../../core/shape.ts';
 import type { Tensor } from '../../core/tensor.ts';
 import { add, eq, sub } from '../elementwise/binary.ts';
@@ -9,7 +11,7 @@ import { where } from '../elementwise/choose.ts';
 import { requireTensor, to } from '../elementwise/convert.ts';
 import { exp, log } from '../elementwise/unary.ts';
 import { reshape } from '../shape/views.ts';
-import { type Dims, max, reducedCount, sum } from './reduce.ts';
+import { max, reducedCount, sum } from './reduce.ts';
 
 /** log Σ exp a, without overflow; −∞ of nothing. */
 export function logSumExp(a: Tensor, dims: Dims, keepDim = false): Tensor {

@@ -1,11 +1,13 @@
 // Variance and standard deviation, each with a gradient of its own: that of the formula is NaN where all
 // elements are equal.
+
 import { isRecording, record } from '../../autograd/node.ts';
 import type { Strided } from '../../backends/operands.ts';
 import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { finite, flag } from '../../checks/value-checks.ts';
 import { noGrad } from '../../core/context.ts';
 import { keptStrides, withStrides } from '../../core/layout.ts';
+import type { Dims, VarianceOptions } from '../../core/op-options.ts';
 import { dimMask } from '../../core/shape.ts';
 import { allocate, type Storage } from '../../core/storage.ts';
 import type { Tensor } from '../../core/tensor.ts';
@@ -13,13 +15,7 @@ import { div, sub } from '../elementwise/binary.ts';
 import { inFloat32, needsFloat32, requireFloat } from '../elementwise/convert.ts';
 import { sqrt, square } from '../elementwise/unary.ts';
 import { Calculation, contribute } from '../gradient.ts';
-import { type Dims, mean, reducedCount, sum } from './reduce.ts';
-
-export interface VarianceOptions {
-  /** What is taken off the number of elements: 1 (default) for a sample, 0 for a whole population. */
-  readonly correction?: number;
-  readonly keepDim?: boolean;
-}
+import { mean, reducedCount, sum } from './reduce.ts';
 
 const varianceOptions = optionChecks<VarianceOptions>({ correction: finite, keepDim: flag });
 

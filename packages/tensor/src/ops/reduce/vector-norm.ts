@@ -1,4 +1,5 @@
 // Norms of vectors along dimensions, with the gradients that PyTorch gives: 0 where a vector of zeros has no direction.
+
 import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
 import type { Strided } from '../../backends/operands.ts';
@@ -6,6 +7,7 @@ import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { aNumber, flag } from '../../checks/value-checks.ts';
 import { noGrad, scope } from '../../core/context.ts';
 import { keptStrides, withStrides } from '../../core/layout.ts';
+import type { Dims, NormOptions } from '../../core/op-options.ts';
 import { dimMask } from '../../core/shape.ts';
 import { allocate } from '../../core/storage.ts';
 import type { Tensor } from '../../core/tensor.ts';
@@ -15,16 +17,7 @@ import { ne, pow } from '../elementwise/binary.ts';
 import { inFloat32, needsFloat32, requireFloat, to } from '../elementwise/convert.ts';
 import { abs, sqrt, square } from '../elementwise/unary.ts';
 import { Calculation, contribute } from '../gradient.ts';
-import { type Dims, max, min, reducedCount, sum } from './reduce.ts';
-
-export interface NormOptions {
-  /**
-   * 2 (default), 1, or any other number; Infinity for the largest magnitude, −Infinity for the smallest, 0 for how many
-   * elements are not 0.
-   */
-  readonly p?: number;
-  readonly keepDim?: boolean;
-}
+import { max, min, reducedCount, sum } from './reduce.ts';
 
 const normOptions = optionChecks<NormOptions>({ p: aNumber, keepDim: flag });
 

@@ -1,6 +1,8 @@
 // at(): elements and parts by position, as PyTorch's x[...].
+
 import { badIndexKind, badIndexRange } from '../../checks/argument-errors.ts';
 import { inserted, type Layout, narrowed, selected } from '../../core/layout.ts';
+import type { Index } from '../../core/op-options.ts';
 import type { Tensor } from '../../core/tensor.ts';
 import { badOption, shown, tooManyIndices } from '../../errors.ts';
 import { requireTensor } from '../elementwise/convert.ts';
@@ -11,8 +13,6 @@ import { checkedIndex, part } from './views.ts';
  * step], where start and end may be null and step is at least 1; ':' for a whole dimension; '...' for as many whole
  * dimensions as are left; null for a new dimension of size 1.
  */
-export type Index = number | Range | ':' | '...' | null;
-export type Range = readonly [start: number | null, end?: number | null, step?: number];
 
 const takesDim = (index: Index): boolean => index !== '...' && index !== null;
 

@@ -9,7 +9,7 @@ import { flag } from '../../checks/value-checks.ts';
 import { scope } from '../../core/context.ts';
 import { isFloat } from '../../core/dtype.ts';
 import { checkedDim, countOf } from '../../core/shape.ts';
-import { empty, type Tensor } from '../../core/tensor.ts';
+import { empty, type Sorted, type Tensor } from '../../core/tensor.ts';
 import { badOption, needsRank, shown } from '../../errors.ts';
 import { recast } from '../elementwise/autocast.ts';
 import { contiguous, requireTensor, to } from '../elementwise/convert.ts';
@@ -37,12 +37,6 @@ export function cumsum(a: Tensor, dim: number, extra?: unknown): Tensor {
     kernels().cumsum(into.dense, grad.dense, outer, size, inner, true);
     target.end(into);
   });
-}
-
-export interface Sorted {
-  readonly values: Tensor;
-  /** int64: where each value stood along the dimension. */
-  readonly indices: Tensor;
 }
 
 const sortOptions = optionChecks<{ readonly descending?: boolean }>({ descending: flag });

@@ -1,13 +1,14 @@
 // Elements of one tensor in another order, or several times.
+
 import { checkList } from '../../checks/arguments.ts';
 import { unevenShifts } from '../../checks/op-errors.ts';
 import { scope } from '../../core/context.ts';
 import type { Layout } from '../../core/layout.ts';
+import type { Dims } from '../../core/op-options.ts';
 import { checkedDim, checkedDims, checkedShape, countOf, type Shape } from '../../core/shape.ts';
 import type { Tensor } from '../../core/tensor.ts';
 import { badOption, cannotReshape, shown } from '../../errors.ts';
 import { clone, requireTensor } from '../elementwise/convert.ts';
-import type { Dims } from '../reduce/reduce.ts';
 import { cat } from './join.ts';
 import { expand, flatten, narrow, reordered, reshape, select } from './views.ts';
 

@@ -179,6 +179,11 @@ function takersIn(source: ts.SourceFile): string[] {
           add(name.getText(), initializer);
       }
     }
+    // The class gets the methods of this interface.
+    if (ts.isInterfaceDeclaration(statement) && statement.name.text === 'TensorMethods') {
+      for (const member of statement.members)
+        if (ts.isMethodSignature(member)) add(`Tensor.${member.name.getText()}`, member);
+    }
     if (ts.isClassDeclaration(statement)) {
       const name = publicNames[statement.name!.text] ?? statement.name!.text;
       if (!exported.has(name) && !Object.hasOwn(publicNames, statement.name!.text)) continue;

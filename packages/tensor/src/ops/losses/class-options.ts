@@ -1,0 +1,21 @@
+// Options of the losses of classes.
+import { integer, tensorOrNull } from '../../checks/value-checks.ts';
+import type { Tensor } from '../../core/tensor.ts';
+import { type LossOptions, lossChecks } from '../reduce/reduction.ts';
+
+export interface ClassLossOptions extends LossOptions {
+  /**
+   * What a class counts [classes], for 'mean' too, which then divides by the sum of what the labels count.
+   * Default 1.
+   */
+  readonly weight?: Tensor;
+  /** Rows with this label count nothing. Default −100. */
+  readonly ignoreIndex?: number;
+}
+
+export interface CrossEntropyOptions extends ClassLossOptions {
+  /** The share of each label that is spread evenly over all classes. Default 0. */
+  readonly labelSmoothing?: number;
+}
+
+export const classLossChecks = { ...lossChecks, weight: tensorOrNull, ignoreIndex: integer };
