@@ -72,7 +72,7 @@ std::string to_json(const FlightEntry& entry) {
   return json + '}';
 }
 
-/// The event that the signal handler writes to; -1 while nobody listens.
+/// The eventfd that the signal handler writes to; -1 while there is no Writer.
 std::atomic<int> signalled{-1};
 struct sigaction before;
 
@@ -80,7 +80,8 @@ void on_signal(int number, siginfo_t* info, void* context) {
   const int error = errno;
   const uint64_t one = 1;
   const int event = signalled;
-  if (event >= 0 && ::write(event, &one, sizeof one) < 0) { /* full: the thread knows */
+  if (event >= 0 &&
+      ::write(event, &one, sizeof one) < 0) { /* the counter is full, so the thread has been woken already */
   }
   errno = error;
   if ((before.sa_flags & SA_SIGINFO) != 0)
@@ -89,7 +90,7 @@ void on_signal(int number, siginfo_t* info, void* context) {
     before.sa_handler(number);
 }
 
-/// Writes the records of all groups of this process when the signal comes. There is one while there are dumps.
+/// Writes the records of all groups of this process when it gets SIGUSR2. Exists while there are FlightDumps.
 class Writer {
  public:
   Writer() : event_(eventfd(0, EFD_CLOEXEC)) {
@@ -104,12 +105,12 @@ class Writer {
   ~Writer() {
     struct sigaction current{};
     sigaction(SIGUSR2, nullptr, &current);
-    // Somebody may have taken the signal over since, and keeps it.
+    // Restore the earlier handler only if no other code has installed its own since.
     if ((current.sa_flags & SA_SIGINFO) != 0 && current.sa_sigaction == on_signal) sigaction(SIGUSR2, &before, nullptr);
     signalled = -1;
     stop_ = true;
     const uint64_t one = 1;
-    if (::write(event_.get(), &one, sizeof one) < 0) { /* full: it wakes all the same */
+    if (::write(event_.get(), &one, sizeof one) < 0) { /* the counter is full, so the thread wakes anyway */
     }
     thread_.join();
   }
@@ -118,7 +119,7 @@ class Writer {
     std::lock_guard lock(mutex_);
     dumps_.insert(dump);
   }
-  /// Nobody writes it after this. True if it was the last.
+  /// Removes `dump`, which is not written after this. Returns true if it was the last one.
   bool remove(const FlightDump* dump) {
     std::lock_guard lock(mutex_);
     dumps_.erase(dump);
@@ -145,7 +146,7 @@ class Writer {
 std::mutex writer_mutex;
 std::unique_ptr<Writer> writer;  // writer_mutex; null while there are no dumps
 
-std::mutex file_mutex;  // one file is written at a time
+std::mutex file_mutex;  // held while a file is written, so that one is written at a time
 
 }  // namespace
 
@@ -173,7 +174,7 @@ void FlightDump::write(const std::string& reason) const {
   const std::string json = head_ + ",\"reason\":" + quoted(reason) + ",\"nowMs\":" + milliseconds(now_ns()) +
                            ",\"unixMs\":" + milliseconds(unix_ns) + ",\"entries\":" + to_json(flight_.entries()) +
                            "}\n";
-  const std::string draft = path_ + ".part";  // whoever looks for the file is to find a whole one
+  const std::string draft = path_ + ".part";  // renamed when complete, so that readers never see half a file
   std::lock_guard lock(file_mutex);
   const Fd file(::open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
   size_t written = 0;

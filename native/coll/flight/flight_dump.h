@@ -1,6 +1,6 @@
-// Flight records as JSON, and as files: written when the group fails, and when the process gets SIGUSR2, also while its
-// program hangs in a loop or in a call. The signal is taken over only while there is a FlightDump; a thread of its own
-// writes, because a signal handler may not. A handler that was there before is called as well.
+// Writes the flight recorder of a group as JSON to a file: when the group fails, and when the process gets SIGUSR2,
+// even while its JavaScript hangs. The handler of SIGUSR2 is installed only while there is a FlightDump, and calls the
+// handler that was installed before. A separate thread writes the file, because a signal handler must not.
 #pragma once
 
 #include <string>
@@ -9,19 +9,19 @@
 
 namespace ringwise::coll {
 
-/// An array of objects, those of packages/collectives/src/flight/recorder.ts.
+/// Returns a JSON array of the objects that packages/collectives/src/flight/recorder.ts defines.
 std::string to_json(const std::vector<FlightEntry>& entries);
 
 class FlightDump {
  public:
-  /// Writes to `path`. `head` is a JSON object that says whose record it is; the file's object has its members, too.
-  /// Throws std::system_error. `flight` outlives this object.
+  /// Makes a dump that writes to `path`. `head` is a JSON object that identifies the rank and group; its members become
+  /// part of the object in the file. `flight` must outlive this object. Throws std::system_error.
   FlightDump(const FlightRecorder& flight, std::string path, std::string head);
   ~FlightDump();
   FlightDump(const FlightDump&) = delete;
   FlightDump& operator=(const FlightDump&) = delete;
 
-  /// Replaces the file. Any thread; says nothing when the file cannot be written.
+  /// Replaces the file; ignores errors. Any thread.
   void write(const std::string& reason) const;
 
  private:

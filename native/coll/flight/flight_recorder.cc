@@ -10,7 +10,8 @@ namespace ringwise::coll {
 
 namespace {
 
-// A program has few lines that call us; one that makes up code as it goes is not to fill the memory.
+// Most source locations that are stored. A program has few lines that call collectives, but one that generates code
+// must not fill the memory.
 constexpr size_t kMaxSites = 4096;
 
 uint64_t count_of(const Op& op, int ranks) {

@@ -1,8 +1,8 @@
-// What the last operations of one rank were, and what became of them. Always on; a fixed ring.
+// The flight recorder: a ring of fixed size with the last operations of one rank and their states. Always on.
 //
-// Threads. The owner's thread enters operations, one at a time; the engine's holder says when they start and end; any
-// thread reads, without stopping anybody: so the record can be read while the program hangs. An operation that has not
-// ended keeps its slot, and the ring goes around it.
+// Threads. The owner's thread enters operations, one at a time. The thread that holds the engine marks when they start
+// and end. Any thread may read without blocking the others, so the record can be read while the program hangs. An
+// operation that has not ended keeps its slot; new operations skip it.
 #pragma once
 
 #include <array>
@@ -20,25 +20,25 @@
 
 namespace ringwise::coll {
 
-/// An operation as it was when the record was read. Times are nanoseconds of the monotonic clock, 0: not yet.
+/// A copy of one operation's record. Times are nanoseconds of the monotonic clock; 0 means not yet.
 struct FlightEntry {
   enum class State : uint8_t { Queued, Running, Done, Failed };
 
-  uint64_t number = 0;  // how many this rank had called before
+  uint64_t number = 0;  // number of operations that this rank had called before
   Verb verb = Verb::Barrier;
   DType dtype = DType::UInt8;
   ReduceOp reduce = ReduceOp::Sum;
   State state = State::Queued;
-  int root = 0;  // as in Op; of a receive from any rank that has ended: the sender
+  int root = 0;  // as in Op; the sender, for a receive from any rank that has ended
   int tag = 0;
   uint64_t seq = 0;
   uint64_t label = 0;  // as in Op
-  uint64_t count = 0;  // as in Op; of all parts together where they differ, and for allToAll
+  uint64_t count = 0;  // as in Op; for allToAll and uneven parts, of all parts together
   int64_t queued_ns = 0;
   int64_t started_ns = 0;
   int64_t ended_ns = 0;
-  const char* algorithm = nullptr;  // a literal; null: not known
-  std::string site;                 // where the program called it; empty: not known
+  const char* algorithm = nullptr;  // a string literal; null if not known
+  std::string site;                 // source location of the call; empty if not known
 
   uint64_t bytes() const { return count * byte_size(dtype); }
 };
@@ -52,14 +52,14 @@ class FlightRecorder {
 
   // Owner's thread.
 
-  /// Enters an operation that is called now. Returns the index of its slot; 0, which stands for none everywhere, when
-  /// the ring is full of operations that have not ended. With an algorithm it has started, too.
+  /// Enters an operation that is called now. Returns the index of its slot, or 0, which means none everywhere, if the
+  /// ring is full of operations that have not ended. With an algorithm, the operation also counts as started.
   uint32_t enter(const Op& op, const char* algorithm = nullptr);
-  /// Says where the program called it. Until the next one is entered, also of an operation that has ended.
+  /// Records the source location of the call. For an operation that has ended, call it before the next one is entered.
   void locate(uint32_t index, const std::string& site);
   bool is_located(uint32_t index) const { return index == 0 || at(index).site.load(std::memory_order_relaxed) != 0; }
 
-  // The engine's holder.
+  // The thread that holds the engine.
 
   void start(uint32_t index, const char* algorithm) {
     if (index == 0) return;
@@ -68,8 +68,8 @@ class FlightRecorder {
     slot.started.store(clock_.now(), std::memory_order_relaxed);
     slot.state.store(static_cast<uint8_t>(FlightEntry::State::Running), std::memory_order_relaxed);
   }
-  /// `source` is a receive's sender. After this the slot may be given to another operation. Returns the time, by
-  /// `clock`.
+  /// Marks the operation as ended, successfully if `well`; `source` is the sender, for a receive. After this the slot
+  /// may be given to another operation. Returns the time in ticks of `clock`.
   int64_t end(uint32_t index, bool well, int source = -1) {
     const int64_t now = clock_.now();
     if (index == 0) return now;
@@ -85,33 +85,34 @@ class FlightRecorder {
   // Any thread.
 
   const TickClock& clock() const { return clock_; }
-  /// In the order of the calls.
+  /// Returns all records in the order of the calls.
   std::vector<FlightEntry> entries() const;
-  /// False when there is none, or its slot is just given to another operation.
+  /// Copies the record at `index`. Returns false if there is none or the slot is being given to another operation.
   bool read(uint32_t index, FlightEntry& entry) const;
-  /// The operation that ended last; 0 if none has.
+  /// Returns the index of the operation that ended last; 0 if none has.
   uint32_t last_ended() const { return last_ended_.load(std::memory_order_relaxed); }
 
-  /// What fits on the stack of a signal handler.
+  /// The main fields of a record, without heap memory, so that a signal handler can have it on its stack.
   struct Glance {
     Verb verb = Verb::Barrier;
     uint64_t seq = 0;
     FlightEntry::State state = FlightEntry::State::Queued;
-    char site[kMaxSiteBytes + 1] = "";  // empty: not known, or the record was being written
+    char site[kMaxSiteBytes + 1] = "";  // empty if not known, or if the record was being written
   };
-  /// The operation that was called last; false if there is none. Takes no lock and no memory, so it may be called in a
-  /// signal handler.
+  /// Sets `last` to the operation that was called last; returns false if there is none. Takes no lock and allocates
+  /// nothing, so a signal handler may call it.
   bool last_called(Glance& last) const;
 
  private:
-  /// All members are atomic, so that reading while somebody writes gives old or new values. `number` is 0 while the
-  /// others change hands; those who read see it change, because all that is stored after it is stored in order.
+  /// A record as it is stored. All members are atomic, so a reader gets old or new values while another thread writes.
+  /// `number` is 0 while the slot is given to another operation. Readers notice that it changes, because all later
+  /// stores are ordered after it.
   struct Slot {
     std::atomic<uint64_t> number{0};  // from 1
     std::atomic<uint64_t> seq{0};
     std::atomic<uint64_t> count{0};
     std::atomic<uint64_t> label{0};
-    std::atomic<int64_t> queued{0};  // by clock_, like the next two
+    std::atomic<int64_t> queued{0};  // in ticks of clock_, like the next two
     std::atomic<int64_t> started{0};
     std::atomic<int64_t> ended{0};
     std::atomic<const char*> algorithm{nullptr};
@@ -142,11 +143,11 @@ class FlightRecorder {
   std::unordered_map<std::string, uint32_t> site_numbers_;  // owner's thread; 1 + index in sites_
 };
 
-/// "allReduce #4821"
+/// Returns a name such as "allReduce #4821".
 std::string name_of(const FlightEntry& entry);
-/// "max of 128 × float32 from rank 0, train.ts:57"; empty where there is nothing to say.
+/// Returns details such as "max of 128 × float32 from rank 0, train.ts:57"; empty if the operation has none.
 std::string details_of(const FlightEntry& entry);
-/// "done"
+/// Returns the state's name, such as "done".
 const char* name_of(FlightEntry::State state);
 
 }  // namespace ringwise::coll

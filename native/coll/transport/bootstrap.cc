@@ -40,8 +40,8 @@ static_assert(sizeof(Hello) == 52);
 constexpr uint32_t kMagic = 0x48475752;  // "RWGH"
 constexpr uint8_t kVersion = 1;
 constexpr int kBacklog = 4096;
-// How long a connection may stay open before its peer has proven that it belongs to the job, and how many such may at
-// once: the oldest goes first, since ranks introduce themselves as soon as they are connected.
+// Time that a connection has to prove that its peer belongs to the job, and the number of connections that may be
+// unproven at once. A new one replaces the oldest, since ranks introduce themselves as soon as they are connected.
 constexpr int64_t kHelloNs = 5'000 * kMillisecond;
 constexpr size_t kMaxUnauthenticated = 256;
 
@@ -87,7 +87,7 @@ Address unix_address(const std::string& name) {
 void tune_tcp(int fd) {
   const int on = 1, idle = 5, interval = 2, count = 3, unacknowledged_ms = 15'000;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  // A host that vanished without a word is noticed within some seconds.
+  // With keepalive, the kernel notices within seconds that a host has vanished without closing its connections.
   setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
   setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
   setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
@@ -95,7 +95,7 @@ void tune_tcp(int fd) {
   setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unacknowledged_ms, sizeof unacknowledged_ms);
 }
 
-/// One rank's way through the meeting. Waiting always goes through poll with the deadline and `wake`.
+/// Connects one rank with all others. Every wait is a poll() that ends at the deadline or when `wake` becomes readable.
 class Meeting {
  public:
   Meeting(const Listener& listener, int rank, const std::vector<PeerAddress>& peers, int64_t deadline_ns, int wake)
@@ -113,7 +113,7 @@ class Meeting {
   }
 
   Connections run() {
-    // Lower ranks are up the chain: each waits only for ranks below it, then accepts, so nobody waits in a circle.
+    // A rank connects to all lower ranks before it accepts higher ones, so no ranks wait for each other in a circle.
     for (auto& [rank, peer] : peers_) {
       if (rank >= rank_) continue;
       connections_.control[rank] = connect_to(peer, Purpose::Control);
@@ -127,7 +127,8 @@ class Meeting {
   }
 
  private:
-  /// Waits until `fd` is ready for `events`. `missing` is whose fault it is when the deadline comes first.
+  /// Waits until `fd` is ready for `events`. Throws a timeout that names the ranks `missing` when the deadline comes
+  /// first.
   void await(int fd, short events, const std::vector<int>& missing) {
     pollfd fds[2] = {{fd, events, 0}, {wake_, POLLIN, 0}};
     for (;;) {
@@ -201,7 +202,8 @@ class Meeting {
         if (error == 0) break;
         errno = error;
       }
-      // A full backlog refuses (tcp) or says EAGAIN (unix); anything else may pass as well: the deadline decides.
+      // A full backlog refuses the connection (TCP) or gives EAGAIN (unix). Other errors may be temporary too, so this
+      // rank tries again until the deadline.
       if (now_ns() > deadline_ns_) throw timeout({peer.rank});
       pollfd pause{wake_, POLLIN, 0};
       if (poll(&pause, 1, 5) > 0) await(wake_, POLLIN, {});
@@ -265,7 +267,8 @@ class Meeting {
     }
   }
 
-  /// Reads on; true when the connection is no longer one: taken in, or turned away.
+  /// Reads more of the connection's hello. Returns true when the connection is decided: accepted and moved to
+  /// `connections_`, or rejected, so that the caller closes it.
   bool introduced(Unauthenticated& connection) {
     auto* at = reinterpret_cast<char*>(&connection.hello) + connection.got;
     const ssize_t got = ::recv(connection.fd.get(), at, sizeof(Hello) - connection.got, MSG_DONTWAIT);
@@ -318,7 +321,8 @@ class Meeting {
     if (one_host) share_arenas();
   }
 
-  /// A rank that has no arena says so by a message without a descriptor; then the group does without.
+  /// Exchanges the arenas of all ranks. A rank without an arena sends a message without a descriptor; then no rank of
+  /// the group uses arenas.
   void share_arenas() {
     connections_.arena = Arena::create();
     connections_.arenas = PeerArenas(static_cast<int>(connections_.local_ranks.size()));
@@ -333,7 +337,7 @@ class Meeting {
     if (!everybody) connections_.arena.reset();
   }
 
-  /// −1 for none.
+  /// Sends a file descriptor over the control connection; −1 sends the message without a descriptor.
   void send_descriptor(int peer, int descriptor) {
     char byte = 'S';
     iovec part{&byte, 1};

@@ -1,11 +1,11 @@
-// How the ranks of a group find each other: every rank listens, tells its address to the others (by a store, which
-// is the caller's business), and connects to all lower ranks. Every pair gets a control connection (a unix socket
-// inside a host, TCP between hosts), pairs on different hosts also one for the data of collectives and one for sends
-// and receives. The lowest rank of a host makes its shared memory and passes it on. When all are on one host, every
-// rank passes its arena to the others.
+// Connects the ranks of a group. Every rank listens and connects to all lower ranks; the caller exchanges the addresses
+// through a store. Every pair gets a control connection: a unix socket inside a host, TCP between hosts. Pairs on
+// different hosts also get one connection for the data of collectives and one for sends and receives. The lowest rank
+// of a host creates the shared memory of that host and passes it to the others. If all ranks are on one host, every
+// rank also passes its arena to the others.
 //
-// Whoever connects proves first that it knows the group's secrets: 32 bytes that both sides derived from the job
-// secret and both ranks' nonces. Nothing else is parsed before that.
+// A connecting rank first proves that it knows the secret of the pair: 32
+// bytes that both sides derive from the job secret and both ranks' nonces. Nothing else is parsed before that.
 #pragma once
 
 #include <array>
@@ -28,8 +28,8 @@ struct PeerAddress {
   std::string unix_name;  // abstract name, without the leading zero byte
   std::string host;       // numeric IP address
   uint16_t port = 0;
-  Proof mine{};    // shown by this rank to the peer
-  Proof theirs{};  // expected from the peer
+  Proof mine{};    // what this rank sends to prove itself to the peer
+  Proof theirs{};  // what the peer must send
 };
 
 class Listener {
@@ -43,7 +43,7 @@ class Listener {
   int unix_descriptor() const { return unix_.get(); }
   int tcp_descriptor() const { return tcp_.get(); }
 
-  /// Ends listening; names and ports stay readable. From then on connections are refused by the kernel.
+  /// Stops listening; the kernel refuses connections from then on. unix_name() and port() stay valid.
   void close() {
     unix_.reset();
     tcp_.reset();
@@ -56,20 +56,21 @@ class Listener {
   Fd tcp_;
 };
 
-/// By rank of the group; entries of the own rank, and of ranks on this host except for `control`, are empty.
+/// The sockets and shared memory of a connected rank. The vectors are indexed by rank of the group. Entries of this
+/// rank are empty, and so are `data` and `p2p` of ranks on this host.
 struct Connections {
   std::vector<Fd> control;
   std::vector<Fd> data;
   std::vector<Fd> p2p;
   std::vector<int> local_ranks;  // ascending, this rank included
   std::vector<int> hosts;        // the lowest rank on the host of every rank
-  Segment segment;               // empty where this rank is alone on its host
-  Board board;                   // empty unless all ranks are on one host; so are the arenas
-  std::shared_ptr<Arena> arena;  // this rank's; null also where the address space is limited
+  Segment segment;               // empty if this rank is alone on its host
+  Board board;                   // like the arenas, empty unless all ranks are on one host
+  std::shared_ptr<Arena> arena;  // this rank's; also null if the process may not map that much address space
   PeerArenas arenas{0};
 };
 
-/// Connects `rank` with all `peers`; blocks. Throws Failure at the deadline, naming who did not come, and when
+/// Connects `rank` with all `peers`; blocks. Throws Failure at the deadline, which names the missing ranks, and when
 /// `wake` becomes readable.
 Connections connect_all(const Listener& listener, int rank, const std::vector<PeerAddress>& peers, int64_t deadline_ns,
                         int wake);

@@ -1,8 +1,8 @@
-// A link carries bytes to and from one peer: two independent, ordered, flow-controlled streams. Nothing blocks:
-// each call moves what can be moved now. Used by one thread at a time, the one that owns the engine.
+// A link carries bytes to and from one peer: two independent, ordered, flow-controlled streams. Calls never block: each
+// moves the bytes that can move now. Only the thread that owns the engine uses a link.
 //
-// The engine pads every message to kAlign bytes. So on links that hand out their own memory (peek), an element
-// never straddles the wrap-around of a ring.
+// The engine pads every message to kAlign bytes. So an element in the memory that peek() returns is never split at the
+// end of a ring.
 #pragma once
 
 #include <cstddef>
@@ -16,11 +16,11 @@ class Link {
  public:
   virtual ~Link() = default;
 
-  /// Takes as many of the bytes as there is room for; returns how many.
+  /// Sends as many of the bytes as there is room for; returns their number.
   virtual size_t send(const std::byte* data, size_t bytes) = 0;
 
-  /// The same for bytes that lie in several places, at most kParts, and follow each other: where a call costs much, all
-  /// at once.
+  /// Sends the parts, at most kParts, one after another; returns the number of bytes sent. Links with expensive calls
+  /// override this to send all parts in one call.
   using Part = std::span<const std::byte>;
   static constexpr size_t kParts = 3;
   virtual size_t send(std::span<const Part> parts) {
@@ -33,17 +33,18 @@ class Link {
     return sent;
   }
 
-  /// Moves up to `bytes` arrived bytes to `data`; returns how many.
+  /// Moves up to `bytes` arrived bytes to `data`; returns their number.
   virtual size_t receive(std::byte* data, size_t bytes) = 0;
 
-  /// The next arrived bytes, at most `bytes` of them, in the link's memory; valid until consume or receive.
+  /// Returns the next arrived bytes, at most `bytes` of them, in the link's memory. They stay valid until consume() or
+  /// receive().
   virtual std::span<const std::byte> peek(size_t bytes) = 0;
 
   /// Drops bytes that peek returned.
   virtual void consume(size_t bytes) = 0;
 
-  /// Of a peer that is known to be gone, after calls that moved nothing: whether nothing more will come. What is left
-  /// then is the beginning of something that was cut off.
+  /// Returns whether no more bytes will arrive. Call it only when the peer is known to be gone and the last calls moved
+  /// nothing. Bytes that are still unread then are the beginning of a message that was cut off.
   virtual bool ended() const = 0;
 };
 

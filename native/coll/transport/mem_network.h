@@ -1,5 +1,5 @@
-// Links between ranks that live in one process, each in a thread of its own or all in one: the rings of shared memory,
-// on the heap. For tests and for checking plans with many virtual ranks; no thread sleeps here, so none is woken.
+// Links between the ranks of one process, in one or several threads. They are ShmLinks whose rings are on the heap.
+// Used by tests and to check plans with many virtual ranks. No thread sleeps here, so the links wake none.
 #pragma once
 
 #include <atomic>
@@ -14,15 +14,16 @@ namespace ringwise::coll {
 
 class MemNetwork {
  public:
-  /// `capacity` in bytes is what each direction of a link holds: a multiple of kAlign.
+  /// Makes a network of `size` ranks without links. Each direction of a link will hold `capacity` bytes, a multiple of
+  /// kAlign.
   MemNetwork(int size, size_t capacity) : capacity_(capacity), links_(size) {
     for (Links& links : links_) links.resize(size);
   }
 
-  /// Joins two ranks, unless they are already. Not while links are in use.
+  /// Connects two ranks if they are not connected yet. Must not be called while links are in use.
   void connect(int a, int b);
 
-  /// The links of `rank`; null where nothing was connected.
+  /// Returns the links of `rank`, with null for ranks that are not connected to it.
   Links& links(int rank) { return links_[rank]; }
 
  private:
@@ -35,7 +36,7 @@ class MemNetwork {
   size_t capacity_;
   std::atomic<uint32_t> never_sleeps_{0};
   std::vector<std::unique_ptr<ShmRing, FreeRing>> rings_;
-  std::vector<Links> links_;  // by rank; goes before the rings
+  std::vector<Links> links_;  // by rank; destroyed before the rings
 };
 
 }  // namespace ringwise::coll

@@ -1,9 +1,9 @@
-// Bytes between two processes of one host through a pair of single-producer, single-consumer rings in a shared
-// memory segment. Head and tail count bytes since the start and never wrap in practice (2^64).
+// A link between two processes of one host: a pair of single-producer, single-consumer rings in a shared memory
+// segment. Head and tail count bytes since the start and never wrap in practice (2^64).
 //
 // Sleep protocol: a rank that is about to wait in the kernel sets its `sleeping` word, then looks once more at all
-// rings. A rank that has moved bytes looks at the peer's word afterwards, and rings the peer's doorbell if it is
-// set. All four accesses are sequentially consistent, so one of both sees the other.
+// rings. A rank that has moved bytes looks at the peer's word afterwards, and rings the peer's doorbell if it is set.
+// All four accesses are sequentially consistent, so at least one of the two ranks sees what the other has written.
 #pragma once
 
 #include <atomic>
@@ -24,8 +24,7 @@ static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
 class ShmLink final : public Link {
  public:
-  /// The rings and the peer's sleeping word live in the segment, which outlives the link. `doorbell` is called
-  /// when the peer has to be woken.
+  /// Wakes sleeping peers. The group implements it.
   class Doorbell {
    public:
     virtual ~Doorbell() = default;
@@ -46,7 +45,7 @@ class ShmLink final : public Link {
   size_t receive(std::byte* data, size_t bytes) override;
   std::span<const std::byte> peek(size_t bytes) override;
   void consume(size_t bytes) override;
-  bool ended() const override { return true; }  // what it wrote to memory was there before the news of its end
+  bool ended() const override { return true; }  // all bytes that a peer wrote are visible before its end is known
 
  private:
   void wake_peer();

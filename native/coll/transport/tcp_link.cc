@@ -14,8 +14,8 @@ namespace ringwise::coll {
 
 namespace {
 constexpr size_t kStaging = 256 * 1024;
-// What one call gives to the kernel: little enough that the sums of what was sent find it in the cache, and that this
-// rank soon gets to receiving again.
+// Most bytes that one call sends. So few that the data are still in the cache when they are reduced afterwards, and
+// that this rank soon receives again.
 constexpr size_t kPortion = 128 * 1024;
 
 Failure lost(int rank, int peer, const char* why) {
@@ -53,7 +53,7 @@ size_t TcpLink::read_some(std::byte* data, size_t bytes) {
   const ssize_t got = ::recv(socket_.get(), data, bytes, MSG_DONTWAIT);
   if (got > 0) return static_cast<size_t>(got);
   if (got == 0) {
-    ended_ = true;  // whether that is a loss is decided by the control connection
+    ended_ = true;  // the control connection tells whether the rank is lost
     return 0;
   }
   if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return 0;
@@ -61,7 +61,7 @@ size_t TcpLink::read_some(std::byte* data, size_t bytes) {
 }
 
 std::span<const std::byte> TcpLink::peek(size_t bytes) {
-  // Keep at least a whole element contiguous: a rest shorter than kAlign moves to the front before more is read.
+  // Keep whole elements contiguous: fewer than kAlign remaining bytes move to the front before more are read.
   if (end_ - begin_ < std::min(bytes, kAlign)) {
     std::memmove(staging_.data(), staging_.data() + begin_, end_ - begin_);
     end_ -= begin_;

@@ -1,4 +1,4 @@
-// Bytes to and from a rank of another host over one connected, non-blocking TCP socket.
+// A link to a rank of another host: one connected, non-blocking TCP socket.
 #pragma once
 
 #include <vector>
@@ -10,7 +10,7 @@ namespace ringwise::coll {
 
 class TcpLink final : public Link {
  public:
-  /// Owns the socket. `rank` and `peer` are for error texts.
+  /// Takes ownership of the connected socket. `rank` and `peer` appear in error messages only.
   TcpLink(Fd socket, int rank, int peer);
 
   size_t send(const std::byte* data, size_t bytes) override;
@@ -27,7 +27,7 @@ class TcpLink final : public Link {
   int rank_;
   int peer_;
   bool ended_ = false;              // the peer has closed its side; bytes that came before it are still delivered
-  std::vector<std::byte> staging_;  // what peek hands out: [begin_, end_)
+  std::vector<std::byte> staging_;  // received bytes for peek: [begin_, end_)
   size_t begin_ = 0;
   size_t end_ = 0;
 };
