@@ -48,9 +48,10 @@ struct Op {
   int tag = 0;         // send, recv: the tag; a collective on many buffers packed into one: a digest of their lengths
   uint64_t label = 0;  // collectives: number of the label (see labels.h), 0 for none
   uint64_t seq = 0;    // collectives: position in the group; send and recv: position in the pair's direction
-  uint64_t count = 0;  // elements of the buffer; allGather, gather: of the input; reduceScatter, scatter: of the output;
-                       // allToAll: of one part
-  double factor = 1;                 // premulSum
+  uint64_t count =
+      0;              // elements of the buffer; allGather, gather: of the input; reduceScatter, scatter: of the output;
+                      // allToAll: of one part
+  double factor = 1;  // premulSum
   const std::byte* input = nullptr;  // equals output for verbs that work in place
   std::byte* output = nullptr;
   float* residual = nullptr;            // Wire::Int8: as many elements as the buffer (see wire.h), or null

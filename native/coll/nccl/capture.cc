@@ -1,5 +1,5 @@
-// Operations in graphs: how they become part of one, how a run of one is watched, and how a communicator goes that
-// graphs still have something of.
+// Captured operations of NcclGroup: adds them to a CUDA graph, watches each run of the graph, and ends a communicator
+// that graphs still use.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -20,11 +20,11 @@ using cuda::driver;
 
 namespace {
 
-/// How long the end of a communicator may take where nothing tells that the device has passed its work.
+/// Longest wait for the end of a communicator if there is no event that tells that the device has passed its work.
 constexpr int64_t kPatience = 200 * kMillisecond;
 
-/// An event that is captured into a graph once. None of `spare_`: who asks such an event how far it is spoils the
-/// graph.
+/// Makes an event that is captured into a graph once. It is not one of `spare_`, because those are queried, and a query
+/// of a captured event spoils the graph.
 cuda::Event make_event() {
   cuda::Event event = nullptr;
   cuda::check(driver().cuEventCreate(&event, cuda::kEventDisableTiming), "cuEventCreate");
@@ -43,11 +43,11 @@ uint64_t NcclGroup::capture(coll::Op op, cuda::Stream caller) {
   return op.id;
 }
 
-/// Makes what is held part of the graph, as one group of NCCL's. It stays held until NCCL has taken it: so the watchdog
-/// looks at its deadline.
+/// Adds the held operations to the graph, as one NCCL group. They stay in deferred_ until NCCL has taken them, so that
+/// the watchdog checks their deadlines.
 void NcclGroup::capture_deferred(Lock& lock) {
   const uint64_t first = deferred_.front().op.id;
-  // NCCL gives what it is busy with to the device in its own time, which must not fall into the middle of this.
+  // NCCL launches earlier operations from a thread of its own, which must not happen during the capture.
   wait_until(lock, [this, first] {
     return failure_ || (is_connected_ && !suspicion_ && queue_.empty() && !registrations_.is_blocking(first));
   });
@@ -116,7 +116,7 @@ void NcclGroup::forget(uint64_t id) {
   }
 }
 
-/// Its event; null where it is not open.
+/// Removes the operation from open_ and returns its event; null if it is not open.
 cuda::Event NcclGroup::drop_captured(uint64_t id) {
   const auto found = std::find_if(open_.begin(), open_.end(), [id](const Captured& each) { return each.op.id == id; });
   if (found == open_.end()) return nullptr;
@@ -161,10 +161,10 @@ std::vector<cuda::Event> NcclGroup::ends_of_running() const {
   return ends;
 }
 
-/// Ends a communicator. NCCL stops its kernels at once and then, where graphs have something of it, waits until their
-/// owner has destroyed them, which may be long after, and not before this thread has gone on. So another thread waits
-/// for that, and this one until the device has passed what was `pending`: then nothing of it uses the memory of
-/// operations any more.
+/// Ends a communicator with the NCCL function `by`. NCCL stops its kernels at once. If graphs contain operations of the
+/// communicator, `by` then waits until their owner has destroyed the graphs, which may take long and may need this
+/// thread. So a separate thread calls `by`, and this thread waits only until the device has passed the `pending`
+/// events: after that, no kernel uses the memory of operations.
 void NcclGroup::let_go(Comm comm, int (*by)(Comm), const std::vector<cuda::Event>& pending) {
   if (!has_captured_) {
     by(comm);

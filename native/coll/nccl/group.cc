@@ -16,9 +16,9 @@ using cuda::driver;
 
 namespace {
 
-constexpr auto kPause = std::chrono::microseconds(50);  // of a thread that waits
-// A thread of NCCL's takes what needs no new connection within some 50 us. Looks are counted: time passes also while
-// this thread and that one do not run.
+constexpr auto kPause = std::chrono::microseconds(50);  // between two polls of a waiting thread
+// Polls that is_taken() waits for NCCL. A thread of NCCL takes an operation within some 50 us if it needs no new
+// connection. Polls are counted instead of time, which also passes while neither thread runs.
 constexpr int kLooks = 250;
 
 }  // namespace
@@ -53,7 +53,7 @@ NcclGroup::~NcclGroup() {
   try {
     const cuda::Entered entered(context_);
     free_all();
-  } catch (const std::exception&) {  // the driver has gone, and all of it with the driver
+  } catch (const std::exception&) {  // the driver is unloaded already, which has freed everything
   }
 }
 
@@ -84,7 +84,7 @@ UniqueId NcclGroup::make_id() {
 uint64_t NcclGroup::connect(const UniqueId& id, int64_t timeout_ns) {
   const std::lock_guard lock(mutex_);
   const uint64_t connecting = next_id_++;
-  if (failure_) {  // the host group may have failed since it brought the id
+  if (failure_) {  // the host group may have failed after it had broadcast the id
     end(connecting, failure_);
   } else {
     unique_id_ = id;
@@ -192,7 +192,7 @@ void NcclGroup::wait(uint64_t id) {
   wait_until(lock, [this, id] { return has_ended(id); });
 }
 
-/// Looks after everything in the lane's place until then, except that it leaves aborting to the lane.
+/// Polls in the lane's place until `is_reached` returns true. Only the lane aborts the communicator.
 void NcclGroup::wait_until(Lock& lock, const std::function<bool()>& is_reached) {
   for (int rounds = 0; !is_reached(); ++rounds) {
     if (poll()) continue;

@@ -1,23 +1,23 @@
-// The nccl backend of one rank: operations on the memory of one device, in call order on a stream of the group's own.
+// The nccl backend of one rank: operations on the memory of one device, in call order on a stream that the group owns.
 //
-// An operation waits, on the device, for what its caller's stream has been given by then, and the caller's stream waits
-// for the result where `fence` is called. So no thread waits for the device, except in `wait` and `run`. NCCL's calls
-// do not block either: a communicator that is busy connecting says so, and what it was given counts as launched when it
-// has done.
+// On the device, an operation waits for the work that the caller's stream has at the time of the call, and the caller's
+// stream waits for the result from `fence` on. So no thread waits for the device, except in `wait` and `run`. NCCL's
+// calls do not block either: a communicator that is still connecting returns "in progress", and its operations count as
+// launched once it has finished.
 //
-// NCCL knows no deadlines, does not say who is missing, and hangs when a rank dies. The host group of the same ranks
-// does all that: JavaScript lets it run a small collective beside each of these (backends/nccl.ts), and whatever ends
-// that group ends this one. The watchdog is the lane: it looks for that, for NCCL's asynchronous errors and for
-// deadlines; it reads what NCCL noted last before it aborts the communicator, which frees the device. Operations end
-// after that: until then, kernels may use their memory.
+// NCCL has no deadlines, does not tell which rank is missing, and hangs when a rank dies. The host group of the same
+// ranks fills these gaps: JavaScript runs a small host collective beside each NCCL operation (backends/nccl.ts), and a
+// failure of the host group ends this group. The lane is the watchdog: it looks for such a failure, for NCCL's
+// asynchronous errors and for passed deadlines. It reads NCCL's last error text and then aborts the communicator, which
+// frees the device. Pending operations end only after the abort, because kernels may use their memory until then.
 //
-// Operations on a stream that is captured into a graph become part of that (capture.cc). They have no end that could be
-// looked for: each run of the graph has, and is watched as an operation is. NCCL keeps what graphs have of a
-// communicator, and waits for their owner to destroy them when it aborts one; the lane does not.
+// Operations on a stream that is being captured become part of the graph (capture.cc). They have no end of their own;
+// each run of the graph has one and is watched like an operation. When NCCL aborts a communicator, it waits until the
+// owner of such graphs has destroyed them; the lane does not wait for that.
 //
 // Threads. The owner's thread calls every public function; the lane is this class's own. All state is under `mutex_`.
-// What may take NCCL long, to make, leave and abort a communicator, the lane does without it, so that the owner never
-// waits for that. Nothing here knows Node; `notify` is called without the mutex.
+// The lane releases the mutex to make, leave and abort a communicator, which may take long, so that the owner never
+// waits for that. Nothing here depends on Node; `notify` is called without the mutex.
 #pragma once
 
 #include <atomic>
@@ -40,82 +40,88 @@
 
 namespace ringwise::nccl {
 
-/// How an operation ended. `failure` is null on success.
+/// The result of an operation. `failure` is null on success.
 struct Ended {
   uint64_t id;
   std::shared_ptr<const coll::Failure> failure;
   int source = -1;
 };
 
-/// How long the host group has to say who is missing, before what NCCL says counts: its failures and its own deadline.
+/// Time that the host group has to name the missing rank before an NCCL error, or a passed NCCL deadline, is reported
+/// instead.
 inline constexpr int64_t kGrace = 500 * kMillisecond;
 
 class NcclGroup {
  public:
-  /// `cause` tells why the host group has failed, or null; any thread. Throws Failure where there is no device or
-  /// library.
+  /// Opens `device` and starts the lane. `cause` returns why the host group has failed, or null, on any thread. Throws
+  /// Failure if the device or the NCCL library is missing.
   NcclGroup(int rank, int size, int device, std::function<std::shared_ptr<const coll::Failure>()> cause,
             std::function<void()> notify);
-  /// Ends the lane and aborts what is pending, which never ends.
+  /// Ends the lane and aborts the pending operations, for which no `Ended` appears.
   ~NcclGroup();
 
-  /// What rank 0 gives to all ranks for connect.
+  /// Returns the id that rank 0 makes and passes to all ranks for connect().
   static UniqueId make_id();
 
-  /// Makes the communicator, on the lane. Ends like an operation. Called once; operations may be started before.
+  /// Starts to make the communicator on the lane. Ends like an operation with the returned id. Call it once; operations
+  /// may be started before.
   uint64_t connect(const UniqueId& id, int64_t timeout_ns);
 
-  /// Hands an operation over; returns its id. `caller` is the stream that its memory is ordered on.
+  /// Starts an operation; returns its id. `caller` is the stream on which the caller's work with its memory is ordered.
   uint64_t start(coll::Op op, cuda::Stream caller);
-  /// What is started, or captured, until `release` goes to NCCL as one group. Until then nothing may wait for it.
+  /// hold() collects the operations that are started or captured from now on; release() gives them to NCCL as one
+  /// group. Between the two, do not wait for these operations.
   void hold();
   void release();
-  /// Registers memory with NCCL for what is started from now on; returns an id. Every rank does so at the same place
-  /// among its operations. Nothing happens where the library cannot do that, or the group has failed.
+  /// Registers memory with NCCL for operations that are started from now on; returns an id. All ranks must do so at the
+  /// same place in their sequence of operations. Does nothing if the library lacks registration or the group has
+  /// failed.
   uint64_t register_buffer(void* data, size_t bytes);
-  /// From now on nothing is started on it. Ends like an operation: then the memory is free.
+  /// Undoes a registration; the caller starts no more operations on the memory. Ends like an operation with the
+  /// returned id; after that the memory may be freed.
   uint64_t deregister_buffer(uint64_t id);
-  /// Runs an operation to its end on the calling thread.
+  /// Runs an operation and blocks until it has ended.
   Ended run(coll::Op op, cuda::Stream caller);
-  /// Whether NCCL takes it within a moment, or it has ended: whether `fence` would not block for others.
+  /// Returns whether NCCL takes the operation within a moment, or it has ended. Then `fence` does not block to wait for
+  /// other ranks.
   bool is_taken(uint64_t id);
-  /// Lets the caller's stream wait for the operation. Blocks only until NCCL has taken it.
+  /// Makes the caller's stream wait for the operation. Blocks only until NCCL has taken the operation.
   void fence(uint64_t id);
-  /// Makes an operation part of the graph that `caller` is being captured into: after what that has been given by now,
-  /// and beside what it is given until `join`. Blocks until NCCL has taken it, which where it is held is in `release`.
-  /// Ends at `join`, or with the group's failure at once.
+  /// Adds an operation to the graph that `caller` is being captured into. In the graph it runs after the earlier work
+  /// of `caller`, and beside the work that is captured until `join`. Blocks until NCCL has taken the operation; if
+  /// operations are held, `release` blocks instead. The operation ends at `join`, or at once if the group has failed.
   uint64_t capture(coll::Op op, cuda::Stream caller);
-  /// What the stream is captured to do from now on comes after the operation.
+  /// Orders the work that the stream captures from now on after the operation.
   void join(uint64_t id);
-  /// The capture has been given up.
+  /// Drops a captured operation because the program has given up the capture.
   void forget(uint64_t id);
-  /// What the stream is given next, a graph with captured operations, comes after all operations until now. Returns why
-  /// the group has failed, or null.
+  /// Orders the next work of `stream`, a graph with captured operations, after all operations so far. Returns why the
+  /// group has failed, or null.
   std::shared_ptr<const coll::Failure> begin_run(cuda::Stream stream);
-  /// The graph has been given to the stream. Ends when it has run, by `op`'s deadline. All later operations come after
-  /// it.
+  /// Watches a run of a graph that the caller has just launched on `stream`. The returned id ends when the graph has
+  /// run, or fails at the deadline of `op`. All later operations run after the graph.
   uint64_t end_run(coll::Op op, cuda::Stream stream);
 
-  /// Blocks until what has this id has ended. Its `Ended` is still to be taken.
+  /// Blocks until `id` has ended. `take_ended` still returns its `Ended` afterwards.
   void wait(uint64_t id);
-  /// Tells the lane that a caller waits for started operations, but not in `wait`.
+  /// Tells the lane that a caller waits for started operations without calling `wait`.
   void request_progress();
   void take_ended(std::vector<Ended>& ended);
-  /// Fails everything pending and later, on this rank; the lane ends it.
+  /// Fails all pending and later operations on this rank. The lane ends the pending ones.
   void fail(coll::Failure failure);
   void abort(const std::string& text);
-  /// Leaves once everything pending has ended. Ends like an operation.
+  /// Leaves the group once all pending operations have ended. Ends like an operation with the returned id.
   uint64_t close();
 
  private:
   struct Entry {
     coll::Op op;
     cuda::Stream caller;
-    cuda::Event ready;  // what the caller's stream had been given
+    cuda::Event ready;  // recorded on the caller's stream at the call
     cuda::Event done;
-    uint64_t together;  // the same for what was held together; 0: alone
+    uint64_t together;  // number of the hold() that it belongs to; 0 for none
   };
-  /// An operation of a graph that is being captured and does not wait for it yet.
+  /// A captured operation before `join`: the later work in the graph does not wait for it yet.
   struct Captured {
     coll::Op op;
     cuda::Stream caller;
@@ -124,7 +130,7 @@ class NcclGroup {
 
   using Lock = std::unique_lock<std::mutex>;
 
-  // What the other one has got so far is given back when it throws.
+  // The public constructor delegates to this one, so that the destructor frees what it has acquired if it throws.
   NcclGroup(int rank, int size, std::function<std::shared_ptr<const coll::Failure>()> cause,
             std::function<void()> notify);
   void lane_main();
@@ -158,29 +164,29 @@ class NcclGroup {
   const std::function<std::shared_ptr<const coll::Failure>()> cause_;
   const std::function<void()> notify_;
   cuda::Context context_ = nullptr;
-  cuda::Stream stream_ = nullptr;          // the group's own
-  cuda::Stream capture_stream_ = nullptr;  // the same in graphs; nothing ever runs there
+  cuda::Stream stream_ = nullptr;          // owned
+  cuda::Stream capture_stream_ = nullptr;  // takes its place in captures; nothing ever runs on it
 
   std::mutex mutex_;
   std::condition_variable wake_lane_;
-  std::optional<UniqueId> unique_id_;  // given, not used yet
+  std::optional<UniqueId> unique_id_;  // from connect(), until the lane uses it
   uint64_t connecting_id_ = 0;         // not zero while the communicator is made
   int64_t connect_deadline_ns_ = 0;
   Comm comm_ = nullptr;
   bool is_connected_ = false;
-  std::deque<Entry> queue_;    // not given to NCCL yet
-  size_t launching_ = 0;       // NCCL is busy with so many of the first of queue_
-  uint64_t holding_ = 0;       // `together` of what is held
-  uint64_t holds_ = 0;         // so far
-  std::deque<Entry> running_;  // in the order of the stream
+  std::deque<Entry> queue_;
+  size_t launching_ = 0;       // the number of operations at the front of queue_ that NCCL is busy with
+  uint64_t holding_ = 0;       // `together` of the operations that are held now
+  uint64_t holds_ = 0;         // number of hold() calls so far
+  std::deque<Entry> running_;  // given to NCCL, in the order of the stream
   Registrations registrations_;
-  std::vector<cuda::Event> spare_;          // events
+  std::vector<cuda::Event> spare_;          // events for reuse
   std::vector<Captured> deferred_;          // to be captured, not given to NCCL yet
   std::vector<Captured> open_;              // captured, not joined yet
-  bool has_captured_ = false;               // graphs may have something of comm_
+  bool has_captured_ = false;               // graphs may contain operations of comm_
   std::vector<Ended> ended_;                // not taken yet
   bool has_news_ = false;                   // notify_ is due
-  std::optional<coll::Failure> suspicion_;  // a failure of NCCL's, until the host group tells whose fault it was
+  std::optional<coll::Failure> suspicion_;  // an NCCL failure, until the host group names the rank that caused it
   int64_t suspected_until_ns_ = 0;
   std::shared_ptr<const coll::Failure> failure_;
   bool has_ended_all_ = false;  // the communicator is aborted, and what was pending has ended with failure_
@@ -188,7 +194,7 @@ class NcclGroup {
   uint64_t closing_id_ = 0;
   bool progress_requested_ = false;
   std::atomic<bool> stop_{false};
-  std::thread lane_;  // last member: joined before anything it uses goes
+  std::thread lane_;  // last member, so that nothing the lane uses is destroyed before it
 };
 
 }  // namespace ringwise::nccl

@@ -4,7 +4,7 @@ namespace ringwise::nccl {
 
 namespace {
 
-/// The first function that the library lacks, or null.
+/// Binds the functions. Returns the name of the first required one that the library lacks, or null.
 const char* bind(Library& n) {
 #define RINGWISE_BIND(name, arguments) \
   if (!n.file.bind(#name, n.name)) return #name;

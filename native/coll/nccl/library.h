@@ -1,5 +1,5 @@
-// NVIDIA's library of collectives (libnccl.so.2), opened when it is first asked for. The declarations are our own, as
-// in base/cuda/cuda_driver.h; test/nccl/nccl_abi_test.cc compares them with nccl.h. 2.18 or newer.
+// Loads NVIDIA's NCCL (libnccl.so.2, version 2.18 or newer) on first use. The declarations are our own, as in
+// base/cuda/cuda_driver.h; test/nccl/nccl_abi_test.cc compares them with nccl.h.
 #pragma once
 
 #include <climits>
@@ -14,13 +14,13 @@ namespace ringwise::nccl {
 
 using Comm = struct CommTag*;
 
-/// What the ranks of a new communicator meet by. Passed by value.
+/// ncclUniqueId: identifies a new communicator, so that its ranks find each other. Passed by value.
 struct UniqueId {
   char bytes[128];
 };
 
-/// ncclConfig_t as 2.18 has it, and the field that later filled its end. Newer ones append; the library takes what is
-/// missing as not set, going by size and version.
+/// ncclConfig_t of NCCL 2.18, with the field that later versions put into its padding. Newer versions append fields;
+/// the library sees from size and version that those are not set.
 struct Config {
   size_t size = sizeof(Config);
   unsigned magic = 0xcafebeef;
@@ -31,7 +31,7 @@ struct Config {
   int more_unset[2] = {INT_MIN, INT_MIN};
 };
 
-// name, arguments. All return ncclResult_t.
+// Name and arguments of the functions that every supported version has. All return ncclResult_t.
 // clang-format off
 #define RINGWISE_NCCL_FUNCTIONS(X)                                                                   \
   X(ncclGetVersion, (int*))                                                                          \
@@ -54,7 +54,7 @@ struct Config {
   X(ncclRedOpDestroy, (int, Comm))
 // clang-format on
 
-// The same, of 2.19 (registration) and 2.28 (the rest) and newer: null where the library is older.
+// Functions since 2.19 (registration) and 2.28 (the others); null if the library is older.
 // clang-format off
 #define RINGWISE_NCCL_NEWER_FUNCTIONS(X)                                              \
   X(ncclCommRegister, (Comm, void*, size_t, void**))                                  \
@@ -64,7 +64,7 @@ struct Config {
   X(ncclScatter, (const void*, void*, size_t, int, int, Comm, cuda::Stream))
 // clang-format on
 
-// Numbers of nccl.h that are used here.
+// Constants of nccl.h.
 constexpr int kSuccess = 0, kInProgress = 7;
 constexpr int kInt8 = 0, kUint8 = 1, kInt32 = 2, kUint32 = 3, kInt64 = 4, kUint64 = 5, kFloat16 = 6, kFloat32 = 7,
               kFloat64 = 8, kBfloat16 = 9, kFloat8e4m3 = 10, kFloat8e5m2 = 11;
@@ -81,19 +81,19 @@ struct Library {
 
   SharedLibrary file;
   int version = 0;     // 23007 is 2.30.7
-  std::string reason;  // why it cannot be used, with every path that was tried; empty when it can
+  std::string reason;  // why it cannot be used, with all paths that were tried; empty if it can
 };
 
-/// Opened at the first call, in any thread. Never throws.
+/// Returns the library, and loads it at the first call. Any thread; never throws.
 const Library& library();
 
-/// Whether it reduces floats of 8 bits on every device of this process.
+/// Returns whether NCCL reduces 8-bit floats on every device of this process.
 bool reduces_float8();
 
-/// "2.30.7"
+/// Returns the version as text, such as "2.30.7".
 std::string version_text(int version);
 
-/// What the library says about `result`, and what it noted last about `comm`, which may be null.
+/// Returns the library's text for `result`, followed by its last error text for `comm`, which may be null.
 std::string text_of(int result, Comm comm);
 
 }  // namespace ringwise::nccl

@@ -1,7 +1,7 @@
-// Memory that has been registered with NCCL, which may then reach it without a copy of its own. NCCL wants all ranks to
-// pass registered memory to a call, or none. So a registration takes effect between the operations that were started
-// before and after it, on every rank: it is done when the next operation is handed over, and undone when what was
-// started before has ended and before anything later is handed over.
+// Memory that is registered with NCCL, which NCCL may then access without intermediate copies. Either all ranks pass
+// registered memory to an NCCL call, or none. So a registration must take effect at the same place in the sequence of
+// operations on every rank: it is done when the next operation is handed to NCCL, and undone after all earlier
+// operations have ended and before a later one is handed over.
 #pragma once
 
 #include <cstddef>
@@ -14,21 +14,23 @@ namespace ringwise::nccl {
 
 class Registrations {
  public:
-  /// `id`: numbered with the operations.
+  /// Adds a registration; `id` comes from the same sequence as those of operations.
   void add(uint64_t id, void* data, size_t bytes) { all_.push_back({id, data, bytes}); }
-  /// From the operations on that come after `leaving_id`. False where there is no such registration.
+  /// Marks a registration to be undone before operations later than `leaving_id`. Returns false if there is no such
+  /// registration.
   bool remove(uint64_t id, uint64_t leaving_id);
   bool is_leaving(uint64_t leaving_id) const;
-  /// Whether operation `id` has to wait for a registration to be undone.
+  /// Returns whether operation `id` has to wait until a registration is undone.
   bool is_blocking(uint64_t id) const;
-  /// Does what comes before operation `id`; a result of NCCL.
+  /// Registers the memory that was added before operation `id`. Returns an NCCL result.
   int register_before(uint64_t id, Comm comm);
-  /// Undoes one that is to go, when nothing before operation `oldest_id` is under way; its leaving_id, or 0. `comm` may
-  /// be null.
+  /// Undoes one registration that is marked before operation `oldest_id`, the oldest that has not ended. Returns its
+  /// leaving_id, or 0 if there is none. `comm` may be null.
   uint64_t deregister_before(uint64_t oldest_id, Comm comm);
-  /// Undoes all, when nothing is under way. Those that were to go no longer wait.
+  /// Undoes all registrations. No operation may be running.
   void deregister_all(Comm comm);
-  /// The communicator is aborted, and with it what it knew of memory. Gives what waited to go.
+  /// Forgets all registrations because the communicator has been aborted. Returns the leaving_ids of those that were
+  /// marked.
   std::vector<uint64_t> forget();
 
  private:
@@ -37,7 +39,7 @@ class Registrations {
     void* data;
     size_t bytes;
     bool is_done = false;
-    void* handle = nullptr;  // NCCL's, which may be null
+    void* handle = nullptr;  // from NCCL; may be null
     uint64_t leaving_id = 0;
   };
   std::vector<Registration> all_;

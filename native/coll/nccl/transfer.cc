@@ -13,7 +13,7 @@ namespace {
 using coll::Op;
 using coll::Verb;
 
-/// Of what is reduced. There are no numbers of 16 bits but halves; the group refuses them.
+/// Returns the NCCL type for a reduction. NCCL has no 16-bit integers; the group refuses them earlier.
 int type_of(DType dtype) {
   switch (dtype) {
     case DType::Float64: return kFloat64;
@@ -32,7 +32,8 @@ int type_of(DType dtype) {
   }
 }
 
-/// Bits are those of bools, each of them 0 or 1; the group refuses all others.
+/// Returns the NCCL operation. The group accepts bitwise operations only for bools, 0 or 1, for which min and max are
+/// the same.
 int op_of(coll::ReduceOp reduce) {
   switch (reduce) {
     case coll::ReduceOp::Avg: return kAvg;
@@ -45,7 +46,8 @@ int op_of(coll::ReduceOp reduce) {
   }
 }
 
-/// NCCL's number for the operation; for a factor, one that lives as long as this.
+/// Holds NCCL's number for a reduction. For premulSum, creates an operation with the factor and destroys it with this
+/// object.
 class Reduction {
  public:
   Reduction(const Op& op, Comm comm) : comm_(comm), number_(op_of(op.reduce)) {
@@ -81,7 +83,7 @@ class Reduction {
   alignas(8) char scalar_[8] = {};
 };
 
-/// Bytes, as NCCL moves them.
+/// Sizes and offsets of the parts, in bytes.
 struct Parts {
   const Op& op;
   const size_t* counts;
@@ -120,7 +122,7 @@ int all_gather(const Op& op, Comm comm, int rank, int size, cuda::Stream stream)
   });
 }
 
-/// Whether NCCL has a function for this gather, scatter or all-to-all: for parts that are all as long, from 2.28 on.
+/// Returns whether NCCL has a function for this gather, scatter or all-to-all: since 2.28, for even parts.
 bool has_own(const Op& op) {
   const Library& n = library();
   switch (op.verb) {
@@ -138,7 +140,7 @@ int exchange_by_own(const Op& op, Comm comm, cuda::Stream stream) {
   return n.ncclAlltoAll(op.input, op.output, bytes, kInt8, comm, stream);
 }
 
-/// Gather, scatter and all-to-all. A part of no bytes is sent by nobody, which both sides know.
+/// Runs gather, scatter and all-to-all by sends and receives. Empty parts are not sent; both sides know their sizes.
 int exchange(const Op& op, Comm comm, int rank, int size, cuda::Stream stream) {
   const Library& n = library();
   const bool gathers = op.verb == Verb::Gather, scatters = op.verb == Verb::Scatter;

@@ -1,5 +1,5 @@
-// An operation as calls of NCCL. What NCCL has no function for (parts of different lengths; before 2.28 gather, scatter
-// and all-to-all) is a group of its others.
+// Translates operations to NCCL calls. Where NCCL has no function (uneven parts; gather, scatter and all-to-all before
+// 2.28), an operation becomes an NCCL group of other calls.
 #pragma once
 
 #include "coll/nccl/library.h"
@@ -7,17 +7,18 @@
 
 namespace ringwise::nccl {
 
-/// Gives `op` to the stream; a result of NCCL, which may be kInProgress. A barrier is nothing. No messages.
+/// Enqueues `op` on the stream. Returns an NCCL result, which may be kInProgress. Does nothing for a barrier. Does not
+/// take sends and receives.
 int enqueue(const coll::Op& op, Comm comm, int rank, int size, cuda::Stream stream);
 
-/// What `each(0)` to `each(count - 1)` call, as one group of NCCL's. Groups may lie in groups.
+/// Calls `each(0)` to `each(count - 1)` as one NCCL group. Groups may be nested.
 template <class Each>
 int grouped(int count, const Each& each) {
   const Library& n = library();
   int status = n.ncclGroupStart();
   for (int i = 0; i < count && status == kSuccess; ++i) {
     status = each(i);
-    if (status == kInProgress) status = kSuccess;  // the end of the group tells
+    if (status == kInProgress) status = kSuccess;  // ncclGroupEnd returns the result of the group
   }
   const int end = n.ncclGroupEnd();
   return status == kSuccess ? end : status;

@@ -1,5 +1,6 @@
-// What the lane does, and a thread that waits in its place: hands operations to NCCL, looks which have ended, and what
-// went wrong. All under the group's mutex, except what says that it lets go of it.
+// The watchdog of NcclGroup, run by the lane or by a waiting thread in its place: hands operations to NCCL, finds those
+// that have ended, and notices failures. All functions hold the group's mutex, except where they say that they release
+// it.
 #include <chrono>
 #include <stdexcept>
 #include <utility>
@@ -16,17 +17,17 @@ using cuda::driver;
 
 namespace {
 
-// How often the lane looks: when somebody waits or NCCL has just been given something, which it takes within some 50 us
-// unless it has to connect; when something is pending; and when nothing is.
+// Intervals at which the lane polls: when a caller waits, or NCCL has just got an operation, which it takes within some
+// 50 us unless it has to connect; when operations are pending; and when none are.
 constexpr std::chrono::microseconds kUrgentLook{50}, kLook{1000}, kIdleLook{20'000};
-constexpr int kUrgentLooks = 40;  // in a row for NCCL
+constexpr int kUrgentLooks = 40;  // most urgent polls in a row that wait for NCCL
 
 }  // namespace
 
 void NcclGroup::lane_main() {
   driver().cuCtxSetCurrent(context_);
   Lock lock(mutex_);
-  int busy_looks = 0;  // in a row, at which NCCL had something to take
+  int busy_looks = 0;  // polls in a row at which NCCL had an operation to take
   while (!stop_) {
     bool moved = false;
     try {
@@ -55,8 +56,8 @@ void NcclGroup::lane_main() {
   }
 }
 
-/// A communicator that does not block: while it connects it says that it is busy, and a deadline can end it. Without
-/// the mutex: NCCL's first call in a process looks at the machine.
+/// Makes a communicator that does not block: while it connects it returns "in progress", so a deadline can end it.
+/// Releases the mutex, because NCCL's first call in a process is slow: it examines the machine.
 void NcclGroup::make_communicator(Lock& lock) {
   Config config;
   const UniqueId id = *std::exchange(unique_id_, std::nullopt);
@@ -69,7 +70,7 @@ void NcclGroup::make_communicator(Lock& lock) {
     throw std::runtime_error("ncclCommInitRankConfig: " + text_of(status, nullptr));
 }
 
-/// One look at everything; true if anything moved.
+/// Polls once; returns true if anything changed.
 bool NcclGroup::poll() {
   if (failure_) return false;
   const size_t queued = queue_.size(), ran = running_.size();
@@ -102,7 +103,7 @@ bool NcclGroup::poll() {
   return moved || queued != queue_.size() || ran != running_.size() || was_connected != is_connected_ || failure_;
 }
 
-/// Throws what NCCL has noticed by itself, and what is late.
+/// Throws on asynchronous errors of NCCL and on passed deadlines.
 void NcclGroup::watch() {
   const int64_t now = now_ns();
   int state = kSuccess;
@@ -119,7 +120,7 @@ void NcclGroup::watch() {
       throw Failure(FailureCode::Timeout, rank_, {}, "NCCL has not connected the ranks in time");
     }
   }
-  // Each has a deadline of its own: a later one may have less time than those that it waits for.
+  // Every operation has its own deadline; a later operation may have an earlier deadline.
   const auto check_deadlines = [this, now](const auto& of) {
     for (const auto& each : of) {
       if (now <= each.op.deadline_ns) continue;
@@ -133,7 +134,7 @@ void NcclGroup::watch() {
   check_deadlines(deferred_);
 }
 
-/// Gives NCCL what waits, up to what it is busy with or what is held.
+/// Hands the queued operations to NCCL, until NCCL is busy or an operation is held.
 void NcclGroup::launch() {
   if (launching_ > 0) settle_launched();
   while (is_connected_ && !suspicion_ && launching_ == 0 && !queue_.empty()) {
@@ -157,11 +158,12 @@ void NcclGroup::launch() {
   }
 }
 
-/// What NCCL has taken is on the stream once it is no longer busy.
+/// Moves the operations that NCCL was given to running_ once NCCL is no longer busy, which means that they are on the
+/// stream.
 void NcclGroup::settle_launched() {
   int state = kSuccess;
   library().ncclCommGetAsyncError(comm_, &state);
-  if (state != kSuccess) return;  // an error is thrown at the next look
+  if (state != kSuccess) return;  // watch() throws an error at the next poll
   for (; launching_ > 0; --launching_) {
     Entry& entry = queue_.front();
     if (entry.done == nullptr) entry.done = take_event();
@@ -171,7 +173,7 @@ void NcclGroup::settle_launched() {
   }
 }
 
-/// Lets go of memory that nothing under way uses; true if it was any.
+/// Undoes marked registrations of memory that no running operation uses; returns whether there were any.
 bool NcclGroup::settle_deregistered() {
   const auto& pending = running_.empty() ? queue_ : running_;
   const uint64_t oldest = pending.empty() ? next_id_ : pending.front().op.id;
@@ -183,14 +185,15 @@ bool NcclGroup::settle_deregistered() {
   return was_any;
 }
 
-/// NCCL or the device has failed, which does not tell whose fault it was. The host group may know a moment later.
+/// Notes that NCCL or the device has failed, without naming a rank. The host group may know the cause a moment later.
 void NcclGroup::suspect(const std::string& what) {
   if (failure_ || suspicion_) return;
   suspicion_ = system(what);
   suspected_until_ns_ = now_ns() + kGrace;
 }
 
-/// From now on nothing is given to NCCL. The lane does the rest.
+/// Sets the group's failure; from now on nothing is given to NCCL. The lane then aborts the communicator and ends the
+/// operations.
 void NcclGroup::give_up(Failure failure) {
   if (failure_) return;
   if (failure.origin < 0) failure.origin = rank_;
@@ -199,8 +202,8 @@ void NcclGroup::give_up(Failure failure) {
   wake_lane_.notify_one();
 }
 
-/// Aborts the communicator, which ends its kernels: the device is free again. Then everything ends with the cause. NCCL
-/// may take its time, so the mutex is free meanwhile.
+/// Aborts the communicator, which stops its kernels and frees the device. Then ends all operations with the failure.
+/// Releases the mutex during the abort, which may take long.
 void NcclGroup::end_all(Lock& lock) {
   if (const Comm comm = std::exchange(comm_, nullptr)) {
     const std::vector<cuda::Event> pending = ends_of_running();
@@ -223,7 +226,8 @@ void NcclGroup::end_all(Lock& lock) {
   }
 }
 
-/// True once the owner has closed the group and nothing is left to do.
+/// Returns true once the owner has closed the group and all operations have ended. Leaves the communicator, without the
+/// mutex.
 bool NcclGroup::leave(Lock& lock) {
   if (closing_id_ == 0 || connecting_id_ != 0 || !queue_.empty() || !running_.empty()) return false;
   if (const Comm comm = std::exchange(comm_, nullptr)) {
@@ -237,8 +241,8 @@ bool NcclGroup::leave(Lock& lock) {
   return true;
 }
 
-/// NCCL's goodbye, which takes all ranks; a second of patience, for a rank may have ended without it. Without the
-/// mutex.
+/// Finalizes the communicator, which needs all ranks. Waits at most a second, because a rank may have ended without it.
+/// Called without the mutex.
 void NcclGroup::finalize(Comm comm) {
   const int64_t deadline = now_ns() + 1000 * kMillisecond;
   int state = library().ncclCommFinalize(comm);

@@ -1,6 +1,7 @@
-// The arithmetic of reproducible sums: addends become integers on a grid of their element, sums of these are rounded
-// once. The method, its limits and a plain implementation: packages/collectives/src/reproducible/. float32, float64,
-// float16 and bfloat16; all instruction sets give the same bits.
+// Kernels for reproducible sums: each addend is rounded to an integer multiple of a step that its element determines,
+// and the sum of these integers is rounded once. packages/collectives/src/reproducible/ explains the method and its
+// limits and has a plain implementation. For float32, float64, float16 and bfloat16. All instruction sets give the same
+// bits.
 #pragma once
 
 #include <cstddef>
@@ -11,18 +12,19 @@
 
 namespace ringwise::coll {
 
-/// Exponents are uint16_t for float64 and uint8_t for the others. float64 has `count` upper words, then `count` lower.
+/// The kernels of one instruction set. Exponents are uint16_t for float64 and uint8_t for the other types. float64 uses
+/// two words per element: `count` upper words, then `count` lower ones.
 struct GridKernels {
-  /// exponents[i] = max(exponents[i], that of input[i])
+  /// Computes exponents[i] = max(exponents[i], exponent of input[i]).
   void (*raise)(DType, const std::byte* input, void* exponents, size_t count);
-  /// words[i] += input[i] on the grid of exponents[i]
+  /// Computes words[i] += input[i] in steps that exponents[i] determines.
   void (*add)(DType, const std::byte* input, const void* exponents, int64_t* words, size_t count);
-  /// output[i] = words[i] / divisor, where each is the sum of `addends` addends
+  /// Computes output[i] = words[i] / divisor, where words[i] is the sum of `addends` addends.
   void (*finish)(DType, const int64_t* words, const void* exponents, int64_t addends, double divisor, std::byte* output,
                  size_t count);
 };
 
-/// The table of `cap`, or of the best level where the processor has less.
+/// Returns the kernels of level `cap`, or of the best level that the processor has if that is lower.
 const GridKernels& grid_kernels(CpuLevel cap = CpuLevel::Avx512);
 
 }  // namespace ringwise::coll

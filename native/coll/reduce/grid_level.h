@@ -1,7 +1,8 @@
 // The grid kernels of one instruction set; included by level_<name>.cc behind level.h. No include guard, no includes.
 //
-// A block of elements is done by loops that know ordinary ones only. Zeros, of exponent 0, are put right after them; a
-// block with infinities or NaN, which have the largest exponent, is done one by one.
+// Vectorized loops process blocks of elements as if all were ordinary numbers. Elements of exponent 0 (zeros) are
+// corrected afterwards. A block with infinities or NaN, which have the largest exponent, is processed element by
+// element.
 
 namespace ringwise::coll::RINGWISE_LEVEL {
 
@@ -20,20 +21,21 @@ struct Wide {
 
 // (x + kShift) - kShift rounds x, below 2^51, to the nearest integer, ties to even; the sum's bits count up with it.
 constexpr double kShift = 0x1.8p52;
-// What +infinity, -infinity and NaN add to a word: 2^20 of each fit.
+// Added to the word of a special element for each +infinity, -infinity and NaN. A word counts up to 2^20 of each.
 constexpr int64_t kPositive = 1, kNegative = int64_t{1} << 21, kNaN = int64_t{1} << 42;
 
 inline double power_of_2(int32_t power) { return std::bit_cast<double>(static_cast<uint64_t>(power + 1023) << 52); }
 
-constexpr size_t kGridBlock = kPiece;  // elements at a time
+constexpr size_t kGridBlock = kPiece;  // elements
 
-/// The powers of 2 that an element of each exponent is multiplied by: one, or two where a double has not the power.
+/// The powers of 2 by which the elements of a block are multiplied: one factor, or two where the power exceeds the
+/// range of a double.
 template <class F>
 struct Scales {
   double first[kGridBlock];
   double second[F::kLowerBits > 0 ? kGridBlock : 1];
 
-  /// 2^(offset + sign × exponent)
+  /// Sets the factors to 2^(offset + sign × exponent).
   Scales(const typename F::Exponent* exponents, int32_t offset, int32_t sign, size_t count) {
     for (size_t i = 0; i < count; ++i) {
       const int32_t power = offset + sign * exponents[i];
@@ -71,7 +73,7 @@ void raise(const typename F::Value* input, typename F::Exponent* exponents, size
   }
 }
 
-/// What a value adds to the word of an element that is not finite.
+/// Returns the count that `value` adds to the word of a special element (infinite or NaN).
 template <class T>
 int64_t code_of(T value) {
   if (value != value) return kNaN;
@@ -79,7 +81,7 @@ int64_t code_of(T value) {
   return value == infinity ? kPositive : (value == -infinity ? kNegative : 0);
 }
 
-/// The nearest integer of a double below 2^51, which was added to kShift.
+/// Returns the integer to which a double below 2^51 was rounded when it was added to kShift; `shifted` is that sum.
 inline int64_t integer_of(double shifted) { return std::bit_cast<int64_t>(shifted) - std::bit_cast<int64_t>(kShift); }
 
 template <class F>
@@ -114,8 +116,8 @@ void add(const typename F::Value* input, const typename F::Exponent* exponents, 
   }
 }
 
-/// A word as a double that rounds to any shorter type as the word itself does: what does not fit is cut off and leaves
-/// its trace in the last bit.
+/// Returns a word as a double that rounds to any shorter type as the word itself does (round to odd): the bits that do
+/// not fit are cut off, and the last bit is set if any of them was 1.
 inline double to_odd(int64_t word) {
   constexpr int64_t kExact = int64_t{1} << 52, kCut = 0x7ff;
   const int64_t is_long =
@@ -125,11 +127,11 @@ inline double to_odd(int64_t word) {
   return static_cast<double>((word & ~(kCut & is_odd)) | (0x800 & is_odd));
 }
 
-/// The value of an upper and a lower word in steps of the lower one, rounded once.
+/// Returns the value of an upper and a lower word, in units of the lower word, rounded once.
 inline double sum_of(int64_t upper, int64_t lower) {
-  const int64_t rest = lower & ((int64_t{1} << 42) - 1);  // and what carries:
+  const int64_t rest = lower & ((int64_t{1} << 42) - 1);  // the rest carries into the upper word
   const int64_t whole = upper + (lower >> 42);
-  // Two exact parts: of the upper word all but 11 bits, and these with the rest.
+  // Both addends are exact doubles: the upper word without its lowest 11 bits, and these bits with `rest`.
   return static_cast<double>(whole >> 11) * 0x1p53 + static_cast<double>(((whole & 0x7ff) << 42) | rest);
 }
 
@@ -141,7 +143,7 @@ inline double special_of(int64_t word) {
   return positives > 0 ? infinity : -infinity;
 }
 
-/// `results` has what is still to be rounded to the type.
+/// Computes the sums, divided and scaled, as doubles. The caller rounds `results` to the element type.
 template <class F>
 void finish(const int64_t* upper, const int64_t* lower, const typename F::Exponent* exponents, int64_t addends,
             double divisor, double* results, size_t count) {
@@ -169,7 +171,7 @@ void finish(const int64_t* upper, const int64_t* lower, const typename F::Expone
   }
 }
 
-/// A float that rounds to a half as `value` does.
+/// Returns a float that rounds to a 16-bit float as `value` does (round to odd).
 inline float round_to_odd(double value) {
   const float nearest = static_cast<float>(value);
   const bool is_exact = (static_cast<double>(nearest) == value) | (value != value);

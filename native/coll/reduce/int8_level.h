@@ -7,8 +7,8 @@ constexpr uint8_t kNaNScale = 255;
 
 float power_of_two(uint32_t exponent) { return std::bit_cast<float>(exponent << 23); }
 
-/// Of a block whose largest magnitude has these bits. From 127.5/128 of a power of two on the addition carries: the
-/// largest element would round to 128 steps.
+/// Returns the scale of a block whose largest magnitude has these bits. The addition carries from 127.5/128 of a power
+/// of two on, because the largest element would then round to 128 steps.
 uint8_t scale_of(uint32_t largest) {
   const uint32_t exponent = (largest + 0x10000u) >> 23;
   if (exponent >= kNaNScale) return kNaNScale;
@@ -21,7 +21,7 @@ uint8_t scale_of(const float* block) {
   return scale_of(largest);
 }
 
-/// Adding 1.5 · 2^23 rounds to an integer, to nearest, ties to even, which is then in the lowest bits.
+/// Adding 1.5 · 2^23 rounds to the nearest integer, ties to even, and leaves the integer in the lowest bits.
 constexpr float kRounder = 0x1.8p23f;
 
 void round_block(const float* block, uint8_t* scale, int8_t* steps) {

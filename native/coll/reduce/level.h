@@ -48,7 +48,7 @@ struct Multiply {
     return static_cast<T>(static_cast<W>(a) * static_cast<W>(b));
   }
 };
-struct Mean {  // of two
+struct Mean {  // of two values
   template <class T>
   static T apply(T a, T b) {
     return (a + b) / T{2};
@@ -87,7 +87,7 @@ struct Xor {
   }
 };
 
-/// Calls `f` with the operation; those that a type has not are refused long before.
+/// Calls `f` with the operation. The group refuses operations that a type does not have earlier.
 template <class T, class F>
 void with_operation(ReduceOp op, F&& f) {
   switch (op) {
@@ -131,8 +131,8 @@ void with_type(DType dtype, F&& f) {
 template <class T>
 constexpr bool is_float = std::is_floating_point_v<typename Stored<T>::Acc>;
 
-// float16 is converted by instructions of its own, in pieces that stay in the first-level cache; the loops of all other
-// types convert on the way.
+// Elements of float16 that are converted at a time, by vector instructions, so that they stay in the L1 cache. The
+// loops of all other types convert element by element.
 constexpr size_t kPiece = 512;
 
 void to_floats(const Half* halves, float* floats, size_t count) {
@@ -162,13 +162,13 @@ void to_halves(const float* floats, Half* halves, size_t count) {
   for (; i < count; ++i) halves[i] = to_half(floats[i]);
 }
 
-/// As it is accumulated.
+/// Returns the value in the type in which it is accumulated.
 template <class T>
 auto loaded(T value) {
   return Stored<T>::load(value);
 }
 
-/// Calls f(start, values, count) with all elements at once; those of float16 in pieces, as floats.
+/// Calls f(start, values, count) once with all elements. For float16, calls it for each piece, with floats.
 template <class T, class F>
 void each_piece(const T* elements, size_t count, F&& f) {
   if constexpr (!std::is_same_v<T, Half>) {
@@ -183,7 +183,7 @@ void each_piece(const T* elements, size_t count, F&& f) {
   }
 }
 
-/// output[i] = value_of(i), rounded to T
+/// Sets output[i] to value_of(i), rounded to T.
 template <class T, class F>
 void store_each(T* output, size_t count, F&& value_of) {
   if constexpr (!std::is_same_v<T, Half>) {
@@ -212,7 +212,8 @@ void widen(DType dtype, std::byte* accumulator, const std::byte* input, size_t c
   });
 }
 
-// Both loops read and write the same index only, so the arrays may be equal, and the compiler may use vectors.
+// accumulate() and join() read and write only the same index, so the arrays may be equal and the compiler may
+// vectorize.
 void accumulate(DType dtype, ReduceOp op, std::byte* accumulator, const std::byte* input, size_t count) {
   with_type(dtype, [&]<class T>(T) {
     with_operation<T>(op, [&]<class F>(F) {

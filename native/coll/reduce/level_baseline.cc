@@ -2,7 +2,7 @@
 #include "coll/reduce/level_headers.h"
 
 #define RINGWISE_LEVEL baseline
-// clang-format off: level.h comes before the two that use it
+// clang-format off: level.h comes before the two headers that use it
 #include "coll/reduce/level.h"
 #include "coll/reduce/grid_level.h"
 #include "coll/reduce/int8_level.h"

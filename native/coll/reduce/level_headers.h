@@ -1,4 +1,4 @@
-// What the kernels use of the libraries, included before a file is switched to another instruction set.
+// The headers that the kernels need, included before a file switches to another instruction set.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 #include "coll/reduce/int8.h"
 #include "coll/reduce/reduce.h"
 
-// Before a loop whose arrays are equal or apart, never shifted against each other.
+// Put before a loop whose arrays are identical or disjoint; tells the compiler that it may vectorize.
 #if defined(__clang__)
 #define RINGWISE_SAME_INDEX _Pragma("clang loop vectorize(assume_safety)")
 #else

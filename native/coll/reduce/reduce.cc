@@ -12,7 +12,7 @@ extern const ReduceKernels kAvx2Reduce, kAvx512Reduce;
 
 namespace {
 
-// Elements at a time: every array's piece fits the first-level cache.
+// Elements that are processed at a time, so that the blocks of all arrays fit the L1 cache.
 constexpr size_t kBlock = 1024;
 
 const ReduceKernels& best() {
@@ -55,7 +55,8 @@ void combine(DType dtype, ReduceOp op, const std::byte* const* sources, int size
   if (size == 2 && !is_narrow(dtype)) {
     if (output_count == 1 && op != ReduceOp::Avg)
       return kernels.join(dtype, op, outputs[0], sources[0], sources[1], count);
-    // Lines that were read are cheap to write. Others are not: memcpy takes them over without reading them.
+    // Writing to cache lines that have been read is cheap. For other outputs, memcpy is faster: it writes without
+    // reading.
     if (output_count == 2 && (outputs[1] == sources[0] || outputs[1] == sources[1])) {
       return kernels.join_twice(dtype, op, outputs[0], outputs[1], sources[0], sources[1], count);
     }
@@ -65,7 +66,7 @@ void combine(DType dtype, ReduceOp op, const std::byte* const* sources, int size
     const size_t block = std::min(kBlock, count - done);
     const size_t offset = done * element;
     std::byte* first = outputs[0] + offset;
-    // Two sources go straight to the output; with more of them it may be one that is still to be read.
+    // One or two sources are combined directly in the output. With more, the output may be a source that is read later.
     std::byte* accumulator = size <= 2 && !is_narrow(dtype) ? first : memory;
     if (size == 1) {
       if (accumulator != sources[0] + offset) kernels.widen(dtype, accumulator, sources[0] + offset, block);

@@ -16,7 +16,7 @@ const Int8Kernels& kernels() {
   return best;
 }
 
-/// Where the steps begin behind the scales, in bytes.
+/// Returns the offset of the steps, which follow the scales, in bytes.
 size_t steps_begin(size_t count) { return (int8_blocks(count) + 3) / 4 * 4; }
 
 const float* floats(const std::byte* bytes) { return reinterpret_cast<const float*>(bytes); }
