@@ -1,5 +1,5 @@
-// The algorithms, one file each, where the sources and costs are: per rank, for n ranks and a buffer of S bytes.
-// Every function appends to an empty schedule what `rank` of `size` has to do.
+// The planning functions of all algorithms. Each algorithm has its own file, which names its source and its costs per
+// rank, for n ranks and a buffer of S bytes. Every function adds the sends and steps of `rank` to an empty schedule.
 #pragma once
 
 #include "coll/plan/schedule.h"
@@ -7,15 +7,16 @@
 
 namespace ringwise::coll {
 
-/// All-reduce among a team of at least two: `sums` is what this rank brings, `output` where the result goes. Nothing is
-/// written to the output before every rank of the team has had a part in it. (One-shot: `sums` must not be wide.)
+/// Plans an all-reduce among a team of at least two: `sums` is this rank's contribution, `output` gets the result. The
+/// output is written only after data from every rank of the team has arrived, directly or through others. For one-shot,
+/// `sums` must not be wide.
 using TeamAllReduce = void(const Op& op, Piece sums, Piece output, const Team& team, Schedule& schedule);
 TeamAllReduce one_shot_all_reduce, two_shot_all_reduce, ring_all_reduce, tree_all_reduce;
 TeamAllReduce recursive_doubling_all_reduce, halving_doubling_all_reduce;
-/// The same for operations whose wire is not full.
+/// Plans an all-reduce for operations whose wire is not full.
 TeamAllReduce compressed_all_reduce;
 
-/// The same for the whole group, host by host.
+/// Plans an all-reduce of the whole group, inside the hosts and between them.
 void hierarchical_all_reduce(const Op& op, Piece sums, Piece output, const Topology& topology, Schedule& schedule);
 
 void direct_reduce_scatter(const Op& op, int rank, int size, Schedule& schedule);
@@ -33,10 +34,10 @@ void tree_gather(const Op& op, int rank, int size, Schedule& schedule);
 void direct_scatter(const Op& op, int rank, int size, Schedule& schedule);
 void tree_scatter(const Op& op, int rank, int size, Schedule& schedule);
 
-/// Nobody passes before everybody's signature has come. 1 step, n−1 signatures.
+/// Plans a barrier: each rank waits for the handshakes of all others. 1 step, n−1 signatures.
 void handshake_barrier(const Op& op, int rank, int size, Schedule& schedule);
 
-/// Exchanges handshakes with every other rank.
+/// Plans handshakes with every other rank.
 void handshake_all(int rank, int size, Schedule& schedule);
 
 }  // namespace ringwise::coll

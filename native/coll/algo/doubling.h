@@ -1,6 +1,6 @@
-// The members of a team folded to a power of two, for algorithms that pair members by the bits of their numbers. Of the
-// first 2e members, with n − e the power, every even one gives its sums to its odd neighbour at the start and gets the
-// result back at the end. The others are renumbered without gaps, in order.
+// Reduces a team of n members to a power of two, n − e, for algorithms that pair members by the bits of their numbers.
+// Every even member among the first 2e gives its sums to its odd neighbour at the start and gets the result back at the
+// end. The remaining members are renumbered in order, without gaps.
 #pragma once
 
 #include <bit>
@@ -19,16 +19,17 @@ class Doubling {
     number_ = is_paired() ? team.index / 2 : team.index - extra_;
   }
 
-  /// This member has an odd neighbour that takes its part, or an even one whose part it takes.
+  /// Return whether this member gives its sums to its odd neighbour, or takes those of its even neighbour.
   bool gives_away() const { return is_paired() && team_.index % 2 == 0; }
   bool takes_in() const { return is_paired() && team_.index % 2 != 0; }
 
-  /// The power of two, its logarithm, and this member's number below it.
+  /// Return the power of two, its logarithm, and this member's number, which is below the power.
   int size() const { return size_; }
   int rounds() const { return std::countr_zero(static_cast<unsigned>(size_)); }
   int number() const { return number_; }
 
-  /// The rank whose number differs in bit `round`, and whether this one has that bit set.
+  /// Returns the rank whose number differs from this one's in bit `round`. is_upper() returns whether this member has
+  /// that bit set.
   int partner(int round) const {
     const int other = number_ ^ (1 << round);
     return team_.rank(other < extra_ ? 2 * other + 1 : other + extra_);
@@ -44,7 +45,7 @@ class Doubling {
   int number_;
 };
 
-/// What a member that gives away does.
+/// Plans a member that gives its sums away: it sends them and receives the result.
 inline void give_and_get_back(Piece sums, Piece output, const Team& team, Schedule& schedule) {
   schedule.send(team.after(1), sums, schedule.steps.size());
   schedule.receive(team.after(1), output, Take::Store, schedule.sends.size());

@@ -1,8 +1,9 @@
-// What the algorithms that reduce have in common: how a rank's contribution becomes partial sums, and partial sums the
+// Helpers of the algorithms that reduce: turn a rank's contribution into partial sums, and complete sums into the
 // result. "Sum" stands for any reduction.
 //
-// Partial sums of halves are float32, also where they travel, so that a result is rounded once, whatever the algorithm;
-// it costs twice the bytes wherever sums of several ranks travel. All other types are summed in themselves.
+// Partial sums of narrow floats (halves and float8) are float32, also in messages, so that every algorithm rounds a
+// result only once. Messages with sums of several ranks are longer for that: twice as long for halves. All other types
+// are summed in their own type.
 #pragma once
 
 #include "coll/plan/schedule.h"
@@ -10,23 +11,23 @@
 
 namespace ringwise::coll {
 
-/// This rank's contribution over `input`, as it may be sent or folded: premulSum scales it.
+/// Returns this rank's contribution, ready to be sent or reduced: `input`, or a scaled copy for premulSum.
 Piece contribution(const Op& op, Piece input, Schedule& schedule);
 
-/// The same as partial sums: of halves, a float32 copy in scratch.
+/// Returns `sums` in the accumulator type: for narrow floats a float32 copy in scratch.
 Piece widened(const Op& op, Piece sums, Schedule& schedule);
 
-/// Scratch for the partial sums of `count` elements.
+/// Reserves scratch for the partial sums of `count` elements.
 Piece scratch_sums(const Op& op, size_t count, Schedule& schedule);
 
-/// Where the last sums that go to `output` may be built: right there, or, for halves, in scratch.
+/// Returns the memory in which to complete the sums for `output`: the output itself, or scratch for narrow floats.
 Piece accumulator_for(const Op& op, Piece output, Schedule& schedule);
 
-/// Makes complete sums the result: rounds halves, divides for avg, and moves them to `output` if they are not there.
-/// Waits for the first `after` sends.
+/// Turns complete sums into the result: rounds narrow floats, divides for avg, and copies to `output` if needed. The
+/// work waits for the first `after` sends.
 void finish(const Op& op, Piece output, Piece sums, Schedule& schedule, size_t after);
 
-/// `count` elements of a piece from element `begin` on, as many as there are.
+/// Returns up to `count` elements of a piece, from element `begin` on.
 Piece slice(const Op& op, Piece piece, size_t begin, size_t count);
 
 }  // namespace ringwise::coll

@@ -24,7 +24,7 @@ DeviceLane::DeviceLane(int device, void* data, size_t bytes, size_t slots) : Dev
   const Entered entered(context_);
   data_ = static_cast<char*>(data);
   slot_bytes_ = bytes / slots;
-  // Memory that cannot be registered is copied through memory of the driver: the same result, later.
+  // If registration fails, the driver copies through its own memory, which only takes longer.
   is_registered_ = d.cuMemHostRegister_v2(data_, bytes, kHostPortable) == kSuccess;
   check(d.cuStreamCreate(&down_, kStreamNonBlocking), "cuStreamCreate");
   check(d.cuStreamCreate(&up_, kStreamNonBlocking), "cuStreamCreate");
@@ -49,12 +49,13 @@ bool DeviceLane::leave(int64_t within_ns) {
   return true;
 }
 
-/// Not cuStreamSynchronize, which may never return.
+/// Waits until the device has finished the copies. Polls instead of calling cuStreamSynchronize, which may never
+/// return.
 void DeviceLane::wait_for_device(int64_t within_ns) {
   const Driver& d = driver();
   const int64_t deadline = now_ns() + within_ns;
   for (const Stream stream : {down_, up_}) {
-    if (stream == nullptr || order_ == nullptr) continue;  // it was never opened: nothing is under way
+    if (stream == nullptr || order_ == nullptr) continue;  // creation failed earlier, so no copy is running
     check(d.cuEventRecord(order_, stream), "cuEventRecord");
     int status;
     while ((status = d.cuEventQuery(order_)) == kNotReady && now_ns() < deadline) {
@@ -109,7 +110,7 @@ void DeviceLane::down(size_t slot, size_t offset, DevicePointer from, size_t byt
 void DeviceLane::land(size_t slot, StreamCallback landed, void* data) {
   const Entered entered(context_);
   check(driver().cuEventRecord(slots_.at(slot).down, down_), "cuEventRecord");
-  // Not cuLaunchHostFunc, which is forgotten when the device fails.
+  // cuLaunchHostFunc does not call its function when the device fails, so this must be a stream callback.
   check(driver().cuStreamAddCallback(down_, landed, data, 0), "cuStreamAddCallback");
 }
 

@@ -1,6 +1,6 @@
-// The host backend's way to the memory of a CUDA device: two streams, one that brings pieces of device memory down to
-// slots of host memory and one that takes them up again, so that both directions of the bus work at once. What runs
-// between, on the slots, is up to the caller. One thread calls all of it; nothing here knows Node.
+// Copies between the memory of a CUDA device and slots of host memory, for staged collectives of the host backend. One
+// stream copies down to the slots and another copies up, so that both directions of the bus work at once. The caller
+// runs the collectives on the slots. Used by one thread; nothing here depends on Node.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@ namespace ringwise::coll {
 
 class DeviceLane {
  public:
-  /// `data` holds `slots` slots of the same length, and has to be there as long as this. Throws where there is no such
-  /// device.
+  /// Uses `data`, `bytes` bytes of host memory, as `slots` slots of equal length; it must outlive this object unless
+  /// leave() returned true. Throws if there is no such device.
   DeviceLane(int device, void* data, size_t bytes, size_t slots);
   /// Calls leave() if that has not been done. Call leave() first if you need to know whether the memory can be freed.
   ~DeviceLane() { leave(1000 * kMillisecond); }
@@ -38,8 +38,8 @@ class DeviceLane {
   /// Orders later copies into the slot after the earlier copies from it.
   void begin(size_t slot);
   void down(size_t slot, size_t offset, cuda::DevicePointer from, size_t bytes);
-  /// `landed(…, data)` is called once all that was sent down is there or the device has failed, which await_landing
-  /// tells, by a thread of the driver's; not where this throws.
+  /// Calls `landed(…, data)` on a thread of the driver once all copies down() so far have reached the slot, or the
+  /// device has failed, which await_landing() tells. Does not call it if land() throws.
   void land(size_t slot, cuda::StreamCallback landed, void* data);
   /// Blocks until the copies that were given before `land` have reached the slot.
   void await_landing(size_t slot);
@@ -53,12 +53,13 @@ class DeviceLane {
     cuda::Event down = nullptr, up = nullptr;
   };
 
-  DeviceLane() = default;  // what the other one has got so far is given back when it throws
+  // the public constructor delegates to it, so that the destructor frees what it has acquired if it throws
+  DeviceLane() = default;
   char* address(size_t slot, size_t offset, size_t bytes) const;
   void wait_for_device(int64_t within_ns);
   void let_go();
 
-  cuda::Context context_ = nullptr;  // null before there is anything, and once it has been left
+  cuda::Context context_ = nullptr;  // null before the device is opened and after leave()
   char* data_ = nullptr;
   size_t slot_bytes_ = 0;
   bool is_registered_ = false;

@@ -33,11 +33,11 @@ class ControlEvents {
   virtual void on_report(int peer, Failure failure) = 0;   // the peer noticed a failure; this rank decides
   virtual void on_poison(int peer, Failure failure) = 0;   // the peer announces the root cause
   virtual void on_left(int peer) = 0;                      // the peer has closed the group
-  virtual void on_dead(int peer, const char* reason) = 0;  // its connection ended without a goodbye
-  virtual void on_garbage(int peer) = 0;  // it sent bytes that are no frame; its connection has been closed
+  virtual void on_dead(int peer, const char* reason) = 0;  // the peer's connection ended without a goodbye
+  virtual void on_garbage(int peer) = 0;  // the peer sent bytes that are no frame; this rank has closed its connection
   virtual void on_question(int peer, const Signature& signature) = 0;
   virtual void on_activity(int peer, const Activity& activity) = 0;
-  virtual void on_label_question(int peer, uint64_t label) = 0;  // it asks for the text
+  virtual void on_label_question(int peer, uint64_t label) = 0;  // the peer asks for the text of a label
 };
 
 class Control final : public ShmLink::Doorbell {

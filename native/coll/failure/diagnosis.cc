@@ -75,7 +75,8 @@ bool Diagnosis::is_lost(int peer, bool has_link_ended, int64_t idle_since_ns, in
   const bool is_gone = !is_here(peer);
   if (is_gone && !state.is_trusted) return true;
   if (is_gone == has_link_ended) return is_gone;
-  if (state.liveness == Liveness::Left) return false;  // nothing is wrong: the rest is on its way
+  // it closed the group properly, so the rest of its data will arrive
+  if (state.liveness == Liveness::Left) return false;
   if (state.parted_ns == 0) state.parted_ns = now;
   const int64_t cut_ns = std::max(state.parted_ns, idle_since_ns) + kCutNs;
   if (now >= cut_ns) return true;
@@ -148,12 +149,12 @@ Failure Diagnosis::gone(int peer, const Signature& signature) const {
                     describe(signature, rank_)};
 }
 
-/// "rank 3 never entered allReduce #4821 (128 × float32, train.ts:57) within 2000 ms; it has been in barrier #4820
-/// for 12.3 s (eval.ts:9)"
+/// Builds text such as "rank 3 never entered allReduce #4821 (128 × float32, train.ts:57) within 2000 ms; it has been
+/// in barrier #4820 for 12.3 s (eval.ts:9)".
 Failure Diagnosis::late(const Op& op, const std::vector<int>& waiting, int64_t now) const {
   FlightEntry mine;
   if (!flight_.read(op.record, mine)) mine = entry_of(op);
-  const int64_t waited = std::min(now - op.deadline_ns, int64_t{0}) + op.timeout_ns;  // at most what was asked for
+  const int64_t waited = std::min(now - op.deadline_ns, int64_t{0}) + op.timeout_ns;  // at most the timeout
   const auto is_fresh = [&](const Peer& peer) {
     return peer.activity && peer.asked_ns == 0 && peer.answered_ns >= mine.queued_ns;
   };

@@ -34,8 +34,9 @@ class Diagnosis {
   void answered(int peer, const Activity& activity, int64_t now);
   bool is_here(int peer) const { return peers_[peer].liveness == Liveness::Alive; }
   bool is_everyone_here() const { return is_complete_; }
-  /// Whether nothing more will come from a rank that this one has waited for since `idle_since_ns`. `has_link_ended`:
-  /// its link has no more to give. `look_again_ns` becomes earlier where the answer may change by itself.
+  /// Returns whether no more data will arrive from a rank for which this one has waited since `idle_since_ns`.
+  /// `has_link_ended` tells that its link has no more data. Makes `look_again_ns` earlier if the answer may change by
+  /// then.
   bool is_lost(int peer, bool has_link_ended, int64_t idle_since_ns, int64_t now, int64_t& look_again_ns);
   /// Returns the lowest live rank, this one included.
   int lowest_here() const;
@@ -64,7 +65,7 @@ class Diagnosis {
     Liveness liveness = Liveness::Alive;
     std::string reason;
     bool is_trusted = true;
-    int64_t parted_ns = 0;  // when one of its connections was first seen to have ended without the other; 0: never
+    int64_t parted_ns = 0;             // when only one of its connections was first seen to have ended; 0 if never
     std::optional<Activity> activity;  // its last answer
     int64_t answered_ns = 0;
     int64_t asked_ns = 0;  // 0: no question is unanswered
@@ -76,7 +77,7 @@ class Diagnosis {
   const int rank_;
   const FlightRecorder& flight_;
   std::vector<Peer> peers_;         // by rank
-  bool is_complete_ = true;         // all of them are here
+  bool is_complete_ = true;         // all peers are alive
   std::vector<Signature> history_;  // the last collectives over links, by seq modulo its size
 };
 

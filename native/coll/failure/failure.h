@@ -1,4 +1,5 @@
-// Why an operation failed, as every rank of the group is told. Thrown inside the engine, caught once by the lane.
+// The failure of an operation, which is reported to every rank of the group. The engine throws it, and its holder
+// catches it in one place.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +9,14 @@
 
 namespace ringwise::coll {
 
-/// The order is the wire format's and that of `codes` in packages/collectives/src/backends/native-lane.ts.
+/// The numbers are part of the wire format and equal the order of `codes` in
+/// packages/collectives/src/backends/native-lane.ts.
 enum class FailureCode : uint8_t { Timeout, PeerLost, Mismatch, Aborted, Closed, System };
 
 struct Failure final : std::exception {
   FailureCode code = FailureCode::System;
-  int origin = -1;         // the rank that noticed it
-  std::vector<int> peers;  // the ranks it is about
+  int origin = -1;         // the rank that noticed the failure
+  std::vector<int> peers;  // the ranks that the failure is about
   std::string text;        // a sentence without the group, rank and seq, which each rank adds for itself
 
   Failure() = default;
@@ -24,7 +26,7 @@ struct Failure final : std::exception {
   const char* what() const noexcept override { return text.c_str(); }
 };
 
-/// `what: strerror(errno)`, for system calls that cannot fail in a healthy process.
+/// Returns the failure of a system call that cannot fail in a healthy process; `error` is its errno.
 Failure system_failure(int rank, const std::string& what, int error);
 
 }  // namespace ringwise::coll

@@ -17,8 +17,8 @@ class LastCalls {
   size_t index_;
 };
 
-/// A line for each group that has called something: "last call in a group of 4 ranks: allReduce #12, running,
-/// train.ts:57". Any thread, also in a signal handler.
+/// Writes a line for each group that has called an operation, such as "last call in a group of 4 ranks: allReduce #12,
+/// running, train.ts:57". Any thread; safe in a signal handler.
 void write_last_calls(int fd);
 
 }  // namespace ringwise::coll

@@ -40,16 +40,16 @@ extern "C" {
  * least the program's minor version. A new minor version adds; a new major version changes or removes. */
 #define RINGWISE_ABI_VERSION 0x00010002u
 
-/* The version of the library that is running. */
+/* Returns the version of the library that is running. */
 uint32_t ringwise_abi_version(void);
 
-/* Whether the library that is running serves a program that was written for `version`: RINGWISE_ABI_VERSION. */
+/* Returns whether the running library can serve a program that was written for `version`, its RINGWISE_ABI_VERSION. */
 int ringwise_abi_fits(uint32_t version);
 
 enum ringwise_status {
   RINGWISE_OK = 0,
 
-  /* For the whole group. */
+  /* The group has failed. */
   RINGWISE_TIMEOUT = 1,   /* ranks did not answer in time */
   RINGWISE_PEER_LOST = 2, /* a rank has ended, or closed the group while others still needed it */
   RINGWISE_MISMATCH = 3,  /* ranks made different calls */
@@ -57,7 +57,7 @@ enum ringwise_status {
   RINGWISE_CLOSED = 5,    /* this rank has closed the group */
   RINGWISE_SYSTEM = 6,    /* a system call failed */
 
-  /* For this call only. */
+  /* Only this call has failed. */
   RINGWISE_PENDING = -1,   /* ringwise_test: not ended yet; no error */
   RINGWISE_INVALID = -2,   /* an argument was refused */
   RINGWISE_NO_MEMORY = -3, /* out of memory */
@@ -104,7 +104,7 @@ enum ringwise_reduce_op {
  * */
 enum ringwise_wire { RINGWISE_WIRE_FULL = 0, RINGWISE_WIRE_BFLOAT16 = 1, RINGWISE_WIRE_INT8 = 2 };
 
-/* A receive from whichever rank sends first. */
+/* Receives from the rank that sends first. */
 #define RINGWISE_ANY_RANK (-1)
 
 /* One rank's end of a group. */
@@ -159,17 +159,18 @@ size_t ringwise_error(const ringwise_group* group, char* text, size_t capacity);
  * `capacity`. Returns how many there are, 0 while no call has returned a failure. */
 size_t ringwise_failed_ranks(const ringwise_group* group, int32_t* ranks, size_t capacity);
 
-/* Whether the operation has ended: RINGWISE_PENDING, or its status, which can be asked for once. Does not block. */
+/* Returns the status of the operation, or RINGWISE_PENDING while it has not ended. The status can be read once. Does
+ * not block. */
 int ringwise_test(ringwise_group* group, ringwise_operation operation);
 
-/* Blocks until the operation has ended; its status, which can be asked for once. */
+/* Blocks until the operation has ended, and returns its status, which can be read once. */
 int ringwise_wait(ringwise_group* group, ringwise_operation operation);
 
 /* *memory = zeroed memory for buffers of this group, at a multiple of 4096 bytes. Where all ranks are on one host they
  * work on it in place, without copies; elsewhere it is like any other. It goes with the group at the latest. */
 int ringwise_alloc(ringwise_group* group, size_t bytes, void** memory);
 
-/* Frees what ringwise_alloc gave; NULL is fine. No operation may be using it. */
+/* Frees memory of ringwise_alloc, which no operation may be using. NULL is allowed. */
 int ringwise_free(ringwise_group* group, void* memory);
 
 /* The verbs. `dtype` is a ringwise_dtype, `op` a ringwise_reduce_op, `factor` is used by RINGWISE_PREMUL_SUM only,

@@ -11,7 +11,7 @@ namespace ringwise::coll {
 
 namespace {
 
-// A message up to here goes to the link in one piece: one system call, one packet.
+// Messages up to this size (bytes) are sent in one piece: one system call, one packet.
 constexpr size_t kSmall = 4096;
 
 size_t padded(size_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
@@ -22,7 +22,7 @@ bool matches(const Op& receive, const Signature& header) {
   return receive.tag == header.tag && (receive.root < 0 || receive.root == header.source);
 }
 
-/// The bytes of a message: header, payload, zeros up to `total`.
+/// Writes a message to `out`: header, payload, and zeros up to `total` bytes.
 void assemble(const PointToPoint::Pending& send, std::byte* out, size_t total) {
   const size_t payload = payload_bytes(send.signature);
   std::memcpy(out, &send.signature, sizeof(Signature));
@@ -87,7 +87,7 @@ bool PointToPoint::push(Peer& peer) {
     if (sent == 0) return moved;
     moved = true;
     send.moved += sent;
-    if (send.moved < total) return true;  // take turns with what arrives
+    if (send.moved < total) return true;  // receive before sending more
     peer.sends.pop_front();
     finish(send);
   }
@@ -125,7 +125,7 @@ bool PointToPoint::pull(int rank) {
   return true;
 }
 
-/// Finds out where the message behind `header` goes.
+/// Decides where the message after `header` goes: to a posted receive, to memory as an early message, or nowhere yet.
 void PointToPoint::open(int rank, const Signature& header) {
   Peer& peer = peers_[rank];
   if (!is_message(header, rank, rank_)) {
@@ -153,7 +153,7 @@ void PointToPoint::open(int rank, const Signature& header) {
   peer.early = early;
 }
 
-/// The message from `rank` is complete.
+/// Ends the message from `rank`, which is complete.
 void PointToPoint::close(int rank) {
   Peer& peer = peers_[rank];
   peer.receiving = false;
@@ -164,7 +164,7 @@ void PointToPoint::close(int rank) {
   }
 }
 
-/// The receive that `header` belongs to, if it has been posted.
+/// Returns the posted receive to which `header` belongs and removes it from the list; null if there is none.
 PointToPoint::Pending* PointToPoint::take_posted(const Signature& header) {
   const auto found =
       std::find_if(posted_.begin(), posted_.end(), [&](Pending* one) { return matches(one->op, header); });
@@ -182,7 +182,7 @@ PointToPoint::Pending* PointToPoint::take_posted(const Signature& header) {
   return &receive;
 }
 
-/// Gives a new receive the message that came before it, as far as it has arrived; false if there is none.
+/// Gives a new receive the message that arrived earlier, as far as it has arrived. Returns false if there is none.
 bool PointToPoint::take_early(Pending& receive) {
   const auto found =
       std::find_if(early_.begin(), early_.end(), [&](const Early& one) { return matches(receive.op, one.header); });
@@ -194,7 +194,7 @@ bool PointToPoint::take_early(Pending& receive) {
   const size_t arrived = found->whole ? payload : std::min(peer.taken, payload);
   if (arrived > 0) std::memcpy(receive.op.output, found->data.get(), arrived);
   if (!found->whole) {
-    peer.receive = &receive;  // the rest goes there directly
+    peer.receive = &receive;  // the rest is received directly into its buffer
     peer.early = nullptr;
   }
   const bool whole = found->whole;
@@ -206,7 +206,7 @@ bool PointToPoint::take_early(Pending& receive) {
 void PointToPoint::agree(const Pending& receive, const Signature& header) const {
   Signature expected = receive.signature;
   expected.source = header.source;
-  expected.seq = header.seq;  // counted per pair and direction, whatever the tags
+  expected.seq = header.seq;  // counted per pair and direction, over all tags
   if (!same(expected, header)) throw disagreement(rank_, receive.signature, header.source, header);
 }
 
@@ -227,7 +227,7 @@ void PointToPoint::drain() {
   std::vector<std::byte> nowhere(64 * 1024);
   for (Peer& peer : peers_) {
     try {
-      // Not for ever: the other side may go on sending.
+      // Limited, because the other side may keep sending.
       for (int i = 0; peer.link && i < 1000 && peer.link->receive(nowhere.data(), nowhere.size()) > 0; ++i) continue;
     } catch (const Failure&) {
       continue;  // it is gone already

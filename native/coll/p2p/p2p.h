@@ -1,10 +1,9 @@
-// Sends and receives of one rank, over links of their own: they neither wait for a collective nor hold one up.
+// Sends and receives of one rank. They have their own links, so they never wait for collectives or delay them.
 //
-// A message goes to the receive with its tag and from its sender (or from any rank) that was posted first; of the
-// messages that a receive would take, it gets the one that its sender sent first, or from any rank the one that
-// arrived first. A message for which nothing is posted stays in the link, where it takes no memory and stops its
-// sender in time. Only when a receive is posted that the next message of a link is not for, that message is moved to
-// memory, so that those behind it can be found.
+// A message goes to the first posted receive with its tag that is from its sender or from any rank. Of several messages
+// that match, a receive takes the one that was sent first, or for any rank the one that arrived first. A message
+// without a posted receive stays in the link, where it needs no memory and flow control stops the sender. It is moved
+// to memory only when a posted receive matches a later message of the same link.
 //
 // Used only by the thread that owns the engine. The caller owns the buffers of an operation and keeps them alive until
 // it has ended.
@@ -28,19 +27,20 @@ class PointToPoint {
     Op op;
     Signature signature;
     bool inline_run = false;
-    int peer = -1;                      // the other side; unknown while a receive from any rank has found no message
+    int peer = -1;                      // the other side; -1 while a receive from any rank has found no message
     size_t moved = 0;                   // bytes of a send that the link has taken, header and padding included
     std::list<Pending>::iterator self;  // in pending_
   };
   using OnEnd = std::function<void(const Pending&)>;
 
-  /// `links` by rank, null at the own one. `on_end` is called from `post` and `advance`, once per operation.
+  /// Takes the links by rank, null at this one. `on_end` is called from `post` and `advance`, once per operation.
   PointToPoint(int rank, Links links, OnEnd on_end);
 
-  /// Takes over a send or a receive. It may end at once. Throws Failure when it disagrees with its counterpart.
+  /// Starts a send or a receive, which may end at once. Throws Failure when it disagrees with its counterpart.
   void post(const Op& op, bool inline_run);
 
-  /// Moves what can be moved now; true if anything was. Throws Failure when a receive disagrees with its message.
+  /// Moves the data that can move now; returns true if any did. Throws Failure when a receive disagrees with its
+  /// message.
   bool advance();
 
   /// Returns the operations that have not ended, in the order of posting.
@@ -49,17 +49,18 @@ class PointToPoint {
   /// Sets `ranks` to the ranks whose action `pending` waits for.
   void waiting_for(const Pending& pending, std::vector<int>& ranks) const;
 
-  /// Whether nothing more will come from a rank that is known to be gone, after an advance that moved nothing.
+  /// Returns whether no more data will arrive from a rank that is known to be gone. Call it after an advance() that
+  /// moved nothing.
   bool ended(int peer) const { return peers_[peer].link->ended(); }
 
-  /// Forgets everything, without calling `on_end`.
+  /// Drops all operations and messages, without calling `on_end`.
   void clear();
 
   /// Discards the data that has arrived. A socket that is closed over unread bytes cuts off the last data that it sent.
   void drain();
 
  private:
-  /// A message that came before its receive.
+  /// A message that arrived before its receive was posted.
   struct Early {
     Signature header;
     std::unique_ptr<std::byte[]> data;
@@ -69,7 +70,7 @@ class PointToPoint {
     std::unique_ptr<Link> link;
     std::deque<Pending*> sends;
     int posted = 0;  // receives that name this rank and have found no message
-    // The message under way from this rank, if any: to a receive, or to an early message.
+    // The message that is arriving from this rank, if any, and its target: `receive` or `early`.
     bool receiving = false;
     Signature header{};
     size_t taken = 0;  // bytes after the header, padding included

@@ -40,7 +40,8 @@ void by_rank(const Op& op, const Topology& topology, Schedule& schedule) {
   plan(op, topology.rank, topology.size(), schedule);
 }
 
-/// Bruck's all-to-all moves parts of one size: a rank does not know the sizes of those that only pass through it.
+/// Returns whether all parts have the same size. Bruck's all-to-all needs this, because a rank does not know the sizes
+/// of parts that only pass through it.
 bool has_even_parts(const Op& op, const Topology&) { return op.counts == nullptr && op.recv_counts == nullptr; }
 
 void send(const Op& op, const Topology&, Schedule& schedule) {
@@ -74,7 +75,7 @@ constexpr Algorithm kScatter[] = {{"direct", by_rank<direct_scatter>}, {"tree", 
 constexpr Algorithm kAllToAll[] = {{"direct", by_rank<pairwise_all_to_all>},
                                    {"bruck", by_rank<bruck_all_to_all>, nullptr, has_even_parts}};
 
-/// By Verb.
+/// The algorithms by verb.
 constexpr std::span<const Algorithm> kAlgorithms[kVerbCount] = {
     kAllReduce, kBroadcast, kAllGather, kReduceScatter, kSend, kRecv, kBarrier, kReduce, kGather, kScatter, kAllToAll};
 

@@ -1,6 +1,6 @@
-// Which algorithm carries out an operation over links: by verb, bytes, ranks and hosts, as the rules of tuning.h say.
-// RINGWISE_ALGO_<VERB>, as RINGWISE_ALGO_ALLREDUCE=ring, takes the choice away. All ranks must say the same, and have
-// the same rules, which their signatures check.
+// Chooses the algorithm for an operation over links, by verb, bytes, ranks and hosts, with the rules of tuning.h. The
+// environment variable RINGWISE_ALGO_<VERB>, such as RINGWISE_ALGO_ALLREDUCE=ring, overrides the rules. All ranks must
+// have the same variables and rules; the comparison of signatures finds differences.
 #pragma once
 
 #include <array>
@@ -14,11 +14,11 @@
 
 namespace ringwise::coll {
 
-/// One way to carry out a verb.
+/// An algorithm for a verb.
 struct Algorithm {
   const char* name;
   void (*plan)(const Op& op, const Topology& topology, Schedule& schedule);
-  TeamAllReduce* among = nullptr;  // of an all-reduce that runs among any team
+  TeamAllReduce* among = nullptr;  // for an all-reduce that can run among any team
   bool (*fits)(const Op& op, const Topology& topology) = [](const Op&, const Topology&) { return true; };
 };
 
@@ -40,8 +40,8 @@ class Choices {
 
   bool has(Verb verb) const { return forced_[static_cast<int>(verb)] != nullptr; }
   const Tuning& tuning() const { return tuning_; }
-  /// The user's algorithm for `op` where it fits; otherwise the best by the topology's rules. Between hosts a wire that
-  /// is not full leaves no choice.
+  /// Returns the user's algorithm for `op` if it fits, otherwise the best by the topology's rules. Between hosts, an
+  /// operation whose wire is not full has only one algorithm.
   const Algorithm& choose(const Op& op, const Topology& topology) const;
 
  private:
@@ -49,7 +49,7 @@ class Choices {
   Tuning tuning_ = Tuning::built_in();
 };
 
-/// The all-reduce of `bytes` among one rank of each host.
+/// Chooses the all-reduce of `bytes` bytes among one rank of each host.
 TeamAllReduce* between_hosts(const Op& op, size_t bytes, const Topology& topology);
 
 }  // namespace ringwise::coll

@@ -8,14 +8,14 @@
 
 namespace ringwise::coll {
 
-/// Some ranks of a group in a fixed order, seen by one of them. Does not own the list.
+/// Some ranks of a group in a fixed order, from the view of one of them. Does not own the list.
 struct Team {
   int index = 0;  // of this rank in the list
   int size = 1;
-  const int* ranks = nullptr;  // by index; null where index and rank are the same
+  const int* ranks = nullptr;  // by index; null if index and rank are the same
 
   int rank(int at) const { return ranks == nullptr ? at : ranks[at]; }
-  /// The rank `k` members further on, or back, around the circle.
+  /// Return the rank that is `k` members later, or earlier, in the circle of members.
   int after(int k) const { return rank((index + k) % size); }
   int before(int k) const { return rank((index - k + size) % size); }
 };
@@ -29,22 +29,23 @@ class Hosts {
   int size() const { return static_cast<int>(host_.size()); }
   int count() const { return static_cast<int>(ranks_.size()); }
   int host_of(int rank) const { return host_[rank]; }
-  /// Columns: as many as the smallest host has ranks. Column c has rank number c of every host.
+  /// Returns the number of columns, which is the number of ranks of the smallest host. Column c consists of rank number
+  /// c of every host.
   int columns() const { return static_cast<int>(columns_.size()); }
 
   Team everyone(int rank) const { return {rank, size(), nullptr}; }
   Team on_host_of(int rank) const;
-  /// Only for ranks whose index on their host is below columns().
+  /// Returns the column of `rank`, whose index on its host must be below columns().
   Team column_of(int rank) const;
 
  private:
-  std::vector<int> host_;                  // by rank: 0, 1, … in order of the hosts' lowest ranks
-  std::vector<int> index_on_host_;         // by rank: on its host
+  std::vector<int> host_;                  // by rank: number of its host, in order of the hosts' lowest ranks
+  std::vector<int> index_on_host_;         // by rank
   std::vector<std::vector<int>> ranks_;    // by host, ascending
   std::vector<std::vector<int>> columns_;  // by index, in order of the hosts
 };
 
-/// A group as one of its ranks sees it. Owns nothing.
+/// A group from the view of one of its ranks. Owns nothing.
 struct Topology {
   int rank = 0;
   const Hosts* hosts = nullptr;

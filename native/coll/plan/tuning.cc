@@ -21,7 +21,7 @@ std::invalid_argument wrong(const std::string& what, const std::string& expected
   return std::invalid_argument(what + ": expected " + expected + ", got \"" + got + "\"");
 }
 
-/// A number at the beginning of `text`, which moves behind it; −1 without one.
+/// Parses a number at the beginning of `text` and removes it from there. Returns −1 if there is none.
 int64_t number(std::string_view& text) {
   int64_t value = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -53,7 +53,7 @@ std::pair<int, int> ranks_of(const std::string& word) {
   return {static_cast<int>(first), static_cast<int>(last)};
 }
 
-/// 0 for `*`, 1 for `one`, 2 for `other`.
+/// Returns 0 if `word` is `*`, 1 if it equals `one`, 2 if it equals `other`. Throws otherwise.
 int one_of(const char* what, const std::string& word, const std::string& one, const std::string& other) {
   if (word == "*") return 0;
   if (word == one) return 1;

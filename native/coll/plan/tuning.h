@@ -1,14 +1,14 @@
-// Which algorithm is best for what, as data: rules in lines, of which the first that matches counts. The built-in ones
-// (tuning_table.h) were measured or, for many ranks, follow from costs; those of the file that RINGWISE_TUNING names
-// come before them. `ringwise bench <verb> --tune` measures and prints rules. A rule is
+// The tuning rules, which tell the best algorithm for an operation. The first rule that matches counts. The built-in
+// rules (tuning_table.h) were measured or, for many ranks, follow from simulated costs. Rules in the file that
+// RINGWISE_TUNING names take precedence. `ringwise bench <verb> --tune` measures and prints rules. A rule is a line:
 //
 //   verb       type  layout  ranks  bytes  algorithm
 //   allReduce  *     flat    2      512K   recursive-doubling
 //
 // type: `half` (float16, bfloat16, float8: sums of several ranks travel twice as long), `full`, or `*`. layout: `hosts`
-// where there are several hosts and one of them has several ranks, else `flat`; or `*`. ranks: 2, 5-8, 33-, or `*`.
-// bytes: at most so many, as 4, 64K, 16M or 1G, or `*`; of the buffer or, where every rank has a part, of one part on
-// average.
+// if there are several hosts and one of them has several ranks, else `flat`; or `*`. ranks: 2, 5-8, 33-, or `*`. bytes:
+// the largest message size that the rule covers, such as 4, 64K, 16M or 1G, or `*`. The message size is that of the
+// buffer or, if every rank has a part, of the mean part.
 #pragma once
 
 #include <string>
@@ -21,25 +21,26 @@ namespace ringwise::coll {
 
 struct Algorithm;
 
-/// What is looked up.
+/// The properties of an operation by which its algorithm is looked up.
 struct Case {
   Verb verb;
   bool half;
-  bool hosts;  // the layout
+  bool hosts;  // whether the layout is `hosts`
   int ranks;
   size_t bytes;
 };
 
 class Tuning {
  public:
-  /// The built-in rules alone.
+  /// Returns the built-in rules.
   static const Tuning& built_in();
-  /// `text`'s rules, then the built-in ones. Throws std::invalid_argument that names `source` and the line.
+  /// Returns the rules in `text`, followed by the built-in ones. Throws std::invalid_argument, which names `source` and
+  /// the line.
   static Tuning parse(std::string_view text, const std::string& source);
-  /// parse() of the file that RINGWISE_TUNING names; the built-in rules where it is not set.
+  /// Returns parse() of the file that RINGWISE_TUNING names, or the built-in rules if it is not set.
   static Tuning from_environment();
 
-  /// The first algorithm among those of the matching rules for which fits(algorithm); null without any.
+  /// Returns the algorithm of the first rule that matches and for which fits(algorithm) is true; null if there is none.
   template <class Fits>
   const Algorithm* find(const Case& what, Fits&& fits) const {
     for (const Rule& rule : rules_) {
@@ -48,7 +49,7 @@ class Tuning {
     return nullptr;
   }
 
-  /// The same on ranks that have the same rules of their own; 0 without any. For signatures.
+  /// Returns a hash of the rules from the user's file, which ranks compare in signatures; 0 if there are none.
   uint32_t digest() const { return digest_; }
 
  private:

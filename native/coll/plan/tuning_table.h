@@ -3,8 +3,8 @@
 //
 //   npx tsx bench/peers.ts --hosts 2 --link plain,1g,wan --ranks 2,4
 //
-// Those for more come from the simulated network (docs/simulation.md, "What the choice costs"), as one table for two
-// networks that carry about 30 KB in the time of a latency:
+// Those for more hosts come from the simulated network (docs/simulation.md, "What the choice costs"). One table serves
+// two networks, both of which carry about 30 KB in the time of one latency:
 //
 //   npx tsx bench/simulate.ts --chosen --handshakes --latency-us 25 --overhead-us 2.5 --gbit 10    (and 2, 0.2, 100)
 #pragma once

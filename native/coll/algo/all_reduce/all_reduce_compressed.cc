@@ -1,15 +1,14 @@
-// The two-shot all-reduce with everything that travels rounded, for links so slow that bytes are all that counts. An
-// owner sums in float32: its own values as they are, and those of the others as they come. The sum is rounded once more
-// on its way to everybody, its owner included, so all ranks get the same bits; avg divides after that.
+// Two-shot all-reduce whose messages are all rounded, for links so slow that only bytes count. The owner of a part sums
+// in float32: its own values unrounded, and the rounded values of the others. The sum is rounded once more before it is
+// sent, and the owner uses the rounded sum too, so all ranks get the same bits; avg divides after that.
 //
-// With a residual, each part of it is its sender's: that of the parts of other owners holds what the values have lost
-// on their way there, and that of the own part what the sum has lost on its way to everybody. (Tang et al.,
-// "DoubleSqueeze",
-// 2019.) So all results, and all residuals, add up to all values.
+// A residual keeps what rounding loses at this rank: for parts of other owners the loss of the values that this rank
+// sends, for its own part the loss of the sum. (Tang et al., "DoubleSqueeze", 2019.) So all results and residuals
+// together add up to all values.
 //
-// All in chunks, so that rounding and summing are hidden behind the link. Both ends take the messages of a pair in
-// order of (values or sums, chunk). Latency of 2 messages; S·(n−1)/n bytes for S of float32 by bfloat16, half of it by
-// int8.
+// Parts travel in chunks, so that rounding and summing overlap with the transfer. Both ends order the messages of a
+// pair by phase (values, then sums) and chunk. Latency of 2 messages; S·(n−1)/n bytes for S bytes of float32 as
+// bfloat16, half of that as int8.
 #include <algorithm>
 
 #include "coll/algo/algorithms.h"
@@ -50,7 +49,7 @@ class Compressed {
     return slice(op_, parts.of(owner), chunk * kChunk, kChunk);
   }
 
-  /// Room for `count` values, packed.
+  /// Reserves scratch for `count` packed values.
   Piece packed(size_t count) const {
     const size_t words = packed_words(op_.wire, count);
     return {Region::Scratch, schedule_.scratch(words * sizeof(float)), words};
@@ -63,7 +62,8 @@ class Compressed {
     if (op_.residual != nullptr) schedule_.steps.back().residual = residual;
   }
 
-  /// What must not happen before all ranks agree, or while the values are needed: the residual, then the result.
+  /// Plans the writes to the residual and then the output. They must wait until all handshakes agree and the values are
+  /// no longer needed.
   void finish(Piece output, Piece packed, Piece residual, Piece values) {
     if (op_.residual != nullptr) schedule_.work(Local::KeepLoss, residual, values, sends_before_);
     schedule_.work(Local::Unpack, output, packed, sends_before_);
@@ -80,7 +80,7 @@ class Compressed {
     }
   }
 
-  /// Of this rank's own part.
+  /// Sums this rank's own part and sends the sums to all.
   void send_sums(size_t chunk, Piece sum) {
     if (sum.count == 0) return;
     schedule_.work(Local::Copy, sum, of(inputs_, team_.index, chunk), sends_before_);
@@ -109,10 +109,10 @@ class Compressed {
   const Team& team_;
   Schedule& schedule_;
   const Parts inputs_, outputs_, residuals_;
-  const size_t largest_;       // elements of a chunk, at most
-  const size_t chunks_;        // of the largest part, which is the first
-  const size_t sends_before_;  // this rank's values may have been sent as they are until then
-  const Piece arriving_;       // one message after the other
+  const size_t largest_;       // elements of the longest chunk
+  const size_t chunks_;        // chunks of the largest part, which is the first
+  const size_t sends_before_;  // local work waits for these sends, which may read this rank's values
+  const Piece arriving_;       // scratch for one arriving message at a time
 };
 
 }  // namespace

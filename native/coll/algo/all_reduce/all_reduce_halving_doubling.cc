@@ -1,7 +1,8 @@
-// Recursive halving and doubling (Rabenseifner, "Optimization of Collective Reduction Operations", ICCS 2004). Places
-// that differ in bit 0, then bit 1, … exchange the halves of what they still sum; then, the other way round, they
-// exchange results of doubling length. Neighbouring members exchange the most. Where n is no power of two, members are
-// paired at first as in recursive doubling. 2·log2 n steps, 2·S·(n−1)/n bytes; with pairs 2 more steps of S.
+// Recursive halving and doubling (Rabenseifner, "Optimization of Collective Reduction Operations", ICCS 2004). Members
+// whose numbers differ in bit 0, then bit 1, … exchange halves of the range that they still sum. Then, in reverse
+// order, they exchange results of doubling length. Neighbouring members exchange the most data. If n is no power of
+// two, members are paired first, as in recursive doubling. 2·log2 n steps, 2·S·(n−1)/n bytes; with pairs 2 more steps
+// of S.
 #include "coll/algo/algorithms.h"
 #include "coll/algo/doubling.h"
 #include "coll/algo/parts.h"
@@ -11,7 +12,7 @@ namespace ringwise::coll {
 
 namespace {
 
-/// A range of parts: from `begin` on, before `end`.
+/// A range of parts: [begin, end).
 struct Range {
   int begin;
   int end;
@@ -21,7 +22,7 @@ struct Range {
   }
 };
 
-/// Down to this rank's part, whose sums end up in `accumulator`.
+/// Plans the halving, down to this rank's part, whose sums end in `accumulator`.
 void reduce_by_halving(const Op& op, Parts sums, Piece accumulator, const Doubling& doubling, Schedule& schedule) {
   Range range{0, doubling.size()};
   for (int round = 0; round < doubling.rounds(); ++round) {
@@ -38,7 +39,8 @@ void reduce_by_halving(const Op& op, Parts sums, Piece accumulator, const Doubli
   }
 }
 
-/// The ranges that this rank had on the way down, backwards: it has the inner one and gets the rest of the outer one.
+/// Plans the doubling: goes back through the ranges of the halving. In each round this rank has the inner range and
+/// receives the rest of the outer one.
 void gather_by_doubling(const Parts& outputs, const Doubling& doubling, Schedule& schedule) {
   for (int round = doubling.rounds() - 1; round >= 0; --round) {
     Range outer{0, doubling.size()};
@@ -61,7 +63,7 @@ void halving_doubling_all_reduce(const Op& op, Piece sums, Piece output, const T
     schedule.receive(team.before(1), joined, Take::Prepend, schedule.sends.size(), sums);
     sums = joined;
   }
-  int left = 0;  // the part that halving leaves to this rank: the bits of its number, in reverse order
+  int left = 0;  // this rank's part after halving: the bits of its number in reverse order
   for (int round = 0; round < doubling.rounds(); ++round) left = 2 * left + (doubling.is_upper(round) ? 1 : 0);
   const Parts outputs = Parts::cut(output, op.dtype, doubling.size());
   const Piece accumulator = accumulator_for(op, outputs.of(left), schedule);

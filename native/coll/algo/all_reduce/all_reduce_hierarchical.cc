@@ -1,10 +1,11 @@
 // Hierarchical all-reduce for several hosts with several ranks each. The buffer is cut into as many parts as the
-// smallest host has ranks. The ranks of a host sum part c at their rank number c, by shared memory; those of number c
-// on all hosts, a column, all-reduce it over the network; and each host spreads its results inside. So a host's link
-// carries every part once, not once per rank, and all ranks work on it.
-// (The same in BlueConnect: Cho et al., "BlueConnect: Decomposing all-reduce for deep learning on heterogeneous network
-// hierarchy", 2019.) For h hosts with p ranks: between hosts S/p bytes per rank as the columns' algorithm says, which
-// for two hosts is S/p; inside 2·S·(p−1)/p. Halves travel between hosts as float32.
+// smallest host has ranks. First, the ranks of a host sum part c at the host's rank number c, through shared memory.
+// Then the ranks of number c on all hosts, a column, all-reduce that part over the network. Last, each host spreads the
+// results among its ranks. So a host's network link carries every part once, not once per rank, and all ranks share the
+// work. (As in BlueConnect: Cho et al., "BlueConnect: Decomposing all-reduce for deep learning on heterogeneous network
+// hierarchy", 2019.) For hosts with p ranks, each rank sends 2·S·(p−1)/p bytes inside its host. Between hosts it sends
+// what the columns' algorithm needs for a buffer of S/p bytes; for two hosts that is S/p. Halves travel between hosts
+// as float32.
 #include "coll/algo/algorithms.h"
 #include "coll/algo/parts.h"
 #include "coll/algo/sums.h"
@@ -23,7 +24,7 @@ void hierarchical_all_reduce(const Op& op, Piece sums, Piece output, const Topol
     part = scratch_sums(op, mine.count, schedule);
     reduce_to_owners(op, inputs, part, host, schedule);
   } else {
-    part = widened(op, inputs.of(host.index), schedule);  // as the sums of other hosts are
+    part = widened(op, inputs.of(host.index), schedule);  // in the accumulator type, like the sums of other hosts
   }
   if (host.index < columns) {
     const auto all_reduce = between_hosts(op, mine.count * byte_size(op.dtype), topology);

@@ -1,8 +1,9 @@
 // Recursive doubling (Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH",
-// 2005): in round k members that differ in bit k exchange their sums, so that after log2 n rounds all have everything.
-// Both put the sum of the lower members left, so both get the same bits. Where n is no power of two, the first e of the
-// members are paired, with n − e that power: an even one gives its input to its odd neighbour and gets the result back.
-// log2 n steps of S bytes, and 2 more where n is no power of two. The best for small buffers, and for two ranks always.
+// 2005): in round k, members whose numbers differ in bit k exchange their sums, so that after log2 n rounds all have
+// the complete sum. Both partners use the sum of the lower members as the left operand, so both get the same bits. If n
+// is no power of two, members are paired first (see doubling.h): an even one gives its input to its odd neighbour and
+// gets the result back. log2 n steps of S bytes, and 2 more if n is no power of two. The best algorithm for small
+// buffers, and often for two ranks (see tuning_table.h).
 #include "coll/algo/algorithms.h"
 #include "coll/algo/doubling.h"
 #include "coll/algo/sums.h"
@@ -16,7 +17,7 @@ void recursive_doubling_all_reduce(const Op& op, Piece sums, Piece output, const
 
   int joins = doubling.rounds() + (doubling.takes_in() ? 1 : 0);
   const Piece accumulator = accumulator_for(op, output, schedule);
-  // Only the last join may write to the output: then every rank has had a part in it.
+  // Only the last sum may be written to the output: by then data from every rank has arrived, so all ranks agree.
   const Piece between = accumulator.wide || joins <= 1 ? accumulator : scratch_sums(op, output.count, schedule);
   const auto next = [&] { return --joins == 0 ? accumulator : between; };
   if (doubling.takes_in()) {

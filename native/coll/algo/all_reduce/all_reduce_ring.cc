@@ -1,11 +1,12 @@
 // Ring all-reduce (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", 2009).
-// The buffer is cut into one part per member. The sum of part c begins at member c and goes round the circle, every
-// member adding its own; after n−1 steps it is complete at member c−1, and goes round once more as a result. Every rank
-// talks to its two neighbours only, so hosts that stand in a row share no link with anybody.
+// The buffer is cut into one part per member. The sum of part c starts at member c and travels around the circle, and
+// every member adds its own values. After n−1 steps the sum is complete at member c−1, and travels around once more as
+// the result. Every rank exchanges data only with its two neighbours, so no two pairs of neighbouring hosts share a
+// network link.
 //
-// Parts travel in segments: while the last of one arrives, the first is already on its way again. With m segments of
-// time t and latency a: (2(n−1)−1)·max(m·t, a+t) + m·t + a; so latency is paid once where a part takes longer than it.
-// 2(n−1) steps, 2·S·(n−1)/n bytes.
+// Parts travel in segments: while the last segment of a part arrives, this rank already passes on the first. With m
+// segments of time t and latency a, the time is (2(n−1)−1)·max(m·t, a+t) + m·t + a. So the latency counts only once if
+// a part takes longer than the latency. 2(n−1) steps, 2·S·(n−1)/n bytes.
 #include <algorithm>
 
 #include "coll/algo/algorithms.h"
@@ -18,16 +19,16 @@ namespace {
 
 constexpr size_t kSegment = 128 * 1024;  // bytes
 
-/// Entries of one of the schedule's lists, the same number for each segment of a part.
+/// Consecutive entries of one list of the schedule, with the same number of entries for each segment of a part.
 struct Run {
   size_t begin = 0;
   size_t segments = 0;
   size_t each = 1;
-  /// How far the list is when segment `i` is done.
+  /// Returns the number of entries of the list that end with segment `i`.
   size_t end_of(size_t i) const { return segments == 0 ? begin : begin + (std::min(i, segments - 1) + 1) * each; }
 };
 
-/// Plans the steps around the circle: in each, this rank sends one part and takes in the next.
+/// Plans the steps around the circle. In each, this rank sends one part and receives the next.
 class Circle {
  public:
   Circle(const Op& op, const Team& team, Schedule& schedule)
@@ -38,15 +39,16 @@ class Circle {
         schedule_(schedule),
         came_{schedule.steps.size()} {}
 
-  /// Passes on the part that came in the step before, each segment as soon as it is there.
+  /// Sends the part that arrived in the previous step, each segment as soon as it is complete.
   void send(Piece part) {
     left_before_ = left_;
     left_ = {schedule_.sends.size(), segments(part)};
     for (size_t i = 0; i < left_.segments; ++i) schedule_.send(to_, segment(part, i), came_.end_of(i));
   }
 
-  /// Takes in partial sums and adds `mine`. Two scratch buffers serve in turn: what this one holds is what was sent in
-  /// the step before, and must have left. Complete sums become the `output`.
+  /// Receives partial sums into `accumulator` and adds `mine`. Two scratch buffers alternate: this one holds the part
+  /// that was sent in the previous step, so each segment waits for that send. If `output` is not null, the sums are
+  /// complete and become the result there.
   void add(Piece accumulator, Piece mine, const Piece* output) {
     came_ = {schedule_.steps.size(), segments(accumulator)};
     for (size_t i = 0; i < came_.segments; ++i) {
@@ -56,7 +58,7 @@ class Circle {
     if (output != nullptr && came_.segments > 0) came_.each = (schedule_.steps.size() - came_.begin) / came_.segments;
   }
 
-  /// Takes in a result.
+  /// Receives a part of the result.
   void store(Piece part) {
     came_ = {schedule_.steps.size(), segments(part)};
     for (size_t i = 0; i < came_.segments; ++i) schedule_.receive(from_, segment(part, i), Take::Store, 0);
@@ -69,12 +71,12 @@ class Circle {
   }
 
   const Op& op_;
-  size_t elements_;  // of a segment
+  size_t elements_;  // elements of a segment
   int to_;
   int from_;
   Schedule& schedule_;
-  Run came_;  // of schedule_.steps: the part that came in last
-  Run left_;  // of schedule_.sends: the part that was sent last, and the one before
+  Run came_;  // in schedule_.steps: the part that arrived last
+  Run left_;  // in schedule_.sends: the part that was sent last; left_before_: the one before
   Run left_before_;
 };
 

@@ -1,7 +1,7 @@
-// Binary tree: sums go up to member 0, results come down again, in segments that follow each other (pipelined trees:
-// Chan, Heimlich, Purkayastha, van de Geijn, "Collective communication: theory, practice, and experience", 2007). Place
-// v has the children 2v+1 and 2v+2. Everybody talks to three others at most, 2(n−1) messages in all, whatever n is.
-// 2·⌈log2 n⌉ levels of two messages each; up to 3·S bytes in and out.
+// Binary tree: sums travel up to member 0 and results travel down again, in pipelined segments (pipelined trees: Chan,
+// Heimlich, Purkayastha, van de Geijn, "Collective communication: theory, practice, and experience", 2007). Member v
+// has the children 2v+1 and 2v+2. Every rank exchanges data with at most three others; 2(n−1) messages per segment in
+// all. 2·⌈log2 n⌉ levels of two messages each; up to 3·S bytes in and out.
 #include "coll/algo/algorithms.h"
 #include "coll/algo/sums.h"
 
@@ -26,7 +26,7 @@ void tree_all_reduce(const Op& op, Piece sums, Piece output, const Team& team, S
   };
 
   sums = widened(op, sums, schedule);
-  // Only complete sums may go to the output: those of the root's last child.
+  // Only complete sums may be written to the output: those with the last child's sums at the tree's root.
   const Piece between = child_count + (parent < 0 ? 0 : 1) > 1 ? scratch_sums(op, sums.count, schedule) : Piece{};
   const Piece complete = parent < 0 ? accumulator_for(op, output, schedule) : between;
   for (size_t begin = 0; begin < sums.count; begin += elements) {

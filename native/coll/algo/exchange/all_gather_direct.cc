@@ -1,5 +1,5 @@
-// Direct exchange: rank r sends its input to r+1, r+2, … and takes those of r−1, r−2, …. No input passes through a
-// third rank, which makes it the choice where every pair has a path of its own. Latency of one message; n−1 messages,
+// Direct exchange: rank r sends its input to r+1, r+2, … and receives those of r−1, r−2, …. No input passes through a
+// third rank, so it suits networks in which every pair has its own path. Latency of one message; n−1 messages,
 // S·(n−1)/n bytes for a result of S.
 #include "coll/algo/algorithms.h"
 #include "coll/algo/parts.h"

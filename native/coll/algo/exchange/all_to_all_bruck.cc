@@ -1,7 +1,7 @@
-// Bruck's all-to-all (Bruck, Ho, Kipnis, Upfal, Weathersby 1997), for small even parts. Every part travels by the
-// binary digits of its distance: in round k each rank passes on to r+2^k all parts that have bit k in the distance they
-// still have to go from where they began. ⌈log2 n⌉ steps of n/2 parts: ⌈log2 n⌉·S/2 bytes for an input of S, where
-// direct exchange needs n−1 steps but sends every part once.
+// Bruck's all-to-all (Bruck, Ho, Kipnis, Upfal, Weathersby 1997), for small even parts. Every part travels along the
+// binary digits of the distance from its sender to its receiver: in round k, rank r sends to r+2^k all parts whose
+// distance has bit k set. ⌈log2 n⌉ steps of n/2 parts each: ⌈log2 n⌉·S/2 bytes for an input of S. Direct exchange needs
+// n−1 steps but sends every part only once.
 #include <algorithm>
 
 #include "coll/algo/algorithms.h"
@@ -13,7 +13,8 @@ void bruck_all_to_all(const Op& op, int rank, int size, Schedule& schedule) {
   const auto parts = [&](size_t base, int first, int count) {
     return Piece{Region::Scratch, base + first * bytes, count * op.count};
   };
-  // By distance: the parts for r, r+1, …; as they are replaced, the parts that came over that distance.
+  // Parts by distance: at first the parts for r, r+1, …, which are replaced by the parts that arrived over that
+  // distance.
   const size_t turned = schedule.scratch(size * bytes);
   const size_t outgoing = schedule.scratch(size * bytes), incoming = schedule.scratch(size * bytes);
 

@@ -1,6 +1,6 @@
-// Pairwise exchange (Thakur, Rabenseifner, Gropp 2005): message k of rank r goes to r+k, and it takes its own from r−k,
-// so that every rank talks to one other at a time in each direction, and no two to the same. Latency of one message;
-// n−1 messages, S·(n−1)/n bytes for an input of S.
+// Pairwise exchange (Thakur, Rabenseifner, Gropp 2005): in step k, rank r sends to r+k and receives from r−k. So every
+// rank exchanges data with one other at a time in each direction, and no two ranks send to the same one. Latency of one
+// message; n−1 messages, S·(n−1)/n bytes for an input of S.
 #include "coll/algo/algorithms.h"
 #include "coll/algo/parts.h"
 

@@ -1,5 +1,5 @@
 // Pairwise exchange (Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH",
-// 2005): in step k rank r sends part r+k to its owner and folds in its own part from r−k. n−1 steps, S·(n−1)/n bytes.
+// 2005): in step k, rank r sends part r+k to its owner and adds its own part from rank r−k. n−1 steps, S·(n−1)/n bytes.
 #include "coll/algo/algorithms.h"
 #include "coll/algo/parts.h"
 #include "coll/algo/sums.h"

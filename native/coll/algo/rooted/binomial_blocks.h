@@ -1,6 +1,6 @@
-// The binomial tree of gather and scatter (Thakur, Rabenseifner, Gropp 2005). Ranks are counted from the root; rank v
-// with lowest set bit 2^k stands for the block of ranks v … v + 2^k − 1, whose parts pass through it. A block that
-// wraps around from rank n−1 to rank 0 travels as two messages, as it lies in two parts of the root's buffer.
+// The binomial tree of gather and scatter (Thakur, Rabenseifner, Gropp 2005). Ranks are counted from the root; all
+// parts of the block of ranks v … v + 2^k − 1 pass through rank v, where 2^k is the lowest set bit of v. A block that
+// wraps around from rank n−1 to rank 0 travels as two messages, because it is not contiguous in the root's buffer.
 #pragma once
 
 #include <algorithm>
@@ -19,14 +19,14 @@ class BinomialBlocks {
 
   bool is_root() const { return v_ == 0; }
   bool is_leaf() const { return bit_ == 1 || v_ + 1 >= size_; }
-  /// The lowest set bit of v; for the root the first power of two ≥ n.
+  /// Returns the lowest set bit of v; for the root the first power of two ≥ n.
   int bit() const { return bit_; }
   int parent() const { return real(v_ - bit_); }
   bool has_child(int bit) const { return v_ + bit < size_; }
   int child(int bit) const { return real(v_ + bit); }
 
   /// Calls f(piece) for each message of the block of the child at `bit` (this rank's own block for bit 0). `parts` is
-  /// the root's buffer, `staged` where this rank keeps its block in the order of v; for the root, nothing.
+  /// the root's buffer; `staged` is the offset of the scratch in which another rank keeps its block, in the order of v.
   template <class F>
   void each_message(int bit, const Parts& parts, size_t staged, size_t element, F&& f) const {
     const int begin = v_ + bit;
@@ -40,7 +40,7 @@ class BinomialBlocks {
     }
   }
 
-  /// Elements of the parts of the ranks from `begin` on and before `end`, counted from the root.
+  /// Counts the elements of the parts of ranks [begin, end), which are counted from the root.
   size_t elements(const Parts& parts, int begin, int end) const {
     size_t sum = 0;
     for (const auto& [first, last] : runs(begin, end)) sum += parts.range(first, last).count;
@@ -51,7 +51,7 @@ class BinomialBlocks {
  private:
   int real(int v) const { return (v + root_) % size_; }
 
-  /// The real ranks behind [begin, end), as two ranges of which the second may be empty.
+  /// Returns the real ranks of [begin, end), as two ranges, the second of which may be empty.
   std::array<std::pair<int, int>, 2> runs(int begin, int end) const {
     const int first = begin + root_, last = end + root_;
     if (first >= size_) return {{{first - size_, last - size_}, {0, 0}}};

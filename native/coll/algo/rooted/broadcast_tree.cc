@@ -9,10 +9,12 @@ void tree_broadcast(const Op& op, int rank, int size, Schedule& schedule) {
   const int v = (rank - op.root + size) % size;
   const auto real = [&](int virtual_rank) { return (virtual_rank + op.root) % size; };
 
-  // Ranks that name different roots have different trees, and some would never hear of each other in them.
+  // Ranks that name different roots plan different trees, in which some pairs exchange no message. So all ranks
+  // exchange handshakes.
   handshake_all(rank, size, schedule);
   int bit = 1;
-  while (bit < size && (v & bit) == 0) bit <<= 1;  // the lowest set bit of v; for the root the first power ≥ size
+  // the lowest set bit of v; for the root the first power of two ≥ size
+  while (bit < size && (v & bit) == 0) bit <<= 1;
   const Piece input{Region::Input, 0, op.count};
   const Piece output{Region::Output, 0, op.count};
   if (v != 0) {

@@ -1,5 +1,5 @@
-// Every rank sends its part straight to the root. Nothing is sent twice. n−1 steps and S·(n−1)/n bytes at the root for
-// a result of S, one step elsewhere.
+// Every rank sends its part directly to the root. Every part is sent once. n−1 steps and S·(n−1)/n bytes at the root
+// for a result of S, one step elsewhere.
 #include "coll/algo/algorithms.h"
 #include "coll/algo/parts.h"
 

@@ -1,5 +1,6 @@
-// For large buffers (Rabenseifner, ICCS 2004): a reduce-scatter, so that all ranks share the additions, then the parts
-// go to the root. 2(n−1) steps there, n elsewhere; S·(n−1)/n bytes, and once more at the root.
+// Two-shot reduce for large buffers (Rabenseifner, ICCS 2004): a reduce-scatter, so that all ranks share the additions,
+// then every rank sends its part to the root. 2(n−1) steps at the root, n elsewhere; S·(n−1)/n bytes, twice that at the
+// root.
 #include "coll/algo/algorithms.h"
 #include "coll/algo/parts.h"
 #include "coll/algo/sums.h"

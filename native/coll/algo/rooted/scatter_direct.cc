@@ -1,5 +1,5 @@
-// The root sends every rank its part. Nothing is sent twice. n−1 steps and S·(n−1)/n bytes at the root for an input of
-// S, one step elsewhere.
+// The root sends every rank its part directly. Every part is sent once. n−1 steps and S·(n−1)/n bytes at the root for
+// an input of S, one step elsewhere.
 #include "coll/algo/algorithms.h"
 #include "coll/algo/parts.h"
 
