@@ -16,23 +16,23 @@ using coll::Verb;
 
 namespace {
 
-constexpr int kSpins = 100;    // of a thread that waits, before it lets others run
-constexpr int kYields = 2000;  // before it sleeps
+constexpr int kSpins = 100;    // polls of a waiting thread before it yields
+constexpr int kYields = 2000;  // polls before it sleeps
 constexpr auto kBackoff = std::chrono::microseconds(50);
-// How often an idle lane looks for notices: soon after it had something to do, and later on. A program may have many
-// groups.
+// Intervals at which an idle lane polls for notices: at first after activity, and later. The second is long because a
+// program may have many groups.
 constexpr auto kListening = std::chrono::milliseconds(2);
 constexpr auto kListeningLater = std::chrono::milliseconds(20);
-constexpr int kSoon = 100;  // looks
+constexpr int kSoon = 100;  // polls at the first interval
 
-// A yield that takes this long has given the core to somebody who computes, for a slice of the scheduler's. Where
-// several want the core, that is what every answer would take; a thread that sleeps instead is let in again soon.
+// A yield that takes this long gave the core to a computing thread for a scheduler slice. On an oversubscribed core
+// every yield would take that long; a thread that sleeps instead is scheduled again soon.
 constexpr int64_t kSlice = 1 * kMillisecond;
-constexpr int64_t kOversubscribedFor = 100 * kMillisecond;  // how long the machine is then held to be oversubscribed
+constexpr int64_t kOversubscribedFor = 100 * kMillisecond;  // time for which the machine then counts as oversubscribed
 
 std::atomic<int64_t> oversubscribed_until{0};  // for all groups
 
-/// Asks again, ever less eagerly.
+/// Waits before the next poll: spins at first, then yields, then sleeps.
 void back_off(int& idle_rounds) {
   ++idle_rounds;
   if (idle_rounds < kSpins) return pause_cpu();
@@ -88,7 +88,7 @@ uint64_t MpiGroup::connect(std::vector<int> members, int tag) {
 
 void MpiGroup::lane_main() {
   int idle_rounds = 0;
-  int looks = 0;  // in vain, one after another
+  int looks = 0;  // idle polls in a row
   for (;;) {
     bool is_idle = false;
     if (drivers_ == 0) {
@@ -100,7 +100,7 @@ void MpiGroup::lane_main() {
       is_idle = true;
       looks = 0;
     }
-    // A rank that has left may be waiting for one that is busy here, until its last messages are taken.
+    // A rank that has left another group may wait until this rank has received its last messages.
     if (is_idle || idle_rounds % kSpins == kSpins - 1) tend_retired();
     std::unique_lock lock(mutex_);
     if (stop_) return;
@@ -111,7 +111,7 @@ void MpiGroup::lane_main() {
   }
 }
 
-/// Of a group that goes without close(), most often because its process ends.
+/// Leaves a group that is destroyed without close(), mostly because its process ends.
 void MpiGroup::leave_at_last() {
   const bool is_interrupted = is_busy() || !requests_.empty();
   try {
@@ -125,12 +125,12 @@ void MpiGroup::leave_at_last() {
     channel_->say_goodbye(called_);
     has_left_ = !is_interrupted;
   } catch (const Failure&) {
-    // MPI itself has failed: there is no way to tell anybody.
+    // MPI itself has failed, so the other ranks cannot be told.
   }
   if (!has_left_) give_up_order();
 }
 
-/// Says goodbye if the owner has closed the group, which has nothing to do; true if it did.
+/// Says goodbye if the owner has closed the group and no operation is pending; returns true if it did.
 bool MpiGroup::leave() {
   uint64_t id;
   {

@@ -1,14 +1,14 @@
 // The mpi backend of one rank. Collectives run one after another: all ranks agree about one (agreement.h), then MPI's
-// function of that name moves the data (transfer.h). Messages go beside them (mailbox.h). What goes wrong is decided in
-// one place: the lowest rank that is here, the arbiter, is told, and tells everybody.
+// function of that name moves the data (transfer.h). Sends and receives run beside them (mailbox.h). One rank decides
+// the root cause of a failure: the arbiter, the lowest rank that has not left. The others report failures to it, and it
+// tells all ranks the root cause.
 //
-// MPI offers no way to sleep until something comes, so whoever waits here asks again and again: a thread that waits for
-// an operation, and otherwise a thread of the group's own, the lane, which also listens, now and then, while nothing
-// is pending.
+// MPI has no call that sleeps until a message arrives, so threads poll: a thread that waits for an operation, and
+// otherwise the lane, the group's progress thread, which also polls now and then while no operation is pending.
 //
-// Threads. The owner's thread calls every public function. The engine belongs to whoever holds `engine_`: the lane, or
-// the owner's thread inside `run` and `wait`. The queue and the list of ended operations are shared under `mutex_`.
-// Nothing here knows Node; `notify` is called by the engine's holder.
+// Threads. The owner's thread calls every public function. The engine belongs to the thread that holds the mutex
+// `engine_`: the lane, or the owner's thread inside `run` and `wait`. The queue and the list of ended operations are
+// shared under `mutex_`. Nothing here depends on Node; `notify` is called by the thread that holds the engine.
 #pragma once
 
 #include <atomic>
@@ -30,37 +30,38 @@
 
 namespace ringwise::mpi {
 
-/// How an operation ended. `failure` is null on success; otherwise the root cause, the same for the whole group.
+/// The result of an operation. `failure` is null on success, otherwise the root cause, which is the same on all ranks.
 struct Ended {
   uint64_t id;
   std::shared_ptr<const coll::Failure> failure;
-  int source = -1;       // of a receive that ended well: the sender
-  bool is_lent = false;  // it failed, and MPI may go on using its memory for ever
+  int source = -1;       // the sender, for a successful receive
+  bool is_lent = false;  // it failed, and MPI may use its memory until the process ends
 };
 
 class MpiGroup {
  public:
   MpiGroup(int rank, int size, std::function<void()> notify);
-  /// Ends the lane, whatever it is doing; what is pending never ends. A group that has not been closed leaves now: the
-  /// others need not wait for their deadline.
+  /// Ends the lane; pending operations never end. A group that has not been closed says goodbye now, so that the other
+  /// ranks need not wait for their deadlines.
   ~MpiGroup();
 
-  /// Starts the lane, which makes a communicator. `members` are the ranks of the group among all processes of MPI;
-  /// `tag` tells groups apart that are made at the same time. Blocks the lane until all members have called it. Called
-  /// once.
+  /// Starts the lane, which makes a communicator; the lane blocks until all members have called connect(). `members`
+  /// are the group's ranks in MPI_COMM_WORLD; `tag` distinguishes groups that are made at the same time. Ends like an
+  /// operation with the returned id. Call it once.
   uint64_t connect(std::vector<int> members, int tag);
 
   /// Queues an operation; returns its id. Never blocks.
   uint64_t start(coll::Op op);
-  /// Runs an operation to its end on the calling thread.
+  /// Runs an operation and blocks until it has ended.
   Ended run(coll::Op op);
-  /// Blocks until the operation has ended. Its `Ended` is still to be taken.
+  /// Blocks until the operation has ended. `take_ended` still returns its `Ended` afterwards.
   void wait(uint64_t id);
-  /// Moves out what has ended since the last call, in order of ending.
+  /// Moves out the operations that have ended since the last call, in order of ending.
   void take_ended(std::vector<Ended>& ended);
-  /// Fails everything pending, here and on all ranks.
+  /// Fails all pending operations on all ranks, with `text` as the reason.
   void abort(const std::string& text);
-  /// Says goodbye once everything pending has ended, then ends the lane. Ends like an operation.
+  /// Says goodbye once all pending operations have ended, then ends the lane. Ends like an operation with the returned
+  /// id.
   uint64_t close();
 
  private:
@@ -70,11 +71,11 @@ class MpiGroup {
     coll::Op op;
     Agreement agreement;
     std::optional<Transfer> transfer;
-    // allToAll: what each rank sends to this one, to be compared with what it expects; then all say that they are
-    // content.
+    // allToAll: elements that this rank sends to each rank, and that each rank announces to send to this one. After the
+    // comparison, `contentment` lets all ranks confirm that their counts agree.
     std::vector<uint64_t> sent, announced;
     std::optional<Agreement> contentment;
-    Request comparison;  // last member: it uses those before it
+    Request comparison;  // last member: MPI uses those before it
   };
 
   void lane_main();
@@ -108,17 +109,17 @@ class MpiGroup {
   const int size_;
   const std::function<void()> notify_;
   std::vector<int> members_;  // written before the lane starts
-  int tag_ = 0;               // the same
+  int tag_ = 0;               // written before the lane starts
 
   std::mutex engine_;
   std::unique_ptr<Channel> channel_;  // engine; null until connected
   std::deque<coll::Op> queued_;       // engine; collectives that have not begun
   std::unique_ptr<Running> running_;  // engine
   uint64_t called_ = 0;               // engine; collectives that this rank has called
-  // A failure that was noticed here and reported, until the root cause comes or the time for it is over.
+  // A failure that this rank has reported, until the root cause arrives or root_cause_deadline_ns_ passes.
   std::optional<coll::Failure> reported_;  // engine
   int64_t root_cause_deadline_ns_ = 0;     // engine
-  /// Of the arbiter: who has called the collective that somebody waited for too long.
+  /// The arbiter's participation query: asks which ranks have called the collective that timed out.
   struct Participation {
     coll::Failure failure;
     uint64_t seq;
@@ -127,7 +128,7 @@ class MpiGroup {
   };
   std::optional<Participation> participation_;   // engine
   std::shared_ptr<const coll::Failure> poison_;  // engine
-  bool has_left_ = false;                        // engine; well
+  bool has_left_ = false;                        // engine; this rank has said goodbye without a failure
 
   std::mutex mutex_;
   std::condition_variable wake_lane_;
@@ -138,7 +139,7 @@ class MpiGroup {
   std::optional<std::string> abort_text_;  // mutex_
   bool stop_ = false;                      // mutex_
   std::atomic<int> drivers_{0};            // threads that poll in the lane's place
-  std::thread lane_;                       // last member: joined before anything it uses goes
+  std::thread lane_;                       // last member, so that nothing the lane uses is destroyed before it
 };
 
 }  // namespace ringwise::mpi

@@ -1,4 +1,5 @@
-// What the holder of the engine does: looks what has come, goes on with what can go on, and decides what went wrong.
+// The functions of MpiGroup that the holder of the engine runs: receive messages, advance operations, and decide the
+// root cause of failures.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -14,10 +15,11 @@ using coll::Verb;
 
 namespace {
 
-constexpr int64_t kRootCausePatience = 2000 * kMillisecond;  // for the arbiter, participation query included
+// wait for the root cause, including the arbiter's participation query
+constexpr int64_t kRootCausePatience = 2000 * kMillisecond;
 constexpr int64_t kParticipationPatience = 500 * kMillisecond;
 
-/// "rank 2", "ranks 2, 5"
+/// Returns text such as "rank 2" or "ranks 2, 5".
 std::string rank_list(const std::vector<int>& ranks) {
   std::string text = ranks.size() == 1 ? "rank " : "ranks ";
   for (size_t i = 0; i < ranks.size(); ++i) text.append(i == 0 ? "" : ", ").append(std::to_string(ranks[i]));
@@ -30,7 +32,7 @@ Failure lost(int rank, int peer) {
 
 }  // namespace
 
-/// One look at everything; true if anything moved.
+/// Polls once; returns true if anything moved.
 bool MpiGroup::poll() {
   bool moved = false;
   try {
@@ -41,7 +43,7 @@ bool MpiGroup::poll() {
     if (poison_) {
       end_everything();
     } else if (!reported_) {
-      // Nothing is touched any more once something is wrong.
+      // After a failure, operations do not advance any more.
       moved |= channel_->mailbox->advance();
       moved |= advance_collective();
       if (!moved) check_losses();
@@ -52,7 +54,7 @@ bool MpiGroup::poll() {
     try {
       report(failure);
     } catch (const Failure&) {
-      poison(failure);  // MPI has failed so far that the others cannot be told
+      poison(failure);  // MPI itself fails, so the other ranks cannot be told
     }
   }
   return moved;
@@ -91,7 +93,8 @@ bool MpiGroup::listen() {
       case Notice::Left: channel_->note_goodbye(*heard); break;
       case Notice::Report:
         if (poison_)
-          channel_->control->tell(heard->from, Notice::RootCause, 0, poison_.get());  // it had not heard yet
+          // the sender had not received the root cause yet
+          channel_->control->tell(heard->from, Notice::RootCause, 0, poison_.get());
         else if (!participation_)
           decide(heard->failure, heard->number);
         break;
@@ -132,8 +135,8 @@ bool MpiGroup::advance_collective() {
   return moved;
 }
 
-/// Parts of an allToAll may have any lengths, but what a rank sends must be what the other expects. True when all
-/// agree.
+/// Compares the lengths of the parts of an allToAll: each rank must send the length that the receiver expects. Returns
+/// true when all ranks agree.
 bool MpiGroup::compare_parts() {
   Running& running = *running_;
   const coll::Op& op = running.op;
@@ -153,14 +156,15 @@ bool MpiGroup::compare_parts() {
       theirs.count = running.announced[static_cast<size_t>(peer)];
       if (mine.count != theirs.count) throw coll::disagreement(rank_, mine, peer, theirs);
     }
-    // Whoever is not content never comes here, so that the others wait for the root cause.
+    // A rank that disagrees throws before this second agreement, so the other ranks wait in it until they get the root
+    // cause.
     running.contentment.emplace(own, channel_->comm, rank_, size_, channel_->outbox);
   }
   running.contentment->advance();
   return running.contentment->done();
 }
 
-/// Whether what is pending needs a rank that has left without it. Called when nothing moves any more.
+/// Reports a failure if a pending operation needs a rank that has left without it. Called when nothing moves any more.
 void MpiGroup::check_losses() {
   for (const Mailbox::Pending& pending : channel_->mailbox->pending()) {
     if (pending.is_moving) continue;
@@ -205,7 +209,7 @@ int MpiGroup::arbiter() const {
   return rank_;
 }
 
-/// A failure that was noticed here. Nothing goes on until the root cause comes.
+/// Reports a failure that this rank has noticed to the arbiter. Operations stop until the root cause arrives.
 void MpiGroup::report(Failure failure, uint64_t seq_plus_1) {
   if (poison_ || reported_) return;
   failure.origin = failure.origin < 0 ? rank_ : failure.origin;
@@ -217,7 +221,8 @@ void MpiGroup::report(Failure failure, uint64_t seq_plus_1) {
     channel_->control->tell(arbiter(), Notice::Report, seq_plus_1, &failure);
 }
 
-/// As the arbiter: passes on the first failure that it hears of, once it knows whom it is about.
+/// Runs on the arbiter: announces the first reported failure as the root cause. If it is a timeout, first asks which
+/// ranks have called the collective.
 void MpiGroup::decide(const Failure& failure, uint64_t seq_plus_1) {
   if (seq_plus_1 == 0) return announce_root_cause(failure);
   participation_ =
@@ -272,7 +277,7 @@ void MpiGroup::poison(const Failure& failure) {
   end_everything();
 }
 
-/// Everything pending ends with the root cause; but the memory of what MPI has begun stays MPI's.
+/// Ends all pending operations with the root cause. MPI may go on using the memory of those that it has begun.
 void MpiGroup::end_everything() {
   for (; !queued_.empty(); queued_.pop_front()) end(queued_.front().id, poison_);
   if (running_) {
@@ -283,7 +288,8 @@ void MpiGroup::end_everything() {
   for (const auto& [op, is_moving] : channel_->mailbox->clear()) end(op.id, poison_, -1, is_moving);
 }
 
-/// Forgets the collective under way; true if MPI goes on using its memory. Then what MPI points to is never freed.
+/// Drops the running collective. Returns true if MPI may go on using its memory; the objects that MPI refers to are
+/// then never freed.
 bool MpiGroup::let_go_of_running() {
   if (!running_) return false;
   const bool is_lent = running_->transfer.has_value();

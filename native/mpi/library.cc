@@ -21,7 +21,8 @@ struct Message {
 std::mutex mutex;
 std::optional<World> started;  // under mutex
 bool in_order = true;          // under mutex
-// Under mutex. Not destroyed: MPI may use it to the end.
+// Returns the messages of leave_to_mpi(). Access under `mutex`. Never destroyed, because MPI may use them until the
+// process ends.
 std::list<Message>& kept() {
   static auto* const messages = new std::list<Message>;
   return *messages;
@@ -35,7 +36,8 @@ std::string version() {
   return whole.substr(0, whole.find('\n'));
 }
 
-/// Whether all that was left to MPI ends before long. Its groups have failed, but all ranks may have taken part.
+/// Returns whether all requests of leave_to_mpi() end within 10 s. Their groups have failed, but the requests still end
+/// if all ranks have taken part in them.
 bool ends_by_itself() {
   const int64_t deadline = now_ns() + 10'000 * kMillisecond;
   for (Message& message : kept()) {

@@ -81,7 +81,7 @@ std::vector<int> places_of(const std::vector<int>& lengths) {
 
 }  // namespace
 
-/// What MPI adds up: the input itself; or a copy, of narrow floats as float32 and for 'premulSum' scaled.
+/// Returns the addends for MPI: the input, or a copy as float32 for narrow floats and scaled for premulSum.
 const std::byte* Transfer::addends(size_t count) {
   reduced_ = is_narrow(op_.dtype) ? DType::Float32 : op_.dtype;
   const bool is_scaled = op_.reduce == ReduceOp::PremulSum;
@@ -99,7 +99,7 @@ void Transfer::begin(const coll::Op& op) {
   op_ = op;
   switch (op.verb) {
     case Verb::Barrier:
-      done_ = true;  // all ranks have come
+      done_ = true;  // the agreement was the barrier
       return;
     case Verb::AllReduce:
     case Verb::Reduce:
@@ -112,7 +112,7 @@ void Transfer::begin(const coll::Op& op) {
 void Transfer::begin_vector() {
   in_pieces_ = true;
   const bool is_reduced = op_.verb != Verb::Broadcast;
-  // MPI writes only where the operation does: on ranks that have no result it is the sender's memory, left as it is.
+  // On ranks without a result, MPI only reads the addends, so the input does not change there.
   vector_ = is_reduced ? const_cast<std::byte*>(addends(op_.count)) : op_.output;
   if (is_reduced && op_.output != nullptr) result_ = vector_;
   begin_piece();

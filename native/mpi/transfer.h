@@ -1,4 +1,4 @@
-// One collective on the memory of all ranks, by the MPI function of that name. Begun once all ranks agree about it.
+// Runs one collective through the MPI function of the same name, after all ranks have agreed about it.
 #pragma once
 
 #include <cstddef>
@@ -13,9 +13,10 @@ class Transfer {
  public:
   Transfer(MPI_Comm comm, int rank, int size) : comm_(comm), rank_(rank), size_(size) {}
 
-  /// `op` and its memory stay the caller's, until it is done or for ever: MPI cannot be told to stop.
+  /// Begins `op`. The caller keeps its memory alive until done(). After abandon() it must never free it, because MPI
+  /// cannot cancel a collective.
   void begin(const coll::Op& op);
-  /// True if it has ended, or a piece of it has.
+  /// Polls MPI. Returns true if the operation, or a piece of it, has ended.
   bool advance();
   bool done() const { return done_; }
   void abandon() { request_.abandon(); }
@@ -33,14 +34,14 @@ class Transfer {
   int size_;
   coll::Op op_;
   bool done_ = false;
-  DType reduced_ = DType::UInt8;  // what is added up: float32 for narrow floats, else the operation's
-  bool in_pieces_ = false;        // MPI's counts are ints: a long vector takes several calls
-  size_t begun_ = 0;              // elements of a vector that MPI was given, less the last piece
+  DType reduced_ = DType::UInt8;  // dtype of the addends: float32 for narrow floats, else the operation's
+  bool in_pieces_ = false;        // a vector is moved in several calls, because MPI's counts are ints
+  size_t begun_ = 0;              // elements of a vector that have been given to MPI, without the current piece
   std::byte* vector_ = nullptr;   // the memory of allReduce, reduce and broadcast, or copy_
-  std::byte* result_ = nullptr;   // of a reduction; null on ranks that have none
-  std::vector<std::byte> copy_;   // of the addends, where these are not MPI's to change or to read
-  std::vector<float> sums_;       // of reduceScatter, for narrow floats
-  std::vector<int> lengths_;      // by rank; MPI reads them until the end
+  std::byte* result_ = nullptr;   // result of a reduction; null on ranks that have none
+  std::vector<std::byte> copy_;   // copy of the addends, if MPI cannot read or write the input
+  std::vector<float> sums_;       // results of reduceScatter for narrow floats
+  std::vector<int> lengths_;      // this and the next three by rank; MPI reads them until the operation ends
   std::vector<int> places_;
   std::vector<int> recv_lengths_;
   std::vector<int> recv_places_;

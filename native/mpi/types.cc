@@ -11,14 +11,14 @@ namespace ringwise::mpi {
 
 namespace {
 
-/// Whether `a` takes the place of `b`. x != x: NaN, which wins. It must not matter who is asked first, or ranks would
-/// have different bits: MPI may combine the same two values in another order on each of them.
+/// Returns whether `a` replaces `b` in a min or max. NaN (x != x) wins. The result must not depend on the order of the
+/// arguments, or ranks would get different bits: MPI may combine the same two values in a different order on each rank.
 template <typename T, bool is_min>
 bool wins(T a, T b) {
   if (is_min ? a < b : a > b) return true;
   if constexpr (std::is_floating_point_v<T>) {
     if (a != a && b != b) return std::memcmp(&a, &b, sizeof a) > 0;
-    if (a == b) return std::signbit(a) == is_min && std::signbit(b) != is_min;  // zeros: -0 is below 0
+    if (a == b) return std::signbit(a) == is_min && std::signbit(b) != is_min;  // of two zeros, -0 is the smaller one
   }
   return a != a;
 }

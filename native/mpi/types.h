@@ -1,4 +1,4 @@
-// What MPI calls our element types and reductions.
+// Maps element types and reductions to those of MPI.
 #pragma once
 
 #include <mpi.h>
@@ -9,17 +9,19 @@
 
 namespace ringwise::mpi {
 
-/// For reductions. Halves have none: they are reduced as float32.
+/// Returns the MPI type for reductions. Narrow floats have none; they are reduced as float32.
 MPI_Datatype type_of(DType dtype);
 
-/// For moving: an element of as many bytes.
+/// Returns an MPI type of the same size, to move elements without arithmetic.
 MPI_Datatype mover_of(DType dtype);
 
-/// Elements that travel at once. MPI's counts are ints, and MPICH 4.0 does not broadcast more than 2^31 bytes.
+/// Returns the most elements that one MPI call moves. MPI's counts are ints, and MPICH 4.0 does not broadcast more than
+/// 2^31 bytes.
 inline size_t piece_of(DType dtype) { return (size_t{1} << 30) / byte_size(dtype); }
 
-/// The built-in one where it has our meaning. min and max are ours: they give NaN where a rank has NaN, and MPICH 4.0
-/// compares uint8 as if it had a sign. avg and premulSum are sums: the caller divides, or multiplies before.
+/// Returns the MPI operation: the built-in one if it has our semantics. min and max are our own, because they return
+/// NaN when a rank has NaN, and because MPICH 4.0 compares uint8 as signed. avg and premulSum are sums: the caller
+/// divides afterwards or multiplies before.
 MPI_Op op_of(coll::ReduceOp reduce, DType dtype);
 
 }  // namespace ringwise::mpi

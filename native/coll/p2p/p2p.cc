@@ -125,7 +125,7 @@ bool PointToPoint::pull(int rank) {
   return true;
 }
 
-/// Decides where the message after `header` goes: to a posted receive, to memory as an early message, or nowhere yet.
+/// Decides where the payload after `header` goes: to a posted receive, or to memory as an early message.
 void PointToPoint::open(int rank, const Signature& header) {
   Peer& peer = peers_[rank];
   if (!is_message(header, rank, rank_)) {

@@ -1,8 +1,8 @@
-// All ranks compare what they call before any of them touches a buffer. Whoever ends well knows that every rank has
-// called the same: rank r compares with rank r - 1, then with r - 2, r - 4, …, and goes on only while all is well. So
-// what a rank hears from r - 2^k says that 2^k ranks have called what that one has called; after log2(size) rounds it
-// has heard of all. This is the dissemination barrier (Hensgen, Finkel, Manber: Two algorithms for barrier
-// synchronization, 1988), with signatures in its messages.
+// Compares the signatures of all ranks before any of them touches a buffer. Rank r compares its signature with that of
+// rank r - 1, then r - 2, r - 4, …, and stops at the first difference. A message from r - 2^k confirms that the 2^k
+// ranks up to that one have made the same call, so after log2(size) rounds a rank knows that all ranks agree. This is
+// the dissemination barrier (Hensgen, Finkel, Manber: Two algorithms for barrier synchronization, 1988), with
+// signatures in its messages.
 #pragma once
 
 #include "coll/handshake/labels.h"
@@ -14,18 +14,18 @@ namespace ringwise::mpi {
 
 class Agreement {
  public:
-  /// `outbox` is the group's, and outlives this object.
+  /// Begins the first round. `outbox` belongs to the group and outlives this object.
   Agreement(const coll::Signature& mine, MPI_Comm comm, int rank, int size, Outbox& outbox);
 
-  /// Goes on as far as the others have come; true if it moved. Throws Failure when another rank has called something
-  /// else.
+  /// Handles the messages that have arrived; returns true if there were any. Throws Failure when another rank has made
+  /// a different call.
   bool advance();
   bool done() const { return distance_ >= size_; }
 
  private:
   void begin_round();
 
-  /// As it travels. The text only follows where there is one; without its end.
+  /// The format of a message. The label's text is sent only if there is one, and without a final 0.
   struct Message {
     coll::Signature signature;
     char label[coll::kMaxLabelBytes];
@@ -39,7 +39,7 @@ class Agreement {
   Outbox& outbox_;
   int distance_ = 1;
   int round_ = 0;
-  Request receive_;  // last member: cancelled before theirs_ goes
+  Request receive_;  // last member: cancelled before theirs_ is destroyed
 };
 
 }  // namespace ringwise::mpi

@@ -14,7 +14,8 @@ namespace ringwise::mpi {
 namespace {
 
 std::mutex mutex;
-/// Under mutex. Not destroyed: MPI may use it to the end.
+/// Returns the channels of groups that this rank has left. Access under `mutex`. Never destroyed, because MPI may use
+/// them until the process ends.
 std::list<std::unique_ptr<Channel>>& retired() {
   static auto* const channels = new std::list<std::unique_ptr<Channel>>;
   return *channels;
@@ -22,7 +23,7 @@ std::list<std::unique_ptr<Channel>>& retired() {
 
 bool is_empty(Channel& channel) try {
   channel.outbox.advance();
-  channel.mailbox->advance();  // messages that nobody has received; their senders come to no harm
+  channel.mailbox->advance();  // receives late messages, so that their senders can finish
   while (const auto heard = channel.control->hear()) {
     if (heard->notice == Notice::Left) channel.note_goodbye(*heard);
   }
@@ -30,7 +31,7 @@ bool is_empty(Channel& channel) try {
   for (int peer = 0; peer < channel.size; ++peer) is_empty &= peer == channel.rank || channel.is_gone(peer);
   return is_empty;
 } catch (const coll::Failure&) {
-  return false;  // MPI has failed here; nobody waits for this group any more
+  return false;  // MPI has failed; no rank waits for this group any more
 }
 
 }  // namespace
@@ -57,7 +58,7 @@ void Channel::say_goodbye(uint64_t collectives) {
   const int64_t deadline = now_ns() + 1000 * kMillisecond;
   for (; !outbox.is_empty() && now_ns() < deadline; std::this_thread::yield()) {
     outbox.advance();
-    mailbox->advance();  // the others may wait likewise, until what they have sent is taken
+    mailbox->advance();  // other ranks may wait here too until their messages are received
   }
 }
 

@@ -1,6 +1,6 @@
-// The communicator of one group, and what of its messages is under way. A group that has been left well gives it back:
-// MPI uses the place of a freed communicator again, so nothing may be left in it. The others' goodbyes may come much
-// later; until then it is on a list that whoever polls looks after.
+// The communicator of one group and its messages in flight. After a regular close, the communicator is freed. MPI
+// reuses the context of a freed communicator, so no message may be left in it: it is freed when all other ranks have
+// said goodbye, which may be much later. Until then it is on a list that the lanes of other groups check.
 #pragma once
 
 #include <mpi.h>
@@ -22,7 +22,7 @@ struct Channel {
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
-  /// Of what a rank has sent; its last messages may come after it.
+  /// The totals that a rank sent in its goodbye. Its last messages may arrive after the goodbye.
   struct Goodbye {
     uint64_t collectives;
     uint64_t messages;
@@ -32,11 +32,12 @@ struct Channel {
     left[static_cast<size_t>(heard.from)] = Goodbye{heard.number, heard.messages};
   }
   bool has_left(int peer) const { return left[static_cast<size_t>(peer)].has_value(); }
-  /// Whether it has left and nothing more will come from it: MPI may deliver a goodbye ahead of a message.
+  /// Returns whether `peer` has left and all its messages have arrived. MPI may deliver a goodbye before earlier
+  /// messages.
   bool is_gone(int peer) const {
     return has_left(peer) && mailbox->come_from(peer) == left[static_cast<size_t>(peer)]->messages;
   }
-  /// Tells the others that this rank leaves, and waits a moment until that is on its way.
+  /// Tells the other ranks that this one leaves, and waits up to a second until the messages are sent.
   void say_goodbye(uint64_t collectives);
 
   const int rank;
@@ -48,13 +49,13 @@ struct Channel {
   std::vector<std::optional<Goodbye>> left;  // by rank
 };
 
-/// Takes over the channel of a group that this rank has left well.
+/// Takes over the channel of a group that this rank has closed regularly.
 void retire(std::unique_ptr<Channel> channel);
 
-/// Frees the communicators that all ranks have left. From any thread.
+/// Frees the communicators that all ranks have left. Any thread.
 void tend_retired();
 
-/// MPI is about to end: waits a moment for goodbyes that are still missing, then listens no more.
+/// Waits a moment for missing goodbyes, then drops all retired channels. Called before MPI ends.
 void forget_retired();
 
 }  // namespace ringwise::mpi

@@ -12,7 +12,7 @@ struct Head {
   uint64_t messages;
   Notice notice;
   coll::FailureCode code;
-  uint16_t peers;  // int32s that follow, and then the text
+  uint16_t peers;  // number of int32 ranks that follow, before the text
   int32_t origin;
 };
 
@@ -56,7 +56,7 @@ std::optional<Heard> Control::hear() {
   if (!receive_.test(&status)) return std::nullopt;
   int length = 0;
   check(MPI_Get_count(&status, MPI_BYTE, &length), "MPI_Get_count");
-  // The sender is a rank of this job and this build: the form of its bytes is not in doubt.
+  // The sender is a rank of the same job and build, so the message is not validated.
   Head head;
   std::memcpy(&head, incoming_.data(), sizeof head);
   Heard heard{head.notice, status.MPI_SOURCE, head.number, head.messages, {}};

@@ -1,5 +1,5 @@
-// What the ranks of a group tell each other besides their data: who leaves, what went wrong, and who is where. Every
-// rank listens all the time; the program of a rank may compute meanwhile. Used by whoever owns the engine.
+// Control messages (notices) between the ranks of an MPI group: goodbyes, failures, and questions about progress. The
+// lane of every rank receives them, even while its program computes. Used only by the thread that holds the engine.
 #pragma once
 
 #include <array>
@@ -14,19 +14,19 @@
 namespace ringwise::mpi {
 
 enum class Notice : uint8_t {
-  Left,       // the sender has left the group; number: the collectives that it has called; messages: those to this rank
-  Report,     // to the arbiter: a failure; number: the collective that it is about, plus 1, or 0
-  RootCause,  // from the arbiter: why the group fails
-  Question,   // how many collectives have you called?
-  Answer,     // so many
+  Left,       // the sender has left the group; number: collectives that it has called; messages: sent to this rank
+  Report,     // to the arbiter: a failure; number: 1 + seq of the late collective, or 0
+  RootCause,  // from the arbiter: the root cause of the group's failure
+  Question,   // asks for the number of collectives that the receiver has called
+  Answer,     // answers a question; number: collectives that the sender has called
 };
 
 struct Heard {
   Notice notice;
   int from;
   uint64_t number;
-  uint64_t messages;      // of Left
-  coll::Failure failure;  // of Report and RootCause
+  uint64_t messages;      // for Left
+  coll::Failure failure;  // for Report and RootCause
 };
 
 class Control {
@@ -40,7 +40,7 @@ class Control {
     tell(peer, Notice::Left, collectives, messages, nullptr);
   }
   void tell_others(Notice notice, uint64_t number = 0, const coll::Failure* failure = nullptr);
-  /// The next notice that has arrived, if any.
+  /// Returns the next notice that has arrived, if any.
   std::optional<Heard> hear();
 
  private:
@@ -54,7 +54,7 @@ class Control {
   int size_;
   Outbox& outbox_;
   std::array<char, kMaxBytes> incoming_;
-  Request receive_;  // last member: cancelled before incoming_ goes
+  Request receive_;  // last member: cancelled before incoming_ is destroyed
 };
 
 }  // namespace ringwise::mpi

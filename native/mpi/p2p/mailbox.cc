@@ -12,7 +12,8 @@ using coll::Verb;
 
 namespace {
 
-/// Long messages of one pair may be under way together: each has a tag. MPI promises tags up to 32767.
+/// Returns the tag of a long message. Several long messages of one pair may be in flight, so each has its own. MPI
+/// guarantees tags up to 32767.
 int payload_tag(uint64_t message) { return kPayloadTag + static_cast<int>(message % 32'000); }
 
 size_t bytes_of(const coll::Op& op) { return op.count * byte_size(op.dtype); }
@@ -134,7 +135,7 @@ bool Mailbox::fits(const Pending& receive, const Early& early) const {
 void Mailbox::match(std::list<Pending>::iterator receive, const Early& early) {
   coll::Signature mine = coll::signature_of(receive->op, rank_, size_);
   const coll::Signature& theirs = early.envelope.signature;
-  // Which message of its sender it is, a receive learns from the message; so does one from any rank who that is.
+  // A receive takes the message's number from the message, and a receive from any rank also its sender.
   mine.seq = theirs.seq;
   coll::Signature likewise = mine;
   likewise.source = theirs.source;

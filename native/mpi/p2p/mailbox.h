@@ -1,10 +1,11 @@
-// Sends and receives of one rank; they neither wait for a collective nor hold one up.
+// Sends and receives of one rank, which never wait for collectives or delay them.
 //
-// A message is an envelope, with its memory inside if it is short. Envelopes are matched here, not by MPI: a receive
-// may be for any sender, and what it takes must have its length and type before a byte of its memory is written. For a
-// long message the receiver answers the envelope when it is ready, and then MPI moves it from memory to memory.
+// A message is an envelope, which contains the payload if it is short. This class matches envelopes, not MPI, because a
+// receive may be from any sender, and length and type must be compared before its memory is written. For a long
+// message, the receiver answers the envelope when it is ready, and then MPI moves the payload from memory to memory.
 //
-// Used by whoever owns the engine. Memory of the operations is theirs who post them, until they have ended.
+// Used only by the thread that holds the engine. The caller owns the memory of operations and keeps it alive until they
+// have ended.
 #pragma once
 
 #include <cstdint>
@@ -25,41 +26,42 @@ class Mailbox {
  public:
   struct Pending {
     coll::Op op;
-    int peer = -1;         // the other side; unknown while a receive from any rank has found no message
-    uint64_t message = 0;  // of a long send: its number
-    Request moving;        // of a long message that both sides know of
-    size_t moved = 0;      // elements of it that have arrived, less the piece under way
+    int peer = -1;         // the other side; -1 while a receive from any rank has found no message
+    uint64_t message = 0;  // number of a long send
+    Request moving;        // the transfer of a long message
+    size_t moved = 0;      // elements of a long message that have been moved, without the current piece
     bool is_moving = false;
   };
   using OnEnd = std::function<void(const coll::Op& op, int source)>;
 
-  /// `on_end` is called from `post` and `advance`, once per operation.
+  /// Starts to listen. `on_end` is called from `post` and `advance`, once per operation.
   Mailbox(MPI_Comm comm, int rank, int size, Outbox& outbox, OnEnd on_end);
   ~Mailbox();
 
   void post(const coll::Op& op);
-  /// Moves what can be moved now; true if anything was. Throws Failure when a receive disagrees with its message.
+  /// Moves the data that can move now; returns true if any did. Throws Failure when a receive disagrees with its
+  /// message.
   bool advance();
-  /// Forgets everything, without calling `on_end`: the operations, and whether MPI goes on using their memory.
+  /// Drops all operations without calling `on_end`. Returns them, and for each whether MPI goes on using its memory.
   std::vector<std::pair<coll::Op, bool>> clear();
-  /// What has not ended, in the order of posting.
+  /// Returns the operations that have not ended, in the order of posting.
   const std::list<Pending>& pending() const { return pending_; }
-  /// Messages to and from a rank so far, those included that nobody has received yet.
+  /// Return the number of messages to and from a rank so far, including those without a receive.
   uint64_t sent_to(int peer) const { return sent_[static_cast<size_t>(peer)]; }
   uint64_t come_from(int peer) const { return come_[static_cast<size_t>(peer)]; }
 
  private:
   struct Envelope {
     coll::Signature signature;
-    uint64_t message;  // 0: the memory follows here
+    uint64_t message;  // number of a long message; 0 if the payload follows the envelope
   };
-  /// A message that came before its receive.
+  /// A message that arrived before its receive was posted.
   struct Early {
     Envelope envelope;
     int from;
     std::string inside;
   };
-  static constexpr size_t kShort = 8192;  // bytes that travel in the envelope
+  static constexpr size_t kShort = 8192;  // most payload bytes inside an envelope
 
   void listen();
   bool take_envelope();
@@ -75,14 +77,14 @@ class Mailbox {
   int size_;
   Outbox& outbox_;
   OnEnd on_end_;
-  uint64_t messages_ = 0;       // long ones sent
+  uint64_t messages_ = 0;       // long messages sent so far
   std::vector<uint64_t> sent_;  // by rank
   std::vector<uint64_t> come_;  // by rank
   std::list<Pending> pending_;  // a list: MPI holds pointers into it
   std::list<Early> early_;      // in the order of arrival
-  std::vector<char> incoming_;  // an envelope
+  std::vector<char> incoming_;  // the envelope that MPI receives
   uint64_t cleared_ = 0;        // the number of a long message whose receiver is ready
-  Request envelope_;            // after incoming_, and the next after cleared_: cancelled before these go
+  Request envelope_;            // this and clear_ are last: cancelled before incoming_ and cleared_ are destroyed
   Request clear_;
 };
 

@@ -7,7 +7,8 @@
 namespace ringwise::mpi {
 
 Outbox::~Outbox() {
-  // Text that is short lies inside its string, so that moving it would move it from under MPI; see `send`.
+  // A short text inside its string object would move with it while MPI reads it; send() makes sure that it is on the
+  // heap.
   for (Message& message : messages_) leave_to_mpi(message.request, std::move(message.bytes));
 }
 

@@ -1,5 +1,5 @@
-// Small messages on their way out. Each is a copy, so that whoever sends it can forget it. Used by whoever owns the
-// engine of its group.
+// Small outgoing messages of a group. Each message is a copy, so the sender need not keep it. Used only by the thread
+// that holds the group's engine.
 #pragma once
 
 #include <mpi.h>
@@ -9,7 +9,7 @@
 
 namespace ringwise::mpi {
 
-/// Tags of a group's messages. Those of payloads and of checks follow on the ones here.
+/// MPI tags of a group's messages. Checks and payloads use ranges of tags that begin at the last two.
 enum Tag : int { kControlTag = 1, kEnvelopeTag = 2, kClearTag = 3, kCheckTag = 32, kPayloadTag = 64 };
 
 class Outbox {
@@ -21,7 +21,7 @@ class Outbox {
 
   void open(MPI_Comm comm) { comm_ = comm; }
   void send(int peer, int tag, std::string bytes);
-  /// Forgets what has been sent; true if there was anything.
+  /// Drops the messages that have been sent; returns true if there were any.
   bool advance();
   bool is_empty() const { return messages_.empty(); }
 

@@ -1,4 +1,4 @@
-// A receive or a collective under way in MPI, which cannot be forgotten.
+// Owns an active MPI receive or collective.
 #pragma once
 
 #include <mpi.h>
@@ -24,18 +24,18 @@ class Request {
     MPI_Wait(&request_, MPI_STATUS_IGNORE);
   }
 
-  /// Where an MPI function puts the request that it starts.
+  /// Returns the address at which an MPI function stores the request that it starts.
   MPI_Request* slot() { return &request_; }
   bool is_active() const { return request_ != MPI_REQUEST_NULL; }
 
-  /// Drives MPI; whether it has ended. Then it is no longer active.
+  /// Advances MPI and returns whether the request has ended or there is none. It is no longer active then.
   bool test(MPI_Status* status = MPI_STATUS_IGNORE) {
     int done = 0;
     check(MPI_Test(&request_, &done, status), "MPI_Test");
     return done != 0;
   }
 
-  /// Leaves it to MPI, which goes on using its memory.
+  /// Gives up the request, whose memory MPI goes on using.
   void abandon() { leave_to_mpi(std::exchange(request_, MPI_REQUEST_NULL)); }
 
  private:
