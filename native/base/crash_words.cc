@@ -35,13 +35,13 @@ Crash crashes[] = {{SIGSEGV, "SIGSEGV", {}},
                    {SIGABRT, "SIGABRT", {}}};
 
 constexpr unsigned kStackSeconds = 2;
-constexpr size_t kStackBytes = 256 << 10;  // the unwinder takes some kilobytes, the kernel's frame up to 12
+constexpr size_t kStackBytes = 256 << 10;  // the unwinder needs some KiB, the kernel's signal frame up to 12 KiB
 
 std::atomic_flag is_installed;
 int words_fd = -1;
 CrashWitness crash_witness = nullptr;
-std::atomic<long> speaker{0};  // thread that tells of its crash
-std::atomic<int> ending{0};    // its signal
+std::atomic<long> speaker{0};  // id of the thread that reports its crash; 0 while there is none
+std::atomic<int> ending{0};    // the signal of that crash
 
 long thread_id() { return syscall(SYS_gettid); }
 
@@ -55,8 +55,9 @@ void set_default(int signal) {
   sigaction(signal, &none, nullptr);
 }
 
-/// Whether the program goes on: somebody who was here first has taken care of it. Node's handler gives up by putting
-/// back the default action, and raises the signal again, which waits until ours has returned.
+/// Calls the handler that was installed before, if any. Returns true if it has handled the signal, so that the program
+/// goes on. Node's handler gives up by restoring the default action and raising the signal again, which stays pending
+/// until our handler has returned.
 bool is_taken_care_of(const Crash& crash, siginfo_t* info, void* context) {
   if (is_default(crash.before)) return false;
   if ((crash.before.sa_flags & SA_SIGINFO) != 0)
@@ -77,7 +78,7 @@ void write_words(const Crash& crash, const siginfo_t& info) {
   TextLine line;
   line << "{\"crash\":\"" << crash.name << "\",\"timeNs\":\"" << static_cast<uint64_t>(now_ns()) << "\",\"thread\":\""
        << thread << "\",\"tid\":" << static_cast<uint64_t>(thread_id());
-  // Positive: the processor or the kernel found a fault.
+  // A positive si_code means that the processor or the kernel raised the signal for a fault.
   if (info.si_code > 0)
     (line << ",\"address\":\"").hex(reinterpret_cast<uint64_t>(info.si_addr)) << "\"";
   else if (info.si_code == SI_USER && info.si_pid != getpid())
@@ -96,7 +97,8 @@ void* program_counter(const void* context) {
 #endif
 }
 
-/// The unwinder may meet a lock that a crashed thread holds, or a stack that makes no sense.
+/// Ends the process when the unwinder takes too long: it may need a lock that a crashed thread holds, or loop over a
+/// broken stack.
 void on_hang(int) {
   set_default(ending);
   kill(getpid(), ending);
@@ -110,7 +112,7 @@ void write_stack(const void* context) {
   alarm(kStackSeconds);
   void* frames[64];
   const int count = backtrace(frames, std::size(frames));
-  int first = 0;  // below are the handler and its trampoline
+  int first = 0;  // the first frames are the handler and its trampoline
   while (first < count && frames[first] != program_counter(context)) ++first;
   if (first == count) first = 0;
   backtrace_symbols_fd(frames + first, count - first, words_fd);
@@ -136,7 +138,8 @@ void on_crash(int signal, siginfo_t* info, void* context) {
     sleep(2 * kStackSeconds);  // the thread that crashed first ends the process
   }
   set_default(signal);
-  // A fault happens again as soon as we return. What was sent must be sent again; it is blocked until then.
+  // A fault happens again after the return. A signal that was sent must be raised again; it is blocked until the
+  // return.
   if (info->si_code <= 0) raise(signal);
   errno = error;
 }
@@ -160,7 +163,7 @@ void report_crashes_to(int fd, CrashWitness witness) {
   crash_witness = witness;
 #ifdef RINGWISE_HAS_BACKTRACE
   void* frame;
-  backtrace(&frame, 1);  // loads the unwinder, which a handler could not
+  backtrace(&frame, 1);  // loads the unwinder now, because a signal handler must not
 #endif
   give_signal_stack();
   struct sigaction mine{};

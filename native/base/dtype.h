@@ -1,4 +1,5 @@
-// Element types. The order is the wire format's and that of `dtypes` in packages/collectives/src/dtype.ts.
+// Element types. Their numbers are part of the wire format and equal the order of `dtypes` in
+// packages/collectives/src/dtype.ts.
 #pragma once
 
 #include <cstddef>
@@ -40,7 +41,7 @@ constexpr const char* name_of(DType dtype) {
 
 constexpr bool is_half(DType dtype) { return dtype == DType::Float16 || dtype == DType::BFloat16; }
 
-/// A float that is too narrow to add up in: sums are float32, and rounded once.
+/// Returns whether the type is a narrow float (16 or 8 bits), whose sums are float32 and rounded once.
 constexpr bool is_narrow(DType dtype) {
   return is_half(dtype) || dtype == DType::Float8E4M3 || dtype == DType::Float8E5M2;
 }

@@ -1,6 +1,6 @@
-// Floats of 8 bits as bit patterns: float8_e4m3fn (4 bits of exponent, 3 of fraction; no infinity) and float8_e5m2 (5
-// and 2). As in the OCP specification "8-bit floating point", in its saturating mode, which CUDA's own conversions
-// have: what is too large, also an infinity, becomes the largest number. Round to nearest even.
+// 8-bit floats as bit patterns: float8_e4m3fn (4 bits of exponent, 3 of fraction; no infinity) and float8_e5m2 (5 and
+// 2). They follow the OCP specification "8-bit floating point" in its saturating mode, like CUDA's conversions: values
+// that are too large, including infinities, become the largest number. Rounds to nearest even.
 #pragma once
 
 #include <algorithm>
@@ -29,10 +29,11 @@ inline float to_float(Float8E4M3 value) {
   return std::bit_cast<float>(sign | magnitude);
 }
 
-/// The upper byte of a float16.
+/// Converts a float8_e5m2, which is the upper byte of a float16.
 inline float to_float(Float8E5M2 value) { return to_float(Half{static_cast<uint16_t>(value.bits << 8)}); }
 
-/// The bits of the nearest number of a format: its bits of fraction, its bias, its largest number.
+/// Returns the bits of the nearest number of a format, which is given by its fraction bits, its bias and the bits of
+/// its largest number.
 template <uint32_t kFraction, uint32_t kBias, uint32_t kLargest>
 uint8_t to_float8_bits(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);

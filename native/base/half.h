@@ -39,8 +39,8 @@ inline Half to_half(float value) {
   const uint16_t sign = static_cast<uint16_t>((bits >> 16) & 0x8000u);
   const uint32_t rest = bits & 0x7fffffffu;
   if (rest > 0x7f800000u) return {static_cast<uint16_t>(sign | 0x7e00u)};
-  if (rest >= 0x477ff000u) return {static_cast<uint16_t>(sign | 0x7c00u)};  // rounds beyond 65504
-  if (rest < 0x38800000u) {  // subnormal result: let the adder of float32 do the rounding
+  if (rest >= 0x477ff000u) return {static_cast<uint16_t>(sign | 0x7c00u)};  // rounds beyond the largest number, 65504
+  if (rest < 0x38800000u) {  // subnormal result: a float32 addition rounds it
     const float shifted = std::bit_cast<float>(rest) + 0.5f;
     return {static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(shifted) - 0x3f000000u))};
   }

@@ -1,4 +1,5 @@
-// Anonymous shared memory: a file without a name that travels as a descriptor and goes with its last user.
+// Anonymous shared memory: a file without a name. Processes pass its descriptor; it is freed when the last one closes
+// it.
 #pragma once
 
 #include <cstddef>
@@ -7,14 +8,14 @@
 
 namespace ringwise {
 
-/// Zeroed, sealed against resizing. Its pages are reserved now, so that a host without memory says so here and not by a
-/// bus error later; unless `sparse`. Throws std::system_error, like everything here.
+/// Makes a zeroed memory file that is sealed against resizing. Reserves its pages unless `sparse`, so that a lack of
+/// memory fails here and not as a bus error later. Throws std::system_error, like the functions below.
 Fd make_memory_file(const char* name, size_t bytes, bool sparse = false);
 
-/// Throws unless `file` is one of `bytes` bytes that nobody can shrink.
+/// Throws unless `file` is a memory file of `bytes` bytes that is sealed against shrinking.
 void check_memory_file(const Fd& file, size_t bytes);
 
-/// Maps all of it, shared, for reading and writing.
+/// Maps the whole file, shared, for reading and writing.
 std::byte* map_memory_file(const Fd& file, size_t bytes);
 
 void unmap(std::byte* memory, size_t bytes) noexcept;

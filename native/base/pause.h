@@ -2,7 +2,7 @@
 
 namespace ringwise {
 
-/// For loops that wait for another core.
+/// Tells the processor that the thread spins until another core writes.
 inline void pause_cpu() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();

@@ -22,7 +22,7 @@ std::vector<std::string> matching(const std::string& pattern) {
   return paths;
 }
 
-/// Folders to look into before the loader's own (`first`) and after them.
+/// Folders that are searched before the loader's own (`first`) and after them (`last`).
 struct Folders {
   std::vector<std::string> first, last;
 };
@@ -89,7 +89,7 @@ bool SharedLibrary::open(const std::string& path) {
     return true;
   }
   const char* reason = dlerror();
-  tried_.push_back(reason ? reason : path);  // the loader's text begins with the path
+  tried_.push_back(reason ? reason : path);  // the text of dlerror() begins with the path
   return false;
 }
 

@@ -1,6 +1,6 @@
-// Libraries that are opened while the program runs, so that it starts where they are not installed. The vendors'
-// libraries hide in several locations: Python wheels, conda, toolkits, the system's own folders. One search order
-// serves all, and whoever finds nothing is told every path that was tried.
+// Loads libraries at run time, so that programs also start where they are not installed. Vendors' libraries may be in
+// Python wheels, conda environments, toolkits or system folders. All are searched in one order, and an error can list
+// every path that was tried.
 #pragma once
 
 #include <string>
@@ -11,34 +11,34 @@ namespace ringwise {
 struct LibraryLocations {
   const char* variable;              // environment variable with a path; when set, only that path is tried
   std::vector<std::string> sonames;  // best first
-  // Folders below a `site-packages/nvidia`. Empty for libraries of the driver, which lie where the loader looks.
+  // Folders below a `site-packages/nvidia`. Empty for libraries of the driver, which the loader finds itself.
   std::vector<std::string> wheel_folders;
 };
 
 class SharedLibrary {
  public:
   SharedLibrary() = default;
-  /// Opens the first of `locations` that loads. It stays open until the process ends, because code of it may be
+  /// Opens the first library of `locations` that loads. It stays open until the process ends, because its code may be
   /// running.
   explicit SharedLibrary(const LibraryLocations& locations);
 
   bool is_open() const { return handle_ != nullptr; }
-  /// Null when the library has no such symbol.
+  /// Returns the address of a symbol; null if the library does not have it.
   void* symbol(const char* name) const;
-  /// The same, as a function. False when the library has none of that name.
+  /// Sets `function` to a function of the library; returns false if there is none of that name.
   template <class Function>
   bool bind(const char* name, Function*& function) const {
     function = reinterpret_cast<Function*>(symbol(name));
     return function != nullptr;
   }
-  /// Opens what the patterns match, seen from the folder of the library that has this symbol: libraries that others
-  /// will ask for by their bare names, and that the loader would not find. What does not load is left alone.
+  /// Opens the libraries that match the patterns, relative to the folder of the library that defines `symbol_of`. Other
+  /// libraries ask for them by bare names, which the loader would not find. Ignores files that do not load.
   void open_beside(const char* symbol_of, const std::vector<std::string>& patterns) const;
-  /// Where it was found; empty when it was not.
+  /// Returns the path of the open library; empty if none is open.
   const std::string& path() const { return path_; }
-  /// Every path that did not load, with the reason, in the order in which they were tried.
+  /// Returns every path that did not load, with the reason, in the order in which they were tried.
   const std::vector<std::string>& tried() const { return tried_; }
-  /// The same as one text.
+  /// Returns tried() as one text.
   std::string failures() const;
 
  private:

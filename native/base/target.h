@@ -1,11 +1,12 @@
-// Instruction sets: what this processor has, and how a part of a file is compiled for one of them.
+// Instruction sets: detects those of this processor, and compiles a part of a file for one of them.
 #pragma once
 
 namespace ringwise {
 
 enum class CpuLevel { Baseline, Avx2, Avx512 };
 
-/// The best level that both the processor and this build have. RINGWISE_BASELINE_ONLY leaves the wide ones out.
+/// Returns the best level that both the processor and this build have. A build with RINGWISE_BASELINE_ONLY has only the
+/// baseline.
 inline CpuLevel best_cpu_level() {
 #if defined(__x86_64__) && !defined(RINGWISE_BASELINE_ONLY)
   __builtin_cpu_init();
@@ -21,7 +22,7 @@ inline CpuLevel best_cpu_level() {
 
 }  // namespace ringwise
 
-// Everything between BEGIN and END is compiled for `isa`. Headers of the library are included before BEGIN.
+// Code between BEGIN and END is compiled for `isa`. Include library headers before BEGIN.
 #define RINGWISE_PRAGMA(text) _Pragma(#text)
 #if defined(__clang__)
 #define RINGWISE_TARGET_BEGIN(isa) \

@@ -1,4 +1,4 @@
-// Text that is put together without allocating, for signal handlers. What does not fit is left out.
+// A line of text that is built without allocating, for signal handlers. Text beyond its capacity is dropped.
 #pragma once
 
 #include <unistd.h>
@@ -16,7 +16,7 @@ class TextLine {
   }
   TextLine& operator<<(uint64_t value) { return number(value, 10); }
   TextLine& hex(uint64_t value) { return (*this << "0x").number(value, 16); }
-  /// With a line break, in one go.
+  /// Writes the text and a line break in one call.
   void write_to(int fd) {
     text_[size_++] = '\n';
     for (size_t sent = 0; sent < size_;) {

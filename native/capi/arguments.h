@@ -1,4 +1,4 @@
-// What a verb's arguments have to be, checked in one place. All functions throw Refused.
+// Checks the arguments of verbs. All functions throw Refused.
 #pragma once
 
 #include <cstddef>
@@ -10,27 +10,28 @@ namespace ringwise::capi {
 
 DType checked_dtype(int dtype);
 
-/// Also that `op` means something on `dtype`.
+/// Returns `op`, and checks that it is defined for `dtype`.
 coll::ReduceOp checked_reduce_op(int op, DType dtype);
 
-/// Also that it takes `op` of `dtype`.
+/// Returns `wire`, and checks that it supports `op` on `dtype`.
 coll::Wire checked_wire(int wire, coll::ReduceOp op, DType dtype);
 
 void check_root(int root, int size);
 void check_peer(int peer, int rank, int size);
 void check_tag(int tag);
 
-/// The entries of `counts`, or nothing where it is null.
+/// Returns the entries of `counts`; empty if it is null.
 std::vector<size_t> copied_counts(const size_t* counts, int size);
 
-/// Elements of all parts together; `parts` may be empty, then each has `count`. Checks that memory can hold them.
+/// Returns the number of elements of all parts together. If `parts` is empty, each part has `count` elements. Checks
+/// that memory can hold them.
 size_t total_of(const std::vector<size_t>& parts, size_t count, int size, DType dtype);
 
-/// Memory of `count` elements.
+/// Returns `memory`, and checks that it is not null if `count` is not 0.
 const std::byte* checked_memory(const char* name, const void* memory, size_t count);
 std::byte* checked_memory(const char* name, void* memory, size_t count);
 
-/// Two buffers of one call.
+/// Checks that two buffers of one call do not overlap.
 void check_separate(const char* name, const void* memory, size_t bytes, const char* other_name, const void* other,
                     size_t other_bytes);
 

@@ -20,8 +20,8 @@ namespace {
 constexpr uint32_t kMagic = 0x43475752;  // "RWGC"
 constexpr uint32_t kVersion = 1;
 
-/// Equal for two processes exactly if they can meet through unix sockets and shared memory: the same boot of the same
-/// machine, the same network namespace.
+/// Returns an id that is equal for two processes exactly if they can connect through unix sockets and shared memory: it
+/// identifies the boot of the machine and the network namespace.
 std::string host_id() {
   std::string boot;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
@@ -72,7 +72,8 @@ std::vector<coll::PeerAddress> peers_of(int rank, std::vector<Card>& cards) {
   const bool one_host = std::all_of(cards.begin(), cards.end(), on_first);
   std::vector<coll::PeerAddress> peers;
   for (const Card& card : cards) {
-    if (!one_host && is_loopback(card.host)) throw unreachable(card.rank, card.host);  // all ranks see it, none waits
+    // all ranks throw this, so none waits
+    if (!one_host && is_loopback(card.host)) throw unreachable(card.rank, card.host);
     if (card.rank == rank) continue;
     peers.push_back({.rank = card.rank,
                      .local = same_host(card, cards[rank]),

@@ -1,5 +1,5 @@
-// What the ranks tell each other about themselves through the exchange callback: where each listens, what host it is
-// on, and the token that it shows when it connects.
+// The blob that ranks exchange through the callback of ringwise.h: the addresses at which a rank listens, the host that
+// it is on, and the token by which it proves itself when it connects.
 #pragma once
 
 #include <cstdint>
@@ -10,24 +10,25 @@
 
 namespace ringwise::capi {
 
-/// The blob as it travels. Plain bytes in the machine's order, which the magic number tells.
+/// The format of the blob, in the machine's byte order, which the magic number reveals.
 struct Card {
   uint32_t magic;
   uint32_t version;
   int32_t rank;
   int32_t size;
   uint32_t port;
-  coll::Proof token;  // random; shown to every peer, expected by every peer
-  char host_id[68];   // these are 0-terminated
+  coll::Proof token;  // random; this rank sends it to every peer that it connects with
+  char host_id[68];   // this and the next two are 0-terminated
   char unix_name[64];
   char host[68];  // numeric IP address
 };
 static_assert(sizeof(Card) == 252);
 
-/// `host` fits. Throws std::system_error without randomness.
+/// Makes this rank's card. `host` must fit into it. Throws std::system_error if the system gives no random bytes.
 Card make_card(int rank, int size, const std::string& host, const coll::Listener& listener);
 
-/// The peers of `rank`, from all ranks' cards. Throws Refused when these are not the cards of `size` ranks in order.
+/// Returns the peers of `rank` from the cards of all ranks. Throws Refused if these are not the cards of all ranks in
+/// order.
 std::vector<coll::PeerAddress> peers_of(int rank, std::vector<Card>& cards);
 
 }  // namespace ringwise::capi

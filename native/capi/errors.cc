@@ -6,12 +6,12 @@ namespace ringwise::capi {
 
 namespace {
 
-// In the order of ringwise_reduce_op.
+// By ringwise_reduce_op.
 constexpr const char* kReduceOps[coll::kReduceOpCount] = {"RINGWISE_SUM", "RINGWISE_AVG",  "RINGWISE_PROD",
                                                           "RINGWISE_MIN", "RINGWISE_MAX",  "RINGWISE_BAND",
                                                           "RINGWISE_BOR", "RINGWISE_BXOR", "RINGWISE_PREMUL_SUM"};
 
-// In the order of ringwise_wire.
+// By ringwise_wire.
 constexpr const char* kWires[coll::kWireCount] = {"RINGWISE_WIRE_FULL", "RINGWISE_WIRE_BFLOAT16", "RINGWISE_WIRE_INT8"};
 
 Refused invalid(std::string text) { return {RINGWISE_INVALID, std::move(text)}; }

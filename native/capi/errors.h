@@ -1,5 +1,5 @@
-// Every message of the C ABI that is not the group's own failure. A Refused is thrown inside the library and becomes a
-// negative status at its boundary.
+// The errors of single calls of the C ABI. A Refused is thrown inside the library and becomes a negative status in
+// guarded().
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace ringwise::capi {
 
 struct Refused {
   int status;        // a ringwise_status
-  std::string text;  // the middle of the sentence: no function, no rank, no full stop
+  std::string text;  // the middle of the sentence, without function, rank and full stop
 };
 
 Refused bad_rank_or_size(int rank, int size);
@@ -46,7 +46,7 @@ Refused never_created();
 Refused null_pointer(const char* name);
 Refused closed();
 
-/// The whole sentence: `function: what (rank r of n). Next step.`
+/// Returns the whole sentence: `function: what (rank r of n). Next step.`
 std::string sentence(const char* function, const std::string& what, int rank, int size, int status);
 
 }  // namespace ringwise::capi

@@ -1,4 +1,4 @@
-// The functions of ringwise.h that are not verbs.
+// Implements the functions of ringwise.h that are not verbs.
 #include <netdb.h>
 
 #include <cstring>
@@ -49,7 +49,7 @@ int ringwise_group_create(const ringwise_options* options, ringwise_group** grou
   if (group == nullptr) return RINGWISE_INVALID;
   *group = nullptr;
   if (options == nullptr) return RINGWISE_INVALID;
-  const bool sized = options->struct_size == sizeof(ringwise_options);  // otherwise its members may be elsewhere
+  const bool sized = options->struct_size == sizeof(ringwise_options);  // otherwise its members may have other offsets
   *group = new (std::nothrow) ringwise_group(sized ? options->rank : 0, sized ? options->size : 0);
   if (*group == nullptr) return RINGWISE_NO_MEMORY;
   const char* const function = __func__;

@@ -54,14 +54,15 @@ int ringwise_group::meet(const ringwise_options& options, const char* function) 
   return finish(track({.function = function}, connect));
 }
 
-/// Who aborts a group tells the other ranks why before it goes.
+/// After an abort, waits until the other ranks have been told the reason.
 ringwise_group::~ringwise_group() {
   if (native_ == nullptr || !aborted_ || closed_) return;
   try {
     Call after_abort;
     after_abort.op.timeout_ns = timeout_ns_;
-    finish(track(std::move(after_abort), [&](const Op& op) { return native_->start(op); }));  // fails once all are told
-  } catch (...) {  // no memory: to the others this rank is lost
+    // fails once all ranks are told
+    finish(track(std::move(after_abort), [&](const Op& op) { return native_->start(op); }));
+  } catch (...) {  // no memory: the other ranks see this rank as lost
   }
 }
 
@@ -74,7 +75,7 @@ int ringwise_group::call(Call call, ringwise_operation* operation) {
   if (operation != nullptr) {
     const auto start = [&](const Op& op) { return native_->start(op, HostGroup::Progress::Later); };
     *operation = track(std::move(call), start)->first;
-    ++next;  // not if nothing was started
+    ++next;  // only if the operation was started
     return RINGWISE_OK;
   }
   int sender = -1;
@@ -83,7 +84,8 @@ int ringwise_group::call(Call call, ringwise_operation* operation) {
   return report(call, failure, sender);
 }
 
-/// Where all ranks count alike: the collectives, and the messages of a pair's direction.
+/// Returns the counter for the operation's `seq`, on which the ranks agree: of the collectives, or of the messages in
+/// one direction of a pair.
 uint64_t& ringwise_group::sequence_of(const Op& op) {
   if (op.verb == Verb::Send) return sent_[op.root];
   if (op.verb == Verb::Recv) return received_[op.root < 0 ? size_ : op.root];
@@ -95,7 +97,8 @@ void ringwise_group::check_open() const {
   if (closed_) throw ringwise::capi::closed();
 }
 
-/// Enters what `hand_over` starts into the table, under the id that it returns. Nothing is allocated after the start.
+/// Starts an operation with `hand_over` and adds it to the table under the returned id. Allocates before the start, so
+/// that an operation is never started and then lost.
 ringwise_group::Table::iterator ringwise_group::track(Call call, const HandOver& hand_over) {
   Table one;
   one[0].call = std::move(call);
@@ -112,7 +115,7 @@ ringwise_group::Table::iterator ringwise_group::find(ringwise_operation operatio
 
 int ringwise_group::test(ringwise_operation operation) {
   std::unique_lock lock(calls_, std::try_to_lock);
-  if (!lock.owns_lock()) return RINGWISE_PENDING;  // as far as can be told without blocking
+  if (!lock.owns_lock()) return RINGWISE_PENDING;  // another call runs; its end cannot be told without blocking
   const auto at = find(operation);
   if (!at->second.ended) collect();
   if (at->second.ended) return report(at);
@@ -204,7 +207,7 @@ int ringwise_group::fail(int status, const char* function, const std::string& wh
     std::string text = ringwise::capi::sentence(function, what, rank_, size_, status);
     std::lock_guard lock(error_mutex_);
     error_ = std::move(text);
-  } catch (...) {  // no memory for the sentence: the status has to do
+  } catch (...) {  // no memory for the text: the status alone must do
   }
   return status;
 }

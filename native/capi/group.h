@@ -1,8 +1,8 @@
-// A group behind the C ABI: a coll::HostGroup, which knows one caller, for callers on any thread, and the ends of
-// operations by their ids.
+// The group of the C ABI: wraps a coll::HostGroup, which has one owner thread, for callers on any thread, and finds the
+// results of operations by their ids.
 //
-// Threads. `calls_` is held by every call, for as long as it blocks; so the HostGroup has one owner at a time, and
-// nobody takes an end that another one waits for. Only `abort` and the error's accessors do without.
+// Threads. Every call holds `calls_` for as long as it blocks. So the HostGroup has one owner at a time, and no call
+// takes the result for which another call waits. Only abort(), error() and failed_ranks() do not hold it.
 #pragma once
 
 #include <atomic>
@@ -19,13 +19,13 @@
 
 namespace ringwise::capi {
 
-/// One call of a verb: the operation, what it points to, and how it is reported.
+/// One call of a verb: the operation, the memory of its counts, and how its end is reported.
 struct Call {
-  const char* function = "";  // for texts; a literal
+  const char* function = "";  // name for error texts; a literal
   coll::Op op = {};
-  std::vector<size_t> counts = {};  // what op.counts and op.recv_counts point to; empty where these are null
+  std::vector<size_t> counts = {};  // memory of op.counts, like the next of op.recv_counts; empty if they are null
   std::vector<size_t> recv_counts = {};
-  int32_t* source = nullptr;  // the caller's; set to a receive's sender
+  int32_t* source = nullptr;  // owned by the caller; receives the sender, for a receive
 };
 
 }  // namespace ringwise::capi
@@ -35,10 +35,10 @@ struct ringwise_group {
   ringwise_group(int rank, int size) : rank_(rank), size_(size) {}
   ~ringwise_group();
 
-  /// Meets the other ranks; returns a status. Throws Refused and std::system_error. Called once, before anything else;
-  /// `listen_host` is not null.
+  /// Connects to the other ranks; returns a status. Throws Refused and std::system_error. Call it once, before all
+  /// other functions; `listen_host` must not be null.
   int meet(const ringwise_options& options, const char* function);
-  /// After `meet` has failed: from now on every call is refused.
+  /// Makes every later call fail, after meet() has failed.
   void give_up() { native_.reset(); }
 
   int rank() const { return rank_; }
@@ -46,7 +46,7 @@ struct ringwise_group {
 
   // These return a status, or throw Refused.
 
-  /// Runs the call to its end when `operation` is null, else starts it.
+  /// Runs the call and blocks until it has ended if `operation` is null, otherwise starts it.
   int call(ringwise::capi::Call call, ringwise_operation* operation);
   int test(ringwise_operation operation);
   int wait(ringwise_operation operation);
@@ -55,7 +55,7 @@ struct ringwise_group {
   int alloc(size_t bytes, void** memory);
   int free(void* memory);
 
-  /// Remembers the sentence; returns `status`.
+  /// Stores the error text of the last failed call; returns `status`.
   int fail(int status, const char* function, const std::string& what) noexcept;
   size_t error(char* text, size_t capacity) const;
   size_t failed_ranks(int32_t* ranks, size_t capacity) const;
@@ -65,7 +65,7 @@ struct ringwise_group {
 
   /// An operation that has not been reported yet.
   struct Started {
-    ringwise::capi::Call call;  // its counts are the operation's memory
+    ringwise::capi::Call call;  // owns the counts to which the operation refers
     bool ended = false;
     FailurePtr failure;
     int sender = -1;
@@ -73,7 +73,7 @@ struct ringwise_group {
   using Table = std::map<ringwise_operation, Started>;
   using HandOver = std::function<uint64_t(const ringwise::coll::Op&)>;
 
-  // Called with calls_.
+  // The caller holds calls_.
   Table::iterator track(ringwise::capi::Call call, const HandOver& hand_over);
   Table::iterator find(ringwise_operation operation);
   int finish(Table::iterator at);
@@ -89,17 +89,18 @@ struct ringwise_group {
   std::atomic<bool> aborted_{false};
 
   std::mutex calls_;
-  bool closed_ = false;                            // calls_
-  uint64_t collectives_ = 0;                       // calls_; so many were called
-  std::vector<uint64_t> sent_;                     // calls_; by receiver
-  std::vector<uint64_t> received_;                 // calls_; by sender, the last for any
-  Table started_;                                  // calls_
-  std::map<void*, std::shared_ptr<void>> blocks_;  // calls_; from `alloc`; outlives native_, which may be using them
-  std::vector<ringwise::coll::Ended> collected_;   // calls_; kept for its memory
+  bool closed_ = false;             // calls_
+  uint64_t collectives_ = 0;        // calls_; number of collectives called
+  std::vector<uint64_t> sent_;      // calls_; number of sends by receiver
+  std::vector<uint64_t> received_;  // calls_; number of receives by sender, the last one for any sender
+  Table started_;                   // calls_
+  // calls_; memory from alloc(); outlives native_, which may be using it
+  std::map<void*, std::shared_ptr<void>> blocks_;
+  std::vector<ringwise::coll::Ended> collected_;  // calls_; kept for its memory
 
   mutable std::mutex error_mutex_;
   std::string error_;              // error_mutex_
   std::vector<int> failed_ranks_;  // error_mutex_
 
-  std::unique_ptr<ringwise::coll::HostGroup> native_;  // null until met, or when that failed
+  std::unique_ptr<ringwise::coll::HostGroup> native_;  // null until connected, and if that failed
 };

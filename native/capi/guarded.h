@@ -1,4 +1,4 @@
-// The boundary: no exception goes through a function of ringwise.h.
+// Keeps exceptions inside the functions of ringwise.h.
 #pragma once
 
 #include <new>
@@ -8,7 +8,7 @@
 
 namespace ringwise::capi {
 
-/// Runs `body`, which returns a status, and turns what it throws into one.
+/// Runs `body`, which returns a status, and converts exceptions to a status.
 template <class Body>
 int guarded(ringwise_group* group, const char* function, Body body) noexcept {
   if (group == nullptr) return RINGWISE_INVALID;

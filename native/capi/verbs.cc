@@ -1,4 +1,4 @@
-// The verbs of ringwise.h: they check their arguments and turn them into operations.
+// Implements the verbs of ringwise.h: checks their arguments and turns them into operations.
 #include "capi/arguments.h"
 #include "capi/guarded.h"
 
@@ -10,7 +10,7 @@ using ringwise::coll::Verb;
 using ringwise::coll::Wire;
 using namespace ringwise::capi;
 
-// The numbers of the ABI are those of the native enums, for good: their order is fixed by the wire format too.
+// The numbers of the ABI equal those of the native enums and never change; the wire format fixes them too.
 #define SAME(c, cpp) static_assert(c == static_cast<int>(cpp))
 SAME(RINGWISE_FLOAT32, DType::Float32);
 SAME(RINGWISE_FLOAT64, DType::Float64);
@@ -45,7 +45,7 @@ SAME(RINGWISE_WIRE_INT8 + 1, ringwise::coll::kWireCount);
 
 namespace {
 
-/// Makes the call, and runs or starts it.
+/// Runs or starts the call that `make` returns.
 template <class Make>
 int verb(ringwise_group* group, const char* function, ringwise_operation* operation, Make make) noexcept {
   return guarded(group, function, [&] {
@@ -63,7 +63,7 @@ Call call_of(Verb verb, DType dtype, size_t count) {
   return call;
 }
 
-/// A verb that works in place.
+/// Returns the call of a verb that works in place.
 Call in_place(Verb verb, void* buffer, size_t count, int dtype_number) {
   const DType dtype = checked_dtype(dtype_number);
   total_of({}, count, 1, dtype);
@@ -78,7 +78,7 @@ void set_reduction(Op& op, int reduce, double factor) {
   if (op.reduce == ReduceOp::PremulSum) op.factor = factor;
 }
 
-/// A verb between one rank's part, `count` elements, and the parts of all ranks, `total` elements.
+/// The call of a verb between this rank's part, `count` elements, and the parts of all ranks, `total` elements.
 struct Parted {
   Call call;
   size_t total;

@@ -1,7 +1,7 @@
-// A JavaScript function that threads of others ring for: those of the CUDA driver, which nobody here can join. When
-// they do, the environment may have ended (process.exit, a terminated worker, a script that did not wait), and Node
-// frees a thread-safe function together with its environment, also when a thread still holds it. So the bell hears of
-// the end first, and who rings later is told that nobody listens.
+// Calls a JavaScript function from threads that we do not own and cannot join, such as those of the CUDA driver. The
+// environment may have ended by then (process.exit, a terminated worker, a script that did not wait), and Node frees a
+// thread-safe function together with its environment, even if a thread still holds it. So a Bell is told of the end
+// first, and refuses later calls of ring().
 #pragma once
 
 #include <napi.h>
@@ -15,9 +15,9 @@ namespace ringwise::node {
 
 class Bell {
  public:
-  /// `function` may be null. For each ring `rung(env, function, null, data)` runs on the JavaScript thread, with a null
-  /// `env` when only `data` is to be freed. `at_end` runs there, too, when the environment ends, before ring() begins
-  /// to refuse.
+  /// Makes a bell for `function`, which may be null. For each ring(), `rung(env, function, null, data)` runs on the
+  /// JavaScript thread; a null `env` means that it must only free `data`. `at_end` also runs on that thread, when the
+  /// environment ends, before ring() starts to refuse.
   static std::shared_ptr<Bell> make(napi_env env, napi_value function, napi_threadsafe_function_call_js rung,
                                     std::function<void()> at_end = {}) {
     const std::shared_ptr<Bell> bell(new Bell(env, std::move(at_end)));
@@ -27,7 +27,7 @@ class Bell {
                                         &bell->function_) != napi_ok) {
       throw Napi::Error::New(env, "napi_create_threadsafe_function failed");
     }
-    // Hooks run in reverse order: this one ahead of the one with which Node frees the function.
+    // Hooks run in reverse order, so this one runs before the hook by which Node frees the function.
     napi_add_env_cleanup_hook(env, &Bell::on_environment_end, bell.get());
     return bell;
   }
@@ -35,13 +35,14 @@ class Bell {
   Bell(const Bell&) = delete;
   Bell& operator=(const Bell&) = delete;
 
-  /// Any thread. False when nobody listens any more: `data` is still the caller's then.
+  /// Schedules a call of `rung` with `data`. Returns false after close() or the end of the environment; the caller then
+  /// keeps ownership of `data`. Any thread.
   bool ring(void* data) {
     const std::lock_guard lock(mutex_);
     return function_ && napi_call_threadsafe_function(function_, data, napi_tsfn_nonblocking) == napi_ok;
   }
 
-  /// JavaScript thread. Whether the event loop lives on for it; it does at first.
+  /// Sets whether the bell keeps the event loop alive, which it does at first. JavaScript thread.
   void keep_loop(bool is_kept) {
     if (is_kept)
       napi_ref_threadsafe_function(env_, function_);
@@ -49,7 +50,8 @@ class Bell {
       napi_unref_threadsafe_function(env_, function_);
   }
 
-  /// JavaScript thread, once, before the last owner there lets go. What has been rung until now is still heard.
+  /// Stops accepting rings; earlier ones are still delivered. Call it once on the JavaScript thread, before the last
+  /// owner there drops the bell.
   void close() {
     if (const napi_threadsafe_function function = silence()) {
       napi_remove_env_cleanup_hook(env_, &Bell::on_environment_end, this);
@@ -71,10 +73,10 @@ class Bell {
     return std::exchange(function_, nullptr);
   }
 
-  const napi_env env_;                  // JavaScript thread
-  const std::function<void()> at_end_;  // JavaScript thread
-  std::mutex mutex_;                    // of function_; held for no longer than a call of Node's, which does not wait
-  napi_threadsafe_function function_ = nullptr;  // any thread; null once nobody listens
+  const napi_env env_;                           // JavaScript thread
+  const std::function<void()> at_end_;           // JavaScript thread
+  std::mutex mutex_;                             // guards function_; held only during a Node call that does not block
+  napi_threadsafe_function function_ = nullptr;  // any thread; null once ring() refuses
 };
 
 }  // namespace ringwise::node

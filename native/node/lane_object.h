@@ -1,9 +1,9 @@
-// What the addons of the native backends have in common: a JavaScript object around a group that runs operations on a
-// thread of its own, the lane. Operations come as numbers in an array and memory as arguments; their ends go back
-// through one callback. See NativeLane in packages/collectives/src/backends/native.ts for the typed surface.
+// The common part of the native backends' addons: a JavaScript object around a group with a lane. The numbers of an
+// operation are passed in a shared array, its memory as arguments. The ends of operations are reported through one
+// callback. See NativeLane in packages/collectives/src/backends/native.ts for the typed surface.
 #pragma once
 
-#define NODE_ADDON_API_CPP_EXCEPTIONS_ALL  // also std::exception, such as no memory, becomes a JavaScript error
+#define NODE_ADDON_API_CPP_EXCEPTIONS_ALL  // converts std::exception, such as bad_alloc, to JavaScript errors too
 #include <napi.h>
 
 #include <atomic>
@@ -20,7 +20,7 @@
 
 namespace ringwise::node {
 
-/// Where the numbers of an operation are: NativeField of packages/collectives/src/backends/native.ts.
+/// Indices of an operation's numbers in the array: NativeField of packages/collectives/src/backends/native.ts.
 enum Field : size_t {
   kVerb,
   kDType,
@@ -37,13 +37,13 @@ enum Field : size_t {
   kLabel
 };
 
-/// Elements per rank, as operations point to them; empty where JavaScript passed null.
+/// Memory of an operation's counts, in elements by rank; empty if JavaScript passed null.
 struct Counts {
   std::vector<size_t> counts;
   std::vector<size_t> recv_counts;
 };
 
-/// { code, origin, peers, text }, or null.
+/// Converts a failure to { code, origin, peers, text }, or null.
 inline napi_value to_js(Napi::Env env, const std::shared_ptr<const coll::Failure>& failure) {
   if (!failure) return env.Null();
   auto object = Napi::Object::New(env);
@@ -56,8 +56,8 @@ inline napi_value to_js(Napi::Env env, const std::shared_ptr<const coll::Failure
   return object;
 }
 
-/// `Self` derives from it and sets `group_` up. `Group` has start, wait, take_ended, abort and close, as HostGroup has,
-/// and calls what it was made with, `[this] { notify(); }`, on its lane.
+/// `Self` derives from this class and creates `group_`. `Group` has start, wait, take_ended, abort and close like
+/// HostGroup, and calls notify() on its lane.
 template <class Self, class Group, class Ended>
 class LaneObject : public Napi::ObjectWrap<Self> {
  protected:
@@ -76,7 +76,7 @@ class LaneObject : public Napi::ObjectWrap<Self> {
       throw Napi::Error::New(env, "napi_create_threadsafe_function failed");
     }
     napi_unref_threadsafe_function(env, notify_);
-    // The environment may end while operations are pending (process.exit, a terminated worker).
+    // The environment may end while operations are pending, by process.exit or when a worker is terminated.
     napi_add_env_cleanup_hook(env, &LaneObject::on_environment_end, this);
   }
 
@@ -85,12 +85,13 @@ class LaneObject : public Napi::ObjectWrap<Self> {
     end_lane();
   }
 
-  // Lane thread: no Napi here but the thread-safe function. One wake-up serves all that has ended until it runs.
+  // Runs on the lane, so it must not use Napi except the thread-safe function. One wake-up reports all operations that
+  // have ended by the time it runs.
   void notify() {
     if (!notified_.exchange(true)) napi_call_threadsafe_function(notify_, nullptr, napi_tsfn_nonblocking);
   }
 
-  /// Counts an operation whose end will come through `settle`; the event loop stays alive for it.
+  /// Counts an operation whose end `settle` will report. The event loop stays alive until then.
   Napi::Value expect(Napi::Env env, uint64_t id) {
     if (pending_++ == 0) napi_ref_threadsafe_function(env, notify_);
     return Napi::Number::New(env, static_cast<double>(id));
@@ -101,7 +102,8 @@ class LaneObject : public Napi::ObjectWrap<Self> {
     return *group_;
   }
 
-  /// Of a typed array; of a number, which is the address of a device's memory; null for null.
+  /// Returns the memory of an argument: a typed array, or a number, which is an address in device memory. Null for
+  /// null.
   static std::byte* memory(const Napi::CallbackInfo& info, size_t index) {
     void* data = nullptr;
     if (napi_get_typedarray_info(info.Env(), info[index], nullptr, nullptr, &data, nullptr, nullptr) == napi_ok)
@@ -111,10 +113,11 @@ class LaneObject : public Napi::ObjectWrap<Self> {
     return reinterpret_cast<std::byte*>(address);
   }
 
-  /// The CUstream of the operation in `call_`.
+  /// Returns the CUstream of the operation in `call_`.
   uintptr_t stream() const { return static_cast<uintptr_t>(call_[kStream]); }
 
-  /// (input, output?, counts?, recvCounts?, residual?), and the numbers in `call_`. The operation points into `counts`.
+  /// Reads an operation from the arguments (input, output?, counts?, recvCounts?, residual?) and the numbers in
+  /// `call_`. The operation refers to memory in `counts`.
   coll::Op read_op(const Napi::CallbackInfo& info, Counts& counts) const {
     coll::Op op;
     op.verb = static_cast<coll::Verb>(call_[kVerb]);
@@ -139,18 +142,19 @@ class LaneObject : public Napi::ObjectWrap<Self> {
     return op;
   }
 
-  /// (text) => the number that stands for it in `call_`.
+  /// (text) => the label's number for `call_`.
   Napi::Value label_of(const Napi::CallbackInfo& info) {
     return Napi::Number::New(info.Env(), static_cast<double>(coll::label_of(info[0].ToString().Utf8Value())));
   }
 
-  /// Keeps the counts of a started operation, which it points to. Moved vectors keep their memory in place.
+  /// Keeps the counts of a started operation until it is settled, because the operation refers to them. Moving a vector
+  /// does not move its elements.
   Napi::Value started(Napi::Env env, uint64_t id, Counts counts) {
     if (!counts.counts.empty()) counts_.emplace(id, std::move(counts));
     return expect(env, id);
   }
 
-  /// (id): blocks; has settled everything that ended until then when it returns.
+  /// (id): blocks until the operation has ended, then settles all operations that have ended.
   void wait(const Napi::CallbackInfo& info) {
     group(info.Env()).wait(static_cast<uint64_t>(info[0].ToNumber().Int64Value()));
     settle_ended(info.Env());
@@ -164,15 +168,16 @@ class LaneObject : public Napi::ObjectWrap<Self> {
     if (pending_ > 0) napi_unref_threadsafe_function(info.Env(), notify_);
     pending_ = 0;
     end_lane();
-    settle_.Reset();  // a strong reference to a closure that reaches this object would keep both for ever
+    settle_.Reset();  // the closure refers to this object, so keeping it would leak both
   }
 
   void settle_ended(Napi::Env env) {
     if (!group_) return;
     Napi::HandleScope scope(env);
     group_->take_ended(ended_);
-    const std::vector<Ended> ended = std::move(ended_);  // a callback may come back here
-    const Napi::Function settle = settle_.Value();       // or destroy()
+    // a moved copy, because a callback may call this function again
+    const std::vector<Ended> ended = std::move(ended_);
+    const Napi::Function settle = settle_.Value();  // a callback may call destroy(), which resets settle_
     for (const Ended& one : ended) {
       if (--pending_ == 0) napi_unref_threadsafe_function(env, notify_);
       if (!counts_.empty()) counts_.erase(one.id);
@@ -188,14 +193,14 @@ class LaneObject : public Napi::ObjectWrap<Self> {
  private:
   static void on_environment_end(void* self) { static_cast<LaneObject*>(self)->end_lane(); }
 
-  /// Joins the lane. After it nobody calls `notify`, so the thread-safe function may go.
+  /// Joins the lane. No thread calls notify() after that, so the thread-safe function can be released.
   void end_lane() {
     group_.reset();
     if (notify_ != nullptr) napi_release_threadsafe_function(std::exchange(notify_, nullptr), napi_tsfn_abort);
   }
 
   static void on_notify(napi_env env, napi_value, void* context, void*) {
-    if (env == nullptr) return;  // the environment is going
+    if (env == nullptr) return;  // the environment is ending
     auto* self = static_cast<LaneObject*>(context);
     self->notified_ = false;
     self->settle_ended(Napi::Env(env));
@@ -207,13 +212,13 @@ class LaneObject : public Napi::ObjectWrap<Self> {
     for (size_t i = 0; i < array.ElementLength(); ++i) counts.push_back(static_cast<size_t>(array[i]));
   }
 
-  Napi::ObjectReference call_memory_;            // keeps what call_ points to
+  Napi::ObjectReference call_memory_;            // keeps the memory of call_ alive
   const double* call_ = nullptr;                 // JavaScript thread; the next operation, by NativeField
   Napi::FunctionReference settle_;               // JavaScript thread; empty once destroyed
   napi_threadsafe_function notify_ = nullptr;    // called by the lane; released after the lane has ended
   std::atomic<bool> notified_{false};            // both threads
   int pending_ = 0;                              // JavaScript thread; operations not settled yet
-  std::vector<Ended> ended_;                     // JavaScript thread; kept for its memory
+  std::vector<Ended> ended_;                     // JavaScript thread; reused, so that it does not allocate
   std::unordered_map<uint64_t, Counts> counts_;  // JavaScript thread; of operations not settled yet, by id
 };
 

@@ -14,7 +14,7 @@ using coll::Verb;
 constexpr size_t kLinkBytes = 1024;
 constexpr int kRoot = 0;
 
-/// Element i of what `rank` brings.
+/// Returns element i of the contribution of `rank`.
 uint32_t value(int rank, size_t i) {
   return static_cast<uint32_t>(rank) * 2654435761u + static_cast<uint32_t>(i) * 40503u;
 }
@@ -27,7 +27,7 @@ size_t output_parts(Verb verb, size_t size) {
   return verb == Verb::AllGather || verb == Verb::Gather || verb == Verb::AllToAll ? size : 1;
 }
 
-/// Element i of the output of `rank`. `sums` are those of all inputs, for verbs that reduce.
+/// Returns the expected element i of the output of `rank`. `sums` holds the sums of all inputs, for verbs that reduce.
 uint32_t expected(Verb verb, int rank, size_t i, size_t count, const std::vector<uint32_t>& sums) {
   switch (verb) {
     case Verb::AllReduce:

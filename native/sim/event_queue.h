@@ -1,5 +1,5 @@
-// Events by time; those of one time in the order in which they were added. Ranks in lockstep have most of their events
-// at a few times that all of them share, so events of one time lie in one bucket, and few operations search.
+// A queue of events by time; events of the same time keep their order. Ranks in lockstep share a few times for most of
+// their events, so events of one time are in one bucket, and few operations have to search.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +11,11 @@
 
 namespace ringwise::sim {
 
-/// A message comes to a port.
+/// The arrival of a message at a port.
 struct Event {
   Message message;
   Hop hop;
-  bool is_newest;  // its sender announces the next message when this one has come here
+  bool is_newest;  // its sender announces its next message when this one has arrived here
 };
 
 class EventQueue {
@@ -27,7 +27,7 @@ class EventQueue {
     last_->second.events.push_back(event);
   }
 
-  /// The first one, and its time. Not of an empty queue.
+  /// Removes the first event and returns it with its time. The queue must not be empty.
   std::pair<Time, Event> take() {
     const auto first = buckets_.begin();
     Bucket& bucket = first->second;
@@ -59,8 +59,8 @@ class EventQueue {
   }
 
   Buckets buckets_;
-  Buckets::iterator last_ = buckets_.end();  // where the last event went
-  std::vector<Buckets::node_type> spare_;    // empty, with their memory
+  Buckets::iterator last_ = buckets_.end();  // the bucket of the last added event
+  std::vector<Buckets::node_type> spare_;    // empty buckets for reuse
 };
 
 }  // namespace ringwise::sim

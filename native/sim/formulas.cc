@@ -12,12 +12,12 @@ namespace {
 
 using coll::Verb;
 
-// As in the algorithms' own files.
+// Equal to the constants in the algorithms' files.
 constexpr size_t kRingSegment = 128 * 1024;
 constexpr size_t kTreeSegment = 64 * 1024;
 constexpr size_t kChainChunk = 128 * 1024;
 
-/// n ranks, S bytes.
+/// An operation of n ranks with S bytes, and the costs of the network.
 struct Case {
   int n;
   size_t S;
@@ -27,11 +27,12 @@ struct Case {
   bool is_power() const { return std::has_single_bit(static_cast<unsigned>(n)); }
   bool has_even_parts(int parts) const { return S % (coll::kAlign * static_cast<size_t>(parts)) == 0; }
   Time latency() const { return cost.latency; }
-  /// Occupation of a port, and time until the end is there.
+  /// Returns how long a message occupies a port. message() adds the latency: the time until its end arrives.
   Time port(size_t bytes) const { return cost.occupies((bytes + coll::kAlign - 1) / coll::kAlign * coll::kAlign); }
   Time message(size_t bytes) const { return latency() + port(bytes); }
-  /// Where n is no power of two: the inputs of paired ranks there, and results back. These are on the longest path only
-  /// if what one of them brings reaches another one through all rounds: if more than half of the numbers are paired.
+  /// Returns the time for the inputs and results of paired ranks if n is no power of two. They are on the longest path
+  /// only if data of one pair reaches another pair through all rounds, that is, if more than half of the numbers are
+  /// paired. Otherwise there is no closed form.
   std::optional<Time> pairing() const {
     if (is_power()) return 0;
     const int power = 1 << rounds();
@@ -58,7 +59,7 @@ Result halving_doubling(const Case& c) {
   return time;
 }
 
-/// Of full trees, and one segment.
+/// Returns the time of full trees and a single segment.
 Result binary_tree(const Case& c) {
   const int levels = std::bit_width(static_cast<unsigned>(c.n)) - 1;
   if (!std::has_single_bit(static_cast<unsigned>(c.n + 1)) || c.S > kTreeSegment) return {};
@@ -71,7 +72,7 @@ Result chain(const Case& c) {
   return (c.n - 1) * c.message(c.S / chunks) + static_cast<Time>(chunks - 1) * c.port(c.S / chunks);
 }
 
-/// Every rank to every other, parts of S/n.
+/// Returns the time of a direct exchange: every rank sends parts of S/n bytes to all others.
 Result direct(const Case& c) { return c.latency() + (c.n - 1) * c.port(c.S / static_cast<size_t>(c.n)); }
 
 Result bruck_all_gather(const Case& c) {
@@ -92,7 +93,7 @@ Result bruck_all_to_all(const Case& c) {
   return time;
 }
 
-/// A binomial tree of the root and blocks of 1, 2, 4, … ranks' parts.
+/// Returns the time of a binomial tree in which the root exchanges blocks of 1, 2, 4, … ranks' parts.
 Result binomial_blocks(const Case& c) {
   if (!c.is_power()) return {};
   Time time = 0;

@@ -1,5 +1,5 @@
-// What the literature says an algorithm takes, in the simulation's model, where every rank has a host of its own and
-// nothing is in the way: the simulation has to give exactly this.
+// The times of the algorithms according to the literature, in the simulation's model with one rank per host and no
+// contention. The simulation must give exactly these times.
 #pragma once
 
 #include <optional>
@@ -9,8 +9,8 @@
 
 namespace ringwise::sim {
 
-/// `bytes` as the benches define them: the whole buffer, of the larger side. Nothing where there is no closed form for
-/// these ranks and bytes, as for parts of unlike length.
+/// Returns the time of an operation. `bytes` counts the whole buffer of the larger side, as in the benchmarks. Returns
+/// nothing if there is no closed form for these ranks and bytes, for example with parts of unequal length.
 std::optional<Time> formula(coll::Verb verb, const coll::Algorithm& algorithm, int ranks, size_t bytes,
                             const Cost& cost);
 

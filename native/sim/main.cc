@@ -1,5 +1,6 @@
-// simulate: two JSON lines per verb, algorithm, number of ranks and size: what begins, and what came out. The options,
-// table and plots are those of bench/simulate.ts, which also checks that numbers are numbers.
+// The program simulate. For each verb, algorithm, number of ranks and size it prints two JSON lines: one when the case
+// begins, and one with the result. bench/simulate.ts documents the options, makes the table and plots, and checks that
+// numeric options are numbers.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -20,14 +21,14 @@ namespace {
 using namespace ringwise;
 using coll::Verb;
 
-/// What the buffers of a check with real data may take together.
+/// Most memory of all buffers in a check with real data, in bytes.
 constexpr size_t kCheckBytes = 1 << 20;
 
-/// Direct exchange needs a connection per pair of ranks, and has few messages for each: no network of that many hosts
-/// would run it.
+/// Fewest messages per pair of ranks. Direct exchange among many ranks needs a connection per pair and has fewer
+/// messages on each, so no real network would run it.
 constexpr double kMessagesPerPair = 10;
 
-/// `--name value` pairs; every one has a default here.
+/// The options, `--name value`, with their defaults.
 std::map<std::string, std::string> options = {
     {"verb", "allReduce"},
     {"algorithms", "all"},
@@ -59,7 +60,7 @@ std::vector<std::string> list(const char* name) {
   return items;
 }
 
-/// Gigabit per second as nanoseconds per byte; 0 is no limit.
+/// Converts gigabits per second to nanoseconds per byte; 0 means no limit.
 double per_byte(double gbit) { return gbit > 0 ? 8 / gbit : 0; }
 
 sim::NetworkCosts network_costs() {
@@ -69,7 +70,7 @@ sim::NetworkCosts network_costs() {
           per_byte(number("pod-gbit"))};
 }
 
-/// Throws what a user can act on.
+/// Throws an error that names the option and the expected values.
 [[noreturn]] void refuse(const char* option, const std::string& expected) {
   throw std::invalid_argument(std::string("--") + option + ": expected " + expected + ", got \"" + options[option] +
                               "\"");
@@ -103,13 +104,13 @@ std::vector<const coll::Algorithm*> find_algorithms(Verb verb) {
   return found;
 }
 
-/// A verb's `count` for a larger side of `bytes` of uint32.
+/// Returns the verb's `count` of uint32 elements if its larger side has `bytes` bytes.
 size_t count_of(Verb verb, size_t bytes, int ranks) {
   const bool whole_buffer = verb == Verb::AllReduce || verb == Verb::Broadcast || verb == Verb::Reduce;
   return bytes / sizeof(uint32_t) / (whole_buffer ? 1 : static_cast<size_t>(ranks));
 }
 
-/// With real data, of smaller buffers if all of them together would be large.
+/// Checks an algorithm with real data, in smaller buffers if all of them together would be too large.
 void check_data(Verb verb, const coll::Algorithm& algorithm, const coll::Hosts& hosts, size_t bytes) {
   const size_t ranks = static_cast<size_t>(hosts.size());
   const size_t checked = std::min(bytes, std::max(kCheckBytes / ranks, ranks * 64));
@@ -117,7 +118,7 @@ void check_data(Verb verb, const coll::Algorithm& algorithm, const coll::Hosts& 
   if (!wrong.empty()) throw std::logic_error(std::string(algorithm.name) + ": " + wrong);
 }
 
-/// The messages of all ranks, and the pairs of ranks that they join, as if all had as many as rank n/2.
+/// The number of messages, and of pairs of ranks that exchange them, estimated as if all ranks had as many as rank n/2.
 struct Traffic {
   double messages;
   double pairs;
@@ -171,7 +172,8 @@ void run(Verb verb, const coll::Algorithm& algorithm, const coll::Hosts& hosts, 
   std::fflush(stdout);
 }
 
-/// Whether there is something to see: with one rank per host, hierarchical is what it does between hosts.
+/// Returns whether the algorithm is simulated. With one rank per host, hierarchical is skipped, because it equals its
+/// algorithm between hosts.
 bool takes_part(const coll::Op& op, const coll::Algorithm& algorithm, const coll::Hosts& hosts) {
   if (options["algorithms"] == "all" && hosts.count() == hosts.size() && algorithm.name == std::string("hierarchical"))
     return false;

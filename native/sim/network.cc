@@ -30,7 +30,8 @@ Network::Passage Network::pass(Hop hop, const Message& message, Time at) {
   Port& port = hop == Hop::PodOut ? pod_ports_.out[pod_of(from)] : pod_ports_.in[pod_of(to)];
   const Time begins = port.pass(at, crossing, message.bytes);
   if (hop == Hop::PodOut) return {begins + crossing, Hop::PodIn, begins};
-  // Its end cannot be there before it has crossed, however wide the receiver's port is. Latency counts once.
+  // The end of a message arrives only after it has crossed the pod's port, however fast the receiver's port is. The
+  // latency counts once.
   return {begins + crossing, Hop::In, begins + std::max(crossing - duration, 0.0) + cost.latency};
 }
 

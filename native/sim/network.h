@@ -1,8 +1,8 @@
 // The simulated network. Every host has one port to the network, which its ranks share, and every rank one port to the
-// other ranks of its host; both carry both directions at once. A message occupies the port it leaves by, and the port
-// it comes in by, for overhead + bytes × cost of a byte, and its beginning needs the latency from one to the other;
-// ports serve messages in the order in which they come. Hosts may be grouped into pods, with one more port between a
-// pod and the rest, so that the network between pods is narrower than the hosts' ports together. (The model is LogGP:
+// other ranks of its host; both ports carry both directions at once. A message occupies its sender's port and its
+// receiver's port for overhead + bytes × cost of a byte, and its beginning needs the latency from one port to the
+// other. Ports serve messages in the order of arrival. Hosts may be grouped into pods, with one more port between a pod
+// and the rest, so that the network between pods is narrower than the hosts' ports together. (The model is LogGP:
 // Alexandrov, Ionescu, Schauser, Scheiman 1995, with the gap folded into the overhead.)
 #pragma once
 
@@ -28,8 +28,8 @@ struct Cost {
 struct NetworkCosts {
   Cost between_hosts;
   Cost inside_host;
-  int pod_hosts = 0;        // hosts per pod; 0: no pods
-  double pod_per_byte = 0;  // nanoseconds, of the port between a pod and the rest
+  int pod_hosts = 0;        // hosts per pod; 0 for no pods
+  double pod_per_byte = 0;  // nanoseconds per byte of the port between a pod and the rest
 };
 
 /// One direction of a port.
@@ -37,7 +37,7 @@ struct Port {
   Time free = 0;
   size_t bytes = 0;
 
-  /// Lets a message through that comes at `at`; returns when its beginning passes.
+  /// Passes a message that arrives at `at`; returns when its beginning passes the port.
   Time pass(Time at, Time duration, size_t size) {
     const Time begins = at > free ? at : free;
     free = begins + duration;
@@ -46,7 +46,7 @@ struct Port {
   }
 };
 
-/// The port that a message comes to: its sender's, those of the pods if it leaves one, its receiver's.
+/// The ports on the way of a message: its sender's, those of the two pods if it leaves one, its receiver's.
 enum class Hop : uint8_t { Out, PodOut, PodIn, In };
 
 struct Message {
@@ -60,18 +60,19 @@ class Network {
   Network(const coll::Hosts& hosts, const NetworkCosts& costs);
 
   struct Passage {
-    Time end;  // the message is through: its sender may go on, its receiver has it
-    Hop next;  // not after Hop::In
-    Time at;   // its beginning comes there
+    Time end;  // the whole message has passed: its sender may go on, or its receiver has it
+    Hop next;  // next port; not valid after Hop::In
+    Time at;   // when its beginning arrives at the next port
   };
-  /// Lets a message through one port that its beginning comes to at `at`. For each port, to be called in order of `at`.
+  /// Passes a message through one port, at which its beginning arrives at `at`. Calls for each port must be in order of
+  /// `at`.
   Passage pass(Hop hop, const Message& message, Time at);
 
-  /// Nobody else sends by the port of `rank`.
+  /// Returns whether no other rank uses the port of `rank`.
   bool owns_port(int rank) const { return hosts_.on_host_of(rank).size == 1; }
 
   struct Traffic {
-    size_t max = 0;    // bytes, of one port in one direction
+    size_t max = 0;    // bytes in one direction of the busiest port
     size_t total = 0;  // bytes of all messages
   };
   Traffic between_hosts() const { return traffic(host_ports_); }

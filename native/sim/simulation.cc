@@ -15,21 +15,24 @@ namespace ringwise::sim {
 
 namespace {
 
-/// Planning takes about as long as simulating, and every rank's plan is its own: threads share them.
+/// Ranks per planning thread. Planning takes about as long as simulating, and plans are independent, so several threads
+/// make them.
 constexpr int kRanksPerPlanner = 256;
 
-/// When the entries of a list were done, as far back as somebody may still ask.
+/// The times at which the entries of a list ended, as far back as they may still be needed.
 class History {
  public:
   size_t count() const { return count_; }
-  /// `lowest` is the fewest entries that anybody will ask for; 0 for nobody.
+  /// Adds the end of the next entry. `lowest` is the lowest count that when() will be asked for; 0 if it will not be
+  /// asked.
   void add(Time time, size_t lowest) {
     times_.push_back(time);
     ++count_;
     const size_t kept = lowest == 0 || lowest > count_ ? 0 : count_ - lowest + 1;
     if (2 * kept <= times_.size()) times_.erase(times_.begin(), times_.end() - static_cast<ptrdiff_t>(kept));
   }
-  /// When the first `needs` entries were done; 0 where who asks has already waited for more.
+  /// Returns when the first `needs` entries had ended; 0 if that time has been dropped, because the caller has waited
+  /// for later entries already.
   Time when(size_t needs) const {
     const size_t forgotten = count_ - times_.size();
     return needs <= forgotten ? 0 : times_[needs - forgotten - 1];
@@ -37,31 +40,31 @@ class History {
 
  private:
   size_t count_ = 0;
-  std::vector<Time> times_;  // of the newest entries
+  std::vector<Time> times_;  // ends of the newest entries
 };
 
 struct Rank {
   Rank(int ranks, bool owns) : sends(ranks), steps(ranks), owns_port(owns) {}
   Entries sends;
   Entries steps;
-  History left;          // of sends
-  History ended;         // of steps
-  Time free = 0;         // when its last send had left
-  Time step_end = 0;     // of its last step
-  bool owns_port;        // to the network
-  bool sending = false;  // its newest message is on its way to the first port that others use too
-  int early = 0;         // messages for it in early_
+  History left;          // ends of sends
+  History ended;         // ends of steps
+  Time free = 0;         // end of its last send
+  Time step_end = 0;     // end of its last step
+  bool owns_port;        // no other rank uses its port to the network
+  bool sending = false;  // its newest message has not reached the first shared port
+  int early = 0;         // number of messages for it in early_
 };
 
-/// A message that its receiver does not wait for yet.
+/// A message whose receiver does not wait for it yet.
 struct Early {
   Time there;
   size_t bytes;
 };
 
-/// Only ports have to see messages in the order of time. Everything else follows from that at once, also where it lies
-/// in the future. Of every rank one message at most is on its way to the first port that others use too; the rest
-/// follows from there, so that few events are pending.
+/// Only shared ports must handle messages in the order of time; all other times are computed at once, even if they are
+/// in the future. At most one message of each rank is pending at the first shared port on its way, and its next message
+/// is announced when this one arrives there. So few events are pending.
 class Simulation {
  public:
   Simulation(const coll::Op& op, const coll::Algorithm& algorithm, const coll::Hosts& hosts, const NetworkCosts& costs,
@@ -123,7 +126,7 @@ class Simulation {
   int size() const { return static_cast<int>(ranks_.size()); }
   static uint64_t pair(int from, int to) { return static_cast<uint64_t>(to) << 32 | static_cast<uint32_t>(from); }
 
-  /// Ends the steps whose messages are there, and announces the next send as soon as its time is known.
+  /// Ends the steps whose messages have arrived, and announces the next send as soon as its time is known.
   void proceed(int rank) {
     Rank& r = ranks_[rank];
     while (may_begin(r)) {

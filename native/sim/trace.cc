@@ -8,7 +8,7 @@ namespace ringwise::sim {
 
 namespace {
 
-/// As Execution sends it: padded.
+/// Returns the size of a message as Execution sends it, with padding.
 size_t wire_bytes(const coll::Op& op, const coll::Piece& message) {
   const size_t bytes = message.count * byte_size(message.wide ? coll::accumulator_of(op.dtype) : op.dtype);
   return (bytes + coll::kAlign - 1) / coll::kAlign * coll::kAlign;
@@ -62,7 +62,7 @@ Trace trace_of(const coll::Op& op, const coll::Schedule& schedule, int ranks, bo
   for (size_t i = 0; i < targets; ++i) trace.sends.add({schedule.handshake_targets[i], sizeof(coll::Signature), 0});
   for (size_t i = 0; i < sources; ++i) trace.steps.add({schedule.handshake_sources[i], sizeof(coll::Signature), 0});
   for (const coll::Send& send : schedule.sends) {
-    // What waits for no step does not wait for handshakes either.
+    // A send that waits for no step does not wait for handshakes either.
     trace.sends.add({send.to, wire_bytes(op, send.piece), send.after == 0 ? 0 : send.after + sources});
   }
   for (const coll::Step& step : schedule.steps) {

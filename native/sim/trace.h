@@ -1,6 +1,6 @@
-// What a plan means to a network: who sends how much to whom, and what waits for what. Made from the plan that the
-// ranks of a real group carry out. Entries that follow a pattern (the next rank, the same length) are stored as one
-// run, so that the plans of thousands of ranks with thousands of messages each fit into memory.
+// The messages of a rank's schedule and their dependencies, for the simulated network. Made from the schedule that a
+// real group would run. Entries that follow a pattern (the next rank, the same length) are stored as one run, so that
+// the schedules of thousands of ranks with thousands of messages each fit into memory.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 
 namespace ringwise::sim {
 
-/// A message out, or a step: a message in, or local work.
+/// An outgoing message or a step, which is an incoming message or local work.
 struct Entry {
   int peer = -1;  // -1: local work
   size_t bytes = 0;
-  size_t needs = 0;  // entries of the other list that must be done before it begins
+  size_t needs = 0;  // number of entries of the other list that must have ended before it begins
 };
 
 /// A list of entries, read from the front.
@@ -32,7 +32,8 @@ class Entries {
     else if (++run_ < runs_.size())
       begin_run();
   }
-  /// The least of what entries from the front on need, 0 aside; 0 if none needs anything. Needs only grow, 0 aside.
+  /// Returns the lowest nonzero `needs` of the remaining entries; 0 if all are 0. Apart from zeros, `needs` never
+  /// decreases along the list.
   size_t lowest_need() const { return done() || front_.needs > 0 ? front_.needs : later_need(); }
 
  private:
@@ -52,13 +53,13 @@ class Entries {
   void begin_run();
   size_t later_need() const;
 
-  // What the front takes lies here, so that runs are touched when one begins only.
+  // A copy of the front's values, so that runs_ is accessed only when a run begins.
   Entry front_;
-  uint32_t left_ = 0;  // of the front's run, with the front
-  int peer_step_ = 0;  // of the front's run
+  uint32_t left_ = 0;  // remaining entries of the front's run, the front included
+  int peer_step_ = 0;  // as in the front's run
   size_t needs_step_ = 0;
   int ranks_;
-  uint32_t run_ = 0;  // of the front
+  uint32_t run_ = 0;  // index of the front's run
   std::vector<Run> runs_;
 };
 
@@ -68,7 +69,8 @@ struct Trace {
   Entries steps;
 };
 
-/// The trace of `schedule`, a rank's plan for `op`. `handshakes`: with the signatures that ranks exchange first.
+/// Returns the trace of `schedule`, a rank's plan for `op`. With `handshakes`, includes the signatures that ranks
+/// exchange first.
 Trace trace_of(const coll::Op& op, const coll::Schedule& schedule, int ranks, bool handshakes);
 
 }  // namespace ringwise::sim

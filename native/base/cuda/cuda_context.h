@@ -1,12 +1,12 @@
-// A thread's current context.
+// Sets a thread's current CUDA context for a scope.
 #pragma once
 
 #include "base/cuda/cuda_driver.h"
 
 namespace ringwise::cuda {
 
-/// Makes a context the thread's own for a while: others on this thread rely on theirs. Throws where the driver has none
-/// to give.
+/// Makes a context current on this thread and restores the previous one at the end of the scope, because other code on
+/// the thread relies on it. Throws if the driver refuses.
 class Entered {
  public:
   explicit Entered(Context context) {

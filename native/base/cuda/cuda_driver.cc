@@ -13,7 +13,7 @@ std::string text_of(const Driver& d, int status) {
   return "error " + std::to_string(status) + " of the driver";
 }
 
-/// The first function that the library lacks, or null.
+/// Binds the functions. Returns the name of the first one that the library lacks, or null.
 const char* bind(Driver& d) {
 #define RINGWISE_BIND(name, arguments) \
   if (!d.library.bind(#name, d.name)) return #name;

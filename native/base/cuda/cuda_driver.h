@@ -1,6 +1,6 @@
-// The CUDA driver (libcuda.so.1), opened when it is first asked for. The declarations are our own, so that neither
-// headers nor libraries of CUDA are needed to build or to run this; test/cuda/cuda_driver_abi_test.cc compares them
-// with cuda.h where that exists. Handles are pointers to types that nobody defines, enumerations are int.
+// Loads the CUDA driver (libcuda.so.1) on first use. The declarations are our own, so that building and running need no
+// CUDA headers or libraries; test/cuda/cuda_driver_abi_test.cc compares them with cuda.h where that exists. Handles are
+// pointers to incomplete types, enumerations are int.
 #pragma once
 
 #include <cstddef>
@@ -19,17 +19,17 @@ using Graph = struct GraphTag*;
 using GraphExec = struct GraphExecTag*;
 using Library = struct LibraryTag*;
 using Kernel = struct KernelTag*;
-using Allocation = unsigned long long;  // memory of a device, which has no address until it is mapped
+using Allocation = unsigned long long;  // device memory, which has no address until it is mapped
 using StreamCallback = void (*)(Stream, int, void*);
 
 struct MemoryLocation {
   int type;
   int id;
 };
-/// What an allocation is to be: CUmemAllocationProp.
+/// The properties of an allocation (CUmemAllocationProp).
 struct AllocationProperties {
   int type;
-  int handle_types;  // how it can be given to other processes, a bit for each way
+  int handle_types;  // bit set of the handle types by which other processes can get it
   MemoryLocation location;
   void* windows_only;
   struct {
@@ -44,7 +44,8 @@ struct MemoryAccess {
   int flags;
 };
 
-// name, arguments. All return CUresult. Those with a suffix are what cuda.h names without it.
+// Name and arguments of the functions. All return CUresult. cuda.h defines those with a version suffix under the name
+// without it.
 // clang-format off
 #define RINGWISE_DRIVER_FUNCTIONS(X)                                                                          \
   X(cuInit, (unsigned))                                                                                       \
@@ -100,10 +101,10 @@ struct MemoryAccess {
                      void**, void**))
 // clang-format on
 
-// Numbers of cuda.h that are used here.
+// Constants of cuda.h.
 constexpr int kSuccess = 0, kOutOfMemory = 2, kNoDevice = 100, kInvalidImage = 200, kNoBinaryForGpu = 209,
               kInvalidPtx = 218, kUnsupportedPtx = 222, kNotReady = 600, kNotPermitted = 800, kNotSupported = 801;
-constexpr int kCaptureRelaxed = 2;  // memory may be allocated while work is recorded
+constexpr int kCaptureRelaxed = 2;  // allows allocations during the capture
 constexpr int kAttributeMajor = 75, kAttributeMinor = 76, kAttributeMultiprocessors = 16;
 constexpr int kAttributeVirtualMemory = 102, kAttributeFileDescriptors = 103, kAttributeRdmaWithVirtualMemory = 110,
               kAttributeFabricHandles = 128;
@@ -111,7 +112,7 @@ constexpr int kPinnedAllocation = 1, kLocationDevice = 1, kGranularityRecommende
 constexpr int kFileDescriptorHandle = 1, kFabricHandle = 8;
 constexpr unsigned kStreamNonBlocking = 1, kEventDisableTiming = 2;
 constexpr unsigned kHostPortable = 1, kHostMapped = 2;
-// What launch parameters in one block of memory are introduced by.
+// Keys of cuLaunchKernel's `extra` list, which passes all parameters in one block of memory.
 inline void* const kLaunchPointer = reinterpret_cast<void*>(1);
 inline void* const kLaunchSize = reinterpret_cast<void*>(2);
 inline void* const kLaunchEnd = nullptr;
@@ -122,15 +123,15 @@ struct Driver {
 #undef RINGWISE_DECLARE
 
   SharedLibrary library;
-  int version = 0;  // of CUDA that the driver knows: 13000 is 13.0
+  int version = 0;  // latest CUDA version that the driver supports; 13000 is 13.0
   int device_count = 0;
-  std::string reason;  // why there are no devices; empty when there are some
+  std::string reason;  // why there are no devices; empty if there are some
 };
 
-/// The driver, opened and initialised at the first call, in any thread. Never throws.
+/// Returns the driver, and loads and initialises it at the first call. Any thread; never throws.
 const Driver& driver();
 
-/// What the driver reported; `status` is its CUresult.
+/// An error that the driver has returned; `status` is its CUresult.
 class CudaError : public std::runtime_error {
  public:
   CudaError(int status, const std::string& message) : std::runtime_error(message), status(status) {}

@@ -5,7 +5,7 @@
 
 namespace ringwise {
 
-/// Nanoseconds on the monotonic clock.
+/// Returns the nanoseconds of the monotonic clock.
 inline int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
       .count();

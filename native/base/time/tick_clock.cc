@@ -8,7 +8,8 @@ namespace ringwise {
 
 namespace {
 
-/// Whether the counter runs evenly and alike on all cores: then the kernel has chosen it.
+/// Returns whether the kernel uses the processor's counter as its clock source, so that it runs evenly and equally on
+/// all cores.
 bool kernel_trusts_counter() {
   std::ifstream file("/sys/devices/system/clocksource/clocksource0/current_clocksource");
   std::string source;
@@ -19,7 +20,7 @@ bool kernel_trusts_counter() {
 
 TickClock::TickClock() : by_counter_(kernel_trusts_counter()), begin_(moment()) {}
 
-/// Both clocks at the same time: of a few tries, the one in which least time passed between the readings.
+/// Reads both clocks at the same moment: the best of a few tries, in which the least time passed between the readings.
 TickClock::Moment TickClock::moment() const {
   Moment best{};
   int64_t least = std::numeric_limits<int64_t>::max();

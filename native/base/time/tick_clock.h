@@ -1,6 +1,6 @@
-// A clock for what happens millions of times a second: reading it takes a few nanoseconds, where the monotonic clock
-// takes some tens. It counts ticks of the processor's counter, if the kernel itself goes by that one; otherwise they
-// are nanoseconds.
+// A clock for events that happen millions of times a second: reading it takes a few nanoseconds, the monotonic clock
+// some tens. Its ticks are those of the processor's counter if the kernel uses that as its clock, otherwise
+// nanoseconds.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,8 @@ class TickClock {
 
   int64_t now() const { return by_counter_ ? counter() : now_ns(); }
 
-  /// Ticks as nanoseconds of the monotonic clock and back, as it is known at this moment: it keeps the order.
+  /// Converts ticks to nanoseconds of the monotonic clock and back, with the rate known when scale() was called. Keeps
+  /// the order of moments.
   class Scale {
    public:
     int64_t ns_of(int64_t ticks) const {

@@ -1,6 +1,5 @@
-// coll.node: the host backend for JavaScript. One exported class, HostGroup; see
-// packages/collectives/src/backends/native.ts for its typed surface. Everything here runs on the JavaScript thread,
-// except `notify`.
+// coll.node: exports the host backend to JavaScript. packages/collectives/src/backends/native.ts has the types of
+// HostGroup and the other exports. All functions run on the JavaScript thread, except `notify`.
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -45,23 +44,24 @@ class HostGroup final : public LaneObject<HostGroup, coll::HostGroup, coll::Ende
       throw Napi::Error::New(env, error.what());
     }
     group_->locate_calls_by([this] { return call_site(); });
-    // A method would look for its object in each call, at the price of half a small operation. The function must not be
-    // called when the object is gone; callers hold it with `bind`.
+    // A method would have to unwrap its object in each call, which costs half as much as a small operation. The
+    // function must not be called after the object is gone, so callers keep the object with `bind`.
     info.This().As<Napi::Object>().Set("run", Napi::Function::New<&HostGroup::run_of>(env, "run", this));
   }
 
-  /// See CauseOf.
+  /// Returns a function as described at CauseOf.
   static std::function<std::shared_ptr<const coll::Failure>()> cause_of(const Napi::Object& object) {
     return [group = Unwrap(object)->group_.get()] { return group->failure(); };
   }
 
  private:
-  /// Called inside `start` and `run`. The engine may be held, so nothing may go out from here but the text.
+  /// Returns the source location of the call. Runs inside `start` and `run`, possibly while this thread holds the
+  /// engine, so it must not throw or call the group.
   std::string call_site() {
     try {
       Napi::HandleScope scope(Env());
       return where_.Call({}).As<Napi::String>().Utf8Value();
-    } catch (const Napi::Error&) {  // the environment is going
+    } catch (const Napi::Error&) {  // the environment is ending
       return {};
     }
   }
@@ -74,7 +74,7 @@ class HostGroup final : public LaneObject<HostGroup, coll::HostGroup, coll::Ende
 
   static Napi::Value run_of(const Napi::CallbackInfo& info) { return static_cast<HostGroup*>(info.Data())->run(info); }
 
-  /// The failure; or null, or the sender's rank for a receive.
+  /// Returns the failure; on success null, or the sender's rank for a receive.
   Napi::Value run(const Napi::CallbackInfo& info) {
     Counts counts;
     int source = -1;
@@ -85,7 +85,7 @@ class HostGroup final : public LaneObject<HostGroup, coll::HostGroup, coll::Ende
 
   void request_progress(const Napi::CallbackInfo& info) { group(info.Env()).request_progress(); }
 
-  /// (bytes): zeroed memory that all ranks of the host reach; null where there is none.
+  /// (bytes) => zeroed memory that all ranks of the host can access, or null if the group has no arena.
   Napi::Value alloc(const Napi::CallbackInfo& info) {
     const std::shared_ptr<coll::Arena> arena = group(info.Env()).arena();
     if (!arena) return info.Env().Null();
@@ -96,12 +96,12 @@ class HostGroup final : public LaneObject<HostGroup, coll::HostGroup, coll::Ende
     } catch (const std::system_error& error) {
       throw Napi::Error::New(info.Env(), error.what());
     }
-    // The finalizer runs on this thread, possibly after the group has gone.
+    // The finalizer runs on this thread, possibly after the group is destroyed.
     return Napi::ArrayBuffer::New(info.Env(), block, bytes,
                                   [arena](Napi::Env, void* data) { arena->release(static_cast<std::byte*>(data)); });
   }
 
-  /// The entries as JSON.
+  /// Returns the entries of the flight recorder as JSON.
   Napi::Value flight_record(const Napi::CallbackInfo& info) {
     return Napi::String::New(info.Env(), coll::to_json(group(info.Env()).flight().entries()));
   }
@@ -152,7 +152,7 @@ class HostGroup final : public LaneObject<HostGroup, coll::HostGroup, coll::Ende
   Napi::FunctionReference where_;  // JavaScript thread
 };
 
-/// (verb) => names of the algorithms between hosts, the first of which fits everywhere.
+/// (verb) => names of its algorithms over links; the first one fits every operation.
 Napi::Value algorithms(const Napi::CallbackInfo& info) {
   const uint32_t verb = info[0].As<Napi::Number>().Uint32Value();
   auto names = Napi::Array::New(info.Env());
@@ -163,13 +163,13 @@ Napi::Value algorithms(const Napi::CallbackInfo& info) {
   return names;
 }
 
-/// (fd): crashes are told there.
+/// (fd): reports crashes there.
 void report_crashes(const Napi::CallbackInfo& info) {
   report_crashes_to(info[0].As<Napi::Number>().Int32Value(), coll::write_last_calls);
 }
 
-/// (name, value): for the libraries of this process, unless it is set. In a worker process.env is a copy that they do
-/// not see.
+/// (name, value): sets an environment variable of the process unless it is set. In a worker, process.env is a copy that
+/// native libraries do not see.
 void set_variable(const Napi::CallbackInfo& info) {
   setenv(info[0].ToString().Utf8Value().c_str(), info[1].ToString().Utf8Value().c_str(), 0);
 }

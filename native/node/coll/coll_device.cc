@@ -1,4 +1,4 @@
-// coll/device/device_lane.h for JavaScript, on whose thread everything here runs, except `ring`.
+// Exports coll/device/device_lane.h to JavaScript. All functions run on the JavaScript thread, except `ring`.
 #include "node/coll/coll_device.h"
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kLeavingNs = 5'000 * kMillisecond;
 
-/// What the driver's thread is told, and hands on to the JavaScript thread.
+/// The data of a landing, which the driver's thread passes to the JavaScript thread.
 struct Landing {
   std::shared_ptr<Bell> bell;
   double id;
@@ -86,8 +86,8 @@ class DeviceLane final : public Napi::ObjectWrap<DeviceLane> {
   /// (slot, offset in it, address, bytes)
   void down(const Napi::CallbackInfo& info) { lane_->down(size(info[0]), size(info[1]), big(info[2]), size(info[3])); }
 
-  /// (slot, id): calls onLanding(id) when all that went down is there, or the device has failed, which awaitLanding
-  /// tells. The event loop lives on for it, until rest().
+  /// (slot, id): calls onLanding(id) when all copies down have reached the slot or the device has failed, which
+  /// awaitLanding tells. Keeps the event loop alive until rest().
   void land(const Napi::CallbackInfo& info) {
     auto landing = std::make_unique<Landing>(bell_, info[1].ToNumber().DoubleValue());
     lane_->land(size(info[0]), &DeviceLane::ring, landing.get());
@@ -104,7 +104,7 @@ class DeviceLane final : public Napi::ObjectWrap<DeviceLane> {
   static void landed(napi_env env, napi_value on_landing, void*, void* data) {
     const std::unique_ptr<Landing> landing(static_cast<Landing*>(data));
     napi_value self, argument;
-    // Not Napi's Call(), which throws here, outside of any call, when the environment is about to end.
+    // Napi's Call() would throw here, outside of any JavaScript call, when the environment is about to end.
     if (env != nullptr && napi_get_undefined(env, &self) == napi_ok &&
         napi_create_double(env, landing->id, &argument) == napi_ok) {
       napi_call_function(env, self, on_landing, 1, &argument, nullptr);
@@ -126,8 +126,8 @@ class DeviceLane final : public Napi::ObjectWrap<DeviceLane> {
 
   static void on_environment_end(void* self) { static_cast<DeviceLane*>(self)->leave(); }
 
-  /// Lets go of the memory once the device has left it. Where that is stuck the lane stays as it is, rather than this
-  /// thread with it.
+  /// Releases the memory once the device no longer uses it. If that takes longer than kLeavingNs, leaks the lane and
+  /// its memory instead of blocking this thread.
   void leave() {
     if (!lane_) return;
     napi_remove_env_cleanup_hook(this->Env(), &DeviceLane::on_environment_end, this);
@@ -144,7 +144,7 @@ class DeviceLane final : public Napi::ObjectWrap<DeviceLane> {
   Napi::Value is_registered(const Napi::CallbackInfo& info) { return Napi::Boolean::New(info.Env(), is_registered_); }
 
   std::unique_ptr<coll::DeviceLane> lane_;  // null once closed
-  Napi::ObjectReference memory_;            // keeps its slots
+  Napi::ObjectReference memory_;            // keeps the memory of the slots alive
   bool is_registered_ = false;
   std::shared_ptr<Bell> bell_;
 };

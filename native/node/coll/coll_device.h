@@ -4,7 +4,7 @@
 
 namespace ringwise::node {
 
-/// The class DeviceLane: NativeDeviceLane of packages/collectives/src/backends/native.ts.
+/// Defines the class DeviceLane: NativeDeviceLane of packages/collectives/src/backends/native.ts.
 Napi::Function define_device_lane(Napi::Env env);
 
 }  // namespace ringwise::node

@@ -1,4 +1,4 @@
-// The arithmetic of reproducible sums for JavaScript: { raise, add, finish }, see coll/reduce/grid.h.
+// Exports the kernels of reproducible sums to JavaScript: { raise, add, finish }, see coll/reduce/grid.h.
 #pragma once
 
 #include <napi.h>

@@ -11,7 +11,7 @@ namespace ringwise::node {
 
 namespace {
 
-CauseOf cause_of_host = nullptr;  // the same in all threads
+CauseOf cause_of_host = nullptr;  // set by define_nccl, to the same value in all threads
 
 class NcclGroup final : public LaneObject<NcclGroup, nccl::NcclGroup, nccl::Ended> {
  public:
@@ -69,32 +69,32 @@ class NcclGroup final : public LaneObject<NcclGroup, nccl::NcclGroup, nccl::Ende
     return started(info.Env(), id, std::move(counts));
   }
 
-  /// The failure, or null.
+  /// Returns the failure, or null.
   Napi::Value run(const Napi::CallbackInfo& info) {
     Counts counts;
     return {info.Env(), to_js(info.Env(), group(info.Env()).run(read_op(info, counts), caller()).failure)};
   }
 
-  /// (id): has settled everything that ended until then when it returns.
+  /// (id): fences the operation, then settles all operations that have ended.
   void fence(const Napi::CallbackInfo& info) {
     group(info.Env()).fence(static_cast<uint64_t>(info[0].ToNumber().Int64Value()));
     settle_ended(info.Env());
   }
 
-  /// The stream of the operation's memory is being captured into a graph.
+  /// Captures an operation into the graph of the stream in `call_`.
   Napi::Value capture(const Napi::CallbackInfo& info) {
     Counts counts;
     const uint64_t id = group(info.Env()).capture(read_op(info, counts), caller());
     return started(info.Env(), id, std::move(counts));
   }
 
-  /// (id): has settled everything that ended until then when it returns.
+  /// (id): joins the operation, then settles all operations that have ended.
   void join(const Napi::CallbackInfo& info) {
     group(info.Env()).join(static_cast<uint64_t>(info[0].ToNumber().Int64Value()));
     settle_ended(info.Env());
   }
 
-  /// (id): the same.
+  /// (id): forgets the operation, then settles all operations that have ended.
   void forget(const Napi::CallbackInfo& info) {
     group(info.Env()).forget(static_cast<uint64_t>(info[0].ToNumber().Int64Value()));
     settle_ended(info.Env());
@@ -152,7 +152,7 @@ class NcclGroup final : public LaneObject<NcclGroup, nccl::NcclGroup, nccl::Ende
     group(info.Env()).fail({code, -1, std::move(peers), info[2].ToString().Utf8Value()});
   }
 
-  Napi::ObjectReference host_;  // keeps the group alive that the lane looks at
+  Napi::ObjectReference host_;  // keeps the host group alive, which the lane checks for failures
 };
 
 Napi::Value make_id(const Napi::CallbackInfo& info) {
@@ -166,8 +166,7 @@ Napi::Value make_id(const Napi::CallbackInfo& info) {
   }
 }
 
-/// () => { devices, driver, library, version, reducesFloat8, reason }: opens the driver, and the library where there
-/// are devices.
+/// () => { devices, driver, library, version, reducesFloat8, reason }: loads the driver, and NCCL if there are devices.
 Napi::Value about(const Napi::CallbackInfo& info) {
   auto object = Napi::Object::New(info.Env());
   const cuda::Driver& driver = cuda::driver();

@@ -1,4 +1,4 @@
-// NcclGroup for JavaScript, and what can be asked about NCCL and devices.
+// Exports NcclGroup to JavaScript, and information about NCCL and the devices.
 #pragma once
 
 #include <napi.h>
@@ -10,8 +10,8 @@
 
 namespace ringwise::node {
 
-/// Why the group behind a HostGroup object has failed, or null. May be called from any thread until that object is
-/// gone.
+/// Takes a HostGroup object. Returns a function that tells why its group has failed, or null; any thread may call that
+/// function as long as the object exists.
 using CauseOf = std::function<std::shared_ptr<const coll::Failure>()> (*)(const Napi::Object& host_group);
 
 /// { NcclGroup, makeId, info }

@@ -1,5 +1,6 @@
-// mpi-*.node: the mpi backend for JavaScript, compiled for one MPI. One exported class, MpiGroup; see
-// packages/collectives/src/backends/native.ts for its typed surface. Everything here runs on the JavaScript thread.
+// mpi-*.node: exports the mpi backend to JavaScript, compiled for one MPI library.
+// packages/collectives/src/backends/native.ts has the types of MpiGroup and the other exports. All functions run on the
+// JavaScript thread.
 #include <atomic>
 #include <memory>
 #include <utility>
@@ -31,7 +32,7 @@ class MpiGroup final : public LaneObject<MpiGroup, mpi::MpiGroup, mpi::Ended> {
   }
 
  private:
-  /// (members: the ranks of the group among all of MPI's, tag)
+  /// (members: the group's ranks in MPI_COMM_WORLD, tag)
   Napi::Value connect(const Napi::CallbackInfo& info) {
     const auto list = info[0].As<Napi::Array>();
     std::vector<int> members;
@@ -45,7 +46,7 @@ class MpiGroup final : public LaneObject<MpiGroup, mpi::MpiGroup, mpi::Ended> {
     return started(info.Env(), id, std::move(counts));
   }
 
-  /// The failure; or null, or the sender's rank for a receive.
+  /// Returns the failure; on success null, or the sender's rank for a receive.
   Napi::Value run(const Napi::CallbackInfo& info) {
     Counts counts;
     const mpi::Ended ended = group(info.Env()).run(read_op(info, counts));
@@ -56,12 +57,12 @@ class MpiGroup final : public LaneObject<MpiGroup, mpi::MpiGroup, mpi::Ended> {
   }
 };
 
-/// One in each environment, of which a process has as many as JavaScript threads. MPI ends with the last that leaves.
+/// Counts the environments (JavaScript threads) of this process. Each has one User; the last one that leaves ends MPI.
 class User {
  public:
   explicit User(napi_env env) {
     ++users;
-    // Hooks run in the reverse order: groups, whose hooks come later, are gone when this one runs.
+    // Hooks run in reverse order, so groups, whose hooks are added later, are destroyed when this one runs.
     napi_add_env_cleanup_hook(env, &User::on_environment_end, this);
   }
 
@@ -78,16 +79,16 @@ class User {
   bool has_left_ = false;
 };
 
-/// (isInOrder) => whether the process still is: this thread is about to end and has destroyed its groups. Environments
-/// have hooks for that, but process.exit() runs none on the main thread.
+/// (isInOrder) => whether the process can still end MPI regularly. Called when this thread is about to end and has
+/// destroyed its groups. Environment hooks do not suffice, because process.exit() runs none on the main thread.
 Napi::Value leave(const Napi::CallbackInfo& info) {
   if (!info[0].ToBoolean()) mpi::give_up_order();
   static_cast<User*>(info.Data())->leave();
   return Napi::Boolean::New(info.Env(), mpi::is_in_order());
 }
 
-/// () => { rank, size, version, calls }: this process among all that were started together, and how often any of its
-/// threads has called this. Starts MPI.
+/// () => { rank, size, version, calls }: this process's place in MPI_COMM_WORLD, and the number of calls of this
+/// function on all threads so far. Starts MPI.
 Napi::Value world(const Napi::CallbackInfo& info) {
   static std::atomic<uint32_t> calls = 0;
   const mpi::World* found;
@@ -107,7 +108,7 @@ Napi::Value world(const Napi::CallbackInfo& info) {
 Napi::Object initialise(Napi::Env env, Napi::Object exports) {
   exports.Set("MpiGroup", MpiGroup::define(env));
   exports.Set("world", Napi::Function::New<world>(env, "world"));
-  auto* const user = new User(env);  // until the process ends: its hook may run after all finalizers
+  auto* const user = new User(env);  // never freed, because its hook may run after all finalizers
   exports.Set("leave", Napi::Function::New<leave>(env, "leave", user));
   return exports;
 }
