@@ -1,5 +1,6 @@
-// One rank: a process that leads its own group, so that signals reach whatever it started, and a terminal's
-// Ctrl-C reaches only the launcher. When the leader ends, the rest of its group is killed.
+// Runs one rank as a process that leads its own process group. So signals also reach the processes that it
+// has started, and Ctrl-C in a terminal reaches only the launcher. When the leader ends, the rest of its
+// group is killed.
 
 import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -21,25 +22,28 @@ import type { RankSpec } from './plan.ts';
 
 const wordsFd = 3;
 const metricsFd = 4;
-/** How long the pipes of an ended rank are read on: a process that left its group may hold them open for ever. */
+/**
+ * Time for which the pipes of an ended rank are still read. A process that left its group may keep them open
+ * forever.
+ */
 const drainMs = 500;
-/** How long a failed rank's last words are waited for. They are in the pipe when it ends. */
+/** Longest wait for a failed rank's last words, which are in the pipe when it ends. */
 const wordsMs = 200;
-/** How often a rank that is to end is woken, in case that it was stopped meanwhile. */
+/** Interval at which a rank that must end gets SIGCONT, because it may have been stopped (SIGSTOP) meanwhile. */
 const wakeMs = 1_000;
 
 export interface RankOptions {
   /** Receives the prefixed lines; without it the rank writes to this process's stdout and stderr directly. */
   readonly write?: Write;
-  /** How reports call this host. Default: its host name. */
+  /** Name of this host in reports. Default: its host name. */
   readonly host?: string;
-  /** Told of all that becomes known of the rank; given, the rank can report metrics. */
+  /** Receives the rank's output, metrics and end. Only with it, the rank can report metrics. */
   readonly observe?: Observe;
-  /** Given, the rank has a message channel, and its process is handed over as soon as it runs. */
+  /** Receives the rank's process as soon as it runs. With it, the process has a message channel (IPC). */
   readonly connect?: (rank: number, child: ChildProcess) => void;
 }
 
-/** How a rank ended. */
+/** The end of a rank. */
 export interface RankOutcome {
   readonly rank: number;
   readonly host: string;
@@ -47,12 +51,12 @@ export interface RankOutcome {
   readonly pid: number | undefined;
   readonly exitCode: number | null;
   readonly signal: NodeJS.Signals | null;
-  /** When it failed, on the clock of process.hrtime; null if it ended well or only obeyed a stop. */
+  /** When it failed, on the clock of process.hrtime; null if it succeeded or ended because it was stopped. */
   readonly failedNs: bigint | null;
   readonly lastWords: LastWords | null;
-  /** Its last lines of output. */
+  /** The last lines of its output. */
   readonly tail: readonly string[];
-  /** Where its output went besides, if anywhere. */
+  /** The file to which its output was copied; null if there is none. */
   readonly logFile: string | null;
 }
 
@@ -61,11 +65,14 @@ export interface RankProcess {
   readonly pid: number | undefined;
   /** Never rejects. */
   readonly outcome: Promise<RankOutcome>;
-  /** Signals the whole group; an end after that is no failure. Does nothing once the rank has ended. */
+  /** Signals the whole process group; an end after that is no failure. Does nothing once the rank has ended. */
   readonly stop: (signal: NodeJS.Signals) => void;
 }
 
-/** `onFailure` is called as soon as the rank fails by itself; its outcome waits until its output has been read. */
+/**
+ * Starts a rank. Calls `onFailure` as soon as the rank fails without having been stopped; the outcome
+ * resolves later, when its output has been read.
+ */
 export function startRank(
   spec: RankSpec,
   lifeLine: LifeLine,
@@ -76,7 +83,7 @@ export function startRank(
   try {
     child = spawnRank(spec, lifeLine.command, options);
   } catch (error) {
-    // Most failures to start arrive as an event; without memory for a process, spawn throws.
+    // Most failures to start are reported by an event, but spawn throws if there is no memory for a process.
     return neverStarted(spec.rank, Promise.resolve(error), onFailure);
   }
   const { pid } = child;
@@ -109,7 +116,7 @@ export function startRank(
       if (hasEnded) return;
       stoppedNs ??= process.hrtime.bigint();
       signalGroup(pid, signal);
-      // A process that is stopped (SIGSTOP) takes a signal only when it continues; others ignore this.
+      // A stopped process (SIGSTOP) handles signals only after SIGCONT, which running processes ignore.
       signalGroup(pid, 'SIGCONT');
       waking ??= setInterval(() => signalGroup(pid, 'SIGCONT'), wakeMs);
     },
@@ -124,7 +131,7 @@ function spawnRank(
   const output = write ? 'pipe' : 'inherit';
   const stdio: StdioOptions = ['ignore', output, output, 'pipe', observe ? 'pipe' : 'ignore'];
   if (connect) stdio.push('ipc');
-  // Without the program itself, spawn() must be what fails: it says so best.
+  // If the program does not exist, spawn() itself must fail, because its error is the clearest.
   const prefix = findProgram(spec.command[0]!, spec.env) === null ? [] : diesWithParent;
   const [command, ...args] = [...prefix, ...spec.command] as [string, ...string[]];
   const mustWatch = spec.isNode && prefix.length === 0;
@@ -155,7 +162,7 @@ function readWords(child: ChildProcess): Words {
   return { text: () => said, ended: new Promise((resolve) => pipe.once('close', resolve)) };
 }
 
-/** Reads what the rank says until it has ended. */
+/** Reads the rank's pipes until it has ended, and returns its outcome. */
 async function follow(
   spec: RankSpec,
   child: ChildProcess,
@@ -174,7 +181,7 @@ async function follow(
   const [exitCode, signal] = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null];
   const endedNs = process.hrtime.bigint();
   await Promise.race([closed, idle(output)]);
-  // Only the rank itself held the other end of its channel, so this comes, after the last message.
+  // Only the rank itself held the other end of the channel, so the disconnect arrives, after the last message.
   await disconnected;
   for (const stream of child.stdio) stream?.destroy();
   closeFiles();
@@ -190,7 +197,7 @@ async function follow(
   return { rank, host, pid: child.pid, exitCode, signal, failedNs, lastWords, tail, logFile };
 }
 
-/** Returns what closes the files that it has opened. */
+/** Copies the rank's output to its files and to `output`. Returns a function that closes the files. */
 function copyStreams(output: RankOutput, child: ChildProcess, streams: RankStreams | undefined): () => void {
   const files: number[] = [];
   for (const name of ['stdout', 'stderr'] as const) {
@@ -204,14 +211,14 @@ function copyStreams(output: RankOutput, child: ChildProcess, streams: RankStrea
   };
 }
 
-/** Resolves when the pipes of an ended rank have given nothing for drainMs, although they were read. */
+/** Resolves when the pipes of an ended rank have been read for drainMs without new data. */
 async function idle(output: RankOutput | null): Promise<void> {
   do {
     await delay(drainMs, undefined, { ref: false });
   } while (output && !output.isIdle(drainMs));
 }
 
-/** A rank of which there is only the error. */
+/** Returns a rank that could not be started because of `failure`. */
 export function neverStarted(
   rank: number,
   failure: Promise<unknown>,
@@ -232,6 +239,6 @@ function signalGroup(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(-pid, signal);
   } catch {
-    // The group is gone; on macOS also while its last member is a zombie.
+    // The group has ended. On macOS this also happens while its last member is a zombie.
   }
 }

@@ -1,5 +1,5 @@
-// What launchers and their coordinator tell each other. Everything is JSON: times of the monotonic clock travel as
-// decimal text, in nanoseconds.
+// The messages between launchers and the coordinator, as JSON. Times of the monotonic clock are decimal text,
+// in nanoseconds.
 
 import { constants } from 'node:os';
 import type { RankOutcome } from '../agent/rank-process.ts';
@@ -9,23 +9,23 @@ import type { LastWords } from '../report/words.ts';
 export interface Member {
   /** Unique per launcher. */
   readonly id: string;
-  /** How reports call its host. */
+  /** Name of its host in reports. */
   readonly host: string;
   readonly nproc: number;
-  /** Index that was given to it; null: in order of arrival. */
+  /** Group rank that the user gave it; null if it is assigned in order of arrival. */
   readonly nodeRank: number | null;
 }
 
-/** From a launcher. */
+/** A message from a launcher to the coordinator. */
 export type Report =
   | { readonly kind: 'clock'; readonly id: string }
   | { readonly kind: 'join'; readonly member: Member }
-  /** A rank there has failed; the others there have not ended yet. */
+  /** A rank of the launcher has failed; its other ranks have not ended yet. */
   | {
       readonly kind: 'failing';
       readonly id: string;
       readonly round: number;
-      /** It says that a peer failed before it. */
+      /** The rank's error says that a peer failed before it. */
       readonly isSecondary: boolean;
     }
   | {
@@ -34,38 +34,38 @@ export type Report =
       readonly round: number;
       readonly outcomes: readonly SentOutcome[];
     }
-  /** Its user has told it to stop. */
+  /** The user has told the launcher to stop. */
   | { readonly kind: 'leaving'; readonly id: string; readonly signal: NodeJS.Signals }
-  /** It has read how the job ended. */
+  /** The launcher has received the job's outcome. */
   | { readonly kind: 'bye'; readonly id: string };
 
-/** To a launcher. */
+/** A message from the coordinator to a launcher. */
 export type Order =
   | { readonly kind: 'time'; readonly ns: string }
   | StartOrder
-  /** Nothing to do yet; `text` is for the user. */
+  /** The launcher must wait; `text` tells the user why. */
   | { readonly kind: 'wait'; readonly text: string }
   | { readonly kind: 'stop'; readonly round: number }
   | { readonly kind: 'finish'; readonly outcome: Outcome };
 
 export interface StartOrder {
   readonly kind: 'start';
-  /** 0, then one more for each time that all ranks are started again, for whatever reason. */
+  /** Number of the round: 0 at first, and 1 more after each restart of all ranks. */
   readonly round: number;
   readonly groupRank: number;
   readonly groupWorldSize: number;
   readonly firstRank: number;
   readonly worldSize: number;
-  /** A sentence; null in the first round. */
+  /** The reason for the restart, as a sentence; null in the first round. */
   readonly why: string | null;
 }
 
-/** How the job ended. */
+/** The end of the job. */
 export interface Outcome {
   readonly exitCode: number;
-  /** What to tell the user; null if all went well. */
+  /** Report for the user; null if the job succeeded. */
   readonly text: string | null;
-  /** The launcher on whose host it happened. */
+  /** Id of the launcher whose host had the root cause, or whose user stopped the job; null if there is none. */
   readonly blamed: string | null;
 }
 
@@ -74,11 +74,11 @@ export type SentOutcome = Omit<RankOutcome, 'failedNs' | 'lastWords'> & {
   readonly lastWords: { readonly timeNs: string; readonly error: LastWords['error'] } | null;
 };
 
-/** Of the last output so many lines of so many characters travel. */
+/** Most lines of a rank's last output that are sent, and most characters of each. */
 const sentLines = 10;
 const sentLineLength = 2_048;
 
-/** `offsetNs` is added to this host's clock to get the coordinator's. */
+/** Converts an outcome for sending. `offsetNs` is the coordinator's clock minus this host's. */
 export function toSent(outcome: RankOutcome, offsetNs: bigint): SentOutcome {
   const { failedNs, lastWords, tail } = outcome;
   return {
@@ -98,13 +98,13 @@ export function fromSent(sent: SentOutcome): RankOutcome {
   };
 }
 
-/** What a launcher has sent; null for anything else, which is ignored. */
+/** Parses a message from a launcher; returns null for any other text, which is ignored. */
 export function parseReport(text: string): Report | null {
   const report = parseObject(text);
   return report !== null && isReport(report) ? (report as unknown as Report) : null;
 }
 
-/** What the coordinator has sent; null for anything else. */
+/** Parses a message from the coordinator; returns null for any other text. */
 export function parseOrder(text: string): Order | null {
   const order = parseObject(text);
   if (order === null) return null;

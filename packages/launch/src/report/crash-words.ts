@@ -1,11 +1,12 @@
-// What a native crash leaves on the pipe of last words: a line of JSON from native/base/crash_words.cc, lines about the
-// last calls of its groups, and the native stack. It becomes an error like any other: named after the signal.
+// Parses the report of a native crash from the pipe of last words: a line of JSON from
+// native/base/crash_words.cc, lines about the last calls of the process's groups, and the native stack. The
+// result is an error that is named after the signal.
 
 import type { LastWords } from './words.ts';
 
 /**
- * Under this shared symbol a rank's process says where crashes may be told; the addon that finds it listens
- * for them.
+ * Shared symbol under which a rank's process stores the descriptor for crash reports. A native addon that
+ * finds it reports crashes there.
  */
 export const crashSymbol = Symbol.for('ringwise.crashFd');
 
@@ -21,8 +22,8 @@ interface Crash {
 }
 
 /**
- * The crash that is told last in what a rank has said; null if there is none, or if it was cut off in its
- * first line.
+ * Returns the last crash in the text of a rank's pipe; null if there is none, or if its first line was cut
+ * off.
  */
 export function parseCrash(text: string): LastWords | null {
   const lines = text.split('\n').slice(0, -1);
@@ -51,8 +52,8 @@ function sentence({ thread, tid, address, sender }: Crash): string {
 }
 
 /**
- * "/usr/bin/node(_ZN4node5AbortEv+0x1f) [0x5581]" is "node::Abort+0x1f (node)", "/usr/bin/node[0x5581]" is
- * "0x5581 (node)".
+ * Formats a frame: "/usr/bin/node(_ZN4node5AbortEv+0x1f) [0x5581]" becomes "node::Abort+0x1f (node)", and
+ * "/usr/bin/node[0x5581]" becomes "0x5581 (node)".
  */
 function readable(frame: string): string {
   const [, file, symbol, offset, address] =
@@ -62,7 +63,10 @@ function readable(frame: string): string {
   return `${place} (${file.slice(file.lastIndexOf('/') + 1)})`;
 }
 
-/** The name in a mangled C++ symbol, without template arguments and parameters; others as they are. */
+/**
+ * Returns the name in a mangled C++ symbol, without template arguments and parameters; returns other symbols
+ * unchanged.
+ */
 function qualifiedName(symbol: string): string {
   let rest = /^_ZN[KVRO]*(.*)/.exec(symbol)?.[1] ?? /^_Z(\d.*)/.exec(symbol)?.[1] ?? '';
   const parts: string[] = [];

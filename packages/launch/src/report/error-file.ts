@@ -1,11 +1,12 @@
-// torchrun's error files: how a rank that is not ours, or whose launcher is not ours, tells the error that ended it.
+// torchrun's error files, by which a rank reports the error that ended it if the rank or its launcher is not
+// ringwise's:
 // {"message": {"message": "ValueError: …", "extraInfo": {"py_callstack": "…", "timestamp": "<Unix seconds>"}}}
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { reportError } from './last-words.ts';
 import type { LastWords } from './words.ts';
 
-/** Names the file in a rank's environment. */
+/** The environment variable that names the error file of a rank. */
 export const ERROR_FILE = 'TORCHELASTIC_ERROR_FILE';
 
 /** Writes the error that is about to end this process, for the launcher to show. */
@@ -15,11 +16,14 @@ export function writeErrorFile(file: string, error: unknown): void {
   try {
     writeFileSync(file, JSON.stringify({ message: { message: `${name}: ${message}`, extraInfo } }));
   } catch {
-    // The folder is gone, and the launcher with it.
+    // The folder has been removed, so the launcher has ended.
   }
 }
 
-/** What a rank that has ended wrote; null if nothing that can be read. Its time is too coarse: `endedNs` counts. */
+/**
+ * Reads the error of a rank that has ended; returns null if there is no readable file. Uses the time
+ * `endedNs`, because the time in the file is too coarse.
+ */
 export function readErrorFile(file: string | undefined, endedNs: bigint): LastWords | null {
   if (file === undefined) return null;
   try {
@@ -39,9 +43,9 @@ export function readErrorFile(file: string | undefined, endedNs: bigint): LastWo
 let isRecording = false;
 
 /**
- * From now on, an uncaught error of this process is written to the file that TORCHELASTIC_ERROR_FILE names,
- * so that torchrun shows it with its stack. Does nothing without that variable, and nothing twice. Ranks of
- * `ringwise run` need no call.
+ * Makes this process write an uncaught error to the file that TORCHELASTIC_ERROR_FILE names, so that torchrun
+ * shows it with its stack. Does nothing without that variable, or if called again. Ranks of `ringwise run`
+ * need not call it.
  */
 export function recordErrors(): void {
   const file = process.env[ERROR_FILE];

@@ -1,26 +1,29 @@
-// What a rank says when an error ends it: one line of JSON on a pipe that the launcher gave it. rank.ts writes
-// it, rank-process.ts reads it. It never changes how the process ends.
+// Last words: the error that ends a rank, sent as one line of JSON on a pipe from the launcher. rank.ts
+// writes it and rank-process.ts reads it. Writing it never changes how the process ends.
 
 import { writeSync } from 'node:fs';
 import { inspect } from 'node:util';
 import { parseCrash } from './crash-words.ts';
 import type { LastWords, ReportedError } from './words.ts';
 
-/** Names the pipe's number in a rank's environment; removed there at once, so that no descendant writes to it. */
+/**
+ * The environment variable with the pipe's descriptor. The rank removes it at once, so that its child
+ * processes do not write to the pipe.
+ */
 export const LAST_WORDS_FD = 'RINGWISE_LAST_WORDS_FD';
 
 const maxTextLength = 16_384;
 const maxFieldLength = 2_048;
 const maxCauses = 4;
 
-/** Reports the error that is about to end this process. */
+/** Makes this process report on the pipe `fd` the uncaught error that is about to end it. */
 export function installLastWords(fd: number): void {
   process.on('uncaughtExceptionMonitor', (error) => {
     try {
       const words = { timeNs: `${process.hrtime.bigint()}`, error: reportError(error) };
       writeSync(fd, `${JSON.stringify(words)}\n`);
     } catch {
-      // The launcher is gone, or the error cannot be read: the exit code still tells.
+      // The launcher has ended, or reading the error throws. The exit code still tells the failure.
     }
   });
 }
@@ -37,7 +40,7 @@ export function reportError(error: unknown, depth = 0): ReportedError {
   }
   const own = error as Error & Record<string, unknown>;
   const fields: Record<string, unknown> = {};
-  // code and secondary by name: a class may have them as getters.
+  // `code` and `secondary` are listed by name, because a class may define them as getters.
   for (const key of new Set(['code', 'secondary', ...Object.keys(own)])) {
     const value = own[key];
     if (key !== 'cause' && fits(value)) fields[key] = value;
@@ -62,8 +65,8 @@ function fits(value: unknown): boolean {
 }
 
 /**
- * The last complete message on the pipe, a crash before any other; null without one, or if somebody else wrote to the
- * pipe.
+ * Returns the last complete message on the pipe, or the crash if there is one. Returns null without a
+ * message, or if other code has written to the pipe.
  */
 export function parseLastWords(text: string): LastWords | null {
   const crash = parseCrash(text);
@@ -78,7 +81,7 @@ export function parseLastWords(text: string): LastWords | null {
   }
 }
 
-/** Whether a value that came from another process is such an error. */
+/** Checks whether a value from another process is a ReportedError. */
 export function isReportedError(value: unknown): value is ReportedError {
   if (typeof value !== 'object' || value === null) return false;
   const { name, message, stack, fields, cause } = value as Record<string, unknown>;
@@ -88,12 +91,15 @@ export function isReportedError(value: unknown): value is ReportedError {
   );
 }
 
-/** Whether the error, or one that caused it, says that it is only the echo of a peer's failure. */
+/** Tells whether the error, or one of its causes, is marked as the consequence of a peer's failure. */
 export function isSecondary(error: ReportedError): boolean {
   return error.fields.secondary === true || (error.cause !== null && isSecondary(error.cause));
 }
 
-/** The error again, as an object. Its class is the rank's own and does not travel; `name` tells it. */
+/**
+ * Makes an Error object from a reported error. It has the original's `name`, but not its class, which only
+ * the rank has.
+ */
 export function reviveError(reported: ReportedError): Error {
   const error = new Error(
     reported.message,

@@ -1,5 +1,6 @@
-// Which rank is to blame, and the block that says so. The first failure that is not secondary is the root cause;
-// the clock is the host's monotonic one, read in the rank when it caught the error, else here when it ended.
+// Finds the root cause of a failed job and formats the report. The root cause is the first failure that is
+// not secondary. Failure times are those of the host's monotonic clock, read in the rank when it caught the
+// error, or else here when the rank ended.
 
 import { constants } from 'node:os';
 import { isAbsolute, relative } from 'node:path';
@@ -8,17 +9,17 @@ import type { RankOutcome } from '../agent/rank-process.ts';
 import { isSecondary } from './last-words.ts';
 import type { ReportedError } from './words.ts';
 
-/** Without last words the output is the only witness; its end is enough, the whole has been on the terminal. */
+/** Lines of output that a report shows if there are no last words. The whole output has been on the terminal. */
 const reportedLines = 10;
-/** What to do about errors whose own words do not say it. */
+/** Advice for errors whose messages give none, by error code. */
 const remedies: Readonly<Record<string, string>> = {
   ERR_REQUIRE_ASYNC_MODULE:
     'Top-level await needs an ES module: name the script .mts, or put "type": "module" into its package.json.',
 };
-/** Of a native stack. */
+/** Most frames of a native stack that a report shows. */
 const reportedFrames = 12;
 
-/** The rank that failed first on its own account; else the first that failed; null if none did. */
+/** Returns the first failure that is not secondary; otherwise the first failure; null if no rank failed. */
 export function rootCause(outcomes: readonly RankOutcome[]): RankOutcome | null {
   const failed = outcomes
     .filter((outcome) => outcome.failedNs !== null)
@@ -26,14 +27,14 @@ export function rootCause(outcomes: readonly RankOutcome[]): RankOutcome | null 
   return failed.find(({ lastWords }) => !lastWords || !isSecondary(lastWords.error)) ?? failed[0] ?? null;
 }
 
-/** The launcher's exit code for a root cause: its own, or 128 + the number of a signal. */
+/** Returns the launcher's exit code for a root cause: the rank's exit code, or 128 + the number of its signal. */
 export function exitCodeOf(root: RankOutcome): number {
   return root.signal ? exitCodeOfSignal(root.signal) : (root.exitCode ?? 1);
 }
 
 export const exitCodeOfSignal = (signal: NodeJS.Signals): number => 128 + constants.signals[signal];
 
-/** The root-cause block, without a final line break. */
+/** Formats the report of the root cause, without a final line break. */
 export function failureReport(
   outcomes: readonly RankOutcome[],
   startedNs: bigint,
@@ -52,7 +53,7 @@ export function failureReport(
     lines.push('  The launcher did not send it; the kernel does when memory runs out (see dmesg).');
   }
   if (root.pid) lines.push(`  pid ${root.pid} on ${root.host}`);
-  // What a runtime prints before it aborts is the reason.
+  // A runtime prints the reason before it aborts.
   if ((!root.lastWords || isCrash(root.lastWords.error)) && root.tail.length > 0) {
     lines.push(`  last output of rank ${root.rank}:`);
     lines.push(...root.tail.slice(-reportedLines).map((line) => `    ${line}`));
@@ -81,8 +82,8 @@ function errorLines(error: ReportedError): string[] {
 }
 
 /**
- * "train.ts:88": the innermost frame outside node and node_modules, relative to the working directory. What was built
- * into a `dist` folder is the user's own at most when nothing else is.
+ * Returns the innermost frame outside node and node_modules, such as "train.ts:88", relative to the working
+ * directory. Frames in a `dist` folder count only if there are no others.
  */
 export function firstUserFrame(stack: string): string | null {
   const frames = stack.split('\n').flatMap((line) => {
@@ -97,7 +98,7 @@ export function firstUserFrame(stack: string): string | null {
   return `${near.startsWith('..') || isAbsolute(near) ? frame.file : near}:${frame.line}`;
 }
 
-/** Python's innermost frame comes last. */
+/** Returns the innermost frame of a Python stack, which lists it last; prefers frames outside site-packages. */
 function pythonFrame(stack: string): { file: string; line: string | undefined } | undefined {
   const frames = [...stack.matchAll(/^\s*File "(\/[^"]+)", line (\d+)/gm)];
   const own = frames.filter(([, file]) => !/\/(site|dist)-packages\//.test(file!));
@@ -105,12 +106,12 @@ function pythonFrame(stack: string): { file: string; line: string | undefined } 
   return file === undefined ? undefined : { file, line };
 }
 
-/** Told by the native code that crashed; see crash-words.ts. */
+/** Tells whether the error is a native crash (see crash-words.ts). */
 function isCrash(error: ReportedError): boolean {
   return error.fields.native === true;
 }
 
-/** What became of the other ranks, with the ranks that share it; without those that were stopped. */
+/** Groups the other ranks by the text that describes their end. Leaves out ranks that were stopped. */
 function grouped(others: readonly RankOutcome[]): Map<string, RankOutcome[]> {
   const groups = new Map<string, RankOutcome[]>();
   for (const outcome of others) {

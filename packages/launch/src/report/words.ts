@@ -1,4 +1,4 @@
-// The error that ended a rank, as it is sent to the launcher.
+// The error that ended a rank, in the form that is sent to the launcher.
 
 export interface LastWords {
   /** When the error was caught: process.hrtime.bigint(), the same clock for all processes of a host. */
@@ -11,7 +11,10 @@ export interface ReportedError {
   readonly name: string;
   readonly message: string;
   readonly stack: string;
-  /** Own fields that JSON can hold, among them code, and secondary: "I failed only because a peer did". */
+  /**
+   * The error's own fields that JSON can hold. Among them are `code` and `secondary`, which is true if the
+   * rank failed only because a peer did.
+   */
   readonly fields: Readonly<Record<string, unknown>>;
   readonly cause: ReportedError | null;
 }

@@ -1,6 +1,6 @@
-// One rank of spawn() as a thread of this process. It has variables of its own, and nothing else: memory limits,
-// signals, the working directory and native crashes are the process's. A thread is stopped at once, between two
-// statements of JavaScript; inside native code it ends when that returns.
+// Runs one rank of spawn() as a thread of this process. The thread has its own variables, but shares memory
+// limits, signals, the working directory and native crashes with the process. A stop ends it at once between
+// two JavaScript statements; inside native code it ends when that returns.
 
 import { hostname } from 'node:os';
 import { Worker } from 'node:worker_threads';
@@ -14,7 +14,10 @@ import type { ThreadCall, ThreadMessage } from './thread-entry.ts';
 
 const entry = builtFile('thread-entry.js');
 
-/** `registrars`: see registrarsFor(). `onFailure` is called as soon as the rank fails by itself. */
+/**
+ * Starts a thread. `registrars` come from registrarsFor(). Calls `onFailure` as soon as the rank fails
+ * without having been stopped.
+ */
 export function startThread(
   { rank, env }: Pick<RankSpec, 'rank' | 'env'>,
   registrars: readonly string[],
@@ -35,7 +38,7 @@ export function startThread(
     if ('lastWords' in message) lastWords = message.lastWords;
     else onReply(message);
   });
-  // Without memory, a thread has no last words of its own.
+  // A thread that runs out of memory cannot send last words itself.
   worker.on('error', (error) => {
     lastWords ??= { timeNs: process.hrtime.bigint(), error: reportError(error) };
   });

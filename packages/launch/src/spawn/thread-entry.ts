@@ -1,5 +1,6 @@
-// What a rank of spawn() runs when it is a thread: makes the call that it was started with, sends the result or its
-// last words, and ends, whatever is still open here. process.exit() ends a thread only, and what it has posted arrives.
+// The entry of a rank of spawn() that is a thread: makes the call from workerData, sends the result or its
+// last words, and ends even if handles are still open. In a thread, process.exit() ends only the thread, and
+// messages that it has posted are delivered.
 
 import type { EventEmitter } from 'node:events';
 import { parentPort, workerData } from 'node:worker_threads';
@@ -10,7 +11,7 @@ import { type Call, makeCall, type Reply } from './call.ts';
 
 export interface ThreadCall {
   readonly call: Call;
-  /** Modules with register(), to be called first. */
+  /** URLs of modules whose register() is called first. */
   readonly registrars: readonly string[];
 }
 

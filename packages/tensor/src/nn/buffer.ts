@@ -1,4 +1,4 @@
-// Which tensors are buffers: what a module saves and loads but does not train, such as running means.
+// Marks tensors as buffers, which a module saves and loads but does not train, such as running means.
 
 import { checkOptions, optionChecks } from '../checks/options.ts';
 import { flag } from '../checks/value-checks.ts';

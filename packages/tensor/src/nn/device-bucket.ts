@@ -1,13 +1,13 @@
-// Memory on a device where the gradients of several parameters are averaged together. Distributed training
-// fills and divides it by these members, so that all of it happens on the device, in the order of the stream
-// that is in use. Large buckets lie where NCCL can use registered memory over NVLink.
+// A gradient bucket in device memory. Distributed training fills and divides it with the members here, so
+// that the work runs on the device, on the current stream. Large buckets use shareable memory, which NCCL can
+// register and access over NVLink.
 import { keep, scope } from '../core/context.ts';
 import { type BucketMemory, type BufferView, bufferSymbol } from '../core/protocol.ts';
 import { allocateShareable } from '../core/storage.ts';
 import { created, type Tensor } from '../core/tensor.ts';
 
 class DeviceBucket implements BucketMemory {
-  /** One dimension. */
+  /** All elements, as a tensor of one dimension. */
   readonly #elements: Tensor;
 
   constructor(elements: Tensor) {
@@ -36,7 +36,7 @@ class DeviceBucket implements BucketMemory {
   }
 }
 
-/** Zeroed memory for `count` elements of gradients, of the dtype and on the device of `like`. */
+/** Returns a zeroed bucket for `count` gradient elements, with the dtype and device of the given tensor. */
 export function deviceBucket({ dtype, device }: Tensor, count: number): BucketMemory {
   const bucket = new DeviceBucket(created(allocateShareable(dtype, count, device), [count]));
   bucket.clear();

@@ -1,4 +1,4 @@
-// A module's parameters as distributed training sees them, by shape and without importing it.
+// Gives distributed training access to a module's parameters, through structural types, without importing that package.
 import { onBackwardEnd, runningBackward } from '../autograd/backward.ts';
 import type { HostArray } from '../core/dtype.ts';
 import {
@@ -67,7 +67,7 @@ class TensorState implements StateBuffer {
     this.readValue = () => tensor.dataSync();
   }
 
-  /** Made when it is asked for, so that it names the stream that is in use then. */
+  /** The memory of the value; made at each access, so that it names the stream that is in use then. */
   get value(): BufferView {
     return memoryView(this.#tensor);
   }
@@ -86,21 +86,21 @@ class TensorFrozenParam extends TensorState implements FrozenParam {
   }
 }
 
-/** One GradParam for each parameter that requires a gradient. */
+/** Returns a GradParam for each parameter that requires a gradient. */
 export function gradParams(named: Iterable<[name: string, parameter: Tensor]>): GradParam[] {
   return Array.from(named)
     .filter(([, parameter]) => parameter.requiresGrad)
     .map(([name, parameter]) => new TensorGradParam(name, parameter));
 }
 
-/** One FrozenParam for each parameter that requires no gradient. */
+/** Returns a FrozenParam for each parameter that requires no gradient. */
 export function frozenParams(named: Iterable<[name: string, parameter: Tensor]>): FrozenParam[] {
   return Array.from(named)
     .filter(([, parameter]) => !parameter.requiresGrad)
     .map(([name, parameter]) => new TensorFrozenParam(name, parameter));
 }
 
-/** The memory of each buffer. */
+/** Returns the memory of each buffer. */
 export function stateBuffers(named: Iterable<[name: string, buffer: Tensor]>): StateBuffer[] {
   return Array.from(named, ([name, buffer]) => new TensorState(name, buffer));
 }

@@ -1,9 +1,9 @@
-// What runs before and after a module's forward. A module with hooks gets a `forward` of its own, which calls them
-// around that of its class, so that modules without hooks pay nothing.
+// Hooks that run before and after a module's forward. A module with hooks gets its own `forward`, which calls
+// the hooks and the class's forward, so that modules without hooks have no overhead.
 
-/** May return other arguments for forward, as an array. */
+/** Runs before forward. May return an array that replaces the arguments. */
 export type PreHook<M> = (module: M, args: readonly unknown[]) => readonly unknown[] | undefined;
-/** May return another result for forward. */
+/** Runs after forward. May return a value that replaces the result. */
 export type Hook<M> = (module: M, args: readonly unknown[], output: unknown) => unknown;
 
 type Forward = (...args: unknown[]) => unknown;
@@ -30,7 +30,7 @@ function hooksOn(module: object): Hooks {
     for (const hook of hooks.after.values()) output = hook(module as never, args, output) ?? output;
     return output;
   };
-  // Not enumerable, so that it is no member.
+  // Not enumerable, so that the module does not count it as a member.
   Object.defineProperty(module, 'forward', { value: run, configurable: true, writable: true });
   return hooks;
 }

@@ -1,4 +1,4 @@
-// Parameters with their first values, drawn from the default generator.
+// Makes parameters with initial values; random values come from the default generator.
 import { kernels } from '../backends/index.ts';
 import type { RandomKind } from '../backends/kernels.ts';
 import { countOf, type Shape } from '../core/shape.ts';
@@ -14,14 +14,14 @@ function drawnParameter(kind: RandomKind, shape: Shape, low: number, high: numbe
   return parameter(new Tensor(storage, shape));
 }
 
-/** Uniform between −bound and bound. */
+/** Makes a parameter that is uniform between −bound and bound. */
 export const uniformParameter = (shape: Shape, bound: number): Tensor =>
   drawnParameter('uniform', shape, -bound, bound);
 
-/** Normal with mean 0 and variance 1. */
+/** Makes a parameter that is normal with mean 0 and variance 1. */
 export const normalParameter = (shape: Shape): Tensor => drawnParameter('normal', shape, 0, 0);
 
-/** Every element is `value`. */
+/** Makes a parameter whose elements are all `value`. */
 export function constantParameter(shape: Shape, value: number): Tensor {
   const storage = allocate('float32', countOf(shape));
   kernels().copy(shape, storage.dense, value);

@@ -1,5 +1,5 @@
-// Starting values, written in place and not recorded. Names end in _, as those of all that writes; distributions and
-// defaults are torch.nn.init's.
+// Writes initial values into tensors, in place and without recording gradients. Names end in _, like those of
+// all functions that write in place. Distributions and defaults are those of torch.nn.init.
 
 import { checkOptions, optionChecks } from '../checks/options.ts';
 import {
@@ -24,7 +24,7 @@ type Random = Pick<RandomOptions, 'generator'>;
 const randomChecks = { generator: aGenerator };
 const randomOptions = optionChecks<Random>(randomChecks);
 
-/** The generator alone, of options that have more. */
+/** Returns only the generator option of options that may have others. */
 const randomOf = ({ generator }: Random): Random => (generator === undefined ? {} : { generator });
 
 const written = (tensor: Tensor, values: () => Tensor | number): Tensor =>
@@ -37,7 +37,7 @@ export function constant_(tensor: Tensor, value: number): Tensor {
 export const zeros_ = (tensor: Tensor): Tensor => constant_(tensor, 0);
 export const ones_ = (tensor: Tensor): Tensor => constant_(tensor, 1);
 
-/** Ones on the diagonal of a matrix, zeros elsewhere. */
+/** Writes ones on the diagonal of a matrix and zeros elsewhere. */
 export function eye_(tensor: Tensor): Tensor {
   const [rows, cols] = matrixOf('eye_', tensor.shape);
   const values = new Float32Array(rows * cols);
@@ -45,7 +45,7 @@ export function eye_(tensor: Tensor): Tensor {
   return written(tensor, () => fromHost(values, [rows, cols]));
 }
 
-/** Between low (default 0) and high (default 1). */
+/** Draws uniformly from [low, high), by default [0, 1). */
 export function uniform_(tensor: Tensor, low = 0, high = 1, options: Random = {}): Tensor {
   checkValue('uniform_: low', low, finite);
   checkValue('uniform_: high', high, finite);
@@ -57,7 +57,7 @@ export function uniform_(tensor: Tensor, low = 0, high = 1, options: Random = {}
   );
 }
 
-/** Mean 0 and standard deviation 1 by default. */
+/** Draws from a normal distribution, by default with mean 0 and standard deviation 1. */
 export function normal_(tensor: Tensor, mean = 0, std = 1, options: Random = {}): Tensor {
   checkValue('normal_: mean', mean, finite);
   checkValue('normal_: std', std, nonNegative);
@@ -84,7 +84,7 @@ const truncNormalOptions = optionChecks<TruncNormalOptions>({
   high: finite,
 });
 
-/** Normal, with nothing outside of a range. */
+/** Draws from a normal distribution that is truncated to a range. */
 export function truncNormal_(tensor: Tensor, options: TruncNormalOptions = {}): Tensor {
   checkOptions('truncNormal_', options, truncNormalOptions);
   const { mean = 0, std = 1, low = -2, high = 2 } = options;
@@ -99,7 +99,7 @@ export function truncNormal_(tensor: Tensor, options: TruncNormalOptions = {}): 
   });
 }
 
-/** The share of a normal distribution below x. */
+/** Returns the probability that a standard normal variable is below x. */
 function distribution(x: number): number {
   // Integrates from 0 by Simpson's rule; more than enough for float32.
   const steps = 2 * Math.ceil(50 * Math.min(Math.abs(x), 9)) + 2;
@@ -110,7 +110,7 @@ function distribution(x: number): number {
   return 0.5 + (sum * end) / steps / 3;
 }
 
-/** Where a share of a normal distribution lies below: Giles' inverse of the error function (2010), × √2. */
+/** Returns the quantile of the standard normal distribution: Giles' inverse of the error function (2010), × √2. */
 function quantile(share: number): number {
   const x = 2 * share - 1;
   if (Math.abs(x) >= 1) return x * Infinity;
@@ -134,7 +134,10 @@ function matrixOf(op: string, shape: Shape): [rows: number, cols: number] {
   return [shape[0]!, countOf(shape.slice(1))];
 }
 
-/** Inputs and outputs of one unit; the sizes behind the second are a kernel that both are multiplied by. */
+/**
+ * Returns the numbers of inputs and outputs of a unit, from the shape of its weight. Sizes after the second
+ * are those of a convolution's kernel.
+ */
 function fans(op: string, shape: Shape): { fanIn: number; fanOut: number } {
   const [rows, cols] = matrixOf(op, shape);
   return { fanIn: cols, fanOut: rows * countOf(shape.slice(2)) };
@@ -142,7 +145,10 @@ function fans(op: string, shape: Shape): { fanIn: number; fanOut: number } {
 
 export type Nonlinearity = 'linear' | 'sigmoid' | 'tanh' | 'relu' | 'leakyRelu' | 'selu';
 
-/** The factor that keeps variances alike behind a nonlinearity. `slope`: that of leakyRelu below 0, default 0.01. */
+/**
+ * Returns the factor that keeps variances equal across a nonlinearity. `slope` is that of leakyRelu below 0,
+ * default 0.01.
+ */
 export function calculateGain(nonlinearity: Nonlinearity, slope = 0.01): number {
   const gains = {
     ...{ linear: 1, sigmoid: 1, tanh: 5 / 3, relu: Math.SQRT2, selu: 3 / 4 },
@@ -169,13 +175,13 @@ function xavierStd(op: string, tensor: Tensor, options: XavierOptions): number {
   return gain * Math.sqrt(2 / (fanIn + fanOut));
 }
 
-/** Glorot's: uniform in ±gain × √(6 ÷ (fanIn + fanOut)). */
+/** Draws uniformly from ±gain × √(6 ÷ (fanIn + fanOut)) (Glorot). */
 export function xavierUniform_(tensor: Tensor, options: XavierOptions = {}): Tensor {
   const bound = Math.sqrt(3) * xavierStd('xavierUniform_', tensor, options);
   return uniform_(tensor, -bound, bound, randomOf(options));
 }
 
-/** Glorot's: normal with standard deviation gain × √(2 ÷ (fanIn + fanOut)). */
+/** Draws from a normal distribution with standard deviation gain × √(2 ÷ (fanIn + fanOut)) (Glorot). */
 export function xavierNormal_(tensor: Tensor, options: XavierOptions = {}): Tensor {
   return normal_(tensor, 0, Math.abs(xavierStd('xavierNormal_', tensor, options)), randomOf(options));
 }
@@ -183,7 +189,7 @@ export function xavierNormal_(tensor: Tensor, options: XavierOptions = {}): Tens
 export interface KaimingOptions extends Random {
   /** The slope of leakyRelu below 0. Default 0. */
   readonly a?: number;
-  /** Whether variances are kept forwards (default) or backwards. */
+  /** Whether to keep variances equal in the forward pass (fanIn, the default) or in the backward pass. */
   readonly mode?: 'fanIn' | 'fanOut';
   /** Default 'leakyRelu'. */
   readonly nonlinearity?: Nonlinearity;
@@ -202,18 +208,21 @@ function kaimingStd(op: string, tensor: Tensor, options: KaimingOptions): number
   return calculateGain(nonlinearity, a) / Math.sqrt(fans(op, tensor.shape)[mode]);
 }
 
-/** He's: uniform in ±gain × √(3 ÷ fan). */
+/** Draws uniformly from ±gain × √(3 ÷ fan) (He). */
 export function kaimingUniform_(tensor: Tensor, options: KaimingOptions = {}): Tensor {
   const bound = Math.sqrt(3) * kaimingStd('kaimingUniform_', tensor, options);
   return uniform_(tensor, -bound, bound, randomOf(options));
 }
 
-/** He's: normal with standard deviation gain ÷ √fan. */
+/** Draws from a normal distribution with standard deviation gain ÷ √fan (He). */
 export function kaimingNormal_(tensor: Tensor, options: KaimingOptions = {}): Tensor {
   return normal_(tensor, 0, kaimingStd('kaimingNormal_', tensor, options), randomOf(options));
 }
 
-/** A matrix whose rows (or columns, where there are fewer) are orthogonal and of length `gain` (default 1). */
+/**
+ * Writes a matrix whose rows (or columns, if there are fewer of them) are orthogonal and have length `gain`
+ * (default 1).
+ */
 export function orthogonal_(tensor: Tensor, options: XavierOptions = {}): Tensor {
   checkOptions('orthogonal_', options, gainOptions);
   const [rows, cols] = matrixOf('orthogonal_', tensor.shape);
@@ -227,7 +236,10 @@ export function orthogonal_(tensor: Tensor, options: XavierOptions = {}): Tensor
   });
 }
 
-/** Takes off each vector what lies along those before, twice, as rounding leaves something the first time. */
+/**
+ * Orthonormalises vectors in place (Gram–Schmidt). Subtracts the projections on earlier vectors twice,
+ * because rounding leaves an error the first time.
+ */
 function orthonormal(values: Float64Array, count: number, size: number): Float64Array {
   const vector = (i: number): Float64Array => values.subarray(i * size, (i + 1) * size);
   const dot = (a: Float64Array, b: Float64Array): number => a.reduce((sum, x, i) => sum + x * b[i]!, 0);

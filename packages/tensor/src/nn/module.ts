@@ -22,21 +22,21 @@ import { addHook, addPreHook, type Hook, type PreHook } from './hooks.ts';
 import { isParameter } from './parameter.ts';
 import { type LoadResult, loadInto, type StateDict } from './state-dict.ts';
 
-/** Runs before a module's forward. May return other arguments for it, as an array. */
+/** Runs before a module's forward. May return an array that replaces the arguments. */
 export type ForwardPreHook = PreHook<Module>;
-/** Runs after a module's forward. May return another result for it. */
+/** Runs after a module's forward. May return a value that replaces the result. */
 export type ForwardHook = Hook<Module>;
 
 type Named<T> = [name: string, value: T];
 
-/** A module that takes one tensor and gives one. */
+/** A module whose forward takes one tensor and returns one. */
 export interface Layer extends Module {
   forward(input: Tensor): Tensor;
 }
 
 const isModule = (value: unknown): value is Module => value instanceof Module;
 
-/** Each value once, with its first name. */
+/** Returns each value once, with its first name. */
 function unique<T>(named: Iterable<Named<T>>): Named<T>[] {
   const first = new Map<T, string>();
   for (const [name, value] of named) if (!first.has(value)) first.set(value, name);
@@ -56,12 +56,12 @@ export abstract class Module {
   /** Whether the module trains (true) or is evaluated; see train() and eval(). */
   training = true;
 
-  /** The fields that are searched for parameters, buffers and modules. */
+  /** Returns the fields that are searched for parameters, buffers and modules. */
   protected members(): Iterable<Named<unknown>> {
     return Object.entries(this);
   }
 
-  /** What the fields hold, and the arrays in them. */
+  /** Yields the values of the fields, and the items of arrays in them, also nested. */
   *#direct(): Generator<Named<unknown>> {
     const visit = function* (name: string, value: unknown): Generator<Named<unknown>> {
       if (Array.isArray(value)) for (const [i, item] of value.entries()) yield* visit(`${name}.${i}`, item);
@@ -70,7 +70,10 @@ export abstract class Module {
     for (const [name, value] of this.members()) yield* visit(name, value);
   }
 
-  /** Direct and indirect members that `accept` takes, with their paths. A module inside itself is not entered. */
+  /**
+   * Yields the direct and indirect members for which `accept` is true, with their paths. Does not enter a
+   * module inside itself.
+   */
   *#walk<T>(
     accept: (value: unknown) => value is T,
     prefix = '',
@@ -84,7 +87,7 @@ export abstract class Module {
     }
   }
 
-  /** Every parameter once, with its first name, in the order of definition. */
+  /** Returns every parameter once, with its first name, in the order of definition. */
   namedParameters(): Named<Tensor>[] {
     return unique(this.#walk(isParameter));
   }
@@ -93,7 +96,7 @@ export abstract class Module {
     return values(this.namedParameters());
   }
 
-  /** Every buffer once, also those that are not saved. */
+  /** Returns every buffer once, including buffers that are not saved. */
   namedBuffers(): Named<Tensor>[] {
     return unique(this.#walk(isBuffer));
   }
@@ -102,7 +105,7 @@ export abstract class Module {
     return values(this.namedBuffers());
   }
 
-  /** This module, under the name '', and every module below it, once. */
+  /** Returns this module, under the name '', and every module below it, each once. */
   namedModules(): Named<Module>[] {
     return unique([['', this], ...this.#walk(isModule)]);
   }
@@ -111,7 +114,7 @@ export abstract class Module {
     return values(this.namedModules());
   }
 
-  /** The modules in the fields of this one. */
+  /** Returns the modules in the fields of this one. */
   namedChildren(): Named<Module>[] {
     return unique(Array.from(this.#direct()).filter((entry): entry is Named<Module> => isModule(entry[1])));
   }
@@ -144,7 +147,10 @@ export abstract class Module {
     return this.train(false);
   }
 
-  /** Freezes all parameters (false) or trains them again. Freezing drops gradients; their listeners wait. */
+  /**
+   * Freezes all parameters (false) or makes them trainable again. Freezing drops their gradients; gradient
+   * listeners stay registered.
+   */
   requiresGrad_(mode = true): this {
     checkValue('requiresGrad_: mode', mode, flag);
     for (const parameter of this.parameters()) parameter.requiresGrad = mode;
@@ -152,9 +158,9 @@ export abstract class Module {
   }
 
   /**
-   * Converts floating parameters, their gradients and buffers, or moves all to a device, in place, so that an
-   * optimiser that holds them goes on (its own state stays where it is: move first, then make it). Not while
-   * a gradient is bound (by DDP): convert first, then wrap.
+   * Converts floating parameters, their gradients and buffers, or moves all of them to a device. Does so in
+   * place, so that an optimiser that holds them stays valid. The optimiser's state is not moved: move the
+   * module before you make the optimiser. Throws while a gradient is bound by DDP: convert before you wrap.
    */
   to(target: DType | DeviceName): this {
     const all = [...this.parameters(), ...this.buffers()];
@@ -186,8 +192,8 @@ export abstract class Module {
   }
 
   /**
-   * The parameters and persistent buffers by name: the tensors themselves, not copies. A shared parameter appears under
-   * each of its names.
+   * Returns the parameters and persistent buffers by name: the tensors themselves, not copies. A shared
+   * parameter appears under each of its names.
    */
   stateDict(): Record<string, Tensor> {
     const isSaved = (value: unknown): value is Tensor =>
@@ -196,25 +202,25 @@ export abstract class Module {
   }
 
   /**
-   * Copies values into parameters and buffers; `dict` stays the caller's. Everything is checked first: shapes, and with
-   * `strict` (default) that no name is missing or unexpected.
+   * Copies values into parameters and buffers; the caller keeps `dict`. Before it writes, checks all shapes
+   * and, with `strict` (default), that no name is missing or unexpected.
    */
   loadStateDict(dict: StateDict, options: LoadStateDictOptions = {}): LoadResult {
     checkOptions('loadStateDict', options, loadStateDictOptions);
     return loadInto(this.stateDict(), dict, options.strict ?? true);
   }
 
-  /** The trainable parameters for distributed training; satisfies @ringwise/ddp's GradParam. */
+  /** Returns the trainable parameters for distributed training, in the form of @ringwise/ddp's GradParam. */
   [gradParamsSymbol](): GradParam[] {
     return gradParams(this.namedParameters());
   }
 
-  /** The frozen parameters for distributed training, which gives all ranks those of one of them once. */
+  /** Returns the frozen parameters for distributed training, which broadcasts them once from one rank to all. */
   [frozenParamsSymbol](): FrozenParam[] {
     return frozenParams(this.namedParameters());
   }
 
-  /** The memory of the buffers for distributed training, which sends them from one rank to all. */
+  /** Returns the memory of the buffers for distributed training, which broadcasts them from one rank to all. */
   [buffersSymbol](): StateBuffer[] {
     return stateBuffers(this.namedBuffers());
   }

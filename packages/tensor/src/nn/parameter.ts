@@ -1,4 +1,4 @@
-// Which tensors are parameters: those that a module trains, saves and loads, also while they are frozen.
+// Marks tensors as parameters, which a module trains, saves and loads. Frozen parameters keep the mark.
 import { keep } from '../core/context.ts';
 import { Tensor } from '../core/tensor.ts';
 

@@ -1,4 +1,4 @@
-// Loading values into the tensors of a module. Everything is checked before anything is written.
+// Loads values into the tensors of a module. Checks all of them before it writes any.
 
 import { sameShape } from '../core/shape.ts';
 import type { Tensor } from '../core/tensor.ts';
@@ -7,7 +7,7 @@ import { badStateDict } from '../errors.ts';
 
 export type StateDict = Readonly<Record<string, Tensor>>;
 
-/** Names that did not meet; both are empty after a strict load. */
+/** Names that only one side has; both lists are empty after a strict load. */
 export interface LoadResult {
   readonly missing: readonly string[];
   readonly unexpected: readonly string[];

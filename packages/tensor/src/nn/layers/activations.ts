@@ -1,4 +1,4 @@
-// Functions without parameters, as layers.
+// Activation functions and dropout as layers, without parameters.
 
 import { checkValue, finite, integer, probability } from '../../checks/value-checks.ts';
 import type { GeluOptions } from '../../core/op-options.ts';
@@ -117,7 +117,7 @@ export class Identity extends Module {
   }
 }
 
-/** While training, makes each element 0 with probability p and divides the others by 1 − p. */
+/** While training, sets each element to 0 with probability p and divides the others by 1 − p. */
 export class Dropout extends Module {
   readonly p: number;
 

@@ -1,5 +1,6 @@
-// Attention of several heads with its projections, as a layer. Parameters are named and start as in PyTorch's
-// MultiheadAttention, so its state dicts fit; tensors are [batch, time, width], which PyTorch calls batch_first.
+// Multi-head attention with its projections. Names and initial values of parameters are those of PyTorch's
+// MultiheadAttention, so its state dicts can be loaded. Tensors are [batch, time, width], which PyTorch calls
+// batch_first.
 
 import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { atLeastOne, checkValue, flag, tensorOrNull } from '../../checks/value-checks.ts';
@@ -16,7 +17,7 @@ export interface MultiHeadAttentionOptions {
   readonly bias?: boolean;
   /** Probability with which a weight is dropped while training. Default 0. */
   readonly dropout?: number;
-  /** Query i sees keys 0 … i. Default false. */
+  /** Whether query i attends only to keys 0 … i. Default false. */
   readonly causal?: boolean;
 }
 
@@ -28,7 +29,7 @@ const multiHeadAttentionOptions = optionChecks<MultiHeadAttentionOptions>({
 const forwardOptions = optionChecks<Pick<AttentionOptions, 'mask'>>({ mask: tensorOrNull });
 
 export class MultiHeadAttention extends Module {
-  /** [3 · width, width]: of queries, keys and values. */
+  /** [3 · width, width]: the projections to queries, keys and values. */
   readonly inProjWeight: Tensor;
   readonly inProjBias: Tensor | null;
   readonly outProj: Linear;
@@ -48,7 +49,7 @@ export class MultiHeadAttention extends Module {
     this.heads = heads;
     this.dropout = dropout;
     this.causal = causal;
-    // Xavier uniform over the three projections together.
+    // Xavier uniform, with the fans of all three projections together.
     this.inProjWeight = uniformParameter([3 * width, width], Math.sqrt(6 / (4 * width)));
     this.inProjBias = bias ? constantParameter([3 * width], 0) : null;
     this.outProj = new Linear(width, width, { bias });
@@ -63,7 +64,10 @@ export class MultiHeadAttention extends Module {
     ];
   }
 
-  /** Queries from `input` [batch, time, width]; keys and values from `memory`, by default the input itself. */
+  /**
+   * Computes attention with queries from `input` [batch, time, width] and keys and values from `memory`, by
+   * default the input itself.
+   */
   forward(input: Tensor, memory: Tensor = input, options: Pick<AttentionOptions, 'mask'> = {}): Tensor {
     checkOptions('MultiHeadAttention.forward', options, forwardOptions);
     const own: AttentionOptions = {
@@ -80,7 +84,10 @@ export class MultiHeadAttention extends Module {
 
   #across(input: Tensor, memory: Tensor, options: AttentionOptions): Tensor {
     const { width, heads } = this;
-    /** Rows of the projection, applied, as heads [batch, heads, time, width of a head] for each `width` of them. */
+    /**
+     * Applies `parts` · width rows of the projection, from row `from` on. Returns the heads [batch, heads,
+     * time, width of a head] of each part.
+     */
     const projected = (x: Tensor, from: number, parts: number): Tensor[] => {
       const weight = this.inProjWeight.narrow(0, from, parts * width);
       const bias = this.inProjBias?.narrow(0, from, parts * width) ?? null;

@@ -13,11 +13,11 @@ import { parameter } from '../parameter.ts';
 export interface BatchNormLayerOptions {
   /** Default 1e-5. */
   readonly eps?: number;
-  /** How far running statistics move at each step; null: they are the mean over all steps. Default 0.1. */
+  /** Weight of the new statistics at each step; null makes them the mean over all steps. Default 0.1. */
   readonly momentum?: number | null;
-  /** Whether there are a weight (1) and a bias (0). Default true. */
+  /** Whether there are a weight, initially 1, and a bias, initially 0. Default true. */
   readonly affine?: boolean;
-  /** Whether there are running statistics; without, evaluation takes those of the batch. Default true. */
+  /** Whether to keep running statistics. Without them, evaluation uses those of the batch. Default true. */
   readonly trackRunningStats?: boolean;
 }
 
@@ -28,17 +28,17 @@ const batchNormLayerOptions = optionChecks<BatchNormLayerOptions>({
   trackRunningStats: flag,
 });
 
-/** What BatchNorm1d and BatchNorm2d have in common. */
+/** Common base of BatchNorm1d and BatchNorm2d. */
 export abstract class BatchNorm extends Module {
   readonly weight: Tensor | null;
   readonly bias: Tensor | null;
   readonly runningMean: Tensor | null;
   readonly runningVar: Tensor | null;
-  /** int64, training steps. */
+  /** Number of training steps, int64. */
   readonly numBatchesTracked: Tensor | null;
   readonly eps: number;
   readonly momentum: number | null;
-  /** Set to make one batch of those of many processes while training; null for a batch of its own. */
+  /** Combines the batches of several processes into one while training; null normalises each batch alone. */
   sync: BatchNormSync | null = null;
 
   constructor(numFeatures: number, options: BatchNormLayerOptions = {}) {

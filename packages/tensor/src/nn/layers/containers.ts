@@ -1,4 +1,4 @@
-// Modules in a row, in a list, by name.
+// Containers of modules: Sequential, ModuleList and ModuleDict.
 
 import type { Tensor } from '../../core/tensor.ts';
 import type { LinearOptions } from '../../ops/index.ts';
@@ -7,7 +7,10 @@ import { GELU } from './activations.ts';
 import { Linear } from './linear.ts';
 import { ReLU } from './stateless.ts';
 
-/** What a linear layer can compute along with its product. A module with hooks has a forward of its own. */
+/**
+ * Returns the activation of a layer that a Linear before it can compute in its kernel. Modules with hooks
+ * have their own forward and are excluded.
+ */
 function activationOf(layer: Layer | undefined): LinearOptions['activation'] {
   if (layer instanceof ReLU && layer.forward === ReLU.prototype.forward) return 'relu';
   if (layer instanceof GELU && layer.forward === GELU.prototype.forward)
@@ -16,8 +19,8 @@ function activationOf(layer: Layer | undefined): LinearOptions['activation'] {
 }
 
 /**
- * Runs layers one after the other; a Linear and a ReLU or GELU behind it are one kernel. Parameters are named as in
- * PyTorch: "0.weight".
+ * Runs layers one after another. A Linear and a ReLU or GELU after it run as one kernel. Parameters are named
+ * as in PyTorch: "0.weight".
  */
 export class Sequential extends Module {
   readonly layers: readonly Layer[];
@@ -48,7 +51,10 @@ export class Sequential extends Module {
   }
 }
 
-/** A list of modules that can grow; named "0", "1", …. A plain array in a field does the same under its own name. */
+/**
+ * A growable list of modules with names "0", "1", …. A plain array in a field also works; its modules are
+ * named after the field.
+ */
 export class ModuleList<M extends Module = Layer> extends Module implements Iterable<M> {
   readonly items: M[];
 
@@ -69,7 +75,7 @@ export class ModuleList<M extends Module = Layer> extends Module implements Iter
     return this.items[Symbol.iterator]();
   }
 
-  /** The module at a position; negative ones count from the end. */
+  /** Returns the module at a position; negative positions count from the end. */
   at(index: number): M | undefined {
     return this.items.at(index);
   }

@@ -1,4 +1,4 @@
-// A table of vectors.
+// The embedding layer: a table of vectors.
 import { kernels } from '../../backends/index.ts';
 import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { anything, atLeastOne, checkValue } from '../../checks/value-checks.ts';
@@ -9,13 +9,16 @@ import { normalParameter } from '../init.ts';
 import { Module } from '../module.ts';
 
 export interface EmbeddingOptions {
-  /** This row starts as 0 and gets no gradient. */
+  /** Row that starts as 0 and gets no gradient. */
   readonly paddingIdx?: number;
 }
 
 const embeddingOptions = optionChecks<EmbeddingOptions>({ paddingIdx: anything });
 
-/** Rows of weight [count, width] for indices of any shape: [...index, width]. weight starts normal, as in PyTorch. */
+/**
+ * Looks up rows of weight [count, width] for indices of any shape; the result is [...index, width]. weight
+ * starts standard normal, as in PyTorch.
+ */
 export class Embedding extends Module {
   readonly weight: Tensor;
   readonly paddingIdx: number | null;
@@ -39,7 +42,7 @@ export class Embedding extends Module {
   forward(index: Tensor): Tensor {
     const rows = embedding(index, this.weight);
     if (this.paddingIdx === null) return rows;
-    // The values of padding pass, their gradient does not.
+    // Padding passes its values on, but gets no gradient.
     const isToken = ne(index, this.paddingIdx);
     const mask = unsqueeze(isToken, -1);
     const values = rows.detach();

@@ -10,8 +10,8 @@ import { Module } from '../module.ts';
 const linearLayerOptions = optionChecks<{ readonly bias?: boolean }>({ bias: flag });
 
 /**
- * x · weightᵀ + bias over the last dimension. weight [out, in] and bias [out] start uniform in ±1/√in, which is
- * PyTorch's default (Kaiming uniform with a = √5).
+ * Computes x · weightᵀ + bias over the last dimension. weight [out, in] and bias [out] start uniform in
+ * ±1/√in, which is PyTorch's default (Kaiming uniform with a = √5).
  */
 export class Linear extends Module {
   readonly weight: Tensor;
@@ -27,7 +27,7 @@ export class Linear extends Module {
     this.bias = (options.bias ?? true) ? uniformParameter([outFeatures], bound) : null;
   }
 
-  /** The activation, if any, is computed along with the product. */
+  /** Computes the activation, if given, in the same kernel as the product. */
   forward(input: Tensor, activation?: LinearOptions['activation']): Tensor {
     return linear(input, this.weight, this.bias, { activation: activation ?? 'none' });
   }

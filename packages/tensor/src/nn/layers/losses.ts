@@ -38,7 +38,7 @@ import { Module } from '../module.ts';
 abstract class Loss<Options extends object> extends Module {
   readonly options: Options;
 
-  /** `checks`: every option of the loss. */
+  /** Checks the options; `checks` has every option of the loss. */
   constructor(options: Options, checks: OptionChecks) {
     super();
     checkOptions(this.constructor.name, options, checks);
@@ -164,13 +164,13 @@ export class CosineEmbeddingLoss extends Loss<CosineEmbeddingOptions> {
 export interface CosineSimilarityOptions {
   /** Default 1. */
   readonly dim?: number;
-  /** The least length of a vector. Default 1e-8. */
+  /** Lower limit of the lengths by which it divides. Default 1e-8. */
   readonly eps?: number;
 }
 
 const cosineSimilarityOptions = optionChecks<CosineSimilarityOptions>({ dim: integer, eps: nonNegative });
 
-/** cosineSimilarity along `dim`. */
+/** Computes cosineSimilarity along `dim`. */
 export class CosineSimilarity extends Module {
   readonly options: CosineSimilarityOptions;
 

@@ -9,7 +9,7 @@ import { addLayerNorm, layerNorm, rmsNorm } from '../../ops/index.ts';
 import { constantParameter } from '../init.ts';
 import { Module } from '../module.ts';
 
-/** The sizes that are normalised over: none of them 0, at least one. */
+/** Returns the sizes of the normalised dimensions; throws if there are none or one of them is 0. */
 function shapeOf(layer: string, shape: number | Shape): Shape {
   const own = checkedShape(layer, typeof shape === 'number' ? [shape] : shape);
   if (own.length === 0 || own.includes(0)) throw badOption(`${layer}: shape`, 'sizes ≥ 1', shown(own));
@@ -31,7 +31,7 @@ const layerNormLayerOptions = optionChecks<LayerNormLayerOptions>({
   bias: flag,
 });
 
-/** (x − mean) ÷ √(variance + eps) · weight + bias over the last dimensions. weight starts as 1, bias as 0. */
+/** Computes (x − mean) ÷ √(variance + eps) · weight + bias over the last dimensions. weight starts as 1, bias as 0. */
 export class LayerNorm extends Module {
   readonly weight: Tensor | null;
   readonly bias: Tensor | null;
@@ -53,7 +53,7 @@ export class LayerNorm extends Module {
     return layerNorm(input, shape, { weight, bias, eps });
   }
 
-  /** [input + residual, its normalisation], in one pass over memory. */
+  /** Returns [input + residual, the normalised sum], computed in one pass over memory. */
   addForward(input: Tensor, residual: Tensor): [sum: Tensor, normed: Tensor] {
     const { shape, weight, bias, eps } = this;
     return addLayerNorm(input, residual, shape, { weight, bias, eps });
@@ -61,7 +61,7 @@ export class LayerNorm extends Module {
 }
 
 export interface RMSNormLayerOptions {
-  /** Default: the smallest step from 1 of the input's dtype. */
+  /** Added to the mean of squares. Default: the machine epsilon of the input's dtype. */
   readonly eps?: number;
   /** Whether there is a weight. Default true. */
   readonly affine?: boolean;
@@ -69,7 +69,7 @@ export interface RMSNormLayerOptions {
 
 const rmsNormLayerOptions = optionChecks<RMSNormLayerOptions>({ eps: nonNegative, affine: flag });
 
-/** x ÷ √(mean of squares + eps) · weight over the last dimensions. weight starts as 1. */
+/** Computes x ÷ √(mean of squares + eps) · weight over the last dimensions. weight starts as 1. */
 export class RMSNorm extends Module {
   readonly weight: Tensor | null;
   readonly shape: Shape;

@@ -17,7 +17,7 @@ import {
 import type { Pair } from '../../ops/layers/window.ts';
 import { Module } from '../module.ts';
 
-/** The largest element under each window. */
+/** Returns the largest element of each window. */
 export class MaxPool2d extends Module {
   readonly kernelSize: Pair;
   readonly options: MaxPoolOptions;
@@ -35,7 +35,7 @@ export class MaxPool2d extends Module {
   }
 }
 
-/** The mean under each window. */
+/** Returns the mean of each window. */
 export class AvgPool2d extends Module {
   readonly kernelSize: Pair;
   readonly options: AvgPoolOptions;
@@ -53,7 +53,7 @@ export class AvgPool2d extends Module {
   }
 }
 
-/** Means over as many boxes as `outputSize` says, whatever the size of the input; null keeps that. */
+/** Returns the means of `outputSize` boxes, for inputs of any size; null keeps the input's size. */
 export class AdaptiveAvgPool2d extends Module {
   readonly outputSize: OutputSize;
 

@@ -11,7 +11,7 @@ export class ReLU extends Module {
   }
 }
 
-/** Makes one dimension of startDim … endDim; by default of all but the first. */
+/** Flattens dimensions startDim … endDim into one; by default all but the first. */
 export class Flatten extends Module {
   readonly startDim: number;
   readonly endDim: number;

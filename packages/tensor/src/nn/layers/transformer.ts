@@ -1,4 +1,4 @@
-// The block that transformers are stacked from, with normalisation in front of each part, as in GPT-2.
+// The transformer block with normalisation before each part (pre-norm), as in GPT-2.
 
 import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { atLeastOne, flag } from '../../checks/value-checks.ts';
@@ -12,13 +12,13 @@ import { Linear } from './linear.ts';
 import { LayerNorm } from './norm.ts';
 
 export interface TransformerBlockOptions {
-  /** Of the hidden layer. Default 4 · width. */
+  /** Width of the hidden layer. Default 4 · width. */
   readonly mlpWidth?: number;
-  /** Of attention weights and of what each part adds. Default 0. */
+  /** Dropout probability for attention weights and for the output of each part. Default 0. */
   readonly dropout?: number;
-  /** Whether position i sees positions 0 … i only. Default false. */
+  /** Whether position i attends only to positions 0 … i. Default false. */
   readonly causal?: boolean;
-  /** Of all linear layers and normalisations. Default true. */
+  /** Whether linear layers and normalisations have a bias. Default true. */
   readonly bias?: boolean;
 }
 
@@ -29,7 +29,7 @@ const transformerBlockOptions = optionChecks<TransformerBlockOptions>({
   bias: flag,
 });
 
-/** x + attention(norm1(x)), then x + mlp(norm2(x)), for x [batch, time, width]. */
+/** Computes x + attention(norm1(x)), then x + mlp(norm2(x)), for x [batch, time, width]. */
 export class TransformerBlock extends Module {
   readonly norm1: LayerNorm;
   readonly attention: MultiHeadAttention;
