@@ -1,4 +1,5 @@
-// What other packages have put into a captured step: they are told when it ends, and of each run.
+// The callbacks of other packages that take part in a captured step. They are called before and after each
+// run, and when the step is dropped.
 import type { StepCapture } from '../core/protocol.ts';
 
 export class CaptureParticipants implements StepCapture {
@@ -19,7 +20,7 @@ export class CaptureParticipants implements StepCapture {
     for (const ended of this.#ends) ended(isGivenUp);
   }
 
-  /** Ahead of a run. Returns what to call when it has been started. */
+  /** Calls the participants before a run. Returns a function to call after the run has been started. */
   begin(stream: bigint): () => void {
     const afters = this.#befores.map((before) => before(stream));
     return () => {

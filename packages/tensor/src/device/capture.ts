@@ -1,5 +1,5 @@
-// Whether a step is being captured (compile.ts), and what it cannot contain: whatever the capture would leave
-// out of the runs to come, such as reads by the host and work of the CPU.
+// The state of the capture of a step (compile.ts), and the check that refuses work that would be missing in
+// later runs, such as reads by the host and work of the CPU.
 
 import type { OptimizerNumbers, Stream } from '../backends/operands.ts';
 import { type StepCapture, sharedCapture } from '../core/protocol.ts';
@@ -9,20 +9,20 @@ import type { Device } from './device.ts';
 
 export interface Capture {
   readonly device: Device;
-  /** What other packages see of it. */
+  /** The part that other packages use. */
   readonly shared: StepCapture;
-  /** The position of a generator, as every run has its own. */
+  /** Returns a stream for random numbers whose position each run takes from the generator. */
   readonly draw: (generator: RandomSource) => Stream;
-  /** Says what an optimiser step reads in each run. The kernel is called right after. */
+  /** Registers the numbers that an optimiser step reads in each run. The caller calls the kernel right after. */
   readonly optimizes: (numbers: () => OptimizerNumbers) => void;
 }
 
 let current: Capture | null = null;
 
-/** What is being captured now; null: nothing. */
+/** Returns the current capture; null if there is none. */
 export const capturing = (): Capture | null => current;
 
-/** Runs `fn` while `next` is being captured. */
+/** Runs `fn` with `next` as the current capture. */
 export function whileCapturing<T>(next: Capture, fn: () => T): T {
   const before = current;
   const sharedBefore = sharedCapture.now;
@@ -36,7 +36,7 @@ export function whileCapturing<T>(next: Capture, fn: () => T): T {
   }
 }
 
-/** Throws while a step is captured: `what` is not part of its later runs. */
+/** Throws if a step is being captured, because `what` would not be part of its later runs. */
 export function refuseWhileCapturing(what: string): void {
   if (current !== null) throw notCapturable(what, current.device);
 }

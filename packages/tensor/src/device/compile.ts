@@ -1,12 +1,12 @@
-// A whole step of training as one CUDA graph: forward, backward and optimiser are started as one piece, so
-// the host costs next to nothing. The first calls run as they are and warm up; the next one is captured, and
-// every call from then on runs the capture. On the CPU every call just runs the function.
+// Compiles a whole training step into one CUDA graph: forward, backward and optimiser start together, with
+// almost no work on the host. The first calls run normally, to warm up; the next one is captured, and it and
+// every later call run the graph. On the CPU, every call runs the function.
 //
-// What is captured are kernels with their memory. JavaScript runs no more, so what depends on values, or
-// happens on the host, cannot be part of a step. Three things go on from run to run all the same: inputs,
-// which are copied into fixed tensors; optimiser steps, whose counters and options are read each time; and
-// random numbers, which take their turn in the stream of their generator. Other packages may take part:
-// collectives that were captured run with the step (protocol.ts).
+// The graph contains kernels with their memory. JavaScript does not run again, so a step cannot contain work
+// that depends on values or runs on the host. Three things still change from run to run: inputs, which are
+// copied into fixed tensors; optimiser steps, whose counters and options are read in each run; and random
+// numbers, which continue the stream of their generator. Other packages can take part: captured collectives
+// run with the step (protocol.ts).
 import { deviceControl } from '../backends/index.ts';
 import type { Stream } from '../backends/operands.ts';
 import { checkOptions, optionChecks } from '../checks/options.ts';
@@ -24,31 +24,34 @@ import { CaptureParticipants } from './capture-participants.ts';
 import { cudaIndex, type Device, type DeviceName, deviceOf } from './device.ts';
 
 export interface CompileOptions {
-  /** Default: the device of the first input that lies on a CUDA device, else the CPU. */
+  /** Default: the device of the first input on a CUDA device, else the CPU. */
   readonly device?: DeviceName;
-  /** Calls that run as they are before one is captured; at least 1. Default 2. */
+  /** Number of calls that run normally before one is captured; at least 1. Default 2. */
   readonly warmUps?: number;
 }
 
 const compileOptions = optionChecks<CompileOptions>({ device: anything, warmUps: atLeastOne });
 
-/** A step that compile() made. Calling it returns when the work has been started. */
+/** A compiled step. A call returns as soon as the work has been started. */
 export interface CompiledStep<Inputs extends readonly Tensor[], Result> {
   (...inputs: Inputs): Result;
-  /** On CUDA, what the step reads: fixed tensors, made in the first call. Those given as they are need no copy. */
+  /**
+   * On CUDA, the fixed tensors that the step reads, made in the first call. A caller that passes these
+   * tensors saves the copy.
+   */
   readonly inputs: readonly Tensor[];
-  /** Whether calls run a capture. */
+  /** Whether calls run a captured graph. */
   readonly isCaptured: boolean;
-  /** Gives up the capture and its memory; results must not be used any more, nor the step be called. */
+  /** Frees the graph and its memory. Neither the step nor its results can be used afterwards. */
   readonly dispose: () => void;
   readonly [Symbol.dispose]: () => void;
 }
 
-/** How the numbers of a generator are found in a run. */
+/** The place of a generator's state in a step. */
 interface Draw {
-  /** Where it stood when the capture began. */
+  /** Offset of the generator when the capture began. */
   readonly begin: number;
-  /** Where the step keeps its seed and position. */
+  /** Position of its seed and offset among the numbers of the step. */
   readonly live: number;
 }
 
@@ -59,9 +62,9 @@ class Step<Inputs extends readonly Tensor[], Result> {
   #handle: object | null = null;
   #calls = 0;
   #result: { readonly value: Result } | null = null;
-  /** What each run does before it starts: it writes the numbers that change. */
+  /** Functions that each run calls before it starts, to write the numbers that change. */
   readonly #preparations: (() => void)[] = [];
-  /** Blocks that each run takes of a generator. */
+  /** Number of blocks that each run takes from a generator. */
   readonly #advances = new Map<RandomSource, number>();
   #participants: CaptureParticipants | null = null;
   #isDisposed = false;
@@ -80,7 +83,7 @@ class Step<Inputs extends readonly Tensor[], Result> {
   run(given: Inputs): Result {
     this.#device ??= given.find((input) => input.device !== 'cpu')?.device ?? 'cpu';
     const device = this.#device;
-    // Inside of another step this one becomes part of that.
+    // A step that is called during the capture of another becomes part of it.
     if (device === 'cpu' || capturing() !== null) return scope(() => this.#fn(...given));
     this.#load(given, device);
     if (this.#result === null) {
@@ -98,7 +101,7 @@ class Step<Inputs extends readonly Tensor[], Result> {
     for (const input of this.inputs) input.dispose();
   }
 
-  /** Copies what was given to where the step reads it. */
+  /** Copies the arguments to the tensors that the step reads. */
   #load(given: Inputs, device: Device): void {
     if (this.#handle === null) {
       useDirectly(device);
@@ -190,7 +193,7 @@ class Step<Inputs extends readonly Tensor[], Result> {
 
   #start(device: Device): void {
     const control = deviceControl();
-    // First: a run that is refused takes no step and draws no numbers.
+    // This comes first, because a run that it refuses must not count a step or draw numbers.
     const started = this.#participants!.begin(streamOf(device));
     control.rewindStep(this.#handle!);
     for (const prepare of this.#preparations) prepare();
@@ -202,8 +205,8 @@ class Step<Inputs extends readonly Tensor[], Result> {
 const show = ({ dtype, shape }: Tensor): string => `${dtype} [${shape.join(', ')}]`;
 
 /**
- * Takes generators back to where they stood, since nothing was drawn. Returns the blocks that each would have
- * given.
+ * Resets generators to their positions before the capture, which drew no numbers. Returns the number of
+ * blocks that each run takes from each generator.
  */
 function rewind(draws: ReadonlyMap<RandomSource, Draw>): Map<RandomSource, number> {
   const taken = new Map<RandomSource, number>();
@@ -216,10 +219,10 @@ function rewind(draws: ReadonlyMap<RandomSource, Draw>): Map<RandomSource, numbe
 }
 
 /**
- * Makes one CUDA graph of a step, a function of tensors that gives tensors (alone, in arrays, in objects) or
- * nothing. What it returns are the same tensors in every call, and the next call writes over them. Shapes and
- * dtypes of inputs stay those of the first call. Throws ERR_TENSOR_CAPTURE for what cannot be captured, such
- * as item(). On the CPU it runs as it is.
+ * Compiles a step into one CUDA graph. A step is a function of tensors that returns tensors (also in arrays
+ * and objects) or nothing. Every call returns the same tensors, and the next call overwrites them. Inputs
+ * must have the shapes and dtypes of the first call. Throws ERR_TENSOR_CAPTURE for work that cannot be
+ * captured, such as item(). On the CPU the function runs normally.
  */
 export function compile<Inputs extends readonly Tensor[], Result>(
   fn: (...inputs: Inputs) => Result,

@@ -1,26 +1,26 @@
-// What a kernel set offers for CUDA devices beyond computing: streams, events, captured steps and pinned
+// The interface of a kernel set for CUDA devices beyond computing: streams, events, captured steps and pinned
 // memory. Devices and streams are numbers; stream 0 is the main one of a device. Events and steps belong to
-// the device they were made for.
+// the device for which they were made.
 
 import type { Memory, OptimizerNumbers } from '../backends/operands.ts';
 import type { DType } from '../core/dtype.ts';
 import type { Device } from './device.ts';
 
 export interface DeviceMemoryUse {
-  /** Bytes that are held from the device, in use or not. */
+  /** Bytes that are allocated from the device, in use or cached. */
   readonly reservedBytes: number;
-  /** Bytes of host memory that are held for copies. */
+  /** Bytes of pinned host memory that are allocated for copies. */
   readonly pinnedBytes: number;
 }
 
 export interface DeviceControl {
   readonly makeStream: (device: number) => number;
-  /** What this thread starts from now on runs on the stream. */
+  /** Makes later work of this thread run on the stream. */
   readonly useStream: (device: number, stream: number) => void;
   readonly synchronizeStream: (device: number, stream: number) => void;
   readonly streamDone: (device: number, stream: number) => Promise<void>;
   readonly waitForEvent: (device: number, stream: number, event: object) => void;
-  /** The driver's handle of a stream. */
+  /** Returns the driver's handle of a stream. */
   readonly streamAddress: (device: number, stream: number) => bigint;
 
   readonly makeEvent: (device: number) => object;
@@ -31,41 +31,44 @@ export interface DeviceControl {
 
   readonly makeStep: (device: number) => object;
   readonly disposeStep: (step: object) => void;
-  /** What runs between enter and leave takes memory of the step. */
+  /** Between enterStep and leaveStep, this thread allocates from the step's memory. */
   readonly enterStep: (step: object) => void;
   readonly leaveStep: (step: object) => void;
-  /** What is started between begin and end is captured and does not run. */
+  /** Between beginStep and endStep, the work of this thread is captured and does not run. */
   readonly beginStep: (step: object) => void;
   readonly endStep: (step: object) => void;
   readonly abortStep: (step: object) => void;
-  /** Numbers of the next run go to their places from the first on. */
+  /** Makes putNumbers and putOptimizer start again at the first place, for the next run. */
   readonly rewindStep: (step: object) => void;
   readonly putNumbers: (step: object, numbers: Float64Array) => number;
   readonly putOptimizer: (step: object, numbers: OptimizerNumbers) => void;
   readonly launchStep: (step: object) => void;
-  /** Takes what was captured off the device; there are no more runs. */
+  /** Destroys the captured graph on the device; the step cannot run any more. */
   readonly dropStep: (step: object) => void;
-  /** The driver's handle of the stream that is captured. */
+  /** Returns the driver's handle of the stream that is captured. */
   readonly stepStream: (step: object) => bigint;
 
   /**
-   * Memory that other processes and devices can map, where the device has such and it is large enough to gain
-   * by it.
+   * Allocates memory that other processes and devices can map. Allocates ordinary memory if the device does
+   * not support that, or if the memory is too small to benefit.
    */
   readonly allocShareable: (dtype: DType, count: number, device: Device) => Memory;
-  /** Whether products of float32 may be computed in TF32, with factors of 10 bits. */
+  /** Sets whether products of float32 may round their factors to TF32, with 10 bits of fraction. */
   readonly allowTf32: (isAllowed: boolean) => void;
   readonly memoryUse: (device: number) => DeviceMemoryUse;
-  /** Host memory that devices copy to and from by themselves. Goes back to a cache once it is collected. */
+  /**
+   * Allocates pinned host memory, which devices access directly. It returns to a cache when it is
+   * garbage-collected.
+   */
   readonly pin: (bytes: number) => ArrayBuffer;
   readonly isPinned: (buffer: ArrayBufferLike) => boolean;
-  /** Whether no copy of startWrite or startRead works with this pinned memory. */
+  /** Returns whether no copy of startWrite or startRead still uses this pinned memory. */
   readonly isIdle: (pinned: ArrayBufferLike) => boolean;
   /**
-   * As write, without waiting for writes before it; from pinned memory without taking the elements before it
-   * returns.
+   * Writes like `write`, but does not wait for earlier writes. It returns before pinned memory has been read,
+   * so do not change such memory until isIdle.
    */
   readonly startWrite: (memory: Memory, offset: number, array: ArrayBufferView) => void;
-  /** Fills an array of pinned memory with the elements from `offset`, in the order of the stream. */
+  /** Starts to copy the elements from `offset` on to an array in pinned memory, in stream order. */
   readonly startRead: (memory: Memory, offset: number, pinned: ArrayBufferView) => void;
 }

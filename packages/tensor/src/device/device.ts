@@ -1,13 +1,13 @@
-// Where memory lies and who computes: the host, or a CUDA device by its number.
+// Devices: the host, or a CUDA device by its number.
 import { badDevice, badTarget } from '../errors.ts';
 
 export type Device = 'cpu' | `cuda:${number}`;
-/** 'cuda' is the first CUDA device. */
+/** The name of a device; 'cuda' is the first CUDA device. */
 export type DeviceName = Device | 'cuda';
 
 /**
- * The device of a name: 'cpu', 'cuda' (the first one) or 'cuda:N'. Whether it exists shows at first use.
- * `op`: the function that takes dtypes in the same place.
+ * Returns the device of a name: 'cpu', 'cuda' (the first one) or 'cuda:N'. Does not check that it exists; the
+ * first use does. `op` names a function that takes a dtype or a device, for its error message.
  */
 export function deviceOf(name: string, op?: string): Device {
   if (name === 'cpu') return 'cpu';
@@ -16,5 +16,5 @@ export function deviceOf(name: string, op?: string): Device {
   throw op === undefined ? badDevice(name) : badTarget(op, name);
 }
 
-/** The number of a CUDA device. */
+/** Returns the number of a CUDA device. */
 export const cudaIndex = (device: Device): number => Number(device.slice(5));

@@ -1,9 +1,7 @@
-// Tensors of other libraries, and tensors for them, without a copy: DLPack's exchange in JavaScript
-// (protocol.ts).
+// Exchanges tensors with other libraries without a copy, like DLPack but in JavaScript (protocol.ts).
 //
-// Whoever lends memory keeps it until it is told that nobody works with it any more. On a CUDA device that
-// word does not wait for the device: it is given when the lender's stream comes after all work of the
-// borrower.
+// The lender keeps the memory until the borrower releases it. On a CUDA device, the release does not wait for
+// the device: it is sent when the lender's stream is ordered after all work of the borrower.
 import { kernels } from '../backends/index.ts';
 import type { Loan } from '../backends/kernels.ts';
 import { dtypeInfo } from '../core/dtype.ts';
@@ -17,10 +15,10 @@ import { badHandle, gradientInHandle, outsideHandle, spentHandle, unknownDtype }
 import { refuseWhileCapturing } from './capture.ts';
 import { cudaIndex, type Device, deviceOf } from './device.ts';
 
-/** Handles that were taken or released: their memory is somebody's who will release it, or gone. */
+/** Handles that were taken or released. Their memory belongs to a borrower, or has been given back. */
 const spent = new WeakSet<TensorHandle>();
 
-/** What is lent, until the borrower forgets the owner without a word. */
+/** Releases lent memory if the borrower drops the owner object without calling release. */
 const forgotten = new FinalizationRegistry<Storage>((storage) => storage.release());
 
 export function handleOf(tensor: Tensor): TensorHandle {
@@ -54,9 +52,9 @@ export function handleOf(tensor: Tensor): TensorHandle {
 }
 
 /**
- * A tensor over the memory of another library, on the CPU or a CUDA device, without a copy: writes on either
- * side are seen by the other. When its memory is not used any more, the owner's `release` is called. On a
- * device, work of the stream that is current now comes after what the handle's stream has been given.
+ * Makes a tensor over the memory of another library, on the CPU or a CUDA device, without a copy: each side
+ * sees the writes of the other. Calls the owner's `release` when the memory is no longer used. On a device,
+ * later work of the current stream runs after the work that the handle's stream has now.
  */
 export function fromHandle(handle: TensorHandle): Tensor {
   refuseWhileCapturing('fromHandle');
@@ -67,7 +65,7 @@ export function fromHandle(handle: TensorHandle): Tensor {
   if (release !== undefined && typeof release !== 'function')
     throw badHandle('release', 'to be a function', release);
   const { loan, shape, strides } = checked(handle);
-  // Afterwards: an error of the caller's function is no error of whatever frees memory.
+  // Called in a microtask, so that an error of the caller's function is not thrown into the code that frees memory.
   const told = release === undefined ? null : () => queueMicrotask(() => release.call(handle));
   const memory = kernels().borrow({ ...loan, release: told });
   if (release !== undefined) spent.add(handle);
@@ -76,7 +74,7 @@ export function fromHandle(handle: TensorHandle): Tensor {
   return created(adoptMemory(memory), shape, place);
 }
 
-/** What a handle says, once nothing of it can lead outside of its memory. */
+/** Checks a handle and returns its fields. Throws if its shape and strides exceed its memory. */
 function checked(handle: TensorHandle): {
   readonly loan: Omit<Loan, 'release'>;
   readonly shape: Shape;
@@ -113,7 +111,7 @@ function checkedStrides(strides: readonly number[], shape: Shape): readonly numb
   return strides;
 }
 
-/** Elements from the first to the last that shape and strides name. */
+/** Returns the number of elements from the first to the last one that shape and strides address. */
 function reachOf(shape: Shape, strides: readonly number[]): number {
   let reach = 1;
   for (let d = 0; d < shape.length; d++) {

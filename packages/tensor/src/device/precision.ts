@@ -1,4 +1,4 @@
-// How exact products of float32 are on devices that can trade it for speed.
+// The precision of float32 products on CUDA devices, which can trade it for speed.
 import { deviceControl } from '../backends/index.ts';
 import { badOption, shown } from '../errors.ts';
 
@@ -6,8 +6,9 @@ import { badOption, shown } from '../errors.ts';
 export type MatmulPrecision = 'highest' | 'high';
 
 /**
- * Of matrix products and convolutions of float32 on CUDA devices, for the process; 'highest' at first. What
- * was captured keeps what it was captured with. This package's own kernels are always exact.
+ * Sets the precision of float32 matrix products and convolutions on CUDA devices, for the process; initially
+ * 'highest'. Captured steps keep the precision of their capture. This package's own kernels always compute in
+ * float32.
  */
 export function setFloat32MatmulPrecision(precision: MatmulPrecision): void {
   if (precision !== 'highest' && precision !== 'high')

@@ -1,7 +1,7 @@
-// Streams: orders of execution of a CUDA device, which run beside each other. Everything starts on the main
-// stream of its device unless withStream says otherwise. Memory follows by itself: what one stream has freed
-// while another still works with it is used again when that has ended. The order of results does not: where a
-// stream reads what another one writes, it waits for an event.
+// CUDA streams: queues of work on a device that run concurrently. Work runs on the main stream of its device,
+// or inside withStream on the given one. Memory is managed across streams: memory that is freed while another
+// stream still uses it is reused only after that use has ended. The order of results is not: a stream that
+// reads what another one writes must wait for an event.
 import { beforeKernels, deviceControl, kernels } from '../backends/index.ts';
 import { chosenStreams, withStreams } from '../core/context.ts';
 import { useDirectly } from '../core/storage.ts';
@@ -9,7 +9,7 @@ import { onlyOnCuda } from '../errors.ts';
 import { refuseWhileCapturing } from './capture.ts';
 import { cudaIndex, type Device, type DeviceName, deviceOf } from './device.ts';
 
-/** Numbers of the streams in use, by device, as the kernel set has them. */
+/** Numbers of the streams that the kernel set uses now, by device. */
 let inUse: readonly number[] | null = null;
 
 function useChosen(): void {
@@ -29,18 +29,22 @@ function cudaDevice(what: string, name: DeviceName): Device {
   return device;
 }
 
-/** A stream of a CUDA device. A device has 32; beyond that, new ones share them. Streams are never closed. */
+/**
+ * A stream of a CUDA device. A device has 32 streams; further CudaStream objects share them. Streams are
+ * never closed.
+ */
 export class CudaStream {
   readonly device: Device;
   /** Internal: 0 for the main stream. */
   readonly number: number;
 
-  /** A stream beside the main one. */
+  /** Makes a stream beside the main one. */
   constructor(device: DeviceName = 'cuda', number?: number) {
     this.device = cudaDevice('stream', device);
     if (number === undefined) {
       refuseWhileCapturing('a new stream');
-      // Memory that several streams share is not for a list that knows no streams.
+      // From now on, memory is freed to the kernel set, because the list of reusable memory does not
+      // distinguish streams.
       useDirectly(this.device);
       beforeKernels(useChosen);
     }
@@ -52,33 +56,33 @@ export class CudaStream {
     return deviceControl().streamAddress(cudaIndex(this.device), this.number);
   }
 
-  /** Marks the place that the stream has come to. */
+  /** Records an event after the work that the stream has now. */
   record(event = new CudaEvent(this.device)): CudaEvent {
     event.record(this);
     return event;
   }
 
-  /** Lets what is started on this stream from now on wait for an event, or for all that another stream has now. */
+  /** Makes later work of this stream wait for an event, or for all work that another stream has now. */
   wait(other: CudaEvent | CudaStream): void {
     refuseWhileCapturing('wait of a stream');
     const event = other instanceof CudaStream ? other.record() : other;
     deviceControl().waitForEvent(cudaIndex(this.device), this.number, event.handle);
   }
 
-  /** Blocks until all that was started on the stream has ended. */
+  /** Blocks until all work of the stream has ended. */
   synchronize(): void {
     refuseWhileCapturing('synchronize');
     deviceControl().synchronizeStream(cudaIndex(this.device), this.number);
   }
 
-  /** Resolves when all that was started on the stream until now has ended. */
+  /** Resolves when all work that the stream has now has ended. */
   done(): Promise<void> {
     refuseWhileCapturing('done');
     return deviceControl().streamDone(cudaIndex(this.device), this.number);
   }
 }
 
-/** A point in the order of a stream, to wait for or to measure from. */
+/** A point in a stream's order of work, to wait for or to measure times between. */
 export class CudaEvent {
   readonly device: Device;
   /** Internal. */
@@ -89,13 +93,13 @@ export class CudaEvent {
     this.handle = deviceControl().makeEvent(cudaIndex(this.device));
   }
 
-  /** Moves the event to where the stream is now; by default the stream of the code that calls. */
+  /** Records the event after the work that the stream has now; by default the current stream. */
   record(stream = currentStream(this.device)): void {
     refuseWhileCapturing('record of an event');
     deviceControl().recordEvent(this.handle, stream.number);
   }
 
-  /** Whether the stream has passed the event. True for one that was never recorded. */
+  /** Whether the stream has passed the event. True if the event was never recorded. */
   get isReached(): boolean {
     refuseWhileCapturing('isReached');
     return deviceControl().isReached(this.handle);
@@ -107,22 +111,22 @@ export class CudaEvent {
     deviceControl().synchronizeEvent(this.handle);
   }
 
-  /** Milliseconds of the device between two events that have been reached. */
+  /** Returns the milliseconds between two events that have been reached, measured by the device. */
   elapsedMs(later: CudaEvent): number {
     return deviceControl().elapsedMs(this.handle, later.handle);
   }
 }
 
-/** The stream that work of a device goes to now. */
+/** Returns the stream on which work of a device runs now. */
 export function currentStream(name: DeviceName = 'cuda'): CudaStream {
   const device = cudaDevice('stream', name);
   return new CudaStream(device, chosenStreams()?.[cudaIndex(device)] ?? 0);
 }
 
 /**
- * Runs `fn` with its work for the stream's device on that stream; also across the awaits of an async `fn`,
- * while other tasks stay on theirs. Neither waits: use stream.wait() and events where one stream needs what
- * another computes.
+ * Runs `fn` with the given stream as the current one of its device. That also holds across the awaits of an
+ * async `fn`; other tasks keep their streams. Does not order the streams: use stream.wait() and events if one
+ * stream needs results of another.
  */
 export function withStream<T>(stream: CudaStream, fn: () => T): T {
   refuseWhileCapturing('withStream');

@@ -8,13 +8,13 @@ import { type AllOptions, checkAll, type OptimizerParams } from './optimizer.ts'
 export interface AdamOptions {
   /** Default 1e-3. */
   readonly lr?: number;
-  /** How much of the mean and of the mean square stays in each step. Default [0.9, 0.999]. */
+  /** Weights of the old mean and of the old mean square in each step. Default [0.9, 0.999]. */
   readonly betas?: readonly [number, number];
   /** Default 1e-8. */
   readonly eps?: number;
   /** Default 0; AdamW 0.01. */
   readonly weightDecay?: number;
-  /** Divides by the largest mean square so far. Default false. */
+  /** Whether to divide by the root of the largest mean square so far. Default false. */
   readonly amsgrad?: boolean;
   /** Default false. */
   readonly maximize?: boolean;
@@ -30,7 +30,7 @@ const defaults: Options = {
   maximize: false,
 };
 
-/** Two decay rates. */
+/** Checks a pair of decay rates. */
 export const twoRates: Check = {
   expected: 'two numbers ≥ 0 and < 1',
   fits: (value) => Array.isArray(value) && value.length === 2 && value.every(decayRate.fits),
@@ -41,7 +41,7 @@ const checks = {
 };
 const adamOptions = optionChecks<AdamOptions>(checks);
 
-/** Weight decay is added to the gradient. */
+/** Adam, with weight decay added to the gradient. */
 export class Adam extends KernelOptimizer<Options> {
   constructor(params: OptimizerParams<Options>, options: AdamOptions = {}) {
     super(params, defaults, options);
@@ -60,13 +60,13 @@ export class Adam extends KernelOptimizer<Options> {
   }
 }
 
-/** Options with AdamW's default. */
+/** Returns the options with AdamW's default weight decay. */
 function decaying(options: AdamOptions): AdamOptions {
   checkOptions('AdamW', options, adamOptions);
   return { ...options, weightDecay: options.weightDecay ?? 0.01 };
 }
 
-/** Adam whose weights shrink by lr × weightDecay (default 0.01) in each step, whatever their gradients are. */
+/** Adam whose weights shrink by lr × weightDecay (default 0.01) in each step, independently of their gradients. */
 export class AdamW extends Adam {
   constructor(params: OptimizerParams<Options>, options: AdamOptions = {}) {
     super(params, decaying(options));

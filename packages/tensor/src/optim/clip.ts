@@ -9,15 +9,15 @@ import { abs, clamp, max, pow, stack, sum } from '../ops/index.ts';
 import { gradOf } from './optimizer.ts';
 
 export interface ClipOptions {
-  /** Default 2; Infinity takes the largest element. */
+  /** Order of the norm. Default 2; Infinity means the largest magnitude. */
   readonly normType?: number;
-  /** Throws if the norm is NaN or infinite. Default false. */
+  /** Whether to throw if the norm is NaN or infinite. Default false. */
   readonly errorIfNonfinite?: boolean;
 }
 
 const clipOptions = optionChecks<ClipOptions>({ normType: aNumber, errorIfNonfinite: flag });
 
-/** Infinity limits nothing. */
+/** Checks a limit, which may be Infinity for no limit. */
 const limitCheck = { ...nonNegative, fits: (value: unknown) => typeof value === 'number' && value >= 0 };
 
 const withGrad = (params: Iterable<Tensor>): Tensor[] => [...params].filter((param) => gradOf(param));
@@ -42,8 +42,8 @@ function normOf(params: readonly Tensor[], normType: number): Tensor {
 }
 
 /**
- * Scales all gradients down together so that their norm, as of one long vector, is at most `maxNorm`. Returns the norm
- * before, a float32 tensor without dimensions.
+ * Scales all gradients down by one factor so that their norm, as of one long vector, is at most `maxNorm`.
+ * Returns the previous norm, a float32 tensor without dimensions.
  */
 export function clipGradNorm(params: Iterable<Tensor>, maxNorm: number, options: ClipOptions = {}): Tensor {
   checkOptions('clipGradNorm', options, clipOptions);
@@ -67,7 +67,7 @@ export function clipGradNorm(params: Iterable<Tensor>, maxNorm: number, options:
   });
 }
 
-/** Holds every element of every gradient between −limit and limit. */
+/** Clamps every element of every gradient to [−limit, limit]. */
 export function clipGradValue(params: Iterable<Tensor>, limit: number): void {
   checkValue('clipGradValue: limit', limit, limitCheck);
   for (const param of withGrad(params)) {

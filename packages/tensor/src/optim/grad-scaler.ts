@@ -1,5 +1,6 @@
-// Loss scaling for float16: gradients that would vanish are multiplied on their way and divided before the step. A step
-// whose gradients are not finite is left out, and the scale shrinks; after many good ones it grows.
+// Loss scaling for float16: the loss is multiplied, so that small gradients do not underflow, and gradients
+// are divided before the step. A step whose gradients are not finite is skipped and the scale shrinks; after
+// many good steps the scale grows.
 import { kernels } from '../backends/index.ts';
 import { checkOptions, optionChecks } from '../checks/options.ts';
 import { atLeastOne, checkValue, flag, nonNegative, positive } from '../checks/value-checks.ts';
@@ -16,9 +17,9 @@ export interface GradScalerOptions {
   readonly growthFactor?: number;
   /** Default 0.5. */
   readonly backoffFactor?: number;
-  /** Good steps until the scale grows. Default 2000. */
+  /** Number of good steps in a row until the scale grows. Default 2000. */
   readonly growthInterval?: number;
-  /** False makes it do nothing but step. Default true. */
+  /** Whether to scale; if false, the scaler only steps the optimisers. Default true. */
   readonly enabled?: boolean;
 }
 
@@ -50,7 +51,7 @@ export class GradScaler {
   readonly #enabled: boolean;
   #scale: number;
   #growthTracker = 0;
-  /** What each optimiser's gradients were found to be since the last update. */
+  /** Whether the gradients of each optimiser were finite, since the last update. */
   readonly #areFinite = new Map<Steppable, boolean>();
   readonly #stepped = new Set<Steppable>();
 
@@ -64,17 +65,20 @@ export class GradScaler {
     this.#enabled = options.enabled ?? true;
   }
 
-  /** What losses are multiplied by; 1 when it is not enabled. */
+  /** Returns the factor of losses; 1 if scaling is not enabled. */
   getScale(): number {
     return this.#enabled ? this.#scale : 1;
   }
 
-  /** The loss that backward is to start from. Backward disposes the one that was given: read it before. */
+  /** Returns the scaled loss, from which backward must start. Backward disposes `loss`, so read it before. */
   scale(loss: Tensor): Tensor {
     return this.#enabled ? mul(loss, this.#scale) : loss;
   }
 
-  /** Divides the gradients, so that they can be clipped. Once per step; `step` does it where it was not done. */
+  /**
+   * Divides the gradients by the scale, so that they can be clipped. Call it at most once per step; step()
+   * calls it otherwise.
+   */
   unscale_(optimizer: Steppable): void {
     if (!this.#enabled) return;
     if (this.#stepped.has(optimizer)) throw scalerOrder('unscale_', 'after step');
@@ -95,7 +99,7 @@ export class GradScaler {
     found.release();
   }
 
-  /** Lets the optimiser step unless a gradient is not finite. Returns whether it did. */
+  /** Runs the optimiser's step unless a gradient is not finite. Returns whether it ran. */
   step(optimizer: Steppable): boolean {
     if (this.#stepped.has(optimizer)) throw scalerOrder('step', 'twice');
     if (this.#enabled && !this.#areFinite.has(optimizer)) this.unscale_(optimizer);
@@ -105,7 +109,7 @@ export class GradScaler {
     return isGood;
   }
 
-  /** After all optimisers have stepped: sets the scale of the next step. */
+  /** Sets the scale of the next step. Call it after all optimisers have stepped. */
   update(): void {
     if (!this.#enabled) return;
     if (this.#areFinite.size === 0) throw scalerOrder('update', 'before step');

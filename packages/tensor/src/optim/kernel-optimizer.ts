@@ -1,4 +1,4 @@
-// Optimisers whose step is a kernel: one call for all parameters of a group.
+// Base of the optimisers whose step is one kernel call for all parameters of a group.
 import { kernels } from '../backends/index.ts';
 import type { OptimizerRule, OptimizerTensor } from '../backends/kernels.ts';
 import { optimizerNumbers } from '../backends/native/optimizer.ts';
@@ -14,17 +14,17 @@ interface StepCount {
   readonly isCounted: boolean;
 }
 
-/** Counts a step. Returns how many there have been. */
+/** Counts a step. Returns the number of steps so far. */
 function advance({ state, isCounted }: StepCount): number {
   if (isCounted) state.steps++;
   return state.steps || 1;
 }
 
 export abstract class KernelOptimizer<O extends LrOptions> extends Optimizer<O> {
-  /** What the kernel does under these options. */
+  /** Returns the rule that the kernel applies with these options. */
   protected abstract rule(options: O): OptimizerRule;
 
-  /** Names of the rule's states, in its order; null for those that these options need none of. */
+  /** Returns the names of the rule's states, in the rule's order; null for states that these options do not need. */
   protected abstract states(options: O): readonly (string | null)[];
 
   protected override remembers(options: O): readonly string[] {
@@ -54,7 +54,7 @@ export abstract class KernelOptimizer<O extends LrOptions> extends Optimizer<O> 
     kernels().optimize(this.rule(group), tensors);
   }
 
-  /** Lets every run of a captured step count, and read the options of the group. */
+  /** Makes every run of a captured step count its steps and read the current options of the group. */
   #capture(capture: Capture, group: ParamGroup<O>, counts: readonly StepCount[]): void {
     const steps = new Float64Array(counts.length);
     capture.optimizes(() => {
@@ -63,7 +63,7 @@ export abstract class KernelOptimizer<O extends LrOptions> extends Optimizer<O> 
     });
   }
 
-  /** Only steps that something remembers count: the first one starts it. */
+  /** Returns the step count of a parameter. Steps are counted only if the parameter has state tensors. */
   #countOf(param: Tensor, names: readonly (string | null)[]): StepCount {
     return { state: this.stateOf(param), isCounted: names.some((name) => name !== null) };
   }

@@ -1,5 +1,6 @@
-// Lion (Chen et al. 2023): every weight moves by lr, in the direction of a blend of gradient and mean. Half of Adam's
-// memory; its authors take a tenth to a third of Adam's learning rate, and more decay by the same factor.
+// Lion (Chen et al. 2023): every weight moves by lr, in the direction of the sign of a weighted sum of
+// gradient and mean. Needs half of Adam's memory. The authors use a third to a tenth of Adam's learning rate,
+// and a weight decay that is larger by the same factor.
 import type { LionRule } from '../backends/kernels.ts';
 import { flag, nonNegative } from '../checks/value-checks.ts';
 import { twoRates } from './adam.ts';
@@ -9,7 +10,7 @@ import { type AllOptions, checkAll, type OptimizerParams } from './optimizer.ts'
 export interface LionOptions {
   /** Default 1e-4. */
   readonly lr?: number;
-  /** The share of the mean in the direction, and what stays of the mean in each step. Default [0.9, 0.99]. */
+  /** Weight of the mean in the direction, and weight of the old mean in each step. Default [0.9, 0.99]. */
   readonly betas?: readonly [number, number];
   /** Weights shrink by lr × weightDecay in each step. Default 0. */
   readonly weightDecay?: number;

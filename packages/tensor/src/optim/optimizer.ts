@@ -1,5 +1,5 @@
-// What every optimiser does: it holds parameters in groups with options, reads their gradients, changes their values
-// in place, and saves what it remembers of the past.
+// Base of all optimisers: holds parameters in groups with options, changes their values in place by their
+// gradients, and saves and loads its state.
 
 import { Leaf } from '../autograd/leaf.ts';
 import type { GradTarget } from '../autograd/target.ts';
@@ -16,17 +16,17 @@ export interface LrOptions {
   lr: number;
 }
 
-/** All options of an optimiser, to be changed between steps. */
+/** All options of an optimiser, which a program may change between steps. */
 export type AllOptions<O> = { -readonly [Name in keyof O]-?: O[Name] };
 
 /** Parameters and their options. */
 export type ParamGroup<O> = O & {
   readonly params: readonly Tensor[];
-  /** The learning rate from which schedules go out; set by the first schedule. */
+  /** The learning rate from which schedules compute; set by the first schedule. */
   initialLr?: number;
 };
 
-/** Parameters with options of their own; those that are left out are the optimiser's. */
+/** Parameters with their own options; options that are left out are those of the optimiser. */
 export type GroupOptions<O> = Partial<O> & { readonly params: Iterable<Tensor> };
 
 /** One group of parameters, or several. */
@@ -38,7 +38,7 @@ const isGroup = (item: unknown): boolean => {
   return typeof params === 'object' && params !== null && Symbol.iterator in params;
 };
 
-/** Parameters or groups, as a list. */
+/** Converts the parameters or groups to a list. Throws if the argument is neither. */
 function listOf<O>(params: OptimizerParams<O>): readonly Tensor[] | readonly GroupOptions<O>[] {
   const isList = typeof params === 'object' && params !== null && Symbol.iterator in params;
   const list: unknown[] = isList ? [...params] : [];
@@ -50,7 +50,7 @@ function listOf<O>(params: OptimizerParams<O>): readonly Tensor[] | readonly Gro
 const areTensors = (given: readonly unknown[]): given is readonly Tensor[] =>
   given.every((item) => item instanceof Tensor);
 
-/** `options` over `defaults`; what is undefined counts as left out. */
+/** Returns `defaults` overridden by `options`. Options that are undefined count as left out. */
 export const completed = <O extends object>(defaults: O, options: Partial<O>): O => ({
   ...defaults,
   ...Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)),
@@ -62,7 +62,7 @@ export abstract class Optimizer<O extends LrOptions = LrOptions> {
   readonly #known: OptionChecks;
   readonly #states = new Map<Tensor, ParamState>();
 
-  /** `defaults`: every option. `options`: what the user chose of them. */
+  /** Makes the groups. `defaults` has every option, `options` those that the user chose. */
   constructor(params: OptimizerParams<O>, defaults: O, options: Partial<O> = {}) {
     this.#known = new Map(Object.keys(defaults).map((name) => [name, anything]));
     checkOptions(this.constructor.name, options, this.#known);
@@ -73,10 +73,10 @@ export abstract class Optimizer<O extends LrOptions = LrOptions> {
     if (this.params.length === 0) throw badOption('optimizer: params', 'at least one parameter', 'none');
   }
 
-  /** Throws ERR_TENSOR_ARGUMENT for options that make no sense. */
+  /** Throws ERR_TENSOR_ARGUMENT for invalid options. */
   protected abstract check(options: O): void;
 
-  /** Names of what is remembered for each parameter under these options. */
+  /** Returns the names of the state tensors that a parameter has with these options. */
   protected abstract remembers(options: O): readonly string[];
 
   /** Changes every parameter that has a gradient. */
@@ -103,12 +103,12 @@ export abstract class Optimizer<O extends LrOptions = LrOptions> {
     this.groups.push({ ...options, params });
   }
 
-  /** All parameters, group by group. */
+  /** All parameters, in the order of the groups. */
   get params(): Tensor[] {
     return this.groups.flatMap((group) => group.params);
   }
 
-  /** The learning rate of the first group. Setting it sets that of all groups. */
+  /** The learning rate of the first group. Setting it sets the rate of all groups. */
   get lr(): number {
     return this.groups[0]!.lr;
   }
@@ -118,7 +118,7 @@ export abstract class Optimizer<O extends LrOptions = LrOptions> {
     for (const group of this.groups) group.lr = value;
   }
 
-  /** What is remembered for a parameter; empty before its first step. */
+  /** Returns the state of a parameter, which is empty before its first step. */
   protected stateOf(param: Tensor): ParamState {
     const found = this.#states.get(param);
     if (found) return found;
@@ -133,7 +133,10 @@ export abstract class Optimizer<O extends LrOptions = LrOptions> {
     for (const param of this.params) if (param.requiresGrad) param.zeroGrad(options);
   }
 
-  /** Everything that is needed to go on later: plain JSON, and tensors named "<what>.<position of the parameter>". */
+  /**
+   * Returns the state that is needed to continue later: plain JSON, and tensors named "<state>.<position of
+   * the parameter>".
+   */
   stateDict(): OptimizerState {
     const { params } = this;
     const tensors: Record<string, Tensor> = {};
@@ -149,7 +152,7 @@ export abstract class Optimizer<O extends LrOptions = LrOptions> {
     };
   }
 
-  /** Copies options and memory from `state`, which stays the caller's. Everything is checked first. */
+  /** Copies options and state tensors from `state`, which the caller keeps. Checks everything before it copies. */
   loadStateDict(state: OptimizerState): void {
     const { params } = this;
     const names = this.groups.flatMap((group, i) =>
@@ -166,13 +169,13 @@ export abstract class Optimizer<O extends LrOptions = LrOptions> {
   }
 }
 
-/** The gradient of a parameter, where it has one. */
+/** Returns the gradient of a parameter, or null if it has none. */
 export const gradOf = ({ target }: Tensor): GradTarget['grad'] => {
   if (target instanceof Leaf) target.settle();
   return target?.grad ?? null;
 };
 
-/** Checks all of an optimiser's options, as they are once defaults have been filled in. */
+/** Checks all options of an optimiser, after defaults have been filled in. */
 export function checkAll<O extends object>(
   options: O,
   checks: { readonly [Name in keyof AllOptions<O>]: Check },

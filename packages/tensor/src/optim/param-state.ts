@@ -1,4 +1,4 @@
-// What an optimiser remembers of one parameter: how often it was changed, and tensors in its shape and dtype. They
+// An optimiser's state of one parameter: the number of steps, and tensors with its shape and dtype, which
 // belong to no scope.
 import { kernels } from '../backends/index.ts';
 import { allocate } from '../core/storage.ts';
@@ -9,8 +9,10 @@ export class ParamState {
   steps = 0;
   readonly tensors = new Map<string, Tensor>();
 
-  /** The tensor of this name; zeros when it is asked for the first time. Follows the parameter to another dtype
-   *  or device. */
+  /**
+   * Returns the tensor of this name, which is made with zeros at the first call. Converts it if the parameter
+   * has another dtype or device now.
+   */
   tensor(name: string, param: Tensor): Tensor {
     let tensor = this.tensors.get(name);
     if (tensor === undefined) {
@@ -22,7 +24,7 @@ export class ParamState {
     return tensor;
   }
 
-  /** Takes over what was saved, and forgets the rest. */
+  /** Copies the saved tensors and drops all others. */
   load(
     param: Tensor,
     steps: number,

@@ -7,7 +7,7 @@ import { type AllOptions, checkAll, type OptimizerParams } from './optimizer.ts'
 export interface RMSpropOptions {
   /** Default 0.01. */
   readonly lr?: number;
-  /** How much of the mean square stays in each step. Default 0.99. */
+  /** Weight of the old mean square in each step. Default 0.99. */
   readonly alpha?: number;
   /** Default 1e-8. */
   readonly eps?: number;
@@ -15,7 +15,7 @@ export interface RMSpropOptions {
   readonly weightDecay?: number;
   /** Default 0. */
   readonly momentum?: number;
-  /** Divides by the standard deviation of the gradient. Default false. */
+  /** Whether to divide by the standard deviation of the gradient. Default false. */
   readonly centered?: boolean;
   /** Default false. */
   readonly maximize?: boolean;

@@ -1,4 +1,4 @@
-// What an optimiser saves, and whether what was saved fits to another one.
+// The saved state of an optimiser, and the check that it fits another one.
 import { sameShape } from '../core/shape.ts';
 import type { Tensor } from '../core/tensor.ts';
 
@@ -10,15 +10,15 @@ export interface SavedGroup {
 
 export interface OptimizerState {
   readonly groups: readonly SavedGroup[];
-  /** Steps that each parameter has taken. */
+  /** Number of steps of each parameter. */
   readonly steps: readonly number[];
-  /** Memory of the past, by name; the tensors themselves, ready for saveSafetensors. */
+  /** State tensors by name: the tensors themselves, not copies, as saveSafetensors takes them. */
   readonly tensors: Readonly<Record<string, Tensor>>;
 }
 
 const show = (tensor: Tensor): string => `[${tensor.shape.join(', ')}]`;
 
-/** What keeps `state` from being loaded. `names`: what is remembered for each parameter. */
+/** Returns the reasons why `state` cannot be loaded. `names` lists the state tensors of each parameter. */
 export function checkState(
   state: OptimizerState,
   groups: readonly { readonly params: readonly Tensor[] }[],

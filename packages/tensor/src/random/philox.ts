@@ -1,5 +1,5 @@
-// Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011): a counter
-// goes in, four random words come out. The state is a position, so it can be read, set and skipped.
+// Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011): maps a
+// counter to four random words. The state of a stream is a position, so it can be read, set and skipped.
 
 const rounds = 10;
 const multiplier0 = 0xd2511f53;
@@ -7,7 +7,7 @@ const multiplier1 = 0xcd9e8d57;
 const weyl0 = 0x9e3779b9;
 const weyl1 = 0xbb67ae85;
 
-/** Upper 32 bits of the product of two unsigned words. */
+/** Returns the upper 32 bits of the product of two unsigned words. */
 function mulHigh(a: number, b: number): number {
   const aLow = a & 0xffff;
   const aHigh = a >>> 16;
@@ -18,7 +18,7 @@ function mulHigh(a: number, b: number): number {
   return (aHigh * bHigh + Math.floor(middle / 0x10000) + Math.floor(carry / 0x10000)) >>> 0;
 }
 
-/** Writes the four words of `counter` (4 words) under `key` (2 words) to `out`. */
+/** Writes the four random words for `counter` (4 words) and `key` (2 words) to `out`. */
 export function philox4x32(out: Uint32Array, counter: Uint32Array, key: Uint32Array): void {
   let [c0, c1, c2, c3] = [counter[0]!, counter[1]!, counter[2]!, counter[3]!];
   let k0 = key[0]!;

@@ -1,5 +1,6 @@
-// Uniform and normal numbers in memory of JavaScript, by the rules of docs/decisions/2026-11-21-random-stream.md. The
-// reference kernels and Generator, where it fills arrays that are no tensors, have them in common.
+// Fills JavaScript arrays with uniform or normal numbers, by the rules of
+// docs/decisions/2026-11-21-random-stream.md. Used by the reference kernels, and by Generator for arrays that
+// are no tensors.
 import type { Stream } from '../backends/operands.ts';
 import { philox4x32 } from './philox.ts';
 
@@ -22,7 +23,7 @@ function forEachBlock(
   }
 }
 
-/** Numbers in [low, high) from the upper 24 bits of a word each. */
+/** Fills `out` with numbers in [low, high), each made from the upper 24 bits of a word. */
 export function fillUniform(out: Float32Array, stream: Stream, low: number, high: number): void {
   const scale = (high - low) * unit;
   forEachBlock(stream, out.length, (i, words) => {
@@ -31,12 +32,12 @@ export function fillUniform(out: Float32Array, stream: Stream, low: number, high
   });
 }
 
-/** Numbers of mean 0 and variance 1: Box–Muller on pairs of words. */
+/** Fills `out` with normal numbers of mean 0 and variance 1, by Box–Muller on pairs of words. */
 export function fillNormal(out: Float32Array, stream: Stream): void {
   forEachBlock(stream, out.length, (i, words) => {
     const n = Math.min(4, out.length - i);
     for (let j = 0; j < n; j++) {
-      // (0, 1], so that the logarithm is finite.
+      // The uniform number is in (0, 1], so that its logarithm is finite.
       const radius = Math.sqrt(-2 * Math.log(((words[j & 2]! >>> 8) + 1) * unit));
       const angle = 2 * Math.PI * (words[(j & 2) + 1]! >>> 8) * unit;
       out[i + j] = radius * (j & 1 ? Math.sin(angle) : Math.cos(angle));

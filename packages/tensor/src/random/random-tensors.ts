@@ -1,4 +1,5 @@
-// Tensors of random numbers. Everything is drawn from one stream (random.ts), so it is the same with every kernel set.
+// Makes tensors of random numbers. All numbers come from one stream (random.ts), so they are equal with every
+// kernel set.
 import { kernels } from '../backends/index.ts';
 import type { RandomKind } from '../backends/kernels.ts';
 import { checkOptions, optionChecks } from '../checks/options.ts';
@@ -45,15 +46,15 @@ function floats(op: string, kind: RandomKind, shape: Shape, high: number, option
   return tensor;
 }
 
-/** Uniform in [0, 1), float32. */
+/** Returns uniform numbers in [0, 1), float32. */
 export const rand = (shape: Shape, options: RandomOptions = {}): Tensor =>
   floats('rand', 'uniform', shape, 1, options);
 
-/** Normal with mean 0 and variance 1, float32. */
+/** Returns normal numbers with mean 0 and variance 1, float32. */
 export const randn = (shape: Shape, options: RandomOptions = {}): Tensor =>
   floats('randn', 'normal', shape, 0, options);
 
-/** int64, each of the integers low … high − 1 equally likely; there are at most 2^32 of them. */
+/** Returns int64 numbers from low … high − 1, all equally likely. high − low is at most 2^32. */
 export function randint(low: number, high: number, shape: Shape, options: DrawOptions = {}): Tensor {
   checkOptions('randint', options, drawOptions);
   const isRange =
@@ -63,7 +64,7 @@ export function randint(low: number, high: number, shape: Shape, options: DrawOp
   return drawn('integers', checkedShape('randint', shape), low, high, options);
 }
 
-/** int64: the numbers 0 … count − 1 in random order. */
+/** Returns the numbers 0 … count − 1 in random order, int64. */
 export function randperm(count: number, options: DrawOptions = {}): Tensor {
   checkOptions('randperm', options, drawOptions);
   const keys = drawn('bits', checkedShape('randperm', [count]), 0, 0, options);
@@ -73,7 +74,7 @@ export function randperm(count: number, options: DrawOptions = {}): Tensor {
   return indices;
 }
 
-/** 1 with the probability that the element of `probabilities` says, else 0; in its shape and dtype. */
+/** Returns 1 with the probability in each element of `probabilities`, else 0, with its shape and dtype. */
 export function bernoulli(probabilities: Tensor, options: GeneratorOption = {}): Tensor {
   requireFloat('bernoulli', probabilities);
   checkOptions('bernoulli', options, generatorOptions);
@@ -93,8 +94,8 @@ export interface MultinomialOptions extends GeneratorOption {
 const multinomialOptions = optionChecks<MultinomialOptions>({ generator: aGenerator, replacement: flag });
 
 /**
- * int64: `count` indices from each row of weights [n] or [rows, n], which need not add up to 1; drawn in
- * proportion to them.
+ * Draws `count` indices from each row of weights [n] or [rows, n], in proportion to the weights, which need
+ * not add up to 1. Returns int64.
  */
 export function multinomial(weights: Tensor, count: number, options: MultinomialOptions = {}): Tensor {
   requireFloat('multinomial', weights);
@@ -118,10 +119,13 @@ export function multinomial(weights: Tensor, count: number, options: Multinomial
   return out;
 }
 
-/** The largest of weight ÷ Exp(1) are a draw in proportion to the weights, without replacement. */
+/**
+ * Draws without replacement: the indices of the largest values of weight ÷ Exp(1) are a draw in proportion to
+ * the weights.
+ */
 function without(weights: Tensor, count: number, options: GeneratorOption): Tensor {
   const uniform = drawn('uniform', weights.shape, 0, 1, { ...options, device: weights.device });
-  // In float64, from (0, 1): the middle of the 2^-24 that a word stands for.
+  // Uniform numbers in (0, 1), as float64: adding 2^-25 gives the middle of each interval of length 2^-24.
   const steps = [(a: Tensor) => to(a, 'float64'), (a: Tensor) => add(a, 2 ** -25), log, neg];
   const waiting = steps.reduce((a, step) => {
     const next = step(a);
@@ -134,7 +138,10 @@ function without(weights: Tensor, count: number, options: GeneratorOption): Tens
   return indices;
 }
 
-/** The first index at which the running sum of the weights is above a random part of their total. */
+/**
+ * Draws with replacement: the first index at which the running sum of the weights exceeds a random share of
+ * their total.
+ */
 function withReplacement(
   weights: Tensor,
   values: Float64Array,

@@ -1,6 +1,6 @@
-// A Generator walks through Philox blocks of four words; every call starts at a new block, so its numbers depend on
-// the seed and on the sizes of the calls before, and on nothing else: the stream is the same on every machine and
-// device. docs/decisions/2026-11-21-random-stream.md says which word becomes which element.
+// The random generator. It goes through Philox blocks of four words, and every call starts at a new block. So
+// its numbers depend only on the seed and the sizes of earlier calls, and the stream is equal on every
+// machine and device. docs/decisions/2026-11-21-random-stream.md tells which word becomes which element.
 
 import { getRandomValues } from 'node:crypto';
 import type { Stream } from '../backends/operands.ts';
@@ -13,7 +13,7 @@ export class Generator {
   #seed = 0;
   #offset = 0;
 
-  /** `seed`: an integer from 0 to 2^53 − 1. */
+  /** Makes a generator. `seed` is an integer from 0 to 2^53 − 1. */
   constructor(seed: number) {
     this.manualSeed(seed);
   }
@@ -26,7 +26,7 @@ export class Generator {
     return this;
   }
 
-  /** The position in the stream; plain data that can be saved with a checkpoint. */
+  /** Returns the position in the stream: plain data that can be saved with a checkpoint. */
   state(): GeneratorState {
     return { seed: this.#seed, offset: this.#offset };
   }
@@ -37,7 +37,10 @@ export class Generator {
     this.#offset = state.offset;
   }
 
-  /** The position, which moves on by the blocks that hold `words` words: they are the caller's. */
+  /**
+   * Reserves blocks with at least `words` words for the caller. Returns the position of the first one and
+   * advances past them.
+   */
   take(words: number): Stream {
     const capture = capturing()?.draw(this);
     const stream = capture ?? this.state();
@@ -56,18 +59,18 @@ export class Generator {
   }
 }
 
-/** A generator of its own for `seed`. */
+/** Makes a separate generator for `seed`. */
 export const generator = (seed: number): Generator => new Generator(seed);
 
 let shared: Generator | null = null;
 
-/** The generator that is used where none is given; seeded by chance until manualSeed is called. */
+/** Returns the generator that is used if none is given. Its seed is random until manualSeed is called. */
 export function defaultGenerator(): Generator {
   shared ??= new Generator(getRandomValues(new Uint32Array(1))[0]!);
   return shared;
 }
 
-/** Seeds the default generator, so that everything random that follows repeats from run to run. */
+/** Seeds the default generator, so that all later random numbers are equal in every run. */
 export function manualSeed(seed: number): Generator {
   return defaultGenerator().manualSeed(seed);
 }

@@ -1,12 +1,12 @@
-// The state of a generator, and what captured steps need of one.
+// The state of a generator, and the interface through which captured steps use one.
 
 export interface GeneratorState {
   readonly seed: number;
-  /** Blocks of four words used so far. */
+  /** Number of blocks of four words used so far. */
   readonly offset: number;
 }
 
-/** A generator as a captured step sees it: its position, which each run moves on. */
+/** The interface of a generator for captured steps. Each run reads its position and advances it. */
 export interface RandomSource {
   readonly state: () => GeneratorState;
   readonly setState: (state: GeneratorState) => void;

@@ -3,12 +3,12 @@ import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { anything, nonNegative } from '../../checks/value-checks.ts';
 import { type AnyOptimizer, checkedCount, LrSchedule } from './schedule.ts';
 
-/** From `high` at share 0 to `low` at share 1. */
+/** Interpolates along half a cosine wave, from `high` at share 0 to `low` at share 1. */
 export const cosineBetween = (high: number, low: number, share: number): number =>
   low + ((high - low) * (1 + Math.cos(Math.PI * share))) / 2;
 
 export interface CosineAnnealingLROptions {
-  /** Steps to the lowest rate; as many later it is back. */
+  /** Steps until the lowest rate; after as many more the rate is back at its initial value. */
   readonly tMax: number;
   /** The lowest rate. Default 0. */
   readonly etaMin?: number;
@@ -38,7 +38,7 @@ export class CosineAnnealingLR extends LrSchedule {
 
 export interface WarmupCosineLROptions {
   readonly warmupSteps: number;
-  /** Steps of the warm-up and of the way down together. */
+  /** Number of steps of the warm-up and the descent together. */
   readonly totalSteps: number;
   /** The lowest rate, as a share of the highest. Default 0.1. */
   readonly minFactor?: number;
@@ -50,7 +50,7 @@ const warmupCosineOptions = optionChecks<WarmupCosineLROptions>({
   minFactor: nonNegative,
 });
 
-/** What GPTs are trained with: a straight way up, half a cosine down, then the lowest rate. */
+/** The usual schedule for GPTs: a linear warm-up, half a cosine down, then the lowest rate. */
 export class WarmupCosineLR extends LrSchedule {
   readonly #warmup: number;
   readonly #total: number;

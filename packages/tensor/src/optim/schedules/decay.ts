@@ -1,4 +1,4 @@
-// Schedules that multiply the learning rate: at steps, at each step, or as a function says.
+// Schedules that multiply the learning rate: at certain steps, at each step, or by a function of the step.
 
 import { checkOptions, optionChecks } from '../../checks/options.ts';
 import {
@@ -20,7 +20,7 @@ export interface StepLROptions {
 
 const stepOptions = optionChecks<StepLROptions>({ stepSize: anything, gamma: nonNegative });
 
-/** × gamma (default 0.1) every `stepSize` steps. */
+/** Multiplies the rate by gamma (default 0.1) every `stepSize` steps. */
 export class StepLR extends LrSchedule {
   readonly #stepSize: number;
   readonly #gamma: number;
@@ -44,14 +44,14 @@ export interface MultiStepLROptions {
   readonly gamma?: number;
 }
 
-/** Steps in any order, as in PyTorch. */
+/** Checks a list of steps, in any order as in PyTorch. */
 export const milestonesCheck: Check = {
   expected: 'a list of integers ≥ 0',
   fits: (value) => Array.isArray(value) && value.every(notNegative.fits),
 };
 const multiStepOptions = optionChecks<MultiStepLROptions>({ milestones: anything, gamma: nonNegative });
 
-/** × gamma (default 0.1) at each milestone. */
+/** Multiplies the rate by gamma (default 0.1) at each milestone. */
 export class MultiStepLR extends LrSchedule {
   readonly #milestones: readonly number[];
   readonly #gamma: number;
@@ -72,7 +72,7 @@ export class MultiStepLR extends LrSchedule {
 
 const exponentialOptions = optionChecks<{ readonly gamma: number }>({ gamma: nonNegative });
 
-/** × gamma at each step. */
+/** Multiplies the rate by gamma at each step. */
 export class ExponentialLR extends LrSchedule {
   readonly #gamma: number;
 
@@ -91,7 +91,7 @@ export class ExponentialLR extends LrSchedule {
 
 export type LrFactor = (steps: number) => number;
 
-/** × what a function of the step gives: one for all groups, or one for each. */
+/** Multiplies the initial rate by a function of the step. Takes one function for all groups, or one for each group. */
 export class LambdaLR extends LrSchedule {
   readonly #factors: readonly LrFactor[] | LrFactor;
 
@@ -117,7 +117,7 @@ export interface LinearLROptions {
   readonly startFactor?: number;
   /** Default 1. */
   readonly endFactor?: number;
-  /** Steps from the one to the other. Default 5. */
+  /** Number of steps from startFactor to endFactor. Default 5. */
   readonly totalSteps?: number;
 }
 
@@ -127,7 +127,7 @@ const linearOptions = optionChecks<LinearLROptions>({
   totalSteps: anything,
 });
 
-/** × a factor that goes in a straight line, and stays. */
+/** Multiplies the initial rate by a factor that changes linearly from startFactor to endFactor and stays there. */
 export class LinearLR extends LrSchedule {
   readonly #start: number;
   readonly #end: number;

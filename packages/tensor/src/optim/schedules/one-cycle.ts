@@ -1,4 +1,5 @@
-// Smith's cycle: up to a high learning rate, down to a very low one, with momentum going the other way.
+// Smith's one-cycle schedule: the learning rate rises to a maximum and falls to a very low value, while
+// momentum moves in the opposite direction.
 
 import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { anything, checkValue, decayRate, flag, oneOf, positive, share } from '../../checks/value-checks.ts';
@@ -11,7 +12,7 @@ export interface OneCycleLROptions {
   /** The highest rate. */
   readonly maxLr: number;
   readonly totalSteps: number;
-  /** The share of steps on the way up. Default 0.3. */
+  /** The share of steps in which the rate rises. Default 0.3. */
   readonly pctStart?: number;
   /** Default 'cos'. */
   readonly annealStrategy?: 'cos' | 'linear';
@@ -19,9 +20,12 @@ export interface OneCycleLROptions {
   readonly divFactor?: number;
   /** The last rate is the first ÷ this. Default 1e4. */
   readonly finalDivFactor?: number;
-  /** Goes down to the first rate as slowly as up, and then to the last. Default false. */
+  /**
+   * Whether the rate first falls to the first rate in as many steps as it rose, and then to the last rate.
+   * Default false.
+   */
   readonly threePhase?: boolean;
-  /** Whether momentum (or the first beta) is ruled, too. Default true. */
+  /** Whether to schedule momentum (or the first beta) too. Default true. */
   readonly cycleMomentum?: boolean;
   /** Default 0.85. */
   readonly baseMomentum?: number;
@@ -43,7 +47,7 @@ const oneCycleOptions = optionChecks<OneCycleLROptions>({
 });
 
 interface Phase {
-  /** The step at which it ends. */
+  /** The step at which the phase ends. */
   readonly end: number;
   readonly lr: readonly [from: number, to: number];
   readonly momentum: readonly [from: number, to: number];
@@ -67,7 +71,7 @@ function phasesOf(options: Required<OneCycleLROptions>): Phase[] {
   ];
 }
 
-/** After `totalSteps` it stays at the lowest rate. */
+/** Schedules one cycle of `totalSteps` steps; the rate then stays at its last value. */
 export class OneCycleLR extends LrSchedule {
   readonly #phases: readonly Phase[];
   readonly #between: typeof cosineBetween;

@@ -1,11 +1,12 @@
-// A schedule sets the learning rates of an optimiser's groups. Each is a function of the number of steps taken and of
-// the rate that the group started with, so its whole state is that number, and any schedule can be part of another.
+// Base of the schedules, which set the learning rates of an optimiser's groups. A rate is a function of the
+// number of steps and of the group's initial rate. So the number of steps is the whole state, and any
+// schedule can be part of another.
 
 import { checkValue, finite } from '../../checks/value-checks.ts';
 import { badOption, shown } from '../../errors.ts';
 import type { LrOptions, Optimizer, ParamGroup } from '../optimizer.ts';
 
-/** The groups of an optimiser, whatever their options are. */
+/** The groups of an optimiser with any options. */
 export type AnyOptimizer = Pick<Optimizer<LrOptions>, 'groups'>;
 export type AnyGroup = ParamGroup<LrOptions>;
 
@@ -17,7 +18,7 @@ export abstract class Schedule {
   protected readonly groups: readonly AnyGroup[];
   #steps = 0;
 
-  /** A subclass ends its constructor with start(). */
+  /** Stores each group's initial rate. A subclass must end its constructor with start(). */
   constructor(optimizer: AnyOptimizer) {
     if (!Array.isArray(optimizer?.groups))
       throw badOption(`${this.constructor.name}: optimizer`, 'an optimiser', shown(optimizer));
@@ -25,7 +26,7 @@ export abstract class Schedule {
     for (const group of this.groups) group.initialLr ??= group.lr;
   }
 
-  /** Sets what the schedule rules, as it is after `steps` steps. */
+  /** Sets the scheduled values (rates, for some schedules also momentum) to those after `steps` steps. */
   abstract setAt(steps: number): void;
 
   /** Sets the rates of the first step. */
@@ -33,13 +34,16 @@ export abstract class Schedule {
     this.setAt(0);
   }
 
-  /** Called once after each step of the optimiser, or after each epoch: whatever the schedule counts. */
+  /**
+   * Advances the schedule. Call it after each step of the optimiser, or after each epoch if the schedule
+   * counts epochs.
+   */
   step(): void {
     this.#steps++;
     this.setAt(this.#steps);
   }
 
-  /** How often step() was called. */
+  /** Number of calls of step(). */
   get steps(): number {
     return this.#steps;
   }
@@ -53,16 +57,16 @@ export abstract class Schedule {
     return { steps: this.#steps };
   }
 
-  /** Goes on from `state`, and sets the rates that belong to it. */
+  /** Continues from `state`, and sets its rates. */
   loadStateDict(state: ScheduleState): void {
     this.#steps = checkedCount('steps', state.steps, 0);
     this.setAt(this.#steps);
   }
 }
 
-/** One whose rates are a formula. */
+/** A schedule whose rates are given by a formula. */
 export abstract class LrSchedule extends Schedule {
-  /** The learning rate after `steps` steps. `group` is its position. */
+  /** Returns the learning rate after `steps` steps for the group at position `group`. */
   protected abstract lrAt(steps: number, initialLr: number, group: number): number;
 
   setAt(steps: number): void {

@@ -1,4 +1,4 @@
-// One schedule after the other.
+// A schedule that runs other schedules one after another.
 
 import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { type Check, checkValue } from '../../checks/value-checks.ts';
@@ -8,7 +8,7 @@ import { type AnyOptimizer, Schedule } from './schedule.ts';
 
 export interface SequentialLROptions {
   readonly schedules: readonly Schedule[];
-  /** The step at which each schedule but the first begins, from its own step 0. */
+  /** The steps at which the second and later schedules begin; each begins with its own step 0. */
   readonly milestones: readonly number[];
 }
 
@@ -21,7 +21,7 @@ const sequentialOptions = optionChecks<SequentialLROptions>({
   milestones: milestonesCheck,
 });
 
-/** Only this schedule is stepped, not its parts. */
+/** Runs schedules one after another. Call step() of this schedule only, not of its parts. */
 export class SequentialLR extends Schedule {
   readonly #schedules: readonly Schedule[];
   readonly #milestones: readonly number[];
