@@ -17,7 +17,7 @@ CapturedStep::CapturedStep(Device& device)
 }
 
 CapturedStep::~CapturedStep() {
-  // Runs that are under way end first: the driver keeps their graph, and waits for them before it takes memory back.
+  // Running graphs end first: the driver keeps them, and waits for them before it frees memory.
   drop();
   driver().cuStreamDestroy_v2(stream_);
   memory_->free(live_);
@@ -57,7 +57,7 @@ void CapturedStep::end() {
 void CapturedStep::abort() {
   leave();
   Graph graph = nullptr;
-  // Fails when what went wrong has spoiled the graph.
+  // Fails if the error has invalidated the graph.
   if (driver().cuStreamEndCapture(stream_, &graph) == kSuccess && graph) driver().cuGraphDestroy(graph);
 }
 

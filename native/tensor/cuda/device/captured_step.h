@@ -1,8 +1,7 @@
-// A step of a program, captured once as a graph of the driver and started as a whole ever after. Its memory comes from
-// an allocator of its own, so that the addresses in the graph stay the step's; other memory that it works with is held.
-// Numbers that change from run to run (learning rates, positions in random streams) lie in device memory: each run
-// writes them anew, in the order in which they were asked for while the step was captured. A step belongs to one
-// thread.
+// A captured step: work that is captured once as a CUDA graph and then launched as a whole. The step has its own
+// allocator, so that no other code reuses the addresses in the graph, and it keeps other memory that it uses alive.
+// Numbers that change from run to run (learning rates, positions in random streams) are in device memory. Each run
+// writes them again, in the order in which they were requested during the capture. A step belongs to one thread.
 #pragma once
 
 #include <cstddef>
@@ -21,29 +20,31 @@ class CapturedStep {
   CapturedStep(const CapturedStep&) = delete;
   CapturedStep& operator=(const CapturedStep&) = delete;
 
-  /// What the calling thread starts between these runs at once, in this step's memory.
+  /// Between enter() and leave(), work of the calling thread runs normally, but allocates from this step's memory.
   void enter();
   void leave();
-  /// What the calling thread starts between these is captured. Throws CudaError, also for what cannot be captured.
+  /// Between begin() and end(), work of the calling thread is captured. Throws CudaError, also for work that cannot be
+  /// captured.
   void begin();
   void end();
-  /// Ends the capture and drops what was captured.
+  /// Ends the capture and drops the captured work.
   void abort();
 
-  /// The numbers of the next run, from the first on.
+  /// Makes put() start again at the first place, for the numbers of the next run.
   void rewind() { next_ = 0; }
-  /// Takes the next `count` places. Returns the first one's position.
+  /// Stores `count` numbers in the next places. Returns the position of the first one.
   size_t put(const double* values, size_t count);
   const double* address(size_t position) const { return live_ + position; }
   /// Starts a run on the calling thread's stream, and returns at once.
   void launch();
-  /// Destroys the graph, for those who have to see it go; the memory stays. There are no more runs.
+  /// Destroys the graph, so that other libraries (NCCL) can see that it is gone; keeps the memory. The step cannot run
+  /// any more.
   void drop();
-  /// What is captured by others goes there, too.
+  /// Returns the stream that is captured, so that other libraries can add work to the graph.
   Stream stream() const { return stream_; }
 
   const std::shared_ptr<CachingAllocator>& memory() const { return memory_; }
-  /// Keeps memory as long as the step.
+  /// Keeps memory alive as long as the step.
   void hold(const std::shared_ptr<void>& piece) { held_.emplace(piece.get(), piece); }
 
  private:
@@ -57,12 +58,12 @@ class CapturedStep {
   double* live_ = nullptr;
   std::vector<double> numbers_;
   size_t next_ = 0;
-  Stream stream_ = nullptr;  // nothing ever runs there
+  Stream stream_ = nullptr;  // only captured; no work ever runs on it
   GraphExec graph_ = nullptr;
   Activity before_;
 };
 
-/// The step that the calling thread is capturing; null when there is none.
+/// Returns the step that the calling thread is capturing; null if there is none.
 inline CapturedStep* step_being_captured(int device) {
   const Activity& now = activity_on(device);
   return now.is_capturing ? now.step : nullptr;

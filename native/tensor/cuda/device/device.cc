@@ -19,7 +19,8 @@ std::atomic<int> opened_last = -1;
 
 DevicePointer address(const void* data) { return reinterpret_cast<DevicePointer>(data); }
 
-/// For the error: a driver knows what the compilers of its own time and before have made.
+/// Returns the context of an error in cuLibraryLoadData. A driver loads only images of compilers that are not newer
+/// than itself.
 std::string what_loads(int status) {
   const int kernels = version_of_images(), known = driver().version;
   const bool is_unknown =
@@ -49,7 +50,7 @@ class Device::DeviceMemory final : public MemorySource {
     held_ += bytes;
     return reinterpret_cast<void*>(data);
   }
-  // Waits for the device, so nothing that runs loses its memory.
+  // cuMemFree waits for the device, so running work does not lose its memory.
   void put(void* segment) override {
     driver().cuMemFree_v2(address(segment));
     const std::lock_guard lock(mutex_);
@@ -85,7 +86,7 @@ class Device::PinnedMemory final : public MemorySource {
     return driver().cuMemHostAlloc(&data, bytes, kHostPortable) == kSuccess ? data : nullptr;
   }
   void put(void* segment) override { driver().cuMemFreeHost(segment); }
-  size_t free_bytes() override { return 0; }  // nobody knows
+  size_t free_bytes() override { return 0; }  // not known
   std::string name() const override { return "the host (pinned)"; }
 };
 
@@ -111,7 +112,7 @@ Device::Device(int index) : index_(index), name_(name_of_device(index)) {
 }
 
 Device& Device::get(int index) {
-  // Never destroyed: at the end of the process the driver may be gone already.
+  // Never destroyed, because the driver may be unloaded first when the process ends.
   static std::mutex mutex;
   static auto& devices = *new std::vector<std::unique_ptr<Device>>;
   const std::lock_guard lock(mutex);
@@ -231,7 +232,8 @@ void Device::order(Stream before, Stream after) {
   const Event event = take_event();
   int status = driver().cuEventRecord(event, before);
   if (status == kSuccess) status = driver().cuStreamWaitEvent(after, event, 0);
-  spare_events_.push_back(event);  // the wait is for the place that it has marked now
+  // may be reused at once: the wait refers to the point that the event has recorded now
+  spare_events_.push_back(event);
   check(status, "cuStreamWaitEvent");
 }
 
@@ -250,7 +252,7 @@ void Device::empty_caches() {
   pinned_->empty_cache();
 }
 
-/// Whether nothing uses it any more. What the driver complains about, now and later, stays retired.
+/// Returns whether no stream uses the memory any more. Throws on errors of the driver; the memory then stays retired.
 bool Device::is_over(Retired& each) {
   for (; each.streams != 0; each.streams &= each.streams - 1) {
     const Stream stream = streams_[static_cast<size_t>(std::countr_zero(each.streams))];
@@ -271,9 +273,9 @@ void Device::reclaim_when_allowed() {
   if (has_retired_.load(std::memory_order_relaxed) && !activities[index_].is_capturing) reclaim();
 }
 
-/// Frees what has been retired and is used no more. Needs the device to be entered.
+/// Frees retired memory that is no longer used. The calling thread must have entered the device.
 void Device::reclaim() {
-  std::vector<Retired> over;  // goes without the lock: the driver may take its time
+  std::vector<Retired> over;  // destroyed without the lock, because the driver may be slow
   const std::lock_guard lock(retired_mutex_);
   for (size_t i = retired_.size(); i-- > 0;) {
     if (!is_over(retired_[i])) continue;
@@ -315,7 +317,7 @@ void Device::launch(KernelId id, Grid grid, int threads, const void* arguments, 
         "cuLaunchKernel");
 }
 
-/// Pinned memory of kChunk bytes, once the copy that used it last has ended.
+/// Returns the next slot of kChunk bytes of pinned memory, after waiting for the last copy that used it.
 Device::Slot& Device::next_slot() {
   Slot& slot = slots_[next_];
   next_ = (next_ + 1) % kSlots;
@@ -346,7 +348,7 @@ void Device::start_upload(void* to, const void* from, size_t bytes) {
   std::memcpy(staged.get(), from, bytes);
   const WorkStream own = work_stream();
   const int status = driver().cuMemcpyHtoDAsync_v2(address(to), staged.get(), bytes, own.handle);
-  // The host writes to its next owner at once, not in the order of a stream.
+  // Retired instead of freed: the host writes to reused memory at once, not in the order of a stream.
   retire(staged, 1u << own.number);
   check(status, "cuMemcpyHtoDAsync");
 }
@@ -354,7 +356,7 @@ void Device::start_upload(void* to, const void* from, size_t bytes) {
 void Device::download(void* to, const void* from, size_t bytes) {
   const std::lock_guard lock(copy_mutex_);
   Slot* waiting[kSlots];
-  // All slots but one are under way while the oldest is copied out.
+  // All slots but one hold running copies while the host copies the oldest one out.
   size_t started = 0, done = 0;
   const size_t chunks = (bytes + kChunk - 1) / kChunk;
   const auto part = [&](size_t chunk) { return std::min(bytes - chunk * kChunk, kChunk); };
@@ -420,7 +422,8 @@ Piece::Piece(Device& device, void* data, std::shared_ptr<void> owner, std::optio
   if (owners_) device_.order(*owners_, device_.stream());
 }
 
-/// A stream that cannot be ordered any more belongs to a device that has failed, which every later call says.
+/// Releases the memory. Ignores errors: ordering a stream fails only on a device that has failed, which every later
+/// call reports.
 void Piece::give_back() noexcept {
   try {
     device_.enter();

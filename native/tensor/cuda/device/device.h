@@ -1,5 +1,5 @@
-// One GPU: its context, its streams, its kernels, its memory, and copies to and from it. A device is opened at first
-// use and stays open until the process ends. Threads may share one; each works on the main stream unless it has chosen
+// One GPU: its context, streams, kernels and memory, and copies to and from it. A device is opened at first use and
+// stays open until the process ends. Threads may share a device; each uses the main stream unless it has chosen
 // another.
 #pragma once
 
@@ -25,7 +25,7 @@ struct Grid {
   unsigned x = 1, y = 1, z = 1;
 };
 
-/// A stream, and the number that memory knows it by: 0 is the main one.
+/// A stream and its number, by which allocators distinguish streams; 0 is the main one.
 struct WorkStream {
   Stream handle = nullptr;
   uint32_t number = 0;
@@ -33,94 +33,97 @@ struct WorkStream {
 
 class CapturedStep;
 
-/// What the calling thread does on a device.
+/// A thread's current stream and captured step on a device.
 struct Activity {
-  WorkStream stream;             // without a handle: the main stream
-  CapturedStep* step = nullptr;  // whose memory is used
-  bool is_capturing = false;     // what is started becomes part of the step and does not run
+  WorkStream stream;             // a null handle means the main stream
+  CapturedStep* step = nullptr;  // the step from whose memory the thread allocates, or null
+  bool is_capturing = false;     // work becomes part of the step and does not run
 };
 constexpr int kMostDevices = 64;
 Activity& activity_on(int device);
 
 class Device {
  public:
-  /// Streams beside the main one; more than that share them.
+  /// Most streams beside the main one; further streams share them.
   static constexpr uint32_t kMostStreams = 31;
 
-  /// Opens the device. Throws CudaError, or std::runtime_error with the reason why there is none of this index.
+  /// Returns the device, and opens it at first use. Throws CudaError, or std::runtime_error with the reason why there
+  /// is no device of this index.
   static Device& get(int index);
 
-  /// Makes this the device of the calling thread, which all below requires.
+  /// Makes this device's context current on the calling thread, which the functions below require.
   void enter();
 
   int index() const { return index_; }
   const std::string& name() const { return name_; }
   int multiprocessors() const { return multiprocessors_; }
-  /// Those of the calling thread.
+  /// Return the current stream of the calling thread.
   WorkStream work_stream() const;
   Stream stream() const { return work_stream().handle; }
-  /// The number of a stream whose work runs beside that of others.
+  /// Makes a stream whose work runs concurrently with that of others. Returns its number.
   uint32_t make_stream();
   WorkStream stream_of(uint32_t number);
   CachingAllocator& memory() { return *memory_; }
   CachingAllocator& pinned() { return *pinned_; }
-  /// For what copies work with after its owner has let go of it.
+  /// Returns the pinned allocator as a shared pointer, for memory that copies use after its owner has released it.
   const std::shared_ptr<CachingAllocator>& pinned_memory();
   const std::shared_ptr<MemorySource> source() const;
-  /// Bytes that all allocators together hold from the driver.
+  /// Returns the bytes that all allocators together have taken from the driver.
   size_t reserved() const;
 
-  /// Memory for whatever the calling thread starts on its stream from now on. Throws OutOfMemory.
+  /// Allocates memory for later work on the calling thread's stream. Throws OutOfMemory.
   void* allocate(size_t bytes) { return allocator()->allocate(bytes, work_stream().number); }
-  /// What runs on that stream may still use it: its next owner comes later in the same order. Never calls the driver.
+  /// Frees memory, which running work of its stream may still use: its next owner runs later on the same stream. Never
+  /// calls the driver.
   void free(void* data);
-  /// Memory that collectives can use where it is; see shareable_memory.h. It belongs to a Piece.
+  /// Allocates memory that collectives can access in place; see shareable_memory.h. A Piece must own the result.
   std::shared_ptr<void> allocate_shareable(size_t bytes);
-  /// Where the calling thread gets memory.
+  /// Returns the allocator from which the calling thread allocates: the device's, or that of the step that it has
+  /// entered.
   const std::shared_ptr<CachingAllocator>& allocator();
-  /// Lets go of memory once all that these streams (a bit for each) have been given by then has ended. Never calls the
-  /// driver.
+  /// Releases memory once all work that these streams (a bit set) have now has ended. Never calls the driver.
   void retire(std::shared_ptr<void> memory, uint32_t streams);
-  /// The same, once this mark has been passed. Takes over the mark.
+  /// Releases memory once `mark` has been passed. Takes ownership of the mark.
   void retire(std::shared_ptr<void> memory, Event mark);
-  /// The place that the calling thread's stream has come to. Belongs to the caller, until is_passed() or retire() takes
-  /// it.
+  /// Records an event on the calling thread's stream. The caller owns it until is_passed() or retire() takes it.
   Event mark();
-  /// What `after` is given from now on waits for all that `before` has been given.
+  /// Makes later work of `after` wait for all work that `before` has now.
   void order(Stream before, Stream after);
-  /// Whether all before the mark has ended; the mark is gone then.
+  /// Returns whether all work before the mark has ended; if so, frees the mark.
   bool is_passed(Event mark);
-  /// Gives what is free back to the driver. Nothing may be running.
+  /// Returns free memory to the driver. No work may be running.
   void empty_caches();
 
-  /// Starts a kernel with one block of arguments. Returns at once.
+  /// Launches a kernel with one block of arguments. Returns at once.
   template <class Arguments>
   void launch(KernelId kernel, Grid grid, int threads, const Arguments& arguments) {
     static_assert(std::is_trivially_copyable_v<Arguments> && sizeof(Arguments) <= 4096);
     launch(kernel, grid, threads, &arguments, sizeof arguments);
   }
 
-  /// `from` may be changed as soon as this returns. Waits for earlier uploads when more than 4 MiB are under way.
+  /// Copies to the device. `from` may be changed as soon as this returns. Waits for earlier uploads if more than 4 MiB
+  /// are in flight.
   void upload(void* to, const void* from, size_t bytes);
-  /// As upload, through as much pinned memory as it needs, and never waits.
+  /// Copies to the device like upload(), but through as much pinned memory as needed, and never waits.
   void start_upload(void* to, const void* from, size_t bytes);
-  /// Waits for everything before it on the stream. Throws what kernels have noted by fault().
+  /// Copies to the host, and waits for the copy and all earlier work of the stream. Throws the faults that kernels have
+  /// noted (check_fault).
   void download(void* to, const void* from, size_t bytes);
-  /// Copies into pinned memory.
+  /// Starts a copy to pinned memory.
   void start_download(void* pinned, const void* from, size_t bytes);
-  /// Calls `done` when the stream has come here, on a thread of the driver, which must not call CUDA. Also when the
-  /// device fails, with the status of that: cuLaunchHostFunc would be forgotten then, and whoever waits would wait
-  /// forever.
+  /// Makes a thread of the driver call `done` once the stream has reached this point; `done` must not call CUDA. If the
+  /// device fails, `done` gets the error status. (The function of cuLaunchHostFunc is not called then, so a waiting
+  /// caller would hang.)
   static void call_back(Stream stream, StreamCallback done, void* data);
   void copy(void* to, const void* from, size_t bytes);
-  /// Waits for all streams.
+  /// Blocks until all streams have ended their work.
   void synchronize();
-  /// Waits for one.
+  /// Blocks until one stream has ended its work.
   void synchronize(uint32_t stream);
 
-  /// Where kernels note that an index lies outside: 4 bytes that host and device see.
+  /// Returns the place where kernels note that an index is out of range: 4 bytes that host and device can access.
   int32_t* fault() const { return fault_; }
-  /// Throws std::out_of_range once when a kernel that has ended has noted something.
+  /// Throws std::out_of_range if a kernel that has ended has noted a fault, and clears it.
   void check_fault();
 
  private:
@@ -134,7 +137,7 @@ class Device {
   struct Retired {
     std::shared_ptr<void> memory;
     uint32_t streams;
-    std::vector<Event> events;  // one for each stream, once the driver may be called
+    std::vector<Event> events;  // one per stream, recorded once the driver may be called
   };
 
   explicit Device(int index);
@@ -154,7 +157,7 @@ class Device {
   int multiprocessors_ = 1;
   Context context_ = nullptr;
   std::array<std::atomic<Stream>, kMostStreams + 1> streams_ = {};  // the main one first
-  uint32_t made_ = 0;                                               // how many were asked for
+  uint32_t made_ = 0;                                               // number of make_stream() calls
   std::mutex stream_mutex_;
   int32_t* fault_ = nullptr;
   std::shared_ptr<DeviceMemory> device_source_;
@@ -171,30 +174,32 @@ class Device {
   Library libraries_[static_cast<int>(Image::Count)] = {};
   std::atomic<Kernel> kernels_[static_cast<int>(KernelId::Count)] = {};
 
-  std::mutex copy_mutex_;  // slots are taken in turn
+  std::mutex copy_mutex_;  // guards slots_ and next_; slots are used in turn
   Slot slots_[kSlots];
   int next_ = 0;
 };
 
-/// "cuda:0"; "cpu" for -1.
+/// Returns a name such as "cuda:0"; "cpu" for -1.
 inline std::string name_of_device(int index) { return index < 0 ? "cpu" : "cuda:" + std::to_string(index); }
 
-/// The device that the calling thread has entered last.
+/// Returns the device that the calling thread entered last.
 Device& current_device();
-/// That device; where there is none, one that is open already, or else the first. Enters it. Throws as get().
+/// Enters and returns the device that the calling thread entered last, else one that is already open, else the first.
+/// Throws like get().
 Device& any_device();
 
-/// Device memory in use, and the streams that have worked with it. A Block of a device has one as its keeper.
+/// Device memory in use, and the streams that have used it. The keeper of a device Block is a Piece.
 class Piece {
  public:
-  /// New memory for the calling thread's stream. Throws OutOfMemory.
+  /// Allocates memory for the calling thread's stream. Throws OutOfMemory.
   Piece(Device& device, size_t bytes);
-  /// Shareable memory for the calling thread's stream.
+  /// Takes shareable memory for the calling thread's stream.
   Piece(Device& device, std::shared_ptr<void> memory);
-  /// Memory that `owner` keeps. Where the owner's own stream is told, what the calling thread's stream is given from
-  /// now on comes after it, and the owner is let go once that stream comes after all that works with the memory.
+  /// Takes memory that `owner` keeps alive. If the owner's stream `owners` is given, later work of the calling thread's
+  /// stream runs after that stream's present work, and `owner` is released once its stream is ordered after all work
+  /// that uses the memory.
   Piece(Device& device, void* data, std::shared_ptr<void> owner, std::optional<Stream> owners);
-  /// Gives the memory back for when all that works with it has ended.
+  /// Releases the memory, which is reused or freed after all work that uses it has ended.
   ~Piece();
   Piece(const Piece&) = delete;
   Piece& operator=(const Piece&) = delete;
@@ -209,12 +214,12 @@ class Piece {
   Device& device_;
   std::shared_ptr<CachingAllocator> from_;
   void* data_;
-  uint32_t own_ = 0, streams_ = 0;  // a bit for each stream
+  uint32_t own_ = 0, streams_ = 0;  // bit sets of streams
   std::shared_ptr<void> owner_;
   std::optional<Stream> owners_;
 };
 
-/// Notes that what the calling thread starts next works with this memory of a device.
+/// Notes that the next work of the calling thread uses this device memory.
 void touch(const Block& block);
 
 }  // namespace ringwise::tensor::cuda

@@ -1,4 +1,4 @@
-// What CUDA there is, asked without touching a device's memory.
+// Describes the CUDA driver and devices, without allocating device memory.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,14 @@ struct DeviceInfo {
 
 struct Info {
   bool is_compiled;                 // this build has kernels
-  std::string driver;               // where the driver was found; empty when it was not
-  int driver_version;               // of CUDA that the driver knows: 13000 is 13.0; 0 without a driver
-  std::vector<DeviceInfo> devices;  // empty when there are none that could be used
-  std::string reason;               // why there are none; empty when there are some
+  std::string driver;               // path of the driver; empty if it was not found
+  int driver_version;               // latest CUDA version that the driver supports; 13000 is 13.0; 0 without a driver
+  std::vector<DeviceInfo> devices;  // empty if no device can be used
+  std::string reason;               // why there are no devices; empty if there are some
 };
 
-/// Loads the driver at the first call. Never throws for what it finds.
+/// Returns the information; loads the driver at the first call. Reports problems in `reason` and does not throw for
+/// them.
 Info info();
 
 }  // namespace ringwise::tensor::cuda

@@ -37,7 +37,7 @@ CublasLt load() {
   return lt;
 }
 
-/// Everything that a plan depends on.
+/// The parameters on which a plan depends, as indices of a Key.
 enum Field {
   kCompute,
   kStored,
@@ -60,13 +60,13 @@ enum Field {
 };
 using Key = std::array<int64_t, kFields>;
 
-/// How the library does products of one kind. It thinks column by column, so it is given Cᵀ = Bᵀ · Aᵀ.
+/// The library's plan for products of one kind. The library stores matrices by columns, so it computes Cᵀ = Bᵀ · Aᵀ.
 struct Plan {
   LtProduct product = nullptr;
   LtLayout first = nullptr, second = nullptr, result = nullptr;
   LtChoice choice{};
   bool is_usable = false;
-  mutable std::mutex mutex;  // the addresses of an epilogue are part of the description of the product
+  mutable std::mutex mutex;  // guards `product`, which contains the addresses of the epilogue
 
   Plan() = default;
   Plan(const Plan&) = delete;
@@ -79,10 +79,11 @@ struct Plan {
   }
 };
 
-/// All that an epilogue touches begins at a multiple of this, which the choice of an algorithm may rely on.
+/// Alignment in bytes of all memory that an epilogue accesses. The choice of an algorithm may rely on it.
 constexpr uintptr_t kEpilogueAlignment = 16;
 
-/// Says where the bias lies and where the input of the activation goes. Returns whether the library takes it.
+/// Sets the addresses of the bias and of the memory for the activation's input. Returns whether the library accepts
+/// them.
 bool set_epilogue(const Plan& plan, const Key& key, const void* bias, const void* before) {
   const CublasLt& lt = cublas_lt();
   const auto set = [&](int attribute, const auto& value) {
@@ -94,15 +95,15 @@ bool set_epilogue(const Plan& plan, const Key& key, const void* bias, const void
 
 class Plans {
  public:
-  /// The plans of the current device.
+  /// Returns the plans of `device`, which must be the current one.
   static Plans& of(Device& device) {
     static std::mutex mutex;
-    static auto& all = *new std::map<int, Plans>;  // never destroyed, as devices
+    static auto& all = *new std::map<int, Plans>;  // never destroyed, like devices
     const std::lock_guard lock(mutex);
     return all.try_emplace(device.index()).first->second;
   }
 
-  /// Null when the library has nothing for it.
+  /// Returns the plan, and makes it at first use. Null if the library supports no such product.
   std::shared_ptr<const Plan> plan(const Key& key) {
     const std::lock_guard lock(mutex_);
     if (!is_open_) {
@@ -155,7 +156,7 @@ class Plans {
     if (!is_good) return false;
     const size_t most = kMostWorkspace;
     lt.cublasLtMatmulPreferenceSetAttribute(preference, kLtMostWorkspace, &most, sizeof most);
-    // Parts of a long sum are added in float32, also where the result has 16 bits.
+    // Partial sums are added in float32 even if the result has 16 bits.
     lt.cublasLtMatmulPreferenceSetAttribute(preference, kLtReductions, &kLtReduceInComputeType,
                                             sizeof kLtReduceInComputeType);
     const int64_t alignments[] = {key[kAlignB], key[kAlignA], key[kAlignC], key[kAlignC]};
@@ -185,14 +186,14 @@ int stored_type(DType dtype) {
   }
 }
 
-/// The largest power of two up to 256 that every place of an operand is a multiple of.
+/// Returns the largest power of two up to 256 that divides the addresses of all matrices of an operand.
 int64_t alignment(const Operand& operand, int rank) {
   uint64_t bits = reinterpret_cast<uintptr_t>(operand.data) | 256;
   for (int d = 0; d < rank; d++) bits |= static_cast<uint64_t>(operand.strides[d]);
   return int64_t{1} << std::countr_zero(bits);
 }
 
-/// `walk` is that of the products, of which the innermost dimension is one batch.
+/// Returns the key of a product. `walk` iterates over the products; its innermost dimension is one batch.
 Key key_of(const Walk& walk, const MatmulSizes& x) {
   const DType dtype = walk.operand[0].dtype;
   const auto bytes = static_cast<ptrdiff_t>(byte_size(dtype));
@@ -222,7 +223,7 @@ Key key_of(const Walk& walk, const MatmulSizes& x) {
   return key;
 }
 
-/// What the library has for it; 0: nothing, or nothing to add to a product.
+/// Returns the library's epilogue for a linear layer; 0 if the library has none, or if none is needed.
 int32_t epilogue_of(const Linear& x) {
   const int32_t bias = x.bias ? kLtAddsBias : 0;
   switch (x.activation) {
@@ -235,7 +236,7 @@ int32_t epilogue_of(const Linear& x) {
 
 bool is_aligned(const void* data) { return reinterpret_cast<uintptr_t>(data) % kEpilogueAlignment == 0; }
 
-/// The largest power of two up to 256 that an address is a multiple of.
+/// Returns the largest power of two up to 256 that divides an address.
 int64_t alignment(const void* data) { return int64_t{1} << std::countr_zero(reinterpret_cast<uintptr_t>(data) | 256); }
 
 }  // namespace
@@ -263,7 +264,7 @@ bool multiply_by_library(const Walk& walk, const MatmulSizes& sizes) {
   const void* one = is_double ? static_cast<const void*>(factors) : narrow;
   const void* old = is_double ? static_cast<const void*>(factors + 1) : narrow + 1;
   const size_t bytes = plan->choice.workspace_bytes;
-  // The stream's next owner of it comes after the product.
+  // Freed right after the launch: the next owner on this stream runs after the product.
   void* workspace = bytes > 0 ? device.allocate(bytes) : nullptr;
   int status = 0;
   for (size_t i = 0; i < outer && status == 0; i++) {
@@ -286,7 +287,7 @@ bool multiply_by_library(const Walk& walk, const MatmulSizes& sizes) {
 
 bool linear_by_library(DType dtype, const Linear& x) {
   const int32_t epilogue = epilogue_of(x);
-  // The input of gelu is kept in rows of multiples of 8.
+  // The library stores the input of gelu in rows whose length is a multiple of 8.
   if (epilogue == 0 || x.rows == 0 || x.outs == 0 || x.ins == 0 || (x.before && x.outs % 8 != 0)) return false;
   if (dtype == DType::Float64 || !is_aligned(x.bias) || !is_aligned(x.before) || !cublas_lt().reason.empty())
     return false;

@@ -1,5 +1,5 @@
-// Matrix products by the vendor's library (libcublasLt), opened when one is first needed; where it is missing, or has
-// nothing for a product, the kernel of kernels/matmul.cu computes. The declarations are our own, as in driver.h;
+// Matrix products by NVIDIA's cuBLASLt (libcublasLt), which is loaded on first use. If it is missing or does not
+// support a product, the kernel of kernels/matmul.cu computes it. The declarations are our own, as in driver.h;
 // test/cuda/tensor_cublas_abi_test.cc compares them with cublasLt.h.
 #pragma once
 
@@ -30,7 +30,7 @@ struct LtChoice {
   int reserved[4];
 };
 
-// name, arguments. All return cublasStatus_t.
+// Name and arguments of the functions. All return cublasStatus_t.
 // clang-format off
 #define RINGWISE_CUBLASLT_FUNCTIONS(X)                                                                        \
   X(cublasLtCreate, (LtHandle*))                                                                              \
@@ -50,16 +50,18 @@ struct LtChoice {
                      Stream))
 // clang-format on
 
-// Numbers of cublasLt.h and library_types.h that are used here.
+// Constants of cublasLt.h and library_types.h.
 constexpr int kLtReal32 = 0, kLtReal64 = 1, kLtReal16 = 2, kLtBfloat16 = 14;
 constexpr int kLtCompute32 = 68, kLtComputeTf32 = 77, kLtCompute64 = 70;
 constexpr int kLtTransposeA = 3, kLtTransposeB = 4;                        // attributes of a product
-constexpr int kLtEpilogue = 7, kLtBias = 8, kLtAux = 11, kLtAuxStep = 12;  // the same
+constexpr int kLtEpilogue = 7, kLtBias = 8, kLtAux = 11, kLtAuxStep = 12;  // attributes of a product
 constexpr int32_t kLtAddsBias = 4, kLtRelu = 2, kLtGelu = 32,
-                  kLtKeepsInput = 128;                                     // epilogues, or-ed; its gelu is that by tanh
-constexpr int kLtBatchCount = 5, kLtBatchStride = 6;                       // of a layout
-constexpr int kLtMostWorkspace = 1, kLtReductions = 3, kLtAlignmentA = 5;  // of a preference; B, C and D follow A
-constexpr uint32_t kLtReduceInComputeType = 2;                             // among reductions
+                  // epilogues, combined by |; gelu is the tanh form
+    kLtKeepsInput = 128;
+constexpr int kLtBatchCount = 5, kLtBatchStride = 6;  // attributes of a layout
+// attributes of a preference; B, C and D follow A
+constexpr int kLtMostWorkspace = 1, kLtReductions = 3, kLtAlignmentA = 5;
+constexpr uint32_t kLtReduceInComputeType = 2;  // a value of kLtReductions
 
 struct CublasLt {
 #define RINGWISE_DECLARE(name, arguments) int(*name) arguments = nullptr;
@@ -68,22 +70,22 @@ struct CublasLt {
   size_t (*cublasLtGetVersion)() = nullptr;
 
   SharedLibrary library;
-  std::string reason;  // why it cannot be used, with every path that was tried; empty when it can
+  std::string reason;  // why it cannot be used, with all paths that were tried; empty if it can
 };
 
-/// Opened at the first call, in any thread. Never throws.
+/// Returns the library, and loads it at the first call. Any thread; never throws.
 const CublasLt& cublas_lt();
 
-/// Whether float32 factors of products and convolutions may be rounded to TF32 (10 bits), which is several times as
-/// fast. Off at first; for the process.
+/// Sets whether float32 factors of products and convolutions may be rounded to TF32 (10 bits of fraction), which is
+/// several times as fast. Applies to the process; off initially.
 void allow_tf32(bool allowed);
 bool allows_tf32();
 
-/// As Kernels::matmul_walk. False when the library cannot do it, and nothing has been started.
+/// Computes Kernels::matmul_walk. Returns false, and starts nothing, if the library does not support it.
 bool multiply_by_library(const Walk& walk, const MatmulSizes& sizes);
 
-/// As Kernels::linear, of any float type: what comes after the product is its epilogue. False when the library has no
-/// such epilogue, and nothing has been started.
+/// Computes Kernels::linear, with bias and activation as the epilogue of the product. Returns false, and starts
+/// nothing, if the library does not support it.
 bool linear_by_library(DType dtype, const Linear& x);
 
 }  // namespace ringwise::tensor::cuda

@@ -20,8 +20,8 @@ Cudnn load() {
   } else if (const char* missing = bind(dnn)) {
     dnn.reason = dnn.library.path() + " has no " + missing + "; version 9 is needed";
   } else {
-    // The fused kernels are compiled while they are planned. The compiler (libnvrtc), which cuDNN finds in the wheels
-    // by itself, asks for its own part by a bare name, and without that every such plan would fail.
+    // cuDNN compiles fused kernels while it plans them. It finds the compiler (libnvrtc) in the wheels by itself, but
+    // the compiler loads its builtins library by a bare name, and without it every such plan would fail.
     dnn.library.open_beside("cudnnGetVersion", {"libnvrtc-builtins.so.*", "../../cu13/lib/libnvrtc-builtins.so.*",
                                                 "../../cuda_nvrtc/lib/libnvrtc-builtins.so.*"});
   }

@@ -1,6 +1,6 @@
-// The vendor's library for convolutions and attention (libcudnn), opened when one is first needed. Only its graph API
-// is used: descriptors of tensors and operations, from which it makes plans (cudnn_graph.h). The declarations are our
-// own, as in driver.h; test/cuda/tensor_cudnn_abi_test.cc compares them with cudnn_graph.h of the vendor.
+// Loads cuDNN (libcudnn), NVIDIA's library for convolutions and attention, on first use. Only its graph API is used: it
+// makes plans from descriptors of tensors and operations (cudnn_graph.h). The declarations are our own, as in driver.h;
+// test/cuda/tensor_cudnn_abi_test.cc compares them with NVIDIA's cudnn_graph.h.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace ringwise::tensor::cuda {
 using DnnHandle = struct DnnHandleTag*;
 using DnnDescriptor = void*;
 
-// name, arguments. All return cudnnStatus_t.
+// Name and arguments of the functions. All return cudnnStatus_t.
 // clang-format off
 #define RINGWISE_CUDNN_FUNCTIONS(X)                                                    \
   X(cudnnCreate, (DnnHandle*))                                                         \
@@ -28,7 +28,7 @@ using DnnDescriptor = void*;
   X(cudnnBackendExecute, (DnnHandle, DnnDescriptor, DnnDescriptor))
 // clang-format on
 
-// Numbers of cudnn_graph.h that are used here: name there without CUDNN_, value.
+// Constants of NVIDIA's cudnn_graph.h: name without CUDNN_, value.
 // clang-format off
 #define RINGWISE_CUDNN_NUMBERS(X)                                                                          \
   X(DATA_FLOAT, 0) X(DATA_DOUBLE, 1) X(DATA_HALF, 2) X(DATA_INT32, 4) X(DATA_BFLOAT16, 9) X(DATA_BOOLEAN, 11) \
@@ -98,10 +98,10 @@ struct Cudnn {
   size_t (*cudnnGetVersion)() = nullptr;
 
   SharedLibrary library;
-  std::string reason;  // why it cannot be used, with every path that was tried; empty when it can
+  std::string reason;  // why it cannot be used, with all paths that were tried; empty if it can
 };
 
-/// Opened at the first call, in any thread. Never throws.
+/// Returns the library, and loads it at the first call. Any thread; never throws.
 const Cudnn& cudnn();
 
 }  // namespace ringwise::tensor::cuda

@@ -26,7 +26,7 @@ DnnObject tensor_of(const DnnTensor& x) {
   return object;
 }
 
-/// Attributes of a convolution's operation: descriptor, x, weight, y, alpha, beta.
+/// cuDNN's attribute numbers for the fields of a convolution.
 struct ConvolutionNames {
   int operation, window, x, weight, y, alpha, beta;
 };
@@ -68,7 +68,7 @@ void set_number(DnnObject& object, int attribute, int compute, double value) {
     object.set_values(attribute, dnn::TYPE_FLOAT, 1, &narrow);
 }
 
-/// Whether results of this engine are those that were asked for.
+/// Returns whether results of this engine have the requested exactness.
 bool is_allowed(const DnnObject& configuration, DnnExactness exactness) {
   const DnnObject engine(dnn::BACKEND_ENGINE_DESCRIPTOR);
   DnnDescriptor into = engine.get();
@@ -90,7 +90,7 @@ bool is_allowed(const DnnObject& configuration, DnnExactness exactness) {
   return true;
 }
 
-/// What the library proposes for a graph, best first.
+/// Returns the engine configurations that cuDNN proposes for a graph, best first.
 std::vector<DnnObject> proposals(const DnnObject& graph, int mode, const DnnObject* device) {
   DnnObject heuristics(dnn::BACKEND_ENGINEHEUR_DESCRIPTOR);
   heuristics.set_object(dnn::ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);

@@ -1,6 +1,6 @@
-// Attention by cuDNN: the operations below, in this order and with these types, are the patterns for which it has fused
-// kernels. Scores are never in memory. What a query has summed up (log Σ exp) is that of the own kernels, so either may
-// compute the gradient of the other's result.
+// Attention by cuDNN. The operations below, in this order and with these types, are the patterns for which cuDNN has
+// fused kernels, which do not store the scores in memory. The saved log Σ exp of each query is the same as that of our
+// own kernels, so either can compute the gradient of the other's result.
 #include <limits>
 #include <utility>
 
@@ -40,7 +40,7 @@ Sizes sizes_of(const Attention& a) {
           static_cast<int64_t>(a.keys),  static_cast<int64_t>(a.width), static_cast<int64_t>(a.value_width)};
 }
 
-/// The tensors of a graph, by their pointer in [batch, heads, …, …].
+/// Describes the tensors of a graph, [batch, heads, …, …].
 struct Tensors {
   Sizes s;
   int stored;  // dnn::DATA_…
@@ -49,7 +49,7 @@ struct Tensors {
   DnnTensor rows(int64_t id, const HeadRows& at, int64_t count, int64_t width) const {
     return {id, stored, {s.batch, s.heads, count, width}, {at.batch, at.head, at.row, 1}};
   }
-  /// The same rows as columns.
+  /// Returns x with its last two dimensions swapped.
   static DnnTensor turned(DnnTensor x) {
     std::swap(x.dims[2], x.dims[3]);
     std::swap(x.strides[2], x.strides[3]);
@@ -58,14 +58,14 @@ struct Tensors {
   DnnTensor dense(int64_t id, int type, int64_t rows, int64_t cols) const {
     return {id, type, {s.batch, s.heads, rows, cols}, {s.heads * rows * cols, rows * cols, cols, 1}};
   }
-  /// One number for each query.
+  /// Returns a tensor with one number per query.
   DnnTensor column(int64_t id) const { return dense(id, dnn::DATA_FLOAT, s.queries, 1); }
   static DnnTensor number(int64_t id) {
     DnnTensor x{id, dnn::DATA_FLOAT, {1, 1, 1, 1}, {1, 1, 1, 1}};
     x.is_by_value = true;
     return x;
   }
-  /// What exists within the graph alone.
+  /// Returns an intermediate tensor, which exists only inside the graph.
   DnnTensor inner(int type, int64_t rows, int64_t cols) {
     DnnTensor x = dense(next++, type, rows, cols);
     x.is_virtual = true;
@@ -74,7 +74,7 @@ struct Tensors {
   DnnTensor scores(int type = dnn::DATA_FLOAT) { return inner(type, s.queries, s.keys); }
 };
 
-/// scale · q kᵀ
+/// Adds scale · q kᵀ to the graph.
 DnnTensor scores_of(DnnGraph& graph, Tensors& t, const Attention& a) {
   const DnnTensor products = t.scores(), scaled = t.scores(), scale = t.number(kScale);
   graph.multiply(products, t.rows(kQ, a.q, t.s.queries, t.s.width), t.turned(t.rows(kK, a.k, t.s.keys, t.s.width)));
@@ -82,7 +82,7 @@ DnnTensor scores_of(DnnGraph& graph, Tensors& t, const Attention& a) {
   return scaled;
 }
 
-/// The scores with −∞ where the causal mask hides a key.
+/// Replaces scores by −∞ where the causal mask hides a key.
 DnnTensor masked(DnnGraph& graph, Tensors& t, const Attention& a, const DnnTensor& scores) {
   if (!a.causal) return scores;
   const DnnTensor row = t.scores(dnn::DATA_INT32), col = t.scores(dnn::DATA_INT32),
@@ -97,7 +97,8 @@ DnnTensor masked(DnnGraph& graph, Tensors& t, const Attention& a, const DnnTenso
 
 Tensors tensors_of(DType dtype, const Attention& a) { return {sizes_of(a), dnn_type(dtype)}; }
 
-/// Whether the fused kernels may have this: 16 bits, no mask but the causal one, no dropout, rows of whole 16 bytes.
+/// Returns whether the fused kernels support this attention: 16-bit floats, no mask except the causal one, no dropout,
+/// rows of a multiple of 16 bytes.
 bool is_usual(DType dtype, const Attention& a) {
   const auto fits = [](size_t width) { return width % 8 == 0 && width >= 8 && width <= 128; };
   return is_half(dtype) && !a.mask.data && a.dropout == 0 && fits(a.width) && fits(a.value_width) && a.queries > 1 &&
@@ -120,7 +121,7 @@ DnnPlans::Key key_of(int64_t kind, DType dtype, const Attention& a) {
 
 using Bindings = std::vector<std::pair<int64_t, void*>>;
 
-/// Those of both graphs. The library is given what is in a graph, and nothing else.
+/// Returns the bindings that both graphs have. The library accepts only tensors that are in the graph.
 Bindings bindings_of(const Attention& a, float* scale, float* hidden) {
   Bindings bindings{{kQ, a.q.data}, {kK, a.k.data}, {kV, a.v.data}, {kOut, a.out.data}, {kLse, a.lse}, {kScale, scale}};
   if (a.causal) bindings.emplace_back(kHidden, hidden);
@@ -171,13 +172,13 @@ DnnGraph attention_grad_graph(DType dtype, const AttentionGrad& g) {
   const DnnTensor out = t.rows(kOut, a.out, s.queries, s.value_width),
                   grad_out = t.rows(kGradOut, g.grad_out, s.queries, s.value_width);
   const DnnTensor lse = t.column(kLse), one = t.number(kOne), scale = t.number(kScale);
-  // Σ grad_out · out of each query.
+  // dots = Σ grad_out · out for each query.
   const DnnTensor products = t.inner(dnn::DATA_FLOAT, s.queries, s.value_width),
                   sum = t.inner(dnn::DATA_FLOAT, s.queries, 1), dots = t.column(kDots);
   graph.map(dnn::POINTWISE_MUL, products, grad_out, &out);
   graph.reduce(dnn::REDUCE_TENSOR_ADD, sum, products);
   graph.map(dnn::POINTWISE_MUL, dots, sum, &one);
-  // The weights again, and grad_v = weightsᵀ · grad_out.
+  // Recompute the weights; then grad_v = weightsᵀ · grad_out.
   const DnnTensor less = t.scores(), weights = t.scores();
   graph.map(dnn::POINTWISE_SUB, less, scores_of(graph, t, a), &lse);
   graph.map(dnn::POINTWISE_EXP, weights, masked(graph, t, a, less));
@@ -194,7 +195,7 @@ DnnGraph attention_grad_graph(DType dtype, const AttentionGrad& g) {
   const DnnTensor grad_scores_turned = Tensors::turned(t.scores(t.stored));
   graph.reshape(grad_scores_turned, grad_scores);
   graph.multiply(t.rows(kGradK, g.grad_k, s.keys, s.width), grad_scores_turned, t.rows(kQ, a.q, s.queries, s.width));
-  // Several blocks add to a query's gradient, in float32.
+  // Several thread blocks add to the gradient of a query, so it is summed in float32.
   DnnTensor k = t.rows(t.next++, a.k, s.keys, s.width);
   k.is_virtual = true;
   const DnnTensor query_sums = t.dense(kQuerySums, dnn::DATA_FLOAT, s.queries, s.width);

@@ -13,7 +13,7 @@ using Dims = std::vector<int64_t>;
 
 int64_t wide(size_t size) { return static_cast<int64_t>(size); }
 
-/// Dense planes, image by image and channel by channel.
+/// Describes dense planes, ordered by image and then channel.
 DnnTensor planes(int64_t id, DType dtype, size_t images, size_t channels, size_t height, size_t width,
                  int64_t alignment) {
   const size_t area = height * width;
@@ -24,7 +24,7 @@ DnnTensor planes(int64_t id, DType dtype, size_t images, size_t channels, size_t
           alignment};
 }
 
-/// Zeros behind the end that the last window reaches; none where rows at the end are never read.
+/// Returns the padding after the end that the last window needs; 0 if the last rows are never read.
 int64_t behind(size_t out, size_t stride, size_t kernel, size_t dilation, size_t before, size_t size) {
   return std::max<int64_t>(0, wide((out - 1) * stride + (kernel - 1) * dilation + 1) - wide(size + before));
 }
@@ -42,7 +42,7 @@ DnnPlans::Key key_of(Convolution kind, DType dtype, const ConvSizes& s, const in
   return key;
 }
 
-/// Elements of what a convolution computes.
+/// Returns the number of elements of the operand that a convolution computes.
 size_t result_count(Convolution kind, const ConvSizes& s) {
   const Window& w = s.window;
   switch (kind) {
@@ -93,7 +93,7 @@ bool convolve_by_library(Convolution kind, DType dtype, void* x, void* weight, v
   void*& result = bindings[kind == Convolution::GradInput ? 0 : kind == Convolution::GradWeight ? 1 : 2];
   void* const to = result;
   const size_t count = result_count(kind, sizes);
-  // Few engines add; so the sum is a kernel of its own.
+  // Few engines can accumulate, so a separate kernel adds the result.
   if (accumulate) result = device.allocate(count * byte_size(dtype));
   bool is_done = false;
   try {

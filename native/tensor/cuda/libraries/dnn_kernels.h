@@ -1,5 +1,5 @@
-// What cuDNN computes for the kernel table, from plans that are kept by shape. Each function returns false when the
-// library is missing or has no plan for this; nothing has been started then, and the own kernels compute.
+// The kernels that cuDNN computes, with plans that are cached by shape. Each function returns false if the library is
+// missing or has no plan; it has started nothing then, and the caller uses our own kernels.
 #pragma once
 
 #include "tensor/cuda/libraries/cudnn_graph.h"
@@ -7,14 +7,15 @@
 
 namespace ringwise::tensor::cuda {
 
-/// The convolution of `kind` between dense memory; writes the operand that it computes, or adds to it.
+/// Computes the convolution of `kind` on dense memory. Writes the operand that it computes, or adds to it if
+/// `accumulate`.
 bool convolve_by_library(Convolution kind, DType dtype, void* x, void* weight, void* y, const ConvSizes& sizes,
                          bool accumulate);
 
-/// The graph of one; the ids of its tensors are 1 (x), 2 (weight) and 3 (y).
+/// Returns the graph of a convolution; the ids of its tensors are 1 (x), 2 (weight) and 3 (y).
 DnnGraph convolution_graph(Convolution kind, DType dtype, const ConvSizes& sizes, const int64_t (&alignments)[3]);
 
-/// As Kernels::attention and its gradient.
+/// Compute Kernels::attention and its gradient.
 bool attend_by_library(DType dtype, const Attention& attention);
 bool attend_back_by_library(DType dtype, const AttentionGrad& grad);
 

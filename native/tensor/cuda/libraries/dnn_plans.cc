@@ -6,7 +6,7 @@ namespace ringwise::tensor::cuda {
 
 DnnPlans* DnnPlans::of(Device& device) {
   static std::mutex mutex;
-  static auto& all = *new std::map<int, DnnPlans>;  // never destroyed, as devices
+  static auto& all = *new std::map<int, DnnPlans>;  // never destroyed, like devices
   if (!cudnn().reason.empty()) return nullptr;
   const std::lock_guard lock(mutex);
   const auto [found, is_new] = all.try_emplace(device.index());
@@ -17,7 +17,7 @@ DnnPlans* DnnPlans::of(Device& device) {
 
 void DnnPlans::run(Device& device, const DnnPlan& plan, const std::vector<std::pair<int64_t, void*>>& bindings) {
   const size_t bytes = plan.workspace_bytes();
-  // The stream's next owner of it comes after the plan.
+  // Freed right after the launch: the next owner on this stream runs after the plan.
   void* workspace = bytes > 0 ? device.allocate(bytes) : nullptr;
   try {
     plan.run(handle_, device.stream(), bindings, workspace);

@@ -1,4 +1,4 @@
-// The plans of cuDNN for one device, by whatever they depend on.
+// Caches the cuDNN plans of one device, by the parameters on which they depend.
 #pragma once
 
 #include <map>
@@ -15,14 +15,14 @@ class DnnPlans {
  public:
   using Key = std::vector<int64_t>;
 
-  /// Those of a device; null where the library cannot be used.
+  /// Returns the plans of a device; null if cuDNN cannot be used.
   static DnnPlans* of(Device& device);
 
-  /// Runs the plan for `key`, which `make` describes at its first use. False when the library refused.
+  /// Runs the plan for `key`, whose graph `make` returns at the first use. Returns false if cuDNN refused it.
   template <class Make>
   bool run(Device& device, const Key& key, DnnExactness exactness, Make make,
            const std::vector<std::pair<int64_t, void*>>& bindings) {
-    const std::lock_guard lock(mutex_);  // of the handle too
+    const std::lock_guard lock(mutex_);  // also guards the handle
     if (plans_.size() >= kMostPlans && !plans_.contains(key)) plans_.clear();
     const auto [found, is_new] = plans_.try_emplace(key);
     if (is_new) found->second = planned(make, exactness);
@@ -49,9 +49,9 @@ class DnnPlans {
   std::map<Key, std::unique_ptr<const DnnPlan>> plans_;
 };
 
-/// dnn::DATA_… of a float type.
+/// Returns the constant dnn::DATA_… of a float type.
 int dnn_type(DType dtype);
-/// The largest power of two up to 16 that divides an address.
+/// Returns the largest power of two up to 16 that divides an address.
 int64_t dnn_alignment(const void* data);
 
 }  // namespace ringwise::tensor::cuda

@@ -64,7 +64,7 @@ bool CachingAllocator::free(void* data) {
   return true;
 }
 
-/// The smallest free piece that is large enough, taken out of the pool.
+/// Removes the smallest free piece that is large enough from the pool and returns it; null if there is none.
 CachingAllocator::Piece* CachingAllocator::find(Pool& pool, size_t bytes, uint64_t stream) {
   Piece wanted{nullptr, bytes, stream, true, nullptr, nullptr};
   const auto at = pool.free.lower_bound(&wanted);
@@ -74,7 +74,7 @@ CachingAllocator::Piece* CachingAllocator::find(Pool& pool, size_t bytes, uint64
   return piece;
 }
 
-/// A new segment as one piece.
+/// Gets a new segment from the source and returns it as one piece.
 CachingAllocator::Piece* CachingAllocator::segment(Pool& pool, size_t bytes, uint64_t stream) {
   const size_t whole = &pool == &small_ ? kStep : bytes <= kLargeSegment / 2 ? kLargeSegment : bytes;
   size_t got = whole;
@@ -94,7 +94,7 @@ CachingAllocator::Piece* CachingAllocator::segment(Pool& pool, size_t bytes, uin
   return new Piece{static_cast<char*>(data), got, stream, true, nullptr, nullptr};
 }
 
-/// Cuts what is not needed off the end of `piece`.
+/// Cuts the unused end off `piece` and adds it to the pool.
 void CachingAllocator::split(Pool& pool, Piece* piece, size_t bytes) {
   const size_t rest = piece->bytes - bytes;
   if (rest < (&pool == &small_ ? kGranule : kStep)) return;
@@ -105,7 +105,7 @@ void CachingAllocator::split(Pool& pool, Piece* piece, size_t bytes) {
   pool.free.insert(tail);
 }
 
-/// `piece` together with its free neighbours, which leave the pool.
+/// Merges `piece` with its free neighbours, which leave the pool. Returns the merged piece.
 CachingAllocator::Piece* CachingAllocator::merge(Pool& pool, Piece* piece) {
   const auto join = [](Piece* left, Piece* right) {
     left->bytes += right->bytes;

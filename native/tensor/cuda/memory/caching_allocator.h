@@ -1,8 +1,8 @@
-// Memory that is expensive to get and to give back, kept for reuse. Large segments come from a source; pieces are cut
-// from them and grow together again when they are freed. A freed piece is used again at once, but only by the stream
-// that it was made for: there, whatever still uses it runs before whatever comes next, so nothing has to be waited for.
+// A caching allocator for memory that is expensive to allocate and free. It takes large segments from a source, cuts
+// pieces from them and merges freed neighbours. A freed piece can be reused at once, but only for the stream for which
+// it was allocated: earlier work of that stream runs before later work, so no waiting is needed.
 //
-// The same class serves device memory, pinned host memory and (in tests) plain memory; they differ in their source.
+// Used for device memory, pinned host memory and, in tests, plain memory, each with its own source.
 #pragma once
 
 #include <cstddef>
@@ -17,49 +17,49 @@
 
 namespace ringwise::tensor::cuda {
 
-/// Where segments come from.
+/// Allocates the segments.
 class MemorySource {
  public:
   virtual ~MemorySource() = default;
-  /// Null when there is not enough. At least 512-byte aligned.
+  /// Returns memory that is aligned to at least 512 bytes, or null if there is not enough.
   virtual void* get(size_t bytes) = 0;
   virtual void put(void* segment) = 0;
-  /// What the source could still give, for error messages.
+  /// Returns the bytes that the source could still allocate, for error messages.
   virtual size_t free_bytes() = 0;
-  /// "cuda:0", for error messages.
+  /// Returns a name such as "cuda:0", for error messages.
   virtual std::string name() const = 0;
 };
 
 struct AllocatorUse {
-  size_t live = 0;      // bytes handed out, rounded up to what pieces take
-  size_t peak = 0;      // the most that were live at once
-  size_t cached = 0;    // bytes of segments that are not handed out
-  size_t pieces = 0;    // handed out
-  size_t segments = 0;  // held from the source
+  size_t live = 0;      // bytes in use, rounded up to the sizes of pieces
+  size_t peak = 0;      // maximum of `live` so far
+  size_t cached = 0;    // bytes of segments that are not in use
+  size_t pieces = 0;    // number of pieces in use
+  size_t segments = 0;  // number of segments from the source
 };
 
 class OutOfMemory : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
-/// "1.5 MiB", for their messages.
+/// Formats a size as text such as "1.5 MiB".
 std::string megabytes(size_t bytes);
 
 class CachingAllocator {
  public:
   explicit CachingAllocator(std::shared_ptr<MemorySource> source) : source_(std::move(source)) {}
-  /// Gives everything back to the source, also what is still handed out.
+  /// Returns all segments to the source, including those with pieces in use.
   ~CachingAllocator();
   CachingAllocator(const CachingAllocator&) = delete;
   CachingAllocator& operator=(const CachingAllocator&) = delete;
 
-  /// `stream` is any number that stands for an order of execution. 0 bytes give a piece too. Throws OutOfMemory after
-  /// it has given back what is cached and asked again.
+  /// Allocates a piece, also for 0 bytes. `stream` is any number that identifies an order of execution. If the source
+  /// has not enough memory, returns cached segments to it and tries again; throws OutOfMemory if that fails too.
   void* allocate(size_t bytes, uint64_t stream);
-  /// False when `data` was not handed out.
+  /// Frees a piece. Returns false if `data` is not a piece in use.
   bool free(void* data);
 
-  /// Gives back the segments of which nothing is handed out. Nothing may be running that uses them.
+  /// Returns the segments without pieces in use to the source. No running work may use them.
   void empty_cache();
   AllocatorUse use() const;
 
@@ -75,7 +75,8 @@ class CachingAllocator {
     using is_transparent = void;
     bool operator()(const Piece* a, const Piece* b) const;
   };
-  /// Pieces up to 1 MiB come from segments of their own, so that they do not break up the large ones.
+  /// The free pieces of small or of large segments. Pieces up to 1 MiB have separate segments, so that they do not
+  /// fragment the large ones.
   struct Pool {
     std::set<Piece*, BySize> free;
   };
@@ -89,7 +90,7 @@ class CachingAllocator {
   [[noreturn]] void out_of_memory(size_t bytes);
 
   static constexpr size_t kGranule = 512, kSmall = size_t{1} << 20, kStep = size_t{2} << 20;
-  static constexpr size_t kLargeSegment = size_t{20} << 20;  // for pieces up to half of it
+  static constexpr size_t kLargeSegment = size_t{20} << 20;  // segment size for pieces up to half of it
 
   const std::shared_ptr<MemorySource> source_;
   mutable std::mutex mutex_;

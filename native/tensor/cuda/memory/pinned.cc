@@ -8,14 +8,14 @@ Pinned::Pinned(Device& device, size_t bytes)
     : from_(device.pinned_memory()), data_(static_cast<char*>(from_->allocate(bytes, 0))), bytes_(bytes) {}
 
 Pinned::~Pinned() {
-  // Freed when the last device that copies lets go.
+  // Freed when the last device has released it.
   const std::shared_ptr<void> last(data_, [from = std::move(from_)](void* data) { from->free(data); });
   for (const Copy& copy : copies_) copy.device->retire(last, copy.end);
 }
 
 void Pinned::note(Device& device, int status, const char* what) {
   check(status, what);
-  if (copies_.size() >= 8) is_idle();  // drops what has ended
+  if (copies_.size() >= 8) is_idle();  // drops copies that have ended
   copies_.push_back({&device, device.mark()});
 }
 

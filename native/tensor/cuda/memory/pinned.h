@@ -1,5 +1,5 @@
-// Host memory that a device copies to and from by itself, without a step through other memory and without waiting.
-// Whoever holds it may let go while copies are under way: it goes back to the cache once they have ended.
+// Pinned host memory, which a device accesses directly, so that copies need no intermediate memory and the host does
+// not wait. The owner may destroy it during copies; it returns to the cache after they have ended.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +10,12 @@
 
 namespace ringwise::tensor::cuda {
 
-/// Belongs to one thread.
+/// Must be used by one thread only.
 class Pinned {
  public:
-  /// Throws OutOfMemory. `device` lends its cache; every device may copy.
+  /// Allocates from the cache of `device`; copies may use any device. Throws OutOfMemory.
   Pinned(Device& device, size_t bytes);
-  /// Never calls the driver.
+  /// Releases the memory. Never calls the driver.
   ~Pinned();
   Pinned(const Pinned&) = delete;
   Pinned& operator=(const Pinned&) = delete;
@@ -23,10 +23,10 @@ class Pinned {
   char* data() const { return data_; }
   size_t bytes() const { return bytes_; }
 
-  /// Starts a copy on the calling thread's stream of a device that it has entered.
+  /// Start a copy on the current stream of a device that the calling thread has entered.
   void start_upload(Device& to_device, void* to, size_t offset, size_t bytes);
   void start_download(Device& from_device, size_t offset, const void* from, size_t bytes);
-  /// Whether all copies have ended.
+  /// Returns whether all copies have ended.
   bool is_idle();
 
  private:
@@ -39,7 +39,7 @@ class Pinned {
   std::shared_ptr<CachingAllocator> from_;
   char* data_;
   size_t bytes_;
-  std::vector<Copy> copies_;  // that had not ended when somebody looked last
+  std::vector<Copy> copies_;  // copies that had not ended at the last check
 };
 
 }  // namespace ringwise::tensor::cuda

@@ -8,18 +8,19 @@ namespace ringwise::tensor::cuda {
 
 namespace {
 
-/// Drivers do not know the attributes that are newer than they are.
+/// Returns whether the device has an attribute. Older drivers return an error for attributes that they do not know.
 bool has(int attribute, int device) {
   int value = 0;
   return driver().cuDeviceGetAttribute(&value, attribute, device) == kSuccess && value != 0;
 }
 
-/// Without rights to what the ranks of several hosts share memory by, or in a virtual machine.
+/// Returns whether the driver refuses this kind of memory: the process may lack the rights to share it between hosts,
+/// or run in a virtual machine.
 bool is_refusal(int status) { return status == kNotPermitted || status == kNotSupported; }
 
 }  // namespace
 
-/// What has been done so far is undone at the end.
+/// One allocation. The destructor undoes the steps that have succeeded.
 struct ShareableMemory::Piece {
   std::atomic<size_t>& held;
   size_t bytes = 0, alignment = 0;
@@ -67,13 +68,13 @@ std::shared_ptr<void> ShareableMemory::allocate(size_t bytes) {
   checked(d.cuMemAddressReserve(&piece->range, piece->bytes, piece->alignment, 0, 0), "cuMemAddressReserve", bytes);
   checked(d.cuMemMap(piece->range, piece->bytes, 0, *piece->memory, 0), "cuMemMap", bytes);
   piece->is_mapped = true;
-  // Others map it where they are.
+  // Other processes and devices map it themselves.
   const MemoryAccess own = {properties_.location, kAccessReadWrite};
   checked(d.cuMemSetAccess(piece->range, piece->bytes, &own, 1), "cuMemSetAccess", bytes);
   return {piece, reinterpret_cast<void*>(piece->range)};
 }
 
-/// The memory of a piece, with no address yet. Returns what the driver says.
+/// Creates the memory of a piece, which has no address yet. Returns the driver's status.
 int ShareableMemory::create(Piece& piece, size_t bytes) {
   const int status = driver().cuMemGetAllocationGranularity(&piece.alignment, &properties_, kGranularityRecommended);
   if (status != kSuccess) return status;

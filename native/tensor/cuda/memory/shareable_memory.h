@@ -1,7 +1,7 @@
-// Device memory that other processes and devices can map: NCCL reaches it over NVLink without a copy of its own once it
-// is registered, which it does not with memory of cuMemAlloc. Each piece is an allocation of its own at the head of a
-// range of addresses of its own, in multiples of what the driver recommends. Nothing is cached: pieces are few, large
-// and long-lived.
+// Device memory that other processes and devices can map. Once it is registered, NCCL accesses it over NVLink without
+// intermediate copies, which is impossible with memory of cuMemAlloc. Each piece is a separate allocation with its own
+// address range, in multiples of the granularity that the driver recommends. Pieces are not cached, because they are
+// few, large and long-lived.
 #pragma once
 
 #include <atomic>
@@ -15,21 +15,21 @@
 
 namespace ringwise::tensor::cuda {
 
-/// Of one device. Outlives its pieces.
+/// The shareable memory of one device. Must outlive its pieces.
 class ShareableMemory {
  public:
   ShareableMemory(int device, std::string name);
 
-  /// A new piece, which must not be let go before all that works with it has ended. Null where other memory is to be
-  /// used: the device or the driver offers nothing, or the piece is so small that it would gain nothing. NCCL does not
-  /// tell how it takes ranks whose memory is of different kinds, so on equal devices nothing but the size decides.
-  /// Throws OutOfMemory.
+  /// Returns a new piece, which must not be released before all work that uses it has ended. Returns null if the caller
+  /// should use other memory, because the device or driver does not support it or the piece is too small to benefit.
+  /// NCCL does not specify how it treats ranks with different kinds of memory, so on equal devices only the size
+  /// decides. Throws OutOfMemory.
   std::shared_ptr<void> allocate(size_t bytes);
-  /// Bytes that pieces hold from the driver.
+  /// Returns the bytes of all pieces.
   size_t held() const { return held_; }
 
-  /// Below, NCCL sends most by protocols for low latency, which go through its own buffers, registered or not; and a
-  /// piece that takes 2 MiB at least would be more padding than memory.
+  /// Smallest size of a piece in bytes. NCCL sends smaller messages mostly by low-latency protocols, which use its own
+  /// buffers even if memory is registered, and a piece takes at least 2 MiB, which would be mostly padding.
   static constexpr size_t kLeast = size_t{1} << 20;
 
  private:
