@@ -24,6 +24,9 @@ const testOnly = {
   ringwise: ['testing'],
 };
 
+/** The package whose compiled part an npm package holds, such as tensor for @ringwise/tensor-linux-x64; else null. */
+const ownerOf = (dependency) => /^@ringwise\/([a-z]+)-(?:mpi-)?linux-/.exec(dependency)?.[1] ?? null;
+
 /** Which folders of native/ a folder may include from. `test` sees everything. */
 const includes = {
   base: ['base'],
@@ -62,10 +65,15 @@ function checkPackage(root, name, violations) {
   const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
   const runtime = allowed[name];
   const all = [...runtime, ...(testOnly[name] ?? [])];
+  const fields = ['dependencies', 'optionalDependencies', 'peerDependencies', 'devDependencies'];
+  for (const dependency of new Set(fields.flatMap((field) => Object.keys(manifest[field] ?? {})))) {
+    if (![null, name].includes(ownerOf(dependency)))
+      violations.push(`packages/${name}/package.json depends on ${dependency}, the compiled part of another`);
+  }
   const declared = (field) =>
     Object.keys(manifest[field] ?? {})
       .map(nameOf)
-      .filter((n) => n && n !== 'native');
+      .filter(Boolean);
   for (const target of [...declared('dependencies'), ...declared('peerDependencies')]) {
     if (!runtime.includes(target)) violations.push(`packages/${name}/package.json depends on ${target}`);
   }
@@ -87,7 +95,7 @@ function checkPackage(root, name, violations) {
         const escapes = relative(folder, imported).startsWith('..');
         if (escapes && !isSettings)
           violations.push(`packages/${name}/${inner} imports ${specifier}, outside its package`);
-      } else if (target !== 'native' && !may.includes(target)) {
+      } else if (!may.includes(target)) {
         violations.push(`packages/${name}/${inner} imports ${target}`);
       }
     }

@@ -1,8 +1,9 @@
 /* Every rank contributes an array; all get the sum. The same program as ../from-python/all_reduce.py, and it can be a
  * rank of the same group.
  *
- *   cc -std=c11 -Inative/coll/include examples/from-c/all_reduce.c -Lnative/npm/linux-x64 -lringwise -o all_reduce
- *   export LD_LIBRARY_PATH=$PWD/native/npm/linux-x64
+ *   built=native/npm/collectives-linux-x64
+ *   cc -std=c11 -I$built examples/from-c/all_reduce.c -L$built -lringwise -o all_reduce
+ *   export LD_LIBRARY_PATH=$PWD/$built
  *   mkdir -m 700 job; ./all_reduce 0 2 job & ./all_reduce 1 2 job      RANK SIZE FOLDER
  *
  * Claim: the sum of all ranks' arrays arrives on every rank.

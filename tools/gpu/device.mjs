@@ -2,8 +2,9 @@
 import { createRequire } from 'node:module';
 
 const require = createRequire(import.meta.url);
-const addon = (name) => require(`../../native/npm/${process.platform}-${process.arch}/${name}.node`);
-const [tensor, { nccl }] = [addon('tensor'), addon('coll')];
+const platform = `${process.platform}-${process.arch}`;
+const tensor = require(`../../native/npm/tensor-${platform}/tensor.node`);
+const { nccl } = require(`../../native/npm/collectives-${platform}/coll.node`);
 const { library: path, version, reason } = nccl.about();
 const libraries = [...tensor.cudaLibraries(), { name: 'nccl', path, version, reason }];
 process.stdout.write(`${JSON.stringify({ ...tensor.cudaInfo(), libraries }, null, 2)}\n`);

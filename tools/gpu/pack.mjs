@@ -92,7 +92,8 @@ const files = [
   'node_modules/@ringwise',
   'examples/node_modules/@ringwise',
   ...packages.flatMap((path) => [`${path}/node_modules/@ringwise`, `${path}/dist`]),
-  ...['coll.node', 'tensor.node', 'libringwise.so'].map((name) => `native/npm/${platform}/${name}`),
+  ...['coll.node', 'libringwise.so'].map((name) => `native/npm/collectives-${platform}/${name}`),
+  `native/npm/tensor-${platform}/tensor.node`,
   ...software,
   ...cppTests,
 ].filter((path) => existsSync(join(root, path)));

@@ -26,7 +26,7 @@ export async function* examine(): AsyncGenerator<Finding> {
   } catch (error) {
     if (!(error instanceof TensorError)) throw error;
     const platform = `${process.platform}-${process.arch}`;
-    const fix = `Install @ringwise/native-${platform}, or build it: npm run build in a checkout of ringwise.`;
+    const fix = `Install @ringwise/tensor-${platform}, or build it: npm run build in a checkout of ringwise.`;
     yield { name, state: 'wrong', text: error.message, fix };
   }
 }

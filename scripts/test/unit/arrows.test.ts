@@ -52,6 +52,14 @@ describe('the import arrows', () => {
     expect(violationsIn(tree)).toEqual(['packages/data/package.json depends on store']);
   });
 
+  it("are reported for a dependency on another package's compiled part", () => {
+    const addon = '@ringwise/tensor-linux-x64';
+    write('packages/collectives/package.json', `{ "optionalDependencies": { "${addon}": "workspace:*" } }`);
+    expect(violationsIn(tree)).toEqual([
+      `packages/collectives/package.json depends on ${addon}, the compiled part of another`,
+    ]);
+  });
+
   it('are reported for a C++ include against them', () => {
     write('native/coll/a.cc', '#include "tensor/kernels.h"\n#include <napi.h>\n#include <cuda_runtime.h>\n');
     expect(violationsIn(tree)).toEqual([

@@ -364,7 +364,7 @@ export const loadNative = (): NativeAddon => findNative().addon;
  * that was loaded. Throws if there is none; the error lists the paths that were tried.
  */
 export function findNative(): { readonly addon: NativeAddon; readonly path: string } {
-  const { addon, path, tried } = findAddon<NativeAddon>('coll', '');
+  const { addon, path, tried } = findAddon<NativeAddon>('coll', 'collectives');
   if (addon === undefined) throw new CollectiveError(nativeMissing(platform, tried), null);
   if (crashFd !== undefined) addon.reportCrashes(crashFd);
   return { addon, path };
@@ -374,7 +374,7 @@ export function findNative(): { readonly addon: NativeAddon; readonly path: stri
 export function loadNativeMpi(kinds: readonly string[]): NativeMpi {
   const tried: string[] = [];
   for (const kind of kinds) {
-    const found = findAddon<NativeMpi>(`mpi-${kind}`, 'mpi-');
+    const found = findAddon<NativeMpi>(`mpi-${kind}`, 'collectives-mpi');
     if (found.addon !== undefined) return found.addon;
     tried.push(...found.tried);
   }
@@ -390,14 +390,12 @@ type Found<T> =
   | { readonly addon: T; readonly path: string; readonly tried: readonly string[] }
   | { readonly addon?: undefined; readonly path?: undefined; readonly tried: readonly string[] };
 
-function findAddon<T>(name: string, packagePrefix: string): Found<T> {
+/** Loads an addon: from the folder RINGWISE_NATIVE_PATH, or from this platform's package, `family`-linux-x64 or so. */
+function findAddon<T>(name: string, family: string): Found<T> {
   const require = createRequire(import.meta.url);
   const folder = process.env.RINGWISE_NATIVE_PATH;
   const tried: string[] = [];
-  for (const path of [
-    folder && `${folder}/${name}.node`,
-    `@ringwise/native-${packagePrefix}${platform}/${name}.node`,
-  ]) {
+  for (const path of [folder && `${folder}/${name}.node`, `@ringwise/${family}-${platform}/${name}.node`]) {
     if (!path) continue;
     try {
       return { addon: require(path) as T, path: require.resolve(path), tried };

@@ -136,14 +136,14 @@ export function nativeMissing(platform: string, tried: readonly string[]): Failu
   const what = `there is no native addon for ${platform} (tried ${tried.join('; ')})`;
   const next = platform.startsWith('win32')
     ? 'Windows is not supported yet.'
-    : `Install @ringwise/native-${platform}, or build it: npm run build in a checkout of ringwise.`;
+    : `Install @ringwise/collectives-${platform}, or build it: npm run build in a checkout of ringwise.`;
   return init(what, next);
 }
 
 export function nativeMpiMissing(platform: string, tried: readonly string[]): Failure {
   return init(
     `the mpi backend is not there for ${platform} (tried ${tried.join('; ')})`,
-    `Install @ringwise/native-mpi-${platform} and the MPI library that mpirun belongs to; or build it where mpicc is: npm run build in a checkout of ringwise.`,
+    `Install @ringwise/collectives-mpi-${platform} and the MPI library that mpirun belongs to; or build it where mpicc is: npm run build in a checkout of ringwise.`,
   );
 }
 

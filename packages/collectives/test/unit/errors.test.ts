@@ -227,14 +227,14 @@ describe('errors', () => {
       allReduce: unknown option 'async_op'; expected timeoutMs, op (group "dp", rank 0 of 8). Every verb returns a Work at once; its Sync form blocks.
       allReduce: reproducible is not usable; expected true or false, got 'yes' (group "dp", rank 0 of 8).
       init: no backend named 'gloo'; expected auto, solo, host (group "dp", rank 0 of 8). What PyTorch calls gloo is 'host' here. See registerBackend().
-      init: the mpi backend is not there for linux-x64 (tried mpi-openmpi.node (not found)) (group "dp", rank 0 of 8). Install @ringwise/native-mpi-linux-x64 and the MPI library that mpirun belongs to; or build it where mpicc is: npm run build in a checkout of ringwise.
+      init: the mpi backend is not there for linux-x64 (tried mpi-openmpi.node (not found)) (group "dp", rank 0 of 8). Install @ringwise/collectives-mpi-linux-x64 and the MPI library that mpirun belongs to; or build it where mpicc is: npm run build in a checkout of ringwise.
       init: the ranks do not share one MPI world of Open MPI v4.1.4; expected all of them in one, got worlds of 1 processes (group "dp", rank 0 of 8). Start the ranks by the mpirun or srun of that MPI. RINGWISE_MPI=openmpi or mpich says which one that is.
       shrink: the others go on without this rank, as ranks 0, 2 (group "dp", rank 0 of 8). It came too late, or was taken for lost: end it.
       init: MPI cannot be used: it has ended in this process (group "dp", rank 0 of 8).
       init: srun has started this process without an MPI (group "dp", rank 0 of 8). Call srun with --mpi=pmix (Open MPI) or --mpi=pmi2 (MPICH and its kin); srun --mpi=list tells which it has.
       init: RINGWISE_MPI names no MPI that ringwise knows; expected openmpi or mpich, got 'lam' (group "dp", rank 0 of 8).
       allGather: 2147483648 elements in parts are too many for MPI; expected at most 2147483647 for all ranks together (group "dp", rank 0 of 8). Call it on pieces.
-      init: there is no native addon for linux-x64 (tried coll.node (not found)) (group "dp", rank 0 of 8). Install @ringwise/native-linux-x64, or build it: npm run build in a checkout of ringwise.
+      init: there is no native addon for linux-x64 (tried coll.node (not found)) (group "dp", rank 0 of 8). Install @ringwise/collectives-linux-x64, or build it: npm run build in a checkout of ringwise.
       init: the host backend cannot be loaded: no addon (group "dp", rank 0 of 8).
       "
     `);

@@ -71,12 +71,16 @@ it('names every path where it looked for a missing addon', () => {
   const bin = join(scope, 'launch/bin/ringwise.js');
   const { status, found } = doctor(bin, { RINGWISE_NATIVE_PATH: '/no/such/folder' }, folder);
   expect(status).toBe(1);
-  for (const name of ['coll.node', 'tensor.node']) {
+  for (const [name, family] of [
+    ['coll.node', 'collectives'],
+    ['tensor.node', 'tensor'],
+  ] as const) {
     const { state, text, fix } = found(name)!;
     expect(state).toBe('wrong');
     expect(text).toContain(`/no/such/folder/${name} (`);
-    expect(text).toContain(`@ringwise/native-${process.platform}-${process.arch}/${name} (`);
-    expect(fix).toMatch(/^Install @ringwise\/native-.*npm run build/);
+    const platformPackage = `@ringwise/${family}-${process.platform}-${process.arch}`;
+    expect(text).toContain(`${platformPackage}/${name} (`);
+    expect(fix).toMatch(new RegExp(`^Install ${platformPackage},.*npm run build`));
   }
   expect(found('two ranks')).toBeUndefined();
 });

@@ -8,7 +8,12 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 const root = fileURLToPath(new URL('../../../..', import.meta.url));
-const platform = `native-${process.platform}-${process.arch}`;
+const platform = `${process.platform}-${process.arch}`;
+/** The packages of compiled parts that this platform installs, with their binaries. */
+const compiled: Readonly<Record<string, readonly string[]>> = {
+  [`collectives-${platform}`]: ['coll.node', 'libringwise.so'],
+  [`tensor-${platform}`]: ['tensor.node'],
+};
 const packages = ['store', 'collectives', 'ddp', 'tensor', 'data', 'launch', 'ringwise'];
 
 interface Manifest {
@@ -17,8 +22,10 @@ interface Manifest {
   readonly optionalDependencies?: Record<string, string>;
 }
 
+const isCompiled = (name: string): boolean => name.includes('-linux-');
+
 function folderOf(name: string): string {
-  return name.startsWith('native-') ? `native/npm/${name.slice('native-'.length)}` : `packages/${name}`;
+  return isCompiled(name) ? `native/npm/${name}` : `packages/${name}`;
 }
 
 /** The package and all of ours that it needs on this platform. */
@@ -30,7 +37,7 @@ function closureOf(name: string, seen = new Set<string>()): Set<string> {
   for (const need of Object.keys(needs)) {
     if (!need.startsWith('@ringwise/')) continue;
     const ours = need.replace('@ringwise/', '');
-    if (!ours.startsWith('native-') || ours === platform) closureOf(ours, seen);
+    if (!isCompiled(ours) || Object.hasOwn(compiled, ours)) closureOf(ours, seen);
   }
   return seen;
 }
@@ -57,12 +64,18 @@ describe('packed, installed alone', () => {
   beforeAll(() => {
     work = mkdtempSync(join(tmpdir(), 'ringwise-pack-'));
     const pnpm = join(root, 'node_modules/.bin/pnpm');
-    for (const name of [...packages, platform]) {
+    for (const name of [...packages, ...Object.keys(compiled)]) {
       const lines = run(pnpm, ['pack', '--json', '--pack-destination', work], join(root, folderOf(name)));
       tarballs.set(name, (JSON.parse(lines) as { filename: string }).filename);
     }
   });
   afterAll(() => rmSync(work, { recursive: true, force: true }));
+
+  it.each(Object.entries(compiled))('%s has its own binaries and no others', (name, expected) => {
+    const paths = run('tar', ['tzf', tarballs.get(name)!], work).split('\n');
+    const binaries = paths.filter((path) => /\.(node|so)$/.test(path));
+    expect(binaries.toSorted()).toEqual(expected.map((file) => `package/${file}`));
+  });
 
   it.each(packages)('%s runs the first snippet of its README', (name) => {
     const project = join(work, `use-${name}`);

@@ -47,7 +47,7 @@ for (const [name, kind, command, flags] of launchers) {
     spawnSync(command, ['--version']).status === 0 &&
     spawnSync(
       process.execPath,
-      ['-e', `require('@ringwise/native-mpi-linux-${process.arch}/mpi-${kind}.node')`],
+      ['-e', `require('@ringwise/collectives-mpi-linux-${process.arch}/mpi-${kind}.node')`],
       {
         cwd: fileURLToPath(new URL('../../..', import.meta.url)),
       },

@@ -46,7 +46,7 @@ const missing = (isThere: boolean) => (isThere ? '' : ' (skipped: not installed)
 
 /** Whether the mpi backend was built for this MPI. */
 function hasMpi(kind: string): boolean {
-  const addon = `@ringwise/native-mpi-linux-${process.arch}/mpi-${kind}.node`;
+  const addon = `@ringwise/collectives-mpi-linux-${process.arch}/mpi-${kind}.node`;
   try {
     createRequire(import.meta.resolve('@ringwise/collectives')).resolve(addon);
     return true;

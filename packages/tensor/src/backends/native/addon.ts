@@ -244,7 +244,7 @@ export function findAddon(): { readonly addon: NativeAddon; readonly path: strin
   const folder = process.env.RINGWISE_NATIVE_PATH;
   const tried: string[] = [];
   let cause: unknown;
-  for (const path of [folder && resolve(folder, 'tensor.node'), `@ringwise/native-${platform}/tensor.node`]) {
+  for (const path of [folder && resolve(folder, 'tensor.node'), `@ringwise/tensor-${platform}/tensor.node`]) {
     if (!path) continue;
     try {
       return { addon: require(path) as NativeAddon, path: require.resolve(path) };

@@ -290,7 +290,7 @@ describe.skipIf(cudaDevice === null)(`tensors on CUDA (${cudaDevice?.name ?? 'no
 
 describe('the driver', () => {
   const addon = createRequire(import.meta.url).resolve(
-    `@ringwise/native-${process.platform}-${process.arch}/tensor.node`,
+    `@ringwise/tensor-${process.platform}-${process.arch}/tensor.node`,
   );
   interface Info {
     readonly compiled: boolean;

@@ -14,7 +14,7 @@ import type { HostArray } from '../../../src/core/dtype.ts';
 import { bestLevel, contractAtLevel, levels } from '../../support/native-levels.ts';
 
 const require = createRequire(import.meta.url);
-const addonPath = require.resolve(`@ringwise/native-${process.platform}-${process.arch}/tensor.node`);
+const addonPath = require.resolve(`@ringwise/tensor-${process.platform}-${process.arch}/tensor.node`);
 
 contractAtLevel(levels[bestLevel]!); // the others: test/full/backends
 
@@ -234,7 +234,7 @@ describe('loading', () => {
     }
     expect(message).toContain(`${platform}-pdp11`);
     expect(message).toContain(`${path} (`);
-    expect(message).toContain(`@ringwise/native-${platform}-pdp11/tensor.node (Cannot find module`);
+    expect(message).toContain(`@ringwise/tensor-${platform}-pdp11/tensor.node (Cannot find module`);
     expect(message).toContain('RINGWISE_KERNELS=reference');
   });
 
