@@ -59,7 +59,7 @@ const cppTests = [
   'tensor_cuda_library_test',
   'tensor_cuda_shareable_test',
 ].map((name) => `native/build/test/${name}`);
-const packages = ['collectives', 'ddp', 'launch', 'ringwise', 'store', 'tensor', 'testing'].map(
+const packages = ['collectives', 'ddp', 'formats', 'launch', 'ringwise', 'store', 'tensor', 'testing'].map(
   (name) => `packages/${name}`,
 );
 const example = [

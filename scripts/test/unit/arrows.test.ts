@@ -6,7 +6,17 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { violationsIn } from '../../check-arrows.mjs';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
-const packages = ['store', 'collectives', 'ddp', 'tensor', 'data', 'launch', 'testing', 'ringwise'];
+const packages = [
+  'store',
+  'collectives',
+  'ddp',
+  'formats',
+  'tensor',
+  'data',
+  'launch',
+  'testing',
+  'ringwise',
+];
 const folders = ['base', 'coll', 'mpi', 'sim', 'tensor', 'capi', 'node'];
 
 describe('the import arrows', () => {

@@ -15,7 +15,6 @@ it.each([
       'tensor/src/checks/option-names.ts',
     ],
   ],
-  ['JSON texts are checked', ['tensor/src/files/safetensors/json.ts', 'data/src/formats/json/json.ts']],
 ])('%s by the same code in all packages', (_, [first, ...others]) => {
   for (const other of others) expect([other, text(other)]).toEqual([other, text(first!)]);
 });

@@ -67,7 +67,7 @@ it('names every path where it looked for a missing addon', () => {
       cpSync(join(packages, name, part), join(scope, name, part), { recursive: true });
   }
   cpSync(join(packages, 'launch/bin'), join(scope, 'launch/bin'), { recursive: true });
-  symlinkSync(join(packages, 'store'), join(scope, 'store'));
+  for (const name of ['store', 'formats']) symlinkSync(join(packages, name), join(scope, name));
   const bin = join(scope, 'launch/bin/ringwise.js');
   const { status, found } = doctor(bin, { RINGWISE_NATIVE_PATH: '/no/such/folder' }, folder);
   expect(status).toBe(1);

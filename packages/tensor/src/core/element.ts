@@ -1,6 +1,6 @@
 // Single elements of memory as JavaScript values, for all dtypes: int64 as bigint, everything else as number.
 
-import { fromBfloat16, fromFloat16, toBfloat16, toFloat16 } from '../files/half.ts';
+import { fromBfloat16, fromFloat16, toBfloat16, toFloat16 } from '@ringwise/formats';
 import { type DType, dtypeInfo, type HostArray } from './dtype.ts';
 
 export type Value = number | bigint;

@@ -1,30 +1,19 @@
-// Files of tensors: complete reads, and writes that replace a file as a whole or not at all.
+// Writes that replace a file as a whole or not at all.
 import { randomUUID } from 'node:crypto';
 import { type FileHandle, open, readdir, rename, rm } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import type { HostArray } from '../core/dtype.ts';
 
-/** One read or write of the system takes less than 2 GiB. */
-const maxTransferBytes = 2 ** 30;
+/** One write of the system takes less than 2 GiB. */
+const maxWriteBytes = 2 ** 30;
 
 export const bytesIn = (host: HostArray): Uint8Array =>
   new Uint8Array(host.buffer, host.byteOffset, host.byteLength);
 
-/** Fills `into` from `position` on. Returns whether the file has that many bytes. */
-export async function readFully(file: FileHandle, into: Uint8Array, position: number): Promise<boolean> {
-  for (let done = 0; done < into.length; ) {
-    const length = Math.min(into.length - done, maxTransferBytes);
-    const { bytesRead } = await file.read(into, done, length, position + done);
-    if (bytesRead === 0) return false;
-    done += bytesRead;
-  }
-  return true;
-}
-
 async function writeFully(file: FileHandle, bytes: Uint8Array): Promise<void> {
   for (let done = 0; done < bytes.length; ) {
-    const length = Math.min(bytes.length - done, maxTransferBytes);
+    const length = Math.min(bytes.length - done, maxWriteBytes);
     done += (await file.write(bytes, done, length)).bytesWritten;
   }
 }

@@ -1,8 +1,9 @@
 // How elements lie in files. Files know more types than tensors; those come back in the narrowest dtype that
 // holds all of their values, except that floats of 8 bits become float32, in which they can be computed with.
 import type { FileHandle } from 'node:fs/promises';
+import { readFully } from '@ringwise/formats';
 import { bytesOf, type DType, type HostArray } from '../core/dtype.ts';
-import { bytesIn, readFully } from './files.ts';
+import { bytesIn } from './files.ts';
 
 /** Fills `into` with elements from the start of a buffer. `first`: the number of the first one, for what is thrown. */
 type Widen = (bytes: Uint8Array, into: HostArray, first: number) => void;

@@ -14,7 +14,7 @@ const compiled: Readonly<Record<string, readonly string[]>> = {
   [`collectives-${platform}`]: ['coll.node', 'libringwise.so'],
   [`tensor-${platform}`]: ['tensor.node'],
 };
-const packages = ['store', 'collectives', 'ddp', 'tensor', 'data', 'launch', 'ringwise'];
+const packages = ['store', 'collectives', 'ddp', 'formats', 'tensor', 'data', 'launch', 'ringwise'];
 
 interface Manifest {
   readonly name: string;

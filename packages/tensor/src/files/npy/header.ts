@@ -1,8 +1,8 @@
 // The header of a .npy file: a magic string, a version, its own length, and a Python dictionary with dtype, order and
 // shape. It comes from outside: nothing in it is believed before it has been checked.
+import { check, excerpt } from '@ringwise/formats';
 import { bytesOf, type DType } from '../../core/dtype.ts';
 import { countOf, mostDims, type Shape } from '../../core/shape.ts';
-import { excerpt } from '../safetensors/checks.ts';
 import { type StoredType, storedTypes } from '../stored-types.ts';
 
 const magic = Buffer.from('\x93NUMPY', 'latin1');
@@ -38,13 +38,6 @@ export interface NpyHeader {
   readonly isBigEndian: boolean;
   /** Where the elements begin, in bytes. */
   readonly dataStart: number;
-}
-
-/** What is wrong with a file, as the end of a sentence. */
-export class NpyProblem extends Error {}
-
-export function check(isTrue: boolean, problem: string): asserts isTrue {
-  if (!isTrue) throw new NpyProblem(problem);
 }
 
 /** The header's members as Python wrote them. Tuples are not nested in the dtypes that we read. */

@@ -2,6 +2,17 @@
 import '../../ops/methods.ts';
 
 import type { FileHandle } from 'node:fs/promises';
+import {
+  check,
+  checkTotal,
+  encodeArchive,
+  FormatError,
+  type Member,
+  quoted,
+  readDirectory,
+  readFully,
+  readMember,
+} from '@ringwise/formats';
 import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { aTensor, atLeastOne, checkValue, flag } from '../../checks/value-checks.ts';
 import { bytesOf } from '../../core/dtype.ts';
@@ -10,11 +21,10 @@ import { empty, type Tensor } from '../../core/tensor.ts';
 import { badNpy } from '../../errors.ts';
 import { contiguous } from '../../ops/elementwise/convert.ts';
 import { permute } from '../../ops/shape/views.ts';
-import { bytesIn, readFully, replaceFile } from '../files.ts';
-import { aPath, openRegular, quoted, tensorsByName } from '../safetensors/checks.ts';
+import { bytesIn, replaceFile } from '../files.ts';
+import { aPath, openRegular, tensorsByName } from '../safetensors/checks.ts';
 import { StoredProblem } from '../stored-types.ts';
-import { check, encodeHeader, headerEnd, type NpyHeader, NpyProblem, parseHeader } from './header.ts';
-import { checkTotal, encodeArchive, type Member, readDirectory, readMember } from './zip.ts';
+import { encodeHeader, headerEnd, type NpyHeader, parseHeader } from './header.ts';
 
 /** Longest start of a file that says where its header ends. */
 const startBytes = 12;
@@ -25,7 +35,7 @@ async function about<T>(path: string, doing: string, body: () => Promise<T>): Pr
   try {
     return await body();
   } catch (error) {
-    if (error instanceof NpyProblem || error instanceof StoredProblem) throw badNpy(path, error.message);
+    if (error instanceof FormatError || error instanceof StoredProblem) throw badNpy(path, error.message);
     throw badNpy(path, `could not be ${doing} (${(error as Error).message})`, error);
   }
 }
@@ -175,8 +185,8 @@ async function fromPieces(
     });
   } catch (error) {
     await pieces.return(undefined);
-    if (error instanceof NpyProblem && !error.message.includes(quoted(name)))
-      throw new NpyProblem(`${quoted(name)}: ${error.message}`);
+    if (error instanceof FormatError && !error.message.includes(quoted(name)))
+      throw new FormatError(`${quoted(name)}: ${error.message}`);
     throw error;
   }
 }

@@ -32,10 +32,3 @@ export async function openRegular(path: string): Promise<FileHandle> {
     throw error;
   }
 }
-
-/** The start of a text that a file holds, without what a terminal would obey. */
-export const excerpt = (text: string, most = 80): string =>
-  text.slice(0, most).replace(/\p{Cc}/gu, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
-
-/** A name that a file holds, as part of a sentence. */
-export const quoted = (name: string): string => `"${excerpt(name)}"`;

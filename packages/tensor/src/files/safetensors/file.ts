@@ -1,5 +1,6 @@
 // One open safetensors file, of which only what is asked for is read.
 import type { FileHandle } from 'node:fs/promises';
+import { quoted, readFully } from '@ringwise/formats';
 import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { anything, checkValue } from '../../checks/value-checks.ts';
 import type { DType } from '../../core/dtype.ts';
@@ -7,9 +8,8 @@ import { countOf, type Shape } from '../../core/shape.ts';
 import { empty, type Tensor } from '../../core/tensor.ts';
 import { type DeviceName, deviceOf } from '../../device/device.ts';
 import { badSafetensors, TensorError } from '../../errors.ts';
-import { readFully } from '../files.ts';
 import { readElements, StoredProblem } from '../stored-types.ts';
-import { aPath, openRegular, quoted } from './checks.ts';
+import { aPath, openRegular } from './checks.ts';
 import { type Entry, type Header, HeaderProblem, maxHeaderBytes, parseHeader, readable } from './header.ts';
 import { Upload } from './upload.ts';
 

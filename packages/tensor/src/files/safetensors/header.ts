@@ -2,12 +2,11 @@
 // 8 bytes and preceded by its length as u64, little endian. Offsets count from the end of the header; together the
 // tensors cover the rest of the file without gaps or overlaps. A header comes from outside: nothing in it is
 // believed before it has been checked.
+import { excerpt, JsonProblem, parseJson, quoted } from '@ringwise/formats';
 import { bytesOf, type DType, dtypes } from '../../core/dtype.ts';
 import { countOf, mostDims } from '../../core/shape.ts';
 import type { Tensor } from '../../core/tensor.ts';
 import { type StoredType, storedTypes } from '../stored-types.ts';
-import { excerpt, quoted } from './checks.ts';
-import { JsonProblem, parseJson } from './json.ts';
 
 /** The format's own limit. */
 export const maxHeaderBytes = 100_000_000;

@@ -2,16 +2,16 @@
 // libraries write them.
 import { mkdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { parseJson, quoted } from '@ringwise/formats';
 import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { anything, type Check, checkValue, positive } from '../../checks/value-checks.ts';
 import { bytesOf } from '../../core/dtype.ts';
 import type { Tensor } from '../../core/tensor.ts';
 import { badSafetensors } from '../../errors.ts';
 import { replaceFile } from '../files.ts';
-import { aPath, openRegular, quoted, tensorsByName } from './checks.ts';
+import { aPath, openRegular, tensorsByName } from './checks.ts';
 import { type LoadOptions, loadOptions } from './file.ts';
 import { maxHeaderBytes } from './header.ts';
-import { parseJson } from './json.ts';
 import { collected, saveSafetensors, withFile } from './whole.ts';
 
 const indexName = 'model.safetensors.index.json';

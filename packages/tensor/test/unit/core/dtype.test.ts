@@ -1,5 +1,5 @@
+import { fromBfloat16, fromFloat16, toBfloat16, toFloat16 } from '@ringwise/formats';
 import { describe, expect, test } from 'vitest';
-import { fromBfloat16, fromFloat16, toBfloat16, toFloat16 } from '../../../src/files/half.ts';
 import {
   type DType,
   fromHost,

@@ -6,9 +6,9 @@ import type { FileHandle } from 'node:fs/promises';
 import { pipeline, Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import { crc32, createInflateRaw, deflateRaw } from 'node:zlib';
-import { readFully } from '../files.ts';
-import { quoted } from '../safetensors/checks.ts';
-import { check } from './header.ts';
+import { check } from './errors.ts';
+import { readFully } from './read-fully.ts';
+import { quoted } from './text.ts';
 
 const localSignature = 0x04034b50;
 const centralSignature = 0x02014b50;
