@@ -1,6 +1,16 @@
-export { check, FormatError } from './errors.ts';
+export { swapTo } from './byte-order.ts';
+export { type Accepted, type ElementType, elementBytes } from './element-types.ts';
+export { check, FormatError, HeaderError } from './errors.ts';
 export { fromBfloat16, fromFloat16, toBfloat16, toFloat16 } from './half.ts';
 export { JsonProblem, parseJson } from './json.ts';
+export {
+  encodeNpyHeader,
+  type NpyHeader,
+  type NpyType,
+  npyHeaderEnd,
+  npyStartBytes,
+  parseNpyHeader,
+} from './npy.ts';
 export { readFully } from './read-fully.ts';
 export { excerpt, quoted } from './text.ts';
 export { type Content, checkTotal, encodeArchive, type Member, readDirectory, readMember } from './zip.ts';

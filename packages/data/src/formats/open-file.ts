@@ -4,10 +4,14 @@ import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { checkPath } from '../check.ts';
 import { closedFile, fileShrank, fileSystem, notAFile } from '../errors.ts';
-import { bytesOf } from './byte-order.ts';
 
 /** Without O_NONBLOCK, opening a pipe would wait for a writer. Windows has neither. */
 const readFlags = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);
+
+/** Returns the bytes of `view`, without a copy. */
+export function bytesOf(view: NodeJS.ArrayBufferView): Buffer {
+  return Buffer.from(view.buffer, view.byteOffset, view.byteLength);
+}
 
 export class OpenFile {
   readonly path: string;

@@ -1,7 +1,7 @@
 // How elements lie in files. Files know more types than tensors; those come back in the narrowest dtype that
 // holds all of their values, except that floats of 8 bits become float32, in which they can be computed with.
 import type { FileHandle } from 'node:fs/promises';
-import { readFully } from '@ringwise/formats';
+import { type ElementType, readFully } from '@ringwise/formats';
 import { bytesOf, type DType, type HostArray } from '../core/dtype.ts';
 import { bytesIn } from './files.ts';
 
@@ -96,7 +96,7 @@ function float8(values: () => Float32Array): StoredType {
   };
 }
 
-export const storedTypes = {
+export const storedTypes: Readonly<Record<ElementType, StoredType>> = {
   float32: asItIs('float32'),
   float64: asItIs('float64'),
   float16: asItIs('float16'),
@@ -116,7 +116,7 @@ export const storedTypes = {
   float8e4m3fnuz: float8(() => valuesOf(3, 'fnuz')),
   float8e5m2fnuz: float8(() => valuesOf(2, 'fnuz')),
   float8e8m0: float8(exponents),
-} as const satisfies Readonly<Record<string, StoredType>>;
+};
 
 /** Bytes of a file that are widened at a time; a multiple of every element. */
 const pieceBytes = 2 ** 20;

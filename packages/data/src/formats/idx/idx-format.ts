@@ -1,6 +1,7 @@
 // The IDX format of the MNIST files: two zero bytes, one byte for the element type, one for the number of dimensions,
 // each dimension as a big-endian uint32, then the elements, big-endian, row-major. http://yann.lecun.com/exdb/mnist/
 
+import { swapTo } from '@ringwise/formats';
 import {
   idxDimensions,
   idxTooLarge,
@@ -11,7 +12,6 @@ import {
   outOfRange,
 } from '../../errors.ts';
 import { elementCount, isTypedArray, type NdArray, typeName } from '../../typed-array.ts';
-import { swapTo } from '../byte-order.ts';
 
 export type IdxArray = Uint8Array | Int8Array | Int16Array | Int32Array | Float32Array | Float64Array;
 

@@ -1,12 +1,11 @@
 // A safetensors file whose tensors have one row per sample, as a data set; rows are read on request.
 // https://github.com/huggingface/safetensors#format
 
-import { parseJson } from '@ringwise/formats';
+import { parseJson, swapTo } from '@ringwise/formats';
 import { checkIndex, checkRows } from '../../check.ts';
 import type { Dataset, Indices } from '../../datasets/dataset.ts';
 import { badFile } from '../../errors.ts';
 import { elementCount, type NdArray, type TypedArray } from '../../typed-array.ts';
-import { swapTo } from '../byte-order.ts';
 import { OpenFile } from '../open-file.ts';
 
 const views: Readonly<Record<string, readonly [width: number, view: (memory: ArrayBuffer) => TypedArray]>> = {

@@ -1,13 +1,13 @@
 // A file of tokens: consecutive unsigned integers in little endian without a header, as nanoGPT's prepare.py
 // writes it.
 
+import { swapTo } from '@ringwise/formats';
 import { checkIndex, checkInteger } from '../../check.ts';
 import type { Dataset, Indices } from '../../datasets/dataset.ts';
 import { badTokenBytes, fewTokens, outOfRange } from '../../errors.ts';
 import { checkedOptions, optionNames } from '../../options.ts';
 import type { NdArray } from '../../typed-array.ts';
-import { bytesOf, swapTo } from '../byte-order.ts';
-import { OpenFile } from '../open-file.ts';
+import { bytesOf, OpenFile } from '../open-file.ts';
 
 export interface TokenFileOptions {
   /** Number of tokens in a sample. */

@@ -5,29 +5,34 @@ import type { FileHandle } from 'node:fs/promises';
 import {
   check,
   checkTotal,
+  type ElementType,
   encodeArchive,
+  encodeNpyHeader,
   FormatError,
   type Member,
+  type NpyHeader,
+  npyHeaderEnd,
+  npyStartBytes,
+  parseNpyHeader,
   quoted,
   readDirectory,
   readFully,
   readMember,
+  swapTo,
 } from '@ringwise/formats';
 import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { aTensor, atLeastOne, checkValue, flag } from '../../checks/value-checks.ts';
 import { bytesOf } from '../../core/dtype.ts';
-import { countOf } from '../../core/shape.ts';
+import { countOf, mostDims } from '../../core/shape.ts';
 import { empty, type Tensor } from '../../core/tensor.ts';
 import { badNpy } from '../../errors.ts';
 import { contiguous } from '../../ops/elementwise/convert.ts';
 import { permute } from '../../ops/shape/views.ts';
 import { bytesIn, replaceFile } from '../files.ts';
 import { aPath, openRegular, tensorsByName } from '../safetensors/checks.ts';
-import { StoredProblem } from '../stored-types.ts';
-import { encodeHeader, headerEnd, type NpyHeader, parseHeader } from './header.ts';
+import { StoredProblem, storedTypes } from '../stored-types.ts';
 
-/** Longest start of a file that says where its header ends. */
-const startBytes = 12;
+const accepted = { types: Object.keys(storedTypes) as ElementType[], maxDims: mostDims };
 const suffix = '.npy';
 
 /** Runs `body`; what it finds wrong becomes a TensorError that names the file. */
@@ -40,10 +45,11 @@ async function about<T>(path: string, doing: string, body: () => Promise<T>): Pr
   }
 }
 
-const pieces = (tensor: Tensor): Uint8Array[] => [
-  encodeHeader(tensor.dtype, tensor.shape),
-  bytesIn(tensor.dataSync()),
-];
+function pieces(tensor: Tensor): Uint8Array[] {
+  const { dtype, shape } = tensor;
+  check(dtype !== 'bfloat16', "NumPy has no bfloat16; use .to('float32'), or safetensors, which keeps it");
+  return [encodeNpyHeader(dtype, shape), bytesIn(tensor.dataSync())];
+}
 
 /** Writes one tensor, as a whole or not at all. It must not change until the promise settles. */
 export async function saveNpy(path: string, tensor: Tensor): Promise<void> {
@@ -79,13 +85,14 @@ export async function saveNpz(
 
 /** A tensor of the shape and dtype of a header, filled by `fill`, in row-major order. */
 async function filled(header: NpyHeader, fill: (bytes: Uint8Array) => Promise<void>): Promise<Tensor> {
-  const { type, shape, isFortran, isBigEndian } = header;
+  const { shape, isFortran, isBigEndian } = header;
+  const type = storedTypes[header.type];
   const stored = empty(type.dtype, isFortran ? shape.toReversed() : shape);
   const { host } = stored.memory;
   const bytes = type.widen === null ? bytesIn(host) : new Uint8Array(stored.count * type.bytes);
   try {
     await fill(bytes);
-    if (isBigEndian) swap(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length), type.bytes);
+    swapTo(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length), type.bytes, isBigEndian ? 'BE' : 'LE');
     type.widen?.(bytes, host, 0);
   } catch (error) {
     stored.dispose();
@@ -97,12 +104,6 @@ async function filled(header: NpyHeader, fill: (bytes: Uint8Array) => Promise<vo
   stored.dispose();
   if (out !== turned) turned.dispose();
   return out;
-}
-
-function swap(bytes: Buffer, size: number): void {
-  if (size === 2) bytes.swap16();
-  if (size === 4) bytes.swap32();
-  if (size === 8) bytes.swap64();
 }
 
 async function withFile<T>(path: string, read: (file: FileHandle) => Promise<T>): Promise<T> {
@@ -126,13 +127,11 @@ export async function loadNpy(path: string): Promise<Tensor> {
     const { size } = await file.stat();
     const read = async (into: Uint8Array, position: number): Promise<void> =>
       check(await readFully(file, into, position), 'it is truncated');
-    const start = Buffer.alloc(Math.min(startBytes, size));
+    const start = Buffer.alloc(Math.min(npyStartBytes, size));
     await read(start, 0);
-    const end = headerEnd(start);
-    check(end <= size, `the header should end at byte ${end}, but the file at ${size}`);
-    const text = Buffer.alloc(end);
+    const text = Buffer.alloc(npyHeaderEnd(start, size));
     await read(text, 0);
-    const header = parseHeader(text, size);
+    const header = parseNpyHeader(text, size, accepted);
     return filled(header, (bytes) => read(bytes, header.dataStart));
   });
 }
@@ -169,11 +168,11 @@ async function fromPieces(
     }
   };
   try {
-    await readTo(Math.min(startBytes, bytes));
-    const end = headerEnd(start);
+    await readTo(Math.min(npyStartBytes, bytes));
+    const end = npyHeaderEnd(start, Infinity);
     check(end <= bytes, truncated);
     await readTo(end);
-    const header = parseHeader(start.subarray(0, end), bytes);
+    const header = parseNpyHeader(start.subarray(0, end), bytes, accepted);
     approve(header);
     return await filled(header, async (into) => {
       into.set(start.subarray(end));
@@ -200,7 +199,7 @@ export async function loadNpz(path: string, options: LoadNpzOptions = {}): Promi
     const { maxBytes = Math.max(defaultBytes, defaultRatio * size) } = options;
     let total = 0;
     const approve = ({ type, shape }: NpyHeader): void => {
-      total += countOf(shape) * bytesOf(type.dtype);
+      total += countOf(shape) * bytesOf(storedTypes[type].dtype);
       checkTotal(total, maxBytes);
     };
     const tensors: [string, Tensor][] = [];

@@ -211,7 +211,7 @@ describe('npz', () => {
       } catch (error) {
         expect(error).toMatchObject({ code: 'ERR_TENSOR_NPY' });
       }
-      expect(memory().tensors).toBe(before.tensors);
+      expect(memory().tensors).toBeLessThanOrEqual(before.tensors); // the collector may take those of tests before
     };
     for (let i = 0; i < good.length; i += 3) {
       const bad = Buffer.from(good);

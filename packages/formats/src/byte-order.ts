@@ -10,8 +10,3 @@ export function swapTo(elements: Buffer, width: number, order: 'LE' | 'BE'): voi
   if (width === 4) elements.swap32();
   if (width === 8) elements.swap64();
 }
-
-/** Returns the bytes of `view`, without a copy. */
-export function bytesOf(view: NodeJS.ArrayBufferView): Buffer {
-  return Buffer.from(view.buffer, view.byteOffset, view.byteLength);
-}
