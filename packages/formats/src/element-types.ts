@@ -31,6 +31,8 @@ export interface Accepted {
   readonly types: readonly ElementType[];
   /** Default: any number. */
   readonly maxDims?: number;
+  /** The first dimension counts samples, so there must be one. Default false. */
+  readonly needsRows?: boolean;
 }
 
 /** Returns the number of elements of `shape`, which may be beyond the exact integers; 1 for []. */

@@ -125,7 +125,11 @@ function parseType(dictionary: Dictionary, descr: string): { type: NpyType; isBi
   throw unreadable(dictionary, `dtype ${excerpt(descr)} is not supported${why}; supported are ${supported}`);
 }
 
-function parseShape(dictionary: Dictionary, tuple: string, maxDims: number): number[] {
+function parseShape(
+  dictionary: Dictionary,
+  tuple: string,
+  { maxDims = Infinity, needsRows }: Accepted,
+): number[] {
   if (!tuple.startsWith('(')) throw unreadable(dictionary, `the shape is ${excerpt(tuple)}`);
   const parts = tuple.slice(1, -1).split(',').map((part) => part.trim()); // biome-ignore format: one thing
   if (parts.at(-1) === '') parts.pop();
@@ -133,6 +137,12 @@ function parseShape(dictionary: Dictionary, tuple: string, maxDims: number): num
     const problem = `the shape is ${excerpt(tuple)}; expected sizes that are integers ≥ 0`;
     throw new HeaderError(problem, 'a shape', tuple);
   }
+  if (needsRows && parts.length === 0)
+    throw new HeaderError(
+      'the shape has no dimensions; expected at least one',
+      'at least one dimension',
+      'none',
+    );
   if (parts.length > maxDims) {
     const problem = `the shape has ${parts.length} dimensions; expected at most ${maxDims}`;
     throw new HeaderError(problem, `at most ${maxDims} dimensions`, `${parts.length}`);
@@ -147,16 +157,16 @@ function parseShape(dictionary: Dictionary, tuple: string, maxDims: number): num
 export function parseNpyHeader(
   header: Buffer,
   fileBytes: number,
-  { types, maxDims = Infinity }: Accepted = { types: npyTypes },
+  accepted: Accepted = { types: npyTypes },
 ): NpyHeader {
-  const known = types.filter((type): type is NpyType => Object.hasOwn(npyCodes, type));
+  const known = accepted.types.filter((type): type is NpyType => Object.hasOwn(npyCodes, type));
   const codes = new Map(known.map((type) => [npyCodes[type] as string, type]));
   const dictionary = parseDictionary(header.toString('utf8', header[6] === 1 ? 10 : 12).trim(), codes);
   const descr = memberOf(dictionary, 'descr');
   const isFortran = parseOrder(dictionary);
   const tuple = memberOf(dictionary, 'shape');
   const { type, isBigEndian } = parseType(dictionary, descr);
-  const shape = parseShape(dictionary, tuple, maxDims);
+  const shape = parseShape(dictionary, tuple, accepted);
   const dataStart = header.length;
   const bytes = countOf(shape) * elementBytes[type];
   if (bytes !== fileBytes - dataStart) {

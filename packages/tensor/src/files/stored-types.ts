@@ -118,6 +118,9 @@ export const storedTypes: Readonly<Record<ElementType, StoredType>> = {
   float8e8m0: float8(exponents),
 };
 
+/** Error messages list them in this order. */
+export const storableTypes = Object.keys(storedTypes) as readonly ElementType[];
+
 /** Bytes of a file that are widened at a time; a multiple of every element. */
 const pieceBytes = 2 ** 20;
 

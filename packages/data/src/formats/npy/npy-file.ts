@@ -75,8 +75,7 @@ function readHeader(file: OpenFile): NpyHeader {
     file.read(start, 0);
     const bytes = Buffer.alloc(npyHeaderEnd(start, size));
     file.read(bytes, 0);
-    const header = parseNpyHeader(bytes, size, { types: arrayTypes });
-    if (header.shape.length === 0) throw badNpy(path, 'at least one dimension', 'none');
+    const header = parseNpyHeader(bytes, size, { types: arrayTypes, needsRows: true });
     if (header.isFortran && header.shape.length > 1) throw badNpy(path, 'C order', 'Fortran order');
     return header;
   } catch (error) {

@@ -5,7 +5,6 @@ import type { FileHandle } from 'node:fs/promises';
 import {
   check,
   checkTotal,
-  type ElementType,
   encodeArchive,
   encodeNpyHeader,
   FormatError,
@@ -30,9 +29,9 @@ import { contiguous } from '../../ops/elementwise/convert.ts';
 import { permute } from '../../ops/shape/views.ts';
 import { bytesIn, replaceFile } from '../files.ts';
 import { aPath, openRegular, tensorsByName } from '../safetensors/checks.ts';
-import { StoredProblem, storedTypes } from '../stored-types.ts';
+import { StoredProblem, storableTypes, storedTypes } from '../stored-types.ts';
 
-const accepted = { types: Object.keys(storedTypes) as ElementType[], maxDims: mostDims };
+const accepted = { types: storableTypes, maxDims: mostDims };
 const suffix = '.npy';
 
 /** Runs `body`; what it finds wrong becomes a TensorError that names the file. */

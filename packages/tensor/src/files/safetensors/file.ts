@@ -1,16 +1,24 @@
 // One open safetensors file, of which only what is asked for is read.
 import type { FileHandle } from 'node:fs/promises';
-import { quoted, readFully } from '@ringwise/formats';
+import {
+  HeaderError,
+  parseSafetensorsHeader,
+  quoted,
+  readFully,
+  type SafetensorsEntry,
+  safetensorsHeaderBytes,
+  safetensorsInOrder,
+  safetensorsStartBytes,
+} from '@ringwise/formats';
 import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { anything, checkValue } from '../../checks/value-checks.ts';
 import type { DType } from '../../core/dtype.ts';
-import { countOf, type Shape } from '../../core/shape.ts';
+import { countOf, mostDims, type Shape } from '../../core/shape.ts';
 import { empty, type Tensor } from '../../core/tensor.ts';
 import { type DeviceName, deviceOf } from '../../device/device.ts';
 import { badSafetensors, TensorError } from '../../errors.ts';
-import { readElements, StoredProblem } from '../stored-types.ts';
+import { readElements, StoredProblem, storableTypes, storedTypes } from '../stored-types.ts';
 import { aPath, openRegular } from './checks.ts';
-import { type Entry, type Header, HeaderProblem, maxHeaderBytes, parseHeader, readable } from './header.ts';
 import { Upload } from './upload.ts';
 
 /** What a file says about a tensor. */
@@ -35,6 +43,16 @@ export interface LoadOptions {
 
 export const loadOptions = optionChecks<LoadOptions>({ device: anything });
 
+interface Entry extends SafetensorsEntry, TensorInfo {}
+
+interface Header {
+  /** In the order of the file. */
+  readonly entries: readonly Entry[];
+  readonly metadata: Readonly<Record<string, string>>;
+  /** Bytes. */
+  readonly dataStart: number;
+}
+
 /** Made by openSafetensors. Tensors that are read belong to the scope that is open, or to the caller. */
 export class SafetensorsFile {
   readonly path: string;
@@ -48,7 +66,7 @@ export class SafetensorsFile {
   readonly #upload = new Upload();
 
   /** Internal. */
-  constructor(path: string, file: FileHandle, { entries, metadata }: Header, dataStart: number) {
+  constructor(path: string, file: FileHandle, { entries, metadata, dataStart }: Header) {
     this.path = path;
     this.metadata = metadata;
     this.#entries = new Map(entries.map((entry) => [entry.name, entry]));
@@ -67,7 +85,7 @@ export class SafetensorsFile {
   }
 
   async #load(
-    { name, dtype, stored }: Entry,
+    { name, dtype, type: elementType }: Entry,
     shape: Shape,
     begin: number,
     { device = 'cpu' }: LoadOptions,
@@ -75,7 +93,7 @@ export class SafetensorsFile {
     const tensor = empty(dtype, shape, deviceOf(device));
     try {
       const position = this.#dataStart + begin;
-      const type = readable[stored]!;
+      const type = storedTypes[elementType];
       const isThere =
         tensor.device === 'cpu'
           ? await readElements(this.#file, type, position, tensor.memory.host)
@@ -112,7 +130,7 @@ export class SafetensorsFile {
         `indices ${String(start)} to ${String(end)} do not lie in tensor ${quoted(name)} of shape ${shape}`,
       );
     }
-    const rowBytes = countOf(rest) * readable[entry.stored]!.bytes;
+    const rowBytes = countOf(rest) * storedTypes[entry.type].bytes;
     return this.#load(entry, [end - start, ...rest], entry.begin + start * rowBytes, options);
   }
 
@@ -136,8 +154,7 @@ export async function openSafetensors(path: string): Promise<SafetensorsFile> {
     throw badSafetensors(path, `could not be opened (${(error as Error).message})`, error);
   }
   try {
-    const { header, dataStart } = await readHeader(path, file);
-    return new SafetensorsFile(path, file, header, dataStart);
+    return new SafetensorsFile(path, file, await readHeader(path, file));
   } catch (error) {
     await file.close();
     if (error instanceof TensorError) throw error;
@@ -148,26 +165,20 @@ export async function openSafetensors(path: string): Promise<SafetensorsFile> {
 const truncated = (path: string, what: string): Error =>
   badSafetensors(path, `ends inside ${what}; the file is truncated`);
 
-async function readHeader(path: string, file: FileHandle): Promise<{ header: Header; dataStart: number }> {
+async function readHeader(path: string, file: FileHandle): Promise<Header> {
   const { size } = await file.stat();
-  const prefix = Buffer.alloc(8);
-  if (!(await readFully(file, prefix, 0))) throw truncated(path, 'the header length');
-  const headerBytes = prefix.readBigUInt64LE();
-  const mostBytes = Math.min(maxHeaderBytes, size - 8);
-  if (headerBytes > mostBytes) {
-    throw badSafetensors(
-      path,
-      `the header claims ${headerBytes} bytes, but at most ${mostBytes} are possible (is this a safetensors file?)`,
-    );
-  }
-  const text = Buffer.alloc(Number(headerBytes));
-  if (!(await readFully(file, text, 8))) throw truncated(path, 'the header');
-  const dataStart = 8 + text.length;
   try {
-    const decoded = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(text);
-    return { header: parseHeader(decoded, size - dataStart), dataStart };
+    const start = Buffer.alloc(Math.min(safetensorsStartBytes, size));
+    if (!(await readFully(file, start, 0))) throw truncated(path, 'the header length');
+    const text = Buffer.alloc(safetensorsHeaderBytes(start, size));
+    if (!(await readFully(file, text, safetensorsStartBytes))) throw truncated(path, 'the header');
+    const header = parseSafetensorsHeader(text, size, { types: storableTypes, maxDims: mostDims });
+    const entries = safetensorsInOrder(header).map((entry): Entry => {
+      return { ...entry, stored: entry.code, dtype: storedTypes[entry.type].dtype };
+    });
+    return { ...header, entries };
   } catch (error) {
-    if (error instanceof HeaderProblem) throw badSafetensors(path, error.message, error.cause);
-    throw badSafetensors(path, 'the header is not UTF-8', error);
+    if (error instanceof HeaderError) throw badSafetensors(path, error.message, error.cause);
+    throw error;
   }
 }

@@ -2,7 +2,7 @@
 // libraries write them.
 import { mkdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { parseJson, quoted } from '@ringwise/formats';
+import { maxSafetensorsHeaderBytes as maxIndexBytes, parseJson, quoted } from '@ringwise/formats';
 import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { anything, type Check, checkValue, positive } from '../../checks/value-checks.ts';
 import { bytesOf } from '../../core/dtype.ts';
@@ -11,7 +11,6 @@ import { badSafetensors } from '../../errors.ts';
 import { replaceFile } from '../files.ts';
 import { aPath, openRegular, tensorsByName } from './checks.ts';
 import { type LoadOptions, loadOptions } from './file.ts';
-import { maxHeaderBytes } from './header.ts';
 import { collected, saveSafetensors, withFile } from './whole.ts';
 
 const indexName = 'model.safetensors.index.json';
@@ -93,7 +92,7 @@ async function readText(path: string): Promise<string> {
   const file = await openRegular(path);
   try {
     const { size } = await file.stat();
-    if (size > maxHeaderBytes) throw new Error(`it has ${size} bytes; expected at most ${maxHeaderBytes}`);
+    if (size > maxIndexBytes) throw new Error(`it has ${size} bytes; expected at most ${maxIndexBytes}`);
     return await file.readFile('utf8');
   } finally {
     await file.close();

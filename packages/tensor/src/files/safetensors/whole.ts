@@ -1,5 +1,6 @@
 // Whole files: all tensors at once.
 
+import { encodeSafetensorsHeader, planSafetensors } from '@ringwise/formats';
 import { checkOptions } from '../../checks/options.ts';
 import { checkValue } from '../../checks/value-checks.ts';
 import type { Tensor } from '../../core/tensor.ts';
@@ -7,7 +8,6 @@ import { badSafetensors } from '../../errors.ts';
 import { bytesIn, replaceFile } from '../files.ts';
 import { aPath, tensorsByName } from './checks.ts';
 import { type LoadOptions, loadOptions, openSafetensors, type SafetensorsFile } from './file.ts';
-import { encodeHeader, planEntries } from './header.ts';
 
 const textsByName = {
   expected: 'an object of strings',
@@ -32,11 +32,11 @@ export async function saveSafetensors(
     );
   }
   if (metadata !== undefined) checkValue('saveSafetensors: metadata', metadata, textsByName);
-  const entries = planEntries(tensors);
+  const entries = planSafetensors(tensors);
   // Taken before the first await: a disposed tensor is refused now, and the others stay alive.
   const contents = entries.map(({ name }) => bytesIn(tensors[name]!.dataSync()));
   try {
-    await replaceFile(path, [encodeHeader(entries, metadata), ...contents]);
+    await replaceFile(path, [encodeSafetensorsHeader(entries, metadata), ...contents]);
   } catch (error) {
     throw badSafetensors(path, `could not be written (${(error as Error).message})`, error);
   }
