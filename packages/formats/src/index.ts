@@ -24,4 +24,11 @@ export {
   safetensorsStartBytes,
 } from './safetensors.ts';
 export { excerpt, quoted } from './text.ts';
-export { type Content, checkTotal, encodeArchive, type Member, readDirectory, readMember } from './zip.ts';
+export {
+  checkZipBytes,
+  encodeZip,
+  readZipDirectory,
+  readZipMember,
+  type ZipContent,
+  type ZipMember,
+} from './zip.ts';

@@ -207,8 +207,8 @@ export function parseSafetensorsHeader(
 }
 
 /**
- * Returns the entries in the order in which they lie in the file. Throws HeaderError unless they cover all of it, as the
- * format has it.
+ * Returns the entries in the order in which they lie in the file. Throws HeaderError unless they cover all of it,
+ * each byte once, as the format demands.
  */
 export function safetensorsInOrder({ entries, dataStart, dataBytes }: SafetensorsHeader): SafetensorsEntry[] {
   const inOrder = entries.toSorted((a, b) => a.begin - b.begin || a.end - b.end);

@@ -32,7 +32,7 @@ const pieceBytes = 2 ** 20;
 const limit = 0xffffffff;
 const wideExtra = 1;
 
-export interface Member {
+export interface ZipMember {
   readonly name: string;
   readonly method: number;
   readonly crc: number;
@@ -43,7 +43,7 @@ export interface Member {
 }
 
 /** What the directory says of a member. */
-interface Listed extends Omit<Member, 'start'> {
+interface Listed extends Omit<ZipMember, 'start'> {
   /** As it is in the file. */
   readonly rawName: Buffer;
   /** Where its local header begins. */
@@ -106,7 +106,7 @@ async function located(
   file: FileHandle,
   { offset, rawName, ...listed }: Listed,
   end: number,
-): Promise<Member> {
+): Promise<ZipMember> {
   const { name, packedBytes } = listed;
   const label = quoted(name);
   const nameEnd = localBytes + rawName.length;
@@ -121,7 +121,7 @@ async function located(
 }
 
 /** Members must not share bytes: a small file could else be unpacked any number of times. */
-function checkApart(members: readonly (readonly [offset: number, member: Member])[]): void {
+function checkApart(members: readonly (readonly [offset: number, member: ZipMember])[]): void {
   let covered = 0;
   let before = '';
   for (const [offset, { name, start, packedBytes }] of members.toSorted(([a], [b]) => a - b)) {
@@ -173,11 +173,18 @@ async function findWide(file: FileHandle, endAt: number): Promise<(Directory & {
   return { count: wide(record, 32), bytes: wide(record, 40), start: wide(record, 48), end: at };
 }
 
-/** What is in an archive of `size` bytes. Unpacked, its members must not take more than `maxBytes` together. */
-export async function readDirectory(file: FileHandle, size: number, maxBytes: number): Promise<Member[]> {
+/**
+ * Reads what is in an archive of `size` bytes. Throws FormatError; also where its members, unpacked, would take more
+ * than `maxBytes` together.
+ */
+export async function readZipDirectory(
+  file: FileHandle,
+  size: number,
+  maxBytes: number,
+): Promise<ZipMember[]> {
   const { start, bytes, count } = await findDirectory(file, size);
   const directory = await part(file, start, bytes, 'its directory');
-  const members: [offset: number, member: Member][] = [];
+  const members: [offset: number, member: ZipMember][] = [];
   const names = new Set<string>();
   let total = 0;
   let from = 0;
@@ -191,18 +198,22 @@ export async function readDirectory(file: FileHandle, size: number, maxBytes: nu
   }
   check(from === directory.length, `its directory has ${directory.length - from} bytes that no member has`);
   checkApart(members);
-  checkTotal(total, maxBytes);
+  checkZipBytes(total, maxBytes);
   return members.map(([, member]) => member);
 }
 
-export function checkTotal(bytes: number, maxBytes: number): void {
+/** Throws FormatError if arrays that take `bytes` together are more than the caller allows. */
+export function checkZipBytes(bytes: number, maxBytes: number): void {
   check(
     bytes <= maxBytes,
     `its arrays take ${bytes} bytes, more than maxBytes, ${maxBytes}; raise it if you trust the file`,
   );
 }
 
-async function* packedPieces(file: FileHandle, { name, start, packedBytes }: Member): AsyncGenerator<Buffer> {
+async function* packedPieces(
+  file: FileHandle,
+  { name, start, packedBytes }: ZipMember,
+): AsyncGenerator<Buffer> {
   for (let done = 0; done < packedBytes; done += pieceBytes)
     yield await part(file, start + done, Math.min(pieceBytes, packedBytes - done), quoted(name));
 }
@@ -216,10 +227,10 @@ function inflated(packed: AsyncGenerator<Buffer>, bytes: number): AsyncIterable<
 }
 
 /**
- * The unpacked bytes of one member, piece by piece, never more than it claims. Whether they are right shows
- * at the end.
+ * Unpacks one member, piece by piece, never to more bytes than it claims. Its checksum is compared at the end. Throws
+ * FormatError.
  */
-export async function* readMember(file: FileHandle, member: Member): AsyncGenerator<Buffer> {
+export async function* readZipMember(file: FileHandle, member: ZipMember): AsyncGenerator<Buffer> {
   const { name, method, crc, bytes } = member;
   const packed = packedPieces(file, member);
   const pieces = method === stored ? packed : inflated(packed, bytes);
@@ -238,8 +249,8 @@ export async function* readMember(file: FileHandle, member: Member): AsyncGenera
   check(sum === crc, `${quoted(name)} is damaged: its checksum (CRC-32) differs`);
 }
 
-/** A member as it is written: its bytes in pieces. */
-export interface Content {
+/** A member that is to be written, its bytes in pieces. */
+export interface ZipContent {
   readonly name: string;
   readonly pieces: readonly Uint8Array[];
 }
@@ -264,8 +275,8 @@ function signature(value: number): Buffer {
   return bytes;
 }
 
-/** An archive, piece by piece. */
-export async function encodeArchive(contents: readonly Content[], compress: boolean): Promise<Uint8Array[]> {
+/** Makes an archive, piece by piece. Equal contents give equal archives. */
+export async function encodeZip(contents: readonly ZipContent[], compress: boolean): Promise<Uint8Array[]> {
   const archive: Uint8Array[] = [];
   const directory: Uint8Array[] = [];
   let offset = 0;

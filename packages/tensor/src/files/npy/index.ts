@@ -4,20 +4,20 @@ import '../../ops/methods.ts';
 import type { FileHandle } from 'node:fs/promises';
 import {
   check,
-  checkTotal,
-  encodeArchive,
+  checkZipBytes,
   encodeNpyHeader,
+  encodeZip,
   FormatError,
-  type Member,
   type NpyHeader,
   npyHeaderEnd,
   npyStartBytes,
   parseNpyHeader,
   quoted,
-  readDirectory,
   readFully,
-  readMember,
+  readZipDirectory,
+  readZipMember,
   swapTo,
+  type ZipMember,
 } from '@ringwise/formats';
 import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { aTensor, atLeastOne, checkValue, flag } from '../../checks/value-checks.ts';
@@ -78,7 +78,7 @@ export async function saveNpz(
       name: name + suffix,
       pieces: pieces(tensor),
     }));
-    await replaceFile(path, await encodeArchive(contents, options.compress ?? false));
+    await replaceFile(path, await encodeZip(contents, options.compress ?? false));
   });
 }
 
@@ -153,7 +153,7 @@ const defaultRatio = 8;
  * its length, and by `approve`.
  */
 async function fromPieces(
-  { name, bytes }: Member,
+  { name, bytes }: ZipMember,
   pieces: AsyncGenerator<Buffer>,
   approve: (header: NpyHeader) => void,
 ): Promise<Tensor> {
@@ -199,14 +199,14 @@ export async function loadNpz(path: string, options: LoadNpzOptions = {}): Promi
     let total = 0;
     const approve = ({ type, shape }: NpyHeader): void => {
       total += countOf(shape) * bytesOf(storedTypes[type].dtype);
-      checkTotal(total, maxBytes);
+      checkZipBytes(total, maxBytes);
     };
     const tensors: [string, Tensor][] = [];
     try {
-      for (const member of await readDirectory(file, size, maxBytes)) {
+      for (const member of await readZipDirectory(file, size, maxBytes)) {
         const { name } = member;
         check(name.endsWith(suffix), `${quoted(name)} is no array; expected names that end in ${suffix}`);
-        const tensor = await fromPieces(member, readMember(file, member), approve);
+        const tensor = await fromPieces(member, readZipMember(file, member), approve);
         tensors.push([name.slice(0, -suffix.length), tensor]);
       }
     } catch (error) {
