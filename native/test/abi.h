@@ -1,5 +1,5 @@
-// Whether two function types can be called alike: pointers may point to anything; everything else must agree in size
-// and kind.
+// Checks whether two function types have the same calling interface: pointers may have any target type; all other types
+// must agree in size and kind.
 #pragma once
 
 #include <type_traits>

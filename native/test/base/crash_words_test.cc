@@ -34,7 +34,8 @@ struct Ended {
   int signal = 0;  // 0: it ended by itself
 };
 
-/// A child that does this with its crashes reported. `from_outside` gets its pid once it runs.
+/// Runs `body` in a child process that reports its crashes, and returns how it ended. Calls `from_outside` with its pid
+/// once it runs.
 Ended run_child(CrashWitness witness, const std::function<void()>& body,
                 const std::function<void(pid_t)>& from_outside = {}) {
   int ends[2];

@@ -1,2 +1,2 @@
-// What shared_library_test looks for.
+// The library that shared_library_test searches for.
 extern "C" __attribute__((visibility("default"))) int ringwise_found() { return 42; }

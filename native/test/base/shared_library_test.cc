@@ -1,6 +1,6 @@
-// In which order the places of a vendor's library are tried, and that whoever finds nothing is told all of them. The
-// places are made up, in a temporary folder; a library without a name of its own is copied there, because the loader
-// finds loaded ones by name.
+// Tests the search order for a vendor's library, and that the error lists all paths that were tried. The paths are in a
+// temporary folder. The library that is copied there has no soname, because the loader would find a loaded library by
+// it.
 #include "base/shared_library.h"
 
 #include <unistd.h>

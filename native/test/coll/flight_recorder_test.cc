@@ -33,7 +33,7 @@ Op op_of(uint64_t seq) {
   return op;
 }
 
-/// A new folder; removed with what is in `path`.
+/// A new folder, which is removed together with the file `path`.
 struct Folder {
   std::string name = "/tmp/ringwise-flight-XXXXXX";
   std::string path;
@@ -47,7 +47,7 @@ struct Folder {
   }
 };
 
-/// What is in the file once there is one; "" if none comes.
+/// Waits for the file and returns its text; "" if it does not appear.
 std::string await_file(const std::string& path) {
   for (int tries = 0; tries < 5000; ++tries) {
     std::ifstream file(path);
@@ -198,7 +198,7 @@ TEST("a record is written when the signal comes, and the signal is given back") 
     const coll::FlightDump one(flight, first.path, "{\"rank\":0}"), other(flight, second.path, "{\"rank\":1}");
     seen = 0;
     raise(SIGUSR2);
-    CHECK_EQ(seen.load(), 1);  // whoever had the signal before
+    CHECK_EQ(seen.load(), 1);  // the handler that was installed before
     const std::string json = await_file(first.path);
     CHECK_EQ(json.find("{\"rank\":0,\"reason\":\"SIGUSR2\",\"nowMs\":"), 0u);
     CHECK(json.find("\"entries\":[\n{\"number\":0,\"verb\":\"allReduce\",\"seq\":3,\"dtype\":\"float64\",\"count\":30,"

@@ -1,4 +1,5 @@
-// What other ranks, dying ranks and unauthenticated connections can do to a group, down to bytes on its sockets.
+// Tests of faults: what misbehaving ranks, dying ranks and unauthenticated connections can do to a group, down to
+// single bytes on its sockets.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -71,7 +72,7 @@ size_t read_all(const Fd& fd, char* bytes, size_t expected) {
   return count;
 }
 
-/// A connection as rank 1 of 2 makes it to rank 0.
+/// A connection to rank 0, as rank 1 of 2 makes it.
 Fd connect_as_rank_1(uint16_t port, uint8_t purpose) {
   Fd fd = dial(port);
   const Hello hello{.purpose = purpose, .from = 1, .to = 0, .host = 1, .proof = proof(1, 0)};
@@ -98,13 +99,13 @@ struct WithoutRank1 {
     group.wait(connecting);
   }
 
-  /// Not closed: what rank 0 sent and nobody read would make that a reset.
+  /// Shuts the sockets down instead of closing them: with unread bytes from rank 0, a close would send a reset.
   void end() {
     shutdown(data.get(), SHUT_WR);
     shutdown(control.get(), SHUT_WR);
   }
 
-  /// How `id`, started right after the connection, ends within a second.
+  /// Returns the end of `id`, which was started right after the connection and must end within a second.
   coll::Ended end_of(uint64_t id) {
     const int64_t start = now_ns();
     group.wait(id);

@@ -42,7 +42,8 @@ std::vector<float> round_trip(const std::vector<float>& values) {
   return Packed(values, nullptr).unpacked(values.size());
 }
 
-/// Of all magnitudes that float32 has, one magnitude a block; a tenth is much smaller.
+/// Draws values with one random magnitude per block, from the whole range of float32; a tenth of the values is much
+/// smaller.
 std::vector<float> drawn(size_t count, unsigned seed) {
   std::mt19937 random(seed);
   std::normal_distribution<float> normal;

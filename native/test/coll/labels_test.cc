@@ -16,7 +16,7 @@ Op labelled(std::vector<float>& data, uint64_t seq, uint64_t label) {
   return op;
 }
 
-/// A number that no text of this process has: as if another process had made it.
+/// Returns a label number whose text this process does not know, as if another process had made it.
 uint64_t foreign(const char* text) { return coll::label_of(text) ^ 1; }
 
 }  // namespace

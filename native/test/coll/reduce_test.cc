@@ -21,7 +21,7 @@ std::byte* bytes(std::vector<T>& data) {
   return reinterpret_cast<std::byte*>(data.data());
 }
 
-/// What the reduction over two ranks makes of a and b.
+/// Returns the reduction of a and b over two ranks.
 template <class T>
 T reduce_pair(DType dtype, ReduceOp op, T a, T b) {
   std::vector<T> left{a}, right{b}, out{T{}};
@@ -32,7 +32,7 @@ T reduce_pair(DType dtype, ReduceOp op, T a, T b) {
   return out[0];
 }
 
-/// a ∘ b ∘ b as a level reduces narrow floats, scaled.
+/// Returns a ∘ b ∘ b, scaled, as the kernels of a level reduce narrow floats.
 template <class T>
 std::vector<T> reduced_at(CpuLevel level, DType dtype, ReduceOp op, std::vector<T> a, std::vector<T> b) {
   const auto& kernels = coll::reduce_kernels(level);
@@ -45,8 +45,8 @@ std::vector<T> reduced_at(CpuLevel level, DType dtype, ReduceOp op, std::vector<
   return result;
 }
 
-/// Bits for which rounding is wrong, of all numbers of a format and of what lies between neighbours. `largest`: its
-/// largest number.
+/// Counts wrong roundings among all numbers of a format and the values between neighbours. `largest` is the format's
+/// largest number, as bits.
 template <class T>
 int wrong_roundings(T (*rounded)(float), uint8_t largest) {
   int wrong = 0;

@@ -239,7 +239,8 @@ TEST("close waits until what was sent has been asked for, but not for those who 
       if (rank.rank == 1) std::fill(data.begin(), data.end(), 0.f);
       CHECK_EQ(rank.run(broadcast(data, seq)), "");
       CHECK(is_all(data, 3.f));
-      if (seq == 2) is_closing = true;  // the kernel takes the first few although nobody has come
+      // the kernel buffers the first few although no other rank has called the operation
+      if (seq == 2) is_closing = true;
     }
     if (rank.rank == 1) await(is_closed);  // it stays, and has nothing more to say
     CHECK(rank.finish(rank.group->close()) == nullptr);

@@ -1,4 +1,4 @@
-// The rules by which algorithms are chosen: what the built-in ones say, what a file's change, and what is wrong in one.
+// Tests of the tuning rules: the built-in ones, those of a file, and the errors for wrong ones.
 #include <unistd.h>
 
 #include <cstdio>

@@ -30,7 +30,7 @@ Buffers drawn(int size, size_t count) {
   return buffers;
 }
 
-/// All-reduces in place by what is chosen for the wire; false if the ranks got stuck.
+/// All-reduces in place with the algorithm that is chosen for the wire; returns false if the ranks got stuck.
 bool reduce(Buffers& buffers, const Hosts& hosts, Wire wire, ReduceOp op, Buffers* residuals = nullptr) {
   std::vector<Op> ops;
   for (size_t rank = 0; rank < buffers.size(); ++rank) {

@@ -1,4 +1,4 @@
-// Attention of all stored types and its gradients against those of the CPU, for whoever computes them.
+// Compares attention and its gradients of all stored types with those of the CPU; used for our kernels and for cuDNN.
 #pragma once
 
 #include "tensor/cuda/libraries/dnn_kernels.h"

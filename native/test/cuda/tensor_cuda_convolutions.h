@@ -1,4 +1,4 @@
-// Convolutions of all stored types against those of the CPU, for whoever computes them.
+// Compares convolutions of all stored types with those of the CPU; used for our kernels and for cuDNN.
 #pragma once
 
 #include "tensor/cuda/libraries/dnn_kernels.h"

@@ -1,5 +1,5 @@
-// What the vendor's libraries compute for CUDA devices: on the software device by its own functions of their names, on
-// a GPU by the libraries that are found there.
+// Tests of the kernels that NVIDIA's libraries compute: on the software device by its replacements, on a GPU by the
+// installed libraries.
 #include "tensor/cuda/libraries/cublas_lt.h"
 #include "test/cuda/tensor_cuda_attention.h"
 #include "test/cuda/tensor_cuda_convolutions.h"

@@ -1,5 +1,5 @@
 // CUDA kernels of networks against those of the CPU: normalisation, attention, random numbers, convolution, pooling.
-// What is stored in float16 or bfloat16 is compared with the CPU's result in float32.
+// Results in float16 and bfloat16 are compared with the CPU's results in float32.
 #include "test/cuda/tensor_cuda_attention.h"
 #include "test/cuda/tensor_cuda_convolutions.h"
 

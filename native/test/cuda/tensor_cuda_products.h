@@ -1,11 +1,11 @@
-// Matrix products of all stored types against sums in double, for whoever multiplies.
+// Compares matrix products of all stored types with sums in double; used for our kernels and for cuBLASLt.
 #pragma once
 
 #include "test/cuda/tensor_cuda_twin.h"
 
 namespace ringwise::test {
 
-/// A walk over `batch` matrices; A has one for each, B one for all.
+/// Returns a walk over `batch` products; A has a matrix for each, B one for all.
 inline Walk walk_of(size_t batch, const Twin& c, const Twin& a, const Twin& b) {
   Walk walk;
   walk.rank = 1;

@@ -58,7 +58,7 @@ struct Walks {
   }
 };
 
-/// Whether an operation is defined on floating point alone.
+/// Returns whether an operation is defined only for floating-point types.
 bool needs_float(MapOp op) {
   using enum MapOp;
   for (const MapOp each :

@@ -51,7 +51,7 @@ inline void set(DType dtype, void* data, size_t i, double value) {
   }
 }
 
-/// The same elements in host memory and in an allocation of their own on the device.
+/// A tensor with equal elements in host memory and in a separate allocation on the device.
 class Twin {
  public:
   Twin(DType dtype, size_t count) : dtype_(dtype), count_(count), host_(count * byte_size(dtype) + 1) {
@@ -75,7 +75,7 @@ class Twin {
   }
   void upload() { gpu::current_device().upload(device(), host_.data(), count_ * byte_size(dtype_)); }
 
-  /// What the device has against what the host has, relative to their size.
+  /// Compares the device's elements with the host's, with a tolerance relative to their magnitude.
   void compare(double tolerance, const std::string& what) {
     std::vector<char> got(host_.size());
     gpu::current_device().download(got.data(), device(), count_ * byte_size(dtype_));
@@ -99,7 +99,7 @@ class Twin {
 constexpr DType kFloats[] = {DType::Float32, DType::Float64, DType::Float16, DType::BFloat16};
 inline DType computing(DType dtype) { return is_half(dtype) ? DType::Float32 : dtype; }
 
-/// A twin whose host side is what computes: of halves a float copy.
+/// A twin with host elements in the computing type: a float copy for halves.
 class Wide {
  public:
   Wide(DType dtype, size_t count) : twin_(dtype, count) { widen(); }

@@ -100,7 +100,7 @@ bool plans_attention(const DnnObject& device) {
   return is_good;
 }
 
-/// Whether the compiler that cuDNN uses works once cuDNN has been opened.
+/// Returns whether the compiler that cuDNN uses works once cuDNN has been loaded.
 bool compiles() {
   const SharedLibrary nvrtc(
       {"RINGWISE_LIBNVRTC", {"libnvrtc.so.13", "libnvrtc.so.12"}, {"cu13/lib", "cuda_nvrtc/lib"}});

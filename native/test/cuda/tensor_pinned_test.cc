@@ -1,4 +1,4 @@
-// Pinned memory that belongs to somebody, on the software device (or a GPU with RINGWISE_TEST_GPU=1).
+// Tests of Pinned, on the software device (or a GPU with RINGWISE_TEST_GPU=1).
 #include "tensor/cuda/memory/pinned.h"
 
 #include <cstring>

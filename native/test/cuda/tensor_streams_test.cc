@@ -32,7 +32,7 @@ Block floats(size_t count = kCount) {
   return {std::move(piece), data, DType::Float32, count, 0};
 }
 
-/// Of a piece that other devices could map.
+/// Returns floats in shareable memory.
 Block shareable_floats(size_t count) {
   auto piece = std::make_shared<Piece>(device(), device().allocate_shareable(count * sizeof(float)));
   void* data = piece->data();

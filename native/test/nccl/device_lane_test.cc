@@ -1,5 +1,5 @@
-// Device memory on its way through slots of host memory and back, on a driver that is software (software_gpu/): its
-// work runs as late as it may, so what does not wait where it should reads what is not there yet.
+// Tests of DeviceLane on the software driver (software_gpu/), whose work runs as late as possible, so code that lacks a
+// necessary wait reads data that are not written yet.
 #include "coll/device/device_lane.h"
 
 #include <atomic>
@@ -104,7 +104,7 @@ TEST("pieces come down after what the stream was given, and it reads what has go
     while (down < kSlots) send_down();
     for (size_t piece = 0; piece < 8; ++piece) {
       const size_t slot = piece % kSlots;
-      // Whoever awaits a piece, and whoever is told of it, finds it there.
+      // The data are there both after await_landing() and after the callback.
       if (round % 2 == 0)
         lane->await_landing(slot);
       else

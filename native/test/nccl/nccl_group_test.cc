@@ -1,5 +1,5 @@
-// Groups over NCCL, two ranks in this process: on a driver and a libnccl that are software (software_gpu/). What the
-// ranks reduce, how a failure ends, and who is told of which cause.
+// Tests of NcclGroup with two ranks in this process, on the software driver and libnccl (software_gpu/): results,
+// failures and their causes.
 #include "coll/nccl/group.h"
 
 #include <atomic>
@@ -29,7 +29,7 @@ namespace {
 constexpr size_t kCount = 5000;  // more than the library moves at once
 constexpr int64_t kLong = 20'000 * kMillisecond;
 
-/// A function of the software library that NCCL does not have.
+/// Returns a function of the software library that NCCL does not have.
 template <class Function>
 Function* extra(const char* name) {
   return reinterpret_cast<Function*>(nccl::library().file.symbol(name));
@@ -255,7 +255,7 @@ TEST("memory is registered between the operations before and after, and let go w
     CHECK(a.are(6) && b.are(6));
     CHECK_EQ(registrations().first - before.first, 2);
     CHECK_EQ(registrations().second, before.second);
-    // What is left is let go by close(), and by an abort.
+    // close() and an abort release the registrations that are left.
     zero.group.register_buffer(a.data(), kCount * sizeof(float));
     const uint64_t left = one.group.register_buffer(b.data(), kCount * sizeof(float));
     const uint64_t first = zero.group.start(a.all_reduce(), nullptr), second = one.group.start(b.all_reduce(), nullptr);
@@ -444,7 +444,7 @@ class Recorder {
   }
   Recorder(const Recorder&) = delete;
 
-  /// Of the driver.
+  /// Ends the capture; returns the driver's status.
   int end() {
     cuda::Graph graph = nullptr;
     const int status = cuda::driver().cuStreamEndCapture(stream, &graph);

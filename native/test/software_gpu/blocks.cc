@@ -22,7 +22,7 @@ namespace {
 
 constexpr size_t kStackBytes = 256 << 10, kWarp = 32;
 
-/// A stack below which a page without access lies: whoever runs out of it ends there, and not in a neighbour's.
+/// A stack with a guard page below it, so that an overflow crashes instead of writing to another stack.
 class Stack {
  public:
   Stack() : page_(static_cast<size_t>(sysconf(_SC_PAGESIZE))) {
@@ -33,7 +33,7 @@ class Stack {
   }
   ~Stack() {
 #if defined(__SANITIZE_ADDRESS__)
-    __asan_unpoison_memory_region(base_, page_ + kStackBytes);  // frames that were left lie there
+    __asan_unpoison_memory_region(base_, page_ + kStackBytes);  // abandoned frames have poisoned it
 #endif
     munmap(base_, page_ + kStackBytes);
   }
@@ -49,14 +49,14 @@ class Stack {
 enum class State { Ready, AtWarp, AtBlock, Done };
 
 struct Fiber {
-  ucontext_t context;  // where it starts
-  void* place[5];      // where it goes on
+  ucontext_t context;  // start of the fiber
+  void* place[5];      // where the fiber continues
   Stack stack;
   bool is_started = false;
   State state = State::Ready;
 };
 
-/// What the threads of a warp show each other: two values each, since the fastest may be one exchange ahead.
+/// The values that the threads of a warp exchange: two each, because the fastest thread may be one exchange ahead.
 struct Exchange {
   char values[2][kWarp][8];
 };
@@ -65,17 +65,17 @@ struct Block {
   Body body = nullptr;
   const void* arguments = nullptr;
   bool waits = false;
-  std::vector<Fiber> fibers;  // live from block to block
+  std::vector<Fiber> fibers;  // reused by all blocks
   std::vector<Exchange> exchanges;
   std::vector<unsigned> turns;  // exchanges that each thread has taken part in
-  void* scheduler[5];           // where the scheduler goes on
+  void* scheduler[5];           // where the scheduler continues
   size_t current = 0, threads = 0;
   const void* scheduler_stack = nullptr;
   size_t scheduler_bytes = 0;
 };
 thread_local Block block;
 
-/// A thread waits in a kernel that is not declared to.
+/// Thrown when a thread waits in a kernel that is declared without waits.
 struct Undeclared {};
 
 // The address sanitizer must be told whenever the stack changes.
@@ -107,7 +107,7 @@ void after_switch([[maybe_unused]] void* save, [[maybe_unused]] bool is_fiber) {
   after_switch(save, true);
 }
 
-/// A fiber runs its thread of one block after the other.
+/// Runs the fiber's thread of one block after another.
 void run_fiber() {
   after_switch(nullptr, true);
   Block& own = block;
@@ -176,7 +176,7 @@ bool run_waiting(size_t threads) {
     }
     if (done == threads) return true;
     if (waiting < threads) {
-      block.fibers.clear();  // some have ended or wait elsewhere, and others wait for them in vain
+      block.fibers.clear();  // some threads have ended or wait elsewhere, so the others would wait forever
       return false;
     }
     for (size_t i = 0; i < threads; i++) block.fibers[i].state = State::Ready;

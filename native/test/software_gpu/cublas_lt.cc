@@ -42,7 +42,7 @@ struct Choice {
   int reserved[4];
 };
 
-/// Rows and columns of a factor as the product takes it.
+/// The rows and columns of a factor, after its transposition.
 uint64_t rows_of(const Layout& layout, bool is_turned) { return is_turned ? layout.cols : layout.rows; }
 uint64_t cols_of(const Layout& layout, bool is_turned) { return is_turned ? layout.rows : layout.cols; }
 
@@ -81,7 +81,7 @@ void multiply(const Product& x, const Layout& la, const Layout& lb, const Layout
   }
 }
 
-/// The type that scales and sums, by what is stored.
+/// Returns the type of scales and sums for a stored type.
 int scale_of(int stored) { return stored == kReal64 ? kReal64 : kReal32; }
 int compute_of(int stored) { return stored == kReal64 ? kCompute64 : kCompute32; }
 

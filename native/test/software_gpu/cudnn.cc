@@ -125,7 +125,7 @@ EXPORT cudnnBackendExecute(Handle* handle, const DnnDescriptor* plan, const DnnD
   if (configuration.proposal == 0 || ids.size() != pointers.size() || !workspace) return kFailed;
   std::map<int64_t, void*> bindings;
   for (size_t i = 0; i < ids.size(); i++) bindings[ids[i]] = pointers[i];
-  // Numbers of the host are read now. What is given is what the graph has, no less and no more.
+  // Numbers in host memory are read now. The bindings must be exactly the tensors of the graph.
   std::map<int64_t, float> numbers;
   std::set<int64_t> expected;
   for_each_tensor(configuration.object(dnn::ATTR_ENGINEHEUR_OPERATION_GRAPH), [&](int64_t id, bool is_number) {

@@ -1,4 +1,4 @@
-// What cudnn.cc hands to cudnn_graph.cc: descriptors with everything that was set on them, by value.
+// The interface between cudnn.cc and cudnn_graph.cc: descriptors with copies of all attributes that were set.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace ringwise::software_gpu {
 struct DnnDescriptor {
   int kind = 0;
   bool is_finished = false;
-  int proposal = 0;  // which of the proposals an engine configuration is
+  int proposal = 0;  // index of an engine configuration among the proposals
   std::map<int, std::vector<char>> values;
   std::map<int, std::vector<DnnDescriptor>> objects;
 
@@ -30,9 +30,9 @@ struct DnnDescriptor {
   }
 };
 
-/// Whether the interpreter knows every operation, and shapes fit.
+/// Returns whether the interpreter supports every operation, and the shapes match.
 bool can_run(const DnnDescriptor& graph);
-/// Computes a graph in double, rounding to the type of every tensor that is written.
+/// Computes a graph in double, and rounds the elements of every written tensor to its type.
 void run(const DnnDescriptor& graph, const std::map<int64_t, void*>& bindings);
 
 }  // namespace ringwise::software_gpu

@@ -1,5 +1,5 @@
-// Operation graphs of cuDNN, computed one operation after the other in double. A tensor without a pointer in memory
-// gets one of its own while the graph runs; every tensor rounds what is written to its type.
+// Computes operation graphs of cuDNN in double, one operation after another. Virtual tensors get temporary memory while
+// the graph runs; elements are rounded to the type of the tensor to which they are written.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -101,7 +101,7 @@ class Run {
   }
 
  private:
-  /// The tensor that an operation names by an attribute.
+  /// Returns the tensor in an attribute of an operation.
   Array array(const DnnDescriptor& operation, int attribute) {
     const DnnDescriptor& x = operation.object(attribute);
     Array array{x.value<int>(dnn::ATTR_TENSOR_DATA_TYPE), x.list<int64_t>(dnn::ATTR_TENSOR_DIMENSIONS),
@@ -119,7 +119,7 @@ class Run {
     return array;
   }
 
-  /// Every product of a convolution goes to its sum, which is an element of the tensor `result`.
+  /// Adds every product of a convolution to its element of the tensor `result`.
   void convolve(const DnnDescriptor& operation, int x_at, int weight_at, int y_at, int window_at, int result) {
     const DnnDescriptor& window = operation.object(window_at);
     const auto steps = window.list<int64_t>(dnn::ATTR_CONVOLUTION_FILTER_STRIDES),
@@ -204,7 +204,7 @@ class Run {
              [&](const Dims& at) { y.set(at, is_max ? std::max(y.get(at), x.get(at)) : y.get(at) + x.get(at)); });
   }
 
-  /// The same elements with rows and columns exchanged, which is all that this interpreter takes for a reshape.
+  /// Transposes rows and columns, the only reshape that this interpreter supports.
   void reshape(const DnnDescriptor& operation) {
     const Array x = array(operation, dnn::ATTR_OPERATION_RESHAPE_XDESC),
                 y = array(operation, dnn::ATTR_OPERATION_RESHAPE_YDESC);
@@ -212,7 +212,7 @@ class Run {
   }
 
   const std::map<int64_t, void*>& bindings_;
-  std::map<int64_t, std::vector<double>> own_;  // of virtual tensors; a double has room for every type
+  std::map<int64_t, std::vector<double>> own_;  // elements of virtual tensors; a double can hold every type
 };
 
 bool is_known(int kind) {
@@ -226,7 +226,7 @@ bool is_known(int kind) {
   return false;
 }
 
-/// Whether the output has as many bindings as the windows that fit into the padded input.
+/// Returns whether the output has the size that follows from the windows in the padded input.
 bool fits(const DnnDescriptor& operation) {
   if (operation.kind != dnn::BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR) return true;
   const DnnDescriptor& window = operation.object(dnn::ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC);

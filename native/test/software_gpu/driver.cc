@@ -46,7 +46,7 @@ enum Status {
 constexpr int kDevices = 2, kOwnVersion = 13000;
 constexpr size_t kDeviceBytes = size_t{512} << 20, kAlignment = 512;
 
-std::mutex mutex;  // of all below
+std::mutex mutex;  // guards all variables below
 struct Allocation {
   size_t bytes;
   int device;
@@ -64,7 +64,7 @@ struct KernelEntry {
 
 int context_of(int device) { return device + 1; }
 
-/// Whether these bytes lie in one allocation.
+/// Returns whether these bytes are in one allocation.
 bool is_allocated(unsigned long long address, size_t bytes) {
   const std::lock_guard lock(mutex);
   auto found = memory.upper_bound(address);
@@ -76,12 +76,13 @@ bool is_valid(unsigned long long address, size_t bytes) {
   return is_allocated(address, bytes) || is_mapped(address, bytes);
 }
 
-/// Hands over work that a context is needed for.
+/// Submits work that needs a current context.
 int start(void* stream, Work work) {
   return current < 0 ? static_cast<int>(kNoContext) : submit(static_cast<SoftwareStream*>(stream), std::move(work));
 }
 
-/// Whether host memory is registered as a whole, or not at all. The driver refuses copies of what is in part.
+/// Returns whether host memory is registered completely or not at all. The driver refuses copies of partly registered
+/// memory.
 bool is_even(const void* data, size_t bytes) {
   const std::lock_guard lock(mutex);
   const auto* const begin = static_cast<const char*>(data);
@@ -94,13 +95,13 @@ bool is_even(const void* data, size_t bytes) {
 /// Streams and events belong to the context that they were made in; the default stream is each context's own.
 bool is_of(const SoftwareStream* stream, int device) { return (stream ? stream->device : current) == device; }
 
-/// A test may want an old driver, which does not load what newer compilers have made.
+/// Returns the driver's version. Tests may choose an old one, which does not load images of newer compilers.
 int version_told() {
   const char* const wanted = std::getenv("RINGWISE_SOFTWARE_CUDA_VERSION");
   return wanted ? std::atoi(wanted) : kOwnVersion;
 }
 
-/// Or an old device.
+/// Returns the device's major compute capability. Tests may choose an old one.
 int major_told() {
   const char* const wanted = std::getenv("RINGWISE_SOFTWARE_CUDA_MAJOR");
   return wanted ? std::atoi(wanted) : 9;
@@ -136,7 +137,7 @@ void ringwise::software_gpu::return_bytes(int device, size_t bytes) {
 }
 
 EXPORT cuInit(unsigned) { return kSuccess; }
-/// By this symbol our addon knows that the kernels are in here: no_images.cc.
+/// Tells our addon, by its presence, that this library contains the kernels (see no_images.cc).
 extern "C" __attribute__((visibility("default"))) const int ringwise_software_kernels = kOwnVersion;
 
 EXPORT cuDriverGetVersion(int* version) { return *version = version_told(), kSuccess; }
@@ -322,7 +323,7 @@ EXPORT cuLaunchKernel(void* kernel, unsigned x, unsigned y, unsigned z, unsigned
     return kInvalidValue;
   }
   if (current >= 0 && !is_of(static_cast<SoftwareStream*>(stream), current)) return kInvalidHandle;
-  // The caller's block is read now, as by the driver.
+  // The argument block is read at the launch, like in the driver.
   std::vector<long double> arguments((static_cast<size_t>(entry->bytes) + sizeof(long double) - 1) /
                                      sizeof(long double));
   std::memcpy(arguments.data(), extra[1], static_cast<size_t>(entry->bytes));
@@ -332,5 +333,5 @@ EXPORT cuLaunchKernel(void* kernel, unsigned x, unsigned y, unsigned z, unsigned
   });
 }
 
-/// For tests: from now on the device fails all that it is given, and what it has not begun yet.
+/// For tests: makes the device fail all work that it has not begun yet, and all later work.
 EXPORT softwareCudaBreak() { return break_device(kIllegalAddress), kSuccess; }

@@ -1,5 +1,5 @@
-// The words of CUDA C++ that our kernels use, for a C++ compiler, so that the same sources run on the CPU in tests.
-// Every thread of a block is a function call, or a fiber where threads wait for each other (blocks.h).
+// Defines the CUDA C++ extensions that our kernels use for a C++ compiler, so that the same sources run on the CPU in
+// tests. Every thread of a block is a function call, or a fiber if threads wait for each other (blocks.h).
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,7 @@ T __shfl_xor_sync(unsigned, T value, int lane_mask) {
   return value;
 }
 
-// What a launch looks up by name: how to call a kernel, the size of its arguments, whether its threads wait.
+// The table of kernels by name: how to call a kernel, the size of its arguments, and whether its threads wait.
 #define RINGWISE_SOFTWARE_KERNEL(name, Arguments, waits)                                                      \
   static void name##_body(const Arguments& arguments);                                                        \
   extern "C" __attribute__((visibility("default"))) void ringwise_kernel_##name(const void* arguments) {      \

@@ -1,6 +1,6 @@
 // device_memory.node: memory of CUDA devices for tests in JavaScript: `reserve`, `write` and `read` on any device. The
-// software device is the CPU, so an ArrayBuffer shows what `allocate` gives there; who reads and writes it waits for
-// the device first, as with any memory. And what the software libnccl counts, and `breakDevice`.
+// software device is the CPU, so `allocate` can return its memory as an ArrayBuffer; a test must wait for the device
+// before it accesses that memory. Also exports the counters of the software libnccl, and `breakDevice`.
 #include <napi.h>
 
 #include <cstdint>
@@ -15,14 +15,14 @@ using ringwise::cuda::driver;
 
 using ringwise::cuda::DevicePointer;
 
-/// This thread works on the device from now on.
+/// Makes the device current on this thread.
 void enter(int device) {
   ringwise::cuda::Context context = nullptr;
   check(driver().cuDevicePrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain");
   check(driver().cuCtxSetCurrent(context), "cuCtxSetCurrent");
 }
 
-/// (device, bytes): new memory there.
+/// (device, bytes): allocates memory of the device.
 DevicePointer allocated(const Napi::CallbackInfo& info) {
   DevicePointer address = 0;
   enter(info[0].ToNumber().Int32Value());
@@ -30,12 +30,13 @@ DevicePointer allocated(const Napi::CallbackInfo& info) {
   return address;
 }
 
-/// (device, bytes) => the address of new memory, which stays.
+/// (device, bytes) => the address of new memory, which is never freed.
 Napi::Value reserve(const Napi::CallbackInfo& info) {
   return Napi::BigInt::New(info.Env(), static_cast<uint64_t>(allocated(info)));
 }
 
-/// (device, address, bytes): copies on a stream of their own, so that they wait for nobody; returns at their end.
+/// (device, address, bytes): copies on a separate stream, so that the copies do not wait for other work; blocks until
+/// they have ended.
 template <class Copy>
 void transfer(const Napi::CallbackInfo& info, const Copy& copy) {
   enter(info[0].ToNumber().Int32Value());
@@ -74,13 +75,13 @@ Napi::Value address_of(const Napi::CallbackInfo& info) {
   return Napi::BigInt::New(info.Env(), reinterpret_cast<uint64_t>(info[0].As<Napi::ArrayBuffer>().Data()));
 }
 
-/// (): the software device fails all that it is given from now on.
+/// (): makes the software device fail all later work.
 Napi::Value break_device(const Napi::CallbackInfo& info) {
   reinterpret_cast<int (*)()>(driver().library.symbol("softwareCudaBreak"))();
   return info.Env().Undefined();
 }
 
-/// () => the groups of calls that NCCL has had from this process
+/// () => number of groups of NCCL calls of this process
 Napi::Value batches(const Napi::CallbackInfo& info) {
   const auto count = reinterpret_cast<int (*)()>(ringwise::nccl::library().file.symbol("softwareNcclBatches"));
   return Napi::Number::New(info.Env(), count());
@@ -97,18 +98,18 @@ Napi::Value registrations(const Napi::CallbackInfo& info) {
   return both;
 }
 
-/// () => how often that was memory that NVLink can use
+/// () => number of these registrations whose memory NVLink can use
 Napi::Value shareable(const Napi::CallbackInfo& info) {
   const auto count = reinterpret_cast<int (*)()>(ringwise::nccl::library().file.symbol("softwareNcclShareable"));
   return Napi::Number::New(info.Env(), count());
 }
 
-/// (): the network of this process's communicators fails.
+/// (): makes the network of this process's communicators fail.
 void break_nccl(const Napi::CallbackInfo&) {
   reinterpret_cast<int (*)()>(ringwise::nccl::library().file.symbol("softwareNcclBreak"))();
 }
 
-/// (stalls): whether NCCL stays busy with what it is given from now on.
+/// (stalls): sets whether NCCL stays busy with all later calls.
 void stall_nccl(const Napi::CallbackInfo& info) {
   reinterpret_cast<int (*)(int)>(ringwise::nccl::library().file.symbol("softwareNcclStall"))(
       info[0].ToBoolean().Value());

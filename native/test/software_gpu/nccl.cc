@@ -1,15 +1,15 @@
-// libnccl on the software device: the functions of coll/nccl/library.h among processes of one machine, for tests. As of
-// the real one: what is called in a group runs together; operations of a communicator run in the order of their stream;
-// nothing compares what the ranks call; a call returns before its work is on the stream, and until then the
-// communicator takes no other; a rank that has died shows as an asynchronous error, and what waits for it goes on
-// waiting until the communicator is aborted. Registered memory is as good as other memory here, but calls that not all
-// ranks make with such memory fail, and so does a communicator whose registered memory is given back. It counts what
-// NVLink could use. Calls become part of a graph that their stream is recorded into, and a communicator only goes when
-// the last such graph has gone, which destroying and aborting it wait for. Nothing here is fast. The functions at the
-// end are for tests: what has been called, and what NCCL does on a bad day.
+// A libnccl for the software device, for tests: the functions of coll/nccl/library.h among processes of one machine.
+// Like the real library: the calls of a group run together; operations of a communicator run in the order of their
+// stream; calls of different ranks are not compared; a call returns before its work is on the stream, and until then
+// the communicator accepts no other; the death of a rank is an asynchronous error, and operations that wait for it do
+// so until the communicator is aborted. Registered memory is not faster here, but a call fails if only some ranks make
+// it with registered memory, and a communicator fails if its registered memory is freed. Memory that NVLink could use
+// is counted. Calls on a stream that is being captured become part of the graph, and destroying or aborting a
+// communicator waits until its last graph is destroyed. Speed does not matter here. The functions at the end are for
+// tests: they count calls and simulate faults.
 //
-// Every two ranks of a communicator have a ring in memory that all have mapped: a file without a name that rank 0 holds
-// open, and whose path in /proc is the unique id.
+// Each pair of ranks of a communicator has a ring in shared memory: a file without a name that rank 0 keeps open, and
+// whose path in /proc is the unique id.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -58,7 +58,7 @@ constexpr int kMostRanks = 8;
 constexpr size_t kRing = 16384;
 
 struct Ring {
-  std::atomic<uint64_t> written, read;  // bytes so far
+  std::atomic<uint64_t> written, read;  // total bytes
   char bytes[kRing];
 };
 struct Shared {
@@ -84,7 +84,8 @@ struct Range {
   }
 };
 
-/// NCCL has a thread for each call; whoever looks after it once or twice finds it busy.
+/// The number of state queries for which a communicator stays busy. The real NCCL has a thread that takes the calls, so
+/// the first query or two find it busy.
 constexpr int kAsked = 8;
 
 struct Software {
@@ -94,10 +95,10 @@ struct Software {
   std::atomic<bool> is_aborted{false};
   std::atomic<const char*> last_error{""};  // written before `state` becomes an error; an abort writes over it
   std::vector<double> factors;
-  std::atomic<int> graphs{0};  // pieces of graphs that are of this communicator
+  std::atomic<int> graphs{0};  // parts of graphs that use this communicator
   std::mutex of_called;
-  std::vector<std::function<void()>> called;  // and not on the stream yet
-  int asked = 0;                              // how far that has got, since the last was called
+  std::vector<std::function<void()>> called;  // calls that are not on the stream yet
+  int asked = 0;                              // state queries since the last call
   std::mutex of_registered;
   std::vector<std::unique_ptr<Range>> registered;
 
@@ -118,7 +119,8 @@ struct Software {
     return false;
   }
 };
-using Handle = std::shared_ptr<Software>;  // communicators are pointers to one, which stay: work may still know them
+// communicators are pointers to a Handle that is never freed, because work may still refer to it
+using Handle = std::shared_ptr<Software>;
 
 std::mutex of_all;
 std::vector<Handle*>& all_handles() {
@@ -129,7 +131,7 @@ std::atomic<int> batches_so_far{0}, exchanges_so_far{0}, abort_takes_ms{0}, regi
     shareable_so_far{0};
 std::atomic<bool> is_stalled{false};
 
-/// A piece on its way between this rank and another.
+/// A transfer between this rank and another.
 struct Piece {
   bool sends;
   int peer;
@@ -137,12 +139,12 @@ struct Piece {
   size_t bytes, done = 0;
 };
 
-/// What is called in one group.
+/// The calls of one group.
 struct Batch {
   Handle comm;
   SoftwareStream* stream;
   std::vector<Piece> pieces;                // in order, by pair
-  std::vector<std::function<void()>> ends;  // when all have moved
+  std::vector<std::function<void()>> ends;  // called when all pieces have moved
 };
 
 void move(Shared& shared, Piece& piece, int rank) {
@@ -164,7 +166,8 @@ void move(Shared& shared, Piece& piece, int rank) {
     ring.read = read + part;
 }
 
-/// Moves what can be moved; true at the end. Of each pair and direction one piece after the other.
+/// Moves the data that can move; returns true when all have moved. For each pair and direction, moves one piece after
+/// another.
 bool advance(Batch& batch) {
   Software& comm = *batch.comm;
   bool is_done = true, is_busy[2][kMostRanks] = {};
@@ -177,7 +180,7 @@ bool advance(Batch& batch) {
   return is_done;
 }
 
-/// One look at a batch, by the stream whose turn it is.
+/// Advances a batch once; called by the stream whose turn it is.
 int turn(Batch& batch, int& asked) {
   Software& comm = *batch.comm;
   if (comm.is_aborted) return 0;
@@ -192,7 +195,7 @@ int turn(Batch& batch, int& asked) {
   return 0;
 }
 
-/// What a graph, and a run of it that has not ended, hold of a communicator.
+/// The part of a communicator that a graph, and a run of it that has not ended, keep alive.
 struct Held {
   explicit Held(Handle of) : comm(std::move(of)) { comm->graphs++; }
   ~Held() { comm->graphs--; }
@@ -204,7 +207,7 @@ int start(const std::shared_ptr<Batch>& batch) {
   if (!is_recorded(batch->stream)) {
     return submit(batch->stream, [batch, asked = 0]() mutable { return turn(*batch, asked); });
   }
-  // Every run is a copy of this, which begins anew.
+  // Every run starts with a fresh copy of this.
   return submit(batch->stream, [batch, held = std::make_shared<Held>(batch->comm), own = std::shared_ptr<Batch>(),
                                 asked = 0]() mutable {
     if (!own) own = std::make_shared<Batch>(*batch);
@@ -212,7 +215,7 @@ int start(const std::shared_ptr<Batch>& batch) {
   });
 }
 
-/// Ends what waits, and then waits until no graph has any of it.
+/// Ends the pending operations, then waits until no graph uses the communicator.
 void end(Software& comm) {
   comm.is_aborted = true;
   {
@@ -223,7 +226,7 @@ void end(Software& comm) {
 }
 
 thread_local int depth = 0;
-thread_local std::vector<std::shared_ptr<Batch>> batches;  // of the open group
+thread_local std::vector<std::shared_ptr<Batch>> batches;  // batches of the open group
 
 std::shared_ptr<Batch> batch_of(const Handle& comm, SoftwareStream* stream) {
   for (const auto& batch : batches) {
@@ -232,8 +235,8 @@ std::shared_ptr<Batch> batch_of(const Handle& comm, SoftwareStream* stream) {
   return batches.emplace_back(std::make_shared<Batch>(Batch{comm, stream, {}, {}}));
 }
 
-/// A communicator that does not block is busy from here on, until somebody has asked for its state a few times; not
-/// that of one rank.
+/// Marks a non-blocking communicator as busy until its state has been queried a few times. Communicators of one rank
+/// are never busy.
 int close_batches() {
   int status = kSuccess;
   for (const auto& batch : std::exchange(batches, {})) {
@@ -254,7 +257,7 @@ int close_batches() {
   return status;
 }
 
-/// What has been called goes to the stream.
+/// Puts the collected calls on the stream.
 void hand_over(Software& comm) {
   const std::lock_guard lock(comm.of_called);
   if (comm.called.empty() || ++comm.asked < kAsked) return;
@@ -264,7 +267,7 @@ void hand_over(Software& comm) {
   comm.state.compare_exchange_strong(busy, kSuccess);
 }
 
-/// Adds to the open group, or makes one of its own.
+/// Adds a call to the open group, or makes a group for it.
 template <class Add>
 int call(void* comm, SoftwareStream* stream, const Add& add) {
   const Handle& handle = *static_cast<Handle*>(comm);
@@ -346,11 +349,12 @@ void scale(char* data, size_t count, int type, double factor) {
 
 char* bytes(const void* data) { return static_cast<char*>(const_cast<void*>(data)); }
 
-/// Reduces what all ranks give, in the order of the ranks, to `root`'s output.
+/// Reduces the inputs of all ranks, in rank order, to the output of `root`.
 void add_reduction(Batch& batch, Software& comm, const void* input, void* output, size_t count, int type, int op,
                    int root) {
   const size_t size = count * kBytes[type];
-  // Data is read when its turn on the stream comes, so whoever folds applies the factor; it is sent with the data.
+  // Data are read only when their turn on the stream comes, so the receiver applies the factor, which is sent with the
+  // data.
   struct Words {
     double factor;
     bool is_registered;
@@ -418,7 +422,7 @@ void ringwise::software_gpu::given_back(const void* data, size_t bytes) {
   }
 }
 
-/// Of this library, unless a test says otherwise by SOFTWARE_NCCL_VERSION.
+/// Returns the version of this library, or SOFTWARE_NCCL_VERSION if a test sets it.
 EXPORT ncclGetVersion(int* version) {
   const char* const other = std::getenv("SOFTWARE_NCCL_VERSION");
   return *version = other != nullptr ? std::atoi(other) : 22809, kSuccess;
@@ -479,7 +483,7 @@ EXPORT ncclCommGetAsyncError(void* comm, int* error) {
 }
 EXPORT ncclCommFinalize(void* comm) {
   Software& here = **static_cast<Handle*>(comm);
-  here.shared->pids[here.rank] = 0;  // whoever ends from now on has not died
+  here.shared->pids[here.rank] = 0;  // a process that ends from now on does not count as dead
   return kSuccess;
 }
 EXPORT ncclCommAbort(void* comm) {
@@ -625,18 +629,18 @@ EXPORT ncclScatter(const void* input, void* output, size_t count, int type, int 
   });
 }
 
-/// How often this process has called one of the three functions above, which older libraries do not have.
+/// Returns the number of calls of the three functions above, which older libraries lack, in this process.
 EXPORT softwareNcclExchanges() { return exchanges_so_far; }
-/// How many groups of calls this process has made; a call outside of one is a group of its own.
+/// Returns the number of groups of calls in this process; a call outside of a group counts as one.
 EXPORT softwareNcclBatches() { return batches_so_far; }
 EXPORT softwareNcclAbortTakes(int milliseconds) { return abort_takes_ms = milliseconds; }
-/// From now on, or no longer, communicators stay busy with what they are given.
+/// Sets whether communicators stay busy with all later calls.
 EXPORT softwareNcclStall(int stalls) { return is_stalled = stalls != 0; }
-/// How often memory has been registered in this process, and how much of it is still.
+/// Return the number of registrations in this process so far, and of those that still exist.
 EXPORT softwareNcclRegistrations(int* now) { return *now = registered_now, registered_so_far; }
-/// How often it was memory that NVLink can use.
+/// Returns the number of registrations whose memory NVLink can use.
 EXPORT softwareNcclShareable() { return shareable_so_far; }
-/// The network of all communicators of this process fails.
+/// Makes the network of all communicators of this process fail.
 EXPORT softwareNcclBreak() {
   const std::lock_guard lock(of_all);
   for (Handle* const handle : all_handles()) {

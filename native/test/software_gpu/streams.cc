@@ -17,7 +17,7 @@ constexpr int kSuccess = 0, kInvalidValue = 1, kNotReady = 600, kCaptureUnsuppor
               kCaptureMerge = 902, kCaptureUnmatched = 903, kCaptureUnjoined = 904, kCaptureIsolation = 905,
               kCaptureImplicit = 906, kCapturedEvent = 907;
 
-// Of everything here, and held while work runs: work that waits for other streams runs them.
+// Guards all state of this file. Held while work runs; work that waits for other streams runs them recursively.
 std::recursive_mutex mutex;
 std::vector<SoftwareStream*>& streams() {
   static auto& all = *new std::vector<SoftwareStream*>;
@@ -30,7 +30,7 @@ SoftwareStream* default_stream() {
 }
 SoftwareStream* of(SoftwareStream* stream) { return stream ? stream : default_stream(); }
 
-int broken = 0;  // what all work fails with
+int broken = 0;  // status with which all work fails, or 0
 
 /// Executes until `position` has been reached, or until work has to wait for another process.
 int run(SoftwareStream* stream, uint64_t position) {
@@ -44,7 +44,8 @@ int run(SoftwareStream* stream, uint64_t position) {
   return stream->error;
 }
 
-/// The same to the end. The mutex is free in between: others may have to go on.
+/// Executes until `position` has been reached. Releases the mutex in between, because other threads may have to advance
+/// first.
 int finish(SoftwareStream* stream, uint64_t position) {
   for (;; std::this_thread::yield()) {
     const std::lock_guard lock(mutex);
@@ -52,14 +53,15 @@ int finish(SoftwareStream* stream, uint64_t position) {
   }
 }
 
-/// Waiting is not allowed while work is recorded, and spoils the graph. An event of a graph never tells anything.
+/// Refuses waits during a capture, which invalidate the graph. An event that was recorded in a capture cannot be
+/// queried.
 int refused(Capture& capture, int status = kCaptureUnsupported) {
   if (capture.is_over) return kCapturedEvent;
   capture.is_invalid = true;
   return status;
 }
 
-/// The stream is recorded from now on.
+/// Starts to capture the stream.
 void take_part(SoftwareStream* stream, const std::shared_ptr<Capture>& capture) {
   stream->capture = capture;
   stream->lane = capture->streams.size();
@@ -69,7 +71,7 @@ void take_part(SoftwareStream* stream, const std::shared_ptr<Capture>& capture) 
   capture->known.emplace_back(capture->streams.size());
 }
 
-/// What its last node that is not a wait comes before.
+/// Returns the number of nodes that a wait on the stream must cover: up to its last node that is not a wait.
 size_t length_of(const std::vector<Graph::Node>& lane) {
   size_t length = lane.size();
   while (length > 0 && !lane[length - 1].work) --length;
@@ -85,7 +87,7 @@ SoftwareStream* create_stream(int device) {
 }
 
 void destroy_stream(SoftwareStream* stream) {
-  synchronize(stream);  // it stays: events may still name it
+  synchronize(stream);  // not freed, because events may still refer to it
 }
 
 int submit(SoftwareStream* stream, Work work) {
@@ -168,7 +170,7 @@ int wait(SoftwareStream* stream, const SoftwareEvent* event) {
     return kSuccess;
   }
   if (!event->stream) return kSuccess;
-  // What lies outside of a graph cannot be waited for in it.
+  // Work inside a graph cannot wait for an event outside of it.
   if (stream->capture) return refused(*stream->capture, kCaptureIsolation);
   return submit(stream, [other = event->stream, position = event->position] { return run(other, position); });
 }
@@ -217,7 +219,7 @@ void break_device(int status) {
 }
 
 void destroy(SoftwareEvent* event) {
-  if (!event->capture) synchronize(event);  // its record may still be waiting for its turn
+  if (!event->capture) synchronize(event);  // its record may not have run yet
   delete event;
 }
 

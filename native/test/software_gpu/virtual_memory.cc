@@ -1,8 +1,8 @@
 // Virtual memory management of the software device: allocations are files without names, addresses are reserved and
-// mapped by the operating system. As of the driver: sizes and addresses in multiples of the granularity, no access
-// before it is set, and only a whole mapping can be unmapped, before its addresses are freed. It is stricter where the
-// driver promises nothing: unmapping waits for no work, and who still works with the memory crashes. Fabric handles are
-// offered and then refused, as by a driver whose user may not open a channel for them.
+// mapped by the operating system. Like in the driver, sizes and addresses are multiples of the granularity, memory is
+// inaccessible before access is set, and only a whole mapping can be unmapped, before its addresses are freed. It is
+// stricter where the driver guarantees nothing: unmapping does not wait, and work that still uses the memory crashes.
+// Fabric handles are offered and then refused, as by a driver whose user may not open a channel for them.
 #include "test/software_gpu/virtual_memory.h"
 
 #include <sys/mman.h>
@@ -29,7 +29,7 @@ enum Status { kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kInvalidDevice 
 constexpr size_t kMinimum = size_t{1} << 20, kRecommended = size_t{2} << 20;
 constexpr int kFileDescriptor = 1, kFabric = 8;
 
-/// Lives as long as its handle or a mapping.
+/// An allocation, which lives as long as its handle or a mapping of it.
 struct Allocated {
   const int file;
   const size_t bytes;
@@ -48,7 +48,7 @@ struct Mapping {
   bool has_access;
 };
 
-std::mutex mutex;  // of all below
+std::mutex mutex;  // guards all variables below
 std::map<unsigned long long, std::shared_ptr<Allocated>> handles;
 std::map<Address, size_t> reservations;
 std::map<Address, Mapping> mappings;
@@ -64,7 +64,7 @@ int checked(const AllocationProperties& wanted) {
   return kSuccess;
 }
 
-/// The range of a map that has these bytes, or its end.
+/// Returns the range of `map` that contains these bytes, or its end.
 template <class Ranges, class Size>
 auto range_of(Ranges& ranges, Address address, size_t bytes, const Size& size_of) {
   auto found = ranges.upper_bound(address);
@@ -171,7 +171,8 @@ EXPORT cuMemSetAccess(Address address, size_t bytes, const MemoryAccess* wanted,
   const auto found = mappings.find(address);
   if (found == mappings.end() || found->second.bytes != bytes || count != 1) return kInvalidValue;
   if (wanted->location.type != 1 || wanted->flags != 3) return kInvalidValue;
-  if (wanted->location.id != found->second.memory->device) return kInvalidDevice;  // devices do not see each other
+  // devices cannot access each other's memory
+  if (wanted->location.id != found->second.memory->device) return kInvalidDevice;
   void* const mapped =
       mmap(pointer(address), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, found->second.memory->file, 0);
   if (mapped == MAP_FAILED) return kOutOfMemory;
@@ -191,12 +192,12 @@ EXPORT cuMemUnmap(Address address, size_t bytes) {
   return kSuccess;
 }
 
-/// For tests: from now on the driver refuses allocations with any of these handles.
+/// For tests: makes the driver refuse allocations with any of these handle types.
 EXPORT softwareDriverRefuses(int handle_types) {
   const std::lock_guard lock(mutex);
   return refused_types = handle_types, kSuccess;
 }
-/// For tests: allocations that have not been freed, and ranges of addresses.
+/// For tests: return the number of allocations, and of address ranges, that have not been freed.
 EXPORT softwareDriverMappings(int* ranges) {
   const std::lock_guard lock(mutex);
   *ranges = static_cast<int>(reservations.size());

@@ -1,17 +1,18 @@
-// Memory of the software device that is mapped: what the rest of the device asks of it, and it of the rest.
+// The interface between the mapped (virtual) memory of the software device and its other parts.
 #pragma once
 
 #include <cstddef>
 
 namespace ringwise::software_gpu {
 
-/// Whether these bytes lie in one mapping that may be accessed.
+/// Returns whether these bytes are in one accessible mapping.
 bool is_mapped(unsigned long long address, size_t bytes);
-/// Whether NCCL's guide lets registered memory of this place be used over NVLink: it begins where a mapping that has
-/// all of it does, with a handle for other processes, in multiples of what the driver recommends.
+/// Returns whether NCCL can use this memory over NVLink once it is registered, according to NCCL's guide: it begins
+/// where a mapping begins that contains all of it, with a handle for other processes and a size in multiples of the
+/// recommended granularity.
 bool is_shareable(const void* data, size_t bytes);
 
-/// Takes bytes of a device, or gives them back. False: it has not as many.
+/// Allocates bytes of a device, or frees them. Returns false if the device has not enough.
 bool take_bytes(int device, size_t bytes);
 void return_bytes(int device, size_t bytes);
 bool is_device(int device);

@@ -1,5 +1,5 @@
 // Attention and normalisation in float32, at every instruction set, against the same in float64, with memory whose ends
-// are guarded. What is right in float64 is tested from TypeScript.
+// are guarded. Tests in TypeScript check the results in float64.
 #include <functional>
 #include <memory>
 

@@ -45,7 +45,7 @@ std::vector<float> sweep(float low, float high) {
   return inputs;
 }
 
-/// Where a walk with these strides goes.
+/// Returns the offsets that a walk with these strides visits.
 std::vector<size_t> places(const std::vector<size_t>& shape, const std::vector<ptrdiff_t>& strides) {
   std::vector<size_t> all{0};
   for (size_t d = 0; d < shape.size(); d++) {
