@@ -2,19 +2,24 @@
  *
  * A group is `size` processes, its ranks, on one host or several. All ranks make the same collective calls in the same
  * order: all_reduce, broadcast, ... Between ranks of a host data travels through shared memory, between hosts by TCP.
+ *
  * Blocking and started calls. The last argument of every verb is `operation`. If it is NULL, the call blocks until the
  * operation has ended and returns its status. Otherwise the call returns at once and sets *operation; ringwise_test or
  * ringwise_wait returns the status later, once. Until the operation has ended, the caller must keep the memory alive,
  * must not change what the operation reads, and must not touch what it writes. Arrays of counts are copied at once.
+ *
  * Status. RINGWISE_OK is 0. Negative: only this call failed; it started nothing, and the group still works. Positive:
  * the group has failed, or is closed, for good. All ranks are told of a failure, and every pending and later call on
- * each of them returns the same status. The death of a rank is noticed within a second. ringwise_error returns the text.
+ * each of them returns the same status. The death of a rank is noticed within a second. ringwise_error returns the
+ * text.
+ *
  * Threads. Any thread may call any function, but ringwise_group_destroy must be the last call on its group. Calls on
  * one group run one after another, and so do their operations: a blocking call delays the calls of other threads,
  * except ringwise_group_abort, ringwise_test (which then returns RINGWISE_PENDING), ringwise_error and
  * ringwise_failed_ranks. So threads that depend on each other's progress need separate groups, or must poll with
  * ringwise_test. Groups are independent of each other. A group does not survive fork(): create it in the process that
  * uses it.
+ *
  * Trust. Two ranks that connect prove themselves by random tokens, which they have exchanged before (see
  * ringwise_exchange). So a process that can read the exchanged blobs can pose as a rank, and one that can change them
  * can redirect ranks. Data between hosts is not encrypted.
