@@ -80,8 +80,7 @@ void on_signal(int number, siginfo_t* info, void* context) {
   const int error = errno;
   const uint64_t one = 1;
   const int event = signalled;
-  if (event >= 0 &&
-      ::write(event, &one, sizeof one) < 0) { /* the counter is full, so the thread has been woken already */
+  if (event >= 0 && ::write(event, &one, sizeof one) < 0) { /* full: the thread has been woken already */
   }
   errno = error;
   if ((before.sa_flags & SA_SIGINFO) != 0)
