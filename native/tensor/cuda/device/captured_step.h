@@ -48,19 +48,19 @@ class CapturedStep {
   void hold(const std::shared_ptr<void>& piece) { held_.emplace(piece.get(), piece); }
 
  private:
-  static constexpr size_t kMostNumbers = 32768;
+  static constexpr size_t kMostNumbers = 32768;  // a run can change at most this many
 
   Graph stop();
 
   Device& device_;
-  std::shared_ptr<CachingAllocator> memory_;
-  std::unordered_map<void*, std::shared_ptr<void>> held_;
-  double* live_ = nullptr;
-  std::vector<double> numbers_;
-  size_t next_ = 0;
-  Stream stream_ = nullptr;  // only captured; no work ever runs on it
-  GraphExec graph_ = nullptr;
-  Activity before_;
+  std::shared_ptr<CachingAllocator> memory_;               // only for this step
+  std::unordered_map<void*, std::shared_ptr<void>> held_;  // kept alive with the step, by address
+  double* live_ = nullptr;                                 // in device memory; kMostNumbers numbers of the current run
+  std::vector<double> numbers_;                            // on the host; the numbers of the next run
+  size_t next_ = 0;                                        // the next free place in numbers_
+  Stream stream_ = nullptr;                                // only captured; no work ever runs on it
+  GraphExec graph_ = nullptr;                              // null before end() and after drop()
+  Activity before_;                                        // what the thread did before enter(); leave() restores it
 };
 
 /// Returns the step that the calling thread is capturing; null if there is none.
