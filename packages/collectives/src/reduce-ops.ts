@@ -40,3 +40,8 @@ export function isReducible(op: ReduceOp, dtype: DType): boolean {
 }
 
 export type ReduceOp = 'sum' | 'avg' | 'prod' | 'min' | 'max' | 'band' | 'bor' | 'bxor' | 'premulSum';
+
+/** Returns the factor of a reduction if the caller gave none: NaN if the op needs one, which group/check.ts refuses. */
+export function defaultFactor(op: ReduceOp): number {
+  return op === 'premulSum' ? Number.NaN : 1;
+}

@@ -41,12 +41,15 @@ import type {
   Source,
   SubgroupOptions,
 } from '../options/options.ts';
+import { allReduce } from '../verbs/all-reduce.ts';
 import { allToAll } from '../verbs/all-to-all.ts';
+import { barrier } from '../verbs/barrier.ts';
+import { broadcast } from '../verbs/broadcast.ts';
 import { batch, recv, send } from '../verbs/messages.ts';
 import { monitoredBarrier } from '../verbs/monitored-barrier.ts';
 import * as objects from '../verbs/objects.ts';
 import { allGather, gather, reduceScatter, scatter } from '../verbs/parts.ts';
-import { allReduce, barrier, broadcast, reduce } from '../verbs/reduce.ts';
+import { reduce } from '../verbs/reduce.ts';
 import { type ArrayOf, asBuffer, type BufferLike, isPlain } from './buffer.ts';
 import { Calls } from './calls.ts';
 import type { Steps } from './steps.ts';

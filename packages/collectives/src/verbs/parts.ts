@@ -10,9 +10,9 @@ import { allocPacked, type Packed, pack, unpack } from '../group/pack.ts';
 import type { Call } from '../group/steps.ts';
 import { checkOptions, checkReduceOptions } from '../options/known-options.ts';
 import type { Buffers, CountsOptions, ReduceOptions, RootOptions } from '../options/options.ts';
+import { defaultFactor } from '../reduce-ops.ts';
 import { bundled } from './bundle.ts';
 import { isList, listOf, viewsOf } from './list.ts';
-import { defaultFactor } from './reduce.ts';
 import { isReproducible, reproducibleReduceScatter } from './reproducible.ts';
 
 type Counts = readonly number[] | null;
