@@ -22,7 +22,7 @@ struct CrossEntropy {
   void* counts;        // [rows]: the label's weight; null: not wanted
 };
 
-/// Of the scores, given that of the losses / divisor.
+/// The gradient of the scores, given that of the losses / divisor.
 struct CrossEntropyGrad {
   CrossEntropy forward;
   void* grad_scores;  // [rows, cols]

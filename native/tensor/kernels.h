@@ -123,7 +123,7 @@ struct Kernels {
   /// Operand 0 is dense over the dimensions that are kept, with stride 0 along those that are reduced. Over nothing a
   /// sum is 0, a product 1, a mean NaN, a maximum the least value.
   void (*reduce)(ReduceOp, const Walk&);
-  /// As reduce, into int64: the position of the first extreme among those reduced, NaN being the most extreme.
+  /// Reduces into int64: the position of the first extreme among the reduced elements. NaN is the most extreme.
   void (*arg_reduce)(bool is_max, const Walk&);
 
   /// c[m,n] = op(A)[m,k] op(B)[k,n], plus c when `accumulate`; c is dense. A transposed operand is stored [k,m] or
@@ -199,7 +199,7 @@ struct Kernels {
   double (*total_norm)(const OptimizerTensor*, size_t count);
   /// Multiplies every `param`; returns whether everything was finite.
   bool (*scale)(const OptimizerTensor*, size_t count, double factor);
-  /// As those two where nobody waits for a result: it is written to the device later. Null on the CPU.
+  /// Start the same two without waiting for the result, which is written to device memory. Null on the CPU.
   void (*start_total_norm)(const OptimizerTensor*, size_t count, float* norm);
   /// Takes the factor from memory unless that is null; not_finite, which may be null, becomes 1 if anything was not.
   void (*start_scale)(const OptimizerTensor*, size_t count, const float* factor, double number, float* not_finite);

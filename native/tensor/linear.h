@@ -19,7 +19,7 @@ struct Linear {
   Activation activation;
 };
 
-/// Of the layer's result, with `saved` what the activation read (gelu) or gave (relu).
+/// The gradient of a linear layer. `saved` is the activation's input (gelu) or output (relu).
 struct LinearGrad {
   size_t rows, outs;
   void* grad_before;  // [rows, outs]: grad * activation'; may be grad

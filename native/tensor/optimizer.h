@@ -31,7 +31,7 @@ struct OptimizerTensor {
   double steps;  // 1 in the parameter's first step
   void* param;
   const void* grad;
-  /// What the past left behind; null where the rule needs none. sgd: velocity. adam: mean, mean square, its maximum.
+  /// State of earlier steps; null where the rule needs none. sgd: velocity. adam: mean, mean square, its maximum.
   /// rmsprop: mean square, velocity, mean. lion: mean. Zeros before the first step.
   void* state[kOptimizerStates];
 };

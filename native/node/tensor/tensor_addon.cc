@@ -23,7 +23,7 @@ using tensor::Block;
 
 constexpr uintptr_t kAlignment = 64;  // a cache line, and the widest vector
 
-/// Whether a typed array has elements of the size of `dtype`, and of a kind that can hold them.
+/// Returns whether a typed array has elements of the size of `dtype`, and of a kind that can hold them.
 bool holds(napi_typedarray_type type, DType dtype) {
   switch (dtype) {
     case DType::Float32: return type == napi_float32_array;

@@ -42,7 +42,7 @@ class Call {
     tensor::cuda::Device::get(device).enter();
     return tensor::cuda::kernels();
   }
-  /// Whether the operands lie in host memory.
+  /// Returns whether the operands are in host memory.
   bool is_on_host() const { return device_of(0) < 0; }
 
   // Numbers come as arguments or, for a call without any, in the scratch array.
@@ -68,7 +68,7 @@ class Call {
   /// A number that JavaScript wrote to the scratch array.
   double scratch(size_t i) const { return state_->scratch[i]; }
 
-  /// Whether there is an operand i that lies in memory.
+  /// Returns whether operand i exists and is memory.
   bool has(size_t i) const { return handle(i) != 0; }
   /// The memory that operand i lies in.
   const tensor::Block& block(size_t i) const {
@@ -147,7 +147,7 @@ class Call {
 
  private:
   int32_t handle(size_t i) const { return static_cast<int32_t>(state_->scratch[2 * i]); }
-  /// Of the memory of operand i; -1 for host memory.
+  /// Returns the device of the memory of operand i; -1 for host memory.
   int device_of(size_t i) const {
     const tensor::Block* block = state_->blocks.find(handle(i));
     return block == nullptr ? -1 : block->device;

@@ -7,7 +7,7 @@ inline double root(double v) { return __builtin_sqrt(v); }
 inline Vec larger(Vec a, Vec b) { return max_vec(a, b); }
 inline double larger(double a, double b) { return a > b || a != a ? a : b; }
 
-/// How a rule moves over arrays of T: in values of type V.
+/// Applies a rule to arrays of T, computing in values of type V.
 template <class T>
 struct Elements;
 

@@ -25,7 +25,7 @@ export const elementBytes = {
 
 export type ElementType = keyof typeof elementBytes;
 
-/** What a reader takes of what a format allows. Headers with anything else are refused. */
+/** The headers that a reader accepts. It refuses all others. */
 export interface Accepted {
   /** Error messages list them in this order. Types that the format has no code for are left out. */
   readonly types: readonly ElementType[];

@@ -120,7 +120,7 @@ function parseMetadata(value: unknown): Record<string, string> {
   throw new HeaderError(`${metadataKey} is not ${what}`, `${metadataKey} to be ${what}`, asJson(value));
 }
 
-/** What entries are checked against. */
+/** The rules that entries are checked against. */
 interface Limits extends Accepted {
   readonly byCode: ReadonlyMap<string, ElementType>;
   readonly dataStart: number;

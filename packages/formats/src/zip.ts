@@ -38,15 +38,15 @@ export interface ZipMember {
   readonly crc: number;
   readonly packedBytes: number;
   readonly bytes: number;
-  /** Where its packed bytes begin. */
+  /** Offset of its packed bytes. */
   readonly start: number;
 }
 
-/** What the directory says of a member. */
+/** The directory's entry of a member. */
 interface Listed extends Omit<ZipMember, 'start'> {
   /** As it is in the file. */
   readonly rawName: Buffer;
-  /** Where its local header begins. */
+  /** Offset of its local header. */
   readonly offset: number;
 }
 
@@ -138,7 +138,7 @@ interface Directory {
   readonly count: number;
 }
 
-/** Where the directory is, from the record at the file's end. */
+/** Returns the location of the directory, from the record at the file's end. */
 async function findDirectory(file: FileHandle, size: number): Promise<Directory> {
   const tailBytes = Math.min(size, endBytes + maxCommentBytes);
   const tail = await part(file, size - tailBytes, tailBytes, 'its directory');
@@ -161,7 +161,7 @@ async function findDirectory(file: FileHandle, size: number): Promise<Directory>
   return found;
 }
 
-/** What the record of large archives says, or null where there is none. `endAt`: of the record that all have. */
+/** Returns the record of large archives, or null if there is none. `endAt` is the offset of the ordinary end record. */
 async function findWide(file: FileHandle, endAt: number): Promise<(Directory & { end: number }) | null> {
   if (endAt < wideLocatorBytes) return null;
   const locator = await part(file, endAt - wideLocatorBytes, wideLocatorBytes, 'its directory');

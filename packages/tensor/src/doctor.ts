@@ -8,7 +8,7 @@ export interface Finding {
   readonly name: string;
   readonly state: 'ok' | 'note' | 'wrong';
   readonly text: string;
-  /** What to do about it; of what is wrong. */
+  /** The next step, for a finding that is wrong. */
   readonly fix?: string;
 }
 

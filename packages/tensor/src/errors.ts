@@ -157,7 +157,7 @@ export const otherInputCount = (given: number, captured: number): TensorError =>
 
 // Memory.
 
-/** What the addon threw, as an error of this package. It says itself what happened; its code is one of ours. */
+/** Turns an error of the addon into one of this package. Its text says what happened; its code is one of ours. */
 export const fromAddon = (error: unknown): TensorError => {
   const { code, message } = error as { code?: TensorErrorCode; message: string };
   return new TensorError(code ?? 'ERR_TENSOR_KERNELS', message + sharedHost(message), error);
@@ -363,7 +363,7 @@ const dtypeNames: Readonly<Record<string, DType>> = {
   boolean: 'bool',
 };
 
-/** The dtype that somebody meant, as a sentence; empty where nothing is known of that name. */
+/** Returns a sentence that names our dtype for another library's name; empty for an unknown name. */
 function meantDtype(name: unknown): string {
   const word = String(name)
     .replace(/^(torch|np|numpy)\./, '')
@@ -546,7 +546,7 @@ export const checkpointChanged = (): TensorError =>
     'checkpoint: the function gave another shape, or no gradient, when it was run again. It must depend on its inputs, on parameters and on the default generator only.',
   );
 
-/** Where an operation was called: the first place of the stack outside of this package's sources. */
+/** Returns the location of an operation's call: the first frame of the stack outside of this package's sources. */
 function callSite(site: Error): string {
   const lines = (site.stack ?? '').split('\n').slice(1);
   const ours = /[\\/]tensor[\\/](src|dist)[\\/]/;

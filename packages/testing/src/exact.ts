@@ -47,7 +47,7 @@ export function exactInput(rank: number, count: number, dtype: ExactDType, seed 
 }
 
 /**
- * What reducing exactInput(rank, ...) over the ranks 0 to size - 1 gives, as toNumbers() would. Bools reduce as
+ * Returns the reduction of exactInput(rank, ...) over the ranks 0 to size - 1, as toNumbers() would. Bools reduce as
  * logical values: sum is or, prod is and. Throws a RangeError where the result is not exact in every order: averages
  * that the type cannot hold, products that are too large.
  */

@@ -2,8 +2,8 @@
 // namespace. Interfaces are created inside the namespaces, so the machine's own network never sees them. Linux, root
 // and the `ip` command only.
 //
-// Namespaces outlive the process that made them. Their names carry its pid, and whoever makes new ones first removes
-// those of processes that are gone, with all that still runs in them.
+// Namespaces outlive the process that made them. Their names carry its pid, and a process that makes new ones first
+// removes those of processes that are gone, with everything that still runs in them.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';

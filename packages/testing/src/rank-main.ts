@@ -14,7 +14,7 @@ export type RankReport =
   | { readonly kind: 'ok'; readonly value: unknown }
   | { readonly kind: 'error'; readonly error: RankError };
 
-// Without a parent there is nobody to report to. A thread watches, since the main thread may be stuck in native code.
+// A rank whose parent has ended ends too. A thread watches for that, since the main thread may be stuck in native code.
 const watchParent = `
   const parent = process.ppid;
   setInterval(() => { if (process.ppid !== parent) process.kill(process.pid, 'SIGKILL'); }, 250);

@@ -1,4 +1,4 @@
-/** What became of an error on its way between processes: its text, stack and own enumerable fields. */
+/** An error that has passed between processes: its text, stack and own enumerable fields. */
 export interface RankError {
   readonly name: string;
   readonly message: string;
@@ -16,7 +16,7 @@ export interface RankResult {
    * exited: the process ended without an answer, or badly after it. timed-out: it was killed at the time limit.
    */
   readonly status: 'ok' | 'error' | 'exited' | 'timed-out';
-  /** What the function returned, by structured clone. Present whenever it returned, whatever the status. */
+  /** The value that the function returned, by structured clone. Present if it returned, whatever the status. */
   readonly value?: unknown;
   readonly error?: RankError;
   readonly exitCode: number | null;

@@ -19,7 +19,7 @@ __device__ inline TilePosition tile_position_of(const AttentionArguments& x, boo
   return {head / x.heads, head % x.heads, head, is_last_first ? x.tiles - 1 - tile : tile};
 }
 
-/// What a query makes of the product of its row and a key's: -∞ where it does not see the key.
+/// Returns a query's score for a key, from the product of their rows: -∞ if the query does not see the key.
 template <class E, class T>
 __device__ inline T score_of(const AttentionArguments& x, const TilePosition& at, int64_t query, int64_t key,
                              T product) {
@@ -32,7 +32,7 @@ __device__ inline T score_of(const AttentionArguments& x, const TilePosition& at
   return score + read_as<T>(static_cast<const E*>(x.mask.data)[offset]);
 }
 
-/// What dropout makes of the probabilities of a query for keys key … key + 3.
+/// Returns the probabilities of a query for keys key … key + 3 after dropout.
 template <class T>
 struct Factors {
   T at[4];

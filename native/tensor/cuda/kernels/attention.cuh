@@ -21,7 +21,7 @@ struct Tiles {
   alignas(16) T weights[kTile][kStep];
 };
 
-/// What a thread has of a tile.
+/// The part of a tile that one thread holds.
 template <class T>
 struct Own {
   static constexpr int kOwn = Tiles<T>::kOwn;

@@ -9,7 +9,7 @@ __device__ void map_dense(const MapDenseArguments& x) {
   constexpr int kWide = 4;
   const bool is_vector = x.is_vector != 0;
   T values[3][kWide], result[kWide] = {};
-  // What is the same for all elements is read once; nobody reads operands that are not there.
+  // Operands that are the same for all elements are read once; absent operands are not read.
   for (int i = 0; i < 3; i++) {
     const DenseOperand& operand = x.operand[i + 1];
     T value{};

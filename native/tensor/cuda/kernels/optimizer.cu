@@ -4,7 +4,7 @@
 
 namespace ringwise::tensor::cuda {
 
-/// What a step reads beside its tensors.
+/// The numbers that a step reads beside its tensors.
 struct Numbers {
   double lr, weight_decay, momentum, smoothing, epsilon, size, correction;
   bool is_first, variant, maximize;

@@ -81,7 +81,7 @@ RINGWISE_KERNEL(cumsum, CumsumArguments) {
   });
 }
 
-/// Whether x comes before y: by value, NaN being the largest, then by position.
+/// Returns whether x comes before y: by value, NaN being the largest, then by position.
 template <class T>
 __device__ inline bool is_before(T x, int64_t x_at, T y, int64_t y_at, bool descending) {
   const bool is_less = y != y ? x == x : x < y;

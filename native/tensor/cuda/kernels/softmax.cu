@@ -58,13 +58,13 @@ __device__ void nll_grad(const NllArguments& x) {
   });
 }
 
-/// What a class counts.
+/// Returns the weight of a class.
 template <class T>
 __device__ inline T weight_of(const CrossEntropyArguments& x, int64_t c) {
   return x.weight ? static_cast<const T*>(x.weight)[c] : T(1);
 }
 
-/// Whether the label of a row counts nothing; such labels need not be classes.
+/// Returns whether the label of a row is ignored; such labels need not be classes.
 __device__ inline bool is_ignored(const CrossEntropyArguments& x, int64_t row) {
   return x.ignored ==
          (x.is_long ? static_cast<const int64_t*>(x.labels)[row] : static_cast<const int32_t*>(x.labels)[row]);

@@ -238,7 +238,7 @@ struct NormArguments {
   int64_t count;
 };
 
-/// What a kernel writes to `fault` where an index or a label lies outside.
+/// The values that a kernel writes to `fault` if an index or a label is out of range.
 constexpr int32_t kLookupFault = 1, kLabelFault = 2;
 
 }  // namespace ringwise::tensor::cuda

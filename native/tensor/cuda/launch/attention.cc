@@ -14,7 +14,7 @@ size_t tile_of(DType dtype) { return dtype == DType::Float64 ? 32 : 64; }
 
 HeadArguments head_of(const HeadRows& rows) { return {rows.data, rows.batch, rows.head, rows.row}; }
 
-/// Whether each row begins where four elements can be moved at once.
+/// Returns whether each row begins where four elements can be moved at once.
 bool takes_packs(DType dtype, const HeadRows& rows) {
   return cuda::takes_packs(dtype, {rows.data}) && rows.batch % 4 == 0 && rows.head % 4 == 0 && rows.row % 4 == 0;
 }

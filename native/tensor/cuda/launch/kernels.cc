@@ -34,7 +34,7 @@ double number_of(const Operand& operand) {
 }
 void* data_of(const Operand& operand) { return operand.is_number ? nullptr : operand.data; }
 
-/// Whether every operand of a simplified walk is dense or one element.
+/// Returns whether every operand of a simplified walk is dense or one element.
 bool is_dense(const Walk& walk) {
   if (walk.rank != 1) return false;
   for (int i = 0; i < walk.operands; i++) {

@@ -6,7 +6,7 @@
 
 namespace ringwise::tensor::cuda {
 
-/// Whoever calls one of these has entered a device (device.h).
+/// The caller of one of these has entered a device (device.h).
 const Kernels& kernels();
 
 }  // namespace ringwise::tensor::cuda

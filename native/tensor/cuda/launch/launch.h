@@ -42,7 +42,7 @@ inline KernelId by_stored(DType dtype, KernelId of_float, KernelId of_double, Ke
 #define RINGWISE_STORED(name) \
   KernelId::name##_float, KernelId::name##_double, KernelId::name##_half, KernelId::name##_bfloat
 
-/// Whether four elements can be moved at once at each of these pointers; null has none.
+/// Returns whether four elements can be moved at once at each of these pointers. Null pointers do not count.
 inline bool takes_packs(DType dtype, std::initializer_list<const void*> pointers) {
   const size_t pack = std::min<size_t>(16, 4 * byte_size(dtype));
   return std::all_of(pointers.begin(), pointers.end(),

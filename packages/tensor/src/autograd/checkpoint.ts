@@ -33,7 +33,7 @@ function revived({ storage, shape, strided, target }: SavedInput): Tensor {
   return target === null ? tensor : record('checkpoint', tensor, [target], [], (grad) => target.share(grad));
 }
 
-/** What the graph of `root` contributes to outside of itself: leaves, and operations before `seq`. */
+/** Returns the targets outside the graph of `root` that it contributes to: leaves, and operations before `seq`. */
 function borderOf(root: GradTarget, seq: number): GradTarget[] {
   const seen = new Set<GradTarget>([root]);
   const border: GradTarget[] = [];

@@ -35,7 +35,7 @@ export class FunctionContext {
     this.#saved = tensors.map(({ storage, shape, strided }) => ({ storage, shape, strided }));
   }
 
-  /** What was saved. Only in backward. */
+  /** The saved tensors. Only in backward. */
   get saved(): readonly Tensor[] {
     return this.#saved.map(({ storage, shape, strided }) => created(storage.retain(), shape, strided));
   }

@@ -1,8 +1,8 @@
 // One recorded operation: what its gradient reads, where it sends its results, and how to compute them.
 //
 // Lifetime: saved memory is held by reference count, so disposing a tensor does not pull memory from under the tape.
-// It is given back when backward has run the node, or when nobody can run it any more: its output is disposed and
-// no recorded operation used that output (`refs`).
+// It is given back when backward has run the node, or when the node cannot be run any more: its output is disposed
+// and no recorded operation used that output (`refs`).
 import { kernels } from '../backends/index.ts';
 import type { Strided } from '../backends/operands.ts';
 import { isDetectingAnomaly, isGradEnabled } from '../core/context.ts';
@@ -85,7 +85,7 @@ export class Node extends GradTarget {
   }
 
   override open(): Strided {
-    // Memory that is shared is somebody else's gradient too: add to a copy.
+    // Shared memory is also the gradient of another target: add to a copy.
     if (this.grad !== null && this.grad.refs > 1) {
       const own = allocate(this.dtype, this.count, this.device);
       kernels().copy([this.count], own.dense, this.grad.dense);

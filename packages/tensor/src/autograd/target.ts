@@ -64,7 +64,7 @@ export abstract class GradTarget {
     }
   }
 
-  /** Takes a contribution of any dtype that others may hold too, and that nobody changes any more. */
+  /** Takes a contribution of any dtype, which others may hold too and which does not change any more. */
   abstract share(contribution: Storage): void;
 
   /** Called after each contribution. */

@@ -21,7 +21,7 @@ export interface Loan {
   /** Elements. */
   readonly count: number;
   readonly device: Device;
-  /** Of the first element, in the address space of the device. */
+  /** Address of the first element, in the address space of the device. */
   readonly address: bigint;
   /** Kept until nothing works with the memory any more. */
   readonly owner: object;
@@ -123,7 +123,7 @@ export interface LookupSizes {
   readonly perElement: boolean;
 }
 
-/** What an optimiser does with every parameter; numbers and order of operations are those of torch.optim. */
+/** The update of an optimiser; numbers and order of operations are those of torch.optim. */
 export type OptimizerRule = SgdRule | AdamRule | RmspropRule | LionRule;
 
 interface CommonRule {
@@ -144,7 +144,7 @@ export interface AdamRule extends CommonRule {
   readonly kind: 'adam';
   readonly betas: readonly [number, number];
   readonly epsilon: number;
-  /** Whether weights decay on their own (AdamW) and not by way of the gradient. */
+  /** Whether weight decay is decoupled from the gradient (AdamW). */
   readonly isDecoupled: boolean;
 }
 /** States: mean square; the velocity, null without momentum; the mean, null unless centered. */
@@ -190,9 +190,9 @@ export interface AttentionSizes {
   readonly heads: number;
   readonly queries: number;
   readonly keys: number;
-  /** Of queries and keys. */
+  /** Width of queries and keys. */
   readonly width: number;
-  /** Of values and results. */
+  /** Width of values and results. */
   readonly valueWidth: number;
   readonly scale: number;
   /** Query i sees keys 0 … i. */
@@ -231,12 +231,12 @@ export interface Kernels extends LayerKernels, LossKernels {
   /** Null: without CUDA devices. */
   readonly cuda: DeviceControl | null;
 
-  // Memory. `alloc` does not clear. `adopt` wraps an array that somebody else owns and keeps it alive until free. All
+  // Memory. `alloc` does not clear. `adopt` wraps an array of the caller and keeps it alive until free. All
   // operands of a call lie on one device, which computes; on CUDA a call returns when the work has been started.
   readonly alloc: (dtype: DType, count: number, device?: Device) => Memory;
   readonly adopt: (dtype: DType, array: HostArray) => Memory;
   readonly free: (memory: Memory) => void;
-  /** Where the memory begins, in the address space of its device. */
+  /** Returns the address of the memory, in the address space of its device. */
   readonly address: (memory: Memory) => bigint;
   /** Memory of another library; `free` ends the loan. */
   readonly borrow: (loan: Loan) => Memory;
@@ -244,7 +244,7 @@ export interface Kernels extends LayerKernels, LossKernels {
   readonly write: (memory: Memory, offset: number, array: HostArray) => void;
   /** Fills an array of the memory's dtype with the elements from `offset`, once they are computed. */
   readonly read: (memory: Memory, offset: number, into: HostArray) => void;
-  /** As read, without blocking. The memory may be freed meanwhile. */
+  /** Does what read does without blocking. The memory may be freed meanwhile. */
   readonly readAsync: (memory: Memory, offset: number, into: HostArray) => Promise<void>;
   /** Waits until everything that was started on the device has ended. */
   readonly synchronize: (device: Device) => void;

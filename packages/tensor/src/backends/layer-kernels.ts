@@ -5,7 +5,7 @@
 import type { ConvSizes, PoolSizes, Window } from '../ops/layers/window.ts';
 import type { Strided } from './operands.ts';
 
-/** What a linear layer can end with. The order is that of Activation in native/tensor/linear.h. */
+/** Activations that a fused linear layer can apply. The order is that of Activation in native/tensor/linear.h. */
 export const activations = ['none', 'relu', 'gelu', 'geluTanh'] as const;
 export type Activation = (typeof activations)[number];
 
@@ -38,7 +38,7 @@ export interface LayerKernels {
     rows: number,
     outs: number,
   ) => void;
-  /** What a window covers outside of its plane counts as 0. */
+  /** Elements of a window outside of its plane count as 0. */
   readonly conv2d: (out: Strided, x: Strided, weight: Strided, sizes: ConvSizes) => void;
   /** Writes, or adds when `accumulate`. */
   readonly conv2dGradInput: (

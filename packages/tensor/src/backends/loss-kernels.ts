@@ -2,7 +2,7 @@
 // one kernel, and its gradient in another. Dense operands of one type, float32 or float64.
 import type { Input, Strided } from './operands.ts';
 
-/** Of scores [rows, cols]. */
+/** Sizes of scores [rows, cols]. */
 export interface CrossEntropySizes {
   readonly rows: number;
   readonly cols: number;
@@ -16,7 +16,7 @@ export interface CrossEntropyOperands {
   readonly scores: Strided;
   /** [rows], int32 or int64: classes, checked by the op or noted as a fault by a device. */
   readonly labels: Strided;
-  /** What each class counts [cols]; null: 1. */
+  /** Weight of each class [cols]; null stands for 1. */
   readonly weight: Strided | null;
   /**
    * [rows, 2]: the largest score of a row, and log Σ exp(score − largest). Written by the forward, read by

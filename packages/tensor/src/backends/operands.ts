@@ -2,7 +2,7 @@
 import type { DType, HostArray } from '../core/dtype.ts';
 import type { Device } from '../device/device.ts';
 
-/** A piece of memory of a kernel set. Freed by `Kernels.free`, once, by whoever holds the last reference. */
+/** A piece of memory of a kernel set. The holder of the last reference frees it, once, by `Kernels.free`. */
 export interface Memory {
   readonly dtype: DType;
   /** Elements. */
@@ -15,7 +15,7 @@ export interface Memory {
   readonly host: HostArray;
 }
 
-/** Where the elements of a call's shape lie. */
+/** The location of the elements of a call's shape. */
 export interface Strided {
   readonly memory: Memory;
   /** The first element. */
@@ -24,10 +24,10 @@ export interface Strided {
   readonly strides: readonly number[] | null;
 }
 
-/** What a kernel reads: elements, or a number that stands for all of them. */
+/** An input of a kernel: elements, or one number for all of them. */
 export type Input = Strided | number;
 
-/** What a kernel draws from: see docs/decisions/2026-11-21-random-stream.md. */
+/** A stream of random words: see docs/decisions/2026-11-21-random-stream.md. */
 export interface Stream {
   readonly seed: number;
   /** The first block of four words. */
@@ -36,9 +36,9 @@ export interface Stream {
   readonly live?: number;
 }
 
-/** What an optimiser step reads beside its tensors. */
+/** The numbers that an optimiser step reads beside its tensors. */
 export interface OptimizerNumbers {
-  /** How often each tensor has been changed, this time included. */
+  /** Number of steps of each tensor, this one included. */
   readonly steps: Float64Array;
   readonly lr: number;
   readonly weightDecay: number;

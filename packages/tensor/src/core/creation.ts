@@ -104,7 +104,7 @@ function write(memory: Memory, data: ArrayLike<Value>, dtype: DType): void {
 
 interface Flat {
   readonly values: Value[];
-  /** What the elements are, the widest of them. */
+  /** The widest kind among the elements. */
   dtype: DType;
 }
 

@@ -45,7 +45,7 @@ export const dtypes = Object.keys(dtypeInfo) as readonly DType[];
 export const isDType = (name: string): name is DType => Object.hasOwn(dtypeInfo, name);
 export const bytesOf = (dtype: DType): number => dtypeInfo[dtype].bytes;
 export const isFloat = (dtype: DType): boolean => dtypeInfo[dtype].kind === 'float';
-/** Whether an element can be `value`, cut to an integer if it has to be; floats hold infinities and NaN, too. */
+/** Returns whether an element can hold `value`, cut to an integer if needed; floats also hold infinities and NaN. */
 export function holds(dtype: DType, value: number | bigint): boolean {
   const { kind, least, most } = dtypeInfo[dtype];
   if (kind === 'bool' || (kind === 'float' && !Number.isFinite(Number(value)))) return true;
@@ -54,7 +54,7 @@ export function holds(dtype: DType, value: number | bigint): boolean {
 }
 export const isHalf = (dtype: DType): boolean => dtype === 'float16' || dtype === 'bfloat16';
 
-/** The dtype of an array that somebody hands over without saying: of a Uint16Array float16, of a Uint8Array uint8. */
+/** Returns the dtype of an array for which none was given: float16 for a Uint16Array, uint8 for a Uint8Array. */
 export const dtypeOfArray = (array: unknown): DType | undefined =>
   dtypes.find((dtype) => array instanceof dtypeInfo[dtype].array);
 
@@ -77,7 +77,7 @@ export function promoteTypes(a: DType, b: DType): DType {
   return order.indexOf(a) > order.indexOf(b) ? a : b;
 }
 
-/** What a tensor or a number brings to resultType. */
+/** The part of a tensor that resultType needs. */
 export interface Typed {
   readonly dtype: DType;
   readonly rank: number;

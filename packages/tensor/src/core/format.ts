@@ -5,11 +5,11 @@ import { type DType, isFloat } from './dtype.ts';
 import { reader, type Value } from './element.ts';
 import type { Shape } from './shape.ts';
 
-/** What is printed of a tensor. */
+/** The parts of a tensor that are printed. */
 interface Printed {
   readonly shape: Shape;
   readonly strides: readonly number[];
-  /** Of the first element in the memory. */
+  /** Index of the first element in the memory. */
   readonly offset: number;
   readonly count: number;
   readonly dtype: DType;
@@ -31,7 +31,7 @@ const scientific = (value: number): string => {
 
 const nonFinite = (value: number): string => (Number.isNaN(value) ? 'nan' : value > 0 ? 'inf' : '-inf');
 
-/** How one float is written, given all floats that will be shown. */
+/** Returns the function that writes one float, given all floats that will be shown. */
 function floatStyle(shown: readonly number[]): (value: number) => string {
   const sizes = shown.filter((x) => Number.isFinite(x) && x !== 0).map(Math.abs);
   const largest = sizes.reduce((a, b) => Math.max(a, b), 0);

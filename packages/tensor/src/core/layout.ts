@@ -15,7 +15,7 @@ export interface Layout {
 
 export const denseLayout = (shape: Shape): Layout => ({ shape, strides: stridesOf(shape), offset: 0 });
 
-/** Whether elements lie one behind the other in row-major order. Strides of dimensions of size 1 do not matter. */
+/** Returns whether the elements are contiguous in row-major order. Strides of dimensions of size 1 do not matter. */
 export function isDense({ shape, strides }: Layout): boolean {
   let expected = 1;
   for (let d = shape.length - 1; d >= 0; d--) {

@@ -17,7 +17,7 @@ const mostFrames = 30;
 /** Internal: the line of the caller of this package. */
 export const callersPlace = (): string => callersStack().split('\n', 1)[0]!;
 
-/** Where the caller of this package stands. */
+/** Returns the stack from the call into this package outwards, one frame per line. */
 function callersStack(): string {
   const limit = Error.stackTraceLimit;
   Error.stackTraceLimit = mostFrames;
@@ -49,7 +49,7 @@ export function trackLeaks(isOn = true): void {
 }
 
 export interface Leak {
-  /** Where it was made, innermost call outside of this package first. */
+  /** The calls that made it, innermost call outside of this package first. */
   readonly stack: string;
   /** Pieces of memory in use that were made there. */
   readonly count: number;

@@ -2,7 +2,7 @@
 // side imports the other. The types repeat what @ringwise/collectives and @ringwise/ddp declare.
 import type { DType, HostArray } from './dtype.ts';
 
-// Declared globally, so that these keys and those of the other packages are one type although nobody imports them.
+// Declared globally, so that these keys and those of the other packages are one type although no package imports them.
 declare global {
   interface RingwiseSymbols {
     readonly buffer: unique symbol;
@@ -67,9 +67,9 @@ export interface BufferView {
 
 /** Memory that JavaScript cannot see. */
 export interface DeviceHandle {
-  /** Of the first element, in the address space of the device. */
+  /** Address of the first element, in the address space of the device. */
   readonly address: bigint;
-  /** Whoever holds this keeps the memory from the collector. */
+  /** A reference to this object keeps the memory alive. */
   readonly owner: object;
   /** The CUstream that work on this memory is ordered on; absent or 0: the legacy default stream. */
   readonly stream?: bigint;
@@ -89,7 +89,7 @@ export interface TensorHandle extends DeviceHandle {
    * fastest.
    */
   readonly strides?: readonly number[] | null;
-  /** Of 'cpu', index 0; the address is one of this process then. */
+  /** For 'cpu', the index is 0 and the address is one of this process. */
   readonly device: { readonly kind: 'cpu' | 'cuda'; readonly index: number };
   /** Elements of memory from the address on. Where it is given, shape and strides must stay inside. */
   readonly count?: number;

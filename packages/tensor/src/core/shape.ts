@@ -57,7 +57,7 @@ export function checkedShape(op: string, shape: Shape): Shape {
   return [...shape];
 }
 
-/** What kernels walk along; kMaxRank in native/tensor/walk.h. */
+/** Largest number of dimensions that kernels take; kMaxRank in native/tensor/walk.h. */
 export const mostDims = 16;
 
 export function checkRank(op: string, shape: Shape): void {

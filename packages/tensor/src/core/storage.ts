@@ -23,9 +23,9 @@ class Pool {
   liveBytes = 0;
   peakBytes = 0;
   cachedBytes = 0;
-  /** Whether memory goes back to the kernel set at once, which knows streams and captured steps. */
+  /** Whether freed memory goes back to the kernel set at once, which knows streams and captured steps. */
   isDirect = false;
-  /** How often memory was asked of the kernel set. */
+  /** Number of allocations by the kernel set. */
   allocations = 0;
   readonly growth = new Growth();
   /** By size. Lists stay when they are empty: storages in use know where they will go. */
@@ -102,7 +102,7 @@ export class Storage {
   readonly dense: Strided;
   /** Counts what was written in place, so that backward notices when a value that it saved is no longer there. */
   version = 0;
-  /** Tensors and tape entries that hold this memory. At 0 it may be given to somebody else at once. */
+  /** Number of tensors and tape entries that hold this memory. At 0 it may be reused at once. */
   refs = 1;
   readonly bytes: number;
   readonly #pool: Pool;
@@ -263,7 +263,7 @@ export interface MemoryUse {
   readonly peakBytes: number;
   /** Bytes kept for reuse, not counted in `bytes`. */
   readonly cachedBytes: number;
-  /** How often memory was asked of the system since the process began. A training loop soon asks for no more. */
+  /** Number of allocations from the system since the process began. A training loop soon makes no more. */
   readonly allocations: number;
   /** Bytes that are held from the device, used or not; of the host what is in use and cached. */
   readonly reservedBytes: number;

@@ -37,7 +37,7 @@ export abstract class TensorCore {
   declare readonly count: number;
   /** Internal: set by keep(). */
   declare isKept: boolean;
-  /** Internal: where the gradient goes; null when none is needed. */
+  /** Internal: the target of the gradient; null if none is needed. */
   declare target: Node | Leaf | null;
   /** Null once disposed. */
   declare private held: Storage | null;
@@ -80,7 +80,7 @@ export abstract class TensorCore {
     return { shape: this.shape, strides: this.strides, offset };
   }
 
-  /** Where the elements lie. Throws after dispose. */
+  /** The device of the elements. Throws after dispose. */
   get device(): Device {
     return this.storage.memory.device;
   }
@@ -94,7 +94,7 @@ export abstract class TensorCore {
     return this.place.strides ?? stridesOf(this.shape);
   }
 
-  /** Where the first element lies in the memory, in elements. */
+  /** Index of the first element in the memory, in elements. */
   get offset(): number {
     return this.place.offset;
   }
@@ -173,7 +173,7 @@ export abstract class TensorCore {
     return array;
   }
 
-  /** As dataSync, once all computation of the tensor has ended. */
+  /** Resolves with what dataSync gives, once all computation of the tensor has ended. */
   async data(): Promise<HostArray> {
     if (this.device === 'cpu') return this.dataSync();
     refuseWhileCapturing('data()');
@@ -227,7 +227,7 @@ export function memoryView(tensor: TensorCore, readOnly?: BufferView['readOnly']
   return deviceBufferView(dtype, count, cudaIndex(device), handle, { readOnly, written });
 }
 
-/** Internal: where the first element lies. */
+/** Internal: returns the address of the first element. */
 export const addressOf = ({ memory, offset, dtype }: TensorCore): bigint =>
   kernels().address(memory) + BigInt(offset * dtypeInfo[dtype].bytes);
 

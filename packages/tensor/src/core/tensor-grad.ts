@@ -28,7 +28,7 @@ import { adopt, adoptMemory, type Storage } from './storage.ts';
 import { TensorCore } from './tensor-core.ts';
 import { transferred } from './transfer.ts';
 
-/** What waits for a gradient of tensors that require none at the moment: their listeners and hooks. */
+/** The listeners and hooks of tensors that require no gradient at the moment. */
 const frozenLeaves = new WeakMap<object, Leaf>();
 
 export interface ZeroGradOptions {
@@ -159,7 +159,7 @@ export abstract class GradTensor<Self extends GradTensor<Self>> extends TensorCo
 
   /**
    * Drops the gradient, or fills it with zero if setToNull is false. A bound gradient stays where it is, and
-   * is zero when somebody reads `grad` before the next backward writes over it.
+   * reads as zero until the next backward writes over it.
    */
   zeroGrad(options: ZeroGradOptions = {}): void {
     checkOptions('zeroGrad', options, zeroGradOptions);

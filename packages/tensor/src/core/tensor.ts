@@ -118,7 +118,7 @@ export interface TensorMethods {
   pinMemory(): Tensor;
   /**
    * The tensor for another library, without a copy; `fromHandle` takes such a handle. The memory stays until
-   * `release()` is called, or until the collector finds that nobody holds the handle's `owner`. Not for
+   * `release()` is called, or until the collector frees the handle's `owner`. Not for
    * tensors that require a gradient.
    */
   handle(): TensorHandle;
@@ -145,25 +145,25 @@ export class Tensor extends GradTensor<Tensor> {
     return new Tensor(storage, this.shape);
   }
 
-  /** The same memory without a graph. */
+  /** Returns a tensor over the same memory without a graph. */
   detach(): Tensor {
     return viewAs(this, this.shape, this.strided);
   }
 }
 
-/** Internal: a tensor that belongs to the scope that is open now. Takes over one reference of `storage`. */
+/** Internal: returns a tensor that belongs to the innermost open scope. Takes over one reference of `storage`. */
 export function created(storage: Storage, shape: Shape, strided: Strided = storage.dense): Tensor {
   const tensor = new Tensor(storage, shape, strided);
   track(tensor);
   return tensor;
 }
 
-/** Internal: a tensor with memory that nobody has written yet. */
+/** Internal: returns a tensor over memory that has not been written. */
 export function empty(dtype: DType, shape: Shape, device: Device = 'cpu'): Tensor {
   return created(allocate(dtype, countOf(shape), device), shape);
 }
 
-/** Internal: another layout over the same memory. */
+/** Internal: returns a tensor with another layout over the same memory. */
 export function viewOf(a: Tensor, layout: Layout): Tensor {
   const { storage } = a;
   // Where nothing lies is behind the end of the memory, which kernels refuse.
@@ -173,7 +173,7 @@ export function viewOf(a: Tensor, layout: Layout): Tensor {
   return viewAs(a, layout.shape, strides === null && layout.offset === 0 ? storage.dense : strided);
 }
 
-/** Internal: the same memory under another shape, which the strides fit. */
+/** Internal: returns a tensor of another shape over the same memory; the strides fit it. */
 export function viewAs(a: Tensor, shape: Shape, strided: Strided): Tensor {
   const tensor = new Tensor(a.storage.retain(), shape, strided);
   track(tensor);

@@ -9,9 +9,9 @@ import { bytesIn } from './files.ts';
 type Widen = (bytes: Uint8Array, into: HostArray, first: number) => void;
 
 export interface StoredType {
-  /** Of an element in the file. */
+  /** Bytes of an element in the file. */
   readonly bytes: number;
-  /** Of the tensor that it is read into. */
+  /** Dtype of the tensor that it is read into. */
   readonly dtype: DType;
   /** Null: elements lie in the file as they lie in the tensor. */
   readonly widen: Widen | null;

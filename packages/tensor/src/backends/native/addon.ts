@@ -15,7 +15,7 @@ export interface CudaDevice {
 /** A library of the vendor that computes where it is found. */
 export interface CudaLibrary {
   readonly name: string;
-  /** Where it was found; empty when it was not. */
+  /** Path of the library; empty if it was not found. */
   readonly path: string;
   /** For example '13.1'; empty when it cannot be used. */
   readonly version: string;
@@ -26,18 +26,18 @@ export interface CudaLibrary {
 export interface CudaInfo {
   /** Whether the addon was built with CUDA kernels. */
   readonly compiled: boolean;
-  /** Where the driver (libcuda) was found; null when it was not. */
+  /** Path of the driver (libcuda); null if it was not found. */
   readonly driver: string | null;
   /** The newest CUDA that the driver knows, for example '13.0'. */
   readonly driverVersion: string | null;
   readonly devices: readonly CudaDevice[];
   /** Why there are no devices, with every path that was tried for the driver; empty when there are some. */
   readonly reason: string;
-  /** What is used beside the driver. They are loaded when this is read. */
+  /** The vendor's libraries that are used beside the driver. Reading this member loads them. */
   readonly libraries: readonly CudaLibrary[];
 }
 
-/** What the caching allocator of a device holds. */
+/** The memory that the caching allocator of a device holds. */
 export interface CudaMemoryUse {
   /** Bytes handed out. */
   readonly live: number;
@@ -64,12 +64,12 @@ export interface NativeAddon extends NativeLayers {
   readonly adopt: (array: HostArray, dtype: number) => number;
   /** Host memory of another library, for `borrow`. */
   readonly bufferAt: (address: bigint, bytes: number) => ArrayBuffer;
-  /** As adopt; `owner` is kept until `free`, which empties the array and calls `release`. */
+  /** Does what adopt does; keeps `owner` until `free`, which empties the array and calls `release`. */
   readonly borrow: (array: HostArray, dtype: number, owner: object, release: (() => void) | null) => number;
-  /** Where the memory begins, on its device. */
+  /** Returns the address of the memory on its device. */
   readonly address: (handle: number) => bigint;
   readonly free: (handle: number) => void;
-  /** What has been adopted and not freed. */
+  /** Returns the number and the size of the arrays that are adopted and not yet freed. */
   readonly memory: () => { handles: number; bytes: number };
   /** Takes the kernels of this level (0 baseline, 1 avx2, 2 avx512) or of the best below; returns their name. */
   readonly useCpu: (cap: number) => string;
@@ -79,7 +79,7 @@ export interface NativeAddon extends NativeLayers {
   /** Loads the driver at the first call. */
   readonly cudaInfo: () => Omit<CudaInfo, 'libraries'>;
   readonly cudaLibraries: () => CudaLibrary[];
-  /** Whether float32 products may be computed in TF32. For the whole process. */
+  /** Sets whether float32 products may be computed in TF32, for the whole process. */
   readonly cudaAllowTf32: (isAllowed: boolean) => void;
   /** Memory of a device; its handle is freed like all others, and never blocks. */
   readonly cudaAlloc: (device: number, dtype: number, count: number) => number;

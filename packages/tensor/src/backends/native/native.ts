@@ -49,7 +49,7 @@ function borrow(addon: NativeAddon, loan: Loan): Memory {
   return { dtype, count, handle: addon.borrow(host, code, owner, release), device: 'cpu', host };
 }
 
-/** Where shape and strides begin in the scratch array, behind a pair of numbers for each operand. */
+/** Index in the scratch array at which shape and strides begin, behind a pair of numbers for each operand. */
 
 const isDense = (operand: Input): boolean => typeof operand === 'number' || operand.strides === null;
 
@@ -210,6 +210,6 @@ export function loadNativeKernels(): Kernels {
   return kernelsOf(addon);
 }
 
-/** What CUDA devices there are, and why there are none. Loads the addon and, at the first call, the driver. */
+/** Returns the CUDA devices, or why there are none. Loads the addon and, at the first call, the driver. */
 export const cudaInfo = (): CudaInfo => cudaInfoOf(loadAddon());
 export type { CudaDevice, CudaInfo, CudaLibrary, CudaMemoryUse } from './addon.ts';

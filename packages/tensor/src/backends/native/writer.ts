@@ -2,13 +2,13 @@
 import type { Input, Strided } from '../operands.ts';
 
 const shapeAt = 8;
-/** Where the numbers of a call begin, behind the most that a walk has: 1 + (1 + 4 operands) · 16 dimensions. */
+/** Index of a call's first number, behind the longest walk: 1 + (1 + 4 operands) · 16 dimensions. */
 const numbersAt = shapeAt + 81;
 
-/** Writes operands to the scratch array, which C++ reads; tensor_state.h has its layout. */
+/** Writes operands to the scratch array, which C++ reads; tensor_state.h describes its layout. */
 export class Writer {
   readonly #scratch: Float64Array;
-  /** Where the strides of the next operand go. */
+  /** Index for the strides of the next operand. */
   #at = 0;
 
   constructor(scratch: Float64Array) {

@@ -14,7 +14,7 @@ export function readerAs(memory: Memory, dtype: DType): (index: number) => Value
   return (i) => Number(read(i));
 }
 
-/** Where each element of a dense [shape] lies. */
+/** Returns the index in the memory of each element of [shape], in row-major order. */
 export function offsets(shape: readonly number[], { strides, offset }: Strided): number[] {
   let all = [offset];
   if (strides === null) {

@@ -18,9 +18,9 @@ export const tensorsByName: Check = {
     Object.values(value).every(isTensor),
 };
 
-/** Opens a file that has an end. Throws for a folder, a pipe or a device: these end never, or when somebody writes. */
+/** Opens a regular file. Throws for a folder, a pipe or a device, which may never end. */
 export async function openRegular(path: string): Promise<FileHandle> {
-  // Without O_NONBLOCK the system waits at a pipe for somebody who writes. Windows has neither.
+  // Without O_NONBLOCK, opening a pipe waits for a writer. Windows has neither.
   const file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
   try {
     const stat = await file.stat();

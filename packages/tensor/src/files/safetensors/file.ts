@@ -21,7 +21,7 @@ import { readElements, StoredProblem, storableTypes, storedTypes } from '../stor
 import { aPath, openRegular } from './checks.ts';
 import { Upload } from './upload.ts';
 
-/** What a file says about a tensor. */
+/** The description of a tensor in a file. */
 export interface TensorInfo {
   /**
    * Of the tensor that is read: integers of 8 and 16 bits become int32, U32 and U64 int64, floats of 8 bits

@@ -153,7 +153,9 @@ export function comparable(name: string, operand: Operand, dtype: DType): Operan
   return rounded(dtype, operand);
 }
 
-/** As in PyTorch, powers of ½ and −½ are roots, which differ from powers at −∞ and −0; but not in float16. */
+/**
+ * Computes powers of ½ and −½ as roots, which differ from powers at −∞ and −0. PyTorch does so too, except in float16.
+ */
 function rootOf(exponent: Operand | Input, dtype: DType): MapOp | null {
   if (dtype === 'float16') return null;
   if (exponent === 0.5) return 'sqrt';

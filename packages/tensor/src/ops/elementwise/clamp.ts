@@ -12,7 +12,7 @@ import { jointDevice } from '../joint-device.ts';
 import { comparable, jointShape, stretched } from './binary.ts';
 import { requireTensor } from './convert.ts';
 
-/** What kernels read, in the shape of the result. At least one bound is not null. */
+/** The operands of the kernels, in the shape of the result. At least one bound is not null. */
 interface Values {
   readonly x: Input;
   readonly low: Input | null;

@@ -26,7 +26,7 @@ function extent(a: Tensor): [first: number, last: number] {
   return [first, last];
 }
 
-/** Whether `from` has elements that are gone when others of `a` have been written: same memory, another order. */
+/** Returns whether writing `a` would overwrite elements of `from` before they are read: same memory, another order. */
 function isOverwritten(a: Tensor, from: Tensor): boolean {
   if (a.storage !== from.storage) return false;
   const isSame =
@@ -36,7 +36,7 @@ function isOverwritten(a: Tensor, from: Tensor): boolean {
   return !isSame && first <= fromLast && fromFirst <= last;
 }
 
-/** Whether elements of `a` share memory, as those that expand() makes do. */
+/** Returns whether elements of `a` share memory, as after expand(). */
 const hasTwins = (a: Tensor): boolean =>
   a.count > 0 && a.strides.some((stride, d) => stride === 0 && a.shape[d]! > 1);
 
@@ -104,7 +104,7 @@ function combine(
   });
 }
 
-/** What stands behind the operands is no part of the type: it is looked at to refuse options. */
+/** Further arguments are no part of the type; they are taken to refuse options. */
 type Combination = (a: Tensor, b: Operand) => Tensor;
 
 export const add_: Combination = (a: Tensor, b: Operand, extra?: unknown) =>

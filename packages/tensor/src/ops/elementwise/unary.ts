@@ -92,9 +92,9 @@ const rules = {
   trunc: flat,
 } satisfies Partial<Record<MapOp, Rule>>;
 
-/** What PyTorch has of floats alone. */
+/** Functions that PyTorch has for floats only. */
 const onlyOfFloats: ReadonlySet<MapOp> = new Set(['gelu', 'geluTanh', 'silu']);
-/** What PyTorch does not have of bool, with what there is instead. */
+/** Functions that PyTorch does not have for bool, with a replacement. */
 const notOfBools: Partial<Record<MapOp, string>> = {
   neg: "logicalNot, or .to('int32')",
   abs: 'the tensor as it is',

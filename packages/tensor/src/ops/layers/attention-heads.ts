@@ -18,7 +18,7 @@ export interface Heads {
 
 const leadOf = ({ shape }: Tensor): Shape => shape.slice(0, -2);
 
-/** What two sizes are broadcast to, or NaN. */
+/** Returns the size that two sizes broadcast to; NaN if they do not fit. */
 const stretched = (a: number, b: number): number => (a === b || b === 1 ? a : a === 1 ? b : NaN);
 
 /** The dimensions in front of queries, keys and values, broadcast. */

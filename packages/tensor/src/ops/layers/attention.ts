@@ -247,7 +247,7 @@ function attended(
   return out;
 }
 
-/** Where queries, keys (part 1) and values (part 2) of the heads lie in a dense [batch, time, 3 · channels]. */
+/** Returns the location of part 0 (queries), 1 (keys) or 2 (values) in a dense [batch, time, parts · channels]. */
 function packedRows({ memory, offset }: Strided, part: number, parts: number, sizes: Sizes): Strided {
   const channels = sizes.heads * sizes.width;
   const row = parts * channels;

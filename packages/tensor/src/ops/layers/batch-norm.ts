@@ -39,7 +39,7 @@ export interface BatchNormOptions {
   readonly bias?: Tensor | null;
   /** True: normalises by the batch and moves the running statistics. Default false: normalises by these. */
   readonly training?: boolean;
-  /** How far the running statistics move towards those of the batch. Default 0.1. */
+  /** The fraction by which the running statistics move towards those of the batch. Default 0.1. */
   readonly momentum?: number;
   /** Added to the variance. Default 1e-5. */
   readonly eps?: number;
@@ -84,7 +84,7 @@ function checkedExtent(x: Tensor, all: Readonly<Record<string, Tensor | null>>):
   return { outer, channels, inner: countOf(rest) };
 }
 
-/** What a pass normalises by: means [C], then sums of squared distances [C] in training, then their count. */
+/** The statistics of a pass: means [C], then sums of squared distances [C] in training, then their count. */
 interface Statistics {
   readonly sums: Storage;
   /** 1 / √(variance + eps). */
@@ -248,7 +248,7 @@ function normalised(
   return out;
 }
 
-/** What backward needs of a forward pass. */
+/** The values of a forward pass that backward needs. */
 interface Pass {
   readonly extent: Extent;
   readonly statistics: Statistics;

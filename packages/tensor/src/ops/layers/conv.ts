@@ -35,7 +35,7 @@ export const convOptions = optionChecks<ConvOptions>({
 
 type Paddings = readonly { readonly before: number; readonly total: number }[];
 
-/** What is added on each side; null stands for 'same'. */
+/** Padding on each side; null stands for 'same'. */
 export function checkPadding(
   op: string,
   padding: ConvOptions['padding'] & {},

@@ -60,7 +60,7 @@ function poolWindow(op: string, x: Tensor, kernelSize: Pair, options: MaxPoolOpt
   return windowOf(op, plane, checkPoolSizes(op, kernelSize, options));
 }
 
-/** Whether a window with gaps can lie with all of its elements in the padding. */
+/** Returns whether a window with gaps can have all of its elements in the padding. */
 const missesPlane = (w: Window): boolean =>
   misses(w.height, w.outHeight, w.kernelHeight, w.strideY, w.dilationY, w.padTop) ||
   misses(w.width, w.outWidth, w.kernelWidth, w.strideX, w.dilationX, w.padLeft);

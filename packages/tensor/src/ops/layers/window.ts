@@ -27,9 +27,9 @@ export interface Window {
 export interface ConvSizes {
   readonly batch: number;
   readonly groups: number;
-  /** Of one group. */
+  /** Channels of one group. */
   readonly inChannels: number;
-  /** Of one group. */
+  /** Channels of one group. */
   readonly outChannels: number;
   readonly window: Window;
 }

@@ -3,7 +3,7 @@
 import type { Memory } from '../../backends/operands.ts';
 import { labelOutOfRange } from '../../errors.ts';
 
-/** Whether any label of dense host memory is `ignored`. Throws for the first other one outside of [0, classes). */
+/** Returns whether a label in dense host memory is `ignored`. Throws for the first other one outside [0, classes). */
 export function checkLabelValues(op: string, { host }: Memory, classes: number, ignored: number): boolean {
   // int64 as two halves, low first, so that no BigInt is made per element.
   const isWide = host instanceof BigInt64Array;

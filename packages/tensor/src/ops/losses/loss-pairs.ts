@@ -103,7 +103,7 @@ export function l1Loss(prediction: Tensor, target: Tensor, options: LossOptions 
 }
 
 export interface HuberLossOptions extends LossOptions {
-  /** Where squares give way to a straight line. Default 1. */
+  /** The difference from which the loss is linear instead of quadratic. Default 1. */
   readonly delta?: number;
 }
 
@@ -140,7 +140,7 @@ export function huberLoss(prediction: Tensor, target: Tensor, options: HuberLoss
 }
 
 export interface SmoothL1LossOptions extends LossOptions {
-  /** Where squares give way to a straight line; 0 is l1Loss. Default 1. */
+  /** The difference from which the loss is linear instead of quadratic; 0 gives l1Loss. Default 1. */
   readonly beta?: number;
 }
 
@@ -157,7 +157,7 @@ export function smoothL1Loss(prediction: Tensor, target: Tensor, options: Smooth
 }
 
 export interface BCELossOptions extends LossOptions {
-  /** What each element counts; broadcast. Default 1. */
+  /** Weight of each element; broadcast. Default 1. */
   readonly weight?: Tensor;
 }
 
@@ -223,7 +223,7 @@ export function bce(probability: Tensor, target: Tensor, options: BCELossOptions
 }
 
 export interface BCEWithLogitsOptions extends BCELossOptions {
-  /** What positive examples count, for example by class; broadcast. Default 1. */
+  /** Weight of positive examples, for example one for each class; broadcast. Default 1. */
   readonly posWeight?: Tensor;
 }
 
@@ -269,7 +269,7 @@ export interface KLDivOptions {
    * in PyTorch.
    */
   readonly reduction?: LossOptions['reduction'] | 'batchmean';
-  /** Whether the target is in logarithms, too. Default false. */
+  /** Whether the target holds logarithms too. Default false. */
   readonly logTarget?: boolean;
 }
 

@@ -31,7 +31,7 @@ import { defaultIgnoreIndex, weightedNll } from './loss-weighted.ts';
 
 export const nllLossOptions = optionChecks<ClassLossOptions>(classLossChecks);
 
-/** Whether all classes count alike and there is one label a row, so that the kernels for that can be used. */
+/** Returns whether all classes have the same weight and each row one label: the case that has kernels of its own. */
 const isPlain = (a: Tensor, options: ClassLossOptions): boolean => !options.weight && a.rank === 2;
 
 export function checkLabels(op: string, a: Tensor, labels: Tensor): void {
@@ -83,7 +83,8 @@ class Rows {
     this.#reduction = reduction;
     [this.count, this.classes] = scores.shape as [number, number];
     const dense = denseStorage(labels);
-    // On a device nobody waits to look: rows may be ignored, and a label that is no class is thrown at the next wait.
+    // On a device the labels are not read here, which would wait for the device: rows may be ignored, and a label that
+    // is no class is reported at the next wait.
     let mayIgnore = true;
     try {
       if (this.#device === 'cpu') mayIgnore = checkLabelValues(op, dense.memory, this.classes, ignored);
@@ -115,7 +116,7 @@ class Rows {
     return allocate(this.#dtype, this.count, this.#device);
   }
 
-  /** What the gradient reads. */
+  /** The values that the gradient reads. */
   get saved(): Storage[] {
     const counted = this.#counted;
     return counted === null ? [this.#labels] : [this.#labels, counted.rows, counted.total];

@@ -7,7 +7,7 @@ export interface Equation {
   /** A name for each dimension of each operand: a letter, or a character of its own for a dimension under '...'. */
   readonly inputs: readonly string[];
   readonly output: string;
-  /** By name. Operands whose size is 1 are stretched to it. */
+  /** Sizes by name. Operands whose size is 1 are broadcast. */
   readonly sizes: Readonly<Record<string, number>>;
 }
 
@@ -31,7 +31,7 @@ function checkWritten(equation: string, inputs: readonly string[], output: strin
     throw badEinsum(equation, 'an output in which no letter is repeated');
 }
 
-/** How many dimensions of each operand stand under its '...'. */
+/** Returns the number of dimensions of each operand that its '...' stands for. */
 function unnamedCounts(equation: string, inputs: readonly string[], shapes: readonly Shape[]): number[] {
   return inputs.map((names, i) => {
     const count = shapes[i]!.length - letters(names).length;

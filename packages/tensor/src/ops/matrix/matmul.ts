@@ -34,7 +34,7 @@ export interface Matrices {
   readonly batch: readonly number[];
   /** From one stored row to the next. */
   readonly step: number;
-  /** Whether the stored rows are the columns. */
+  /** Whether the stored rows are the columns of the matrix. */
   readonly isTransposed: boolean;
 }
 

@@ -83,7 +83,7 @@ export function cosineEmbeddingLoss(
   });
 }
 
-/** As PyTorch computes it for this loss: 1e-12 is added to the squared lengths, so that zeros have a gradient. */
+/** Computes the similarity as PyTorch does for this loss: 1e-12 on squared lengths gives zeros a gradient. */
 function cosineOfRows(a: Tensor, b: Tensor): Tensor {
   const squaredLength = (x: Tensor): Tensor => add(sum(square(x), -1), 1e-12);
   return div(sum(mul(a, b), -1), sqrt(mul(squaredLength(a), squaredLength(b))));

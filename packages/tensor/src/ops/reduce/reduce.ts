@@ -168,10 +168,10 @@ function prodGradient(k: Calculation, into: Strided, x: Strided, grad: Strided, 
   zeros.release();
 }
 
-/** Whether any element is not 0; bool. */
+/** Returns a bool tensor: whether any element is not 0. */
 export const any = (a: Tensor, dims?: Dims, keepDim = false): Tensor =>
   counted('any', a, 'ne', ne, dims, keepDim);
-/** Whether no element is 0; bool. */
+/** Returns a bool tensor: whether no element is 0. */
 export const all = (a: Tensor, dims?: Dims, keepDim = false): Tensor =>
   counted('all', a, 'eq', eq, dims, keepDim);
 

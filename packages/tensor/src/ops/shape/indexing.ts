@@ -21,7 +21,7 @@ function clamped(value: number | null | undefined, otherwise: number, size: numb
   return Math.min(Math.max(at < 0 ? at + size : at, 0), size);
 }
 
-/** Throws for what is no index: other types of values would name all of the tensor, or elements that nobody meant. */
+/** Throws unless the value is an index: values of other types would select all of the tensor, or wrong elements. */
 function checkIndex(index: Index): void {
   if (index === null || index === ':' || index === '...' || Number.isInteger(index)) return;
   if (!Array.isArray(index)) throw badIndexKind(index);
