@@ -49,14 +49,11 @@ MpiGroup::Running::Running(const coll::Op& op, MPI_Comm comm, int rank, int size
     : op(op), agreement(coll::signature_of(op, rank, size), comm, rank, size, outbox) {}
 
 MpiGroup::MpiGroup(int rank, int size, std::function<void()> notify)
-    : rank_(rank), size_(size), notify_(std::move(notify)) {}
+    : rank_(rank), size_(size), requests_(std::move(notify)) {}
 
 MpiGroup::~MpiGroup() {
-  {
-    const std::lock_guard lock(mutex_);
-    stop_ = true;
-  }
-  wake_lane_.notify_one();
+  stop_ = true;
+  requests_.wake();
   if (lane_.joinable()) lane_.join();
   if (channel_ && !has_left_ && !poison_) leave_at_last();
   let_go_of_running();
@@ -66,11 +63,7 @@ MpiGroup::~MpiGroup() {
 uint64_t MpiGroup::connect(std::vector<int> members, int tag) {
   members_ = std::move(members);
   tag_ = tag;
-  uint64_t id;
-  {
-    const std::lock_guard lock(mutex_);
-    id = next_id_++;
-  }
+  const uint64_t id = requests_.reserve();
   lane_ = std::thread([this, id] {
     try {
       const std::lock_guard engine(engine_);
@@ -102,18 +95,17 @@ void MpiGroup::lane_main() {
     }
     // A rank that has left another group may wait until this rank has received its last messages.
     if (is_idle || idle_rounds % kSpins == kSpins - 1) tend_retired();
-    std::unique_lock lock(mutex_);
     if (stop_) return;
-    if (is_idle && requests_.empty() && !abort_text_ && closing_id_ == 0)
-      wake_lane_.wait_for(lock, ++looks < kSoon ? kListening : kListeningLater);
-    else if (lock.unlock(), !is_idle)
+    if (!is_idle)
       back_off(idle_rounds);
+    else if (!requests_.has_news())
+      requests_.wait_for_news(++looks < kSoon ? kListening : kListeningLater);
   }
 }
 
 /// Leaves a group that is destroyed without close(), mostly because its process ends.
 void MpiGroup::leave_at_last() {
-  const bool is_interrupted = is_busy() || !requests_.empty();
+  const bool is_interrupted = is_busy() || requests_.has_operations();
   try {
     if (is_interrupted) {
       const Failure lost{FailureCode::PeerLost,
@@ -132,12 +124,8 @@ void MpiGroup::leave_at_last() {
 
 /// Says goodbye if the owner has closed the group and no operation is pending; returns true if it did.
 bool MpiGroup::leave() {
-  uint64_t id;
-  {
-    const std::lock_guard lock(mutex_);
-    if (closing_id_ == 0 || !requests_.empty() || abort_text_) return false;
-    id = std::exchange(closing_id_, 0);
-  }
+  if (!requests_.may_leave()) return false;
+  const uint64_t id = requests_.take_closing();
   std::shared_ptr<const Failure> failure;
   try {
     if (!poison_) channel_->say_goodbye(called_);
@@ -151,32 +139,22 @@ bool MpiGroup::leave() {
 
 uint64_t MpiGroup::enqueue(coll::Op& op) {
   op.deadline_ns = now_ns() + op.timeout_ns;
-  const std::lock_guard lock(mutex_);
-  op.id = next_id_++;
-  requests_.push_back(op);
+  requests_.push(op);
   return op.id;
 }
 
-uint64_t MpiGroup::start(coll::Op op) {
-  const uint64_t id = enqueue(op);
-  wake_lane_.notify_one();
-  return id;
-}
+uint64_t MpiGroup::start(coll::Op op) { return enqueue(op); }
 
 Ended MpiGroup::run(coll::Op op) {
   const uint64_t id = enqueue(op);
   wait(id);
-  const std::lock_guard lock(mutex_);
-  const auto found = std::find_if(ended_.begin(), ended_.end(), [id](const Ended& one) { return one.id == id; });
-  Ended ended = std::move(*found);
-  ended_.erase(found);
-  return ended;
+  return requests_.take(id);
 }
 
 void MpiGroup::wait(uint64_t id) {
   ++drivers_;
   int idle_rounds = 0;
-  while (!has_ended(id)) {
+  while (!requests_.has_ended(id)) {
     bool moved;
     {
       const std::lock_guard engine(engine_);
@@ -190,41 +168,8 @@ void MpiGroup::wait(uint64_t id) {
   --drivers_;
 }
 
-void MpiGroup::take_ended(std::vector<Ended>& ended) {
-  ended.clear();
-  const std::lock_guard lock(mutex_);
-  std::swap(ended, ended_);
-}
-
-void MpiGroup::abort(const std::string& text) {
-  {
-    const std::lock_guard lock(mutex_);
-    abort_text_ = text;
-  }
-  wake_lane_.notify_one();
-}
-
-uint64_t MpiGroup::close() {
-  uint64_t id;
-  {
-    const std::lock_guard lock(mutex_);
-    id = closing_id_ = next_id_++;
-  }
-  wake_lane_.notify_one();
-  return id;
-}
-
 void MpiGroup::end(uint64_t id, std::shared_ptr<const Failure> failure, int source, bool is_lent) {
-  {
-    const std::lock_guard lock(mutex_);
-    ended_.push_back({id, std::move(failure), source, is_lent});
-  }
-  notify_();
-}
-
-bool MpiGroup::has_ended(uint64_t id) {
-  const std::lock_guard lock(mutex_);
-  return std::any_of(ended_.begin(), ended_.end(), [id](const Ended& one) { return one.id == id; });
+  requests_.end({id, std::move(failure), source, is_lent});
 }
 
 }  // namespace ringwise::mpi

@@ -7,12 +7,12 @@
 // otherwise the lane, the group's progress thread, which also polls now and then while no operation is pending.
 //
 // Threads. The owner's thread calls every public function. The engine belongs to the thread that holds the mutex
-// `engine_`: the lane, or the owner's thread inside `run` and `wait`. The queue and the list of ended operations are
-// shared under `mutex_`. Nothing here depends on Node; `notify` is called by the thread that holds the engine.
+// `engine_`: the lane, or the owner's thread inside `run` and `wait`. The requests and the ended operations are in
+// `requests_`, which any thread may use. Nothing here depends on Node; `notify` is called by the thread that holds the
+// engine.
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -22,6 +22,7 @@
 #include <thread>
 #include <vector>
 
+#include "coll/engine/request_queue.h"
 #include "coll/failure/failure.h"
 #include "coll/op.h"
 #include "mpi/channel/agreement.h"
@@ -30,13 +31,7 @@
 
 namespace ringwise::mpi {
 
-/// The result of an operation. `failure` is null on success, otherwise the root cause, which is the same on all ranks.
-struct Ended {
-  uint64_t id;
-  std::shared_ptr<const coll::Failure> failure;
-  int source = -1;       // the sender, for a successful receive
-  bool is_lent = false;  // it failed, and MPI may use its memory until the process ends
-};
+using coll::Ended;
 
 class MpiGroup {
  public:
@@ -57,12 +52,12 @@ class MpiGroup {
   /// Blocks until the operation has ended. `take_ended` still returns its `Ended` afterwards.
   void wait(uint64_t id);
   /// Moves out the operations that have ended since the last call, in order of ending.
-  void take_ended(std::vector<Ended>& ended);
+  void take_ended(std::vector<Ended>& ended) { requests_.take_ended(ended); }
   /// Fails all pending operations on all ranks, with `text` as the reason.
-  void abort(const std::string& text);
+  void abort(const std::string& text) { requests_.abort(text); }
   /// Says goodbye once all pending operations have ended, then ends the lane. Ends like an operation with the returned
   /// id.
-  uint64_t close();
+  uint64_t close() { return requests_.close(); }
 
  private:
   /// A collective that this rank has begun.
@@ -103,11 +98,10 @@ class MpiGroup {
   // Any thread.
   uint64_t enqueue(coll::Op& op);
   void end(uint64_t id, std::shared_ptr<const coll::Failure> failure, int source = -1, bool is_lent = false);
-  bool has_ended(uint64_t id);
 
   const int rank_;
   const int size_;
-  const std::function<void()> notify_;
+  coll::RequestQueue requests_;
   std::vector<int> members_;  // written before the lane starts
   int tag_ = 0;               // written before the lane starts
 
@@ -130,16 +124,9 @@ class MpiGroup {
   std::shared_ptr<const coll::Failure> poison_;  // engine
   bool has_left_ = false;                        // engine; this rank has said goodbye without a failure
 
-  std::mutex mutex_;
-  std::condition_variable wake_lane_;
-  std::deque<coll::Op> requests_;          // mutex_
-  std::vector<Ended> ended_;               // mutex_; not taken yet
-  uint64_t next_id_ = 1;                   // mutex_
-  uint64_t closing_id_ = 0;                // mutex_; not zero once close has been called
-  std::optional<std::string> abort_text_;  // mutex_
-  bool stop_ = false;                      // mutex_
-  std::atomic<int> drivers_{0};            // threads that poll in the lane's place
-  std::thread lane_;                       // last member, so that nothing the lane uses is destroyed before it
+  std::atomic<bool> stop_{false};
+  std::atomic<int> drivers_{0};  // threads that poll in the lane's place
+  std::thread lane_;             // last member, so that nothing the lane uses is destroyed before it
 };
 
 }  // namespace ringwise::mpi

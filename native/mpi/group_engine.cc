@@ -61,13 +61,10 @@ bool MpiGroup::poll() {
 }
 
 bool MpiGroup::take_requests() {
-  std::deque<coll::Op> requests;
-  std::optional<std::string> abort_text;
-  {
-    const std::lock_guard lock(mutex_);
-    requests.swap(requests_);
-    abort_text.swap(abort_text_);
-  }
+  if (!requests_.has_news()) return false;
+  requests_.see();
+  const std::deque<coll::Op> requests = requests_.take_all();
+  const std::optional<std::string> abort_text = requests_.take_abort();
   for (const coll::Op& op : requests) {
     if (!op.is_point_to_point()) {
       called_ = op.seq + 1;

@@ -45,7 +45,7 @@ HostGroup::HostGroup(int rank, int size, const std::string& host, std::function<
     : rank_(rank),
       size_(size),
       listener_(host),
-      notify_(std::move(notify)),
+      requests_(std::move(notify)),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       flight_(size),
       next_site_(std::numeric_limits<int64_t>::max()),
@@ -64,11 +64,7 @@ HostGroup::~HostGroup() {
 // ------------------------------------------------------------------------------------------------ owner's thread
 
 uint64_t HostGroup::connect(std::vector<PeerAddress> peers, int64_t timeout_ns) {
-  uint64_t id;
-  {
-    std::lock_guard lock(mutex_);
-    id = next_id_++;
-  }
+  const uint64_t id = requests_.reserve();
   // The lane holds the engine until it has connected to all peers, so that no other thread uses it before that.
   lane_ = std::thread([this, id, peers = std::move(peers), deadline = now_ns() + timeout_ns] {
     pthread_setname_np(pthread_self(), "ringwise-lane");
@@ -101,10 +97,7 @@ void HostGroup::locate(uint32_t record) {
 void HostGroup::enqueue(Op& op) {
   op.deadline_ns = now_ns() + op.timeout_ns;
   op.record = flight_.enter(op);
-  std::lock_guard lock(mutex_);
-  op.id = next_id_++;
-  (op.is_point_to_point() ? p2p_queue_ : queue_).push_back(op);
-  has_requests_ = true;
+  requests_.push(op);
 }
 
 uint64_t HostGroup::start(Op op, Progress progress) {
@@ -135,7 +128,7 @@ bool HostGroup::nudge() {
     report({FailureCode::System, rank_, {rank_}, error.what()});
     return false;
   }
-  if ((busy() || has_requests_) && !lane_timer_set_.exchange(true)) control_->set_timer(kDriftNs);
+  if ((busy() || requests_.has_news()) && !lane_timer_set_.exchange(true)) control_->set_timer(kDriftNs);
   return true;
 }
 
@@ -147,9 +140,9 @@ void HostGroup::request_progress() {
 std::shared_ptr<const Failure> HostGroup::run(Op op, int* source) {
   // If nothing is queued or running, the operation runs on this thread, without a thread switch. Otherwise it is
   // queued.
-  if (!has_requests_.load(std::memory_order_relaxed)) {
+  if (!requests_.has_news()) {
     std::unique_lock engine(engine_, std::try_to_lock);
-    if (engine.owns_lock() && control_ && !busy() && !look_again_ && !has_requests_.load(std::memory_order_relaxed)) {
+    if (engine.owns_lock() && control_ && !busy() && !look_again_ && !requests_.has_news()) {
       if (poison_) return told();
       inline_done_ = false;
       inline_source_ = -1;
@@ -176,12 +169,9 @@ std::shared_ptr<const Failure> HostGroup::run(Op op, int* source) {
   wait(id);
   blocking_ = 0;
   locate_if_due(op.record, flight_.clock().now());
-  std::lock_guard lock(mutex_);
-  const auto found = find_ended(id);
-  auto failure = std::move(found->failure);
-  if (source != nullptr) *source = found->source;
-  ended_.erase(found);
-  return failure;
+  Ended ended = requests_.take(id);
+  if (source != nullptr) *source = ended.source;
+  return std::move(ended.failure);
 }
 
 std::shared_ptr<const Failure> HostGroup::told() {
@@ -214,7 +204,7 @@ bool HostGroup::run_on_board(Op& op) {
 
 void HostGroup::wait(uint64_t id) {
   // The waiting thread drives the engine itself, which saves waking the lane and being woken by it.
-  while (!has_ended(id)) {
+  while (!requests_.has_ended(id)) {
     ++drivers_;
     std::unique_lock engine(engine_, std::try_to_lock);
     if (!engine.owns_lock()) {
@@ -222,26 +212,13 @@ void HostGroup::wait(uint64_t id) {
       engine.lock();
     }
     --drivers_;
-    if (has_ended(id)) return;
+    if (requests_.has_ended(id)) return;
     driven_id_ = id;
     drive(engine, Who::Waiter);
-    if (has_ended(id)) return;
+    if (requests_.has_ended(id)) return;
     // Only connecting and closing are left, which the lane does.
-    std::unique_lock lock(mutex_);
-    ++waiters_;
-    ended_condition_.wait(lock, [&] { return find_ended(id) != ended_.end(); });
-    --waiters_;
+    requests_.wait_until_ended(id);
   }
-}
-
-bool HostGroup::has_ended(uint64_t id) {
-  std::lock_guard lock(mutex_);
-  return find_ended(id) != ended_.end();
-}
-
-/// Returns the position of the operation in `ended_`, or its end. The caller holds `mutex_`.
-std::vector<Ended>::iterator HostGroup::find_ended(uint64_t id) {
-  return std::find_if(ended_.begin(), ended_.end(), [&](const Ended& e) { return e.id == id; });
 }
 
 /// Pumps in place of the lane, then releases the engine and wakes the lane if work is left.
@@ -249,40 +226,25 @@ void HostGroup::drive(std::unique_lock<std::mutex>& engine, Who who, const Op* o
   ++drivers_;
   if (control_) pump(who, op);
   driven_id_ = 0;
-  const bool left_over = busy() || look_again_ || has_requests_;
+  const bool left_over = busy() || look_again_ || requests_.has_news();
   --drivers_;
   engine.unlock();
   if (left_over) wake_lane();
 }
 
-void HostGroup::take_ended(std::vector<Ended>& ended) {
-  ended.clear();
-  std::lock_guard lock(mutex_);
-  ended.swap(ended_);
-}
-
 void HostGroup::abort(const std::string& text) {
-  {
-    std::lock_guard lock(mutex_);
-    abort_text_ = text;
-    has_requests_ = true;
-  }
+  requests_.abort(text);
   wake_lane();
 }
 
 std::shared_ptr<const Failure> HostGroup::failure() {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(loss_mutex_);
   if (poison_ || !loss_ || now_ns() < lost_ns_ + kLossNs) return poison_;
   return loss_;
 }
 
 uint64_t HostGroup::close() {
-  uint64_t id;
-  {
-    std::lock_guard lock(mutex_);
-    id = closing_id_ = next_id_++;
-    has_requests_ = true;
-  }
+  const uint64_t id = requests_.close();
   wake_lane();
   return id;
 }
@@ -290,16 +252,9 @@ uint64_t HostGroup::close() {
 // ------------------------------------------------------------------------------------------------ any thread
 
 void HostGroup::end(uint64_t id, std::shared_ptr<const Failure> failure, int source) {
-  bool waiters;
   if (failure) is_told_ = true;
   if (id == driven_id_) driven_id_ = 0;
-  {
-    std::lock_guard lock(mutex_);
-    ended_.push_back({id, std::move(failure), source});
-    waiters = waiters_ > 0;
-  }
-  if (waiters) ended_condition_.notify_all();
-  notify_();
+  requests_.end({id, std::move(failure), source});
 }
 
 void HostGroup::wake_lane() {
@@ -386,7 +341,7 @@ void HostGroup::lane_main() {
     lane_sleeps_ = true;
     if (drivers_ > 0) {
       wait_for_wake(kDrivenMs);
-    } else if (!has_requests_ && !stop_) {
+    } else if (!requests_.has_news() && !stop_) {
       if (!control_) {  // never connected: only requests and the end can come
         wait_for_wake(-1);
       } else {
@@ -408,18 +363,11 @@ void HostGroup::wait_for_wake(int timeout_ms) {
 
 /// Says goodbye to the peers if `close` was called and no operation is left. Returns true if the lane must end.
 bool HostGroup::leave() {
-  const auto may_leave = [&] {
-    std::lock_guard lock(mutex_);
-    return closing_id_ != 0 && !busy() && queue_.empty() && p2p_queue_.empty() && !abort_text_;
-  };
+  const auto may_leave = [&] { return !busy() && requests_.may_leave(); };
   if (!may_leave()) return false;
   settle();
   if (!may_leave()) return false;
-  uint64_t id;
-  {
-    std::lock_guard lock(mutex_);
-    id = std::exchange(closing_id_, 0);
-  }
+  const uint64_t id = requests_.take_closing();
   if (control_) control_->say_goodbye();
   board_.reset();
   links_.clear();

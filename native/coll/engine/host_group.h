@@ -3,13 +3,11 @@
 //
 // Threads. The owner's thread calls every public function. The engine (links, control connections, running
 // operations) belongs to the thread that holds the mutex `engine_`: the lane, or the owner's thread inside `start`,
-// `run` and `wait`. The queues and the list of ended operations are shared under `mutex_`. Nothing here depends on
-// Node; `notify` is called on the thread that ends an operation, mostly the lane.
+// `run` and `wait`. The requests and the ended operations are in `requests_`, which any thread may use. Nothing here
+// depends on Node; `notify` is called on the thread that ends an operation, mostly the lane.
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -20,6 +18,7 @@
 #include "base/time/clock.h"
 #include "coll/engine/core_sharing.h"
 #include "coll/engine/execution.h"
+#include "coll/engine/request_queue.h"
 #include "coll/failure/control.h"
 #include "coll/failure/diagnosis.h"
 #include "coll/failure/last_calls.h"
@@ -30,13 +29,6 @@
 #include "coll/transport/bootstrap.h"
 
 namespace ringwise::coll {
-
-/// How an operation ended. `failure` is null on success; otherwise the root cause, the same for the whole group.
-struct Ended {
-  uint64_t id;
-  std::shared_ptr<const Failure> failure;
-  int source = -1;  // of a receive that ended well: the sender
-};
 
 class HostGroup final : private ControlEvents {
  public:
@@ -86,7 +78,7 @@ class HostGroup final : private ControlEvents {
   void wait(uint64_t id);
 
   /// Moves out the operations that have ended since the last call, in order of ending.
-  void take_ended(std::vector<Ended>& ended);
+  void take_ended(std::vector<Ended>& ended) { requests_.take_ended(ended); }
 
   /// Fails all pending operations on all ranks, with `text` as the reason.
   void abort(const std::string& text);
@@ -201,13 +193,11 @@ class HostGroup final : private ControlEvents {
   // Any thread.
   void end(uint64_t id, std::shared_ptr<const Failure> failure, int source = -1);
   void wake_lane();
-  bool has_ended(uint64_t id);
-  std::vector<Ended>::iterator find_ended(uint64_t id);
 
   const int rank_;
   const int size_;
   Listener listener_;  // open until all peers have connected; its descriptors belong to the lane
-  const std::function<void()> notify_;
+  RequestQueue requests_;
   Fd wake_;  // eventfd: ends the lane's sleep
   FlightRecorder flight_;
   const LastCalls last_calls_{flight_, size_};
@@ -243,26 +233,17 @@ class HostGroup final : private ControlEvents {
   std::optional<Failure> report_;                 // engine; a failure noticed here, before the root cause is decided
   std::optional<Failure> conflict_;               // engine; a disagreement found through a question, not reported yet
   int64_t root_cause_deadline_ns_ = 0;            // engine
-  std::shared_ptr<const Failure> poison_;         // written once by the engine's holder, under mutex_
+  std::shared_ptr<const Failure> poison_;         // written once by the engine's holder, under loss_mutex_
   std::atomic<bool> is_told_{false};              // an operation has ended with poison_
 
-  std::mutex mutex_;
-  std::condition_variable ended_condition_;
-  std::deque<Op> queue_;                   // mutex_; collectives, which run one after another
-  std::deque<Op> p2p_queue_;               // mutex_; sends and receives, which only wait for the engine
-  std::vector<Ended> ended_;               // mutex_; not taken yet
-  uint64_t next_id_ = 1;                   // mutex_
-  uint64_t closing_id_ = 0;                // mutex_; not zero once close has been called
-  std::shared_ptr<const Failure> loss_;    // mutex_; the loss of the first rank that ended without a goodbye
-  int64_t lost_ns_ = 0;                    // mutex_; when loss_ was noticed
-  std::optional<std::string> abort_text_;  // mutex_; to be handled by the lane
+  std::mutex loss_mutex_;
+  std::shared_ptr<const Failure> loss_;  // loss_mutex_; the loss of the first rank that ended without a goodbye
+  int64_t lost_ns_ = 0;                  // loss_mutex_; when loss_ was noticed
 
-  std::atomic<bool> has_requests_{false};  // the queue, closing_id_ or abort_text_ has something the lane has not seen
   std::atomic<bool> lane_sleeps_{false};
   std::atomic<bool> lane_timer_set_{false};  // the lane wakes by timer to advance pending operations
   std::atomic<bool> progress_requested_{false};
   std::atomic<int> drivers_{0};  // threads that pump, or are about to, in the lane's place
-  int waiters_ = 0;              // mutex_; threads in `wait` that the lane has to wake
   std::atomic<bool> stop_{false};
   std::thread lane_;  // last member, so that nothing the lane uses is destroyed before it
 };

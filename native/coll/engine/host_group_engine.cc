@@ -101,23 +101,14 @@ Failure HostGroup::reason_of(const Failure& failure) {
 
 /// Begins all queued sends and receives, and the next collective if none is active. Returns true if any began.
 bool HostGroup::admit() {
-  if (!has_requests_.load(std::memory_order_relaxed) && !look_again_) return false;
+  if (!requests_.has_news() && !look_again_) return false;
   bool moved = false;
-  std::unique_lock lock(mutex_);
-  has_requests_ = look_again_ = false;
-  if (abort_text_) {
-    const std::string text = *std::exchange(abort_text_, std::nullopt);
-    lock.unlock();
-    throw Failure(FailureCode::Aborted, rank_, {rank_}, text);
-  }
-  while (!p2p_queue_.empty() || (!running_.active && !queue_.empty())) {
-    auto& queue = p2p_queue_.empty() ? queue_ : p2p_queue_;
-    const Op op = queue.front();
-    queue.pop_front();
-    lock.unlock();
+  requests_.see();
+  look_again_ = false;
+  if (const auto text = requests_.take_abort()) throw Failure(FailureCode::Aborted, rank_, {rank_}, *text);
+  while (const auto op = requests_.pop(!running_.active)) {
     moved = true;
-    begin(op, false);
-    lock.lock();
+    begin(*op, false);
   }
   return moved;
 }
@@ -170,7 +161,7 @@ void HostGroup::finish_collective() {
   running_.active = false;
   flight_.end(running_.op().record, true);
   if (running_.inline_run) {
-    inline_done_ = true;  // look_again_ is not needed: operations queued since it began have set has_requests_
+    inline_done_ = true;  // look_again_ is not needed: operations queued since it began are news in requests_
   } else {
     look_again_ = true;
     end(running_.op().id, nullptr);
@@ -230,7 +221,7 @@ void HostGroup::settle() {
   const int64_t board_deadline_ns = board_ ? now_ns() + board_->op().timeout_ns : 0;
   const int64_t deadline_ns = std::max(board_deadline_ns, running_.over_links.pending().deadline_ns());
   std::vector<int> owing;
-  while (!poison_ && !stop_ && !has_requests_) {
+  while (!poison_ && !stop_ && !requests_.has_news()) {
     control_->poll(*this);
     try {
       compare_late();
@@ -301,9 +292,7 @@ int64_t HostGroup::earliest_deadline() {
   int64_t earliest = std::numeric_limits<int64_t>::max();
   if (running_.active) earliest = running_.op().deadline_ns;
   for (const auto& pending : p2p_->pending()) earliest = std::min(earliest, pending.op.deadline_ns);
-  std::lock_guard lock(mutex_);
-  for (const Op& op : queue_) earliest = std::min(earliest, op.deadline_ns);
-  return earliest;
+  return std::min(earliest, requests_.earliest_deadline());
 }
 
 /// Announces the sleep, tries to advance once more, then sleeps until `until_ns` at most. Returns at once if something
@@ -312,7 +301,7 @@ void HostGroup::sleep(int64_t until_ns, Who who) {
   if (who == Who::Lane) lane_sleeps_ = true;
   if (my_sleeping_ != nullptr) my_sleeping_->store(1);
   const bool moved = advance_all();
-  const bool called = has_requests_ || (who == Who::Lane && drivers_ > 0);
+  const bool called = requests_.has_news() || (who == Who::Lane && drivers_ > 0);
   if (!moved && !called && !stop_) {
     control_->wait(std::max<int64_t>(until_ns - now_ns(), 0));
   }
@@ -431,7 +420,7 @@ void HostGroup::poison(Failure failure) {
   if (poison_) return end_everything();
   auto cause = std::make_shared<const Failure>(std::move(failure));
   {
-    std::lock_guard lock(mutex_);
+    std::lock_guard lock(loss_mutex_);
     poison_ = cause;
   }
   if (dump_) dump_->write(cause->text);  // before the program learns of the failure and may exit
@@ -449,13 +438,7 @@ void HostGroup::end_everything() {
     for (const auto& pending : p2p_->pending()) fail(pending.op, pending.inline_run);
     p2p_->clear();
   }
-  {
-    std::lock_guard lock(mutex_);
-    for (auto* queue : {&p2p_queue_, &queue_}) {
-      for (const Op& op : *queue) fail(op, false);
-      queue->clear();
-    }
-  }
+  for (const Op& op : requests_.take_all()) fail(op, false);
   for (const uint64_t id : ids) end(id, poison_);
 }
 
@@ -470,7 +453,7 @@ void HostGroup::on_left(int peer) { diagnosis_.left(peer); }
 void HostGroup::on_dead(int peer, const char* reason) {
   if (!diagnosis_.died(peer, reason)) return;
   {
-    std::lock_guard lock(mutex_);
+    std::lock_guard lock(loss_mutex_);
     if (!loss_) {
       loss_ = std::make_shared<const Failure>(diagnosis_.gone(peer, {}));
       lost_ns_ = now_ns();

@@ -33,6 +33,7 @@
 #include <vector>
 
 #include "base/time/clock.h"
+#include "coll/engine/request_queue.h"
 #include "coll/failure/failure.h"
 #include "coll/nccl/library.h"
 #include "coll/nccl/registrations.h"
@@ -40,12 +41,7 @@
 
 namespace ringwise::nccl {
 
-/// The result of an operation. `failure` is null on success.
-struct Ended {
-  uint64_t id;
-  std::shared_ptr<const coll::Failure> failure;
-  int source = -1;
-};
+using coll::Ended;
 
 /// Time that the host group has to name the missing rank before an NCCL error, or a passed NCCL deadline, is reported
 /// instead.
