@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "tensor/kernels.h"
+#include "test/tensor/tensor_walk.h"
 
 using namespace ringwise;
 
@@ -87,8 +88,8 @@ void measure(const tensor::Kernels& kernels, const Shape& s, const std::vector<S
   Matrix c(s.m, s.n), d(s.m, s.n);
   const auto ours = [&] {
     const auto m = static_cast<size_t>(s.m), n = static_cast<size_t>(s.n), k = static_cast<size_t>(s.k);
-    kernels.matmul(c.data.get(), a.data.get(), b.data.get(),
-                   {m, n, k, s.trans_a ? m : k, s.trans_b ? k : n, s.trans_a, s.trans_b, false});
+    kernels.matmul(test::product_of(c.data.get(), a.data.get(), b.data.get(),
+                                    {m, n, k, s.trans_a ? m : k, s.trans_b ? k : n, s.trans_a, s.trans_b, false}));
   };
   const auto theirs = [&](Sgemm other) {
     const float one = 1, zero = 0;

@@ -73,7 +73,7 @@ if(RINGWISE_HAVE_CUDA)
     get_filename_component(name ${kernel} NAME_WE)
     add_custom_command(
       OUTPUT ${ringwise_images}/${name}.fatbin
-      COMMAND ${RINGWISE_NVCC} ${ringwise_nvcc_options} -I${CMAKE_CURRENT_SOURCE_DIR}
+      COMMAND ${RINGWISE_NVCC} ${ringwise_nvcc_options} -I${CMAKE_CURRENT_SOURCE_DIR} -I${ringwise_generated}
               -MD -MF ${ringwise_images}/${name}.d ${kernel} -o ${ringwise_images}/${name}.fatbin
       # nvcc lists every header that it read, so that host code and images agree after a change of any of them.
       DEPENDS ${kernel}

@@ -5,11 +5,9 @@
 #include <cstddef>
 
 #include "base/dtype.h"
+#include "tensor/declared_kernels.h"
 
 namespace ringwise::tensor {
-
-// The order is part of the addon's interface; backends/native.ts has the same.
-enum class OptimizerKind : int { Sgd, Adam, Rmsprop, Lion, Count };
 
 /// Which numbers a kind reads is said by its rule in packages/tensor/src/backends/kernels.ts.
 struct OptimizerRule {
@@ -34,6 +32,29 @@ struct OptimizerTensor {
   /// State of earlier steps; null where the rule needs none. sgd: velocity. adam: mean, mean square, its maximum.
   /// rmsprop: mean square, velocity, mean. lion: mean. Zeros before the first step.
   void* state[kOptimizerStates];
+};
+
+/// One step of an optimiser for all tensors.
+struct Optimize {
+  OptimizerRule rule;
+  const OptimizerTensor* tensors;
+  size_t count;
+};
+
+/// The root of the sum of the squares of all elements of all `param`, summed in double.
+struct TotalNorm {
+  const OptimizerTensor* tensors;
+  size_t count;
+  float* norm;  // where the result goes; on the device of the tensors
+};
+
+/// Multiplies every `param`.
+struct Scale {
+  const OptimizerTensor* tensors;
+  size_t count;
+  const float* factor;  // on the device of the tensors; null: `number`
+  double number;
+  float* not_finite;  // becomes 1 if any element was not finite; null: not wanted
 };
 
 }  // namespace ringwise::tensor

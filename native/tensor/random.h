@@ -14,12 +14,4 @@ struct Stream {
   const double* live = nullptr;
 };
 
-// The order of these is part of the addon's interface; packages/tensor/src/backends/kernels.ts has the same.
-enum class RandomKind : int {
-  Uniform,   // float32 in [low, high): one word each
-  Normal,    // float32, mean 0 and variance 1: two words for two
-  Integers,  // int64 in [low, high), at most 2^32 of them: one word each
-  Bits,      // int64 in [0, 2^63): two words each
-};
-
 }  // namespace ringwise::tensor

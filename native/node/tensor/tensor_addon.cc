@@ -53,8 +53,6 @@ class TensorAddon final : public Napi::Addon<TensorAddon> {
     state_.scratch_owner = Napi::Persistent(scratch.As<Napi::Object>());
     exports.Set("scratch", scratch);
     define_kernels(env, exports, &state_);
-    define_layers(env, exports, &state_);
-    define_nn_kernels(env, exports, &state_);
     define_optimizer(env, exports, &state_);
     define_cuda(env, exports, &state_);
   }

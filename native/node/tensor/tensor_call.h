@@ -1,14 +1,16 @@
 // One call from JavaScript into a kernel, by the plain Node-API: it costs about 60 ns and 10 ns an argument, where the
-// object wrappers would cost several times that. Operands, shapes and strides come in the scratch array
-// (tensor_state.h); sizes and flags too, in calls that are made for every op, else as arguments. backends/native.ts
-// writes both. Sizes are checked against the memory that the handles name, because a wrong one would corrupt memory far
-// away from its cause.
+// object wrappers would cost several times that. Operands, shapes, strides and attributes come in the scratch array
+// (tensor_state.h), which backends/native writes. Sizes are checked against the memory that the handles name, because a
+// wrong one would corrupt memory far away from its cause.
 #pragma once
 
 #include <node_api.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <initializer_list>
+#include <limits>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -21,10 +23,20 @@
 
 namespace ringwise::node {
 
-/// A product of sizes that sticks at the largest value, where no memory reaches.
-inline size_t area(size_t a, size_t b) {
-  size_t product;
-  return __builtin_mul_overflow(a, b, &product) ? SIZE_MAX : product;
+/// Returns a product of sizes, or the largest value, where no memory reaches, if it does not fit.
+template <class... Sizes>
+size_t product(size_t first, Sizes... rest) {
+  size_t result = first;
+  const auto multiply = [&](size_t size) {
+    if (__builtin_mul_overflow(result, size, &result)) result = SIZE_MAX;
+  };
+  (multiply(rest), ...);
+  return ((rest == 0) || ...) ? 0 : result;
+}
+/// Returns a sum of sizes, or the largest value if it does not fit.
+inline size_t sum(size_t a, size_t b) {
+  size_t result;
+  return __builtin_add_overflow(a, b, &result) ? SIZE_MAX : result;
 }
 
 class Call {
@@ -45,28 +57,61 @@ class Call {
   /// Returns whether the operands are in host memory.
   bool is_on_host() const { return device_of(0) < 0; }
 
-  // Numbers come as arguments or, for a call without any, in the scratch array.
-  double number(size_t i) const {
-    if (count_ == 0) return state_->scratch[kNumbersAt + i];
-    double value;
-    if (i >= count_ || napi_get_value_double(env_, values_[i], &value) != napi_ok) wrong(i, "a number");
-    return value;
-  }
-  int32_t integer(size_t i) const {
-    if (count_ == 0) return static_cast<int32_t>(state_->scratch[kNumbersAt + i]);
-    int32_t value;
-    if (i >= count_ || napi_get_value_int32(env_, values_[i], &value) != napi_ok) wrong(i, "an integer");
-    return value;
+  // Attributes: numbers in the scratch array.
+  double number(size_t i) const { return state_->scratch[kNumbersAt + i]; }
+  /// Returns the least integer for a number that is none: it stands for a label that cannot occur.
+  int64_t integer(size_t i) const {
+    const double value = number(i);
+    return std::abs(value) < 0x1p63 ? static_cast<int64_t>(value) : std::numeric_limits<int64_t>::min();
   }
   size_t size(size_t i) const {
     const double value = number(i);
     if (!(value >= 0 && value <= 0x1p53)) wrong(i, "a size");
     return static_cast<size_t>(value);
   }
-  bool flag(size_t i) const { return integer(i) != 0; }
+  bool flag(size_t i) const { return number(i) != 0; }
+  /// Returns a number below `count`.
+  int choice(size_t i, int count) const {
+    const auto value = static_cast<int>(number(i));
+    if (value < 0 || value >= count) wrong(i, "a known operation");
+    return value;
+  }
+  /// A number of base/dtype.h.
+  DType dtype(size_t i) const { return static_cast<DType>(static_cast<int>(number(i))); }
+  int between(size_t i, int least, int most) const { return std::clamp(static_cast<int>(number(i)), least, most); }
+  /// Three numbers: seed, offset, and in a captured step where it keeps these for a run, else -1.
+  tensor::Stream stream(size_t i) const {
+    const double seed = number(i), offset = number(i + 1), live = number(i + 2);
+    if (!(seed >= 0) || !(offset >= 0)) wrong(i, "a stream");
+    const int device = block(0).device;
+    const auto* step = live >= 0 && device >= 0 ? tensor::cuda::step_being_captured(device) : nullptr;
+    return {static_cast<uint64_t>(seed), static_cast<uint64_t>(offset),
+            step ? step->address(static_cast<size_t>(live)) : nullptr};
+  }
 
-  /// A number that JavaScript wrote to the scratch array.
-  double scratch(size_t i) const { return state_->scratch[i]; }
+  // Arguments of a call that has some.
+  double argument(size_t i) const {
+    double value;
+    if (i >= count_ || napi_get_value_double(env_, values_[i], &value) != napi_ok) wrong(i, "a number");
+    return value;
+  }
+  size_t size_argument(size_t i) const {
+    const double value = argument(i);
+    if (!(value >= 0 && value <= 0x1p53)) wrong(i, "a size");
+    return static_cast<size_t>(value);
+  }
+
+  // The main dtype of a call: that of operand 0.
+  DType any_dtype() const { return block(0).dtype; }
+  /// float32 or float64, which operand 0 is then compared with.
+  DType float_dtype() const { return any_dtype() == DType::Float64 ? DType::Float64 : DType::Float32; }
+  /// The same; on a CUDA device halves too, which are computed in float32.
+  DType stored_dtype() const {
+    const DType dtype = any_dtype();
+    return is_half(dtype) && !is_on_host() ? dtype : float_dtype();
+  }
+  /// The dtype of operand i, which has labels: either integer type.
+  DType label_dtype(size_t i) const { return block(i).dtype == DType::Int32 ? DType::Int32 : DType::Int64; }
 
   /// Returns whether operand i exists and is memory.
   bool has(size_t i) const { return handle(i) != 0; }
@@ -117,11 +162,25 @@ class Call {
     return static_cast<const double*>(data);
   }
 
-  /// Number i of the sizes that a call with more of them than arguments puts where a walk has its shape.
-  size_t listed(size_t i) const {
-    const double value = state_->scratch[2 * tensor::kMaxOperands + i];
-    if (!(value >= 0 && value <= 0x1p53)) wrong(i, "a size");
-    return static_cast<size_t>(value);
+  /// Operand i as rows of this shape, whose last stride is 1.
+  tensor::HeadRows heads(size_t i, DType dtype, std::initializer_list<size_t> shape) const {
+    const Placed at = placed(i, dtype, shape);
+    if (at.strides[3] > 1)
+      throw std::invalid_argument("attention: rows are not dense. This is a bug in @ringwise/tensor.");
+    return {at.data, at.strides[0], at.strides[1], at.strides[2]};
+  }
+  /// Operand i, which may be absent, as a mask of this shape, of bool or of the main dtype.
+  tensor::AttentionMask mask(size_t i, DType dtype, std::initializer_list<size_t> shape) const {
+    tensor::AttentionMask mask;
+    if (!has(i)) return mask;
+    mask.dtype = block(i).dtype == DType::Bool ? DType::Bool : dtype;
+    const Placed at = placed(i, mask.dtype, shape);
+    mask.data = at.data;
+    mask.batch = at.strides[0];
+    mask.head = at.strides[1];
+    mask.row = at.strides[2];
+    mask.col = at.strides[3];
+    return mask;
   }
 
   [[noreturn]] void apart(int device, int other) const {
@@ -146,6 +205,25 @@ class Call {
   }
 
  private:
+  struct Placed {
+    char* data;
+    ptrdiff_t strides[4];
+  };
+  /// Operand i as four dimensions of this shape; the memory that they reach is checked.
+  Placed placed(size_t i, DType dtype, std::initializer_list<size_t> shape) const {
+    Placed result{};
+    if (std::count(shape.begin(), shape.end(), 0u) > 0) return result;  // never touched
+    size_t reach = 1, d = 0;
+    for (const size_t size : shape) {
+      const double stride = state_->scratch[kRowStridesAt + 4 * i + d];
+      if (!(stride >= 0)) wrong(i, "rows with strides of at least 0");
+      result.strides[d++] = static_cast<ptrdiff_t>(stride);
+      reach = sum(reach, product(size - 1, static_cast<size_t>(stride)));
+    }
+    result.data = static_cast<char*>(dense(i, dtype, reach));
+    return result;
+  }
+
   int32_t handle(size_t i) const { return static_cast<int32_t>(state_->scratch[2 * i]); }
   /// Returns the device of the memory of operand i; -1 for host memory.
   int device_of(size_t i) const {
@@ -213,21 +291,13 @@ napi_value entry(napi_env env, napi_callback_info info) {
   return nullptr;
 }
 
-/// The dtype of operand 0, where a kernel takes float32 and float64.
-inline DType float_of(Call& call) { return call.block(0).dtype == DType::Float64 ? DType::Float64 : DType::Float32; }
-
-/// The dtype of operand 0 as float_of has it; on a CUDA device halves too, which are computed in float32.
-inline DType stored_in(Call& call) {
-  const DType dtype = call.block(0).dtype;
-  return is_half(dtype) && !call.is_on_host() ? dtype : float_of(call);
-}
+/// Returns the dtype that computes for what is stored: that of sums and of numbers that belong to a row.
+inline DType computed_in(DType stored) { return is_half(stored) ? DType::Float32 : stored; }
 
 /// Adds one function to `exports`.
 void define_function(napi_env env, napi_value exports, TensorState* state, const char* name, napi_callback callback);
 /// Add the kernel functions to `exports`.
 void define_optimizer(napi_env env, napi_value exports, TensorState* state);
 void define_kernels(napi_env env, napi_value exports, TensorState* state);
-void define_layers(napi_env env, napi_value exports, TensorState* state);
-void define_nn_kernels(napi_env env, napi_value exports, TensorState* state);
 
 }  // namespace ringwise::node

@@ -26,7 +26,7 @@ struct Tensors : std::vector<OptimizerTensor> {
 };
 
 Tensors tensors_of(const Call& call, size_t table, size_t rows) {
-  const double* cell = call.numbers(table, area(rows, kRow));
+  const double* cell = call.numbers(table, product(rows, kRow));
   Tensors tensors(rows);
   if (rows > 0) tensors.device = call.block_of(static_cast<int32_t>(cell[2])).device;
   for (OptimizerTensor& t : tensors) {
@@ -48,53 +48,48 @@ Tensors tensors_of(const Call& call, size_t table, size_t rows) {
 
 /// (table, rows, kind, lr, weight decay, momentum, smoothing, epsilon, flags: variant 1, maximize 2)
 void optimize(Call& call) {
-  const Tensors tensors = tensors_of(call, 0, call.size(1));
+  const Tensors tensors = tensors_of(call, 0, call.size_argument(1));
   tensor::OptimizerRule rule;
-  const int kind = call.integer(2);
-  if (kind < 0 || kind >= static_cast<int>(tensor::OptimizerKind::Count)) {
+  const double kind = call.argument(2);
+  if (!(kind >= 0 && kind < static_cast<int>(tensor::OptimizerKind::Count))) {
     throw std::invalid_argument("optimize: unknown kind.");
   }
-  rule.kind = static_cast<tensor::OptimizerKind>(kind);
-  rule.lr = call.number(3);
-  rule.weight_decay = call.number(4);
-  rule.momentum = call.number(5);
-  rule.smoothing = call.number(6);
-  rule.epsilon = call.number(7);
-  rule.variant = call.integer(8) & 1;
-  rule.maximize = call.integer(8) & 2;
+  rule.kind = static_cast<tensor::OptimizerKind>(static_cast<int>(kind));
+  rule.lr = call.argument(3);
+  rule.weight_decay = call.argument(4);
+  rule.momentum = call.argument(5);
+  rule.smoothing = call.argument(6);
+  rule.epsilon = call.argument(7);
+  const int flags = static_cast<int>(call.argument(8));
+  rule.variant = flags & 1;
+  rule.maximize = flags & 2;
   for (const OptimizerTensor& t : tensors) {
     const bool needs_first = rule.kind != tensor::OptimizerKind::Sgd;
     const bool needs_second = rule.kind == tensor::OptimizerKind::Adam;
     const bool is_complete = t.grad && (!needs_first || t.state[0]) && (!needs_second || t.state[1]);
     if (!is_complete) throw std::invalid_argument("optimize: a tensor that the rule needs is absent.");
   }
-  call.kernels_on(tensors.device).optimize(rule, tensors.data(), tensors.size());
+  call.kernels_on(tensors.device).optimize({rule, tensors.data(), tensors.size()});
 }
 
 /// (table, rows); operand 0 gets the root of the sum of all squares in the parameters' column
 void total_norm(Call& call) {
-  const Tensors tensors = tensors_of(call, 0, call.size(1));
+  const Tensors tensors = tensors_of(call, 0, call.size_argument(1));
   float* out = call.floats(0, 1);
   if (call.block(0).device != tensors.device && !tensors.empty()) call.apart(call.block(0).device, tensors.device);
-  if (const auto start = call.kernels().start_total_norm) return start(tensors.data(), tensors.size(), out);
-  *out = static_cast<float>(call.kernels().total_norm(tensors.data(), tensors.size()));
+  call.kernels().total_norm({tensors.data(), tensors.size(), out});
 }
 
 /// (table, rows); operand 0: what to multiply the parameters' column by; operand 1, which may be absent, becomes 1 if
 /// anything there was not finite
 void scale(Call& call) {
-  const Tensors tensors = tensors_of(call, 0, call.size(1));
+  const Tensors tensors = tensors_of(call, 0, call.size_argument(1));
   for (const size_t i : {0, 1}) {
     if (call.has(i) && call.block(i).device != tensors.device) call.apart(call.block(i).device, tensors.device);
   }
-  if (const auto start = call.kernels_on(tensors.device).start_scale) {
-    return start(tensors.data(), tensors.size(), call.has(0) ? call.floats(0, 1) : nullptr, call.value(0),
-                 call.has(1) ? call.floats(1, 1) : nullptr);
-  }
-  const double factor = call.has(0) ? *call.floats(0, 1) : call.value(0);
-  float* found = call.has(1) ? call.floats(1, 1) : nullptr;
-  const bool are_finite = call.kernels().scale(tensors.data(), tensors.size(), factor);
-  if (found != nullptr && !are_finite) *found = 1;
+  call.kernels_on(tensors.device)
+      .scale({tensors.data(), tensors.size(), call.has(0) ? call.floats(0, 1) : nullptr, call.value(0),
+              call.has(1) ? call.floats(1, 1) : nullptr});
 }
 
 }  // namespace

@@ -18,8 +18,13 @@ struct TensorState {
   const double* scratch = nullptr;
 };
 
+// backends/native/writer.ts has the same numbers. A call of a dense kernel uses the space of shape and strides for more
+// operands, and for the four strides of each operand [batch, heads, rows, width].
+constexpr size_t kMostDenseOperands = 12;
+constexpr size_t kRowStridesAt = 2 * kMostDenseOperands;
 constexpr size_t kNumbersAt = 2 * tensor::kMaxOperands + 1 + (1 + tensor::kMaxOperands) * tensor::kMaxRank;
-constexpr size_t kMostNumbers = 8;
+constexpr size_t kMostNumbers = 24;
+static_assert(kRowStridesAt + 4 * kMostDenseOperands <= kNumbersAt);
 constexpr size_t kScratchCount = kNumbersAt + kMostNumbers;
 
 }  // namespace ringwise::node

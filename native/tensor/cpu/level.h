@@ -38,42 +38,9 @@ constexpr Kernels make_kernels(CpuLevel level, const char* name) {
   Kernels k{};
   k.level = level;
   k.name = name;
-  k.map = &map;
-  k.copy = &copy;
-  k.reduce = &reduce;
-  k.arg_reduce = &arg_reduce;
-  k.matmul = &matmul;
-  k.matmul_double = &matmul_double;
-  k.linear = &linear;
-  k.linear_grad = &linear_grad;
-  k.log_softmax = &log_softmax;
-  k.log_softmax_grad = &log_softmax_grad;
-  k.nll = &nll;
-  k.nll_grad = &nll_grad;
-  k.cross_entropy = &cross_entropy;
-  k.cross_entropy_grad = &cross_entropy_grad;
-  k.lookup = &lookup;
-  k.scatter_add = &scatter_add;
-  k.cumsum = &cumsum;
-  k.sort = &sort;
-  k.triangle = &triangle;
-  k.conv2d = &conv2d;
-  k.conv2d_grad_input = &conv2d_grad_input;
-  k.conv2d_grad_weight = &conv2d_grad_weight;
-  k.max_pool = &max_pool;
-  k.avg_pool = &avg_pool;
-  k.avg_pool_grad = &avg_pool_grad;
-  k.channel_moments = &channel_moments;
-  k.channel_grad_sums = &channel_grad_sums;
-  k.optimize = &optimize;
-  k.total_norm = &total_norm;
-  k.scale = &scale;
-  k.norm = &norm;
-  k.norm_grad = &norm_grad;
-  k.attention = &attention;
-  k.attention_grad = &attention_grad;
-  k.random = &random;
-  k.dropout = &dropout;
+#define RINGWISE_SET(kernel, Type) k.kernel = &kernel;
+  RINGWISE_EACH_KERNEL(RINGWISE_SET)
+#undef RINGWISE_SET
   return k;
 }
 

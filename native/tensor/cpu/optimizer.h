@@ -177,8 +177,9 @@ void for_each_piece(const OptimizerTensor* tensors, size_t count, Body body) {
   });
 }
 
-void optimize(const OptimizerRule& rule, const OptimizerTensor* tensors, size_t count) {
-  for_each_piece(tensors, count, [&](const OptimizerTensor& t) {
+void optimize(const Optimize& x) {
+  const OptimizerRule& rule = x.rule;
+  for_each_piece(x.tensors, x.count, [&](const OptimizerTensor& t) {
     if (t.dtype == DType::Float64)
       step_tensor<double>(rule, t);
     else
@@ -198,14 +199,14 @@ double sum_of_squares(const T* values, size_t count) {
   return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
-double total_norm(const OptimizerTensor* tensors, size_t count) {
+void total_norm(const TotalNorm& x) {
   double sum = 0;
-  for (size_t i = 0; i < count; i++) {
-    const OptimizerTensor& t = tensors[i];
+  for (size_t i = 0; i < x.count; i++) {
+    const OptimizerTensor& t = x.tensors[i];
     sum += t.dtype == DType::Float64 ? sum_of_squares(static_cast<const double*>(t.param), t.count)
                                      : sum_of_squares(static_cast<const float*>(t.param), t.count);
   }
-  return __builtin_sqrt(sum);
+  *x.norm = static_cast<float>(__builtin_sqrt(sum));
 }
 
 /// Multiplies, and returns whether all values were finite before: 0 × NaN and 0 × ∞ are not 0.
@@ -227,13 +228,14 @@ bool scale_tensor(const OptimizerTensor& t, double factor) {
     return over_lanes(odd, [](auto x, auto y) RINGWISE_INLINE { return x + y; }) == 0;
 }
 
-bool scale(const OptimizerTensor* tensors, size_t count, double factor) {
+void scale(const Scale& x) {
+  const double factor = x.factor ? static_cast<double>(*x.factor) : x.number;
   std::atomic<bool> are_finite{true};
-  for_each_piece(tensors, count, [&](const OptimizerTensor& t) {
+  for_each_piece(x.tensors, x.count, [&](const OptimizerTensor& t) {
     const bool is_finite = t.dtype == DType::Float64 ? scale_tensor<double>(t, factor) : scale_tensor<float>(t, factor);
     if (!is_finite) are_finite.store(false, std::memory_order_relaxed);
   });
-  return are_finite.load(std::memory_order_relaxed);
+  if (x.not_finite && !are_finite.load(std::memory_order_relaxed)) *x.not_finite = 1;
 }
 
 }  // namespace ringwise::tensor::RINGWISE_LEVEL

@@ -88,7 +88,8 @@ inline void fill_bits(int64_t* out, size_t count, const Stream& stream) {
   });
 }
 
-void random(RandomKind kind, void* out, size_t count, const Stream& stream, double low, double high) {
+void random(const Random& x) {
+  const auto& [dtype, out, count, kind, stream, low, high] = x;
   switch (kind) {
     case RandomKind::Uniform: return fill_uniform(static_cast<float*>(out), count, stream, low, high);
     case RandomKind::Normal: return fill_normal(static_cast<float*>(out), count, stream);
@@ -96,20 +97,21 @@ void random(RandomKind kind, void* out, size_t count, const Stream& stream, doub
       return fill_integers(static_cast<int64_t*>(out), count, stream, static_cast<int64_t>(low),
                            static_cast<uint64_t>(high - low));
     case RandomKind::Bits: return fill_bits(static_cast<int64_t*>(out), count, stream);
+    case RandomKind::Count: return;
   }
 }
 
 // Words below this are dropped.
 inline uint32_t drop_limit(double p) { return static_cast<uint32_t>(p * 4294967296.0); }
 
-void dropout(DType dtype, void* out, const void* a, size_t count, double p, const Stream& stream) {
-  with_float(dtype, [&](auto type) {
+void dropout(const Dropout& x) {
+  with_float(x.dtype, [&](auto type) {
     using T = decltype(type);
-    T* to = static_cast<T*>(out);
-    const T* from = static_cast<const T*>(a);
-    const uint32_t limit = drop_limit(p);
-    const T scale = static_cast<T>(1 / (1 - p));
-    for_each_random(stream, count, [&](size_t at, const uint32_t* words, size_t n) {
+    T* to = static_cast<T*>(x.out);
+    const T* from = static_cast<const T*>(x.a);
+    const uint32_t limit = drop_limit(x.p);
+    const T scale = static_cast<T>(1 / (1 - x.p));
+    for_each_random(x.stream, x.count, [&](size_t at, const uint32_t* words, size_t n) {
       for (size_t i = 0; i < n; i++) to[at + i] = words[i] < limit ? T{} : from[at + i] * scale;
     });
   });

@@ -36,6 +36,7 @@ void check_attention(DType dtype, const Attention& sizes, size_t gap, int mask, 
   Wide plane(dtype, queries * keys);
   Twin hidden(DType::Bool, queries * keys);
   Attention host = sizes, device = sizes;
+  host.dtype = computing(dtype), device.dtype = dtype;
   host.q = q.on_host, host.k = k.on_host, host.v = v.on_host, host.out = out.on_host, host.lse = lse.host();
   device.q = q.on_device, device.k = k.on_device, device.v = v.on_device, device.out = out.on_device,
   device.lse = lse.device();
@@ -45,16 +46,15 @@ void check_attention(DType dtype, const Attention& sizes, size_t gap, int mask, 
         mask == 1 ? hidden.host<char>() : plane.host(), mask == 1 ? DType::Bool : computing(dtype), 0, 0, row, 1};
     device.mask = {mask == 1 ? hidden.device<char>() : plane.device(), mask == 1 ? DType::Bool : dtype, 0, 0, row, 1};
   }
-  cpu.attention(computing(dtype), host);
-  CHECK(attend(dtype, device));
+  cpu.attention(host);
+  CHECK(attend(device));
   const double tolerance = std::max(2e-5, 2 * tolerance_of(dtype));
   out.data->compare(tolerance, "attention");
   lse.compare(tolerance, "attention's lse");
   lse.upload();
   // Both go on from the same rounded result.
-  cpu.attention_grad(computing(dtype), {host, grad.on_host, grad_q.on_host, grad_k.on_host, grad_v.on_host});
-  CHECK(
-      attend_back(dtype, AttentionGrad{device, grad.on_device, grad_q.on_device, grad_k.on_device, grad_v.on_device}));
+  cpu.attention_grad({host, grad.on_host, grad_q.on_host, grad_k.on_host, grad_v.on_host});
+  CHECK(attend_back(AttentionGrad{device, grad.on_device, grad_q.on_device, grad_k.on_device, grad_v.on_device}));
   grad_q.data->compare(4 * tolerance, "attention's grad_q");
   grad_k.data->compare(4 * tolerance, "attention's grad_k");
   grad_v.data->compare(4 * tolerance, "attention's grad_v");

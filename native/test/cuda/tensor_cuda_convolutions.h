@@ -34,13 +34,13 @@ void check_convolutions(int rounds, Convolve convolve) {
     // Rounded halves differ by a unit of the largest addend, which may be many of a small sum.
     const double tolerance = (is_half(dtype) ? 8 : 20) * tolerance_of(dtype);
     const bool accumulate = below(2);
-    cpu.conv2d(computed, y.host(), x.host(), weight.host(), s);
+    cpu.conv2d({s, computed, y.host(), x.host(), weight.host()});
     CHECK(convolve(Forward, dtype, x.device(), weight.device(), y.device(), s, false));
     y.compare(tolerance, "conv2d");
-    cpu.conv2d_grad_input(computed, x.host(), y.host(), weight.host(), s, accumulate);
+    cpu.conv2d_grad_input({s, computed, x.host(), y.host(), weight.host(), accumulate});
     CHECK(convolve(GradInput, dtype, x.device(), weight.device(), y.device(), s, accumulate));
     x.compare(tolerance, "conv2d_grad_input");
-    cpu.conv2d_grad_weight(computed, weight.host(), y.host(), x.host(), s, accumulate);
+    cpu.conv2d_grad_weight({s, computed, weight.host(), y.host(), x.host(), accumulate});
     CHECK(convolve(GradWeight, dtype, x.device(), weight.device(), y.device(), s, accumulate));
     weight.compare(4 * tolerance, "conv2d_grad_weight");
   }

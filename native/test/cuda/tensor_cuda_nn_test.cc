@@ -11,9 +11,9 @@ namespace {
 
 /// Runs one call for both sides: side(true) gives host pointers, side(false) those of the device.
 template <class Make>
-void norm_of(DType dtype, Make make) {
-  cpu.norm(computing(dtype), make(true));
-  gpu::kernels().norm(dtype, make(false));
+void norm_of(Make make) {
+  cpu.norm(make(true));
+  gpu::kernels().norm(make(false));
 }
 
 void check_norm(DType dtype, size_t rows, size_t cols) {
@@ -23,21 +23,22 @@ void check_norm(DType dtype, size_t rows, size_t cols) {
   Wide a(dtype, count), addend(dtype, count), sum(dtype, count), out(dtype, count), gamma(dtype, cols),
       beta(dtype, cols);
   Twin mean(row_type, rows), rstd(row_type, rows);
-  norm_of(dtype, [&](bool on_host) {
+  norm_of([&](bool on_host) {
     const auto at = [&](auto& twin) -> void* {
       return on_host ? static_cast<void*>(twin.host()) : static_cast<void*>(twin.device());
     };
-    return Norm{rows,
-                cols,
-                1e-5,
+    return Norm{on_host ? row_type : dtype,
                 at(out),
-                has_mean ? at(mean) : nullptr,
                 at(rstd),
                 at(a),
+                has_mean ? at(mean) : nullptr,
                 has_addend ? at(addend) : nullptr,
                 has_addend ? at(sum) : nullptr,
                 has_gamma ? at(gamma) : nullptr,
-                has_beta ? at(beta) : nullptr};
+                has_beta ? at(beta) : nullptr,
+                rows,
+                cols,
+                1e-5};
   });
   const double tolerance = std::max(2e-5, 2 * tolerance_of(dtype));
   out.compare(tolerance, "norm");
@@ -53,20 +54,21 @@ void check_norm(DType dtype, size_t rows, size_t cols) {
     const auto at = [&](auto& twin) -> void* {
       return on_host ? static_cast<void*>(twin.host()) : static_cast<void*>(twin.device());
     };
-    return NormGrad{rows,
-                    cols,
-                    accumulate,
+    return NormGrad{on_host ? row_type : dtype,
+                    at(grad),
+                    at(rstd),
+                    at(a),
+                    has_mean ? at(mean) : nullptr,
+                    has_gamma ? at(gamma) : nullptr,
                     wants_in ? at(grad_in) : nullptr,
                     wants_gamma ? at(grad_gamma) : nullptr,
                     wants_beta ? at(grad_beta) : nullptr,
-                    at(grad),
-                    at(a),
-                    has_mean ? at(mean) : nullptr,
-                    at(rstd),
-                    has_gamma ? at(gamma) : nullptr};
+                    rows,
+                    cols,
+                    accumulate};
   };
-  cpu.norm_grad(row_type, make(true));
-  gpu::kernels().norm_grad(dtype, make(false));
+  cpu.norm_grad(make(true));
+  gpu::kernels().norm_grad(make(false));
   const double loose = std::max(1e-4, 4 * tolerance_of(dtype));
   grad_in.compare(loose, "norm_grad");
   grad_gamma.compare(loose, "norm_grad's gamma");
@@ -94,10 +96,8 @@ TEST("normalisation and its gradients: rows of a warp, of a block, and longer; w
 }
 
 TEST("attention and its gradients: all widths, masks, strides; causal; dropout") {
-  const auto attend = [](DType dtype, const Attention& a) { return gpu::kernels().attention(dtype, a), true; };
-  const auto attend_back = [](DType dtype, const AttentionGrad& g) {
-    return gpu::kernels().attention_grad(dtype, g), true;
-  };
+  const auto attend = [](const Attention& a) { return gpu::kernels().attention(a), true; };
+  const auto attend_back = [](const AttentionGrad& g) { return gpu::kernels().attention_grad(g), true; };
   for (const DType dtype : kFloats) {
     for (int round = 0; round < 10; round++) {
       Attention sizes{};
@@ -122,22 +122,24 @@ TEST("random numbers and dropout: the CPU's bits, at every length and alignment"
     for (const size_t count : {0, 1, 3, 4, 5, 64, 1001}) {
       const size_t skip = below(3);
       Twin floats(DType::Float32, count + skip), integers(DType::Int64, count + skip);
-      cpu.random(RandomKind::Uniform, floats.host<float>() + skip, count, stream, -0.3, 0.7);
-      device.random(RandomKind::Uniform, floats.device<float>() + skip, count, stream, -0.3, 0.7);
+      cpu.random({DType::Float32, floats.host<float>() + skip, count, RandomKind::Uniform, stream, -0.3, 0.7});
+      device.random({DType::Float32, floats.device<float>() + skip, count, RandomKind::Uniform, stream, -0.3, 0.7});
       floats.compare(0, "uniform");
-      cpu.random(RandomKind::Normal, floats.host<float>() + skip, count, stream, 0, 0);
-      device.random(RandomKind::Normal, floats.device<float>() + skip, count, stream, 0, 0);
+      cpu.random({DType::Float32, floats.host<float>() + skip, count, RandomKind::Normal, stream, 0, 0});
+      device.random({DType::Float32, floats.device<float>() + skip, count, RandomKind::Normal, stream, 0, 0});
       floats.compare(2e-7, "normal");
-      cpu.random(RandomKind::Integers, integers.host<int64_t>() + skip, count, stream, -5, 4294967291.0);
-      device.random(RandomKind::Integers, integers.device<int64_t>() + skip, count, stream, -5, 4294967291.0);
+      cpu.random(
+          {DType::Int64, integers.host<int64_t>() + skip, count, RandomKind::Integers, stream, -5, 4294967291.0});
+      device.random(
+          {DType::Int64, integers.device<int64_t>() + skip, count, RandomKind::Integers, stream, -5, 4294967291.0});
       integers.compare(0, "integers");
-      cpu.random(RandomKind::Bits, integers.host<int64_t>() + skip, count, stream, 0, 0);
-      device.random(RandomKind::Bits, integers.device<int64_t>() + skip, count, stream, 0, 0);
+      cpu.random({DType::Int64, integers.host<int64_t>() + skip, count, RandomKind::Bits, stream, 0, 0});
+      device.random({DType::Int64, integers.device<int64_t>() + skip, count, RandomKind::Bits, stream, 0, 0});
       integers.compare(0, "bits");
       for (const DType dtype : kFloats) {
         Wide a(dtype, count), out(dtype, count);
-        cpu.dropout(computing(dtype), out.host(), a.host(), count, 0.3, stream);
-        device.dropout(dtype, out.device(), a.device(), count, 0.3, stream);
+        cpu.dropout({computing(dtype), out.host(), a.host(), count, 0.3, stream});
+        device.dropout({dtype, out.device(), a.device(), count, 0.3, stream});
         out.compare(0, "dropout");
       }
     }
@@ -149,8 +151,8 @@ TEST("a stream whose position lies on the device") {
   at.host<double>()[0] = 9;
   at.host<double>()[1] = 40;
   at.upload();
-  cpu.random(RandomKind::Uniform, near.host(), 100, {9, 43}, 0, 1);
-  gpu::kernels().random(RandomKind::Uniform, near.device(), 100, {1, 3, at.device<double>()}, 0, 1);
+  cpu.random({DType::Float32, near.host(), 100, RandomKind::Uniform, {9, 43}, 0, 1});
+  gpu::kernels().random({DType::Float32, near.device(), 100, RandomKind::Uniform, {1, 3, at.device<double>()}, 0, 1});
   near.compare(0, "uniform");
 }
 
@@ -159,11 +161,11 @@ TEST("convolution with all kinds of windows, by the own kernels") {
   check_convolutions(
       60, [&](gpu::Convolution kind, DType dtype, void* x, void* weight, void* y, const ConvSizes& s, bool accumulate) {
         if (kind == gpu::Convolution::Forward)
-          device.conv2d(dtype, y, x, weight, s);
+          device.conv2d({s, dtype, y, x, weight});
         else if (kind == gpu::Convolution::GradInput)
-          device.conv2d_grad_input(dtype, x, y, weight, s, accumulate);
+          device.conv2d_grad_input({s, dtype, x, y, weight, accumulate});
         else
-          device.conv2d_grad_weight(dtype, weight, y, x, s, accumulate);
+          device.conv2d_grad_weight({s, dtype, weight, y, x, accumulate});
         return true;
       });
 }
@@ -177,18 +179,18 @@ TEST("pooling and sums by channel, with all kinds of windows") {
     const size_t planes = s.batch * s.out_channels;
     Twin out(dtype, planes * w.out_height * w.out_width), places(DType::Int64, out.count()),
         from(dtype, planes * w.height * w.width);
-    cpu.max_pool(dtype, out.host(), places.host<int64_t>(), from.host(), planes, w);
-    device.max_pool(dtype, out.device(), places.device<int64_t>(), from.device(), planes, w);
+    cpu.max_pool({dtype, out.host(), places.host<int64_t>(), from.host(), planes, w});
+    device.max_pool({dtype, out.device(), places.device<int64_t>(), from.device(), planes, w});
     out.compare(0, "max_pool");
     places.compare(0, "max_pool's positions");
     const double tolerance = 20 * tolerance_of(dtype);
     const size_t outer = 1 + below(4), channels = 1 + below(5), inner = 1 + below(300);
     Twin a(dtype, outer * channels * inner), grad(dtype, a.count()), mean(dtype, channels), sums(dtype, 2 * channels);
-    cpu.channel_moments(dtype, sums.host(), a.host(), outer, channels, inner);
-    device.channel_moments(dtype, sums.device(), a.device(), outer, channels, inner);
+    cpu.channel_moments({dtype, sums.host(), a.host(), channels, outer, inner});
+    device.channel_moments({dtype, sums.device(), a.device(), channels, outer, inner});
     sums.compare(tolerance, "channel_moments");
-    cpu.channel_grad_sums(dtype, sums.host(), grad.host(), a.host(), mean.host(), outer, channels, inner);
-    device.channel_grad_sums(dtype, sums.device(), grad.device(), a.device(), mean.device(), outer, channels, inner);
+    cpu.channel_grad_sums({dtype, sums.host(), grad.host(), a.host(), mean.host(), channels, outer, inner});
+    device.channel_grad_sums({dtype, sums.device(), grad.device(), a.device(), mean.device(), channels, outer, inner});
     sums.compare(tolerance, "channel_grad_sums");
   }
 }

@@ -100,8 +100,8 @@ TEST("map gives what the CPU gives, for every operation, any dtypes and layouts"
                          walks.on_host.rank, walks.on_host.shape, i > 0);
       walks.set_operand(i, views[i]);
     }
-    cpu.map(op, compute, walks.on_host);
-    device.map(op, compute, walks.on_device);
+    cpu.map({op, compute, walks.on_host});
+    device.map({op, compute, walks.on_device});
     // The vector functions of the CPU and those of the device differ in the last digit.
     views[0].twin->compare(10 * tolerance_of(to),
                            "map " + std::to_string(static_cast<int>(op)) + " of " + name_of(compute));
@@ -116,8 +116,8 @@ TEST("copy converts between all dtypes and layouts as the CPU does") {
     const View in = view_of(kTypes[round / 8 % 8], walks.on_host.rank, walks.on_host.shape, true);
     walks.set_operand(0, out);
     walks.set_operand(1, in);
-    cpu.copy(walks.on_host);
-    device.copy(walks.on_device);
+    cpu.copy({walks.on_host});
+    device.copy({walks.on_device});
     out.twin->compare(0, "copy");
   }
 }
@@ -156,11 +156,11 @@ TEST("reductions over any dimensions, short and cut into chunks") {
       std::copy_n(strides, kMaxRank, walk->operand[0].strides);
     }
     if (is_arg) {
-      cpu.arg_reduce(round % 2, walks.on_host);
-      device.arg_reduce(round % 2, walks.on_device);
+      cpu.arg_reduce({round % 2, walks.on_host});
+      device.arg_reduce({round % 2, walks.on_device});
     } else {
-      cpu.reduce(op, walks.on_host);
-      device.reduce(op, walks.on_device);
+      cpu.reduce({op, walks.on_host});
+      device.reduce({op, walks.on_device});
     }
     out.compare(30 * tolerance_of(to), "reduce " + std::to_string(round % 6) + " of " + name_of(from));
   }
@@ -168,7 +168,7 @@ TEST("reductions over any dimensions, short and cut into chunks") {
 
 TEST("matrix products, transposed, strided and in batches, by the own kernel") {
   check_products(60, [](const Walk& walk, const MatmulSizes& sizes) {
-    gpu::kernels().matmul_walk(walk, sizes);
+    gpu::kernels().matmul({sizes, walk});
     return true;
   });
 }
@@ -182,48 +182,47 @@ TEST("rows: softmax, its gradient, likelihoods, sorting, running sums, triangles
           loss(dtype, rows);
       for (size_t r = 0; r < rows; r++) labels.host<int64_t>()[r] = static_cast<int64_t>(below(cols));
       labels.upload();
-      cpu.log_softmax(dtype, out.host(), a.host(), rows, cols);
-      device.log_softmax(dtype, out.device(), a.device(), rows, cols);
+      cpu.log_softmax({dtype, out.host(), a.host(), rows, cols});
+      device.log_softmax({dtype, out.device(), a.device(), rows, cols});
       out.compare(4e-6, "log_softmax");
-      cpu.log_softmax_grad(dtype, into.host(), grad.host(), out.host(), rows, cols);
-      device.log_softmax_grad(dtype, into.device(), grad.device(), out.device(), rows, cols);
+      cpu.log_softmax_grad({dtype, into.host(), grad.host(), out.host(), rows, cols});
+      device.log_softmax_grad({dtype, into.device(), grad.device(), out.device(), rows, cols});
       into.compare(1e-4, "log_softmax_grad");
-      cpu.nll(dtype, loss.host(), out.host(), DType::Int64, labels.host(), rows, cols);
-      device.nll(dtype, loss.device(), out.device(), DType::Int64, labels.device(), rows, cols);
+      cpu.nll({dtype, loss.host(), out.host(), DType::Int64, labels.host(), rows, cols});
+      device.nll({dtype, loss.device(), out.device(), DType::Int64, labels.device(), rows, cols});
       loss.compare(4e-6, "nll");
-      cpu.nll_grad(dtype, into.host(), loss.host(), DType::Int64, labels.host(), rows, cols);
-      device.nll_grad(dtype, into.device(), loss.device(), DType::Int64, labels.device(), rows, cols);
+      cpu.nll_grad({dtype, into.host(), loss.host(), DType::Int64, labels.host(), rows, cols});
+      device.nll_grad({dtype, into.device(), loss.device(), DType::Int64, labels.device(), rows, cols});
       into.compare(4e-6, "nll_grad");
       Twin kept(dtype, 2 * rows), counts(dtype, rows), weight(dtype, cols);
       labels.host<int64_t>()[0] = -100;
       labels.upload();
       const double smoothing = cols % 2 ? 0.25 : 0;
-      const CrossEntropy on_host{rows,      cols,          a.host(),    DType::Int64, labels.host(), -100,
-                                 smoothing, weight.host(), kept.host(), loss.host(),  counts.host()};
-      const CrossEntropy on_device{rows,           cols,      a.device(),      DType::Int64,  labels.device(),
-                                   -100,           smoothing, weight.device(), kept.device(), loss.device(),
-                                   counts.device()};
-      cpu.cross_entropy(dtype, on_host);
-      device.cross_entropy(dtype, on_device);
+      const LabelledScores on_host{a.host(), DType::Int64, labels.host(), weight.host(), kept.host(),
+                                   rows,     cols,         -100,          smoothing};
+      const LabelledScores on_device{a.device(), DType::Int64, labels.device(), weight.device(), kept.device(), rows,
+                                     cols,       -100,         smoothing};
+      cpu.cross_entropy({on_host, dtype, loss.host(), counts.host()});
+      device.cross_entropy({on_device, dtype, loss.device(), counts.device()});
       loss.compare(2e-5, "cross_entropy");
       counts.compare(0, "cross_entropy's counts");
-      device.cross_entropy_grad(dtype, {on_device, into.device(), grad.device(), true, nullptr, 1});
-      cpu.cross_entropy_grad(dtype, {on_host, into.host(), grad.host(), true, nullptr, 1});
+      device.cross_entropy_grad({on_device, dtype, into.device(), grad.device(), nullptr, 1, true});
+      cpu.cross_entropy_grad({on_host, dtype, into.host(), grad.host(), nullptr, 1, true});
       into.compare(2e-5, "cross_entropy_grad");
     }
     for (const DType dtype : kTypes) {
       const size_t rows = 1 + below(4), most = 1 + below(cols);
       Twin a(dtype, rows * cols), sorted(dtype, rows * most), places(DType::Int64, rows * most),
           sums(dtype, rows * cols);
-      cpu.sort(dtype, sorted.host(), places.host<int64_t>(), a.host(), rows, cols, most, cols % 2);
-      device.sort(dtype, sorted.device(), places.device<int64_t>(), a.device(), rows, cols, most, cols % 2);
+      cpu.sort({dtype, sorted.host(), places.host<int64_t>(), a.host(), rows, most, cols, cols % 2});
+      device.sort({dtype, sorted.device(), places.device<int64_t>(), a.device(), rows, most, cols, cols % 2});
       sorted.compare(0, "sort");
       places.compare(0, "sort's indices");
-      cpu.cumsum(dtype, sums.host(), a.host(), 1, rows, cols, cols % 2);
-      device.cumsum(dtype, sums.device(), a.device(), 1, rows, cols, cols % 2);
+      cpu.cumsum({dtype, sums.host(), a.host(), 1, rows, cols, cols % 2});
+      device.cumsum({dtype, sums.device(), a.device(), 1, rows, cols, cols % 2});
       sums.compare(0, "cumsum");
-      cpu.triangle(dtype, sums.host(), a.host(), 1, rows, cols, 1, cols % 2);
-      device.triangle(dtype, sums.device(), a.device(), 1, rows, cols, 1, cols % 2);
+      cpu.triangle({dtype, sums.host(), a.host(), 1, rows, cols, 1, cols % 2});
+      device.triangle({dtype, sums.device(), a.device(), 1, rows, cols, 1, cols % 2});
       sums.compare(0, "triangle");
     }
   }
@@ -238,11 +237,11 @@ TEST("lookups and sums into places, in the same order as on the CPU") {
     Twin few(dtype, shorter), many(dtype, longer), index(DType::Int64, x.per_element ? shorter : x.count);
     for (size_t i = 0; i < index.count(); i++) index.host<int64_t>()[i] = static_cast<int64_t>(below(x.size));
     index.upload();
-    cpu.scatter_add(dtype, many.host(), few.host(), index.host<int64_t>(), x);
-    device.scatter_add(dtype, many.device(), few.device(), index.device<int64_t>(), x);
+    cpu.scatter_add({x, dtype, many.host(), few.host(), index.host<int64_t>()});
+    device.scatter_add({x, dtype, many.device(), few.device(), index.device<int64_t>()});
     many.compare(0, "scatter_add");
-    cpu.lookup(dtype, few.host(), many.host(), index.host<int64_t>(), x);
-    device.lookup(dtype, few.device(), many.device(), index.device<int64_t>(), x);
+    cpu.lookup({x, dtype, few.host(), many.host(), index.host<int64_t>()});
+    device.lookup({x, dtype, few.device(), many.device(), index.device<int64_t>()});
     few.compare(0, "lookup");
   }
 }
@@ -288,11 +287,11 @@ TEST("optimiser steps, norms and scaling of many tensors, at every alignment") {
       on_host.push_back(host);
       on_device.push_back(gpu);
     }
-    cpu.optimize(rule, on_host.data(), on_host.size());
-    device.optimize(rule, on_device.data(), on_device.size());
+    cpu.optimize({rule, on_host.data(), on_host.size()});
+    device.optimize({rule, on_device.data(), on_device.size()});
     for (const auto& twin : twins) twin->compare(4e-6, "optimize " + std::to_string(round % 4));
-    norm.host<float>()[0] = static_cast<float>(cpu.total_norm(on_host.data(), on_host.size()));
-    device.start_total_norm(on_device.data(), on_device.size(), norm.device<float>());
+    cpu.total_norm({on_host.data(), on_host.size(), norm.host<float>()});
+    device.total_norm({on_device.data(), on_device.size(), norm.device<float>()});
     norm.compare(4e-6, "total_norm");
     odd.host<float>()[0] = 0;
     odd.upload();
@@ -302,10 +301,11 @@ TEST("optimiser steps, norms and scaling of many tensors, at every alignment") {
       nan.host<float>()[3] = -INFINITY;
       nan.upload();
       const OptimizerTensor alone{DType::Float32, 5, 1, nan.device(), nullptr, {}};
-      device.start_scale(&alone, 1, nullptr, 2, odd.device<float>());
+      device.scale({&alone, 1, nullptr, 2, odd.device<float>()});
     } else {
-      CHECK(cpu.scale(on_host.data(), on_host.size(), static_cast<double>(norm.host<float>()[0])));
-      device.start_scale(on_device.data(), on_device.size(), norm.device<float>(), 0, odd.device<float>());
+      cpu.scale({on_host.data(), on_host.size(), norm.host<float>(), 0, odd.host<float>()});
+      device.scale({on_device.data(), on_device.size(), norm.device<float>(), 0, odd.device<float>()});
+      CHECK_EQ(odd.host<float>()[0], 0.0f);
       for (const auto& twin : twins) twin->compare(1e-5, "scale");
     }
     odd.host<float>()[0] = has_nan ? 1 : 0;
@@ -329,11 +329,11 @@ TEST("an index or label outside is reported at the next wait, once, and nothing 
       }
       return std::string();
     };
-    gpu::kernels().lookup(DType::Float32, out.device(), a.device(), index.device<int64_t>(), x);
+    gpu::kernels().lookup({x, DType::Float32, out.device(), a.device(), index.device<int64_t>()});
     CHECK_EQ(message(), "lookup: an index on cuda:0 was out of range in a");
-    gpu::kernels().scatter_add(DType::Float32, out.device(), a.device(), index.device<int64_t>(), x);
+    gpu::kernels().scatter_add({x, DType::Float32, out.device(), a.device(), index.device<int64_t>()});
     CHECK_EQ(message(), "lookup: an index on cuda:0 was out of range in a");
-    gpu::kernels().nll(DType::Float32, loss.device(), a.device(), DType::Int64, index.device(), 1, 4);
+    gpu::kernels().nll({DType::Float32, loss.device(), a.device(), DType::Int64, index.device(), 1, 4});
     CHECK_EQ(message(), "loss: a label on cuda:0 was out of range in an e");
     CHECK_EQ(message(), "");
   }

@@ -86,6 +86,7 @@ bool plans_attention(const DnnObject& device) {
     for (const bool causal : {true, false}) {
       constexpr ptrdiff_t kHeads = 12, kWidth = 64, kTime = 1024, kRow = 3 * kHeads * kWidth;
       Attention a{};
+      a.dtype = dtype;
       a.batch = 4, a.heads = kHeads, a.queries = a.keys = kTime, a.width = a.value_width = kWidth;
       a.scale = 0.125, a.causal = causal;
       const HeadRows packed{nullptr, kTime * kRow, kWidth, kRow}, single{nullptr, kTime * kRow / 3, kWidth, kRow / 3};
@@ -93,8 +94,8 @@ bool plans_attention(const DnnObject& device) {
       a.out = single;
       const AttentionGrad grad{a, single, packed, packed, packed};
       const std::string what = std::string("attention of ") + name_of(dtype) + (causal ? ", causal" : "");
-      is_good &= is_planned(what.c_str(), attention_graph(dtype, a), device, {true});
-      is_good &= is_planned((what + ", gradient").c_str(), attention_grad_graph(dtype, grad), device, {true});
+      is_good &= is_planned(what.c_str(), attention_graph(a), device, {true});
+      is_good &= is_planned((what + ", gradient").c_str(), attention_grad_graph(grad), device, {true});
     }
   }
   return is_good;

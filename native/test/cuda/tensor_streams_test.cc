@@ -61,7 +61,7 @@ void add(const Block& out, const Block& a, double number) {
   walk.operand[2].dtype = DType::Float64;
   walk.operand[2].is_number = true;
   walk.operand[2].data = reinterpret_cast<char*>(&number);
-  gpu::kernels().map(MapOp::Add, DType::Float32, walk);
+  gpu::kernels().map({MapOp::Add, DType::Float32, walk});
 }
 
 void fill(const Block& block, float value) {

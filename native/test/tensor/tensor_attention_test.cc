@@ -31,9 +31,11 @@ HeadRows rows_at(void* data, const Attention& x, size_t rows, size_t width) {
 }
 
 /// Every operand in one type: q, k, v, out, lse, and the gradients of out, q, k, v.
-AttentionGrad call_with(const Attention& sizes, const std::function<void*(size_t i, size_t count)>& memory) {
+AttentionGrad call_with(const Attention& sizes, DType dtype,
+                        const std::function<void*(size_t i, size_t count)>& memory) {
   AttentionGrad g{sizes, {}, {}, {}, {}};
-  Attention& x = g.forward;
+  Attention& x = g;
+  x.dtype = dtype;
   const size_t all = x.batch * x.heads, q = x.queries * x.width, k = x.keys * x.width, v = x.keys * x.value_width,
                out = x.queries * x.value_width;
   x.q = rows_at(memory(0, all * q), x, x.queries, x.width);
@@ -50,17 +52,17 @@ AttentionGrad call_with(const Attention& sizes, const std::function<void*(size_t
 
 void check_attention(const Kernels& kernels, const Attention& sizes) {
   std::vector<std::vector<double>> exact;
-  const AttentionGrad want = call_with(sizes, [&](size_t i, size_t count) -> void* {
+  const AttentionGrad want = call_with(sizes, DType::Float64, [&](size_t i, size_t count) -> void* {
     return exact.emplace_back(wide(noise(count, static_cast<uint32_t>(i)))).data();
   });
-  kernels.attention(DType::Float64, want.forward);
-  kernels.attention_grad(DType::Float64, want);
+  kernels.attention(want);
+  kernels.attention_grad(want);
   std::vector<std::unique_ptr<Guarded>> guarded;
-  const AttentionGrad got = call_with(sizes, [&](size_t i, size_t count) -> void* {
+  const AttentionGrad got = call_with(sizes, DType::Float32, [&](size_t i, size_t count) -> void* {
     return guarded.emplace_back(std::make_unique<Guarded>(noise(count, static_cast<uint32_t>(i))))->data();
   });
-  kernels.attention(DType::Float32, got.forward);
-  kernels.attention_grad(DType::Float32, got);
+  kernels.attention(got);
+  kernels.attention_grad(got);
   for (size_t i = 0; i < exact.size(); i++) expect_close(guarded[i]->data(), exact[i], 2e-5);
 }
 
@@ -68,10 +70,10 @@ void check_norm(const Kernels& kernels, size_t rows, size_t cols) {
   const Guarded a(noise(rows * cols)), grad(noise(rows * cols, 2)), gamma(noise(cols, 3)), beta(noise(cols, 4)),
       out(noise(rows * cols)), mean(noise(rows)), rstd(noise(rows)), grad_in(noise(rows * cols)),
       grad_gamma(noise(cols)), grad_beta(noise(cols));
-  kernels.norm(DType::Float32, {rows, cols, 1e-5, out.data(), mean.data(), rstd.data(), a.data(), nullptr, nullptr,
-                                gamma.data(), beta.data()});
-  kernels.norm_grad(DType::Float32, {rows, cols, false, grad_in.data(), grad_gamma.data(), grad_beta.data(),
-                                     grad.data(), a.data(), mean.data(), rstd.data(), gamma.data()});
+  kernels.norm({DType::Float32, out.data(), rstd.data(), a.data(), mean.data(), nullptr, nullptr, gamma.data(),
+                beta.data(), rows, cols, 1e-5});
+  kernels.norm_grad({DType::Float32, grad.data(), rstd.data(), a.data(), mean.data(), gamma.data(), grad_in.data(),
+                     grad_gamma.data(), grad_beta.data(), rows, cols, false});
   for (size_t r = 0; r < rows; r++) {
     double sum = 0, grads = 0;
     for (size_t c = 0; c < cols; c++) {
@@ -119,10 +121,10 @@ TEST("normalised rows have mean 0, and shifting a row changes nothing") {
 TEST("dropout and random fills write what they are asked for and no more") {
   for (const Kernels* kernels : all_levels()) {
     const Guarded values(noise(77)), out(noise(77));
-    kernels->dropout(DType::Float32, out.data(), values.data(), 77, 0.5, {1, 2});
+    kernels->dropout({DType::Float32, out.data(), values.data(), 77, 0.5, {1, 2}});
     for (int i = 0; i < 77; i++) CHECK(out.data()[i] == 0 || out.data()[i] == 2 * values.data()[i]);
     for (const auto kind : {tensor::RandomKind::Uniform, tensor::RandomKind::Normal}) {
-      kernels->random(kind, out.data(), 77, {1, 2}, 0, 1);
+      kernels->random({DType::Float32, out.data(), 77, kind, {1, 2}, 0, 1});
       for (int i = 0; i < 77; i++) CHECK(std::fabs(out.data()[i]) < 7);
     }
   }

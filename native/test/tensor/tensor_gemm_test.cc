@@ -1,5 +1,6 @@
 // The matrix product at every instruction set, with whole numbers, so that the right answer is exact.
 #include "test/tensor/tensor_oracle.h"
+#include "test/tensor/tensor_walk.h"
 
 using namespace ringwise;
 using test::all_levels;
@@ -52,8 +53,8 @@ size_t wrong(const tensor::Kernels& kernels, Shape s, size_t gap = 0) {
     const bool trans_a = flags & 1, trans_b = flags & 2, accumulate = flags & 4;
     // NaN shows up in the result if it is read without accumulation.
     const Guarded c(accumulate ? start : std::vector<float>(s.m * s.n, NAN));
-    kernels.matmul(c.data(), operands_a[trans_a].data(), operands_b[trans_b].data(),
-                   sizes(s, trans_a, trans_b, accumulate, gap));
+    kernels.matmul(test::product_of(c.data(), operands_a[trans_a].data(), operands_b[trans_b].data(),
+                                    sizes(s, trans_a, trans_b, accumulate, gap)));
     for (size_t i = 0; i < s.m * s.n; i++) count += !(c.data()[i] == product[i] + (accumulate ? start[i] : 0));
   }
   return count;
@@ -97,9 +98,9 @@ TEST("matmul gives the same bits every time, whatever ran before") {
   const auto a = test::noise(m * k, 1), b = test::noise(k * n, 2);
   for (const auto* kernels : all_levels()) {
     std::vector<float> first(m * n), again(m * n);
-    kernels->matmul(first.data(), a.data(), b.data(), sizes({m, n, k}));
+    kernels->matmul(test::product_of(first.data(), a.data(), b.data(), sizes({m, n, k})));
     CHECK_EQ(wrong(*kernels, {13, 700, 20}), 0u);
-    kernels->matmul(again.data(), a.data(), b.data(), sizes({m, n, k}));
+    kernels->matmul(test::product_of(again.data(), a.data(), b.data(), sizes({m, n, k})));
     CHECK(first == again);
   }
 }

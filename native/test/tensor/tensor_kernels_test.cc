@@ -32,7 +32,7 @@ double ulps(float got, double want) {
 
 double worst(const Kernels& kernels, MapOp op, double (*exact)(double), const std::vector<float>& inputs) {
   std::vector<float> out(inputs.size());
-  kernels.map(op, DType::Float32, walk_of({inputs.size()}, {floats(out.data()), floats(inputs.data())}));
+  kernels.map({op, DType::Float32, walk_of({inputs.size()}, {floats(out.data()), floats(inputs.data())})});
   double most = 0;
   for (size_t i = 0; i < inputs.size(); i++) most = std::max(most, ulps(out[i], exact(inputs[i])));
   return most;
@@ -76,7 +76,7 @@ TEST("exp, log, tanh, sigmoid and erf are within a few units in the last place, 
     CHECK(worst(*k, MapOp::Sigmoid, [](double x) { return 1 / (1 + std::exp(-x)); }, sweep(-80, 80)) < 4);
     CHECK(worst(*k, MapOp::Erf, [](double x) { return std::erf(x); }, sweep(-6, 6)) < 4);
     std::vector<float> tiny{-88, -90, -100, -103, -103.9f, -104, -110, -1000}, out(tiny.size());
-    k->map(MapOp::Exp, DType::Float32, walk_of({tiny.size()}, {floats(out.data()), floats(tiny.data())}));
+    k->map({MapOp::Exp, DType::Float32, walk_of({tiny.size()}, {floats(out.data()), floats(tiny.data())})});
     for (size_t i = 0; i < tiny.size(); i++) CHECK_NEAR(out[i], std::exp(static_cast<double>(tiny[i])), 1.5e-45);
   }
 }
@@ -87,7 +87,7 @@ TEST("an element's result does not depend on where in the array it stands") {
     for (int op = 0; op <= static_cast<int>(MapOp::LogicalNot); op++) {
       std::vector<float> all(values.size()), part(values.size() - 13);
       const auto map = [&](std::vector<float>& out, const float* in) {
-        k->map(static_cast<MapOp>(op), DType::Float32, walk_of({out.size()}, {floats(out.data()), floats(in)}));
+        k->map({static_cast<MapOp>(op), DType::Float32, walk_of({out.size()}, {floats(out.data()), floats(in)})});
       };
       map(all, values.data());
       map(part, values.data() + 13);
@@ -119,11 +119,11 @@ TEST("operations follow any strides, and stay inside of their operands") {
       const size_t b_count = count ? *std::max_element(from_b.begin(), from_b.end()) + 1 : 0;
       const auto a = noise(a_count, 2), b = noise(b_count, 3);
       const Guarded left(a), right(b), out(std::vector<float>(count, NAN));
-      k->map(MapOp::Sub, DType::Float32,
-             walk_of(shape, {floats(out.data(), dense(shape)), floats(left.data(), a_strides),
-                             floats(right.data(), b_strides)}));
+      k->map({MapOp::Sub, DType::Float32,
+              walk_of(shape, {floats(out.data(), dense(shape)), floats(left.data(), a_strides),
+                              floats(right.data(), b_strides)})});
       for (size_t i = 0; i < count; i++) CHECK_EQ(out.data()[i], a[from_a[i]] - b[from_b[i]]);
-      k->copy(walk_of(shape, {floats(out.data(), dense(shape)), floats(left.data(), a_strides)}));
+      k->copy({walk_of(shape, {floats(out.data(), dense(shape)), floats(left.data(), a_strides)})});
       for (size_t i = 0; i < count; i++) CHECK_EQ(out.data()[i], a[from_a[i]]);
     }
   }
@@ -135,15 +135,15 @@ TEST("integers wrap around and convert towards zero") {
     std::vector<int32_t> out(3);
     const tensor::Walk walk =
         walk_of({3}, {{out.data(), DType::Int32, {1}}, {a.data(), DType::Int32, {1}}, {b.data(), DType::Int32, {1}}});
-    k->map(MapOp::Add, DType::Int32, walk);
+    k->map({MapOp::Add, DType::Int32, walk});
     CHECK((out == std::vector<int32_t>{INT32_MIN, 131074, -2}));
-    k->map(MapOp::Mul, DType::Int32, walk);
+    k->map({MapOp::Mul, DType::Int32, walk});
     CHECK((out == std::vector<int32_t>{INT32_MAX, 131073, -15}));
     const std::vector<float> from{1.9f, -1.9f, 3e9f, -3e9f, NAN};
     std::vector<int32_t> narrow(5);
     std::vector<int64_t> wide(5);
-    k->copy(walk_of({5}, {{narrow.data(), DType::Int32, {1}}, floats(from.data())}));
-    k->copy(walk_of({5}, {{wide.data(), DType::Int64, {1}}, floats(from.data())}));
+    k->copy({walk_of({5}, {{narrow.data(), DType::Int32, {1}}, floats(from.data())})});
+    k->copy({walk_of({5}, {{wide.data(), DType::Int64, {1}}, floats(from.data())})});
     CHECK((narrow == std::vector<int32_t>{1, -1, INT32_MIN, INT32_MIN, INT32_MIN}));
     CHECK((wide == std::vector<int64_t>{1, -1, 3000000000, -3000000000, INT64_MIN}));
   }
@@ -155,8 +155,8 @@ TEST("float16 and bfloat16 read and write every pattern as base/half.h does") {
       std::vector<uint16_t> bits(65536), back(65536);
       std::vector<float> values(65536);
       for (size_t i = 0; i < bits.size(); i++) bits[i] = static_cast<uint16_t>(i);
-      k->copy(walk_of({65536}, {floats(values.data()), {bits.data(), dtype, {1}}}));
-      k->copy(walk_of({65536}, {{back.data(), dtype, {1}}, floats(values.data())}));
+      k->copy({walk_of({65536}, {floats(values.data()), {bits.data(), dtype, {1}}})});
+      k->copy({walk_of({65536}, {{back.data(), dtype, {1}}, floats(values.data())})});
       for (size_t i = 0; i < bits.size(); i++) {
         const float want = dtype == DType::Float16 ? to_float(Half{bits[i]}) : to_float(BFloat{bits[i]});
         CHECK(values[i] == want || (values[i] != values[i] && want != want));
@@ -180,9 +180,9 @@ TEST("reductions over the middle") {
             return walk_of({outer, size, inner}, {{out, dtype, {step, 0, 1}},
                                                   floats(in.data(), {step * static_cast<ptrdiff_t>(size), step, 1})});
           };
-          k->reduce(ReduceOp::Sum, over_middle(sum.data(), DType::Float32));
-          k->reduce(ReduceOp::Max, over_middle(most.data(), DType::Float32));
-          if (size > 0) k->arg_reduce(true, over_middle(at.data(), DType::Int64));
+          k->reduce({ReduceOp::Sum, over_middle(sum.data(), DType::Float32)});
+          k->reduce({ReduceOp::Max, over_middle(most.data(), DType::Float32)});
+          if (size > 0) k->arg_reduce({true, over_middle(at.data(), DType::Int64)});
           for (size_t i = 0; i < outer * inner; i++) {
             double total = 0, magnitude = 0;
             float best = -kInf;
@@ -210,18 +210,18 @@ TEST("lookups, sums into places, running sums, sorting and triangles stay inside
     const std::vector<int64_t> index{4, 0, 4};
     const auto a = noise(70);
     const Guarded in(a), out(std::vector<float>(42, NAN)), total(std::vector<float>(70, 0.0f));
-    k->lookup(DType::Float32, out.data(), in.data(), index.data(), rows);
+    k->lookup({rows, DType::Float32, out.data(), in.data(), index.data()});
     for (size_t i = 0; i < 42; i++) {
       CHECK_EQ(out.data()[i], a[(i / 21 * 5 + static_cast<size_t>(index[i / 7 % 3])) * 7 + i % 7]);
     }
-    k->scatter_add(DType::Float32, total.data(), out.data(), index.data(), rows);
+    k->scatter_add({rows, DType::Float32, total.data(), out.data(), index.data()});
     for (size_t i = 0; i < 70; i++) CHECK_EQ(total.data()[i], a[i] * (i / 7 % 5 == 4 ? 2 : i / 7 % 5 == 0 ? 1 : 0));
-    k->cumsum(DType::Float32, total.data(), in.data(), 2, 5, 7, false);
+    k->cumsum({DType::Float32, total.data(), in.data(), 2, 5, 7, false});
     CHECK_NEAR(total.data()[34], a[6] + a[13] + a[20] + a[27] + a[34], 1e-6);
     std::vector<int64_t> order(20);
-    k->sort(DType::Float32, out.data(), order.data(), in.data(), 10, 7, 2, true);
+    k->sort({DType::Float32, out.data(), order.data(), in.data(), 10, 2, 7, true});
     for (size_t r = 0; r < 10; r++) CHECK_EQ(out.data()[2 * r], *std::max_element(&a[7 * r], &a[7 * r] + 7));
-    k->triangle(DType::Float32, total.data(), in.data(), 2, 5, 7, -1, false);
+    k->triangle({DType::Float32, total.data(), in.data(), 2, 5, 7, -1, false});
     for (size_t i = 0; i < 70; i++) CHECK_EQ(total.data()[i], i % 7 < i / 7 % 5 ? a[i] : 0);
   }
 }
@@ -234,8 +234,8 @@ TEST("log-softmax and its gradient, row by row") {
       for (float& value : a) value *= 20;
       const auto grad = noise(rows * cols, 4);
       std::vector<float> out(rows * cols), grad_in(rows * cols);
-      k->log_softmax(DType::Float32, out.data(), a.data(), rows, cols);
-      k->log_softmax_grad(DType::Float32, grad_in.data(), grad.data(), out.data(), rows, cols);
+      k->log_softmax({DType::Float32, out.data(), a.data(), rows, cols});
+      k->log_softmax_grad({DType::Float32, grad_in.data(), grad.data(), out.data(), rows, cols});
       for (size_t r = 0; r < rows; r++) {
         double sum = 0, grad_sum = 0;
         const float most = cols ? *std::max_element(&a[r * cols], &a[r * cols] + cols) : 0;
@@ -258,9 +258,9 @@ TEST("losses pick the label's column in both integer types") {
   const std::vector<int64_t> wide{2, 0, 3};
   for (const auto* k : all_levels()) {
     std::vector<float> losses(3), grad(12, 7.0f);
-    k->nll(DType::Float32, losses.data(), a.data(), DType::Int32, narrow.data(), 3, 4);
+    k->nll({DType::Float32, losses.data(), a.data(), DType::Int32, narrow.data(), 3, 4});
     CHECK((losses == std::vector<float>{-a[2], -a[4], -a[11]}));
-    k->nll_grad(DType::Float32, grad.data(), losses.data(), DType::Int64, wide.data(), 3, 4);
+    k->nll_grad({DType::Float32, grad.data(), losses.data(), DType::Int64, wide.data(), 3, 4});
     for (size_t i = 0; i < 12; i++) CHECK_EQ(grad[i], i == 2 ? a[2] : i == 4 ? a[4] : i == 11 ? a[11] : 0.0f);
   }
 }
@@ -276,10 +276,10 @@ TEST("cross entropy and its gradient, with ignored rows, weights and smoothing, 
       for (const double smoothing : {0.0, 0.3}) {
         const Guarded kept(std::vector<float>(2 * kRows)), losses(std::vector<float>(kRows, NAN)),
             counts(std::vector<float>(kRows, NAN)), into(std::vector<float>(kRows * cols, NAN));
-        const tensor::CrossEntropy x{kRows,     cols,          scores.data(), DType::Int64,  labels.data(), kIgnored,
-                                     smoothing, weight.data(), kept.data(),   losses.data(), counts.data()};
-        k->cross_entropy(DType::Float32, x);
-        k->cross_entropy_grad(DType::Float32, {x, into.data(), grad.data(), true, nullptr, 2});
+        const tensor::LabelledScores x{scores.data(), DType::Int64, labels.data(), weight.data(), kept.data(),
+                                       kRows,         cols,         kIgnored,      smoothing};
+        k->cross_entropy({x, DType::Float32, losses.data(), counts.data()});
+        k->cross_entropy_grad({x, DType::Float32, into.data(), grad.data(), nullptr, 2, true});
         for (size_t r = 0; r < kRows; r++) {
           const bool is_ignored = labels[r] == kIgnored;
           double sum = 0, loss = 0;

@@ -73,9 +73,9 @@ size_t wrong(const tensor::Kernels& kernels, const ConvSizes& s) {
     const float start = accumulate ? 1 : NAN;
     const Guarded got(std::vector<float>(out.size(), NAN)), got_x(std::vector<float>(x.size(), start)),
         got_weight(std::vector<float>(weight.size(), start));
-    kernels.conv2d(DType::Float32, got.data(), x_in.data(), weight_in.data(), s);
-    kernels.conv2d_grad_input(DType::Float32, got_x.data(), grad_in.data(), weight_in.data(), s, accumulate);
-    kernels.conv2d_grad_weight(DType::Float32, got_weight.data(), grad_in.data(), x_in.data(), s, accumulate);
+    kernels.conv2d({s, DType::Float32, got.data(), x_in.data(), weight_in.data()});
+    kernels.conv2d_grad_input({s, DType::Float32, got_x.data(), grad_in.data(), weight_in.data(), accumulate});
+    kernels.conv2d_grad_weight({s, DType::Float32, got_weight.data(), grad_in.data(), x_in.data(), accumulate});
     count += differing(got, out) + differing(got_x, grad_x) + differing(got_weight, grad_weight);
   }
   return count;
@@ -114,18 +114,18 @@ TEST("pooling and sums by channel touch nothing outside of their memory") {
   for (const auto* kernels : all_levels()) {
     const Guarded out(std::vector<float>(4 * w.out_height * w.out_width)), sums(std::vector<float>(8));
     std::vector<int64_t> positions(4 * w.out_height * w.out_width);
-    kernels->max_pool(DType::Float32, out.data(), positions.data(), in.data(), 4, w);
+    kernels->max_pool({DType::Float32, out.data(), positions.data(), in.data(), 4, w});
     for (size_t i = 0; i < positions.size(); i++) {
       const size_t plane = i / (w.out_height * w.out_width);
       CHECK_EQ(out.data()[i], a[plane * 63 + static_cast<size_t>(positions[i])]);
     }
-    kernels->channel_moments(DType::Float32, sums.data(), in.data(), 1, 4, 63);
+    kernels->channel_moments({DType::Float32, sums.data(), in.data(), 4, 1, 63});
     for (size_t c = 0; c < 4; c++) {
       float total = 0;
       for (size_t i = 0; i < 63; i++) total += a[c * 63 + i];
       CHECK_EQ(sums.data()[c], total / 63);
     }
-    kernels->channel_grad_sums(DType::Float32, sums.data(), grad.data(), in.data(), mean.data(), 63, 4, 1);
+    kernels->channel_grad_sums({DType::Float32, sums.data(), grad.data(), in.data(), mean.data(), 4, 63, 1});
     float first = 0, second = 0;
     for (size_t i = 0; i < 63; i++) {
       first += grad.data()[4 * i];

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "tensor/walk.h"
+#include "tensor/kernels.h"
 
 namespace ringwise::test {
 
@@ -28,6 +28,11 @@ inline tensor::Walk walk_of(std::vector<size_t> shape, std::vector<View> views) 
     std::copy(views[i].strides.begin(), views[i].strides.end(), walk.operand[i].strides);
   }
   return walk;
+}
+
+/// One product of dense matrices.
+inline tensor::Matmul product_of(float* c, const float* a, const float* b, const tensor::MatmulSizes& sizes) {
+  return {sizes, walk_of({1}, {floats(c, {0}), floats(a, {0}), floats(b, {0})})};
 }
 
 }  // namespace ringwise::test

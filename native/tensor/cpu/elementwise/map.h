@@ -184,10 +184,11 @@ void map_run(TileFunction<T> function, const Walk& walk) {
   });
 }
 
-void map(MapOp op, DType compute, const Walk& walk) {
-  with_compute(compute, [&](auto type) {
+void map(const Map& x) {
+  const Walk& walk = x.walk;
+  with_compute(x.compute, [&](auto type) {
     using T = decltype(type);
-    const TileFunction<T> function = function_of<T>(op);
+    const TileFunction<T> function = function_of<T>(x.op);
     if (!function) return;  // the ops ask for nothing that is not defined
     if (is_one_run<T>(walk))
       map_run<T>(function, walk);

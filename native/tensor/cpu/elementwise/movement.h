@@ -97,8 +97,8 @@ void convert_rows(const Walk& walk) {
   });
 }
 
-void copy(const Walk& walk) {
-  const Walk simple = simplified(walk);
+void copy(const Copy& x) {
+  const Walk simple = simplified(x.walk);
   const DType to = simple.operand[0].dtype, from = simple.operand[1].dtype;
   for_each_part_of(simple, kGrain, [&](const Walk& part) {
     if (to == from) return move(part);

@@ -257,10 +257,9 @@ inline void multiply_matrices(float* c, const float* a_data, const float* b_data
   multiply_shared({a, b, m, n, k, a_in_place, false, c, accumulate, finish});
 }
 
-void matmul(float* c, const float* a, const float* b, const MatmulSizes& x) { multiply_matrices(c, a, b, x, {}); }
-
 // Rows of B times elements of A, which the compiler turns into vectors.
-void matmul_double_rows(double* c, const double* a, const double* b, const MatmulSizes& x, size_t first, size_t end) {
+inline void multiply_double_rows(double* c, const double* a, const double* b, const MatmulSizes& x, size_t first,
+                                 size_t end) {
   c += first * x.n;
   if (!x.accumulate) std::fill_n(c, (end - first) * x.n, 0.0);
   for (size_t i = first; i < end; i++, c += x.n) {
@@ -274,9 +273,27 @@ void matmul_double_rows(double* c, const double* a, const double* b, const Matmu
   }
 }
 
-void matmul_double(double* c, const double* a, const double* b, const MatmulSizes& x) {
+inline void multiply_doubles(double* c, const double* a, const double* b, const MatmulSizes& x) {
   const size_t grain = kGrainProducts / 8 / std::max<size_t>(x.n * x.k, 1);
-  parallel_for(x.m, grain, [&](size_t begin, size_t end) { matmul_double_rows(c, a, b, x, begin, end); });
+  parallel_for(x.m, grain, [&](size_t begin, size_t end) { multiply_double_rows(c, a, b, x, begin, end); });
+}
+
+// One product for each index of the walk, whose strides are bytes. Threads share the batch where that is enough for all
+// of them, and each product where it is not.
+void matmul(const Matmul& x) {
+  const size_t products = x.m * x.n * x.k;
+  const size_t grain = products < kGrainProducts ? kGrainProducts / std::max<size_t>(products, 1)
+                                                 : std::numeric_limits<size_t>::max() / 2;
+  const bool is_double = x.walk.operand[0].dtype == DType::Float64;
+  const auto one = [&](char* const* at) {
+    if (is_double)
+      multiply_doubles(reinterpret_cast<double*>(at[0]), reinterpret_cast<const double*>(at[1]),
+                       reinterpret_cast<const double*>(at[2]), x);
+    else
+      multiply_matrices(reinterpret_cast<float*>(at[0]), reinterpret_cast<const float*>(at[1]),
+                        reinterpret_cast<const float*>(at[2]), x, {});
+  };
+  for_each_part_of(x.walk, grain, [&](const Walk& part) { for_each_row(part, one); });
 }
 
 }  // namespace ringwise::tensor::RINGWISE_LEVEL

@@ -6,8 +6,8 @@ inline void linear_double(const Linear& x) {
   const auto* bias = static_cast<const double*>(x.bias);
   double* before = static_cast<double*>(x.before ? x.before : x.out);
   double* out = static_cast<double*>(x.out);
-  matmul_double(before, static_cast<const double*>(x.x), static_cast<const double*>(x.w),
-                {x.rows, x.outs, x.ins, x.ins, x.ins, false, true, false});
+  multiply_doubles(before, static_cast<const double*>(x.x), static_cast<const double*>(x.w),
+                   {x.rows, x.outs, x.ins, x.ins, x.ins, false, true, false});
   with_activation(x.activation, [&](auto function, auto) {
     for (size_t i = 0; i < x.rows * x.outs; i++) {
       if (bias) before[i] += bias[i % x.outs];
@@ -16,8 +16,8 @@ inline void linear_double(const Linear& x) {
   });
 }
 
-void linear(DType dtype, const Linear& x) {
-  if (dtype == DType::Float64) return linear_double(x);
+void linear(const Linear& x) {
+  if (x.dtype == DType::Float64) return linear_double(x);
   float* out = static_cast<float*>(x.out);
   multiply_matrices(x.before ? static_cast<float*>(x.before) : out, static_cast<const float*>(x.x),
                     static_cast<const float*>(x.w), {x.rows, x.outs, x.ins, x.ins, x.ins, false, true, false},
@@ -50,13 +50,13 @@ inline void linear_grad_columns(const LinearGrad& x, size_t begin, size_t cols, 
 }
 
 // Threads share columns, so every sum is one thread's.
-void linear_grad(DType dtype, const LinearGrad& x) {
+void linear_grad(const LinearGrad& x) {
   const size_t grain = kGrain / std::max<size_t>(x.rows, 1) + 1;
   parallel_for(x.outs, grain, [&](size_t begin, size_t end) {
     with_activation(x.activation, [&](auto, auto gradient) {
       for (size_t j = begin; j < end; j += kTile) {
         const size_t cols = std::min(end - j, kTile);
-        if (dtype == DType::Float64)
+        if (x.dtype == DType::Float64)
           linear_grad_columns<double>(x, j, cols, gradient);
         else
           linear_grad_columns<float>(x, j, cols, gradient);

@@ -209,8 +209,8 @@ inline void attend(const Attention& x, const Head& head, size_t i, float* space)
 
 void attention_double(const Attention& x);
 
-void attention(DType dtype, const Attention& x) {
-  if (dtype == DType::Float64) return attention_double(x);
+void attention(const Attention& x) {
+  if (x.dtype == DType::Float64) return attention_double(x);
   const size_t blocks = (x.queries + kQueries - 1) / kQueries;
   const size_t products = kQueries * x.keys * (x.width + x.value_width);
   parallel_for(x.batch * x.heads * blocks, kGrainProducts / (products + 1) + 1, [&](size_t begin, size_t end) {

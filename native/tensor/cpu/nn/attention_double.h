@@ -92,7 +92,7 @@ inline void clear_rows(const Attention& x, const HeadRows& rows, size_t width) {
 }
 
 void attention_grad_double(const AttentionGrad& g) {
-  const Attention& x = g.forward;
+  const Attention& x = g;
   const auto space = std::make_unique<double[]>(2 * x.keys);
   double *scores = space.get(), *factors = scores + x.keys;
   clear_rows(x, g.grad_k, x.width);

@@ -59,7 +59,7 @@ struct QueryBlock {
 
 inline void load_queries(QueryBlock& queries, GradSpace& space, const AttentionGrad& g, const Head& head,
                          const float* grad_out) {
-  const Attention& x = g.forward;
+  const Attention& x = g;
   const size_t begin = queries.begin, count = queries.count;
   const size_t q_step = static_cast<size_t>(x.q.row), g_step = static_cast<size_t>(g.grad_out.row);
   const size_t out_step = static_cast<size_t>(x.out.row);
@@ -139,7 +139,7 @@ inline void write_rows(float* to, size_t step, const float* from, size_t from_st
 }
 
 inline void attend_back(const AttentionGrad& g, size_t b, size_t h, float* at) {
-  const Attention& x = g.forward;
+  const Attention& x = g;
   const Head head = head_of(x, b, h);
   GradSpace space(x, at);
   std::fill_n(space.grad_k, x.keys * space.width, 0.0f);
@@ -167,9 +167,9 @@ inline void attend_back(const AttentionGrad& g, size_t b, size_t h, float* at) {
 
 void attention_grad_double(const AttentionGrad& g);
 
-void attention_grad(DType dtype, const AttentionGrad& g) {
-  if (dtype == DType::Float64) return attention_grad_double(g);
-  const Attention& x = g.forward;
+void attention_grad(const AttentionGrad& g) {
+  if (g.dtype == DType::Float64) return attention_grad_double(g);
+  const Attention& x = g;
   // Threads share heads: every query of a head adds to the gradients of the same keys.
   const size_t products = 5 * x.queries * x.keys * x.width / (x.causal ? 2 : 1);
   parallel_for(x.batch * x.heads, kGrainProducts / (products + 1) + 1, [&](size_t begin, size_t end) {

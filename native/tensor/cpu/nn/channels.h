@@ -62,11 +62,12 @@ inline void grad_run(const double* grad, const double* a, double mean, size_t co
   }
 }
 
-void channel_moments(DType dtype, void* out, const void* a, size_t outer, size_t channels, size_t inner) {
-  with_float(dtype, [&](auto type) {
+void channel_moments(const ChannelMoments& x) {
+  const size_t outer = x.outer, channels = x.channels, inner = x.inner;
+  with_float(x.dtype, [&](auto type) {
     using T = decltype(type);
-    T* mean = static_cast<T*>(out);
-    const T* from = static_cast<const T*>(a);
+    T* mean = static_cast<T*>(x.out);
+    const T* from = static_cast<const T*>(x.a);
     channel_totals<1>(mean, outer, channels, inner, [&](size_t, size_t at, size_t count, double* totals) {
       totals[0] = Sum<T>::run(totals[0], from + at, count);
     });
@@ -78,12 +79,12 @@ void channel_moments(DType dtype, void* out, const void* a, size_t outer, size_t
   });
 }
 
-void channel_grad_sums(DType dtype, void* out, const void* grad, const void* a, const void* mean, size_t outer,
-                       size_t channels, size_t inner) {
-  with_float(dtype, [&](auto type) {
+void channel_grad_sums(const ChannelGradSums& x) {
+  with_float(x.dtype, [&](auto type) {
     using T = decltype(type);
-    const T *g = static_cast<const T*>(grad), *from = static_cast<const T*>(a), *middle = static_cast<const T*>(mean);
-    channel_totals<2>(static_cast<T*>(out), outer, channels, inner,
+    const T *g = static_cast<const T*>(x.grad), *from = static_cast<const T*>(x.a),
+            *middle = static_cast<const T*>(x.mean);
+    channel_totals<2>(static_cast<T*>(x.out), x.outer, x.channels, x.inner,
                       [&](size_t c, size_t at, size_t count, double* totals) {
                         grad_run(g + at, from + at, middle[c], count, totals);
                       });

@@ -346,41 +346,40 @@ inline void for_each_conv_row(const ConvSizes& s, Row row) {
   }
 }
 
-void conv2d(DType dtype, void* out, const void* x, const void* weight, const ConvSizes& s) {
-  if (dtype != DType::Float64) {
-    return conv2d_floats(static_cast<float*>(out), static_cast<const float*>(x), static_cast<const float*>(weight), s);
+void conv2d(const Conv2d& s) {
+  if (s.dtype != DType::Float64) {
+    return conv2d_floats(static_cast<float*>(s.out), static_cast<const float*>(s.x),
+                         static_cast<const float*>(s.weight), s);
   }
-  double* to = static_cast<double*>(out);
-  const double *from = static_cast<const double*>(x), *w = static_cast<const double*>(weight);
+  double* to = static_cast<double*>(s.out);
+  const double *from = static_cast<const double*>(s.x), *w = static_cast<const double*>(s.weight);
   std::fill_n(to, s.batch * s.groups * s.out_channels * s.window.out_height * s.window.out_width, 0.0);
   for_each_conv_row(s, [&](size_t at, size_t o, size_t i, size_t count, size_t step) {
     for (size_t j = 0; j < count; j++) to[o + j] += w[at] * from[i + j * step];
   });
 }
 
-void conv2d_grad_input(DType dtype, void* grad_x, const void* grad, const void* weight, const ConvSizes& s,
-                       bool accumulate) {
-  if (dtype != DType::Float64) {
-    return conv2d_grad_input_floats(static_cast<float*>(grad_x), static_cast<const float*>(grad),
-                                    static_cast<const float*>(weight), s, accumulate);
+void conv2d_grad_input(const Conv2dGradInput& s) {
+  if (s.dtype != DType::Float64) {
+    return conv2d_grad_input_floats(static_cast<float*>(s.grad_x), static_cast<const float*>(s.grad),
+                                    static_cast<const float*>(s.weight), s, s.accumulate);
   }
-  double* to = static_cast<double*>(grad_x);
-  const double *from = static_cast<const double*>(grad), *w = static_cast<const double*>(weight);
-  if (!accumulate) std::fill_n(to, s.batch * s.groups * s.in_channels * s.window.height * s.window.width, 0.0);
+  double* to = static_cast<double*>(s.grad_x);
+  const double *from = static_cast<const double*>(s.grad), *w = static_cast<const double*>(s.weight);
+  if (!s.accumulate) std::fill_n(to, s.batch * s.groups * s.in_channels * s.window.height * s.window.width, 0.0);
   for_each_conv_row(s, [&](size_t at, size_t o, size_t i, size_t count, size_t step) {
     for (size_t j = 0; j < count; j++) to[i + j * step] += w[at] * from[o + j];
   });
 }
 
-void conv2d_grad_weight(DType dtype, void* grad_weight, const void* grad, const void* x, const ConvSizes& s,
-                        bool accumulate) {
-  if (dtype != DType::Float64) {
-    return conv2d_grad_weight_floats(static_cast<float*>(grad_weight), static_cast<const float*>(grad),
-                                     static_cast<const float*>(x), s, accumulate);
+void conv2d_grad_weight(const Conv2dGradWeight& s) {
+  if (s.dtype != DType::Float64) {
+    return conv2d_grad_weight_floats(static_cast<float*>(s.grad_weight), static_cast<const float*>(s.grad),
+                                     static_cast<const float*>(s.x), s, s.accumulate);
   }
-  double* to = static_cast<double*>(grad_weight);
-  const double *g = static_cast<const double*>(grad), *from = static_cast<const double*>(x);
-  if (!accumulate) std::fill_n(to, s.groups * s.out_channels * taps_of(s), 0.0);
+  double* to = static_cast<double*>(s.grad_weight);
+  const double *g = static_cast<const double*>(s.grad), *from = static_cast<const double*>(s.x);
+  if (!s.accumulate) std::fill_n(to, s.groups * s.out_channels * taps_of(s), 0.0);
   for_each_conv_row(s, [&](size_t at, size_t o, size_t i, size_t count, size_t step) {
     double sum = 0;
     for (size_t j = 0; j < count; j++) sum += g[o + j] * from[i + j * step];

@@ -5,7 +5,7 @@ namespace ringwise::tensor::RINGWISE_LEVEL {
 // What the kernels of rows share, by type.
 template <class T>
 struct ScoreRows {
-  const CrossEntropy& x;
+  const LabelledScores& x;
   const T* weight = static_cast<const T*>(x.weight);
   T spread = x.cols ? static_cast<T>(x.smoothing / static_cast<double>(x.cols)) : T{};
   T kept_share = static_cast<T>(1 - x.smoothing);
@@ -37,7 +37,7 @@ void cross_entropy_rows(const CrossEntropy& x, size_t begin, size_t end) {
   T *losses = static_cast<T*>(x.losses), *counts = static_cast<T*>(x.counts);
   for (size_t r = begin; r < end; r++) {
     T* kept = rows.kept(r);
-    const bool is_ignored = labels[r] == x.ignored;
+    const bool is_ignored = labels[r] == x.ignore_index;
     const size_t label = is_ignored ? 0 : static_cast<size_t>(labels[r]);
     if (counts) counts[r] = is_ignored ? T{} : rows.weight_of(label);
     losses[r] = kept[0] = kept[1] = T{};
@@ -51,16 +51,16 @@ void cross_entropy_rows(const CrossEntropy& x, size_t begin, size_t end) {
 
 template <class T, class Label>
 void cross_entropy_grad_rows(const CrossEntropyGrad& g, size_t begin, size_t end) {
-  const CrossEntropy& x = g.forward;
+  const LabelledScores& x = g;
   const ScoreRows<T> rows{x};
   const Label* labels = static_cast<const Label*>(x.labels);
-  const T divisor = g.divisor ? *static_cast<const T*>(g.divisor) : static_cast<T>(g.number);
+  const T divisor = g.divisor ? *static_cast<const T*>(g.divisor) : static_cast<T>(g.divisor_number);
   const T* grad = static_cast<const T*>(g.grad);
   T* into = static_cast<T*>(g.grad_scores) + begin * x.cols;
   double total = 0;  // of all weights
   for (size_t c = 0; c < x.cols && x.smoothing > 0; c++) total += static_cast<double>(rows.weight_of(c));
   for (size_t r = begin; r < end; r++, into += x.cols) {
-    if (labels[r] == x.ignored) {
+    if (labels[r] == x.ignore_index) {
       std::fill_n(into, x.cols, T{});
       continue;
     }
@@ -75,9 +75,9 @@ void cross_entropy_grad_rows(const CrossEntropyGrad& g, size_t begin, size_t end
   }
 }
 
-void cross_entropy(DType dtype, const CrossEntropy& x) {
-  with_float(dtype, [&](auto type) {
-    with_label(x.label, [&](auto label) {
+void cross_entropy(const CrossEntropy& x) {
+  with_float(x.dtype, [&](auto type) {
+    with_label(x.labels_dtype, [&](auto label) {
       for_row_blocks(x.rows, x.cols, [&](size_t first, size_t count) {
         cross_entropy_rows<decltype(type), decltype(label)>(x, first, first + count);
       });
@@ -85,10 +85,10 @@ void cross_entropy(DType dtype, const CrossEntropy& x) {
   });
 }
 
-void cross_entropy_grad(DType dtype, const CrossEntropyGrad& g) {
-  with_float(dtype, [&](auto type) {
-    with_label(g.forward.label, [&](auto label) {
-      for_row_blocks(g.forward.rows, g.forward.cols, [&](size_t first, size_t count) {
+void cross_entropy_grad(const CrossEntropyGrad& g) {
+  with_float(g.dtype, [&](auto type) {
+    with_label(g.labels_dtype, [&](auto label) {
+      for_row_blocks(g.rows, g.cols, [&](size_t first, size_t count) {
         cross_entropy_grad_rows<decltype(type), decltype(label)>(g, first, first + count);
       });
     });

@@ -118,12 +118,12 @@ void norm_grad_rows(const NormGrad& x) {
   }
 }
 
-void norm(DType dtype, const Norm& x) {
-  with_float(dtype, [&](auto type) { norm_rows<decltype(type)>(x); });
+void norm(const Norm& x) {
+  with_float(x.dtype, [&](auto type) { norm_rows<decltype(type)>(x); });
 }
 
-void norm_grad(DType dtype, const NormGrad& x) {
-  with_float(dtype, [&](auto type) { norm_grad_rows<decltype(type)>(x); });
+void norm_grad(const NormGrad& x) {
+  with_float(x.dtype, [&](auto type) { norm_grad_rows<decltype(type)>(x); });
 }
 
 }  // namespace ringwise::tensor::RINGWISE_LEVEL

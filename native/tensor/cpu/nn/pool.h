@@ -46,10 +46,10 @@ void max_pool_planes(T* out, int64_t* positions, const T* a, size_t planes, cons
   }
 }
 
-void max_pool(DType dtype, void* out, int64_t* positions, const void* a, size_t planes, const Window& w) {
-  with_float(dtype, [&](auto type) {
+void max_pool(const MaxPool& x) {
+  with_float(x.dtype, [&](auto type) {
     using T = decltype(type);
-    max_pool_planes(static_cast<T*>(out), positions, static_cast<const T*>(a), planes, w);
+    max_pool_planes(static_cast<T*>(x.out), x.positions, static_cast<const T*>(x.a), x.planes, x.window);
   });
 }
 
@@ -70,28 +70,28 @@ inline void for_each_box(const int64_t* bins, const PoolSizes& s, Box box) {
   }
 }
 
-void avg_pool(DType dtype, void* out, const void* a, const int64_t* bins, const PoolSizes& s) {
-  with_float(dtype, [&](auto type) {
+void avg_pool(const AvgPool& s) {
+  with_float(s.dtype, [&](auto type) {
     using T = decltype(type);
-    const T* from = static_cast<const T*>(a);
-    for_each_box(bins, s, [&](size_t plane, size_t at, const Bin& ys, const Bin& xs) {
+    const T* from = static_cast<const T*>(s.a);
+    for_each_box(s.bins, s, [&](size_t plane, size_t at, const Bin& ys, const Bin& xs) {
       double sum = 0;
       for (int64_t y = ys.begin; y < ys.end; y++) {
         const T* row = from + plane + static_cast<size_t>(y) * s.width;
         for (int64_t x = xs.begin; x < xs.end; x++) sum += static_cast<double>(row[x]);
       }
-      static_cast<T*>(out)[at] = static_cast<T>(sum / static_cast<double>(ys.divisor * xs.divisor));
+      static_cast<T*>(s.out)[at] = static_cast<T>(sum / static_cast<double>(ys.divisor * xs.divisor));
     });
   });
 }
 
-void avg_pool_grad(DType dtype, void* grad_in, const void* grad, const int64_t* bins, const PoolSizes& s) {
-  with_float(dtype, [&](auto type) {
+void avg_pool_grad(const AvgPoolGrad& s) {
+  with_float(s.dtype, [&](auto type) {
     using T = decltype(type);
-    T* to = static_cast<T*>(grad_in);
+    T* to = static_cast<T*>(s.grad_in);
     std::fill_n(to, s.planes * s.height * s.width, T{});
-    for_each_box(bins, s, [&](size_t plane, size_t at, const Bin& ys, const Bin& xs) {
-      const T share = static_cast<const T*>(grad)[at] / static_cast<T>(ys.divisor * xs.divisor);
+    for_each_box(s.bins, s, [&](size_t plane, size_t at, const Bin& ys, const Bin& xs) {
+      const T share = static_cast<const T*>(s.grad)[at] / static_cast<T>(ys.divisor * xs.divisor);
       for (int64_t y = ys.begin; y < ys.end; y++) {
         T* row = to + plane + static_cast<size_t>(y) * s.width;
         for (int64_t x = xs.begin; x < xs.end; x++) row[x] += share;

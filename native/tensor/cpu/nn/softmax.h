@@ -94,44 +94,43 @@ inline void with_label(DType dtype, Use use) {
     use(int32_t{});
 }
 
-void log_softmax(DType dtype, void* out, const void* a, size_t rows, size_t cols) {
-  with_float(dtype, [&](auto type) {
+void log_softmax(const LogSoftmax& x) {
+  with_float(x.dtype, [&](auto type) {
     using T = decltype(type);
-    for_row_blocks(rows, cols, [&](size_t first, size_t count) {
-      const size_t at = first * cols;
-      log_softmax_rows(static_cast<T*>(out) + at, static_cast<const T*>(a) + at, count, cols);
+    for_row_blocks(x.rows, x.cols, [&](size_t first, size_t count) {
+      const size_t at = first * x.cols;
+      log_softmax_rows(static_cast<T*>(x.out) + at, static_cast<const T*>(x.a) + at, count, x.cols);
     });
   });
 }
 
-void log_softmax_grad(DType dtype, void* grad_in, const void* grad_out, const void* out, size_t rows, size_t cols) {
-  with_float(dtype, [&](auto type) {
+void log_softmax_grad(const LogSoftmaxGrad& x) {
+  with_float(x.dtype, [&](auto type) {
     using T = decltype(type);
-    for_row_blocks(rows, cols, [&](size_t first, size_t count) {
-      const size_t at = first * cols;
-      log_softmax_grad_rows(static_cast<T*>(grad_in) + at, static_cast<const T*>(grad_out) + at,
-                            static_cast<const T*>(out) + at, count, cols);
+    for_row_blocks(x.rows, x.cols, [&](size_t first, size_t count) {
+      const size_t at = first * x.cols;
+      log_softmax_grad_rows(static_cast<T*>(x.grad_in) + at, static_cast<const T*>(x.grad_out) + at,
+                            static_cast<const T*>(x.out) + at, count, x.cols);
     });
   });
 }
 
-void nll(DType dtype, void* losses, const void* log_probs, DType label, const void* labels, size_t rows, size_t cols) {
-  with_float(dtype, [&](auto type) {
+void nll(const Nll& x) {
+  with_float(x.dtype, [&](auto type) {
     using T = decltype(type);
-    with_label(label, [&](auto index) {
-      nll_rows(static_cast<T*>(losses), static_cast<const T*>(log_probs), static_cast<const decltype(index)*>(labels),
-               rows, cols);
+    with_label(x.labels_dtype, [&](auto index) {
+      nll_rows(static_cast<T*>(x.losses), static_cast<const T*>(x.log_probs),
+               static_cast<const decltype(index)*>(x.labels), x.rows, x.cols);
     });
   });
 }
 
-void nll_grad(DType dtype, void* grad_in, const void* grad_losses, DType label, const void* labels, size_t rows,
-              size_t cols) {
-  with_float(dtype, [&](auto type) {
+void nll_grad(const NllGrad& x) {
+  with_float(x.dtype, [&](auto type) {
     using T = decltype(type);
-    with_label(label, [&](auto index) {
-      nll_grad_rows(static_cast<T*>(grad_in), static_cast<const T*>(grad_losses),
-                    static_cast<const decltype(index)*>(labels), rows, cols);
+    with_label(x.labels_dtype, [&](auto index) {
+      nll_grad_rows(static_cast<T*>(x.grad_in), static_cast<const T*>(x.grad_losses),
+                    static_cast<const decltype(index)*>(x.labels), x.rows, x.cols);
     });
   });
 }

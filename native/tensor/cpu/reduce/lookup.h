@@ -29,12 +29,12 @@ void lookup_elements(T* out, const T* a, const int64_t* index, const LookupSizes
   });
 }
 
-void lookup(DType dtype, void* out, const void* a, const int64_t* index, const LookupSizes& sizes) {
+void lookup(const Lookup& x) {
   const auto as = [&](auto type) {
     using T = decltype(type);
-    lookup_elements(static_cast<T*>(out), static_cast<const T*>(a), index, sizes);
+    lookup_elements(static_cast<T*>(x.out), static_cast<const T*>(x.a), x.index, x);
   };
-  switch (byte_size(dtype)) {
+  switch (byte_size(x.dtype)) {
     case 1: return as(uint8_t{});
     case 2: return as(uint16_t{});
     case 4: return as(uint32_t{});
@@ -42,13 +42,13 @@ void lookup(DType dtype, void* out, const void* a, const int64_t* index, const L
   }
 }
 
-void scatter_add(DType dtype, void* out, const void* a, const int64_t* index, const LookupSizes& sizes) {
-  with_type(dtype, [&](auto type) {
+void scatter_add(const ScatterAdd& x) {
+  with_type(x.dtype, [&](auto type) {
     using T = decltype(type);
-    T* to = static_cast<T*>(out);
-    const T* from = static_cast<const T*>(a);
-    for_each_lookup(index, sizes, [&](size_t at, size_t target, size_t count) {
-      with_compute(dtype, [&](auto compute) {
+    T* to = static_cast<T*>(x.out);
+    const T* from = static_cast<const T*>(x.a);
+    for_each_lookup(x.index, x, [&](size_t at, size_t target, size_t count) {
+      with_compute(x.dtype, [&](auto compute) {
         using C = decltype(compute);
         for (size_t i = 0; i < count; i++) {
           to[target + i] = write_as<T>(unwrap<C>(wrap(read_as<C>(to[target + i])) + wrap(read_as<C>(from[at + i]))));

@@ -2,7 +2,9 @@
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
 // Totals are kept in float64, and written in the dtype of the input.
-void cumsum(DType dtype, void* out, const void* a, size_t outer, size_t size, size_t inner, bool reverse) {
+void cumsum(const Cumsum& x) {
+  const size_t outer = x.outer, size = x.size, inner = x.inner;
+  const DType dtype = x.dtype;
   const auto bytes = static_cast<ptrdiff_t>(byte_size(dtype));
   with_compute(dtype, [&](auto type) {
     using T = decltype(type);
@@ -12,66 +14,64 @@ void cumsum(DType dtype, void* out, const void* a, size_t outer, size_t size, si
     T tile[kTile];
     for (size_t column = 0; column < outer * inner; column++) {
       ptrdiff_t at = static_cast<ptrdiff_t>(column / inner * size * inner + column % inner) * bytes;
-      if (reverse && size > 0) at += static_cast<ptrdiff_t>(size - 1) * step;
-      const ptrdiff_t stride = reverse ? -step : step;
+      if (x.reverse && size > 0) at += static_cast<ptrdiff_t>(size - 1) * step;
+      const ptrdiff_t stride = x.reverse ? -step : step;
       SumOf<T> total = 0;
       for (size_t begin = 0; begin < size; begin += kTile) {
         const size_t count = std::min(size - begin, kTile);
         const ptrdiff_t here = at + static_cast<ptrdiff_t>(begin) * stride;
-        read(tile, static_cast<const char*>(a) + here, stride, count);
+        read(tile, static_cast<const char*>(x.a) + here, stride, count);
         for (size_t i = 0; i < count; i++) {
           total += static_cast<SumOf<T>>(tile[i]);
           tile[i] = static_cast<T>(total);
         }
-        write(static_cast<char*>(out) + here, stride, tile, count);
+        write(static_cast<char*>(x.out) + here, stride, tile, count);
       }
     }
   });
 }
 
-void sort(DType dtype, void* values, int64_t* indices, const void* a, size_t rows, size_t cols, size_t count,
-          bool descending) {
-  const size_t bytes = byte_size(dtype);
-  with_compute(dtype, [&](auto type) {
+void sort(const Sort& x) {
+  const size_t rows = x.rows, cols = x.cols, count = x.count, bytes = byte_size(x.dtype);
+  with_compute(x.dtype, [&](auto type) {
     using T = decltype(type);
-    const ReadTile<T> read = reader<T>(dtype);
-    const WriteTile<T> write = writer<T>(dtype);
+    const ReadTile<T> read = reader<T>(x.dtype);
+    const WriteTile<T> write = writer<T>(x.dtype);
     struct Entry {
       T value;
       int64_t at;
     };
     // Ties stay in the order of the input, so no two entries are equal.
-    const auto is_before = [descending](const Entry& x, const Entry& y) {
-      const bool is_less = y.value != y.value ? x.value == x.value : x.value < y.value;
-      const bool is_more = x.value != x.value ? y.value == y.value : x.value > y.value;
-      return is_less == is_more ? x.at < y.at : is_less != descending;
+    const auto is_before = [descending = x.descending](const Entry& one, const Entry& two) {
+      const bool is_less = two.value != two.value ? one.value == one.value : one.value < two.value;
+      const bool is_more = one.value != one.value ? two.value == two.value : one.value > two.value;
+      return is_less == is_more ? one.at < two.at : is_less != descending;
     };
     const std::unique_ptr<Entry[]> entries(new Entry[cols]);
     for (size_t r = 0; r < rows; r++) {
       for (size_t c = 0; c < cols; c++) {
-        read(&entries[c].value, static_cast<const char*>(a) + (r * cols + c) * bytes, 0, 1);
+        read(&entries[c].value, static_cast<const char*>(x.a) + (r * cols + c) * bytes, 0, 1);
         entries[c].at = static_cast<int64_t>(c);
       }
       std::partial_sort(entries.get(), entries.get() + count, entries.get() + cols, is_before);
       for (size_t i = 0; i < count; i++) {
-        write(static_cast<char*>(values) + (r * count + i) * bytes, static_cast<ptrdiff_t>(bytes), &entries[i].value,
+        write(static_cast<char*>(x.values) + (r * count + i) * bytes, static_cast<ptrdiff_t>(bytes), &entries[i].value,
               1);
-        indices[r * count + i] = entries[i].at;
+        x.indices[r * count + i] = entries[i].at;
       }
     }
   });
 }
 
-void triangle(DType dtype, void* out, const void* a, size_t batch, size_t rows, size_t cols, int64_t diagonal,
-              bool upper) {
-  const size_t bytes = byte_size(dtype);
-  char* to = static_cast<char*>(out);
-  const char* from = static_cast<const char*>(a);
-  for (size_t row = 0; row < batch * rows; row++, to += cols * bytes, from += cols * bytes) {
+void triangle(const Triangle& x) {
+  const size_t rows = x.rows, cols = x.cols, bytes = byte_size(x.dtype);
+  char* to = static_cast<char*>(x.out);
+  const char* from = static_cast<const char*>(x.a);
+  for (size_t row = 0; row < x.batch * rows; row++, to += cols * bytes, from += cols * bytes) {
     // Columns before `edge` are on or below the diagonal (before it, for the upper triangle).
-    const int64_t edge = static_cast<int64_t>(row % rows) + diagonal + (upper ? 0 : 1);
+    const int64_t edge = static_cast<int64_t>(row % rows) + x.diagonal + (x.upper ? 0 : 1);
     const size_t below = edge < 0 ? 0 : std::min(static_cast<size_t>(edge), cols);
-    const size_t begin = upper ? below : 0, end = upper ? cols : below;
+    const size_t begin = x.upper ? below : 0, end = x.upper ? cols : below;
     std::memset(to, 0, begin * bytes);
     std::memcpy(to + begin * bytes, from + begin * bytes, (end - begin) * bytes);
     std::memset(to + end * bytes, 0, (cols - end) * bytes);

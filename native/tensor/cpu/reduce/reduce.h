@@ -237,7 +237,8 @@ void reduce_with(const Walk& walk, bool is_mean = false) {
 }
 
 // Sums of integers are taken in the output's type: a mean is a float.
-void reduce(ReduceOp op, const Walk& walk) {
+void reduce(const Reduce& x) {
+  const auto& [op, walk] = x;
   const DType in = walk.operand[1].dtype;
   const bool is_sum = op == ReduceOp::Sum || op == ReduceOp::Mean || op == ReduceOp::Prod;
   with_compute(is_sum ? converting_type(walk.operand[0].dtype, in) : in, [&](auto type) {
@@ -248,6 +249,7 @@ void reduce(ReduceOp op, const Walk& walk) {
       case ReduceOp::Prod: return reduce_with<T, Prod<T>>(walk);
       case ReduceOp::Max: return reduce_with<T, Extreme<T, true>>(walk);
       case ReduceOp::Min: return reduce_with<T, Extreme<T, false>>(walk);
+      case ReduceOp::Count: break;
     }
   });
 }
@@ -279,7 +281,8 @@ void find_extremes(const Walk& walk) {
   });
 }
 
-void arg_reduce(bool is_max, const Walk& walk) {
+void arg_reduce(const ArgReduce& x) {
+  const auto& [is_max, walk] = x;
   with_compute(walk.operand[1].dtype, [&](auto type) {
     using T = decltype(type);
     if (is_max)

@@ -61,18 +61,19 @@ RINGWISE_KERNEL(scatter_add, LookupArguments) {
 }
 
 /// Totals are kept in double, and of integers wrap around.
-RINGWISE_KERNEL(cumsum, CumsumArguments) {
-  const CumsumArguments& x = arguments;
-  for_each_of_grid(x.outer * x.inner, [&](int64_t column) {
-    const int64_t o = column / x.inner;
-    const int64_t begin = o * x.size * x.inner + (column - o * x.inner);
-    with_type(x.dtype, [&](auto type) {
+RINGWISE_KERNEL(cumsum, Cumsum) {
+  const Cumsum& x = arguments;
+  const auto size = static_cast<int64_t>(x.size), inner = static_cast<int64_t>(x.inner);
+  for_each_of_grid(static_cast<int64_t>(x.outer) * inner, [&](int64_t column) {
+    const int64_t o = column / inner;
+    const int64_t begin = o * size * inner + (column - o * inner);
+    with_type(static_cast<int>(x.dtype), [&](auto type) {
       using E = decltype(type);
-      with_compute(x.dtype, [&](auto compute) {
+      with_compute(static_cast<int>(x.dtype), [&](auto compute) {
         using C = decltype(compute);
         std::conditional_t<std::is_same_v<C, int64_t>, uint64_t, double> total = 0;
-        for (int64_t s = 0; s < x.size; s++) {
-          const int64_t at = begin + (x.reverse ? x.size - 1 - s : s) * x.inner;
+        for (int64_t s = 0; s < size; s++) {
+          const int64_t at = begin + (x.reverse ? size - 1 - s : s) * inner;
           total += static_cast<decltype(total)>(read_as<C>(static_cast<const E*>(x.a)[at]));
           static_cast<E*>(x.out)[at] = write_as<E>(static_cast<C>(total));
         }
@@ -91,43 +92,48 @@ __device__ inline bool is_before(T x, int64_t x_at, T y, int64_t y_at, bool desc
 
 /// Each element counts those before it, and writes itself to that position: quadratic in the length of a row, but all
 /// elements at once.
-RINGWISE_KERNEL(sort, SortArguments) {
-  const SortArguments& x = arguments;
-  for_each_of_grid(x.rows * x.cols, [&](int64_t i) {
-    const int64_t row = i / x.cols, at = i - row * x.cols;
-    with_type(x.dtype, [&](auto type) {
+RINGWISE_KERNEL(sort, Sort) {
+  const Sort& x = arguments;
+  const auto cols = static_cast<int64_t>(x.cols), count = static_cast<int64_t>(x.count);
+  for_each_of_grid(static_cast<int64_t>(x.rows) * cols, [&](int64_t i) {
+    const int64_t row = i / cols, at = i - row * cols;
+    with_type(static_cast<int>(x.dtype), [&](auto type) {
       using E = decltype(type);
-      const E* a = static_cast<const E*>(x.a) + row * x.cols;
-      with_compute(x.dtype, [&](auto compute) {
+      const E* a = static_cast<const E*>(x.a) + row * cols;
+      with_compute(static_cast<int>(x.dtype), [&](auto compute) {
         using C = decltype(compute);
         const C own = read_as<C>(a[at]);
         int64_t position = 0;
-        for (int64_t c = 0; c < x.cols && position < x.count; c++) {
-          if (is_before(read_as<C>(a[c]), c, own, at, x.descending != 0)) position++;
+        for (int64_t c = 0; c < cols && position < count; c++) {
+          if (is_before(read_as<C>(a[c]), c, own, at, x.descending)) position++;
         }
-        if (position >= x.count) return;
-        static_cast<E*>(x.values)[row * x.count + position] = a[at];
-        x.indices[row * x.count + position] = at;
+        if (position >= count) return;
+        static_cast<E*>(x.values)[row * count + position] = a[at];
+        x.indices[row * count + position] = at;
       });
     });
   });
 }
 
 template <class E>
-__device__ void triangle_of(const TriangleArguments& x) {
-  for_each_of_grid(x.batch * x.rows * x.cols, [&](int64_t i) {
-    const int64_t row = i / x.cols, distance = i - row * x.cols - row % x.rows;
+__device__ void triangle_of(const Triangle& x) {
+  const auto rows = static_cast<int64_t>(x.rows), cols = static_cast<int64_t>(x.cols);
+  for_each_of_grid(static_cast<int64_t>(x.batch) * rows * cols, [&](int64_t i) {
+    const int64_t row = i / cols, distance = i - row * cols - row % rows;
     const bool is_kept = x.upper ? distance >= x.diagonal : distance <= x.diagonal;
     static_cast<E*>(x.out)[i] = is_kept ? static_cast<const E*>(x.a)[i] : E(0);
   });
 }
 
-RINGWISE_KERNEL(triangle, TriangleArguments) {
-  switch (arguments.bytes) {
-    case 1: return triangle_of<uint8_t>(arguments);
-    case 2: return triangle_of<uint16_t>(arguments);
-    case 4: return triangle_of<uint32_t>(arguments);
-    default: return triangle_of<uint64_t>(arguments);
+RINGWISE_KERNEL(triangle, Triangle) {
+  switch (arguments.dtype) {
+    case DType::Float64:
+    case DType::Int64: return triangle_of<uint64_t>(arguments);
+    case DType::Float32:
+    case DType::Int32: return triangle_of<uint32_t>(arguments);
+    case DType::Float16:
+    case DType::BFloat16: return triangle_of<uint16_t>(arguments);
+    default: return triangle_of<uint8_t>(arguments);
   }
 }
 

@@ -1,6 +1,6 @@
-// What kernels are told: one plain block per launch, the same for the host that fills it and the device that reads it
-// (fixed widths, no pointers to host memory, less than the 4 KiB that every device takes). Strides are bytes unless
-// they say otherwise; dtypes are the numbers of base/dtype.h.
+// What kernels are told where a launch needs more than the declared struct of a kernel: one plain block per launch, the
+// same for the host that fills it and the device that reads it (fixed widths, no pointers to host memory, less than the
+// 4 KiB that every device takes). Strides are bytes unless they say otherwise; dtypes are the numbers of base/dtype.h.
 #pragma once
 
 #include <cstdint>
@@ -90,28 +90,6 @@ struct LookupArguments {
   int64_t outer, count, size, inner;
   int32_t dtype, per_element;
   int32_t slices, unused;  // threads that share the targets of a column
-};
-
-struct CumsumArguments {
-  void* out;
-  const void* a;
-  int64_t outer, size, inner;
-  int32_t dtype, reverse;
-};
-
-struct SortArguments {
-  void* values;
-  int64_t* indices;
-  const void* a;
-  int64_t rows, cols, count;
-  int32_t dtype, descending;
-};
-
-struct TriangleArguments {
-  void* out;
-  const void* a;
-  int64_t batch, rows, cols, diagonal;
-  int32_t bytes, upper;  // bytes of an element
 };
 
 struct MatmulArguments {

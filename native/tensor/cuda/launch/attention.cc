@@ -1,8 +1,9 @@
+// Attention: the host's side of kernels/attention.cu, where cuDNN does not compute it.
 #include <algorithm>
 #include <stdexcept>
 
+#include "tensor/cuda/launch/kernels.h"
 #include "tensor/cuda/launch/launch.h"
-#include "tensor/cuda/launch/nn.h"
 #include "tensor/cuda/libraries/dnn_kernels.h"
 
 namespace ringwise::tensor::cuda {
@@ -54,12 +55,6 @@ void launch_tiles(KernelId kernel, DType dtype, AttentionArguments& x, size_t he
   current_device().launch(kernel, {static_cast<unsigned>(heads * tiles), static_cast<unsigned>(parts)}, kThreads, x);
 }
 
-void attention(DType dtype, const Attention& a) {
-  if (attend_by_library(dtype, a)) return;
-  AttentionArguments x = arguments_of(dtype, a);
-  launch_tiles(by_stored(dtype, RINGWISE_STORED(attention)), dtype, x, a.batch * a.heads, a.queries, a.value_width);
-}
-
 void launch_dots(DType dtype, AttentionArguments& x, size_t heads) {
   constexpr size_t kWarps = kThreads / 32;
   const size_t blocks = (heads * static_cast<size_t>(x.queries) + kWarps - 1) / kWarps;
@@ -70,9 +65,19 @@ void launch_dots(DType dtype, AttentionArguments& x, size_t heads) {
                             kThreads, x);
 }
 
-void attention_grad(DType dtype, const AttentionGrad& g) {
-  if (attend_back_by_library(dtype, g)) return;
-  const Attention& a = g.forward;
+}  // namespace
+
+void attention(const Attention& a) {
+  const DType dtype = a.dtype;
+  if (attend_by_library(a)) return;
+  AttentionArguments x = arguments_of(dtype, a);
+  launch_tiles(by_stored(dtype, RINGWISE_STORED(attention)), dtype, x, a.batch * a.heads, a.queries, a.value_width);
+}
+
+void attention_grad(const AttentionGrad& g) {
+  if (attend_back_by_library(g)) return;
+  const Attention& a = g;
+  const DType dtype = g.dtype;
   AttentionArguments x = arguments_of(dtype, a);
   x.grad_out = head_of(g.grad_out);
   x.grad_q = head_of(g.grad_q);
@@ -92,13 +97,6 @@ void attention_grad(DType dtype, const AttentionGrad& g) {
     throw;
   }
   device.free(x.dots);
-}
-
-}  // namespace
-
-void add_attention(Kernels& table) {
-  table.attention = &attention;
-  table.attention_grad = &attention_grad;
 }
 
 }  // namespace ringwise::tensor::cuda

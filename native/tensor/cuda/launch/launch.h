@@ -12,6 +12,13 @@
 
 namespace ringwise::tensor::cuda {
 
+/// Returns the dtype that computes between two: every integer fits into what computes for either side.
+inline DType converting_type(DType to, DType from) {
+  const auto is_integer = [](DType dtype) { return dtype >= DType::Int8; };
+  if (is_integer(to) && is_integer(from)) return DType::Int64;
+  return to == DType::Float64 || from == DType::Float64 ? DType::Float64 : DType::Float32;
+}
+
 /// Threads for a block that shares `work`: a power of two.
 inline int block_threads(size_t work) {
   return static_cast<int>(std::clamp<size_t>(std::bit_ceil(std::min<size_t>(work, kThreads)), 32, kThreads));

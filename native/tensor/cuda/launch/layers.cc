@@ -1,7 +1,7 @@
-#include "tensor/cuda/launch/layers.h"
-
+// Convolution, pooling and sums by channel: cuDNN, or the host's side of kernels/layers.cu.
 #include <stdexcept>
 
+#include "tensor/cuda/launch/kernels.h"
 #include "tensor/cuda/launch/launch.h"
 #include "tensor/cuda/libraries/dnn_kernels.h"
 
@@ -36,43 +36,6 @@ void launch_blocks(size_t count, size_t work, KernelId kernel, const Arguments& 
   if (count > 0) current_device().launch(kernel, {static_cast<unsigned>(count)}, block_threads(work), x);
 }
 
-void conv2d(DType dtype, void* out, const void* x, const void* weight, const ConvSizes& s) {
-  if (convolve_by_library(Convolution::Forward, dtype, const_cast<void*>(x), const_cast<void*>(weight), out, s, false))
-    return;
-  launch_over(images(s) * s.out_channels * s.window.out_height * s.window.out_width,
-              by_stored(dtype, RINGWISE_STORED(conv2d)), conv_of(out, x, weight, s, false));
-}
-
-void conv2d_grad_input(DType dtype, void* grad_x, const void* grad, const void* weight, const ConvSizes& s,
-                       bool accumulate) {
-  if (convolve_by_library(Convolution::GradInput, dtype, grad_x, const_cast<void*>(weight), const_cast<void*>(grad), s,
-                          accumulate))
-    return;
-  launch_over(images(s) * s.in_channels * s.window.height * s.window.width,
-              by_stored(dtype, RINGWISE_STORED(conv2d_grad_input)), conv_of(grad_x, grad, weight, s, accumulate));
-}
-
-void conv2d_grad_weight(DType dtype, void* grad_weight, const void* grad, const void* x, const ConvSizes& s,
-                        bool accumulate) {
-  if (convolve_by_library(Convolution::GradWeight, dtype, const_cast<void*>(x), grad_weight, const_cast<void*>(grad), s,
-                          accumulate))
-    return;
-  launch_blocks(s.groups * s.out_channels * s.in_channels * s.window.kernel_height * s.window.kernel_width,
-                s.batch * s.window.out_height * s.window.out_width,
-                by_stored(dtype, RINGWISE_STORED(conv2d_grad_weight)), conv_of(grad_weight, grad, x, s, accumulate));
-}
-
-void max_pool(DType dtype, void* out, int64_t* positions, const void* a, size_t planes, const Window& w) {
-  PoolArguments x{};
-  x.out = out;
-  x.positions = positions;
-  x.a = a;
-  x.planes = wide(planes);
-  x.window = window_of(w);
-  launch_over(planes * w.out_height * w.out_width, by_width(dtype, KernelId::max_pool_float, KernelId::max_pool_double),
-              x);
-}
-
 PoolArguments boxes_of(void* out, const void* a, const int64_t* bins, const PoolSizes& s) {
   PoolArguments x{};
   x.out = out;
@@ -86,41 +49,67 @@ PoolArguments boxes_of(void* out, const void* a, const int64_t* bins, const Pool
   return x;
 }
 
-void avg_pool(DType dtype, void* out, const void* a, const int64_t* bins, const PoolSizes& s) {
-  launch_over(s.planes * s.out_height * s.out_width,
-              by_width(dtype, KernelId::avg_pool_float, KernelId::avg_pool_double), boxes_of(out, a, bins, s));
-}
-
-void avg_pool_grad(DType dtype, void* grad_in, const void* grad, const int64_t* bins, const PoolSizes& s) {
-  launch_over(s.planes * s.height * s.width,
-              by_width(dtype, KernelId::avg_pool_grad_float, KernelId::avg_pool_grad_double),
-              boxes_of(grad_in, grad, bins, s));
-}
-
-void channel_moments(DType dtype, void* out, const void* a, size_t outer, size_t channels, size_t inner) {
-  launch_blocks(channels, outer * inner,
-                by_width(dtype, KernelId::channel_moments_float, KernelId::channel_moments_double),
-                ChannelArguments{out, a, nullptr, nullptr, wide(outer), wide(channels), wide(inner)});
-}
-
-void channel_grad_sums(DType dtype, void* out, const void* grad, const void* a, const void* mean, size_t outer,
-                       size_t channels, size_t inner) {
-  launch_blocks(channels, outer * inner,
-                by_width(dtype, KernelId::channel_grad_sums_float, KernelId::channel_grad_sums_double),
-                ChannelArguments{out, a, grad, mean, wide(outer), wide(channels), wide(inner)});
-}
-
 }  // namespace
 
-void add_layers(Kernels& table) {
-  table.conv2d = &conv2d;
-  table.conv2d_grad_input = &conv2d_grad_input;
-  table.conv2d_grad_weight = &conv2d_grad_weight;
-  table.max_pool = &max_pool;
-  table.avg_pool = &avg_pool;
-  table.avg_pool_grad = &avg_pool_grad;
-  table.channel_moments = &channel_moments;
-  table.channel_grad_sums = &channel_grad_sums;
+void conv2d(const Conv2d& s) {
+  if (convolve_by_library(Convolution::Forward, s.dtype, const_cast<void*>(s.x), const_cast<void*>(s.weight), s.out, s,
+                          false))
+    return;
+  launch_over(images(s) * s.out_channels * s.window.out_height * s.window.out_width,
+              by_stored(s.dtype, RINGWISE_STORED(conv2d)), conv_of(s.out, s.x, s.weight, s, false));
+}
+
+void conv2d_grad_input(const Conv2dGradInput& s) {
+  if (convolve_by_library(Convolution::GradInput, s.dtype, s.grad_x, const_cast<void*>(s.weight),
+                          const_cast<void*>(s.grad), s, s.accumulate))
+    return;
+  launch_over(images(s) * s.in_channels * s.window.height * s.window.width,
+              by_stored(s.dtype, RINGWISE_STORED(conv2d_grad_input)),
+              conv_of(s.grad_x, s.grad, s.weight, s, s.accumulate));
+}
+
+void conv2d_grad_weight(const Conv2dGradWeight& s) {
+  if (convolve_by_library(Convolution::GradWeight, s.dtype, const_cast<void*>(s.x), s.grad_weight,
+                          const_cast<void*>(s.grad), s, s.accumulate))
+    return;
+  launch_blocks(s.groups * s.out_channels * s.in_channels * s.window.kernel_height * s.window.kernel_width,
+                s.batch * s.window.out_height * s.window.out_width,
+                by_stored(s.dtype, RINGWISE_STORED(conv2d_grad_weight)),
+                conv_of(s.grad_weight, s.grad, s.x, s, s.accumulate));
+}
+
+void max_pool(const MaxPool& given) {
+  PoolArguments x{};
+  x.out = given.out;
+  x.positions = given.positions;
+  x.a = given.a;
+  x.planes = wide(given.planes);
+  x.window = window_of(given.window);
+  launch_over(given.planes * given.window.out_height * given.window.out_width,
+              by_width(given.dtype, KernelId::max_pool_float, KernelId::max_pool_double), x);
+}
+
+void avg_pool(const AvgPool& s) {
+  launch_over(s.planes * s.out_height * s.out_width,
+              by_width(s.dtype, KernelId::avg_pool_float, KernelId::avg_pool_double), boxes_of(s.out, s.a, s.bins, s));
+}
+
+void avg_pool_grad(const AvgPoolGrad& s) {
+  launch_over(s.planes * s.height * s.width,
+              by_width(s.dtype, KernelId::avg_pool_grad_float, KernelId::avg_pool_grad_double),
+              boxes_of(s.grad_in, s.grad, s.bins, s));
+}
+
+void channel_moments(const ChannelMoments& x) {
+  launch_blocks(x.channels, x.outer * x.inner,
+                by_width(x.dtype, KernelId::channel_moments_float, KernelId::channel_moments_double),
+                ChannelArguments{x.out, x.a, nullptr, nullptr, wide(x.outer), wide(x.channels), wide(x.inner)});
+}
+
+void channel_grad_sums(const ChannelGradSums& x) {
+  launch_blocks(x.channels, x.outer * x.inner,
+                by_width(x.dtype, KernelId::channel_grad_sums_float, KernelId::channel_grad_sums_double),
+                ChannelArguments{x.out, x.a, x.grad, x.mean, wide(x.outer), wide(x.channels), wide(x.inner)});
 }
 
 }  // namespace ringwise::tensor::cuda

@@ -1,7 +1,8 @@
+// Normalisation: the host's side of kernels/norm.cu.
 #include <algorithm>
 
+#include "tensor/cuda/launch/kernels.h"
 #include "tensor/cuda/launch/launch.h"
-#include "tensor/cuda/launch/nn.h"
 
 namespace ringwise::tensor::cuda {
 
@@ -38,26 +39,6 @@ KernelId norm_grad_kernel(DType dtype, int kind) {
                    : by_stored(dtype, RINGWISE_STORED(norm_grad_long));
 }
 
-void norm(DType dtype, const Norm& n) {
-  if (n.rows == 0 || n.cols == 0) return;
-  RowNormArguments x{n.out,
-                     n.mean,
-                     n.rstd,
-                     n.sum,
-                     n.a,
-                     n.addend,
-                     n.gamma,
-                     n.beta,
-                     static_cast<int64_t>(n.rows),
-                     static_cast<int64_t>(n.cols),
-                     n.eps,
-                     0,
-                     0};
-  x.is_vector = n.cols % 4 == 0 && takes_packs(dtype, {n.out, n.sum, n.a, n.addend, n.gamma, n.beta});
-  const Layout layout = layout_of(n.rows, n.cols);
-  current_device().launch(norm_kernel(dtype, layout.kind), layout.grid, layout.threads, x);
-}
-
 /// The gradients of gamma and beta: sums over rows, cut into chunks so that the whole device has something to do.
 void norm_grad_columns(DType dtype, RowNormGradArguments x) {
   constexpr int64_t kLeastRows = 64, kMostChunks = 1024;
@@ -82,7 +63,29 @@ void norm_grad_columns(DType dtype, RowNormGradArguments x) {
   device.free(x.partial);
 }
 
-void norm_grad(DType dtype, const NormGrad& n) {
+}  // namespace
+
+void norm(const Norm& n) {
+  if (n.rows == 0 || n.cols == 0) return;
+  RowNormArguments x{n.out,
+                     n.mean,
+                     n.rstd,
+                     n.sum,
+                     n.a,
+                     n.addend,
+                     n.gamma,
+                     n.beta,
+                     static_cast<int64_t>(n.rows),
+                     static_cast<int64_t>(n.cols),
+                     n.eps,
+                     0,
+                     0};
+  x.is_vector = n.cols % 4 == 0 && takes_packs(n.dtype, {n.out, n.sum, n.a, n.addend, n.gamma, n.beta});
+  const Layout layout = layout_of(n.rows, n.cols);
+  current_device().launch(norm_kernel(n.dtype, layout.kind), layout.grid, layout.threads, x);
+}
+
+void norm_grad(const NormGrad& n) {
   if (n.cols == 0) return;
   RowNormGradArguments x{};
   x.grad_in = n.grad_in;
@@ -96,19 +99,12 @@ void norm_grad(DType dtype, const NormGrad& n) {
   x.rows = static_cast<int64_t>(n.rows);
   x.cols = static_cast<int64_t>(n.cols);
   x.accumulate = n.accumulate;
-  x.is_vector = n.cols % 4 == 0 && takes_packs(dtype, {n.grad_in, n.grad_out, n.a, n.gamma});
+  x.is_vector = n.cols % 4 == 0 && takes_packs(n.dtype, {n.grad_in, n.grad_out, n.a, n.gamma});
   if (n.grad_in && n.rows > 0) {
     const Layout layout = layout_of(n.rows, n.cols);
-    current_device().launch(norm_grad_kernel(dtype, layout.kind), layout.grid, layout.threads, x);
+    current_device().launch(norm_grad_kernel(n.dtype, layout.kind), layout.grid, layout.threads, x);
   }
-  if (n.grad_gamma || n.grad_beta) norm_grad_columns(dtype, x);
-}
-
-}  // namespace
-
-void add_norms(Kernels& table) {
-  table.norm = &norm;
-  table.norm_grad = &norm_grad;
+  if (n.grad_gamma || n.grad_beta) norm_grad_columns(n.dtype, x);
 }
 
 }  // namespace ringwise::tensor::cuda

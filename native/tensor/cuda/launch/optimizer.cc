@@ -7,6 +7,7 @@
 #include "tensor/cuda/device/captured_step.h"
 #include "tensor/cuda/device/device.h"
 #include "tensor/cuda/launch/arguments.h"
+#include "tensor/cuda/launch/kernels.h"
 
 namespace ringwise::tensor::cuda {
 
@@ -76,7 +77,8 @@ std::vector<double> optimizer_numbers(const OptimizerRule& rule, const double* s
   return numbers;
 }
 
-void optimize(const OptimizerRule& rule, const OptimizerTensor* tensors, size_t count) {
+void optimize(const Optimize& given) {
+  const auto& [rule, tensors, count] = given;
   OptimizerArguments x{};
   x.kind = static_cast<int32_t>(rule.kind);
   x.variant = rule.variant;
@@ -96,7 +98,8 @@ void optimize(const OptimizerRule& rule, const OptimizerTensor* tensors, size_t 
   launch_rows(KernelId::optimize_double, DType::Float64, tensors, count, x, complete, kNothing);
 }
 
-void start_total_norm(const OptimizerTensor* tensors, size_t count, float* norm) {
+void total_norm(const TotalNorm& given) {
+  const auto& [tensors, count, norm] = given;
   int64_t blocks = 0;
   for (size_t i = 0; i < count; i++) blocks += blocks_for(tensors[i]);
   Device& device = current_device();
@@ -118,7 +121,8 @@ void start_total_norm(const OptimizerTensor* tensors, size_t count, float* norm)
   device.free(partial);
 }
 
-void start_scale(const OptimizerTensor* tensors, size_t count, const float* factor, double number, float* not_finite) {
+void scale(const Scale& given) {
+  const auto& [tensors, count, factor, number, not_finite] = given;
   OptimizerArguments x{};
   x.factor = factor;
   x.number = number;

@@ -12,9 +12,4 @@ namespace ringwise::tensor::cuda {
 /// kOptimizerRowNumbers for each tensor, of which `steps` says how often it has been changed, this time included.
 std::vector<double> optimizer_numbers(const OptimizerRule& rule, const double* steps, size_t count);
 
-// As the members of tensor::Kernels of these names.
-void optimize(const OptimizerRule& rule, const OptimizerTensor* tensors, size_t count);
-void start_total_norm(const OptimizerTensor* tensors, size_t count, float* norm);
-void start_scale(const OptimizerTensor* tensors, size_t count, const float* factor, double number, float* not_finite);
-
 }  // namespace ringwise::tensor::cuda

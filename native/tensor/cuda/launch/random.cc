@@ -1,5 +1,6 @@
+// Random numbers and dropout: the host's side of kernels/random.cu.
+#include "tensor/cuda/launch/kernels.h"
 #include "tensor/cuda/launch/launch.h"
-#include "tensor/cuda/launch/nn.h"
 
 namespace ringwise::tensor::cuda {
 
@@ -13,34 +14,30 @@ RandomArguments arguments_of(void* out, size_t count, const tensor::Stream& stre
   return x;
 }
 
-void random(RandomKind kind, void* out, size_t count, const tensor::Stream& stream, double low, double high) {
-  RandomArguments x = arguments_of(out, count, stream);
-  x.low = low;
-  x.high = high;
-  x.is_vector = takes_packs(DType::Float32, {out});
-  const size_t blocks = kind == RandomKind::Bits ? (count + 1) / 2 : (count + 3) / 4;
-  switch (kind) {
+}  // namespace
+
+void random(const Random& given) {
+  RandomArguments x = arguments_of(given.out, given.count, given.stream);
+  x.low = given.low;
+  x.high = given.high;
+  x.is_vector = takes_packs(DType::Float32, {given.out});
+  const size_t blocks = given.kind == RandomKind::Bits ? (given.count + 1) / 2 : (given.count + 3) / 4;
+  switch (given.kind) {
     case RandomKind::Uniform: return launch_over(blocks, KernelId::random_uniform, x);
     case RandomKind::Normal: return launch_over(blocks, KernelId::random_normal, x);
     case RandomKind::Integers: return launch_over(blocks, KernelId::random_integers, x);
     case RandomKind::Bits: return launch_over(blocks, KernelId::random_bits, x);
+    case RandomKind::Count: return;
   }
 }
 
-void dropout(DType dtype, void* out, const void* a, size_t count, double p, const tensor::Stream& stream) {
-  RandomArguments x = arguments_of(out, count, stream);
-  x.a = a;
-  x.scale = 1 / (1 - p);
-  x.limit = static_cast<uint32_t>(p * 4294967296.0);
-  x.is_vector = takes_packs(dtype, {out, a});
-  launch_over((count + 3) / 4, by_stored(dtype, RINGWISE_STORED(dropout)), x);
-}
-
-}  // namespace
-
-void add_random(Kernels& table) {
-  table.random = &random;
-  table.dropout = &dropout;
+void dropout(const Dropout& given) {
+  RandomArguments x = arguments_of(given.out, given.count, given.stream);
+  x.a = given.a;
+  x.scale = 1 / (1 - given.p);
+  x.limit = static_cast<uint32_t>(given.p * 4294967296.0);
+  x.is_vector = takes_packs(given.dtype, {given.out, given.a});
+  launch_over((given.count + 3) / 4, by_stored(given.dtype, RINGWISE_STORED(dropout)), x);
 }
 
 }  // namespace ringwise::tensor::cuda

@@ -1,4 +1,5 @@
-#include "tensor/cuda/launch/reduce.h"
+// Reductions: the host's side of kernels/reduce.cu. Lays a reduction out on the device: which dimensions a block walks,
+// how its threads share them, and when a long reduction is cut into chunks.
 
 #include <algorithm>
 #include <bit>
@@ -7,6 +8,8 @@
 
 #include "tensor/cuda/device/device.h"
 #include "tensor/cuda/launch/arguments.h"
+#include "tensor/cuda/launch/kernels.h"
+#include "tensor/cuda/launch/launch.h"
 
 namespace ringwise::tensor::cuda {
 
@@ -120,13 +123,8 @@ void reduce_in_chunks(ReduceOp op, DType compute, const ReduceArguments& x, int6
 
 }  // namespace
 
-DType converting_type(DType to, DType from) {
-  const auto is_integer = [](DType dtype) { return dtype >= DType::Int8; };
-  if (is_integer(to) && is_integer(from)) return DType::Int64;
-  return to == DType::Float64 || from == DType::Float64 ? DType::Float64 : DType::Float32;
-}
-
-void reduce(ReduceOp op, const Walk& walk) {
+void reduce(const Reduce& given) {
+  const auto& [op, walk] = given;
   const bool is_extreme = op == ReduceOp::Max || op == ReduceOp::Min;
   const DType in = walk.operand[1].dtype, compute = is_extreme ? in : converting_type(walk.operand[0].dtype, in);
   ReduceArguments x = arguments_of(simplified(walk));
@@ -140,7 +138,8 @@ void reduce(ReduceOp op, const Walk& walk) {
     launch(kReductions[static_cast<int>(op)][column_of(compute)], x);
 }
 
-void arg_reduce(bool is_max, const Walk& walk) {
+void arg_reduce(const ArgReduce& x) {
+  const auto& [is_max, walk] = x;
   launch(kArgReductions[is_max][column_of(walk.operand[1].dtype)], arguments_of(simplified(walk)));
 }
 

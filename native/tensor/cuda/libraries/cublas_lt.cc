@@ -285,7 +285,8 @@ bool multiply_by_library(const Walk& walk, const MatmulSizes& sizes) {
   return true;
 }
 
-bool linear_by_library(DType dtype, const Linear& x) {
+bool linear_by_library(const Linear& x) {
+  const DType dtype = x.dtype;
   const int32_t epilogue = epilogue_of(x);
   // The library stores the input of gelu in rows whose length is a multiple of 8.
   if (epilogue == 0 || x.rows == 0 || x.outs == 0 || x.ins == 0 || (x.before && x.outs % 8 != 0)) return false;

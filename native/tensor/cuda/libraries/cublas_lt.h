@@ -81,11 +81,12 @@ const CublasLt& cublas_lt();
 void allow_tf32(bool allowed);
 bool allows_tf32();
 
-/// Computes Kernels::matmul_walk. Returns false, and starts nothing, if the library does not support it.
+/// Computes Kernels::matmul for the walk's matrices, whose strides are bytes. Returns false, and starts nothing, if the
+/// library does not support it.
 bool multiply_by_library(const Walk& walk, const MatmulSizes& sizes);
 
 /// Computes Kernels::linear, with bias and activation as the epilogue of the product. Returns false, and starts
 /// nothing, if the library does not support it.
-bool linear_by_library(DType dtype, const Linear& x);
+bool linear_by_library(const Linear& x);
 
 }  // namespace ringwise::tensor::cuda

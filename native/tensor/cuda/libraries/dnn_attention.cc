@@ -140,12 +140,13 @@ void clear(void* floats, size_t count) {
   walk.operand[1].dtype = DType::Float64;
   walk.operand[1].is_number = true;
   walk.operand[1].strides[0] = 0;
-  kernels().copy(walk);
+  copy({walk});
 }
 
 }  // namespace
 
-DnnGraph attention_graph(DType dtype, const Attention& a) {
+DnnGraph attention_graph(const Attention& a) {
+  const DType dtype = a.dtype;
   DnnGraph graph;
   Tensors t = tensors_of(dtype, a);
   const DnnTensor scores = masked(graph, t, a, scores_of(graph, t, a));
@@ -164,8 +165,9 @@ DnnGraph attention_graph(DType dtype, const Attention& a) {
   return graph;
 }
 
-DnnGraph attention_grad_graph(DType dtype, const AttentionGrad& g) {
-  const Attention& a = g.forward;
+DnnGraph attention_grad_graph(const AttentionGrad& g) {
+  const DType dtype = g.dtype;
+  const Attention& a = g;
   DnnGraph graph;
   Tensors t = tensors_of(dtype, a);
   const Sizes& s = t.s;
@@ -205,19 +207,21 @@ DnnGraph attention_grad_graph(DType dtype, const AttentionGrad& g) {
   return graph;
 }
 
-bool attend_by_library(DType dtype, const Attention& a) {
+bool attend_by_library(const Attention& a) {
+  const DType dtype = a.dtype;
   if (!is_usual(dtype, a) || !is_aligned(a.q) || !is_aligned(a.k) || !is_aligned(a.v) || !is_aligned(a.out))
     return false;
   Device& device = current_device();
   DnnPlans* plans = DnnPlans::of(device);
   auto scale = static_cast<float>(a.scale), hidden = -std::numeric_limits<float>::infinity();
-  return plans && plans->run(
-                      device, key_of(1, dtype, a), {true}, [&] { return attention_graph(dtype, a); },
-                      bindings_of(a, &scale, &hidden));
+  return plans &&
+         plans->run(
+             device, key_of(1, dtype, a), {true}, [&] { return attention_graph(a); }, bindings_of(a, &scale, &hidden));
 }
 
-bool attend_back_by_library(DType dtype, const AttentionGrad& g) {
-  const Attention& a = g.forward;
+bool attend_back_by_library(const AttentionGrad& g) {
+  const DType dtype = g.dtype;
+  const Attention& a = g;
   bool is_good = is_usual(dtype, a);
   for (const HeadRows& rows : {a.q, a.k, a.v, a.out, g.grad_out, g.grad_q, g.grad_k, g.grad_v})
     is_good = is_good && is_aligned(rows);
@@ -242,7 +246,7 @@ bool attend_back_by_library(DType dtype, const AttentionGrad& g) {
   bool is_done = false;
   try {
     clear(memory + dots_bytes, queries * a.width);
-    is_done = plans->run(device, key, {true}, [&] { return attention_grad_graph(dtype, g); }, bindings);
+    is_done = plans->run(device, key, {true}, [&] { return attention_grad_graph(g); }, bindings);
   } catch (...) {
     device.free(memory);
     throw;

@@ -62,7 +62,7 @@ void add(DType dtype, void* to, void* from, size_t count) {
     walk.operand[i].dtype = dtype;
     walk.operand[i].strides[0] = 1;
   }
-  kernels().map(MapOp::Add, dtype, walk);
+  map({MapOp::Add, dtype, walk});
 }
 
 }  // namespace

@@ -16,10 +16,10 @@ bool convolve_by_library(Convolution kind, DType dtype, void* x, void* weight, v
 DnnGraph convolution_graph(Convolution kind, DType dtype, const ConvSizes& sizes, const int64_t (&alignments)[3]);
 
 /// Compute Kernels::attention and its gradient.
-bool attend_by_library(DType dtype, const Attention& attention);
-bool attend_back_by_library(DType dtype, const AttentionGrad& grad);
+bool attend_by_library(const Attention& attention);
+bool attend_back_by_library(const AttentionGrad& grad);
 
-DnnGraph attention_graph(DType dtype, const Attention& attention);
-DnnGraph attention_grad_graph(DType dtype, const AttentionGrad& grad);
+DnnGraph attention_graph(const Attention& attention);
+DnnGraph attention_grad_graph(const AttentionGrad& grad);
 
 }  // namespace ringwise::tensor::cuda

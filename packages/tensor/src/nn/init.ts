@@ -1,6 +1,7 @@
 // Makes parameters with initial values; random values come from the default generator.
+
+import type { RandomKind } from '../backends/declarations/names.ts';
 import { kernels } from '../backends/index.ts';
-import type { RandomKind } from '../backends/kernels.ts';
 import { countOf, type Shape } from '../core/shape.ts';
 import { allocate } from '../core/storage.ts';
 import { Tensor } from '../core/tensor.ts';
@@ -10,7 +11,8 @@ import { parameter } from './parameter.ts';
 function drawnParameter(kind: RandomKind, shape: Shape, low: number, high: number): Tensor {
   const count = countOf(shape);
   const storage = allocate('float32', count);
-  kernels().random(kind, storage.dense, count, defaultGenerator().take(count), low, high);
+  const stream = defaultGenerator().take(count);
+  kernels().random({ out: storage.dense }, { kind, count, stream, low, high });
   return parameter(new Tensor(storage, shape));
 }
 

@@ -1,8 +1,8 @@
 // What gradients of elementwise ops have in common: they are computed in the shape of the output, and summed over what
 // was stretched on the way to the input.
 import type { GradTarget } from '../autograd/target.ts';
+import type { MapOp } from '../backends/declarations/names.ts';
 import { kernels } from '../backends/index.ts';
-import type { MapOp } from '../backends/kernels.ts';
 import type { Input, Strided } from '../backends/operands.ts';
 import type { DType } from '../core/dtype.ts';
 import { withStrides } from '../core/layout.ts';

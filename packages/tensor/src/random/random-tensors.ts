@@ -1,7 +1,8 @@
 // Makes tensors of random numbers. All numbers come from one stream (random.ts), so they are equal with every
 // kernel set.
+
+import type { RandomKind } from '../backends/declarations/names.ts';
 import { kernels } from '../backends/index.ts';
-import type { RandomKind } from '../backends/kernels.ts';
 import { checkOptions, optionChecks } from '../checks/options.ts';
 import { aGenerator, anything, flag } from '../checks/value-checks.ts';
 import { checkedShape, type Shape } from '../core/shape.ts';
@@ -35,7 +36,7 @@ function drawn(kind: RandomKind, shape: Shape, low: number, high: number, option
   const isFloat = kind === 'uniform' || kind === 'normal';
   const out = empty(isFloat ? 'float32' : 'int64', shape, deviceOf(options.device ?? 'cpu'));
   const stream = (options.generator ?? defaultGenerator()).take(kind === 'bits' ? 2 * out.count : out.count);
-  kernels().random(kind, out.strided, out.count, stream, low, high);
+  kernels().random({ out: out.strided }, { kind, count: out.count, stream, low, high });
   return out;
 }
 

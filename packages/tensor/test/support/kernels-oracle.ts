@@ -1,6 +1,6 @@
 // What the contract suite compares kernels with: inputs, tolerances, and each operation once more in float64.
 import { expect } from 'vitest';
-import type { MapOp } from '../../src/backends/kernels.ts';
+import type { MapOp } from '../../src/backends/declarations/names.ts';
 import type { Memory } from '../../src/backends/operands.ts';
 import { type DType, dtypeInfo, type HostArray } from '../../src/core/dtype.ts';
 import { reader, writer } from '../../src/core/element.ts';

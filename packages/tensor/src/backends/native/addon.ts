@@ -3,6 +3,7 @@ import { createRequire } from 'node:module';
 import { resolve } from 'node:path';
 import type { HostArray } from '../../core/dtype.ts';
 import { nativeKernelsMissing } from '../../errors.ts';
+import type { DenseName, WalkName } from '../kernels.ts';
 
 export interface CudaDevice {
   readonly name: string;
@@ -53,8 +54,11 @@ export interface CudaMemoryUse {
   readonly pinned: number;
 }
 
+/** Kernels over operands that `scratch` names; they have no arguments. */
+type DeclaredKernels = Readonly<Record<WalkName | DenseName, () => void>>;
+
 /** Memory is named by handles, dtypes and operations by numbers. Kernels take their operands from `scratch`. */
-export interface NativeAddon extends NativeLayers {
+export interface NativeAddon extends DeclaredKernels {
   /** For up to four operands a handle and an offset (handle 0: a number, and its value); then rank, shape and the
    *  strides of each operand, where a kernel walks over them; last the numbers of calls without arguments. */
   readonly scratch: Float64Array;
@@ -156,66 +160,6 @@ export interface NativeAddon extends NativeLayers {
   readonly cudaStepDrop: (step: object) => void;
   readonly cudaStepStream: (step: object) => bigint;
 
-  // These find their numbers in `scratch`: an argument costs more than the rest of what is done with it.
-  /** op, compute, operands. */
-  readonly map: () => void;
-  readonly copy: () => void;
-  /** op. */
-  readonly reduce: () => void;
-  /** isMax. */
-  readonly argReduce: () => void;
-  /** m, n, k, aStep, bStep, flags: 1 transA, 2 transB, 4 accumulate. */
-  readonly matmul: () => void;
-  readonly logSoftmax: (rows: number, cols: number) => void;
-  readonly logSoftmaxGrad: (rows: number, cols: number) => void;
-  readonly nll: (rows: number, cols: number) => void;
-  readonly nllGrad: (rows: number, cols: number) => void;
-  /** Operands: losses, scores, labels, kept, weight, counts. */
-  readonly crossEntropy: (rows: number, cols: number, ignoreIndex: number, smoothing: number) => void;
-  /** Operands: gradScores, scores, labels, kept, weight, grad, divisor. */
-  readonly crossEntropyGrad: (
-    rows: number,
-    cols: number,
-    ignoreIndex: number,
-    smoothing: number,
-    isPerRow: number,
-  ) => void;
-  readonly lookup: (outer: number, count: number, size: number, inner: number, perElement: number) => void;
-  readonly scatterAdd: (
-    outer: number,
-    count: number,
-    size: number,
-    inner: number,
-    perElement: number,
-  ) => void;
-  readonly cumsum: (outer: number, size: number, inner: number, reverse: number) => void;
-  readonly sort: (rows: number, cols: number, count: number, descending: number) => void;
-  readonly triangle: (batch: number, rows: number, cols: number, diagonal: number, upper: number) => void;
-  /** Operands: out, x, w, bias, before. */
-  readonly linear: (rows: number, outs: number, ins: number, activation: number) => void;
-  /** The same on a CUDA device, if the vendor's library has it; returns whether. */
-  readonly cudaLinear: (rows: number, outs: number, ins: number, activation: number) => boolean;
-  /** Operands: gradBefore, grad, saved, gradBias. */
-  readonly linearGrad: (rows: number, outs: number, activation: number) => void;
-  /** Operands: out, rstd, a, mean, addend, sum, gamma, beta. */
-  readonly norm: (rows: number, cols: number, eps: number) => void;
-  /** Operands: gradOut, rstd, a, mean, gamma, gradIn, gradGamma, gradBeta. */
-  readonly normGrad: (rows: number, cols: number, accumulate: number) => void;
-  /** Operands: out, lse, q, k, v, mask; for each four strides from scratch[20] on; sizes from scratch[60] on. */
-  readonly attention: () => void;
-  /** The same operands, and gradOut, gradQ, gradK, gradV. */
-  readonly attentionGrad: () => void;
-  readonly random: (
-    kind: number,
-    count: number,
-    seed: number,
-    offset: number,
-    low: number,
-    high: number,
-    live: number,
-  ) => void;
-  /** live: where a captured step has seed and first block; -1 outside of one. */
-  readonly dropout: (count: number, p: number, seed: number, offset: number, live: number) => void;
   // `table`: rows of count, steps, then handle and offset of a parameter, its gradient and three states.
   /** flags: 1 the rule's variant, 2 maximize. */
   readonly optimize: (
@@ -254,22 +198,4 @@ export function findAddon(): { readonly addon: NativeAddon; readonly path: strin
     }
   }
   throw nativeKernelsMissing(platform, tried, cause);
-}
-
-export interface NativeLayers {
-  // What has more sizes than arguments finds them in `scratch`, where others have the shape.
-  readonly conv2d: () => void;
-  readonly conv2dGradInput: (accumulate: number) => void;
-  readonly conv2dGradWeight: (accumulate: number) => void;
-  readonly maxPool: () => void;
-  readonly avgPool: (
-    planes: number,
-    height: number,
-    width: number,
-    outHeight: number,
-    outWidth: number,
-  ) => void;
-  readonly avgPoolGrad: NativeLayers['avgPool'];
-  readonly channelMoments: (outer: number, channels: number, inner: number) => void;
-  readonly channelGradSums: NativeLayers['channelMoments'];
 }

@@ -6,14 +6,12 @@ import { type DType, dtypeInfo, type HostArray } from '../../core/dtype.ts';
 import { refuseWhileCapturing } from '../../device/capture.ts';
 import { cudaIndex } from '../../device/device.ts';
 import { fromAddon, unknownCpuLevel } from '../../errors.ts';
-import { type Kernels, type Loan, type MapOp, mapOps, reduceOps } from '../kernels.ts';
+import { type MapOp, mapOps, reduceOps } from '../declarations/names.ts';
+import type { Kernels, Loan } from '../kernels.ts';
 import type { Input, Memory, Strided } from '../operands.ts';
 import { type CudaInfo, loadAddon, type NativeAddon } from './addon.ts';
 import { allocCuda, borrowCuda, cudaControl, cudaInfoOf, onDevice } from './cuda.ts';
-import { layerKernels } from './layers.ts';
-import { deviceLinear, linearKernels } from './linear.ts';
-import { lossKernels } from './loss.ts';
-import { nnKernels } from './nn.ts';
+import { nativeDenseKernels } from './dense.ts';
 import { optimizerKernels } from './optimizer.ts';
 import { Writer } from './writer.ts';
 
@@ -49,8 +47,6 @@ function borrow(addon: NativeAddon, loan: Loan): Memory {
   return { dtype, count, handle: addon.borrow(host, code, owner, release), device: 'cpu', host };
 }
 
-/** Index in the scratch array at which shape and strides begin, behind a pair of numbers for each operand. */
-
 const isDense = (operand: Input): boolean => typeof operand === 'number' || operand.strides === null;
 
 function kernelsOf(addon: NativeAddon): Kernels {
@@ -76,7 +72,7 @@ function kernelsOf(addon: NativeAddon): Kernels {
     writer.strided(3, c, shape, areDense);
     return 4;
   };
-  const kernels: Kernels = {
+  return {
     name: 'native',
     alloc: (dtype, count, device = 'cpu') =>
       device === 'cpu' ? alloc(addon, dtype, count) : allocCuda(addon, dtype, count, device),
@@ -142,59 +138,16 @@ function kernelsOf(addon: NativeAddon): Kernels {
       writer.number(2, k);
       writer.number(3, aStep);
       writer.number(4, bStep);
-      writer.number(5, (transA ? 1 : 0) | (transB ? 2 : 0) | (accumulate ? 4 : 0));
+      writer.number(5, transA ? 1 : 0);
+      writer.number(6, transB ? 1 : 0);
+      writer.number(7, accumulate ? 1 : 0);
       addon.matmul();
     },
 
-    logSoftmax: (out, a, rows, cols) => {
-      writer.dense(out, a);
-      addon.logSoftmax(rows, cols);
-    },
-    logSoftmaxGrad: (gradIn, gradOut, out, rows, cols) => {
-      writer.dense(gradIn, gradOut, out);
-      addon.logSoftmaxGrad(rows, cols);
-    },
-    nll: (losses, logProbs, labels, rows, cols) => {
-      writer.dense(losses, logProbs, labels);
-      addon.nll(rows, cols);
-    },
-    nllGrad: (gradIn, gradLosses, labels, rows, cols) => {
-      writer.dense(gradIn, gradLosses, labels);
-      addon.nllGrad(rows, cols);
-    },
-
-    lookup: (out, a, index, { outer, count, size, inner, perElement }) => {
-      writer.dense(out, a, index);
-      addon.lookup(outer, count, size, inner, perElement ? 1 : 0);
-    },
-    scatterAdd: (out, a, index, { outer, count, size, inner, perElement }) => {
-      writer.dense(out, a, index);
-      addon.scatterAdd(outer, count, size, inner, perElement ? 1 : 0);
-    },
-    cumsum: (out, a, outer, size, inner, reverse) => {
-      writer.dense(out, a);
-      addon.cumsum(outer, size, inner, reverse ? 1 : 0);
-    },
-    sort: (values, indices, a, rows, cols, count, descending) => {
-      writer.dense(values, indices, a);
-      addon.sort(rows, cols, count, descending ? 1 : 0);
-    },
-    triangle: (out, a, batch, rows, cols, diagonal, upper) => {
-      writer.dense(out, a);
-      addon.triangle(batch, rows, cols, diagonal, upper ? 1 : 0);
-    },
-
     cuda: cudaControl(addon),
-    linear: (out, ...rest) => (out.memory.device === 'cpu' ? onHost : onDevices).linear(out, ...rest),
-    linearGrad: (grad, ...rest) =>
-      (grad.memory.device === 'cpu' ? onHost : onDevices).linearGrad(grad, ...rest),
-    ...layerKernels(addon, writer),
-    ...lossKernels(addon),
-    ...nnKernels(addon),
+    ...nativeDenseKernels(addon),
     ...optimizerKernels(addon, writer),
   };
-  const [onHost, onDevices] = [linearKernels(addon), deviceLinear(addon, kernels)];
-  return kernels;
 }
 
 /**

@@ -1,9 +1,6 @@
 // Writes the operands of a call into the array of numbers that the addon reads.
-import type { Input, Strided } from '../operands.ts';
-
-const shapeAt = 8;
-/** Index of a call's first number, behind the longest walk: 1 + (1 + 4 operands) · 16 dimensions. */
-const numbersAt = shapeAt + 81;
+import type { Input } from '../operands.ts';
+import { numbersAt, shapeAt } from './layout.ts';
 
 /** Writes operands to the scratch array, which C++ reads; tensor_state.h describes its layout. */
 export class Writer {
@@ -27,20 +24,9 @@ export class Writer {
     }
   }
 
-  dense(a: Strided, b: Strided, c: Input = 0): void {
-    this.setOperand(0, a);
-    this.setOperand(1, b);
-    this.setOperand(2, c);
-  }
-
-  /** Number `i` of a call without arguments. */
+  /** Number `i` of a call. */
   number(i: number, value: number): void {
     this.#scratch[numbersAt + i] = value;
-  }
-
-  /** A number at place `i` behind the operands, where other calls have the shape. */
-  list(i: number, value: number): void {
-    this.#scratch[shapeAt + i] = value;
   }
 
   /** Starts a walk over operands of any strides. One whose operands are all dense has a single dimension. */

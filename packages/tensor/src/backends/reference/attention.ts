@@ -1,7 +1,10 @@
 // Attention, query by query over whole rows of scores.
-import type { AttentionGrads, AttentionOperands, AttentionSizes } from '../kernels.ts';
+import type { AttributesFor, DenseKernels, OperandsFor } from '../kernels.ts';
 import type { Strided } from '../operands.ts';
-import { keeping } from './random.ts';
+import { keeping } from './words.ts';
+
+type Operands = OperandsFor<'attention'>;
+type Sizes = AttributesFor<'attention'>;
 
 /** Element (b, h, row, d) of an operand with four strides. */
 const setOperand = ({ strides, offset }: Strided, b: number, h: number, row: number, d: number): number =>
@@ -18,7 +21,7 @@ interface Query {
   readonly at: number;
 }
 
-function* queriesOf({ batch, heads, queries }: AttentionSizes): Generator<Query> {
+function* queriesOf({ batch, heads, queries }: Sizes): Generator<Query> {
   let at = 0;
   for (let b = 0; b < batch; b++) {
     for (let h = 0; h < heads; h++) for (let i = 0; i < queries; i++) yield { b, h, i, at: at++ };
@@ -26,7 +29,7 @@ function* queriesOf({ batch, heads, queries }: AttentionSizes): Generator<Query>
 }
 
 /** The scores of one query against the keys that it may see. */
-function scoresOf({ q, k, mask }: AttentionOperands, sizes: AttentionSizes, { b, h, i }: Query): number[] {
+function scoresOf({ q, k, mask }: Operands, sizes: Sizes, { b, h, i }: Query): number[] {
   const seen = sizes.causal ? Math.min(sizes.keys, i + 1) : sizes.keys;
   return Array.from({ length: seen }, (_, j) => {
     let dot = 0;
@@ -39,7 +42,7 @@ function scoresOf({ q, k, mask }: AttentionOperands, sizes: AttentionSizes, { b,
   });
 }
 
-export function attention(operands: AttentionOperands, sizes: AttentionSizes): void {
+export const attention: DenseKernels['attention'] = (operands, sizes) => {
   const { out, lse, v } = operands;
   const factor = keeping(sizes.dropout, sizes.stream);
   for (const query of queriesOf(sizes)) {
@@ -61,14 +64,14 @@ export function attention(operands: AttentionOperands, sizes: AttentionSizes): v
       out.memory.host[setOperand(out, b, h, i, d)] = sum;
     }
   }
-}
+};
 
 /** Sums of one gradient in float64, written when all have come. */
 class Sums {
   readonly #sums: Float64Array;
   readonly #shape: readonly [number, number, number, number];
 
-  constructor({ batch, heads }: AttentionSizes, rows: number, width: number) {
+  constructor({ batch, heads }: Sizes, rows: number, width: number) {
     this.#shape = [batch, heads, rows, width];
     this.#sums = new Float64Array(batch * heads * rows * width);
   }
@@ -88,12 +91,8 @@ class Sums {
   }
 }
 
-export function attentionGrad(
-  { gradOut, gradQ, gradK, gradV }: AttentionGrads,
-  operands: AttentionOperands,
-  sizes: AttentionSizes,
-): void {
-  const { out, lse, q, k, v } = operands;
+export const attentionGrad: DenseKernels['attentionGrad'] = (operands, sizes) => {
+  const { gradOut, gradQ, gradK, gradV, out, lse, q, k, v } = operands;
   const { scale, queries, keys, width, valueWidth } = sizes;
   const factor = keeping(sizes.dropout, sizes.stream);
   const [toQ, toK, toV] = [
@@ -124,4 +123,4 @@ export function attentionGrad(
   toQ.write(gradQ);
   toK.write(gradK);
   toV.write(gradV);
-}
+};

@@ -1,7 +1,12 @@
 // Cross entropy of scores and labels, row by row.
 
-import type { CrossEntropyOperands, CrossEntropySizes } from '../loss-kernels.ts';
-import type { Input, Strided } from '../operands.ts';
+import type { parts } from '../declarations/declarations.ts';
+import type { AttributesOf, OperandsOf } from '../declarations/declare.ts';
+import type { DenseKernels } from '../kernels.ts';
+import type { Strided } from '../operands.ts';
+
+type Operands = OperandsOf<typeof parts.LabelledScores>;
+type Sizes = AttributesOf<typeof parts.LabelledScores>;
 
 type Floats = Float32Array | Float64Array;
 const floats = ({ memory, offset }: Strided, count: number): Floats =>
@@ -9,8 +14,8 @@ const floats = ({ memory, offset }: Strided, count: number): Floats =>
 
 /** Calls body(row, its scores, its label, its two kept numbers) for each row; the label is −1 where it is ignored. */
 function forEachRow(
-  { scores, labels, kept }: CrossEntropyOperands,
-  { rows, cols, ignoreIndex }: CrossEntropySizes,
+  { scores, labels, kept }: Operands,
+  { rows, cols, ignoreIndex }: Sizes,
   body: (row: number, scores: Floats, label: number, kept: Floats) => void,
 ): void {
   const [all, pairs] = [floats(scores, rows * cols), floats(kept, 2 * rows)];
@@ -21,15 +26,11 @@ function forEachRow(
   }
 }
 
-const weightsOf = ({ weight }: CrossEntropyOperands, cols: number): Floats =>
+const weightsOf = ({ weight }: Operands, cols: number): Floats =>
   weight === null ? new Float64Array(cols).fill(1) : floats(weight, cols);
 
-export function crossEntropy(
-  losses: Strided,
-  counts: Strided | null,
-  operands: CrossEntropyOperands,
-  sizes: CrossEntropySizes,
-): void {
+export const crossEntropy: DenseKernels['crossEntropy'] = (operands, sizes) => {
+  const { losses, counts } = operands;
   const { rows, cols, smoothing } = sizes;
   const [out, counted, weights] = [
     floats(losses, rows),
@@ -52,17 +53,11 @@ export function crossEntropy(
     if (smoothing > 0) for (let c = 0; c < cols; c++) spread += missing(c);
     out[r] = (1 - smoothing) * missing(label) + (smoothing / cols) * spread;
   });
-}
+};
 
-export function crossEntropyGrad(
-  gradScores: Strided,
-  grad: Strided,
-  isPerRow: boolean,
-  divisor: Input,
-  operands: CrossEntropyOperands,
-  sizes: CrossEntropySizes,
-): void {
-  const { rows, cols, smoothing } = sizes;
+export const crossEntropyGrad: DenseKernels['crossEntropyGrad'] = (operands, sizes) => {
+  const { gradScores, grad, divisor } = operands;
+  const { rows, cols, smoothing, isPerRow } = sizes;
   const weights = weightsOf(operands, cols);
   const grads = floats(grad, isPerRow ? rows : 1);
   const by = typeof divisor === 'number' ? divisor : floats(divisor, 1)[0]!;
@@ -80,4 +75,4 @@ export function crossEntropyGrad(
       row[c] = (own + spread * total) * probability - spread * weights[c]! - (c === label ? own : 0);
     }
   });
-}
+};

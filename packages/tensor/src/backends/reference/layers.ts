@@ -1,6 +1,6 @@
 // Convolution, pooling and sums by channel, one element after the other.
 
-import type { ConvSizes, PoolSizes, Window } from '../../ops/layers/window.ts';
+import type { ConvSizes, DenseKernels, PoolSizes, Window } from '../kernels.ts';
 import type { Strided } from '../operands.ts';
 
 type Floats = Float32Array | Float64Array;
@@ -59,7 +59,7 @@ function summed(out: Floats, accumulate: boolean, sum: (totals: Float64Array) =>
   out.set(totals);
 }
 
-export function conv2d(out: Strided, x: Strided, weight: Strided, sizes: ConvSizes): void {
+export const conv2d: DenseKernels['conv2d'] = ({ out, x, weight }, sizes) => {
   const [xCount, weightCount, outCount] = counts(sizes);
   const [from, w] = [floats(x, xCount), floats(weight, weightCount)];
   summed(floats(out, outCount), false, (totals) =>
@@ -67,41 +67,29 @@ export function conv2d(out: Strided, x: Strided, weight: Strided, sizes: ConvSiz
       totals[o]! += from[i]! * w[k]!;
     }),
   );
-}
+};
 
-export function conv2dGradInput(
-  gradX: Strided,
-  grad: Strided,
-  weight: Strided,
-  sizes: ConvSizes,
-  accumulate: boolean,
-): void {
+export const conv2dGradInput: DenseKernels['conv2dGradInput'] = ({ gradX, grad, weight }, sizes) => {
   const [xCount, weightCount, outCount] = counts(sizes);
   const [from, w] = [floats(grad, outCount), floats(weight, weightCount)];
-  summed(floats(gradX, xCount), accumulate, (totals) =>
+  summed(floats(gradX, xCount), sizes.accumulate, (totals) =>
     forEachProduct(sizes, (i, k, o) => {
       totals[i]! += from[o]! * w[k]!;
     }),
   );
-}
+};
 
-export function conv2dGradWeight(
-  gradWeight: Strided,
-  grad: Strided,
-  x: Strided,
-  sizes: ConvSizes,
-  accumulate: boolean,
-): void {
+export const conv2dGradWeight: DenseKernels['conv2dGradWeight'] = ({ gradWeight, grad, x }, sizes) => {
   const [xCount, weightCount, outCount] = counts(sizes);
   const [from, g] = [floats(x, xCount), floats(grad, outCount)];
-  summed(floats(gradWeight, weightCount), accumulate, (totals) =>
+  summed(floats(gradWeight, weightCount), sizes.accumulate, (totals) =>
     forEachProduct(sizes, (i, k, o) => {
       totals[k]! += from[i]! * g[o]!;
     }),
   );
-}
+};
 
-export function maxPool(out: Strided, positions: Strided, a: Strided, planes: number, window: Window): void {
+export const maxPool: DenseKernels['maxPool'] = ({ out, positions, a }, { planes, window }) => {
   const plane = window.height * window.width;
   const outPlane = window.outHeight * window.outWidth;
   const [to, from] = [floats(out, planes * outPlane), floats(a, planes * plane)];
@@ -119,7 +107,7 @@ export function maxPool(out: Strided, positions: Strided, a: Strided, planes: nu
       where[at] = BigInt(inside);
     });
   }
-}
+};
 
 /** Calls cell(output element, input element, divisor) for every element of every box. */
 function forEachCell(
@@ -139,7 +127,7 @@ function forEachCell(
   }
 }
 
-export function avgPool(out: Strided, a: Strided, bins: Strided, sizes: PoolSizes): void {
+export const avgPool: DenseKernels['avgPool'] = ({ out, a, bins }, sizes) => {
   const { planes, height, width, outHeight, outWidth } = sizes;
   const from = floats(a, planes * height * width);
   summed(floats(out, planes * outHeight * outWidth), false, (totals) =>
@@ -147,9 +135,9 @@ export function avgPool(out: Strided, a: Strided, bins: Strided, sizes: PoolSize
       totals[o]! += from[i]! / divisor;
     }),
   );
-}
+};
 
-export function avgPoolGrad(gradIn: Strided, grad: Strided, bins: Strided, sizes: PoolSizes): void {
+export const avgPoolGrad: DenseKernels['avgPoolGrad'] = ({ gradIn, grad, bins }, sizes) => {
   const { planes, height, width, outHeight, outWidth } = sizes;
   const from = floats(grad, planes * outHeight * outWidth);
   summed(floats(gradIn, planes * height * width), false, (totals) =>
@@ -157,15 +145,9 @@ export function avgPoolGrad(gradIn: Strided, grad: Strided, bins: Strided, sizes
       totals[i]! += from[o]! / divisor;
     }),
   );
-}
+};
 
-export function channelMoments(
-  out: Strided,
-  a: Strided,
-  outer: number,
-  channels: number,
-  inner: number,
-): void {
+export const channelMoments: DenseKernels['channelMoments'] = ({ out, a }, { outer, channels, inner }) => {
   const from = floats(a, outer * channels * inner);
   const to = floats(out, 2 * channels);
   const channel = (i: number): number => Math.floor(i / inner) % channels;
@@ -175,17 +157,12 @@ export function channelMoments(
   summed(to.subarray(channels), false, (squares) => {
     for (const [i, value] of from.entries()) squares[channel(i)]! += (value - to[channel(i)]!) ** 2;
   });
-}
+};
 
-export function channelGradSums(
-  out: Strided,
-  grad: Strided,
-  a: Strided,
-  mean: Strided,
-  outer: number,
-  channels: number,
-  inner: number,
-): void {
+export const channelGradSums: DenseKernels['channelGradSums'] = (
+  { out, grad, a, mean },
+  { outer, channels, inner },
+) => {
   const count = outer * channels * inner;
   const [from, means, grads] = [floats(a, count), floats(mean, channels), floats(grad, count)];
   summed(floats(out, 2 * channels), false, (totals) => {
@@ -195,4 +172,4 @@ export function channelGradSums(
       totals[channels + c]! += g * (from[i]! - means[c]!);
     }
   });
-}
+};

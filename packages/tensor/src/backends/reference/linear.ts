@@ -1,6 +1,6 @@
 // The fused linear layer, one element after the other.
-import type { MapOp } from '../kernels.ts';
-import type { Activation, LinearSizes } from '../layer-kernels.ts';
+import type { Activation, MapOp } from '../declarations/names.ts';
+import type { DenseKernels } from '../kernels.ts';
 import type { Strided } from '../operands.ts';
 import { floatOps } from './map.ts';
 
@@ -8,15 +8,10 @@ type Floats = Float32Array | Float64Array;
 const floats = ({ memory, offset }: Strided, count: number): Floats =>
   (memory.host as Floats).subarray(offset, offset + count);
 
-export function linear(
-  out: Strided,
-  before: Strided | null,
-  x: Strided,
-  w: Strided,
-  bias: Strided | null,
-  activation: Activation,
-  { rows, outs, ins }: LinearSizes,
-): void {
+export const linear: DenseKernels['linear'] = (
+  { out, before, x, w, bias },
+  { rows, outs, ins, activation },
+) => {
   const [to, kept, start] = [
     floats(out, rows * outs),
     before && floats(before, rows * outs),
@@ -33,24 +28,19 @@ export function linear(
       to[r * outs + j] = activation === 'none' ? value : floatOps[activation](value, 0, 0);
     }
   }
-}
+};
 
-export function linearGrad(
-  gradBefore: Strided,
-  gradBias: Strided | null,
-  grad: Strided,
-  saved: Strided,
-  activation: Exclude<Activation, 'none'>,
-  rows: number,
-  outs: number,
-): void {
+export const linearGrad: DenseKernels['linearGrad'] = (
+  { gradBefore, gradBias, grad, saved },
+  { rows, outs, activation },
+) => {
   const count = rows * outs;
   const [to, from, values] = [floats(gradBefore, count), floats(grad, count), floats(saved, count)];
-  const slope = floatOps[`${activation}Grad` satisfies MapOp];
+  const slope = floatOps[`${activation as Exclude<Activation, 'none'>}Grad` satisfies MapOp];
   const sums = new Float64Array(outs);
   for (let i = 0; i < count; i++) {
     to[i] = slope(from[i]!, values[i]!, 0);
     sums[i % outs]! += to[i]!;
   }
   if (gradBias) floats(gradBias, outs).set(sums);
-}
+};

@@ -1,7 +1,7 @@
 // Elementwise operations, each as one expression: over numbers for floats, over bigints for integers and bool.
 import type { DType } from '../../core/dtype.ts';
 import { type Value, writer } from '../../core/element.ts';
-import type { MapOp } from '../kernels.ts';
+import type { MapOp } from '../declarations/names.ts';
 import type { Input, Strided } from '../operands.ts';
 import { isInteger, offsets, readAll } from './access.ts';
 

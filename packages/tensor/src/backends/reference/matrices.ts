@@ -1,5 +1,5 @@
 // Matrix products and the softmax family.
-import type { MatmulSizes } from '../kernels.ts';
+import type { DenseKernels, MatmulSizes } from '../kernels.ts';
 import type { Strided } from '../operands.ts';
 import { offsets } from './access.ts';
 
@@ -36,7 +36,7 @@ export function matmul(
 const rowOf = ({ memory, offset }: Strided, row: number, cols: number): Floats =>
   (memory.host as Floats).subarray(offset + row * cols, offset + (row + 1) * cols);
 
-export function logSoftmax(out: Strided, a: Strided, rows: number, cols: number): void {
+export const logSoftmax: DenseKernels['logSoftmax'] = ({ out, a }, { rows, cols }) => {
   for (let r = 0; r < rows; r++) {
     const from = rowOf(a, r, cols);
     let max = -Infinity;
@@ -45,15 +45,9 @@ export function logSoftmax(out: Strided, a: Strided, rows: number, cols: number)
     for (const x of from) sum += Math.exp(x - max);
     rowOf(out, r, cols).set(from.map((x) => x - max - Math.log(sum)));
   }
-}
+};
 
-export function logSoftmaxGrad(
-  gradIn: Strided,
-  gradOut: Strided,
-  out: Strided,
-  rows: number,
-  cols: number,
-): void {
+export const logSoftmaxGrad: DenseKernels['logSoftmaxGrad'] = ({ gradIn, gradOut, out }, { rows, cols }) => {
   for (let r = 0; r < rows; r++) {
     const grad = rowOf(gradOut, r, cols);
     const logProbs = rowOf(out, r, cols);
@@ -61,25 +55,19 @@ export function logSoftmaxGrad(
     for (const g of grad) sum += g;
     rowOf(gradIn, r, cols).set(grad.map((g, c) => g - Math.exp(logProbs[c]!) * sum));
   }
-}
+};
 
 const labelOf = ({ memory, offset }: Strided, row: number): number => Number(memory.host[offset + row]);
 
-export function nll(losses: Strided, logProbs: Strided, labels: Strided, rows: number, cols: number): void {
+export const nll: DenseKernels['nll'] = ({ losses, logProbs, labels }, { rows, cols }) => {
   for (let r = 0; r < rows; r++) {
     rowOf(losses, r, 1)[0] = -rowOf(logProbs, r, cols)[labelOf(labels, r)]!;
   }
-}
+};
 
-export function nllGrad(
-  gradIn: Strided,
-  gradLosses: Strided,
-  labels: Strided,
-  rows: number,
-  cols: number,
-): void {
+export const nllGrad: DenseKernels['nllGrad'] = ({ gradIn, gradLosses, labels }, { rows, cols }) => {
   for (let r = 0; r < rows; r++) {
     const row = rowOf(gradIn, r, cols).fill(0);
     row[labelOf(labels, r)] = -rowOf(gradLosses, r, 1)[0]!;
   }
-}
+};

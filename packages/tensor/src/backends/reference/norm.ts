@@ -1,5 +1,5 @@
 // Layer and root-mean-square normalisation, row by row.
-import type { NormSizes } from '../kernels.ts';
+import type { DenseKernels } from '../kernels.ts';
 import type { Strided } from '../operands.ts';
 
 type Floats = Float32Array | Float64Array;
@@ -8,23 +8,17 @@ const rowOf = ({ memory, offset }: Strided, row: number, cols: number): Floats =
   (memory.host as Floats).subarray(offset + row * cols, offset + (row + 1) * cols);
 const average = (values: readonly number[]): number => values.reduce((sum, x) => sum + x, 0) / values.length;
 
-export function norm(
-  out: Strided,
-  mean: Strided | null,
-  rstd: Strided,
-  a: Strided,
-  plus: { readonly addend: Strided; readonly sum: Strided } | null,
-  gamma: Strided | null,
-  beta: Strided | null,
-  { rows, cols, eps }: NormSizes,
-): void {
+export const norm: DenseKernels['norm'] = (
+  { out, mean, rstd, a, addend, sum, gamma, beta },
+  { rows, cols, eps },
+) => {
   for (let r = 0; r < rows; r++) {
     let row = rowOf(a, r, cols);
-    if (plus) {
-      const addend = rowOf(plus.addend, r, cols);
-      const sum = rowOf(plus.sum, r, cols);
-      sum.set(row.map((x, c) => x + addend[c]!));
-      row = sum;
+    if (addend && sum) {
+      const added = rowOf(addend, r, cols);
+      const total = rowOf(sum, r, cols);
+      total.set(row.map((x, c) => x + added[c]!));
+      row = total;
     }
     const center = mean ? average([...row]) : 0;
     const factor = 1 / Math.sqrt(average([...row].map((x) => (x - center) ** 2)) + eps);
@@ -34,21 +28,12 @@ export function norm(
     const shift = beta && rowOf(beta, 0, cols);
     rowOf(out, r, cols).set(row.map((x, c) => (x - center) * factor * (scale?.[c] ?? 1) + (shift?.[c] ?? 0)));
   }
-}
+};
 
-export function normGrad(
-  gradIn: Strided | null,
-  gradGamma: Strided | null,
-  gradBeta: Strided | null,
-  gradOut: Strided,
-  a: Strided,
-  mean: Strided | null,
-  rstd: Strided,
-  gamma: Strided | null,
-  rows: number,
-  cols: number,
-  accumulate: boolean,
-): void {
+export const normGrad: DenseKernels['normGrad'] = (
+  { gradIn, gradGamma, gradBeta, gradOut, a, mean, rstd, gamma },
+  { rows, cols, accumulate },
+) => {
   const toGamma = new Float64Array(cols);
   const toBeta = new Float64Array(cols);
   const scale = gamma && rowOf(gamma, 0, cols);
@@ -70,4 +55,4 @@ export function normGrad(
   }
   if (gradGamma) rowOf(gradGamma, 0, cols).set(toGamma);
   if (gradBeta) rowOf(gradBeta, 0, cols).set(toBeta);
-}
+};

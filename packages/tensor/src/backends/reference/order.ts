@@ -1,7 +1,7 @@
 // What goes by positions: lookups by index, running sums, sorting, triangles.
 import { type DType, isFloat } from '../../core/dtype.ts';
 import { reader, type Value, writer } from '../../core/element.ts';
-import type { LookupSizes } from '../kernels.ts';
+import type { DenseKernels, LookupSizes } from '../kernels.ts';
 import type { Strided } from '../operands.ts';
 import { readerAs } from './access.ts';
 
@@ -22,14 +22,14 @@ function forEachLookup(
   }
 }
 
-export function lookup(out: Strided, a: Strided, index: Strided, sizes: LookupSizes): void {
+export const lookup: DenseKernels['lookup'] = ({ out, a, index }, sizes) => {
   const [read, write] = [reader(a.memory), writer(out.memory)];
   forEachLookup(index, sizes, (short, long) => write(out.offset + short, read(a.offset + long)));
-}
+};
 
 const computing = (dtype: DType): DType => (isFloat(dtype) ? 'float64' : 'int64');
 
-export function scatterAdd(out: Strided, a: Strided, index: Strided, sizes: LookupSizes): void {
+export const scatterAdd: DenseKernels['scatterAdd'] = ({ out, a, index }, sizes) => {
   const compute = computing(out.memory.dtype);
   const [read, total, write] = [
     readerAs(a.memory, compute),
@@ -40,16 +40,9 @@ export function scatterAdd(out: Strided, a: Strided, index: Strided, sizes: Look
     const sum = (total(out.offset + long) as number) + (read(a.offset + short) as number);
     write(out.offset + long, sum);
   });
-}
+};
 
-export function cumsum(
-  out: Strided,
-  a: Strided,
-  outer: number,
-  size: number,
-  inner: number,
-  reverse: boolean,
-): void {
+export const cumsum: DenseKernels['cumsum'] = ({ out, a }, { outer, size, inner, reverse }) => {
   const [read, write] = [readerAs(a.memory, computing(a.memory.dtype)), writer(out.memory)];
   for (let o = 0; o < outer; o++) {
     for (let i = 0; i < inner; i++) {
@@ -61,7 +54,7 @@ export function cumsum(
       }
     }
   }
-}
+};
 
 /** Ascending, NaN last. */
 function compare(a: Value, b: Value): number {
@@ -69,15 +62,7 @@ function compare(a: Value, b: Value): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-export function sort(
-  values: Strided,
-  indices: Strided,
-  a: Strided,
-  rows: number,
-  cols: number,
-  count: number,
-  descending: boolean,
-): void {
+export const sort: DenseKernels['sort'] = ({ values, indices, a }, { rows, cols, count, descending }) => {
   const [read, write, writeIndex] = [reader(a.memory), writer(values.memory), writer(indices.memory)];
   for (let r = 0; r < rows; r++) {
     const row = Array.from({ length: cols }, (_, c) => ({ value: read(a.offset + r * cols + c), at: c }));
@@ -87,17 +72,9 @@ export function sort(
       writeIndex(indices.offset + r * count + i, at);
     }
   }
-}
+};
 
-export function triangle(
-  out: Strided,
-  a: Strided,
-  batch: number,
-  rows: number,
-  cols: number,
-  diagonal: number,
-  upper: boolean,
-): void {
+export const triangle: DenseKernels['triangle'] = ({ out, a }, { batch, rows, cols, diagonal, upper }) => {
   const [read, write] = [reader(a.memory), writer(out.memory)];
   for (let i = 0; i < batch * rows * cols; i++) {
     const row = Math.floor(i / cols) % rows;
@@ -105,4 +82,4 @@ export function triangle(
     const isKept = upper ? above >= diagonal : above <= diagonal;
     write(out.offset + i, isKept ? read(a.offset + i) : 0);
   }
-}
+};

@@ -1,7 +1,7 @@
 // Reductions: every element of the input is taken by the element of the output that its index leads to.
 
 import { type Value, writer } from '../../core/element.ts';
-import type { ReduceOp } from '../kernels.ts';
+import type { ReduceOp } from '../declarations/names.ts';
 import type { Strided } from '../operands.ts';
 import { isInteger, offsets, readAll } from './access.ts';
 

@@ -3,8 +3,8 @@
 
 import { isRecording, record } from '../../autograd/node.ts';
 import type { GradTarget } from '../../autograd/target.ts';
+import { floatMapOps, type MapOp } from '../../backends/declarations/names.ts';
 import { kernels } from '../../backends/index.ts';
-import { floatMapOps, type MapOp } from '../../backends/kernels.ts';
 import type { Input, Strided } from '../../backends/operands.ts';
 import { negativePower, notOfBool } from '../../checks/argument-errors.ts';
 import { checkFits } from '../../checks/arguments.ts';

@@ -36,12 +36,12 @@ function dropped(x: Tensor, p: number, stream: Stream): Tensor {
   const { count } = x;
   const dense = contiguous(x);
   const out = empty(x.dtype, x.shape, x.device);
-  kernels().dropout(out.strided, dense.strided, count, p, stream);
+  kernels().dropout({ out: out.strided, a: dense.strided }, { count, p, stream });
   if (isRecording(dense)) {
     const target = dense.target!;
     record('dropout', out, [target], [], (grad) => {
       const into = target.begin();
-      kernels().dropout(into.dense, grad.dense, count, p, stream);
+      kernels().dropout({ out: into.dense, a: grad.dense }, { count, p, stream });
       target.end(into);
     });
   }

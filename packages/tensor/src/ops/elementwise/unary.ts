@@ -1,8 +1,8 @@
 // Functions of one element. Each rule says what the gradient reads, and writes grad × f′ into `into`.
 
 import { isRecording, record } from '../../autograd/node.ts';
+import { floatMapOps, type MapOp } from '../../backends/declarations/names.ts';
 import { kernels } from '../../backends/index.ts';
-import { floatMapOps, type MapOp } from '../../backends/kernels.ts';
 import type { Strided } from '../../backends/operands.ts';
 import { notOfBool } from '../../checks/argument-errors.ts';
 import { checkOptions, optionChecks, refuseOptions } from '../../checks/options.ts';

@@ -3,7 +3,7 @@
 import { isRecording, record } from '../../autograd/node.ts';
 import type { GradTarget } from '../../autograd/target.ts';
 import { kernels } from '../../backends/index.ts';
-import type { AttentionOperands, AttentionSizes } from '../../backends/kernels.ts';
+import type { AttributesFor, OperandsFor } from '../../backends/kernels.ts';
 import type { Strided } from '../../backends/operands.ts';
 import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { aGenerator, type Check, decayRate, finite, flag, tensorOrNull } from '../../checks/value-checks.ts';
@@ -63,6 +63,7 @@ const attentionOptions = optionChecks<AttentionOptions>(attentionChecks);
 
 const groupedOptions = optionChecks<GroupedAttentionOptions>({ ...attentionChecks, enableGqa: flag });
 
+type AttentionSizes = AttributesFor<'attention'>;
 type Sizes = Pick<AttentionSizes, 'batch' | 'heads' | 'queries' | 'keys' | 'width' | 'valueWidth'>;
 
 function weightingOf(width: number, options: AttentionOptions): Weighting {
@@ -210,6 +211,15 @@ function ofBatches(op: string, { q, k, v, mask }: Heads, weighting: Weighting): 
 
 const lseType = ({ dtype }: Tensor): DType => (isHalf(dtype) ? 'float32' : dtype);
 
+/** Adds the gradients. Written out, because the copy of an object by spreading takes as long as a small kernel. */
+function withGrads(
+  { out, lse, q, k, v, mask }: OperandsFor<'attention'>,
+  gradOut: Strided,
+  [gradQ, gradK, gradV]: readonly [Strided, Strided, Strided],
+): OperandsFor<'attentionGrad'> {
+  return { out, lse, q, k, v, mask, gradOut, gradQ, gradK, gradV };
+}
+
 function attended(
   op: string,
   [q, k, v]: readonly [Tensor, Tensor, Tensor],
@@ -220,7 +230,7 @@ function attended(
   const device = jointDevice(op, q, k, v, mask);
   const out = empty(q.dtype, shape, device);
   const lse = allocate(lseType(q), sizes.batch * sizes.heads * sizes.queries, device);
-  const operands: AttentionOperands = {
+  const operands: OperandsFor<'attention'> = {
     out: denseRows(shape, out.strided),
     lse: lse.dense,
     q: rowsOf(q, q.strided),
@@ -239,7 +249,7 @@ function attended(
       const grads = openGrads(targets, counts, dtype, device);
       const [gradQ, gradK, gradV] = grads.map((into, i) => denseRows(inputs[i]!.shape, into.dense));
       const gradOut = denseRows(shape, grad.dense);
-      kernels().attentionGrad({ gradOut, gradQ: gradQ!, gradK: gradK!, gradV: gradV! }, operands, sizes);
+      kernels().attentionGrad(withGrads(operands, gradOut, [gradQ!, gradK!, gradV!]), sizes);
       closeGrads(targets, grads);
     });
   }
@@ -302,7 +312,7 @@ function attendedPacked(op: string, qkv: Tensor, mask: Tensor | null, sizes: Att
   const out = empty(qkv.dtype, [...qkv.shape.slice(0, -1), sizes.heads * sizes.width], device);
   const lse = allocate(lseType(qkv), sizes.batch * sizes.heads * sizes.queries, device);
   const [q, k, v] = [0, 1, 2].map((part) => packedRows(dense.strided, part, 3, sizes));
-  const operands: AttentionOperands = {
+  const operands: OperandsFor<'attention'> = {
     out: packedRows(out.strided, 0, 1, sizes),
     lse: lse.dense,
     q: q!,
@@ -318,7 +328,7 @@ function attendedPacked(op: string, qkv: Tensor, mask: Tensor | null, sizes: Att
       const into = target.begin();
       const [gradQ, gradK, gradV] = [0, 1, 2].map((part) => packedRows(into.dense, part, 3, sizes));
       const gradOut = packedRows(grad.dense, 0, 1, sizes);
-      kernels().attentionGrad({ gradOut, gradQ: gradQ!, gradK: gradK!, gradV: gradV! }, operands, sizes);
+      kernels().attentionGrad(withGrads(operands, gradOut, [gradQ!, gradK!, gradV!]), sizes);
       target.end(into);
     });
   }

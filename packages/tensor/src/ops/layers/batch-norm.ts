@@ -103,7 +103,7 @@ function batchStatistics(x: Tensor, e: Extent, eps: number, sync: BatchNormSync 
   const total = part(sums.dense, 2 * channels);
   let count = e.outer * e.inner;
   if (count === 0 && sync === null) return ofNothing(sums, channels);
-  kernels().channelMoments(sums.dense, x.strided, e.outer, channels, e.inner);
+  kernels().channelMoments({ out: sums.dense, a: x.strided }, { outer: e.outer, channels, inner: e.inner });
   if (sync) {
     kernels().copy([1], total, count);
     exchanged(sums, (own) => {
@@ -272,7 +272,10 @@ function recorded(
   const input = x.strided;
   record('batchNorm', out, [toX, toWeight, toBias], [x.storage, sums, inverse, scale], (grad) => {
     const gradSums = allocate(dtype, 2 * channels, grad.memory.device);
-    kernels().channelGradSums(gradSums.dense, grad.dense, input, mean, outer, channels, inner);
+    kernels().channelGradSums(
+      { out: gradSums.dense, grad: grad.dense, a: input, mean },
+      { outer, channels, inner },
+    );
     if (toBias) {
       const into = toBias.begin();
       kernels().copy(row, into.dense, part(gradSums.dense, 0));

@@ -2,6 +2,7 @@
 // bias and weight are final before that of the input is computed, so that they can be sent while it is.
 import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
+import type { ConvSizes } from '../../backends/kernels.ts';
 import { badConv1d } from '../../checks/op-errors.ts';
 import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { anything, atLeastOne } from '../../checks/value-checks.ts';
@@ -12,7 +13,7 @@ import { recast } from '../elementwise/autocast.ts';
 import { contiguous, needsFloat32OnCpu, requireFloat, requireOperand, to } from '../elementwise/convert.ts';
 import { jointDevice } from '../joint-device.ts';
 import { squeeze, unsqueeze } from '../shape/views.ts';
-import { type ConvSizes, type Pair, pairOf, windowOf } from './window.ts';
+import { type Pair, pairOf, windowOf } from './window.ts';
 
 export interface ConvOptions {
   /** Default 1. */
@@ -105,7 +106,7 @@ export function conv2d(x: Tensor, w: Tensor, b: Tensor | null = null, options: C
     return withDimension(x, 0, (batch) => conv2d(batch, w, b, options));
   const sizes = checkedSizes(x, w, b, options);
   if (needsFloat32OnCpu(x)) return convInFloat32(x, w, b, options);
-  const { batch, window } = sizes;
+  const { batch, groups, inChannels, outChannels: perGroup, window } = sizes;
   const outChannels = w.shape[0]!;
   const dense = contiguous(x);
   const weights = contiguous(w);
@@ -117,7 +118,7 @@ export function conv2d(x: Tensor, w: Tensor, b: Tensor | null = null, options: C
   );
   const { dtype } = out;
   const byChannel = [batch, outChannels, window.outHeight * window.outWidth];
-  kernels().conv2d(out.strided, input, weight, sizes);
+  kernels().conv2d({ out: out.strided, x: input, weight }, sizes);
   if (b) {
     const values = withStrides(b.strided, [0, b.strides[0]!, 0]);
     kernels().map('add', dtype, byChannel, out.strided, out.strided, values);
@@ -131,11 +132,17 @@ export function conv2d(x: Tensor, w: Tensor, b: Tensor | null = null, options: C
         toB.end(into);
       }
       if (toW) {
-        kernels().conv2dGradWeight(toW.open(), grad.dense, input, sizes, toW.isFilled);
+        kernels().conv2dGradWeight(
+          { gradWeight: toW.open(), grad: grad.dense, x: input },
+          { batch, groups, inChannels, outChannels: perGroup, window, accumulate: toW.isFilled },
+        );
         toW.close();
       }
       if (toX) {
-        kernels().conv2dGradInput(toX.open(), grad.dense, weight, sizes, toX.isFilled);
+        kernels().conv2dGradInput(
+          { gradX: toX.open(), grad: grad.dense, weight },
+          { batch, groups, inChannels, outChannels: perGroup, window, accumulate: toX.isFilled },
+        );
         toX.close();
       }
     });

@@ -131,13 +131,16 @@ function computed(
   const toMean = mean?.dense ?? null;
   const scale = gamma?.strided ?? null;
   kernels().norm(
-    out.strided,
-    toMean,
-    rstd.dense,
-    input.strided,
-    other && { addend: other.strided, sum: sum.strided },
-    scale,
-    beta?.strided ?? null,
+    {
+      out: out.strided,
+      rstd: rstd.dense,
+      a: input.strided,
+      mean: toMean,
+      addend: other?.strided ?? null,
+      sum: other && sum.strided,
+      gamma: scale,
+      beta: beta?.strided ?? null,
+    },
     { rows, cols, eps },
   );
   if (isRecording(sum, gamma, beta)) {
@@ -148,17 +151,17 @@ function computed(
       const forGamma = toGamma?.begin() ?? null;
       const forBeta = toBeta?.begin() ?? null;
       kernels().normGrad(
-        toX?.open() ?? null,
-        forGamma?.dense ?? null,
-        forBeta?.dense ?? null,
-        grad.dense,
-        values,
-        toMean,
-        rstd.dense,
-        scale,
-        rows,
-        cols,
-        toX?.isFilled ?? false,
+        {
+          gradOut: grad.dense,
+          rstd: rstd.dense,
+          a: values,
+          mean: toMean,
+          gamma: scale,
+          gradIn: toX?.open() ?? null,
+          gradGamma: forGamma?.dense ?? null,
+          gradBeta: forBeta?.dense ?? null,
+        },
+        { rows, cols, accumulate: toX?.isFilled ?? false },
       );
       if (toGamma) toGamma.end(forGamma!);
       if (toBeta) toBeta.end(forBeta!);

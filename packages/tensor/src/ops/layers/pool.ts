@@ -2,6 +2,7 @@
 // it is divided; all kinds of averaging differ in that table alone.
 import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
+import type { PoolSizes, Window } from '../../backends/kernels.ts';
 import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { anything, flag } from '../../checks/value-checks.ts';
 import { countOf } from '../../core/shape.ts';
@@ -10,7 +11,7 @@ import { empty, type Tensor } from '../../core/tensor.ts';
 import type { Device } from '../../device/device.ts';
 import { badOption, badPlanes, shown, windowTooLarge } from '../../errors.ts';
 import { contiguous, inFloat32, needsFloat32, requireFloat } from '../elementwise/convert.ts';
-import { type Pair, type PoolSizes, pairOf, type Window, windowOf } from './window.ts';
+import { type Pair, pairOf, windowOf } from './window.ts';
 
 export interface PoolOptions {
   /** Default: the size of the window. */
@@ -98,7 +99,7 @@ export function maxPool2d(x: Tensor, kernelSize: Pair, options: MaxPoolOptions =
   const dense = contiguous(x);
   const out = empty(x.dtype, [...front, window.outHeight, window.outWidth], x.device);
   const positions = allocate('int64', out.count, x.device);
-  kernels().maxPool(out.strided, positions.dense, dense.strided, planes, window);
+  kernels().maxPool({ out: out.strided, positions: positions.dense, a: dense.strided }, { planes, window });
   if (isRecording(dense)) {
     const target = dense.target!;
     const sizes = {
@@ -111,7 +112,7 @@ export function maxPool2d(x: Tensor, kernelSize: Pair, options: MaxPoolOptions =
     record('maxPool2d', out, [target], [positions], (grad) => {
       const into = target.open();
       if (!target.isFilled) kernels().copy([target.count], into, 0);
-      kernels().scatterAdd(into, grad.dense, positions.dense, sizes);
+      kernels().scatterAdd({ out: into, a: grad.dense, index: positions.dense }, sizes);
       target.close();
     });
   }
@@ -148,12 +149,12 @@ function averaged(op: string, x: Tensor, rows: readonly Bin[], cols: readonly Bi
   const bins = stored([...rows, ...cols], x.device);
   const dense = contiguous(x);
   const out = empty(x.dtype, [...front, outHeight, outWidth], x.device);
-  kernels().avgPool(out.strided, dense.strided, bins.dense, sizes);
+  kernels().avgPool({ out: out.strided, a: dense.strided, bins: bins.dense }, sizes);
   if (isRecording(dense)) {
     const target = dense.target!;
     record(op, out, [target], [bins], (grad) => {
       const into = target.begin();
-      kernels().avgPoolGrad(into.dense, grad.dense, bins.dense, sizes);
+      kernels().avgPoolGrad({ gradIn: into.dense, grad: grad.dense, bins: bins.dense }, sizes);
       target.end(into);
     });
   }

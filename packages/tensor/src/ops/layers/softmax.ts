@@ -25,13 +25,13 @@ export function logSoftmax(a: Tensor, dim = -1, extra?: unknown): Tensor {
   const rows = cols === 0 ? 0 : a.count / cols;
   const dense = contiguous(a);
   const out = empty(a.dtype, a.shape, a.device);
-  kernels().logSoftmax(out.strided, dense.strided, rows, cols);
+  kernels().logSoftmax({ out: out.strided, a: dense.strided }, { rows, cols });
   if (isRecording(dense)) {
     const target = dense.target!;
     const logProbs = out.strided;
     record('logSoftmax', out, [target], [out.storage], (grad) => {
       const into = target.begin();
-      kernels().logSoftmaxGrad(into.dense, grad.dense, logProbs, rows, cols);
+      kernels().logSoftmaxGrad({ gradIn: into.dense, gradOut: grad.dense, out: logProbs }, { rows, cols });
       target.end(into);
     });
   }

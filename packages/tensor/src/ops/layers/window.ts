@@ -1,46 +1,9 @@
 // Windows that slide over planes [height, width], for convolution and pooling: their sizes, and where they lie.
+import type { Window } from '../../backends/kernels.ts';
 import { badOption, shown, windowTooLarge } from '../../errors.ts';
 
 /** One number for both directions, or [vertical, horizontal]. */
 export type Pair = number | readonly [vertical: number, horizontal: number];
-
-/**
- * Position (y, x) of the output begins at row y · strideY − padTop and column x · strideX − padLeft; the
- * window's rows are dilationY apart, its columns dilationX.
- */
-export interface Window {
-  readonly height: number;
-  readonly width: number;
-  readonly outHeight: number;
-  readonly outWidth: number;
-  readonly kernelHeight: number;
-  readonly kernelWidth: number;
-  readonly strideY: number;
-  readonly strideX: number;
-  readonly dilationY: number;
-  readonly dilationX: number;
-  readonly padTop: number;
-  readonly padLeft: number;
-}
-
-/** Dense x [batch, groups · inChannels, height, width] and weight [groups · outChannels, inChannels, kernel]. */
-export interface ConvSizes {
-  readonly batch: number;
-  readonly groups: number;
-  /** Channels of one group. */
-  readonly inChannels: number;
-  /** Channels of one group. */
-  readonly outChannels: number;
-  readonly window: Window;
-}
-
-export interface PoolSizes {
-  readonly planes: number;
-  readonly height: number;
-  readonly width: number;
-  readonly outHeight: number;
-  readonly outWidth: number;
-}
 
 /** Both numbers of an option, which are integers of at least `least`. */
 export function pairOf(what: string, value: Pair, least: number): readonly [number, number] {

@@ -1,7 +1,7 @@
 // Cross entropy of scores of classes: one kernel from scores to losses, and one back. A device looks at labels itself.
 import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
-import type { CrossEntropyOperands, CrossEntropySizes } from '../../backends/loss-kernels.ts';
+import type { AttributesFor, OperandsFor } from '../../backends/kernels.ts';
 import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { share } from '../../checks/value-checks.ts';
 import { scope } from '../../core/context.ts';
@@ -88,9 +88,11 @@ function ofRows(
     labels: classes.dense,
     weight: weights?.dense ?? null,
     kept: kept.dense,
+    losses: losses.dense,
+    counts: counts?.dense ?? null,
   };
-  const sizes = { rows, cols, ignoreIndex, smoothing: labelSmoothing };
-  kernels().crossEntropy(losses.dense, counts?.dense ?? null, operands, sizes);
+  const sizes = { rows, cols, ignoreIndex, smoothing: labelSmoothing, isPerRow: reduction === 'none' };
+  kernels().crossEntropy(operands, sizes);
   const total = counts && summed(counts, rows);
   const out = reduced(losses, rows, reduction, total);
   if (isRecording(scores)) {
@@ -98,7 +100,7 @@ function ofRows(
     const saved = [scores.storage, classes, kept];
     if (weights) saved.push(weights);
     if (total) saved.push(total);
-    recordRows(out, scores, saved, reduction === 'none', divisor, operands, sizes);
+    recordRows(out, scores, saved, divisor, operands, sizes);
   }
   for (const storage of [classes, kept, losses, weights, counts, total]) storage?.release();
   if (scores !== logits) scores.dispose();
@@ -111,16 +113,25 @@ function recordRows(
   out: Tensor,
   scores: Tensor,
   saved: Storage[],
-  isPerRow: boolean,
   divisor: Storage | number,
-  operands: CrossEntropyOperands,
-  sizes: CrossEntropySizes,
+  { scores: a, labels, weight, kept }: OperandsFor<'crossEntropy'>,
+  sizes: AttributesFor<'crossEntropyGrad'>,
 ): void {
   const target = scores.target!;
   record('crossEntropy', out, [target], saved, (grad) => {
     const into = target.begin();
-    const by = typeof divisor === 'number' ? divisor : divisor.dense;
-    kernels().crossEntropyGrad(into.dense, grad.dense, isPerRow, by, operands, sizes);
+    kernels().crossEntropyGrad(
+      {
+        scores: a,
+        labels,
+        weight,
+        kept,
+        gradScores: into.dense,
+        grad: grad.dense,
+        divisor: typeof divisor === 'number' ? divisor : divisor.dense,
+      },
+      sizes,
+    );
     target.end(into);
   });
 }

@@ -117,6 +117,10 @@ class Rows {
   }
 
   /** The values that the gradient reads. */
+  get #sizes(): { readonly rows: number; readonly cols: number } {
+    return { rows: this.count, cols: this.classes };
+  }
+
   get saved(): Storage[] {
     const counted = this.#counted;
     return counted === null ? [this.#labels] : [this.#labels, counted.rows, counted.total];
@@ -130,7 +134,7 @@ class Rows {
   loss(logProbs: Strided): Tensor {
     const counted = this.#counted;
     const losses = this.#perRow();
-    kernels().nll(losses.dense, logProbs, this.#labels.dense, this.count, this.classes);
+    kernels().nll({ losses: losses.dense, logProbs, labels: this.#labels.dense }, this.#sizes);
     if (counted !== null)
       kernels().map('where', this.#dtype, [this.count], losses.dense, counted.rows.dense, losses.dense, 0);
     if (this.#reduction === 'none') return created(losses, [this.count]);
@@ -158,7 +162,7 @@ class Rows {
       if (counted !== null)
         kernels().map('where', this.#dtype, shape, perRow.dense, counted.rows.dense, perRow.dense, 0);
     }
-    kernels().nllGrad(into, perRow.dense, this.#labels.dense, this.count, this.classes);
+    kernels().nllGrad({ gradIn: into, gradLosses: perRow.dense, labels: this.#labels.dense }, this.#sizes);
     perRow.release();
   }
 }

@@ -1,7 +1,7 @@
 // A fully connected layer in one op.
 import { isRecording, record } from '../../autograd/node.ts';
+import { type Activation, activations } from '../../backends/declarations/names.ts';
 import { kernels } from '../../backends/index.ts';
-import { type Activation, activations } from '../../backends/layer-kernels.ts';
 import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { oneOf } from '../../checks/value-checks.ts';
 import { scope } from '../../core/context.ts';
@@ -62,15 +62,15 @@ export function linear(x: Tensor, w: Tensor, b: Tensor | null = null, options: L
       ? allocate(out.dtype, out.count, out.device)
       : null;
   if (out.count > 0) {
-    const sizes = { rows, outs: outSize, ins: inSize };
     kernels().linear(
-      out.strided,
-      before?.dense ?? null,
-      dense.strided,
-      weights.strided,
-      bias?.strided ?? null,
-      activation,
-      sizes,
+      {
+        out: out.strided,
+        x: dense.strided,
+        w: weights.strided,
+        bias: bias?.strided ?? null,
+        before: before?.dense ?? null,
+      },
+      { rows, outs: outSize, ins: inSize, activation },
     );
   }
   if (isRecorded) {
@@ -106,13 +106,8 @@ function recordLinear(
     const bias = toB ? toB.begin() : null;
     if (activation !== 'none')
       kernels().linearGrad(
-        before.dense,
-        bias?.dense ?? null,
-        grad.dense,
-        saved!.dense,
-        activation,
-        rows,
-        outSize,
+        { gradBefore: before.dense, grad: grad.dense, saved: saved!.dense, gradBias: bias?.dense ?? null },
+        { rows, outs: outSize, activation },
       );
     else if (bias) kernels().reduce('sum', [rows, outSize], withStrides(bias.dense, [0, 1]), grad.dense);
     if (bias) toB!.end(bias);

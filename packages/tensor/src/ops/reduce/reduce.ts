@@ -1,8 +1,8 @@
 // Reductions over dimensions; without dimensions over all.
 
 import { isRecording, record } from '../../autograd/node.ts';
+import type { ReduceOp } from '../../backends/declarations/names.ts';
 import { kernels } from '../../backends/index.ts';
-import type { ReduceOp } from '../../backends/kernels.ts';
 import type { Strided } from '../../backends/operands.ts';
 import { notOfBool } from '../../checks/argument-errors.ts';
 import { checkFlag } from '../../checks/arguments.ts';

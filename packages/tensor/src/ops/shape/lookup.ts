@@ -59,14 +59,14 @@ const sizesOf = (shape: Shape, dim: number, count: number, perElement: boolean):
 /** Looks `index` up in `a`, which is dense; backward adds the gradient to the places that were read. */
 function lookedUp(name: string, a: Tensor, index: Tensor, shape: Shape, sizes: LookupSizes): Tensor {
   const out = empty(a.dtype, shape, jointDevice(name, a, index));
-  kernels().lookup(out.strided, a.strided, index.strided, sizes);
+  kernels().lookup({ out: out.strided, a: a.strided, index: index.strided }, sizes);
   if (!isRecording(a)) return out;
   const target = a.target!;
   const places = index.strided;
   return record(name, out, [target], [index.storage], (grad) => {
     const into = target.open();
     if (!target.isFilled) kernels().copy([target.count], into, 0);
-    kernels().scatterAdd(into, grad.dense, places, sizes);
+    kernels().scatterAdd({ out: into, a: grad.dense, index: places }, sizes);
     target.close();
   });
 }
@@ -200,7 +200,7 @@ function scattered(a: Tensor, source: Tensor, places: Tensor, shape: Shape, size
   kernels().copy(a.shape, out.strided, a.strided);
   const changed = isWhole ? out.storage.retain() : allocate(a.dtype, countOf(shape), out.device);
   if (!isWhole) kernels().copy(shape, changed.dense, within(out.strided));
-  kernels().scatterAdd(changed.dense, source.strided, places.strided, sizes);
+  kernels().scatterAdd({ out: changed.dense, a: source.strided, index: places.strided }, sizes);
   if (!isWhole) kernels().copy(shape, within(out.strided), changed.dense);
   changed.release();
   if (!isRecording(a, source)) return out;
@@ -212,7 +212,7 @@ function scattered(a: Tensor, source: Tensor, places: Tensor, shape: Shape, size
     const into = toSource.begin();
     const part = isWhole ? grad.retain() : allocate(grad.memory.dtype, countOf(shape), grad.memory.device);
     if (!isWhole) kernels().copy(shape, part.dense, within(grad.dense));
-    kernels().lookup(into.dense, part.dense, where, sizes);
+    kernels().lookup({ out: into.dense, a: part.dense, index: where }, sizes);
     part.release();
     toSource.end(into);
   });
@@ -231,7 +231,7 @@ export function oneHot(labels: Tensor, classes = classesOf(labels)): Tensor {
   kernels().copy(out.shape, out.strided, 0);
   kernels().copy(ones.shape, ones.strided, 1);
   const sizes = { outer: labels.count, count: 1, size: classes, inner: 1, perElement: true };
-  kernels().scatterAdd(out.strided, ones.strided, places.strided, sizes);
+  kernels().scatterAdd({ out: out.strided, a: ones.strided, index: places.strided }, sizes);
   ones.dispose();
   disposeCopies([places], [labels]);
   return out;

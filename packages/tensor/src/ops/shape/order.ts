@@ -28,13 +28,13 @@ export function cumsum(a: Tensor, dim: number, extra?: unknown): Tensor {
   const dense = contiguous(isFloat(a.dtype) ? a : to(a, 'int64'));
   const out = empty(dense.dtype, a.shape, a.device);
   const [outer, size, inner] = [countOf(a.shape.slice(0, at)), a.shape[at]!, countOf(a.shape.slice(at + 1))];
-  kernels().cumsum(out.strided, dense.strided, outer, size, inner, false);
+  kernels().cumsum({ out: out.strided, a: dense.strided }, { outer, size, inner, reverse: false });
   if (dense !== a) dense.dispose();
   if (!isRecording(a)) return out;
   const target = a.target!;
   return record('cumsum', out, [target], [], (grad) => {
     const into = target.begin();
-    kernels().cumsum(into.dense, grad.dense, outer, size, inner, true);
+    kernels().cumsum({ out: into.dense, a: grad.dense }, { outer, size, inner, reverse: true });
     target.end(into);
   });
 }
@@ -80,8 +80,10 @@ function sorted(a: Tensor, dim: number, count: number, descending: boolean): Sor
   const cols = a.shape[dim]!;
   const shape = rows.shape.with(-1, count);
   const [values, indices] = [empty(a.dtype, shape, a.device), empty('int64', shape, a.device)];
-  const rowCount = cols === 0 ? 0 : a.count / cols;
-  kernels().sort(values.strided, indices.strided, rows.strided, rowCount, cols, count, descending);
+  kernels().sort(
+    { values: values.strided, indices: indices.strided, a: rows.strided },
+    { rows: cols === 0 ? 0 : a.count / cols, cols, count, descending },
+  );
   const found = transpose(indices, dim, -1);
   if (isRecording(a)) {
     // Read through the tape, so that the gradient goes where the values came from.
@@ -104,13 +106,14 @@ function triangle(name: string, a: Tensor, diagonal: number, upper: boolean): Te
   const batch = countOf(a.shape.slice(0, -2));
   const dense = contiguous(a);
   const out = empty(a.dtype, a.shape, a.device);
-  kernels().triangle(out.strided, dense.strided, batch, rows, cols, diagonal, upper);
+  const sizes = { batch, rows, cols, diagonal, upper };
+  kernels().triangle({ out: out.strided, a: dense.strided }, sizes);
   if (dense !== a) dense.dispose();
   if (!isRecording(a)) return out;
   const target = a.target!;
   return record(name, out, [target], [], (grad) => {
     const into = target.begin();
-    kernels().triangle(into.dense, grad.dense, batch, rows, cols, diagonal, upper);
+    kernels().triangle({ out: into.dense, a: grad.dense }, sizes);
     target.end(into);
   });
 }

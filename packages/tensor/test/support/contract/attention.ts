@@ -1,11 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import type { AttentionSizes } from '../../../src/backends/kernels.ts';
+import type { AttributesFor } from '../../../src/backends/kernels.ts';
 import type { Strided } from '../../../src/backends/operands.ts';
 import type { DType } from '../../../src/core/dtype.ts';
 import { expectClose, noise } from '../kernels-oracle.ts';
 import { wordAt } from './random.ts';
 import { valuesOf, type Workbench, walked } from './workbench.ts';
 
+type AttentionSizes = AttributesFor<'attention'>;
 type Given = Partial<AttentionSizes> & { readonly mask?: 'bool' | 'float'; readonly blind?: boolean };
 
 const defaults: AttentionSizes = {
@@ -159,8 +160,7 @@ export function attentionContract(bench: Workbench): void {
 
       const [gradQ, gradK, gradV] = [lay(queries, width), lay(keys, width), lay(keys, valueWidth)];
       bench.kernels.attentionGrad(
-        { gradOut: G.strided, gradQ: gradQ.strided, gradK: gradK.strided, gradV: gradV.strided },
-        operands,
+        { ...operands, gradOut: G.strided, gradQ: gradQ.strided, gradK: gradK.strided, gradV: gradV.strided },
         sizes,
       );
       expectClose(gradQ.values, want.gradQ, tolerance);

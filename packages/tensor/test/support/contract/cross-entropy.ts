@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest';
-import type { CrossEntropySizes } from '../../../src/backends/loss-kernels.ts';
 import type { DType } from '../../../src/core/dtype.ts';
 import { expectClose, logSoftmax64, noise, tolerances } from '../kernels-oracle.ts';
 import { valuesOf, type Workbench } from './workbench.ts';
@@ -38,13 +37,13 @@ export function crossEntropyContract(bench: Workbench): void {
       const scores = noise(rows * cols).map((x) => Math.fround(x * 20));
       const labels = Array.from({ length: rows }, (_, r) => (r % 5 === 2 ? ignoreIndex : (r * 7 + 1) % cols));
       const weight = Array.from({ length: cols }, (_, c) => (isWeighted ? ((c * 3) % 8) / 4 : 1));
-      const sizes: CrossEntropySizes = { rows, cols, ignoreIndex, smoothing };
+      const sizes = { rows, cols, ignoreIndex, smoothing };
       const operands = operandsOf(dtype, label, scores, labels, isWeighted ? weight : null);
       const logProbs = labels.map((_, r) => logSoftmax64(scores.slice(r * cols, (r + 1) * cols)));
       const wanted = labels.map((at) => targets(at, weight, smoothing));
 
       const [losses, counts] = [bench.dirty(rows, dtype), bench.dirty(rows, dtype)];
-      bench.kernels.crossEntropy(losses, counts, operands, sizes);
+      bench.kernels.crossEntropy({ ...operands, losses, counts }, sizes);
       const total = (list: readonly number[]): number => list.reduce((a, b) => a + b, 0);
       const want = wanted.map((row, r) => -total(row.map((t, c) => (t === 0 ? 0 : t * logProbs[r]![c]!))));
       expectClose(valuesOf(losses), want, 8 * tolerances[dtype]);
@@ -60,14 +59,20 @@ export function crossEntropyContract(bench: Workbench): void {
           return row.map((t, c) => scale(r) * (all * Math.exp(logProbs[r]![c]!) - t));
         });
       const into = bench.dirty(rows * cols, dtype);
-      bench.kernels.crossEntropyGrad(into, bench.put(dtype, g), true, 4, operands, sizes);
+      bench.kernels.crossEntropyGrad(
+        { ...operands, gradScores: into, grad: bench.put(dtype, g), divisor: 4 },
+        { ...sizes, isPerRow: true },
+      );
       expectClose(
         valuesOf(into),
         gradient((r) => g[r]! / 4),
         8 * tolerances[dtype],
       );
       const [one, by] = [bench.put(dtype, [0.5]), bench.put(dtype, [0.25])];
-      bench.kernels.crossEntropyGrad(into, one, false, by, operands, sizes);
+      bench.kernels.crossEntropyGrad(
+        { ...operands, gradScores: into, grad: one, divisor: by },
+        { ...sizes, isPerRow: false },
+      );
       expectClose(
         valuesOf(into),
         gradient(() => 2),
@@ -100,8 +105,11 @@ export function crossEntropyContract(bench: Workbench): void {
         const operands = operandsOf(dtype, 'int64', rows.flat(), labels, null);
         const [losses, into] = [bench.dirty(rows.length, dtype), bench.dirty(3 * rows.length, dtype)];
         const sizes = { rows: rows.length, cols: 3, ignoreIndex, smoothing: 0 };
-        bench.kernels.crossEntropy(losses, null, operands, sizes);
-        bench.kernels.crossEntropyGrad(into, bench.put(dtype, [1]), false, 1, operands, sizes);
+        bench.kernels.crossEntropy({ ...operands, losses, counts: null }, sizes);
+        bench.kernels.crossEntropyGrad(
+          { ...operands, gradScores: into, grad: bench.put(dtype, [1]), divisor: 1 },
+          { ...sizes, isPerRow: false },
+        );
         expectClose(
           valuesOf(losses),
           rows.map((row, r) => (isBad(r) ? NaN : -logSoftmax64(row)[1]!)),
@@ -117,8 +125,11 @@ export function crossEntropyContract(bench: Workbench): void {
       const operands = operandsOf('float32', 'int32', [1, 2, 3, 4], [0, 1], null);
       const [losses, into] = [bench.dirty(2), bench.dirty(4)];
       const sizes = { rows: 2, cols: 2, ignoreIndex: 1, smoothing: 0 };
-      bench.kernels.crossEntropy(losses, null, operands, sizes);
-      bench.kernels.crossEntropyGrad(into, bench.floats([1]), false, 1, operands, sizes);
+      bench.kernels.crossEntropy({ ...operands, losses, counts: null }, sizes);
+      bench.kernels.crossEntropyGrad(
+        { ...operands, gradScores: into, grad: bench.floats([1]), divisor: 1 },
+        { ...sizes, isPerRow: false },
+      );
       expect(valuesOf(losses)[1]).toBe(0);
       expect(valuesOf(into).slice(2)).toEqual([0, 0]);
     });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { floatMapOps, type MapOp, mapOps } from '../../../src/backends/kernels.ts';
+import { floatMapOps, type MapOp, mapOps } from '../../../src/backends/declarations/names.ts';
 import { type DType, isFloat } from '../../../src/core/dtype.ts';
 import {
   binaries,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import type { ConvSizes, PoolSizes, Window } from '../../../src/backends/kernels.ts';
 import type { DType } from '../../../src/core/dtype.ts';
-import type { ConvSizes, PoolSizes, Window } from '../../../src/ops/layers/window.ts';
 import { expectClose, noise, product, tolerances } from '../kernels-oracle.ts';
 import { valuesOf, type Workbench } from './workbench.ts';
 
@@ -172,15 +172,15 @@ export function layerContract(bench: Workbench): void {
     const [input, weight, grad] = [bench.put(dtype, x), bench.put(dtype, w), bench.put(dtype, g)];
     const terms = product([s.inChannels + s.outChannels, s.window.kernelHeight, s.window.kernelWidth]);
     const got = bench.dirty(out.length, dtype);
-    bench.kernels.conv2d(got, input, weight, s);
+    bench.kernels.conv2d({ out: got, x: input, weight }, s);
     expectClose(valuesOf(got), out, near(dtype, terms));
     for (const accumulate of [false, true]) {
       const start = accumulate ? 99 : 0;
       const [toX, toW] = [bench.dirty(x.length, dtype), bench.dirty(w.length, dtype)];
-      bench.kernels.conv2dGradInput(toX, grad, weight, s, accumulate);
+      bench.kernels.conv2dGradInput({ gradX: toX, grad, weight }, { ...s, accumulate });
       const wantX = gradX.map((value) => start + value);
       expectClose(valuesOf(toX), wantX, near(dtype, terms));
-      bench.kernels.conv2dGradWeight(toW, grad, input, s, accumulate);
+      bench.kernels.conv2dGradWeight({ gradWeight: toW, grad, x: input }, { ...s, accumulate });
       const wantW = gradW.map((value) => start + value);
       expectClose(valuesOf(toW), wantW, near(dtype, g.length / s.outChannels));
     }
@@ -228,7 +228,7 @@ export function layerContract(bench: Workbench): void {
         const values = noise(planes * height * width, 6).map((value) => Math.round(value));
         const out = bench.dirty(planes * outHeight * outWidth, dtype);
         const positions = bench.dirty(planes * outHeight * outWidth, 'int64');
-        bench.kernels.maxPool(out, positions, bench.put(dtype, values), planes, window);
+        bench.kernels.maxPool({ out, positions, a: bench.put(dtype, values) }, { planes, window });
         const want = valuesOf(out).map(() => [-Infinity, 0]);
         const s = { batch: planes, groups: 1, inChannels: 1, outChannels: 1, window };
         forEachProduct(s, (i, _, o) => {
@@ -250,7 +250,7 @@ export function layerContract(bench: Workbench): void {
       const values = [1, NaN, NaN, 2, -Infinity, -Infinity, 3, Infinity];
       for (const dtype of wide) {
         const [out, positions] = [bench.dirty(4, dtype), bench.dirty(4, 'int64')];
-        bench.kernels.maxPool(out, positions, bench.put(dtype, values), 1, window);
+        bench.kernels.maxPool({ out, positions, a: bench.put(dtype, values) }, { planes: 1, window });
         expect(valuesOf(out)).toEqual([NaN, NaN, -Infinity, Infinity]);
         expect(valuesOf(positions)).toEqual([1, 2, 4, 7]);
       }
@@ -285,9 +285,9 @@ export function layerContract(bench: Workbench): void {
         }
       }
       const [out, gradIn] = [bench.dirty(36, dtype), bench.dirty(3 * 63, dtype)];
-      bench.kernels.avgPool(out, bench.put(dtype, values), bins, sizes);
+      bench.kernels.avgPool({ out, a: bench.put(dtype, values), bins }, sizes);
       expectClose(valuesOf(out), want, tolerances[dtype]);
-      bench.kernels.avgPoolGrad(gradIn, bench.put(dtype, grads), bins, sizes);
+      bench.kernels.avgPoolGrad({ gradIn, grad: bench.put(dtype, grads), bins }, sizes);
       expectClose(valuesOf(gradIn), wantGrad, tolerances[dtype]);
     });
   });
@@ -310,12 +310,12 @@ export function layerContract(bench: Workbench): void {
         const all = Array.from({ length: channels }, (_, c) => ofChannel(c));
         const sum = (numbers: number[]): number => numbers.reduce((a, b) => a + b, 0);
         const [input, out] = [bench.put(dtype, values), bench.dirty(2 * channels, dtype)];
-        bench.kernels.channelMoments(out, input, outer, channels, inner);
+        bench.kernels.channelMoments({ out, a: input }, { outer, channels, inner });
         const mean = all.map((at) => sum(at.map((i) => values[i]!)) / Math.max(1, at.length));
         const squares = all.map((at, c) => sum(at.map((i) => (values[i]! - mean[c]!) ** 2)));
         expectClose(valuesOf(out), [...mean, ...squares], 10 * tolerances[dtype]);
         const [grad, middle] = [bench.put(dtype, grads), bench.put(dtype, means)];
-        bench.kernels.channelGradSums(out, grad, input, middle, outer, channels, inner);
+        bench.kernels.channelGradSums({ out, grad, a: input, mean: middle }, { outer, channels, inner });
         const total = all.map((at) => sum(at.map((i) => grads[i]!)));
         const products = all.map((at, c) => sum(at.map((i) => grads[i]! * (values[i]! - means[c]!))));
         expectClose(

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type Activation, activations } from '../../../src/backends/layer-kernels.ts';
+import { type Activation, activations } from '../../../src/backends/declarations/names.ts';
 import type { DType } from '../../../src/core/dtype.ts';
 import { expectClose, noise, product64, slopes, tolerances, transposed, unaries } from '../kernels-oracle.ts';
 import { valuesOf, type Workbench } from './workbench.ts';
@@ -33,8 +33,8 @@ export function linearContract(bench: Workbench): void {
       const before = keeps ? bench.dirty(rows * outs, dtype) : null;
       const out = bench.dirty(rows * outs, dtype);
       const bias = hasBias ? bench.put(dtype, b) : null;
-      const operands = [bench.put(dtype, x), bench.put(dtype, w)] as const;
-      bench.kernels.linear(out, before, ...operands, bias, activation, { rows, outs, ins });
+      const operands = { out, before, bias, x: bench.put(dtype, x), w: bench.put(dtype, w) };
+      bench.kernels.linear(operands, { rows, outs, ins, activation });
       const sums = product64(x, transposed(w, outs, ins), rows, outs, ins).map(
         (sum, i) => sum + (hasBias ? b[i % outs]! : 0),
       );
@@ -56,7 +56,10 @@ export function linearContract(bench: Workbench): void {
     test('without inputs the bias is left', () => {
       const [out, bias] = [bench.dirty(6), bench.floats([1, -2, 3])];
       const nothing = bench.floats([0]);
-      bench.kernels.linear(out, null, nothing, nothing, bias, 'relu', { rows: 2, outs: 3, ins: 0 });
+      bench.kernels.linear(
+        { out, before: null, x: nothing, w: nothing, bias },
+        { rows: 2, outs: 3, ins: 0, activation: 'relu' },
+      );
       expect(valuesOf(out)).toEqual([1, 0, 3, 1, 0, 3]);
     });
 
@@ -71,12 +74,18 @@ export function linearContract(bench: Workbench): void {
           Array.from({ length: rows }, (_, r) => want[r * outs + j]!).reduce((a, b) => a + b, 0),
         );
         const [out, bias] = [bench.dirty(rows * outs, dtype), bench.dirty(outs, dtype)];
-        bench.kernels.linearGrad(out, bias, grad, saved, activation, rows, outs);
+        bench.kernels.linearGrad(
+          { gradBefore: out, gradBias: bias, grad, saved },
+          { activation, rows, outs },
+        );
         // The oracle's slope is a difference quotient.
         const tolerance = Math.max(tolerances[dtype], 1e-8);
         expectClose(valuesOf(out), want, tolerance);
         expectClose(valuesOf(bias), sums, tolerance * Math.max(8, rows));
-        bench.kernels.linearGrad(grad, null, grad, saved, activation, rows, outs);
+        bench.kernels.linearGrad(
+          { gradBefore: grad, gradBias: null, grad, saved },
+          { activation, rows, outs },
+        );
         expect(valuesOf(grad)).toEqual(valuesOf(out));
       }
     });

@@ -124,10 +124,10 @@ export function matrixContract(bench: Workbench): void {
         const grads = noise(count, 3);
         const [a, grad] = [bench.put(dtype, values), bench.put(dtype, grads)];
         const [out, gradIn] = [bench.dirty(count, dtype), bench.dirty(count, dtype)];
-        bench.kernels.logSoftmax(out, a, rows, cols);
+        bench.kernels.logSoftmax({ out, a }, { rows, cols });
         const want = rowsOf(values, cols).flatMap(logSoftmax64);
         expectClose(valuesOf(out), want, tolerances[dtype]);
-        bench.kernels.logSoftmaxGrad(gradIn, grad, out, rows, cols);
+        bench.kernels.logSoftmaxGrad({ gradIn, gradOut: grad, out }, { rows, cols });
         const wantGrad = rowsOf(grads, cols).flatMap((row, r) => {
           const sum = row.reduce((x, y) => x + y, 0);
           return row.map((g, c) => g - Math.exp(want[r * cols + c]!) * sum);
@@ -147,7 +147,7 @@ export function matrixContract(bench: Workbench): void {
       const want = rows.flatMap((row) => (row.includes(NaN) ? [NaN, NaN, NaN] : logSoftmax64(row)));
       for (const dtype of wide) {
         const [a, out] = [bench.put(dtype, rows.flat()), bench.dirty(15, dtype)];
-        bench.kernels.logSoftmax(out, a, 5, 3);
+        bench.kernels.logSoftmax({ out, a }, { rows: 5, cols: 3 });
         expectClose(valuesOf(out), want);
       }
     });
@@ -163,10 +163,10 @@ export function matrixContract(bench: Workbench): void {
             bench.put(label, labels),
             bench.dirty(rows, dtype),
           ];
-          bench.kernels.nll(losses, a, wanted, rows, cols);
+          bench.kernels.nll({ losses, logProbs: a, labels: wanted }, { rows, cols });
           expect(valuesOf(losses)).toEqual(labels.map((at, r) => -logProbs[r * cols + at]!));
           const [grad, gradIn] = [bench.put(dtype, gradLosses), bench.dirty(rows * cols, dtype)];
-          bench.kernels.nllGrad(gradIn, grad, wanted, rows, cols);
+          bench.kernels.nllGrad({ gradIn, gradLosses: grad, labels: wanted }, { rows, cols });
           const row = (i: number): number => Math.floor(i / cols);
           const want = logProbs.map((_, i) => (i % cols === labels[row(i)] ? -gradLosses[row(i)]! : 0));
           expect(valuesOf(gradIn)).toEqual(want);

@@ -39,8 +39,8 @@ export function normContract(bench: Workbench): void {
         const [gamma, beta] = isPlain ? [null, null] : [bench.put(dtype, g), bench.put(dtype, b)];
         const out = bench.dirty(count, dtype);
         const [mean, rstd] = [hasMean ? bench.dirty(rows, dtype) : null, bench.dirty(rows, dtype)];
-        const plus = isPlain ? null : { addend, sum };
-        bench.kernels.norm(out, mean, rstd, a, plus, gamma, beta, { rows, cols, eps });
+        const plus = isPlain ? { addend: null, sum: null } : { addend, sum };
+        bench.kernels.norm({ out, mean, rstd, a, ...plus, gamma, beta }, { rows, cols, eps });
 
         const known = rowsOf(values, cols).map((row) => statistics(row, hasMean, eps));
         const normed = values.map((value, i) => {
@@ -72,8 +72,9 @@ export function normContract(bench: Workbench): void {
         const [gradOut, gradIn] = [bench.put(dtype, grads), bench.put(dtype, before)];
         const [gradGamma, gradBeta] = [bench.dirty(cols, dtype), bench.dirty(cols, dtype)];
         const input = isPlain ? a : sum;
-        const reads = [gradOut, input, mean, rstd, gamma, rows, cols] as const;
-        bench.kernels.normGrad(gradIn, gradGamma, gradBeta, ...reads, true);
+        const reads = { gradOut, a: input, mean, rstd, gamma };
+        const sizes = { rows, cols, accumulate: false };
+        bench.kernels.normGrad({ ...reads, gradIn, gradGamma, gradBeta }, { ...sizes, accumulate: true });
         const wantIn = rowsOf(grads, cols).flatMap((row, r) => {
           const scaled = row.map((value, c) => value * scale(c));
           const y0 = normed.slice(r * cols, (r + 1) * cols);
@@ -105,10 +106,10 @@ export function normContract(bench: Workbench): void {
         );
         // Each output alone, and written instead of added.
         const fresh = bench.dirty(count, dtype);
-        bench.kernels.normGrad(fresh, null, null, ...reads, false);
+        bench.kernels.normGrad({ ...reads, gradIn: fresh, gradGamma: null, gradBeta: null }, sizes);
         expectClose(valuesOf(fresh), wantIn, loose);
         const alone = bench.dirty(cols, dtype);
-        bench.kernels.normGrad(null, null, alone, ...reads, false);
+        bench.kernels.normGrad({ ...reads, gradIn: null, gradGamma: null, gradBeta: alone }, sizes);
         expectClose(
           valuesOf(alone),
           column((i) => grads[i]!),

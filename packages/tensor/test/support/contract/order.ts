@@ -26,7 +26,7 @@ export function orderContract(bench: Workbench): void {
         const [a, index] = [bench.put(dtype, values), bench.put('int64', places)];
         const sizes = { outer, count, size, inner, perElement };
         const out = bench.dirty(outer * count * inner, dtype);
-        bench.kernels.lookup(out, a, index, sizes);
+        bench.kernels.lookup({ out, a, index }, sizes);
         const sources = Array.from({ length: outer * count * inner }, (_, at) => {
           const [o, j, i] = [Math.floor(at / inner / count), Math.floor(at / inner) % count, at % inner];
           return (o * size + places[perElement ? at : j]!) * inner + i;
@@ -37,7 +37,7 @@ export function orderContract(bench: Workbench): void {
           dtype,
           integers(sources.length, 3).map((x) => x % 10),
         );
-        bench.kernels.scatterAdd(a, bench.put(dtype, added), index, sizes);
+        bench.kernels.scatterAdd({ out: a, a: bench.put(dtype, added), index }, sizes);
         const want = [...values];
         for (const [i, at] of sources.entries()) want[at] = stored(dtype, [want[at]! + added[i]!])[0]!;
         expect(valuesOf(a)).toEqual(want);
@@ -58,7 +58,7 @@ export function orderContract(bench: Workbench): void {
         );
         for (const reverse of [false, true]) {
           const [a, out] = [bench.put(dtype, values), bench.dirty(values.length, dtype)];
-          bench.kernels.cumsum(out, a, outer, size, inner, reverse);
+          bench.kernels.cumsum({ out, a }, { outer, size, inner, reverse });
           const want = [...values];
           for (const [at, column] of columns(values, outer, size, inner).entries()) {
             for (let s = 0; s < size; s++) {
@@ -87,7 +87,7 @@ export function orderContract(bench: Workbench): void {
             bench.dirty(rows * count, dtype),
             bench.dirty(rows * count, 'int64'),
           ];
-          bench.kernels.sort(out, indices, a, rows, cols, count, descending);
+          bench.kernels.sort({ values: out, indices, a }, { rows, cols, count, descending });
           const want = rowsOf(values, cols).flatMap((row) =>
             row
               .map((value, at) => ({ value, at }))
@@ -103,9 +103,9 @@ export function orderContract(bench: Workbench): void {
     test('takes NaN as the largest', () => {
       const a = bench.floats([3, NaN, -Infinity, NaN, Infinity]);
       const [out, indices] = [bench.dirty(5), bench.dirty(5, 'int64')];
-      bench.kernels.sort(out, indices, a, 1, 5, 5, false);
+      bench.kernels.sort({ values: out, indices, a }, { rows: 1, cols: 5, count: 5, descending: false });
       expect(valuesOf(indices)).toEqual([2, 0, 4, 1, 3]);
-      bench.kernels.sort(out, indices, a, 1, 5, 5, true);
+      bench.kernels.sort({ values: out, indices, a }, { rows: 1, cols: 5, count: 5, descending: true });
       expect(valuesOf(indices)).toEqual([1, 3, 4, 0, 2]);
     });
   });
@@ -117,7 +117,10 @@ export function orderContract(bench: Workbench): void {
       for (const upper of [false, true]) {
         for (const diagonal of [-9, -2, 0, 1, 9]) {
           const out = bench.dirty(values.length, dtype);
-          bench.kernels.triangle(out, bench.put(dtype, values), batch, rows, cols, diagonal, upper);
+          bench.kernels.triangle(
+            { out, a: bench.put(dtype, values) },
+            { batch, rows, cols, diagonal, upper },
+          );
           const want = values.map((value, i) => {
             const distance = (i % cols) - (Math.floor(i / cols) % rows);
             return (upper ? distance >= diagonal : distance <= diagonal) ? value : 0;

@@ -33,7 +33,7 @@ export function randomContract(bench: Workbench): void {
           [-0.3, 0.7],
         ] as const) {
           const out = bench.dirty(count);
-          bench.kernels.random('uniform', out, count, stream, low, high);
+          bench.kernels.random({ out }, { kind: 'uniform', count, stream, low, high });
           const scale = (high - low) / 2 ** 24;
           const want = Array.from({ length: count }, (_, i) => Math.fround(low + (word(i) >>> 8) * scale));
           expect(valuesOf(out)).toEqual(want);
@@ -44,7 +44,7 @@ export function randomContract(bench: Workbench): void {
     test('normal: Box–Muller on pairs of words, to the last bit but one', () => {
       for (const count of counts) {
         const out = bench.dirty(count);
-        bench.kernels.random('normal', out, count, stream, 0, 0);
+        bench.kernels.random({ out }, { kind: 'normal', count, stream, low: 0, high: 0 });
         for (const [i, value] of valuesOf(out).entries()) {
           const radius = Math.sqrt(-2 * Math.log(((word(i - (i % 2)) >>> 8) + 1) / 2 ** 24));
           const angle = (2 * Math.PI * (word(i - (i % 2) + 1) >>> 8)) / 2 ** 24;
@@ -62,7 +62,7 @@ export function randomContract(bench: Workbench): void {
           [0, 2 ** 32],
         ] as const) {
           const out = bench.dirty(count, 'int64');
-          bench.kernels.random('integers', out, count, stream, low, high);
+          bench.kernels.random({ out }, { kind: 'integers', count, stream, low, high });
           const want = Array.from(
             { length: count },
             (_, i) => low + Number((BigInt(word(i)) * BigInt(high - low)) >> 32n),
@@ -70,7 +70,7 @@ export function randomContract(bench: Workbench): void {
           expect(valuesOf(out)).toEqual(want);
         }
         const bits = bench.dirty(count, 'int64');
-        bench.kernels.random('bits', bits, count, stream, 0, 0);
+        bench.kernels.random({ out: bits }, { kind: 'bits', count, stream, low: 0, high: 0 });
         const want = Array.from(
           { length: count },
           (_, i) => ((BigInt(word(2 * i + 1)) << 32n) | BigInt(word(2 * i))) >> 1n,
@@ -84,7 +84,7 @@ export function randomContract(bench: Workbench): void {
         for (const p of [0.1, 0.5, 0.9]) {
           const values = noise(count);
           const [a, out] = [bench.put(dtype, values), bench.dirty(count, dtype)];
-          bench.kernels.dropout(out, a, count, p, stream);
+          bench.kernels.dropout({ out, a }, { count, p, stream });
           const round = dtype === 'float32' ? Math.fround : Number;
           for (const [i, value] of valuesOf(out).entries()) {
             if (word(i) < Math.floor(p * 2 ** 32)) expect(value).toBe(0);

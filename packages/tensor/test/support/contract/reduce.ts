@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { ReduceOp } from '../../../src/backends/kernels.ts';
+import type { ReduceOp } from '../../../src/backends/declarations/names.ts';
 import { isFloat } from '../../../src/core/dtype.ts';
 import {
   columns,

@@ -115,16 +115,19 @@ describe('native memory', () => {
       () => k.copy([2], dense(b), { ...dense(b), strides: [-1] }),
       () => k.copy([4], { ...dense(b), offset: 1 }, 0),
       () => k.map('add', 'float32', [4], dense(b), dense(b), { ...dense(b), strides: [2] }),
-      () => k.logSoftmax(dense(b), dense(c), 2, 2),
-      () => k.logSoftmax(dense(b), { ...dense(b), offset: 1 }, 2, 2),
+      () => k.logSoftmax({ out: dense(b), a: dense(c) }, { rows: 2, cols: 2 }),
+      () => k.logSoftmax({ out: dense(b), a: { ...dense(b), offset: 1 } }, { rows: 2, cols: 2 }),
       () =>
-        k.lookup(dense(b), dense(b), dense(wrongIndex), {
-          outer: 1,
-          count: 1,
-          size: 4,
-          inner: 1,
-          perElement: false,
-        }),
+        k.lookup(
+          { out: dense(b), a: dense(b), index: dense(wrongIndex) },
+          {
+            outer: 1,
+            count: 1,
+            size: 4,
+            inner: 1,
+            perElement: false,
+          },
+        ),
       () => matmul(k, b, b, b, 3, 3, 1),
       () => matmul(k, b, b, c, 1, 1, 1),
     ]) {
@@ -135,9 +138,12 @@ describe('native memory', () => {
 });
 
 describe('worker threads', () => {
-  /** Writes three operands of one product to the scratch array: without a batch, from their beginning. */
+  /** Writes three operands and the sizes of one product to the scratch array: without a batch, from their beginning. */
   const writes = `
-    const write = (addon, handles) => handles.forEach((handle, i) => addon.scratch.set([handle, 0], 2 * i));
+    const write = (addon, handles, m, n, k) => {
+      handles.forEach((handle, i) => addon.scratch.set([handle, 0], 2 * i));
+      addon.scratch.set([m, n, k, k, n, 0, 0, 0], 89);
+    };
   `;
   /** Multiplies and leaves the memory alive; reports the product and how much memory its instance has. */
   const source = `
@@ -145,8 +151,8 @@ describe('worker threads', () => {
     const addon = require(addonPath);
     ${writes}
     const c = new Float32Array(m * n);
-    write(addon, [c, a, b].map((array) => addon.adopt(array, 0)));
-    for (let i = 0; i < 50; i++) addon.matmul(m, n, k, k, n, 0);
+    write(addon, [c, a, b].map((array) => addon.adopt(array, 0)), m, n, k);
+    for (let i = 0; i < 50; i++) addon.matmul();
     parentPort.postMessage({ product: c, memory: addon.memory() });
   `;
   const sizes = { m: 37, n: 65, k: 500 };
@@ -183,9 +189,9 @@ describe('worker threads', () => {
       const { parentPort, workerData: { addonPath } } = require('node:worker_threads');
       const addon = require(addonPath);
       ${writes}
-      write(addon, [0, 1, 2].map(() => addon.adopt(new Float32Array(200 * 200), 0)));
+      write(addon, [0, 1, 2].map(() => addon.adopt(new Float32Array(200 * 200), 0)), 200, 200, 200);
       parentPort.postMessage('busy');
-      for (;;) addon.matmul(200, 200, 200, 200, 200, 0);
+      for (;;) addon.matmul();
     `;
     const worker = new Worker(busy, { eval: true, workerData: { addonPath } });
     await new Promise((resolve) => worker.once('message', resolve));

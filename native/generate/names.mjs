@@ -1,0 +1,37 @@
+// Names and extents of declarations as C++ has them.
+
+/** Returns logSoftmax as log_softmax; conv2dGradInput as conv2d_grad_input. */
+export const snake = (name) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+
+/** Returns logSoftmax as LogSoftmax. */
+export const pascal = (name) => name[0].toUpperCase() + name.slice(1);
+
+/** Returns the C++ type that `table` ({ name: declared }) names for a declared object. */
+export function nameIn(table, declared, what) {
+  const found = Object.entries(table).find(([, value]) => value === declared);
+  if (!found) throw new Error(`kernel declarations: ${what} is not exported with a name for C++.`);
+  return found[0];
+}
+
+/** Returns a product of C++ factors, each the result of `member` for a path of names. */
+function productOf(extent, member) {
+  const factors = extent
+    .trim()
+    .split(/\s+/)
+    .map((factor) => {
+      const terms = factor.split('+').map((term) => (/^\d+$/.test(term) ? term : member(term)));
+      return terms.length === 1 ? terms[0] : `sum(${terms.join(', ')})`;
+    });
+  return factors.length === 1 ? factors[0] : `product(${factors.join(', ')})`;
+}
+
+/** Returns the number of elements of an extent, as a C++ expression over the members of `x`. */
+export function countOf(extent) {
+  const member = (path) => `x.${path.split('.').map(snake).join('.')}`;
+  const choice = /^(\w+) \? (.+) : (.+)$/.exec(extent);
+  if (!choice) return productOf(extent, member);
+  return `${member(choice[1])} ? ${productOf(choice[2], member)} : ${productOf(choice[3], member)}`;
+}
+
+/** Returns the dimensions of the extent of an operand with strides, as C++ expressions. */
+export const dimensionsOf = (extent) => extent.split(' ').map((name) => `x.${snake(name)}`);

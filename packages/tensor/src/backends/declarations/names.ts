@@ -1,0 +1,78 @@
+// The names that attributes of kernels choose from. native/generate makes C++ enumerations of the same order.
+
+/**
+ * Elementwise operations. Comparisons and logic give 1 or 0, and sign(NaN) is 0; NaN propagates through all
+ * others. xGrad(g, v) is the gradient of x's input, with g that of its output and v the output (relu,
+ * sigmoid, tanh) or the input (gelu, silu). geluTanh is gelu with the distribution function approximated by a
+ * tanh. where(c, a, b), mulAdd(a, b, c) = a·b + c, clamp(a, low, high), inRange(a, low, high). Integers wrap
+ * around; the operations of `floatMapOps` are not defined on them.
+ */
+export const mapOps = [
+  ...([
+    'neg',
+    'abs',
+    'sign',
+    'exp',
+    'log',
+    'sqrt',
+    'rsqrt',
+    'square',
+    'sin',
+    'cos',
+    'tanh',
+    'sigmoid',
+  ] as const),
+  ...(['relu', 'erf', 'gelu', 'geluTanh', 'silu', 'floor', 'ceil', 'round', 'trunc', 'logicalNot'] as const),
+  ...(['add', 'sub', 'mul', 'div', 'pow', 'max', 'min', 'eq', 'ne', 'lt', 'le'] as const),
+  ...(['logicalAnd', 'logicalOr', 'logicalXor'] as const),
+  ...(['reluGrad', 'sigmoidGrad', 'tanhGrad', 'geluGrad', 'geluTanhGrad', 'siluGrad'] as const),
+  ...(['where', 'mulAdd', 'clamp', 'inRange'] as const),
+] as const;
+export type MapOp = (typeof mapOps)[number];
+
+export const floatMapOps: ReadonlySet<MapOp> = new Set([
+  ...([
+    'exp',
+    'log',
+    'sqrt',
+    'rsqrt',
+    'sin',
+    'cos',
+    'tanh',
+    'sigmoid',
+    'erf',
+    'gelu',
+    'geluTanh',
+    'silu',
+  ] as const),
+  ...([
+    'floor',
+    'ceil',
+    'round',
+    'trunc',
+    'div',
+    'sigmoidGrad',
+    'tanhGrad',
+    'geluGrad',
+    'geluTanhGrad',
+  ] as const),
+  'siluGrad',
+]);
+
+export const reduceOps = ['sum', 'mean', 'prod', 'max', 'min'] as const;
+export type ReduceOp = (typeof reduceOps)[number];
+
+/** Activations that a fused linear layer can apply. */
+export const activations = ['none', 'relu', 'gelu', 'geluTanh'] as const;
+export type Activation = (typeof activations)[number];
+
+/**
+ * uniform: float32 in [low, high), one word each. normal: float32, mean 0 and variance 1, two words for two numbers.
+ * integers: int64 in [low, high), at most 2^32 different ones, one word each. bits: int64 in [0, 2^63), two words each.
+ */
+export const randomKinds = ['uniform', 'normal', 'integers', 'bits'] as const;
+export type RandomKind = (typeof randomKinds)[number];
+
+/** The optimisers that have a kernel. */
+export const optimizerKinds = ['sgd', 'adam', 'rmsprop', 'lion'] as const;
+export type OptimizerKind = (typeof optimizerKinds)[number];
