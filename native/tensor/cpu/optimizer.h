@@ -1,5 +1,5 @@
 // Optimiser steps, in the order of operations of torch.optim. Every array is read and written once. A rule is written
-// once, for vectors of float and for single doubles. Included only by level.h.
+// once, for vectors of float and for single doubles. Included only by families/.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
 inline Vec root(Vec v) { return sqrt_vec(v); }

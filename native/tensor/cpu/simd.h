@@ -1,5 +1,5 @@
 // One vector register of floats, at the width of the level that is being compiled. Arithmetic, comparison and
-// selection are the compiler's own vector operators; what they lack is here. Included only by level.h.
+// selection are the compiler's own vector operators; what they lack is here. Included only by families/.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
 // For helpers and lambdas whose arguments must stay in registers.

@@ -1,5 +1,5 @@
 // The activations that a linear layer can end with, and their slopes, for every floating computing type. Included only
-// by level.h.
+// by families/.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
 // use(function, gradient): gradient(g, saved), with the result of relu saved and the argument of the others.

@@ -1,5 +1,5 @@
 // Functions of one element under one name for every computing type: Vec (floats, a register at a time), double and
-// int64_t. Included only by level.h.
+// int64_t. Included only by families/.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
 // `value` in the type of the first argument.

@@ -1,20 +1,6 @@
 // Elementwise operations: each is one expression over a computing type, run on tiles that lie dense in the L1 cache.
-// Included only by level.h.
+// Included only by families/.
 namespace ringwise::tensor::RINGWISE_LEVEL {
-
-// Elements in steps of a register for floats, one by one for the other types (the compiler makes vectors of them).
-template <class T, class Body>
-RINGWISE_INLINE inline void for_each_element(size_t count, Body body) {
-  if constexpr (std::is_same_v<T, float>) {
-    for_each_vec(count, body);
-  } else {
-    struct One {
-      static T load(const T* p) { return *p; }
-      static void store(T* p, T value) { *p = value; }
-    };
-    for (size_t i = 0; i < count; i++) body(i, One{});
-  }
-}
 
 template <class T>
 using TileFunction = void (*)(T* out, const T* a, const T* b, const T* c, size_t count);
@@ -73,19 +59,6 @@ TileFunction<T> float_function(MapOp op) {
       });
     default: return nullptr;
   }
-}
-
-// Integers do their arithmetic unsigned, so that it wraps around.
-template <class T>
-inline auto wrap(T x) {
-  if constexpr (std::is_same_v<T, int64_t>)
-    return static_cast<uint64_t>(x);
-  else
-    return x;
-}
-template <class T, class U>
-inline T unwrap(U x) {
-  return static_cast<T>(x);
 }
 
 template <class T>

@@ -1,7 +1,7 @@
 // exp, log, tanh and erf of whole vectors: polynomials after range reduction (W. J. Cody and
 // W. Waite, "Software Manual for the Elementary Functions", 1980; coefficients as in the Cephes library's single
 // precision functions). Relative errors stay below 2e-7; infinities, NaN and subnormal results come out as the C
-// library's do. Included only by level.h.
+// library's do. Included only by families/.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
 // Horner's scheme, highest coefficient first.

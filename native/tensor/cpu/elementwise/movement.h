@@ -1,24 +1,5 @@
-// Copies between any dtypes and strides. Included only by level.h.
+// Copies between any dtypes and strides. Included only by families/.
 namespace ringwise::tensor::RINGWISE_LEVEL {
-
-// out[r, c] = a[r + c * step], the transpose of rows that lie `step` apart, in squares that stay in registers. Strips
-// of a cache line's width are done together, so that a line is fetched once.
-inline void transpose_floats(float* out, size_t out_step, const float* a, size_t rows, size_t cols, size_t step) {
-  constexpr size_t kLineFloats = 16;
-  for (size_t strip = 0; strip < rows; strip += kLineFloats) {
-    const size_t strip_end = std::min(rows, strip + kLineFloats);
-    for (size_t c = 0; c < cols; c += kLanes) {
-      const size_t wide = std::min<size_t>(cols - c, kLanes);
-      for (size_t r = strip; r < strip_end; r += kLanes) {
-        const size_t high = std::min<size_t>(strip_end - r, kLanes);
-        Vec block[kLanes] = {};
-        for (size_t i = 0; i < wide; i++) block[i] = load_some(a + (c + i) * step + r, high);
-        transpose(block);
-        for (size_t i = 0; i < high; i++) store_some(out + (r + i) * out_step + c, block[i], wide);
-      }
-    }
-  }
-}
 
 template <class T>
 void move_rows(const Walk& walk) {
@@ -71,14 +52,6 @@ inline void move(const Walk& walk) {
     case 4: return move_rows<uint32_t>(walk);
     default: return move_rows<uint64_t>(walk);
   }
-}
-
-// Every integer fits into what computes for either side: float64 counts to 2^53, and what is larger is rounded once.
-inline DType converting_type(DType to, DType from) {
-  const bool is_wide = to == DType::Float64 || from == DType::Float64;
-  const auto is_integer = [](DType dtype) { return dtype >= DType::Int8; };
-  if (is_integer(to) && is_integer(from)) return DType::Int64;
-  return is_wide ? DType::Float64 : DType::Float32;
 }
 
 template <class T>

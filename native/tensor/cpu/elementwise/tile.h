@@ -1,5 +1,5 @@
 // Moves up to kTile elements of any dtype and stride into a buffer of a computing type, and back: the one place where
-// dtypes are converted. Included only by level.h.
+// dtypes are converted. Included only by families/.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
 constexpr size_t kTile = 512;       // elements: four buffers stay in the L1 cache

@@ -1,5 +1,5 @@
 // A square of kLanes × kLanes floats, transposed in registers: unpack pairs, then pairs of pairs, then whole 128-bit
-// quarters. Included only by level.h.
+// quarters. Included only by families/.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
 // Index of output lane `i` when the 128-bit quarters of a and b are interleaved in units of `unit` floats,
@@ -56,6 +56,25 @@ inline void transpose(Vec (&row)[kLanes]) {
       row[4 + j] = take_quarters<false>(b, d, lanes);
       row[8 + j] = take_quarters<true>(a, c, lanes);
       row[12 + j] = take_quarters<true>(b, d, lanes);
+    }
+  }
+}
+
+// out[r, c] = a[r + c * step], the transpose of rows that lie `step` apart, in squares that stay in registers. Strips
+// of a cache line's width are done together, so that a line is fetched once.
+inline void transpose_floats(float* out, size_t out_step, const float* a, size_t rows, size_t cols, size_t step) {
+  constexpr size_t kLineFloats = 16;
+  for (size_t strip = 0; strip < rows; strip += kLineFloats) {
+    const size_t strip_end = std::min(rows, strip + kLineFloats);
+    for (size_t c = 0; c < cols; c += kLanes) {
+      const size_t wide = std::min<size_t>(cols - c, kLanes);
+      for (size_t r = strip; r < strip_end; r += kLanes) {
+        const size_t high = std::min<size_t>(strip_end - r, kLanes);
+        Vec block[kLanes] = {};
+        for (size_t i = 0; i < wide; i++) block[i] = load_some(a + (c + i) * step + r, high);
+        transpose(block);
+        for (size_t i = 0; i < high; i++) store_some(out + (r + i) * out_step + c, block[i], wide);
+      }
     }
   }
 }

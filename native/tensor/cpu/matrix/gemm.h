@@ -2,14 +2,17 @@
 // Functionality", 2015). k is cut into blocks; a block of B is packed into panels of kTileCols columns, a block of A
 // into tiles of kTileRows rows, and every pair of a tile and a panel is one call of the tile kernel. A few panels at a
 // time stay in the L2 cache while the tiles of a block pass by; a tile meets all of them, so C is written along its
-// rows. Included only by level.h.
+// rows. Included only by families/.
 //
-// Packing reads and writes all of an operand, which only pays when it is used often. So: - few rows times a transposed
-// B (a layer's forward pass: weights are stored [out, in]): the transposed product is
-//    computed, with the weights, read in place, in the role of A, and the tiles of C are turned on the way out;
-// - few rows and a B that is not transposed: B is read in place, but for the columns at its right edge; - an A that is
-// not transposed, unless there are many columns: A is read in place (a transposed one would touch a new
-//    page at every step).
+// Packing reads and writes all of an operand, which only pays when it is used often. So:
+//
+// - Few rows times a transposed B (a layer's forward pass, whose weights are stored [out, in]): the transposed product
+//   is computed. The weights, read in place, have the role of A, and the tiles of C are turned when they are written.
+//
+// - Few rows and a B that is not transposed: B is read in place, except for the columns at its right edge.
+//
+// - An A that is not transposed, unless there are many columns: A is read in place. A transposed one would touch a new
+//   page at every step.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
 constexpr size_t kBlockK = 400;
@@ -32,29 +35,6 @@ struct Split {
     const size_t begin = i * total / parts;
     return {begin, (i + 1) * total / parts - begin};
   }
-};
-
-// Working space of one thread, grown to what its products need, freed when the thread ends.
-template <class T = float>
-class PackBuffer {
- public:
-  T* reserve(size_t count) {
-    count += kPackSlack;
-    if (count > capacity_) {
-      capacity_ = 0;
-      data_.reset();
-      data_.reset(static_cast<T*>(::operator new(count * sizeof(T), std::align_val_t{64})));
-      capacity_ = count;
-    }
-    return data_.get();
-  }
-
- private:
-  struct Free {
-    void operator()(T* p) const { ::operator delete(p, std::align_val_t{64}); }
-  };
-  std::unique_ptr<T, Free> data_;
-  size_t capacity_ = 0;
 };
 
 // A or B: `outer` counts its rows or columns, `p` runs along k.
@@ -276,24 +256,6 @@ inline void multiply_double_rows(double* c, const double* a, const double* b, co
 inline void multiply_doubles(double* c, const double* a, const double* b, const MatmulSizes& x) {
   const size_t grain = kGrainProducts / 8 / std::max<size_t>(x.n * x.k, 1);
   parallel_for(x.m, grain, [&](size_t begin, size_t end) { multiply_double_rows(c, a, b, x, begin, end); });
-}
-
-// One product for each index of the walk, whose strides are bytes. Threads share the batch where that is enough for all
-// of them, and each product where it is not.
-void matmul(const Matmul& x) {
-  const size_t products = x.m * x.n * x.k;
-  const size_t grain = products < kGrainProducts ? kGrainProducts / std::max<size_t>(products, 1)
-                                                 : std::numeric_limits<size_t>::max() / 2;
-  const bool is_double = x.walk.operand[0].dtype == DType::Float64;
-  const auto one = [&](char* const* at) {
-    if (is_double)
-      multiply_doubles(reinterpret_cast<double*>(at[0]), reinterpret_cast<const double*>(at[1]),
-                       reinterpret_cast<const double*>(at[2]), x);
-    else
-      multiply_matrices(reinterpret_cast<float*>(at[0]), reinterpret_cast<const float*>(at[1]),
-                        reinterpret_cast<const float*>(at[2]), x, {});
-  };
-  for_each_part_of(x.walk, grain, [&](const Walk& part) { for_each_row(part, one); });
 }
 
 }  // namespace ringwise::tensor::RINGWISE_LEVEL

@@ -1,6 +1,6 @@
 // A · Bᵀ when both operands are stored with k running fastest and one of them is thin: every element of C is a dot
 // product of two contiguous rows, and nothing is packed. A block of R × S dot products shares its loads.
-// Included only by level.h.
+// Included only by families/.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
 constexpr int kDotRows = kLanes == 16 ? 4 : 3;  // kDotRows × kDotCols accumulators

@@ -1,5 +1,5 @@
 // The inner kernel of the matrix product: a tile of C, R rows by V vectors, stays in registers while the k loop
-// adds outer products of a column of A and a row of B. Included only by level.h.
+// adds outer products of a column of A and a row of B. Included only by families/.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
 #if RINGWISE_VECTOR_BYTES == 64

@@ -1,5 +1,5 @@
 // Packing: a block of an operand, in any storage order, becomes [k][width], the order in which the tile kernel reads.
-// Included only by level.h.
+// Included only by families/.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
 struct Range {
@@ -73,5 +73,28 @@ inline void pack_columns(float* out, size_t width, const float* a, size_t step, 
     if (p < k) pack(p, k - p, [&](const float* from) RINGWISE_INLINE { return load_partial(from, k - p); });
   }
 }
+
+// Working space of one thread, grown to what its products need, freed when the thread ends.
+template <class T = float>
+class PackBuffer {
+ public:
+  T* reserve(size_t count) {
+    count += kPackSlack;
+    if (count > capacity_) {
+      capacity_ = 0;
+      data_.reset();
+      data_.reset(static_cast<T*>(::operator new(count * sizeof(T), std::align_val_t{64})));
+      capacity_ = count;
+    }
+    return data_.get();
+  }
+
+ private:
+  struct Free {
+    void operator()(T* p) const { ::operator delete(p, std::align_val_t{64}); }
+  };
+  std::unique_ptr<T, Free> data_;
+  size_t capacity_ = 0;
+};
 
 }  // namespace ringwise::tensor::RINGWISE_LEVEL

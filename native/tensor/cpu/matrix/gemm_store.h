@@ -1,5 +1,5 @@
 // How results leave the matrix product: tiles that do not fit into C as they are, and what is done to a block of C once
-// its sums are complete and it is still in the cache. Included only by level.h.
+// its sums are complete and it is still in the cache. Included only by families/.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
 // out = activation(c + bias), which has the layout of C and may be C; c keeps its sums and the bias. A null `out`:

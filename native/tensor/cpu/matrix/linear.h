@@ -1,5 +1,5 @@
 // The fused linear layer: bias and activation are applied to each block of the product while it is in the cache, and
-// the way back multiplies with the activation's slope and sums for the bias in one pass. Included only by level.h.
+// the way back multiplies with the activation's slope and sums for the bias in one pass. Included only by families/.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
 inline void linear_double(const Linear& x) {

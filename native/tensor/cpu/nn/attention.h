@@ -6,7 +6,7 @@
 // kept transposed, a row for each key and a lane for each query. So maxima and sums over keys need no work across
 // lanes, and both products run on the tile kernel (gemm_kernel.h) with keys, values and probabilities read where they
 // lie: scores[keys, queries] = K · Qᵀ and result[width, queries] += Vᵀ · P. Only Qᵀ is packed. Included only by
-// level.h.
+// families/.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
 constexpr size_t kQueries = kTileCols;

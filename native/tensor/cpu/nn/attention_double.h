@@ -1,5 +1,5 @@
-// Attention in float64, which is there for gradient checks: query by query, with one row of scores at a time. Included
-// only by level.h.
+// Attention in float64, which is there for gradient checks: query by query, with one row of scores at a time.
+// Included only by families/.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
 // The rows of one head in float64.

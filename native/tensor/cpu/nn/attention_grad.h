@@ -1,6 +1,6 @@
 // The gradients of attention. Probabilities are computed again from the scores and the saved log Σ exp, block by block
 // and transposed as in attention.h; what is kept per head is one gradient of its keys and of its values. With
-// D = Σ grad_out · out of each query: grad_scores = P · (V gᵀ - D). Included only by level.h.
+// D = Σ grad_out · out of each query: grad_scores = P · (V gᵀ - D). Included only by families/.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
 inline size_t whole_vecs(size_t count) { return (count + kLanes - 1) / kLanes * kLanes; }

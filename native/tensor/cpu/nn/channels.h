@@ -1,5 +1,5 @@
 // Sums by channel over [outer, channels, inner], what batch normalisation is made of. Totals are float64; distances
-// from the mean are summed and not squares, so that nothing cancels. Included only by level.h.
+// from the mean are summed and not squares, so that nothing cancels. Included only by families/.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
 // out[s, c] = total s of channel c. run(c, offset, count, totals) adds `count` elements to totals[0], and to totals[1].

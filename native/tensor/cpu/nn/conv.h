@@ -8,7 +8,7 @@
 //                          apart are reached by the same taps
 //
 // Threads share images, and in the weight's gradient output channels: every sum is one thread's. Included only by
-// level.h.
+// families/.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
 // A matrix in pieces: element (j, p), with p along k, is data[outer[j] + inner[p]]. Up to kPackSlack floats behind any

@@ -1,5 +1,5 @@
 // Cross entropy of scores and labels: softmax, likelihood and what counts in one visit to each row, and its gradient in
-// another. Included only by level.h.
+// another. Included only by families/.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
 // What the kernels of rows share, by type.

@@ -1,6 +1,6 @@
 // Layer and root-mean-square normalisation of rows (Ba, Kiros, Hinton: "Layer Normalization", 2016; Zhang, Sennrich:
 // "Root Mean Square Layer Normalization", 2019). A row is read again from the L1 cache, not from memory. Included only
-// by level.h.
+// by families/.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
 // Adds in the order of the lanes' halves; of float64 there is one.

@@ -1,4 +1,4 @@
-// Pooling over planes: the largest element under a window, and means over boxes. Included only by level.h.
+// Pooling over planes: the largest element under a window, and means over boxes. Included only by families/.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
 // Where a window at position o meets an axis: elements begin, begin + step, … below end.

@@ -1,4 +1,4 @@
-// Log-softmax, its parts and its gradient, and the negative log-likelihood, row by row. Included only by level.h.
+// Log-softmax, its parts and its gradient, and the negative log-likelihood, row by row. Included only by families/.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
 inline float largest_score(const float* a, size_t cols) { return max_run(a, cols); }
@@ -76,22 +76,6 @@ template <class Body>
 inline void for_row_blocks(size_t rows, size_t cols, Body body) {
   const size_t grain = kGrain / 4 / std::max<size_t>(cols, 1);
   parallel_for(rows, grain, [&](size_t begin, size_t end) { body(begin, end - begin); });
-}
-
-template <class Use>
-inline void with_float(DType dtype, Use use) {
-  if (dtype == DType::Float64)
-    use(double{});
-  else
-    use(float{});
-}
-
-template <class Use>
-inline void with_label(DType dtype, Use use) {
-  if (dtype == DType::Int64)
-    use(int64_t{});
-  else
-    use(int32_t{});
 }
 
 void log_softmax(const LogSoftmax& x) {

@@ -1,4 +1,4 @@
-// Along one dimension, in order: running sums, sorting, triangles of matrices. Included only by level.h.
+// Along one dimension, in order: running sums, sorting, triangles of matrices. Included only by families/.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
 // Totals are kept in float64, and written in the dtype of the input.

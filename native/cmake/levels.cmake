@@ -1,0 +1,26 @@
+# The kernels of the CPU are compiled once for each instruction set, a family in a file of its own, so that a change of one
+# kernel compiles little. Sets ${ringwise_level_sources}. The wide levels are left out of builds with sanitizers: they are
+# the same templates with other vectors, and take minutes to compile there.
+set(ringwise_level_sources "")
+function(ringwise_level level name bytes features)
+  set(begin "")
+  set(end "")
+  set(guard 1)
+  if(features)
+    set(guard "defined(__x86_64__)")
+    set(begin "RINGWISE_TARGET_BEGIN(\"${features}\")")
+    set(end "RINGWISE_TARGET_END")
+  endif()
+  foreach(family elementwise reduce matrix layers nn optimizer table)
+    set(source ${ringwise_generated}/tensor/cpu/level_${level}_${family}.cc)
+    configure_file(tensor/cpu/level.cc.in ${source} @ONLY)
+    list(APPEND ringwise_level_sources ${source})
+  endforeach()
+  set(ringwise_level_sources ${ringwise_level_sources} PARENT_SCOPE)
+endfunction()
+
+ringwise_level(baseline Baseline 16 "")
+if(NOT RINGWISE_SANITIZE)
+  ringwise_level(avx2 Avx2 32 "avx2,fma,f16c")
+  ringwise_level(avx512 Avx512 64 "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")
+endif()

@@ -1,0 +1,22 @@
+// Products of batches of matrices. Included only by the files of families/.
+namespace ringwise::tensor::RINGWISE_LEVEL {
+
+// One product for each index of the walk, whose strides are bytes. Threads share the batch where that is enough for all
+// of them, and each product where it is not.
+void matmul(const Matmul& x) {
+  const size_t products = x.m * x.n * x.k;
+  const size_t grain = products < kGrainProducts ? kGrainProducts / std::max<size_t>(products, 1)
+                                                 : std::numeric_limits<size_t>::max() / 2;
+  const bool is_double = x.walk.operand[0].dtype == DType::Float64;
+  const auto one = [&](char* const* at) {
+    if (is_double)
+      multiply_doubles(reinterpret_cast<double*>(at[0]), reinterpret_cast<const double*>(at[1]),
+                       reinterpret_cast<const double*>(at[2]), x);
+    else
+      multiply_matrices(reinterpret_cast<float*>(at[0]), reinterpret_cast<const float*>(at[1]),
+                        reinterpret_cast<const float*>(at[2]), x, {});
+  };
+  for_each_part_of(x.walk, grain, [&](const Walk& part) { for_each_row(part, one); });
+}
+
+}  // namespace ringwise::tensor::RINGWISE_LEVEL
