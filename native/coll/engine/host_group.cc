@@ -2,35 +2,21 @@
 
 #include <poll.h>
 #include <pthread.h>
-#include <sched.h>
-#include <sys/eventfd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <limits>
-#include <system_error>
+#include <utility>
 
-#include "base/pause.h"
 #include "base/time/clock.h"
-#include "coll/transport/tcp_link.h"
+#include "coll/engine/waiting.h"
 
 namespace ringwise::coll {
 
 namespace {
 
-constexpr int kTightSpins = 20;  // rounds without a pause instruction, which takes as long as a peer's answer
-
-// On an oversubscribed host (fewer than two cores per rank), a lane for which no thread waits would take the core from
-// the program's computation. It advances pending operations only at these intervals.
-constexpr int64_t kDriftNs = 1 * kMillisecond;
 // While another thread drives the engine, the lane wakes at these intervals.
 constexpr int kDrivenMs = 5;
 constexpr int64_t kAwayNs = 1'000 * kMillisecond;
-// Delay before failure() reports a lost rank: operations that need nothing more from that rank may still end well.
-constexpr int64_t kLossNs = 100 * kMillisecond;
-
-// The thread that starts an operation of at most this size also advances it; it only announces larger ones.
-constexpr size_t kNudgeBytes = 64 * 1024;
 
 // Looking up the source locations of calls takes 1/kSiteShare of the time, averaged over kSiteAverageNs, so that all
 // calls of a short burst are located. A lookup counts for at most kMaxSiteNs: a slow one, which had to read files,
@@ -43,21 +29,23 @@ constexpr int64_t kMaxSiteNs = 100'000;
 
 HostGroup::HostGroup(int rank, int size, const std::string& host, std::function<void()> notify)
     : rank_(rank),
-      size_(size),
       listener_(host),
-      requests_(std::move(notify)),
-      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       flight_(size),
+      last_calls_(flight_, size),
       next_site_(std::numeric_limits<int64_t>::max()),
-      diagnosis_(rank, size, flight_) {
-  if (!wake_) throw std::system_error(errno, std::generic_category(), "eventfd");
-}
+      requests_(std::move(notify)),
+      failures_(rank, size, flight_, signals_.stop,
+                {.decided =
+                     [this](const Failure& cause) {
+                       if (dump_) dump_->write(cause.text);  // before the program learns of it and may exit
+                     },
+                 .end_all = [this] { engine_.end_all(); },
+                 .work = [this] { return engine_.work(); }}),
+      engine_(rank, size, requests_, flight_, failures_, signals_, [this] { locate(blocking_); }) {}
 
 HostGroup::~HostGroup() {
-  stop_ = true;
-  const uint64_t one = 1;
-  if (::write(wake_.get(), &one, sizeof one) < 0) { /* the counter is full: the lane is awake anyway */
-  }
+  signals_.stop = true;
+  signals_.ring();
   if (lane_.joinable()) lane_.join();
 }
 
@@ -69,9 +57,9 @@ uint64_t HostGroup::connect(std::vector<PeerAddress> peers, int64_t timeout_ns) 
   lane_ = std::thread([this, id, peers = std::move(peers), deadline = now_ns() + timeout_ns] {
     pthread_setname_np(pthread_self(), "ringwise-lane");
     {
-      std::lock_guard engine(engine_);
+      std::lock_guard owner(owner_);
       meet(peers, deadline);
-      end(id, poison_);
+      engine_.end(id, failures_.cause());
     }
     lane_main();
   });
@@ -102,69 +90,54 @@ void HostGroup::enqueue(Op& op) {
 
 uint64_t HostGroup::start(Op op, Progress progress) {
   enqueue(op);
-  if (progress == Progress::AtOnce || !oversubscribed_ || !nudge()) wake_lane();
+  if (progress == Progress::AtOnce || !engine_.is_oversubscribed() || !nudge()) signals_.wake_lane();
   locate_if_due(op.record, flight_.clock().now());
   return op.id;
 }
 
-/// Begins the queued operations on the calling thread and announces them to the other ranks. Returns false if another
-/// thread holds the engine or the group is not connected. Sets the lane's timer, so that the lane advances the
-/// operations later if no thread waits for them before.
+/// Begins the queued operations on the calling thread. Returns false if another thread owns the engine, the group is
+/// not connected, or one failed.
 bool HostGroup::nudge() {
-  std::unique_lock engine(engine_, std::try_to_lock);
-  if (!engine.owns_lock() || !control_) return false;
-  try {
-    admit();
-    if (running_.active && running_.op().count * byte_size(running_.op().dtype) > kNudgeBytes) {
-      running_.announce(links_);
-    } else {
-      advance_all();
-      admit();
-    }
-  } catch (const Failure& failure) {
-    report(failure);
-    return false;
-  } catch (const std::exception& error) {
-    report({FailureCode::System, rank_, {rank_}, error.what()});
-    return false;
-  }
-  if ((busy() || requests_.has_news()) && !lane_timer_set_.exchange(true)) control_->set_timer(kDriftNs);
-  return true;
+  const std::unique_lock owner(owner_, std::try_to_lock);
+  return owner.owns_lock() && engine_.is_connected() && engine_.nudge();
 }
 
 void HostGroup::request_progress() {
-  progress_requested_ = true;
-  wake_lane();
+  signals_.progress_requested = true;
+  signals_.wake_lane();
 }
 
 std::shared_ptr<const Failure> HostGroup::run(Op op, int* source) {
   // If nothing is queued or running, the operation runs on this thread, without a thread switch. Otherwise it is
   // queued.
   if (!requests_.has_news()) {
-    std::unique_lock engine(engine_, std::try_to_lock);
-    if (engine.owns_lock() && control_ && !busy() && !look_again_ && !requests_.has_news()) {
-      if (poison_) return told();
-      inline_done_ = false;
-      inline_source_ = -1;
+    std::unique_lock owner(owner_, std::try_to_lock);
+    if (owner.owns_lock() && engine_.is_connected() && !engine_.has_work()) {
+      if (failures_.cause()) return told();
+      engine_.expect_inline();
       op.deadline_ns = 0;  // the clock starts when the operation has to wait
-      if (board_ && !op.is_point_to_point() && !choices_.has(op.verb) && run_on_board(op)) return nullptr;
-      if (running_.active) {
-        running_.start_clock();
-      } else if (op.record == 0) {
+      int64_t ended = 0;
+      if (!op.is_point_to_point() && engine_.run_on_board(op, ended)) {
+        locate_if_due(op.record, ended);
+        return nullptr;
+      }
+      const bool has_begun = engine_.start_clock();
+      if (!has_begun && op.record == 0) {
         op.deadline_ns = now_ns() + op.timeout_ns;
         op.record = flight_.enter(op);
       }
       blocking_ = op.record;
-      drive(engine, Who::Caller, running_.active ? nullptr : &op);
+      drive(owner, Driver::Caller, has_begun ? nullptr : &op);
       blocking_ = 0;
       locate_if_due(op.record, flight_.clock().now());
-      if (source != nullptr) *source = inline_source_;
-      return inline_done_ ? nullptr : told();
+      const auto [is_done, sender] = engine_.inline_result();
+      if (source != nullptr) *source = sender;
+      return is_done ? nullptr : told();
     }
   }
   enqueue(op);
   const uint64_t id = op.id;
-  if (!oversubscribed_ || !nudge()) wake_lane();
+  if (!engine_.is_oversubscribed() || !nudge()) signals_.wake_lane();
   blocking_ = op.record;
   wait(id);
   blocking_ = 0;
@@ -175,207 +148,108 @@ std::shared_ptr<const Failure> HostGroup::run(Op op, int* source) {
 }
 
 std::shared_ptr<const Failure> HostGroup::told() {
-  is_told_ = true;
-  return poison_;
-}
-
-/// Runs a collective on the board without clock or queue, for ranks that call it at about the same time. Returns true
-/// if it has ended; otherwise `pump` continues the operation if it is active, or begins it.
-bool HostGroup::run_on_board(Op& op) {
-  if (alarm_->load(std::memory_order_relaxed) != 0) return false;
-  try {
-    begin_collective(op, true);
-    board_->announce();  // before the work below, so that the other ranks need not wait for it
-    op.record = running_.op().record = flight_.enter(op, board_->algorithm());
-    for (int i = 0; i < (has_core_each_ ? kSpins : 1); ++i) {
-      board_->advance();
-      if (running_.done()) {
-        running_.active = false;
-        locate_if_due(op.record, flight_.end(op.record, true));
-        return true;
-      }
-      if (i > kTightSpins) pause_cpu();
-    }
-  } catch (const Failure& failure) {
-    report(failure);
-  }
-  return false;
+  failures_.tell();
+  return failures_.cause();
 }
 
 void HostGroup::wait(uint64_t id) {
   // The waiting thread drives the engine itself, which saves waking the lane and being woken by it.
   while (!requests_.has_ended(id)) {
-    ++drivers_;
-    std::unique_lock engine(engine_, std::try_to_lock);
-    if (!engine.owns_lock()) {
-      wake_lane();  // it may sleep while it holds the engine
-      engine.lock();
+    ++signals_.drivers;
+    std::unique_lock owner(owner_, std::try_to_lock);
+    if (!owner.owns_lock()) {
+      signals_.wake_lane();  // it may sleep while it owns the engine
+      owner.lock();
     }
-    --drivers_;
+    --signals_.drivers;
     if (requests_.has_ended(id)) return;
-    driven_id_ = id;
-    drive(engine, Who::Waiter);
+    engine_.wait_for(id);
+    drive(owner, Driver::Waiter);
     if (requests_.has_ended(id)) return;
     // Only connecting and closing are left, which the lane does.
     requests_.wait_until_ended(id);
   }
 }
 
-/// Pumps in place of the lane, then releases the engine and wakes the lane if work is left.
-void HostGroup::drive(std::unique_lock<std::mutex>& engine, Who who, const Op* op) {
-  ++drivers_;
-  if (control_) pump(who, op);
-  driven_id_ = 0;
-  const bool left_over = busy() || look_again_ || requests_.has_news();
-  --drivers_;
-  engine.unlock();
-  if (left_over) wake_lane();
+/// Pumps in place of the lane, then lets go of the engine and wakes the lane if work is left.
+void HostGroup::drive(std::unique_lock<std::mutex>& owner, Driver driver, const Op* op) {
+  ++signals_.drivers;
+  if (engine_.is_connected()) engine_.pump(driver, op);
+  engine_.wait_for(0);
+  const bool left_over = engine_.has_work();
+  --signals_.drivers;
+  owner.unlock();
+  if (left_over) signals_.wake_lane();
 }
 
 void HostGroup::abort(const std::string& text) {
   requests_.abort(text);
-  wake_lane();
-}
-
-std::shared_ptr<const Failure> HostGroup::failure() {
-  std::lock_guard lock(loss_mutex_);
-  if (poison_ || !loss_ || now_ns() < lost_ns_ + kLossNs) return poison_;
-  return loss_;
+  signals_.wake_lane();
 }
 
 uint64_t HostGroup::close() {
   const uint64_t id = requests_.close();
-  wake_lane();
+  signals_.wake_lane();
   return id;
-}
-
-// ------------------------------------------------------------------------------------------------ any thread
-
-void HostGroup::end(uint64_t id, std::shared_ptr<const Failure> failure, int source) {
-  if (failure) is_told_ = true;
-  if (id == driven_id_) driven_id_ = 0;
-  requests_.end({id, std::move(failure), source});
-}
-
-void HostGroup::wake_lane() {
-  if (!lane_sleeps_.exchange(false)) return;
-  const uint64_t one = 1;
-  if (::write(wake_.get(), &one, sizeof one) < 0) { /* full means that a wake-up is already on its way */
-  }
 }
 
 // ------------------------------------------------------------------------------------------------ lane
 
 void HostGroup::meet(const std::vector<PeerAddress>& peers, int64_t deadline_ns) {
   try {
-    choices_ = Choices::from_environment();
-    build_links(connect_all(listener_, rank_, peers, deadline_ns, wake_.get()));
+    Choices choices = Choices::from_environment();
+    engine_.connect(connect_all(listener_, rank_, peers, deadline_ns, signals_.wake.get()), std::move(choices));
   } catch (const Failure& failure) {
-    poison(failure);
+    failures_.fail(failure);
   } catch (const std::exception& error) {
-    poison({FailureCode::System, rank_, {rank_}, std::string("connecting: ") + error.what()});
+    failures_.fail({FailureCode::System, rank_, {rank_}, std::string("connecting: ") + error.what()});
   }
   listener_.close();
 }
 
-void HostGroup::build_links(Connections connections) {
-  segment_ = std::move(connections.segment);
-  hosts_ = std::make_unique<Hosts>(connections.hosts);
-  links_.resize(size_);
-  Links p2p(size_);
-  std::vector<int> sockets;
-  for (int rank = 0; rank < size_; ++rank) {
-    if (!connections.data[rank]) continue;
-    sockets.push_back(connections.data[rank].get());
-    sockets.push_back(connections.p2p[rank].get());
-    links_[rank] = std::make_unique<TcpLink>(std::move(connections.data[rank]), rank_, rank);
-    p2p[rank] = std::make_unique<TcpLink>(std::move(connections.p2p[rank]), rank_, rank);
-  }
-  control_ = std::make_unique<Control>(std::move(connections.control), sockets, wake_.get());
-  const auto& locals = connections.local_ranks;
-  const auto index_of = [&](int rank) {
-    return static_cast<int>(std::find(locals.begin(), locals.end(), rank) - locals.begin());
-  };
-  const int me = index_of(rank_);
-  if (locals.size() > 1) {
-    my_sleeping_ = segment_.sleeping(me);
-    alarm_ = segment_.alarm();
-  }
-  board_context_.sleeping.resize(size_);
-  for (const int rank : locals) {
-    if (rank == rank_) continue;
-    const int peer = index_of(rank);
-    board_context_.sleeping[rank] = segment_.sleeping(peer);
-    const auto link = [&](Channel channel) {
-      return std::make_unique<ShmLink>(segment_.ring(channel, me, peer), segment_.ring(channel, peer, me),
-                                       segment_.capacity(channel), segment_.sleeping(peer), rank, control_.get());
-    };
-    links_[rank] = link(Channel::Collectives);
-    p2p[rank] = link(Channel::PointToPoint);
-  }
-  cpu_set_t cores;
-  if (sched_getaffinity(0, sizeof cores, &cores) == 0) {
-    oversubscribed_ = 2 * locals.size() > static_cast<size_t>(CPU_COUNT(&cores));
-    has_core_each_ = locals.size() <= static_cast<size_t>(CPU_COUNT(&cores));
-  }
-  p2p_ = std::make_unique<PointToPoint>(rank_, std::move(p2p), [this](const auto& pending) { finish_p2p(pending); });
-  if (!connections.board) return;
-  board_context_.board = std::move(connections.board);
-  board_context_.arena = std::move(connections.arena);
-  board_context_.arenas = std::move(connections.arenas);
-  board_context_.doorbell = control_.get();
-  board_ = std::make_unique<BoardExecution>(board_context_, rank_);
-}
-
 void HostGroup::lane_main() {
-  while (!stop_) {
+  while (!signals_.stop) {
     bool left_over = false;
-    if (drivers_ == 0) {
-      std::lock_guard engine(engine_);
-      if (control_) control_->poll(*this);
-      pump(Who::Lane);
-      left_over = speak_up() || busy();
-      if (!left_over) progress_requested_ = false;
+    if (signals_.drivers == 0) {
+      const std::lock_guard owner(owner_);
+      if (engine_.is_connected()) failures_.poll();
+      engine_.pump(Driver::Lane);
+      left_over = engine_.speak_up() || engine_.is_busy();
+      if (!left_over) signals_.progress_requested = false;
       if (leave()) return;
     }
-    lane_sleeps_ = true;
-    if (drivers_ > 0) {
+    signals_.sleeps = true;
+    if (signals_.drivers > 0) {
       wait_for_wake(kDrivenMs);
-    } else if (!requests_.has_news() && !stop_) {
-      if (!control_) {  // never connected: only requests and the end can come
+    } else if (!requests_.has_news() && !signals_.stop) {
+      if (!engine_.is_connected()) {  // never connected: only requests and the end can come
         wait_for_wake(-1);
       } else {
-        lane_timer_set_ = left_over;
-        control_->wait_idle(left_over ? kDriftNs : kAwayNs);
-        lane_timer_set_ = false;
+        signals_.timer_set = left_over;
+        engine_.wait_idle(left_over ? kDriftNs : kAwayNs);
+        signals_.timer_set = false;
       }
     }
-    lane_sleeps_ = false;
-    uint64_t count;
-    (void)!::read(wake_.get(), &count, sizeof count);  // nothing to read is fine
+    signals_.sleeps = false;
+    signals_.silence();
   }
 }
 
 void HostGroup::wait_for_wake(int timeout_ms) {
-  pollfd wake{wake_.get(), POLLIN, 0};
+  pollfd wake{signals_.wake.get(), POLLIN, 0};
   ::poll(&wake, 1, timeout_ms);
 }
 
 /// Says goodbye to the peers if `close` was called and no operation is left. Returns true if the lane must end.
 bool HostGroup::leave() {
-  const auto may_leave = [&] { return !busy() && requests_.may_leave(); };
+  const auto may_leave = [&] { return !engine_.is_busy() && requests_.may_leave(); };
   if (!may_leave()) return false;
-  settle();
+  engine_.settle();
   if (!may_leave()) return false;
   const uint64_t id = requests_.take_closing();
-  if (control_) control_->say_goodbye();
-  board_.reset();
-  links_.clear();
-  if (p2p_) p2p_->drain();
-  p2p_.reset();
-  control_.reset();
+  engine_.leave();
   // Closing reports only a mismatch that no operation has reported yet: this rank's own operations have ended well.
-  end(id, poison_ && !is_told_ && poison_->code == FailureCode::Mismatch ? poison_ : nullptr);
+  engine_.end(id, failures_.untold_mismatch());
   return true;
 }
 

@@ -1,0 +1,32 @@
+// What the lane of a group, which is its progress thread, and the threads that work in its place tell each other. Any
+// thread may use every member.
+#pragma once
+
+#include <atomic>
+
+#include "base/fd.h"
+
+namespace ringwise::coll {
+
+struct LaneSignals {
+  /// Throws std::system_error.
+  LaneSignals();
+
+  /// Wakes the lane if it sleeps.
+  void wake_lane() {
+    if (sleeps.exchange(false)) ring();
+  }
+  /// Ends the next sleep of the lane, whether it sleeps or not.
+  void ring();
+  /// Takes back what `ring` left, so that the next sleep is not cut short.
+  void silence();
+
+  Fd wake;  // eventfd: ends the lane's sleep
+  std::atomic<bool> sleeps{false};
+  std::atomic<bool> timer_set{false};  // the lane wakes by timer to advance pending operations
+  std::atomic<bool> progress_requested{false};
+  std::atomic<int> drivers{0};  // threads that pump, or are about to, in the lane's place
+  std::atomic<bool> stop{false};
+};
+
+}  // namespace ringwise::coll

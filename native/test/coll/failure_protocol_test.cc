@@ -1,0 +1,230 @@
+// How ranks agree on one root cause, over socket pairs: no links, no lane, one thread.
+#include <sys/socket.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/time/clock.h"
+#include "coll/engine/lane_signals.h"
+#include "coll/failure/failure_protocol.h"
+#include "test/check.h"
+
+using namespace ringwise;
+using coll::Failure;
+using coll::FailureCode;
+using coll::FailureProtocol;
+using coll::Op;
+using coll::Signature;
+using coll::Verb;
+
+namespace {
+
+/// One rank with its connections, which `die` ends without a goodbye.
+struct Rank {
+  coll::FlightRecorder flight;
+  coll::LaneSignals signals;
+  std::vector<std::string> decided;
+  int ends = 0;
+  coll::Work work;
+  std::unique_ptr<coll::Control> control;
+  FailureProtocol protocol;
+
+  Rank(int rank, int size, std::vector<Fd> connections)
+      : flight(size),
+        control(std::make_unique<coll::Control>(std::move(connections), std::vector<int>{}, signals.wake.get())),
+        protocol(rank, size, flight, signals.stop,
+                 {.decided = [this](const Failure& cause) { decided.push_back(cause.text); },
+                  .end_all = [this] { ends++; },
+                  .work = [this] { return work; }}) {
+    protocol.connect(*control, nullptr);
+  }
+
+  void die() {
+    protocol.disconnect();
+    control.reset();
+  }
+  std::string cause() const { return protocol.cause() ? protocol.cause()->text : ""; }
+};
+
+std::vector<std::unique_ptr<Rank>> ranks_of(int size) {
+  std::vector<std::vector<Fd>> connections(size);
+  for (auto& mine : connections) mine.resize(size);
+  for (int a = 0; a < size; ++a) {
+    for (int b = a + 1; b < size; ++b) {
+      int ends[2];
+      CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+      connections[a][b] = Fd(ends[0]);
+      connections[b][a] = Fd(ends[1]);
+    }
+  }
+  std::vector<std::unique_ptr<Rank>> ranks;
+  for (int r = 0; r < size; ++r) ranks.push_back(std::make_unique<Rank>(r, size, std::move(connections[r])));
+  return ranks;
+}
+
+Failure failure(const std::string& text, FailureCode code = FailureCode::System, int origin = 1) {
+  return {code, origin, {origin}, text};
+}
+
+Op barrier(uint64_t seq) {
+  Op op;
+  op.verb = Verb::Barrier;
+  op.seq = seq;
+  op.timeout_ns = 10'000 * kMillisecond;
+  op.deadline_ns = now_ns() + op.timeout_ns;
+  return op;
+}
+
+}  // namespace
+
+TEST("of several failures the first that reaches the lowest rank is the root cause of all") {
+  const auto ranks = ranks_of(3);
+  ranks[2]->protocol.report(failure("disk full"));
+  ranks[0]->protocol.poll();
+  ranks[1]->protocol.report(failure("out of memory"));
+  ranks[0]->protocol.poll();
+  for (const auto& rank : ranks) {
+    rank->protocol.resolve();
+    rank->protocol.poll();
+    CHECK_EQ(rank->cause(), "disk full");
+    CHECK_EQ(rank->decided.size(), 1u);
+    CHECK(rank->ends >= 1);
+  }
+}
+
+TEST("the root cause stays, and whatever fails later ends what is left") {
+  const auto ranks = ranks_of(2);
+  ranks[0]->protocol.report(failure("first"));
+  const int ends = ranks[0]->ends;
+  ranks[0]->protocol.report(failure("second"));
+  ranks[0]->protocol.fail(failure("third"));
+  CHECK_EQ(ranks[0]->cause(), "first");
+  CHECK_EQ(ranks[0]->decided.size(), 1u);
+  CHECK_EQ(ranks[0]->ends, ends + 2);
+}
+
+TEST("without the lowest rank the next one decides") {
+  const auto ranks = ranks_of(3);
+  ranks[0]->die();
+  ranks[1]->protocol.poll();
+  ranks[1]->protocol.report(failure("rank 0 is gone"));
+  CHECK_EQ(ranks[1]->cause(), "rank 0 is gone");
+  ranks[2]->protocol.poll();
+  CHECK_EQ(ranks[2]->cause(), "rank 0 is gone");
+}
+
+TEST("a report to a rank that dies before it decides goes to the next one") {
+  const auto ranks = ranks_of(3);
+  ranks[2]->protocol.report(failure("noticed by rank 2"));
+  ranks[0]->die();
+  ranks[2]->protocol.poll();
+  CHECK_EQ(ranks[2]->cause(), "");
+  ranks[1]->protocol.poll();
+  CHECK_EQ(ranks[1]->cause(), "noticed by rank 2");
+  ranks[2]->protocol.resolve();
+  CHECK_EQ(ranks[2]->cause(), "noticed by rank 2");
+}
+
+TEST("a rank decides itself when the lowest one does not answer") {
+  const auto ranks = ranks_of(2);
+  ranks[1]->protocol.report(failure("nobody else noticed"));
+  const int64_t before = now_ns();
+  ranks[1]->protocol.resolve();
+  CHECK(now_ns() - before < 5'000 * kMillisecond);
+  CHECK_EQ(ranks[1]->cause(), "nobody else noticed");
+  ranks[0]->protocol.poll();
+  CHECK_EQ(ranks[0]->cause(), "nobody else noticed");
+}
+
+TEST("stopping ends the wait for a root cause") {
+  const auto ranks = ranks_of(2);
+  ranks[1]->protocol.report(failure("late"));
+  ranks[1]->signals.stop = true;
+  ranks[1]->protocol.resolve();
+  CHECK_EQ(ranks[1]->cause(), "");
+}
+
+TEST("a rank that said goodbye is no loss; one that did not is told of a moment later") {
+  const auto ranks = ranks_of(3);
+  ranks[1]->control->say_goodbye();
+  ranks[1]->die();
+  ranks[0]->protocol.poll();
+  CHECK(!ranks[0]->protocol.diagnosis().is_here(1));
+  CHECK(ranks[0]->protocol.known() == nullptr);
+  ranks[2]->die();
+  ranks[0]->protocol.poll();
+  CHECK(!ranks[0]->protocol.diagnosis().is_here(2));
+  CHECK(ranks[0]->protocol.known() == nullptr);
+  std::this_thread::sleep_for(std::chrono::milliseconds(150));
+  const auto loss = ranks[0]->protocol.known();
+  CHECK(loss != nullptr && loss->code == FailureCode::PeerLost && loss->peers == std::vector<int>{2});
+  CHECK_EQ(ranks[0]->cause(), "");  // no operation needed it
+}
+
+TEST("bytes that are no frame end the connection, and the rank counts as lost") {
+  int ends[2];
+  CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  std::vector<Fd> connections(2);
+  connections[1] = Fd(ends[0]);
+  Fd other(ends[1]);
+  Rank rank(0, 2, std::move(connections));
+  const std::string noise(64, '\xff');
+  CHECK_EQ(::send(other.get(), noise.data(), noise.size(), 0), static_cast<ssize_t>(noise.size()));
+  rank.protocol.poll();
+  CHECK(!rank.protocol.diagnosis().is_here(1));
+}
+
+TEST("a question about another operation of the same number is a mismatch that both ranks get") {
+  const auto ranks = ranks_of(2);
+  const Signature mine = signature_of(barrier(5), 0, 2);
+  Op other = barrier(5);
+  other.verb = Verb::AllReduce;
+  other.count = 4;
+  const Signature theirs = signature_of(other, 1, 2);
+  ranks[0]->protocol.diagnosis().remember(mine);
+  ranks[1]->protocol.diagnosis().ask(*ranks[1]->control, std::vector<int>{0}, theirs, now_ns());
+  ranks[0]->protocol.poll();
+  ranks[0]->protocol.resolve();
+  ranks[1]->protocol.poll();
+  CHECK_EQ(ranks[0]->cause(), ranks[1]->cause());
+  CHECK(ranks[0]->cause().find("rank 0 called barrier") != std::string::npos);
+  CHECK(ranks[0]->cause().find("rank 1 called allReduce") != std::string::npos);
+}
+
+TEST("a late rank answers what it works on, and the timeout says so") {
+  const auto ranks = ranks_of(2);
+  Op op = barrier(7);
+  ranks[0]->work = {ranks[0]->flight.enter(op), 8};
+  ranks[1]->protocol.diagnosis().ask(*ranks[1]->control, std::vector<int>{0}, signature_of(barrier(9), 1, 2), now_ns());
+  ranks[0]->protocol.poll();
+  ranks[1]->protocol.poll();
+  const Failure late = ranks[1]->protocol.diagnosis().late(barrier(9), {0}, now_ns());
+  CHECK(late.code == FailureCode::Timeout);
+  CHECK(late.text.find("rank 0") != std::string::npos);
+  CHECK(late.text.find("barrier #7") != std::string::npos);
+}
+
+TEST("closing reports a mismatch only while no operation has ended with it") {
+  const auto ranks = ranks_of(2);
+  ranks[0]->protocol.report(failure("roots differ", FailureCode::Mismatch));
+  CHECK(ranks[0]->protocol.untold_mismatch() != nullptr);
+  ranks[0]->protocol.tell();
+  CHECK(ranks[0]->protocol.untold_mismatch() == nullptr);
+  ranks[1]->protocol.fail(failure("disk full"));
+  CHECK(ranks[1]->protocol.untold_mismatch() == nullptr);
+}
+
+TEST("a link that breaks because the rank left is told as that") {
+  const auto ranks = ranks_of(2);
+  const Signature running = signature_of(barrier(3), 1, 2);
+  const Failure broken{FailureCode::PeerLost, 1, {0}, "broken pipe"};
+  CHECK_EQ(ranks[1]->protocol.reason_of(broken, &running).text, "broken pipe");  // rank 0 is there
+  ranks[0]->control->say_goodbye();
+  ranks[0]->die();
+  const std::string text = ranks[1]->protocol.reason_of(broken, &running).text;
+  CHECK(text.find("rank 0") != std::string::npos && text.find("barrier") != std::string::npos);
+}
+
+int main() { return test::run_all(); }
