@@ -51,9 +51,14 @@ export type Met =
 export async function meet(meeting: Meeting, payload: Uint8Array): Promise<Met> {
   const { store, rank, size, timeoutMs } = meeting;
   const keys = Array.from({ length: size }, (_, other) => `rank/${other}`);
-  const stored = await store.compareSet(`rank/${rank}`, '', payload);
-  if (Buffer.compare(stored, payload) !== 0) throw new CollectiveError(rankTwice(rank), null);
-  const outcome = (await conflict(meeting)) ?? (await outcomeOf(meeting, keys));
+  // A payload in the store means that its rank's settings agree. Written before the comparison, it could let ranks of a
+  // smaller world find all their payloads and meet, while this rank waited for ranks that never come.
+  let outcome = await conflict(meeting);
+  if (outcome === null) {
+    const stored = await store.compareSet(`rank/${rank}`, '', payload);
+    if (Buffer.compare(stored, payload) !== 0) throw new CollectiveError(rankTwice(rank), null);
+    outcome = await outcomeOf(meeting, keys);
+  }
   switch (outcome.kind) {
     case 'met': {
       const payloads = await store.multiGet(keys, { timeoutMs });
@@ -108,6 +113,7 @@ async function conflict({ store, rank, size, settings }: Meeting): Promise<Outco
   for (const [name, value] of Object.entries(settings)) {
     const told = String(first.settings[name]);
     if (told === value) continue;
+    if (first.rank === rank) throw new CollectiveError(rankTwice(rank), null);
     const sides = [
       { rank: first.rank, value: told },
       { rank, value },

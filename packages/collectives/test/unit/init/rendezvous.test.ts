@@ -1,6 +1,8 @@
-import { MemoryStore, PrefixStore } from '@ringwise/store';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { MemoryStore, PrefixStore, type Store } from '@ringwise/store';
 import { describe, expect, it } from 'vitest';
 import { exchange } from '../../../src/index.ts';
+import { meet } from '../../../src/init/exchange.ts';
 
 const bytes = (text: string) => Buffer.from(text);
 const settled = (promises: Promise<unknown>[]) => Promise.allSettled(promises);
@@ -61,5 +63,52 @@ describe('exchange', () => {
     const pending = exchange(store, 0, 2, bytes('0'), 1_000);
     await store.close();
     await expect(pending).rejects.toMatchObject({ code: 'ERR_STORE_CLOSED' });
+  });
+});
+
+describe('ranks whose settings differ', () => {
+  const at = (store: Store, rank: number, size: number) =>
+    meet(
+      { store, rank, size, timeoutMs: 5_000, settings: { 'world size': `${size}` } },
+      bytes(`${rank} of ${size}`),
+    );
+
+  /** Delays what `isSlow` names until `release` is called. */
+  function slowed(store: MemoryStore, isSlow: (key: string) => boolean) {
+    let release = (): void => {};
+    const gate = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const slow = new Proxy(store, {
+      get(target, name, receiver) {
+        if (name !== 'compareSet') return Reflect.get(target, name, receiver);
+        return async (key: string, expected: string, desired: string) => {
+          if (isSlow(key)) await gate;
+          return await target.compareSet(key, expected, desired);
+        };
+      },
+    });
+    return { slow, release };
+  }
+
+  it('are told, also where the smaller world looks while the settings of the other are on their way', async () => {
+    const store = new MemoryStore();
+    const { slow, release } = slowed(store, (key) => key === 'settings');
+    const large = at(slow, 0, 3);
+    const small = at(store, 1, 2);
+    await sleep(20); // what the small world can decide it has decided
+    release();
+    for (const met of await Promise.all([large, small])) {
+      expect(met).toMatchObject({ failure: { what: expect.stringContaining('world size') } });
+    }
+  });
+
+  it('of one number are refused as a rank that comes twice', async () => {
+    const store = new MemoryStore();
+    const first = at(store, 1, 2);
+    await expect(at(store, 1, 3)).rejects.toMatchObject({
+      what: 'rank 1 has arrived already; expected every rank once',
+    });
+    await Promise.all([first, at(store, 0, 2)]);
   });
 });
